@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Strings that grow, escape and read well.
+
+#include "base/text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+void text_done(struct text *t)
+{
+	free(t->data);
+	*t = (struct text){0};
+}
+
+void text_clear(struct text *t)
+{
+	t->length = 0;
+	if (t->data) {
+		t->data[0] = '\0';
+	}
+}
+
+static bool text_reserve(struct text *t, size_t more)
+{
+	void *data = t->data;
+	if (t->failed || array_reserve(&data, &t->capacity, t->length + more + 1, 1) < 0) {
+		t->failed = true;
+		return false;
+	}
+	t->data = data;
+	return true;
+}
+
+void text_append(struct text *t, const char *data, size_t length)
+{
+	if (text_reserve(t, length)) {
+		memcpy(t->data + t->length, data, length);
+		t->length += length;
+		t->data[t->length] = '\0';
+	}
+}
+
+void text_append_string(struct text *t, const char *string)
+{
+	text_append(t, string, strlen(string));
+}
+
+void text_format(struct text *t, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	va_list again;
+	va_copy(again, arguments);
+	int length = vsnprintf(NULL, 0, format, arguments);
+	if (length < 0) {
+		t->failed = true;
+	} else if (text_reserve(t, (size_t)length)) {
+		vsnprintf(t->data + t->length, (size_t)length + 1, format, again);
+		t->length += (size_t)length;
+	}
+	va_end(again);
+	va_end(arguments);
+}
+
+// Length of the UTF-8 sequence at data, 0 where it is not one (overlong forms and surrogates too).
+static size_t utf8_length(const unsigned char *data, size_t length)
+{
+	unsigned char c = data[0];
+	size_t n = c < 0x80                ? 1
+	           : c >= 0xc2 && c < 0xe0 ? 2
+	           : (c & 0xf0) == 0xe0    ? 3
+	           : c >= 0xf0 && c < 0xf5 ? 4
+	                                   : 0;
+	if (n == 0 || n > length) {
+		return 0;
+	}
+	for (size_t i = 1; i < n; i++) {
+		if ((data[i] & 0xc0) != 0x80) {
+			return 0;
+		}
+	}
+	bool overlong = (c == 0xe0 && data[1] < 0xa0) || (c == 0xf0 && data[1] < 0x90);
+	bool beyond = (c == 0xed && data[1] > 0x9f) || (c == 0xf4 && data[1] > 0x8f);
+	return overlong || beyond ? 0 : n;
+}
+
+static void append_json_character(struct text *t, const char *data, size_t length)
+{
+	unsigned char c = (unsigned char)data[0];
+	switch (c) {
+	case '"':
+	case '\\':
+		text_append(t, "\\", 1);
+		text_append(t, data, 1);
+		break;
+	case '\n':
+		text_append(t, "\\n", 2);
+		break;
+	case '\t':
+		text_append(t, "\\t", 2);
+		break;
+	default:
+		if (c < 0x20 || c == 0x7f) {
+			text_format(t, "\\u%04x", c);
+		} else {
+			text_append(t, data, length);
+		}
+	}
+}
+
+void text_append_json(struct text *t, const char *data, size_t length)
+{
+	text_append(t, "\"", 1);
+	for (size_t i = 0; i < length;) {
+		size_t n = utf8_length((const unsigned char *)data + i, length - i);
+		if (n == 0) {
+			text_append_string(t, "\xef\xbf\xbd");
+			i++;
+		} else {
+			append_json_character(t, data + i, n);
+			i += n;
+		}
+	}
+	text_append(t, "\"", 1);
+}
+
+void text_append_json_string(struct text *t, const char *string)
+{
+	text_append_json(t, string, strlen(string));
+}
+
+void text_append_printable(struct text *t, const char *data, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		const unsigned char *at = (const unsigned char *)data + i;
+		size_t n = utf8_length(at, length - i);
+		// C1 control characters (U+0080 to U+009F) move cursors on some terminals too.
+		bool control = n == 0 || (n == 1 && (at[0] < 0x20 || at[0] == 0x7f)) ||
+		               (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+		text_append(t, control ? "?" : data + i, control ? 1 : n);
+		i += n ? n : 1;
+	}
+}
+
+char *text_steal(struct text *t)
+{
+	if (!t->failed && !t->data) {
+		text_append(t, "", 0);
+	}
+	if (t->failed) {
+		text_done(t);
+		return NULL;
+	}
+	char *data = t->data;
+	*t = (struct text){0};
+	return data;
+}
+
+char *text_bytes(char *buffer, size_t size, double bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	size_t unit = 0;
+	while (fabs(bytes) >= 999.5 && unit + 1 < ARRAY_LENGTH(units)) {
+		bytes /= 1000;
+		unit++;
+	}
+	int digits = unit > 0 && fabs(bytes) < 9.95 ? 1 : 0;
+	snprintf(buffer, size, "%.*f %s", digits, bytes, units[unit]);
+	return buffer;
+}
+
+char *text_seconds(char *buffer, size_t size, double seconds)
+{
+	long whole = lround(seconds);
+	if (seconds < 0.0005) {
+		snprintf(buffer, size, seconds <= 0 ? "0 s" : "%.0f us", seconds * 1e6);
+	} else if (seconds < 0.9995) {
+		snprintf(buffer, size, "%.*f ms",
+			seconds < 0.00995  ? 2
+			: seconds < 0.0995 ? 1
+					   : 0,
+			seconds * 1e3);
+	} else if (seconds < 99.95) {
+		snprintf(buffer, size, "%.1f s", seconds);
+	} else if (whole < 3600) {
+		snprintf(buffer, size, "%ld min %ld s", whole / 60, whole % 60);
+	} else if (whole < 86400) {
+		snprintf(buffer, size, "%ld h %ld min", whole / 3600, whole % 3600 / 60);
+	} else {
+		snprintf(buffer, size, "%ld d %ld h", whole / 86400, whole % 86400 / 3600);
+	}
+	return buffer;
+}
+
+char *text_percent(char *buffer, size_t size, double ratio)
+{
+	double percent = ratio * 100;
+	int digits = fabs(percent) < 9.95 && fabs(percent) >= 0.05 ? 1 : 0;
+	if (percent > 0 && percent < 0.05) {
+		snprintf(buffer, size, "under 0.1 %%");
+	} else {
+		snprintf(buffer, size, "%.*f %%", digits, percent);
+	}
+	return buffer;
+}
+
+char *text_count(char *buffer, size_t size, uint64_t count)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+	size_t at = 0;
+	for (int i = 0; i < n && at + 1 < size; i++) {
+		if (i > 0 && (n - i) % 3 == 0) {
+			buffer[at++] = ',';
+		}
+		if (at + 1 < size) {
+			buffer[at++] = digits[i];
+		}
+	}
+	if (size) {
+		buffer[at] = '\0';
+	}
+	return buffer;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Building text: a buffer that grows, JSON strings, and quantities as people read them.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// A growing NUL-terminated string. A failed allocation sets `failed`, later appends do nothing, and
+// the owner asks once at the end.
+struct text {
+	char *data; // owned; NULL while empty
+	size_t length;
+	size_t capacity;
+	bool failed;
+};
+
+void text_done(struct text *t);
+void text_clear(struct text *t);
+void text_append(struct text *t, const char *data, size_t length);
+void text_append_string(struct text *t, const char *string);
+void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, control characters
+// escapes.
+void text_append_json(struct text *t, const char *data, size_t length);
+void text_append_json_string(struct text *t, const char *string);
+// The same bytes as text that is safe on a terminal: invalid UTF-8 and control characters become
+// '?'.
+void text_append_printable(struct text *t, const char *data, size_t length);
+// The finished string ("" where nothing was appended), owned by the caller; NULL after a failure.
+char *text_steal(struct text *t);
+
+#define _cleanup_text_ __attribute__((cleanup(text_done)))
+
+// Quantities for people: SI units, no more digits than help, and always a value or nothing at all.
+// Each writes at most `size` bytes with its NUL and returns `buffer`.
+char *text_bytes(char *buffer, size_t size, double bytes); // "3.2 GB", "310 MB", "0 B"
+char *text_seconds(char *buffer, size_t size,
+	double seconds); // "41.2 s", "2 min 4 s", "3 h 12 min", "12.3 ms"
+char *text_percent(char *buffer, size_t size, double ratio); // "61 %", "0.4 %"
+char *text_count(char *buffer, size_t size, uint64_t count); // "12,344"

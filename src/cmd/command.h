@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The commands that a person types: one file each, cmd/NAME.c. Only here is anything printed or is
+// the program ended. A command takes its own arguments (argv[0] is its name) and returns the exit
+// status.
+
+#pragma once
+
+enum exit_status {
+	STATUS_OK = 0,
+	STATUS_FAILURE = 1,
+	STATUS_USAGE = 2,
+	STATUS_RUN_FAILED = 125, // `strain run`, before the job starts
+};
+
+int command_doctor(int argc, char **argv);
+int command_export(int argc, char **argv);
+int command_finish(int argc, char **argv);
+int command_ls(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_run(int argc, char **argv);
+int command_show(int argc, char **argv);
+int command_sql(int argc, char **argv);
+
+// Prints "strain: TEXT" on standard error and returns STATUS_FAILURE.
+int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// The same, for wrong usage: adds where help is, and returns STATUS_USAGE.
+int command_usage(const char *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+// The path of one of the parts (strain-record, report.js ...): in $STRAIN_HOME, else beside this
+// program, else in ../lib/strain. Owned by the caller; NULL where it is nowhere.
+char *command_find_part(const char *name);

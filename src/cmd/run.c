@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain run: becomes strain-record, which links little and starts in milliseconds.
+
+#include "cmd/command.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int command_run(int argc, char **argv)
+{
+	(void)argc;
+	_cleanup_free_ char *recorder = command_find_part("strain-record");
+	if (!recorder) {
+		command_fail("cannot record: strain-record is neither in $STRAIN_HOME nor beside "
+		             "strain nor "
+			     "in ../lib/strain");
+		return STATUS_RUN_FAILED;
+	}
+	execv(recorder, argv);
+	command_fail("cannot record: %s: %s", recorder, strerrordesc_np(errno));
+	return STATUS_RUN_FAILED;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain: what a deep-network training run does to a machine, why it is slow, and what to change.
+//
+// The way through the program. Two wings, and the run file between them:
+//
+//   record/  strain-record, a program of its own. main.c reads the options of `run`; launcher.c
+//   starts
+//            the job and keeps terminal, signals and exit status; recorder.c samples it; sampler.c
+//            keeps the ticks and budget.c their cost; forwarder.c passes the job's output on.
+//     host/    reads a machine under a root directory: kernel text files, NVML
+//     job/     the process tree, the job's cgroup, its output
+//     source/  one file per kind of measurement, all in the list of list.c; null.c shows how to add
+//     one
+//   trace/   the run file: schema.sql, codec (blocks), writer, reader, samples (the SQL table),
+//   index analyze/ series, epochs, roles of processes, summary, verdict: what a run says render/
+//   tables, JSON, CSV, and page.c, which fills web/ with a run's data cmd/     one file per command
+//   in the table below; the only place that prints or exits base/    errors, cleanup, parsing,
+//   clock, arrays, text
+//
+// kernel, NVML -> host -> source -> sampler -> writer -> run file -> reader -> analyze -> render
+//
+// docs/architecture.md says more; docs/format.md describes the run file.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/command.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; // NULL: not for people
+};
+
+static const struct command commands[] = {
+	{"run", command_run, "record a job from start to end"},
+	{"finish", command_finish, NULL},
+};
+
+static void print_help(FILE *stream)
+{
+	fputs("Usage: strain COMMAND [OPTION]...\n\n"
+	      "What a training run does to a machine, why it is slow, and what to change.\n\n",
+		stream);
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+		if (commands[i].summary) {
+			fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].summary);
+		}
+	}
+	fputs("\nstrain COMMAND --help tells more; man strain all of it.\n", stream);
+}
+
+// Edit distance of short words (insert, delete, replace, swap neighbours), for "did you mean".
+static unsigned word_distance(const char *a, const char *b)
+{
+	enum { MAX = 24 };
+	size_t n = strnlen(a, MAX), m = strnlen(b, MAX);
+	unsigned row[3][MAX + 1];
+	for (size_t j = 0; j <= m; j++) {
+		row[0][j] = (unsigned)j;
+	}
+	for (size_t i = 1; i <= n; i++) {
+		unsigned *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+			best = last[j] + 1 < best ? last[j] + 1 : best;
+			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+				before[j - 2] + 1 < best) {
+				best = before[j - 2] + 1;
+			}
+			now[j] = best;
+		}
+	}
+	return row[n % 3][m];
+}
+
+static int unknown_command(const char *name)
+{
+	const struct command *nearest = NULL;
+	unsigned distance = 3;
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+		unsigned d = word_distance(name, commands[i].name);
+		if (commands[i].summary && d < distance) {
+			distance = d;
+			nearest = &commands[i];
+		}
+	}
+	if (nearest) {
+		command_fail("no command '%s'; did you mean '%s'?", name, nearest->name);
+	} else {
+		command_fail("no command '%s' (strain --help)", name);
+	}
+	return STATUS_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return STATUS_USAGE;
+	}
+	const char *name = argv[1];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+		print_help(stdout);
+		return STATUS_OK;
+	}
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("strain %s\n", STRAIN_VERSION);
+		return STATUS_OK;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+		if (strcmp(name, commands[i].name) == 0) {
+			return commands[i].run(argc - 1, argv + 1);
+		}
+	}
+	return unknown_command(name);
+}

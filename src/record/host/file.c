@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Kernel text files under a root.
+
+#include "record/host/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+#define HOST_FILE_MAX_BYTES ((size_t)1 << 20)
+#define SEQ_FILE_SURELY_WHOLE 3072u
+
+int host_file_open(struct host_file *f, int root_fd, const char *path, struct error *e)
+{
+	int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return error_errno(e, errno, "/%s", path);
+	}
+	*f = (struct host_file){.fd = fd};
+	return 0;
+}
+
+int host_file_read(struct host_file *f, struct cursor *ret)
+{
+	size_t length = 0;
+	for (;;) {
+		void *buffer = f->buffer;
+		if (length == f->capacity &&
+			array_reserve(&buffer, &f->capacity, length ? length * 2 : 2048, 1) < 0) {
+			return -ENOMEM;
+		}
+		f->buffer = buffer;
+		ssize_t n = pread(f->fd, f->buffer + length, f->capacity - length, (off_t)length);
+		if (n < 0) {
+			return -errno;
+		}
+		length += (size_t)n;
+		// seq_file hands over at most about a page at a time, so a short reading near a
+		// page's size may have more behind it; one well below that has ended, and needs no
+		// second call.
+		if ((size_t)n < SEQ_FILE_SURELY_WHOLE || length >= HOST_FILE_MAX_BYTES) {
+			*ret = cursor_of(f->buffer, length);
+			return 0;
+		}
+	}
+}
+
+void host_file_close(struct host_file *f)
+{
+	if (f->fd >= 0) {
+		close(f->fd);
+	}
+	free(f->buffer);
+	*f = HOST_FILE_CLOSED;
+}
+
+int host_pread(int fd, char *buffer, size_t size, struct cursor *ret)
+{
+	ssize_t n = pread(fd, buffer, size, 0);
+	if (n <= 0) {
+		return n < 0 ? -errno : -ENODATA;
+	}
+	*ret = cursor_of(buffer, (size_t)n);
+	return 0;
+}
+
+int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
+	struct error *e)
+{
+	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return error_errno(e, errno, "/%s", path);
+	}
+	int r = host_pread(fd, buffer, size, ret);
+	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Kernel text files, kept open and read whole with one pread. Paths are relative to the root of the
+// machine, so that a captured tree reads like a live one.
+
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/parse.h"
+
+struct host_file {
+	int fd; // -1 while closed
+	char *buffer;
+	size_t capacity;
+};
+
+#define HOST_FILE_CLOSED ((struct host_file){.fd = -1})
+
+// Opens root_fd/path (no leading slash). -errno with the path in the text.
+int host_file_open(struct host_file *f, int root_fd, const char *path, struct error *e);
+// Reads from the start into a buffer of its own that grows as needed (up to 1 MiB). The view lives
+// until the next read. 0 or -errno.
+int host_file_read(struct host_file *f, struct cursor *ret);
+void host_file_close(struct host_file *f);
+
+// One pread of at most size bytes. 0 or -errno; -ENODATA where there was nothing.
+int host_pread(int fd, char *buffer, size_t size, struct cursor *ret);
+
+// Opens, reads at most size bytes and closes again.
+int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
+	struct error *e);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The job's own cgroup: a child of the one that strain was started in, made where that is writable.
+// v2: one directory. v1: one in `memory` and one in `cpuacct`, where each can be made.
+
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct job_cgroup {
+	int version; // 2 or 1
+	// Paths under the machine's root without leading slash, owned; NULL where there is none. On
+	// v2 all three are the same directory's (a controller that is not enabled is NULL).
+	char *cpu; // has cpuacct.usage (v1) or cpu.stat (v2)
+	char *memory; // has memory.stat
+	char *io; // has io.stat (v2); NULL on v1
+	char *procs; // has cgroup.procs: lists every process of the job
+};
+
+// Makes the job's cgroup under those of this process, named strain-PID. -errno with the reason (and
+// what would allow it) where none can be made; then nothing is left behind.
+int job_cgroup_create(struct job_cgroup *ret, struct error *e);
+// Moves the calling process (a child between fork and exec) into it. Async-signal-safe. 0 or
+// -errno.
+int job_cgroup_enter(const struct job_cgroup *cgroup);
+// Removes it; what still runs in it is left alone, and then -EBUSY.
+int job_cgroup_remove(const struct job_cgroup *cgroup);
+void job_cgroup_done(struct job_cgroup *cgroup);

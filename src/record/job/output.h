@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// --epoch-pattern: finds lines of the job's output that match. Lines end at \n or \r; a line longer
+// than 4 KiB is cut there. What the job prints is hostile: matching has limits in time and depth.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct output_pattern; // compiled, shared by both streams
+struct output_stream; // the state of one stream: the unfinished line
+
+int output_pattern_new(const char *pattern, struct output_pattern **ret, struct error *e);
+void output_pattern_free(struct output_pattern *p);
+
+struct output_point {
+	const char *name; // of the group
+	double value;
+};
+
+// What a match told. number is that of a group named `epoch` (or the first named group whose
+// name ends in "epoch"), else -1. Points are the other named groups that hold a number.
+struct output_match {
+	int64_t number;
+	size_t n_points;
+	struct output_point points[16];
+};
+
+int output_stream_new(struct output_pattern *p, struct output_stream **ret);
+void output_stream_free(struct output_stream *s);
+// Feeds bytes; calls `matched` for each line that matches.
+void output_stream_feed(struct output_stream *s, const char *data, size_t length,
+	void (*matched)(void *context, const struct output_match *match), void *context);
+// Lines whose matching hit a limit so far.
+uint64_t output_stream_limited(const struct output_stream *s);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What `strain run` was asked to do.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct run_label {
+	char *name;
+	char *value;
+};
+
+struct run_options {
+	char *output; // -o; NULL: a name that says what ran
+	bool force; // replace an existing file
+	uint64_t interval_ns; // --interval; 10 ms
+	double overhead; // --overhead, of one core; 0: no budget
+	uint64_t max_bytes; // --max-size; 256 MiB
+	char *epoch_pattern; // NULL for none
+	struct run_label *labels; // [n_labels], from --label and the environment
+	size_t n_labels;
+	pid_t pid; // --pid; 0: a command is started
+	bool no_cgroup;
+	char **command; // argv, ends with NULL; NULL with --pid
+};

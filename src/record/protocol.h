@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What launcher and recorder say to each other, over a SOCK_SEQPACKET pair: one struct message a
+// packet. Either may vanish at any moment; the other then goes on alone.
+
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum message_kind {
+	// recorder to launcher
+	MESSAGE_READY = 1, // sampling can start: the run file is there
+	MESSAGE_FAILED, // it cannot: text says why; the recorder ends
+	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
+	MESSAGE_DONE, // answer to MESSAGE_END: the file is closed
+	// launcher to recorder
+	MESSAGE_OURS, // pid is a helper of ours, not the job's (signal watcher, forwarder)
+	MESSAGE_STARTED, // the command runs as pid
+	MESSAGE_ORPHAN, // a process that lost its parent was reaped: pid, status, user_us,
+	                // system_us
+	MESSAGE_EXITED, // the command ended with status and is a zombie still
+	MESSAGE_END, // it was reaped: status, user_us and system_us (with its reaped descendants)
+	MESSAGE_EVENT, // text for the event table: kind, a tab, text
+};
+
+struct message {
+	uint32_t kind; // enum message_kind
+	pid_t pid;
+	int32_t status; // as waitpid gives it
+	int32_t unused;
+	uint64_t user_us;
+	uint64_t system_us;
+	uint64_t max_rss_bytes;
+	char text[480]; // NUL-terminated
+};

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The recorder: the process that samples the job and writes the run file.
+
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "record/options.h"
+
+struct job_cgroup;
+
+struct recorder_config {
+	const struct run_options *options;
+	const char *path; // of the run file
+	const struct job_cgroup *cgroup; // the job's own; NULL: none
+	const char *cgroup_reason; // why there is none; NULL otherwise
+	uint64_t start_ns; // the run's start, CLOCK_MONOTONIC
+	pid_t launcher; // its parent; reaps the job
+	int socket; // to the launcher (record/protocol.h)
+	// Copies of the job's standard output and error for --epoch-pattern: the reading end of a
+	// pipe, or a regular file that the job appends to. -1 for none.
+	int output[2];
+};
+
+// Runs in the recorder's process until the job has ended and the file is closed. Never touches the
+// job. Returns the exit status of the process.
+int recorder_run(const struct recorder_config *config);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Reads a run file, finished or still being recorded, whole or damaged. Never trusts a byte of it.
+
+#pragma once
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trace/codec.h"
+
+struct reader;
+
+enum run_state {
+	RUN_FINISHED, // has an end
+	RUN_LIVE, // its recorder lives (from another host: was written within 30 s)
+	RUN_CUT_OFF, // no end, and nobody writes it
+};
+
+// Opens read-only. Errors, each one line with the path: not there, a directory, empty, not a run,
+// from a newer major schema, not a database any more. A run that is cut off is closed first where
+// it can be written (its end: the last time in it). A damaged block costs that block: see
+// reader_damage.
+int reader_open(const char *path, struct reader **ret, struct error *e);
+void reader_free(struct reader *r);
+
+const char *reader_path(const struct reader *r);
+enum run_state reader_state(const struct reader *r);
+// A notice worth a line to the user (newer minor schema, damaged blocks, cut off), or NULL.
+const char *reader_notice(const struct reader *r);
+// Value of a key of table `run`, or NULL. Lives as long as the reader.
+const char *reader_run(struct reader *r, const char *key);
+int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise);
+// Value of a label, or NULL. Lives as long as the reader.
+const char *reader_label(struct reader *r, const char *name);
+// End of the run, or the last time recorded so far; ns since the start.
+int64_t reader_end_ns(struct reader *r);
+// The connection, for queries over metadata; read-only, with the virtual table `samples`
+// registered.
+sqlite3 *reader_database(struct reader *r);
+
+// One decoded series, in the metric's unit. Arrays are owned by the series.
+struct series {
+	size_t n;
+	int64_t *t_us; // since the run's start; never falls
+	double *values; // NAN where missing; the mean of a bucket where the run was thinned
+	double *minimum; // the bucket's; the same array as values where nothing was thinned
+	double *maximum;
+};
+void series_done(struct series *s);
+
+// All samples of (entity, metric) with t in [from_us, to_us]; INT64_MIN and INT64_MAX for no bound.
+// An empty series where there is none. Damaged blocks are skipped and counted.
+int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t from_us,
+	int64_t to_us, struct series *ret, struct error *e);
+
+// Walks every block of an entity in order of time; `each` returns 0 to go on. Damaged ones are
+// skipped.
+int reader_blocks(struct reader *r, int64_t entity,
+	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
+	struct error *e);
+
+// Blocks that could not be decoded so far.
+uint64_t reader_damage(const struct reader *r);

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The virtual table samples(entity, metric, t, value): entity is entity.id, metric the name, t
+// seconds since the run's start, value in the metric's unit (NULL where missing). Constraints on
+// entity, metric and t reach the blocks, so that a narrow query decodes little.
+
+#pragma once
+
+#include <sqlite3.h>
+
+// Registers the table with a connection to a run file. 0 or -errno.
+int samples_register(sqlite3 *database);

@@ -1,0 +1,95 @@
+-- SPDX-License-Identifier: GPL-3.0-or-later
+-- The run file, schema 1.0: described for readers in docs/format.md. Embedded into the binary.
+-- Times in columns are nanoseconds of CLOCK_MONOTONIC since the run's start unless the name says else.
+
+CREATE TABLE run (
+	key TEXT PRIMARY KEY,
+	value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE label (
+	name TEXT PRIMARY KEY,
+	value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE entity (
+	id INTEGER PRIMARY KEY,
+	kind TEXT NOT NULL,            -- host, job, process, gpu, disk, network, recorder
+	key TEXT NOT NULL,             -- unique within its kind: pid:start, GPU uuid, device name
+	name TEXT NOT NULL,
+	parent INTEGER REFERENCES entity(id),
+	first_ns INTEGER NOT NULL,
+	last_ns INTEGER,               -- NULL while it is there
+	attributes TEXT NOT NULL DEFAULT '{}',
+	UNIQUE (kind, key)
+) STRICT;
+
+CREATE TABLE metric (
+	id INTEGER PRIMARY KEY,
+	name TEXT NOT NULL,
+	entity_kind TEXT NOT NULL,
+	kind TEXT NOT NULL,            -- counter, gauge, state
+	unit TEXT NOT NULL,            -- UCUM, as OpenTelemetry writes it: s, By, 1, {process}
+	scale REAL NOT NULL,           -- value in that unit = stored integer * scale
+	source TEXT NOT NULL,
+	help TEXT NOT NULL,
+	UNIQUE (name, entity_kind)
+) STRICT;
+
+CREATE TABLE missing (
+	entity INTEGER REFERENCES entity(id),  -- NULL: for every entity of the metric's kind
+	metric INTEGER NOT NULL REFERENCES metric(id),
+	from_ns INTEGER NOT NULL,
+	to_ns INTEGER,                 -- NULL: to the end of the run
+	reason TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE block (
+	id INTEGER PRIMARY KEY,
+	entity INTEGER NOT NULL REFERENCES entity(id),
+	source TEXT NOT NULL,
+	t_first INTEGER NOT NULL,
+	t_last INTEGER NOT NULL,
+	rows INTEGER NOT NULL,
+	codec INTEGER NOT NULL,
+	payload BLOB NOT NULL
+) STRICT;
+CREATE INDEX block_by_entity ON block (entity, t_first);
+
+CREATE TABLE span (
+	id INTEGER PRIMARY KEY,
+	name TEXT NOT NULL,
+	kind TEXT NOT NULL,            -- epoch, iteration, phase, user, point
+	start_ns INTEGER NOT NULL,
+	end_ns INTEGER,                -- NULL: still open; equal to start_ns: a point
+	thread INTEGER,
+	parent INTEGER,
+	number INTEGER,                -- of the epoch or iteration
+	samples INTEGER,
+	value REAL,                    -- of a point
+	attributes TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+CREATE INDEX span_by_kind ON span (kind, start_ns);
+
+CREATE TABLE event (
+	id INTEGER PRIMARY KEY,
+	t_ns INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	entity INTEGER REFERENCES entity(id),
+	text TEXT NOT NULL,
+	attributes TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+CREATE TABLE summary (
+	entity INTEGER NOT NULL REFERENCES entity(id),
+	metric INTEGER NOT NULL REFERENCES metric(id),
+	epoch INTEGER,                 -- NULL: the whole run
+	aggregate TEXT NOT NULL,       -- total, mean, p50, p95, max
+	value REAL NOT NULL
+) STRICT;
+CREATE INDEX summary_by_metric ON summary (metric, entity);
+
+CREATE VIEW summary_by_name AS
+SELECT e.kind AS entity_kind, e.key AS entity_key, e.name AS entity_name, m.name AS metric,
+	m.unit AS unit, s.epoch AS epoch, s.aggregate AS aggregate, s.value AS value
+FROM summary s JOIN entity e ON e.id = s.entity JOIN metric m ON m.id = s.metric;

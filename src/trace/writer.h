@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Writes a run file. Not thread-safe: one thread owns a writer. Nothing here allocates without
+// bound.
+//
+// Every put joins the open batch; writer_commit makes the batch durable against a crash of this
+// process. Where WAL cannot be (a network file system), commits are 10 s apart, and a batch that
+// meets SQLITE_BUSY is kept and tried again. On ENOSPC the reserve is spent on the last event, and
+// every later put answers -ENOSPC without harm: what was committed stays readable.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trace/codec.h"
+#include "trace/metric.h"
+
+struct writer;
+
+struct writer_options {
+	bool replace; // an existing regular file is replaced (--force); else -EEXIST
+	uint64_t max_bytes; // --max-size; 0 for no limit
+};
+
+// Creates the file (mode 0600), its schema, its reserve. Errors: -EEXIST, -EISDIR, -EACCES, -EROFS,
+// -ENOSPC, ... with a text that names the path.
+int writer_create(const char *path, const struct writer_options *options, struct writer **ret,
+	struct error *e);
+
+// Opens a run file that another process was writing, to close it (the launcher, or the first
+// reader).
+int writer_open(const char *path, struct writer **ret, struct error *e);
+
+// False where the file system allows no WAL: commits are then 10 s apart.
+bool writer_uses_wal(const struct writer *w);
+
+// All puts: 0 or -errno. Text is copied. Times are ns since the run's start.
+int writer_put_run(struct writer *w, const char *key, const char *value);
+int writer_put_label(struct writer *w, const char *name, const char *value);
+int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric,
+	enum entity_kind entity_kind, const char *source);
+
+struct writer_entity {
+	int64_t id;
+	enum entity_kind kind;
+	const char *key;
+	const char *name;
+	int64_t parent; // 0 for none
+	int64_t first_ns;
+	int64_t last_ns; // -1 while it is there
+	const char *attributes; // JSON object, or NULL for {}
+};
+// Inserts, or updates every column of the entity with that id.
+int writer_put_entity(struct writer *w, const struct writer_entity *entity);
+int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
+	int64_t to_ns, const char *reason); // entity 0: all of the kind; to_ns -1: to the end
+int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b);
+
+struct writer_span {
+	const char *name;
+	const char *kind; // "epoch", "iteration", "phase", "user", "point"
+	int64_t start_ns;
+	int64_t end_ns; // -1 while open
+	int64_t thread; // 0 for none
+	int64_t parent; // 0 for none
+	int64_t number; // -1 for none
+	int64_t samples; // -1 for none
+	double value; // NAN for none
+	const char *attributes; // JSON object, or NULL for {}
+};
+int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id);
+int writer_end_span(struct writer *w, int64_t id, int64_t end_ns);
+int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,
+	const char *text); // entity 0 for none
+
+// Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.
+int writer_commit(struct writer *w, struct error *e);
+
+// Merges the small blocks of finished minutes into CODEC_ZSTD blocks, in one transaction, and keeps
+// the file under max_bytes by thinning the oldest blocks to 100 ms, then 1 s (minimum, mean,
+// maximum; an event says so). Called about once a minute; now_ns is the time up to which blocks
+// are complete.
+int writer_compact(struct writer *w, int64_t now_ns, struct error *e);
+
+// Compacts everything, writes run keys end_ns and status, checkpoints, leaves DELETE mode: one
+// file. status: a wait status as waitpid gives it, or -1 for unknown.
+int writer_finish(struct writer *w, int64_t end_ns, int status, struct error *e);
+
+uint64_t writer_file_bytes(const struct writer *w);
+
+// Commits what it can and frees. Accepts NULL. A run without writer_finish stays "being recorded".
+void writer_free(struct writer *w);

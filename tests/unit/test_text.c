@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+static void test_json_escapes_what_would_break_it(void **state)
+{
+	(void)state;
+	struct text t = {0};
+	text_append_json(&t, "a\"\\\n\x01\xff\xc3\xa4", 8);
+	_cleanup_free_ char *json = text_steal(&t);
+	assert_string_equal(json, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa4\"");
+}
+
+static void test_printable_hides_controls(void **state)
+{
+	(void)state;
+	struct text t = {0};
+	text_append_printable(&t, "a\x1b[2J\xc2\x9b\xf0\x9f\x98\x80", 11);
+	_cleanup_free_ char *shown = text_steal(&t);
+	assert_string_equal(shown, "a?[2J?\xf0\x9f\x98\x80");
+}
+
+static void test_nothing_appended_is_an_empty_string(void **state)
+{
+	(void)state;
+	struct text t = {0};
+	_cleanup_free_ char *empty = text_steal(&t);
+	assert_string_equal(empty, "");
+}
+
+static void test_quantities(void **state)
+{
+	(void)state;
+	char b[32];
+	assert_string_equal(text_bytes(b, sizeof(b), 3.2e9), "3.2 GB");
+	assert_string_equal(text_bytes(b, sizeof(b), 310e6), "310 MB");
+	assert_string_equal(text_bytes(b, sizeof(b), 999.7e6), "1.0 GB");
+	assert_string_equal(text_bytes(b, sizeof(b), 0), "0 B");
+	assert_string_equal(text_seconds(b, sizeof(b), 41.23), "41.2 s");
+	assert_string_equal(text_seconds(b, sizeof(b), 124), "2 min 4 s");
+	assert_string_equal(text_seconds(b, sizeof(b), 11520), "3 h 12 min");
+	assert_string_equal(text_seconds(b, sizeof(b), 0.0123), "12.3 ms");
+	assert_string_equal(text_percent(b, sizeof(b), 0.614), "61 %");
+	assert_string_equal(text_percent(b, sizeof(b), 0.004), "0.4 %");
+	assert_string_equal(text_percent(b, sizeof(b), 0), "0 %");
+	assert_string_equal(text_count(b, sizeof(b), 12344), "12,344");
+	assert_string_equal(text_count(b, sizeof(b), 7), "7");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_json_escapes_what_would_break_it),
+		cmocka_unit_test(test_printable_hides_controls),
+		cmocka_unit_test(test_nothing_appended_is_an_empty_string),
+		cmocka_unit_test(test_quantities),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
