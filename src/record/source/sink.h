@@ -15,6 +15,16 @@
 struct sink;
 struct stream;
 struct group;
+struct feed;
+struct registry;
+
+// A sink for one lane: readings are numbered by the registry and go to the feed; both outlive it.
+// Times become relative to start_ns (CLOCK_MONOTONIC). 0 or -ENOMEM.
+int sink_new(struct registry *registry, struct feed *feed, uint64_t start_ns, struct sink **ret);
+// Hands every collected row to the feed. The lane calls it about once a second and at its end.
+void sink_flush(struct sink *s);
+// Flushes nothing. Streams that were not closed are freed. Accepts NULL.
+void sink_free(struct sink *s);
 
 struct sink_entity {
 	enum entity_kind kind;

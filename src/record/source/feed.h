@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the lanes have for the run file, on its way there: a queue with many writers and one reader.
+// Its size is bounded; what does not fit is dropped and counted, never waited for.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trace/codec.h"
+#include "trace/metric.h"
+
+struct feed;
+
+enum item_kind {
+	ITEM_ENTITY, // announced, changed or gone
+	ITEM_ENTITY_END, // only last_ns and attributes count
+	ITEM_BLOCK,
+	ITEM_MISSING,
+	ITEM_EVENT,
+	ITEM_SPAN, // begins, or a point
+	ITEM_SPAN_END,
+};
+
+// One thing to write. Times are ns since the run's start. Strings lie behind the item in the same
+// allocation, or are NULL.
+struct item {
+	struct item *next;
+	enum item_kind kind;
+	size_t bytes; // what it counts against the queue's bound
+	int64_t entity;
+	int64_t t_ns; // entity: first_ns; event, span: when
+	int64_t last_ns; // entity end, span end; -1 while open
+	int64_t parent; // entity
+	int64_t number; // span
+	double value; // span: of a point
+	enum entity_kind entity_kind;
+	uint32_t metric; // missing
+	const char *source; // block: static text
+	const char *key; // entity
+	const char *name; // entity; span
+	const char *text; // entity: attributes; missing: reason; event: text; span: kind
+	const char *event; // event: kind
+	struct block block; // arrays owned through `storage`, metric_ids by the registry
+	int64_t *storage;
+};
+
+// max_bytes bounds what may wait. 0 or -ENOMEM.
+int feed_new(size_t max_bytes, struct feed **ret);
+void feed_free(struct feed *f);
+
+// Copies the strings of `fields` behind a new item and puts it into the queue. fields->storage is
+// taken over in any case. False where it had to be dropped (counted).
+bool feed_put(struct feed *f, const struct item *fields);
+
+// Everything that waits, in order, NULL where nothing does; the caller frees each with item_free.
+// Waits at most timeout_ns for something to come; feed_wake ends the wait.
+struct item *feed_take(struct feed *f, uint64_t timeout_ns);
+void feed_wake(struct feed *f);
+void item_free(struct item *item);
+
+size_t feed_bytes(struct feed *f);
+// Rows of blocks dropped so far.
+uint64_t feed_lost_rows(struct feed *f);
