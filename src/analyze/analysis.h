@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// All that the reading wing knows about a run, loaded once: what show, finish, ls and report tell.
+
+#pragma once
+
+#include "analyze/entities.h"
+#include "analyze/epochs.h"
+#include "analyze/notes.h"
+#include "analyze/overview.h"
+#include "analyze/processes.h"
+#include "analyze/summary.h"
+#include "analyze/verdict.h"
+#include "base/error.h"
+#include "trace/reader.h"
+
+struct analysis {
+	struct reader *reader; // borrowed; outlives the analysis
+	struct entity_list entities;
+	struct metric_list metrics;
+	struct epoch_list epochs;
+	struct summary summary;
+	struct missing_list missing;
+	struct event_list events;
+	struct process_list processes;
+	struct overview overview;
+	struct verdict verdict;
+};
+
+// Works on live, cut-off and damaged runs: what can be read is read.
+int analysis_load(struct reader *r, struct analysis *ret, struct error *e);
+void analysis_done(struct analysis *a);
+
+// A figure of the whole run, or of an epoch, by the metric's name; NAN where there is none.
+double analysis_figure(
+	const struct analysis *a, int64_t entity, const char *metric, enum figure figure);
+double analysis_epoch_figure(const struct analysis *a, int64_t entity, const char *metric,
+	int64_t epoch, enum figure figure);

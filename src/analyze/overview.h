@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The figures of a run that a person asks for first. NAN, -1 or NULL is "not known", never 0.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyze/summary.h"
+#include "trace/reader.h"
+
+struct analysis;
+
+struct memory_figure {
+	double peak_bytes;
+	double mean_bytes;
+	const char *kind; // "PSS", "cgroup's anonymous and shared memory", "sum of resident"; NULL
+};
+
+struct gpu_figures {
+	int64_t entity;
+	const char *name; // escape it
+	double memory_peak_bytes; // of the device
+	double memory_bytes; // that it has
+	double busy; // mean ratio: a kernel was resident
+	double busy_p95;
+	double power_watts; // mean
+	double energy_joules;
+	double to_device_bytes_per_s; // PCIe, mean
+	double from_device_bytes_per_s;
+};
+
+struct device_figures { // a disk or a network interface
+	int64_t entity;
+	const char *name; // escape it
+	double in_bytes; // read, received
+	double out_bytes; // written, sent
+	double busy; // mean ratio of time; NAN for a network interface
+};
+
+// Share of time in which some (or all) of those who wanted to run were stalled.
+struct pressure_figures {
+	double some[3]; // mean ratio: cpu, memory, io
+	double full[3];
+	bool of_job; // of the job's own cgroup; else of the whole host
+};
+
+struct recording_figures {
+	double cpu_share; // of one CPU
+	double memory_peak_bytes;
+	double ticks;
+	double ticks_late;
+	double ticks_missed;
+	int64_t file_bytes;
+};
+
+struct overview {
+	char *name; // of the run: its file's name without ".strain"; escape it
+	char *command; // escape it
+	enum run_state state;
+	double duration_s;
+	int exit_status; // -1 where unknown or killed
+	int exit_signal; // 0 for none
+	double cpus; // that the job may use (affinity, cgroup quota), else the host's
+	double cpu_seconds; // of the job
+	bool cpu_inexact; // the run says that the total misses something
+	double cpus_used; // mean
+	double cpus_used_p95;
+	double throttled; // ratio of time that the cgroup's quota held the job back
+	double host_cpus_used; // by everybody
+	struct memory_figure memory; // of the job
+	double memory_limit_bytes; // the cgroup's, else the host's memory
+	bool memory_limit_is_cgroup;
+	double asked_bytes; // read through system calls
+	double storage_read_bytes;
+	double storage_write_bytes;
+	struct pressure_figures pressure;
+	struct gpu_figures *gpus; // [n_gpus]
+	size_t n_gpus;
+	struct device_figures *disks; // [n_disks], those that did something
+	size_t n_disks;
+	struct device_figures *networks;
+	size_t n_networks;
+	struct recording_figures recording;
+};
+
+int overview_build(const struct analysis *a, struct overview *ret);
+void overview_done(struct overview *o);
+// Share of what was read that the page cache answered; NAN where that is not known.
+double overview_cache_share(const struct overview *o);

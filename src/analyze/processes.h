@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The job's processes as people ask for them: who did what, with how much CPU and memory.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct analysis;
+
+// What a process is for, guessed from the tree and the command lines.
+enum role {
+	ROLE_MAIN, // trains: the job's root, or what its launchers started
+	ROLE_RANK, // one of several that train together
+	ROLE_LOADER, // a forked copy of main that stays: prepares batches
+	ROLE_LAUNCHER, // shells, torchrun, mpirun: starts others and waits
+	ROLE_HELPER, // anything else
+	N_ROLES,
+};
+
+// "main", "rank", "loader", "launcher", "helper"
+const char *role_name(enum role role);
+
+struct process_row {
+	int64_t entity;
+	int64_t parent; // entity of its parent; 0 for none
+	int64_t pid; // -1 where the key does not say
+	enum role role;
+	int number; // of a rank or loader among its kind, from 0; -1 else
+	const char *name; // as the kernel has it; from the job: escape it. Lives with the analysis
+	char *command; // the command line; from the job: escape it
+	char *label; // short, for tables: "python3 train.py", "worker 0"; printable, at most 32
+	             // columns
+	double first_s;
+	double last_s;
+	bool ended; // before the run did
+	int exit_status; // -1 where unknown or killed
+	int exit_signal; // 0 for none
+	// NAN where missing
+	double cpu_seconds;
+	double cpu_share; // of one CPU, over its life: 1.98 is nearly two CPUs
+	double memory_peak_bytes;
+	const char *memory_kind; // which memory that is: "PSS" or "resident"; NULL where missing
+	double asked_bytes; // read and written through system calls
+	double storage_bytes; // of those, from and to storage
+};
+
+struct process_list {
+	struct process_row *items; // by role, then number, then CPU time, largest first
+	size_t n;
+	size_t capacity;
+};
+
+// Needs the analysis' entities, metrics and summary.
+int process_list_build(const struct analysis *a, struct process_list *ret);
+void process_list_done(struct process_list *list);

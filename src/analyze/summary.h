@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The summary: five figures for each entity, metric and epoch, and for the whole run.
+//
+//   counter  total  what was added: the last reading where the counter began with its entity (a
+//                   process that the run saw start, the job that it started, the recorder), else
+//                   the last minus the first. Steps backwards add nothing.
+//            mean   total over the time between the first and the last reading, per second
+//            p50, p95, max   of the rate, per second, in windows of at least 100 ms that begin and
+//                   end with a reading; a window counts as long as it lasts
+//   gauge    mean   each reading stands until the next one
+//            p50, p95        weighted the same way
+//            max    the largest reading
+//   state    none
+//
+// p50 and p95 come from a histogram with 128 steps an octave: at most 0.4 % from the exact figure.
+// A missing reading ends the one before it and counts for nothing; where nothing was read there is
+// no row. An epoch's figures need two readings in it (a gauge: one). Memory is bounded by metrics
+// and epochs, not by readings: blocks stream.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct reader;
+struct entity_list;
+struct metric_list;
+struct epoch_list;
+
+enum figure {
+	FIGURE_TOTAL,
+	FIGURE_MEAN,
+	FIGURE_P50,
+	FIGURE_P95,
+	FIGURE_MAX,
+	N_FIGURES,
+};
+
+// "total", "mean", "p50", "p95", "max"
+const char *figure_name(enum figure figure);
+
+#define SUMMARY_WHOLE_RUN INT64_MIN // the epoch of rows about the whole run
+
+struct summary_row {
+	int64_t entity;
+	uint32_t metric;
+	int64_t epoch; // epoch.number, or SUMMARY_WHOLE_RUN
+	double figures[N_FIGURES]; // NAN where there is none
+};
+
+struct summary {
+	struct summary_row *rows; // sorted by entity, metric, epoch
+	size_t n;
+	size_t capacity;
+};
+
+// What the file holds where it is finished and has a summary, else computed from its blocks.
+int summary_load(struct reader *r, const struct entity_list *entities,
+	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
+	struct error *e);
+void summary_done(struct summary *s);
+// Writes it into the file at `path`, replacing what is there, in one transaction.
+int summary_write(const char *path, const struct summary *s, struct error *e);
+// NAN where there is none.
+double summary_figure(const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch,
+	enum figure figure);

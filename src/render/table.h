@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Tables: columns are a const table, rows are cells; one renderer prints them for people (through
+// libsmartcols), as JSON or as CSV. People see "3.2 GB"; programs see 3200000000 and the unit in
+// the name.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+enum column_kind {
+	COLUMN_TEXT, // to the left; shortened where the terminal is narrow
+	COLUMN_LABEL, // the same, never shortened
+	COLUMN_BYTES,
+	COLUMN_BYTES_PER_SECOND,
+	COLUMN_SECONDS,
+	COLUMN_RATIO, // people see per cent
+	COLUMN_COUNT,
+	COLUMN_NUMBER, // three digits that count
+};
+
+struct column {
+	const char *name; // for programs: "cpu_time_s"; NULL: only for people
+	const char *title; // for people: "CPU TIME"; NULL: only for programs
+	enum column_kind kind;
+	unsigned drop; // columns with the largest number go first where the terminal is too
+	               // narrow; 0 stays
+};
+
+struct table;
+
+// The columns must outlive the table.
+int table_new(const struct column *columns, size_t n_columns, struct table **ret);
+void table_free(struct table *t);
+// Begins a row; its cells are missing until they are put. -ENOMEM.
+int table_row(struct table *t);
+size_t table_rows(const struct table *t);
+// Text is copied; what a terminal must not see is replaced when it is shown to people. NULL is
+// missing.
+void table_text(struct table *t, size_t column, const char *text);
+// NAN is missing.
+void table_number(struct table *t, size_t column, double value);
+
+struct table_style {
+	unsigned width; // of the terminal; 0: no limit
+	bool colour;
+	unsigned indent; // blanks before each line
+};
+// For standard output: its width ($COLUMNS, the terminal's, else 100) and colour (a terminal,
+// without NO_COLOR).
+struct table_style table_style_for(FILE *stream);
+
+int table_print(const struct table *t, FILE *stream, const struct table_style *style);
+// An array of objects; missing is null.
+int table_append_json(const struct table *t, struct text *out);
+// A header and a line per row (RFC 4180, lines end with LF); missing is empty.
+int table_append_csv(const struct table *t, struct text *out);
