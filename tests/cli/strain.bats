@@ -1,0 +1,34 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The program itself: its help, its version, commands that do not exist.
+
+bats_require_minimum_version 1.5.0
+
+@test "no command prints the help on standard error and fails" {
+	run -2 --separate-stderr "$STRAIN"
+	[ -z "$output" ]
+	[[ "$stderr" == "Usage: strain COMMAND"* ]]
+}
+
+@test "help goes to standard output and lists the commands" {
+	run -0 --separate-stderr "$STRAIN" --help
+	[[ "$output" == *"record a job from start to end"* ]]
+	[ -z "$stderr" ]
+}
+
+@test "the version is one line" {
+	run -0 "$STRAIN" --version
+	[[ "$output" =~ ^strain\ [0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
+
+@test "a mistyped command gets a suggestion" {
+	run -2 --separate-stderr "$STRAIN" rnu
+	[ "$stderr" = "strain: no command 'rnu'; did you mean 'run'?" ]
+	[ -z "$output" ]
+}
+
+@test "what resembles nothing gets none" {
+	run -2 --separate-stderr "$STRAIN" frobnicate
+	[ "$stderr" = "strain: no command 'frobnicate' (strain --help)" ]
+}
