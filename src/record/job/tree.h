@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's processes: who belongs to it, from first to last. The tick lane keeps it up to date;
-// other lanes look at it through the two thread-safe calls at the end.
+// The job's processes: who belongs to it, from first to last. The tick lane owns the tree and keeps
+// it up to date; other threads use only the calls that say so.
+//
+// A process belongs to the job when its parent does, or when its parent is the launcher: as
+// subreaper the launcher inherits whoever loses its parent, so that double forks and setsid hide
+// nobody. Where the job has a cgroup of its own, everything in it belongs too.
 
 #pragma once
 
@@ -10,17 +14,86 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
+
+#include "base/error.h"
 
 struct tree;
 
-struct tree_member {
+// A process of the job. Owned by the tree; valid until its `left` call returns.
+struct process {
 	pid_t pid; // in the recorder's pid namespace
+	pid_t parent;
 	uint64_t start_ticks; // field 22 of stat: with pid, an identity that a reused pid does not
 	                      // share
-	int64_t entity;
+	int64_t entity; // set by the watcher's `joined`
+	uint64_t first_ns; // CLOCK_MONOTONIC: when it was started, from start_ticks
+	clockid_t cpu_clock; // its CPU clock, readable by any user
+	int stat_fd; // kept open: -1 where descriptors ran out
+	int statm_fd; // likewise; tells by ESRCH that the process is gone
+	unsigned n_children; // members that name it as their parent
+	bool child_lost; // a child went away since its stat was last read
+	bool zombie;
+	unsigned renamed; // how often its name changed: after an exec its command line is another
+	char name[64]; // comm, as it was last read
+	void *readings; // the process source's own state
 };
 
-// Copies the members alive now into *items (grown with array_reserve). 0 or -ENOMEM.
+struct tree_watcher {
+	void *context;
+	// A process has joined: gives it its entity. 0, or -errno to leave it out.
+	int (*joined)(void *context, struct process *p);
+	// It is gone (or the tree is being freed).
+	void (*left)(void *context, struct process *p);
+};
+
+// root_fd: the machine's root, borrowed. captured: a tree of files, with no processes that live.
+int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e);
+void tree_free(struct tree *tree); // accepts NULL
+void tree_watch(struct tree *tree, const struct tree_watcher *watcher);
+
+// A helper of ours that is no part of the job. Any thread.
+void tree_exclude(struct tree *tree, pid_t pid);
+// The job starts: its first process, who reaps its orphans (0: nobody does), and a cgroup's file
+// that lists its processes, relative to the root (NULL for none). Until then the tree is empty. Any
+// thread; takes effect with the next update.
+void tree_start(struct tree *tree, pid_t first, pid_t reaper, const char *cgroup_procs);
+
+// Looks for processes that have come since the last call. Costs one small read where there are
+// none.
+void tree_update(struct tree *tree, uint64_t now_ns);
+// A member was found to be gone. Calls `left`; the pointer is invalid afterwards.
+void tree_remove(struct tree *tree, struct process *p);
+
+// The members in order of joining: parents before their children. Invalid after update and remove.
+struct process *const *tree_members(const struct tree *tree, size_t *ret_n);
+struct process *tree_find(const struct tree *tree, pid_t pid); // NULL where it is none of the job's
+uint64_t tree_seen(const struct tree *tree); // members so far
+
+// Opens /proc/PID/NAME of a member. -errno; -EMFILE where the recorder must keep its descriptors.
+int tree_open(struct tree *tree, const struct process *p, const char *name);
+void tree_close(struct tree *tree, int *fd);
+// The same for a single reading, which may use the reserve; the caller closes it.
+int tree_open_once(struct tree *tree, const struct process *p, const char *name);
+
+// CPU time of members that the launcher has reaped, with what they had reaped themselves. Any
+// thread.
+void tree_add_reaped(struct tree *tree, uint64_t cpu_ns);
+uint64_t tree_reaped_ns(const struct tree *tree);
+// Sets the name of a member, for those who look from other threads.
+void tree_rename(struct tree *tree, struct process *p, const char *name);
+
+struct tree_member {
+	pid_t pid;
+	pid_t parent;
+	uint64_t start_ticks;
+	uint64_t first_ns;
+	int64_t entity;
+	int64_t parent_entity; // 0 where the parent is not of the job, or gone
+	unsigned renamed;
+	char name[64];
+};
+// Copies the members alive now into *items (grown with array_reserve). 0 or -ENOMEM. Any thread.
 int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size_t *capacity);
-// The entity of a live member, 0 where pid is none of the job's.
+// The entity of a live member, 0 where pid is none of the job's. Any thread.
 int64_t tree_entity_of(struct tree *tree, pid_t pid);

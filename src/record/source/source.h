@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "record/source/sink.h"
@@ -35,6 +36,8 @@ struct source_context {
 	const struct job_cgroup *cgroup; // the job's own cgroup (record/job/cgroup.h), or NULL
 	int64_t host; // entity ids
 	int64_t job; // 0 where there is no job
+	int64_t recorder; // 0 where nothing is recorded
+	pid_t reaper; // the launcher, who inherits the job's orphans; 0 where nobody does
 	uint64_t start_ns; // of the run, CLOCK_MONOTONIC
 };
 

@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The process tree. /proc/loadavg names the newest pid, so a tick without forks costs one small
+// read; after forks only the pids that were given since are looked at. About once a second, while
+// anything moves, the whole list is read, for those who came in another way.
+
+#include "record/job/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/file.h"
+#include "record/host/procfs.h"
+
+// More new pids than this since the last look, and listing them all is cheaper.
+#define WINDOW_MAX 512
+#define SLOTS_FIRST 256u
+#define EXCLUDED_MAX 16u
+#define RESYNC_NS NS_PER_S
+// Descriptors that are left for everything else in the recorder.
+#define DESCRIPTORS_RESERVED 128u
+
+struct tree {
+	int root_fd; // borrowed
+	int proc_fd;
+	bool captured;
+	struct host_file loadavg;
+	struct host_file cgroup_procs; // closed where there is none
+	struct tree_watcher watcher;
+	long ticks_per_second;
+	size_t descriptors;
+	size_t max_descriptors;
+
+	// Written by the tick lane under the mutex, so that other threads can look.
+	pthread_mutex_t mutex;
+	struct process **members; // in order of joining
+	size_t n_members;
+	size_t capacity;
+	struct process **slots; // by pid, open addressing, NULL is free
+	size_t n_slots; // a power of two
+	pid_t excluded[EXCLUDED_MAX];
+	size_t n_excluded;
+	pid_t first; // asked for by tree_start, adopted by the next update
+	char *start_procs;
+
+	pid_t reaper;
+	bool started;
+	pid_t last_pid;
+	bool moved; // pids were given since the last resync
+	uint64_t resync_ns;
+	uint64_t seen;
+	_Atomic uint64_t reaped_ns;
+	pid_t *list; // scratch
+	size_t list_capacity;
+};
+
+static size_t descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur <= DESCRIPTORS_RESERVED) {
+		return 64;
+	}
+	return limit.rlim_cur > 1 << 20 ? 1 << 20 : (size_t)limit.rlim_cur - DESCRIPTORS_RESERVED;
+}
+
+int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e)
+{
+	struct tree *tree = calloc(1, sizeof(*tree));
+	if (!tree) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	pthread_mutex_init(&tree->mutex, NULL);
+	tree->root_fd = root_fd;
+	tree->captured = captured;
+	tree->loadavg = tree->cgroup_procs = HOST_FILE_CLOSED;
+	tree->ticks_per_second = sysconf(_SC_CLK_TCK);
+	tree->max_descriptors = descriptor_limit();
+	tree->n_slots = SLOTS_FIRST;
+	tree->slots = calloc(tree->n_slots, sizeof(struct process *));
+	tree->proc_fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = tree->proc_fd < 0 ? error_errno(e, errno, "/proc")
+	        : !tree->slots    ? error_set(e, ENOMEM, "out of memory")
+	                          : host_file_open(&tree->loadavg, root_fd, "proc/loadavg", e);
+	if (r < 0) {
+		tree_free(tree);
+		return r;
+	}
+	*ret = tree;
+	return 0;
+}
+
+void tree_watch(struct tree *tree, const struct tree_watcher *watcher)
+{
+	tree->watcher = *watcher;
+}
+
+void tree_close(struct tree *tree, int *fd)
+{
+	if (*fd >= 0) {
+		close(*fd);
+		*fd = -1;
+		tree->descriptors--;
+	}
+}
+
+static void process_free(struct tree *tree, struct process *p)
+{
+	tree_close(tree, &p->stat_fd);
+	tree_close(tree, &p->statm_fd);
+	free(p);
+}
+
+void tree_free(struct tree *tree)
+{
+	if (!tree) {
+		return;
+	}
+	for (size_t i = 0; i < tree->n_members; i++) {
+		if (tree->watcher.left) {
+			tree->watcher.left(tree->watcher.context, tree->members[i]);
+		}
+		process_free(tree, tree->members[i]);
+	}
+	host_file_close(&tree->loadavg);
+	host_file_close(&tree->cgroup_procs);
+	if (tree->proc_fd >= 0) {
+		close(tree->proc_fd);
+	}
+	pthread_mutex_destroy(&tree->mutex);
+	free(tree->members);
+	free(tree->slots);
+	free(tree->list);
+	free(tree->start_procs);
+	free(tree);
+}
+
+void tree_exclude(struct tree *tree, pid_t pid)
+{
+	pthread_mutex_lock(&tree->mutex);
+	if (tree->n_excluded < EXCLUDED_MAX) {
+		tree->excluded[tree->n_excluded++] = pid;
+	}
+	pthread_mutex_unlock(&tree->mutex);
+}
+
+void tree_start(struct tree *tree, pid_t first, pid_t reaper, const char *cgroup_procs)
+{
+	pthread_mutex_lock(&tree->mutex);
+	tree->first = first;
+	tree->reaper = reaper;
+	free(tree->start_procs);
+	tree->start_procs = cgroup_procs ? strdup(cgroup_procs) : NULL;
+	pthread_mutex_unlock(&tree->mutex);
+}
+
+// The table by pid -----------------------------------------------------------------------------
+
+static size_t slot_of(const struct tree *tree, pid_t pid)
+{
+	return ((uint32_t)pid * 2654435761u) & (tree->n_slots - 1);
+}
+
+struct process *tree_find(const struct tree *tree, pid_t pid)
+{
+	size_t slot = slot_of(tree, pid);
+	while (tree->slots[slot] && tree->slots[slot]->pid != pid) {
+		slot = (slot + 1) & (tree->n_slots - 1);
+	}
+	return tree->slots[slot];
+}
+
+static void slots_insert(struct tree *tree, struct process *p)
+{
+	size_t slot = slot_of(tree, p->pid);
+	while (tree->slots[slot]) {
+		slot = (slot + 1) & (tree->n_slots - 1);
+	}
+	tree->slots[slot] = p;
+}
+
+// Takes p out and moves those behind it, so that no search stops too early.
+static void slots_remove(struct tree *tree, const struct process *p)
+{
+	size_t slot = slot_of(tree, p->pid);
+	while (tree->slots[slot] != p) {
+		slot = (slot + 1) & (tree->n_slots - 1);
+	}
+	tree->slots[slot] = NULL;
+	for (slot = (slot + 1) & (tree->n_slots - 1); tree->slots[slot];
+		slot = (slot + 1) & (tree->n_slots - 1)) {
+		struct process *behind = tree->slots[slot];
+		tree->slots[slot] = NULL;
+		slots_insert(tree, behind);
+	}
+}
+
+static int slots_reserve(struct tree *tree)
+{
+	if ((tree->n_members + 1) * 2 <= tree->n_slots) {
+		return 0;
+	}
+	struct process **slots = calloc(tree->n_slots * 2, sizeof(struct process *));
+	if (!slots) {
+		return -ENOMEM;
+	}
+	free(tree->slots);
+	tree->slots = slots;
+	tree->n_slots *= 2;
+	for (size_t i = 0; i < tree->n_members; i++) {
+		slots_insert(tree, tree->members[i]);
+	}
+	return 0;
+}
+
+// Joining and leaving ---------------------------------------------------------------------------
+
+int tree_open_once(struct tree *tree, const struct process *p, const char *name)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "%d/%s", (int)p->pid, name);
+	int fd = openat(tree->proc_fd, path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int tree_open(struct tree *tree, const struct process *p, const char *name)
+{
+	int fd = tree->descriptors < tree->max_descriptors ? tree_open_once(tree, p, name)
+	                                                   : -EMFILE;
+	tree->descriptors += fd >= 0;
+	return fd;
+}
+
+static int read_stat(struct tree *tree, const struct process *p, struct proc_stat *ret)
+{
+	char path[64], buffer[1024];
+	struct cursor text;
+	int r;
+	if (p->stat_fd >= 0) {
+		r = host_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+	} else {
+		snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
+		r = host_read_once(tree->proc_fd, path, buffer, sizeof(buffer), &text, NULL);
+	}
+	return r < 0 ? r : proc_stat_parse(text, ret);
+}
+
+// When the process was started, on CLOCK_MONOTONIC. start_ticks counts from boot with time asleep.
+static uint64_t start_of(const struct tree *tree, uint64_t start_ticks, uint64_t now_ns)
+{
+	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME);
+	uint64_t started_ns = start_ticks * (NS_PER_S / (uint64_t)tree->ticks_per_second);
+	uint64_t age_ns = boot_ns > started_ns ? boot_ns - started_ns : 0;
+	return now_ns > age_ns ? now_ns - age_ns : 0;
+}
+
+static int members_add(struct tree *tree, struct process *p)
+{
+	pthread_mutex_lock(&tree->mutex);
+	void *members = tree->members;
+	int r = slots_reserve(tree);
+	if (r == 0) {
+		r = array_reserve(
+			&members, &tree->capacity, tree->n_members + 1, sizeof(struct process *));
+	}
+	if (r == 0) {
+		tree->members = members;
+		tree->members[tree->n_members++] = p;
+		slots_insert(tree, p);
+	}
+	pthread_mutex_unlock(&tree->mutex);
+	return r;
+}
+
+static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint64_t now_ns)
+{
+	struct process *p = calloc(1, sizeof(*p));
+	if (!p) {
+		return -ENOMEM;
+	}
+	*p = (struct process){.pid = pid,
+		.parent = stat->parent,
+		.start_ticks = stat->start_ticks,
+		.first_ns = tree->captured ? now_ns : start_of(tree, stat->start_ticks, now_ns),
+		.stat_fd = -1,
+		.statm_fd = -1};
+	snprintf(p->name, sizeof(p->name), "%s", stat->name);
+	if (tree->captured || clock_getcpuclockid(pid, &p->cpu_clock) != 0) {
+		p->cpu_clock = CLOCK_REALTIME;
+	}
+	int statm = tree_open(tree, p, "statm"), fd = tree_open(tree, p, "stat");
+	p->statm_fd = statm < 0 ? -1 : statm;
+	p->stat_fd = fd < 0 ? -1 : fd;
+	// The descriptors may belong to a process that has taken the pid since: ask once more.
+	struct proc_stat again;
+	int r = read_stat(tree, p, &again);
+	if (r == 0 && again.start_ticks != stat->start_ticks) {
+		r = -ESRCH;
+	}
+	if (r == 0 && tree->watcher.joined) {
+		r = tree->watcher.joined(tree->watcher.context, p);
+	}
+	if (r < 0) {
+		process_free(tree, p);
+		return r;
+	}
+	r = members_add(tree, p);
+	if (r < 0) {
+		tree->watcher.left(tree->watcher.context, p);
+		process_free(tree, p);
+		return r;
+	}
+	struct process *parent = tree_find(tree, p->parent);
+	if (parent) {
+		parent->n_children++;
+	}
+	tree->seen++;
+	return 0;
+}
+
+void tree_remove(struct tree *tree, struct process *p)
+{
+	struct process *parent = tree_find(tree, p->parent);
+	if (parent && parent != p) {
+		parent->n_children -= parent->n_children > 0;
+		parent->child_lost = true;
+	}
+	pthread_mutex_lock(&tree->mutex);
+	slots_remove(tree, p);
+	size_t i = 0;
+	while (tree->members[i] != p) {
+		i++;
+	}
+	memmove(tree->members + i, tree->members + i + 1,
+		(tree->n_members - i - 1) * sizeof(struct process *));
+	tree->n_members--;
+	pthread_mutex_unlock(&tree->mutex);
+	tree->watcher.left(tree->watcher.context, p);
+	process_free(tree, p);
+}
+
+// Finding ---------------------------------------------------------------------------------------
+
+static bool is_excluded(struct tree *tree, pid_t pid)
+{
+	pthread_mutex_lock(&tree->mutex);
+	bool excluded = false;
+	for (size_t i = 0; i < tree->n_excluded; i++) {
+		excluded |= tree->excluded[i] == pid;
+	}
+	pthread_mutex_unlock(&tree->mutex);
+	return excluded;
+}
+
+// A process, not one of the threads that share the numbers: only processes have a CPU clock.
+static bool is_process(const struct tree *tree, pid_t pid)
+{
+	clockid_t clock;
+	struct timespec now;
+	return tree->captured ||
+	       (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &now) == 0);
+}
+
+// Joins pid if it belongs to the job. surely: something else than its parent says that it does.
+static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
+{
+	if (pid <= 0 || is_excluded(tree, pid) || !is_process(tree, pid)) {
+		return false;
+	}
+	struct proc_stat stat;
+	struct process probe = {.pid = pid, .stat_fd = -1};
+	if (read_stat(tree, &probe, &stat) < 0) {
+		return false;
+	}
+	struct process *known = tree_find(tree, pid);
+	if (known && known->start_ticks == stat.start_ticks) {
+		return false;
+	}
+	if (known) {
+		tree_remove(tree, known); // the pid was given again before its end was noticed
+	}
+	bool ours = surely || tree_find(tree, stat.parent) ||
+	            (tree->reaper > 0 && stat.parent == tree->reaper);
+	return ours && join(tree, pid, &stat, now_ns) == 0;
+}
+
+static int list_add(struct tree *tree, size_t *n, pid_t pid)
+{
+	void *list = tree->list;
+	if (array_reserve(&list, &tree->list_capacity, *n + 1, sizeof(pid_t)) < 0) {
+		return -ENOMEM;
+	}
+	tree->list = list;
+	tree->list[(*n)++] = pid;
+	return 0;
+}
+
+static size_t list_cgroup(struct tree *tree)
+{
+	struct cursor text, line;
+	size_t n = 0;
+	if (host_file_read(&tree->cgroup_procs, &text) < 0) {
+		return 0;
+	}
+	uint64_t pid;
+	while (cursor_line(&text, &line) && cursor_u64(&line, &pid) && pid <= INT32_MAX) {
+		if (list_add(tree, &n, (pid_t)pid) < 0) {
+			break;
+		}
+	}
+	return n;
+}
+
+static size_t list_proc(struct tree *tree)
+{
+	int fd = dup(tree->proc_fd);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	if (!directory) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		return 0;
+	}
+	rewinddir(directory);
+	size_t n = 0;
+	const struct dirent *entry;
+	while ((entry = readdir(directory))) {
+		struct cursor name = cursor_of(entry->d_name, strlen(entry->d_name));
+		uint64_t pid;
+		if (*name.at >= '1' && *name.at <= '9' && cursor_u64(&name, &pid) &&
+			name.at == name.end && pid <= INT32_MAX &&
+			list_add(tree, &n, (pid_t)pid) < 0) {
+			break;
+		}
+	}
+	closedir(directory);
+	return n;
+}
+
+// Looks at everybody. A child may stand before its parent in the list, so again while any joins.
+static void resync(struct tree *tree, uint64_t now_ns)
+{
+	bool joined = true;
+	for (int round = 0; joined && round < 8; round++) {
+		size_t n = list_proc(tree);
+		joined = false;
+		for (size_t i = 0; i < n; i++) {
+			if (!tree_find(tree, tree->list[i])) {
+				joined |= consider(tree, tree->list[i], tree->captured, now_ns);
+			}
+		}
+	}
+	tree->resync_ns = now_ns + RESYNC_NS;
+	tree->moved = false;
+}
+
+static void resync_cgroup(struct tree *tree, uint64_t now_ns)
+{
+	size_t n = list_cgroup(tree);
+	for (size_t i = 0; i < n; i++) {
+		if (!tree_find(tree, tree->list[i])) {
+			consider(tree, tree->list[i], true, now_ns);
+		}
+	}
+	tree->resync_ns = now_ns + RESYNC_NS;
+	tree->moved = false;
+}
+
+// What tree_start asked for. True once the tree is alive.
+static bool adopt_first(struct tree *tree, uint64_t now_ns)
+{
+	pthread_mutex_lock(&tree->mutex);
+	pid_t first = tree->first;
+	char *procs = take_pointer(tree->start_procs);
+	tree->first = 0;
+	pthread_mutex_unlock(&tree->mutex);
+	if (first > 0) {
+		if (procs) {
+			// Where it cannot be opened, parents alone tell who belongs.
+			host_file_open(&tree->cgroup_procs, tree->root_fd, procs, NULL);
+		}
+		consider(tree, first, true, now_ns);
+		tree->started = true;
+		tree->last_pid = first;
+		tree->resync_ns = now_ns; // a job that runs already (--pid) has children already
+		tree->moved = true;
+	}
+	free(procs);
+	return tree->started;
+}
+
+void tree_update(struct tree *tree, uint64_t now_ns)
+{
+	struct cursor text;
+	struct proc_loadavg load;
+	if (!adopt_first(tree, now_ns)) {
+		return;
+	}
+	if (host_file_read(&tree->loadavg, &text) < 0 || proc_loadavg_parse(text, &load) < 0) {
+		tree->moved = true; // nothing tells: look at everybody, once a second
+	} else if (load.last_pid != tree->last_pid) {
+		pid_t from = tree->last_pid;
+		tree->last_pid = load.last_pid;
+		tree->moved = true;
+		if (load.last_pid < from || load.last_pid - from > WINDOW_MAX) {
+			tree->resync_ns = now_ns;
+		} else {
+			for (pid_t pid = from + 1; pid <= load.last_pid; pid++) {
+				consider(tree, pid, false, now_ns);
+			}
+		}
+	}
+	if (tree->moved && now_ns >= tree->resync_ns) {
+		if (tree->cgroup_procs.fd >= 0) {
+			resync_cgroup(tree, now_ns);
+		} else {
+			resync(tree, now_ns);
+		}
+	}
+}
+
+// Looking ---------------------------------------------------------------------------------------
+
+struct process *const *tree_members(const struct tree *tree, size_t *ret_n)
+{
+	*ret_n = tree->n_members;
+	return tree->members;
+}
+
+uint64_t tree_seen(const struct tree *tree)
+{
+	return tree->seen;
+}
+
+void tree_add_reaped(struct tree *tree, uint64_t cpu_ns)
+{
+	atomic_fetch_add(&tree->reaped_ns, cpu_ns);
+}
+
+uint64_t tree_reaped_ns(const struct tree *tree)
+{
+	return atomic_load(&tree->reaped_ns);
+}
+
+void tree_rename(struct tree *tree, struct process *p, const char *name)
+{
+	pthread_mutex_lock(&tree->mutex);
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->renamed++;
+	pthread_mutex_unlock(&tree->mutex);
+}
+
+static void member_copy(const struct tree *tree, const struct process *p, struct tree_member *ret)
+{
+	const struct process *parent = tree_find(tree, p->parent);
+	*ret = (struct tree_member){
+		.pid = p->pid,
+		.parent = p->parent,
+		.start_ticks = p->start_ticks,
+		.first_ns = p->first_ns,
+		.entity = p->entity,
+		.parent_entity = parent ? parent->entity : 0,
+		.renamed = p->renamed,
+	};
+	memcpy(ret->name, p->name, sizeof(ret->name));
+}
+
+int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size_t *capacity)
+{
+	pthread_mutex_lock(&tree->mutex);
+	void *grown = *items;
+	int r = array_reserve(&grown, capacity, tree->n_members, sizeof(**items));
+	if (r == 0) {
+		*items = grown;
+		*n = tree->n_members;
+		for (size_t i = 0; i < tree->n_members; i++) {
+			member_copy(tree, tree->members[i], &(*items)[i]);
+		}
+	}
+	pthread_mutex_unlock(&tree->mutex);
+	return r;
+}
+
+int64_t tree_entity_of(struct tree *tree, pid_t pid)
+{
+	pthread_mutex_lock(&tree->mutex);
+	const struct process *p = tree_find(tree, pid);
+	int64_t entity = p ? p->entity : 0;
+	pthread_mutex_unlock(&tree->mutex);
+	return entity;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What takes the job's mmap lock, and therefore stands in a lane of its own: proportional memory
+// (smaps_rollup) and command lines.
+//
+// smaps_rollup walks every page table of a process under its mmap lock: microseconds a MiB. It is
+// read in rounds over the whole job, so that the sum is one moment's, and the next round waits
+// until all of them together have taken at most a thousandth of the time, whoever asked for it.
+
+#include "record/source/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "record/host/file.h"
+#include "record/host/procfs.h"
+#include "record/job/secret.h"
+#include "record/job/tree.h"
+
+#define ROUND_SHARE 1000 // a round may take one part in this many of the time
+#define ROUND_MIN_NS NS_PER_S // and no two are closer than this
+#define FIRST_ROUND_NS (500 * NS_PER_MS)
+#define COMMAND_MAX_BYTES 4096u // of a command line; what is longer is cut
+
+enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, N_PSS };
+static const struct metric pss_metrics[N_PSS] = {
+	[PSS] = {"strain.memory.pss", METRIC_GAUGE, "By", 1024,
+		"Proportional memory: every page divided by the number of processes that map it, "
+                "so that sums "
+		"over processes are true (smaps_rollup; read rarely, since it holds the mmap "
+                "lock)."},
+	[PSS_ANONYMOUS] = {"strain.memory.pss.anonymous", METRIC_GAUGE, "By", 1024,
+		"The part of PSS that is anonymous memory (Linux 5.4 and later)."},
+	[PSS_FILE] = {"strain.memory.pss.file", METRIC_GAUGE, "By", 1024,
+		"The part of PSS that maps files."},
+	[PSS_SHMEM] = {"strain.memory.pss.shmem", METRIC_GAUGE, "By", 1024,
+		"The part of PSS that is shared memory."},
+	[PSS_SWAP] = {"strain.memory.pss.swap", METRIC_GAUGE, "By", 1024,
+		"Swapped pages, divided likewise (not in PSS)."},
+};
+
+enum { COST_READINGS, COST_TIME, N_COST };
+static const struct metric cost_metrics[N_COST] = {
+	[COST_READINGS] = {"strain.recorder.smaps.readings", METRIC_COUNTER, "{reading}", 1,
+		"Times that a process's smaps_rollup was read, each holding that process's mmap "
+                "lock."},
+	[COST_TIME] = {"strain.recorder.smaps.time", METRIC_COUNTER, "s", 1e-6,
+		"Time those readings took."},
+};
+
+static int read_pss(void *state, struct sink *sink, uint64_t now_ns);
+static int read_job_pss(void *state, struct sink *sink, uint64_t now_ns);
+static int read_cost(void *state, struct sink *sink, uint64_t now_ns);
+
+enum { GROUP_PSS, GROUP_JOB_PSS, GROUP_COST, N_GROUPS };
+static const struct group groups[N_GROUPS] = {
+	[GROUP_PSS] = {"pss", ENTITY_PROCESS, pss_metrics, N_PSS, 100 * NS_PER_MS, read_pss},
+	[GROUP_JOB_PSS] = {"job_pss", ENTITY_JOB, pss_metrics, N_PSS, 100 * NS_PER_MS,
+		read_job_pss},
+	[GROUP_COST] = {"cost", ENTITY_RECORDER, cost_metrics, N_COST, NS_PER_S, read_cost},
+};
+
+// What this lane knows of a process.
+struct known {
+	int64_t entity;
+	unsigned renamed; // the name that the command line was read under
+	bool described; // the command line was read
+	struct stream *stream;
+};
+
+struct memory_source {
+	struct tree *tree;
+	int root_fd;
+	int64_t job, recorder;
+	bool captured;
+	struct tree_member *members;
+	size_t n_members, members_capacity;
+	struct known *known; // of members[i]
+	size_t n_known;
+	struct stream *job_stream, *cost_stream;
+	uint64_t next_round_ns;
+	uint64_t spent_ns; // in all rounds
+	uint64_t began_ns;
+	uint64_t readings;
+	bool round_done; // a whole round has just been read: its sums are fresh
+	int64_t sums[N_PSS];
+	char *buffer; // [COMMAND_MAX_BYTES]
+};
+
+// Who is there ----------------------------------------------------------------------------------
+
+// Takes in who has come and lets go who has left since the last time. Members stand in the order of
+// joining, and so of their entities: two sorted lists are merged.
+static int update_known(struct memory_source *s)
+{
+	if (tree_snapshot(s->tree, &s->members, &s->n_members, &s->members_capacity) < 0) {
+		return -ENOMEM;
+	}
+	struct known *merged = calloc(s->n_members + 1, sizeof(*merged));
+	if (!merged) {
+		return -ENOMEM;
+	}
+	size_t k = 0;
+	for (size_t i = 0; i < s->n_members; i++) {
+		int64_t entity = s->members[i].entity;
+		for (; k < s->n_known && s->known[k].entity < entity; k++) {
+			stream_close(s->known[k].stream);
+		}
+		merged[i] = k < s->n_known && s->known[k].entity == entity
+		                    ? s->known[k++]
+		                    : (struct known){.entity = entity};
+	}
+	for (; k < s->n_known; k++) {
+		stream_close(s->known[k].stream);
+	}
+	free(s->known);
+	s->known = merged;
+	s->n_known = s->n_members;
+	return 0;
+}
+
+static int open_of(
+	const struct memory_source *s, const struct tree_member *member, const char *name)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "proc/%d/%s", (int)member->pid, name);
+	int fd = openat(s->root_fd, path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+// Command lines ---------------------------------------------------------------------------------
+
+// The process's attributes: its pid, its parent and its arguments, those that look secret masked.
+static char *attributes_of(const struct tree_member *member, const char *command, size_t length)
+{
+	struct text json = {0};
+	text_format(&json, "{\"pid\":%d,\"parent_pid\":%d,\"command\":", (int)member->pid,
+		(int)member->parent);
+	secret_append_command(&json, command, length);
+	text_append(&json, "}", 1);
+	return text_steal(&json);
+}
+
+static void describe(struct memory_source *s, struct sink *sink, const struct tree_member *member,
+	struct known *k)
+{
+	k->described = true;
+	k->renamed = member->renamed;
+	_cleanup_close_ int fd = open_of(s, member, "cmdline");
+	struct cursor text;
+	if (fd < 0 || host_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
+		return;
+	}
+	_cleanup_free_ char *attributes = attributes_of(
+		member, text.at, (size_t)(text.end - text.at));
+	char key[64];
+	snprintf(key, sizeof(key), "%d:%llu", (int)member->pid,
+		(unsigned long long)member->start_ticks);
+	sink_entity_update(sink, member->entity,
+		&(struct sink_entity){
+			.kind = ENTITY_PROCESS,
+			.key = key,
+			.name = member->name,
+			.parent = member->parent_entity ? member->parent_entity : s->job,
+			.first_ns = member->first_ns,
+			.attributes = attributes,
+		});
+}
+
+// Proportional memory ---------------------------------------------------------------------------
+
+static int64_t kib(int64_t bytes)
+{
+	return bytes < 0 ? VALUE_MISSING : bytes / 1024;
+}
+
+static int read_smaps(
+	struct memory_source *s, const struct tree_member *member, int64_t values[N_PSS])
+{
+	_cleanup_close_ int fd = open_of(s, member, "smaps_rollup");
+	struct cursor text;
+	struct proc_smaps_rollup smaps;
+	if (fd < 0) {
+		return fd;
+	}
+	s->readings++;
+	int r = host_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text);
+	r = r < 0 ? r : proc_smaps_rollup_parse(text, &smaps);
+	if (r == 0) {
+		values[PSS] = kib(smaps.pss_bytes);
+		values[PSS_ANONYMOUS] = kib(smaps.pss_anonymous_bytes);
+		values[PSS_FILE] = kib(smaps.pss_file_bytes);
+		values[PSS_SHMEM] = kib(smaps.pss_shmem_bytes);
+		values[PSS_SWAP] = kib(smaps.swap_pss_bytes);
+	}
+	return r;
+}
+
+static void add_sums(int64_t sums[N_PSS], const int64_t values[N_PSS])
+{
+	for (size_t i = 0; i < N_PSS; i++) {
+		bool known = sums[i] != VALUE_MISSING && values[i] != VALUE_MISSING;
+		sums[i] = known ? sums[i] + values[i] : VALUE_MISSING;
+	}
+}
+
+static void read_round(struct memory_source *s, struct sink *sink, uint64_t now_ns)
+{
+	bool whole = s->n_members > 0;
+	memset(s->sums, 0, sizeof(s->sums));
+	for (size_t i = 0; i < s->n_members; i++) {
+		const struct tree_member *member = &s->members[i];
+		struct known *k = &s->known[i];
+		int64_t values[N_PSS];
+		int r = read_smaps(s, member, values);
+		if (r == -ESRCH || r == -ENODATA || (r == -ENOENT && i > 0)) {
+			continue; // ended, or a zombie: it has no memory
+		}
+		if (r < 0) {
+			char reason[160];
+			snprintf(reason, sizeof(reason), "smaps_rollup: %s%s", strerrordesc_np(-r),
+				r == -EACCES || r == -EPERM
+					? " (needs the right to trace the process)"
+				: r == -ENOENT ? " (needs Linux 4.14)"
+					       : "");
+			sink_missing_group(sink, member->entity, &groups[GROUP_PSS], reason);
+			whole = false;
+			continue;
+		}
+		if (!k->stream) {
+			k->stream = sink_stream(sink, member->entity, &groups[GROUP_PSS]);
+		}
+		stream_row(k->stream, now_ns, values);
+		add_sums(s->sums, values);
+	}
+	s->round_done = whole;
+}
+
+static int read_pss(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct memory_source *s = state;
+	if (update_known(s) < 0) {
+		return 0;
+	}
+	for (size_t i = 0; i < s->n_members && !s->captured; i++) {
+		struct known *k = &s->known[i];
+		if (!k->described || k->renamed != s->members[i].renamed) {
+			describe(s, sink, &s->members[i], k);
+		}
+	}
+	if (s->n_members > 0 && s->began_ns == 0) {
+		s->began_ns = now_ns;
+		s->next_round_ns = now_ns + (s->captured ? 0 : FIRST_ROUND_NS);
+	}
+	if (s->began_ns == 0 || now_ns < s->next_round_ns) {
+		return 0;
+	}
+	read_round(s, sink, now_ns);
+	uint64_t after_ns = clock_monotonic_ns();
+	s->spent_ns += after_ns > now_ns ? after_ns - now_ns : 0;
+	uint64_t earned_ns = s->began_ns + s->spent_ns * ROUND_SHARE;
+	s->next_round_ns = after_ns + ROUND_MIN_NS;
+	s->next_round_ns = earned_ns > s->next_round_ns ? earned_ns : s->next_round_ns;
+	return 0;
+}
+
+static int read_job_pss(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct memory_source *s = state;
+	if (!s->round_done || !s->job) {
+		return 0;
+	}
+	s->round_done = false;
+	if (!s->job_stream) {
+		s->job_stream = sink_stream(sink, s->job, &groups[GROUP_JOB_PSS]);
+	}
+	stream_row(s->job_stream, now_ns, s->sums);
+	return 0;
+}
+
+static int read_cost(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct memory_source *s = state;
+	const int64_t values[N_COST] = {
+		[COST_READINGS] = (int64_t)s->readings,
+		[COST_TIME] = (int64_t)(s->spent_ns / NS_PER_US),
+	};
+	if (!s->cost_stream && s->recorder) {
+		s->cost_stream = sink_stream(sink, s->recorder, &groups[GROUP_COST]);
+	}
+	stream_row(s->cost_stream, now_ns, values);
+	return 0;
+}
+
+// Opening ---------------------------------------------------------------------------------------
+
+static void memory_source_close(void *state)
+{
+	struct memory_source *s = state;
+	if (!s) {
+		return;
+	}
+	free(s->members);
+	free(s->known);
+	free(s->buffer);
+	free(s);
+}
+
+static int memory_source_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	(void)sink;
+	if (!context->tree) {
+		return error_set(e, ENOENT, "no job");
+	}
+	struct memory_source *s = calloc(1, sizeof(*s));
+	char *buffer = malloc(COMMAND_MAX_BYTES);
+	if (!s || !buffer) {
+		free(s);
+		free(buffer);
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	*s = (struct memory_source){
+		.tree = context->tree,
+		.root_fd = context->root_fd,
+		.job = context->job,
+		.recorder = context->recorder,
+		.captured = context->captured,
+		.buffer = buffer,
+	};
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_memory = {
+	.name = "memory",
+	.help = "proportional memory and command lines of the job's processes",
+	.lane = LANE_MEMORY,
+	.groups = groups,
+	.n_groups = N_GROUPS,
+	.open = memory_source_open,
+	.close = memory_source_close,
+};
