@@ -150,6 +150,20 @@ void text_append_printable(struct text *t, const char *data, size_t length)
 	}
 }
 
+void text_append_utf8(struct text *t, const char *data, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t n = utf8_length((const unsigned char *)data + i, length - i);
+		if (n == 0) {
+			text_append_string(t, "\xef\xbf\xbd");
+			i++;
+		} else {
+			text_append(t, data + i, n);
+			i += n;
+		}
+	}
+}
+
 char *text_steal(struct text *t)
 {
 	if (!t->failed && !t->data) {

@@ -13,10 +13,11 @@
 
 enum codec {
 	CODEC_PLAIN = 1, // columns: constants elided, delta, zigzag, varint
-	CODEC_ZSTD = 2, // the same bytes through zstd
+	CODEC_ZSTD = 2, // the same, the columns through zstd
 };
 
-// Limits that the decoder enforces and the writer keeps.
+// Limits that the decoder enforces and the writer keeps. BLOCK_MAX_BYTES: of a block decoded, times
+// included.
 #define BLOCK_MAX_ROWS (UINT32_C(1) << 20)
 #define BLOCK_MAX_COLUMNS 256u
 #define BLOCK_MAX_BYTES (UINT32_C(64) << 20)
@@ -57,3 +58,11 @@ int block_encode(struct encoder *e, const struct block *b, enum codec codec, con
 // limits.
 int block_decode(
 	const void *data, size_t length, enum codec codec, struct block *ret, struct error *e);
+
+// Decodes only the columns of these metrics (and t); n_metrics 0: all. What was asked for and is
+// not in the block is left out, so that n_columns may be 0.
+int block_decode_metrics(const void *data, size_t length, enum codec codec,
+	const uint32_t *metric_ids, size_t n_metrics, struct block *ret, struct error *e);
+
+// Decodes n_rows, n_columns, metric_ids and aggregates only: cheap, nothing is decompressed.
+int block_decode_header(const void *data, size_t length, struct block *ret, struct error *e);

@@ -23,6 +23,7 @@ struct writer;
 struct writer_options {
 	bool replace; // an existing regular file is replaced (--force); else -EEXIST
 	uint64_t max_bytes; // --max-size; 0 for no limit
+	const char *vfs; // SQLite's name of a VFS; NULL: its default (tests: one without WAL)
 };
 
 // Creates the file (mode 0600), its schema, its reserve. Errors: -EEXIST, -EISDIR, -EACCES, -EROFS,
@@ -76,6 +77,12 @@ int writer_end_span(struct writer *w, int64_t id, int64_t end_ns);
 int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,
 	const char *text); // entity 0 for none
 
+// The summary (`strain finish`, or the first reader that can write): epoch -1 for the whole run.
+// writer_clear_summary takes out what another wrote before.
+int writer_clear_summary(struct writer *w);
+int writer_put_summary(struct writer *w, int64_t entity, uint32_t metric, int64_t epoch,
+	const char *aggregate, double value);
+
 // Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.
 int writer_commit(struct writer *w, struct error *e);
 
@@ -88,6 +95,10 @@ int writer_compact(struct writer *w, int64_t now_ns, struct error *e);
 // Compacts everything, writes run keys end_ns and status, checkpoints, leaves DELETE mode: one
 // file. status: a wait status as waitpid gives it, or -1 for unknown.
 int writer_finish(struct writer *w, int64_t end_ns, int status, struct error *e);
+
+// The same for a run whose writer is gone and whose end nobody saw: run key state says so
+// ("cut_off" instead of "finished"), and there is no status.
+int writer_finish_cut_off(struct writer *w, int64_t end_ns, struct error *e);
 
 uint64_t writer_file_bytes(const struct writer *w);
 

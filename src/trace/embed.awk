@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Makes a C string of a text file: awk -f embed.awk -v name=schema_sql schema.sql
+BEGIN { printf "extern const char %s[];\nconst char %s[] =", name, name }
+{ gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); printf "\n\t\"%s\\n\"", $0 }
+END { print ";" }

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The run file being written: puts and commits. Every put runs a prepared statement inside one open
+// transaction, the batch. How the file begins and ends is in writer_file.c.
+
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "trace/writer_internal.h"
+
+#define COMMIT_INTERVAL_WITHOUT_WAL_NS (10 * NS_PER_S)
+
+static const char *const sql_texts[N_STATEMENTS] = {
+	[PUT_RUN] = "INSERT INTO run VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
+	[PUT_LABEL] = "INSERT INTO label VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
+	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		       " ON CONFLICT (id) DO UPDATE SET name = ?2, entity_kind = ?3, kind = ?4,"
+		       " unit = ?5, scale = ?6, source = ?7, help = ?8",
+	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
+		       " parent = ?5, first_ns = ?6, last_ns = ?7, attributes = ?8",
+	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",
+	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_SPAN] = "INSERT INTO span VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
+	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
+	[CLEAR_SUMMARY] = "DELETE FROM summary",
+	[PUT_SUMMARY] = "INSERT INTO summary VALUES(?1, ?2, ?3, ?4, ?5)",
+	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
+};
+
+sqlite3_stmt *writer_statement(struct writer *w, enum statement which)
+{
+	sqlite3_stmt **statement = &w->statements[which];
+	if (!*statement) {
+		sqlite3_prepare_v3(w->database, sql_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+			statement, NULL);
+	}
+	return *statement;
+}
+
+int writer_begin(struct writer *w)
+{
+	// An error can have rolled the batch back: the connection knows, a flag would not.
+	if (!sqlite3_get_autocommit(w->database)) {
+		return 0;
+	}
+	return store_errno(w->database, store_exec(w->database, "BEGIN IMMEDIATE"));
+}
+
+void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text)
+{
+	if (!text) {
+		sqlite3_bind_null(statement, index);
+		return;
+	}
+	text_clear(&w->scratch);
+	text_append_utf8(&w->scratch, text, strlen(text));
+	sqlite3_bind_text(statement, index, w->scratch.data ? w->scratch.data : "",
+		(int)w->scratch.length, SQLITE_TRANSIENT);
+}
+
+// Stands for "none" in a column that can be NULL.
+static void bind_optional(sqlite3_stmt *statement, int index, int64_t value, int64_t none)
+{
+	if (value == none) {
+		sqlite3_bind_null(statement, index);
+	} else {
+		sqlite3_bind_int64(statement, index, value);
+	}
+}
+
+int writer_step(struct writer *w, sqlite3_stmt *statement)
+{
+	int result = sqlite3_step(statement);
+	int r = store_errno(w->database, result);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+static int bind_and_step_event(
+	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
+{
+	sqlite3_stmt *statement = writer_statement(w, PUT_EVENT);
+	if (!statement) {
+		return -ENOMEM;
+	}
+	sqlite3_bind_int64(statement, 1, t_ns);
+	writer_bind_text(w, statement, 2, kind);
+	bind_optional(statement, 3, entity, 0);
+	writer_bind_text(w, statement, 4, text);
+	return writer_step(w, statement);
+}
+
+// The disk is full: the batch is given up, the reserve makes room for saying so.
+static void disk_is_full(struct writer *w)
+{
+	w->full = true;
+	if (!sqlite3_get_autocommit(w->database)) {
+		store_exec(w->database, "ROLLBACK");
+	}
+	if (w->reserve >= 0) {
+		close(w->reserve);
+		w->reserve = -1;
+	}
+	if (writer_begin(w) == 0 &&
+		bind_and_step_event(w, w->last_ns, "disk_full", 0,
+			"the disk is full: nothing is recorded after this") == 0) {
+		store_exec(w->database, "COMMIT");
+	}
+	if (!sqlite3_get_autocommit(w->database)) {
+		store_exec(w->database, "ROLLBACK");
+	}
+}
+
+// Opens the batch and hands out a statement to bind, then put_end runs it.
+static int put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret)
+{
+	if (w->full) {
+		return -ENOSPC;
+	}
+	int r = writer_begin(w);
+	if (r == -ENOSPC) {
+		disk_is_full(w);
+	}
+	if (r < 0) {
+		return r;
+	}
+	*ret = writer_statement(w, which);
+	return *ret ? 0 : store_errno(w->database, sqlite3_errcode(w->database));
+}
+
+static int put_end(struct writer *w, sqlite3_stmt *statement)
+{
+	int r = writer_step(w, statement);
+	if (r == -ENOSPC) {
+		disk_is_full(w);
+	}
+	return r;
+}
+
+static void note_time(struct writer *w, int64_t t_ns)
+{
+	if (t_ns > w->last_ns) {
+		w->last_ns = t_ns;
+	}
+}
+
+static int put_pair(struct writer *w, enum statement which, const char *name, const char *value)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, which, &statement);
+	if (r < 0) {
+		return r;
+	}
+	writer_bind_text(w, statement, 1, name);
+	writer_bind_text(w, statement, 2, value);
+	return put_end(w, statement);
+}
+
+int writer_put_run(struct writer *w, const char *key, const char *value)
+{
+	return put_pair(w, PUT_RUN, key, value);
+}
+
+int writer_put_label(struct writer *w, const char *name, const char *value)
+{
+	return put_pair(w, PUT_LABEL, name, value);
+}
+
+int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric,
+	enum entity_kind entity_kind, const char *source)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_METRIC, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	writer_bind_text(w, statement, 2, metric->name);
+	writer_bind_text(w, statement, 3, entity_kind_name(entity_kind));
+	writer_bind_text(w, statement, 4, metric_kind_name(metric->kind));
+	writer_bind_text(w, statement, 5, metric->unit);
+	sqlite3_bind_double(statement, 6, metric->scale);
+	writer_bind_text(w, statement, 7, source);
+	writer_bind_text(w, statement, 8, metric->help);
+	return put_end(w, statement);
+}
+
+int writer_put_entity(struct writer *w, const struct writer_entity *entity)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_ENTITY, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, entity->id);
+	writer_bind_text(w, statement, 2, entity_kind_name(entity->kind));
+	writer_bind_text(w, statement, 3, entity->key);
+	writer_bind_text(w, statement, 4, entity->name);
+	bind_optional(statement, 5, entity->parent, 0);
+	sqlite3_bind_int64(statement, 6, entity->first_ns);
+	bind_optional(statement, 7, entity->last_ns, -1);
+	writer_bind_text(w, statement, 8, entity->attributes ? entity->attributes : "{}");
+	note_time(w, entity->first_ns);
+	note_time(w, entity->last_ns);
+	return put_end(w, statement);
+}
+
+int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
+	int64_t to_ns, const char *reason)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_MISSING, &statement);
+	if (r < 0) {
+		return r;
+	}
+	bind_optional(statement, 1, entity, 0);
+	sqlite3_bind_int64(statement, 2, metric);
+	sqlite3_bind_int64(statement, 3, from_ns);
+	bind_optional(statement, 4, to_ns, -1);
+	writer_bind_text(w, statement, 5, reason);
+	return put_end(w, statement);
+}
+
+static int64_t us_to_ns(int64_t us)
+{
+	int64_t ns;
+	return __builtin_mul_overflow(us, 1000, &ns) ? (us < 0 ? INT64_MIN : INT64_MAX) : ns;
+}
+
+int writer_insert_block(struct writer *w, int64_t entity, const char *source, const struct block *b,
+	enum codec codec)
+{
+	const void *payload;
+	size_t length;
+	int r = block_encode(w->encoder, b, codec, &payload, &length);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_stmt *statement = writer_statement(w, PUT_BLOCK);
+	if (!statement) {
+		return -ENOMEM;
+	}
+	sqlite3_bind_int64(statement, 1, entity);
+	writer_bind_text(w, statement, 2, source);
+	sqlite3_bind_int64(statement, 3, us_to_ns(b->t[0]));
+	sqlite3_bind_int64(statement, 4, us_to_ns(b->t[b->n_rows - 1]));
+	sqlite3_bind_int64(statement, 5, b->n_rows);
+	sqlite3_bind_int64(statement, 6, codec);
+	sqlite3_bind_blob64(statement, 7, payload, length, SQLITE_STATIC);
+	return writer_step(w, statement);
+}
+
+int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b)
+{
+	if (b->n_rows == 0) {
+		return 0;
+	}
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_BLOCK, &statement);
+	if (r < 0) {
+		return r;
+	}
+	note_time(w, us_to_ns(b->t[b->n_rows - 1]));
+	r = writer_insert_block(w, entity, source, b, CODEC_PLAIN);
+	if (r == -ENOSPC) {
+		disk_is_full(w);
+	}
+	return r;
+}
+
+int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_SPAN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	writer_bind_text(w, statement, 1, span->name);
+	writer_bind_text(w, statement, 2, span->kind);
+	sqlite3_bind_int64(statement, 3, span->start_ns);
+	bind_optional(statement, 4, span->end_ns, -1);
+	bind_optional(statement, 5, span->thread, 0);
+	bind_optional(statement, 6, span->parent, 0);
+	bind_optional(statement, 7, span->number, -1);
+	bind_optional(statement, 8, span->samples, -1);
+	// SQLite stores NAN as NULL: no value.
+	sqlite3_bind_double(statement, 9, span->value);
+	writer_bind_text(w, statement, 10, span->attributes ? span->attributes : "{}");
+	note_time(w, span->start_ns);
+	note_time(w, span->end_ns);
+	r = put_end(w, statement);
+	if (r == 0 && ret_id) {
+		*ret_id = sqlite3_last_insert_rowid(w->database);
+	}
+	return r;
+}
+
+int writer_end_span(struct writer *w, int64_t id, int64_t end_ns)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, END_SPAN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 2, end_ns);
+	note_time(w, end_ns);
+	return put_end(w, statement);
+}
+
+int writer_put_event(
+	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_EVENT, &statement);
+	if (r < 0) {
+		return r;
+	}
+	note_time(w, t_ns);
+	r = bind_and_step_event(w, t_ns, kind, entity, text);
+	if (r == -ENOSPC) {
+		disk_is_full(w);
+	}
+	return r;
+}
+
+int writer_clear_summary(struct writer *w)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, CLEAR_SUMMARY, &statement);
+	return r < 0 ? r : put_end(w, statement);
+}
+
+int writer_put_summary(struct writer *w, int64_t entity, uint32_t metric, int64_t epoch,
+	const char *aggregate, double value)
+{
+	if (isnan(value)) {
+		return -EINVAL;
+	}
+	sqlite3_stmt *statement;
+	int r = put_begin(w, PUT_SUMMARY, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, entity);
+	sqlite3_bind_int64(statement, 2, metric);
+	bind_optional(statement, 3, epoch, -1);
+	writer_bind_text(w, statement, 4, aggregate);
+	sqlite3_bind_double(statement, 5, value);
+	return put_end(w, statement);
+}
+
+int writer_commit_now(struct writer *w, struct error *e)
+{
+	if (sqlite3_get_autocommit(w->database)) {
+		return w->full ? error_errno(e, ENOSPC, "%s", w->path) : 0;
+	}
+	int result = store_exec(w->database, "COMMIT");
+	int r = store_errno(w->database, result);
+	if (r == -EBUSY) {
+		// A reader holds the file (only without WAL): the batch stays open.
+		return error_set(e, EBUSY, "%s: a reader keeps it from being written", w->path);
+	}
+	w->committed_ns = clock_monotonic_ns();
+	if (r < 0) {
+		store_error(w->database, result, e, w->path);
+	}
+	if (r == -ENOSPC) {
+		disk_is_full(w);
+	}
+	return r;
+}
+
+int writer_commit(struct writer *w, struct error *e)
+{
+	uint64_t since_ns = clock_monotonic_ns() - w->committed_ns;
+	if (!w->wal && !w->full && since_ns < COMMIT_INTERVAL_WITHOUT_WAL_NS) {
+		return 0;
+	}
+	int r = writer_commit_now(w, e);
+	return r == -EBUSY ? 0 : r;
+}
+
+bool writer_uses_wal(const struct writer *w)
+{
+	return w->wal;
+}
+
+uint64_t writer_file_bytes(const struct writer *w)
+{
+	struct stat st;
+	return stat(w->path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}

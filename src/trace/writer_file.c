@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The run file being written: how it begins and how it ends.
+//
+// Nothing is synced to the disk: what is committed survives the death of this process, and a
+// recorder that made the kernel flush would slow the job it measures.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "trace/writer_internal.h"
+
+#define RESERVE_BYTES (256 * 1024)
+#define BUSY_TIMEOUT_MS 2000
+
+// Holds disk space in a file without a name, which goes with the process whatever ends it.
+static int reserve_open(const char *path, struct error *e)
+{
+	_cleanup_free_ char *name = NULL;
+	if (asprintf(&name, "%s-reserve", path) < 0) {
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	_cleanup_close_ int fd = open(
+		name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		return error_errno(e, errno, "%s", name);
+	}
+	unlink(name);
+	int code = fallocate(fd, 0, 0, RESERVE_BYTES) == 0 ? 0 : errno;
+	static const char zeros[4096];
+	for (off_t at = 0; code == EOPNOTSUPP && at < RESERVE_BYTES; at += sizeof(zeros)) {
+		ssize_t n = pwrite(fd, zeros, sizeof(zeros), at);
+		code = n == sizeof(zeros) ? EOPNOTSUPP : n < 0 ? errno : ENOSPC;
+	}
+	if (code && code != EOPNOTSUPP) {
+		return error_errno(e, code, "%s", path);
+	}
+	return take_fd(fd);
+}
+
+// WAL needs memory that all who open the file share.
+static bool try_wal(struct writer *w)
+{
+	sqlite3_stmt *statement = NULL;
+	bool wal = !store_is_on_network(w->path) &&
+	           sqlite3_prepare_v2(w->database, "PRAGMA journal_mode = WAL", -1, &statement,
+			   NULL) == SQLITE_OK &&
+	           sqlite3_step(statement) == SQLITE_ROW &&
+	           sqlite3_stricmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+	sqlite3_finalize(statement);
+	// The mode is only known to work when the shared memory has been mapped.
+	wal = wal && store_exec(w->database, "BEGIN IMMEDIATE; COMMIT") == SQLITE_OK;
+	if (!wal) {
+		store_exec(w->database, "ROLLBACK");
+		store_exec(w->database, "PRAGMA journal_mode = DELETE");
+	}
+	return wal;
+}
+
+static int open_database(struct writer *w, const char *vfs, struct error *e)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+	int result = sqlite3_open_v2(w->path, &w->database, flags, vfs);
+	if (result != SQLITE_OK) {
+		return store_error(w->database, result, e, w->path);
+	}
+	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
+	return 0;
+}
+
+static int configure(struct writer *w, struct error *e)
+{
+	// 1 MiB of cache: the recorder's memory is bounded. In DELETE mode a batch of 10 s has to
+	// fit, because pages that spill lock readers out until the commit.
+	char sql[256];
+	snprintf(sql, sizeof(sql),
+		"PRAGMA synchronous = OFF; PRAGMA cache_size = -%d; PRAGMA wal_autocheckpoint = "
+	        "256;"
+		"PRAGMA journal_size_limit = 1048576; PRAGMA temp_store = MEMORY",
+		w->wal ? 1024 : 4096);
+	int result = store_exec(w->database, sql);
+	return result == SQLITE_OK ? 0 : store_error(w->database, result, e, w->path);
+}
+
+static int create_schema(struct writer *w, struct error *e)
+{
+	char sql[256];
+	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+		STORE_APPLICATION_ID, STORE_VERSION);
+	int result = store_exec(w->database, "BEGIN IMMEDIATE");
+	if (result == SQLITE_OK) {
+		result = store_exec(w->database, sql);
+	}
+	if (result == SQLITE_OK) {
+		result = store_exec(w->database, schema_sql);
+	}
+	if (result == SQLITE_OK) {
+		result = store_exec(
+			w->database, "INSERT INTO run VALUES('state', 'recording'); COMMIT");
+	}
+	return result == SQLITE_OK ? 0 : store_error(w->database, result, e, w->path);
+}
+
+// SQLite's own files beside the run. Left over from a run before, they would be taken for this
+// one's.
+static void remove_siblings(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-reserve"};
+	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
+		_cleanup_free_ char *name = NULL;
+		if (asprintf(&name, "%s%s", path, suffixes[i]) >= 0) {
+			unlink(name);
+		}
+	}
+}
+
+static int create_file(const char *path, bool replace, struct error *e)
+{
+	struct stat st;
+	if (lstat(path, &st) == 0) {
+		if (S_ISDIR(st.st_mode)) {
+			return error_errno(e, EISDIR, "%s", path);
+		}
+		if (!replace || !S_ISREG(st.st_mode)) {
+			return error_errno(e, EEXIST, "%s", path);
+		}
+		if (unlink(path) < 0) {
+			return error_errno(e, errno, "cannot replace %s", path);
+		}
+	}
+	_cleanup_close_ int fd = open(
+		path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		return error_errno(e, errno, "%s", path);
+	}
+	remove_siblings(path);
+	return 0;
+}
+
+static int writer_new(const char *path, struct writer **ret, struct error *e)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	if (!w) {
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	w->reserve = -1;
+	w->path = strdup(path);
+	if (!w->path || encoder_new(&w->encoder) < 0) {
+		writer_free(w);
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	*ret = w;
+	return 0;
+}
+
+static int create_database(struct writer *w, const char *vfs, struct error *e)
+{
+	int r = open_database(w, vfs, e);
+	if (r < 0) {
+		return r;
+	}
+	// Only before the first page is written; lets a finished run give back what it does not
+	// need.
+	store_exec(w->database, "PRAGMA auto_vacuum = INCREMENTAL");
+	w->wal = try_wal(w);
+	r = configure(w, e);
+	return r < 0 ? r : create_schema(w, e);
+}
+
+int writer_create(const char *path, const struct writer_options *options, struct writer **ret,
+	struct error *e)
+{
+	struct writer *w = NULL;
+	int r = create_file(path, options->replace, e);
+	if (r < 0) {
+		return r;
+	}
+	r = writer_new(path, &w, e);
+	if (r == 0) {
+		w->max_bytes = options->max_bytes;
+		r = create_database(w, options->vfs, e);
+	}
+	if (r == 0) {
+		w->reserve = reserve_open(path, e);
+		r = w->reserve < 0 ? w->reserve : 0;
+	}
+	if (r < 0) {
+		writer_free(w);
+		unlink(path);
+		remove_siblings(path);
+		return r;
+	}
+	w->committed_ns = clock_monotonic_ns();
+	*ret = w;
+	return 0;
+}
+
+static int check_identity(struct writer *w, struct error *e)
+{
+	sqlite3_int64 version = store_number(w->database, "PRAGMA user_version", -1);
+	if (store_number(w->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID) {
+		return error_set(e, EBADMSG, "%s: not a run file", w->path);
+	}
+	if (version / 1000 != STORE_VERSION_MAJOR) {
+		return error_set(e, EBADMSG,
+			"%s: expected a run file of schema %d, found schema %lld", w->path,
+			STORE_VERSION_MAJOR, (long long)(version / 1000));
+	}
+	return 0;
+}
+
+int writer_open(const char *path, struct writer **ret, struct error *e)
+{
+	struct writer *w = NULL;
+	int r = writer_new(path, &w, e);
+	if (r == 0) {
+		r = open_database(w, NULL, e);
+	}
+	if (r == 0) {
+		r = check_identity(w, e);
+	}
+	if (r == 0) {
+		// The mode is left as it is: WAL where the recorder could, DELETE elsewhere.
+		r = configure(w, e);
+	}
+	if (r < 0) {
+		writer_free(w);
+		return r;
+	}
+	w->wal = true; // no pace of 10 s: what is put here is little, and wants to be there
+	*ret = w;
+	return 0;
+}
+
+static int put_end_of_run(struct writer *w, const char *state, int64_t end_ns, int status)
+{
+	char end[24], status_text[16];
+	snprintf(end, sizeof(end), "%lld", (long long)end_ns);
+	snprintf(status_text, sizeof(status_text), "%d", status);
+	int r = writer_put_run(w, "end_ns", end);
+	if (r == 0 && status >= 0) {
+		r = writer_put_run(w, "status", status_text);
+	}
+	return r < 0 ? r : writer_put_run(w, "state", state);
+}
+
+// Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
+// With a reader beside it stays in WAL mode, whole and readable; the next to open it for writing
+// converts it.
+static void leave_wal(struct writer *w)
+{
+	store_exec(w->database, "PRAGMA incremental_vacuum");
+	store_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
+	store_exec(w->database, "PRAGMA journal_mode = DELETE");
+}
+
+static int finish(struct writer *w, const char *state, int64_t end_ns, int status, struct error *e)
+{
+	bool was_full = w->full;
+	int r = was_full ? 0 : writer_compact(w, INT64_MAX, e);
+	// On a full disk the end still fits into what the reserve gave back, or it is missing.
+	w->full = false;
+	int put = put_end_of_run(w, state, end_ns, status);
+	if (put < 0 && r == 0) {
+		r = error_errno(e, -put, "%s: cannot write the end of the run", w->path);
+	}
+	int committed = writer_commit_now(w, r == 0 ? e : NULL);
+	r = r == 0 ? committed : r;
+	if (committed == 0) {
+		leave_wal(w);
+	}
+	w->full = w->full || was_full;
+	return r == 0 && was_full ? error_errno(e, ENOSPC, "%s", w->path) : r;
+}
+
+int writer_finish(struct writer *w, int64_t end_ns, int status, struct error *e)
+{
+	return finish(w, "finished", end_ns, status, e);
+}
+
+int writer_finish_cut_off(struct writer *w, int64_t end_ns, struct error *e)
+{
+	return finish(w, "cut_off", end_ns, -1, e);
+}
+
+void writer_free(struct writer *w)
+{
+	if (!w) {
+		return;
+	}
+	if (w->database && !sqlite3_get_autocommit(w->database)) {
+		writer_commit_now(w, NULL);
+	}
+	for (size_t i = 0; i < N_STATEMENTS; i++) {
+		sqlite3_finalize(w->statements[i]);
+	}
+	sqlite3_close(w->database);
+	if (w->reserve >= 0) {
+		close(w->reserve);
+	}
+	encoder_free(w->encoder);
+	text_done(&w->scratch);
+	free(w->path);
+	free(w);
+}
