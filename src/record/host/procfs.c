@@ -34,9 +34,8 @@ enum stat_field {
 	STAT_FIELDS,
 };
 
-// A number of either sign in 64 bits, behind one blank; some fields are unsigned (rsslim), some may
-// be negative (tpgid). Inlined and without a check per digit: half the time of cursor_u64, fifty
-// times a reading.
+// A number of either sign behind at most one blank. Inlined, and checked only where the digits are
+// so many that they may not fit: fifty of them make a reading.
 static inline bool take_number(struct cursor *c, uint64_t *ret)
 {
 	enum { SURELY_FITS = 19 };
@@ -44,26 +43,29 @@ static inline bool take_number(struct cursor *c, uint64_t *ret)
 	bool negative = at < c->end && *at == '-';
 	const char *start = at += negative;
 	uint64_t value = 0;
-	while (at < c->end && *at >= '0' && *at <= '9' && at - start < SURELY_FITS) {
-		value = value * 10 + (uint64_t)(*at++ - '0');
-	}
-	if (at - start == SURELY_FITS) {
-		return !negative && cursor_u64(c, ret);
+	for (; at < c->end && *at >= '0' && *at <= '9'; at++) {
+		value = value * 10 + (uint64_t)(*at - '0');
 	}
 	if (at == start) {
 		return false;
+	}
+	if (at - start > SURELY_FITS) {
+		struct cursor number = {start, at};
+		if (negative || !cursor_u64(&number, &value)) {
+			return false;
+		}
 	}
 	*ret = negative ? -value : value;
 	c->at = at;
 	return true;
 }
 
-// Fills field[first..] from the rest of a line; returns the number of the last field that was
-// there.
-static unsigned take_fields(struct cursor c, unsigned first, unsigned end, uint64_t *field)
+// Fills field[STAT_PARENT..] from the rest of the line; returns the number of the last field that
+// was there.
+static unsigned take_fields(struct cursor c, uint64_t *field)
 {
-	unsigned at = first;
-	while (at < end && take_number(&c, &field[at])) {
+	unsigned at = STAT_PARENT;
+	while (at < STAT_FIELDS && take_number(&c, &field[at])) {
 		at++;
 	}
 	return at - 1;
@@ -85,8 +87,7 @@ int proc_stat_parse(struct cursor text, struct proc_stat *ret)
 		return -EBADMSG;
 	}
 	uint64_t field[STAT_FIELDS];
-	unsigned last = take_fields(
-		(struct cursor){close + 3, text.end}, STAT_PARENT, STAT_FIELDS, field);
+	unsigned last = take_fields((struct cursor){close + 3, text.end}, field);
 	if (last < STAT_START || field[STAT_PARENT] > INT_MAX) {
 		return -EBADMSG;
 	}

@@ -14,7 +14,7 @@
 struct job_cgroup {
 	int version; // 2 or 1
 	// Paths under the machine's root without leading slash, owned; NULL where there is none. On
-	// v2 all three are the same directory's (a controller that is not enabled is NULL).
+	// v2 all are the same directory's (a controller that is not enabled is NULL).
 	char *cpu; // has cpuacct.usage (v1) or cpu.stat (v2)
 	char *memory; // has memory.stat
 	char *io; // has io.stat (v2); NULL on v1
@@ -22,11 +22,13 @@ struct job_cgroup {
 };
 
 // Makes the job's cgroup under those of this process, named strain-PID. -errno with the reason (and
-// what would allow it) where none can be made; then nothing is left behind.
+// what would allow it) where none can be made; then nothing is left behind. Also removes empty ones
+// that a killed launcher left there.
 int job_cgroup_create(struct job_cgroup *ret, struct error *e);
 // Moves the calling process (a child between fork and exec) into it. Async-signal-safe. 0 or
 // -errno.
 int job_cgroup_enter(const struct job_cgroup *cgroup);
-// Removes it; what still runs in it is left alone, and then -EBUSY.
+// Removes it. What still runs in it goes on in the cgroup above, where it would have run without
+// us. -EBUSY where the job made cgroups of its own in there that are still in use.
 int job_cgroup_remove(const struct job_cgroup *cgroup);
 void job_cgroup_done(struct job_cgroup *cgroup);

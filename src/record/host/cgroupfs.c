@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Finding cgroups: proc/PID/cgroup names them within their hierarchies, mountinfo says where a
+// hierarchy, or a part of it, is mounted (cgroups(7)).
+
+#include "record/host/cgroupfs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "record/host/file.h"
+
+static const char *const controller_names[N_CGROUP_CONTROLLERS] = {
+	[CGROUP_CPU] = "cpu",
+	[CGROUP_CPUACCT] = "cpuacct",
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_IO] = "blkio",
+};
+
+static char *copy_view(struct cursor c)
+{
+	return strndup(c.at, (size_t)(c.end - c.at));
+}
+
+// Whether `list`, separated by commas or blanks, has the word.
+static bool list_has(struct cursor list, const char *word)
+{
+	while (list.at < list.end) {
+		const char *start = list.at;
+		while (list.at < list.end && !strchr(", \n", *list.at)) {
+			list.at++;
+		}
+		if (cursor_is((struct cursor){start, list.at}, word)) {
+			return true;
+		}
+		list.at += list.at < list.end;
+	}
+	return false;
+}
+
+bool cgroup_list_has(struct cursor list, const char *word)
+{
+	return list_has(list, word);
+}
+
+// Takes the bytes up to `separator` and moves past it.
+static bool take_until(struct cursor *c, char separator, struct cursor *ret)
+{
+	const char *at = c->at < c->end ? memchr(c->at, separator, (size_t)(c->end - c->at)) : NULL;
+	if (!at) {
+		return false;
+	}
+	*ret = (struct cursor){c->at, at};
+	c->at = at + 1;
+	return true;
+}
+
+// A cgroup's path within its hierarchy, from the line of proc/PID/cgroup that names the controller
+// (NULL: v2's line, which names none).
+static bool find_name(struct cursor text, const char *controller, struct cursor *ret)
+{
+	struct cursor line, id, controllers;
+	while (cursor_line(&text, &line)) {
+		if (!take_until(&line, ':', &id) || !take_until(&line, ':', &controllers)) {
+			continue;
+		}
+		bool match = controller ? list_has(controllers, controller)
+		                        : cursor_is(id, "0") && controllers.at == controllers.end;
+		if (match) {
+			*ret = line;
+			return true;
+		}
+	}
+	return false;
+}
+
+struct mount {
+	char *root; // of the hierarchy, that is mounted there
+	char *point;
+};
+
+// mountinfo writes blanks, newlines and backslashes in octal.
+static char *unescape(struct cursor c)
+{
+	char *copy = copy_view(c);
+	char *to = copy;
+	for (const char *from = copy; from && *from; to++) {
+		if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' &&
+			from[2] <= '7' && from[3] >= '0' && from[3] <= '7') {
+			*to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	if (to) {
+		*to = '\0';
+	}
+	return copy;
+}
+
+// The mount of the hierarchy with the controller (NULL: v2).
+static bool find_mount(struct cursor text, const char *controller, struct mount *ret)
+{
+	struct cursor line, root, point, word, type, source, options;
+	while (cursor_line(&text, &line)) {
+		if (!cursor_skip_fields(&line, 3) || !cursor_word(&line, &root) ||
+			!cursor_word(&line, &point)) {
+			continue;
+		}
+		// Optional fields, as many as there are, end with a dash.
+		while (cursor_word(&line, &word) && !cursor_is(word, "-")) {
+		}
+		if (!cursor_word(&line, &type) || !cursor_word(&line, &source) ||
+			!cursor_word(&line, &options) ||
+			!cursor_is(type, controller ? "cgroup" : "cgroup2") ||
+			(controller && !list_has(options, controller))) {
+			continue;
+		}
+		*ret = (struct mount){unescape(root), unescape(point)};
+		return ret->root && ret->point;
+	}
+	return false;
+}
+
+// The part of a cgroup's name below what is mounted; "" where the name lies elsewhere, as in a
+// container that sees its own cgroup as the mount but the host's names.
+static const char *below(const char *name, const char *root)
+{
+	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+	if (strncmp(name, root, length) != 0 || (name[length] && name[length] != '/') ||
+		strstr(name, "/..")) {
+		return "";
+	}
+	return strcmp(name + length, "/") == 0 ? "" : name + length;
+}
+
+static void find_place(struct cursor cgroups, struct cursor mounts, const char *controller,
+	struct cgroup_place *ret)
+{
+	struct cursor name_view;
+	struct mount mount = {0};
+	if (find_name(cgroups, controller, &name_view) && find_mount(mounts, controller, &mount)) {
+		_cleanup_free_ char *name = copy_view(name_view);
+		struct text path = {0};
+		text_format(&path, "%s%s", mount.point + (*mount.point == '/'),
+			name ? below(name, mount.root) : "");
+		ret->path = text_steal(&path);
+		ret->mount_length = strlen(mount.point) - (*mount.point == '/');
+		ret->version = ret->path ? controller ? 1 : 2 : 0;
+	}
+	free(mount.root);
+	free(mount.point);
+}
+
+int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e)
+{
+	struct cgroup_places places = {0};
+	struct host_file cgroup_file = HOST_FILE_CLOSED, mount_file = HOST_FILE_CLOSED;
+	struct cursor cgroups, mounts;
+	char path[64];
+	snprintf(path, sizeof(path), "proc/%s/cgroup", pid);
+	int r = host_file_open(&cgroup_file, root_fd, path, e);
+	if (r == 0) {
+		r = host_file_open(&mount_file, root_fd, "proc/self/mountinfo", e);
+	}
+	if (r == 0) {
+		r = host_file_read(&cgroup_file, &cgroups);
+		r = r < 0 ? r : host_file_read(&mount_file, &mounts);
+		if (r < 0) {
+			error_errno(e, -r, "/%s", path);
+		}
+	}
+	if (r == 0) {
+		find_place(cgroups, mounts, NULL, &places.unified);
+		for (size_t i = 0; i < N_CGROUP_CONTROLLERS; i++) {
+			find_place(cgroups, mounts, controller_names[i], &places.legacy[i]);
+		}
+		*ret = places;
+	}
+	host_file_close(&cgroup_file);
+	host_file_close(&mount_file);
+	return r;
+}
+
+void cgroup_places_done(struct cgroup_places *places)
+{
+	free(places->unified.path);
+	for (size_t i = 0; i < N_CGROUP_CONTROLLERS; i++) {
+		free(places->legacy[i].path);
+	}
+	*places = (struct cgroup_places){0};
+}
+
+const struct cgroup_place *cgroup_place_of(
+	const struct cgroup_places *places, enum cgroup_controller controller)
+{
+	const struct cgroup_place *legacy = &places->legacy[controller];
+	return legacy->version ? legacy : &places->unified;
+}
+
+bool cgroup_place_is_root(const struct cgroup_place *place)
+{
+	return place->version && strlen(place->path) == place->mount_length;
+}
+
+int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
+	struct cursor *ret, struct error *e)
+{
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path)) {
+		return error_errno(e, ENAMETOOLONG, "/%s", directory);
+	}
+	return host_read_once(root_fd, path, buffer, size, ret, e);
+}
+
+// One number of a file; -ENOENT where the file is not there or holds none ("max").
+static int read_number(int root_fd, const char *directory, const char *name, int64_t *ret)
+{
+	char buffer[64];
+	struct cursor c;
+	int64_t number;
+	if (cgroup_read(root_fd, directory, name, buffer, sizeof(buffer), &c, NULL) < 0 ||
+		!cursor_i64(&c, &number)) {
+		return -ENOENT;
+	}
+	*ret = number;
+	return 0;
+}
+
+// What limits one directory, in the limit's unit; INFINITY where nothing does.
+typedef double limit_reader(int root_fd, const char *directory, int version);
+
+static double memory_limit_of(int root_fd, const char *directory, int version)
+{
+	// v1 writes the largest number of whole pages for "no limit".
+	const int64_t v1_unlimited = INT64_MAX - 65535;
+	int64_t bytes;
+	if (read_number(root_fd, directory, version == 2 ? "memory.max" : "memory.limit_in_bytes",
+		    &bytes) < 0 ||
+		bytes >= v1_unlimited) {
+		return INFINITY;
+	}
+	return (double)bytes;
+}
+
+static double cpu_quota_of(int root_fd, const char *directory, int version)
+{
+	int64_t quota, period;
+	if (version == 2) {
+		char buffer[64];
+		struct cursor c;
+		if (cgroup_read(root_fd, directory, "cpu.max", buffer, sizeof(buffer), &c, NULL) <
+				0 ||
+			!cursor_i64(&c, &quota) || !cursor_i64(&c, &period)) {
+			return INFINITY;
+		}
+	} else if (read_number(root_fd, directory, "cpu.cfs_quota_us", &quota) < 0 ||
+		   read_number(root_fd, directory, "cpu.cfs_period_us", &period) < 0) {
+		return INFINITY;
+	}
+	return quota > 0 && period > 0 ? (double)quota / (double)period : INFINITY;
+}
+
+// The least of what `read` finds from the directory up to the mount point.
+static double least_limit(int root_fd, const struct cgroup_place *place, limit_reader *read)
+{
+	_cleanup_free_ char *directory = place->version ? strdup(place->path) : NULL;
+	double least = INFINITY;
+	while (directory) {
+		least = fmin(least, read(root_fd, directory, place->version));
+		char *slash = strrchr(directory + place->mount_length, '/');
+		if (!slash) {
+			break;
+		}
+		*slash = '\0';
+	}
+	return least;
+}
+
+int cgroup_memory_limit(int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes)
+{
+	double least = least_limit(
+		root_fd, cgroup_place_of(places, CGROUP_MEMORY), memory_limit_of);
+	if (isinf(least)) {
+		return -ENOENT;
+	}
+	*ret_bytes = (uint64_t)least;
+	return 0;
+}
+
+int cgroup_cpu_quota(int root_fd, const struct cgroup_places *places, double *ret_cpus)
+{
+	double least = least_limit(root_fd, cgroup_place_of(places, CGROUP_CPU), cpu_quota_of);
+	if (isinf(least)) {
+		return -ENOENT;
+	}
+	*ret_cpus = least;
+	return 0;
+}

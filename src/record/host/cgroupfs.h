@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Which cgroups a process is in, where their files are, and what limits them: v2, v1, or both
+// mounted beside each other (hybrid).
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/parse.h"
+
+enum cgroup_controller {
+	CGROUP_CPU,
+	CGROUP_CPUACCT, // part of cpu on v2
+	CGROUP_MEMORY,
+	CGROUP_IO, // blkio on v1
+	N_CGROUP_CONTROLLERS,
+};
+
+struct cgroup_place {
+	int version; // 2 or 1; 0: this machine has none
+	char *path; // the directory, under the machine's root without leading slash; owned
+	size_t mount_length; // of path: the part that is the mount point, where climbing ends
+};
+
+struct cgroup_places {
+	struct cgroup_place unified; // v2
+	struct cgroup_place legacy[N_CGROUP_CONTROLLERS]; // v1
+};
+
+// Reads proc/PID/cgroup and proc/self/mountinfo under root_fd; pid is "self" or digits. -errno
+// where they cannot be read; a machine without cgroups is no error.
+int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e);
+void cgroup_places_done(struct cgroup_places *places);
+
+// The hierarchy that accounts the controller: v1 where it is mounted there, else v2. Borrowed.
+const struct cgroup_place *cgroup_place_of(
+	const struct cgroup_places *places, enum cgroup_controller controller);
+
+// Whether the directory is the hierarchy's visible root: nobody's own account.
+bool cgroup_place_is_root(const struct cgroup_place *place);
+
+// The tightest limit from the directory up to the mount point. Each: 0, or -ENOENT where nothing
+// limits.
+int cgroup_memory_limit(int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes);
+// In CPUs (2.5); the CFS quota over its period.
+int cgroup_cpu_quota(int root_fd, const struct cgroup_places *places, double *ret_cpus);
+
+// Reads one file of a directory: path/name. Buffer and view as in host_read_once.
+int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
+	struct cursor *ret, struct error *e);
+
+// Whether a list of words (cgroup.controllers) has the word.
+bool cgroup_list_has(struct cursor list, const char *word);
