@@ -1,11 +1,54 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A thin front of Meson.
+# A thin front of Meson; what takes more than a line is in tools/.
+
 BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+export BUILD PREFIX DESTDIR
 
-all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+all: ## build/strain and build/strain-record
+	@tools/build.sh
 
-$(BUILD)/build.ninja:
-	@meson setup $(BUILD)
+demo: ## install what is missing, build, record a training job, write report.html
+	@tools/demo.sh
 
-.PHONY: all
+test: ## install what is missing, build, run every test that this machine can run
+	@tools/test.sh
+
+matrix: ## the suite under gcc, clang, sanitizers, valgrind, an ordinary user, a browser
+	@tools/matrix.sh $(LEGS)
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck, tsc and the sources' own rules
+	@tools/lint.sh
+
+fuzz: ## each fuzz target under libFuzzer for FUZZ_SECONDS (60)
+	@tools/fuzz.sh $(TARGETS)
+
+fresh: ## make demo and make test on minimal Debian 12 and 13 in a folder (needs root)
+	@tools/fresh.sh $(SYSTEMS)
+
+bench: ## what recording costs, beside its floor or peer
+	@tools/bench.sh
+
+bundle: ## a tarball that runs without installation or root
+	@tools/bundle.sh
+
+frameworks: ## Debian's PyTorch, for workloads/pytorch
+	@tools/install.sh frameworks
+	@echo 'PyTorch is here: strain run -- /usr/bin/python3 workloads/pytorch/train.py --help'
+
+docs: all ## docs/metrics.md anew from the code
+	@ninja -C $(BUILD) strain-metrics
+	@$(BUILD)/strain-metrics >docs/metrics.md
+
+install: all ## into PREFIX (/usr/local), under DESTDIR
+	@meson configure $(BUILD) --prefix $(PREFIX)
+	@meson install -C $(BUILD) $(if $(DESTDIR),--destdir $(DESTDIR))
+
+clean: ## remove what was built
+	rm -rf $(BUILD) $(BUILD)-* dist report.html
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
+
+.PHONY: all demo test matrix lint fuzz fresh bench bundle frameworks docs install clean help

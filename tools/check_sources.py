@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sources' own rules, each of which no other tool knows.
+
+    tools/check_sources.py [--root FOLDER] [RULE]...      all rules without RULE; --list names them
+
+Prints FILE:LINE: what is wrong; the status is 1 if there was anything. Looks at what Git tracks,
+or, where there is no Git, at every file of the folders that hold sources.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Who may include whom, apart from itself. What these may include in turn, they may too.
+LAYERS = {
+    "base": set(),
+    "trace": {"base"},
+    "record": {"trace"},
+    "analyze": {"trace"},
+    "model": {"analyze"},
+    "experiment": {"model"},
+    "render": {"analyze", "model"},
+    "live": {"render"},
+    "cmd": {"record", "experiment", "live"},
+}
+# Inside the recording wing, lowest first; a file in record/ itself is on the top.
+RECORD_ORDER = ["host", "job", "source", "record"]
+# Contracts without code behind them: constants and structs that a lower layer fills in.
+RECORD_CONTRACTS = {"record/options.h", "record/protocol.h"}
+# Inside the commands: what is shared by them.
+OUTERMOST = {"main.c"}
+
+LONGEST_FUNCTION = 100
+LONGEST_FILE = 600
+
+BANNED = {
+    "sscanf": "parse through base/parse",
+    "atoi": "parse through base/parse",
+    "atol": "parse through base/parse",
+    "atof": "parse through base/parse",
+    "strtok": "parse through base/parse",
+    "strtok_r": "parse through base/parse",
+    "sprintf": "snprintf, or base/text",
+    "vsprintf": "vsnprintf, or base/text",
+    "strcpy": "base/text, or memcpy with the length known",
+    "strcat": "base/text",
+    "strncpy": "base/text, or memcpy with the length known",
+    "gets": "nothing bounds it",
+    "system": "posix_spawn or fork",
+    "popen": "posix_spawn or fork",
+    "alloca": "the stack is not ours to spend",
+    "tmpnam": "mkstemp",
+    "mktemp": "mkstemp",
+}
+# Only commands and the recording program's own main and launcher end the program or print.
+MAY_EXIT = re.compile(r"^src/(main\.c|cmd/|record/(main|launcher|forwarder)\.c$)")
+EXIT_CALLS = {"exit": "return an error", "printf": "only cmd/ prints", "puts": "only cmd/ prints"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+CALL = re.compile(r"\b([a-z_]+)\s*\(")
+MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:home|Users|work|workspace|mnt)/[\w.-]+")
+ADDRESS = re.compile(r'"resolved"\s*:|(?:registry|tarball)"?\s*[:=]\s*"?https?://')
+
+
+def tracked_files():
+    """Paths relative to the root, as Git knows them (new files too), else all that look like ours."""
+    try:
+        listed = subprocess.run(
+            ["git", "-c", "safe.directory=*", "ls-files", "-z", "-c", "-o", "--exclude-standard"],
+            cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        files = [Path(name) for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        files = [path.relative_to(ROOT) for top in ("src", "tests", "tools", "web", "workloads", "docs")
+                 for path in (ROOT / top).rglob("*") if "node_modules" not in path.parts]
+    return sorted(path for path in files if (ROOT / path).is_file())
+
+
+def read_lines(path):
+    return (ROOT / path).read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def c_files(files, top="src"):
+    return [path for path in files if path.parts[0] == top and path.suffix in (".c", ".h")]
+
+
+def without_comments(lines):
+    """The lines with comments and the insides of strings blanked, so that calls are calls."""
+    text = "\n".join(lines)
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(pattern, blank, text, flags=re.DOTALL).split("\n")
+
+
+def may_include(layer):
+    """All layers that layer may include, itself among them."""
+    reached, open_layers = {layer}, [layer]
+    while open_layers:
+        for below in LAYERS.get(open_layers.pop(), ()):
+            if below not in reached:
+                reached.add(below)
+                open_layers.append(below)
+    return reached
+
+
+def record_rank(path):
+    """The rank of src/record/... in the recording wing's own order."""
+    folder = path.parts[2] if len(path.parts) > 3 else "record"
+    return RECORD_ORDER.index(folder) if folder in RECORD_ORDER else len(RECORD_ORDER) - 1
+
+
+def check_include(path, number, included):
+    """What is wrong with this include, or None."""
+    target = Path("src") / included
+    if not (ROOT / target).is_file():
+        beside = path.parent / included
+        if (ROOT / beside).is_file():
+            return f'"{included}": write the path from src/'
+        return None  # generated, or the workload's own
+    if path.name in OUTERMOST and len(path.parts) == 2:
+        return None
+    layer, below = path.parts[1], target.parts[1]
+    if below not in may_include(layer):
+        return f"{layer} must not include {below} ({included})"
+    if layer == below == "record" and included not in RECORD_CONTRACTS:
+        if record_rank(target) > record_rank(path):
+            return f"{RECORD_ORDER[record_rank(path)]} must not include {included}: " \
+                   + " < ".join(RECORD_ORDER[:-1] + ["recorder"])
+    return None
+
+
+def rule_includes(files):
+    """base < trace < record, analyze < ...; inside record host < job < source < recorder"""
+    for path in c_files(files):
+        for number, line in enumerate(read_lines(path), 1):
+            match = INCLUDE.match(line)
+            wrong = match and check_include(path, number, match.group(1))
+            if wrong:
+                yield path, number, wrong
+
+
+def rule_functions(files):
+    """no function over 100 lines, no source file over 600"""
+    for path in c_files(files) + c_files(files, "workloads") + c_files(files, "tests"):
+        lines = read_lines(path)
+        if len(lines) > LONGEST_FILE and path.parts[0] != "tests":
+            yield path, len(lines), f"{len(lines)} lines; at most {LONGEST_FILE}"
+        start = None
+        for number, line in enumerate(lines, 1):
+            if line == "{":
+                start = number
+            elif line == "}" and start:
+                if number - start + 1 > LONGEST_FUNCTION:
+                    yield path, start, f"a function of {number - start + 1} lines; " \
+                                       f"at most {LONGEST_FUNCTION}"
+                start = None
+
+
+def rule_calls(files):
+    """no calls that cannot be made safely, no exit and no print below the commands"""
+    for path in c_files(files):
+        banned = dict(BANNED)
+        if not MAY_EXIT.match(str(path)):
+            banned.update(EXIT_CALLS)
+        for number, line in enumerate(without_comments(read_lines(path)), 1):
+            for match in CALL.finditer(line):
+                if match.group(1) in banned:
+                    yield path, number, f"{match.group(1)}(): {banned[match.group(1)]}"
+
+
+def rule_paths(files):
+    """no path of one machine in what is committed"""
+    for path in files:
+        if path.parts[:2] in (("tests", "hosts"), ("tests", "fuzz"), ("tests", "traces")):
+            continue
+        if path.suffix in (".png", ".strain"):
+            continue
+        for number, line in enumerate(read_lines(path), 1):
+            match = MACHINE_PATH.search(line)
+            if match and "check_sources" not in path.name:
+                yield path, number, f"a path of one machine: {match.group(0)}"
+
+
+def rule_locks(files):
+    """lock files name packages, not where they were fetched from"""
+    for path in files:
+        if path.name in ("package-lock.json", ".npmrc", "requirements.txt"):
+            for number, line in enumerate(read_lines(path), 1):
+                if ADDRESS.search(line):
+                    yield path, number, "an address in a lock file"
+
+
+def rule_headers(files):
+    """every source begins with its licence"""
+    for path in files:
+        if path.suffix in (".c", ".h", ".sh", ".py", ".ts", ".bats") and path.parts[0] != "docs":
+            head = read_lines(path)[:3]
+            if not any("SPDX-License-Identifier:" in line for line in head):
+                yield path, 1, "no SPDX-License-Identifier in the first three lines"
+
+
+RULES = {name[5:]: function for name, function in sorted(globals().items())
+         if name.startswith("rule_")}
+
+
+def main(arguments):
+    global ROOT
+    if arguments[:1] == ["--root"] and len(arguments) > 1:
+        ROOT = Path(arguments[1]).resolve()
+        arguments = arguments[2:]
+    if arguments == ["--list"]:
+        for name, function in RULES.items():
+            print(f"{name:10} {function.__doc__}")
+        return 0
+    unknown = [name for name in arguments if name not in RULES]
+    if unknown:
+        print(f"check_sources: no rule '{unknown[0]}' (--list)", file=sys.stderr)
+        return 2
+    files = tracked_files()
+    found = 0
+    for name in arguments or RULES:
+        for path, number, wrong in RULES[name](files):
+            print(f"{path}:{number}: {wrong} [{name}]")
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Prints docs/metrics.md from the tables of the sources. Fails where the tables contradict
+// themselves: a name twice in one group, or one name with two kinds or units.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/source/source.h"
+#include "trace/metric.h"
+
+struct place {
+	const struct source *source;
+	const struct group *group;
+	const struct metric *metric;
+};
+
+static const char introduction[] =
+	"# Metrics\n\n"
+	"Made by `make docs` from the tables in `src/record/source/`; a change here is lost.\n\n"
+	"A **counter** only grows, and is stored as it was read: rates are a reader's work. A "
+	"**gauge**\nis a value at a moment. A **state** is a code or a set of bits that its text "
+	"explains. Units are\nthose of the [UCUM](https://ucum.org): `s`, `By` (bytes), `1` (a "
+	"ratio), `{fault}` (a number of\nfaults). Names without `strain.` in front are those of "
+        "the "
+	"OpenTelemetry semantic conventions.\n\n"
+	"The interval is the one at the default `--interval 10ms`; another one stretches all "
+        "alike, "
+	"and\n`--overhead` may stretch them further. What cannot be read is missing, with the "
+	"reason: `strain\ndoctor` tells what this machine has.\n";
+
+static void print_interval(uint64_t interval_ns)
+{
+	if (interval_ns == 0) {
+		printf("every tick");
+	} else if (interval_ns < 1000000000) {
+		printf("every %g ms", (double)interval_ns / 1e6);
+	} else {
+		printf("every %g s", (double)interval_ns / 1e9);
+	}
+}
+
+// A cell of a Markdown table must not contain a bar.
+static void print_cell(const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '|') {
+			fputs("\\|", stdout);
+		} else {
+			putchar(*text);
+		}
+	}
+}
+
+static void print_group(const struct group *group)
+{
+	printf("\n### %s, of each %s, ", group->name, entity_kind_name(group->entity_kind));
+	print_interval(group->interval_ns);
+	printf("\n\n| metric | kind | unit | what it is |\n| --- | --- | --- | --- |\n");
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		const struct metric *m = &group->metrics[i];
+		printf("| `%s` | %s | `%s` | ", m->name, metric_kind_name(m->kind), m->unit);
+		print_cell(m->help);
+		printf(" |\n");
+	}
+}
+
+static void print_source(const struct source *source)
+{
+	printf("\n## %s\n\n%s\n", source->name, source->help);
+	for (size_t i = 0; i < source->n_groups; i++) {
+		print_group(&source->groups[i]);
+	}
+}
+
+// Calls check with each metric of each source; the sum of what it returns.
+static int each_metric(
+	int (*check)(const struct place *place, const void *argument), const void *argument)
+{
+	int found = 0;
+	for (const struct source *const *source = source_list; *source; source++) {
+		for (size_t g = 0; g < (*source)->n_groups; g++) {
+			const struct group *group = &(*source)->groups[g];
+			for (size_t i = 0; i < group->n_metrics; i++) {
+				struct place place = {*source, group, &group->metrics[i]};
+				found += check(&place, argument);
+			}
+		}
+	}
+	return found;
+}
+
+static int contradicts(const struct place *other, const void *argument)
+{
+	const struct place *place = argument;
+	const struct metric *a = place->metric, *b = other->metric;
+	if (b >= a || strcmp(a->name, b->name) != 0) {
+		return 0; // each pair once
+	}
+	if (place->group == other->group) {
+		fprintf(stderr, "source %s, group %s: %s stands there twice\n", place->source->name,
+			place->group->name, a->name);
+		return 1;
+	}
+	if (a->kind != b->kind || strcmp(a->unit, b->unit) != 0) {
+		fprintf(stderr, "%s: %s in %s of source %s, %s in %s of source %s\n", a->name,
+			metric_kind_name(a->kind), a->unit, place->source->name,
+			metric_kind_name(b->kind), b->unit, other->source->name);
+		return 1;
+	}
+	return 0;
+}
+
+static int check_metric(const struct place *place, const void *argument)
+{
+	(void)argument;
+	const struct metric *m = place->metric;
+	int found = 0;
+	if (!m->name || !m->unit || !m->help || m->scale == 0) {
+		fprintf(stderr, "source %s, group %s: %s lacks its name, unit, scale or help\n",
+			place->source->name, place->group->name, m->name ? m->name : "a metric");
+		return 1;
+	}
+	return found + each_metric(contradicts, place);
+}
+
+int main(void)
+{
+	if (each_metric(check_metric, NULL) > 0) {
+		return EXIT_FAILURE;
+	}
+	fputs(introduction, stdout);
+	for (const struct source *const *source = source_list; *source; source++) {
+		print_source(*source);
+	}
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
