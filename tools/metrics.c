@@ -24,10 +24,10 @@ static const char introduction[] =
 	"**gauge**\nis a value at a moment. A **state** is a code or a set of bits that its text "
 	"explains. Units are\nthose of the [UCUM](https://ucum.org): `s`, `By` (bytes), `1` (a "
 	"ratio), `{fault}` (a number of\nfaults). Names without `strain.` in front are those of "
-        "the "
+	"the "
 	"OpenTelemetry semantic conventions.\n\n"
 	"The interval is the one at the default `--interval 10ms`; another one stretches all "
-        "alike, "
+	"alike, "
 	"and\n`--overhead` may stretch them further. What cannot be read is missing, with the "
 	"reason: `strain\ndoctor` tells what this machine has.\n";
 

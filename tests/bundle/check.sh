@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Unpacks a bundle into a folder with an odd name and records `true` and a look at the environment
+# with it, in a clean environment: check.sh BUNDLE.tar.xz
+
+set -eu
+bundle=$(realpath "$1")
+folder=$(mktemp -d "${TMPDIR:-/tmp}/strain bundle '\$x' XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+tar -xJf "$bundle"
+top=$(echo strain-*)
+strain=$folder/$top/bin/strain
+
+fail() {
+	echo "bundle: $*" >&2
+	exit 1
+}
+clean() {
+	env -i PATH=/usr/bin:/bin HOME="$folder" "$@"
+}
+
+clean "$strain" --version | grep -qx 'strain [0-9.]*' || fail 'strain --version does not run'
+for program in "$strain" "$folder/$top/lib/strain/strain-record"; do
+	outside=$(ldd "$program" | awk '$2 == "=>" {print $3}' | grep -vF "$folder" |
+		grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv))\.so' || true)
+	[ -z "$outside" ] || fail "$(basename "$program") takes libraries of the machine: $outside"
+done
+clean "$strain" run -o true.strain -- true || fail 'cannot record true'
+[ -s true.strain ] || fail 'no run file'
+clean "$strain" show true.strain | grep -q true || fail 'cannot show the run'
+clean "$strain" run -o env.strain -- env >environment || fail 'cannot record env'
+if grep -E '^(LD_LIBRARY_PATH|LD_PRELOAD|STRAIN_HOME)=' environment; then
+	fail 'something of ours reached the job'
+fi
+status=0
+clean "$strain" run -o status.strain -- sh -c 'exit 7' || status=$?
+[ "$status" = 7 ] || fail "the job's status 7 became $status"
+echo 'bundle: unpacked, recorded, shown'

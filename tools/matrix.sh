@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The suite under other compilers, sanitizers, users: tools/matrix.sh [LEG]..., all legs without
+# LEG. Each leg prints its counts; the last line is their sum, "N passed, N failed, N skipped".
+
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export BUILD=${BUILD:-build}
+all_legs=(release clang address thread valgrind user browser)
+log=$(mktemp -d) || exit 1
+trap 'rm -rf "$log"' EXIT
+
+# Sanitizers of older compilers do not find their way in a large random address space.
+without_random_addresses() {
+	if setarch -R true 2>/dev/null; then
+		setarch -R "$@"
+	else
+		"$@"
+	fi
+}
+
+# Builds $BUILD-NAME with Meson's options and runs the suites: suites NAME 'SUITE...' OPTION...
+# Pages and workloads are those of `make test`: they do not change with the compiler.
+suites() {
+	local name=$1 chosen=$2
+	shift 2
+	BUILD=$BUILD-$name tools/build.sh "$@" >"$log/build" 2>&1 || {
+		tail -n 40 "$log/build"
+		return 1
+	}
+	local options=()
+	local suite
+	for suite in $chosen; do
+		options+=(--suite "$suite")
+	done
+	without_random_addresses meson test -C "$BUILD-$name" --no-rebuild "${options[@]}" >/dev/null
+	tools/summarize.py --label "$name: " "$BUILD-$name/meson-logs/testlog.json"
+}
+
+# gcc at -O3 and without asserts: other warnings, other timings than `make test`.
+leg_release() {
+	suites release 'unit fuzz cli rules' -Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
+}
+
+leg_clang() {
+	CC=clang suites clang 'unit fuzz cli' -Dworkloads=disabled
+}
+
+leg_address() {
+	export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+	export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+	CC=clang suites address 'unit fuzz cli' -Db_sanitize=address,undefined -Db_lundef=false \
+		-Dworkloads=disabled
+}
+
+leg_thread() {
+	export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+	CC=clang suites thread 'threads' -Db_sanitize=thread -Db_lundef=false -Dworkloads=disabled \
+		-Dpages=disabled
+}
+
+# The ordinary build: `make test` left it.
+leg_valgrind() {
+	tools/build.sh >"$log/build" 2>&1 || {
+		tail -n 40 "$log/build"
+		return 1
+	}
+	meson test -C "$BUILD" --no-rebuild --logbase valgrind --suite valgrind >/dev/null
+	tools/summarize.py --label 'valgrind: ' "$BUILD/meson-logs/valgrind.json"
+}
+
+# A copy of the sources that belongs to nobody in particular, built and tested by him.
+leg_user() {
+	if [ "$(id -u)" != 0 ]; then
+		echo 'skipped: user: this is an ordinary user'
+		echo 'user: 0 passed, 0 failed, 1 skipped'
+		return 0
+	fi
+	local home
+	home=$(mktemp -d "${TMPDIR:-/var/tmp}/strain-user-XXXXXX") || return 1
+	mkdir "$home/strain"
+	git -c safe.directory='*' ls-files -z -c -o --exclude-standard |
+		tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$home/strain"
+	chown -R 65534:65534 "$home"
+	(
+		cd "$home/strain" || exit 1
+		setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
+			env -i PATH="$PATH" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
+			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled >build.log 2>&1 ||
+				{ tail -n 40 build.log; exit 1; }
+				meson test -C build --no-rebuild --suite unit --suite cli >/dev/null
+				exec tools/summarize.py --label "user: " build/meson-logs/testlog.json'
+	)
+	local status=$?
+	rm -rf "$home"
+	return $status
+}
+
+leg_browser() {
+	tools/build.sh >"$log/build" 2>&1 || {
+		tail -n 40 "$log/build"
+		return 1
+	}
+	meson test -C "$BUILD" --no-rebuild --logbase browser --suite browser >/dev/null
+	tools/summarize.py --label 'browser: ' "$BUILD/meson-logs/browser.json"
+}
+
+tools/install.sh build pages workload man test matrix browser || exit 1
+legs=("$@")
+if [ $# = 0 ]; then
+	legs=("${all_legs[@]}")
+fi
+status=0
+for leg in "${legs[@]}"; do
+	if ! declare -F "leg_$leg" >/dev/null; then
+		echo "matrix: no leg '$leg'; there are: ${all_legs[*]}" >&2
+		exit 2
+	fi
+	echo "matrix: $leg"
+	started=$SECONDS
+	("leg_$leg") >"$log/output" 2>&1 || status=1
+	cat "$log/output"
+	tail -n 1 "$log/output" | grep -oE '[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' \
+		>>"$log/counts" || {
+		echo "$leg: 0 passed, 1 failed, 0 skipped"
+		echo '0 passed, 1 failed, 0 skipped' >>"$log/counts"
+		status=1
+	}
+	echo "matrix: $leg took $((SECONDS - started)) s"
+done
+awk '{passed += $1; failed += $3; skipped += $5}
+	END {printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped}' "$log/counts"
+exit $status
