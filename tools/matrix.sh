@@ -4,6 +4,8 @@
 # The suite under other compilers, sanitizers, users: tools/matrix.sh [LEG]..., all legs without
 # LEG. Each leg prints its counts; the last line is their sum, "N passed, N failed, N skipped".
 
+# shellcheck disable=SC2317 # legs are called by their name
+
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build}
@@ -94,7 +96,7 @@ leg_user() {
 	)
 	local status=$?
 	rm -rf "$home"
-	return $status
+	return "$status"
 }
 
 leg_browser() {
