@@ -55,16 +55,20 @@ def count_tap(name, output, counts):
 
 def count_cmocka(name, output, counts):
     """Counts what cmocka printed; returns how many tests there were."""
-    results = {}
+    results, said = {}, {}
+    before = ""
     for line in output.splitlines():
         match = CMOCKA_LINE.match(line)
         if match:
             results[match.group(2)] = match.group(1)
+        elif before.startswith("[ RUN"):
+            said[before.split("]")[1].strip()] = line.strip()
+        before = line
     for title, result in results.items():
         if result == "OK":
             counts.passed += 1
         elif result == "SKIPPED":
-            counts.skipped.append(f"{name}: {title}")
+            counts.skipped.append(f"{name}: {title}: {said.get(title, 'no reason given')}")
         else:
             counts.failed.append(f"{name}: {title}")
     return len(results)
