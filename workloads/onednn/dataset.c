@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Images of a class share three plane waves; each image has phases, strengths and noise of its own,
+// so that a pixel by itself tells little of the class.
+
+#include "dataset.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "random.h"
+
+enum {
+	RENDERED_EDGE = 40,
+	RENDERED_BYTES = RENDERED_EDGE * RENDERED_EDGE * IMAGE_COLOURS,
+	MARGIN = RENDERED_EDGE - IMAGE_EDGE,
+};
+
+// Streams of random numbers that must not meet: classes and orders beside samples.
+enum { STREAM_CLASSES = 1, STREAM_ORDER, STREAM_PIXELS, STREAM_AUGMENT };
+
+static const float turn = 6.2831853f;
+static const float noise = 40; // at most, in steps of 8 bits
+
+void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed)
+{
+	dataset->seed = seed;
+	dataset->samples = samples;
+	struct random random = random_stream(seed, STREAM_CLASSES, 0);
+	for (int class = 0; class < CLASSES; class ++) {
+		for (int i = 0; i < CLASS_WAVES; i++) {
+			struct wave *wave = &dataset->waves[class][i];
+			wave->across = random_between(&random, -4, 4);
+			wave->down = random_between(&random, -4, 4);
+			wave->phase = random_between(&random, 0, 1);
+			for (int c = 0; c < IMAGE_COLOURS; c++) {
+				wave->colour[c] = random_between(&random, -1, 1);
+			}
+		}
+	}
+}
+
+void dataset_shuffle(const struct dataset *dataset, uint32_t epoch, uint32_t *order)
+{
+	struct random random = random_stream(dataset->seed, STREAM_ORDER, epoch);
+	for (uint32_t i = 0; i < dataset->samples; i++) {
+		uint32_t other = random_below(&random, i + 1);
+		order[i] = order[other];
+		order[other] = i;
+	}
+}
+
+static void add_wave(
+	float pixels[RENDERED_BYTES], const struct wave *wave, float phase, float strength)
+{
+	for (int y = 0; y < RENDERED_EDGE; y++) {
+		for (int x = 0; x < RENDERED_EDGE; x++) {
+			float along = (wave->across * (float)x + wave->down * (float)y) /
+			              (float)RENDERED_EDGE;
+			float height = strength * cosf(turn * (along + phase));
+			float *pixel = pixels + (y * RENDERED_EDGE + x) * IMAGE_COLOURS;
+			for (int c = 0; c < IMAGE_COLOURS; c++) {
+				pixel[c] += height * wave->colour[c];
+			}
+		}
+	}
+}
+
+static int render(const struct dataset *dataset, uint32_t index, uint8_t rendered[RENDERED_BYTES])
+{
+	struct random random = random_stream(dataset->seed, STREAM_PIXELS, index);
+	int class = (int)random_below(&random, CLASSES);
+	float pixels[RENDERED_BYTES];
+	for (int i = 0; i < RENDERED_BYTES; i++) {
+		pixels[i] = 128 + random_between(&random, -noise, noise);
+	}
+	for (int i = 0; i < CLASS_WAVES; i++) {
+		const struct wave *wave = &dataset->waves[class][i];
+		float phase = wave->phase + random_between(&random, -0.35f, 0.35f);
+		float strength = random_between(&random, 0, 32);
+		add_wave(pixels, wave, phase, strength);
+	}
+	for (int i = 0; i < RENDERED_BYTES; i++) {
+		rendered[i] = (uint8_t)fminf(fmaxf(pixels[i], 0), 255);
+	}
+	return class;
+}
+
+void dataset_prepare(const struct dataset *dataset, uint32_t epoch, uint32_t index,
+	float image[IMAGE_FLOATS], uint8_t *ret_class)
+{
+	uint8_t rendered[RENDERED_BYTES];
+	*ret_class = (uint8_t)render(dataset, index, rendered);
+
+	struct random random = random_stream(
+		dataset->seed, STREAM_AUGMENT, (uint64_t)epoch << 32 | index);
+	uint32_t left = random_below(&random, MARGIN + 1);
+	uint32_t top = random_below(&random, MARGIN + 1);
+	bool mirrored = random_below(&random, 2) != 0;
+	for (uint32_t y = 0; y < IMAGE_EDGE; y++) {
+		for (uint32_t x = 0; x < IMAGE_EDGE; x++) {
+			uint32_t from = left + (mirrored ? IMAGE_EDGE - 1 - x : x);
+			const uint8_t *pixel = rendered +
+			                       ((top + y) * RENDERED_EDGE + from) * IMAGE_COLOURS;
+			for (int c = 0; c < IMAGE_COLOURS; c++) {
+				*image++ = ((float)pixel[c] - 128) / 32;
+			}
+		}
+	}
+}
