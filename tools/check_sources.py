@@ -62,7 +62,7 @@ EXIT_CALLS = {"exit": "return an error", "printf": "only cmd/ prints", "puts": "
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CALL = re.compile(r"\b([a-z_]+)\s*\(")
-MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?!home/user\b)(?:home|Users|work|workspace|mnt)/[\w.-]+")
+MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?!home/(?:user|me)\b)(?:home|Users|work|workspace|mnt)/[\w.-]+")
 ADDRESS = re.compile(r'"resolved"\s*:|(?:registry|tarball)"?\s*[:=]\s*"?https?://')
 
 

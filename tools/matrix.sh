@@ -42,7 +42,7 @@ suites() {
 
 # gcc at -O3 and without asserts: other warnings, other timings than `make test`.
 leg_release() {
-	suites release 'unit fuzz cli rules' -Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
+	suites release 'unit fuzz cli' -Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
 }
 
 leg_clang() {
