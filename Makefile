@@ -38,8 +38,8 @@ frameworks: ## Debian's PyTorch, for workloads/pytorch
 	@echo 'PyTorch is here: strain run -- /usr/bin/python3 workloads/pytorch/train.py --help'
 
 docs: all ## docs/metrics.md anew from the code
-	@ninja -C $(BUILD) strain-metrics
-	@$(BUILD)/strain-metrics >docs/metrics.md
+	@ninja -C $(BUILD) tools/strain-metrics
+	@$(BUILD)/tools/strain-metrics >docs/metrics.md
 
 install: all ## into PREFIX (/usr/local), under DESTDIR
 	@meson configure $(BUILD) --prefix $(PREFIX)

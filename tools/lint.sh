@@ -65,8 +65,8 @@ check_rules() {
 }
 
 check_metrics() {
-	ninja -C "$BUILD" strain-metrics >/dev/null
-	"$BUILD/strain-metrics" >/dev/null
+	ninja -C "$BUILD" tools/strain-metrics >/dev/null
+	"$BUILD/tools/strain-metrics" >/dev/null
 }
 
 log=$(mktemp)
