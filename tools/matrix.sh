@@ -50,7 +50,7 @@ leg_clang() {
 }
 
 leg_address() {
-	export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+	export ASAN_OPTIONS=detect_stack_use_after_return=1
 	export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 	CC=clang suites address 'unit fuzz cli' -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dworkloads=disabled

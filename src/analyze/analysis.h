@@ -26,9 +26,11 @@ struct analysis {
 	struct process_list processes;
 	struct overview overview;
 	struct verdict verdict;
+	struct error damage; // the first part of the metadata that could not be read; code 0: none
 };
 
-// Works on live, cut-off and damaged runs: what can be read is read.
+// Works on live, cut-off and damaged runs: what can be read is read, and the rest named in
+// `damage` (blocks: reader_damage). -ENOMEM.
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e);
 void analysis_done(struct analysis *a);
 

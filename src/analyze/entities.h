@@ -24,7 +24,7 @@ struct entity {
 	int64_t first_ns;
 	int64_t last_ns; // the run's end where it was there to the end
 	bool ended; // it was gone before the run ended
-	char *attributes; // JSON; "{}" where it was not JSON
+	struct json_t *attributes; // jansson's; an object, empty where the file held none
 };
 
 struct entity_list {
@@ -39,9 +39,13 @@ void entity_list_done(struct entity_list *list);
 // NULL where there is none.
 const struct entity *entity_find(const struct entity_list *list, int64_t id);
 const struct entity *entity_first(const struct entity_list *list, enum entity_kind kind);
-// An attribute as text, owned by the caller, NULL where it is not there; as a number, NAN.
-char *entity_text(const struct entity *entity, const char *attribute);
+// An attribute as text, NULL where it is not there (lives with the entity); as a number, NAN.
+const char *entity_text(const struct entity *entity, const char *attribute);
 double entity_number(const struct entity *entity, const char *attribute);
+// A command line for people: its arguments (a JSON array) with blanks between, quoted where they
+// need it; "" where there is none. Owned by the caller; NULL: out of memory.
+char *entity_command(const struct entity *entity);
+char *command_line(const char *json);
 // false where `name` is no kind.
 bool entity_kind_parse(const char *name, enum entity_kind *ret);
 

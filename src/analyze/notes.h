@@ -5,31 +5,39 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
-struct reader;
-struct entity_list;
 struct metric_list;
+struct reader;
 
 struct missing_group {
-	char *subject; // "hw.gpu.power", "3 metrics of processes" ...: escape it
+	char *kind; // of the entities: "gpu"
 	char *reason; // escape it
-	char **metrics; // names, [n_metrics]
+	char **metrics; // names, [n_metrics]: escape them
 	size_t n_metrics;
 	size_t entities; // how many it is missing for; 0: for all of the kind
+	bool to_the_end; // not for a while only
 };
 
 struct missing_list {
-	struct missing_group *items; // the most metrics first
+	struct missing_group
+		*items; // what is missing to the end first, then the most metrics first
 	size_t n;
 	size_t capacity;
 };
 
 int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e);
 void missing_list_done(struct missing_list *list);
+// "GPU power", "disk", "pressure": what a group of metrics is, in few words.
+void missing_append_subject(
+	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
+// The reason without what would make it available (the part after "; ").
+void missing_append_reason(struct text *t, const struct missing_group *group);
 
 struct event_row {
 	double t_s;

@@ -17,7 +17,8 @@ struct analysis;
 struct memory_figure {
 	double peak_bytes;
 	double mean_bytes;
-	const char *kind; // "PSS", "cgroup's anonymous and shared memory", "sum of resident"; NULL
+	const char *kind; // "PSS", "anonymous and shared, cgroup", "sum of resident"; NULL
+	const char *metric; // its name; NULL
 };
 
 struct gpu_figures {
@@ -41,10 +42,12 @@ struct device_figures { // a disk or a network interface
 	double busy; // mean ratio of time; NAN for a network interface
 };
 
+enum pressure_resource { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, N_PRESSURES };
+
 // Share of time in which some (or all) of those who wanted to run were stalled.
 struct pressure_figures {
-	double some[3]; // mean ratio: cpu, memory, io
-	double full[3];
+	double some[N_PRESSURES]; // mean ratio
+	double full[N_PRESSURES];
 	bool of_job; // of the job's own cgroup; else of the whole host
 };
 
@@ -70,7 +73,8 @@ struct overview {
 	double cpus_used; // mean
 	double cpus_used_p95;
 	double throttled; // ratio of time that the cgroup's quota held the job back
-	double host_cpus_used; // by everybody
+	double host_cpus; // that the machine has
+	double host_cpus_used; // by everybody, mean
 	struct memory_figure memory; // of the job
 	double memory_limit_bytes; // the cgroup's, else the host's memory
 	bool memory_limit_is_cgroup;

@@ -32,8 +32,8 @@ struct process_row {
 	int number; // of a rank or loader among its kind, from 0; -1 else
 	const char *name; // as the kernel has it; from the job: escape it. Lives with the analysis
 	char *command; // the command line; from the job: escape it
-	char *label; // short, for tables: "python3 train.py", "worker 0"; printable, at most 32
-	             // columns
+	char *label; // short, for tables: "python3 train.py", "worker 0"; printable, at most
+	             // PROCESS_LABEL_COLUMNS characters
 	double first_s;
 	double last_s;
 	bool ended; // before the run did
@@ -47,6 +47,8 @@ struct process_row {
 	double asked_bytes; // read and written through system calls
 	double storage_bytes; // of those, from and to storage
 };
+
+#define PROCESS_LABEL_COLUMNS 32
 
 struct process_list {
 	struct process_row *items; // by role, then number, then CPU time, largest first

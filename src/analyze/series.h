@@ -18,6 +18,9 @@
 int series_bucket(
 	const struct series *in, enum metric_kind kind, int64_t bucket_us, struct series *ret);
 
+// The start of the bucket that t_us is in.
+int64_t series_bucket_start(int64_t t_us, int64_t bucket_us);
+
 // A counter as its rate per second: one value per pair of readings, at the later one; NAN where
 // either is missing. Steps backwards are NAN.
 int series_rate(const struct series *in, struct series *ret);

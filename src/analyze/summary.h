@@ -14,6 +14,9 @@
 //            max    the largest reading
 //   state    none
 //
+// Rates need two readings, percentiles of a gauge too. An epoch's edges lie between readings: there
+// a counter is on the line between them and a gauge has its last value.
+//
 // p50 and p95 come from a histogram with 128 steps an octave: at most 0.4 % from the exact figure.
 // A missing reading ends the one before it and counts for nothing; where nothing was read there is
 // no row. An epoch's figures need two readings in it (a gauge: one). Memory is bounded by metrics
@@ -42,6 +45,9 @@ enum figure {
 
 // "total", "mean", "p50", "p95", "max"
 const char *figure_name(enum figure figure);
+
+#define SUMMARY_EPOCHS_MAX 1000
+#define SUMMARY_PROCESS_EPOCHS_MAX 1000
 
 #define SUMMARY_WHOLE_RUN INT64_MIN // the epoch of rows about the whole run
 

@@ -21,6 +21,7 @@ enum bottleneck {
 	BOTTLENECK_GPU,
 	BOTTLENECK_STORAGE,
 	BOTTLENECK_MEMORY,
+	BOTTLENECK_CONTENTION, // others use the CPUs
 	BOTTLENECK_IDLE, // waits for something that was not measured
 	N_BOTTLENECKS,
 };
@@ -42,13 +43,16 @@ struct verdict {
 	size_t n_evidence;
 };
 
-// "cpu-bound" ...: for JSON; "low", ...
+// "cpu", "gpu" ...: for JSON; "low", ...
 const char *bottleneck_name(enum bottleneck bottleneck);
 const char *confidence_name(enum confidence confidence);
 
 // Needs the analysis' overview and epochs. Every text is printable.
 int verdict_build(const struct analysis *a, struct verdict *ret);
 void verdict_done(struct verdict *v);
+
+// The evidence alone; verdict_build calls it.
+int evidence_build(const struct analysis *a, struct verdict *ret);
 
 // The lines that end `strain run`: at most five, none over 120 columns, each with its newline.
 void verdict_lines(const struct analysis *a, struct text *out);

@@ -57,7 +57,5 @@ struct table_style {
 struct table_style table_style_for(FILE *stream);
 
 int table_print(const struct table *t, FILE *stream, const struct table_style *style);
-// An array of objects; missing is null.
-int table_append_json(const struct table *t, struct text *out);
-// A header and a line per row (RFC 4180, lines end with LF); missing is empty.
-int table_append_csv(const struct table *t, struct text *out);
+// An array of objects; missing is null. A new reference; NULL: out of memory.
+struct json_t *table_to_json(const struct table *t);

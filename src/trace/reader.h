@@ -17,7 +17,7 @@ struct reader;
 enum run_state {
 	RUN_FINISHED, // has an end
 	RUN_LIVE, // its recorder lives (from another host: was written within 30 s)
-	RUN_CUT_OFF, // no end, and nobody writes it
+	RUN_CUT_OFF, // nobody saw its end (closed by a reader, or that could not write it)
 };
 
 // Opens read-only. Errors, each one line with the path: not there, a directory, empty, not a run,
@@ -29,8 +29,9 @@ void reader_free(struct reader *r);
 
 const char *reader_path(const struct reader *r);
 enum run_state reader_state(const struct reader *r);
-// A notice worth a line to the user (newer minor schema, damaged blocks, cut off), or NULL.
-const char *reader_notice(const struct reader *r);
+// A notice worth a line to the user (newer minor schema, truncated, damaged blocks so far, cut
+// off), or NULL. Lives until the next call.
+const char *reader_notice(struct reader *r);
 // Value of a key of table `run`, or NULL. Lives as long as the reader.
 const char *reader_run(struct reader *r, const char *key);
 int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise);

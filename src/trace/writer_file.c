@@ -83,7 +83,7 @@ static int configure(struct writer *w, struct error *e)
 	char sql[256];
 	snprintf(sql, sizeof(sql),
 		"PRAGMA synchronous = OFF; PRAGMA cache_size = -%d; PRAGMA wal_autocheckpoint = "
-	        "256;"
+		"256;"
 		"PRAGMA journal_size_limit = 1048576; PRAGMA temp_store = MEMORY",
 		w->wal ? 1024 : 4096);
 	int result = store_exec(w->database, sql);

@@ -424,7 +424,7 @@ static int put_run_keys(struct synthesis *s)
 		{"version", STRAIN_VERSION},
 		{"name", "train"},
 		{"command", "[\"python3\",\"train.py\",\"--workers\",\"2\"]"},
-		{"directory", "/home/user/cnn"},
+		{"directory", "/srv/cnn"},
 		{"hostname", "node1"},
 		{"kernel", "6.1.0"},
 		{"boot_id", "00000000-0000-0000-0000-000000000000"},

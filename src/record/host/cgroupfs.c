@@ -269,26 +269,37 @@ static double cpu_quota_of(int root_fd, const char *directory, int version)
 	return quota > 0 && period > 0 ? (double)quota / (double)period : INFINITY;
 }
 
-// The least of what `read` finds from the directory up to the mount point.
-static double least_limit(int root_fd, const struct cgroup_place *place, limit_reader *read)
+// The least of what `read` finds from the directory up to the mount point, and where.
+static double least_limit(
+	int root_fd, const struct cgroup_place *place, limit_reader *read, char **ret_directory)
 {
 	_cleanup_free_ char *directory = place->version ? strdup(place->path) : NULL;
+	_cleanup_free_ char *where = NULL;
 	double least = INFINITY;
 	while (directory) {
-		least = fmin(least, read(root_fd, directory, place->version));
+		double limit = read(root_fd, directory, place->version);
+		if (limit < least) {
+			least = limit;
+			free(where);
+			where = strdup(directory);
+		}
 		char *slash = strrchr(directory + place->mount_length, '/');
 		if (!slash) {
 			break;
 		}
 		*slash = '\0';
 	}
+	if (ret_directory && !isinf(least)) {
+		*ret_directory = take_pointer(where);
+	}
 	return least;
 }
 
-int cgroup_memory_limit(int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes)
+int cgroup_memory_limit(
+	int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes, char **ret_directory)
 {
 	double least = least_limit(
-		root_fd, cgroup_place_of(places, CGROUP_MEMORY), memory_limit_of);
+		root_fd, cgroup_place_of(places, CGROUP_MEMORY), memory_limit_of, ret_directory);
 	if (isinf(least)) {
 		return -ENOENT;
 	}
@@ -296,9 +307,11 @@ int cgroup_memory_limit(int root_fd, const struct cgroup_places *places, uint64_
 	return 0;
 }
 
-int cgroup_cpu_quota(int root_fd, const struct cgroup_places *places, double *ret_cpus)
+int cgroup_cpu_quota(
+	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory)
 {
-	double least = least_limit(root_fd, cgroup_place_of(places, CGROUP_CPU), cpu_quota_of);
+	double least = least_limit(
+		root_fd, cgroup_place_of(places, CGROUP_CPU), cpu_quota_of, ret_directory);
 	if (isinf(least)) {
 		return -ENOENT;
 	}

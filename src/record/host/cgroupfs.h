@@ -44,11 +44,13 @@ const struct cgroup_place *cgroup_place_of(
 // Whether the directory is the hierarchy's visible root: nobody's own account.
 bool cgroup_place_is_root(const struct cgroup_place *place);
 
-// The tightest limit from the directory up to the mount point. Each: 0, or -ENOENT where nothing
-// limits.
-int cgroup_memory_limit(int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes);
-// In CPUs (2.5); the CFS quota over its period.
-int cgroup_cpu_quota(int root_fd, const struct cgroup_places *places, double *ret_cpus);
+// The tightest limit from the directory up to the mount point, and which directory sets it (owned
+// by the caller; ret_directory may be NULL). 0, or -ENOENT where nothing limits.
+int cgroup_memory_limit(
+	int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes, char **ret_directory);
+// In CPUs (2.5): the CFS quota over its period.
+int cgroup_cpu_quota(
+	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory);
 
 // Reads one file of a directory: path/name. Buffer and view as in host_read_once.
 int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,

@@ -9,9 +9,19 @@
 
 extern const struct source source_process;
 extern const struct source source_memory;
+extern const struct source source_cgroup;
+extern const struct source source_pressure;
+extern const struct source source_host;
+extern const struct source source_disk;
+extern const struct source source_network;
 
 const struct source *const source_list[] = {
 	&source_process,
 	&source_memory,
+	&source_cgroup,
+	&source_pressure,
+	&source_host,
+	&source_disk,
+	&source_network,
 	NULL,
 };

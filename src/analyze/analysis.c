@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Loads all there is to know about a run, in the order in which one thing needs another.
+
+#include "analyze/analysis.h"
+
+#include <errno.h>
+#include <math.h>
+
+typedef int analysis_step(struct analysis *a, struct error *e);
+
+static int load_entities(struct analysis *a, struct error *e)
+{
+	return entity_list_load(a->reader, &a->entities, e);
+}
+
+static int load_metrics(struct analysis *a, struct error *e)
+{
+	return metric_list_load(a->reader, &a->metrics, e);
+}
+
+static int load_epochs(struct analysis *a, struct error *e)
+{
+	return epoch_list_load(a->reader, &a->epochs, e);
+}
+
+static int load_summary(struct analysis *a, struct error *e)
+{
+	return summary_load(a->reader, &a->entities, &a->metrics, &a->epochs, &a->summary, e);
+}
+
+static int load_missing(struct analysis *a, struct error *e)
+{
+	return missing_list_load(a->reader, &a->missing, e);
+}
+
+static int load_events(struct analysis *a, struct error *e)
+{
+	return event_list_load(a->reader, &a->events, e);
+}
+
+static int build_processes(struct analysis *a, struct error *e)
+{
+	int r = process_list_build(a, &a->processes);
+	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
+}
+
+static int build_overview(struct analysis *a, struct error *e)
+{
+	int r = overview_build(a, &a->overview);
+	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
+}
+
+static int build_verdict(struct analysis *a, struct error *e)
+{
+	int r = verdict_build(a, &a->verdict);
+	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
+}
+
+int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
+{
+	static analysis_step *const steps[] = {load_entities, load_metrics, load_epochs,
+		load_summary, load_missing, load_events, build_processes, build_overview,
+		build_verdict};
+	*ret = (struct analysis){.reader = r};
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct error step_error = {0};
+		int result = steps[i](ret, &step_error);
+		if (result == -ENOMEM) {
+			analysis_done(ret);
+			if (e) {
+				*e = step_error;
+			}
+			return result;
+		}
+		if (result < 0 && !ret->damage.code) {
+			ret->damage = step_error;
+		}
+	}
+	return 0;
+}
+
+void analysis_done(struct analysis *a)
+{
+	verdict_done(&a->verdict);
+	overview_done(&a->overview);
+	process_list_done(&a->processes);
+	event_list_done(&a->events);
+	missing_list_done(&a->missing);
+	summary_done(&a->summary);
+	epoch_list_done(&a->epochs);
+	metric_list_done(&a->metrics);
+	entity_list_done(&a->entities);
+	*a = (struct analysis){0};
+}
+
+double analysis_epoch_figure(const struct analysis *a, int64_t entity, const char *metric,
+	int64_t epoch, enum figure figure)
+{
+	const struct entity *about = entity_find(&a->entities, entity);
+	const struct metric_row *row = about ? metric_by_name(&a->metrics, about->kind, metric)
+	                                     : NULL;
+	return row ? summary_figure(&a->summary, entity, row->id, epoch, figure) : NAN;
+}
+
+double analysis_figure(
+	const struct analysis *a, int64_t entity, const char *metric, enum figure figure)
+{
+	return analysis_epoch_figure(a, entity, metric, SUMMARY_WHOLE_RUN, figure);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The five lines at the end of a run.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+#define COLUMNS 120
+#define INDENT 8 // "strain: "
+
+static void append_line(struct text *out, const char *prefix, const struct text *line)
+{
+	if (line->length > 0) {
+		text_append_string(out, prefix);
+		words_append_elided(out, line->data, COLUMNS - INDENT);
+		text_append(out, "\n", 1);
+	}
+}
+
+// Epochs and their rate: the part that the job's own words make known. Phases will stand here too.
+static void append_epochs(struct text *t, const struct analysis *a)
+{
+	size_t n = 0, n_samples = 0;
+	double samples = 0, seconds = 0;
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		const struct epoch *epoch = &a->epochs.items[i];
+		n += !epoch->open;
+		if (!epoch->open && epoch->samples > 0) {
+			n_samples++;
+			samples += (double)epoch->samples;
+			seconds += (double)(epoch->end_ns - epoch->start_ns) / 1e9;
+		}
+	}
+	if (n == 0) {
+		text_append_string(t, "ran ");
+		words_append_seconds(t, a->overview.duration_s);
+		return;
+	}
+	words_append_counted(t, (double)n, "epoch");
+	text_append_string(t, " of ");
+	words_append_seconds(t, epoch_typical_seconds(&a->epochs));
+	if (n_samples > 0 && seconds > 0) {
+		text_append_string(t, ", ");
+		words_append_number(t, samples / seconds);
+		text_append_string(t, " samples/s");
+	}
+}
+
+static void append_gpus(struct text *t, const struct overview *o)
+{
+	const struct gpu_figures *fullest = NULL;
+	double busy = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < o->n_gpus; i++) {
+		const struct gpu_figures *gpu = &o->gpus[i];
+		if (isfinite(gpu->memory_peak_bytes) &&
+			(!fullest || gpu->memory_peak_bytes > fullest->memory_peak_bytes)) {
+			fullest = gpu;
+		}
+		if (isfinite(gpu->busy)) {
+			busy += gpu->busy;
+			n++;
+		}
+	}
+	if (fullest) {
+		text_append_string(t, ", GPU memory ");
+		words_append_bytes_of(t, fullest->memory_peak_bytes, fullest->memory_bytes);
+	}
+	if (n > 0) {
+		text_append_string(t, n > 1 ? ", GPUs busy " : ", GPU busy ");
+		words_append_percent(t, busy / (double)n);
+	}
+}
+
+static void append_figures(struct text *t, const struct analysis *a)
+{
+	const struct overview *o = &a->overview;
+	append_epochs(t, a);
+	text_append_string(t, "; ");
+	if (isfinite(o->cpu_seconds)) {
+		text_append_string(t, "CPU time ");
+		words_append_seconds(t, o->cpu_seconds);
+		text_append_string(t, o->cpu_inexact ? " (inexact), " : ", ");
+	}
+	if (isfinite(o->memory.peak_bytes)) {
+		text_append_string(t, "host memory ");
+		words_append_bytes(t, o->memory.peak_bytes);
+		text_format(t, " (%s)", o->memory.kind);
+	} else {
+		text_append_string(t, "host memory not measured");
+	}
+	append_gpus(t, o);
+}
+
+// "GPU power (not supported by this driver)" ... as many as fit.
+static void append_missing(struct text *t, const struct analysis *a, size_t columns)
+{
+	size_t shown = 0;
+	for (size_t i = 0; i < a->missing.n; i++) {
+		const struct missing_group *group = &a->missing.items[i];
+		struct text item = {0};
+		text_append_string(&item, shown ? ", " : "; not measured: ");
+		missing_append_subject(&item, &a->metrics, group);
+		text_append_string(&item, " (");
+		missing_append_reason(&item, group);
+		text_append_string(&item, ")");
+		// Room for " and 12 more".
+		bool fits = item.data &&
+		            words_columns(t->data) + words_columns(item.data) + 12 <= columns;
+		if (fits) {
+			text_append(t, item.data, item.length);
+			shown++;
+		}
+		text_done(&item);
+		if (!fits) {
+			break;
+		}
+	}
+	size_t rest = a->missing.n - shown;
+	if (rest > 0) {
+		text_format(
+			t, shown ? " and %zu more" : "; not measured: %zu kinds of figures", rest);
+	}
+}
+
+static void append_recording(struct text *t, const struct analysis *a)
+{
+	const struct recording_figures *recording = &a->overview.recording;
+	if (isfinite(recording->cpu_share)) {
+		text_append_string(t, "recording cost ");
+		words_append_percent(t, recording->cpu_share);
+		text_append_string(t, " of one CPU");
+	} else {
+		text_append_string(t, "what recording cost is not known");
+	}
+	append_missing(t, a, COLUMNS - INDENT);
+}
+
+// A file that the commands would find by themselves need not be named to them.
+static bool is_here(const char *path)
+{
+	const char *directory = getenv("STRAIN_DIR");
+	if (!directory || !*directory) {
+		return !strchr(path, '/') ||
+		       (strncmp(path, "./", 2) == 0 && !strchr(path + 2, '/'));
+	}
+	size_t length = strlen(directory);
+	return strncmp(path, directory, length) == 0 && path[length] == '/' &&
+	       !strchr(path + length + 1, '/');
+}
+
+static void append_commands(struct text *t, const char *path)
+{
+	if (is_here(path)) {
+		text_format(t, "strain show  |  strain report -o report.html  |  %s", path);
+	} else {
+		text_format(t, "strain show %s", path);
+	}
+}
+
+void verdict_lines(const struct analysis *a, struct text *out)
+{
+	static const char indent[] = "        ";
+	struct text line = {0};
+	text_append_string(&line, a->verdict.headline);
+	append_line(out, "strain: ", &line);
+	text_clear(&line);
+	text_append_string(&line, a->verdict.next);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	append_figures(&line, a);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	append_recording(&line, a);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	append_commands(&line, reader_path(a->reader));
+	append_line(out, indent, &line);
+	text_done(&line);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The figures of the job and its host.
+
+#include "analyze/overview.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "analyze/analysis.h"
+#include "analyze/names.h"
+#include "analyze/overview_devices.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+static double figure_of(const struct analysis *a, const struct entity *entity, const char *metric,
+	enum figure figure)
+{
+	return entity ? analysis_figure(a, entity->id, metric, figure) : NAN;
+}
+
+static int fill_run(const struct analysis *a, struct overview *o)
+{
+	struct reader *r = a->reader;
+	const char *path = reader_path(r), *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t length = strlen(name), suffix = strlen(".strain");
+	bool ours = length > suffix && strcmp(name + length - suffix, ".strain") == 0;
+	const char *command = reader_run(r, "command");
+	o->name = strndup(name, ours ? length - suffix : length);
+	o->command = command_line(command ? command : "");
+	o->state = reader_state(r);
+	o->duration_s = (double)reader_end_ns(r) / 1e9;
+	int64_t status = reader_run_i64(r, "status", -1);
+	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;
+	o->exit_status = known && WIFEXITED((int)status) ? WEXITSTATUS((int)status) : -1;
+	o->exit_signal = known && WIFSIGNALED((int)status) ? WTERMSIG((int)status) : 0;
+	return o->name && o->command ? 0 : -ENOMEM;
+}
+
+static void fill_cpus(const struct analysis *a, struct overview *o)
+{
+	static const char *const busy[] = {"user", "nice", "system", "irq", "softirq", "steal"};
+	static const char *const free_modes[] = {"idle", "iowait"};
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	o->host_cpus_used = NAN;
+	double unused = NAN;
+	char name[64];
+	for (size_t i = 0; i < ARRAY_LENGTH(busy); i++) {
+		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, busy[i]);
+		o->host_cpus_used = words_sum(
+			o->host_cpus_used, figure_of(a, host, name, FIGURE_MEAN));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(free_modes); i++) {
+		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, free_modes[i]);
+		unused = words_sum(unused, figure_of(a, host, name, FIGURE_MEAN));
+	}
+	double declared = host ? entity_number(host, "cpus") : NAN;
+	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
+}
+
+static double positive_number(const char *text)
+{
+	char *end;
+	double value = text ? strtod(text, &end) : NAN;
+	return text && end != text && !*end && value > 0 ? value : NAN;
+}
+
+static void fill_job(const struct analysis *a, struct overview *o)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	o->cpu_seconds = figure_of(a, job, NAME_CPU_TIME, FIGURE_TOTAL);
+	o->cpus_used = o->duration_s > 0 ? o->cpu_seconds / o->duration_s : NAN;
+	o->cpus_used_p95 = figure_of(a, job, NAME_CPU_TIME, FIGURE_P95);
+	const char *exact = reader_run(a->reader, "cpu_time_exact");
+	o->cpu_inexact = exact && strcmp(exact, "no") == 0;
+	double allowed = positive_number(reader_run(a->reader, "limit_cpus"));
+	o->cpus = isfinite(allowed) ? fmin(allowed, isfinite(o->host_cpus) ? o->host_cpus : allowed)
+	                            : o->host_cpus;
+	o->throttled = figure_of(a, job, NAME_THROTTLED, FIGURE_MEAN);
+	o->asked_bytes = figure_of(a, job, NAME_READ_ASKED, FIGURE_TOTAL);
+	o->storage_read_bytes = figure_of(a, job, NAME_READ_STORAGE, FIGURE_TOTAL);
+	o->storage_write_bytes = figure_of(a, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
+}
+
+struct memory_source {
+	const char *metric;
+	const char *kind;
+};
+
+static void fill_memory(const struct analysis *a, struct overview *o)
+{
+	static const struct memory_source sources[] = {
+		{NAME_CGROUP_MEMORY, "cgroup, without page cache"},
+		{NAME_PSS, "PSS"},
+		{NAME_RESIDENT_SUM, "sum of resident"},
+	};
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	o->memory = (struct memory_figure){NAN, NAN, NULL, NULL};
+	for (size_t i = 0; i < ARRAY_LENGTH(sources) && !o->memory.metric; i++) {
+		double peak = figure_of(a, job, sources[i].metric, FIGURE_MAX);
+		if (isfinite(peak)) {
+			o->memory = (struct memory_figure){peak,
+				figure_of(a, job, sources[i].metric, FIGURE_MEAN), sources[i].kind,
+				sources[i].metric};
+		}
+	}
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
+	double limit = positive_number(reader_run(a->reader, "limit_memory"));
+	o->memory_limit_is_cgroup = limit < host_limit ||
+	                            (isfinite(limit) && !isfinite(host_limit));
+	o->memory_limit_bytes = o->memory_limit_is_cgroup ? limit : host_limit;
+}
+
+static double pressure_of(const struct analysis *a, const struct entity *entity,
+	const char *resource, const char *who)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%s%s.%s", NAME_PRESSURE, resource, who);
+	return figure_of(a, entity, name, FIGURE_MEAN);
+}
+
+static void fill_pressure(const struct analysis *a, struct overview *o)
+{
+	static const char *const resources[N_PRESSURES] = {
+		[PRESSURE_CPU] = "cpu",
+		[PRESSURE_MEMORY] = "memory",
+		[PRESSURE_IO] = "io",
+	};
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	o->pressure.of_job = isfinite(pressure_of(a, job, "cpu", "some"));
+	const struct entity *entity = o->pressure.of_job ? job : host;
+	for (unsigned i = 0; i < N_PRESSURES; i++) {
+		o->pressure.some[i] = pressure_of(a, entity, resources[i], "some");
+		o->pressure.full[i] = pressure_of(a, entity, resources[i], "full");
+	}
+}
+
+static void fill_recording(const struct analysis *a, struct overview *o)
+{
+	const struct entity *recorder = entity_first(&a->entities, ENTITY_RECORDER);
+	double seconds = figure_of(a, recorder, NAME_CPU_TIME, FIGURE_TOTAL);
+	struct stat status;
+	double memory = figure_of(a, recorder, NAME_PSS, FIGURE_MAX);
+	o->recording = (struct recording_figures){
+		.cpu_share = o->duration_s > 0 ? seconds / o->duration_s : NAN,
+		.memory_peak_bytes = isfinite(memory)
+	                                     ? memory
+	                                     : figure_of(a, recorder, NAME_RESIDENT, FIGURE_MAX),
+		.ticks = figure_of(a, recorder, NAME_TICKS, FIGURE_TOTAL),
+		.ticks_late = figure_of(a, recorder, NAME_TICKS_LATE, FIGURE_TOTAL),
+		.ticks_missed = figure_of(a, recorder, NAME_TICKS_MISSED, FIGURE_TOTAL),
+		.file_bytes = stat(reader_path(a->reader), &status) == 0 ? status.st_size : -1,
+	};
+}
+
+int overview_build(const struct analysis *a, struct overview *ret)
+{
+	int r = fill_run(a, ret);
+	fill_cpus(a, ret);
+	fill_job(a, ret);
+	fill_memory(a, ret);
+	fill_pressure(a, ret);
+	fill_recording(a, ret);
+	return r < 0 ? r : overview_devices_build(a, ret);
+}
+
+void overview_done(struct overview *o)
+{
+	free(o->name);
+	free(o->command);
+	free(o->gpus);
+	free(o->disks);
+	free(o->networks);
+	*o = (struct overview){0};
+}
+
+double overview_cache_share(const struct overview *o)
+{
+	if (!(o->asked_bytes > 0) || !isfinite(o->storage_read_bytes)) {
+		return NAN;
+	}
+	// Read-ahead can fetch more than was asked for.
+	return fmax(0, 1 - o->storage_read_bytes / o->asked_bytes);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The table of processes.
+
+#include "analyze/processes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/names.h"
+#include "analyze/roles.h"
+#include "analyze/words.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+
+static const char *const role_names[N_ROLES] = {
+	[ROLE_MAIN] = "main",
+	[ROLE_RANK] = "rank",
+	[ROLE_LOADER] = "loader",
+	[ROLE_LAUNCHER] = "launcher",
+	[ROLE_HELPER] = "helper",
+};
+
+const char *role_name(enum role role)
+{
+	return role_names[role];
+}
+
+static int64_t key_pid(const char *key)
+{
+	struct cursor c = cursor_of(key, strlen(key));
+	int64_t pid;
+	return cursor_i64(&c, &pid) ? pid : -1;
+}
+
+struct memory_choice {
+	const char *metric;
+	const char *kind;
+};
+
+static void fill_memory(const struct analysis *a, struct process_row *row)
+{
+	static const struct memory_choice choices[] = {
+		{NAME_PSS, "PSS"},
+		{NAME_PEAK, "resident"},
+		{NAME_RESIDENT, "resident"},
+	};
+	row->memory_peak_bytes = NAN;
+	for (size_t i = 0; i < ARRAY_LENGTH(choices) && !row->memory_kind; i++) {
+		double peak = analysis_figure(a, row->entity, choices[i].metric, FIGURE_MAX);
+		if (isfinite(peak)) {
+			row->memory_peak_bytes = peak;
+			row->memory_kind = choices[i].kind;
+		}
+	}
+}
+
+static void fill_figures(const struct analysis *a, struct process_row *row)
+{
+	row->cpu_seconds = analysis_figure(a, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
+	double life_s = row->last_s - row->first_s;
+	row->cpu_share = life_s > 0 ? row->cpu_seconds / life_s : NAN;
+	row->asked_bytes = words_sum(analysis_figure(a, row->entity, NAME_READ_ASKED, FIGURE_TOTAL),
+		analysis_figure(a, row->entity, NAME_WRITE_ASKED, FIGURE_TOTAL));
+	row->storage_bytes = words_sum(
+		analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL),
+		analysis_figure(a, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL));
+	fill_memory(a, row);
+}
+
+static int attribute_integer(const struct entity *entity, const char *name, int otherwise)
+{
+	double value = entity_number(entity, name);
+	return value >= 0 && value <= 255 ? (int)value : otherwise;
+}
+
+static int row_add(struct process_list *list, const struct analysis *a, const struct entity *entity)
+{
+	void *items = list->items;
+	int r = array_reserve(&items, &list->capacity, list->n + 1, sizeof(*list->items));
+	list->items = items;
+	if (r < 0) {
+		return r;
+	}
+	struct process_row row = {
+		.entity = entity->id,
+		.parent = entity->parent,
+		.pid = key_pid(entity->key),
+		.name = entity->name,
+		.command = entity_command(entity),
+		.first_s = (double)entity->first_ns / 1e9,
+		.last_s = (double)entity->last_ns / 1e9,
+		.ended = entity->ended,
+		.exit_status = attribute_integer(entity, "exit_status", -1),
+		.exit_signal = attribute_integer(entity, "exit_signal", 0),
+	};
+	if (!row.command) {
+		return -ENOMEM;
+	}
+	fill_figures(a, &row);
+	list->items[list->n++] = row;
+	return 0;
+}
+
+static bool is_interpreter(const char *program, size_t length)
+{
+	static const char *const names[] = {"python", "pypy", "julia", "Rscript", "perl", "ruby",
+		"node", "java", "sh", "bash", "dash"};
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		size_t n = strlen(names[i]);
+		if (length >= n && memcmp(program, names[i], n) == 0 &&
+			strspn(program + n, "0123456789.") >= length - n) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The part of a word after its last slash.
+static struct cursor word_last(struct cursor word)
+{
+	for (const char *at = word.at; at < word.end; at++) {
+		word.at = *at == '/' && at + 1 < word.end ? at + 1 : word.at;
+	}
+	return word;
+}
+
+static void append_word(struct text *t, struct cursor word)
+{
+	text_append(t, t->length ? " " : "", t->length ? 1 : 0);
+	text_append(t, word.at, (size_t)(word.end - word.at));
+}
+
+// "python3 train.py" of "/usr/bin/python3 -u /home/me/train.py --batch-size 64"
+static void append_command_label(struct text *t, const struct process_row *row)
+{
+	struct text label = {0};
+	struct cursor rest = cursor_of(row->command, strlen(row->command)), word;
+	if (cursor_word(&rest, &word)) {
+		struct cursor program = word_last(word);
+		append_word(&label, program);
+		bool interpreter = is_interpreter(program.at, (size_t)(program.end - program.at));
+		while (interpreter && cursor_word(&rest, &word)) {
+			bool option = *word.at == '-';
+			bool script = !option || cursor_is(word, "-m") || cursor_is(word, "-c");
+			if (script) {
+				append_word(&label, option ? word : word_last(word));
+			}
+			if (!option) {
+				break;
+			}
+		}
+	} else {
+		text_append_string(&label, row->name);
+	}
+	words_append_elided(t, label.data ? label.data : "", PROCESS_LABEL_COLUMNS);
+	text_done(&label);
+}
+
+static const struct process_row *row_of(const struct process_list *list, int64_t entity)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (list->items[i].entity == entity) {
+			return &list->items[i];
+		}
+	}
+	return NULL;
+}
+
+static int label_row(const struct process_list *list, struct process_row *row)
+{
+	struct text label = {0};
+	if (row->role == ROLE_LOADER) {
+		const struct process_row *parent = row_of(list, row->parent);
+		if (parent && parent->role == ROLE_RANK) {
+			text_format(&label, "rank %d ", parent->number);
+		}
+		text_format(&label, "worker %d", row->number);
+	} else {
+		append_command_label(&label, row);
+	}
+	row->label = text_steal(&label);
+	return row->label ? 0 : -ENOMEM;
+}
+
+static int row_compare(const void *left, const void *right)
+{
+	const struct process_row *a = left, *b = right;
+	if (a->role != b->role) {
+		return a->role < b->role ? -1 : 1;
+	}
+	if (a->number != b->number) {
+		return a->number < b->number ? -1 : 1;
+	}
+	double a_cpu = isfinite(a->cpu_seconds) ? a->cpu_seconds : -1;
+	double b_cpu = isfinite(b->cpu_seconds) ? b->cpu_seconds : -1;
+	if (a_cpu != b_cpu) {
+		return a_cpu > b_cpu ? -1 : 1;
+	}
+	return (a->entity > b->entity) - (a->entity < b->entity);
+}
+
+int process_list_build(const struct analysis *a, struct process_list *ret)
+{
+	int r = 0;
+	for (size_t i = 0; i < a->entities.n && r == 0; i++) {
+		if (a->entities.items[i].kind == ENTITY_PROCESS) {
+			r = row_add(ret, a, &a->entities.items[i]);
+		}
+	}
+	r = r < 0 ? r : roles_assign(ret->items, ret->n);
+	for (size_t i = 0; i < ret->n && r == 0; i++) {
+		r = label_row(ret, &ret->items[i]);
+	}
+	if (r == 0 && ret->n > 0) {
+		qsort(ret->items, ret->n, sizeof(*ret->items), row_compare);
+	}
+	return r;
+}
+
+void process_list_done(struct process_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->items[i].command);
+		free(list->items[i].label);
+	}
+	free(list->items);
+	*list = (struct process_list){0};
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Roles from the shape of the tree. Whoever starts others and leaves the CPU to them is a launcher;
+// below the launchers is main, or ranks where several do the same; a forked copy of those that
+// stays is a loader worker (PyTorch's DataLoader, multiprocessing).
+
+#include "analyze/roles.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+// Programs that start others. A distributed one starts several copies of one program.
+static const struct launcher {
+	const char *program;
+	bool distributed;
+} launchers[] = {
+	{"accelerate", true},
+	{"ash", false},
+	{"bash", false},
+	{"chrt", false},
+	{"conda", false},
+	{"dash", false},
+	{"deepspeed", true},
+	{"env", false},
+	{"fish", false},
+	{"horovodrun", true},
+	{"ionice", false},
+	{"ksh", false},
+	{"make", false},
+	{"mpiexec", true},
+	{"mpiexec.hydra", true},
+	{"mpirun", true},
+	{"nice", false},
+	{"nohup", false},
+	{"numactl", false},
+	{"orterun", true},
+	{"parallel", true},
+	{"poetry", false},
+	{"prterun", true},
+	{"setpriv", false},
+	{"sh", false},
+	{"srun", true},
+	{"stdbuf", false},
+	{"sudo", false},
+	{"taskset", false},
+	{"time", false},
+	{"timeout", false},
+	{"torchrun", true},
+	{"uv", false},
+	{"xargs", true},
+	{"zsh", false},
+};
+
+// What a command line says about a process that Python started.
+static const struct phrase {
+	const char *text;
+	enum role role;
+} phrases[] = {
+	{"torch.distributed.run", ROLE_LAUNCHER},
+	{"torch.distributed.launch", ROLE_LAUNCHER},
+	{"torchrun", ROLE_LAUNCHER},
+	{"multiprocessing.resource_tracker", ROLE_HELPER},
+	{"multiprocessing.semaphore_tracker", ROLE_HELPER},
+	{"multiprocessing.spawn", ROLE_LOADER},
+	{"--multiprocessing-fork", ROLE_LOADER},
+};
+
+struct node {
+	struct process_row *row;
+	struct node *parent; // NULL: nobody of the job
+	double weight; // CPU time of it and everything below
+	size_t n_children;
+};
+
+struct forest {
+	struct node *nodes;
+	size_t n;
+};
+
+const char *path_last(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+// Whether the command's program (its first word, without folders) is this one.
+static bool runs_program(const struct process_row *row, const char *program)
+{
+	const char *command = *row->command ? row->command : row->name;
+	size_t length = strcspn(command, " ");
+	const char *start = command;
+	for (size_t i = 0; i < length; i++) {
+		start = command[i] == '/' ? command + i + 1 : start;
+	}
+	length -= (size_t)(start - command);
+	return strlen(program) == length && memcmp(start, program, length) == 0;
+}
+
+static const struct phrase *phrase_in(const struct process_row *row)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(phrases); i++) {
+		if (strstr(row->command, phrases[i].text)) {
+			return &phrases[i];
+		}
+	}
+	return NULL;
+}
+
+static bool is_launcher(const struct process_row *row, bool *ret_distributed)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(launchers); i++) {
+		if (runs_program(row, launchers[i].program)) {
+			*ret_distributed = launchers[i].distributed;
+			return true;
+		}
+	}
+	const struct phrase *phrase = phrase_in(row);
+	*ret_distributed = true;
+	return phrase && phrase->role == ROLE_LAUNCHER;
+}
+
+static double life(const struct process_row *row)
+{
+	return row->last_s - row->first_s;
+}
+
+static int node_compare(const void *key, const void *item)
+{
+	int64_t id = *(const int64_t *)key;
+	int64_t other = ((const struct node *)item)->row->entity;
+	return (id > other) - (id < other);
+}
+
+static int forest_grow(struct forest *f, struct process_row *rows, size_t n)
+{
+	f->nodes = calloc(n + 1, sizeof(*f->nodes));
+	if (!f->nodes) {
+		return -ENOMEM;
+	}
+	f->n = n;
+	for (size_t i = 0; i < n; i++) {
+		f->nodes[i].row = &rows[i];
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct node *node = &f->nodes[i];
+		// A parent's entity is older than its child's; anything else would be a cycle.
+		if (node->row->parent < node->row->entity) {
+			node->parent = bsearch(
+				&node->row->parent, f->nodes, n, sizeof(*f->nodes), node_compare);
+		}
+		node->weight = isfinite(node->row->cpu_seconds) ? node->row->cpu_seconds : 0;
+	}
+	for (size_t i = n; i-- > 0;) {
+		if (f->nodes[i].parent) {
+			f->nodes[i].parent->weight += f->nodes[i].weight;
+			f->nodes[i].parent->n_children++;
+		}
+	}
+	return 0;
+}
+
+static struct node *heaviest_child(struct forest *f, const struct node *parent, double *ret_sum)
+{
+	struct node *heaviest = NULL;
+	*ret_sum = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct node *node = &f->nodes[i];
+		if (node->parent == parent) {
+			*ret_sum += node->weight;
+			heaviest = !heaviest || node->weight > heaviest->weight ? node : heaviest;
+		}
+	}
+	return heaviest;
+}
+
+// Children of a distributed launcher with the heaviest one's program that live about as long.
+static int ranks_assign(struct forest *f, const struct node *parent, const struct node *heaviest)
+{
+	int n = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		struct node *node = &f->nodes[i];
+		if (node->parent == parent && life(node->row) >= life(heaviest->row) / 2 &&
+			strcmp(node->row->command, heaviest->row->command) == 0) {
+			node->row->role = ROLE_RANK;
+			node->row->number = n++;
+		}
+	}
+	return n;
+}
+
+static struct node *root_of(struct forest *f)
+{
+	struct node *root = NULL;
+	for (size_t i = 0; i < f->n; i++) {
+		struct node *node = &f->nodes[i];
+		if (!node->parent && (!root || node->row->first_s < root->row->first_s)) {
+			root = node;
+		}
+	}
+	return root;
+}
+
+// Follows the launchers down to who trains.
+static void trainers_assign(struct forest *f)
+{
+	struct node *node = root_of(f);
+	bool distributed;
+	while (node && node->n_children > 0 && is_launcher(node->row, &distributed)) {
+		double sum;
+		struct node *child = heaviest_child(f, node, &sum);
+		if (distributed && ranks_assign(f, node, child) > 1) {
+			node->row->role = ROLE_LAUNCHER;
+			return;
+		}
+		child->row->role = ROLE_HELPER; // one rank is main
+		child->row->number = -1;
+		if (child->weight < sum / 2) {
+			break; // a script of many small commands: the script is what runs
+		}
+		node->row->role = ROLE_LAUNCHER;
+		node = child;
+	}
+	if (node) {
+		node->row->role = ROLE_MAIN;
+	}
+}
+
+static bool is_trainer(const struct process_row *row)
+{
+	return row->role == ROLE_MAIN || row->role == ROLE_RANK;
+}
+
+static bool is_loader(const struct node *node)
+{
+	const struct process_row *row = node->row, *parent = node->parent->row;
+	const struct phrase *phrase = phrase_in(row);
+	bool stays = life(row) >= 1 || life(row) >= life(parent) / 5;
+	if (phrase) {
+		return stays && phrase->role == ROLE_LOADER;
+	}
+	// A fork that runs no other program has its parent's command line. A process that its
+	// program renamed ("loader 1") is told by its name.
+	bool copy = *row->command && strcmp(row->command, parent->command) == 0;
+	return stays && (copy || strstr(row->name, "loader") || strstr(row->name, "data_worker"));
+}
+
+struct loaders {
+	const struct process_row *rows[512];
+	size_t n;
+};
+
+// The smallest number that no loader of the same parent has at that time: workers that are started
+// anew for each epoch get their numbers again.
+static int loader_number(const struct loaders *loaders, const struct process_row *row)
+{
+	for (int number = 0;; number++) {
+		bool taken = false;
+		for (size_t i = 0; i < loaders->n && !taken; i++) {
+			const struct process_row *other = loaders->rows[i];
+			taken = other->parent == row->parent && other->number == number &&
+			        other->last_s > row->first_s;
+		}
+		if (!taken) {
+			return number;
+		}
+	}
+}
+
+static void others_assign(struct forest *f)
+{
+	struct loaders loaders = {.n = 0};
+	for (size_t i = 0; i < f->n; i++) {
+		struct node *node = &f->nodes[i];
+		struct process_row *row = node->row;
+		bool distributed;
+		if (row->role != ROLE_HELPER) {
+			continue;
+		}
+		if (node->parent && is_trainer(node->parent->row) &&
+			loaders.n < ARRAY_LENGTH(loaders.rows) && is_loader(node)) {
+			row->number = loader_number(&loaders, row);
+			row->role = ROLE_LOADER;
+			loaders.rows[loaders.n++] = row;
+		} else if (node->n_children > 0 && is_launcher(row, &distributed)) {
+			row->role = ROLE_LAUNCHER;
+		}
+	}
+}
+
+int roles_assign(struct process_row *rows, size_t n)
+{
+	struct forest forest = {0};
+	int r = forest_grow(&forest, rows, n);
+	if (r < 0) {
+		return r;
+	}
+	for (size_t i = 0; i < n; i++) {
+		rows[i].role = ROLE_HELPER;
+		rows[i].number = -1;
+	}
+	trainers_assign(&forest);
+	others_assign(&forest);
+	free(forest.nodes);
+	return 0;
+}

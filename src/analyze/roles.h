@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the processes of a job are for. Only processes.c needs this.
+
+#pragma once
+
+#include "analyze/processes.h"
+
+// Fills role and number of every row. Rows are sorted by entity; parent, command, name, times and
+// CPU time are there. 0 or -ENOMEM.
+int roles_assign(struct process_row *rows, size_t n);
+
+// The part of a path after its last slash.
+const char *path_last(const char *path);

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The summary as a list, and in the run file's table.
+
+#include "analyze/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/query.h"
+#include "analyze/summary_compute.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "trace/reader.h"
+
+static const char *const figure_names[N_FIGURES] = {
+	[FIGURE_TOTAL] = "total",
+	[FIGURE_MEAN] = "mean",
+	[FIGURE_P50] = "p50",
+	[FIGURE_P95] = "p95",
+	[FIGURE_MAX] = "max",
+};
+
+const char *figure_name(enum figure figure)
+{
+	return figure_names[figure];
+}
+
+static bool figure_parse(const char *name, enum figure *ret)
+{
+	for (unsigned i = 0; name && i < N_FIGURES; i++) {
+		if (strcmp(name, figure_names[i]) == 0) {
+			*ret = (enum figure)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void summary_done(struct summary *s)
+{
+	free(s->rows);
+	*s = (struct summary){0};
+}
+
+static int row_compare(const void *left, const void *right)
+{
+	const struct summary_row *a = left, *b = right;
+	if (a->entity != b->entity) {
+		return a->entity < b->entity ? -1 : 1;
+	}
+	if (a->metric != b->metric) {
+		return a->metric < b->metric ? -1 : 1;
+	}
+	return (a->epoch > b->epoch) - (a->epoch < b->epoch);
+}
+
+void summary_sort(struct summary *s)
+{
+	if (s->n > 0) {
+		qsort(s->rows, s->n, sizeof(*s->rows), row_compare);
+	}
+}
+
+struct summary_row *summary_append(
+	struct summary *s, int64_t entity, uint32_t metric, int64_t epoch)
+{
+	void *rows = s->rows;
+	int r = array_reserve(&rows, &s->capacity, s->n + 1, sizeof(*s->rows));
+	s->rows = rows;
+	if (r < 0) {
+		return NULL;
+	}
+	struct summary_row *row = &s->rows[s->n++];
+	*row = (struct summary_row){.entity = entity, .metric = metric, .epoch = epoch};
+	for (unsigned i = 0; i < N_FIGURES; i++) {
+		row->figures[i] = NAN;
+	}
+	return row;
+}
+
+double summary_figure(
+	const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch, enum figure figure)
+{
+	struct summary_row wanted = {.entity = entity, .metric = metric, .epoch = epoch};
+	const struct summary_row *row = s->n ? bsearch(&wanted, s->rows, s->n, sizeof(*s->rows),
+						       row_compare)
+	                                     : NULL;
+	return row ? row->figures[figure] : NAN;
+}
+
+// --- the table in the file
+
+static int stored_row(void *context, sqlite3_stmt *row)
+{
+	struct summary *s = context;
+	enum figure figure;
+	if (!figure_parse((const char *)sqlite3_column_text(row, 3), &figure)) {
+		return 0;
+	}
+	int64_t entity = sqlite3_column_int64(row, 0);
+	uint32_t metric = (uint32_t)sqlite3_column_int64(row, 1);
+	int64_t epoch = sqlite3_column_type(row, 2) == SQLITE_NULL ? SUMMARY_WHOLE_RUN
+	                                                           : sqlite3_column_int64(row, 2);
+	struct summary_row *last = s->n ? &s->rows[s->n - 1] : NULL;
+	bool same = last && last->entity == entity && last->metric == metric &&
+	            last->epoch == epoch;
+	struct summary_row *target = same ? last : summary_append(s, entity, metric, epoch);
+	if (!target) {
+		return -ENOMEM;
+	}
+	target->figures[figure] = sqlite3_column_double(row, 4);
+	return 0;
+}
+
+static int summary_read(struct reader *r, struct summary *ret, struct error *e)
+{
+	int result = query_each(r,
+		"SELECT entity, metric, epoch, aggregate, value FROM summary"
+		" ORDER BY entity, metric, epoch",
+		stored_row, ret, e);
+	summary_sort(ret);
+	return result;
+}
+
+int summary_load(struct reader *r, const struct entity_list *entities,
+	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
+	struct error *e)
+{
+	if (reader_state(r) == RUN_FINISHED && summary_read(r, ret, e) == 0 && ret->n > 0) {
+		return 0;
+	}
+	summary_done(ret);
+	return summary_compute(r, entities, metrics, epochs, ret, e);
+}
+
+// --- writing
+
+static void database_close(sqlite3 **database)
+{
+	sqlite3_close(*database);
+}
+
+static void statement_finalize(sqlite3_stmt **statement)
+{
+	sqlite3_finalize(*statement);
+}
+
+static int insert_row(sqlite3_stmt *insert, const struct summary_row *row)
+{
+	for (unsigned i = 0; i < N_FIGURES; i++) {
+		if (!isfinite(row->figures[i])) {
+			continue;
+		}
+		sqlite3_bind_int64(insert, 1, row->entity);
+		sqlite3_bind_int64(insert, 2, row->metric);
+		if (row->epoch == SUMMARY_WHOLE_RUN) {
+			sqlite3_bind_null(insert, 3);
+		} else {
+			sqlite3_bind_int64(insert, 3, row->epoch);
+		}
+		sqlite3_bind_text(insert, 4, figure_names[i], -1, SQLITE_STATIC);
+		sqlite3_bind_double(insert, 5, row->figures[i]);
+		int status = sqlite3_step(insert);
+		sqlite3_reset(insert);
+		if (status != SQLITE_DONE) {
+			return status;
+		}
+	}
+	return SQLITE_OK;
+}
+
+static int insert_rows(sqlite3 *database, const struct summary *s)
+{
+	_cleanup_(statement_finalize) sqlite3_stmt *insert = NULL;
+	int status = sqlite3_exec(
+		database, "BEGIN IMMEDIATE; DELETE FROM summary", NULL, NULL, NULL);
+	if (status == SQLITE_OK) {
+		status = sqlite3_prepare_v2(database,
+			"INSERT INTO summary (entity, metric, epoch, aggregate, value)"
+			" VALUES (?, ?, ?, ?, ?)",
+			-1, &insert, NULL);
+	}
+	for (size_t i = 0; i < s->n && status == SQLITE_OK; i++) {
+		status = insert_row(insert, &s->rows[i]);
+	}
+	if (status == SQLITE_OK) {
+		status = sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
+	}
+	return status;
+}
+
+int summary_write(const char *path, const struct summary *s, struct error *e)
+{
+	_cleanup_(database_close) sqlite3 *database = NULL;
+	int status = sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL);
+	if (status == SQLITE_OK) {
+		sqlite3_busy_timeout(database, 1000);
+		status = insert_rows(database, s);
+	}
+	if (status != SQLITE_OK) {
+		const char *why = database ? sqlite3_errmsg(database) : sqlite3_errstr(status);
+		// Closing the connection rolls an open transaction back.
+		return error_set(e, EIO, "cannot write the summary: %s: %s", path, why);
+	}
+	return 0;
+}

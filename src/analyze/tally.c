@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Figures of a stream of readings.
+
+#include "analyze/tally.h"
+
+#include <math.h>
+
+void tally_start(struct tally *t, enum metric_kind kind)
+{
+	histogram_clear(&t->histogram);
+	struct histogram kept = t->histogram;
+	*t = (struct tally){.kind = kind, .histogram = kept};
+}
+
+void tally_done(struct tally *t)
+{
+	histogram_done(&t->histogram);
+}
+
+static void window_close(struct tally *t, int64_t end_us)
+{
+	double length_us = (double)(end_us - t->window_us);
+	if (length_us > 0) {
+		histogram_add(&t->histogram, t->window_added / (length_us / 1e6), length_us);
+	}
+	t->window_us = end_us;
+	t->window_added = 0;
+}
+
+static void counter_add(struct tally *t, int64_t t_us, double value)
+{
+	if (t->readings == 0) {
+		t->window_us = t_us;
+		return;
+	}
+	// A counter that steps back was reset, or its source was: nobody knows what was added.
+	double step = value > t->last ? value - t->last : 0;
+	t->added += step;
+	t->window_added += step;
+	if (t_us - t->window_us >= TALLY_WINDOW_US) {
+		window_close(t, t_us);
+	}
+}
+
+static void gauge_stand(struct tally *t, int64_t until_us)
+{
+	double length_us = (double)(until_us - t->last_us);
+	if (t->standing && length_us > 0) {
+		t->area += t->last * length_us;
+		t->length_us += length_us;
+		histogram_add(&t->histogram, t->last, length_us);
+	}
+}
+
+void tally_add(struct tally *t, int64_t t_us, double value, double largest)
+{
+	if (t->readings > 0 && t_us < t->last_us) {
+		return;
+	}
+	if (t->readings > 0 && t->kind == METRIC_GAUGE) {
+		gauge_stand(t, t_us);
+	}
+	t->standing = isfinite(value);
+	if (!t->standing) {
+		return;
+	}
+	if (t->kind == METRIC_COUNTER) {
+		counter_add(t, t_us, value);
+	}
+	double top = isfinite(largest) && largest > value ? largest : value;
+	t->peak = t->readings == 0 || top > t->peak ? top : t->peak;
+	if (t->readings++ == 0) {
+		t->first_us = t_us;
+		t->first = value;
+	}
+	t->last_us = t_us;
+	t->last = value;
+}
+
+double tally_between(const struct tally *t, int64_t t_us, int64_t next_us, double next)
+{
+	if (t->readings == 0 || !t->standing) {
+		return NAN;
+	}
+	if (t->kind != METRIC_COUNTER || !isfinite(next) || next_us <= t->last_us ||
+		next < t->last) {
+		return t->last;
+	}
+	double share = (double)(t_us - t->last_us) / (double)(next_us - t->last_us);
+	return t->last + (next - t->last) * share;
+}
+
+static void counter_figures(struct tally *t, bool from_zero, double figures[static N_FIGURES])
+{
+	if (t->readings < 2 && !from_zero) {
+		return;
+	}
+	figures[FIGURE_TOTAL] = t->added + (from_zero ? t->first : 0);
+	double seconds = (double)(t->last_us - t->first_us) / 1e6;
+	if (seconds <= 0) {
+		return;
+	}
+	// A short rest at the end would be a rate over too little time.
+	if (t->histogram.total <= 0 || t->last_us - t->window_us >= TALLY_WINDOW_US / 2) {
+		window_close(t, t->last_us);
+	}
+	figures[FIGURE_MEAN] = t->added / seconds;
+	figures[FIGURE_P50] = histogram_quantile(&t->histogram, 0.50);
+	figures[FIGURE_P95] = histogram_quantile(&t->histogram, 0.95);
+	figures[FIGURE_MAX] = t->histogram.largest;
+}
+
+static void gauge_figures(struct tally *t, int64_t end_us, double figures[static N_FIGURES])
+{
+	if (end_us == INT64_MIN) {
+		double spacing = t->readings > 1 ? (double)(t->last_us - t->first_us) /
+		                                           (double)(t->readings - 1)
+		                                 : 0;
+		end_us = t->last_us + (spacing >= 1 ? (int64_t)spacing : 1);
+	}
+	gauge_stand(t, end_us);
+	if (t->length_us > 0) {
+		figures[FIGURE_MEAN] = t->area / t->length_us;
+	}
+	if (t->readings > 1) {
+		figures[FIGURE_P50] = histogram_quantile(&t->histogram, 0.50);
+		figures[FIGURE_P95] = histogram_quantile(&t->histogram, 0.95);
+	}
+	figures[FIGURE_MAX] = t->peak;
+}
+
+void tally_figures(
+	struct tally *t, int64_t end_us, bool from_zero, double ret_figures[static N_FIGURES])
+{
+	for (unsigned i = 0; i < N_FIGURES; i++) {
+		ret_figures[i] = NAN;
+	}
+	if (t->readings == 0) {
+		return;
+	}
+	if (t->kind == METRIC_COUNTER) {
+		counter_figures(t, from_zero, ret_figures);
+	} else if (t->kind == METRIC_GAUGE) {
+		gauge_figures(t, end_us, ret_figures);
+	}
+}

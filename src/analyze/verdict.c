@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The verdict from the system's side. Each rule looks at the overview and either recognises its
+// bottleneck or does not; the first in the table that does has the word. Thresholds are where a
+// resource is used so much that more of the rest would change little; none of them can see inside
+// an iteration, so none is surer than "medium".
+
+#include "analyze/verdict.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/words.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+
+#define TOO_SHORT_S 1.0
+#define SATURATED 0.85 // of the CPUs, of the GPU's time
+#define THROTTLED 0.10 // of the time
+#define MEMORY_NEAR 0.95 // of the limit
+#define MEMORY_STALLED 0.10 // pressure, all tasks at once
+#define STORAGE_STALLED 0.20 // pressure, some task
+#define CPU_STALLED 0.20
+#define IDLE 0.15
+
+static const char *const bottleneck_names[N_BOTTLENECKS] = {
+	[BOTTLENECK_UNKNOWN] = "unknown",
+	[BOTTLENECK_FAILED] = "failed",
+	[BOTTLENECK_CPU] = "cpu",
+	[BOTTLENECK_CPU_QUOTA] = "cpu-quota",
+	[BOTTLENECK_ONE_THREAD] = "one-thread",
+	[BOTTLENECK_GPU] = "gpu",
+	[BOTTLENECK_STORAGE] = "storage",
+	[BOTTLENECK_MEMORY] = "memory",
+	[BOTTLENECK_CONTENTION] = "contention",
+	[BOTTLENECK_IDLE] = "idle",
+};
+
+const char *bottleneck_name(enum bottleneck bottleneck)
+{
+	return bottleneck_names[bottleneck];
+}
+
+const char *confidence_name(enum confidence confidence)
+{
+	static const char *const names[] = {
+		[CONFIDENCE_NONE] = "no",
+		[CONFIDENCE_LOW] = "low",
+		[CONFIDENCE_MEDIUM] = "medium",
+		[CONFIDENCE_HIGH] = "high",
+	};
+	return names[confidence];
+}
+
+// What a rule says: each appends text and answers how sure it is; CONFIDENCE_NONE: not this one.
+struct opinion {
+	struct text headline;
+	struct text next;
+};
+
+static const struct gpu_figures *busiest_gpu(const struct overview *o)
+{
+	const struct gpu_figures *busiest = NULL;
+	for (size_t i = 0; i < o->n_gpus; i++) {
+		if (isfinite(o->gpus[i].busy) && (!busiest || o->gpus[i].busy > busiest->busy)) {
+			busiest = &o->gpus[i];
+		}
+	}
+	return busiest;
+}
+
+static bool has_event(const struct analysis *a, const char *kind)
+{
+	for (size_t i = 0; i < a->events.n; i++) {
+		if (strcmp(a->events.items[i].kind, kind) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void append_cpus_used(struct text *t, const struct overview *o)
+{
+	words_append_number(t, o->cpus_used);
+	text_append_string(t, " of ");
+	words_append_counted(t, o->cpus, "CPU");
+}
+
+static double role_cpus(const struct analysis *a, enum role role)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->role == role && isfinite(row->cpu_seconds)) {
+			seconds += row->cpu_seconds;
+		}
+	}
+	return seconds / a->overview.duration_s;
+}
+
+// " (loader workers 1.2, main 0.7)" where there are loader workers.
+static void append_cpu_split(struct text *t, const struct analysis *a)
+{
+	double loaders = role_cpus(a, ROLE_LOADER);
+	if (loaders > 0) {
+		text_append_string(t, " (loader workers ");
+		words_append_number(t, loaders);
+		text_append_string(t, ", training ");
+		words_append_number(t, role_cpus(a, ROLE_MAIN) + role_cpus(a, ROLE_RANK));
+		text_append_string(t, ")");
+	}
+}
+
+static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	bool out_of_memory = has_event(a, "oom_kill") || has_event(a, "oom");
+	if (!out_of_memory && o->exit_signal == 0) {
+		return CONFIDENCE_NONE;
+	}
+	if (out_of_memory) {
+		text_append_string(&opinion->headline, "out of memory: the kernel killed ");
+		text_append_string(&opinion->headline,
+			o->exit_signal == SIGKILL ? "the job" : "a process of the job");
+		if (o->memory_limit_is_cgroup) {
+			text_append_string(&opinion->headline, " at its limit of ");
+			words_append_bytes(&opinion->headline, o->memory_limit_bytes);
+		}
+		text_append_string(&opinion->next, "to try: a smaller batch, fewer loader workers");
+		return CONFIDENCE_HIGH;
+	}
+	const char *name = sigabbrev_np(o->exit_signal);
+	text_format(&opinion->headline, "ended by signal %d%s%s after ", o->exit_signal,
+		name ? ", SIG" : "", name ? name : "");
+	words_append_seconds(&opinion->headline, o->duration_s);
+	if (isfinite(o->cpus_used) && isfinite(o->cpus)) {
+		text_append_string(&opinion->headline, "; until then it used ");
+		append_cpus_used(&opinion->headline, o);
+	}
+	return CONFIDENCE_HIGH;
+}
+
+static enum confidence judge_short(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (o->duration_s >= TOO_SHORT_S) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "too short to tell what limits it: it ran for ");
+	words_append_seconds(&opinion->headline, o->duration_s);
+	return CONFIDENCE_LOW;
+}
+
+static enum confidence judge_gpu(const struct analysis *a, struct opinion *opinion)
+{
+	const struct gpu_figures *gpu = busiest_gpu(&a->overview);
+	if (!gpu || gpu->busy < SATURATED) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "GPU-bound: ");
+	text_append_string(
+		&opinion->headline, a->overview.n_gpus > 1 ? "the busiest of " : "the GPU");
+	if (a->overview.n_gpus > 1) {
+		text_format(&opinion->headline, "%zu GPUs", a->overview.n_gpus);
+	}
+	text_append_string(&opinion->headline, " had work ");
+	words_append_percent(&opinion->headline, gpu->busy);
+	text_append_string(&opinion->headline, " of the time");
+	text_append_string(&opinion->next,
+		"to try: a larger batch, mixed precision; how well the GPU was used meanwhile is "
+		"not known");
+	return CONFIDENCE_MEDIUM;
+}
+
+static enum confidence judge_memory(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	double share = o->memory.peak_bytes / o->memory_limit_bytes;
+	double stalled = o->pressure.full[PRESSURE_MEMORY];
+	if (!(share >= MEMORY_NEAR) && !(stalled >= MEMORY_STALLED)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "memory near its limit: ");
+	if (isfinite(share)) {
+		words_append_bytes_of(
+			&opinion->headline, o->memory.peak_bytes, o->memory_limit_bytes);
+	}
+	if (stalled >= MEMORY_STALLED) {
+		text_append_string(&opinion->headline, isfinite(share) ? ", " : "");
+		text_append_string(&opinion->headline, "all tasks stalled for it ");
+		words_append_percent(&opinion->headline, stalled);
+		text_append_string(&opinion->headline, " of the time");
+	}
+	text_append_string(
+		&opinion->next, "to try: a smaller batch, fewer loader workers, a larger limit");
+	return stalled >= MEMORY_STALLED ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+}
+
+static enum confidence judge_quota(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->throttled >= THROTTLED)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(
+		&opinion->headline, "held back by its CPU quota: the cgroup throttled the job ");
+	words_append_percent(&opinion->headline, o->throttled);
+	text_append_string(&opinion->headline, " of the time at ");
+	words_append_counted(&opinion->headline, o->cpus, "CPU");
+	text_append_string(&opinion->next,
+		"to try: a larger quota, or no more threads and loader workers than it allows");
+	return CONFIDENCE_MEDIUM;
+}
+
+static enum confidence judge_storage(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	double stalled = o->pressure.some[PRESSURE_IO];
+	double moved = words_sum(o->storage_read_bytes, o->storage_write_bytes);
+	if (!(stalled >= STORAGE_STALLED) || o->cpus_used >= SATURATED * o->cpus || !(moved > 0)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "waits for storage: io pressure ");
+	words_append_percent(&opinion->headline, stalled);
+	text_append_string(&opinion->headline, o->pressure.of_job ? "" : " on this host");
+	text_append_string(&opinion->headline, "; the job read ");
+	words_append_bytes(&opinion->headline, o->storage_read_bytes);
+	text_append_string(&opinion->headline, " from disk, wrote ");
+	words_append_bytes(&opinion->headline, o->storage_write_bytes);
+	text_append_string(&opinion->next,
+		"to try: data that fits the page cache, a faster disk, more loader workers to "
+		"read ahead");
+	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+}
+
+static enum confidence judge_cpu(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->cpus_used >= SATURATED * o->cpus)) {
+		return CONFIDENCE_NONE;
+	}
+	const struct gpu_figures *gpu = busiest_gpu(o);
+	text_append_string(&opinion->headline, "CPU-bound: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	append_cpu_split(&opinion->headline, a);
+	if (gpu) {
+		text_append_string(&opinion->headline, " while the GPU had work ");
+		words_append_percent(&opinion->headline, gpu->busy);
+		text_append_string(&opinion->headline, " of the time");
+	}
+	if (o->pressure.some[PRESSURE_CPU] >= CPU_STALLED) {
+		text_append_string(&opinion->next,
+			"to try: fewer threads or OMP_WAIT_POLICY=passive; "
+			"tasks waited for a CPU ");
+		words_append_percent(&opinion->next, o->pressure.some[PRESSURE_CPU]);
+		text_append_string(&opinion->next, " of the time");
+	} else {
+		text_append_string(
+			&opinion->next, "to try: more CPUs, or less work for each sample");
+	}
+	return CONFIDENCE_MEDIUM;
+}
+
+// Others take the CPUs that the job would like to have.
+static enum confidence judge_contention(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	double others = o->host_cpus_used - o->cpus_used;
+	if (!(o->host_cpus_used >= SATURATED * o->host_cpus) || !(others >= 0.25 * o->host_cpus)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "shares its CPUs: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	text_append_string(&opinion->headline, ", other programs ");
+	words_append_number(&opinion->headline, others);
+	text_append_string(&opinion->next, "to try: record it again on a quiet machine; no other "
+					   "limit can be seen like this");
+	return CONFIDENCE_MEDIUM;
+}
+
+static enum confidence judge_one_thread(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->cpus >= 2) || !(o->cpus_used >= SATURATED && o->cpus_used <= 1.15)) {
+		return CONFIDENCE_NONE;
+	}
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->cpu_share >= SATURATED && row->cpu_share <= 1.15 &&
+			row->cpu_seconds >= SATURATED * o->cpu_seconds) {
+			text_append_string(&opinion->headline, "bound by one thread, it seems: ");
+			text_append_string(&opinion->headline, row->label);
+			text_append_string(&opinion->headline, " kept one CPU busy of ");
+			words_append_number(&opinion->headline, o->cpus);
+			text_append_string(&opinion->next, "to try: loader workers, more threads "
+			                                   "(OMP_NUM_THREADS), a larger batch");
+			return CONFIDENCE_LOW;
+		}
+	}
+	return CONFIDENCE_NONE;
+}
+
+static enum confidence judge_idle(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	const struct gpu_figures *gpu = busiest_gpu(o);
+	if (!(o->cpus_used < IDLE * o->cpus) || (gpu && gpu->busy >= IDLE)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "mostly idle: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	text_append_string(&opinion->headline, " and waited for something that was not measured");
+	return CONFIDENCE_LOW;
+}
+
+static enum confidence judge_nothing(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!isfinite(o->cpus_used) || !isfinite(o->cpus)) {
+		text_append_string(&opinion->headline,
+			"what limits the job is not known: its CPU time was not measured");
+		return CONFIDENCE_LOW;
+	}
+	const struct gpu_figures *gpu = busiest_gpu(o);
+	text_append_string(&opinion->headline, "no resource at its limit: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	append_cpu_split(&opinion->headline, a);
+	if (gpu) {
+		text_append_string(&opinion->headline, ", the GPU had work ");
+		words_append_percent(&opinion->headline, gpu->busy);
+		text_append_string(&opinion->headline, " of the time");
+	}
+	return CONFIDENCE_LOW;
+}
+
+struct rule {
+	enum bottleneck bottleneck;
+	enum confidence (*judge)(const struct analysis *a, struct opinion *opinion);
+};
+
+static const struct rule rules[] = {
+	{BOTTLENECK_FAILED, judge_failed},
+	{BOTTLENECK_UNKNOWN, judge_short},
+	{BOTTLENECK_MEMORY, judge_memory},
+	{BOTTLENECK_GPU, judge_gpu},
+	{BOTTLENECK_CPU_QUOTA, judge_quota},
+	{BOTTLENECK_STORAGE, judge_storage},
+	{BOTTLENECK_CPU, judge_cpu},
+	{BOTTLENECK_CONTENTION, judge_contention},
+	{BOTTLENECK_ONE_THREAD, judge_one_thread},
+	{BOTTLENECK_IDLE, judge_idle},
+	{BOTTLENECK_UNKNOWN, judge_nothing},
+};
+
+int verdict_build(const struct analysis *a, struct verdict *ret)
+{
+	struct opinion opinion = {0};
+	for (size_t i = 0; i < ARRAY_LENGTH(rules) && !ret->confidence; i++) {
+		ret->confidence = rules[i].judge(a, &opinion);
+		ret->bottleneck = rules[i].bottleneck;
+	}
+	bool whole = ret->bottleneck != BOTTLENECK_FAILED && a->overview.duration_s >= TOO_SHORT_S;
+	if (whole && a->epochs.n == 0) {
+		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
+		text_append_string(
+			&opinion.next, "time per epoch: strain run --epoch-pattern REGEX");
+	}
+	ret->headline = text_steal(&opinion.headline);
+	ret->next = text_steal(&opinion.next);
+	return ret->headline && ret->next ? evidence_build(a, ret) : -ENOMEM;
+}
+
+void verdict_done(struct verdict *v)
+{
+	for (size_t i = 0; i < v->n_evidence; i++) {
+		free(v->evidence[i].what);
+		free(v->evidence[i].value);
+	}
+	free(v->evidence);
+	free(v->headline);
+	free(v->next);
+	*v = (struct verdict){0};
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Sentences' figures.
+
+#include "analyze/words.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ELLIPSIS "\xe2\x80\xa6"
+
+static bool append_unknown(struct text *t, double value)
+{
+	if (!isfinite(value)) {
+		text_append_string(t, "?");
+	}
+	return !isfinite(value);
+}
+
+void words_append_number(struct text *t, double value)
+{
+	double size = fabs(value);
+	if (!append_unknown(t, value)) {
+		bool whole = fabs(value - round(value)) < 1e-9;
+		text_format(t, "%.*f", whole ? 0 : size < 0.095 ? 2 : size < 9.95 ? 1 : 0, value);
+	}
+}
+
+void words_append_counted(struct text *t, double n, const char *noun)
+{
+	words_append_number(t, n);
+	text_format(t, " %s%s", noun, n == 1 ? "" : "s");
+}
+
+void words_append_bytes(struct text *t, double bytes)
+{
+	char buffer[32];
+	if (!append_unknown(t, bytes)) {
+		text_append_string(t, text_bytes(buffer, sizeof(buffer), bytes));
+	}
+}
+
+void words_append_bytes_of(struct text *t, double bytes, double of)
+{
+	char part[32], whole[32];
+	if (append_unknown(t, bytes)) {
+		return;
+	}
+	text_bytes(part, sizeof(part), bytes);
+	if (!isfinite(of)) {
+		text_append_string(t, part);
+		return;
+	}
+	text_bytes(whole, sizeof(whole), of);
+	char *unit = strchr(part, ' '), *whole_unit = strchr(whole, ' ');
+	if (unit && whole_unit && strcmp(unit, whole_unit) == 0) {
+		*unit = '\0';
+	}
+	text_format(t, "%s of %s", part, whole);
+}
+
+void words_append_seconds(struct text *t, double seconds)
+{
+	char buffer[32];
+	if (!append_unknown(t, seconds)) {
+		text_append_string(t, text_seconds(buffer, sizeof(buffer), seconds));
+	}
+}
+
+void words_append_percent(struct text *t, double ratio)
+{
+	char buffer[32];
+	if (!append_unknown(t, ratio)) {
+		text_append_string(t, text_percent(buffer, sizeof(buffer), ratio));
+	}
+}
+
+static bool begins_character(char c)
+{
+	return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+size_t words_columns(const char *text)
+{
+	size_t n = 0;
+	for (; *text; text++) {
+		n += begins_character(*text);
+	}
+	return n;
+}
+
+void words_append_elided(struct text *t, const char *text, size_t columns)
+{
+	struct text whole = {0};
+	text_append_printable(&whole, text, strlen(text));
+	size_t cut = 0, n = 0; // cut: where the character begins that an ellipsis would replace
+	for (size_t i = 0; i < whole.length; i++) {
+		if (begins_character(whole.data[i])) {
+			n++;
+			cut = n == columns ? i : cut;
+		}
+	}
+	text_append(t, whole.data ? whole.data : "", n > columns ? cut : whole.length);
+	text_append_string(t, n > columns ? ELLIPSIS : "");
+	text_done(&whole);
+}
+
+double words_sum(double a, double b)
+{
+	return isfinite(a) && isfinite(b) ? a + b : isfinite(a) ? a : b;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Figures as words of a sentence. What is not known is "?".
+
+#pragma once
+
+#include <stddef.h>
+
+#include "base/text.h"
+
+void words_append_number(struct text *t, double value); // "1.9", "12", "0.04"
+void words_append_counted(struct text *t, double n, const char *noun); // "1 CPU", "2 CPUs"
+void words_append_bytes(struct text *t, double bytes);
+void words_append_bytes_of(struct text *t, double bytes, double of); // "5.1 of 16 GB"
+void words_append_seconds(struct text *t, double seconds);
+void words_append_percent(struct text *t, double ratio);
+// At most `columns` characters of text, the last an ellipsis where it was longer. What a terminal
+// must not see is replaced.
+void words_append_elided(struct text *t, const char *text, size_t columns);
+// Characters, as columns of a terminal.
+size_t words_columns(const char *text);
+
+// The sum of what is known of the two.
+double words_sum(double a, double b);

@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The job's cgroup: exact CPU time, memory by what it is used for, storage, pressure; and the
+// limits that apply to it, which the cgroups above may set.
+//
+// Only a cgroup of the job's own says anything about the job. Limits and throttling are read from
+// the one that sets them, also where others share it: they slow the job all the same.
+
+#include "record/source/source.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/cgroupfs.h"
+#include "record/host/file.h"
+#include "record/host/keyed.h"
+#include "record/host/pressure.h"
+#include "record/job/cgroup.h"
+#include "record/job/tree.h"
+
+enum { CPU_TOTAL, CPU_USER, CPU_SYSTEM, N_CPU };
+static const struct metric cpu_metrics[N_CPU] = {
+	[CPU_TOTAL] = {"strain.cgroup.cpu.time", METRIC_COUNTER, "s", 1e-6,
+		"CPU time of everything that ever ran in the job's own cgroup, exact (cpu.stat, "
+		"cpuacct.usage)."},
+	[CPU_USER] = {"strain.cgroup.cpu.time.user", METRIC_COUNTER, "s", 1e-6,
+		"The part of it in user mode; on cgroup v1 in hundredths of a second (cpu.stat, "
+		"cpuacct.stat)."},
+	[CPU_SYSTEM] = {"strain.cgroup.cpu.time.system", METRIC_COUNTER, "s", 1e-6,
+		"The part of it in the kernel; on cgroup v1 in hundredths of a second (cpu.stat, "
+		"cpuacct.stat)."},
+};
+
+enum { THROTTLE_PERIODS, THROTTLE_THROTTLED, THROTTLE_TIME, N_THROTTLE };
+static const struct metric throttle_metrics[N_THROTTLE] = {
+	[THROTTLE_PERIODS] = {"strain.cgroup.cpu.periods", METRIC_COUNTER, "{period}", 1,
+		"Periods of the CPU quota in which there was something to run, in the cgroup that "
+		"sets the quota; others may share it (cpu.stat: nr_periods)."},
+	[THROTTLE_THROTTLED] = {"strain.cgroup.cpu.periods.throttled", METRIC_COUNTER, "{period}",
+		1,
+		"Periods that ended early because the CPU quota was used up (cpu.stat: "
+		"nr_throttled)."},
+	[THROTTLE_TIME] = {"strain.cgroup.cpu.throttled_time", METRIC_COUNTER, "s", 1e-6,
+		"Time that CPUs stood still for the quota, summed over CPUs (cpu.stat: "
+		"throttled_usec, throttled_time)."},
+};
+
+enum { LIMIT_CPUS, LIMIT_MEMORY, N_LIMIT };
+static const struct metric limit_metrics[N_LIMIT] = {
+	[LIMIT_CPUS] = {"strain.cgroup.cpu.limit", METRIC_GAUGE, "{cpu}", 0.001,
+		"CPUs that the tightest quota allows, of the job's cgroup and those above it "
+		"(cpu.max, cpu.cfs_quota_us)."},
+	[LIMIT_MEMORY] = {"strain.cgroup.memory.limit", METRIC_GAUGE, "By", 1024,
+		"Memory that the tightest limit allows, of the job's cgroup and those above it "
+		"(memory.max, memory.limit_in_bytes)."},
+};
+
+enum {
+	MEMORY_USAGE,
+	MEMORY_ANONYMOUS,
+	MEMORY_FILE,
+	MEMORY_SHMEM,
+	MEMORY_KERNEL,
+	MEMORY_SWAP,
+	MEMORY_REFAULTS,
+	MEMORY_MAJOR,
+	MEMORY_OOM,
+	N_MEMORY,
+};
+static const struct metric memory_metrics[N_MEMORY] = {
+	[MEMORY_USAGE] = {"strain.cgroup.memory.usage", METRIC_GAUGE, "By", 1024,
+		"Everything charged to the job's own cgroup, page cache too; what others had in "
+                "the "
+		"page cache before is not (memory.current, memory.usage_in_bytes)."},
+	[MEMORY_ANONYMOUS] = {"strain.memory.anonymous", METRIC_GAUGE, "By", 1024,
+		"Memory of the job that no file backs, every page counted once (memory.stat: anon, "
+		"total_rss)."},
+	[MEMORY_FILE] = {"strain.memory.file", METRIC_GAUGE, "By", 1024,
+		"Page cache charged to the job, without shared memory; it can be dropped "
+                "(memory.stat:"
+		" file less shmem)."},
+	[MEMORY_SHMEM] = {"strain.memory.shmem", METRIC_GAUGE, "By", 1024,
+		"Shared memory and tmpfs of the job: what loader workers hand over (memory.stat: "
+		"shmem)."},
+	[MEMORY_KERNEL] = {"strain.memory.kernel", METRIC_GAUGE, "By", 1024,
+		"Kernel memory for the job: page tables, stacks, sockets, inodes (memory.stat: "
+		"kernel; memory.kmem.usage_in_bytes)."},
+	[MEMORY_SWAP] = {"strain.memory.swap", METRIC_GAUGE, "By", 1024,
+		"The job's memory in swap (memory.swap.current; memory.stat: total_swap)."},
+	[MEMORY_REFAULTS] = {"strain.memory.refaults", METRIC_COUNTER, "{page}", 1,
+		"Pages of files that the job read again soon after they had been dropped: the "
+                "limit "
+		"or the machine is too small for its working set (memory.stat: "
+		"workingset_refault_file)."},
+	[MEMORY_MAJOR] = {"strain.cgroup.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
+		"Page faults of the job that had to read storage (memory.stat: pgmajfault)."},
+	[MEMORY_OOM] = {"strain.cgroup.oom_kills", METRIC_COUNTER, "{kill}", 1,
+		"Processes of the job that the kernel killed for lack of memory (memory.events, "
+		"memory.oom_control)."},
+};
+
+enum { IO_READ, IO_WRITE, IO_READS, IO_WRITES, N_IO };
+static const struct metric io_metrics[N_IO] = {
+	[IO_READ] = {"strain.cgroup.io.read", METRIC_COUNTER, "By", 1,
+		"Bytes that the job's cgroup read from all disks, by whichever process (io.stat)."},
+	[IO_WRITE] = {"strain.cgroup.io.write", METRIC_COUNTER, "By", 1,
+		"Bytes that the job's cgroup wrote to all disks, writeback of its page cache too "
+		"(io.stat)."},
+	[IO_READS] = {"strain.cgroup.io.operations.read", METRIC_COUNTER, "{operation}", 1,
+		"Reads of the job's cgroup from all disks (io.stat)."},
+	[IO_WRITES] = {"strain.cgroup.io.operations.write", METRIC_COUNTER, "{operation}", 1,
+		"Writes of the job's cgroup to all disks (io.stat)."},
+};
+
+enum { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, N_PRESSURES };
+static const struct metric pressure_metrics[2 * N_PRESSURES] = {
+	{"strain.cgroup.pressure.cpu.some", METRIC_COUNTER, "s", 1e-6,
+		"Time that at least one task of the job was ready to run and had no CPU, the quota "
+		"included (cpu.pressure)."},
+	{"strain.cgroup.pressure.cpu.full", METRIC_COUNTER, "s", 1e-6,
+		"Time that every task of the job that could run had no CPU (cpu.pressure, Linux "
+		"5.13)."},
+	{"strain.cgroup.pressure.memory.some", METRIC_COUNTER, "s", 1e-6,
+		"Time that at least one task of the job waited for memory (memory.pressure)."},
+	{"strain.cgroup.pressure.memory.full", METRIC_COUNTER, "s", 1e-6,
+		"Time that all tasks of the job which were not idle waited for memory at once "
+		"(memory.pressure)."},
+	{"strain.cgroup.pressure.io.some", METRIC_COUNTER, "s", 1e-6,
+		"Time that at least one task of the job waited for storage (io.pressure)."},
+	{"strain.cgroup.pressure.io.full", METRIC_COUNTER, "s", 1e-6,
+		"Time that all tasks of the job which were not idle waited for storage at once "
+		"(io.pressure)."},
+};
+
+static int read_cpu(void *state, struct sink *sink, uint64_t now_ns);
+static int read_throttle(void *state, struct sink *sink, uint64_t now_ns);
+static int read_limit(void *state, struct sink *sink, uint64_t now_ns);
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns);
+static int read_io(void *state, struct sink *sink, uint64_t now_ns);
+static int read_pressure(void *state, struct sink *sink, uint64_t now_ns);
+
+enum { GROUP_CPU, GROUP_THROTTLE, GROUP_LIMIT, GROUP_MEMORY, GROUP_IO, GROUP_PRESSURE, N_GROUPS };
+static const struct group groups[N_GROUPS] = {
+	[GROUP_CPU] = {"cpu", ENTITY_JOB, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu},
+	[GROUP_THROTTLE] = {"throttling", ENTITY_JOB, throttle_metrics, N_THROTTLE, 100 * NS_PER_MS,
+		read_throttle},
+	[GROUP_LIMIT] = {"limits", ENTITY_JOB, limit_metrics, N_LIMIT, 10 * NS_PER_S, read_limit},
+	[GROUP_MEMORY] = {"memory", ENTITY_JOB, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
+		read_memory},
+	[GROUP_IO] = {"io", ENTITY_JOB, io_metrics, N_IO, 100 * NS_PER_MS, read_io},
+	[GROUP_PRESSURE] = {"pressure", ENTITY_JOB, pressure_metrics, 2 * N_PRESSURES,
+		100 * NS_PER_MS, read_pressure},
+};
+
+struct cgroup_source {
+	int root_fd;
+	int64_t job;
+	int version;
+	struct cgroup_places places; // of the job
+	struct host_file cpu, cpu_modes; // v1 has the modes in a file of their own
+	struct host_file throttle;
+	struct host_file memory_stat, memory_usage, memory_events;
+	struct host_file memory_swap; // v2
+	struct host_file memory_kernel; // v1, and v2 before Linux 5.18 has none
+	struct host_file io;
+	struct host_file pressures[N_PRESSURES];
+	struct stream *streams[N_GROUPS];
+	int64_t oom_kills; // last seen; VALUE_MISSING before
+	bool throttling_said;
+};
+
+// Reading ---------------------------------------------------------------------------------------
+
+static bool read_keys(struct host_file *f, const char *const *keys, size_t n, int64_t *values)
+{
+	struct cursor text;
+	if (f->fd >= 0 && host_file_read(f, &text) == 0) {
+		return keyed_parse(text, keys, n, values) > 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		values[i] = VALUE_MISSING;
+	}
+	return false;
+}
+
+static int64_t read_number(struct host_file *f)
+{
+	struct cursor text;
+	int64_t number;
+	return f->fd >= 0 && host_file_read(f, &text) == 0 && cursor_i64(&text, &number)
+	               ? number
+	               : VALUE_MISSING;
+}
+
+static int64_t divided(int64_t value, int64_t divisor)
+{
+	return value == VALUE_MISSING ? VALUE_MISSING : value / divisor;
+}
+
+static int64_t or_else(int64_t value, int64_t other)
+{
+	return value == VALUE_MISSING ? other : value;
+}
+
+static int64_t difference(int64_t a, int64_t b)
+{
+	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
+}
+
+// The row goes out; what the first one lacks is said to be missing for good.
+static void put_row(struct cgroup_source *s, struct sink *sink, int group, uint64_t now_ns,
+	const int64_t *values, const char *reason)
+{
+	if (!s->streams[group]) {
+		s->streams[group] = sink_stream(sink, s->job, &groups[group]);
+		for (size_t i = 0; i < groups[group].n_metrics; i++) {
+			if (values[i] == VALUE_MISSING) {
+				sink_missing(sink, s->job, &groups[group], i, reason);
+			}
+		}
+	}
+	stream_row(s->streams[group], now_ns, values);
+}
+
+static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
+{
+	static const char *const keys[N_CPU] = {"usage_usec", "user_usec", "system_usec"};
+	static const char *const v1_keys[N_CPU] = {"", "user", "system"};
+	struct cgroup_source *s = state;
+	int64_t values[N_CPU];
+	if (s->cpu.fd < 0) {
+		return -ENOENT; // said when the source was opened
+	}
+	if (s->version == 2) {
+		read_keys(&s->cpu, keys, N_CPU, values);
+	} else {
+		const int64_t us_per_tick = 1000000 / sysconf(_SC_CLK_TCK);
+		read_keys(&s->cpu_modes, v1_keys, N_CPU, values);
+		values[CPU_TOTAL] = divided(read_number(&s->cpu), NS_PER_US);
+		for (size_t i = CPU_USER; i <= CPU_SYSTEM; i++) {
+			values[i] = values[i] == VALUE_MISSING ? VALUE_MISSING
+			                                       : values[i] * us_per_tick;
+		}
+	}
+	put_row(s, sink, GROUP_CPU, now_ns, values, "the cgroup's files do not have it");
+	return 0;
+}
+
+static int read_throttle(void *state, struct sink *sink, uint64_t now_ns)
+{
+	enum { TIME_V1 = N_THROTTLE };
+	static const char *const keys[N_THROTTLE + 1] = {
+		[THROTTLE_PERIODS] = "nr_periods",
+		[THROTTLE_THROTTLED] = "nr_throttled",
+		[THROTTLE_TIME] = "throttled_usec",
+		[TIME_V1] = "throttled_time", // ns
+	};
+	struct cgroup_source *s = state;
+	if (s->throttle.fd < 0) {
+		return -ENOENT;
+	}
+	int64_t values[N_THROTTLE + 1];
+	read_keys(&s->throttle, keys, ARRAY_LENGTH(keys), values);
+	values[THROTTLE_TIME] = or_else(values[THROTTLE_TIME], divided(values[TIME_V1], NS_PER_US));
+	put_row(s, sink, GROUP_THROTTLE, now_ns, values, "cpu.stat does not have it");
+	return 0;
+}
+
+static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct cgroup_source *s = state;
+	int64_t values[N_LIMIT] = {VALUE_MISSING, VALUE_MISSING};
+	double cpus;
+	uint64_t bytes;
+	if (cgroup_cpu_quota(s->root_fd, &s->places, &cpus, NULL) == 0) {
+		values[LIMIT_CPUS] = (int64_t)llround(cpus * 1000);
+	}
+	if (cgroup_memory_limit(s->root_fd, &s->places, &bytes, NULL) == 0) {
+		values[LIMIT_MEMORY] = (int64_t)(bytes / 1024);
+	}
+	put_row(s, sink, GROUP_LIMIT, now_ns, values, "no cgroup limits it");
+	return 0;
+}
+
+static void watch_oom(struct cgroup_source *s, struct sink *sink, uint64_t now_ns, int64_t kills)
+{
+	if (kills == VALUE_MISSING) {
+		return;
+	}
+	if (s->oom_kills != VALUE_MISSING && kills > s->oom_kills) {
+		sink_event(sink, now_ns, "oom_kill", s->job,
+			"the kernel killed %lld of the job's processes for lack of memory",
+			(long long)(kills - s->oom_kills));
+	}
+	s->oom_kills = kills;
+}
+
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
+{
+	enum { ANON, FILE_PAGES, KERNEL, SHMEM, REFAULT_OLD, REFAULT, MAJOR, SWAP, N };
+	static const char *const v2_keys[N] = {"anon", "file", "kernel", "shmem",
+		"workingset_refault", "workingset_refault_file", "pgmajfault", ""};
+	static const char *const v1_keys[N] = {"total_rss", "total_cache", "", "total_shmem",
+		"total_workingset_refault", "total_workingset_refault_file", "total_pgmajfault",
+		"total_swap"};
+	static const char *const oom_key[] = {"oom_kill"};
+	struct cgroup_source *s = state;
+	if (s->memory_stat.fd < 0) {
+		return -ENOENT;
+	}
+	int64_t v[N], kills;
+	read_keys(&s->memory_stat, s->version == 2 ? v2_keys : v1_keys, N, v);
+	read_keys(&s->memory_events, oom_key, 1, &kills);
+	const int64_t swap = s->version == 2 ? read_number(&s->memory_swap) : v[SWAP];
+	const int64_t values[N_MEMORY] = {
+		[MEMORY_USAGE] = divided(read_number(&s->memory_usage), 1024),
+		[MEMORY_ANONYMOUS] = divided(v[ANON], 1024),
+		[MEMORY_FILE] = divided(difference(v[FILE_PAGES], v[SHMEM]), 1024),
+		[MEMORY_SHMEM] = divided(v[SHMEM], 1024),
+		[MEMORY_KERNEL] = divided(or_else(v[KERNEL], read_number(&s->memory_kernel)), 1024),
+		[MEMORY_SWAP] = divided(swap, 1024),
+		[MEMORY_REFAULTS] = or_else(v[REFAULT], v[REFAULT_OLD]),
+		[MEMORY_MAJOR] = v[MAJOR],
+		[MEMORY_OOM] = kills,
+	};
+	watch_oom(s, sink, now_ns, kills);
+	put_row(s, sink, GROUP_MEMORY, now_ns, values,
+		"this kernel's memory controller does not "
+		"tell it");
+	return 0;
+}
+
+// "259:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0", a line a disk. A
+// cgroup that has done no I/O yet has no line: that is 0.
+static void sum_io(struct cursor text, int64_t *sums)
+{
+	static const char *const keys[N_IO] = {"rbytes=", "wbytes=", "rios=", "wios="};
+	struct cursor line, word;
+	while (cursor_line(&text, &line)) {
+		while (cursor_word(&line, &word)) {
+			for (size_t i = 0; i < N_IO; i++) {
+				struct cursor value = word;
+				int64_t number;
+				if (cursor_literal(&value, keys[i]) &&
+					cursor_i64(&value, &number) &&
+					__builtin_add_overflow(sums[i], number, &sums[i])) {
+					sums[i] = INT64_MAX;
+				}
+			}
+		}
+	}
+}
+
+static int read_io(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct cgroup_source *s = state;
+	struct cursor text;
+	int64_t values[N_IO] = {0};
+	if (s->io.fd < 0) {
+		return -ENOENT;
+	}
+	if (host_file_read(&s->io, &text) == 0) {
+		sum_io(text, values);
+		put_row(s, sink, GROUP_IO, now_ns, values, "");
+	}
+	return 0;
+}
+
+static int read_pressure(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct cgroup_source *s = state;
+	int64_t values[2 * N_PRESSURES];
+	bool any = false;
+	for (size_t i = 0; i < N_PRESSURES; i++) {
+		struct pressure p = {KEYED_ABSENT, KEYED_ABSENT};
+		struct cursor text;
+		if (s->pressures[i].fd >= 0) {
+			any = true;
+			if (host_file_read(&s->pressures[i], &text) == 0) {
+				(void)pressure_parse(text, &p);
+			}
+		}
+		values[2 * i] = p.some_us;
+		values[2 * i + 1] = p.full_us;
+	}
+	if (!any) {
+		return -ENOENT;
+	}
+	put_row(s, sink, GROUP_PRESSURE, now_ns, values, "this kernel does not tell it");
+	return 0;
+}
+
+// Opening ---------------------------------------------------------------------------------------
+
+static int open_in(struct cgroup_source *s, struct host_file *f, const char *directory,
+	const char *name, struct error *e)
+{
+	char path[PATH_MAX];
+	if (!directory || snprintf(path, sizeof(path), "%s/%s", directory, name) >= PATH_MAX) {
+		return error_errno(e, ENOENT, "%s", name);
+	}
+	return host_file_open(f, s->root_fd, path, e);
+}
+
+static void open_cpu(struct cgroup_source *s, const char *directory, struct sink *sink)
+{
+	struct error e = {0};
+	int r = open_in(s, &s->cpu, directory, s->version == 2 ? "cpu.stat" : "cpuacct.usage", &e);
+	if (r == 0 && s->version == 1) {
+		(void)open_in(s, &s->cpu_modes, directory, "cpuacct.stat", NULL);
+	}
+	if (r < 0) {
+		sink_missing_group(sink, s->job, &groups[GROUP_CPU],
+			directory ? e.text
+				  : "no cgroup of the job's own in the cpuacct controller");
+	}
+}
+
+static void open_memory(struct cgroup_source *s, const char *directory, struct sink *sink)
+{
+	static const char v2_reason[] =
+		"the cgroup that strain was started in does not hand the memory controller down; "
+		"systemd-run --user -p Delegate=yes, or a cgroup with memory in "
+		"cgroup.subtree_control, would";
+	static const char v1_reason[] =
+		"no cgroup of the job's own in the memory controller: it is not writable";
+	struct error e = {0};
+	if (open_in(s, &s->memory_stat, directory, "memory.stat", &e) < 0) {
+		sink_missing_group(sink, s->job, &groups[GROUP_MEMORY],
+			directory         ? e.text
+			: s->version == 2 ? v2_reason
+					  : v1_reason);
+		return;
+	}
+	if (s->version == 2) {
+		(void)open_in(s, &s->memory_usage, directory, "memory.current", NULL);
+		(void)open_in(s, &s->memory_events, directory, "memory.events", NULL);
+		(void)open_in(s, &s->memory_swap, directory, "memory.swap.current", NULL);
+	} else {
+		(void)open_in(s, &s->memory_usage, directory, "memory.usage_in_bytes", NULL);
+		(void)open_in(s, &s->memory_events, directory, "memory.oom_control", NULL);
+		(void)open_in(s, &s->memory_kernel, directory, "memory.kmem.usage_in_bytes", NULL);
+	}
+}
+
+static void open_io(struct cgroup_source *s, const char *directory, struct sink *sink)
+{
+	if (s->version == 1) {
+		sink_missing_group(sink, s->job, &groups[GROUP_IO],
+			"only cgroup v2 counts a job's storage, its page cache included");
+	} else if (open_in(s, &s->io, directory, "io.stat", NULL) < 0) {
+		sink_missing_group(sink, s->job, &groups[GROUP_IO],
+			"the cgroup that strain was started in does not hand the io controller "
+			"down");
+	}
+}
+
+static void open_pressure(struct cgroup_source *s, const char *directory, struct sink *sink)
+{
+	static const char *const names[N_PRESSURES] = {
+		"cpu.pressure", "memory.pressure", "io.pressure"};
+	for (size_t i = 0; i < N_PRESSURES; i++) {
+		struct cursor text;
+		int r = s->version == 2 ? open_in(s, &s->pressures[i], directory, names[i], NULL)
+		                        : -ENOTSUP;
+		if (r == 0 && (r = host_file_read(&s->pressures[i], &text)) < 0) {
+			host_file_close(&s->pressures[i]);
+		}
+		if (r < 0) {
+			const char *reason = s->version == 1
+			                             ? "only cgroup v2 keeps a job's pressure"
+			                             : pressure_reason(-r);
+			sink_missing(sink, s->job, &groups[GROUP_PRESSURE], 2 * i, reason);
+			sink_missing(sink, s->job, &groups[GROUP_PRESSURE], 2 * i + 1, reason);
+		}
+	}
+}
+
+static void open_throttle(struct cgroup_source *s, struct sink *sink)
+{
+	_cleanup_free_ char *directory = NULL;
+	double cpus;
+	struct error e = {0};
+	if (cgroup_cpu_quota(s->root_fd, &s->places, &cpus, &directory) < 0) {
+		error_set(&e, ENOENT, "no CPU quota applies to the job");
+	} else {
+		(void)open_in(s, &s->throttle, directory, "cpu.stat", &e);
+	}
+	if (s->throttle.fd < 0) {
+		sink_missing_group(sink, s->job, &groups[GROUP_THROTTLE], e.text);
+	}
+}
+
+// The cgroups of the job: of one of its processes where it runs already, else ours, which is the
+// one above the job's own.
+static int find_places(
+	struct cgroup_source *s, const struct source_context *context, struct error *e)
+{
+	char pid[16] = "self";
+	struct tree_member *members = NULL;
+	size_t n = 0, capacity = 0;
+	if (context->tree && tree_snapshot(context->tree, &members, &n, &capacity) == 0 && n > 0) {
+		snprintf(pid, sizeof(pid), "%d", (int)members[0].pid);
+	}
+	free(members);
+	return cgroup_places_find(s->root_fd, pid, &s->places, e);
+}
+
+static void cgroup_close(void *state)
+{
+	struct cgroup_source *s = state;
+	if (!s) {
+		return;
+	}
+	struct host_file *const files[] = {&s->cpu, &s->cpu_modes, &s->throttle, &s->memory_stat,
+		&s->memory_usage, &s->memory_events, &s->memory_swap, &s->memory_kernel, &s->io,
+		&s->pressures[0], &s->pressures[1], &s->pressures[2]};
+	for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+		host_file_close(files[i]);
+	}
+	cgroup_places_done(&s->places);
+	free(s);
+}
+
+static struct cgroup_source *cgroup_new(const struct source_context *context)
+{
+	struct cgroup_source *s = calloc(1, sizeof(*s));
+	if (s) {
+		s->root_fd = context->root_fd;
+		s->job = context->job;
+		s->version = context->cgroup ? context->cgroup->version : 0;
+		s->oom_kills = VALUE_MISSING;
+		s->cpu = s->cpu_modes = s->throttle = s->memory_stat = s->memory_usage =
+			s->memory_events = s->memory_swap = s->memory_kernel = s->io =
+				HOST_FILE_CLOSED;
+		s->pressures[0] = s->pressures[1] = s->pressures[2] = HOST_FILE_CLOSED;
+	}
+	return s;
+}
+
+static int cgroup_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	static const int own_groups[] = {GROUP_CPU, GROUP_MEMORY, GROUP_IO, GROUP_PRESSURE};
+	struct cgroup_source *s = cgroup_new(context);
+	if (!s) {
+		return error_errno(e, ENOMEM, "cgroup");
+	}
+	int r = find_places(s, context, e);
+	if (r == 0 && !cgroup_place_of(&s->places, CGROUP_MEMORY)->version &&
+		!cgroup_place_of(&s->places, CGROUP_CPU)->version) {
+		r = error_set(e, ENOENT, "no cgroup file system is mounted");
+	}
+	if (r < 0) {
+		cgroup_close(s);
+		return r;
+	}
+	if (context->cgroup) {
+		open_cpu(s, context->cgroup->cpu, sink);
+		open_memory(s, context->cgroup->memory, sink);
+		open_io(s, context->cgroup->io, sink);
+		open_pressure(s, context->cgroup->procs, sink);
+	}
+	for (size_t i = 0; !context->cgroup && i < ARRAY_LENGTH(own_groups); i++) {
+		sink_missing_group(sink, s->job, &groups[own_groups[i]],
+			"the job has no cgroup of its own, and the one that it shares would say "
+			"nothing about it");
+	}
+	open_throttle(s, sink);
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_cgroup = {
+	.name = "cgroup",
+	.help = "the job's cgroup: exact CPU time, memory by use, limits, throttling",
+	.lane = LANE_TICK,
+	.groups = groups,
+	.n_groups = N_GROUPS,
+	.open = cgroup_open,
+	.close = cgroup_close,
+};

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The machine as a whole: what its CPUs did, what its memory holds, how it pages.
+
+#include "record/source/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/file.h"
+#include "record/host/keyed.h"
+#include "record/host/procfs.h"
+#include "record/host/system.h"
+
+#define CPU_TIME_HELP " (/proc/stat, in hundredths of a second, all CPUs together)."
+
+enum {
+	// the modes of enum cpu_mode first
+	CPU_SWITCHES = N_CPU_MODES,
+	CPU_CREATED,
+	CPU_RUNNING,
+	CPU_BLOCKED,
+	N_CPU,
+};
+static const struct metric cpu_metrics[N_CPU] = {
+	[CPU_USER] = {"system.cpu.time.user", METRIC_COUNTER, "s", 0.01,
+		"Time in user mode, guests of virtual machines included" CPU_TIME_HELP},
+	[CPU_NICE] = {"system.cpu.time.nice", METRIC_COUNTER, "s", 0.01,
+		"Time in user mode at a lowered priority" CPU_TIME_HELP},
+	[CPU_SYSTEM] = {"system.cpu.time.system", METRIC_COUNTER, "s", 0.01,
+		"Time in the kernel" CPU_TIME_HELP},
+	[CPU_IDLE] = {"system.cpu.time.idle", METRIC_COUNTER, "s", 0.01,
+		"Time with nothing to do" CPU_TIME_HELP},
+	[CPU_IOWAIT] = {"system.cpu.time.iowait", METRIC_COUNTER, "s", 0.01,
+		"Idle time while a thread of that CPU waited for storage: a hint, no measure, "
+                "since "
+		"such a thread belongs to no CPU; see strain.pressure.io.some" CPU_TIME_HELP},
+	[CPU_IRQ] = {"system.cpu.time.irq", METRIC_COUNTER, "s", 0.01,
+		"Time in interrupts" CPU_TIME_HELP},
+	[CPU_SOFTIRQ] = {"system.cpu.time.softirq", METRIC_COUNTER, "s", 0.01,
+		"Time in soft interrupts: network and storage completions, timers" CPU_TIME_HELP},
+	[CPU_STEAL] = {"system.cpu.time.steal", METRIC_COUNTER, "s", 0.01,
+		"Time that the hypervisor gave to others while this machine had "
+                "work" CPU_TIME_HELP},
+	[CPU_SWITCHES] = {"strain.system.context_switches", METRIC_COUNTER, "{switch}", 1,
+		"Context switches of the whole machine (/proc/stat: ctxt)."},
+	[CPU_CREATED] = {"system.process.created", METRIC_COUNTER, "{process}", 1,
+		"Processes and threads created on the whole machine (/proc/stat: processes)."},
+	[CPU_RUNNING] = {"strain.system.running", METRIC_GAUGE, "{thread}", 1,
+		"Threads that run or wait for a CPU at this moment (/proc/stat: procs_running)."},
+	[CPU_BLOCKED] = {"strain.system.blocked", METRIC_GAUGE, "{thread}", 1,
+		"Threads that wait for storage at this moment (/proc/stat: procs_blocked)."},
+};
+
+enum {
+	MEMORY_USED,
+	MEMORY_FREE,
+	MEMORY_CACHED,
+	MEMORY_BUFFERS,
+	MEMORY_LIMIT,
+	MEMORY_AVAILABLE,
+	MEMORY_ANONYMOUS,
+	MEMORY_SHARED,
+	MEMORY_DIRTY,
+	MEMORY_WRITEBACK,
+	MEMORY_SWAP_USED,
+	MEMORY_SWAP_FREE,
+	N_MEMORY,
+};
+static const struct metric memory_metrics[N_MEMORY] = {
+	[MEMORY_USED] = {"system.memory.usage.used", METRIC_GAUGE, "By", 1024,
+		"Memory that is neither free nor page cache nor buffers (/proc/meminfo); with "
+                "those "
+		"three it adds up to system.memory.limit."},
+	[MEMORY_FREE] = {"system.memory.usage.free", METRIC_GAUGE, "By", 1024,
+		"Memory that holds nothing at all (/proc/meminfo: MemFree); for what a job could "
+		"still get see system.linux.memory.available."},
+	[MEMORY_CACHED] = {"system.memory.usage.cached", METRIC_GAUGE, "By", 1024,
+		"Page cache with shared memory, and kernel caches that can be reclaimed "
+		"(/proc/meminfo: Cached and SReclaimable)."},
+	[MEMORY_BUFFERS] = {"system.memory.usage.buffers", METRIC_GAUGE, "By", 1024,
+		"Page cache of block devices (/proc/meminfo: Buffers)."},
+	[MEMORY_LIMIT] = {"system.memory.limit", METRIC_GAUGE, "By", 1024,
+		"Memory that the kernel manages (/proc/meminfo: MemTotal)."},
+	[MEMORY_AVAILABLE] = {"system.linux.memory.available", METRIC_GAUGE, "By", 1024,
+		"Memory that could be had without swapping, as the kernel estimates it "
+		"(/proc/meminfo: MemAvailable)."},
+	[MEMORY_ANONYMOUS] = {"strain.system.memory.anonymous", METRIC_GAUGE, "By", 1024,
+		"Memory of processes that no file backs: heaps and stacks (/proc/meminfo: "
+		"AnonPages)."},
+	[MEMORY_SHARED] = {"strain.system.memory.shared", METRIC_GAUGE, "By", 1024,
+		"Shared memory and tmpfs, /dev/shm too (/proc/meminfo: Shmem); it is in "
+		"system.memory.usage.cached, yet cannot be dropped."},
+	[MEMORY_DIRTY] = {"strain.system.memory.dirty", METRIC_GAUGE, "By", 1024,
+		"Page cache that has still to be written to storage (/proc/meminfo: Dirty)."},
+	[MEMORY_WRITEBACK] = {"strain.system.memory.writeback", METRIC_GAUGE, "By", 1024,
+		"Page cache that is being written to storage (/proc/meminfo: Writeback)."},
+	[MEMORY_SWAP_USED] = {"system.paging.usage.used", METRIC_GAUGE, "By", 1024,
+		"Swap in use (/proc/meminfo: SwapTotal less SwapFree)."},
+	[MEMORY_SWAP_FREE] = {"system.paging.usage.free", METRIC_GAUGE, "By", 1024,
+		"Swap that is free (/proc/meminfo: SwapFree)."},
+};
+
+enum { PAGING_FAULTS, PAGING_MAJOR, PAGING_IN, PAGING_OUT, PAGING_REFAULTS, PAGING_OOM, N_PAGING };
+static const struct metric paging_metrics[N_PAGING] = {
+	[PAGING_FAULTS] = {"strain.system.paging.faults", METRIC_COUNTER, "{fault}", 1,
+		"Page faults of the whole machine, served with or without storage (/proc/vmstat: "
+		"pgfault)."},
+	[PAGING_MAJOR] = {"strain.system.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
+		"Page faults that had to read storage (/proc/vmstat: pgmajfault)."},
+	[PAGING_IN] = {"strain.system.paging.in", METRIC_COUNTER, "{page}", 1,
+		"Pages read back from swap (/proc/vmstat: pswpin)."},
+	[PAGING_OUT] = {"strain.system.paging.out", METRIC_COUNTER, "{page}", 1,
+		"Pages written to swap (/proc/vmstat: pswpout)."},
+	[PAGING_REFAULTS] = {"strain.system.paging.refaults", METRIC_COUNTER, "{page}", 1,
+		"Pages of files that were read again soon after the page cache had dropped them: "
+                "the "
+		"cache is too small for the working set (/proc/vmstat: workingset_refault_file)."},
+	[PAGING_OOM] = {"strain.system.oom_kills", METRIC_COUNTER, "{kill}", 1,
+		"Processes that the kernel killed for lack of memory (/proc/vmstat: oom_kill)."},
+};
+
+enum { LOAD_1M, LOAD_THREADS, N_LOAD };
+static const struct metric load_metrics[N_LOAD] = {
+	[LOAD_1M] = {"strain.system.load", METRIC_GAUGE, "{thread}", 0.01,
+		"Load average of the last minute: threads that run, wait for a CPU or wait "
+		"uninterruptibly (/proc/loadavg)."},
+	[LOAD_THREADS] = {"strain.system.threads", METRIC_GAUGE, "{thread}", 1,
+		"Threads on the whole machine (/proc/loadavg)."},
+};
+
+static int read_cpu(void *state, struct sink *sink, uint64_t now_ns);
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns);
+static int read_paging(void *state, struct sink *sink, uint64_t now_ns);
+static int read_load(void *state, struct sink *sink, uint64_t now_ns);
+
+enum { GROUP_CPU, GROUP_MEMORY, GROUP_PAGING, GROUP_LOAD, N_GROUPS };
+static const struct group groups[N_GROUPS] = {
+	[GROUP_CPU] = {"cpu", ENTITY_HOST, cpu_metrics, N_CPU, 100 * NS_PER_MS, read_cpu},
+	[GROUP_MEMORY] = {"memory", ENTITY_HOST, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
+		read_memory},
+	[GROUP_PAGING] = {"paging", ENTITY_HOST, paging_metrics, N_PAGING, NS_PER_S, read_paging},
+	[GROUP_LOAD] = {"load", ENTITY_HOST, load_metrics, N_LOAD, NS_PER_S, read_load},
+};
+
+static const char *const paths[N_GROUPS] = {
+	[GROUP_CPU] = "proc/stat",
+	[GROUP_MEMORY] = "proc/meminfo",
+	[GROUP_PAGING] = "proc/vmstat",
+	[GROUP_LOAD] = "proc/loadavg",
+};
+
+struct host_source {
+	struct host_file files[N_GROUPS];
+	struct stream *streams[N_GROUPS];
+	int64_t host;
+	int64_t ticks_per_second;
+	int64_t last_ticks[N_CPU_MODES];
+};
+
+// The text of a group's file; -errno where it can never be read again, and then it has been said.
+static int read_text(struct host_source *s, struct sink *sink, int group, struct cursor *ret)
+{
+	if (s->files[group].fd < 0) {
+		return -ENOENT; // said when the source was opened
+	}
+	int r = host_file_read(&s->files[group], ret);
+	if (r < 0) {
+		struct error e = {0};
+		error_errno(&e, -r, "/%s", paths[group]);
+		sink_missing_group(sink, s->host, &groups[group], e.text);
+	}
+	return r;
+}
+
+// What a kernel does not tell is said once; the row goes out with the rest.
+static void put_row(
+	struct host_source *s, struct sink *sink, int group, uint64_t now_ns, const int64_t *values)
+{
+	if (!s->streams[group]) {
+		s->streams[group] = sink_stream(sink, s->host, &groups[group]);
+		for (size_t i = 0; i < groups[group].n_metrics; i++) {
+			if (values[i] == VALUE_MISSING) {
+				struct error e = {0};
+				error_set(&e, ENODATA, "/%s does not have it on this kernel",
+					paths[group]);
+				sink_missing(sink, s->host, &groups[group], i, e.text);
+			}
+		}
+	}
+	stream_row(s->streams[group], now_ns, values);
+}
+
+static int read_broken(struct host_source *s, struct sink *sink, int group)
+{
+	struct error e = {0};
+	int r = error_set(&e, EBADMSG, "/%s is not what a Linux kernel writes", paths[group]);
+	sink_missing_group(sink, s->host, &groups[group], e.text);
+	return r;
+}
+
+static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct host_source *s = state;
+	struct cursor text;
+	struct system_stat stat;
+	int r = read_text(s, sink, GROUP_CPU, &text);
+	if (r < 0) {
+		return r;
+	}
+	if (system_stat_parse(text, &stat) < 0) {
+		return read_broken(s, sink, GROUP_CPU);
+	}
+	int64_t values[N_CPU];
+	for (size_t i = 0; i < N_CPU_MODES; i++) {
+		// idle and iowait can step back by a tick when a CPU goes to sleep.
+		if (stat.ticks[i] > s->last_ticks[i]) {
+			s->last_ticks[i] = stat.ticks[i];
+		}
+		values[i] = stat.ticks[i] == KEYED_ABSENT
+		                    ? VALUE_MISSING
+		                    : s->last_ticks[i] * 100 / s->ticks_per_second;
+	}
+	values[CPU_SWITCHES] = stat.context_switches;
+	values[CPU_CREATED] = stat.processes;
+	values[CPU_RUNNING] = stat.running;
+	values[CPU_BLOCKED] = stat.blocked;
+	put_row(s, sink, GROUP_CPU, now_ns, values);
+	return 0;
+}
+
+// Kibibytes of bytes; what is missing stays so.
+static int64_t kibibytes(int64_t bytes)
+{
+	return bytes == VALUE_MISSING ? VALUE_MISSING : bytes / 1024;
+}
+
+// a - b, missing where one of them is.
+static int64_t difference(int64_t a, int64_t b)
+{
+	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
+}
+
+static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
+{
+	enum {
+		TOTAL,
+		FREE,
+		AVAILABLE,
+		BUFFERS,
+		CACHED,
+		SWAP_TOTAL,
+		SWAP_FREE,
+		DIRTY,
+		WRITEBACK,
+		ANONYMOUS,
+		SHMEM,
+		RECLAIMABLE,
+		N
+	};
+	static const char *const keys[N] = {"MemTotal", "MemFree", "MemAvailable", "Buffers",
+		"Cached", "SwapTotal", "SwapFree", "Dirty", "Writeback", "AnonPages", "Shmem",
+		"SReclaimable"};
+	struct host_source *s = state;
+	struct cursor text;
+	int r = read_text(s, sink, GROUP_MEMORY, &text);
+	if (r < 0) {
+		return r;
+	}
+	int64_t v[N];
+	keyed_parse(text, keys, N, v);
+	if (v[TOTAL] == KEYED_ABSENT || v[FREE] == KEYED_ABSENT) {
+		return read_broken(s, sink, GROUP_MEMORY);
+	}
+	for (size_t i = 0; i < N; i++) {
+		v[i] = kibibytes(v[i]);
+	}
+	if (v[CACHED] != VALUE_MISSING && v[RECLAIMABLE] != VALUE_MISSING) {
+		v[CACHED] += v[RECLAIMABLE];
+	}
+	int64_t values[N_MEMORY] = {
+		[MEMORY_USED] = difference(
+			difference(difference(v[TOTAL], v[FREE]), v[CACHED]), v[BUFFERS]),
+		[MEMORY_FREE] = v[FREE],
+		[MEMORY_CACHED] = v[CACHED],
+		[MEMORY_BUFFERS] = v[BUFFERS],
+		[MEMORY_LIMIT] = v[TOTAL],
+		[MEMORY_AVAILABLE] = v[AVAILABLE],
+		[MEMORY_ANONYMOUS] = v[ANONYMOUS],
+		[MEMORY_SHARED] = v[SHMEM],
+		[MEMORY_DIRTY] = v[DIRTY],
+		[MEMORY_WRITEBACK] = v[WRITEBACK],
+		[MEMORY_SWAP_USED] = difference(v[SWAP_TOTAL], v[SWAP_FREE]),
+		[MEMORY_SWAP_FREE] = v[SWAP_FREE],
+	};
+	put_row(s, sink, GROUP_MEMORY, now_ns, values);
+	return 0;
+}
+
+static int read_paging(void *state, struct sink *sink, uint64_t now_ns)
+{
+	// The last is the name before Linux 5.9, which counted files alone under it.
+	static const char *const keys[N_PAGING + 1] = {
+		[PAGING_FAULTS] = "pgfault",
+		[PAGING_MAJOR] = "pgmajfault",
+		[PAGING_IN] = "pswpin",
+		[PAGING_OUT] = "pswpout",
+		[PAGING_REFAULTS] = "workingset_refault_file",
+		[PAGING_OOM] = "oom_kill",
+		[N_PAGING] = "workingset_refault",
+	};
+	struct host_source *s = state;
+	struct cursor text;
+	int r = read_text(s, sink, GROUP_PAGING, &text);
+	if (r < 0) {
+		return r;
+	}
+	int64_t values[N_PAGING + 1];
+	if (keyed_parse(text, keys, ARRAY_LENGTH(keys), values) == 0) {
+		return read_broken(s, sink, GROUP_PAGING);
+	}
+	if (values[PAGING_REFAULTS] == KEYED_ABSENT) {
+		values[PAGING_REFAULTS] = values[N_PAGING];
+	}
+	put_row(s, sink, GROUP_PAGING, now_ns, values);
+	return 0;
+}
+
+static int read_load(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct host_source *s = state;
+	struct cursor text;
+	struct proc_loadavg load;
+	int r = read_text(s, sink, GROUP_LOAD, &text);
+	if (r < 0) {
+		return r;
+	}
+	if (proc_loadavg_parse(text, &load) < 0) {
+		return read_broken(s, sink, GROUP_LOAD);
+	}
+	const int64_t values[N_LOAD] = {
+		[LOAD_1M] = load.load_hundredths[0],
+		[LOAD_THREADS] = (int64_t)load.threads,
+	};
+	put_row(s, sink, GROUP_LOAD, now_ns, values);
+	return 0;
+}
+
+static void host_close(void *state)
+{
+	struct host_source *s = state;
+	for (size_t i = 0; s && i < N_GROUPS; i++) {
+		host_file_close(&s->files[i]);
+	}
+	free(s);
+}
+
+static int host_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	struct host_source *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_errno(e, ENOMEM, "host");
+	}
+	s->host = context->host;
+	s->ticks_per_second = context->captured ? 100 : sysconf(_SC_CLK_TCK);
+	unsigned opened = 0;
+	for (size_t i = 0; i < N_GROUPS; i++) {
+		struct error why = {0};
+		s->files[i] = HOST_FILE_CLOSED;
+		if (host_file_open(&s->files[i], context->root_fd, paths[i], &why) == 0) {
+			opened++;
+		} else {
+			sink_missing_group(sink, s->host, &groups[i], why.text);
+			error_set(e, why.code, "%s", why.text);
+		}
+	}
+	if (opened == 0) {
+		host_close(s);
+		return e ? -e->code : -ENOENT;
+	}
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_host = {
+	.name = "host",
+	.help = "what the machine's CPUs and memory do",
+	.lane = LANE_TICK,
+	.groups = groups,
+	.n_groups = N_GROUPS,
+	.open = host_open,
+	.close = host_close,
+};

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The template of a source: how much the kernel can still give out at random. It is compiled and
+// tested, and stands in no list. To make one of your own, copy this file, and
+//
+//   1. write down the metrics, a row each. The row is all there is: documentation, tooltips and
+//      doctor are made of it. OpenTelemetry's name where it has one, else strain.*; the help is one
+//      sentence: what is counted, its trap, the file that it is from.
+//   2. put together in one group what is read together, at one rate, about one kind of entity.
+//   3. write read, open and close.
+//   4. name it in list.c, and its file in meson.build.
+//
+// docs/architecture.md says where a source's rows go from here.
+
+#include "record/source/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/file.h"
+
+// Values are integers; `scale` makes the unit of them. Choose it so that neighbouring readings
+// differ by little: microseconds rather than nanoseconds, KiB rather than bytes of memory.
+enum { ENTROPY, N_ENTROPY };
+static const struct metric entropy_metrics[N_ENTROPY] = {
+	[ENTROPY] = {"strain.null.entropy", METRIC_GAUGE, "bit", 1,
+		"Bits that the kernel's random numbers are seeded with: 256 since Linux 5.18 "
+		"(/proc/sys/kernel/random/entropy_avail)."},
+};
+
+static int read_entropy(void *state, struct sink *sink, uint64_t now_ns);
+
+// The interval follows from the cost of a reading: what takes microseconds can be read ten times a
+// second, what asks a driver or takes a lock of the job's stands in a lane of its own, and rarer.
+static const struct group groups[] = {
+	{"entropy", ENTITY_HOST, entropy_metrics, N_ENTROPY, NS_PER_S, read_entropy},
+};
+
+// Whatever the source keeps: open files, streams, last values. Nothing is global, so that two
+// recorders can be in one process.
+struct null_source {
+	struct host_file file;
+	int64_t host;
+	struct stream *stream;
+};
+
+static int read_entropy(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct null_source *s = state;
+	struct cursor text;
+	int64_t bits;
+	int r = host_file_read(&s->file, &text);
+	if (r < 0) {
+		// It will never work again: say why, once, and let the sampler drop the group.
+		sink_missing_group(sink, s->host, &groups[0], strerrordesc_np(-r));
+		return r;
+	}
+	// It did not work this time: the row says so. Never write 0 for what is not known.
+	if (!cursor_i64(&text, &bits)) {
+		bits = VALUE_MISSING;
+	}
+	// A stream is the rows of one entity. A source of many entities (disks, GPUs) keeps one
+	// for each, and announces an entity with sink_entity when it appears.
+	if (!s->stream) {
+		s->stream = sink_stream(sink, s->host, &groups[0]);
+	}
+	const int64_t values[N_ENTROPY] = {[ENTROPY] = bits};
+	stream_row(s->stream, now_ns, values);
+	return 0;
+}
+
+static void null_close(void *state)
+{
+	struct null_source *s = state;
+	if (s) {
+		host_file_close(&s->file);
+		free(s); // streams are the sink's
+	}
+}
+
+// Everything that can fail for good should fail here, with a reason that a person can act upon:
+// doctor prints it, and the run file keeps it. Paths are relative to the machine's root, so that
+// the source can be tested on a captured tree (tests/hosts).
+static int null_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	(void)sink;
+	struct null_source *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_errno(e, ENOMEM, "null");
+	}
+	s->host = context->host;
+	s->file = HOST_FILE_CLOSED;
+	int r = host_file_open(
+		&s->file, context->root_fd, "proc/sys/kernel/random/entropy_avail", e);
+	if (r < 0) {
+		null_close(s);
+		return r;
+	}
+	*ret_state = s;
+	return 0;
+}
+
+const struct source source_null = {
+	.name = "null",
+	.help = "the template for new sources",
+	.lane = LANE_TICK,
+	.groups = groups,
+	.n_groups = ARRAY_LENGTH(groups),
+	.open = null_open,
+	.close = null_close,
+};

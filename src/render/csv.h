@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Fields of comma-separated values, quoted as RFC 4180 says; lines end with LF. Missing is an empty
+// field.
+
+#pragma once
+
+#include "base/text.h"
+
+// Invalid UTF-8 becomes U+FFFD. NULL is missing.
+void csv_append_text(struct text *t, const char *field);
+// 15 digits; not finite is missing.
+void csv_append_number(struct text *t, double value);

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Tables of cells, printed through libsmartcols or handed on as JSON.
+
+#include "render/table.h"
+
+#include <errno.h>
+#include <libsmartcols.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "render/json.h"
+
+#define GAP "  " // between columns
+#define TEXT_MINIMUM 16 // a column of text is not shortened below this
+
+struct cell {
+	char *text; // owned; NULL: a number
+	double number; // NAN: missing
+};
+
+struct table {
+	const struct column *columns;
+	size_t n_columns;
+	struct cell *cells; // [n_rows * n_columns]
+	size_t n_rows;
+	size_t capacity; // cells
+	bool failed;
+};
+
+int table_new(const struct column *columns, size_t n_columns, struct table **ret)
+{
+	struct table *t = calloc(1, sizeof(*t));
+	if (!t) {
+		return -ENOMEM;
+	}
+	t->columns = columns;
+	t->n_columns = n_columns;
+	*ret = t;
+	return 0;
+}
+
+void table_free(struct table *t)
+{
+	if (!t) {
+		return;
+	}
+	for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
+		free(t->cells[i].text);
+	}
+	free(t->cells);
+	free(t);
+}
+
+int table_row(struct table *t)
+{
+	void *cells = t->cells;
+	size_t used = t->n_rows * t->n_columns;
+	int r = array_reserve(&cells, &t->capacity, used + t->n_columns, sizeof(*t->cells));
+	t->cells = cells;
+	if (r < 0) {
+		t->failed = true;
+		return r;
+	}
+	for (size_t i = 0; i < t->n_columns; i++) {
+		t->cells[used + i] = (struct cell){.number = NAN};
+	}
+	t->n_rows++;
+	return 0;
+}
+
+size_t table_rows(const struct table *t)
+{
+	return t->n_rows;
+}
+
+static struct cell *last_row_cell(struct table *t, size_t column)
+{
+	return t->failed || t->n_rows == 0 ? NULL
+	                                   : &t->cells[(t->n_rows - 1) * t->n_columns + column];
+}
+
+void table_text(struct table *t, size_t column, const char *text)
+{
+	struct cell *cell = last_row_cell(t, column);
+	if (cell && text) {
+		free(cell->text);
+		cell->text = strdup(text);
+		t->failed = t->failed || !cell->text;
+	}
+}
+
+void table_number(struct table *t, size_t column, double value)
+{
+	struct cell *cell = last_row_cell(t, column);
+	if (cell) {
+		cell->number = value;
+	}
+}
+
+// --- for people
+
+struct table_style table_style_for(FILE *stream)
+{
+	struct table_style style = {.width = 100};
+	struct winsize size;
+	const char *columns = getenv("COLUMNS"), *no_colour = getenv("NO_COLOR");
+	int64_t width;
+	bool terminal = isatty(fileno(stream));
+	if (columns && parse_integer(columns, 20, 1000, &width, NULL) == 0) {
+		style.width = (unsigned)width;
+	} else if (terminal && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) {
+		style.width = size.ws_col;
+	}
+	style.colour = terminal && !(no_colour && *no_colour);
+	return style;
+}
+
+static void append_plain_number(struct text *t, double value)
+{
+	char buffer[32];
+	if (fabs(value) >= 999.5 && fabs(value) < 1e15) {
+		text_append_string(t, value < 0 ? "-" : "");
+		text_append_string(
+			t, text_count(buffer, sizeof(buffer), (uint64_t)llround(fabs(value))));
+	} else {
+		text_format(t, "%.3g", value);
+	}
+}
+
+static void append_quantity(struct text *t, enum column_kind kind, double value)
+{
+	char buffer[48];
+	switch (kind) {
+	case COLUMN_BYTES:
+	case COLUMN_BYTES_PER_SECOND:
+		text_append_string(t, text_bytes(buffer, sizeof(buffer), value));
+		text_append_string(t, kind == COLUMN_BYTES ? "" : "/s");
+		break;
+	case COLUMN_SECONDS:
+		text_append_string(t, text_seconds(buffer, sizeof(buffer), value));
+		break;
+	case COLUMN_RATIO:
+		text_append_string(t, text_percent(buffer, sizeof(buffer), value));
+		break;
+	default:
+		append_plain_number(t, value);
+	}
+}
+
+static bool is_text(enum column_kind kind)
+{
+	return kind == COLUMN_TEXT || kind == COLUMN_LABEL;
+}
+
+// What a person sees of a cell, owned by the caller.
+static char *cell_shown(const struct table *t, size_t row, size_t column)
+{
+	const struct cell *cell = &t->cells[row * t->n_columns + column];
+	struct text shown = {0};
+	if (cell->text) {
+		text_append_printable(&shown, cell->text, strlen(cell->text));
+	} else if (isfinite(cell->number)) {
+		append_quantity(&shown, t->columns[column].kind, cell->number);
+	} else if (!is_text(t->columns[column].kind)) {
+		text_append(&shown, "-", 1);
+	}
+	return text_steal(&shown);
+}
+
+static size_t columns_of(const char *text)
+{
+	size_t n = 0;
+	for (; *text; text++) {
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	}
+	return n;
+}
+
+struct layout {
+	char **shown; // [n_rows * n_columns]
+	size_t *widths; // [n_columns]; 0: not shown
+};
+
+static void layout_done(struct layout *l, const struct table *t)
+{
+	for (size_t i = 0; l->shown && i < t->n_rows * t->n_columns; i++) {
+		free(l->shown[i]);
+	}
+	free(l->shown);
+	free(l->widths);
+}
+
+static int layout_measure(struct layout *l, const struct table *t)
+{
+	l->shown = calloc(t->n_rows * t->n_columns + 1, sizeof(*l->shown));
+	l->widths = calloc(t->n_columns + 1, sizeof(*l->widths));
+	if (!l->shown || !l->widths) {
+		return -ENOMEM;
+	}
+	for (size_t c = 0; c < t->n_columns; c++) {
+		const char *title = t->columns[c].title;
+		l->widths[c] = title ? columns_of(title) : 0;
+		for (size_t r = 0; r < t->n_rows && title; r++) {
+			char *shown = cell_shown(t, r, c);
+			if (!shown) {
+				return -ENOMEM;
+			}
+			l->shown[r * t->n_columns + c] = shown;
+			size_t width = columns_of(shown);
+			l->widths[c] = width > l->widths[c] ? width : l->widths[c];
+		}
+	}
+	return 0;
+}
+
+// The least room that the columns need, text shortened.
+static size_t layout_least(const struct layout *l, const struct table *t)
+{
+	size_t least = 0;
+	for (size_t c = 0; c < t->n_columns; c++) {
+		size_t width = l->widths[c];
+		bool shortens = t->columns[c].kind == COLUMN_TEXT && width > TEXT_MINIMUM;
+		least += width ? (shortens ? TEXT_MINIMUM : width) + strlen(GAP) : 0;
+	}
+	return least > strlen(GAP) ? least - strlen(GAP) : 0;
+}
+
+// Leaves out the columns that can go, the least needed first, until the rest fits.
+static void layout_fit(struct layout *l, const struct table *t, unsigned width)
+{
+	while (width && layout_least(l, t) > width) {
+		size_t victim = t->n_columns;
+		for (size_t c = 0; c < t->n_columns; c++) {
+			if (l->widths[c] && t->columns[c].drop &&
+				(victim == t->n_columns ||
+					t->columns[c].drop > t->columns[victim].drop)) {
+				victim = c;
+			}
+		}
+		if (victim == t->n_columns) {
+			return;
+		}
+		l->widths[victim] = 0;
+	}
+}
+
+static int add_columns(struct libscols_table *out, const struct layout *l, const struct table *t,
+	const struct table_style *style)
+{
+	for (size_t c = 0; c < t->n_columns; c++) {
+		if (!l->widths[c]) {
+			continue;
+		}
+		enum column_kind kind = t->columns[c].kind;
+		int flags = is_text(kind) ? 0 : SCOLS_FL_RIGHT;
+		flags |= kind == COLUMN_TEXT ? SCOLS_FL_TRUNC : 0;
+		struct libscols_column *column = scols_table_new_column(
+			out, t->columns[c].title, (double)l->widths[c], flags);
+		if (!column) {
+			return -ENOMEM;
+		}
+		if (style->colour) {
+			scols_cell_set_color(scols_column_get_header(column), "bold");
+		}
+	}
+	return 0;
+}
+
+static int add_rows(struct libscols_table *out, const struct layout *l, const struct table *t)
+{
+	for (size_t r = 0; r < t->n_rows; r++) {
+		struct libscols_line *line = scols_table_new_line(out, NULL);
+		if (!line) {
+			return -ENOMEM;
+		}
+		size_t shown = 0;
+		for (size_t c = 0; c < t->n_columns; c++) {
+			if (l->widths[c] && scols_line_set_data(line, shown++,
+						    l->shown[r * t->n_columns + c]) != 0) {
+				return -ENOMEM;
+			}
+		}
+	}
+	return 0;
+}
+
+static void print_indented(const char *text, FILE *stream, unsigned indent)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n"), kept = length;
+		while (kept > 0 && text[kept - 1] == ' ') {
+			kept--; // of a last column that is padded
+		}
+		fprintf(stream, "%*s%.*s\n", kept ? (int)indent : 0, "", (int)kept, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
+static int print_layout(const struct table *t, const struct layout *l, FILE *stream,
+	const struct table_style *style)
+{
+	struct libscols_table *out = scols_new_table();
+	if (!out) {
+		return -ENOMEM;
+	}
+	scols_table_set_column_separator(out, GAP);
+	scols_table_enable_colors(out, style->colour);
+	scols_table_set_termforce(out, SCOLS_TERMFORCE_ALWAYS);
+	scols_table_set_termwidth(out, style->width ? style->width - style->indent : 100000);
+	_cleanup_free_ char *text = NULL;
+	int r = add_columns(out, l, t, style);
+	r = r < 0 ? r : add_rows(out, l, t);
+	r = r < 0 ? r : scols_print_table_to_string(out, &text);
+	scols_unref_table(out);
+	if (r == 0 && text) {
+		print_indented(text, stream, style->indent);
+	}
+	return r;
+}
+
+int table_print(const struct table *t, FILE *stream, const struct table_style *style)
+{
+	if (t->failed || t->n_rows == 0) {
+		return t->failed ? -ENOMEM : 0;
+	}
+	struct layout layout = {0};
+	int r = layout_measure(&layout, t);
+	if (r == 0) {
+		layout_fit(&layout, t, style->width ? style->width - style->indent : 0);
+		r = print_layout(t, &layout, stream, style);
+	}
+	layout_done(&layout, t);
+	return r;
+}
+
+// --- for programs
+
+static json_t *cell_json(const struct cell *cell)
+{
+	return cell->text ? json_from_text(cell->text) : json_from_number(cell->number);
+}
+
+json_t *table_to_json(const struct table *t)
+{
+	json_t *rows = json_array();
+	for (size_t r = 0; rows && r < t->n_rows; r++) {
+		json_t *row = json_object();
+		for (size_t c = 0; c < t->n_columns; c++) {
+			const char *name = t->columns[c].name;
+			if (name) {
+				json_object_set_new(
+					row, name, cell_json(&t->cells[r * t->n_columns + c]));
+			}
+		}
+		json_array_append_new(rows, row);
+	}
+	if (t->failed) {
+		json_decref(rows);
+		rows = NULL;
+	}
+	return rows;
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One SELECT over blocks, decoded one after the other; damaged ones are counted and skipped.
+
+#include "trace/blocks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "trace/store.h"
+
+// Damaged blocks whose ids are kept: a number beyond says nothing more.
+#define DAMAGE_MAX 65536
+
+void damage_done(struct damage *damage)
+{
+	free(damage->ids);
+	*damage = (struct damage){0};
+}
+
+static void damage_add(struct damage *damage, int64_t id)
+{
+	size_t low = 0, high = damage->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (damage->ids[middle] < id) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	if ((low < damage->n && damage->ids[low] == id) || damage->n >= DAMAGE_MAX) {
+		return;
+	}
+	void *ids = damage->ids;
+	if (array_reserve(&ids, &damage->capacity, damage->n + 1, sizeof(*damage->ids)) < 0) {
+		return;
+	}
+	damage->ids = ids;
+	memmove(damage->ids + low + 1, damage->ids + low, (damage->n - low) * sizeof(*damage->ids));
+	damage->ids[low] = id;
+	damage->n++;
+}
+
+// One metric name has an id for each kind of entity.
+static int find_metrics(struct block_scan *scan, const char *name, struct error *e)
+{
+	static const char sql[] = "SELECT id FROM metric WHERE name = ?1";
+	sqlite3_stmt *statement = NULL;
+	size_t capacity = 0;
+	int result = sqlite3_prepare_v2(scan->database, sql, -1, &statement, NULL);
+	if (result == SQLITE_OK) {
+		sqlite3_bind_text(statement, 1, name, -1, SQLITE_TRANSIENT);
+		while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
+			void *ids = scan->metric_ids;
+			if (array_reserve(&ids, &capacity, scan->n_metric_ids + 1,
+				    sizeof(*scan->metric_ids)) < 0) {
+				result = SQLITE_NOMEM;
+				break;
+			}
+			scan->metric_ids = ids;
+			scan->metric_ids[scan->n_metric_ids++] = (uint32_t)sqlite3_column_int64(
+				statement, 0);
+		}
+	}
+	sqlite3_finalize(statement);
+	return result == SQLITE_DONE
+	               ? 0
+	               : store_error(scan->database, result, e, "cannot read the metrics");
+}
+
+// What SQLite looks up by index differs with what is asked for.
+static const char *query_sql(const struct block_query *query)
+{
+#define BLOCKS                                         \
+	"SELECT id, entity, codec, payload FROM block" \
+	" WHERE t_first BETWEEN ?2 AND ?3 AND t_last >= ?4"
+#define IN_ORDER " ORDER BY entity, t_first, id"
+#define WITH_SOURCE " AND source IN (SELECT source FROM metric WHERE name = ?5)"
+#define WITH_KIND                                                                           \
+	" AND entity IN (SELECT e.id FROM entity e JOIN metric m ON m.entity_kind = e.kind" \
+	" WHERE m.name = ?5)"
+	if (query->entity) {
+		return query->metric ? BLOCKS " AND entity = ?1" WITH_SOURCE IN_ORDER
+		                     : BLOCKS " AND entity = ?1" IN_ORDER;
+	}
+	return query->metric ? BLOCKS WITH_SOURCE WITH_KIND IN_ORDER : BLOCKS IN_ORDER;
+#undef BLOCKS
+#undef IN_ORDER
+#undef WITH_SOURCE
+#undef WITH_KIND
+}
+
+static int64_t saturating_ns(int64_t us, int64_t more_ns)
+{
+	int64_t ns;
+	if (__builtin_mul_overflow(us, 1000, &ns) || __builtin_add_overflow(ns, more_ns, &ns)) {
+		return us < 0 ? INT64_MIN : INT64_MAX;
+	}
+	return ns;
+}
+
+int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct block_query *query,
+	struct damage *damage, struct error *e)
+{
+	*scan = (struct block_scan){
+		.database = database, .damage = damage, .all_metrics = !query->metric};
+	int r = query->metric ? find_metrics(scan, query->metric, e) : 0;
+	if (r == 0 && (scan->all_metrics || scan->n_metric_ids > 0)) {
+		int result = sqlite3_prepare_v2(
+			database, query_sql(query), -1, &scan->statement, NULL);
+		r = result == SQLITE_OK ? 0
+		                        : store_error(database, result, e, "cannot read blocks");
+	}
+	if (r < 0) {
+		block_scan_done(scan);
+		return r;
+	}
+	// Binding what a statement does not have is an error that does no harm.
+	sqlite3_bind_int64(scan->statement, 1, query->entity);
+	sqlite3_bind_int64(scan->statement, 2, saturating_ns(query->from_us, -BLOCK_MAX_SPAN_NS));
+	sqlite3_bind_int64(scan->statement, 3, saturating_ns(query->to_us, 0));
+	sqlite3_bind_int64(scan->statement, 4, saturating_ns(query->from_us, 0));
+	if (query->metric) {
+		sqlite3_bind_text(scan->statement, 5, query->metric, -1, SQLITE_TRANSIENT);
+	}
+	return 0;
+}
+
+static bool holds_metric(const struct block_scan *scan, const struct block *header)
+{
+	for (uint32_t i = 0; i < header->n_columns; i++) {
+		for (size_t j = 0; j < scan->n_metric_ids; j++) {
+			if (header->metric_ids[i] == scan->metric_ids[j]) {
+				return true;
+			}
+		}
+	}
+	return scan->all_metrics;
+}
+
+// 1 and the block, 0 where it holds nothing that was asked for, -EBADMSG, -ENOMEM.
+static int decode_row(struct block_scan *scan, struct block *ret, struct error *e)
+{
+	const void *payload = sqlite3_column_blob(scan->statement, 3);
+	size_t length = (size_t)sqlite3_column_bytes(scan->statement, 3);
+	enum codec codec = sqlite3_column_int(scan->statement, 2);
+	struct block header = {0};
+	int r = scan->all_metrics ? 1 : block_decode_header(payload, length, &header, e);
+	if (r == 0) {
+		r = holds_metric(scan, &header);
+		block_done(&header);
+	}
+	if (r == 1) {
+		r = block_decode_metrics(
+			payload, length, codec, scan->metric_ids, scan->n_metric_ids, ret, e);
+		r = r < 0 ? r : 1;
+	}
+	return r;
+}
+
+int block_scan_next(struct block_scan *scan, struct block *ret, struct error *e)
+{
+	int result = SQLITE_DONE;
+	while (scan->statement && (result = sqlite3_step(scan->statement)) == SQLITE_ROW) {
+		struct error decode_error = {0};
+		int r = decode_row(scan, ret, &decode_error);
+		if (r == 1) {
+			scan->entity = sqlite3_column_int64(scan->statement, 1);
+			return 1;
+		}
+		if (r == -EBADMSG && scan->damage) {
+			damage_add(scan->damage, sqlite3_column_int64(scan->statement, 0));
+		}
+		if (r < 0 && r != -EBADMSG) {
+			return error_set(e, -r, "%s", decode_error.text);
+		}
+	}
+	return result == SQLITE_DONE ? 0
+	                             : store_error(scan->database, result, e, "cannot read blocks");
+}
+
+void block_scan_done(struct block_scan *scan)
+{
+	sqlite3_finalize(scan->statement);
+	free(scan->metric_ids);
+	*scan = (struct block_scan){0};
+}

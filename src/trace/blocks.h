@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Walking over the blocks of a run file: what the reader and the table `samples` share.
+
+#pragma once
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trace/codec.h"
+
+// No block covers more (docs/format.md): who looks for a time need not look further back.
+#define BLOCK_MAX_SPAN_NS INT64_C(3600000000000)
+
+// Blocks that could not be decoded, each once.
+struct damage {
+	int64_t *ids; // [n], sorted
+	size_t n;
+	size_t capacity;
+};
+void damage_done(struct damage *damage);
+
+// What to walk over. Only blocks that can hold such rows are decoded; rows outside of the times
+// still come with them.
+struct block_query {
+	int64_t entity; // 0 for all
+	const char *metric; // name; NULL for all
+	int64_t from_us; // INT64_MIN and INT64_MAX: no bound
+	int64_t to_us;
+};
+
+struct block_scan {
+	sqlite3 *database;
+	sqlite3_stmt *statement;
+	struct damage *damage; // may be NULL
+	uint32_t *metric_ids; // of the query's metric
+	size_t n_metric_ids;
+	bool all_metrics;
+	int64_t entity; // of the block that was returned last
+};
+
+// In order of entity and time. The query's text need not outlive the call.
+int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct block_query *query,
+	struct damage *damage, struct error *e);
+// 1 and a block, owned by the caller, with the query's columns only; 0 at the end; -errno.
+int block_scan_next(struct block_scan *scan, struct block *ret, struct error *e);
+void block_scan_done(struct block_scan *scan);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Runs of a directory.
+
+#include "trace/index.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "trace/reader_internal.h"
+#include "trace/store.h"
+
+struct dated_run {
+	char *path;
+	int64_t start_utc_ns;
+};
+
+struct dated_runs {
+	struct dated_run *items;
+	size_t n;
+	size_t capacity;
+};
+
+static void dated_runs_done(struct dated_runs *runs)
+{
+	for (size_t i = 0; i < runs->n; i++) {
+		free(runs->items[i].path);
+	}
+	free(runs->items);
+}
+
+// Reads no more than that it is a run, and its start.
+static bool read_start(const char *path, int64_t *ret)
+{
+	sqlite3 *database = NULL;
+	if (reader_open_database(path, &database, NULL) < 0) {
+		return false;
+	}
+	bool is_run = store_number(database, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
+	*ret = store_number(
+		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'", 0);
+	sqlite3_close(database);
+	return is_run;
+}
+
+static bool is_run_name(const char *name)
+{
+	static const char suffix[] = ".strain";
+	size_t length = strlen(name), n = sizeof(suffix) - 1;
+	return length > n && strcmp(name + length - n, suffix) == 0;
+}
+
+static int add_run(struct dated_runs *runs, const char *directory, const char *name)
+{
+	void *items = runs->items;
+	struct dated_run run = {0};
+	if (asprintf(&run.path, "%s/%s", directory, name) < 0) {
+		return -ENOMEM;
+	}
+	if (!read_start(run.path, &run.start_utc_ns)) {
+		free(run.path);
+		return 0;
+	}
+	if (array_reserve(&items, &runs->capacity, runs->n + 1, sizeof(run)) < 0) {
+		free(run.path);
+		return -ENOMEM;
+	}
+	runs->items = items;
+	runs->items[runs->n++] = run;
+	return 0;
+}
+
+static int compare_newest_first(const void *a, const void *b)
+{
+	const struct dated_run *x = a, *y = b;
+	if (x->start_utc_ns != y->start_utc_ns) {
+		return x->start_utc_ns < y->start_utc_ns ? 1 : -1;
+	}
+	return strcmp(x->path, y->path);
+}
+
+static int read_directory(const char *directory, struct dated_runs *runs, struct error *e)
+{
+	DIR *stream = opendir(directory);
+	if (!stream) {
+		return error_errno(e, errno, "%s", directory);
+	}
+	int r = 0;
+	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
+		if (is_run_name(entry->d_name)) {
+			r = add_run(runs, directory, entry->d_name);
+		}
+	}
+	closedir(stream);
+	return r < 0 ? error_errno(e, -r, "%s", directory) : 0;
+}
+
+int run_list_read(const char *directory, struct run_list *ret, struct error *e)
+{
+	struct dated_runs runs = {0};
+	int r = read_directory(directory, &runs, e);
+	char **paths = r == 0 ? calloc(runs.n + 1, sizeof(*paths)) : NULL;
+	if (r == 0 && !paths) {
+		r = error_errno(e, ENOMEM, "%s", directory);
+	}
+	if (r < 0) {
+		dated_runs_done(&runs);
+		return r;
+	}
+	if (runs.n) {
+		qsort(runs.items, runs.n, sizeof(*runs.items), compare_newest_first);
+	}
+	for (size_t i = 0; i < runs.n; i++) {
+		paths[i] = take_pointer(runs.items[i].path);
+	}
+	*ret = (struct run_list){paths, runs.n};
+	dated_runs_done(&runs);
+	return 0;
+}
+
+void run_list_done(struct run_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->paths[i]);
+	}
+	free(list->paths);
+	*list = (struct run_list){0};
+}
+
+int run_newest(char **ret_path, struct error *e)
+{
+	const char *set = getenv("STRAIN_DIR");
+	const char *directory = set && set[0] ? set : ".";
+	struct run_list list;
+	int r = run_list_read(directory, &list, e);
+	if (r < 0) {
+		return r;
+	}
+	if (list.n == 0) {
+		run_list_done(&list);
+		return error_set(e, ENOENT, "no run (*.strain) in %s%s",
+			set && set[0] ? "$STRAIN_DIR, " : "the current directory, ", directory);
+	}
+	*ret_path = take_pointer(list.paths[0]);
+	run_list_done(&list);
+	return 0;
+}

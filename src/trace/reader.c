@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Reading runs.
+
+#include "trace/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "trace/metric.h"
+#include "trace/reader_internal.h"
+#include "trace/samples_internal.h"
+#include "trace/store.h"
+#include "trace/writer.h"
+
+const char *pairs_get(const struct pairs *pairs, const char *name)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		if (strcmp(pairs->items[i].name, name) == 0) {
+			return pairs->items[i].value;
+		}
+	}
+	return NULL;
+}
+
+static void pairs_done(struct pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		free(pairs->items[i].name);
+		free(pairs->items[i].value);
+	}
+	free(pairs->items);
+	*pairs = (struct pairs){0};
+}
+
+static int pairs_add(struct pairs *pairs, const unsigned char *name, const unsigned char *value)
+{
+	void *items = pairs->items;
+	struct pair pair = {
+		strdup(name ? (const char *)name : ""), strdup(value ? (const char *)value : "")};
+	if (!pair.name || !pair.value ||
+		array_reserve(&items, &pairs->capacity, pairs->n + 1, sizeof(pair)) < 0) {
+		free(pair.name);
+		free(pair.value);
+		return SQLITE_NOMEM;
+	}
+	pairs->items = items;
+	pairs->items[pairs->n++] = pair;
+	return SQLITE_OK;
+}
+
+static int pairs_load(struct pairs *pairs, sqlite3 *database, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+	while (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+		result = pairs_add(pairs, sqlite3_column_text(statement, 0),
+			sqlite3_column_text(statement, 1));
+	}
+	sqlite3_finalize(statement);
+	return result == SQLITE_DONE ? SQLITE_OK : result;
+}
+
+// Adds to what the opening found, for the notice.
+static void note_trouble(struct reader *r, const char *text)
+{
+	size_t length = strlen(r->trouble);
+	snprintf(
+		r->trouble + length, sizeof(r->trouble) - length, "%s%s", length ? "; " : "", text);
+}
+
+// The first bytes of every SQLite database.
+struct database_header {
+	char magic[16];
+	uint8_t rest[84];
+};
+
+static uint32_t header_number(const struct database_header *header, size_t offset)
+{
+	const uint8_t *at = header->rest + offset - sizeof(header->magic);
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+// What SQLite would not say as clearly. *ret_missing: bytes that the header promises and that are
+// not there.
+static int check_file(const char *path, uint64_t *ret_missing, struct error *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		return error_errno(e, errno, "%s", path);
+	}
+	if (!S_ISREG(st.st_mode)) {
+		int code = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		return error_set(e, code, "%s: expected a run file, found %s", path,
+			code == EISDIR ? "a directory" : "no regular file");
+	}
+	struct database_header header = {0};
+	ssize_t n = pread(fd, &header, sizeof(header), 0);
+	if (n <= 0) {
+		return error_set(e, EBADMSG, "%s: expected a run file, found an empty file", path);
+	}
+	if (memcmp(header.magic, "SQLite format 3", sizeof(header.magic)) != 0) {
+		return error_set(e, EBADMSG, "%s: not a run file", path);
+	}
+	if (n < (ssize_t)sizeof(header)) {
+		return error_set(e, EBADMSG, "%s: truncated: only %zd bytes are left", path, n);
+	}
+	uint64_t page = header_number(&header, 16) >> 16;
+	uint64_t expected = (page == 1 ? 65536 : page) * header_number(&header, 28);
+	uint64_t found = (uint64_t)st.st_size;
+	*ret_missing = expected > found ? expected - found : 0;
+	return 0;
+}
+
+static int check_identity(struct reader *r, struct error *e)
+{
+	sqlite3_int64 version = store_number(r->database, "PRAGMA user_version", -1);
+	sqlite3_int64 major = version / 1000, minor = version % 1000;
+	if (store_number(r->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID ||
+		major < 1) {
+		return error_set(e, EBADMSG, "%s: not a run file but another database", r->path);
+	}
+	if (major > STORE_VERSION_MAJOR) {
+		return error_set(e, EPROTONOSUPPORT,
+			"%s: its schema is %lld.%lld, this strain reads up to %d: a newer strain "
+			"is needed",
+			r->path, (long long)major, (long long)minor, STORE_VERSION_MAJOR);
+	}
+	if (minor > STORE_VERSION_MINOR) {
+		char text[96];
+		snprintf(text, sizeof(text),
+			"written by a newer strain (schema %lld.%lld): what it added is not shown",
+			(long long)major, (long long)minor);
+		note_trouble(r, text);
+	}
+	return 0;
+}
+
+// Whether the tables are tables: a view in place of one could run for ever.
+static bool has_tables(sqlite3 *database)
+{
+	return store_number(database,
+		       "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
+		       " AND sql NOT LIKE 'CREATE VIRTUAL%' AND name IN ('run', 'label',"
+		       " 'entity', 'metric', 'missing', 'block', 'span', 'event', 'summary')",
+		       0) == 9;
+}
+
+static int load_pairs(struct reader *r)
+{
+	pairs_done(&r->run);
+	pairs_done(&r->labels);
+	int result = pairs_load(&r->run, r->database, "SELECT key, value FROM run");
+	return result == SQLITE_OK
+	               ? pairs_load(&r->labels, r->database, "SELECT name, value FROM label")
+	               : result;
+}
+
+static enum run_state find_state(const struct reader *r)
+{
+	const char *state = pairs_get(&r->run, "state");
+	if (pairs_get(&r->run, "end_ns")) {
+		return state && strcmp(state, "cut_off") == 0 ? RUN_CUT_OFF : RUN_FINISHED;
+	}
+	return recorder_is_alive(r->path, &r->run) ? RUN_LIVE : RUN_CUT_OFF;
+}
+
+static bool is_whole(sqlite3 *database)
+{
+	sqlite3_stmt *statement = NULL;
+	bool whole = sqlite3_prepare_v2(database, "PRAGMA quick_check(1)", -1, &statement, NULL) ==
+	                     SQLITE_OK &&
+	             sqlite3_step(statement) == SQLITE_ROW &&
+	             strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
+	sqlite3_finalize(statement);
+	return whole;
+}
+
+static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error *e)
+{
+	uint64_t rows = 0;
+	char text[128], bytes[32];
+	sqlite3_close(r->database);
+	r->database = NULL;
+	int code = salvage_database(r->path, &r->database, &rows, e);
+	if (code < 0) {
+		return code;
+	}
+	const char *what = missing_bytes ? "truncated" : "damaged";
+	if (rows == 0 || load_pairs(r) != SQLITE_OK || r->run.n == 0) {
+		return error_set(e, EBADMSG, "%s: %s: nothing of a run can be read", r->path, what);
+	}
+	if (missing_bytes) {
+		snprintf(text, sizeof(text),
+			"truncated: %s at its end are missing; the rest is read",
+			text_bytes(bytes, sizeof(bytes), (double)missing_bytes));
+	} else {
+		snprintf(text, sizeof(text), "damaged: what can still be read is read");
+	}
+	note_trouble(r, text);
+	return 0;
+}
+
+static bool is_damage(int code)
+{
+	return code == -EBADMSG || code == -EIO;
+}
+
+// The database, its identity and its keys; a private copy of what is left where it is damaged.
+static int open_checked(struct reader *r, struct error *e)
+{
+	uint64_t missing = 0;
+	int code = check_file(r->path, &missing, e);
+	if (code < 0) {
+		return code;
+	}
+	code = reader_open_database(r->path, &r->database, e);
+	if (code < 0) {
+		return is_damage(code) ? open_salvaged(r, missing, e) : code;
+	}
+	code = check_identity(r, e);
+	if (code < 0) {
+		return code;
+	}
+	if (!has_tables(r->database) || load_pairs(r) != SQLITE_OK) {
+		return open_salvaged(r, missing, e);
+	}
+	r->state = find_state(r);
+	// Beside a live recorder the pages change hands all the time, and are whole.
+	return r->state == RUN_LIVE || is_whole(r->database) ? 0 : open_salvaged(r, missing, e);
+}
+
+// The first reader that can write closes a run that was cut off.
+static void close_run(struct reader *r)
+{
+	struct writer *w = NULL;
+	int64_t end_ns = last_recorded_ns(r->database);
+	if (access(r->path, W_OK) < 0) {
+		return;
+	}
+	sqlite3_close(r->database); // else the file could not leave WAL mode
+	r->database = NULL;
+	if (writer_open(r->path, &w, NULL) == 0) {
+		writer_finish_cut_off(w, end_ns, NULL);
+	}
+	writer_free(w);
+}
+
+static void note_cut_off(struct reader *r)
+{
+	char text[96], duration[32];
+	snprintf(text, sizeof(text), "cut off: nothing was recorded after %s",
+		text_seconds(duration, sizeof(duration), (double)reader_end_ns(r) / 1e9));
+	note_trouble(r, text);
+}
+
+static int open_and_close_run(struct reader *r, struct error *e)
+{
+	int code = open_checked(r, e);
+	if (code < 0) {
+		return code;
+	}
+	r->state = find_state(r);
+	bool damaged = r->trouble[0] != '\0';
+	if (r->state == RUN_CUT_OFF && !damaged && !pairs_get(&r->run, "end_ns")) {
+		close_run(r);
+		sqlite3_close(r->database);
+		r->database = NULL;
+		code = open_checked(r, e);
+	}
+	if (code == 0 && r->state == RUN_CUT_OFF) {
+		note_cut_off(r);
+	}
+	return code;
+}
+
+int reader_open(const char *path, struct reader **ret, struct error *e)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	if (!r || !(r->path = strdup(path))) {
+		reader_free(r);
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	int code = open_and_close_run(r, e);
+	if (code == 0) {
+		code = samples_register_counting(r->database, &r->damage);
+		if (code < 0) {
+			error_errno(e, -code, "%s", path);
+		}
+	}
+	if (code < 0) {
+		reader_free(r);
+		return code;
+	}
+	*ret = r;
+	return 0;
+}
+
+void reader_free(struct reader *r)
+{
+	if (r) {
+		sqlite3_close(r->database);
+		pairs_done(&r->run);
+		pairs_done(&r->labels);
+		damage_done(&r->damage);
+		free(r->path);
+		free(r);
+	}
+}
+
+const char *reader_path(const struct reader *r)
+{
+	return r->path;
+}
+
+enum run_state reader_state(const struct reader *r)
+{
+	return r->state;
+}
+
+uint64_t reader_damage(const struct reader *r)
+{
+	return r->damage.n;
+}
+
+const char *reader_notice(struct reader *r)
+{
+	char blocks[64] = "";
+	if (r->damage.n) {
+		snprintf(blocks, sizeof(blocks), "%s%zu damaged block%s left out",
+			r->trouble[0] ? "; " : "", r->damage.n, r->damage.n == 1 ? "" : "s");
+	}
+	snprintf(r->notice, sizeof(r->notice), "%s%s", r->trouble, blocks);
+	return r->notice[0] ? r->notice : NULL;
+}
+
+const char *reader_run(struct reader *r, const char *key)
+{
+	return pairs_get(&r->run, key);
+}
+
+int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise)
+{
+	const char *text = pairs_get(&r->run, key);
+	int64_t value;
+	return text && parse_integer(text, INT64_MIN, INT64_MAX, &value, NULL) == 0 ? value
+	                                                                            : otherwise;
+}
+
+const char *reader_label(struct reader *r, const char *name)
+{
+	return pairs_get(&r->labels, name);
+}
+
+sqlite3 *reader_database(struct reader *r)
+{
+	return r->database;
+}
+
+int64_t last_recorded_ns(sqlite3 *database)
+{
+	// Each by an index or from the end: a run can hold millions of spans. The blocks that began
+	// last are not the ones that end last where some rows are apart.
+	static const char blocks[] = "SELECT max((SELECT max(t_last) FROM (SELECT t_last FROM block"
+				     " WHERE entity = e.id ORDER BY t_first DESC LIMIT 32)))"
+				     " FROM entity e";
+	static const char *const queries[] = {
+		blocks,
+		"SELECT t_ns FROM event ORDER BY id DESC LIMIT 1",
+		"SELECT max(start_ns, ifnull(end_ns, 0)) FROM span ORDER BY id DESC LIMIT 1",
+	};
+	int64_t last = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(queries); i++) {
+		int64_t t = store_number(database, queries[i], 0);
+		last = t > last ? t : last;
+	}
+	return last;
+}
+
+int64_t reader_end_ns(struct reader *r)
+{
+	int64_t end = reader_run_i64(r, "end_ns", -1);
+	return end >= 0 ? end : last_recorded_ns(r->database);
+}

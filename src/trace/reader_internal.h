@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The reader as its files see it: reader.c (what is asked of it), reader_open.c (finding a way to
+// open the file), liveness.c (whether its recorder lives), salvage.c (a damaged database).
+
+#pragma once
+
+#include "trace/blocks.h"
+#include "trace/reader.h"
+
+struct pair {
+	char *name;
+	char *value;
+};
+
+struct pairs {
+	struct pair *items; // [n]
+	size_t n;
+	size_t capacity;
+};
+
+struct reader {
+	char *path;
+	sqlite3 *database;
+	struct pairs run;
+	struct pairs labels;
+	struct damage damage;
+	enum run_state state;
+	char trouble[256]; // what the opening found; "" for nothing
+	char notice[400]; // trouble and damage together
+};
+
+// Opens the file at `path` for reading by whatever way there is: beside its writer, on a disk that
+// cannot be written, in a private copy. The connection is known to work. -EBADMSG where SQLite
+// finds no database in it.
+int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
+
+// Copies every row that can still be read into a private database. *ret_rows counts them.
+int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows, struct error *e);
+
+// The value of a key, or NULL.
+const char *pairs_get(const struct pairs *pairs, const char *name);
+
+// Whether the run's recorder is at work, by the keys of table `run`.
+bool recorder_is_alive(const char *path, const struct pairs *run);
+
+// The last time in the file; ns since the start.
+int64_t last_recorded_ns(sqlite3 *database);
