@@ -25,18 +25,18 @@ if [ ! -x "$trainer" ]; then
 fi
 
 # shellcheck disable=SC2086 # a list of options
-set -- "$trainer" ${DEMO_OPTIONS:---epochs 6 --batch-size 64 --workers 1 --samples 8000}
+set -- "$trainer" ${DEMO_OPTIONS:---batch-size 32 --samples 24000 --epochs 6 --workers 2}
+pattern='epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+) +accuracy (?<accuracy>[0-9.]+)'
 run=$BUILD/demo.strain
 say "strain run -o $run -- $*"
-"$BUILD/strain" run --force -o "$run" --epoch-pattern '^epoch (?<epoch>\d+)' -- "$@"
+"$BUILD/strain" run --force -o "$run" --epoch-pattern "$pattern" -- "$@"
 
 say "strain show $run"
 "$BUILD/strain" show "$run"
 
 say "strain report $run -o report.html"
-if "$BUILD/strain" report "$run" -o report.html; then
-	echo "report.html: $(wc -c <report.html) bytes; open it in a browser"
-elif ! command -v npm >/dev/null; then
-	echo 'strain: without npm there are no pages; everything else was built' >&2
+if ! "$BUILD/strain" report --force "$run" -o report.html; then
+	command -v npm >/dev/null || echo 'strain: without npm no pages were built' >&2
 	exit 1
 fi
+echo "report.html: $(wc -c <report.html) bytes; open it in a browser"
