@@ -14,6 +14,7 @@ extern const struct source source_pressure;
 extern const struct source source_host;
 extern const struct source source_disk;
 extern const struct source source_network;
+extern const struct source source_nvml;
 
 const struct source *const source_list[] = {
 	&source_process,
@@ -23,5 +24,6 @@ const struct source *const source_list[] = {
 	&source_host,
 	&source_disk,
 	&source_network,
+	&source_nvml,
 	NULL,
 };

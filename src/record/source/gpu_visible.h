@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Which GPUs a process may use, from its CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum gpu_visible {
+	GPU_HIDDEN,
+	GPU_VISIBLE,
+	GPU_VISIBLE_UNKNOWN, // the list does not say
+};
+
+struct gpu_identity {
+	const char *uuid; // "GPU-8932f937-..."
+	const char *name; // of the model
+	bool mig; // divided into instances
+};
+
+// Fills ret[n] for the GPUs in NVML's order. list: the value of CUDA_VISIBLE_DEVICES, NULL where it
+// is not set; order: that of CUDA_DEVICE_ORDER, or NULL. CUDA's rules: the first entry that names
+// no GPU ends the list; a UUID may be cut short while it names one GPU only. An index means NVML's
+// order where the models are all the same or the order is PCI_BUS_ID; else CUDA puts the fastest
+// first, which cannot be known here.
+void gpu_visible(const char *list, const char *order, const struct gpu_identity *gpus, size_t n,
+	enum gpu_visible *ret);
