@@ -104,7 +104,7 @@ leg_browser() {
 		tail -n 40 "$log/build"
 		return 1
 	}
-	meson test -C "$BUILD" --no-rebuild --logbase browser --suite web >/dev/null
+	meson test -C "$BUILD" --no-rebuild --logbase browser --suite browser >/dev/null
 	tools/summarize.py --label 'browser: ' "$BUILD/meson-logs/browser.json"
 }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "record/source/gpu_visible.h"
+
+// Verdicts as text: V visible, - hidden, u unknown.
+static void check(
+	const struct gpu_identity *gpus, const char *list, const char *order, const char *expected)
+{
+	enum gpu_visible verdicts[3];
+	char text[4] = "";
+	gpu_visible(list, order, gpus, 3, verdicts);
+	for (size_t i = 0; i < 3; i++) {
+		text[i] = "-Vu"[verdicts[i]];
+	}
+	assert_string_equal(text, expected);
+}
+
+static const struct gpu_identity alike[] = {
+	{"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "A100", false},
+	{"GPU-89aaaaaa-0000-0000-0000-000000000000", "A100", false},
+	{"GPU-deadbeef-0000-0000-0000-000000000000", "A100", false},
+};
+
+static void test_indices(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *list;
+		const char *expected;
+	} cases[] = {
+		{NULL, "VVV"},
+		{"", "---"},
+		{"0", "V--"},
+		{"2,1", "-VV"},
+		{" 0 , 2 ", "V-V"},
+		{"0,2,-1,1", "V-V"},
+		{"0,3,1", "V--"},
+		{"-1", "---"},
+		{"NoDevFiles", "---"},
+		{"0,,1", "V--"},
+		{"1x", "---"},
+		{"18446744073709551616", "---"},
+		{"1,1", "-V-"},
+		{",", "---"},
+		{"4294967296", "---"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		check(alike, cases[i].list, NULL, cases[i].expected);
+	}
+}
+
+static void test_uuids(void **state)
+{
+	(void)state;
+	check(alike, "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", NULL, "V--");
+	check(alike, "GPU-8932", NULL, "V--");
+	check(alike, "GPU-dead,0", NULL, "V-V");
+	check(alike, "GPU-89", NULL, "---"); // two begin so
+	check(alike, "GPU-77,0", NULL, "---");
+	check(alike, "gpu-8932", NULL, "---");
+	check(alike, "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6-more", NULL, "---");
+}
+
+static void test_an_index_says_nothing_where_models_differ(void **state)
+{
+	(void)state;
+	static const struct gpu_identity mixed[] = {
+		{"GPU-1", "T4", false}, {"GPU-2", "A100", false}, {"GPU-3", "A100", false}};
+	check(mixed, "0", NULL, "uuu");
+	check(mixed, "0", "FASTEST_FIRST", "uuu");
+	check(mixed, "0", "PCI_BUS_ID", "V--");
+	check(mixed, "GPU-2", NULL, "-V-");
+	check(mixed, "GPU-2,0", NULL, "uVu");
+	check(mixed, "", NULL, "---");
+}
+
+static void test_instances(void **state)
+{
+	(void)state;
+	static const struct gpu_identity one[] = {
+		{"GPU-8932f937", "A100", true}, {"GPU-2", "A100", false}, {"GPU-3", "A100", false}};
+	static const struct gpu_identity two[] = {
+		{"GPU-8932f937", "A100", true}, {"GPU-2", "A100", true}, {"GPU-3", "A100", false}};
+	check(one, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "V--");
+	check(two, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "uu-");
+	check(two, "MIG-GPU-8932f937/1/0", NULL, "V--");
+	check(alike, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "---");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_indices),
+		cmocka_unit_test(test_uuids),
+		cmocka_unit_test(test_an_index_says_nothing_where_models_differ),
+		cmocka_unit_test(test_instances),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
