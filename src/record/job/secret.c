@@ -1,131 +1,213 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Masks what looks secret among arguments.
+// Masking what looks secret.
 
 #include "record/job/secret.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 
-#define MASK "***"
-
-static const char *const secret_words[] = {
-	"token",
-	"secret",
-	"password",
-	"passwd",
-	"passphrase",
-	"api_key",
-	"apikey",
-	"access_key",
-	"private_key",
-	"credential",
-	"auth",
+// A part of a name that makes it secret, unless what follows the part says that it is another word.
+struct secret_part {
+	const char *part;
+	const char *other[2]; // "token" is none in "tokens"
+	const char *again[2]; // "auth" is one in "authorization", though "author" is none
 };
 
-static bool same_letter(char a, char b)
-{
-	return (a == '-' ? '_' : tolower((unsigned char)a)) == b;
-}
+static const struct secret_part parts[] = {
+	{"apikey", {NULL}, {NULL}},
+	{"auth", {"or", NULL}, {"oriz", "oris"}},
+	{"credential", {NULL}, {NULL}},
+	{"passphrase", {NULL}, {NULL}},
+	{"passwd", {NULL}, {NULL}},
+	{"password", {NULL}, {NULL}},
+	{"secret", {NULL}, {NULL}},
+	{"token", {"s", "i"}, {NULL}},
+};
 
-static bool word_at(const char *at, const char *end, const char *word)
+static bool begins_with_any(const char *text, const char *const *words)
 {
-	while (at < end && *word && same_letter(*at, *word)) {
-		at++;
-		word++;
-	}
-	return !*word;
-}
-
-bool secret_name(const char *name, size_t length)
-{
-	for (size_t w = 0; w < ARRAY_LENGTH(secret_words); w++) {
-		for (size_t i = 0; i < length; i++) {
-			// "author" and "authentic" are no secrets; "auth" is where the word ends
-			// there.
-			bool found = word_at(name + i, name + length, secret_words[w]);
-			size_t after = i + strlen(secret_words[w]);
-			bool whole = strcmp(secret_words[w], "auth") != 0 || after == length ||
-			             !isalpha((unsigned char)name[after]);
-			if (found && whole) {
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-// Where the password of scheme://user:password@host begins and ends. False where there is none.
-static bool find_url_password(const char *text, size_t length, size_t *ret_from, size_t *ret_to)
-{
-	const char *scheme = memmem(text, length, "://", 3);
-	if (!scheme) {
-		return false;
-	}
-	const char *end = text + length, *at = scheme + 3, *colon = NULL;
-	for (; at < end && *at != '/' && *at != '?' && *at != '#'; at++) {
-		if (*at == ':' && !colon) {
-			colon = at + 1;
-		}
-		if (*at == '@') {
-			*ret_from = (size_t)((colon ? colon : scheme + 3) - text);
-			*ret_to = (size_t)(at - text);
+	for (size_t i = 0; i < 2 && words[i]; i++) {
+		if (strncmp(text, words[i], strlen(words[i])) == 0) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static void append_masked(
-	struct text *json, const char *text, size_t from, size_t to, size_t length)
+static bool has_part(const char *name, const struct secret_part *part)
 {
-	struct text masked = {0};
-	text_append(&masked, text, from);
-	text_append(&masked, MASK, strlen(MASK));
-	text_append(&masked, text + to, length - to);
-	if (masked.data) {
-		text_append_json(json, masked.data, masked.length);
+	for (const char *at = name; (at = strstr(at, part->part)); at++) {
+		const char *after = at + strlen(part->part);
+		if (!begins_with_any(after, part->other) || begins_with_any(after, part->again)) {
+			return true;
+		}
 	}
-	text_done(&masked);
+	return false;
 }
 
-// Appends one argument. True where it names a secret that the next argument holds.
-static bool append_argument(struct text *json, const char *text, size_t length)
+bool secret_name(const char *name, size_t length)
 {
-	const char *equals = memchr(text, '=', length);
-	size_t name = equals ? (size_t)(equals - text) : length;
-	size_t from, to;
-	if (equals && secret_name(text, name)) {
-		append_masked(json, text, name + 1, length, length);
-		return false;
+	// Lower case, without '-' and '_': API-Key is apikey. Longer names are judged by their end.
+	char plain[128];
+	size_t used = 0;
+	size_t from = length > sizeof(plain) - 1 ? length - (sizeof(plain) - 1) : 0;
+	for (size_t i = from; i < length; i++) {
+		if (name[i] != '-' && name[i] != '_' && name[i] != '.') {
+			plain[used++] = (char)tolower((unsigned char)name[i]);
+		}
 	}
-	if (find_url_password(text, length, &from, &to)) {
-		append_masked(json, text, from, to, length);
-		return false;
+	plain[used] = '\0';
+	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+		if (has_part(plain, &parts[i])) {
+			return true;
+		}
 	}
-	text_append_json(json, text, length);
-	return !equals && length > 1 && text[0] == '-' && secret_name(text, length);
+	return false;
 }
 
-void secret_append_command(struct text *json, const char *command, size_t length)
+static bool is_name_byte(char c)
 {
-	bool secret_follows = false;
-	text_append(json, "[", 1);
-	for (size_t at = 0; at < length;) {
-		size_t n = strnlen(command + at, length - at);
-		if (at > 0) {
-			text_append(json, ",", 1);
-		}
-		if (secret_follows && !(n > 1 && command[at] == '-')) {
-			text_append_json_string(json, MASK);
-			secret_follows = false;
-		} else {
-			secret_follows = append_argument(json, command + at, n);
-		}
-		at += n + 1;
+	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
+
+static bool is_option(const char *word, size_t length)
+{
+	return length > 1 && word[0] == '-' && !(length == 2 && word[1] == '-');
+}
+
+// Where a value that began after a name ends. At the start of an argument it is all of the rest.
+static size_t value_length(const char *value, bool whole)
+{
+	if (whole) {
+		return strlen(value);
 	}
-	text_append(json, "]", 1);
+	if (*value == '"' || *value == '\'') {
+		const char *close = strchr(value + 1, *value);
+		return close ? (size_t)(close - value) + 1 : strlen(value);
+	}
+	return strcspn(value, " \t\n;&|\"'");
+}
+
+// What stands between a secret name of `length` bytes and its value; 0 where no value follows.
+static size_t separator_length(const char *name, size_t length)
+{
+	const char *after = name + length;
+	size_t blanks = strspn(after + (*after == ':'), " ");
+	if (*after == '=') {
+		return 1;
+	}
+	if (*after == ':') {
+		return 1 + blanks;
+	}
+	return is_option(name, length) ? blanks : 0;
+}
+
+// user:password@ after "://": the length of what stands before the password, 0 where there is none.
+static size_t password_offset(const char *authority, size_t *ret_length)
+{
+	size_t length = strcspn(authority, "/?# \t\n\"'");
+	const char *at = memrchr(authority, '@', length);
+	const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+	if (!colon) {
+		return 0;
+	}
+	*ret_length = (size_t)(at - colon) - 1;
+	return (size_t)(colon - authority) + 1;
+}
+
+// "Bearer x" and "Basic x" are two words of one value.
+static size_t scheme_length(const char *value)
+{
+	static const char *const schemes[] = {"Bearer ", "Basic ", "Token "};
+	for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++) {
+		if (strncasecmp(value, schemes[i], strlen(schemes[i])) == 0) {
+			return strlen(schemes[i]);
+		}
+	}
+	return 0;
+}
+
+static void append_masked(struct text *out, const char *argument)
+{
+	for (const char *at = argument; *at;) {
+		size_t length = 0, password;
+		while (is_name_byte(at[length])) {
+			length++;
+		}
+		if (length == 0) {
+			size_t offset = strncmp(at, "://", 3) == 0
+			                        ? password_offset(at + 3, &password)
+			                        : 0;
+			text_append(out, at, offset ? 3 + offset : 1);
+			at += offset ? 3 + offset + password : 1;
+			text_append_string(out, offset ? "***" : "");
+			continue;
+		}
+		size_t separator = separator_length(at, length);
+		text_append(out, at, length);
+		if (separator > 0 && at[length + separator] && secret_name(at, length)) {
+			const char *value = at + length + separator;
+			size_t scheme = scheme_length(value);
+			size_t value_bytes = scheme + value_length(value + scheme,
+							      at == argument && at[length] == '=');
+			text_append(out, at + length, separator);
+			text_append_string(out, value_bytes > 0 ? "***" : "");
+			at = value + value_bytes;
+			continue;
+		}
+		at += length;
+	}
+}
+
+void secret_append(struct text *out, const char *previous, const char *argument)
+{
+	size_t length = previous ? strlen(previous) : 0;
+	bool value = length > 0 && is_option(previous, length) && !strchr(previous, '=') &&
+	             secret_name(previous, length) && argument[0] != '-';
+	if (value) {
+		text_append_string(out, *argument ? "***" : "");
+	} else {
+		append_masked(out, argument);
+	}
+}
+
+static void append_json(struct text *out, const char *previous, const char *argument, bool first)
+{
+	_cleanup_text_ struct text masked = {0};
+	secret_append(&masked, previous, argument);
+	out->failed = out->failed || masked.failed;
+	text_append_string(out, first ? "" : ",");
+	text_append_json(out, masked.data ? masked.data : "", masked.length);
+}
+
+void secret_append_arguments(struct text *out, char *const *arguments)
+{
+	text_append_string(out, "[");
+	for (size_t i = 0; arguments[i]; i++) {
+		append_json(out, i > 0 ? arguments[i - 1] : NULL, arguments[i], i == 0);
+	}
+	text_append_string(out, "]");
+}
+
+void secret_append_command(struct text *out, const char *data, size_t length)
+{
+	_cleanup_free_ char *copy = malloc(length + 1);
+	if (!copy) {
+		out->failed = true;
+		return;
+	}
+	memcpy(copy, data, length);
+	copy[length] = '\0';
+	const char *previous = NULL;
+	text_append_string(out, "[");
+	for (const char *at = copy; at < copy + length; at += strlen(at) + 1) {
+		append_json(out, previous, at, at == copy);
+		previous = at;
+	}
+	text_append_string(out, "]");
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// --pid: records a process that runs already, until it ends or somebody presses Ctrl-C.
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/launcher.h"
+#include "record/launcher_state.h"
+#include "record/say.h"
+
+// Linux 6.15 tells the exit status of a process that was reaped to whoever holds its pidfd. The
+// first 64 bytes of the kernel's struct pidfd_info; newer headers have it.
+struct exit_info {
+	uint64_t mask;
+	uint64_t cgroup;
+	uint32_t pids_and_owners[11];
+	int32_t status;
+};
+_Static_assert(sizeof(struct exit_info) == 64, "as in the kernel's first version");
+#define EXIT_INFO_MASK (UINT64_C(1) << 3)
+#define EXIT_INFO_GET _IOWR(0xFF, 11, struct exit_info)
+
+enum { REAPED_TIMEOUT_MS = 200 };
+
+static int open_process(pid_t pid, struct error *e)
+{
+	char path[32];
+	struct stat st;
+	int fd = pidfd_open(pid, 0);
+	if (fd < 0) {
+		return errno == ESRCH || errno == EINVAL
+		               ? error_set(e, ESRCH, "there is no process %d", (int)pid)
+		               : error_errno(e, errno, "cannot watch process %d", (int)pid);
+	}
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &st) == 0 && st.st_uid != geteuid() && geteuid() != 0) {
+		close(fd);
+		return error_set(e, EPERM, "process %d belongs to another user (uid %u)", (int)pid,
+			st.st_uid);
+	}
+	return fd;
+}
+
+// The wait status, or -1 for unknown. It is told only once the parent has reaped the process.
+static int read_status(int fd)
+{
+	struct exit_info info = {.mask = EXIT_INFO_MASK};
+	struct pollfd reaped = {.fd = fd};
+	poll(&reaped, 1, REAPED_TIMEOUT_MS);
+	bool known = ioctl(fd, EXIT_INFO_GET, &info) == 0 && (info.mask & EXIT_INFO_MASK);
+	return known ? info.status : -1;
+}
+
+static bool was_stopped(struct launcher *l)
+{
+	struct signalfd_siginfo info;
+	bool stopped = false;
+	while (signals_take(&l->signals, &info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			reap(l);
+		}
+		stopped = stopped || is_fatal(&info);
+	}
+	return stopped;
+}
+
+static void watch_process(struct launcher *l, int fd)
+{
+	for (;;) {
+		struct message message;
+		struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+			{.fd = l->signals.fd, .events = POLLIN},
+			{.fd = l->recording.socket, .events = POLLIN}};
+		poll(fds, ARRAY_LENGTH(fds), -1);
+		while (recording_take(&l->recording, &message)) {
+			// It has nothing to say meanwhile.
+		}
+		if (was_stopped(l) || l->recording.socket < 0) {
+			return; // without its recorder nothing is left to wait for
+		}
+		if (fds[0].revents) {
+			l->status = read_status(fd);
+			return;
+		}
+	}
+}
+
+int attach(struct launcher *l)
+{
+	struct error e = {0};
+	_cleanup_close_ int fd = open_process(l->options.pid, &e);
+	error_set(&l->cgroup_error, ECANCELED, "strain was attached to a process that ran already");
+	l->status = -1;
+	if (fd < 0 || signals_open(&l->signals, &e) < 0 || start_recording(l, &e) < 0) {
+		say("%s", e.text);
+		drop_recording(l);
+		return LAUNCHER_FAILED;
+	}
+	if (!l->path) {
+		return LAUNCHER_FAILED; // start_recording said why
+	}
+	l->job = l->options.pid;
+	recording_send_patiently(&l->recording,
+		&(struct message){.kind = MESSAGE_STARTED, .pid = l->job}, SEND_TIMEOUT_MS);
+	say("recording process %d to %s until it ends (Ctrl-C: until now)", (int)l->job, l->path);
+	watch_process(l, fd);
+	l->end_ns = clock_monotonic_ns();
+	return 0;
+}

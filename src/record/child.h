@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The job's first process: made early, so that it is in its cgroup before anything is measured, and
+// told to run the command when the recorder is ready. It gets what strain got: signals, mask,
+// limits, descriptors, environment.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct job_cgroup;
+struct signals;
+
+struct child_config {
+	char **command; // argv, ends with NULL
+	const struct signals *signals;
+	const struct job_cgroup *cgroup; // NULL: none
+	int output[2]; // what becomes standard output and error; -1: as it is
+};
+
+struct child {
+	pid_t pid;
+	int go; // one byte starts the command; closed without one, the child ends
+	int report; // what failed, as errno values; the end of it once the command runs
+};
+
+#define CHILD_NONE ((struct child){.go = -1, .report = -1})
+
+// 0, or the exit status that a shell would give (126, 127) for a command that cannot run, with a
+// text. Looks only; what exec says later is the truth.
+int child_check(char *const *command, struct error *e);
+// Forks. Waits until the child is in its cgroup; *ret_cgroup is 0 or -errno of that.
+int child_start(
+	const struct child_config *config, struct child *ret, int *ret_cgroup, struct error *e);
+// Runs the command. 0 once it runs; else the exit status as above, with a text, and the child is
+// gone.
+int child_go(struct child *c, char *const *command, struct error *e);
+// Ends a child that was not told to go. Accepts one that was not started.
+void child_cancel(struct child *c);

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What a run is.
+
+#include "record/describe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "record/host/file.h"
+#include "record/host/cgroupfs.h"
+#include "record/job/secret.h"
+#include "record/name.h"
+#include "trace/writer.h"
+
+enum { ARG_BYTES = 128 * 1024, MAX_CPUS = 8192 };
+
+struct description {
+	struct writer *writer;
+	int root; // "/"
+	int rc; // the first failure
+};
+
+static void put(struct description *d, const char *key, const char *value)
+{
+	int rc = value ? writer_put_run(d->writer, key, value) : -ENOMEM;
+	d->rc = d->rc < 0 ? d->rc : rc;
+}
+
+static void put_format(struct description *d, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void put_format(struct description *d, const char *key, const char *format, ...)
+{
+	_cleanup_free_ char *value = NULL;
+	va_list arguments;
+	va_start(arguments, format);
+	int length = vasprintf(&value, format, arguments);
+	va_end(arguments);
+	put(d, key, length < 0 ? NULL : value);
+}
+
+// ---- the command
+
+static void put_name(struct description *d, char *const *command)
+{
+	char name[80];
+	name_of_command(command, name, sizeof(name));
+	put(d, "name", name);
+}
+
+// /proc/PID/cmdline of a process that was not started by us.
+static void put_attached(struct description *d, pid_t pid)
+{
+	char path[64], *buffer = malloc(ARG_BYTES);
+	struct cursor command;
+	_cleanup_text_ struct text json = {0};
+	snprintf(path, sizeof(path), "proc/%d/cmdline", (int)pid);
+	if (buffer && host_read_once(d->root, path, buffer, ARG_BYTES, &command, NULL) == 0) {
+		secret_append_command(&json, command.at, (size_t)(command.end - command.at));
+	} else {
+		text_append_string(&json, "[]");
+	}
+	free(buffer);
+	put(d, "command", json.failed ? NULL : json.data);
+	put_format(d, "attached_pid", "%d", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
+	char directory[PATH_MAX];
+	ssize_t length = readlink(path, directory, sizeof(directory) - 1);
+	if (length > 0) {
+		directory[length] = '\0';
+		put(d, "directory", directory);
+	}
+}
+
+static void put_command(struct description *d, char *const *command)
+{
+	_cleanup_text_ struct text json = {0};
+	char directory[PATH_MAX];
+	secret_append_arguments(&json, command);
+	put(d, "command", json.failed ? NULL : json.data);
+	put_name(d, command);
+	if (getcwd(directory, sizeof(directory))) {
+		put(d, "directory", directory);
+	}
+}
+
+// ---- the machine
+
+static void put_machine(struct description *d)
+{
+	char boot[64];
+	struct cursor id, line;
+	struct utsname names;
+	if (uname(&names) == 0) {
+		put(d, "hostname", names.nodename);
+		put_format(d, "kernel", "%s %s %s", names.sysname, names.release, names.machine);
+	}
+	if (host_read_once(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot), &id,
+		    NULL) == 0 &&
+		cursor_line(&id, &line)) {
+		put_format(d, "boot_id", "%.*s", (int)(line.end - line.at), line.at);
+	}
+}
+
+// ---- limits
+
+struct resource_name {
+	int resource;
+	const char *name;
+};
+
+static const struct resource_name resources[] = {
+	{RLIMIT_AS, "address_space"},
+	{RLIMIT_CORE, "core"},
+	{RLIMIT_CPU, "cpu_seconds"},
+	{RLIMIT_DATA, "data"},
+	{RLIMIT_FSIZE, "file_size"},
+	{RLIMIT_MEMLOCK, "locked_memory"},
+	{RLIMIT_NOFILE, "open_files"},
+	{RLIMIT_NPROC, "processes"},
+	{RLIMIT_STACK, "stack"},
+};
+
+// "0-3,8": the CPUs that the job may use.
+static void append_cpus(struct text *json)
+{
+	cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
+	size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
+	if (!set || sched_getaffinity(0, size, set) < 0) {
+		CPU_FREE(set);
+		return;
+	}
+	text_append_string(json, "\"cpus\":\"");
+	const char *comma = "";
+	for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
+		size_t last = cpu;
+		if (!CPU_ISSET_S(cpu, size, set)) {
+			continue;
+		}
+		while (last + 1 < MAX_CPUS && CPU_ISSET_S(last + 1, size, set)) {
+			last++;
+		}
+		text_format(json, last > cpu ? "%s%zu-%zu" : "%s%zu", comma, cpu, last);
+		comma = ",";
+		cpu = last;
+	}
+	text_format(json, "\",\"cpu_count\":%d,", CPU_COUNT_S(size, set));
+	CPU_FREE(set);
+}
+
+static void append_cgroup(struct text *json, int root)
+{
+	struct cgroup_places places;
+	uint64_t bytes;
+	double cpus;
+	if (cgroup_places_find(root, "self", &places, NULL) < 0) {
+		return;
+	}
+	if (cgroup_memory_limit(root, &places, &bytes, NULL) == 0) {
+		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", bytes);
+	}
+	if (cgroup_cpu_quota(root, &places, &cpus, NULL) == 0) {
+		text_format(json, "\"cgroup_cpus\":%g,", cpus);
+	}
+	cgroup_places_done(&places);
+}
+
+// Only what is limited stands there.
+static void append_resources(struct text *json)
+{
+	const char *comma = "";
+	text_append_string(json, "\"resources\":{");
+	for (size_t i = 0; i < ARRAY_LENGTH(resources); i++) {
+		struct rlimit limit;
+		if (getrlimit(resources[i].resource, &limit) == 0 &&
+			limit.rlim_cur != RLIM_INFINITY) {
+			text_format(json, "%s\"%s\":%" PRIu64, comma, resources[i].name,
+				(uint64_t)limit.rlim_cur);
+			comma = ",";
+		}
+	}
+	text_append_string(json, "}");
+}
+
+static void put_limits(struct description *d)
+{
+	_cleanup_text_ struct text json = {0};
+	text_append_string(&json, "{");
+	append_cpus(&json);
+	append_cgroup(&json, d->root);
+	append_resources(&json);
+	text_append_string(&json, "}");
+	put(d, "limits", json.failed ? NULL : json.data);
+}
+
+// ---- the run
+
+static void put_start(struct description *d, const struct recorder_config *config)
+{
+	uint64_t since = clock_monotonic_ns() - config->start_ns;
+	put_format(d, "start_monotonic_ns", "%" PRIu64, config->start_ns);
+	put_format(d, "start_utc_ns", "%" PRIu64, clock_realtime_ns() - since);
+}
+
+static void put_options(struct description *d, const struct run_options *options)
+{
+	put(d, "version", STRAIN_VERSION);
+	put_format(d, "interval_ns", "%" PRIu64, options->interval_ns);
+	put_format(d, "overhead", "%g", options->overhead);
+	if (options->epoch_pattern) {
+		put(d, "epoch_pattern", options->epoch_pattern);
+	}
+	for (size_t i = 0; i < options->n_labels; i++) {
+		int rc = writer_put_label(
+			d->writer, options->labels[i].name, options->labels[i].value);
+		d->rc = d->rc < 0 ? d->rc : rc;
+	}
+}
+
+int describe_run(struct writer *w, const struct recorder_config *config)
+{
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct description d = {.writer = w, .root = root};
+	put_start(&d, config);
+	put_options(&d, config->options);
+	put_machine(&d);
+	if (config->options->pid > 0) {
+		put_attached(&d, config->options->pid);
+	} else {
+		put_command(&d, config->options->command);
+		put_limits(&d);
+	}
+	return d.rc;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// When the job has ended: its last output, the end of the file, what is left running, the verdict.
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "record/launcher_state.h"
+#include "record/say.h"
+#include "record/usage.h"
+
+enum {
+	LAST_READ_TIMEOUT_MS = 300,
+	DONE_TIMEOUT_MS = 20000,
+	DONE_NOTICE_MS = 2000,
+	RECORDER_EXIT_MS = 1000,
+	LEFT_NAMED = 4,
+};
+
+enum waited { WAITED_DONE, WAITED_TIME, WAITED_INTERRUPTED };
+
+static bool output_is_through(struct launcher *l)
+{
+	bool through = true;
+	for (size_t i = 0; i < ARRAY_LENGTH(l->forwarding.channels); i++) {
+		struct channel *c = &l->forwarding.channels[i];
+		char byte;
+		if (c->control >= 0 && recv(c->control, &byte, 1, MSG_DONTWAIT) == 0) {
+			close(c->control);
+			c->control = -1;
+		}
+		through = through && c->control < 0;
+	}
+	return through;
+}
+
+static bool recorder_has_answered(struct launcher *l)
+{
+	struct message message;
+	while (recording_take(&l->recording, &message)) {
+		// recording_take notes what matters.
+	}
+	return l->recording.done || l->recording.socket < 0;
+}
+
+static bool recorder_is_gone(struct launcher *l)
+{
+	return l->recording.pid == 0;
+}
+
+static bool finisher_is_gone(struct launcher *l)
+{
+	return l->finisher == 0;
+}
+
+// False where the person at the terminal, or a system that goes down, wants us to end.
+static bool handle_late_signals(struct launcher *l)
+{
+	struct signalfd_siginfo info;
+	bool patient = true;
+	while (signals_take(&l->signals, &info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			reap(l);
+		} else if (info.ssi_signo == SIGTSTP) {
+			kill(getpid(), SIGSTOP);
+		}
+		patient = patient && !is_fatal(&info);
+	}
+	return patient;
+}
+
+// timeout_ms -1: for as long as it takes.
+static enum waited wait_until(
+	struct launcher *l, bool (*is_done)(struct launcher *l), int timeout_ms)
+{
+	uint64_t deadline = clock_monotonic_ns() + (uint64_t)(timeout_ms + 1) * NS_PER_MS;
+	while (!is_done(l)) {
+		uint64_t now = clock_monotonic_ns();
+		if (timeout_ms >= 0 && now >= deadline) {
+			return WAITED_TIME;
+		}
+		struct pollfd fds[] = {
+			{.fd = l->signals.fd, .events = POLLIN},
+			{.fd = l->recording.socket, .events = POLLIN},
+			{.fd = l->forwarding.channels[0].control, .events = POLLIN},
+			{.fd = l->forwarding.channels[1].control, .events = POLLIN},
+		};
+		int wait_ms = timeout_ms < 0 ? -1 : (int)((deadline - now) / NS_PER_MS) + 1;
+		poll(fds, ARRAY_LENGTH(fds), wait_ms);
+		if (!handle_late_signals(l)) {
+			return WAITED_INTERRUPTED;
+		}
+	}
+	return WAITED_DONE;
+}
+
+// A blocked reader of the job's output blocks us as it would have blocked the job.
+static void drain_output(struct launcher *l)
+{
+	handle_late_signals(l); // the Ctrl-C that ended the job is not one against us
+	forwarding_finish(&l->forwarding);
+	wait_until(l, output_is_through, -1);
+	uint64_t dropped = forwarding_dropped(&l->forwarding);
+	if (dropped > 0) {
+		char text[96];
+		snprintf(text, sizeof(text), "%" PRIu64 " bytes of output not searched for epochs",
+			dropped);
+		recording_say(&l->recording, "lost", text);
+	}
+}
+
+static void end_job(struct launcher *l)
+{
+	struct message message = {.kind = MESSAGE_EXITED, .pid = l->job, .status = l->status};
+	struct rusage usage = {0};
+	recording_send_patiently(&l->recording, &message, SEND_TIMEOUT_MS);
+	recording_wait(&l->recording, MESSAGE_LAST_READ, LAST_READ_TIMEOUT_MS);
+	if (l->options.pid > 0) {
+		message.user_us = message.system_us = message.max_rss_bytes = UINT64_MAX; // unknown
+	} else {
+		wait4(l->job, &l->status, 0, &usage);
+		usage_fill(&message, &usage);
+	}
+	l->job = 0;
+	l->ended = false;
+	reap(l);
+	drain_output(l);
+	message.kind = MESSAGE_END;
+	message.status = l->status;
+	recording_send_patiently(&l->recording, &message, SEND_TIMEOUT_MS);
+}
+
+static void close_for_recorder(struct launcher *l)
+{
+	struct recording *r = &l->recording;
+	struct error e = {0};
+	char death[128], at[32];
+	recording_describe_death(r, death, sizeof(death));
+	text_seconds(at, sizeof(at), (double)(r->dead_ns - r->start_ns) / 1e9);
+	say("%s; the recording stops at %s", death, at);
+	if (recording_close_file(r, l->end_ns, l->status, &e) < 0) {
+		say("cannot close %s: %s", l->path, e.text);
+	}
+}
+
+// Whether the file is closed.
+static bool finish_recording(struct launcher *l)
+{
+	struct recording *r = &l->recording;
+	enum waited waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
+	if (waited == WAITED_TIME) {
+		say("writing the end of %s (Ctrl-C: not to wait)", l->path);
+		waited = wait_until(l, recorder_has_answered, DONE_TIMEOUT_MS - DONE_NOTICE_MS);
+	}
+	if (waited != WAITED_DONE) {
+		say("not waiting for the recorder, which still writes %s", l->path);
+		return false;
+	}
+	if (wait_until(l, recorder_is_gone, RECORDER_EXIT_MS) != WAITED_DONE && r->dead) {
+		kill(r->pid, SIGKILL); // it hung up without ending
+		wait_until(l, recorder_is_gone, RECORDER_EXIT_MS);
+	}
+	if (r->dead) {
+		close_for_recorder(l);
+	}
+	return true;
+}
+
+// ---- what the job left running
+
+static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
+{
+	char path[32], stat[512];
+	snprintf(path, sizeof(path), "%.16s/stat", pid);
+	_cleanup_close_ int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+	stat[length > 0 ? length : 0] = '\0';
+	char *open = strchr(stat, '('), *close = strrchr(stat, ')');
+	int64_t parent;
+	if (!open || !close || close < open || strlen(close) < 4 || close[2] == 'Z') {
+		return 0;
+	}
+	struct cursor c = cursor_of(close + 3, strlen(close + 3));
+	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
+	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
+}
+
+// What lost its parent became our child: each is the head of what is left.
+static void name_left(struct launcher *l)
+{
+	DIR *proc = opendir("/proc");
+	_cleanup_text_ struct text names = {0};
+	unsigned n = 0;
+	for (struct dirent *entry; proc && (entry = readdir(proc));) {
+		int64_t pid;
+		char name[64];
+		if (parse_integer(entry->d_name, 1, INT_MAX, &pid, NULL) < 0 ||
+			read_parent(dirfd(proc), entry->d_name, name, sizeof(name)) != getpid() ||
+			is_ours(l, (pid_t)pid)) {
+			continue;
+		}
+		if (n++ < LEFT_NAMED) {
+			text_format(&names, "%s%s (%d)", n > 1 ? ", " : "", name, (int)pid);
+		}
+	}
+	if (proc) {
+		closedir(proc);
+	}
+	if (n > LEFT_NAMED) {
+		text_format(&names, " and %u more", n - LEFT_NAMED);
+	}
+	if (n > 0 && !names.failed) {
+		say("the job left running: %s", names.data);
+	}
+}
+
+// ---- the verdict
+
+static char *program_in(const char *directory, const char *between)
+{
+	struct text path = {0};
+	text_format(&path, "%s%s/strain", directory, between);
+	char *found = text_steal(&path);
+	if (found && access(found, X_OK) == 0) {
+		return found;
+	}
+	free(found);
+	return NULL;
+}
+
+static char *find_strain(void)
+{
+	static const char *const places[] = {"", "/../lib/strain", "/../bin", "/../../bin"};
+	const char *home = getenv("STRAIN_HOME");
+	char *found = home && *home ? program_in(home, "") : NULL;
+	char here[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	if (found || length <= 0) {
+		return found;
+	}
+	here[length] = '\0';
+	*strrchr(here, '/') = '\0';
+	for (size_t i = 0; i < ARRAY_LENGTH(places) && !found; i++) {
+		found = program_in(here, places[i]);
+	}
+	return found;
+}
+
+static void start_finisher(struct launcher *l)
+{
+	_cleanup_free_ char *strain = find_strain();
+	l->finisher = strain ? fork() : 0;
+	if (strain && l->finisher == 0) {
+		char name[] = "strain", command[] = "finish";
+		char *arguments[] = {name, command, l->path, NULL};
+		signals_restore(&l->signals);
+		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is the job's alone
+		execv(strain, arguments);
+		_exit(1);
+	}
+	l->finisher = l->finisher > 0 ? l->finisher : 0;
+}
+
+static void print_verdict(struct launcher *l)
+{
+	start_finisher(l);
+	if (wait_until(l, finisher_is_gone, -1) != WAITED_DONE && l->finisher > 0) {
+		kill(l->finisher, SIGTERM);
+		waitpid(l->finisher, NULL, 0);
+	}
+}
+
+void finish_run(struct launcher *l)
+{
+	end_job(l);
+	bool closed = l->path && finish_recording(l);
+	signals_close(&l->signals);
+	reap(l);
+	if (l->options.pid == 0) {
+		name_left(l);
+	}
+	remove_cgroup(l);
+	if (closed) {
+		print_verdict(l);
+	}
+}

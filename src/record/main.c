@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain-record: what `strain run` becomes. Here its options are read; launcher.c goes on.
+
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "record/job/output.h"
+#include "record/launcher.h"
+#include "record/say.h"
+
+#define INTERVAL_DEFAULT_NS (10 * NS_PER_MS)
+#define INTERVAL_MIN_NS (100 * NS_PER_US)
+#define INTERVAL_MAX_NS (60 * NS_PER_S)
+#define OVERHEAD_DEFAULT 0.01
+#define SIZE_DEFAULT (UINT64_C(256) << 20)
+#define SIZE_MIN (UINT64_C(1) << 20)
+
+enum { LABEL_NAME_BYTES = 128, LABEL_VALUE_BYTES = 4096 };
+
+enum option_key {
+	OPTION_FORCE = 0x100,
+	OPTION_INTERVAL,
+	OPTION_LABEL,
+	OPTION_EPOCH_PATTERN,
+	OPTION_OVERHEAD,
+	OPTION_MAX_SIZE,
+	OPTION_PID,
+	OPTION_NO_CGROUP,
+};
+
+static const struct argp_option option_table[] = {
+	{"output", 'o', "FILE", 0,
+		"Write the run to FILE. Otherwise to PROGRAM-DATE-TIME.strain in $STRAIN_DIR, else "
+		"here",
+		0},
+	{"force", OPTION_FORCE, NULL, 0, "Replace FILE where it exists", 0},
+	{"interval", OPTION_INTERVAL, "TIME", 0,
+		"Read the job's processes every TIME: 100us to 60s (10ms)", 0},
+	{"overhead", OPTION_OVERHEAD, "PERCENT", 0,
+		"Slow down where recording would take more than this of one CPU (1%; without a "
+		"limit "
+		"where --interval is given)",
+		0},
+	{"label", OPTION_LABEL, "NAME=VALUE", 0,
+		"Note something about the run, to find and compare it by; may be repeated. Ranks "
+		"and "
+		"Slurm's job are noted by themselves",
+		0},
+	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
+		"A line of the job's output that matches begins an epoch. A group (?<epoch>...) "
+		"is its number; other named groups, like (?<loss>...), become points",
+		0},
+	{"max-size", OPTION_MAX_SIZE, "SIZE", 0,
+		"Keep the file below SIZE by thinning its oldest samples (256MiB)", 0},
+	{"pid", OPTION_PID, "PID", 0,
+		"Record a process that runs already, until it ends or Ctrl-C is pressed", 0},
+	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Give the job no cgroup of its own", 0},
+	{0},
+};
+
+static const char about[] =
+	"Record a job from start to end: the command and every process it starts, the host, disks "
+	"and "
+	"GPUs, into one run file.\v"
+	"The job's input, output, signals and exit status are its own; strain writes to standard "
+	"error only. Exit status: the job's; 125 where strain failed before the job started, 126 "
+	"where the command cannot be executed, 127 where it does not exist.\n\n"
+	"Examples:\n"
+	"  strain run python3 train.py --batch-size 64\n"
+	"  strain run --label batch_size=64 -o big.strain -- ./train --epochs 3\n"
+	"  strain run --epoch-pattern '^Epoch (?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
+
+// What the environment says about a run of several processes becomes labels by itself.
+static const char *const environment_labels[] = {
+	"RANK",
+	"LOCAL_RANK",
+	"WORLD_SIZE",
+	"LOCAL_WORLD_SIZE",
+	"GROUP_RANK",
+	"NODE_RANK",
+	"OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_LOCAL_RANK",
+	"OMPI_COMM_WORLD_SIZE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"SLURM_JOB_ID",
+	"SLURM_JOB_NAME",
+	"SLURM_STEP_ID",
+	"SLURM_PROCID",
+	"SLURM_LOCALID",
+	"SLURM_NODEID",
+	"SLURM_NTASKS",
+	"SLURM_ARRAY_JOB_ID",
+	"SLURM_ARRAY_TASK_ID",
+	"PBS_JOBID",
+	"LSB_JOBID",
+};
+
+struct parsing {
+	struct run_options options;
+	size_t labels_capacity;
+	bool interval_given;
+	bool overhead_given;
+	struct error error;
+};
+
+// A label that is there already gets the new value.
+static int set_label(struct parsing *p, const char *name, size_t length, const char *value)
+{
+	struct run_options *options = &p->options;
+	struct run_label *label = NULL;
+	for (size_t i = 0; i < options->n_labels && !label; i++) {
+		const char *known = options->labels[i].name;
+		bool same = strncmp(known, name, length) == 0 && known[length] == '\0';
+		label = same ? &options->labels[i] : NULL;
+	}
+	char *copy = strdup(value);
+	if (copy && label) {
+		free(label->value);
+		label->value = copy;
+		return 0;
+	}
+	char *name_copy = strndup(name, length);
+	if (!copy || !name_copy ||
+		array_reserve((void **)&options->labels, &p->labels_capacity, options->n_labels + 1,
+			sizeof(*options->labels)) < 0) {
+		free(copy);
+		free(name_copy);
+		return error_errno(&p->error, ENOMEM, "label");
+	}
+	options->labels[options->n_labels++] = (struct run_label){name_copy, copy};
+	return 0;
+}
+
+static int read_environment(struct parsing *p)
+{
+	int rc = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(environment_labels) && rc == 0; i++) {
+		const char *name = environment_labels[i], *value = getenv(name);
+		if (value && *value && strlen(value) < LABEL_VALUE_BYTES) {
+			rc = set_label(p, name, strlen(name), value);
+		}
+	}
+	return rc;
+}
+
+static int read_label(struct parsing *p, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	if (length == 0) {
+		return error_set(
+			&p->error, EINVAL, "--label: expected NAME=VALUE, found '%s'", text);
+	}
+	if (length > LABEL_NAME_BYTES || strlen(equals + 1) > LABEL_VALUE_BYTES) {
+		return error_set(&p->error, EINVAL,
+			"--label: a name has at most %d bytes, a value at most %d",
+			LABEL_NAME_BYTES, LABEL_VALUE_BYTES);
+	}
+	for (const char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f || (*c == ' ' && c < equals)) {
+			return error_set(&p->error, EINVAL,
+				"--label: '%.*s' holds a blank or a control character", (int)length,
+				text);
+		}
+	}
+	return set_label(p, text, length, equals + 1);
+}
+
+static int read_interval(struct parsing *p, const char *text)
+{
+	uint64_t interval;
+	int rc = parse_duration(text, &interval, &p->error);
+	if (rc == 0 && (interval < INTERVAL_MIN_NS || interval > INTERVAL_MAX_NS)) {
+		rc = error_set(&p->error, ERANGE, "expected 100us to 60s, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--interval");
+	}
+	p->options.interval_ns = interval;
+	p->interval_given = true;
+	return 0;
+}
+
+static int read_overhead(struct parsing *p, const char *text)
+{
+	double ratio;
+	int rc = parse_percent(text, &ratio, &p->error);
+	if (rc == 0 && !(ratio > 0)) {
+		rc = error_set(&p->error, ERANGE, "expected more than 0%%, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--overhead");
+	}
+	p->options.overhead = ratio;
+	p->overhead_given = true;
+	return 0;
+}
+
+static int read_size(struct parsing *p, const char *text)
+{
+	uint64_t bytes;
+	int rc = parse_size(text, &bytes, &p->error);
+	if (rc == 0 && bytes < SIZE_MIN) {
+		rc = error_set(&p->error, ERANGE, "expected at least 1MiB, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--max-size");
+	}
+	p->options.max_bytes = bytes;
+	return 0;
+}
+
+static int read_pid(struct parsing *p, const char *text)
+{
+	int64_t pid;
+	if (parse_integer(text, 1, INT32_MAX, &pid, &p->error) < 0) {
+		return error_prefix(&p->error, "--pid");
+	}
+	p->options.pid = (pid_t)pid;
+	return 0;
+}
+
+static int read_pattern(struct parsing *p, const char *text)
+{
+	struct output_pattern *pattern = NULL;
+	if (output_pattern_new(text, &pattern, &p->error) < 0) {
+		return error_prefix(&p->error, "--epoch-pattern");
+	}
+	output_pattern_free(pattern);
+	p->options.epoch_pattern = strdup(text);
+	return p->options.epoch_pattern ? 0 : error_errno(&p->error, ENOMEM, "--epoch-pattern");
+}
+
+static int read_output(struct parsing *p, const char *text)
+{
+	if (*text == '\0') {
+		return error_set(&p->error, EINVAL, "--output: expected a file name, found ''");
+	}
+	p->options.output = strdup(text);
+	return p->options.output ? 0 : error_errno(&p->error, ENOMEM, "--output");
+}
+
+// What argp did not understand: an option that is unknown, or lacks its value.
+static void explain_option(struct parsing *p, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	for (const struct argp_option *o = option_table; o->name; o++) {
+		bool named = (length == 2 && word[1] == o->key) ||
+		             (length > 2 && strncmp(o->name, word + 2, length - 2) == 0);
+		if (named) {
+			error_set(&p->error, EINVAL,
+				o->arg ? "option %.*s needs a value: %s"
+				       : "option %.*s takes no value",
+				(int)length, word, o->arg);
+			return;
+		}
+	}
+	error_set(&p->error, EINVAL, "there is no option '%s'", word);
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct parsing *p = state->input;
+	switch (key) {
+	case 'o':
+		return -read_output(p, argument);
+	case OPTION_FORCE:
+		p->options.force = true;
+		return 0;
+	case OPTION_INTERVAL:
+		return -read_interval(p, argument);
+	case OPTION_OVERHEAD:
+		return -read_overhead(p, argument);
+	case OPTION_LABEL:
+		return -read_label(p, argument);
+	case OPTION_EPOCH_PATTERN:
+		return -read_pattern(p, argument);
+	case OPTION_MAX_SIZE:
+		return -read_size(p, argument);
+	case OPTION_PID:
+		return -read_pid(p, argument);
+	case OPTION_NO_CGROUP:
+		p->options.no_cgroup = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		// The first word that is no option begins the command; all that follows is its own.
+		p->options.command = &state->argv[state->next - 1];
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_ERROR:
+		if (p->error.code == 0) {
+			explain_option(p, state->argv[state->next - 1]);
+		}
+		return ARGP_ERR_UNKNOWN;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int check_options(struct parsing *p)
+{
+	struct run_options *options = &p->options;
+	if (options->pid > 0 && options->command) {
+		return error_set(&p->error, EINVAL,
+			"--pid records a process that runs already: "
+			"there is no command to start");
+	}
+	if (options->pid > 0 && options->epoch_pattern) {
+		return error_set(&p->error, EINVAL,
+			"--epoch-pattern needs a command: the output of a "
+			"process that runs already cannot be read");
+	}
+	if (options->pid == 0 && !options->command) {
+		return error_set(&p->error, EINVAL, "no command to run");
+	}
+	options->overhead = p->overhead_given   ? options->overhead
+	                    : p->interval_given ? 0
+	                                        : OVERHEAD_DEFAULT;
+	return 0;
+}
+
+static int parse_options(struct parsing *p, int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = option_table,
+		.parser = parse_option,
+		.args_doc = "[--] COMMAND [ARGUMENT]...",
+		.doc = about,
+	};
+	char name[] = "strain run";
+	argv[0] = name; // in --help
+	argp_err_exit_status = LAUNCHER_FAILED;
+	int rc = argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, p);
+	return rc != 0 ? -rc : check_options(p);
+}
+
+static void free_options(struct parsing *p)
+{
+	for (size_t i = 0; i < p->options.n_labels; i++) {
+		free(p->options.labels[i].name);
+		free(p->options.labels[i].value);
+	}
+	free(p->options.labels);
+	free(p->options.epoch_pattern);
+	free(p->options.output);
+}
+
+int main(int argc, char **argv)
+{
+	struct parsing p = {
+		.options = {.interval_ns = INTERVAL_DEFAULT_NS, .max_bytes = SIZE_DEFAULT},
+	};
+	int status = LAUNCHER_FAILED;
+	if (read_environment(&p) < 0 || parse_options(&p, argc, argv) < 0) {
+		say("%s (strain run --help)", p.error.text);
+	} else {
+		status = launcher_run(&p.options);
+	}
+	free_options(&p);
+	return status;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The default name of a run file: what ran, when, which rank: train-20261120-104211-rank3.strain
+
+#pragma once
+
+#include <stddef.h>
+#include <time.h>
+
+#include "base/error.h"
+
+// What a command line runs, as a word fit for a file name: "python3 -u x/train.py" is "train".
+// Programs that run another (env, nice, srun, ...) are looked through.
+void name_of_command(char *const *command, char *buffer, size_t size);
+// "train-20261120-104211" or with the rank of the environment "train-20261120-104211-rank3".
+void name_of_run(char *const *command, time_t start, char *buffer, size_t size);
+
+// Reserves a new, empty file NAME.strain (NAME-2.strain where that is taken) in $STRAIN_DIR, else
+// in the current directory; where that cannot be written in $XDG_STATE_HOME/strain. *ret_notice is
+// then a text that says so, else NULL. Both are owned by the caller.
+int name_reserve(const char *name, char **ret_path, char **ret_notice, struct error *e);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The recorder as the launcher sees it.
+
+#include "record/recording.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "record/descriptors.h"
+#include "trace/writer.h"
+
+// The job must never be killed in the recorder's place. Not more than this: where memory ends, the
+// recorder should live to write it down.
+enum { OOM_SCORE_RAISE = 300, OOM_SCORE_MAX = 1000 };
+
+static void raise_oom_score(void)
+{
+	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	char text[16] = "";
+	int64_t score;
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0) {
+		return;
+	}
+	text[strcspn(text, "\n")] = '\0';
+	if (parse_integer(text, -OOM_SCORE_MAX, OOM_SCORE_MAX, &score, NULL) < 0) {
+		return;
+	}
+	score = score + OOM_SCORE_RAISE < OOM_SCORE_MAX ? score + OOM_SCORE_RAISE : OOM_SCORE_MAX;
+	int length = snprintf(text, sizeof(text), "%" PRId64, score);
+	(void)!pwrite(fd, text, (size_t)length, 0);
+}
+
+// The recorder outlives what ends or stops the job: it is told when the job has ended.
+static void become_recorder(const struct recorder_config *config)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
+		SIGTTOU, SIGUSR1, SIGUSR2, SIGALRM};
+	setsid();
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++) {
+		sigaction(ignored[i], &ignore, NULL);
+	}
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		descriptors_null(fd);
+	}
+	int keep[] = {config->socket, config->output[0], config->output[1]};
+	descriptors_keep(keep, ARRAY_LENGTH(keep));
+	raise_oom_score();
+	prctl(PR_SET_NAME, "strain-recorder");
+}
+
+int recording_start(struct recording *r, struct recorder_config *config, struct error *e)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		return error_errno(e, errno, "cannot start the recorder: socketpair");
+	}
+	*r = (struct recording){
+		.path = config->path, .start_ns = config->start_ns, .socket = pair[0]};
+	config->socket = pair[1];
+	pid_t pid = fork();
+	if (pid == 0) {
+		become_recorder(config);
+		_exit(recorder_run(config));
+	}
+	int code = errno;
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		*r = RECORDING_NONE;
+		return error_errno(e, code, "cannot start the recorder: fork");
+	}
+	r->pid = pid;
+	return 0;
+}
+
+static void lose_recorder(struct recording *r)
+{
+	if (r->socket >= 0) {
+		close(r->socket);
+		r->socket = -1;
+	}
+	if (!r->done && !r->dead) {
+		r->dead = true;
+		r->dead_ns = clock_monotonic_ns();
+	}
+}
+
+static int try_send(struct recording *r, const struct message *message)
+{
+	if (r->socket < 0) {
+		return 0;
+	}
+	if (send(r->socket, message, sizeof(*message), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+		return 0;
+	}
+	// A recorder that is gone is seen where its messages are taken.
+	return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? -EAGAIN : 0;
+}
+
+static void add_orphan(struct message *sum, const struct message *orphan)
+{
+	sum->kind = MESSAGE_ORPHAN;
+	sum->pid = 0;
+	sum->user_us += orphan->user_us;
+	sum->system_us += orphan->system_us;
+	if (orphan->max_rss_bytes > sum->max_rss_bytes) {
+		sum->max_rss_bytes = orphan->max_rss_bytes;
+	}
+}
+
+static int send_backlog(struct recording *r)
+{
+	if (r->backlog.kind == 0) {
+		return 0;
+	}
+	int rc = try_send(r, &r->backlog);
+	if (rc == 0) {
+		r->backlog = (struct message){0};
+	}
+	return rc;
+}
+
+void recording_send(struct recording *r, const struct message *message)
+{
+	bool sent = send_backlog(r) == 0 && try_send(r, message) == 0;
+	if (!sent && message->kind == MESSAGE_ORPHAN) {
+		add_orphan(&r->backlog, message);
+	}
+}
+
+void recording_send_patiently(struct recording *r, const struct message *message, int timeout_ms)
+{
+	uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	while (send_backlog(r) < 0 || try_send(r, message) < 0) {
+		uint64_t now = clock_monotonic_ns();
+		struct pollfd room = {.fd = r->socket, .events = POLLOUT};
+		if (now >= deadline ||
+			poll(&room, 1, (int)((deadline - now) / NS_PER_MS) + 1) <= 0) {
+			return;
+		}
+	}
+}
+
+void recording_say(struct recording *r, const char *kind, const char *text)
+{
+	struct message message = {.kind = MESSAGE_EVENT};
+	snprintf(message.text, sizeof(message.text), "%s\t%s", kind, text);
+	recording_send_patiently(r, &message, 100);
+}
+
+void recording_ours(struct recording *r, pid_t pid)
+{
+	if (pid > 0) {
+		recording_send(r, &(struct message){.kind = MESSAGE_OURS, .pid = pid});
+	}
+}
+
+bool recording_take(struct recording *r, struct message *ret)
+{
+	if (r->socket < 0) {
+		return false;
+	}
+	ssize_t length = recv(r->socket, ret, sizeof(*ret), MSG_DONTWAIT);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
+		return false;
+	}
+	if (length != (ssize_t)sizeof(*ret)) {
+		lose_recorder(r);
+		return false;
+	}
+	ret->text[sizeof(ret->text) - 1] = '\0';
+	r->ready = r->ready || ret->kind == MESSAGE_READY;
+	r->done = r->done || ret->kind == MESSAGE_DONE;
+	return true;
+}
+
+bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms)
+{
+	uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	while (r->socket >= 0) {
+		struct message message;
+		if (recording_take(r, &message)) {
+			if (message.kind == kind) {
+				return true;
+			}
+			continue;
+		}
+		uint64_t now = clock_monotonic_ns();
+		struct pollfd readable = {.fd = r->socket, .events = POLLIN};
+		if (now >= deadline ||
+			(r->socket >= 0 &&
+				poll(&readable, 1, (int)((deadline - now) / NS_PER_MS) + 1) == 0)) {
+			return false;
+		}
+	}
+	return false;
+}
+
+void recording_reaped(struct recording *r, int status)
+{
+	struct message message;
+	while (recording_take(r, &message)) {
+		// What it still had to say: MESSAGE_DONE, perhaps.
+	}
+	r->pid = 0;
+	r->status = status;
+	lose_recorder(r);
+}
+
+void recording_discard(struct recording *r)
+{
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+	if (r->pid > 0) {
+		kill(r->pid, SIGKILL);
+		waitpid(r->pid, NULL, 0);
+	}
+	if (r->socket >= 0) {
+		close(r->socket);
+	}
+	for (size_t i = 0; r->ready && i < ARRAY_LENGTH(endings); i++) {
+		char path[4200];
+		int length = snprintf(path, sizeof(path), "%s%s", r->path, endings[i]);
+		if (length > 0 && (size_t)length < sizeof(path)) {
+			unlink(path);
+		}
+	}
+	*r = RECORDING_NONE;
+}
+
+int recording_close_file(struct recording *r, uint64_t end_ns, int status, struct error *e)
+{
+	struct writer *w = NULL;
+	char death[128], text[256];
+	recording_describe_death(r, death, sizeof(death));
+	snprintf(text, sizeof(text), "%s; nothing was recorded from here on", death);
+	int rc = writer_open(r->path, &w, e);
+	if (rc < 0) {
+		return rc;
+	}
+	writer_put_event(w, (int64_t)(r->dead_ns - r->start_ns), "recorder_died", 0, text);
+	rc = writer_finish(w, (int64_t)(end_ns - r->start_ns), status, e);
+	writer_free(w);
+	return rc;
+}
+
+void recording_describe_death(const struct recording *r, char *buffer, size_t size)
+{
+	if (WIFSIGNALED(r->status)) {
+		snprintf(buffer, size, "recorder was killed (signal %d)", WTERMSIG(r->status));
+	} else {
+		snprintf(buffer, size, "recorder ended with status %d", WEXITSTATUS(r->status));
+	}
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The launcher's signals.
+
+#include "record/signals.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/descriptors.h"
+
+// Read from the signalfd; with them every real-time signal. SIGTTIN and SIGTTOU keep their default:
+// the terminal stops the whole group. SIGTSTP is ours to read, because it is the job that decides
+// whether it stops.
+static const int caught[] = {
+	SIGHUP,
+	SIGINT,
+	SIGQUIT,
+	SIGUSR1,
+	SIGUSR2,
+	SIGALRM,
+	SIGTERM,
+	SIGPWR,
+	SIGTSTP,
+	SIGCONT,
+	SIGCHLD,
+};
+
+int signals_open(struct signals *s, struct error *e)
+{
+	*s = (struct signals){.fd = -1, .pass = getenv("SLURM_STEP_ID") == NULL};
+	sigemptyset(&s->group);
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {
+		sigaddset(&set, caught[i]);
+	}
+	for (int signal_number = SIGRTMIN; signal_number <= SIGRTMAX; signal_number++) {
+		sigaddset(&set, signal_number);
+	}
+	// A parent that ignores SIGCHLD would have our children vanish unread.
+	struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
+	sigaction(SIGCHLD, &usual, &s->original_child);
+	sigaction(SIGPIPE, &ignored, &s->original_pipe);
+	sigprocmask(SIG_BLOCK, &set, &s->original_mask);
+	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->fd < 0 ? error_errno(e, errno, "cannot watch signals") : 0;
+}
+
+void signals_restore(const struct signals *s)
+{
+	sigaction(SIGCHLD, &s->original_child, NULL);
+	sigaction(SIGPIPE, &s->original_pipe, NULL);
+	sigprocmask(SIG_SETMASK, &s->original_mask, NULL);
+}
+
+// A process of ours in the launcher's group that dies with it and holds nothing.
+static pid_t fork_watcher(const char *name)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid != 0) {
+		return pid;
+	}
+	sigset_t all;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, name);
+	if (getppid() != parent) {
+		_exit(0);
+	}
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		close(fd);
+	}
+	descriptors_keep(NULL, 0);
+	return 0;
+}
+
+static void end_watcher(pid_t pid)
+{
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+void signals_watch(struct signals *s)
+{
+	if (!s->pass) {
+		return;
+	}
+	pid_t pid = fork_watcher("strain-witness");
+	if (pid == 0) {
+		for (;;) {
+			pause();
+		}
+	}
+	s->witness = pid > 0 ? pid : 0;
+}
+
+bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
+{
+	return read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
+}
+
+static bool read_proc(pid_t pid, const char *name, char *buffer, size_t size)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, buffer, size - 1);
+	buffer[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+// The signals that are pending for a whole process, as /proc/PID/status shows them.
+static uint64_t pending_signals(pid_t pid)
+{
+	char status[4096];
+	if (!read_proc(pid, "status", status, sizeof(status))) {
+		return 0;
+	}
+	const char *line = strstr(status, "\nShdPnd:");
+	return line ? strtoull(line + strlen("\nShdPnd:"), NULL, 16) : 0;
+}
+
+// Takes what the witness has seen, and starts a new one where it has seen anything.
+static void ask_witness(struct signals *s)
+{
+	uint64_t pending = pending_signals(s->witness);
+	if (pending == 0) {
+		return;
+	}
+	for (int signal_number = 1; signal_number <= 64; signal_number++) {
+		if (pending >> (signal_number - 1) & 1) {
+			sigaddset(&s->group, signal_number);
+		}
+	}
+	end_watcher(s->witness);
+	s->witness = 0;
+	signals_watch(s);
+}
+
+// Whether the group got it. The kernel signals the youngest member of a group first, so the
+// witness has it before the launcher; the milliseconds are for a kernel that does otherwise.
+static bool reached_group(struct signals *s, int signal_number)
+{
+	for (int attempt = 0; attempt < 5 && s->witness > 0; attempt++) {
+		ask_witness(s);
+		if (sigismember(&s->group, signal_number) == 1) {
+			sigdelset(&s->group, signal_number);
+			return true;
+		}
+		struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
+void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t job)
+{
+	int signal_number = (int)info->ssi_signo;
+	if (!s->pass || job <= 0) {
+		return;
+	}
+	bool group = reached_group(s, signal_number);
+	// SI_KERNEL: from the terminal, to the group. A signal that the job sends its parent is no
+	// signal to the job.
+	if (group || info->ssi_code == SI_KERNEL || (pid_t)info->ssi_pid == job ||
+		(pid_t)info->ssi_pid == s->guard) {
+		return;
+	}
+	if (info->ssi_code == SI_QUEUE) {
+		sigqueue(job, signal_number, (union sigval){.sival_ptr = (void *)info->ssi_ptr});
+	} else {
+		kill(job, signal_number);
+	}
+}
+
+static bool is_stopped(pid_t pid)
+{
+	char stat[512];
+	// The name may hold anything, also parentheses: the state follows the last one.
+	const char *name_end = read_proc(pid, "stat", stat, sizeof(stat)) ? strrchr(stat, ')')
+	                                                                  : NULL;
+	return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+void signals_stop_with(struct signals *s, pid_t job)
+{
+	// Somebody may continue the job alone; the shell's `fg` continues the group. Nobody else
+	// would wake the launcher then.
+	pid_t launcher = getpid(), guard = fork_watcher("strain-guard");
+	if (guard == 0) {
+		do {
+			struct timespec pause = {.tv_nsec = (long)(50 * NS_PER_MS)};
+			nanosleep(&pause, NULL);
+		} while (is_stopped(job));
+		kill(launcher, SIGCONT);
+		_exit(0);
+	}
+	s->guard = guard;
+	if (guard > 0) {
+		kill(launcher, SIGSTOP);
+	}
+	end_watcher(guard);
+}
+
+void signals_close(struct signals *s)
+{
+	end_watcher(s->witness);
+	s->witness = 0;
+}
+
+void signals_die_of(int signal_number)
+{
+	struct rlimit none = {0, 0};
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0); // a core_pattern that is a pipe does not ask the limit
+	struct sigaction usual = {.sa_handler = SIG_DFL};
+	sigaction(signal_number, &usual, NULL);
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, signal_number);
+	kill(getpid(), signal_number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Before the job runs. Everything that can go wrong does so here.
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/launcher.h"
+#include "record/launcher_state.h"
+#include "record/name.h"
+#include "record/say.h"
+
+enum { READY_TIMEOUT_MS = 10000 };
+
+static int choose_path(struct launcher *l, struct error *e)
+{
+	if (l->options.output) {
+		l->path = strdup(l->options.output);
+		return l->path ? 0 : error_errno(e, ENOMEM, "cannot record");
+	}
+	char name[128];
+	_cleanup_free_ char *notice = NULL;
+	name_of_run(l->options.command, time(NULL), name, sizeof(name));
+	int rc = name_reserve(name, &l->path, &notice, e);
+	if (notice) {
+		say("%s", notice);
+	}
+	l->reserved = rc == 0;
+	l->options.force = l->reserved || l->options.force;
+	return rc;
+}
+
+static void make_cgroup(struct launcher *l)
+{
+	if (l->options.no_cgroup) {
+		error_set(&l->cgroup_error, ECANCELED, "--no-cgroup was given");
+	} else {
+		l->has_cgroup = job_cgroup_create(&l->cgroup, &l->cgroup_error) == 0;
+	}
+}
+
+void remove_cgroup(struct launcher *l)
+{
+	if (l->has_cgroup) {
+		job_cgroup_remove(&l->cgroup); // what still runs in it keeps it
+		job_cgroup_done(&l->cgroup);
+		l->has_cgroup = false;
+	}
+}
+
+static void watch_output(struct launcher *l)
+{
+	struct error e = {0};
+	l->forwarding = FORWARDING_NONE;
+	if (!l->options.epoch_pattern) {
+		return;
+	}
+	if (forwarding_open(&l->forwarding, &e) < 0) {
+		say("%s", e.text);
+	}
+	if (forwarding_start(&l->forwarding, &e) < 0) {
+		say("%s; no epochs will be seen", e.text);
+		forwarding_release(&l->forwarding);
+		l->forwarding = FORWARDING_NONE;
+	}
+}
+
+static int start_child(struct launcher *l, struct error *e)
+{
+	struct child_config config = {
+		.command = l->options.command,
+		.signals = &l->signals,
+		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
+			forwarding_job(&l->forwarding, STDERR_FILENO)},
+	};
+	int entered = 0;
+	int rc = child_start(&config, &l->child, &entered, e);
+	if (rc == 0 && entered < 0) {
+		remove_cgroup(l);
+		error_errno(&l->cgroup_error, -entered, "the job cannot enter its cgroup");
+	}
+	return rc;
+}
+
+static int start_recorder(struct launcher *l, struct error *e)
+{
+	struct recorder_config config = {
+		.options = &l->options,
+		.path = l->path,
+		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.cgroup_reason = l->has_cgroup ? NULL : l->cgroup_error.text,
+		.start_ns = clock_monotonic_ns(),
+		.launcher = getpid(),
+		.output = {forwarding_copy(&l->forwarding, STDOUT_FILENO),
+			forwarding_copy(&l->forwarding, STDERR_FILENO)},
+	};
+	return recording_start(&l->recording, &config, e);
+}
+
+// A signal that came while nothing ran yet ends the run before it begins.
+static bool was_interrupted(struct launcher *l)
+{
+	struct signalfd_siginfo info;
+	while (l->interrupted == 0 && signals_take(&l->signals, &info)) {
+		l->interrupted = is_fatal(&info) ? (int)info.ssi_signo : 0;
+	}
+	return l->interrupted != 0;
+}
+
+// 0 when the recorder is ready; else -errno with what it, or its silence, said.
+static int wait_ready(struct launcher *l, struct error *e)
+{
+	uint64_t deadline = clock_monotonic_ns() + READY_TIMEOUT_MS * NS_PER_MS;
+	while (!was_interrupted(l)) {
+		struct message message;
+		uint64_t now = clock_monotonic_ns();
+		if (recording_take(&l->recording, &message)) {
+			if (message.kind == MESSAGE_READY) {
+				return 0;
+			}
+			if (message.kind == MESSAGE_FAILED) {
+				return error_set(e, EIO, "%s", message.text);
+			}
+		} else if (l->recording.socket < 0) {
+			return error_set(e, EPIPE, "the recorder ended before it was ready");
+		} else if (now >= deadline) {
+			return error_set(e, ETIMEDOUT, "the recorder was not ready within %d s",
+				READY_TIMEOUT_MS / 1000);
+		} else {
+			struct pollfd fds[] = {{.fd = l->recording.socket, .events = POLLIN},
+				{.fd = l->signals.fd, .events = POLLIN}};
+			poll(fds, ARRAY_LENGTH(fds), (int)((deadline - now) / NS_PER_MS) + 1);
+		}
+	}
+	return error_set(e, EINTR, "interrupted");
+}
+
+void drop_recording(struct launcher *l)
+{
+	recording_discard(&l->recording);
+	if (l->reserved) {
+		unlink(l->path);
+	}
+	free(take_pointer(l->path));
+}
+
+// Takes everything back: the job will not run.
+static int give_up(struct launcher *l, int status)
+{
+	child_cancel(&l->child);
+	drop_recording(l);
+	forwarding_release(&l->forwarding);
+	remove_cgroup(l);
+	signals_close(&l->signals);
+	if (l->interrupted) {
+		signals_die_of(l->interrupted);
+		return 128 + l->interrupted;
+	}
+	return status;
+}
+
+int start_recording(struct launcher *l, struct error *e)
+{
+	if (choose_path(l, e) < 0) {
+		say("not recording: %s", e->text);
+		return 0;
+	}
+	int rc = start_recorder(l, e);
+	if (rc == 0) {
+		rc = wait_ready(l, e);
+	}
+	// Only a file that was asked for by name is worth not running the job.
+	if (rc == 0 || l->interrupted || (l->options.output && rc == -EIO)) {
+		return rc;
+	}
+	say("not recording: %s", e->text);
+	drop_recording(l);
+	return 0;
+}
+
+// A launcher that leads a session, or is a container's first process, takes the job with it.
+static void say_dependence(struct launcher *l)
+{
+	if (getpid() == 1 || getsid(0) == getpid()) {
+		recording_say(&l->recording, "launcher",
+			getpid() == 1
+				? "strain is the first process of its pid namespace: its death "
+				  "would end the job"
+				: "strain leads its session: its death would end the job");
+	}
+}
+
+static void start_helpers(struct launcher *l)
+{
+	signals_watch(&l->signals);
+	recording_ours(&l->recording, l->signals.witness);
+	for (size_t i = 0; i < ARRAY_LENGTH(l->forwarding.channels); i++) {
+		recording_ours(&l->recording, l->forwarding.channels[i].pid);
+	}
+}
+
+// What the job was given is the job's alone now: a pipe that it closes is closed.
+static void let_go(struct launcher *l)
+{
+	forwarding_release(&l->forwarding);
+	descriptors_release(&l->inherited);
+	descriptors_null(STDIN_FILENO);
+	descriptors_null(STDOUT_FILENO);
+}
+
+// 0 when the job runs; else the exit status.
+int start_job(struct launcher *l)
+{
+	struct error e = {0};
+	int status = child_check(l->options.command, &e);
+	if (status != 0) {
+		say("%s", e.text);
+		return status;
+	}
+	if (signals_open(&l->signals, &e) < 0) {
+		say("%s", e.text);
+		return LAUNCHER_FAILED;
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	make_cgroup(l);
+	watch_output(l);
+	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0) {
+		if (!l->interrupted) {
+			say("%s", e.text);
+		}
+		return give_up(l, LAUNCHER_FAILED);
+	}
+	start_helpers(l);
+	status = child_go(&l->child, l->options.command, &e);
+	if (status != 0) {
+		say("%s", e.text);
+		return give_up(l, status);
+	}
+	l->job = l->child.pid;
+	recording_send_patiently(&l->recording,
+		&(struct message){.kind = MESSAGE_STARTED, .pid = l->job}, SEND_TIMEOUT_MS);
+	say_dependence(l);
+	let_go(l);
+	return 0;
+}
