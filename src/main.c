@@ -37,6 +37,10 @@ struct command {
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
+	{"show", command_show, "show what a run says: verdict, epochs, processes, devices"},
+	{"ls", command_ls, "list runs, filtered and sorted by label"},
+	{"export", command_export, "print a run's readings as CSV or JSON"},
+	{"sql", command_sql, "query a run with SQL"},
 	{"finish", command_finish, NULL},
 };
 
