@@ -37,10 +37,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
-	{"show", command_show, "show what a run says: verdict, epochs, processes, devices"},
-	{"ls", command_ls, "list runs, filtered and sorted by label"},
-	{"export", command_export, "print a run's readings as CSV or JSON"},
-	{"sql", command_sql, "query a run with SQL"},
+	{"report", command_report, "a page that shows runs, to open in a browser"},
 	{"finish", command_finish, NULL},
 };
 

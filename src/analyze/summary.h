@@ -64,8 +64,7 @@ struct summary {
 	size_t capacity;
 };
 
-// Of the entities given: what the file holds where it is finished and has a summary, else computed
-// from its blocks.
+// What the file holds where it is finished and has a summary, else computed from its blocks.
 int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e);

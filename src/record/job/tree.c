@@ -345,9 +345,7 @@ void tree_remove(struct tree *tree, struct process *p)
 		(tree->n_members - i - 1) * sizeof(struct process *));
 	tree->n_members--;
 	pthread_mutex_unlock(&tree->mutex);
-	if (tree->watcher.left) {
-		tree->watcher.left(tree->watcher.context, p);
-	}
+	tree->watcher.left(tree->watcher.context, p);
 	process_free(tree, p);
 }
 

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain report RUN... -o FILE: a page that shows runs, in one file, without network.
+
+#include "cmd/command.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/analysis.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "render/page.h"
+#include "trace/index.h"
+#include "trace/reader.h"
+
+struct report_options {
+	const char *output;
+	bool force;
+	char **runs; // of argv
+	int n_runs;
+};
+
+static const struct argp_option option_table[] = {
+	{"output", 'o', "FILE", 0, "Write to FILE (report.html); - is standard output", 0},
+	{"force", 'f', NULL, 0, "Replace FILE also where it is no report", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct report_options *options = state->input;
+	switch (key) {
+	case 'o':
+		options->output = argument;
+		return 0;
+	case 'f':
+		options->force = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		options->runs = state->argv + state->next;
+		options->n_runs = state->argc - state->next;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp report_argp = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "[RUN...]",
+	.doc = "Show runs as one self-contained page.\v"
+	       "Without RUN the newest in $STRAIN_DIR, else in the current directory. The page "
+	       "opens "
+	       "from a file, in any browser, without network.",
+};
+
+static bool ends_with(const char *name, const char *ending)
+{
+	size_t n = strlen(name), m = strlen(ending);
+	return n >= m && strcasecmp(name + n - m, ending) == 0;
+}
+
+// What cannot be written is said before any run is read. 0, or an exit status.
+static int check_output(const struct report_options *options)
+{
+	static const char *const figures[] = {".pdf", ".svg", ".png"};
+	for (size_t i = 0; i < ARRAY_LENGTH(figures); i++) {
+		if (ends_with(options->output, figures[i])) {
+			return command_usage("report",
+				"%s: figures are not made yet; a page is: -o NAME.html",
+				options->output);
+		}
+	}
+	if (page_missing()) {
+		return command_fail("this strain was built without pages: %s", page_missing());
+	}
+	return STATUS_OK;
+}
+
+static bool is_report(const char *path)
+{
+	static const char start[] = "<!doctype html>";
+	char found[sizeof(start) - 1];
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	size_t n = file ? fread(found, 1, sizeof(found), file) : 0;
+	return n == 0 || (n == sizeof(found) && memcmp(found, start, n) == 0);
+}
+
+// A mistyped -o must not cost anybody a file.
+static int check_replaced(const struct report_options *options, struct error *e)
+{
+	struct stat status;
+	const char *path = options->output;
+	if (stat(path, &status) < 0) {
+		return errno == ENOENT ? 0 : error_errno(e, errno, "cannot write %s", path);
+	}
+	if (S_ISDIR(status.st_mode)) {
+		return error_set(e, EISDIR, "cannot write %s: it is a directory", path);
+	}
+	if (!S_ISREG(status.st_mode)) {
+		return error_set(e, EINVAL, "cannot write %s: it is not a regular file", path);
+	}
+	if (!options->force && !is_report(path)) {
+		return error_set(e, EEXIST,
+			"cannot write %s: it exists and is no report (--force replaces it)", path);
+	}
+	return 0;
+}
+
+static int write_run(FILE *out, const char *path, size_t index, size_t n_runs, struct error *e)
+{
+	struct reader *reader = NULL;
+	struct analysis analysis;
+	int r = reader_open(path, &reader, e);
+	if (r < 0) {
+		return r;
+	}
+	r = analysis_load(reader, &analysis, e);
+	if (r == 0) {
+		r = page_add_run(out, &analysis, index, n_runs, e);
+		analysis_done(&analysis);
+	}
+	if (r < 0) {
+		error_prefix(e, "%s", path);
+	}
+	reader_free(reader);
+	return r;
+}
+
+static int write_page(FILE *out, const struct report_options *options, struct error *e)
+{
+	int r = page_begin(out);
+	for (int i = 0; r == 0 && i < options->n_runs; i++) {
+		r = write_run(out, options->runs[i], (size_t)i, (size_t)options->n_runs, e);
+	}
+	int ended = page_end(out, e);
+	return r < 0 ? r : ended;
+}
+
+// Beside the output, so that the rename at the end cannot fail for want of a file system.
+static FILE *open_temporary(const char *output, char **ret_path, struct error *e)
+{
+	struct text name = {0};
+	text_format(&name, "%s.XXXXXX", output);
+	char *path = text_steal(&name);
+	int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!file) {
+		error_errno(e, path ? errno : ENOMEM, "cannot write %s", output);
+		if (fd >= 0) {
+			unlink(path);
+			close(fd);
+		}
+		free(path);
+		return NULL;
+	}
+	mode_t mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+	*ret_path = path;
+	return file;
+}
+
+static int write_file(const struct report_options *options, double *ret_bytes, struct error *e)
+{
+	_cleanup_free_ char *temporary = NULL;
+	int r = check_replaced(options, e);
+	if (r < 0) {
+		return r;
+	}
+	FILE *file = open_temporary(options->output, &temporary, e);
+	if (!file) {
+		return -e->code;
+	}
+	r = write_page(file, options, e);
+	*ret_bytes = (double)ftell(file);
+	if (fclose(file) != 0 && r == 0) {
+		r = error_errno(e, errno, "cannot write %s", options->output);
+	}
+	if (r == 0 && rename(temporary, options->output) < 0) {
+		r = error_errno(e, errno, "cannot write %s", options->output);
+	}
+	if (r < 0) {
+		unlink(temporary);
+	}
+	return r;
+}
+
+int command_report(int argc, char **argv)
+{
+	struct report_options options = {.output = "report.html"};
+	struct error e = {0};
+	_cleanup_free_ char *newest = NULL;
+	char name[] = "strain report";
+	argv[0] = name;
+	if (argp_parse(&report_argp, argc, argv, 0, NULL, &options) != 0) {
+		return STATUS_USAGE;
+	}
+	int status = check_output(&options);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (options.n_runs == 0) {
+		if (run_newest(&newest, &e) < 0) {
+			return command_fail("%s", e.text);
+		}
+		options.runs = &newest;
+		options.n_runs = 1;
+	}
+	if (strcmp(options.output, "-") == 0) {
+		return write_page(stdout, &options, &e) < 0 ? command_fail("%s", e.text)
+		                                            : STATUS_OK;
+	}
+	double bytes = 0;
+	if (write_file(&options, &bytes, &e) < 0) {
+		return command_fail("%s", e.text);
+	}
+	char size[32];
+	fprintf(stderr, "strain: %s, %s\n", options.output, text_bytes(size, sizeof(size), bytes));
+	return STATUS_OK;
+}

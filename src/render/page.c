@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The page around the data, and the data as text that no HTML parser can mistake for markup.
+
+#include "render/page.h"
+
+#include <errno.h>
+#include <jansson.h>
+
+#include "analyze/analysis.h"
+#include "render/page_run.h"
+#include "render/panels.h"
+
+#ifdef STRAIN_PAGES
+#include "page_template.h"
+#else
+static const unsigned char page_before[1], page_after[1];
+#endif
+
+// A page stays under 5 MB: this much for the series of all runs, the rest for tables and program.
+#define SERIES_BYTES ((size_t)4400000)
+#define LEAST_SERIES_BYTES ((size_t)150000)
+
+const char *page_missing(void)
+{
+	return sizeof(page_before) > 1 ? NULL : STRAIN_PAGES_MISSING;
+}
+
+int page_begin(FILE *out)
+{
+	fwrite(page_before, 1, sizeof(page_before), out);
+	fprintf(out, "{\"version\":1,\"generator\":\"strain %s\",\"runs\":[", STRAIN_VERSION);
+	return ferror(out) ? -EIO : 0;
+}
+
+// In JSON these three stand in strings only, where an escape means the same: nothing that a job
+// was called can end the element that holds the data.
+static int put_escaped(const char *data, size_t length, void *context)
+{
+	FILE *out = context;
+	size_t plain = 0;
+	for (size_t i = 0; i < length; i++) {
+		if (data[i] == '<' || data[i] == '>' || data[i] == '&') {
+			fwrite(data + plain, 1, i - plain, out);
+			fprintf(out, "\\u%04x", data[i]);
+			plain = i + 1;
+		}
+	}
+	fwrite(data + plain, 1, length - plain, out);
+	return ferror(out) ? -1 : 0;
+}
+
+int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e)
+{
+	struct panel_list panels;
+	int r = panels_collect(a, &panels, e);
+	if (r < 0) {
+		return r;
+	}
+	size_t most = SERIES_BYTES / n_runs;
+	r = panels_pack(&panels, most > LEAST_SERIES_BYTES ? most : LEAST_SERIES_BYTES);
+	json_t *run = r == 0 ? page_run(a, &panels) : NULL;
+	panels_done(&panels);
+	if (!run) {
+		return error_errno(e, ENOMEM, "cannot lay out the page");
+	}
+	if (index > 0) {
+		fputc(',', out);
+	}
+	// ENSURE_ASCII: U+2028 and U+2029, which end lines in scripts, become escapes too.
+	json_dump_callback(
+		run, put_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(13));
+	json_decref(run);
+	return 0;
+}
+
+int page_end(FILE *out, struct error *e)
+{
+	fputs("]}", out);
+	fwrite(page_after, 1, sizeof(page_after), out);
+	if (fflush(out) != 0 || ferror(out)) {
+		return error_errno(e, errno ? errno : EIO, "cannot write the page");
+	}
+	return 0;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A run as the page's program wants it: web/src/contract.ts, field by field.
+
+#pragma once
+
+#include <jansson.h>
+
+struct analysis;
+struct panel_list;
+
+// NULL: out of memory.
+json_t *page_run(const struct analysis *a, const struct panel_list *panels);

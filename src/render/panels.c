@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// From blocks to lines: one walk over the blocks of each entity that has a line.
+
+#include "render/panels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
+
+// Which lines there are ---------------------------------------------------------------------------
+
+static struct panel *add_panel(
+	struct panel_list *panels, const struct panel_spec *spec, const char *line)
+{
+	void *items = panels->items;
+	if (array_reserve(&items, &panels->capacity, panels->n + 1, sizeof(*panels->items)) < 0) {
+		return NULL;
+	}
+	panels->items = items;
+	struct text title = {0};
+	text_append_string(&title, spec->title);
+	if (line) {
+		text_format(&title, ", %s", line);
+	}
+	struct panel *panel = &panels->items[panels->n];
+	*panel = (struct panel){.spec = spec, .title = text_steal(&title)};
+	panels->n += panel->title != NULL;
+	return panel->title ? panel : NULL;
+}
+
+// False where the run knows no such metric.
+static bool line_add_metric(
+	struct line *line, const struct analysis *a, const char *name, size_t *index)
+{
+	const struct metric_row *metric = metric_by_name(&a->metrics, line->spec->kind, name);
+	if (!metric) {
+		return false;
+	}
+	line->ids[*index] = metric->id;
+	line->scales[*index] = metric->scale;
+	line->help = *index == 0 ? metric->help : line->help;
+	++*index;
+	return true;
+}
+
+static bool line_find_metrics(struct line *line, const struct analysis *a)
+{
+	const struct line_spec *spec = line->spec;
+	for (size_t i = 0; i < LINE_METRICS && spec->metrics[i]; i++) {
+		if (!line_add_metric(line, a, spec->metrics[i], &line->n_ids)) {
+			return false;
+		}
+	}
+	return !spec->of || line_add_metric(line, a, spec->of, &line->n_ids);
+}
+
+static char *line_label(
+	const struct line_spec *spec, const struct entity *entity, size_t number, bool several)
+{
+	struct text label = {0};
+	if (several && spec->kind == ENTITY_GPU) {
+		bool plain = strcmp(spec->label, "GPU") == 0;
+		text_format(
+			&label, "GPU %zu%s%s", number, plain ? "" : ": ", plain ? "" : spec->label);
+	} else if (several) {
+		text_append_printable(&label, entity->name, strlen(entity->name));
+		text_format(&label, ": %s", spec->label);
+	} else {
+		text_append_string(&label, spec->label);
+	}
+	return text_steal(&label);
+}
+
+static int add_line(struct panel *panel, const struct analysis *a, const struct line_spec *spec,
+	const struct entity *entity, size_t number, bool several)
+{
+	struct line line = {.spec = spec, .entity = entity->id};
+	if (!line_find_metrics(&line, a)) {
+		return 0;
+	}
+	void *lines = panel->lines;
+	int r = array_reserve(&lines, &panel->capacity, panel->n + 1, sizeof(*panel->lines));
+	panel->lines = lines;
+	line.label = line_label(spec, entity, number, several);
+	if (r < 0 || !line.label) {
+		free(line.label);
+		return -ENOMEM;
+	}
+	line.hue = several ? (unsigned)(spec->hue + number) : spec->hue;
+	buckets_init(&line.buckets, LINE_BUCKETS);
+	panel->lines[panel->n++] = line;
+	return 0;
+}
+
+static size_t count_entities(const struct analysis *a, enum entity_kind kind)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		n += a->entities.items[i].kind == kind;
+	}
+	return n;
+}
+
+// A line for each entity of the row's kind.
+static int add_lines(struct panel *panel, const struct analysis *a, const struct line_spec *spec)
+{
+	size_t number = 0, n = count_entities(a, spec->kind);
+	for (size_t i = 0; i < a->entities.n; i++) {
+		const struct entity *entity = &a->entities.items[i];
+		if (entity->kind != spec->kind) {
+			continue;
+		}
+		if (number >= PANEL_MOST_LINES) {
+			panel->left_out++;
+			continue;
+		}
+		int r = add_line(panel, a, spec, entity, number++, n > 1);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+static size_t count_specs(const struct panel_spec *spec)
+{
+	size_t n = 0;
+	while (n < PANEL_LINES && spec->lines[n].label) {
+		n++;
+	}
+	return n;
+}
+
+// Several devices with several lines each would be a tangle: each line then gets a panel.
+static int plan_panel(
+	struct panel_list *panels, const struct analysis *a, const struct panel_spec *spec)
+{
+	size_t n = count_specs(spec);
+	bool split = n > 1 && spec->lines[0].kind == spec->lines[n - 1].kind &&
+	             count_entities(a, spec->lines[0].kind) > 2;
+	struct panel *panel = split ? NULL : add_panel(panels, spec, NULL);
+	for (size_t i = 0; i < n; i++) {
+		panel = split ? add_panel(panels, spec, spec->lines[i].label) : panel;
+		int r = panel ? add_lines(panel, a, &spec->lines[i]) : -ENOMEM;
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+// From readings to buckets ------------------------------------------------------------------------
+
+static int line_add_gauge(
+	struct line *line, int64_t t_us, double value, double minimum, double maximum)
+{
+	return buckets_add(&line->buckets, t_us, value, minimum, maximum, 1);
+}
+
+static void line_set_base(struct line *line, int64_t t_us, double value, double of)
+{
+	line->based = isfinite(value) && isfinite(of);
+	line->base_us = t_us;
+	line->base_value = value;
+	line->base_of = of;
+}
+
+// One more reading of a counter, or of two. What grew since the base stands in the middle between.
+static int line_add_counter(struct line *line, int64_t t_us, double value, double of)
+{
+	const struct line_spec *spec = line->spec;
+	double grown = value - line->base_value, of_grown = of - line->base_of;
+	if (!isfinite(grown) || !isfinite(of_grown)) {
+		bool known = line->based;
+		line_set_base(line, t_us, value, of);
+		// A gap once; not before the first reading.
+		return known ? buckets_add(&line->buckets, t_us, NAN, NAN, NAN, 1) : 0;
+	}
+	if (!line->based || grown < 0 || of_grown < 0) {
+		line_set_base(line, t_us, value, of);
+		return 0;
+	}
+	int64_t passed_us = t_us - line->base_us;
+	bool waits = passed_us < (int64_t)spec->window_ms * 1000;
+	waits |= grown <= 0 && passed_us < (int64_t)spec->hold_ms * 1000;
+	if (waits || passed_us <= 0) {
+		return 0;
+	}
+	double seconds = (double)passed_us * 1e-6;
+	bool share = spec->value == LINE_SHARE;
+	double result = share ? of_grown > 0 ? fmax(0, 1 - grown / of_grown) : NAN
+	                      : grown / seconds;
+	double weight = share && of_grown > 0 ? of_grown : seconds;
+	int64_t middle_us = line->base_us + passed_us / 2;
+	line_set_base(line, t_us, value, of);
+	return buckets_add(&line->buckets, middle_us, result, result, result, weight);
+}
+
+// The three columns of a metric in a block; all the same where the run was not thinned.
+struct metric_columns {
+	const int64_t *mean, *minimum, *maximum;
+};
+
+static struct metric_columns find_columns(const struct block *b, uint32_t metric)
+{
+	struct metric_columns found = {0};
+	for (uint32_t i = 0; i < b->n_columns; i++) {
+		if (b->metric_ids[i] != metric) {
+			continue;
+		}
+		switch (b->aggregates ? b->aggregates[i] : AGGREGATE_NONE) {
+		case AGGREGATE_MINIMUM:
+			found.minimum = b->columns[i];
+			break;
+		case AGGREGATE_MAXIMUM:
+			found.maximum = b->columns[i];
+			break;
+		default:
+			found.mean = b->columns[i];
+		}
+	}
+	// A counter is thinned to its last value, which is its largest.
+	found.mean = found.mean ? found.mean : found.maximum;
+	found.minimum = found.minimum ? found.minimum : found.mean;
+	found.maximum = found.maximum ? found.maximum : found.mean;
+	return found;
+}
+
+static double value_at(const int64_t *column, uint32_t row, double scale)
+{
+	return column[row] == VALUE_MISSING ? NAN : (double)column[row] * scale;
+}
+
+struct line_columns {
+	struct metric_columns items[LINE_METRICS + 1];
+};
+
+static int line_add_row(
+	struct line *line, const struct line_columns *columns, int64_t t_us, uint32_t row)
+{
+	double mean = 0, minimum = 0, maximum = 0;
+	size_t n = line->n_ids - (line->spec->of != NULL);
+	for (size_t i = 0; i < n; i++) {
+		const struct metric_columns *c = &columns->items[i];
+		mean += value_at(c->mean, row, line->scales[i]);
+		minimum += value_at(c->minimum, row, line->scales[i]);
+		maximum += value_at(c->maximum, row, line->scales[i]);
+	}
+	if (line->spec->value == LINE_GAUGE) {
+		return line_add_gauge(line, t_us, mean, minimum, maximum);
+	}
+	double of = line->spec->of ? value_at(columns->items[n].maximum, row, line->scales[n]) : 0;
+	return line_add_counter(line, t_us, maximum, of);
+}
+
+static int line_add_block(struct line *line, const struct block *b)
+{
+	struct line_columns columns;
+	for (size_t i = 0; i < line->n_ids; i++) {
+		columns.items[i] = find_columns(b, line->ids[i]);
+		if (!columns.items[i].mean) {
+			return 0;
+		}
+	}
+	for (uint32_t row = 0; row < b->n_rows; row++) {
+		int r = line_add_row(line, &columns, b->t[row], row);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int add_block(void *context, int64_t entity, const struct block *b)
+{
+	struct panel_list *panels = context;
+	for (size_t i = 0; i < panels->n; i++) {
+		struct panel *panel = &panels->items[i];
+		for (size_t j = 0; j < panel->n; j++) {
+			int r = panel->lines[j].entity == entity
+			                ? line_add_block(&panel->lines[j], b)
+			                : 0;
+			if (r < 0) {
+				return r;
+			}
+		}
+	}
+	return 0;
+}
+
+static bool has_line(const struct panel_list *panels, int64_t entity)
+{
+	for (size_t i = 0; i < panels->n; i++) {
+		for (size_t j = 0; j < panels->items[i].n; j++) {
+			if (panels->items[i].lines[j].entity == entity) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+// What stays
+// ----------------------------------------------------------------------------------------
+
+static void line_done(struct line *line)
+{
+	free(line->label);
+	buckets_done(&line->buckets);
+	text_done(&line->packed.base64);
+}
+
+static void panel_done(struct panel *panel)
+{
+	for (size_t i = 0; i < panel->n; i++) {
+		line_done(&panel->lines[i]);
+	}
+	free(panel->lines);
+	free(panel->title);
+}
+
+// A fallback is for a panel that would else show nothing of the job.
+static bool line_stays(const struct line *line, const struct panel *panel, size_t kept)
+{
+	if (line->buckets.samples == 0) {
+		return false;
+	}
+	for (size_t i = 0; line->spec->fallback && i < kept; i++) {
+		if (!panel->lines[i].spec->fallback) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void drop_empty(struct panel_list *panels)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < panels->n; i++) {
+		struct panel *panel = &panels->items[i];
+		size_t kept = 0;
+		for (size_t j = 0; j < panel->n; j++) {
+			if (line_stays(&panel->lines[j], panel, kept)) {
+				panel->lines[kept++] = panel->lines[j];
+			} else {
+				line_done(&panel->lines[j]);
+			}
+		}
+		panel->n = kept;
+		if (kept > 0) {
+			panels->items[n++] = *panel;
+		} else {
+			panel_done(panel);
+		}
+	}
+	panels->n = n;
+}
+
+int panels_collect(const struct analysis *a, struct panel_list *ret, struct error *e)
+{
+	struct panel_list panels = {0};
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < panel_table_length; i++) {
+		r = plan_panel(&panels, a, &panel_table[i]);
+	}
+	if (r < 0) {
+		error_errno(e, -r, "cannot plan the panels");
+	}
+	for (size_t i = 0; r == 0 && i < a->entities.n; i++) {
+		int64_t entity = a->entities.items[i].id;
+		if (has_line(&panels, entity)) {
+			r = reader_blocks(a->reader, entity, add_block, &panels, e);
+		}
+	}
+	if (r < 0) {
+		panels_done(&panels);
+		return r;
+	}
+	drop_empty(&panels);
+	*ret = panels;
+	return 0;
+}
+
+static struct line *largest_line(struct panel_list *panels, size_t *total)
+{
+	struct line *largest = NULL;
+	*total = 0;
+	for (size_t i = 0; i < panels->n; i++) {
+		for (size_t j = 0; j < panels->items[i].n; j++) {
+			struct line *line = &panels->items[i].lines[j];
+			size_t length = line->packed.base64.length;
+			*total += length;
+			if (!largest || length > largest->packed.base64.length) {
+				largest = line;
+			}
+		}
+	}
+	return largest;
+}
+
+int panels_pack(struct panel_list *panels, size_t most)
+{
+	int r = 0;
+	for (size_t i = 0; i < panels->n; i++) {
+		for (size_t j = 0; r == 0 && j < panels->items[i].n; j++) {
+			struct line *line = &panels->items[i].lines[j];
+			r = buckets_pack(&line->buckets, &line->packed);
+		}
+	}
+	size_t total;
+	struct line *line = largest_line(panels, &total);
+	while (r == 0 && line && total > most && line->buckets.n > 16) {
+		buckets_coarsen(&line->buckets);
+		r = buckets_pack(&line->buckets, &line->packed);
+		line = largest_line(panels, &total);
+	}
+	return r;
+}
+
+void panels_done(struct panel_list *panels)
+{
+	for (size_t i = 0; i < panels->n; i++) {
+		panel_done(&panels->items[i]);
+	}
+	free(panels->items);
+	*panels = (struct panel_list){0};
+}

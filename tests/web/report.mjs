@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The report in a real browser: node report.mjs STRAIN MAKE_RUN MODULES CHROMIUM OUTPUT. Leaves
+// pictures of what it saw in OUTPUT. Times are printed, never judged.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { test, before, after } from 'node:test';
+
+import {
+	drag,
+	openBrowser,
+	openReport,
+	readPanels,
+	readWindow,
+	readyTime,
+	settle,
+	sheetPoint,
+} from './browser.mjs';
+
+const [strain, makeRun, modules, chromium, output] = process.argv.slice(2);
+const MOST_BYTES = 5e6;
+const SECONDS = 120;
+
+const at = (name) => join(output, name);
+let browser;
+
+function report(name, ...runs) {
+	execFileSync(strain, ['report', ...runs.map(at), '-o', at(name)], { stdio: ['ignore', 'inherit', 'pipe'] });
+	return at(name);
+}
+
+/** Puts markup wherever a job could have put it. */
+function makeHostile(run) {
+	const markup = `<img src=x onerror=alert(1)></script><script>alert(2)</script>&amp;\u2028'"--><b>`;
+	const text = markup.replace(/'/g, "''");
+	const sql = [
+		`UPDATE label SET value = '${text}' WHERE name = 'workers'`,
+		`INSERT INTO label VALUES ('${text}', '1')`,
+		`UPDATE run SET value = '["${markup.replace(/["\u2028]/g, '').replace(/'/g, "''")}"]' WHERE key = 'command'`,
+		`UPDATE event SET text = '${text}', kind = '${text}'`,
+		`UPDATE entity SET name = '${text}' WHERE kind IN ('process', 'gpu', 'disk')`,
+		`UPDATE metric SET help = '${text}'`,
+		`UPDATE missing SET reason = '${text}'`,
+	];
+	execFileSync('sqlite3', [at(run), sql.join(';')]);
+}
+
+before(async () => {
+	rmSync(output, { recursive: true, force: true });
+	mkdirSync(output, { recursive: true });
+	execFileSync(makeRun, [at('run.strain'), String(SECONDS)]);
+	report('report.html', 'run.strain');
+	browser = await openBrowser(modules, chromium);
+});
+
+after(() => browser?.close());
+
+async function inReport(file, look) {
+	const { page, troubles } = await openReport(browser, file);
+	await look(page);
+	assert.deepEqual(troubles, []);
+	await page.close();
+}
+
+test('every panel is drawn', () =>
+	inReport(at('report.html'), async (page) => {
+		const panels = await readPanels(page);
+		const titles = panels.map((panel) => panel.title);
+		for (const title of ['Memory', 'CPU', 'GPU', 'PCIe', 'Disk', 'Network', 'Pressure']) {
+			assert.ok(titles.some((t) => t === title), `${title} is not in ${titles}`);
+		}
+		for (const panel of panels) {
+			assert.ok(panel.drawn > 200, `${panel.title} has ${panel.drawn} dots of its series`);
+		}
+		assert.equal(await page.locator('.names .epoch').count(), 3);
+		assert.equal(await page.locator('.processes tbody tr').count(), 3);
+		await page.screenshot({ path: at('light.png'), fullPage: true });
+	}));
+
+test('a zoom moves all panels, and back', () =>
+	inReport(at('report.html'), async (page) => {
+		const whole = await readPanels(page);
+		assert.deepEqual(await readWindow(page), [0, SECONDS]);
+		await drag(page, 0.25, 0.5);
+		const [from, to] = await readWindow(page);
+		assert.ok(Math.abs(from - 0.25 * SECONDS) < 0.5 && Math.abs(to - 0.5 * SECONDS) < 0.5, `${from} to ${to}`);
+		const zoomed = await readPanels(page);
+		zoomed.forEach((panel, i) => assert.notEqual(panel.print, whole[i].print, panel.title));
+		await page.screenshot({ path: at('zoomed.png') });
+
+		await page.keyboard.down('Shift');
+		await drag(page, 0.75, 0.25);
+		await page.keyboard.up('Shift');
+		const [moved, end] = await readWindow(page);
+		assert.ok(Math.abs(moved - from - (to - from) / 2) < 0.5, `moved to ${moved}`);
+		assert.ok(Math.abs(end - moved - (to - from)) < 1e-6);
+
+		await page.mouse.dblclick(...(await sheetPoint(page, 0.5, 0.05)));
+		await settle(page);
+		await page.mouse.move(0, 0);
+		await settle(page);
+		const back = await readPanels(page);
+		back.forEach((panel, i) => assert.equal(panel.print, whole[i].print, panel.title));
+	}));
+
+test('wheel and keys zoom and move', () =>
+	inReport(at('report.html'), async (page) => {
+		await page.mouse.move(...(await sheetPoint(page, 0.5, 0.05)));
+		await page.keyboard.down('Control');
+		await page.mouse.wheel(0, -200);
+		await page.keyboard.up('Control');
+		await settle(page);
+		const [from, to] = await readWindow(page);
+		assert.ok(to - from < 0.7 * SECONDS && Math.abs(from + to - SECONDS) < 1, `${from} to ${to}`);
+
+		await page.locator('.sheet').focus();
+		await page.keyboard.press('0');
+		await settle(page);
+		assert.deepEqual(await readWindow(page), [0, SECONDS]);
+		await page.keyboard.press('+');
+		await settle(page);
+		const [first] = await readWindow(page);
+		await page.keyboard.press('PageDown');
+		await page.keyboard.press('ArrowRight');
+		await settle(page);
+		assert.ok((await readWindow(page))[0] > first);
+		assert.match(await page.locator('[aria-live]').textContent(), /CPU: job [\d.]+/);
+	}));
+
+test('the cursor reads every panel', () =>
+	inReport(at('report.html'), async (page) => {
+		await page.mouse.move(...(await sheetPoint(page, 0.6, 0.3)));
+		await settle(page);
+		const readings = await page.locator('.readout').allTextContents();
+		const panels = await page.locator('.panel').count();
+		assert.equal(readings.length, panels);
+		readings.forEach((reading) => assert.match(reading, /\d/));
+		assert.ok(readings.some((reading) => / to /.test(reading)), 'no range of a bucket is read');
+		assert.match(await page.locator('.status').textContent(), /^72/);
+	}));
+
+test('dark by the system and by the button', () =>
+	inReport(at('report.html'), async (page) => {
+		const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+		const light = await background();
+		const lightPanels = await readPanels(page);
+		await page.emulateMedia({ colorScheme: 'dark' });
+		await settle(page);
+		const dark = await background();
+		assert.notEqual(dark, light);
+		const darkPanels = await readPanels(page);
+		darkPanels.forEach((panel, i) => assert.notEqual(panel.print, lightPanels[i].print, panel.title));
+		await page.screenshot({ path: at('dark.png'), fullPage: true });
+		await page.getByRole('button', { name: 'Light' }).click();
+		assert.equal(await background(), light);
+	}));
+
+test('a narrow page stays within its width', () =>
+	inReport(at('report.html'), async (page) => {
+		await page.setViewportSize({ width: 700, height: 900 });
+		await settle(page);
+		const [wanted, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+		assert.ok(wanted <= width, `${wanted} px in ${width}`);
+		await page.screenshot({ path: at('narrow.png'), fullPage: true });
+	}));
+
+test('what comes from a job stays text', async () => {
+	execFileSync(makeRun, [at('hostile.strain'), '20']);
+	makeHostile('hostile.strain');
+	const file = report('hostile.html', 'hostile.strain');
+	await inReport(file, async (page) => {
+		await page.locator('.summary summary').click();
+		await settle(page);
+		assert.equal(await page.locator('img, b > b, iframe').count(), 0);
+		assert.equal(await page.locator('script').count(), 2);
+		const command = await page.locator('header .command').textContent();
+		assert.match(command, /<img src=x onerror=alert\(1\)><\/script>/);
+		assert.match(await page.locator('.events').textContent(), /<script>alert\(2\)<\/script>/);
+		await page.screenshot({ path: at('hostile.png'), fullPage: true });
+	});
+});
+
+test('several runs have a tab each', async () => {
+	execFileSync(makeRun, [at('second.strain'), '40']);
+	const file = report('several.html', 'run.strain', 'second.strain');
+	await inReport(file, async (page) => {
+		const tabs = page.getByRole('tab');
+		assert.deepEqual(await tabs.allTextContents(), ['run', 'second']);
+		await tabs.nth(1).click();
+		await settle(page);
+		assert.deepEqual(await readWindow(page), [0, 40]);
+		(await readPanels(page)).forEach((panel) => assert.ok(panel.drawn > 200, panel.title));
+		await tabs.nth(0).click();
+		await settle(page);
+		assert.deepEqual(await readWindow(page), [0, SECONDS]);
+	});
+});
+
+test('24 hours at 10 ms stay under 5 MB', async () => {
+	execFileSync(makeRun, [at('day.strain'), '86400', '10ms', '256MiB']);
+	const began = performance.now();
+	const file = report('day.html', 'day.strain');
+	const made = (performance.now() - began) / 1000;
+	const { size } = statSync(file);
+	rmSync(at('day.strain'));
+	assert.ok(size < MOST_BYTES, `${size} bytes`);
+	await inReport(file, async (page) => {
+		console.log(`24 hours: made in ${made.toFixed(1)} s, ${(size / 1e6).toFixed(2)} MB, opens in ${(await readyTime(page)).toFixed(0)} ms`);
+		await page.screenshot({ path: at('day.png'), fullPage: true });
+		(await readPanels(page)).forEach((panel) => assert.ok(panel.drawn > 200, panel.title));
+		await drag(page, 0.3, 0.32);
+		await page.screenshot({ path: at('day-zoomed.png') });
+	});
+});

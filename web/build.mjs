@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// node build.mjs SOURCE MODULES OUTPUT.html OUTPUT.h: bundles SOURCE/src into one page with a hole
+// for the data, and as two C arrays: what stands before the hole and what stands after it. MODULES is
+// the folder that holds node_modules.
+
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+
+const [source, modules, page, header] = process.argv.slice(2).map((path) => resolve(path));
+const { buildSync } = createRequire(join(modules, 'package.json'))('esbuild');
+
+function bundle(file) {
+	const result = buildSync({
+		entryPoints: [join(source, file)],
+		bundle: true,
+		minify: true,
+		write: false,
+		format: 'iife',
+		target: 'es2020',
+		charset: 'utf8',
+		legalComments: 'inline',
+		logLevel: 'warning',
+		nodePaths: [join(modules, 'node_modules')],
+	});
+	// Nothing in here may end its own element.
+	return result.outputFiles[0].text.trim().replace(/<\/(script|style)/gi, '<\\/$1');
+}
+
+const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
+
+const script = bundle('src/page.ts');
+const style = bundle('src/report.css');
+const values = { SCRIPT: script, STYLE: style, SCRIPT_HASH: hash(script), STYLE_HASH: hash(style) };
+// One pass with a function: what is put in is never looked at again, nor are its dollar signs.
+const text = readFileSync(join(source, 'src/report.html'), 'utf8').replace(
+	/@(SCRIPT|STYLE|SCRIPT_HASH|STYLE_HASH)@/g,
+	(_, name) => values[name],
+);
+writeFileSync(page, text);
+
+const [before, after] = text.split('@DATA@');
+const array = (name, content) => {
+	const bytes = [...Buffer.from(content)].join(',').replace(/(.{90}\d*,)/g, '$1\n');
+	return `static const unsigned char ${name}[] = {${bytes}};\n`;
+};
+writeFileSync(
+	header,
+	`// Made by web/build.mjs.\n${array('page_before', before)}${array('page_after', after)}`,
+);

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One panel: its label with a key per series, and a uPlot chart of the means with the range
+// between minimum and maximum behind them. The window of time and the cursor are the timeline's.
+
+import uPlot from 'uplot';
+
+import type { Panel, Series, Span } from './contract';
+import { decode, type Points } from './decode';
+import { button, key, make } from './dom';
+import { number, quantity, roundStep, scaleFor, steady, type Scale } from './format';
+import { readAt, reduce } from './reduce';
+import type { Palette } from './theme';
+
+/** Room for the numbers of the vertical axis; report.css knows it too. */
+export const GUTTER = 52;
+const BUCKETS = 1000;
+const HEADROOM = 1.06;
+
+/** What all panels share. */
+export interface Shared {
+	palette: Palette;
+	epochs: Span[];
+	events: number[];
+	end: number;
+}
+
+interface Line {
+	series: Series;
+	points: Points;
+	view: Points;
+	shown: boolean;
+}
+
+type Column = (number | null | undefined)[];
+
+/** Every time that any line has, once. */
+function unionOfTimes(lines: Line[]): number[] {
+	const times = new Set<number>();
+	for (const line of lines) {
+		for (const t of line.view.t) {
+			times.add(t);
+		}
+	}
+	return Float64Array.from(times).sort() as unknown as number[];
+}
+
+/** Values under the panel's times: undefined where the line has no point, null where it is a gap. */
+function column(times: ArrayLike<number>, view: Points, values: Float32Array): Column {
+	const result: Column = new Array(times.length);
+	let next = 0;
+	for (let i = 0; i < times.length; i++) {
+		if (next < view.t.length && view.t[next] === times[i]) {
+			const value = values[next++]!;
+			result[i] = Number.isNaN(value) ? null : value;
+		} else {
+			result[i] = undefined;
+		}
+	}
+	return result;
+}
+
+export class PanelChart {
+	readonly element: HTMLElement;
+	readonly plot = make('div', 'plot');
+	private readonly readout = make('div', 'readout');
+	private readonly unit = make('small', '');
+	private readonly lines: Line[];
+	private readonly height: number;
+	private chart: uPlot | null = null;
+	private scale: Scale;
+	private top = 1;
+	private from = 0;
+	private to = 1;
+
+	constructor(
+		private readonly panel: Panel,
+		private readonly shared: Shared,
+	) {
+		this.lines = panel.series.map((series) => {
+			const points = decode(series);
+			return { series, points, view: points, shown: true };
+		});
+		this.scale = scaleFor(panel.unit, this.greatest());
+		this.height = Math.max(88, 46 + 18 * (panel.series.length + panel.limits.length));
+		this.plot.append(this.readout);
+		this.element = make('figure', 'panel', this.label(), this.plot);
+		this.element.setAttribute('aria-label', this.description());
+	}
+
+	private label(): HTMLElement {
+		const label = make('figcaption', 'label', make('span', 'title', this.panel.title), this.unit);
+		label.title = this.panel.help;
+		for (const line of this.lines) {
+			const toggle = button('series', '', () => this.toggle(line, toggle));
+			toggle.append(key(line.series.hue), make('span', '', line.series.label));
+			toggle.title = `${line.series.help} (press to hide or show)`;
+			toggle.setAttribute('aria-pressed', 'true');
+			label.append(toggle);
+		}
+		for (const limit of this.panel.limits) {
+			const text = `${limit.label} ${quantity(this.panel.unit, limit.value)}`;
+			label.append(make('small', 'limit', make('span', 'dash'), text));
+		}
+		return label;
+	}
+
+	/** What the panel shows, in words, for who cannot see it. */
+	private description(): string {
+		const say = (value: number | null) =>
+			value === null ? 'not known' : quantity(this.panel.unit, value);
+		const lines = this.lines.map(
+			({ series }) =>
+				`${series.label}: mean ${say(series.mean)}, least ${say(series.minimum)}, most ${say(series.maximum)}`,
+		);
+		return `${this.panel.title}. ${lines.join('; ')}`;
+	}
+
+	private toggle(line: Line, control: HTMLButtonElement): void {
+		line.shown = !line.shown;
+		control.setAttribute('aria-pressed', String(line.shown));
+		const first = 1 + 3 * this.lines.indexOf(line);
+		for (const index of [first, first + 1, first + 2]) {
+			this.chart?.setSeries(index, { show: line.shown });
+		}
+		this.show(this.from, this.to);
+	}
+
+	private greatest(): number {
+		return this.lines.reduce((most, line) => Math.max(most, line.series.maximum ?? 0), 0);
+	}
+
+	/** Where the vertical axis ends for what is in the window, limits included where they are near. */
+	private ending(): number {
+		let most = this.panel.floor ?? 0;
+		for (const line of this.lines.filter((l) => l.shown)) {
+			for (let i = 0; i < line.view.t.length; i++) {
+				const inside = line.view.t[i]! >= this.from - line.view.width && line.view.t[i]! <= this.to + line.view.width;
+				most = inside && line.view.high[i]! > most ? line.view.high[i]! : most;
+			}
+		}
+		for (const limit of this.panel.limits) {
+			most = most >= 0.3 * limit.value ? Math.max(most, limit.value) : most;
+		}
+		return Math.min(most > 0 ? most : 1, this.panel.ceiling ?? Infinity);
+	}
+
+	/** Shows a window of time. */
+	show(from: number, to: number): void {
+		this.from = from;
+		this.to = to;
+		for (const line of this.lines) {
+			line.view = reduce(line.points, from, to, BUCKETS);
+		}
+		this.top = this.ending();
+		this.scale = scaleFor(this.panel.unit, this.top);
+		this.unit.textContent = this.scale.name;
+		const times = unionOfTimes(this.lines);
+		const data: Column[] = [];
+		for (const { view } of this.lines) {
+			data.push(column(times, view, view.mean), column(times, view, view.low), column(times, view, view.high));
+		}
+		const chart = this.chart;
+		if (chart) {
+			chart.batch(() => {
+				chart.setData([times, ...data] as uPlot.AlignedData, false);
+				chart.setScale('x', { min: from, max: to });
+				chart.setScale('y', { min: 0, max: this.top * HEADROOM });
+			});
+		}
+	}
+
+	/** Draws at a width in pixels; the first call makes the chart. */
+	resize(width: number): void {
+		if (this.chart) {
+			this.chart.setSize({ width, height: this.height });
+			return;
+		}
+		this.chart = new uPlot(this.options(width), [[], ...this.lines.flatMap(() => [[], [], []])] as uPlot.AlignedData, this.plot);
+		this.show(this.from, this.to);
+	}
+
+	repaint(): void {
+		this.chart?.redraw(false, true);
+	}
+
+	private options(width: number): uPlot.Options {
+		const { palette } = this.shared;
+		const hue = (line: Line) => line.series.hue % palette.hues.length;
+		const edge = { stroke: 'transparent', width: 0, points: { show: false } };
+		return {
+			width,
+			height: this.height,
+			padding: [4, 0, 4, 0],
+			legend: { show: false },
+			cursor: { show: false },
+			scales: {
+				x: { time: false, auto: false, range: (_, from, to) => [from, to] },
+				y: { auto: false, range: (_, from, to) => [from, to] },
+			},
+			axes: [
+				{ show: false },
+				{
+					size: GUTTER,
+					gap: 6,
+					font: '11px system-ui, sans-serif',
+					stroke: () => this.shared.palette.soft,
+					grid: { stroke: () => this.shared.palette.line, width: 1 },
+					ticks: { show: false },
+					splits: () => this.splits(),
+					values: (_, splits) => splits.map((value) => number(this.panel.unit, this.scale, value)),
+				},
+			],
+			series: [
+				{},
+				...this.lines.flatMap((line) => [
+					{
+						stroke: () => this.shared.palette.hues[hue(line)]!,
+						width: 1.3,
+						points: { size: 4, fill: () => this.shared.palette.hues[hue(line)]! },
+					},
+					edge,
+					edge,
+				]),
+			] as uPlot.Series[],
+			bands: this.lines.map((line, i) => ({
+				series: [3 + 3 * i, 2 + 3 * i] as [number, number],
+				fill: () => this.shared.palette.fills[hue(line)]!,
+			})),
+			hooks: {
+				drawClear: [(chart) => this.paintEpochs(chart)],
+				draw: [(chart) => this.paintMarks(chart)],
+			},
+		};
+	}
+
+	/** Nothing, the middle and the end, at round values. */
+	private splits(): number[] {
+		const { factor } = this.scale;
+		const step = roundStep(this.top / factor / 2.6) * factor;
+		const splits: number[] = [];
+		for (let i = 0; i * step <= this.top * 1.001; i++) {
+			splits.push(i * step);
+		}
+		return splits;
+	}
+
+	private paintEpochs(chart: uPlot): void {
+		const { ctx, bbox } = chart;
+		ctx.save();
+		ctx.fillStyle = this.shared.palette.band;
+		this.shared.epochs.forEach((epoch, i) => {
+			const left = Math.max(bbox.left, chart.valToPos(epoch.start, 'x', true));
+			const right = Math.min(bbox.left + bbox.width, chart.valToPos(epoch.end ?? this.shared.end, 'x', true));
+			// Bands too narrow to see would only tint the whole panel.
+			if (i % 2 === 0 && right - left >= 2) {
+				ctx.fillRect(left, bbox.top, right - left, bbox.height);
+			}
+		});
+		ctx.restore();
+	}
+
+	private paintMarks(chart: uPlot): void {
+		const { ctx, bbox } = chart;
+		const ratio = uPlot.pxRatio;
+		ctx.save();
+		ctx.lineWidth = ratio;
+		ctx.setLineDash([4 * ratio, 3 * ratio]);
+		ctx.strokeStyle = this.shared.palette.limit;
+		for (const limit of this.panel.limits.filter((l) => l.value <= this.top)) {
+			const y = Math.round(chart.valToPos(limit.value, 'y', true)) + ratio / 2;
+			ctx.beginPath();
+			ctx.moveTo(bbox.left, y);
+			ctx.lineTo(bbox.left + bbox.width, y);
+			ctx.stroke();
+		}
+		ctx.setLineDash([ratio, 3 * ratio]);
+		ctx.strokeStyle = this.shared.palette.mark;
+		for (const t of this.shared.events.filter((e) => e >= this.from && e <= this.to)) {
+			const x = Math.round(chart.valToPos(t, 'x', true)) + ratio / 2;
+			ctx.beginPath();
+			ctx.moveTo(x, bbox.top);
+			ctx.lineTo(x, bbox.top + bbox.height);
+			ctx.stroke();
+		}
+		ctx.restore();
+	}
+
+	/** Writes the values at time t beside the cursor at x pixels; returns them as text. */
+	read(t: number, x: number, width: number): string {
+		const words: string[] = [];
+		const parts: HTMLElement[] = [];
+		for (const line of this.lines.filter((l) => l.shown)) {
+			const text = this.reading(line, t);
+			words.push(`${line.series.label} ${text}`);
+			parts.push(make('span', 'value', key(line.series.hue), text));
+		}
+		this.readout.replaceChildren(...parts);
+		this.readout.style.display = 'flex';
+		const left = x > width / 2;
+		this.readout.classList.toggle('left', left);
+		this.readout.style.left = left ? '' : `${GUTTER + x + 6}px`;
+		this.readout.style.right = left ? `${width - x + 6}px` : '';
+		return `${this.panel.title}: ${words.join(', ')}`;
+	}
+
+	private reading(line: Line, t: number): string {
+		const reading = readAt(line.view, t);
+		if (!reading) {
+			return '–';
+		}
+		if (Number.isNaN(reading.mean)) {
+			return 'not known';
+		}
+		const show = (value: number) => steady(this.panel.unit, this.scale, value);
+		const [low, mean, high] = [show(reading.low), show(reading.mean), show(reading.high)];
+		return low === high ? mean : `${mean} (${low} to ${high})`;
+	}
+
+	hideReading(): void {
+		this.readout.style.display = 'none';
+	}
+
+	/** The longest bucket in view, 0 while every sample is. */
+	bucket(): number {
+		return this.lines.reduce((longest, line) => {
+			const merged = line.view.low.some((low, i) => low !== line.view.high[i]);
+			return merged ? Math.max(longest, line.view.width) : longest;
+		}, 0);
+	}
+}

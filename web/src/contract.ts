@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What src/render/page.c writes into a page and this program reads: the only joint between the
+// two. Times are seconds since the run's start; null is "not known", never 0.
+
+/** The unit in which a panel's values are stored; format.ts says how each is shown. */
+export type Unit = 'By' | 'By/s' | '1' | '{cpu}' | '{process}' | 'W' | 'Cel' | 'Hz' | string;
+
+export interface Series {
+	label: string;
+	/** Where the values are from, for the tooltip. */
+	help: string;
+	/** Index into the palette: the same thing has the same colour in every panel. */
+	hue: number;
+	/** Length of one bucket, in seconds. A point may be a single sample. */
+	width: number;
+	/** Points in `data`, and samples that they were made of. */
+	points: number;
+	samples: number;
+	/** value = unit * sinh(code / 1024) */
+	unit: number;
+	/** Base64 of the packed columns: see decode.ts. */
+	data: string;
+	/** Least and greatest value of the whole run, and its mean; null without a value. */
+	minimum: number | null;
+	mean: number | null;
+	maximum: number | null;
+}
+
+export interface Limit {
+	label: string;
+	value: number;
+}
+
+export interface Panel {
+	title: string;
+	unit: Unit;
+	help: string;
+	/** The axis ends at this value at least, so that noise does not look like load. */
+	floor: number | null;
+	/** And at most here: 1 for shares. */
+	ceiling: number | null;
+	limits: Limit[];
+	series: Series[];
+}
+
+export interface Span {
+	name: string;
+	start: number;
+	end: number | null;
+}
+
+export interface EventMark {
+	t: number;
+	kind: string;
+	text: string;
+}
+
+export interface Tile {
+	value: string;
+	of: string | null;
+	label: string;
+}
+
+export interface Advice {
+	gain: string | null;
+	title: string;
+	text: string | null;
+}
+
+export interface Evidence {
+	what: string;
+	value: string;
+}
+
+export interface Verdict {
+	title: string;
+	text: string[];
+	evidence: Evidence[];
+	advice: Advice[];
+}
+
+export interface Process {
+	pid: number | null;
+	role: string;
+	name: string;
+	command: string;
+	cpu_seconds: number | null;
+	/** CPUs in use, on average over its life. */
+	cpu: number | null;
+	memory_peak: number | null;
+	asked: number | null;
+	storage: number | null;
+	start: number;
+	end: number | null;
+	ending: string | null;
+}
+
+/** One row of the table of epochs; `values` stand under Run.epoch_columns. */
+export interface EpochRow {
+	name: string;
+	start: number;
+	end: number | null;
+	values: (string | null)[];
+}
+
+/** One row of the summary: a metric of one entity over the whole run. */
+export interface SummaryRow {
+	entity: string;
+	metric: string;
+	unit: string;
+	total: number | null;
+	mean: number | null;
+	p50: number | null;
+	p95: number | null;
+	max: number | null;
+}
+
+export interface Missing {
+	what: string;
+	reason: string;
+}
+
+export interface Note {
+	title: string;
+	text: string;
+}
+
+export interface Run {
+	name: string;
+	command: string;
+	/** Wall clock at the start, seconds since 1970 (UTC); null where the run does not say. */
+	started: number | null;
+	duration: number;
+	notice: string | null;
+	chips: string[];
+	verdict: Verdict | null;
+	tiles: Tile[];
+	epochs: Span[];
+	epoch_columns: string[];
+	epoch_rows: EpochRow[];
+	events: EventMark[];
+	panels: Panel[];
+	processes: Process[];
+	/** Processes that the table leaves out: the least busy of very many. */
+	processes_left_out: number;
+	summary: SummaryRow[];
+	notes: Note[];
+	missing: Missing[];
+}
+
+export interface Report {
+	version: 1;
+	generator: string;
+	runs: Run[];
+}

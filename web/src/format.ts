@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Quantities and times as people read them: SI prefixes, three digits, never a false precision.
+
+import type { Unit } from './contract';
+
+/** How a unit is shown: value / factor, followed by the name. */
+export interface Scale {
+	factor: number;
+	name: string;
+}
+
+const PREFIXES: [number, string][] = [
+	[1e15, 'P'],
+	[1e12, 'T'],
+	[1e9, 'G'],
+	[1e6, 'M'],
+	[1e3, 'k'],
+	[1, ''],
+];
+
+const PREFIXED: Record<string, string> = { By: 'B', 'By/s': 'B/s', Hz: 'Hz', 'bit/s': 'bit/s' };
+
+const PLAIN: Record<string, Scale> = {
+	'1': { factor: 0.01, name: '%' },
+	'{cpu}': { factor: 1, name: 'CPUs' },
+	W: { factor: 1, name: 'W' },
+	Cel: { factor: 1, name: '°C' },
+};
+
+/** The scale that suits values up to `most`. */
+export function scaleFor(unit: Unit, most: number): Scale {
+	const base = PREFIXED[unit];
+	if (base === undefined) {
+		return PLAIN[unit] ?? { factor: 1, name: isCount(unit) ? '' : unit };
+	}
+	const [factor, prefix] = PREFIXES.find(([f]) => Math.abs(most) >= 0.9995 * f) ?? [1, ''];
+	return { factor, name: prefix + base };
+}
+
+/** Three significant digits, zeros at the end too, so that a changing value keeps its width. */
+function threeDigits(value: number): string {
+	const size = Math.abs(value);
+	if (size >= 99.95 || size === 0) {
+		return Math.round(value).toLocaleString('en');
+	}
+	return value.toFixed(size >= 9.995 ? 1 : 2);
+}
+
+/** Three significant digits, whole numbers whole. */
+export function digits(value: number): string {
+	const size = Math.abs(value);
+	const shown = size < 0.09995 && size > 0 ? value.toFixed(size >= 0.009995 ? 3 : 4) : threeDigits(value);
+	return shown.includes('.') ? shown.replace(/\.?0+$/, '') : shown;
+}
+
+function isCount(unit: Unit): boolean {
+	return unit.startsWith('{') && unit !== '{cpu}';
+}
+
+/** A value with its unit: "2.94 GB", "34.1 %". */
+export function quantity(unit: Unit, value: number): string {
+	const scale = scaleFor(unit, value);
+	const shown = isCount(unit) ? digits(Math.round(value)) : digits(value / scale.factor);
+	return isCount(unit) ? shown : `${shown} ${scale.name}`;
+}
+
+/** A value in a scale that was chosen already, without the unit's name. */
+export function number(unit: Unit, scale: Scale, value: number): string {
+	return digits(isCount(unit) ? Math.round(value) : value / scale.factor);
+}
+
+/** The same for a value that changes under a cursor: it does not jump in width. */
+export function steady(unit: Unit, scale: Scale, value: number): string {
+	return isCount(unit) ? digits(Math.round(value)) : threeDigits(value / scale.factor);
+}
+
+const two = (value: number) => String(value).padStart(2, '0');
+
+/** A point of time, as exact as steps of `step` seconds need: "20 s", "4:30", "3:20 h". */
+export function clock(t: number, step: number): string {
+	const sign = t < 0 ? '-' : '';
+	const decimals = step >= 1 ? 0 : Math.min(4, Math.ceil(-Math.log10(step) - 1e-9));
+	const units = 10 ** decimals;
+	const whole = Math.round(Math.abs(t) * units);
+	const seconds = whole / units;
+	if (seconds < 120) {
+		return `${sign}${seconds.toFixed(decimals)} s`;
+	}
+	const minutes = Math.floor(seconds / 60);
+	const rest = (seconds - minutes * 60).toFixed(decimals);
+	const padded = rest.indexOf('.') === 1 || rest.length === 1 ? `0${rest}` : rest;
+	if (step % 3600 === 0 && minutes % 60 === 0) {
+		return `${sign}${minutes / 60} h`;
+	}
+	if (step % 60 === 0) {
+		return minutes < 60 ? `${sign}${minutes} min` : `${sign}${Math.floor(minutes / 60)}:${two(minutes % 60)} h`;
+	}
+	return minutes < 60
+		? `${sign}${minutes}:${padded}`
+		: `${sign}${Math.floor(minutes / 60)}:${two(minutes % 60)}:${padded}`;
+}
+
+/** A length of time: "86 ms", "41.2 s", "2 min 4 s", "3 h 12 min". */
+export function duration(seconds: number): string {
+	if (seconds < 0.9995) {
+		return seconds < 0.0009995 ? `${digits(seconds * 1e6)} µs` : `${digits(seconds * 1e3)} ms`;
+	}
+	if (seconds < 99.95) {
+		return `${digits(seconds)} s`;
+	}
+	const whole = Math.round(seconds);
+	if (whole < 3600) {
+		return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+	}
+	const minutes = Math.round(seconds / 60);
+	return minutes < 1440
+		? `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+		: `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
+}
+
+const STEPS = [1, 2, 5];
+const TIME_STEPS = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
+/** The smallest round step of time that is at least `wanted` seconds. */
+export function timeStep(wanted: number): number {
+	if (wanted > 5) {
+		return TIME_STEPS.find((step) => step >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
+	}
+	return roundStep(wanted);
+}
+
+/** The smallest of 1, 2, 5 times a power of ten that is at least `wanted`. */
+export function roundStep(wanted: number): number {
+	const power = 10 ** Math.floor(Math.log10(wanted));
+	const step = STEPS.find((s) => s * power >= wanted * 0.9999) ?? 10;
+	return step * power;
+}
