@@ -20,7 +20,7 @@
 static const struct metric busy_metrics[N_BUSY] = {
 	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which a kernel was resident on the GPU, however small it was, "
-                "over "
+		"over "
 		"the driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
 		"with the driver's time; else nvmlDeviceGetUtilizationRates)."},
 	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
@@ -31,7 +31,7 @@ static const struct metric busy_metrics[N_BUSY] = {
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
 		"GPU memory that is allocated, by all processes, with what frameworks keep in "
-                "their "
+		"their "
 		"caches (on drivers before 510 the reserved part is in it)."},
 	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
 		"GPU memory that driver and firmware keep for themselves (driver 510 and later)."},
@@ -84,7 +84,7 @@ static const struct metric gpm_metrics[] = {
 		"(GPM: Hopper and later)."},
 	{"strain.gpu.sm.occupancy", METRIC_GAUGE, "1", 1e-4,
 		"Warps resident as a share of what the multiprocessors can hold, averaged over "
-                "time "
+		"time "
 		"(GPM)."},
 	{"strain.gpu.tensor.activity", METRIC_GAUGE, "1", 1e-4,
 		"Share of time in which tensor cores of any kind worked (GPM)."},
@@ -111,7 +111,7 @@ static const struct metric state_metrics[N_STATE] = {
 		"PCIe generation that the link runs at now: it falls while the GPU is idle."},
 	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
 		"PCIe lanes that the link runs with now: fewer than pcie_width_max under load are "
-                "a "
+		"a "
 		"bad slot or riser."},
 };
 
@@ -142,7 +142,7 @@ static const struct metric process_metrics[N_PROCESS] = {
 		"included."},
 	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the process had a kernel resident, added up over GPUs: 2 "
-                "is "
+		"is "
 		"two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
 };
 

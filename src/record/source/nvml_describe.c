@@ -121,7 +121,7 @@ static void add_compute(struct gpu_source *s, struct gpu *g, struct text *t)
 		if (multiprocessor_cores[i].major == major &&
 			multiprocessor_cores[i].minor == minor) {
 			add_told(t, "multiprocessors", result,
-				cores / multiprocessor_cores[i].cores);
+				(double)(cores / multiprocessor_cores[i].cores));
 		}
 	}
 	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
@@ -253,7 +253,7 @@ static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdic
 	const char *list = environment_value(text.at, length, "CUDA_VISIBLE_DEVICES");
 	const char *order = environment_value(text.at, length, "CUDA_DEVICE_ORDER");
 	struct gpu_identity identities[NVML_MAX_GPUS];
-	enum gpu_visible own[NVML_MAX_GPUS];
+	enum gpu_visible own[NVML_MAX_GPUS] = {0};
 	size_t n = identify(s, identities);
 	if (list) {
 		gpu_visible(list, order, identities, n, own);
