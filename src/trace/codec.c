@@ -17,6 +17,9 @@
 #include "trace/crc32.h"
 #include "trace/metric.h"
 
+// Values of a column that are looked at to choose its kind.
+#define CHOICE_VALUES 512
+
 // Bytes that grow. The owner reserves before it writes, so that writing cannot fail.
 struct bytes {
 	void *data;
@@ -49,7 +52,7 @@ static void bytes_put_byte(struct bytes *b, uint8_t byte)
 	((uint8_t *)b->data)[b->length++] = byte;
 }
 
-static void bytes_put_varint(struct bytes *b, uint64_t value)
+static inline void bytes_put_varint(struct bytes *b, uint64_t value)
 {
 	uint8_t *at = (uint8_t *)b->data + b->length;
 	while (value >= 0x80) {
@@ -94,34 +97,31 @@ void encoder_free(struct encoder *e)
 
 // The residual of value i under a column kind: what is left after the values before it predicted
 // it. Unsigned, because differences wrap.
-static uint64_t residual(const uint64_t *v, size_t i, enum column_kind kind)
+static inline uint64_t residual(const uint64_t *v, size_t i, enum column_kind kind)
 {
-	uint64_t delta = v[i] - v[i - 1];
-	switch (kind) {
-	case COLUMN_OFFSET:
+	if (kind == COLUMN_OFFSET) {
 		return v[i] - v[0];
-	case COLUMN_DELTA_OF_DELTA:
-		return i < 2 ? delta : delta - (v[i - 1] - v[i - 2]);
-	default:
-		return delta;
 	}
+	uint64_t delta = v[i] - v[i - 1];
+	return kind == COLUMN_DELTA || i < 2 ? delta : delta - (v[i - 1] - v[i - 2]);
 }
 
-static unsigned bit_length(uint64_t value)
+// Bits that a residual needs, at least one.
+static inline unsigned bits_of(uint64_t residual)
 {
-	return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+	return 64 - (unsigned)__builtin_clzll(zigzag(residual) | 1);
 }
 
 // Which prediction leaves the fewest bits. Bits, not varint bytes: what zstd makes of a column
-// follows its entropy.
+// follows its entropy. Some hundred values tell as much as all.
 static enum column_kind choose_kind(const uint64_t *v, size_t n)
 {
 	uint64_t bits[N_COLUMN_KINDS] = {0};
-	for (size_t i = 1; i < n; i++) {
-		bits[COLUMN_OFFSET] += bit_length(zigzag(v[i] - v[0]));
-		bits[COLUMN_DELTA] += bit_length(zigzag(v[i] - v[i - 1]));
-		bits[COLUMN_DELTA_OF_DELTA] += bit_length(
-			zigzag(residual(v, i, COLUMN_DELTA_OF_DELTA)));
+	size_t stride = n / CHOICE_VALUES + 1;
+	for (size_t i = 2; i < n; i += stride) {
+		bits[COLUMN_OFFSET] += bits_of(residual(v, i, COLUMN_OFFSET));
+		bits[COLUMN_DELTA] += bits_of(residual(v, i, COLUMN_DELTA));
+		bits[COLUMN_DELTA_OF_DELTA] += bits_of(residual(v, i, COLUMN_DELTA_OF_DELTA));
 	}
 	enum column_kind best = COLUMN_DELTA;
 	if (bits[COLUMN_OFFSET] < bits[best]) {
@@ -148,25 +148,42 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
+// The residuals of values 1 to n - 1, in place. From the back, because each needs the values before
+// it.
+static void make_residuals(uint64_t *v, size_t n, enum column_kind kind)
+{
+	for (size_t i = n; i-- > 1;) {
+		v[i] = residual(v, i, kind);
+	}
+}
+
 // The unit that all residuals are multiples of: 10,000 for CPU time that the kernel counts in
 // ticks, 4,096 for pages. 1 is found after a few values of a noisy column.
-static uint64_t common_unit(const uint64_t *v, size_t n, enum column_kind kind)
+static uint64_t common_unit(const uint64_t *residuals, size_t n)
 {
-	uint64_t unit = 0;
-	for (size_t i = 1; i < n && unit != 1; i++) {
-		unit = greatest_common_divisor(magnitude(residual(v, i, kind)), unit);
+	uint64_t unit = 0, known = 0;
+	for (size_t i = 0; i < n && unit != 1; i++) {
+		uint64_t r = residuals[i];
+		if (r != 0 && r != known) {
+			unit = greatest_common_divisor(unit, magnitude(r));
+			known = r;
+		}
 	}
 	return unit == 0 || unit > INT64_MAX ? 1 : unit;
 }
 
-static void put_residuals(struct bytes *out, const uint64_t *v, size_t n, enum column_kind kind)
+static void put_residuals(struct bytes *out, uint64_t *v, size_t n, enum column_kind kind)
 {
-	uint64_t unit = common_unit(v, n, kind);
+	make_residuals(v, n, kind);
+	uint64_t unit = common_unit(v + 1, n - 1);
 	bytes_put_varint(out, unit);
 	bytes_put_signed(out, v[0]);
 	for (size_t i = 1; i < n; i++) {
-		int64_t r = (int64_t)residual(v, i, kind);
-		bytes_put_signed(out, (uint64_t)(unit == 1 ? r : r / (int64_t)unit));
+		uint64_t r = v[i];
+		if (r && unit != 1) {
+			r = (uint64_t)((int64_t)r / (int64_t)unit);
+		}
+		bytes_put_signed(out, r);
 	}
 }
 
@@ -193,7 +210,14 @@ static void put_missing_runs(struct bytes *out, const int64_t *values, uint32_t 
 // Copies the values that were read; returns their number.
 static uint32_t collect_present(uint64_t *present, const int64_t *values, uint32_t n_rows)
 {
-	uint32_t n = 0;
+	uint32_t n_missing = 0, n = 0;
+	for (uint32_t i = 0; i < n_rows; i++) {
+		n_missing += values[i] == VALUE_MISSING;
+	}
+	if (n_missing == 0) {
+		memcpy(present, values, n_rows * sizeof(*values));
+		return n_rows;
+	}
 	for (uint32_t i = 0; i < n_rows; i++) {
 		present[n] = (uint64_t)values[i];
 		n += values[i] != VALUE_MISSING;
@@ -203,15 +227,14 @@ static uint32_t collect_present(uint64_t *present, const int64_t *values, uint32
 
 static bool is_constant(const uint64_t *v, uint32_t n)
 {
+	uint64_t difference = 0;
 	for (uint32_t i = 1; i < n; i++) {
-		if (v[i] != v[0]) {
-			return false;
-		}
+		difference |= v[i] ^ v[0];
 	}
-	return true;
+	return difference == 0;
 }
 
-static void encode_column(struct bytes *out, const uint64_t *present, uint32_t n_present,
+static void encode_column(struct bytes *out, uint64_t *present, uint32_t n_present,
 	const int64_t *values, uint32_t n_rows)
 {
 	if (n_present == 0) {

@@ -35,6 +35,16 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[CLEAR_SUMMARY] = "DELETE FROM summary",
 	[PUT_SUMMARY] = "INSERT INTO summary VALUES(?1, ?2, ?3, ?4, ?5)",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
+	[SELECT_BLOCK] = "SELECT source, payload FROM block WHERE id = ?1",
+	[SELECT_CANDIDATES] =
+		"SELECT id, t_first, t_last, rows, codec FROM block"
+		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
+		" ORDER BY t_first, id",
+	[SELECT_UNMERGED] = "SELECT entity, min(t_first), 0, 0, 0 FROM block"
+			    " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity",
+	[SELECT_ENTITIES] = "SELECT id, 0, 0, 0, 0 FROM entity",
+	[SELECT_METRIC_KIND] = "SELECT kind FROM metric WHERE id = ?1",
+	[UPDATE_EVENT] = "UPDATE event SET text = ?2 WHERE id = ?1",
 };
 
 sqlite3_stmt *writer_statement(struct writer *w, enum statement which)
@@ -87,7 +97,7 @@ int writer_step(struct writer *w, sqlite3_stmt *statement)
 	return r;
 }
 
-static int bind_and_step_event(
+int writer_insert_event(
 	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
 {
 	sqlite3_stmt *statement = writer_statement(w, PUT_EVENT);
@@ -113,7 +123,7 @@ static void disk_is_full(struct writer *w)
 		w->reserve = -1;
 	}
 	if (writer_begin(w) == 0 &&
-		bind_and_step_event(w, w->last_ns, "disk_full", 0,
+		writer_insert_event(w, w->last_ns, "disk_full", 0,
 			"the disk is full: nothing is recorded after this") == 0) {
 		store_exec(w->database, "COMMIT");
 	}
@@ -328,7 +338,7 @@ int writer_put_event(
 		return r;
 	}
 	note_time(w, t_ns);
-	r = bind_and_step_event(w, t_ns, kind, entity, text);
+	r = writer_insert_event(w, t_ns, kind, entity, text);
 	if (r == -ENOSPC) {
 		disk_is_full(w);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The writer as its two files see it: writer.c (puts, commits, the file), compact.c (blocks merged
-// and thinned).
+// The writer as its files see it: writer.c (puts, commits), writer_file.c (beginning and end),
+// compact.c and thin.c (blocks written anew).
 
 #pragma once
 
@@ -23,8 +23,17 @@ enum statement {
 	CLEAR_SUMMARY,
 	PUT_SUMMARY,
 	DELETE_BLOCK,
+	SELECT_BLOCK, // source, payload
+	SELECT_CANDIDATES, // (compact.h) of an entity, that begin from ?2 and end before ?3
+	SELECT_UNMERGED, // entities of plain blocks after id ?1 that end before ?2, as candidates
+	SELECT_ENTITIES, // as candidates
+	SELECT_METRIC_KIND,
+	UPDATE_EVENT,
 	N_STATEMENTS,
 };
+
+// Buckets of 100 ms, 1 s, ... 10,000 s.
+#define THIN_LEVELS 6
 
 struct writer {
 	sqlite3 *database;
@@ -35,6 +44,9 @@ struct writer {
 	uint64_t max_bytes;
 	uint64_t committed_ns; // CLOCK_MONOTONIC of the last commit
 	int64_t last_ns; // the latest time put
+	int64_t merged_id; // blocks up to this id are merged
+	int64_t thinned_ns[THIN_LEVELS]; // up to when each level has thinned
+	int64_t thin_events[THIN_LEVELS]; // ids of the events that say so; 0: none yet
 	int reserve; // unlinked file that holds disk space for the last event; -1: spent
 	bool wal;
 	bool full; // the disk was: nothing more is written
@@ -50,6 +62,8 @@ int writer_step(struct writer *w, sqlite3_stmt *statement);
 void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text);
 // Commits now, whatever the journal mode's pace.
 int writer_commit_now(struct writer *w, struct error *e);
-// Inserts a block that is encoded already.
+// Inserts a row without opening a batch or looking for a full disk.
+int writer_insert_event(
+	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text);
 int writer_insert_block(struct writer *w, int64_t entity, const char *source, const struct block *b,
 	enum codec codec);
