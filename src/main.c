@@ -38,6 +38,11 @@ struct command {
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
 	{"report", command_report, "a page that shows runs, to open in a browser"},
+	{"show", command_show, "show what a run says: verdict, epochs, processes, devices"},
+	{"ls", command_ls, "list runs, filtered and sorted by label"},
+	{"export", command_export, "print a run's readings as CSV or JSON"},
+	{"sql", command_sql, "query a run with SQL"},
+	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
 	{"finish", command_finish, NULL},
 };
 

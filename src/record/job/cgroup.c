@@ -117,6 +117,20 @@ static int check_procs_writable(int root_fd, const char *directory, struct error
 	return 0;
 }
 
+// What a v2 directory serves: CPU time always, the rest where the controllers are.
+static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
+{
+	struct job_cgroup made = {.version = 2, .procs = strdup(path), .cpu = strdup(path)};
+	made.memory = has_controller(root_fd, path, "memory") ? strdup(path) : NULL;
+	made.io = has_controller(root_fd, path, "io") ? strdup(path) : NULL;
+	if (!made.procs || !made.cpu) {
+		job_cgroup_done(&made);
+		return -ENOMEM;
+	}
+	*ret = made;
+	return 0;
+}
+
 static int create_v2(
 	int root_fd, const struct cgroup_place *place, struct job_cgroup *ret, struct error *e)
 {
@@ -135,16 +149,12 @@ static int create_v2(
 		}
 		return r;
 	}
-	struct job_cgroup made = {.version = 2, .procs = strdup(path), .cpu = strdup(path)};
-	made.memory = has_controller(root_fd, path, "memory") ? strdup(path) : NULL;
-	made.io = has_controller(root_fd, path, "io") ? strdup(path) : NULL;
-	if (!made.procs || !made.cpu) {
-		job_cgroup_done(&made);
+	r = fill_v2(root_fd, path, ret);
+	if (r < 0) {
 		(void)unlinkat(root_fd, path, AT_REMOVEDIR);
-		return error_errno(e, ENOMEM, "/%s", path);
+		error_errno(e, -r, "/%s", path);
 	}
-	*ret = made;
-	return 0;
+	return r;
 }
 
 static int create_v1(
@@ -195,6 +205,56 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	}
 	cgroup_places_done(&places);
 	return r;
+}
+
+// The first strain-PID below a directory.
+static char *find_child(int root_fd, const struct cgroup_place *place)
+{
+	int fd = place->version ? openat(root_fd, place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+	                        : -1;
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	char *found = NULL;
+	for (struct dirent *item; directory && !found && (item = readdir(directory));) {
+		struct cursor name = cursor_of(item->d_name, strlen(item->d_name));
+		uint64_t pid;
+		if (cursor_literal(&name, NAME_PREFIX) && cursor_u64(&name, &pid)) {
+			found = join(place->path, item->d_name);
+		}
+	}
+	if (directory) {
+		closedir(directory);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return found;
+}
+
+int job_cgroup_find(int root_fd, struct job_cgroup *ret)
+{
+	struct cgroup_places places = {0};
+	struct job_cgroup found = {.version = 1};
+	int r = cgroup_places_find(root_fd, "self", &places, NULL);
+	if (r < 0) {
+		return r;
+	}
+	found.cpu = find_child(root_fd, &places.legacy[CGROUP_CPUACCT]);
+	found.memory = find_child(root_fd, &places.legacy[CGROUP_MEMORY]);
+	char *unified = NULL;
+	if (!found.cpu && !found.memory) {
+		unified = find_child(root_fd, &places.unified);
+		r = unified ? fill_v2(root_fd, unified, &found) : -ENOENT;
+	} else {
+		found.procs = strdup(found.cpu ? found.cpu : found.memory);
+		r = found.procs ? 0 : -ENOMEM;
+	}
+	free(unified);
+	cgroup_places_done(&places);
+	if (r < 0) {
+		job_cgroup_done(&found);
+		return r;
+	}
+	*ret = found;
+	return 0;
 }
 
 // Writes `pid` to /directory/cgroup.procs; nothing but system calls. 0 or -errno.

@@ -25,6 +25,9 @@ struct job_cgroup {
 // what would allow it) where none can be made; then nothing is left behind. Also removes empty ones
 // that a killed launcher left there.
 int job_cgroup_create(struct job_cgroup *ret, struct error *e);
+// The cgroup that a run has made under those of proc/self in a captured tree, found by its name.
+// -ENOENT where there is none.
+int job_cgroup_find(int root_fd, struct job_cgroup *ret);
 // Moves the calling process (a child between fork and exec) into it. Async-signal-safe. 0 or
 // -errno.
 int job_cgroup_enter(const struct job_cgroup *cgroup);

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain doctor: what can be measured here, why the rest cannot, and what would make it so. It
+// tries everything once, as a run would, and records nothing.
+
+#include "cmd/command.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "cmd/doctor_checks.h"
+#include "cmd/reading.h"
+#include "record/host/file.h"
+#include "record/host/machine.h"
+#include "record/job/cgroup.h"
+#include "record/job/tree.h"
+#include "record/source/probe.h"
+#include "render/table.h"
+
+struct options {
+	const char *sysroot;
+	bool metrics;
+	bool json;
+};
+
+enum { MAX_CHECKS = 8 };
+
+// Everything that was found out.
+struct findings {
+	bool captured;
+	struct machine machine;
+	struct doctor_check checks[MAX_CHECKS];
+	size_t n_checks;
+	struct probe *probe;
+};
+
+// Finding out -----------------------------------------------------------------------------------
+
+// Of a captured tree: the process that `self` was.
+static pid_t first_process(int root_fd, bool captured)
+{
+	char buffer[512];
+	struct cursor text;
+	uint64_t pid;
+	if (!captured) {
+		return getpid();
+	}
+	return host_read_once(root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
+	                               0 &&
+	                       cursor_u64(&text, &pid) && pid < INT32_MAX
+	               ? (pid_t)pid
+	               : 1;
+}
+
+// Gives the job a cgroup as a run would, so that the source can read it.
+static int find_out(int root_fd, struct findings *f, struct error *e)
+{
+	struct job_cgroup cgroup = {0};
+	struct error why = {0};
+	struct source_context context = {.root_fd = root_fd, .captured = f->captured};
+	int r = tree_new(root_fd, f->captured, &context.tree, e);
+	if (r < 0) {
+		return r;
+	}
+	int made = f->captured ? job_cgroup_find(root_fd, &cgroup)
+	                       : job_cgroup_create(&cgroup, &why);
+	context.cgroup = made == 0 ? &cgroup : NULL;
+	tree_start(context.tree, first_process(root_fd, f->captured), 0, NULL);
+	machine_read(root_fd, &f->machine);
+	r = probe_run(&context, &f->probe);
+	if (!f->captured) {
+		doctor_check_cpu_time(context.cgroup, &why, &f->checks[f->n_checks++]);
+		doctor_check_timing(&f->checks[f->n_checks++]);
+		doctor_check_others(&f->checks[f->n_checks++]);
+		doctor_check_run_file(&f->checks[f->n_checks++]);
+	}
+	tree_free(context.tree);
+	if (made == 0 && !f->captured) {
+		(void)job_cgroup_remove(&cgroup);
+	}
+	job_cgroup_done(&cgroup);
+	return r < 0 ? error_errno(e, -r, "cannot try the sources") : 0;
+}
+
+// What a source has, in words -------------------------------------------------------------------
+
+static bool has_value(const struct probe_value *v)
+{
+	return v->value != VALUE_MISSING;
+}
+
+static enum doctor_state state_of(const struct probe_result *r)
+{
+	size_t values = 0, reasons = 0;
+	for (size_t i = 0; i < r->n_values; i++) {
+		values += has_value(&r->values[i]);
+		reasons += r->values[i].reason != NULL;
+	}
+	return values == 0 ? DOCTOR_MISSING : reasons ? DOCTOR_PARTLY : DOCTOR_AVAILABLE;
+}
+
+// Appends `word` to a list "a, b" that does not have it yet.
+static void add_word(struct text *list, const char *word)
+{
+	size_t length = strlen(word);
+	for (const char *at = list->data; at && (at = strstr(at, word)); at += length) {
+		bool begins = at == list->data || at[-1] == ' ';
+		if (begins && (at[length] == '\0' || at[length] == ',')) {
+			return;
+		}
+	}
+	text_format(list, "%s%s", list->length ? ", " : "", word);
+}
+
+static bool stands_for_itself(enum entity_kind kind)
+{
+	return kind == ENTITY_DISK || kind == ENTITY_NETWORK || kind == ENTITY_GPU;
+}
+
+// The groups that have values; where each entity is a device, the devices.
+static char *describe_measured(const struct probe_result *r)
+{
+	struct text list = {0};
+	for (size_t i = 0; i < r->n_values; i++) {
+		const struct probe_value *v = &r->values[i];
+		if (has_value(v)) {
+			add_word(&list, stands_for_itself(v->group->entity_kind) ? v->entity
+										 : v->group->name);
+		}
+	}
+	return text_steal(&list);
+}
+
+// Whether all that is known of the group is this reason.
+static bool is_reason_of_all(
+	const struct probe_result *r, const struct group *group, const char *reason)
+{
+	for (size_t i = 0; i < r->n_values; i++) {
+		const struct probe_value *v = &r->values[i];
+		if (v->group == group && (!v->reason || strcmp(v->reason, reason) != 0)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// What is missing for the reason of value i: "io, pressure"; NULL where an earlier value had the
+// same.
+static char *describe_missing(const struct probe_result *r, size_t i)
+{
+	struct text list = {0};
+	const char *reason = r->values[i].reason;
+	for (size_t k = 0; k < r->n_values; k++) {
+		const struct probe_value *v = &r->values[k];
+		if (!v->reason || strcmp(v->reason, reason) != 0) {
+			continue;
+		}
+		if (k < i) {
+			return NULL;
+		}
+		add_word(&list, is_reason_of_all(r, v->group, reason)
+					? v->group->name
+					: v->group->metrics[v->metric].name);
+	}
+	return text_steal(&list);
+}
+
+// For people ------------------------------------------------------------------------------------
+
+static void print_machine(const struct machine *m)
+{
+	char buffer[32];
+	printf("%s: %u CPUs", *m->name ? m->name : "this machine", m->cpus);
+	if (*m->cpu_model) {
+		printf(" (%s)", m->cpu_model);
+	}
+	if (m->nodes > 1) {
+		printf(", %u NUMA nodes", m->nodes);
+	}
+	if (m->memory_bytes) {
+		printf(", %s", text_bytes(buffer, sizeof(buffer), (double)m->memory_bytes));
+	}
+	if (*m->kernel) {
+		printf(", Linux %s", m->kernel);
+	}
+	if (m->cpus_allowed && m->cpus_allowed < m->cpus) {
+		printf("; affinity: %u CPUs", m->cpus_allowed);
+	}
+	if (m->cpu_quota > 0) {
+		printf("; quota: %.4g CPUs", m->cpu_quota);
+	}
+	if (m->memory_limit_bytes) {
+		printf("; limit: %s",
+			text_bytes(buffer, sizeof(buffer), (double)m->memory_limit_bytes));
+	}
+	printf("\n\n");
+}
+
+static void add_row(struct table *t, const char *name, const char *state, const char *detail)
+{
+	table_row(t);
+	table_text(t, 0, name);
+	table_text(t, 1, state);
+	table_text(t, 2, detail);
+}
+
+static void add_source(struct table *t, const struct probe_result *r)
+{
+	enum doctor_state state = state_of(r);
+	_cleanup_free_ char *measured = describe_measured(r);
+	const char *name = r->source->name, *word = doctor_state_name(state);
+	if (state == DOCTOR_MISSING) {
+		bool nothing_said = r->n_values == 0 || !r->values[0].reason;
+		add_row(t, name, word,
+			r->failed.code ? r->failed.text
+			: nothing_said ? "nothing to read here"
+				       : r->values[0].reason);
+		return;
+	}
+	add_row(t, name, word, measured);
+	for (size_t i = 0; i < r->n_values; i++) {
+		_cleanup_free_ char *missing = r->values[i].reason ? describe_missing(r, i) : NULL;
+		if (missing) {
+			struct text line = {0};
+			text_format(&line, "not %s: %s", missing, r->values[i].reason);
+			_cleanup_free_ char *detail = text_steal(&line);
+			add_row(t, "", "", detail);
+		}
+	}
+}
+
+static int print_overview(const struct findings *f)
+{
+	static const struct column columns[] = {
+		{"source", "SOURCE", COLUMN_LABEL, 0},
+		{"state", "STATE", COLUMN_LABEL, 0},
+		{"detail", "", COLUMN_LABEL, 0},
+	};
+	struct table *t;
+	size_t n;
+	const struct probe_result *results = probe_results(f->probe, &n);
+	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
+	if (r < 0) {
+		return r;
+	}
+	for (size_t i = 0; i < n; i++) {
+		add_source(t, &results[i]);
+	}
+	for (size_t i = 0; i < f->n_checks; i++) {
+		const struct doctor_check *c = &f->checks[i];
+		add_row(t, c->name, doctor_state_name(c->state), c->detail);
+	}
+	struct table_style style = table_style_for(stdout);
+	style.width = 0; // reasons are to be read to their end
+	print_machine(&f->machine);
+	r = table_print(t, stdout, &style);
+	table_free(t);
+	return r;
+}
+
+// "25,276,514,304 B", "70.44 s", "12": all digits, because a person who asks for this compares.
+static void format_value(char *buffer, size_t size, const struct metric *metric, int64_t value)
+{
+	double scaled = (double)value * metric->scale;
+	if (metric->unit[0] == '{' || strcmp(metric->unit, "1") == 0) {
+		snprintf(buffer, size, "%.12g", scaled);
+	} else {
+		bool bytes = strcmp(metric->unit, "By") == 0;
+		snprintf(buffer, size, "%.15g %s", scaled, bytes ? "B" : metric->unit);
+	}
+}
+
+static void add_metric(struct table *t, const char *source, const struct probe_value *v)
+{
+	const struct metric *metric = &v->group->metrics[v->metric];
+	char value[64] = "";
+	if (has_value(v)) {
+		format_value(value, sizeof(value), metric, v->value);
+	}
+	table_row(t);
+	table_text(t, 0, source);
+	table_text(t, 1, *v->entity ? v->entity : entity_kind_name(v->group->entity_kind));
+	table_text(t, 2, metric->name);
+	table_text(t, 3, has_value(v) ? value : v->reason ? v->reason : "no value yet");
+}
+
+static int print_metrics(const struct findings *f)
+{
+	static const struct column columns[] = {
+		{"source", "SOURCE", COLUMN_LABEL, 0},
+		{"entity", "ENTITY", COLUMN_LABEL, 0},
+		{"metric", "METRIC", COLUMN_LABEL, 0},
+		{"value", "VALUE, OR WHY NOT", COLUMN_LABEL, 0},
+	};
+	struct table *t;
+	size_t n;
+	const struct probe_result *results = probe_results(f->probe, &n);
+	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
+	if (r < 0) {
+		return r;
+	}
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < results[i].n_values; k++) {
+			add_metric(t, results[i].source->name, &results[i].values[k]);
+		}
+	}
+	struct table_style style = table_style_for(stdout);
+	style.width = 0;
+	r = table_print(t, stdout, &style);
+	table_free(t);
+	return r;
+}
+
+// For programs ----------------------------------------------------------------------------------
+
+static json_t *metric_to_json(const struct probe_value *v)
+{
+	const struct metric *metric = &v->group->metrics[v->metric];
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "metric", metric->name, "entity_kind",
+		entity_kind_name(v->group->entity_kind), "entity", v->entity, "unit", metric->unit);
+	if (has_value(v)) {
+		json_object_set_new(o, "value", json_real((double)v->value * metric->scale));
+	} else {
+		json_object_set_new(o, "value", json_null());
+		json_object_set_new(o, "reason", v->reason ? json_string(v->reason) : json_null());
+	}
+	return o;
+}
+
+static json_t *source_to_json(const struct probe_result *r, bool metrics)
+{
+	_cleanup_free_ char *measured = describe_measured(r);
+	json_t *missing = json_array(), *list = json_array();
+	for (size_t i = 0; i < r->n_values; i++) {
+		_cleanup_free_ char *what = r->values[i].reason ? describe_missing(r, i) : NULL;
+		if (what) {
+			json_array_append_new(missing, json_pack("{s:s, s:s}", "what", what,
+							       "reason", r->values[i].reason));
+		}
+		if (metrics) {
+			json_array_append_new(list, metric_to_json(&r->values[i]));
+		}
+	}
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:o}", "source", r->source->name, "help",
+		r->source->help, "state", doctor_state_name(state_of(r)), "measured", measured,
+		"reason", r->failed.code ? r->failed.text : NULL, "missing", missing);
+	if (metrics) {
+		json_object_set(o, "metrics", list);
+	}
+	json_decref(list);
+	return o;
+}
+
+static int print_json(const struct findings *f, bool metrics)
+{
+	size_t n;
+	const struct probe_result *results = probe_results(f->probe, &n);
+	json_t *sources = json_array(), *checks = json_array();
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(sources, source_to_json(&results[i], metrics));
+	}
+	for (size_t i = 0; i < f->n_checks; i++) {
+		const struct doctor_check *c = &f->checks[i];
+		json_array_append_new(
+			checks, json_pack("{s:s, s:s, s:s}", "check", c->name, "state",
+					doctor_state_name(c->state), "detail", c->detail));
+	}
+	_cleanup_free_ char *attributes = machine_attributes(&f->machine);
+	json_t *machine = attributes ? json_loads(attributes, 0, NULL) : NULL;
+	json_t *all = json_pack(
+		"{s:o?, s:o, s:o}", "machine", machine, "sources", sources, "checks", checks);
+	int r = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF
+	                ? 0
+	                : -ENOMEM;
+	json_decref(all);
+	return r;
+}
+
+// Options ---------------------------------------------------------------------------------------
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct options *o = state->input;
+	switch (key) {
+	case 's':
+		o->sysroot = argument;
+		return 0;
+	case 'm':
+		o->metrics = true;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		reading_option_error(state, "unexpected argument '%s'", argument);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int command_doctor(int argc, char **argv)
+{
+	static const struct argp_option argp_options[] = {
+		{"metrics", 'm', NULL, 0, "Each metric, with its value or the reason why not", 0},
+		{"json", 'j', NULL, 0, "The same as JSON", 0},
+		{"sysroot", 's', "DIR", 0, "Look at a captured machine: a tree with proc and sys",
+			0},
+		{0},
+	};
+	static const struct argp argp = {argp_options, parse_option, NULL,
+		"What can be measured here, why the rest cannot, and what would make it so.", NULL,
+		NULL, NULL};
+	struct options options = {0};
+	reading_options(&argp, argc, argv, &options);
+	const char *root = options.sysroot ? options.sysroot : "/";
+	_cleanup_close_ int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0) {
+		return command_fail("cannot look at %s: %s", root, strerrordesc_np(errno));
+	}
+	struct findings findings = {.captured = options.sysroot != NULL};
+	struct error e = {0};
+	if (find_out(root_fd, &findings, &e) < 0) {
+		return command_fail("%s", e.text);
+	}
+	int r = options.json      ? print_json(&findings, options.metrics)
+	        : options.metrics ? print_metrics(&findings)
+	                          : print_overview(&findings);
+	probe_free(findings.probe);
+	if (r < 0 || fflush(stdout) != 0) {
+		return command_fail("cannot print: %s", strerrordesc_np(r < 0 ? -r : errno));
+	}
+	return STATUS_OK;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Tries every source once: what can be measured here, and why the rest cannot. Nothing is recorded.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "record/source/source.h"
+
+// One metric of one entity: a value, or the reason why there is none.
+struct probe_value {
+	const struct group *group;
+	size_t metric; // in the group
+	const char *entity; // name; "" for all of the kind
+	int64_t value; // VALUE_MISSING where there is none
+	const char *reason; // NULL where there is a value, or nothing was said
+};
+
+struct probe_result {
+	const struct source *source;
+	struct error failed; // code 0 where the source opened
+	struct probe_value *values; // [n_values], in the order of groups, entities, metrics
+	size_t n_values;
+};
+
+struct probe;
+
+// context needs root_fd, captured, tree and cgroup; entities are given ids here. Readings are taken
+// as if some seconds passed between them. 0 or -ENOMEM.
+int probe_run(const struct source_context *context, struct probe **ret);
+void probe_free(struct probe *p); // accepts NULL
+const struct probe_result *probe_results(const struct probe *p, size_t *ret_n);
