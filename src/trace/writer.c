@@ -40,8 +40,8 @@ static const char *const sql_texts[N_STATEMENTS] = {
 		"SELECT id, t_first, t_last, rows, codec FROM block"
 		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
 		" ORDER BY t_first, id",
-	[SELECT_UNMERGED] = "SELECT entity, min(t_first), 0, 0, 0 FROM block"
-			    " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity",
+	[SELECT_UNMERGED] = ("SELECT entity, min(t_first), 0, 0, 0 FROM block"
+			     " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity"),
 	[SELECT_ENTITIES] = "SELECT id, 0, 0, 0, 0 FROM entity",
 	[SELECT_METRIC_KIND] = "SELECT kind FROM metric WHERE id = ?1",
 	[UPDATE_EVENT] = "UPDATE event SET text = ?2 WHERE id = ?1",
