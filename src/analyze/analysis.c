@@ -8,11 +8,18 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/cleanup.h"
+
 typedef int analysis_step(struct analysis *a, struct error *e);
 
 static int load_entities(struct analysis *a, struct error *e)
 {
-	return entity_list_load(a->reader, &a->entities, e);
+	return entity_list_load(a->reader, false, &a->entities, e);
+}
+
+static int load_job(struct analysis *a, struct error *e)
+{
+	return entity_list_load(a->reader, true, &a->entities, e);
 }
 
 static int load_metrics(struct analysis *a, struct error *e)
@@ -58,27 +65,40 @@ static int build_verdict(struct analysis *a, struct error *e)
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
 }
 
-int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
+static int analysis_run(struct analysis *a, struct reader *r, analysis_step *const *steps,
+	size_t n_steps, struct error *e)
 {
-	static analysis_step *const steps[] = {load_entities, load_metrics, load_epochs,
-		load_summary, load_missing, load_events, build_processes, build_overview,
-		build_verdict};
-	*ret = (struct analysis){.reader = r};
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	*a = (struct analysis){.reader = r};
+	for (size_t i = 0; i < n_steps; i++) {
 		struct error step_error = {0};
-		int result = steps[i](ret, &step_error);
+		int result = steps[i](a, &step_error);
 		if (result == -ENOMEM) {
-			analysis_done(ret);
+			analysis_done(a);
 			if (e) {
 				*e = step_error;
 			}
 			return result;
 		}
-		if (result < 0 && !ret->damage.code) {
-			ret->damage = step_error;
+		if (result < 0 && !a->damage.code) {
+			a->damage = step_error;
 		}
 	}
 	return 0;
+}
+
+int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
+{
+	static analysis_step *const steps[] = {load_entities, load_metrics, load_epochs,
+		load_summary, load_missing, load_events, build_processes, build_overview,
+		build_verdict};
+	return analysis_run(ret, r, steps, ARRAY_LENGTH(steps), e);
+}
+
+int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
+{
+	static analysis_step *const steps[] = {
+		load_job, load_metrics, load_summary, build_overview};
+	return analysis_run(ret, r, steps, ARRAY_LENGTH(steps), e);
 }
 
 void analysis_done(struct analysis *a)

@@ -32,6 +32,8 @@ struct analysis {
 // Works on live, cut-off and damaged runs: what can be read is read, and the rest named in
 // `damage` (blocks: reader_damage). -ENOMEM.
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e);
+// Only host and job, for lists of runs: no epochs, processes, devices or verdict.
+int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e);
 void analysis_done(struct analysis *a);
 
 // A figure of the whole run, or of an epoch, by the metric's name; NAN where there is none.

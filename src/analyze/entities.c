@@ -97,12 +97,15 @@ static int entity_add(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
-int entity_list_load(struct reader *r, struct entity_list *ret, struct error *e)
+#define SELECT_ENTITIES \
+	"SELECT id, kind, key, name, parent, first_ns, last_ns, attributes FROM entity "
+
+int entity_list_load(struct reader *r, bool job_only, struct entity_list *ret, struct error *e)
 {
 	struct entity_loader loader = {ret, reader_end_ns(r)};
 	return query_each(r,
-		"SELECT id, kind, key, name, parent, first_ns, last_ns, attributes"
-		" FROM entity ORDER BY id",
+		job_only ? SELECT_ENTITIES "WHERE kind IN ('host', 'job') ORDER BY id"
+			 : SELECT_ENTITIES "ORDER BY id",
 		entity_add, &loader, e);
 }
 

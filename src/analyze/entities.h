@@ -33,8 +33,8 @@ struct entity_list {
 	size_t capacity;
 };
 
-// Kinds that this version does not know are left out.
-int entity_list_load(struct reader *r, struct entity_list *ret, struct error *e);
+// Kinds that this version does not know are left out. job_only: host and job, nothing else.
+int entity_list_load(struct reader *r, bool job_only, struct entity_list *ret, struct error *e);
 void entity_list_done(struct entity_list *list);
 // NULL where there is none.
 const struct entity *entity_find(const struct entity_list *list, int64_t id);

@@ -20,6 +20,7 @@
 struct epoch_loader {
 	struct epoch_list *list;
 	int64_t end_ns;
+	bool lines_end_epochs; // what a line printed is about the epoch before it
 	size_t hint;
 };
 
@@ -34,6 +35,7 @@ static int epoch_add(void *context, sqlite3_stmt *row)
 		return r;
 	}
 	struct epoch epoch = {
+		.span = sqlite3_column_int64(row, 4),
 		.start_ns = sqlite3_column_int64(row, 0),
 		.end_ns = sqlite3_column_int64(row, 1),
 		.open = sqlite3_column_type(row, 1) == SQLITE_NULL,
@@ -95,10 +97,26 @@ static struct epoch_point *point_slot(struct epoch *epoch, const char *name)
 	return grown[epoch->n_points].name ? &grown[epoch->n_points++] : NULL;
 }
 
+// A point at an edge belongs to the epoch that is its parent, else to the one that lines end or
+// begin.
+static ptrdiff_t epoch_of_point(const struct epoch_loader *loader, sqlite3_stmt *row)
+{
+	int64_t t_ns = sqlite3_column_int64(row, 0), parent = sqlite3_column_int64(row, 3);
+	ptrdiff_t before = epoch_at(loader->list, t_ns > 0 ? t_ns - 1 : t_ns, loader->hint);
+	ptrdiff_t after = epoch_at(loader->list, t_ns, loader->hint);
+	if (parent && before >= 0 && loader->list->items[before].span == parent) {
+		return before;
+	}
+	if (parent && after >= 0 && loader->list->items[after].span == parent) {
+		return after;
+	}
+	return loader->lines_end_epochs ? before : after;
+}
+
 static int point_add(void *context, sqlite3_stmt *row)
 {
 	struct epoch_loader *loader = context;
-	ptrdiff_t at = epoch_at(loader->list, sqlite3_column_int64(row, 0), loader->hint);
+	ptrdiff_t at = epoch_of_point(loader, row);
 	const char *name = (const char *)sqlite3_column_text(row, 1);
 	if (at < 0 || !name) {
 		return 0;
@@ -113,9 +131,13 @@ static int point_add(void *context, sqlite3_stmt *row)
 
 int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 {
-	struct epoch_loader loader = {ret, reader_end_ns(r), 0};
+	// Says that lines end epochs where the recorder saw that they do; otherwise lines begin
+	// them.
+	const char *edges = reader_run(r, "epochs");
+	struct epoch_loader loader = {
+		.list = ret, .end_ns = reader_end_ns(r), .lines_end_epochs = edges != NULL};
 	int result = query_each(r,
-		"SELECT start_ns, end_ns, number, samples FROM span WHERE kind = 'epoch'"
+		"SELECT start_ns, end_ns, number, samples, id FROM span WHERE kind = 'epoch'"
 		" AND start_ns >= 0 ORDER BY start_ns, id",
 		epoch_add, &loader, e);
 	epochs_untangle(ret);
@@ -124,7 +146,7 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	}
 	if (result == 0) {
 		result = query_each(r,
-			"SELECT start_ns, name, value FROM span WHERE kind = 'point'"
+			"SELECT start_ns, name, value, parent FROM span WHERE kind = 'point'"
 			" AND value IS NOT NULL ORDER BY start_ns, id",
 			point_add, &loader, e);
 	}

@@ -20,6 +20,7 @@ struct epoch_point {
 };
 
 struct epoch {
+	int64_t span; // id of its row in the table span
 	int64_t number; // unique within the run: the job's own where it gave one, else 1, 2, ...
 	int64_t start_ns;
 	int64_t end_ns; // of an open one: the last time recorded so far

@@ -110,7 +110,8 @@ static int put_pressure(const struct analysis *a, struct verdict *v)
 		return 0;
 	}
 	text_append_string(&value, pressure->of_job ? " (of the job)" : " (of the host)");
-	return evidence_put(v, "pressure", &value, NAME_PRESSURE);
+	return evidence_put(v, "pressure", &value,
+		pressure->of_job ? "strain.cgroup.pressure" : "strain.pressure");
 }
 
 int evidence_build(const struct analysis *a, struct verdict *ret)

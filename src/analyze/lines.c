@@ -46,9 +46,9 @@ static void append_epochs(struct text *t, const struct analysis *a)
 	text_append_string(t, " of ");
 	words_append_seconds(t, epoch_typical_seconds(&a->epochs));
 	if (n_samples > 0 && seconds > 0) {
-		text_append_string(t, ", ");
-		words_append_number(t, samples / seconds);
-		text_append_string(t, " samples/s");
+		char rate[32];
+		text_count(rate, sizeof(rate), (uint64_t)llround(samples / seconds));
+		text_format(t, ", %s samples/s", rate);
 	}
 }
 
@@ -83,7 +83,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 	const struct overview *o = &a->overview;
 	append_epochs(t, a);
 	text_append_string(t, "; ");
-	if (isfinite(o->cpu_seconds)) {
+	if (isfinite(o->cpu_seconds) && (o->n_gpus == 0 || o->cpu_inexact)) {
 		text_append_string(t, "CPU time ");
 		words_append_seconds(t, o->cpu_seconds);
 		text_append_string(t, o->cpu_inexact ? " (inexact), " : ", ");

@@ -18,10 +18,16 @@
 #define NAME_WRITE_STORAGE "process.disk.io.write"
 
 // job, from its cgroup
-#define NAME_CGROUP_MEMORY "strain.cgroup.memory.working"
-#define NAME_THROTTLED "strain.cgroup.cpu.throttled"
+#define NAME_ANONYMOUS "strain.memory.anonymous"
+#define NAME_SHMEM "strain.memory.shmem"
+#define NAME_PERIODS "strain.cgroup.cpu.periods"
+#define NAME_PERIODS_THROTTLED "strain.cgroup.cpu.periods.throttled"
+#define NAME_CPU_LIMIT "strain.cgroup.cpu.limit"
+#define NAME_MEMORY_LIMIT "strain.cgroup.memory.limit"
+#define NAME_OOM_KILLS "strain.cgroup.oom_kills"
+#define NAME_JOB_PRESSURE "strain.cgroup.pressure." // and "cpu.some", "io.full", ...
 
-// host; pressure also of the job
+// host
 #define NAME_HOST_CPU "system.cpu.time." // and a mode: "idle", ...
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
 #define NAME_PRESSURE "strain.pressure." // and "cpu.some", "io.full", ...
@@ -29,7 +35,7 @@
 // disk, network
 #define NAME_DISK_READ "system.disk.io.read"
 #define NAME_DISK_WRITE "system.disk.io.write"
-#define NAME_DISK_BUSY "system.disk.io_time"
+#define NAME_DISK_BUSY "strain.disk.busy_time"
 #define NAME_NETWORK_RECEIVED "system.network.io.receive"
 #define NAME_NETWORK_SENT "system.network.io.transmit"
 
@@ -39,8 +45,8 @@
 #define NAME_GPU_MEMORY_LIMIT "hw.gpu.memory.limit"
 #define NAME_GPU_POWER "hw.power"
 #define NAME_GPU_ENERGY "hw.energy"
-#define NAME_GPU_RECEIVED "strain.gpu.pcie.receive" // host to device
-#define NAME_GPU_SENT "strain.gpu.pcie.transmit"
+#define NAME_GPU_RECEIVED "strain.gpu.pcie.host_to_device"
+#define NAME_GPU_SENT "strain.gpu.pcie.device_to_host"
 
 // recorder
 #define NAME_TICKS "strain.recorder.ticks.due"

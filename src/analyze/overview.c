@@ -6,6 +6,7 @@
 #include "analyze/overview.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "analyze/analysis.h"
 #include "analyze/names.h"
 #include "analyze/overview_devices.h"
+#include "analyze/query.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
@@ -65,11 +67,14 @@ static void fill_cpus(const struct analysis *a, struct overview *o)
 	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
 }
 
-static double positive_number(const char *text)
+// A number of the run's key "limits" (what the job was allowed); NAN where there is none.
+static double limit_of(const struct analysis *a, const char *name)
 {
-	char *end;
-	double value = text ? strtod(text, &end) : NAN;
-	return text && end != text && !*end && value > 0 ? value : NAN;
+	const char *text = reader_run(a->reader, "limits");
+	json_t *limits = text ? json_loads(text, 0, NULL) : NULL;
+	double value = json_number_value(json_object_get(limits, name));
+	json_decref(limits);
+	return value > 0 ? value : NAN;
 }
 
 static void fill_job(const struct analysis *a, struct overview *o)
@@ -78,42 +83,72 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	o->cpu_seconds = figure_of(a, job, NAME_CPU_TIME, FIGURE_TOTAL);
 	o->cpus_used = o->duration_s > 0 ? o->cpu_seconds / o->duration_s : NAN;
 	o->cpus_used_p95 = figure_of(a, job, NAME_CPU_TIME, FIGURE_P95);
-	const char *exact = reader_run(a->reader, "cpu_time_exact");
-	o->cpu_inexact = exact && strcmp(exact, "no") == 0;
-	double allowed = positive_number(reader_run(a->reader, "limit_cpus"));
-	o->cpus = isfinite(allowed) ? fmin(allowed, isfinite(o->host_cpus) ? o->host_cpus : allowed)
-	                            : o->host_cpus;
-	o->throttled = figure_of(a, job, NAME_THROTTLED, FIGURE_MEAN);
+	for (size_t i = 0; i < a->events.n; i++) {
+		o->cpu_inexact |= strcmp(a->events.items[i].kind, "cpu_time_inexact") == 0;
+	}
+	// fmin passes what is not known over.
+	double allowed = fmin(limit_of(a, "cpu_count"),
+		fmin(limit_of(a, "cgroup_cpus"), figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
+	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
+	double periods = figure_of(a, job, NAME_PERIODS, FIGURE_TOTAL);
+	o->throttled = periods > 0
+	                       ? figure_of(a, job, NAME_PERIODS_THROTTLED, FIGURE_TOTAL) / periods
+	                       : NAN;
 	o->asked_bytes = figure_of(a, job, NAME_READ_ASKED, FIGURE_TOTAL);
 	o->storage_read_bytes = figure_of(a, job, NAME_READ_STORAGE, FIGURE_TOTAL);
 	o->storage_write_bytes = figure_of(a, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 }
 
-struct memory_source {
-	const char *metric;
-	const char *kind;
-};
+// The cgroup's anonymous and shared memory, summed reading by reading: both are of one row.
+static struct memory_figure cgroup_memory(const struct analysis *a, const struct entity *job)
+{
+	struct memory_figure figure = {NAN, NAN, "anonymous and shared", NAME_ANONYMOUS};
+	struct series anonymous = {0}, shmem = {0};
+	if (!job || reader_series(a->reader, job->id, NAME_ANONYMOUS, INT64_MIN, INT64_MAX,
+			    &anonymous, NULL) < 0) {
+		return figure;
+	}
+	reader_series(a->reader, job->id, NAME_SHMEM, INT64_MIN, INT64_MAX, &shmem, NULL);
+	double sum = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < anonymous.n; i++) {
+		bool both = i < shmem.n && shmem.t_us[i] == anonymous.t_us[i];
+		double bytes = anonymous.maximum[i] + (both ? shmem.maximum[i] : 0);
+		figure.peak_bytes = fmax(figure.peak_bytes, bytes);
+		sum += isfinite(bytes) ? bytes : 0;
+		n += isfinite(bytes);
+	}
+	figure.mean_bytes = n ? sum / (double)n : NAN;
+	series_done(&anonymous);
+	series_done(&shmem);
+	return figure;
+}
 
+static struct memory_figure metric_memory(
+	const struct analysis *a, const struct entity *job, const char *metric, const char *kind)
+{
+	return (struct memory_figure){figure_of(a, job, metric, FIGURE_MAX),
+		figure_of(a, job, metric, FIGURE_MEAN), kind, metric};
+}
+
+// PSS and the cgroup's parts are each at most what the job had: PSS is read seldom, the cgroup does
+// not count mapped files. The larger of the two is nearer. A sum of resident sizes is neither.
 static void fill_memory(const struct analysis *a, struct overview *o)
 {
-	static const struct memory_source sources[] = {
-		{NAME_CGROUP_MEMORY, "cgroup, without page cache"},
-		{NAME_PSS, "PSS"},
-		{NAME_RESIDENT_SUM, "sum of resident"},
-	};
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	o->memory = (struct memory_figure){NAN, NAN, NULL, NULL};
-	for (size_t i = 0; i < ARRAY_LENGTH(sources) && !o->memory.metric; i++) {
-		double peak = figure_of(a, job, sources[i].metric, FIGURE_MAX);
-		if (isfinite(peak)) {
-			o->memory = (struct memory_figure){peak,
-				figure_of(a, job, sources[i].metric, FIGURE_MEAN), sources[i].kind,
-				sources[i].metric};
-		}
+	struct memory_figure best = metric_memory(a, job, NAME_PSS, "PSS");
+	struct memory_figure cgroup = cgroup_memory(a, job);
+	if (cgroup.peak_bytes > best.peak_bytes || !isfinite(best.peak_bytes)) {
+		best = cgroup;
 	}
+	if (!isfinite(best.peak_bytes)) {
+		best = metric_memory(a, job, NAME_RESIDENT_SUM, "sum of resident");
+	}
+	o->memory = isfinite(best.peak_bytes) ? best : (struct memory_figure){NAN, NAN, NULL, NULL};
 	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
 	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
-	double limit = positive_number(reader_run(a->reader, "limit_memory"));
+	double limit = fmin(limit_of(a, "cgroup_memory_bytes"),
+		figure_of(a, job, NAME_MEMORY_LIMIT, FIGURE_MAX));
 	o->memory_limit_is_cgroup = limit < host_limit ||
 	                            (isfinite(limit) && !isfinite(host_limit));
 	o->memory_limit_bytes = o->memory_limit_is_cgroup ? limit : host_limit;
@@ -123,7 +158,9 @@ static double pressure_of(const struct analysis *a, const struct entity *entity,
 	const char *resource, const char *who)
 {
 	char name[64];
-	snprintf(name, sizeof(name), "%s%s.%s", NAME_PRESSURE, resource, who);
+	snprintf(name, sizeof(name), "%s%s.%s",
+		entity && entity->kind == ENTITY_JOB ? NAME_JOB_PRESSURE : NAME_PRESSURE, resource,
+		who);
 	return figure_of(a, entity, name, FIGURE_MEAN);
 }
 
@@ -162,6 +199,19 @@ static void fill_recording(const struct analysis *a, struct overview *o)
 	};
 }
 
+static int label_add(void *context, sqlite3_stmt *row)
+{
+	struct overview *o = context;
+	struct run_label *grown = realloc(o->labels, (o->n_labels + 1) * sizeof(*grown));
+	if (!grown) {
+		return -ENOMEM;
+	}
+	o->labels = grown;
+	grown[o->n_labels] = (struct run_label){query_text(row, 0), query_text(row, 1)};
+	o->n_labels++;
+	return grown[o->n_labels - 1].name && grown[o->n_labels - 1].value ? 0 : -ENOMEM;
+}
+
 int overview_build(const struct analysis *a, struct overview *ret)
 {
 	int r = fill_run(a, ret);
@@ -170,6 +220,10 @@ int overview_build(const struct analysis *a, struct overview *ret)
 	fill_memory(a, ret);
 	fill_pressure(a, ret);
 	fill_recording(a, ret);
+	if (r == 0 && query_each(a->reader, "SELECT name, value FROM label ORDER BY name",
+			      label_add, ret, NULL) == -ENOMEM) {
+		r = -ENOMEM;
+	}
 	return r < 0 ? r : overview_devices_build(a, ret);
 }
 
@@ -177,6 +231,11 @@ void overview_done(struct overview *o)
 {
 	free(o->name);
 	free(o->command);
+	for (size_t i = 0; i < o->n_labels; i++) {
+		free(o->labels[i].name);
+		free(o->labels[i].value);
+	}
+	free(o->labels);
 	free(o->gpus);
 	free(o->disks);
 	free(o->networks);

@@ -17,7 +17,7 @@ struct analysis;
 struct memory_figure {
 	double peak_bytes;
 	double mean_bytes;
-	const char *kind; // "PSS", "anonymous and shared, cgroup", "sum of resident"; NULL
+	const char *kind; // "PSS", "anonymous and shared" (the cgroup's), "sum of resident"; NULL
 	const char *metric; // its name; NULL
 };
 
@@ -60,9 +60,16 @@ struct recording_figures {
 	int64_t file_bytes;
 };
 
+struct run_label {
+	char *name; // escape both
+	char *value;
+};
+
 struct overview {
 	char *name; // of the run: its file's name without ".strain"; escape it
 	char *command; // escape it
+	struct run_label *labels; // [n_labels], by name
+	size_t n_labels;
 	enum run_state state;
 	double duration_s;
 	int exit_status; // -1 where unknown or killed
@@ -72,7 +79,7 @@ struct overview {
 	bool cpu_inexact; // the run says that the total misses something
 	double cpus_used; // mean
 	double cpus_used_p95;
-	double throttled; // ratio of time that the cgroup's quota held the job back
+	double throttled; // ratio of its quota's periods that ended early because it was used up
 	double host_cpus; // that the machine has
 	double host_cpus_used; // by everybody, mean
 	struct memory_figure memory; // of the job

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyze/bucket.h"
+
 // Room for n values; separate minimum and maximum where asked for.
 static int series_reserve(struct series *s, size_t n, bool with_bounds)
 {
@@ -25,41 +27,13 @@ static int series_reserve(struct series *s, size_t n, bool with_bounds)
 	return 0;
 }
 
-int64_t series_bucket_start(int64_t t_us, int64_t bucket_us)
+static void series_append(struct series *s, const struct bucket *bucket)
 {
-	int64_t rest = t_us % bucket_us;
-	return t_us - (rest < 0 ? rest + bucket_us : rest);
-}
-
-// The mean over [start, end) of what stood then: readings from..to are in the bucket, the one
-// before `from` stands into it.
-static double gauge_mean(
-	const struct series *in, size_t from, size_t to, int64_t start_us, int64_t end_us)
-{
-	double area = 0, length = 0;
-	size_t first = from > 0 ? from - 1 : from;
-	for (size_t i = first; i < to; i++) {
-		int64_t begin = in->t_us[i] > start_us ? in->t_us[i] : start_us;
-		int64_t end = i + 1 < to ? in->t_us[i + 1] : end_us;
-		if (i + 1 == in->n && i > 0) { // nothing follows: as long as the one before
-			int64_t spacing = in->t_us[i] - in->t_us[i - 1];
-			end = end < in->t_us[i] + spacing ? end : in->t_us[i] + spacing;
-		}
-		if (isfinite(in->values[i]) && end > begin) {
-			area += in->values[i] * (double)(end - begin);
-			length += (double)(end - begin);
-		}
-	}
-	return length > 0 ? area / length : in->values[to - 1];
-}
-
-static void bounds(const struct series *in, size_t from, size_t to, double *low, double *high)
-{
-	*low = *high = NAN;
-	for (size_t i = from; i < to; i++) {
-		*low = fmin(*low, in->minimum[i]); // fmin and fmax pass NAN over
-		*high = fmax(*high, in->maximum[i]);
-	}
+	s->t_us[s->n] = bucket->t_us;
+	s->values[s->n] = bucket->value;
+	s->minimum[s->n] = bucket->minimum;
+	s->maximum[s->n] = bucket->maximum;
+	s->n++;
 }
 
 int series_bucket(
@@ -70,16 +44,17 @@ int series_bucket(
 	if (r < 0) {
 		return r;
 	}
-	for (size_t from = 0, to; from < in->n; from = to) {
-		int64_t start = series_bucket_start(in->t_us[from], bucket_us);
-		for (to = from + 1; to < in->n && in->t_us[to] < start + bucket_us; to++) {
+	struct bucketer bucketer;
+	struct bucket bucket;
+	bucketer_start(&bucketer, kind, bucket_us);
+	for (size_t i = 0; i < in->n; i++) {
+		if (bucketer_add(&bucketer, in->t_us[i], in->values[i], in->minimum[i],
+			    in->maximum[i], &bucket)) {
+			series_append(&out, &bucket);
 		}
-		out.t_us[out.n] = start;
-		out.values[out.n] = kind == METRIC_GAUGE
-		                            ? gauge_mean(in, from, to, start, start + bucket_us)
-		                            : in->values[to - 1];
-		bounds(in, from, to, &out.minimum[out.n], &out.maximum[out.n]);
-		out.n++;
+	}
+	if (bucketer_end(&bucketer, &bucket)) {
+		series_append(&out, &bucket);
 	}
 	*ret = out;
 	return 0;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/entities.h"
 #include "analyze/query.h"
 #include "analyze/summary_compute.h"
 #include "base/array.h"
@@ -95,14 +96,21 @@ double summary_figure(
 
 // --- the table in the file
 
+struct summary_loader {
+	struct summary *summary;
+	const struct entity_list *entities;
+};
+
 static int stored_row(void *context, sqlite3_stmt *row)
 {
-	struct summary *s = context;
+	const struct summary_loader *loader = context;
+	struct summary *s = loader->summary;
 	enum figure figure;
-	if (!figure_parse((const char *)sqlite3_column_text(row, 3), &figure)) {
+	int64_t entity = sqlite3_column_int64(row, 0);
+	if (!figure_parse((const char *)sqlite3_column_text(row, 3), &figure) ||
+		!entity_find(loader->entities, entity)) {
 		return 0;
 	}
-	int64_t entity = sqlite3_column_int64(row, 0);
 	uint32_t metric = (uint32_t)sqlite3_column_int64(row, 1);
 	int64_t epoch = sqlite3_column_type(row, 2) == SQLITE_NULL ? SUMMARY_WHOLE_RUN
 	                                                           : sqlite3_column_int64(row, 2);
@@ -117,12 +125,14 @@ static int stored_row(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
-static int summary_read(struct reader *r, struct summary *ret, struct error *e)
+static int summary_read(
+	struct reader *r, const struct entity_list *entities, struct summary *ret, struct error *e)
 {
+	struct summary_loader loader = {ret, entities};
 	int result = query_each(r,
 		"SELECT entity, metric, epoch, aggregate, value FROM summary"
 		" ORDER BY entity, metric, epoch",
-		stored_row, ret, e);
+		stored_row, &loader, e);
 	summary_sort(ret);
 	return result;
 }
@@ -131,7 +141,8 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e)
 {
-	if (reader_state(r) == RUN_FINISHED && summary_read(r, ret, e) == 0 && ret->n > 0) {
+	if (reader_state(r) == RUN_FINISHED && summary_read(r, entities, ret, e) == 0 &&
+		ret->n > 0) {
 		return 0;
 	}
 	summary_done(ret);

@@ -64,7 +64,8 @@ struct summary {
 	size_t capacity;
 };
 
-// What the file holds where it is finished and has a summary, else computed from its blocks.
+// Of the entities given: what the file holds where it is finished and has a summary, else computed
+// from its blocks.
 int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/names.h"
 #include "analyze/words.h"
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -119,7 +120,9 @@ static void append_cpu_split(struct text *t, const struct analysis *a)
 static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	bool out_of_memory = has_event(a, "oom_kill") || has_event(a, "oom");
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	bool out_of_memory = has_event(a, "oom_kill") ||
+	                     (job && analysis_figure(a, job->id, NAME_OOM_KILLS, FIGURE_TOTAL) > 0);
 	if (!out_of_memory && o->exit_signal == 0) {
 		return CONFIDENCE_NONE;
 	}
@@ -249,9 +252,8 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);
 	if (gpu) {
-		text_append_string(&opinion->headline, " while the GPU had work ");
+		text_append_string(&opinion->headline, ", GPU busy ");
 		words_append_percent(&opinion->headline, gpu->busy);
-		text_append_string(&opinion->headline, " of the time");
 	}
 	if (o->pressure.some[PRESSURE_CPU] >= CPU_STALLED) {
 		text_append_string(&opinion->next,
@@ -298,7 +300,7 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 			text_append_string(&opinion->headline, " kept one CPU busy of ");
 			words_append_number(&opinion->headline, o->cpus);
 			text_append_string(&opinion->next, "to try: loader workers, more threads "
-			                                   "(OMP_NUM_THREADS), a larger batch");
+							   "(OMP_NUM_THREADS), a larger batch");
 			return CONFIDENCE_LOW;
 		}
 	}
@@ -331,9 +333,8 @@ static enum confidence judge_nothing(const struct analysis *a, struct opinion *o
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);
 	if (gpu) {
-		text_append_string(&opinion->headline, ", the GPU had work ");
+		text_append_string(&opinion->headline, ", GPU busy ");
 		words_append_percent(&opinion->headline, gpu->busy);
-		text_append_string(&opinion->headline, " of the time");
 	}
 	return CONFIDENCE_LOW;
 }

@@ -170,10 +170,10 @@ static void append_cgroup(struct text *json, int root)
 	if (cgroup_places_find(root, "self", &places, NULL) < 0) {
 		return;
 	}
-	if (cgroup_memory_limit(root, &places, &bytes) == 0) {
+	if (cgroup_memory_limit(root, &places, &bytes, NULL) == 0) {
 		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", bytes);
 	}
-	if (cgroup_cpu_quota(root, &places, &cpus) == 0) {
+	if (cgroup_cpu_quota(root, &places, &cpus, NULL) == 0) {
 		text_format(json, "\"cgroup_cpus\":%g,", cpus);
 	}
 	cgroup_places_done(&places);

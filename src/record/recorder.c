@@ -1,101 +1,540 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The recorder: so far it only opens and closes the run file.
+// The recorder's process. Its main thread hears the launcher, keeps the budget and sees to the end;
+// lanes (sampler.c) read, the scribe writes, the listener finds epochs. Killed at any moment, it
+// leaves a run file that opens and a job that does not notice.
 
 #include "record/recorder.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
+#include "record/budget.h"
 #include "record/describe.h"
-#include "record/job/output.h"
+#include "record/host/file.h"
+#include "record/host/machine.h"
+#include "record/host/procfs.h"
+#include "record/job/cgroup.h"
+#include "record/job/tree.h"
+#include "record/listener.h"
 #include "record/protocol.h"
+#include "record/sampler.h"
+#include "record/scribe.h"
+#include "record/self.h"
+#include "record/source/feed.h"
+#include "record/source/registry.h"
 #include "trace/writer.h"
 
-static void tell(int socket, enum message_kind kind, const char *text)
-{
-	struct message message = {.kind = kind};
-	snprintf(message.text, sizeof(message.text), "%s", text);
-	(void)!send(socket, &message, sizeof(message), MSG_NOSIGNAL);
-}
+#define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB that the recorder may take
+#define LAST_READ_NS (250 * NS_PER_MS)
+#define BEAT_MS 1000
+#define ANCHOR_NS (60 * NS_PER_S)
+#define CLOCK_STEP_NS ((int64_t)(100 * NS_PER_MS))
+#define STATUS_UNKNOWN (-1)
 
-struct epochs {
-	struct writer *w;
-	uint64_t start_ns;
-	int64_t span;
+struct recorder {
+	const struct recorder_config *config;
+	struct writer *writer; // the scribe's while it lives
+	struct registry registry;
+	struct feed *feed;
+	struct sink *sink; // of the main thread
+	struct tree *tree;
+	struct self *self;
+	struct sampler *sampler;
+	struct scribe *scribe;
+	struct listener *listener;
+	struct budget budget;
+	int root_fd;
+	int64_t host, job, recorder;
+	pid_t first; // the job's first process; 0 until it is started
+	int first_fd; // its pidfd, -1 where there is none
+	int status; // as waitpid gives it
+	bool ended;
+	uint64_t beat_ns, cpu_ns; // of the last beat
+	uint64_t anchor_ns; // of the next wall-clock anchor
+	int64_t wall_offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC
 };
 
-static void matched(void *context, const struct output_match *match)
+// Words with the launcher -----------------------------------------------------------------------
+
+static void tell(const struct recorder *r, enum message_kind kind, const char *text)
 {
-	struct epochs *epochs = context;
-	int64_t now = (int64_t)(clock_monotonic_ns() - epochs->start_ns);
-	if (epochs->span > 0) {
-		writer_end_span(epochs->w, epochs->span, now);
+	struct message message = {.kind = kind, .pid = r->first, .status = r->status};
+	snprintf(message.text, sizeof(message.text), "%s", text ? text : "");
+	// A launcher that is gone is noticed when the socket is read.
+	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+// Setting up ------------------------------------------------------------------------------------
+
+// Many processes mean many descriptors; the job's own limit is not touched.
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	writer_put_span(epochs->w,
-		&(struct writer_span){.name = "epoch",
-			.kind = "epoch",
-			.start_ns = now,
-			.end_ns = -1,
-			.number = match->number,
-			.samples = -1,
-			.value = __builtin_nan("")},
-		&epochs->span);
+}
+
+static void settle_process(void)
+{
+	static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGTTIN,
+		SIGTTOU, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++) {
+		signal(ignored[i], SIG_IGN);
+	}
+	prctl(PR_SET_NAME, "strain-record");
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 512 * 1024);
+	raise_descriptor_limit();
+}
+
+static int open_file(struct recorder *r, struct error *e)
+{
+	const struct run_options *options = r->config->options;
+	struct writer_options writer = {.replace = options->force, .max_bytes = options->max_bytes};
+	return writer_create(r->config->path, &writer, &r->writer, e);
+}
+
+static void put_number(struct recorder *r, const char *key, uint64_t value)
+{
+	char text[32];
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	writer_put_run(r->writer, key, text);
+}
+
+// Who records, so that a reader can tell a live run from one that was cut off.
+static void put_identity(struct recorder *r)
+{
+	char buffer[1024];
+	struct cursor text;
+	struct proc_stat stat;
+	put_number(r, "recorder_pid", (uint64_t)getpid());
+	if (host_read_once(r->root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
+			0 &&
+		proc_stat_parse(text, &stat) == 0) {
+		put_number(r, "recorder_start_ticks", stat.start_ticks);
+	}
+	const struct job_cgroup *cgroup = r->config->cgroup;
+	writer_put_run(r->writer, "cpu_time_source",
+		cgroup && cgroup->cpu ? (cgroup->version == 2 ? "cgroup v2" : "cgroup v1")
+				      : "processes");
+	if (r->config->cgroup_reason) {
+		writer_put_run(r->writer, "cgroup_missing", r->config->cgroup_reason);
+	}
+}
+
+// Every group of every source, and the recorder's own, as rows of the table of metrics.
+static int register_metrics(struct recorder *r)
+{
+	for (size_t i = 0; source_list[i]; i++) {
+		for (size_t k = 0; k < source_list[i]->n_groups; k++) {
+			if (registry_add(&r->registry, source_list[i]->name,
+				    &source_list[i]->groups[k]) < 0) {
+				return -ENOMEM;
+			}
+		}
+	}
+	if (self_new(&r->registry, &r->self) < 0) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < r->registry.n_rows; i++) {
+		const struct registry_row *row = &r->registry.rows[i];
+		for (size_t k = 0; k < row->group->n_metrics; k++) {
+			writer_put_metric(r->writer, row->ids[k], &row->group->metrics[k],
+				row->group->entity_kind, row->source);
+		}
+	}
+	return 0;
+}
+
+static void announce_entities(struct recorder *r)
+{
+	uint64_t start_ns = r->config->start_ns;
+	char name[256] = "host";
+	gethostname(name, sizeof(name) - 1);
+	struct machine machine;
+	machine_read(r->root_fd, &machine);
+	_cleanup_free_ char *attributes = machine_attributes(&machine);
+	r->host = sink_entity(r->sink, &(struct sink_entity){.kind = ENTITY_HOST,
+					       .key = name,
+					       .name = name,
+					       .first_ns = start_ns,
+					       .attributes = attributes});
+	r->job = sink_entity(r->sink, &(struct sink_entity){.kind = ENTITY_JOB,
+					      .key = "job",
+					      .name = "job",
+					      .parent = r->host,
+					      .first_ns = start_ns});
+	r->recorder = self_announce(r->self, r->sink, clock_monotonic_ns());
+}
+
+static int start_sampler(struct recorder *r, struct error *e)
+{
+	int result = tree_new(r->root_fd, false, &r->tree, e);
+	if (result < 0) {
+		return result;
+	}
+	tree_exclude(r->tree, getpid());
+	const struct source_context context = {
+		.root_fd = r->root_fd,
+		.tree = r->tree,
+		.cgroup = r->config->cgroup,
+		.host = r->host,
+		.job = r->job,
+		.recorder = r->recorder,
+		.reaper = r->config->options->pid ? 0 : r->config->launcher,
+		.start_ns = r->config->start_ns,
+	};
+	result = sampler_new(
+		&context, &r->registry, r->feed, r->config->options->interval_ns, &r->sampler, e);
+	return result < 0 ? result : sampler_start(r->sampler, e);
+}
+
+static void start_listener(struct recorder *r)
+{
+	const struct run_options *options = r->config->options;
+	struct error e = {0};
+	bool any = r->config->output[0] >= 0 || r->config->output[1] >= 0;
+	if (options->epoch_pattern && any &&
+		listener_start(options->epoch_pattern, r->config->output, r->feed,
+			r->config->start_ns, &r->listener, &e) < 0) {
+		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
+			"the job's output is not read for epochs: %s", e.text);
+	}
+}
+
+static int set_up(struct recorder *r, struct error *e)
+{
+	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->root_fd < 0) {
+		return error_errno(e, errno, "/");
+	}
+	int result = open_file(r, e);
+	if (result < 0) {
+		return result;
+	}
+	put_identity(r);
+	if (describe_run(r->writer, r->config) < 0 || register_metrics(r) < 0 ||
+		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 ||
+		sink_new(&r->registry, r->feed, r->config->start_ns, &r->sink) < 0) {
+		return error_set(
+			e, ENOMEM, "cannot begin %s: out of memory or disk", r->config->path);
+	}
+	announce_entities(r);
+	result = writer_commit(r->writer, e);
+	if (result == 0) {
+		result = start_sampler(r, e);
+	}
+	if (result == 0) {
+		start_listener(r);
+		result = scribe_start(r->writer, r->feed, r->config->start_ns, &r->scribe, e);
+	}
+	return result;
+}
+
+// While it runs ---------------------------------------------------------------------------------
+
+static void job_started(struct recorder *r, pid_t pid)
+{
+	const struct job_cgroup *cgroup = r->config->cgroup;
+	char procs[4200];
+	bool listed = cgroup && cgroup->procs;
+	if (listed) {
+		snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup->procs);
+	}
+	r->first = pid;
+	r->first_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	tree_start(r->tree, pid, r->config->options->pid ? 0 : r->config->launcher,
+		listed ? procs : NULL);
+}
+
+static void job_exited(struct recorder *r, const struct message *message)
+{
+	r->status = message->status;
+	sampler_read_now(r->sampler, LAST_READ_NS);
+	tell(r, MESSAGE_LAST_READ, NULL);
+}
+
+// kind, a tab, text.
+static void launcher_event(struct recorder *r, const char *text)
+{
+	const char *tab = strchr(text, '\t');
+	if (tab) {
+		_cleanup_free_ char *kind = strndup(text, (size_t)(tab - text));
+		sink_event(
+			r->sink, clock_monotonic_ns(), kind ? kind : "launcher", 0, "%s", tab + 1);
+	}
+}
+
+static void reaped(struct recorder *r, const struct message *message)
+{
+	tree_add_reaped(r->tree, (message->user_us + message->system_us) * NS_PER_US);
+}
+
+static void hear(struct recorder *r, const struct message *message)
+{
+	switch (message->kind) {
+	case MESSAGE_OURS:
+		tree_exclude(r->tree, message->pid);
+		break;
+	case MESSAGE_STARTED:
+		job_started(r, message->pid);
+		break;
+	case MESSAGE_ORPHAN:
+		reaped(r, message);
+		break;
+	case MESSAGE_EXITED:
+		job_exited(r, message);
+		break;
+	case MESSAGE_END:
+		reaped(r, message);
+		r->status = message->status;
+		r->ended = true;
+		break;
+	case MESSAGE_EVENT:
+		launcher_event(r, message->text);
+		break;
+	default:
+		break; // from a newer launcher: nothing that the recording needs
+	}
+}
+
+// False once the launcher is gone.
+static bool hear_launcher(struct recorder *r)
+{
+	struct message message;
+	ssize_t n;
+	while ((n = recv(r->config->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0) {
+		message.text[sizeof(message.text) - 1] = '\0';
+		if (n == sizeof(message)) {
+			hear(r, &message);
+		}
+	}
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+// The job's first process ended and nobody reports it. Linux 6.15 and later tell how, to strangers
+// too.
+static void first_ended(struct recorder *r)
+{
+	// include/uapi/linux/pidfd.h: PIDFD_GET_INFO with PIDFD_INFO_EXIT.
+	struct {
+		uint64_t mask, cgroup;
+		uint32_t pid, tgid, ppid, ids[8];
+		int32_t exit_code;
+	} info = {.mask = UINT64_C(1) << 3};
+	_Static_assert(sizeof(info) == 64, "the size that the ioctl's number carries");
+	if (ioctl(r->first_fd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) == 0 &&
+		(info.mask & UINT64_C(1) << 3)) {
+		r->status = info.exit_code;
+	}
+	r->ended = true;
+}
+
+// A clock that is set moves CLOCK_REALTIME against CLOCK_MONOTONIC.
+static void check_clocks(struct recorder *r, uint64_t now_ns)
+{
+	int64_t offset_ns = (int64_t)(clock_realtime_ns() - clock_monotonic_ns());
+	int64_t step_ns = offset_ns - r->wall_offset_ns;
+	if (r->wall_offset_ns != 0 && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS)) {
+		sink_event(r->sink, now_ns, "clock_step", 0,
+			"the wall clock was set by %+.3f s; the run's own times are not affected",
+			(double)step_ns / 1e9);
+		r->anchor_ns = now_ns;
+	}
+	r->wall_offset_ns = offset_ns;
+	if (now_ns >= r->anchor_ns) {
+		sink_event(r->sink, now_ns, "wall_clock", 0, "%lld",
+			(long long)((int64_t)now_ns + offset_ns));
+		r->anchor_ns = now_ns + ANCHOR_NS;
+	}
+}
+
+static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seconds)
+{
+	if (!budget_update(&r->budget, wall_seconds, cpu_seconds)) {
+		return;
+	}
+	sampler_set_slow(r->sampler, r->budget.slow);
+	char cost[32], interval[32];
+	double seconds = (double)r->config->options->interval_ns * r->budget.slow / 1e9;
+	text_percent(cost, sizeof(cost), cpu_seconds / wall_seconds);
+	text_seconds(interval, sizeof(interval), seconds);
+	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
+		"recording took %s of a core; readings are now %s apart", cost, interval);
+}
+
+// Once a second: the recorder's own row, its budget, the clocks.
+static void beat(struct recorder *r)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t cpu_ns = self_read(r->self, r->sink, r->sampler, r->feed, r->budget.slow,
+		r->config->options->interval_ns, now_ns);
+	// What starting cost is no sign of what going on will.
+	if (r->beat_ns != 0) {
+		keep_budget(
+			r, (double)(now_ns - r->beat_ns) / 1e9, (double)(cpu_ns - r->cpu_ns) / 1e9);
+	}
+	r->beat_ns = now_ns;
+	r->cpu_ns = cpu_ns;
+	check_clocks(r, now_ns);
+	sink_flush(r->sink);
+}
+
+static void run(struct recorder *r)
+{
+	bool launcher = true;
+	uint64_t next_ns = clock_monotonic_ns();
+	while (!r->ended) {
+		uint64_t now_ns = clock_monotonic_ns();
+		if (now_ns >= next_ns) {
+			beat(r);
+			next_ns = now_ns + BEAT_MS * NS_PER_MS;
+		}
+		// The launcher reports the job's end; only without it the recorder looks itself.
+		bool alone = !launcher || r->config->options->pid;
+		struct pollfd polled[] = {
+			{.fd = launcher ? r->config->socket : -1, .events = POLLIN},
+			{.fd = alone ? r->first_fd : -1, .events = POLLIN},
+		};
+		if (!launcher && r->first_fd < 0) {
+			return; // nobody will ever tell
+		}
+		now_ns = clock_monotonic_ns();
+		int wait_ms = next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
+		poll(polled, ARRAY_LENGTH(polled), wait_ms);
+		if (polled[0].revents && !hear_launcher(r)) {
+			launcher = false;
+			sink_event(r->sink, clock_monotonic_ns(), "launcher", 0,
+				"the launcher is gone; the recording goes on");
+		}
+		if (polled[1].revents && !r->ended) {
+			first_ended(r);
+		}
+	}
+}
+
+// The end ---------------------------------------------------------------------------------------
+
+// Names what the job leaves behind; it is left alone.
+static void note_left_running(struct recorder *r)
+{
+	_cleanup_free_ struct tree_member *members = NULL;
+	size_t n = 0, capacity = 0, left = 0;
+	struct text names = {0};
+	if (tree_snapshot(r->tree, &members, &n, &capacity) < 0) {
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (members[i].pid != r->first) {
+			if (left++ < 8) {
+				text_format(&names, "%s%s (%d)", left > 1 ? ", " : "",
+					members[i].name, (int)members[i].pid);
+			}
+		}
+	}
+	if (left > 0 && names.data) {
+		sink_event(r->sink, clock_monotonic_ns(), "left_running", r->job,
+			"%zu of the job's processes still ran when it ended: %s%s", left,
+			names.data, left > 8 ? ", ..." : "");
+	}
+	text_done(&names);
+}
+
+static void finish(struct recorder *r)
+{
+	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
+	sampler_read_now(r->sampler, LAST_READ_NS);
+	listener_stop(r->listener);
+	if (r->first > 0 && !r->config->options->pid) {
+		note_left_running(r);
+	}
+	beat(r);
+	bool stopped = sampler_stop(r->sampler);
+	if (!stopped) {
+		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
+			"a device driver did not answer; its last readings are missing");
+	}
+	sink_flush(r->sink);
+	scribe_stop(r->scribe, end_ns);
+	r->scribe = NULL;
+	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
+	writer_finish(r->writer, end_ns, r->status, NULL);
+	tell(r, MESSAGE_DONE, NULL);
+	if (!stopped) {
+		_exit(0); // a thread may still look at what would be freed
+	}
+}
+
+// The job never ran: nothing of the recording stays.
+static void abandon(struct recorder *r)
+{
+	listener_stop(r->listener);
+	sampler_stop(r->sampler);
+	scribe_stop(r->scribe, 0);
+	unlink(r->config->path);
+}
+
+static void recorder_done(struct recorder *r)
+{
+	sampler_free(r->sampler);
+	tree_free(r->tree);
+	self_free(r->self);
+	sink_free(r->sink);
+	feed_free(r->feed);
+	registry_done(&r->registry);
+	writer_free(r->writer);
+	if (r->first_fd >= 0) {
+		close(r->first_fd);
+	}
+	if (r->root_fd >= 0) {
+		close(r->root_fd);
+	}
 }
 
 int recorder_run(const struct recorder_config *config)
 {
-	struct writer *w = NULL;
+	struct recorder r = {
+		.config = config, .status = STATUS_UNKNOWN, .first_fd = -1, .root_fd = -1};
 	struct error e = {0};
-	struct message message;
-	int status = -1;
-	struct output_pattern *pattern = NULL;
-	struct output_stream *streams[2] = {0};
-	struct writer_options options = {
-		.replace = config->options->force, .max_bytes = config->options->max_bytes};
-	if (writer_create(config->path, &options, &w, &e) < 0) {
-		tell(config->socket, MESSAGE_FAILED, e.text);
-		return 1;
+	settle_process();
+	budget_init(&r.budget, config->options->overhead);
+	int result = set_up(&r, &e);
+	if (result < 0) {
+		tell(&r, MESSAGE_FAILED, e.text);
+		return 1; // threads may run already: the process's end frees all
 	}
-	describe_run(w, config);
-	writer_commit(w, &e);
-	if (config->options->epoch_pattern) {
-		output_pattern_new(config->options->epoch_pattern, &pattern, &e);
-		output_stream_new(pattern, &streams[0]);
-		output_stream_new(pattern, &streams[1]);
+	tell(&r, MESSAGE_READY, NULL);
+	if (config->options->pid) {
+		job_started(&r, config->options->pid);
 	}
-	struct epochs epochs = {w, config->start_ns, 0};
-	tell(config->socket, MESSAGE_READY, "");
-	for (bool ended = false; !ended;) {
-		struct pollfd fds[] = {{config->socket, POLLIN, 0}};
-		int ready = poll(fds, 1, 10);
-		for (int i = 0; i < 2 && pattern; i++) {
-			char buffer[65536];
-			ssize_t n = config->output[i] >= 0
-			                    ? read(config->output[i], buffer, sizeof(buffer))
-			                    : 0;
-			if (n > 0) {
-				output_stream_feed(streams[i], buffer, (size_t)n, matched, &epochs);
-			}
-		}
-		if (ready <= 0) {
-			continue;
-		}
-		ssize_t n = recv(config->socket, &message, sizeof(message), 0);
-		status = n > 0 && message.kind == MESSAGE_END ? message.status : status;
-		ended = n <= 0 || message.kind == MESSAGE_END;
-		if (n > 0 && message.kind == MESSAGE_EXITED) {
-			tell(config->socket, MESSAGE_LAST_READ, "");
-		}
+	run(&r);
+	if (r.first == 0) {
+		abandon(&r);
+	} else {
+		finish(&r);
 	}
-	writer_finish(w, (int64_t)(clock_monotonic_ns() - config->start_ns), status, &e);
-	writer_free(w);
-	tell(config->socket, MESSAGE_DONE, "");
+	recorder_done(&r);
 	return 0;
 }

@@ -123,10 +123,10 @@ struct table_style table_style_for(FILE *stream)
 	return style;
 }
 
-static void append_plain_number(struct text *t, double value)
+static void append_plain_number(struct text *t, double value, bool whole)
 {
 	char buffer[32];
-	if (fabs(value) >= 999.5 && fabs(value) < 1e15) {
+	if ((whole || fabs(value) >= 999.5) && fabs(value) < 1e15) {
 		text_append_string(t, value < 0 ? "-" : "");
 		text_append_string(
 			t, text_count(buffer, sizeof(buffer), (uint64_t)llround(fabs(value))));
@@ -151,7 +151,7 @@ static void append_quantity(struct text *t, enum column_kind kind, double value)
 		text_append_string(t, text_percent(buffer, sizeof(buffer), value));
 		break;
 	default:
-		append_plain_number(t, value);
+		append_plain_number(t, value, kind == COLUMN_WHOLE);
 	}
 }
 
@@ -198,7 +198,19 @@ static void layout_done(struct layout *l, const struct table *t)
 	free(l->widths);
 }
 
-static int layout_measure(struct layout *l, const struct table *t)
+// A figure that no row has says nothing to a person.
+static bool column_is_empty(const struct table *t, size_t column)
+{
+	for (size_t r = 0; r < t->n_rows; r++) {
+		const struct cell *cell = &t->cells[r * t->n_columns + column];
+		if (cell->text || isfinite(cell->number)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static int layout_measure(struct layout *l, const struct table *t, bool all)
 {
 	l->shown = calloc(t->n_rows * t->n_columns + 1, sizeof(*l->shown));
 	l->widths = calloc(t->n_columns + 1, sizeof(*l->widths));
@@ -207,8 +219,11 @@ static int layout_measure(struct layout *l, const struct table *t)
 	}
 	for (size_t c = 0; c < t->n_columns; c++) {
 		const char *title = t->columns[c].title;
-		l->widths[c] = title ? columns_of(title) : 0;
-		for (size_t r = 0; r < t->n_rows && title; r++) {
+		if (!title || (!all && column_is_empty(t, c))) {
+			continue;
+		}
+		l->widths[c] = columns_of(title);
+		for (size_t r = 0; r < t->n_rows; r++) {
 			char *shown = cell_shown(t, r, c);
 			if (!shown) {
 				return -ENOMEM;
@@ -292,15 +307,20 @@ static int add_rows(struct libscols_table *out, const struct layout *l, const st
 	return 0;
 }
 
-static void print_indented(const char *text, FILE *stream, unsigned indent)
+static void print_indented(const char *text, FILE *stream, const struct table_style *style)
 {
+	const char *lead = style->lead ? style->lead : "";
 	while (*text) {
 		size_t length = strcspn(text, "\n"), kept = length;
 		while (kept > 0 && text[kept - 1] == ' ') {
 			kept--; // of a last column that is padded
 		}
-		fprintf(stream, "%*s%.*s\n", kept ? (int)indent : 0, "", (int)kept, text);
+		int padding = (int)style->indent - (int)strlen(lead);
+		fprintf(stream, style->colour && *lead ? "\033[1m%s\033[0m" : "%s", lead);
+		fprintf(stream, "%*s%.*s\n", kept && padding > 0 ? padding : 0, "", (int)kept,
+			text);
 		text += length + (text[length] == '\n');
+		lead = "";
 	}
 }
 
@@ -312,6 +332,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 		return -ENOMEM;
 	}
 	scols_table_set_column_separator(out, GAP);
+	scols_table_enable_noheadings(out, style->no_titles);
 	scols_table_enable_colors(out, style->colour);
 	scols_table_set_termforce(out, SCOLS_TERMFORCE_ALWAYS);
 	scols_table_set_termwidth(out, style->width ? style->width - style->indent : 100000);
@@ -321,7 +342,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	r = r < 0 ? r : scols_print_table_to_string(out, &text);
 	scols_unref_table(out);
 	if (r == 0 && text) {
-		print_indented(text, stream, style->indent);
+		print_indented(text, stream, style);
 	}
 	return r;
 }
@@ -332,7 +353,7 @@ int table_print(const struct table *t, FILE *stream, const struct table_style *s
 		return t->failed ? -ENOMEM : 0;
 	}
 	struct layout layout = {0};
-	int r = layout_measure(&layout, t);
+	int r = layout_measure(&layout, t, style->all_columns);
 	if (r == 0) {
 		layout_fit(&layout, t, style->width ? style->width - style->indent : 0);
 		r = print_layout(t, &layout, stream, style);

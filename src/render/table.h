@@ -21,7 +21,7 @@ enum column_kind {
 	COLUMN_BYTES_PER_SECOND,
 	COLUMN_SECONDS,
 	COLUMN_RATIO, // people see per cent
-	COLUMN_COUNT,
+	COLUMN_WHOLE, // a number or a count
 	COLUMN_NUMBER, // three digits that count
 };
 
@@ -51,6 +51,9 @@ struct table_style {
 	unsigned width; // of the terminal; 0: no limit
 	bool colour;
 	unsigned indent; // blanks before each line
+	bool no_titles;
+	bool all_columns; // also those that are missing in every row
+	const char *lead; // a word in the indent of the first line; NULL for none
 };
 // For standard output: its width ($COLUMNS, the terminal's, else 100) and colour (a terminal,
 // without NO_COLOR).

@@ -26,11 +26,15 @@ static const char *const sql_texts[N_STATEMENTS] = {
 		       " unit = ?5, scale = ?6, source = ?7, help = ?8",
 	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
 		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
-		       " parent = ?5, first_ns = ?6, last_ns = ?7, attributes = ?8",
+		       " parent = ?5, first_ns = ?6, last_ns = coalesce(?7, last_ns),"
+		       " attributes = ?8",
+	[END_ENTITY] = "UPDATE entity SET last_ns = ?2, attributes = json_patch(attributes, ?3)"
+		       " WHERE id = ?1",
 	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",
 	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[PUT_SPAN] = "INSERT INTO span VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
+	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
 	[CLEAR_SUMMARY] = "DELETE FROM summary",
 	[PUT_SUMMARY] = "INSERT INTO summary VALUES(?1, ?2, ?3, ?4, ?5)",
@@ -226,6 +230,20 @@ int writer_put_entity(struct writer *w, const struct writer_entity *entity)
 	return put_end(w, statement);
 }
 
+int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, END_ENTITY, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 2, last_ns);
+	writer_bind_text(w, statement, 3, attributes ? attributes : "{}");
+	note_time(w, last_ns);
+	return put_end(w, statement);
+}
+
 int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
 	int64_t to_ns, const char *reason)
 {
@@ -325,6 +343,20 @@ int writer_end_span(struct writer *w, int64_t id, int64_t end_ns)
 	}
 	sqlite3_bind_int64(statement, 1, id);
 	sqlite3_bind_int64(statement, 2, end_ns);
+	note_time(w, end_ns);
+	return put_end(w, statement);
+}
+
+int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end_ns)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, MOVE_SPAN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 2, start_ns);
+	sqlite3_bind_int64(statement, 3, end_ns);
 	note_time(w, end_ns);
 	return put_end(w, statement);
 }

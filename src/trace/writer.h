@@ -54,8 +54,10 @@ struct writer_entity {
 	int64_t last_ns; // -1 while it is there
 	const char *attributes; // JSON object, or NULL for {}
 };
-// Inserts, or updates every column of the entity with that id.
+// Inserts, or updates every column of the entity with that id; one that has ended stays so.
 int writer_put_entity(struct writer *w, const struct writer_entity *entity);
+// The entity is gone. attributes (a JSON object, or NULL) are added to those that are there.
+int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes);
 int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
 	int64_t to_ns, const char *reason); // entity 0: all of the kind; to_ns -1: to the end
 int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b);
@@ -74,6 +76,7 @@ struct writer_span {
 };
 int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id);
 int writer_end_span(struct writer *w, int64_t id, int64_t end_ns);
+int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end_ns);
 int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,
 	const char *text); // entity 0 for none
 

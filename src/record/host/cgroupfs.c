@@ -173,7 +173,7 @@ int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, 
 	}
 	if (r == 0) {
 		r = host_file_read(&cgroup_file, &cgroups);
-		r = r < 0 ? r : host_file_read(&mount_file, &mounts);
+		r = r < 0 ? r : host_file_read_to_end(&mount_file, &mounts);
 		if (r < 0) {
 			error_errno(e, -r, "/%s", path);
 		}

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -25,7 +26,9 @@ int host_file_open(struct host_file *f, int root_fd, const char *path, struct er
 	return 0;
 }
 
-int host_file_read(struct host_file *f, struct cursor *ret)
+// Reads until there is nothing more, or until a reading that gave less than was asked for is so
+// short that nothing can be behind it.
+static int read_from_start(struct host_file *f, size_t surely_whole, struct cursor *ret)
 {
 	size_t length = 0;
 	for (;;) {
@@ -35,19 +38,30 @@ int host_file_read(struct host_file *f, struct cursor *ret)
 			return -ENOMEM;
 		}
 		f->buffer = buffer;
-		ssize_t n = pread(f->fd, f->buffer + length, f->capacity - length, (off_t)length);
+		size_t wanted = f->capacity - length;
+		ssize_t n = pread(f->fd, f->buffer + length, wanted, (off_t)length);
 		if (n < 0) {
 			return -errno;
 		}
 		length += (size_t)n;
-		// seq_file hands over at most about a page at a time, so a short reading near a
-		// page's size may have more behind it; one well below that has ended, and needs no
-		// second call.
-		if ((size_t)n < SEQ_FILE_SURELY_WHOLE || length >= HOST_FILE_MAX_BYTES) {
+		bool whole = n == 0 || ((size_t)n < wanted && (size_t)n < surely_whole);
+		if (whole || length >= HOST_FILE_MAX_BYTES) {
 			*ret = cursor_of(f->buffer, length);
 			return 0;
 		}
 	}
+}
+
+int host_file_read(struct host_file *f, struct cursor *ret)
+{
+	// seq_file hands over at most about a page at a time, so a short reading near a page's size
+	// may have more behind it; one well below that has ended, and needs no second call.
+	return read_from_start(f, SEQ_FILE_SURELY_WHOLE, ret);
+}
+
+int host_file_read_to_end(struct host_file *f, struct cursor *ret)
+{
+	return read_from_start(f, 0, ret);
 }
 
 void host_file_close(struct host_file *f)

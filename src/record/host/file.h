@@ -24,6 +24,9 @@ int host_file_open(struct host_file *f, int root_fd, const char *path, struct er
 // Reads from the start into a buffer of its own that grows as needed (up to 1 MiB). The view lives
 // until the next read. 0 or -errno.
 int host_file_read(struct host_file *f, struct cursor *ret);
+// The same for a file whose lines can be longer than a kilobyte (mountinfo), where a short reading
+// does not mean the end. One more system call.
+int host_file_read_to_end(struct host_file *f, struct cursor *ret);
 void host_file_close(struct host_file *f);
 
 // One pread of at most size bytes. 0 or -errno; -ENODATA where there was nothing.

@@ -345,7 +345,9 @@ void tree_remove(struct tree *tree, struct process *p)
 		(tree->n_members - i - 1) * sizeof(struct process *));
 	tree->n_members--;
 	pthread_mutex_unlock(&tree->mutex);
-	tree->watcher.left(tree->watcher.context, p);
+	if (tree->watcher.left) {
+		tree->watcher.left(tree->watcher.context, p);
+	}
 	process_free(tree, p);
 }
 

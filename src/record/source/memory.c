@@ -35,9 +35,9 @@ enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
 	[PSS] = {"strain.memory.pss", METRIC_GAUGE, "By", 1024,
 		"Proportional memory: every page divided by the number of processes that map it, "
-                "so that sums "
+		"so that sums "
 		"over processes are true (smaps_rollup; read rarely, since it holds the mmap "
-                "lock)."},
+		"lock)."},
 	[PSS_ANONYMOUS] = {"strain.memory.pss.anonymous", METRIC_GAUGE, "By", 1024,
 		"The part of PSS that is anonymous memory (Linux 5.4 and later)."},
 	[PSS_FILE] = {"strain.memory.pss.file", METRIC_GAUGE, "By", 1024,
@@ -52,7 +52,7 @@ enum { COST_READINGS, COST_TIME, N_COST };
 static const struct metric cost_metrics[N_COST] = {
 	[COST_READINGS] = {"strain.recorder.smaps.readings", METRIC_COUNTER, "{reading}", 1,
 		"Times that a process's smaps_rollup was read, each holding that process's mmap "
-                "lock."},
+		"lock."},
 	[COST_TIME] = {"strain.recorder.smaps.time", METRIC_COUNTER, "s", 1e-6,
 		"Time those readings took."},
 };

@@ -34,11 +34,11 @@
 static const struct metric cpu_metrics[] = {
 	{"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of the process, all threads, from its CPU clock (exact to the "
-                "nanosecond, "
+		"nanosecond, "
 		"kept in microseconds)."},
 	{"process.memory.usage", METRIC_GAUGE, "By", 1024,
 		"Resident memory (statm). Pages shared with other processes count in each of them: "
-                "sums "
+		"sums "
 		"over processes say nothing; see strain.memory.pss."},
 	{"strain.memory.shared", METRIC_GAUGE, "By", 1024,
 		"Resident memory that maps files or shared memory (statm's third field)."},
@@ -68,7 +68,7 @@ static const struct metric stat_metrics[N_STAT] = {
 		"are not in it)."},
 	[STAT_BLOCKED] = {"strain.io.wait", METRIC_COUNTER, "s", 0.01,
 		"Time blocked on storage (stat's delayacct_blkio_ticks); needs "
-                "kernel.task_delayacct=1."},
+		"kernel.task_delayacct=1."},
 	[STAT_MINOR] = {"process.paging.faults.minor", METRIC_COUNTER, "{fault}", 1,
 		"Page faults served without storage (stat)."},
 	[STAT_MAJOR] = {"process.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
@@ -77,7 +77,7 @@ static const struct metric stat_metrics[N_STAT] = {
 		"Threads of the process (stat)."},
 	[STAT_STATE] = {"strain.process.state", METRIC_STATE, "1", 1,
 		"State of the leader thread as the kernel's letter (stat): 82 R running, 83 S "
-                "sleeping, "
+		"sleeping, "
 		"68 D blocked, 84 T stopped, 90 Z ended."},
 };
 
@@ -94,13 +94,13 @@ enum {
 static const struct metric io_metrics[N_IO] = {
 	[IO_ASKED_READ] = {"strain.io.read", METRIC_COUNTER, "By", 1,
 		"Bytes asked for by read calls, from the page cache, pipes and terminals too (io: "
-                "rchar); "
+		"rchar); "
 		"children that were waited for are in their parent's."},
 	[IO_ASKED_WRITE] = {"strain.io.write", METRIC_COUNTER, "By", 1,
 		"Bytes handed to write calls (io: wchar)."},
 	[IO_STORAGE_READ] = {"process.disk.io.read", METRIC_COUNTER, "By", 1,
 		"Bytes fetched from storage (io: read_bytes); what was asked for and not fetched "
-                "came "
+		"came "
 		"from the page cache."},
 	[IO_STORAGE_WRITE] = {"process.disk.io.write", METRIC_COUNTER, "By", 1,
 		"Bytes sent to storage, counted when pages are made dirty (io: write_bytes)."},
@@ -114,7 +114,7 @@ enum { STATUS_VOLUNTARY, STATUS_INVOLUNTARY, STATUS_PEAK, STATUS_SWAP, N_STATUS 
 static const struct metric status_metrics[N_STATUS] = {
 	[STATUS_VOLUNTARY] = {"process.context_switches.voluntary", METRIC_COUNTER, "{switch}", 1,
 		"Times the leader thread gave up its CPU to wait (status; other threads are not in "
-                "it)."},
+		"it)."},
 	[STATUS_INVOLUNTARY] = {"process.context_switches.involuntary", METRIC_COUNTER, "{switch}",
 		1, "Times the leader thread was taken off its CPU (status)."},
 	[STATUS_PEAK] = {"strain.memory.peak", METRIC_GAUGE, "By", 1024,
@@ -585,7 +585,7 @@ static void check_sigchld(
 		s->sigchld_ignored = true;
 		sink_event(s->sink, clock_monotonic_ns(), "cpu_time_inexact", p->entity,
 			"process %d ignores SIGCHLD: the kernel forgets its children's CPU time, "
-		        "so the job's "
+			"so the job's "
 			"total is too small; a cgroup of its own would make it exact",
 			(int)p->pid);
 	}
@@ -677,9 +677,15 @@ static void process_source_close(void *state)
 	if (!s) {
 		return;
 	}
-	s->sink = NULL;
+	size_t n = 0;
+	struct process *const *members = s->tree ? tree_members(s->tree, &n) : NULL;
+	s->sink = NULL; // those who live on have no end, and the sink frees their streams
+	for (size_t i = 0; i < n; i++) {
+		process_left(s, members[i]);
+		members[i]->readings = NULL;
+	}
 	if (s->tree) {
-		tree_watch(s->tree, &(struct tree_watcher){.context = s, .left = process_left});
+		tree_watch(s->tree, &(struct tree_watcher){0});
 	}
 	if (s->own_tree) {
 		tree_free(s->tree);

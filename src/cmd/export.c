@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain export: the readings of a run as CSV or JSON, streamed: a day's run needs no more memory
+// than a minute's.
+
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/bucket.h"
+#include "analyze/entities.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "cmd/command.h"
+#include "cmd/reading.h"
+#include "render/csv.h"
+
+enum { MAX_METRICS = 64, FLUSH_BYTES = 1 << 16 };
+
+// A format: what stands before, between and after the rows, and how a row is written. The part of
+// a row that is the same for a whole series is made once.
+struct format {
+	const char *name;
+	const char *before;
+	const char *between;
+	const char *after;
+	void (*prefix)(
+		struct text *t, const struct entity *entity, const struct metric_row *metric);
+	void (*row)(struct text *t, const struct text *prefix, double t_s, double value);
+};
+
+struct export_options {
+	const char *run; // NULL: the newest
+	const struct format *format;
+	const char *metrics[MAX_METRICS];
+	size_t n_metrics;
+	bool every_kind;
+	enum entity_kind kind;
+	int64_t bucket_us; // 0: every reading
+};
+
+// A series in the making.
+struct column_state {
+	const struct metric_row *metric;
+	bool wanted;
+	bool begun; // for the entity at hand
+	struct text prefix;
+	struct bucketer bucketer;
+};
+
+struct export
+{
+	const struct export_options *options;
+	const struct entity *entity;
+	struct column_state *columns; // [n_columns], one per metric, by id
+	size_t n_columns;
+	struct text out;
+	bool first; // no row yet
+	bool failed; // standard output
+};
+
+// --- formats
+
+static void csv_prefix(struct text *t, const struct entity *entity, const struct metric_row *metric)
+{
+	const char *const fields[] = {entity_kind_name(entity->kind), entity->key, entity->name,
+		metric->name, metric->unit};
+	for (size_t i = 0; i < ARRAY_LENGTH(fields); i++) {
+		csv_append_text(t, fields[i]);
+		text_append(t, ",", 1);
+	}
+}
+
+static void csv_row(struct text *t, const struct text *prefix, double t_s, double value)
+{
+	text_append(t, prefix->data, prefix->length);
+	csv_append_number(t, t_s);
+	text_append(t, ",", 1);
+	csv_append_number(t, value);
+	text_append(t, "\n", 1);
+}
+
+static void json_prefix(
+	struct text *t, const struct entity *entity, const struct metric_row *metric)
+{
+	text_format(t, "{\"kind\":\"%s\",\"key\":", entity_kind_name(entity->kind));
+	text_append_json_string(t, entity->key);
+	text_append_string(t, ",\"name\":");
+	text_append_json_string(t, entity->name);
+	text_append_string(t, ",\"metric\":");
+	text_append_json_string(t, metric->name);
+	text_append_string(t, ",\"unit\":");
+	text_append_json_string(t, metric->unit);
+	text_append_string(t, ",\"t_s\":");
+}
+
+static void json_row(struct text *t, const struct text *prefix, double t_s, double value)
+{
+	text_append(t, prefix->data, prefix->length);
+	text_format(t, "%.15g,\"value\":", t_s);
+	if (isfinite(value)) {
+		text_format(t, "%.15g}", value);
+	} else {
+		text_append_string(t, "null}");
+	}
+}
+
+static const struct format formats[] = {
+	{"csv", "kind,key,name,metric,unit,t_s,value\n", "", "", csv_prefix, csv_row},
+	{"json", "[\n", ",\n", "\n]\n", json_prefix, json_row},
+	{"jsonl", "", "\n", "\n", json_prefix, json_row},
+};
+
+// --- rows
+
+static void flush_out(struct export *x, size_t above)
+{
+	if (x->out.length > above) {
+		x->failed = x->failed || x->out.failed ||
+		            fwrite(x->out.data, 1, x->out.length, stdout) != x->out.length;
+		text_clear(&x->out);
+	}
+}
+
+static void put_row(struct export *x, const struct column_state *column, int64_t t_us, double value)
+{
+	const struct format *format = x->options->format;
+	text_append_string(&x->out, x->first ? "" : format->between);
+	x->first = false;
+	format->row(&x->out, &column->prefix, (double)t_us / 1e6, value);
+	flush_out(x, FLUSH_BYTES);
+}
+
+static void put_reading(struct export *x, struct column_state *column, int64_t t_us, double value)
+{
+	struct bucket bucket;
+	if (x->options->bucket_us == 0) {
+		put_row(x, column, t_us, value);
+	} else if (bucketer_add(&column->bucketer, t_us, value, value, value, &bucket)) {
+		put_row(x, column, bucket.t_us, bucket.value);
+	}
+}
+
+static int column_compare(const void *key, const void *item)
+{
+	uint32_t id = *(const uint32_t *)key;
+	uint32_t other = ((const struct column_state *)item)->metric->id;
+	return (id > other) - (id < other);
+}
+
+static struct column_state *column_begin(struct export *x, uint32_t metric)
+{
+	struct column_state *column = bsearch(
+		&metric, x->columns, x->n_columns, sizeof(*x->columns), column_compare);
+	if (!column || !column->wanted) {
+		return NULL;
+	}
+	if (!column->begun) {
+		column->begun = true;
+		text_clear(&column->prefix);
+		x->options->format->prefix(&column->prefix, x->entity, column->metric);
+		if (x->options->bucket_us) {
+			bucketer_start(
+				&column->bucketer, column->metric->kind, x->options->bucket_us);
+		}
+	}
+	return column;
+}
+
+static int put_block(void *context, int64_t entity, const struct block *b)
+{
+	(void)entity;
+	struct export *x = context;
+	for (uint32_t c = 0; c < b->n_columns; c++) {
+		// Of a thinned run the mean stands for the reading.
+		bool bound = b->aggregates && (b->aggregates[c] == AGGREGATE_MINIMUM ||
+						      b->aggregates[c] == AGGREGATE_MAXIMUM);
+		struct column_state *column = bound ? NULL : column_begin(x, b->metric_ids[c]);
+		for (uint32_t row = 0; column && row < b->n_rows; row++) {
+			int64_t stored = b->columns[c][row];
+			put_reading(x, column, b->t[row],
+				stored == VALUE_MISSING ? NAN
+							: (double)stored * column->metric->scale);
+		}
+	}
+	return x->failed || x->out.failed ? -EIO : 0;
+}
+
+static int put_entity(struct export *x, struct reader *reader, struct error *e)
+{
+	int r = reader_blocks(reader, x->entity->id, put_block, x, e);
+	for (size_t i = 0; i < x->n_columns; i++) {
+		struct column_state *column = &x->columns[i];
+		struct bucket bucket;
+		if (column->begun && x->options->bucket_us &&
+			bucketer_end(&column->bucketer, &bucket)) {
+			put_row(x, column, bucket.t_us, bucket.value);
+		}
+		column->begun = false;
+	}
+	return r;
+}
+
+// --- the command
+
+static bool is_wanted(const struct export_options *options, const struct metric_row *metric)
+{
+	bool wanted = options->n_metrics == 0;
+	for (size_t i = 0; i < options->n_metrics; i++) {
+		wanted = wanted || strcmp(options->metrics[i], metric->name) == 0;
+	}
+	return wanted && (options->every_kind || options->kind == metric->entity_kind);
+}
+
+// A name that no metric of the run has is a mistake, not an empty answer.
+static const char *unknown_metric(
+	const struct export_options *options, const struct metric_list *metrics)
+{
+	for (size_t i = 0; i < options->n_metrics; i++) {
+		bool known = false;
+		for (size_t k = 0; k < metrics->n; k++) {
+			known = known || strcmp(options->metrics[i], metrics->items[k].name) == 0;
+		}
+		if (!known) {
+			return options->metrics[i];
+		}
+	}
+	return NULL;
+}
+
+static int export_entities(struct export *x, struct reader *reader,
+	const struct entity_list *entities, struct error *e)
+{
+	int result = 0;
+	text_append_string(&x->out, x->options->format->before);
+	for (size_t i = 0; i < entities->n && !x->failed; i++) {
+		x->entity = &entities->items[i];
+		if (x->options->every_kind || x->options->kind == x->entity->kind) {
+			int r = put_entity(x, reader, e);
+			result = r < 0 ? r : result;
+		}
+	}
+	bool lines = strcmp(x->options->format->name, "jsonl") == 0;
+	text_append_string(&x->out, lines && x->first ? "" : x->options->format->after);
+	flush_out(x, 0);
+	return x->failed ? 0 : result; // reading_finish tells of standard output
+}
+
+static int export_run(struct reader *reader, const struct export_options *options)
+{
+	struct entity_list entities = {0};
+	struct metric_list metrics = {0};
+	struct error e = {0};
+	int r = entity_list_load(reader, false, &entities, &e);
+	r = r < 0 ? r : metric_list_load(reader, &metrics, &e);
+	const char *unknown = r < 0 ? NULL : unknown_metric(options, &metrics);
+	struct export x = {.options = options, .first = true, .n_columns = metrics.n};
+	x.columns = calloc(metrics.n + 1, sizeof(*x.columns));
+	for (size_t i = 0; x.columns && i < metrics.n; i++) {
+		x.columns[i].metric = &metrics.items[i];
+		x.columns[i].wanted = is_wanted(options, &metrics.items[i]);
+	}
+	if (r == 0 && !unknown) {
+		r = x.columns ? export_entities(&x, reader, &entities, &e)
+		              : error_errno(&e, ENOMEM, "cannot export");
+	}
+	for (size_t i = 0; x.columns && i < x.n_columns; i++) {
+		text_done(&x.columns[i].prefix);
+	}
+	free(x.columns);
+	text_done(&x.out);
+	entity_list_done(&entities);
+	metric_list_done(&metrics);
+	if (unknown) {
+		return command_fail("%s: no metric '%s' in this run", reader_path(reader), unknown);
+	}
+	return r < 0 ? command_fail("%s", e.text) : reading_finish();
+}
+
+static const struct argp_option options[] = {
+	{"format", 'f', "FORMAT", 0,
+		"csv (quoted as RFC 4180 says, lines end with LF), json (one document: an array of "
+		"rows) or jsonl (a row per line)",
+		0},
+	{"metric", 'm', "NAME", 0, "only this metric; may be given several times", 0},
+	{"entity", 'e', "KIND", 0,
+		"only entities of this kind: host, job, process, gpu, disk, network, recorder", 0},
+	{"every", 't', "DURATION", 0,
+		"one value per bucket of time: of a gauge the mean weighted by how long each "
+		"reading "
+		"stood, of a counter its value at the bucket's end; t_s is the bucket's start",
+		0},
+	{0},
+};
+
+static void parse_format(struct export_options *x, const char *argument, struct argp_state *state)
+{
+	x->format = NULL;
+	for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
+		x->format = strcmp(argument, formats[i].name) == 0 ? &formats[i] : x->format;
+	}
+	if (!x->format) {
+		reading_option_error(
+			state, "--format: expected csv, json or jsonl, found '%s'", argument);
+	}
+}
+
+static void parse_every(struct export_options *x, const char *argument, struct argp_state *state)
+{
+	uint64_t ns;
+	struct error e = {0};
+	if (parse_duration(argument, &ns, &e) < 0) {
+		reading_option_error(state, "--every: %s", e.text);
+	} else if (ns < 1000000) {
+		reading_option_error(state, "--every: expected at least 1ms, found '%s'", argument);
+	} else {
+		x->bucket_us = (int64_t)(ns / 1000);
+	}
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct export_options *x = state->input;
+	switch (key) {
+	case 'f':
+		parse_format(x, argument, state);
+		return 0;
+	case 'm':
+		if (x->n_metrics == MAX_METRICS) {
+			reading_option_error(state, "--metric: more than %d of them", MAX_METRICS);
+		}
+		x->metrics[x->n_metrics++] = argument;
+		return 0;
+	case 'e':
+		x->every_kind = false;
+		if (!entity_kind_parse(argument, &x->kind)) {
+			reading_option_error(state, "--entity: no kind '%s'", argument);
+		}
+		return 0;
+	case 't':
+		parse_every(x, argument, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (x->run) {
+			reading_option_error(state, "expected one run, found '%s' too", argument);
+		}
+		x->run = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int command_export(int argc, char **argv)
+{
+	static const struct argp argp = {options, parse, "[RUN]",
+		"Print the readings of a run for other programs: seconds since its start, values "
+		"in "
+		"the metric's unit; a value that could not be read is an empty field, or null.",
+		NULL, NULL, NULL};
+	struct export_options x = {.format = &formats[0], .every_kind = true};
+	reading_options(&argp, argc, argv, &x);
+	_cleanup_reader_ struct reader *reader = reading_open(x.run);
+	if (!reader) {
+		return STATUS_FAILURE;
+	}
+	int status = export_run(reader, &x);
+	reading_damaged_blocks(reader);
+	return status;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the commands that read runs have in common.
+
+#pragma once
+
+#include <argp.h>
+
+#include "trace/reader.h"
+
+// Parses options with argp: --help and --usage print and exit; a wrong one is said in one line and
+// ends the program with STATUS_USAGE. argv[0] is the command's name.
+void reading_options(const struct argp *argp, int argc, char **argv, void *input);
+// The same from within a parser, where argp_error would take two lines.
+void reading_option_error(const struct argp_state *state, const char *format, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
+
+// Opens a run: the one at `path`, else (NULL) the newest. Says what is worth a line on standard
+// error. NULL after it has said why it cannot.
+struct reader *reading_open(const char *path);
+static inline void reading_close(struct reader **reader)
+{
+	reader_free(*reader);
+}
+#define _cleanup_reader_ __attribute__((cleanup(reading_close)))
+
+// Says on standard error what of the run could not be read.
+struct analysis;
+void reading_damage(const struct analysis *a);
+void reading_damaged_blocks(const struct reader *reader);
+
+// A run's labels as a JSON object; a new reference.
+struct overview;
+struct json_t *reading_labels(const struct overview *o);
+
+// After the output: STATUS_OK, or STATUS_FAILURE where standard output could not be written (said,
+// but for a closed pipe).
+int reading_finish(void);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A run as one JSON document: the same tables as on the terminal, with every row.
+
+#include "cmd/show_json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "cmd/reading.h"
+#include "cmd/show_tables.h"
+#include "render/json.h"
+
+static json_t *known_integer(int value, int unknown)
+{
+	return value == unknown ? json_null() : json_integer(value);
+}
+
+static const char *state_name(enum run_state state)
+{
+	static const char *const names[] = {
+		[RUN_FINISHED] = "finished",
+		[RUN_LIVE] = "live",
+		[RUN_CUT_OFF] = "cut off",
+	};
+	return names[state];
+}
+
+static void put(json_t *object, const char *name, double value)
+{
+	json_object_set_new(object, name, json_from_number(value));
+}
+
+static json_t *run_json(const struct analysis *a)
+{
+	const struct overview *o = &a->overview;
+	json_t *run = json_object();
+	json_object_set_new(run, "path", json_from_text(reader_path(a->reader)));
+	json_object_set_new(run, "name", json_from_text(o->name));
+	json_object_set_new(run, "command", json_from_text(o->command));
+	json_object_set_new(run, "hostname", json_from_text(reader_run(a->reader, "hostname")));
+	json_object_set_new(run, "state", json_string(state_name(o->state)));
+	put(run, "start_utc_s", (double)reader_run_i64(a->reader, "start_utc_ns", 0) / 1e9);
+	put(run, "duration_s", o->duration_s);
+	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
+	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
+	json_object_set_new(run, "labels", reading_labels(o));
+	put(run, "damaged_blocks", (double)reader_damage(a->reader));
+	return run;
+}
+
+static json_t *job_json(const struct overview *o)
+{
+	json_t *job = json_object();
+	put(job, "cpu_seconds", o->cpu_seconds);
+	json_object_set_new(job, "cpu_inexact", json_boolean(o->cpu_inexact));
+	put(job, "cpus_used", o->cpus_used);
+	put(job, "cpus_used_p95", o->cpus_used_p95);
+	put(job, "cpus", o->cpus);
+	put(job, "throttled_ratio", o->throttled);
+	put(job, "memory_peak_bytes", o->memory.peak_bytes);
+	put(job, "memory_mean_bytes", o->memory.mean_bytes);
+	json_object_set_new(job, "memory_kind", json_from_text(o->memory.kind));
+	put(job, "memory_limit_bytes", o->memory_limit_bytes);
+	put(job, "io_asked_bytes", o->asked_bytes);
+	put(job, "storage_read_bytes", o->storage_read_bytes);
+	put(job, "storage_write_bytes", o->storage_write_bytes);
+	put(job, "page_cache_ratio", overview_cache_share(o));
+	put(job, "host_cpus", o->host_cpus);
+	put(job, "host_cpus_used", o->host_cpus_used);
+	return job;
+}
+
+static json_t *pressure_json(const struct pressure_figures *pressure)
+{
+	static const char *const names[N_PRESSURES] = {"cpu", "memory", "io"};
+	json_t *json = json_object();
+	json_object_set_new(json, "of", json_string(pressure->of_job ? "job" : "host"));
+	for (unsigned i = 0; i < N_PRESSURES; i++) {
+		json_t *resource = json_object();
+		put(resource, "some_ratio", pressure->some[i]);
+		put(resource, "full_ratio", pressure->full[i]);
+		json_object_set_new(json, names[i], resource);
+	}
+	return json;
+}
+
+static json_t *recording_json(const struct recording_figures *recording)
+{
+	json_t *json = json_object();
+	put(json, "cpu_ratio", recording->cpu_share);
+	put(json, "memory_peak_bytes", recording->memory_peak_bytes);
+	put(json, "ticks", recording->ticks);
+	put(json, "ticks_late", recording->ticks_late);
+	put(json, "ticks_missed", recording->ticks_missed);
+	put(json, "file_bytes", recording->file_bytes >= 0 ? (double)recording->file_bytes : NAN);
+	return json;
+}
+
+// Takes the table.
+static json_t *rows_json(int result, struct table *t)
+{
+	json_t *rows = result < 0 ? NULL : table_to_json(t);
+	table_free(t);
+	return rows;
+}
+
+static json_t *verdict_json(const struct analysis *a)
+{
+	struct table *t = NULL;
+	json_t *verdict = json_object();
+	json_object_set_new(
+		verdict, "bottleneck", json_string(bottleneck_name(a->verdict.bottleneck)));
+	json_object_set_new(
+		verdict, "confidence", json_string(confidence_name(a->verdict.confidence)));
+	json_object_set_new(verdict, "headline", json_from_text(a->verdict.headline));
+	json_object_set_new(verdict, "next", json_from_text(a->verdict.next));
+	int r = evidence_table_build(a, &t);
+	json_object_set_new(verdict, "evidence", rows_json(r, t));
+	return verdict;
+}
+
+struct section {
+	const char *name;
+	int (*build)(const struct analysis *a, struct table **ret);
+};
+
+static int all_events(const struct analysis *a, struct table **ret)
+{
+	return event_table_build(a, SIZE_MAX, ret);
+}
+
+static json_t *epochs_json(const struct analysis *a)
+{
+	struct epoch_table epochs = {0};
+	json_t *rows = epoch_table_build(a, &epochs) < 0 ? NULL : table_to_json(epochs.table);
+	epoch_table_done(&epochs);
+	return rows;
+}
+
+int show_json(const struct analysis *a, FILE *stream)
+{
+	static const struct section sections[] = {
+		{"processes", process_table_build},
+		{"gpus", gpu_table_build},
+		{"devices", device_table_build},
+		{"events", all_events},
+		{"missing", missing_table_build},
+	};
+	json_t *json = json_object();
+	int failed = json_object_set_new(json, "run", run_json(a));
+	failed |= json_object_set_new(json, "verdict", verdict_json(a));
+	failed |= json_object_set_new(json, "job", job_json(&a->overview));
+	failed |= json_object_set_new(json, "epochs", epochs_json(a));
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		struct table *t = NULL;
+		int r = sections[i].build(a, &t);
+		failed |= json_object_set_new(json, sections[i].name, rows_json(r, t));
+	}
+	failed |= json_object_set_new(json, "pressure", pressure_json(&a->overview.pressure));
+	failed |= json_object_set_new(json, "recording", recording_json(&a->overview.recording));
+	if (failed) {
+		json_decref(json);
+		return -ENOMEM;
+	}
+	return json_write(json, stream);
+}

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The tables of `strain show`.
+
+#include "cmd/show_tables.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/names.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+// --- epochs
+
+enum {
+	EPOCH_NUMBER,
+	EPOCH_SECONDS,
+	EPOCH_RATE,
+	EPOCH_CPUS,
+	EPOCH_GPU_BUSY,
+	EPOCH_MEMORY,
+	EPOCH_GPU_MEMORY,
+	EPOCH_STORAGE,
+	N_EPOCH_COLUMNS,
+	MAX_POINTS = 8, // columns of the job's own
+};
+
+static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
+	[EPOCH_NUMBER] = {"epoch", "EPOCH", COLUMN_WHOLE, 0},
+	[EPOCH_SECONDS] = {"seconds", "TIME", COLUMN_SECONDS, 0},
+	[EPOCH_RATE] = {"samples_per_second", "SAMPLES/S", COLUMN_NUMBER, 0},
+	[EPOCH_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
+	[EPOCH_GPU_BUSY] = {"gpu_busy_ratio", "GPU BUSY", COLUMN_RATIO, 0},
+	[EPOCH_MEMORY] = {"host_memory_peak_bytes", "HOST MEMORY", COLUMN_BYTES, 1},
+	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
+	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 3},
+};
+
+// The names of points, in the order in which the epochs bring them.
+static size_t point_names(const struct analysis *a, const char *names[static MAX_POINTS])
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		const struct epoch *epoch = &a->epochs.items[i];
+		for (size_t j = 0; j < epoch->n_points && n < MAX_POINTS; j++) {
+			bool known = false;
+			for (size_t k = 0; k < n; k++) {
+				known = known || strcmp(names[k], epoch->points[j].name) == 0;
+			}
+			if (!known) {
+				names[n++] = epoch->points[j].name;
+			}
+		}
+	}
+	return n;
+}
+
+static double gpus_epoch_figure(
+	const struct analysis *a, const char *metric, int64_t epoch, enum figure figure)
+{
+	double sum = 0, largest = NAN;
+	size_t n = 0;
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		double value = analysis_epoch_figure(
+			a, a->overview.gpus[i].entity, metric, epoch, figure);
+		largest = fmax(largest, value);
+		sum += isfinite(value) ? value : 0;
+		n += isfinite(value);
+	}
+	return figure == FIGURE_MAX ? largest : n ? sum / (double)n : NAN;
+}
+
+static void epoch_row(struct table *t, const struct analysis *a, const struct epoch *epoch)
+{
+	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
+	int64_t job = entity ? entity->id : 0, number = epoch->number;
+	double seconds = (double)(epoch->end_ns - epoch->start_ns) / 1e9;
+	const char *memory = a->overview.memory.metric;
+	table_number(t, EPOCH_NUMBER, (double)number);
+	table_number(t, EPOCH_SECONDS, seconds);
+	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);
+	table_number(t, EPOCH_CPUS,
+		analysis_epoch_figure(a, job, NAME_CPU_TIME, number, FIGURE_TOTAL) / seconds);
+	table_number(t, EPOCH_GPU_BUSY, gpus_epoch_figure(a, NAME_GPU_BUSY, number, FIGURE_MEAN));
+	table_number(t, EPOCH_MEMORY,
+		memory ? analysis_epoch_figure(a, job, memory, number, FIGURE_MAX) : NAN);
+	table_number(
+		t, EPOCH_GPU_MEMORY, gpus_epoch_figure(a, NAME_GPU_MEMORY, number, FIGURE_MAX));
+	table_number(t, EPOCH_STORAGE,
+		analysis_epoch_figure(a, job, NAME_READ_STORAGE, number, FIGURE_TOTAL));
+}
+
+static void point_cells(
+	struct table *t, const struct epoch *epoch, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < epoch->n_points; j++) {
+			if (strcmp(epoch->points[j].name, names[i]) == 0) {
+				table_number(t, N_EPOCH_COLUMNS + i, epoch->points[j].value);
+			}
+		}
+	}
+}
+
+int epoch_table_build(const struct analysis *a, struct epoch_table *ret)
+{
+	const char *names[MAX_POINTS];
+	size_t n_points = point_names(a, names);
+	*ret = (struct epoch_table){
+		.columns = calloc(N_EPOCH_COLUMNS + MAX_POINTS, sizeof(*ret->columns))};
+	if (!ret->columns) {
+		return -ENOMEM;
+	}
+	memcpy(ret->columns, epoch_columns, sizeof(epoch_columns));
+	for (size_t i = 0; i < n_points; i++) {
+		ret->columns[N_EPOCH_COLUMNS + i] = (struct column){
+			names[i], names[i], COLUMN_NUMBER, 4};
+	}
+	int r = table_new(ret->columns, N_EPOCH_COLUMNS + n_points, &ret->table);
+	for (size_t i = 0; i < a->epochs.n && r == 0; i++) {
+		r = table_row(ret->table);
+		if (r == 0) {
+			epoch_row(ret->table, a, &a->epochs.items[i]);
+			point_cells(ret->table, &a->epochs.items[i], names, n_points);
+		}
+	}
+	return r;
+}
+
+void epoch_table_done(struct epoch_table *t)
+{
+	table_free(t->table);
+	free(t->columns);
+}
+
+// --- processes
+
+enum {
+	PROCESS_ROLE,
+	PROCESS_LABEL,
+	PROCESS_CPU_TIME,
+	PROCESS_CPU,
+	PROCESS_MEMORY,
+	PROCESS_MEMORY_KIND,
+	PROCESS_ASKED,
+	PROCESS_STORAGE,
+	PROCESS_PID,
+	PROCESS_NAME,
+	PROCESS_COMMAND,
+	PROCESS_FIRST,
+	PROCESS_LAST,
+	PROCESS_STATUS,
+	PROCESS_SIGNAL,
+	N_PROCESS_COLUMNS,
+};
+
+static const struct column process_columns[N_PROCESS_COLUMNS] = {
+	[PROCESS_ROLE] = {"role", "ROLE", COLUMN_LABEL, 0},
+	[PROCESS_LABEL] = {"label", "PROCESS", COLUMN_TEXT, 0},
+	[PROCESS_CPU_TIME] = {"cpu_seconds", "CPU TIME", COLUMN_SECONDS, 0},
+	[PROCESS_CPU] = {"cpu_ratio", "CPU", COLUMN_RATIO, 0},
+	[PROCESS_MEMORY] = {"memory_peak_bytes", "MEMORY, PEAK", COLUMN_BYTES, 0},
+	[PROCESS_MEMORY_KIND] = {"memory_kind", "WHICH", COLUMN_LABEL, 0},
+	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 2},
+	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 1},
+	[PROCESS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
+	[PROCESS_NAME] = {"name", NULL, COLUMN_TEXT, 0},
+	[PROCESS_COMMAND] = {"command", NULL, COLUMN_TEXT, 0},
+	[PROCESS_FIRST] = {"first_s", NULL, COLUMN_SECONDS, 0},
+	[PROCESS_LAST] = {"last_s", NULL, COLUMN_SECONDS, 0},
+	[PROCESS_STATUS] = {"exit_status", NULL, COLUMN_WHOLE, 0},
+	[PROCESS_SIGNAL] = {"exit_signal", NULL, COLUMN_WHOLE, 0},
+};
+
+static void process_cells(struct table *t, const struct process_row *row)
+{
+	table_text(t, PROCESS_ROLE, role_name(row->role));
+	table_text(t, PROCESS_LABEL, row->label);
+	table_number(t, PROCESS_CPU_TIME, row->cpu_seconds);
+	table_number(t, PROCESS_CPU, row->cpu_share);
+	table_number(t, PROCESS_MEMORY, row->memory_peak_bytes);
+	table_text(t, PROCESS_MEMORY_KIND, row->memory_kind);
+	table_number(t, PROCESS_ASKED, row->asked_bytes);
+	table_number(t, PROCESS_STORAGE, row->storage_bytes);
+	table_number(t, PROCESS_PID, row->pid >= 0 ? (double)row->pid : NAN);
+	table_text(t, PROCESS_NAME, row->name);
+	table_text(t, PROCESS_COMMAND, row->command);
+	table_number(t, PROCESS_FIRST, row->first_s);
+	table_number(t, PROCESS_LAST, row->last_s);
+	table_number(t, PROCESS_STATUS, row->exit_status >= 0 ? row->exit_status : NAN);
+	table_number(t, PROCESS_SIGNAL, row->exit_signal > 0 ? row->exit_signal : NAN);
+}
+
+int process_table_build(const struct analysis *a, struct table **ret)
+{
+	int r = table_new(process_columns, N_PROCESS_COLUMNS, ret);
+	for (size_t i = 0; i < a->processes.n && r == 0; i++) {
+		r = table_row(*ret);
+		process_cells(*ret, &a->processes.items[i]);
+	}
+	return r;
+}
+
+static bool follows(const struct process_row *earlier, const struct process_row *row)
+{
+	return row->role == ROLE_LOADER && earlier->role == ROLE_LOADER &&
+	       row->number == earlier->number && row->parent == earlier->parent;
+}
+
+// One row for processes[from..to): loader workers that had the same number in turn.
+static void group_cells(struct table *t, const struct process_row *rows, size_t n)
+{
+	struct process_row sum = rows[0];
+	double lives = rows[0].last_s - rows[0].first_s;
+	for (size_t i = 1; i < n; i++) {
+		sum.cpu_seconds = words_sum(sum.cpu_seconds, rows[i].cpu_seconds);
+		sum.asked_bytes = words_sum(sum.asked_bytes, rows[i].asked_bytes);
+		sum.storage_bytes = words_sum(sum.storage_bytes, rows[i].storage_bytes);
+		sum.memory_peak_bytes = fmax(sum.memory_peak_bytes, rows[i].memory_peak_bytes);
+		lives += rows[i].last_s - rows[i].first_s;
+	}
+	sum.cpu_share = lives > 0 ? sum.cpu_seconds / lives : NAN;
+	process_cells(t, &sum);
+	if (n > 1) {
+		struct text label = {0};
+		text_format(&label, "%s, %zu in turn", sum.label, n);
+		table_text(t, PROCESS_LABEL, label.data);
+		text_done(&label);
+	}
+}
+
+int process_table_build_short(
+	const struct analysis *a, size_t limit, struct table **ret, struct process_rest *ret_rest)
+{
+	const struct process_list *list = &a->processes;
+	int r = table_new(process_columns, N_PROCESS_COLUMNS, ret);
+	size_t next;
+	*ret_rest = (struct process_rest){0};
+	for (size_t i = 0; i < list->n && r == 0; i = next) {
+		for (next = i + 1; next < list->n && follows(&list->items[i], &list->items[next]);
+			next++) {
+		}
+		if (table_rows(*ret) < limit) {
+			r = table_row(*ret);
+			group_cells(*ret, &list->items[i], next - i);
+			continue;
+		}
+		for (size_t k = i; k < next; k++) {
+			ret_rest->n++;
+			ret_rest->cpu_seconds = words_sum(
+				ret_rest->cpu_seconds, list->items[k].cpu_seconds);
+		}
+	}
+	return r;
+}
+
+// --- devices
+
+static const struct column gpu_columns[] = {
+	{"name", "GPU", COLUMN_TEXT, 0},
+	{"busy_ratio", "BUSY", COLUMN_RATIO, 0},
+	{"busy_p95_ratio", NULL, COLUMN_RATIO, 0},
+	{"memory_peak_bytes", "MEMORY, PEAK", COLUMN_BYTES, 0},
+	{"memory_bytes", "OF", COLUMN_BYTES, 0},
+	{"to_device_bytes_per_s", "TO DEVICE", COLUMN_BYTES_PER_SECOND, 1},
+	{"from_device_bytes_per_s", "FROM DEVICE", COLUMN_BYTES_PER_SECOND, 2},
+	{"power_w", "POWER, W", COLUMN_NUMBER, 3},
+	{"energy_j", "ENERGY, J", COLUMN_NUMBER, 5},
+};
+
+int gpu_table_build(const struct analysis *a, struct table **ret)
+{
+	int r = table_new(gpu_columns, ARRAY_LENGTH(gpu_columns), ret);
+	for (size_t i = 0; i < a->overview.n_gpus && r == 0; i++) {
+		const struct gpu_figures *gpu = &a->overview.gpus[i];
+		r = table_row(*ret);
+		table_text(*ret, 0, gpu->name);
+		const double figures[] = {gpu->busy, gpu->busy_p95, gpu->memory_peak_bytes,
+			gpu->memory_bytes, gpu->to_device_bytes_per_s, gpu->from_device_bytes_per_s,
+			gpu->power_watts, gpu->energy_joules};
+		for (size_t c = 0; c < ARRAY_LENGTH(figures); c++) {
+			table_number(*ret, c + 1, figures[c]);
+		}
+	}
+	return r;
+}
+
+static const struct column device_columns[] = {
+	{"kind", "DEVICE", COLUMN_LABEL, 0},
+	{"name", "NAME", COLUMN_TEXT, 0},
+	{"in_bytes", "IN", COLUMN_BYTES, 0},
+	{"out_bytes", "OUT", COLUMN_BYTES, 0},
+	{"busy_ratio", "BUSY", COLUMN_RATIO, 0},
+};
+
+static int device_rows(
+	struct table *t, const char *kind, const struct device_figures *devices, size_t n)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = table_row(t);
+		table_text(t, 0, kind);
+		table_text(t, 1, devices[i].name);
+		table_number(t, 2, devices[i].in_bytes);
+		table_number(t, 3, devices[i].out_bytes);
+		table_number(t, 4, devices[i].busy);
+	}
+	return r;
+}
+
+int device_table_build(const struct analysis *a, struct table **ret)
+{
+	int r = table_new(device_columns, ARRAY_LENGTH(device_columns), ret);
+	r = r < 0 ? r : device_rows(*ret, "disk", a->overview.disks, a->overview.n_disks);
+	return r < 0 ? r
+	             : device_rows(*ret, "network", a->overview.networks, a->overview.n_networks);
+}
+
+// --- evidence, events, what is missing
+
+static const struct column evidence_columns[] = {
+	{"what", "WHAT", COLUMN_LABEL, 0},
+	{"value", "VALUE", COLUMN_LABEL, 0},
+	{"metric", "METRIC", COLUMN_LABEL, 1},
+};
+
+int evidence_table_build(const struct analysis *a, struct table **ret)
+{
+	int r = table_new(evidence_columns, ARRAY_LENGTH(evidence_columns), ret);
+	for (size_t i = 0; i < a->verdict.n_evidence && r == 0; i++) {
+		r = table_row(*ret);
+		table_text(*ret, 0, a->verdict.evidence[i].what);
+		table_text(*ret, 1, a->verdict.evidence[i].value);
+		table_text(*ret, 2, a->verdict.evidence[i].source);
+	}
+	return r;
+}
+
+static const struct column event_columns[] = {
+	{"t_s", "AT", COLUMN_SECONDS, 0},
+	{"kind", "KIND", COLUMN_LABEL, 0},
+	{"text", "TEXT", COLUMN_TEXT, 0},
+	{"entity", NULL, COLUMN_WHOLE, 0},
+};
+
+static bool is_shown(const struct event_row *event)
+{
+	return strcmp(event->kind, "wall_clock") != 0;
+}
+
+size_t event_count_shown(const struct analysis *a)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->events.n; i++) {
+		n += is_shown(&a->events.items[i]);
+	}
+	return n;
+}
+
+int event_table_build(const struct analysis *a, size_t limit, struct table **ret)
+{
+	int r = table_new(event_columns, ARRAY_LENGTH(event_columns), ret);
+	for (size_t i = 0; i < a->events.n && table_rows(*ret) < limit && r == 0; i++) {
+		const struct event_row *event = &a->events.items[i];
+		if (!is_shown(event)) {
+			continue;
+		}
+		r = table_row(*ret);
+		table_number(*ret, 0, event->t_s);
+		table_text(*ret, 1, event->kind);
+		table_text(*ret, 2, event->text);
+		table_number(*ret, 3, event->entity ? (double)event->entity : NAN);
+	}
+	return r;
+}
+
+static const struct column missing_columns[] = {
+	{"subject", "WHAT", COLUMN_LABEL, 0},
+	{"reason", "WHY", COLUMN_TEXT, 0},
+	{"kind", NULL, COLUMN_TEXT, 0},
+	{"metrics", NULL, COLUMN_TEXT, 0},
+	{"entities", NULL, COLUMN_WHOLE, 0},
+};
+
+int missing_table_build(const struct analysis *a, struct table **ret)
+{
+	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
+	for (size_t i = 0; i < a->missing.n && r == 0; i++) {
+		const struct missing_group *group = &a->missing.items[i];
+		struct text subject = {0}, metrics = {0};
+		missing_append_subject(&subject, &a->metrics, group);
+		for (size_t k = 0; k < group->n_metrics; k++) {
+			text_append_string(&metrics, k ? " " : "");
+			text_append_string(&metrics, group->metrics[k]);
+		}
+		r = table_row(*ret);
+		table_text(*ret, 0, subject.data);
+		table_text(*ret, 1, group->reason);
+		table_text(*ret, 2, group->kind);
+		table_text(*ret, 3, metrics.data);
+		table_number(*ret, 4, group->entities ? (double)group->entities : NAN);
+		text_done(&subject);
+		text_done(&metrics);
+	}
+	return r;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The tables of `strain show`, for people and as JSON.
+
+#pragma once
+
+#include "analyze/analysis.h"
+#include "render/table.h"
+
+// An epoch's table has columns of the job's own (loss=...), so it owns its columns.
+struct epoch_table {
+	struct table *table;
+	struct column *columns;
+};
+int epoch_table_build(const struct analysis *a, struct epoch_table *ret);
+void epoch_table_done(struct epoch_table *t);
+
+// Each builds a table: 0 or -ENOMEM.
+int process_table_build(const struct analysis *a, struct table **ret); // every process
+// At most `limit` rows; workers that followed each other share one. *ret_rest: how many processes
+// are in no row, and their CPU time.
+struct process_rest {
+	size_t n;
+	double cpu_seconds;
+};
+int process_table_build_short(
+	const struct analysis *a, size_t limit, struct table **ret, struct process_rest *ret_rest);
+int gpu_table_build(const struct analysis *a, struct table **ret);
+int device_table_build(const struct analysis *a, struct table **ret);
+int evidence_table_build(const struct analysis *a, struct table **ret);
+// Without the anchors of the wall clock, which are for programs that align runs.
+size_t event_count_shown(const struct analysis *a);
+int event_table_build(const struct analysis *a, size_t limit, struct table **ret);
+int missing_table_build(const struct analysis *a, struct table **ret);

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A run on the terminal: the answer first, then what it rests on.
+
+#include "cmd/show_text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "analyze/words.h"
+#include "base/cleanup.h"
+#include "cmd/show_tables.h"
+
+#define INDENT 10 // of what stands beside a word such as "Verdict"
+#define PROCESSES_SHOWN 12
+#define EVENTS_SHOWN 8
+#define MISSING_SHOWN 12
+
+#define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
+static void table_cleanup(struct table **t)
+{
+	table_free(*t);
+}
+
+struct page {
+	const struct analysis *a;
+	FILE *stream;
+	struct table_style style;
+	bool all;
+};
+
+static void bold(const struct page *p, const char *text)
+{
+	fprintf(p->stream, p->style.colour ? "\033[1m%s\033[0m" : "%s", text);
+}
+
+// "Verdict   TEXT", wrapped at blanks; lines after the first are indented.
+static void print_field(const struct page *p, const char *word, const char *text)
+{
+	bold(p, word);
+	size_t column = strlen(word), width = p->style.width ? p->style.width : 1000;
+	const char *at = text;
+	while (*at) {
+		size_t length = strcspn(at, " ");
+		_cleanup_text_ struct text piece = {0};
+		text_append_printable(&piece, at, length);
+		size_t columns = piece.data ? words_columns(piece.data) : 0;
+		if (column < INDENT) {
+			fprintf(p->stream, "%*s", (int)(INDENT - column), "");
+			column = INDENT;
+		} else if (column > INDENT && column + 1 + columns > width) {
+			fprintf(p->stream, "\n%*s", INDENT, "");
+			column = INDENT;
+		} else if (column > INDENT) {
+			fputc(' ', p->stream);
+			column++;
+		}
+		fputs(piece.data ? piece.data : "", p->stream);
+		column += columns;
+		at += length;
+		at += strspn(at, " ");
+	}
+	fputc('\n', p->stream);
+}
+
+static void append_state(struct text *t, const struct overview *o)
+{
+	if (o->state == RUN_LIVE) {
+		text_append_string(t, "still running");
+	} else if (o->exit_status >= 0) {
+		text_format(t, "exit %d", o->exit_status);
+	} else if (o->exit_signal > 0) {
+		const char *name = sigabbrev_np(o->exit_signal);
+		text_format(
+			t, "signal %d%s%s", o->exit_signal, name ? " SIG" : "", name ? name : "");
+	} else {
+		text_append_string(t, o->state == RUN_CUT_OFF ? "cut off" : "exit status unknown");
+	}
+}
+
+static void print_head(const struct page *p)
+{
+	const struct overview *o = &p->a->overview;
+	_cleanup_text_ struct text name = {0}, line = {0}, command = {0};
+	text_append_printable(&name, o->name, strlen(o->name));
+	text_append_string(&line, "   ");
+	words_append_seconds(&line, o->duration_s);
+	text_append_string(&line, "   ");
+	append_state(&line, o);
+	for (size_t i = 0; i < o->n_labels; i++) {
+		text_append_string(&line, i ? " " : "   ");
+		text_append_printable(&line, o->labels[i].name, strlen(o->labels[i].name));
+		text_append_string(&line, "=");
+		text_append_printable(&line, o->labels[i].value, strlen(o->labels[i].value));
+	}
+	bold(p, name.data ? name.data : "");
+	fprintf(p->stream, "%s\n", line.data ? line.data : "");
+	words_append_elided(&command, o->command, p->style.width ? p->style.width : 1000);
+	fprintf(p->stream, "%s\n\n", command.data ? command.data : "");
+}
+
+static int print_verdict(const struct page *p)
+{
+	const struct verdict *v = &p->a->verdict;
+	_cleanup_text_ struct text line = {0};
+	text_append_string(&line, v->headline);
+	if (v->confidence != CONFIDENCE_NONE) {
+		text_format(&line, " (%s confidence)", confidence_name(v->confidence));
+	}
+	print_field(p, "Verdict", line.data ? line.data : "");
+	_cleanup_table_ struct table *t = NULL;
+	int r = evidence_table_build(p->a, &t);
+	if (r == 0 && table_rows(t) > 0) {
+		struct table_style style = p->style;
+		style.indent = INDENT;
+		style.no_titles = true;
+		style.lead = "Evidence";
+		r = table_print(t, p->stream, &style);
+	}
+	if (*v->next) {
+		bool try = strncmp(v->next, "to try: ", 8) == 0;
+		print_field(p, try ? "Try" : "Next", try ? v->next + 8 : v->next);
+	}
+	return r;
+}
+
+static int print_epochs(const struct page *p)
+{
+	struct epoch_table epochs = {0};
+	int r = epoch_table_build(p->a, &epochs);
+	if (r == 0 && table_rows(epochs.table) > 0) {
+		fputc('\n', p->stream);
+		r = table_print(epochs.table, p->stream, &p->style);
+	}
+	epoch_table_done(&epochs);
+	return r;
+}
+
+static int print_processes(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	struct process_rest rest;
+	int r = process_table_build_short(p->a, p->all ? SIZE_MAX : PROCESSES_SHOWN, &t, &rest);
+	if (r < 0 || table_rows(t) == 0) {
+		return r;
+	}
+	fputc('\n', p->stream);
+	r = table_print(t, p->stream, &p->style);
+	if (rest.n > 0) {
+		char count[32], seconds[32];
+		fprintf(p->stream, "and %s more", text_count(count, sizeof(count), rest.n));
+		if (isfinite(rest.cpu_seconds)) {
+			fprintf(p->stream, " with %s of CPU time",
+				text_seconds(seconds, sizeof(seconds), rest.cpu_seconds));
+		}
+		fputs(" (--all)\n", p->stream);
+	}
+	return r;
+}
+
+static int print_devices(const struct page *p)
+{
+	static int (*const builds[])(const struct analysis *a, struct table **ret) = {
+		gpu_table_build, device_table_build};
+	int r = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(builds) && r == 0; i++) {
+		_cleanup_table_ struct table *t = NULL;
+		r = builds[i](p->a, &t);
+		if (r == 0 && table_rows(t) > 0) {
+			fputc('\n', p->stream);
+			r = table_print(t, p->stream, &p->style);
+		}
+	}
+	return r;
+}
+
+static int print_events(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	int r = event_table_build(p->a, p->all ? SIZE_MAX : EVENTS_SHOWN, &t);
+	if (r < 0 || table_rows(t) == 0) {
+		return r;
+	}
+	struct table_style style = p->style;
+	style.indent = INDENT;
+	style.no_titles = true;
+	style.lead = "Events";
+	r = table_print(t, p->stream, &style);
+	size_t rest = event_count_shown(p->a) - table_rows(t);
+	if (rest > 0) {
+		fprintf(p->stream, "%*sand %zu more (--all)\n", INDENT, "", rest);
+	}
+	return r;
+}
+
+static void print_recording(const struct page *p)
+{
+	const struct recording_figures *recording = &p->a->overview.recording;
+	_cleanup_text_ struct text line = {0};
+	char count[32];
+	words_append_percent(&line, recording->cpu_share);
+	text_append_string(&line, " of one CPU, ");
+	words_append_bytes(&line, recording->memory_peak_bytes);
+	text_append_string(&line, " of memory, file ");
+	words_append_bytes(&line, recording->file_bytes >= 0 ? (double)recording->file_bytes : NAN);
+	if (isfinite(recording->ticks)) {
+		text_format(&line, "; %s ticks",
+			text_count(count, sizeof(count), (uint64_t)llround(recording->ticks)));
+	}
+	if (isfinite(recording->ticks_late)) {
+		text_format(&line, ", %s late",
+			text_count(count, sizeof(count), (uint64_t)llround(recording->ticks_late)));
+	}
+	if (isfinite(recording->ticks_missed)) {
+		text_format(&line, ", %s missed",
+			text_count(
+				count, sizeof(count), (uint64_t)llround(recording->ticks_missed)));
+	}
+	fputc('\n', p->stream);
+	print_field(p, "Recording", line.data ? line.data : "");
+}
+
+static void print_missing(const struct page *p)
+{
+	const struct missing_list *missing = &p->a->missing;
+	for (size_t i = 0; i < missing->n && (p->all || i < MISSING_SHOWN); i++) {
+		_cleanup_text_ struct text line = {0};
+		missing_append_subject(&line, &p->a->metrics, &missing->items[i]);
+		text_append_string(&line, missing->items[i].to_the_end ? ": " : " (for a while): ");
+		text_append_string(&line, missing->items[i].reason);
+		print_field(p, i == 0 ? "Missing" : "", line.data ? line.data : "");
+	}
+	if (!p->all && missing->n > MISSING_SHOWN) {
+		fprintf(p->stream, "%*sand %zu more (--all)\n", INDENT, "",
+			missing->n - MISSING_SHOWN);
+	}
+}
+
+int show_text(const struct analysis *a, bool all, FILE *stream)
+{
+	struct page page = {a, stream, table_style_for(stream), all};
+	print_head(&page);
+	int r = print_verdict(&page);
+	r = r < 0 ? r : print_epochs(&page);
+	r = r < 0 ? r : print_processes(&page);
+	r = r < 0 ? r : print_devices(&page);
+	print_recording(&page);
+	r = r < 0 ? r : print_events(&page);
+	print_missing(&page);
+	return r;
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain sql: a query over a run's tables and its decoded samples. It cannot change the run, nor
+// reach any other file.
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "cmd/command.h"
+#include "cmd/reading.h"
+#include "render/csv.h"
+#include "render/table.h"
+
+enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
+
+#define TABLE_ROWS 10000 // a table measures every cell before it prints one
+#define MAX_COLUMNS 256
+
+struct sql_options {
+	const char *run; // NULL: the newest
+	const char *query;
+	int output;
+};
+
+// --- what a query may do
+
+static bool is_harmless_pragma(const char *name)
+{
+	static const char *const names[] = {"table_info", "table_xinfo", "table_list", "index_list",
+		"index_info", "index_xinfo", "foreign_key_list", "database_list", "application_id",
+		"user_version", "page_count", "page_size", "encoding", "compile_options",
+		"function_list", "collation_list", "integrity_check", "quick_check"};
+	for (size_t i = 0; name && i < ARRAY_LENGTH(names); i++) {
+		if (strcasecmp(name, names[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int authorize(void *context, int action, const char *first, const char *second,
+	const char *database, const char *trigger)
+{
+	(void)context;
+	(void)database;
+	(void)trigger;
+	switch (action) {
+	case SQLITE_SELECT:
+	case SQLITE_READ:
+	case SQLITE_RECURSIVE:
+		return SQLITE_OK;
+	case SQLITE_FUNCTION:
+		return strcasecmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+	case SQLITE_PRAGMA:
+		// A value would set it; user_version and the like are only read.
+		return is_harmless_pragma(first) &&
+		                       (!second || strstr(first, "_info") || strstr(first, "_list"))
+		               ? SQLITE_OK
+		               : SQLITE_DENY;
+	default:
+		return SQLITE_DENY;
+	}
+}
+
+// --- a value as a cell
+
+static void append_value(struct text *t, sqlite3_stmt *row, int column)
+{
+	switch (sqlite3_column_type(row, column)) {
+	case SQLITE_INTEGER:
+		text_format(t, "%lld", (long long)sqlite3_column_int64(row, column));
+		break;
+	case SQLITE_FLOAT:
+		text_format(t, "%.15g", sqlite3_column_double(row, column));
+		break;
+	case SQLITE_BLOB:
+		text_format(t, "<%d bytes>", sqlite3_column_bytes(row, column));
+		break;
+	case SQLITE_TEXT:
+		text_append(t, (const char *)sqlite3_column_text(row, column),
+			(size_t)sqlite3_column_bytes(row, column));
+		break;
+	default:
+		break;
+	}
+}
+
+static bool is_number(sqlite3_stmt *row, int column)
+{
+	int type = sqlite3_column_type(row, column);
+	return type == SQLITE_INTEGER ||
+	       (type == SQLITE_FLOAT && isfinite(sqlite3_column_double(row, column)));
+}
+
+static void append_json_value(struct text *t, sqlite3_stmt *row, int column)
+{
+	int type = sqlite3_column_type(row, column);
+	if (is_number(row, column)) {
+		append_value(t, row, column);
+	} else if (type == SQLITE_NULL || type == SQLITE_FLOAT) {
+		text_append_string(t, "null");
+	} else {
+		struct text value = {0};
+		append_value(&value, row, column);
+		text_append_json(t, value.data ? value.data : "", value.length);
+		text_done(&value);
+	}
+}
+
+// The name of a column, told apart from the same name before it: {"a":1,"a_2":2}.
+static void append_json_name(struct text *t, sqlite3_stmt *row, int column)
+{
+	const char *name = sqlite3_column_name(row, column);
+	int same = 1;
+	for (int i = 0; i < column; i++) {
+		same += strcmp(sqlite3_column_name(row, i), name) == 0;
+	}
+	struct text unique = {0};
+	text_append_string(&unique, name);
+	if (same > 1) {
+		text_format(&unique, "_%d", same);
+	}
+	text_append_json(t, unique.data ? unique.data : "", unique.length);
+	text_done(&unique);
+}
+
+// --- outputs: begin, a row, end
+
+static void json_line(struct text *line, sqlite3_stmt *row, bool first)
+{
+	text_append_string(line, first ? "{" : ",\n{");
+	for (int c = 0; c < sqlite3_column_count(row); c++) {
+		text_append_string(line, c ? "," : "");
+		append_json_name(line, row, c);
+		text_append_string(line, ":");
+		append_json_value(line, row, c);
+	}
+	text_append_string(line, "}");
+}
+
+static void csv_line(struct text *line, sqlite3_stmt *row)
+{
+	for (int c = 0; c < sqlite3_column_count(row); c++) {
+		text_append_string(line, c ? "," : "");
+		if (sqlite3_column_type(row, c) != SQLITE_NULL) {
+			struct text value = {0};
+			append_value(&value, row, c);
+			csv_append_text(line, value.data ? value.data : "");
+			text_done(&value);
+		}
+	}
+	text_append_string(line, "\n");
+}
+
+static void csv_header(struct text *line, sqlite3_stmt *row)
+{
+	for (int c = 0; c < sqlite3_column_count(row); c++) {
+		text_append_string(line, c ? "," : "");
+		csv_append_text(line, sqlite3_column_name(row, c));
+	}
+	text_append_string(line, "\n");
+}
+
+static int print_lines(sqlite3_stmt *row, bool json)
+{
+	struct text line = {0};
+	text_append_string(&line, json ? "[\n" : "");
+	if (!json) {
+		csv_header(&line, row);
+	}
+	int status = SQLITE_ROW;
+	for (bool first = true; !line.failed && !ferror(stdout); first = false) {
+		fwrite(line.data, 1, line.length, stdout);
+		text_clear(&line);
+		status = sqlite3_step(row);
+		if (status != SQLITE_ROW) {
+			break;
+		}
+		if (json) {
+			json_line(&line, row, first);
+		} else {
+			csv_line(&line, row);
+		}
+	}
+	text_done(&line);
+	fputs(json ? "\n]\n" : "", stdout);
+	return status;
+}
+
+static void table_values(struct table *t, sqlite3_stmt *row)
+{
+	for (int c = 0; c < sqlite3_column_count(row); c++) {
+		struct text value = {0};
+		append_value(&value, row, c);
+		if (sqlite3_column_type(row, c) != SQLITE_NULL) {
+			table_text(t, (size_t)c, value.data ? value.data : "");
+		}
+		text_done(&value);
+	}
+}
+
+// Columns are as wide as their cells: a query's answer is not shortened.
+static int print_table(sqlite3_stmt *row)
+{
+	struct column columns[MAX_COLUMNS] = {0};
+	struct table *t = NULL;
+	int n = sqlite3_column_count(row);
+	n = n < MAX_COLUMNS ? n : MAX_COLUMNS;
+	for (int c = 0; c < n; c++) {
+		columns[c] = (struct column){NULL, sqlite3_column_name(row, c), COLUMN_LABEL, 0};
+	}
+	int r = table_new(columns, (size_t)n, &t), status = SQLITE_ROW;
+	while (r == 0 && table_rows(t) < TABLE_ROWS && (status = sqlite3_step(row)) == SQLITE_ROW) {
+		for (int c = 0; c < n; c++) {
+			bool number = is_number(row, c);
+			columns[c].kind = table_rows(t) == 0 && number ? COLUMN_WHOLE
+			                  : !number && sqlite3_column_type(row, c) != SQLITE_NULL
+			                          ? COLUMN_LABEL
+			                          : columns[c].kind;
+		}
+		r = table_row(t);
+		table_values(t, row);
+	}
+	struct table_style style = {.width = 0, .all_columns = true};
+	r = r < 0 ? r : table_print(t, stdout, &style);
+	table_free(t);
+	if (status == SQLITE_ROW && sqlite3_step(row) == SQLITE_ROW) {
+		fprintf(stderr, "strain: only the first %d rows; --csv and --json print all\n",
+			TABLE_ROWS);
+	}
+	return r < 0                                           ? SQLITE_NOMEM
+	       : SQLITE_DONE == status || status == SQLITE_ROW ? SQLITE_DONE
+	                                                       : status;
+}
+
+// --- the command
+
+static void statement_finalize(sqlite3_stmt **statement)
+{
+	sqlite3_finalize(*statement);
+}
+
+static int sql_failed(struct reader *reader)
+{
+	const char *why = sqlite3_errmsg(reader_database(reader));
+	struct text shown = {0};
+	text_append_printable(&shown, why, strlen(why));
+	command_fail("sql: %s", shown.data ? shown.data : "out of memory");
+	text_done(&shown);
+	return STATUS_FAILURE;
+}
+
+static int run_query(struct reader *reader, const struct sql_options *sql)
+{
+	sqlite3 *database = reader_database(reader);
+	_cleanup_(statement_finalize) sqlite3_stmt *statement = NULL;
+	const char *rest = NULL;
+	// Declaring the table `samples` is not for the query to do, but happens at its first use.
+	sqlite3_exec(database, "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
+	sqlite3_set_authorizer(database, authorize, NULL);
+	if (sqlite3_prepare_v2(database, sql->query, -1, &statement, &rest) != SQLITE_OK) {
+		return sql_failed(reader);
+	}
+	rest += strspn(rest, " \t\r\n;");
+	if (!statement || *rest) {
+		return command_fail(
+			"sql: expected one statement, found %s", statement ? "more" : "none");
+	}
+	int status = sql->output == OUTPUT_TABLE
+	                     ? print_table(statement)
+	                     : print_lines(statement, sql->output == OUTPUT_JSON);
+	fflush(stdout);
+	return status == SQLITE_DONE || ferror(stdout) ? reading_finish() : sql_failed(reader);
+}
+
+static const struct argp_option options[] = {
+	{"json", 256, NULL, 0, "print one JSON array of rows", 0},
+	{"csv", 257, NULL, 0, "print comma-separated values with a header", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct sql_options *sql = state->input;
+	switch (key) {
+	case 256:
+		sql->output = OUTPUT_JSON;
+		return 0;
+	case 257:
+		sql->output = OUTPUT_CSV;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (sql->run) {
+			reading_option_error(
+				state, "expected a run and a query, found '%s' too", argument);
+		}
+		sql->run = sql->query;
+		sql->query = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!sql->query) {
+			reading_option_error(state, "expected a query");
+		}
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int command_sql(int argc, char **argv)
+{
+	static const struct argp argp = {options, parse, "[RUN] QUERY",
+		"Query a run with SQL, read-only. Tables: run, label, entity, metric, missing, "
+		"span, "
+		"event, summary (for people: summary_by_name), and samples(entity, metric, t, "
+		"value), which decodes the readings.\vExample:\n  strain sql \"SELECT metric, "
+		"value "
+		"FROM summary_by_name WHERE entity_kind = 'job' AND aggregate = 'max'\"",
+		NULL, NULL, NULL};
+	struct sql_options sql = {.output = OUTPUT_TABLE};
+	reading_options(&argp, argc, argv, &sql);
+	_cleanup_reader_ struct reader *reader = reading_open(sql.run);
+	if (!reader) {
+		return STATUS_FAILURE;
+	}
+	int status = run_query(reader, &sql);
+	reading_damaged_blocks(reader);
+	return status;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The budget: how much slower the recorder must read to cost no more than it was allowed.
+
+#pragma once
+
+#include <stdbool.h>
+
+struct budget {
+	double share; // of one core; 0: no budget
+	double slow; // every interval is multiplied by it; at least 1
+	double recent; // share of a core used lately, smoothed over a few seconds; negative: not
+	               // known
+};
+
+void budget_init(struct budget *b, double share);
+
+// Takes in what the last stretch of time cost. True where `slow` changed by more than a few
+// percent, which is worth an event.
+bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds);

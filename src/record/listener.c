@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Copies of the job's output: pipes, which tell when there is something, and regular files, which
+// have to be looked at.
+
+#include "record/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "record/job/output.h"
+#include "record/source/feed.h"
+
+#define FILE_LOOK_MS 10
+#define PIPE_LOOK_MS 200 // how soon a stop is noticed
+#define READ_BYTES 65536
+
+struct listened {
+	int fd;
+	bool file; // regular: its end is not the job's
+	struct output_stream *stream;
+};
+
+struct listener {
+	struct feed *feed;
+	uint64_t start_ns;
+	struct output_pattern *pattern;
+	struct listened outputs[2];
+	pthread_t thread;
+	_Atomic bool stop;
+	int64_t now_ns; // when the bytes in hand were read
+	char *buffer;
+};
+
+static void matched(void *context, const struct output_match *match)
+{
+	struct listener *l = context;
+	feed_put(l->feed, &(struct item){
+				  .kind = ITEM_SPAN,
+				  .name = "epoch",
+				  .text = "epoch",
+				  .t_ns = l->now_ns,
+				  .last_ns = -1,
+				  .number = match->number,
+				  .value = NAN,
+			  });
+	for (size_t i = 0; i < match->n_points; i++) {
+		feed_put(l->feed, &(struct item){
+					  .kind = ITEM_SPAN,
+					  .name = match->points[i].name,
+					  .text = "point",
+					  .t_ns = l->now_ns,
+					  .last_ns = l->now_ns,
+					  .number = match->number,
+					  .value = match->points[i].value,
+				  });
+	}
+}
+
+// Reads what there is now. False where nothing more will come.
+static bool listen_now(struct listener *l, struct listened *output)
+{
+	for (;;) {
+		ssize_t n = read(output->fd, l->buffer, READ_BYTES);
+		if (n < 0) {
+			return errno == EAGAIN || errno == EINTR;
+		}
+		if (n == 0) {
+			return output->file;
+		}
+		l->now_ns = (int64_t)(clock_monotonic_ns() - l->start_ns);
+		output_stream_feed(output->stream, l->buffer, (size_t)n, matched, l);
+	}
+}
+
+static void *listener_main(void *context)
+{
+	struct listener *l = context;
+	prctl(PR_SET_NAME, "strain-listener");
+	bool stopping = false;
+	while (!stopping) {
+		stopping = atomic_load(&l->stop); // once more after that
+		struct pollfd polled[2];
+		int timeout = PIPE_LOOK_MS;
+		for (size_t i = 0; i < 2; i++) {
+			struct listened *output = &l->outputs[i];
+			polled[i] = (struct pollfd){
+				.fd = output->file ? -1 : output->fd, .events = POLLIN};
+			timeout = output->fd >= 0 && output->file ? FILE_LOOK_MS : timeout;
+		}
+		poll(polled, 2, stopping ? 0 : timeout);
+		for (size_t i = 0; i < 2; i++) {
+			struct listened *output = &l->outputs[i];
+			bool look = output->fd >= 0 && (output->file || polled[i].revents);
+			if (look && !listen_now(l, output)) {
+				close(output->fd);
+				output->fd = -1;
+			}
+		}
+	}
+	return NULL;
+}
+
+static int listened_init(struct listener *l, size_t i, int fd, struct error *e)
+{
+	struct stat status;
+	l->outputs[i].fd = fd;
+	if (fd < 0) {
+		return 0;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	l->outputs[i].file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	return output_stream_new(l->pattern, &l->outputs[i].stream) < 0
+	               ? error_set(e, ENOMEM, "out of memory")
+	               : 0;
+}
+
+static void listener_free(struct listener *l)
+{
+	for (size_t i = 0; i < 2; i++) {
+		output_stream_free(l->outputs[i].stream);
+		if (l->outputs[i].fd >= 0) {
+			close(l->outputs[i].fd);
+		}
+	}
+	output_pattern_free(l->pattern);
+	free(l->buffer);
+	free(l);
+}
+
+int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
+	struct listener **ret, struct error *e)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+	if (!l) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	l->feed = feed;
+	l->start_ns = start_ns;
+	l->buffer = malloc(READ_BYTES);
+	l->outputs[0].fd = l->outputs[1].fd = -1;
+	int r = l->buffer ? output_pattern_new(pattern, &l->pattern, e)
+	                  : error_set(e, ENOMEM, "out of memory");
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		r = listened_init(l, i, fds[i], e);
+	}
+	if (r == 0) {
+		int failed = pthread_create(&l->thread, NULL, listener_main, l);
+		r = failed ? error_errno(e, failed, "cannot start a thread") : 0;
+	}
+	if (r < 0) {
+		listener_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+void listener_stop(struct listener *l)
+{
+	if (l) {
+		atomic_store(&l->stop, true);
+		pthread_join(l->thread, NULL);
+		listener_free(l);
+	}
+}

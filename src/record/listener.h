@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The listener: a thread that reads copies of the job's output and finds the lines that mark
+// epochs.
+
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct listener;
+struct feed;
+
+// fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
+// that is none).
+int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
+	struct listener **ret, struct error *e);
+// Reads what is there, ends the thread and frees. Accepts NULL.
+void listener_stop(struct listener *l);

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Lanes: threads with a timer. A reading that blocks delays only those of its own lane.
+
+#include "record/sampler.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/source/feed.h"
+#include "record/source/registry.h"
+
+#define DEFAULT_INTERVAL_NS (10 * NS_PER_MS)
+#define SLOW_LANE_TICK_NS (100 * NS_PER_MS)
+#define FLUSH_NS NS_PER_S
+// Outside of the tick lane a reading that takes long is repeated so much later that it takes at
+// most one part in this many of the time.
+#define SLOW_LANE_SHARE 5
+// A real-time tick that takes this long is no tick any more: the lane goes back to ordinary
+// scheduling.
+#define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
+#define STOP_TIMEOUT_NS (2 * NS_PER_S)
+#define SLOTS_MAX 64u
+
+// One group in the schedule.
+struct slot {
+	const struct group *group;
+	size_t source; // index into source_list
+	void *state;
+	uint64_t interval_ns; // 0: every tick
+	uint64_t next_ns;
+	bool dropped;
+};
+
+struct lane_thread {
+	struct sampler *sampler;
+	enum lane lane;
+	pthread_t thread;
+	bool running;
+	_Atomic bool ended; // the thread will touch nothing any more
+	int timer_fd;
+	int wake_fd;
+	struct sink *sink;
+	struct slot slots[SLOTS_MAX];
+	size_t n_slots;
+	uint64_t tick_ns; // at slow 1
+	uint64_t period_ns;
+	uint64_t due_ns; // of the next tick
+	uint64_t flush_ns;
+	bool real_time;
+	_Atomic uint64_t due, late, missed;
+	_Atomic bool stop;
+	_Atomic unsigned asked, answered; // sampler_read_now
+	const char *_Atomic scheduling;
+};
+
+struct sampler {
+	struct source_context context;
+	struct registry *registry;
+	struct feed *feed;
+	uint64_t interval_ns;
+	_Atomic uint64_t slow_permille;
+	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
+	struct lane_thread lanes[N_LANES];
+	pthread_mutex_t mutex;
+	pthread_cond_t answered;
+};
+
+// Scheduling ------------------------------------------------------------------------------------
+
+// The kernel's struct of sched_setattr(2), which glibc declares only since 2.41.
+struct kernel_sched_attr {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime;
+	uint64_t deadline;
+	uint64_t period;
+};
+
+// A tick that comes late sees a busy job wrongly. Real time where it is allowed; else a short
+// slice, which lets the scheduler run the lane sooner (Linux 6.12), else as it comes.
+static void lane_schedule(struct lane_thread *lane, bool real_time)
+{
+	struct sched_param fifo = {.sched_priority = 1};
+	struct kernel_sched_attr attr = {
+		.size = sizeof(attr), .policy = SCHED_OTHER, .runtime = 100 * NS_PER_US};
+	lane->real_time = real_time &&
+	                  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &fifo) == 0;
+	if (lane->real_time) {
+		lane->scheduling = "SCHED_FIFO 1";
+	} else if (syscall(SYS_sched_setattr, 0, &attr, 0) == 0) {
+		lane->scheduling = "slice 0.1 ms";
+	} else {
+		lane->scheduling = "default";
+	}
+}
+
+// The schedule ----------------------------------------------------------------------------------
+
+static uint64_t scaled(const struct sampler *s, uint64_t ns)
+{
+	return ns * atomic_load(&s->slow_permille) / 1000;
+}
+
+// A group's interval at this --interval: declared for 10 ms, stretched with it, never shortened.
+static uint64_t group_interval(const struct sampler *s, const struct group *group)
+{
+	if (s->interval_ns <= DEFAULT_INTERVAL_NS) {
+		return group->interval_ns;
+	}
+	return group->interval_ns * (s->interval_ns / NS_PER_US) /
+	       (DEFAULT_INTERVAL_NS / NS_PER_US);
+}
+
+static void lane_add_source(struct lane_thread *lane, size_t index)
+{
+	struct sampler *s = lane->sampler;
+	const struct source *source = source_list[index];
+	struct error e = {0};
+	void *state = NULL;
+	if (source->open(&s->context, lane->sink, &state, &e) < 0) {
+		for (size_t i = 0; i < source->n_groups; i++) {
+			sink_missing_group(lane->sink, 0, &source->groups[i], e.text);
+		}
+		return;
+	}
+	uint64_t now_ns = clock_monotonic_ns();
+	for (size_t i = 0; i < source->n_groups && lane->n_slots < SLOTS_MAX; i++) {
+		lane->slots[lane->n_slots++] = (struct slot){
+			.group = &source->groups[i],
+			.source = index,
+			.state = state,
+			.interval_ns = group_interval(s, &source->groups[i]),
+			.next_ns = now_ns,
+		};
+	}
+}
+
+static void lane_open_sources(struct lane_thread *lane)
+{
+	for (size_t i = 0; source_list[i] && i < SLOTS_MAX; i++) {
+		if (source_list[i]->lane == lane->lane) {
+			lane_add_source(lane, i);
+		}
+	}
+}
+
+static void lane_close_sources(struct lane_thread *lane)
+{
+	void *closed = NULL; // slots of one source stand together
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		if (lane->slots[i].state != closed) {
+			closed = lane->slots[i].state;
+			source_list[lane->slots[i].source]->close(closed);
+		}
+	}
+	lane->n_slots = 0;
+}
+
+static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
+{
+	struct sampler *s = lane->sampler;
+	uint64_t before_ns = clock_monotonic_ns();
+	slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
+	uint64_t after_ns = clock_monotonic_ns();
+	uint64_t cost_ns = after_ns - before_ns;
+	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
+	uint64_t interval_ns = scaled(s, slot->interval_ns);
+	slot->next_ns += interval_ns;
+	if (slot->next_ns <= now_ns) {
+		slot->next_ns = now_ns + interval_ns; // ticks were missed: no catching up
+	}
+	if (lane->lane != LANE_TICK && slot->next_ns < after_ns + SLOW_LANE_SHARE * cost_ns) {
+		slot->next_ns = after_ns + SLOW_LANE_SHARE * cost_ns;
+	}
+}
+
+// Reads what is due at now_ns; all: whatever is there.
+static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
+{
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		struct slot *slot = &lane->slots[i];
+		bool due = slot->interval_ns == 0 || slot->next_ns <= now_ns + lane->period_ns / 2;
+		if (!slot->dropped && (due || all)) {
+			slot_read(lane, slot, now_ns);
+		}
+	}
+	if (now_ns >= lane->flush_ns || all) {
+		sink_flush(lane->sink);
+		lane->flush_ns = now_ns + FLUSH_NS;
+	}
+}
+
+// Ticks -----------------------------------------------------------------------------------------
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+}
+
+static void lane_set_timer(struct lane_thread *lane)
+{
+	uint64_t period_ns = scaled(lane->sampler, lane->tick_ns);
+	if (period_ns == lane->period_ns) {
+		return;
+	}
+	lane->period_ns = period_ns;
+	lane->due_ns = clock_monotonic_ns() + period_ns;
+	struct itimerspec timer = {
+		.it_value = timespec_of(lane->due_ns), .it_interval = timespec_of(period_ns)};
+	timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+static void lane_answer(struct lane_thread *lane)
+{
+	struct sampler *s = lane->sampler;
+	unsigned asked = atomic_load(&lane->asked);
+	if (asked == atomic_load(&lane->answered)) {
+		return;
+	}
+	lane_read(lane, clock_monotonic_ns(), true);
+	pthread_mutex_lock(&s->mutex);
+	atomic_store(&lane->answered, asked);
+	pthread_cond_broadcast(&s->answered);
+	pthread_mutex_unlock(&s->mutex);
+}
+
+static void lane_tick(struct lane_thread *lane, uint64_t expirations)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	// The tick that is read is the first one due; those that came due since are skipped.
+	atomic_fetch_add(&lane->due, expirations);
+	atomic_fetch_add(&lane->missed, expirations - 1);
+	atomic_fetch_add(&lane->late, now_ns > lane->due_ns + lane->period_ns);
+	lane->due_ns += expirations * lane->period_ns;
+	lane_read(lane, now_ns, false);
+	if (lane->real_time && clock_monotonic_ns() - now_ns > REAL_TIME_TICK_MAX_NS) {
+		lane_schedule(lane, false);
+	}
+	lane_set_timer(lane);
+}
+
+static void lane_loop(struct lane_thread *lane)
+{
+	struct pollfd polled[] = {
+		{.fd = lane->timer_fd, .events = POLLIN}, {.fd = lane->wake_fd, .events = POLLIN}};
+	lane_set_timer(lane);
+	while (!atomic_load(&lane->stop)) {
+		uint64_t count;
+		if (poll(polled, 2, -1) < 0) {
+			continue;
+		}
+		if (polled[1].revents && read(lane->wake_fd, &count, sizeof(count)) > 0) {
+			lane_answer(lane);
+		}
+		if (polled[0].revents && read(lane->timer_fd, &count, sizeof(count)) > 0) {
+			lane_tick(lane, count);
+		}
+	}
+}
+
+static void *lane_main(void *context)
+{
+	static const char *const names[N_LANES] = {"strain-tick", "strain-memory", "strain-device"};
+	struct lane_thread *lane = context;
+	prctl(PR_SET_NAME, names[lane->lane]);
+	prctl(PR_SET_TIMERSLACK, 1);
+	if (lane->lane == LANE_TICK) {
+		lane_schedule(lane, true);
+	} else {
+		lane_open_sources(lane);
+	}
+	lane_loop(lane);
+	sink_flush(lane->sink);
+	lane_close_sources(lane);
+	sink_flush(lane->sink);
+	atomic_store(&lane->ended, true);
+	return NULL;
+}
+
+// Life ------------------------------------------------------------------------------------------
+
+static int lane_init(struct sampler *s, enum lane kind, struct error *e)
+{
+	struct lane_thread *lane = &s->lanes[kind];
+	lane->sampler = s;
+	lane->lane = kind;
+	lane->scheduling = "default";
+	lane->tick_ns = kind == LANE_TICK ? s->interval_ns : SLOW_LANE_TICK_NS;
+	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (lane->timer_fd < 0 || lane->wake_fd < 0) {
+		return error_errno(e, errno, "timer");
+	}
+	if (sink_new(s->registry, s->feed, s->context.start_ns, &lane->sink) < 0) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
+	uint64_t interval_ns, struct sampler **ret, struct error *e)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	s->context = *context;
+	s->registry = registry;
+	s->feed = feed;
+	s->interval_ns = interval_ns;
+	atomic_store(&s->slow_permille, 1000);
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_cond_init(&s->answered, &attributes);
+	pthread_condattr_destroy(&attributes);
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		s->lanes[kind].timer_fd = s->lanes[kind].wake_fd = -1;
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		int r = lane_init(s, kind, e);
+		if (r < 0) {
+			sampler_free(s);
+			return r;
+		}
+	}
+	*ret = s;
+	return 0;
+}
+
+static int lane_start(struct lane_thread *lane, struct error *e)
+{
+	pthread_attr_t attributes;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 256 * 1024);
+	int r = pthread_create(&lane->thread, &attributes, lane_main, lane);
+	pthread_attr_destroy(&attributes);
+	lane->running = r == 0;
+	return r == 0 ? 0 : error_errno(e, r, "cannot start a thread");
+}
+
+int sampler_start(struct sampler *s, struct error *e)
+{
+	lane_open_sources(&s->lanes[LANE_TICK]);
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		int r = lane_start(&s->lanes[kind], e);
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+void sampler_set_slow(struct sampler *s, double slow)
+{
+	atomic_store(&s->slow_permille, (uint64_t)(slow * 1000));
+}
+
+static void lane_wake(struct lane_thread *lane)
+{
+	uint64_t one = 1;
+	if (write(lane->wake_fd, &one, sizeof(one)) < 0) {
+		return; // the counter is full: it is awake already
+	}
+}
+
+void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
+{
+	struct lane_thread *lane = &s->lanes[LANE_TICK];
+	if (!lane->running) {
+		return;
+	}
+	struct timespec deadline = timespec_of(clock_monotonic_ns() + timeout_ns);
+	pthread_mutex_lock(&s->mutex);
+	unsigned asked = atomic_fetch_add(&lane->asked, 1) + 1;
+	lane_wake(lane);
+	while ((int)(atomic_load(&lane->answered) - asked) < 0 &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, &deadline) == 0) {
+	}
+	pthread_mutex_unlock(&s->mutex);
+}
+
+bool sampler_stop(struct sampler *s)
+{
+	bool all = true;
+	struct timespec deadline = timespec_of(clock_monotonic_ns() + STOP_TIMEOUT_NS);
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		atomic_store(&s->lanes[kind].stop, true);
+		lane_wake(&s->lanes[kind]);
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		if (lane->running &&
+			pthread_clockjoin_np(lane->thread, NULL, CLOCK_MONOTONIC, &deadline) != 0) {
+			pthread_detach(lane->thread);
+			all = false;
+			continue;
+		}
+		lane->running = false;
+	}
+	return all;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s) {
+		return;
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		if (lane->running) {
+			return; // it may still look at everything: let the process's end free it
+		}
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		lane_close_sources(lane);
+		sink_free(lane->sink);
+		if (lane->timer_fd >= 0) {
+			close(lane->timer_fd);
+		}
+		if (lane->wake_fd >= 0) {
+			close(lane->wake_fd);
+		}
+	}
+	pthread_cond_destroy(&s->answered);
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+struct sampler_ticks sampler_ticks(const struct sampler *s)
+{
+	const struct lane_thread *lane = &s->lanes[LANE_TICK];
+	return (struct sampler_ticks){.due = atomic_load(&lane->due),
+		.late = atomic_load(&lane->late),
+		.missed = atomic_load(&lane->missed)};
+}
+
+uint64_t sampler_source_ns(const struct sampler *s, size_t source)
+{
+	return atomic_load(&s->source_ns[source]);
+}
+
+const char *sampler_scheduling(const struct sampler *s)
+{
+	return s->lanes[LANE_TICK].scheduling;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// From the feed to the run file, once a second.
+
+#include "record/scribe.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "record/epochs.h"
+#include "record/source/feed.h"
+
+#define COMMIT_INTERVAL_NS NS_PER_S
+#define COMPACT_INTERVAL_NS (60 * NS_PER_S)
+// Blocks are complete up to this long ago: lanes hand on once a second.
+#define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
+// More epochs than this are a pattern that matches every iteration: the rest become no spans.
+#define EPOCHS_MAX 100000u
+
+struct scribe {
+	struct writer *writer;
+	struct feed *feed;
+	uint64_t start_ns;
+	uint64_t compact_ns;
+	pthread_t thread;
+	_Atomic bool stop;
+	struct epoch_line *epochs;
+	size_t n_epochs;
+	size_t epochs_capacity;
+};
+
+static int write_entity(struct scribe *s, const struct item *item)
+{
+	return writer_put_entity(s->writer, &(struct writer_entity){
+						    .id = item->entity,
+						    .kind = item->entity_kind,
+						    .key = item->key,
+						    .name = item->name,
+						    .parent = item->parent,
+						    .first_ns = item->t_ns,
+						    .last_ns = item->last_ns,
+						    .attributes = item->text,
+					    });
+}
+
+static int write_entity_end(struct scribe *s, const struct item *item)
+{
+	return writer_end_entity(s->writer, item->entity, item->last_ns, item->text);
+}
+
+static int write_block(struct scribe *s, const struct item *item)
+{
+	return writer_put_block(s->writer, item->entity, item->source, &item->block);
+}
+
+static int write_missing(struct scribe *s, const struct item *item)
+{
+	return writer_put_missing(
+		s->writer, item->entity, item->metric, item->t_ns, item->last_ns, item->text);
+}
+
+static int write_event(struct scribe *s, const struct item *item)
+{
+	return writer_put_event(s->writer, item->t_ns, item->event, item->entity, item->text);
+}
+
+// A line that matched: the epoch before ends here, and the next begins.
+static int begin_epoch(struct scribe *s, const struct item *item)
+{
+	void *epochs = s->epochs;
+	if (s->n_epochs >= EPOCHS_MAX) {
+		return 0;
+	}
+	if (array_reserve(&epochs, &s->epochs_capacity, s->n_epochs + 1, sizeof(*s->epochs)) < 0) {
+		return -ENOMEM;
+	}
+	s->epochs = epochs;
+	if (s->n_epochs > 0) {
+		writer_end_span(s->writer, s->epochs[s->n_epochs - 1].span, item->t_ns);
+	}
+	struct epoch_line *line = &s->epochs[s->n_epochs];
+	*line = (struct epoch_line){.t_ns = item->t_ns, .number = item->number};
+	int r = writer_put_span(s->writer,
+		&(struct writer_span){
+			.name = "epoch",
+			.kind = "epoch",
+			.start_ns = item->t_ns,
+			.end_ns = -1,
+			.number = item->number >= 0 ? item->number : (int64_t)s->n_epochs + 1,
+			.samples = -1,
+			.value = NAN,
+		},
+		&line->span);
+	s->n_epochs += r == 0;
+	return r;
+}
+
+static int write_span(struct scribe *s, const struct item *item)
+{
+	if (strcmp(item->text, "epoch") == 0) {
+		return begin_epoch(s, item);
+	}
+	return writer_put_span(s->writer,
+		&(struct writer_span){
+			.name = item->name,
+			.kind = item->text,
+			.start_ns = item->t_ns,
+			.end_ns = item->last_ns,
+			.number = item->number,
+			.samples = -1,
+			.value = item->value,
+		},
+		NULL);
+}
+
+static void write_item(struct scribe *s, const struct item *item)
+{
+	static int (*const writes[])(struct scribe * s, const struct item *item) = {
+		[ITEM_ENTITY] = write_entity,
+		[ITEM_ENTITY_END] = write_entity_end,
+		[ITEM_BLOCK] = write_block,
+		[ITEM_MISSING] = write_missing,
+		[ITEM_EVENT] = write_event,
+		[ITEM_SPAN] = write_span,
+	};
+	// A failure is the writer's to remember (a full disk): here the job's readings go on.
+	writes[item->kind](s, item);
+}
+
+static void write_waiting(struct scribe *s, uint64_t timeout_ns)
+{
+	struct item *item = feed_take(s->feed, timeout_ns);
+	while (item) {
+		struct item *next = item->next;
+		write_item(s, item);
+		item_free(item);
+		item = next;
+	}
+	writer_commit(s->writer, NULL);
+}
+
+static void *scribe_main(void *context)
+{
+	struct scribe *s = context;
+	prctl(PR_SET_NAME, "strain-scribe");
+	while (!atomic_load(&s->stop)) {
+		write_waiting(s, COMMIT_INTERVAL_NS);
+		uint64_t now_ns = clock_monotonic_ns();
+		if (now_ns >= s->compact_ns) {
+			writer_compact(
+				s->writer, (int64_t)(now_ns - s->start_ns) - COMPACT_LAG_NS, NULL);
+			s->compact_ns = now_ns + COMPACT_INTERVAL_NS;
+		}
+	}
+	write_waiting(s, 0);
+	return NULL;
+}
+
+int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, struct scribe **ret,
+	struct error *e)
+{
+	struct scribe *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	s->writer = writer;
+	s->feed = feed;
+	s->start_ns = start_ns;
+	s->compact_ns = clock_monotonic_ns() + COMPACT_INTERVAL_NS;
+	int r = pthread_create(&s->thread, NULL, scribe_main, s);
+	if (r != 0) {
+		free(s);
+		return error_errno(e, r, "cannot start a thread");
+	}
+	*ret = s;
+	return 0;
+}
+
+// Where lines end epochs, each epoch moves to before its line; the first began with the job.
+static void settle_epochs(struct scribe *s, int64_t end_ns)
+{
+	if (s->n_epochs == 0) {
+		return;
+	}
+	if (!epochs_end_at_lines(s->epochs, s->n_epochs, end_ns)) {
+		writer_end_span(s->writer, s->epochs[s->n_epochs - 1].span, end_ns);
+		return;
+	}
+	int64_t from_ns = 0;
+	for (size_t i = 0; i < s->n_epochs; i++) {
+		writer_move_span(s->writer, s->epochs[i].span, from_ns, s->epochs[i].t_ns);
+		from_ns = s->epochs[i].t_ns;
+	}
+	writer_put_run(s->writer, "epochs", "lines end epochs; the first begins with the job");
+}
+
+void scribe_stop(struct scribe *s, int64_t end_ns)
+{
+	if (!s) {
+		return;
+	}
+	atomic_store(&s->stop, true);
+	feed_wake(s->feed);
+	pthread_join(s->thread, NULL);
+	settle_epochs(s, end_ns);
+	free(s->epochs);
+	free(s);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The recorder as an entity like any other: what it costs and what it lost.
+
+#pragma once
+
+#include <stdint.h>
+
+#include "record/sampler.h"
+#include "record/source/source.h"
+
+struct self;
+
+// Adds the recorder's groups to the registry, before the metrics are written. 0 or -ENOMEM.
+int self_new(struct registry *registry, struct self **ret);
+void self_free(struct self *self);
+
+// The groups, for documents: what they hold, and how many there are.
+const struct group *self_groups(const struct self *self, size_t *ret_n);
+
+// Announces the entity. Returns its id.
+int64_t self_announce(struct self *self, struct sink *sink, uint64_t now_ns);
+
+// Appends a row of each group. Returns the CPU time of this process in ns.
+uint64_t self_read(struct self *self, struct sink *sink, const struct sampler *sampler,
+	struct feed *feed, double slow, uint64_t interval_ns, uint64_t now_ns);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "record/budget.h"
+#include "record/epochs.h"
+
+// A recorder whose cost is proportional to its rate: `cost` of a core at slow 1.
+static double settle(struct budget *b, double cost, unsigned seconds)
+{
+	double used = 0;
+	for (unsigned i = 0; i < seconds; i++) {
+		used = cost / b->slow;
+		budget_update(b, 1, used);
+	}
+	return used;
+}
+
+static void test_a_cheap_recorder_is_never_slowed(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	settle(&b, 0.009, 100);
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
+static void test_an_expensive_one_comes_under_its_budget_and_stays(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	double used = settle(&b, 0.2, 30);
+	assert_true(used <= 0.0101);
+	assert_true(used >= 0.005); // and wastes not more than half of it
+	for (unsigned i = 0; i < 100; i++) {
+		assert_true(settle(&b, 0.2, 1) <= 0.0101);
+	}
+}
+
+static void test_it_becomes_faster_again(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	settle(&b, 0.2, 30);
+	settle(&b, 0.002, 60);
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
+static void test_a_single_expensive_second_is_forgiven(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	settle(&b, 0.004, 20);
+	assert_false(budget_update(&b, 1, 0.03)); // a compaction
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
+static void test_without_a_budget_nothing_is_slowed(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0);
+	settle(&b, 0.5, 20);
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
+static struct epoch_line line(int64_t seconds)
+{
+	return (struct epoch_line){.t_ns = seconds * 1000000000, .number = -1};
+}
+
+static void test_lines_that_begin_epochs(void **state)
+{
+	(void)state;
+	const struct epoch_line lines[] = {line(4), line(14), line(24)};
+	assert_false(epochs_end_at_lines(lines, 3, 34000000000));
+	assert_false(epochs_end_at_lines(lines, 3, 36000000000)); // something saved at the end
+	assert_false(epochs_end_at_lines(lines, 1, 34000000000));
+	assert_false(epochs_end_at_lines(lines, 0, 34000000000));
+}
+
+static void test_lines_that_end_epochs(void **state)
+{
+	(void)state;
+	const struct epoch_line lines[] = {line(14), line(24), line(34)};
+	assert_true(epochs_end_at_lines(lines, 3, 34500000000));
+	assert_true(epochs_end_at_lines(lines, 3, 36000000000));
+	assert_true(epochs_end_at_lines(lines, 1, 15000000000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_cheap_recorder_is_never_slowed),
+		cmocka_unit_test(test_an_expensive_one_comes_under_its_budget_and_stays),
+		cmocka_unit_test(test_it_becomes_faster_again),
+		cmocka_unit_test(test_a_single_expensive_second_is_forgiven),
+		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
+		cmocka_unit_test(test_lines_that_begin_epochs),
+		cmocka_unit_test(test_lines_that_end_epochs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
