@@ -13,7 +13,6 @@
 #define NAME_PSS "strain.memory.pss"
 #define NAME_RESIDENT_SUM "strain.memory.rss_sum"
 #define NAME_READ_ASKED "strain.io.read"
-#define NAME_WRITE_ASKED "strain.io.write"
 #define NAME_READ_STORAGE "process.disk.io.read"
 #define NAME_WRITE_STORAGE "process.disk.io.write"
 

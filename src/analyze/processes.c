@@ -66,11 +66,9 @@ static void fill_figures(const struct analysis *a, struct process_row *row)
 	row->cpu_seconds = analysis_figure(a, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
 	double life_s = row->last_s - row->first_s;
 	row->cpu_share = life_s > 0 ? row->cpu_seconds / life_s : NAN;
-	row->asked_bytes = words_sum(analysis_figure(a, row->entity, NAME_READ_ASKED, FIGURE_TOTAL),
-		analysis_figure(a, row->entity, NAME_WRITE_ASKED, FIGURE_TOTAL));
-	row->storage_bytes = words_sum(
-		analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL),
-		analysis_figure(a, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL));
+	row->asked_bytes = analysis_figure(a, row->entity, NAME_READ_ASKED, FIGURE_TOTAL);
+	row->storage_bytes = analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL);
+	row->written_bytes = analysis_figure(a, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 	fill_memory(a, row);
 }
 

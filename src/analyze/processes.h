@@ -44,8 +44,9 @@ struct process_row {
 	double cpu_share; // of one CPU, over its life: 1.98 is nearly two CPUs
 	double memory_peak_bytes;
 	const char *memory_kind; // which memory that is: "PSS" or "resident"; NULL where missing
-	double asked_bytes; // read and written through system calls
-	double storage_bytes; // of those, from and to storage
+	double asked_bytes; // read through system calls
+	double storage_bytes; // of those, fetched from storage
+	double written_bytes; // sent to storage
 };
 
 #define PROCESS_LABEL_COLUMNS 32

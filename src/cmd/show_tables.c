@@ -148,6 +148,7 @@ enum {
 	PROCESS_MEMORY_KIND,
 	PROCESS_ASKED,
 	PROCESS_STORAGE,
+	PROCESS_WRITTEN,
 	PROCESS_PID,
 	PROCESS_NAME,
 	PROCESS_COMMAND,
@@ -167,6 +168,7 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_MEMORY_KIND] = {"memory_kind", "WHICH", COLUMN_LABEL, 0},
 	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 2},
 	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 1},
+	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 3},
 	[PROCESS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
 	[PROCESS_NAME] = {"name", NULL, COLUMN_TEXT, 0},
 	[PROCESS_COMMAND] = {"command", NULL, COLUMN_TEXT, 0},
@@ -186,6 +188,7 @@ static void process_cells(struct table *t, const struct process_row *row)
 	table_text(t, PROCESS_MEMORY_KIND, row->memory_kind);
 	table_number(t, PROCESS_ASKED, row->asked_bytes);
 	table_number(t, PROCESS_STORAGE, row->storage_bytes);
+	table_number(t, PROCESS_WRITTEN, row->written_bytes);
 	table_number(t, PROCESS_PID, row->pid >= 0 ? (double)row->pid : NAN);
 	table_text(t, PROCESS_NAME, row->name);
 	table_text(t, PROCESS_COMMAND, row->command);
@@ -220,6 +223,7 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 		sum.cpu_seconds = words_sum(sum.cpu_seconds, rows[i].cpu_seconds);
 		sum.asked_bytes = words_sum(sum.asked_bytes, rows[i].asked_bytes);
 		sum.storage_bytes = words_sum(sum.storage_bytes, rows[i].storage_bytes);
+		sum.written_bytes = words_sum(sum.written_bytes, rows[i].written_bytes);
 		sum.memory_peak_bytes = fmax(sum.memory_peak_bytes, rows[i].memory_peak_bytes);
 		lives += rows[i].last_s - rows[i].first_s;
 	}

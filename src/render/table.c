@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analyze/words.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -175,15 +176,6 @@ static char *cell_shown(const struct table *t, size_t row, size_t column)
 	return text_steal(&shown);
 }
 
-static size_t columns_of(const char *text)
-{
-	size_t n = 0;
-	for (; *text; text++) {
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	}
-	return n;
-}
-
 struct layout {
 	char **shown; // [n_rows * n_columns]
 	size_t *widths; // [n_columns]; 0: not shown
@@ -222,14 +214,14 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 		if (!title || (!all && column_is_empty(t, c))) {
 			continue;
 		}
-		l->widths[c] = columns_of(title);
+		l->widths[c] = words_columns(title);
 		for (size_t r = 0; r < t->n_rows; r++) {
 			char *shown = cell_shown(t, r, c);
 			if (!shown) {
 				return -ENOMEM;
 			}
 			l->shown[r * t->n_columns + c] = shown;
-			size_t width = columns_of(shown);
+			size_t width = words_columns(shown);
 			l->widths[c] = width > l->widths[c] ? width : l->widths[c];
 		}
 	}
@@ -267,6 +259,53 @@ static void layout_fit(struct layout *l, const struct table *t, unsigned width)
 	}
 }
 
+static size_t layout_width(const struct layout *l, const struct table *t)
+{
+	size_t width = 0;
+	for (size_t c = 0; c < t->n_columns; c++) {
+		width += l->widths[c] ? l->widths[c] + strlen(GAP) : 0;
+	}
+	return width > strlen(GAP) ? width - strlen(GAP) : 0;
+}
+
+static int layout_elide(struct layout *l, const struct table *t, size_t column)
+{
+	for (size_t r = 0; r < t->n_rows; r++) {
+		char **shown = &l->shown[r * t->n_columns + column];
+		struct text elided = {0};
+		words_append_elided(&elided, *shown, l->widths[column]);
+		char *shorter = text_steal(&elided);
+		if (!shorter) {
+			return -ENOMEM;
+		}
+		free(*shown);
+		*shown = shorter;
+	}
+	return 0;
+}
+
+// Shortens text, the widest column first, until the table fits or all are at the minimum.
+static int layout_shrink(struct layout *l, const struct table *t, size_t width)
+{
+	int r = 0;
+	while (r == 0 && width && layout_width(l, t) > width) {
+		size_t widest = t->n_columns;
+		for (size_t c = 0; c < t->n_columns; c++) {
+			if (t->columns[c].kind == COLUMN_TEXT && l->widths[c] > TEXT_MINIMUM &&
+				(widest == t->n_columns || l->widths[c] > l->widths[widest])) {
+				widest = c;
+			}
+		}
+		if (widest == t->n_columns) {
+			return 0;
+		}
+		size_t excess = layout_width(l, t) - width, now = l->widths[widest];
+		l->widths[widest] = now - TEXT_MINIMUM > excess ? now - excess : TEXT_MINIMUM;
+		r = layout_elide(l, t, widest);
+	}
+	return r;
+}
+
 static int add_columns(struct libscols_table *out, const struct layout *l, const struct table *t,
 	const struct table_style *style)
 {
@@ -276,7 +315,6 @@ static int add_columns(struct libscols_table *out, const struct layout *l, const
 		}
 		enum column_kind kind = t->columns[c].kind;
 		int flags = is_text(kind) ? 0 : SCOLS_FL_RIGHT;
-		flags |= kind == COLUMN_TEXT ? SCOLS_FL_TRUNC : 0;
 		struct libscols_column *column = scols_table_new_column(
 			out, t->columns[c].title, (double)l->widths[c], flags);
 		if (!column) {
@@ -335,7 +373,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	scols_table_enable_noheadings(out, style->no_titles);
 	scols_table_enable_colors(out, style->colour);
 	scols_table_set_termforce(out, SCOLS_TERMFORCE_ALWAYS);
-	scols_table_set_termwidth(out, style->width ? style->width - style->indent : 100000);
+	scols_table_set_termwidth(out, 100000); // the layout has seen to the width
 	_cleanup_free_ char *text = NULL;
 	int r = add_columns(out, l, t, style);
 	r = r < 0 ? r : add_rows(out, l, t);
@@ -355,7 +393,11 @@ int table_print(const struct table *t, FILE *stream, const struct table_style *s
 	struct layout layout = {0};
 	int r = layout_measure(&layout, t, style->all_columns);
 	if (r == 0) {
-		layout_fit(&layout, t, style->width ? style->width - style->indent : 0);
+		unsigned width = style->width ? style->width - style->indent : 0;
+		layout_fit(&layout, t, width);
+		r = layout_shrink(&layout, t, width);
+	}
+	if (r == 0) {
 		r = print_layout(t, &layout, stream, style);
 	}
 	layout_done(&layout, t);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A whole run analysed: figures against those from the readings themselves, written and read again.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/analysis.h"
+#include "analyze/names.h"
+#include "base/cleanup.h"
+#include "synthetic_run.h"
+
+struct place {
+	char directory[64];
+	char path[96];
+	struct reader *reader;
+	struct analysis analysis;
+};
+
+static int setup_run(void **state, const struct synthetic_run *run)
+{
+	struct place *p = calloc(1, sizeof(*p));
+	struct error e = {0};
+	assert_non_null(p);
+	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
+	assert_non_null(mkdtemp(p->directory));
+	snprintf(p->path, sizeof(p->path), "%s/train.strain", p->directory);
+	assert_int_equal(synthetic_run_write(p->path, run, &e), 0);
+	assert_int_equal(reader_open(p->path, &p->reader, &e), 0);
+	assert_int_equal(analysis_load(p->reader, &p->analysis, &e), 0);
+	*state = p;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_run(state, &(struct synthetic_run){.seconds = 30});
+}
+
+static int setup_unfinished(void **state)
+{
+	return setup_run(state, &(struct synthetic_run){.seconds = 10, .unfinished = true});
+}
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+	analysis_done(&p->analysis);
+	reader_free(p->reader);
+	unlink(p->path);
+	rmdir(p->directory);
+	free(p);
+	return 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static void test_a_gauge_has_the_figures_of_its_readings(void **state)
+{
+	struct place *p = *state;
+	struct series s = {0};
+	assert_int_equal(reader_series(p->reader, SYNTHETIC_GPU, NAME_GPU_MEMORY, INT64_MIN,
+				 INT64_MAX, &s, NULL),
+		0);
+	assert_true(s.n > 100);
+	double sum = 0;
+	for (size_t i = 0; i < s.n; i++) {
+		sum += s.values[i]; // readings are equally far apart
+	}
+	qsort(s.values, s.n, sizeof(*s.values), compare);
+	const struct analysis *a = &p->analysis;
+	double p50 = s.values[s.n / 2], p95 = s.values[s.n * 95 / 100];
+	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MEAN) /
+				    (sum / (double)s.n) -
+			    1) < 1e-3);
+	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P50) / p50 - 1) <
+		    5e-3);
+	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P95) / p95 - 1) <
+		    5e-3);
+	assert_float_equal(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MAX),
+		s.values[s.n - 1], 0);
+	series_done(&s);
+}
+
+static void test_a_process_total_is_its_last_reading(void **state)
+{
+	struct place *p = *state;
+	struct series s = {0};
+	assert_int_equal(reader_series(p->reader, SYNTHETIC_MAIN, NAME_CPU_TIME, INT64_MIN,
+				 INT64_MAX, &s, NULL),
+		0);
+	assert_float_equal(
+		analysis_figure(&p->analysis, SYNTHETIC_MAIN, NAME_CPU_TIME, FIGURE_TOTAL),
+		s.values[s.n - 1], 1e-9);
+	series_done(&s);
+}
+
+static void test_epochs_share_the_run_between_them(void **state)
+{
+	struct place *p = *state;
+	const struct analysis *a = &p->analysis;
+	assert_int_equal(a->epochs.n, 3);
+	struct series s = {0};
+	assert_int_equal(reader_series(p->reader, SYNTHETIC_JOB, NAME_CPU_TIME,
+				 a->epochs.items[0].start_ns / 1000,
+				 a->epochs.items[2].end_ns / 1000, &s, NULL),
+		0);
+	double within = s.values[s.n - 1] - s.values[0], sum = 0;
+	for (int64_t epoch = 1; epoch <= 3; epoch++) {
+		sum += analysis_epoch_figure(a, SYNTHETIC_JOB, NAME_CPU_TIME, epoch, FIGURE_TOTAL);
+	}
+	assert_true(fabs(sum / within - 1) < 5e-3);
+	assert_int_equal(a->epochs.items[0].n_points, 1);
+	assert_string_equal(a->epochs.items[0].points[0].name, "loss");
+	assert_float_equal(a->epochs.items[2].points[0].value, 2.3 / 3, 1e-6);
+	series_done(&s);
+}
+
+static void test_the_summary_comes_back_as_it_was_written(void **state)
+{
+	struct place *p = *state;
+	struct error e = {0};
+	assert_int_equal(summary_write(p->path, &p->analysis.summary, &e), 0);
+	assert_int_equal(summary_write(p->path, &p->analysis.summary, &e), 0); // replaces
+	struct reader *again;
+	struct analysis b;
+	assert_int_equal(reader_open(p->path, &again, &e), 0);
+	assert_int_equal(analysis_load(again, &b, &e), 0);
+	assert_int_equal(b.summary.n, p->analysis.summary.n);
+	for (size_t i = 0; i < b.summary.n; i++) {
+		const struct summary_row *x = &b.summary.rows[i];
+		const struct summary_row *y = &p->analysis.summary.rows[i];
+		assert_int_equal(x->entity, y->entity);
+		assert_int_equal(x->epoch, y->epoch);
+		for (unsigned f = 0; f < N_FIGURES; f++) {
+			assert_true(isnan(x->figures[f]) == isnan(y->figures[f]));
+			assert_true(isnan(x->figures[f]) || x->figures[f] == y->figures[f]);
+		}
+	}
+	analysis_done(&b);
+	reader_free(again);
+}
+
+static void test_who_is_who(void **state)
+{
+	struct place *p = *state;
+	const struct process_list *list = &p->analysis.processes;
+	assert_int_equal(list->n, 3);
+	assert_int_equal(list->items[0].role, ROLE_MAIN);
+	assert_string_equal(list->items[0].label, "python3 train.py");
+	assert_int_equal(list->items[0].pid, 4242);
+	assert_int_equal(list->items[0].exit_status, 0);
+	assert_int_equal(list->items[1].role, ROLE_LOADER);
+	assert_string_equal(list->items[1].label, "worker 0");
+	assert_string_equal(list->items[0].memory_kind, "PSS");
+	assert_string_equal(list->items[0].command, "python3 train.py --workers 2");
+}
+
+static void test_the_lines_fit(void **state)
+{
+	struct place *p = *state;
+	struct text lines = {0};
+	verdict_lines(&p->analysis, &lines);
+	assert_non_null(lines.data);
+	assert_memory_equal(lines.data, "strain: ", 8);
+	size_t n = 0;
+	for (const char *line = lines.data; *line; line += strcspn(line, "\n") + 1) {
+		assert_true(strcspn(line, "\n") <= 122); // an ellipsis is three bytes
+		n++;
+	}
+	assert_true(n >= 3 && n <= 5);
+	text_done(&lines);
+}
+
+static void test_overview(void **state)
+{
+	struct place *p = *state;
+	const struct overview *o = &p->analysis.overview;
+	assert_string_equal(o->name, "train");
+	assert_int_equal(o->exit_status, 0);
+	assert_float_equal(o->duration_s, 30, 1e-6);
+	assert_float_equal(o->cpus, 4, 0);
+	assert_int_equal(o->n_gpus, 1);
+	assert_int_equal(o->n_disks, 1);
+	assert_int_equal(o->n_labels, 2);
+	assert_string_equal(o->memory.kind, "PSS");
+	assert_true(o->recording.cpu_share > 0 && o->recording.cpu_share < 0.1);
+}
+
+static void test_a_run_without_an_end(void **state)
+{
+	struct place *p = *state;
+	const struct overview *o = &p->analysis.overview;
+	// Written a moment ago on another machine: it may be live. Later it is cut off.
+	assert_int_not_equal(o->state, RUN_FINISHED);
+	assert_int_equal(o->exit_status, -1);
+	assert_true(o->cpu_seconds > 0);
+	assert_int_equal(p->analysis.processes.n, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_a_gauge_has_the_figures_of_its_readings, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_process_total_is_its_last_reading, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_epochs_share_the_run_between_them, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_the_summary_comes_back_as_it_was_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_who_is_who, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_lines_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overview, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_run_without_an_end, setup_unfinished, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Roles: who trains, who prepares batches, who only starts others.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "analyze/roles.h"
+
+// Entity ids are 1, 2, ... in the order given.
+static struct process_row process(
+	int64_t entity, int64_t parent, const char *command, double cpu, double first, double last)
+{
+	return (struct process_row){
+		.entity = entity,
+		.parent = parent,
+		.name = "",
+		.command = (char *)(uintptr_t)command, // only read
+		.cpu_seconds = cpu,
+		.first_s = first,
+		.last_s = last,
+	};
+}
+
+static void test_a_shell_that_starts_python_with_loader_workers(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "sh -c 'python3 train.py'", 0.01, 0, 100),
+		process(2, 1, "/usr/bin/python3 train.py", 50, 0.1, 100),
+		process(3, 2, "/usr/bin/python3 train.py", 30, 5, 50),
+		process(4, 2, "/usr/bin/python3 train.py", 30, 5, 50),
+		process(5, 2, "/usr/bin/python3 train.py", 30, 51, 99),
+		process(6, 2, "/usr/bin/python3 train.py", 30, 51, 99),
+		process(7, 2, "lscpu", 0.01, 1, 1.1),
+		process(8, 2, "/usr/bin/python3 train.py", 0, 1, 1.01), // about to exec
+		process(9, 2, "python3 -c from multiprocessing.resource_tracker import main", 0, 5,
+			99),
+	};
+	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
+	assert_int_equal(rows[1].role, ROLE_MAIN);
+	const int numbers[] = {0, 1, 0, 1}; // the second pair takes the numbers of the first
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(rows[2 + i].role, ROLE_LOADER);
+		assert_int_equal(rows[2 + i].number, numbers[i]);
+	}
+	assert_int_equal(rows[6].role, ROLE_HELPER);
+	assert_int_equal(rows[7].role, ROLE_HELPER);
+	assert_int_equal(rows[8].role, ROLE_HELPER);
+}
+
+static void test_ranks_under_a_launcher(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "torchrun --nproc-per-node 2 train.py", 1, 0, 100),
+		process(2, 1, "python3 train.py", 90, 1, 99),
+		process(3, 1, "python3 train.py", 80, 1, 99),
+		process(4, 3, "python3 train.py", 20, 5, 99),
+		process(5, 1, "nvidia-smi", 0.1, 1, 2),
+	};
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
+	assert_int_equal(rows[1].role, ROLE_RANK);
+	assert_int_equal(rows[2].role, ROLE_RANK);
+	assert_int_equal(rows[2].number, 1);
+	assert_int_equal(rows[3].role, ROLE_LOADER);
+	assert_int_equal(rows[4].role, ROLE_HELPER);
+}
+
+static void test_a_script_of_many_commands_is_main_itself(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "bash ./all.sh", 1, 0, 10),
+		process(2, 1, "gzip a", 1, 0, 1),
+		process(3, 1, "gzip b", 1, 1, 2),
+		process(4, 1, "gzip c", 1, 2, 3),
+	};
+	assert_int_equal(roles_assign(rows, 4), 0);
+	assert_int_equal(rows[0].role, ROLE_MAIN);
+	assert_int_equal(rows[1].role, ROLE_HELPER);
+}
+
+static void test_strange_trees(void **state)
+{
+	(void)state;
+	struct process_row none[1];
+	assert_int_equal(roles_assign(none, 0), 0);
+	// Parents that are not there, that are themselves, that form a circle; no command lines.
+	struct process_row rows[] = {
+		process(1, 1, "", NAN, 0, 1),
+		process(2, 3, "", NAN, 0, 1),
+		process(3, 2, "sh", NAN, 0, 1),
+		process(4, 99, "  ", NAN, 5, 1),
+	};
+	assert_int_equal(roles_assign(rows, 4), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_shell_that_starts_python_with_loader_workers),
+		cmocka_unit_test(test_ranks_under_a_launcher),
+		cmocka_unit_test(test_a_script_of_many_commands_is_main_itself),
+		cmocka_unit_test(test_strange_trees),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

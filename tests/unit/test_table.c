@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Tables for people and for programs, CSV and JSON: widths, what is missing, hostile names.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "render/csv.h"
+#include "render/json.h"
+#include "render/table.h"
+
+static const struct column columns[] = {
+	{"name", "NAME", COLUMN_TEXT, 0},
+	{"memory_bytes", "MEMORY", COLUMN_BYTES, 0},
+	{"share_ratio", "SHARE", COLUMN_RATIO, 1},
+	{"never", "NEVER", COLUMN_NUMBER, 0},
+	{"hidden", NULL, COLUMN_WHOLE, 0},
+};
+
+static struct table *make_table(void)
+{
+	struct table *t;
+	assert_int_equal(table_new(columns, ARRAY_LENGTH(columns), &t), 0);
+	assert_int_equal(table_row(t), 0);
+	table_text(t, 0, "a long name that a narrow terminal has no room for");
+	table_number(t, 1, 3.2e9);
+	table_number(t, 2, 0.614);
+	table_number(t, 4, 7);
+	assert_int_equal(table_row(t), 0);
+	table_text(t, 0, "b\xff\x1b[2J\xc3\xa4");
+	table_number(t, 1, NAN);
+	return t;
+}
+
+static char *print(const struct table *t, struct table_style style)
+{
+	char *printed = NULL;
+	size_t length;
+	FILE *stream = open_memstream(&printed, &length);
+	assert_non_null(stream);
+	assert_int_equal(table_print(t, stream, &style), 0);
+	fclose(stream);
+	return printed;
+}
+
+static void test_people_see_units(void **state)
+{
+	(void)state;
+	struct table *t = make_table();
+	_cleanup_free_ char *printed = print(t, (struct table_style){.width = 100, .indent = 2});
+	assert_string_equal(printed,
+		"  NAME                                                MEMORY  SHARE\n"
+		"  a long name that a narrow terminal has no room for  3.2 GB   61 %\n"
+		"  b??[2J\xc3\xa4                                                  -      -\n");
+	table_free(t);
+}
+
+static void test_narrow_terminals(void **state)
+{
+	(void)state;
+	struct table *t = make_table();
+	_cleanup_free_ char *narrow = print(t, (struct table_style){.width = 36});
+	assert_string_equal(narrow, "NAME                   MEMORY  SHARE\n"
+				    "a long name that a n\xe2\x80\xa6  3.2 GB   61 %\n"
+				    "b??[2J\xc3\xa4                     -      -\n");
+	_cleanup_free_ char *narrower = print(t, (struct table_style){.width = 26});
+	assert_null(strstr(narrower, "61 %"));
+	assert_non_null(strstr(narrower, "3.2 GB"));
+	table_free(t);
+}
+
+static void test_programs_see_numbers(void **state)
+{
+	(void)state;
+	struct table *t = make_table();
+	json_t *rows = table_to_json(t);
+	_cleanup_free_ char *text = json_dumps(rows, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	assert_string_equal(text,
+		"[{\"name\":\"a long name that a narrow terminal has no room for\","
+		"\"memory_bytes\":3200000000,\"share_ratio\":0.614,\"never\":null,\"hidden\":7},"
+		"{\"name\":\"b\xef\xbf\xbd\\u001B[2J\xc3\xa4\",\"memory_bytes\":null,"
+		"\"share_ratio\":null,\"never\":null,\"hidden\":null}]");
+	json_decref(rows);
+	table_free(t);
+}
+
+static void test_an_empty_table_is_nothing(void **state)
+{
+	(void)state;
+	struct table *t;
+	assert_int_equal(table_new(columns, ARRAY_LENGTH(columns), &t), 0);
+	table_text(t, 0, "no row yet");
+	_cleanup_free_ char *printed = print(t, (struct table_style){.width = 80});
+	assert_string_equal(printed, "");
+	table_free(t);
+}
+
+static void test_csv_quotes_what_needs_it(void **state)
+{
+	(void)state;
+	struct text t = {0};
+	csv_append_text(&t, "plain");
+	text_append_string(&t, ";");
+	csv_append_text(&t, "a,\"b\"\n");
+	text_append_string(&t, ";");
+	csv_append_text(&t, NULL);
+	text_append_string(&t, ";");
+	csv_append_number(&t, NAN);
+	csv_append_number(&t, 0.1);
+	_cleanup_free_ char *line = text_steal(&t);
+	assert_string_equal(line, "plain;\"a,\"\"b\"\"\n\";;0.1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_people_see_units),
+		cmocka_unit_test(test_narrow_terminals),
+		cmocka_unit_test(test_programs_see_numbers),
+		cmocka_unit_test(test_an_empty_table_is_nothing),
+		cmocka_unit_test(test_csv_quotes_what_needs_it),
+	};
+	setlocale(LC_CTYPE, "C.UTF-8");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
