@@ -15,7 +15,7 @@
 
 void budget_init(struct budget *b, double share)
 {
-	*b = (struct budget){.share = share, .slow = 1, .recent = -1};
+	*b = (struct budget){.share = share, .slow = 1};
 }
 
 static double clamp(double value, double low, double high)
@@ -30,7 +30,7 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 	}
 	double used = cpu_seconds / wall_seconds;
 	double weight = clamp(wall_seconds / SMOOTHING_SECONDS, 0, 1);
-	b->recent = b->recent < 0 ? used : b->recent + weight * (used - b->recent);
+	b->recent += weight * (used - b->recent);
 	double over = b->share > 0 ? b->recent / b->share : 0;
 	double before = b->slow;
 	if (over > 1) {

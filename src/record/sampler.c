@@ -6,13 +6,11 @@
 #include "record/sampler.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -53,7 +51,6 @@ struct lane_thread {
 	bool running;
 	_Atomic bool ended; // the thread will touch nothing any more
 	int timer_fd;
-	int wake_fd;
 	struct sink *sink;
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
@@ -215,31 +212,34 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
 
-static void lane_set_timer(struct lane_thread *lane)
+// Arms the timer for the next tick, at the period that the budget now wants.
+static void lane_arm(struct lane_thread *lane)
 {
 	uint64_t period_ns = scaled(lane->sampler, lane->tick_ns);
-	if (period_ns == lane->period_ns) {
-		return;
+	uint64_t now_ns = clock_monotonic_ns();
+	if (period_ns != lane->period_ns || lane->due_ns <= now_ns) {
+		lane->due_ns = now_ns + period_ns;
 	}
 	lane->period_ns = period_ns;
-	lane->due_ns = clock_monotonic_ns() + period_ns;
 	struct itimerspec timer = {
 		.it_value = timespec_of(lane->due_ns), .it_interval = timespec_of(period_ns)};
 	timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
-static void lane_answer(struct lane_thread *lane)
+// Reads all at once where sampler_read_now asks for it. False where nobody does.
+static bool lane_answer(struct lane_thread *lane)
 {
 	struct sampler *s = lane->sampler;
 	unsigned asked = atomic_load(&lane->asked);
 	if (asked == atomic_load(&lane->answered)) {
-		return;
+		return false;
 	}
 	lane_read(lane, clock_monotonic_ns(), true);
 	pthread_mutex_lock(&s->mutex);
 	atomic_store(&lane->answered, asked);
 	pthread_cond_broadcast(&s->answered);
 	pthread_mutex_unlock(&s->mutex);
+	return true;
 }
 
 static void lane_tick(struct lane_thread *lane, uint64_t expirations)
@@ -254,24 +254,26 @@ static void lane_tick(struct lane_thread *lane, uint64_t expirations)
 	if (lane->real_time && clock_monotonic_ns() - now_ns > REAL_TIME_TICK_MAX_NS) {
 		lane_schedule(lane, false);
 	}
-	lane_set_timer(lane);
+	if (scaled(lane->sampler, lane->tick_ns) != lane->period_ns) {
+		lane_arm(lane);
+	}
 }
 
+// One blocking read a tick: every further system call would cost as much as a reading. Who wants
+// the lane's attention lets its timer expire (lane_wake).
 static void lane_loop(struct lane_thread *lane)
 {
-	struct pollfd polled[] = {
-		{.fd = lane->timer_fd, .events = POLLIN}, {.fd = lane->wake_fd, .events = POLLIN}};
-	lane_set_timer(lane);
+	lane_arm(lane);
 	while (!atomic_load(&lane->stop)) {
-		uint64_t count;
-		if (poll(polled, 2, -1) < 0) {
-			continue;
+		uint64_t expirations;
+		ssize_t n = read(lane->timer_fd, &expirations, sizeof(expirations));
+		if (atomic_load(&lane->stop)) {
+			return;
 		}
-		if (polled[1].revents && read(lane->wake_fd, &count, sizeof(count)) > 0) {
-			lane_answer(lane);
-		}
-		if (polled[0].revents && read(lane->timer_fd, &count, sizeof(count)) > 0) {
-			lane_tick(lane, count);
+		if (lane_answer(lane)) {
+			lane_arm(lane); // the expiration was the request, not a tick
+		} else if (n == sizeof(expirations)) {
+			lane_tick(lane, expirations);
 		}
 	}
 }
@@ -304,9 +306,8 @@ static int lane_init(struct sampler *s, enum lane kind, struct error *e)
 	lane->lane = kind;
 	lane->scheduling = "default";
 	lane->tick_ns = kind == LANE_TICK ? s->interval_ns : SLOW_LANE_TICK_NS;
-	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (lane->timer_fd < 0 || lane->wake_fd < 0) {
+	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (lane->timer_fd < 0) {
 		return error_errno(e, errno, "timer");
 	}
 	if (sink_new(s->registry, s->feed, s->context.start_ns, &lane->sink) < 0) {
@@ -334,7 +335,7 @@ int sampler_new(const struct source_context *context, struct registry *registry,
 	pthread_cond_init(&s->answered, &attributes);
 	pthread_condattr_destroy(&attributes);
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
-		s->lanes[kind].timer_fd = s->lanes[kind].wake_fd = -1;
+		s->lanes[kind].timer_fd = -1;
 	}
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		int r = lane_init(s, kind, e);
@@ -375,12 +376,12 @@ void sampler_set_slow(struct sampler *s, double slow)
 	atomic_store(&s->slow_permille, (uint64_t)(slow * 1000));
 }
 
+// Lets the timer expire now. Where the lane is just arming it, it looks at its flags one tick
+// later.
 static void lane_wake(struct lane_thread *lane)
 {
-	uint64_t one = 1;
-	if (write(lane->wake_fd, &one, sizeof(one)) < 0) {
-		return; // the counter is full: it is awake already
-	}
+	struct itimerspec now = {.it_value = {.tv_nsec = 1}};
+	timerfd_settime(lane->timer_fd, 0, &now, NULL);
 }
 
 void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
@@ -437,9 +438,6 @@ void sampler_free(struct sampler *s)
 		sink_free(lane->sink);
 		if (lane->timer_fd >= 0) {
 			close(lane->timer_fd);
-		}
-		if (lane->wake_fd >= 0) {
-			close(lane->wake_fd);
 		}
 	}
 	pthread_cond_destroy(&s->answered);

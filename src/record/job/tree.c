@@ -25,6 +25,9 @@
 
 // More new pids than this since the last look, and listing them all is cheaper.
 #define WINDOW_MAX 512
+// A cgroup of at most this many processes is listed at every tick with more than a few forks.
+#define LIST_MAX 128
+#define FEW_PIDS 4
 #define SLOTS_FIRST 256u
 #define EXCLUDED_MAX 16u
 #define RESYNC_NS NS_PER_S
@@ -52,6 +55,7 @@ struct tree {
 	pid_t excluded[EXCLUDED_MAX];
 	size_t n_excluded;
 	pid_t first; // asked for by tree_start, adopted by the next update
+	_Atomic bool start_asked;
 	char *start_procs;
 
 	pid_t reaper;
@@ -161,6 +165,7 @@ void tree_start(struct tree *tree, pid_t first, pid_t reaper, const char *cgroup
 	tree->reaper = reaper;
 	free(tree->start_procs);
 	tree->start_procs = cgroup_procs ? strdup(cgroup_procs) : NULL;
+	atomic_store(&tree->start_asked, true);
 	pthread_mutex_unlock(&tree->mutex);
 }
 
@@ -481,6 +486,9 @@ static void resync_cgroup(struct tree *tree, uint64_t now_ns)
 // What tree_start asked for. True once the tree is alive.
 static bool adopt_first(struct tree *tree, uint64_t now_ns)
 {
+	if (!atomic_exchange(&tree->start_asked, false)) {
+		return tree->started;
+	}
 	pthread_mutex_lock(&tree->mutex);
 	pid_t first = tree->first;
 	char *procs = take_pointer(tree->start_procs);
@@ -501,6 +509,25 @@ static bool adopt_first(struct tree *tree, uint64_t now_ns)
 	return tree->started;
 }
 
+// Looks at the pids that were given since the last look, of whoever on this machine. Where the job
+// has a cgroup its list is shorter than a busy machine's news, as long as the job is small.
+static void look_at_new(struct tree *tree, pid_t last_pid, uint64_t now_ns)
+{
+	pid_t from = tree->last_pid;
+	tree->last_pid = last_pid;
+	tree->moved = true;
+	bool few = last_pid > from && last_pid - from <= FEW_PIDS;
+	if (!few && tree->cgroup_procs.fd >= 0 && tree->n_members <= LIST_MAX) {
+		resync_cgroup(tree, now_ns);
+	} else if (last_pid < from || last_pid - from > WINDOW_MAX) {
+		tree->resync_ns = now_ns;
+	} else {
+		for (pid_t pid = from + 1; pid <= last_pid; pid++) {
+			consider(tree, pid, false, now_ns);
+		}
+	}
+}
+
 void tree_update(struct tree *tree, uint64_t now_ns)
 {
 	struct cursor text;
@@ -511,16 +538,7 @@ void tree_update(struct tree *tree, uint64_t now_ns)
 	if (host_file_read(&tree->loadavg, &text) < 0 || proc_loadavg_parse(text, &load) < 0) {
 		tree->moved = true; // nothing tells: look at everybody, once a second
 	} else if (load.last_pid != tree->last_pid) {
-		pid_t from = tree->last_pid;
-		tree->last_pid = load.last_pid;
-		tree->moved = true;
-		if (load.last_pid < from || load.last_pid - from > WINDOW_MAX) {
-			tree->resync_ns = now_ns;
-		} else {
-			for (pid_t pid = from + 1; pid <= load.last_pid; pid++) {
-				consider(tree, pid, false, now_ns);
-			}
-		}
+		look_at_new(tree, load.last_pid, now_ns);
 	}
 	if (tree->moved && now_ns >= tree->resync_ns) {
 		if (tree->cgroup_procs.fd >= 0) {
