@@ -34,6 +34,57 @@ bool fake_load(void)
 	return true;
 }
 
+bool old_driver(void)
+{
+	const char *age = getenv("FAKE_NVML_AGE");
+	return age && strcmp(age, "old") == 0;
+}
+
+const char training[] = "gpus 2\n"
+			"gpu * name Fake H100\n"
+			"gpu * memory.total 85000000000\n"
+			"gpu * memory.reserved 600000000\n"
+			"gpu 0 memory.used 5000000000\n"
+			"at 1000 gpu 0 memory.used 7000000000\n"
+			"gpu 1 memory.used 0\n"
+			"gpu * utilization.gpu 0\n"
+			"at 500 gpu 0 utilization.gpu 34\n"
+			"gpu * utilization.memory 12\n"
+			"gpu * sample.period 167\n"
+			"gpu * clock.sm 1980\n"
+			"gpu * clock.memory 2619\n"
+			"gpu * clock.sm.max 1980\n"
+			"gpu * clock.memory.max 2619\n"
+			"gpu * memory.bus 5120\n"
+			"gpu * cores 16896\n"
+			"gpu * capability 90\n"
+			"gpu * pcie.generation 1\n"
+			"gpu * pcie.width 16\n"
+			"gpu * pcie.generation.max 5\n"
+			"gpu * pcie.width.max 16\n"
+			"gpu * reasons 0\n"
+			"at 1500 gpu 0 reasons 4\n"
+			"gpu * power 320000\n"
+			"gpu * power.instant 321000\n"
+			"gpu * energy ramp:1000000:321000\n"
+			"gpu * power.limit 700000\n"
+			"gpu * temperature 54\n"
+			"gpu 0 pcie.receive ramp:4000000000:30000000000\n"
+			"gpu 0 pcie.transmit ramp:0:200000000\n"
+			"gpu 1 pcie.receive 0\n"
+			"gpu 1 pcie.transmit 0\n"
+			"gpu * ecc.corrected 3\n"
+			"gpu * ecc.uncorrected 0\n"
+			"gpu * rows.correctable 1\n"
+			"gpu * rows.uncorrectable 2\n"
+			"gpu * replays 0\n"
+			"gpu * gpm 1\n"
+			"gpu * gpm.2 31.5\n"
+			"gpu * gpm.10 18\n"
+			"gpu * gpm.5 error:3\n"
+			"gpu 0 processes self:1000000:30 77:5000:50\n"
+			"gpu 1 processes self:500000:20 4242:300:1\n";
+
 // What the source asks of the job's tree: here the job is this process, and pid 4242.
 int64_t tree_entity_of(struct tree *tree, pid_t pid)
 {

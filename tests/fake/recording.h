@@ -37,7 +37,7 @@ struct note {
 	int64_t entity;
 	const struct metric *metric; // missing
 	char kind_text[32]; // event
-	char text[600];
+	char text[1500];
 };
 
 #define MAX_ROWS 60000
@@ -69,6 +69,12 @@ struct recording {
 
 // Loads the fake before anything asks for the library by name. False with a line on stderr.
 bool fake_load(void);
+
+// Whether the fake that is loaded is the old driver.
+bool old_driver(void);
+
+// Two GPUs of which a job uses the first.
+extern const char training[];
 
 // Makes the machine that the source sees: its pid namespace, and what this process has open as
 // descriptor 3 (NULL for nothing).

@@ -15,57 +15,6 @@
 #include "base/clock.h"
 #include "record/host/nvml.h"
 
-static bool old_driver(void)
-{
-	const char *age = getenv("FAKE_NVML_AGE");
-	return age && strcmp(age, "old") == 0;
-}
-
-static const char training[] = "gpus 2\n"
-			       "gpu * name Fake H100\n"
-			       "gpu * memory.total 85000000000\n"
-			       "gpu * memory.reserved 600000000\n"
-			       "gpu 0 memory.used 5000000000\n"
-			       "at 1000 gpu 0 memory.used 7000000000\n"
-			       "gpu 1 memory.used 0\n"
-			       "gpu * utilization.gpu 0\n"
-			       "at 500 gpu 0 utilization.gpu 34\n"
-			       "gpu * utilization.memory 12\n"
-			       "gpu * sample.period 167\n"
-			       "gpu * clock.sm 1980\n"
-			       "gpu * clock.memory 2619\n"
-			       "gpu * clock.sm.max 1980\n"
-			       "gpu * clock.memory.max 2619\n"
-			       "gpu * memory.bus 5120\n"
-			       "gpu * cores 16896\n"
-			       "gpu * capability 90\n"
-			       "gpu * pcie.generation 1\n"
-			       "gpu * pcie.width 16\n"
-			       "gpu * pcie.generation.max 5\n"
-			       "gpu * pcie.width.max 16\n"
-			       "gpu * reasons 0\n"
-			       "at 1500 gpu 0 reasons 4\n"
-			       "gpu * power 320000\n"
-			       "gpu * power.instant 321000\n"
-			       "gpu * energy ramp:1000000:321000\n"
-			       "gpu * power.limit 700000\n"
-			       "gpu * temperature 54\n"
-			       "gpu 0 pcie.receive ramp:4000000000:30000000000\n"
-			       "gpu 0 pcie.transmit ramp:0:200000000\n"
-			       "gpu 1 pcie.receive 0\n"
-			       "gpu 1 pcie.transmit 0\n"
-			       "gpu * ecc.corrected 3\n"
-			       "gpu * ecc.uncorrected 0\n"
-			       "gpu * rows.correctable 1\n"
-			       "gpu * rows.uncorrectable 2\n"
-			       "gpu * replays 0\n"
-			       "gpu * gpm 1\n"
-			       "gpu * gpm.2 31.5\n"
-			       "gpu * gpm.10 18\n"
-			       "gpu * gpm.5 error:3\n"
-			       "gpu 0 processes self:1000000:30 77:5000:50\n"
-			       "gpu 1 processes self:500000:20 4242:300:1\n";
-
 static void test_a_training_job_on_two_gpus(void **state)
 {
 	(void)state;
@@ -184,82 +133,6 @@ static void test_a_silent_buffer_is_not_trusted(void **state)
 	play(r, 2000);
 	assert_true(r->calls("nvmlDeviceGetUtilizationRates") > 5);
 	check_value(r, gpu(0), "hw.gpu.utilization", 0.7);
-	recording_free(r);
-}
-
-static void test_pcie_counters_wrap(void **state)
-{
-	(void)state;
-	if (old_driver()) {
-		skip();
-	}
-	struct recording *r = record(HOST_PIDS, NULL, training);
-	play(r, 2010);
-	// 30 GB/s wrap the counter every 143 ms.
-	check_value(r, gpu(0), "strain.gpu.pcie.host_to_device", 60e9);
-	check_value(r, gpu(0), "strain.gpu.pcie.device_to_host", 0.4e9);
-	check_value(r, gpu(1), "strain.gpu.pcie.host_to_device", 0);
-	assert_null(event(r, "lost"));
-	assert_non_null(strstr(attributes(r, gpu(0)), "\"pcie_method\":\"byte counters\""));
-	recording_free(r);
-}
-
-static void test_pcie_read_too_rarely_is_missing(void **state)
-{
-	(void)state;
-	if (old_driver()) {
-		skip();
-	}
-	struct recording *r = record(HOST_PIDS, NULL, training);
-	play(r, 400);
-	r->advance(500); // the recorder was held up
-	r->now_ns += 500 * NS_PER_MS;
-	play(r, 10);
-	assert_true(last_row(r, gpu(0), "strain.gpu.pcie.host_to_device").value == VALUE_MISSING);
-	const struct note *lost = event(r, "lost");
-	assert_non_null(lost);
-	assert_non_null(strstr(lost->text, "540 ms apart"));
-	play(r, 100);
-	assert_true(last_row(r, gpu(0), "strain.gpu.pcie.host_to_device").value != VALUE_MISSING);
-	recording_free(r);
-}
-
-static void test_pcie_from_gpm(void **state)
-{
-	(void)state;
-	if (old_driver()) {
-		skip();
-	}
-	struct recording *r = record(HOST_PIDS, NULL,
-		"gpu 0 gpm 1\n"
-		"gpu 0 gpm.21 1000\n"
-		"gpu 0 gpm.20 25\n"
-		"gpu 0 gpm.60 500\n"
-		"gpu 0 gpm.61 error:3\n");
-	play(r, 1210);
-	check_value(r, gpu(0), "strain.gpu.pcie.host_to_device", 1000 * 1048576.0 * 1.2);
-	check_value(r, gpu(0), "strain.gpu.pcie.device_to_host", 25 * 1048576.0 * 1.2);
-	check_value(r, gpu(0), "strain.gpu.nvlink.receive", 500 * 1048576.0 * 1.2);
-	assert_true(last_row(r, gpu(0), "strain.gpu.nvlink.transmit").value == VALUE_MISSING);
-	assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.nvlink.transmit"),
-		"not supported by this GPU");
-	assert_int_equal(r->calls("nvmlDeviceGetPcieThroughput"), 0);
-	assert_non_null(strstr(attributes(r, gpu(0)), "\"pcie_method\":\"GPM"));
-	recording_free(r);
-}
-
-static void test_pcie_sampled_slowly(void **state)
-{
-	(void)state;
-	struct recording *r = record(HOST_PIDS, NULL,
-		"gpu 0 pcie.rate.receive 2000\n"
-		"gpu 0 pcie.rate.transmit 100\n");
-	play(r, 4010);
-	// One probe, then two calls each 0.96 s, the last at 3.84 s.
-	check_value(r, gpu(0), "strain.gpu.pcie.host_to_device", 2000e3 * 3.84);
-	check_value(r, gpu(0), "strain.gpu.pcie.device_to_host", 100e3 * 3.84);
-	assert_int_equal(r->calls("nvmlDeviceGetPcieThroughput"), 1 + 2 * 5);
-	assert_non_null(strstr(attributes(r, gpu(0)), "estimated"));
 	recording_free(r);
 }
 
@@ -573,10 +446,6 @@ int main(void)
 		cmocka_unit_test(test_utilisation_comes_once_with_the_drivers_time),
 		cmocka_unit_test(test_a_buffer_of_another_clock),
 		cmocka_unit_test(test_a_silent_buffer_is_not_trusted),
-		cmocka_unit_test(test_pcie_counters_wrap),
-		cmocka_unit_test(test_pcie_read_too_rarely_is_missing),
-		cmocka_unit_test(test_pcie_from_gpm),
-		cmocka_unit_test(test_pcie_sampled_slowly),
 		cmocka_unit_test(test_what_is_not_supported_is_asked_once),
 		cmocka_unit_test(test_a_gpu_falls_off_the_bus),
 		cmocka_unit_test(test_a_driver_that_knows_no_answer_any_more),

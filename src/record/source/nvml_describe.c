@@ -73,21 +73,30 @@ static void add_told(struct text *t, const char *name, int result, double value)
 	}
 }
 
-static void add_link(struct gpu_source *s, struct gpu *g, struct text *t)
+static void add_link(const struct gpu *g, struct text *t)
+{
+	if (g->pcie_generation > 0) {
+		add_number(t, "pcie_generation_max", g->pcie_generation);
+		add_number(t, "pcie_width_max", g->pcie_width);
+	}
+	if (g->pcie_peak > 0) {
+		add_number(t, "pcie_peak_bytes_per_s", (double)g->pcie_peak);
+	}
+}
+
+// The fastest link that this GPU and its slot can have: an idle one shows less.
+static void find_link(struct gpu_source *s, struct gpu *g)
 {
 	uint32_t generation = 0, width = 0;
-	bool told = nvml_number(s->nvml, g->handle, NVML_PCIE_GENERATION_MAX, &generation) ==
-	                    NVML_OK &&
-	            nvml_number(s->nvml, g->handle, NVML_PCIE_WIDTH_MAX, &width) == NVML_OK;
-	if (!told) {
+	if (nvml_number(s->nvml, g->handle, NVML_PCIE_GENERATION_MAX, &generation) != NVML_OK ||
+		nvml_number(s->nvml, g->handle, NVML_PCIE_WIDTH_MAX, &width) != NVML_OK) {
 		return;
 	}
-	add_number(t, "pcie_generation_max", generation);
-	add_number(t, "pcie_width_max", width);
+	g->pcie_generation = generation;
+	g->pcie_width = width;
 	if (generation >= 1 && generation < ARRAY_LENGTH(lane_bytes_per_s) && width >= 1 &&
 		width <= 32) {
 		g->pcie_peak = (uint64_t)(lane_bytes_per_s[generation] * width);
-		add_number(t, "pcie_peak_bytes_per_s", (double)g->pcie_peak);
 	}
 }
 
@@ -158,7 +167,7 @@ static char *attributes_of(struct gpu_source *s, struct gpu *g)
 	}
 	add_memory(s, g, &t);
 	add_compute(s, g, &t);
-	add_link(s, g, &t);
+	add_link(g, &t);
 	add_rest(s, g, &t);
 	text_append_string(&t, "}");
 	return text_steal(&t);
@@ -186,6 +195,7 @@ void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
 	struct sink_entity entity = entity_of(s, g, name, NULL);
 	g->entity = sink_entity(sink, &entity);
 	if (g->handle) {
+		find_link(s, g);
 		gpu_gpm_open(s, g, sink);
 		gpu_traffic_probe(s, g, sink);
 	}

@@ -87,6 +87,7 @@ struct gpu_traffic {
 	struct traffic_counter counters[N_TRAFFIC];
 	uint64_t last_ns; // reading before; 0: none yet
 	int64_t last_us; // the same by the driver's clock
+	unsigned unsure; // readings in a row whose counters may have wrapped unseen
 	bool lost_said;
 };
 
@@ -107,6 +108,8 @@ struct gpu {
 	char uuid[96];
 	char name[96];
 	char bus_id[32];
+	uint32_t pcie_generation; // of the fastest link; 0: unknown
+	uint32_t pcie_width;
 	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
 	uint8_t never[N_GPU_GROUPS]; // a bit per metric that will not be told in this run
 	struct stream *streams[N_GPU_GROUPS];

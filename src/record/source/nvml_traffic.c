@@ -13,6 +13,11 @@
 
 // Where the link's peak is not known: generation 5, 16 lanes.
 #define PEAK_UNKNOWN UINT64_C(63000000000)
+// GPM has the bytes of 100 ms exactly: better than counters that wrap faster than this.
+#define GPM_RESOLUTION_S 0.1
+#define COUNTER_RANGE 4294967296.0
+// Counters that are read too rarely so often in a row are given up.
+#define UNSURE_MAX 20u
 #define SAMPLED_INTERVAL_NS (NS_PER_S - NS_PER_S / 20)
 #define MIB 1048576.0
 #define KIB 1024
@@ -54,6 +59,11 @@ static int read_fields(struct nvml *n, struct gpu *g, const uint32_t ids[N_TRAFF
 	return result;
 }
 
+static uint64_t pcie_peak(const struct gpu *g)
+{
+	return g->pcie_peak ? g->pcie_peak : PEAK_UNKNOWN;
+}
+
 static void never_both(struct gpu *g, enum gpu_group group, struct sink *sink, const char *reason)
 {
 	for (size_t i = 0; i < N_TRAFFIC; i++) {
@@ -67,12 +77,14 @@ static void probe_pcie(struct gpu_source *s, struct gpu *g, struct sink *sink)
 	int64_t values[N_TRAFFIC];
 	uint32_t rate;
 	int result = read_fields(s->nvml, g, pcie_fields, 0, fields, values);
-	if (nvml_outcome(result) != NVML_NEVER) {
-		g->pcie.method = TRAFFIC_COUNTERS;
+	bool counters = nvml_outcome(result) != NVML_NEVER;
+	bool fast = (double)pcie_peak(g) * GPM_RESOLUTION_S > COUNTER_RANGE;
+	if (g->gpm.supported && (fast || !counters)) {
+		g->pcie.method = TRAFFIC_GPM;
 		return;
 	}
-	if (g->gpm.supported) {
-		g->pcie.method = TRAFFIC_GPM;
+	if (counters) {
+		g->pcie.method = TRAFFIC_COUNTERS;
 		return;
 	}
 	result = nvml_pcie_throughput(s->nvml, g->handle, NVML_RECEIVE, &rate);
@@ -133,6 +145,25 @@ static void say_lost(struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t
 	}
 }
 
+// A long --interval, or a link faster than the lane's ticks: an estimate says more than nothing.
+static void give_up_counters(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	uint32_t rate;
+	g->pcie.unsure = 0;
+	if (g->gpm.supported) {
+		g->pcie.method = TRAFFIC_GPM;
+	} else if (nvml_pcie_throughput(s->nvml, g->handle, NVML_RECEIVE, &rate) == NVML_OK) {
+		g->pcie.method = TRAFFIC_SAMPLED;
+	} else {
+		return;
+	}
+	sink_event(sink, now_ns, "pcie_method", g->entity,
+		"GPU %u: PCIe counters wrap faster than they are read; from here on %s", g->index,
+		traffic_method_text(g->pcie.method));
+	gpu_describe_again(s, g, sink);
+}
+
 static void read_pcie_counters(
 	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
@@ -142,18 +173,23 @@ static void read_pcie_counters(
 	int results[N_TRAFFIC] = {result, result};
 	if (result == NVML_OK) {
 		uint64_t elapsed = elapsed_ns(&g->pcie, now_ns, fields[0].t_us);
-		uint64_t peak = g->pcie_peak ? g->pcie_peak : PEAK_UNKNOWN;
+		bool sure = true;
 		for (size_t i = 0; i < N_TRAFFIC; i++) {
-			if (!traffic_count(
-				    &g->pcie.counters[i], (uint64_t)values[i], elapsed, peak)) {
+			if (!traffic_count(&g->pcie.counters[i], (uint64_t)values[i], elapsed,
+				    pcie_peak(g))) {
 				results[i] = GPU_QUIET;
+				sure = false;
 				say_lost(g, sink, now_ns, elapsed);
 			}
 		}
+		g->pcie.unsure = sure ? 0 : g->pcie.unsure + 1;
 		g->pcie.last_ns = now_ns;
 		g->pcie.last_us = fields[0].t_us;
 	}
 	put_totals(g, GPU_PCIE, &g->pcie, sink, now_ns, results);
+	if (g->pcie.unsure >= UNSURE_MAX) {
+		give_up_counters(s, g, sink, now_ns);
+	}
 }
 
 // A rate of 20 ms in each second, taken for the second.
