@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The job's processes, whole, however they come and go; and their CPU time, exact.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	JOB="$BUILD_ROOT/tests/tools/misbehave"
+}
+
+record() {
+	"$STRAIN" run -o run.strain "$@" 2>verdict
+}
+
+# The first column of the first row.
+ask() {
+	"$STRAIN" sql --csv run.strain "$1" | sed -n 2p
+}
+
+job_cpu_us() {
+	ask "SELECT cast(round(max(value) * 1e6) AS INTEGER) FROM samples JOIN entity e ON e.id = entity
+		WHERE e.kind = 'job' AND metric = 'process.cpu.time'"
+}
+
+# $1 is within $3 parts per thousand of $2, and 2 ms for what starting and ending cost.
+near() {
+	local off=$(($1 > $2 ? $1 - $2 : $2 - $1))
+	echo "$1 us against the kernel's $2 us"
+	[ "$off" -le $(($2 * $3 / 1000 + 2000)) ]
+}
+
+@test "the CPU time of 500 processes of 1 to 5 ms is the kernel's, without a cgroup" {
+	account=$(record --no-cgroup "$JOB" short 500)
+	near "$(job_cpu_us)" "$account" 1
+	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" = processes ]
+}
+
+@test "the CPU time of 500 processes of 1 to 5 ms is the kernel's, with a cgroup" {
+	account=$(record "$JOB" short 500)
+	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" != processes ] ||
+		skip "no cgroup can be made here"
+	near "$(job_cpu_us)" "$account" 2
+}
+
+@test "the total never falls" {
+	record --no-cgroup --interval 2ms "$JOB" short 200 >/dev/null
+	[ "$(ask "SELECT count(*) FROM (SELECT value, lag(value) OVER (ORDER BY t) AS before FROM samples
+		JOIN entity e ON e.id = entity WHERE e.kind = 'job' AND metric = 'process.cpu.time')
+		WHERE value < before")" = 0 ]
+}
+
+@test "a job that ignores SIGCHLD is marked as inexact where no cgroup counts" {
+	record --no-cgroup "$JOB" ignore-children 120
+	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'cpu_time_inexact'")" = 1 ]
+	rm run.strain
+	record "$JOB" ignore-children 20
+	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" != processes ] ||
+		skip "no cgroup can be made here"
+	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'cpu_time_inexact'")" = 0 ]
+}
+
+@test "a name that looks like fields of stat stays a name" {
+	record "$JOB" bad-name 200
+	[ "$(ask "SELECT name FROM entity WHERE kind = 'process'")" = "a) R 1 (b" ]
+	cpu=$(ask "SELECT max(value) > 0.19 FROM samples JOIN entity e ON e.id = entity
+		WHERE e.kind = 'process' AND metric = 'process.cpu.time'")
+	[ "$cpu" = 1 ]
+}
+
+@test "1000 threads are counted" {
+	record "$JOB" threads 1000
+	[ "$(ask "SELECT cast(max(value) AS INTEGER) FROM samples WHERE metric = 'process.thread.count'")" = 1001 ]
+}
+
+@test "a bomb of 1000 processes: all are seen, and the job is unharmed" {
+	read -r started account < <(record --no-cgroup "$JOB" bomb 1000)
+	[ "$started" = 1000 ]
+	[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'")" = 1001 ]
+	near "$(job_cpu_us)" "$account" 1
+}
+
+@test "a daemon that left its parents and their session belongs to the job" {
+	for option in --no-cgroup --force; do
+		rm -f run.strain
+		record "$option" "$JOB" daemon 200
+		[ "$(ask "SELECT count(*) FROM entity WHERE name = 'the-daemon'")" = 1 ]
+		us=$(job_cpu_us)
+		echo "$option: $us us"
+		[ "$us" -ge 200000 ] && [ "$us" -le 260000 ]
+	done
+}
+
+@test "a zombie keeps the CPU time that it had, and has no memory" {
+	record "$JOB" zombie 100
+	[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'")" = 2 ]
+	[ "$(ask "SELECT max(value) >= 0.1 FROM samples JOIN entity e ON e.id = entity
+		WHERE e.kind = 'process' AND e.parent IN (SELECT id FROM entity WHERE kind = 'process')
+		AND metric = 'process.cpu.time'")" = 1 ]
+	[ "$(ask "SELECT count(*) FROM samples WHERE metric = 'process.memory.usage' AND value = 0")" = 0 ]
+}

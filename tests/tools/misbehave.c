@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// misbehave WHAT [N]: jobs that are hard to record. Every one is bounded in processes and time.
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MANY_MAX 5000
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static void burn_ms(unsigned ms)
+{
+	uint64_t until = cpu_ns() + ms * UINT64_C(1000000);
+	while (cpu_ns() < until) {
+	}
+}
+
+static uint64_t timeval_us(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * UINT64_C(1000000) + (uint64_t)t.tv_usec;
+}
+
+// The kernel's account of this process and of those that it waited for, in us.
+static uint64_t account_us(void)
+{
+	struct rusage self, children;
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	return timeval_us(self.ru_utime) + timeval_us(self.ru_stime) +
+	       timeval_us(children.ru_utime) + timeval_us(children.ru_stime);
+}
+
+static pid_t fork_or_die(void)
+{
+	pid_t pid = fork();
+	if (pid < 0) {
+		perror("misbehave: fork");
+		_exit(3);
+	}
+	return pid;
+}
+
+// n processes, one after the other, of 1 to 5 ms; prints the kernel's account.
+static int short_lived(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fork_or_die() == 0) {
+			burn_ms(1 + i % 5);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	printf("%llu\n", (unsigned long long)account_us());
+	return 0;
+}
+
+// The same, by a process whose children nobody waits for.
+static int ignore_children(unsigned n)
+{
+	signal(SIGCHLD, SIG_IGN);
+	for (unsigned i = 0; i < n; i++) {
+		if (fork_or_die() == 0) {
+			burn_ms(20);
+			_exit(0);
+		}
+		usleep(15000);
+	}
+	while (wait(NULL) > 0 || errno == EINTR) {
+	}
+	return 0;
+}
+
+static int bad_name(unsigned ms)
+{
+	prctl(PR_SET_NAME, "a) R 1 (b");
+	burn_ms(ms);
+	sleep(1);
+	return 0;
+}
+
+static void *burn_thread(void *all_there)
+{
+	burn_ms(1);
+	pthread_barrier_wait(all_there);
+	usleep(500000);
+	return NULL;
+}
+
+static int threads(unsigned n)
+{
+	pthread_t ids[MANY_MAX];
+	pthread_attr_t attributes;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 64 * 1024);
+	pthread_barrier_t all_there;
+	pthread_barrier_init(&all_there, NULL, n);
+	unsigned started = 0;
+	for (; started < n; started++) {
+		if (pthread_create(&ids[started], &attributes, burn_thread, &all_there) != 0) {
+			return 3; // and with it all that wait
+		}
+	}
+	for (unsigned i = 0; i < started; i++) {
+		pthread_join(ids[i], NULL);
+	}
+	return 0;
+}
+
+// n processes at once, each of which burns a little and waits for the end.
+static int bomb(unsigned n)
+{
+	unsigned started = 0;
+	for (; started < n; started++) {
+		pid_t pid = fork();
+		if (pid < 0) {
+			break;
+		}
+		if (pid == 0) {
+			burn_ms(1);
+			sleep(2);
+			_exit(0);
+		}
+	}
+	while (wait(NULL) > 0) {
+	}
+	printf("%u %llu\n", started, (unsigned long long)account_us());
+	return 0;
+}
+
+// A daemon: twice forked, in a session of its own; burns while its first parent is long gone.
+static int daemonize(unsigned ms)
+{
+	int end[2]; // closed when the daemon ends
+	if (pipe(end) < 0) {
+		return 3;
+	}
+	pid_t middle = fork_or_die();
+	if (middle == 0) {
+		setsid();
+		if (fork_or_die() == 0) {
+			prctl(PR_SET_NAME, "the-daemon");
+			burn_ms(ms);
+			_exit(0);
+		}
+		_exit(0);
+	}
+	waitpid(middle, NULL, 0);
+	close(end[1]);
+	char byte;
+	return read(end[0], &byte, 1) == 0 ? 0 : 3;
+}
+
+// A zombie that nobody waits for while its parent goes on.
+static int zombie(unsigned ms)
+{
+	if (fork_or_die() == 0) {
+		burn_ms(ms);
+		_exit(7);
+	}
+	sleep(1);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(unsigned n);
+	} jobs[] = {
+		{"short", short_lived},
+		{"ignore-children", ignore_children},
+		{"bad-name", bad_name},
+		{"threads", threads},
+		{"bomb", bomb},
+		{"daemon", daemonize},
+		{"zombie", zombie},
+	};
+	unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]) && argc > 1; i++) {
+		if (strcmp(jobs[i].name, argv[1]) == 0) {
+			return jobs[i].run(n < MANY_MAX ? n : MANY_MAX);
+		}
+	}
+	fputs("usage: misbehave WHAT [N]\n", stderr);
+	return 2;
+}
