@@ -101,28 +101,25 @@ static void append_figures(struct text *t, const struct analysis *a)
 // "GPU power (not supported by this driver)" ... as many as fit.
 static void append_missing(struct text *t, const struct analysis *a, size_t columns)
 {
-	size_t shown = 0;
+	size_t shown = 0, rest = 0;
 	for (size_t i = 0; i < a->missing.n; i++) {
-		const struct missing_group *group = &a->missing.items[i];
-		struct text item = {0};
+		_cleanup_text_ struct text item = {0};
 		text_append_string(&item, shown ? ", " : "; not measured: ");
-		missing_append_subject(&item, &a->metrics, group);
+		if (!missing_append_subjects(&item, &a->metrics, &a->missing, i)) {
+			continue;
+		}
 		text_append_string(&item, " (");
-		missing_append_reason(&item, group);
+		missing_append_reason(&item, &a->missing.items[i]);
 		text_append_string(&item, ")");
 		// Room for " and 12 more".
-		bool fits = item.data &&
+		bool fits = rest == 0 && item.data &&
 		            words_columns(t->data) + words_columns(item.data) + 12 <= columns;
 		if (fits) {
 			text_append(t, item.data, item.length);
-			shown++;
 		}
-		text_done(&item);
-		if (!fits) {
-			break;
-		}
+		shown += fits;
+		rest += !fits;
 	}
-	size_t rest = a->missing.n - shown;
 	if (rest > 0) {
 		text_format(
 			t, shown ? " and %zu more" : "; not measured: %zu kinds of figures", rest);

@@ -127,32 +127,35 @@ static bool whole_kind(const struct metric_list *metrics, const struct missing_g
 	return group->n_metrics == n;
 }
 
-// The name without its namespaces: "hw.gpu.power" is "power".
-static const char *bare_name(const char *metric)
+static const char *skip_word(const char *name, const char *word)
 {
-	static const char *const spaces[] = {"hw.", "strain.", "process.", "system.", "gpu.",
-		"cgroup.", "disk.", "network.", "recorder."};
+	size_t length = strlen(word);
+	return strncmp(name, word, length) == 0 && name[length] == '.' ? name + length + 1 : name;
+}
+
+// The name without its namespaces: of a GPU's "hw.gpu.power" "power" remains.
+static const char *bare_name(const char *metric, const char *kind)
+{
+	static const char *const spaces[] = {"hw", "strain", "process", "system", "cgroup"};
 	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-		size_t length = strlen(spaces[i]);
-		if (strncmp(metric, spaces[i], length) == 0 && metric[length]) {
-			metric += length;
-		}
+		metric = skip_word(metric, spaces[i]);
 	}
-	return metric;
+	return skip_word(metric, kind);
 }
 
 // How much of the names all have in common, in whole words.
 static size_t common_length(const struct missing_group *group)
 {
-	const char *first = bare_name(group->metrics[0]);
+	const char *first = bare_name(group->metrics[0], group->kind);
 	size_t common = strlen(first);
 	for (size_t i = 1; i < group->n_metrics; i++) {
-		const char *name = bare_name(group->metrics[i]);
+		const char *name = bare_name(group->metrics[i], group->kind);
 		size_t same = 0;
 		while (same < common && first[same] == name[same]) {
 			same++;
 		}
-		while (same > 0 && first[same] && first[same] != '.') {
+		while (same > 0 && ((first[same] && first[same] != '.') ||
+					   (name[same] && name[same] != '.'))) {
 			same--;
 		}
 		common = same;
@@ -160,23 +163,70 @@ static size_t common_length(const struct missing_group *group)
 	return common;
 }
 
-void missing_append_subject(
-	struct text *t, const struct metric_list *metrics, const struct missing_group *group)
+// Names as words: "cpu.limit" is "cpu limit".
+static void append_name(struct text *t, const char *name, size_t length)
 {
-	text_append_string(t, kind_title(group->kind));
-	if (whole_kind(metrics, group)) {
-		return;
-	}
-	size_t length = common_length(group);
-	const char *name = bare_name(group->metrics[0]);
-	text_append(t, " ", 1);
-	if (length == 0) {
-		text_format(t, "(%zu metrics)", group->n_metrics);
-	}
 	for (size_t i = 0; i < length; i++) {
 		bool separator = name[i] == '.' || name[i] == '_';
 		text_append_printable(t, separator ? " " : &name[i], 1);
 	}
+}
+
+void missing_append_subject(
+	struct text *t, const struct metric_list *metrics, const struct missing_group *group)
+{
+	enum { NAMED = 3 };
+	text_append_string(t, kind_title(group->kind));
+	size_t length = common_length(group);
+	if (whole_kind(metrics, group)) {
+		return;
+	}
+	text_append(t, " ", 1);
+	if (length > 0) {
+		append_name(t, bare_name(group->metrics[0], group->kind), length);
+	} else if (group->n_metrics > NAMED) {
+		text_format(t, "(%zu metrics)", group->n_metrics);
+	}
+	for (size_t i = 0; length == 0 && group->n_metrics <= NAMED && i < group->n_metrics; i++) {
+		const char *name = bare_name(group->metrics[i], group->kind);
+		text_append_string(t, i ? ", " : "");
+		append_name(t, name, strlen(name));
+	}
+}
+
+// Whether the metrics are about the leader's device too: a process's GPU memory, where there is no
+// GPU, goes without saying.
+static bool goes_without_saying(
+	const struct missing_group *group, const struct missing_group *leader)
+{
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		const char *name = bare_name(group->metrics[i], group->kind);
+		if (skip_word(name, leader->kind) == name) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
+	const struct missing_list *list, size_t index)
+{
+	const char *reason = list->items[index].reason;
+	for (size_t i = 0; i < index; i++) {
+		if (strcmp(list->items[i].reason, reason) == 0) {
+			return false;
+		}
+	}
+	const struct missing_group *leader = &list->items[index];
+	missing_append_subject(t, metrics, leader);
+	for (size_t i = index + 1; i < list->n; i++) {
+		if (strcmp(list->items[i].reason, reason) == 0 &&
+			!goes_without_saying(&list->items[i], leader)) {
+			text_append_string(t, ", ");
+			missing_append_subject(t, metrics, &list->items[i]);
+		}
+	}
+	return true;
 }
 
 void missing_append_reason(struct text *t, const struct missing_group *group)

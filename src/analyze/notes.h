@@ -36,6 +36,10 @@ void missing_list_done(struct missing_list *list);
 // "GPU power", "disk", "pressure": what a group of metrics is, in few words.
 void missing_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
+// The subjects of every group with the reason of list->items[index]. False, and nothing appended,
+// where an earlier group has that reason.
+bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
+	const struct missing_list *list, size_t index);
 // The reason without what would make it available (the part after "; ").
 void missing_append_reason(struct text *t, const struct missing_group *group);
 

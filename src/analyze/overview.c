@@ -138,13 +138,13 @@ static void fill_memory(const struct analysis *a, struct overview *o)
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
 	struct memory_figure best = metric_memory(a, job, NAME_PSS, "PSS");
 	struct memory_figure cgroup = cgroup_memory(a, job);
-	if (cgroup.peak_bytes > best.peak_bytes || !isfinite(best.peak_bytes)) {
+	if (cgroup.peak_bytes > best.peak_bytes || !(best.peak_bytes > 0)) {
 		best = cgroup;
 	}
-	if (!isfinite(best.peak_bytes)) {
+	if (!(best.peak_bytes > 0)) { // a job that was gone before either was read
 		best = metric_memory(a, job, NAME_RESIDENT_SUM, "sum of resident");
 	}
-	o->memory = isfinite(best.peak_bytes) ? best : (struct memory_figure){NAN, NAN, NULL, NULL};
+	o->memory = best.peak_bytes > 0 ? best : (struct memory_figure){NAN, NAN, NULL, NULL};
 	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
 	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
 	double limit = fmin(limit_of(a, "cgroup_memory_bytes"),

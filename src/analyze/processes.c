@@ -146,12 +146,12 @@ static void append_command_label(struct text *t, const struct process_row *row)
 		bool interpreter = is_interpreter(program.at, (size_t)(program.end - program.at));
 		while (interpreter && cursor_word(&rest, &word)) {
 			bool option = *word.at == '-';
-			bool script = !option || cursor_is(word, "-m") || cursor_is(word, "-c");
-			if (script) {
+			bool code = cursor_is(word, "-c");
+			if (!option || code || cursor_is(word, "-m")) {
 				append_word(&label, option ? word : word_last(word));
 			}
-			if (!option) {
-				break;
+			if (!option || code) {
+				break; // code is too long for a label
 			}
 		}
 	} else {

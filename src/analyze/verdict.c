@@ -138,8 +138,8 @@ static enum confidence judge_failed(const struct analysis *a, struct opinion *op
 		return CONFIDENCE_HIGH;
 	}
 	const char *name = sigabbrev_np(o->exit_signal);
-	text_format(&opinion->headline, "ended by signal %d%s%s after ", o->exit_signal,
-		name ? ", SIG" : "", name ? name : "");
+	text_format(&opinion->headline, "ended by signal %d%s%s%s after ", o->exit_signal,
+		name ? " (SIG" : "", name ? name : "", name ? ")" : "");
 	words_append_seconds(&opinion->headline, o->duration_s);
 	if (isfinite(o->cpus_used) && isfinite(o->cpus)) {
 		text_append_string(&opinion->headline, "; until then it used ");
@@ -368,8 +368,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	bool whole = ret->bottleneck != BOTTLENECK_FAILED && a->overview.duration_s >= TOO_SHORT_S;
 	if (whole && a->epochs.n == 0) {
 		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
-		text_append_string(
-			&opinion.next, "time per epoch: strain run --epoch-pattern REGEX");
+		text_append_string(&opinion.next, "for epochs: --epoch-pattern REGEX");
 	}
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);

@@ -23,6 +23,7 @@ enum {
 	EPOCH_CPUS,
 	EPOCH_GPU_BUSY,
 	EPOCH_MEMORY,
+	EPOCH_MEMORY_KIND,
 	EPOCH_GPU_MEMORY,
 	EPOCH_STORAGE,
 	N_EPOCH_COLUMNS,
@@ -36,6 +37,7 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
 	[EPOCH_GPU_BUSY] = {"gpu_busy_ratio", "GPU BUSY", COLUMN_RATIO, 0},
 	[EPOCH_MEMORY] = {"host_memory_peak_bytes", "HOST MEMORY", COLUMN_BYTES, 1},
+	[EPOCH_MEMORY_KIND] = {"host_memory_kind", NULL, COLUMN_LABEL, 0},
 	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
 	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 3},
 };
@@ -74,20 +76,60 @@ static double gpus_epoch_figure(
 	return figure == FIGURE_MAX ? largest : n ? sum / (double)n : NAN;
 }
 
-static void epoch_row(struct table *t, const struct analysis *a, const struct epoch *epoch)
+// The memory that every epoch has a figure of: PSS is read seldom, and short epochs can be without.
+struct epoch_memory {
+	const char *metric;
+	const char *more; // added to it; NULL for nothing
+	const char *kind;
+	const char *title;
+};
+
+static const struct epoch_memory *epoch_memory(const struct analysis *a, int64_t job)
 {
-	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
-	int64_t job = entity ? entity->id : 0, number = epoch->number;
+	static const struct epoch_memory choices[] = {
+		{NAME_PSS, NULL, "PSS", "HOST PSS"},
+		{NAME_ANONYMOUS, NAME_SHMEM, "anonymous and shared", "HOST ANON+SHM"},
+		{NAME_RESIDENT_SUM, NULL, "sum of resident", "HOST RSS SUM"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(choices); i++) {
+		bool known = true;
+		for (size_t k = 0; k < a->epochs.n && known; k++) {
+			known = isfinite(analysis_epoch_figure(
+				a, job, choices[i].metric, a->epochs.items[k].number, FIGURE_MAX));
+		}
+		if (known) {
+			return &choices[i];
+		}
+	}
+	return NULL;
+}
+
+static void epoch_memory_cells(struct table *t, const struct analysis *a, int64_t job,
+	int64_t number, const struct epoch_memory *memory)
+{
+	double bytes = analysis_epoch_figure(a, job, memory->metric, number, FIGURE_MAX);
+	if (memory->more) {
+		bytes = words_sum(
+			bytes, analysis_epoch_figure(a, job, memory->more, number, FIGURE_MAX));
+	}
+	table_number(t, EPOCH_MEMORY, bytes);
+	table_text(t, EPOCH_MEMORY_KIND, memory->kind);
+}
+
+static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
+	const struct epoch *epoch, const struct epoch_memory *memory)
+{
+	int64_t number = epoch->number;
 	double seconds = (double)(epoch->end_ns - epoch->start_ns) / 1e9;
-	const char *memory = a->overview.memory.metric;
 	table_number(t, EPOCH_NUMBER, (double)number);
 	table_number(t, EPOCH_SECONDS, seconds);
 	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);
 	table_number(t, EPOCH_CPUS,
 		analysis_epoch_figure(a, job, NAME_CPU_TIME, number, FIGURE_TOTAL) / seconds);
 	table_number(t, EPOCH_GPU_BUSY, gpus_epoch_figure(a, NAME_GPU_BUSY, number, FIGURE_MEAN));
-	table_number(t, EPOCH_MEMORY,
-		memory ? analysis_epoch_figure(a, job, memory, number, FIGURE_MAX) : NAN);
+	if (memory) {
+		epoch_memory_cells(t, a, job, number, memory);
+	}
 	table_number(
 		t, EPOCH_GPU_MEMORY, gpus_epoch_figure(a, NAME_GPU_MEMORY, number, FIGURE_MAX));
 	table_number(t, EPOCH_STORAGE,
@@ -120,11 +162,17 @@ int epoch_table_build(const struct analysis *a, struct epoch_table *ret)
 		ret->columns[N_EPOCH_COLUMNS + i] = (struct column){
 			names[i], names[i], COLUMN_NUMBER, 4};
 	}
+	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
+	int64_t job = entity ? entity->id : 0;
+	const struct epoch_memory *memory = epoch_memory(a, job);
+	if (memory) {
+		ret->columns[EPOCH_MEMORY].title = memory->title;
+	}
 	int r = table_new(ret->columns, N_EPOCH_COLUMNS + n_points, &ret->table);
 	for (size_t i = 0; i < a->epochs.n && r == 0; i++) {
 		r = table_row(ret->table);
 		if (r == 0) {
-			epoch_row(ret->table, a, &a->epochs.items[i]);
+			epoch_row(ret->table, a, job, &a->epochs.items[i], memory);
 			point_cells(ret->table, &a->epochs.items[i], names, n_points);
 		}
 	}

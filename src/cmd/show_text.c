@@ -227,16 +227,22 @@ static void print_recording(const struct page *p)
 static void print_missing(const struct page *p)
 {
 	const struct missing_list *missing = &p->a->missing;
-	for (size_t i = 0; i < missing->n && (p->all || i < MISSING_SHOWN); i++) {
+	size_t shown = 0, rest = 0;
+	for (size_t i = 0; i < missing->n; i++) {
 		_cleanup_text_ struct text line = {0};
-		missing_append_subject(&line, &p->a->metrics, &missing->items[i]);
+		if (!missing_append_subjects(&line, &p->a->metrics, missing, i)) {
+			continue;
+		}
+		if (!p->all && shown == MISSING_SHOWN) {
+			rest++;
+			continue;
+		}
 		text_append_string(&line, missing->items[i].to_the_end ? ": " : " (for a while): ");
 		text_append_string(&line, missing->items[i].reason);
-		print_field(p, i == 0 ? "Missing" : "", line.data ? line.data : "");
+		print_field(p, shown++ == 0 ? "Missing" : "", line.data ? line.data : "");
 	}
-	if (!p->all && missing->n > MISSING_SHOWN) {
-		fprintf(p->stream, "%*sand %zu more (--all)\n", INDENT, "",
-			missing->n - MISSING_SHOWN);
+	if (rest > 0) {
+		fprintf(p->stream, "%*sand %zu more (--all)\n", INDENT, "", rest);
 	}
 }
 
