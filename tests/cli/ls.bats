@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain ls: the runs of a directory, chosen by label and sorted.
+
+bats_require_minimum_version 1.5.0
+
+# Three runs that differ in label, length and start.
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return
+	local i=0
+	for batch in 8 128 32; do
+		i=$((i + 1))
+		"$BUILD_ROOT/tests/tools/make_run" "run$batch.strain" $((4 - i))
+		python3 - "run$batch.strain" "$batch" "$i" <<-'EOF'
+			import sqlite3, sys
+			name, batch, i = sys.argv[1:]
+			run = sqlite3.connect(name)
+			run.execute("UPDATE label SET value = ? WHERE name = 'batch_size'", (batch,))
+			run.execute("UPDATE run SET value = value + ? WHERE key = 'start_utc_ns'",
+			            (int(i) * 10**10,))
+			run.commit()
+		EOF
+	done
+	echo "no run" >other.txt
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	unset COLUMNS STRAIN_DIR
+}
+
+names() {
+	"$STRAIN" ls --json "$@" | python3 -c 'import json, sys
+print(*(run["name"] for run in json.load(sys.stdin)))'
+}
+
+@test "ls lists runs, the newest first" {
+	run -0 --separate-stderr "$STRAIN" ls
+	[[ "${lines[0]}" == "RUN "*"STATE"*"TIME"*"CPUS"*"MEMORY"*"LABELS" ]]
+	[[ "${lines[1]}" == "run32 "*"exit 0"*"batch_size=32 workers=2" ]]
+	[ "${#lines[@]}" = 4 ]
+	[ "$(names)" = "run32 run128 run8" ]
+	[ "$(names --reverse)" = "run8 run128 run32" ]
+}
+
+@test "labels sort as numbers where they are" {
+	[ "$(names --sort batch_size)" = "run8 run32 run128" ]
+	[ "$(names --sort duration)" = "run8 run128 run32" ]
+	[ "$(names --sort name)" = "run128 run32 run8" ]
+	[ "$(names --sort cpu | wc -w)" = 3 ]
+	[ "$(names --sort memory | wc -w)" = 3 ]
+}
+
+@test "--where chooses by label, several all together" {
+	[ "$(names --where batch_size=128)" = "run128" ]
+	[ "$(names --where workers=2 --where batch_size=8)" = "run8" ]
+	[ "$(names --where batch_size=9)" = "" ]
+	run -0 --separate-stderr "$STRAIN" ls --where batch_size=9
+	[ -z "$output" ]
+	[ "$stderr" = "strain: no runs in . with these labels" ]
+}
+
+@test "a directory is an argument, or STRAIN_DIR" {
+	cd /
+	run -0 "$STRAIN" ls "$BATS_FILE_TMPDIR"
+	[ "${#lines[@]}" = 4 ]
+	STRAIN_DIR=$BATS_FILE_TMPDIR run -0 "$STRAIN" ls
+	[ "${#lines[@]}" = 4 ]
+	run -1 --separate-stderr "$STRAIN" ls /nowhere
+	[[ "$stderr" == "strain: "*"/nowhere"* ]]
+}
+
+@test "JSON has labels, seconds and bytes" {
+	"$STRAIN" ls --json --where batch_size=8 | python3 -c 'import json, sys
+[run] = json.load(sys.stdin)
+assert run["labels"] == {"batch_size": "8", "workers": "2"}, run
+assert run["duration_s"] == 3 and run["state"] == "exit 0"
+assert run["cpu_seconds"] > 0 and run["memory_peak_bytes"] > 1e6'
+}
+
+@test "wrong usage says what was expected" {
+	run -2 --separate-stderr "$STRAIN" ls --where batch_size
+	[ "$stderr" = "strain: --where: expected LABEL=VALUE, found 'batch_size' (strain ls --help)" ]
+	run -2 --separate-stderr "$STRAIN" ls --sort
+	[ "$stderr" = "strain: option '--sort' needs an argument (strain ls --help)" ]
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain show and strain finish: what a run says, at its end and later.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return
+	"$BUILD_ROOT/tests/tools/make_run" train.strain 20
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	unset COLUMNS STRAIN_DIR NO_COLOR
+}
+
+@test "show prints verdict, epochs, processes, devices, cost and what is missing" {
+	run -0 --separate-stderr "$STRAIN" show train.strain
+	[ -z "$stderr" ]
+	[[ "${lines[0]}" == "train   20.0 s   exit 0   batch_size=32 workers=2" ]]
+	[[ "${lines[1]}" == "python3 train.py --workers 2" ]]
+	[[ "$output" == *"Verdict   no resource at its limit: the job used 1."*" of 4 CPUs"* ]]
+	[[ "$output" == *"(low confidence)"* ]]
+	[[ "$output" == *"EPOCH   TIME  SAMPLES/S"*"HOST PSS"*"loss"* ]]
+	[[ "$output" == *"main    python3 train.py"* ]]
+	[[ "$output" == *"loader  worker 0 "* ]]
+	[[ "$output" == *"Example GPU 16GB"* ]]
+	[[ "$output" == *"disk     nvme0n1"* ]]
+	[[ "$output" == *"Recording "*" of one CPU, 9.0 MB of memory"* ]]
+	[[ "$output" == *"Missing   GPU sm activity: not supported by this device"* ]]
+}
+
+@test "without a run, the newest here or in STRAIN_DIR is shown" {
+	run -0 "$STRAIN" show
+	[[ "${lines[0]}" == "train   20.0 s"* ]]
+	cd /
+	STRAIN_DIR=$BATS_FILE_TMPDIR run -0 "$STRAIN" show
+	[[ "${lines[0]}" == "train   20.0 s"* ]]
+	mkdir -p "$BATS_TEST_TMPDIR/empty"
+	cd "$BATS_TEST_TMPDIR/empty"
+	run -1 --separate-stderr "$STRAIN" show
+	[[ "$stderr" == "strain: "* ]]
+	[ "$(wc -l <<<"$stderr")" = 1 ]
+}
+
+@test "no line is wider than a terminal of 80 columns" {
+	COLUMNS=80 run -0 "$STRAIN" show train.strain
+	for line in "${lines[@]}"; do
+		[ "${#line}" -le 80 ]
+	done
+}
+
+@test "what a job calls itself cannot reach the terminal" {
+	run -0 "$STRAIN" show --all train.strain
+	[[ "$output" != *$'\033'* ]]
+}
+
+@test "colour is for terminals only, and not under NO_COLOR" {
+	script -qec "'$STRAIN' show train.strain" /dev/null >"$BATS_TEST_TMPDIR/coloured"
+	grep -q $'\033\\[1m' "$BATS_TEST_TMPDIR/coloured"
+	NO_COLOR=1 script -qec "'$STRAIN' show train.strain" /dev/null >"$BATS_TEST_TMPDIR/plain"
+	run ! grep -q $'\033\\[' "$BATS_TEST_TMPDIR/plain"
+}
+
+@test "--json is one document with numbers in seconds and bytes" {
+	"$STRAIN" show --json train.strain >"$BATS_TEST_TMPDIR/run.json"
+	python3 - "$BATS_TEST_TMPDIR/run.json" <<-'EOF'
+		import json, sys
+		run = json.load(open(sys.argv[1]))
+		assert run["run"]["duration_s"] == 20, run["run"]
+		assert run["run"]["labels"] == {"batch_size": "32", "workers": "2"}
+		assert run["run"]["exit_status"] == 0
+		assert [e["epoch"] for e in run["epochs"]] == [1, 2, 3]
+		assert run["processes"][0]["pid"] == 4242
+		assert run["processes"][0]["cpu_seconds"] > 1
+		assert any(p["command"].find("<script>") >= 0 for p in run["processes"])
+		assert run["gpus"][0]["memory_bytes"] == 17179869184
+		assert run["missing"][0]["reason"].startswith("not supported")
+		assert run["verdict"]["confidence"] == "low"
+		assert run["job"]["throttled_ratio"] is None
+	EOF
+}
+
+@test "finish prints at most five lines, none over 120 columns, and keeps the summary" {
+	cp train.strain "$BATS_TEST_TMPDIR/again.strain"
+	cd "$BATS_TEST_TMPDIR"
+	run -0 --separate-stderr "$STRAIN" finish again.strain
+	[ -z "$output" ]
+	[ "${#stderr_lines[@]}" -le 5 ]
+	[ "${#stderr_lines[@]}" -ge 3 ]
+	[[ "${stderr_lines[0]}" == "strain: "* ]]
+	for line in "${stderr_lines[@]}"; do
+		[ "${#line}" -le 120 ]
+	done
+	[ "${stderr_lines[-1]}" = "        strain show  |  strain report -o report.html  |  again.strain" ]
+	run -0 "$STRAIN" sql --csv again.strain "SELECT count(*) > 100 FROM summary"
+	[ "${lines[1]}" = 1 ]
+	run -0 "$STRAIN" sql --csv again.strain "SELECT round(value) FROM summary_by_name
+		WHERE entity_kind = 'job' AND metric = 'process.cpu.time' AND aggregate = 'total'
+		AND epoch IS NULL"
+	[ "${#lines[@]}" = 2 ]
+	"$STRAIN" show --json again.strain >read.json
+	"$STRAIN" show --json "$BATS_FILE_TMPDIR/train.strain" >computed.json
+	python3 -c 'import json
+a, b = (json.load(open(n)) for n in ("read.json", "computed.json"))
+assert a["processes"] == b["processes"] and a["epochs"] == b["epochs"] and a["job"] == b["job"]'
+}
+
+@test "a run elsewhere is named with its path" {
+	cp train.strain "$BATS_TEST_TMPDIR/there.strain"
+	run -0 --separate-stderr "$STRAIN" finish "$BATS_TEST_TMPDIR/there.strain"
+	[[ "${stderr_lines[-1]}" == "        strain show $BATS_TEST_TMPDIR/"* ]]
+}
+
+@test "a run without an end is shown" {
+	"$BUILD_ROOT/tests/tools/make_run" "$BATS_TEST_TMPDIR/cut.strain" +5
+	run -0 --separate-stderr "$STRAIN" show "$BATS_TEST_TMPDIR/cut.strain"
+	[[ "${lines[0]}" == "cut   "*"still running"* ]] || [[ "${lines[0]}" == "cut   "*"cut off"* ]]
+	[[ "$output" == *"main    python3 train.py"* ]]
+}
+
+@test "damaged blocks are left out and counted" {
+	cp train.strain "$BATS_TEST_TMPDIR/bad.strain"
+	python3 - "$BATS_TEST_TMPDIR/bad.strain" <<-'EOF'
+		import sqlite3, sys
+		run = sqlite3.connect(sys.argv[1])
+		run.execute("UPDATE block SET payload = zeroblob(length(payload)) WHERE entity = 3")
+		run.commit()
+	EOF
+	run -0 --separate-stderr "$STRAIN" show "$BATS_TEST_TMPDIR/bad.strain"
+	[[ "$stderr" == *"damaged block"* ]]
+	[[ "$output" == *"main    python3 train.py"* ]]
+	[[ "$output" == *"loader  worker 0"* ]]
+	run -0 --separate-stderr "$STRAIN" show --json "$BATS_TEST_TMPDIR/bad.strain"
+	python3 -c 'import json, sys; json.loads(sys.argv[1])' "$output"
+}
+
+@test "what is no run gets one line" {
+	cd "$BATS_TEST_TMPDIR"
+	: >empty.strain
+	echo "not a run" >text.strain
+	head -c 10000 "$BATS_FILE_TMPDIR/train.strain" >short.strain
+	for file in empty.strain text.strain . nowhere.strain; do
+		run -1 --separate-stderr "$STRAIN" show "$file"
+		[ -z "$output" ]
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ "$stderr" == "strain: "* ]]
+	done
+	run --separate-stderr "$STRAIN" show short.strain # as much as can be read
+	[ "$status" -le 1 ]
+	run -1 --separate-stderr "$STRAIN" finish text.strain
+	[ "${#stderr_lines[@]}" = 1 ]
+}
+
+@test "wrong usage says what was expected" {
+	run -2 --separate-stderr "$STRAIN" show --frob
+	[ "$stderr" = "strain: no option '--frob' (strain show --help)" ]
+	run -2 --separate-stderr "$STRAIN" show a b
+	[ "$stderr" = "strain: expected one run, found 'b' too (strain show --help)" ]
+	run -0 "$STRAIN" show --help
+	[[ "$output" == "Usage: strain show"*"--json"* ]]
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain sql: queries over a run, which can change nothing and reach nothing else.
+
+bats_require_minimum_version 1.5.0
+
+setup_file() {
+	cd "$BATS_FILE_TMPDIR" || return
+	"$BUILD_ROOT/tests/tools/make_run" train.strain 5
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	sum=$(sha256sum train.strain)
+}
+
+teardown() {
+	[ "$sum" = "$(sha256sum train.strain)" ]
+	[ "$(ls)" = train.strain ]
+}
+
+@test "a query prints a table, without RUN over the newest run" {
+	run -0 "$STRAIN" sql "SELECT kind, count(*) AS n FROM entity GROUP BY kind ORDER BY n DESC LIMIT 1"
+	[ "${lines[0]}" = "kind     n" ]
+	[ "${lines[1]}" = "process  3" ]
+}
+
+@test "samples decodes the readings" {
+	run -0 "$STRAIN" sql --csv train.strain "SELECT count(*), max(value) FROM samples
+		WHERE entity = 6 AND metric = 'hw.gpu.memory.limit' AND t < 1"
+	[[ "${lines[1]}" == *",17179869184" ]]
+	[ "${lines[1]%%,*}" -ge 9 ]
+}
+
+@test "--json and --csv keep every type" {
+	run -0 "$STRAIN" sql --json train.strain "SELECT 1 AS a, 2.5 AS a, 'x\"y' AS s, NULL AS n,
+		x'0102' AS b, 9e999 AS i"
+	python3 -c 'import json, sys
+assert json.loads(sys.argv[1]) == [{"a": 1, "a_2": 2.5, "s": "x\"y", "n": None, "b": "<2 bytes>",
+                                    "i": None}], sys.argv[1]' "$output"
+	run -0 "$STRAIN" sql --csv train.strain "SELECT 'a,b' AS \"x,y\", NULL, 3"
+	[ "${lines[0]}" = '"x,y",NULL,3' ]
+	[ "${lines[1]}" = '"a,b",,3' ]
+	run -0 "$STRAIN" sql --json train.strain "SELECT 1 WHERE 0"
+	python3 -c 'import json, sys; assert json.loads(sys.argv[1]) == []' "$output"
+	run -0 "$STRAIN" sql train.strain "SELECT payload FROM block LIMIT 1"
+	[[ "${lines[1]}" == "<"*" bytes>" ]]
+}
+
+@test "a query can change nothing and reach no other file" {
+	for query in "DELETE FROM run" "INSERT INTO label VALUES ('a', 'b')" "DROP TABLE block" \
+		"CREATE TABLE t (x)" "CREATE TEMP TABLE t (x)" "ATTACH 'other.db' AS other" \
+		"VACUUM INTO 'copy.db'" "PRAGMA journal_mode = WAL" "PRAGMA user_version = 7" \
+		"PRAGMA writable_schema = 1" "BEGIN IMMEDIATE" "SELECT load_extension('x')" \
+		"UPDATE samples SET value = 1"; do
+		run -1 --separate-stderr "$STRAIN" sql train.strain "$query"
+		[[ "$stderr" == "strain: sql: "* ]]
+		[ "${#stderr_lines[@]}" = 1 ]
+	done
+	run -0 "$STRAIN" sql train.strain "PRAGMA table_info(run)"
+	[[ "$output" == *"value"* ]]
+}
+
+@test "mistakes get one line" {
+	run -1 --separate-stderr "$STRAIN" sql train.strain "SELEKT 1"
+	[ "$stderr" = 'strain: sql: near "SELEKT": syntax error' ]
+	run -1 --separate-stderr "$STRAIN" sql train.strain "SELECT 1; SELECT 2"
+	[ "$stderr" = "strain: sql: expected one statement, found more" ]
+	run -1 --separate-stderr "$STRAIN" sql train.strain " -- nothing"
+	[ "$stderr" = "strain: sql: expected one statement, found none" ]
+	run -2 --separate-stderr "$STRAIN" sql
+	[ "$stderr" = "strain: expected a query (strain sql --help)" ]
+}
+
+@test "an error in the middle leaves valid JSON" {
+	run -1 --separate-stderr "$STRAIN" sql --json train.strain \
+		"SELECT abs(column1) FROM (VALUES (1), (-9223372036854775807 - 1))"
+	python3 -c 'import json, sys; assert len(json.loads(sys.argv[1])) == 1' "$output"
+	[ "$stderr" = "strain: sql: integer overflow" ]
+}
