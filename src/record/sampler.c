@@ -49,7 +49,7 @@ struct lane_thread {
 	enum lane lane;
 	pthread_t thread;
 	bool running;
-	_Atomic bool ended; // the thread will touch nothing any more
+	bool ended; // the thread will touch nothing any more; under the mutex
 	int timer_fd;
 	struct sink *sink;
 	struct slot slots[SLOTS_MAX];
@@ -74,7 +74,7 @@ struct sampler {
 	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
 	struct lane_thread lanes[N_LANES];
 	pthread_mutex_t mutex;
-	pthread_cond_t answered;
+	pthread_cond_t answered; // a lane has answered, or ended
 };
 
 // Scheduling ------------------------------------------------------------------------------------
@@ -202,6 +202,9 @@ static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 	if (now_ns >= lane->flush_ns || all) {
 		sink_flush(lane->sink);
 		lane->flush_ns = now_ns + FLUSH_NS;
+		if (lane->lane == LANE_TICK) {
+			feed_wake(lane->sampler->feed); // what is handed on is written at once
+		}
 	}
 }
 
@@ -293,7 +296,10 @@ static void *lane_main(void *context)
 	sink_flush(lane->sink);
 	lane_close_sources(lane);
 	sink_flush(lane->sink);
-	atomic_store(&lane->ended, true);
+	pthread_mutex_lock(&lane->sampler->mutex);
+	lane->ended = true;
+	pthread_cond_broadcast(&lane->sampler->answered);
+	pthread_mutex_unlock(&lane->sampler->mutex);
 	return NULL;
 }
 
@@ -400,6 +406,18 @@ void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
 	pthread_mutex_unlock(&s->mutex);
 }
 
+// False where the lane has not ended by then: it hangs in a driver.
+static bool lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
+{
+	struct sampler *s = lane->sampler;
+	pthread_mutex_lock(&s->mutex);
+	while (!lane->ended && pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
+	}
+	bool ended = lane->ended;
+	pthread_mutex_unlock(&s->mutex);
+	return ended;
+}
+
 bool sampler_stop(struct sampler *s)
 {
 	bool all = true;
@@ -410,13 +428,13 @@ bool sampler_stop(struct sampler *s)
 	}
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		struct lane_thread *lane = &s->lanes[kind];
-		if (lane->running &&
-			pthread_clockjoin_np(lane->thread, NULL, CLOCK_MONOTONIC, &deadline) != 0) {
+		if (lane->running && !lane_wait_end(lane, &deadline)) {
 			pthread_detach(lane->thread);
 			all = false;
-			continue;
+		} else if (lane->running) {
+			pthread_join(lane->thread, NULL);
+			lane->running = false;
 		}
-		lane->running = false;
 	}
 	return all;
 }
