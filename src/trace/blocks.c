@@ -76,8 +76,8 @@ static int find_metrics(struct block_scan *scan, const char *name, struct error 
 // What SQLite looks up by index differs with what is asked for.
 static const char *query_sql(const struct block_query *query)
 {
-#define BLOCKS                                         \
-	"SELECT id, entity, codec, payload FROM block" \
+#define BLOCKS                                                \
+	"SELECT id, entity, codec, payload, clock FROM block" \
 	" WHERE t_first BETWEEN ?2 AND ?3 AND t_last >= ?4"
 #define IN_ORDER " ORDER BY entity, t_first, id"
 #define WITH_SOURCE " AND source IN (SELECT source FROM metric WHERE name = ?5)"
@@ -155,9 +155,15 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 		r = holds_metric(scan, &header);
 		block_done(&header);
 	}
+	const struct block *clock = NULL;
 	if (r == 1) {
-		r = block_decode_metrics(
-			payload, length, codec, scan->metric_ids, scan->n_metric_ids, ret, e);
+		int clock_result = clock_cache_get(&scan->clocks, scan->database,
+			sqlite3_column_int64(scan->statement, 4), &clock, e);
+		r = clock_result < 0 ? clock_result : r;
+	}
+	if (r == 1) {
+		r = block_decode_metrics(payload, length, codec, clock, scan->metric_ids,
+			scan->n_metric_ids, ret, e);
 		r = r < 0 ? r : 1;
 	}
 	return r;
@@ -187,6 +193,7 @@ int block_scan_next(struct block_scan *scan, struct block *ret, struct error *e)
 void block_scan_done(struct block_scan *scan)
 {
 	sqlite3_finalize(scan->statement);
+	clock_cache_done(&scan->clocks);
 	free(scan->metric_ids);
 	*scan = (struct block_scan){0};
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "trace/clock_cache.h"
 #include "trace/codec.h"
 
 // No block covers more (docs/format.md): who looks for a time need not look further back.
@@ -40,6 +41,7 @@ struct block_scan {
 	uint32_t *metric_ids; // of the query's metric
 	size_t n_metric_ids;
 	bool all_metrics;
+	struct clock_cache clocks;
 	int64_t entity; // of the block that was returned last
 };
 

@@ -33,6 +33,8 @@ struct encoder {
 	struct bytes payload;
 	void *present; // int64_t: the values of a column that were read
 	size_t present_capacity;
+	void *places; // int64_t: of a block's times in a clock
+	size_t places_capacity;
 	ZSTD_CCtx *zstd;
 };
 
@@ -90,6 +92,7 @@ void encoder_free(struct encoder *e)
 		free(e->body.data);
 		free(e->payload.data);
 		free(e->present);
+		free(e->places);
 		ZSTD_freeCCtx(e->zstd);
 		free(e);
 	}
@@ -274,13 +277,13 @@ static int append_column(struct encoder *e, const int64_t *values, uint32_t n_ro
 	return 0;
 }
 
-static int encode_body(struct encoder *e, const struct block *b)
+static int encode_body(struct encoder *e, const struct block *b, const int64_t *times)
 {
 	int r = array_reserve(
 		&e->present, &e->present_capacity, (size_t)b->n_rows + 1, sizeof(int64_t));
 	e->body.length = 0;
 	if (r == 0) {
-		r = append_column(e, b->t, b->n_rows);
+		r = append_column(e, times, b->n_rows);
 	}
 	for (uint32_t i = 0; r == 0 && i < b->n_columns; i++) {
 		r = append_column(e, b->columns[i], b->n_rows);
@@ -298,7 +301,7 @@ static bool has_aggregates(const struct block *b)
 	return false;
 }
 
-static int encode_header(struct encoder *e, const struct block *b)
+static int encode_header(struct encoder *e, const struct block *b, bool has_clock)
 {
 	e->payload.length = 0;
 	int r = bytes_reserve(&e->payload, 1 + (size_t)(b->n_columns + 2) * (VARINT_MAX_BYTES + 1));
@@ -306,7 +309,8 @@ static int encode_header(struct encoder *e, const struct block *b)
 		return r;
 	}
 	bool aggregates = has_aggregates(b);
-	bytes_put_byte(&e->payload, aggregates ? HEADER_HAS_AGGREGATES : 0);
+	bytes_put_byte(&e->payload, (uint8_t)((aggregates ? HEADER_HAS_AGGREGATES : 0) |
+					      (has_clock ? HEADER_HAS_CLOCK : 0)));
 	bytes_put_varint(&e->payload, b->n_rows);
 	bytes_put_varint(&e->payload, b->n_columns);
 	for (uint32_t i = 0; i < b->n_columns; i++) {
@@ -370,15 +374,12 @@ static bool is_encodable(const struct block *b, enum codec codec)
 	return true;
 }
 
-int block_encode(struct encoder *e, const struct block *b, enum codec codec, const void **ret_data,
-	size_t *ret_length)
+static int encode(struct encoder *e, const struct block *b, const int64_t *places, enum codec codec,
+	const void **ret_data, size_t *ret_length)
 {
-	if (!is_encodable(b, codec)) {
-		return -EINVAL;
-	}
-	int r = encode_header(e, b);
+	int r = encode_header(e, b, places != NULL);
 	if (r == 0) {
-		r = encode_body(e, b);
+		r = encode_body(e, b, places ? places : b->t);
 	}
 	if (r == 0) {
 		r = append_body(e, codec);
@@ -390,4 +391,39 @@ int block_encode(struct encoder *e, const struct block *b, enum codec codec, con
 	*ret_data = e->payload.data;
 	*ret_length = e->payload.length;
 	return 0;
+}
+
+int block_encode(struct encoder *e, const struct block *b, enum codec codec, const void **ret_data,
+	size_t *ret_length)
+{
+	return is_encodable(b, codec) ? encode(e, b, NULL, codec, ret_data, ret_length) : -EINVAL;
+}
+
+// Both rise, so that one walk finds all. Of equal times the first is as good as the others.
+static int find_places(const struct block *b, const struct block *clock, int64_t *places)
+{
+	uint32_t at = 0;
+	for (uint32_t i = 0; i < b->n_rows; i++) {
+		while (at < clock->n_rows && clock->t[at] < b->t[i]) {
+			at++;
+		}
+		if (at == clock->n_rows || clock->t[at] != b->t[i]) {
+			return -ENOENT;
+		}
+		places[i] = at;
+	}
+	return 0;
+}
+
+int block_encode_on_clock(struct encoder *e, const struct block *b, const struct block *clock,
+	enum codec codec, const void **ret_data, size_t *ret_length)
+{
+	if (!is_encodable(b, codec)) {
+		return -EINVAL;
+	}
+	int r = array_reserve(&e->places, &e->places_capacity, b->n_rows, sizeof(int64_t));
+	if (r == 0) {
+		r = find_places(b, clock, e->places);
+	}
+	return r < 0 ? r : encode(e, b, e->places, codec, ret_data, ret_length);
 }

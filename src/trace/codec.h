@@ -34,7 +34,7 @@ enum aggregate {
 // that was not read is VALUE_MISSING. On decode the arrays belong to the block (block_done).
 struct block {
 	uint32_t n_rows;
-	uint32_t n_columns; // without t
+	uint32_t n_columns; // without t; 0: a clock, times that other blocks share
 	uint32_t *metric_ids; // [n_columns]
 	uint8_t *aggregates; // [n_columns], enum aggregate; NULL: AGGREGATE_NONE for all
 	int64_t *t; // [n_rows]
@@ -53,6 +53,11 @@ void encoder_free(struct encoder *e);
 int block_encode(struct encoder *e, const struct block *b, enum codec codec, const void **ret_data,
 	size_t *ret_length);
 
+// Encodes on a clock: instead of its times the block holds their places among those of the clock
+// (a block, of which only t is looked at). -ENOENT where a time is not among them.
+int block_encode_on_clock(struct encoder *e, const struct block *b, const struct block *clock,
+	enum codec codec, const void **ret_data, size_t *ret_length);
+
 // Decodes into *ret, which is owned by the caller afterwards. -EBADMSG with a text that names what
 // was wrong where the bytes are damaged; reads nothing past `length`, allocates nothing past the
 // limits.
@@ -60,9 +65,11 @@ int block_decode(
 	const void *data, size_t length, enum codec codec, struct block *ret, struct error *e);
 
 // Decodes only the columns of these metrics (and t); n_metrics 0: all. What was asked for and is
-// not in the block is left out, so that n_columns may be 0.
+// not in the block is left out, so that n_columns may be 0. clock: the block whose times it was
+// encoded on; NULL for one with times of its own.
 int block_decode_metrics(const void *data, size_t length, enum codec codec,
-	const uint32_t *metric_ids, size_t n_metrics, struct block *ret, struct error *e);
+	const struct block *clock, const uint32_t *metric_ids, size_t n_metrics, struct block *ret,
+	struct error *e);
 
 // Decodes n_rows, n_columns, metric_ids and aggregates only: cheap, nothing is decompressed.
 int block_decode_header(const void *data, size_t length, struct block *ret, struct error *e);

@@ -22,6 +22,7 @@ enum column_kind {
 
 #define COLUMN_HAS_MISSING 0x80u // beside the kind: lengths of runs follow
 #define HEADER_HAS_AGGREGATES 0x01u
+#define HEADER_HAS_CLOCK 0x02u // the first column holds places in a clock
 #define VARINT_MAX_BYTES 10
 #define CRC_BYTES 4
 // Level 3 of zstd: see docs/format.md for the measurement.
@@ -31,7 +32,6 @@ enum column_kind {
 // most.
 static inline bool block_fits(uint64_t n_rows, uint64_t n_columns)
 {
-	return n_rows >= 1 && n_rows <= BLOCK_MAX_ROWS && n_columns >= 1 &&
-	       n_columns <= BLOCK_MAX_COLUMNS &&
+	return n_rows >= 1 && n_rows <= BLOCK_MAX_ROWS && n_columns <= BLOCK_MAX_COLUMNS &&
 	       n_rows * (n_columns + 1) * sizeof(int64_t) <= BLOCK_MAX_BYTES;
 }

@@ -18,7 +18,7 @@
 
 #define MERGED_SPAN_NS INT64_C(600000000000)
 // A compressed block of more rows is left alone: to merge it again would cost more than it saves.
-#define SMALL_ROWS 2048
+#define SMALL_ROWS 512
 
 void candidates_done(struct candidates *list)
 {
@@ -64,7 +64,12 @@ int candidate_decode(struct writer *w, const struct candidate *candidate, bool w
 	if (r == 0 && wanted) {
 		const void *payload = sqlite3_column_blob(statement, 1);
 		size_t length = (size_t)sqlite3_column_bytes(statement, 1);
-		r = block_decode(payload, length, (enum codec)candidate->codec, ret, NULL);
+		const struct block *clock = NULL;
+		r = clock_cache_get(&w->clock_cache, w->database,
+			sqlite3_column_int64(statement, 2), &clock, NULL);
+		r = r < 0 ? r
+		          : block_decode_metrics(payload, length, (enum codec)candidate->codec,
+				    clock, NULL, 0, ret, NULL);
 	}
 	sqlite3_reset(statement);
 	return r;
@@ -160,6 +165,9 @@ static int in_transaction(struct writer *w, int (*work)(struct writer *, int64_t
 	if (r == 0) {
 		r = work(w, now_ns);
 	}
+	// The ids of clocks are worth nothing where they are rolled back.
+	clock_book_done(&w->clocks);
+	clock_cache_done(&w->clock_cache);
 	if (r == 0) {
 		r = store_errno(w->database, store_exec(w->database, "COMMIT"));
 	}

@@ -36,5 +36,8 @@ void candidates_done(struct candidates *list);
 int candidate_decode(struct writer *w, const struct candidate *candidate, bool wanted,
 	char **ret_source, struct block *ret);
 
+// Deletes the clocks to which no block refers any more.
+int delete_clocks(struct writer *w);
+
 // Thins the oldest blocks until the file keeps max_bytes, or nothing is left to thin.
 int thin(struct writer *w, int64_t now_ns);

@@ -98,8 +98,8 @@ static int check_payload(const void *data, size_t length, struct input *ret, str
 
 static int decode_metrics(struct input *in, bool aggregates, struct block *b, struct error *e)
 {
-	b->metric_ids = calloc(b->n_columns, sizeof(*b->metric_ids));
-	b->aggregates = aggregates ? calloc(b->n_columns, 1) : NULL;
+	b->metric_ids = calloc((size_t)b->n_columns + 1, sizeof(*b->metric_ids));
+	b->aggregates = aggregates ? calloc((size_t)b->n_columns + 1, 1) : NULL;
 	if (!b->metric_ids || (aggregates && !b->aggregates)) {
 		return error_errno(e, ENOMEM, "cannot decode a block");
 	}
@@ -118,11 +118,11 @@ static int decode_metrics(struct input *in, bool aggregates, struct block *b, st
 	return 0;
 }
 
-static int decode_header(struct input *in, struct block *b, struct error *e)
+static int decode_header(struct input *in, struct block *b, bool *ret_has_clock, struct error *e)
 {
 	uint8_t flags;
 	uint64_t n_rows, n_columns;
-	if (!take_byte(in, &flags) || (flags & ~HEADER_HAS_AGGREGATES) != 0) {
+	if (!take_byte(in, &flags) || (flags & ~(HEADER_HAS_AGGREGATES | HEADER_HAS_CLOCK)) != 0) {
 		return damaged(e, "its header has unknown flags");
 	}
 	if (!take_varint(in, &n_rows) || !take_varint(in, &n_columns) ||
@@ -131,6 +131,7 @@ static int decode_header(struct input *in, struct block *b, struct error *e)
 	}
 	b->n_rows = (uint32_t)n_rows;
 	b->n_columns = (uint32_t)n_columns;
+	*ret_has_clock = flags & HEADER_HAS_CLOCK;
 	return decode_metrics(in, flags & HEADER_HAS_AGGREGATES, b, e);
 }
 
@@ -247,6 +248,18 @@ static bool is_time(const int64_t *t, uint32_t n_rows)
 	return true;
 }
 
+// Places in the clock become times.
+static bool look_up_times(int64_t *t, uint32_t n_rows, const struct block *clock)
+{
+	for (uint32_t i = 0; i < n_rows; i++) {
+		if (t[i] < 0 || t[i] >= clock->n_rows) {
+			return false;
+		}
+		t[i] = clock->t[t[i]];
+	}
+	return true;
+}
+
 static bool is_wanted(uint32_t metric, const uint32_t *wanted, size_t n_wanted)
 {
 	for (size_t i = 0; i < n_wanted; i++) {
@@ -287,35 +300,54 @@ static int allocate_columns(struct block *b, struct error *e)
 	return 0;
 }
 
-static int decode_columns(struct input *in, uint32_t n_stored, const bool *skip, struct block *b,
+// What a block is decoded with.
+struct request {
+	const struct block *clock; // NULL: it has times of its own
+	const uint32_t *metric_ids; // [n_metrics]; 0: all
+	size_t n_metrics;
+};
+
+static int decode_times(struct input *in, const struct request *request, struct block *b,
 	int64_t *marks, struct error *e)
+{
+	if (!decode_column(in, b->t, marks, b->n_rows)) {
+		return damaged(e, "its times do not hold the rows they should");
+	}
+	if (request->clock && !look_up_times(b->t, b->n_rows, request->clock)) {
+		return damaged(e, "its times are not in its clock");
+	}
+	return is_time(b->t, b->n_rows) ? 0 : damaged(e, "its times fall");
+}
+
+static int decode_columns(struct input *in, const struct request *request, uint32_t n_stored,
+	const bool *skip, struct block *b, int64_t *marks, struct error *e)
 {
 	for (uint32_t stored = 0, kept = 0; stored <= n_stored; stored++) {
 		struct input column;
 		uint64_t length;
+		int r = 0;
 		if (!take_varint(in, &length) || !take_input(in, length, &column)) {
 			return damaged(e, "a column is cut off");
 		}
-		if (stored > 0 && skip[stored - 1]) {
-			continue;
+		if (stored == 0) {
+			r = decode_times(&column, request, b, marks, e);
+		} else if (!skip[stored - 1] &&
+			   !decode_column(&column, b->columns[kept++], marks, b->n_rows)) {
+			r = damaged(e, "a column does not hold the rows it should");
 		}
-		int64_t *values = stored == 0 ? b->t : b->columns[kept++];
-		if (!decode_column(&column, values, marks, b->n_rows)) {
-			return damaged(e, "a column does not hold the rows it should");
-		}
-		if (stored == 0 && !is_time(b->t, b->n_rows)) {
-			return damaged(e, "its times fall");
+		if (r < 0) {
+			return r;
 		}
 	}
 	return in->at == in->end ? 0 : damaged(e, "bytes after its last column");
 }
 
 static int decode_body(
-	struct input in, const uint32_t *wanted, size_t n_wanted, struct block *b, struct error *e)
+	struct input in, const struct request *request, struct block *b, struct error *e)
 {
 	bool skip[BLOCK_MAX_COLUMNS];
 	uint32_t n_stored = b->n_columns;
-	select_columns(b, wanted, n_wanted, skip);
+	select_columns(b, request->metric_ids, request->n_metrics, skip);
 	int r = allocate_columns(b, e);
 	if (r < 0) {
 		return r;
@@ -324,7 +356,7 @@ static int decode_body(
 	if (!marks) {
 		return error_errno(e, ENOMEM, "cannot decode a block of %u rows", b->n_rows);
 	}
-	return decode_columns(&in, n_stored, skip, b, marks, e);
+	return decode_columns(&in, request, n_stored, skip, b, marks, e);
 }
 
 static int decompress(struct input *in, void **ret_buffer, struct error *e)
@@ -353,9 +385,10 @@ int block_decode_header(const void *data, size_t length, struct block *ret, stru
 {
 	struct block b = {0};
 	struct input in;
+	bool has_clock;
 	int r = check_payload(data, length, &in, e);
 	if (r == 0) {
-		r = decode_header(&in, &b, e);
+		r = decode_header(&in, &b, &has_clock, e);
 	}
 	if (r < 0) {
 		block_done(&b);
@@ -365,24 +398,37 @@ int block_decode_header(const void *data, size_t length, struct block *ret, stru
 	return 0;
 }
 
+static int decode(struct input in, enum codec codec, struct request *request, struct block *b,
+	struct error *e)
+{
+	_cleanup_free_ void *buffer = NULL;
+	bool has_clock = false;
+	int r = decode_header(&in, b, &has_clock, e);
+	if (r == 0 && has_clock && !request->clock) {
+		r = damaged(e, "its clock cannot be read");
+	}
+	if (!has_clock) {
+		request->clock = NULL;
+	}
+	if (r == 0 && codec == CODEC_ZSTD) {
+		r = decompress(&in, &buffer, e);
+	}
+	return r < 0 ? r : decode_body(in, request, b, e);
+}
+
 int block_decode_metrics(const void *data, size_t length, enum codec codec,
-	const uint32_t *metric_ids, size_t n_metrics, struct block *ret, struct error *e)
+	const struct block *clock, const uint32_t *metric_ids, size_t n_metrics, struct block *ret,
+	struct error *e)
 {
 	struct block b = {0};
 	struct input in;
-	_cleanup_free_ void *buffer = NULL;
+	struct request request = {clock, metric_ids, n_metrics};
 	if (codec != CODEC_PLAIN && codec != CODEC_ZSTD) {
 		return damaged(e, "its codec is unknown");
 	}
 	int r = check_payload(data, length, &in, e);
 	if (r == 0) {
-		r = decode_header(&in, &b, e);
-	}
-	if (r == 0 && codec == CODEC_ZSTD) {
-		r = decompress(&in, &buffer, e);
-	}
-	if (r == 0) {
-		r = decode_body(in, metric_ids, n_metrics, &b, e);
+		r = decode(in, codec, &request, &b, e);
 	}
 	if (r < 0) {
 		block_done(&b);
@@ -395,5 +441,5 @@ int block_decode_metrics(const void *data, size_t length, enum codec codec,
 int block_decode(
 	const void *data, size_t length, enum codec codec, struct block *ret, struct error *e)
 {
-	return block_decode_metrics(data, length, codec, NULL, 0, ret, e);
+	return block_decode_metrics(data, length, codec, NULL, NULL, 0, ret, e);
 }

@@ -154,8 +154,9 @@ static bool has_tables(sqlite3 *database)
 	return store_number(database,
 		       "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
 		       " AND sql NOT LIKE 'CREATE VIRTUAL%' AND name IN ('run', 'label',"
-		       " 'entity', 'metric', 'missing', 'block', 'span', 'event', 'summary')",
-		       0) == 9;
+		       " 'entity', 'metric', 'missing', 'clock', 'block', 'span', 'event',"
+		       " 'summary')",
+		       0) == 10;
 }
 
 static int load_pairs(struct reader *r)

@@ -25,6 +25,7 @@ static const struct salvaged_table {
 	{"entity", "id", true},
 	{"metric", "id", true},
 	{"missing", "rowid", true},
+	{"clock", "id", true},
 	{"block", "id", true},
 	{"span", "id", true},
 	{"event", "id", true},

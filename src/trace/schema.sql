@@ -44,10 +44,21 @@ CREATE TABLE missing (
 	reason TEXT NOT NULL
 ) STRICT;
 
+-- Times that several blocks share: all that was read at the same ticks.
+CREATE TABLE clock (
+	id INTEGER PRIMARY KEY,
+	t_first INTEGER NOT NULL,
+	t_last INTEGER NOT NULL,
+	rows INTEGER NOT NULL,
+	codec INTEGER NOT NULL,
+	payload BLOB NOT NULL          -- a block without metrics
+) STRICT;
+
 CREATE TABLE block (
 	id INTEGER PRIMARY KEY,
 	entity INTEGER NOT NULL REFERENCES entity(id),
 	source TEXT NOT NULL,
+	clock INTEGER REFERENCES clock(id),  -- NULL: the payload has times of its own
 	t_first INTEGER NOT NULL,
 	t_last INTEGER NOT NULL,
 	rows INTEGER NOT NULL,
@@ -55,6 +66,7 @@ CREATE TABLE block (
 	payload BLOB NOT NULL
 ) STRICT;
 CREATE INDEX block_by_entity ON block (entity, t_first);
+CREATE INDEX block_by_clock ON block (clock) WHERE clock IS NOT NULL;
 
 CREATE TABLE span (
 	id INTEGER PRIMARY KEY,
@@ -87,7 +99,6 @@ CREATE TABLE summary (
 	aggregate TEXT NOT NULL,       -- total, mean, p50, p95, max
 	value REAL NOT NULL
 ) STRICT;
-CREATE INDEX summary_by_metric ON summary (metric, entity);
 
 CREATE VIEW summary_by_name AS
 SELECT e.kind AS entity_kind, e.key AS entity_key, e.name AS entity_name, m.name AS metric,

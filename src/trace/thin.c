@@ -228,6 +228,12 @@ static int thin_window(struct writer *w, int level, int64_t to_ns)
 	return r;
 }
 
+int delete_clocks(struct writer *w)
+{
+	sqlite3_stmt *statement = writer_statement(w, DELETE_CLOCKS);
+	return statement ? writer_step(w, statement) : -ENOMEM;
+}
+
 // One event for each level, which moves on with it.
 static int say_thinned(struct writer *w, int level)
 {
@@ -289,6 +295,10 @@ int thin(struct writer *w, int64_t now_ns)
 	while (r == 0 && used_bytes(w) > w->max_bytes - w->max_bytes / 4 &&
 		(level = choose_step(w, last_ns - WHOLE_NS, &to_ns)) >= 0) {
 		r = thin_window(w, level, to_ns);
+		r = r < 0 ? r : delete_clocks(w);
+		// Ids of what was deleted can come again.
+		clock_book_done(&w->clocks);
+		clock_cache_done(&w->clock_cache);
 		w->thinned_ns[level] = to_ns;
 		if (r == 0) {
 			r = say_thinned(w, level);

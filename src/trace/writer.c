@@ -31,7 +31,10 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[END_ENTITY] = "UPDATE entity SET last_ns = ?2, attributes = json_patch(attributes, ?3)"
 		       " WHERE id = ?1",
 	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",
-	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?8, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_CLOCK] = "INSERT INTO clock VALUES(NULL, ?1, ?2, ?3, ?4, ?5)",
+	[DELETE_CLOCKS] = "DELETE FROM clock WHERE NOT EXISTS"
+			  " (SELECT 1 FROM block WHERE block.clock = clock.id)",
 	[PUT_SPAN] = "INSERT INTO span VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
 	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
@@ -39,7 +42,7 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[CLEAR_SUMMARY] = "DELETE FROM summary",
 	[PUT_SUMMARY] = "INSERT INTO summary VALUES(?1, ?2, ?3, ?4, ?5)",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
-	[SELECT_BLOCK] = "SELECT source, payload FROM block WHERE id = ?1",
+	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
 	[SELECT_CANDIDATES] =
 		"SELECT id, t_first, t_last, rows, codec FROM block"
 		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
@@ -260,7 +263,7 @@ int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_
 	return put_end(w, statement);
 }
 
-static int64_t us_to_ns(int64_t us)
+int64_t us_to_ns(int64_t us)
 {
 	int64_t ns;
 	return __builtin_mul_overflow(us, 1000, &ns) ? (us < 0 ? INT64_MIN : INT64_MAX) : ns;
@@ -271,7 +274,10 @@ int writer_insert_block(struct writer *w, int64_t entity, const char *source, co
 {
 	const void *payload;
 	size_t length;
-	int r = block_encode(w->encoder, b, codec, &payload, &length);
+	int64_t clock = 0;
+	int r = codec == CODEC_PLAIN
+	                ? block_encode(w->encoder, b, codec, &payload, &length)
+	                : clock_book_encode(&w->clocks, w, b, &payload, &length, &clock);
 	if (r < 0) {
 		return r;
 	}
@@ -286,6 +292,7 @@ int writer_insert_block(struct writer *w, int64_t entity, const char *source, co
 	sqlite3_bind_int64(statement, 5, b->n_rows);
 	sqlite3_bind_int64(statement, 6, codec);
 	sqlite3_bind_blob64(statement, 7, payload, length, SQLITE_STATIC);
+	bind_optional(statement, 8, clock, 0);
 	return writer_step(w, statement);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "trace/compact.h"
 #include "trace/writer_internal.h"
 
 #define RESERVE_BYTES (256 * 1024)
@@ -269,6 +270,9 @@ static int finish(struct writer *w, const char *state, int64_t end_ns, int statu
 	// On a full disk the end still fits into what the reserve gave back, or it is missing.
 	w->full = false;
 	int put = put_end_of_run(w, state, end_ns, status);
+	if (put == 0 && !was_full) {
+		delete_clocks(w); // in the same batch
+	}
 	if (put < 0 && r == 0) {
 		r = error_errno(e, -put, "%s: cannot write the end of the run", w->path);
 	}
@@ -299,6 +303,8 @@ void writer_free(struct writer *w)
 	if (w->database && !sqlite3_get_autocommit(w->database)) {
 		writer_commit_now(w, NULL);
 	}
+	clock_book_done(&w->clocks);
+	clock_cache_done(&w->clock_cache);
 	for (size_t i = 0; i < N_STATEMENTS; i++) {
 		sqlite3_finalize(w->statements[i]);
 	}

@@ -7,6 +7,8 @@
 #pragma once
 
 #include "base/text.h"
+#include "trace/clock_book.h"
+#include "trace/clock_cache.h"
 #include "trace/store.h"
 #include "trace/writer.h"
 
@@ -18,6 +20,8 @@ enum statement {
 	END_ENTITY,
 	PUT_MISSING,
 	PUT_BLOCK,
+	PUT_CLOCK,
+	DELETE_CLOCKS, // to which no block refers
 	PUT_SPAN,
 	END_SPAN,
 	MOVE_SPAN,
@@ -25,7 +29,7 @@ enum statement {
 	CLEAR_SUMMARY,
 	PUT_SUMMARY,
 	DELETE_BLOCK,
-	SELECT_BLOCK, // source, payload
+	SELECT_BLOCK, // source, payload, clock
 	SELECT_CANDIDATES, // (compact.h) of an entity, that begin from ?2 and end before ?3
 	SELECT_UNMERGED, // entities of plain blocks after id ?1 that end before ?2, as candidates
 	SELECT_ENTITIES, // as candidates
@@ -46,6 +50,8 @@ struct writer {
 	uint64_t max_bytes;
 	uint64_t committed_ns; // CLOCK_MONOTONIC of the last commit
 	int64_t last_ns; // the latest time put
+	struct clock_book clocks; // of the pass that compacts
+	struct clock_cache clock_cache;
 	int64_t merged_id; // blocks up to this id are merged
 	int64_t thinned_ns[THIN_LEVELS]; // up to when each level has thinned
 	int64_t thin_events[THIN_LEVELS]; // ids of the events that say so; 0: none yet
@@ -69,3 +75,6 @@ int writer_insert_event(
 	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text);
 int writer_insert_block(struct writer *w, int64_t entity, const char *source, const struct block *b,
 	enum codec codec);
+
+// Saturates.
+int64_t us_to_ns(int64_t us);

@@ -121,7 +121,7 @@ static void test_aggregates_and_selection(void **state)
 	struct block decoded;
 	static const uint32_t wanted[] = {1, 77};
 	assert_int_equal(
-		block_decode_metrics(data, length, CODEC_ZSTD, wanted, 2, &decoded, NULL), 0);
+		block_decode_metrics(data, length, CODEC_ZSTD, NULL, wanted, 2, &decoded, NULL), 0);
 	assert_int_equal(decoded.n_columns, 3);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(decoded.metric_ids[i], 1);
@@ -135,6 +135,48 @@ static void test_aggregates_and_selection(void **state)
 	assert_memory_equal(decoded.aggregates, s.aggregates, COLUMNS);
 	assert_null(decoded.t);
 	block_done(&decoded);
+	encoder_free(encoder);
+}
+
+static void test_times_of_a_clock(void **state)
+{
+	(void)state;
+	static struct sample_block s;
+	fill(&s);
+	s.t[7] = s.t[6]; // twice the same time
+	struct block clock = {.n_rows = ROWS, .t = s.t}, decoded, decoded_clock;
+	int64_t t[ROWS / 3], values[ROWS / 3], *columns[] = {values};
+	for (int i = 0; i < ROWS / 3; i++) {
+		t[i] = s.t[i * 3];
+		values[i] = i;
+	}
+	struct block b = {ROWS / 3, 1, s.ids, NULL, t, columns};
+	struct encoder *encoder;
+	const void *data;
+	size_t length;
+	struct error e = {0};
+	assert_int_equal(encoder_new(&encoder), 0);
+	assert_int_equal(block_encode(encoder, &clock, CODEC_ZSTD, &data, &length), 0);
+	assert_int_equal(block_decode(data, length, CODEC_ZSTD, &decoded_clock, &e), 0);
+	assert_int_equal(decoded_clock.n_columns, 0);
+	assert_memory_equal(decoded_clock.t, s.t, sizeof(s.t));
+	assert_int_equal(block_encode_on_clock(encoder, &b, &clock, CODEC_ZSTD, &data, &length), 0);
+	assert_true(length < 60); // places three apart, values one apart: next to nothing
+	assert_int_equal(block_decode_metrics(
+				 data, length, CODEC_ZSTD, &decoded_clock, NULL, 0, &decoded, &e),
+		0);
+	assert_same(&b, &decoded);
+	block_done(&decoded);
+	assert_int_equal(block_decode(data, length, CODEC_ZSTD, &decoded, &e), -EBADMSG);
+	decoded_clock.n_rows = ROWS - 3;
+	assert_int_equal(block_decode_metrics(
+				 data, length, CODEC_ZSTD, &decoded_clock, NULL, 0, &decoded, &e),
+		-EBADMSG);
+	assert_non_null(strstr(e.text, "not in its clock"));
+	t[5]++;
+	assert_int_equal(
+		block_encode_on_clock(encoder, &b, &clock, CODEC_ZSTD, &data, &length), -ENOENT);
+	block_done(&decoded_clock);
 	encoder_free(encoder);
 }
 
@@ -219,9 +261,11 @@ static void test_forged_blocks(void **state)
 	} forged[] = {
 		// flags, rows, columns, id, then t (length, constant 0) and a column (constant 1)
 		{NULL, 10, {0, 3, 1, 5, 2, 1, 0, 2, 1, 2}},
-		{"flags", 10, {2, 3, 1, 5, 2, 1, 0, 2, 1, 2}},
+		{"clock", 10, {2, 3, 1, 5, 2, 1, 0, 2, 1, 2}},
+		{"flags", 10, {4, 3, 1, 5, 2, 1, 0, 2, 1, 2}},
 		{"limits", 10, {0, 0, 1, 5, 2, 1, 0, 2, 1, 2}},
-		{"limits", 10, {0, 3, 0, 5, 2, 1, 0, 2, 1, 2}},
+		{NULL, 6, {0, 3, 0, 2, 1, 0}}, // a clock
+		{"limits", 5, {0, 3, 0x81, 2, 0}},
 		{"limits", 5, {0, 0xff, 0xff, 0xff, 0x7f}},
 		{"metric id", 9, {0, 3, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
 		{"aggregate", 11, {1, 3, 1, 5, 4, 2, 1, 0, 2, 1, 2}},
@@ -235,7 +279,7 @@ static void test_forged_blocks(void **state)
 		{"rows it should", 13, {0, 3, 1, 5, 2, 1, 0, 5, 0x81, 2, 2, 2, 2}},
 		{NULL, 13, {0, 3, 1, 5, 2, 1, 0, 5, 0x81, 2, 2, 1, 2}},
 		{"rows it should", 12, {0, 3, 1, 5, 2, 1, 0, 4, 0x81, 0, 2, 2}}, // no runs at all
-		{"rows it should", 10, {0, 3, 1, 5, 2, 0, 0, 2, 1, 2}}, // t is missing, and a byte
+		{"times do not hold", 10, {0, 3, 1, 5, 2, 0, 0, 2, 1, 2}}, // missing, and a byte
 		{"times fall", 9, {0, 3, 1, 5, 1, 0, 2, 1, 2}}, // t is missing
 		{"times fall", 13, {0, 3, 1, 5, 5, 3, 1, 0, 0, 1, 2, 1, 2}},
 	};
@@ -260,6 +304,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_aggregates_and_selection),
+		cmocka_unit_test(test_times_of_a_clock),
 		cmocka_unit_test(test_what_cannot_be_encoded),
 		cmocka_unit_test(test_every_flipped_bit_is_noticed),
 		cmocka_unit_test(test_forged_blocks),
