@@ -64,8 +64,7 @@ json_t *page_notice(const struct analysis *a)
 	return page_string(notice);
 }
 
-// Chips
-// ---------------------------------------------------------------------------------------------
+// Chips -----------------------------------------------------------------------------------------
 
 static int add_label_chip(void *context, sqlite3_stmt *row)
 {
@@ -113,8 +112,7 @@ json_t *page_chips(const struct analysis *a)
 	return chips;
 }
 
-// Tiles
-// ---------------------------------------------------------------------------------------------
+// Tiles -----------------------------------------------------------------------------------------
 
 static void add_tile(json_t *tiles, const char *label, const char *value, const char *of)
 {
@@ -206,8 +204,7 @@ json_t *page_tiles(const struct analysis *a)
 	return tiles;
 }
 
-// Epochs
-// ----------------------------------------------------------------------------------------------
+// Epochs ----------------------------------------------------------------------------------------
 
 enum epoch_format { EPOCH_NUMBER, EPOCH_BYTES, EPOCH_PERCENT };
 
@@ -274,7 +271,7 @@ static double epoch_point(const struct epoch *epoch, const char *name)
 	return NAN;
 }
 
-static json_t *epoch_columns(const struct analysis *a)
+static json_t *epoch_columns(const struct analysis *a, const bool *known)
 {
 	const struct epoch *first = &a->epochs.items[0];
 	json_t *columns = json_array();
@@ -282,7 +279,7 @@ static json_t *epoch_columns(const struct analysis *a)
 		json_array_append_new(columns, json_string("samples/s"));
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(epoch_figures); i++) {
-		if (figure_known(a, i)) {
+		if (known[i]) {
 			json_array_append_new(columns, json_string(epoch_figures[i].title));
 		}
 	}
@@ -292,7 +289,7 @@ static json_t *epoch_columns(const struct analysis *a)
 	return columns;
 }
 
-static json_t *epoch_row(const struct analysis *a, const struct epoch *epoch)
+static json_t *epoch_row(const struct analysis *a, const bool *known, const struct epoch *epoch)
 {
 	const struct epoch *first = &a->epochs.items[0];
 	json_t *row = json_object(), *values = json_array();
@@ -300,7 +297,7 @@ static json_t *epoch_row(const struct analysis *a, const struct epoch *epoch)
 		json_array_append_new(values, figure_json(epoch_rate(epoch), EPOCH_NUMBER));
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(epoch_figures); i++) {
-		if (figure_known(a, i)) {
+		if (known[i]) {
 			double value = epoch_value(a, i, epoch);
 			json_array_append_new(values, figure_json(value, epoch_figures[i].format));
 		}
@@ -320,16 +317,19 @@ static json_t *epoch_row(const struct analysis *a, const struct epoch *epoch)
 void page_epoch_table(json_t *run, const struct analysis *a)
 {
 	json_t *rows = json_array();
+	bool known[ARRAY_LENGTH(epoch_figures)];
+	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
+		known[i] = figure_known(a, i);
+	}
 	for (size_t i = 0; i < a->epochs.n; i++) {
-		json_array_append_new(rows, epoch_row(a, &a->epochs.items[i]));
+		json_array_append_new(rows, epoch_row(a, known, &a->epochs.items[i]));
 	}
 	json_object_set_new(
-		run, "epoch_columns", a->epochs.n > 0 ? epoch_columns(a) : json_array());
+		run, "epoch_columns", a->epochs.n > 0 ? epoch_columns(a, known) : json_array());
 	json_object_set_new(run, "epoch_rows", rows);
 }
 
-// Notes
-// -----------------------------------------------------------------------------------------------
+// Notes -----------------------------------------------------------------------------------------
 
 static void add_note(json_t *notes, const char *title, const char *text)
 {
@@ -410,6 +410,11 @@ json_t *page_notes(const struct analysis *a, const struct panel_list *panels)
 		_cleanup_text_ struct text kind = {0};
 		text_format(&kind, "of the job is its %s.", a->overview.memory.kind);
 		add_note(notes, "Memory", kind.data);
+	}
+	if (panels->idle.length > 0) {
+		_cleanup_text_ struct text idle = {0};
+		text_format(&idle, "%s.", panels->idle.data);
+		add_note(notes, "Nothing moved", idle.data);
 	}
 	add_left_out_note(notes, panels);
 	return notes;

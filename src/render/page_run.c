@@ -20,8 +20,7 @@
 #define MOST_PROCESSES 300
 #define MOST_EVENTS 500
 
-// Panels
-// --------------------------------------------------------------------------------------------
+// Panels ----------------------------------------------------------------------------------------
 
 static json_t *line_json(const struct line *line)
 {
@@ -94,8 +93,7 @@ static json_t *panels_json(const struct analysis *a, const struct panel_list *pa
 	return json;
 }
 
-// Verdict
-// -------------------------------------------------------------------------------------------
+// Verdict ---------------------------------------------------------------------------------------
 
 static json_t *verdict_json(const struct verdict *v)
 {
@@ -116,9 +114,13 @@ static json_t *verdict_json(const struct verdict *v)
 		json_array_append_new(evidence, fact);
 	}
 	if (v->next && *v->next) {
+		// In the terminal the line begins with what here is the heading.
+		static const char heading[] = "to try: ";
+		bool headed = strncmp(v->next, heading, strlen(heading)) == 0;
 		json_t *next = json_object();
 		json_object_set_new(next, "gain", json_null());
-		json_object_set_new(next, "title", page_string(v->next));
+		json_object_set_new(
+			next, "title", page_string(v->next + (headed ? strlen(heading) : 0)));
 		json_object_set_new(next, "text", json_null());
 		json_array_append_new(advice, next);
 	}
@@ -128,8 +130,7 @@ static json_t *verdict_json(const struct verdict *v)
 	return json;
 }
 
-// Epochs and events
-// -----------------------------------------------------------------------------------
+// Epochs and events -----------------------------------------------------------------------------
 
 static json_t *span_json(const struct epoch *epoch)
 {
@@ -153,7 +154,11 @@ static json_t *epochs_json(const struct epoch_list *epochs)
 static json_t *events_json(const struct event_list *events)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < events->n && i < MOST_EVENTS; i++) {
+	for (size_t i = 0; i < events->n && json_array_size(json) < MOST_EVENTS; i++) {
+		// Anchors of the wall clock are for aligning runs, not for people.
+		if (strcmp(events->items[i].kind, "wall_clock") == 0) {
+			continue;
+		}
 		json_t *event = json_object();
 		json_object_set_new(event, "t", page_number(events->items[i].t_s));
 		json_object_set_new(event, "kind", page_string(events->items[i].kind));
@@ -163,8 +168,7 @@ static json_t *events_json(const struct event_list *events)
 	return json;
 }
 
-// Processes
-// -------------------------------------------------------------------------------------------
+// Processes -------------------------------------------------------------------------------------
 
 static json_t *ending_json(const struct process_row *p)
 {
@@ -232,8 +236,7 @@ static json_t *processes_json(const struct process_list *processes)
 	return json;
 }
 
-// Summary
-// ---------------------------------------------------------------------------------------------
+// Summary ---------------------------------------------------------------------------------------
 
 static json_t *entity_label(const struct entity *entity)
 {

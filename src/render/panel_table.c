@@ -10,6 +10,8 @@
 
 enum { JOB_HUE, DEVICE_HUE, CACHE_HUE, FOURTH_HUE, FIFTH_HUE, SIXTH_HUE, SEVENTH_HUE, HOST_HUE };
 
+#define TRAFFIC true
+
 // /proc/stat counts in steps of 10 ms for each CPU, pressure is brought up to date every 2 s.
 #define HOST_CPU_WINDOW_MS 250
 #define PRESSURE_HOLD_MS 4000
@@ -34,7 +36,7 @@ enum { JOB_HUE, DEVICE_HUE, CACHE_HUE, FOURTH_HUE, FIFTH_HUE, SIXTH_HUE, SEVENTH
 const struct panel_spec panel_table[] = {
 	{"Memory", "By",
 		"Memory of the job on the host, each shared page once, and of its devices.", 0, 0,
-		{LIMIT_MEMORY, LIMIT_GPU_MEMORY},
+		false, {LIMIT_MEMORY, LIMIT_GPU_MEMORY},
 		{
 			{.label = "job",
 				.kind = ENTITY_JOB,
@@ -51,7 +53,7 @@ const struct panel_spec panel_table[] = {
 				FOURTH_HUE),
 			GAUGE("job's page cache", ENTITY_JOB, "strain.memory.file", CACHE_HUE),
 		}},
-	{"CPU", "{cpu}", "CPUs in use.", 0, 0, {LIMIT_CPUS},
+	{"CPU", "{cpu}", "CPUs in use.", 0, 0, false, {LIMIT_CPUS},
 		{
 			{.label = "job",
 				.kind = ENTITY_JOB,
@@ -68,14 +70,14 @@ const struct panel_spec panel_table[] = {
 				.window_ms = HOST_CPU_WINDOW_MS},
 		}},
 	{"GPU", "1", "Share of time in which a kernel ran, and how busy it kept the device.", 1, 1,
-		{LIMIT_NONE},
+		false, {LIMIT_NONE},
 		{
 			GAUGE("a kernel ran", ENTITY_GPU, "hw.gpu.utilization", DEVICE_HUE),
 			GAUGE("SMs active", ENTITY_GPU, "strain.gpu.sm.activity", FOURTH_HUE),
 			GAUGE("its memory active", ENTITY_GPU, "strain.gpu.dram.activity",
 				CACHE_HUE),
 		}},
-	{"PCIe", "By/s", "Bytes between host and device.", 0, 0, {LIMIT_NONE},
+	{"PCIe", "By/s", "Bytes between host and device.", 0, 0, TRAFFIC, {LIMIT_NONE},
 		{
 			BYTES("host to device", ENTITY_GPU, "strain.gpu.pcie.receive", JOB_HUE),
 			BYTES("device to host", ENTITY_GPU, "strain.gpu.pcie.transmit", DEVICE_HUE),
@@ -86,7 +88,7 @@ const struct panel_spec panel_table[] = {
 		}},
 	{"Job's files", "By/s",
 		"What the job asked for by read calls, and what of it came from storage.", 0, 0,
-		{LIMIT_NONE},
+		TRAFFIC, {LIMIT_NONE},
 		{
 			BYTES("asked for", ENTITY_JOB, "strain.io.read", JOB_HUE),
 			BYTES("from storage", ENTITY_JOB, "process.disk.io.read", DEVICE_HUE),
@@ -96,7 +98,7 @@ const struct panel_spec panel_table[] = {
 		"Share of what the job read that did not come from storage (reads through "
 		"memory maps "
 		"are not in it).",
-		1, 1, {LIMIT_NONE},
+		1, 1, false, {LIMIT_NONE},
 		{
 			{.label = "share of reads",
 				.kind = ENTITY_JOB,
@@ -106,18 +108,19 @@ const struct panel_spec panel_table[] = {
 				.hue = CACHE_HUE,
 				.window_ms = SHARE_WINDOW_MS},
 		}},
-	{"Disk", "By/s", "Bytes that the devices moved, for everybody.", 0, 0, {LIMIT_NONE},
+	{"Disk", "By/s", "Bytes that the devices moved, for everybody.", 0, 0, TRAFFIC,
+		{LIMIT_NONE},
 		{
 			BYTES("read", ENTITY_DISK, "system.disk.io.read", JOB_HUE),
 			BYTES("written", ENTITY_DISK, "system.disk.io.write", DEVICE_HUE),
 		}},
-	{"Network", "By/s", "Bytes through the host's interfaces.", 0, 0, {LIMIT_NONE},
+	{"Network", "By/s", "Bytes through the host's interfaces.", 0, 0, TRAFFIC, {LIMIT_NONE},
 		{
 			BYTES("received", ENTITY_NETWORK, "system.network.io.receive", JOB_HUE),
 			BYTES("sent", ENTITY_NETWORK, "system.network.io.transmit", DEVICE_HUE),
 		}},
 	{"Pressure", "1", "Share of time in which something waited for the resource (PSI, some).",
-		0.05, 1, {LIMIT_NONE},
+		0.05, 1, false, {LIMIT_NONE},
 		{
 			PRESSURE("cpu", ENTITY_JOB, "strain.cgroup.pressure.cpu.some", JOB_HUE),
 			PRESSURE("memory", ENTITY_JOB, "strain.cgroup.pressure.memory.some",
@@ -128,12 +131,12 @@ const struct panel_spec panel_table[] = {
 				CACHE_HUE),
 			PRESSURE("io, host", ENTITY_HOST, "strain.pressure.io.some", DEVICE_HUE),
 		}},
-	{"Processes", "{process}", "Processes of the job that live.", 0, 0, {LIMIT_NONE},
+	{"Processes", "{process}", "Processes of the job that live.", 0, 0, false, {LIMIT_NONE},
 		{
 			GAUGE("processes", ENTITY_JOB, "strain.process.count", JOB_HUE),
 			GAUGE("threads", ENTITY_JOB, "process.thread.count", HOST_HUE),
 		}},
-	{"GPU power", "W", "Power that the device draws.", 0, 0, {LIMIT_NONE},
+	{"GPU power", "W", "Power that the device draws.", 0, 0, false, {LIMIT_NONE},
 		{
 			GAUGE("power", ENTITY_GPU, "hw.power", DEVICE_HUE),
 		}},

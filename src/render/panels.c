@@ -17,7 +17,7 @@
 
 #define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
 
-// Which lines there are ---------------------------------------------------------------------------
+// Which lines there are -------------------------------------------------------------------------
 
 static struct panel *add_panel(
 	struct panel_list *panels, const struct panel_spec *spec, const char *line)
@@ -159,7 +159,7 @@ static int plan_panel(
 	return 0;
 }
 
-// From readings to buckets ------------------------------------------------------------------------
+// From readings to buckets ----------------------------------------------------------------------
 
 static int line_add_gauge(
 	struct line *line, int64_t t_us, double value, double minimum, double maximum)
@@ -310,8 +310,7 @@ static bool has_line(const struct panel_list *panels, int64_t entity)
 	return false;
 }
 
-// What stays
-// ----------------------------------------------------------------------------------------
+// What stays ------------------------------------------------------------------------------------
 
 static void line_done(struct line *line)
 {
@@ -343,6 +342,16 @@ static bool line_stays(const struct line *line, const struct panel *panel, size_
 	return true;
 }
 
+static bool nothing_moved(const struct panel *panel)
+{
+	for (size_t i = 0; i < panel->n; i++) {
+		if (buckets_figures(&panel->lines[i].buckets).maximum > 0) {
+			return false;
+		}
+	}
+	return panel->spec->traffic;
+}
+
 static void drop_empty(struct panel_list *panels)
 {
 	size_t n = 0;
@@ -357,7 +366,12 @@ static void drop_empty(struct panel_list *panels)
 			}
 		}
 		panel->n = kept;
-		if (kept > 0) {
+		bool idle = kept > 0 && nothing_moved(panel);
+		if (idle) {
+			text_format(&panels->idle, "%s%s", panels->idle.length ? ", " : "",
+				panel->title);
+		}
+		if (kept > 0 && !idle) {
 			panels->items[n++] = *panel;
 		} else {
 			panel_done(panel);
@@ -432,6 +446,7 @@ void panels_done(struct panel_list *panels)
 	for (size_t i = 0; i < panels->n; i++) {
 		panel_done(&panels->items[i]);
 	}
+	text_done(&panels->idle);
 	free(panels->items);
 	*panels = (struct panel_list){0};
 }

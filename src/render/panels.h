@@ -49,6 +49,7 @@ struct panel_spec {
 	const char *help;
 	double floor; // the axis ends at least here; 0 for none
 	double ceiling; // and at most here; 0 for none
+	bool traffic; // left out, with a word, where nothing moved
 	enum limit_kind limits[PANEL_LIMITS];
 	struct line_spec lines[PANEL_LINES];
 };
@@ -88,6 +89,7 @@ struct panel_list {
 	struct panel *items;
 	size_t n;
 	size_t capacity;
+	struct text idle; // titles of the panels in which nothing moved
 };
 
 // Reads every block that a line needs, once, in bounded memory. Lines and panels without a reading

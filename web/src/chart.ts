@@ -17,6 +17,7 @@ import type { Palette } from './theme';
 export const GUTTER = 52;
 const BUCKETS = 1000;
 const HEADROOM = 1.06;
+const DOT_SPACING = 28;
 
 /** What all panels share. */
 export interface Shared {
@@ -218,7 +219,12 @@ export class PanelChart {
 					{
 						stroke: () => this.shared.palette.hues[hue(line)]!,
 						width: 1.3,
-						points: { size: 4, fill: () => this.shared.palette.hues[hue(line)]! },
+						points: {
+							size: 4,
+							fill: () => this.shared.palette.hues[hue(line)]!,
+							// Dots where the readings are so few that they can be told apart.
+							show: () => line.view.t.length < this.chart!.width / DOT_SPACING,
+						},
 					},
 					edge,
 					edge,

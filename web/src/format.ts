@@ -59,8 +59,20 @@ function isCount(unit: Unit): boolean {
 	return unit.startsWith('{') && unit !== '{cpu}';
 }
 
-/** A value with its unit: "2.94 GB", "34.1 %". */
+/** A share: "34 %", "0.4 %". */
+function percent(ratio: number): string {
+	const value = ratio * 100;
+	if (value > 0 && value < 0.05) {
+		return 'under 0.1 %';
+	}
+	return `${value.toFixed(value >= 0.05 && value < 9.95 ? 1 : 0)} %`;
+}
+
+/** A value with its unit: "2.94 GB", "34 %". */
 export function quantity(unit: Unit, value: number): string {
+	if (unit === '1') {
+		return percent(value);
+	}
 	const scale = scaleFor(unit, value);
 	const shown = isCount(unit) ? digits(Math.round(value)) : digits(value / scale.factor);
 	return isCount(unit) ? shown : `${shown} ${scale.name}`;
