@@ -19,6 +19,7 @@
 #include "analyze/analysis.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/reading.h"
 #include "render/page.h"
 #include "trace/index.h"
 #include "trace/reader.h"
@@ -27,12 +28,12 @@ struct report_options {
 	const char *output;
 	bool force;
 	char **runs; // of argv
-	int n_runs;
+	size_t n_runs;
 };
 
 static const struct argp_option option_table[] = {
-	{"output", 'o', "FILE", 0, "Write to FILE (report.html); - is standard output", 0},
-	{"force", 'f', NULL, 0, "Replace FILE also where it is no report", 0},
+	{"output", 'o', "FILE", 0, "write to FILE (report.html); - is standard output", 0},
+	{"force", 'f', NULL, 0, "replace FILE also where it is no report", 0},
 	{0},
 };
 
@@ -46,9 +47,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case 'f':
 		options->force = true;
 		return 0;
-	case ARGP_KEY_ARGS:
-		options->runs = state->argv + state->next;
-		options->n_runs = state->argc - state->next;
+	case ARGP_KEY_ARG:
+		options->runs[options->n_runs++] = argument;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -59,10 +59,9 @@ static const struct argp report_argp = {
 	.options = option_table,
 	.parser = parse_option,
 	.args_doc = "[RUN...]",
-	.doc = "Show runs as one self-contained page.\v"
-	       "Without RUN the newest in $STRAIN_DIR, else in the current directory. The page "
-	       "opens "
-	       "from a file, in any browser, without network.",
+	.doc = "Write one page that shows runs: self-contained, it opens from a file in any "
+	       "browser, without network. Without RUN: the newest in $STRAIN_DIR, else in the "
+	       "current directory.",
 };
 
 static bool ends_with(const char *name, const char *ending)
@@ -141,8 +140,8 @@ static int write_run(FILE *out, const char *path, size_t index, size_t n_runs, s
 static int write_page(FILE *out, const struct report_options *options, struct error *e)
 {
 	int r = page_begin(out);
-	for (int i = 0; r == 0 && i < options->n_runs; i++) {
-		r = write_run(out, options->runs[i], (size_t)i, (size_t)options->n_runs, e);
+	for (size_t i = 0; r == 0 && i < options->n_runs; i++) {
+		r = write_run(out, options->runs[i], i, options->n_runs, e);
 	}
 	int ended = page_end(out, e);
 	return r < 0 ? r : ended;
@@ -197,16 +196,30 @@ static int write_file(const struct report_options *options, double *ret_bytes, s
 	return r;
 }
 
+static int report(const struct report_options *options, struct error *e)
+{
+	if (strcmp(options->output, "-") == 0) {
+		return write_page(stdout, options, e) < 0 ? command_fail("%s", e->text) : STATUS_OK;
+	}
+	double bytes = 0;
+	if (write_file(options, &bytes, e) < 0) {
+		return command_fail("%s", e->text);
+	}
+	char size[32];
+	fprintf(stderr, "strain: %s, %s\n", options->output, text_bytes(size, sizeof(size), bytes));
+	return STATUS_OK;
+}
+
 int command_report(int argc, char **argv)
 {
-	struct report_options options = {.output = "report.html"};
 	struct error e = {0};
 	_cleanup_free_ char *newest = NULL;
-	char name[] = "strain report";
-	argv[0] = name;
-	if (argp_parse(&report_argp, argc, argv, 0, NULL, &options) != 0) {
-		return STATUS_USAGE;
+	_cleanup_free_ char **runs = calloc((size_t)argc + 1, sizeof(*runs));
+	struct report_options options = {.output = "report.html", .runs = runs};
+	if (!runs) {
+		return command_fail("out of memory");
 	}
+	reading_options(&report_argp, argc, argv, &options);
 	int status = check_output(&options);
 	if (status != STATUS_OK) {
 		return status;
@@ -215,18 +228,7 @@ int command_report(int argc, char **argv)
 		if (run_newest(&newest, &e) < 0) {
 			return command_fail("%s", e.text);
 		}
-		options.runs = &newest;
-		options.n_runs = 1;
+		runs[options.n_runs++] = newest;
 	}
-	if (strcmp(options.output, "-") == 0) {
-		return write_page(stdout, &options, &e) < 0 ? command_fail("%s", e.text)
-		                                            : STATUS_OK;
-	}
-	double bytes = 0;
-	if (write_file(&options, &bytes, &e) < 0) {
-		return command_fail("%s", e.text);
-	}
-	char size[32];
-	fprintf(stderr, "strain: %s, %s\n", options.output, text_bytes(size, sizeof(size), bytes));
-	return STATUS_OK;
+	return report(&options, &e);
 }

@@ -61,6 +61,7 @@ export class Timeline {
 		this.sheet.setAttribute('aria-label', `Time axis of all panels. ${HINT}`);
 		const heading = make('div', 'heading', make('h2', '', 'Over time'), this.status, this.reset);
 		const panels = make('div', 'panels', this.names, ...this.charts.map((c) => c.element), this.axis, this.track, this.sheet);
+		panels.classList.toggle('bare', run.epochs.length === 0);
 		const hint = make('p', 'hint', HINT);
 		this.element = make('section', 'card timeline', heading, panels, hint, this.spoken);
 		this.element.setAttribute('aria-label', 'Over time');
@@ -162,7 +163,6 @@ export class Timeline {
 			free = start + Math.max(8 + 7 * epoch.name.length, 56);
 		}
 		this.names.replaceChildren(...labels);
-		this.names.hidden = this.run.epochs.length === 0;
 	}
 
 	private paintTrack(): void {

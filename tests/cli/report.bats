@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain report: what is written, and what is refused. The page itself is tested in a browser
+# (tests/web).
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	mkdir "$BATS_TEST_TMPDIR/work"
+	cd "$BATS_TEST_TMPDIR/work"
+	"$BUILD_ROOT/tests/tools/make_run" run.strain 5
+	if "$STRAIN" report run.strain -o probe.html 2>&1 | grep -q 'built without pages'; then
+		skip 'strain was built without pages'
+	fi
+	rm -f probe.html
+}
+
+@test "a page, and one line that says where and how large" {
+	run --separate-stderr "$STRAIN" report run.strain -o page.html
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	[[ $stderr =~ ^strain:\ page.html,\ [0-9]+\ kB$ ]]
+	[ "$(head -c 15 page.html)" = '<!doctype html>' ]
+	[ "$(find . -type f | sort | tr '\n' ' ')" = './page.html ./run.strain ' ]
+}
+
+@test "report.html without -o, the newest run without RUN" {
+	"$STRAIN" report
+	grep -q '"name":"run"' report.html
+}
+
+@test "a report is replaced" {
+	"$STRAIN" report run.strain -o page.html
+	echo changed >>page.html
+	"$STRAIN" report run.strain -o page.html
+	! grep -q changed page.html
+}
+
+@test "on standard output" {
+	"$STRAIN" report run.strain -o - >page.html
+	[ "$(tail -n 1 page.html)" = '</html>' ]
+}
+
+@test "no address of anything: the page asks no network" {
+	"$STRAIN" report run.strain -o page.html
+	! grep -oE '(https?:)?//[a-z0-9.-]+\.[a-z]{2,}' page.html
+	grep -q "default-src 'none'" page.html
+}
+
+@test "what comes from a job is never markup" {
+	"$STRAIN" report run.strain -o page.html
+	! grep -q '<b>worker' page.html
+	[ "$(grep -o '</script>' page.html | wc -l)" -eq 2 ]
+	grep -q 'u003cscript' page.html
+}
+
+@test "a run and any other file are not replaced by mistake" {
+	cp run.strain kept.strain
+	run -1 "$STRAIN" report run.strain -o run.strain
+	[ "$output" = 'strain: cannot write run.strain: it exists and is no report (--force replaces it)' ]
+	cmp run.strain kept.strain
+	echo notes >notes.txt
+	run -1 "$STRAIN" report run.strain -o notes.txt
+	[ "$(cat notes.txt)" = notes ]
+	"$STRAIN" report run.strain -o notes.txt --force
+	[ "$(head -c 15 notes.txt)" = '<!doctype html>' ]
+}
+
+@test "outputs that cannot be: a directory, a device, a folder that is not there" {
+	mkdir folder
+	run -1 "$STRAIN" report run.strain -o folder
+	[ "$output" = 'strain: cannot write folder: it is a directory' ]
+	run -1 "$STRAIN" report run.strain -o /dev/null
+	[ "$output" = 'strain: cannot write /dev/null: it is not a regular file' ]
+	run -1 "$STRAIN" report run.strain -o none/page.html
+	[ "$output" = 'strain: cannot write none/page.html: No such file or directory' ]
+}
+
+@test "figures belong to a later version" {
+	for name in x.pdf x.svg x.PNG; do
+		run -2 "$STRAIN" report run.strain -o "$name"
+		[ "${#lines[@]}" -eq 1 ]
+		[[ $output == *'figures are not made yet'* ]]
+		[ ! -e "$name" ]
+	done
+}
+
+@test "what is no run: one line, and nothing half-written" {
+	echo text >no.strain
+	run -1 "$STRAIN" report no.strain -o page.html
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == strain:*no.strain* ]]
+	run -1 "$STRAIN" report none.strain -o page.html
+	[ "${#lines[@]}" -eq 1 ]
+	run -1 "$STRAIN" report run.strain none.strain -o page.html
+	[ "$(find . -type f | sort | tr '\n' ' ')" = './no.strain ./run.strain ' ]
+}
+
+@test "a full disk is an error" {
+	[ -w /dev/full ] || skip 'no /dev/full'
+	run -1 sh -c '"$STRAIN" report run.strain -o - >/dev/full'
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *'No space left on device'* ]]
+}
+
+@test "wrong usage" {
+	run -2 "$STRAIN" report --no-such-option
+}
