@@ -5,6 +5,7 @@
 // (FAKE_OLD: one of 2020, without what came later) and broken (FAKE_BROKEN: without a function that
 // strain needs).
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,8 +231,8 @@ int nvmlDeviceGetPcieThroughput(struct nvml_device *d, unsigned direction, unsig
 		direction == NVML_RECEIVE ? "pcie.rate.receive" : "pcie.rate.transmit", ret);
 }
 
-// "PID:BYTES[:SM[:OTHER_PID]] ...": a number or "self"; BYTES may be "unknown"; OTHER_PID is what
-// the utilisation samples call it.
+// "PID:BYTES[:SM[:OTHER_PID]] ...": PID is a number, "self", or "@NAME", the first process of that
+// name; BYTES may be "unknown"; OTHER_PID is what the utilisation samples call it.
 struct listed {
 	uint32_t pid;
 	uint64_t bytes;
@@ -239,14 +240,45 @@ struct listed {
 	uint32_t sample_pid;
 };
 
+// 0 where there is none.
+static uint32_t pid_named(const char *name, size_t length)
+{
+	char path[280], comm[32];
+	uint32_t found = 0;
+	DIR *proc = opendir("/proc");
+	for (struct dirent *entry; proc && found == 0 && (entry = readdir(proc));) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "re")
+		                                                                : NULL;
+		if (file && fgets(comm, sizeof(comm), file) && strcspn(comm, "\n") == length &&
+			strncmp(comm, name, length) == 0) {
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		}
+		if (file) {
+			fclose(file);
+		}
+	}
+	if (proc) {
+		closedir(proc);
+	}
+	return found;
+}
+
+static uint32_t parse_pid(const char *at)
+{
+	size_t length = strcspn(at, ":");
+	return *at == '@'                         ? pid_named(at + 1, length - 1)
+	       : strncmp(at, "self", length) == 0 ? (uint32_t)getpid()
+	                                          : (uint32_t)strtoul(at, NULL, 10);
+}
+
 static size_t parse_processes(const char *text, struct listed *list, size_t capacity)
 {
 	size_t n = 0;
-	for (const char *at = text; *at && n < capacity;) {
+	for (const char *at = text; *at && n < capacity; at += strspn(at, " ")) {
 		char *rest;
-		struct listed p = {.sm = -1};
-		p.pid = strncmp(at, "self", 4) == 0 ? (uint32_t)getpid()
-		                                    : (uint32_t)strtoul(at, NULL, 10);
+		struct listed p = {.pid = parse_pid(at), .sm = -1};
+		p.sample_pid = p.pid;
 		at += strcspn(at, ":");
 		p.bytes = strncmp(at, ":unknown", 8) == 0 ? NVML_NOT_AVAILABLE
 		                                          : strtoull(at + 1, NULL, 10);
@@ -255,13 +287,13 @@ static size_t parse_processes(const char *text, struct listed *list, size_t capa
 			p.sm = (int)strtol(at + 1, &rest, 10);
 			at = rest;
 		}
-		p.sample_pid = p.pid;
 		if (*at == ':') {
 			p.sample_pid = (uint32_t)strtoul(at + 1, &rest, 10);
 			at = rest;
 		}
-		list[n++] = p;
-		at += strspn(at, " ");
+		if (p.pid != 0) {
+			list[n++] = p;
+		}
 	}
 	return n;
 }

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain run on a machine with GPUs: a fake NVML (tests/fake) plays them.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	script=$BATS_TEST_TMPDIR/script
+	cp "$SOURCE_ROOT/tests/fake/training.script" "$script"
+	unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+}
+
+# The fake is found as the driver's library would be.
+record() {
+	LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/${age:-full} STRAIN_FAKE_NVML=$script \
+		"$STRAIN" run -o run.strain -- "$@"
+}
+
+# Comma-separated values without the header.
+query() {
+	"$STRAIN" sql run.strain "$1" --csv | tail -n +2
+}
+
+# Values of a metric of the GPU with an index.
+values() {
+	query "select $1 from samples where value is not null and metric = '$2' and entity =
+		(select id from entity where kind = 'gpu' and key like 'GPU-0000fa4' || '$3' || '%')"
+}
+
+@test "a job on a GPU: values, attributes, the other GPU" {
+	record sleep 2
+	[ "$(values 'max(value)' hw.gpu.utilization e)" = 0.34 ]
+	[ "$(values 'max(value)' hw.gpu.utilization f)" = 0 ]
+	[ "$(values 'max(value)' hw.power e)" = 320 ]
+	[ "$(values 'max(value) > 0' strain.gpu.pcie.host_to_device e)" = 1 ]
+	query "select attributes from entity where kind = 'gpu'" | grep -q 'memory_peak_bytes_per_s'
+	"$STRAIN" show run.strain | grep -q 'GPU 0 Fake H100'
+}
+
+@test "a process of the job holds GPU memory" {
+	[ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||
+		skip 'in a pid namespace of its own, where a process must hold /dev/nvidia*'
+	cp "$(command -v sleep)" strain-gpu-job
+	echo 'gpu 0 processes @strain-gpu-job:2000000000:31' >>"$script"
+	record ./strain-gpu-job 3
+	query "select max(value) from samples where metric = 'strain.gpu.memory.usage'" |
+		grep -qx 2000000000
+	[ "$(values 'max(value)' strain.gpu.job.memory.usage e)" = 2000000000 ]
+}
+
+@test "a GPU that falls off the bus is an event, and the job does not notice" {
+	echo 'at 500 gpu 1 lost 15' >>"$script"
+	run -3 record sh -c 'sleep 2; exit 3'
+	query "select text from event where kind = 'gpu_lost'" | grep -q 'GPU 1 .*fell off the bus'
+	query "select reason from missing" | grep -q 'fell off the bus'
+	[ "$(values 'count(*) > 2' hw.power e)" = 1 ]
+}
+
+@test "a driver that hangs holds up neither the job nor the end" {
+	echo 'at 300 gpu 0 hang.nvmlDeviceGetClockInfo 1' >>"$script"
+	run -4 record sh -c 'sleep 1; exit 4'
+	query "select text from event" | grep -q 'driver did not answer'
+	"$STRAIN" show run.strain
+}
+
+@test "a driver that hangs at once" {
+	echo 'gpu 0 hang.nvmlDeviceGetMaxClockInfo 1' >>"$script"
+	run -0 record sleep 0.5
+	"$STRAIN" show run.strain
+}
+
+@test "an old driver: less, with the reason" {
+	age=old
+	record sleep 1.5
+	[ "$(values 'max(value)' hw.gpu.memory.usage e)" = 5700000000 ]
+	query "select reason from missing" | grep -q 'this driver is too old for it'
+}
+
+@test "a driver that does not match its library says so" {
+	echo 'init 18' >>"$script"
+	record sleep 0.5
+	query "select reason from missing" | grep -q 'version mismatch'
+}
