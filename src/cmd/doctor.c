@@ -141,17 +141,35 @@ static char *describe_measured(const struct probe_result *r)
 	return text_steal(&list);
 }
 
-// Whether all that is known of the group is this reason.
-static bool is_reason_of_all(
-	const struct probe_result *r, const struct group *group, const char *reason)
+// Whether the reason is that of every metric of the group, for the entity or (NULL) for all.
+static bool is_reason_of_all(const struct probe_result *r, const struct group *group,
+	const char *entity, const char *reason)
 {
 	for (size_t i = 0; i < r->n_values; i++) {
 		const struct probe_value *v = &r->values[i];
-		if (v->group == group && (!v->reason || strcmp(v->reason, reason) != 0)) {
+		if (v->group == group && (!entity || strcmp(v->entity, entity) == 0) &&
+			(!v->reason || strcmp(v->reason, reason) != 0)) {
 			return false;
 		}
 	}
 	return true;
+}
+
+// What a value stands for, in a list of what is missing: the group where all of it is, with the
+// entity where others have it, else the metric.
+static void add_missing(
+	struct text *list, const struct probe_result *r, const struct probe_value *v)
+{
+	if (is_reason_of_all(r, v->group, NULL, v->reason)) {
+		add_word(list, v->group->name);
+	} else if (v->group->n_metrics > 1 && is_reason_of_all(r, v->group, v->entity, v->reason)) {
+		struct text word = {0};
+		text_format(&word, "%s of %s", v->group->name, v->entity);
+		add_word(list, word.data ? word.data : v->group->name);
+		text_done(&word);
+	} else {
+		add_word(list, v->group->metrics[v->metric].name);
+	}
 }
 
 // What is missing for the reason of value i: "io, pressure"; NULL where an earlier value had the
@@ -168,9 +186,7 @@ static char *describe_missing(const struct probe_result *r, size_t i)
 		if (k < i) {
 			return NULL;
 		}
-		add_word(&list, is_reason_of_all(r, v->group, reason)
-					? v->group->name
-					: v->group->metrics[v->metric].name);
+		add_missing(&list, r, v);
 	}
 	return text_steal(&list);
 }

@@ -5,9 +5,9 @@
 
 #include "record/host/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -92,4 +92,20 @@ int host_read_once(int root_fd, const char *path, char *buffer, size_t size, str
 	}
 	int r = host_pread(fd, buffer, size, ret);
 	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
+}
+
+bool host_has_entries(int root_fd, const char *path)
+{
+	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	bool any = false;
+	for (struct dirent *item; directory && !any && (item = readdir(directory));) {
+		any = item->d_name[0] != '.';
+	}
+	if (directory) {
+		closedir(directory);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return any;
 }

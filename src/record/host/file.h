@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -35,3 +36,6 @@ int host_pread(int fd, char *buffer, size_t size, struct cursor *ret);
 // Opens, reads at most size bytes and closes again.
 int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e);
+
+// Whether the directory is there and holds anything.
+bool host_has_entries(int root_fd, const char *path);

@@ -4,8 +4,9 @@
 // A cgroup for the job: exact CPU time and memory of everything that it ever starts.
 //
 // On v2 a cgroup that holds processes cannot hand controllers to its children (no internal
-// processes), and the one that we were started in holds at least us. The child then has cpu.stat,
-// which needs no controller, and memory.stat only where the parent had handed memory down before.
+// processes), and the one that we were started in holds at least us. Where it holds nobody else, we
+// step aside into a leaf of our own for as long as the run lasts, and it can. Elsewhere the job's
+// cgroup has cpu.stat, which needs no controller, but neither memory.stat nor io.stat.
 
 #include "record/job/cgroup.h"
 
@@ -26,8 +27,10 @@
 #include "base/text.h"
 #include "record/host/cgroupfs.h"
 #include "record/host/file.h"
+#include "record/host/procfs.h"
 
 #define NAME_PREFIX "strain-"
+#define LEAF_SUFFIX ".self"
 
 static char *join(const char *directory, const char *name)
 {
@@ -54,8 +57,11 @@ static void sweep(int parent_fd)
 		uint64_t pid;
 		struct stat status;
 		char process[32];
-		if (!cursor_literal(&name, NAME_PREFIX) || !cursor_u64(&name, &pid) ||
-			name.at != name.end) {
+		if (!cursor_literal(&name, NAME_PREFIX) || !cursor_u64(&name, &pid)) {
+			continue;
+		}
+		(void)cursor_literal(&name, LEAF_SUFFIX);
+		if (name.at != name.end) {
 			continue;
 		}
 		snprintf(process, sizeof(process), "/proc/%llu", (unsigned long long)pid);
@@ -117,6 +123,153 @@ static int check_procs_writable(int root_fd, const char *directory, struct error
 	return 0;
 }
 
+// Writes `pid` to /directory/cgroup.procs; nothing but system calls. 0 or -errno.
+static int move_into(const char *directory, const char *pid)
+{
+	static const char file[] = "/cgroup.procs";
+	char path[PATH_MAX] = "/";
+	size_t length = strlen(directory);
+	if (length + sizeof(file) + 1 > sizeof(path)) {
+		return -ENAMETOOLONG;
+	}
+	memcpy(path + 1, directory, length);
+	memcpy(path + 1 + length, file, sizeof(file));
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = write(fd, pid, strlen(pid)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+// Moves what runs in the directory into the one above.
+static void move_out(const char *directory)
+{
+	_cleanup_free_ char *parent = strdup(directory);
+	_cleanup_free_ char *procs = join(directory, "cgroup.procs");
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text, line;
+	if (!parent || !procs || host_file_open(&file, root_fd, procs, NULL) < 0) {
+		return;
+	}
+	*strrchr(parent, '/') = '\0';
+	if (host_file_read(&file, &text) == 0) {
+		while (cursor_line(&text, &line)) {
+			uint64_t number;
+			char pid[24];
+			if (cursor_u64(&line, &number)) {
+				snprintf(pid, sizeof(pid), "%llu", (unsigned long long)number);
+				(void)move_into(parent, pid);
+			}
+		}
+	}
+	host_file_close(&file);
+}
+
+static int remove_directory(const char *directory)
+{
+	// A process that has just ended, or forks while it is moved, takes another round.
+	enum { ROUNDS = 50, PAUSE_US = 2000 };
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof(path), "/%s", directory) >= (int)sizeof(path)) {
+		return -ENAMETOOLONG;
+	}
+	for (int i = 0; rmdir(path) < 0; i++) {
+		if (errno == ENOENT) {
+			return 0;
+		}
+		if (errno != EBUSY || i == ROUNDS) {
+			return -errno;
+		}
+		move_out(directory);
+		if (i > 0) {
+			usleep(PAUSE_US);
+		}
+	}
+	return 0;
+}
+
+// Writes a line to one of the directory's files. 0 or -errno.
+static int write_file(int root_fd, const char *directory, const char *name, const char *line)
+{
+	_cleanup_free_ char *path = join(directory, name);
+	_cleanup_close_ int fd = path ? openat(root_fd, path, O_WRONLY | O_CLOEXEC) : -1;
+	if (fd < 0) {
+		return path ? -errno : -ENOMEM;
+	}
+	return write(fd, line, strlen(line)) < 0 ? -errno : 0;
+}
+
+static bool is_ours(int root_fd, uint64_t pid)
+{
+	char path[40], buffer[512];
+	struct cursor text;
+	struct proc_stat stat;
+	snprintf(path, sizeof(path), "proc/%llu/stat", (unsigned long long)pid);
+	return pid == (uint64_t)getpid() ||
+	       (host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+		       proc_stat_parse(text, &stat) == 0 && stat.parent == getpid());
+}
+
+// Moves this process and its children from the directory into the leaf. -EBUSY, and nobody has
+// moved, where somebody else is there too.
+static int step_aside(int root_fd, const char *directory, const char *leaf)
+{
+	char buffer[4096];
+	struct cursor text, line;
+	uint64_t pid;
+	int r = cgroup_read(
+		root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text, NULL);
+	if (r < 0 || text.end == buffer + sizeof(buffer)) {
+		return r < 0 ? r : -EBUSY;
+	}
+	struct cursor again = text;
+	while (cursor_line(&text, &line)) {
+		if (!cursor_u64(&line, &pid) || !is_ours(root_fd, pid)) {
+			return -EBUSY;
+		}
+	}
+	while (r == 0 && cursor_line(&again, &line)) {
+		char word[24];
+		if (cursor_u64(&line, &pid)) {
+			snprintf(word, sizeof(word), "%llu", (unsigned long long)pid);
+			r = move_into(leaf, word);
+			r = r == -ESRCH ? 0 : r;
+		}
+	}
+	return r;
+}
+
+// Makes the directory hand memory and io down to its children, if need be by stepping aside.
+// Leaves everything as it was where that does not work.
+static void hand_down(int root_fd, const char *directory, struct job_cgroup *made)
+{
+	static const char control[] = "cgroup.subtree_control";
+	int r = write_file(root_fd, directory, control, "+memory");
+	_cleanup_free_ char *leaf = NULL;
+	if (r == -EBUSY) {
+		struct text path = {0};
+		text_format(&path, "%s" LEAF_SUFFIX, made->procs);
+		leaf = text_steal(&path);
+		if (!leaf || mkdirat(root_fd, leaf, 0755) < 0) {
+			return;
+		}
+		r = step_aside(root_fd, directory, leaf);
+		r = r < 0 ? r : write_file(root_fd, directory, control, "+memory");
+		if (r < 0) {
+			(void)remove_directory(leaf);
+			return;
+		}
+	}
+	if (r == 0) {
+		bool io = write_file(root_fd, directory, control, "+io") == 0;
+		made->undo = strdup(io ? "-memory -io" : "-memory");
+		made->leaf = take_pointer(leaf);
+	}
+}
+
 // What a v2 directory serves: CPU time always, the rest where the controllers are.
 static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
 {
@@ -149,12 +302,24 @@ static int create_v2(
 		}
 		return r;
 	}
-	r = fill_v2(root_fd, path, ret);
-	if (r < 0) {
-		(void)unlinkat(root_fd, path, AT_REMOVEDIR);
-		error_errno(e, -r, "/%s", path);
+	struct job_cgroup made = {.version = 2, .procs = path};
+	if (!has_controller(root_fd, path, "memory") &&
+		has_controller(root_fd, place->path, "memory")) {
+		hand_down(root_fd, place->path, &made);
 	}
-	return r;
+	struct job_cgroup filled;
+	r = fill_v2(root_fd, path, &filled);
+	if (r < 0) {
+		error_errno(e, -r, "/%s", path);
+		(void)job_cgroup_remove(&made);
+		free(made.leaf);
+		free(made.undo);
+		return r;
+	}
+	filled.leaf = made.leaf;
+	filled.undo = made.undo;
+	*ret = filled;
+	return 0;
 }
 
 static int create_v1(
@@ -207,9 +372,14 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	return r;
 }
 
-// The first strain-PID below a directory.
+// The job's cgroup of a run whose processes are in `place`: beside their leaf, or below.
 static char *find_child(int root_fd, const struct cgroup_place *place)
 {
+	const size_t suffix = strlen(LEAF_SUFFIX),
+		     length = place->version ? strlen(place->path) : 0;
+	if (length > suffix && strcmp(place->path + length - suffix, LEAF_SUFFIX) == 0) {
+		return strndup(place->path, length - suffix);
+	}
 	int fd = place->version ? openat(root_fd, place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 	                        : -1;
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -257,26 +427,6 @@ int job_cgroup_find(int root_fd, struct job_cgroup *ret)
 	return 0;
 }
 
-// Writes `pid` to /directory/cgroup.procs; nothing but system calls. 0 or -errno.
-static int move_into(const char *directory, const char *pid)
-{
-	static const char file[] = "/cgroup.procs";
-	char path[PATH_MAX] = "/";
-	size_t length = strlen(directory);
-	if (length + sizeof(file) + 1 > sizeof(path)) {
-		return -ENAMETOOLONG;
-	}
-	memcpy(path + 1, directory, length);
-	memcpy(path + 1 + length, file, sizeof(file));
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = write(fd, pid, strlen(pid)) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
 int job_cgroup_enter(const struct job_cgroup *cgroup)
 {
 	const char *const directories[] = {cgroup->procs, cgroup->cpu, cgroup->memory};
@@ -289,60 +439,43 @@ int job_cgroup_enter(const struct job_cgroup *cgroup)
 	return 0;
 }
 
-// Moves what runs in the directory into the one above.
-static void move_out(const char *directory)
+// Whether the directory has more children than the one of the job.
+static bool has_other_children(int root_fd, const char *path)
 {
-	_cleanup_free_ char *parent = strdup(directory);
-	_cleanup_free_ char *procs = join(directory, "cgroup.procs");
+	struct stat status;
+	// A directory in cgroupfs has two links, and one for each child.
+	return fstatat(root_fd, path, &status, 0) == 0 && status.st_nlink > 3;
+}
+
+// The cgroup above hands down again what it did before; not where it still has other children than
+// our leaf, for whom that would be a loss.
+static void take_back(const struct job_cgroup *cgroup)
+{
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct host_file file = HOST_FILE_CLOSED;
-	struct cursor text, line;
-	if (!parent || !procs || host_file_open(&file, root_fd, procs, NULL) < 0) {
+	_cleanup_free_ char *parent = strdup(cgroup->procs);
+	if (!parent) {
 		return;
 	}
 	*strrchr(parent, '/') = '\0';
-	if (host_file_read(&file, &text) == 0) {
-		while (cursor_line(&text, &line)) {
-			uint64_t number;
-			char pid[24];
-			if (cursor_u64(&line, &number)) {
-				snprintf(pid, sizeof(pid), "%llu", (unsigned long long)number);
-				(void)move_into(parent, pid);
-			}
-		}
+	if (cgroup->leaf || !has_other_children(root_fd, parent)) {
+		(void)write_file(root_fd, parent, "cgroup.subtree_control", cgroup->undo);
 	}
-	host_file_close(&file);
-}
-
-static int remove_directory(const char *directory)
-{
-	// A process that has just ended, or forks while it is moved, takes another round.
-	enum { ROUNDS = 50, PAUSE_US = 2000 };
-	char path[PATH_MAX];
-	if (snprintf(path, sizeof(path), "/%s", directory) >= (int)sizeof(path)) {
-		return -ENAMETOOLONG;
-	}
-	for (int i = 0; rmdir(path) < 0; i++) {
-		if (errno == ENOENT) {
-			return 0;
-		}
-		if (errno != EBUSY || i == ROUNDS) {
-			return -errno;
-		}
-		move_out(directory);
-		if (i > 0) {
-			usleep(PAUSE_US);
-		}
-	}
-	return 0;
 }
 
 int job_cgroup_remove(const struct job_cgroup *cgroup)
 {
 	const char *const directories[] = {cgroup->procs, cgroup->cpu, cgroup->memory};
 	int result = 0;
+	// First of all, because a cgroup that hands controllers down takes no processes in.
+	if (cgroup->undo) {
+		take_back(cgroup);
+	}
 	for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
 		int r = directories[i] ? remove_directory(directories[i]) : 0;
+		result = result < 0 ? result : r;
+	}
+	if (cgroup->leaf) {
+		int r = remove_directory(cgroup->leaf);
 		result = result < 0 ? result : r;
 	}
 	return result;
@@ -354,5 +487,7 @@ void job_cgroup_done(struct job_cgroup *cgroup)
 	free(cgroup->memory);
 	free(cgroup->io);
 	free(cgroup->procs);
+	free(cgroup->leaf);
+	free(cgroup->undo);
 	*cgroup = (struct job_cgroup){0};
 }

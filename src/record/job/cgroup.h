@@ -19,6 +19,10 @@ struct job_cgroup {
 	char *memory; // has memory.stat
 	char *io; // has io.stat (v2); NULL on v1
 	char *procs; // has cgroup.procs: lists every process of the job
+	// v2: where this process went, so that the cgroup above could hand controllers down, and
+	// which it was made to hand down ("-memory -io"); NULL where nothing was changed.
+	char *leaf;
+	char *undo;
 };
 
 // Makes the job's cgroup under those of this process, named strain-PID. -errno with the reason (and

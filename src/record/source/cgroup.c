@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "record/host/cgroupfs.h"
 #include "record/host/file.h"
+#include "record/host/iostat.h"
 #include "record/host/keyed.h"
 #include "record/host/pressure.h"
 #include "record/job/cgroup.h"
@@ -78,14 +79,14 @@ enum {
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"strain.cgroup.memory.usage", METRIC_GAUGE, "By", 1024,
 		"Everything charged to the job's own cgroup, page cache too; what others had in "
-                "the "
+		"the "
 		"page cache before is not (memory.current, memory.usage_in_bytes)."},
 	[MEMORY_ANONYMOUS] = {"strain.memory.anonymous", METRIC_GAUGE, "By", 1024,
 		"Memory of the job that no file backs, every page counted once (memory.stat: anon, "
 		"total_rss)."},
 	[MEMORY_FILE] = {"strain.memory.file", METRIC_GAUGE, "By", 1024,
 		"Page cache charged to the job, without shared memory; it can be dropped "
-                "(memory.stat:"
+		"(memory.stat:"
 		" file less shmem)."},
 	[MEMORY_SHMEM] = {"strain.memory.shmem", METRIC_GAUGE, "By", 1024,
 		"Shared memory and tmpfs of the job: what loader workers hand over (memory.stat: "
@@ -97,7 +98,7 @@ static const struct metric memory_metrics[N_MEMORY] = {
 		"The job's memory in swap (memory.swap.current; memory.stat: total_swap)."},
 	[MEMORY_REFAULTS] = {"strain.memory.refaults", METRIC_COUNTER, "{page}", 1,
 		"Pages of files that the job read again soon after they had been dropped: the "
-                "limit "
+		"limit "
 		"or the machine is too small for its working set (memory.stat: "
 		"workingset_refault_file)."},
 	[MEMORY_MAJOR] = {"strain.cgroup.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
@@ -110,7 +111,8 @@ static const struct metric memory_metrics[N_MEMORY] = {
 enum { IO_READ, IO_WRITE, IO_READS, IO_WRITES, N_IO };
 static const struct metric io_metrics[N_IO] = {
 	[IO_READ] = {"strain.cgroup.io.read", METRIC_COUNTER, "By", 1,
-		"Bytes that the job's cgroup read from all disks, by whichever process (io.stat)."},
+		"Bytes that the job's cgroup read from all disks, by whichever process; what "
+		"stands on other disks (device mapper, RAID) is not counted again (io.stat)."},
 	[IO_WRITE] = {"strain.cgroup.io.write", METRIC_COUNTER, "By", 1,
 		"Bytes that the job's cgroup wrote to all disks, writeback of its page cache too "
 		"(io.stat)."},
@@ -174,7 +176,7 @@ struct cgroup_source {
 	struct host_file pressures[N_PRESSURES];
 	struct stream *streams[N_GROUPS];
 	int64_t oom_kills; // last seen; VALUE_MISSING before
-	bool throttling_said;
+	struct iostat_disks disks; // seen in io.stat so far
 };
 
 // Reading ---------------------------------------------------------------------------------------
@@ -338,22 +340,20 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// "259:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0", a line a disk. A
-// cgroup that has done no I/O yet has no line: that is 0.
-static void sum_io(struct cursor text, int64_t *sums)
+static void sum_io(struct cgroup_source *s, struct cursor text, int64_t *sums)
 {
-	static const char *const keys[N_IO] = {"rbytes=", "wbytes=", "rios=", "wios="};
-	struct cursor line, word;
-	while (cursor_line(&text, &line)) {
-		while (cursor_word(&line, &word)) {
-			for (size_t i = 0; i < N_IO; i++) {
-				struct cursor value = word;
-				int64_t number;
-				if (cursor_literal(&value, keys[i]) &&
-					cursor_i64(&value, &number) &&
-					__builtin_add_overflow(sums[i], number, &sums[i])) {
-					sums[i] = INT64_MAX;
-				}
+	struct iostat_line line;
+	while (iostat_next(&text, &line)) {
+		const int64_t values[N_IO] = {
+			[IO_READ] = line.read_bytes,
+			[IO_WRITE] = line.write_bytes,
+			[IO_READS] = line.reads,
+			[IO_WRITES] = line.writes,
+		};
+		bool counted = iostat_counts(&s->disks, s->root_fd, line.device);
+		for (size_t i = 0; counted && i < N_IO; i++) {
+			if (__builtin_add_overflow(sums[i], values[i], &sums[i])) {
+				sums[i] = INT64_MAX;
 			}
 		}
 	}
@@ -368,7 +368,7 @@ static int read_io(void *state, struct sink *sink, uint64_t now_ns)
 		return -ENOENT;
 	}
 	if (host_file_read(&s->io, &text) == 0) {
-		sum_io(text, values);
+		sum_io(s, text, values);
 		put_row(s, sink, GROUP_IO, now_ns, values, "");
 	}
 	return 0;
@@ -427,9 +427,8 @@ static void open_cpu(struct cgroup_source *s, const char *directory, struct sink
 static void open_memory(struct cgroup_source *s, const char *directory, struct sink *sink)
 {
 	static const char v2_reason[] =
-		"the cgroup that strain was started in does not hand the memory controller down; "
-		"systemd-run --user -p Delegate=yes, or a cgroup with memory in "
-		"cgroup.subtree_control, would";
+		"on cgroup v2 memory is counted where strain is alone in a cgroup that it may "
+		"change: systemd-run --user --scope -p Delegate=yes strain run ...";
 	static const char v1_reason[] =
 		"no cgroup of the job's own in the memory controller: it is not writable";
 	struct error e = {0};
@@ -458,8 +457,8 @@ static void open_io(struct cgroup_source *s, const char *directory, struct sink 
 			"only cgroup v2 counts a job's storage, its page cache included");
 	} else if (open_in(s, &s->io, directory, "io.stat", NULL) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
-			"the cgroup that strain was started in does not hand the io controller "
-			"down");
+			"on cgroup v2 storage is counted where strain is alone in a cgroup that "
+			"it may change and that has the io controller");
 	}
 }
 

@@ -5,7 +5,6 @@
 
 #include "record/source/source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,7 +52,7 @@ static const struct metric disk_metrics[N_DISK] = {
 		"full when this reaches 100 % (/proc/diskstats: io_ticks)."},
 	[DISK_QUEUE] = {"strain.disk.queue_time", METRIC_COUNTER, "s", 0.001,
 		"Requests under way times the time that they were: its rate is the mean queue "
-                "length "
+		"length "
 		"(/proc/diskstats: time_in_queue)."},
 	[DISK_IN_FLIGHT] = {"strain.disk.in_flight", METRIC_GAUGE, "{operation}", 1,
 		"Requests under way at this moment (/proc/diskstats)."},
@@ -128,18 +127,7 @@ static bool is_stacked(int root_fd, const char *disk)
 {
 	char path[128];
 	snprintf(path, sizeof(path), "sys/block/%s/slaves", disk);
-	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	bool stacked = false;
-	for (struct dirent *item; directory && (item = readdir(directory));) {
-		stacked |= item->d_name[0] != '.';
-	}
-	if (directory) {
-		closedir(directory);
-	} else if (fd >= 0) {
-		close(fd);
-	}
-	return stacked;
+	return host_has_entries(root_fd, path);
 }
 
 static char *describe(int root_fd, const char *disk)
