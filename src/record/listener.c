@@ -35,6 +35,7 @@ struct listened {
 struct listener {
 	struct feed *feed;
 	uint64_t start_ns;
+	_Atomic unsigned *epochs;
 	struct output_pattern *pattern;
 	struct listened outputs[2];
 	pthread_t thread;
@@ -46,6 +47,7 @@ struct listener {
 static void matched(void *context, const struct output_match *match)
 {
 	struct listener *l = context;
+	atomic_fetch_add(l->epochs, 1);
 	feed_put(l->feed, &(struct item){
 				  .kind = ITEM_SPAN,
 				  .name = "epoch",
@@ -140,7 +142,7 @@ static void listener_free(struct listener *l)
 }
 
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
-	struct listener **ret, struct error *e)
+	_Atomic unsigned *epochs, struct listener **ret, struct error *e)
 {
 	struct listener *l = calloc(1, sizeof(*l));
 	if (!l) {
@@ -148,6 +150,7 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	}
 	l->feed = feed;
 	l->start_ns = start_ns;
+	l->epochs = epochs;
 	l->buffer = malloc(READ_BYTES);
 	l->outputs[0].fd = l->outputs[1].fd = -1;
 	int r = l->buffer ? output_pattern_new(pattern, &l->pattern, e)

@@ -15,7 +15,8 @@ struct feed;
 
 // fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
 // that is none).
+// Each match is added to *epochs.
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
-	struct listener **ret, struct error *e);
+	_Atomic unsigned *epochs, struct listener **ret, struct error *e);
 // Reads what is there, ends the thread and frees. Accepts NULL.
 void listener_stop(struct listener *l);

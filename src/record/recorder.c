@@ -61,6 +61,7 @@ struct recorder {
 	struct sampler *sampler;
 	struct scribe *scribe;
 	struct listener *listener;
+	_Atomic unsigned epochs; // marks that the listener found
 	struct budget budget;
 	int root_fd;
 	int64_t host, job, recorder;
@@ -205,6 +206,7 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.recorder = r->recorder,
 		.reaper = r->config->options->pid ? 0 : r->config->launcher,
 		.start_ns = r->config->start_ns,
+		.epochs = &r->epochs,
 	};
 	result = sampler_new(
 		&context, &r->registry, r->feed, r->config->options->interval_ns, &r->sampler, e);
@@ -218,7 +220,7 @@ static void start_listener(struct recorder *r)
 	bool any = r->config->output[0] >= 0 || r->config->output[1] >= 0;
 	if (options->epoch_pattern && any &&
 		listener_start(options->epoch_pattern, r->config->output, r->feed,
-			r->config->start_ns, &r->listener, &e) < 0) {
+			r->config->start_ns, &r->epochs, &r->listener, &e) < 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
 			"the job's output is not read for epochs: %s", e.text);
 	}

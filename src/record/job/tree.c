@@ -31,6 +31,11 @@
 #define SLOTS_FIRST 256u
 #define EXCLUDED_MAX 16u
 #define RESYNC_NS NS_PER_S
+// A job that has had this many processes makes its short ones by the million: from then on only
+// those that live for a second are followed, and the others are counted in time, with their
+// parents.
+#define SEEN_MAX 10000u
+#define LONG_LIVED_NS NS_PER_S
 // Descriptors that are left for everything else in the recorder.
 #define DESCRIPTORS_RESERVED 128u
 
@@ -396,6 +401,10 @@ static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 	if (known) {
 		tree_remove(tree, known); // the pid was given again before its end was noticed
 	}
+	if (tree->seen >= SEEN_MAX && !tree->captured &&
+		now_ns < start_of(tree, stat.start_ticks, now_ns) + LONG_LIVED_NS) {
+		return false; // the next resync will ask again
+	}
 	bool ours = surely || tree_find(tree, stat.parent) ||
 	            (tree->reaper > 0 && stat.parent == tree->reaper);
 	return ours && join(tree, pid, &stat, now_ns) == 0;
@@ -593,6 +602,11 @@ static void member_copy(const struct tree *tree, const struct process *p, struct
 		.renamed = p->renamed,
 	};
 	memcpy(ret->name, p->name, sizeof(ret->name));
+}
+
+bool tree_many(const struct tree *tree)
+{
+	return tree->seen >= SEEN_MAX;
 }
 
 int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size_t *capacity)

@@ -69,6 +69,8 @@ void tree_remove(struct tree *tree, struct process *p);
 struct process *const *tree_members(const struct tree *tree, size_t *ret_n);
 struct process *tree_find(const struct tree *tree, pid_t pid); // NULL where it is none of the job's
 uint64_t tree_seen(const struct tree *tree); // members so far
+// Whether they were so many that short-lived ones are no longer followed.
+bool tree_many(const struct tree *tree);
 
 // Opens /proc/PID/NAME of a member. -errno; -EMFILE where the recorder must keep its descriptors.
 int tree_open(struct tree *tree, const struct process *p, const char *name);

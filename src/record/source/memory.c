@@ -27,6 +27,7 @@
 #include "record/job/tree.h"
 
 #define ROUND_SHARE 1000 // a round may take one part in this many of the time
+#define EPOCH_SHARE 100 // at the end of an epoch it may come sooner: one part in this many
 #define ROUND_MIN_NS NS_PER_S // and no two are closer than this
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
 #define COMMAND_MAX_BYTES 4096u // of a command line; what is longer is cut
@@ -90,6 +91,9 @@ struct memory_source {
 	uint64_t next_round_ns;
 	uint64_t spent_ns; // in all rounds
 	uint64_t began_ns;
+	uint64_t epoch_round_ns; // from when on an epoch's end may ask for a round
+	const _Atomic unsigned *epochs;
+	unsigned epochs_seen;
 	uint64_t readings;
 	bool round_done; // a whole round has just been read: its sums are fresh
 	int64_t sums[N_PSS];
@@ -245,6 +249,11 @@ static void read_round(struct memory_source *s, struct sink *sink, uint64_t now_
 	s->round_done = whole;
 }
 
+static bool epoch_ended(const struct memory_source *s)
+{
+	return s->epochs && atomic_load(s->epochs) != s->epochs_seen;
+}
+
 static int read_pss(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct memory_source *s = state;
@@ -261,14 +270,16 @@ static int read_pss(void *state, struct sink *sink, uint64_t now_ns)
 		s->began_ns = now_ns;
 		s->next_round_ns = now_ns + (s->captured ? 0 : FIRST_ROUND_NS);
 	}
-	if (s->began_ns == 0 || now_ns < s->next_round_ns) {
+	if (s->began_ns == 0 || now_ns < (epoch_ended(s) ? s->epoch_round_ns : s->next_round_ns)) {
 		return 0;
 	}
+	s->epochs_seen = s->epochs ? atomic_load(s->epochs) : 0;
 	read_round(s, sink, now_ns);
 	uint64_t after_ns = clock_monotonic_ns();
 	s->spent_ns += after_ns > now_ns ? after_ns - now_ns : 0;
 	uint64_t earned_ns = s->began_ns + s->spent_ns * ROUND_SHARE;
 	s->next_round_ns = after_ns + ROUND_MIN_NS;
+	s->epoch_round_ns = after_ns + (after_ns - now_ns) * EPOCH_SHARE;
 	s->next_round_ns = earned_ns > s->next_round_ns ? earned_ns : s->next_round_ns;
 	return 0;
 }
@@ -335,6 +346,7 @@ static int memory_source_open(
 		.job = context->job,
 		.recorder = context->recorder,
 		.captured = context->captured,
+		.epochs = context->epochs,
 		.buffer = buffer,
 	};
 	*ret_state = s;

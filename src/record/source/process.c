@@ -181,6 +181,7 @@ struct process_source {
 	bool cgroup_v2;
 	bool delay_accounting;
 	bool sigchld_ignored; // said
+	bool many; // said
 	struct stream *job_stream, *job_io_stream;
 	uint64_t total_ns; // never falls
 	uint64_t base_ns; // of the cgroup's counter when the run began
@@ -391,11 +392,24 @@ static bool cgroup_cpu_ns(struct process_source *s, uint64_t *ret)
 	return true;
 }
 
+static void note_many(struct process_source *s, uint64_t now_ns)
+{
+	if (!s->many && tree_many(s->tree)) {
+		s->many = true;
+		sink_event(s->sink, now_ns, "many_processes", s->job,
+			"more than %llu processes so far: those that live for less than a second "
+		        "are "
+			"counted in CPU time from now on, and not listed",
+			(unsigned long long)tree_seen(s->tree));
+	}
+}
+
 static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct process_source *s = state;
 	s->sink = sink;
 	tree_update(s->tree, now_ns);
+	note_many(s, now_ns);
 	size_t n;
 	// What the launcher reaped is read before the clocks of those whom it may reap meanwhile.
 	uint64_t sum_ns = tree_reaped_ns(s->tree);
