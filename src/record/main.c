@@ -5,6 +5,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ enum option_key {
 	OPTION_MAX_SIZE,
 	OPTION_PID,
 	OPTION_NO_CGROUP,
+	OPTION_HELP,
 };
 
 static const struct argp_option option_table[] = {
@@ -55,7 +57,7 @@ static const struct argp_option option_table[] = {
 		"Slurm's job are noted by themselves",
 		0},
 	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
-		"A line of the job's output that matches begins an epoch. A group (?<epoch>...) "
+		"A line of the job's output that matches marks an epoch. A group (?<epoch>...) "
 		"is its number; other named groups, like (?<loss>...), become points",
 		0},
 	{"max-size", OPTION_MAX_SIZE, "SIZE", 0,
@@ -63,6 +65,7 @@ static const struct argp_option option_table[] = {
 	{"pid", OPTION_PID, "PID", 0,
 		"Record a process that runs already, until it ends or Ctrl-C is pressed", 0},
 	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Give the job no cgroup of its own", 0},
+	{"help", OPTION_HELP, NULL, 0, "Show this help", -1},
 	{0},
 };
 
@@ -109,6 +112,7 @@ struct parsing {
 	size_t labels_capacity;
 	bool interval_given;
 	bool overhead_given;
+	bool help;
 	struct error error;
 };
 
@@ -291,6 +295,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_NO_CGROUP:
 		p->options.no_cgroup = true;
 		return 0;
+	case OPTION_HELP:
+		p->help = true;
+		state->next = state->argc;
+		return 0;
 	case ARGP_KEY_ARG:
 		// The first word that is no option begins the command; all that follows is its own.
 		p->options.command = &state->argv[state->next - 1];
@@ -328,19 +336,19 @@ static int check_options(struct parsing *p)
 	return 0;
 }
 
+static const struct argp parser = {
+	.options = option_table,
+	.parser = parse_option,
+	.args_doc = "[--] COMMAND [ARGUMENT]...",
+	.doc = about,
+};
+
 static int parse_options(struct parsing *p, int argc, char **argv)
 {
-	const struct argp argp = {
-		.options = option_table,
-		.parser = parse_option,
-		.args_doc = "[--] COMMAND [ARGUMENT]...",
-		.doc = about,
-	};
-	char name[] = "strain run";
-	argv[0] = name; // in --help
-	argp_err_exit_status = LAUNCHER_FAILED;
-	int rc = argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, p);
-	return rc != 0 ? -rc : check_options(p);
+	// argp's own messages take two lines, and its own help goes silent with them.
+	unsigned flags = ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP;
+	int rc = argp_parse(&parser, argc, argv, flags, NULL, p);
+	return rc != 0 ? -rc : p->help ? 0 : check_options(p);
 }
 
 static void free_options(struct parsing *p)
@@ -362,6 +370,10 @@ int main(int argc, char **argv)
 	int status = LAUNCHER_FAILED;
 	if (read_environment(&p) < 0 || parse_options(&p, argc, argv) < 0) {
 		say("%s (strain run --help)", p.error.text);
+	} else if (p.help) {
+		char name[] = "strain run";
+		argp_help(&parser, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);
+		status = 0;
 	} else {
 		status = launcher_run(&p.options);
 	}

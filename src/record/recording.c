@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,7 +62,6 @@ static void become_recorder(const struct recorder_config *config)
 	int keep[] = {config->socket, config->output[0], config->output[1]};
 	descriptors_keep(keep, ARRAY_LENGTH(keep));
 	raise_oom_score();
-	prctl(PR_SET_NAME, "strain-recorder");
 }
 
 int recording_start(struct recording *r, struct recorder_config *config, struct error *e)

@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain run: its options, what it refuses, and how it names what it writes.
+
+load run_helpers
+
+fails_125() {
+	run -125 --separate-stderr "$STRAIN" run "$@"
+	[ -z "$output" ]
+	[ "$(wc -l <<<"$stderr")" -eq 1 ]
+	[ -z "$(ls -A "$STRAIN_DIR")" ]
+}
+
+@test "no command is wrong usage" {
+	fails_125
+	[ "$stderr" = "strain: no command to run (strain run --help)" ]
+	fails_125 --
+	fails_125 --label a=b
+}
+
+@test "a command that does not exist is 127, as in a shell, and leaves no file" {
+	run -127 --separate-stderr "$STRAIN" run strain-no-such-command
+	[ "$stderr" = "strain: cannot run 'strain-no-such-command': No such file or directory" ]
+	[ -z "$(ls -A "$STRAIN_DIR")" ]
+	run -127 "$STRAIN" run ./nowhere/train.py
+	run -127 "$STRAIN" run ''
+}
+
+@test "a command that is not executable is 126, as in a shell, and leaves no file" {
+	echo 'echo hello' >my-script
+	run -126 --separate-stderr "$STRAIN" run ./my-script
+	[ "$stderr" = "strain: cannot run './my-script': Permission denied" ]
+	run -126 "$STRAIN" run "$BATS_TEST_TMPDIR"
+	PATH="$BATS_TEST_TMPDIR:$PATH" run -126 "$STRAIN" run my-script
+	[ -z "$(ls -A "$STRAIN_DIR")" ]
+}
+
+@test "what only exec finds out fails the same way, and leaves no file" {
+	printf '#!/nowhere/interpreter\n' >my-script
+	chmod +x my-script
+	run -127 --separate-stderr "$STRAIN" run ./my-script
+	[ "$stderr" = "strain: cannot run './my-script': No such file or directory" ]
+	[ -z "$(ls -A "$STRAIN_DIR")" ]
+}
+
+@test "intervals: zero, negative, without or with a wrong unit, absurd" {
+	local interval
+	for interval in 0ms -5ms 10 10lightyears 1us 2h '' ms 1e400s; do
+		fails_125 --interval "$interval" true
+		[[ "$stderr" == "strain: --interval: "*"'$interval'"* ]]
+	done
+	run -0 "$STRAIN" run --interval 20ms true
+}
+
+@test "a label needs a name, '=' and a value" {
+	local label
+	for label in batch =3 '' 'a b=3'; do
+		fails_125 --label "$label" true
+		[[ "$stderr" == "strain: --label: "* ]]
+	done
+}
+
+@test "labels, the environment's and given ones, are in the run" {
+	RANK=3 LOCAL_RANK=1 SLURM_JOB_NAME=x "$STRAIN" run --label batch_size=32 --label workers= \
+		--label SLURM_JOB_NAME=mine --label batch_size=64 true
+	run -0 python_sql "$(only_run)" 'SELECT name, value FROM label ORDER BY name'
+	[ "$output" = $'LOCAL_RANK|1\nRANK|3\nSLURM_JOB_NAME|mine\nbatch_size|64\nworkers|' ]
+}
+
+@test "a bad pattern is shown with where it is bad" {
+	fails_125 --epoch-pattern 'epoch (\d+' true
+	[[ "$stderr" == "strain: --epoch-pattern: pattern 'epoch (\d+', at offset 10: "* ]]
+}
+
+@test "budget and size are checked" {
+	fails_125 --overhead 0% true
+	fails_125 --overhead 200% true
+	fails_125 --overhead x true
+	fails_125 --max-size 10 true
+	fails_125 --max-size 1parsec true
+}
+
+@test "an unknown option, or one without its value, is named" {
+	fails_125 --frobnicate true
+	[ "$stderr" = "strain: there is no option '--frobnicate' (strain run --help)" ]
+	fails_125 --interval
+	[ "$stderr" = "strain: option --interval needs a value: TIME (strain run --help)" ]
+}
+
+@test "what follows the command is the command's" {
+	run -0 --separate-stderr "$STRAIN" run echo --interval -o --help -- x
+	[ "$output" = "--interval -o --help -- x" ]
+	run -0 --separate-stderr "$STRAIN" run -- echo -- x
+	[ "$output" = "-- x" ]
+}
+
+@test "the help names every option and goes to standard output" {
+	run -0 --separate-stderr "$STRAIN" run --help
+	local option
+	for option in output force interval label epoch-pattern overhead max-size pid no-cgroup; do
+		[[ "$output" == *"--$option"* ]]
+	done
+	[[ "$output" == "Usage: strain run "* ]]
+}
+
+@test "an output that exists is refused, unless --force is given" {
+	echo precious >run.strain
+	run -125 --separate-stderr "$STRAIN" run -o run.strain touch was-run
+	[[ "$stderr" == "strain: "*run.strain* ]]
+	[ "$(wc -l <<<"$stderr")" -eq 1 ]
+	[ "$(cat run.strain)" = precious ]
+	[ ! -e was-run ]
+	run -0 "$STRAIN" run -o run.strain --force true
+	[ "$(run_key run.strain status)" = 0 ]
+}
+
+@test "an output that is a directory, or cannot be written, is refused" {
+	mkdir directory
+	run -125 --separate-stderr "$STRAIN" run -o directory touch was-run
+	[[ "$stderr" == "strain: "*directory* ]]
+	run -125 "$STRAIN" run --force -o directory touch was-run
+	run -125 --separate-stderr "$STRAIN" run -o nowhere/run.strain touch was-run
+	[[ "$stderr" == "strain: "*nowhere/run.strain*"No such file or directory"* ]]
+	run -125 "$STRAIN" run -o /proc/run.strain touch was-run
+	run -125 "$STRAIN" run -o '' touch was-run
+	[ ! -e was-run ]
+	[ -d directory ]
+	[ -z "$(ls -A directory)" ]
+}
+
+@test "a default folder that cannot be written means the state folder, and says so" {
+	export STRAIN_DIR=/proc/nowhere XDG_STATE_HOME="$BATS_TEST_TMPDIR/state"
+	run -0 --separate-stderr "$STRAIN" run sh -c 'echo ran'
+	[ "$output" = ran ]
+	[[ "$stderr" == *"cannot write to /proc/nowhere"*"recording to $XDG_STATE_HOME/strain/sh-"* ]]
+	STRAIN_DIR="$XDG_STATE_HOME/strain"
+	[ "$(run_key "$(only_run)" status)" = 0 ]
+}
+
+@test "where nothing can be written the job runs all the same" {
+	STRAIN_DIR=/proc/nowhere XDG_STATE_HOME=/proc/nowhere run -3 --separate-stderr \
+		"$STRAIN" run sh -c 'echo ran; exit 3'
+	[ "$output" = ran ]
+	[[ "$stderr" == "strain: not recording: cannot write to /proc/nowhere"* ]]
+}
+
+@test "a pid that is gone, is no number, or comes with a command" {
+	sh -c 'exit 0' &
+	local gone=$!
+	wait "$gone"
+	fails_125 --pid "$gone"
+	[ "$stderr" = "strain: there is no process $gone" ]
+	fails_125 --pid 0
+	fails_125 --pid many
+	fails_125 --pid $$ true
+	fails_125 --pid $$ --epoch-pattern x
+}
+
+@test "a process of another user is refused" {
+	if [ "$(id -u)" -ne 0 ]; then
+		fails_125 --pid 1
+	else
+		command -v setpriv >/dev/null || skip "setpriv is not installed"
+		# The build may lie where nobody else may look.
+		local programs
+		programs=$(mktemp -d)
+		cp "$STRAIN" "$(dirname "$STRAIN")/strain-record" "$programs"
+		chmod -R a+rX "$programs"
+		run -125 --separate-stderr env -u STRAIN_HOME setpriv --reuid 65534 --regid 65534 \
+			--clear-groups "$programs/strain" run -o "$programs/run.strain" --pid $$
+		rm -r "$programs"
+	fi
+	[[ "$stderr" == "strain: process "*" belongs to another user (uid "* ]]
+}
+
+@test "the default name says what ran and when" {
+	local name
+	for name in 'sh -c true' 'env A=1 sh -c true' 'nice -n 1 sh -c true' 'timeout 5 sh -c true'; do
+		# shellcheck disable=SC2086
+		"$STRAIN" run $name
+		[[ "$(basename "$(only_run)")" =~ ^sh-[0-9]{8}-[0-9]{6}\.strain$ ]]
+		rm "$STRAIN_DIR"/*
+	done
+	echo 'exit 0' >my-train.sh
+	RANK=12 "$STRAIN" run sh ./my-train.sh
+	[[ "$(basename "$(only_run)")" =~ ^my-train-[0-9]{8}-[0-9]{6}-rank12\.strain$ ]]
+}
+
+@test "runs that start together do not share a file" {
+	local pids=() i
+	for i in 1 2 3 4; do
+		"$STRAIN" run sleep 0.2 &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i"
+	done
+	[ "$(find "$STRAIN_DIR" -name '*.strain' | wc -l)" -eq 4 ]
+}
+
+@test "the run knows what ran, where, and how it ended" {
+	run -3 "$STRAIN" run --interval 20ms sh -c 'exit 3' x --token=abc --password def
+	local file
+	file=$(only_run)
+	[ "$(run_key "$file" command)" = '["sh","-c","exit 3","x","--token=***","--password","***"]' ]
+	[ "$(run_key "$file" directory)" = "$BATS_TEST_TMPDIR" ]
+	[ "$(run_key "$file" status)" = $((3 << 8)) ]
+	[ "$(run_key "$file" name)" = sh ]
+	[ "$(run_key "$file" interval_ns)" = 20000000 ]
+	[ "$(run_key "$file" overhead)" = 0 ]
+	[ "$(run_key "$file" hostname)" = "$(uname -n)" ]
+	[ "$(stat -c %a "$file")" = 600 ]
+}
+
+@test "without an interval there is a budget of one percent" {
+	"$STRAIN" run true
+	[ "$(run_key "$(only_run)" overhead)" = 0.01 ]
+	[ "$(run_key "$(only_run)" interval_ns)" = 10000000 ]
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# For the tests of `strain run`: runs go to a folder of the test's own.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	export STRAIN_DIR="$BATS_TEST_TMPDIR/runs"
+	mkdir "$STRAIN_DIR"
+	cd "$BATS_TEST_TMPDIR" || return 1
+	unset RANK SLURM_PROCID OMPI_COMM_WORLD_RANK PMI_RANK SLURM_STEP_ID
+}
+
+# The one run file of the test, or a failure.
+only_run() {
+	local files=("$STRAIN_DIR"/*)
+	[ ${#files[@]} -eq 1 ] && [ -f "${files[0]}" ] && echo "${files[0]}"
+}
+
+# A key of table run.
+run_key() {
+	python_sql "$1" "SELECT value FROM run WHERE key = '$2'"
+}
+
+python_sql() {
+	/usr/bin/python3 -c '
+import sqlite3, sys
+for row in sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True).execute(sys.argv[2]):
+    print(*row, sep="|")' "$1" "$2"
+}
+
+# Waits until a command succeeds; ten seconds at most.
+eventually() {
+	local tries
+	for ((tries = 0; tries < 200; tries++)); do
+		if "$@"; then
+			return 0
+		fi
+		sleep 0.05
+	done
+	echo "never succeeded: $*"
+	return 1
+}
+
+# The recorder that records a launcher's job: pid of the launcher.
+recorder_of() {
+	pgrep -P "$1" -x strain-record
+}

@@ -1,0 +1,294 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# What a shell and a terminal do to `strain run`: a pseudo-terminal, a session leader that starts the
+# program in a process group of its own, keys, signals, sizes. One scenario a call:
+#
+#   run_terminal.py SCENARIO [OPTION OF strain run]...
+#
+# Prints what went wrong and exits with 1, or exits with 0.
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+STRAIN = os.environ["STRAIN"]
+OPTIONS = sys.argv[2:]
+PATIENCE = 30  # seconds; only ever reached by a failure
+
+# Counts what it is sent, says so line by line, ends at a line on its standard input or after 60 s.
+COUNTER = r"""
+import os, select, signal, sys, time
+counts = {}
+def count(number, frame):
+    counts[number] = counts.get(number, 0) + 1
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT,
+               signal.SIGRTMIN + 1):
+    signal.signal(number, count)
+def resized(number, frame):
+    size = os.get_terminal_size(1)
+    print("size", size.columns, size.lines, flush=True)
+signal.signal(signal.SIGWINCH, resized)
+print("ready", os.getpid(), os.isatty(0), os.isatty(1), os.isatty(2), flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    if os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.02)
+print("counts", sorted((signal.Signals(n).name if n < 32 else "RT", c) for n, c in counts.items()),
+      flush=True)
+"""
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+class Terminal:
+    """A pseudo-terminal whose session leader runs a job in the foreground, as a shell does."""
+
+    def __init__(self, command, environment=None):
+        self.output = b""
+        self.stop_file = os.path.join(os.environ["BATS_TEST_TMPDIR"], "stop")
+        if os.path.exists(self.stop_file):
+            os.unlink(self.stop_file)
+        report_read, report_write = os.pipe()
+        self.leader, self.master = pty.fork()
+        if self.leader == 0:
+            os.close(report_read)
+            self.lead(command, environment, report_write)
+        os.close(report_write)
+        self.report = report_read
+        self.pid = int(self.read_report())
+
+    def lead(self, command, environment, report):
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.close(report)
+            os.environ.update(environment or {})
+            os.execvp(command[0], command)
+        os.write(report, b"%d\n" % pid)
+        while True:
+            _, status = os.waitpid(pid, os.WUNTRACED)
+            if os.WIFSTOPPED(status):
+                os.write(report, b"stopped %d\n" % os.WSTOPSIG(status))
+                continue
+            os.write(report, b"ended %d\n" % status)
+            os._exit(0)
+
+    def read_report(self):
+        line = b""
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self.report, self.master], [], [], PATIENCE)
+            expect(ready, "nothing happened; output: %r" % self.output)
+            if self.report in ready:
+                byte = os.read(self.report, 1)
+                expect(byte, "the session leader is gone; output: %r" % self.output)
+                line += byte
+            else:
+                self.read_some()
+        return line.decode().strip()
+
+    def read_some(self):
+        try:
+            self.output += os.read(self.master, 65536)
+        except OSError:
+            time.sleep(0.01)
+
+    def wait_for(self, text):
+        end = time.monotonic() + PATIENCE
+        while text not in self.output:
+            expect(time.monotonic() < end, "no %r in %r" % (text, self.output))
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.read_some()
+
+    def press(self, key):
+        os.write(self.master, key)
+
+    def resize(self, columns, lines):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def end_job(self):
+        with open(self.stop_file, "w"):
+            pass
+
+    def finish(self):
+        """Waits for the end; returns the wait status."""
+        word, status = self.read_report().split()
+        expect(word == "ended", "%s %s instead of an end; output: %r" % (word, status, self.output))
+        while select.select([self.master], [], [], 0.2)[0]:
+            before = len(self.output)
+            self.read_some()
+            if len(self.output) == before:
+                break
+        return int(status)
+
+
+def start(extra=(), environment=None):
+    stop = os.path.join(os.environ["BATS_TEST_TMPDIR"], "stop")
+    terminal = Terminal([STRAIN, "run", *OPTIONS, *extra, "--", sys.executable, "-c", COUNTER, stop],
+                        environment)
+    terminal.wait_for(b"ready")
+    terminal.wait_for(b"\n")
+    terminal.job = int(terminal.output.split(b"ready ")[1].split()[0])
+    return terminal
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0]
+
+
+def wait_state(pid, states):
+    end = time.monotonic() + PATIENCE
+    while state_of(pid) not in states:
+        expect(time.monotonic() < end, "process %d is %s, not %s" % (pid, state_of(pid), states))
+        time.sleep(0.01)
+
+
+def counts_after(terminal):
+    time.sleep(0.3)  # a signal that is passed on twice needs a moment for the second time
+    terminal.end_job()
+    terminal.wait_for(b"counts")
+    status = terminal.finish()
+    expect(status == 0, "status %d; output: %r" % (status, terminal.output))
+    return terminal.output.split(b"counts ")[1].split(b"\r\n")[0].decode()
+
+
+def expect_counts(terminal, wanted):
+    found = counts_after(terminal)
+    expect(found == wanted, "the job counted %s, expected %s" % (found, wanted))
+
+
+def ctrl_c():
+    terminal = start()
+    terminal.press(b"\x03")
+    terminal.wait_for(b"^C")
+    expect_counts(terminal, "[('SIGINT', 1)]")
+
+
+def ctrl_c_ends():
+    """Ctrl-C on a job that does nothing about it: the shell sees a death by SIGINT."""
+    terminal = Terminal([STRAIN, "run", *OPTIONS, "--", "sh", "-c", "echo ready; exec sleep 60"])
+    terminal.wait_for(b"ready")
+    terminal.press(b"\x03")
+    status = terminal.finish()
+    expect(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, "status %d" % status)
+
+
+def ctrl_z():
+    terminal = start()
+    for _ in range(3):
+        terminal.press(b"\x1a")
+        word = terminal.read_report()
+        expect(word.startswith("stopped"), "%s instead of a stop" % word)
+        wait_state(terminal.job, "T")
+        os.killpg(terminal.pid, signal.SIGCONT)
+        wait_state(terminal.job, "SR")
+        time.sleep(0.2)  # a SIGCONT that is not handled yet is taken back by the next Ctrl-Z
+    expect_counts(terminal, "[('SIGCONT', 3)]")
+
+
+def self_stop():
+    """A job that stops itself stops the launcher; either of the two continues both."""
+    terminal = start()
+    os.kill(terminal.job, signal.SIGSTOP)
+    expect(terminal.read_report().startswith("stopped"), "no stop")
+    os.kill(terminal.pid, signal.SIGCONT)
+    wait_state(terminal.job, "SR")
+    os.kill(terminal.job, signal.SIGSTOP)
+    expect(terminal.read_report().startswith("stopped"), "no second stop")
+    os.kill(terminal.job, signal.SIGCONT)
+    wait_state(terminal.pid, "SR")
+    expect_counts(terminal, "[('SIGCONT', 2)]")
+
+
+def lone_signals():
+    """What is sent to the launcher alone reaches the job once."""
+    terminal = start()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT,
+                   signal.SIGRTMIN + 1):
+        os.kill(terminal.pid, number)
+        time.sleep(0.1)
+    expect_counts(terminal,
+                  "[('RT', 1), ('SIGHUP', 1), ('SIGINT', 1), ('SIGTERM', 1), ('SIGUSR1', 1)]")
+
+
+def group_signals():
+    """What is sent to the group reaches the job once, however often."""
+    terminal = start()
+    for _ in range(20):
+        os.killpg(terminal.pid, signal.SIGTERM)
+        time.sleep(0.05)
+    os.killpg(terminal.pid, signal.SIGUSR1)
+    os.kill(terminal.pid, signal.SIGHUP)
+    expect_counts(terminal, "[('SIGHUP', 1), ('SIGTERM', 20), ('SIGUSR1', 1)]")
+
+
+def slurm_signals():
+    """Slurm signals every process of a step itself: nothing is passed on."""
+    terminal = start(environment={"SLURM_STEP_ID": "0"})
+    os.kill(terminal.pid, signal.SIGTERM)
+    expect_counts(terminal, "[]")
+
+
+def resized():
+    terminal = start()
+    terminal.resize(101, 37)
+    terminal.wait_for(b"size 101 37")
+    terminal.resize(55, 11)
+    terminal.wait_for(b"size 55 11")
+    counts_after(terminal)
+
+
+def terminal_stays():
+    terminal = start()
+    expect(b"True True True" in terminal.output, "no terminal: %r" % terminal.output)
+    counts_after(terminal)
+
+
+def newlines():
+    """The terminal's own treatment of newlines happens once."""
+    terminal = Terminal([STRAIN, "run", *OPTIONS, "--", "printf", "one\\ntwo\\r\\n\\ttab\\n"])
+    expect(terminal.finish() == 0, "failed")
+    expect(terminal.output.startswith(b"one\r\ntwo\r\r\n\ttab\r\n"), "%r" % terminal.output)
+
+
+def launcher_killed():
+    """The job and what passes its output on live on."""
+    terminal = start()
+    os.kill(terminal.pid, signal.SIGKILL)
+    status = terminal.finish()
+    expect(os.WIFSIGNALED(status), "status %d" % status)
+    terminal.end_job()
+    time.sleep(0.2)
+    end = time.monotonic() + PATIENCE
+    while os.path.exists("/proc/%d" % terminal.job) and state_of(terminal.job) != "Z":
+        expect(time.monotonic() < end, "the job did not end")
+        time.sleep(0.02)
+
+
+SCENARIOS = (ctrl_c, ctrl_c_ends, ctrl_z, self_stop, lone_signals, group_signals, slurm_signals,
+             resized, terminal_stays, newlines, launcher_killed)
+
+if __name__ == "__main__":
+    scenario = {function.__name__: function for function in SCENARIOS}[sys.argv[1]]
+    try:
+        scenario()
+    except Failed as failure:
+        sys.exit("%s: %s" % (sys.argv[1], failure))
