@@ -351,6 +351,7 @@ static _Noreturn void run_forwarder(struct channel *c, int control)
 	c->job = c->copy = c->control = -1;
 	prctl(PR_SET_NAME, "strain-forward");
 	forward(pass);
+	free(pass);
 	_exit(0);
 }
 
