@@ -182,7 +182,7 @@ static const struct {
 		"for this user"},
 	{NVML_OPERATING_SYSTEM, EPERM,
 		"NVIDIA's devices are blocked here; allow /dev/nvidia* in this job's or "
-                "container's "
+		"container's "
 		"device cgroup"},
 	{NVML_GPU_NOT_FOUND, ENODEV, "no NVIDIA GPU; none is attached or given to this container"},
 	{NVML_GPU_IS_LOST, EIO, "a GPU has fallen off the bus; reset it or reboot"},
