@@ -160,9 +160,18 @@ static void find_place(struct cursor cgroups, struct cursor mounts, const char *
 	free(mount.point);
 }
 
-int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e)
+void cgroup_places_parse(struct cursor cgroups, struct cursor mounts, struct cgroup_places *ret)
 {
 	struct cgroup_places places = {0};
+	find_place(cgroups, mounts, NULL, &places.unified);
+	for (size_t i = 0; i < N_CGROUP_CONTROLLERS; i++) {
+		find_place(cgroups, mounts, controller_names[i], &places.legacy[i]);
+	}
+	*ret = places;
+}
+
+int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e)
+{
 	struct host_file cgroup_file = HOST_FILE_CLOSED, mount_file = HOST_FILE_CLOSED;
 	struct cursor cgroups, mounts;
 	char path[64];
@@ -179,11 +188,7 @@ int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, 
 		}
 	}
 	if (r == 0) {
-		find_place(cgroups, mounts, NULL, &places.unified);
-		for (size_t i = 0; i < N_CGROUP_CONTROLLERS; i++) {
-			find_place(cgroups, mounts, controller_names[i], &places.legacy[i]);
-		}
-		*ret = places;
+		cgroup_places_parse(cgroups, mounts, ret);
 	}
 	host_file_close(&cgroup_file);
 	host_file_close(&mount_file);

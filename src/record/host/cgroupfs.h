@@ -35,6 +35,8 @@ struct cgroup_places {
 // Reads proc/PID/cgroup and proc/self/mountinfo under root_fd; pid is "self" or digits. -errno
 // where they cannot be read; a machine without cgroups is no error.
 int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e);
+// The same from the two files' texts.
+void cgroup_places_parse(struct cursor cgroups, struct cursor mounts, struct cgroup_places *ret);
 void cgroup_places_done(struct cgroup_places *places);
 
 // The hierarchy that accounts the controller: v1 where it is mounted there, else v2. Borrowed.
