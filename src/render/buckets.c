@@ -10,6 +10,8 @@
 
 #include "base/array.h"
 
+#define LARGEST 1e30
+
 void buckets_init(struct buckets *b, size_t most)
 {
 	*b = (struct buckets){.most = most};
@@ -58,12 +60,15 @@ void buckets_coarsen(struct buckets *b)
 int buckets_add(struct buckets *b, int64_t t_us, double value, double minimum, double maximum,
 	double weight)
 {
-	bool there = isfinite(value) && weight > 0;
+	// Beyond this (only a damaged file goes there) sums of floats would no longer be finite.
+	bool there = fabs(value) < LARGEST && weight > 0 && weight < LARGEST;
+	minimum = fabs(minimum) < LARGEST ? minimum : value;
+	maximum = fabs(maximum) < LARGEST ? maximum : value;
 	struct bucket reading = {
 		.index = (t_us / BUCKET_SHORTEST_US) >> b->doublings,
 		.sum = there ? value * weight : 0,
-		.minimum = (float)(isfinite(minimum) ? minimum : value),
-		.maximum = (float)(isfinite(maximum) ? maximum : value),
+		.minimum = there ? (float)minimum : 0,
+		.maximum = there ? (float)maximum : 0,
 		.weight = there ? (float)weight : 0,
 	};
 	b->samples += there;

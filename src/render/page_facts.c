@@ -321,7 +321,7 @@ void page_epoch_table(json_t *run, const struct analysis *a)
 	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
 		known[i] = figure_known(a, i);
 	}
-	for (size_t i = 0; i < a->epochs.n; i++) {
+	for (size_t i = 0; i < a->epochs.n && i < MOST_EPOCHS; i++) {
 		json_array_append_new(rows, epoch_row(a, known, &a->epochs.items[i]));
 	}
 	json_object_set_new(
@@ -384,7 +384,8 @@ static void add_cost_note(json_t *notes, const struct recording_figures *recordi
 	}
 }
 
-static void add_left_out_note(json_t *notes, const struct panel_list *panels)
+static void add_left_out_note(
+	json_t *notes, const struct analysis *a, const struct panel_list *panels)
 {
 	_cleanup_text_ struct text left = {0};
 	for (size_t i = 0; i < panels->n; i++) {
@@ -393,8 +394,12 @@ static void add_left_out_note(json_t *notes, const struct panel_list *panels)
 				panels->items[i].title, panels->items[i].left_out);
 		}
 	}
+	if (a->epochs.n > MOST_EPOCHS) {
+		text_format(&left, "%s%zu more epochs", left.length ? "; " : "",
+			a->epochs.n - MOST_EPOCHS);
+	}
 	if (left.length > 0) {
-		text_append_string(&left, ". Their figures are in the summary.");
+		text_append_string(&left, ".");
 		add_note(notes, "Not drawn", left.data);
 	}
 }
@@ -416,6 +421,6 @@ json_t *page_notes(const struct analysis *a, const struct panel_list *panels)
 		text_format(&idle, "%s.", panels->idle.data);
 		add_note(notes, "Nothing moved", idle.data);
 	}
-	add_left_out_note(notes, panels);
+	add_left_out_note(notes, a, panels);
 	return notes;
 }

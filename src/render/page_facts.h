@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#define MOST_EPOCHS 2000 // that are drawn and listed; the notes count the others
+
 struct analysis;
 struct panel_list;
 

@@ -19,6 +19,7 @@
 // More than a person looks through; the page says how many were left out.
 #define MOST_PROCESSES 300
 #define MOST_EVENTS 500
+#define MOST_SUMMARY_ROWS 2000
 
 // Panels ----------------------------------------------------------------------------------------
 
@@ -145,7 +146,7 @@ static json_t *span_json(const struct epoch *epoch)
 static json_t *epochs_json(const struct epoch_list *epochs)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < epochs->n; i++) {
+	for (size_t i = 0; i < epochs->n && i < MOST_EPOCHS; i++) {
 		json_array_append_new(json, span_json(&epochs->items[i]));
 	}
 	return json;
@@ -267,7 +268,7 @@ static json_t *summary_row_json(const struct analysis *a, const struct summary_r
 static json_t *summary_json(const struct analysis *a)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < a->summary.n; i++) {
+	for (size_t i = 0; i < a->summary.n && json_array_size(json) < MOST_SUMMARY_ROWS; i++) {
 		json_t *row = summary_row_json(a, &a->summary.rows[i]);
 		if (row) {
 			json_array_append_new(json, row);

@@ -17,6 +17,7 @@ enum { JOB_HUE, DEVICE_HUE, CACHE_HUE, FOURTH_HUE, FIFTH_HUE, SIXTH_HUE, SEVENTH
 #define PRESSURE_HOLD_MS 4000
 #define IO_WINDOW_MS 100
 #define SHARE_WINDOW_MS 1000
+#define SHARE_HOLD_MS 10000
 
 #define PRESSURE(text, where, name, colour)                                                       \
 	{                                                                                         \
@@ -106,7 +107,8 @@ const struct panel_spec panel_table[] = {
 				.metrics = {"process.disk.io.read"},
 				.of = "strain.io.read",
 				.hue = CACHE_HUE,
-				.window_ms = SHARE_WINDOW_MS},
+				.window_ms = SHARE_WINDOW_MS,
+				.hold_ms = SHARE_HOLD_MS},
 		}},
 	{"Disk", "By/s", "Bytes that the devices moved, for everybody.", 0, 0, TRAFFIC,
 		{LIMIT_NONE},

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#define SHARE_LEAST_BYTES 65536.0 // a share of less says nothing
 #define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
 
 // Which lines there are -------------------------------------------------------------------------
@@ -175,10 +176,20 @@ static void line_set_base(struct line *line, int64_t t_us, double value, double 
 	line->base_of = of;
 }
 
+// Whether it is too early to say anything about what grew since the base.
+static bool line_waits(const struct line *line, int64_t passed_us, double grown, double of_grown)
+{
+	const struct line_spec *spec = line->spec;
+	if (passed_us <= 0 || passed_us < (int64_t)spec->window_ms * 1000) {
+		return true;
+	}
+	bool little = spec->of ? of_grown < SHARE_LEAST_BYTES : grown <= 0;
+	return little && passed_us < (int64_t)spec->hold_ms * 1000;
+}
+
 // One more reading of a counter, or of two. What grew since the base stands in the middle between.
 static int line_add_counter(struct line *line, int64_t t_us, double value, double of)
 {
-	const struct line_spec *spec = line->spec;
 	double grown = value - line->base_value, of_grown = of - line->base_of;
 	if (!isfinite(grown) || !isfinite(of_grown)) {
 		bool known = line->based;
@@ -186,21 +197,19 @@ static int line_add_counter(struct line *line, int64_t t_us, double value, doubl
 		// A gap once; not before the first reading.
 		return known ? buckets_add(&line->buckets, t_us, NAN, NAN, NAN, 1) : 0;
 	}
+	int64_t passed_us = t_us - line->base_us;
 	if (!line->based || grown < 0 || of_grown < 0) {
 		line_set_base(line, t_us, value, of);
 		return 0;
 	}
-	int64_t passed_us = t_us - line->base_us;
-	bool waits = passed_us < (int64_t)spec->window_ms * 1000;
-	waits |= grown <= 0 && passed_us < (int64_t)spec->hold_ms * 1000;
-	if (waits || passed_us <= 0) {
+	if (line_waits(line, passed_us, grown, of_grown)) {
 		return 0;
 	}
-	double seconds = (double)passed_us * 1e-6;
-	bool share = spec->value == LINE_SHARE;
-	double result = share ? of_grown > 0 ? fmax(0, 1 - grown / of_grown) : NAN
-	                      : grown / seconds;
-	double weight = share && of_grown > 0 ? of_grown : seconds;
+	double weight = (double)passed_us * 1e-6, result = grown / weight;
+	if (line->spec->value == LINE_SHARE) {
+		weight = of_grown;
+		result = of_grown < SHARE_LEAST_BYTES ? NAN : fmax(0, 1 - grown / of_grown);
+	}
 	int64_t middle_us = line->base_us + passed_us / 2;
 	line_set_base(line, t_us, value, of);
 	return buckets_add(&line->buckets, middle_us, result, result, result, weight);

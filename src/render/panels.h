@@ -37,7 +37,8 @@ struct line_spec {
 	const char *of;
 	unsigned hue; // in the page's palette
 	unsigned window_ms; // a rate is taken over at least this long: the counter's own coarseness
-	unsigned hold_ms; // the kernel lets the counter stand this long: no rate of 0 before
+	unsigned hold_ms; // how long a counter may stand before that means something: the kernel's
+	                  // pace
 	bool fallback; // only where no line before it in the panel had readings
 };
 

@@ -83,6 +83,21 @@ static void remembers_gaps_and_prefers_readings(void **state)
 	buckets_done(&b);
 }
 
+static void takes_no_value_that_cannot_be(void **state)
+{
+	(void)state;
+	struct buckets b;
+	buckets_init(&b, 8);
+	assert_int_equal(buckets_add(&b, 0, INFINITY, 0, 0, 1), 0);
+	assert_int_equal(buckets_add(&b, 10000, 1e300, 1e300, 1e300, 1), 0);
+	assert_int_equal(buckets_add(&b, 20000, 1, -INFINITY, 1e300, 1), 0);
+	assert_int_equal(buckets_add(&b, 30000, 1, 1, 1, INFINITY), 0);
+	assert_int_equal(b.samples, 1);
+	struct bucket_figures figures = buckets_figures(&b);
+	assert_true(figures.minimum == 1 && figures.mean == 1 && figures.maximum == 1);
+	buckets_done(&b);
+}
+
 static void says_nothing_of_nothing(void **state)
 {
 	(void)state;
@@ -102,6 +117,7 @@ int main(void)
 		cmocka_unit_test(keeps_spikes_in_bounded_memory),
 		cmocka_unit_test(weighs_the_mean),
 		cmocka_unit_test(remembers_gaps_and_prefers_readings),
+		cmocka_unit_test(takes_no_value_that_cannot_be),
 		cmocka_unit_test(says_nothing_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const FLAGS = [
@@ -20,7 +20,7 @@ const FLAGS = [
 
 /** A browser with a profile of its own; close() removes it. */
 export async function openBrowser(modules, executable) {
-	const { chromium } = createRequire(join(modules, 'package.json'))('playwright-core');
+	const { chromium } = createRequire(resolve(modules, 'package.json'))('playwright-core');
 	const profile = mkdtempSync(join(tmpdir(), 'strain-browser-'));
 	const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
 	const context = await chromium.launchPersistentContext(profile, {

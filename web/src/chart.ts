@@ -260,7 +260,7 @@ export class PanelChart {
 			const left = Math.max(bbox.left, chart.valToPos(epoch.start, 'x', true));
 			const right = Math.min(bbox.left + bbox.width, chart.valToPos(epoch.end ?? this.shared.end, 'x', true));
 			// Bands too narrow to see would only tint the whole panel.
-			if (i % 2 === 0 && right - left >= 2) {
+			if (i % 2 === 0 && right - left >= 4) {
 				ctx.fillRect(left, bbox.top, right - left, bbox.height);
 			}
 		});

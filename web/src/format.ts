@@ -120,7 +120,7 @@ export function duration(seconds: number): string {
 		return seconds < 0.0009995 ? `${digits(seconds * 1e6)} µs` : `${digits(seconds * 1e3)} ms`;
 	}
 	if (seconds < 99.95) {
-		return `${digits(seconds)} s`;
+		return `${threeDigits(seconds)} s`;
 	}
 	const whole = Math.round(seconds);
 	if (whole < 3600) {
