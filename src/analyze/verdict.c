@@ -29,6 +29,9 @@
 #define CPU_STALLED 0.20
 #define IDLE 0.15
 
+#define NEXT_COLUMNS 112 // what the line after a run has room for
+#define EPOCHS "for epochs: --epoch-pattern REGEX"
+
 static const char *const bottleneck_names[N_BOTTLENECKS] = {
 	[BOTTLENECK_UNKNOWN] = "unknown",
 	[BOTTLENECK_FAILED] = "failed",
@@ -175,8 +178,7 @@ static enum confidence judge_gpu(const struct analysis *a, struct opinion *opini
 	words_append_percent(&opinion->headline, gpu->busy);
 	text_append_string(&opinion->headline, " of the time");
 	text_append_string(&opinion->next,
-		"to try: a larger batch, mixed precision; how well the GPU was used meanwhile is "
-		"not known");
+		"to try: a larger batch, mixed precision; how well the GPU was used is not known");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -210,11 +212,11 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	if (!(o->throttled >= THROTTLED)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(
-		&opinion->headline, "held back by its CPU quota: the cgroup throttled the job ");
-	words_append_percent(&opinion->headline, o->throttled);
-	text_append_string(&opinion->headline, " of the time at ");
+	text_append_string(&opinion->headline, "held back by its CPU quota: ");
 	words_append_counted(&opinion->headline, o->cpus, "CPU");
+	text_append_string(&opinion->headline, " used up in ");
+	words_append_percent(&opinion->headline, o->throttled);
+	text_append_string(&opinion->headline, " of the periods");
 	text_append_string(&opinion->next,
 		"to try: a larger quota, or no more threads and loader workers than it allows");
 	return CONFIDENCE_MEDIUM;
@@ -236,8 +238,7 @@ static enum confidence judge_storage(const struct analysis *a, struct opinion *o
 	text_append_string(&opinion->headline, " from disk, wrote ");
 	words_append_bytes(&opinion->headline, o->storage_write_bytes);
 	text_append_string(&opinion->next,
-		"to try: data that fits the page cache, a faster disk, more loader workers to "
-		"read ahead");
+		"to try: data that fits the page cache, a faster disk, more loader workers");
 	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
@@ -280,8 +281,8 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 	append_cpus_used(&opinion->headline, o);
 	text_append_string(&opinion->headline, ", other programs ");
 	words_append_number(&opinion->headline, others);
-	text_append_string(&opinion->next, "to try: record it again on a quiet machine; no other "
-					   "limit can be seen like this");
+	text_append_string(&opinion->next,
+		"to try: record it again on a quiet machine; like this no other limit shows");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -366,9 +367,9 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 		ret->bottleneck = rules[i].bottleneck;
 	}
 	bool whole = ret->bottleneck != BOTTLENECK_FAILED && a->overview.duration_s >= TOO_SHORT_S;
-	if (whole && a->epochs.n == 0) {
+	if (whole && a->epochs.n == 0 && opinion.next.length + strlen(EPOCHS) + 2 <= NEXT_COLUMNS) {
 		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
-		text_append_string(&opinion.next, "for epochs: --epoch-pattern REGEX");
+		text_append_string(&opinion.next, EPOCHS);
 	}
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Verdicts from figures: each bottleneck is recognised, the sentences are right, and what is not
+// known is not claimed. And what is missing, in words.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+// A job of a minute on four CPUs of which nothing else is known.
+static struct analysis quiet_job(void)
+{
+	struct analysis a = {0};
+	struct overview *o = &a.overview;
+	o->duration_s = 60;
+	o->exit_status = 0;
+	o->cpus = o->host_cpus = 4;
+	o->cpus_used = 2;
+	o->cpu_seconds = 120;
+	o->cpus_used_p95 = o->throttled = o->host_cpus_used = NAN;
+	o->memory = (struct memory_figure){NAN, NAN, NULL, NULL};
+	o->memory_limit_bytes = o->asked_bytes = NAN;
+	o->storage_read_bytes = o->storage_write_bytes = NAN;
+	for (unsigned i = 0; i < N_PRESSURES; i++) {
+		o->pressure.some[i] = o->pressure.full[i] = NAN;
+	}
+	return a;
+}
+
+static void assert_verdict(
+	const struct analysis *a, enum bottleneck bottleneck, const char *headline)
+{
+	struct verdict v = {0};
+	assert_int_equal(verdict_build(a, &v), 0);
+	assert_string_equal(bottleneck_name(v.bottleneck), bottleneck_name(bottleneck));
+	assert_string_equal(v.headline, headline);
+	assert_true(words_columns(v.headline) <= 112);
+	assert_true(words_columns(v.next) <= 112);
+	verdict_done(&v);
+}
+
+static void test_cpus(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
+	a.overview.cpus_used = 3.84;
+	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.8 of 4 CPUs");
+	struct process_row rows[] = {
+		{.role = ROLE_MAIN, .cpu_seconds = 60, .cpu_share = 1, .label = (char[]){"main"}},
+		{.role = ROLE_LOADER, .cpu_seconds = 90, .cpu_share = 1.5},
+		{.role = ROLE_LOADER, .cpu_seconds = NAN, .cpu_share = NAN},
+	};
+	a.processes = (struct process_list){rows, 3, 3};
+	assert_verdict(&a, BOTTLENECK_CPU,
+		"CPU-bound: the job used 3.8 of 4 CPUs (loader workers 1.5, training 1)");
+	a.overview.cpus = a.overview.cpus_used = 1;
+	a.processes.n = 0;
+	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 1 of 1 CPU");
+}
+
+static void test_one_thread_and_company(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	struct process_row row = {.role = ROLE_MAIN,
+		.cpu_seconds = 59,
+		.cpu_share = 0.98,
+		.label = (char[]){"python3 train.py"}};
+	a.processes = (struct process_list){&row, 1, 1};
+	a.overview.cpus_used = 1;
+	a.overview.cpu_seconds = 60;
+	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
+		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
+	a.overview.host_cpus_used = 3.9;
+	assert_verdict(&a, BOTTLENECK_CONTENTION,
+		"shares its CPUs: the job used 1 of 4 CPUs, other programs 2.9");
+	a.overview.host_cpus_used = NAN;
+	a.overview.cpus_used = 0.04;
+	assert_verdict(&a, BOTTLENECK_IDLE,
+		"mostly idle: the job used 0.04 of 4 CPUs and waited for something that was not "
+		"measured");
+}
+
+static void test_devices(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	struct gpu_figures gpus[] = {{.busy = 0.93, .name = "a"}, {.busy = NAN, .name = "b"}};
+	a.overview.gpus = gpus;
+	a.overview.n_gpus = 1;
+	assert_verdict(&a, BOTTLENECK_GPU, "GPU-bound: the GPU had work 93 % of the time");
+	a.overview.n_gpus = 2;
+	assert_verdict(
+		&a, BOTTLENECK_GPU, "GPU-bound: the busiest of 2 GPUs had work 93 % of the time");
+	a.overview.n_gpus = 0;
+	a.overview.pressure.some[PRESSURE_IO] = 0.4;
+	a.overview.pressure.of_job = true;
+	// Nothing is said of storage where nobody knows whether the job used it.
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
+	a.overview.storage_read_bytes = 3.2e9;
+	assert_verdict(&a, BOTTLENECK_STORAGE,
+		"waits for storage: io pressure 40 %; the job read 3.2 GB from disk, wrote ?");
+}
+
+static void test_limits(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	a.overview.throttled = 0.35;
+	assert_verdict(&a, BOTTLENECK_CPU_QUOTA,
+		"held back by its CPU quota: 4 CPUs used up in 35 % of the periods");
+	a.overview.memory = (struct memory_figure){7.8e9, NAN, "PSS", "strain.memory.pss"};
+	a.overview.memory_limit_bytes = 8e9;
+	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: 7.8 of 8.0 GB");
+}
+
+static void test_failures(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	a.overview.exit_status = -1;
+	a.overview.exit_signal = SIGSEGV;
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"ended by signal 11 (SIGSEGV) after 60.0 s; until then it used 2 of 4 CPUs");
+	struct event_row event = {.kind = (char[]){"oom_kill"}, .text = (char[]){""}};
+	a.events = (struct event_list){&event, 1, 1, 1};
+	a.overview.exit_signal = SIGKILL;
+	a.overview.memory_limit_is_cgroup = true;
+	a.overview.memory_limit_bytes = 2e9;
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"out of memory: the kernel killed the job at its limit of 2.0 GB");
+}
+
+static void test_what_is_not_known_is_not_claimed(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	a.overview.duration_s = 0.02;
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "too short to tell what limits it: it ran for 20.0 ms");
+	a.overview.duration_s = 60;
+	a.overview.cpus_used = a.overview.cpu_seconds = NAN;
+	assert_verdict(&a, BOTTLENECK_UNKNOWN,
+		"what limits the job is not known: its CPU time was not measured");
+}
+
+static void assert_subject(struct missing_list *list, const char *expected)
+{
+	struct metric_row more[] = {
+		{.name = (char[]){"hw.gpu.other"}, .entity_kind = ENTITY_GPU},
+		{.name = (char[]){"hw.gpu.more"}, .entity_kind = ENTITY_GPU},
+		{.name = (char[]){"x"}, .entity_kind = ENTITY_JOB},
+	};
+	struct metric_list metrics = {more, 3, 3};
+	struct text subject = {0};
+	assert_true(missing_append_subjects(&subject, &metrics, list, 0));
+	_cleanup_free_ char *text = text_steal(&subject);
+	assert_string_equal(text, expected);
+}
+
+static void test_missing_in_words(void **state)
+{
+	(void)state;
+	char *power[] = {(char[]){"hw.gpu.power"}, (char[]){"hw.gpu.power.limit"}};
+	char *limits[] = {
+		(char[]){"strain.cgroup.cpu.limit"}, (char[]){"strain.cgroup.memory.limit"}};
+	struct missing_group groups[] = {
+		{.kind = (char[]){"gpu"}, .reason = (char[]){"a"}, power, 2, 0, true},
+		{.kind = (char[]){"job"}, .reason = (char[]){"a"}, limits, 2, 0, true},
+	};
+	struct missing_list list = {groups, 2, 2};
+	assert_subject(&list, "GPU, job cpu limit, memory limit"); // every metric of a GPU
+	groups[1].reason[0] = 'b';
+	groups[0].n_metrics = 1;
+	groups[0].kind[0] = 'x';
+	assert_subject(&list, "xpu gpu power");
+	struct text none = {0};
+	groups[1].reason[0] = 'a';
+	assert_false(missing_append_subjects(&none, &(struct metric_list){0}, &list, 1));
+	assert_null(none.data);
+}
+
+static void test_figures_in_words(void **state)
+{
+	(void)state;
+	struct text t = {0};
+	words_append_bytes_of(&t, 5.1e9, 16e9);
+	text_append_string(&t, "; ");
+	words_append_bytes_of(&t, 370e6, 25e9);
+	text_append_string(&t, "; ");
+	words_append_bytes_of(&t, NAN, 25e9);
+	text_append_string(&t, "; ");
+	words_append_counted(&t, 1, "CPU");
+	text_append_string(&t, "; ");
+	words_append_counted(&t, 1.5, "CPU");
+	text_append_string(&t, "; ");
+	words_append_elided(&t, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 3);
+	words_append_elided(&t, "abc\x1b", 4);
+	assert_string_equal(t.data,
+		"5.1 of 16 GB; 370 MB of 25 GB; ?; 1 CPU; 1.5 CPUs; \xc3\xa4\xc3\xa4\xe2\x80\xa6"
+		"abc?");
+	text_done(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_one_thread_and_company),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_what_is_not_known_is_not_claimed),
+		cmocka_unit_test(test_missing_in_words),
+		cmocka_unit_test(test_figures_in_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
