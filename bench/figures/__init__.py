@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Every figure, in the order in which they are printed; each module has a measure() that yields lines."""
+
+NAMES = [
+    "reading",
+    "pytorch_job",
+    "mmap_stall",
+    "memory",
+    "late_ticks",
+    "short_lived",
+    "report",
+    "start_up",
+]

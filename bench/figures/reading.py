@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""The recorder's CPU time per process and tick, beside the bare system calls and psutil.
+
+All three read the same 64 processes. They take turns: while one runs, the others are stopped.
+"""
+
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import PYTHON, ROOT, TICK_S, Recording, Result, Skip, cpu_ns, median, program, run_file
+
+PROCESSES = 64
+ROUNDS = 6
+SETTLE_S, WINDOW_S = 0.4, 3.0
+
+# What the recorder reads of the machine at its default rates, in ms, as in src/record/source/*.c.
+MACHINE_FILES = {
+    "/proc/stat": 100,
+    "/proc/meminfo": 100,
+    "/proc/diskstats": 100,
+    "/proc/pressure/cpu": 100,
+    "/proc/pressure/memory": 100,
+    "/proc/pressure/io": 100,
+    "/proc/vmstat": 1000,
+    "/proc/net/dev": 1000,
+}
+CGROUP_FILES = {
+    "cpuacct": {"cpuacct.usage": 100, "cpuacct.stat": 100},
+    "memory": {"memory.stat": 100, "memory.usage_in_bytes": 100, "memory.oom_control": 100,
+               "memory.kmem.usage_in_bytes": 100},
+    "": {"cpu.stat": 100, "memory.stat": 100, "memory.current": 100, "memory.events": 100,
+         "memory.swap.current": 100, "io.stat": 100, "cpu.pressure": 100, "memory.pressure": 100,
+         "io.pressure": 100},
+}  # fmt: skip
+EVERY_TICK = ["/proc/loadavg"]
+CPU_COUNTERS = {"cpuacct": "cpuacct.usage", "": "cpu.stat"}
+
+
+def mount_points():
+    """Where each cgroup hierarchy is mounted: by controller, "" for v2."""
+    found = {}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, after = line.split(" - ")
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2":
+            found[""] = before.split()[4]
+        elif kind == "cgroup":
+            found.update({name: before.split()[4] for name in options.split(",")})
+    return found
+
+
+def cgroup_files(pid):
+    """What is read of the job's own cgroup: arguments of the floor. None without one."""
+    arguments = []
+    mounts = mount_points()
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            if controller in CGROUP_FILES and controller in mounts and "/strain-" in path:
+                folder = mounts[controller] + path
+                files = CGROUP_FILES[controller]
+                arguments += [f"{ms}:{folder}/{name}" for name, ms in files.items()]
+                if controller in CPU_COUNTERS:
+                    arguments.append(f"0:{folder}/{CPU_COUNTERS[controller]}")
+    return arguments
+
+
+class Turn:
+    """A process that reads, stopped but for its turns."""
+
+    def __init__(self, pid, ticks):
+        self.pid = pid
+        self.ticks = ticks  # returns how many it has done
+        self.costs = []  # ns per process and tick
+        os.kill(pid, signal.SIGSTOP)
+
+    def take(self):
+        """Runs for a while and notes what a tick cost."""
+        os.kill(self.pid, signal.SIGCONT)
+        time.sleep(SETTLE_S)
+        cpu, ticks = cpu_ns(self.pid), self.ticks()
+        time.sleep(WINDOW_S)
+        cpu, ticks = cpu_ns(self.pid) - cpu, self.ticks() - ticks
+        os.kill(self.pid, signal.SIGSTOP)
+        self.costs.append(cpu / ticks / PROCESSES)
+
+
+def clock_ticks():
+    """Ticks as the clock gives them, for those that keep up."""
+    return time.monotonic() / TICK_S
+
+
+def counted_ticks(path):
+    """Ticks as a peer that cannot keep up counts them, into a file."""
+    return lambda: struct.unpack("<Q", Path(path).read_bytes() or bytes(8))[0]
+
+
+def results(ours, floor, peer):
+    """The lines, from the medians of the turns."""
+    cost, bare = median(ours.costs) / 1000, median(floor.costs) / 1000
+    what = f"recorder CPU per process and tick, {PROCESSES} processes"
+    ratio = median([a / b for a, b in zip(ours.costs, floor.costs)])
+    yield Result(what, f"{cost:.2f} us", f"bare system calls {bare:.2f} us", f"{ratio:.2f} times",
+                 "at most 1.5 times", ratio <= 1.5)  # fmt: skip
+    if not peer:
+        raise Skip("no psutil to compare with (python3-psutil)")
+    ratio = median([b / a for a, b in zip(ours.costs, peer.costs)])
+    yield Result(what, f"{cost:.2f} us", f"psutil {median(peer.costs) / 1000:.1f} us",
+                 f"{ratio:.0f} times less", "at least 20 times less", ratio >= 20)  # fmt: skip
+
+
+def start_peer(root_pid, counter):
+    """psutil's loop, or None where it is not installed."""
+    if subprocess.run([PYTHON, "-c", "import psutil"], capture_output=True, check=False).returncode:
+        return None
+    return subprocess.Popen([PYTHON, ROOT / "bench/psutil_loop.py", str(root_pid), counter])
+
+
+def measure():
+    """Yields the lines."""
+    seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S) * 1.3) + 20
+    with run_file() as path, tempfile.NamedTemporaryFile() as counter:
+        job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
+        # An interval that was asked for has no budget: nothing is slowed.
+        recording = Recording(path, job, "--interval", "10ms")
+        others = []
+        try:
+            time.sleep(2)
+            pids = recording.job()
+            files = [f"0:{name}" for name in EVERY_TICK] + cgroup_files(pids[0])
+            files += [f"{ms}:{name}" for name, ms in MACHINE_FILES.items()]
+            floor = subprocess.Popen(
+                [program("floor"), str(seconds), *files, *map(str, pids)],
+                stdout=subprocess.DEVNULL,
+            )
+            peer = start_peer(pids[0], counter.name)
+            others = [p for p in (floor, peer) if p]
+            time.sleep(1)
+            turns = [Turn(recording.recorder, clock_ticks), Turn(floor.pid, clock_ticks)]
+            turns += [Turn(peer.pid, counted_ticks(counter.name))] if peer else []
+            for _ in range(ROUNDS):
+                for turn in turns:
+                    turn.take()
+            yield from results(*turns, *([] if peer else [None]))
+        finally:
+            for process in others:
+                process.kill()
+                process.wait()
+            os.kill(recording.recorder, signal.SIGCONT)
+            recording.stop()
