@@ -14,62 +14,11 @@ import time
 from pathlib import Path
 
 from harness import PYTHON, ROOT, TICK_S, Recording, Result, Skip, cpu_ns, median, program, run_file
+from reads import floor_command
 
 PROCESSES = 64
 ROUNDS = 6
 SETTLE_S, WINDOW_S = 0.4, 3.0
-
-# What the recorder reads of the machine at its default rates, in ms, as in src/record/source/*.c.
-MACHINE_FILES = {
-    "/proc/stat": 100,
-    "/proc/meminfo": 100,
-    "/proc/diskstats": 100,
-    "/proc/pressure/cpu": 100,
-    "/proc/pressure/memory": 100,
-    "/proc/pressure/io": 100,
-    "/proc/vmstat": 1000,
-    "/proc/net/dev": 1000,
-}
-CGROUP_FILES = {
-    "cpuacct": {"cpuacct.usage": 100, "cpuacct.stat": 100},
-    "memory": {"memory.stat": 100, "memory.usage_in_bytes": 100, "memory.oom_control": 100,
-               "memory.kmem.usage_in_bytes": 100},
-    "": {"cpu.stat": 100, "memory.stat": 100, "memory.current": 100, "memory.events": 100,
-         "memory.swap.current": 100, "io.stat": 100, "cpu.pressure": 100, "memory.pressure": 100,
-         "io.pressure": 100},
-}  # fmt: skip
-EVERY_TICK = ["/proc/loadavg"]
-CPU_COUNTERS = {"cpuacct": "cpuacct.usage", "": "cpu.stat"}
-
-
-def mount_points():
-    """Where each cgroup hierarchy is mounted: by controller, "" for v2."""
-    found = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, after = line.split(" - ")
-        kind, _, options = after.split(" ", 2)
-        if kind == "cgroup2":
-            found[""] = before.split()[4]
-        elif kind == "cgroup":
-            found.update({name: before.split()[4] for name in options.split(",")})
-    return found
-
-
-def cgroup_files(pid):
-    """What is read of the job's own cgroup: arguments of the floor. None without one."""
-    arguments = []
-    mounts = mount_points()
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            if controller in CGROUP_FILES and controller in mounts and "/strain-" in path:
-                folder = mounts[controller] + path
-                files = CGROUP_FILES[controller]
-                arguments += [f"{ms}:{folder}/{name}" for name, ms in files.items()]
-                if controller in CPU_COUNTERS:
-                    arguments.append(f"0:{folder}/{CPU_COUNTERS[controller]}")
-    return arguments
-
 
 class Turn:
     """A process that reads, stopped but for its turns."""
@@ -101,6 +50,15 @@ def counted_ticks(path):
     return lambda: struct.unpack("<Q", Path(path).read_bytes() or bytes(8))[0]
 
 
+def await_first(ticks):
+    """Until the slowest starter has begun."""
+    for _ in range(300):
+        time.sleep(0.1)
+        if ticks() > 0:
+            return
+    raise RuntimeError("the psutil loop did not start")
+
+
 def results(ours, floor, peer):
     """The lines, from the medians of the turns."""
     cost, bare = median(ours.costs) / 1000, median(floor.costs) / 1000
@@ -124,7 +82,7 @@ def start_peer(root_pid, counter):
 
 def measure():
     """Yields the lines."""
-    seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S) * 1.3) + 20
+    seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S)) + 15
     with run_file() as path, tempfile.NamedTemporaryFile() as counter:
         job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
         # An interval that was asked for has no budget: nothing is slowed.
@@ -133,15 +91,10 @@ def measure():
         try:
             time.sleep(2)
             pids = recording.job()
-            files = [f"0:{name}" for name in EVERY_TICK] + cgroup_files(pids[0])
-            files += [f"{ms}:{name}" for name, ms in MACHINE_FILES.items()]
-            floor = subprocess.Popen(
-                [program("floor"), str(seconds), *files, *map(str, pids)],
-                stdout=subprocess.DEVNULL,
-            )
+            floor = subprocess.Popen(floor_command(seconds, pids), stdout=subprocess.DEVNULL)
             peer = start_peer(pids[0], counter.name)
             others = [p for p in (floor, peer) if p]
-            time.sleep(1)
+            await_first(counted_ticks(counter.name) if peer else clock_ticks)
             turns = [Turn(recording.recorder, clock_ticks), Turn(floor.pid, clock_ticks)]
             turns += [Turn(peer.pid, counted_ticks(counter.name))] if peer else []
             for _ in range(ROUNDS):
