@@ -54,8 +54,11 @@ def cgroup_files(pid):
                     yield f"{mounts[controller]}{path}/{name}", ms
 
 
-def floor_command(seconds, pids):
-    """The command that reads the same of these processes and does nothing with it."""
+def floor_command(seconds, counter, pids):
+    """The command that reads the same of these processes and does nothing with it.
+
+    counter: the file in which it counts its ticks.
+    """
     files = [*MACHINE_FILES.items(), *cgroup_files(pids[0])]
-    return [program("floor"), str(seconds), *(f"{ms}:{path}" for path, ms in files),
+    return [program("floor"), str(seconds), counter, *(f"{ms}:{path}" for path, ms in files),
             *map(str, pids)]  # fmt: skip

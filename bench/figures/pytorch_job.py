@@ -3,9 +3,10 @@
 """The PyTorch job recorded with defaults: the recorder's CPU time, slowed ticks, the file's size."""
 
 import subprocess
+import tempfile
 import time
 
-from harness import PYTHON, Recording, Result, events, query, run_file, sql, trainer_script
+from harness import PYTHON, TICK_S, Recording, Result, events, query, run_file, sql, trainer_script
 from reads import floor_command
 
 EPOCH = r"^epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+) +accuracy (?<accuracy>[0-9.]+)"
@@ -24,8 +25,11 @@ def job_processes(recording):
 
 def floor_share(pids):
     """The share of a core that the bare system calls take."""
-    out = subprocess.run(floor_command(FLOOR_S, pids), capture_output=True, text=True, check=True)
-    return int(out.stdout.split()[1]) / 1e9 / FLOOR_S
+    with tempfile.NamedTemporaryFile() as counter:
+        command = floor_command(FLOOR_S, counter.name, pids)
+        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ticks, took_ns = map(int, out.split())
+    return took_ns / 1e9 / (ticks * TICK_S)
 
 
 def measure():

@@ -5,6 +5,7 @@
 All three read the same 64 processes. They take turns: while one runs, the others are stopped.
 """
 
+import contextlib
 import os
 import signal
 import struct
@@ -41,13 +42,20 @@ class Turn:
 
 
 def clock_ticks():
-    """Ticks as the clock gives them, for those that keep up."""
+    """Ticks as the clock gives them: the recorder keeps up."""
     return time.monotonic() / TICK_S
 
 
 def counted_ticks(path):
-    """Ticks as a peer that cannot keep up counts them, into a file."""
+    """Ticks as floor and peer count them, into a file."""
     return lambda: struct.unpack("<Q", Path(path).read_bytes() or bytes(8))[0]
+
+
+@contextlib.contextmanager
+def counter_file():
+    """The path of an empty file."""
+    with tempfile.NamedTemporaryFile() as file:
+        yield file.name
 
 
 def await_first(ticks):
@@ -83,7 +91,7 @@ def start_peer(root_pid, counter):
 def measure():
     """Yields the lines."""
     seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S)) + 15
-    with run_file() as path, tempfile.NamedTemporaryFile() as counter:
+    with run_file() as path, counter_file() as floor_ticks, counter_file() as peer_ticks:
         job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
         # An interval that was asked for has no budget: nothing is slowed.
         recording = Recording(path, job, "--interval", "10ms")
@@ -91,12 +99,13 @@ def measure():
         try:
             time.sleep(2)
             pids = recording.job()
-            floor = subprocess.Popen(floor_command(seconds, pids), stdout=subprocess.DEVNULL)
-            peer = start_peer(pids[0], counter.name)
+            floor = subprocess.Popen(floor_command(seconds, floor_ticks, pids), stdout=subprocess.DEVNULL)
+            peer = start_peer(pids[0], peer_ticks)
             others = [p for p in (floor, peer) if p]
-            await_first(counted_ticks(counter.name) if peer else clock_ticks)
-            turns = [Turn(recording.recorder, clock_ticks), Turn(floor.pid, clock_ticks)]
-            turns += [Turn(peer.pid, counted_ticks(counter.name))] if peer else []
+            await_first(counted_ticks(peer_ticks if peer else floor_ticks))
+            turns = [Turn(recording.recorder, clock_ticks),
+                     Turn(floor.pid, counted_ticks(floor_ticks))]  # fmt: skip
+            turns += [Turn(peer.pid, counted_ticks(peer_ticks))] if peer else []
             for _ in range(ROUNDS):
                 for turn in turns:
                     turn.take()
