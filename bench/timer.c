@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The floor under the lateness of ticks: a bare timer loop. timer INTERVAL_US SECONDS prints the
-// ticks that were due and those that came more than an interval late.
+// ticks that were due, those that came more than an interval late, and those that were skipped for
+// that.
 
 #include <stdio.h>
 #include <time.h>
@@ -20,7 +21,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	const uint64_t interval_ns = (uint64_t)interval_us * NS_PER_US;
-	uint64_t due = 0, late = 0;
+	uint64_t due = 0, late = 0, missed = 0;
 	uint64_t next_ns = clock_monotonic_ns();
 	const uint64_t end_ns = next_ns + (uint64_t)seconds * NS_PER_S;
 	while (next_ns < end_ns) {
@@ -31,10 +32,15 @@ int main(int argc, char **argv)
 		uint64_t now_ns = clock_monotonic_ns();
 		due++;
 		if (now_ns > next_ns + interval_ns) {
+			// No catching up, as in the recorder.
+			uint64_t skipped = (now_ns - next_ns) / interval_ns;
 			late++;
-			next_ns = now_ns; // no catching up, as in the recorder
+			missed += skipped;
+			due += skipped;
+			next_ns += skipped * interval_ns;
 		}
 	}
-	printf("%llu %llu\n", (unsigned long long)due, (unsigned long long)late);
+	printf("%llu %llu %llu\n", (unsigned long long)due, (unsigned long long)late,
+		(unsigned long long)missed);
 	return 0;
 }

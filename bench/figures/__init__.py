@@ -9,6 +9,7 @@ NAMES = [
     "memory",
     "late_ticks",
     "short_lived",
+    "forward_delay",
     "report",
     "start_up",
 ]

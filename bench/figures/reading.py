@@ -14,12 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import PYTHON, ROOT, TICK_S, Recording, Result, Skip, cpu_ns, median, program, run_file
+from harness import (PYTHON, ROOT, TICK_S, Recording, Result, Skip, cpu_ns, median, program,
+                     run_file, sql)
 from reads import floor_command
 
 PROCESSES = 64
 ROUNDS = 6
 SETTLE_S, WINDOW_S = 0.4, 3.0
+
 
 class Turn:
     """A process that reads, stopped but for its turns."""
@@ -28,22 +30,37 @@ class Turn:
         self.pid = pid
         self.ticks = ticks  # returns how many it has done
         self.costs = []  # ns per process and tick
+        self.stopped_s = -time.monotonic()  # less the time at which it was stopped
         os.kill(pid, signal.SIGSTOP)
+
+    def go_on(self):
+        """Lets it run."""
+        os.kill(self.pid, signal.SIGCONT)
+        self.stopped_s += time.monotonic()
 
     def take(self):
         """Runs for a while and notes what a tick cost."""
-        os.kill(self.pid, signal.SIGCONT)
+        self.go_on()
         time.sleep(SETTLE_S)
         cpu, ticks = cpu_ns(self.pid), self.ticks()
         time.sleep(WINDOW_S)
         cpu, ticks = cpu_ns(self.pid) - cpu, self.ticks() - ticks
         os.kill(self.pid, signal.SIGSTOP)
-        self.costs.append(cpu / ticks / PROCESSES)
+        self.stopped_s -= time.monotonic()
+        self.costs.append(cpu / max(ticks, 1) / PROCESSES)
 
 
 def clock_ticks():
-    """Ticks as the clock gives them: the recorder keeps up."""
+    """Ticks as the clock gives them."""
     return time.monotonic() / TICK_S
+
+
+def kept_share(path, stopped_s):
+    """The share of its ticks that the recorder kept while it was not stopped; it counts them."""
+    rows = dict(sql(path, "SELECT metric, max(value) FROM samples WHERE metric LIKE "
+                    "'strain.recorder.ticks.%' GROUP BY metric"))  # fmt: skip
+    due, missed = (rows[f"strain.recorder.ticks.{name}"] for name in ("due", "missed"))
+    return (due - missed) / (due - stopped_s / TICK_S)
 
 
 def counted_ticks(path):
@@ -67,7 +84,7 @@ def await_first(ticks):
     raise RuntimeError("the psutil loop did not start")
 
 
-def results(ours, floor, peer):
+def results(ours, floor, peer=None):
     """The lines, from the medians of the turns."""
     cost, bare = median(ours.costs) / 1000, median(floor.costs) / 1000
     what = f"recorder CPU per process and tick, {PROCESSES} processes"
@@ -88,31 +105,42 @@ def start_peer(root_pid, counter):
     return subprocess.Popen([PYTHON, ROOT / "bench/psutil_loop.py", str(root_pid), counter])
 
 
+def take_turns(recording, others, path, seconds):
+    """Recorder, floor and, where it is, psutil, each with what its ticks cost. Fills `others`."""
+    with counter_file() as floor_ticks, counter_file() as peer_ticks:
+        pids = recording.job()
+        command = floor_command(seconds, floor_ticks, pids)
+        floor = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        peer = start_peer(pids[0], peer_ticks)
+        others += [p for p in (floor, peer) if p]
+        await_first(counted_ticks(peer_ticks if peer else floor_ticks))
+        turns = [Turn(recording.recorder, clock_ticks), Turn(floor.pid, counted_ticks(floor_ticks))]
+        turns += [Turn(peer.pid, counted_ticks(peer_ticks))] if peer else []
+        for _ in range(ROUNDS):
+            for turn in turns:
+                turn.take()
+    turns[0].go_on()
+    recording.stop()
+    kept = kept_share(path, turns[0].stopped_s)
+    turns[0].costs = [cost / kept for cost in turns[0].costs]
+    return turns
+
+
 def measure():
     """Yields the lines."""
     seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S)) + 15
-    with run_file() as path, counter_file() as floor_ticks, counter_file() as peer_ticks:
-        job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
+    job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
+    with run_file() as path:
         # An interval that was asked for has no budget: nothing is slowed.
         recording = Recording(path, job, "--interval", "10ms")
         others = []
         try:
             time.sleep(2)
-            pids = recording.job()
-            floor = subprocess.Popen(floor_command(seconds, floor_ticks, pids), stdout=subprocess.DEVNULL)
-            peer = start_peer(pids[0], peer_ticks)
-            others = [p for p in (floor, peer) if p]
-            await_first(counted_ticks(peer_ticks if peer else floor_ticks))
-            turns = [Turn(recording.recorder, clock_ticks),
-                     Turn(floor.pid, counted_ticks(floor_ticks))]  # fmt: skip
-            turns += [Turn(peer.pid, counted_ticks(peer_ticks))] if peer else []
-            for _ in range(ROUNDS):
-                for turn in turns:
-                    turn.take()
-            yield from results(*turns, *([] if peer else [None]))
+            yield from results(*take_turns(recording, others, path, seconds))
         finally:
             for process in others:
                 process.kill()
                 process.wait()
-            os.kill(recording.recorder, signal.SIGCONT)
-            recording.stop()
+            if recording.process.poll() is None:
+                os.kill(recording.recorder, signal.SIGCONT)
+                recording.stop()
