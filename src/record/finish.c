@@ -51,10 +51,6 @@ static bool output_is_through(struct launcher *l)
 
 static bool recorder_has_answered(struct launcher *l)
 {
-	struct message message;
-	while (recording_take(&l->recording, &message)) {
-		// recording_take notes what matters.
-	}
 	return l->recording.done || l->recording.socket < 0;
 }
 
@@ -84,6 +80,14 @@ static bool handle_late_signals(struct launcher *l)
 	return patient;
 }
 
+static void hear_recorder(struct launcher *l)
+{
+	struct message message;
+	while (recording_take(&l->recording, &message)) {
+		// recording_take notes what matters: that it is done, or gone.
+	}
+}
+
 // timeout_ms -1: for as long as it takes.
 static enum waited wait_until(
 	struct launcher *l, bool (*is_done)(struct launcher *l), int timeout_ms)
@@ -102,6 +106,7 @@ static enum waited wait_until(
 		};
 		int wait_ms = timeout_ms < 0 ? -1 : (int)((deadline - now) / NS_PER_MS) + 1;
 		poll(fds, ARRAY_LENGTH(fds), wait_ms);
+		hear_recorder(l);
 		if (!handle_late_signals(l)) {
 			return WAITED_INTERRUPTED;
 		}

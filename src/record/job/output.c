@@ -19,8 +19,11 @@ enum {
 	// Steps, not time: a line of 4 KiB against a pattern that backtracks without end takes
 	// about a millisecond.
 	MATCH_LIMIT = 100000,
-	DEPTH_LIMIT = 1000,
-	HEAP_LIMIT_KIB = 1024,
+	// An innocent (?:\w|-)+ needs a level for each byte of the line.
+	DEPTH_LIMIT = 5 * LINE_BYTES,
+	HEAP_LIMIT_KIB = 4096,
+	STACK_FIRST_BYTES = 32 * 1024,
+	STACK_LIMIT_BYTES = 1024 * 1024,
 	POINTS = sizeof((struct output_match){0}.points) / sizeof(struct output_point),
 };
 
@@ -32,6 +35,7 @@ struct named_group {
 struct output_pattern {
 	pcre2_code *code;
 	pcre2_match_context *limits;
+	pcre2_jit_stack *stack; // NULL where there is no JIT
 	struct named_group *groups; // [n_groups]
 	size_t n_groups;
 	size_t epoch; // the group that numbers the epochs; n_groups: none
@@ -114,6 +118,10 @@ static int compile(struct output_pattern *p, const char *pattern, struct error *
 	pcre2_set_match_limit(p->limits, MATCH_LIMIT);
 	pcre2_set_depth_limit(p->limits, DEPTH_LIMIT);
 	pcre2_set_heap_limit(p->limits, HEAP_LIMIT_KIB);
+	p->stack = pcre2_jit_stack_create(STACK_FIRST_BYTES, STACK_LIMIT_BYTES, NULL);
+	if (p->stack) {
+		pcre2_jit_stack_assign(p->limits, NULL, p->stack);
+	}
 	return 0;
 }
 
@@ -143,6 +151,7 @@ void output_pattern_free(struct output_pattern *p)
 	}
 	free(p->groups);
 	pcre2_match_context_free(p->limits);
+	pcre2_jit_stack_free(p->stack);
 	pcre2_code_free(p->code);
 	free(p);
 }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "record/job/output.h"
+
+struct seen {
+	unsigned n;
+	struct output_match last;
+};
+
+static void count(void *context, const struct output_match *match)
+{
+	struct seen *seen = context;
+	seen->n++;
+	seen->last = *match;
+}
+
+struct stream {
+	struct output_pattern *pattern;
+	struct output_stream *stream;
+	struct seen seen;
+};
+
+static struct stream open_stream(const char *pattern)
+{
+	struct stream s = {0};
+	struct error e = {0};
+	assert_int_equal(output_pattern_new(pattern, &s.pattern, &e), 0);
+	assert_int_equal(output_stream_new(s.pattern, &s.stream), 0);
+	return s;
+}
+
+static void feed(struct stream *s, const char *text, size_t length)
+{
+	output_stream_feed(s->stream, text, length, count, &s->seen);
+}
+
+static void feed_text(struct stream *s, const char *text)
+{
+	feed(s, text, strlen(text));
+}
+
+static void close_stream(struct stream *s)
+{
+	output_stream_free(s->stream);
+	output_pattern_free(s->pattern);
+}
+
+static void test_lines_in_pieces(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("^epoch (?<epoch>\\d+)$");
+	feed_text(&s, "epo");
+	feed_text(&s, "ch 1");
+	assert_int_equal(s.seen.n, 0);
+	feed_text(&s, "2\nepoch 13\n\nsomething\nepoch");
+	assert_int_equal(s.seen.n, 2);
+	assert_int_equal(s.seen.last.number, 13);
+	feed_text(&s, " 14\r\n");
+	assert_int_equal(s.seen.n, 3);
+	assert_int_equal(s.seen.last.number, 14);
+	close_stream(&s);
+}
+
+static void test_progress_bars_end_lines_with_carriage_returns(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("(\\d+)%");
+	feed_text(&s, "\r 10% \r 20% \r 30% ");
+	assert_int_equal(s.seen.n, 2);
+	feed_text(&s, "\n");
+	assert_int_equal(s.seen.n, 3);
+	close_stream(&s);
+}
+
+static void test_groups_become_numbers(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("Epoch (?<epoch>\\d+)/\\d+ loss=(?<loss>\\S+) "
+				      "acc=(?<acc>\\S+)(?: lr=(?<lr>\\S+))?");
+	feed_text(&s, "Epoch 3/10 loss=1.5e-2 acc=nan\n");
+	assert_int_equal(s.seen.n, 1);
+	assert_int_equal(s.seen.last.number, 3);
+	assert_int_equal(s.seen.last.n_points, 1);
+	assert_string_equal(s.seen.last.points[0].name, "loss");
+	assert_true(s.seen.last.points[0].value == 1.5e-2);
+	feed_text(&s, "Epoch 4/10 loss=-1 acc=.5 lr=1e999\n");
+	assert_int_equal(s.seen.last.n_points, 2);
+	feed_text(&s, "Epoch 99999999999999999999/10 loss=0x10 acc=1.2.3\n");
+	assert_int_equal(s.seen.last.number, -1);
+	assert_int_equal(s.seen.last.n_points, 0);
+	close_stream(&s);
+}
+
+static void test_another_name_may_number_epochs(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("(?<step>\\d+) of (?<train_epoch>\\d+) (?<last_epoch>\\d+)");
+	feed_text(&s, "5 of 6 7\n");
+	assert_int_equal(s.seen.last.number, 6);
+	assert_int_equal(s.seen.last.n_points, 2);
+	close_stream(&s);
+}
+
+static void test_long_lines_are_cut(void **state)
+{
+	(void)state;
+	static char line[20000];
+	memset(line, 'x', sizeof(line));
+	struct stream s = open_stream("x$|late");
+	feed(&s, line, sizeof(line));
+	assert_int_equal(s.seen.n, 1);
+	feed_text(&s, "late\n");
+	assert_int_equal(s.seen.n, 1);
+	feed_text(&s, "late\n");
+	assert_int_equal(s.seen.n, 2);
+	close_stream(&s);
+}
+
+static void test_a_line_of_exactly_the_limit_is_whole(void **state)
+{
+	(void)state;
+	static char line[4096];
+	memset(line, 'x', sizeof(line));
+	struct stream s = open_stream("^x{4096}$");
+	feed(&s, line, sizeof(line));
+	assert_int_equal(s.seen.n, 0);
+	feed_text(&s, "\n");
+	assert_int_equal(s.seen.n, 1);
+	close_stream(&s);
+}
+
+static void test_bytes_that_are_no_text(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("epoch (?<epoch>\\d+)");
+	feed(&s, "\xff\xfe\0\x80 epoch 3 \xc3\n", 15);
+	assert_int_equal(s.seen.n, 1);
+	assert_int_equal(s.seen.last.number, 3);
+	char all[256];
+	for (int i = 0; i < 256; i++) {
+		all[i] = (char)i;
+	}
+	feed(&s, all, sizeof(all));
+	close_stream(&s);
+}
+
+struct hostile {
+	const char *pattern;
+	bool limited; // the others PCRE2 sees through
+};
+
+// Patterns that backtrack without end meet a limit, line after line, and it is counted.
+static void test_patterns_without_end_are_limited(void **state)
+{
+	(void)state;
+	static const struct hostile patterns[] = {{"^(a+)+$", true}, {"^(?:a|aa)+$", true},
+		{"(a*)*b", false}, {"^(([a-z])+.)+[A-Z]([a-z])+$", false}, {"(.*)*z.*!q", false}};
+	static char line[4096];
+	memset(line, 'a', sizeof(line));
+	line[sizeof(line) - 2] = '!';
+	line[sizeof(line) - 1] = '\n';
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+		struct stream s = open_stream(patterns[i].pattern);
+		for (unsigned n = 0; n < 20; n++) {
+			feed(&s, line, sizeof(line));
+		}
+		assert_int_equal(s.seen.n, 0);
+		assert_true(!patterns[i].limited || output_stream_limited(s.stream) == 20);
+		close_stream(&s);
+	}
+}
+
+// A pattern that needs a level of depth for each byte is no attack.
+static void test_long_lines_match_innocent_patterns(void **state)
+{
+	(void)state;
+	static char line[4096];
+	memset(line, 'a', sizeof(line));
+	line[sizeof(line) - 1] = '\n';
+	struct stream s = open_stream("^(?:\\w|-)+$");
+	feed(&s, line, sizeof(line));
+	assert_int_equal(s.seen.n, 1);
+	assert_int_equal(output_stream_limited(s.stream), 0);
+	close_stream(&s);
+}
+
+static void test_a_bad_pattern_says_where(void **state)
+{
+	(void)state;
+	struct output_pattern *pattern = NULL;
+	struct error e = {0};
+	assert_int_equal(output_pattern_new("epoch (\\d+", &pattern, &e), -22);
+	assert_null(pattern);
+	assert_string_equal(
+		e.text, "pattern 'epoch (\\d+', at offset 10: missing closing parenthesis");
+	assert_true(output_pattern_new("\xff", &pattern, &e) < 0);
+	assert_true(output_pattern_new("(?<a>x)(?<a>y)", &pattern, &e) < 0);
+}
+
+static void test_an_empty_line_is_no_epoch(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("");
+	feed_text(&s, "\n\r\n\n");
+	assert_int_equal(s.seen.n, 0);
+	feed_text(&s, "x\n");
+	assert_int_equal(s.seen.n, 1);
+	assert_int_equal(s.seen.last.number, -1);
+	close_stream(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines_in_pieces),
+		cmocka_unit_test(test_progress_bars_end_lines_with_carriage_returns),
+		cmocka_unit_test(test_groups_become_numbers),
+		cmocka_unit_test(test_another_name_may_number_epochs),
+		cmocka_unit_test(test_long_lines_are_cut),
+		cmocka_unit_test(test_a_line_of_exactly_the_limit_is_whole),
+		cmocka_unit_test(test_bytes_that_are_no_text),
+		cmocka_unit_test(test_patterns_without_end_are_limited),
+		cmocka_unit_test(test_long_lines_match_innocent_patterns),
+		cmocka_unit_test(test_a_bad_pattern_says_where),
+		cmocka_unit_test(test_an_empty_line_is_no_epoch),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
