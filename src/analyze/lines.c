@@ -52,29 +52,42 @@ static void append_epochs(struct text *t, const struct analysis *a)
 	}
 }
 
+// What the job printed about its last epoch: "loss 0.218".
+static void append_points(struct text *t, const struct analysis *a)
+{
+	enum { SHOWN = 2 };
+	const struct epoch *last = a->epochs.n ? &a->epochs.items[a->epochs.n - 1] : NULL;
+	for (size_t i = 0; last && i < last->n_points && i < SHOWN; i++) {
+		text_append_string(t, ", ");
+		words_append_elided(t, last->points[i].name, 16);
+		text_format(t, " %.3g", last->points[i].value);
+	}
+}
+
 static void append_gpus(struct text *t, const struct overview *o)
 {
 	const struct gpu_figures *fullest = NULL;
-	double busy = 0;
-	size_t n = 0;
+	double lowest = INFINITY, highest = -INFINITY;
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		const struct gpu_figures *gpu = &o->gpus[i];
 		if (isfinite(gpu->memory_peak_bytes) &&
 			(!fullest || gpu->memory_peak_bytes > fullest->memory_peak_bytes)) {
 			fullest = gpu;
 		}
-		if (isfinite(gpu->busy)) {
-			busy += gpu->busy;
-			n++;
-		}
+		lowest = fmin(lowest, gpu->busy); // fmin and fmax pass NAN over
+		highest = fmax(highest, gpu->busy);
 	}
 	if (fullest) {
 		text_append_string(t, ", GPU memory ");
 		words_append_bytes_of(t, fullest->memory_peak_bytes, fullest->memory_bytes);
 	}
-	if (n > 0) {
-		text_append_string(t, n > 1 ? ", GPUs busy " : ", GPU busy ");
-		words_append_percent(t, busy / (double)n);
+	if (isfinite(highest)) {
+		text_append_string(t, ", GPU busy ");
+		words_append_percent(t, lowest);
+	}
+	if (isfinite(highest) && highest > lowest) {
+		text_append_string(t, " to ");
+		words_append_percent(t, highest);
 	}
 }
 
@@ -82,6 +95,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
 	append_epochs(t, a);
+	append_points(t, a);
 	text_append_string(t, "; ");
 	if (isfinite(o->cpu_seconds) && (o->n_gpus == 0 || o->cpu_inexact)) {
 		text_append_string(t, "CPU time ");

@@ -172,24 +172,55 @@ static void append_name(struct text *t, const char *name, size_t length)
 	}
 }
 
+static bool has_metric(const struct missing_group *group, const char *name)
+{
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		if (strcmp(group->metrics[i], name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Whether another metric of the kind, one that is there, goes by these first words too.
+static bool is_ambiguous(const struct metric_list *metrics, const struct missing_group *group,
+	const char *words, size_t length)
+{
+	for (size_t i = 0; i < metrics->n; i++) {
+		const struct metric_row *metric = &metrics->items[i];
+		const char *name = bare_name(metric->name, group->kind);
+		if (strcmp(entity_kind_name(metric->entity_kind), group->kind) == 0 &&
+			strncmp(name, words, length) == 0 &&
+			(name[length] == '.' || !name[length]) &&
+			!has_metric(group, metric->name)) {
+			return true;
+		}
+	}
+	return false;
+}
+
 void missing_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group)
 {
 	enum { NAMED = 3 };
-	text_append_string(t, kind_title(group->kind));
+	const char *first = bare_name(group->metrics[0], group->kind);
 	size_t length = common_length(group);
-	if (whole_kind(metrics, group)) {
+	bool told = length > 0 && !is_ambiguous(metrics, group, first, length);
+	bool whole = whole_kind(metrics, group);
+	if (!whole && !told && group->n_metrics > NAMED) {
+		text_format(t, "%zu %s ", group->n_metrics, kind_title(group->kind));
+		append_name(t, first, length);
+		text_append_string(t, length ? " metrics" : "metrics");
 		return;
 	}
-	text_append(t, " ", 1);
-	if (length > 0) {
-		append_name(t, bare_name(group->metrics[0], group->kind), length);
-	} else if (group->n_metrics > NAMED) {
-		text_format(t, "(%zu metrics)", group->n_metrics);
+	text_append_string(t, kind_title(group->kind));
+	if (!whole && told) {
+		text_append(t, " ", 1);
+		append_name(t, first, length);
 	}
-	for (size_t i = 0; length == 0 && group->n_metrics <= NAMED && i < group->n_metrics; i++) {
+	for (size_t i = 0; !whole && !told && i < group->n_metrics; i++) {
 		const char *name = bare_name(group->metrics[i], group->kind);
-		text_append_string(t, i ? ", " : "");
+		text_append_string(t, i ? ", " : " ");
 		append_name(t, name, strlen(name));
 	}
 }

@@ -77,6 +77,18 @@ static double limit_of(const struct analysis *a, const char *name)
 	return value > 0 ? value : NAN;
 }
 
+static double cpu_wait(const struct analysis *a)
+{
+	double seconds = NAN;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		if (a->entities.items[i].kind == ENTITY_PROCESS) {
+			seconds = words_sum(seconds,
+				figure_of(a, &a->entities.items[i], NAME_CPU_WAIT, FIGURE_TOTAL));
+		}
+	}
+	return seconds;
+}
+
 static void fill_job(const struct analysis *a, struct overview *o)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
@@ -90,6 +102,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	double allowed = fmin(limit_of(a, "cpu_count"),
 		fmin(limit_of(a, "cgroup_cpus"), figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
+	o->cpu_wait_seconds = cpu_wait(a);
 	double periods = figure_of(a, job, NAME_PERIODS, FIGURE_TOTAL);
 	o->throttled = periods > 0
 	                       ? figure_of(a, job, NAME_PERIODS_THROTTLED, FIGURE_TOTAL) / periods
@@ -244,9 +257,9 @@ void overview_done(struct overview *o)
 
 double overview_cache_share(const struct overview *o)
 {
-	if (!(o->asked_bytes > 0) || !isfinite(o->storage_read_bytes)) {
+	// More than was asked for: mapped files and read-ahead, of which no share can be told.
+	if (!(o->asked_bytes > 0) || !(o->storage_read_bytes <= o->asked_bytes)) {
 		return NAN;
 	}
-	// Read-ahead can fetch more than was asked for.
-	return fmax(0, 1 - o->storage_read_bytes / o->asked_bytes);
+	return 1 - o->storage_read_bytes / o->asked_bytes;
 }

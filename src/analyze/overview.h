@@ -79,6 +79,7 @@ struct overview {
 	bool cpu_inexact; // the run says that the total misses something
 	double cpus_used; // mean
 	double cpus_used_p95;
+	double cpu_wait_seconds; // that the processes' leader threads were ready and had no CPU
 	double throttled; // ratio of its quota's periods that ended early because it was used up
 	double host_cpus; // that the machine has
 	double host_cpus_used; // by everybody, mean

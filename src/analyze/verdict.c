@@ -27,6 +27,7 @@
 #define MEMORY_STALLED 0.10 // pressure, all tasks at once
 #define STORAGE_STALLED 0.20 // pressure, some task
 #define CPU_STALLED 0.20
+#define WAITED 0.10 // of the time, for a CPU that others had
 #define IDLE 0.15
 
 #define NEXT_COLUMNS 112 // what the line after a run has room for
@@ -274,12 +275,15 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 {
 	const struct overview *o = &a->overview;
 	double others = o->host_cpus_used - o->cpus_used;
-	if (!(o->host_cpus_used >= SATURATED * o->host_cpus) || !(others >= 0.25 * o->host_cpus)) {
+	bool busy = o->host_cpus_used >= SATURATED * o->host_cpus && others >= 0.25 * o->host_cpus;
+	if (!busy || !(o->cpu_wait_seconds >= WAITED * o->duration_s)) {
 		return CONFIDENCE_NONE;
 	}
 	text_append_string(&opinion->headline, "shares its CPUs: the job used ");
 	append_cpus_used(&opinion->headline, o);
-	text_append_string(&opinion->headline, ", other programs ");
+	text_append_string(&opinion->headline, " and waited ");
+	words_append_seconds(&opinion->headline, o->cpu_wait_seconds);
+	text_append_string(&opinion->headline, " for one; other programs used ");
 	words_append_number(&opinion->headline, others);
 	text_append_string(&opinion->next,
 		"to try: record it again on a quiet machine; like this no other limit shows");

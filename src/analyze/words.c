@@ -23,7 +23,9 @@ static bool append_unknown(struct text *t, double value)
 void words_append_number(struct text *t, double value)
 {
 	double size = fabs(value);
-	if (!append_unknown(t, value)) {
+	if (size > 0 && size < 0.005) {
+		text_append_string(t, "under 0.01");
+	} else if (!append_unknown(t, value)) {
 		bool whole = fabs(value - round(value)) < 1e-9;
 		text_format(t, "%.*f", whole ? 0 : size < 0.095 ? 2 : size < 9.95 ? 1 : 0, value);
 	}

@@ -29,7 +29,7 @@ static struct analysis quiet_job(void)
 	o->cpus = o->host_cpus = 4;
 	o->cpus_used = 2;
 	o->cpu_seconds = 120;
-	o->cpus_used_p95 = o->throttled = o->host_cpus_used = NAN;
+	o->cpus_used_p95 = o->throttled = o->host_cpus_used = o->cpu_wait_seconds = NAN;
 	o->memory = (struct memory_figure){NAN, NAN, NULL, NULL};
 	o->memory_limit_bytes = o->asked_bytes = NAN;
 	o->storage_read_bytes = o->storage_write_bytes = NAN;
@@ -86,8 +86,13 @@ static void test_one_thread_and_company(void **state)
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
 		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
 	a.overview.host_cpus_used = 3.9;
+	a.overview.cpu_wait_seconds = 1; // it hardly ever wanted more
+	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
+		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
+	a.overview.cpu_wait_seconds = 41;
 	assert_verdict(&a, BOTTLENECK_CONTENTION,
-		"shares its CPUs: the job used 1 of 4 CPUs, other programs 2.9");
+		"shares its CPUs: the job used 1 of 4 CPUs and waited 41.0 s for one; other "
+		"programs used 2.9");
 	a.overview.host_cpus_used = NAN;
 	a.overview.cpus_used = 0.04;
 	assert_verdict(&a, BOTTLENECK_IDLE,
