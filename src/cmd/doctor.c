@@ -68,16 +68,15 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 	struct job_cgroup cgroup = {0};
 	struct error why = {0};
 	struct source_context context = {.root_fd = root_fd, .captured = f->captured};
-	int r = tree_new(root_fd, f->captured, &context.tree, e);
-	if (r < 0) {
-		return r;
+	// Without one, because there is no /proc, the sources say so.
+	if (tree_new(root_fd, f->captured, &context.tree, NULL) == 0) {
+		tree_start(context.tree, first_process(root_fd, f->captured), 0, NULL);
 	}
 	int made = f->captured ? job_cgroup_find(root_fd, &cgroup)
 	                       : job_cgroup_create(&cgroup, &why);
 	context.cgroup = made == 0 ? &cgroup : NULL;
-	tree_start(context.tree, first_process(root_fd, f->captured), 0, NULL);
 	machine_read(root_fd, &f->machine);
-	r = probe_run(&context, &f->probe);
+	int r = probe_run(&context, &f->probe);
 	if (!f->captured) {
 		doctor_check_cpu_time(context.cgroup, &why, &f->checks[f->n_checks++]);
 		doctor_check_timing(&f->checks[f->n_checks++]);
@@ -196,7 +195,12 @@ static char *describe_missing(const struct probe_result *r, size_t i)
 static void print_machine(const struct machine *m)
 {
 	char buffer[32];
-	printf("%s: %u CPUs", *m->name ? m->name : "this machine", m->cpus);
+	printf("%s: ", *m->name ? m->name : "this machine");
+	if (m->cpus) {
+		printf("%u CPUs", m->cpus);
+	} else {
+		printf("CPUs unknown");
+	}
 	if (*m->cpu_model) {
 		printf(" (%s)", m->cpu_model);
 	}
