@@ -30,7 +30,7 @@ struct message {
 	pid_t pid;
 	int32_t status; // as waitpid gives it
 	int32_t unused;
-	uint64_t user_us;
+	uint64_t user_us; // UINT64_MAX: not known; so for the two below
 	uint64_t system_us;
 	uint64_t max_rss_bytes;
 	char text[480]; // NUL-terminated

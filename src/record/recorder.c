@@ -196,7 +196,6 @@ static int start_sampler(struct recorder *r, struct error *e)
 	if (result < 0) {
 		return result;
 	}
-	tree_exclude(r->tree, getpid());
 	const struct source_context context = {
 		.root_fd = r->root_fd,
 		.tree = r->tree,
@@ -291,15 +290,15 @@ static void launcher_event(struct recorder *r, const char *text)
 
 static void reaped(struct recorder *r, const struct message *message)
 {
+	if (message->user_us == UINT64_MAX) {
+		return; // --pid: whoever reaped it, it was not the launcher
+	}
 	tree_add_reaped(r->tree, (message->user_us + message->system_us) * NS_PER_US);
 }
 
 static void hear(struct recorder *r, const struct message *message)
 {
 	switch (message->kind) {
-	case MESSAGE_OURS:
-		tree_exclude(r->tree, message->pid);
-		break;
 	case MESSAGE_STARTED:
 		job_started(r, message->pid);
 		break;
@@ -473,10 +472,9 @@ static void finish(struct recorder *r)
 		note_left_running(r);
 	}
 	beat(r);
-	bool stopped = sampler_stop(r->sampler);
-	if (!stopped) {
-		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
-			"a device driver did not answer; its last readings are missing");
+	const char *left = sampler_stop(r->sampler);
+	if (left) {
+		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0, "%s", left);
 	}
 	sink_flush(r->sink);
 	scribe_stop(r->scribe, end_ns);
@@ -484,7 +482,7 @@ static void finish(struct recorder *r)
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);
-	if (!stopped) {
+	if (left) {
 		_exit(0); // a thread may still look at what would be freed
 	}
 }
@@ -493,9 +491,12 @@ static void finish(struct recorder *r)
 static void abandon(struct recorder *r)
 {
 	listener_stop(r->listener);
-	sampler_stop(r->sampler);
+	const char *left = sampler_stop(r->sampler);
 	scribe_stop(r->scribe, 0);
 	unlink(r->config->path);
+	if (left) {
+		_exit(0);
+	}
 }
 
 static void recorder_done(struct recorder *r)

@@ -23,7 +23,7 @@
 #include "record/source/registry.h"
 
 #define DEFAULT_INTERVAL_NS (10 * NS_PER_MS)
-#define SLOW_LANE_TICK_NS (100 * NS_PER_MS)
+#define FASTEST_SLOW_LANE_NS (10 * NS_PER_MS)
 #define FLUSH_NS NS_PER_S
 // Outside of the tick lane a reading that takes long is repeated so much later that it takes at
 // most one part in this many of the time.
@@ -49,6 +49,7 @@ struct lane_thread {
 	enum lane lane;
 	pthread_t thread;
 	bool running;
+	bool opening; // its sources are being opened; under the mutex
 	bool ended; // the thread will touch nothing any more; under the mutex
 	int timer_fd;
 	struct sink *sink;
@@ -148,6 +149,17 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 			.next_ns = now_ns,
 		};
 	}
+}
+
+// A lane ticks as often as its fastest group wants; without groups rarely.
+static void lane_choose_tick(struct lane_thread *lane)
+{
+	uint64_t tick_ns = FLUSH_NS;
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		uint64_t interval_ns = lane->slots[i].interval_ns;
+		tick_ns = interval_ns < tick_ns ? interval_ns : tick_ns;
+	}
+	lane->tick_ns = tick_ns > FASTEST_SLOW_LANE_NS ? tick_ns : FASTEST_SLOW_LANE_NS;
 }
 
 static void lane_open_sources(struct lane_thread *lane)
@@ -273,9 +285,13 @@ static void lane_loop(struct lane_thread *lane)
 		if (atomic_load(&lane->stop)) {
 			return;
 		}
-		if (lane_answer(lane)) {
-			lane_arm(lane); // the expiration was the request, not a tick
-		} else if (n == sizeof(expirations)) {
+		bool answered = false;
+		while (lane_answer(lane)) {
+			lane_arm(lane); // a request that came before this is seen by the next look
+			answered = true;
+		}
+		// Where a request was answered, the expiration was the request, not a tick.
+		if (!answered && n == sizeof(expirations)) {
 			lane_tick(lane, expirations);
 		}
 	}
@@ -291,6 +307,10 @@ static void *lane_main(void *context)
 		lane_schedule(lane, true);
 	} else {
 		lane_open_sources(lane);
+		lane_choose_tick(lane);
+		pthread_mutex_lock(&lane->sampler->mutex);
+		lane->opening = false;
+		pthread_mutex_unlock(&lane->sampler->mutex);
 	}
 	lane_loop(lane);
 	sink_flush(lane->sink);
@@ -311,7 +331,8 @@ static int lane_init(struct sampler *s, enum lane kind, struct error *e)
 	lane->sampler = s;
 	lane->lane = kind;
 	lane->scheduling = "default";
-	lane->tick_ns = kind == LANE_TICK ? s->interval_ns : SLOW_LANE_TICK_NS;
+	lane->tick_ns = s->interval_ns; // lane_choose_tick knows better for the others
+	lane->opening = kind != LANE_TICK;
 	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (lane->timer_fd < 0) {
 		return error_errno(e, errno, "timer");
@@ -356,11 +377,7 @@ int sampler_new(const struct source_context *context, struct registry *registry,
 
 static int lane_start(struct lane_thread *lane, struct error *e)
 {
-	pthread_attr_t attributes;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, 256 * 1024);
-	int r = pthread_create(&lane->thread, &attributes, lane_main, lane);
-	pthread_attr_destroy(&attributes);
+	int r = pthread_create(&lane->thread, NULL, lane_main, lane);
 	lane->running = r == 0;
 	return r == 0 ? 0 : error_errno(e, r, "cannot start a thread");
 }
@@ -406,21 +423,27 @@ void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-// False where the lane has not ended by then: it hangs in a driver.
-static bool lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
+// NULL once the lane has ended; else what is to be said of one that has not by then. One that is
+// still opening its sources has read nothing yet: it is not waited for.
+static const char *lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
 {
 	struct sampler *s = lane->sampler;
 	pthread_mutex_lock(&s->mutex);
-	while (!lane->ended && pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
+	while (!lane->ended && !lane->opening &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
 	}
-	bool ended = lane->ended;
+	const char *left =
+		lane->ended     ? NULL
+		: lane->opening ? "the job ended before a device driver was ready; its devices "
+	                          "were not read"
+				: "a device driver did not answer; its last readings are missing";
 	pthread_mutex_unlock(&s->mutex);
-	return ended;
+	return left;
 }
 
-bool sampler_stop(struct sampler *s)
+const char *sampler_stop(struct sampler *s)
 {
-	bool all = true;
+	const char *left = NULL;
 	struct timespec deadline = timespec_of(clock_monotonic_ns() + STOP_TIMEOUT_NS);
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		atomic_store(&s->lanes[kind].stop, true);
@@ -428,15 +451,16 @@ bool sampler_stop(struct sampler *s)
 	}
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		struct lane_thread *lane = &s->lanes[kind];
-		if (lane->running && !lane_wait_end(lane, &deadline)) {
+		const char *why = lane->running ? lane_wait_end(lane, &deadline) : NULL;
+		if (why) {
 			pthread_detach(lane->thread);
-			all = false;
+			left = why;
 		} else if (lane->running) {
 			pthread_join(lane->thread, NULL);
 			lane->running = false;
 		}
 	}
-	return all;
+	return left;
 }
 
 void sampler_free(struct sampler *s)

@@ -30,9 +30,10 @@ void sampler_set_slow(struct sampler *s, double slow);
 // timeout_ns.
 void sampler_read_now(struct sampler *s, uint64_t timeout_ns);
 
-// Ends the lanes and hands the last rows to the feed. A lane that hangs in a driver is left behind:
-// its thread, its sources and what they hold stay until the process ends. False where one was.
-bool sampler_stop(struct sampler *s);
+// Ends the lanes and hands the last rows to the feed. A lane that hangs in a driver, or has not
+// come back from opening one, is left behind: its thread, its sources and what they hold stay until
+// the process ends, which must then be by _exit. NULL, or what was left behind, as a sentence.
+const char *sampler_stop(struct sampler *s);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop
 
 // Counts of the tick lane since the start: ticks that were due, those read more than a tick too

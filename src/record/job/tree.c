@@ -7,7 +7,6 @@
 
 #include "record/job/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,20 +15,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
+#include "record/job/pid_list.h"
+#include "record/job/pid_table.h"
 
 // More new pids than this since the last look, and listing them all is cheaper.
 #define WINDOW_MAX 512
 // A cgroup of at most this many processes is listed at every tick with more than a few forks.
 #define LIST_MAX 128
 #define FEW_PIDS 4
-#define SLOTS_FIRST 256u
-#define EXCLUDED_MAX 16u
 #define RESYNC_NS NS_PER_S
 // A job that has had this many processes makes its short ones by the million: from then on only
 // those that live for a second are followed, and the others are counted in time, with their
@@ -44,7 +44,7 @@ struct tree {
 	int proc_fd;
 	bool captured;
 	struct host_file loadavg;
-	struct host_file cgroup_procs; // closed where there is none
+	char *cgroup_procs; // NULL where there is none
 	struct tree_watcher watcher;
 	long ticks_per_second;
 	size_t descriptors;
@@ -55,10 +55,7 @@ struct tree {
 	struct process **members; // in order of joining
 	size_t n_members;
 	size_t capacity;
-	struct process **slots; // by pid, open addressing, NULL is free
-	size_t n_slots; // a power of two
-	pid_t excluded[EXCLUDED_MAX];
-	size_t n_excluded;
+	struct pid_table table;
 	pid_t first; // asked for by tree_start, adopted by the next update
 	_Atomic bool start_asked;
 	char *start_procs;
@@ -70,8 +67,9 @@ struct tree {
 	uint64_t resync_ns;
 	uint64_t seen;
 	_Atomic uint64_t reaped_ns;
-	pid_t *list; // scratch
-	size_t list_capacity;
+	struct pid_list list; // scratch
+	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew
+	struct stat program; // this one, as its helpers are too; st_ino 0: not known
 };
 
 static size_t descriptor_limit(void)
@@ -92,18 +90,18 @@ int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e)
 	pthread_mutex_init(&tree->mutex, NULL);
 	tree->root_fd = root_fd;
 	tree->captured = captured;
-	tree->loadavg = tree->cgroup_procs = HOST_FILE_CLOSED;
+	tree->loadavg = HOST_FILE_CLOSED;
 	tree->ticks_per_second = sysconf(_SC_CLK_TCK);
 	tree->max_descriptors = descriptor_limit();
-	tree->n_slots = SLOTS_FIRST;
-	tree->slots = calloc(tree->n_slots, sizeof(struct process *));
 	tree->proc_fd = openat(root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = tree->proc_fd < 0 ? error_errno(e, errno, "/proc")
-	        : !tree->slots    ? error_set(e, ENOMEM, "out of memory")
 	                          : host_file_open(&tree->loadavg, root_fd, "proc/loadavg", e);
 	if (r < 0) {
 		tree_free(tree);
 		return r;
+	}
+	if (captured || fstatat(tree->proc_fd, "self/exe", &tree->program, 0) < 0) {
+		tree->program.st_ino = 0;
 	}
 	*ret = tree;
 	return 0;
@@ -130,37 +128,34 @@ static void process_free(struct tree *tree, struct process *p)
 	free(p);
 }
 
+static void leave(struct tree *tree, struct process *p)
+{
+	if (tree->watcher.left) {
+		tree->watcher.left(tree->watcher.context, p);
+	}
+	process_free(tree, p);
+}
+
 void tree_free(struct tree *tree)
 {
 	if (!tree) {
 		return;
 	}
 	for (size_t i = 0; i < tree->n_members; i++) {
-		if (tree->watcher.left) {
-			tree->watcher.left(tree->watcher.context, tree->members[i]);
-		}
-		process_free(tree, tree->members[i]);
+		leave(tree, tree->members[i]);
 	}
 	host_file_close(&tree->loadavg);
-	host_file_close(&tree->cgroup_procs);
 	if (tree->proc_fd >= 0) {
 		close(tree->proc_fd);
 	}
 	pthread_mutex_destroy(&tree->mutex);
 	free(tree->members);
-	free(tree->slots);
-	free(tree->list);
+	pid_table_done(&tree->table);
+	pid_list_done(&tree->list);
+	pid_set_clear(&tree->strangers);
+	free(tree->cgroup_procs);
 	free(tree->start_procs);
 	free(tree);
-}
-
-void tree_exclude(struct tree *tree, pid_t pid)
-{
-	pthread_mutex_lock(&tree->mutex);
-	if (tree->n_excluded < EXCLUDED_MAX) {
-		tree->excluded[tree->n_excluded++] = pid;
-	}
-	pthread_mutex_unlock(&tree->mutex);
 }
 
 void tree_start(struct tree *tree, pid_t first, pid_t reaper, const char *cgroup_procs)
@@ -174,63 +169,9 @@ void tree_start(struct tree *tree, pid_t first, pid_t reaper, const char *cgroup
 	pthread_mutex_unlock(&tree->mutex);
 }
 
-// The table by pid -----------------------------------------------------------------------------
-
-static size_t slot_of(const struct tree *tree, pid_t pid)
-{
-	return ((uint32_t)pid * 2654435761u) & (tree->n_slots - 1);
-}
-
 struct process *tree_find(const struct tree *tree, pid_t pid)
 {
-	size_t slot = slot_of(tree, pid);
-	while (tree->slots[slot] && tree->slots[slot]->pid != pid) {
-		slot = (slot + 1) & (tree->n_slots - 1);
-	}
-	return tree->slots[slot];
-}
-
-static void slots_insert(struct tree *tree, struct process *p)
-{
-	size_t slot = slot_of(tree, p->pid);
-	while (tree->slots[slot]) {
-		slot = (slot + 1) & (tree->n_slots - 1);
-	}
-	tree->slots[slot] = p;
-}
-
-// Takes p out and moves those behind it, so that no search stops too early.
-static void slots_remove(struct tree *tree, const struct process *p)
-{
-	size_t slot = slot_of(tree, p->pid);
-	while (tree->slots[slot] != p) {
-		slot = (slot + 1) & (tree->n_slots - 1);
-	}
-	tree->slots[slot] = NULL;
-	for (slot = (slot + 1) & (tree->n_slots - 1); tree->slots[slot];
-		slot = (slot + 1) & (tree->n_slots - 1)) {
-		struct process *behind = tree->slots[slot];
-		tree->slots[slot] = NULL;
-		slots_insert(tree, behind);
-	}
-}
-
-static int slots_reserve(struct tree *tree)
-{
-	if ((tree->n_members + 1) * 2 <= tree->n_slots) {
-		return 0;
-	}
-	struct process **slots = calloc(tree->n_slots * 2, sizeof(struct process *));
-	if (!slots) {
-		return -ENOMEM;
-	}
-	free(tree->slots);
-	tree->slots = slots;
-	tree->n_slots *= 2;
-	for (size_t i = 0; i < tree->n_members; i++) {
-		slots_insert(tree, tree->members[i]);
-	}
-	return 0;
+	return pid_table_find(&tree->table, pid);
 }
 
 // Joining and leaving ---------------------------------------------------------------------------
@@ -278,7 +219,7 @@ static int members_add(struct tree *tree, struct process *p)
 {
 	pthread_mutex_lock(&tree->mutex);
 	void *members = tree->members;
-	int r = slots_reserve(tree);
+	int r = pid_table_reserve(&tree->table);
 	if (r == 0) {
 		r = array_reserve(
 			&members, &tree->capacity, tree->n_members + 1, sizeof(struct process *));
@@ -286,7 +227,7 @@ static int members_add(struct tree *tree, struct process *p)
 	if (r == 0) {
 		tree->members = members;
 		tree->members[tree->n_members++] = p;
-		slots_insert(tree, p);
+		pid_table_insert(&tree->table, p);
 	}
 	pthread_mutex_unlock(&tree->mutex);
 	return r;
@@ -326,8 +267,7 @@ static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint
 	}
 	r = members_add(tree, p);
 	if (r < 0) {
-		tree->watcher.left(tree->watcher.context, p);
-		process_free(tree, p);
+		leave(tree, p);
 		return r;
 	}
 	struct process *parent = tree_find(tree, p->parent);
@@ -346,7 +286,7 @@ void tree_remove(struct tree *tree, struct process *p)
 		parent->child_lost = true;
 	}
 	pthread_mutex_lock(&tree->mutex);
-	slots_remove(tree, p);
+	pid_table_remove(&tree->table, p);
 	size_t i = 0;
 	while (tree->members[i] != p) {
 		i++;
@@ -355,23 +295,24 @@ void tree_remove(struct tree *tree, struct process *p)
 		(tree->n_members - i - 1) * sizeof(struct process *));
 	tree->n_members--;
 	pthread_mutex_unlock(&tree->mutex);
-	if (tree->watcher.left) {
-		tree->watcher.left(tree->watcher.context, p);
-	}
-	process_free(tree, p);
+	leave(tree, p);
 }
 
 // Finding ---------------------------------------------------------------------------------------
 
-static bool is_excluded(struct tree *tree, pid_t pid)
+// A helper of ours: the launcher's child, of the same program, under a name that ours have from
+// birth.
+static bool is_helper(const struct tree *tree, pid_t pid, const struct proc_stat *stat)
 {
-	pthread_mutex_lock(&tree->mutex);
-	bool excluded = false;
-	for (size_t i = 0; i < tree->n_excluded; i++) {
-		excluded |= tree->excluded[i] == pid;
+	char path[64];
+	struct stat program;
+	if (tree->reaper == 0 || stat->parent != tree->reaper || tree->program.st_ino == 0 ||
+		strncmp(stat->name, "strain-", strlen("strain-")) != 0) {
+		return false;
 	}
-	pthread_mutex_unlock(&tree->mutex);
-	return excluded;
+	snprintf(path, sizeof(path), "%d/exe", (int)pid);
+	return fstatat(tree->proc_fd, path, &program, 0) == 0 &&
+	       program.st_dev == tree->program.st_dev && program.st_ino == tree->program.st_ino;
 }
 
 // A process, not one of the threads that share the numbers: only processes have a CPU clock.
@@ -386,7 +327,7 @@ static bool is_process(const struct tree *tree, pid_t pid)
 // Joins pid if it belongs to the job. surely: something else than its parent says that it does.
 static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 {
-	if (pid <= 0 || is_excluded(tree, pid) || !is_process(tree, pid)) {
+	if (pid <= 0 || !is_process(tree, pid)) {
 		return false;
 	}
 	struct proc_stat stat;
@@ -405,75 +346,31 @@ static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 		now_ns < start_of(tree, stat.start_ticks, now_ns) + LONG_LIVED_NS) {
 		return false; // the next resync will ask again
 	}
+	bool orphan = tree->reaper > 0 && stat.parent == tree->reaper;
 	bool ours = surely || tree_find(tree, stat.parent) ||
-	            (tree->reaper > 0 && stat.parent == tree->reaper);
+	            (orphan && !is_helper(tree, pid, &stat));
+	if (!ours) {
+		pid_set_add(&tree->strangers, pid);
+	}
 	return ours && join(tree, pid, &stat, now_ns) == 0;
 }
 
-static int list_add(struct tree *tree, size_t *n, pid_t pid)
-{
-	void *list = tree->list;
-	if (array_reserve(&list, &tree->list_capacity, *n + 1, sizeof(pid_t)) < 0) {
-		return -ENOMEM;
-	}
-	tree->list = list;
-	tree->list[(*n)++] = pid;
-	return 0;
-}
-
-static size_t list_cgroup(struct tree *tree)
-{
-	struct cursor text, line;
-	size_t n = 0;
-	if (host_file_read(&tree->cgroup_procs, &text) < 0) {
-		return 0;
-	}
-	uint64_t pid;
-	while (cursor_line(&text, &line) && cursor_u64(&line, &pid) && pid <= INT32_MAX) {
-		if (list_add(tree, &n, (pid_t)pid) < 0) {
-			break;
-		}
-	}
-	return n;
-}
-
-static size_t list_proc(struct tree *tree)
-{
-	int fd = dup(tree->proc_fd);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	if (!directory) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		return 0;
-	}
-	rewinddir(directory);
-	size_t n = 0;
-	const struct dirent *entry;
-	while ((entry = readdir(directory))) {
-		struct cursor name = cursor_of(entry->d_name, strlen(entry->d_name));
-		uint64_t pid;
-		if (*name.at >= '1' && *name.at <= '9' && cursor_u64(&name, &pid) &&
-			name.at == name.end && pid <= INT32_MAX &&
-			list_add(tree, &n, (pid_t)pid) < 0) {
-			break;
-		}
-	}
-	closedir(directory);
-	return n;
-}
-
-// Looks at everybody. A child may stand before its parent in the list, so again while any joins.
+// Looks at everybody who is not known yet. A child may stand before its parent in the list, and is
+// then taken for a stranger too early: so again, from the beginning, while any joins.
 static void resync(struct tree *tree, uint64_t now_ns)
 {
 	bool joined = true;
 	for (int round = 0; joined && round < 8; round++) {
-		size_t n = list_proc(tree);
+		pid_list_proc(&tree->list, tree->proc_fd);
 		joined = false;
-		for (size_t i = 0; i < n; i++) {
-			if (!tree_find(tree, tree->list[i])) {
-				joined |= consider(tree, tree->list[i], tree->captured, now_ns);
+		for (size_t i = 0; i < tree->list.n; i++) {
+			pid_t pid = tree->list.pids[i];
+			if (!tree_find(tree, pid) && !pid_set_has(&tree->strangers, pid)) {
+				joined |= consider(tree, pid, tree->captured, now_ns);
 			}
+		}
+		if (joined) {
+			pid_set_clear(&tree->strangers);
 		}
 	}
 	tree->resync_ns = now_ns + RESYNC_NS;
@@ -482,10 +379,10 @@ static void resync(struct tree *tree, uint64_t now_ns)
 
 static void resync_cgroup(struct tree *tree, uint64_t now_ns)
 {
-	size_t n = list_cgroup(tree);
-	for (size_t i = 0; i < n; i++) {
-		if (!tree_find(tree, tree->list[i])) {
-			consider(tree, tree->list[i], true, now_ns);
+	pid_list_cgroup(&tree->list, tree->root_fd, tree->cgroup_procs);
+	for (size_t i = 0; i < tree->list.n; i++) {
+		if (!tree_find(tree, tree->list.pids[i])) {
+			consider(tree, tree->list.pids[i], true, now_ns);
 		}
 	}
 	tree->resync_ns = now_ns + RESYNC_NS;
@@ -504,10 +401,8 @@ static bool adopt_first(struct tree *tree, uint64_t now_ns)
 	tree->first = 0;
 	pthread_mutex_unlock(&tree->mutex);
 	if (first > 0) {
-		if (procs) {
-			// Where it cannot be opened, parents alone tell who belongs.
-			host_file_open(&tree->cgroup_procs, tree->root_fd, procs, NULL);
-		}
+		free(tree->cgroup_procs);
+		tree->cgroup_procs = take_pointer(procs);
 		consider(tree, first, true, now_ns);
 		tree->started = true;
 		tree->last_pid = first;
@@ -525,8 +420,11 @@ static void look_at_new(struct tree *tree, pid_t last_pid, uint64_t now_ns)
 	pid_t from = tree->last_pid;
 	tree->last_pid = last_pid;
 	tree->moved = true;
+	if (last_pid < from) {
+		pid_set_clear(&tree->strangers); // pids begin anew: they are others now
+	}
 	bool few = last_pid > from && last_pid - from <= FEW_PIDS;
-	if (!few && tree->cgroup_procs.fd >= 0 && tree->n_members <= LIST_MAX) {
+	if (!few && tree->cgroup_procs && tree->n_members <= LIST_MAX) {
 		resync_cgroup(tree, now_ns);
 	} else if (last_pid < from || last_pid - from > WINDOW_MAX) {
 		tree->resync_ns = now_ns;
@@ -550,7 +448,7 @@ void tree_update(struct tree *tree, uint64_t now_ns)
 		look_at_new(tree, load.last_pid, now_ns);
 	}
 	if (tree->moved && now_ns >= tree->resync_ns) {
-		if (tree->cgroup_procs.fd >= 0) {
+		if (tree->cgroup_procs) {
 			resync_cgroup(tree, now_ns);
 		} else {
 			resync(tree, now_ns);

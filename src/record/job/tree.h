@@ -52,8 +52,6 @@ int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e);
 void tree_free(struct tree *tree); // accepts NULL
 void tree_watch(struct tree *tree, const struct tree_watcher *watcher);
 
-// A helper of ours that is no part of the job. Any thread.
-void tree_exclude(struct tree *tree, pid_t pid);
 // The job starts: its first process, who reaps its orphans (0: nobody does), and a cgroup's file
 // that lists its processes, relative to the root (NULL for none). Until then the tree is empty. Any
 // thread; takes effect with the next update.

@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 
+#define RESERVE_BYTES ((size_t)1 << 20) // for what is no row of readings
+
 struct feed {
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
@@ -101,14 +103,20 @@ bool feed_put(struct feed *f, const struct item *fields)
 {
 	struct item *item = item_new(fields);
 	pthread_mutex_lock(&f->mutex);
-	bool fits = item && f->bytes + item->bytes <= f->max_bytes;
+	// Rows can be spared; who they are about cannot, and takes little.
+	size_t limit = f->max_bytes + (fields->kind == ITEM_BLOCK ? 0 : RESERVE_BYTES);
+	bool fits = item && f->bytes + item->bytes <= limit;
 	if (fits) {
 		item->next = NULL;
 		*f->last = item;
 		f->last = &item->next;
 		f->bytes += item->bytes;
+		if (f->bytes > f->max_bytes / 2 && !f->woken) {
+			f->woken = true; // no waiting for the next second
+			pthread_cond_signal(&f->arrived);
+		}
 	} else {
-		f->lost_rows += fields->kind == ITEM_BLOCK ? fields->block.n_rows : 0;
+		f->lost_rows += fields->kind == ITEM_BLOCK ? fields->block.n_rows : 1;
 	}
 	pthread_mutex_unlock(&f->mutex);
 	if (!fits) {

@@ -21,8 +21,7 @@ enum item_kind {
 	ITEM_BLOCK,
 	ITEM_MISSING,
 	ITEM_EVENT,
-	ITEM_SPAN, // begins, or a point
-	ITEM_SPAN_END,
+	ITEM_SPAN, // an epoch begins, or a point
 };
 
 // One thing to write. Times are ns since the run's start. Strings lie behind the item in the same
@@ -48,7 +47,7 @@ struct item {
 	int64_t *storage;
 };
 
-// max_bytes bounds what may wait. 0 or -ENOMEM.
+// max_bytes bounds the rows that may wait; what is no row has a reserve of 1 MiB. 0 or -ENOMEM.
 int feed_new(size_t max_bytes, struct feed **ret);
 void feed_free(struct feed *f);
 
@@ -63,5 +62,5 @@ void feed_wake(struct feed *f);
 void item_free(struct item *item);
 
 size_t feed_bytes(struct feed *f);
-// Rows of blocks dropped so far.
+// Rows dropped so far, and other items, which count as one.
 uint64_t feed_lost_rows(struct feed *f);

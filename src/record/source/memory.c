@@ -132,12 +132,25 @@ static int update_known(struct memory_source *s)
 	return 0;
 }
 
+// Opens a file of a member. The pid may be another's by now: the directory is opened once, and the
+// file counts only if the process in it began when the member did.
 static int open_of(
 	const struct memory_source *s, const struct tree_member *member, const char *name)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "proc/%d/%s", (int)member->pid, name);
-	int fd = openat(s->root_fd, path, O_RDONLY | O_CLOEXEC);
+	char path[64], buffer[1024];
+	struct cursor text;
+	struct proc_stat stat;
+	snprintf(path, sizeof(path), "proc/%d", (int)member->pid);
+	_cleanup_close_ int directory = openat(s->root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (directory < 0) {
+		return errno == ENOENT ? -ESRCH : -errno;
+	}
+	int r = host_read_once(directory, "stat", buffer, sizeof(buffer), &text, NULL);
+	r = r < 0 ? r : proc_stat_parse(text, &stat);
+	if (r < 0 || stat.start_ticks != member->start_ticks) {
+		return r < 0 ? r : -ESRCH;
+	}
+	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -226,7 +239,7 @@ static void read_round(struct memory_source *s, struct sink *sink, uint64_t now_
 		struct known *k = &s->known[i];
 		int64_t values[N_PSS];
 		int r = read_smaps(s, member, values);
-		if (r == -ESRCH || r == -ENODATA || (r == -ENOENT && i > 0)) {
+		if (r == -ESRCH || r == -ENODATA) {
 			continue; // ended, or a zombie: it has no memory
 		}
 		if (r < 0) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Inside of the process source: its tables (process_metrics.c), its readings (process_read.c), and
+// who comes and goes (process.c).
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record/host/file.h"
+#include "record/job/tree.h"
+#include "record/source/source.h"
+
+enum { CPU_TIME, CPU_RESIDENT, CPU_SHARED, N_CPU };
+enum {
+	STAT_USER,
+	STAT_SYSTEM,
+	STAT_CHILDREN,
+	STAT_WAIT,
+	STAT_BLOCKED,
+	STAT_MINOR,
+	STAT_MAJOR,
+	STAT_THREADS,
+	STAT_STATE,
+	N_STAT
+};
+enum {
+	IO_ASKED_READ,
+	IO_ASKED_WRITE,
+	IO_STORAGE_READ,
+	IO_STORAGE_WRITE,
+	IO_READ_CALLS,
+	IO_WRITE_CALLS,
+	N_IO
+};
+enum { STATUS_VOLUNTARY, STATUS_INVOLUNTARY, STATUS_PEAK, STATUS_SWAP, N_STATUS };
+enum { JOB_CPU, JOB_PROCESSES, JOB_RSS, N_JOB };
+enum { GROUP_CPU, GROUP_JOB, GROUP_STAT, GROUP_IO, GROUP_JOB_IO, GROUP_STATUS, N_GROUPS };
+extern const struct group process_groups[N_GROUPS];
+
+// A file of one process: opened with the first reading and kept.
+struct reading {
+	int fd;
+	bool failed; // and said so
+};
+
+struct readings {
+	uint64_t cpu_ns; // own, as last read
+	uint64_t child_ns; // of reaped children, as last read
+	uint64_t rss_kib;
+	int64_t io[N_IO];
+	struct reading io_file, schedstat_file, status_file;
+	struct stream *streams[N_GROUPS];
+};
+
+struct process_source {
+	struct tree *tree;
+	bool own_tree; // made for doctor, where there is no job
+	bool captured;
+	struct sink *sink; // of the call in progress: joined and left are called from tree_update
+	int64_t job;
+	uint64_t ns_per_tick;
+	uint64_t kib_per_page;
+	struct host_file cgroup_cpu; // closed where the job has no cgroup of its own
+	bool cgroup_v2;
+	bool delay_accounting;
+	bool sigchld_ignored; // said
+	bool many; // said
+	struct stream *job_stream, *job_io_stream;
+	uint64_t total_ns; // never falls
+	uint64_t base_ns; // of the cgroup's counter when the run began
+	uint64_t rss_kib;
+	int reaper_io_fd; // the launcher's io: has what it reaped
+	int64_t reaper_base[N_IO];
+	int64_t job_io[N_IO]; // never falls
+};
+
+// The readers of the groups above.
+int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_job(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_stat(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_io(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_status(void *state, struct sink *sink, uint64_t now_ns);
+
+// The counter of the job's own cgroup. False where there is none.
+bool process_cgroup_ns(struct process_source *s, uint64_t *ret);
+// What the launcher has reaped, from its own io; zeros where it cannot be read.
+void process_reaper_io(struct process_source *s, int64_t values[N_IO]);

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// How processes are read.
+//
+// Tiers by cost: the CPU clock and statm at every tick (the clock alone would silently go on with a
+// process that has taken the pid; an open statm says ESRCH), everything else some ticks apart.
+//
+// The job's CPU time is the cgroup's counter where the job has one of its own. Elsewhere it is the
+// sum over live processes of their own time and that of the children they have reaped, and of what
+// the launcher has reaped. A process that ends between two readings moves from one term to the
+// other; parents are read before their children's clocks, so that it is never counted twice, and
+// the total is kept from falling for the tick in which it is counted in neither.
+
+#include "record/source/process_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/procfs.h"
+
+#define SIGCHLD_BIT (UINT64_C(1) << 16) // signal 17
+
+static void put_row(struct process_source *s, struct process *p, int group, uint64_t now_ns,
+	const int64_t *values)
+{
+	struct readings *r = p->readings;
+	if (!r->streams[group]) {
+		r->streams[group] = sink_stream(s->sink, p->entity, &process_groups[group]);
+	}
+	stream_row(r->streams[group], now_ns, values);
+}
+
+// Reads a file of a process: through a descriptor that stays open (a zombie's io still reads
+// through one), or, where descriptors run out, opened for this once.
+static int read_file(struct process_source *s, const struct process *p, struct reading *file,
+	const char *name, char *buffer, size_t size, struct cursor *ret)
+{
+	if (file->fd < 0) {
+		file->fd = tree_open(s->tree, p, name);
+	}
+	if (file->fd >= 0) {
+		return host_pread(file->fd, buffer, size, ret);
+	}
+	if (file->fd != -EMFILE) {
+		return file->fd;
+	}
+	int fd = tree_open_once(s->tree, p, name);
+	if (fd < 0) {
+		return fd;
+	}
+	int result = host_pread(fd, buffer, size, ret);
+	close(fd);
+	return result;
+}
+
+// Said once per process and group; a process that is just gone is not news.
+static void reading_failed(struct process_source *s, const struct process *p, struct reading *file,
+	int group, const char *name, int error)
+{
+	if (error == -ESRCH || error == -ENOENT || error == -ENODATA || file->failed) {
+		return;
+	}
+	file->failed = true;
+	char reason[160];
+	snprintf(reason, sizeof(reason), "%s: %s%s", name, strerrordesc_np(-error),
+		error == -EACCES || error == -EPERM
+			? " (the process is another user's, or may not be looked into)"
+			: "");
+	sink_missing_group(s->sink, p->entity, &process_groups[group], reason);
+}
+
+// CPU -------------------------------------------------------------------------------------------
+
+static void note_stat(struct process_source *s, struct process *p, const struct proc_stat *stat)
+{
+	struct readings *r = p->readings;
+	r->child_ns = (stat->child_user_ticks + stat->child_system_ticks) * s->ns_per_tick;
+	p->child_lost = false;
+	if (s->captured) {
+		r->cpu_ns = (stat->user_ticks + stat->system_ticks) * s->ns_per_tick;
+	}
+	if (strcmp(stat->name, p->name) != 0) {
+		tree_rename(s->tree, p, stat->name);
+	}
+}
+
+static int process_stat(struct process_source *s, struct process *p, struct proc_stat *ret)
+{
+	char buffer[1024];
+	struct cursor text;
+	int r;
+	if (p->stat_fd >= 0) {
+		r = host_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+	} else {
+		struct reading once = {.fd = -EMFILE};
+		r = read_file(s, p, &once, "stat", buffer, sizeof(buffer), &text);
+	}
+	r = r < 0 ? r : proc_stat_parse(text, ret);
+	if (r == 0 && ret->start_ticks != p->start_ticks) {
+		r = -ESRCH;
+	}
+	if (r == 0) {
+		note_stat(s, p, ret);
+	}
+	return r;
+}
+
+// Whether the process is still there: statm through a descriptor opened for it, not for its pid.
+static int process_statm(struct process_source *s, struct process *p, struct proc_statm *ret)
+{
+	char buffer[128];
+	struct cursor text;
+	if (p->statm_fd >= 0) {
+		int r = host_pread(p->statm_fd, buffer, sizeof(buffer), &text);
+		return r < 0 ? r : proc_statm_parse(text, ret);
+	}
+	struct proc_stat stat;
+	int r = process_stat(s, p, &stat);
+	if (r == 0) {
+		uint64_t resident = stat.rss_pages > 0 ? (uint64_t)stat.rss_pages : 0;
+		*ret = (struct proc_statm){.size_pages = resident, .resident_pages = resident};
+	}
+	return r;
+}
+
+// Reads clock and statm of one process. 0, or -ESRCH where it is gone.
+static int process_tick(struct process_source *s, struct process *p, uint64_t now_ns)
+{
+	struct readings *r = p->readings;
+	struct timespec cpu;
+	bool clock = !s->captured && clock_gettime(p->cpu_clock, &cpu) == 0;
+	struct proc_statm statm;
+	int result = process_statm(s, p, &statm);
+	if (result == -ESRCH || result == -ENOENT) {
+		return -ESRCH;
+	}
+	if (clock) {
+		r->cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
+	}
+	bool memory = result == 0 && statm.size_pages > 0;
+	r->rss_kib = memory ? statm.resident_pages * s->kib_per_page : 0;
+	if (p->zombie) {
+		return 0; // its last row has been written
+	}
+	// No memory at all: it has ended, or a program is just being loaded into it.
+	struct proc_stat stat;
+	if (!memory && process_stat(s, p, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
+		p->zombie = true;
+	}
+	const int64_t values[N_CPU] = {
+		[CPU_TIME] = clock || s->captured ? (int64_t)(r->cpu_ns / NS_PER_US)
+	                                          : VALUE_MISSING,
+		[CPU_RESIDENT] = memory ? (int64_t)r->rss_kib : VALUE_MISSING,
+		[CPU_SHARED] = memory && p->statm_fd >= 0
+	                               ? (int64_t)(statm.shared_pages * s->kib_per_page)
+	                               : VALUE_MISSING,
+	};
+	put_row(s, p, GROUP_CPU, now_ns, values);
+	return 0;
+}
+
+// The counter of the job's own cgroup. False where there is none.
+bool process_cgroup_ns(struct process_source *s, uint64_t *ret)
+{
+	struct cursor text;
+	if (s->cgroup_cpu.fd < 0 || host_file_read(&s->cgroup_cpu, &text) < 0) {
+		return false;
+	}
+	if (!s->cgroup_v2) {
+		return cursor_u64(&text, ret);
+	}
+	uint64_t us;
+	if (!cursor_literal(&text, "usage_usec ") || !cursor_u64(&text, &us)) {
+		return false;
+	}
+	*ret = us * NS_PER_US;
+	return true;
+}
+
+static void note_many(struct process_source *s, uint64_t now_ns)
+{
+	if (!s->many && tree_many(s->tree)) {
+		s->many = true;
+		sink_event(s->sink, now_ns, "many_processes", s->job,
+			"more than %llu processes so far: those that live for less than a second "
+			"are "
+			"counted in CPU time from now on, and not listed",
+			(unsigned long long)tree_seen(s->tree));
+	}
+}
+
+int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	s->sink = sink;
+	tree_update(s->tree, now_ns);
+	note_many(s, now_ns);
+	size_t n;
+	// What the launcher reaped is read before the clocks of those whom it may reap meanwhile.
+	uint64_t sum_ns = tree_reaped_ns(s->tree);
+	struct process *const *members = tree_members(s->tree, &n);
+	struct proc_stat stat;
+	for (size_t i = 0; i < n && s->cgroup_cpu.fd < 0; i++) {
+		if (members[i]->n_children > 0 || members[i]->child_lost) {
+			process_stat(s, members[i], &stat);
+		}
+	}
+	s->rss_kib = 0;
+	for (size_t i = 0; i < n;) {
+		struct process *p = members[i];
+		if (process_tick(s, p, now_ns) < 0) {
+			tree_remove(s->tree, p);
+			members = tree_members(s->tree, &n);
+			continue;
+		}
+		const struct readings *r = p->readings;
+		sum_ns += r->cpu_ns + r->child_ns;
+		s->rss_kib += r->rss_kib;
+		i++;
+	}
+	uint64_t cgroup_ns;
+	if (process_cgroup_ns(s, &cgroup_ns)) {
+		sum_ns = cgroup_ns - s->base_ns;
+	}
+	s->total_ns = sum_ns > s->total_ns ? sum_ns : s->total_ns;
+	return 0;
+}
+
+int process_read_job(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	size_t n;
+	tree_members(s->tree, &n);
+	const int64_t values[N_JOB] = {
+		[JOB_CPU] = (int64_t)(s->total_ns / NS_PER_US),
+		[JOB_PROCESSES] = (int64_t)n,
+		[JOB_RSS] = (int64_t)s->rss_kib,
+	};
+	if (!s->job_stream && s->job) {
+		s->job_stream = sink_stream(sink, s->job, &process_groups[GROUP_JOB]);
+	}
+	stream_row(s->job_stream, now_ns, values);
+	return 0;
+}
+
+// stat, schedstat -------------------------------------------------------------------------------
+
+static int64_t process_wait_us(struct process_source *s, struct process *p)
+{
+	struct readings *r = p->readings;
+	char buffer[128];
+	struct cursor text;
+	struct proc_schedstat schedstat;
+	if (r->schedstat_file.failed ||
+		read_file(s, p, &r->schedstat_file, "schedstat", buffer, sizeof(buffer), &text) <
+			0 ||
+		proc_schedstat_parse(text, &schedstat) < 0) {
+		r->schedstat_file.failed = true;
+		sink_missing(s->sink, 0, &process_groups[GROUP_STAT], STAT_WAIT,
+			"no /proc/PID/schedstat (a kernel without CONFIG_SCHED_INFO)");
+		return VALUE_MISSING;
+	}
+	return (int64_t)(schedstat.wait_ns / NS_PER_US);
+}
+
+int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	s->sink = sink;
+	size_t n;
+	struct process *const *members = tree_members(s->tree, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = members[i];
+		struct proc_stat stat;
+		if (p->zombie || process_stat(s, p, &stat) < 0) {
+			continue;
+		}
+		int64_t values[N_STAT] = {
+			[STAT_USER] = (int64_t)stat.user_ticks,
+			[STAT_SYSTEM] = (int64_t)stat.system_ticks,
+			[STAT_CHILDREN] = (int64_t)(stat.child_user_ticks +
+						    stat.child_system_ticks),
+			[STAT_WAIT] = process_wait_us(s, p),
+			[STAT_BLOCKED] = s->delay_accounting ? stat.block_delay_ticks
+		                                             : VALUE_MISSING,
+			[STAT_MINOR] = (int64_t)stat.minor_faults,
+			[STAT_MAJOR] = (int64_t)stat.major_faults,
+			[STAT_THREADS] = stat.threads,
+			[STAT_STATE] = stat.state,
+		};
+		put_row(s, p, GROUP_STAT, now_ns, values);
+	}
+	return 0;
+}
+
+// io --------------------------------------------------------------------------------------------
+
+static void io_values(const struct proc_io *io, int64_t values[N_IO])
+{
+	values[IO_ASKED_READ] = io->asked_read_bytes;
+	values[IO_ASKED_WRITE] = io->asked_write_bytes;
+	values[IO_STORAGE_READ] = io->storage_read_bytes;
+	values[IO_STORAGE_WRITE] = io->storage_write_bytes;
+	values[IO_READ_CALLS] = io->read_calls;
+	values[IO_WRITE_CALLS] = io->write_calls;
+}
+
+int process_read_io(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	s->sink = sink;
+	size_t n;
+	struct process *const *members = tree_members(s->tree, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = members[i];
+		struct readings *r = p->readings;
+		char buffer[512];
+		struct cursor text;
+		struct proc_io io;
+		if (r->io_file.failed || (p->zombie && r->io_file.fd < 0)) {
+			continue;
+		}
+		int result = read_file(s, p, &r->io_file, "io", buffer, sizeof(buffer), &text);
+		result = result < 0 ? result : proc_io_parse(text, &io);
+		if (result < 0) {
+			reading_failed(s, p, &r->io_file, GROUP_IO, "io", result);
+			continue;
+		}
+		io_values(&io, r->io);
+		put_row(s, p, GROUP_IO, now_ns, r->io);
+	}
+	return 0;
+}
+
+// What the launcher has reaped is in its own io, less what it had when the run began.
+void process_reaper_io(struct process_source *s, int64_t values[N_IO])
+{
+	char buffer[512];
+	struct cursor text;
+	struct proc_io io;
+	memset(values, 0, N_IO * sizeof(*values));
+	if (s->reaper_io_fd >= 0 &&
+		host_pread(s->reaper_io_fd, buffer, sizeof(buffer), &text) == 0 &&
+		proc_io_parse(text, &io) == 0) {
+		io_values(&io, values);
+	}
+}
+
+int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	size_t n;
+	struct process *const *members = tree_members(s->tree, &n);
+	int64_t sums[N_IO];
+	process_reaper_io(s, sums);
+	for (size_t k = 0; k < N_IO; k++) {
+		sums[k] -= s->reaper_base[k];
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct readings *r = members[i]->readings;
+		for (size_t k = 0; k < N_IO; k++) {
+			sums[k] += r->io[k] > 0 ? r->io[k] : 0; // absent: nothing to add
+		}
+	}
+	for (size_t k = 0; k < N_IO; k++) {
+		s->job_io[k] = sums[k] > s->job_io[k] ? sums[k] : s->job_io[k];
+	}
+	if (!s->job_io_stream && s->job) {
+		s->job_io_stream = sink_stream(sink, s->job, &process_groups[GROUP_JOB_IO]);
+	}
+	stream_row(s->job_io_stream, now_ns, s->job_io);
+	return 0;
+}
+
+// status ----------------------------------------------------------------------------------------
+
+// Children of a process that ignores SIGCHLD vanish without being waited for, and with them their
+// time.
+static void check_sigchld(
+	struct process_source *s, const struct process *p, const struct proc_status *status)
+{
+	if ((status->ignored_signals & SIGCHLD_BIT) && !s->sigchld_ignored &&
+		s->cgroup_cpu.fd < 0 && p->n_children > 0) {
+		s->sigchld_ignored = true;
+		sink_event(s->sink, clock_monotonic_ns(), "cpu_time_inexact", p->entity,
+			"process %d ignores SIGCHLD: the kernel forgets its children's CPU time, "
+			"so the job's "
+			"total is too small; a cgroup of its own would make it exact",
+			(int)p->pid);
+	}
+}
+
+static int64_t kib(int64_t bytes)
+{
+	return bytes < 0 ? VALUE_MISSING : bytes / 1024;
+}
+
+static int64_t count_or_missing(int64_t value)
+{
+	return value < 0 ? VALUE_MISSING : value;
+}
+
+int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	s->sink = sink;
+	size_t n;
+	struct process *const *members = tree_members(s->tree, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct process *p = members[i];
+		struct readings *r = p->readings;
+		char buffer[4096];
+		struct cursor text;
+		struct proc_status status;
+		if (p->zombie || r->status_file.failed) {
+			continue;
+		}
+		int result = read_file(
+			s, p, &r->status_file, "status", buffer, sizeof(buffer), &text);
+		result = result < 0 ? result : proc_status_parse(text, &status);
+		if (result < 0) {
+			reading_failed(s, p, &r->status_file, GROUP_STATUS, "status", result);
+			continue;
+		}
+		check_sigchld(s, p, &status);
+		const int64_t values[N_STATUS] = {
+			[STATUS_VOLUNTARY] = count_or_missing(status.voluntary_switches),
+			[STATUS_INVOLUNTARY] = count_or_missing(status.involuntary_switches),
+			[STATUS_PEAK] = kib(status.peak_resident_bytes),
+			[STATUS_SWAP] = kib(status.swap_bytes),
+		};
+		put_row(s, p, GROUP_STATUS, now_ns, values);
+	}
+	return 0;
+}
