@@ -189,10 +189,17 @@ static bool is_whole(sqlite3 *database)
 	return whole;
 }
 
+static void note_truncated(struct reader *r, uint64_t missing_bytes)
+{
+	char text[128], bytes[32];
+	snprintf(text, sizeof(text), "truncated: %s at its end are missing; the rest is read",
+		text_bytes(bytes, sizeof(bytes), (double)missing_bytes));
+	note_trouble(r, text);
+}
+
 static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error *e)
 {
 	uint64_t rows = 0;
-	char text[128], bytes[32];
 	sqlite3_close(r->database);
 	r->database = NULL;
 	int code = salvage_database(r->path, &r->database, &rows, e);
@@ -204,13 +211,10 @@ static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error 
 		return error_set(e, EBADMSG, "%s: %s: nothing of a run can be read", r->path, what);
 	}
 	if (missing_bytes) {
-		snprintf(text, sizeof(text),
-			"truncated: %s at its end are missing; the rest is read",
-			text_bytes(bytes, sizeof(bytes), (double)missing_bytes));
+		note_truncated(r, missing_bytes);
 	} else {
-		snprintf(text, sizeof(text), "damaged: what can still be read is read");
+		note_trouble(r, "damaged: what can still be read is read");
 	}
-	note_trouble(r, text);
 	return 0;
 }
 
@@ -239,8 +243,14 @@ static int open_checked(struct reader *r, struct error *e)
 		return open_salvaged(r, missing, e);
 	}
 	r->state = find_state(r);
-	// Beside a live recorder the pages change hands all the time, and are whole.
-	return r->state == RUN_LIVE || is_whole(r->database) ? 0 : open_salvaged(r, missing, e);
+	if (!is_whole(r->database)) {
+		return open_salvaged(r, missing, e);
+	}
+	// What is missing of the last page SQLite takes for zeros; what a WAL holds is not missing.
+	if (missing && !reader_has_sibling(r->path, "-wal")) {
+		note_truncated(r, missing);
+	}
+	return 0;
 }
 
 // The first reader that can write closes a run that was cut off.

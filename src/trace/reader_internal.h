@@ -36,6 +36,9 @@ struct reader {
 // finds no database in it.
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
 
+// Whether there is a file of that name with something in it: "-wal", "-journal".
+bool reader_has_sibling(const char *path, const char *suffix);
+
 // Copies every row that can still be read into a private database. *ret_rows counts them.
 int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows, struct error *e);
 

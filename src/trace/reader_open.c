@@ -69,7 +69,7 @@ static char *make_uri(const char *path, const char *query)
 	return text_steal(&uri);
 }
 
-static bool has_content(const char *path, const char *suffix)
+bool reader_has_sibling(const char *path, const char *suffix)
 {
 	_cleanup_free_ char *name = NULL;
 	struct stat st;
@@ -171,7 +171,7 @@ int reader_open_database(const char *path, sqlite3 **ret, struct error *e)
 	int result = try_open(plain, ret);
 	int primary = result & 0xff;
 	if (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY || primary == SQLITE_IOERR) {
-		if (has_content(path, "-wal") || has_content(path, "-journal")) {
+		if (reader_has_sibling(path, "-wal") || reader_has_sibling(path, "-journal")) {
 			return open_copy(path, ret, e);
 		}
 		result = try_open(immutable, ret);

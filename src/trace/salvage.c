@@ -5,6 +5,7 @@
 // that everything that reads runs reads this one too and knows nothing of damage.
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -12,8 +13,11 @@
 #include "trace/reader_internal.h"
 #include "trace/store.h"
 
-// Rows are looked for one by one so far behind the last that was found.
-#define PROBES_MAX 20000
+// Places in a table that cannot be read, one after the other, before it is given up.
+#define GAPS_MAX 10000
+#define UNNUMBERED_MAX 100000
+// How far behind a place that cannot be read others are looked for.
+#define GAP_MAX (INT64_C(1) << 40)
 
 static const struct salvaged_table {
 	const char *name;
@@ -87,65 +91,123 @@ static void copy_row(struct salvage *s, sqlite3_stmt *row)
 		s->rows++;
 	}
 	sqlite3_reset(s->insert);
-	s->last = sqlite3_column_int64(row, 0);
 }
 
-static sqlite3_stmt *prepare_select(const struct salvage *s, const char *rest)
+static sqlite3_stmt *prepare_select(const struct salvage *s, const char *columns, const char *rest)
 {
 	struct text sql = {0};
 	sqlite3_stmt *statement = NULL;
-	text_format(&sql, "SELECT %s, %s FROM %s NOT INDEXED %s", s->table->key, s->columns,
+	text_format(&sql, "SELECT %s, %s FROM %s NOT INDEXED %s", s->table->key, columns,
 		s->table->name, rest);
 	sqlite3_prepare_v2(s->from, sql.data ? sql.data : "", -1, &statement, NULL);
 	text_done(&sql);
 	return statement;
 }
 
-// Copies rows until the end (true) or the first that cannot be read.
-static bool copy_rows(struct salvage *s, const char *order)
+// Copies rows until the end (true) or the first that cannot be read. Pages that refer to each other
+// can give the same rows for ever: numbers that do not rise are damage, and of rows without
+// numbers there are not so many.
+static bool copy_rows(struct salvage *s, const char *order, sqlite3_int64 from)
 {
-	sqlite3_stmt *statement = prepare_select(s, order);
+	sqlite3_stmt *statement = prepare_select(s, s->columns, order);
 	int result = SQLITE_ERROR;
-	while (statement && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+	sqlite3_bind_int64(statement, 1, from);
+	for (uint64_t n = 0; statement && (result = sqlite3_step(statement)) == SQLITE_ROW; n++) {
+		sqlite3_int64 number = sqlite3_column_int64(statement, 0);
+		if (s->table->by_number ? number <= s->last : n >= UNNUMBERED_MAX) {
+			result = SQLITE_CORRUPT;
+			break;
+		}
 		copy_row(s, statement);
+		s->last = number;
 	}
 	sqlite3_finalize(statement);
 	return result == SQLITE_DONE;
 }
 
-static void probe_rows(struct salvage *s, sqlite3_int64 from, sqlite3_int64 to)
+// Whether the first row from this id on can be found, or that there is none.
+static bool can_seek(sqlite3_stmt *seek, sqlite3_int64 id)
 {
-	sqlite3_stmt *statement = prepare_select(s, "WHERE rowid = ?1");
-	unsigned failed = 0;
-	for (sqlite3_int64 id = from; statement && id < to && failed < PROBES_MAX; id++) {
-		sqlite3_bind_int64(statement, 1, id);
-		int result = sqlite3_step(statement);
-		if (result == SQLITE_ROW) {
-			copy_row(s, statement);
-		}
-		failed = result == SQLITE_ROW ? 0 : failed + 1;
-		sqlite3_reset(statement);
-	}
-	sqlite3_finalize(statement);
+	sqlite3_bind_int64(seek, 1, id);
+	int result = sqlite3_step(seek);
+	sqlite3_reset(seek);
+	return result == SQLITE_ROW || result == SQLITE_DONE;
 }
 
-// From the front, from the back, then one by one what lies between.
+// The first id behind `bad` from which rows can be found; a page that is damaged hides a range of
+// them. 0: none.
+static sqlite3_int64 find_end_of_gap(sqlite3_stmt *seek, sqlite3_int64 bad)
+{
+	sqlite3_int64 step = 1;
+	while (!can_seek(seek, bad + step)) {
+		step *= 2;
+		if (step > GAP_MAX) {
+			return 0;
+		}
+	}
+	sqlite3_int64 low = bad + step / 2, high = bad + step;
+	while (high - low > 1) {
+		sqlite3_int64 middle = low + (high - low) / 2;
+		if (can_seek(seek, middle)) {
+			high = middle;
+		} else {
+			low = middle;
+		}
+	}
+	return high;
+}
+
+static void salvage_numbered(struct salvage *s)
+{
+	static const char rest[] = "WHERE rowid >= ?1 ORDER BY rowid";
+	sqlite3_stmt *seek = prepare_select(s, "rowid", rest);
+	sqlite3_int64 from = 1;
+	for (unsigned gaps = 0; seek && gaps < GAPS_MAX; gaps++) {
+		s->last = from - 1;
+		if (copy_rows(s, rest, from) || s->last > INT64_MAX - 2 * GAP_MAX) {
+			break;
+		}
+		from = find_end_of_gap(seek, s->last + 1);
+		if (from == 0) {
+			break;
+		}
+	}
+	sqlite3_finalize(seek);
+}
+
+// A table without numbers is read from the front, then from the back.
 static void salvage_rows(struct salvage *s)
 {
-	s->last = 0;
-	if (copy_rows(s, "")) {
+	if (s->table->by_number) {
+		salvage_numbered(s);
 		return;
 	}
-	sqlite3_int64 front = s->last;
-	s->last = INT64_MAX;
-	copy_rows(s, s->table->by_number ? "ORDER BY rowid DESC" : "");
-	if (s->table->by_number && front < INT64_MAX) {
-		probe_rows(s, front + 1, s->last);
+	char backwards[32];
+	snprintf(backwards, sizeof(backwards), "ORDER BY %s DESC", s->table->key);
+	if (!copy_rows(s, "", 0)) {
+		copy_rows(s, backwards, 0);
 	}
+}
+
+// A view could run for ever.
+static bool is_table(sqlite3 *database, const char *name)
+{
+	sqlite3_stmt *statement = NULL;
+	bool found = sqlite3_prepare_v2(database,
+			     "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1"
+			     " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+			     -1, &statement, NULL) == SQLITE_OK;
+	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+	found = found && sqlite3_step(statement) == SQLITE_ROW;
+	sqlite3_finalize(statement);
+	return found;
 }
 
 static void salvage_table(struct salvage *s)
 {
+	if (!is_table(s->from, s->table->name)) {
+		return;
+	}
 	_cleanup_free_ char *columns = list_columns(s->to, s->table->name);
 	_cleanup_free_ char *insert = columns ? make_insert(s->to, s->table, columns) : NULL;
 	if (!insert || sqlite3_prepare_v2(s->to, insert, -1, &s->insert, NULL) != SQLITE_OK) {
