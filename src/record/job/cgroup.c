@@ -284,6 +284,20 @@ static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
 	return 0;
 }
 
+// Appends to the reason what would allow it. Returns r.
+static int add_hint(int r, const char *unless_permitted, struct error *e)
+{
+	const char *hint = r == -EACCES || r == -EPERM ? unless_permitted
+	                   : r == -EROFS               ? "a container whose cgroups are mounted "
+	                                                 "writable would allow it"
+	                                               : NULL;
+	if (e && hint) {
+		const struct error inner = *e;
+		error_set(e, -r, "%s; %s", inner.text, hint);
+	}
+	return r;
+}
+
 static int create_v2(
 	int root_fd, const struct cgroup_place *place, struct job_cgroup *ret, struct error *e)
 {
@@ -293,14 +307,10 @@ static int create_v2(
 		r = make_child(root_fd, place->path, &path, e);
 	}
 	if (r < 0) {
-		if (e && (r == -EACCES || r == -EPERM)) {
-			struct error inner = *e;
-			error_set(e, -r,
-				"%s; a delegated cgroup would allow it: systemd-run --user --scope "
-				"-p Delegate=yes strain run ...",
-				inner.text);
-		}
-		return r;
+		return add_hint(r,
+			"a delegated cgroup would allow it: systemd-run --user --scope -p "
+			"Delegate=yes strain run ...",
+			e);
 	}
 	struct job_cgroup made = {.version = 2, .procs = path};
 	if (!has_controller(root_fd, path, "memory") &&
@@ -340,7 +350,8 @@ static int create_v1(
 		r_memory = make_child(root_fd, memory->path, &made.memory, r_cpu < 0 ? e : NULL);
 	}
 	if (r_cpu < 0 && r_memory < 0) {
-		return r_memory == -ENOENT ? r_cpu : r_memory;
+		return add_hint(r_memory == -ENOENT ? r_cpu : r_memory,
+			"starting in a cgroup there that is yours would allow it", e);
 	}
 	made.procs = strdup(made.cpu ? made.cpu : made.memory);
 	if (!made.procs) {
