@@ -80,8 +80,6 @@ const struct panel_spec panel_table[] = {
 		}},
 	{"PCIe", "By/s", "Bytes between host and device.", 0, 0, TRAFFIC, {LIMIT_NONE},
 		{
-			BYTES("host to device", ENTITY_GPU, "strain.gpu.pcie.receive", JOB_HUE),
-			BYTES("device to host", ENTITY_GPU, "strain.gpu.pcie.transmit", DEVICE_HUE),
 			BYTES("host to device", ENTITY_GPU, "strain.gpu.pcie.host_to_device",
 				JOB_HUE),
 			BYTES("device to host", ENTITY_GPU, "strain.gpu.pcie.device_to_host",

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#define COUNTER_GAP_US 2000000 // unread for this long
 #define SHARE_LEAST_BYTES 65536.0 // a share of less says nothing
 #define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
 
@@ -170,7 +171,7 @@ static int line_add_gauge(
 
 static void line_set_base(struct line *line, int64_t t_us, double value, double of)
 {
-	line->based = isfinite(value) && isfinite(of);
+	line->based = true;
 	line->base_us = t_us;
 	line->base_value = value;
 	line->base_of = of;
@@ -191,13 +192,15 @@ static bool line_waits(const struct line *line, int64_t passed_us, double grown,
 static int line_add_counter(struct line *line, int64_t t_us, double value, double of)
 {
 	double grown = value - line->base_value, of_grown = of - line->base_of;
-	if (!isfinite(grown) || !isfinite(of_grown)) {
-		bool known = line->based;
-		line_set_base(line, t_us, value, of);
-		// A gap once; not before the first reading.
-		return known ? buckets_add(&line->buckets, t_us, NAN, NAN, NAN, 1) : 0;
-	}
 	int64_t passed_us = t_us - line->base_us;
+	if (!isfinite(value) || !isfinite(of)) {
+		// One reading that fails loses nothing of a counter; for long, it is a gap.
+		if (!line->based || passed_us < COUNTER_GAP_US) {
+			return 0;
+		}
+		line->based = false;
+		return buckets_add(&line->buckets, t_us, NAN, NAN, NAN, 1);
+	}
 	if (!line->based || grown < 0 || of_grown < 0) {
 		line_set_base(line, t_us, value, of);
 		return 0;

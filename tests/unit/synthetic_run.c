@@ -142,8 +142,10 @@ static const struct shape gpu_state[] = {
 	{GAUGE("hw.gpu.memory.usage", "By", 1, "Memory in use."), 5.1e9, 1, 1, 0, 1048576},
 	{GAUGE("hw.gpu.memory.limit", "By", 1, "Memory of the device."), 17179869184, 1, 1, 0,
 		1048576},
-	{COUNTER("strain.gpu.pcie.receive", "By", 1, "Host to device."), 90e6, 0.5, 1.5, 0.2, 1},
-	{COUNTER("strain.gpu.pcie.transmit", "By", 1, "Device to host."), 2e6, 0.5, 1.5, 0.2, 1},
+	{COUNTER("strain.gpu.pcie.host_to_device", "By", 1, "Host to device."), 90e6, 0.5, 1.5, 0.2,
+		1},
+	{COUNTER("strain.gpu.pcie.device_to_host", "By", 1, "Device to host."), 2e6, 0.5, 1.5, 0.2,
+		1},
 	{GAUGE("hw.power", "W", 0.001, "Power drawn."), 120000, 0.7, 1.6, 0.05, 1},
 	{COUNTER("hw.energy", "J", 0.001, "Energy used."), 120000, 0.7, 1.6, 0.05, 1},
 	{GAUGE("hw.temperature", "Cel", 1, "Temperature of the die."), 58, 0.97, 1.05, 0, 1},
@@ -176,6 +178,7 @@ static const struct synthetic_group groups[] = {
 	{"cgroup", ENTITY_JOB, 1, process_cpu},
 	{"cgroup", ENTITY_JOB, 10, process_stat},
 	{"cgroup", ENTITY_JOB, 10, process_pss},
+	{"processes", ENTITY_JOB, 10, process_io},
 	{"host", ENTITY_HOST, 1, host_cpu},
 	{"host", ENTITY_HOST, 10, host_memory},
 	{"pressure", ENTITY_HOST, 10, host_pressure},
@@ -301,7 +304,7 @@ static int append_row(struct synthesis *s, struct synthetic_stream *stream, int6
 	for (uint32_t i = 0; i < stream->n_metrics; i++) {
 		int64_t value = next_value(s, stream, i, t_ns);
 		// Loader workers are gone before the end of the run, and I/O now and then unread.
-		bool missing = stream->group->shapes == process_io && next_uniform(s) < 0.01;
+		bool missing = stream->group->shapes == process_io && next_uniform(s) > 0.99;
 		stream->values[i][row] = missing ? VALUE_MISSING : value;
 	}
 	return stream->n_rows == ROWS_PER_BLOCK ? flush_stream(s, stream) : 0;

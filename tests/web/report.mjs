@@ -70,7 +70,7 @@ test('every panel is drawn', () =>
 	inReport(at('report.html'), async (page) => {
 		const panels = await readPanels(page);
 		const titles = panels.map((panel) => panel.title);
-		for (const title of ['Memory', 'CPU', 'GPU', 'PCIe', 'Disk', 'Network', 'Pressure']) {
+		for (const title of ['Memory', 'CPU', 'GPU', 'PCIe', "Job's files", 'Page cache', 'Disk', 'Network', 'Pressure']) {
 			assert.ok(titles.some((t) => t === title), `${title} is not in ${titles}`);
 		}
 		for (const panel of panels) {
@@ -138,7 +138,7 @@ test('the cursor reads every panel', () =>
 		const readings = await page.locator('.readout').allTextContents();
 		const panels = await page.locator('.panel').count();
 		assert.equal(readings.length, panels);
-		readings.forEach((reading) => assert.match(reading, /\d/));
+		readings.forEach((reading) => assert.match(reading, /\d/, String(readings)));
 		assert.ok(readings.some((reading) => / to /.test(reading)), 'no range of a bucket is read');
 		assert.match(await page.locator('.status').textContent(), /^72/);
 	}));
