@@ -26,13 +26,18 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "record/descriptors.h"
 
 enum {
 	BUFFER_BYTES = 64 * 1024,
 	COPY_BYTES = 1024 * 1024, // a second of a very talkative job
+	SPLICE_BYTES = 1024 * 1024,
 	DRAIN_QUIET_MS = 20, // a terminal hands its bytes on from a kernel thread, a little later
 	DRAIN_BYTES = 128 * 1024, // what was in flight when the job ended is less
+	// No log says more in a second, and reading what is none would cost more than a recorder
+	// may.
+	COPY_BYTES_PER_S = 4 * 1024 * 1024,
 };
 
 static const struct channel no_channel = CHANNEL_CLOSED;
@@ -203,6 +208,9 @@ struct pass {
 	bool torn; // the copy lacks bytes: what follows is no part of the line before
 	bool draining;
 	size_t drained;
+	bool can_splice; // the output takes pages as they are
+	uint64_t second_ns; // since when, and how much, the recorder was given
+	size_t second_bytes;
 	char buffer[BUFFER_BYTES];
 };
 
@@ -225,12 +233,26 @@ static bool write_all(int fd, const char *data, size_t length)
 	return true;
 }
 
+static void lose(struct pass *p, size_t length)
+{
+	p->torn = true;
+	*p->channel->dropped += length;
+}
+
+// Whether the recorder has had its share of this second.
+static bool is_flooded(struct pass *p)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (now - p->second_ns >= NS_PER_S) {
+		p->second_ns = now;
+		p->second_bytes = 0;
+	}
+	return p->second_bytes >= COPY_BYTES_PER_S;
+}
+
 static void write_copy(struct pass *p, const char *data, size_t length)
 {
 	struct channel *c = p->channel;
-	if (c->copy_in < 0) {
-		return;
-	}
 	if (p->torn && write(c->copy_in, "\n", 1) == 1) {
 		p->torn = false;
 	}
@@ -239,16 +261,37 @@ static void write_copy(struct pass *p, const char *data, size_t length)
 		close_fd(&c->copy_in); // the recorder is gone
 		return;
 	}
-	size_t lost = length - (written > 0 ? (size_t)written : 0);
-	if (lost > 0) {
-		p->torn = true;
-		*c->dropped += lost;
+	size_t copied = written > 0 ? (size_t)written : 0;
+	p->second_bytes += copied;
+	if (copied < length) {
+		lose(p, length - copied);
 	}
+}
+
+// Passes on what the recorder is not to see. -EAGAIN where it has to be read and written.
+static int splice_some(struct pass *p)
+{
+	if (!p->can_splice) {
+		return -EAGAIN;
+	}
+	ssize_t length = splice(p->channel->input, NULL, p->channel->output, NULL, SPLICE_BYTES, 0);
+	if (length < 0) {
+		p->can_splice = false;
+		return -EAGAIN;
+	}
+	p->drained += (size_t)length;
+	lose(p, (size_t)length);
+	return length > 0 ? 0 : -EPIPE;
 }
 
 // False at the end: of the job's output, or of what takes it.
 static bool pass_some(struct pass *p)
 {
+	bool unseen = p->channel->copy_in < 0 || is_flooded(p);
+	int spliced = unseen ? splice_some(p) : -EAGAIN;
+	if (spliced != -EAGAIN) {
+		return spliced == 0;
+	}
 	ssize_t length = read(p->channel->input, p->buffer, sizeof(p->buffer));
 	if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
 		return true;
@@ -257,8 +300,12 @@ static bool pass_some(struct pass *p)
 	if (length <= 0 || !write_all(p->channel->output, p->buffer, (size_t)length)) {
 		return false;
 	}
-	write_copy(p, p->buffer, (size_t)length);
 	p->drained += (size_t)length;
+	if (unseen) {
+		lose(p, (size_t)length);
+	} else {
+		write_copy(p, p->buffer, (size_t)length);
+	}
 	return true;
 }
 
@@ -341,6 +388,7 @@ static _Noreturn void run_forwarder(struct channel *c, int control)
 	}
 	pass->channel = c;
 	pass->control = control;
+	pass->can_splice = c->kind == CHANNEL_PIPE;
 	pass->watch_output = ends_for_good(c->output);
 	pass->signals = block_signals(c->kind == CHANNEL_TERMINAL);
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
