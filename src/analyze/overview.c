@@ -194,11 +194,24 @@ static void fill_pressure(const struct analysis *a, struct overview *o)
 	}
 }
 
+// Of a live run what is not yet in the file itself, too. -1 where that is not known.
+static int64_t file_bytes(const char *path)
+{
+	struct stat status;
+	struct text log = {0};
+	int64_t bytes = stat(path, &status) == 0 ? status.st_size : -1;
+	text_format(&log, "%s-wal", path);
+	if (bytes >= 0 && log.data && stat(log.data, &status) == 0) {
+		bytes += status.st_size;
+	}
+	text_done(&log);
+	return bytes;
+}
+
 static void fill_recording(const struct analysis *a, struct overview *o)
 {
 	const struct entity *recorder = entity_first(&a->entities, ENTITY_RECORDER);
 	double seconds = figure_of(a, recorder, NAME_CPU_TIME, FIGURE_TOTAL);
-	struct stat status;
 	double memory = figure_of(a, recorder, NAME_PSS, FIGURE_MAX);
 	o->recording = (struct recording_figures){
 		.cpu_share = o->duration_s > 0 ? seconds / o->duration_s : NAN,
@@ -208,7 +221,7 @@ static void fill_recording(const struct analysis *a, struct overview *o)
 		.ticks = figure_of(a, recorder, NAME_TICKS, FIGURE_TOTAL),
 		.ticks_late = figure_of(a, recorder, NAME_TICKS_LATE, FIGURE_TOTAL),
 		.ticks_missed = figure_of(a, recorder, NAME_TICKS_MISSED, FIGURE_TOTAL),
-		.file_bytes = stat(reader_path(a->reader), &status) == 0 ? status.st_size : -1,
+		.file_bytes = file_bytes(reader_path(a->reader)),
 	};
 }
 

@@ -127,7 +127,10 @@ struct reader *reading_open(const char *path)
 	}
 	const char *notice = reader_notice(reader);
 	if (notice) {
-		print_notice(notice);
+		struct text line = {0};
+		text_format(&line, "%s: %s", reader_path(reader), notice);
+		print_notice(line.data ? line.data : notice);
+		text_done(&line);
 	}
 	return reader;
 }

@@ -26,6 +26,7 @@ enum {
 	EPOCH_MEMORY_KIND,
 	EPOCH_GPU_MEMORY,
 	EPOCH_STORAGE,
+	EPOCH_OPEN,
 	N_EPOCH_COLUMNS,
 	MAX_POINTS = 8, // columns of the job's own
 };
@@ -40,6 +41,7 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_MEMORY_KIND] = {"host_memory_kind", NULL, COLUMN_LABEL, 0},
 	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
 	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 3},
+	[EPOCH_OPEN] = {"open", NULL, COLUMN_WHOLE, 0},
 };
 
 // The names of points, in the order in which the epochs bring them.
@@ -123,6 +125,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	double seconds = (double)(epoch->end_ns - epoch->start_ns) / 1e9;
 	table_number(t, EPOCH_NUMBER, (double)number);
 	table_number(t, EPOCH_SECONDS, seconds);
+	table_number(t, EPOCH_OPEN, epoch->open); // 1: it had not ended
 	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);
 	table_number(t, EPOCH_CPUS,
 		analysis_epoch_figure(a, job, NAME_CPU_TIME, number, FIGURE_TOTAL) / seconds);

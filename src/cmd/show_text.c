@@ -82,25 +82,43 @@ static void append_state(struct text *t, const struct overview *o)
 	}
 }
 
+static void append_labels(struct text *t, const struct overview *o)
+{
+	for (size_t i = 0; i < o->n_labels; i++) {
+		const struct run_label *label = &o->labels[i];
+		text_append_string(t, i ? " " : "");
+		text_append_printable(t, label->name, strlen(label->name));
+		text_append_string(t, "=");
+		text_append_printable(t, label->value, strlen(label->value));
+	}
+}
+
 static void print_head(const struct page *p)
 {
 	const struct overview *o = &p->a->overview;
-	_cleanup_text_ struct text name = {0}, line = {0}, command = {0};
+	_cleanup_text_ struct text name = {0}, line = {0}, labels = {0}, command = {0};
+	size_t width = p->style.width ? p->style.width : 1000;
 	text_append_printable(&name, o->name, strlen(o->name));
 	text_append_string(&line, "   ");
 	words_append_seconds(&line, o->duration_s);
 	text_append_string(&line, "   ");
 	append_state(&line, o);
-	for (size_t i = 0; i < o->n_labels; i++) {
-		text_append_string(&line, i ? " " : "   ");
-		text_append_printable(&line, o->labels[i].name, strlen(o->labels[i].name));
-		text_append_string(&line, "=");
-		text_append_printable(&line, o->labels[i].value, strlen(o->labels[i].value));
+	append_labels(&labels, o);
+	words_append_elided(&command, o->command, width);
+	if (!name.data || !line.data || !command.data) {
+		return;
 	}
-	bold(p, name.data ? name.data : "");
-	fprintf(p->stream, "%s\n", line.data ? line.data : "");
-	words_append_elided(&command, o->command, p->style.width ? p->style.width : 1000);
-	fprintf(p->stream, "%s\n\n", command.data ? command.data : "");
+	bold(p, name.data);
+	fputs(line.data, p->stream);
+	bool beside = labels.data && words_columns(name.data) + words_columns(line.data) + 3 +
+	                                             words_columns(labels.data) <=
+	                                     width;
+	fprintf(p->stream, "%s%s\n", beside ? "   " : "", beside ? labels.data : "");
+	fprintf(p->stream, "%s\n", command.data);
+	if (labels.data && !beside) {
+		print_field(p, "Labels", labels.data);
+	}
+	fputc('\n', p->stream);
 }
 
 static int print_verdict(const struct page *p)
