@@ -306,7 +306,8 @@ static void test_where_nothing_can_be_written(void **state)
 {
 	struct place *p = *state;
 	if (geteuid() == 0) {
-		skip(); // root writes anywhere; test_reader_readonly.bats has a read-only mount
+		print_message("root writes anywhere; test_storage has a read-only disk\n");
+		skip();
 	}
 	write_run_of_this_boot(p->run, false);
 	chmod(p->run, 0400);
