@@ -37,7 +37,7 @@ static const struct metric cpu_metrics[N_CPU] = {
 		"Time with nothing to do" CPU_TIME_HELP},
 	[CPU_IOWAIT] = {"system.cpu.time.iowait", METRIC_COUNTER, "s", 0.01,
 		"Idle time while a thread of that CPU waited for storage: a hint, no measure, "
-                "since "
+		"since "
 		"such a thread belongs to no CPU; see strain.pressure.io.some" CPU_TIME_HELP},
 	[CPU_IRQ] = {"system.cpu.time.irq", METRIC_COUNTER, "s", 0.01,
 		"Time in interrupts" CPU_TIME_HELP},
@@ -45,7 +45,7 @@ static const struct metric cpu_metrics[N_CPU] = {
 		"Time in soft interrupts: network and storage completions, timers" CPU_TIME_HELP},
 	[CPU_STEAL] = {"system.cpu.time.steal", METRIC_COUNTER, "s", 0.01,
 		"Time that the hypervisor gave to others while this machine had "
-                "work" CPU_TIME_HELP},
+		"work" CPU_TIME_HELP},
 	[CPU_SWITCHES] = {"strain.system.context_switches", METRIC_COUNTER, "{switch}", 1,
 		"Context switches of the whole machine (/proc/stat: ctxt)."},
 	[CPU_CREATED] = {"system.process.created", METRIC_COUNTER, "{process}", 1,
@@ -74,7 +74,7 @@ enum {
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USED] = {"system.memory.usage.used", METRIC_GAUGE, "By", 1024,
 		"Memory that is neither free nor page cache nor buffers (/proc/meminfo); with "
-                "those "
+		"those "
 		"three it adds up to system.memory.limit."},
 	[MEMORY_FREE] = {"system.memory.usage.free", METRIC_GAUGE, "By", 1024,
 		"Memory that holds nothing at all (/proc/meminfo: MemFree); for what a job could "
@@ -118,7 +118,7 @@ static const struct metric paging_metrics[N_PAGING] = {
 		"Pages written to swap (/proc/vmstat: pswpout)."},
 	[PAGING_REFAULTS] = {"strain.system.paging.refaults", METRIC_COUNTER, "{page}", 1,
 		"Pages of files that were read again soon after the page cache had dropped them: "
-                "the "
+		"the "
 		"cache is too small for the working set (/proc/vmstat: workingset_refault_file)."},
 	[PAGING_OOM] = {"strain.system.oom_kills", METRIC_COUNTER, "{kill}", 1,
 		"Processes that the kernel killed for lack of memory (/proc/vmstat: oom_kill)."},

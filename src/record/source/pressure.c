@@ -20,13 +20,13 @@ static const struct metric cpu_metrics[N_EACH] = {
 		"(/proc/pressure/cpu)."},
 	[FULL] = {"strain.pressure.cpu.full", METRIC_COUNTER, "s", 1e-6,
 		"Time that no task could run for want of a CPU: always 0 for a whole machine, "
-                "where "
+		"where "
 		"somebody holds the CPU (/proc/pressure/cpu, Linux 5.13)."},
 };
 static const struct metric memory_metrics[N_EACH] = {
 	[SOME] = {"strain.pressure.memory.some", METRIC_COUNTER, "s", 1e-6,
 		"Time that at least one task waited for memory: reclaim, swap, refaults of the "
-                "page "
+		"page "
 		"cache (/proc/pressure/memory)."},
 	[FULL] = {"strain.pressure.memory.full", METRIC_COUNTER, "s", 1e-6,
 		"Time that all tasks which were not idle waited for memory at once "
@@ -67,10 +67,9 @@ struct pressure_source {
 // Opens and reads once: where pressure is switched off only reading says so.
 static int try_file(struct pressure_source *s, int root_fd, int group)
 {
-	struct error why = {0};
-	struct cursor text;
+	struct cursor text = {0};
 	struct pressure p;
-	int r = host_file_open(&s->files[group], root_fd, paths[group], &why);
+	int r = host_file_open(&s->files[group], root_fd, paths[group], NULL);
 	if (r == 0) {
 		r = host_file_read(&s->files[group], &text);
 	}
