@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		if (pid == 0) {
-			burn(NS_PER_MS + (uint64_t)(i * 997 % 4001) * NS_PER_US);
+			burn(NS_PER_MS + (uint64_t)i * 997 % 4001 * NS_PER_US);
 			_exit(0);
 		}
 	}
