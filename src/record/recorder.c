@@ -49,6 +49,7 @@
 #define ANCHOR_NS (60 * NS_PER_S)
 #define CLOCK_STEP_NS ((int64_t)(100 * NS_PER_MS))
 #define STATUS_UNKNOWN (-1)
+#define REAPED_TRIES 30 // of 10 ms
 
 struct recorder {
 	const struct recorder_config *config;
@@ -69,6 +70,7 @@ struct recorder {
 	int first_fd; // its pidfd, -1 where there is none
 	int status; // as waitpid gives it
 	bool ended;
+	bool launcher; // it lives
 	uint64_t beat_ns, cpu_ns; // of the last beat
 	uint64_t anchor_ns; // of the next wall-clock anchor
 	int64_t wall_offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC
@@ -335,20 +337,31 @@ static bool hear_launcher(struct recorder *r)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-// The job's first process ended and nobody reports it. Linux 6.15 and later tell how, to strangers
-// too.
-static void first_ended(struct recorder *r)
+// How a process ended, as Linux 6.15 and later tell strangers: include/uapi/linux/pidfd.h,
+// PIDFD_GET_INFO with PIDFD_INFO_EXIT. Known once its parent has reaped it.
+static bool exit_of(int pidfd, int *ret_status)
 {
-	// include/uapi/linux/pidfd.h: PIDFD_GET_INFO with PIDFD_INFO_EXIT.
 	struct {
 		uint64_t mask, cgroup;
 		uint32_t pid, tgid, ppid, ids[8];
 		int32_t exit_code;
 	} info = {.mask = UINT64_C(1) << 3};
 	_Static_assert(sizeof(info) == 64, "the size that the ioctl's number carries");
-	if (ioctl(r->first_fd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) == 0 &&
-		(info.mask & UINT64_C(1) << 3)) {
-		r->status = info.exit_code;
+	if (ioctl(pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) < 0 ||
+		!(info.mask & UINT64_C(1) << 3)) {
+		return false;
+	}
+	*ret_status = info.exit_code;
+	return true;
+}
+
+// The job's first process ended and nobody reports it: its last readings, then its status, for
+// which its parent has to reap it.
+static void first_ended(struct recorder *r)
+{
+	sampler_read_now(r->sampler, LAST_READ_NS);
+	for (int i = 0; i < REAPED_TRIES && !exit_of(r->first_fd, &r->status); i++) {
+		usleep(10000);
 	}
 	r->ended = true;
 }
@@ -405,7 +418,6 @@ static void beat(struct recorder *r)
 
 static void run(struct recorder *r)
 {
-	bool launcher = true;
 	uint64_t next_ns = clock_monotonic_ns();
 	while (!r->ended) {
 		uint64_t now_ns = clock_monotonic_ns();
@@ -414,19 +426,19 @@ static void run(struct recorder *r)
 			next_ns = now_ns + BEAT_MS * NS_PER_MS;
 		}
 		// The launcher reports the job's end; only without it the recorder looks itself.
-		bool alone = !launcher || r->config->options->pid;
+		bool alone = !r->launcher || r->config->options->pid;
 		struct pollfd polled[] = {
-			{.fd = launcher ? r->config->socket : -1, .events = POLLIN},
+			{.fd = r->launcher ? r->config->socket : -1, .events = POLLIN},
 			{.fd = alone ? r->first_fd : -1, .events = POLLIN},
 		};
-		if (!launcher && r->first_fd < 0) {
+		if (!r->launcher && r->first_fd < 0) {
 			return; // nobody will ever tell
 		}
 		now_ns = clock_monotonic_ns();
 		int wait_ms = next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
 		poll(polled, ARRAY_LENGTH(polled), wait_ms);
 		if (polled[0].revents && !hear_launcher(r)) {
-			launcher = false;
+			r->launcher = false;
 			sink_event(r->sink, clock_monotonic_ns(), "launcher", 0,
 				"the launcher is gone; the recording goes on");
 		}
@@ -482,6 +494,9 @@ static void finish(struct recorder *r)
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);
+	if (!r->launcher && r->config->cgroup) {
+		job_cgroup_remove(r->config->cgroup); // else the launcher does
+	}
 	if (left) {
 		_exit(0); // a thread may still look at what would be freed
 	}
@@ -518,8 +533,11 @@ static void recorder_done(struct recorder *r)
 
 int recorder_run(const struct recorder_config *config)
 {
-	struct recorder r = {
-		.config = config, .status = STATUS_UNKNOWN, .first_fd = -1, .root_fd = -1};
+	struct recorder r = {.config = config,
+		.launcher = true,
+		.status = STATUS_UNKNOWN,
+		.first_fd = -1,
+		.root_fd = -1};
 	struct error e = {0};
 	settle_process();
 	budget_init(&r.budget, config->options->overhead);
