@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain run --epoch-pattern: lines are found wherever the job's output goes, and arrive there as
+# they would without us.
+
+load run_helpers
+
+JOB='for i in 1 2 3; do echo "epoch $i loss=0.$i"; sleep 0.1; done; echo "done"'
+LINES=$'epoch 1 loss=0.1\nepoch 2 loss=0.2\nepoch 3 loss=0.3\ndone'
+
+record() {
+	"$STRAIN" run --epoch-pattern '^epoch (?<epoch>\d+) loss=(?<loss>\S+)' -o run.strain --force \
+		"$@"
+}
+
+# Number and loss of each epoch, in order.
+epochs() {
+	python_sql run.strain "SELECT e.number, p.value FROM span e JOIN span p
+		ON p.kind = 'point' AND p.number = e.number AND p.name = 'loss'
+		WHERE e.kind = 'epoch' AND e.number > 0 ORDER BY e.start_ns"
+}
+
+all_epochs=$'1|0.1\n2|0.2\n3|0.3'
+
+@test "epochs in a pipe" {
+	[ "$(record sh -c "$JOB" 2>err)" = "$LINES" ]
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
+@test "epochs in a file, and what stood in it before is not read" {
+	echo 'epoch 9 loss=9' >out
+	record sh -c "$JOB" >>out 2>err
+	[ "$(cat out)" = $'epoch 9 loss=9\n'"$LINES" ]
+	[ "$(epochs)" = "$all_epochs" ]
+	record sh -c "$JOB" >out 2>err
+	[ "$(cat out)" = "$LINES" ]
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
+@test "a file that the job's output goes to is the job's own" {
+	# shellcheck disable=SC2016
+	record sh -c 'readlink /proc/$$/fd/1' >out 2>err
+	[ "$(cat out)" = "$BATS_TEST_TMPDIR/out" ]
+}
+
+@test "epochs on standard error, and on both" {
+	record sh -c "exec >&2; $JOB" 2>err >/dev/null
+	[ "$(epochs)" = "$all_epochs" ]
+	record sh -c 'echo "epoch 1 loss=0.1"; sleep 0.1; echo "epoch 2 loss=0.2" >&2; sleep 0.1
+		echo "epoch 3 loss=0.3"' 2>&1 | grep ^epoch >both
+	[ "$(epochs)" = "$all_epochs" ]
+	record sh -c "$JOB" >both 2>&1
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
+@test "epochs of output that nobody wants" {
+	record sh -c "$JOB" >/dev/null 2>&1
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
+@test "epochs on a terminal" {
+	export JOB
+	/usr/bin/python3 -c '
+import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 1024))))' \
+		"$STRAIN" run --epoch-pattern '^epoch (?<epoch>\d+) loss=(?<loss>\S+)' -o run.strain \
+		sh -c "$JOB" >out </dev/null
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
+@test "progress bars that only return are lines" {
+	record printf 'epoch 1 loss=0.1\repoch 2 loss=0.2\repoch 3 loss=0.3' >out 2>err
+	[ "$(cat out)" = $'epoch 1 loss=0.1\repoch 2 loss=0.2\repoch 3 loss=0.3' ]
+	[ "$(epochs | head -2)" = $'1|0.1\n2|0.2' ]
+}
+
+@test "a pattern that backtracks without end does not hold the job" {
+	run -0 timeout 60 "$STRAIN" run --epoch-pattern '^(a+)+$' sh -c \
+		'for i in 1 2 3 4 5 6 7 8 9; do head -c 4000 /dev/zero | tr "\0" a; echo "!"; done'
+}
+
+@test "more output than a recorder should read is counted, and arrives" {
+	# shellcheck disable=SC2016
+	record sh -c 'head -c 50000000 /dev/zero; echo; echo "end"' 2>err | tail -c 4 >end
+	[ "$(cat end)" = end ]
+	run -0 python_sql run.strain "SELECT text FROM event WHERE kind = 'lost'"
+	[[ "$output" == *"bytes of output not searched for epochs"* ]]
+}
+
+@test "the recorder stopped holds no output" {
+	mkfifo pipe
+	cat pipe >out &
+	local reader=$!
+	"$STRAIN" run --epoch-pattern x sh -c 'echo first; while [ ! -e stop ]; do sleep 0.02; done
+		head -c 5000000 /dev/zero; echo; echo last' >pipe 2>err &
+	local launcher=$! recorder
+	eventually grep -q first out
+	recorder=$(recorder_of "$launcher")
+	kill -STOP "$recorder"
+	touch stop
+	eventually sh -c 'tail -c 5 out | grep -q last'
+	kill -KILL "$recorder"
+	wait "$launcher"
+	wait "$reader"
+}
