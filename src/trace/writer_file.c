@@ -168,10 +168,12 @@ static int create_database(struct writer *w, const char *vfs, struct error *e)
 	if (r < 0) {
 		return r;
 	}
-	// Only before the first page is written; lets a finished run give back what it does not
-	// need. Without the other, making the file WAL waits for the disk six times, and the job
-	// for that.
-	store_exec(w->database, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = OFF");
+	// The first two only before the first page is written. Small pages, because most tables are
+	// small and a block's last page is half empty: a fifth less file for a run of two minutes
+	// than with 4,096 bytes. auto_vacuum lets a finished run give back what it does not need.
+	// Without the last, making the file WAL waits for the disk six times, and the job for that.
+	store_exec(w->database, "PRAGMA page_size = 2048; PRAGMA auto_vacuum = INCREMENTAL;"
+				"PRAGMA synchronous = OFF");
 	w->wal = try_wal(w);
 	r = configure(w, e);
 	return r < 0 ? r : create_schema(w, e);
