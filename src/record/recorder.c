@@ -138,6 +138,12 @@ static void put_identity(struct recorder *r)
 		proc_stat_parse(text, &stat) == 0) {
 		put_number(r, "recorder_start_ticks", stat.start_ticks);
 	}
+	// The pid means nothing to a reader in another namespace: a container, or its host.
+	ssize_t length = readlink("/proc/self/ns/pid", buffer, sizeof(buffer) - 1);
+	if (length > 0) {
+		buffer[length] = '\0';
+		writer_put_run(r->writer, "pid_namespace", buffer);
+	}
 	const struct job_cgroup *cgroup = r->config->cgroup;
 	writer_put_run(r->writer, "cpu_time_source",
 		cgroup && cgroup->cpu ? (cgroup->version == 2 ? "cgroup v2" : "cgroup v1")
