@@ -13,7 +13,10 @@ import { join, resolve } from 'node:path';
 const [source, modules, page, header] = process.argv.slice(2).map((path) => resolve(path));
 const { buildSync } = createRequire(join(modules, 'package.json'))('esbuild');
 
-function bundle(file) {
+// uPlot's licence asks to stand in every copy.
+const licence = readFileSync(join(modules, 'node_modules/uplot/LICENSE'), 'utf8').trim();
+
+function bundle(file, banner) {
 	const result = buildSync({
 		entryPoints: [join(source, file)],
 		bundle: true,
@@ -23,6 +26,7 @@ function bundle(file) {
 		target: 'es2020',
 		charset: 'utf8',
 		legalComments: 'inline',
+		banner,
 		logLevel: 'warning',
 		nodePaths: [join(modules, 'node_modules')],
 	});
@@ -32,8 +36,8 @@ function bundle(file) {
 
 const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
-const script = bundle('src/page.ts');
-const style = bundle('src/report.css');
+const script = bundle('src/page.ts', { js: `/*! Contains uPlot. ${licence} */` });
+const style = bundle('src/report.css', {});
 const values = { SCRIPT: script, STYLE: style, SCRIPT_HASH: hash(script), STYLE_HASH: hash(style) };
 // One pass with a function: what is put in is never looked at again, nor are its dollar signs.
 const text = readFileSync(join(source, 'src/report.html'), 'utf8').replace(

@@ -233,7 +233,10 @@ static json_t *figure_json(double value, enum epoch_format format)
 	case EPOCH_PERCENT:
 		return json_string(text_percent(figure, sizeof(figure), value));
 	default:
-		return page_format("%.3g", value);
+		return value >= 999.5 && value < 1e15
+		               ? json_string(text_count(
+					 figure, sizeof(figure), (uint64_t)llround(value)))
+		               : page_format("%.3g", value);
 	}
 }
 

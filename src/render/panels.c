@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#define SEVERAL_HUE 1 // of the first of several devices
 #define COUNTER_GAP_US 2000000 // unread for this long
 #define SHARE_LEAST_BYTES 65536.0 // a share of less says nothing
 #define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
@@ -66,19 +67,18 @@ static bool line_find_metrics(struct line *line, const struct analysis *a)
 	return !spec->of || line_add_metric(line, a, spec->of, &line->n_ids);
 }
 
-static char *line_label(
-	const struct line_spec *spec, const struct entity *entity, size_t number, bool several)
+// One of several devices: its name, and what of it where the panel's title does not say.
+static char *device_label(const struct panel *panel, const struct line_spec *spec,
+	const struct entity *entity, size_t number)
 {
 	struct text label = {0};
-	if (several && spec->kind == ENTITY_GPU) {
-		bool plain = strcmp(spec->label, "GPU") == 0;
-		text_format(
-			&label, "GPU %zu%s%s", number, plain ? "" : ": ", plain ? "" : spec->label);
-	} else if (several) {
-		text_append_printable(&label, entity->name, strlen(entity->name));
-		text_format(&label, ": %s", spec->label);
+	if (spec->kind == ENTITY_GPU) {
+		text_format(&label, "GPU %zu", number);
 	} else {
-		text_append_string(&label, spec->label);
+		text_append_printable(&label, entity->name, strlen(entity->name));
+	}
+	if (!panel->one_spec && strcmp(spec->label, "GPU") != 0) {
+		text_format(&label, ": %s", spec->label);
 	}
 	return text_steal(&label);
 }
@@ -93,12 +93,13 @@ static int add_line(struct panel *panel, const struct analysis *a, const struct 
 	void *lines = panel->lines;
 	int r = array_reserve(&lines, &panel->capacity, panel->n + 1, sizeof(*panel->lines));
 	panel->lines = lines;
-	line.label = line_label(spec, entity, number, several);
+	line.label = several ? device_label(panel, spec, entity, number) : strdup(spec->label);
 	if (r < 0 || !line.label) {
 		free(line.label);
 		return -ENOMEM;
 	}
-	line.hue = several ? (unsigned)(spec->hue + number) : spec->hue;
+	// A device has its colour in every panel.
+	line.hue = several ? (unsigned)(SEVERAL_HUE + number) : spec->hue;
 	buckets_init(&line.buckets, LINE_BUCKETS);
 	panel->lines[panel->n++] = line;
 	return 0;
@@ -149,10 +150,13 @@ static int plan_panel(
 {
 	size_t n = count_specs(spec);
 	bool split = n > 1 && spec->lines[0].kind == spec->lines[n - 1].kind &&
-	             count_entities(a, spec->lines[0].kind) > 2;
+	             count_entities(a, spec->lines[0].kind) > 1;
 	struct panel *panel = split ? NULL : add_panel(panels, spec, NULL);
 	for (size_t i = 0; i < n; i++) {
 		panel = split ? add_panel(panels, spec, spec->lines[i].label) : panel;
+		if (panel) {
+			panel->one_spec = split || n == 1;
+		}
 		int r = panel ? add_lines(panel, a, &spec->lines[i]) : -ENOMEM;
 		if (r < 0) {
 			return r;

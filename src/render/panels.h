@@ -80,6 +80,7 @@ struct line {
 struct panel {
 	const struct panel_spec *spec;
 	char *title;
+	bool one_spec; // its title says what every line is
 	struct line *lines;
 	size_t n;
 	size_t capacity;
