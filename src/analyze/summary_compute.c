@@ -13,6 +13,7 @@
 #include "analyze/entities.h"
 #include "analyze/epochs.h"
 #include "analyze/tally.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "trace/reader.h"
 
@@ -35,6 +36,9 @@ struct computation {
 	struct slot *slots; // [n_slots], one for each metric
 	size_t n_slots;
 	size_t *slot_of; // [max id + 1] index into slots
+	double *values; // of the column at hand
+	double *largest;
+	size_t values_capacity, largest_capacity;
 	bool out_of_memory;
 };
 
@@ -129,6 +133,60 @@ static double value_of(int64_t stored, double scale)
 	return stored == VALUE_MISSING ? NAN : (double)stored * scale;
 }
 
+// When the epoch at hand, or to come, changes what a reading is counted to.
+static int64_t next_edge_us(const struct computation *c, const struct slot *slot)
+{
+	if (slot->epoch_index >= c->n_epochs) {
+		return INT64_MAX;
+	}
+	const struct epoch *epoch = &c->epochs->items[slot->epoch_index];
+	return (slot->epoch.readings > 0 ? epoch->end_ns : epoch->start_ns) / 1000;
+}
+
+static void slot_add_rows(struct computation *c, struct slot *slot, const struct block *b,
+	const double *values, const double *largest)
+{
+	for (uint32_t row = 0, end; row < b->n_rows; row = end) {
+		int64_t edge_us = next_edge_us(c, slot);
+		for (end = row; end < b->n_rows && b->t[end] < edge_us; end++) {
+		}
+		if (end == row) { // at the edge
+			slot_add(c, slot, b->t[row], values[row], largest[row]);
+			end++;
+			continue;
+		}
+		if (slot->epoch.readings > 0) {
+			tally_add_rows(
+				&slot->epoch, b->t + row, values + row, largest + row, end - row);
+		}
+		tally_add_rows(&slot->run, b->t + row, values + row, largest + row, end - row);
+	}
+}
+
+// Readings in the metric's unit. The arrays belong to the computation.
+static int scratch_reserve(struct computation *c, uint32_t n)
+{
+	void *values = c->values, *largest = c->largest;
+	int r = array_reserve(&values, &c->values_capacity, n, sizeof(*c->values));
+	r = r < 0 ? r : array_reserve(&largest, &c->largest_capacity, n, sizeof(*c->largest));
+	c->values = values;
+	c->largest = largest;
+	return r;
+}
+
+static void column_add(struct computation *c, struct slot *slot, const struct block *b,
+	const int64_t *stored, const int64_t *stored_largest)
+{
+	double scale = slot->metric->scale;
+	for (uint32_t row = 0; row < b->n_rows; row++) {
+		c->values[row] = value_of(stored[row], scale);
+	}
+	for (uint32_t row = 0; stored_largest && row < b->n_rows; row++) {
+		c->largest[row] = value_of(stored_largest[row], scale);
+	}
+	slot_add_rows(c, slot, b, c->values, stored_largest ? c->largest : c->values);
+}
+
 static struct slot *slot_find(struct computation *c, uint32_t metric)
 {
 	if (c->n_slots == 0 || metric > c->slots[c->n_slots - 1].metric->id) {
@@ -153,6 +211,9 @@ static int block_add(void *context, int64_t entity, const struct block *b)
 {
 	(void)entity;
 	struct computation *c = context;
+	if (scratch_reserve(c, b->n_rows) < 0) {
+		return -ENOMEM;
+	}
 	for (uint32_t i = 0; i < b->n_columns; i++) {
 		enum aggregate aggregate = column_aggregate(b, i);
 		struct slot *slot = slot_find(c, b->metric_ids[i]);
@@ -163,16 +224,9 @@ static int block_add(void *context, int64_t entity, const struct block *b)
 		if (!slot->used) {
 			slot_begin(c, slot);
 		}
-		const int64_t *values = b->columns[i];
-		const int64_t *largest = aggregate == AGGREGATE_MEAN
-		                                 ? column_of_maximum(b, b->metric_ids[i])
-		                                 : NULL;
-		double scale = slot->metric->scale;
-		for (uint32_t row = 0; row < b->n_rows; row++) {
-			double value = value_of(values[row], scale);
-			slot_add(c, slot, b->t[row], value,
-				largest ? value_of(largest[row], scale) : value);
-		}
+		column_add(c, slot, b, b->columns[i],
+			aggregate == AGGREGATE_MEAN ? column_of_maximum(b, b->metric_ids[i])
+						    : NULL);
 	}
 	return c->out_of_memory ? -ENOMEM : 0;
 }
@@ -202,6 +256,8 @@ static void computation_done(struct computation *c)
 	}
 	free(c->slots);
 	free(c->slot_of);
+	free(c->values);
+	free(c->largest);
 }
 
 // Metric ids are small numbers in every file that was not made up; others are left out.

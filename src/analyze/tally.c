@@ -54,7 +54,7 @@ static void gauge_stand(struct tally *t, int64_t until_us)
 	}
 }
 
-void tally_add(struct tally *t, int64_t t_us, double value, double largest)
+static inline void add_reading(struct tally *t, int64_t t_us, double value, double largest)
 {
 	if (t->readings > 0 && t_us < t->last_us) {
 		return;
@@ -77,6 +77,22 @@ void tally_add(struct tally *t, int64_t t_us, double value, double largest)
 	}
 	t->last_us = t_us;
 	t->last = value;
+}
+
+void tally_add(struct tally *t, int64_t t_us, double value, double largest)
+{
+	add_reading(t, t_us, value, largest);
+}
+
+void tally_add_rows(
+	struct tally *t, const int64_t *t_us, const double *values, const double *largest, size_t n)
+{
+	// A day at 10 ms has a hundred million readings: what can stay in registers does.
+	struct tally local = *t;
+	for (size_t i = 0; i < n; i++) {
+		add_reading(&local, t_us[i], values[i], largest[i]);
+	}
+	*t = local;
 }
 
 double tally_between(const struct tally *t, int64_t t_us, int64_t next_us, double next)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "analyze/histogram.h"
@@ -38,6 +39,9 @@ void tally_done(struct tally *t);
 // A reading; NAN is missing. `largest` is the value itself, or its bucket's maximum. Times that
 // fall are ignored.
 void tally_add(struct tally *t, int64_t t_us, double value, double largest);
+// Many of them, in order.
+void tally_add_rows(struct tally *t, const int64_t *t_us, const double *values,
+	const double *largest, size_t n);
 // The value at t_us between the last reading and a next one: on the line for a counter, the last
 // one for a gauge.
 double tally_between(const struct tally *t, int64_t t_us, int64_t next_us, double next);

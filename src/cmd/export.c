@@ -234,6 +234,17 @@ static const char *unknown_metric(
 	return NULL;
 }
 
+// Blocks of an entity that has nothing wanted need not be read.
+static bool has_wanted(const struct export *x, enum entity_kind kind)
+{
+	for (size_t i = 0; i < x->n_columns; i++) {
+		if (x->columns[i].wanted && x->columns[i].metric->entity_kind == kind) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static int export_entities(struct export *x, struct reader *reader,
 	const struct entity_list *entities, struct error *e)
 {
@@ -241,7 +252,7 @@ static int export_entities(struct export *x, struct reader *reader,
 	text_append_string(&x->out, x->options->format->before);
 	for (size_t i = 0; i < entities->n && !x->failed; i++) {
 		x->entity = &entities->items[i];
-		if (x->options->every_kind || x->options->kind == x->entity->kind) {
+		if (has_wanted(x, x->entity->kind)) {
 			int r = put_entity(x, reader, e);
 			result = r < 0 ? r : result;
 		}
