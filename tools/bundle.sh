@@ -21,7 +21,7 @@ rm -rf "$tree/include"
 
 # The libraries that a program loads, by path, without those that belong to the C library.
 libraries_of() {
-	ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+	ldd "$@" | sed -n 's/.* => \(\/.*\) (0x.*)$/\1/p' | sort -u |
 		grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|anl|BrokenLocale|nss_[a-z]+))\.so'
 }
 

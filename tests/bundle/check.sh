@@ -23,7 +23,7 @@ clean() {
 
 clean "$strain" --version | grep -qx 'strain [0-9.]*' || fail 'strain --version does not run'
 for program in "$strain" "$folder/$top/lib/strain/strain-record"; do
-	outside=$(ldd "$program" | awk '$2 == "=>" {print $3}' | grep -vF "$folder" |
+	outside=$(ldd "$program" | sed -n 's/.* => \(.*\) (0x.*)$/\1/p' | grep -vF "$folder" |
 		grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv))\.so' || true)
 	[ -z "$outside" ] || fail "$(basename "$program") takes libraries of the machine: $outside"
 done
