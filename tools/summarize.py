@@ -78,7 +78,7 @@ def count_test(test, counts):
     """Counts one line of Meson's log."""
     name, result = test["name"], test["result"]
     output = test.get("stdout", "") + "\n" + test.get("stderr", "")
-    if result == "SKIP" and not TAP_LINE.search(output):
+    if result == "SKIP" and not any(TAP_LINE.match(line) for line in output.splitlines()):
         counts.skipped.append(f"{name}: {last_line(output)}")
         return
     failed_before = len(counts.failed)
