@@ -17,8 +17,10 @@
 #include "trace/crc32.h"
 #include "trace/metric.h"
 
-// Values of a column that are looked at to choose its kind.
+// Values of a column that are looked at to choose its kind; of a short one each fourth, because a
+// block of a second lives for a minute only.
 #define CHOICE_VALUES 512
+#define SHORT_STRIDE 4
 
 // Bytes that grow. The owner reserves before it writes, so that writing cannot fail.
 struct bytes {
@@ -54,18 +56,23 @@ static void bytes_put_byte(struct bytes *b, uint8_t byte)
 	((uint8_t *)b->data)[b->length++] = byte;
 }
 
-static inline void bytes_put_varint(struct bytes *b, uint64_t value)
+static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
-	uint8_t *at = (uint8_t *)b->data + b->length;
 	while (value >= 0x80) {
 		*at++ = (uint8_t)(value | 0x80);
 		value >>= 7;
 	}
 	*at++ = (uint8_t)value;
-	b->length = (size_t)(at - (uint8_t *)b->data);
+	return at;
 }
 
-static uint64_t zigzag(uint64_t value)
+static void bytes_put_varint(struct bytes *b, uint64_t value)
+{
+	uint8_t *end = put_varint((uint8_t *)b->data + b->length, value);
+	b->length = (size_t)(end - (uint8_t *)b->data);
+}
+
+static inline uint64_t zigzag(uint64_t value)
 {
 	return value << 1 ^ (0 - (value >> 63));
 }
@@ -120,7 +127,7 @@ static inline unsigned bits_of(uint64_t residual)
 static enum column_kind choose_kind(const uint64_t *v, size_t n)
 {
 	uint64_t bits[N_COLUMN_KINDS] = {0};
-	size_t stride = n / CHOICE_VALUES + 1;
+	size_t stride = n < CHOICE_VALUES ? SHORT_STRIDE : n / CHOICE_VALUES + 1;
 	for (size_t i = 2; i < n; i += stride) {
 		bits[COLUMN_OFFSET] += bits_of(residual(v, i, COLUMN_OFFSET));
 		bits[COLUMN_DELTA] += bits_of(residual(v, i, COLUMN_DELTA));
@@ -181,13 +188,17 @@ static void put_residuals(struct bytes *out, uint64_t *v, size_t n, enum column_
 	uint64_t unit = common_unit(v + 1, n - 1);
 	bytes_put_varint(out, unit);
 	bytes_put_signed(out, v[0]);
+	// A pointer of our own: `out` could be what the bytes are written to, for all the compiler
+	// knows.
+	uint8_t *at = (uint8_t *)out->data + out->length;
 	for (size_t i = 1; i < n; i++) {
 		uint64_t r = v[i];
 		if (r && unit != 1) {
 			r = (uint64_t)((int64_t)r / (int64_t)unit);
 		}
-		bytes_put_signed(out, r);
+		at = put_varint(at, zigzag(r));
 	}
+	out->length = (size_t)(at - (uint8_t *)out->data);
 }
 
 // Lengths of the runs of values: read, missing, read, ... with their number before them.

@@ -4,6 +4,7 @@
 # docs/read_run.py, the reader in a hundred lines, sees what strain sees: the page about the format
 # tells the truth.
 
+# shellcheck disable=SC2154 # stderr is set by run
 bats_require_minimum_version 1.5.0
 
 setup() {
