@@ -86,11 +86,7 @@ static void handle_signals(struct launcher *l)
 			follow_stop(l);
 			continue;
 		}
-		pid_t witness = l->signals.witness;
 		signals_pass(&l->signals, &info, l->ended ? 0 : l->job);
-		if (l->signals.witness != witness) {
-			recording_ours(&l->recording, l->signals.witness);
-		}
 	}
 }
 

@@ -16,10 +16,9 @@ enum message_kind {
 	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
 	MESSAGE_DONE, // answer to MESSAGE_END: the file is closed
 	// launcher to recorder
-	MESSAGE_OURS, // pid is a helper of ours, not the job's (signal watcher, forwarder)
 	MESSAGE_STARTED, // the command runs as pid
 	MESSAGE_ORPHAN, // a process that lost its parent was reaped: pid, status, user_us,
-	                // system_us
+	                // system_us; pid 0: several, of which only the sums are told
 	MESSAGE_EXITED, // the command ended with status and is a zombie still
 	MESSAGE_END, // it was reaped: status, user_us and system_us (with its reaped descendants)
 	MESSAGE_EVENT, // text for the event table: kind, a tab, text

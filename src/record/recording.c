@@ -164,13 +164,6 @@ void recording_say(struct recording *r, const char *kind, const char *text)
 	recording_send_patiently(r, &message, 100);
 }
 
-void recording_ours(struct recording *r, pid_t pid)
-{
-	if (pid > 0) {
-		recording_send(r, &(struct message){.kind = MESSAGE_OURS, .pid = pid});
-	}
-}
-
 bool recording_take(struct recording *r, struct message *ret)
 {
 	if (r->socket < 0) {

@@ -38,7 +38,6 @@ void recording_send(struct recording *r, const struct message *message);
 // Waits up to timeout_ms for room.
 void recording_send_patiently(struct recording *r, const struct message *message, int timeout_ms);
 void recording_say(struct recording *r, const char *kind, const char *text); // MESSAGE_EVENT
-void recording_ours(struct recording *r, pid_t pid); // MESSAGE_OURS
 
 // Takes one message if there is one. False where there is none; sees the recorder's end.
 bool recording_take(struct recording *r, struct message *ret);

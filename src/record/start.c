@@ -199,15 +199,6 @@ static void say_dependence(struct launcher *l)
 	}
 }
 
-static void start_helpers(struct launcher *l)
-{
-	signals_watch(&l->signals);
-	recording_ours(&l->recording, l->signals.witness);
-	for (size_t i = 0; i < ARRAY_LENGTH(l->forwarding.channels); i++) {
-		recording_ours(&l->recording, l->forwarding.channels[i].pid);
-	}
-}
-
 // What the job was given is the job's alone now: a pipe that it closes is closed.
 static void let_go(struct launcher *l)
 {
@@ -239,7 +230,7 @@ int start_job(struct launcher *l)
 		}
 		return give_up(l, LAUNCHER_FAILED);
 	}
-	start_helpers(l);
+	signals_watch(&l->signals);
 	status = child_go(&l->child, l->options.command, &e);
 	if (status != 0) {
 		say("%s", e.text);
