@@ -204,6 +204,18 @@ def ctrl_z():
     expect_counts(terminal, "[('SIGCONT', 3)]")
 
 
+def wait_taken(pid):
+    """Waits until no signal is pending: a stop would take a SIGCONT with it that is."""
+    def pending():
+        with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as status:
+            return any(int(line.split()[1], 16) for line in status
+                       if line.startswith(("SigPnd", "ShdPnd")))
+    deadline = time.monotonic() + 10
+    while pending():
+        expect(time.monotonic() < deadline, "a signal stays pending")
+        time.sleep(0.01)
+
+
 def self_stop():
     """A job that stops itself stops the launcher; either of the two continues both."""
     terminal = start()
@@ -211,6 +223,7 @@ def self_stop():
     expect(terminal.read_report().startswith("stopped"), "no stop")
     os.kill(terminal.pid, signal.SIGCONT)
     wait_state(terminal.job, "SR")
+    wait_taken(terminal.job)
     os.kill(terminal.job, signal.SIGSTOP)
     expect(terminal.read_report().startswith("stopped"), "no second stop")
     os.kill(terminal.job, signal.SIGCONT)
