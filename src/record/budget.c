@@ -11,11 +11,11 @@
 #define RELAX_BELOW 0.7 // of the budget: only then does it become faster again
 #define STEP_MAX 2.0 // per update, either way
 #define SLOW_MAX 1000.0
-#define WORTH_SAYING 0.05 // relative change
+#define WORTH_SAYING 1.25 // times faster or slower than was last said
 
 void budget_init(struct budget *b, double share)
 {
-	*b = (struct budget){.share = share, .slow = 1};
+	*b = (struct budget){.share = share, .slow = 1, .said = 1};
 }
 
 static double clamp(double value, double low, double high)
@@ -42,6 +42,11 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 		b->slow = clamp(b->slow * step, 1, SLOW_MAX);
 		b->recent *= before / b->slow;
 	}
-	double change = b->slow / before - 1;
-	return change > WORTH_SAYING || change < -WORTH_SAYING;
+	bool far = b->slow > b->said * WORTH_SAYING || b->slow < b->said / WORTH_SAYING;
+	bool first = b->said == 1 && b->slow > 1, back = b->said > 1 && b->slow == 1;
+	if (far || first || back) {
+		b->said = b->slow;
+		return true;
+	}
+	return false;
 }

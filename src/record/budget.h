@@ -10,12 +10,13 @@
 struct budget {
 	double share; // of one core; 0: no budget
 	double slow; // every interval is multiplied by it; at least 1
-	double recent; // share of a core used lately, smoothed over a few seconds; negative: not
-	               // known
+	double recent; // share of a core used lately, smoothed over a few seconds; it begins at
+	               // nothing, so that what starting costs is forgiven
+	double said; // `slow` as the run was last told
 };
 
 void budget_init(struct budget *b, double share);
 
-// Takes in what the last stretch of time cost. True where `slow` changed by more than a few
-// percent, which is worth an event.
+// Takes in what the last stretch of time cost and changes `slow`. True where it has moved so far
+// from what the run was last told that this is worth an event; the caller then tells.
 bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds);

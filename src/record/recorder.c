@@ -393,16 +393,17 @@ static void check_clocks(struct recorder *r, uint64_t now_ns)
 
 static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seconds)
 {
-	if (!budget_update(&r->budget, wall_seconds, cpu_seconds)) {
+	bool tell_it = budget_update(&r->budget, wall_seconds, cpu_seconds);
+	sampler_set_slow(r->sampler, r->budget.slow);
+	if (!tell_it) {
 		return;
 	}
-	sampler_set_slow(r->sampler, r->budget.slow);
-	char cost[32], interval[32];
-	double seconds = (double)r->config->options->interval_ns * r->budget.slow / 1e9;
-	text_percent(cost, sizeof(cost), cpu_seconds / wall_seconds);
-	text_seconds(interval, sizeof(interval), seconds);
+	char budget[32], interval[32];
+	text_percent(budget, sizeof(budget), r->budget.share);
+	text_seconds(interval, sizeof(interval),
+		(double)r->config->options->interval_ns * r->budget.slow / 1e9);
 	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
-		"recording took %s of a core; readings are now %s apart", cost, interval);
+		"readings are %s apart now, to stay within %s of a core", interval, budget);
 }
 
 // Once a second: the recorder's own row, its budget, the clocks.

@@ -63,6 +63,18 @@ static void test_a_single_expensive_second_is_forgiven(void **state)
 	assert_float_equal(b.slow, 1, 1e-9);
 }
 
+static void test_what_wavers_is_said_rarely(void **state)
+{
+	(void)state;
+	struct budget b;
+	unsigned said = 0;
+	budget_init(&b, 0.01);
+	for (unsigned i = 0; i < 3600; i++) {
+		said += budget_update(&b, 1, (i % 20 < 10 ? 0.03 : 0.025) / b.slow);
+	}
+	assert_true(said >= 1 && said <= 20);
+}
+
 static void test_without_a_budget_nothing_is_slowed(void **state)
 {
 	(void)state;
@@ -103,6 +115,7 @@ int main(void)
 		cmocka_unit_test(test_an_expensive_one_comes_under_its_budget_and_stays),
 		cmocka_unit_test(test_it_becomes_faster_again),
 		cmocka_unit_test(test_a_single_expensive_second_is_forgiven),
+		cmocka_unit_test(test_what_wavers_is_said_rarely),
 		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
 		cmocka_unit_test(test_lines_that_begin_epochs),
 		cmocka_unit_test(test_lines_that_end_epochs),
