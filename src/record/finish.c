@@ -176,7 +176,9 @@ static bool finish_recording(struct launcher *l)
 		say("not waiting for the recorder, which still writes %s", l->path);
 		return false;
 	}
-	if (wait_until(l, recorder_is_gone, RECORDER_EXIT_MS) != WAITED_DONE && r->dead) {
+	// Also where a signal ended the wait, the recorder may have been reaped in it.
+	if (wait_until(l, recorder_is_gone, RECORDER_EXIT_MS) != WAITED_DONE && r->dead &&
+		r->pid > 0) {
 		kill(r->pid, SIGKILL); // it hung up without ending
 		wait_until(l, recorder_is_gone, RECORDER_EXIT_MS);
 	}
