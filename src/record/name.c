@@ -215,6 +215,27 @@ void name_of_run(char *const *command, time_t start, char *buffer, size_t size)
 	snprintf(buffer, size, "%s%s%s%s", name, date, rank ? "-rank" : "", rank ? rank : "");
 }
 
+void name_of_attached(pid_t pid, time_t start, char *buffer, size_t size)
+{
+	enum { LINE_BYTES = 4096, WORDS_MAX = 64 };
+	char path[32], line[LINE_BYTES], *words[WORDS_MAX + 1] = {NULL};
+	size_t n = 0;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	char *end = line + (length > 0 ? length : 0);
+	*end = '\0';
+	for (char *at = line; at < end && n < WORDS_MAX; at += strlen(at) + 1) {
+		words[n++] = at;
+	}
+	if (n == 0 || *words[0] == '\0') {
+		snprintf(line, sizeof(line), "pid-%d", (int)pid);
+		words[0] = line;
+		words[1] = NULL;
+	}
+	name_of_run(words, start, buffer, size);
+}
+
 // Creates DIRECTORY/NAME[-N].strain. The file is empty and ours alone, so that two runs of one
 // second do not share a name.
 static int reserve_in(const char *directory, const char *name, char **ret_path)

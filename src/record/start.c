@@ -28,7 +28,11 @@ static int choose_path(struct launcher *l, struct error *e)
 	}
 	char name[128];
 	_cleanup_free_ char *notice = NULL;
-	name_of_run(l->options.command, time(NULL), name, sizeof(name));
+	if (l->options.pid > 0) {
+		name_of_attached(l->options.pid, time(NULL), name, sizeof(name));
+	} else {
+		name_of_run(l->options.command, time(NULL), name, sizeof(name));
+	}
 	int rc = name_reserve(name, &l->path, &notice, e);
 	if (notice) {
 		say("%s", notice);

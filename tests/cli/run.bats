@@ -187,6 +187,15 @@ fails_125() {
 	[[ "$(basename "$(only_run)")" =~ ^my-train-[0-9]{8}-[0-9]{6}-rank12\.strain$ ]]
 }
 
+@test "a process that runs already names its run too" {
+	echo 'sleep 0.5; exit 0' >serve.sh
+	sh ./serve.sh &
+	local job=$!
+	"$STRAIN" run --pid "$job"
+	wait "$job"
+	[[ "$(basename "$(only_run)")" =~ ^serve-[0-9]{8}-[0-9]{6}\.strain$ ]]
+}
+
 @test "runs that start together do not share a file" {
 	local pids=() i
 	for i in 1 2 3 4; do
