@@ -5,19 +5,20 @@
 //
 // The way through the program. Two wings, and the run file between them:
 //
-//   record/  strain-record, a program of its own. main.c reads the options of `run`; launcher.c
-//   starts
-//            the job and keeps terminal, signals and exit status; recorder.c samples it; sampler.c
-//            keeps the ticks and budget.c their cost; forwarder.c passes the job's output on.
-//     host/    reads a machine under a root directory: kernel text files, NVML
-//     job/     the process tree, the job's cgroup, its output
-//     source/  one file per kind of measurement, all in the list of list.c; null.c shows how to add
-//     one
-//   trace/   the run file: schema.sql, codec (blocks), writer, reader, samples (the SQL table),
-//   index analyze/ series, epochs, roles of processes, summary, verdict: what a run says render/
-//   tables, JSON, CSV, and page.c, which fills web/ with a run's data cmd/     one file per command
-//   in the table below; the only place that prints or exits base/    errors, cleanup, parsing,
-//   clock, arrays, text
+// - record/: strain-record, a program of its own. main.c reads the options of `run`; start.c starts
+//   recorder and job, launcher.c keeps terminal, signals and exit status while the job runs,
+//   finish.c sees to the end (attach.c: --pid); forwarder.c passes the job's output on. recorder.c
+//   is the other process: sampler.c keeps the ticks, budget.c their cost, listener.c finds epochs
+//   in the output, scribe.c writes the run file.
+//   - host/: reads a machine under a root directory: kernel text files, NVML
+//   - job/: the process tree, the job's cgroup, its output, what is secret in a command line
+//   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
+//     sink.c and feed.c carry their rows to the scribe
+// - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
+// - analyze/: series, epochs, roles of processes, summary, verdict: what a run says
+// - render/: tables, JSON, CSV, and page.c, which fills web/ with a run's data
+// - cmd/: one file per command in the table below; the only place that prints or exits
+// - base/: errors, cleanup, parsing, clock, arrays, text
 //
 // kernel, NVML -> host -> source -> sampler -> writer -> run file -> reader -> analyze -> render
 //

@@ -197,9 +197,9 @@ static int print_lines(sqlite3_stmt *row, bool json)
 	return status;
 }
 
-static void table_values(struct table *t, sqlite3_stmt *row)
+static void table_values(struct table *t, sqlite3_stmt *row, int n_columns)
 {
-	for (int c = 0; c < sqlite3_column_count(row); c++) {
+	for (int c = 0; c < n_columns; c++) {
 		struct text value = {0};
 		append_value(&value, row, c);
 		if (sqlite3_column_type(row, c) != SQLITE_NULL) {
@@ -215,7 +215,11 @@ static int print_table(sqlite3_stmt *row)
 	struct column columns[MAX_COLUMNS] = {0};
 	struct table *t = NULL;
 	int n = sqlite3_column_count(row);
-	n = n < MAX_COLUMNS ? n : MAX_COLUMNS;
+	if (n > MAX_COLUMNS) {
+		fprintf(stderr, "strain: only the first %d columns; --csv and --json print all\n",
+			MAX_COLUMNS);
+		n = MAX_COLUMNS;
+	}
 	for (int c = 0; c < n; c++) {
 		columns[c] = (struct column){NULL, sqlite3_column_name(row, c), COLUMN_LABEL, 0};
 	}
@@ -229,7 +233,7 @@ static int print_table(sqlite3_stmt *row)
 			                          : columns[c].kind;
 		}
 		r = table_row(t);
-		table_values(t, row);
+		table_values(t, row, n);
 	}
 	struct table_style style = {.width = 0, .all_columns = true};
 	r = r < 0 ? r : table_print(t, stdout, &style);

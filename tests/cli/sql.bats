@@ -26,6 +26,12 @@ teardown() {
 	[ "${lines[1]}" = "process  3" ]
 }
 
+@test "a table of more columns than it can have shows the first, and says so" {
+	run -0 --separate-stderr "$STRAIN" sql train.strain "SELECT 1$(printf ', 2%.0s' {1..400})"
+	[ "$stderr" = "strain: only the first 256 columns; --csv and --json print all" ]
+	[ "$(wc -w <<<"${lines[1]}")" -eq 256 ]
+}
+
 @test "samples decodes the readings" {
 	run -0 "$STRAIN" sql --csv train.strain "SELECT count(*), max(value) FROM samples
 		WHERE entity = 6 AND metric = 'hw.gpu.memory.limit' AND t < 1"
