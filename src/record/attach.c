@@ -61,31 +61,15 @@ static int read_status(int fd)
 	return known ? info.status : -1;
 }
 
-static bool was_stopped(struct launcher *l)
-{
-	struct signalfd_siginfo info;
-	bool stopped = false;
-	while (signals_take(&l->signals, &info)) {
-		if (info.ssi_signo == SIGCHLD) {
-			reap(l);
-		}
-		stopped = stopped || is_fatal(&info);
-	}
-	return stopped;
-}
-
 static void watch_process(struct launcher *l, int fd)
 {
 	for (;;) {
-		struct message message;
 		struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
 			{.fd = l->signals.fd, .events = POLLIN},
 			{.fd = l->recording.socket, .events = POLLIN}};
 		poll(fds, ARRAY_LENGTH(fds), -1);
-		while (recording_take(&l->recording, &message)) {
-			// It has nothing to say meanwhile.
-		}
-		if (was_stopped(l) || l->recording.socket < 0) {
+		recording_hear(&l->recording);
+		if (!take_own_signals(l) || l->recording.socket < 0) {
 			return; // without its recorder nothing is left to wait for
 		}
 		if (fds[0].revents) {

@@ -64,30 +64,6 @@ static bool finisher_is_gone(struct launcher *l)
 	return l->finisher == 0;
 }
 
-// False where the person at the terminal, or a system that goes down, wants us to end.
-static bool handle_late_signals(struct launcher *l)
-{
-	struct signalfd_siginfo info;
-	bool patient = true;
-	while (signals_take(&l->signals, &info)) {
-		if (info.ssi_signo == SIGCHLD) {
-			reap(l);
-		} else if (info.ssi_signo == SIGTSTP) {
-			kill(getpid(), SIGSTOP);
-		}
-		patient = patient && !is_fatal(&info);
-	}
-	return patient;
-}
-
-static void hear_recorder(struct launcher *l)
-{
-	struct message message;
-	while (recording_take(&l->recording, &message)) {
-		// recording_take notes what matters: that it is done, or gone.
-	}
-}
-
 // timeout_ms -1: for as long as it takes.
 static enum waited wait_until(
 	struct launcher *l, bool (*is_done)(struct launcher *l), int timeout_ms)
@@ -106,8 +82,8 @@ static enum waited wait_until(
 		};
 		int wait_ms = timeout_ms < 0 ? -1 : (int)((deadline - now) / NS_PER_MS) + 1;
 		poll(fds, ARRAY_LENGTH(fds), wait_ms);
-		hear_recorder(l);
-		if (!handle_late_signals(l)) {
+		recording_hear(&l->recording);
+		if (!take_own_signals(l)) {
 			return WAITED_INTERRUPTED;
 		}
 	}
@@ -117,7 +93,7 @@ static enum waited wait_until(
 // A blocked reader of the job's output blocks us as it would have blocked the job.
 static void drain_output(struct launcher *l)
 {
-	handle_late_signals(l); // the Ctrl-C that ended the job is not one against us
+	take_own_signals(l); // the Ctrl-C that ended the job is not one against us
 	forwarding_finish(&l->forwarding);
 	wait_until(l, output_is_through, -1);
 	uint64_t dropped = forwarding_dropped(&l->forwarding);

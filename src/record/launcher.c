@@ -68,6 +68,21 @@ void reap(struct launcher *l)
 	}
 }
 
+bool take_own_signals(struct launcher *l)
+{
+	struct signalfd_siginfo info;
+	bool patient = true;
+	while (signals_take(&l->signals, &info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			reap(l);
+		} else if (info.ssi_signo == SIGTSTP) {
+			kill(getpid(), SIGSTOP);
+		}
+		patient = patient && !is_fatal(&info);
+	}
+	return patient;
+}
+
 static void follow_stop(struct launcher *l)
 {
 	siginfo_t info = {0};
@@ -90,14 +105,6 @@ static void handle_signals(struct launcher *l)
 	}
 }
 
-static void hear_recorder(struct launcher *l)
-{
-	struct message message;
-	while (recording_take(&l->recording, &message)) {
-		// It has nothing to say while the job runs.
-	}
-}
-
 static void watch(struct launcher *l)
 {
 	reap(l); // a signal may be older than its descriptor
@@ -105,7 +112,7 @@ static void watch(struct launcher *l)
 		struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
 			{.fd = l->recording.socket, .events = POLLIN}};
 		poll(fds, ARRAY_LENGTH(fds), -1);
-		hear_recorder(l);
+		recording_hear(&l->recording);
 		handle_signals(l);
 	}
 }

@@ -55,6 +55,9 @@ void remove_cgroup(struct launcher *l);
 void reap(struct launcher *l); // what has ended, but not the job
 bool is_ours(const struct launcher *l, pid_t pid); // a helper of ours, that lives
 bool is_fatal(const struct signalfd_siginfo *info); // HUP, INT, QUIT, TERM
+// Takes the signals where none is for the job, which has ended or is not ours (--pid): reaps, stops
+// with Ctrl-Z. False where the person at the terminal, or a system that goes down, wants us to end.
+bool take_own_signals(struct launcher *l);
 
 // attach.c: records a process that runs already, to its end. 0, or the exit status of a failure.
 int attach(struct launcher *l);

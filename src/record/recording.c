@@ -183,6 +183,14 @@ bool recording_take(struct recording *r, struct message *ret)
 	return true;
 }
 
+void recording_hear(struct recording *r)
+{
+	struct message message;
+	while (recording_take(r, &message)) {
+		// recording_take notes what matters.
+	}
+}
+
 bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms)
 {
 	uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
@@ -207,10 +215,7 @@ bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms)
 
 void recording_reaped(struct recording *r, int status)
 {
-	struct message message;
-	while (recording_take(r, &message)) {
-		// What it still had to say: MESSAGE_DONE, perhaps.
-	}
+	recording_hear(r); // what it still had to say: MESSAGE_DONE, perhaps
 	r->pid = 0;
 	r->status = status;
 	lose_recorder(r);

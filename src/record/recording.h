@@ -41,6 +41,8 @@ void recording_say(struct recording *r, const char *kind, const char *text); // 
 
 // Takes one message if there is one. False where there is none; sees the recorder's end.
 bool recording_take(struct recording *r, struct message *ret);
+// Takes all there is: its end, and that it is done, are noted.
+void recording_hear(struct recording *r);
 // Waits for a message of this kind. False after timeout_ms or where the recorder is gone.
 bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms);
 // The launcher reaped it.
