@@ -28,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/descriptors.h"
+#include "record/listener.h"
 
 enum {
 	BUFFER_BYTES = 64 * 1024,
@@ -35,9 +36,6 @@ enum {
 	SPLICE_BYTES = 1024 * 1024,
 	DRAIN_QUIET_MS = 20, // a terminal hands its bytes on from a kernel thread, a little later
 	DRAIN_BYTES = 128 * 1024, // what was in flight when the job ended is less
-	// No log says more in a second, and reading what is none would cost more than a recorder
-	// may.
-	COPY_BYTES_PER_S = 4 * 1024 * 1024,
 };
 
 static const struct channel no_channel = CHANNEL_CLOSED;
@@ -247,7 +245,7 @@ static bool is_flooded(struct pass *p)
 		p->second_ns = now;
 		p->second_bytes = 0;
 	}
-	return p->second_bytes >= COPY_BYTES_PER_S;
+	return p->second_bytes >= LISTENER_BYTES_PER_S;
 }
 
 static void write_copy(struct pass *p, const char *data, size_t length)

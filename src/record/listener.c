@@ -30,6 +30,8 @@ struct listened {
 	int fd;
 	bool file; // regular: its end is not the job's
 	struct output_stream *stream;
+	uint64_t second_ns; // since when, and how much, was read
+	size_t second_bytes;
 };
 
 struct listener {
@@ -42,6 +44,7 @@ struct listener {
 	_Atomic bool stop;
 	int64_t now_ns; // when the bytes in hand were read
 	char *buffer;
+	uint64_t skipped_bytes;
 };
 
 static void matched(void *context, const struct output_match *match)
@@ -70,10 +73,43 @@ static void matched(void *context, const struct output_match *match)
 	}
 }
 
-// Reads what there is now. False where nothing more will come.
-static bool listen_now(struct listener *l, struct listened *output)
+// Whether the output has had its share of this second.
+static bool is_flooded(struct listened *output)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	if (now_ns - output->second_ns >= NS_PER_S) {
+		output->second_ns = now_ns;
+		output->second_bytes = 0;
+	}
+	return output->second_bytes >= LISTENER_BYTES_PER_S;
+}
+
+// Passes over what a file has by now, but for the last of it, which may be all that is to come. A
+// pipe's copy is thinned by the forwarder.
+static void skip_to_tail(struct listener *l, struct listened *output)
+{
+	off_t at = lseek(output->fd, 0, SEEK_CUR);
+	off_t tail = lseek(output->fd, 0, SEEK_END) - READ_BYTES;
+	tail = lseek(output->fd, tail > at ? tail : at, SEEK_SET);
+	if (tail > at) {
+		l->skipped_bytes += (uint64_t)(tail - at);
+		// What follows is no part of the line before.
+		output_stream_feed(output->stream, "\n", 1, matched, l);
+	}
+}
+
+// Reads what there is now; last: there will be no more looks. False where nothing more will come.
+static bool listen_now(struct listener *l, struct listened *output, bool last)
 {
 	for (;;) {
+		if (output->file && is_flooded(output)) {
+			skip_to_tail(l, output);
+			if (!last) {
+				return true;
+			}
+			last = false;
+			output->second_bytes = 0;
+		}
 		ssize_t n = read(output->fd, l->buffer, READ_BYTES);
 		if (n < 0) {
 			return errno == EAGAIN || errno == EINTR;
@@ -82,6 +118,7 @@ static bool listen_now(struct listener *l, struct listened *output)
 			return output->file;
 		}
 		l->now_ns = (int64_t)(clock_monotonic_ns() - l->start_ns);
+		output->second_bytes += (size_t)n;
 		output_stream_feed(output->stream, l->buffer, (size_t)n, matched, l);
 	}
 }
@@ -105,7 +142,7 @@ static void *listener_main(void *context)
 		for (size_t i = 0; i < 2; i++) {
 			struct listened *output = &l->outputs[i];
 			bool look = output->fd >= 0 && (output->file || polled[i].revents);
-			if (look && !listen_now(l, output)) {
+			if (look && !listen_now(l, output, stopping)) {
 				close(output->fd);
 				output->fd = -1;
 			}
@@ -170,11 +207,14 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	return 0;
 }
 
-void listener_stop(struct listener *l)
+uint64_t listener_stop(struct listener *l)
 {
-	if (l) {
-		atomic_store(&l->stop, true);
-		pthread_join(l->thread, NULL);
-		listener_free(l);
+	if (!l) {
+		return 0;
 	}
+	atomic_store(&l->stop, true);
+	pthread_join(l->thread, NULL);
+	uint64_t skipped_bytes = l->skipped_bytes;
+	listener_free(l);
+	return skipped_bytes;
 }

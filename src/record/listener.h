@@ -13,10 +13,14 @@
 struct listener;
 struct feed;
 
+// No log says more in a second, and reading what is none would cost more than a recorder may.
+enum { LISTENER_BYTES_PER_S = 4 * 1024 * 1024 };
+
 // fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
 // that is none).
 // Each match is added to *epochs.
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
 	_Atomic unsigned *epochs, struct listener **ret, struct error *e);
-// Reads what is there, ends the thread and frees. Accepts NULL.
-void listener_stop(struct listener *l);
+// Reads what is there, ends the thread and frees. Accepts NULL. Returns how many bytes of regular
+// files were passed over, because more came than LISTENER_BYTES_PER_S.
+uint64_t listener_stop(struct listener *l);

@@ -482,11 +482,21 @@ static void note_left_running(struct recorder *r)
 	text_done(&names);
 }
 
+static void stop_listener(struct recorder *r)
+{
+	uint64_t skipped_bytes = listener_stop(r->listener);
+	if (skipped_bytes > 0) {
+		sink_event(r->sink, clock_monotonic_ns(), "lost", 0,
+			"%llu bytes of output not searched for epochs",
+			(unsigned long long)skipped_bytes);
+	}
+}
+
 static void finish(struct recorder *r)
 {
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
 	sampler_read_now(r->sampler, LAST_READ_NS);
-	listener_stop(r->listener);
+	stop_listener(r);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);
 	}

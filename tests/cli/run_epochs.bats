@@ -88,6 +88,17 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 	[[ "$output" == *"bytes of output not searched for epochs"* ]]
 }
 
+@test "a flood into a file is passed over, and what comes after it is seen" {
+	"$STRAIN" run -o flood.strain --epoch-pattern 'Epoch (?<epoch>\d+)' \
+		sh -c 'echo Epoch 1; yes | head -c 200M; sleep 1.2; echo Epoch 2; sleep 0.1' >output
+	[ "$(stat -c %s output)" -eq $((200 * 1024 * 1024 + 16)) ]
+	rm output
+	run -0 "$STRAIN" sql --csv flood.strain "SELECT number FROM span WHERE kind = 'epoch'"
+	[ "$output" = $'number\n1\n2' ]
+	run -0 "$STRAIN" sql --csv flood.strain "SELECT text FROM event WHERE kind = 'lost'"
+	[[ "$output" == *"bytes of output not searched for epochs"* ]]
+}
+
 @test "the recorder stopped holds no output" {
 	mkfifo pipe
 	cat pipe >out &
