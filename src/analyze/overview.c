@@ -38,6 +38,8 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	o->name = strndup(name, ours ? length - suffix : length);
 	o->command = command_line(command ? command : "");
 	o->state = reader_state(r);
+	o->attached = reader_run(r, "attached_pid");
+	o->epoch_pattern = reader_run(r, "epoch_pattern");
 	o->duration_s = (double)reader_end_ns(r) / 1e9;
 	int64_t status = reader_run_i64(r, "status", -1);
 	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;

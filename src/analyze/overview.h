@@ -71,6 +71,8 @@ struct overview {
 	struct run_label *labels; // [n_labels], by name
 	size_t n_labels;
 	enum run_state state;
+	bool attached; // to a process that ran already
+	bool epoch_pattern; // one was given
 	double duration_s;
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none

@@ -31,7 +31,6 @@
 #define IDLE 0.15
 
 #define NEXT_COLUMNS 112 // what the line after a run has room for
-#define EPOCHS "for epochs: --epoch-pattern REGEX"
 
 static const char *const bottleneck_names[N_BOTTLENECKS] = {
 	[BOTTLENECK_UNKNOWN] = "unknown",
@@ -363,6 +362,19 @@ static const struct rule rules[] = {
 	{BOTTLENECK_UNKNOWN, judge_nothing},
 };
 
+// What would have given a run without epochs some; NULL where nothing would.
+static const char *way_to_epochs(const struct analysis *a)
+{
+	if (a->epochs.n > 0 || a->overview.attached) {
+		return NULL; // the output of a process that ran already cannot be read
+	}
+	if (!a->overview.epoch_pattern) {
+		return "for epochs: --epoch-pattern REGEX";
+	}
+	return a->overview.state == RUN_LIVE ? NULL // there may be some yet
+	                                     : "no line that was read matched --epoch-pattern";
+}
+
 int verdict_build(const struct analysis *a, struct verdict *ret)
 {
 	struct opinion opinion = {0};
@@ -371,9 +383,10 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 		ret->bottleneck = rules[i].bottleneck;
 	}
 	bool whole = ret->bottleneck != BOTTLENECK_FAILED && a->overview.duration_s >= TOO_SHORT_S;
-	if (whole && a->epochs.n == 0 && opinion.next.length + strlen(EPOCHS) + 2 <= NEXT_COLUMNS) {
+	const char *epochs = whole ? way_to_epochs(a) : NULL;
+	if (epochs && opinion.next.length + strlen(epochs) + 2 <= NEXT_COLUMNS) {
 		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
-		text_append_string(&opinion.next, EPOCHS);
+		text_append_string(&opinion.next, epochs);
 	}
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);

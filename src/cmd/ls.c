@@ -131,6 +131,22 @@ static int by_label(const struct listed *a, const struct listed *b, const char *
 	return strcmp(left, right);
 }
 
+// Whether a key orders the runs at all: a mistyped one does not.
+static bool is_key(const struct listing *l, const char *key)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(orders); i++) {
+		if (strcmp(orders[i].name, key) == 0) {
+			return true;
+		}
+	}
+	for (size_t i = 0; i < l->n; i++) {
+		if (label_of(&l->runs[i].overview, key, strlen(key))) {
+			return true;
+		}
+	}
+	return l->n == 0;
+}
+
 static int compare_runs(const void *left, const void *right, void *context)
 {
 	const struct ls_options *options = context;
@@ -380,6 +396,9 @@ int command_ls(int argc, char **argv)
 		listing_add(&listing, paths.paths[i], &ls);
 	}
 	run_list_done(&paths);
+	if (!is_key(&listing, ls.sort)) {
+		fprintf(stderr, "strain: --sort: none of these runs has a label '%s'\n", ls.sort);
+	}
 	qsort_r(listing.runs, listing.n, sizeof(struct listed), compare_runs, &ls);
 	int status = listing.n == 0 && !ls.json ? 0 : print_listing(&listing, ls.json);
 	if (listing.n == 0 && !ls.json) {

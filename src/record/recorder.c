@@ -116,7 +116,10 @@ static int open_file(struct recorder *r, struct error *e)
 {
 	const struct run_options *options = r->config->options;
 	struct writer_options writer = {.replace = options->force, .max_bytes = options->max_bytes};
-	return writer_create(r->config->path, &writer, &r->writer, e);
+	int rc = writer_create(r->config->path, &writer, &r->writer, e);
+	return rc == -EEXIST && !options->force
+	               ? error_set(e, EEXIST, "%s exists (--force replaces it)", r->config->path)
+	               : rc;
 }
 
 static void put_number(struct recorder *r, const char *key, uint64_t value)

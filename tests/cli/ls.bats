@@ -52,6 +52,14 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 	[ "$(names --sort memory | wc -w)" = 3 ]
 }
 
+@test "a key that no run has is said" {
+	run -0 --separate-stderr "$STRAIN" ls --sort batchsize
+	[ "${#lines[@]}" = 4 ]
+	[ "$stderr" = "strain: --sort: none of these runs has a label 'batchsize'" ]
+	run -0 --separate-stderr "$STRAIN" ls --sort workers
+	[ -z "$stderr" ]
+}
+
 @test "--where chooses by label, several all together" {
 	[ "$(names --where batch_size=128)" = "run128" ]
 	[ "$(names --where workers=2 --where batch_size=8)" = "run8" ]

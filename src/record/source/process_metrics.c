@@ -80,7 +80,7 @@ static const struct metric status_metrics[N_STATUS] = {
 static const struct metric job_metrics[N_JOB] = {
 	[JOB_CPU] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of the job with every process that ever was in it; the run's key "
-		"cpu_time_exact says how it is known."},
+		"cpu_time_source says how it is known."},
 	[JOB_PROCESSES] = {"strain.process.count", METRIC_GAUGE, "{process}", 1,
 		"Processes of the job that live."},
 	[JOB_RSS] = {"strain.memory.rss_sum", METRIC_GAUGE, "By", 1024,
