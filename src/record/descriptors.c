@@ -15,6 +15,20 @@
 
 enum { FIRST_OTHER = STDERR_FILENO + 1 };
 
+// The next descriptor above standard error that is open, in the order of their numbers; -1 at the
+// end, or where there is no list.
+static int next_open(DIR *fds)
+{
+	for (struct dirent *entry; fds && (entry = readdir(fds));) {
+		int64_t fd;
+		if (parse_integer(entry->d_name, FIRST_OTHER, INT32_MAX, &fd, NULL) == 0 &&
+			fd != dirfd(fds)) {
+			return (int)fd;
+		}
+	}
+	return -1;
+}
+
 void descriptors_inherit(struct descriptors *ret)
 {
 	*ret = (struct descriptors){0};
@@ -25,20 +39,16 @@ void descriptors_inherit(struct descriptors *ret)
 		}
 	}
 	DIR *directory = opendir("/proc/self/fd");
-	if (!directory) {
-		return;
-	}
 	size_t capacity = 0;
-	for (struct dirent *entry; (entry = readdir(directory));) {
-		int64_t fd;
-		if (parse_integer(entry->d_name, FIRST_OTHER, INT32_MAX, &fd, NULL) == 0 &&
-			fd != dirfd(directory) &&
-			array_reserve((void **)&ret->items, &capacity, ret->n + 1,
-				sizeof(*ret->items)) == 0) {
-			ret->items[ret->n++] = (int)fd;
+	for (int fd; (fd = next_open(directory)) >= 0;) {
+		if (array_reserve((void **)&ret->items, &capacity, ret->n + 1,
+			    sizeof(*ret->items)) == 0) {
+			ret->items[ret->n++] = fd;
 		}
 	}
-	closedir(directory);
+	if (directory) {
+		closedir(directory);
+	}
 }
 
 void descriptors_release(struct descriptors *d)
@@ -70,10 +80,15 @@ static void close_between(unsigned first, unsigned last)
 	if (first > last || close_range(first, last, 0) == 0) {
 		return;
 	}
-	// Linux before 5.9.
-	long limit = sysconf(_SC_OPEN_MAX);
-	for (unsigned fd = first; fd <= last && (long)fd < limit; fd++) {
-		close((int)fd);
+	// Linux before 5.9: those that are open, for the limit may be a billion.
+	DIR *directory = opendir("/proc/self/fd");
+	for (int fd; (fd = next_open(directory)) >= 0;) {
+		if ((unsigned)fd >= first && (unsigned)fd <= last) {
+			close(fd);
+		}
+	}
+	if (directory) {
+		closedir(directory);
 	}
 }
 
