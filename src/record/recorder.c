@@ -522,13 +522,22 @@ static void finish(struct recorder *r)
 	}
 }
 
+// Lanes may still run; none of them knows the writer.
+static void discard_file(struct recorder *r)
+{
+	if (r->writer) {
+		writer_free(take_pointer(r->writer)); // with its log
+		unlink(r->config->path);
+	}
+}
+
 // The job never ran: nothing of the recording stays.
 static void abandon(struct recorder *r)
 {
 	listener_stop(r->listener);
 	const char *left = sampler_stop(r->sampler);
 	scribe_stop(r->scribe, 0);
-	unlink(r->config->path);
+	discard_file(r);
 	if (left) {
 		_exit(0);
 	}
@@ -563,6 +572,7 @@ int recorder_run(const struct recorder_config *config)
 	budget_init(&r.budget, config->options->overhead);
 	int result = set_up(&r, &e);
 	if (result < 0) {
+		discard_file(&r); // the scribe, who would have it now, is started last
 		tell(&r, MESSAGE_FAILED, e.text);
 		return 1; // threads may run already: the process's end frees all
 	}
