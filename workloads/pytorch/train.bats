@@ -30,3 +30,24 @@ setup() {
 	[ -n "$first" ]
 	[ "$first" = "$(once)" ]
 }
+
+@test "recorded, its workers are processes of their own, and shared pages count once" {
+	[ -x "$STRAIN" ] || skip "strain was not built"
+	cd "$BATS_TEST_TMPDIR"
+	"$STRAIN" run --no-cgroup -o run.strain --epoch-pattern 'epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+)' -- \
+		"$python" "$SCRIPT" --samples 3200 --epochs 2 --workers 2 --batch-size 32
+	"$STRAIN" show --json run.strain >show.json
+	"$STRAIN" sql --json run.strain "SELECT metric, value FROM summary_by_name WHERE epoch IS NULL
+		AND entity_kind = 'job' AND aggregate = 'max' AND metric LIKE 'strain.memory.%s%'" >memory.json
+	"$python" - <<-'EOF'
+		import json
+		run = json.load(open("show.json"))
+		assert [e["epoch"] for e in run["epochs"]] == [1, 2], run["epochs"]
+		assert run["epochs"][1]["loss"] < run["epochs"][0]["loss"], run["epochs"]
+		workers = [p for p in run["processes"] if p["role"] == "loader"]
+		assert len(workers) == 2, run["processes"]
+		assert all(w["cpu_seconds"] > 0 and w["memory_peak_bytes"] > 0 for w in workers), workers
+		most = {row["metric"]: row["value"] for row in json.load(open("memory.json"))}
+		assert most["strain.memory.pss"] < 0.8 * most["strain.memory.rss_sum"], most
+	EOF
+}
