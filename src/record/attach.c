@@ -7,28 +7,16 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "record/exit_status.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
 #include "record/say.h"
-
-// Linux 6.15 tells the exit status of a process that was reaped to whoever holds its pidfd. The
-// first 64 bytes of the kernel's struct pidfd_info; newer headers have it.
-struct exit_info {
-	uint64_t mask;
-	uint64_t cgroup;
-	uint32_t pids_and_owners[11];
-	int32_t status;
-};
-_Static_assert(sizeof(struct exit_info) == 64, "as in the kernel's first version");
-#define EXIT_INFO_MASK (UINT64_C(1) << 3)
-#define EXIT_INFO_GET _IOWR(0xFF, 11, struct exit_info)
 
 enum { REAPED_TIMEOUT_MS = 200 };
 
@@ -54,11 +42,10 @@ static int open_process(pid_t pid, struct error *e)
 // The wait status, or -1 for unknown. It is told only once the parent has reaped the process.
 static int read_status(int fd)
 {
-	struct exit_info info = {.mask = EXIT_INFO_MASK};
 	struct pollfd reaped = {.fd = fd};
+	int status;
 	poll(&reaped, 1, REAPED_TIMEOUT_MS);
-	bool known = ioctl(fd, EXIT_INFO_GET, &info) == 0 && (info.mask & EXIT_INFO_MASK);
-	return known ? info.status : -1;
+	return exit_status_of(fd, &status) ? status : -1;
 }
 
 static void watch_process(struct launcher *l, int fd)

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,6 +28,7 @@
 #include "base/text.h"
 #include "record/budget.h"
 #include "record/describe.h"
+#include "record/exit_status.h"
 #include "record/host/file.h"
 #include "record/host/machine.h"
 #include "record/host/procfs.h"
@@ -346,30 +346,12 @@ static bool hear_launcher(struct recorder *r)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-// How a process ended, as Linux 6.15 and later tell strangers: include/uapi/linux/pidfd.h,
-// PIDFD_GET_INFO with PIDFD_INFO_EXIT. Known once its parent has reaped it.
-static bool exit_of(int pidfd, int *ret_status)
-{
-	struct {
-		uint64_t mask, cgroup;
-		uint32_t pid, tgid, ppid, ids[8];
-		int32_t exit_code;
-	} info = {.mask = UINT64_C(1) << 3};
-	_Static_assert(sizeof(info) == 64, "the size that the ioctl's number carries");
-	if (ioctl(pidfd, _IOC(_IOC_READ | _IOC_WRITE, 0xff, 11, sizeof(info)), &info) < 0 ||
-		!(info.mask & UINT64_C(1) << 3)) {
-		return false;
-	}
-	*ret_status = info.exit_code;
-	return true;
-}
-
 // The job's first process ended and nobody reports it: its last readings, then its status, for
 // which its parent has to reap it.
 static void first_ended(struct recorder *r)
 {
 	sampler_read_now(r->sampler, LAST_READ_NS);
-	for (int i = 0; i < REAPED_TRIES && !exit_of(r->first_fd, &r->status); i++) {
+	for (int i = 0; i < REAPED_TRIES && !exit_status_of(r->first_fd, &r->status); i++) {
 		usleep(10000);
 	}
 	r->ended = true;
@@ -413,7 +395,7 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 static void beat(struct recorder *r)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	uint64_t cpu_ns = self_read(r->self, r->sink, r->sampler, r->feed, r->budget.slow,
+	uint64_t cpu_ns = self_read(r->self, r->sampler, r->feed, r->budget.slow,
 		r->config->options->interval_ns, now_ns);
 	// What starting cost is no sign of what going on will.
 	if (r->beat_ns != 0) {

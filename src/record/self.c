@@ -130,8 +130,8 @@ static int64_t resident_kib(const struct self *self)
 	return (int64_t)statm.resident_pages * self->kib_per_page;
 }
 
-uint64_t self_read(struct self *self, struct sink *sink, const struct sampler *sampler,
-	struct feed *feed, double slow, uint64_t interval_ns, uint64_t now_ns)
+uint64_t self_read(struct self *self, const struct sampler *sampler, struct feed *feed, double slow,
+	uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct sampler_ticks ticks = sampler_ticks(sampler);
@@ -149,7 +149,6 @@ uint64_t self_read(struct self *self, struct sink *sink, const struct sampler *s
 	for (size_t i = 0; i < self->groups[1].n_metrics; i++) {
 		times[i] = (int64_t)(sampler_source_ns(sampler, i) / NS_PER_US);
 	}
-	(void)sink;
 	stream_row(self->streams[0], now_ns, values);
 	stream_row(self->streams[1], now_ns, times);
 	return cpu_ns;

@@ -23,5 +23,5 @@ const struct group *self_groups(const struct self *self, size_t *ret_n);
 int64_t self_announce(struct self *self, struct sink *sink, uint64_t now_ns);
 
 // Appends a row of each group. Returns the CPU time of this process in ns.
-uint64_t self_read(struct self *self, struct sink *sink, const struct sampler *sampler,
-	struct feed *feed, double slow, uint64_t interval_ns, uint64_t now_ns);
+uint64_t self_read(struct self *self, const struct sampler *sampler, struct feed *feed, double slow,
+	uint64_t interval_ns, uint64_t now_ns);

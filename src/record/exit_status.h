@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// How a process ended that is not our child.
+
+#pragma once
+
+#include <stdbool.h>
+
+// The wait status behind a pidfd, which Linux 6.15 and later tell to strangers, once the parent has
+// reaped the process. False until then, and on older kernels.
+bool exit_status_of(int pidfd, int *ret_status);
