@@ -38,7 +38,8 @@ static int program_problem(const char *path)
 	return !S_ISREG(st.st_mode) ? EACCES : access(path, X_OK) < 0 ? errno : 0;
 }
 
-// Like execvp: the first that can run; "not executable" where one was found that cannot.
+// As a shell searches: the first that can run; "not executable" where one was found that cannot. In
+// a directory that may not be entered nothing is found.
 static int search_problem(const char *name)
 {
 	const char *path = getenv("PATH");
@@ -48,7 +49,11 @@ static int search_problem(const char *name)
 		_cleanup_text_ struct text candidate = {0};
 		text_append(&candidate, length > 0 ? at : ".", length > 0 ? length : 1);
 		text_format(&candidate, "/%s", name);
-		int found = candidate.failed ? ENOMEM : program_problem(candidate.data);
+		struct stat st;
+		bool there = !candidate.failed && stat(candidate.data, &st) == 0;
+		int found = candidate.failed ? ENOMEM
+		            : there          ? program_problem(candidate.data)
+		                             : ENOENT;
 		problem = found == 0 || found == EACCES ? found : problem;
 		if (at[length] == '\0') {
 			break;

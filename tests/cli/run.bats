@@ -25,6 +25,11 @@ fails_125() {
 	[ -z "$(ls -A "$STRAIN_DIR")" ]
 	run -127 "$STRAIN" run ./nowhere/train.py
 	run -127 "$STRAIN" run ''
+	# A folder of the path that may not be entered hides nothing that a shell would find.
+	mkdir shut
+	chmod 0 shut
+	PATH="$PATH:$PWD/shut" run -127 "$STRAIN" run strain-no-such-command
+	chmod 700 shut
 }
 
 @test "a command that is not executable is 126, as in a shell, and leaves no file" {
