@@ -52,9 +52,9 @@ class Bytes:
                 return value
             shift += 7
 
-    def signed(self):
-        value = self.unsigned()
-        return (value >> 1) ^ -(value & 1)
+
+def unzigzag(value):
+    return (value >> 1) ^ -(value & 1)
 
 
 def wrap(value):
@@ -62,19 +62,32 @@ def wrap(value):
     return (value + 2**63) % 2**64 - 2**63
 
 
+def read_packed(column, n):
+    """Yields n numbers that are split into symbols and bits."""
+    symbols = column.take(n)
+    bits = int.from_bytes(column.data[column.at :], "little")
+    for symbol in symbols:
+        more = max((symbol >> 2) - 1, 0)
+        yield symbol if symbol < 8 else (4 + (symbol & 3)) << more | bits & ((1 << more) - 1)
+        bits >>= more
+
+
 def read_column(column, rows):
     """Returns the column's values, MISSING where one was not read."""
-    kind = column.take(1)[0]
-    runs = [column.unsigned() for _ in range(column.unsigned())] if kind & 0x80 else [rows]
-    kind &= 0x7F
+    code = column.take(1)[0]
+    kind = code & 0x3F
     if kind == 0:
         return [MISSING] * rows
+    runs = [column.unsigned() for _ in range(column.unsigned())] if code & 0x80 else [rows]
     present = sum(runs[::2])
-    unit = column.unsigned() if kind > 1 else 0
-    values = [column.signed()]
+    unit = column.unsigned() if kind in (2, 3, 4) else 0
+    values = [unzigzag(column.unsigned())]
+    step = unzigzag(column.unsigned()) if kind == 5 else 0
+    packed = read_packed(column, present - 1) if code & 0x40 else None
     delta = 0
     for _ in range(present - 1):
-        residual = column.signed() * unit if kind > 1 else 0
+        number = next(packed) if packed else column.unsigned() if unit else 0
+        residual = unzigzag(number) * unit + step
         delta = delta + residual if kind == 4 else residual
         values.append(wrap((values[0] if kind == 2 else values[-1]) + delta))
     result, at = [], 0

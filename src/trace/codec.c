@@ -13,74 +13,28 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "trace/bytes.h"
 #include "trace/codec_format.h"
+#include "trace/column.h"
 #include "trace/crc32.h"
 #include "trace/metric.h"
 
-// Values of a column that are looked at to choose its kind; of a short one each fourth, because a
-// block of a second lives for a minute only.
-#define CHOICE_VALUES 512
-#define SHORT_STRIDE 4
-
-// Bytes that grow. The owner reserves before it writes, so that writing cannot fail.
-struct bytes {
-	void *data;
-	size_t length;
-	size_t capacity;
-};
+// Shorter stretches are compressed with the next one: tables cost some ten bytes.
+#define CUT_MIN_BYTES 256
+#define ZSTD_BLOCK_OVERHEAD 32
 
 struct encoder {
 	struct bytes column; // of the column in work
 	struct bytes body; // columns, before compression
 	struct bytes payload;
-	void *present; // int64_t: the values of a column that were read
-	size_t present_capacity;
+	void *scratch; // uint64_t: of column_encode
+	size_t scratch_capacity;
 	void *places; // int64_t: of a block's times in a clock
 	size_t places_capacity;
+	size_t cuts[2 * BLOCK_MAX_COLUMNS + 2]; // offsets in the body
+	size_t n_cuts;
 	ZSTD_CCtx *zstd;
 };
-
-static int bytes_reserve(struct bytes *b, size_t more)
-{
-	return array_reserve(&b->data, &b->capacity, b->length + more, 1);
-}
-
-static void bytes_put(struct bytes *b, const void *data, size_t length)
-{
-	memcpy((uint8_t *)b->data + b->length, data, length);
-	b->length += length;
-}
-
-static void bytes_put_byte(struct bytes *b, uint8_t byte)
-{
-	((uint8_t *)b->data)[b->length++] = byte;
-}
-
-static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
-{
-	while (value >= 0x80) {
-		*at++ = (uint8_t)(value | 0x80);
-		value >>= 7;
-	}
-	*at++ = (uint8_t)value;
-	return at;
-}
-
-static void bytes_put_varint(struct bytes *b, uint64_t value)
-{
-	uint8_t *end = put_varint((uint8_t *)b->data + b->length, value);
-	b->length = (size_t)(end - (uint8_t *)b->data);
-}
-
-static inline uint64_t zigzag(uint64_t value)
-{
-	return value << 1 ^ (0 - (value >> 63));
-}
-
-static void bytes_put_signed(struct bytes *b, uint64_t value)
-{
-	bytes_put_varint(b, zigzag(value));
-}
 
 int encoder_new(struct encoder **ret)
 {
@@ -98,206 +52,55 @@ void encoder_free(struct encoder *e)
 		free(e->column.data);
 		free(e->body.data);
 		free(e->payload.data);
-		free(e->present);
+		free(e->scratch);
 		free(e->places);
 		ZSTD_freeCCtx(e->zstd);
 		free(e);
 	}
 }
 
-// The residual of value i under a column kind: what is left after the values before it predicted
-// it. Unsigned, because differences wrap.
-static inline uint64_t residual(const uint64_t *v, size_t i, enum column_kind kind)
+// Where what is alike ends: zstd codes each stretch with tables of its own. Columns of other noise,
+// and bits that nothing compresses, would spoil each other's.
+static void cut_at(struct encoder *e, size_t offset)
 {
-	if (kind == COLUMN_OFFSET) {
-		return v[i] - v[0];
-	}
-	uint64_t delta = v[i] - v[i - 1];
-	return kind == COLUMN_DELTA || i < 2 ? delta : delta - (v[i - 1] - v[i - 2]);
-}
-
-// Bits that a residual needs, at least one.
-static inline unsigned bits_of(uint64_t residual)
-{
-	return 64 - (unsigned)__builtin_clzll(zigzag(residual) | 1);
-}
-
-// Which prediction leaves the fewest bits. Bits, not varint bytes: what zstd makes of a column
-// follows its entropy. Some hundred values tell as much as all.
-static enum column_kind choose_kind(const uint64_t *v, size_t n)
-{
-	uint64_t bits[N_COLUMN_KINDS] = {0};
-	size_t stride = n < CHOICE_VALUES ? SHORT_STRIDE : n / CHOICE_VALUES + 1;
-	for (size_t i = 2; i < n; i += stride) {
-		bits[COLUMN_OFFSET] += bits_of(residual(v, i, COLUMN_OFFSET));
-		bits[COLUMN_DELTA] += bits_of(residual(v, i, COLUMN_DELTA));
-		bits[COLUMN_DELTA_OF_DELTA] += bits_of(residual(v, i, COLUMN_DELTA_OF_DELTA));
-	}
-	enum column_kind best = COLUMN_DELTA;
-	if (bits[COLUMN_OFFSET] < bits[best]) {
-		best = COLUMN_OFFSET;
-	}
-	if (bits[COLUMN_DELTA_OF_DELTA] < bits[best]) {
-		best = COLUMN_DELTA_OF_DELTA;
-	}
-	return best;
-}
-
-static uint64_t magnitude(uint64_t value)
-{
-	return value >> 63 ? 0 - value : value;
-}
-
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
-{
-	while (b) {
-		uint64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
-
-// The residuals of values 1 to n - 1, in place. From the back, because each needs the values before
-// it.
-static void make_residuals(uint64_t *v, size_t n, enum column_kind kind)
-{
-	for (size_t i = n; i-- > 1;) {
-		v[i] = residual(v, i, kind);
+	size_t last = e->n_cuts ? e->cuts[e->n_cuts - 1] : 0;
+	if (offset >= last + CUT_MIN_BYTES) {
+		e->cuts[e->n_cuts++] = offset;
 	}
 }
 
-// The unit that all residuals are multiples of: 10,000 for CPU time that the kernel counts in
-// ticks, 4,096 for pages. 1 is found after a few values of a noisy column.
-static uint64_t common_unit(const uint64_t *residuals, size_t n)
+static int append_column(struct encoder *e, const int64_t *values, uint32_t n_rows, bool packed)
 {
-	uint64_t unit = 0, known = 0;
-	for (size_t i = 0; i < n && unit != 1; i++) {
-		uint64_t r = residuals[i];
-		if (r != 0 && r != known) {
-			unit = greatest_common_divisor(unit, magnitude(r));
-			known = r;
-		}
-	}
-	return unit == 0 || unit > INT64_MAX ? 1 : unit;
-}
-
-static void put_residuals(struct bytes *out, uint64_t *v, size_t n, enum column_kind kind)
-{
-	make_residuals(v, n, kind);
-	uint64_t unit = common_unit(v + 1, n - 1);
-	bytes_put_varint(out, unit);
-	bytes_put_signed(out, v[0]);
-	// A pointer of our own: `out` could be what the bytes are written to, for all the compiler
-	// knows.
-	uint8_t *at = (uint8_t *)out->data + out->length;
-	for (size_t i = 1; i < n; i++) {
-		uint64_t r = v[i];
-		if (r && unit != 1) {
-			r = (uint64_t)((int64_t)r / (int64_t)unit);
-		}
-		at = put_varint(at, zigzag(r));
-	}
-	out->length = (size_t)(at - (uint8_t *)out->data);
-}
-
-// Lengths of the runs of values: read, missing, read, ... with their number before them.
-static void put_missing_runs(struct bytes *out, const int64_t *values, uint32_t n_rows)
-{
-	uint32_t n_runs = values[0] == VALUE_MISSING ? 2 : 1;
-	for (uint32_t i = 1; i < n_rows; i++) {
-		n_runs += (values[i] == VALUE_MISSING) != (values[i - 1] == VALUE_MISSING);
-	}
-	bytes_put_varint(out, n_runs);
-	bool missing = false;
-	uint32_t start = 0;
-	for (uint32_t i = 0; i < n_rows; i++) {
-		if ((values[i] == VALUE_MISSING) != missing) {
-			bytes_put_varint(out, i - start);
-			start = i;
-			missing = !missing;
-		}
-	}
-	bytes_put_varint(out, n_rows - start);
-}
-
-// Copies the values that were read; returns their number.
-static uint32_t collect_present(uint64_t *present, const int64_t *values, uint32_t n_rows)
-{
-	uint32_t n_missing = 0, n = 0;
-	for (uint32_t i = 0; i < n_rows; i++) {
-		n_missing += values[i] == VALUE_MISSING;
-	}
-	if (n_missing == 0) {
-		memcpy(present, values, n_rows * sizeof(*values));
-		return n_rows;
-	}
-	for (uint32_t i = 0; i < n_rows; i++) {
-		present[n] = (uint64_t)values[i];
-		n += values[i] != VALUE_MISSING;
-	}
-	return n;
-}
-
-static bool is_constant(const uint64_t *v, uint32_t n)
-{
-	uint64_t difference = 0;
-	for (uint32_t i = 1; i < n; i++) {
-		difference |= v[i] ^ v[0];
-	}
-	return difference == 0;
-}
-
-static void encode_column(struct bytes *out, uint64_t *present, uint32_t n_present,
-	const int64_t *values, uint32_t n_rows)
-{
-	if (n_present == 0) {
-		bytes_put_byte(out, COLUMN_MISSING);
-		return;
-	}
-	bool constant = is_constant(present, n_present);
-	enum column_kind kind = constant ? COLUMN_CONSTANT : choose_kind(present, n_present);
-	bytes_put_byte(out, (uint8_t)(kind | (n_present < n_rows ? COLUMN_HAS_MISSING : 0)));
-	if (n_present < n_rows) {
-		put_missing_runs(out, values, n_rows);
-	}
-	if (constant) {
-		bytes_put_signed(out, present[0]);
-	} else {
-		put_residuals(out, present, n_present, kind);
-	}
-}
-
-static int append_column(struct encoder *e, const int64_t *values, uint32_t n_rows)
-{
-	uint64_t *present = e->present;
-	uint32_t n_present = collect_present(present, values, n_rows);
 	e->column.length = 0;
-	// A residual and a run's length per row at most, each a varint; kind, unit and first value.
-	int r = bytes_reserve(&e->column, (size_t)n_rows * (VARINT_MAX_BYTES + 5) + 64);
+	int r = bytes_reserve(&e->column, COLUMN_ROOM(n_rows));
 	if (r < 0) {
 		return r;
 	}
-	encode_column(&e->column, present, n_present, values, n_rows);
+	size_t bits_at = column_encode(&e->column, values, n_rows, e->scratch, packed);
 	r = bytes_reserve(&e->body, e->column.length + VARINT_MAX_BYTES);
 	if (r < 0) {
 		return r;
 	}
+	cut_at(e, e->body.length);
 	bytes_put_varint(&e->body, e->column.length);
+	cut_at(e, e->body.length + bits_at);
 	bytes_put(&e->body, e->column.data, e->column.length);
 	return 0;
 }
 
-static int encode_body(struct encoder *e, const struct block *b, const int64_t *times)
+static int encode_body(
+	struct encoder *e, const struct block *b, const int64_t *times, enum codec codec)
 {
+	bool packed = codec == CODEC_ZSTD;
 	int r = array_reserve(
-		&e->present, &e->present_capacity, (size_t)b->n_rows + 1, sizeof(int64_t));
+		&e->scratch, &e->scratch_capacity, (size_t)b->n_rows + 1, sizeof(uint64_t));
 	e->body.length = 0;
+	e->n_cuts = 0;
 	if (r == 0) {
-		r = append_column(e, times, b->n_rows);
+		r = append_column(e, times, b->n_rows, packed);
 	}
 	for (uint32_t i = 0; r == 0 && i < b->n_columns; i++) {
-		r = append_column(e, b->columns[i], b->n_rows);
+		r = append_column(e, b->columns[i], b->n_rows, packed);
 	}
 	return r;
 }
@@ -333,22 +136,36 @@ static int encode_header(struct encoder *e, const struct block *b, bool has_cloc
 	return 0;
 }
 
+// Compresses the body up to each cut; a flush ends zstd's block and its tables.
+static size_t compress(struct encoder *e, void *data, size_t size)
+{
+	ZSTD_outBuffer out = {data, size, 0};
+	ZSTD_inBuffer in = {e->body.data, 0, 0};
+	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL);
+	ZSTD_CCtx_setPledgedSrcSize(e->zstd, e->body.length);
+	size_t left = 0;
+	for (size_t i = 0; i <= e->n_cuts && !ZSTD_isError(left); i++) {
+		in.size = i < e->n_cuts ? e->cuts[i] : e->body.length;
+		left = ZSTD_compressStream2(
+			e->zstd, &out, &in, i < e->n_cuts ? ZSTD_e_flush : ZSTD_e_end);
+	}
+	// The room is enough for all at once: anything left is an error.
+	return left == 0 ? out.pos : 0;
+}
+
 static int append_compressed(struct encoder *e)
 {
 	if (!e->zstd) {
 		e->zstd = ZSTD_createCCtx();
 	}
-	size_t bound = ZSTD_compressBound(e->body.length);
+	size_t bound = ZSTD_compressBound(e->body.length) + e->n_cuts * ZSTD_BLOCK_OVERHEAD;
 	if (!e->zstd || bytes_reserve(&e->payload, bound + CRC_BYTES) < 0) {
 		return -ENOMEM;
 	}
-	size_t n = ZSTD_compressCCtx(e->zstd, (uint8_t *)e->payload.data + e->payload.length, bound,
-		e->body.data, e->body.length, ZSTD_LEVEL);
-	if (ZSTD_isError(n)) {
-		return -ENOMEM;
-	}
+	size_t n = compress(e, (uint8_t *)e->payload.data + e->payload.length, bound);
 	e->payload.length += n;
-	return 0;
+	return n ? 0 : -ENOMEM;
 }
 
 static int append_body(struct encoder *e, enum codec codec)
@@ -390,7 +207,7 @@ static int encode(struct encoder *e, const struct block *b, const int64_t *place
 {
 	int r = encode_header(e, b, places != NULL);
 	if (r == 0) {
-		r = encode_body(e, b, places ? places : b->t);
+		r = encode_body(e, b, places ? places : b->t, codec);
 	}
 	if (r == 0) {
 		r = append_body(e, codec);

@@ -17,10 +17,13 @@ enum column_kind {
 	COLUMN_OFFSET, // residuals: value less the first value
 	COLUMN_DELTA, // value less the value before
 	COLUMN_DELTA_OF_DELTA, // delta less the delta before (of the second value: its delta)
+	COLUMN_LINEAR, // the first value and a step, for all
 	N_COLUMN_KINDS,
 };
 
 #define COLUMN_HAS_MISSING 0x80u // beside the kind: lengths of runs follow
+#define COLUMN_IS_PACKED 0x40u // residuals are symbols and bits
+#define SYMBOL_MAX 251u // of a number of 64 bits
 #define HEADER_HAS_AGGREGATES 0x01u
 #define HEADER_HAS_CLOCK 0x02u // the first column holds places in a clock
 #define VARINT_MAX_BYTES 10

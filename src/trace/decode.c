@@ -12,59 +12,9 @@
 #include "base/cleanup.h"
 #include "trace/codec.h"
 #include "trace/codec_format.h"
+#include "trace/column.h"
 #include "trace/crc32.h"
 #include "trace/metric.h"
-
-struct input {
-	const uint8_t *at;
-	const uint8_t *end;
-};
-
-static bool take_byte(struct input *in, uint8_t *ret)
-{
-	if (in->at >= in->end) {
-		return false;
-	}
-	*ret = *in->at++;
-	return true;
-}
-
-static bool take_varint(struct input *in, uint64_t *ret)
-{
-	uint64_t value = 0;
-	for (unsigned shift = 0; shift < 64 && in->at < in->end; shift += 7) {
-		uint64_t byte = *in->at++;
-		if (shift == 63 && byte > 1) {
-			return false;
-		}
-		value |= (byte & 0x7f) << shift;
-		if (byte < 0x80) {
-			*ret = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool take_signed(struct input *in, uint64_t *ret)
-{
-	uint64_t value;
-	if (!take_varint(in, &value)) {
-		return false;
-	}
-	*ret = value >> 1 ^ (0 - (value & 1));
-	return true;
-}
-
-static bool take_input(struct input *in, uint64_t length, struct input *ret)
-{
-	if (length > (uint64_t)(in->end - in->at)) {
-		return false;
-	}
-	*ret = (struct input){in->at, in->at + length};
-	in->at += length;
-	return true;
-}
 
 void block_done(struct block *b)
 {
@@ -133,106 +83,6 @@ static int decode_header(struct input *in, struct block *b, bool *ret_has_clock,
 	b->n_columns = (uint32_t)n_columns;
 	*ret_has_clock = flags & HEADER_HAS_CLOCK;
 	return decode_metrics(in, flags & HEADER_HAS_AGGREGATES, b, e);
-}
-
-// Marks missing rows in values and counts the others. The first run is of values that were read.
-static bool decode_missing_runs(
-	struct input *in, int64_t *values, uint32_t n_rows, uint32_t *ret_present)
-{
-	uint64_t n_runs, length;
-	uint32_t row = 0, n_present = 0;
-	if (!take_varint(in, &n_runs) || n_runs > (uint64_t)n_rows + 1) {
-		return false;
-	}
-	for (uint64_t run = 0; run < n_runs; run++) {
-		if (!take_varint(in, &length) || length > n_rows - row) {
-			return false;
-		}
-		for (uint64_t i = 0; i < length; i++) {
-			values[row++] = run % 2 ? VALUE_MISSING : 0;
-		}
-		n_present += run % 2 ? 0 : (uint32_t)length;
-	}
-	*ret_present = n_present;
-	return row == n_rows;
-}
-
-static bool decode_residuals(struct input *in, int64_t *values, uint32_t n, enum column_kind kind)
-{
-	uint64_t unit, first, last, delta = 0;
-	if (!take_varint(in, &unit) || !take_signed(in, &first)) {
-		return false;
-	}
-	values[0] = (int64_t)first;
-	last = first;
-	for (uint32_t i = 1; i < n; i++) {
-		uint64_t r;
-		if (!take_signed(in, &r)) {
-			return false;
-		}
-		r *= unit;
-		delta = kind == COLUMN_DELTA_OF_DELTA ? delta + r : r;
-		last = kind == COLUMN_OFFSET ? first + r : last + delta;
-		values[i] = (int64_t)last;
-	}
-	return true;
-}
-
-static bool decode_constant(struct input *in, int64_t *values, uint32_t n)
-{
-	uint64_t value;
-	if (!take_signed(in, &value)) {
-		return false;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		values[i] = (int64_t)value;
-	}
-	return true;
-}
-
-// Moves the n values that were read from the front of the array to their rows. From the back, so
-// that none is overwritten before it has moved; `missing` holds the marks.
-static void spread_present(int64_t *values, const int64_t *marks, uint32_t n_rows, uint32_t n)
-{
-	for (uint32_t row = n_rows; row-- > 0;) {
-		values[row] = marks[row] == VALUE_MISSING ? VALUE_MISSING : values[--n];
-	}
-}
-
-static bool decode_present(struct input *in, int64_t *values, uint32_t n, enum column_kind kind)
-{
-	return n > 0 && (kind == COLUMN_CONSTANT ? decode_constant(in, values, n)
-						 : decode_residuals(in, values, n, kind));
-}
-
-static bool decode_column(struct input *in, int64_t *values, int64_t *marks, uint32_t n_rows)
-{
-	uint8_t code;
-	if (!take_byte(in, &code)) {
-		return false;
-	}
-	enum column_kind kind = code & ~COLUMN_HAS_MISSING;
-	bool has_missing = code & COLUMN_HAS_MISSING;
-	if (kind >= N_COLUMN_KINDS || (kind == COLUMN_MISSING && has_missing)) {
-		return false;
-	}
-	uint32_t n_present = n_rows;
-	if (kind == COLUMN_MISSING) {
-		for (uint32_t i = 0; i < n_rows; i++) {
-			values[i] = VALUE_MISSING;
-		}
-		return in->at == in->end;
-	}
-	if (has_missing && !decode_missing_runs(in, marks, n_rows, &n_present)) {
-		return false;
-	}
-	if (!decode_present(in, values, n_present, kind) || in->at != in->end) {
-		return false;
-	}
-	if (has_missing) {
-		spread_present(values, marks, n_rows, n_present);
-	}
-	return true;
 }
 
 static bool is_time(const int64_t *t, uint32_t n_rows)
@@ -310,7 +160,7 @@ struct request {
 static int decode_times(struct input *in, const struct request *request, struct block *b,
 	int64_t *marks, struct error *e)
 {
-	if (!decode_column(in, b->t, marks, b->n_rows)) {
+	if (!column_decode(*in, b->t, marks, b->n_rows)) {
 		return damaged(e, "its times do not hold the rows they should");
 	}
 	if (request->clock && !look_up_times(b->t, b->n_rows, request->clock)) {
@@ -332,7 +182,7 @@ static int decode_columns(struct input *in, const struct request *request, uint3
 		if (stored == 0) {
 			r = decode_times(&column, request, b, marks, e);
 		} else if (!skip[stored - 1] &&
-			   !decode_column(&column, b->columns[kept++], marks, b->n_rows)) {
+			   !column_decode(column, b->columns[kept++], marks, b->n_rows)) {
 			r = damaged(e, "a column does not hold the rows it should");
 		}
 		if (r < 0) {

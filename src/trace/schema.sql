@@ -26,14 +26,13 @@ CREATE TABLE entity (
 
 CREATE TABLE metric (
 	id INTEGER PRIMARY KEY,
-	name TEXT NOT NULL,
+	name TEXT NOT NULL,            -- unique for each kind of entity (no index: the table is short)
 	entity_kind TEXT NOT NULL,
 	kind TEXT NOT NULL,            -- counter, gauge, state
 	unit TEXT NOT NULL,            -- UCUM, as OpenTelemetry writes it: s, By, 1, {process}
 	scale REAL NOT NULL,           -- value in that unit = stored integer * scale
 	source TEXT NOT NULL,
-	help TEXT NOT NULL,
-	UNIQUE (name, entity_kind)
+	help TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE missing (

@@ -21,6 +21,7 @@
 
 #define RESERVE_BYTES (256 * 1024)
 #define BUSY_TIMEOUT_MS 2000
+#define SMALL_FILE_BYTES (8 * 1024 * 1024)
 
 // Holds disk space in a file without a name, which goes with the process whatever ends it.
 static int reserve_open(const char *path, struct error *e)
@@ -264,6 +265,12 @@ static void leave_wal(struct writer *w)
 	store_exec(w->database, "PRAGMA incremental_vacuum");
 	store_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
 	store_exec(w->database, "PRAGMA journal_mode = DELETE");
+	// In a small file half empty pages weigh: a tenth of it for two minutes, written anew in
+	// 10 ms. Does nothing where somebody reads, or where there is no room.
+	if (writer_file_bytes(w) < SMALL_FILE_BYTES) {
+		store_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
+					"PRAGMA page_size = 1024; VACUUM");
+	}
 }
 
 static int finish(struct writer *w, const char *state, int64_t end_ns, int status, struct error *e)

@@ -182,7 +182,10 @@ static void test_bad_puts_do_no_harm(void **state)
 	assert_int_equal(writer_put_label(w, "kept", "yes"), 0);
 	assert_int_equal(writer_put_block(w, 1, "x", &falls), -EINVAL);
 	assert_int_equal(writer_put_metric(w, 1, &cpu_time, ENTITY_PROCESS, "x"), 0);
-	assert_int_equal(writer_put_metric(w, 2, &cpu_time, ENTITY_PROCESS, "x"), -EINVAL);
+	struct writer_entity entity = {1, ENTITY_PROCESS, "10:99", "a", 0, 5, -1, NULL};
+	assert_int_equal(writer_put_entity(w, &entity), 0);
+	entity.id = 2;
+	assert_int_equal(writer_put_entity(w, &entity), -EINVAL); // the key is taken
 	falls.n_rows = 0;
 	assert_int_equal(writer_put_block(w, 1, "x", &falls), 0);
 	assert_int_equal(writer_finish(w, 1, 0, &e), 0);
