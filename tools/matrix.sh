@@ -9,6 +9,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export BUILD=${BUILD:-build}
+# Folders that everybody may search.
+plain_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 asan_options=detect_stack_use_after_return=1
 ubsan_options=print_stacktrace=1:halt_on_error=1
 tsan_options=second_deadlock_stack=1
@@ -79,18 +81,27 @@ leg_address() {
 }
 
 leg_thread() {
-	CC=clang suites thread 'unit cli' -Db_sanitize=thread -Db_lundef=false -Dworkloads=disabled \
+	CC=clang suites thread 'unit threads' -Db_sanitize=thread -Db_lundef=false -Dworkloads=disabled \
 		-Dpages=disabled
 }
 
-# The ordinary build: `make test` left it.
-leg_valgrind() {
+# One suite of the ordinary build, which `make test` left: ordinary LEG SUITE
+ordinary() {
 	tools/build.sh >"$log/build" 2>&1 || {
 		tail -n 40 "$log/build"
 		return 1
 	}
-	meson test -C "$BUILD" --no-rebuild --logbase valgrind --suite valgrind >/dev/null
-	tools/summarize.py --label 'valgrind: ' "$BUILD/meson-logs/valgrind.json"
+	rm -f "$BUILD/meson-logs/$1.json"
+	meson test -C "$BUILD" --no-rebuild --logbase "$1" --suite "$2" >/dev/null
+	tools/summarize.py --label "$1: " "$BUILD/meson-logs/$1.json"
+}
+
+leg_valgrind() {
+	ordinary valgrind valgrind
+}
+
+leg_browser() {
+	ordinary browser web
 }
 
 # A copy of the sources that belongs to nobody in particular, built and tested by him.
@@ -109,7 +120,7 @@ leg_user() {
 	(
 		cd "$home/strain" || exit 1
 		setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs \
-			env -i PATH="$PATH" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
+			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
 			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled >build.log 2>&1 ||
 				{ tail -n 40 build.log; exit 1; }
 				meson test -C build --no-rebuild --suite unit --suite cli >/dev/null
@@ -118,15 +129,6 @@ leg_user() {
 	local status=$?
 	rm -rf "$home"
 	return "$status"
-}
-
-leg_browser() {
-	tools/build.sh >"$log/build" 2>&1 || {
-		tail -n 40 "$log/build"
-		return 1
-	}
-	meson test -C "$BUILD" --no-rebuild --logbase browser --suite browser >/dev/null
-	tools/summarize.py --label 'browser: ' "$BUILD/meson-logs/browser.json"
 }
 
 leg_bundle() {
