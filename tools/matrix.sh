@@ -68,7 +68,9 @@ count_found() {
 
 # gcc at -O3 and without asserts: other warnings, other timings than `make test`.
 leg_release() {
-	suites release 'unit fuzz cli' -Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
+	# Here the long ones too: a hundred kills, a bomb of 5000 processes.
+	STRAIN_KILLS=100 STRAIN_BOMB=5000 \
+		suites release 'unit fuzz cli' -Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
 }
 
 leg_clang() {

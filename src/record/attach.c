@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/exit_status.h"
+#include "record/job/exit_status.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
 #include "record/say.h"

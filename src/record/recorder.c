@@ -28,7 +28,7 @@
 #include "base/text.h"
 #include "record/budget.h"
 #include "record/describe.h"
-#include "record/exit_status.h"
+#include "record/job/exit_status.h"
 #include "record/host/file.h"
 #include "record/host/machine.h"
 #include "record/host/procfs.h"

@@ -32,6 +32,7 @@
 // scheduling.
 #define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
 #define STOP_TIMEOUT_NS (2 * NS_PER_S)
+#define OPENING_TIMEOUT_NS (100 * NS_PER_MS)
 #define SLOTS_MAX 64u
 
 // One group in the schedule.
@@ -241,6 +242,12 @@ static void lane_arm(struct lane_thread *lane)
 	timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
+static bool lane_is_asked(struct lane_thread *lane)
+{
+	return atomic_load(&lane->stop) ||
+	       atomic_load(&lane->asked) != atomic_load(&lane->answered);
+}
+
 // Reads all at once where sampler_read_now asks for it. False where nobody does.
 static bool lane_answer(struct lane_thread *lane)
 {
@@ -281,17 +288,15 @@ static void lane_loop(struct lane_thread *lane)
 	lane_arm(lane);
 	while (!atomic_load(&lane->stop)) {
 		uint64_t expirations;
+		// Arming can overwrite a wake: what was asked for before is seen here, what comes
+		// later wakes.
+		if (lane_answer(lane)) {
+			lane_arm(lane);
+			continue;
+		}
 		ssize_t n = read(lane->timer_fd, &expirations, sizeof(expirations));
-		if (atomic_load(&lane->stop)) {
-			return;
-		}
-		bool answered = false;
-		while (lane_answer(lane)) {
-			lane_arm(lane); // a request that came before this is seen by the next look
-			answered = true;
-		}
-		// Where a request was answered, the expiration was the request, not a tick.
-		if (!answered && n == sizeof(expirations)) {
+		// Where something was asked for, the expiration was the request, not a tick.
+		if (n == sizeof(expirations) && !lane_is_asked(lane)) {
 			lane_tick(lane, expirations);
 		}
 	}
@@ -310,6 +315,7 @@ static void *lane_main(void *context)
 		lane_choose_tick(lane);
 		pthread_mutex_lock(&lane->sampler->mutex);
 		lane->opening = false;
+		pthread_cond_broadcast(&lane->sampler->answered);
 		pthread_mutex_unlock(&lane->sampler->mutex);
 	}
 	lane_loop(lane);
@@ -424,18 +430,22 @@ void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
 }
 
 // NULL once the lane has ended; else what is to be said of one that has not by then. One that is
-// still opening its sources has read nothing yet: it is not waited for.
+// still opening its sources has read nothing yet: it is not waited for long.
 static const char *lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
 {
 	struct sampler *s = lane->sampler;
 	pthread_mutex_lock(&s->mutex);
+	struct timespec soon = timespec_of(clock_monotonic_ns() + OPENING_TIMEOUT_NS);
+	while (!lane->ended && lane->opening &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, &soon) == 0) {
+	}
 	while (!lane->ended && !lane->opening &&
 		pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
 	}
 	const char *left =
 		lane->ended     ? NULL
 		: lane->opening ? "the job ended before a device driver was ready; its devices "
-	                          "were not read"
+				  "were not read"
 				: "a device driver did not answer; its last readings are missing";
 	pthread_mutex_unlock(&s->mutex);
 	return left;

@@ -24,6 +24,7 @@
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
 // More epochs than this are a pattern that matches every iteration: the rest become no spans.
 #define EPOCHS_MAX 100000u
+#define POINTS_MAX 1000000u
 
 struct scribe {
 	struct writer *writer;
@@ -35,6 +36,7 @@ struct scribe {
 	struct epoch_line *epochs;
 	size_t n_epochs;
 	size_t epochs_capacity;
+	size_t n_points;
 };
 
 static int write_entity(struct scribe *s, const struct item *item)
@@ -72,12 +74,19 @@ static int write_event(struct scribe *s, const struct item *item)
 	return writer_put_event(s->writer, item->t_ns, item->event, item->entity, item->text);
 }
 
+// Said once, when a pattern matches so often that it cannot mean epochs.
+static int too_many(struct scribe *s, const struct item *item)
+{
+	return writer_put_event(s->writer, item->t_ns, "lost", 0,
+		"the pattern matches too many lines: no more of them are kept");
+}
+
 // A line that matched: the epoch before ends here, and the next begins.
 static int begin_epoch(struct scribe *s, const struct item *item)
 {
 	void *epochs = s->epochs;
 	if (s->n_epochs >= EPOCHS_MAX) {
-		return 0;
+		return s->n_epochs++ == EPOCHS_MAX ? too_many(s, item) : 0;
 	}
 	if (array_reserve(&epochs, &s->epochs_capacity, s->n_epochs + 1, sizeof(*s->epochs)) < 0) {
 		return -ENOMEM;
@@ -107,6 +116,9 @@ static int write_span(struct scribe *s, const struct item *item)
 {
 	if (strcmp(item->text, "epoch") == 0) {
 		return begin_epoch(s, item);
+	}
+	if (s->n_points++ >= POINTS_MAX) {
+		return s->n_points == POINTS_MAX + 1 ? too_many(s, item) : 0;
 	}
 	return writer_put_span(s->writer,
 		&(struct writer_span){
@@ -187,6 +199,7 @@ int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, st
 // Where lines end epochs, each epoch moves to before its line; the first began with the job.
 static void settle_epochs(struct scribe *s, int64_t end_ns)
 {
+	s->n_epochs = s->n_epochs < EPOCHS_MAX ? s->n_epochs : EPOCHS_MAX;
 	if (s->n_epochs == 0) {
 		return;
 	}

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -39,6 +40,11 @@ static void dated_runs_done(struct dated_runs *runs)
 static bool read_start(const char *path, int64_t *ret)
 {
 	sqlite3 *database = NULL;
+	struct stat status;
+	// Of anything else, such as a FIFO, the opening alone could wait for ever.
+	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode)) {
+		return false;
+	}
 	if (reader_open_database(path, &database, NULL) < 0) {
 		return false;
 	}

@@ -27,7 +27,7 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
 		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
 		       " parent = ?5, first_ns = ?6, last_ns = coalesce(?7, last_ns),"
-		       " attributes = ?8",
+		       " attributes = json_patch(attributes, ?8)",
 	[END_ENTITY] = "UPDATE entity SET last_ns = ?2, attributes = json_patch(attributes, ?3)"
 		       " WHERE id = ?1",
 	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",

@@ -54,7 +54,8 @@ struct writer_entity {
 	int64_t last_ns; // -1 while it is there
 	const char *attributes; // JSON object, or NULL for {}
 };
-// Inserts, or updates every column of the entity with that id; one that has ended stays so.
+// Inserts, or updates the entity with that id: every column, but one that has ended stays so, and
+// attributes are added to those that are there.
 int writer_put_entity(struct writer *w, const struct writer_entity *entity);
 // The entity is gone. attributes (a JSON object, or NULL) are added to those that are there.
 int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes);

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
+#include "record/job/exit_status.h"
 #include "record/job/pid_list.h"
 #include "record/job/pid_table.h"
 
@@ -125,6 +126,7 @@ static void process_free(struct tree *tree, struct process *p)
 {
 	tree_close(tree, &p->stat_fd);
 	tree_close(tree, &p->statm_fd);
+	tree_close(tree, &p->pidfd);
 	free(p);
 }
 
@@ -244,7 +246,9 @@ static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint
 		.start_ticks = stat->start_ticks,
 		.first_ns = tree->captured ? now_ns : start_of(tree, stat->start_ticks, now_ns),
 		.stat_fd = -1,
-		.statm_fd = -1};
+		.statm_fd = -1,
+		.pidfd = -1,
+		.status = -1};
 	snprintf(p->name, sizeof(p->name), "%s", stat->name);
 	if (tree->captured || clock_getcpuclockid(pid, &p->cpu_clock) != 0) {
 		p->cpu_clock = CLOCK_REALTIME;
@@ -252,6 +256,10 @@ static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint
 	int statm = tree_open(tree, p, "statm"), fd = tree_open(tree, p, "stat");
 	p->statm_fd = statm < 0 ? -1 : statm;
 	p->stat_fd = fd < 0 ? -1 : fd;
+	if (!tree->captured && tree->descriptors < tree->max_descriptors) {
+		p->pidfd = exit_status_watch(pid);
+		tree->descriptors += p->pidfd >= 0;
+	}
 	// The descriptors may belong to a process that has taken the pid since: ask once more.
 	struct proc_stat again;
 	int r = read_stat(tree, p, &again);

@@ -34,6 +34,8 @@ struct process {
 	unsigned n_children; // members that name it as their parent
 	bool child_lost; // a child went away since its stat was last read
 	bool zombie;
+	int pidfd; // tells how it ended, where the kernel does; else -1
+	int status; // as waitpid gives it, once it is a zombie; -1: not known
 	unsigned renamed; // how often its name changed: after an exec its command line is another
 	char name[64]; // comm, as it was last read
 	void *readings; // the process source's own state

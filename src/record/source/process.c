@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/job/cgroup.h"
+#include "record/job/exit_status.h"
 #include "record/source/process_internal.h"
 
 // Joining and leaving ---------------------------------------------------------------------------
@@ -46,6 +48,19 @@ static int process_joined(void *context, struct process *p)
 	return 0;
 }
 
+// How it ended, as JSON; NULL where nobody tells.
+static const char *exit_attributes(const struct process *p, char *buffer, size_t size)
+{
+	int status = p->status;
+	if (status < 0 && (p->pidfd < 0 || !exit_status_of(p->pidfd, &status))) {
+		return NULL;
+	}
+	snprintf(buffer, size,
+		WIFSIGNALED(status) ? "{\"exit_signal\":%d}" : "{\"exit_status\":%d}",
+		WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	return buffer;
+}
+
 static void process_left(void *context, struct process *p)
 {
 	struct process_source *s = context;
@@ -59,7 +74,9 @@ static void process_left(void *context, struct process *p)
 		}
 	}
 	if (s->sink) {
-		sink_entity_end(s->sink, p->entity, clock_monotonic_ns(), NULL);
+		char attributes[64];
+		sink_entity_end(s->sink, p->entity, clock_monotonic_ns(),
+			exit_attributes(p, attributes, sizeof(attributes)));
 	}
 	free(r);
 }

@@ -151,6 +151,9 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 	struct proc_stat stat;
 	if (!memory && process_stat(s, p, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
 		p->zombie = true;
+		// 0 is also what is told to those who may not look: then its parent's word is
+		// needed.
+		p->status = stat.exit_code > 0 ? (int)stat.exit_code : -1;
 	}
 	const int64_t values[N_CPU] = {
 		[CPU_TIME] = clock || s->captured ? (int64_t)(r->cpu_ns / NS_PER_US)

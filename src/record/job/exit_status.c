@@ -3,10 +3,12 @@
 //
 // PIDFD_GET_INFO.
 
-#include "record/exit_status.h"
+#include "record/job/exit_status.h"
 
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // The kernel's struct pidfd_info (include/uapi/linux/pidfd.h) in its first version; newer headers
 // have it.
@@ -20,6 +22,19 @@ _Static_assert(sizeof(struct exit_info) == 64, "the size that the ioctl's number
 
 #define EXIT_INFO_MASK (UINT64_C(1) << 3)
 #define EXIT_INFO_GET _IOWR(0xFF, 11, struct exit_info)
+
+int exit_status_watch(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct exit_info info = {.mask = EXIT_INFO_MASK};
+	// Of a process that lives the kernel tells everything but this; an older one knows no such
+	// question.
+	if (pidfd >= 0 && ioctl(pidfd, EXIT_INFO_GET, &info) < 0) {
+		close(pidfd);
+		pidfd = -1;
+	}
+	return pidfd;
+}
 
 bool exit_status_of(int pidfd, int *ret_status)
 {

@@ -6,7 +6,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 // The wait status behind a pidfd, which Linux 6.15 and later tell to strangers, once the parent has
 // reaped the process. False until then, and on older kernels.
 bool exit_status_of(int pidfd, int *ret_status);
+
+// Opens a pidfd where that will tell how the process ended; -1 where it will not.
+int exit_status_watch(pid_t pid);
