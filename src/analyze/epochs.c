@@ -136,6 +136,7 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	const char *edges = reader_run(r, "epochs");
 	struct epoch_loader loader = {
 		.list = ret, .end_ns = reader_end_ns(r), .lines_end_epochs = edges != NULL};
+	ret->first_with_start = edges != NULL;
 	int result = query_each(r,
 		"SELECT start_ns, end_ns, number, samples, id FROM span WHERE kind = 'epoch'"
 		" AND start_ns >= 0 ORDER BY start_ns, id",
@@ -192,7 +193,7 @@ double epoch_typical_seconds(const struct epoch_list *list)
 {
 	_cleanup_free_ double *lengths = calloc(list->n + 1, sizeof(*lengths));
 	size_t n = 0;
-	for (size_t i = 0; lengths && i < list->n; i++) {
+	for (size_t i = list->first_with_start && list->n > 1; lengths && i < list->n; i++) {
 		if (!list->items[i].open) {
 			lengths[n++] = (double)(list->items[i].end_ns - list->items[i].start_ns) /
 			               1e9;
