@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "record/budget.h"
+#include "record/clock_watch.h"
 #include "record/describe.h"
 #include "record/job/exit_status.h"
 #include "record/host/file.h"
@@ -47,7 +48,6 @@
 #define LAST_READ_NS (250 * NS_PER_MS)
 #define BEAT_MS 1000
 #define ANCHOR_NS (60 * NS_PER_S)
-#define CLOCK_STEP_NS ((int64_t)(100 * NS_PER_MS))
 #define STATUS_UNKNOWN (-1)
 #define REAPED_TRIES 30 // of 10 ms
 
@@ -73,7 +73,7 @@ struct recorder {
 	bool launcher; // it lives
 	uint64_t beat_ns, cpu_ns; // of the last beat
 	uint64_t anchor_ns; // of the next wall-clock anchor
-	int64_t wall_offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC
+	struct clock_watch clocks;
 };
 
 // Words with the launcher -----------------------------------------------------------------------
@@ -357,21 +357,21 @@ static void first_ended(struct recorder *r)
 	r->ended = true;
 }
 
-// A clock that is set moves CLOCK_REALTIME against CLOCK_MONOTONIC.
+// An event where the wall clock was set, and once a minute what it shows, to align runs of several
+// hosts.
 static void check_clocks(struct recorder *r, uint64_t now_ns)
 {
-	int64_t offset_ns = (int64_t)(clock_realtime_ns() - clock_monotonic_ns());
-	int64_t step_ns = offset_ns - r->wall_offset_ns;
-	if (r->wall_offset_ns != 0 && (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS)) {
+	int64_t step_ns;
+	uint64_t wall_ns = clock_realtime_ns();
+	if (clock_watch_step(&r->clocks, clock_monotonic_ns(), wall_ns, &step_ns)) {
 		sink_event(r->sink, now_ns, "clock_step", 0,
 			"the wall clock was set by %+.3f s; the run's own times are not affected",
 			(double)step_ns / 1e9);
 		r->anchor_ns = now_ns;
 	}
-	r->wall_offset_ns = offset_ns;
 	if (now_ns >= r->anchor_ns) {
 		sink_event(r->sink, now_ns, "wall_clock", 0, "%lld",
-			(long long)((int64_t)now_ns + offset_ns));
+			(long long)((int64_t)now_ns + r->clocks.offset_ns));
 		r->anchor_ns = now_ns + ANCHOR_NS;
 	}
 }

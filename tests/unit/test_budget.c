@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "record/budget.h"
+#include "record/clock_watch.h"
 #include "record/epochs.h"
 
 // A recorder whose cost is proportional to its rate: `cost` of a core at slow 1.
@@ -108,6 +109,21 @@ static void test_lines_that_end_epochs(void **state)
 	assert_true(epochs_end_at_lines(lines, 1, 15000000000));
 }
 
+static void test_a_clock_that_is_set_is_noticed(void **state)
+{
+	(void)state;
+	struct clock_watch w = {0};
+	int64_t step = 0;
+	const uint64_t day = UINT64_C(86400000000000), start = 20000 * day;
+	assert_false(clock_watch_step(&w, 5000000000, start, &step));
+	assert_false(clock_watch_step(&w, 6000000000, start + 1000000000, &step));
+	assert_false(clock_watch_step(&w, 7000000000, start + 2000500000, &step)); // slewed
+	assert_true(clock_watch_step(&w, 8000000000, start + 3000000000 - day, &step)); // set back
+	assert_int_equal(step, -(int64_t)day - 500000);
+	assert_false(clock_watch_step(&w, 9000000000, start + 4000000000 - day, &step));
+	assert_true(clock_watch_step(&w, 10000000000, start + 5000000000, &step)); // and again
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -117,6 +133,7 @@ int main(void)
 		cmocka_unit_test(test_a_single_expensive_second_is_forgiven),
 		cmocka_unit_test(test_what_wavers_is_said_rarely),
 		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
+		cmocka_unit_test(test_a_clock_that_is_set_is_noticed),
 		cmocka_unit_test(test_lines_that_begin_epochs),
 		cmocka_unit_test(test_lines_that_end_epochs),
 	};
