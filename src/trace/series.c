@@ -57,13 +57,14 @@ struct collector {
 	int64_t to_us;
 };
 
-static int grow_array(double **values, size_t capacity)
+static int grow_array(void *array, size_t capacity)
 {
-	double *moved = realloc(*values, capacity * sizeof(**values));
+	void **items = array;
+	void *moved = realloc(*items, capacity * sizeof(double));
 	if (!moved) {
 		return -ENOMEM;
 	}
-	*values = moved;
+	*items = moved;
 	return 0;
 }
 
@@ -76,20 +77,23 @@ static int reserve(struct collector *c, size_t more)
 	}
 	size_t capacity = s->n + more + c->capacity / 2;
 	bool shared = s->minimum == s->values;
-	int64_t *t = realloc(s->t_us, capacity * sizeof(*t));
-	s->t_us = t ? t : s->t_us;
-	if (!t || grow_array(&s->values, capacity) < 0) {
-		s->minimum = shared ? s->values : s->minimum;
-		s->maximum = shared ? s->values : s->maximum;
-		return -ENOMEM;
+	int r = grow_array(&s->t_us, capacity);
+	if (r == 0) {
+		r = grow_array(&s->values, capacity);
 	}
 	if (shared) {
 		s->minimum = s->maximum = s->values;
-	} else if (grow_array(&s->minimum, capacity) < 0 || grow_array(&s->maximum, capacity) < 0) {
-		return -ENOMEM;
 	}
-	c->capacity = capacity;
-	return 0;
+	if (r == 0 && !shared) {
+		r = grow_array(&s->minimum, capacity);
+	}
+	if (r == 0 && !shared) {
+		r = grow_array(&s->maximum, capacity);
+	}
+	if (r == 0) {
+		c->capacity = capacity;
+	}
+	return r;
 }
 
 static int separate_extremes(struct collector *c)

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct block *clock = data[0] & 2 ? &clock_block : NULL;
 	enum codec codec = data[0] & 1 ? CODEC_ZSTD : CODEC_PLAIN;
 	size_t length = size - 1 + 4;
-	_cleanup_free_ uint8_t *payload = malloc(length);
+	_cleanup_free_ uint8_t *payload = calloc(1, length);
 	check(payload);
 	memcpy(payload, data + 1, size - 1);
 	uint32_t crc = crc32_of(payload, size - 1);

@@ -38,7 +38,7 @@ static uint8_t *make_base(const char *path, size_t *ret_size)
 	struct stat st;
 	check(synthetic_run_write(path, &run, NULL) == 0 && stat(path, &st) == 0);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint8_t *bytes = malloc((size_t)st.st_size);
+	uint8_t *bytes = calloc(1, (size_t)st.st_size);
 	check(bytes && read(fd, bytes, (size_t)st.st_size) == st.st_size);
 	unlink(path);
 	*ret_size = (size_t)st.st_size;
@@ -58,7 +58,7 @@ static void write_changed(const char *path, const uint8_t *data, size_t size)
 	if (!base) {
 		base = make_base(path, &base_size);
 	}
-	_cleanup_free_ uint8_t *bytes = malloc(base_size);
+	_cleanup_free_ uint8_t *bytes = calloc(1, base_size);
 	check(bytes);
 	memcpy(bytes, base, base_size);
 	for (size_t i = 0; i + 5 <= size; i += 5) {

@@ -42,31 +42,31 @@ static void write_bytes(const char *path, const void *data, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
+static void read_bytes(struct place *p)
+{
+	struct stat st;
+	FILE *file = fopen(p->run, "re");
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	p->length = (size_t)st.st_size;
+	p->bytes = malloc(p->length);
+	assert_non_null(p->bytes);
+	assert_int_equal(fread(p->bytes, 1, p->length, file), p->length);
+	fclose(file);
+}
+
 static int make_place(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
 	struct error e = {0};
-	struct stat st;
-	if (!p) {
-		return -1;
-	}
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	if (!mkdtemp(p->directory)) {
-		return -1;
-	}
-	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
-	if (synthetic_run_write(p->run, &(struct synthetic_run){.seconds = 20}, &e) < 0 ||
-		stat(p->run, &st) < 0) {
-		return -1;
-	}
-	p->length = (size_t)st.st_size;
-	p->bytes = malloc(p->length);
-	FILE *file = fopen(p->run, "re");
-	if (!p->bytes || !file || fread(p->bytes, 1, p->length, file) != p->length) {
-		return -1;
-	}
-	fclose(file);
+	assert_non_null(p);
 	*state = p;
+	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
+	assert_non_null(mkdtemp(p->directory));
+	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
+	assert_int_equal(
+		synthetic_run_write(p->run, &(struct synthetic_run){.seconds = 20}, &e), 0);
+	read_bytes(p);
 	return 0;
 }
 
@@ -202,9 +202,9 @@ static void test_a_damaged_block_is_one_block(void **state)
 	int64_t whole = count_all(p->run, notice, sizeof(notice));
 	// One byte in the middle of the payload of a block of process 3.
 	change(p->run, "UPDATE block SET payload = CAST(substr(payload, 1, length(payload) / 2) || "
-	               "x'00ff' "
+		       "x'00ff' "
 		       "|| substr(payload, length(payload) / 2 + 3) AS BLOB) WHERE id = (SELECT "
-	               "min(id) FROM block "
+		       "min(id) FROM block "
 		       "WHERE entity = 3)");
 	int64_t left = count_all(p->run, notice, sizeof(notice));
 	assert_string_equal(notice, "1 damaged block left out");

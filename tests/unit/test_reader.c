@@ -36,6 +36,7 @@ static int make_place(void **state)
 	}
 	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
 	if (!mkdtemp(p->directory)) {
+		free(p);
 		return -1;
 	}
 	snprintf(p->run, sizeof(p->run), "%s/a %%?#.strain", p->directory);
