@@ -27,6 +27,8 @@
 #include "record/source/probe.h"
 #include "render/table.h"
 
+#define DETAIL_COLUMN 24 // where details begin, about
+
 struct options {
 	const char *sysroot;
 	bool metrics;
@@ -226,12 +228,37 @@ static void print_machine(const struct machine *m)
 	printf("\n\n");
 }
 
+// Length of the first line of `text` in a column of `width`: up to a space where there is one.
+static size_t line_length(const char *text, size_t width)
+{
+	size_t length = strlen(text), at = width;
+	if (width == 0 || length <= width) {
+		return length;
+	}
+	while (at > 0 && text[at] != ' ') {
+		at--;
+	}
+	return at > 0 ? at : width;
+}
+
+// A detail that is wider than a terminal goes on in the lines below; elsewhere it stays one line.
 static void add_row(struct table *t, const char *name, const char *state, const char *detail)
 {
-	table_row(t);
-	table_text(t, 0, name);
-	table_text(t, 1, state);
-	table_text(t, 2, detail);
+	unsigned columns = table_style_for(stdout).width;
+	size_t width = isatty(STDOUT_FILENO) && columns > 2 * DETAIL_COLUMN
+	                       ? columns - DETAIL_COLUMN
+	                       : 0;
+	do {
+		size_t length = line_length(detail, width);
+		_cleanup_free_ char *line = strndup(detail, length);
+		table_row(t);
+		table_text(t, 0, name);
+		table_text(t, 1, state);
+		table_text(t, 2, line ? line : "");
+		name = state = "";
+		detail += length;
+		detail += strspn(detail, " ");
+	} while (*detail);
 }
 
 static void add_source(struct table *t, const struct probe_result *r)
