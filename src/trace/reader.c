@@ -22,7 +22,7 @@
 #include "trace/reader_internal.h"
 #include "trace/samples_internal.h"
 #include "trace/store.h"
-#include "trace/writer.h"
+#include "trace/writer_internal.h"
 
 const char *pairs_get(const struct pairs *pairs, const char *name)
 {
@@ -269,6 +269,25 @@ static void close_run(struct reader *r)
 	writer_free(w);
 }
 
+// A finished run that somebody read while it was finished is still in WAL mode.
+static bool is_unsettled(const struct reader *r)
+{
+	return r->state == RUN_FINISHED && access(r->path, W_OK) == 0 &&
+	       store_number(
+		       r->database, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0) == 1;
+}
+
+static void settle_run(struct reader *r)
+{
+	struct writer *w = NULL;
+	sqlite3_close(r->database);
+	r->database = NULL;
+	if (writer_open(r->path, &w, NULL) == 0) {
+		writer_settle(w);
+	}
+	writer_free(w);
+}
+
 static void note_cut_off(struct reader *r)
 {
 	char text[96], duration[32];
@@ -285,8 +304,13 @@ static int open_and_close_run(struct reader *r, struct error *e)
 	}
 	r->state = find_state(r);
 	bool damaged = r->trouble[0] != '\0';
-	if (r->state == RUN_CUT_OFF && !damaged && !pairs_get(&r->run, "end_ns")) {
-		close_run(r);
+	bool cut_off = r->state == RUN_CUT_OFF && !pairs_get(&r->run, "end_ns");
+	if (!damaged && (cut_off || is_unsettled(r))) {
+		if (cut_off) {
+			close_run(r);
+		} else {
+			settle_run(r);
+		}
 		sqlite3_close(r->database);
 		r->database = NULL;
 		code = open_checked(r, e);

@@ -21,6 +21,7 @@
 
 #define RESERVE_BYTES (256 * 1024)
 #define BUSY_TIMEOUT_MS 2000
+#define SETTLE_TIMEOUT_MS 100
 #define SMALL_FILE_BYTES (8 * 1024 * 1024)
 
 // Holds disk space in a file without a name, which goes with the process whatever ends it.
@@ -257,11 +258,10 @@ static int put_end_of_run(struct writer *w, const char *state, int64_t end_ns, i
 	return r < 0 ? r : writer_put_run(w, "state", state);
 }
 
-// Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
-// With a reader beside it stays in WAL mode, whole and readable; the next to open it for writing
-// converts it.
-static void leave_wal(struct writer *w)
+void writer_settle(struct writer *w)
 {
+	// Who reads is not waited for long: the job's end would be late for that.
+	sqlite3_busy_timeout(w->database, SETTLE_TIMEOUT_MS);
 	store_exec(w->database, "PRAGMA incremental_vacuum");
 	store_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
 	store_exec(w->database, "PRAGMA journal_mode = DELETE");
@@ -271,6 +271,7 @@ static void leave_wal(struct writer *w)
 		store_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
 					"PRAGMA page_size = 1024; VACUUM");
 	}
+	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
 }
 
 static int finish(struct writer *w, const char *state, int64_t end_ns, int status, struct error *e)
@@ -289,7 +290,7 @@ static int finish(struct writer *w, const char *state, int64_t end_ns, int statu
 	int committed = writer_commit_now(w, r == 0 ? e : NULL);
 	r = r == 0 ? committed : r;
 	if (committed == 0) {
-		leave_wal(w);
+		writer_settle(w);
 	}
 	w->full = w->full || was_full;
 	return r == 0 && was_full ? error_errno(e, ENOSPC, "%s", w->path) : r;

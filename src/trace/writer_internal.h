@@ -70,6 +70,10 @@ int writer_step(struct writer *w, sqlite3_stmt *statement);
 void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text);
 // Commits now, whatever the journal mode's pace.
 int writer_commit_now(struct writer *w, struct error *e);
+// Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
+// With a reader beside it stays in WAL mode, whole and readable; the first reader after that which
+// can write settles it.
+void writer_settle(struct writer *w);
 // Inserts a row without opening a batch or looking for a full disk.
 int writer_insert_event(
 	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text);

@@ -191,6 +191,27 @@ static void test_a_reader_in_the_way(void **state)
 	assert_int_equal(count_rows(p->run), 200);
 }
 
+static void test_a_reader_while_it_ends(void **state)
+{
+	struct place *p = *state;
+	struct error e = {0};
+	char wal[128];
+	snprintf(wal, sizeof(wal), "%s-wal", p->run);
+	struct writer *w = start(p->run, NULL);
+	assert_int_equal(put_second(w, 0), 0);
+	assert_int_equal(writer_commit(w, &e), 0);
+	struct reader *r = open_run(p->run);
+	assert_int_equal(reader_state(r), RUN_LIVE);
+	assert_int_equal(put_second(w, 1), 0);
+	assert_int_equal(writer_finish(w, 2000000000, 0, &e), 0);
+	writer_free(w);
+	assert_int_equal(access(wal, F_OK), 0);
+	assert_int_equal(count_rows(p->run), 200); // beside the reader
+	reader_free(r);
+	assert_int_equal(count_rows(p->run), 200);
+	assert_int_equal(access(wal, F_OK), -1); // one file now
+}
+
 // False, and the test is skipped, where this machine allows no mounts.
 static bool mount_or_skip(const char *directory, const char *options)
 {
@@ -341,6 +362,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_without_wal, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_a_reader_in_the_way, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_reader_while_it_ends, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_disk_fills, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_the_disk_fills_without_wal, make_place, remove_place),
