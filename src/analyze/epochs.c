@@ -46,7 +46,9 @@ static int epoch_add(void *context, sqlite3_stmt *row)
 	                           : sqlite3_column_int64(row, 3),
 	};
 	if (epoch.open) {
-		epoch.end_ns = loader->end_ns;
+		// One that has just begun can be younger than the last reading that was written.
+		epoch.end_ns = loader->end_ns > epoch.start_ns ? loader->end_ns
+		                                               : epoch.start_ns + 1;
 	}
 	if (epoch.end_ns > epoch.start_ns) {
 		list->items[list->n++] = epoch;
