@@ -118,7 +118,8 @@ make_user() {
 	chroot "$root" chown -R user:user /home/user
 }
 
-# Mounts what a running system has, and goes in. The namespace's end unmounts it.
+# Mounts what a running system has, and goes in. The namespace's end unmounts it. This shell stays,
+# as the process 1 that belongs to root.
 enter() {
 	local root=$1
 	shift
@@ -127,7 +128,7 @@ enter() {
 	mount --rbind /sys "$root/sys"
 	mount --rbind /dev "$root/dev"
 	mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
-	exec chroot "$root" /usr/bin/env -i LANG=C.UTF-8 TERM="${TERM:-dumb}" HOME=/root \
+	chroot "$root" /usr/bin/env -i LANG=C.UTF-8 TERM="${TERM:-dumb}" HOME=/root \
 		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
@@ -176,6 +177,7 @@ try_system() {
 if [ "${1:-}" = --enter ]; then
 	shift
 	enter "$@"
+	exit
 fi
 if [ "$(id -u)" != 0 ]; then
 	echo 'fresh: needs root, for debootstrap and chroot: sudo make fresh' >&2
