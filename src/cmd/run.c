@@ -17,7 +17,7 @@ int command_run(int argc, char **argv)
 	_cleanup_free_ char *recorder = command_find_part("strain-record");
 	if (!recorder) {
 		command_fail("cannot record: strain-record is neither in $STRAIN_HOME nor beside "
-		             "strain nor "
+			     "strain nor "
 			     "in ../lib/strain");
 		return STATUS_RUN_FAILED;
 	}

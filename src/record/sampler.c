@@ -165,7 +165,7 @@ static void lane_choose_tick(struct lane_thread *lane)
 
 static void lane_open_sources(struct lane_thread *lane)
 {
-	for (size_t i = 0; source_list[i] && i < SLOTS_MAX; i++) {
+	for (size_t i = 0; i < SLOTS_MAX && source_list[i]; i++) {
 		if (source_list[i]->lane == lane->lane) {
 			lane_add_source(lane, i);
 		}

@@ -71,7 +71,7 @@ int self_new(struct registry *registry, struct self **ret)
 		return -ENOMEM;
 	}
 	size_t n = 0;
-	for (; source_list[n] && n < SOURCES_MAX; n++) {
+	for (; n < SOURCES_MAX && source_list[n]; n++) {
 		snprintf(self->names[n], sizeof(self->names[n]), "strain.recorder.time.%s",
 			source_list[n]->name);
 		self->times[n] = (struct metric){self->names[n], METRIC_COUNTER, "s", 1e-6,

@@ -44,13 +44,13 @@ setup() {
 
 @test "no address of anything: the page asks no network" {
 	"$STRAIN" report run.strain -o page.html
-	! grep -oE '(https?:)?//[a-z0-9.-]+\.[a-z]{2,}' page.html
+	run -1 grep -oE '(https?:)?//[a-z0-9.-]+\.[a-z]{2,}' page.html
 	grep -q "default-src 'none'" page.html
 }
 
 @test "what comes from a job is never markup" {
 	"$STRAIN" report run.strain -o page.html
-	! grep -q '<b>worker' page.html
+	run -1 grep -q '<b>worker' page.html
 	[ "$(grep -o '</script>' page.html | wc -l)" -eq 2 ]
 	grep -q 'u003cscript' page.html
 }
