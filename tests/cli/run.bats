@@ -193,9 +193,10 @@ fails_125() {
 }
 
 @test "a process that runs already names its run too" {
-	echo 'sleep 0.5; exit 0' >serve.sh
+	echo 'touch serving; sleep 1; exit 0' >serve.sh
 	sh ./serve.sh &
 	local job=$!
+	eventually test -e serving # until then it is this shell's copy
 	"$STRAIN" run --pid "$job"
 	wait "$job"
 	[[ "$(basename "$(only_run)")" =~ ^serve-[0-9]{8}-[0-9]{6}\.strain$ ]]
