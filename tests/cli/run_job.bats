@@ -273,7 +273,8 @@ print(job.wait())' "$STRAIN" run $mode sh -c 'trap - PIPE; while :; do echo line
 }
 
 @test "a process that runs already is recorded to its end" {
-	sleep 1 &
+	sleep 2 &
+	eventually grep -qx sleep "/proc/$!/comm" # until then it is this shell's copy
 	run -0 --separate-stderr "$STRAIN" run -o attached.strain --pid $!
 	[[ "$stderr" == "strain: recording process $! to attached.strain until it ends"* ]]
 	[ "$(run_key attached.strain attached_pid)" = $! ]
