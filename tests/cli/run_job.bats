@@ -278,7 +278,7 @@ print(job.wait())' "$STRAIN" run $mode sh -c 'trap - PIPE; while :; do echo line
 	run -0 --separate-stderr "$STRAIN" run -o attached.strain --pid $!
 	[[ "$stderr" == "strain: recording process $! to attached.strain until it ends"* ]]
 	[ "$(run_key attached.strain attached_pid)" = $! ]
-	[ "$(run_key attached.strain command)" = '["sleep","1"]' ]
+	[ "$(run_key attached.strain command)" = '["sleep","2"]' ]
 	[ "$(run_key attached.strain state)" = finished ]
 }
 
