@@ -224,6 +224,7 @@ def self_stop():
     os.kill(terminal.pid, signal.SIGCONT)
     wait_state(terminal.job, "SR")
     wait_taken(terminal.job)
+    time.sleep(0.5)  # Python counts a signal only some instructions after it has taken it
     os.kill(terminal.job, signal.SIGSTOP)
     expect(terminal.read_report().startswith("stopped"), "no second stop")
     os.kill(terminal.job, signal.SIGCONT)
