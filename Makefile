@@ -39,7 +39,8 @@ frameworks: ## Debian's PyTorch, for workloads/pytorch
 
 docs: all ## docs/metrics.md anew from the code
 	@ninja -C $(BUILD) tools/strain-metrics
-	@$(BUILD)/tools/strain-metrics >docs/metrics.md
+	@$(BUILD)/tools/strain-metrics >$(BUILD)/metrics.md
+	@mv $(BUILD)/metrics.md docs/metrics.md
 
 install: all ## into PREFIX (/usr/local), under DESTDIR
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/self.h"
+#include "record/source/registry.h"
 #include "record/source/source.h"
 #include "trace/metric.h"
 
@@ -126,6 +128,26 @@ static int check_metric(const struct place *place, const void *argument)
 	return found + each_metric(contradicts, place);
 }
 
+// The recorder is measured like anything else, but is no source.
+static int print_recorder(void)
+{
+	struct registry registry = {0};
+	struct self *self;
+	if (self_new(&registry, &self) < 0) {
+		return -1;
+	}
+	size_t n;
+	const struct group *groups = self_groups(self, &n);
+	struct source recorder = {.name = "recorder",
+		.help = "what recording costs",
+		.groups = groups,
+		.n_groups = n};
+	print_source(&recorder);
+	self_free(self);
+	registry_done(&registry);
+	return 0;
+}
+
 int main(void)
 {
 	if (each_metric(check_metric, NULL) > 0) {
@@ -134,6 +156,9 @@ int main(void)
 	fputs(introduction, stdout);
 	for (const struct source *const *source = source_list; *source; source++) {
 		print_source(*source);
+	}
+	if (print_recorder() < 0) {
+		return EXIT_FAILURE;
 	}
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
