@@ -25,12 +25,16 @@ PATIENCE = 30  # seconds; only ever reached by a failure
 # Counts what it is sent, says so line by line, ends at a line on its standard input or after 60 s.
 COUNTER = r"""
 import os, select, signal, sys, time
-counts = {}
-def count(number, frame):
-    counts[number] = counts.get(number, 0) + 1
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT,
-               signal.SIGRTMIN + 1):
-    signal.signal(number, count)
+# Each arrival is a byte in a pipe, written at once: handlers in Python come later, and two signals
+# of a kind may by then be one.
+arrivals, arrive = os.pipe()
+os.set_blocking(arrivals, False)
+os.set_blocking(arrive, False)
+signal.set_wakeup_fd(arrive)
+counted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGCONT,
+           signal.SIGRTMIN + 1)
+for number in counted:
+    signal.signal(number, lambda number, frame: None)
 def resized(number, frame):
     size = os.get_terminal_size(1)
     os.write(1, b"size %d %d\n" % (size.columns, size.lines))  # print is not reentrant
@@ -41,8 +45,12 @@ while time.monotonic() < end:
     if os.path.exists(sys.argv[1]):
         break
     time.sleep(0.02)
-print("counts", sorted((signal.Signals(n).name if n < 32 else "RT", c) for n, c in counts.items()),
-      flush=True)
+try:
+    arrived = os.read(arrivals, 65536)
+except BlockingIOError:
+    arrived = b""
+print("counts", sorted((signal.Signals(n).name if n < 32 else "RT", arrived.count(n))
+                       for n in map(int, counted) if n in arrived), flush=True)
 """
 
 
@@ -248,6 +256,7 @@ def group_signals():
     terminal = start()
     for _ in range(20):
         os.killpg(terminal.pid, signal.SIGTERM)
+        wait_taken(terminal.job)  # a second one would be one with the first
         time.sleep(0.05)
     os.killpg(terminal.pid, signal.SIGUSR1)
     os.kill(terminal.pid, signal.SIGHUP)
