@@ -141,7 +141,8 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e)
 {
-	if (reader_state(r) == RUN_FINISHED && summary_read(r, entities, ret, e) == 0 &&
+	bool complete = reader_state(r) == RUN_FINISHED && !reader_is_damaged(r);
+	if (complete && summary_read(r, entities, ret, e) == 0 &&
 		ret->n > 0) {
 		return 0;
 	}

@@ -20,6 +20,7 @@
 struct dated_run {
 	char *path;
 	int64_t start_utc_ns;
+	bool readable;
 };
 
 struct dated_runs {
@@ -36,23 +37,34 @@ static void dated_runs_done(struct dated_runs *runs)
 	free(runs->items);
 }
 
-// Reads no more than that it is a run, and its start.
-static bool read_start(const char *path, int64_t *ret)
+// Reads no more than that it is a run, and its start. false: the whole of the reader has to see.
+static bool read_start(struct dated_run *run)
 {
 	sqlite3 *database = NULL;
-	struct stat status;
-	// Of anything else, such as a FIFO, the opening alone could wait for ever.
-	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode)) {
-		return false;
-	}
-	if (reader_open_database(path, &database, NULL) < 0) {
+	if (reader_open_database(run->path, &database, NULL) < 0) {
 		return false;
 	}
 	bool is_run = store_number(database, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
-	*ret = store_number(
+	run->start_utc_ns = store_number(
 		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'", 0);
 	sqlite3_close(database);
-	return is_run;
+	return is_run && run->start_utc_ns > 0;
+}
+
+static void date_run(struct dated_run *run)
+{
+	struct reader *reader = NULL;
+	struct stat status;
+	// Of anything else, such as a FIFO, the opening alone could wait for ever.
+	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
+		return;
+	}
+	run->readable = read_start(run);
+	if (!run->readable && reader_open(run->path, &reader, NULL) == 0) {
+		run->readable = true;
+		run->start_utc_ns = reader_run_i64(reader, "start_utc_ns", 0);
+		reader_free(reader);
+	}
 }
 
 static bool is_run_name(const char *name)
@@ -66,13 +78,11 @@ static int add_run(struct dated_runs *runs, const char *directory, const char *n
 {
 	void *items = runs->items;
 	struct dated_run run = {0};
-	if (asprintf(&run.path, "%s/%s", directory, name) < 0) {
+	bool here = strcmp(directory, ".") == 0;
+	if (asprintf(&run.path, "%s%s%s", here ? "" : directory, here ? "" : "/", name) < 0) {
 		return -ENOMEM;
 	}
-	if (!read_start(run.path, &run.start_utc_ns)) {
-		free(run.path);
-		return 0;
-	}
+	date_run(&run);
 	if (array_reserve(&items, &runs->capacity, runs->n + 1, sizeof(run)) < 0) {
 		free(run.path);
 		return -ENOMEM;
@@ -85,6 +95,9 @@ static int add_run(struct dated_runs *runs, const char *directory, const char *n
 static int compare_newest_first(const void *a, const void *b)
 {
 	const struct dated_run *x = a, *y = b;
+	if (x->readable != y->readable) {
+		return x->readable ? -1 : 1;
+	}
 	if (x->start_utc_ns != y->start_utc_ns) {
 		return x->start_utc_ns < y->start_utc_ns ? 1 : -1;
 	}
@@ -122,17 +135,20 @@ int run_list_read(const char *directory, struct run_list *ret, struct error *e)
 	if (runs.n) {
 		qsort(runs.items, runs.n, sizeof(*runs.items), compare_newest_first);
 	}
+	struct run_list list = {.paths = paths};
 	for (size_t i = 0; i < runs.n; i++) {
+		list.n += runs.items[i].readable;
+		list.n_unreadable += !runs.items[i].readable;
 		paths[i] = take_pointer(runs.items[i].path);
 	}
-	*ret = (struct run_list){paths, runs.n};
+	*ret = list;
 	dated_runs_done(&runs);
 	return 0;
 }
 
 void run_list_done(struct run_list *list)
 {
-	for (size_t i = 0; i < list->n; i++) {
+	for (size_t i = 0; i < list->n + list->n_unreadable; i++) {
 		free(list->paths[i]);
 	}
 	free(list->paths);

@@ -11,11 +11,12 @@
 #include "base/error.h"
 
 struct run_list {
-	char **paths; // sorted by start, newest first
+	char **paths; // [n + n_unreadable] runs sorted by start, newest first; then the others
 	size_t n;
+	size_t n_unreadable; // files of that name of which nothing of a run can be read
 };
 
-// Every readable run file (*.strain) directly in `directory`; others are skipped.
+// Every run file (*.strain) directly in `directory`, also what is left of a damaged one.
 int run_list_read(const char *directory, struct run_list *ret, struct error *e);
 void run_list_done(struct run_list *list);
 

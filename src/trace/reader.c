@@ -195,6 +195,7 @@ static void note_truncated(struct reader *r, uint64_t missing_bytes)
 	snprintf(text, sizeof(text), "truncated: %s at its end are missing; the rest is read",
 		text_bytes(bytes, sizeof(bytes), (double)missing_bytes));
 	note_trouble(r, text);
+	r->incomplete = true;
 }
 
 static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error *e)
@@ -214,6 +215,7 @@ static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error 
 		note_truncated(r, missing_bytes);
 	} else {
 		note_trouble(r, "damaged: what can still be read is read");
+		r->incomplete = true;
 	}
 	return 0;
 }
@@ -303,7 +305,7 @@ static int open_and_close_run(struct reader *r, struct error *e)
 		return code;
 	}
 	r->state = find_state(r);
-	bool damaged = r->trouble[0] != '\0';
+	bool damaged = r->trouble[0] != '\0'; // or of a newer schema: to be left as it is
 	bool cut_off = r->state == RUN_CUT_OFF && !pairs_get(&r->run, "end_ns");
 	if (!damaged && (cut_off || is_unsettled(r))) {
 		if (cut_off) {
@@ -363,6 +365,11 @@ const char *reader_path(const struct reader *r)
 enum run_state reader_state(const struct reader *r)
 {
 	return r->state;
+}
+
+bool reader_is_damaged(const struct reader *r)
+{
+	return r->incomplete || r->damage.n > 0;
 }
 
 uint64_t reader_damage(const struct reader *r)

@@ -64,5 +64,7 @@ int reader_blocks(struct reader *r, int64_t entity,
 	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
 	struct error *e);
 
+// Whether something of the file is lost: it is truncated or damaged, or a block so far was.
+bool reader_is_damaged(const struct reader *r);
 // Blocks that could not be decoded so far.
 uint64_t reader_damage(const struct reader *r);

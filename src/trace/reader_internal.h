@@ -27,6 +27,7 @@ struct reader {
 	struct pairs labels;
 	struct damage damage;
 	enum run_state state;
+	bool incomplete; // the file is truncated or damaged
 	char trouble[256]; // what the opening found; "" for nothing
 	char notice[400]; // trouble and damage together
 };

@@ -346,11 +346,33 @@ static void test_the_newest_run(void **state)
 	assert_int_equal(list.n, 2);
 	assert_non_null(strstr(list.paths[0], "/b.strain"));
 	assert_string_equal(list.paths[1], p->run);
+	assert_int_equal(list.n_unreadable, 1);
+	assert_non_null(strstr(list.paths[2], "/c.strain"));
 	assert_int_equal(run_newest(&path, &e), 0);
 	assert_string_equal(path, list.paths[0]);
 	free(path);
 	run_list_done(&list);
 	assert_int_equal(run_list_read("/nowhere", &list, &e), -ENOENT);
+}
+
+static void test_a_truncated_run_is_in_the_list(void **state)
+{
+	struct place *p = *state;
+	struct run_list list;
+	struct error e = {0};
+	struct stat status;
+	write_run(p->run, &(struct synthetic_run){.seconds = 5});
+	assert_int_equal(stat(p->run, &status), 0);
+	assert_int_equal(truncate(p->run, status.st_size * 9 / 10), 0);
+	assert_int_equal(run_list_read(p->directory, &list, &e), 0);
+	assert_int_equal(list.n, 1);
+	assert_int_equal(list.n_unreadable, 0);
+	assert_string_equal(list.paths[0], p->run);
+	run_list_done(&list);
+	struct reader *r = open_run(p->run);
+	assert_true(reader_is_damaged(r));
+	assert_non_null(strstr(reader_notice(r), "truncated"));
+	reader_free(r);
 }
 
 int main(void)
@@ -367,6 +389,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_where_nothing_can_be_written, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_newest_run, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_truncated_run_is_in_the_list, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
