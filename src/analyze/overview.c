@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "analyze/query.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 static double figure_of(const struct analysis *a, const struct entity *entity, const char *metric,
 	enum figure figure)
@@ -38,6 +40,7 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	o->name = strndup(name, ours ? length - suffix : length);
 	o->command = command_line(command ? command : "");
 	o->state = reader_state(r);
+	o->damaged = reader_is_damaged(r);
 	o->attached = reader_run(r, "attached_pid");
 	o->epoch_pattern = reader_run(r, "epoch_pattern");
 	o->duration_s = (double)reader_end_ns(r) / 1e9;
@@ -268,6 +271,33 @@ void overview_done(struct overview *o)
 	free(o->disks);
 	free(o->networks);
 	*o = (struct overview){0};
+}
+
+const char *overview_state(const struct overview *o)
+{
+	static const char *const names[] = {
+		[RUN_FINISHED] = "finished",
+		[RUN_LIVE] = "live",
+		[RUN_CUT_OFF] = "cut off",
+	};
+	return o->damaged ? "damaged" : names[o->state];
+}
+
+void overview_append_outcome(struct text *t, const struct overview *o)
+{
+	const char *signal = o->exit_signal > 0 ? sigabbrev_np(o->exit_signal) : NULL;
+	if (o->exit_status >= 0) {
+		text_format(t, "exit %d", o->exit_status);
+	} else if (signal) {
+		text_format(t, "SIG%s", signal);
+	} else if (o->exit_signal > 0) { // a real-time one
+		text_format(t, "signal %d", o->exit_signal);
+	} else if (o->state == RUN_FINISHED) {
+		text_append_string(t, "exit status unknown");
+	} else {
+		text_append_string(t, o->state == RUN_LIVE ? "live" : "cut off");
+	}
+	text_append_string(t, o->damaged ? ", damaged" : "");
 }
 
 double overview_cache_share(const struct overview *o)

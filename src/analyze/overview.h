@@ -13,6 +13,7 @@
 #include "trace/reader.h"
 
 struct analysis;
+struct text;
 
 struct memory_figure {
 	double peak_bytes;
@@ -71,6 +72,7 @@ struct overview {
 	struct run_label *labels; // [n_labels], by name
 	size_t n_labels;
 	enum run_state state;
+	bool damaged; // something of the file is lost
 	bool attached; // to a process that ran already
 	bool epoch_pattern; // one was given
 	double duration_s;
@@ -103,5 +105,9 @@ struct overview {
 
 int overview_build(const struct analysis *a, struct overview *ret);
 void overview_done(struct overview *o);
+// How the run stands, in one word for programs: "live", "finished", "cut off", "damaged".
+const char *overview_state(const struct overview *o);
+// The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".
+void overview_append_outcome(struct text *t, const struct overview *o);
 // Share of what was read that the page cache answered; NAN where that is not known.
 double overview_cache_share(const struct overview *o);

@@ -6,7 +6,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +174,7 @@ static bool is_wanted(const struct overview *o, const struct ls_options *options
 	return true;
 }
 
-// A run that cannot be read is said and left out.
+// What of a run cannot be read is said; one of which nothing can be read is left out.
 static int listing_add(struct listing *l, const char *path, const struct ls_options *options)
 {
 	struct error e = {0};
@@ -186,6 +185,9 @@ static int listing_add(struct listing *l, const char *path, const struct ls_opti
 	if (r < 0) {
 		command_fail("%s", e.text);
 		return r;
+	}
+	if (reader_is_damaged(reader)) {
+		reading_notice(reader);
 	}
 	if (is_wanted(&analysis.overview, options)) {
 		l->runs[l->n++] = (struct listed){
@@ -215,7 +217,10 @@ enum {
 	LS_PATH,
 	LS_START,
 	LS_START_S,
+	LS_OUTCOME,
 	LS_STATE,
+	LS_STATUS,
+	LS_SIGNAL,
 	LS_DURATION,
 	LS_CPUS,
 	LS_CPU_SECONDS,
@@ -230,7 +235,10 @@ static const struct column columns[N_LS_COLUMNS] = {
 	[LS_PATH] = {"path", NULL, COLUMN_TEXT, 0},
 	[LS_START] = {NULL, "START", COLUMN_LABEL, 2},
 	[LS_START_S] = {"start_utc_s", NULL, COLUMN_NUMBER, 0},
-	[LS_STATE] = {"state", "STATE", COLUMN_LABEL, 0},
+	[LS_OUTCOME] = {NULL, "STATE", COLUMN_LABEL, 0},
+	[LS_STATE] = {"state", NULL, COLUMN_LABEL, 0},
+	[LS_STATUS] = {"exit_status", NULL, COLUMN_WHOLE, 0},
+	[LS_SIGNAL] = {"exit_signal", NULL, COLUMN_WHOLE, 0},
 	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
 	[LS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
 	[LS_CPU_SECONDS] = {"cpu_seconds", NULL, COLUMN_SECONDS, 0},
@@ -253,19 +261,12 @@ static void put_start(struct table *t, int64_t start_utc_ns)
 
 static void put_state(struct table *t, const struct overview *o)
 {
-	char text[48];
-	const char *name = o->exit_signal > 0 ? sigabbrev_np(o->exit_signal) : NULL;
-	if (o->state == RUN_LIVE) {
-		snprintf(text, sizeof(text), "live");
-	} else if (o->exit_status >= 0) {
-		snprintf(text, sizeof(text), "exit %d", o->exit_status);
-	} else if (o->exit_signal > 0) {
-		snprintf(text, sizeof(text), name ? "SIG%s" : "signal", name ? name : "");
-	} else {
-		snprintf(text, sizeof(text), "%s",
-			o->state == RUN_CUT_OFF ? "cut off" : "status unknown");
-	}
-	table_text(t, LS_STATE, text);
+	_cleanup_text_ struct text outcome = {0};
+	overview_append_outcome(&outcome, o);
+	table_text(t, LS_OUTCOME, outcome.data);
+	table_text(t, LS_STATE, overview_state(o));
+	table_number(t, LS_STATUS, o->exit_status >= 0 ? o->exit_status : NAN);
+	table_number(t, LS_SIGNAL, o->exit_signal > 0 ? o->exit_signal : NAN);
 }
 
 static void put_labels(struct table *t, const struct overview *o)
@@ -391,8 +392,9 @@ int command_ls(int argc, char **argv)
 	if (run_list_read(directory, &paths, &e) < 0) {
 		return command_fail("%s", e.text);
 	}
-	struct listing listing = {.runs = calloc(paths.n + 1, sizeof(struct listed))};
-	for (size_t i = 0; listing.runs && i < paths.n; i++) {
+	size_t n = paths.n + paths.n_unreadable;
+	struct listing listing = {.runs = calloc(n + 1, sizeof(struct listed))};
+	for (size_t i = 0; listing.runs && i < n; i++) {
 		listing_add(&listing, paths.paths[i], &ls);
 	}
 	run_list_done(&paths);

@@ -114,6 +114,16 @@ static void print_notice(const char *notice)
 	text_done(&shown);
 }
 
+void reading_notice(struct reader *reader)
+{
+	const char *notice = reader_notice(reader);
+	if (notice) {
+		_cleanup_text_ struct text line = {0};
+		text_format(&line, "%s: %s", reader_path(reader), notice);
+		print_notice(line.data ? line.data : notice);
+	}
+}
+
 struct reader *reading_open(const char *path)
 {
 	struct error e = {0};
@@ -125,13 +135,7 @@ struct reader *reading_open(const char *path)
 		print_notice(e.text);
 		return NULL;
 	}
-	const char *notice = reader_notice(reader);
-	if (notice) {
-		struct text line = {0};
-		text_format(&line, "%s: %s", reader_path(reader), notice);
-		print_notice(line.data ? line.data : notice);
-		text_done(&line);
-	}
+	reading_notice(reader);
 	return reader;
 }
 

@@ -18,16 +18,6 @@ static json_t *known_integer(int value, int unknown)
 	return value == unknown ? json_null() : json_integer(value);
 }
 
-static const char *state_name(enum run_state state)
-{
-	static const char *const names[] = {
-		[RUN_FINISHED] = "finished",
-		[RUN_LIVE] = "live",
-		[RUN_CUT_OFF] = "cut off",
-	};
-	return names[state];
-}
-
 static void put(json_t *object, const char *name, double value)
 {
 	json_object_set_new(object, name, json_from_number(value));
@@ -41,7 +31,7 @@ static json_t *run_json(const struct analysis *a)
 	json_object_set_new(run, "name", json_from_text(o->name));
 	json_object_set_new(run, "command", json_from_text(o->command));
 	json_object_set_new(run, "hostname", json_from_text(reader_run(a->reader, "hostname")));
-	json_object_set_new(run, "state", json_string(state_name(o->state)));
+	json_object_set_new(run, "state", json_string(overview_state(o)));
 	put(run, "start_utc_s", (double)reader_run_i64(a->reader, "start_utc_ns", 0) / 1e9);
 	put(run, "duration_s", o->duration_s);
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));

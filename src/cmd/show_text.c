@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -67,21 +66,6 @@ static void print_field(const struct page *p, const char *word, const char *text
 	fputc('\n', p->stream);
 }
 
-static void append_state(struct text *t, const struct overview *o)
-{
-	if (o->state == RUN_LIVE) {
-		text_append_string(t, "still running");
-	} else if (o->exit_status >= 0) {
-		text_format(t, "exit %d", o->exit_status);
-	} else if (o->exit_signal > 0) {
-		const char *name = sigabbrev_np(o->exit_signal);
-		text_format(
-			t, "signal %d%s%s", o->exit_signal, name ? " SIG" : "", name ? name : "");
-	} else {
-		text_append_string(t, o->state == RUN_CUT_OFF ? "cut off" : "exit status unknown");
-	}
-}
-
 static void append_labels(struct text *t, const struct overview *o)
 {
 	for (size_t i = 0; i < o->n_labels; i++) {
@@ -102,7 +86,7 @@ static void print_head(const struct page *p)
 	text_append_string(&line, "   ");
 	words_append_seconds(&line, o->duration_s);
 	text_append_string(&line, "   ");
-	append_state(&line, o);
+	overview_append_outcome(&line, o);
 	append_labels(&labels, o);
 	words_append_elided(&command, o->command, width);
 	if (!name.data || !line.data || !command.data) {

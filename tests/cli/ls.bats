@@ -40,6 +40,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 	[[ "${lines[0]}" == "RUN "*"STATE"*"TIME"*"CPUS"*"MEMORY"*"LABELS" ]]
 	[[ "${lines[1]}" == "run32 "*"exit 0"*"batch_size=32 workers=2" ]]
 	[ "${#lines[@]}" = 4 ]
+	[ -z "$stderr" ]
 	[ "$(names)" = "run32 run128 run8" ]
 	[ "$(names --reverse)" = "run8 run128 run32" ]
 }
@@ -83,8 +84,67 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 	"$STRAIN" ls --json --where batch_size=8 | python3 -c 'import json, sys
 [run] = json.load(sys.stdin)
 assert run["labels"] == {"batch_size": "8", "workers": "2"}, run
-assert run["duration_s"] == 3 and run["state"] == "exit 0"
+assert run["duration_s"] == 3 and run["path"] == "run8.strain"
+assert (run["state"], run["exit_status"], run["exit_signal"]) == ("finished", 0, None)
 assert run["cpu_seconds"] > 0 and run["memory_peak_bytes"] > 1e6'
+}
+
+# In a copy of a run: change KEY VALUE
+change() {
+	sqlite3 "$1" "UPDATE run SET value = '$3' WHERE key = '$2'"
+}
+
+@test "what is damaged is listed with what is missing, what is no run is said" {
+	mkdir "$BATS_TEST_TMPDIR/bad" && cd "$BATS_TEST_TMPDIR/bad"
+	cp "$BATS_FILE_TMPDIR/run8.strain" old.strain
+	cp "$BATS_FILE_TMPDIR/run32.strain" cut.strain
+	truncate -s -20000 cut.strain
+	echo "no run" >text.strain
+	mkfifo fifo.strain
+	run -0 --separate-stderr timeout 60 "$STRAIN" ls
+	[ "${#lines[@]}" = 3 ]
+	[[ "${lines[1]}" == "cut "*"damaged"*"batch_size=32"* ]]
+	[[ "$stderr" == *"strain: cut.strain: truncated: 20 kB at its end are missing; the rest is read"* ]]
+	[[ "$stderr" == *"strain: text.strain: not a run file"* ]]
+	[[ "$stderr" == *"strain: fifo.strain: expected a run file, found no regular file"* ]]
+	[ "${#stderr_lines[@]}" = 3 ]
+	[ "$("$STRAIN" ls --json 2>/dev/null | python3 -c '
+import json, sys
+print(*(run["state"] for run in json.load(sys.stdin)))')" = "damaged finished" ]
+	run -0 --separate-stderr timeout 60 "$STRAIN" show # the newest
+	[[ "${lines[0]}" == "cut "*"damaged"* ]]
+	[ "$stderr" = "strain: cut.strain: truncated: 20 kB at its end are missing; the rest is read" ]
+}
+
+# The same three keys, whichever command prints them.
+states() {
+	for command in ls "show $1.strain"; do
+		# shellcheck disable=SC2086 # two words
+		"$STRAIN" $command --json | python3 -c 'import json, sys
+run = json.load(sys.stdin)
+run = run["run"] if "run" in run else next(r for r in run if r["name"] == sys.argv[1])
+print(run["state"], run["exit_status"], run["exit_signal"], sep=", ")' "$1"
+	done
+}
+
+@test "ls and show have the same words for how a run stands" {
+	mkdir "$BATS_TEST_TMPDIR/states" && cd "$BATS_TEST_TMPDIR/states"
+	for status in 0:exit0 256:exit1 9:killed 35:realtime; do
+		cp "$BATS_FILE_TMPDIR/run8.strain" "${status#*:}.strain"
+		change "${status#*:}.strain" status "${status%:*}"
+	done
+	cp exit0.strain cut.strain
+	change cut.strain state cut_off
+	[ "$(states exit0 | uniq)" = "finished, 0, None" ]
+	[ "$(states exit1 | uniq)" = "finished, 1, None" ]
+	[ "$(states killed | uniq)" = "finished, None, 9" ]
+	[ "$(states realtime | uniq)" = "finished, None, 35" ]
+	[ "$(states cut | uniq)" = "cut off, None, None" ]
+	listed=$("$STRAIN" ls)
+	for words in "exit0:exit 0" "exit1:exit 1" "killed:SIGKILL" "realtime:signal 35" "cut:cut off"; do
+		[[ "$listed" == *"${words%%:*} "*" ${words#*:} "* ]]
+		[[ "$("$STRAIN" show "${words%%:*}.strain" 2>/dev/null)" == "${words%%:*} "*"   ${words#*:} "* ]]
+	done
 }
 
 @test "wrong usage says what was expected" {

@@ -116,7 +116,7 @@ assert a["processes"] == b["processes"] and a["epochs"] == b["epochs"] and a["jo
 @test "a run without an end is shown" {
 	"$BUILD_ROOT/tests/tools/make_run" "$BATS_TEST_TMPDIR/cut.strain" +5
 	run -0 --separate-stderr "$STRAIN" show "$BATS_TEST_TMPDIR/cut.strain"
-	[[ "${lines[0]}" == "cut   "*"still running"* ]] || [[ "${lines[0]}" == "cut   "*"cut off"* ]]
+	[[ "${lines[0]}" == "cut   "*"   live"* ]] || [[ "${lines[0]}" == "cut   "*"cut off"* ]]
 	[[ "$output" == *"main    python3 train.py"* ]]
 }
 
