@@ -1,156 +1,100 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Reads a run file of strain with the standard library and libzstd: docs/format.md in code.
-
-    read_run.py RUN                      one line per entity and metric: rows, missing, last value
-    read_run.py RUN ENTITY_ID METRIC     seconds and value of each sample
-"""
-
-import ctypes
-import ctypes.util
+"""read_run.py RUN prints its samples: entity, kind, name, metric, seconds, value, one to a line.
+It is docs/format.md in code, with nothing but the standard library and libzstd."""
 import sqlite3
 import sys
 import zlib
+from ctypes import CDLL, c_size_t, c_ulonglong, create_string_buffer
+from itertools import islice
 
 MISSING = -(2**63)
-NONE, MINIMUM, MEAN, MAXIMUM = range(4)  # aggregates
+EVERY, MINIMUM, MEAN, MAXIMUM = range(4)  # aggregates
+zstd = CDLL("libzstd.so.1")
+zstd.ZSTD_getFrameContentSize.restype = c_ulonglong
+zstd.ZSTD_decompress.restype = c_size_t
 
-
-def decompress(data):
-    """Returns the bytes of one zstd frame, which says how long they are."""
-    zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
-    zstd.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
-    zstd.ZSTD_decompress.restype = ctypes.c_size_t
-    length = zstd.ZSTD_getFrameContentSize(data, ctypes.c_size_t(len(data)))
-    if length > 64 << 20:
-        raise ValueError("damaged block: no zstd frame")
-    out = ctypes.create_string_buffer(length)
-    n = zstd.ZSTD_decompress(out, ctypes.c_size_t(length), data, ctypes.c_size_t(len(data)))
-    if n != length:
-        raise ValueError("damaged block: zstd cannot decompress it")
+def decompress(frame):
+    size = c_size_t(len(frame))
+    length = zstd.ZSTD_getFrameContentSize(frame, size)
+    out = create_string_buffer(length if length <= 64 << 20 else 0)
+    if zstd.ZSTD_decompress(out, c_size_t(len(out)), frame, size) != length:
+        raise ValueError("no zstd frame")
     return out.raw
 
+def varint(stream):
+    byte = next(stream)
+    return byte if byte < 128 else byte & 127 | varint(stream) << 7
 
-class Bytes:
-    """A position in a block's bytes."""
+def unzigzag(number):
+    return (number >> 1) ^ -(number & 1)
 
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def take(self, n):
-        self.at += n
-        return self.data[self.at - n : self.at]
-
-    def unsigned(self):
-        value = shift = 0
-        while True:
-            byte = self.data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-
-def unzigzag(value):
-    return (value >> 1) ^ -(value & 1)
-
-
-def wrap(value):
-    """Sums wrap at 64 bits."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
-def read_packed(column, n):
+def read_packed(stream, n):
     """Yields n numbers that are split into symbols and bits."""
-    symbols = column.take(n)
-    bits = int.from_bytes(column.data[column.at :], "little")
+    symbols, bits = bytes(islice(stream, n)), int.from_bytes(bytes(stream), "little")
     for symbol in symbols:
-        more = max((symbol >> 2) - 1, 0)
-        yield symbol if symbol < 8 else (4 + (symbol & 3)) << more | bits & ((1 << more) - 1)
-        bits >>= more
+        low = max((symbol >> 2) - 1, 0)
+        yield symbol if symbol < 8 else (4 + (symbol & 3)) << low | bits & ((1 << low) - 1)
+        bits >>= low
 
-
-def read_column(column, rows):
+def read_column(stream, rows):
     """Returns the column's values, MISSING where one was not read."""
-    code = column.take(1)[0]
-    kind = code & 0x3F
+    kind, packed, gaps = (code := next(stream)) & 63, code & 64, code & 128
     if kind == 0:
         return [MISSING] * rows
-    runs = [column.unsigned() for _ in range(column.unsigned())] if code & 0x80 else [rows]
-    present = sum(runs[::2])
-    unit = column.unsigned() if kind in (2, 3, 4) else 0
-    values = [unzigzag(column.unsigned())]
-    step = unzigzag(column.unsigned()) if kind == 5 else 0
-    packed = read_packed(column, present - 1) if code & 0x40 else None
-    delta = 0
-    for _ in range(present - 1):
-        number = next(packed) if packed else column.unsigned() if unit else 0
-        residual = unzigzag(number) * unit + step
-        delta = delta + residual if kind == 4 else residual
-        values.append(wrap((values[0] if kind == 2 else values[-1]) + delta))
-    result, at = [], 0
-    for i, run in enumerate(runs):
-        result += values[at : at + run] if i % 2 == 0 else [MISSING] * run
-        at += run if i % 2 == 0 else 0
-    return result
+    runs = [varint(stream) for _ in range(varint(stream))] if gaps else [rows]
+    rest = sum(runs[::2]) - 1
+    unit = varint(stream) if kind in (2, 3, 4) else 0
+    values = [unzigzag(varint(stream))]
+    delta = unzigzag(varint(stream)) if kind == 5 else 0
+    if unit:
+        numbers = read_packed(stream, rest) if packed else (varint(stream) for _ in range(rest))
+    for number in numbers if unit else [0] * rest:
+        residual = unzigzag(number) * unit
+        delta = delta + residual if kind in (4, 5) else residual
+        value = (values[0] if kind == 2 else values[-1]) + delta
+        values.append((value + 2**63) % 2**64 - 2**63)  # sums wrap at 64 bits
+    read = iter(values)
+    return [MISSING if i % 2 else next(read) for i, run in enumerate(runs) for _ in range(run)]
 
-
-def read_block(codec, payload, clock=None):
-    """Returns times in microseconds and a list of (metric id, aggregate, values).
-
-    clock: times of the clock that the block is on, for one that has no times of its own.
-    """
+def read_block(codec, payload, clock):
+    """Returns times in microseconds and (metric id, aggregate, values) of each column."""
     if zlib.crc32(payload[:-4]) != int.from_bytes(payload[-4:], "little"):
-        raise ValueError("damaged block: its checksum does not match")
-    header = Bytes(payload[:-4])
-    flags = header.take(1)[0]
-    rows, n = header.unsigned(), header.unsigned()
-    metrics = [header.unsigned() for _ in range(n)]
-    aggregates = list(header.take(n)) if flags & 1 else [NONE] * n
-    body = header.data[header.at :]
-    columns = Bytes(decompress(body) if codec == 2 else body)
-    decoded = [read_column(Bytes(columns.take(columns.unsigned())), rows) for _ in range(n + 1)]
-    times = [clock[place] for place in decoded[0]] if flags & 2 else decoded[0]
-    return times, list(zip(metrics, aggregates, decoded[1:]))
-
+        raise ValueError("its checksum does not match")
+    stream = iter(payload[:-4])
+    flags, rows, n = next(stream), varint(stream), varint(stream)
+    metrics = [varint(stream) for _ in range(n)]
+    aggregates = bytes(islice(stream, n)) if flags & 1 else [EVERY] * n
+    columns = iter(decompress(bytes(stream))) if codec == 2 else stream
+    parts = [iter(bytes(islice(columns, varint(columns)))) for _ in range(n + 1)]
+    times, *values = [read_column(part, rows) for part in parts]
+    return [clock[i] for i in times] if flags & 2 else times, zip(metrics, aggregates, values)
 
 def read_samples(run, entity):
-    """Yields (metric name, seconds, value or None) of an entity; of thinned gauges the mean."""
-    metrics = {i: (name, scale) for i, name, scale in run.execute("SELECT id, name, scale FROM metric")}
+    """Yields (metric name, seconds, value or "") of an entity; of thinned gauges the mean."""
+    metrics = {row[0]: row[1:] for row in run.execute("SELECT id, name, scale FROM metric")}
     blocks = """SELECT b.id, b.codec, b.payload, c.codec, c.payload FROM block b
         LEFT JOIN clock c ON c.id = b.clock WHERE b.entity = ? ORDER BY b.t_first, b.id"""
     for number, codec, payload, clock_codec, clock_payload in run.execute(blocks, (entity,)):
         try:
-            clock = read_block(clock_codec, clock_payload)[0] if clock_payload else None
+            clock = read_block(clock_codec, clock_payload, [])[0] if clock_payload else []
             times, columns = read_block(codec, payload, clock)
-        except (ValueError, IndexError, TypeError) as error:
-            print(f"block {number}: {error}", file=sys.stderr)
+        except (ValueError, IndexError, StopIteration, RuntimeError) as error:
+            print(f"damaged block {number}: {error}", file=sys.stderr)
             continue
         for metric, aggregate, values in columns:
             name, scale = metrics[metric]
-            if aggregate in (NONE, MEAN):
-                for t, value in zip(times, values):
-                    yield name, t / 1e6, None if value == MISSING else value * scale
+            for t, value in zip(times, values if aggregate in (EVERY, MEAN) else []):
+                yield name, t / 1e6, "" if value == MISSING else value * scale
 
-
-def main():
-    run = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+def main(path):
+    run = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     if run.execute("PRAGMA application_id").fetchone()[0] != 0x73747261:
-        sys.exit(f"{sys.argv[1]}: not a run file")
-    if len(sys.argv) == 4:
-        for name, t, value in read_samples(run, int(sys.argv[2])):
-            if name == sys.argv[3]:
-                print(f"{t:.6f} {'' if value is None else repr(value)}")
-        return
+        sys.exit(f"{path}: not a run file")
     for entity, kind, name in run.execute("SELECT id, kind, name FROM entity").fetchall():
-        series = {}
-        for metric, t, value in read_samples(run, entity):
-            series.setdefault(metric, []).append(value)
-        for metric, values in series.items():
-            print(entity, kind, name, metric, len(values), values.count(None), values[-1], sep="\t")
-
+        for metric, seconds, value in read_samples(run, entity):
+            print(entity, kind, name, metric, f"{seconds:.6f}", value, sep="\t")
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

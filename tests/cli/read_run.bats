@@ -30,7 +30,8 @@ for row in rows:
 }
 
 count_by_python() {
-	"$python" "$read_run" "$1" | cut -f 1,4,5,6 | LC_ALL=C sort -t "$(printf '\t')" -k 1,1n -k 2,2
+	"$python" "$read_run" "$1" | awk -F '\t' '{n[$1 FS $4]++; missing[$1 FS $4] += $6 == ""}
+		END {for (i in n) print i FS n[i] FS missing[i]}' | LC_ALL=C sort -t "$(printf '\t')" -k 1,1n -k 2,2
 }
 
 agree() {
@@ -38,6 +39,11 @@ agree() {
 	count_by_python "$1" >"$BATS_TEST_TMPDIR/python"
 	[ -s "$BATS_TEST_TMPDIR/sql" ]
 	diff "$BATS_TEST_TMPDIR/sql" "$BATS_TEST_TMPDIR/python"
+}
+
+@test "it is as short as is said, in lines of no more than 100 columns" {
+	[ "$(wc -l <"$read_run")" -le 100 ]
+	run -1 grep -nE '.{101}' "$read_run"
 }
 
 @test "a finished run: the same rows and missing values" {
@@ -62,12 +68,13 @@ agree() {
 
 @test "one series, value by value" {
 	"$make_run" "$file" 3
-	"$python" "$read_run" "$file" 3 process.cpu.time >"$BATS_TEST_TMPDIR/python"
+	"$python" "$read_run" "$file" | awk -F '\t' '$1 == 3 && $4 == "process.cpu.time" {
+		printf "%.6f %.6f\n", $5, $6}' >"$BATS_TEST_TMPDIR/python"
 	"$STRAIN" sql "$file" "SELECT printf('%.6f %.6f', t, value) AS row FROM samples
 		WHERE entity = 3 AND metric = 'process.cpu.time' ORDER BY t" |
 		tail -n +2 | tr -s ' ' >"$BATS_TEST_TMPDIR/sql"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/python")" -eq 300 ]
-	awk '{printf "%.6f %.6f\n", $1, $2}' "$BATS_TEST_TMPDIR/python" | diff "$BATS_TEST_TMPDIR/sql" -
+	diff "$BATS_TEST_TMPDIR/sql" "$BATS_TEST_TMPDIR/python"
 }
 
 @test "a damaged block is said and left out" {
