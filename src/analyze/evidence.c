@@ -48,6 +48,25 @@ static int put_cpu(const struct analysis *a, struct verdict *v)
 	return evidence_put(v, "CPU", &value, NAME_CPU_TIME);
 }
 
+static int put_throttling(const struct analysis *a, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->throttled > 0)) {
+		return 0;
+	}
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	double seconds = analysis_figure(a, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
+	struct text value = {0};
+	text_append_string(&value, "used up in ");
+	words_append_percent(&value, o->throttled);
+	text_append_string(&value, " of its periods");
+	if (isfinite(seconds)) {
+		text_append_string(&value, "; CPUs stood still for ");
+		words_append_seconds(&value, seconds);
+	}
+	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
+}
+
 static int put_gpus(const struct analysis *a, struct verdict *v)
 {
 	const struct overview *o = &a->overview;
@@ -117,7 +136,7 @@ static int put_pressure(const struct analysis *a, struct verdict *v)
 int evidence_build(const struct analysis *a, struct verdict *ret)
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
-		put_cpu, put_gpus, put_memory, put_cache, put_pressure};
+		put_cpu, put_throttling, put_gpus, put_memory, put_cache, put_pressure};
 	int r = 0;
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](a, ret);

@@ -22,14 +22,17 @@
 #define NAME_SHMEM "strain.memory.shmem"
 #define NAME_PERIODS "strain.cgroup.cpu.periods"
 #define NAME_PERIODS_THROTTLED "strain.cgroup.cpu.periods.throttled"
+#define NAME_THROTTLED_TIME "strain.cgroup.cpu.throttled_time"
 #define NAME_CPU_LIMIT "strain.cgroup.cpu.limit"
 #define NAME_MEMORY_LIMIT "strain.cgroup.memory.limit"
+#define NAME_MEMORY_LIMIT_HITS "strain.cgroup.memory.limit.hits"
 #define NAME_OOM_KILLS "strain.cgroup.oom_kills"
 #define NAME_JOB_PRESSURE "strain.cgroup.pressure." // and "cpu.some", "io.full", ...
 
 // host
 #define NAME_HOST_CPU "system.cpu.time." // and a mode: "idle", ...
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
+#define NAME_HOST_OOM_KILLS "strain.system.oom_kills"
 #define NAME_PRESSURE "strain.pressure." // and "cpu.some", "io.full", ...
 
 // disk, network

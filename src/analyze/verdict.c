@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 
 #define TOO_SHORT_S 1.0
+#define RECORDED 0.9 // of the run's time
 #define SATURATED 0.85 // of the CPUs, of the GPU's time
 #define THROTTLED 0.10 // of the time
 #define MEMORY_NEAR 0.95 // of the limit
@@ -78,14 +79,14 @@ static const struct gpu_figures *busiest_gpu(const struct overview *o)
 	return busiest;
 }
 
-static bool has_event(const struct analysis *a, const char *kind)
+static const struct event_row *find_event(const struct analysis *a, const char *kind)
 {
 	for (size_t i = 0; i < a->events.n; i++) {
 		if (strcmp(a->events.items[i].kind, kind) == 0) {
-			return true;
+			return &a->events.items[i];
 		}
 	}
-	return false;
+	return NULL;
 }
 
 static void append_cpus_used(struct text *t, const struct overview *o)
@@ -120,25 +121,67 @@ static void append_cpu_split(struct text *t, const struct analysis *a)
 	}
 }
 
-static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
+static bool was_killed(const struct analysis *a)
+{
+	bool killed = a->overview.exit_signal == SIGKILL;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		killed = killed || a->processes.items[i].exit_signal == SIGKILL;
+	}
+	return killed;
+}
+
+// How sure it is that the kernel killed a process of the job for lack of memory. It counts its
+// victims by cgroup: where the job has none of its own, somebody near it or on this host was one.
+static enum confidence out_of_memory(const struct analysis *a, int64_t job)
+{
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	if (find_event(a, "oom_kill") ||
+		analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL) > 0) {
+		return CONFIDENCE_HIGH;
+	}
+	if (find_event(a, "oom_kill_nearby") && (was_killed(a) || a->overview.exit_status > 0)) {
+		return CONFIDENCE_MEDIUM;
+	}
+	// Where memory ends the recorder, who can be spared, goes first.
+	if (find_event(a, "recorder_died") && a->overview.exit_signal == SIGKILL) {
+		return CONFIDENCE_LOW;
+	}
+	bool own = isfinite(analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL));
+	bool anybody = host && analysis_figure(a, host->id, NAME_HOST_OOM_KILLS, FIGURE_TOTAL) > 0;
+	return !own && anybody && was_killed(a) ? CONFIDENCE_LOW : CONFIDENCE_NONE;
+}
+
+static enum confidence judge_out_of_memory(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	bool out_of_memory = has_event(a, "oom_kill") ||
-	                     (job && analysis_figure(a, job->id, NAME_OOM_KILLS, FIGURE_TOTAL) > 0);
-	if (!out_of_memory && o->exit_signal == 0) {
-		return CONFIDENCE_NONE;
+	int64_t id = job ? job->id : 0;
+	enum confidence confidence = out_of_memory(a, id);
+	if (confidence == CONFIDENCE_NONE) {
+		return confidence;
 	}
-	if (out_of_memory) {
-		text_append_string(&opinion->headline, "out of memory: the kernel killed ");
-		text_append_string(&opinion->headline,
-			o->exit_signal == SIGKILL ? "the job" : "a process of the job");
-		if (o->memory_limit_is_cgroup) {
-			text_append_string(&opinion->headline, " at its limit of ");
-			words_append_bytes(&opinion->headline, o->memory_limit_bytes);
-		}
-		text_append_string(&opinion->next, "to try: a smaller batch, fewer loader workers");
-		return CONFIDENCE_HIGH;
+	text_format(&opinion->headline, "out of memory%s: the kernel killed ",
+		confidence == CONFIDENCE_LOW ? ", it seems" : "");
+	text_append_string(
+		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
+	text_append_string(&opinion->next, "to try: a smaller batch, fewer loader workers");
+	// Where the limit was never reached, the machine had no memory left.
+	if (analysis_figure(a, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
+		text_append_string(&opinion->headline, ", the machine had none left");
+	} else if (o->memory_limit_is_cgroup) {
+		text_append_string(&opinion->headline, " at its limit of ");
+		words_append_bytes(&opinion->headline, o->memory_limit_bytes);
+		text_append_string(
+			&opinion->next, ", a larger limit (docker run --memory, sbatch --mem)");
+	}
+	return confidence;
+}
+
+static enum confidence judge_killed(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (o->exit_signal == 0) {
+		return CONFIDENCE_NONE;
 	}
 	const char *name = sigabbrev_np(o->exit_signal);
 	text_format(&opinion->headline, "ended by signal %d%s%s%s after ", o->exit_signal,
@@ -160,6 +203,23 @@ static enum confidence judge_short(const struct analysis *a, struct opinion *opi
 	text_append_string(&opinion->headline, "too short to tell what limits it: it ran for ");
 	words_append_seconds(&opinion->headline, o->duration_s);
 	return CONFIDENCE_LOW;
+}
+
+// The figures of a part, held against the time of the whole, would say that little was used.
+static enum confidence judge_part(const struct analysis *a, struct opinion *opinion)
+{
+	const struct event_row *death = find_event(a, "recorder_died");
+	if (!death || death->t_s >= RECORDED * a->overview.duration_s) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(
+		&opinion->headline, "what limits the job is not known: the recorder died after ");
+	words_append_seconds(&opinion->headline, death->t_s);
+	text_append_string(&opinion->headline, " of ");
+	words_append_seconds(&opinion->headline, a->overview.duration_s);
+	text_append_string(&opinion->next,
+		"if it was killed for lack of memory, the kernel's log tells (dmesg)");
+	return CONFIDENCE_HIGH;
 }
 
 static enum confidence judge_gpu(const struct analysis *a, struct opinion *opinion)
@@ -349,8 +409,10 @@ struct rule {
 };
 
 static const struct rule rules[] = {
-	{BOTTLENECK_FAILED, judge_failed},
+	{BOTTLENECK_FAILED, judge_out_of_memory},
+	{BOTTLENECK_FAILED, judge_killed},
 	{BOTTLENECK_UNKNOWN, judge_short},
+	{BOTTLENECK_UNKNOWN, judge_part},
 	{BOTTLENECK_MEMORY, judge_memory},
 	{BOTTLENECK_GPU, judge_gpu},
 	{BOTTLENECK_CPU_QUOTA, judge_quota},

@@ -63,7 +63,7 @@ done
 take_cgroup() { # DIRECTORY, without its leading slash
 	for file in cgroup.controllers cpu.stat cpu.max cpu.cfs_quota_us cpu.cfs_period_us \
 		cpuacct.usage cpuacct.stat memory.stat memory.current memory.max memory.events \
-		memory.swap.current memory.usage_in_bytes memory.limit_in_bytes \
+		memory.swap.current memory.usage_in_bytes memory.limit_in_bytes memory.failcnt \
 		memory.oom_control memory.kmem.usage_in_bytes io.stat cpu.pressure \
 		memory.pressure io.pressure; do
 		take "$1/$file"

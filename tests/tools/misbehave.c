@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MANY_MAX 5000
+#define MANY_MAX 11000
 
 static uint64_t cpu_ns(void)
 {
@@ -179,6 +179,33 @@ static int zombie(unsigned ms)
 	return 0;
 }
 
+// Takes n MiB, and would keep them for a second.
+static int eat(unsigned n)
+{
+	for (unsigned i = 0; i < n; i += 4) {
+		char *taken = malloc((size_t)4 << 20);
+		if (!taken) {
+			return 3;
+		}
+		memset(taken, 1, (size_t)4 << 20);
+		usleep(5000);
+	}
+	sleep(1);
+	return 0;
+}
+
+// Two processes that each want a CPU for n ms of its time.
+static int burn(unsigned ms)
+{
+	pid_t other = fork_or_die();
+	burn_ms(ms);
+	if (other == 0) {
+		_exit(0);
+	}
+	waitpid(other, NULL, 0);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -192,6 +219,8 @@ int main(int argc, char **argv)
 		{"bomb", bomb},
 		{"daemon", daemonize},
 		{"zombie", zombie},
+		{"eat", eat},
+		{"burn", burn},
 	};
 	unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]) && argc > 1; i++) {

@@ -170,10 +170,37 @@ static void test_places_of_cgroups(void **state)
 	expect_place("0::/docker/88\n", "30 23 0:26 /docker/77 /sys/fs/cgroup rw - cgroup2 c rw\n",
 		CGROUP_CPU, 2, "sys/fs/cgroup");
 	// Names from outside of a cgroup namespace lead nowhere.
-	expect_place("0::/../../x\n", v2, CGROUP_CPU, 2, "sys/fs/cgroup");
+	expect_place("0::/../../x\n", v2, CGROUP_CPU, 0, NULL);
 	// Blanks are escaped.
 	expect_place("0::/a\n", "30 23 0:26 / /sys/a\\040b rw - cgroup2 c rw\n", CGROUP_CPU, 2,
 		"sys/a b/a");
+}
+
+// In a cgroup namespace with the mounts from outside of it: the cgroup is somewhere below them, not
+// what they show.
+static void test_places_in_a_cgroup_namespace(void **state)
+{
+	(void)state;
+	static const char outside[] = "33 25 0:28 /../.. /sys/fs/cgroup/memory rw - cgroup cgroup "
+				      "rw,memory\n";
+	static const char both[] =
+		"33 25 0:28 /../.. /sys/fs/cgroup/memory rw - cgroup c rw,memory\n"
+		"40 25 0:28 / /sys/own rw - cgroup cgroup rw,memory\n"
+		"41 25 0:28 /.. /sys/above rw - cgroup cgroup rw,memory\n";
+	struct cgroup_places places;
+	expect_place("4:memory:/\n", outside, CGROUP_MEMORY, 0, NULL);
+	expect_place("4:memory:/a\n", both, CGROUP_MEMORY, 1, "sys/own/a");
+	cgroup_places_parse(view("4:memory:/\n"), view(outside), &places);
+	assert_true(cgroup_places_hidden(&places));
+	cgroup_places_done(&places);
+	cgroup_places_parse(view("4:memory:/\n"), view(both), &places);
+	assert_false(cgroup_places_hidden(&places));
+	cgroup_places_done(&places);
+	// Of mounts that fit, the last is on top; one that the name is below fits best.
+	expect_place("0::/job/x\n",
+		"30 23 0:26 /job /a rw - cgroup2 c rw\n31 23 0:26 /job /b rw - cgroup2 c rw\n"
+		"32 23 0:26 /other /c rw - cgroup2 c rw\n",
+		CGROUP_CPU, 2, "b/x");
 }
 
 // A machine that changes ------------------------------------------------------------------------
@@ -364,25 +391,44 @@ static void test_interfaces_appear_with_their_first_packet(void **state)
 	source_network.close(r->source);
 }
 
-static void write_memory(struct run *r, const char *events)
+// A v2 machine: the container /c, in it our cgroup /c/j, in that the job's own.
+#define CONTAINER "sys/fs/cgroup/c/"
+#define OWN "sys/fs/cgroup/c/j/strain-1/"
+
+enum { GROUP_CPU, GROUP_THROTTLE, GROUP_LIMIT, GROUP_MEMORY };
+
+static void write_machine(struct run *r)
 {
-	write_text(r, "sys/fs/cgroup/j/strain-1/memory.stat", "anon 4096\nfile 8192\nshmem 4096\n");
-	write_text(r, "sys/fs/cgroup/j/strain-1/memory.current", "16384\n");
-	write_text(r, "sys/fs/cgroup/j/strain-1/memory.events", events);
+	write_text(r, "proc/self/cgroup", "0::/c/j\n");
+	write_text(r, "proc/self/mountinfo",
+		"30 23 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n");
+	write_text(r, CONTAINER "memory.max", "1048576\n");
+	write_text(r, CONTAINER "memory.events", "low 0\nhigh 0\nmax 7\noom 0\noom_kill 0\n");
+	write_text(r, CONTAINER "cpu.max", "max 100000\n");
+	write_text(r, CONTAINER "j/memory.max", "2097152\n");
+	write_text(r, CONTAINER "j/memory.events", "max 0\noom 0\noom_kill 5\n");
+	write_text(r, CONTAINER "j/cpu.max", "150000 100000\n");
+	write_text(r, CONTAINER "j/cpu.stat",
+		"usage_usec 1\nnr_periods 10\nnr_throttled 2\n"
+		"throttled_usec 300\n");
+	write_text(r, OWN "memory.max", "max\n");
+	write_text(r, OWN "memory.stat", "anon 4096\nfile 8192\nshmem 4096\n");
+	write_text(r, OWN "memory.current", "16384\n");
+	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 0\n");
+	write_text(r, OWN "cpu.stat", "usage_usec 5\n");
+	write_text(r, OWN "cpu.max", "max 100000\n");
 }
+
+static char own_directory[] = "sys/fs/cgroup/c/j/strain-1";
+static const struct job_cgroup own_cgroup = {
+	.version = 2, .cpu = own_directory, .memory = own_directory, .procs = own_directory};
 
 static void test_an_oom_kill_is_an_event(void **state)
 {
-	enum { GROUP_MEMORY = 3, USAGE = 0, ANONYMOUS, FILE_PAGES, OOM = 8 };
+	enum { USAGE, ANONYMOUS, FILE_PAGES, OOM = 8 };
 	struct run *r = *state;
-	char directory[] = "sys/fs/cgroup/j/strain-1";
-	struct job_cgroup cgroup = {2, directory, directory, directory, directory, NULL, NULL};
-	write_text(r, "proc/self/cgroup", "0::/j\n");
-	write_text(r, "proc/self/mountinfo",
-		"30 23 0:26 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw\n");
-	write_memory(r, "oom 0\noom_kill 0\n");
-	write_text(r, "sys/fs/cgroup/j/strain-1/cpu.stat", "usage_usec 5\n");
-	r->context.cgroup = &cgroup;
+	write_machine(r);
+	r->context.cgroup = &own_cgroup;
 	open_source(r, &source_cgroup);
 	read_group(r, &source_cgroup, GROUP_MEMORY);
 	assert_string_equal(r->event, "");
@@ -390,12 +436,78 @@ static void test_an_oom_kill_is_an_event(void **state)
 	assert_int_equal(r->last[ANONYMOUS], 4);
 	assert_int_equal(r->last[FILE_PAGES], 4);
 	assert_int_equal(r->last[OOM], 0);
-	write_memory(r, "oom 2\noom_kill 2\n");
+	// The machine's memory ended: no limit was reached.
+	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 2\n");
 	read_group(r, &source_cgroup, GROUP_MEMORY);
-	assert_string_equal(r->event,
-		"oom_kill: the kernel killed 2 of the job's processes for lack of memory");
+	assert_string_equal(r->event, "oom_kill: the kernel killed 2 of the job's processes: the "
+				      "machine's memory was used up");
+	assert_int_equal(r->last[OOM], 2);
 	read_group(r, &source_cgroup, GROUP_MEMORY);
 	assert_string_equal(r->event, "");
+	// The container's limit, which is lower than our own cgroup's.
+	write_text(r, CONTAINER "memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 3\n");
+	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 3\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event, "oom_kill: the kernel killed 1 of the job's processes at the "
+				      "memory limit of 1.0 MB, set by /sys/fs/cgroup/c");
+	source_cgroup.close(r->source);
+}
+
+static void test_a_kill_in_a_shared_cgroup_is_another_event(void **state)
+{
+	struct run *r = *state;
+	write_machine(r);
+	open_source(r, &source_cgroup);
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event, ""); // the five before were not ours
+	assert_int_equal(r->rows, 0);
+	write_text(r, CONTAINER "memory.events", "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n");
+	write_text(r, CONTAINER "j/memory.events", "max 0\noom 0\noom_kill 6\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event,
+		"oom_kill_nearby: the kernel killed 1 process in the cgroup that the job shares at "
+		"the memory limit of 1.0 MB, set by /sys/fs/cgroup/c");
+	source_cgroup.close(r->source);
+}
+
+static void test_the_tightest_limit_counts(void **state)
+{
+	enum { CPUS, BYTES, HITS };
+	enum { PERIODS, THROTTLED, TIME };
+	struct run *r = *state;
+	write_machine(r);
+	r->context.cgroup = &own_cgroup;
+	open_source(r, &source_cgroup);
+	read_group(r, &source_cgroup, GROUP_LIMIT);
+	assert_int_equal(r->missing, 0);
+	assert_int_equal(r->last[CPUS], 1500);
+	assert_int_equal(r->last[BYTES], 1024);
+	assert_int_equal(r->last[HITS], 7);
+	read_group(r, &source_cgroup, GROUP_THROTTLE);
+	assert_int_equal(r->last[PERIODS], 10);
+	assert_int_equal(r->last[THROTTLED], 2);
+	assert_int_equal(r->last[TIME], 300);
+	source_cgroup.close(r->source);
+}
+
+static void test_without_a_limit_none_is_claimed(void **state)
+{
+	struct run *r = *state;
+	write_machine(r);
+	write_text(r, CONTAINER "memory.max", "max\n");
+	write_text(r, CONTAINER "j/memory.max", "max\n");
+	write_text(r, CONTAINER "j/cpu.max", "max 100000\n");
+	r->context.cgroup = &own_cgroup;
+	open_source(r, &source_cgroup);
+	assert_int_equal(
+		source_cgroup.groups[GROUP_THROTTLE].read(r->source, r->sink, clock_monotonic_ns()),
+		-ENOENT);
+	read_group(r, &source_cgroup, GROUP_LIMIT);
+	assert_int_equal(r->missing, 3);
+	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 1\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event,
+		"oom_kill: the kernel killed 1 of the job's processes for lack of memory");
 	source_cgroup.close(r->source);
 }
 
@@ -408,11 +520,17 @@ int main(void)
 		cmocka_unit_test(test_lists_of_cpus),
 		cmocka_unit_test(test_io_of_a_cgroup),
 		cmocka_unit_test(test_places_of_cgroups),
+		cmocka_unit_test(test_places_in_a_cgroup_namespace),
 		cmocka_unit_test_setup_teardown(test_disks_come_and_go, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_broken_lines_are_skipped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_interfaces_appear_with_their_first_packet, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_oom_kill_is_an_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_a_kill_in_a_shared_cgroup_is_another_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_tightest_limit_counts, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_without_a_limit_none_is_claimed, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,53 @@ static void test_failures(void **state)
 	a.overview.memory_limit_bytes = 2e9;
 	assert_verdict(&a, BOTTLENECK_FAILED,
 		"out of memory: the kernel killed the job at its limit of 2.0 GB");
+	a.overview.exit_signal = 0;
+	a.overview.exit_status = 1;
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"out of memory: the kernel killed a process of the job at its limit of 2.0 GB");
+	a.overview.memory_limit_is_cgroup = false;
+	assert_verdict(
+		&a, BOTTLENECK_FAILED, "out of memory: the kernel killed a process of the job");
+}
+
+// The kernel killed somebody in the cgroup that the job shares.
+static void test_a_kill_nearby(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	struct event_row event = {.kind = (char[]){"oom_kill_nearby"}, .text = (char[]){""}};
+	a.events = (struct event_list){&event, 1, 1, 1};
+	// The job ended well: it was somebody else.
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
+	struct process_row row = {.role = ROLE_LOADER, .exit_signal = SIGKILL};
+	a.processes = (struct process_list){&row, 1, 1};
+	assert_verdict(
+		&a, BOTTLENECK_FAILED, "out of memory: the kernel killed a process of the job");
+	a.processes.n = 0;
+	a.overview.exit_status = -1;
+	a.overview.exit_signal = SIGKILL;
+	assert_verdict(&a, BOTTLENECK_FAILED, "out of memory: the kernel killed the job");
+}
+
+static void test_a_recorder_that_died(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	struct event_row event = {
+		.t_s = 21, .kind = (char[]){"recorder_died"}, .text = (char[]){""}};
+	a.events = (struct event_list){&event, 1, 1, 1};
+	a.overview.cpus_used = 0.1;
+	assert_verdict(&a, BOTTLENECK_UNKNOWN,
+		"what limits the job is not known: the recorder died after 21.0 s of 60.0 s");
+	a.overview.exit_status = -1;
+	a.overview.exit_signal = SIGKILL;
+	assert_verdict(&a, BOTTLENECK_FAILED, "out of memory, it seems: the kernel killed the job");
+	a.overview.exit_status = a.overview.exit_signal = 0;
+	event.t_s = 59;
+	a.overview.cpus_used = 2;
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
 }
 
 static void test_what_is_not_known_is_not_claimed(void **state)
@@ -230,6 +277,8 @@ int main(void)
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_a_kill_nearby),
+		cmocka_unit_test(test_a_recorder_that_died),
 		cmocka_unit_test(test_what_is_not_known_is_not_claimed),
 		cmocka_unit_test(test_missing_in_words),
 		cmocka_unit_test(test_figures_in_words),

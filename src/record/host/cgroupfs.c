@@ -106,58 +106,103 @@ static char *unescape(struct cursor c)
 	return copy;
 }
 
-// The mount of the hierarchy with the controller (NULL: v2).
-static bool find_mount(struct cursor text, const char *controller, struct mount *ret)
+// Whether the line of mountinfo is of the hierarchy with the controller (NULL: v2); the fields are
+// still escaped.
+static bool is_mount(struct cursor line, const char *controller, struct cursor *ret_root,
+	struct cursor *ret_point)
 {
-	struct cursor line, root, point, word, type, source, options;
-	while (cursor_line(&text, &line)) {
-		if (!cursor_skip_fields(&line, 3) || !cursor_word(&line, &root) ||
-			!cursor_word(&line, &point)) {
-			continue;
-		}
-		// Optional fields, as many as there are, end with a dash.
-		while (cursor_word(&line, &word) && !cursor_is(word, "-")) {
-		}
-		if (!cursor_word(&line, &type) || !cursor_word(&line, &source) ||
-			!cursor_word(&line, &options) ||
-			!cursor_is(type, controller ? "cgroup" : "cgroup2") ||
-			(controller && !list_has(options, controller))) {
-			continue;
-		}
-		*ret = (struct mount){unescape(root), unescape(point)};
-		return ret->root && ret->point;
+	struct cursor word, type, source, options;
+	if (!cursor_skip_fields(&line, 3) || !cursor_word(&line, ret_root) ||
+		!cursor_word(&line, ret_point)) {
+		return false;
 	}
-	return false;
+	// Optional fields, as many as there are, end with a dash.
+	while (cursor_word(&line, &word) && !cursor_is(word, "-")) {
+	}
+	return cursor_word(&line, &type) && cursor_word(&line, &source) &&
+	       cursor_word(&line, &options) && cursor_is(type, controller ? "cgroup" : "cgroup2") &&
+	       (!controller || list_has(options, controller));
 }
 
-// The part of a cgroup's name below what is mounted; "" where the name lies elsewhere, as in a
-// container that sees its own cgroup as the mount but the host's names.
-static const char *below(const char *name, const char *root)
+// A path that leads out of the cgroup namespace: what is there has no name in here.
+static bool is_outside(const char *path)
+{
+	return strncmp(path, "/..", 3) == 0 && (path[3] == '/' || !path[3]);
+}
+
+// Where a cgroup is below a mount of its hierarchy: its name less the mount's root. NULL where it
+// is not there, or nobody can tell: a mount that was made outside of the cgroup namespace shows
+// cgroups above, of which ours is some descendant.
+static const char *name_below(const char *name, const char *root)
 {
 	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
-	if (strncmp(name, root, length) != 0 || (name[length] && name[length] != '/') ||
-		strstr(name, "/..")) {
-		return "";
+	if (is_outside(root) || strstr(name, "/..") || strncmp(name, root, length) != 0 ||
+		(name[length] && name[length] != '/')) {
+		return NULL;
 	}
 	return strcmp(name + length, "/") == 0 ? "" : name + length;
+}
+
+enum fit {
+	FIT_NONE,
+	FIT_MOUNT, // a container that sees its own cgroup as the mount, but the host's names
+	FIT_NAME,
+};
+
+static enum fit fit_of(const char *name, const char *root, const char **ret_below)
+{
+	const char *below = name_below(name, root);
+	*ret_below = below ? below : "";
+	if (below) {
+		return FIT_NAME;
+	}
+	bool lost = is_outside(root) || strstr(name, "/..") || strcmp(root, "/") == 0;
+	return lost ? FIT_NONE : FIT_MOUNT;
+}
+
+// Takes the mount for the cgroup's place, unless one that fits better was seen. Of two that fit
+// equally the later is on top.
+static enum fit consider_mount(const struct mount *mount, const char *name, int version,
+	enum fit best, struct cgroup_place *place)
+{
+	const char *below;
+	enum fit fit = fit_of(name, mount->root, &below);
+	if (fit == FIT_NONE || fit < best) {
+		place->hidden = place->hidden || fit == FIT_NONE;
+		return best;
+	}
+	struct text path = {0};
+	text_format(&path, "%s%s", mount->point + (*mount->point == '/'), below);
+	free(place->path);
+	place->path = text_steal(&path);
+	place->mount_length = strlen(mount->point) - (*mount->point == '/');
+	place->version = place->path ? version : 0;
+	return fit;
 }
 
 static void find_place(struct cursor cgroups, struct cursor mounts, const char *controller,
 	struct cgroup_place *ret)
 {
-	struct cursor name_view;
-	struct mount mount = {0};
-	if (find_name(cgroups, controller, &name_view) && find_mount(mounts, controller, &mount)) {
-		_cleanup_free_ char *name = copy_view(name_view);
-		struct text path = {0};
-		text_format(&path, "%s%s", mount.point + (*mount.point == '/'),
-			name ? below(name, mount.root) : "");
-		ret->path = text_steal(&path);
-		ret->mount_length = strlen(mount.point) - (*mount.point == '/');
-		ret->version = ret->path ? controller ? 1 : 2 : 0;
+	struct cursor name_view, line, root, point;
+	struct cgroup_place place = {0};
+	enum fit best = FIT_NONE;
+	if (!find_name(cgroups, controller, &name_view)) {
+		return;
 	}
-	free(mount.root);
-	free(mount.point);
+	_cleanup_free_ char *name = copy_view(name_view);
+	while (name && cursor_line(&mounts, &line)) {
+		if (!is_mount(line, controller, &root, &point)) {
+			continue;
+		}
+		struct mount mount = {unescape(root), unescape(point)};
+		if (mount.root && mount.point) {
+			best = consider_mount(&mount, name, controller ? 1 : 2, best, &place);
+		}
+		free(mount.root);
+		free(mount.point);
+	}
+	place.hidden = place.hidden && place.version == 0;
+	*ret = place;
 }
 
 void cgroup_places_parse(struct cursor cgroups, struct cursor mounts, struct cgroup_places *ret)
@@ -202,6 +247,15 @@ void cgroup_places_done(struct cgroup_places *places)
 		free(places->legacy[i].path);
 	}
 	*places = (struct cgroup_places){0};
+}
+
+bool cgroup_places_hidden(const struct cgroup_places *places)
+{
+	bool hidden = places->unified.hidden;
+	for (size_t i = 0; i < N_CGROUP_CONTROLLERS; i++) {
+		hidden = hidden || places->legacy[i].hidden;
+	}
+	return hidden;
 }
 
 const struct cgroup_place *cgroup_place_of(

@@ -25,7 +25,14 @@ struct cgroup_place {
 	int version; // 2 or 1; 0: this machine has none
 	char *path; // the directory, under the machine's root without leading slash; owned
 	size_t mount_length; // of path: the part that is the mount point, where climbing ends
+	// version 0: there is one, but what is mounted here was mounted outside of our cgroup
+	// namespace, and cannot be searched for it
+	bool hidden;
 };
+
+#define CGROUP_HIDDEN_REASON                                                                      \
+	"cgroups are mounted here as they are outside of the container, where its own cannot be " \
+	"found; a container that mounts its own (/sys/fs/cgroup) would allow it"
 
 struct cgroup_places {
 	struct cgroup_place unified; // v2
@@ -38,6 +45,9 @@ int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, 
 // The same from the two files' texts.
 void cgroup_places_parse(struct cursor cgroups, struct cursor mounts, struct cgroup_places *ret);
 void cgroup_places_done(struct cgroup_places *places);
+
+// Whether any is hidden; then CGROUP_HIDDEN_REASON says why it was not found.
+bool cgroup_places_hidden(const struct cgroup_places *places);
 
 // The hierarchy that accounts the controller: v1 where it is mounted there, else v2. Borrowed.
 const struct cgroup_place *cgroup_place_of(

@@ -73,12 +73,64 @@ static void sweep(int parent_fd)
 	closedir(directory);
 }
 
+// Refuses a directory that this process is not in: a child of it would take the job out of its own
+// cgroup, and from under its limits. mountinfo of a container can mislead to such a one.
+static int check_is_here(int root_fd, const char *directory, struct error *e)
+{
+	_cleanup_free_ char *path = join(directory, "cgroup.procs");
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text, line;
+	uint64_t pid;
+	bool found = false;
+	int r = path ? host_file_open(&file, root_fd, path, e)
+	             : error_errno(e, ENOMEM, "/%s", directory);
+	if (r < 0) {
+		return r;
+	}
+	r = host_file_read_to_end(&file, &text);
+	while (r == 0 && !found && cursor_line(&text, &line)) {
+		found = cursor_u64(&line, &pid) && pid == (uint64_t)getpid();
+	}
+	host_file_close(&file);
+	if (r == -EOPNOTSUPP) { // what v2 answers for the threads of a threaded cgroup
+		return error_set(e, EOPNOTSUPP,
+			"/%s is a threaded cgroup, which cannot hold whole processes", directory);
+	}
+	return r < 0 ? error_errno(e, -r, "/%s", path)
+	       : !found
+	               ? error_set(e, ESRCH, "/%s is not the cgroup that strain runs in", directory)
+	               : 0;
+}
+
+// With v1's memory.use_hierarchy at 0 (before Linux 5.11) a child is not under its parent's limit:
+// the job would lose the one that it has.
+static int check_keeps_limit(int root_fd, const struct cgroup_places *places, struct error *e)
+{
+	const char *directory = places->legacy[CGROUP_MEMORY].path;
+	char buffer[16];
+	struct cursor text;
+	uint64_t on, limit;
+	if (cgroup_read(root_fd, directory, "memory.use_hierarchy", buffer, sizeof(buffer), &text,
+		    NULL) == 0 &&
+		cursor_u64(&text, &on) && on == 0 &&
+		cgroup_memory_limit(root_fd, places, &limit, NULL) == 0) {
+		return error_set(e, ENOTSUP,
+			"/%s: a child would not be under its limit (memory.use_hierarchy is 0)",
+			directory);
+	}
+	return 0;
+}
+
 // Makes parent/strain-PID; *ret is its path. The text of an error names the directory.
 static int make_child(int root_fd, const char *parent, char **ret, struct error *e)
 {
 	_cleanup_close_ int parent_fd = openat(root_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent_fd < 0) {
 		return error_errno(e, errno, "/%s", parent);
+	}
+	int r = check_is_here(root_fd, parent, e);
+	if (r < 0) {
+		return r;
 	}
 	char name[32];
 	snprintf(name, sizeof(name), NAME_PREFIX "%d", (int)getpid());
@@ -332,24 +384,47 @@ static int create_v2(
 	return 0;
 }
 
+// Says in `made` why there is no directory, where there is none.
+static int make_memory_child(
+	int root_fd, const struct cgroup_places *places, struct job_cgroup *made, struct error *e)
+{
+	const struct cgroup_place *memory = &places->legacy[CGROUP_MEMORY];
+	struct error why = {0};
+	int r = memory->version ? check_keeps_limit(root_fd, places, &why)
+	        : memory->hidden
+	                ? error_set(&why, ENOENT, "%s", CGROUP_HIDDEN_REASON)
+	                : error_set(&why, ENOENT, "the memory controller is not mounted as v1");
+	r = r < 0 ? r : make_child(root_fd, memory->path, &made->memory, &why);
+	if (r < 0) {
+		made->memory_reason = strdup(why.text);
+		if (e) {
+			*e = why;
+		}
+	}
+	return r;
+}
+
+// Some mount all controllers as one hierarchy; one directory then serves both.
+static bool is_shared(const struct cgroup_place *a, const struct cgroup_place *b)
+{
+	return a->version && b->version && strcmp(a->path, b->path) == 0;
+}
+
 static int create_v1(
 	int root_fd, const struct cgroup_places *places, struct job_cgroup *ret, struct error *e)
 {
 	const struct cgroup_place *cpu = &places->legacy[CGROUP_CPUACCT];
 	const struct cgroup_place *memory = &places->legacy[CGROUP_MEMORY];
 	struct job_cgroup made = {.version = 1};
-	int r_cpu = -ENOENT, r_memory = -ENOENT;
-	if (cpu->version) {
-		r_cpu = make_child(root_fd, cpu->path, &made.cpu, e);
-	}
-	// Some mount all controllers as one hierarchy; one directory then serves both.
-	if (cpu->version && memory->version && strcmp(cpu->path, memory->path) == 0) {
-		r_memory = r_cpu;
-		made.memory = made.cpu ? strdup(made.cpu) : NULL;
-	} else if (memory->version) {
-		r_memory = make_child(root_fd, memory->path, &made.memory, r_cpu < 0 ? e : NULL);
+	int r_cpu = -ENOENT, r_memory = make_memory_child(root_fd, places, &made, e);
+	if (is_shared(cpu, memory)) {
+		r_cpu = r_memory;
+		made.cpu = made.memory ? strdup(made.memory) : NULL;
+	} else if (cpu->version) {
+		r_cpu = make_child(root_fd, cpu->path, &made.cpu, r_memory < 0 ? e : NULL);
 	}
 	if (r_cpu < 0 && r_memory < 0) {
+		job_cgroup_done(&made);
 		return add_hint(r_memory == -ENOENT ? r_cpu : r_memory,
 			"starting in a cgroup there that is yours would allow it", e);
 	}
@@ -377,7 +452,9 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	} else if (places.unified.version) {
 		r = create_v2(root_fd, &places.unified, ret, e);
 	} else {
-		r = error_set(e, ENOENT, "no cgroup file system is mounted");
+		r = error_set(e, ENOENT, "%s",
+			cgroup_places_hidden(&places) ? CGROUP_HIDDEN_REASON
+						      : "no cgroup file system is mounted");
 	}
 	cgroup_places_done(&places);
 	return r;
@@ -500,5 +577,6 @@ void job_cgroup_done(struct job_cgroup *cgroup)
 	free(cgroup->procs);
 	free(cgroup->leaf);
 	free(cgroup->undo);
+	free(cgroup->memory_reason);
 	*cgroup = (struct job_cgroup){0};
 }

@@ -17,6 +17,7 @@ struct job_cgroup {
 	// v2 all are the same directory's (a controller that is not enabled is NULL).
 	char *cpu; // has cpuacct.usage (v1) or cpu.stat (v2)
 	char *memory; // has memory.stat
+	char *memory_reason; // v1: why there is none; NULL where there is
 	char *io; // has io.stat (v2); NULL on v1
 	char *procs; // has cgroup.procs: lists every process of the job
 	// v2: where this process went, so that the cgroup above could hand controllers down, and

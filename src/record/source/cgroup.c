@@ -26,6 +26,7 @@
 #include "record/host/pressure.h"
 #include "record/job/cgroup.h"
 #include "record/job/tree.h"
+#include "record/source/out_of_memory.h"
 
 enum { CPU_TOTAL, CPU_USER, CPU_SYSTEM, N_CPU };
 static const struct metric cpu_metrics[N_CPU] = {
@@ -54,7 +55,7 @@ static const struct metric throttle_metrics[N_THROTTLE] = {
 		"throttled_usec, throttled_time)."},
 };
 
-enum { LIMIT_CPUS, LIMIT_MEMORY, N_LIMIT };
+enum { LIMIT_CPUS, LIMIT_MEMORY, LIMIT_HITS, N_LIMIT };
 static const struct metric limit_metrics[N_LIMIT] = {
 	[LIMIT_CPUS] = {"strain.cgroup.cpu.limit", METRIC_GAUGE, "{cpu}", 0.001,
 		"CPUs that the tightest quota allows, of the job's cgroup and those above it "
@@ -62,6 +63,9 @@ static const struct metric limit_metrics[N_LIMIT] = {
 	[LIMIT_MEMORY] = {"strain.cgroup.memory.limit", METRIC_GAUGE, "By", 1024,
 		"Memory that the tightest limit allows, of the job's cgroup and those above it "
 		"(memory.max, memory.limit_in_bytes)."},
+	[LIMIT_HITS] = {"strain.cgroup.memory.limit.hits", METRIC_COUNTER, "{hit}", 1,
+		"Times that memory was at that limit and pages had to be dropped or processes "
+		"killed; others may share it (memory.events: max; memory.failcnt)."},
 };
 
 enum {
@@ -169,13 +173,13 @@ struct cgroup_source {
 	struct cgroup_places places; // of the job
 	struct host_file cpu, cpu_modes; // v1 has the modes in a file of their own
 	struct host_file throttle;
-	struct host_file memory_stat, memory_usage, memory_events;
+	struct host_file memory_stat, memory_usage;
 	struct host_file memory_swap; // v2
 	struct host_file memory_kernel; // v1, and v2 before Linux 5.18 has none
 	struct host_file io;
 	struct host_file pressures[N_PRESSURES];
 	struct stream *streams[N_GROUPS];
-	int64_t oom_kills; // last seen; VALUE_MISSING before
+	struct out_of_memory oom;
 	struct iostat_disks disks; // seen in io.stat so far
 };
 
@@ -279,7 +283,7 @@ static int read_throttle(void *state, struct sink *sink, uint64_t now_ns)
 static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct cgroup_source *s = state;
-	int64_t values[N_LIMIT] = {VALUE_MISSING, VALUE_MISSING};
+	int64_t values[N_LIMIT] = {VALUE_MISSING, VALUE_MISSING, VALUE_MISSING};
 	double cpus;
 	uint64_t bytes;
 	if (cgroup_cpu_quota(s->root_fd, &s->places, &cpus, NULL) == 0) {
@@ -287,22 +291,11 @@ static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
 	}
 	if (cgroup_memory_limit(s->root_fd, &s->places, &bytes, NULL) == 0) {
 		values[LIMIT_MEMORY] = (int64_t)(bytes / 1024);
+		values[LIMIT_HITS] = out_of_memory_limit_hits(&s->oom);
 	}
-	put_row(s, sink, GROUP_LIMIT, now_ns, values, "no cgroup limits it");
+	put_row(s, sink, GROUP_LIMIT, now_ns, values,
+		cgroup_places_hidden(&s->places) ? CGROUP_HIDDEN_REASON : "no cgroup limits it");
 	return 0;
-}
-
-static void watch_oom(struct cgroup_source *s, struct sink *sink, uint64_t now_ns, int64_t kills)
-{
-	if (kills == VALUE_MISSING) {
-		return;
-	}
-	if (s->oom_kills != VALUE_MISSING && kills > s->oom_kills) {
-		sink_event(sink, now_ns, "oom_kill", s->job,
-			"the kernel killed %lld of the job's processes for lack of memory",
-			(long long)(kills - s->oom_kills));
-	}
-	s->oom_kills = kills;
 }
 
 static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
@@ -313,14 +306,12 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 	static const char *const v1_keys[N] = {"total_rss", "total_cache", "", "total_shmem",
 		"total_workingset_refault", "total_workingset_refault_file", "total_pgmajfault",
 		"total_swap"};
-	static const char *const oom_key[] = {"oom_kill"};
 	struct cgroup_source *s = state;
+	int64_t v[N], kills = out_of_memory_kills(&s->oom, sink, s->job, now_ns);
 	if (s->memory_stat.fd < 0) {
-		return -ENOENT;
+		return kills == VALUE_MISSING ? -ENOENT : 0;
 	}
-	int64_t v[N], kills;
 	read_keys(&s->memory_stat, s->version == 2 ? v2_keys : v1_keys, N, v);
-	read_keys(&s->memory_events, oom_key, 1, &kills);
 	const int64_t swap = s->version == 2 ? read_number(&s->memory_swap) : v[SWAP];
 	const int64_t values[N_MEMORY] = {
 		[MEMORY_USAGE] = divided(read_number(&s->memory_usage), 1024),
@@ -333,7 +324,6 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 		[MEMORY_MAJOR] = v[MAJOR],
 		[MEMORY_OOM] = kills,
 	};
-	watch_oom(s, sink, now_ns, kills);
 	put_row(s, sink, GROUP_MEMORY, now_ns, values,
 		"this kernel's memory controller does not "
 		"tell it");
@@ -424,28 +414,27 @@ static void open_cpu(struct cgroup_source *s, const char *directory, struct sink
 	}
 }
 
-static void open_memory(struct cgroup_source *s, const char *directory, struct sink *sink)
+static void open_memory(struct cgroup_source *s, const struct job_cgroup *cgroup, struct sink *sink)
 {
 	static const char v2_reason[] =
 		"on cgroup v2 memory is counted where strain is alone in a cgroup that it may "
 		"change: systemd-run --user --scope -p Delegate=yes strain run ...";
-	static const char v1_reason[] =
-		"no cgroup of the job's own in the memory controller: it is not writable";
+	static const char v1_reason[] = "the job has no cgroup of its own in the memory controller";
+	const char *directory = cgroup->memory;
 	struct error e = {0};
 	if (open_in(s, &s->memory_stat, directory, "memory.stat", &e) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_MEMORY],
-			directory         ? e.text
-			: s->version == 2 ? v2_reason
-					  : v1_reason);
+			directory               ? e.text
+			: cgroup->memory_reason ? cgroup->memory_reason
+			: s->version == 2       ? v2_reason
+						: v1_reason);
 		return;
 	}
 	if (s->version == 2) {
 		(void)open_in(s, &s->memory_usage, directory, "memory.current", NULL);
-		(void)open_in(s, &s->memory_events, directory, "memory.events", NULL);
 		(void)open_in(s, &s->memory_swap, directory, "memory.swap.current", NULL);
 	} else {
 		(void)open_in(s, &s->memory_usage, directory, "memory.usage_in_bytes", NULL);
-		(void)open_in(s, &s->memory_events, directory, "memory.oom_control", NULL);
 		(void)open_in(s, &s->memory_kernel, directory, "memory.kmem.usage_in_bytes", NULL);
 	}
 }
@@ -520,11 +509,12 @@ static void cgroup_close(void *state)
 		return;
 	}
 	struct host_file *const files[] = {&s->cpu, &s->cpu_modes, &s->throttle, &s->memory_stat,
-		&s->memory_usage, &s->memory_events, &s->memory_swap, &s->memory_kernel, &s->io,
-		&s->pressures[0], &s->pressures[1], &s->pressures[2]};
+		&s->memory_usage, &s->memory_swap, &s->memory_kernel, &s->io, &s->pressures[0],
+		&s->pressures[1], &s->pressures[2]};
 	for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
 		host_file_close(files[i]);
 	}
+	out_of_memory_close(&s->oom);
 	cgroup_places_done(&s->places);
 	free(s);
 }
@@ -536,10 +526,9 @@ static struct cgroup_source *cgroup_new(const struct source_context *context)
 		s->root_fd = context->root_fd;
 		s->job = context->job;
 		s->version = context->cgroup ? context->cgroup->version : 0;
-		s->oom_kills = VALUE_MISSING;
 		s->cpu = s->cpu_modes = s->throttle = s->memory_stat = s->memory_usage =
-			s->memory_events = s->memory_swap = s->memory_kernel = s->io =
-				HOST_FILE_CLOSED;
+			s->memory_swap = s->memory_kernel = s->io = HOST_FILE_CLOSED;
+		s->oom.kills_file = s->oom.hits_file = HOST_FILE_CLOSED;
 		s->pressures[0] = s->pressures[1] = s->pressures[2] = HOST_FILE_CLOSED;
 	}
 	return s;
@@ -556,15 +545,19 @@ static int cgroup_open(
 	int r = find_places(s, context, e);
 	if (r == 0 && !cgroup_place_of(&s->places, CGROUP_MEMORY)->version &&
 		!cgroup_place_of(&s->places, CGROUP_CPU)->version) {
-		r = error_set(e, ENOENT, "no cgroup file system is mounted");
+		r = error_set(e, ENOENT, "%s",
+			cgroup_places_hidden(&s->places) ? CGROUP_HIDDEN_REASON
+							 : "no cgroup file system is mounted");
 	}
 	if (r < 0) {
 		cgroup_close(s);
 		return r;
 	}
+	out_of_memory_open(&s->oom, s->root_fd, context->cgroup ? context->cgroup->memory : NULL,
+		s->version, &s->places);
 	if (context->cgroup) {
 		open_cpu(s, context->cgroup->cpu, sink);
-		open_memory(s, context->cgroup->memory, sink);
+		open_memory(s, context->cgroup, sink);
 		open_io(s, context->cgroup->io, sink);
 		open_pressure(s, context->cgroup->procs, sink);
 	}
