@@ -65,6 +65,25 @@ inside() {
 		sh "${made[@]}" -- "$@"
 }
 
+# A command with nothing but cgroup v2 mounted, in a cgroup of its own: $cgroup.
+only_v2() {
+	inside unshare -m sh -c 'mount --make-rprivate / &&
+		for mount in $(awk "/ - cgroup /{ print \$5 }" /proc/self/mountinfo); do umount "$mount"; done; exec "$@"' \
+		sh "$@"
+}
+
+# Makes a cgroup v2; $cgroup is its directory.
+unlimited_v2() {
+	local mount name
+	mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+	name=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	[ -n "$mount" ] && [ -n "$name" ] || skip "no cgroup v2 here"
+	cgroup="$mount${name%/}/test-of-strain-$$-$BATS_TEST_NUMBER"
+	mkdir "$cgroup" 2>/dev/null || skip "no cgroup can be made in $mount${name%/}"
+	made+=("$cgroup")
+	only_v2 true 2>/dev/null || skip "cgroup v2 cannot be had alone here"
+}
+
 # In a container: options of bwrap up to --, then strain run's.
 in_container() {
 	local options=()
@@ -78,7 +97,7 @@ in_container() {
 		"$STRAIN" run -o run.strain "$@"
 }
 
-@test "killed at the memory limit of its container: the verdict, the event, the status" {
+@test "killed at the limit of its container: the verdict, the event, the status" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -137 --separate-stderr in_container -- "$JOB" eat 2000
 	[ -z "$output" ]
@@ -89,9 +108,9 @@ in_container() {
 	[ "$(ask "SELECT cast(max(value) AS INTEGER) FROM samples WHERE metric = 'strain.cgroup.memory.limit'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'recorder_died'")" = 0 ]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == \
-		*"the kernel killed 1 of the job's processes at the memory limit of 419 MB, set by $cgroup"* ]]
+		*"the kernel killed 1 of the job's processes at the limit of 419 MB, set by $cgroup"* ]]
 	run -0 "$STRAIN" show run.strain
-	[[ "${lines[0]}" == *"signal 9 SIGKILL"* ]]
+	[[ "${lines[0]}" == *"SIGKILL"* ]]
 	[[ "$output" == *"Verdict   out of memory: "*" 419 MB (high confidence)"* ]]
 	[[ "$output" == *"memory "*" of 419 MB"* ]]
 	"$STRAIN" report run.strain -o page.html 2>err || grep -q 'built without pages' err
@@ -153,4 +172,40 @@ in_container() {
 	[ "$(ask "SELECT max(value) - min(value) > 0.5 FROM samples WHERE metric = 'strain.cgroup.cpu.throttled_time'")" = 1 ]
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *"CPU quota "*"used up in "*" % of its periods; CPUs stood still for "* ]]
+}
+
+@test "cgroup v2: the job has a cgroup of its own, and nothing of it is left" {
+	unlimited_v2
+	run -0 --separate-stderr only_v2 "$STRAIN" run -o run.strain sh -c 'cat /proc/self/cgroup; sleep 0.3'
+	[[ "$output" == *"$(basename "$cgroup")/strain-"* ]]
+	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" = "cgroup v2" ]
+	[ "$(ask "SELECT max(value) > 0 FROM samples WHERE metric = 'strain.cgroup.cpu.time'")" = 1 ]
+	[ "$(find "$cgroup" -mindepth 1 -type d)" = '' ]
+}
+
+@test "cgroup v2 where none can be made for the job: it runs where it is, and why is said" {
+	unlimited_v2
+	local refused="SELECT value FROM run WHERE key = 'cgroup_missing'"
+	# In a threaded domain a new child takes no processes in (EOPNOTSUPP).
+	mkdir "$cgroup/thread"
+	made=("$cgroup/thread" "$cgroup")
+	echo threaded >"$cgroup/thread/cgroup.type" || skip "no threaded cgroups here"
+	run -0 --separate-stderr only_v2 "$STRAIN" run -o run.strain sh -c 'cat /proc/self/cgroup; exit 0'
+	[[ "$output" == *"/$(basename "$cgroup")"* && "$output" != */strain-* ]]
+	[[ "$(ask "$refused")" == *"beside threaded cgroups none can be made"* ]]
+	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" = processes ]
+	# Within one processes cannot even be told from threads.
+	rm run.strain
+	made=("$cgroup/thread")
+	run -0 --separate-stderr only_v2 "$STRAIN" run -o run.strain true
+	[[ "$(ask "$refused")" == *"is a threaded cgroup, which cannot hold whole processes"* ]]
+	made=("$cgroup/thread" "$cgroup")
+	[ "$(find "$cgroup" -name 'strain-*')" = '' ]
+	# And one that may not be written.
+	rm run.strain
+	rmdir "$cgroup/thread"
+	made=("$cgroup")
+	run -0 --separate-stderr only_v2 bwrap --dev-bind / / --ro-bind /sys/fs/cgroup /sys/fs/cgroup \
+		"$STRAIN" run -o run.strain true
+	[[ "$(ask "$refused")" == *"Read-only file system; a container whose cgroups are mounted writable would allow it"* ]]
 }

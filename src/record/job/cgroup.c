@@ -82,10 +82,9 @@ static int check_is_here(int root_fd, const char *directory, struct error *e)
 	struct cursor text, line;
 	uint64_t pid;
 	bool found = false;
-	int r = path ? host_file_open(&file, root_fd, path, e)
-	             : error_errno(e, ENOMEM, "/%s", directory);
+	int r = path ? host_file_open(&file, root_fd, path, e) : -ENOMEM;
 	if (r < 0) {
-		return r;
+		return path ? r : error_errno(e, ENOMEM, "/%s", directory);
 	}
 	r = host_file_read_to_end(&file, &text);
 	while (r == 0 && !found && cursor_line(&text, &line)) {
@@ -96,10 +95,10 @@ static int check_is_here(int root_fd, const char *directory, struct error *e)
 		return error_set(e, EOPNOTSUPP,
 			"/%s is a threaded cgroup, which cannot hold whole processes", directory);
 	}
-	return r < 0 ? error_errno(e, -r, "/%s", path)
-	       : !found
-	               ? error_set(e, ESRCH, "/%s is not the cgroup that strain runs in", directory)
-	               : 0;
+	if (r < 0) {
+		return error_errno(e, -r, "/%s", path);
+	}
+	return found ? 0 : error_set(e, ESRCH, "strain does not run in /%s", directory);
 }
 
 // With v1's memory.use_hierarchy at 0 (before Linux 5.11) a child is not under its parent's limit:
@@ -144,8 +143,6 @@ static int make_child(int root_fd, const char *parent, char **ret, struct error 
 	if (mkdirat(parent_fd, name, 0755) < 0) {
 		return error_errno(e, errno, "/%s", parent);
 	}
-	// Nobody can be moved in where cgroup.procs cannot be written, or, on v2, is of a domain
-	// that is threaded.
 	if (faccessat(parent_fd, name, W_OK, 0) < 0) {
 		int code = errno;
 		(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
@@ -336,6 +333,22 @@ static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
 	return 0;
 }
 
+// v2: a new child of a cgroup that has threaded ones is a "domain invalid": it takes nobody in.
+static int check_takes_processes(int root_fd, const char *directory, struct error *e)
+{
+	char buffer[32];
+	struct cursor text, word;
+	if (cgroup_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text, NULL) ==
+			0 &&
+		cursor_word(&text, &word) && cursor_word(&text, &word) &&
+		cursor_is(word, "invalid")) {
+		return error_set(e, EOPNOTSUPP,
+			"/%s: beside threaded cgroups none can be made for whole processes",
+			directory);
+	}
+	return 0;
+}
+
 // Appends to the reason what would allow it. Returns r.
 static int add_hint(int r, const char *unless_permitted, struct error *e)
 {
@@ -365,6 +378,11 @@ static int create_v2(
 			e);
 	}
 	struct job_cgroup made = {.version = 2, .procs = path};
+	r = check_takes_processes(root_fd, path, e);
+	if (r < 0) {
+		(void)job_cgroup_remove(&made);
+		return r;
+	}
 	if (!has_controller(root_fd, path, "memory") &&
 		has_controller(root_fd, place->path, "memory")) {
 		hand_down(root_fd, place->path, &made);

@@ -90,7 +90,7 @@ static void append_why(struct out_of_memory *o, struct text *t)
 	} else if (hits == o->hits) {
 		text_append_string(t, ": the machine's memory was used up");
 	} else {
-		text_format(t, " at the memory limit of %s, set by /%s",
+		text_format(t, " at the limit of %s, set by /%s",
 			text_bytes(limit, sizeof(limit), (double)o->limit_bytes),
 			o->limit_directory);
 	}
