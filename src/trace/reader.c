@@ -159,6 +159,31 @@ static bool has_tables(sqlite3 *database)
 		       0) == 10;
 }
 
+// Whether the columns of the tables have their names: a flipped bit can be in the schema, too.
+static bool has_columns(sqlite3 *database)
+{
+	static const char *const queries[] = {
+		"SELECT key, value FROM run",
+		"SELECT name, value FROM label",
+		"SELECT id, kind, key, name, parent, first_ns, last_ns, attributes FROM entity",
+		"SELECT id, name, entity_kind, kind, unit, scale, source, help FROM metric",
+		"SELECT entity, metric, from_ns, to_ns, reason FROM missing",
+		"SELECT id, t_first, t_last, rows, codec, payload FROM clock",
+		"SELECT id, entity, source, clock, t_first, t_last, rows, codec, payload FROM "
+		"block",
+		"SELECT id, name, kind, start_ns, end_ns, thread, parent, number, samples, value,"
+		" attributes FROM span",
+		"SELECT id, t_ns, kind, entity, text, attributes FROM event",
+	};
+	bool found = true;
+	for (size_t i = 0; i < ARRAY_LENGTH(queries) && found; i++) {
+		sqlite3_stmt *statement = NULL;
+		found = sqlite3_prepare_v2(database, queries[i], -1, &statement, NULL) == SQLITE_OK;
+		sqlite3_finalize(statement);
+	}
+	return found;
+}
+
 static int load_pairs(struct reader *r)
 {
 	pairs_done(&r->run);
@@ -178,11 +203,12 @@ static enum run_state find_state(const struct reader *r)
 	return recorder_is_alive(r->path, &r->run) ? RUN_LIVE : RUN_CUT_OFF;
 }
 
+// With the indexes: an entry that leads nowhere makes SQLite give up a whole query.
 static bool is_whole(sqlite3 *database)
 {
 	sqlite3_stmt *statement = NULL;
-	bool whole = sqlite3_prepare_v2(database, "PRAGMA quick_check(1)", -1, &statement, NULL) ==
-	                     SQLITE_OK &&
+	bool whole = sqlite3_prepare_v2(database, "PRAGMA integrity_check(1)", -1, &statement,
+			     NULL) == SQLITE_OK &&
 	             sqlite3_step(statement) == SQLITE_ROW &&
 	             strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
 	sqlite3_finalize(statement);
@@ -241,7 +267,7 @@ static int open_checked(struct reader *r, struct error *e)
 	if (code < 0) {
 		return code;
 	}
-	if (!has_tables(r->database) || load_pairs(r) != SQLITE_OK) {
+	if (!has_tables(r->database) || !has_columns(r->database) || load_pairs(r) != SQLITE_OK) {
 		return open_salvaged(r, missing, e);
 	}
 	r->state = find_state(r);
