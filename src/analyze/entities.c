@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/metric_help.h"
 #include "analyze/query.h"
 #include "base/array.h"
 #include "base/text.h"
@@ -227,6 +228,18 @@ static int metric_add(void *context, sqlite3_stmt *row)
 	}
 	list->items[list->n++] = metric;
 	return 0;
+}
+
+const char *metric_row_help(const struct metric_row *metric)
+{
+	const char *kind = entity_kind_name(metric->entity_kind);
+	for (const struct metric_help *known = metric_helps; !*metric->help && known->name;
+		known++) {
+		if (strcmp(known->name, metric->name) == 0 && strcmp(known->kind, kind) == 0) {
+			return known->help;
+		}
+	}
+	return metric->help;
 }
 
 int metric_list_load(struct reader *r, struct metric_list *ret, struct error *e)

@@ -57,7 +57,7 @@ struct metric_row {
 	char *unit;
 	double scale;
 	char *source;
-	char *help;
+	char *help; // "" in most files: metric_row_help
 };
 
 struct metric_list {
@@ -65,6 +65,10 @@ struct metric_list {
 	size_t n;
 	size_t capacity;
 };
+
+// What the metric is, for people: the file's own words where it has any, else those that this
+// version knows; "" where it knows none. Lives with the metric.
+const char *metric_row_help(const struct metric_row *metric);
 
 int metric_list_load(struct reader *r, struct metric_list *ret, struct error *e);
 void metric_list_done(struct metric_list *list);

@@ -31,17 +31,6 @@ const char *figure_name(enum figure figure)
 	return figure_names[figure];
 }
 
-static bool figure_parse(const char *name, enum figure *ret)
-{
-	for (unsigned i = 0; name && i < N_FIGURES; i++) {
-		if (strcmp(name, figure_names[i]) == 0) {
-			*ret = (enum figure)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 void summary_done(struct summary *s)
 {
 	free(s->rows);
@@ -84,55 +73,89 @@ struct summary_row *summary_append(
 	return row;
 }
 
+static const struct summary_row *row_find(
+	const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch)
+{
+	struct summary_row wanted = {.entity = entity, .metric = metric, .epoch = epoch};
+	return s->n ? bsearch(&wanted, s->rows, s->n, sizeof(*s->rows), row_compare) : NULL;
+}
+
+bool summary_is_steady(const struct summary_row *row)
+{
+	bool counter = isfinite(row->figures[FIGURE_TOTAL]);
+	return counter ? row->figures[FIGURE_TOTAL] == 0
+	               : row->figures[FIGURE_MEAN] == row->figures[FIGURE_MAX];
+}
+
 double summary_figure(
 	const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch, enum figure figure)
 {
-	struct summary_row wanted = {.entity = entity, .metric = metric, .epoch = epoch};
-	const struct summary_row *row = s->n ? bsearch(&wanted, s->rows, s->n, sizeof(*s->rows),
-						       row_compare)
-	                                     : NULL;
+	const struct summary_row *row = row_find(s, entity, metric, epoch);
+	if (!row) {
+		row = row_find(s, entity, metric, SUMMARY_WHOLE_RUN);
+		row = row && summary_is_steady(row) ? row : NULL;
+	}
 	return row ? row->figures[figure] : NAN;
 }
 
 // --- the table in the file
 
+#define STORED_MAX 9.2e18 // what fits into 64 bits
+
+bool summary_pack(double figure, double scale, int64_t *ret)
+{
+	double stored = round(figure / scale * 1000);
+	if (!(fabs(stored) < STORED_MAX)) {
+		return false;
+	}
+	*ret = (int64_t)stored;
+	return true;
+}
+
+double summary_round(double figure, double scale)
+{
+	int64_t stored;
+	return summary_pack(figure, scale, &stored) ? (double)stored * scale / 1000 : NAN;
+}
+
 struct summary_loader {
 	struct summary *summary;
 	const struct entity_list *entities;
+	const struct metric_list *metrics;
 };
 
 static int stored_row(void *context, sqlite3_stmt *row)
 {
 	const struct summary_loader *loader = context;
-	struct summary *s = loader->summary;
-	enum figure figure;
-	int64_t entity = sqlite3_column_int64(row, 0);
-	if (!figure_parse((const char *)sqlite3_column_text(row, 3), &figure) ||
-		!entity_find(loader->entities, entity)) {
+	int64_t entity = sqlite3_column_int64(row, 0), number = sqlite3_column_int64(row, 1);
+	const struct metric_row *metric = number >= 0 && number <= UINT32_MAX
+	                                          ? metric_by_id(loader->metrics, (uint32_t)number)
+	                                          : NULL;
+	if (!metric || !entity_find(loader->entities, entity)) {
 		return 0;
 	}
-	uint32_t metric = (uint32_t)sqlite3_column_int64(row, 1);
 	int64_t epoch = sqlite3_column_type(row, 2) == SQLITE_NULL ? SUMMARY_WHOLE_RUN
 	                                                           : sqlite3_column_int64(row, 2);
-	struct summary_row *last = s->n ? &s->rows[s->n - 1] : NULL;
-	bool same = last && last->entity == entity && last->metric == metric &&
-	            last->epoch == epoch;
-	struct summary_row *target = same ? last : summary_append(s, entity, metric, epoch);
+	struct summary_row *target = summary_append(loader->summary, entity, metric->id, epoch);
 	if (!target) {
 		return -ENOMEM;
 	}
-	target->figures[figure] = sqlite3_column_double(row, 4);
+	for (int i = 0; i < N_FIGURES; i++) {
+		if (sqlite3_column_type(row, 3 + i) != SQLITE_NULL) {
+			target->figures[i] = (double)sqlite3_column_int64(row, 3 + i) *
+			                     metric->scale / 1000;
+		}
+	}
 	return 0;
 }
 
-static int summary_read(
-	struct reader *r, const struct entity_list *entities, struct summary *ret, struct error *e)
+static int summary_read(struct reader *r, const struct entity_list *entities,
+	const struct metric_list *metrics, struct summary *ret, struct error *e)
 {
-	struct summary_loader loader = {ret, entities};
+	struct summary_loader loader = {ret, entities, metrics};
 	int result = query_each(r,
-		"SELECT entity, metric, epoch, aggregate, value FROM summary"
-		" ORDER BY entity, metric, epoch",
-		stored_row, &loader, e);
+		"SELECT entity, metric, epoch, total, mean, p50, p95, max FROM summary", stored_row,
+		&loader, e);
 	summary_sort(ret);
 	return result;
 }
@@ -142,8 +165,7 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 	struct error *e)
 {
 	bool complete = reader_state(r) == RUN_FINISHED && !reader_is_damaged(r);
-	if (complete && summary_read(r, entities, ret, e) == 0 &&
-		ret->n > 0) {
+	if (complete && summary_read(r, entities, metrics, ret, e) == 0 && ret->n > 0) {
 		return 0;
 	}
 	summary_done(ret);
@@ -162,43 +184,40 @@ static void statement_finalize(sqlite3_stmt **statement)
 	sqlite3_finalize(*statement);
 }
 
-static int insert_row(sqlite3_stmt *insert, const struct summary_row *row)
+static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, double scale)
 {
-	for (unsigned i = 0; i < N_FIGURES; i++) {
-		if (!isfinite(row->figures[i])) {
-			continue;
-		}
-		sqlite3_bind_int64(insert, 1, row->entity);
-		sqlite3_bind_int64(insert, 2, row->metric);
-		if (row->epoch == SUMMARY_WHOLE_RUN) {
-			sqlite3_bind_null(insert, 3);
-		} else {
-			sqlite3_bind_int64(insert, 3, row->epoch);
-		}
-		sqlite3_bind_text(insert, 4, figure_names[i], -1, SQLITE_STATIC);
-		sqlite3_bind_double(insert, 5, row->figures[i]);
-		int status = sqlite3_step(insert);
-		sqlite3_reset(insert);
-		if (status != SQLITE_DONE) {
-			return status;
+	sqlite3_clear_bindings(insert); // what is not bound is NULL
+	sqlite3_bind_int64(insert, 1, row->entity);
+	sqlite3_bind_int64(insert, 2, row->metric);
+	if (row->epoch != SUMMARY_WHOLE_RUN) {
+		sqlite3_bind_int64(insert, 3, row->epoch);
+	}
+	for (int i = 0; i < N_FIGURES; i++) {
+		int64_t stored;
+		if (summary_pack(row->figures[i], scale, &stored)) {
+			sqlite3_bind_int64(insert, 4 + i, stored);
 		}
 	}
-	return SQLITE_OK;
+	int status = sqlite3_step(insert);
+	sqlite3_reset(insert);
+	return status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-static int insert_rows(sqlite3 *database, const struct summary *s)
+static int insert_rows(
+	sqlite3 *database, const struct summary *s, const struct metric_list *metrics)
 {
 	_cleanup_(statement_finalize) sqlite3_stmt *insert = NULL;
 	int status = sqlite3_exec(
 		database, "BEGIN IMMEDIATE; DELETE FROM summary", NULL, NULL, NULL);
 	if (status == SQLITE_OK) {
 		status = sqlite3_prepare_v2(database,
-			"INSERT INTO summary (entity, metric, epoch, aggregate, value)"
-			" VALUES (?, ?, ?, ?, ?)",
+			"INSERT INTO summary (entity, metric, epoch, total, mean, p50, p95, max)"
+			" VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			-1, &insert, NULL);
 	}
 	for (size_t i = 0; i < s->n && status == SQLITE_OK; i++) {
-		status = insert_row(insert, &s->rows[i]);
+		const struct metric_row *metric = metric_by_id(metrics, s->rows[i].metric);
+		status = metric ? insert_row(insert, &s->rows[i], metric->scale) : SQLITE_OK;
 	}
 	if (status == SQLITE_OK) {
 		status = sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
@@ -206,13 +225,14 @@ static int insert_rows(sqlite3 *database, const struct summary *s)
 	return status;
 }
 
-int summary_write(const char *path, const struct summary *s, struct error *e)
+int summary_write(const char *path, const struct summary *s, const struct metric_list *metrics,
+	struct error *e)
 {
 	_cleanup_(database_close) sqlite3 *database = NULL;
 	int status = sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL);
 	if (status == SQLITE_OK) {
 		sqlite3_busy_timeout(database, 1000);
-		status = insert_rows(database, s);
+		status = insert_rows(database, s, metrics);
 	}
 	if (status != SQLITE_OK) {
 		const char *why = database ? sqlite3_errmsg(database) : sqlite3_errstr(status);

@@ -21,9 +21,15 @@
 // A missing reading ends the one before it and counts for nothing; where nothing was read there is
 // no row. An epoch's figures need two readings in it (a gauge: one). Memory is bounded by metrics
 // and epochs, not by readings: blocks stream.
+//
+// Epochs have figures of the job and of devices: with those of processes and of the host there
+// would be more of them than samples in a short run. Nor are there any of a metric that did not
+// change: what its row says of the run holds for each epoch, and summary_figure gives that. Figures
+// are rounded to a thousandth of the metric's scale, as the file keeps them.
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,7 +53,6 @@ enum figure {
 const char *figure_name(enum figure figure);
 
 #define SUMMARY_EPOCHS_MAX 1000
-#define SUMMARY_PROCESS_EPOCHS_MAX 1000
 
 #define SUMMARY_WHOLE_RUN INT64_MIN // the epoch of rows about the whole run
 
@@ -71,7 +76,10 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 	struct error *e);
 void summary_done(struct summary *s);
 // Writes it into the file at `path`, replacing what is there, in one transaction.
-int summary_write(const char *path, const struct summary *s, struct error *e);
+int summary_write(const char *path, const struct summary *s, const struct metric_list *metrics,
+	struct error *e);
+// As the file holds a figure: in thousandths of the metric's scale. false: there is none.
+bool summary_pack(double figure, double scale, int64_t *ret);
 // NAN where there is none.
 double summary_figure(const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch,
 	enum figure figure);

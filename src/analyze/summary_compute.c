@@ -21,6 +21,7 @@
 struct slot {
 	const struct metric_row *metric;
 	bool used;
+	bool steady; // it did not change over the run
 	bool from_zero; // the counter began with its entity
 	struct tally run;
 	struct tally epoch;
@@ -42,13 +43,15 @@ struct computation {
 	bool out_of_memory;
 };
 
-static void figures_store(struct computation *c, struct slot *slot, int64_t epoch,
-	struct tally *tally, int64_t end_us, bool from_zero)
+// The row, until the next one is stored; NULL where there are no figures.
+static const struct summary_row *figures_store(struct computation *c, const struct slot *slot,
+	int64_t epoch, struct tally *tally, int64_t end_us, bool from_zero)
 {
 	double figures[N_FIGURES];
 	tally_figures(tally, end_us, from_zero, figures);
 	bool any = false;
 	for (unsigned i = 0; i < N_FIGURES; i++) {
+		figures[i] = summary_round(figures[i], slot->metric->scale);
 		any = any || isfinite(figures[i]);
 	}
 	struct summary_row *row = any ? summary_append(
@@ -58,6 +61,7 @@ static void figures_store(struct computation *c, struct slot *slot, int64_t epoc
 	for (unsigned i = 0; row && i < N_FIGURES; i++) {
 		row->figures[i] = figures[i];
 	}
+	return row;
 }
 
 // Whether the epoch's tally holds the entity's very first reading of a counter that began at 0.
@@ -231,8 +235,23 @@ static int block_add(void *context, int64_t entity, const struct block *b)
 	return c->out_of_memory ? -ENOMEM : 0;
 }
 
+// What the row for the run says of a metric that did not change holds for each epoch.
+static void drop_steady(struct computation *c, size_t first)
+{
+	struct summary *s = c->summary;
+	size_t n = first;
+	for (size_t i = first; i < s->n; i++) {
+		const struct summary_row *row = &s->rows[i];
+		if (row->epoch == SUMMARY_WHOLE_RUN || !slot_find(c, row->metric)->steady) {
+			s->rows[n++] = *row;
+		}
+	}
+	s->n = n;
+}
+
 static int entity_compute(struct computation *c, struct reader *r, struct error *e)
 {
+	size_t first = c->summary->n;
 	int result = reader_blocks(r, c->entity->id, block_add, c, e);
 	for (size_t i = 0; i < c->n_slots; i++) {
 		struct slot *slot = &c->slots[i];
@@ -243,8 +262,11 @@ static int entity_compute(struct computation *c, struct reader *r, struct error 
 		if (slot->epoch_index < c->n_epochs) {
 			epoch_store(c, slot, INT64_MIN);
 		}
-		figures_store(c, slot, SUMMARY_WHOLE_RUN, &slot->run, INT64_MIN, slot->from_zero);
+		const struct summary_row *row = figures_store(
+			c, slot, SUMMARY_WHOLE_RUN, &slot->run, INT64_MIN, slot->from_zero);
+		slot->steady = row && summary_is_steady(row);
 	}
+	drop_steady(c, first);
 	return c->out_of_memory ? error_errno(e, ENOMEM, "cannot summarise") : result;
 }
 
@@ -286,13 +308,10 @@ static int computation_init(struct computation *c, const struct metric_list *met
 	return 0;
 }
 
-static size_t count_processes(const struct entity_list *entities)
+static bool has_epochs(const struct entity *entity)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < entities->n; i++) {
-		n += entities->items[i].kind == ENTITY_PROCESS;
-	}
-	return n;
+	return entity->kind == ENTITY_JOB || entity->kind == ENTITY_GPU ||
+	       entity->kind == ENTITY_DISK || entity->kind == ENTITY_NETWORK;
 }
 
 int summary_compute(struct reader *r, const struct entity_list *entities,
@@ -305,11 +324,10 @@ int summary_compute(struct reader *r, const struct entity_list *entities,
 		return error_errno(e, ENOMEM, "cannot summarise");
 	}
 	size_t n_epochs = epochs->n < SUMMARY_EPOCHS_MAX ? epochs->n : SUMMARY_EPOCHS_MAX;
-	bool processes_too = count_processes(entities) * n_epochs <= SUMMARY_PROCESS_EPOCHS_MAX;
 	int result = 0;
 	for (size_t i = 0; i < entities->n && result != -ENOMEM; i++) {
 		c.entity = &entities->items[i];
-		c.n_epochs = c.entity->kind == ENTITY_PROCESS && !processes_too ? 0 : n_epochs;
+		c.n_epochs = has_epochs(c.entity) ? n_epochs : 0;
 		int entity_result = entity_compute(&c, r, e);
 		result = entity_result < 0 ? entity_result : result;
 	}

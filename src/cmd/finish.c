@@ -26,7 +26,8 @@ static int finish_run(struct reader *reader)
 	// The first reader computes what could not be written.
 	int r = reader_state(reader) == RUN_LIVE
 	                ? 0
-	                : summary_write(reader_path(reader), &analysis.summary, &e);
+	                : summary_write(
+				  reader_path(reader), &analysis.summary, &analysis.metrics, &e);
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;
 }

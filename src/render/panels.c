@@ -51,7 +51,7 @@ static bool line_add_metric(
 	}
 	line->ids[*index] = metric->id;
 	line->scales[*index] = metric->scale;
-	line->help = *index == 0 ? metric->help : line->help;
+	line->help = *index == 0 ? metric_row_help(metric) : line->help;
 	++*index;
 	return true;
 }

@@ -32,7 +32,7 @@ CREATE TABLE metric (
 	unit TEXT NOT NULL,            -- UCUM, as OpenTelemetry writes it: s, By, 1, {process}
 	scale REAL NOT NULL,           -- value in that unit = stored integer * scale
 	source TEXT NOT NULL,
-	help TEXT NOT NULL
+	help TEXT NOT NULL             -- '' where docs/metrics.md has it: 15 kB in every file else
 ) STRICT;
 
 CREATE TABLE missing (
@@ -91,15 +91,27 @@ CREATE TABLE event (
 	attributes TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 
+-- Figures are thousandths of the metric's scale, which are short integers; NULL: there is none.
 CREATE TABLE summary (
 	entity INTEGER NOT NULL REFERENCES entity(id),
 	metric INTEGER NOT NULL REFERENCES metric(id),
 	epoch INTEGER,                 -- NULL: the whole run
-	aggregate TEXT NOT NULL,       -- total, mean, p50, p95, max
-	value REAL NOT NULL
+	total INTEGER,
+	mean INTEGER,
+	p50 INTEGER,
+	p95 INTEGER,
+	max INTEGER
 ) STRICT;
 
 CREATE VIEW summary_by_name AS
+WITH figure (entity, metric, epoch, aggregate, stored) AS (
+	SELECT entity, metric, epoch, 'total', total FROM summary
+	UNION ALL SELECT entity, metric, epoch, 'mean', mean FROM summary
+	UNION ALL SELECT entity, metric, epoch, 'p50', p50 FROM summary
+	UNION ALL SELECT entity, metric, epoch, 'p95', p95 FROM summary
+	UNION ALL SELECT entity, metric, epoch, 'max', max FROM summary)
 SELECT e.kind AS entity_kind, e.key AS entity_key, e.name AS entity_name, m.name AS metric,
-	m.unit AS unit, s.epoch AS epoch, s.aggregate AS aggregate, s.value AS value
-FROM summary s JOIN entity e ON e.id = s.entity JOIN metric m ON m.id = s.metric;
+	m.unit AS unit, f.epoch AS epoch, f.aggregate AS aggregate,
+	f.stored * m.scale / 1000 AS value
+FROM figure f JOIN entity e ON e.id = f.entity JOIN metric m ON m.id = f.metric
+WHERE f.stored IS NOT NULL;

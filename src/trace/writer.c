@@ -21,9 +21,9 @@
 static const char *const sql_texts[N_STATEMENTS] = {
 	[PUT_RUN] = "INSERT INTO run VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
 	[PUT_LABEL] = "INSERT INTO label VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
-	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, '')"
 		       " ON CONFLICT (id) DO UPDATE SET name = ?2, entity_kind = ?3, kind = ?4,"
-		       " unit = ?5, scale = ?6, source = ?7, help = ?8",
+		       " unit = ?5, scale = ?6, source = ?7",
 	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
 		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
 		       " parent = ?5, first_ns = ?6, last_ns = coalesce(?7, last_ns),"
@@ -39,8 +39,6 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
 	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
-	[CLEAR_SUMMARY] = "DELETE FROM summary",
-	[PUT_SUMMARY] = "INSERT INTO summary VALUES(?1, ?2, ?3, ?4, ?5)",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
 	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
 	[SELECT_CANDIDATES] =
@@ -209,7 +207,6 @@ int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric
 	writer_bind_text(w, statement, 5, metric->unit);
 	sqlite3_bind_double(statement, 6, metric->scale);
 	writer_bind_text(w, statement, 7, source);
-	writer_bind_text(w, statement, 8, metric->help);
 	return put_end(w, statement);
 }
 
@@ -382,32 +379,6 @@ int writer_put_event(
 		disk_is_full(w);
 	}
 	return r;
-}
-
-int writer_clear_summary(struct writer *w)
-{
-	sqlite3_stmt *statement;
-	int r = put_begin(w, CLEAR_SUMMARY, &statement);
-	return r < 0 ? r : put_end(w, statement);
-}
-
-int writer_put_summary(struct writer *w, int64_t entity, uint32_t metric, int64_t epoch,
-	const char *aggregate, double value)
-{
-	if (isnan(value)) {
-		return -EINVAL;
-	}
-	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_SUMMARY, &statement);
-	if (r < 0) {
-		return r;
-	}
-	sqlite3_bind_int64(statement, 1, entity);
-	sqlite3_bind_int64(statement, 2, metric);
-	bind_optional(statement, 3, epoch, -1);
-	writer_bind_text(w, statement, 4, aggregate);
-	sqlite3_bind_double(statement, 5, value);
-	return put_end(w, statement);
 }
 
 int writer_commit_now(struct writer *w, struct error *e)

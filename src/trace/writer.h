@@ -81,12 +81,6 @@ int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end
 int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,
 	const char *text); // entity 0 for none
 
-// The summary (`strain finish`, or the first reader that can write): epoch -1 for the whole run.
-// writer_clear_summary takes out what another wrote before.
-int writer_clear_summary(struct writer *w);
-int writer_put_summary(struct writer *w, int64_t entity, uint32_t metric, int64_t epoch,
-	const char *aggregate, double value);
-
 // Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.
 int writer_commit(struct writer *w, struct error *e);
 

@@ -26,8 +26,6 @@ enum statement {
 	END_SPAN,
 	MOVE_SPAN,
 	PUT_EVENT,
-	CLEAR_SUMMARY,
-	PUT_SUMMARY,
 	DELETE_BLOCK,
 	SELECT_BLOCK, // source, payload, clock
 	SELECT_CANDIDATES, // (compact.h) of an entity, that begin from ?2 and end before ?3

@@ -100,6 +100,9 @@ setup() {
 		WHERE entity_kind = 'job' AND metric = 'process.cpu.time' AND aggregate = 'total'
 		AND epoch IS NULL"
 	[ "${#lines[@]}" = 2 ]
+	# Any SQLite shell reads it.
+	[ "$(sqlite3 again.strain "SELECT group_concat(aggregate) FROM summary_by_name
+		WHERE entity_kind = 'job' AND metric = 'process.cpu.time' AND epoch = 2")" = total,mean,p50,p95,max ]
 	"$STRAIN" show --json again.strain >read.json
 	"$STRAIN" show --json "$BATS_FILE_TMPDIR/train.strain" >computed.json
 	python3 -c 'import json

@@ -134,8 +134,10 @@ static void test_the_summary_comes_back_as_it_was_written(void **state)
 {
 	struct place *p = *state;
 	struct error e = {0};
-	assert_int_equal(summary_write(p->path, &p->analysis.summary, &e), 0);
-	assert_int_equal(summary_write(p->path, &p->analysis.summary, &e), 0); // replaces
+	for (int i = 0; i < 2; i++) { // the second replaces the first
+		assert_int_equal(
+			summary_write(p->path, &p->analysis.summary, &p->analysis.metrics, &e), 0);
+	}
 	struct reader *again;
 	struct analysis b;
 	assert_int_equal(reader_open(p->path, &again, &e), 0);
@@ -153,6 +155,47 @@ static void test_the_summary_comes_back_as_it_was_written(void **state)
 	}
 	analysis_done(&b);
 	reader_free(again);
+}
+
+static void test_what_the_summary_leaves_out(void **state)
+{
+	struct place *p = *state;
+	const struct analysis *a = &p->analysis;
+	size_t n_epochs = 0;
+	for (size_t i = 0; i < a->summary.n; i++) {
+		const struct summary_row *row = &a->summary.rows[i];
+		const struct entity *entity = entity_find(&a->entities, row->entity);
+		const struct metric_row *metric = metric_by_id(&a->metrics, row->metric);
+		bool epoch = row->epoch != SUMMARY_WHOLE_RUN;
+		n_epochs += epoch;
+		assert_false(epoch && entity->kind == ENTITY_PROCESS);
+		assert_false(epoch && strcmp(metric->name, "hw.gpu.memory.limit") == 0);
+		assert_string_equal(metric->help, "");
+	}
+	assert_true(n_epochs > 0);
+	assert_non_null(
+		strstr(metric_row_help(metric_by_name(&a->metrics, ENTITY_JOB, NAME_CPU_TIME)),
+			"CPU time"));
+	assert_float_equal(
+		analysis_epoch_figure(a, SYNTHETIC_GPU, "hw.gpu.memory.limit", 2, FIGURE_MAX),
+		17179869184.0, 0);
+	assert_true(
+		isnan(analysis_epoch_figure(a, SYNTHETIC_MAIN, NAME_CPU_TIME, 2, FIGURE_TOTAL)));
+}
+
+static void test_figures_as_the_file_keeps_them(void **state)
+{
+	(void)state;
+	int64_t stored = -1;
+	assert_true(summary_pack(0.3333333, 1, &stored));
+	assert_int_equal(stored, 333);
+	assert_true(summary_pack(17.980908, 1e-6, &stored)); // what was counted, exact
+	assert_int_equal(stored, 17980908000);
+	assert_true(summary_pack(-2, 1, &stored));
+	assert_int_equal(stored, -2000);
+	assert_false(summary_pack(NAN, 1, &stored));
+	assert_false(summary_pack(1, 0, &stored));
+	assert_false(summary_pack(1e16, 1, &stored));
 }
 
 static void test_who_is_who(void **state)
@@ -223,6 +266,8 @@ int main(void)
 			test_epochs_share_the_run_between_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_the_summary_comes_back_as_it_was_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_the_summary_leaves_out, setup, teardown),
+		cmocka_unit_test(test_figures_as_the_file_keeps_them),
 		cmocka_unit_test_setup_teardown(test_who_is_who, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_lines_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overview, setup, teardown),

@@ -78,7 +78,6 @@ static void put_everything(struct writer *w)
 	assert_int_equal(writer_put_span(w, &span, &id), 0);
 	assert_int_equal(writer_end_span(w, id, 4000), 0);
 	assert_int_equal(writer_put_event(w, 1, "oom_kill", 7, "killed"), 0);
-	assert_int_equal(writer_put_summary(w, 7, 1, -1, "total", 1.5), 0);
 }
 
 // The single value that a query gives, as text, owned by the caller.
@@ -127,9 +126,6 @@ static void test_a_finished_run_is_one_file(void **state)
 	assert_answer(
 		p->run, "SELECT name || last_ns || attributes FROM entity", "a\xef\xbf\xbd(9{}");
 	assert_answer(p->run, "SELECT end_ns || number FROM span WHERE value IS NULL", "40003");
-	assert_answer(p->run,
-		"SELECT entity_name || value FROM summary_by_name WHERE epoch IS NULL",
-		"a\xef\xbf\xbd(1.5");
 	assert_answer(p->run, "SELECT t_first || ' ' || t_last || ' ' || rows FROM block",
 		"1000000000 2000000000 2");
 	assert_answer(p->run, "SELECT reason FROM missing WHERE to_ns IS NULL", "not here");
