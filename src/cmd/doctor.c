@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/doctor_checks.h"
+#include "cmd/doctor_words.h"
 #include "cmd/reading.h"
 #include "record/host/file.h"
 #include "record/host/machine.h"
@@ -110,17 +111,32 @@ static enum doctor_state state_of(const struct probe_result *r)
 	return values == 0 ? DOCTOR_MISSING : reasons ? DOCTOR_PARTLY : DOCTOR_AVAILABLE;
 }
 
-// Appends `word` to a list "a, b" that does not have it yet.
-static void add_word(struct text *list, const char *word)
+// Adds a word to an array that does not have it yet.
+static void add_word(json_t *list, const char *word)
 {
-	size_t length = strlen(word);
-	for (const char *at = list->data; at && (at = strstr(at, word)); at += length) {
-		bool begins = at == list->data || at[-1] == ' ';
-		if (begins && (at[length] == '\0' || at[length] == ',')) {
+	size_t i;
+	json_t *other;
+	json_array_foreach(list, i, other)
+	{
+		if (strcmp(json_string_value(other), word) == 0) {
 			return;
 		}
 	}
-	text_format(list, "%s%s", list->length ? ", " : "", word);
+	json_array_append_new(list, json_string(word));
+}
+
+// "a, b", owned by the caller; takes the list.
+static char *join_words(json_t *list)
+{
+	struct text joined = {0};
+	size_t i;
+	json_t *word;
+	json_array_foreach(list, i, word)
+	{
+		text_format(&joined, "%s%s", i ? ", " : "", json_string_value(word));
+	}
+	json_decref(list);
+	return text_steal(&joined);
 }
 
 static bool stands_for_itself(enum entity_kind kind)
@@ -131,15 +147,16 @@ static bool stands_for_itself(enum entity_kind kind)
 // The groups that have values; where each entity is a device, the devices.
 static char *describe_measured(const struct probe_result *r)
 {
-	struct text list = {0};
+	json_t *list = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
 		const struct probe_value *v = &r->values[i];
 		if (has_value(v)) {
-			add_word(&list, stands_for_itself(v->group->entity_kind) ? v->entity
-										 : v->group->name);
+			add_word(list, stands_for_itself(v->group->entity_kind)
+					       ? v->entity
+					       : doctor_group_words(r->source, v->group));
 		}
 	}
-	return text_steal(&list);
+	return join_words(list);
 }
 
 // Whether the reason is that of every metric of the group, for the entity or (NULL) for all.
@@ -158,38 +175,47 @@ static bool is_reason_of_all(const struct probe_result *r, const struct group *g
 
 // What a value stands for, in a list of what is missing: the group where all of it is, with the
 // entity where others have it, else the metric.
-static void add_missing(
-	struct text *list, const struct probe_result *r, const struct probe_value *v)
+static void add_missing(json_t *list, const struct probe_result *r, const struct probe_value *v)
 {
+	const char *words = doctor_group_words(r->source, v->group);
 	if (is_reason_of_all(r, v->group, NULL, v->reason)) {
-		add_word(list, v->group->name);
+		add_word(list, words);
 	} else if (v->group->n_metrics > 1 && is_reason_of_all(r, v->group, v->entity, v->reason)) {
 		struct text word = {0};
-		text_format(&word, "%s of %s", v->group->name, v->entity);
-		add_word(list, word.data ? word.data : v->group->name);
+		text_format(&word, "%s of %s", words, v->entity);
+		add_word(list, word.data ? word.data : words);
 		text_done(&word);
 	} else {
 		add_word(list, v->group->metrics[v->metric].name);
 	}
 }
 
-// What is missing for the reason of value i: "io, pressure"; NULL where an earlier value had the
-// same.
-static char *describe_missing(const struct probe_result *r, size_t i)
+static bool has_reason(const struct probe_value *v, const char *reason)
 {
-	struct text list = {0};
-	const char *reason = r->values[i].reason;
-	for (size_t k = 0; k < r->n_values; k++) {
-		const struct probe_value *v = &r->values[k];
-		if (!v->reason || strcmp(v->reason, reason) != 0) {
-			continue;
+	return v->reason && strcmp(v->reason, reason) == 0;
+}
+
+// Whether value i is the first one with its reason.
+static bool is_first_with_reason(const struct probe_result *r, size_t i)
+{
+	for (size_t k = 0; k < i; k++) {
+		if (r->values[i].reason && has_reason(&r->values[k], r->values[i].reason)) {
+			return false;
 		}
-		if (k < i) {
-			return NULL;
-		}
-		add_missing(&list, r, v);
 	}
-	return text_steal(&list);
+	return r->values[i].reason;
+}
+
+// What is missing for a reason: "storage, pressure".
+static char *describe_missing(const struct probe_result *r, const char *reason)
+{
+	json_t *list = json_array();
+	for (size_t k = 0; k < r->n_values; k++) {
+		if (has_reason(&r->values[k], reason)) {
+			add_missing(list, r, &r->values[k]);
+		}
+	}
+	return join_words(list);
 }
 
 // For people ------------------------------------------------------------------------------------
@@ -276,12 +302,12 @@ static void add_source(struct table *t, const struct probe_result *r)
 	}
 	add_row(t, name, word, measured);
 	for (size_t i = 0; i < r->n_values; i++) {
-		_cleanup_free_ char *missing = r->values[i].reason ? describe_missing(r, i) : NULL;
-		if (missing) {
-			struct text line = {0};
-			text_format(&line, "not %s: %s", missing, r->values[i].reason);
-			_cleanup_free_ char *detail = text_steal(&line);
-			add_row(t, "", "", detail);
+		if (is_first_with_reason(r, i)) {
+			const char *reason = r->values[i].reason;
+			_cleanup_free_ char *missing = describe_missing(r, reason);
+			_cleanup_text_ struct text line = {0};
+			text_format(&line, "not %s: %s", missing ? missing : "", reason);
+			add_row(t, "", "", line.data ? line.data : reason);
 		}
 	}
 }
@@ -384,23 +410,53 @@ static json_t *metric_to_json(const struct probe_value *v)
 	return o;
 }
 
+// Names of the metrics that have a value (reason NULL), or that are missing for a reason.
+static json_t *metric_names(const struct probe_result *r, const char *reason)
+{
+	json_t *names = json_array();
+	for (size_t i = 0; i < r->n_values; i++) {
+		const struct probe_value *v = &r->values[i];
+		if (reason ? has_reason(v, reason) : has_value(v)) {
+			add_word(names, v->group->metrics[v->metric].name);
+		}
+	}
+	return names;
+}
+
+static json_t *device_names(const struct probe_result *r)
+{
+	json_t *names = json_array();
+	for (size_t i = 0; i < r->n_values; i++) {
+		const struct probe_value *v = &r->values[i];
+		if (has_value(v) && stands_for_itself(v->group->entity_kind)) {
+			add_word(names, v->entity);
+		}
+	}
+	return names;
+}
+
+static json_t *missing_to_json(const struct probe_result *r, const char *reason)
+{
+	_cleanup_free_ char *what = describe_missing(r, reason);
+	return json_pack("{s:s?, s:o, s:s}", "what", what, "metrics", metric_names(r, reason),
+		"reason", reason);
+}
+
 static json_t *source_to_json(const struct probe_result *r, bool metrics)
 {
-	_cleanup_free_ char *measured = describe_measured(r);
 	json_t *missing = json_array(), *list = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
-		_cleanup_free_ char *what = r->values[i].reason ? describe_missing(r, i) : NULL;
-		if (what) {
-			json_array_append_new(missing, json_pack("{s:s, s:s}", "what", what,
-							       "reason", r->values[i].reason));
+		if (is_first_with_reason(r, i)) {
+			json_array_append_new(missing, missing_to_json(r, r->values[i].reason));
 		}
 		if (metrics) {
 			json_array_append_new(list, metric_to_json(&r->values[i]));
 		}
 	}
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s?, s:s?, s:o}", "source", r->source->name, "help",
-		r->source->help, "state", doctor_state_name(state_of(r)), "measured", measured,
-		"reason", r->failed.code ? r->failed.text : NULL, "missing", missing);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s?, s:o}", "source", r->source->name,
+		"help", r->source->help, "state", doctor_state_name(state_of(r)), "measured",
+		metric_names(r, NULL), "devices", device_names(r), "reason",
+		r->failed.code ? r->failed.text : NULL, "missing", missing);
 	if (metrics) {
 		json_object_set(o, "metrics", list);
 	}

@@ -40,6 +40,24 @@ left_behind() {
 	fi
 }
 
+@test "groups of metrics have words, not the names that the code has for them" {
+	for host in "$SOURCE_ROOT"/tests/hosts/*/root; do
+		"$STRAIN" doctor --sysroot "$host"
+	done >found
+	"$STRAIN" doctor >>found
+	run -0 cat found
+	[[ "$output" == *"CPU time and memory, number of processes, "* ]]
+	run -1 grep -E '(job|gpu)_|(^|[ ,])(stat|status|pss|gpm),' found
+	# One row of words for each group that there is.
+	sed -n 's/^## \(.*\)/source \1/p; s/^### \([a-z_]*\), .*/group \1/p' "$SOURCE_ROOT/docs/metrics.md" |
+		awk '$1 == "source" {source = $2} $1 == "group" && source != "recorder" {
+			print "\t{\"" source "\", \"" $2 "\", "}' >groups
+	[ "$(wc -l <groups)" -gt 30 ]
+	while IFS= read -r group; do
+		grep -F "$group" "$SOURCE_ROOT/src/cmd/doctor_words.c"
+	done <groups
+}
+
 @test "--json is what programs read" {
 	"$STRAIN" doctor --json --metrics >found.json
 	python3 - <<-'END'
@@ -49,6 +67,13 @@ left_behind() {
 	names = [source["source"] for source in found["sources"]]
 	assert names[:2] == ["processes", "memory"], names
 	assert {check["check"] for check in found["checks"]} >= {"cpu time", "timing", "run file"}
+	processes, host = found["sources"][0], names.index("host")
+	assert "process.cpu.time" in processes["measured"], processes["measured"]
+	assert "system.cpu.time.user" in found["sources"][host]["measured"]
+	for source in found["sources"]:
+	    assert (source["state"] == "missing") == (not source["measured"]), source
+	    for missing in source["missing"]:
+	        assert missing["reason"] and missing["what"] and missing["metrics"], missing
 	metrics = [metric for source in found["sources"] for metric in source["metrics"]]
 	assert len(metrics) > 60
 	for metric in metrics:
