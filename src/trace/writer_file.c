@@ -125,24 +125,45 @@ static void remove_siblings(const char *path)
 	}
 }
 
+// An empty file in the place of the old one, in one step: the name is never free in between, so a
+// run that starts at the same moment does not take it for its own.
+static int replace_file(const char *path, struct error *e)
+{
+	_cleanup_free_ char *fresh = NULL;
+	if (asprintf(&fresh, "%s.XXXXXX", path) < 0) {
+		fresh = NULL;
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	_cleanup_close_ int fd = mkostemp(fresh, O_CLOEXEC);
+	if (fd < 0) {
+		return error_errno(e, errno, "cannot replace %s", path);
+	}
+	if (rename(fresh, path) < 0) {
+		int code = errno;
+		unlink(fresh);
+		return error_errno(e, code, "cannot replace %s", path);
+	}
+	return 0;
+}
+
 static int create_file(const char *path, bool replace, struct error *e)
 {
-	struct stat st;
-	if (lstat(path, &st) == 0) {
-		if (S_ISDIR(st.st_mode)) {
-			return error_errno(e, EISDIR, "%s", path);
-		}
-		if (!replace || !S_ISREG(st.st_mode)) {
-			return error_errno(e, EEXIST, "%s", path);
-		}
-		if (unlink(path) < 0) {
-			return error_errno(e, errno, "cannot replace %s", path);
-		}
-	}
+	struct stat st = {0};
 	_cleanup_close_ int fd = open(
 		path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0) {
+	if (fd < 0 && errno != EEXIST) {
 		return error_errno(e, errno, "%s", path);
+	}
+	if (fd < 0) {
+		bool regular = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+		if (!replace || !regular) {
+			bool directory = !regular && S_ISDIR(st.st_mode);
+			return error_errno(e, directory ? EISDIR : EEXIST, "%s", path);
+		}
+		int rc = replace_file(path, e);
+		if (rc < 0) {
+			return rc;
+		}
 	}
 	remove_siblings(path);
 	return 0;
