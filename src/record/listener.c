@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Copies of the job's output: pipes, which tell when there is something, and regular files, which
-// have to be looked at.
+// Copies of the job's output: pipes, which tell when there is something, and regular files, of
+// which inotify tells.
 
 #include "record/listener.h"
 
@@ -13,17 +13,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/job/output.h"
 #include "record/source/feed.h"
 
-#define FILE_LOOK_MS 10
-#define PIPE_LOOK_MS 200 // how soon a stop is noticed
+// How often a file is looked at which tells nothing; and whatever tells, in case it did not.
+#define LOOK_MS 10
+#define TOLD_LOOK_MS 500
+// A job that writes all the time is not listened to more often than this.
+#define REST_NS (2 * NS_PER_MS)
 #define READ_BYTES 65536
 
 struct listened {
@@ -42,6 +49,8 @@ struct listener {
 	struct listened outputs[2];
 	pthread_t thread;
 	_Atomic bool stop;
+	int wake_fd; // eventfd: stop was set; -1 where there is none
+	int inotify_fd; // tells when a file has grown; -1 where it cannot
 	int64_t now_ns; // when the bytes in hand were read
 	char *buffer;
 	uint64_t skipped_bytes;
@@ -123,32 +132,76 @@ static bool listen_now(struct listener *l, struct listened *output, bool last)
 	}
 }
 
+// Whether looking can wait until something tells: no file grows unseen.
+static bool is_told(const struct listener *l)
+{
+	bool file = (l->outputs[0].fd >= 0 && l->outputs[0].file) ||
+	            (l->outputs[1].fd >= 0 && l->outputs[1].file);
+	return l->wake_fd >= 0 && (!file || l->inotify_fd >= 0);
+}
+
+// Until there may be something to read, or the end has come.
+static void listener_wait(struct listener *l, struct pollfd polled[2])
+{
+	struct pollfd fds[] = {{.fd = l->wake_fd, .events = POLLIN},
+		{.fd = l->inotify_fd, .events = POLLIN}, polled[0], polled[1]};
+	poll(fds, ARRAY_LENGTH(fds), is_told(l) ? TOLD_LOOK_MS : LOOK_MS);
+	polled[0] = fds[2];
+	polled[1] = fds[3];
+	if (fds[1].revents) {
+		while (read(l->inotify_fd, l->buffer, READ_BYTES) > 0) {
+			// That something was written is all there is to know.
+		}
+	}
+}
+
+static void listener_rest(uint64_t since_ns)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	if (now_ns < since_ns + REST_NS) {
+		struct timespec rest = {.tv_nsec = (long)(since_ns + REST_NS - now_ns)};
+		nanosleep(&rest, NULL);
+	}
+}
+
 static void *listener_main(void *context)
 {
 	struct listener *l = context;
 	prctl(PR_SET_NAME, "strain-listener");
 	bool stopping = false;
 	while (!stopping) {
+		uint64_t looked_ns = clock_monotonic_ns();
 		stopping = atomic_load(&l->stop); // once more after that
 		struct pollfd polled[2];
-		int timeout = PIPE_LOOK_MS;
 		for (size_t i = 0; i < 2; i++) {
 			struct listened *output = &l->outputs[i];
 			polled[i] = (struct pollfd){
 				.fd = output->file ? -1 : output->fd, .events = POLLIN};
-			timeout = output->fd >= 0 && output->file ? FILE_LOOK_MS : timeout;
 		}
-		poll(polled, 2, stopping ? 0 : timeout);
+		listener_wait(l, polled);
 		for (size_t i = 0; i < 2; i++) {
 			struct listened *output = &l->outputs[i];
-			bool look = output->fd >= 0 && (output->file || polled[i].revents);
+			bool look = output->fd >= 0 &&
+			            (output->file || stopping || polled[i].revents);
 			if (look && !listen_now(l, output, stopping)) {
 				close(output->fd);
 				output->fd = -1;
 			}
 		}
+		listener_rest(looked_ns);
 	}
 	return NULL;
+}
+
+// Asks to be told when the file grows. Where one cannot be watched, all are looked at.
+static void watch_file(struct listener *l, int fd)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (l->inotify_fd >= 0 && inotify_add_watch(l->inotify_fd, path, IN_MODIFY) < 0) {
+		close(l->inotify_fd);
+		l->inotify_fd = -1;
+	}
 }
 
 static int listened_init(struct listener *l, size_t i, int fd, struct error *e)
@@ -160,6 +213,9 @@ static int listened_init(struct listener *l, size_t i, int fd, struct error *e)
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	l->outputs[i].file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	if (l->outputs[i].file) {
+		watch_file(l, fd);
+	}
 	return output_stream_new(l->pattern, &l->outputs[i].stream) < 0
 	               ? error_set(e, ENOMEM, "out of memory")
 	               : 0;
@@ -172,6 +228,12 @@ static void listener_free(struct listener *l)
 		if (l->outputs[i].fd >= 0) {
 			close(l->outputs[i].fd);
 		}
+	}
+	if (l->wake_fd >= 0) {
+		close(l->wake_fd);
+	}
+	if (l->inotify_fd >= 0) {
+		close(l->inotify_fd);
 	}
 	output_pattern_free(l->pattern);
 	free(l->buffer);
@@ -190,6 +252,8 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	l->epochs = epochs;
 	l->buffer = malloc(READ_BYTES);
 	l->outputs[0].fd = l->outputs[1].fd = -1;
+	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	int r = l->buffer ? output_pattern_new(pattern, &l->pattern, e)
 	                  : error_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < 2 && r == 0; i++) {
@@ -213,6 +277,9 @@ uint64_t listener_stop(struct listener *l)
 		return 0;
 	}
 	atomic_store(&l->stop, true);
+	if (l->wake_fd >= 0) {
+		eventfd_write(l->wake_fd, 1);
+	}
 	pthread_join(l->thread, NULL);
 	uint64_t skipped_bytes = l->skipped_bytes;
 	listener_free(l);
