@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The budget: how much slower the recorder must read to cost no more than it was allowed.
+// The budget: how much slower the recorder must read to cost no more than it was allowed. What it
+// did not use it saves up for a while, and has some to begin with: starting, a compaction, a round
+// of smaps_rollup are paid from that, and no reading is slowed for them.
 
 #pragma once
 
@@ -10,8 +12,9 @@
 struct budget {
 	double share; // of one core; 0: no budget
 	double slow; // every interval is multiplied by it; at least 1
-	double recent; // share of a core used lately, smoothed over a few seconds; it begins at
-	               // nothing, so that what starting costs is forgiven
+	double recent; // share of a core used lately, smoothed over a few seconds
+	double seconds; // that `recent` is of
+	double saved_seconds; // CPU time that was allowed and not used; negative: overdrawn
 	double said; // `slow` as the run was last told
 };
 

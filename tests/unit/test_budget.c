@@ -64,6 +64,32 @@ static void test_a_single_expensive_second_is_forgiven(void **state)
 	assert_float_equal(b.slow, 1, 1e-9);
 }
 
+static void test_rare_rounds_are_paid_from_savings(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	budget_update(&b, 1, 0.05); // starting
+	for (unsigned i = 0; i < 3600; i++) {
+		// smaps_rollup of a job of 12 GiB every 45 s: 0.98 % in all
+		assert_false(budget_update(&b, 1, i % 45 == 44 ? 0.13 : 0.007));
+	}
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
+static void test_over_a_minute_the_budget_is_kept(void **state)
+{
+	(void)state;
+	struct budget b;
+	double used = 0;
+	budget_init(&b, 0.01);
+	for (unsigned i = 0; i < 60; i++) {
+		used += settle(&b, 0.04, 1);
+	}
+	assert_true(used <= 0.01 * 60 * 1.25); // what it had saved to begin with, and no more
+	assert_true(used >= 0.01 * 60 * 0.75);
+}
+
 static void test_what_wavers_is_said_rarely(void **state)
 {
 	(void)state;
@@ -131,6 +157,8 @@ int main(void)
 		cmocka_unit_test(test_an_expensive_one_comes_under_its_budget_and_stays),
 		cmocka_unit_test(test_it_becomes_faster_again),
 		cmocka_unit_test(test_a_single_expensive_second_is_forgiven),
+		cmocka_unit_test(test_rare_rounds_are_paid_from_savings),
+		cmocka_unit_test(test_over_a_minute_the_budget_is_kept),
 		cmocka_unit_test(test_what_wavers_is_said_rarely),
 		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
 		cmocka_unit_test(test_a_clock_that_is_set_is_noticed),
