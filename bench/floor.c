@@ -29,27 +29,37 @@
 // Proportional memory is read in rounds that take a thousandth of the time.
 #define ROUND_SHARE 1000
 
-// As in src/record/source/process.c. Beside these, the CPU clock at every tick.
-static const struct {
+// As in src/record/source/process_read.c. Beside these, the CPU clock at every tick.
+static const struct rule {
 	const char *name;
-	int64_t every_ms;
+	uint64_t every_ns; // 0: every tick
+	uint64_t steady_ns; // while the last readings said the same; 0: as otherwise
+	uint64_t rest_ns; // while the CPU clock stands still; 0: as otherwise
 } process_files[] = {
-	{"statm", 0},
-	{"stat", 100},
-	{"schedstat", 100},
-	{"io", 100},
-	{"status", 1000},
+	{"statm", 0, 50 * NS_PER_MS, 100 * NS_PER_MS},
+	{"stat", 100 * NS_PER_MS, 0, 0},
+	{"schedstat", 100 * NS_PER_MS, 0, UINT64_MAX / 2},
+	{"io", 100 * NS_PER_MS, 300 * NS_PER_MS, UINT64_MAX / 2},
+	{"status", NS_PER_S, 0, 0},
 };
 
+enum { IS_STEADY = 3, TEXT_BYTES = 128 };
+
 struct file {
+	struct rule rule;
 	int fd;
-	uint64_t every_ns;
+	size_t process; // that it is of; SIZE_MAX: none
 	uint64_t next_ns;
+	uint64_t read_ns; // when it was last read
+	uint64_t cpu_ns; // of its process then
+	unsigned same; // readings in a row that said the same
+	char text[TEXT_BYTES]; // the beginning of the last
 };
 
 struct process {
 	pid_t pid;
 	clockid_t clock;
+	uint64_t cpu_ns;
 };
 
 struct floor {
@@ -64,7 +74,8 @@ struct floor {
 	uint64_t start_ns;
 };
 
-static int add_file(struct floor *f, const char *path, int64_t every_ms, struct error *e)
+static int add_file(
+	struct floor *f, const char *path, struct rule rule, size_t process, struct error *e)
 {
 	void *files = f->files;
 	if (array_reserve(&files, &f->file_capacity, f->file_count + 1, sizeof(*f->files)) < 0) {
@@ -73,7 +84,8 @@ static int add_file(struct floor *f, const char *path, int64_t every_ms, struct 
 	f->files = files;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		f->files[f->file_count++] = (struct file){fd, (uint64_t)every_ms * NS_PER_MS, 0};
+		f->files[f->file_count++] = (struct file){
+			.rule = rule, .fd = fd, .process = process};
 	}
 	return 0; // what this kernel does not have, the recorder does not read either
 }
@@ -95,7 +107,7 @@ static int add_process(struct floor *f, pid_t pid, struct error *e)
 	for (size_t i = 0; i < ARRAY_LENGTH(process_files) && r == 0; i++) {
 		char path[64];
 		snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, process_files[i].name);
-		r = add_file(f, path, process_files[i].every_ms, e);
+		r = add_file(f, path, process_files[i], f->process_count - 1, e);
 	}
 	return r;
 }
@@ -110,7 +122,8 @@ static int add_argument(struct floor *f, char *argument, struct error *e)
 	}
 	*colon = '\0';
 	int r = parse_integer(argument, 0, 3600000, &number, e);
-	return r < 0 ? r : add_file(f, colon + 1, number, e);
+	struct rule rule = {.every_ns = r < 0 ? 0 : (uint64_t)number * NS_PER_MS};
+	return r < 0 ? r : add_file(f, colon + 1, rule, SIZE_MAX, e);
 }
 
 static void read_round(struct floor *f)
@@ -131,19 +144,47 @@ static void read_round(struct floor *f)
 	f->round_ns = end_ns + NS_PER_S > earned_ns ? end_ns + NS_PER_S : earned_ns;
 }
 
-static void tick(struct floor *f, uint64_t now_ns)
+// Whether a file that is due can say something new.
+static bool is_worth_reading(const struct floor *f, const struct file *file, uint64_t now_ns)
+{
+	if (file->process == SIZE_MAX || file->read_ns == 0) {
+		return true;
+	}
+	bool rests = file->rule.rest_ns && f->processes[file->process].cpu_ns == file->cpu_ns;
+	bool steady = file->rule.steady_ns && file->same >= IS_STEADY;
+	uint64_t wait_ns = rests ? file->rule.rest_ns : steady ? file->rule.steady_ns : 0;
+	return now_ns >= file->read_ns + wait_ns;
+}
+
+static void read_once(const struct floor *f, struct file *file, uint64_t now_ns)
 {
 	char buffer[16384];
-	struct timespec cpu;
+	ssize_t n = pread(file->fd, buffer, sizeof(buffer), 0);
+	file->read_ns = now_ns;
+	if (file->process != SIZE_MAX && n >= 0) {
+		size_t length = n < TEXT_BYTES ? (size_t)n : TEXT_BYTES;
+		file->same = memcmp(buffer, file->text, length) == 0 ? file->same + 1 : 0;
+		file->cpu_ns = f->processes[file->process].cpu_ns;
+		memcpy(file->text, buffer, length);
+	}
+}
+
+static void tick(struct floor *f, uint64_t now_ns)
+{
+	struct timespec cpu = {0};
 	for (size_t i = 0; i < f->process_count; i++) {
 		clock_gettime(f->processes[i].clock, &cpu);
+		f->processes[i].cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
 	}
 	for (size_t i = 0; i < f->file_count; i++) {
 		struct file *file = &f->files[i];
-		if (now_ns >= file->next_ns) {
-			(void)!pread(file->fd, buffer, sizeof(buffer), 0);
-			file->next_ns = now_ns +
-			                (file->every_ns ? file->every_ns - TICK_NS / 2 : 0);
+		if (now_ns < file->next_ns) {
+			continue;
+		}
+		file->next_ns = now_ns +
+		                (file->rule.every_ns ? file->rule.every_ns - TICK_NS / 2 : 0);
+		if (is_worth_reading(f, file, now_ns)) {
+			read_once(f, file, now_ns);
 		}
 	}
 	if (now_ns >= f->round_ns) {

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -26,6 +28,12 @@ int host_file_open(struct host_file *f, int root_fd, const char *path, struct er
 	return 0;
 }
 
+// pread of libc is a point where a thread can be cancelled, which takes it a while to see to.
+static ssize_t pread_bare(int fd, void *buffer, size_t size, off_t offset)
+{
+	return syscall(SYS_pread64, fd, buffer, size, offset);
+}
+
 // Reads until there is nothing more, or until a reading that gave less than was asked for is so
 // short that nothing can be behind it.
 static int read_from_start(struct host_file *f, size_t surely_whole, struct cursor *ret)
@@ -39,7 +47,7 @@ static int read_from_start(struct host_file *f, size_t surely_whole, struct curs
 		}
 		f->buffer = buffer;
 		size_t wanted = f->capacity - length;
-		ssize_t n = pread(f->fd, f->buffer + length, wanted, (off_t)length);
+		ssize_t n = pread_bare(f->fd, f->buffer + length, wanted, (off_t)length);
 		if (n < 0) {
 			return -errno;
 		}
@@ -75,7 +83,7 @@ void host_file_close(struct host_file *f)
 
 int host_pread(int fd, char *buffer, size_t size, struct cursor *ret)
 {
-	ssize_t n = pread(fd, buffer, size, 0);
+	ssize_t n = pread_bare(fd, buffer, size, 0);
 	if (n <= 0) {
 		return n < 0 ? -errno : -ENODATA;
 	}

@@ -44,13 +44,21 @@ extern const struct group process_groups[N_GROUPS];
 struct reading {
 	int fd;
 	bool failed; // and said so
+	uint64_t seen_ns; // the process's CPU clock when it was last read
 };
 
 struct readings {
 	uint64_t cpu_ns; // own, as last read
+	int64_t cpu_row[N_CPU]; // the last row of GROUP_CPU
+	uint64_t statm_ns; // when statm was last read; 0: not yet
+	uint64_t statm_seen_ns; // the CPU clock then
+	unsigned statm_same; // readings in a row that said the same
+	uint64_t io_ns; // likewise of io
+	unsigned io_same;
 	uint64_t child_ns; // of reaped children, as last read
 	uint64_t rss_kib;
 	int64_t io[N_IO];
+	int64_t wait_us;
 	struct reading io_file, schedstat_file, status_file;
 	struct stream *streams[N_GROUPS];
 };

@@ -3,8 +3,14 @@
 //
 // How processes are read.
 //
-// Tiers by cost: the CPU clock and statm at every tick (the clock alone would silently go on with a
-// process that has taken the pid; an open statm says ESRCH), everything else some ticks apart.
+// Tiers by cost: the CPU clock at every tick, everything else some ticks apart; statm at every tick
+// while memory changes.
+//
+// While the clock of a process stands still, to the nanosecond, none of its threads has run: it is
+// the same process, and what only itself can change has not changed. The row is written again, the
+// file is not read. Resident memory alone can be taken away by others, so statm is read now and
+// then all the same. It also guards against reused pids, with which a clock would silently go on
+// while an open statm says ESRCH: often enough, since no pid comes round in so short a time.
 //
 // The job's CPU time is the cgroup's counter where the job has one of its own. Elsewhere it is the
 // sum over live processes of their own time and that of the children they have reaped, and of what
@@ -17,6 +23,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -24,6 +31,13 @@
 #include "record/host/procfs.h"
 
 #define SIGCHLD_BIT (UINT64_C(1) << 16) // signal 17
+// Memory of a process that does not run can still be reclaimed.
+#define STATM_AT_REST_NS (100 * NS_PER_MS)
+// Of one that runs, and whose last few readings were the same.
+#define STATM_STEADY_NS (50 * NS_PER_MS)
+// Likewise of I/O counters: most processes that compute do none.
+#define IO_STEADY_NS (300 * NS_PER_MS)
+#define IS_STEADY 3 // readings in a row that said the same
 
 static void put_row(struct process_source *s, struct process *p, int group, uint64_t now_ns,
 	const int64_t *values)
@@ -128,42 +142,94 @@ static int process_statm(struct process_source *s, struct process *p, struct pro
 	return r;
 }
 
-// Reads clock and statm of one process. 0, or -ESRCH where it is gone.
-static int process_tick(struct process_source *s, struct process *p, uint64_t now_ns)
+// Whether the process has not run since its clock was seen_ns.
+static bool stood_still(const struct readings *r, uint64_t seen_ns)
 {
-	struct readings *r = p->readings;
+	return seen_ns > 0 && r->cpu_ns == seen_ns;
+}
+
+static bool needs_statm(const struct readings *r, uint64_t now_ns)
+{
+	uint64_t wait_ns = stood_still(r, r->statm_seen_ns) ? STATM_AT_REST_NS
+	                   : r->statm_same >= IS_STEADY     ? STATM_STEADY_NS
+	                                                    : 0;
+	return now_ns >= r->statm_ns + wait_ns;
+}
+
+static bool read_clock(const struct process_source *s, const struct process *p, uint64_t *ret_ns)
+{
 	struct timespec cpu;
-	bool clock = !s->captured && clock_gettime(p->cpu_clock, &cpu) == 0;
-	struct proc_statm statm;
-	int result = process_statm(s, p, &statm);
-	if (result == -ESRCH || result == -ENOENT) {
-		return -ESRCH;
+	// Not through libc and the vDSO, which have nothing to say of this clock: a twentieth less.
+	if (s->captured || syscall(SYS_clock_gettime, p->cpu_clock, &cpu) != 0) {
+		return false;
 	}
-	if (clock) {
-		r->cpu_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
-	}
-	bool memory = result == 0 && statm.size_pages > 0;
-	r->rss_kib = memory ? statm.resident_pages * s->kib_per_page : 0;
-	if (p->zombie) {
-		return 0; // its last row has been written
-	}
-	// No memory at all: it has ended, or a program is just being loaded into it.
+	*ret_ns = (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec;
+	return true;
+}
+
+// No memory at all: it has ended, or a program is just being loaded into it.
+static void check_zombie(struct process_source *s, struct process *p)
+{
 	struct proc_stat stat;
-	if (!memory && process_stat(s, p, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
+	if (process_stat(s, p, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
 		p->zombie = true;
 		// 0 is also what is told to those who may not look: then its parent's word is
 		// needed.
 		p->status = stat.exit_code > 0 ? (int)stat.exit_code : -1;
 	}
-	const int64_t values[N_CPU] = {
-		[CPU_TIME] = clock || s->captured ? (int64_t)(r->cpu_ns / NS_PER_US)
-	                                          : VALUE_MISSING,
-		[CPU_RESIDENT] = memory ? (int64_t)r->rss_kib : VALUE_MISSING,
-		[CPU_SHARED] = memory && p->statm_fd >= 0
-	                               ? (int64_t)(statm.shared_pages * s->kib_per_page)
-	                               : VALUE_MISSING,
-	};
-	put_row(s, p, GROUP_CPU, now_ns, values);
+}
+
+// Notes what statm said, and for how many readings it has said the same.
+static void note_statm(struct process_source *s, struct process *p, const struct proc_statm *statm)
+{
+	struct readings *r = p->readings;
+	int64_t resident = VALUE_MISSING, shared = VALUE_MISSING;
+	if (statm) {
+		resident = (int64_t)(statm->resident_pages * s->kib_per_page);
+		shared = p->statm_fd >= 0 ? (int64_t)(statm->shared_pages * s->kib_per_page)
+		                          : VALUE_MISSING;
+	}
+	bool same = resident == r->cpu_row[CPU_RESIDENT] && shared == r->cpu_row[CPU_SHARED];
+	r->statm_same = same ? r->statm_same + 1 : 0;
+	r->cpu_row[CPU_RESIDENT] = resident;
+	r->cpu_row[CPU_SHARED] = shared;
+	r->rss_kib = statm ? (uint64_t)resident : 0;
+}
+
+// 0, or -ESRCH where the process is gone.
+static int read_memory(struct process_source *s, struct process *p, uint64_t now_ns)
+{
+	struct readings *r = p->readings;
+	struct proc_statm statm;
+	int result = process_statm(s, p, &statm);
+	if (result == -ESRCH || result == -ENOENT) {
+		return -ESRCH;
+	}
+	bool memory = result == 0 && statm.size_pages > 0;
+	r->statm_ns = now_ns;
+	r->statm_seen_ns = r->cpu_ns;
+	note_statm(s, p, memory ? &statm : NULL);
+	if (!memory && !p->zombie) {
+		check_zombie(s, p);
+	}
+	return 0;
+}
+
+// Reads clock and statm of one process. 0, or -ESRCH where it is gone.
+static int process_tick(struct process_source *s, struct process *p, uint64_t now_ns)
+{
+	struct readings *r = p->readings;
+	bool was_zombie = p->zombie;
+	bool clock = read_clock(s, p, &r->cpu_ns);
+	if ((!clock || needs_statm(r, now_ns)) && read_memory(s, p, now_ns) < 0) {
+		return -ESRCH;
+	}
+	if (was_zombie) {
+		return 0; // its last row has been written
+	}
+	r->cpu_row[CPU_TIME] = clock || s->captured ? (int64_t)(r->cpu_ns / NS_PER_US)
+	                                            : VALUE_MISSING;
+	put_row(s, p, GROUP_CPU, now_ns, r->cpu_row);
 	return 0;
 }
 
@@ -259,6 +325,9 @@ static int64_t process_wait_us(struct process_source *s, struct process *p)
 	char buffer[128];
 	struct cursor text;
 	struct proc_schedstat schedstat;
+	if (stood_still(r, r->schedstat_file.seen_ns)) {
+		return r->wait_us;
+	}
 	if (r->schedstat_file.failed ||
 		read_file(s, p, &r->schedstat_file, "schedstat", buffer, sizeof(buffer), &text) <
 			0 ||
@@ -268,7 +337,9 @@ static int64_t process_wait_us(struct process_source *s, struct process *p)
 			"no /proc/PID/schedstat (a kernel without CONFIG_SCHED_INFO)");
 		return VALUE_MISSING;
 	}
-	return (int64_t)(schedstat.wait_ns / NS_PER_US);
+	r->schedstat_file.seen_ns = r->cpu_ns;
+	r->wait_us = (int64_t)(schedstat.wait_ns / NS_PER_US);
+	return r->wait_us;
 }
 
 int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
@@ -313,6 +384,34 @@ static void io_values(const struct proc_io *io, int64_t values[N_IO])
 	values[IO_WRITE_CALLS] = io->write_calls;
 }
 
+static bool needs_io(const struct process *p, uint64_t now_ns)
+{
+	const struct readings *r = p->readings;
+	return !stood_still(r, r->io_file.seen_ns) &&
+	       (p->zombie || r->io_same < IS_STEADY || now_ns >= r->io_ns + IO_STEADY_NS);
+}
+
+// 0, or -errno where it could not be read.
+static int read_io(struct process_source *s, struct process *p, uint64_t now_ns)
+{
+	struct readings *r = p->readings;
+	char buffer[512];
+	struct cursor text;
+	struct proc_io io;
+	int64_t values[N_IO];
+	int result = read_file(s, p, &r->io_file, "io", buffer, sizeof(buffer), &text);
+	result = result < 0 ? result : proc_io_parse(text, &io);
+	if (result < 0) {
+		return result;
+	}
+	io_values(&io, values);
+	r->io_same = memcmp(values, r->io, sizeof(values)) == 0 ? r->io_same + 1 : 0;
+	r->io_ns = now_ns;
+	r->io_file.seen_ns = r->cpu_ns;
+	memcpy(r->io, values, sizeof(values));
+	return 0;
+}
+
 int process_read_io(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct process_source *s = state;
@@ -322,19 +421,14 @@ int process_read_io(void *state, struct sink *sink, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++) {
 		struct process *p = members[i];
 		struct readings *r = p->readings;
-		char buffer[512];
-		struct cursor text;
-		struct proc_io io;
 		if (r->io_file.failed || (p->zombie && r->io_file.fd < 0)) {
 			continue;
 		}
-		int result = read_file(s, p, &r->io_file, "io", buffer, sizeof(buffer), &text);
-		result = result < 0 ? result : proc_io_parse(text, &io);
+		int result = needs_io(p, now_ns) ? read_io(s, p, now_ns) : 0;
 		if (result < 0) {
 			reading_failed(s, p, &r->io_file, GROUP_IO, "io", result);
 			continue;
 		}
-		io_values(&io, r->io);
 		put_row(s, p, GROUP_IO, now_ns, r->io);
 	}
 	return 0;

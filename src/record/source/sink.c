@@ -31,7 +31,9 @@ struct stream {
 	int64_t entity;
 	uint32_t n_rows;
 	uint32_t capacity;
-	int64_t *data; // [1 + n_metrics][capacity]; t first; NULL until the first row
+	// [capacity][1 + n_metrics], t first; NULL until the first row. Rows, since each tick adds
+	// one to every stream: a column each would be a cache line each.
+	int64_t *rows;
 	int64_t last_t;
 };
 
@@ -113,59 +115,72 @@ struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *g
 	return stream;
 }
 
-// Gives the collected rows to the feed; the stream begins an empty buffer with the next row.
+// The rows as columns: [1 + n_metrics][n_rows], t first, and behind them, in the same allocation,
+// the pointers to the columns but t. NULL where there is no memory.
+static int64_t *columns_of(const struct stream *stream, int64_t ***ret_columns)
+{
+	size_t n = 1 + stream->row->group->n_metrics, n_rows = stream->n_rows;
+	int64_t *data = malloc(n * n_rows * sizeof(*data) + n * sizeof(int64_t *));
+	if (!data) {
+		return NULL;
+	}
+	int64_t **columns = (int64_t **)(data + n * n_rows);
+	for (size_t i = 0; i < n; i++) {
+		int64_t *column = data + i * n_rows;
+		for (size_t row = 0; row < n_rows; row++) {
+			column[row] = stream->rows[row * n + i];
+		}
+		if (i > 0) {
+			columns[i - 1] = column;
+		}
+	}
+	*ret_columns = columns;
+	return data;
+}
+
+// Gives the collected rows to the feed.
 static void stream_flush(struct stream *stream)
 {
-	if (stream->n_rows == 0) {
-		return;
+	int64_t **columns;
+	int64_t *data = stream->n_rows ? columns_of(stream, &columns) : NULL;
+	if (!data) {
+		return; // out of memory: the rows stay for the next time, as far as there is room
 	}
-	size_t n = stream->row->group->n_metrics;
-	// The column pointers stand behind the columns, in the same allocation.
-	int64_t **columns = (int64_t **)(stream->data + (1 + n) * stream->capacity);
-	for (size_t i = 0; i < n; i++) {
-		columns[i] = stream->data + (1 + i) * stream->capacity;
-	}
-	feed_put(stream->sink->feed, &(struct item){
-					     .kind = ITEM_BLOCK,
-					     .entity = stream->entity,
-					     .source = stream->row->source,
-					     .storage = stream->data,
-					     .block =
-						     {
-							     .n_rows = stream->n_rows,
-							     .n_columns = (uint32_t)n,
-							     .metric_ids = stream->row->ids,
-							     .t = stream->data,
-							     .columns = columns,
-						     },
-				     });
-	stream->data = NULL;
+	feed_put(stream->sink->feed,
+		&(struct item){
+			.kind = ITEM_BLOCK,
+			.entity = stream->entity,
+			.source = stream->row->source,
+			.storage = data,
+			.block =
+				{
+					.n_rows = stream->n_rows,
+					.n_columns = (uint32_t)stream->row->group->n_metrics,
+					.metric_ids = stream->row->ids,
+					.t = data,
+					.columns = columns,
+				},
+		});
 	stream->n_rows = 0;
 }
 
-// Makes room for one more row. The capacity of the last second is kept for the next.
+// Makes room for one more row.
 static bool stream_reserve(struct stream *stream)
 {
-	size_t n = 1 + stream->row->group->n_metrics;
-	if (stream->data && stream->n_rows < stream->capacity) {
+	if (stream->n_rows < stream->capacity) {
 		return true;
 	}
-	if (stream->data && stream->capacity >= STREAM_MAX_ROWS) {
+	if (stream->capacity >= STREAM_MAX_ROWS) {
 		stream_flush(stream);
+		return stream->n_rows < stream->capacity;
 	}
-	uint32_t grown = !stream->capacity ? STREAM_FIRST_ROWS
-	                 : stream->data    ? stream->capacity * 2
-	                                   : stream->capacity;
-	int64_t *data = malloc(n * grown * sizeof(*data) + n * sizeof(int64_t *));
-	if (!data) {
+	size_t row_bytes = (1 + stream->row->group->n_metrics) * sizeof(*stream->rows);
+	uint32_t grown = stream->capacity ? stream->capacity * 2 : STREAM_FIRST_ROWS;
+	int64_t *rows = realloc(stream->rows, grown * row_bytes);
+	if (!rows) {
 		return false;
 	}
-	for (size_t i = 0; i < n && stream->data; i++) {
-		memcpy(data + i * grown, stream->data + i * stream->capacity,
-			stream->n_rows * sizeof(*data));
-	}
-	free(stream->data);
-	stream->data = data;
+	stream->rows = rows;
 	stream->capacity = grown;
 	return true;
 }
@@ -177,11 +192,10 @@ void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values)
 	}
 	int64_t t = since_start(stream->sink, now_ns) / (int64_t)NS_PER_US;
 	stream->last_t = t > stream->last_t ? t : stream->last_t;
-	uint32_t row = stream->n_rows++;
-	stream->data[row] = stream->last_t;
-	for (size_t i = 0; i < stream->row->group->n_metrics; i++) {
-		stream->data[(1 + i) * stream->capacity + row] = values[i];
-	}
+	size_t n = stream->row->group->n_metrics;
+	int64_t *row = stream->rows + stream->n_rows++ * (1 + n);
+	row[0] = stream->last_t;
+	memcpy(row + 1, values, n * sizeof(*values));
 }
 
 void stream_close(struct stream *stream)
@@ -194,6 +208,7 @@ void stream_close(struct stream *stream)
 	if (stream->next) {
 		stream->next->self = stream->self;
 	}
+	free(stream->rows);
 	free(stream);
 }
 
@@ -211,7 +226,7 @@ void sink_free(struct sink *s)
 	}
 	while (s->streams) {
 		struct stream *next = s->streams->next;
-		free(s->streams->data);
+		free(s->streams->rows);
 		free(s->streams);
 		s->streams = next;
 	}
