@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -27,8 +26,6 @@
 #include "record/job/tree.h"
 #include "record/source/probe.h"
 #include "render/table.h"
-
-#define DETAIL_COLUMN 24 // where details begin, about
 
 struct options {
 	const char *sysroot;
@@ -254,37 +251,12 @@ static void print_machine(const struct machine *m)
 	printf("\n\n");
 }
 
-// Length of the first line of `text` in a column of `width`: up to a space where there is one.
-static size_t line_length(const char *text, size_t width)
-{
-	size_t length = strlen(text), at = width;
-	if (width == 0 || length <= width) {
-		return length;
-	}
-	while (at > 0 && text[at] != ' ') {
-		at--;
-	}
-	return at > 0 ? at : width;
-}
-
-// A detail that is wider than a terminal goes on in the lines below; elsewhere it stays one line.
 static void add_row(struct table *t, const char *name, const char *state, const char *detail)
 {
-	unsigned columns = table_style_for(stdout).width;
-	size_t width = isatty(STDOUT_FILENO) && columns > 2 * DETAIL_COLUMN
-	                       ? columns - DETAIL_COLUMN
-	                       : 0;
-	do {
-		size_t length = line_length(detail, width);
-		_cleanup_free_ char *line = strndup(detail, length);
-		table_row(t);
-		table_text(t, 0, name);
-		table_text(t, 1, state);
-		table_text(t, 2, line ? line : "");
-		name = state = "";
-		detail += length;
-		detail += strspn(detail, " ");
-	} while (*detail);
+	table_row(t);
+	table_text(t, 0, name);
+	table_text(t, 1, state);
+	table_text(t, 2, detail);
 }
 
 static void add_source(struct table *t, const struct probe_result *r)
@@ -317,7 +289,7 @@ static int print_overview(const struct findings *f)
 	static const struct column columns[] = {
 		{"source", "SOURCE", COLUMN_LABEL, 0},
 		{"state", "STATE", COLUMN_LABEL, 0},
-		{"detail", "", COLUMN_LABEL, 0},
+		{"detail", "", COLUMN_PROSE, 0},
 	};
 	struct table *t;
 	size_t n;
@@ -334,7 +306,6 @@ static int print_overview(const struct findings *f)
 		add_row(t, c->name, doctor_state_name(c->state), c->detail);
 	}
 	struct table_style style = table_style_for(stdout);
-	style.width = 0; // reasons are to be read to their end
 	print_machine(&f->machine);
 	r = table_print(t, stdout, &style);
 	table_free(t);
@@ -373,7 +344,7 @@ static int print_metrics(const struct findings *f)
 		{"source", "SOURCE", COLUMN_LABEL, 0},
 		{"entity", "ENTITY", COLUMN_LABEL, 0},
 		{"metric", "METRIC", COLUMN_LABEL, 0},
-		{"value", "VALUE, OR WHY NOT", COLUMN_LABEL, 0},
+		{"value", "VALUE, OR WHY NOT", COLUMN_PROSE, 0},
 	};
 	struct table *t;
 	size_t n;
@@ -388,7 +359,6 @@ static int print_metrics(const struct findings *f)
 		}
 	}
 	struct table_style style = table_style_for(stdout);
-	style.width = 0;
 	r = table_print(t, stdout, &style);
 	table_free(t);
 	return r;

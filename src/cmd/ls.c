@@ -231,20 +231,20 @@ enum {
 };
 
 static const struct column columns[N_LS_COLUMNS] = {
-	[LS_RUN] = {"name", "RUN", COLUMN_TEXT, 0},
+	[LS_RUN] = {"name", "RUN", COLUMN_LABEL, 0},
 	[LS_PATH] = {"path", NULL, COLUMN_TEXT, 0},
-	[LS_START] = {NULL, "START", COLUMN_LABEL, 2},
+	[LS_START] = {NULL, "START", COLUMN_LABEL, 4},
 	[LS_START_S] = {"start_utc_s", NULL, COLUMN_NUMBER, 0},
 	[LS_OUTCOME] = {NULL, "STATE", COLUMN_LABEL, 0},
 	[LS_STATE] = {"state", NULL, COLUMN_LABEL, 0},
 	[LS_STATUS] = {"exit_status", NULL, COLUMN_WHOLE, 0},
 	[LS_SIGNAL] = {"exit_signal", NULL, COLUMN_WHOLE, 0},
 	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
-	[LS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
+	[LS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 2},
 	[LS_CPU_SECONDS] = {"cpu_seconds", NULL, COLUMN_SECONDS, 0},
-	[LS_MEMORY] = {"memory_peak_bytes", "MEMORY", COLUMN_BYTES, 1},
+	[LS_MEMORY] = {"memory_peak_bytes", "MEMORY", COLUMN_BYTES, 3},
 	[LS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_TEXT, 0},
-	[LS_LABELS] = {NULL, "LABELS", COLUMN_TEXT, 0},
+	[LS_LABELS] = {NULL, "LABELS", COLUMN_TEXT, 1},
 };
 
 static void put_start(struct table *t, int64_t start_utc_ns)

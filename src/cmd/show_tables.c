@@ -40,7 +40,7 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_MEMORY] = {"host_memory_peak_bytes", "HOST MEMORY", COLUMN_BYTES, 1},
 	[EPOCH_MEMORY_KIND] = {"host_memory_kind", NULL, COLUMN_LABEL, 0},
 	[EPOCH_GPU_MEMORY] = {"gpu_memory_peak_bytes", "GPU MEMORY", COLUMN_BYTES, 2},
-	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 3},
+	[EPOCH_STORAGE] = {"storage_read_bytes", "READ FROM STORAGE", COLUMN_BYTES, 4},
 	[EPOCH_OPEN] = {"open", NULL, COLUMN_WHOLE, 0},
 };
 
@@ -163,7 +163,7 @@ int epoch_table_build(const struct analysis *a, struct epoch_table *ret)
 	memcpy(ret->columns, epoch_columns, sizeof(epoch_columns));
 	for (size_t i = 0; i < n_points; i++) {
 		ret->columns[N_EPOCH_COLUMNS + i] = (struct column){
-			names[i], names[i], COLUMN_NUMBER, 4};
+			names[i], names[i], COLUMN_NUMBER, 3};
 	}
 	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
 	int64_t job = entity ? entity->id : 0;
@@ -211,15 +211,15 @@ enum {
 };
 
 static const struct column process_columns[N_PROCESS_COLUMNS] = {
-	[PROCESS_ROLE] = {"role", "ROLE", COLUMN_LABEL, 0},
+	[PROCESS_ROLE] = {"role", "ROLE", COLUMN_LABEL, 2},
 	[PROCESS_LABEL] = {"label", "PROCESS", COLUMN_TEXT, 0},
 	[PROCESS_CPU_TIME] = {"cpu_seconds", "CPU TIME", COLUMN_SECONDS, 0},
-	[PROCESS_CPU] = {"cpu_ratio", "CPU", COLUMN_RATIO, 0},
+	[PROCESS_CPU] = {"cpu_ratio", "CPU", COLUMN_RATIO, 1},
 	[PROCESS_MEMORY] = {"memory_peak_bytes", "MEMORY, PEAK", COLUMN_BYTES, 0},
-	[PROCESS_MEMORY_KIND] = {"memory_kind", "WHICH", COLUMN_LABEL, 0},
-	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 2},
-	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 1},
-	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 3},
+	[PROCESS_MEMORY_KIND] = {"memory_kind", "WHICH", COLUMN_LABEL, 3},
+	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 5},
+	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 4},
+	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 6},
 	[PROCESS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
 	[PROCESS_NAME] = {"name", NULL, COLUMN_TEXT, 0},
 	[PROCESS_COMMAND] = {"command", NULL, COLUMN_TEXT, 0},
@@ -320,11 +320,11 @@ static const struct column gpu_columns[] = {
 	{"busy_ratio", "BUSY", COLUMN_RATIO, 0},
 	{"busy_p95_ratio", NULL, COLUMN_RATIO, 0},
 	{"memory_peak_bytes", "MEMORY, PEAK", COLUMN_BYTES, 0},
-	{"memory_bytes", "OF", COLUMN_BYTES, 0},
-	{"to_device_bytes_per_s", "TO DEVICE", COLUMN_BYTES_PER_SECOND, 1},
-	{"from_device_bytes_per_s", "FROM DEVICE", COLUMN_BYTES_PER_SECOND, 2},
-	{"power_w", "POWER, W", COLUMN_NUMBER, 3},
-	{"energy_j", "ENERGY, J", COLUMN_NUMBER, 5},
+	{"memory_bytes", "OF", COLUMN_BYTES, 1},
+	{"to_device_bytes_per_s", "TO DEVICE", COLUMN_BYTES_PER_SECOND, 2},
+	{"from_device_bytes_per_s", "FROM DEVICE", COLUMN_BYTES_PER_SECOND, 3},
+	{"power_w", "POWER (W)", COLUMN_NUMBER, 4},
+	{"energy_j", "ENERGY (J)", COLUMN_NUMBER, 5},
 };
 
 int gpu_table_build(const struct analysis *a, struct table **ret)
@@ -379,7 +379,7 @@ int device_table_build(const struct analysis *a, struct table **ret)
 
 static const struct column evidence_columns[] = {
 	{"what", "WHAT", COLUMN_LABEL, 0},
-	{"value", "VALUE", COLUMN_LABEL, 0},
+	{"value", "VALUE", COLUMN_PROSE, 0},
 	{"metric", "METRIC", COLUMN_LABEL, 1},
 };
 
@@ -398,7 +398,7 @@ int evidence_table_build(const struct analysis *a, struct table **ret)
 static const struct column event_columns[] = {
 	{"t_s", "AT", COLUMN_SECONDS, 0},
 	{"kind", "KIND", COLUMN_LABEL, 0},
-	{"text", "TEXT", COLUMN_TEXT, 0},
+	{"text", "TEXT", COLUMN_PROSE, 0},
 	{"entity", NULL, COLUMN_WHOLE, 0},
 };
 

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "cmd/show_tables.h"
 
+#define WIDTH 100 // of sentences, where no terminal says another
 #define INDENT 10 // of what stands beside a word such as "Verdict"
 #define PROCESSES_SHOWN 12
 #define EVENTS_SHOWN 8
@@ -41,7 +42,7 @@ static void bold(const struct page *p, const char *text)
 static void print_field(const struct page *p, const char *word, const char *text)
 {
 	bold(p, word);
-	size_t column = strlen(word), width = p->style.width ? p->style.width : 1000;
+	size_t column = strlen(word), width = p->style.width ? p->style.width : WIDTH;
 	const char *at = text;
 	while (*at) {
 		size_t length = strcspn(at, " ");
@@ -81,7 +82,7 @@ static void print_head(const struct page *p)
 {
 	const struct overview *o = &p->a->overview;
 	_cleanup_text_ struct text name = {0}, line = {0}, labels = {0}, command = {0};
-	size_t width = p->style.width ? p->style.width : 1000;
+	size_t width = p->style.width ? p->style.width : SIZE_MAX;
 	text_append_printable(&name, o->name, strlen(o->name));
 	text_append_string(&line, "   ");
 	words_append_seconds(&line, o->duration_s);
@@ -204,10 +205,17 @@ static void print_recording(const struct page *p)
 	const struct recording_figures *recording = &p->a->overview.recording;
 	_cleanup_text_ struct text line = {0};
 	char count[32];
-	words_append_percent(&line, recording->cpu_share);
-	text_append_string(&line, " of one CPU, ");
-	words_append_bytes(&line, recording->memory_peak_bytes);
-	text_append_string(&line, " of memory, file ");
+	if (isfinite(recording->cpu_share)) {
+		words_append_percent(&line, recording->cpu_share);
+		text_append_string(&line, " of one CPU, ");
+	} else {
+		text_append_string(&line, "its CPU time was not measured; ");
+	}
+	if (isfinite(recording->memory_peak_bytes)) {
+		words_append_bytes(&line, recording->memory_peak_bytes);
+		text_append_string(&line, " of memory, ");
+	}
+	text_append_string(&line, "file ");
 	words_append_bytes(&line, recording->file_bytes >= 0 ? (double)recording->file_bytes : NAN);
 	if (isfinite(recording->ticks)) {
 		text_format(&line, "; %s ticks",

@@ -21,6 +21,7 @@
 
 #define GAP "  " // between columns
 #define TEXT_MINIMUM 16 // a column of text is not shortened below this
+#define PROSE_MINIMUM 10
 
 struct cell {
 	char *text; // owned; NULL: a number
@@ -110,7 +111,7 @@ void table_number(struct table *t, size_t column, double value)
 
 struct table_style table_style_for(FILE *stream)
 {
-	struct table_style style = {.width = 100};
+	struct table_style style = {0};
 	struct winsize size;
 	const char *columns = getenv("COLUMNS"), *no_colour = getenv("NO_COLOR");
 	int64_t width;
@@ -158,7 +159,13 @@ static void append_quantity(struct text *t, enum column_kind kind, double value)
 
 static bool is_text(enum column_kind kind)
 {
-	return kind == COLUMN_TEXT || kind == COLUMN_LABEL;
+	return kind == COLUMN_TEXT || kind == COLUMN_LABEL || kind == COLUMN_PROSE;
+}
+
+// What a column is not made narrower than.
+static size_t least_width(enum column_kind kind)
+{
+	return kind == COLUMN_TEXT ? TEXT_MINIMUM : kind == COLUMN_PROSE ? PROSE_MINIMUM : SIZE_MAX;
 }
 
 // What a person sees of a cell, owned by the caller.
@@ -228,7 +235,8 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 	return 0;
 }
 
-// The least room that the columns need, text shortened.
+// The least room that the columns need, text shortened. Prose goes on below only where no other
+// column can go.
 static size_t layout_least(const struct layout *l, const struct table *t)
 {
 	size_t least = 0;
@@ -291,7 +299,7 @@ static int layout_shrink(struct layout *l, const struct table *t, size_t width)
 	while (r == 0 && width && layout_width(l, t) > width) {
 		size_t widest = t->n_columns;
 		for (size_t c = 0; c < t->n_columns; c++) {
-			if (t->columns[c].kind == COLUMN_TEXT && l->widths[c] > TEXT_MINIMUM &&
+			if (l->widths[c] > least_width(t->columns[c].kind) &&
 				(widest == t->n_columns || l->widths[c] > l->widths[widest])) {
 				widest = c;
 			}
@@ -300,8 +308,9 @@ static int layout_shrink(struct layout *l, const struct table *t, size_t width)
 			return 0;
 		}
 		size_t excess = layout_width(l, t) - width, now = l->widths[widest];
-		l->widths[widest] = now - TEXT_MINIMUM > excess ? now - excess : TEXT_MINIMUM;
-		r = layout_elide(l, t, widest);
+		size_t least = least_width(t->columns[widest].kind);
+		l->widths[widest] = now - least > excess ? now - excess : least;
+		r = t->columns[widest].kind == COLUMN_TEXT ? layout_elide(l, t, widest) : 0;
 	}
 	return r;
 }
@@ -327,22 +336,64 @@ static int add_columns(struct libscols_table *out, const struct layout *l, const
 	return 0;
 }
 
-static int add_rows(struct libscols_table *out, const struct layout *l, const struct table *t)
+// Bytes of the first line of a text that is wrapped: up to a blank where there is one.
+static size_t line_length(const char *text, size_t width)
 {
-	for (size_t r = 0; r < t->n_rows; r++) {
-		struct libscols_line *line = scols_table_new_line(out, NULL);
-		if (!line) {
+	size_t blank = 0, columns = 0, i = 0;
+	for (; text[i]; i++) {
+		bool begins_character = ((unsigned char)text[i] & 0xc0) != 0x80;
+		if (begins_character && columns++ == width) {
+			return text[i] == ' ' || blank == 0 ? i : blank;
+		}
+		blank = text[i] == ' ' ? i : blank;
+	}
+	return i;
+}
+
+// The next line of *text, owned by the caller, "" where there is none; *text moves on.
+static char *next_line(const char **text, size_t width)
+{
+	size_t length = line_length(*text, width);
+	char *line = strndup(*text, length);
+	*text += length;
+	*text += strspn(*text, " ");
+	return line;
+}
+
+// One line of a row: what stands at[column], which moves on. *ret_more: it takes another line.
+static int add_line(struct libscols_table *out, const struct layout *l, const struct table *t,
+	const char **at, bool *ret_more)
+{
+	struct libscols_line *line = scols_table_new_line(out, NULL);
+	size_t shown = 0;
+	*ret_more = false;
+	for (size_t c = 0; line && c < t->n_columns; c++) {
+		if (!l->widths[c]) {
+			continue;
+		}
+		bool wraps = t->columns[c].kind == COLUMN_PROSE;
+		_cleanup_free_ char *text = next_line(&at[c], wraps ? l->widths[c] : SIZE_MAX);
+		if (!text || scols_line_set_data(line, shown++, text) != 0) {
 			return -ENOMEM;
 		}
-		size_t shown = 0;
+		*ret_more = *ret_more || *at[c];
+	}
+	return line ? 0 : -ENOMEM;
+}
+
+static int add_rows(struct libscols_table *out, const struct layout *l, const struct table *t)
+{
+	_cleanup_free_ const char **at = calloc(t->n_columns + 1, sizeof(*at));
+	int result = at ? 0 : -ENOMEM;
+	for (size_t r = 0; r < t->n_rows && result == 0; r++) {
 		for (size_t c = 0; c < t->n_columns; c++) {
-			if (l->widths[c] && scols_line_set_data(line, shown++,
-						    l->shown[r * t->n_columns + c]) != 0) {
-				return -ENOMEM;
-			}
+			at[c] = l->shown[r * t->n_columns + c];
+		}
+		for (bool more = true; more && result == 0;) {
+			result = add_line(out, l, t, at, &more);
 		}
 	}
-	return 0;
+	return result;
 }
 
 static void print_indented(const char *text, FILE *stream, const struct table_style *style)
@@ -385,6 +436,29 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	return r;
 }
 
+// Nothing goes without a word.
+static void print_dropped(const struct table *t, const struct layout *l, FILE *stream,
+	const struct table_style *style)
+{
+	_cleanup_text_ struct text said = {0};
+	for (size_t c = 0; c < t->n_columns; c++) {
+		if (l->shown[c] && !l->widths[c]) {
+			text_append_string(&said, said.length ? ", " : "");
+			text_append_printable(
+				&said, t->columns[c].title, strlen(t->columns[c].title));
+		}
+	}
+	if (!said.data || style->no_titles) {
+		return;
+	}
+	_cleanup_text_ struct text line = {0};
+	text_format(&line, "not shown in %u columns: %s", style->width, said.data);
+	for (const char *at = line.data ? line.data : ""; *at;) {
+		_cleanup_free_ char *piece = next_line(&at, style->width - style->indent);
+		fprintf(stream, "%*s%s\n", (int)style->indent, "", piece ? piece : "");
+	}
+}
+
 int table_print(const struct table *t, FILE *stream, const struct table_style *style)
 {
 	if (t->failed || t->n_rows == 0) {
@@ -399,6 +473,7 @@ int table_print(const struct table *t, FILE *stream, const struct table_style *s
 	}
 	if (r == 0) {
 		r = print_layout(t, &layout, stream, style);
+		print_dropped(t, &layout, stream, style);
 	}
 	layout_done(&layout, t);
 	return r;

@@ -17,6 +17,7 @@
 enum column_kind {
 	COLUMN_TEXT, // to the left; shortened where the terminal is narrow
 	COLUMN_LABEL, // the same, never shortened
+	COLUMN_PROSE, // the same, goes on in the lines below where the terminal is narrow
 	COLUMN_BYTES,
 	COLUMN_BYTES_PER_SECOND,
 	COLUMN_SECONDS,
@@ -30,7 +31,7 @@ struct column {
 	const char *title; // for people: "CPU TIME"; NULL: only for programs
 	enum column_kind kind;
 	unsigned drop; // columns with the largest number go first where the terminal is too
-	               // narrow; 0 stays
+	               // narrow, and a line says which went; 0 stays
 };
 
 struct table;
@@ -55,7 +56,7 @@ struct table_style {
 	bool all_columns; // also those that are missing in every row
 	const char *lead; // a word in the indent of the first line; NULL for none
 };
-// For standard output: its width ($COLUMNS, the terminal's, else 100) and colour (a terminal,
+// For standard output: its width ($COLUMNS, the terminal's, else no limit) and colour (a terminal,
 // without NO_COLOR).
 struct table_style table_style_for(FILE *stream);
 

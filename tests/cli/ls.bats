@@ -53,6 +53,20 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 	[ "$(names --sort memory | wc -w)" = 3 ]
 }
 
+@test "a narrow terminal has names whole, and says what it has no room for" {
+	for width in 30 40 60 80; do
+		COLUMNS=$width run -0 "$STRAIN" ls
+		for line in "${lines[@]}"; do
+			[ "${#line}" -le "$width" ]
+		done
+		[[ "$output" == *"run128 "* ]]
+	done
+	COLUMNS=40 run -0 "$STRAIN" ls
+	[[ "$output" == *"not shown in 40 columns: START, "* ]]
+	run -0 "$STRAIN" ls
+	[[ "$output" != *"not shown"* ]]
+}
+
 @test "a key that no run has is said" {
 	run -0 --separate-stderr "$STRAIN" ls --sort batchsize
 	[ "${#lines[@]}" = 4 ]

@@ -44,11 +44,19 @@ setup() {
 	[ "$(wc -l <<<"$stderr")" = 1 ]
 }
 
-@test "no line is wider than a terminal of 80 columns" {
-	COLUMNS=80 run -0 "$STRAIN" show train.strain
-	for line in "${lines[@]}"; do
-		[ "${#line}" -le 80 ]
+@test "no line is wider than the terminal, and what is left out is said" {
+	for width in 40 60 80 120 200; do
+		COLUMNS=$width run -0 "$STRAIN" show train.strain
+		for line in "${lines[@]}"; do
+			[ "${#line}" -le "$width" ]
+		done
+		[ "$width" -gt 60 ] || [[ "$output" == *$'\n'"not shown in $width columns:"* ]]
+		[ "$width" -lt 200 ] || [[ "$output" != *"not shown in"* ]]
 	done
+	# Where there is no terminal nothing is left out or shortened.
+	run -0 "$STRAIN" show train.strain
+	[[ "$output" != *"not shown in"* && "$output" != *…* ]]
+	[[ "$output" == *"FROM STORAGE"*"TO STORAGE"* ]]
 }
 
 @test "what a job calls itself cannot reach the terminal" {

@@ -78,6 +78,35 @@ static void test_narrow_terminals(void **state)
 	_cleanup_free_ char *narrower = print(t, (struct table_style){.width = 26});
 	assert_null(strstr(narrower, "61 %"));
 	assert_non_null(strstr(narrower, "3.2 GB"));
+	assert_non_null(strstr(narrower, "\nnot shown in 26 columns:\nSHARE\n"));
+	assert_null(strstr(narrow, "not shown"));
+	table_free(t);
+}
+
+static void test_prose_goes_on_below(void **state)
+{
+	(void)state;
+	static const struct column prose[] = {
+		{"kind", "KIND", COLUMN_LABEL, 0},
+		{"text", "TEXT", COLUMN_PROSE, 0},
+		{"n", "N", COLUMN_WHOLE, 0},
+	};
+	struct table *t;
+	assert_int_equal(table_new(prose, ARRAY_LENGTH(prose), &t), 0);
+	table_row(t);
+	table_text(t, 0, "one");
+	table_text(t, 1, "words that do not fit, averylongwordofmany \xc3\xa4\xc3\xb6\xc3\xbc");
+	table_number(t, 2, 5);
+	table_row(t);
+	table_text(t, 0, "two");
+	table_text(t, 1, "short");
+	_cleanup_free_ char *printed = print(t, (struct table_style){.width = 25});
+	assert_string_equal(printed, "KIND  TEXT              N\n"
+				     "one   words that do     5\n"
+				     "      not fit,\n"
+				     "      averylongwordofm\n"
+				     "      any \xc3\xa4\xc3\xb6\xc3\xbc\n"
+				     "two   short             -\n");
 	table_free(t);
 }
 
@@ -128,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_people_see_units),
 		cmocka_unit_test(test_narrow_terminals),
+		cmocka_unit_test(test_prose_goes_on_below),
 		cmocka_unit_test(test_programs_see_numbers),
 		cmocka_unit_test(test_an_empty_table_is_nothing),
 		cmocka_unit_test(test_csv_quotes_what_needs_it),
