@@ -36,17 +36,7 @@ enum waited { WAITED_DONE, WAITED_TIME, WAITED_INTERRUPTED };
 
 static bool output_is_through(struct launcher *l)
 {
-	bool through = true;
-	for (size_t i = 0; i < ARRAY_LENGTH(l->forwarding.channels); i++) {
-		struct channel *c = &l->forwarding.channels[i];
-		char byte;
-		if (c->control >= 0 && recv(c->control, &byte, 1, MSG_DONTWAIT) == 0) {
-			close(c->control);
-			c->control = -1;
-		}
-		through = through && c->control < 0;
-	}
-	return through;
+	return forwarding_is_through(&l->forwarding);
 }
 
 static bool recorder_has_answered(struct launcher *l)
@@ -71,6 +61,7 @@ static enum waited wait_until(
 	uint64_t deadline = clock_monotonic_ns() + (uint64_t)(timeout_ms + 1) * NS_PER_MS;
 	while (!is_done(l)) {
 		uint64_t now = clock_monotonic_ns();
+		int due_ms = forwarding_tend(&l->forwarding);
 		if (timeout_ms >= 0 && now >= deadline) {
 			return WAITED_TIME;
 		}
@@ -81,6 +72,7 @@ static enum waited wait_until(
 			{.fd = l->forwarding.channels[1].control, .events = POLLIN},
 		};
 		int wait_ms = timeout_ms < 0 ? -1 : (int)((deadline - now) / NS_PER_MS) + 1;
+		wait_ms = due_ms >= 0 && (wait_ms < 0 || due_ms < wait_ms) ? due_ms : wait_ms;
 		poll(fds, ARRAY_LENGTH(fds), wait_ms);
 		recording_hear(&l->recording);
 		if (!take_own_signals(l)) {
@@ -105,6 +97,18 @@ static void drain_output(struct launcher *l)
 	}
 }
 
+// Lines may be missing from what the job printed: whoever reads it has to know.
+static void say_lost_output(struct launcher *l)
+{
+	unsigned deaths = forwarding_deaths(&l->forwarding);
+	if (deaths > 0) {
+		say("what passes the job's output on was killed %u time%s and started again: up "
+		    "to %d bytes of output are missing%s",
+			deaths, deaths > 1 ? "s" : "", FORWARDER_BYTES,
+			deaths > 1 ? " each time" : "");
+	}
+}
+
 static void end_job(struct launcher *l)
 {
 	struct message message = {.kind = MESSAGE_EXITED, .pid = l->job, .status = l->status};
@@ -121,6 +125,7 @@ static void end_job(struct launcher *l)
 	l->ended = false;
 	reap(l);
 	drain_output(l);
+	say_lost_output(l);
 	message.kind = MESSAGE_END;
 	message.status = l->status;
 	recording_send_patiently(&l->recording, &message, SEND_TIMEOUT_MS);

@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Channels between the job and what it writes to, and the process that serves one.
+// The forwarder's process.
 
 #include "record/forwarder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <pty.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <linux/magic.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -31,172 +26,10 @@
 #include "record/listener.h"
 
 enum {
-	BUFFER_BYTES = 64 * 1024,
-	COPY_BYTES = 1024 * 1024, // a second of a very talkative job
 	SPLICE_BYTES = 1024 * 1024,
 	DRAIN_QUIET_MS = 20, // a terminal hands its bytes on from a kernel thread, a little later
 	DRAIN_BYTES = 128 * 1024, // what was in flight when the job ended is less
 };
-
-static const struct channel no_channel = CHANNEL_CLOSED;
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0) {
-		close(*fd);
-		*fd = -1;
-	}
-}
-
-static void close_channel(struct channel *c)
-{
-	int *const all[] = {&c->output, &c->input, &c->job, &c->copy_in, &c->copy};
-	for (size_t i = 0; i < ARRAY_LENGTH(all); i++) {
-		close_fd(all[i]);
-	}
-}
-
-// Opens the job's file a second time, to read what it will append.
-static int open_file(struct channel *c, int fd)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	c->copy = open(path, O_RDONLY | O_CLOEXEC);
-	if (c->copy < 0) {
-		return -errno;
-	}
-	bool append = fcntl(fd, F_GETFL) & O_APPEND;
-	off_t from = lseek(fd, 0, append ? SEEK_END : SEEK_CUR);
-	lseek(c->copy, from > 0 ? from : 0, SEEK_SET);
-	c->kind = CHANNEL_FILE;
-	return 0;
-}
-
-static int open_pipe(struct channel *c)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0) {
-		return -errno;
-	}
-	c->input = ends[0];
-	c->job = ends[1];
-	c->kind = CHANNEL_PIPE;
-	return 0;
-}
-
-static int open_terminal(struct channel *c, int fd)
-{
-	struct termios modes;
-	struct winsize size;
-	char name[64];
-	c->input = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (c->input < 0 || grantpt(c->input) < 0 || unlockpt(c->input) < 0 ||
-		ptsname_r(c->input, name, sizeof(name)) != 0) {
-		return -errno;
-	}
-	c->job = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (c->job < 0 || tcgetattr(fd, &modes) < 0) {
-		return -errno;
-	}
-	// Raw: the real terminal does what is to be done with newlines, once.
-	cfmakeraw(&modes);
-	if (tcsetattr(c->job, TCSANOW, &modes) < 0) {
-		return -errno;
-	}
-	if (ioctl(fd, TIOCGWINSZ, &size) == 0) {
-		ioctl(c->input, TIOCSWINSZ, &size);
-	}
-	c->kind = CHANNEL_TERMINAL;
-	return 0;
-}
-
-static int open_copy(struct channel *c, int fd)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-		return -errno;
-	}
-	c->copy = ends[0];
-	c->copy_in = ends[1];
-	fcntl(c->copy_in, F_SETPIPE_SZ, COPY_BYTES); // less where the user may not
-	c->output = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (c->output < 0) {
-		return -errno;
-	}
-	void *shared = mmap(NULL, sizeof(*c->dropped), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	c->dropped = shared != MAP_FAILED ? shared : NULL;
-	return c->dropped ? 0 : -ENOMEM;
-}
-
-static int open_channel(struct channel *c, int fd)
-{
-	struct stat st;
-	*c = no_channel;
-	if (fstat(fd, &st) < 0) {
-		return -errno;
-	}
-	if (S_ISREG(st.st_mode)) {
-		return open_file(c, fd);
-	}
-	int rc = isatty(fd) ? open_terminal(c, fd) : open_pipe(c);
-	return rc == 0 ? open_copy(c, fd) : rc;
-}
-
-// A standard stream that was closed holds our own /dev/null, which alone is close-on-exec.
-static bool is_open(int fd)
-{
-	int flags = fcntl(fd, F_GETFD);
-	return flags >= 0 && !(flags & FD_CLOEXEC);
-}
-
-static bool is_same(int a, int b)
-{
-	struct stat x, y;
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
-	       x.st_ino == y.st_ino;
-}
-
-int forwarding_open(struct forwarding *f, struct error *e)
-{
-	static const char *const names[] = {"standard output", "standard error"};
-	int rc = 0;
-	*f = FORWARDING_NONE;
-	for (int i = 0; i < 2; i++) {
-		int fd = STDOUT_FILENO + i;
-		f->channels[i] = no_channel;
-		if (!is_open(fd)) {
-			continue;
-		}
-		if (i == 1 && f->of[0] == 0 && is_same(STDOUT_FILENO, STDERR_FILENO)) {
-			f->of[1] = 0;
-			continue;
-		}
-		int opened = open_channel(&f->channels[i], fd);
-		if (opened < 0) {
-			close_channel(&f->channels[i]);
-			rc = error_errno(e, -opened, "cannot look for epochs in %s", names[i]);
-			continue;
-		}
-		f->of[i] = i;
-	}
-	return rc;
-}
-
-int forwarding_job(const struct forwarding *f, int stream)
-{
-	int index = f->of[stream - STDOUT_FILENO];
-	return index < 0 ? -1 : f->channels[index].job;
-}
-
-int forwarding_copy(const struct forwarding *f, int stream)
-{
-	// Two streams into one object are read once.
-	int index = f->of[stream - STDOUT_FILENO];
-	return index == stream - STDOUT_FILENO ? f->channels[index].copy : -1;
-}
-
-// Below here: the forwarder's process.
 
 struct pass {
 	struct channel *channel;
@@ -209,7 +42,7 @@ struct pass {
 	bool can_splice; // the output takes pages as they are
 	uint64_t second_ns; // since when, and how much, the recorder was given
 	size_t second_bytes;
-	char buffer[BUFFER_BYTES];
+	char buffer[FORWARDER_BYTES];
 };
 
 // False where the output takes no more.
@@ -256,7 +89,8 @@ static void write_copy(struct pass *p, const char *data, size_t length)
 	}
 	ssize_t written = p->torn ? -1 : write(c->copy_in, data, length);
 	if (written < 0 && errno == EPIPE) {
-		close_fd(&c->copy_in); // the recorder is gone
+		close(c->copy_in); // the recorder is gone
+		c->copy_in = -1;
 		return;
 	}
 	size_t copied = written > 0 ? (size_t)written : 0;
@@ -323,6 +157,14 @@ static void pass_size(struct pass *p)
 	}
 }
 
+// What the job had written when it ended has been passed on.
+static void tell_through(struct pass *p)
+{
+	send(p->control, "", 1, MSG_NOSIGNAL); // a launcher that was killed needs no answer
+	close(p->control);
+	p->control = -1;
+}
+
 static void forward(struct pass *p)
 {
 	enum { INPUT, OUTPUT, CONTROL, SIGNALS, N };
@@ -346,7 +188,7 @@ static void forward(struct pass *p)
 		}
 		if (p->draining && (ready == 0 || p->drained > DRAIN_BYTES)) {
 			p->draining = false;
-			close_fd(&p->control);
+			tell_through(p);
 		}
 	}
 }
@@ -378,7 +220,7 @@ static bool ends_for_good(int fd)
 	       (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC);
 }
 
-static _Noreturn void run_forwarder(struct channel *c, int control)
+_Noreturn void forwarder_run(struct channel *c, int control, bool again)
 {
 	struct pass *pass = calloc(1, sizeof(*pass));
 	if (!pass) {
@@ -386,6 +228,7 @@ static _Noreturn void run_forwarder(struct channel *c, int control)
 	}
 	pass->channel = c;
 	pass->control = control;
+	pass->torn = again;
 	pass->can_splice = c->kind == CHANNEL_PIPE;
 	pass->watch_output = ends_for_good(c->output);
 	pass->signals = block_signals(c->kind == CHANNEL_TERMINAL);
@@ -396,64 +239,10 @@ static _Noreturn void run_forwarder(struct channel *c, int control)
 	descriptors_keep(keep, ARRAY_LENGTH(keep));
 	c->job = c->copy = c->control = -1;
 	prctl(PR_SET_NAME, "strain-forward");
+	if (again && pass->signals >= 0) {
+		pass_size(pass); // there was nobody to see it change
+	}
 	forward(pass);
 	free(pass);
 	_exit(0);
-}
-
-static int start_channel(struct channel *c)
-{
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-		return -errno;
-	}
-	pid_t pid = fork();
-	if (pid == 0) {
-		run_forwarder(c, pair[1]);
-	}
-	int code = errno;
-	close(pair[1]);
-	if (pid < 0) {
-		close(pair[0]);
-		return -code;
-	}
-	c->pid = pid;
-	c->control = pair[0];
-	return 0;
-}
-
-int forwarding_start(struct forwarding *f, struct error *e)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(f->channels); i++) {
-		int rc = f->channels[i].output >= 0 ? start_channel(&f->channels[i]) : 0;
-		if (rc < 0) {
-			return error_errno(e, -rc, "cannot pass the job's output on: fork");
-		}
-	}
-	return 0;
-}
-
-void forwarding_release(struct forwarding *f)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(f->channels); i++) {
-		close_channel(&f->channels[i]);
-	}
-}
-
-void forwarding_finish(struct forwarding *f)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(f->channels); i++) {
-		if (f->channels[i].control >= 0) {
-			shutdown(f->channels[i].control, SHUT_WR);
-		}
-	}
-}
-
-uint64_t forwarding_dropped(const struct forwarding *f)
-{
-	uint64_t dropped = 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(f->channels); i++) {
-		dropped += f->channels[i].dropped ? *f->channels[i].dropped : 0;
-	}
-	return dropped;
 }

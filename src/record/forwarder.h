@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// --epoch-pattern reads the job's output, and puts something in its way only where it must: a file
-// is opened a second time; before a pipe stands a pipe, before a terminal a raw terminal that is
-// nobody's controlling one, with a process of ours that passes on what comes. That process outlives
-// the launcher, and the recorder's copy is dropped rather than the job ever waiting for it.
+// The forwarder: a process that passes on what the job writes to one pipe or terminal, with a copy
+// to the recorder.
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-#include "base/error.h"
 
 enum channel_kind {
 	CHANNEL_NONE, // closed, or not readable: nothing is seen of it
@@ -19,6 +16,8 @@ enum channel_kind {
 	CHANNEL_PIPE,
 	CHANNEL_TERMINAL,
 };
+
+enum { FORWARDER_BYTES = 64 * 1024 }; // what a forwarder has in hand at most
 
 // One object that the job writes to: standard output, standard error, or both.
 struct channel {
@@ -28,35 +27,20 @@ struct channel {
 	int job; // what the job writes to
 	int copy_in; // the recorder's copy, written by the forwarder
 	int copy; // read by the recorder
-	int control; // the launcher's end; the forwarder's closes when it has passed on all
-	pid_t pid; // of the forwarder
+	int control; // the launcher's end; a byte comes when all was passed on
+	pid_t pid; // of the forwarder; 0: none
+	bool through; // that byte came
+	unsigned deaths; // forwarders that were killed, or could not be started
+	uint64_t due_ns; // when another is to be started, CLOCK_MONOTONIC; 0: none is due
 	volatile uint64_t *dropped; // bytes that the copy lacks; shared memory
-};
-
-struct forwarding {
-	struct channel channels[2];
-	int of[2]; // which channel standard output and error use; -1 for none
 };
 
 #define CHANNEL_CLOSED                                                                         \
 	{                                                                                      \
 		.output = -1, .input = -1, .job = -1, .copy_in = -1, .copy = -1, .control = -1 \
 	}
-#define FORWARDING_NONE \
-	((struct forwarding){.channels = {CHANNEL_CLOSED, CHANNEL_CLOSED}, .of = {-1, -1}})
 
-// Looks at standard output and error and makes their channels; no process yet. A stream that cannot
-// be read is left as it is; *e says why and the answer is -errno; the others still work.
-int forwarding_open(struct forwarding *f, struct error *e);
-// What the job's standard stream 1 or 2 becomes, or -1: as it is.
-int forwarding_job(const struct forwarding *f, int stream);
-// The recorder's copy of standard stream 1 or 2, or -1.
-int forwarding_copy(const struct forwarding *f, int stream);
-// Forks a forwarder for each channel that needs one.
-int forwarding_start(struct forwarding *f, struct error *e);
-// Closes what belongs to the job, the forwarders and the recorder.
-void forwarding_release(struct forwarding *f);
-// The job has ended: asks the forwarders to pass on what is left. Their `control` becomes readable
-// (its end) when they did.
-void forwarding_finish(struct forwarding *f);
-uint64_t forwarding_dropped(const struct forwarding *f);
+// The forwarder's process, from fork to end. control: its end of the pair; once the launcher has
+// shut its own it is told when all is through. again: another one was killed in the middle of this.
+// Ends with 0 when the job's output, or what takes it, has ended.
+_Noreturn void forwarder_run(struct channel *c, int control, bool again);

@@ -6,14 +6,18 @@
 #include "record/launcher.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "record/job/exit_status.h"
 #include "record/launcher_state.h"
 #include "record/usage.h"
+
+enum { DEATHS_TOLD = 8 }; // an event each; the rest are only counted
 
 bool is_fatal(const struct signalfd_siginfo *info)
 {
@@ -25,7 +29,21 @@ bool is_fatal(const struct signalfd_siginfo *info)
 bool is_ours(const struct launcher *l, pid_t pid)
 {
 	return pid == l->recording.pid || pid == l->signals.witness || pid == l->finisher ||
-	       pid == l->forwarding.channels[0].pid || pid == l->forwarding.channels[1].pid;
+	       forwarding_owns(&l->forwarding, pid);
+}
+
+static void forwarder_ended(struct launcher *l, pid_t pid, int status)
+{
+	if (forwarding_reaped(&l->forwarding, pid, status) &&
+		forwarding_deaths(&l->forwarding) <= DEATHS_TOLD) {
+		char how[64], text[192];
+		exit_status_describe(status, how, sizeof(how));
+		snprintf(text, sizeof(text),
+			"what passes the job's output on %s; another one does now, but up to %d "
+			"bytes of output are lost",
+			how, FORWARDER_BYTES);
+		recording_say(&l->recording, "forwarder_died", text);
+	}
 }
 
 static void reap_other(struct launcher *l, pid_t pid)
@@ -42,7 +60,9 @@ static void reap_other(struct launcher *l, pid_t pid)
 		l->signals.witness = 0;
 	} else if (pid == l->finisher) {
 		l->finisher = 0;
-	} else if (!is_ours(l, pid)) {
+	} else if (forwarding_owns(&l->forwarding, pid)) {
+		forwarder_ended(l, pid, status);
+	} else {
 		message.status = status;
 		usage_fill(&message, &usage);
 		recording_send(&l->recording, &message);
@@ -111,7 +131,7 @@ static void watch(struct launcher *l)
 	while (!l->ended) {
 		struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
 			{.fd = l->recording.socket, .events = POLLIN}};
-		poll(fds, ARRAY_LENGTH(fds), -1);
+		poll(fds, ARRAY_LENGTH(fds), forwarding_tend(&l->forwarding));
 		recording_hear(&l->recording);
 		handle_signals(l);
 	}

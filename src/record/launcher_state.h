@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "record/child.h"
 #include "record/descriptors.h"
-#include "record/forwarder.h"
+#include "record/forwarding.h"
 #include "record/job/cgroup.h"
 #include "record/options.h"
 #include "record/recording.h"

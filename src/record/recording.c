@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "record/descriptors.h"
+#include "record/job/exit_status.h"
 #include "trace/writer.h"
 
 // The job must never be killed in the recorder's place. Not more than this: where memory ends, the
@@ -259,9 +260,7 @@ int recording_close_file(struct recording *r, uint64_t end_ns, int status, struc
 
 void recording_describe_death(const struct recording *r, char *buffer, size_t size)
 {
-	if (WIFSIGNALED(r->status)) {
-		snprintf(buffer, size, "recorder was killed (signal %d)", WTERMSIG(r->status));
-	} else {
-		snprintf(buffer, size, "recorder ended with status %d", WEXITSTATUS(r->status));
-	}
+	char how[64];
+	exit_status_describe(r->status, how, sizeof(how));
+	snprintf(buffer, size, "recorder %s", how);
 }

@@ -72,8 +72,6 @@ static void watch_output(struct launcher *l)
 	}
 	if (forwarding_start(&l->forwarding, &e) < 0) {
 		say("%s; no epochs will be seen", e.text);
-		forwarding_release(&l->forwarding);
-		l->forwarding = FORWARDING_NONE;
 	}
 }
 
@@ -206,7 +204,7 @@ static void say_dependence(struct launcher *l)
 // What the job was given is the job's alone now: a pipe that it closes is closed.
 static void let_go(struct launcher *l)
 {
-	forwarding_release(&l->forwarding);
+	forwarding_let_go(&l->forwarding);
 	descriptors_release(&l->inherited);
 	descriptors_null(STDIN_FILENO);
 	descriptors_null(STDOUT_FILENO);

@@ -115,3 +115,128 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 	wait "$launcher"
 	wait "$reader"
 }
+
+# Numbers, a line each, until told to stop; the last line says so.
+COUNT='i=0; while [ ! -e stop ]; do i=$((i + 1)); echo "line $i"; done
+	echo "epoch 7 loss=0.7"; exit 6'
+
+# In the background: $! is the launcher.
+record_into_pipe() {
+	exec "$STRAIN" run --epoch-pattern '^epoch (?<epoch>\d+) loss=(?<loss>\S+)' -o run.strain \
+		"$@" >pipe 2>err
+}
+
+out_has_grown() {
+	[ "$(stat -c %s out)" -ge "$1" ]
+}
+
+# Waits until $1 more bytes have arrived.
+await_output() {
+	local size
+	size=$(stat -c %s out)
+	eventually out_has_grown $((size + $1))
+}
+
+forwarder_runs() {
+	[ -n "$(forwarder_of "$launcher")" ]
+}
+
+kill_forwarder() {
+	eventually forwarder_runs
+	kill -KILL "$(forwarder_of "$launcher")"
+}
+
+# Bytes of the lines that are missing, or cut, before the last one.
+lost_bytes() {
+	/usr/bin/python3 -c '
+import re, sys
+whole = {int(n) for n in re.findall(rb"(?m)^line (\d+)$", open(sys.argv[1], "rb").read())}
+print(sum(len("line %d\n" % n) for n in range(1, max(whole)) if n not in whole))' "$1"
+}
+
+@test "the forwarder killed: the job does not notice, another one goes on" {
+	mkfifo pipe
+	cat pipe >out &
+	local reader=$!
+	record_into_pipe sh -c "$COUNT" &
+	local launcher=$! kills
+	for kills in 1 2 3; do
+		await_output 1000
+		kill_forwarder
+	done
+	await_output 1000
+	touch stop
+	local status=0
+	wait "$launcher" || status=$?
+	[ "$status" -eq 6 ]
+	wait "$reader" # the job's end is the end of its output
+	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+	[ "$(lost_bytes out)" -le $((3 * (65536 + 2 * 16))) ]
+	[ "$(epochs)" = '7|0.7' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM event WHERE kind = 'forwarder_died'
+		AND text LIKE '%killed (signal 9)%'")" = 3 ]
+	grep -q '^strain: what passes the job.s output on was killed 3 times and started again' err
+}
+
+# The state of a process, and nothing of it where it is gone.
+sleeps() {
+	grep -qs '^State:.S' "/proc/$1/status"
+}
+
+@test "the forwarder killed when the job has ended and its last output waits" {
+	mkfifo pipe
+	exec 9<>pipe # a reader that does not read
+	record_into_pipe sh -c 'head -c 100000 /dev/zero | tr "\0" x; echo >filled
+		while [ ! -e stop ]; do sleep 0.02; done
+		echo; echo "epoch 7 loss=0.7"; echo >ended' 9<&- &
+	local launcher=$! forwarder
+	eventually test -s filled
+	forwarder=$(forwarder_of "$launcher")
+	eventually sleeps "$forwarder" # it has more than the pipe takes
+	touch stop
+	eventually test -s ended
+	kill -KILL "$forwarder"
+	cat pipe >out 9<&- &
+	local reader=$!
+	eventually test -s out # until then a reader is missing without ours
+	exec 9<&-
+	wait "$launcher"
+	wait "$reader"
+	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+}
+
+@test "the forwarder killed, then the reader gone: SIGPIPE for the job, as without us" {
+	mkfifo pipe
+	mkfifo go
+	# shellcheck disable=SC2094
+	sh -c 'head -c 1000 >out; read -r _ <go' <pipe &
+	local reader=$!
+	record_into_pipe sh -c "trap - PIPE; $COUNT" &
+	local launcher=$!
+	eventually test -s out
+	kill_forwarder
+	eventually forwarder_runs
+	echo >go
+	wait "$reader"
+	local status=0
+	wait "$launcher" || status=$?
+	[ "$status" -eq 141 ]
+}
+
+@test "the recorder killed: the output arrives to the last byte" {
+	mkfifo pipe
+	cat pipe >out &
+	local reader=$!
+	record_into_pipe sh -c "$COUNT" &
+	local launcher=$!
+	eventually test -s out
+	kill -KILL "$(recorder_of "$launcher")"
+	await_output 100000
+	touch stop
+	local status=0
+	wait "$launcher" || status=$?
+	[ "$status" -eq 6 ]
+	wait "$reader"
+	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+	[ "$(lost_bytes out)" -eq 0 ]
+}

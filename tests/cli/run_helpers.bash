@@ -46,3 +46,8 @@ eventually() {
 recorder_of() {
 	pgrep -P "$1" -x strain-record
 }
+
+# What passes a launcher's job's output on, and lives: pid of the launcher.
+forwarder_of() {
+	pgrep -P "$1" -x -r D,R,S strain-forward
+}

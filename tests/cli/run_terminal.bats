@@ -54,3 +54,7 @@ scenario() {
 @test "the launcher killed on a terminal: the job lives" {
 	scenario launcher_killed
 }
+
+@test "what passes the output on killed on a terminal: another one goes on" {
+	/usr/bin/python3 "$SOURCE_ROOT/tests/cli/run_terminal.py" forwarder_killed --epoch-pattern x
+}

@@ -306,8 +306,35 @@ def launcher_killed():
         time.sleep(0.02)
 
 
+def forwarder_of(launcher):
+    """The pid of what passes the output on, once there is one."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with open("/proc/%d/task/%d/children" % (launcher, launcher), encoding="ascii") as children:
+            for child in map(int, children.read().split()):
+                try:
+                    with open("/proc/%d/comm" % child, encoding="ascii") as name:
+                        if name.read() == "strain-forward\n":
+                            return child
+                except FileNotFoundError:
+                    pass  # it has just ended
+        expect(time.monotonic() < deadline, "there is no forwarder")
+        time.sleep(0.01)
+
+
+def forwarder_killed():
+    """Another one goes on: what the job prints, and what it is told of the terminal's size."""
+    terminal = start()
+    killed = forwarder_of(terminal.pid)
+    os.kill(killed, signal.SIGKILL)
+    terminal.resize(101, 37)
+    terminal.wait_for(b"size 101 37")
+    expect(forwarder_of(terminal.pid) != killed, "the killed forwarder is still there")
+    counts_after(terminal)
+
+
 SCENARIOS = (ctrl_c, ctrl_c_ends, ctrl_z, self_stop, lone_signals, group_signals, slurm_signals,
-             resized, terminal_stays, newlines, launcher_killed)
+             resized, terminal_stays, newlines, launcher_killed, forwarder_killed)
 
 if __name__ == "__main__":
     scenario = {function.__name__: function for function in SCENARIOS}[sys.argv[1]]

@@ -6,8 +6,10 @@
 #include "record/job/exit_status.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // The kernel's struct pidfd_info (include/uapi/linux/pidfd.h) in its first version; newer headers
@@ -44,4 +46,13 @@ bool exit_status_of(int pidfd, int *ret_status)
 	}
 	*ret_status = info.status;
 	return true;
+}
+
+void exit_status_describe(int status, char *buffer, size_t size)
+{
+	if (WIFSIGNALED(status)) {
+		snprintf(buffer, size, "was killed (signal %d)", WTERMSIG(status));
+	} else {
+		snprintf(buffer, size, "ended with status %d", WEXITSTATUS(status));
+	}
 }
