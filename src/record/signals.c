@@ -7,17 +7,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/descriptors.h"
+
+enum { ANSWER_TIMEOUT_MS = 1000 };
 
 // Read from the signalfd; with them every real-time signal. SIGTTIN and SIGTTOU keep their default:
 // the terminal stops the whole group. SIGTSTP is ours to read, because it is the job that decides
@@ -38,8 +42,7 @@ static const int caught[] = {
 
 int signals_open(struct signals *s, struct error *e)
 {
-	*s = (struct signals){.fd = -1, .pass = getenv("SLURM_STEP_ID") == NULL};
-	sigemptyset(&s->group);
+	*s = (struct signals){.fd = -1, .question = -1, .pass = getenv("SLURM_STEP_ID") == NULL};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {
@@ -64,8 +67,9 @@ void signals_restore(const struct signals *s)
 	sigprocmask(SIG_SETMASK, &s->original_mask, NULL);
 }
 
-// A process of ours in the launcher's group that dies with it and holds nothing.
-static pid_t fork_watcher(const char *name)
+// A process of ours in the launcher's group that dies with it and holds nothing but `kept` (-1:
+// nothing).
+static pid_t fork_watcher(const char *name, int kept)
 {
 	pid_t parent = getpid(), pid = fork();
 	if (pid != 0) {
@@ -82,7 +86,7 @@ static pid_t fork_watcher(const char *name)
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
 		close(fd);
 	}
-	descriptors_keep(NULL, 0);
+	descriptors_keep(&kept, 1);
 	return 0;
 }
 
@@ -94,18 +98,42 @@ static void end_watcher(pid_t pid)
 	}
 }
 
+// How often each signal came since it was asked before: taken from what is pending, one by one.
+static void count_pending(unsigned counts[NSIG])
+{
+	static const struct timespec now = {0};
+	sigset_t all;
+	sigfillset(&all);
+	memset(counts, 0, NSIG * sizeof(*counts));
+	for (int signal_number; (signal_number = sigtimedwait(&all, NULL, &now)) > 0;) {
+		counts[signal_number]++;
+	}
+}
+
+static _Noreturn void run_witness(int answer)
+{
+	unsigned counts[NSIG];
+	char byte;
+	while (recv(answer, &byte, 1, 0) == 1) {
+		count_pending(counts);
+		send(answer, counts, sizeof(counts), MSG_NOSIGNAL);
+	}
+	_exit(0);
+}
+
 void signals_watch(struct signals *s)
 {
-	if (!s->pass) {
+	int pair[2];
+	if (!s->pass || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		return;
 	}
-	pid_t pid = fork_watcher("strain-witness");
+	pid_t pid = fork_watcher("strain-witness", pair[1]);
 	if (pid == 0) {
-		for (;;) {
-			pause();
-		}
+		run_witness(pair[1]);
 	}
+	close(pair[1]);
 	s->witness = pid > 0 ? pid : 0;
+	s->question = pair[0];
 }
 
 bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
@@ -134,21 +162,20 @@ static uint64_t pending_signals(pid_t pid)
 	return line ? strtoull(line + strlen("\nShdPnd:"), NULL, 16) : 0;
 }
 
-// Takes what the witness has seen, and starts a new one where it has seen anything.
+// Has the witness take what is pending with it: whatever comes meanwhile is in this answer or the
+// next one, never in none or both. Where it does not answer (somebody stopped it), the next
+// question hears two answers.
 static void ask_witness(struct signals *s)
 {
-	uint64_t pending = pending_signals(s->witness);
-	if (pending == 0) {
-		return;
-	}
-	for (int signal_number = 1; signal_number <= 64; signal_number++) {
-		if (pending >> (signal_number - 1) & 1) {
-			sigaddset(&s->group, signal_number);
+	unsigned counts[NSIG];
+	struct pollfd answer = {.fd = s->question, .events = POLLIN};
+	send(s->question, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	poll(&answer, 1, ANSWER_TIMEOUT_MS);
+	while (recv(s->question, counts, sizeof(counts), MSG_DONTWAIT) == sizeof(counts)) {
+		for (int i = 1; i < NSIG; i++) {
+			s->group[i] += counts[i];
 		}
 	}
-	end_watcher(s->witness);
-	s->witness = 0;
-	signals_watch(s);
 }
 
 // Whether the group got it. The kernel signals the youngest member of a group first, so the
@@ -156,9 +183,11 @@ static void ask_witness(struct signals *s)
 static bool reached_group(struct signals *s, int signal_number)
 {
 	for (int attempt = 0; attempt < 5 && s->witness > 0; attempt++) {
-		ask_witness(s);
-		if (sigismember(&s->group, signal_number) == 1) {
-			sigdelset(&s->group, signal_number);
+		if (pending_signals(s->witness) != 0) {
+			ask_witness(s);
+		}
+		if (s->group[signal_number] > 0) {
+			s->group[signal_number]--;
 			return true;
 		}
 		struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
@@ -200,7 +229,7 @@ void signals_stop_with(struct signals *s, pid_t job)
 {
 	// Somebody may continue the job alone; the shell's `fg` continues the group. Nobody else
 	// would wake the launcher then.
-	pid_t launcher = getpid(), guard = fork_watcher("strain-guard");
+	pid_t launcher = getpid(), guard = fork_watcher("strain-guard", -1);
 	if (guard == 0) {
 		do {
 			struct timespec pause = {.tv_nsec = (long)(50 * NS_PER_MS)};
@@ -220,6 +249,10 @@ void signals_close(struct signals *s)
 {
 	end_watcher(s->witness);
 	s->witness = 0;
+	if (s->question >= 0) {
+		close(s->question);
+		s->question = -1;
+	}
 }
 
 void signals_die_of(int signal_number)

@@ -7,7 +7,7 @@
 //
 // Whether kill() meant the group or the launcher cannot be seen in the signal. A witness can tell:
 // a process in the same group that blocks every signal, so that what reached the group stays
-// pending with it.
+// pending with it until the launcher asks.
 
 #pragma once
 
@@ -25,8 +25,10 @@ struct signals {
 	struct sigaction original_pipe; // SIGPIPE
 	bool pass; // false under Slurm, which signals every process itself
 	pid_t witness; // 0: none yet
+	int question; // to the witness; -1: none
 	pid_t guard; // the last one: its SIGCONT is not for the job
-	sigset_t group; // reached the group, as earlier witnesses told
+	unsigned group[NSIG]; // how often each reached the group, as the witness told; taken off
+	                      // when the launcher reads its own
 };
 
 // Blocks the signals and opens the descriptor.

@@ -35,6 +35,10 @@ scenario() {
 	scenario group_signals
 }
 
+@test "signals to the group that follow each other closely reach the job once each" {
+	scenario close_group_signals
+}
+
 @test "under Slurm no signal is passed on" {
 	scenario slurm_signals
 }

@@ -263,6 +263,49 @@ def group_signals():
     expect_counts(terminal, "[('SIGHUP', 1), ('SIGTERM', 20), ('SIGUSR1', 1)]")
 
 
+def child_of(parent, wanted):
+    """The pid of the child with a name, or None. A child may end while it is looked at."""
+    with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as children:
+        for child in map(int, children.read().split()):
+            try:
+                with open("/proc/%d/comm" % child, encoding="ascii") as name:
+                    if name.read().strip() == wanted:
+                        return child
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+    return None
+
+
+def wait_witnessed(terminal):
+    """Waits until the launcher has dealt with all signals: the next ones are others."""
+    wait_taken(terminal.job)
+    wait_taken(terminal.pid)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            witness = child_of(terminal.pid, "strain-witness")
+            if witness:
+                wait_taken(witness)
+                return
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+        expect(time.monotonic() < deadline, "there is no witness")
+
+
+def close_group_signals():
+    """Signals to the group that follow each other closely reach the job once each."""
+    terminal = start()
+    rounds = 150
+    for turn in range(rounds):
+        os.killpg(terminal.pid, signal.SIGTERM)
+        until = time.monotonic() + turn * 10e-6
+        while time.monotonic() < until:
+            pass
+        os.killpg(terminal.pid, signal.SIGUSR1)
+        wait_witnessed(terminal)
+    expect_counts(terminal, "[('SIGTERM', %d), ('SIGUSR1', %d)]" % (rounds, rounds))
+
+
 def slurm_signals():
     """Slurm signals every process of a step itself: nothing is passed on."""
     terminal = start(environment={"SLURM_STEP_ID": "0"})
@@ -309,17 +352,10 @@ def launcher_killed():
 def forwarder_of(launcher):
     """The pid of what passes the output on, once there is one."""
     deadline = time.monotonic() + PATIENCE
-    while True:
-        with open("/proc/%d/task/%d/children" % (launcher, launcher), encoding="ascii") as children:
-            for child in map(int, children.read().split()):
-                try:
-                    with open("/proc/%d/comm" % child, encoding="ascii") as name:
-                        if name.read() == "strain-forward\n":
-                            return child
-                except FileNotFoundError:
-                    pass  # it has just ended
+    while not child_of(launcher, "strain-forward"):
         expect(time.monotonic() < deadline, "there is no forwarder")
         time.sleep(0.01)
+    return child_of(launcher, "strain-forward")
 
 
 def forwarder_killed():
@@ -333,8 +369,8 @@ def forwarder_killed():
     counts_after(terminal)
 
 
-SCENARIOS = (ctrl_c, ctrl_c_ends, ctrl_z, self_stop, lone_signals, group_signals, slurm_signals,
-             resized, terminal_stays, newlines, launcher_killed, forwarder_killed)
+SCENARIOS = (ctrl_c, ctrl_c_ends, ctrl_z, self_stop, lone_signals, group_signals,
+             close_group_signals, slurm_signals, resized, terminal_stays, newlines, launcher_killed, forwarder_killed)
 
 if __name__ == "__main__":
     scenario = {function.__name__: function for function in SCENARIOS}[sys.argv[1]]
