@@ -80,6 +80,23 @@ void words_append_percent(struct text *t, double ratio)
 	}
 }
 
+bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double seconds)
+{
+	if (seconds < WORDS_PROGRESS_AFTER_S) {
+		return false;
+	}
+	// What was estimated wrongly shall not end before it ends.
+	double share = total > 0 ? (double)done / (double)total : 0;
+	share = share > 0.99 ? 0.99 : share;
+	words_append_percent(t, floor(share * 100) / 100);
+	if (share >= 0.05) {
+		text_append_string(t, ", ");
+		words_append_seconds(t, ceil(seconds / share * (1 - share)));
+		text_append_string(t, " left");
+	}
+	return true;
+}
+
 static bool begins_character(char c)
 {
 	return ((unsigned char)c & 0xc0) != 0x80;

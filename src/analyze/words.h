@@ -5,7 +5,9 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/text.h"
 
@@ -20,6 +22,11 @@ void words_append_percent(struct text *t, double ratio);
 void words_append_elided(struct text *t, const char *text, size_t columns);
 // Characters, as columns of a terminal.
 size_t words_columns(const char *text);
+
+#define WORDS_PROGRESS_AFTER_S 2.0 // what takes less needs no words
+
+// "43 %, 12 s left" of what has taken `seconds` so far; false, and nothing, where that is not long.
+bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double seconds);
 
 // The sum of what is known of the two.
 double words_sum(double a, double b);

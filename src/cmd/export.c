@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyze/bucket.h"
 #include "analyze/entities.h"
@@ -18,6 +19,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "render/csv.h"
 
@@ -381,7 +383,12 @@ int command_export(int argc, char **argv)
 	if (!reader) {
 		return STATUS_FAILURE;
 	}
+	struct progress progress = {0};
+	if (!isatty(STDOUT_FILENO)) { // it would stand between the rows
+		progress_start(&progress, reader, PROGRESS_BLOCKS);
+	}
 	int status = export_run(reader, &x);
+	progress_end(&progress);
 	reading_damaged_blocks(reader);
 	return status;
 }

@@ -10,13 +10,18 @@
 #include "analyze/analysis.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 
 static int finish_run(struct reader *reader)
 {
 	struct analysis analysis;
 	struct error e = {0};
-	if (analysis_load(reader, &analysis, &e) < 0) {
+	struct progress progress;
+	progress_start(&progress, reader, PROGRESS_SUMMARY);
+	int loaded = analysis_load(reader, &analysis, &e);
+	progress_end(&progress);
+	if (loaded < 0) {
 		return command_fail("no verdict: %s", e.text);
 	}
 	struct text lines = {0};

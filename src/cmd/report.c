@@ -19,6 +19,7 @@
 #include "analyze/analysis.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "render/page.h"
 #include "trace/index.h"
@@ -117,34 +118,43 @@ static int check_replaced(const struct report_options *options, struct error *e)
 	return 0;
 }
 
-static int write_run(FILE *out, const char *path, size_t index, size_t n_runs, struct error *e)
+// The page begins with the first run that can be read.
+static int add_run(FILE *out, struct reader *reader, const struct report_options *options,
+	size_t index, struct error *e)
 {
-	struct reader *reader = NULL;
 	struct analysis analysis;
-	int r = reader_open(path, &reader, e);
-	if (r < 0) {
-		return r;
-	}
-	r = analysis_load(reader, &analysis, e);
+	struct progress progress;
+	progress_start(&progress, reader, PROGRESS_SUMMARY | PROGRESS_BLOCKS);
+	int r = analysis_load(reader, &analysis, e);
 	if (r == 0) {
-		r = page_add_run(out, &analysis, index, n_runs, e);
+		r = index == 0 ? page_begin(out) : 0;
+		r = r < 0 ? r : page_add_run(out, &analysis, index, options->n_runs, e);
 		analysis_done(&analysis);
 	}
-	if (r < 0) {
-		error_prefix(e, "%s", path);
-	}
-	reader_free(reader);
+	progress_end(&progress);
 	return r;
 }
 
-static int write_page(FILE *out, const struct report_options *options, struct error *e)
+// One that cannot be read is said, and the others make the page. *ret_n counts them.
+static int write_page(
+	FILE *out, const struct report_options *options, size_t *ret_n, struct error *e)
 {
-	int r = page_begin(out);
-	for (size_t i = 0; r == 0 && i < options->n_runs; i++) {
-		r = write_run(out, options->runs[i], i, options->n_runs, e);
+	size_t n = 0;
+	for (size_t i = 0; i < options->n_runs; i++) {
+		_cleanup_reader_ struct reader *reader = NULL;
+		int r = reader_open(options->runs[i], &reader, e);
+		if (r == 0) {
+			r = add_run(out, reader, options, n, e);
+			r = r < 0 ? error_prefix(e, "%s", options->runs[i]) : r;
+		}
+		if (r < 0) {
+			command_fail("%s", e->text);
+		} else {
+			n++;
+		}
 	}
-	int ended = page_end(out, e);
-	return r < 0 ? r : ended;
+	*ret_n = n;
+	return n > 0 ? page_end(out, e) : 0;
 }
 
 // Beside the output, so that the rename at the end cannot fail for want of a file system.
@@ -171,7 +181,8 @@ static FILE *open_temporary(const char *output, char **ret_path, struct error *e
 	return file;
 }
 
-static int write_file(const struct report_options *options, double *ret_bytes, struct error *e)
+static int write_file(
+	const struct report_options *options, size_t *ret_n, double *ret_bytes, struct error *e)
 {
 	_cleanup_free_ char *temporary = NULL;
 	int r = check_replaced(options, e);
@@ -182,15 +193,15 @@ static int write_file(const struct report_options *options, double *ret_bytes, s
 	if (!file) {
 		return -e->code;
 	}
-	r = write_page(file, options, e);
+	r = write_page(file, options, ret_n, e);
 	*ret_bytes = (double)ftell(file);
 	if (fclose(file) != 0 && r == 0) {
 		r = error_errno(e, errno, "cannot write %s", options->output);
 	}
-	if (r == 0 && rename(temporary, options->output) < 0) {
+	if (r == 0 && *ret_n > 0 && rename(temporary, options->output) < 0) {
 		r = error_errno(e, errno, "cannot write %s", options->output);
 	}
-	if (r < 0) {
+	if (r < 0 || *ret_n == 0) {
 		unlink(temporary);
 	}
 	return r;
@@ -198,16 +209,23 @@ static int write_file(const struct report_options *options, double *ret_bytes, s
 
 static int report(const struct report_options *options, struct error *e)
 {
-	if (strcmp(options->output, "-") == 0) {
-		return write_page(stdout, options, e) < 0 ? command_fail("%s", e->text) : STATUS_OK;
-	}
+	bool to_stdout = strcmp(options->output, "-") == 0;
+	size_t n = 0;
 	double bytes = 0;
-	if (write_file(options, &bytes, e) < 0) {
+	int r = to_stdout ? write_page(stdout, options, &n, e) : write_file(options, &n, &bytes, e);
+	if (r < 0) {
 		return command_fail("%s", e->text);
 	}
-	char size[32];
-	fprintf(stderr, "strain: %s, %s\n", options->output, text_bytes(size, sizeof(size), bytes));
-	return STATUS_OK;
+	if (!to_stdout && n > 0) {
+		char size[32];
+		fprintf(stderr, "strain: %s, %s", options->output,
+			text_bytes(size, sizeof(size), bytes));
+		if (n < options->n_runs) {
+			fprintf(stderr, ", %zu of %zu runs", n, options->n_runs);
+		}
+		fputc('\n', stderr);
+	}
+	return n == options->n_runs ? STATUS_OK : STATUS_FAILURE;
 }
 
 int command_report(int argc, char **argv)

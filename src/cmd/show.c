@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd/command.h"
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "cmd/show_json.h"
 #include "cmd/show_text.h"
@@ -64,7 +65,11 @@ int command_show(int argc, char **argv)
 	if (!reader) {
 		return STATUS_FAILURE;
 	}
-	if (analysis_load(reader, &analysis, &e) < 0) {
+	struct progress progress;
+	progress_start(&progress, reader, PROGRESS_SUMMARY);
+	int loaded = analysis_load(reader, &analysis, &e);
+	progress_end(&progress);
+	if (loaded < 0) {
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);

@@ -393,6 +393,19 @@ enum run_state reader_state(const struct reader *r)
 	return r->state;
 }
 
+void reader_watch(struct reader *r, void (*progressed)(void *context), void *context)
+{
+	r->progressed = progressed;
+	r->progress_context = context;
+}
+
+void reader_progress(const struct reader *r)
+{
+	if (r->progressed) {
+		r->progressed(r->progress_context);
+	}
+}
+
 bool reader_is_damaged(const struct reader *r)
 {
 	return r->incomplete || r->damage.n > 0;

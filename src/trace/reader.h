@@ -64,6 +64,9 @@ int reader_blocks(struct reader *r, int64_t entity,
 	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
 	struct error *e);
 
+// Calls `progressed` after each block that is read from now on; NULL: no more.
+void reader_watch(struct reader *r, void (*progressed)(void *context), void *context);
+
 // Whether something of the file is lost: it is truncated or damaged, or a block so far was.
 bool reader_is_damaged(const struct reader *r);
 // Blocks that could not be decoded so far.

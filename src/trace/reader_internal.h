@@ -26,6 +26,8 @@ struct reader {
 	struct pairs run;
 	struct pairs labels;
 	struct damage damage;
+	void (*progressed)(void *context); // NULL: nobody asks
+	void *progress_context;
 	enum run_state state;
 	bool incomplete; // the file is truncated or damaged
 	char trouble[256]; // what the opening found; "" for nothing
@@ -36,6 +38,9 @@ struct reader {
 // cannot be written, in a private copy. The connection is known to work. -EBADMSG where SQLite
 // finds no database in it.
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
+
+// A block was read.
+void reader_progress(const struct reader *r);
 
 // Whether there is a file of that name with something in it: "-wal", "-journal".
 bool reader_has_sibling(const char *path, const char *suffix);

@@ -27,6 +27,7 @@ int reader_blocks(struct reader *r, int64_t entity,
 	while ((code = block_scan_next(&scan, &block, e)) == 1) {
 		int stop = each(context, scan.entity, &block);
 		block_done(&block);
+		reader_progress(r);
 		if (stop) {
 			code = 0;
 			break;
@@ -198,6 +199,7 @@ int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t 
 	while ((code = block_scan_next(&scan, &block, e)) == 1) {
 		int collected = collect_block(&c, &block);
 		block_done(&block);
+		reader_progress(r);
 		if (collected < 0) {
 			code = error_errno(e, ENOMEM, "cannot read %s", metric);
 			break;

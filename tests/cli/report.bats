@@ -93,8 +93,28 @@ setup() {
 	[[ $output == strain:*no.strain* ]]
 	run -1 "$STRAIN" report none.strain -o page.html
 	[ "${#lines[@]}" -eq 1 ]
-	run -1 "$STRAIN" report run.strain none.strain -o page.html
+	run -1 "$STRAIN" report no.strain none.strain -o page.html
+	[ "${#lines[@]}" -eq 2 ]
+	run -1 --separate-stderr "$STRAIN" report no.strain -o -
+	[ -z "$output" ]
 	[ "$(find . -type f | sort | tr '\n' ' ')" = './no.strain ./run.strain ' ]
+}
+
+@test "of several runs those that can be read make the page, the others are named" {
+	echo text >no.strain
+	cp run.strain other.strain
+	run -1 --separate-stderr "$STRAIN" report none.strain run.strain no.strain other.strain -o page.html
+	[ "${#stderr_lines[@]}" -eq 3 ]
+	[ "${stderr_lines[0]}" = 'strain: none.strain: No such file or directory' ]
+	[ "${stderr_lines[1]}" = 'strain: no.strain: not a run file' ]
+	[[ ${stderr_lines[2]} =~ ^strain:\ page.html,\ [0-9]+\ kB,\ 2\ of\ 4\ runs$ ]]
+	python3 - <<-'END'
+	import json, re
+	page = open("page.html").read()
+	start = page.index('{"version":1,')
+	data, _ = json.JSONDecoder().raw_decode(page[start:])
+	assert [run["name"] for run in data["runs"]] == ["run", "other"], data["runs"]
+	END
 }
 
 @test "a full disk is an error" {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Progress of reading.
+
+#include "cmd/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "analyze/words.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "trace/reader.h"
+
+#define SHOW_EVERY_NS (NS_PER_S / 5)
+
+static void progressed(void *context)
+{
+	struct progress *p = context;
+	int64_t now_ns = (int64_t)clock_monotonic_ns();
+	p->done++;
+	if (now_ns - p->shown_ns < (int64_t)SHOW_EVERY_NS) {
+		return;
+	}
+	_cleanup_text_ struct text line = {0}, name = {0};
+	const char *path = reader_path(p->reader);
+	double seconds = (double)(now_ns - p->start_ns) / 1e9;
+	if (!words_append_progress(&line, p->done, p->total, seconds)) {
+		return;
+	}
+	words_append_elided(&name, path, 40);
+	fprintf(stderr, "\rstrain: reading %s: %s\033[K", name.data ? name.data : "",
+		line.data ? line.data : "");
+	p->shown_ns = now_ns;
+}
+
+static uint64_t ask(struct reader *reader, const char *sql)
+{
+	sqlite3_stmt *statement = NULL;
+	uint64_t answer = 0;
+	if (sqlite3_prepare_v2(reader_database(reader), sql, -1, &statement, NULL) == SQLITE_OK &&
+		sqlite3_step(statement) == SQLITE_ROW) {
+		answer = (uint64_t)sqlite3_column_int64(statement, 0);
+	}
+	sqlite3_finalize(statement);
+	return answer;
+}
+
+void progress_start(struct progress *p, struct reader *reader, unsigned of)
+{
+	*p = (struct progress){0};
+	if (!isatty(STDERR_FILENO)) {
+		return;
+	}
+	bool summary = (of & PROGRESS_SUMMARY) &&
+	               !ask(reader, "SELECT EXISTS (SELECT 1 FROM summary)");
+	uint64_t passes = (uint64_t)summary + ((of & PROGRESS_BLOCKS) != 0);
+	p->reader = reader;
+	p->start_ns = (int64_t)clock_monotonic_ns();
+	p->total = ask(reader, "SELECT count(*) FROM block") * passes;
+	reader_watch(reader, progressed, p);
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->reader) {
+		reader_watch(p->reader, NULL, NULL);
+		fputs(p->shown_ns ? "\r\033[K" : "", stderr);
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A line on standard error that says how far a long reading is: on terminals, after two seconds.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct reader;
+
+struct progress {
+	struct reader *reader; // NULL where nobody would see it
+	uint64_t done; // blocks
+	uint64_t total;
+	int64_t start_ns;
+	int64_t shown_ns; // 0: not yet
+};
+
+enum progress_of {
+	PROGRESS_SUMMARY = 1, // reads all blocks where the run has no summary yet
+	PROGRESS_BLOCKS = 2, // reads all blocks
+};
+
+// Follows `reader`, which must live until progress_end, in what it will be asked for.
+void progress_start(struct progress *p, struct reader *reader, unsigned of);
+// Takes the line away.
+void progress_end(struct progress *p);

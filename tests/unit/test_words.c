@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Figures as words.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+static void test_progress(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t done, total;
+		double seconds;
+		const char *expected; // NULL: nothing is said
+	} cases[] = {
+		{10, 100, 1.9, NULL},
+		{2, 100, 2, "2.0 %"},
+		{50, 100, 4, "50 %, 4.0 s left"},
+		{25, 100, 100, "25 %, 5 min 0 s left"},
+		{100, 100, 10, "99 %, 1.0 s left"},
+		{700, 100, 10, "99 %, 1.0 s left"}, // what was estimated wrongly
+		{5, 0, 3, "0 %"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		_cleanup_text_ struct text line = {0};
+		bool said = words_append_progress(
+			&line, cases[i].done, cases[i].total, cases[i].seconds);
+		assert_int_equal(said, cases[i].expected != NULL);
+		if (said) {
+			assert_string_equal(line.data, cases[i].expected);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_progress),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
