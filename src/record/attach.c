@@ -66,6 +66,18 @@ static void watch_process(struct launcher *l, int fd)
 	}
 }
 
+// The process goes on as if we had never been.
+static int give_up(struct launcher *l, const struct error *e)
+{
+	drop_recording(l);
+	if (l->interrupted) {
+		signals_die_of(l->interrupted);
+		return 128 + l->interrupted;
+	}
+	say("%s", e->text);
+	return LAUNCHER_FAILED;
+}
+
 int attach(struct launcher *l)
 {
 	struct error e = {0};
@@ -73,9 +85,7 @@ int attach(struct launcher *l)
 	error_set(&l->cgroup_error, ECANCELED, "strain was attached to a process that ran already");
 	l->status = -1;
 	if (fd < 0 || signals_open(&l->signals, &e) < 0 || start_recording(l, &e) < 0) {
-		say("%s", e.text);
-		drop_recording(l);
-		return LAUNCHER_FAILED;
+		return give_up(l, &e);
 	}
 	if (!l->path) {
 		return LAUNCHER_FAILED; // start_recording said why

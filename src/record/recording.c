@@ -13,12 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "record/descriptors.h"
 #include "record/job/exit_status.h"
 #include "trace/writer.h"
@@ -73,6 +76,11 @@ int recording_start(struct recording *r, struct recorder_config *config, struct 
 	}
 	*r = (struct recording){
 		.path = config->path, .start_ns = config->start_ns, .socket = pair[0]};
+	struct stat before;
+	if (lstat(r->path, &before) == 0) {
+		r->before_device = before.st_dev;
+		r->before_inode = before.st_ino;
+	}
 	config->socket = pair[1];
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -222,24 +230,52 @@ void recording_reaped(struct recording *r, int status)
 	lose_recorder(r);
 }
 
-void recording_discard(struct recording *r)
+// False where it has not ended a second later.
+static bool end_recorder(struct recording *r)
 {
-	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+	enum { TRIES = 500 };
+	const struct timespec pause = {.tv_nsec = (long)(2 * NS_PER_MS)};
 	if (r->pid > 0) {
 		kill(r->pid, SIGKILL);
-		waitpid(r->pid, NULL, 0);
 	}
+	for (int i = 0; r->pid > 0 && i < TRIES; i++) {
+		if (waitpid(r->pid, NULL, WNOHANG) != 0) {
+			return true;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return r->pid == 0;
+}
+
+static void remove_file(const struct recording *r)
+{
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal", "-reserve"};
+	struct stat now;
+	if (lstat(r->path, &now) < 0 ||
+		(now.st_dev == r->before_device && now.st_ino == r->before_inode)) {
+		return; // it is not the recorder's
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
+		_cleanup_text_ struct text path = {0};
+		text_format(&path, "%s%s", r->path, endings[i]);
+		if (!path.failed) {
+			unlink(path.data);
+		}
+	}
+}
+
+void recording_discard(struct recording *r)
+{
+	bool ended = end_recorder(r);
 	if (r->socket >= 0) {
 		close(r->socket);
 	}
-	for (size_t i = 0; r->ready && i < ARRAY_LENGTH(endings); i++) {
-		char path[4200];
-		int length = snprintf(path, sizeof(path), "%s%s", r->path, endings[i]);
-		if (length > 0 && (size_t)length < sizeof(path)) {
-			unlink(path);
-		}
+	if (r->path) {
+		remove_file(r);
 	}
+	pid_t pid = ended ? 0 : r->pid; // it is still known as ours
 	*r = RECORDING_NONE;
+	r->pid = pid;
 }
 
 int recording_close_file(struct recording *r, uint64_t end_ns, int status, struct error *e)

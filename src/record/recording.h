@@ -20,6 +20,8 @@ struct recording {
 	uint64_t start_ns; // of the run
 	pid_t pid; // of the recorder; 0 once it was reaped
 	int socket; // -1 once it is gone
+	dev_t before_device; // what stood at `path` before the recorder; inode 0: nothing
+	ino_t before_inode;
 	bool ready; // it has said that the file is there
 	bool done; // it has said that the file is closed
 	bool dead; // it ended before that
@@ -48,7 +50,8 @@ bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms)
 // The launcher reaped it.
 void recording_reaped(struct recording *r, int status);
 
-// Kills it and removes its file: the job never ran.
+// Kills it and removes the file that it has made: the job never ran. What stood there before stays,
+// where it was not replaced yet. A recorder that cannot die (its disk hangs) is not waited for.
 void recording_discard(struct recording *r);
 // The recorder died: writes the run's end and the job's status in its place.
 int recording_close_file(struct recording *r, uint64_t end_ns, int status, struct error *e);

@@ -294,3 +294,19 @@ print(job.wait())' "$STRAIN" run $mode sh -c 'trap - PIPE; while :; do echo line
 	kill "$job"
 	[ "$(run_key attached.strain state)" = finished ]
 }
+
+@test "Ctrl-C before the recording of a process that runs already begins is a death by SIGINT" {
+	sleep 30 &
+	local job=$!
+	# A signal that is pending when strain begins.
+	run /usr/bin/python3 -c '
+import os, signal, subprocess, sys
+def interrupted():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    os.kill(os.getpid(), signal.SIGINT)
+print(subprocess.run(sys.argv[1:], preexec_fn=interrupted).returncode)' \
+		"$STRAIN" run -o attached.strain --pid "$job"
+	kill "$job"
+	[ "$output" = -2 ]
+	[ ! -e attached.strain ]
+}
