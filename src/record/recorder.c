@@ -216,6 +216,7 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.recorder = r->recorder,
 		.reaper = r->config->options->pid ? 0 : r->config->launcher,
 		.start_ns = r->config->start_ns,
+		.interval_ns = r->config->options->interval_ns,
 		.epochs = &r->epochs,
 	};
 	result = sampler_new(

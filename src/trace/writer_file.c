@@ -290,7 +290,7 @@ void writer_settle(struct writer *w)
 	// 10 ms. Does nothing where somebody reads, or where there is no room.
 	if (writer_file_bytes(w) < SMALL_FILE_BYTES) {
 		store_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
-					"PRAGMA page_size = 1024; VACUUM");
+					"PRAGMA page_size = 512; VACUUM");
 	}
 	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
 }

@@ -156,6 +156,12 @@ static bool needs_statm(const struct readings *r, uint64_t now_ns)
 	return now_ns >= r->statm_ns + wait_ns;
 }
 
+static int64_t rounded_us(const struct process_source *s, uint64_t ns)
+{
+	int64_t us = (int64_t)(ns / NS_PER_US);
+	return us - us % s->cpu_unit_us;
+}
+
 static bool read_clock(const struct process_source *s, const struct process *p, uint64_t *ret_ns)
 {
 	struct timespec cpu;
@@ -227,8 +233,7 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 	if (was_zombie) {
 		return 0; // its last row has been written
 	}
-	r->cpu_row[CPU_TIME] = clock || s->captured ? (int64_t)(r->cpu_ns / NS_PER_US)
-	                                            : VALUE_MISSING;
+	r->cpu_row[CPU_TIME] = clock || s->captured ? rounded_us(s, r->cpu_ns) : VALUE_MISSING;
 	put_row(s, p, GROUP_CPU, now_ns, r->cpu_row);
 	return 0;
 }
@@ -306,7 +311,7 @@ int process_read_job(void *state, struct sink *sink, uint64_t now_ns)
 	size_t n;
 	tree_members(s->tree, &n);
 	const int64_t values[N_JOB] = {
-		[JOB_CPU] = (int64_t)(s->total_ns / NS_PER_US),
+		[JOB_CPU] = rounded_us(s, s->total_ns),
 		[JOB_PROCESSES] = (int64_t)n,
 		[JOB_RSS] = (int64_t)s->rss_kib,
 	};

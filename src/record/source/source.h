@@ -39,6 +39,7 @@ struct source_context {
 	int64_t recorder; // 0 where nothing is recorded
 	pid_t reaper; // the launcher, who inherits the job's orphans; 0 where nobody does
 	uint64_t start_ns; // of the run, CLOCK_MONOTONIC
+	uint64_t interval_ns; // --interval: between two ticks
 	const _Atomic unsigned
 		*epochs; // marks seen so far, from another thread; NULL where none are sought
 };
