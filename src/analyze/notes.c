@@ -13,6 +13,10 @@
 #include "analyze/query.h"
 #include "base/array.h"
 
+#define TEXT_OF(number) #number
+#define AS_TEXT(number) TEXT_OF(number)
+#define MISSING_ROWS_MAX 10000
+
 static int names_append(struct missing_group *group, const char *name)
 {
 	char **grown = realloc(group->metrics, (group->n_metrics + 1) * sizeof(*group->metrics));
@@ -80,7 +84,8 @@ int missing_list_load(struct reader *r, struct missing_list *ret, struct error *
 	int result = query_each(r,
 		"SELECT m.entity_kind, x.reason, m.name, count(DISTINCT x.entity),"
 		" max(x.to_ns IS NULL) FROM missing x JOIN metric m ON m.id = x.metric"
-		" GROUP BY 1, 2, 3 ORDER BY 1, 2, min(m.id) LIMIT 10000",
+		" GROUP BY 1, 2, 3 ORDER BY 1, 2, min(m.id)"
+		" LIMIT " AS_TEXT(MISSING_ROWS_MAX),
 		missing_add, ret, e);
 	if (ret->n > 0) {
 		qsort(ret->items, ret->n, sizeof(*ret->items), group_compare);
@@ -300,7 +305,8 @@ static int event_count(void *context, sqlite3_stmt *row)
 int event_list_load(struct reader *r, struct event_list *ret, struct error *e)
 {
 	int result = query_each(r,
-		"SELECT t_ns, kind, entity, text FROM event ORDER BY t_ns, id LIMIT 10000",
+		"SELECT t_ns, kind, entity, text FROM event ORDER BY t_ns, id"
+		" LIMIT " AS_TEXT(EVENT_LIST_MAX),
 		event_add, ret, e);
 	ret->total = (int64_t)ret->n;
 	if (result == 0 && ret->n == EVENT_LIST_MAX) {

@@ -161,14 +161,17 @@ static void append_command_label(struct text *t, const struct process_row *row)
 	text_done(&label);
 }
 
+static int entity_compare(const void *key, const void *item)
+{
+	int64_t id = *(const int64_t *)key;
+	int64_t other = ((const struct process_row *)item)->entity;
+	return (id > other) - (id < other);
+}
+
+// While the list is as the entities are: sorted by id.
 static const struct process_row *row_of(const struct process_list *list, int64_t entity)
 {
-	for (size_t i = 0; i < list->n; i++) {
-		if (list->items[i].entity == entity) {
-			return &list->items[i];
-		}
-	}
-	return NULL;
+	return bsearch(&entity, list->items, list->n, sizeof(*list->items), entity_compare);
 }
 
 static int label_row(const struct process_list *list, struct process_row *row)

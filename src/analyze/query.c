@@ -11,11 +11,6 @@
 #include "base/cleanup.h"
 #include "trace/reader.h"
 
-static void statement_finalize(sqlite3_stmt **statement)
-{
-	sqlite3_finalize(*statement);
-}
-
 static int query_failed(struct reader *r, int status, struct error *e)
 {
 	if (status == SQLITE_NOMEM) {
@@ -27,7 +22,7 @@ static int query_failed(struct reader *r, int status, struct error *e)
 int query_each(struct reader *r, const char *sql, int (*each)(void *context, sqlite3_stmt *row),
 	void *context, struct error *e)
 {
-	_cleanup_(statement_finalize) sqlite3_stmt *statement = NULL;
+	_cleanup_statement_ sqlite3_stmt *statement = NULL;
 	int status = sqlite3_prepare_v2(reader_database(r), sql, -1, &statement, NULL);
 	if (status != SQLITE_OK) {
 		return query_failed(r, status, e);

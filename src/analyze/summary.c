@@ -179,11 +179,6 @@ static void database_close(sqlite3 **database)
 	sqlite3_close(*database);
 }
 
-static void statement_finalize(sqlite3_stmt **statement)
-{
-	sqlite3_finalize(*statement);
-}
-
 static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, double scale)
 {
 	sqlite3_clear_bindings(insert); // what is not bound is NULL
@@ -206,7 +201,7 @@ static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, doubl
 static int insert_rows(
 	sqlite3 *database, const struct summary *s, const struct metric_list *metrics)
 {
-	_cleanup_(statement_finalize) sqlite3_stmt *insert = NULL;
+	_cleanup_statement_ sqlite3_stmt *insert = NULL;
 	int status = sqlite3_exec(
 		database, "BEGIN IMMEDIATE; DELETE FROM summary", NULL, NULL, NULL);
 	if (status == SQLITE_OK) {

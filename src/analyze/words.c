@@ -88,11 +88,16 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 	// What was estimated wrongly shall not end before it ends.
 	double share = total > 0 ? (double)done / (double)total : 0;
 	share = share > 0.99 ? 0.99 : share;
-	words_append_percent(t, floor(share * 100) / 100);
+	text_format(t, "%.0f %%", floor(share * 100 + 1e-9));
 	if (share >= 0.05) {
 		text_append_string(t, ", ");
-		words_append_seconds(t, ceil(seconds / share * (1 - share)));
-		text_append_string(t, " left");
+		double left = ceil(seconds / share * (1 - share));
+		if (left < 60) {
+			text_format(t, "%.0f s left", left);
+		} else {
+			words_append_seconds(t, left);
+			text_append_string(t, " left");
+		}
 	}
 	return true;
 }

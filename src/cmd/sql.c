@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/query.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
@@ -192,6 +193,7 @@ static int print_lines(sqlite3_stmt *row, bool json)
 			csv_line(&line, row);
 		}
 	}
+	status = line.failed ? SQLITE_NOMEM : status;
 	text_done(&line);
 	fputs(json ? "\n]\n" : "", stdout);
 	return status;
@@ -238,7 +240,7 @@ static int print_table(sqlite3_stmt *row)
 	struct table_style style = {.width = 0, .all_columns = true};
 	r = r < 0 ? r : table_print(t, stdout, &style);
 	table_free(t);
-	if (status == SQLITE_ROW && sqlite3_step(row) == SQLITE_ROW) {
+	if (r == 0 && status == SQLITE_ROW && sqlite3_step(row) == SQLITE_ROW) {
 		fprintf(stderr, "strain: only the first %d rows; --csv and --json print all\n",
 			TABLE_ROWS);
 	}
@@ -249,14 +251,11 @@ static int print_table(sqlite3_stmt *row)
 
 // --- the command
 
-static void statement_finalize(sqlite3_stmt **statement)
+static int sql_failed(struct reader *reader, int status)
 {
-	sqlite3_finalize(*statement);
-}
-
-static int sql_failed(struct reader *reader)
-{
-	const char *why = sqlite3_errmsg(reader_database(reader));
+	// Where SQLite itself had enough memory, it knows of no error.
+	bool memory = status == SQLITE_NOMEM;
+	const char *why = memory ? "out of memory" : sqlite3_errmsg(reader_database(reader));
 	struct text shown = {0};
 	text_append_printable(&shown, why, strlen(why));
 	command_fail("sql: %s", shown.data ? shown.data : "out of memory");
@@ -267,24 +266,25 @@ static int sql_failed(struct reader *reader)
 static int run_query(struct reader *reader, const struct sql_options *sql)
 {
 	sqlite3 *database = reader_database(reader);
-	_cleanup_(statement_finalize) sqlite3_stmt *statement = NULL;
+	_cleanup_statement_ sqlite3_stmt *statement = NULL;
 	const char *rest = NULL;
 	// Declaring the table `samples` is not for the query to do, but happens at its first use.
 	sqlite3_exec(database, "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
 	sqlite3_set_authorizer(database, authorize, NULL);
-	if (sqlite3_prepare_v2(database, sql->query, -1, &statement, &rest) != SQLITE_OK) {
-		return sql_failed(reader);
+	int status = sqlite3_prepare_v2(database, sql->query, -1, &statement, &rest);
+	if (status != SQLITE_OK) {
+		return sql_failed(reader, status);
 	}
 	rest += strspn(rest, " \t\r\n;");
 	if (!statement || *rest) {
 		return command_fail(
 			"sql: expected one statement, found %s", statement ? "more" : "none");
 	}
-	int status = sql->output == OUTPUT_TABLE
-	                     ? print_table(statement)
-	                     : print_lines(statement, sql->output == OUTPUT_JSON);
+	status = sql->output == OUTPUT_TABLE ? print_table(statement)
+	                                     : print_lines(statement, sql->output == OUTPUT_JSON);
 	fflush(stdout);
-	return status == SQLITE_DONE || ferror(stdout) ? reading_finish() : sql_failed(reader);
+	return status == SQLITE_DONE || ferror(stdout) ? reading_finish()
+	                                               : sql_failed(reader, status);
 }
 
 static const struct argp_option options[] = {

@@ -68,6 +68,17 @@ assert json.loads(sys.argv[1]) == [{"a": 1, "a_2": 2.5, "s": "x\"y", "n": None, 
 	[[ "$output" == *"value"* ]]
 }
 
+@test "an answer that does not fit into memory is said to be so" {
+	limited() {
+		sh -c 'ulimit -v 300000; exec "$@"' limited "$@"
+	}
+	limited "$STRAIN" sql train.strain "SELECT 1" ||
+		skip 'this build needs more memory than that (sanitizers)'
+	run -1 --separate-stderr limited "$STRAIN" sql train.strain "WITH RECURSIVE n(i) AS
+		(SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000) SELECT printf('%.*c', 100000, 'x') FROM n"
+	[ "$stderr" = "strain: sql: out of memory" ]
+}
+
 @test "mistakes get one line" {
 	run -1 --separate-stderr "$STRAIN" sql train.strain "SELEKT 1"
 	[ "$stderr" = 'strain: sql: near "SELEKT": syntax error' ]

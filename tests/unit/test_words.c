@@ -21,11 +21,11 @@ static void test_progress(void **state)
 		const char *expected; // NULL: nothing is said
 	} cases[] = {
 		{10, 100, 1.9, NULL},
-		{2, 100, 2, "2.0 %"},
-		{50, 100, 4, "50 %, 4.0 s left"},
+		{2, 100, 2, "2 %"},
+		{50, 100, 4, "50 %, 4 s left"},
 		{25, 100, 100, "25 %, 5 min 0 s left"},
-		{100, 100, 10, "99 %, 1.0 s left"},
-		{700, 100, 10, "99 %, 1.0 s left"}, // what was estimated wrongly
+		{100, 100, 10, "99 %, 1 s left"},
+		{700, 100, 10, "99 %, 1 s left"}, // what was estimated wrongly
 		{5, 0, 3, "0 %"},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
