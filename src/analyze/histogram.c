@@ -7,6 +7,7 @@
 #include "analyze/histogram.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +62,9 @@ void histogram_add(struct histogram *h, double value, double weight)
 	if (!slot) {
 		return;
 	}
-	h->smallest = h->total > 0 ? fmin(h->smallest, value) : value;
-	h->largest = h->total > 0 ? fmax(h->largest, value) : value;
+	bool first = !(h->total > 0);
+	h->smallest = first || value < h->smallest ? value : h->smallest;
+	h->largest = first || value > h->largest ? value : h->largest;
 	*slot += weight;
 	h->total += weight;
 }

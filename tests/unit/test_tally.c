@@ -154,6 +154,49 @@ static void test_quantiles_are_near_the_exact_ones(void **state)
 	histogram_done(&h);
 }
 
+// Rows together say what they say one after the other, also where many have the same value.
+static void test_rows_together(void **state)
+{
+	(void)state;
+	enum { N = 20000 };
+	static int64_t t_us[N];
+	static double values[N];
+	for (enum metric_kind kind = METRIC_COUNTER; kind <= METRIC_GAUGE; kind++) {
+		uint64_t random = 88172645463325252;
+		double value = 5;
+		for (int i = 0; i < N; i++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			bool idle = i / 500 % 3 == 0;
+			value += idle ? 0 : (double)(random % 1000) / 1000;
+			t_us[i] = (i ? t_us[i - 1] : 0) + 9000 + (int64_t)(random >> 20) % 2000;
+			values[i] = i % 777 == 0 ? NAN : value;
+		}
+		struct tally one = {0}, together = {0};
+		double f[N_FIGURES], g[N_FIGURES];
+		tally_start(&one, kind);
+		tally_start(&together, kind);
+		for (int i = 0; i < N; i++) {
+			feed(&one, t_us[i], values[i]);
+		}
+		for (int i = 0; i < N; i += 4000) { // as blocks bring them
+			tally_add_rows(&together, t_us + i, values + i, values + i, 4000);
+		}
+		assert_int_equal(one.readings, together.readings);
+		tally_figures(&one, INT64_MIN, true, f);
+		tally_figures(&together, INT64_MIN, true, g);
+		for (unsigned i = 0; i < N_FIGURES; i++) {
+			assert_true(isnan(f[i]) == isnan(g[i]));
+			// After a rest, a counter's windows begin at another reading.
+			double tolerance = kind == METRIC_COUNTER && i >= FIGURE_P50 ? 0.1 : 1e-9;
+			assert_true(isnan(f[i]) || fabs(f[i] - g[i]) <= tolerance * fabs(f[i]));
+		}
+		tally_done(&one);
+		tally_done(&together);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_a_gauge_is_weighted_by_how_long_it_stood),
 		cmocka_unit_test(test_nothing_read_is_no_figure),
 		cmocka_unit_test(test_quantiles_are_near_the_exact_ones),
+		cmocka_unit_test(test_rows_together),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
