@@ -385,7 +385,8 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 		return;
 	}
 	char budget[32], interval[32];
-	text_percent(budget, sizeof(budget), r->budget.share);
+	// As it was given: text_percent would make 0.1 % of 0.05 %.
+	snprintf(budget, sizeof(budget), "%.3g %%", r->budget.share * 100);
 	text_seconds(interval, sizeof(interval),
 		(double)r->config->options->interval_ns * r->budget.slow / 1e9);
 	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
@@ -398,8 +399,8 @@ static void beat(struct recorder *r)
 	uint64_t now_ns = clock_monotonic_ns();
 	uint64_t cpu_ns = self_read(r->self, r->sampler, r->feed, r->budget.slow,
 		r->config->options->interval_ns, now_ns);
-	// What starting cost is no sign of what going on will.
-	if (r->beat_ns != 0) {
+	// What starting cost is no sign of what going on will, nor what ending does.
+	if (r->beat_ns != 0 && !r->ended) {
 		keep_budget(
 			r, (double)(now_ns - r->beat_ns) / 1e9, (double)(cpu_ns - r->cpu_ns) / 1e9);
 	}

@@ -20,6 +20,7 @@
 
 #define COMMIT_INTERVAL_NS NS_PER_S
 #define COMPACT_INTERVAL_NS (60 * NS_PER_S)
+#define COMPACT_SOONEST_NS (5 * NS_PER_S) // where the file has reached its limit before
 // Blocks are complete up to this long ago: lanes hand on once a second.
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
 // More epochs than this are a pattern that matches every iteration: the rest become no spans.
@@ -166,7 +167,8 @@ static void *scribe_main(void *context)
 	while (!atomic_load(&s->stop)) {
 		write_waiting(s, COMMIT_INTERVAL_NS);
 		uint64_t now_ns = clock_monotonic_ns();
-		if (now_ns >= s->compact_ns) {
+		bool soon = now_ns + COMPACT_INTERVAL_NS >= s->compact_ns + COMPACT_SOONEST_NS;
+		if (now_ns >= s->compact_ns || (soon && writer_is_over_limit(s->writer))) {
 			writer_compact(
 				s->writer, (int64_t)(now_ns - s->start_ns) - COMPACT_LAG_NS, NULL);
 			s->compact_ns = now_ns + COMPACT_INTERVAL_NS;

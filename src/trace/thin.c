@@ -19,9 +19,6 @@
 
 #define FIRST_BUCKET_US INT64_C(100000)
 #define FIRST_WINDOW_NS INT64_C(60000000000)
-// The last minute is always whole.
-#define WHOLE_NS INT64_C(60000000000)
-
 static int64_t bucket_us(int level)
 {
 	int64_t us = FIRST_BUCKET_US;
@@ -46,6 +43,27 @@ static uint64_t used_bytes(struct writer *w)
 	int64_t pages = store_number(w->database, "PRAGMA page_count", 0) -
 	                store_number(w->database, "PRAGMA freelist_count", 0);
 	return (uint64_t)pages * (uint64_t)store_number(w->database, "PRAGMA page_size", 4096);
+}
+
+// What the file will take once the newest blocks are merged too, as far as that can be told: until
+// then they are ten times as large, and count for nothing.
+static uint64_t merged_bytes(struct writer *w)
+{
+	uint64_t used = used_bytes(w);
+	char newest[128];
+	snprintf(newest, sizeof(newest),
+		"SELECT count(*) FROM (SELECT 1 FROM block WHERE id > %lld AND codec = %d LIMIT 1)",
+		(long long)w->merged_id, CODEC_PLAIN);
+	// The whole table is looked through, so not where the answer is of no interest.
+	if (used <= w->max_bytes / 2 || store_number(w->database, newest, 0) == 0) {
+		return used;
+	}
+	// A row and its places in two indexes take about a hundred bytes.
+	int64_t merged = store_number(w->database,
+		"SELECT (SELECT coalesce(sum(length(payload) + 100), 0) FROM block WHERE codec = 2)"
+		" + (SELECT coalesce(sum(length(payload) + 50), 0) FROM clock WHERE codec = 2)",
+		0);
+	return merged >= 0 && (uint64_t)merged < used ? (uint64_t)merged : used;
 }
 
 static bool is_gauge(struct writer *w, uint32_t metric)
@@ -195,13 +213,14 @@ static int thin_candidate(struct stretches *s, const struct candidate *c, int64_
 static int thin_entity(struct writer *w, int64_t entity, int level, int64_t to_ns)
 {
 	struct candidates list = {0};
-	sqlite3_stmt *statement = writer_statement(w, SELECT_CANDIDATES);
+	sqlite3_stmt *statement = writer_statement(w, SELECT_ENDED);
 	if (!statement) {
 		return -ENOMEM;
 	}
 	sqlite3_bind_int64(statement, 1, entity);
 	sqlite3_bind_int64(statement, 2, w->thinned_ns[level]);
 	sqlite3_bind_int64(statement, 3, to_ns);
+	sqlite3_bind_int64(statement, 4, BLOCK_MAX_SPAN_NS);
 	int r = candidates_load(&list, w->database, statement);
 	struct stretches s = {
 		.writer = w, .entity = entity, .max_span_us = BLOCK_MAX_SPAN_NS / 1000};
@@ -257,15 +276,15 @@ static int say_thinned(struct writer *w, int level)
 	return writer_step(w, statement);
 }
 
-// The lowest level with at least `least_ns` to thin, and up to when. A level follows the one before
-// it. -1: none.
-static int next_level(
-	const struct writer *w, int64_t whole_from_ns, bool whole_window, int64_t *ret_to_ns)
+// The lowest level with a whole window to thin, or, where part_ns is given, at least as much; and
+// up to when. A level follows the one before it. -1: none.
+static int next_level(const struct writer *w, int n_levels, int64_t whole_from_ns, int64_t part_ns,
+	int64_t *ret_to_ns)
 {
 	int64_t limit_ns = whole_from_ns;
-	for (int level = 0; level < THIN_LEVELS; level++) {
+	for (int level = 0; level < n_levels; level++) {
 		int64_t there_ns = limit_ns - w->thinned_ns[level];
-		int64_t least_ns = whole_window ? window_ns(level) : FIRST_WINDOW_NS;
+		int64_t least_ns = part_ns ? part_ns : window_ns(level);
 		if (there_ns >= least_ns) {
 			int64_t step_ns = there_ns < window_ns(level) ? there_ns : window_ns(level);
 			*ret_to_ns = w->thinned_ns[level] + step_ns;
@@ -276,33 +295,70 @@ static int next_level(
 	return -1;
 }
 
-// Whole windows first: parts of one leave small blocks.
-static int choose_step(const struct writer *w, int64_t whole_from_ns, int64_t *ret_to_ns)
+static int thin_step(struct writer *w, int level, int64_t to_ns)
 {
-	int level = next_level(w, whole_from_ns, true, ret_to_ns);
-	return level >= 0 ? level : next_level(w, whole_from_ns, false, ret_to_ns);
+	int r = thin_window(w, level, to_ns);
+	r = r < 0 ? r : delete_clocks(w);
+	// Ids of what was deleted can come again.
+	clock_book_done(&w->clocks);
+	clock_cache_done(&w->clock_cache);
+	w->thinned_ns[level] = to_ns;
+	return r < 0 ? r : say_thinned(w, level);
+}
+
+// How far thinning goes: what lies before the last whole_ns, by the first n_levels, in whole
+// windows or (which leaves small blocks) also in parts of at least part_ns.
+struct extent {
+	int64_t whole_ns;
+	int64_t part_ns; // 0: whole windows only
+	int n_levels;
+};
+
+// Until a quarter of the limit is free.
+static int thin_extent(struct writer *w, int64_t last_ns, const struct extent *extent)
+{
+	int64_t from_ns = last_ns - extent->whole_ns + 1, to_ns = 0;
+	int r = 0;
+	while (r == 0 && merged_bytes(w) > w->max_bytes - w->max_bytes / 4) {
+		int level = next_level(w, extent->n_levels, from_ns, 0, &to_ns);
+		if (level < 0 && extent->part_ns) {
+			level = next_level(w, extent->n_levels, from_ns, extent->part_ns, &to_ns);
+		}
+		if (level < 0) {
+			break;
+		}
+		r = thin_step(w, level, to_ns);
+	}
+	return r;
 }
 
 int thin(struct writer *w, int64_t now_ns)
 {
+	const int64_t s = INT64_C(1000000000);
+	// A long run is thinned more and more the older it is, and its last minute stays whole. In
+	// a fast run under a small limit not even that fits: then fewer seconds stay whole, before
+	// of what was there before only rows far apart remain.
+	const struct extent extents[] = {
+		{60 * s, 0, THIN_LEVELS},
+		{15 * s, 15 * s, 1},
+		{4 * s, 4 * s, 1},
+		{60 * s, 60 * s, 2},
+		{4 * s, 4 * s, 2},
+		{0, s, 2},
+		{0, s, THIN_LEVELS},
+	};
 	int64_t last_ns = now_ns < w->last_ns ? now_ns : w->last_ns;
-	// An eighth is left for the blocks of the next minute, another so that this is seldom.
-	if (used_bytes(w) <= w->max_bytes - w->max_bytes / 8) {
-		return 0;
-	}
-	int64_t to_ns = 0;
-	int level, r = 0;
-	while (r == 0 && used_bytes(w) > w->max_bytes - w->max_bytes / 4 &&
-		(level = choose_step(w, last_ns - WHOLE_NS, &to_ns)) >= 0) {
-		r = thin_window(w, level, to_ns);
-		r = r < 0 ? r : delete_clocks(w);
-		// Ids of what was deleted can come again.
-		clock_book_done(&w->clocks);
-		clock_cache_done(&w->clock_cache);
-		w->thinned_ns[level] = to_ns;
-		if (r == 0) {
-			r = say_thinned(w, level);
-		}
+	int r = 0;
+	// An eighth is left for the blocks to come, another so that this is seldom.
+	for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(extents) &&
+			   merged_bytes(w) > w->max_bytes - w->max_bytes / 8;
+		i++) {
+		r = thin_extent(w, last_ns, &extents[i]);
 	}
 	return r;
+}
+
+bool writer_is_over_limit(struct writer *w)
+{
+	return w->max_bytes && used_bytes(w) > w->max_bytes;
 }

@@ -45,6 +45,11 @@ static const char *const sql_texts[N_STATEMENTS] = {
 		"SELECT id, t_first, t_last, rows, codec FROM block"
 		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
 		" ORDER BY t_first, id",
+	// A block is of the stretch in which it ends: those that reach over a bound are of one,
+        // too.
+	[SELECT_ENDED] = "SELECT id, t_first, t_last, rows, codec FROM block"
+			 " WHERE entity = ?1 AND t_first >= ?2 - ?4 AND t_first < ?3"
+			 " AND t_last >= ?2 AND t_last < ?3 ORDER BY t_first, id",
 	[SELECT_UNMERGED] = ("SELECT entity, min(t_first), 0, 0, 0 FROM block"
 			     " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity"),
 	[SELECT_ENTITIES] = "SELECT id, 0, 0, 0, 0 FROM entity",

@@ -29,6 +29,7 @@ enum statement {
 	DELETE_BLOCK,
 	SELECT_BLOCK, // source, payload, clock
 	SELECT_CANDIDATES, // (compact.h) of an entity, that begin from ?2 and end before ?3
+	SELECT_ENDED,
 	SELECT_UNMERGED, // entities of plain blocks after id ?1 that end before ?2, as candidates
 	SELECT_ENTITIES, // as candidates
 	SELECT_METRIC_KIND,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -194,6 +195,55 @@ static int eat(unsigned n)
 	return 0;
 }
 
+// Uses a little CPU time and some other number of pages, again and again.
+static _Noreturn void waver(unsigned seed)
+{
+	enum { PAGES = 64, PAGE = 4096 };
+	char *pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	while (pages != MAP_FAILED) {
+		seed = seed * 1103515245u + 12345u;
+		madvise(pages, (size_t)PAGES * PAGE, MADV_DONTNEED);
+		for (unsigned i = 0; i < (seed >> 16) % PAGES; i++) {
+			pages[(size_t)i * PAGE] = 1;
+		}
+		usleep(1000 + (seed >> 16) % 500);
+	}
+	_exit(3);
+}
+
+// Takes 100 MiB for 5 ms.
+static void spike(void)
+{
+	const size_t size = (size_t)100 << 20;
+	char *taken = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	usleep(5000);
+	if (taken != MAP_FAILED) {
+		munmap(taken, size);
+	}
+}
+
+// n processes that waver, while this one first takes much memory ten times for a moment, and then
+// waits for a file "stop" (a minute at most).
+static int crowd(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (fork_or_die() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			waver(i);
+		}
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		usleep(180000);
+		spike();
+	}
+	for (unsigned i = 0; i < 600 && access("stop", F_OK) < 0; i++) {
+		usleep(100000);
+	}
+	return 0;
+}
+
 // Two processes that each want a CPU for n ms of its time.
 static int burn(unsigned ms)
 {
@@ -221,6 +271,7 @@ int main(int argc, char **argv)
 		{"zombie", zombie},
 		{"eat", eat},
 		{"burn", burn},
+		{"crowd", crowd},
 	};
 	unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]) && argc > 1; i++) {

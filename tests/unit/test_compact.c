@@ -97,6 +97,19 @@ static void record(struct writer *w, int64_t from, int64_t to)
 	}
 }
 
+// As the recorder does it: what is compacted lags behind, so that no block ends with a minute.
+static void record_lagging(struct writer *w, int64_t to)
+{
+	struct error e = {0};
+	for (int64_t second = 0; second < to; second++) {
+		put_second(w, second);
+		assert_int_equal(writer_commit(w, &e), 0);
+		if (second % 60 == 59) {
+			assert_int_equal(writer_compact(w, (second - 2) * 1000000000, &e), 0);
+		}
+	}
+}
+
 static int64_t ask(struct reader *r, const char *sql)
 {
 	sqlite3_stmt *statement;
@@ -243,12 +256,99 @@ static void test_thinning_keeps_spikes_and_rates(void **state)
 	unlink(path);
 }
 
+static size_t count_rows(struct reader *r, int64_t from_s, int64_t to_s)
+{
+	struct error e = {0};
+	struct series s;
+	assert_int_equal(reader_series(r, 1, "process.memory.usage", from_s * 1000000,
+				 to_s * 1000000 - 1, &s, &e),
+		0);
+	size_t n = s.n;
+	series_done(&s);
+	return n;
+}
+
+static void test_blocks_that_reach_over_a_minute_are_thinned(void **state)
+{
+	(void)state;
+	enum { SECONDS = 900, LIMIT = 100000 };
+	char path[] = PATH_TEMPLATE;
+	struct error e = {0};
+	struct writer *w = start(path, LIMIT);
+	record_lagging(w, SECONDS);
+	assert_int_equal(writer_finish(w, SECONDS * INT64_C(1000000000), 0, &e), 0);
+	assert_true(writer_file_bytes(w) <= LIMIT);
+	writer_free(w);
+	struct reader *r = open_run(path);
+	// At most a row each 100 ms, in every minute but those that were not reached; and no row
+	// further from the next than a second.
+	for (int64_t minute = 0; minute < 5; minute++) {
+		size_t n = count_rows(r, minute * 60, minute * 60 + 60);
+		assert_in_range(n, 59, 601);
+	}
+	assert_in_range(count_rows(r, SECONDS - 60, SECONDS), 60 * RATE - 60, 60 * RATE);
+	assert_int_equal(ask(r, "SELECT count(*) FROM event WHERE kind = 'thinned' AND text LIKE "
+				"'%10.0 s%'"),
+		0);
+	reader_free(r);
+	unlink(path);
+}
+
+// Eight more streams of noise.
+static void put_noise(struct writer *w, int64_t second)
+{
+	static const char *const sources[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	uint32_t id = 1;
+	int64_t t[RATE], counter[RATE], *columns[] = {counter};
+	struct block b = {RATE, 1, &id, NULL, t, columns};
+	for (size_t k = 0; k < ARRAY_LENGTH(sources); k++) {
+		for (int i = 0; i < RATE; i++) {
+			int64_t row = second * RATE + i;
+			t[i] = row * 10000;
+			counter[i] = counter_at(row + (int64_t)k * 1000000);
+		}
+		assert_int_equal(writer_put_block(w, 2, sources[k], &b), 0);
+	}
+}
+
+// So much that not even the last minute fits.
+static void test_a_fast_run_under_a_small_limit(void **state)
+{
+	(void)state;
+	enum { SECONDS = 40, LIMIT = 100000 };
+	unsigned compacted = 0;
+	char path[] = PATH_TEMPLATE;
+	struct error e = {0};
+	struct writer *w = start(path, LIMIT);
+	for (int64_t second = 0; second < SECONDS; second++) {
+		put_second(w, second);
+		put_noise(w, second);
+		assert_int_equal(writer_commit(w, &e), 0);
+		if (second % 5 == 4 && writer_is_over_limit(w)) {
+			assert_int_equal(writer_compact(w, (second - 2) * 1000000000, &e), 0);
+			compacted++;
+		}
+	}
+	assert_true(compacted > 0);
+	assert_int_equal(writer_finish(w, SECONDS * INT64_C(1000000000), 0, &e), 0);
+	assert_true(writer_file_bytes(w) <= LIMIT);
+	assert_false(writer_is_over_limit(w));
+	writer_free(w);
+	struct reader *r = open_run(path);
+	assert_in_range(count_rows(r, 0, 10), 10, 101);
+	assert_in_range(count_rows(r, SECONDS - 3, SECONDS), 3 * RATE - 3, 3 * RATE);
+	reader_free(r);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compaction_changes_no_value),
 		cmocka_unit_test(test_rows_that_come_late_are_not_lost),
 		cmocka_unit_test(test_thinning_keeps_spikes_and_rates),
+		cmocka_unit_test(test_blocks_that_reach_over_a_minute_are_thinned),
+		cmocka_unit_test(test_a_fast_run_under_a_small_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
