@@ -81,12 +81,23 @@ static bool is_flooded(struct pass *p)
 	return p->second_bytes >= LISTENER_BYTES_PER_S;
 }
 
-static void write_copy(struct pass *p, const char *data, size_t length)
+// The listener's sign that bytes are missing must not come from the job.
+static void replace_signs(char *data, size_t length)
 {
+	char *end = data + length, *sign = data;
+	while ((sign = memchr(sign, LISTENER_TORN, (size_t)(end - sign)))) {
+		*sign++ = '\1';
+	}
+}
+
+static void write_copy(struct pass *p, char *data, size_t length)
+{
+	static const char torn = LISTENER_TORN;
 	struct channel *c = p->channel;
-	if (p->torn && write(c->copy_in, "\n", 1) == 1) {
+	if (p->torn && write(c->copy_in, &torn, 1) == 1) {
 		p->torn = false;
 	}
+	replace_signs(data, length);
 	ssize_t written = p->torn ? -1 : write(c->copy_in, data, length);
 	if (written < 0 && errno == EPIPE) {
 		close(c->copy_in); // the recorder is gone

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
@@ -53,7 +54,7 @@ struct listener {
 	int inotify_fd; // tells when a file has grown; -1 where it cannot
 	int64_t now_ns; // when the bytes in hand were read
 	char *buffer;
-	uint64_t skipped_bytes;
+	struct listener_losses losses;
 };
 
 static void matched(void *context, const struct output_match *match)
@@ -101,10 +102,23 @@ static void skip_to_tail(struct listener *l, struct listened *output)
 	off_t tail = lseek(output->fd, 0, SEEK_END) - READ_BYTES;
 	tail = lseek(output->fd, tail > at ? tail : at, SEEK_SET);
 	if (tail > at) {
-		l->skipped_bytes += (uint64_t)(tail - at);
-		// What follows is no part of the line before.
-		output_stream_feed(output->stream, "\n", 1, matched, l);
+		l->losses.skipped_bytes += (uint64_t)(tail - at);
+		output_stream_reset(output->stream);
 	}
+}
+
+static void search_bytes(
+	struct listener *l, struct listened *output, const char *data, size_t length)
+{
+	const char *torn;
+	while (!output->file && (torn = memchr(data, LISTENER_TORN, length))) {
+		size_t before = (size_t)(torn - data);
+		output_stream_feed(output->stream, data, before, matched, l);
+		output_stream_reset(output->stream);
+		data = torn + 1;
+		length -= before + 1;
+	}
+	output_stream_feed(output->stream, data, length, matched, l);
 }
 
 // Reads what there is now; last: there will be no more looks. False where nothing more will come.
@@ -128,7 +142,7 @@ static bool listen_now(struct listener *l, struct listened *output, bool last)
 		}
 		l->now_ns = (int64_t)(clock_monotonic_ns() - l->start_ns);
 		output->second_bytes += (size_t)n;
-		output_stream_feed(output->stream, l->buffer, (size_t)n, matched, l);
+		search_bytes(l, output, l->buffer, (size_t)n);
 	}
 }
 
@@ -271,17 +285,17 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	return 0;
 }
 
-uint64_t listener_stop(struct listener *l)
+struct listener_losses listener_stop(struct listener *l)
 {
 	if (!l) {
-		return 0;
+		return (struct listener_losses){0};
 	}
 	atomic_store(&l->stop, true);
-	if (l->wake_fd >= 0) {
-		eventfd_write(l->wake_fd, 1);
-	}
 	pthread_join(l->thread, NULL);
-	uint64_t skipped_bytes = l->skipped_bytes;
+	struct listener_losses losses = l->losses;
+	for (size_t i = 0; i < 2; i++) {
+		losses.limited_lines += output_stream_limited(l->outputs[i].stream);
+	}
 	listener_free(l);
-	return skipped_bytes;
+	return losses;
 }

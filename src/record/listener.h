@@ -16,11 +16,19 @@ struct feed;
 // No log says more in a second, and reading what is none would cost more than a recorder may.
 enum { LISTENER_BYTES_PER_S = 4 * 1024 * 1024 };
 
+// In a pipe's copy: bytes are missing here. The job's own zeros come as 1.
+#define LISTENER_TORN '\0'
+
+// What was not searched for epochs.
+struct listener_losses {
+	uint64_t skipped_bytes; // of regular files: more came than LISTENER_BYTES_PER_S
+	uint64_t limited_lines; // the pattern took too many steps on them
+};
+
 // fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
 // that is none).
 // Each match is added to *epochs.
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
 	_Atomic unsigned *epochs, struct listener **ret, struct error *e);
-// Reads what is there, ends the thread and frees. Accepts NULL. Returns how many bytes of regular
-// files were passed over, because more came than LISTENER_BYTES_PER_S.
-uint64_t listener_stop(struct listener *l);
+// Reads what is there, ends the thread and frees. Accepts NULL.
+struct listener_losses listener_stop(struct listener *l);

@@ -471,11 +471,17 @@ static void note_left_running(struct recorder *r)
 
 static void stop_listener(struct recorder *r)
 {
-	uint64_t skipped_bytes = listener_stop(r->listener);
-	if (skipped_bytes > 0) {
+	struct listener_losses losses = listener_stop(r->listener);
+	if (losses.skipped_bytes > 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "lost", 0,
 			"%llu bytes of output not searched for epochs",
-			(unsigned long long)skipped_bytes);
+			(unsigned long long)losses.skipped_bytes);
+	}
+	if (losses.limited_lines > 0) {
+		sink_event(r->sink, clock_monotonic_ns(), "lost", 0,
+			"%llu lines of output not searched for epochs: the pattern backtracks too "
+			"long on them",
+			(unsigned long long)losses.limited_lines);
 	}
 }
 

@@ -76,8 +76,10 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 }
 
 @test "a pattern that backtracks without end does not hold the job" {
-	run -0 timeout 60 "$STRAIN" run --epoch-pattern '^(a+)+$' sh -c \
+	run -0 timeout 60 "$STRAIN" run -o run.strain --epoch-pattern '^(a+)+$' sh -c \
 		'for i in 1 2 3 4 5 6 7 8 9; do head -c 4000 /dev/zero | tr "\0" a; echo "!"; done'
+	run -0 python_sql run.strain "SELECT text FROM event WHERE kind = 'lost'"
+	[[ "$output" == '9 lines of output not searched for epochs: '* ]]
 }
 
 @test "more output than a recorder should read is counted, and arrives" {
@@ -99,6 +101,28 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 	[[ "$output" == *"bytes of output not searched for epochs"* ]]
 }
 
+@test "a flood tears no line into one that matches" {
+	# Whole lines do not match; a part of one does.
+	# shellcheck disable=SC2016
+	local flood='line=$(head -c 200 /dev/zero | tr "\0" a)b; yes "$line" | head -c 20200000; sleep 1.2; echo "done"'
+	"$STRAIN" run -o pipe.strain --epoch-pattern '^(a{1,199}b?|a+)$' sh -c "$flood" 2>err | tail -n 1 >end
+	[ "$(cat end)" = "done" ]
+	"$STRAIN" run -o file.strain --epoch-pattern '^(a{1,199}b?|a+)$' sh -c "$flood" 2>err >output
+	rm output
+	local file
+	for file in pipe file; do
+		[ "$(python_sql "$file.strain" "SELECT count(*) FROM event WHERE kind = 'lost'")" = 1 ]
+		[ "$(python_sql "$file.strain" "SELECT count(*) FROM span")" = 0 ]
+	done
+}
+
+@test "zeros that the job writes are no sign that bytes are missing" {
+	record printf 'epoch 1 loss=0.1\0\nepoch 2 loss=0.2\n\0epoch 4 loss=0\nepoch 3 loss=0.3\n' 2>err |
+		cat >out
+	[ "$(epochs)" = $'2|0.2\n3|0.3' ] # in the others the zero is a part of what stands there
+	printf 'epoch 1 loss=0.1\0\nepoch 2 loss=0.2\n\0epoch 4 loss=0\nepoch 3 loss=0.3\n' | cmp - out
+}
+
 @test "the recorder stopped holds no output" {
 	mkfifo pipe
 	cat pipe >out &
@@ -117,6 +141,7 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 }
 
 # Numbers, a line each, until told to stop; the last line says so.
+# shellcheck disable=SC2016
 COUNT='i=0; while [ ! -e stop ]; do i=$((i + 1)); echo "line $i"; done
 	echo "epoch 7 loss=0.7"; exit 6'
 

@@ -210,12 +210,40 @@ static void test_a_bad_pattern_says_where(void **state)
 static void test_an_empty_line_is_no_epoch(void **state)
 {
 	(void)state;
-	struct stream s = open_stream("");
+	struct stream s = open_stream("^$|x");
 	feed_text(&s, "\n\r\n\n");
 	assert_int_equal(s.seen.n, 0);
 	feed_text(&s, "x\n");
 	assert_int_equal(s.seen.n, 1);
 	assert_int_equal(s.seen.last.number, -1);
+	close_stream(&s);
+}
+
+static void test_a_pattern_that_matches_every_line_is_refused(void **state)
+{
+	(void)state;
+	static const char *const patterns[] = {"", "x*", "(?:epoch (?<epoch>\\d+))?", "^", ".*"};
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+		struct output_pattern *pattern = NULL;
+		struct error e = {0};
+		assert_int_equal(output_pattern_new(patterns[i], &pattern, &e), -22);
+		assert_null(pattern);
+		assert_non_null(strstr(e.text, "matches every line"));
+	}
+}
+
+// Where bytes are missing, neither what was before nor what follows is a line.
+static void test_no_line_where_bytes_are_missing(void **state)
+{
+	(void)state;
+	struct stream s = open_stream("epoch (?<epoch>\\d+)$");
+	feed_text(&s, "epoch 1");
+	output_stream_reset(s.stream);
+	feed_text(&s, "epoch 2\n");
+	assert_int_equal(s.seen.n, 0);
+	feed_text(&s, "epoch 3\n");
+	assert_int_equal(s.seen.n, 1);
+	assert_int_equal(s.seen.last.number, 3);
 	close_stream(&s);
 }
 
@@ -233,6 +261,8 @@ int main(void)
 		cmocka_unit_test(test_long_lines_match_innocent_patterns),
 		cmocka_unit_test(test_a_bad_pattern_says_where),
 		cmocka_unit_test(test_an_empty_line_is_no_epoch),
+		cmocka_unit_test(test_a_pattern_that_matches_every_line_is_refused),
+		cmocka_unit_test(test_no_line_where_bytes_are_missing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

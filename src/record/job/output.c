@@ -125,10 +125,30 @@ static int compile(struct output_pattern *p, const char *pattern, struct error *
 	return 0;
 }
 
+static bool matches(const struct output_pattern *p, const char *line)
+{
+	pcre2_match_data *match = pcre2_match_data_create_from_pattern(p->code, NULL);
+	int rc = match ? pcre2_match(
+				 p->code, (PCRE2_SPTR)line, strlen(line), 0, 0, match, p->limits)
+	               : PCRE2_ERROR_NOMEMORY;
+	pcre2_match_data_free(match);
+	return rc > 0;
+}
+
+// A pattern that is content with nothing: '', 'x*', '(epoch)?'. One that only an empty line
+// satisfies, '^$', is another matter.
+static int check_pattern(const struct output_pattern *p, const char *pattern, struct error *e)
+{
+	return matches(p, "") && matches(p, "\x01")
+	               ? error_set(e, EINVAL, "pattern '%s' matches every line", pattern)
+	               : 0;
+}
+
 int output_pattern_new(const char *pattern, struct output_pattern **ret, struct error *e)
 {
 	struct output_pattern *p = calloc(1, sizeof(*p));
 	int rc = p ? compile(p, pattern, e) : error_errno(e, ENOMEM, "pattern '%s'", pattern);
+	rc = rc == 0 ? check_pattern(p, pattern, e) : rc;
 	if (rc == 0 && read_groups(p) < 0) {
 		rc = error_errno(e, ENOMEM, "pattern '%s'", pattern);
 	}
@@ -261,7 +281,13 @@ void output_stream_feed(struct output_stream *s, const char *data, size_t length
 	}
 }
 
+void output_stream_reset(struct output_stream *s)
+{
+	s->length = 0;
+	s->cut = true;
+}
+
 uint64_t output_stream_limited(const struct output_stream *s)
 {
-	return s->limited;
+	return s ? s->limited : 0;
 }

@@ -14,6 +14,7 @@
 struct output_pattern; // compiled, shared by both streams
 struct output_stream; // the state of one stream: the unfinished line
 
+// -EINVAL with a text for a pattern that is none, or that matches every line.
 int output_pattern_new(const char *pattern, struct output_pattern **ret, struct error *e);
 void output_pattern_free(struct output_pattern *p);
 
@@ -35,5 +36,7 @@ void output_stream_free(struct output_stream *s);
 // Feeds bytes; calls `matched` for each line that matches.
 void output_stream_feed(struct output_stream *s, const char *data, size_t length,
 	void (*matched)(void *context, const struct output_match *match), void *context);
-// Lines whose matching hit a limit so far.
+// Bytes are missing here: the unfinished line is dropped, and what follows up to the next line end.
+void output_stream_reset(struct output_stream *s);
+// Lines whose matching hit a limit so far. Accepts NULL.
 uint64_t output_stream_limited(const struct output_stream *s);
