@@ -116,23 +116,21 @@ struct parsing {
 	struct error error;
 };
 
-// A label that is there already gets the new value.
-static int set_label(struct parsing *p, const char *name, size_t length, const char *value)
+static const struct run_label *find_label(const struct parsing *p, const char *name, size_t length)
+{
+	for (size_t i = 0; i < p->options.n_labels; i++) {
+		const char *known = p->options.labels[i].name;
+		if (strncmp(known, name, length) == 0 && known[length] == '\0') {
+			return &p->options.labels[i];
+		}
+	}
+	return NULL;
+}
+
+static int add_label(struct parsing *p, const char *name, size_t length, const char *value)
 {
 	struct run_options *options = &p->options;
-	struct run_label *label = NULL;
-	for (size_t i = 0; i < options->n_labels && !label; i++) {
-		const char *known = options->labels[i].name;
-		bool same = strncmp(known, name, length) == 0 && known[length] == '\0';
-		label = same ? &options->labels[i] : NULL;
-	}
-	char *copy = strdup(value);
-	if (copy && label) {
-		free(label->value);
-		label->value = copy;
-		return 0;
-	}
-	char *name_copy = strndup(name, length);
+	char *name_copy = strndup(name, length), *copy = strdup(value);
 	if (!copy || !name_copy ||
 		array_reserve((void **)&options->labels, &p->labels_capacity, options->n_labels + 1,
 			sizeof(*options->labels)) < 0) {
@@ -144,13 +142,15 @@ static int set_label(struct parsing *p, const char *name, size_t length, const c
 	return 0;
 }
 
+// What was given stands.
 static int read_environment(struct parsing *p)
 {
 	int rc = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(environment_labels) && rc == 0; i++) {
 		const char *name = environment_labels[i], *value = getenv(name);
-		if (value && *value && strlen(value) < LABEL_VALUE_BYTES) {
-			rc = set_label(p, name, strlen(name), value);
+		if (value && *value && strlen(value) < LABEL_VALUE_BYTES &&
+			!find_label(p, name, strlen(name))) {
+			rc = add_label(p, name, strlen(name), value);
 		}
 	}
 	return rc;
@@ -176,7 +176,12 @@ static int read_label(struct parsing *p, const char *text)
 				text);
 		}
 	}
-	return set_label(p, text, length, equals + 1);
+	const struct run_label *given = find_label(p, text, length);
+	if (given && strcmp(given->value, equals + 1) != 0) {
+		return error_set(&p->error, EINVAL, "--label: '%s' is given twice: '%s' and '%s'",
+			given->name, given->value, equals + 1);
+	}
+	return given ? 0 : add_label(p, text, length, equals + 1);
 }
 
 static int read_interval(struct parsing *p, const char *text)
@@ -240,6 +245,7 @@ static int read_pattern(struct parsing *p, const char *text)
 		return error_prefix(&p->error, "--epoch-pattern");
 	}
 	output_pattern_free(pattern);
+	free(p->options.epoch_pattern);
 	p->options.epoch_pattern = strdup(text);
 	return p->options.epoch_pattern ? 0 : error_errno(&p->error, ENOMEM, "--epoch-pattern");
 }
@@ -249,6 +255,7 @@ static int read_output(struct parsing *p, const char *text)
 	if (*text == '\0') {
 		return error_set(&p->error, EINVAL, "--output: expected a file name, found ''");
 	}
+	free(p->options.output);
 	p->options.output = strdup(text);
 	return p->options.output ? 0 : error_errno(&p->error, ENOMEM, "--output");
 }
@@ -368,7 +375,7 @@ int main(int argc, char **argv)
 		.options = {.interval_ns = INTERVAL_DEFAULT_NS, .max_bytes = SIZE_DEFAULT},
 	};
 	int status = LAUNCHER_FAILED;
-	if (read_environment(&p) < 0 || parse_options(&p, argc, argv) < 0) {
+	if (parse_options(&p, argc, argv) < 0 || read_environment(&p) < 0) {
 		say("%s (strain run --help)", p.error.text);
 	} else if (p.help) {
 		char name[] = "strain run";

@@ -68,9 +68,29 @@ fails_125() {
 
 @test "labels, the environment's and given ones, are in the run" {
 	RANK=3 LOCAL_RANK=1 SLURM_JOB_NAME=x "$STRAIN" run --label batch_size=32 --label workers= \
-		--label SLURM_JOB_NAME=mine --label batch_size=64 true
+		--label SLURM_JOB_NAME=mine true
 	run -0 python_sql "$(only_run)" 'SELECT name, value FROM label ORDER BY name'
-	[ "$output" = $'LOCAL_RANK|1\nRANK|3\nSLURM_JOB_NAME|mine\nbatch_size|64\nworkers|' ]
+	[ "$output" = $'LOCAL_RANK|1\nRANK|3\nSLURM_JOB_NAME|mine\nbatch_size|32\nworkers|' ]
+}
+
+@test "a label that is given twice has one value" {
+	fails_125 --label batch_size=32 --label workers=2 --label batch_size=64 true
+	[ "$stderr" = "strain: --label: 'batch_size' is given twice: '32' and '64' (strain run --help)" ]
+	run -0 "$STRAIN" run --label batch_size=32 --label batch_size=32 true
+	run -0 python_sql "$(only_run)" 'SELECT name, value FROM label ORDER BY name'
+	[ "$output" = 'batch_size|32' ]
+}
+
+@test "of other options that are given twice the last one counts" {
+	run -0 "$STRAIN" run -o first.strain -o last.strain --epoch-pattern a --epoch-pattern b true
+	[ ! -e first.strain ]
+	[ "$(run_key last.strain epoch_pattern)" = b ]
+}
+
+@test "a pattern that every line matches is no pattern" {
+	fails_125 --epoch-pattern '' true
+	[ "$stderr" = "strain: --epoch-pattern: pattern '' matches every line (strain run --help)" ]
+	fails_125 --epoch-pattern '(epoch \d+)?' true
 }
 
 @test "a bad pattern is shown with where it is bad" {

@@ -163,12 +163,12 @@ await_output() {
 }
 
 forwarder_runs() {
-	[ -n "$(forwarder_of "$launcher")" ]
+	[ -n "$(forwarder_of "$1")" ]
 }
 
 kill_forwarder() {
-	eventually forwarder_runs
-	kill -KILL "$(forwarder_of "$launcher")"
+	eventually forwarder_runs "$1"
+	kill -KILL "$(forwarder_of "$1")"
 }
 
 # Bytes of the lines that are missing, or cut, before the last one.
@@ -184,10 +184,10 @@ print(sum(len("line %d\n" % n) for n in range(1, max(whole)) if n not in whole))
 	cat pipe >out &
 	local reader=$!
 	record_into_pipe sh -c "$COUNT" &
-	local launcher=$! kills
-	for kills in 1 2 3; do
+	local launcher=$!
+	for _ in 1 2 3; do
 		await_output 1000
-		kill_forwarder
+		kill_forwarder "$launcher"
 	done
 	await_output 1000
 	touch stop
@@ -239,8 +239,8 @@ sleeps() {
 	record_into_pipe sh -c "trap - PIPE; $COUNT" &
 	local launcher=$!
 	eventually test -s out
-	kill_forwarder
-	eventually forwarder_runs
+	kill_forwarder "$launcher"
+	eventually forwarder_runs "$launcher"
 	echo >go
 	wait "$reader"
 	local status=0
