@@ -28,7 +28,3 @@ int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // The same, for wrong usage: adds where help is, and returns STATUS_USAGE.
 int command_usage(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-// The path of one of the parts (strain-record, report.js ...): in $STRAIN_HOME, else beside this
-// program, else in ../lib/strain. Owned by the caller; NULL where it is nowhere.
-char *command_find_part(const char *name);

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/part.h"
 
 int command_run(int argc, char **argv)
 {
 	(void)argc;
-	_cleanup_free_ char *recorder = command_find_part("strain-record");
+	_cleanup_free_ char *recorder = part_find("strain-record", X_OK);
 	if (!recorder) {
 		command_fail("cannot record: strain-record is neither in $STRAIN_HOME nor beside "
 			     "strain nor "

@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/part.h"
 #include "base/text.h"
 #include "record/launcher_state.h"
 #include "record/say.h"
@@ -219,45 +220,16 @@ static void name_left(struct launcher *l)
 
 // ---- the verdict
 
-static char *program_in(const char *directory, const char *between)
-{
-	struct text path = {0};
-	text_format(&path, "%s%s/strain", directory, between);
-	char *found = text_steal(&path);
-	if (found && access(found, X_OK) == 0) {
-		return found;
-	}
-	free(found);
-	return NULL;
-}
-
-static char *find_strain(void)
-{
-	static const char *const places[] = {"", "/../lib/strain", "/../bin", "/../../bin"};
-	const char *home = getenv("STRAIN_HOME");
-	char *found = home && *home ? program_in(home, "") : NULL;
-	char here[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
-	if (found || length <= 0) {
-		return found;
-	}
-	here[length] = '\0';
-	*strrchr(here, '/') = '\0';
-	for (size_t i = 0; i < ARRAY_LENGTH(places) && !found; i++) {
-		found = program_in(here, places[i]);
-	}
-	return found;
-}
-
 static void start_finisher(struct launcher *l)
 {
-	_cleanup_free_ char *strain = find_strain();
+	_cleanup_free_ char *strain = part_find("strain", X_OK);
 	l->finisher = strain ? fork() : 0;
 	if (strain && l->finisher == 0) {
 		char name[] = "strain", command[] = "finish";
 		char *arguments[] = {name, command, l->path, NULL};
 		signals_restore(&l->signals);
 		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is the job's alone
+		fcntl(STDERR_FILENO, F_SETFD, 0); // also our /dev/null: a file must not become 2
 		execv(strain, arguments);
 		_exit(1);
 	}

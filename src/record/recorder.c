@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +99,6 @@ static void raise_descriptor_limit(void)
 
 static void settle_process(void)
 {
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGTTIN,
-		SIGTTOU, SIGUSR1, SIGUSR2};
-	for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++) {
-		signal(ignored[i], SIG_IGN);
-	}
 	prctl(PR_SET_NAME, "strain-record");
 	mallopt(M_ARENA_MAX, 2);
 	mallopt(M_MMAP_THRESHOLD, 256 * 1024);

@@ -25,6 +25,7 @@ struct recorder_config {
 	int output[2];
 };
 
-// Runs in the recorder's process until the job has ended and the file is closed. Never touches the
-// job. Returns the exit status of the process.
+// Runs in the recorder's process, which ignores the signals of the job's group already, until the
+// job has ended and the file is closed. Never touches the job. Returns the exit status of the
+// process.
 int recorder_run(const struct recorder_config *config);
