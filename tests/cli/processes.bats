@@ -82,6 +82,28 @@ near() {
 	near "$(job_cpu_us)" "$account" 1
 }
 
+@test "more than 10000 processes: no more are listed, their CPU time still is counted" {
+	local option account size
+	for option in --force --no-cgroup; do
+		rm -f run.strain
+		account=$(record "$option" --interval 10ms "$JOB" waves 10990)
+		echo "$option: $(ask "SELECT count(*) FROM entity") entities"
+		# Of those that it was too slow to see it cannot say anything.
+		[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'")" -ge 10000 ] ||
+			skip "this machine saw fewer than 10000 of them"
+		[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'")" -le 10010 ]
+		[ "$(ask "SELECT count(*) FROM event WHERE kind = 'many_processes'")" = 1 ]
+		[[ "$(ask "SELECT text FROM event WHERE kind = 'many_processes'")" == *"more than 10000 processes so far"* ]]
+		near "$(job_cpu_us)" "$account" 3
+		size=$(stat -c %s run.strain)
+		echo "$size bytes"
+		[ "$size" -le 12000000 ]
+		grep -aqE '__(asan|tsan|ubsan)_' "$STRAIN_HOME/strain-record" || # sanitizers take more
+			[ "$(ask "SELECT max(value) <= 16 * 1048576 FROM samples s JOIN entity e ON e.id = s.entity
+				WHERE e.kind = 'recorder' AND metric = 'process.memory.usage'")" = 1 ]
+	done
+}
+
 @test "a daemon that left its parents and their session belongs to the job" {
 	for option in --no-cgroup --force; do
 		rm -f run.strain

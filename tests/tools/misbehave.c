@@ -146,6 +146,24 @@ static int bomb(unsigned n)
 	return 0;
 }
 
+// n processes, 500 at a time, each of which lives long enough to be seen; prints the account.
+static int waves(unsigned n)
+{
+	enum { AT_ONCE = 500 };
+	for (unsigned i = 0; i < n; i++) {
+		if (fork_or_die() == 0) {
+			usleep(80000);
+			_exit(0);
+		}
+		if (i % AT_ONCE == AT_ONCE - 1 || i + 1 == n) {
+			while (wait(NULL) > 0 || errno == EINTR) {
+			}
+		}
+	}
+	printf("%llu\n", (unsigned long long)account_us());
+	return 0;
+}
+
 // A daemon: twice forked, in a session of its own; burns while its first parent is long gone.
 static int daemonize(unsigned ms)
 {
@@ -267,6 +285,7 @@ int main(int argc, char **argv)
 		{"bad-name", bad_name},
 		{"threads", threads},
 		{"bomb", bomb},
+		{"waves", waves},
 		{"daemon", daemonize},
 		{"zombie", zombie},
 		{"eat", eat},
