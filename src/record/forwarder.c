@@ -28,6 +28,7 @@
 enum {
 	SPLICE_BYTES = 1024 * 1024,
 	DRAIN_QUIET_MS = 20, // a terminal hands its bytes on from a kernel thread, a little later
+	REST_MS = 200, // a job that paused for so long begins a line, whatever of it was lost
 	DRAIN_BYTES = 128 * 1024, // what was in flight when the job ended is less
 };
 
@@ -37,6 +38,7 @@ struct pass {
 	int signals; // a terminal's sizes; -1 otherwise
 	bool watch_output; // its end can be seen before a write fails
 	bool torn; // the copy lacks bytes: what follows is no part of the line before
+	bool line_begins; // and after them a line begins
 	bool draining;
 	size_t drained;
 	bool can_splice; // the output takes pages as they are
@@ -64,9 +66,11 @@ static bool write_all(int fd, const char *data, size_t length)
 	return true;
 }
 
-static void lose(struct pass *p, size_t length)
+// last: of the bytes that the copy lacks, where it is known; else 0.
+static void lose(struct pass *p, size_t length, char last)
 {
 	p->torn = true;
+	p->line_begins = last == '\n' || last == '\r';
 	*p->channel->dropped += length;
 }
 
@@ -92,9 +96,9 @@ static void replace_signs(char *data, size_t length)
 
 static void write_copy(struct pass *p, char *data, size_t length)
 {
-	static const char torn = LISTENER_TORN;
+	static const char torn[] = {LISTENER_TORN, '\n'};
 	struct channel *c = p->channel;
-	if (p->torn && write(c->copy_in, &torn, 1) == 1) {
+	if (p->torn && write(c->copy_in, torn, p->line_begins ? 2 : 1) > 0) {
 		p->torn = false;
 	}
 	replace_signs(data, length);
@@ -107,7 +111,7 @@ static void write_copy(struct pass *p, char *data, size_t length)
 	size_t copied = written > 0 ? (size_t)written : 0;
 	p->second_bytes += copied;
 	if (copied < length) {
-		lose(p, length - copied);
+		lose(p, length - copied, data[length - 1]);
 	}
 }
 
@@ -123,7 +127,7 @@ static int splice_some(struct pass *p)
 		return -EAGAIN;
 	}
 	p->drained += (size_t)length;
-	lose(p, (size_t)length);
+	lose(p, (size_t)length, 0);
 	return length > 0 ? 0 : -EPIPE;
 }
 
@@ -145,7 +149,7 @@ static bool pass_some(struct pass *p)
 	}
 	p->drained += (size_t)length;
 	if (unseen) {
-		lose(p, (size_t)length);
+		lose(p, (size_t)length, p->buffer[length - 1]);
 	} else {
 		write_copy(p, p->buffer, (size_t)length);
 	}
@@ -186,7 +190,9 @@ static void forward(struct pass *p)
 			[CONTROL] = {.fd = p->draining ? -1 : p->control, .events = POLLIN},
 			[SIGNALS] = {.fd = p->signals, .events = POLLIN},
 		};
-		int ready = poll(fds, N, p->draining ? DRAIN_QUIET_MS : -1);
+		bool unknown = p->torn && !p->line_begins;
+		int ready = poll(fds, N, p->draining ? DRAIN_QUIET_MS : unknown ? REST_MS : -1);
+		p->line_begins = p->line_begins || (ready == 0 && !p->draining);
 		if (fds[SIGNALS].revents) {
 			pass_size(p);
 		}

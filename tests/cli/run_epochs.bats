@@ -101,6 +101,13 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 	[[ "$output" == *"bytes of output not searched for epochs"* ]]
 }
 
+@test "what comes after a flood into a pipe and a rest is seen" {
+	record sh -c 'head -c 20000000 /dev/zero | tr "\0" x; sleep 1.5; echo "epoch 1 loss=0.1"
+		head -c 20000000 /dev/zero | tr "\0" "\n"; sleep 1.5; echo "epoch 2 loss=0.2"; sleep 0.3
+		echo "epoch 3 loss=0.3"' 2>err | tail -n 1 >end
+	[ "$(epochs)" = "$all_epochs" ]
+}
+
 @test "a flood tears no line into one that matches" {
 	# Whole lines do not match; a part of one does.
 	# shellcheck disable=SC2016
@@ -143,7 +150,7 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 # Numbers, a line each, until told to stop; the last line says so.
 # shellcheck disable=SC2016
 COUNT='i=0; while [ ! -e stop ]; do i=$((i + 1)); echo "line $i"; done
-	echo "epoch 7 loss=0.7"; exit 6'
+	sleep 1.2; echo "epoch 7 loss=0.7"; exit 6' # a second in which nothing is too much
 
 # In the background: $! is the launcher.
 record_into_pipe() {

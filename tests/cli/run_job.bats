@@ -181,8 +181,9 @@ sys.exit(5)'
 	cat out >collected &
 	local reader=$!
 	"$STRAIN" run --epoch-pattern x sh -c \
-		'(sh -c "sleep 1; echo late" &); echo early' >out 2>/dev/null
+		'(sh -c "while [ ! -e stop ]; do sleep 0.02; done; echo late" &); echo early' >out 2>/dev/null
 	[ "$(cat collected)" = early ]
+	touch stop
 	wait "$reader"
 	[ "$(cat collected)" = $'early\nlate' ]
 }
