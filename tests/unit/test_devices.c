@@ -34,6 +34,7 @@
 extern const struct source source_disk;
 extern const struct source source_network;
 extern const struct source source_cgroup;
+extern const struct source source_pressure;
 
 static struct cursor view(const char *text)
 {
@@ -109,6 +110,7 @@ static void test_pressure(void **state)
 	assert_int_equal(pressure_parse(view("some avg10=1.00 total=\n"), &p), -EBADMSG);
 	assert_int_equal(pressure_parse(view(""), &p), -EBADMSG);
 	assert_non_null(strstr(pressure_reason(EOPNOTSUPP), "psi=1"));
+	assert_non_null(strstr(pressure_reason(ENOENT), "psi=1"));
 }
 
 static void test_lists_of_cpus(void **state)
@@ -391,6 +393,32 @@ static void test_interfaces_appear_with_their_first_packet(void **state)
 	source_network.close(r->source);
 }
 
+// Where pressure is switched off a file may open and only reading it fail; a directory does that,
+// too. What can be read is.
+static void test_pressure_that_opens_and_cannot_be_read(void **state)
+{
+	enum { GROUP_CPU_PRESSURE, GROUP_MEMORY_PRESSURE, GROUP_IO_PRESSURE };
+	struct run *r = *state;
+	struct error e = {0};
+	void *opened = NULL;
+	write_text(r, "proc/pressure/cpu/none", "");
+	write_text(r, "proc/pressure/memory/none", "");
+	write_text(r, "proc/pressure/io", "some avg10=0.00 total=12\nfull avg10=0.00 total=3\n");
+	open_source(r, &source_pressure);
+	assert_int_equal(r->missing, 4);
+	assert_int_equal(source_pressure.groups[GROUP_CPU_PRESSURE].read(
+				 r->source, r->sink, clock_monotonic_ns()),
+		-ENOENT);
+	read_group(r, &source_pressure, GROUP_IO_PRESSURE);
+	assert_int_equal(r->last[0], 12);
+	assert_int_equal(r->last[1], 3);
+	source_pressure.close(r->source);
+	// None of them: the source is not there, and says why.
+	write_text(r, "proc/pressure/io", "rubbish\n");
+	assert_true(source_pressure.open(&r->context, r->sink, &opened, &e) < 0);
+	assert_true(strlen(e.text) > 0);
+}
+
 // A v2 machine: the container /c, in it our cgroup /c/j, in that the job's own.
 #define CONTAINER "sys/fs/cgroup/c/"
 #define OWN "sys/fs/cgroup/c/j/strain-1/"
@@ -525,6 +553,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_broken_lines_are_skipped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_interfaces_appear_with_their_first_packet, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_pressure_that_opens_and_cannot_be_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_oom_kill_is_an_event, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_kill_in_a_shared_cgroup_is_another_event, set_up, tear_down),

@@ -44,8 +44,9 @@ const char *pressure_reason(int error)
 {
 	switch (error) {
 	case ENOENT:
-		return "this kernel keeps no pressure (CONFIG_PSI is off, or older than Linux "
-		       "4.20)";
+		// Newer kernels that are booted with psi=0 do not even have the files.
+		return "this kernel keeps no pressure; the boot option psi=1 would switch it on, "
+		       "where it has it (Linux 4.20, CONFIG_PSI)";
 	case EOPNOTSUPP:
 		return "pressure is switched off in this kernel; the boot option psi=1 would "
 		       "switch it on";
