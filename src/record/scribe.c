@@ -19,7 +19,7 @@
 #include "record/source/feed.h"
 
 #define COMMIT_INTERVAL_NS NS_PER_S
-#define COMPACT_INTERVAL_NS (60 * NS_PER_S)
+#define COMPACT_INTERVAL_NS (120 * NS_PER_S)
 #define COMPACT_SOONEST_NS (5 * NS_PER_S) // where the file has reached its limit before
 // Blocks are complete up to this long ago: lanes hand on once a second.
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))

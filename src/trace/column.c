@@ -11,7 +11,7 @@
 #include "trace/metric.h"
 
 // Values of a column that are looked at to choose its kind; of a short one each fourth, because a
-// block of a second lives for a minute only.
+// block of a second lives for two minutes only.
 #define CHOICE_VALUES 512
 #define SHORT_STRIDE 4
 #define PACKED_MARGIN 0.95

@@ -116,7 +116,7 @@ static int merge_entity(
 }
 
 // Entities with blocks that were not merged yet. Found by the ids of the last minutes: to look
-// through all blocks each minute would cost more with every hour.
+// through all blocks each time would cost more with every hour.
 static int find_entities(
 	struct writer *w, int64_t now_ns, struct candidates *list, int64_t *ret_from_ns)
 {

@@ -86,7 +86,7 @@ int writer_commit(struct writer *w, struct error *e);
 
 // Merges the small blocks of finished minutes into CODEC_ZSTD blocks, in one transaction, and keeps
 // the file under max_bytes by thinning the oldest blocks to 100 ms, then 1 s (minimum, mean,
-// maximum; an event says so). Called about once a minute, or where writer_is_over_limit; now_ns is
+// maximum; an event says so). Called every other minute, or where writer_is_over_limit; now_ns is
 // the time up to which blocks are complete.
 int writer_compact(struct writer *w, int64_t now_ns, struct error *e);
 

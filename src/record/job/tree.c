@@ -20,6 +20,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
 #include "record/job/exit_status.h"
@@ -88,7 +89,7 @@ int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e)
 	if (!tree) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
-	pthread_mutex_init(&tree->mutex, NULL);
+	mutex_init_inheriting(&tree->mutex);
 	tree->root_fd = root_fd;
 	tree->captured = captured;
 	tree->loadavg = HOST_FILE_CLOSED;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 #define RESERVE_BYTES ((size_t)1 << 20) // for what is no row of readings
 
@@ -35,7 +36,7 @@ int feed_new(size_t max_bytes, struct feed **ret)
 	pthread_condattr_t attributes;
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_mutex_init(&f->mutex, NULL);
+	mutex_init_inheriting(&f->mutex);
 	pthread_cond_init(&f->arrived, &attributes);
 	pthread_condattr_destroy(&attributes);
 	f->last = &f->first;
