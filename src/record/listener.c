@@ -291,6 +291,9 @@ struct listener_losses listener_stop(struct listener *l)
 		return (struct listener_losses){0};
 	}
 	atomic_store(&l->stop, true);
+	if (l->wake_fd >= 0) {
+		eventfd_write(l->wake_fd, 1);
+	}
 	pthread_join(l->thread, NULL);
 	struct listener_losses losses = l->losses;
 	for (size_t i = 0; i < 2; i++) {
