@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# check.sh STRAIN FILE.strain...: what show, sql and export tell of a kept run must be what
+# FILE.expected says.
+# check.sh --update STRAIN FILE.strain...: writes it instead; look at the difference before committing.
+set -eu
+
+update=
+if [ "${1-}" = --update ]; then
+	update=yes
+	shift
+fi
+if [ $# -lt 2 ]; then
+	echo "usage: check.sh [--update] STRAIN FILE..." >&2
+	exit 2
+fi
+strain=$1
+shift
+
+# Figures, not sentences: those may become better.
+figures() { # FILE
+	echo "# show"
+	"$strain" show --json "$1" | tr -d ',' | grep -E '^ +"(duration_s|exit_status|exit_signal|damaged_blocks|batch_size|workers|cpu_seconds|cpus_used|memory_peak_bytes|memory_kind|io_asked_bytes|number|start_s|end_s|role|pid)":'
+	echo "# metrics"
+	"$strain" sql --csv "$1" "SELECT e.kind, s.metric, count(*), count(value), round(min(value), 6),
+		round(max(value), 6), round(sum(value), 3), round(max(t), 3)
+		FROM samples s JOIN entity e ON e.id = s.entity GROUP BY 1, 2 ORDER BY 1, 2"
+	echo "# spans"
+	"$strain" sql --csv "$1" "SELECT name, kind, number, start_ns, end_ns, attributes FROM span ORDER BY start_ns, id"
+	echo "# events"
+	"$strain" sql --csv "$1" "SELECT t_ns, kind, text FROM event ORDER BY t_ns, id"
+	echo "# missing"
+	"$strain" sql --csv "$1" "SELECT reason, count(*) FROM missing GROUP BY 1 ORDER BY 1"
+	echo "# export"
+	"$strain" export --format csv --entity job --metric process.cpu.time --every 200ms "$1"
+	"$strain" export --format csv --entity process --metric process.memory.usage --every 1s "$1"
+}
+
+status=0
+for file in "$@"; do
+	expected=${file%.strain}.expected
+	found=$(figures "$file")
+	if [ -n "$update" ]; then
+		printf '%s\n' "$found" >"$expected"
+	elif ! printf '%s\n' "$found" | diff -u "$expected" -; then
+		echo "$file: it does not say any more what it said; if that is right, check.sh --update" >&2
+		status=1
+	fi
+done
+exit $status
