@@ -97,7 +97,7 @@ near() {
 		near "$(job_cpu_us)" "$account" 3
 		size=$(stat -c %s run.strain)
 		echo "$size bytes"
-		[ "$size" -le 12000000 ]
+		[ "$size" -le 20000000 ]
 		grep -aqE '__(asan|tsan|ubsan)_' "$STRAIN_HOME/strain-record" || # sanitizers take more
 			[ "$(ask "SELECT max(value) <= 16 * 1048576 FROM samples s JOIN entity e ON e.id = s.entity
 				WHERE e.kind = 'recorder' AND metric = 'process.memory.usage'")" = 1 ]

@@ -146,13 +146,13 @@ static int bomb(unsigned n)
 	return 0;
 }
 
-// n processes, 500 at a time, each of which lives long enough to be seen; prints the account.
+// n processes, 1000 at a time, each of which lives long enough to be seen; prints the account.
 static int waves(unsigned n)
 {
-	enum { AT_ONCE = 500 };
+	enum { AT_ONCE = 1000 };
 	for (unsigned i = 0; i < n; i++) {
 		if (fork_or_die() == 0) {
-			usleep(80000);
+			usleep(300000);
 			_exit(0);
 		}
 		if (i % AT_ONCE == AT_ONCE - 1 || i + 1 == n) {
