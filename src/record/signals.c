@@ -136,11 +136,6 @@ void signals_watch(struct signals *s)
 	s->question = pair[0];
 }
 
-bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
-{
-	return read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
-}
-
 static bool read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 {
 	char path[64];
@@ -168,6 +163,9 @@ static uint64_t pending_signals(pid_t pid)
 static void ask_witness(struct signals *s)
 {
 	unsigned counts[NSIG];
+	if (pending_signals(s->witness) == 0) {
+		return;
+	}
 	struct pollfd answer = {.fd = s->question, .events = POLLIN};
 	send(s->question, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	poll(&answer, 1, ANSWER_TIMEOUT_MS);
@@ -178,14 +176,52 @@ static void ask_witness(struct signals *s)
 	}
 }
 
+static bool read_signal(const struct signals *s, struct signalfd_siginfo *ret)
+{
+	return read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
+}
+
+// A signal that the witness may have seen waits for us: all but SIGCHLD, of which there are many.
+static bool may_be_witnessed(const struct signals *s)
+{
+	sigset_t pending;
+	return s->witness > 0 && sigpending(&pending) == 0 && sigdelset(&pending, SIGCHLD) == 0 &&
+	       !sigisemptyset(&pending);
+}
+
+// The witness is asked before we take our own: a second signal of a kind that comes in between is
+// then one with ours. The other way round the witness had both as one, and ours would seem to be
+// another, for the job.
+bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
+{
+	if (may_be_witnessed(s)) {
+		ask_witness(s);
+		s->asked = true;
+	}
+	bool taken = read_signal(s, ret);
+	if (taken || !s->asked) {
+		return taken;
+	}
+	// What the witness still has came while ours waited, or comes to us in this moment.
+	if (s->witness > 0 && pending_signals(s->witness) != 0) {
+		const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+		ask_witness(s);
+		nanosleep(&pause, NULL);
+		taken = read_signal(s, ret);
+	}
+	if (!taken) {
+		memset(s->group, 0, sizeof(s->group));
+		s->asked = false;
+	}
+	return taken;
+}
+
 // Whether the group got it. The kernel signals the youngest member of a group first, so the
 // witness has it before the launcher; the milliseconds are for a kernel that does otherwise.
 static bool reached_group(struct signals *s, int signal_number)
 {
 	for (int attempt = 0; attempt < 5 && s->witness > 0; attempt++) {
-		if (pending_signals(s->witness) != 0) {
-			ask_witness(s);
-		}
+		ask_witness(s);
 		if (s->group[signal_number] > 0) {
 			s->group[signal_number]--;
 			return true;

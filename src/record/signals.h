@@ -27,8 +27,9 @@ struct signals {
 	pid_t witness; // 0: none yet
 	int question; // to the witness; -1: none
 	pid_t guard; // the last one: its SIGCONT is not for the job
-	unsigned group[NSIG]; // how often each reached the group, as the witness told; taken off
-	                      // when the launcher reads its own
+	unsigned group[NSIG]; // how often each reached the group, as the witness told, without
+	                      // those that the launcher has taken
+	bool asked; // since the launcher had no signal left
 };
 
 // Blocks the signals and opens the descriptor.

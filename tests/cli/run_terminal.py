@@ -295,10 +295,10 @@ def wait_witnessed(terminal):
 def close_group_signals():
     """Signals to the group that follow each other closely reach the job once each."""
     terminal = start()
-    rounds = 150
+    rounds = 60
     for turn in range(rounds):
         os.killpg(terminal.pid, signal.SIGTERM)
-        until = time.monotonic() + turn * 10e-6
+        until = time.monotonic() + turn * 25e-6
         while time.monotonic() < until:
             pass
         os.killpg(terminal.pid, signal.SIGUSR1)
