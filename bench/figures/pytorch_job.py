@@ -10,7 +10,7 @@ from harness import PYTHON, TICK_S, Recording, Result, events, query, run_file, 
 from reads import floor_command
 
 EPOCH = r"^epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+) +accuracy (?<accuracy>[0-9.]+)"
-WORKERS, EPOCHS, FLOOR_S = 2, 10, 30
+WORKERS, EPOCHS, FLOOR_S = 2, 6, 30
 
 
 def job_processes(recording):
