@@ -8,10 +8,11 @@
 #include "record/budget.h"
 
 #define SMOOTHING_SECONDS 5.0
-// Savings, in seconds of the whole budget: at 1 %, 0.1 s of CPU time to begin with, 0.3 s at most.
-#define SAVED_FIRST_SECONDS 10.0
+// Savings, in seconds of the whole budget: at 1 %, 50 ms of CPU time to begin with, 0.3 s at most.
+#define SAVED_FIRST_SECONDS 5.0
 #define SAVED_MAX_SECONDS 30.0
-#define RELAX_BELOW 0.7 // of the budget: only then does it become faster again
+#define RELAX_BELOW 0.7 // of the budget: then it becomes faster again
+#define RELAX_STEP 0.95 // at least: with much saved it becomes faster at any cost under the budget
 #define STEP_MAX 2.0 // per update, either way
 #define SLOW_MAX 1000.0
 #define WORTH_SAYING 1.25 // times faster or slower than was last said
@@ -45,8 +46,8 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 		b->slow = clamp(b->slow * clamp(over, 1, STEP_MAX), 1, SLOW_MAX);
 		// The cost to come is what this rate will cost, not what the last one did.
 		b->recent *= before / b->slow;
-	} else if (over < RELAX_BELOW && b->slow > 1) {
-		double step = clamp(over / RELAX_BELOW, 1 / STEP_MAX, 1);
+	} else if (b->slow > 1 && (over < RELAX_BELOW || b->saved_seconds > saved_max / 2)) {
+		double step = clamp(over / RELAX_BELOW, 1 / STEP_MAX, RELAX_STEP);
 		b->slow = clamp(b->slow * step, 1, SLOW_MAX);
 		b->recent *= before / b->slow;
 	}

@@ -77,6 +77,17 @@ static void test_rare_rounds_are_paid_from_savings(void **state)
 	assert_float_equal(b.slow, 1, 1e-9);
 }
 
+static void test_savings_undo_a_slowing(void **state)
+{
+	(void)state;
+	struct budget b;
+	budget_init(&b, 0.01);
+	settle(&b, 0.02, 20); // a busy start
+	assert_true(b.slow > 1.5);
+	settle(&b, 0.008, 120); // 0.8 of the budget
+	assert_float_equal(b.slow, 1, 1e-9);
+}
+
 static void test_over_a_minute_the_budget_is_kept(void **state)
 {
 	(void)state;
@@ -158,6 +169,7 @@ int main(void)
 		cmocka_unit_test(test_it_becomes_faster_again),
 		cmocka_unit_test(test_a_single_expensive_second_is_forgiven),
 		cmocka_unit_test(test_rare_rounds_are_paid_from_savings),
+		cmocka_unit_test(test_savings_undo_a_slowing),
 		cmocka_unit_test(test_over_a_minute_the_budget_is_kept),
 		cmocka_unit_test(test_what_wavers_is_said_rarely),
 		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
