@@ -27,7 +27,7 @@
 #include "record/job/tree.h"
 
 #define ROUND_SHARE 1000 // a round may take one part in this many of the time
-#define EPOCH_SHARE 500 // at the end of an epoch it may come sooner: one part in this many
+#define EPOCH_SHARE 250 // at the end of an epoch it may come sooner: one part in this many
 #define ROUND_MIN_NS NS_PER_S // and no two are closer than this
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
 #define COMMAND_MAX_BYTES 4096u // of a command line; what is longer is cut
