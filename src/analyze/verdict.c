@@ -29,6 +29,8 @@
 #define STORAGE_STALLED 0.20 // pressure, some task
 #define CPU_STALLED 0.20
 #define WAITED 0.10 // of the time, for a CPU that others had
+#define ONE_THREAD_SHARE 0.6 // of the job's CPU time
+#define ONE_THREAD_MOST 1.03 // CPUs: more, and there are several
 #define IDLE 0.15
 
 #define NEXT_COLUMNS 112 // what the line after a run has room for
@@ -349,26 +351,39 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 	return CONFIDENCE_MEDIUM;
 }
 
+// One process that keeps one CPU busy, and takes most of the job's time, is what the others wait
+// for. That it is one of its threads is a guess.
+static bool is_one_thread(const struct overview *o, const struct process_row *row)
+{
+	return row->cpu_share >= SATURATED && row->cpu_share <= ONE_THREAD_MOST &&
+	       row->cpu_seconds >= ONE_THREAD_SHARE * o->cpu_seconds;
+}
+
 static enum confidence judge_one_thread(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	if (!(o->cpus >= 2) || !(o->cpus_used >= SATURATED && o->cpus_used <= 1.15)) {
+	size_t i = 0;
+	while (i < a->processes.n && !is_one_thread(o, &a->processes.items[i])) {
+		i++;
+	}
+	if (!(o->cpus >= 2) || !(o->cpus_used >= SATURATED) || i == a->processes.n) {
 		return CONFIDENCE_NONE;
 	}
-	for (size_t i = 0; i < a->processes.n; i++) {
-		const struct process_row *row = &a->processes.items[i];
-		if (row->cpu_share >= SATURATED && row->cpu_share <= 1.15 &&
-			row->cpu_seconds >= SATURATED * o->cpu_seconds) {
-			text_append_string(&opinion->headline, "bound by one thread, it seems: ");
-			text_append_string(&opinion->headline, row->label);
-			text_append_string(&opinion->headline, " kept one CPU busy of ");
-			words_append_number(&opinion->headline, o->cpus);
-			text_append_string(&opinion->next, "to try: loader workers, more threads "
-							   "(OMP_NUM_THREADS), a larger batch");
-			return CONFIDENCE_LOW;
-		}
+	bool alone = a->processes.items[i].cpu_seconds >= SATURATED * o->cpu_seconds;
+	text_append_string(&opinion->headline, "bound by one thread, it seems: ");
+	text_append_string(&opinion->headline, a->processes.items[i].label);
+	text_append_string(&opinion->headline, " kept one CPU busy of ");
+	words_append_number(&opinion->headline, o->cpus);
+	if (!alone) {
+		text_append_string(&opinion->headline, "; all others used ");
+		words_append_number(&opinion->headline,
+			o->cpus_used - a->processes.items[i].cpu_seconds / o->duration_s);
 	}
-	return CONFIDENCE_NONE;
+	text_append_string(&opinion->next, alone ? "to try: loader workers, more threads "
+						   "(OMP_NUM_THREADS), a larger batch"
+						 : "to try: more threads (OMP_NUM_THREADS), "
+						   "a larger batch");
+	return CONFIDENCE_LOW;
 }
 
 static enum confidence judge_idle(const struct analysis *a, struct opinion *opinion)

@@ -85,6 +85,17 @@ static void test_one_thread_and_company(void **state)
 	a.overview.cpu_seconds = 60;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
 		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
+	row.cpu_seconds = 50; // loader workers beside it, far from busy
+	a.overview.cpus_used = 1.2;
+	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
+		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4; all "
+		"others used 0.4");
+	row.cpu_share = 1.1; // not one thread
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 1.2 of 4 CPUs");
+	row.cpu_share = 0.98;
+	row.cpu_seconds = 59;
+	a.overview.cpus_used = 1;
 	a.overview.host_cpus_used = 3.9;
 	a.overview.cpu_wait_seconds = 1; // it hardly ever wanted more
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
