@@ -45,6 +45,9 @@
 
 #define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB that the recorder may take
 #define LAST_READ_NS (250 * NS_PER_MS)
+// The last of all says how much CPU time the job took: worth waiting for on a machine where a tick
+// takes long.
+#define FINAL_READ_NS (2 * NS_PER_S)
 #define BEAT_MS 1000
 #define ANCHOR_NS (60 * NS_PER_S)
 #define STATUS_UNKNOWN (-1)
@@ -482,7 +485,7 @@ static void stop_listener(struct recorder *r)
 static void finish(struct recorder *r)
 {
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
-	sampler_read_now(r->sampler, LAST_READ_NS);
+	sampler_read_now(r->sampler, FINAL_READ_NS);
 	stop_listener(r);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);

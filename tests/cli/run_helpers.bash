@@ -43,8 +43,15 @@ eventually() {
 }
 
 # The recorder that records a launcher's job: pid of the launcher.
+# Of the launcher's children the one that leads a session; others have its name until they take
+# theirs.
 recorder_of() {
-	pgrep -P "$1" -x strain-record
+	local pid
+	for pid in $(pgrep -P "$1" -x strain-record); do
+		if [ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$pid" ]; then
+			echo "$pid"
+		fi
+	done
 }
 
 # What passes a launcher's job's output on, and lives: pid of the launcher.
