@@ -131,6 +131,8 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 		}
 	}
 	clean_environment();
+	// Also where a run within a run has none of its own: these marks are not the outer run's.
+	config->markers ? setenv("STRAIN_MARKERS", config->markers, 1) : unsetenv("STRAIN_MARKERS");
 	signals_restore(config->signals);
 	execvp(config->command[0], config->command);
 	report(report_fd, -errno);

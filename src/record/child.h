@@ -18,6 +18,7 @@ struct child_config {
 	char **command; // argv, ends with NULL
 	const struct signals *signals;
 	const struct job_cgroup *cgroup; // NULL: none
+	const char *markers; // STRAIN_MARKERS of the job; NULL: it has none
 	int output[2]; // what becomes standard output and error; -1: as it is
 };
 

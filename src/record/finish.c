@@ -255,6 +255,7 @@ void finish_run(struct launcher *l)
 		name_left(l);
 	}
 	remove_cgroup(l);
+	remove_markers(l);
 	if (closed) {
 		print_verdict(l);
 	}

@@ -29,6 +29,8 @@ struct launcher {
 	struct job_cgroup cgroup;
 	bool has_cgroup;
 	struct error cgroup_error; // why there is none
+	char *markers; // the directory of marks; owned; NULL: none
+	struct error markers_error; // why there is none
 	struct child child;
 	struct recording recording;
 	char *path; // of the run file; owned; NULL: nothing is recorded
@@ -50,6 +52,7 @@ int start_recording(struct launcher *l, struct error *e);
 // Ends the recorder, which never saw the job, and removes its file.
 void drop_recording(struct launcher *l);
 void remove_cgroup(struct launcher *l);
+void remove_markers(struct launcher *l);
 
 // launcher.c
 void reap(struct launcher *l); // what has ended, but not the job

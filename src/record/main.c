@@ -35,6 +35,7 @@ enum option_key {
 	OPTION_MAX_SIZE,
 	OPTION_PID,
 	OPTION_NO_CGROUP,
+	OPTION_NO_MARKERS,
 	OPTION_HELP,
 };
 
@@ -65,6 +66,8 @@ static const struct argp_option option_table[] = {
 	{"pid", OPTION_PID, "PID", 0,
 		"Record a process that runs already, until it ends or Ctrl-C is pressed", 0},
 	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Give the job no cgroup of its own", 0},
+	{"no-markers", OPTION_NO_MARKERS, NULL, 0,
+		"Take no marks from the job (STRAIN_MARKERS is not set)", 0},
 	{"help", OPTION_HELP, NULL, 0, "Show this help", -1},
 	{0},
 };
@@ -301,6 +304,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return -read_pid(p, argument);
 	case OPTION_NO_CGROUP:
 		p->options.no_cgroup = true;
+		return 0;
+	case OPTION_NO_MARKERS:
+		p->options.no_markers = true;
 		return 0;
 	case OPTION_HELP:
 		p->help = true;

@@ -26,5 +26,6 @@ struct run_options {
 	size_t n_labels;
 	pid_t pid; // --pid; 0: a command is started
 	bool no_cgroup;
+	bool no_markers;
 	char **command; // argv, ends with NULL; NULL with --pid
 };

@@ -35,6 +35,7 @@
 #include "record/job/cgroup.h"
 #include "record/job/tree.h"
 #include "record/listener.h"
+#include "record/marks.h"
 #include "record/protocol.h"
 #include "record/sampler.h"
 #include "record/scribe.h"
@@ -64,7 +65,8 @@ struct recorder {
 	struct sampler *sampler;
 	struct scribe *scribe;
 	struct listener *listener;
-	_Atomic unsigned epochs; // marks that the listener found
+	struct marks *marks;
+	_Atomic unsigned epochs; // that began: seen in the output, or marked by the job
 	struct budget budget;
 	int root_fd;
 	int64_t host, job, recorder;
@@ -151,6 +153,9 @@ static void put_identity(struct recorder *r)
 	if (r->config->cgroup_reason) {
 		writer_put_run(r->writer, "cgroup_missing", r->config->cgroup_reason);
 	}
+	if (r->config->markers_reason) {
+		writer_put_run(r->writer, "markers_missing", r->config->markers_reason);
+	}
 }
 
 // Every group of every source, and the recorder's own, as rows of the table of metrics.
@@ -234,6 +239,22 @@ static void start_listener(struct recorder *r)
 	}
 }
 
+static void start_marks(struct recorder *r)
+{
+	const struct marks_config config = {.directory = r->config->markers,
+		.root_fd = r->root_fd,
+		.tree = r->tree,
+		.feed = r->feed,
+		.start_ns = r->config->start_ns,
+		.max_bytes = r->config->options->max_bytes,
+		.epochs = &r->epochs};
+	struct error e = {0};
+	if (config.directory && marks_start(&config, &r->marks, &e) < 0) {
+		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
+			"the job's marks are not read: %s", e.text);
+	}
+}
+
 static int set_up(struct recorder *r, struct error *e)
 {
 	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -258,6 +279,7 @@ static int set_up(struct recorder *r, struct error *e)
 	}
 	if (result == 0) {
 		start_listener(r);
+		start_marks(r);
 		result = scribe_start(r->writer, r->feed, r->config->start_ns, &r->scribe, e);
 	}
 	return result;
@@ -487,6 +509,7 @@ static void finish(struct recorder *r)
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
 	sampler_read_now(r->sampler, FINAL_READ_NS);
 	stop_listener(r);
+	marks_stop(r->marks);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);
 	}
@@ -522,6 +545,7 @@ static void discard_file(struct recorder *r)
 static void abandon(struct recorder *r)
 {
 	listener_stop(r->listener);
+	marks_stop(r->marks);
 	const char *left = sampler_stop(r->sampler);
 	scribe_stop(r->scribe, 0);
 	discard_file(r);

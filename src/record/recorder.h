@@ -23,6 +23,8 @@ struct recorder_config {
 	// Copies of the job's standard output and error for --epoch-pattern: the reading end of a
 	// pipe, or a regular file that the job appends to. -1 for none.
 	int output[2];
+	const char *markers; // the directory of marks (STRAIN_MARKERS); NULL: none
+	const char *markers_reason; // why there is none; NULL otherwise
 };
 
 // Runs in the recorder's process, which ignores the signals of the job's group already, until the

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -38,6 +39,8 @@ struct scribe {
 	size_t n_epochs;
 	size_t epochs_capacity;
 	size_t n_points;
+	// Marks know epochs better than lines do: from the first of theirs on, lines begin none.
+	bool marked;
 };
 
 static int write_entity(struct scribe *s, const struct item *item)
@@ -86,6 +89,9 @@ static int too_many(struct scribe *s, const struct item *item)
 static int begin_epoch(struct scribe *s, const struct item *item)
 {
 	void *epochs = s->epochs;
+	if (s->marked) {
+		return 0;
+	}
 	if (s->n_epochs >= EPOCHS_MAX) {
 		return s->n_epochs++ == EPOCHS_MAX ? too_many(s, item) : 0;
 	}
@@ -100,6 +106,7 @@ static int begin_epoch(struct scribe *s, const struct item *item)
 	*line = (struct epoch_line){.t_ns = item->t_ns, .number = item->number};
 	int r = writer_put_span(s->writer,
 		&(struct writer_span){
+			.id = feed_next_span(s->feed),
 			.name = "epoch",
 			.kind = "epoch",
 			.start_ns = item->t_ns,
@@ -113,8 +120,48 @@ static int begin_epoch(struct scribe *s, const struct item *item)
 	return r;
 }
 
+// Marks have an epoch of their own: those that lines began are no more.
+static void begin_marked_epoch(struct scribe *s)
+{
+	for (size_t i = 0; i < s->n_epochs && i < EPOCHS_MAX && !s->marked; i++) {
+		writer_drop_span(s->writer, s->epochs[i].span);
+	}
+	s->marked = true;
+	s->n_epochs = 0;
+}
+
+static int write_mark(struct scribe *s, const struct item *item)
+{
+	if (strcmp(item->text, "epoch") == 0) {
+		begin_marked_epoch(s);
+	}
+	return writer_put_span(s->writer,
+		&(struct writer_span){
+			.id = item->span,
+			.name = item->name,
+			.kind = item->text,
+			.start_ns = item->t_ns,
+			.end_ns = item->last_ns,
+			.thread = item->thread,
+			.parent = item->parent,
+			.number = item->number,
+			.samples = item->samples,
+			.value = item->value,
+			.attributes = item->key,
+		},
+		NULL);
+}
+
+static int write_span_end(struct scribe *s, const struct item *item)
+{
+	return writer_complete_span(s->writer, item->span, item->last_ns, item->samples, item->key);
+}
+
 static int write_span(struct scribe *s, const struct item *item)
 {
+	if (item->span) {
+		return write_mark(s, item);
+	}
 	if (strcmp(item->text, "epoch") == 0) {
 		return begin_epoch(s, item);
 	}
@@ -123,6 +170,7 @@ static int write_span(struct scribe *s, const struct item *item)
 	}
 	return writer_put_span(s->writer,
 		&(struct writer_span){
+			.id = feed_next_span(s->feed),
 			.name = item->name,
 			.kind = item->text,
 			.start_ns = item->t_ns,
@@ -143,6 +191,7 @@ static void write_item(struct scribe *s, const struct item *item)
 		[ITEM_MISSING] = write_missing,
 		[ITEM_EVENT] = write_event,
 		[ITEM_SPAN] = write_span,
+		[ITEM_SPAN_END] = write_span_end,
 	};
 	// A failure is the writer's to remember (a full disk): here the job's readings go on.
 	writes[item->kind](s, item);
@@ -225,6 +274,9 @@ void scribe_stop(struct scribe *s, int64_t end_ns)
 	atomic_store(&s->stop, true);
 	feed_wake(s->feed);
 	pthread_join(s->thread, NULL);
+	if (s->marked) {
+		writer_adopt_points(s->writer);
+	}
 	settle_epochs(s, end_ns);
 	free(s->epochs);
 	free(s);

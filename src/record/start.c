@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
+#include "record/marker_directory.h"
 #include "record/name.h"
 #include "record/say.h"
 
@@ -60,6 +61,21 @@ void remove_cgroup(struct launcher *l)
 	}
 }
 
+static void make_markers(struct launcher *l)
+{
+	if (l->options.no_markers) {
+		error_set(&l->markers_error, ECANCELED, "--no-markers was given");
+	} else {
+		marker_directory_make(&l->markers, &l->markers_error);
+	}
+}
+
+void remove_markers(struct launcher *l)
+{
+	marker_directory_remove(l->markers);
+	free(take_pointer(l->markers));
+}
+
 static void watch_output(struct launcher *l)
 {
 	struct error e = {0};
@@ -81,6 +97,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.command = l->options.command,
 		.signals = &l->signals,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.markers = l->markers,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
@@ -100,6 +117,8 @@ static int start_recorder(struct launcher *l, struct error *e)
 		.path = l->path,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.cgroup_reason = l->has_cgroup ? NULL : l->cgroup_error.text,
+		.markers = l->markers,
+		.markers_reason = l->markers ? NULL : l->markers_error.text,
 		.start_ns = clock_monotonic_ns(),
 		.launcher = getpid(),
 		.output = {forwarding_copy(&l->forwarding, STDOUT_FILENO),
@@ -162,6 +181,7 @@ static int give_up(struct launcher *l, int status)
 	drop_recording(l);
 	forwarding_release(&l->forwarding);
 	remove_cgroup(l);
+	remove_markers(l);
 	signals_close(&l->signals);
 	if (l->interrupted) {
 		signals_die_of(l->interrupted);
@@ -225,6 +245,7 @@ int start_job(struct launcher *l)
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	make_cgroup(l);
+	make_markers(l);
 	watch_output(l);
 	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0) {
 		if (!l->interrupted) {

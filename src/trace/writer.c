@@ -35,8 +35,14 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[PUT_CLOCK] = "INSERT INTO clock VALUES(NULL, ?1, ?2, ?3, ?4, ?5)",
 	[DELETE_CLOCKS] = "DELETE FROM clock WHERE NOT EXISTS"
 			  " (SELECT 1 FROM block WHERE block.clock = clock.id)",
-	[PUT_SPAN] = "INSERT INTO span VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[PUT_SPAN] = "INSERT INTO span VALUES(?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
+	[COMPLETE_SPAN] = "UPDATE span SET end_ns = ?2, samples = ?3,"
+			  " attributes = json_patch(attributes, ?4) WHERE id = ?1",
+	[ADOPT_POINTS] = "UPDATE span SET parent = e.id FROM (SELECT number AS of, min(id) AS id"
+			 " FROM span WHERE kind = 'epoch' GROUP BY number) AS e"
+			 " WHERE kind = 'point' AND parent IS NULL AND number = e.of",
+	[DROP_SPAN] = "DELETE FROM span WHERE id = ?1",
 	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
@@ -334,6 +340,7 @@ int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *r
 	// SQLite stores NAN as NULL: no value.
 	sqlite3_bind_double(statement, 9, span->value);
 	writer_bind_text(w, statement, 10, span->attributes ? span->attributes : "{}");
+	bind_optional(statement, 11, span->id, 0);
 	note_time(w, span->start_ns);
 	note_time(w, span->end_ns);
 	r = put_end(w, statement);
@@ -353,6 +360,40 @@ int writer_end_span(struct writer *w, int64_t id, int64_t end_ns)
 	sqlite3_bind_int64(statement, 1, id);
 	sqlite3_bind_int64(statement, 2, end_ns);
 	note_time(w, end_ns);
+	return put_end(w, statement);
+}
+
+int writer_complete_span(
+	struct writer *w, int64_t id, int64_t end_ns, int64_t samples, const char *attributes)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, COMPLETE_SPAN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	bind_optional(statement, 2, end_ns, -1);
+	bind_optional(statement, 3, samples, -1);
+	writer_bind_text(w, statement, 4, attributes ? attributes : "{}");
+	note_time(w, end_ns);
+	return put_end(w, statement);
+}
+
+int writer_adopt_points(struct writer *w)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, ADOPT_POINTS, &statement);
+	return r < 0 ? r : put_end(w, statement);
+}
+
+int writer_drop_span(struct writer *w, int64_t id)
+{
+	sqlite3_stmt *statement;
+	int r = put_begin(w, DROP_SPAN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
 	return put_end(w, statement);
 }
 

@@ -74,8 +74,16 @@ struct writer_span {
 	int64_t samples; // -1 for none
 	double value; // NAN for none
 	const char *attributes; // JSON object, or NULL for {}
+	int64_t id; // 0: the next that is free
 };
 int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id);
+// samples -1: not known. attributes (a JSON object, or NULL) are added to those that are there.
+int writer_complete_span(
+	struct writer *w, int64_t id, int64_t end_ns, int64_t samples, const char *attributes);
+// Gives the points that have a number and no parent, as lines of output have, to the epoch of that
+// number: a line printed at an epoch's end is read when the next one has begun.
+int writer_adopt_points(struct writer *w);
+int writer_drop_span(struct writer *w, int64_t id);
 int writer_end_span(struct writer *w, int64_t id, int64_t end_ns);
 int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end_ns);
 int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,

@@ -24,6 +24,9 @@ enum statement {
 	DELETE_CLOCKS, // to which no block refers
 	PUT_SPAN,
 	END_SPAN,
+	COMPLETE_SPAN,
+	DROP_SPAN,
+	ADOPT_POINTS,
 	MOVE_SPAN,
 	PUT_EVENT,
 	DELETE_BLOCK,

@@ -123,7 +123,7 @@ fails_125() {
 @test "the help names every option and goes to standard output" {
 	run -0 --separate-stderr "$STRAIN" run --help
 	local option
-	for option in output force interval label epoch-pattern overhead max-size pid no-cgroup; do
+	for option in output force interval label epoch-pattern overhead max-size pid no-cgroup no-markers; do
 		[[ "$output" == *"--$option"* ]]
 	done
 	[[ "$output" == "Usage: strain run "* ]]

@@ -405,9 +405,9 @@ static int put_spans(struct synthesis *s)
 	for (int epoch = 0; r == 0 && epoch < N_EPOCHS; epoch++) {
 		int64_t end_ns = epoch_start_ns(s, epoch + 1), id = 0;
 		struct writer_span span = {"epoch", "epoch", epoch_start_ns(s, epoch), end_ns, 0, 0,
-			epoch + 1, 30000, NAN, NULL};
+			epoch + 1, 30000, NAN, NULL, 0};
 		struct writer_span loss = {"loss", "point", end_ns, end_ns, 0, 0, epoch + 1, -1,
-			2.3 / (epoch + 1), NULL};
+			2.3 / (epoch + 1), NULL, 0};
 		r = writer_put_span(s->writer, &span, &id);
 		if (r == 0) {
 			loss.parent = id;

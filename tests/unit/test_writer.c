@@ -65,7 +65,7 @@ static void put_everything(struct writer *w)
 	int64_t t[] = {1000000, 2000000}, values[] = {5, VALUE_MISSING}, *columns[] = {values};
 	struct block block = {2, 1, ids, NULL, t, columns};
 	struct writer_entity entity = {7, ENTITY_PROCESS, "10:99", "a\xff(", 0, 5, -1, NULL};
-	struct writer_span span = {"epoch", "epoch", 0, -1, 0, 0, 3, -1, NAN, NULL};
+	struct writer_span span = {"epoch", "epoch", 0, -1, 0, 0, 3, -1, NAN, NULL, 0};
 	int64_t id = 0;
 	assert_int_equal(writer_put_run(w, "command", "[\"true\"]"), 0);
 	assert_int_equal(writer_put_label(w, "batch_size", "32"), 0);

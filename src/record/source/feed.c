@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +26,7 @@ struct feed {
 	size_t max_bytes;
 	uint64_t lost_rows;
 	bool woken;
+	_Atomic int64_t spans;
 };
 
 int feed_new(size_t max_bytes, struct feed **ret)
@@ -151,6 +153,11 @@ void feed_wake(struct feed *f)
 	f->woken = true;
 	pthread_cond_signal(&f->arrived);
 	pthread_mutex_unlock(&f->mutex);
+}
+
+int64_t feed_next_span(struct feed *f)
+{
+	return atomic_fetch_add(&f->spans, 1) + 1;
 }
 
 size_t feed_bytes(struct feed *f)

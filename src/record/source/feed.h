@@ -21,7 +21,8 @@ enum item_kind {
 	ITEM_BLOCK,
 	ITEM_MISSING,
 	ITEM_EVENT,
-	ITEM_SPAN, // an epoch begins, or a point
+	ITEM_SPAN, // an epoch begins, or a point; of marks (span is set): any span
+	ITEM_SPAN_END, // span, last_ns, samples; attributes are added
 };
 
 // One thing to write. Times are ns since the run's start. Strings lie behind the item in the same
@@ -33,13 +34,16 @@ struct item {
 	int64_t entity;
 	int64_t t_ns; // entity: first_ns; event, span: when
 	int64_t last_ns; // entity end, span end; -1 while open
-	int64_t parent; // entity
+	int64_t parent; // entity; span
+	int64_t span; // its id, from feed_next_span; 0: a line of output
+	int64_t thread; // span: 0 for none
 	int64_t number; // span
+	int64_t samples; // span of marks: -1 for none
 	double value; // span: of a point
 	enum entity_kind entity_kind;
 	uint32_t metric; // missing
 	const char *source; // block: static text
-	const char *key; // entity
+	const char *key; // entity; span: attributes
 	const char *name; // entity; span
 	const char *text; // entity: attributes; missing: reason; event: text; span: kind
 	const char *event; // event: kind
@@ -60,6 +64,9 @@ bool feed_put(struct feed *f, const struct item *fields);
 struct item *feed_take(struct feed *f, uint64_t timeout_ns);
 void feed_wake(struct feed *f);
 void item_free(struct item *item);
+
+// An id for a span, unique in the run: spans can name their parent before it is written.
+int64_t feed_next_span(struct feed *f);
 
 size_t feed_bytes(struct feed *f);
 // Rows dropped so far, and other items, which count as one.

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: MIT
+// SPDX-FileCopyrightText: the strain authors
+//
+// Marks: a program says where its epochs, iterations and phases are, and `strain run` records it.
+//
+//	#include <strain/marker.h>
+//
+//	strain_epoch(1);                  // epoch 1 begins here; the one before it ends
+//	strain_iteration(7, 32);          // iteration 7 begins, of 32 samples
+//	strain_begin("forward");          // a span; data, transfer, forward, backward and optimizer
+//	strain_end();                     // are phases, other names are your own
+//	strain_point("loss", 0.31);       // a value at this moment
+//	strain_epoch_end();               // the last epoch ends here
+//
+// Header only, C11 and C++11, nothing to link. A mark costs the clock and a few nanoseconds; where
+// the program does not run under `strain run`, a few nanoseconds. No mark fails, blocks, or makes a
+// system call, but for a thread's first. Not for signal handlers, nor between vfork and exec.
+//
+// The rest of this file is also the description of the ring, for whoever writes marks from another
+// language or reads them.
+//
+// Each thread that marks has a file of its own, RING_BYTES long, in the directory that the
+// environment variable STRAIN_MARKERS names; its name begins with "ring-". Numbers are in the
+// machine's byte order. A header, a table of names, then slots for records:
+//
+// - The thread is the only writer. It fills slot number `written` modulo STRAIN_RING_SLOTS, then
+//   adds one to `written` with release order.
+// - The recorder reads the file (it never maps it) and writes one word, `taken`: so many records
+//   has it read. A thread that finds no room (written - taken is STRAIN_RING_SLOTS) drops its mark
+//   and adds one to `dropped`. With a recorder that is slow or dead, marks are dropped; nobody
+//   waits.
+// - A record carries the low half of its number, counted from 1, and the depth of the spans that
+//   are open: where marks were dropped, ends still find their beginnings.
+// - A file that could not be given its room is left behind empty: so the recorder learns of it.
+// - After a fork the child's first mark makes a ring of its own. The file is closed at once, so
+//   nothing reaches what is executed. What a thread leaves behind is unmapped by the next thread
+//   of its process that begins to mark; the recorder removes the file.
+
+#ifndef STRAIN_MARKER_H
+#define STRAIN_MARKER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STRAIN_RING_MAGIC UINT64_C(0x676e69526e727453) // "StrnRing" on a little-endian machine
+#define STRAIN_RING_VERSION 1u
+#define STRAIN_RING_BYTES 262144u
+#define STRAIN_RING_NAMES 240u // at most; a further name becomes that of number 0, "(other)"
+#define STRAIN_RING_NAME_BYTES 64u // with its NUL; longer names are cut
+#define STRAIN_RING_SLOTS 7680u
+#define STRAIN_RING_DEPTH 63u // deeper spans are not kept
+
+enum strain_mark_kind {
+	STRAIN_MARK_BEGIN = 1, // depth: of the span, from 0
+	STRAIN_MARK_END = 2, // depth: of the span that ends
+	STRAIN_MARK_POINT = 3, // extra: the bits of a double
+	STRAIN_MARK_EPOCH = 4, // number
+	STRAIN_MARK_EPOCH_END = 5,
+	STRAIN_MARK_ITERATION = 6 // number; extra: its samples, -1 where they are not known
+};
+
+struct strain_record {
+	uint64_t time_ns; // CLOCK_MONOTONIC
+	uint32_t sequence; // low half of the record's number, the first is 1
+	uint8_t kind; // enum strain_mark_kind
+	uint8_t depth;
+	uint16_t name; // index into the table
+	int64_t number;
+	uint64_t extra;
+};
+
+struct strain_ring {
+	uint64_t magic; // written last: the header is complete
+	uint32_t version;
+	uint32_t pid; // as the writer sees itself,
+	uint32_t tid;
+	uint32_t depth; // of a writer that is a process for each mark (strain mark)
+	uint64_t pid_namespace; // in this namespace (the inode of /proc/self/ns/pid); 0: not known
+	uint64_t created_ns;
+	uint8_t unused1[24];
+	uint64_t written; // the thread's
+	uint64_t dropped;
+	uint32_t names; // so many entries of the table are filled
+	uint8_t unused2[44];
+	uint64_t taken; // the recorder's
+	uint8_t unused3[888];
+	char name[STRAIN_RING_NAMES][STRAIN_RING_NAME_BYTES];
+	struct strain_record record[STRAIN_RING_SLOTS];
+};
+
+// What a thread knows of its ring; nobody else's business from here on.
+
+#define STRAIN_MARKER_CACHE 64u
+
+struct strain_marker {
+	struct strain_ring *ring; // NULL: this thread does not mark
+	uint64_t generation; // of the process that it belongs to
+	uint64_t written;
+	uint32_t tid;
+	uint32_t depth;
+	struct strain_marker *next;
+	struct {
+		const char *name; // where it was found last
+		uint32_t index;
+	} cache[STRAIN_MARKER_CACHE];
+};
+
+// A page that a fork wipes: a child sees at once that it is another process.
+struct strain_marker_process {
+	uint64_t generation; // 0: just forked
+};
+
+struct strain_marker_global {
+	struct strain_marker_process *process;
+	struct strain_marker *all; // of this process, and of its dead threads
+	char *directory;
+	uint64_t generations;
+	int state; // 0: not looked yet, 1: on, -1: off
+	int pid; // where a fork wipes no page; else 0
+};
+
+struct strain_marker_self {
+	struct strain_marker *marker;
+	uint64_t generation; // another than the process's: the marker is its parent's, and gone
+};
+
+#ifdef __cplusplus
+#define STRAIN_MARKER_CAST(type, value) static_cast<type>(value)
+extern "C" {
+#else
+#define STRAIN_MARKER_CAST(type, value) ((type)(value))
+#endif
+// One of each in a program or shared library, however many of its files include this one.
+extern struct strain_marker_global strain_marker_global_;
+extern __thread struct strain_marker_self strain_marker_self_;
+__attribute__((weak, visibility("hidden"))) struct strain_marker_global strain_marker_global_ = {
+	0, 0, 0, 0, 0, 0};
+__attribute__((weak,
+	visibility("hidden"))) __thread struct strain_marker_self strain_marker_self_ = {0, 0};
+#ifdef __cplusplus
+}
+#endif
+
+static inline uint64_t strain_marker_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return STRAIN_MARKER_CAST(uint64_t, now.tv_sec) * UINT64_C(1000000000) +
+	       STRAIN_MARKER_CAST(uint64_t, now.tv_nsec);
+}
+
+// "pid:[4026531836]"
+static inline uint64_t strain_marker_namespace(void)
+{
+	char text[64];
+	uint64_t inode = 0;
+	ssize_t length = readlink("/proc/self/ns/pid", text, sizeof(text));
+	for (ssize_t i = 0; i < length; i++) {
+		if (text[i] >= '0' && text[i] <= '9') {
+			inode = inode * 10 + STRAIN_MARKER_CAST(uint64_t, text[i] - '0');
+		}
+	}
+	return inode;
+}
+
+// Begins a ring in a file of STRAIN_RING_BYTES zeros.
+static inline void strain_ring_init(struct strain_ring *ring, uint32_t pid, uint32_t tid)
+{
+	ring->version = STRAIN_RING_VERSION;
+	ring->pid = pid;
+	ring->tid = tid;
+	ring->pid_namespace = strain_marker_namespace();
+	ring->created_ns = strain_marker_now_ns();
+	memcpy(ring->name[0], "(other)", sizeof("(other)"));
+	ring->names = 1;
+	__atomic_store_n(&ring->magic, STRAIN_RING_MAGIC, __ATOMIC_RELEASE);
+}
+
+// Appends a number in decimal and a '-' to a path under construction.
+static inline char *strain_marker_append(char *at, uint64_t number)
+{
+	char digits[24];
+	int n = 0;
+	do {
+		digits[n++] = STRAIN_MARKER_CAST(char, '0' + STRAIN_MARKER_CAST(int, number % 10));
+		number /= 10;
+	} while (number > 0);
+	while (n > 0) {
+		*at++ = digits[--n];
+	}
+	*at++ = '-';
+	return at;
+}
+
+// Makes room for a ring in an open, empty file and maps it; NULL where it cannot.
+static inline struct strain_ring *strain_ring_map(int fd)
+{
+	// Allocated before it is mapped: else a full disk would kill at the first touch.
+	if (posix_fallocate(fd, 0, STRAIN_RING_BYTES) != 0) {
+		(void)!ftruncate(fd, 0);
+		return NULL;
+	}
+	void *at = mmap(NULL, STRAIN_RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return at == MAP_FAILED ? NULL : STRAIN_MARKER_CAST(struct strain_ring *, at);
+}
+
+static inline struct strain_ring *strain_marker_create(
+	const char *directory, uint32_t pid, uint32_t tid)
+{
+	char path[512];
+	size_t length = strlen(directory);
+	if (length == 0 || length > sizeof(path) - 96) {
+		return NULL;
+	}
+	memcpy(path, directory, length);
+	memcpy(path + length, "/ring-", 6);
+	char *at = strain_marker_append(path + length + 6, pid);
+	at = strain_marker_append(at, tid);
+	at = strain_marker_append(at, strain_marker_now_ns());
+	at[-1] = '\0';
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		return NULL;
+	}
+	struct strain_ring *ring = strain_ring_map(fd);
+	close(fd);
+	if (ring) {
+		strain_ring_init(ring, pid, tid);
+	}
+	return ring;
+}
+
+static inline void *strain_marker_pages(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static inline void strain_marker_forget(struct strain_marker *marker)
+{
+	if (marker->ring) {
+		munmap(marker->ring, STRAIN_RING_BYTES);
+	}
+	munmap(marker, sizeof(*marker));
+}
+
+// Puts a list of markers to those that are known.
+static inline void strain_marker_keep(struct strain_marker *list)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	while (list) {
+		struct strain_marker *next = list->next;
+		list->next = __atomic_load_n(&global->all, __ATOMIC_RELAXED);
+		while (!__atomic_compare_exchange_n(
+			&global->all, &list->next, list, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+		}
+		list = next;
+	}
+}
+
+// Unmaps what dead threads of this process, or its parent before a fork, have left. Takes the whole
+// list: nobody else sees what is being unmapped.
+static inline void strain_marker_tidy(uint64_t generation, int pid)
+{
+	struct strain_marker *list = __atomic_exchange_n(&strain_marker_global_.all,
+		STRAIN_MARKER_CAST(struct strain_marker *, NULL), __ATOMIC_ACQUIRE);
+	struct strain_marker *kept = NULL;
+	while (list) {
+		struct strain_marker *next = list->next;
+		int alive = list->generation == generation &&
+		            syscall(SYS_tgkill, pid, STRAIN_MARKER_CAST(int, list->tid), 0) == 0;
+		if (alive) {
+			list->next = kept;
+			kept = list;
+		} else {
+			strain_marker_forget(list);
+		}
+		list = next;
+	}
+	strain_marker_keep(kept);
+}
+
+// The page that tells of forks, once in a program. 0, or -1 where there is none.
+static inline int strain_marker_begin_process(void)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	if (__atomic_load_n(&global->process, __ATOMIC_ACQUIRE)) {
+		return 0;
+	}
+	size_t bytes = STRAIN_MARKER_CAST(size_t, sysconf(_SC_PAGESIZE));
+	void *page = strain_marker_pages(bytes);
+	if (!page) {
+		return -1;
+	}
+#ifdef MADV_WIPEONFORK
+	int wiped = madvise(page, bytes, MADV_WIPEONFORK) == 0;
+#else
+	int wiped = 0;
+#endif
+	struct strain_marker_process *none = NULL;
+	if (!wiped) { // before Linux 4.14
+		__atomic_store_n(&global->pid, STRAIN_MARKER_CAST(int, getpid()), __ATOMIC_RELAXED);
+	}
+	if (!__atomic_compare_exchange_n(&global->process, &none,
+		    STRAIN_MARKER_CAST(struct strain_marker_process *, page), 0, __ATOMIC_RELEASE,
+		    __ATOMIC_ACQUIRE)) {
+		munmap(page, bytes);
+	}
+	return 0;
+}
+
+// Which process this is: another number after each fork.
+static inline uint64_t strain_marker_generation(void)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	uint64_t *at = &global->process->generation, seen = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+	int pid = __atomic_load_n(&global->pid, __ATOMIC_RELAXED);
+	if (__builtin_expect(pid != 0 && pid != getpid(), 0)) {
+		__atomic_store_n(&global->pid, STRAIN_MARKER_CAST(int, getpid()), __ATOMIC_RELAXED);
+		seen = 0;
+		__atomic_store_n(at, seen, __ATOMIC_RELAXED);
+	}
+	if (__builtin_expect(seen == 0, 0)) {
+		uint64_t mine = __atomic_add_fetch(&global->generations, 1, __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(
+			    at, &seen, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			return mine;
+		}
+	}
+	return seen;
+}
+
+static inline int strain_marker_look(void)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	const char *directory = getenv("STRAIN_MARKERS");
+	int state = directory && *directory && strain_marker_begin_process() == 0 ? 1 : -1;
+	if (state > 0) {
+		char *copy = strdup(directory); // setenv may move what the environment has
+		char *none = NULL;
+		if (!copy || !__atomic_compare_exchange_n(&global->directory, &none, copy, 0,
+				     __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+			free(copy);
+		}
+		state = __atomic_load_n(&global->directory, __ATOMIC_RELAXED) ? 1 : -1;
+	}
+	__atomic_store_n(&global->state, state, __ATOMIC_RELEASE);
+	return state;
+}
+
+// A thread's first mark in this process.
+__attribute__((noinline, cold, unused)) static struct strain_marker *strain_marker_attach(void)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	int state = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
+	if ((state == 0 ? strain_marker_look() : state) < 0) {
+		return NULL;
+	}
+	uint64_t generation = strain_marker_generation();
+	if (strain_marker_self_.generation == generation) {
+		return strain_marker_self_.marker; // only where each mark has to ask for the pid
+	}
+	int pid = getpid();
+	strain_marker_tidy(generation, pid);
+	struct strain_marker *marker = STRAIN_MARKER_CAST(
+		struct strain_marker *, strain_marker_pages(sizeof(struct strain_marker)));
+	if (marker) {
+		marker->generation = generation;
+		marker->tid = STRAIN_MARKER_CAST(uint32_t, syscall(SYS_gettid));
+		marker->ring = strain_marker_create(
+			global->directory, STRAIN_MARKER_CAST(uint32_t, pid), marker->tid);
+		strain_marker_keep(marker);
+	}
+	strain_marker_self_.marker = marker;
+	strain_marker_self_.generation = generation;
+	return marker;
+}
+
+// NULL where this thread's marks go nowhere.
+static inline struct strain_marker *strain_marker_here(void)
+{
+	struct strain_marker_global *global = &strain_marker_global_;
+	int state = __atomic_load_n(&global->state, __ATOMIC_ACQUIRE);
+	if (__builtin_expect(state < 0, 1)) {
+		return NULL;
+	}
+	struct strain_marker *marker = strain_marker_self_.marker;
+	if (__builtin_expect(
+		    state == 0 || global->pid != 0 || strain_marker_self_.generation == 0 ||
+			    strain_marker_self_.generation !=
+				    __atomic_load_n(&global->process->generation, __ATOMIC_RELAXED),
+		    0)) {
+		marker = strain_marker_attach();
+	}
+	return marker && marker->ring ? marker : NULL;
+}
+
+__attribute__((noinline, cold, unused)) static uint32_t strain_marker_intern(
+	struct strain_marker *marker, const char *name)
+{
+	struct strain_ring *ring = marker->ring;
+	uint32_t n = ring->names, i = 0;
+	n = n < STRAIN_RING_NAMES ? n : STRAIN_RING_NAMES;
+	while (i < n && strncmp(ring->name[i], name, STRAIN_RING_NAME_BYTES - 1) != 0) {
+		i++;
+	}
+	if (i == STRAIN_RING_NAMES) {
+		return 0;
+	}
+	if (i == n) {
+		memcpy(ring->name[i], name, strnlen(name, STRAIN_RING_NAME_BYTES - 1));
+		__atomic_store_n(&ring->names, n + 1, __ATOMIC_RELEASE);
+	}
+	return i;
+}
+
+static inline uint32_t strain_marker_name(struct strain_marker *marker, const char *name)
+{
+	if (!name || !*name) {
+		return 0;
+	}
+	uintptr_t hash;
+	memcpy(&hash, &name, sizeof(hash));
+	hash = (hash >> 3 ^ hash >> 9 ^ hash) % STRAIN_MARKER_CACHE;
+	uint32_t i = marker->cache[hash].index;
+	// A buffer can hold another name than last time.
+	if (__builtin_expect(
+		    marker->cache[hash].name != name ||
+			    strncmp(marker->ring->name[i], name, STRAIN_RING_NAME_BYTES - 1) != 0,
+		    0)) {
+		i = strain_marker_intern(marker, name);
+		marker->cache[hash].name = name;
+		marker->cache[hash].index = i;
+	}
+	return i;
+}
+
+static inline void strain_marker_put(struct strain_marker *marker, enum strain_mark_kind kind,
+	uint32_t depth, uint32_t name, int64_t number, uint64_t extra)
+{
+	struct strain_ring *ring = marker->ring;
+	uint64_t written = marker->written;
+	if (__builtin_expect(
+		    written - __atomic_load_n(&ring->taken, __ATOMIC_ACQUIRE) >= STRAIN_RING_SLOTS,
+		    0)) {
+		__atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELAXED);
+		return;
+	}
+	struct strain_record *record = &ring->record[written % STRAIN_RING_SLOTS];
+	record->time_ns = strain_marker_now_ns();
+	record->sequence = STRAIN_MARKER_CAST(uint32_t, written + 1);
+	record->kind = STRAIN_MARKER_CAST(uint8_t, kind);
+	record->depth = STRAIN_MARKER_CAST(uint8_t, depth);
+	record->name = STRAIN_MARKER_CAST(uint16_t, name);
+	record->number = number;
+	record->extra = extra;
+	marker->written = written + 1;
+	__atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE);
+}
+
+static inline void strain_marker_begin(struct strain_marker *marker, const char *name)
+{
+	uint32_t depth = marker->depth++;
+	if (depth < STRAIN_RING_DEPTH) {
+		uint32_t index = strain_marker_name(marker, name);
+		strain_marker_put(marker, STRAIN_MARK_BEGIN, depth, index, -1, 0);
+	}
+}
+
+static inline void strain_marker_end(struct strain_marker *marker)
+{
+	if (marker->depth == 0) {
+		return; // an end too many
+	}
+	if (--marker->depth < STRAIN_RING_DEPTH) {
+		strain_marker_put(marker, STRAIN_MARK_END, marker->depth, 0, -1, 0);
+	}
+}
+
+static inline void strain_marker_point(struct strain_marker *marker, const char *name, double value)
+{
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof(bits));
+	uint32_t depth = marker->depth < STRAIN_RING_DEPTH ? marker->depth : STRAIN_RING_DEPTH;
+	strain_marker_put(
+		marker, STRAIN_MARK_POINT, depth, strain_marker_name(marker, name), -1, bits);
+}
+
+// A span begins. It ends with the strain_end of this thread that belongs to it.
+static inline void strain_begin(const char *name)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_begin(marker, name);
+	}
+}
+
+// The span that this thread began last ends.
+static inline void strain_end(void)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_end(marker);
+	}
+}
+
+// Something has this value now: a loss, a learning rate.
+static inline void strain_point(const char *name, double value)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_point(marker, name, value);
+	}
+}
+
+// Epoch `number` begins. The one before it, and its last iteration, end.
+static inline void strain_epoch(int64_t number)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_put(marker, STRAIN_MARK_EPOCH, 0, 0, number, 0);
+	}
+}
+
+// The epoch, and its last iteration, end: what follows belongs to none.
+static inline void strain_epoch_end(void)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_put(marker, STRAIN_MARK_EPOCH_END, 0, 0, -1, 0);
+	}
+}
+
+// Iteration `number` begins, of so many samples (-1: not known). The one before it ends.
+static inline void strain_iteration(int64_t number, int64_t samples)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_put(marker, STRAIN_MARK_ITERATION, 0, 0, number,
+			STRAIN_MARKER_CAST(uint64_t, samples));
+	}
+}
+
+#endif

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Rings of marks, read without trust.
+
+#include "record/job/ring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+enum { READ_RECORDS = 256, NAMES_MAX = 4096, NAMES_SLOTS = 2 * NAMES_MAX };
+
+// Clocks of two CPUs may differ by less; nobody marks the future.
+#define FUTURE_NS NS_PER_S
+
+// The first part of struct strain_ring.
+struct ring_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t depth;
+	uint64_t pid_namespace;
+	uint64_t created_ns;
+	uint8_t unused[24];
+	uint64_t written;
+	uint64_t dropped;
+};
+_Static_assert(
+	offsetof(struct ring_header, written) == offsetof(struct strain_ring, written) &&
+		offsetof(struct ring_header, dropped) == offsetof(struct strain_ring, dropped),
+	"the header lies as in marker.h");
+
+struct ring_names {
+	char *slots[NAMES_SLOTS];
+	size_t n;
+};
+
+struct ring {
+	int fd;
+	bool ready; // it has its header
+	uint64_t start_ns;
+	uint64_t taken;
+	uint64_t last_ns; // of the mark before
+	uint64_t dropped;
+	struct ring_owner owner;
+	struct ring_names *all_names;
+	const char *names[STRAIN_RING_NAMES]; // NULL: not looked at yet
+};
+
+// Names -----------------------------------------------------------------------------------------
+
+int ring_names_new(struct ring_names **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+void ring_names_free(struct ring_names *names)
+{
+	for (size_t i = 0; names && i < NAMES_SLOTS; i++) {
+		free(names->slots[i]);
+	}
+	free(names);
+}
+
+static const char other_name[] = "(other)";
+
+static const char *names_keep(struct ring_names *names, const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	for (const char *c = name; *c; c++) {
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+	}
+	size_t i = hash % NAMES_SLOTS;
+	while (names->slots[i] && strcmp(names->slots[i], name) != 0) {
+		i = (i + 1) % NAMES_SLOTS;
+	}
+	if (!names->slots[i] && names->n < NAMES_MAX) {
+		names->slots[i] = strdup(name);
+		names->n += names->slots[i] != NULL;
+	}
+	return names->slots[i] ? names->slots[i] : other_name;
+}
+
+static int broken(struct error *e, const char *what)
+{
+	return error_set(e, EBADMSG, "%s", what);
+}
+
+// The name as it was when it was first needed: what becomes of it later is nobody's concern.
+static int ring_name(struct ring *ring, unsigned index, const char **ret, struct error *e)
+{
+	if (index >= STRAIN_RING_NAMES) {
+		return broken(e, "a name that is not in the table");
+	}
+	if (!ring->names[index]) {
+		char bytes[STRAIN_RING_NAME_BYTES];
+		_cleanup_text_ struct text name = {0};
+		off_t at = (off_t)(offsetof(struct strain_ring, name) + index * sizeof(bytes));
+		if (pread(ring->fd, bytes, sizeof(bytes), at) != sizeof(bytes)) {
+			return broken(e, "the file became shorter");
+		}
+		text_append_utf8(&name, bytes, strnlen(bytes, sizeof(bytes)));
+		_cleanup_text_ struct text printable = {0};
+		text_append_printable(&printable, name.data ? name.data : "", name.length);
+		bool named = !printable.failed && printable.length > 0;
+		ring->names[index] = names_keep(
+			ring->all_names, named ? printable.data : other_name);
+	}
+	*ret = ring->names[index];
+	return 0;
+}
+
+// Files -----------------------------------------------------------------------------------------
+
+// What the name stands for is looked at before it is opened for reading: opening a device can do
+// something.
+static int open_regular(int directory_fd, const char *name, struct error *e)
+{
+	char path[32];
+	struct stat status;
+	_cleanup_close_ int fd = openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) < 0) {
+		return error_errno(e, errno, "%s", name);
+	}
+	if (!S_ISREG(status.st_mode)) {
+		return error_set(e, EINVAL, "%s: not a regular file", name);
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int opened = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return opened < 0 ? error_errno(e, errno, "%s", name) : opened;
+}
+
+int ring_open(int directory_fd, const char *name, uint64_t start_ns, struct ring_names *names,
+	struct ring **ret, struct error *e)
+{
+	int fd = open_regular(directory_fd, name, e);
+	if (fd < 0) {
+		return fd;
+	}
+	struct ring *ring = calloc(1, sizeof(*ring));
+	if (!ring) {
+		close(fd);
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	*ring = (struct ring){.fd = fd, .start_ns = start_ns, .all_names = names};
+	*ret = ring;
+	return 0;
+}
+
+void ring_free(struct ring *ring)
+{
+	if (ring) {
+		close(ring->fd);
+		free(ring);
+	}
+}
+
+const struct ring_owner *ring_owner(const struct ring *ring)
+{
+	return ring->ready ? &ring->owner : NULL;
+}
+
+uint64_t ring_dropped(const struct ring *ring)
+{
+	return ring->dropped;
+}
+
+bool ring_has_no_room(const struct ring *ring)
+{
+	struct stat status;
+	return !ring->ready && fstat(ring->fd, &status) == 0 && status.st_size == 0;
+}
+
+// Reading ---------------------------------------------------------------------------------------
+
+// 1 where the ring is ready; 0 where its header is not there yet.
+static int read_header(
+	struct ring *ring, struct ring_header *header, uint64_t now_ns, struct error *e)
+{
+	ssize_t n = pread(ring->fd, header, sizeof(*header), 0);
+	if (n != (ssize_t)sizeof(*header)) {
+		return ring->ready ? broken(e, "the file became shorter") : 0;
+	}
+	if (ring->ready || header->magic == 0) {
+		return ring->ready;
+	}
+	if (header->magic != STRAIN_RING_MAGIC) {
+		return broken(e, "the file is no ring");
+	}
+	if (header->version != STRAIN_RING_VERSION) {
+		return error_set(e, EBADMSG, "a ring of version %u, where %u can be read",
+			header->version, STRAIN_RING_VERSION);
+	}
+	if (header->created_ns < ring->start_ns || header->created_ns > now_ns + FUTURE_NS) {
+		return broken(e, "it says that it began when the run did not run");
+	}
+	if (header->pid == 0 || header->pid > INT32_MAX || header->tid > INT32_MAX) {
+		return broken(e, "it says that no process wrote it");
+	}
+	ring->owner = (struct ring_owner){header->pid, header->tid, header->pid_namespace};
+	ring->last_ns = header->created_ns;
+	ring->ready = true;
+	return 1;
+}
+
+static int check_record(const struct ring *ring, const struct strain_record *record,
+	uint64_t number, uint64_t now_ns, struct error *e)
+{
+	if (record->sequence != (uint32_t)number) {
+		return broken(e, "a mark is not the one that comes next");
+	}
+	if (record->kind < STRAIN_MARK_BEGIN || record->kind > STRAIN_MARK_ITERATION) {
+		return broken(e, "a mark of no known kind");
+	}
+	if (record->depth > STRAIN_RING_DEPTH) {
+		return broken(e, "spans are deeper than they can be");
+	}
+	if (record->time_ns < ring->last_ns) {
+		return broken(e, "a mark is older than the one before");
+	}
+	return record->time_ns > now_ns + FUTURE_NS ? broken(e, "a mark of the future") : 0;
+}
+
+static int take_record(struct ring *ring, const struct strain_record *record, struct ring_mark *ret,
+	struct error *e)
+{
+	*ret = (struct ring_mark){
+		.kind = (enum strain_mark_kind)record->kind,
+		.depth = record->depth,
+		.time_ns = record->time_ns,
+		.number = record->number,
+		.samples = -1,
+	};
+	if (record->kind == STRAIN_MARK_ITERATION) {
+		ret->samples = record->extra <= UINT32_MAX ? (int64_t)record->extra : -1;
+	}
+	if (record->kind == STRAIN_MARK_POINT) {
+		memcpy(&ret->value, &record->extra, sizeof(ret->value));
+	}
+	ring->last_ns = record->time_ns;
+	return ring_name(ring, record->name, &ret->name, e);
+}
+
+// Up to n records that lie side by side.
+static int read_records(struct ring *ring, size_t n, uint64_t now_ns,
+	void (*take)(void *context, const struct ring_mark *mark), void *context, struct error *e)
+{
+	struct strain_record records[READ_RECORDS];
+	size_t slot = ring->taken % STRAIN_RING_SLOTS;
+	n = n < READ_RECORDS ? n : READ_RECORDS;
+	n = n < STRAIN_RING_SLOTS - slot ? n : STRAIN_RING_SLOTS - slot;
+	off_t at = (off_t)(offsetof(struct strain_ring, record) + slot * sizeof(records[0]));
+	ssize_t bytes = pread(ring->fd, records, n * sizeof(records[0]), at);
+	if (bytes != (ssize_t)(n * sizeof(records[0]))) {
+		return broken(e, "the file became shorter");
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct ring_mark mark;
+		int r = check_record(ring, &records[i], ring->taken + 1, now_ns, e);
+		if (r == 0) {
+			r = take_record(ring, &records[i], &mark, e);
+		}
+		if (r < 0) {
+			return r;
+		}
+		ring->taken++;
+		take(context, &mark);
+	}
+	return (int)n;
+}
+
+// The writer's `taken`. A file that can no longer be written keeps its marks to itself.
+static void tell_writer(struct ring *ring)
+{
+	(void)!pwrite(ring->fd, &ring->taken, sizeof(ring->taken),
+		(off_t)offsetof(struct strain_ring, taken));
+}
+
+int ring_read(struct ring *ring, uint64_t now_ns, size_t max,
+	void (*take)(void *context, const struct ring_mark *mark), void *context, struct error *e)
+{
+	struct ring_header header;
+	int r = read_header(ring, &header, now_ns, e);
+	if (r <= 0) {
+		return r;
+	}
+	ring->dropped = header.dropped;
+	uint64_t waiting = header.written - ring->taken;
+	if (waiting > STRAIN_RING_SLOTS) {
+		return broken(e, "it counts marks that cannot be there");
+	}
+	size_t wanted = waiting < max ? (size_t)waiting : max, n = 0;
+	while (n < wanted && r >= 0) {
+		r = read_records(ring, wanted - n, now_ns, take, context, e);
+		n += r > 0 ? (size_t)r : 0;
+	}
+	if (n > 0) {
+		tell_writer(ring);
+	}
+	return r < 0 ? r : (int)n;
+}

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Spans: beginnings find their ends. Where marks were dropped, the depth that each carries tells
+// which spans lost theirs.
+
+#include "record/spans.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/source/feed.h"
+
+#define SPANS_PER_S 2000u // at 3 us each: 0.6 % of a core
+#define SPANS_AT_ONCE 20000u
+// Of the queue to the run file: who the processes are must always find room.
+#define QUEUE_SHARE_BYTES ((size_t)4 << 20)
+#define EPOCHS_MAX 100000u
+#define STACK_MAX (STRAIN_RING_DEPTH + 1)
+
+struct open_span {
+	int64_t id; // 0: none
+	const char *name;
+	int64_t start_ns; // since the run's start
+	int64_t number;
+	int64_t samples;
+	unsigned depth;
+};
+
+struct marked_epoch {
+	int64_t id;
+	int64_t start_ns;
+	int64_t end_ns; // INT64_MAX while it is open
+	int64_t samples; // -1 until an iteration tells
+	const char *how; // it ended; NULL: as it should
+	bool settled; // the run file knows
+};
+
+struct spans {
+	struct feed *feed;
+	uint64_t start_ns;
+	uint64_t max_spans;
+	uint64_t kept;
+	uint64_t dropped;
+	double allowance; // spans that may be kept now
+	uint64_t allowance_ns; // when that was so
+	_Atomic unsigned *epochs_seen;
+	struct marked_thread *leader; // its epochs are the job's
+	struct marked_epoch *epochs;
+	size_t n_epochs;
+	size_t epochs_capacity;
+	size_t unsettled; // no epoch before it is
+};
+
+struct marked_thread {
+	struct spans *spans;
+	uint32_t tid;
+	int64_t entity;
+	uint32_t pid;
+	bool leads;
+	struct open_span epoch; // what it calls one
+	struct open_span iteration;
+	struct open_span stack[STACK_MAX];
+	size_t n_stack;
+	int64_t last_ns; // of its last mark
+};
+
+int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic unsigned *epochs,
+	struct spans **ret)
+{
+	struct spans *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return -ENOMEM;
+	}
+	s->feed = feed;
+	s->start_ns = start_ns;
+	s->max_spans = max_spans;
+	s->allowance = SPANS_AT_ONCE;
+	s->allowance_ns = start_ns;
+	s->epochs_seen = epochs;
+	*ret = s;
+	return 0;
+}
+
+void spans_free(struct spans *s)
+{
+	if (s) {
+		free(s->epochs);
+		free(s);
+	}
+}
+
+uint64_t spans_dropped(const struct spans *s)
+{
+	return s->dropped;
+}
+
+// Writing ---------------------------------------------------------------------------------------
+
+// Whether one more may be kept, at now_ns since the run's start.
+static bool is_allowed(struct spans *s, int64_t now_ns)
+{
+	uint64_t now = s->start_ns + (uint64_t)now_ns;
+	if (now > s->allowance_ns) {
+		s->allowance += (double)(now - s->allowance_ns) / 1e9 * SPANS_PER_S;
+		s->allowance = s->allowance < SPANS_AT_ONCE ? s->allowance : SPANS_AT_ONCE;
+		s->allowance_ns = now;
+	}
+	bool allowed = s->kept < s->max_spans && s->allowance >= 1 &&
+	               feed_bytes(s->feed) < QUEUE_SHARE_BYTES;
+	s->kept += allowed;
+	s->dropped += !allowed;
+	s->allowance -= allowed;
+	return allowed;
+}
+
+static const char *kind_of_name(const char *name)
+{
+	static const char *const phases[] = {
+		"data", "transfer", "forward", "backward", "optimizer"};
+	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+		if (strcmp(name, phases[i]) == 0) {
+			return "phase";
+		}
+	}
+	return "user";
+}
+
+static void write_attributes(
+	const struct marked_thread *thread, const char *how, char *buffer, size_t size)
+{
+	const char *key = thread->entity ? "process" : "pid";
+	int64_t who = thread->entity ? thread->entity : (int64_t)thread->pid;
+	snprintf(buffer, size, "{\"%s\":%" PRId64 "%s%s%s}", key, who, how ? ",\"end\":\"" : "",
+		how ? how : "", how ? "\"" : "");
+}
+
+static void put_span(const struct marked_thread *thread, const struct open_span *span,
+	const char *kind, int64_t parent, int64_t end_ns, const char *how)
+{
+	char attributes[96];
+	write_attributes(thread, how, attributes, sizeof(attributes));
+	feed_put(thread->spans->feed, &(struct item){
+					      .kind = ITEM_SPAN,
+					      .name = span->name,
+					      .text = kind,
+					      .key = attributes,
+					      .span = span->id,
+					      .t_ns = span->start_ns,
+					      .last_ns = end_ns,
+					      .parent = parent,
+					      .thread = thread->tid,
+					      .number = span->number,
+					      .samples = span->samples,
+					      .value = NAN,
+				      });
+}
+
+static int64_t run_time(const struct marked_thread *thread, uint64_t now_ns)
+{
+	return (int64_t)(now_ns - thread->spans->start_ns);
+}
+
+static struct open_span span_open(
+	struct marked_thread *thread, const struct ring_mark *mark, const char *name)
+{
+	return (struct open_span){
+		.id = feed_next_span(thread->spans->feed),
+		.name = name,
+		.start_ns = run_time(thread, mark->time_ns),
+		.number = mark->number < 0 ? -1 : mark->number,
+		.samples = mark->samples,
+		.depth = mark->depth,
+	};
+}
+
+// Spans of one's own ----------------------------------------------------------------------------
+
+// What holds the span at this place of the stack.
+static int64_t parent_at(const struct marked_thread *thread, size_t place)
+{
+	return place > 0              ? thread->stack[place - 1].id
+	       : thread->iteration.id ? thread->iteration.id
+	                              : thread->epoch.id;
+}
+
+static void close_top(struct marked_thread *thread, int64_t end_ns, const char *how)
+{
+	const struct open_span *span = &thread->stack[--thread->n_stack];
+	if (is_allowed(thread->spans, end_ns)) {
+		put_span(thread, span, kind_of_name(span->name), parent_at(thread, thread->n_stack),
+			end_ns, how);
+	}
+}
+
+static void take_begin(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	while (thread->n_stack > 0 && thread->stack[thread->n_stack - 1].depth >= mark->depth) {
+		close_top(thread, run_time(thread, mark->time_ns), "lost");
+	}
+	if (thread->n_stack < STACK_MAX) {
+		thread->stack[thread->n_stack++] = span_open(thread, mark, mark->name);
+	}
+}
+
+static void take_end(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	int64_t end_ns = run_time(thread, mark->time_ns);
+	while (thread->n_stack > 0 && thread->stack[thread->n_stack - 1].depth > mark->depth) {
+		close_top(thread, end_ns, "lost");
+	}
+	// Else its beginning was dropped.
+	if (thread->n_stack > 0 && thread->stack[thread->n_stack - 1].depth == mark->depth) {
+		close_top(thread, end_ns, NULL);
+	}
+}
+
+static void take_point(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	int64_t now_ns = run_time(thread, mark->time_ns);
+	char attributes[96];
+	if (!is_allowed(thread->spans, now_ns)) {
+		return;
+	}
+	write_attributes(thread, NULL, attributes, sizeof(attributes));
+	feed_put(thread->spans->feed, &(struct item){
+					      .kind = ITEM_SPAN,
+					      .name = mark->name,
+					      .text = "point",
+					      .key = attributes,
+					      .span = feed_next_span(thread->spans->feed),
+					      .t_ns = now_ns,
+					      .last_ns = now_ns,
+					      .parent = parent_at(thread, thread->n_stack),
+					      .thread = thread->tid,
+					      .number = -1,
+					      .samples = -1,
+					      .value = mark->value,
+				      });
+}
+
+// Epochs and iterations -------------------------------------------------------------------------
+
+static void epoch_add_samples(struct spans *s, int64_t at_ns, int64_t samples)
+{
+	for (size_t i = s->n_epochs; i-- > 0;) {
+		struct marked_epoch *epoch = &s->epochs[i];
+		if (epoch->start_ns > at_ns) {
+			continue;
+		}
+		if (at_ns < epoch->end_ns) {
+			int64_t sum = epoch->samples > 0 ? epoch->samples : 0;
+			epoch->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX
+			                                                            : sum;
+			epoch->settled = false;
+			s->unsettled = i < s->unsettled ? i : s->unsettled;
+		}
+		return;
+	}
+}
+
+static void close_iteration(struct marked_thread *thread, int64_t end_ns, const char *how)
+{
+	struct open_span *span = &thread->iteration;
+	if (span->id == 0) {
+		return;
+	}
+	if (span->samples > 0 && !how) {
+		epoch_add_samples(thread->spans, span->start_ns, span->samples);
+	}
+	if (is_allowed(thread->spans, end_ns)) {
+		put_span(thread, span, "iteration", thread->epoch.id, end_ns, how);
+	}
+	span->id = 0;
+}
+
+static void close_epoch(struct marked_thread *thread, int64_t end_ns, const char *how)
+{
+	struct spans *s = thread->spans;
+	struct open_span *span = &thread->epoch;
+	if (span->id && thread->leads) {
+		struct marked_epoch *epoch = &s->epochs[s->n_epochs - 1];
+		epoch->end_ns = end_ns;
+		epoch->how = how;
+		epoch->settled = false;
+		s->unsettled = s->unsettled < s->n_epochs ? s->unsettled : s->n_epochs - 1;
+		atomic_fetch_add(s->epochs_seen, 1);
+	} else if (span->id && is_allowed(s, end_ns)) {
+		put_span(thread, span, "user", 0, end_ns, how);
+	}
+	span->id = 0;
+}
+
+// The first of all threads becomes the one whose epochs are the job's.
+static bool may_lead(struct marked_thread *thread, int64_t start_ns)
+{
+	struct spans *s = thread->spans;
+	void *epochs = s->epochs;
+	if ((s->leader && s->leader != thread) || s->n_epochs >= EPOCHS_MAX ||
+		(s->n_epochs > 0 && start_ns < s->epochs[s->n_epochs - 1].end_ns) ||
+		array_reserve(&epochs, &s->epochs_capacity, s->n_epochs + 1, sizeof(*s->epochs)) <
+			0) {
+		return false;
+	}
+	s->epochs = epochs;
+	s->leader = thread;
+	return true;
+}
+
+static void take_epoch(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	struct spans *s = thread->spans;
+	int64_t start_ns = run_time(thread, mark->time_ns);
+	close_iteration(thread, start_ns, NULL);
+	close_epoch(thread, start_ns, NULL);
+	thread->epoch = span_open(thread, mark, "epoch");
+	thread->leads = may_lead(thread, start_ns);
+	if (thread->leads) {
+		s->epochs[s->n_epochs++] = (struct marked_epoch){.id = thread->epoch.id,
+			.start_ns = start_ns,
+			.end_ns = INT64_MAX,
+			.samples = -1,
+			.settled = true};
+		s->unsettled = s->unsettled == s->n_epochs - 1 ? s->n_epochs : s->unsettled;
+		atomic_fetch_add(s->epochs_seen, 1);
+		put_span(thread, &thread->epoch, "epoch", 0, -1, NULL);
+	}
+}
+
+static void take_epoch_end(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	close_iteration(thread, run_time(thread, mark->time_ns), NULL);
+	close_epoch(thread, run_time(thread, mark->time_ns), NULL);
+}
+
+static void take_iteration(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	close_iteration(thread, run_time(thread, mark->time_ns), NULL);
+	thread->iteration = span_open(thread, mark, "iteration");
+}
+
+// The epoch's attributes say whose it is since it began: only how it ended is new.
+void spans_settle(struct spans *s)
+{
+	for (size_t i = s->unsettled; i < s->n_epochs; i++) {
+		struct marked_epoch *epoch = &s->epochs[i];
+		char attributes[32];
+		if (epoch->settled) {
+			continue;
+		}
+		snprintf(attributes, sizeof(attributes), "{\"end\":\"%s\"}",
+			epoch->how ? epoch->how : "");
+		feed_put(
+			s->feed, &(struct item){
+					 .kind = ITEM_SPAN_END,
+					 .key = epoch->how ? attributes : NULL,
+					 .span = epoch->id,
+					 .last_ns = epoch->end_ns == INT64_MAX ? -1 : epoch->end_ns,
+					 .samples = epoch->samples,
+				 });
+		epoch->settled = true;
+	}
+	s->unsettled = s->n_epochs;
+}
+
+// Threads ---------------------------------------------------------------------------------------
+
+int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret)
+{
+	struct marked_thread *thread = calloc(1, sizeof(*thread));
+	if (!thread) {
+		return -ENOMEM;
+	}
+	thread->spans = s;
+	thread->tid = tid;
+	*ret = thread;
+	return 0;
+}
+
+void marked_thread_owner(struct marked_thread *thread, int64_t entity, uint32_t pid)
+{
+	thread->entity = entity;
+	thread->pid = pid;
+}
+
+void marked_thread_take(void *context, const struct ring_mark *mark)
+{
+	static void (*const takes[])(struct marked_thread *, const struct ring_mark *) = {
+		[STRAIN_MARK_BEGIN] = take_begin,
+		[STRAIN_MARK_END] = take_end,
+		[STRAIN_MARK_POINT] = take_point,
+		[STRAIN_MARK_EPOCH] = take_epoch,
+		[STRAIN_MARK_EPOCH_END] = take_epoch_end,
+		[STRAIN_MARK_ITERATION] = take_iteration,
+	};
+	struct marked_thread *thread = context;
+	thread->last_ns = run_time(thread, mark->time_ns);
+	takes[mark->kind](thread, mark);
+}
+
+void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char *how)
+{
+	int64_t end_ns = run_time(thread, now_ns);
+	end_ns = end_ns > thread->last_ns ? end_ns : thread->last_ns; // clocks may differ a little
+	while (thread->n_stack > 0) {
+		close_top(thread, end_ns, how);
+	}
+	close_iteration(thread, end_ns, how);
+	close_epoch(thread, end_ns, how);
+	if (thread->spans->leader == thread) {
+		thread->spans->leader = NULL;
+	}
+	free(thread);
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Marks from the header to the ring, from the ring to spans; and rings that are not what they
+// should be.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/job/ring.h"
+#include "record/marker_directory.h"
+#include "record/source/feed.h"
+#include "record/spans.h"
+
+static char directory[] = "/tmp/strain-test-marks-XXXXXX";
+
+// Rings -----------------------------------------------------------------------------------------
+
+struct fixture {
+	struct strain_ring *mapped;
+	struct strain_marker marker;
+	int directory_fd;
+	struct ring_names *names;
+	struct ring *ring;
+	struct ring_mark marks[64];
+	size_t n;
+	char path[128];
+};
+
+static struct fixture *fixture_new(void)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct error e = {0};
+	assert_non_null(f);
+	snprintf(f->path, sizeof(f->path), "%s/ring-fixture", directory);
+	unlink(f->path);
+	int fd = open(f->path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	f->mapped = strain_ring_map(fd);
+	close(fd);
+	assert_non_null(f->mapped);
+	f->marker.ring = f->mapped;
+	f->directory_fd = open(directory, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(ring_names_new(&f->names), 0);
+	uint64_t start_ns = clock_monotonic_ns();
+	assert_int_equal(
+		ring_open(f->directory_fd, "ring-fixture", start_ns, f->names, &f->ring, &e), 0);
+	return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+	ring_free(f->ring);
+	ring_names_free(f->names);
+	close(f->directory_fd);
+	munmap(f->mapped, STRAIN_RING_BYTES);
+	unlink(f->path);
+	free(f);
+}
+
+static void note(void *context, const struct ring_mark *mark)
+{
+	struct fixture *f = context;
+	if (f->n < 64) {
+		f->marks[f->n] = *mark;
+	}
+	f->n++;
+}
+
+static int look(struct fixture *f)
+{
+	struct error e = {0};
+	f->n = 0;
+	return ring_read(f->ring, clock_monotonic_ns(), 1000000, note, f, &e);
+}
+
+static void what_is_marked_is_read(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	assert_int_equal(look(f), 0); // no header yet
+	assert_null(ring_owner(f->ring));
+	strain_ring_init(f->mapped, 7, 8);
+	strain_marker_put(&f->marker, STRAIN_MARK_EPOCH, 0, 0, 3, 0);
+	strain_marker_put(&f->marker, STRAIN_MARK_ITERATION, 0, 0, 9, 32);
+	strain_marker_begin(&f->marker, "data");
+	strain_marker_point(&f->marker, "loss", 0.5);
+	strain_marker_end(&f->marker);
+	strain_marker_end(&f->marker); // one too many
+	assert_int_equal(look(f), 5);
+	assert_int_equal(ring_owner(f->ring)->pid, 7);
+	assert_int_equal(ring_owner(f->ring)->tid, 8);
+	assert_int_equal(f->marks[0].number, 3);
+	assert_int_equal(f->marks[1].samples, 32);
+	assert_string_equal(f->marks[2].name, "data");
+	assert_int_equal(f->marks[3].depth, 1);
+	assert_true(f->marks[3].value == 0.5);
+	assert_int_equal(f->marks[4].kind, STRAIN_MARK_END);
+	assert_int_equal(f->mapped->taken, 5);
+	assert_int_equal(look(f), 0);
+	fixture_free(f);
+}
+
+static void a_full_ring_drops_and_goes_on(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	strain_ring_init(f->mapped, 7, 8);
+	for (unsigned i = 0; i < STRAIN_RING_SLOTS + 10; i++) {
+		strain_marker_point(&f->marker, "x", i);
+	}
+	assert_int_equal(f->mapped->dropped, 10);
+	assert_int_equal(look(f), STRAIN_RING_SLOTS);
+	assert_int_equal(ring_dropped(f->ring), 10);
+	strain_marker_point(&f->marker, "x", 1); // the slot numbers begin again
+	strain_marker_point(&f->marker, "y", 2);
+	assert_int_equal(look(f), 2);
+	assert_string_equal(f->marks[1].name, "y");
+	fixture_free(f);
+}
+
+static void more_names_than_there_is_room_for(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	char name[100];
+	strain_ring_init(f->mapped, 7, 8);
+	for (unsigned i = 0; i < STRAIN_RING_NAMES + 5; i++) {
+		snprintf(name, sizeof(name), "name %u", i); // the same buffer each time
+		strain_marker_begin(&f->marker, name);
+		strain_marker_end(&f->marker);
+	}
+	assert_int_equal(f->mapped->names, STRAIN_RING_NAMES);
+	assert_int_equal(look(f), 2 * (STRAIN_RING_NAMES + 5));
+	assert_string_equal(f->marks[0].name, "name 0");
+	assert_string_equal(f->marks[2].name, "name 1");
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	strain_marker_begin(&f->marker, name); // too long, and there is no room
+	assert_int_equal(look(f), 1);
+	assert_string_equal(f->marks[0].name, "(other)");
+	fixture_free(f);
+}
+
+static void long_and_ugly_names(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	char name[100];
+	strain_ring_init(f->mapped, 7, 8);
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	strain_marker_begin(&f->marker, name);
+	strain_marker_begin(&f->marker, "\x1b[31m");
+	strain_marker_begin(&f->marker, NULL);
+	assert_int_equal(look(f), 3);
+	assert_int_equal(strlen(f->marks[0].name), STRAIN_RING_NAME_BYTES - 1);
+	assert_string_equal(f->marks[1].name, "?[31m");
+	assert_string_equal(f->marks[2].name, "(other)");
+	fixture_free(f);
+}
+
+// Each puts something into a ring of one mark that cannot be there.
+static void break_magic(struct strain_ring *ring)
+{
+	ring->magic = 1;
+}
+static void break_version(struct strain_ring *ring)
+{
+	ring->version = 99;
+}
+static void break_pid(struct strain_ring *ring)
+{
+	ring->pid = UINT32_MAX;
+}
+static void break_age(struct strain_ring *ring)
+{
+	ring->created_ns = 1;
+}
+static void break_count(struct strain_ring *ring)
+{
+	ring->written = UINT64_MAX;
+}
+static void break_sequence(struct strain_ring *ring)
+{
+	ring->record[0].sequence = 77;
+}
+static void break_kind(struct strain_ring *ring)
+{
+	ring->record[0].kind = 200;
+}
+static void break_depth(struct strain_ring *ring)
+{
+	ring->record[0].depth = 200;
+}
+static void break_name(struct strain_ring *ring)
+{
+	ring->record[0].name = 60000;
+}
+static void break_past(struct strain_ring *ring)
+{
+	ring->record[0].time_ns = 5;
+}
+static void break_future(struct strain_ring *ring)
+{
+	ring->record[0].time_ns = UINT64_MAX;
+}
+
+static void what_cannot_be_is_not_read(void **state)
+{
+	(void)state;
+	static void (*const breaks[])(struct strain_ring *) = {break_magic, break_version,
+		break_pid, break_age, break_count, break_sequence, break_kind, break_depth,
+		break_name, break_past, break_future};
+	for (size_t i = 0; i < ARRAY_LENGTH(breaks); i++) {
+		struct fixture *f = fixture_new();
+		strain_ring_init(f->mapped, 7, 8);
+		strain_marker_point(&f->marker, "x", 1);
+		breaks[i](f->mapped);
+		assert_int_equal(look(f), -EBADMSG);
+		assert_int_equal(f->n, 0);
+		fixture_free(f);
+	}
+}
+
+static void a_file_that_becomes_shorter(void **state)
+{
+	(void)state;
+	struct fixture *f = fixture_new();
+	strain_ring_init(f->mapped, 7, 8);
+	strain_marker_point(&f->marker, "x", 1);
+	assert_int_equal(look(f), 1);
+	strain_marker_point(&f->marker, "x", 1);
+	assert_int_equal(truncate(f->path, 16384), 0);
+	assert_int_equal(look(f), -EBADMSG);
+	assert_int_equal(truncate(f->path, 0), 0);
+	assert_int_equal(look(f), -EBADMSG);
+	fixture_free(f);
+}
+
+static void what_is_no_file_is_not_opened(void **state)
+{
+	(void)state;
+	struct ring_names *names;
+	struct ring *ring;
+	struct error e = {0};
+	assert_int_equal(ring_names_new(&names), 0);
+	int fd = open(directory, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkfifoat(fd, "ring-fifo", 0600), 0);
+	assert_int_equal(mkdirat(fd, "ring-directory", 0700), 0);
+	assert_int_equal(symlinkat("/etc/passwd", fd, "ring-link"), 0);
+	assert_int_equal(ring_open(fd, "ring-fifo", 0, names, &ring, &e), -EINVAL);
+	assert_int_equal(ring_open(fd, "ring-directory", 0, names, &ring, &e), -EINVAL);
+	assert_int_equal(ring_open(fd, "ring-link", 0, names, &ring, &e), -EINVAL);
+	assert_int_equal(ring_open(fd, "ring-none", 0, names, &ring, &e), -ENOENT);
+	unlinkat(fd, "ring-fifo", 0);
+	unlinkat(fd, "ring-link", 0);
+	unlinkat(fd, "ring-directory", AT_REMOVEDIR);
+	close(fd);
+	ring_names_free(names);
+}
+
+// The header, from many threads and processes ---------------------------------------------------
+
+static unsigned files(void)
+{
+	char command[128];
+	snprintf(command, sizeof(command), "ls %s | grep -c ^ring-", directory);
+	FILE *list = popen(command, "r");
+	char text[32] = "";
+	assert_non_null(fgets(text, sizeof(text), list));
+	pclose(list);
+	return (unsigned)strtoul(text, NULL, 10);
+}
+
+static void *mark_some(void *context)
+{
+	for (int i = 0; i < 1000; i++) {
+		strain_begin("work");
+		strain_point("i", i);
+		strain_end();
+	}
+	return context;
+}
+
+static void threads_and_forks_have_rings_of_their_own(void **state)
+{
+	(void)state;
+	enum { THREADS = 8 };
+	pthread_t threads[THREADS];
+	mark_some(NULL);
+	assert_int_equal(files(), 1);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_create(&threads[i], NULL, mark_some, NULL), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+	}
+	assert_int_equal(files(), 1 + THREADS);
+	const struct strain_ring *before = strain_marker_self_.marker->ring;
+	uint64_t written = before->written;
+	pid_t child = fork();
+	if (child == 0) {
+		mark_some(NULL);
+		const struct strain_ring *own = strain_marker_self_.marker->ring;
+		_exit(own->pid == (uint32_t)getpid() && own->written == 3000 ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(before->written, written); // the child wrote nothing there
+	assert_int_equal(files(), 2 + THREADS);
+	// What the threads left behind is unmapped by the next that begins.
+	assert_int_equal(pthread_create(&threads[0], NULL, mark_some, NULL), 0);
+	pthread_join(threads[0], NULL);
+	unsigned kept = 0;
+	for (const struct strain_marker *m = strain_marker_global_.all; m; m = m->next) {
+		kept++;
+	}
+	assert_int_equal(kept, 2);
+}
+
+// Spans -----------------------------------------------------------------------------------------
+
+struct spans_fixture {
+	struct feed *feed;
+	struct spans *spans;
+	struct marked_thread *thread;
+	_Atomic unsigned epochs;
+	struct item *items;
+};
+
+static void spans_setup(struct spans_fixture *f, uint64_t max)
+{
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(feed_new((size_t)64 << 20, &f->feed), 0);
+	assert_int_equal(spans_new(f->feed, 1000, max, &f->epochs, &f->spans), 0);
+	assert_int_equal(marked_thread_new(f->spans, 8, &f->thread), 0);
+	marked_thread_owner(f->thread, 5, 7);
+}
+
+static void items_free(struct item *item)
+{
+	while (item) {
+		struct item *next = item->next;
+		item_free(item);
+		item = next;
+	}
+}
+
+static void spans_teardown(struct spans_fixture *f)
+{
+	items_free(f->items);
+	spans_free(f->spans);
+	feed_free(f->feed);
+}
+
+static void mark(struct marked_thread *thread, enum strain_mark_kind kind, unsigned depth,
+	const char *name, uint64_t t, int64_t number, int64_t samples)
+{
+	struct ring_mark m = {.kind = kind,
+		.depth = depth,
+		.name = name,
+		.time_ns = 1000 + t,
+		.number = number,
+		.samples = samples,
+		.value = 0.25};
+	marked_thread_take(thread, &m);
+}
+
+static const struct item *find(struct spans_fixture *f, enum item_kind kind, const char *name)
+{
+	if (!f->items) {
+		f->items = feed_take(f->feed, 0);
+	}
+	for (const struct item *i = f->items; i; i = i->next) {
+		if (i->kind == kind && (!name || strcmp(i->name, name) == 0)) {
+			return i;
+		}
+	}
+	return NULL;
+}
+
+static void spans_have_kinds_and_parents(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 20, 4, 32);
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "forward", 30, -1, -1);
+	mark(f.thread, STRAIN_MARK_BEGIN, 1, "mine", 31, -1, -1);
+	mark(f.thread, STRAIN_MARK_POINT, 2, "loss", 32, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 1, "", 33, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 0, "", 40, -1, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 50, 5, 32);
+	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 60, -1, -1);
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_settle(f.spans);
+	const struct item *epoch = find(&f, ITEM_SPAN, "epoch");
+	const struct item *iteration = find(&f, ITEM_SPAN, "iteration");
+	const struct item *forward = find(&f, ITEM_SPAN, "forward");
+	const struct item *mine = find(&f, ITEM_SPAN, "mine");
+	const struct item *loss = find(&f, ITEM_SPAN, "loss");
+	const struct item *end = find(&f, ITEM_SPAN_END, NULL);
+	assert_string_equal(epoch->text, "epoch");
+	assert_int_equal(epoch->number, 1);
+	assert_int_equal(iteration->parent, epoch->span);
+	assert_int_equal(iteration->samples, 32);
+	assert_int_equal(iteration->last_ns, 50);
+	assert_string_equal(forward->text, "phase");
+	assert_int_equal(forward->parent, iteration->span);
+	assert_string_equal(mine->text, "user");
+	assert_int_equal(mine->parent, forward->span);
+	assert_string_equal(mine->key, "{\"process\":5}");
+	assert_int_equal(loss->parent, mine->span);
+	assert_true(loss->value == 0.25);
+	assert_int_equal(end->span, epoch->span);
+	assert_int_equal(end->samples, 64);
+	assert_int_equal(end->last_ns, 60);
+	assert_null(end->key);
+	assert_int_equal(f.epochs, 2); // one began, one ended
+	spans_teardown(&f);
+}
+
+static void what_was_open_at_the_end_says_so(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 20, 4, 32);
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "forward", 30, -1, -1);
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_settle(f.spans);
+	assert_string_equal(
+		find(&f, ITEM_SPAN, "forward")->key, "{\"process\":5,\"end\":\"exit\"}");
+	assert_int_equal(find(&f, ITEM_SPAN, "forward")->last_ns, 100);
+	assert_string_equal(find(&f, ITEM_SPAN_END, NULL)->key, "{\"end\":\"exit\"}");
+	assert_int_equal(find(&f, ITEM_SPAN_END, NULL)->samples, -1); // it was not done
+	spans_teardown(&f);
+}
+
+static void dropped_marks_do_not_shift_the_rest(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "outer", 10, -1, -1);
+	mark(f.thread, STRAIN_MARK_BEGIN, 1, "one", 20, -1, -1);
+	// its end is lost, and the beginning of the next
+	mark(f.thread, STRAIN_MARK_BEGIN, 1, "three", 40, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 1, "", 50, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 1, "", 60, -1, -1); // whose beginning was lost
+	mark(f.thread, STRAIN_MARK_END, 0, "", 70, -1, -1);
+	assert_string_equal(find(&f, ITEM_SPAN, "one")->key, "{\"process\":5,\"end\":\"lost\"}");
+	assert_int_equal(find(&f, ITEM_SPAN, "three")->last_ns, 50);
+	assert_int_equal(find(&f, ITEM_SPAN, "outer")->last_ns, 70);
+	assert_string_equal(find(&f, ITEM_SPAN, "outer")->key, "{\"process\":5}");
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_teardown(&f);
+}
+
+static void ranks_share_the_epochs_of_one(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	struct marked_thread *other;
+	spans_setup(&f, 1000);
+	assert_int_equal(marked_thread_new(f.spans, 9, &other), 0);
+	marked_thread_owner(other, 0, 9);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
+	mark(other, STRAIN_MARK_EPOCH, 0, "", 12, 1, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 20, 0, 32);
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 20, 0, 32);
+	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 60, -1, -1);
+	spans_settle(f.spans);
+	mark(other, STRAIN_MARK_EPOCH_END, 0, "", 70, -1, -1); // read later: it counts still
+	spans_settle(f.spans);
+	const struct item *end = NULL, *user = NULL;
+	unsigned epochs = 0;
+	find(&f, ITEM_SPAN, NULL);
+	for (const struct item *i = f.items; i; i = i->next) {
+		end = i->kind == ITEM_SPAN_END ? i : end;
+		bool named = i->kind == ITEM_SPAN && strcmp(i->name, "epoch") == 0;
+		epochs += named && strcmp(i->text, "epoch") == 0;
+		user = named && strcmp(i->text, "user") == 0 ? i : user;
+	}
+	assert_int_equal(epochs, 1);
+	assert_non_null(user);
+	assert_string_equal(user->key, "{\"pid\":9}");
+	assert_int_equal(end->samples, 64);
+	assert_int_equal(end->last_ns, 60);
+	marked_thread_end(other, 1100, "exit");
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_teardown(&f);
+}
+
+static void no_more_spans_than_may_be(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 10);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 0, 1, -1);
+	for (unsigned i = 0; i < 100; i++) {
+		mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 1 + i, i, 2);
+	}
+	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 200, -1, -1);
+	spans_settle(f.spans);
+	assert_int_equal(spans_dropped(f.spans), 90);
+	assert_int_equal(find(&f, ITEM_SPAN_END, NULL)->samples, 200); // all of them
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_teardown(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_marked_is_read),
+		cmocka_unit_test(a_full_ring_drops_and_goes_on),
+		cmocka_unit_test(more_names_than_there_is_room_for),
+		cmocka_unit_test(long_and_ugly_names),
+		cmocka_unit_test(what_cannot_be_is_not_read),
+		cmocka_unit_test(a_file_that_becomes_shorter),
+		cmocka_unit_test(what_is_no_file_is_not_opened),
+		cmocka_unit_test(threads_and_forks_have_rings_of_their_own),
+		cmocka_unit_test(spans_have_kinds_and_parents),
+		cmocka_unit_test(what_was_open_at_the_end_says_so),
+		cmocka_unit_test(dropped_marks_do_not_shift_the_rest),
+		cmocka_unit_test(ranks_share_the_epochs_of_one),
+		cmocka_unit_test(no_more_spans_than_may_be),
+	};
+	if (!mkdtemp(directory) || setenv("STRAIN_MARKERS", directory, 1) < 0) {
+		return 1;
+	}
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	marker_directory_remove(directory);
+	return failed;
+}
