@@ -9,7 +9,8 @@
 //   recorder and job, launcher.c keeps terminal, signals and exit status while the job runs,
 //   finish.c sees to the end (attach.c: --pid); forwarder.c passes the job's output on. recorder.c
 //   is the other process: sampler.c keeps the ticks, budget.c their cost, listener.c finds epochs
-//   in the output, scribe.c writes the run file.
+//   in the output, marks.c reads the rings of
+//   marks that the job writes (include/strain/marker.h), scribe.c writes the run file.
 //   - host/: reads a machine under a root directory: kernel text files, NVML
 //   - job/: the process tree, the job's cgroup, its output, what is secret in a command line
 //   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
@@ -43,6 +44,7 @@ static const struct command commands[] = {
 	{"ls", command_ls, "list runs, filtered and sorted by label"},
 	{"export", command_export, "print a run's readings as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
+	{"mark", command_mark, "mark where a shell script is"},
 	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
 	{"finish", command_finish, NULL},
 };

@@ -18,6 +18,7 @@ int command_doctor(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_finish(int argc, char **argv);
 int command_ls(int argc, char **argv);
+int command_mark(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_show(int argc, char **argv);
