@@ -12,4 +12,5 @@ NAMES = [
     "forward_delay",
     "report",
     "start_up",
+    "marker",
 ]

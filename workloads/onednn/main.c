@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // onednn-train: trains a small convolutional network on synthetic images, on the CPU. An ordinary
-// training job to measure: it knows nothing of being measured.
+// training job to measure. It says where its epochs, iterations and phases are (strain/marker.h),
+// which costs nothing where it is not recorded.
 //
 //   main.c       options and the loop over epochs
 //   network.c    layers, loss, Adam
@@ -26,6 +27,7 @@
 #include "dataset.h"
 #include "loader.h"
 #include "network.h"
+#include "strain/marker.h"
 
 struct settings {
 	const struct model *model;
@@ -195,15 +197,23 @@ struct training {
 static int train_batch(struct training *t, struct score *ret, struct error *e)
 {
 	struct batch batch;
+	strain_begin("data");
 	int r = loader_next(t->loader, &batch, e);
+	strain_end();
 	if (r == 0) {
+		strain_begin("forward");
 		r = network_score(t->network, batch.images, batch.classes, ret, e);
+		strain_end();
 	}
 	if (r == 0) {
+		strain_begin("backward");
 		r = network_backward(t->network, e);
+		strain_end();
 	}
 	if (r == 0) {
+		strain_begin("optimizer");
 		network_update(t->network, learning_rate);
+		strain_end();
 	}
 	return r;
 }
@@ -214,8 +224,10 @@ static int train_epoch(struct training *t, int64_t epoch, struct error *e)
 	uint64_t start_ns = clock_monotonic_ns();
 	double loss = 0;
 	uint64_t correct = 0;
+	strain_epoch(epoch);
 	for (uint32_t i = 0; i < batches; i++) {
 		struct score score;
+		strain_iteration(i, t->settings->batch_size);
 		int r = train_batch(t, &score, e);
 		if (r < 0) {
 			return r;
@@ -227,8 +239,11 @@ static int train_epoch(struct training *t, int64_t epoch, struct error *e)
 			return 0;
 		}
 	}
-	double seconds = (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
 	double images = (double)batches * (double)t->settings->batch_size;
+	strain_point("loss", loss / batches);
+	strain_point("accuracy", (double)correct / images);
+	strain_epoch_end();
+	double seconds = (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
 	printf("epoch %lld/%lld  loss %.4f  accuracy %.3f  %.1f s  %.0f images/s\n",
 		(long long)epoch, (long long)t->settings->epochs, loss / batches,
 		(double)correct / images, seconds, images / seconds);
