@@ -241,15 +241,12 @@ static void start_listener(struct recorder *r)
 
 static void start_marks(struct recorder *r)
 {
-	const struct marks_config config = {.directory = r->config->markers,
-		.root_fd = r->root_fd,
-		.tree = r->tree,
-		.feed = r->feed,
-		.start_ns = r->config->start_ns,
-		.max_bytes = r->config->options->max_bytes,
-		.epochs = &r->epochs};
+	const struct recorder_config *config = r->config;
 	struct error e = {0};
-	if (config.directory && marks_start(&config, &r->marks, &e) < 0) {
+	if (config->markers &&
+		marks_start(&(struct marks_config){config->markers, r->root_fd, r->tree, r->feed,
+				    config->start_ns, config->options->max_bytes, &r->epochs},
+			&r->marks, &e) < 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
 			"the job's marks are not read: %s", e.text);
 	}
