@@ -109,8 +109,9 @@ setup() {
 		AND epoch IS NULL"
 	[ "${#lines[@]}" = 2 ]
 	# Any SQLite shell reads it.
-	[ "$(sqlite3 again.strain "SELECT group_concat(aggregate) FROM summary_by_name
-		WHERE entity_kind = 'job' AND metric = 'process.cpu.time' AND epoch = 2")" = total,mean,p50,p95,max ]
+	[ "$(sqlite3 again.strain "SELECT aggregate FROM summary_by_name
+		WHERE entity_kind = 'job' AND metric = 'process.cpu.time' AND epoch = 2
+		ORDER BY aggregate" | paste -s -d ' ')" = 'max mean p50 p95 total' ]
 	"$STRAIN" show --json again.strain >read.json
 	"$STRAIN" show --json "$BATS_FILE_TMPDIR/train.strain" >computed.json
 	python3 -c 'import json
