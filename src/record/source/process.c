@@ -168,6 +168,8 @@ static int process_source_open(
 		.ns_per_tick = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK),
 		.kib_per_page = (uint64_t)sysconf(_SC_PAGESIZE) / 1024,
 		.cpu_unit_us = cpu_unit_us(context->interval_ns),
+		// Who asks for less than 10 ms looks for what is over in less than 50.
+		.statm_steady_ns = context->interval_ns < 10 * NS_PER_MS ? 0 : 50 * NS_PER_MS,
 		.cgroup_cpu = HOST_FILE_CLOSED,
 		.delay_accounting = delay_accounting_on(context->root_fd),
 		.reaper_io_fd = -1,

@@ -71,6 +71,7 @@ struct process_source {
 	int64_t job;
 	uint64_t ns_per_tick;
 	uint64_t kib_per_page;
+	uint64_t statm_steady_ns; // between looks at memory that does not change
 	int64_t cpu_unit_us; // CPU times of ticks are rounded down to multiples of it
 	struct host_file cgroup_cpu; // closed where the job has no cgroup of its own
 	bool cgroup_v2;

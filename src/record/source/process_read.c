@@ -33,9 +33,8 @@
 #define SIGCHLD_BIT (UINT64_C(1) << 16) // signal 17
 // Memory of a process that does not run can still be reclaimed.
 #define STATM_AT_REST_NS (100 * NS_PER_MS)
-// Of one that runs, and whose last few readings were the same.
-#define STATM_STEADY_NS (50 * NS_PER_MS)
-// Likewise of I/O counters: most processes that compute do none.
+// I/O counters of a process that runs, and whose last few readings were the same: most processes
+// that compute do none. Memory: statm_steady_ns.
 #define IO_STEADY_NS (300 * NS_PER_MS)
 #define IS_STEADY 3 // readings in a row that said the same
 
@@ -148,10 +147,10 @@ static bool stood_still(const struct readings *r, uint64_t seen_ns)
 	return seen_ns > 0 && r->cpu_ns == seen_ns;
 }
 
-static bool needs_statm(const struct readings *r, uint64_t now_ns)
+static bool needs_statm(const struct process_source *s, const struct readings *r, uint64_t now_ns)
 {
 	uint64_t wait_ns = stood_still(r, r->statm_seen_ns) ? STATM_AT_REST_NS
-	                   : r->statm_same >= IS_STEADY     ? STATM_STEADY_NS
+	                   : r->statm_same >= IS_STEADY     ? s->statm_steady_ns
 	                                                    : 0;
 	return now_ns >= r->statm_ns + wait_ns;
 }
@@ -227,7 +226,7 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 	struct readings *r = p->readings;
 	bool was_zombie = p->zombie;
 	bool clock = read_clock(s, p, &r->cpu_ns);
-	if ((!clock || needs_statm(r, now_ns)) && read_memory(s, p, now_ns) < 0) {
+	if ((!clock || needs_statm(s, r, now_ns)) && read_memory(s, p, now_ns) < 0) {
 		return -ESRCH;
 	}
 	if (was_zombie) {
