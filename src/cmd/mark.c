@@ -186,8 +186,7 @@ static int put_mark(const char *directory, const struct verb *verb, const struct
 
 int command_mark(int argc, char **argv)
 {
-	static const struct argp_option no_options[] = {{0}};
-	static const struct argp argp = {no_options, parse_option,
+	static const struct argp argp = {NULL, parse_option,
 		"begin NAME\nend [NAME]\npoint NAME [VALUE]\nepoch NUMBER\nepoch-end\n"
 		"iteration NUMBER [SAMPLES]",
 		"Mark where a shell script is: spans, values, epochs and iterations go into the "
