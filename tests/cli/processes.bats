@@ -76,12 +76,13 @@ near() {
 
 @test "a bomb of 1000 processes (5000 in the matrix): all are seen, and the job is unharmed" {
 	count=${STRAIN_BOMB:-1000}
-	read -r started account < <(record --no-cgroup "$JOB" bomb "$count")
+	# Not through a pipe into read: that would go on when the job has printed, and before the run is
+	# written to its end.
+	counts=$(record --no-cgroup "$JOB" bomb "$count")
+	read -r started account <<<"$counts"
 	[ "$started" = "$count" ]
 	[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'")" = $((count + 1)) ]
-	# To the thousandth above, where the machine is not overrun; here up to 4 % were seen to be missing
-	# at a load of 50.
-	near "$(job_cpu_us)" "$account" 50
+	near "$(job_cpu_us)" "$account" 1
 }
 
 @test "more than 10000 processes: no more are listed, their CPU time still is counted" {
