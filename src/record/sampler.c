@@ -319,6 +319,7 @@ static void *lane_main(void *context)
 		pthread_mutex_unlock(&lane->sampler->mutex);
 	}
 	lane_loop(lane);
+	lane_answer(lane); // what was asked for in time is read, however late it is
 	sink_flush(lane->sink);
 	lane_close_sources(lane);
 	sink_flush(lane->sink);
