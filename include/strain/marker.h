@@ -7,8 +7,8 @@
 //
 //	strain_epoch(1);                  // epoch 1 begins here; the one before it ends
 //	strain_iteration(7, 32);          // iteration 7 begins, of 32 samples
-//	strain_begin("forward");          // a span; data, transfer, forward, backward and optimizer
-//	strain_end();                     // are phases, other names are your own
+//	strain_begin("forward");          // a span; data, transfer, forward, backward, optimizer
+//and 	strain_end();                     // some more are phases (docs/markers.md), others your own
 //	strain_point("loss", 0.31);       // a value at this moment
 //	strain_epoch_end();               // the last epoch ends here
 //
@@ -61,7 +61,7 @@
 #define STRAIN_RING_DEPTH 63u // deeper spans are not kept
 
 enum strain_mark_kind {
-	STRAIN_MARK_BEGIN = 1, // depth: of the span, from 0
+	STRAIN_MARK_BEGIN = 1, // depth: of the span, from 0; extra: its samples, 0: not known
 	STRAIN_MARK_END = 2, // depth: of the span that ends
 	STRAIN_MARK_POINT = 3, // extra: the bits of a double
 	STRAIN_MARK_EPOCH = 4, // number
@@ -468,13 +468,20 @@ static inline void strain_marker_put(struct strain_marker *marker, enum strain_m
 	__atomic_store_n(&ring->written, written + 1, __ATOMIC_RELEASE);
 }
 
-static inline void strain_marker_begin(struct strain_marker *marker, const char *name)
+static inline void strain_marker_begin_samples(
+	struct strain_marker *marker, const char *name, int64_t samples)
 {
 	uint32_t depth = marker->depth++;
 	if (depth < STRAIN_RING_DEPTH) {
 		uint32_t index = strain_marker_name(marker, name);
-		strain_marker_put(marker, STRAIN_MARK_BEGIN, depth, index, -1, 0);
+		strain_marker_put(marker, STRAIN_MARK_BEGIN, depth, index, -1,
+			samples > 0 ? STRAIN_MARKER_CAST(uint64_t, samples) : 0);
 	}
+}
+
+static inline void strain_marker_begin(struct strain_marker *marker, const char *name)
+{
+	strain_marker_begin_samples(marker, name, 0);
 }
 
 static inline void strain_marker_end(struct strain_marker *marker)
@@ -502,6 +509,15 @@ static inline void strain_begin(const char *name)
 	struct strain_marker *marker = strain_marker_here();
 	if (marker) {
 		strain_marker_begin(marker, name);
+	}
+}
+
+// The same, of so many samples: what a loader worker says of a batch that it prepares.
+static inline void strain_begin_samples(const char *name, int64_t samples)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_begin_samples(marker, name, samples);
 	}
 }
 

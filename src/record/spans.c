@@ -122,8 +122,8 @@ static bool is_allowed(struct spans *s, int64_t now_ns)
 
 static const char *kind_of_name(const char *name)
 {
-	static const char *const phases[] = {
-		"data", "transfer", "forward", "backward", "optimizer"};
+	static const char *const phases[] = {"data", "transfer", "forward", "backward", "optimizer",
+		"communication", "validation", "checkpoint", "step", "prepare", "import"};
 	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
 		if (strcmp(name, phases[i]) == 0) {
 			return "phase";

@@ -103,7 +103,8 @@ static void what_is_marked_is_read(void **state)
 	strain_marker_point(&f->marker, "loss", 0.5);
 	strain_marker_end(&f->marker);
 	strain_marker_end(&f->marker); // one too many
-	assert_int_equal(look(f), 5);
+	strain_marker_begin_samples(&f->marker, "prepare", 32);
+	assert_int_equal(look(f), 6);
 	assert_int_equal(ring_owner(f->ring)->pid, 7);
 	assert_int_equal(ring_owner(f->ring)->tid, 8);
 	assert_int_equal(f->marks[0].number, 3);
@@ -111,8 +112,10 @@ static void what_is_marked_is_read(void **state)
 	assert_string_equal(f->marks[2].name, "data");
 	assert_int_equal(f->marks[3].depth, 1);
 	assert_true(f->marks[3].value == 0.5);
+	assert_int_equal(f->marks[2].samples, -1);
 	assert_int_equal(f->marks[4].kind, STRAIN_MARK_END);
-	assert_int_equal(f->mapped->taken, 5);
+	assert_int_equal(f->marks[5].samples, 32);
+	assert_int_equal(f->mapped->taken, 6);
 	assert_int_equal(look(f), 0);
 	fixture_free(f);
 }
@@ -411,8 +414,12 @@ static void spans_have_kinds_and_parents(void **state)
 	mark(f.thread, STRAIN_MARK_END, 0, "", 40, -1, -1);
 	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 50, 5, 32);
 	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 60, -1, -1);
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "prepare", 70, -1, 16);
+	mark(f.thread, STRAIN_MARK_END, 0, "", 80, -1, -1);
 	marked_thread_end(f.thread, 1100, "exit");
 	spans_settle(f.spans);
+	assert_string_equal(find(&f, ITEM_SPAN, "prepare")->text, "phase");
+	assert_int_equal(find(&f, ITEM_SPAN, "prepare")->samples, 16);
 	const struct item *epoch = find(&f, ITEM_SPAN, "epoch");
 	const struct item *iteration = find(&f, ITEM_SPAN, "iteration");
 	const struct item *forward = find(&f, ITEM_SPAN, "forward");

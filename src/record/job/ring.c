@@ -241,6 +241,9 @@ static int take_record(struct ring *ring, const struct strain_record *record, st
 	if (record->kind == STRAIN_MARK_ITERATION) {
 		ret->samples = record->extra <= UINT32_MAX ? (int64_t)record->extra : -1;
 	}
+	if (record->kind == STRAIN_MARK_BEGIN && record->extra > 0) {
+		ret->samples = record->extra <= UINT32_MAX ? (int64_t)record->extra : -1;
+	}
 	if (record->kind == STRAIN_MARK_POINT) {
 		memcpy(&ret->value, &record->extra, sizeof(ret->value));
 	}

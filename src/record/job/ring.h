@@ -34,7 +34,7 @@ struct ring_mark {
 	const char *name; // printable; lives as long as the names
 	uint64_t time_ns; // CLOCK_MONOTONIC; never falls within a ring
 	int64_t number;
-	int64_t samples; // of an iteration; -1: not known
+	int64_t samples; // of an iteration or a span; -1: not known
 	double value; // of a point
 };
 
