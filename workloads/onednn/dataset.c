@@ -27,6 +27,7 @@ void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed)
 {
 	dataset->seed = seed;
 	dataset->samples = samples;
+	dataset->burden = (struct burden){.slow_worker = -1};
 	struct random random = random_stream(seed, STREAM_CLASSES, 0);
 	for (int class = 0; class < CLASSES; class ++) {
 		for (int i = 0; i < CLASS_WAVES; i++) {

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "burden.h"
+
 enum {
 	IMAGE_EDGE = 32,
 	IMAGE_COLOURS = 3,
@@ -30,6 +32,7 @@ struct dataset {
 	uint64_t seed;
 	uint32_t samples;
 	struct wave waves[CLASSES][CLASS_WAVES]; // what the images of a class have in common
+	struct burden burden; // what whoever prepares images spends on them besides: nothing
 };
 
 void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed);

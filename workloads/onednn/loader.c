@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +20,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "byte.h"
+#include "strain/marker.h"
 
 enum { SLOTS = 2 }; // batches ahead, for each worker
 
@@ -40,6 +43,7 @@ struct loader {
 	size_t memory_bytes;
 	uint32_t *order; // of the samples in `order_epoch`
 	uint32_t order_epoch; // counted from 1; 0: none yet
+	struct burden_file *file; // of whoever prepares; NULL: none
 };
 
 static struct batch slot(const struct loader *l, uint64_t number)
@@ -57,7 +61,7 @@ static struct batch slot(const struct loader *l, uint64_t number)
 	};
 }
 
-static void prepare(struct loader *l, uint64_t number)
+static int prepare(struct loader *l, uint64_t number, int64_t worker, struct error *e)
 {
 	uint32_t epoch = (uint32_t)(number / l->epoch_batches) + 1;
 	if (l->order_epoch != epoch) {
@@ -66,47 +70,37 @@ static void prepare(struct loader *l, uint64_t number)
 	}
 	struct batch batch = slot(l, number);
 	const uint32_t *indices = l->order + number % l->epoch_batches * l->batch_size;
-	for (uint32_t i = 0; i < l->batch_size; i++) {
+	int r = 0;
+	for (uint32_t i = 0; i < l->batch_size && r == 0; i++) {
 		dataset_prepare(l->dataset, epoch, indices[i],
 			batch.images + (size_t)i * IMAGE_FLOATS, &batch.classes[i]);
+		r = burden_bear(&l->dataset->burden, l->file, worker, indices[i], e);
 	}
+	return r;
 }
 
-// One byte each way; false when the other side is gone.
-static bool send_byte(int socket)
+static int work(struct loader *l, uint32_t worker, int socket, struct error *e)
 {
-	ssize_t n;
-	do {
-		n = send(socket, "", 1, MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n == 1;
-}
-
-static bool wait_byte(int socket)
-{
-	char byte;
-	ssize_t n;
-	do {
-		n = recv(socket, &byte, 1, 0);
-	} while (n < 0 && errno == EINTR);
-	return n == 1;
-}
-
-static void work(struct loader *l, uint32_t worker, int socket)
-{
+	int r = burden_open(&l->dataset->burden, &l->file, e);
+	if (r < 0) {
+		return r;
+	}
 	for (uint64_t number = worker; number < l->batches; number += l->worker_count) {
 		bool slot_taken = number / l->worker_count >= SLOTS;
-		if (slot_taken && !wait_byte(socket)) {
-			return;
+		if (slot_taken && !byte_wait(socket)) {
+			return 0;
 		}
-		prepare(l, number);
-		if (!send_byte(socket)) {
-			return;
+		strain_begin_samples("prepare", l->batch_size);
+		r = prepare(l, number, worker, e);
+		strain_end();
+		if (r < 0 || !byte_send(socket)) {
+			return r;
 		}
 	}
 	// Its last batches may still be on their way: stay until the trainer closes.
-	while (wait_byte(socket)) {
+	while (byte_wait(socket)) {
 	}
+	return 0;
 }
 
 // A worker outlives Ctrl-C by as long as the trainer needs to finish its batch and close.
@@ -121,8 +115,12 @@ static _Noreturn void run_worker(struct loader *l, uint32_t worker, int socket)
 			close(l->workers[i].socket);
 		}
 	}
-	work(l, worker, socket);
-	_exit(0);
+	struct error e = {0};
+	if (work(l, worker, socket, &e) < 0) {
+		fprintf(stderr, "onednn-train: loader worker %u: %s\n", worker, e.text);
+		_exit(EXIT_FAILURE);
+	}
+	_exit(EXIT_SUCCESS);
 }
 
 static int start_worker(struct loader *l, uint32_t worker, struct error *e)
@@ -183,6 +181,9 @@ int loader_open(const struct dataset *dataset, uint32_t batch_size, uint32_t epo
 	l->batches = (uint64_t)epochs * l->epoch_batches;
 	l->worker_count = workers;
 	int r = allocate(l, e);
+	if (r == 0 && workers == 0) {
+		r = burden_open(&dataset->burden, &l->file, e);
+	}
 	for (uint32_t i = 0; i < workers && r == 0; i++) {
 		r = start_worker(l, i, e);
 	}
@@ -223,14 +224,17 @@ int loader_next(struct loader *l, struct batch *ret, struct error *e)
 {
 	uint64_t number = l->next;
 	if (l->worker_count == 0) {
-		prepare(l, number);
+		int r = prepare(l, number, -1, e);
+		if (r < 0) {
+			return r;
+		}
 	} else {
 		if (number > 0) {
 			// A worker that is gone is noticed where a batch of its own is missing.
-			(void)send_byte(l->workers[(number - 1) % l->worker_count].socket);
+			(void)byte_send(l->workers[(number - 1) % l->worker_count].socket);
 		}
 		uint32_t worker = (uint32_t)(number % l->worker_count);
-		if (!wait_byte(l->workers[worker].socket)) {
+		if (!byte_wait(l->workers[worker].socket)) {
 			return worker_ended(l, worker, e);
 		}
 	}
@@ -257,6 +261,7 @@ void loader_close(struct loader *l)
 	if (l->memory) {
 		munmap(l->memory, l->memory_bytes);
 	}
+	burden_close(l->file);
 	free(l->workers);
 	free(l->order);
 	free(l);

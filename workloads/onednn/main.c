@@ -5,16 +5,18 @@
 // training job to measure. It says where its epochs, iterations and phases are (strain/marker.h),
 // which costs nothing where it is not recorded.
 //
-//   main.c       options and the loop over epochs
+//   main.c       the loop over epochs
+//   settings.c   options
 //   network.c    layers, loss, Adam
 //   operation.c  tensors, and what runs between them forward and backward
 //   primitive.c  oneDNN, 2.x or 3.x
 //   loader.c     worker processes that prepare batches ahead
 //   dataset.c    the images
+//   burden.c     what makes it slow, where that is wanted
+//   ranks.c      several that train side by side
+//   checkpoint.c saving
 
-#include <argp.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,122 +25,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/parse.h"
+#include "burden.h"
+#include "checkpoint.h"
 #include "dataset.h"
 #include "loader.h"
 #include "network.h"
+#include "ranks.h"
+#include "settings.h"
 #include "strain/marker.h"
 
-struct settings {
-	const struct model *model;
-	const char *dataset;
-	int64_t batch_size;
-	int64_t epochs;
-	int64_t samples; // 0: the dataset's
-	int64_t seed;
-	int64_t threads; // 0: the environment's, else the CPUs that this process may use
-	int64_t workers;
-};
-
-static const struct {
-	const char *name;
-	int64_t samples;
-} datasets[] = {
-	{"dt1", 60000},
-	{"dt2", 600000},
-};
-
 static const float learning_rate = 1e-3f;
-
-enum { EXIT_USAGE = 2 };
-
-static const struct argp_option options[] = {
-	{"model", 'm', "NAME", 0, "what to train: cnn (the default)", 0},
-	{"dataset", 'd', "NAME", 0, "dt1 (60,000 images, the default) or dt2 (600,000)", 0},
-	{"batch-size", 'b', "N", 0, "images in a batch (32)", 0},
-	{"epochs", 'e', "N", 0, "how often to go through the dataset (3)", 0},
-	{"samples", 'n', "N", 0, "take so many images instead of the dataset's", 0},
-	{"seed", 's', "N", 0, "where images, weights and orders come from (1)", 0},
-	{"threads", 't', "N", 0, "threads that compute (the CPUs this process may use)", 0},
-	{"workers", 'w', "N", 0, "processes that prepare batches; 0: none of their own (0)", 0},
-	{0},
-};
-
-// The options that are numbers.
-static const struct number {
-	int key;
-	size_t offset;
-	int64_t minimum;
-	int64_t maximum;
-} numbers[] = {
-	{'b', offsetof(struct settings, batch_size), 1, 65536},
-	{'e', offsetof(struct settings, epochs), 1, 1000000},
-	{'n', offsetof(struct settings, samples), 1, 100000000},
-	{'s', offsetof(struct settings, seed), 0, INT64_MAX},
-	{'t', offsetof(struct settings, threads), 1, 4096},
-	{'w', offsetof(struct settings, workers), 0, 256},
-};
-
-static const char *option_name(int key)
-{
-	for (const struct argp_option *o = options; o->name; o++) {
-		if (o->key == key) {
-			return o->name;
-		}
-	}
-	return "";
-}
-
-static int64_t dataset_samples(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_LENGTH(datasets); i++) {
-		if (strcmp(datasets[i].name, name) == 0) {
-			return datasets[i].samples;
-		}
-	}
-	return 0;
-}
-
-static error_t parse_number(struct settings *settings, const struct number *number, char *argument,
-	struct argp_state *state)
-{
-	int64_t *value = (int64_t *)((char *)settings + number->offset);
-	struct error e = {0};
-	if (parse_integer(argument, number->minimum, number->maximum, value, &e) < 0) {
-		argp_error(state, "--%s: %s", option_name(number->key), e.text);
-	}
-	return 0;
-}
-
-static error_t parse_option(int key, char *argument, struct argp_state *state)
-{
-	struct settings *settings = state->input;
-	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
-		if (numbers[i].key == key) {
-			return parse_number(settings, &numbers[i], argument, state);
-		}
-	}
-	switch (key) {
-	case 'm':
-		settings->model = model_find(argument);
-		if (!settings->model) {
-			argp_error(state, "--model: no model '%s' (there is: cnn)", argument);
-		}
-		return 0;
-	case 'd':
-		settings->dataset = argument;
-		if (dataset_samples(argument) == 0) {
-			argp_error(state, "--dataset: no dataset '%s' (there are: dt1, dt2)",
-				argument);
-		}
-		return 0;
-	case ARGP_KEY_ARG:
-		argp_error(state, "what is '%s'? All options have names", argument);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
 
 // OpenMP reads its settings when it is loaded, before main: where they are not as they should be,
 // set them and start again. Without passive waiting its threads spin beside the loader's workers:
@@ -188,27 +84,67 @@ static int pending_signal(const sigset_t *held)
 
 struct training {
 	const struct settings *settings;
+	struct dataset dataset;
+	struct dataset unseen; // for validation
 	struct loader *loader;
+	struct loader *validation; // NULL: none
 	struct network *network;
+	struct ranks *ranks; // NULL: this is the only one
 	sigset_t held;
 	int signal; // that ended it; 0: none
 };
 
+static uint32_t rank_number(const struct training *t)
+{
+	return t->ranks ? ranks_number(t->ranks) : 0;
+}
+
+static int next_batch(struct loader *loader, struct batch *ret, struct error *e)
+{
+	strain_begin("data");
+	int r = loader_next(loader, ret, e);
+	strain_end();
+	return r;
+}
+
+static int forward(
+	struct training *t, const struct batch *batch, struct score *ret, struct error *e)
+{
+	strain_begin("forward");
+	int r = network_score(t->network, batch->images, batch->classes, ret, e);
+	if (t->settings->slow_rank == (int64_t)rank_number(t)) {
+		burden_spin((uint64_t)t->settings->slow_rank_us * 1000);
+	}
+	strain_end();
+	return r;
+}
+
+static int meet(struct training *t, struct error *e)
+{
+	if (!t->ranks) {
+		return 0;
+	}
+	strain_begin("communication");
+	int r = ranks_meet(t->ranks, e);
+	strain_end();
+	return r;
+}
+
 static int train_batch(struct training *t, struct score *ret, struct error *e)
 {
 	struct batch batch;
-	strain_begin("data");
-	int r = loader_next(t->loader, &batch, e);
-	strain_end();
+	int r = next_batch(t->loader, &batch, e);
+	burden_spin((uint64_t)t->settings->step_us * 1000);
 	if (r == 0) {
-		strain_begin("forward");
-		r = network_score(t->network, batch.images, batch.classes, ret, e);
-		strain_end();
+		r = forward(t, &batch, ret, e);
 	}
 	if (r == 0) {
 		strain_begin("backward");
 		r = network_backward(t->network, e);
 		strain_end();
+	}
+	if (r == 0) {
+		r = meet(t, e);
 	}
 	if (r == 0) {
 		strain_begin("optimizer");
@@ -218,13 +154,51 @@ static int train_batch(struct training *t, struct score *ret, struct error *e)
 	return r;
 }
 
-static int train_epoch(struct training *t, int64_t epoch, struct error *e)
+// What the network makes of images that it is not trained on.
+static int validate(struct training *t, struct error *e)
 {
-	uint32_t batches = loader_epoch_batches(t->loader);
-	uint64_t start_ns = clock_monotonic_ns();
-	double loss = 0;
 	uint64_t correct = 0;
-	strain_epoch(epoch);
+	int r = 0;
+	if (!t->validation) {
+		return 0;
+	}
+	strain_begin("validation");
+	for (int64_t i = 0; i < t->settings->validate && r == 0; i++) {
+		struct batch batch;
+		struct score score;
+		r = next_batch(t->validation, &batch, e);
+		if (r == 0) {
+			r = forward(t, &batch, &score, e);
+		}
+		correct += r == 0 ? score.correct : 0;
+	}
+	strain_end();
+	strain_point("validation accuracy",
+		(double)correct / (double)(t->settings->validate * t->settings->batch_size));
+	return r;
+}
+
+static int save(struct training *t, struct error *e)
+{
+	const struct settings *settings = t->settings;
+	if (!settings->checkpoint || rank_number(t) > 0) {
+		return 0;
+	}
+	strain_begin("checkpoint");
+	int r = checkpoint_write(
+		settings->checkpoint, t->network, (uint64_t)settings->checkpoint_bytes, e);
+	strain_end();
+	return r;
+}
+
+struct progress {
+	double loss;
+	uint64_t correct;
+};
+
+static int train_batches(
+	struct training *t, uint32_t batches, struct progress *ret, struct error *e)
+{
 	for (uint32_t i = 0; i < batches; i++) {
 		struct score score;
 		strain_iteration(i, t->settings->batch_size);
@@ -232,43 +206,83 @@ static int train_epoch(struct training *t, int64_t epoch, struct error *e)
 		if (r < 0) {
 			return r;
 		}
-		loss += score.loss;
-		correct += score.correct;
+		ret->loss += score.loss;
+		ret->correct += score.correct;
 		t->signal = pending_signal(&t->held);
 		if (t->signal) {
 			return 0;
 		}
 	}
+	return 0;
+}
+
+static int train_epoch(struct training *t, int64_t epoch, struct error *e)
+{
+	uint32_t batches = loader_epoch_batches(t->loader);
+	uint64_t start_ns = clock_monotonic_ns();
+	struct progress done = {0};
+	strain_epoch(epoch);
+	int r = train_batches(t, batches, &done, e);
+	if (r < 0 || t->signal) {
+		return r;
+	}
 	double images = (double)batches * (double)t->settings->batch_size;
-	strain_point("loss", loss / batches);
-	strain_point("accuracy", (double)correct / images);
+	strain_point("loss", done.loss / batches);
+	strain_point("accuracy", (double)done.correct / images);
 	strain_epoch_end();
 	double seconds = (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
-	printf("epoch %lld/%lld  loss %.4f  accuracy %.3f  %.1f s  %.0f images/s\n",
-		(long long)epoch, (long long)t->settings->epochs, loss / batches,
-		(double)correct / images, seconds, images / seconds);
-	return fflush(stdout) == 0 ? 0 : error_errno(e, errno, "cannot write");
+	if (rank_number(t) == 0) {
+		printf("epoch %lld/%lld  loss %.4f  accuracy %.3f  %.1f s  %.0f images/s\n",
+			(long long)epoch, (long long)t->settings->epochs, done.loss / batches,
+			(double)done.correct / images, seconds, images / seconds);
+	}
+	if (fflush(stdout) != 0) {
+		return error_errno(e, errno, "cannot write");
+	}
+	r = validate(t, e);
+	return r < 0 ? r : save(t, e);
+}
+
+static int open_loaders(struct training *t, struct error *e)
+{
+	const struct settings *settings = t->settings;
+	uint64_t seed = (uint64_t)settings->seed + rank_number(t);
+	uint32_t batch_size = (uint32_t)settings->batch_size, epochs = (uint32_t)settings->epochs;
+	dataset_init(&t->dataset, (uint32_t)settings->samples, seed);
+	t->dataset.burden = settings->burden;
+	int r = loader_open(
+		&t->dataset, batch_size, epochs, (uint32_t)settings->workers, &t->loader, e);
+	if (r == 0 && settings->validate > 0) {
+		dataset_init(&t->unseen, (uint32_t)settings->validate * batch_size, ~seed);
+		r = loader_open(&t->unseen, batch_size, epochs, 0, &t->validation, e);
+	}
+	return r;
+}
+
+static int open_training(struct training *t, struct error *e)
+{
+	const struct settings *settings = t->settings;
+	hold_signals(&t->held);
+	// Processes first: oneDNN starts threads, and a fork would lose them.
+	int r = settings->ranks > 1 ? ranks_start((uint32_t)settings->ranks, &t->ranks, e) : 0;
+	if (r == 0) {
+		r = open_loaders(t, e);
+	}
+	if (r == 0) {
+		r = network_new(settings->model, (int)settings->batch_size, IMAGE_EDGE,
+			IMAGE_COLOURS, (uint64_t)settings->seed, &t->network, e);
+	}
+	return r;
 }
 
 static int train(const struct settings *settings, int *ret_signal, struct error *e)
 {
-	int64_t samples = settings->samples ? settings->samples
-	                                    : dataset_samples(settings->dataset);
-	struct dataset dataset;
-	dataset_init(&dataset, (uint32_t)samples, (uint64_t)settings->seed);
 	struct training t = {.settings = settings};
-	hold_signals(&t.held);
-	// The workers first: oneDNN starts threads, and a fork would lose them.
-	int r = loader_open(&dataset, (uint32_t)settings->batch_size, (uint32_t)settings->epochs,
-		(uint32_t)settings->workers, &t.loader, e);
-	if (r == 0) {
-		r = network_new(settings->model, (int)settings->batch_size, IMAGE_EDGE,
-			IMAGE_COLOURS, (uint64_t)settings->seed, &t.network, e);
-	}
-	if (r == 0) {
+	int r = open_training(&t, e);
+	if (r == 0 && rank_number(&t) == 0) {
 		printf("%s: %zu parameters, %lld images, batch size %lld, %lld workers\n",
 			settings->model->name, network_parameter_count(t.network),
-			(long long)samples, (long long)settings->batch_size,
+			(long long)settings->samples, (long long)settings->batch_size,
 			(long long)settings->workers);
 		fflush(stdout);
 	}
@@ -276,29 +290,17 @@ static int train(const struct settings *settings, int *ret_signal, struct error 
 		r = train_epoch(&t, epoch, e);
 	}
 	network_free(t.network);
+	loader_close(t.validation);
 	loader_close(t.loader);
+	int ended = ranks_end(t.ranks, r == 0 ? e : NULL);
 	*ret_signal = t.signal;
-	return r;
+	return r < 0 || t.signal ? r : ended;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
-		.options = options,
-		.parser = parse_option,
-		.doc = "Trains a small convolutional network on synthetic images, on the CPU.",
-	};
-	struct settings settings = {
-		.model = model_at(0),
-		.dataset = datasets[0].name,
-		.batch_size = 32,
-		.epochs = 3,
-		.seed = 1,
-	};
-	argp_err_exit_status = EXIT_USAGE;
-	if (argp_parse(&argp, argc, argv, 0, NULL, &settings) != 0) {
-		return EXIT_USAGE;
-	}
+	struct settings settings;
+	settings_parse(argc, argv, &settings);
 	prepare_threads(&settings, argv);
 	struct error e = {0};
 	int ended_by = 0;

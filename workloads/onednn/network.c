@@ -31,8 +31,29 @@ static const struct layer cnn[] = {
 	{DENSE, 10, 0},
 };
 
+// So little that what surrounds the arithmetic takes longer than it does.
+static const struct layer tiny[] = {
+	{DENSE, 10, 0},
+};
+
+// So much arithmetic that nothing else matters.
+static const struct layer wide[] = {
+	{CONVOLUTION, 96, 3},
+	{RELU, 0, 0},
+	{CONVOLUTION, 128, 3},
+	{RELU, 0, 0},
+	{POOLING, 0, 2},
+	{CONVOLUTION, 128, 3},
+	{RELU, 0, 0},
+	{DENSE, 128, 0},
+	{RELU, 0, 0},
+	{DENSE, 10, 0},
+};
+
 static const struct model models[] = {
 	{"cnn", cnn, ARRAY_LENGTH(cnn)},
+	{"tiny", tiny, ARRAY_LENGTH(tiny)},
+	{"wide", wide, ARRAY_LENGTH(wide)},
 };
 
 // A parameter with Adam's memory of its gradients.

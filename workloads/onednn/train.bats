@@ -50,6 +50,50 @@ nothing_left() {
 	[ "$output" = "onednn-train: 3 samples do not fill a batch of 32" ]
 }
 
+@test "what makes it slow does, and changes nothing else" {
+	losses() {
+		"$TRAIN" --samples 160 --epochs 1 "$@" | sed -n 's/.*\(loss [0-9.]*  accuracy [0-9.]*\).*/\1/p'
+	}
+	head -c 200000 /dev/zero >"$BATS_TEST_TMPDIR/data"
+	plain=$(losses --workers 2)
+	[ -n "$plain" ]
+	[ "$(losses --workers 2 --prepare-us 200 --slow-worker 1 --slow-worker-us 300 --step-us 100)" = "$plain" ]
+	[ "$(losses --data "$BATS_TEST_TMPDIR/data" --image-bytes 50000 --validate 3)" = "$plain" ]
+	[ "$(losses --ranks 2 --slow-rank 1 --slow-rank-us 500)" = "$plain" ]
+	[ "$(losses --workers 2 --checkpoint "$BATS_TEST_TMPDIR/saved" --checkpoint-bytes 1000000)" = "$plain" ]
+	[ "$(stat -c %s "$BATS_TEST_TMPDIR/saved")" -eq 1000000 ]
+	[ ! -e "$BATS_TEST_TMPDIR/saved.new" ]
+}
+
+@test "data that cannot be read is an error of the worker that reads it" {
+	run "$TRAIN" --samples 64 --epochs 1 --workers 2 --data /nonexistent
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"cannot open /nonexistent: No such file or directory"* ]]
+	run "$TRAIN" --samples 64 --epochs 1 --data /dev/null
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"smaller than one image"* ]]
+	run "$TRAIN" --samples 64 --epochs 1 --checkpoint /nonexistent/a
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"cannot write the checkpoint /nonexistent/a"* ]]
+}
+
+@test "a rank that is killed ends the others" {
+	"$TRAIN" --epochs 1000 --ranks 2 --seed 771004 >/dev/null 2>"$BATS_TEST_TMPDIR/errors" &
+	trainer=$!
+	rank=
+	for i in $(seq 100); do
+		rank=$(pgrep -P "$trainer" | head -1) || true
+		[ -n "$rank" ] && break
+		sleep 0.1
+	done
+	kill -KILL "$rank"
+	status=0
+	wait "$trainer" || status=$?
+	[ "$status" -eq 1 ]
+	grep -q "another rank is gone" "$BATS_TEST_TMPDIR/errors"
+	nothing_left 771004
+}
+
 @test "an interrupt ends it and its workers, by that signal" {
 	run timeout --preserve-status -s INT 1 "$TRAIN" --epochs 1000 --workers 2 --seed 771001
 	[ "$status" -eq 130 ]

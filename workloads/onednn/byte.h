@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One byte through a socket: all that processes here say to each other. Who dies closes the socket,
+// and the other side notices where it waits.
+
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+// False when the other side is gone.
+static inline bool byte_send(int socket)
+{
+	ssize_t n;
+	do {
+		n = send(socket, "", 1, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n == 1;
+}
+
+static inline bool byte_wait(int socket)
+{
+	char byte;
+	ssize_t n;
+	do {
+		n = recv(socket, &byte, 1, 0);
+	} while (n < 0 && errno == EINTR);
+	return n == 1;
+}
