@@ -43,7 +43,7 @@ enum {
 	RINGS_MAX = 1024,
 	NAMES_A_LOOK = 256,
 	ASKED_A_LOOK = 16, // whether they live
-	SEARCHED_A_LOOK = 1, // in other pid namespaces
+	SEARCHED_A_LOOK = 64, // for their owners
 	TOLD_MAX = 8, // events about single rings
 	LAST_LOOKS = 200, // at the end, of MARKS_AT_ONCE
 	SPAN_BYTES = 100, // in the run file, about
@@ -53,8 +53,9 @@ enum {
 struct marked_ring {
 	char *name; // of the file
 	struct ring *ring;
-	struct marked_thread *thread; // NULL until its owner is known
+	struct marked_thread *thread; // NULL until its owner is known, or was waited for
 	struct ring_writer writer;
+	bool owned; // by a process of the job
 	uint64_t found_ns;
 	uint64_t marked_ns; // when it last had marks, or was asked about
 };
@@ -81,8 +82,6 @@ struct marks {
 	unsigned broken;
 	unsigned searches; // left in this look
 	uint64_t wait_ns;
-	struct tree_member *members;
-	size_t members_capacity;
 };
 
 static void put_event(struct marks *m, const char *text)
@@ -197,35 +196,50 @@ static void look_for_rings(struct marks *m, uint64_t now_ns)
 	}
 }
 
-// Its entity, once the tree has it. False while it is worth waiting.
-static bool find_owner(struct marks *m, struct marked_ring *ring, uint64_t now_ns)
+// Its process, which may have ended since. False where the tree has none (yet) that it surely is.
+static bool identify(struct marks *m, const struct marked_ring *ring, struct identity *ret)
 {
 	const struct ring_owner *owner = ring_owner(ring->ring);
-	bool inner = owner->pid_namespace != 0 && owner->pid_namespace != m->own_namespace;
+	m->searches -= m->searches > 0;
+	return tree_identify(m->config.tree,
+		       &(struct identity_claim){
+			       owner->pid_namespace, owner->pid, owner->created_ns},
+		       ret) == 1;
+}
+
+static void set_owner(struct marks *m, struct marked_ring *ring, const struct identity *who)
+{
+	const struct ring_owner *owner = ring_owner(ring->ring);
+	ring->writer = ring_writer_of(m->config.root_fd, owner, who);
+	ring->owned = true;
+	marked_thread_owner(ring->thread, who->entity, owner->pid);
+}
+
+// No process of the job, or one too short to be seen. Here it can still be asked whether it lives.
+static void set_stranger(struct marks *m, struct marked_ring *ring)
+{
+	const struct ring_owner *owner = ring_owner(ring->ring);
+	if (owner->pid_namespace == 0 || owner->pid_namespace == m->own_namespace) {
+		ring->writer = (struct ring_writer){(pid_t)owner->pid, (pid_t)owner->tid};
+	}
+	marked_thread_owner(ring->thread, 0, owner->pid);
+}
+
+// Begins the thread, once its process is known. False while that is worth waiting for.
+static bool find_owner(struct marks *m, struct marked_ring *ring, uint64_t now_ns)
+{
 	bool patient = now_ns - ring->found_ns < OWNER_PATIENCE_NS && !atomic_load(&m->stop);
-	pid_t pids[RINGS_MAX];
-	size_t n = 0;
-	if (inner && m->searches == 0 && patient) {
+	struct identity who;
+	bool found = (m->searches > 0 || !patient) && identify(m, ring, &who);
+	if ((!found && patient) ||
+		marked_thread_new(m->spans, ring_owner(ring->ring)->tid, &ring->thread) < 0) {
 		return false;
 	}
-	if (inner) {
-		m->searches -= m->searches > 0;
-		tree_snapshot(m->config.tree, &m->members, &n, &m->members_capacity);
-		n = n < ARRAY_LENGTH(pids) ? n : ARRAY_LENGTH(pids);
-		for (size_t i = 0; i < n; i++) {
-			pids[i] = m->members[i].pid;
-		}
+	if (found) {
+		set_owner(m, ring, &who);
+	} else {
+		set_stranger(m, ring);
 	}
-	bool found = ring_writer_find(
-		m->config.root_fd, owner, m->own_namespace, pids, n, &ring->writer);
-	int64_t entity = found ? tree_entity_of(m->config.tree, ring->writer.pid) : 0;
-	if (entity == 0 && patient) {
-		return false;
-	}
-	if (marked_thread_new(m->spans, owner->tid, &ring->thread) < 0) {
-		return false;
-	}
-	marked_thread_owner(ring->thread, entity, owner->pid);
 	return true;
 }
 
@@ -266,10 +280,16 @@ static int look_at_ring(struct marks *m, size_t i, size_t max, uint64_t now_ns)
 }
 
 // Whether the thread has ended: what it marked before is read first.
-static bool has_ended(struct marks *m, struct marked_ring *ring, uint64_t now_ns)
+static bool has_ended(struct marks *m, struct marked_ring *ring)
 {
-	return ring->thread && now_ns - ring->marked_ns > DEAD_AFTER_NS &&
-	       !ring_writer_lives(m->config.root_fd, &ring->writer);
+	struct identity who;
+	if (!ring->thread) {
+		return false;
+	}
+	if (!ring->owned && m->searches > 0 && identify(m, ring, &who)) {
+		set_owner(m, ring, &who);
+	}
+	return !ring_writer_lives(m->config.root_fd, &ring->writer);
 }
 
 // At all rings, while the allowance of marks lasts. Returns how many marks there were.
@@ -285,7 +305,7 @@ static size_t look_at_rings(struct marks *m, size_t allowance)
 		uint64_t now_ns = clock_monotonic_ns();
 		bool ask = asked < ASKED_A_LOOK && now_ns - ring->marked_ns > DEAD_AFTER_NS;
 		asked += ask;
-		bool ended = ask && has_ended(m, ring, now_ns);
+		bool ended = ask && has_ended(m, ring);
 		ring->marked_ns = ask ? now_ns : ring->marked_ns;
 		int got = look_at_ring(m, i, allowance - taken, now_ns);
 		if (got < 0) {
@@ -400,7 +420,6 @@ static void marks_free(struct marks *m)
 {
 	spans_free(m->spans);
 	ring_names_free(m->names);
-	free(m->members);
 	if (m->listing) {
 		closedir(m->listing); // and directory_fd
 	}
@@ -440,7 +459,7 @@ int marks_start(const struct marks_config *config, struct marks **ret, struct er
 	m->config = *config;
 	m->wait_ns = LOOK_LATEST_NS;
 	m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	m->own_namespace = ring_own_namespace(config->root_fd);
+	m->own_namespace = identity_own_namespace(config->root_fd);
 	int r = open_directory(m, e);
 	if (r == 0 && (ring_names_new(&m->names) < 0 || spans_new(config->feed, config->start_ns,
 								spans_that_fit(config->max_bytes),

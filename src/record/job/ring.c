@@ -204,7 +204,8 @@ static int read_header(
 	if (header->pid == 0 || header->pid > INT32_MAX || header->tid > INT32_MAX) {
 		return broken(e, "it says that no process wrote it");
 	}
-	ring->owner = (struct ring_owner){header->pid, header->tid, header->pid_namespace};
+	ring->owner = (struct ring_owner){
+		header->pid, header->tid, header->pid_namespace, header->created_ns};
 	ring->last_ns = header->created_ns;
 	ring->ready = true;
 	return 1;

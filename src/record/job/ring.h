@@ -26,6 +26,7 @@ struct ring_owner {
 	uint32_t pid; // in that namespace
 	uint32_t tid;
 	uint64_t pid_namespace; // 0: not known
+	uint64_t created_ns;
 };
 
 struct ring_mark {

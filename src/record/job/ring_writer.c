@@ -18,23 +18,8 @@
 
 enum { THREADS_MAX = 4096 }; // of one process, looked through for one of them
 
-// "pid:[4026531836]"
-static uint64_t namespace_inode(int root_fd, const char *path)
-{
-	char link[64];
-	uint64_t inode;
-	ssize_t n = readlinkat(root_fd, path, link, sizeof(link));
-	struct cursor c = cursor_of(link, n > 0 ? (size_t)n : 0);
-	return n > 0 && cursor_literal(&c, "pid:[") && cursor_u64(&c, &inode) ? inode : 0;
-}
-
-uint64_t ring_own_namespace(int root_fd)
-{
-	return namespace_inode(root_fd, "proc/self/ns/pid");
-}
-
-// The number that a process or thread has where it lives; -1: not known.
-static int64_t inner_pid(int root_fd, const char *path)
+// The number that a thread has where it lives; -1: not known.
+static int64_t inner_tid_of(int root_fd, const char *path)
 {
 	char buffer[4096];
 	struct cursor text;
@@ -62,7 +47,7 @@ static pid_t find_thread(int root_fd, pid_t pid, uint32_t inner_tid)
 		}
 		n++;
 		snprintf(path, sizeof(path), "proc/%d/task/%d/status", (int)pid, (int)tid);
-		if (inner_pid(root_fd, path) == (int64_t)inner_tid) {
+		if (inner_tid_of(root_fd, path) == (int64_t)inner_tid) {
 			found = (pid_t)tid;
 		}
 	}
@@ -74,44 +59,28 @@ static pid_t find_thread(int root_fd, pid_t pid, uint32_t inner_tid)
 	return found;
 }
 
-static bool is_writer(int root_fd, const struct ring_owner *owner, pid_t pid)
+struct ring_writer ring_writer_of(
+	int root_fd, const struct ring_owner *owner, const struct identity *process)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "proc/%d/ns/pid", (int)pid);
-	if (namespace_inode(root_fd, path) != owner->pid_namespace) {
-		return false;
-	}
-	snprintf(path, sizeof(path), "proc/%d/status", (int)pid);
-	return inner_pid(root_fd, path) == (int64_t)owner->pid;
-}
-
-bool ring_writer_find(int root_fd, const struct ring_owner *owner, uint64_t own_namespace,
-	const pid_t *members, size_t n, struct ring_writer *ret)
-{
-	if (owner->pid_namespace == 0 || owner->pid_namespace == own_namespace) {
-		*ret = (struct ring_writer){(pid_t)owner->pid, (pid_t)owner->tid};
-		return true;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (is_writer(root_fd, owner, members[i])) {
-			pid_t tid = owner->tid == owner->pid
-			                    ? members[i]
-			                    : find_thread(root_fd, members[i], owner->tid);
-			*ret = (struct ring_writer){members[i], tid};
-			return true;
-		}
-	}
-	return false;
+	bool leader = owner->tid == owner->pid;
+	bool inner = process->inner_pid != process->pid;
+	return (struct ring_writer){
+		.pid = process->pid,
+		.tid = leader  ? process->pid
+	               : inner ? find_thread(root_fd, process->pid, owner->tid)
+	                       : (pid_t)owner->tid,
+	};
 }
 
 bool ring_writer_lives(int root_fd, const struct ring_writer *writer)
 {
 	char path[64], buffer[1024];
 	struct cursor text;
-	if (writer->pid <= 0 || writer->tid <= 0) {
+	if (writer->pid <= 0) {
 		return true;
 	}
-	snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)writer->pid, (int)writer->tid);
+	snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)writer->pid,
+		(int)(writer->tid > 0 ? writer->tid : writer->pid));
 	int r = host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
 	if (r < 0) {
 		return r != -ENOENT && r != -ESRCH;

@@ -58,6 +58,7 @@ struct tree {
 	size_t n_members;
 	size_t capacity;
 	struct pid_table table;
+	struct identities_left left;
 	pid_t first; // asked for by tree_start, adopted by the next update
 	_Atomic bool start_asked;
 	char *start_procs;
@@ -71,6 +72,7 @@ struct tree {
 	_Atomic uint64_t reaped_ns;
 	struct pid_list list; // scratch
 	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew
+	uint64_t own_namespace; // of pids; 0: not known
 	struct stat program; // this one, as its helpers are too; st_ino 0: not known
 };
 
@@ -105,6 +107,7 @@ int tree_new(int root_fd, bool captured, struct tree **ret, struct error *e)
 	if (captured || fstatat(tree->proc_fd, "self/exe", &tree->program, 0) < 0) {
 		tree->program.st_ino = 0;
 	}
+	tree->own_namespace = captured ? 0 : identity_own_namespace(root_fd);
 	*ret = tree;
 	return 0;
 }
@@ -236,6 +239,23 @@ static int members_add(struct tree *tree, struct process *p)
 	return r;
 }
 
+static struct identity identity_of(const struct process *p)
+{
+	return (struct identity){.pid = p->pid,
+		.inner_pid = p->inner_pid,
+		.pid_namespace = p->pid_namespace,
+		.first_ns = p->first_ns,
+		.entity = p->entity};
+}
+
+static void learn_identity(const struct tree *tree, struct process *p)
+{
+	struct identity identity = identity_of(p);
+	identity_read(tree->proc_fd, tree->own_namespace, &identity);
+	p->inner_pid = identity.inner_pid;
+	p->pid_namespace = identity.pid_namespace;
+}
+
 static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint64_t now_ns)
 {
 	struct process *p = calloc(1, sizeof(*p));
@@ -261,6 +281,7 @@ static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint
 		p->pidfd = exit_status_watch(pid);
 		tree->descriptors += p->pidfd >= 0;
 	}
+	learn_identity(tree, p);
 	// The descriptors may belong to a process that has taken the pid since: ask once more.
 	struct proc_stat again;
 	int r = read_stat(tree, p, &again);
@@ -296,6 +317,8 @@ void tree_remove(struct tree *tree, struct process *p)
 	}
 	pthread_mutex_lock(&tree->mutex);
 	pid_table_remove(&tree->table, p);
+	struct identity identity = identity_of(p);
+	identities_left_add(&tree->left, &identity);
 	size_t i = 0;
 	while (tree->members[i] != p) {
 		i++;
@@ -539,4 +562,38 @@ int64_t tree_entity_of(struct tree *tree, pid_t pid)
 	int64_t entity = p ? p->entity : 0;
 	pthread_mutex_unlock(&tree->mutex);
 	return entity;
+}
+
+// All members are asked only where the number is not simply that of one.
+static void ask_members(struct tree *tree, struct identity_search *search)
+{
+	const struct identity_claim *claim = &search->claim;
+	if (claim->pid_namespace != 0 && claim->pid_namespace == tree->own_namespace) {
+		const struct process *p = tree_find(tree, (pid_t)claim->inner_pid);
+		struct identity identity = p ? identity_of(p) : (struct identity){0};
+		identity_consider(search, &identity);
+		return;
+	}
+	for (size_t i = 0; i < tree->n_members; i++) {
+		struct process *p = tree->members[i];
+		if (p->pid_namespace == 0 && (uint32_t)p->inner_pid == claim->inner_pid) {
+			learn_identity(tree, p); // what it executes since may have fewer rights
+		}
+		struct identity identity = identity_of(p);
+		identity_consider(search, &identity);
+	}
+}
+
+unsigned tree_identify(struct tree *tree, const struct identity_claim *claim, struct identity *ret)
+{
+	struct identity_search search = {.claim = *claim};
+	pthread_mutex_lock(&tree->mutex);
+	ask_members(tree, &search);
+	identity_consider_left(&search, &tree->left);
+	pthread_mutex_unlock(&tree->mutex);
+	unsigned n = identity_count(&search);
+	if (n == 1) {
+		*ret = search.best;
+	}
+	return n;
 }

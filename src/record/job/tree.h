@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "record/job/identity.h"
 
 struct tree;
 
@@ -24,6 +25,8 @@ struct tree;
 struct process {
 	pid_t pid; // in the recorder's pid namespace
 	pid_t parent;
+	pid_t inner_pid; // in its own pid namespace; 0: not known
+	uint64_t pid_namespace; // 0: not known
 	uint64_t start_ticks; // field 22 of stat: with pid, an identity that a reused pid does not
 	                      // share
 	int64_t entity; // set by the watcher's `joined`
@@ -99,3 +102,6 @@ struct tree_member {
 int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size_t *capacity);
 // The entity of a live member, 0 where pid is none of the job's. Any thread.
 int64_t tree_entity_of(struct tree *tree, pid_t pid);
+// The process that says this of itself, be it alive or one of those that left last. Returns how
+// many members it may be; *ret is filled where it is one. Any thread.
+unsigned tree_identify(struct tree *tree, const struct identity_claim *claim, struct identity *ret);
