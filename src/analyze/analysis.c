@@ -59,6 +59,11 @@ static int build_overview(struct analysis *a, struct error *e)
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
 }
 
+static int load_phases(struct analysis *a, struct error *e)
+{
+	return phases_load(a, &a->phases, e);
+}
+
 static int build_verdict(struct analysis *a, struct error *e)
 {
 	int r = verdict_build(a, &a->verdict);
@@ -90,7 +95,7 @@ int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {
 	static analysis_step *const steps[] = {load_entities, load_metrics, load_epochs,
 		load_summary, load_missing, load_events, build_processes, build_overview,
-		build_verdict};
+		load_phases, build_verdict};
 	return analysis_run(ret, r, steps, ARRAY_LENGTH(steps), e);
 }
 
@@ -104,6 +109,7 @@ int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
 void analysis_done(struct analysis *a)
 {
 	verdict_done(&a->verdict);
+	phases_done(&a->phases);
 	overview_done(&a->overview);
 	process_list_done(&a->processes);
 	event_list_done(&a->events);

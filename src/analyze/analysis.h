@@ -9,6 +9,7 @@
 #include "analyze/epochs.h"
 #include "analyze/notes.h"
 #include "analyze/overview.h"
+#include "analyze/phases.h"
 #include "analyze/processes.h"
 #include "analyze/summary.h"
 #include "analyze/verdict.h"
@@ -25,6 +26,7 @@ struct analysis {
 	struct event_list events;
 	struct process_list processes;
 	struct overview overview;
+	struct phases phases;
 	struct verdict verdict;
 	struct error damage; // the first part of the metadata that could not be read; code 0: none
 };

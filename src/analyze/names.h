@@ -16,6 +16,7 @@
 #define NAME_READ_ASKED "strain.io.read"
 #define NAME_READ_STORAGE "process.disk.io.read"
 #define NAME_WRITE_STORAGE "process.disk.io.write"
+#define NAME_MAJOR_FAULTS "process.paging.faults.major"
 
 // job, from its cgroup
 #define NAME_ANONYMOUS "strain.memory.anonymous"
@@ -26,12 +27,14 @@
 #define NAME_CPU_LIMIT "strain.cgroup.cpu.limit"
 #define NAME_MEMORY_LIMIT "strain.cgroup.memory.limit"
 #define NAME_MEMORY_LIMIT_HITS "strain.cgroup.memory.limit.hits"
+#define NAME_REFAULTS "strain.memory.refaults"
 #define NAME_OOM_KILLS "strain.cgroup.oom_kills"
 #define NAME_JOB_PRESSURE "strain.cgroup.pressure." // and "cpu.some", "io.full", ...
 
 // host
 #define NAME_HOST_CPU "system.cpu.time." // and a mode: "idle", ...
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
+#define NAME_HOST_MAJOR_FAULTS "strain.system.paging.faults.major"
 #define NAME_HOST_OOM_KILLS "strain.system.oom_kills"
 #define NAME_PRESSURE "strain.pressure." // and "cpu.some", "io.full", ...
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Workers and ranks, a row each.
+
+#include "analyze/phase_threads.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyze/analysis.h"
+#include "base/array.h"
+
+struct thread_count {
+	struct timeline_lane lane;
+	struct phase_rank rank;
+	struct phase_worker worker;
+	struct histogram batches; // seconds
+};
+
+static struct thread_count *count_of(
+	struct phase_threads *threads, const struct timeline_lane *lane)
+{
+	void *lanes = threads->lanes;
+	if (array_reserve(&lanes, &threads->capacity, lane->index + 1, sizeof(*threads->lanes)) <
+		0) {
+		return NULL;
+	}
+	threads->lanes = lanes;
+	while (threads->n <= lane->index) {
+		threads->lanes[threads->n++] = NULL;
+	}
+	if (!threads->lanes[lane->index]) {
+		threads->lanes[lane->index] = calloc(1, sizeof(struct thread_count));
+	}
+	struct thread_count *count = threads->lanes[lane->index];
+	if (count) {
+		count->lane = *lane;
+	}
+	return count;
+}
+
+int phase_threads_iteration(struct phase_threads *threads, const struct timeline_lane *lane,
+	const struct iteration *iteration)
+{
+	struct thread_count *count = count_of(threads, lane);
+	if (!count) {
+		return -ENOMEM;
+	}
+	count->rank.iterations++;
+	count->rank.iteration_s += (double)iteration->length_ns / 1e9;
+	for (size_t i = 0; i < PHASES_MAX; i++) {
+		count->rank.phase_s[i] += (double)iteration->phase_ns[i] / 1e9;
+	}
+	return 0;
+}
+
+int phase_threads_prepare(struct phase_threads *threads, const struct timeline_lane *lane,
+	int64_t start_ns, int64_t end_ns, int64_t samples)
+{
+	struct thread_count *count = count_of(threads, lane);
+	if (!count) {
+		return -ENOMEM;
+	}
+	struct phase_worker *worker = &count->worker;
+	double seconds = (double)(end_ns - start_ns) / 1e9, last_s = (double)end_ns / 1e9;
+	bool first = worker->batches == 0;
+	worker->first_s = first ? (double)start_ns / 1e9 : worker->first_s;
+	worker->last_s = first ? last_s : fmax(worker->last_s, last_s);
+	worker->prepare_s += seconds;
+	if (samples < 0 || (!first && worker->samples < 0) ||
+		__builtin_add_overflow(worker->samples, samples, &worker->samples)) {
+		worker->samples = -1; // of one batch nobody said: the sum would be too small
+	}
+	worker->batches++;
+	histogram_add(&count->batches, seconds, 1);
+	return 0;
+}
+
+static double cpu_seconds(const struct analysis *a, int64_t entity)
+{
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == entity) {
+			return a->processes.items[i].cpu_seconds;
+		}
+	}
+	return NAN;
+}
+
+static void put_worker(
+	const struct thread_count *count, const struct analysis *a, struct phase_worker *ret)
+{
+	*ret = count->worker;
+	ret->entity = count->lane.entity;
+	ret->pid = count->lane.pid;
+	ret->thread = count->lane.thread;
+	ret->batch_p50_s = histogram_quantile(&count->batches, 0.5);
+	ret->batch_max_s = count->batches.total > 0 ? count->batches.largest : NAN;
+	ret->per_sample_s = ret->samples > 0 ? ret->prepare_s / (double)ret->samples : NAN;
+	ret->cpu_s = ret->entity ? cpu_seconds(a, ret->entity) : NAN;
+}
+
+static void put_rank(const struct thread_count *count, struct phase_rank *ret)
+{
+	*ret = count->rank;
+	ret->entity = count->lane.entity;
+	ret->pid = count->lane.pid;
+	ret->thread = count->lane.thread;
+}
+
+static int worker_compare(const void *left, const void *right)
+{
+	const struct phase_worker *a = left, *b = right;
+	return a->first_s != b->first_s ? (a->first_s > b->first_s) - (a->first_s < b->first_s)
+	                                : (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+int phase_threads_finish(
+	const struct phase_threads *threads, const struct analysis *a, struct phases *ret)
+{
+	ret->workers = calloc(threads->n + 1, sizeof(*ret->workers));
+	ret->ranks = calloc(threads->n + 1, sizeof(*ret->ranks));
+	if (!ret->workers || !ret->ranks) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < threads->n; i++) {
+		const struct thread_count *count = threads->lanes[i];
+		if (count && count->worker.batches > 0) {
+			put_worker(count, a, &ret->workers[ret->n_workers++]);
+		}
+		if (count && count->rank.iterations > 0) {
+			put_rank(count, &ret->ranks[ret->n_ranks++]);
+		}
+	}
+	qsort(ret->workers, ret->n_workers, sizeof(*ret->workers), worker_compare);
+	return 0;
+}
+
+void phase_threads_done(struct phase_threads *threads)
+{
+	for (size_t i = 0; i < threads->n; i++) {
+		if (threads->lanes[i]) {
+			histogram_done(&threads->lanes[i]->batches);
+			free(threads->lanes[i]);
+		}
+	}
+	free(threads->lanes);
+	*threads = (struct phase_threads){0};
+}

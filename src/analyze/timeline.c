@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Replaying spans: two cursors over the index of spans by kind and start, merged, so that nothing
+// is sorted and no span is kept.
+
+#include "analyze/timeline.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/query.h"
+#include "analyze/survey.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "trace/reader.h"
+
+#define DEPTH_MAX 64
+
+struct open_phase {
+	int64_t end_ns;
+	int phase;
+};
+
+struct lane {
+	struct timeline_lane public;
+	const struct survey_thread *thread; // whose iteration came last
+	int64_t cursor_ns; // up to where its time was told
+	struct open_phase stack[DEPTH_MAX];
+	size_t n_stack;
+	ptrdiff_t apart; // place in the stack of the outermost that stands apart; -1
+	bool in_iteration;
+	int64_t place;
+	uint64_t place_in_thread;
+	struct iteration iteration;
+};
+
+struct timeline {
+	struct reader *reader;
+	struct survey survey;
+	struct lane **lanes;
+	size_t n_lanes;
+	size_t lanes_capacity;
+	char names[PHASES_MAX][PHASE_NAME_MAX];
+	size_t n_names;
+	uint64_t left_out;
+	const struct timeline_sink *sink;
+};
+
+static const struct {
+	const char *name;
+	bool apart;
+} known_phases[N_KNOWN_PHASES] = {
+	[PHASE_OTHER] = {"other", false},
+	[PHASE_DATA] = {"data", false},
+	[PHASE_TRANSFER] = {"transfer", false},
+	[PHASE_FORWARD] = {"forward", false},
+	[PHASE_BACKWARD] = {"backward", false},
+	[PHASE_OPTIMIZER] = {"optimizer", false},
+	[PHASE_COMMUNICATION] = {"communication", false},
+	[PHASE_STEP] = {"step", false},
+	[PHASE_VALIDATION] = {"validation", true},
+	[PHASE_CHECKPOINT] = {"checkpoint", true},
+	[PHASE_IMPORT] = {"import", true},
+};
+
+const char *phase_name(enum phase_id phase)
+{
+	return known_phases[phase].name;
+}
+
+bool phase_is_apart(enum phase_id phase)
+{
+	return phase < N_KNOWN_PHASES && known_phases[phase].apart;
+}
+
+// Names -----------------------------------------------------------------------------------------
+
+// More names than there is room for are in no phase.
+static int phase_of_name(struct timeline *t, const char *name)
+{
+	for (size_t i = 0; i < t->n_names; i++) {
+		if (strncmp(t->names[i], name, PHASE_NAME_MAX - 1) == 0) {
+			return (int)i;
+		}
+	}
+	if (t->n_names == PHASES_MAX) {
+		return PHASE_OTHER;
+	}
+	memcpy(t->names[t->n_names], name, strnlen(name, PHASE_NAME_MAX - 1));
+	return (int)t->n_names++;
+}
+
+// Lanes -----------------------------------------------------------------------------------------
+
+static int lane_add(struct timeline *t, const struct survey_thread *thread, struct lane **ret)
+{
+	void *lanes = t->lanes;
+	struct lane *lane = calloc(1, sizeof(*lane));
+	if (!lane ||
+		array_reserve(&lanes, &t->lanes_capacity, t->n_lanes + 1, sizeof(*t->lanes)) < 0) {
+		free(lane);
+		return -ENOMEM;
+	}
+	t->lanes = lanes;
+	lane->public.index = t->n_lanes;
+	if (thread) {
+		lane->public.entity = thread->key.entity;
+		lane->public.pid = thread->key.pid;
+		lane->public.thread = thread->key.thread;
+	}
+	t->lanes[t->n_lanes++] = lane;
+	*ret = lane;
+	return 0;
+}
+
+static void lane_reset(struct lane *lane)
+{
+	lane->thread = NULL;
+	lane->cursor_ns = lane->public.index == 0 ? 0 : -1;
+	lane->n_stack = 0;
+	lane->apart = -1;
+	lane->in_iteration = false;
+	lane->place = 0;
+	lane->place_in_thread = 0;
+}
+
+// The lane of a row's thread; NULL where there is no room for another.
+static int lane_of_row(
+	struct timeline *t, sqlite3_stmt *row, struct lane **ret, struct survey_thread **ret_thread)
+{
+	struct survey_thread *thread = NULL;
+	int r = survey_thread(&t->survey, row, &thread);
+	*ret = NULL;
+	if (r < 0 || !thread) {
+		t->left_out += r == 0;
+		return r;
+	}
+	if (thread->lane == LANE_NONE) {
+		struct lane *lane = NULL;
+		r = lane_add(t, thread, &lane);
+		if (r < 0) {
+			return r;
+		}
+		lane_reset(lane);
+		thread->lane = lane->public.index;
+	}
+	*ret = t->lanes[thread->lane];
+	*ret_thread = thread;
+	return 0;
+}
+
+static void iteration_finish(struct timeline *t, struct lane *lane)
+{
+	lane->in_iteration = false;
+	if (t->sink->iteration) {
+		t->sink->iteration(t->sink->context, &lane->public, &lane->iteration);
+	}
+}
+
+// What the lane is in from its cursor on, once what has ended is gone.
+static int lane_phase(struct lane *lane)
+{
+	while (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns <= lane->cursor_ns) {
+		lane->n_stack--;
+	}
+	if (lane->apart >= (ptrdiff_t)lane->n_stack ||
+		(lane->apart >= 0 && lane->stack[lane->apart].end_ns <= lane->cursor_ns)) {
+		lane->apart = -1;
+	}
+	return lane->apart >= 0     ? lane->stack[lane->apart].phase
+	       : lane->n_stack > 0  ? lane->stack[lane->n_stack - 1].phase
+	       : lane->in_iteration ? PHASE_OTHER
+	                            : -1;
+}
+
+// Up to when that stays so.
+static int64_t lane_stands_until(const struct lane *lane, int64_t until_ns)
+{
+	if (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns < until_ns) {
+		until_ns = lane->stack[lane->n_stack - 1].end_ns;
+	}
+	if (lane->apart >= 0 && lane->stack[lane->apart].end_ns < until_ns) {
+		until_ns = lane->stack[lane->apart].end_ns;
+	}
+	return lane->in_iteration && lane->iteration.end_ns < until_ns ? lane->iteration.end_ns
+	                                                               : until_ns;
+}
+
+// Tells the time of a lane up to now.
+static void lane_advance(struct timeline *t, struct lane *lane, int64_t now_ns)
+{
+	while (lane->cursor_ns < now_ns) {
+		int phase = lane_phase(lane);
+		struct timeline_piece piece = {lane->cursor_ns, lane_stands_until(lane, now_ns),
+			phase, lane->in_iteration};
+		struct iteration *iteration = &lane->iteration;
+		if (lane->in_iteration) {
+			int64_t length_ns = piece.to_ns - piece.from_ns;
+			iteration->phase_ns[phase] += length_ns;
+			iteration->length_ns += phase_is_apart((enum phase_id)phase) ? 0
+			                                                             : length_ns;
+		}
+		if (t->sink->piece) {
+			t->sink->piece(t->sink->context, &lane->public, &piece);
+		}
+		lane->cursor_ns = piece.to_ns;
+		if (lane->in_iteration && iteration->end_ns <= lane->cursor_ns) {
+			iteration_finish(t, lane);
+		}
+	}
+}
+
+static void lane_goto(struct timeline *t, struct lane *lane, int64_t now_ns)
+{
+	if (lane->cursor_ns < 0) {
+		lane->cursor_ns = now_ns;
+	}
+	lane_advance(t, lane, now_ns);
+}
+
+// Rows ------------------------------------------------------------------------------------------
+
+static int64_t known_or_less(sqlite3_stmt *row, int column)
+{
+	int64_t value = sqlite3_column_int64(row, column);
+	return sqlite3_column_type(row, column) == SQLITE_NULL || value < 0 ? -1 : value;
+}
+
+static int take_iteration(struct timeline *t, sqlite3_stmt *row)
+{
+	struct lane *lane;
+	struct survey_thread *thread;
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	lane_goto(t, lane, start_ns);
+	if (lane->in_iteration) { // it ends here, whatever it says
+		lane->iteration.end_ns = start_ns;
+		lane->iteration.cut = true;
+		iteration_finish(t, lane);
+	}
+	if (lane->thread != thread) {
+		lane->place_in_thread = 0;
+		lane->thread = thread;
+	}
+	lane->in_iteration = true;
+	lane->iteration = (struct iteration){
+		.start_ns = start_ns,
+		.end_ns = sqlite3_column_int64(row, COLUMN_END),
+		.number = known_or_less(row, COLUMN_NUMBER),
+		.samples = known_or_less(row, COLUMN_SAMPLES),
+		.epoch = -1,
+		.place = lane->place++,
+		.warm_up = lane->place_in_thread++ < thread->warm_up,
+		.cut = survey_is_cut(row),
+	};
+	return 0;
+}
+
+static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t end_ns)
+{
+	lane_phase(lane); // pops what has ended
+	if (lane->n_stack == DEPTH_MAX) {
+		t->left_out++;
+		return;
+	}
+	if (lane->apart < 0 && phase_is_apart((enum phase_id)phase)) {
+		lane->apart = (ptrdiff_t)lane->n_stack;
+	}
+	lane->stack[lane->n_stack++] = (struct open_phase){end_ns, phase};
+	if (t->sink->phase) {
+		t->sink->phase(t->sink->context, &lane->public, phase);
+	}
+}
+
+static int take_phase(struct timeline *t, sqlite3_stmt *row)
+{
+	struct lane *lane;
+	struct survey_thread *thread;
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
+	bool prepares = name && strcmp(name, "prepare") == 0;
+	if (prepares && t->sink->prepare) {
+		r = t->sink->prepare(t->sink->context, &lane->public, start_ns, end_ns,
+			known_or_less(row, COLUMN_SAMPLES));
+	}
+	if (r == 0 && (!prepares || lane->public.index == 0)) {
+		lane_goto(t, lane, start_ns);
+		push_phase(t, lane, prepares ? PHASE_DATA : phase_of_name(t, name ? name : ""),
+			end_ns);
+	}
+	return r;
+}
+
+// Two cursors, the earlier row first; at the same time the iteration. SQLITE_DONE, or SQLite's
+// result; *ret is -errno of what was done with a row.
+static int walk_rows(struct timeline *t, sqlite3_stmt *iterations, sqlite3_stmt *phases, int *ret)
+{
+	int more = sqlite3_step(iterations), more_phases = sqlite3_step(phases);
+	*ret = 0;
+	while (*ret == 0 && (more == SQLITE_ROW || more_phases == SQLITE_ROW)) {
+		bool iteration = more == SQLITE_ROW &&
+		                 (more_phases != SQLITE_ROW ||
+					 sqlite3_column_int64(iterations, COLUMN_START) <=
+						 sqlite3_column_int64(phases, COLUMN_START));
+		if (iteration) {
+			*ret = take_iteration(t, iterations);
+			more = sqlite3_step(iterations);
+		} else {
+			*ret = take_phase(t, phases);
+			more_phases = sqlite3_step(phases);
+		}
+	}
+	return more == SQLITE_DONE ? more_phases : more;
+}
+
+// What is open at the end ends; lane 0 is told about to the end of the run.
+static void walk_end(struct timeline *t)
+{
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		struct lane *lane = t->lanes[i];
+		int64_t end_ns = lane->in_iteration ? lane->iteration.end_ns : lane->cursor_ns;
+		for (size_t k = 0; k < lane->n_stack; k++) {
+			end_ns = lane->stack[k].end_ns > end_ns ? lane->stack[k].end_ns : end_ns;
+		}
+		lane_advance(t, lane, end_ns);
+	}
+	if (t->lanes[0]->cursor_ns < reader_end_ns(t->reader)) {
+		lane_advance(t, t->lanes[0], reader_end_ns(t->reader));
+	}
+}
+
+int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e)
+{
+	_cleanup_statement_ sqlite3_stmt *iterations = NULL, *phases = NULL;
+	sqlite3 *database = reader_database(t->reader);
+	int r = 0;
+	t->sink = sink;
+	t->left_out = 0;
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		lane_reset(t->lanes[i]);
+	}
+	int status = sqlite3_prepare_v2(database, SURVEY_ITERATIONS, -1, &iterations, NULL);
+	if (status == SQLITE_OK) {
+		status = sqlite3_prepare_v2(database, SURVEY_PHASES, -1, &phases, NULL);
+	}
+	if (status == SQLITE_OK) {
+		status = walk_rows(t, iterations, phases, &r);
+	}
+	if (r < 0) {
+		return error_errno(e, -r, "%s", reader_path(t->reader));
+	}
+	walk_end(t);
+	return status == SQLITE_DONE    ? 0
+	       : status == SQLITE_NOMEM ? error_errno(e, ENOMEM, "%s", reader_path(t->reader))
+	                                : error_set(e, EBADMSG, "%s: %s", reader_path(t->reader),
+						  sqlite3_errmsg(database));
+}
+
+// Opening ---------------------------------------------------------------------------------------
+
+int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
+{
+	struct timeline *t = calloc(1, sizeof(*t));
+	struct lane *main_lane = NULL;
+	if (!t || lane_add(t, NULL, &main_lane) < 0) {
+		timeline_free(t);
+		return error_errno(e, ENOMEM, "%s", reader_path(r));
+	}
+	t->reader = r;
+	for (size_t i = 0; i < N_KNOWN_PHASES; i++) {
+		memcpy(t->names[i], known_phases[i].name, strlen(known_phases[i].name));
+	}
+	t->n_names = N_KNOWN_PHASES;
+	int result = survey_read(&t->survey, r, e);
+	if (result == -ENOMEM) {
+		timeline_free(t);
+		return result;
+	}
+	const struct survey_thread *first = t->survey.main;
+	if (first) {
+		main_lane->public.entity = first->key.entity;
+		main_lane->public.pid = first->key.pid;
+		main_lane->public.thread = first->key.thread;
+	}
+	*ret = t;
+	return result;
+}
+
+void timeline_free(struct timeline *t)
+{
+	if (t) {
+		for (size_t i = 0; i < t->n_lanes; i++) {
+			free(t->lanes[i]);
+		}
+		free(t->lanes);
+		survey_done(&t->survey);
+		free(t);
+	}
+}
+
+size_t timeline_lanes(const struct timeline *t)
+{
+	return t->n_lanes;
+}
+
+const struct timeline_lane *timeline_lane(const struct timeline *t, size_t index)
+{
+	return &t->lanes[index]->public;
+}
+
+uint64_t timeline_iterations(const struct timeline *t)
+{
+	return t->survey.whole;
+}
+
+uint64_t timeline_warm_up(const struct timeline *t)
+{
+	return t->survey.warm_up;
+}
+
+uint64_t timeline_left_out(const struct timeline *t)
+{
+	return t->left_out;
+}
+
+size_t timeline_phases(const struct timeline *t)
+{
+	return t->n_names;
+}
+
+const char *timeline_phase_name(const struct timeline *t, size_t phase)
+{
+	return t->names[phase];
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The spans that a job marked, replayed in order of time: who iterates, what each thread is in at
+// every moment. phases.h says by which rules. Only what needs more than struct phases has to say
+// needs this: phases.c itself, and pictures.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analyze/phases.h"
+#include "base/error.h"
+
+struct reader;
+struct timeline;
+
+// A thread. All main threads, one after the other, are lane 0.
+struct timeline_lane {
+	size_t index;
+	int64_t entity; // its process; 0: the recorder never saw it
+	int64_t pid; // where entity is 0
+	int64_t thread;
+};
+
+// A stretch of time in which a thread was in one thing.
+struct timeline_piece {
+	int64_t from_ns;
+	int64_t to_ns;
+	int phase; // enum phase_id and what follows it; -1: in no phase and no iteration
+	bool in_iteration;
+};
+
+// Each can be NULL. Pieces of a lane follow each other without a gap, from the run's start in lane
+// 0, from its first span in others; an iteration comes after its pieces. -errno ends the walk.
+struct timeline_sink {
+	void *context;
+	void (*piece)(void *context, const struct timeline_lane *lane,
+		const struct timeline_piece *piece);
+	void (*iteration)(
+		void *context, const struct timeline_lane *lane, const struct iteration *iteration);
+	void (*phase)(void *context, const struct timeline_lane *lane, int phase); // one begins
+	// A span of preparation, in the order of their starts; samples -1: not known.
+	int (*prepare)(void *context, const struct timeline_lane *lane, int64_t start_ns,
+		int64_t end_ns, int64_t samples);
+};
+
+// Reads the iterations alone. *ret is there unless -ENOMEM is returned; -EBADMSG: the file is
+// damaged, and the rest was not read.
+int timeline_open(struct reader *r, struct timeline **ret, struct error *e);
+void timeline_free(struct timeline *t); // accepts NULL
+// As often as wanted. 0, or -errno: what came before was delivered.
+int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e);
+
+size_t timeline_lanes(const struct timeline *t); // known so far: all after a walk
+const struct timeline_lane *timeline_lane(const struct timeline *t, size_t index);
+uint64_t timeline_iterations(const struct timeline *t); // of lane 0, that were not cut
+uint64_t timeline_warm_up(const struct timeline *t); // of these
+// Spans of threads that found no room, or deeper in each other than any program nests.
+uint64_t timeline_left_out(const struct timeline *t);
+size_t timeline_phases(const struct timeline *t); // at least N_KNOWN_PHASES
+const char *timeline_phase_name(const struct timeline *t, size_t phase);
