@@ -184,11 +184,17 @@ if [ "$(id -u)" != 0 ]; then
 	exit 1
 fi
 tools/install.sh fresh
-mkdir -p "$folder"
 systems=("$@")
 if [ $# = 0 ]; then
 	systems=(bookworm trixie)
 fi
+for system in "${systems[@]}"; do
+	if [[ ! $system =~ ^[a-z]+$ ]] || [ ! -e "/usr/share/debootstrap/scripts/$system" ]; then
+		echo "fresh: expected a release that debootstrap knows (bookworm, trixie), found '$system'" >&2
+		exit 2
+	fi
+done
+mkdir -p "$folder"
 passed=0
 failed=0
 for system in "${systems[@]}"; do
