@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -19,6 +20,10 @@
 
 #define SPANS_PER_S 2000u // at 3 us each: 0.6 % of a core
 #define SPANS_AT_ONCE 20000u
+// An iteration is kept whole or not at all: half of its phases would tell lies about the others. So
+// one begins only where there is room for this many, and may borrow as many as it is then short of.
+#define ITERATION_SPANS 32
+#define BORROWED_MOST 1000
 // Of the queue to the run file: who the processes are must always find room.
 #define QUEUE_SHARE_BYTES ((size_t)4 << 20)
 #define EPOCHS_MAX 100000u
@@ -66,6 +71,8 @@ struct marked_thread {
 	bool leads;
 	struct open_span epoch; // what it calls one
 	struct open_span iteration;
+	bool skips; // the iteration and what is in it are not kept
+	uint64_t lost; // of the iteration, though it is kept
 	struct open_span stack[STACK_MAX];
 	size_t n_stack;
 	int64_t last_ns; // of its last mark
@@ -103,8 +110,7 @@ uint64_t spans_dropped(const struct spans *s)
 
 // Writing ---------------------------------------------------------------------------------------
 
-// Whether one more may be kept, at now_ns since the run's start.
-static bool is_allowed(struct spans *s, int64_t now_ns)
+static void update_allowance(struct spans *s, int64_t now_ns)
 {
 	uint64_t now = s->start_ns + (uint64_t)now_ns;
 	if (now > s->allowance_ns) {
@@ -112,11 +118,20 @@ static bool is_allowed(struct spans *s, int64_t now_ns)
 		s->allowance = s->allowance < SPANS_AT_ONCE ? s->allowance : SPANS_AT_ONCE;
 		s->allowance_ns = now;
 	}
-	bool allowed = s->kept < s->max_spans && s->allowance >= 1 &&
-	               feed_bytes(s->feed) < QUEUE_SHARE_BYTES;
+}
+
+// Whether one more of the thread may be kept, at now_ns since the run's start.
+static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
+{
+	struct spans *s = thread->spans;
+	bool iterates = thread->iteration.id != 0;
+	update_allowance(s, now_ns);
+	bool allowed = s->kept < s->max_spans && s->allowance >= (iterates ? -BORROWED_MOST : 1) &&
+	               feed_bytes(s->feed) < QUEUE_SHARE_BYTES && !(iterates && thread->skips);
 	s->kept += allowed;
 	s->dropped += !allowed;
 	s->allowance -= allowed;
+	thread->lost += !allowed && iterates;
 	return allowed;
 }
 
@@ -146,6 +161,11 @@ static void put_span(const struct marked_thread *thread, const struct open_span 
 {
 	char attributes[96];
 	write_attributes(thread, how, attributes, sizeof(attributes));
+	if (span == &thread->iteration && thread->lost > 0) {
+		size_t length = strlen(attributes) - 1; // in place of the brace
+		snprintf(attributes + length, sizeof(attributes) - length, ",\"lost\":%" PRIu64 "}",
+			thread->lost);
+	}
 	feed_put(thread->spans->feed, &(struct item){
 					      .kind = ITEM_SPAN,
 					      .name = span->name,
@@ -193,7 +213,7 @@ static int64_t parent_at(const struct marked_thread *thread, size_t place)
 static void close_top(struct marked_thread *thread, int64_t end_ns, const char *how)
 {
 	const struct open_span *span = &thread->stack[--thread->n_stack];
-	if (is_allowed(thread->spans, end_ns)) {
+	if (is_allowed(thread, end_ns)) {
 		put_span(thread, span, kind_of_name(span->name), parent_at(thread, thread->n_stack),
 			end_ns, how);
 	}
@@ -225,7 +245,7 @@ static void take_point(struct marked_thread *thread, const struct ring_mark *mar
 {
 	int64_t now_ns = run_time(thread, mark->time_ns);
 	char attributes[96];
-	if (!is_allowed(thread->spans, now_ns)) {
+	if (!is_allowed(thread, now_ns)) {
 		return;
 	}
 	write_attributes(thread, NULL, attributes, sizeof(attributes));
@@ -274,7 +294,7 @@ static void close_iteration(struct marked_thread *thread, int64_t end_ns, const 
 	if (span->samples > 0 && !how) {
 		epoch_add_samples(thread->spans, span->start_ns, span->samples);
 	}
-	if (is_allowed(thread->spans, end_ns)) {
+	if (is_allowed(thread, end_ns)) {
 		put_span(thread, span, "iteration", thread->epoch.id, end_ns, how);
 	}
 	span->id = 0;
@@ -291,7 +311,7 @@ static void close_epoch(struct marked_thread *thread, int64_t end_ns, const char
 		epoch->settled = false;
 		s->unsettled = s->unsettled < s->n_epochs ? s->unsettled : s->n_epochs - 1;
 		atomic_fetch_add(s->epochs_seen, 1);
-	} else if (span->id && is_allowed(s, end_ns)) {
+	} else if (span->id && is_allowed(thread, end_ns)) {
 		put_span(thread, span, "user", 0, end_ns, how);
 	}
 	span->id = 0;
@@ -341,8 +361,12 @@ static void take_epoch_end(struct marked_thread *thread, const struct ring_mark 
 
 static void take_iteration(struct marked_thread *thread, const struct ring_mark *mark)
 {
-	close_iteration(thread, run_time(thread, mark->time_ns), NULL);
+	int64_t start_ns = run_time(thread, mark->time_ns);
+	close_iteration(thread, start_ns, NULL);
+	update_allowance(thread->spans, start_ns);
 	thread->iteration = span_open(thread, mark, "iteration");
+	thread->skips = thread->spans->allowance < ITERATION_SPANS;
+	thread->lost = 0;
 }
 
 // The epoch's attributes say whose it is since it began: only how it ended is new.

@@ -536,6 +536,61 @@ static void no_more_spans_than_may_be(void **state)
 	spans_teardown(&f);
 }
 
+struct kept {
+	unsigned iterations; // with their two phases
+	unsigned lost; // that say so
+	unsigned phases; // since the last iteration
+};
+
+static void count_kept(struct spans_fixture *f, struct kept *kept)
+{
+	items_free(f->items);
+	f->items = feed_take(f->feed, 0);
+	for (const struct item *i = f->items; i; i = i->next) {
+		bool iteration = i->kind == ITEM_SPAN && strcmp(i->text, "iteration") == 0;
+		kept->phases += i->kind == ITEM_SPAN && strcmp(i->text, "phase") == 0;
+		if (iteration && strstr(i->key, "\"lost\":")) {
+			kept->lost++;
+			kept->phases = 0;
+		} else if (iteration) {
+			kept->iterations++;
+			assert_int_equal(kept->phases, 2);
+			kept->phases = 0;
+		}
+	}
+}
+
+// Iterations that come faster than may be kept go whole; of one too large to borrow for, it is
+// said.
+static void iterations_are_kept_whole(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	struct kept kept = {0};
+	int64_t t = 0;
+	spans_setup(&f, 1000000);
+	for (unsigned i = 0; i < 20000; i++, t += 500000) { // 6,000 spans a second
+		mark(f.thread, STRAIN_MARK_ITERATION, 0, "", t++, i, 2);
+		bool large = i == 19999;
+		for (unsigned phase = 0; phase < (large ? 20000 : 2); phase++) {
+			mark(f.thread, STRAIN_MARK_BEGIN, 0, "data", t++, -1, -1);
+			mark(f.thread, STRAIN_MARK_END, 0, "", t, -1, -1);
+			t += large ? 100000 : 0;
+		}
+		if (i % 1000 == 0) {
+			count_kept(&f, &kept);
+		}
+		t += i == 19998 ? 1000000000 : 0; // that the large one may begin
+	}
+	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", t, -1, -1);
+	count_kept(&f, &kept);
+	assert_true(kept.iterations > 10000 && kept.iterations < 19000);
+	assert_int_equal(kept.lost, 1);
+	assert_int_equal(kept.phases, 0);
+	marked_thread_end(f.thread, (uint64_t)t + 2000, "exit");
+	spans_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -552,6 +607,7 @@ int main(void)
 		cmocka_unit_test(dropped_marks_do_not_shift_the_rest),
 		cmocka_unit_test(ranks_share_the_epochs_of_one),
 		cmocka_unit_test(no_more_spans_than_may_be),
+		cmocka_unit_test(iterations_are_kept_whole),
 	};
 	if (!mkdtemp(directory) || setenv("STRAIN_MARKERS", directory, 1) < 0) {
 		return 1;
