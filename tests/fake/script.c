@@ -23,6 +23,7 @@ struct line {
 	unsigned gpu; // ALL_GPUS, or SETTING for general ones
 	char key[64];
 	char value[FAKE_TEXT];
+	int error; // "error:N", the value is none; else 0
 };
 
 // One process plays one script.
@@ -82,6 +83,20 @@ static char *next_word(char **at)
 	return word;
 }
 
+// 0 where the value is one; false where it says error and no number.
+static bool parse_error(const char *value, int *ret)
+{
+	static const char prefix[] = "error:";
+	*ret = 0;
+	if (strncmp(value, prefix, strlen(prefix)) != 0) {
+		return true;
+	}
+	char *rest;
+	long code = strtol(value + strlen(prefix), &rest, 10);
+	*ret = code > 0 && code < 1000 ? (int)code : 0;
+	return *ret != 0 && rest[strspn(rest, " \t")] == '\0';
+}
+
 // "KEY VALUE", or "[at MS] gpu N|* KEY VALUE".
 static bool parse_line(char *text)
 {
@@ -105,6 +120,9 @@ static bool parse_line(char *text)
 	}
 	snprintf(line.key, sizeof(line.key), "%s", word);
 	snprintf(line.value, sizeof(line.value), "%s", at);
+	if (!parse_error(line.value, &line.error)) {
+		return false;
+	}
 	script.lines[script.n_lines++] = line;
 	return true;
 }
@@ -164,13 +182,7 @@ const char *script_setting_text(const char *key, const char *fallback)
 
 static int line_error(const struct line *line)
 {
-	static const char prefix[] = "error:";
-	if (!line) {
-		return NOT_SUPPORTED;
-	}
-	return strncmp(line->value, prefix, strlen(prefix)) == 0
-	               ? atoi(line->value + strlen(prefix))
-	               : 0;
+	return line ? line->error : NOT_SUPPORTED;
 }
 
 int script_number(unsigned gpu, const char *key, uint64_t at_ms, double *ret)
