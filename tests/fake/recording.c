@@ -40,6 +40,14 @@ bool old_driver(void)
 	return age && strcmp(age, "old") == 0;
 }
 
+void needs_new_driver(void)
+{
+	if (old_driver()) {
+		print_message("what it tests is not in the old driver\n");
+		skip();
+	}
+}
+
 const char training[] = "gpus 2\n"
 			"gpu * name Fake H100\n"
 			"gpu * memory.total 85000000000\n"

@@ -72,6 +72,8 @@ bool fake_load(void);
 
 // Whether the fake that is loaded is the old driver.
 bool old_driver(void);
+// Skips the test where it is.
+void needs_new_driver(void);
 
 // Two GPUs of which a job uses the first.
 extern const char training[];

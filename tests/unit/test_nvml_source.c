@@ -76,9 +76,7 @@ static void test_what_only_new_drivers_tell(void **state)
 static void test_utilisation_comes_once_with_the_drivers_time(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record(HOST_PIDS, NULL, training);
 	play(r, 2000);
 	// Samples at 167, 334, ... 1837 ms (the last readings see up to 1,800).
@@ -101,9 +99,7 @@ static void test_utilisation_comes_once_with_the_drivers_time(void **state)
 static void test_a_buffer_of_another_clock(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	static const char *const bases[] = {"gpu * sample.base 1\n", "gpu * sample.base 2\n"};
 	char script[4096];
 	for (size_t i = 0; i < ARRAY_LENGTH(bases); i++) {
@@ -121,9 +117,7 @@ static void test_a_buffer_of_another_clock(void **state)
 static void test_a_silent_buffer_is_not_trusted(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record(HOST_PIDS, NULL,
 		"gpu 0 utilization.gpu 70\n"
 		"gpu 0 sample.period 100\n"

@@ -21,9 +21,7 @@ static struct recording *record_counters(const char *more)
 static void test_pcie_counters_wrap(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record_counters("");
 	play(r, 2010);
 	// 30 GB/s wrap the counter every 143 ms.
@@ -38,9 +36,7 @@ static void test_pcie_counters_wrap(void **state)
 static void test_pcie_read_too_rarely_is_missing(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record_counters("");
 	play(r, 400);
 	r->advance(500); // the recorder was held up
@@ -58,9 +54,7 @@ static void test_pcie_read_too_rarely_is_missing(void **state)
 static void test_pcie_counters_are_given_up(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record_counters("gpu * pcie.rate.receive 1000\n"
 					      "gpu * pcie.rate.transmit 10\n");
 	for (unsigned i = 0; i < 30; i++) { // a recorder that reads too rarely
@@ -80,9 +74,7 @@ static void test_pcie_counters_are_given_up(void **state)
 static void test_pcie_of_a_fast_link_from_gpm(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record(HOST_PIDS, NULL, training);
 	collect(r);
 	assert_non_null(strstr(attributes(r, gpu(0)), "\"pcie_method\":\"GPM"));
@@ -92,9 +84,7 @@ static void test_pcie_of_a_fast_link_from_gpm(void **state)
 static void test_pcie_from_gpm(void **state)
 {
 	(void)state;
-	if (old_driver()) {
-		skip();
-	}
+	needs_new_driver();
 	struct recording *r = record(HOST_PIDS, NULL,
 		"gpu 0 gpm 1\n"
 		"gpu 0 gpm.21 1000\n"
