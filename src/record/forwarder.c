@@ -42,8 +42,7 @@ struct pass {
 	bool draining;
 	size_t drained;
 	bool can_splice; // the output takes pages as they are
-	uint64_t second_ns; // since when, and how much, the recorder was given
-	size_t second_bytes;
+	struct listener_second second; // of what the recorder was given
 	char buffer[FORWARDER_BYTES];
 };
 
@@ -74,17 +73,6 @@ static void lose(struct pass *p, size_t length, char last)
 	*p->channel->dropped += length;
 }
 
-// Whether the recorder has had its share of this second.
-static bool is_flooded(struct pass *p)
-{
-	uint64_t now = clock_monotonic_ns();
-	if (now - p->second_ns >= NS_PER_S) {
-		p->second_ns = now;
-		p->second_bytes = 0;
-	}
-	return p->second_bytes >= LISTENER_BYTES_PER_S;
-}
-
 // The listener's sign that bytes are missing must not come from the job.
 static void replace_signs(char *data, size_t length)
 {
@@ -109,7 +97,7 @@ static void write_copy(struct pass *p, char *data, size_t length)
 		return;
 	}
 	size_t copied = written > 0 ? (size_t)written : 0;
-	p->second_bytes += copied;
+	p->second.bytes += copied;
 	if (copied < length) {
 		lose(p, length - copied, data[length - 1]);
 	}
@@ -134,7 +122,7 @@ static int splice_some(struct pass *p)
 // False at the end: of the job's output, or of what takes it.
 static bool pass_some(struct pass *p)
 {
-	bool unseen = p->channel->copy_in < 0 || is_flooded(p);
+	bool unseen = p->channel->copy_in < 0 || listener_second_is_full(&p->second);
 	int spliced = unseen ? splice_some(p) : -EAGAIN;
 	if (spliced != -EAGAIN) {
 		return spliced == 0;

@@ -38,8 +38,7 @@ struct listened {
 	int fd;
 	bool file; // regular: its end is not the job's
 	struct output_stream *stream;
-	uint64_t second_ns; // since when, and how much, was read
-	size_t second_bytes;
+	struct listener_second second;
 };
 
 struct listener {
@@ -83,15 +82,13 @@ static void matched(void *context, const struct output_match *match)
 	}
 }
 
-// Whether the output has had its share of this second.
-static bool is_flooded(struct listened *output)
+bool listener_second_is_full(struct listener_second *second)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	if (now_ns - output->second_ns >= NS_PER_S) {
-		output->second_ns = now_ns;
-		output->second_bytes = 0;
+	if (now_ns - second->since_ns >= NS_PER_S) {
+		*second = (struct listener_second){.since_ns = now_ns};
 	}
-	return output->second_bytes >= LISTENER_BYTES_PER_S;
+	return second->bytes >= LISTENER_BYTES_PER_S;
 }
 
 // Passes over what a file has by now, but for the last of it, which may be all that is to come. A
@@ -125,13 +122,13 @@ static void search_bytes(
 static bool listen_now(struct listener *l, struct listened *output, bool last)
 {
 	for (;;) {
-		if (output->file && is_flooded(output)) {
+		if (output->file && listener_second_is_full(&output->second)) {
 			skip_to_tail(l, output);
 			if (!last) {
 				return true;
 			}
 			last = false;
-			output->second_bytes = 0;
+			output->second.bytes = 0;
 		}
 		ssize_t n = read(output->fd, l->buffer, READ_BYTES);
 		if (n < 0) {
@@ -141,7 +138,7 @@ static bool listen_now(struct listener *l, struct listened *output, bool last)
 			return output->file;
 		}
 		l->now_ns = (int64_t)(clock_monotonic_ns() - l->start_ns);
-		output->second_bytes += (size_t)n;
+		output->second.bytes += (size_t)n;
 		search_bytes(l, output, l->buffer, (size_t)n);
 	}
 }

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -15,6 +17,13 @@ struct feed;
 
 // No log says more in a second, and reading what is none would cost more than a recorder may.
 enum { LISTENER_BYTES_PER_S = 4 * 1024 * 1024 };
+
+struct listener_second {
+	uint64_t since_ns;
+	size_t bytes; // that came in it
+};
+// Whether it has had its share. Where it is over, the next begins.
+bool listener_second_is_full(struct listener_second *second);
 
 // In a pipe's copy: bytes are missing here. The job's own zeros come as 1.
 #define LISTENER_TORN '\0'

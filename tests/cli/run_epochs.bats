@@ -158,6 +158,25 @@ record_into_pipe() {
 		"$@" >pipe 2>err
 }
 
+# A job that counts into a pipe, and who reads it: launcher and reader.
+begin_counting() {
+	mkfifo pipe
+	cat pipe >out &
+	reader=$!
+	record_into_pipe sh -c "$COUNT" &
+	launcher=$!
+}
+
+# It ends as it would have without us, and all of its last lines have arrived.
+end_counting() {
+	local status=0
+	touch stop
+	wait "$launcher" || status=$?
+	[ "$status" -eq 6 ]
+	wait "$reader" # the job's end is the end of its output
+	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+}
+
 out_has_grown() {
 	[ "$(stat -c %s out)" -ge "$1" ]
 }
@@ -187,22 +206,13 @@ print(sum(len("line %d\n" % n) for n in range(1, max(whole)) if n not in whole))
 }
 
 @test "the forwarder killed: the job does not notice, another one goes on" {
-	mkfifo pipe
-	cat pipe >out &
-	local reader=$!
-	record_into_pipe sh -c "$COUNT" &
-	local launcher=$!
+	begin_counting
 	for _ in 1 2 3; do
 		await_output 1000
 		kill_forwarder "$launcher"
 	done
 	await_output 1000
-	touch stop
-	local status=0
-	wait "$launcher" || status=$?
-	[ "$status" -eq 6 ]
-	wait "$reader" # the job's end is the end of its output
-	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+	end_counting
 	[ "$(lost_bytes out)" -le $((3 * (65536 + 2 * 16))) ]
 	[ "$(epochs)" = '7|0.7' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM event WHERE kind = 'forwarder_died'
@@ -256,19 +266,10 @@ sleeps() {
 }
 
 @test "the recorder killed: the output arrives to the last byte" {
-	mkfifo pipe
-	cat pipe >out &
-	local reader=$!
-	record_into_pipe sh -c "$COUNT" &
-	local launcher=$!
+	begin_counting
 	eventually test -s out
 	kill -KILL "$(recorder_of "$launcher")"
 	await_output 100000
-	touch stop
-	local status=0
-	wait "$launcher" || status=$?
-	[ "$status" -eq 6 ]
-	wait "$reader"
-	[ "$(tail -n 1 out)" = 'epoch 7 loss=0.7' ]
+	end_counting
 	[ "$(lost_bytes out)" -eq 0 ]
 }

@@ -6,17 +6,9 @@
 # check.sh --update STRAIN FILE.strain...: writes it instead; look at the difference before committing.
 set -eu
 
-update=
-if [ "${1-}" = --update ]; then
-	update=yes
-	shift
-fi
-if [ $# -lt 2 ]; then
-	echo "usage: check.sh [--update] STRAIN FILE..." >&2
-	exit 2
-fi
-strain=$1
-shift
+here=$(dirname "$0")
+# shellcheck source=tests/expected.sh
+. "$here/../expected.sh"
 
 # Figures, not sentences: those may become better.
 figures() { # FILE
@@ -37,15 +29,7 @@ figures() { # FILE
 	"$strain" export --format csv --entity process --metric process.memory.usage --every 1s "$1"
 }
 
-status=0
 for file in "$@"; do
-	expected=${file%.strain}.expected
-	found=$(figures "$file")
-	if [ -n "$update" ]; then
-		printf '%s\n' "$found" >"$expected"
-	elif ! printf '%s\n' "$found" | diff -u "$expected" -; then
-		echo "$file: it does not say any more what it said; if that is right, check.sh --update" >&2
-		status=1
-	fi
+	compare "$(figures "$file")" "${file%.strain}.expected" "$file"
 done
-exit $status
+exit "$status"

@@ -64,6 +64,14 @@ static struct fixture *fixture_new(void)
 	return f;
 }
 
+// With its header.
+static struct fixture *fixture_begun(void)
+{
+	struct fixture *f = fixture_new();
+	strain_ring_init(f->mapped, 7, 8);
+	return f;
+}
+
 static void fixture_free(struct fixture *f)
 {
 	ring_free(f->ring);
@@ -82,6 +90,10 @@ static void note(void *context, const struct ring_mark *mark)
 	}
 	f->n++;
 }
+
+// Longer than a name may be.
+static const char long_name[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+				"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 static int look(struct fixture *f)
 {
@@ -123,8 +135,7 @@ static void what_is_marked_is_read(void **state)
 static void a_full_ring_drops_and_goes_on(void **state)
 {
 	(void)state;
-	struct fixture *f = fixture_new();
-	strain_ring_init(f->mapped, 7, 8);
+	struct fixture *f = fixture_begun();
 	for (unsigned i = 0; i < STRAIN_RING_SLOTS + 10; i++) {
 		strain_marker_point(&f->marker, "x", i);
 	}
@@ -141,9 +152,8 @@ static void a_full_ring_drops_and_goes_on(void **state)
 static void more_names_than_there_is_room_for(void **state)
 {
 	(void)state;
-	struct fixture *f = fixture_new();
+	struct fixture *f = fixture_begun();
 	char name[100];
-	strain_ring_init(f->mapped, 7, 8);
 	for (unsigned i = 0; i < STRAIN_RING_NAMES + 5; i++) {
 		snprintf(name, sizeof(name), "name %u", i); // the same buffer each time
 		strain_marker_begin(&f->marker, name);
@@ -153,9 +163,7 @@ static void more_names_than_there_is_room_for(void **state)
 	assert_int_equal(look(f), 2 * (STRAIN_RING_NAMES + 5));
 	assert_string_equal(f->marks[0].name, "name 0");
 	assert_string_equal(f->marks[2].name, "name 1");
-	memset(name, 'a', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	strain_marker_begin(&f->marker, name); // too long, and there is no room
+	strain_marker_begin(&f->marker, long_name); // too long, and there is no room
 	assert_int_equal(look(f), 1);
 	assert_string_equal(f->marks[0].name, "(other)");
 	fixture_free(f);
@@ -164,12 +172,8 @@ static void more_names_than_there_is_room_for(void **state)
 static void long_and_ugly_names(void **state)
 {
 	(void)state;
-	struct fixture *f = fixture_new();
-	char name[100];
-	strain_ring_init(f->mapped, 7, 8);
-	memset(name, 'a', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	strain_marker_begin(&f->marker, name);
+	struct fixture *f = fixture_begun();
+	strain_marker_begin(&f->marker, long_name);
 	strain_marker_begin(&f->marker, "\x1b[31m");
 	strain_marker_begin(&f->marker, NULL);
 	assert_int_equal(look(f), 3);
@@ -232,8 +236,7 @@ static void what_cannot_be_is_not_read(void **state)
 		break_pid, break_age, break_count, break_sequence, break_kind, break_depth,
 		break_name, break_past, break_future};
 	for (size_t i = 0; i < ARRAY_LENGTH(breaks); i++) {
-		struct fixture *f = fixture_new();
-		strain_ring_init(f->mapped, 7, 8);
+		struct fixture *f = fixture_begun();
 		strain_marker_point(&f->marker, "x", 1);
 		breaks[i](f->mapped);
 		assert_int_equal(look(f), -EBADMSG);
@@ -245,8 +248,7 @@ static void what_cannot_be_is_not_read(void **state)
 static void a_file_that_becomes_shorter(void **state)
 {
 	(void)state;
-	struct fixture *f = fixture_new();
-	strain_ring_init(f->mapped, 7, 8);
+	struct fixture *f = fixture_begun();
 	strain_marker_point(&f->marker, "x", 1);
 	assert_int_equal(look(f), 1);
 	strain_marker_point(&f->marker, "x", 1);
@@ -500,11 +502,12 @@ static void ranks_share_the_epochs_of_one(void **state)
 	spans_settle(f.spans);
 	mark(other, STRAIN_MARK_EPOCH_END, 0, "", 70, -1, -1); // read later: it counts still
 	spans_settle(f.spans);
-	const struct item *end = NULL, *user = NULL;
+	const struct item *user = NULL;
+	struct item end = {0};
 	unsigned epochs = 0;
 	find(&f, ITEM_SPAN, NULL);
 	for (const struct item *i = f.items; i; i = i->next) {
-		end = i->kind == ITEM_SPAN_END ? i : end;
+		end = i->kind == ITEM_SPAN_END ? *i : end;
 		bool named = i->kind == ITEM_SPAN && strcmp(i->name, "epoch") == 0;
 		epochs += named && strcmp(i->text, "epoch") == 0;
 		user = named && strcmp(i->text, "user") == 0 ? i : user;
@@ -512,8 +515,8 @@ static void ranks_share_the_epochs_of_one(void **state)
 	assert_int_equal(epochs, 1);
 	assert_non_null(user);
 	assert_string_equal(user->key, "{\"pid\":9}");
-	assert_int_equal(end->samples, 64);
-	assert_int_equal(end->last_ns, 60);
+	assert_int_equal(end.samples, 64);
+	assert_int_equal(end.last_ns, 60);
 	marked_thread_end(other, 1100, "exit");
 	marked_thread_end(f.thread, 1100, "exit");
 	spans_teardown(&f);
