@@ -12,6 +12,7 @@
 #include "analyze/entities.h"
 #include "analyze/query.h"
 #include "base/array.h"
+#include "trace/reader.h"
 
 #define TEXT_OF(number) #number
 #define AS_TEXT(number) TEXT_OF(number)
@@ -270,6 +271,22 @@ void missing_append_reason(struct text *t, const struct missing_group *group)
 	const char *end = strstr(group->reason, "; ");
 	text_append_printable(
 		t, group->reason, end ? (size_t)(end - group->reason) : strlen(group->reason));
+}
+
+size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX])
+{
+	static const struct {
+		const char *key; // of table run
+		const char *what;
+	} parts[PARTS_MAX] = {{"markers_missing", "marks"}, {"hooks_missing", "hooks"}};
+	size_t n = 0;
+	for (size_t i = 0; i < PARTS_MAX; i++) {
+		const char *reason = reader_run(r, parts[i].key);
+		if (reason && *reason) {
+			ret[n++] = (struct part_missing){parts[i].what, reason};
+		}
+	}
+	return n;
 }
 
 static int event_add(void *context, sqlite3_stmt *row)

@@ -43,6 +43,15 @@ bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
 // The reason without what would make it available (the part after "; ").
 void missing_append_reason(struct text *t, const struct missing_group *group);
 
+// What was off in the whole run: its marks, or what marks by itself.
+struct part_missing {
+	const char *what; // "marks"
+	const char *reason; // from the run: escape it
+};
+#define PARTS_MAX 2
+// Returns how many; borrowed from the reader.
+size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX]);
+
 struct event_row {
 	double t_s;
 	char *kind; // "oom_kill", "throttled", ...: escape it

@@ -256,14 +256,12 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 
 static char *why_no_marks(const struct analysis *a)
 {
-	static const char *const keys[] = {"markers_missing", "hooks_missing"};
+	struct part_missing parts[PARTS_MAX];
+	size_t n = parts_missing(a->reader, parts);
 	struct text why = {0};
-	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
-		const char *reason = reader_run(a->reader, keys[i]);
-		if (reason && *reason) {
-			text_append_string(&why, why.length ? "; " : "");
-			text_append_printable(&why, reason, strlen(reason));
-		}
+	for (size_t i = 0; i < n; i++) {
+		text_append_string(&why, why.length ? "; " : "");
+		text_append_printable(&why, parts[i].reason, strlen(parts[i].reason));
 	}
 	if (why.length == 0) {
 		text_append_string(&why, "the job marked none");

@@ -443,7 +443,15 @@ static const struct column missing_columns[] = {
 
 int missing_table_build(const struct analysis *a, struct table **ret)
 {
+	struct part_missing parts[PARTS_MAX];
+	size_t n = parts_missing(a->reader, parts);
 	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = table_row(*ret);
+		table_text(*ret, 0, parts[i].what);
+		table_text(*ret, 1, parts[i].reason);
+		table_text(*ret, 2, "run");
+	}
 	for (size_t i = 0; i < a->missing.n && r == 0; i++) {
 		const struct missing_group *group = &a->missing.items[i];
 		struct text subject = {0}, metrics = {0};

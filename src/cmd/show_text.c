@@ -237,7 +237,14 @@ static void print_recording(const struct page *p)
 static void print_missing(const struct page *p)
 {
 	const struct missing_list *missing = &p->a->missing;
+	struct part_missing parts[PARTS_MAX];
+	size_t n_parts = parts_missing(p->a->reader, parts);
 	size_t shown = 0, rest = 0;
+	for (; shown < n_parts; shown++) {
+		_cleanup_text_ struct text line = {0};
+		text_format(&line, "%s: %s", parts[shown].what, parts[shown].reason);
+		print_field(p, shown == 0 ? "Missing" : "", line.data ? line.data : "");
+	}
 	for (size_t i = 0; i < missing->n; i++) {
 		_cleanup_text_ struct text line = {0};
 		if (!missing_append_subjects(&line, &p->a->metrics, missing, i)) {

@@ -277,17 +277,27 @@ static json_t *summary_json(const struct analysis *a)
 	return json;
 }
 
+static void missing_append(json_t *list, const char *what, const char *reason)
+{
+	json_t *item = json_object();
+	json_object_set_new(item, "what", page_string(what));
+	json_object_set_new(item, "reason", page_string(reason));
+	json_array_append_new(list, item);
+}
+
 static json_t *missing_json(const struct analysis *a)
 {
 	json_t *json = json_array();
+	struct part_missing parts[PARTS_MAX];
+	size_t n = parts_missing(a->reader, parts);
+	for (size_t i = 0; i < n; i++) {
+		missing_append(json, parts[i].what, parts[i].reason);
+	}
 	for (size_t i = 0; i < a->missing.n; i++) {
 		const struct missing_group *group = &a->missing.items[i];
 		_cleanup_text_ struct text subject = {0};
 		missing_append_subject(&subject, &a->metrics, group);
-		json_t *item = json_object();
-		json_object_set_new(item, "what", page_string(subject.data));
-		json_object_set_new(item, "reason", page_string(group->reason));
-		json_array_append_new(json, item);
+		missing_append(json, subject.data, group->reason);
 	}
 	return json;
 }

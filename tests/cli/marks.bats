@@ -39,6 +39,26 @@ record() {
 	STRAIN_MARKERS=/nowhere record --no-markers sh -c 'echo "${STRAIN_MARKERS-none}"' >out
 	[ "$(cat out)" = none ]
 	[ "$(run_key run.strain markers_missing)" = "--no-markers was given" ]
+	"$STRAIN" show run.strain | grep -q '^Missing   marks: --no-markers was given$'
+	"$STRAIN" show --json run.strain | /usr/bin/python3 -c '
+import json, sys
+assert {"subject": "marks", "reason": "--no-markers was given"}.items() <= \
+    json.load(sys.stdin)["missing"][0].items()'
+}
+
+@test "show says why there are no marks, whatever that reason is made of" {
+	record true
+	run "$STRAIN" show run.strain
+	[[ "$output" != *marks:* ]]
+	/usr/bin/python3 -c '
+import sqlite3
+run = sqlite3.connect("run.strain")
+run.executemany("INSERT INTO run VALUES (?, ?)", [
+    ("markers_missing", "no room in \x1b[31m/dev/shm"), ("hooks_missing", "python -I was given")])
+run.commit()'
+	"$STRAIN" show run.strain >out
+	grep -q '^Missing   marks: no room in ?\[31m/dev/shm$' out
+	grep -q '^          hooks: python -I was given$' out
 }
 
 @test "threads, forks and what is executed have marks of their own" {
