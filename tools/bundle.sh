@@ -17,7 +17,6 @@ name=strain-$version-linux-$(uname -m)
 tree=$BUILD/$name
 rm -rf "$tree"
 DESTDIR='' meson install -C "$BUILD" --destdir "$PWD/$tree" --no-rebuild --quiet
-rm -rf "$tree/include"
 
 # The libraries that a program loads, by path, without those that belong to the C library.
 libraries_of() {

@@ -7,8 +7,8 @@
 //
 //	strain_epoch(1);                  // epoch 1 begins here; the one before it ends
 //	strain_iteration(7, 32);          // iteration 7 begins, of 32 samples
-//	strain_begin("forward");          // a span; data, transfer, forward, backward, optimizer
-//and 	strain_end();                     // some more are phases (docs/markers.md), others your own
+//	strain_begin("forward");          // a span; forward and some more names are phases
+//	strain_end();                     // (docs/markers.md), others are your own
 //	strain_point("loss", 0.31);       // a value at this moment
 //	strain_epoch_end();               // the last epoch ends here
 //

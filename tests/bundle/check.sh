@@ -34,6 +34,9 @@ clean "$strain" run -o env.strain -- env >environment || fail 'cannot record env
 if grep -E '^(LD_LIBRARY_PATH|LD_PRELOAD|STRAIN_HOME)=' environment; then
 	fail 'something of ours reached the job'
 fi
+for file in include/strain/marker.h share/man/man1/strain-run.1 share/man/man3/strain-marker.3; do
+	[ -s "$top/$file" ] || fail "no $file in it"
+done
 status=0
 clean "$strain" run -o status.strain -- sh -c 'exit 7' || status=$?
 [ "$status" = 7 ] || fail "the job's status 7 became $status"

@@ -47,6 +47,26 @@ options_of_page() {
 	done
 }
 
+# What a program calls: not what lies beneath.
+calls_of_header() {
+	sed -n 's/^static inline void \(strain_[a-z_]*\)(.*/\1/p' "$SOURCE_ROOT/include/strain/marker.h" |
+		grep -vE '^strain_(marker|ring)_' | sort
+}
+
+@test "every call of marker.h is in its page, in what it declares and in what it says, and the reverse" {
+	local page="$SOURCE_ROOT/man/strain-marker.3.scd"
+	[ "$(calls_of_header | wc -l)" -ge 7 ]
+	diff <(calls_of_header) <(sed -n 's/^void \(strain_[a-z_]*\)(.*/\1/p' "$page" | sort)
+	diff <(calls_of_header) <(grep -E '^\*strain_' "$page" | grep -oE 'strain_[a-z_]+' | sort)
+}
+
+@test "what the page of marker.h declares is what the header declares" {
+	printf '#include <strain/marker.h>\n' >"$BATS_TEST_TMPDIR/page.c"
+	grep -E '^void strain_' "$SOURCE_ROOT/man/strain-marker.3.scd" | sed 's/^void/static inline void/' \
+		>>"$BATS_TEST_TMPDIR/page.c"
+	cc -std=c11 -fsyntax-only -Wall -Werror -I "$SOURCE_ROOT/include" "$BATS_TEST_TMPDIR/page.c"
+}
+
 @test "every page becomes a manual page" {
 	command -v scdoc >/dev/null || skip "scdoc is not installed"
 	for page in "$SOURCE_ROOT"/man/*.scd; do
