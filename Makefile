@@ -33,9 +33,8 @@ bench: ## what recording costs, beside its floor or peer
 bundle: ## a tarball that runs without installation or root
 	@tools/bundle.sh
 
-frameworks: ## Debian's PyTorch, for workloads/pytorch
-	@tools/install.sh frameworks
-	@echo 'PyTorch is here: strain run -- /usr/bin/python3 workloads/pytorch/train.py --help'
+frameworks: ## Debian's PyTorch; NVTX, Keras and JAX from PyPI in .frameworks (2 GB), for tests
+	@tools/frameworks.sh
 
 docs: all ## docs/metrics.md anew from the code
 	@ninja -C $(BUILD) tools/strain-metrics

@@ -41,8 +41,8 @@ check_cppcheck() {
 	# The build's own flags are not needed: cppcheck looks at all configurations it finds.
 	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppressions-list=tools/cppcheck.txt \
-		--template='{file}:{line}: {message} [{id}]' -j "$(nproc)" -I src \
-		-D_GNU_SOURCE -DSTRAIN_VERSION='""' src workloads tests/unit tests/fuzz tools
+		--template='{file}:{line}: {message} [{id}]' -j "$(nproc)" -I src -I hooks \
+		-D_GNU_SOURCE -DSTRAIN_VERSION='""' src hooks workloads tests/unit tests/fuzz tools
 }
 
 check_shell() {

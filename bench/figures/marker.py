@@ -6,9 +6,10 @@ import os
 import subprocess
 import tempfile
 
-from harness import Result, program
+from harness import BUILD, Result, program
 
 ROUNDS = "2000"
+LIBRARY = BUILD / "libstrain-nvtx.so"
 
 
 def cost(directory):
@@ -22,6 +23,16 @@ def cost(directory):
     return tuple(map(float, out.stdout.split()))
 
 
+def nvtx_cost(directory):
+    """Two readings of the clock, a range pushed and popped, and one in a domain, ns each."""
+    environment = os.environ | {"STRAIN_MARKERS": directory, "NVTX_INJECTION64_PATH": str(LIBRARY)}
+    out = subprocess.run(
+        [program("nvtx"), directory, ROUNDS],
+        env=environment, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return tuple(map(float, out.stdout.split()))
+
+
 def measure():
     """Yields the lines."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
@@ -30,3 +41,9 @@ def measure():
     yield Result("a mark", f"{mark:.1f} ns", f"clock {clock:.1f} ns", f"{mark - clock:+.1f} ns",
                  "at most 25 ns more", mark - clock <= 25)  # fmt: skip
     yield Result("  where nothing records", f"{unset:.1f} ns", "", "", "at most 5 ns", unset <= 5)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        clocks, pushed, in_domain = nvtx_cost(directory)
+    for what, cost_ns in (("an NVTX range, pushed and popped", pushed),
+                          ("  in a domain, its name registered", in_domain)):  # fmt: skip
+        yield Result(what, f"{cost_ns:.1f} ns", f"two clocks {clocks:.1f} ns",
+                     f"{cost_ns - clocks:+.1f} ns", "at most 50 ns more", cost_ns - clocks <= 50)  # fmt: skip

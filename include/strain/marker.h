@@ -10,6 +10,7 @@
 //	strain_begin("forward");          // a span; forward and some more names are phases
 //	strain_end();                     // (docs/markers.md), others are your own
 //	strain_point("loss", 0.31);       // a value at this moment
+//	strain_span("copy", began_ns);    // a span from then to now, which may cross others
 //	strain_epoch_end();               // the last epoch ends here
 //
 // Header only, C11 and C++11, nothing to link. A mark costs the clock and a few nanoseconds; where
@@ -66,7 +67,8 @@ enum strain_mark_kind {
 	STRAIN_MARK_POINT = 3, // extra: the bits of a double
 	STRAIN_MARK_EPOCH = 4, // number
 	STRAIN_MARK_EPOCH_END = 5,
-	STRAIN_MARK_ITERATION = 6 // number; extra: its samples, -1 where they are not known
+	STRAIN_MARK_ITERATION = 6, // number; extra: its samples, -1 where they are not known
+	STRAIN_MARK_SPAN = 7 // one that ends here; extra: when it began; depth: of those open now
 };
 
 struct strain_record {
@@ -87,7 +89,8 @@ struct strain_ring {
 	uint32_t depth; // of a writer that is a process for each mark (strain mark)
 	uint64_t pid_namespace; // in this namespace (the inode of /proc/self/ns/pid); 0: not known
 	uint64_t created_ns;
-	uint8_t unused1[24];
+	char origin[8]; // "nvtx": ranges of NVTX; empty: marks of the program itself
+	uint8_t unused1[16];
 	uint64_t written; // the thread's
 	uint64_t dropped;
 	uint32_t names; // so many entries of the table are filled
@@ -127,6 +130,7 @@ struct strain_marker_global {
 	uint64_t generations;
 	int state; // 0: not looked yet, 1: on, -1: off
 	int pid; // where a fork wipes no page; else 0
+	const char *origin; // of all marks of this program or library; NULL: itself
 };
 
 struct strain_marker_self {
@@ -144,7 +148,7 @@ extern "C" {
 extern struct strain_marker_global strain_marker_global_;
 extern __thread struct strain_marker_self strain_marker_self_;
 __attribute__((weak, visibility("hidden"))) struct strain_marker_global strain_marker_global_ = {
-	0, 0, 0, 0, 0, 0};
+	0, 0, 0, 0, 0, 0, 0};
 __attribute__((weak,
 	visibility("hidden"))) __thread struct strain_marker_self strain_marker_self_ = {0, 0};
 #ifdef __cplusplus
@@ -235,6 +239,9 @@ static inline struct strain_ring *strain_marker_create(
 	struct strain_ring *ring = strain_ring_map(fd);
 	close(fd);
 	if (ring) {
+		const char *origin = strain_marker_global_.origin;
+		memcpy(ring->origin, origin ? origin : "",
+			origin ? strnlen(origin, sizeof(ring->origin)) : 0);
 		strain_ring_init(ring, pid, tid);
 	}
 	return ring;
@@ -356,6 +363,12 @@ static inline int strain_marker_look(void)
 	}
 	__atomic_store_n(&global->state, state, __ATOMIC_RELEASE);
 	return state;
+}
+
+// For a library that marks on behalf of others, before its first mark. Not copied.
+__attribute__((unused)) static inline void strain_marker_set_origin(const char *origin)
+{
+	strain_marker_global_.origin = origin;
 }
 
 // A thread's first mark in this process.
@@ -494,13 +507,17 @@ static inline void strain_marker_end(struct strain_marker *marker)
 	}
 }
 
+static inline uint32_t strain_marker_depth(const struct strain_marker *marker)
+{
+	return marker->depth < STRAIN_RING_DEPTH ? marker->depth : STRAIN_RING_DEPTH;
+}
+
 static inline void strain_marker_point(struct strain_marker *marker, const char *name, double value)
 {
 	uint64_t bits;
 	memcpy(&bits, &value, sizeof(bits));
-	uint32_t depth = marker->depth < STRAIN_RING_DEPTH ? marker->depth : STRAIN_RING_DEPTH;
-	strain_marker_put(
-		marker, STRAIN_MARK_POINT, depth, strain_marker_name(marker, name), -1, bits);
+	strain_marker_put(marker, STRAIN_MARK_POINT, strain_marker_depth(marker),
+		strain_marker_name(marker, name), -1, bits);
 }
 
 // A span begins. It ends with the strain_end of this thread that belongs to it.
@@ -536,6 +553,17 @@ static inline void strain_point(const char *name, double value)
 	struct strain_marker *marker = strain_marker_here();
 	if (marker) {
 		strain_marker_point(marker, name, value);
+	}
+}
+
+// A span from began_ns (CLOCK_MONOTONIC) to now. It needs not nest with the others: for what ends
+// elsewhere than it began.
+static inline void strain_span(const char *name, uint64_t began_ns)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_put(marker, STRAIN_MARK_SPAN, strain_marker_depth(marker),
+			strain_marker_name(marker, name), -1, began_ns);
 	}
 }
 

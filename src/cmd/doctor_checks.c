@@ -18,6 +18,7 @@
 #include "base/parse.h"
 #include "record/host/file.h"
 #include "record/job/cgroup.h"
+#include "record/job/nvtx.h"
 #include "trace/writer.h"
 
 const char *doctor_state_name(enum doctor_state state)
@@ -97,6 +98,18 @@ void doctor_check_others(struct doctor_check *ret)
 		report(ret, name, DOCTOR_PARTLY,
 			"--pid measures other users' CPU time only; memory and I/O of their "
 			"processes need root");
+	}
+}
+
+void doctor_check_nvtx(struct doctor_check *ret)
+{
+	static const char name[] = "nvtx";
+	_cleanup_free_ char *library = NULL;
+	struct error e = {0};
+	if (nvtx_find(&library, &e) == 0) {
+		report(ret, name, DOCTOR_AVAILABLE, "ranges and marks of NVTX become spans");
+	} else {
+		report(ret, name, DOCTOR_MISSING, "ranges of NVTX are not taken: %s", e.text);
 	}
 }
 

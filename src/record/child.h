@@ -19,6 +19,7 @@ struct child_config {
 	const struct signals *signals;
 	const struct job_cgroup *cgroup; // NULL: none
 	const char *markers; // STRAIN_MARKERS of the job; NULL: it has none
+	const char *nvtx; // the library that takes NVTX's ranges; NULL: none
 	int output[2]; // what becomes standard output and error; -1: as it is
 };
 

@@ -31,6 +31,8 @@ struct launcher {
 	struct error cgroup_error; // why there is none
 	char *markers; // the directory of marks; owned; NULL: none
 	struct error markers_error; // why there is none
+	char *nvtx; // the library that takes NVTX's ranges; owned; NULL: none
+	struct error nvtx_error; // why there is none
 	struct child child;
 	struct recording recording;
 	char *path; // of the run file; owned; NULL: nothing is recorded

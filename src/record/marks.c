@@ -212,7 +212,7 @@ static void set_owner(struct marks *m, struct marked_ring *ring, const struct id
 	const struct ring_owner *owner = ring_owner(ring->ring);
 	ring->writer = ring_writer_of(m->config.root_fd, owner, who);
 	ring->owned = true;
-	marked_thread_owner(ring->thread, who->entity, owner->pid);
+	marked_thread_owner(ring->thread, who->entity, owner);
 }
 
 // No process of the job, or one too short to be seen. Here it can still be asked whether it lives.
@@ -222,7 +222,7 @@ static void set_stranger(struct marks *m, struct marked_ring *ring)
 	if (owner->pid_namespace == 0 || owner->pid_namespace == m->own_namespace) {
 		ring->writer = (struct ring_writer){(pid_t)owner->pid, (pid_t)owner->tid};
 	}
-	marked_thread_owner(ring->thread, 0, owner->pid);
+	marked_thread_owner(ring->thread, 0, owner);
 }
 
 // Begins the thread, once its process is known. False while that is worth waiting for.

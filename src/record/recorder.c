@@ -150,11 +150,11 @@ static void put_identity(struct recorder *r)
 	writer_put_run(r->writer, "cpu_time_source",
 		cgroup && cgroup->cpu ? (cgroup->version == 2 ? "cgroup v2" : "cgroup v1")
 				      : "processes");
-	if (r->config->cgroup_reason) {
-		writer_put_run(r->writer, "cgroup_missing", r->config->cgroup_reason);
-	}
-	if (r->config->markers_reason) {
-		writer_put_run(r->writer, "markers_missing", r->config->markers_reason);
+	for (size_t i = 0; i < ARRAY_LENGTH(r->config->missing); i++) {
+		const struct missing_part *part = &r->config->missing[i];
+		if (part->key && part->reason) {
+			writer_put_run(r->writer, part->key, part->reason);
+		}
 	}
 }
 

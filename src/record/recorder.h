@@ -12,11 +12,16 @@
 
 struct job_cgroup;
 
+// What the run could have had: a key of the run, and why it is not there (NULL: it is).
+struct missing_part {
+	const char *key;
+	const char *reason;
+};
+
 struct recorder_config {
 	const struct run_options *options;
 	const char *path; // of the run file
 	const struct job_cgroup *cgroup; // the job's own; NULL: none
-	const char *cgroup_reason; // why there is none; NULL otherwise
 	uint64_t start_ns; // the run's start, CLOCK_MONOTONIC
 	pid_t launcher; // its parent; reaps the job
 	int socket; // to the launcher (record/protocol.h)
@@ -24,7 +29,7 @@ struct recorder_config {
 	// pipe, or a regular file that the job appends to. -1 for none.
 	int output[2];
 	const char *markers; // the directory of marks (STRAIN_MARKERS); NULL: none
-	const char *markers_reason; // why there is none; NULL otherwise
+	struct missing_part missing[4];
 };
 
 // Runs in the recorder's process, which ignores the signals of the job's group already, until the

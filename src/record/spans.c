@@ -68,6 +68,7 @@ struct marked_thread {
 	uint32_t tid;
 	int64_t entity;
 	uint32_t pid;
+	bool nvtx;
 	bool leads;
 	struct open_span epoch; // what it calls one
 	struct open_span iteration;
@@ -135,11 +136,11 @@ static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
 	return allowed;
 }
 
-static const char *kind_of_name(const char *name)
+static const char *kind_of_span(const struct marked_thread *thread, const char *name)
 {
 	static const char *const phases[] = {"data", "transfer", "forward", "backward", "optimizer",
 		"communication", "validation", "checkpoint", "step", "prepare", "import"};
-	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+	for (size_t i = 0; i < ARRAY_LENGTH(phases) && !thread->nvtx; i++) {
 		if (strcmp(name, phases[i]) == 0) {
 			return "phase";
 		}
@@ -152,8 +153,9 @@ static void write_attributes(
 {
 	const char *key = thread->entity ? "process" : "pid";
 	int64_t who = thread->entity ? thread->entity : (int64_t)thread->pid;
-	snprintf(buffer, size, "{\"%s\":%" PRId64 "%s%s%s}", key, who, how ? ",\"end\":\"" : "",
-		how ? how : "", how ? "\"" : "");
+	snprintf(buffer, size, "{\"%s\":%" PRId64 "%s%s%s%s}", key, who,
+		thread->nvtx ? ",\"from\":\"nvtx\"" : "", how ? ",\"end\":\"" : "", how ? how : "",
+		how ? "\"" : "");
 }
 
 static void put_span(const struct marked_thread *thread, const struct open_span *span,
@@ -214,8 +216,8 @@ static void close_top(struct marked_thread *thread, int64_t end_ns, const char *
 {
 	const struct open_span *span = &thread->stack[--thread->n_stack];
 	if (is_allowed(thread, end_ns)) {
-		put_span(thread, span, kind_of_name(span->name), parent_at(thread, thread->n_stack),
-			end_ns, how);
+		put_span(thread, span, kind_of_span(thread, span->name),
+			parent_at(thread, thread->n_stack), end_ns, how);
 	}
 }
 
@@ -241,6 +243,30 @@ static void take_end(struct marked_thread *thread, const struct ring_mark *mark)
 	}
 }
 
+// What was open already when the span began, and is still.
+static int64_t parent_since(const struct marked_thread *thread, int64_t start_ns)
+{
+	for (size_t i = thread->n_stack; i > 0; i--) {
+		if (thread->stack[i - 1].start_ns <= start_ns) {
+			return thread->stack[i - 1].id;
+		}
+	}
+	return thread->iteration.id && thread->iteration.start_ns <= start_ns ? thread->iteration.id
+	       : thread->epoch.id && thread->epoch.start_ns <= start_ns       ? thread->epoch.id
+	                                                                      : 0;
+}
+
+static void take_span(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	int64_t end_ns = run_time(thread, mark->time_ns);
+	if (is_allowed(thread, end_ns)) {
+		struct open_span span = span_open(thread, mark, mark->name);
+		span.start_ns = run_time(thread, mark->began_ns);
+		put_span(thread, &span, kind_of_span(thread, span.name),
+			parent_since(thread, span.start_ns), end_ns, NULL);
+	}
+}
+
 static void take_point(struct marked_thread *thread, const struct ring_mark *mark)
 {
 	int64_t now_ns = run_time(thread, mark->time_ns);
@@ -259,7 +285,7 @@ static void take_point(struct marked_thread *thread, const struct ring_mark *mar
 					      .last_ns = now_ns,
 					      .parent = parent_at(thread, thread->n_stack),
 					      .thread = thread->tid,
-					      .number = -1,
+					      .number = mark->number < 0 ? -1 : mark->number,
 					      .samples = -1,
 					      .value = mark->value,
 				      });
@@ -407,10 +433,12 @@ int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret)
 	return 0;
 }
 
-void marked_thread_owner(struct marked_thread *thread, int64_t entity, uint32_t pid)
+void marked_thread_owner(
+	struct marked_thread *thread, int64_t entity, const struct ring_owner *owner)
 {
 	thread->entity = entity;
-	thread->pid = pid;
+	thread->pid = owner->pid;
+	thread->nvtx = owner->nvtx;
 }
 
 void marked_thread_take(void *context, const struct ring_mark *mark)
@@ -422,6 +450,7 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 		[STRAIN_MARK_EPOCH] = take_epoch,
 		[STRAIN_MARK_EPOCH_END] = take_epoch_end,
 		[STRAIN_MARK_ITERATION] = take_iteration,
+		[STRAIN_MARK_SPAN] = take_span,
 	};
 	struct marked_thread *thread = context;
 	thread->last_ns = run_time(thread, mark->time_ns);

@@ -30,8 +30,10 @@ uint64_t spans_dropped(const struct spans *s);
 void spans_settle(struct spans *s);
 
 int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret);
-// Whose thread it is: an entity, or 0 and the pid that it says itself.
-void marked_thread_owner(struct marked_thread *thread, int64_t entity, uint32_t pid);
+// Whose thread it is: an entity, or 0 and the pid that it says itself. Ranges of NVTX are spans of
+// kind "user" whatever their names: the same thread can have marked its phases otherwise.
+void marked_thread_owner(
+	struct marked_thread *thread, int64_t entity, const struct ring_owner *owner);
 // For ring_read; context is the thread.
 void marked_thread_take(void *context, const struct ring_mark *mark);
 // Closes what is open and frees. Attribute "end" of those spans says how: "exit" or "run".

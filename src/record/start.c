@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "record/job/nvtx.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
 #include "record/marker_directory.h"
@@ -68,12 +69,18 @@ static void make_markers(struct launcher *l)
 	} else {
 		marker_directory_make(&l->markers, &l->markers_error);
 	}
+	if (!l->markers) {
+		l->nvtx_error = l->markers_error;
+	} else {
+		nvtx_find(&l->nvtx, &l->nvtx_error);
+	}
 }
 
 void remove_markers(struct launcher *l)
 {
 	marker_directory_remove(l->markers);
 	free(take_pointer(l->markers));
+	free(take_pointer(l->nvtx));
 }
 
 static void watch_output(struct launcher *l)
@@ -98,6 +105,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.signals = &l->signals,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.markers = l->markers,
+		.nvtx = l->nvtx,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
@@ -116,9 +124,10 @@ static int start_recorder(struct launcher *l, struct error *e)
 		.options = &l->options,
 		.path = l->path,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
-		.cgroup_reason = l->has_cgroup ? NULL : l->cgroup_error.text,
 		.markers = l->markers,
-		.markers_reason = l->markers ? NULL : l->markers_error.text,
+		.missing = {{"cgroup_missing", l->has_cgroup ? NULL : l->cgroup_error.text},
+			{"markers_missing", l->markers ? NULL : l->markers_error.text},
+			{"nvtx_missing", l->nvtx ? NULL : l->nvtx_error.text}},
 		.start_ns = clock_monotonic_ns(),
 		.launcher = getpid(),
 		.output = {forwarding_copy(&l->forwarding, STDOUT_FILENO),

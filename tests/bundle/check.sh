@@ -37,6 +37,7 @@ fi
 for file in include/strain/marker.h share/man/man1/strain-run.1 share/man/man3/strain-marker.3; do
 	[ -s "$top/$file" ] || fail "no $file in it"
 done
+[ -n "$(sed -n "s/^NVTX_INJECTION64_PATH=//p" environment)" ] || fail "no library for NVTX"
 status=0
 clean "$strain" run -o status.strain -- sh -c 'exit 7' || status=$?
 [ "$status" = 7 ] || fail "the job's status 7 became $status"

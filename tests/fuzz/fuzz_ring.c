@@ -17,7 +17,8 @@ static void take(void *context, const struct ring_mark *mark)
 {
 	size_t *bytes = context;
 	*bytes += strlen(mark->name);
-	if (mark->depth > STRAIN_RING_DEPTH || mark->samples < -1) {
+	if (mark->depth > STRAIN_RING_DEPTH || mark->samples < -1 ||
+		(mark->kind == STRAIN_MARK_SPAN && mark->began_ns > mark->time_ns)) {
 		abort();
 	}
 }

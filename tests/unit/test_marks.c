@@ -116,7 +116,9 @@ static void what_is_marked_is_read(void **state)
 	strain_marker_end(&f->marker);
 	strain_marker_end(&f->marker); // one too many
 	strain_marker_begin_samples(&f->marker, "prepare", 32);
-	assert_int_equal(look(f), 6);
+	strain_marker_put(&f->marker, STRAIN_MARK_SPAN, 0, 0, -1, 1); // before the run, it says
+	strain_marker_put(&f->marker, STRAIN_MARK_SPAN, 0, 0, -1, UINT64_MAX);
+	assert_int_equal(look(f), 8);
 	assert_int_equal(ring_owner(f->ring)->pid, 7);
 	assert_int_equal(ring_owner(f->ring)->tid, 8);
 	assert_int_equal(f->marks[0].number, 3);
@@ -127,7 +129,10 @@ static void what_is_marked_is_read(void **state)
 	assert_int_equal(f->marks[2].samples, -1);
 	assert_int_equal(f->marks[4].kind, STRAIN_MARK_END);
 	assert_int_equal(f->marks[5].samples, 32);
-	assert_int_equal(f->mapped->taken, 6);
+	assert_true(f->marks[6].began_ns > 1 && f->marks[6].began_ns <= f->marks[6].time_ns);
+	assert_true(f->marks[7].began_ns == f->marks[7].time_ns);
+	assert_false(ring_owner(f->ring)->nvtx);
+	assert_int_equal(f->mapped->taken, 8);
 	assert_int_equal(look(f), 0);
 	fixture_free(f);
 }
@@ -357,7 +362,7 @@ static void spans_setup(struct spans_fixture *f, uint64_t max)
 	assert_int_equal(feed_new((size_t)64 << 20, &f->feed), 0);
 	assert_int_equal(spans_new(f->feed, 1000, max, &f->epochs, &f->spans), 0);
 	assert_int_equal(marked_thread_new(f->spans, 8, &f->thread), 0);
-	marked_thread_owner(f->thread, 5, 7);
+	marked_thread_owner(f->thread, 5, &(struct ring_owner){.pid = 7});
 }
 
 static void items_free(struct item *item)
@@ -448,6 +453,62 @@ static void spans_have_kinds_and_parents(void **state)
 	spans_teardown(&f);
 }
 
+static void whole(struct marked_thread *thread, const char *name, uint64_t began, uint64_t ended)
+{
+	marked_thread_take(thread, &(struct ring_mark){.kind = STRAIN_MARK_SPAN,
+					   .name = name,
+					   .began_ns = 1000 + began,
+					   .time_ns = 1000 + ended,
+					   .number = 3,
+					   .samples = -1});
+}
+
+static void whole_spans_cross_and_have_the_parent_that_was_there(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 20, 4, 32);
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "outer", 30, -1, -1);
+	mark(f.thread, STRAIN_MARK_BEGIN, 1, "inner", 40, -1, -1);
+	whole(f.thread, "older than all", 10, 50);
+	whole(f.thread, "older than outer", 25, 51);
+	whole(f.thread, "older than inner", 35, 52);
+	whole(f.thread, "data", 45, 53);
+	mark(f.thread, STRAIN_MARK_END, 1, "", 60, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 0, "", 70, -1, -1);
+	marked_thread_end(f.thread, 1100, "exit");
+	const struct item *data = find(&f, ITEM_SPAN, "data");
+	assert_int_equal(data->parent, find(&f, ITEM_SPAN, "inner")->span);
+	assert_int_equal(data->t_ns, 45);
+	assert_int_equal(data->last_ns, 53);
+	assert_int_equal(data->number, 3);
+	assert_string_equal(data->text, "phase");
+	assert_int_equal(find(&f, ITEM_SPAN, "older than all")->parent, 0);
+	assert_int_equal(find(&f, ITEM_SPAN, "older than outer")->parent,
+		find(&f, ITEM_SPAN, "iteration")->span);
+	assert_int_equal(find(&f, ITEM_SPAN, "older than inner")->parent,
+		find(&f, ITEM_SPAN, "outer")->span);
+	assert_int_equal(find(&f, ITEM_SPAN, "inner")->last_ns, 60); // nothing was lost
+	assert_string_equal(find(&f, ITEM_SPAN, "inner")->key, "{\"process\":5}");
+	spans_teardown(&f);
+}
+
+static void ranges_of_nvtx_are_no_phases(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	marked_thread_owner(f.thread, 5, &(struct ring_owner){.pid = 7, .nvtx = true});
+	mark(f.thread, STRAIN_MARK_BEGIN, 0, "forward", 30, -1, -1);
+	mark(f.thread, STRAIN_MARK_END, 0, "", 40, -1, -1);
+	marked_thread_end(f.thread, 1100, "exit");
+	assert_string_equal(find(&f, ITEM_SPAN, "forward")->text, "user");
+	assert_string_equal(
+		find(&f, ITEM_SPAN, "forward")->key, "{\"process\":5,\"from\":\"nvtx\"}");
+	spans_teardown(&f);
+}
+
 static void what_was_open_at_the_end_says_so(void **state)
 {
 	(void)state;
@@ -493,7 +554,7 @@ static void ranks_share_the_epochs_of_one(void **state)
 	struct marked_thread *other;
 	spans_setup(&f, 1000);
 	assert_int_equal(marked_thread_new(f.spans, 9, &other), 0);
-	marked_thread_owner(other, 0, 9);
+	marked_thread_owner(other, 0, &(struct ring_owner){.pid = 9});
 	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
 	mark(other, STRAIN_MARK_EPOCH, 0, "", 12, 1, -1);
 	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 20, 0, 32);
@@ -606,6 +667,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_file_is_not_opened),
 		cmocka_unit_test(threads_and_forks_have_rings_of_their_own),
 		cmocka_unit_test(spans_have_kinds_and_parents),
+		cmocka_unit_test(whole_spans_cross_and_have_the_parent_that_was_there),
+		cmocka_unit_test(ranges_of_nvtx_are_no_phases),
 		cmocka_unit_test(what_was_open_at_the_end_says_so),
 		cmocka_unit_test(dropped_marks_do_not_shift_the_rest),
 		cmocka_unit_test(ranks_share_the_epochs_of_one),

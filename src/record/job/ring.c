@@ -27,7 +27,8 @@ struct ring_header {
 	uint32_t depth;
 	uint64_t pid_namespace;
 	uint64_t created_ns;
-	uint8_t unused[24];
+	char origin[8];
+	uint8_t unused[16];
 	uint64_t written;
 	uint64_t dropped;
 };
@@ -204,8 +205,11 @@ static int read_header(
 	if (header->pid == 0 || header->pid > INT32_MAX || header->tid > INT32_MAX) {
 		return broken(e, "it says that no process wrote it");
 	}
-	ring->owner = (struct ring_owner){
-		header->pid, header->tid, header->pid_namespace, header->created_ns};
+	ring->owner = (struct ring_owner){.pid = header->pid,
+		.tid = header->tid,
+		.pid_namespace = header->pid_namespace,
+		.created_ns = header->created_ns,
+		.nvtx = strncmp(header->origin, "nvtx", sizeof(header->origin)) == 0};
 	ring->last_ns = header->created_ns;
 	ring->ready = true;
 	return 1;
@@ -217,7 +221,7 @@ static int check_record(const struct ring *ring, const struct strain_record *rec
 	if (record->sequence != (uint32_t)number) {
 		return broken(e, "a mark is not the one that comes next");
 	}
-	if (record->kind < STRAIN_MARK_BEGIN || record->kind > STRAIN_MARK_ITERATION) {
+	if (record->kind < STRAIN_MARK_BEGIN || record->kind > STRAIN_MARK_SPAN) {
 		return broken(e, "a mark of no known kind");
 	}
 	if (record->depth > STRAIN_RING_DEPTH) {
@@ -247,6 +251,10 @@ static int take_record(struct ring *ring, const struct strain_record *record, st
 	}
 	if (record->kind == STRAIN_MARK_POINT) {
 		memcpy(&ret->value, &record->extra, sizeof(ret->value));
+	}
+	if (record->kind == STRAIN_MARK_SPAN) {
+		uint64_t began = record->extra > ring->start_ns ? record->extra : ring->start_ns;
+		ret->began_ns = began < record->time_ns ? began : record->time_ns;
 	}
 	ring->last_ns = record->time_ns;
 	return ring_name(ring, record->name, &ret->name, e);

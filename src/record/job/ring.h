@@ -27,6 +27,7 @@ struct ring_owner {
 	uint32_t tid;
 	uint64_t pid_namespace; // 0: not known
 	uint64_t created_ns;
+	bool nvtx; // ranges of NVTX
 };
 
 struct ring_mark {
@@ -34,6 +35,7 @@ struct ring_mark {
 	unsigned depth; // at most STRAIN_RING_DEPTH
 	const char *name; // printable; lives as long as the names
 	uint64_t time_ns; // CLOCK_MONOTONIC; never falls within a ring
+	uint64_t began_ns; // of a whole span; not before the run, not after time_ns
 	int64_t number;
 	int64_t samples; // of an iteration or a span; -1: not known
 	double value; // of a point
