@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 
 #define RESERVE_BYTES ((size_t)1 << 20) // for what is no row of readings
+#define TOTALS_BYTES (RESERVE_BYTES / 2) // of it, for rows of whom there is one
 
 struct feed {
 	pthread_mutex_t mutex;
@@ -102,13 +103,22 @@ static struct item *item_new(const struct item *fields)
 	return item;
 }
 
+// Rows can be spared, those of processes first: they are the most, and the run's totals are not
+// made of them. Who they are about cannot be spared, and takes little.
+static size_t limit_of(const struct feed *f, const struct item *fields)
+{
+	static const bool totals[N_ENTITY_KINDS] = {
+		[ENTITY_HOST] = true, [ENTITY_JOB] = true, [ENTITY_RECORDER] = true};
+	return fields->kind != ITEM_BLOCK    ? f->max_bytes + RESERVE_BYTES
+	       : totals[fields->entity_kind] ? f->max_bytes + TOTALS_BYTES
+	                                     : f->max_bytes;
+}
+
 bool feed_put(struct feed *f, const struct item *fields)
 {
 	struct item *item = item_new(fields);
 	pthread_mutex_lock(&f->mutex);
-	// Rows can be spared; who they are about cannot, and takes little.
-	size_t limit = f->max_bytes + (fields->kind == ITEM_BLOCK ? 0 : RESERVE_BYTES);
-	bool fits = item && f->bytes + item->bytes <= limit;
+	bool fits = item && f->bytes + item->bytes <= limit_of(f, fields);
 	if (fits) {
 		item->next = NULL;
 		*f->last = item;

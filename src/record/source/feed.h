@@ -40,7 +40,7 @@ struct item {
 	int64_t number; // span
 	int64_t samples; // span of marks: -1 for none
 	double value; // span: of a point
-	enum entity_kind entity_kind;
+	enum entity_kind entity_kind; // entity; block: of its rows
 	uint32_t metric; // missing
 	const char *source; // block: static text
 	const char *key; // entity; span: attributes
@@ -51,7 +51,8 @@ struct item {
 	int64_t *storage;
 };
 
-// max_bytes bounds the rows that may wait; what is no row has a reserve of 1 MiB. 0 or -ENOMEM.
+// max_bytes bounds the rows that may wait; what is no row has a reserve of 1 MiB, of which those of
+// the host, the job and the recorder may use a half. 0 or -ENOMEM.
 int feed_new(size_t max_bytes, struct feed **ret);
 void feed_free(struct feed *f);
 

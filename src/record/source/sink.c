@@ -150,6 +150,7 @@ static void stream_flush(struct stream *stream)
 		&(struct item){
 			.kind = ITEM_BLOCK,
 			.entity = stream->entity,
+			.entity_kind = stream->row->group->entity_kind,
 			.source = stream->row->source,
 			.storage = data,
 			.block =
