@@ -193,6 +193,11 @@ struct phases {
 int phases_load(const struct analysis *a, struct phases *ret, struct error *e);
 void phases_done(struct phases *p);
 
+struct text;
+// "data 400 ms instead of 40 ms; read from storage 120 MB/s instead of 0 B/s"; nothing where
+// nothing was otherwise. Printable.
+void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow);
+
 // "data", ...; of a known phase.
 const char *phase_name(enum phase_id phase);
 bool phase_is_apart(enum phase_id phase);

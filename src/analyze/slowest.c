@@ -11,7 +11,9 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/words.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #define PHASE_CAUSES_MAX 3
 #define LONGER_RATIO 1.2 // than its median: what is less is what phases do anyway
@@ -19,7 +21,7 @@
 #define AROUND_US 200000 // counters are read some ticks apart: the window is at least this long
 
 // A rate of the machine that can make an iteration slow, worth telling where it was at least
-// `ratio` times the usual and `least` a second.
+// `ratio` times the usual and `least` a second. Of processes it is the one that iterates.
 static const struct {
 	const char *what;
 	const char *metric;
@@ -27,8 +29,8 @@ static const struct {
 	double ratio;
 	double least;
 } rates[] = {
-	{"CPU of the job", NAME_CPU_TIME, ENTITY_JOB, 1.3, 0.5},
-	{"waiting for a CPU", NAME_CPU_WAIT, ENTITY_JOB, 2, 0.1},
+	{"CPU of the job", NAME_CPU_TIME, ENTITY_JOB, 1.75, 0.5},
+	{"waiting for a CPU", NAME_CPU_WAIT, ENTITY_PROCESS, 2, 0.1},
 	{"CPU of the job's quota refused", NAME_THROTTLED_TIME, ENTITY_JOB, 1.5, 0.05},
 	{"stalled for CPU", NAME_JOB_PRESSURE "cpu.some", ENTITY_JOB, 2, 0.1},
 	{"stalled for memory", NAME_JOB_PRESSURE "memory.some", ENTITY_JOB, 2, 0.02},
@@ -38,7 +40,7 @@ static const struct {
 	{"host stalled for I/O", NAME_PRESSURE "io.some", ENTITY_HOST, 2, 0.1},
 	{"read from storage", NAME_READ_STORAGE, ENTITY_JOB, 2, 1e6},
 	{"written to storage", NAME_WRITE_STORAGE, ENTITY_JOB, 2, 1e6},
-	{"major faults", NAME_MAJOR_FAULTS, ENTITY_JOB, 2, 10},
+	{"major faults", NAME_MAJOR_FAULTS, ENTITY_PROCESS, 2, 10},
 	{"pages read back after reclaim", NAME_REFAULTS, ENTITY_JOB, 2, 100},
 	{"host's major faults", NAME_HOST_MAJOR_FAULTS, ENTITY_HOST, 2, 10},
 };
@@ -110,10 +112,18 @@ static double rate_within(const struct series *s)
 	return grown < 0 ? NAN : grown / ((double)(s->t_us[last - 1] - s->t_us[first]) / 1e6);
 }
 
-static int explain_by_rate(
-	const struct analysis *a, struct slow_iteration *slow, size_t rate, struct error *e)
+static const struct entity *entity_of_rate(
+	const struct analysis *a, const struct phases *p, size_t rate)
 {
-	const struct entity *entity = entity_first(&a->entities, rates[rate].kind);
+	if (rates[rate].kind == ENTITY_PROCESS) {
+		return p->n_ranks > 0 ? entity_find(&a->entities, p->ranks[0].entity) : NULL;
+	}
+	return entity_first(&a->entities, rates[rate].kind);
+}
+
+static int explain_by_rate(const struct analysis *a, const struct entity *entity,
+	struct slow_iteration *slow, size_t rate, struct error *e)
+{
 	const struct metric_row *metric = metric_by_name(
 		&a->metrics, rates[rate].kind, rates[rate].metric);
 	double usual = entity && metric
@@ -150,8 +160,63 @@ int slowest_explain(
 		struct slow_iteration *slow = &p->slowest[i];
 		explain_by_phases(slow, steady, p);
 		for (size_t k = 0; k < ARRAY_LENGTH(rates) && r == 0; k++) {
-			r = explain_by_rate(a, slow, k, e);
+			r = explain_by_rate(a, entity_of_rate(a, p, k), slow, k, e);
 		}
 	}
 	return r;
+}
+
+// Words -----------------------------------------------------------------------------------------
+
+static void append_pressure(struct text *t, double value)
+{
+	words_append_percent(t, value);
+	text_append_string(t, " of the time");
+}
+
+static void append_cpus(struct text *t, double value)
+{
+	words_append_counted(t, value, "CPU");
+}
+
+static void append_bytes_rate(struct text *t, double value)
+{
+	words_append_bytes(t, value);
+	text_append_string(t, "/s");
+}
+
+static void append_rate(struct text *t, double value)
+{
+	words_append_number(t, value);
+	text_append_string(t, "/s");
+}
+
+static void append_value(struct text *t, const struct slow_cause *cause, double value)
+{
+	static const char *const cpus[] = {NAME_CPU_TIME, NAME_THROTTLED_TIME};
+	bool seconds = strcmp(cause->unit, "s") == 0;
+	bool of_cpus = false;
+	for (size_t i = 0; cause->metric && i < ARRAY_LENGTH(cpus); i++) {
+		of_cpus = of_cpus || strcmp(cause->metric, cpus[i]) == 0;
+	}
+	void (*const append)(struct text *, double) = !cause->metric ? words_append_seconds
+	                                              : of_cpus      ? append_cpus
+	                                              : seconds      ? append_pressure
+	                                              : strcmp(cause->unit, "By") == 0
+	                                                      ? append_bytes_rate
+	                                                      : append_rate;
+	append(t, value);
+}
+
+void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow)
+{
+	for (size_t i = 0; i < slow->n_causes; i++) {
+		const struct slow_cause *cause = &slow->causes[i];
+		text_append_string(t, i ? "; " : "");
+		text_append_printable(t, cause->what, strlen(cause->what));
+		text_append_string(t, " ");
+		append_value(t, cause, cause->value);
+		text_append_string(t, " instead of ");
+		append_value(t, cause, cause->usual);
+	}
 }

@@ -16,7 +16,7 @@
 
 struct show_options {
 	const char *run; // NULL: the newest
-	bool all;
+	struct show_text_options text;
 	bool json;
 };
 
@@ -24,6 +24,10 @@ enum { OPTION_JSON = 256 };
 
 static const struct argp_option options[] = {
 	{"all", 'a', NULL, 0, "every process and every event", 0},
+	{"iterations", 'i', NULL, 0,
+		"the phases of each epoch, every loader worker, and the slowest iterations with "
+		"what was otherwise in them",
+		0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
 	{0},
 };
@@ -33,7 +37,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct show_options *show = state->input;
 	switch (key) {
 	case 'a':
-		show->all = true;
+		show->text.all = true;
+		return 0;
+	case 'i':
+		show->text.iterations = true;
 		return 0;
 	case OPTION_JSON:
 		show->json = true;
@@ -52,10 +59,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int command_show(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN]",
-		"Show what a run says: verdict, evidence, epochs, processes, devices, what "
-		"recording "
-		"cost and what is missing. Without RUN: the newest in $STRAIN_DIR, else in the "
-		"current directory.",
+		"Show what a run says: verdict, evidence, iterations and phases, epochs, "
+		"processes, devices, what recording cost and what is missing. Without RUN: the "
+		"newest in $STRAIN_DIR, else in the current directory.",
 		NULL, NULL, NULL};
 	struct show_options show = {0};
 	reading_options(&argp, argc, argv, &show);
@@ -73,7 +79,7 @@ int command_show(int argc, char **argv)
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);
-	int r = show.json ? show_json(&analysis, stdout) : show_text(&analysis, show.all, stdout);
+	int r = show.json ? show_json(&analysis, stdout) : show_text(&analysis, &show.text, stdout);
 	analysis_done(&analysis);
 	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : reading_finish();
 }

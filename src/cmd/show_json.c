@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cmd/reading.h"
+#include "cmd/show_phases.h"
 #include "cmd/show_tables.h"
 #include "render/json.h"
 
@@ -149,6 +150,7 @@ int show_json(const struct analysis *a, FILE *stream)
 		int r = sections[i].build(a, &t);
 		failed |= json_object_set_new(json, sections[i].name, rows_json(r, t));
 	}
+	failed |= show_phases_json(json, a);
 	failed |= json_object_set_new(json, "pressure", pressure_json(&a->overview.pressure));
 	failed |= json_object_set_new(json, "recording", recording_json(&a->overview.recording));
 	if (failed) {

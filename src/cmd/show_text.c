@@ -12,6 +12,7 @@
 
 #include "analyze/words.h"
 #include "base/cleanup.h"
+#include "cmd/show_phases.h"
 #include "cmd/show_tables.h"
 
 #define WIDTH 100 // of sentences, where no terminal says another
@@ -19,6 +20,8 @@
 #define PROCESSES_SHOWN 12
 #define EVENTS_SHOWN 8
 #define MISSING_SHOWN 12
+#define SLOWEST_SHOWN 3
+#define SLOW_RATIO 2.0 // what is not this much longer than the median is not worth a line
 
 #define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
 static void table_cleanup(struct table **t)
@@ -31,6 +34,7 @@ struct page {
 	FILE *stream;
 	struct table_style style;
 	bool all;
+	bool iterations;
 };
 
 static void bold(const struct page *p, const char *text)
@@ -141,6 +145,103 @@ static int print_epochs(const struct page *p)
 	}
 	epoch_table_done(&epochs);
 	return r;
+}
+
+// A table below an empty line, where it has rows.
+static int print_table(const struct page *p, int built, struct table *t)
+{
+	if (built < 0 || table_rows(t) == 0) {
+		return built;
+	}
+	fputc('\n', p->stream);
+	return table_print(t, p->stream, &p->style);
+}
+
+// Where the run went beside its iterations, as far as it is more than a moment.
+static void print_outside(const struct page *p)
+{
+	const struct phases *phases = &p->a->phases;
+	const struct {
+		const char *what;
+		double seconds;
+	} parts[] = {{"before the first iteration", phases->startup_s},
+		{"validation, checkpoints and the like", phases->apart_s},
+		{"between iterations", phases->between_s},
+		{"in iterations whose marks were lost", phases->unrecorded_s},
+		{"after the last", phases->after_s}};
+	_cleanup_text_ struct text line = {0};
+	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+		if (parts[i].seconds > 0.005 * p->a->overview.duration_s) {
+			text_append_string(&line, line.length ? "; " : "");
+			words_append_seconds(&line, parts[i].seconds);
+			text_format(&line, " %s", parts[i].what);
+		}
+	}
+	if (line.length > 0) {
+		print_field(p, "Outside", line.data);
+	}
+}
+
+static void print_left_out(const struct page *p)
+{
+	const struct phases *phases = &p->a->phases;
+	_cleanup_text_ struct text line = {0};
+	char count[32];
+	if (phases->warm_up == 1) {
+		text_append_string(&line, "the first iteration: warm-up");
+	} else if (phases->warm_up > 0) {
+		text_format(&line, "the first %s iterations: warm-up",
+			text_count(count, sizeof(count), phases->warm_up));
+	}
+	if (phases->incomplete) {
+		text_format(&line, "%s%s", line.length ? "; " : "", phases->incomplete);
+	}
+	if (line.length > 0) {
+		print_field(p, "Left out", line.data);
+	}
+	if (phases->phases_missing) {
+		print_field(p, "Phases", phases->phases_missing);
+	}
+}
+
+static int print_slowest(const struct page *p)
+{
+	const struct phases *phases = &p->a->phases;
+	_cleanup_table_ struct table *t = NULL;
+	size_t limit = 0;
+	while (limit < phases->n_slowest && (p->iterations || limit < SLOWEST_SHOWN) &&
+		(p->iterations || (double)phases->slowest[limit].iteration.length_ns / 1e9 >=
+					  SLOW_RATIO * phases->p50_s)) {
+		limit++;
+	}
+	int r = slowest_table_build(p->a, limit, &t);
+	return print_table(p, r, t);
+}
+
+static int print_details(const struct page *p)
+{
+	_cleanup_table_ struct table *workers = NULL;
+	struct epoch_phase_table epochs = {0};
+	int r = epoch_phase_table_build(p->a, &epochs);
+	r = print_table(p, r, epochs.table);
+	epoch_phase_table_done(&epochs);
+	r = r < 0 ? r : worker_table_build(p->a, &workers);
+	return r < 0 ? r : print_table(p, r, workers);
+}
+
+static int print_iterations(const struct page *p)
+{
+	_cleanup_table_ struct table *iterations = NULL, *phases = NULL;
+	int r = iteration_table_build(p->a, &iterations);
+	r = print_table(p, r, iterations);
+	r = r < 0 ? r : phase_table_build(p->a, &phases);
+	r = r < 0 ? r : print_table(p, r, phases);
+	if (p->a->phases.total > 0) {
+		print_outside(p);
+		print_left_out(p);
+	}
+	r = r < 0 || !p->iterations ? r : print_details(p);
+	return r < 0 ? r : print_slowest(p);
 }
 
 static int print_processes(const struct page *p)
@@ -263,11 +364,13 @@ static void print_missing(const struct page *p)
 	}
 }
 
-int show_text(const struct analysis *a, bool all, FILE *stream)
+int show_text(const struct analysis *a, const struct show_text_options *options, FILE *stream)
 {
-	struct page page = {a, stream, table_style_for(stream), all};
+	struct page page = {a, stream, table_style_for(stream), options->all,
+		options->all || options->iterations};
 	print_head(&page);
 	int r = print_verdict(&page);
+	r = r < 0 ? r : print_iterations(&page);
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
 	r = r < 0 ? r : print_devices(&page);

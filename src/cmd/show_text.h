@@ -10,5 +10,10 @@
 
 #include "analyze/analysis.h"
 
-// all: every process and event instead of the first few. 0 or -errno.
-int show_text(const struct analysis *a, bool all, FILE *stream);
+struct show_text_options {
+	bool all; // every process and event instead of the first few, and what iterations asks for
+	bool iterations; // phases of each epoch, every worker, the slowest iterations
+};
+
+// 0 or -errno.
+int show_text(const struct analysis *a, const struct show_text_options *options, FILE *stream);

@@ -3,6 +3,7 @@
 //
 // A synthetic run: tables of metrics with a shape each, walked tick by tick.
 
+#include "synthetic_marks.h"
 #include "synthetic_run.h"
 
 #include <errno.h>
@@ -417,6 +418,21 @@ static int put_spans(struct synthesis *s)
 	return r;
 }
 
+static int put_marks(struct synthesis *s)
+{
+	int r = 0;
+	for (int epoch = 0; r == 0 && epoch < N_EPOCHS && s->run->iterations > 0; epoch++) {
+		r = synthetic_marks_write(s->writer,
+			&(struct synthetic_marks){.epoch = epoch,
+				.start_ns = epoch_start_ns(s, epoch),
+				.end_ns = epoch_start_ns(s, epoch + 1),
+				.iterations = s->run->iterations / N_EPOCHS +
+		                              (epoch < (int)(s->run->iterations % N_EPOCHS)),
+				.workers = s->run->workers});
+	}
+	return r;
+}
+
 static int put_run_keys(struct synthesis *s)
 {
 	char pid[24], interval[24];
@@ -471,7 +487,7 @@ static int put_labels_and_troubles(struct synthesis *s)
 static int put_metadata(struct synthesis *s)
 {
 	static int (*const steps[])(struct synthesis *) = {put_run_keys, put_metrics, put_entities,
-		put_spans, put_labels_and_troubles, make_streams};
+		put_spans, put_marks, put_labels_and_troubles, make_streams};
 	for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
 		int r = steps[i](s);
 		if (r < 0) {

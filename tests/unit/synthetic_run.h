@@ -20,6 +20,8 @@ struct synthetic_run {
 	uint64_t interval_ns; // of a tick; 0: 10 ms
 	uint64_t max_bytes; // as --max-size
 	bool unfinished; // no end: as if the recorder was killed
+	unsigned iterations; // that it marks, with phases; 0: none
+	unsigned workers; // that mark what they prepare
 	int64_t recorder_pid; // run key recorder_pid; 0: a process that is not there
 };
 
