@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analyze/analysis.h"
+#include "analyze/facts.h"
 #include "analyze/names.h"
 #include "analyze/words.h"
 
@@ -133,11 +134,122 @@ static int put_pressure(const struct analysis *a, struct verdict *v)
 		pressure->of_job ? "strain.cgroup.pressure" : "strain.pressure");
 }
 
-int evidence_build(const struct analysis *a, struct verdict *ret)
+// What phases make known -------------------------------------------------------------------------
+
+static int put_training(const struct facts *f, struct verdict *v)
+{
+	if (!isfinite(f->main_cpus)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_number(&value, f->main_cpus);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, f->cpus, "CPU");
+	if (f->main_queued >= 0.01) {
+		text_append_string(&value, "; ready without one ");
+		words_append_percent(&value, f->main_queued);
+		text_append_string(&value, " of the time");
+	}
+	return evidence_put(
+		v, "training", &value, f->main_queued >= 0.01 ? NAME_CPU_WAIT : NAME_CPU_TIME);
+}
+
+static int put_workers(const struct facts *f, struct verdict *v)
+{
+	const struct worker_facts *w = &f->workers;
+	if (w->n == 0 || !isfinite(w->cpus)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%u use ", w->n);
+	words_append_number(&value, w->cpus);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, f->cpus, "CPU");
+	if (w->preparing > 0) {
+		text_append_string(&value, ", preparing ");
+		words_append_percent(&value, fmin(1, w->preparing / w->n));
+		text_append_string(&value, " of the time");
+	}
+	return evidence_put(v, "loader workers", &value, NAME_CPU_TIME);
+}
+
+// Both sides of the queue of batches, where one waits for the other.
+static int put_rates(const struct facts *f, struct verdict *v)
+{
+	double rate = f->samples / f->length_s.value, trains = f->samples / f->compute_s;
+	char number[32];
+	if (!(rate > 0) || !(trains > 0) || !(f->share[PHASE_DATA].value >= 0.05)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%s samples/s",
+		text_count(number, sizeof(number), (uint64_t)llround(rate)));
+	text_format(&value, "; %s would be trained if they were there",
+		text_count(number, sizeof(number), (uint64_t)llround(trains)));
+	return evidence_put(v, "input", &value, NULL);
+}
+
+static int put_disturbed(const struct facts *f, struct verdict *v)
+{
+	if (!(f->compute_s >= 1.3 * f->undisturbed_s)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_seconds(&value, f->compute_s);
+	text_append_string(&value, " on average, ");
+	words_append_seconds(&value, f->undisturbed_s);
+	text_append_string(&value, " undisturbed");
+	return evidence_put(v, "a step", &value, NULL);
+}
+
+static int put_storage(const struct facts *f, struct verdict *v)
+{
+	const struct storage_facts *s = &f->storage;
+	if (!(s->read_rate >= 1e5)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_bytes(&value, s->read_rate);
+	text_append_string(&value, "/s from storage");
+	if (s->refault_rate >= 1e5) {
+		text_append_string(&value, ", of which ");
+		words_append_bytes(&value, s->refault_rate);
+		text_append_string(&value, "/s had just been dropped");
+	}
+	return evidence_put(
+		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
+}
+
+static int put_ranks(const struct facts *f, struct verdict *v)
+{
+	if (f->ranks.n < 2 || !isfinite(f->ranks.waits_most)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%u, waiting ", f->ranks.n);
+	words_append_percent(&value, f->ranks.waits_least);
+	text_append_string(&value, " to ");
+	words_append_percent(&value, f->ranks.waits_most);
+	text_append_string(&value, " of their iterations");
+	return evidence_put(v, "ranks", &value, NULL);
+}
+
+static int put_phases(const struct facts *f, struct verdict *v)
+{
+	static int (*const puts[])(const struct facts *f, struct verdict *v) = {
+		put_rates, put_workers, put_training, put_disturbed, put_storage, put_ranks};
+	int r = 0;
+	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
+		r = puts[i](f, v);
+	}
+	return r;
+}
+
+int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret)
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
 		put_cpu, put_throttling, put_gpus, put_memory, put_cache, put_pressure};
-	int r = 0;
+	int r = put_phases(f, ret);
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](a, ret);
 	}

@@ -36,6 +36,8 @@
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
 #define NAME_HOST_MAJOR_FAULTS "strain.system.paging.faults.major"
 #define NAME_HOST_OOM_KILLS "strain.system.oom_kills"
+#define NAME_HOST_REFAULTS "strain.system.paging.refaults"
+#define NAME_HOST_SWAP_IN "strain.system.paging.in"
 #define NAME_PRESSURE "strain.pressure." // and "cpu.some", "io.full", ...
 
 // disk, network
@@ -53,6 +55,11 @@
 #define NAME_GPU_ENERGY "hw.energy"
 #define NAME_GPU_RECEIVED "strain.gpu.pcie.host_to_device"
 #define NAME_GPU_SENT "strain.gpu.pcie.device_to_host"
+#define NAME_GPU_JOB_MEMORY "strain.gpu.job.memory.usage"
+#define NAME_GPU_THROTTLE "strain.gpu.throttle"
+#define NAME_GPU_SM "strain.gpu.sm.activity"
+#define NAME_GPU_TENSOR "strain.gpu.tensor.activity"
+#define NAME_GPU_DRAM "strain.gpu.dram.activity"
 
 // recorder
 #define NAME_TICKS "strain.recorder.ticks.due"

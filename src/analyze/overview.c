@@ -72,10 +72,9 @@ static void fill_cpus(const struct analysis *a, struct overview *o)
 	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
 }
 
-// A number of the run's key "limits" (what the job was allowed); NAN where there is none.
-static double limit_of(const struct analysis *a, const char *name)
+double overview_limit(const struct analysis *a, const char *name)
 {
-	const char *text = reader_run(a->reader, "limits");
+	const char *text = a->reader ? reader_run(a->reader, "limits") : NULL;
 	json_t *limits = text ? json_loads(text, 0, NULL) : NULL;
 	double value = json_number_value(json_object_get(limits, name));
 	json_decref(limits);
@@ -104,8 +103,9 @@ static void fill_job(const struct analysis *a, struct overview *o)
 		o->cpu_inexact |= strcmp(a->events.items[i].kind, "cpu_time_inexact") == 0;
 	}
 	// fmin passes what is not known over.
-	double allowed = fmin(limit_of(a, "cpu_count"),
-		fmin(limit_of(a, "cgroup_cpus"), figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
+	double allowed = fmin(overview_limit(a, "cpu_count"),
+		fmin(overview_limit(a, "cgroup_cpus"),
+			figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
 	o->cpu_wait_seconds = cpu_wait(a);
 	double periods = figure_of(a, job, NAME_PERIODS, FIGURE_TOTAL);
@@ -165,7 +165,7 @@ static void fill_memory(const struct analysis *a, struct overview *o)
 	o->memory = best.peak_bytes > 0 ? best : (struct memory_figure){NAN, NAN, NULL, NULL};
 	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
 	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
-	double limit = fmin(limit_of(a, "cgroup_memory_bytes"),
+	double limit = fmin(overview_limit(a, "cgroup_memory_bytes"),
 		figure_of(a, job, NAME_MEMORY_LIMIT, FIGURE_MAX));
 	o->memory_limit_is_cgroup = limit < host_limit ||
 	                            (isfinite(limit) && !isfinite(host_limit));

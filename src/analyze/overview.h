@@ -111,3 +111,5 @@ const char *overview_state(const struct overview *o);
 void overview_append_outcome(struct text *t, const struct overview *o);
 // Share of what was read that the page cache answered; NAN where that is not known.
 double overview_cache_share(const struct overview *o);
+// A number of the run's key "limits" (what the job was allowed); NAN where there is none.
+double overview_limit(const struct analysis *a, const char *name);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The verdict from the system's side. Each rule looks at the overview and either recognises its
-// bottleneck or does not; the first in the table that does has the word. Thresholds are where a
-// resource is used so much that more of the rest would change little; none of them can see inside
-// an iteration, so none is surer than "medium".
+// The verdict. Where there are phases the causes have the word (causes.h). What comes before them,
+// a job that failed, and what is said where there are none, are the rules here: each looks at the
+// overview and either recognises its bottleneck or does not; the first in the table that does has
+// the word. Thresholds are where a resource is used so much that more of the rest would change
+// little; none of them can see inside an iteration, so none is surer than "medium".
 
 #include "analyze/verdict.h"
 
@@ -14,8 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/advice.h"
 #include "analyze/analysis.h"
+#include "analyze/causes.h"
+#include "analyze/facts.h"
 #include "analyze/names.h"
+#include "analyze/sentence.h"
 #include "analyze/words.h"
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -38,6 +43,17 @@
 static const char *const bottleneck_names[N_BOTTLENECKS] = {
 	[BOTTLENECK_UNKNOWN] = "unknown",
 	[BOTTLENECK_FAILED] = "failed",
+	[BOTTLENECK_INPUT] = "input",
+	[BOTTLENECK_TRANSFER] = "transfer",
+	[BOTTLENECK_THREADS] = "threads",
+	[BOTTLENECK_COMPUTE] = "compute",
+	[BOTTLENECK_LAUNCH] = "host",
+	[BOTTLENECK_RANKS] = "ranks",
+	[BOTTLENECK_VALIDATION] = "validation",
+	[BOTTLENECK_CHECKPOINT] = "checkpoint",
+	[BOTTLENECK_STARTUP] = "start-up",
+	[BOTTLENECK_GPU_UNUSED] = "gpu-unused",
+	[BOTTLENECK_GPU_THROTTLED] = "gpu-throttled",
 	[BOTTLENECK_CPU] = "cpu",
 	[BOTTLENECK_CPU_QUOTA] = "cpu-quota",
 	[BOTTLENECK_ONE_THREAD] = "one-thread",
@@ -423,11 +439,15 @@ struct rule {
 	enum confidence (*judge)(const struct analysis *a, struct opinion *opinion);
 };
 
-static const struct rule rules[] = {
+// What phases cannot make up for.
+static const struct rule failures[] = {
 	{BOTTLENECK_FAILED, judge_out_of_memory},
 	{BOTTLENECK_FAILED, judge_killed},
 	{BOTTLENECK_UNKNOWN, judge_short},
 	{BOTTLENECK_UNKNOWN, judge_part},
+};
+
+static const struct rule rules[] = {
 	{BOTTLENECK_MEMORY, judge_memory},
 	{BOTTLENECK_GPU, judge_gpu},
 	{BOTTLENECK_CPU_QUOTA, judge_quota},
@@ -452,22 +472,80 @@ static const char *way_to_epochs(const struct analysis *a)
 	                                     : "no line that was read matched --epoch-pattern";
 }
 
+static void judge_by(const struct analysis *a, const struct rule *table, size_t n,
+	struct opinion *opinion, struct verdict *ret)
+{
+	for (size_t i = 0; i < n && !ret->confidence; i++) {
+		ret->confidence = table[i].judge(a, opinion);
+		ret->bottleneck = table[i].bottleneck;
+	}
+}
+
+static void judge_by_causes(
+	const struct facts *f, const struct causes *c, struct opinion *opinion, struct verdict *ret)
+{
+	if (!ret->confidence && c->n > 0) {
+		ret->confidence = causes_confidence(f, c);
+		ret->bottleneck = c->items[0].bottleneck;
+		sentence_append_headline(&opinion->headline, f, &c->items[0]);
+	}
+}
+
+// The first thing to try, in a line: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
+static void append_first(struct text *t, const struct verdict *v)
+{
+	const struct suggestion *first = v->n_suggestions ? &v->suggestions[0] : NULL;
+	if (first && t->length == 0) {
+		text_append_string(t, "to try: ");
+		text_append_string(t, first->action);
+		if (first->gain.value >= 1.05) {
+			text_append_string(t, ": ");
+			sentence_append_gain(t, &first->gain);
+		}
+	}
+}
+
+static int keep_causes(const struct causes *c, struct verdict *ret)
+{
+	ret->causes = calloc(c->n + 1, sizeof(*ret->causes));
+	if (!ret->causes) {
+		return -ENOMEM;
+	}
+	memcpy(ret->causes, c->items, c->n * sizeof(*ret->causes));
+	ret->n_causes = c->n;
+	return 0;
+}
+
 int verdict_build(const struct analysis *a, struct verdict *ret)
 {
 	struct opinion opinion = {0};
-	for (size_t i = 0; i < ARRAY_LENGTH(rules) && !ret->confidence; i++) {
-		ret->confidence = rules[i].judge(a, &opinion);
-		ret->bottleneck = rules[i].bottleneck;
+	struct facts facts;
+	struct causes causes;
+	_cleanup_text_ struct text shares = {0}, surer = {0};
+	facts_gather(a, &facts);
+	causes_find(&facts, &causes);
+	judge_by(a, failures, ARRAY_LENGTH(failures), &opinion, ret);
+	bool whole = !ret->confidence;
+	judge_by_causes(&facts, &causes, &opinion, ret);
+	judge_by(a, rules, ARRAY_LENGTH(rules), &opinion, ret);
+	int r = keep_causes(&causes, ret);
+	if (r == 0 && whole) {
+		r = advice_build(&facts, &causes, ret);
+		sentence_append_surer(&surer, &facts, &causes);
+		append_first(&opinion.next, ret);
 	}
-	bool whole = ret->bottleneck != BOTTLENECK_FAILED && a->overview.duration_s >= TOO_SHORT_S;
-	const char *epochs = whole ? way_to_epochs(a) : NULL;
+	sentence_append_shares(&shares, &facts);
+	const char *epochs = whole && !facts.iterations ? way_to_epochs(a) : NULL;
 	if (epochs && opinion.next.length + strlen(epochs) + 2 <= NEXT_COLUMNS) {
 		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
 		text_append_string(&opinion.next, epochs);
 	}
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);
-	return ret->headline && ret->next ? evidence_build(a, ret) : -ENOMEM;
+	ret->shares = text_steal(&shares);
+	ret->surer = text_steal(&surer);
+	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer;
+	return complete ? evidence_build(a, &facts, ret) : -ENOMEM;
 }
 
 void verdict_done(struct verdict *v)
@@ -477,7 +555,15 @@ void verdict_done(struct verdict *v)
 		free(v->evidence[i].value);
 	}
 	free(v->evidence);
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		free(v->suggestions[i].action);
+		free(v->suggestions[i].basis);
+	}
+	free(v->suggestions);
+	free(v->causes);
 	free(v->headline);
+	free(v->shares);
 	free(v->next);
+	free(v->surer);
 	*v = (struct verdict){0};
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What holds the run back, as far as it can be told from outside the job, with the evidence and how
-// sure that is. Sentences are made here, once, for the terminal, the end of a run and the report.
+// What holds the run back, with the evidence, how sure that is, and what to try. From the phases of
+// its iterations where there are any (causes.h), else from outside the job. Sentences are made
+// here, once, for the terminal, the end of a run and the report.
 
 #pragma once
 
 #include <stddef.h>
 
+#include "analyze/phases.h"
 #include "base/text.h"
 
 struct analysis;
@@ -15,6 +17,19 @@ struct analysis;
 enum bottleneck {
 	BOTTLENECK_UNKNOWN, // too short, or too little was measured
 	BOTTLENECK_FAILED, // the job did not end as it should: out of memory, killed
+	// From phases.
+	BOTTLENECK_INPUT, // the CPU work of preparing batches
+	BOTTLENECK_TRANSFER, // host to device
+	BOTTLENECK_THREADS, // more of them than CPUs, and they spin
+	BOTTLENECK_COMPUTE,
+	BOTTLENECK_LAUNCH, // the host's own time between the pieces of work
+	BOTTLENECK_RANKS, // waits for other ranks
+	BOTTLENECK_VALIDATION,
+	BOTTLENECK_CHECKPOINT,
+	BOTTLENECK_STARTUP,
+	BOTTLENECK_GPU_UNUSED,
+	BOTTLENECK_GPU_THROTTLED, // clocks held down
+	// From outside too.
 	BOTTLENECK_CPU,
 	BOTTLENECK_CPU_QUOTA, // throttled by its cgroup
 	BOTTLENECK_ONE_THREAD, // one busy CPU, the others idle
@@ -34,11 +49,32 @@ struct evidence {
 	const char *source; // a metric's name, or NULL
 };
 
+// One of the things that take time.
+struct cause {
+	enum bottleneck bottleneck;
+	struct estimate share; // of an iteration, of training (validation, checkpoint) or of the
+	                       // run (start-up): what it would be shorter by without this
+	double weight; // the same of the whole of training, to compare causes by
+};
+
+struct suggestion {
+	struct estimate gain; // times faster; NAN: not known, or what it costs is not time
+	char *action; // "train.py:42  num_workers 2 -> 4"
+	char *basis; // what the gain rests on
+};
+
 struct verdict {
 	enum bottleneck bottleneck;
 	enum confidence confidence;
 	char *headline; // "CPU-bound: the job used 1.9 of 2 CPUs"
-	char *next; // what to try, or what would make it surer; "" where there is nothing to say
+	char *shares; // "data 61 %  forward 12 %"; "" where there are no phases
+	char *next; // what to try, in a line, or what would make it surer; "" where there is
+	            // nothing to say
+	char *surer; // what would make it surer; "" where nothing would
+	struct cause *causes; // [n_causes], the largest first
+	size_t n_causes;
+	struct suggestion *suggestions; // [n_suggestions], the largest gain first
+	size_t n_suggestions;
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
 };
@@ -52,7 +88,8 @@ int verdict_build(const struct analysis *a, struct verdict *ret);
 void verdict_done(struct verdict *v);
 
 // The evidence alone; verdict_build calls it.
-int evidence_build(const struct analysis *a, struct verdict *ret);
+struct facts;
+int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
 // The lines that end `strain run`: at most five, none over 120 columns, each with its newline.
 void verdict_lines(const struct analysis *a, struct text *out);

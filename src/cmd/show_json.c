@@ -98,6 +98,42 @@ static json_t *rows_json(int result, struct table *t)
 	return rows;
 }
 
+static json_t *estimate_json(const struct estimate *e)
+{
+	json_t *json = json_object();
+	put(json, "value", e->value);
+	put(json, "low", e->low);
+	put(json, "high", e->high);
+	return json;
+}
+
+static json_t *causes_json(const struct verdict *v)
+{
+	json_t *causes = json_array();
+	for (size_t i = 0; i < v->n_causes; i++) {
+		json_t *cause = json_object();
+		json_object_set_new(
+			cause, "cause", json_string(bottleneck_name(v->causes[i].bottleneck)));
+		json_object_set_new(cause, "share", estimate_json(&v->causes[i].share));
+		json_array_append_new(causes, cause);
+	}
+	return causes;
+}
+
+static json_t *suggestions_json(const struct verdict *v)
+{
+	json_t *suggestions = json_array();
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		const struct suggestion *suggestion = &v->suggestions[i];
+		json_t *json = json_object();
+		json_object_set_new(json, "times_faster", estimate_json(&suggestion->gain));
+		json_object_set_new(json, "action", json_from_text(suggestion->action));
+		json_object_set_new(json, "basis", json_from_text(suggestion->basis));
+		json_array_append_new(suggestions, json);
+	}
+	return suggestions;
+}
+
 static json_t *verdict_json(const struct analysis *a)
 {
 	struct table *t = NULL;
@@ -108,6 +144,9 @@ static json_t *verdict_json(const struct analysis *a)
 		verdict, "confidence", json_string(confidence_name(a->verdict.confidence)));
 	json_object_set_new(verdict, "headline", json_from_text(a->verdict.headline));
 	json_object_set_new(verdict, "next", json_from_text(a->verdict.next));
+	json_object_set_new(verdict, "surer", json_from_text(a->verdict.surer));
+	json_object_set_new(verdict, "causes", causes_json(&a->verdict));
+	json_object_set_new(verdict, "suggestions", suggestions_json(&a->verdict));
 	int r = evidence_table_build(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "analyze/sentence.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "cmd/show_phases.h"
@@ -110,6 +111,57 @@ static void print_head(const struct page *p)
 	fputc('\n', p->stream);
 }
 
+// The causes that hold in part, beside the first.
+static void print_parts(const struct page *p)
+{
+	const struct verdict *v = &p->a->verdict;
+	_cleanup_text_ struct text line = {0};
+	for (size_t i = 1; i < v->n_causes; i++) {
+		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // what an iteration is for
+			text_append_string(&line, line.length ? ", " : "");
+			sentence_append_part(&line, &v->causes[i]);
+		}
+	}
+	if (line.data && v->bottleneck == v->causes[0].bottleneck) {
+		print_field(p, "In part", line.data);
+	}
+}
+
+static void append_range(struct text *t, const struct suggestion *suggestion)
+{
+	double low = suggestion->gain.low, high = suggestion->gain.high;
+	if (high - low >= 0.05 && high < 20) {
+		text_format(t, " (%.1f to %.1f", low, high);
+		text_append_string(t, *suggestion->basis ? "; " : ")");
+	} else {
+		text_append_string(t, *suggestion->basis ? " (" : "");
+	}
+	text_append_string(t, suggestion->basis);
+	text_append_string(t, *suggestion->basis ? ")" : "");
+}
+
+// "1.9x  train.py:42  num_workers 2 -> 4 (1.7 to 2.0; two idle CPUs)"
+static void print_suggestions(const struct page *p)
+{
+	const struct verdict *v = &p->a->verdict;
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		const struct suggestion *suggestion = &v->suggestions[i];
+		_cleanup_text_ struct text line = {0};
+		if (suggestion->gain.value >= 1.05 && suggestion->gain.value < 20) {
+			text_format(&line, "%.1fx ", suggestion->gain.value);
+		} else if (suggestion->gain.value >= 20) {
+			text_append_string(&line, ">20x ");
+		}
+		text_append_string(&line, suggestion->action);
+		append_range(&line, suggestion);
+		print_field(p, i == 0 ? "Try" : "", line.data ? line.data : "");
+	}
+	if (v->n_suggestions == 0 && *v->next) {
+		bool try = strncmp(v->next, "to try: ", 8) == 0;
+		print_field(p, try ? "Try" : "Next", try ? v->next + 8 : v->next);
+	}
+}
+
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = &p->a->verdict;
@@ -119,6 +171,10 @@ static int print_verdict(const struct page *p)
 		text_format(&line, " (%s confidence)", confidence_name(v->confidence));
 	}
 	print_field(p, "Verdict", line.data ? line.data : "");
+	if (*v->shares) {
+		fprintf(p->stream, "%*s%s\n", INDENT, "", v->shares);
+	}
+	print_parts(p);
 	_cleanup_table_ struct table *t = NULL;
 	int r = evidence_table_build(p->a, &t);
 	if (r == 0 && table_rows(t) > 0) {
@@ -128,9 +184,11 @@ static int print_verdict(const struct page *p)
 		style.lead = "Evidence";
 		r = table_print(t, p->stream, &style);
 	}
-	if (*v->next) {
-		bool try = strncmp(v->next, "to try: ", 8) == 0;
-		print_field(p, try ? "Try" : "Next", try ? v->next + 8 : v->next);
+	if (r == 0) {
+		print_suggestions(p);
+	}
+	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
+		print_field(p, "Surer", v->surer);
 	}
 	return r;
 }

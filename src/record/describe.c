@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -179,6 +180,16 @@ static void append_cgroup(struct text *json, int root)
 	cgroup_places_done(&places);
 }
 
+// Batches of PyTorch's loader workers travel through it; a container has 64 MB.
+static void append_shared_memory(struct text *json)
+{
+	struct statvfs status;
+	if (statvfs("/dev/shm", &status) == 0 && status.f_blocks > 0) {
+		text_format(json, "\"shared_memory_bytes\":%" PRIu64 ",",
+			(uint64_t)status.f_blocks * status.f_frsize);
+	}
+}
+
 // Only what is limited stands there.
 static void append_resources(struct text *json)
 {
@@ -202,9 +213,30 @@ static void put_limits(struct description *d)
 	text_append_string(&json, "{");
 	append_cpus(&json);
 	append_cgroup(&json, d->root);
+	append_shared_memory(&json);
 	append_resources(&json);
 	text_append_string(&json, "}");
 	put(d, "limits", json.failed ? NULL : json.data);
+}
+
+// ---- settings that the job starts with
+
+// Those that decide how its threads wait for each other and how many there are.
+static void put_thread_settings(struct description *d)
+{
+	static const struct {
+		const char *variable;
+		const char *key;
+	} settings[] = {
+		{"OMP_NUM_THREADS", "omp_num_threads"},
+		{"OMP_WAIT_POLICY", "omp_wait_policy"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
+		const char *value = getenv(settings[i].variable);
+		if (value && *value && strlen(value) < 64) {
+			put(d, settings[i].key, value);
+		}
+	}
 }
 
 // ---- the run
@@ -243,6 +275,7 @@ int describe_run(struct writer *w, const struct recorder_config *config)
 	} else {
 		put_command(&d, config->options->command);
 		put_limits(&d);
+		put_thread_settings(&d);
 	}
 	return d.rc;
 }

@@ -96,6 +96,20 @@ static json_t *panels_json(const struct analysis *a, const struct panel_list *pa
 
 // Verdict ---------------------------------------------------------------------------------------
 
+static json_t *suggestion_json(const struct suggestion *suggestion)
+{
+	json_t *json = json_object();
+	double gain = suggestion->gain.value;
+	bool known = gain >= 1.05;
+	json_object_set_new(json, "gain",
+		!known      ? json_null()
+		: gain < 20 ? page_format("%.1fx", gain)
+			    : page_string(">20x"));
+	json_object_set_new(json, "title", page_string(suggestion->action));
+	json_object_set_new(json, "text", page_string(suggestion->basis));
+	return json;
+}
+
 static json_t *verdict_json(const struct verdict *v)
 {
 	if (!v->headline || !*v->headline) {
@@ -108,13 +122,19 @@ static json_t *verdict_json(const struct verdict *v)
 		json_array_append_new(
 			text, page_format("Confidence: %s.", confidence_name(v->confidence)));
 	}
+	if (*v->shares) {
+		json_array_append_new(text, page_string(v->shares));
+	}
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		json_t *fact = json_object();
 		json_object_set_new(fact, "what", page_string(v->evidence[i].what));
 		json_object_set_new(fact, "value", page_string(v->evidence[i].value));
 		json_array_append_new(evidence, fact);
 	}
-	if (v->next && *v->next) {
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		json_array_append_new(advice, suggestion_json(&v->suggestions[i]));
+	}
+	if (v->n_suggestions == 0 && v->next && *v->next) {
 		// In the terminal the line begins with what here is the heading.
 		static const char heading[] = "to try: ";
 		bool headed = strncmp(v->next, heading, strlen(heading)) == 0;

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A rule for each cause. Thresholds say where a cause is worth a word, not where it begins: each
+// stands in docs/how-to-read.md with its reason.
+
+#include "analyze/causes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+#define JITTER 0.04 // of an iteration: a wait for data that is no wait
+#define WORTH 0.05 // a smaller share has no word
+#define SATURATED 0.85 // of the CPUs
+#define QUEUED 0.05 // of the time: less is the scheduler's grain
+#define QUEUED_LONG 0.10
+#define SLOW_WORKER 1.5 // times the median of the others
+#define PARALLEL 1.15 // CPUs: computing with several threads
+#define DILATED 1.3 // times what an undisturbed step takes
+#define BLOCKED 0.15 // of the time of preparing
+#define REFAULTS 0.3 // of what was read from storage
+#define MEMORY_STALLED 0.10
+#define SHORT_STEP_S 0.002 // calls cost as much as arithmetic
+#define IMBALANCE 0.10 // between the waits of ranks
+#define GPU_BUSY 0.70
+#define THROTTLED 0.10
+#define STARTUP 0.20 // of the run
+
+static double known(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+double facts_share(const struct facts *f, enum phase_id phase)
+{
+	return known(f->share[phase].value);
+}
+
+// How the share of the phases moves the answer: intervals are as wide as that of the phase that the
+// cause shows in.
+static struct estimate around(double value, struct estimate of)
+{
+	struct estimate e = {value, NAN, NAN};
+	if (isfinite(of.low) && isfinite(of.value)) {
+		e.low = fmax(0, value - (of.value - of.low));
+		e.high = fmin(1, value + (of.high - of.value));
+	}
+	return e;
+}
+
+// Validation and checkpoints take nothing of an iteration, but of training.
+static double iterations_share(const struct facts *f)
+{
+	double apart = known(f->validation_s) + known(f->checkpoint_s);
+	return f->training_s > apart ? 1 - apart / f->training_s : 1;
+}
+
+static void put(struct causes *c, enum bottleneck bottleneck, struct estimate share, double weight)
+{
+	if (share.value >= WORTH && c->n < CAUSES_MAX) {
+		c->items[c->n++] = (struct cause){bottleneck, share, weight};
+	}
+}
+
+static void put_of_iteration(const struct facts *f, struct causes *c, enum bottleneck bottleneck,
+	double share, enum phase_id shows_in)
+{
+	put(c, bottleneck, around(share, f->share[shows_in]), share * iterations_share(f));
+}
+
+const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->items[i].bottleneck == bottleneck) {
+			return &c->items[i];
+		}
+	}
+	return NULL;
+}
+
+// Input -----------------------------------------------------------------------------------------
+
+// What a batch takes of the workers, in parts of one.
+struct preparing {
+	double cpu;
+	double queued;
+	double blocked;
+};
+
+static struct preparing preparing_parts(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	struct preparing p = {known(w->cpus), known(w->queued), known(w->blocked)};
+	if (w->n == 0) {
+		// The training thread does it: what it neither computed nor waited for a CPU.
+		double waits = facts_share(f, PHASE_DATA);
+		p.blocked = fmin(waits, fmax(0, 1 - f->main_cpus - known(f->main_queued)));
+		p.blocked = isfinite(p.blocked) ? p.blocked : 0;
+		p.cpu = waits - p.blocked;
+	}
+	double sum = p.cpu + p.queued + p.blocked;
+	return sum > 0 ? (struct preparing){p.cpu / sum, p.queued / sum, p.blocked / sum}
+	               : (struct preparing){1, 0, 0};
+}
+
+// How much of an iteration the workers need in which parts of their time are left out; of a batch
+// that waits for its workers, all of it.
+static double input_bound(const struct facts *f, bool queued, bool blocked)
+{
+	struct preparing p = preparing_parts(f);
+	double kept = p.cpu + (queued ? p.queued : 0) + (blocked ? p.blocked : 0);
+	if (facts_share(f, PHASE_DATA) > JITTER) {
+		return f->workers.n > 0 ? kept : 0;
+	}
+	double busy = known(f->workers.preparing) / fmax(1, f->workers.n);
+	return fmin(1, busy) * kept;
+}
+
+// What is left of an iteration when batches are always there.
+static double without_data(const struct facts *f)
+{
+	return 1 - facts_share(f, PHASE_DATA);
+}
+
+static bool reads_storage(const struct facts *f)
+{
+	return f->storage.read_rate > 0 &&
+	       f->storage.read_rate >= 0.05 * known(f->storage.asked_rate);
+}
+
+// Storage's part of the wait for data: what an iteration would lose if no read had to wait.
+static double storage_share(const struct facts *f)
+{
+	struct preparing p = preparing_parts(f);
+	double waits = facts_share(f, PHASE_DATA);
+	if (waits <= JITTER || p.blocked < BLOCKED || !reads_storage(f)) {
+		return 0;
+	}
+	if (f->workers.n == 0) {
+		return waits * p.blocked;
+	}
+	return 1 - fmax(without_data(f), input_bound(f, true, false));
+}
+
+static void judge_storage(const struct facts *f, struct causes *c)
+{
+	double share = storage_share(f);
+	double dropped = known(f->storage.refault_rate);
+	bool thrashes = dropped >= REFAULTS * f->storage.read_rate && f->memory.limited;
+	if (f->memory.stalled >= MEMORY_STALLED) {
+		thrashes = true;
+		share = fmax(share, f->memory.stalled);
+	}
+	put_of_iteration(
+		f, c, thrashes ? BOTTLENECK_MEMORY : BOTTLENECK_STORAGE, share, PHASE_DATA);
+}
+
+// CPUs ------------------------------------------------------------------------------------------
+
+static bool is_saturated(const struct facts *f)
+{
+	bool job = f->cpus_used >= SATURATED * f->cpus;
+	return job || known(f->throttled) >= THROTTLED ||
+	       f->cpus_used + known(f->others_cpus) >= SATURATED * f->cpus;
+}
+
+// CPUs that the training process uses while it computes.
+static double computing_cpus(const struct facts *f)
+{
+	return f->main_cpus / (f->compute_s / f->length_s.value);
+}
+
+// The computing threads wait for each other, spinning, while others have their CPUs: the same step
+// takes far longer than where they are alone.
+static double threads_share(const struct facts *f)
+{
+	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
+	if (!is_saturated(f) || !(computing_cpus(f) >= PARALLEL) ||
+		!(f->compute_s >= DILATED * f->undisturbed_s)) {
+		return 0;
+	}
+	double needed = f->undisturbed_s / f->length_s.value + waits;
+	return fmax(0, 1 - fmax(needed, input_bound(f, false, true)));
+}
+
+// What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
+// whatever seems to have been idle: its affinity may be narrower than anybody knows.
+static double contention_share(const struct facts *f)
+{
+	double queued = known(f->main_queued), waits = facts_share(f, PHASE_DATA);
+	struct preparing p = preparing_parts(f);
+	bool lacked = is_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
+	                              : queued >= QUEUED_LONG;
+	if (!lacked) {
+		return 0;
+	}
+	double computes = fmax(0.05, 1 - waits - queued);
+	double input = f->workers.n > 0 ? input_bound(f, false, true) : waits;
+	return fmax(0, 1 - (f->workers.n > 0 ? fmax(computes, input) : computes + input));
+}
+
+static void judge_cpus(const struct facts *f, struct causes *c)
+{
+	double threads = threads_share(f);
+	if (threads >= WORTH) {
+		put_of_iteration(f, c, BOTTLENECK_THREADS, threads, PHASE_FORWARD);
+		return;
+	}
+	bool quota = known(f->throttled) >= THROTTLED;
+	put_of_iteration(f, c, quota ? BOTTLENECK_CPU_QUOTA : BOTTLENECK_CONTENTION,
+		contention_share(f), PHASE_DATA);
+}
+
+// Preparation is what is left of the wait for data once storage and too few CPUs have had theirs.
+static void judge_input(const struct facts *f, struct causes *c)
+{
+	double waits = facts_share(f, PHASE_DATA);
+	struct preparing p = preparing_parts(f);
+	if (waits > JITTER) {
+		double taken = storage_share(f);
+		taken = fmax(taken, waits * (p.queued + p.blocked * reads_storage(f)));
+		put_of_iteration(f, c, BOTTLENECK_INPUT, waits - fmin(waits, taken), PHASE_DATA);
+	}
+}
+
+// The device, the host beside it, and others ----------------------------------------------------
+
+static double step_share(const struct facts *f)
+{
+	return facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
+	       facts_share(f, PHASE_OPTIMIZER) + facts_share(f, PHASE_STEP);
+}
+
+static enum phase_id largest_step_phase(const struct facts *f)
+{
+	static const enum phase_id phases[] = {
+		PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
+	enum phase_id largest = PHASE_FORWARD;
+	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+		largest = facts_share(f, phases[i]) > facts_share(f, largest) ? phases[i] : largest;
+	}
+	return largest;
+}
+
+// Time of the host in which the device has nothing to do: between phases; on a GPU also in them.
+static double launch_share(const struct facts *f)
+{
+	double outside = facts_share(f, PHASE_OTHER), step = step_share(f);
+	if (f->gpu.used && isfinite(f->gpu.busy)) {
+		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_COMMUNICATION);
+		return fmax(0, 1 - waits - f->gpu.busy);
+	}
+	bool tiny = step * f->length_s.value < SHORT_STEP_S && computing_cpus(f) < PARALLEL;
+	return outside + (tiny && outside < step ? step : 0);
+}
+
+static void judge_device(const struct facts *f, struct causes *c)
+{
+	double launch = launch_share(f), step = step_share(f);
+	const struct cause *threads = causes_get(c, BOTTLENECK_THREADS);
+	const struct cause *contention = causes_get(c, BOTTLENECK_CONTENTION);
+	double lost = threads ? threads->share.value : contention ? known(f->main_queued) : 0;
+	bool idle = f->gpu.n > 0 && !f->gpu.used;
+	put_of_iteration(f, c, BOTTLENECK_LAUNCH, launch, PHASE_OTHER);
+	double computes = f->gpu.used && isfinite(f->gpu.busy) ? fmin(step, f->gpu.busy)
+	                  : launch > step                      ? 0
+	                                                       : step;
+	computes = fmax(0, computes - lost);
+	bool slowed = f->gpu.used && f->gpu.busy >= GPU_BUSY && f->gpu.throttled >= THROTTLED;
+	put_of_iteration(f, c, idle ? BOTTLENECK_GPU_UNUSED : BOTTLENECK_COMPUTE, computes,
+		largest_step_phase(f));
+	put_of_iteration(f, c, BOTTLENECK_GPU_THROTTLED, slowed ? f->gpu.throttled : 0,
+		largest_step_phase(f));
+	put_of_iteration(f, c, BOTTLENECK_TRANSFER, facts_share(f, PHASE_TRANSFER), PHASE_TRANSFER);
+}
+
+static void judge_ranks(const struct facts *f, struct causes *c)
+{
+	double own = facts_share(f, PHASE_COMMUNICATION);
+	double most = f->ranks.n > 1 ? fmax(own, known(f->ranks.waits_most)) : own;
+	put_of_iteration(f, c, BOTTLENECK_RANKS, most, PHASE_COMMUNICATION);
+}
+
+static void judge_apart(const struct facts *f, struct causes *c)
+{
+	double validation = known(f->validation_s) / f->training_s;
+	double checkpoint = known(f->checkpoint_s) / f->training_s;
+	double startup = f->startup_s / f->duration_s;
+	put(c, BOTTLENECK_VALIDATION, (struct estimate){validation, NAN, NAN}, validation);
+	put(c, BOTTLENECK_CHECKPOINT, (struct estimate){checkpoint, NAN, NAN}, checkpoint);
+	if (startup >= STARTUP) {
+		put(c, BOTTLENECK_STARTUP, (struct estimate){startup, NAN, NAN}, startup / 2);
+	}
+}
+
+// Computing is what the job is for: it is named first only where nothing that could be taken away
+// has as much as two fifths of its time.
+static double claim(const struct cause *cause)
+{
+	return cause->weight * (cause->bottleneck == BOTTLENECK_COMPUTE ? 0.4 : 1);
+}
+
+static int cause_compare(const void *left, const void *right)
+{
+	double a = claim(left), b = claim(right);
+	return (a < b) - (a > b);
+}
+
+void causes_find(const struct facts *f, struct causes *ret)
+{
+	static void (*const judges[])(const struct facts *, struct causes *) = {
+		judge_cpus, judge_storage, judge_input, judge_device, judge_ranks, judge_apart};
+	*ret = (struct causes){.n = 0};
+	for (size_t i = 0; f->parts && i < ARRAY_LENGTH(judges); i++) {
+		judges[i](f, ret);
+	}
+	qsort(ret->items, ret->n, sizeof(*ret->items), cause_compare);
+}
+
+// How sure ---------------------------------------------------------------------------------------
+
+static bool supports_input(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	if (w->n == 0) {
+		return f->main_cpus >= 0.7; // it was busy, not blocked
+	}
+	return w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
+}
+
+static bool supports_storage(const struct facts *f)
+{
+	return reads_storage(f) && f->storage.stalled >= 0.1;
+}
+
+static bool supports_contention(const struct facts *f)
+{
+	return f->cpus_used >= SATURATED * f->cpus;
+}
+
+static bool supports_threads(const struct facts *f)
+{
+	return f->compute_s >= 2 * f->undisturbed_s && f->cpus_used >= SATURATED * f->cpus;
+}
+
+static bool supports_compute(const struct facts *f)
+{
+	return f->gpu.used ? f->gpu.busy >= GPU_BUSY : f->main_cpus >= 0.7;
+}
+
+static bool supports_ranks(const struct facts *f)
+{
+	return f->ranks.waits_most - f->ranks.waits_least >= IMBALANCE;
+}
+
+static bool supports_launch(const struct facts *f)
+{
+	return f->main_cpus >= 0.7 && facts_share(f, PHASE_OTHER) >= 0.2;
+}
+
+// Whether something besides the phases says the same.
+static bool is_supported(const struct facts *f, enum bottleneck bottleneck)
+{
+	static bool (*const supports[N_BOTTLENECKS])(const struct facts *) = {
+		[BOTTLENECK_INPUT] = supports_input,
+		[BOTTLENECK_STORAGE] = supports_storage,
+		[BOTTLENECK_MEMORY] = supports_storage,
+		[BOTTLENECK_CONTENTION] = supports_contention,
+		[BOTTLENECK_CPU_QUOTA] = supports_contention,
+		[BOTTLENECK_THREADS] = supports_threads,
+		[BOTTLENECK_COMPUTE] = supports_compute,
+		[BOTTLENECK_RANKS] = supports_ranks,
+		[BOTTLENECK_LAUNCH] = supports_launch,
+	};
+	return !supports[bottleneck] || supports[bottleneck](f);
+}
+
+static bool has_rival(const struct causes *c)
+{
+	return c->n > 1 && c->items[1].bottleneck != BOTTLENECK_COMPUTE &&
+	       claim(&c->items[1]) >= 0.6 * claim(&c->items[0]);
+}
+
+enum confidence causes_confidence(const struct facts *f, const struct causes *c)
+{
+	enum { FEW = 10, ENOUGH = 30 };
+	if (c->n == 0 || f->steady < FEW) {
+		return CONFIDENCE_LOW;
+	}
+	const struct cause *first = &c->items[0];
+	bool narrow = !(first->share.high - first->share.low > 0.1);
+	bool sure = f->steady >= ENOUGH && !f->lost && narrow && !has_rival(c) &&
+	            first->weight >= 0.15 && is_supported(f, first->bottleneck);
+	return sure ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM;
+}

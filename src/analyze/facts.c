@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Facts from an analysis: the phases as they are, and what resources did in a stretch of steady
+// iterations.
+
+#include "analyze/facts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/names.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+#define APART 0.1 // of the stretch: with more, an epoch says more than the whole
+#define PAGE_BYTES 4096.0
+#define UNDISTURBED 0.05 // quantile
+#define GPU_USED_BYTES 1.0
+#define GPU_USED_BUSY 0.05 // where nobody says whose memory it holds
+
+// The stretch that rates are taken over, in microseconds since the run's start.
+struct stretch_of_run {
+	int64_t from_us;
+	int64_t to_us;
+};
+
+void facts_init(struct facts *f)
+{
+	*f = (struct facts){0};
+	const struct estimate unknown = {NAN, NAN, NAN};
+	for (size_t i = 0; i < ARRAY_LENGTH(f->share); i++) {
+		f->share[i] = unknown;
+	}
+	f->length_s = unknown;
+	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
+	f->samples = f->compute_s = f->undisturbed_s = NAN;
+	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
+	f->throttled = NAN;
+	f->workers = (struct worker_facts){
+		.cpus = NAN, .queued = NAN, .blocked = NAN, .preparing = NAN, .slowest = NAN};
+	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
+	f->memory = (struct memory_facts){
+		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
+	f->gpu = (struct gpu_facts){.busy = NAN,
+		.sm_activity = NAN,
+		.tensor_activity = NAN,
+		.dram_activity = NAN,
+		.to_device_rate = NAN,
+		.link_rate = NAN,
+		.throttled = NAN,
+		.memory_bytes = NAN,
+		.memory_peak_bytes = NAN};
+	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN};
+}
+
+// Rates ------------------------------------------------------------------------------------------
+
+// The counter on the line between its readings; NAN before the first and after the last.
+static double counter_at(const struct series *s, int64_t t_us)
+{
+	size_t i = 0;
+	while (i < s->n && s->t_us[i] < t_us) {
+		i++;
+	}
+	if (i == s->n || (i == 0 && s->t_us[0] > t_us)) {
+		return NAN;
+	}
+	if (s->t_us[i] == t_us) {
+		return s->values[i];
+	}
+	double part = (double)(t_us - s->t_us[i - 1]) / (double)(s->t_us[i] - s->t_us[i - 1]);
+	return s->values[i - 1] + part * (s->values[i] - s->values[i - 1]);
+}
+
+// What a counter grew by, per second of the stretch. One that began or ended within it is taken
+// from its first reading or to its last, over the whole stretch.
+static double rate_of(const struct analysis *a, int64_t entity, const char *metric,
+	const struct stretch_of_run *stretch)
+{
+	enum { MARGIN_US = 11000000 }; // the slowest counters are read every ten seconds
+	struct series s = {0};
+	if (!a->reader || !entity || stretch->to_us <= stretch->from_us ||
+		reader_series(a->reader, entity, metric, stretch->from_us - MARGIN_US,
+			stretch->to_us + MARGIN_US, &s, NULL) < 0) {
+		return NAN;
+	}
+	double rate = NAN;
+	if (s.n >= 2) {
+		double before = counter_at(&s, stretch->from_us);
+		double after = counter_at(&s, stretch->to_us);
+		before = isfinite(before) ? before : s.values[0];
+		after = isfinite(after) ? after : s.values[s.n - 1];
+		rate = (after - before) / ((double)(stretch->to_us - stretch->from_us) / 1e6);
+	}
+	series_done(&s);
+	return rate >= 0 ? rate : NAN;
+}
+
+static int64_t first_id(const struct analysis *a, enum entity_kind kind)
+{
+	const struct entity *entity = entity_first(&a->entities, kind);
+	return entity ? entity->id : 0;
+}
+
+// Stretches --------------------------------------------------------------------------------------
+
+static bool is_steady(const struct iteration *iteration)
+{
+	return !iteration->warm_up && !iteration->cut;
+}
+
+static void stretch_grow(struct stretch_of_run *stretch, const struct iteration *iteration)
+{
+	if (stretch->to_us == 0) {
+		stretch->from_us = iteration->start_ns / 1000;
+	}
+	stretch->to_us = iteration->end_ns / 1000;
+}
+
+// All steady iterations; or, where much stands between them, those of the longest epoch.
+static struct stretch_of_run steady_stretch(const struct phases *p)
+{
+	struct stretch_of_run all = {0}, longest = {0}, epoch = {0};
+	int64_t number = -1;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *iteration = &p->iterations[i];
+		if (!is_steady(iteration)) {
+			continue;
+		}
+		if (iteration->epoch != number) {
+			number = iteration->epoch;
+			epoch = (struct stretch_of_run){0};
+		}
+		stretch_grow(&all, iteration);
+		stretch_grow(&epoch, iteration);
+		if (epoch.to_us - epoch.from_us > longest.to_us - longest.from_us) {
+			longest = epoch;
+		}
+	}
+	double apart_us = (p->apart_s + p->between_s) * 1e6;
+	return apart_us > APART * (double)(all.to_us - all.from_us) ? longest : all;
+}
+
+// Phases -----------------------------------------------------------------------------------------
+
+static int double_compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static double computing_s(const struct iteration *iteration)
+{
+	int64_t waits = iteration->phase_ns[PHASE_DATA] + iteration->phase_ns[PHASE_TRANSFER] +
+	                iteration->phase_ns[PHASE_COMMUNICATION];
+	return (double)(iteration->length_ns - waits) / 1e9;
+}
+
+static void fill_computing(const struct phases *p, struct facts *f)
+{
+	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
+	size_t n = 0;
+	double sum = 0;
+	for (size_t i = 0; lengths && i < p->n_iterations; i++) {
+		if (is_steady(&p->iterations[i])) {
+			lengths[n] = computing_s(&p->iterations[i]);
+			sum += lengths[n++];
+		}
+	}
+	if (n > 0) {
+		qsort(lengths, n, sizeof(*lengths), double_compare);
+		f->compute_s = sum / (double)n;
+		f->undisturbed_s = lengths[(size_t)((double)n * UNDISTURBED)];
+	}
+}
+
+static void fill_phases(const struct phases *p, struct facts *f)
+{
+	f->iterations = p->total > 0;
+	f->parts = f->iterations && !p->phases_missing && p->steady > 0;
+	f->lost = p->incomplete;
+	if (!f->iterations) {
+		return;
+	}
+	f->steady = p->steady;
+	f->startup_s = p->startup_s;
+	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
+	f->validation_s = p->items[PHASE_VALIDATION].total_s;
+	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s;
+	f->length_s = p->length_s;
+	f->samples = p->samples_per_iteration;
+	for (size_t i = 0; i < N_KNOWN_PHASES && i < p->n; i++) {
+		if (!p->items[i].apart && (p->items[i].spans > 0 || i == PHASE_OTHER)) {
+			f->share[i] = p->items[i].share;
+		}
+	}
+	fill_computing(p, f);
+}
+
+// Ranks and workers are numbered as they were started.
+static int rank_place(const struct phases *p, size_t index)
+{
+	int place = 0;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		place += p->ranks[i].entity < p->ranks[index].entity;
+	}
+	return place;
+}
+
+static int worker_place(const struct phases *p, size_t index)
+{
+	int place = 0;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		const struct phase_worker *worker = &p->workers[i];
+		place += worker->entity < p->workers[index].entity ||
+		         (worker->entity == p->workers[index].entity && i < index);
+	}
+	return place;
+}
+
+static void fill_ranks(const struct phases *p, struct facts *f)
+{
+	f->ranks.n = p->n_ranks > 0 ? (unsigned)p->n_ranks : 1;
+	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
+		const struct phase_rank *rank = &p->ranks[i];
+		double waits = rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s;
+		if (!(waits >= f->ranks.waits_least)) {
+			f->ranks.waits_least = waits;
+			f->ranks.slowest = rank_place(p, i);
+		}
+		f->ranks.waits_most = fmax(waits, f->ranks.waits_most);
+	}
+}
+
+// Processes --------------------------------------------------------------------------------------
+
+static bool is_rank(const struct phases *p, int64_t entity)
+{
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		if (entity && p->ranks[i].entity == entity) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The process that trains: it marks iterations, or the tree says so.
+static int64_t trainer(const struct analysis *a)
+{
+	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {
+		return a->phases.ranks[0].entity;
+	}
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].role == ROLE_MAIN) {
+			return a->processes.items[i].entity;
+		}
+	}
+	return 0;
+}
+
+static void add_worker(const struct analysis *a, struct facts *f, int64_t entity,
+	const struct stretch_of_run *stretch)
+{
+	struct worker_facts *w = &f->workers;
+	w->n++;
+	w->cpus = words_sum(w->cpus, rate_of(a, entity, NAME_CPU_TIME, stretch));
+	w->queued = words_sum(w->queued, rate_of(a, entity, NAME_CPU_WAIT, stretch));
+}
+
+static void add_preparing(struct facts *f, const struct phase_worker *worker)
+{
+	double lived_s = worker->last_s - worker->first_s;
+	if (lived_s > 0) {
+		f->workers.marked = true;
+		f->workers.preparing = words_sum(f->workers.preparing, worker->prepare_s / lived_s);
+	}
+}
+
+// The slowest against the median of the others.
+static void find_slowest(const struct phases *p, struct facts *f)
+{
+	_cleanup_free_ double *others = calloc(p->n_workers + 1, sizeof(*others));
+	size_t slowest = 0, n = 0;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		slowest = p->workers[i].batch_p50_s > p->workers[slowest].batch_p50_s ? i : slowest;
+	}
+	for (size_t i = 0; others && i < p->n_workers; i++) {
+		if (i != slowest && p->workers[i].batches > 2) {
+			others[n++] = p->workers[i].batch_p50_s;
+		}
+	}
+	if (n > 0) {
+		qsort(others, n, sizeof(*others), double_compare);
+		f->workers.slowest = p->workers[slowest].batch_p50_s / others[n / 2];
+		f->workers.slowest_number = worker_place(p, slowest);
+	}
+}
+
+// Those that mark `prepare`, else those that the tree takes for loader workers.
+static void fill_workers(
+	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+{
+	const struct phases *p = &a->phases;
+	int64_t main = trainer(a);
+	for (size_t i = 0; i < p->n_workers; i++) {
+		int64_t entity = p->workers[i].entity;
+		if (entity != main) {
+			add_worker(a, f, entity, stretch);
+			add_preparing(f, &p->workers[i]);
+		}
+	}
+	bool marked = f->workers.n > 0;
+	for (size_t i = 0; i < a->processes.n && !marked; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		bool there = row->first_s * 1e6 < (double)stretch->to_us &&
+		             row->last_s * 1e6 > (double)stretch->from_us;
+		if (row->role == ROLE_LOADER && there && !is_rank(p, row->entity)) {
+			add_worker(a, f, row->entity, stretch);
+		}
+	}
+	struct worker_facts *w = &f->workers;
+	w->blocked = fmax(0, w->preparing - w->cpus - (isfinite(w->queued) ? w->queued : 0));
+	w->blocked = isfinite(w->preparing) && isfinite(w->cpus) ? w->blocked : NAN;
+	find_slowest(p, f);
+}
+
+// Resources --------------------------------------------------------------------------------------
+
+static void fill_cpus(
+	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+{
+	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
+	const struct overview *o = &a->overview;
+	int64_t host = first_id(a, ENTITY_HOST), main = trainer(a);
+	f->duration_s = o->duration_s;
+	f->cpus = o->cpus;
+	f->throttled = o->throttled;
+	f->cpus_used = rate_of(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
+	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
+	f->main_cpus = rate_of(a, main, NAME_CPU_TIME, stretch);
+	f->main_queued = rate_of(a, main, NAME_CPU_WAIT, stretch);
+	double everybody = NAN;
+	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
+		struct text name = {0};
+		text_format(&name, "%s%s", NAME_HOST_CPU, modes[i]);
+		everybody = words_sum(
+			everybody, name.data ? rate_of(a, host, name.data, stretch) : NAN);
+		text_done(&name);
+	}
+	f->others_cpus = fmax(0, everybody - f->cpus_used);
+	f->others_cpus = isfinite(everybody) ? f->others_cpus : NAN;
+}
+
+static void fill_storage(
+	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+{
+	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	struct storage_facts *s = &f->storage;
+	s->read_rate = rate_of(a, job, NAME_READ_STORAGE, stretch);
+	s->written_rate = rate_of(a, job, NAME_WRITE_STORAGE, stretch);
+	s->asked_rate = rate_of(a, job, NAME_READ_ASKED, stretch);
+	s->refault_rate = PAGE_BYTES * rate_of(a, job, NAME_REFAULTS, stretch);
+	s->refaults_of_host = PAGE_BYTES * rate_of(a, host, NAME_HOST_REFAULTS, stretch);
+	s->stalled = rate_of(a, job, NAME_JOB_PRESSURE "io.some", stretch);
+	s->stalled_of_job = isfinite(s->stalled);
+	if (!s->stalled_of_job) {
+		s->stalled = rate_of(a, host, NAME_PRESSURE "io.some", stretch);
+	}
+}
+
+static void fill_memory(
+	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+{
+	const struct overview *o = &a->overview;
+	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	struct memory_facts *m = &f->memory;
+	m->limit_bytes = o->memory_limit_bytes;
+	m->limited = o->memory_limit_is_cgroup;
+	m->peak_bytes = o->memory.peak_bytes;
+	m->limit_hits = analysis_figure(a, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
+	m->stalled = rate_of(a, job, NAME_JOB_PRESSURE "memory.full", stretch);
+	if (!isfinite(m->stalled)) {
+		m->stalled = rate_of(a, host, NAME_PRESSURE "memory.full", stretch);
+	}
+	m->shared_bytes = analysis_figure(a, job, NAME_SHMEM, FIGURE_MAX);
+	m->shared_limit_bytes = overview_limit(a, "shared_memory_bytes");
+	m->swap_rate = PAGE_BYTES * rate_of(a, host, NAME_HOST_SWAP_IN, stretch);
+}
+
+// GPUs -------------------------------------------------------------------------------------------
+
+// Share of readings in which heat, power or the hardware held the clocks down.
+static double held_down(const struct analysis *a, int64_t gpu)
+{
+	static const unsigned holding = 4 | 8 | 32 | 64 | 128; // see strain.gpu.throttle
+	struct series s = {0};
+	size_t n = 0, held = 0;
+	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_THROTTLE, INT64_MIN, INT64_MAX, &s,
+				  NULL) < 0) {
+		return NAN;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		n += isfinite(s.values[i]);
+		held += isfinite(s.values[i]) && ((unsigned)s.values[i] & holding) != 0;
+	}
+	series_done(&s);
+	return n > 0 ? (double)held / (double)n : NAN;
+}
+
+static void add_gpu(const struct analysis *a, struct gpu_facts *g, const struct gpu_figures *gpu)
+{
+	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
+	const struct entity *entity = entity_find(&a->entities, gpu->entity);
+	double held = analysis_figure(a, gpu->entity, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
+	if (isfinite(held) ? held < GPU_USED_BYTES : !(gpu->busy >= GPU_USED_BUSY)) {
+		return;
+	}
+	g->used = true;
+	if (!(g->busy >= gpu->busy)) { // the busiest of those that the job uses
+		g->busy = gpu->busy;
+		g->sm_activity = analysis_figure(a, gpu->entity, NAME_GPU_SM, FIGURE_MEAN);
+		g->tensor_activity = analysis_figure(a, gpu->entity, NAME_GPU_TENSOR, FIGURE_MEAN);
+		g->dram_activity = analysis_figure(a, gpu->entity, NAME_GPU_DRAM, FIGURE_MEAN);
+		g->throttled = held_down(a, gpu->entity);
+	}
+	if (!(g->to_device_rate >= gpu->to_device_bytes_per_s)) {
+		double generation = entity ? entity_number(entity, "pcie_generation_max") : NAN;
+		double width = entity ? entity_number(entity, "pcie_width_max") : NAN;
+		g->to_device_rate = gpu->to_device_bytes_per_s;
+		g->link_rate = generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
+		                       ? width * lane_bytes[(size_t)generation]
+		                       : NAN;
+	}
+	if (!(g->memory_peak_bytes >= gpu->memory_peak_bytes)) {
+		g->memory_peak_bytes = gpu->memory_peak_bytes;
+		g->memory_bytes = gpu->memory_bytes;
+	}
+}
+
+void facts_gather(const struct analysis *a, struct facts *ret)
+{
+	facts_init(ret);
+	fill_phases(&a->phases, ret);
+	fill_ranks(&a->phases, ret);
+	struct stretch_of_run stretch = steady_stretch(&a->phases);
+	if (stretch.to_us == 0) {
+		stretch = (struct stretch_of_run){0, (int64_t)(a->overview.duration_s * 1e6)};
+	}
+	fill_cpus(a, ret, &stretch);
+	fill_workers(a, ret, &stretch);
+	fill_storage(a, ret, &stretch);
+	fill_memory(a, ret, &stretch);
+	ret->gpu.n = (unsigned)a->overview.n_gpus;
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		add_gpu(a, &ret->gpu, &a->overview.gpus[i]);
+	}
+	if (a->reader) {
+		ret->loader_at = reader_run(a->reader, "loader_at");
+		ret->wait_policy = reader_run(a->reader, "omp_wait_policy");
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the rules of a verdict look at: an iteration and what it takes, as numbers. NAN is "not
+// known" everywhere. Nothing here knows where a number is from, so that rules can be tried on any.
+//
+// Rates are over a stretch of steady iterations without validation and checkpoints, so that neither
+// the start nor they dilute them; "CPUs" are seconds of CPU time per second.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/phases.h"
+
+struct analysis;
+
+struct worker_facts { // the loader's workers, all together
+	unsigned n; // 0: the training thread prepares batches itself, or nobody knows
+	bool marked; // they say when they prepare
+	double cpus; // that they used
+	double queued; // mean number of them that were ready and had no CPU
+	double blocked; // mean number that were preparing and neither ran nor were ready: storage
+	double preparing; // mean number that were preparing a batch
+	double slowest; // time for a sample of the slowest, against the median of the others
+	int slowest_number;
+};
+
+struct storage_facts {
+	double read_rate; // bytes fetched from storage per second, by the job
+	double written_rate;
+	double asked_rate; // bytes read through system calls
+	double refault_rate; // bytes per second that had just been dropped from the page cache
+	double refaults_of_host; // the same of the whole host, where the job's own are not known
+	double stalled; // pressure: some task waited for storage, share of time
+	bool stalled_of_job; // else of the whole host
+};
+
+struct memory_facts {
+	double limit_bytes;
+	double peak_bytes; // that cannot be dropped
+	bool limited; // by a cgroup
+	double limit_hits; // how often a limit was reached
+	double stalled; // pressure: all tasks waited for memory
+	double swap_rate; // bytes per second swapped in, whole host
+	double shared_bytes; // peak of the job's shared memory: batches on their way
+	double shared_limit_bytes; // of /dev/shm
+};
+
+struct gpu_facts {
+	unsigned n;
+	bool used; // the job had memory on one
+	double busy; // mean of those that the job used
+	double sm_activity; // GPM
+	double tensor_activity;
+	double dram_activity;
+	double to_device_rate; // of the busiest link
+	double link_rate; // what that link can do
+	double throttled; // share of time that clocks were held down for heat or power
+	double memory_bytes;
+	double memory_peak_bytes;
+};
+
+struct rank_facts {
+	unsigned n; // that train side by side; 1: alone
+	double waits_most; // share of its iterations that the one that waits most spends waiting
+	double waits_least;
+	int slowest; // the number of the one that waits least
+};
+
+struct facts {
+	double duration_s;
+	// Where the training thread's time went. Training is the run without its start and its end.
+	double startup_s;
+	double training_s;
+	double validation_s;
+	double checkpoint_s;
+	// Steady iterations.
+	bool iterations; // there are
+	bool parts; // and phases in them
+	bool lost; // marks of them were
+	uint64_t steady;
+	struct estimate length_s;
+	struct estimate share[N_KNOWN_PHASES]; // of phases that were; NAN else
+	double samples; // of an iteration
+	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
+	double undisturbed_s; // the same where hardly anything was in the way: 5th percentile
+	// CPUs.
+	double cpus; // that the job may use
+	double cpus_used;
+	double main_cpus; // used by the training process
+	double main_queued; // share of time its leader thread was ready and had no CPU
+	double others_cpus; // used by other programs
+	double throttled; // share of the periods of its quota in which it was used up
+	struct worker_facts workers;
+	struct storage_facts storage;
+	struct memory_facts memory;
+	struct gpu_facts gpu;
+	struct rank_facts ranks;
+	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
+	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
+};
+
+// Needs everything of the analysis but the verdict.
+void facts_gather(const struct analysis *a, struct facts *ret);
+// Nothing known.
+void facts_init(struct facts *f);
+// Share of an iteration, 0 where that phase never was.
+double facts_share(const struct facts *f, enum phase_id phase);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A verdict from phases, in words.
+
+#pragma once
+
+#include "analyze/causes.h"
+#include "base/text.h"
+
+// "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
+void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
+// "storage 21 % (18 to 24)": a cause that holds in part.
+void sentence_append_part(struct text *t, const struct cause *cause);
+// Where an iteration's time goes: "data 61 %  forward 12 %  ... (+-1 %, 1,430 iterations)".
+void sentence_append_shares(struct text *t, const struct facts *f);
+// What would make the verdict surer; nothing where nothing would.
+void sentence_append_surer(struct text *t, const struct facts *f, const struct causes *c);
+// "about 1.9 times faster"; nothing where the gain is not known.
+void sentence_append_gain(struct text *t, const struct estimate *gain);

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Causes from facts: each is found where it is, with its share, and no more is claimed than is
+// known; and what is advised keeps within CPUs, memory and /dev/shm.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/advice.h"
+#include "analyze/causes.h"
+#include "analyze/sentence.h"
+#include "base/cleanup.h"
+
+static struct estimate known(double value)
+{
+	return (struct estimate){value, value - 0.01, value + 0.01};
+}
+
+// A thousand iterations of 10 ms on four CPUs: waiting, then computing, one thread.
+static struct facts job(double data)
+{
+	struct facts f;
+	facts_init(&f);
+	f.duration_s = 12;
+	f.startup_s = 1;
+	f.training_s = 10;
+	f.validation_s = f.checkpoint_s = 0;
+	f.iterations = f.parts = true;
+	f.steady = 1000;
+	f.length_s = (struct estimate){0.010, 0.0099, 0.0101};
+	f.share[PHASE_OTHER] = known(0.01);
+	f.share[PHASE_DATA] = known(data);
+	f.share[PHASE_FORWARD] = known((1 - data) * 0.35);
+	f.share[PHASE_BACKWARD] = known((1 - data) * 0.60);
+	f.share[PHASE_OPTIMIZER] = known((1 - data) * 0.05 - 0.01);
+	f.samples = 32;
+	f.compute_s = f.undisturbed_s = 0.010 * (1 - data);
+	f.cpus = 4;
+	f.main_cpus = 1 - data;
+	f.main_queued = 0;
+	f.others_cpus = 0.1;
+	f.cpus_used = f.main_cpus;
+	return f;
+}
+
+static void add_workers(struct facts *f, unsigned n, double cpus, double queued, double blocked)
+{
+	f->workers.n = n;
+	f->workers.marked = true;
+	f->workers.cpus = cpus;
+	f->workers.queued = queued;
+	f->workers.blocked = blocked;
+	f->workers.preparing = cpus + queued + blocked;
+	f->cpus_used = f->main_cpus + cpus;
+}
+
+static struct facts input_workers(void)
+{
+	struct facts f = job(0.6);
+	add_workers(&f, 1, 1, 0, 0);
+	return f;
+}
+
+static struct facts input_alone(void)
+{
+	struct facts f = job(0.5);
+	f.main_cpus = f.cpus_used = 1;
+	return f;
+}
+
+static struct facts slow_worker(void)
+{
+	struct facts f = job(0.5);
+	add_workers(&f, 4, 1.6, 0, 0);
+	f.workers.slowest = 4;
+	f.workers.slowest_number = 2;
+	return f;
+}
+
+static struct facts storage_workers(void)
+{
+	struct facts f = job(0.6);
+	add_workers(&f, 2, 0.3, 0, 1.7);
+	f.storage.read_rate = f.storage.asked_rate = 30e6;
+	f.storage.stalled = 0.5;
+	return f;
+}
+
+static struct facts storage_alone(void)
+{
+	struct facts f = job(0.6);
+	f.storage.read_rate = f.storage.asked_rate = 30e6;
+	f.storage.stalled = 0.5;
+	return f;
+}
+
+static struct facts thrashing(void)
+{
+	struct facts f = storage_workers();
+	f.storage.refault_rate = 25e6;
+	f.memory.limited = true;
+	f.memory.limit_bytes = 300e6;
+	return f;
+}
+
+// Four workers and the training thread on one CPU: each has a part of it.
+static struct facts one_cpu(void)
+{
+	struct facts f = job(0.1);
+	f.cpus = 1;
+	f.main_cpus = 0.5;
+	f.main_queued = 0.4;
+	add_workers(&f, 4, 0.5, 1.2, 0);
+	return f;
+}
+
+static struct facts others(void)
+{
+	struct facts f = job(0);
+	f.main_cpus = f.cpus_used = 0.6;
+	f.main_queued = 0.4;
+	f.others_cpus = 3.4;
+	return f;
+}
+
+static struct facts spinning(void)
+{
+	struct facts f = job(0);
+	f.cpus = 2;
+	f.main_cpus = 1.5;
+	f.undisturbed_s = 0.002;
+	add_workers(&f, 2, 0.5, 1, 0);
+	return f;
+}
+
+static struct facts computing(void)
+{
+	return job(0.01);
+}
+
+static struct facts script(void)
+{
+	struct facts f = job(0);
+	f.share[PHASE_OTHER] = known(0.6);
+	f.share[PHASE_FORWARD] = known(0.15);
+	f.share[PHASE_BACKWARD] = known(0.2);
+	f.share[PHASE_OPTIMIZER] = known(0.05);
+	return f;
+}
+
+static struct facts tiny(void)
+{
+	struct facts f = job(0);
+	f.length_s = known(0.0004);
+	f.compute_s = f.undisturbed_s = 0.0004;
+	return f;
+}
+
+static struct facts gpu(double busy)
+{
+	struct facts f = job(0.02);
+	f.gpu.n = 1;
+	f.gpu.used = true;
+	f.gpu.busy = busy;
+	return f;
+}
+
+static struct facts gpu_computing(void)
+{
+	return gpu(0.95);
+}
+
+static struct facts gpu_launching(void)
+{
+	return gpu(0.3);
+}
+
+static struct facts gpu_throttled(void)
+{
+	struct facts f = gpu(0.97);
+	f.gpu.throttled = 0.6;
+	return f;
+}
+
+static struct facts gpu_unused(void)
+{
+	struct facts f = job(0.02);
+	f.gpu.n = 1;
+	return f;
+}
+
+static struct facts transfer(void)
+{
+	struct facts f = gpu(0.4);
+	f.share[PHASE_TRANSFER] = known(0.6);
+	f.share[PHASE_FORWARD] = known(0.14);
+	f.share[PHASE_BACKWARD] = known(0.22);
+	return f;
+}
+
+static struct facts ranks(void)
+{
+	struct facts f = job(0);
+	f.share[PHASE_COMMUNICATION] = known(0.5);
+	f.share[PHASE_FORWARD] = known(0.17);
+	f.share[PHASE_BACKWARD] = known(0.30);
+	f.ranks = (struct rank_facts){.n = 2, .waits_most = 0.5, .waits_least = 0.01, .slowest = 1};
+	return f;
+}
+
+static struct facts validation(void)
+{
+	struct facts f = job(0);
+	f.validation_s = 4;
+	return f;
+}
+
+static struct facts checkpoints(void)
+{
+	struct facts f = job(0);
+	f.checkpoint_s = 5;
+	return f;
+}
+
+static struct facts starting(void)
+{
+	struct facts f = job(0.01);
+	f.startup_s = 108;
+	f.duration_s = 120;
+	return f;
+}
+
+static struct facts quota(void)
+{
+	struct facts f = one_cpu();
+	f.throttled = 0.9;
+	return f;
+}
+
+static const struct example {
+	const char *name;
+	struct facts (*facts)(void);
+	enum bottleneck bottleneck;
+	double share;
+	enum confidence confidence;
+} examples[] = {
+	{"one worker, all its time on a CPU", input_workers, BOTTLENECK_INPUT, 0.6,
+		CONFIDENCE_HIGH},
+	{"no worker", input_alone, BOTTLENECK_INPUT, 0.5, CONFIDENCE_HIGH},
+	{"one slow worker of four", slow_worker, BOTTLENECK_INPUT, 0.5, CONFIDENCE_HIGH},
+	{"workers that wait for reads", storage_workers, BOTTLENECK_STORAGE, 0.6, CONFIDENCE_HIGH},
+	{"no worker, reads", storage_alone, BOTTLENECK_STORAGE, 0.6, CONFIDENCE_HIGH},
+	{"reads of what was dropped", thrashing, BOTTLENECK_MEMORY, 0.6, CONFIDENCE_HIGH},
+	{"one CPU for all", one_cpu, BOTTLENECK_CONTENTION, 0.5, CONFIDENCE_HIGH},
+	{"a quota", quota, BOTTLENECK_CPU_QUOTA, 0.5, CONFIDENCE_HIGH},
+	{"other programs", others, BOTTLENECK_CONTENTION, 0.4, CONFIDENCE_MEDIUM},
+	{"threads that spin", spinning, BOTTLENECK_THREADS, 0.75, CONFIDENCE_HIGH},
+	{"computing", computing, BOTTLENECK_COMPUTE, 0.98, CONFIDENCE_HIGH},
+	{"the script", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
+	{"steps that are too short", tiny, BOTTLENECK_LAUNCH, 1, CONFIDENCE_MEDIUM},
+	{"a busy GPU", gpu_computing, BOTTLENECK_COMPUTE, 0.95, CONFIDENCE_HIGH},
+	{"a GPU that waits for the host", gpu_launching, BOTTLENECK_LAUNCH, 0.68,
+		CONFIDENCE_MEDIUM},
+	{"a hot GPU", gpu_throttled, BOTTLENECK_GPU_THROTTLED, 0.6, CONFIDENCE_HIGH},
+	{"an unused GPU", gpu_unused, BOTTLENECK_GPU_UNUSED, 0.97, CONFIDENCE_HIGH},
+	{"copies", transfer, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_MEDIUM},
+	{"a slow rank", ranks, BOTTLENECK_RANKS, 0.5, CONFIDENCE_HIGH},
+	{"validation", validation, BOTTLENECK_VALIDATION, 0.4, CONFIDENCE_HIGH},
+	{"checkpoints", checkpoints, BOTTLENECK_CHECKPOINT, 0.5, CONFIDENCE_HIGH},
+	{"a long start", starting, BOTTLENECK_STARTUP, 0.9, CONFIDENCE_HIGH},
+};
+
+static void each_cause_is_found(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+		const struct example *example = &examples[i];
+		struct facts f = example->facts();
+		struct causes c;
+		causes_find(&f, &c);
+		const char *found = c.n ? bottleneck_name(c.items[0].bottleneck) : "nothing";
+		double share = c.n ? c.items[0].share.value : 0;
+		enum confidence confidence = causes_confidence(&f, &c);
+		if (!c.n || c.items[0].bottleneck != example->bottleneck ||
+			!(fabs(share - example->share) < 0.03) ||
+			confidence != example->confidence) {
+			fail_msg("%s: %s %.2f, %s confidence; expected %s %.2f, %s", example->name,
+				found, share, confidence_name(confidence),
+				bottleneck_name(example->bottleneck), example->share,
+				confidence_name(example->confidence));
+		}
+		assert_true(c.items[0].share.value <= 1.0);
+	}
+}
+
+static void sentences_and_advice_fit(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+		struct facts f = examples[i].facts();
+		struct causes c;
+		struct verdict v = {0};
+		_cleanup_text_ struct text headline = {0}, shares = {0}, surer = {0};
+		causes_find(&f, &c);
+		sentence_append_headline(&headline, &f, &c.items[0]);
+		sentence_append_shares(&shares, &f);
+		sentence_append_surer(&surer, &f, &c);
+		assert_non_null(headline.data);
+		assert_null(strstr(headline.data, "?")); // everything it says is known
+		if (headline.length > 112) {
+			fail_msg("%zu columns: %s", headline.length, headline.data);
+		}
+		assert_int_equal(advice_build(&f, &c, &v), 0);
+		assert_true(v.n_suggestions > 0);
+		for (size_t j = 1; j < v.n_suggestions; j++) {
+			assert_false(v.suggestions[j].gain.value > v.suggestions[j - 1].gain.value);
+		}
+		verdict_done(&v);
+	}
+}
+
+// However sure the phases are: what nothing else supports, or is seen too seldom, is not sure.
+static void what_is_not_known_is_not_sure(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	struct causes c;
+	f.steady = 20;
+	causes_find(&f, &c);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	f.steady = 5;
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_LOW);
+	f.steady = 1000;
+	f.workers.cpus = NAN;
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	f = input_workers();
+	f.lost = true;
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	f = input_workers();
+	f.validation_s = 6; // of ten seconds: two that are alike
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_VALIDATION);
+	f.parts = false;
+	causes_find(&f, &c);
+	assert_int_equal(c.n, 0);
+	facts_init(&f); // nothing at all
+	f.parts = true;
+	causes_find(&f, &c);
+	assert_int_equal(c.n, 0);
+}
+
+static void both_parts_of_a_wait_are_told(void **state)
+{
+	(void)state;
+	struct facts f = job(0.6);
+	add_workers(&f, 2, 1.2, 0, 0.8); // reads and decodes, one after the other
+	f.storage.read_rate = f.storage.asked_rate = 30e6;
+	struct causes c;
+	causes_find(&f, &c);
+	const struct cause *storage = causes_get(&c, BOTTLENECK_STORAGE);
+	const struct cause *input = causes_get(&c, BOTTLENECK_INPUT);
+	assert_non_null(storage);
+	assert_non_null(input);
+	assert_true(fabs(storage->share.value - 0.4) < 0.01);
+	assert_true(input->share.value + storage->share.value <= 0.61);
+}
+
+// rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
+static void workers_are_advised_by_the_model(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	assert_int_equal(advice_workers(&f), 3); // 1 / 0.4 = 2.5
+	assert_true(fabs(advice_length_with(&f, 2, 4) - 0.5) < 1e-9);
+	assert_true(fabs(advice_length_with(&f, 3, 4) - 0.4) < 1e-9);
+	f.cpus = 2; // there is no more than 2 / 1.4 of it
+	assert_true(fabs(advice_length_with(&f, 3, 2) - 0.7) < 1e-9);
+	assert_int_equal(advice_workers(&f), 2);
+	f.cpus = 1;
+	assert_int_equal(advice_workers(&f), 1);
+	f = input_alone();
+	assert_int_equal(advice_workers(&f), 1); // while it computes
+	f.cpus = 1;
+	assert_true(advice_length_with(&f, 1, 1) >= 1 - 1e-9);
+}
+
+static void workers_keep_within_memory(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	f.memory.peak_bytes = 4e9; // 2 GB each
+	f.memory.limit_bytes = 7e9;
+	assert_int_equal(advice_workers(&f), 2);
+	f.memory.limit_bytes = 5e9;
+	assert_int_equal(advice_workers(&f), 1);
+	f.memory.limit_bytes = 50e9;
+	f.memory.shared_bytes = 30e6;
+	f.memory.shared_limit_bytes = 64e6; // a container's /dev/shm
+	assert_int_equal(advice_workers(&f), 1);
+}
+
+static void advice_names_the_line(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	struct causes c;
+	struct verdict v = {0};
+	f.loader_at = "train.py:42";
+	causes_find(&f, &c);
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_true(v.n_suggestions >= 2);
+	bool named = false;
+	for (size_t i = 0; i < v.n_suggestions; i++) {
+		named |= strcmp(v.suggestions[i].action, "train.py:42  num_workers 1 -> 3") == 0;
+	}
+	assert_true(named);
+	verdict_done(&v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_cause_is_found),
+		cmocka_unit_test(sentences_and_advice_fit),
+		cmocka_unit_test(what_is_not_known_is_not_sure),
+		cmocka_unit_test(both_parts_of_a_wait_are_told),
+		cmocka_unit_test(workers_are_advised_by_the_model),
+		cmocka_unit_test(workers_keep_within_memory),
+		cmocka_unit_test(advice_names_the_line),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
