@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,32 +19,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/text.h"
 #include "record/descriptors.h"
 #include "record/job/exit_status.h"
+#include "record/oom_score.h"
 #include "trace/writer.h"
-
-// The job must never be killed in the recorder's place. Not more than this: where memory ends, the
-// recorder should live to write it down.
-enum { OOM_SCORE_RAISE = 300, OOM_SCORE_MAX = 1000 };
-
-static void raise_oom_score(void)
-{
-	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-	char text[16] = "";
-	int64_t score;
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0) {
-		return;
-	}
-	text[strcspn(text, "\n")] = '\0';
-	if (parse_integer(text, -OOM_SCORE_MAX, OOM_SCORE_MAX, &score, NULL) < 0) {
-		return;
-	}
-	score = score + OOM_SCORE_RAISE < OOM_SCORE_MAX ? score + OOM_SCORE_RAISE : OOM_SCORE_MAX;
-	int length = snprintf(text, sizeof(text), "%" PRId64, score);
-	(void)!pwrite(fd, text, (size_t)length, 0);
-}
 
 // The recorder outlives what ends or stops the job: it is told when the job has ended.
 static void become_recorder(const struct recorder_config *config)
@@ -65,7 +43,7 @@ static void become_recorder(const struct recorder_config *config)
 	}
 	int keep[] = {config->socket, config->output[0], config->output[1]};
 	descriptors_keep(keep, ARRAY_LENGTH(keep));
-	raise_oom_score();
+	oom_score_raise();
 }
 
 int recording_start(struct recording *r, struct recorder_config *config, struct error *e)

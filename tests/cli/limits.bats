@@ -147,6 +147,20 @@ in_container() {
 	[[ "$stderr" == *"strain: out of memory: "* || "$stderr" == *"the recorder died after"* ]]
 }
 
+@test "processes that fill the memory are killed before the recorder, also where each has a part of it" {
+	[ "$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)" -ge 4096 ] ||
+		skip "needs 4 GiB of free memory"
+	limited memory memory.limit_in_bytes 1073741824
+	local eaters=''
+	for ((i = 0; i < 4; i++)); do
+		eaters+="$JOB eat 300 & "
+	done
+	run -5 --separate-stderr in_container -- sh -c "$eaters wait; exit 5"
+	[ "$(ask "SELECT value FROM run WHERE key = 'status'")" = $((5 << 8)) ]
+	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'recorder_died'")" = 0 ]
+	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'oom_kill'")" -ge 1 ]
+}
+
 @test "the job stays under its limit, whatever of the cgroups the container shows" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	bwrap --dev-bind / / --unshare-cgroup true || skip "no cgroup namespaces here"
