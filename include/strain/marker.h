@@ -68,7 +68,9 @@ enum strain_mark_kind {
 	STRAIN_MARK_EPOCH = 4, // number
 	STRAIN_MARK_EPOCH_END = 5,
 	STRAIN_MARK_ITERATION = 6, // number; extra: its samples, -1 where they are not known
-	STRAIN_MARK_SPAN = 7 // one that ends here; extra: when it began; depth: of those open now
+	STRAIN_MARK_SPAN = 7, // one that ends here; extra: when it began; depth: of those open now
+	// Extra: its samples, -1: what its beginning said. Number 0: there was none after all.
+	STRAIN_MARK_ITERATION_END = 8
 };
 
 struct strain_record {
@@ -591,6 +593,17 @@ static inline void strain_iteration(int64_t number, int64_t samples)
 	struct strain_marker *marker = strain_marker_here();
 	if (marker) {
 		strain_marker_put(marker, STRAIN_MARK_ITERATION, 0, 0, number,
+			STRAIN_MARKER_CAST(uint64_t, samples));
+	}
+}
+
+// The iteration ends here, and what follows belongs to none; of so many samples (-1: as it said
+// when it began). For those who know the samples only now, or do something else in between.
+static inline void strain_iteration_end(int64_t samples)
+{
+	struct strain_marker *marker = strain_marker_here();
+	if (marker) {
+		strain_marker_put(marker, STRAIN_MARK_ITERATION_END, 0, 0, -1,
 			STRAIN_MARKER_CAST(uint64_t, samples));
 	}
 }

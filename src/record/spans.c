@@ -395,6 +395,17 @@ static void take_iteration(struct marked_thread *thread, const struct ring_mark 
 	thread->lost = 0;
 }
 
+static void take_iteration_end(struct marked_thread *thread, const struct ring_mark *mark)
+{
+	if (mark->number == 0) {
+		thread->iteration.id = 0;
+	}
+	if (mark->samples >= 0) {
+		thread->iteration.samples = mark->samples;
+	}
+	close_iteration(thread, run_time(thread, mark->time_ns), NULL);
+}
+
 // The epoch's attributes say whose it is since it began: only how it ended is new.
 void spans_settle(struct spans *s)
 {
@@ -451,6 +462,7 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 		[STRAIN_MARK_EPOCH_END] = take_epoch_end,
 		[STRAIN_MARK_ITERATION] = take_iteration,
 		[STRAIN_MARK_SPAN] = take_span,
+		[STRAIN_MARK_ITERATION_END] = take_iteration_end,
 	};
 	struct marked_thread *thread = context;
 	thread->last_ns = run_time(thread, mark->time_ns);

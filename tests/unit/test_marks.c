@@ -420,6 +420,9 @@ static void spans_have_kinds_and_parents(void **state)
 	mark(f.thread, STRAIN_MARK_END, 1, "", 33, -1, -1);
 	mark(f.thread, STRAIN_MARK_END, 0, "", 40, -1, -1);
 	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 50, 5, 32);
+	mark(f.thread, STRAIN_MARK_ITERATION_END, 0, "", 55, -1, 48);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 57, 6, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION_END, 0, "", 58, 0, -1); // there was none
 	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 60, -1, -1);
 	mark(f.thread, STRAIN_MARK_BEGIN, 0, "prepare", 70, -1, 16);
 	mark(f.thread, STRAIN_MARK_END, 0, "", 80, -1, -1);
@@ -446,7 +449,7 @@ static void spans_have_kinds_and_parents(void **state)
 	assert_int_equal(loss->parent, mine->span);
 	assert_true(loss->value == 0.25);
 	assert_int_equal(end->span, epoch->span);
-	assert_int_equal(end->samples, 64);
+	assert_int_equal(end->samples, 80); // as said at the end of the one, not at its beginning
 	assert_int_equal(end->last_ns, 60);
 	assert_null(end->key);
 	assert_int_equal(f.epochs, 2); // one began, one ended

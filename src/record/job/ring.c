@@ -221,7 +221,7 @@ static int check_record(const struct ring *ring, const struct strain_record *rec
 	if (record->sequence != (uint32_t)number) {
 		return broken(e, "a mark is not the one that comes next");
 	}
-	if (record->kind < STRAIN_MARK_BEGIN || record->kind > STRAIN_MARK_SPAN) {
+	if (record->kind < STRAIN_MARK_BEGIN || record->kind > STRAIN_MARK_ITERATION_END) {
 		return broken(e, "a mark of no known kind");
 	}
 	if (record->depth > STRAIN_RING_DEPTH) {
@@ -243,7 +243,7 @@ static int take_record(struct ring *ring, const struct strain_record *record, st
 		.number = record->number,
 		.samples = -1,
 	};
-	if (record->kind == STRAIN_MARK_ITERATION) {
+	if (record->kind == STRAIN_MARK_ITERATION || record->kind == STRAIN_MARK_ITERATION_END) {
 		ret->samples = record->extra <= UINT32_MAX ? (int64_t)record->extra : -1;
 	}
 	if (record->kind == STRAIN_MARK_BEGIN && record->extra > 0) {
