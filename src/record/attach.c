@@ -83,7 +83,7 @@ int attach(struct launcher *l)
 	struct error e = {0};
 	_cleanup_close_ int fd = open_process(l->options.pid, &e);
 	error_set(&l->cgroup_error, ECANCELED, "strain was attached to a process that ran already");
-	l->nvtx_error = l->markers_error = l->cgroup_error;
+	l->hooks_error = l->nvtx_error = l->markers_error = l->cgroup_error;
 	l->status = -1;
 	if (fd < 0 || signals_open(&l->signals, &e) < 0 || start_recording(l, &e) < 0) {
 		return give_up(l, &e);

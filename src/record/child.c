@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "record/hooks_copy.h"
 #include "record/job/cgroup.h"
 #include "record/job/nvtx.h"
 #include "record/signals.h"
@@ -141,6 +142,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 		}
 	}
 	clean_environment();
+	hooks_set_path(config->hooks); // while STRAIN_MARKERS is that of a run around this one
 	set_marks(config);
 	signals_restore(config->signals);
 	execvp(config->command[0], config->command);

@@ -20,6 +20,7 @@ struct child_config {
 	const struct job_cgroup *cgroup; // NULL: none
 	const char *markers; // STRAIN_MARKERS of the job; NULL: it has none
 	const char *nvtx; // the library that takes NVTX's ranges; NULL: none
+	const char *hooks; // the first of its PYTHONPATH; NULL: that stays as it is
 	int output[2]; // what becomes standard output and error; -1: as it is
 };
 

@@ -263,6 +263,16 @@ static void put_options(struct description *d, const struct run_options *options
 	}
 }
 
+static void put_missing(struct description *d, const struct recorder_config *config)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(config->missing); i++) {
+		const struct missing_part *part = &config->missing[i];
+		if (part->key && part->reason) {
+			put(d, part->key, part->reason);
+		}
+	}
+}
+
 int describe_run(struct writer *w, const struct recorder_config *config)
 {
 	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -270,6 +280,7 @@ int describe_run(struct writer *w, const struct recorder_config *config)
 	put_start(&d, config);
 	put_options(&d, config->options);
 	put_machine(&d);
+	put_missing(&d, config);
 	if (config->options->pid > 0) {
 		put_attached(&d, config->options->pid);
 	} else {

@@ -33,6 +33,8 @@ struct launcher {
 	struct error markers_error; // why there is none
 	char *nvtx; // the library that takes NVTX's ranges; owned; NULL: none
 	struct error nvtx_error; // why there is none
+	char *hooks; // what comes first in the job's PYTHONPATH; owned; NULL: nothing
+	struct error hooks_error; // why nothing does
 	struct child child;
 	struct recording recording;
 	char *path; // of the run file; owned; NULL: nothing is recorded

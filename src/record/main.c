@@ -36,6 +36,7 @@ enum option_key {
 	OPTION_PID,
 	OPTION_NO_CGROUP,
 	OPTION_NO_MARKERS,
+	OPTION_NO_HOOKS,
 	OPTION_HELP,
 };
 
@@ -68,6 +69,8 @@ static const struct argp_option option_table[] = {
 	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Give the job no cgroup of its own", 0},
 	{"no-markers", OPTION_NO_MARKERS, NULL, 0,
 		"Take no marks from the job (STRAIN_MARKERS is not set)", 0},
+	{"no-hooks", OPTION_NO_HOOKS, NULL, 0,
+		"Hook no framework in the job's Pythons (PYTHONPATH stays as it is)", 0},
 	{"help", OPTION_HELP, NULL, 0, "Show this help", -1},
 	{0},
 };
@@ -307,6 +310,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NO_MARKERS:
 		p->options.no_markers = true;
+		return 0;
+	case OPTION_NO_HOOKS:
+		p->options.no_hooks = true;
 		return 0;
 	case OPTION_HELP:
 		p->help = true;

@@ -27,5 +27,6 @@ struct run_options {
 	pid_t pid; // --pid; 0: a command is started
 	bool no_cgroup;
 	bool no_markers;
+	bool no_hooks;
 	char **command; // argv, ends with NULL; NULL with --pid
 };

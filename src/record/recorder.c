@@ -28,6 +28,7 @@
 #include "record/budget.h"
 #include "record/clock_watch.h"
 #include "record/describe.h"
+#include "record/hooks.h"
 #include "record/job/exit_status.h"
 #include "record/host/file.h"
 #include "record/host/machine.h"
@@ -150,12 +151,6 @@ static void put_identity(struct recorder *r)
 	writer_put_run(r->writer, "cpu_time_source",
 		cgroup && cgroup->cpu ? (cgroup->version == 2 ? "cgroup v2" : "cgroup v1")
 				      : "processes");
-	for (size_t i = 0; i < ARRAY_LENGTH(r->config->missing); i++) {
-		const struct missing_part *part = &r->config->missing[i];
-		if (part->key && part->reason) {
-			writer_put_run(r->writer, part->key, part->reason);
-		}
-	}
 }
 
 // Every group of every source, and the recorder's own, as rows of the table of metrics.
@@ -506,6 +501,7 @@ static void finish(struct recorder *r)
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
 	sampler_read_now(r->sampler, FINAL_READ_NS);
 	stop_listener(r);
+	struct hooks *hooks = hooks_read(r->config->hooks);
 	marks_stop(r->marks);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);
@@ -518,6 +514,7 @@ static void finish(struct recorder *r)
 	sink_flush(r->sink);
 	scribe_stop(r->scribe, end_ns);
 	r->scribe = NULL;
+	hooks_put(hooks, r->writer);
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);

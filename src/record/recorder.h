@@ -29,6 +29,8 @@ struct recorder_config {
 	// pipe, or a regular file that the job appends to. -1 for none.
 	int output[2];
 	const char *markers; // the directory of marks (STRAIN_MARKERS); NULL: none
+	const char *
+		hooks; // the same, where the job's Pythons have hooks, which say there what they do
 	struct missing_part missing[4];
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "record/hooks_copy.h"
 #include "record/job/nvtx.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
@@ -76,8 +77,21 @@ static void make_markers(struct launcher *l)
 	}
 }
 
+static void make_hooks(struct launcher *l)
+{
+	if (l->options.no_hooks) {
+		error_set(&l->hooks_error, ECANCELED, "--no-hooks was given");
+	} else if (!l->markers) {
+		error_set(&l->hooks_error, ECANCELED, "no directory for marks: %s",
+			l->markers_error.text);
+	} else {
+		hooks_copy(l->markers, &l->hooks, &l->hooks_error);
+	}
+}
+
 void remove_markers(struct launcher *l)
 {
+	free(take_pointer(l->hooks));
 	marker_directory_remove(l->markers);
 	free(take_pointer(l->markers));
 	free(take_pointer(l->nvtx));
@@ -106,6 +120,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.markers = l->markers,
 		.nvtx = l->nvtx,
+		.hooks = l->hooks,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
@@ -125,9 +140,11 @@ static int start_recorder(struct launcher *l, struct error *e)
 		.path = l->path,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.markers = l->markers,
+		.hooks = l->hooks ? l->markers : NULL,
 		.missing = {{"cgroup_missing", l->has_cgroup ? NULL : l->cgroup_error.text},
 			{"markers_missing", l->markers ? NULL : l->markers_error.text},
-			{"nvtx_missing", l->nvtx ? NULL : l->nvtx_error.text}},
+			{"nvtx_missing", l->nvtx ? NULL : l->nvtx_error.text},
+			{"hooks_missing", l->hooks ? NULL : l->hooks_error.text}},
 		.start_ns = clock_monotonic_ns(),
 		.launcher = getpid(),
 		.output = {forwarding_copy(&l->forwarding, STDOUT_FILENO),
@@ -255,6 +272,7 @@ int start_job(struct launcher *l)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	make_cgroup(l);
 	make_markers(l);
+	make_hooks(l);
 	watch_output(l);
 	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0) {
 		if (!l->interrupted) {

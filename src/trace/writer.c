@@ -42,6 +42,9 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[ADOPT_POINTS] = "UPDATE span SET parent = e.id FROM (SELECT number AS of, min(id) AS id"
 			 " FROM span WHERE kind = 'epoch' GROUP BY number) AS e"
 			 " WHERE kind = 'point' AND parent IS NULL AND number = e.of",
+	[EACH_COMMAND] = "SELECT name, attributes ->> '$.command' AS command FROM entity"
+			 " WHERE kind = 'process' AND (name GLOB ?1 OR"
+			 " command ->> 0 GLOB ?1 OR command ->> 0 GLOB '*/' || ?1) ORDER BY id",
 	[DROP_SPAN] = "DELETE FROM span WHERE id = ?1",
 	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
@@ -377,6 +380,23 @@ int writer_complete_span(
 	writer_bind_text(w, statement, 4, attributes ? attributes : "{}");
 	note_time(w, end_ns);
 	return put_end(w, statement);
+}
+
+int writer_each_command(struct writer *w, const char *pattern,
+	bool (*take)(void *context, const char *name, const char *command), void *context)
+{
+	sqlite3_stmt *statement = writer_statement(w, EACH_COMMAND);
+	int r = SQLITE_DONE;
+	bool more = statement != NULL;
+	if (statement) {
+		writer_bind_text(w, statement, 1, pattern);
+	}
+	while (more && (r = sqlite3_step(statement)) == SQLITE_ROW) {
+		more = take(context, (const char *)sqlite3_column_text(statement, 0),
+			(const char *)sqlite3_column_text(statement, 1));
+	}
+	sqlite3_reset(statement);
+	return r == SQLITE_DONE || r == SQLITE_ROW ? 0 : store_errno(w->database, r);
 }
 
 int writer_adopt_points(struct writer *w)

@@ -59,6 +59,10 @@ struct writer_entity {
 int writer_put_entity(struct writer *w, const struct writer_entity *entity);
 // The entity is gone. attributes (a JSON object, or NULL) are added to those that are there.
 int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes);
+// The processes whose name or program is like the pattern (of GLOB), in the order in which they
+// came: name, and command line as a JSON array (NULL: not known). Until take returns false.
+int writer_each_command(struct writer *w, const char *pattern,
+	bool (*take)(void *context, const char *name, const char *command), void *context);
 int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
 	int64_t to_ns, const char *reason); // entity 0: all of the kind; to_ns -1: to the end
 int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b);

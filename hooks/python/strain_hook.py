@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""What the hooks of all frameworks share: entering, patches that fail open, words to the run.
+
+The run learns of each process that imported a framework from a file in the marker directory,
+`hook-PID`, of lines `KEY VALUE` (docs/hooks.md).
+"""
+
+import functools
+import sys
+
+MAX_LINES = 64
+
+
+class Report:
+    """What the run is told of this process's hooks, bounded."""
+
+    def __init__(self, tell):
+        self._tell = tell
+        self._lines = 0
+        self._told = set()
+
+    def say(self, key, value):
+        """A line; the same one only once."""
+        line = "%s %s" % (key, value)
+        if line not in self._told and self._lines < MAX_LINES:
+            self._told.add(line)
+            self._lines += 1
+            self._tell(line)
+
+
+class Hook:
+    """The hooks of one framework: its patches, and whether they are on."""
+
+    def __init__(self, framework, report):
+        self.framework = framework
+        self.report = report
+        self.on = True
+        self._patches = []
+
+    def patch(self, owner, name, wrap):
+        """Replaces owner.name by wrap(owner.name). Raises where there is none."""
+        original = getattr(owner, name)
+        wrapper = functools.wraps(original)(wrap(original))
+        setattr(owner, name, wrapper)
+        self._patches.append((owner, name, original, wrapper))
+
+    def feature(self, what, install, *arguments):
+        """Installs one feature. Where that fails, its patches are undone and the run says why."""
+        before = len(self._patches)
+        try:
+            install(*arguments)
+        except Exception as error:
+            self._undo(before)
+            self.report.say("missing", "%s: %s" % (what, describe(error)))
+            return False
+        self.report.say("hooked", what)
+        return True
+
+    def fail(self, error):
+        """Something of ours went wrong while the job ran: from now on, the job is alone."""
+        if self.on:
+            self.on = False
+            self._undo(0)
+            self.report.say("off", "%s: %s" % (self.framework, describe(error)))
+
+    def _undo(self, first):
+        for owner, name, original, wrapper in reversed(self._patches[first:]):
+            # Who has wrapped ours in the meantime keeps it: it does nothing but call on.
+            if getattr(owner, name, None) is wrapper:
+                setattr(owner, name, original)
+        del self._patches[first:]
+
+
+def describe(error):
+    """An exception in one line, with the place in ours where it came from."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is not None:
+        code = traceback.tb_frame.f_code
+        place = " (%s:%d)" % (code.co_filename.rsplit("/", 1)[-1], traceback.tb_lineno)
+    return "%s: %s%s" % (type(error).__name__, error, place)
+
+
+def caller(packages):
+    """"file.py:42": the frame that called, outside of these folders and of installed packages."""
+    import os
+
+    ours = os.path.dirname(os.path.abspath(__file__))
+    found = None
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((ours + os.sep,) + packages) and not name.startswith("<frozen"):
+            place = "%s:%d" % (short_path(name), frame.f_lineno)
+            if "site-packages" not in name and "dist-packages" not in name:
+                return place
+            found = found or place
+        frame = frame.f_back
+    return found
+
+
+def short_path(name):
+    """A path as seen from the working directory, where it lies below it."""
+    import os
+
+    name = os.path.abspath(name)
+    here = os.getcwd()
+    return os.path.relpath(name, here) if name.startswith(here.rstrip("/") + "/") else name
+
+
+def begin(entry, name, module_name):
+    """A framework is about to be imported. Returns what is to be called when it has been."""
+    import strain_ring
+
+    report = Report(entry.tell)
+    strain_ring.start(entry.folder)
+    ring = strain_ring.here()
+    if ring:
+        ring.begin(strain_ring.IMPORT)
+
+    def end(framework):
+        try:
+            if ring and ring is strain_ring.here():
+                ring.end()
+            module = __import__(module_name)
+            module.hook(framework, report)
+        except Exception as error:
+            report.say("off", "%s: %s" % (name, describe(error)))
+
+    return end

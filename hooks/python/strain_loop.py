@@ -1,0 +1,448 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""What a training loop does, told from the calls that one thread makes.
+
+The loop is asked to iterate over loaders, waits for batches, runs backward and steps; nothing else
+is known of it. From that come epochs, iterations with their samples, and phases:
+
+- An iteration ends with the optimizer's step (of several optimizers, with that of the one that
+  stepped last before the next batch was asked for) and the next one begins there.
+- A pass over a loader that leads to a backward is an epoch of training; one without gradients, or
+  that leads to none, is a validation. Until that is known, marks wait (Ring.hold): for three batches
+  at most.
+- Forward is the time from the end of the data, or of its transfer, to the start of backward.
+"""
+
+from collections import deque
+from time import monotonic_ns
+
+from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, TRANSFER, VALIDATION
+
+# Roles of a pass over a loader.
+UNKNOWN = 0  # its first batches
+TRAINING = 1  # an epoch
+EVALUATION = 2  # a validation
+BESIDE = 3  # of another pass, or nothing of the kind
+
+# So many batches can be asked for ahead of their backward (wrappers that prefetch take one or two).
+AHEAD = 2
+FEEDING = 7  # so many other loaders are remembered
+# A transfer this long after the one before is one of the forward's own.
+TRANSFER_GAP_NS = 1000000
+
+
+class Loader:
+    """What is known of one loader."""
+
+    __slots__ = ("trains", "evaluates", "ahead", "told", "__weakref__")
+
+    def __init__(self):
+        self.trains = False  # a pass led to a step
+        self.evaluates = False  # a pass led to none
+        self.ahead = deque()  # samples of batches whose backward did not begin yet
+        self.told = None  # called once it is known to train
+
+
+class Pass:
+    """One iterator's way through its loader."""
+
+    __slots__ = ("loader", "role", "batches", "began_ns", "ready_ns", "over")
+
+    def __init__(self, loader, began_ns):
+        self.loader = loader
+        self.role = UNKNOWN
+        self.batches = 0
+        self.began_ns = began_ns
+        self.ready_ns = began_ns  # the iterator was there
+        self.over = False
+
+
+class Loop:
+    """One thread's loop, which marks into its ring. All times are from monotonic_ns."""
+
+    def __init__(self, ring, main=True):
+        self.ring = ring
+        self.main = main  # another thread that never learns only fetches for one that does
+        self.epoch = 0  # the last one's number
+        self.in_epoch = False
+        self.iteration = 0  # the next one's number
+        self.in_iteration = False
+        self.idle = False  # the iteration has but waited
+        self.samples = -1  # of the iteration; -1: no batch told
+        self.last_ns = 0  # of the last mark
+        self.step_ns = 0  # the last iteration's end; 0: something else came after it
+        self.anchor_ns = 0  # since when it may be forward; 0: it is not
+        self.weak = False  # it began with the end of a backward or a step
+        self.in_forward = False
+        self.stepping = None  # the id of the optimizer whose step this is
+        self.closure_ns = 0  # its closure's last backward ended; 0: no closure
+        self.in_backward = False
+        self.backwards = 0  # so many have begun
+        self.stepped = None  # the optimizer that stepped last, in this iteration
+        self.closer = None  # whose step ends an iteration
+        self.training = None  # the pass that trains
+        self.current = None  # the pass whose batches come now
+        self.feeding = []  # loaders whose batches are trained on
+
+    # Passes ------------------------------------------------------------------------------------
+
+    def iterate(self, loader, gradients, began_ns):
+        """An iterator over the loader was made, between began_ns and now. Returns its pass."""
+        new = Pass(loader, began_ns)
+        new.ready_ns = monotonic_ns()
+        loader.ahead.clear()
+        self._leave_current(new)
+        if new.role != BESIDE:
+            self._enter(new, gradients)
+        return new
+
+    def _leave_current(self, new):
+        """What becomes of the pass before, now that another begins; or that runs beside it."""
+        old = self.current
+        if old is None or old.over:
+            if old is not None and old.role == UNKNOWN:
+                self._decide(old, EVALUATION if old.batches > 0 else BESIDE)
+            return
+        if old.batches == 0 and old.loader is not new.loader:
+            new.role = BESIDE  # zip(one, other)
+        elif old.role == UNKNOWN:
+            # Of next(iter(loader)) nobody says more than that it waited.
+            self._decide(old, EVALUATION if old.batches > 1 else BESIDE)
+            self._end_validation(old)
+        elif old.role == EVALUATION:
+            self._end_validation(old)
+
+    def _enter(self, new, gradients):
+        training = self.training
+        within = training is not None and not training.over and training.loader is not new.loader
+        if not gradients or (new.loader.evaluates and not new.loader.trains):
+            self.current = new
+            self._become(new, EVALUATION)
+        elif within and new.loader.trains:
+            new.role = BESIDE  # a second loader that begins again while the first goes on
+        elif new.loader.trains:
+            self.current = new
+            self._become(new, TRAINING)
+        else:
+            self.current = new
+            self.ring.hold()
+            self._wait_for_workers(new)
+
+    def _wait_for_workers(self, new):
+        self.ring.begin(DATA, new.began_ns)
+        self.last_ns = self.ring.end(new.ready_ns)
+
+    def _become(self, new, role):
+        """Begins the pass with what is known of it from the start."""
+        new.role = role
+        if role == TRAINING:
+            self._begin_epoch(new)
+        else:
+            self._pause_iteration()
+            self.ring.begin(VALIDATION, new.began_ns)
+        self._wait_for_workers(new)
+
+    def _decide(self, old, role):
+        """It is known now what the pass was whose marks were held."""
+        if role == EVALUATION and not self.main and self.backwards == 0:
+            role = BESIDE
+        old.role = role
+        held = self.ring.take_held()
+        forward = self.in_forward, self.anchor_ns, self.weak  # of what is held, or comes after it
+        self.in_forward = False
+        if role == TRAINING:
+            self._begin_epoch(old)
+        elif role == EVALUATION:
+            old.loader.evaluates = True
+            old.loader.ahead.clear()
+            self._pause_iteration()
+            self.ring.begin(VALIDATION, old.began_ns)
+        self.ring.write(held, FORWARD if role == EVALUATION else 0)
+        self.in_forward, self.anchor_ns, self.weak = forward
+
+    def _begin_epoch(self, new):
+        self._end_epoch(new.began_ns)
+        self.training = new
+        self.epoch += 1
+        self.in_epoch = True
+        self.iteration = 0
+        self.ring.epoch(self.epoch, new.began_ns)
+        self._begin_iteration(new.began_ns)
+
+    def _end_epoch(self, time_ns):
+        if self.in_epoch:
+            self._finish_iteration()
+            self.ring.epoch_end(time_ns)
+            self.in_epoch = False
+            self.step_ns = 0
+
+    def _end_validation(self, old, time_ns=0):
+        if old.role == EVALUATION and not old.over:
+            self.last_ns = self.ring.end(time_ns or self.last_ns)
+            self.anchor_ns = 0
+        old.over = True
+
+    # Iterations --------------------------------------------------------------------------------
+
+    def _begin_iteration(self, time_ns):
+        self.in_iteration = self.idle = True
+        self.samples = -1
+        self.stepped = None
+        self.ring.iteration(self.iteration, time_ns)
+        self.iteration += 1
+
+    def _need_iteration(self, now_ns):
+        """One begins where the one before ended, unless something else came in between."""
+        if not self.in_iteration:
+            self._begin_iteration(self.step_ns or now_ns)
+            self.step_ns = 0
+
+    def _end_iteration(self, time_ns):
+        self.ring.iteration_end(self.samples, time_ns)
+        self.in_iteration = False
+        self.step_ns = time_ns
+        self.last_ns = time_ns
+
+    def _pause_iteration(self):
+        """What comes now belongs to no iteration, and to no epoch whose batches are used up."""
+        run = self.training
+        if run is not None and run.over and not run.loader.ahead:
+            self._end_epoch(self.last_ns)
+        if self.stepped is not None:
+            self._finish_iteration()
+        self._end_forward(self.last_ns)
+        self.step_ns = 0
+
+    def _finish_iteration(self):
+        """It ends with the last mark; one that has but waited never was."""
+        self._end_forward(self.last_ns)
+        if self.in_iteration and self.idle:
+            self.ring.iteration_cancel(self.last_ns)
+            self.in_iteration = False
+        elif self.in_iteration:
+            self._end_iteration(self.last_ns)
+
+    def _take_samples(self):
+        """A backward uses up a batch of each loader."""
+        for loader in self.feeding:
+            if loader.ahead:
+                self._add_samples(loader.ahead.popleft())
+
+    def _add_samples(self, samples):
+        if samples >= 0:
+            self.samples = max(self.samples, 0) + samples
+
+    # Batches -----------------------------------------------------------------------------------
+
+    def next_begins(self, run):
+        """The thread begins to wait for a batch of the pass."""
+        now_ns = monotonic_ns()
+        self._abandon_step()
+        if run is not self.current and run.role != BESIDE:
+            self._resume(run)
+        if run.role == UNKNOWN and run.batches > AHEAD:
+            self._decide(run, EVALUATION)
+        if run.role == EVALUATION and not run.over:
+            self._forward_until(now_ns)
+        else:
+            self._end_forward(now_ns)
+            if run.role == TRAINING:
+                self._close_steps()
+                self._need_iteration(now_ns)
+        self.ring.begin(DATA, now_ns)
+
+    def next_ends(self, run, samples):
+        """The batch is there, or the wait was in vain (samples None)."""
+        self.anchor_ns = self.last_ns = self.ring.end()
+        self.weak = False
+        if samples is None:
+            return
+        run.batches += 1
+        if run.role != EVALUATION:
+            self._feed(run, samples)
+
+    def _feed(self, run, samples):
+        loader = run.loader
+        if loader not in self.feeding:
+            self.feeding = self.feeding[-FEEDING:] + [loader]
+        loader.ahead.append(samples)
+        while len(loader.ahead) > AHEAD and run.role != UNKNOWN:
+            self._add_samples(loader.ahead.popleft())
+
+    def exhausted(self, run):
+        """There is no further batch."""
+        self.anchor_ns = 0
+        if run.role == EVALUATION:
+            self._end_validation(run)
+        elif run.role == UNKNOWN:
+            self.ring.note(self.last_ns)
+            if run.batches > AHEAD:
+                self._decide(run, EVALUATION)
+        elif run.role == TRAINING and not run.loader.ahead:
+            if self.idle or not self.in_iteration:
+                self._end_epoch(self.last_ns)
+        run.over = True
+
+    def _resume(self, run):
+        """Batches of an earlier pass again: the validation in between is over."""
+        old = self.current
+        if old is not None and old.role == UNKNOWN:
+            self._decide(old, EVALUATION if old.batches > 1 else BESIDE)
+        if old is not None:
+            self._end_validation(old)
+        self.current = run
+
+    def _close_steps(self):
+        """The next batch is asked for: whoever stepped last ends iterations from now on."""
+        if self.stepped is not None:
+            self.closer = self.stepped
+            if self.in_iteration:
+                self._end_iteration(self.last_ns)
+            self.stepped = None
+
+    # Steps -------------------------------------------------------------------------------------
+
+    def transferred(self, began_ns):
+        """A tensor went to the device, from began_ns to now."""
+        if began_ns - self.anchor_ns > TRANSFER_GAP_NS and not self.weak:
+            self.enter_forward()
+        self.ring.begin(TRANSFER, began_ns)
+        self.last_ns = self.anchor_ns = self.ring.end()
+        self.weak = False
+
+    def enter_forward(self):
+        """Forward began when what may be forward did."""
+        if self.anchor_ns and not self.in_forward:
+            self.ring.begin(FORWARD, self.anchor_ns)
+            self.in_forward = True
+
+    def _end_forward(self, now_ns):
+        if self.in_forward:
+            self.last_ns = self.ring.end(now_ns)
+            self.in_forward = False
+        self.anchor_ns = 0
+
+    def _forward_until(self, now_ns):
+        self.enter_forward()
+        self._end_forward(now_ns)
+
+    def backward_begins(self):
+        """False where it is none of the loop's: one within another."""
+        if self.in_backward:
+            return False
+        now_ns = monotonic_ns()
+        self._learns(now_ns)
+        self.backwards += 1
+        self._need_iteration(now_ns)
+        self.idle = False
+        self._forward_until(now_ns)
+        self._take_samples()
+        self.ring.begin(BACKWARD, now_ns)
+        self.in_backward = True
+        return True
+
+    def backward_ends(self):
+        """The one for which backward_begins was true."""
+        self.in_backward = False
+        self.last_ns = self.ring.end()
+        if self.closure_ns:
+            self.closure_ns = self.last_ns
+        self._weak_anchor()
+
+    def _weak_anchor(self):
+        """In a loop over a loader a further forward may begin; elsewhere nobody knows what does."""
+        run = self.training
+        self.anchor_ns = self.last_ns if run is not None and not run.over else 0
+        self.weak = True
+
+    def _learns(self, now_ns):
+        """Something is learnt: the pass that goes on is no validation."""
+        run = self.current
+        if run is None or run.role in (TRAINING, BESIDE):
+            return
+        if run.role == UNKNOWN:
+            outer = self.training
+            beside = outer is not None and not outer.over and outer.loader is not run.loader
+            self._decide(run, BESIDE if beside else TRAINING)
+            run.loader.trains = True
+        elif run.over:
+            return
+        else:
+            self._end_validation(run, now_ns)
+            if run.batches > 0 and run.loader.evaluates:
+                run.loader.evaluates = False
+                run.loader.trains = True
+                run.over = False
+                run.began_ns = run.ready_ns = now_ns
+                run.role = TRAINING
+                self._begin_epoch(run)
+
+    def step_begins(self, optimizer, closure):
+        """An optimizer's step; with a closure, forward and backward are inside it."""
+        if self.stepping is not None:
+            return  # one within another
+        now_ns = monotonic_ns()
+        self._learns(now_ns)
+        self._need_iteration(now_ns)
+        self.idle = False
+        self.stepping = optimizer
+        self.closure_ns = now_ns if closure else 0
+        if not closure:
+            self._end_forward(now_ns)
+            self.ring.begin(OPTIMIZER, now_ns)
+
+    def step_ends(self, optimizer):
+        """The step is done, and often the iteration with it."""
+        if self.stepping != optimizer:
+            return
+        self.stepping = None
+        now_ns = monotonic_ns()
+        if self.closure_ns:
+            self._end_forward(now_ns)
+            self.ring.begin(OPTIMIZER, self.closure_ns)
+            self.closure_ns = 0
+        self.last_ns = self.ring.end(now_ns)
+        self._weak_anchor()
+        self._tell_training()
+        self.stepped = optimizer
+        run = self.training
+        if self.closer in (None, optimizer) or run is None or run.over:
+            self._end_iteration(now_ns)
+        if run is not None and run.over and not run.loader.ahead:
+            self._end_epoch(now_ns)
+
+    def _tell_training(self):
+        run = self.training
+        if run is not None:
+            run.loader.trains = True
+            if run.loader.told:
+                told, run.loader.told = run.loader.told, None
+                told()
+
+    def _abandon_step(self):
+        """A step that raised never ended."""
+        if self.stepping is not None and not self.closure_ns:
+            self.stepping = None
+            self.last_ns = self.ring.end()
+
+    # Other phases ------------------------------------------------------------------------------
+
+    def phase_begins(self, name):
+        """A phase that can be anywhere: a collective, a checkpoint."""
+        if name == CHECKPOINT:
+            self._pause_iteration()
+        elif not self.weak:
+            self.enter_forward()
+        self.last_ns = self.ring.begin(name)
+
+    def phase_ends(self):
+        """The one that began last."""
+        self.last_ns = self.ring.end()
+        if self.weak and self.anchor_ns:
+            self.anchor_ns = self.last_ns
+
+    def finish(self):
+        """The process ends: what was held is written."""
+        run = self.current
+        if run is not None and run.role == UNKNOWN:
+            self._decide(run, EVALUATION if run.batches > (not run.over) else BESIDE)

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""PyTorch, 1.13 and newer: what a training loop calls, marked (strain_loop.py says as what).
+
+Of these only the iterators' `__next__` and the fetchers' `fetch` are private. Each is patched where
+it is found; where it is not, or a patch fails, the job runs as it would without, and the run says so.
+Nothing here touches a tensor's values, a random number generator, or the device.
+"""
+
+import atexit
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from itertools import islice
+from time import monotonic_ns
+
+import strain_hook
+import strain_ring
+from strain_loop import Loader, Loop
+
+COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
+               "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
+               "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter",
+               "reduce_scatter_tensor", "scatter", "send")  # fmt: skip
+SEARCHED = 16  # places of a batch in which a tensor is looked for
+
+
+def hook(torch, report):
+    """Patches PyTorch, which has just been imported."""
+    report.say("framework", "pytorch %s" % torch.__version__)
+    PyTorch(torch, report).install()
+
+
+class PyTorch:
+    """The patches, and what they share."""
+
+    def __init__(self, torch, report):
+        self.torch = torch
+        self.report = report
+        self.hook = strain_hook.Hook("pytorch", report)
+        self.local = threading.local()
+        self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
+        self.backwards = 0  # that run now, in all threads
+        self.folder = os.path.dirname(torch.__file__) + os.sep
+
+    def install(self):
+        """Each feature by itself; a missing one leaves the others."""
+        for what, install in (
+            ("data", self._hook_data),
+            ("prepare", self._hook_prepare),
+            ("backward", self._hook_backward),
+            ("optimizer", self._hook_optimizer),
+            ("checkpoint", self._hook_checkpoint),
+            ("communication", self._hook_communication),
+        ):
+            self.hook.feature(what, install)
+        os.register_at_fork(after_in_child=self._after_fork)
+        atexit.register(self._at_exit)
+
+    # The thread's loop -------------------------------------------------------------------------
+
+    def loop(self):
+        """This thread's loop, made where there is none; None where marks go nowhere."""
+        try:
+            return self.local.loop
+        except AttributeError:
+            ring = strain_ring.here() if self.hook.on else None
+            main = threading.current_thread() is threading.main_thread()
+            self.local.loop = Loop(ring, main) if ring else None
+            return self.local.loop
+
+    def _after_fork(self):
+        self.local = threading.local()
+        self.backwards = 0
+
+    def _at_exit(self):
+        try:
+            loop = getattr(self.local, "loop", None)
+            if loop is not None and self.hook.on:
+                loop.finish()
+        except Exception as error:
+            self.hook.fail(error)
+
+    # Loaders -----------------------------------------------------------------------------------
+
+    def _hook_data(self):
+        data = self.torch.utils.data
+        self.hook.patch(data.dataloader._BaseDataLoaderIter, "__next__", self._wrap_next)
+        self.hook.patch(data.DataLoader, "__iter__", self._wrap_iter)
+        self.hook.patch(data.DataLoader, "__init__", self._wrap_init)
+
+    def _wrap_init(self, original):
+        def __init__(loader, *arguments, **options):
+            original(loader, *arguments, **options)
+            if self.hook.on:
+                try:
+                    self._know(loader)
+                except Exception as error:
+                    self.hook.fail(error)
+
+        return __init__
+
+    def _know(self, loader):
+        """What advice needs to know of a loader; the first one's is told, then the trained one's."""
+        key = id(loader)
+        known = Loader()
+        facts = list(_facts(loader, strain_hook.caller((self.folder,))))
+        forget = self.loaders.pop
+
+        def gone(_, key=key):
+            forget(key, None)
+
+        if not self.loaders:
+            self._tell(facts)
+        known.told = lambda: self._tell(facts)
+        self.loaders[key] = (weakref.ref(loader, gone), known)
+        return known
+
+    def _tell(self, facts):
+        for key, value in facts:
+            self.report.say(key, value)
+
+    def _wrap_iter(self, original):
+        def __iter__(loader):
+            began_ns = monotonic_ns()
+            iterator = original(loader)
+            if self.hook.on and not self._in_worker():
+                try:
+                    self._iterate(loader, iterator, began_ns)
+                except Exception as error:
+                    self.hook.fail(error)
+            return iterator
+
+        return __iter__
+
+    def _iterate(self, loader, iterator, began_ns):
+        loop = self.loop()
+        if loop is not None:
+            found = self.loaders.get(id(loader))
+            known = found[1] if found else self._know(loader)
+            gradients = self.torch.is_grad_enabled()
+            iterator._strain = (loop, loop.iterate(known, gradients, began_ns))
+
+    def _wrap_next(self, original):
+        def __next__(iterator):
+            try:
+                loop, run = iterator._strain
+                if loop is not self.local.loop or not self.hook.on:
+                    return original(iterator)
+            except AttributeError:
+                return original(iterator)
+            return self._next(original, iterator, loop, run)
+
+        return __next__
+
+    def _next(self, original, iterator, loop, run):
+        try:
+            loop.next_begins(run)
+        except Exception as error:
+            self.hook.fail(error)
+            return original(iterator)
+        samples = None
+        over = False
+        try:
+            batch = original(iterator)
+            samples = -1
+        except StopIteration:
+            over = True
+            raise
+        finally:
+            try:
+                if samples is not None:
+                    samples = self._samples(batch)
+                loop.next_ends(run, samples)
+                if over:
+                    loop.exhausted(run)
+            except Exception as error:
+                self.hook.fail(error)
+        return batch
+
+    def _samples(self, batch):
+        """The first dimension of the first tensor in a batch; -1 where there is none."""
+        tensor = self.torch.Tensor
+        places = [batch]
+        for place in places:
+            if isinstance(place, tensor):
+                if place.dim() > 0:
+                    return place.shape[0]
+            elif isinstance(place, (tuple, list)):
+                places.extend(place[: SEARCHED - len(places)])
+            elif isinstance(place, Mapping):
+                places.extend(islice(place.values(), max(SEARCHED - len(places), 0)))
+        return -1
+
+    # Workers -----------------------------------------------------------------------------------
+
+    def _in_worker(self):
+        return self.worker._worker_info is not None
+
+    def _hook_prepare(self):
+        self.worker = self.torch.utils.data._utils.worker
+        self.worker._worker_info  # noqa: B018  it must be there
+        fetch = self.torch.utils.data._utils.fetch
+        self.hook.patch(fetch._MapDatasetFetcher, "fetch", self._wrap_fetch)
+        self.hook.patch(fetch._IterableDatasetFetcher, "fetch", self._wrap_fetch)
+
+    def _wrap_fetch(self, original):
+        def fetch(fetcher, index):
+            if self.worker._worker_info is None or not self.hook.on:
+                return original(fetcher, index)
+            ring = strain_ring.here()
+            if ring is None:
+                return original(fetcher, index)
+            samples = len(index) if isinstance(index, (list, tuple)) else 0
+            ring.begin(strain_ring.PREPARE, 0, samples)
+            try:
+                return original(fetcher, index)
+            finally:
+                ring.end()
+
+        return fetch
+
+    # Steps -------------------------------------------------------------------------------------
+
+    def _hook_backward(self):
+        self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
+
+    def _wrap_backward(self, original):
+        def backward(*arguments, **options):
+            begun = self._backward_begins()
+            try:
+                return original(*arguments, **options)
+            finally:
+                if begun:
+                    self._backward_ends()
+
+        return backward
+
+    def _backward_begins(self):
+        if not self.hook.on:
+            return False
+        try:
+            # In the engine's own threads a backward is part of another one.
+            if self.backwards > 0 and not hasattr(self.local, "loop"):
+                return False
+            loop = self.loop()
+            if loop is None or not loop.backward_begins():
+                return False
+            self.backwards += 1
+            return True
+        except Exception as error:
+            self.hook.fail(error)
+            return False
+
+    def _backward_ends(self):
+        try:
+            self.backwards -= 1
+            self.local.loop.backward_ends()
+        except Exception as error:
+            self.hook.fail(error)
+
+    def _hook_optimizer(self):
+        optimizer = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module
+        if hasattr(optimizer, "register_optimizer_step_post_hook"):
+            optimizer.register_optimizer_step_pre_hook(self._before_step)
+            optimizer.register_optimizer_step_post_hook(self._after_step)
+        else:
+            self.hook.patch(optimizer.Optimizer, "_hook_for_profile", self._wrap_optimizer)
+
+    def _wrap_optimizer(self, original):
+        """Each class's step, when its first optimizer is made."""
+
+        def _hook_for_profile(optimizer):
+            original(optimizer)
+            kind = type(optimizer)
+            if self.hook.on and not getattr(kind.step, "strain", False):
+                try:
+                    self.hook.patch(kind, "step", self._wrap_step)
+                    kind.step.strain = True
+                except Exception as error:
+                    self.hook.fail(error)
+
+        return _hook_for_profile
+
+    def _wrap_step(self, original):
+        def step(optimizer, *arguments, **options):
+            self._before_step(optimizer, (optimizer,) + arguments, options)
+            try:
+                return original(optimizer, *arguments, **options)
+            finally:
+                self._after_step(optimizer, arguments, options)
+
+        return step
+
+    def _before_step(self, optimizer, arguments, options):
+        if not self.hook.on:
+            return
+        try:
+            loop = self.loop()
+            if loop is not None:
+                closure = options.get("closure") if options else None
+                if closure is None and len(arguments) > 1:
+                    closure = arguments[1]
+                loop.step_begins(id(optimizer), callable(closure))
+        except Exception as error:
+            self.hook.fail(error)
+
+    def _after_step(self, optimizer, arguments, options):
+        if not self.hook.on:
+            return
+        try:
+            loop = self.loop()
+            if loop is not None:
+                loop.step_ends(id(optimizer))
+        except Exception as error:
+            self.hook.fail(error)
+
+    # Other phases ------------------------------------------------------------------------------
+
+    def _hook_checkpoint(self):
+        self.hook.patch(self.torch, "save", self._wrap_phase(strain_ring.CHECKPOINT))
+
+    def _hook_communication(self):
+        distributed = self.torch.distributed
+        if not distributed.is_available():
+            raise RuntimeError("this build has no torch.distributed")
+        wrap = self._wrap_phase(strain_ring.COMMUNICATION)
+        for name in COLLECTIVES:
+            if hasattr(distributed, name):
+                self.hook.patch(distributed, name, wrap)
+
+    def _wrap_phase(self, name):
+        def wrap(original):
+            def phase(*arguments, **options):
+                loop = self._phase_begins(name)
+                try:
+                    return original(*arguments, **options)
+                finally:
+                    if loop is not None:
+                        self._phase_ends(loop)
+
+            return phase
+
+        return wrap
+
+    def _phase_begins(self, name):
+        try:
+            loop = self.loop() if self.hook.on else None
+            if loop is None or getattr(self.local, "in_phase", False):
+                return None
+            loop.phase_begins(name)
+            self.local.in_phase = True
+            return loop
+        except Exception as error:
+            self.hook.fail(error)
+            return None
+
+    def _phase_ends(self, loop):
+        try:
+            self.local.in_phase = False
+            loop.phase_ends()
+        except Exception as error:
+            self.hook.fail(error)
+
+
+def _facts(loader, place):
+    """Keys of the run that describe a loader."""
+    if place:
+        yield "loader_at", place
+    sampler = getattr(loader, "batch_sampler", None)
+    size = loader.batch_size or getattr(sampler, "batch_size", None)
+    yield "loader_workers", str(loader.num_workers)
+    if isinstance(size, int):
+        yield "loader_batch_size", str(size)
+    yield "loader_pin_memory", str(int(bool(loader.pin_memory)))
+    yield "loader_persistent_workers", str(int(bool(loader.persistent_workers)))
+    if loader.num_workers > 0 and loader.prefetch_factor is not None:
+        yield "loader_prefetch_factor", str(loader.prefetch_factor)
+

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// From the hooks' words to keys of the run. Of several processes that had hooks (ranks), the first
+// that made a loader speaks for all; what was missing is said of each.
+
+#include "record/hooks.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "trace/writer.h"
+
+enum {
+	FILES_MAX = 64,
+	FILE_BYTES = 16384,
+	FACTS_MAX = 32,
+	KEY_BYTES = 40,
+	VALUE_BYTES = 512,
+	MISSING_BYTES = 1024,
+};
+
+struct fact {
+	char key[KEY_BYTES];
+	char value[VALUE_BYTES];
+};
+
+// Of one process.
+struct words {
+	int64_t pid;
+	char framework[96]; // the one named last, until it has a feature
+	struct text hooked; // "pytorch 1.13.0: data, backward"
+	struct fact facts[FACTS_MAX]; // loader_...
+	size_t n_facts;
+};
+
+struct hooks {
+	bool entered; // some Python did
+	struct words speaker;
+	struct text missing;
+};
+
+static void words_done(struct words *words)
+{
+	text_done(&words->hooked);
+}
+
+static bool is_fact(const char *key)
+{
+	return strncmp(key, "loader_", 7) == 0 &&
+	       strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
+}
+
+static void take_fact(struct words *words, const char *key, const char *value)
+{
+	size_t i = 0;
+	while (i < words->n_facts && strcmp(words->facts[i].key, key) != 0) {
+		i++;
+	}
+	if (i < FACTS_MAX) {
+		struct fact *fact = &words->facts[i];
+		snprintf(fact->key, sizeof(fact->key), "%s", key);
+		snprintf(fact->value, sizeof(fact->value), "%s", value);
+		words->n_facts += i == words->n_facts;
+	}
+}
+
+static void take_missing(struct text *missing, const char *value)
+{
+	if (missing->length + strlen(value) + 2 > MISSING_BYTES ||
+		(missing->data && strstr(missing->data, value))) {
+		return;
+	}
+	text_format(missing, "%s%s", missing->length > 0 ? "; " : "", value);
+}
+
+static void take_hooked(struct words *words, const char *value)
+{
+	bool first = words->hooked.length == 0;
+	if (*words->framework) {
+		text_format(&words->hooked, "%s%s: %s", first ? "" : "; ", words->framework, value);
+		*words->framework = '\0';
+	} else if (!first) {
+		text_format(&words->hooked, ", %s", value);
+	}
+}
+
+// "KEY VALUE"
+static void take_line(struct hooks *h, struct words *words, char *line)
+{
+	char *space = strchr(line, ' ');
+	if (!space || space == line || space - line >= KEY_BYTES || !space[1]) {
+		return;
+	}
+	*space = '\0';
+	const char *key = line, *value = space + 1;
+	if (strcmp(key, "framework") == 0) {
+		snprintf(words->framework, sizeof(words->framework), "%s", value);
+	} else if (strcmp(key, "hooked") == 0) {
+		take_hooked(words, value);
+	} else if (strcmp(key, "missing") == 0 || strcmp(key, "off") == 0) {
+		take_missing(&h->missing, value);
+	} else if (is_fact(key)) {
+		take_fact(words, key, value);
+	}
+}
+
+static void take_lines(struct hooks *h, struct words *words, const char *data, size_t length)
+{
+	while (length > 0) {
+		const char *end = memchr(data, '\n', length);
+		if (!end) {
+			return; // it was being written
+		}
+		_cleanup_text_ struct text utf8 = {0}, line = {0};
+		text_append_utf8(&utf8, data, (size_t)(end - data));
+		text_append_printable(&line, utf8.data ? utf8.data : "", utf8.length);
+		if (!line.failed && line.length > 0 && line.length < VALUE_BYTES) {
+			take_line(h, words, line.data);
+		}
+		length -= (size_t)(end + 1 - data);
+		data = end + 1;
+	}
+}
+
+// Bytes of a regular file; -1 where it is none.
+static ssize_t read_file(int directory, const char *name, char *buffer, size_t size)
+{
+	struct stat status;
+	_cleanup_close_ int fd = openat(
+		directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
+		return -1;
+	}
+	return pread(fd, buffer, size, 0);
+}
+
+// Whether one tells more than the other: it made a loader, had hooks, or came before it.
+static bool tells_more(const struct words *one, const struct words *other)
+{
+	if ((one->n_facts > 0) != (other->n_facts > 0)) {
+		return one->n_facts > 0;
+	}
+	if ((one->hooked.length > 0) != (other->hooked.length > 0)) {
+		return one->hooked.length > 0;
+	}
+	return other->pid == 0 || one->pid < other->pid;
+}
+
+static void take_file(struct hooks *h, int directory, const char *name, char *buffer)
+{
+	struct words words = {0};
+	ssize_t length = -1;
+	if (parse_integer(name + strlen("hook-"), 1, INT32_MAX, &words.pid, NULL) == 0) {
+		length = read_file(directory, name, buffer, FILE_BYTES);
+	}
+	if (length > 0) {
+		take_lines(h, &words, buffer, (size_t)length);
+	}
+	if (length > 0 && tells_more(&words, &h->speaker)) {
+		struct words before = h->speaker;
+		h->speaker = words;
+		words = before;
+	}
+	words_done(&words);
+}
+
+struct hooks *hooks_read(const char *directory)
+{
+	struct hooks *h = calloc(1, sizeof(*h));
+	_cleanup_free_ char *buffer = malloc(FILE_BYTES);
+	DIR *listing = directory ? opendir(directory) : NULL;
+	if (!h || !buffer || !listing) {
+		if (listing) {
+			closedir(listing);
+		}
+		free(h);
+		return NULL;
+	}
+	unsigned files = 0;
+	for (struct dirent *entry; (entry = readdir(listing)) && files < FILES_MAX;) {
+		if (strcmp(entry->d_name, "entered") == 0) {
+			h->entered = true;
+		} else if (strncmp(entry->d_name, "hook-", 5) == 0) {
+			files++;
+			take_file(h, dirfd(listing), entry->d_name, buffer);
+		}
+	}
+	closedir(listing);
+	return h;
+}
+
+// Why no hook entered ---------------------------------------------------------------------------
+
+struct python_search {
+	char found[96]; // how a Python ran, "" where none did
+	bool flagged; // with an option that keeps the hooks out
+};
+
+// The next string of a JSON array, without what is escaped in it. False at its end.
+static bool next_argument(const char **at, char *buffer, size_t size)
+{
+	const char *open = strchr(*at, '"');
+	size_t n = 0;
+	if (!open) {
+		return false;
+	}
+	const char *c = open + 1;
+	for (; *c && *c != '"'; c++) {
+		c += *c == '\\' && c[1];
+		if (n + 1 < size) {
+			buffer[n++] = *c;
+		}
+	}
+	buffer[n] = '\0';
+	*at = *c ? c + 1 : c;
+	return true;
+}
+
+// The first of -I, -E and -S among the interpreter's own options; "" where there is none.
+static void find_flag(const char *command, char *buffer, size_t size)
+{
+	char argument[64];
+	const char *at = command;
+	*buffer = '\0';
+	next_argument(&at, argument, sizeof(argument)); // its name
+	while (next_argument(&at, argument, sizeof(argument)) && argument[0] == '-' &&
+		argument[1] != '-' && argument[1]) {
+		size_t length = strcspn(argument, "IES");
+		bool takes_value = strpbrk(argument + 1, "cmWX") != NULL;
+		if (argument[length] && strcspn(argument, "cmWX") > length) {
+			snprintf(buffer, size, "-%c", argument[length]);
+			return;
+		}
+		if (takes_value) {
+			return;
+		}
+	}
+}
+
+static bool take_command(void *context, const char *name, const char *command)
+{
+	struct python_search *search = context;
+	char flag[8] = "";
+	if (command) {
+		find_flag(command, flag, sizeof(flag));
+	}
+	if (*flag || !*search->found) {
+		snprintf(search->found, sizeof(search->found), "%.60s%s%s", name, *flag ? " " : "",
+			flag);
+		search->flagged = *flag != '\0';
+	}
+	return !search->flagged;
+}
+
+// Nothing where no Python ran.
+static void why_none(const struct hooks *h, struct writer *w, char *buffer, size_t size)
+{
+	struct python_search search = {0};
+	if (h->entered) {
+		snprintf(buffer, size, "no framework that has hooks (PyTorch) was imported");
+		return;
+	}
+	writer_each_command(w, "python*", take_command, &search);
+	if (search.flagged) {
+		snprintf(buffer, size,
+			"no hook entered: %s ran, which does not look at PYTHONPATH%s",
+			search.found, strstr(search.found, "-S") ? " or sitecustomize" : "");
+	} else if (*search.found) {
+		snprintf(buffer, size,
+			"no hook entered: %s ran, but not with the PYTHONPATH that strain set, or "
+			"where it cannot be seen",
+			search.found);
+	}
+}
+
+static void hooks_free(struct hooks *h)
+{
+	words_done(&h->speaker);
+	text_done(&h->missing);
+	free(h);
+}
+
+void hooks_put(struct hooks *h, struct writer *w)
+{
+	char why[256] = "";
+	if (!h) {
+		return;
+	}
+	if (h->speaker.hooked.length > 0) {
+		writer_put_run(w, "hooks", h->speaker.hooked.data);
+	} else if (h->missing.length == 0) {
+		why_none(h, w, why, sizeof(why));
+	}
+	if (h->missing.length > 0 || *why) {
+		writer_put_run(w, "hooks_missing", *why ? why : h->missing.data);
+	}
+	for (size_t i = 0; i < h->speaker.n_facts; i++) {
+		writer_put_run(w, h->speaker.facts[i].key, h->speaker.facts[i].value);
+	}
+	hooks_free(h);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the hooks in the job's processes have said: files in the marker directory, a line a fact
+// (docs/hooks.md). The job can write anything there.
+
+#pragma once
+
+struct hooks;
+struct writer;
+
+// Reads what is there, before the directory goes. NULL without a directory, or without memory.
+struct hooks *hooks_read(const char *directory);
+// Puts the keys `hooks`, `hooks_missing` and `loader_...` of the run, and frees. Accepts NULL: says
+// nothing.
+void hooks_put(struct hooks *hooks, struct writer *w);

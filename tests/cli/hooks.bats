@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Hooks: what a run knows of a Python job that was not edited, and that the job is as without them.
+# What needs PyTorch takes that of /usr/bin/python3; the rest takes any Python and a package `torch`
+# that is empty.
+
+load run_helpers
+
+PYTHON=/usr/bin/python3
+TRAIN="$SOURCE_ROOT/tests/hooks/train.py"
+
+record() {
+	"$STRAIN" run -o run.strain --force "$@"
+}
+
+needs_torch() {
+	[ -d /usr/lib/python3/dist-packages/torch ] || skip "no PyTorch (python3-torch) for $PYTHON"
+	export OMP_NUM_THREADS=1
+}
+
+# A package that is called torch and has nothing in it.
+fake_torch() {
+	mkdir -p fake/torch
+	echo "__version__ = '0.0'" >fake/torch/__init__.py
+	export PYTHONPATH="$PWD/fake"
+}
+
+@test "the hook enters, chains, and leaves no trace but its place in PYTHONPATH" {
+	mkdir own
+	echo 'import sys; sys.own = __file__' >own/sitecustomize.py
+	cat >look.py <<-'EOF'
+		import os, subprocess, sys
+		first, rest = os.environ["PYTHONPATH"].split(":", 1)
+		assert first == os.environ["STRAIN_MARKERS"] + "/python", first
+		assert rest == os.environ["OWN"], rest
+		assert first not in sys.path and rest in sys.path, sys.path
+		assert sys.own == rest + "/sitecustomize.py" == sys.modules["sitecustomize"].__file__
+		len(sys.argv) == 1 and subprocess.run([sys.executable, __file__, "child"], check=True)
+	EOF
+	OWN="$PWD/own" PYTHONPATH="$PWD/own" record "$PYTHON" look.py
+	[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch) was imported" ]
+	# Where there is no other, there is none.
+	record "$PYTHON" -s -c 'import sys, os; assert not any("strain" in str(m) for m in sys.modules)
+assert os.environ["PYTHONPATH"] == os.environ["STRAIN_MARKERS"] + "/python"'
+}
+
+@test "--no-hooks, --no-markers, and a run around the run" {
+	PYTHONPATH=/nowhere record --no-hooks sh -c 'echo "$PYTHONPATH"' >out
+	[ "$(cat out)" = /nowhere ]
+	[ "$(run_key run.strain hooks_missing)" = "--no-hooks was given" ]
+	PYTHONPATH='' record --no-markers sh -c 'echo "${PYTHONPATH-none}"' >out
+	[ -z "$(cat out)" ]
+	[ "$(run_key run.strain hooks_missing)" = "no directory for marks: --no-markers was given" ]
+	record "$STRAIN" run -o inner.strain sh -c 'echo "$PYTHONPATH $STRAIN_MARKERS"' >out
+	read -r path markers <out
+	[ "$path" = "$markers/python" ]
+	record "$STRAIN" run --no-hooks -o inner2.strain sh -c 'echo "${PYTHONPATH-none}"' >out
+	[ "$(cat out)" = none ]
+}
+
+@test "where no hook can enter, the run says so" {
+	record true
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	for flag in -I -E -S; do
+		record "$PYTHON" "$flag" -c 'import time; time.sleep(0.3)'
+		[[ "$(run_key run.strain hooks_missing)" == "no hook entered: python3"*" $flag ran, which does not look at PYTHONPATH"* ]]
+	done
+	PYTHONPATH=/x record sh -c 'PYTHONPATH=/nowhere exec "$0" -c "import time; time.sleep(0.3)"' "$PYTHON"
+	[[ "$(run_key run.strain hooks_missing)" == "no hook entered: python3 ran, but not with the PYTHONPATH that strain set"* ]]
+}
+
+@test "a framework that is not what it should be stays as it is, and the run says so" {
+	fake_torch
+	record "$PYTHON" -c 'import torch
+assert torch.__spec__.loader is torch.__loader__ and type(torch.__loader__).__name__ == "SourceFileLoader"
+assert sorted(k for k in vars(torch) if not k.startswith("__")) == [], vars(torch)'
+	[ -z "$(run_key run.strain hooks)" ]
+	[[ "$(run_key run.strain hooks_missing)" == "data: AttributeError: "*"optimizer: KeyError: "* ]]
+	# One that cannot be imported fails as it would.
+	echo 'raise ImportError("broken")' >fake/torch/__init__.py
+	run --separate-stderr record "$PYTHON" -c 'import torch'
+	[ "$status" -eq 1 ]
+	[[ "$stderr" == *"ImportError: broken"* ]]
+}
+
+@test "the constants of the ring are those of marker.h" {
+	"$PYTHON" - "$SOURCE_ROOT" <<-'EOF'
+		import re, sys
+		root = sys.argv[1]
+		sys.path.insert(0, root + "/hooks/python")
+		sys.dont_write_bytecode = True
+		import strain_ring as ring
+		header = open(root + "/include/strain/marker.h").read()
+		said = dict(re.findall(r"#define STRAIN_RING_(\w+) (?:UINT64_C\()?(0x\w+|\d+)", header))
+		for name in ("MAGIC", "VERSION", "BYTES", "NAMES", "NAME_BYTES", "SLOTS", "DEPTH"):
+		    assert getattr(ring, name) == int(said[name], 0), name
+		kinds = dict(re.findall(r"STRAIN_(MARK_\w+) = (\d+)", header))
+		ours = {k: v for k, v in vars(ring).items() if k.startswith("MARK_")}
+		assert len(ours) >= 7 and all(int(kinds[k]) == v for k, v in ours.items()), (kinds, ours)
+	EOF
+}
+
+@test "PyTorch: epochs, iterations, samples and phases of loops that accumulate and validate" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" accumulation >with
+	[ "$(run_key run.strain loader_at)" = "$TRAIN:$(grep -n 'train = DataLoader' "$TRAIN" | cut -d : -f 1)" ]
+	[ "$(run_key run.strain loader_batch_size)" = 25 ]
+	[[ "$(run_key run.strain hooks)" == "pytorch "*": data, prepare, backward, optimizer, checkpoint, communication" ]]
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	[ "$(python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span GROUP BY 1, 2 ORDER BY 1, 2")" = \
+'epoch|epoch|2|200
+iteration|iteration|4|200
+phase|backward|8|None
+phase|checkpoint|2|None
+phase|data|40|None
+phase|forward|26|None
+phase|import|1|None
+phase|optimizer|4|None
+phase|validation|4|None' ]
+	# Iterations of an epoch, phases of an iteration, a validation's own; nothing crosses.
+	[ "$(python_sql run.strain "SELECT DISTINCT s.name, p.name FROM span s JOIN span p ON p.id = s.parent
+		ORDER BY 1, 2")" = 'backward|iteration
+data|iteration
+data|validation
+forward|iteration
+forward|validation
+iteration|epoch
+optimizer|iteration' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.start_ns < p.start_ns OR s.end_ns > p.end_ns")" = 0 ]
+	"$PYTHON" "$TRAIN" accumulation >without
+	cmp with without
+}
+
+@test "PyTorch: workers prepare, in processes of their own" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" workers >with
+	[ "$(python_sql run.strain "SELECT number, samples FROM span WHERE kind = 'epoch' ORDER BY id")" = \
+		$'1|100\n2|50\n3|100\n4|40' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" = 33 ]
+	[ "$(python_sql run.strain "SELECT count(DISTINCT attributes ->> 'process'), min(samples), max(samples)
+		FROM span WHERE name = 'prepare'")" = '4|5|10' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE name = 'prepare' AND thread =
+		(SELECT thread FROM span WHERE kind = 'epoch')")" = 0 ]
+	"$PYTHON" "$TRAIN" workers >without
+	cmp with without
+}
+
+@test "PyTorch: plain loops, closures, wrapped loaders, scripts that patch" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" plain closure prefetch patched >with
+	[ "$(python_sql run.strain "SELECT parent IS NULL, count(*), sum(samples) FROM span
+		WHERE kind = 'iteration' GROUP BY 1")" = $'0|21|500\n1|5|None' ]
+	[ "$(python_sql run.strain "SELECT number, samples FROM span WHERE kind = 'epoch' ORDER BY id")" = \
+		$'1|100\n2|100\n3|100\n4|100\n5|100' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE attributes ->> 'end' IS NOT NULL")" = 0 ]
+	"$PYTHON" "$TRAIN" plain closure prefetch patched >without
+	cmp with without
+}

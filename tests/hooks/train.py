@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""A training job for the tests of the hooks, with what real ones do; train.py CASE.
+
+Each case prints its losses to the last bit.
+"""
+
+import os
+import sys
+
+import torch
+from torch.nn import functional
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+
+class Stream(IterableDataset):
+    """40 samples without a length, each worker a part."""
+
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        first, step = (info.id, info.num_workers) if info else (0, 1)
+        for i in range(first, 40, step):
+            yield torch.full((8,), float(i)), i % 2
+
+
+class Job:
+    """A model, its optimizer, and two sets of samples."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        torch.set_num_threads(1)
+        self.model = torch.nn.Linear(8, 2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.samples = TensorDataset(torch.randn(100, 8), torch.randint(2, (100,)))
+        self.others = TensorDataset(torch.randn(50, 8), torch.randint(2, (50,)))
+
+    def loss(self, inputs, classes):
+        """Of one batch."""
+        return functional.cross_entropy(self.model(inputs), classes)
+
+    def step(self, inputs, classes):
+        """An ordinary step, with its loss printed to the last bit."""
+        self.optimizer.zero_grad()
+        loss = self.loss(inputs, classes)
+        loss.backward()
+        self.optimizer.step()
+        print(loss.item().hex())
+
+
+def accumulation(job):
+    """An iteration of two backwards; validation with and without gradients; a checkpoint."""
+    train = DataLoader(job.samples, batch_size=25, shuffle=True)
+    validate = DataLoader(job.others, batch_size=10)
+    next(iter(train))  # only to look at it
+    for _ in range(2):
+        for i, batch in enumerate(train):
+            job.loss(*batch).backward()
+            if i % 2:
+                job.optimizer.step()
+                job.optimizer.zero_grad()
+        for batch in validate:
+            job.loss(*batch)
+        with torch.no_grad():
+            for batch in train:
+                print(job.loss(*batch).item().hex())
+        torch.save(job.model.state_dict(), "checkpoint.pt")
+
+
+def workers(job):
+    """Persistent workers, an early break, and a stream of unknown length."""
+    kept = DataLoader(job.samples, batch_size=10, num_workers=2, persistent_workers=True)
+    for epoch in range(3):
+        for i, batch in enumerate(kept):
+            job.step(*batch)
+            if epoch == 1 and i == 4:
+                break
+    for batch in DataLoader(Stream(), batch_size=5, num_workers=2):
+        job.step(*batch)
+
+
+def spawn(job):
+    """Workers that begin as new Pythons."""
+    for batch in DataLoader(job.samples, batch_size=25, num_workers=1,
+                            multiprocessing_context="spawn"):  # fmt: skip
+        job.step(*batch)
+
+
+def plain(job):
+    """No loader at all, and two optimizers in one of the loops."""
+    for _ in range(5):
+        job.step(*job.samples[:20])
+    second = torch.optim.Adam(job.model.parameters(), lr=0.001)
+    for batch in DataLoader(job.samples, batch_size=25):
+        job.step(*batch)
+        job.loss(*batch).backward()
+        second.step()
+
+
+def closure(job):
+    """An optimizer that calls forward and backward itself."""
+    for batch in DataLoader(job.samples, batch_size=25):
+
+        def again(batch=batch):
+            job.optimizer.zero_grad()
+            loss = job.loss(*batch)
+            loss.backward()
+            return loss
+
+        print(job.optimizer.step(again).item().hex())
+
+
+def prefetch(job):
+    """A wrapped loader that asks for the next batch before it gives one out."""
+
+    def ahead(loader):
+        batches = iter(loader)
+        batch = next(batches)
+        for following in batches:
+            yield batch
+            batch = following
+        yield batch
+
+    loader = DataLoader(job.samples, batch_size=25)
+    for _ in range(2):
+        for batch in ahead(loader):
+            job.step(*batch)
+
+
+def patched(job):
+    """A script that patches what the hooks patch."""
+    backward = torch.autograd.backward
+    calls = []
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return backward(*arguments, **options)
+
+    torch.autograd.backward = counted
+    for batch in DataLoader(job.samples, batch_size=25):
+        job.step(*batch)
+    print(len(calls))
+
+
+def exits(job):
+    """Ends without ceremony."""
+    plain(job)
+    sys.stdout.flush()
+    os._exit(3)
+
+
+if __name__ == "__main__":
+    for case in sys.argv[1:]:
+        globals()[case](Job())
