@@ -359,8 +359,7 @@ static void test_hostile(void **state)
 {
 	static const char *const names[] = {"data", "validation", "prepare", "", "a", "b", "c", "d",
 		"e", "f", "g", "h", "import",
-		"a name that is longer than any name has a right to "
-		"be, and goes on"};
+		"a name that is longer than any name has a right to be, goes on and on"};
 	static const char *const kinds[] = {"iteration", "phase", "phase", "phase", "epoch"};
 	static const char *const owners[] = {"{\"process\":1}", "{\"pid\":-5}", "{}", "nonsense",
 		"{\"process\":99999999999999999999}"};
