@@ -42,7 +42,7 @@ says_how_far() {
 	/usr/bin/python3 -c '
 import re
 err = open("err", "rb").read().decode()
-line = r"\rstrain: reading train\.strain: (\d+) %(?:, \d+ s left|, [\d. hmin]+ left)?\x1b\[K"
+line = r"\rstrain: reading train\.strain: (\d+) %(?:, [\d.]+ [\d. a-z]+ left)?\x1b\[K"
 assert re.fullmatch("(?:" + line + r")+\r\x1b\[K(?!\r).*", err, re.DOTALL), repr(err)
 shares = [int(share) for share in re.findall(line, err)]
 assert len(shares) > 3 and shares == sorted(shares) and 0 < shares[-1] <= 99, shares'
