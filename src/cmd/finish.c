@@ -18,7 +18,7 @@ static int finish_run(struct reader *reader)
 	struct analysis analysis;
 	struct error e = {0};
 	struct progress progress;
-	progress_start(&progress, reader, PROGRESS_SUMMARY);
+	progress_start(&progress, reader, PROGRESS_ANALYSIS);
 	int loaded = analysis_load(reader, &analysis, &e);
 	progress_end(&progress);
 	if (loaded < 0) {

@@ -53,9 +53,10 @@ void progress_start(struct progress *p, struct reader *reader, unsigned of)
 	if (!isatty(STDERR_FILENO)) {
 		return;
 	}
-	bool summary = (of & PROGRESS_SUMMARY) &&
-	               !ask(reader, "SELECT EXISTS (SELECT 1 FROM summary)");
-	uint64_t passes = (uint64_t)summary + ((of & PROGRESS_BLOCKS) != 0);
+	uint64_t passes = (of & PROGRESS_BLOCKS) != 0;
+	if (of & PROGRESS_ANALYSIS) {
+		passes += 1 + !ask(reader, "SELECT EXISTS (SELECT 1 FROM summary)");
+	}
 	p->reader = reader;
 	p->start_ns = (int64_t)clock_monotonic_ns();
 	p->total = ask(reader, "SELECT count(*) FROM block") * passes;

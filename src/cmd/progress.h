@@ -19,7 +19,8 @@ struct progress {
 };
 
 enum progress_of {
-	PROGRESS_SUMMARY = 1, // reads all blocks where the run has no summary yet
+	// Reads most blocks for the verdict, and all of them where the run has no summary yet.
+	PROGRESS_ANALYSIS = 1,
 	PROGRESS_BLOCKS = 2, // reads all blocks
 };
 

@@ -72,7 +72,7 @@ int command_show(int argc, char **argv)
 		return STATUS_FAILURE;
 	}
 	struct progress progress;
-	progress_start(&progress, reader, PROGRESS_SUMMARY);
+	progress_start(&progress, reader, PROGRESS_ANALYSIS);
 	int loaded = analysis_load(reader, &analysis, &e);
 	progress_end(&progress);
 	if (loaded < 0) {
