@@ -17,8 +17,8 @@
 #define QUEUED 0.05 // of the time: less is the scheduler's grain
 #define QUEUED_LONG 0.10
 #define SLOW_WORKER 1.5 // times the median of the others
-#define PARALLEL 1.15 // CPUs: computing with several threads
-#define DILATED 1.3 // times what an undisturbed step takes
+#define PARALLEL 1.3 // threads that compute
+#define DILATED 2.0 // times what an undisturbed step takes
 #define BLOCKED 0.15 // of the time of preparing
 #define REFAULTS 0.3 // of what was read from storage
 #define MEMORY_STALLED 0.10
@@ -166,10 +166,11 @@ static bool is_saturated(const struct facts *f)
 	       f->cpus_used + known(f->others_cpus) >= SATURATED * f->cpus;
 }
 
-// CPUs that the training process uses while it computes.
-static double computing_cpus(const struct facts *f)
+// Threads that compute, as far as the CPU time tells: what the process used while its leader ran.
+static double computing_threads(const struct facts *f)
 {
-	return f->main_cpus / (f->compute_s / f->length_s.value);
+	double computes = f->compute_s / f->length_s.value - known(f->main_queued);
+	return f->main_cpus / fmax(0.05, computes);
 }
 
 // The computing threads wait for each other, spinning, while others have their CPUs: the same step
@@ -177,12 +178,13 @@ static double computing_cpus(const struct facts *f)
 static double threads_share(const struct facts *f)
 {
 	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
-	if (!is_saturated(f) || !(computing_cpus(f) >= PARALLEL) ||
+	double threads = computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
+	if (!is_saturated(f) || !(threads >= PARALLEL) ||
 		!(f->compute_s >= DILATED * f->undisturbed_s)) {
 		return 0;
 	}
-	double needed = f->undisturbed_s / f->length_s.value + waits;
-	return fmax(0, 1 - fmax(needed, input_bound(f, false, true)));
+	double work = (alone * threads + known(f->workers.cpus)) / f->cpus;
+	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_bound(f, false, true)));
 }
 
 // What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
@@ -252,7 +254,7 @@ static double launch_share(const struct facts *f)
 		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_COMMUNICATION);
 		return fmax(0, 1 - waits - f->gpu.busy);
 	}
-	bool tiny = step * f->length_s.value < SHORT_STEP_S && computing_cpus(f) < PARALLEL;
+	bool tiny = step * f->length_s.value < SHORT_STEP_S && computing_threads(f) < PARALLEL;
 	return outside + (tiny && outside < step ? step : 0);
 }
 
@@ -342,7 +344,7 @@ static bool supports_contention(const struct facts *f)
 
 static bool supports_threads(const struct facts *f)
 {
-	return f->compute_s >= 2 * f->undisturbed_s && f->cpus_used >= SATURATED * f->cpus;
+	return f->compute_s >= 3 * f->undisturbed_s && f->cpus_used >= SATURATED * f->cpus;
 }
 
 static bool supports_compute(const struct facts *f)

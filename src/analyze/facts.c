@@ -17,7 +17,7 @@
 
 #define APART 0.1 // of the stretch: with more, an epoch says more than the whole
 #define PAGE_BYTES 4096.0
-#define UNDISTURBED 0.05 // quantile
+#define UNDISTURBED 0.02 // quantile
 #define GPU_USED_BYTES 1.0
 #define GPU_USED_BUSY 0.05 // where nobody says whose memory it holds
 
@@ -152,28 +152,39 @@ static int double_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static double computing_s(const struct iteration *iteration)
+static bool is_computing(size_t phase)
 {
-	int64_t waits = iteration->phase_ns[PHASE_DATA] + iteration->phase_ns[PHASE_TRANSFER] +
-	                iteration->phase_ns[PHASE_COMMUNICATION];
-	return (double)(iteration->length_ns - waits) / 1e9;
+	return phase != PHASE_DATA && phase != PHASE_TRANSFER && phase != PHASE_COMMUNICATION &&
+	       (phase >= N_KNOWN_PHASES || !phase_is_apart((enum phase_id)phase));
 }
 
-static void fill_computing(const struct phases *p, struct facts *f)
+// Mean and low quantile of one phase in steady iterations. `lengths` has room for all.
+static void add_computing(
+	const struct phases *p, size_t phase, double *lengths, double *mean_s, double *low_s)
 {
-	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
 	size_t n = 0;
 	double sum = 0;
-	for (size_t i = 0; lengths && i < p->n_iterations; i++) {
+	for (size_t i = 0; i < p->n_iterations; i++) {
 		if (is_steady(&p->iterations[i])) {
-			lengths[n] = computing_s(&p->iterations[i]);
+			lengths[n] = (double)p->iterations[i].phase_ns[phase] / 1e9;
 			sum += lengths[n++];
 		}
 	}
 	if (n > 0) {
 		qsort(lengths, n, sizeof(*lengths), double_compare);
-		f->compute_s = sum / (double)n;
-		f->undisturbed_s = lengths[(size_t)((double)n * UNDISTURBED)];
+		*mean_s = words_sum(*mean_s, sum / (double)n);
+		*low_s = words_sum(*low_s, lengths[(size_t)((double)n * UNDISTURBED)]);
+	}
+}
+
+// Phase by phase: each is short, and sometimes nobody is in its way.
+static void fill_computing(const struct phases *p, struct facts *f)
+{
+	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
+	for (size_t i = 0; lengths && i < p->n; i++) {
+		if (is_computing(i)) {
+			add_computing(p, i, lengths, &f->compute_s, &f->undisturbed_s);
+		}
 	}
 }
 

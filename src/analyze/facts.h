@@ -85,7 +85,8 @@ struct facts {
 	struct estimate share[N_KNOWN_PHASES]; // of phases that were; NAN else
 	double samples; // of an iteration
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
-	double undisturbed_s; // the same where hardly anything was in the way: 5th percentile
+	double undisturbed_s; // the same where nothing was in the way: of each phase its 2nd
+	                      // percentile
 	// CPUs.
 	double cpus; // that the job may use
 	double cpus_used;

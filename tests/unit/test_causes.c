@@ -262,7 +262,7 @@ static const struct example {
 	{"one CPU for all", one_cpu, BOTTLENECK_CONTENTION, 0.5, CONFIDENCE_HIGH},
 	{"a quota", quota, BOTTLENECK_CPU_QUOTA, 0.5, CONFIDENCE_HIGH},
 	{"other programs", others, BOTTLENECK_CONTENTION, 0.4, CONFIDENCE_MEDIUM},
-	{"threads that spin", spinning, BOTTLENECK_THREADS, 0.75, CONFIDENCE_HIGH},
+	{"threads that spin", spinning, BOTTLENECK_THREADS, 0.60, CONFIDENCE_HIGH},
 	{"computing", computing, BOTTLENECK_COMPUTE, 0.98, CONFIDENCE_HIGH},
 	{"the script", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
 	{"steps that are too short", tiny, BOTTLENECK_LAUNCH, 1, CONFIDENCE_MEDIUM},
@@ -392,6 +392,19 @@ static void workers_are_advised_by_the_model(void **state)
 	assert_true(advice_length_with(&f, 1, 1) >= 1 - 1e-9);
 }
 
+// Threads that take longer because others work beside them do not spin.
+static void sharing_is_not_spinning(void **state)
+{
+	(void)state;
+	struct facts f = spinning();
+	f.undisturbed_s = 0.006; // of 10 ms
+	f.main_queued = 0.2;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
+}
+
 static void workers_keep_within_memory(void **state)
 {
 	(void)state;
@@ -433,6 +446,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
 		cmocka_unit_test(workers_are_advised_by_the_model),
+		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(workers_keep_within_memory),
 		cmocka_unit_test(advice_names_the_line),
 	};
