@@ -17,7 +17,7 @@
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
 // - analyze/: series, epochs, roles of processes, summary, phases, verdict: what a run says
-// - render/: tables, JSON, CSV, and page.c, which fills web/ with a run's data
+// - render/: tables, JSON, CSV, and page.c, which fills web/ with a run's data (lanes.c: phases)
 // - cmd/: one file per command in the table below; the only place that prints or exits
 // - base/: errors, cleanup, parsing, clock, arrays, text
 //

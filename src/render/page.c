@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "analyze/analysis.h"
+#include "render/lanes.h"
 #include "render/page_run.h"
 #include "render/panels.h"
 
@@ -19,8 +20,11 @@ static const unsigned char page_before[1], page_after[1];
 #endif
 
 // A page stays under 5 MB: this much for the series of all runs, the rest for tables and program.
-#define SERIES_BYTES ((size_t)4400000)
+#define SERIES_BYTES ((size_t)3900000)
 #define LEAST_SERIES_BYTES ((size_t)150000)
+// Buckets of each series of phases and workers, of all runs together: 0.5 MB of noise at most.
+#define LANE_BUCKETS ((size_t)16384)
+#define LEAST_LANE_BUCKETS ((size_t)1024)
 
 const char *page_missing(void)
 {
@@ -54,14 +58,22 @@ static int put_escaped(const char *data, size_t length, void *context)
 int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e)
 {
 	struct panel_list panels;
+	struct lane_list lanes;
 	int r = panels_collect(a, &panels, e);
 	if (r < 0) {
 		return r;
 	}
-	size_t most = SERIES_BYTES / n_runs;
-	r = panels_pack(&panels, most > LEAST_SERIES_BYTES ? most : LEAST_SERIES_BYTES);
-	json_t *run = r == 0 ? page_run(a, &panels) : NULL;
+	size_t most = SERIES_BYTES / n_runs, most_buckets = LANE_BUCKETS / n_runs;
+	struct error damage = {0}; // that the file is damaged was said when it was read
+	r = lanes_collect(a, most_buckets > LEAST_LANE_BUCKETS ? most_buckets : LEAST_LANE_BUCKETS,
+		&lanes, &damage);
+	r = r == -ENOMEM
+	            ? r
+	            : panels_pack(&panels, most > LEAST_SERIES_BYTES ? most : LEAST_SERIES_BYTES);
+	r = r < 0 ? r : lanes_pack(&lanes);
+	json_t *run = r == 0 ? page_run(a, &panels, &lanes) : NULL;
 	panels_done(&panels);
+	lanes_done(&lanes);
 	if (!run) {
 		return error_errno(e, ENOMEM, "cannot lay out the page");
 	}

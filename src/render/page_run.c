@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "render/page_facts.h"
+#include "render/page_phases.h"
 #include "render/panels.h"
 
 // More than a person looks through; the page says how many were left out.
@@ -23,23 +24,29 @@
 
 // Panels ----------------------------------------------------------------------------------------
 
-static json_t *line_json(const struct line *line)
+json_t *page_series(const char *label, const char *help, unsigned hue,
+	const struct buckets *buckets, const struct packed *packed)
 {
-	struct bucket_figures figures = buckets_figures(&line->buckets);
+	struct bucket_figures figures = buckets_figures(buckets);
 	json_t *json = json_object();
-	json_object_set_new(json, "label", page_string(line->label));
-	json_object_set_new(json, "help", page_string(line->help));
-	json_object_set_new(json, "hue", json_integer(line->hue));
-	json_object_set_new(json, "width", page_number(buckets_width_s(&line->buckets)));
-	json_object_set_new(json, "points", json_integer((json_int_t)line->buckets.n));
-	json_object_set_new(json, "samples", json_integer((json_int_t)line->buckets.samples));
-	json_object_set_new(json, "unit", page_number(line->packed.unit));
+	json_object_set_new(json, "label", page_string(label));
+	json_object_set_new(json, "help", page_string(help));
+	json_object_set_new(json, "hue", json_integer(hue));
+	json_object_set_new(json, "width", page_number(buckets_width_s(buckets)));
+	json_object_set_new(json, "points", json_integer((json_int_t)buckets->n));
+	json_object_set_new(json, "samples", json_integer((json_int_t)buckets->samples));
+	json_object_set_new(json, "unit", page_number(packed->unit));
 	json_object_set_new(json, "minimum", page_number(figures.minimum));
 	json_object_set_new(json, "mean", page_number(figures.mean));
 	json_object_set_new(json, "maximum", page_number(figures.maximum));
-	const struct text *data = &line->packed.base64;
+	const struct text *data = &packed->base64;
 	json_object_set_new(json, "data", json_stringn(data->data ? data->data : "", data->length));
 	return json;
+}
+
+static json_t *line_json(const struct line *line)
+{
+	return page_series(line->label, line->help, line->hue, &line->buckets, &line->packed);
 }
 
 static json_t *limit_json(const char *label, double value)
@@ -69,6 +76,7 @@ static json_t *panel_json(const struct panel *panel, const struct overview *o)
 {
 	json_t *json = json_object(), *limits = json_array(), *series = json_array();
 	const struct panel_spec *spec = panel->spec;
+	json_object_set_new(json, "kind", json_string("lines"));
 	json_object_set_new(json, "title", page_string(panel->title));
 	json_object_set_new(json, "unit", json_string(spec->unit));
 	json_object_set_new(json, "help", json_string(spec->help));
@@ -85,12 +93,14 @@ static json_t *panel_json(const struct panel *panel, const struct overview *o)
 	return json;
 }
 
-static json_t *panels_json(const struct analysis *a, const struct panel_list *panels)
+static json_t *panels_json(
+	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < panels->n; i++) {
 		json_array_append_new(json, panel_json(&panels->items[i], &a->overview));
 	}
+	page_add_lanes(json, a, lanes);
 	return json;
 }
 
@@ -322,7 +332,8 @@ static json_t *missing_json(const struct analysis *a)
 	return json;
 }
 
-json_t *page_run(const struct analysis *a, const struct panel_list *panels)
+json_t *page_run(
+	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes)
 {
 	const struct overview *o = &a->overview;
 	size_t n = a->processes.n;
@@ -341,7 +352,8 @@ json_t *page_run(const struct analysis *a, const struct panel_list *panels)
 	json_object_set_new(json, "epochs", epochs_json(&a->epochs));
 	page_epoch_table(json, a);
 	json_object_set_new(json, "events", events_json(&a->events));
-	json_object_set_new(json, "panels", panels_json(a, panels));
+	json_object_set_new(json, "panels", panels_json(a, panels, lanes));
+	json_object_set_new(json, "iterations", page_iterations(a));
 	json_t *processes = processes_json(&a->processes);
 	size_t left_out = n - json_array_size(processes);
 	json_object_set_new(json, "processes", processes);

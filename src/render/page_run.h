@@ -8,7 +8,14 @@
 #include <jansson.h>
 
 struct analysis;
+struct buckets;
+struct lane_list;
+struct packed;
 struct panel_list;
 
 // NULL: out of memory.
-json_t *page_run(const struct analysis *a, const struct panel_list *panels);
+json_t *page_run(
+	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes);
+// One series of a panel.
+json_t *page_series(const char *label, const char *help, unsigned hue,
+	const struct buckets *buckets, const struct packed *packed);

@@ -45,6 +45,7 @@ function makeHostile(run) {
 		`UPDATE entity SET name = '${text}' WHERE kind IN ('process', 'gpu', 'disk')`,
 		`UPDATE metric SET help = '${text}'`,
 		`UPDATE missing SET reason = '${text}'`,
+		`UPDATE span SET name = '${text}' WHERE name IN ('forward', 'iteration')`,
 	];
 	execFileSync('sqlite3', [at(run), sql.join(';')]);
 }
@@ -53,6 +54,8 @@ before(async () => {
 	rmSync(output, { recursive: true, force: true });
 	mkdirSync(output, { recursive: true });
 	execFileSync(makeRun, [at('run.strain'), String(SECONDS)]);
+	execFileSync(makeRun, [at('marked.strain'), '60', '10ms', '0', '900', '2']);
+	report('marked.html', 'marked.strain');
 	report('report.html', 'run.strain');
 	browser = await openBrowser(modules, chromium);
 });
@@ -169,7 +172,7 @@ test('a narrow page stays within its width', () =>
 	}));
 
 test('what comes from a job stays text', async () => {
-	execFileSync(makeRun, [at('hostile.strain'), '20']);
+	execFileSync(makeRun, [at('hostile.strain'), '20', '10ms', '0', '100', '2']);
 	makeHostile('hostile.strain');
 	const file = report('hostile.html', 'hostile.strain');
 	await inReport(file, async (page) => {
@@ -200,8 +203,82 @@ test('several runs have a tab each', async () => {
 	});
 });
 
+test('iterations: their panels, phases, and the slowest in all panels', () =>
+	inReport(at('marked.html'), async (page) => {
+		const panels = await readPanels(page);
+		assert.deepEqual(panels.slice(0, 3).map((panel) => panel.title), ['Iterations', 'Training thread', 'Loader workers']);
+		assert.ok(panels[1].drawn > 20000, `${panels[1].drawn} dots of phases`);
+		assert.equal(await page.locator('.phase-table tbody tr').count(), 8);
+		assert.match(await page.locator('.phase-table').textContent(), /data45 %38 to 52 %/);
+		assert.equal(await page.locator('.by-epoch .shares').count(), 3);
+		const filled = await page.locator('.phases > .shares i').evaluateAll((items) =>
+			items.reduce((sum, item) => sum + parseFloat(item.style.width), 0));
+		assert.ok(Math.abs(filled - 100) < 0.1, `${filled} %`);
+		const slow = page.locator('.slowest .link');
+		assert.equal(await slow.count(), 5);
+		assert.match(await page.locator('.slowest').textContent(), /epoch 2, iteration 0, at 22\.0 s.*data 202 ms instead of/);
+		await slow.first().click();
+		await settle(page);
+		const [from, to] = await readWindow(page);
+		assert.ok(from > 21 && from < 22 && to > 22.2 && to < 23, `${from} to ${to}`);
+		await page.mouse.move(...(await sheetPoint(page, 0.5, 0.1)));
+		await settle(page);
+		assert.match((await page.locator('.readout').allTextContents())[1], /^data \d+ %/);
+		await page.screenshot({ path: at('slow.png') });
+	}));
+
+test('a press on a slow iteration in the panel shows it', () =>
+	inReport(at('marked.html'), async (page) => {
+		const [x, y] = await sheetPoint(page, 22.24 / 60, 0.02);
+		await page.mouse.click(x, y);
+		await settle(page);
+		const [from, to] = await readWindow(page);
+		assert.ok(to - from < 1 && from > 21 && to < 23, `${from} to ${to}`);
+	}));
+
+test('phases and lanes in dark, and in a narrow page', () =>
+	inReport(at('marked.html'), async (page) => {
+		const ink = () => page.locator('.phases > .shares i').first().evaluate((item) => item.style.color);
+		const light = await ink();
+		await page.getByRole('button', { name: 'Dark' }).click();
+		assert.notEqual(await ink(), light);
+		await page.screenshot({ path: at('marked-dark.png'), fullPage: true });
+		await page.setViewportSize({ width: 420, height: 900 });
+		await settle(page);
+		const [wanted, width] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+		assert.ok(wanted <= width, `${wanted} px in ${width}`);
+		await page.screenshot({ path: at('marked-narrow.png'), fullPage: true });
+		await page.getByRole('button', { name: 'Light' }).click();
+	}));
+
+for (const [name, iterations, workers] of [
+	['one', 1, 1],
+	['three', 3, 40],
+	['many', 100000, 16],
+]) {
+	test(`${iterations} iterations, ${workers} workers`, async () => {
+		execFileSync(makeRun, [at(`${name}.strain`), '30', '10ms', '0', String(iterations), String(workers)]);
+		const file = report(`${name}.html`, `${name}.strain`);
+		rmSync(at(`${name}.strain`));
+		assert.ok(statSync(file).size < MOST_BYTES, `${statSync(file).size} bytes`);
+		await inReport(file, async (page) => {
+			assert.equal(await page.locator('.iterations').count(), 1);
+			assert.equal(await page.locator('.phases').count(), 1);
+			console.log(`${iterations} iterations: ${(statSync(file).size / 1e6).toFixed(2)} MB, opens in ${(await readyTime(page)).toFixed(0)} ms`);
+			await page.screenshot({ path: at(`${name}.png`), fullPage: true });
+		});
+	});
+}
+
+test('a run without marks has no such panels', () =>
+	inReport(at('report.html'), async (page) => {
+		assert.equal(await page.locator('.halves').count(), 0);
+		const titles = (await readPanels(page)).map((panel) => panel.title);
+		assert.ok(!titles.includes('Training thread') && !titles.includes('Loader workers'), String(titles));
+	}));
+
 test('24 hours at 10 ms stay under 5 MB', async () => {
-	execFileSync(makeRun, [at('day.strain'), '86400', '10ms', '256MiB']);
+	execFileSync(makeRun, [at('day.strain'), '86400', '10ms', '256MiB', '200000', '4']);
 	const began = performance.now();
 	const file = report('day.html', 'day.strain');
 	const made = (performance.now() - began) / 1000;
@@ -211,7 +288,9 @@ test('24 hours at 10 ms stay under 5 MB', async () => {
 	await inReport(file, async (page) => {
 		console.log(`24 hours: made in ${made.toFixed(1)} s, ${(size / 1e6).toFixed(2)} MB, opens in ${(await readyTime(page)).toFixed(0)} ms`);
 		await page.screenshot({ path: at('day.png'), fullPage: true });
-		(await readPanels(page)).forEach((panel) => assert.ok(panel.drawn > 200, panel.title));
+		// Lanes of workers are pale where they wait now and then.
+		const lines = (await readPanels(page)).filter((panel) => panel.title !== 'Loader workers');
+		lines.forEach((panel) => assert.ok(panel.drawn > 200, panel.title));
 		await drag(page, 0.3, 0.32);
 		await page.screenshot({ path: at('day-zoomed.png') });
 	});

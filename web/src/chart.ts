@@ -6,7 +6,7 @@
 
 import uPlot from 'uplot';
 
-import type { Panel, Series, Span } from './contract';
+import type { Mark, Panel, Series, Span } from './contract';
 import { decode, type Points } from './decode';
 import { button, key, make } from './dom';
 import { number, quantity, roundStep, scaleFor, steady, type Scale } from './format';
@@ -25,6 +25,68 @@ export interface Shared {
 	epochs: Span[];
 	events: number[];
 	end: number;
+}
+
+/** What the timeline asks of a panel of any kind. */
+export interface PanelView {
+	readonly element: HTMLElement;
+	readonly plot: HTMLElement;
+	/** Shows a window of time. */
+	show(from: number, to: number): void;
+	/** Draws at a width in pixels; the first call makes the chart. */
+	resize(width: number): void;
+	repaint(): void;
+	/** Writes the values at time t beside the cursor at x pixels; returns them as text. */
+	read(t: number, x: number, width: number): string;
+	hideReading(): void;
+	/** The longest bucket in view, 0 while every sample is. */
+	bucket(): number;
+	/** A marked iteration within `reach` seconds of t. */
+	markAt(t: number, reach: number): Mark | null;
+}
+
+/** Bands behind every second epoch. */
+export function paintEpochs(chart: uPlot, shared: Shared): void {
+	const { ctx, bbox } = chart;
+	ctx.save();
+	ctx.fillStyle = shared.palette.band;
+	shared.epochs.forEach((epoch, i) => {
+		const left = Math.max(bbox.left, chart.valToPos(epoch.start, 'x', true));
+		const right = Math.min(bbox.left + bbox.width, chart.valToPos(epoch.end ?? shared.end, 'x', true));
+		// Bands too narrow to see would only tint the whole panel.
+		if (i % 2 === 0 && right - left >= 4) {
+			ctx.fillRect(left, bbox.top, right - left, bbox.height);
+		}
+	});
+	ctx.restore();
+}
+
+/** Dotted lines where something happened. */
+export function paintEvents(chart: uPlot, shared: Shared, from: number, to: number): void {
+	const { ctx, bbox } = chart;
+	const ratio = uPlot.pxRatio;
+	ctx.save();
+	ctx.lineWidth = ratio;
+	ctx.setLineDash([ratio, 3 * ratio]);
+	ctx.strokeStyle = shared.palette.mark;
+	for (const t of shared.events.filter((e) => e >= from && e <= to)) {
+		const x = Math.round(chart.valToPos(t, 'x', true)) + ratio / 2;
+		ctx.beginPath();
+		ctx.moveTo(x, bbox.top);
+		ctx.lineTo(x, bbox.top + bbox.height);
+		ctx.stroke();
+	}
+	ctx.restore();
+}
+
+/** Puts a readout beside the cursor at x pixels, on the side that has room. */
+export function placeReadout(readout: HTMLElement, parts: HTMLElement[], x: number, width: number): void {
+	readout.replaceChildren(...parts);
+	readout.style.display = 'flex';
+	const left = x > width / 2;
+	readout.classList.toggle('left', left);
+	readout.style.left = left ? '' : `${GUTTER + x + 6}px`;
+	readout.style.right = left ? `${width - x + 6}px` : '';
 }
 
 interface Line {
@@ -62,7 +124,7 @@ function column(times: ArrayLike<number>, view: Points, values: Float32Array): C
 	return result;
 }
 
-export class PanelChart {
+export class PanelChart implements PanelView {
 	readonly element: HTMLElement;
 	readonly plot = make('div', 'plot');
 	private readonly readout = make('div', 'readout');
@@ -147,7 +209,6 @@ export class PanelChart {
 		return Math.min(most > 0 ? most : 1, this.panel.ceiling ?? Infinity);
 	}
 
-	/** Shows a window of time. */
 	show(from: number, to: number): void {
 		this.from = from;
 		this.to = to;
@@ -172,7 +233,6 @@ export class PanelChart {
 		}
 	}
 
-	/** Draws at a width in pixels; the first call makes the chart. */
 	resize(width: number): void {
 		if (this.chart) {
 			this.chart.setSize({ width, height: this.height });
@@ -235,7 +295,7 @@ export class PanelChart {
 				fill: () => this.shared.palette.fills[hue(line)]!,
 			})),
 			hooks: {
-				drawClear: [(chart) => this.paintEpochs(chart)],
+				drawClear: [(chart) => paintEpochs(chart, this.shared)],
 				draw: [(chart) => this.paintMarks(chart)],
 			},
 		};
@@ -252,21 +312,6 @@ export class PanelChart {
 		return splits;
 	}
 
-	private paintEpochs(chart: uPlot): void {
-		const { ctx, bbox } = chart;
-		ctx.save();
-		ctx.fillStyle = this.shared.palette.band;
-		this.shared.epochs.forEach((epoch, i) => {
-			const left = Math.max(bbox.left, chart.valToPos(epoch.start, 'x', true));
-			const right = Math.min(bbox.left + bbox.width, chart.valToPos(epoch.end ?? this.shared.end, 'x', true));
-			// Bands too narrow to see would only tint the whole panel.
-			if (i % 2 === 0 && right - left >= 4) {
-				ctx.fillRect(left, bbox.top, right - left, bbox.height);
-			}
-		});
-		ctx.restore();
-	}
-
 	private paintMarks(chart: uPlot): void {
 		const { ctx, bbox } = chart;
 		const ratio = uPlot.pxRatio;
@@ -281,19 +326,26 @@ export class PanelChart {
 			ctx.lineTo(bbox.left + bbox.width, y);
 			ctx.stroke();
 		}
-		ctx.setLineDash([ratio, 3 * ratio]);
-		ctx.strokeStyle = this.shared.palette.mark;
-		for (const t of this.shared.events.filter((e) => e >= this.from && e <= this.to)) {
-			const x = Math.round(chart.valToPos(t, 'x', true)) + ratio / 2;
+		ctx.fillStyle = this.shared.palette.mark;
+		for (const mark of this.marks().filter((m) => m.t >= this.from && m.t <= this.to)) {
 			ctx.beginPath();
-			ctx.moveTo(x, bbox.top);
-			ctx.lineTo(x, bbox.top + bbox.height);
-			ctx.stroke();
+			ctx.arc(chart.valToPos(mark.t, 'x', true), chart.valToPos(mark.value, 'y', true), 3.2 * ratio, 0, 2 * Math.PI);
+			ctx.fill();
 		}
 		ctx.restore();
+		paintEvents(chart, this.shared, this.from, this.to);
 	}
 
-	/** Writes the values at time t beside the cursor at x pixels; returns them as text. */
+	private marks(): Mark[] {
+		return this.panel.marks ?? [];
+	}
+
+	markAt(t: number, reach: number): Mark | null {
+		const near = this.marks().filter((mark) => Math.abs(mark.t - t) <= reach);
+		near.sort((a, b) => Math.abs(a.t - t) - Math.abs(b.t - t));
+		return near[0] ?? null;
+	}
+
 	read(t: number, x: number, width: number): string {
 		const words: string[] = [];
 		const parts: HTMLElement[] = [];
@@ -302,12 +354,7 @@ export class PanelChart {
 			words.push(`${line.series.label} ${text}`);
 			parts.push(make('span', 'value', key(line.series.hue), text));
 		}
-		this.readout.replaceChildren(...parts);
-		this.readout.style.display = 'flex';
-		const left = x > width / 2;
-		this.readout.classList.toggle('left', left);
-		this.readout.style.left = left ? '' : `${GUTTER + x + 6}px`;
-		this.readout.style.right = left ? `${width - x + 6}px` : '';
+		placeReadout(this.readout, parts, x, width);
 		return `${this.panel.title}: ${words.join(', ')}`;
 	}
 
@@ -328,7 +375,6 @@ export class PanelChart {
 		this.readout.style.display = 'none';
 	}
 
-	/** The longest bucket in view, 0 while every sample is. */
 	bucket(): number {
 		return this.lines.reduce((longest, line) => {
 			const merged = line.view.low.some((low, i) => low !== line.view.high[i]);

@@ -33,7 +33,16 @@ export interface Limit {
 	value: number;
 }
 
+/** An iteration to point at in the panel of their lengths. */
+export interface Mark {
+	t: number;
+	start: number;
+	value: number;
+}
+
 export interface Panel {
+	/** "stack": shares of a bucket's time on top of each other; "lanes": shares, a row per series. */
+	kind: 'lines' | 'stack' | 'lanes';
 	title: string;
 	unit: Unit;
 	help: string;
@@ -43,6 +52,7 @@ export interface Panel {
 	ceiling: number | null;
 	limits: Limit[];
 	series: Series[];
+	marks?: Mark[];
 }
 
 export interface Span {
@@ -117,6 +127,75 @@ export interface SummaryRow {
 	max: number | null;
 }
 
+/** What iterations spend their time on; seconds, of steady iterations where not said otherwise. */
+export interface Phase {
+	name: string;
+	hue: number;
+	/** In no iteration: has a total only. */
+	apart: boolean;
+	share: number | null;
+	low: number | null;
+	high: number | null;
+	mean: number | null;
+	p50: number | null;
+	p95: number | null;
+	/** Over the whole run. */
+	total: number;
+}
+
+export interface EpochPhases {
+	name: string;
+	start: number;
+	seconds: number;
+	iterations: number;
+	rate: number | null;
+	/** In no iteration and no phase, or in iterations that were not recorded. */
+	outside: number;
+	/** Seconds, in the order of Iterations.phases. */
+	phases: number[];
+}
+
+export interface Histogram {
+	start: number;
+	width: number;
+	bars: number[];
+	/** Iterations longer than all bars. */
+	beyond: number;
+}
+
+export interface SlowIteration {
+	start: number;
+	end: number;
+	length: number;
+	epoch: number | null;
+	number: number | null;
+	why: string;
+}
+
+export interface Iterations {
+	count: number;
+	steady: number;
+	warm_up: number;
+	mean: number | null;
+	low: number | null;
+	high: number | null;
+	p50: number | null;
+	p95: number | null;
+	p99: number | null;
+	max: number | null;
+	rate: number | null;
+	rate_low: number | null;
+	rate_high: number | null;
+	/** Why there are no iterations, no phases; what of both is missing. */
+	missing: string | null;
+	phases_missing: string | null;
+	incomplete: string | null;
+	phases: Phase[];
+	epochs: EpochPhases[];
+	histogram: Histogram | null;
+	slowest: SlowIteration[];
+}
+
 export interface Missing {
 	what: string;
 	reason: string;
@@ -142,6 +221,8 @@ export interface Run {
 	epoch_rows: EpochRow[];
 	events: EventMark[];
 	panels: Panel[];
+	/** Null where the job marked nothing. */
+	iterations: Iterations | null;
 	processes: Process[];
 	/** Processes that the table leaves out: the least busy of very many. */
 	processes_left_out: number;

@@ -44,4 +44,4 @@ export function key(hue: number): HTMLElement {
 }
 
 /** Colours in the palette of report.css. */
-export const HUES = 8;
+export const HUES = 10;

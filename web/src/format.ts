@@ -29,8 +29,21 @@ const PLAIN: Record<string, Scale> = {
 	Cel: { factor: 1, name: '°C' },
 };
 
+const TIMES: [number, string][] = [
+	[3600, 'h'],
+	[60, 'min'],
+	[1, 's'],
+	[1e-3, 'ms'],
+	[1e-6, 'µs'],
+];
+
 /** The scale that suits values up to `most`. */
 export function scaleFor(unit: Unit, most: number): Scale {
+	if (unit === 's') {
+		const least = most > 0 ? most : 1;
+		const [factor, name] = TIMES.find(([f]) => least >= (f > 1 ? 2 : 0.9995) * f) ?? [1e-6, 'µs'];
+		return { factor, name };
+	}
 	const base = PREFIXED[unit];
 	if (base === undefined) {
 		return PLAIN[unit] ?? { factor: 1, name: isCount(unit) ? '' : unit };
@@ -60,7 +73,7 @@ function isCount(unit: Unit): boolean {
 }
 
 /** A share: "34 %", "0.4 %". */
-function percent(ratio: number): string {
+export function percent(ratio: number): string {
 	const value = ratio * 100;
 	if (value > 0 && value < 0.05) {
 		return 'under 0.1 %';
@@ -72,6 +85,9 @@ function percent(ratio: number): string {
 export function quantity(unit: Unit, value: number): string {
 	if (unit === '1') {
 		return percent(value);
+	}
+	if (unit === 's') {
+		return duration(value);
 	}
 	const scale = scaleFor(unit, value);
 	const shown = isCount(unit) ? digits(Math.round(value)) : digits(value / scale.factor);

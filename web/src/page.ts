@@ -7,6 +7,7 @@
 import type { Report, Run, Tile, Verdict } from './contract';
 import { card, button, make } from './dom';
 import { clock } from './format';
+import { iterationCards } from './iterations';
 import { epochTable, processTable, summaryTable } from './tables';
 import { themeButton } from './theme';
 import { Timeline } from './timeline';
@@ -101,12 +102,18 @@ function view(run: Run, alone: boolean): View {
 		timeline?.element.scrollIntoView({ block: 'nearest' });
 	};
 	const around = Math.max(run.duration / 100, 1);
+	const zoom = (from: number, to: number) => {
+		timeline?.showAround(from, to);
+		timeline?.element.scrollIntoView({ block: 'start' });
+	};
+	const cards = iterationCards(run, zoom, show);
 	const parts: (HTMLElement | null)[] = [
 		header(run, alone),
 		run.notice ? make('p', 'notice', run.notice) : null,
 		run.verdict ? verdictCard(run.verdict) : null,
 		run.tiles.length > 0 ? tiles(run.tiles) : null,
 		timeline ? timeline.element : null,
+		run.iterations ? cards.element : null,
 		epochTable(run, (row) => show(row.start, row.end ?? run.duration)),
 		eventCard(run, (t) => show(t - around, t + around)),
 		processTable(run),
@@ -115,7 +122,13 @@ function view(run: Run, alone: boolean): View {
 	];
 	const element = make('article', '', ...parts);
 	element.setAttribute('aria-label', run.name);
-	return { element, repaint: () => timeline?.repaint() };
+	return {
+		element,
+		repaint: () => {
+			timeline?.repaint();
+			cards.repaint();
+		},
+	};
 }
 
 /** Several runs: one at a time; each is laid out when it is first asked for. */

@@ -4,10 +4,11 @@
 // The one time axis of all panels: its window, its ruler, its cursor. One transparent sheet over
 // all plots takes every gesture, so that no two panels can ever show different times.
 
-import { GUTTER, PanelChart, type Shared } from './chart';
+import { GUTTER, PanelChart, type PanelView, type Shared } from './chart';
 import type { Run } from './contract';
 import { button, make } from './dom';
 import { clock, duration, timeStep } from './format';
+import { LaneChart } from './lanes';
 import { readPalette } from './theme';
 
 const HINT =
@@ -24,7 +25,7 @@ interface Pointer {
 
 export class Timeline {
 	readonly element: HTMLElement;
-	private readonly charts: PanelChart[];
+	private readonly charts: PanelView[];
 	private readonly shared: Shared;
 	private readonly sheet = make('div', 'sheet');
 	private readonly crosshair = make('div', 'crosshair');
@@ -53,7 +54,9 @@ export class Timeline {
 			events: run.events.map((event) => event.t),
 			end: this.end,
 		};
-		this.charts = run.panels.map((panel) => new PanelChart(panel, this.shared));
+		this.charts = run.panels.map((panel) =>
+			panel.kind === 'lines' ? new PanelChart(panel, this.shared) : new LaneChart(panel, this.shared),
+		);
 		this.spoken.setAttribute('aria-live', 'polite');
 		this.sheet.append(this.crosshair, this.selection);
 		this.sheet.tabIndex = 0;
@@ -279,7 +282,24 @@ export class Timeline {
 		if (pointer && !pointer.moves && event.type === 'pointerup' && Math.abs(pointer.x - pointer.start) > 3) {
 			const [from, to] = [this.time(pointer.start), this.time(pointer.x)].sort((a, b) => a - b) as [number, number];
 			this.show(from, to);
+		} else if (pointer && event.type === 'pointerup') {
+			this.showMark(this.time(pointer.x));
 		}
+	}
+
+	/** A slow iteration near a press, with as much before and after it. */
+	private showMark(t: number): void {
+		const reach = (6 / this.width) * (this.to - this.from);
+		const mark = this.charts.map((chart) => chart.markAt(t, reach)).find((m) => m !== null);
+		if (mark) {
+			this.showAround(mark.start, mark.t);
+		}
+	}
+
+	/** A stretch of time and as much on both sides of it. */
+	showAround(start: number, end: number): void {
+		const length = Math.max(end - start, 0.01);
+		this.show(start - length, end + length);
 	}
 
 	/** A trackpad's pinch arrives as a wheel with Ctrl. A plain wheel scrolls the page, as it must. */

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Stretches of time laid onto a grid.
+
+#include "render/lanes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analysis.h"
+#include "analyze/timeline.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define ROW_UNKNOWN (-2)
+#define ROW_NONE (-1)
+
+// One series' time in each bucket of the grid, in ns.
+struct lane_grid {
+	float *time_ns;
+};
+
+struct lane_maker {
+	const struct analysis *a;
+	struct lane_list *lanes;
+	unsigned doublings; // of BUCKET_SHORTEST_US: the grid's bucket
+	int64_t width_ns;
+	size_t n; // buckets
+	struct lane_grid phases[PHASES_MAX];
+	struct lane_grid workers[LANE_WORKERS_MAX];
+	int *worker_rows; // [n_workers], as the analysis' workers
+	int *lane_rows; // [n_lane_rows], by the timeline's lane
+	size_t n_lane_rows;
+	size_t lane_rows_capacity;
+	bool failed;
+};
+
+// The grid ----------------------------------------------------------------------------------------
+
+static void choose_grid(struct lane_maker *m, size_t most)
+{
+	int64_t end_ns = reader_end_ns(m->a->reader);
+	m->width_ns = (int64_t)BUCKET_SHORTEST_US * 1000;
+	while (end_ns / m->width_ns >= (int64_t)most) {
+		m->width_ns *= 2;
+		m->doublings++;
+	}
+	m->n = (size_t)(end_ns > 0 ? end_ns / m->width_ns : 0) + 1;
+}
+
+static void grid_add(struct lane_maker *m, struct lane_grid *grid, int64_t from_ns, int64_t to_ns)
+{
+	if (!grid->time_ns) {
+		grid->time_ns = calloc(m->n, sizeof(*grid->time_ns));
+		m->failed = m->failed || !grid->time_ns;
+	}
+	int64_t end_ns = (int64_t)m->n * m->width_ns;
+	to_ns = to_ns < end_ns ? to_ns : end_ns;
+	while (grid->time_ns && from_ns < to_ns) {
+		int64_t bucket = from_ns / m->width_ns;
+		int64_t next_ns = (bucket + 1) * m->width_ns;
+		next_ns = next_ns < to_ns ? next_ns : to_ns;
+		grid->time_ns[bucket] += (float)(next_ns - from_ns);
+		from_ns = next_ns;
+	}
+}
+
+// A grid as shares of its buckets.
+static int grid_series(struct lane_maker *m, struct lane_grid *grid, struct lane_series *ret)
+{
+	int r = 0;
+	buckets_init(&ret->buckets, m->n);
+	ret->buckets.doublings = m->doublings;
+	for (size_t i = 0; grid->time_ns && i < m->n && r == 0; i++) {
+		double share = fmin(1, (double)grid->time_ns[i] / (double)m->width_ns);
+		int64_t middle_us = ((int64_t)i * m->width_ns + m->width_ns / 2) / 1000;
+		r = buckets_add(&ret->buckets, middle_us, share, share, share, 1);
+	}
+	free(grid->time_ns);
+	grid->time_ns = NULL;
+	return r;
+}
+
+// Rows of workers ---------------------------------------------------------------------------------
+
+static char *worker_label(const struct analysis *a, const struct phase_worker *worker)
+{
+	struct text label = {0};
+	for (size_t i = 0; worker->entity && i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == worker->entity) {
+			return strdup(a->processes.items[i].label);
+		}
+	}
+	bool by_pid = worker->pid > 0;
+	text_format(&label, "%s %lld", by_pid ? "process" : "thread",
+		(long long)(by_pid ? worker->pid : worker->thread));
+	return text_steal(&label);
+}
+
+// Workers that followed each other share a row, as those of each epoch do.
+static int assign_rows(struct lane_maker *m)
+{
+	const struct phases *p = &m->a->phases;
+	double free_from_s[LANE_WORKERS_MAX];
+	m->worker_rows = calloc(p->n_workers + 1, sizeof(*m->worker_rows));
+	if (!m->worker_rows) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_workers; i++) { // by first_s
+		const struct phase_worker *worker = &p->workers[i];
+		size_t row = 0;
+		while (row < m->lanes->n_workers && free_from_s[row] > worker->first_s) {
+			row++;
+		}
+		if (row == LANE_WORKERS_MAX) {
+			m->worker_rows[i] = ROW_NONE;
+			m->lanes->workers_left_out++;
+			continue;
+		}
+		if (row == m->lanes->n_workers) {
+			m->lanes->workers[m->lanes->n_workers++].label = worker_label(m->a, worker);
+		}
+		m->lanes->workers[row].in_turn++;
+		free_from_s[row] = worker->last_s;
+		m->worker_rows[i] = (int)row;
+	}
+	return 0;
+}
+
+static int find_row(const struct lane_maker *m, const struct timeline_lane *lane)
+{
+	const struct phases *p = &m->a->phases;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		if (p->workers[i].entity == lane->entity && p->workers[i].pid == lane->pid &&
+			p->workers[i].thread == lane->thread) {
+			return m->worker_rows[i];
+		}
+	}
+	return ROW_NONE;
+}
+
+static int row_of_lane(struct lane_maker *m, const struct timeline_lane *lane)
+{
+	void *rows = m->lane_rows;
+	if (array_reserve(&rows, &m->lane_rows_capacity, lane->index + 1, sizeof(*m->lane_rows)) <
+		0) {
+		m->failed = true;
+		return ROW_NONE;
+	}
+	m->lane_rows = rows;
+	while (m->n_lane_rows <= lane->index) {
+		m->lane_rows[m->n_lane_rows++] = ROW_UNKNOWN;
+	}
+	if (m->lane_rows[lane->index] == ROW_UNKNOWN) {
+		m->lane_rows[lane->index] = find_row(m, lane);
+	}
+	return m->lane_rows[lane->index];
+}
+
+// The walk ----------------------------------------------------------------------------------------
+
+static void take_piece(
+	void *context, const struct timeline_lane *lane, const struct timeline_piece *piece)
+{
+	struct lane_maker *m = context;
+	if (lane->index == 0 && piece->phase >= 0) {
+		grid_add(m, &m->phases[piece->phase], piece->from_ns, piece->to_ns);
+	}
+}
+
+static void take_iteration(
+	void *context, const struct timeline_lane *lane, const struct iteration *iteration)
+{
+	struct lane_maker *m = context;
+	if (lane->index == 0 && !iteration->cut) {
+		double seconds = (double)iteration->length_ns / 1e9;
+		m->failed = m->failed ||
+		            buckets_add(&m->lanes->lengths.buckets, iteration->end_ns / 1000,
+				    seconds, seconds, seconds, 1) < 0;
+	}
+}
+
+static int take_prepare(void *context, const struct timeline_lane *lane, int64_t start_ns,
+	int64_t end_ns, int64_t samples)
+{
+	struct lane_maker *m = context;
+	int row = row_of_lane(m, lane);
+	(void)samples;
+	if (row >= 0) {
+		grid_add(m, &m->workers[row], start_ns, end_ns);
+	}
+	return m->failed ? -ENOMEM : 0;
+}
+
+static int make_series(struct lane_maker *m)
+{
+	int r = 0;
+	for (size_t i = 0; i < PHASES_MAX; i++) {
+		int made = grid_series(m, &m->phases[i], &m->lanes->phases[i]);
+		r = r < 0 ? r : made;
+	}
+	for (size_t i = 0; i < LANE_WORKERS_MAX; i++) {
+		int made = grid_series(m, &m->workers[i], &m->lanes->workers[i].series);
+		r = r < 0 ? r : made;
+	}
+	return r;
+}
+
+int lanes_collect(const struct analysis *a, size_t most, struct lane_list *ret, struct error *e)
+{
+	const struct timeline_sink sink = {
+		.piece = take_piece, .iteration = take_iteration, .prepare = take_prepare};
+	*ret = (struct lane_list){0};
+	struct lane_maker m = {.a = a, .lanes = ret};
+	struct timeline *t = NULL;
+	buckets_init(&ret->lengths.buckets, most);
+	choose_grid(&m, most);
+	int opened = timeline_open(a->reader, &t, e);
+	int r = opened == -ENOMEM ? opened : assign_rows(&m);
+	if (r == 0) {
+		struct timeline_sink ours = sink;
+		ours.context = &m;
+		r = timeline_walk(t, &ours, e);
+	}
+	int made = make_series(&m); // frees the grids
+	r = r == -ENOMEM || made < 0 || m.failed ? -ENOMEM : r < 0 ? r : opened;
+	timeline_free(t);
+	free(m.worker_rows);
+	free(m.lane_rows);
+	if (r == -ENOMEM) {
+		lanes_done(ret);
+		return error_errno(e, ENOMEM, "cannot lay out the page");
+	}
+	return r;
+}
+
+int lanes_pack(struct lane_list *lanes)
+{
+	int r = buckets_pack(&lanes->lengths.buckets, &lanes->lengths.packed);
+	for (size_t i = 0; i < PHASES_MAX && r == 0; i++) {
+		r = buckets_pack(&lanes->phases[i].buckets, &lanes->phases[i].packed);
+	}
+	for (size_t i = 0; i < lanes->n_workers && r == 0; i++) {
+		struct lane_series *series = &lanes->workers[i].series;
+		r = buckets_pack(&series->buckets, &series->packed);
+	}
+	return r;
+}
+
+static void lane_series_done(struct lane_series *series)
+{
+	buckets_done(&series->buckets);
+	text_done(&series->packed.base64);
+}
+
+void lanes_done(struct lane_list *lanes)
+{
+	lane_series_done(&lanes->lengths);
+	for (size_t i = 0; i < PHASES_MAX; i++) {
+		lane_series_done(&lanes->phases[i]);
+	}
+	for (size_t i = 0; i < LANE_WORKERS_MAX; i++) {
+		lane_series_done(&lanes->workers[i].series);
+		free(lanes->workers[i].label);
+	}
+	*lanes = (struct lane_list){0};
+}
