@@ -18,6 +18,7 @@
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
 // - analyze/: series, epochs, roles of processes, summary, phases, verdict: what a run says
 // - render/: tables, JSON, CSV, and page.c, which fills web/ with a run's data (lanes.c: phases)
+// - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
 // - cmd/: one file per command in the table below; the only place that prints or exits
 // - base/: errors, cleanup, parsing, clock, arrays, text
 //
@@ -45,6 +46,7 @@ static const struct command commands[] = {
 	{"export", command_export, "print a run's readings as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark where a shell script is"},
+	{"advise", command_advise, "short runs that answer a question: what its input costs a job"},
 	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
 	{"finish", command_finish, NULL},
 };

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 // A list that a process left; more is a job that opens files without end.
 #define LIST_BYTES_MAX ((off_t)64 << 20)
 #define LISTS_MAX 4096
+#define ASKED_MAX 1000 // files whose share in the page cache stands for all
 
 // What belongs to the system or to a program, not to its data.
 static const char *const system_folders[] = {
@@ -85,6 +87,11 @@ static const char *ending_of(const char *path)
 	return dot && dot != name ? dot : "";
 }
 
+static int open_file(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
 static bool is_program(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(system_folders); i++) {
@@ -103,6 +110,15 @@ static bool is_program(const char *path)
 		}
 	}
 	return strstr(path, ".so.") != NULL;
+}
+
+// A script that can be run: its interpreter has it open.
+static bool is_script(const char *path, const struct stat *status)
+{
+	char start[2];
+	_cleanup_close_ int fd = status->st_mode & 0111 ? open_file(path) : -1;
+	return fd >= 0 && pread(fd, start, sizeof(start), 0) == sizeof(start) && start[0] == '#' &&
+	       start[1] == '!';
 }
 
 static int add(struct dataset *d, const char *path)
@@ -126,7 +142,8 @@ int dataset_note(struct dataset *d, const char *path)
 {
 	struct stat status;
 	if (path[0] != '/' || strlen(path) >= PATH_MAX || is_program(path) ||
-		stat(path, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0) {
+		stat(path, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size == 0 ||
+		is_script(path, &status)) {
 		return 0;
 	}
 	return add(d, path);
@@ -355,23 +372,21 @@ void dataset_done(struct dataset *d)
 
 // The page cache --------------------------------------------------------------------------------
 
-static int open_file(const char *path)
+double dataset_cached(const struct dataset *d)
 {
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-}
-
-void dataset_cache(const struct dataset *d, struct dataset_cache *ret)
-{
-	*ret = (struct dataset_cache){0};
-	for (size_t i = 0; i < d->n; i++) {
+	uint64_t bytes = 0, cached = 0;
+	size_t step = d->n / ASKED_MAX + 1;
+	for (size_t i = 0; i < d->n; i += step) {
 		_cleanup_close_ int fd = open_file(d->paths[i]);
-		uint64_t bytes;
-		if (fd >= 0 && page_cache_resident(fd, &bytes) == 0) {
-			ret->resident += bytes;
-		} else {
-			ret->unknown++;
+		struct stat status;
+		uint64_t resident;
+		if (fd >= 0 && fstat(fd, &status) == 0 && page_cache_resident(fd, &resident) == 0) {
+			uint64_t size = (uint64_t)status.st_size;
+			bytes += size;
+			cached += resident < size ? resident : size; // pages are whole
 		}
 	}
+	return bytes > 0 ? (double)cached / (double)bytes : NAN;
 }
 
 int dataset_warm(const struct dataset *d, uint64_t room_bytes, bool (*goes_on)(void *context),

@@ -39,12 +39,9 @@ int dataset_note_lists(struct dataset *d, const char *folder, struct error *e);
 int dataset_settle(struct dataset *d, struct error *e);
 void dataset_done(struct dataset *d);
 
-struct dataset_cache {
-	uint64_t resident; // bytes
-	size_t unknown; // files that could not be opened or asked
-};
-
-void dataset_cache(const struct dataset *d, struct dataset_cache *ret);
+// The share of the dataset that is in the page cache, from at most a thousand of its files; NAN
+// where there is none, or it cannot be known.
+double dataset_cached(const struct dataset *d);
 // Into the page cache. -ENOSPC where there is less memory than the files have bytes (room_bytes:
 // what may be taken). `goes_on` is asked before each file; false ends it with -EINTR.
 int dataset_warm(const struct dataset *d, uint64_t room_bytes, bool (*goes_on)(void *context),

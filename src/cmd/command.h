@@ -14,6 +14,7 @@ enum exit_status {
 	STATUS_RUN_FAILED = 125, // `strain run`, before the job starts
 };
 
+int command_advise(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_finish(int argc, char **argv);

@@ -87,7 +87,8 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 	}
 }
 
-void reading_options(const struct argp *argp, int argc, char **argv, void *input)
+static void parse_options(
+	const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
 	const struct argp_child children[] = {{argp, 0, NULL, 0}, {0}};
 	const struct argp all = {common_options, parse_common, NULL, NULL, children, NULL, NULL};
@@ -99,11 +100,21 @@ void reading_options(const struct argp *argp, int argc, char **argv, void *input
 	_cleanup_free_ char *shown = text_steal(&name);
 	char *given = argv[0];
 	argv[0] = shown ? shown : given;
-	if (argp_parse(&all, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &common) != 0) {
+	if (argp_parse(&all, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &common) != 0) {
 		command_usage(given, "wrong options");
 		exit(STATUS_USAGE);
 	}
 	argv[0] = given;
+}
+
+void reading_options(const struct argp *argp, int argc, char **argv, void *input)
+{
+	parse_options(argp, argc, argv, 0, input);
+}
+
+void reading_options_before(const struct argp *argp, int argc, char **argv, void *input)
+{
+	parse_options(argp, argc, argv, ARGP_IN_ORDER, input);
 }
 
 static void print_notice(const char *notice)

@@ -12,6 +12,8 @@
 // Parses options with argp: --help and --usage print and exit; a wrong one is said in one line and
 // ends the program with STATUS_USAGE. argv[0] is the command's name.
 void reading_options(const struct argp *argp, int argc, char **argv, void *input);
+// The same for a command whose arguments are another's: what follows its first word is no option.
+void reading_options_before(const struct argp *argp, int argc, char **argv, void *input);
 // The same from within a parser, where argp_error would take two lines.
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));

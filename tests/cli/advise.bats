@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Short runs that answer a question.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX) # /tmp is memory on some machines
+	cd "$FOLDER"
+	head -c 4000000 /dev/zero >data.bin
+	# Marks itself; has its data open, and reads it again and again.
+	cat >job <<-'EOF'
+		#!/bin/sh
+		exec 3<data.bin
+		i=0
+		while [ $i -lt "${ITERATIONS:-1000000}" ]; do
+			i=$((i + 1))
+			"$STRAIN" mark iteration $i 8
+			dd if=/dev/fd/3 of=/dev/null bs=1M count=1 2>/dev/null
+		done
+	EOF
+	chmod +x job
+}
+
+teardown() {
+	cd /
+	rm -rf "$FOLDER"
+}
+
+field() {
+	/usr/bin/python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["runs"]}}))' \
+		advice.json "$1"
+}
+
+@test "warm and cold runs of a job that marks itself" {
+	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 5s --json -o kept -- ./job
+	echo "$stderr"
+	echo "$output" | tee advice.json
+	[ "$(field 'a["unit"]')" = samples/s ]
+	[ "$(field 'runs["warm"]["rate"] > 0')" = True ]
+	[ "$(field 'a["data"]["bytes"], a["data"]["files"]')" = "(4000000, 1)" ]
+	# No framework hands out its batches again.
+	[[ "$(field 'a["stalls"]["prep"]["missing"]')" == *"only where a hook entered"* ]]
+	if [[ "$stderr" != *"dropped from the page cache"* ]]; then
+		[[ "$(field 'a["stalls"]["fetch"]["missing"]')" == *"stays in memory"* ]]
+		skip "what is in /var/tmp stays in memory"
+	fi
+	[ "$(field 'runs["cold"]["cached_at_start"] <= 0.05')" = True ]
+	[ "$(field '0 <= a["stalls"]["fetch"]["value"] <= 1')" = True ]
+	run -0 "$STRAIN" show kept/cold.strain
+	[ -e kept/warm.out ]
+}
+
+@test "nothing is left behind, of the job and of the runs" {
+	mkdir elsewhere
+	run -0 --separate-stderr env TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 5s -- ./job
+	[ -z "$(ls elsewhere)" ]
+	[[ "$output" == *"fetch stall"* ]]
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/cwd")" != "$PWD" ] || [ "${process#/proc/}" = $$ ] ||
+			[ "${process#/proc/}" = $BASHPID ] ||
+			! tr '\0' ' ' <"$process/cmdline" | grep -q '\./job'
+	done
+}
+
+@test "a job that fails, one without iterations, one that ends by itself" {
+	run -1 "$STRAIN" advise --stalls sh -c 'echo "no such dataset"; exit 3'
+	[[ "$output" == *"strain: the job failed in the warm run"*"no such dataset"* ]]
+	run -1 "$STRAIN" advise --stalls sleep 0.3
+	[[ "$output" == *"strain: no rate in the warm run: "* ]]
+	ITERATIONS=40 run -0 "$STRAIN" advise --stalls ./job
+	[[ "$output" == *"prep stall"*"missing"* ]]
+}
+
+@test "Ctrl-C ends it, and what it started" {
+	mkdir elsewhere
+	TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 60s -- ./job 2>said &
+	local advice=$!
+	for _ in $(seq 200); do
+		[ ! -e elsewhere/*/warm.strain ] || break
+		sleep 0.1
+	done
+	[ -e elsewhere/*/warm.strain ]
+	sleep 1
+	kill -INT "$advice" || kill -TERM "$advice"
+	local status=0
+	wait "$advice" || status=$?
+	[ "$status" = 130 ]
+	[ -z "$(ls elsewhere)" ]
+}
+
+@test "options that are wrong" {
+	run -2 "$STRAIN" advise
+	[ "${#lines[@]}" = 1 ]
+	[[ "$output" == "strain: advise: expected a question: --stalls"* ]]
+	run -2 "$STRAIN" advise --stalls
+	[[ "$output" == "strain: advise: expected a command to run"* ]]
+	run -2 "$STRAIN" advise --stalls --error 0 true
+	[[ "$output" == "strain: --error: "* ]]
+	run -2 "$STRAIN" advise --stalls --limit 1s true
+	[[ "$output" == "strain: --limit: expected 5s to 24h, found '1s'"* ]]
+	mkdir there
+	run -1 "$STRAIN" advise --stalls -o there true
+	[[ "$output" == "strain: cannot keep the runs: there: File exists" ]]
+	run -1 "$STRAIN" advise --stalls -o no/where true
+	[[ "$output" == "strain: cannot keep the runs: no/where: No such file or directory" ]]
+}
