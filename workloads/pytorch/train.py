@@ -8,8 +8,10 @@ An ordinary training script: it knows nothing of being measured. With Debian's o
 
     /usr/bin/python3 train.py --dataset dt1 --batch-size 32 --workers 2 --epochs 3 --samples 12800
 
-The dataset lies in memory as float32, 12 kB an image; forked loader workers share it. It trains on
-a GPU where PyTorch sees one. A line is printed for each epoch:
+The dataset lies in memory as float32, 12 kB an image; forked loader workers share it. Instead of
+dt1 or dt2 it can be a folder of images with a folder for each of at most 10 classes, as
+workloads/datasets/make.py writes it: they are decoded and cut by the workers (needs
+python3-torchvision). It trains on a GPU where PyTorch sees one. A line is printed for each epoch:
 
     epoch 1/3  loss 0.9133  accuracy 0.672  9.7 s  1320 images/s
 """
@@ -26,7 +28,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Subset
 
 SAMPLES = {"dt1": 60_000, "dt2": 600_000}
 EDGE, COLOURS, CLASSES = 32, 3, 10
@@ -79,6 +81,23 @@ class SyntheticImages(Dataset):
         return (image - mean) / 0.1, self.classes[index]
 
 
+def folder_of_images(path):
+    """Images of a folder, augmented as is usual: a part of each, mirrored or not, normalised."""
+    from torchvision import datasets, transforms
+
+    steps = [transforms.RandomResizedCrop(EDGE), transforms.RandomHorizontalFlip(),
+             transforms.ToTensor(), transforms.Normalize([0.5] * COLOURS, [0.1] * COLOURS)]  # fmt: skip
+    return datasets.ImageFolder(path, transforms.Compose(steps))
+
+
+def make_dataset(options):
+    """What --dataset and --samples say."""
+    if options.dataset in SAMPLES:
+        return SyntheticImages(options.samples or SAMPLES[options.dataset], options.seed)
+    dataset = folder_of_images(options.dataset)
+    return Subset(dataset, range(min(options.samples or len(dataset), len(dataset))))
+
+
 def cnn():
     """The published layers: 89,450 parameters."""
     return nn.Sequential(
@@ -116,10 +135,18 @@ def positive(text):
     return number
 
 
+def known_dataset(text):
+    """A dataset's name, or a folder."""
+    if text not in SAMPLES and not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"expected dt1, dt2 or a folder, found '{text}'")
+    return text
+
+
 def parse_options():
     """The command line."""
     parser = argparse.ArgumentParser(description="Train a small CNN on synthetic images.")
-    parser.add_argument("--dataset", choices=SAMPLES, default="dt1", help="60,000 or 600,000 images")
+    parser.add_argument("--dataset", type=known_dataset, default="dt1",
+                        help="dt1 (60,000 images), dt2 (600,000), or a folder of images")  # fmt: skip
     parser.add_argument("--batch-size", type=positive, default=32)
     parser.add_argument("--workers", type=int, default=2, help="loader processes; 0: none")
     parser.add_argument("--epochs", type=positive, default=3)
@@ -136,7 +163,7 @@ def main():
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dataset = SyntheticImages(options.samples or SAMPLES[options.dataset], options.seed)
+    dataset = make_dataset(options)
     loader = DataLoader(dataset, batch_size=options.batch_size, shuffle=True,
                         num_workers=options.workers, persistent_workers=options.workers > 0,
                         pin_memory=device.type == "cuda")  # fmt: skip
