@@ -184,23 +184,27 @@ int dataset_note_process(struct dataset *d, pid_t pid)
 	return result;
 }
 
+// A regular file of a folder, whatever the job made of it meanwhile. NULL where it is none.
+static FILE *open_list(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat status;
+	bool regular = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+	FILE *list = regular ? fdopen(fd, "re") : NULL;
+	if (!list && fd >= 0) {
+		close(fd);
+	}
+	return list;
+}
+
 static int note_list(struct dataset *d, int folder, const char *name)
 {
-	_cleanup_close_ int fd = openat(
-		folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
-	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
-		return 0;
-	}
-	_cleanup_fclose_ FILE *list = fdopen(fd, "re");
-	if (!list) {
-		return -ENOMEM;
-	}
-	fd = -1; // the stream's now
+	_cleanup_fclose_ FILE *list = open_list(folder, name);
 	_cleanup_free_ char *path = NULL;
 	size_t size = 0;
 	off_t bytes = 0;
-	for (ssize_t n; bytes < LIST_BYTES_MAX && (n = getdelim(&path, &size, '\0', list)) > 0;) {
+	for (ssize_t n;
+		list && bytes < LIST_BYTES_MAX && (n = getdelim(&path, &size, '\0', list)) > 0;) {
 		bytes += n;
 		int result = path[n - 1] == '\0' ? dataset_note(d, path) : 0; // the last, torn
 		if (result < 0) {
