@@ -13,4 +13,5 @@ NAMES = [
     "report",
     "start_up",
     "marker",
+    "stalls",
 ]

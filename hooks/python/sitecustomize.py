@@ -99,6 +99,16 @@ class Entry(object):
             pass
 
 
+def list_opened(entry, folder):
+    """For `strain advise --stalls`: which files this process reads."""
+    try:
+        import strain_opened
+
+        strain_opened.install(folder)
+    except Exception as error:
+        entry.tell("missing opened: %r" % error)
+
+
 def enter():
     """Takes this folder off the path, puts the finder before the others, and says so once a run."""
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -106,7 +116,10 @@ def enter():
     sys.path_importer_cache.pop(folder, None)
     if sys.version_info < (3, 7):
         return
-    sys.meta_path.insert(0, Entry(folder))
+    entry = Entry(folder)
+    sys.meta_path.insert(0, entry)
+    if os.environ.get("STRAIN_OPENED"):
+        list_opened(entry, os.environ["STRAIN_OPENED"])
     entered = os.path.join(os.path.dirname(folder), "entered")
     if not os.path.exists(entered):
         os.close(os.open(entered, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -47,6 +47,8 @@ class PyTorch:
 
     def install(self):
         """Each feature by itself; a missing one leaves the others."""
+        if "STRAIN_REPLAY" in os.environ:
+            self.hook.feature("replay", self._hook_replay)  # first: what it gives is marked, too
         for what, install in (
             ("data", self._hook_data),
             ("prepare", self._hook_prepare),
@@ -58,6 +60,14 @@ class PyTorch:
             self.hook.feature(what, install)
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self._at_exit)
+
+    def _hook_replay(self):
+        import strain_replay
+
+        def spoilt():
+            self.report.say("hooked", "replay of copies, since batches are edited")
+
+        strain_replay.install(self.torch, self.hook.patch, spoilt)
 
     # The thread's loop -------------------------------------------------------------------------
 

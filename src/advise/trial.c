@@ -221,7 +221,7 @@ static int read_rate(struct watched *w, struct error *e)
 	const char *hooks = reader_run(reader, "hooks");
 	p->hooked = hooks != NULL;
 	p->replayed = hooks && strstr(hooks, "replay");
-	p->edited = hooks && strstr(hooks, "edited");
+	p->edited = hooks && strstr(hooks, "replay of copies");
 	const struct entity *job = entity_first(&a.entities, ENTITY_JOB);
 	p->fetched = job ? analysis_figure(&a, job->id, "process.disk.io.read", FIGURE_TOTAL) /
 	                             analysis_figure(&a, job->id, "strain.io.read", FIGURE_TOTAL)

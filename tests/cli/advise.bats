@@ -108,3 +108,33 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	run -1 "$STRAIN" advise --stalls -o no/where true
 	[[ "$output" == "strain: cannot keep the runs: no/where: No such file or directory" ]]
 }
+
+needs_torch() {
+	[ -d /usr/lib/python3/dist-packages/torch ] ||
+		skip "no PyTorch (python3-torch) for /usr/bin/python3"
+	export OMP_NUM_THREADS=1
+}
+
+@test "prepared batches are handed out again as they were" {
+	needs_torch
+	run -0 /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/replay.py" "$SOURCE_ROOT/hooks/python"
+	[ "$output" = "handed out again" ]
+}
+
+@test "a job that mostly prepares: the prep stall, and which files are its data" {
+	needs_torch
+	mkdir images
+	for i in $(seq 40); do
+		head -c 20000 /dev/urandom >"images/$i.raw"
+	done
+	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 20s --error 10% --json -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/hooks/stalls.py" images
+	echo "$stderr"
+	echo "$output" | tee advice.json
+	[ "$(field 'a["unit"]')" = samples/s ]
+	# 12 ms of work for a batch, against a step of well under 1 ms.
+	[ "$(field 'a["stalls"]["prep"]["value"] > 0.5')" = True ]
+	[ "$(field 'a["stalls"]["prep"]["low"] > 0')" = True ]
+	[ "$(field 'a["data"]["files"], a["data"]["bytes"]')" = "(40, 800000)" ]
+	[ "$(field 'a["batches_edited_in_place"]')" = False ]
+}
