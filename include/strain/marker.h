@@ -44,6 +44,7 @@
 #define _GNU_SOURCE 1
 #endif
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -211,8 +212,13 @@ static inline char *strain_marker_append(char *at, uint64_t number)
 // Makes room for a ring in an open, empty file and maps it; NULL where it cannot.
 static inline struct strain_ring *strain_ring_map(int fd)
 {
-	// Allocated before it is mapped: else a full disk would kill at the first touch.
-	if (posix_fallocate(fd, 0, STRAIN_RING_BYTES) != 0) {
+	// Allocated before it is mapped: else a full disk would kill at the first touch. A signal
+	// that comes meanwhile undoes it.
+	int failed = EINTR;
+	for (int i = 0; i < 100 && failed == EINTR; i++) {
+		failed = posix_fallocate(fd, 0, STRAIN_RING_BYTES);
+	}
+	if (failed != 0) {
 		(void)!ftruncate(fd, 0);
 		return NULL;
 	}

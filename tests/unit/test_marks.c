@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -346,6 +347,53 @@ static void threads_and_forks_have_rings_of_their_own(void **state)
 	assert_int_equal(kept, 2);
 }
 
+// A thread that is told of something all the time.
+struct shaken {
+	pthread_t who;
+	_Atomic bool stop;
+};
+
+static void *shake(void *context)
+{
+	struct shaken *shaken = context;
+	while (!atomic_load(&shaken->stop)) {
+		pthread_kill(shaken->who, SIGUSR1);
+		usleep(20);
+	}
+	return NULL;
+}
+
+static void do_nothing(int signal)
+{
+	(void)signal;
+}
+
+static void signals_do_not_keep_a_thread_from_marking(void **state)
+{
+	(void)state;
+	struct shaken shaken = {.who = pthread_self()};
+	pthread_t thread;
+	struct sigaction action = {.sa_handler = do_nothing};
+	FILE *file = tmpfile();
+	// On tmpfs, as rings are: what a disk does is not undone.
+	int fd = open("/dev/shm", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	fd = fd < 0 ? fileno(file) : fd;
+	sigaction(SIGUSR1, &action, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, shake, &shaken), 0);
+	for (int i = 0; i < 300; i++) {
+		assert_int_equal(ftruncate(fd, 0), 0);
+		struct strain_ring *ring = strain_ring_map(fd);
+		assert_non_null(ring);
+		munmap(ring, STRAIN_RING_BYTES);
+	}
+	atomic_store(&shaken.stop, true);
+	pthread_join(thread, NULL);
+	if (fd != fileno(file)) {
+		close(fd);
+	}
+	fclose(file);
+}
+
 // Spans -----------------------------------------------------------------------------------------
 
 struct spans_fixture {
@@ -669,6 +717,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_becomes_shorter),
 		cmocka_unit_test(what_is_no_file_is_not_opened),
 		cmocka_unit_test(threads_and_forks_have_rings_of_their_own),
+		cmocka_unit_test(signals_do_not_keep_a_thread_from_marking),
 		cmocka_unit_test(spans_have_kinds_and_parents),
 		cmocka_unit_test(whole_spans_cross_and_have_the_parent_that_was_there),
 		cmocka_unit_test(ranges_of_nvtx_are_no_phases),
