@@ -159,7 +159,11 @@ static struct strain_ring *open_ring(int fd, pid_t shell)
 		return NULL;
 	}
 	void *at = mmap(NULL, STRAIN_RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return at == MAP_FAILED ? NULL : at;
+	struct strain_ring *ring = at == MAP_FAILED ? NULL : at;
+	if (ring && ring->magic == 0) { // whoever began it was killed
+		strain_ring_init(ring, (uint32_t)shell, (uint32_t)shell);
+	}
+	return ring;
 }
 
 static int put_mark(const char *directory, const struct verb *verb, const struct mark *mark)

@@ -150,6 +150,13 @@ open|user|None|None|None|exit' ]
 	[ "$(python_sql run.strain "SELECT count(DISTINCT attributes) FROM span WHERE kind <> 'user'")" = 1 ]
 }
 
+@test "strain mark goes on with a ring that another began and was killed over" {
+	# shellcheck disable=SC2016
+	record sh -c 'head -c 262144 /dev/zero >"$STRAIN_MARKERS/ring-shell-$$"
+		"$0" mark begin late; "$0" mark end' "$STRAIN"
+	[ "$(python_sql run.strain "SELECT name, attributes ->> 'end' FROM span")" = 'late|None' ]
+}
+
 @test "strain mark does nothing where nothing records, and says what is wrong" {
 	unset STRAIN_MARKERS
 	run "$STRAIN" mark begin x
