@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <poll.h>
 
@@ -41,6 +42,7 @@
 #define DEAD_AFTER_NS (100 * NS_PER_MS) // without a mark it is worth asking
 enum {
 	RINGS_MAX = 1024,
+	RINGS_SHARE = 16, // of the descriptors that there may be
 	NAMES_A_LOOK = 256,
 	ASKED_A_LOOK = 16, // whether they live
 	SEARCHED_A_LOOK = 64, // for their owners
@@ -67,13 +69,15 @@ struct marks {
 	int wake_fd;
 	int directory_fd;
 	DIR *listing;
-	bool listed; // to its end, since it changed
-	struct timespec changed;
+	bool listing_now; // the list is not at its end
+	struct timespec changed; // the directory, when the list began
+	bool again; // the list may lack what is there
 	struct ring_names *names;
 	struct spans *spans;
 	uint64_t own_namespace;
 	struct marked_ring rings[RINGS_MAX];
 	size_t n_rings;
+	size_t max_rings;
 	size_t next; // the ring to begin the next look with
 	bool too_many;
 	uint64_t dropped; // by rings that are gone
@@ -140,7 +144,7 @@ static void add_ring(struct marks *m, const char *name, uint64_t now_ns)
 {
 	struct marked_ring *at = &m->rings[m->n_rings];
 	struct error e = {0};
-	if (m->n_rings == RINGS_MAX) {
+	if (m->n_rings >= m->max_rings) {
 		m->too_many = true;
 		return;
 	}
@@ -150,7 +154,9 @@ static void add_ring(struct marks *m, const char *name, uint64_t now_ns)
 	             : -ENOMEM;
 	if (r < 0) {
 		free(copy);
-		if (r != -ENOMEM && r != -EMFILE && r != -ENFILE && r != -EINTR) {
+		bool later = r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR;
+		m->again |= later;
+		if (!later) {
 			unlinkat(m->directory_fd, name, 0); // no ring, and not looked at again
 		}
 		return;
@@ -165,29 +171,46 @@ static bool is_ring_name(const char *name)
 	return strncmp(name, "ring-", 5) == 0;
 }
 
-// Goes on through the directory; from its beginning where it has changed.
-static void look_for_rings(struct marks *m, uint64_t now_ns)
+// The time of a directory stands still for some milliseconds: what is made in those in which it was
+// listed does not change it.
+static bool is_recent(const struct timespec *changed)
+{
+	time_t age = (time_t)(clock_realtime_ns() / NS_PER_S) - changed->tv_sec;
+	return age >= -1 && age <= 1;
+}
+
+// Begins a list where there may be something new. False where there is none to go on with.
+static bool list_rings(struct marks *m)
 {
 	struct stat status;
+	if (m->listing_now) {
+		return true;
+	}
 	if (fstat(m->directory_fd, &status) < 0) {
-		return;
+		return false;
 	}
 	bool same = status.st_mtim.tv_sec == m->changed.tv_sec &&
 	            status.st_mtim.tv_nsec == m->changed.tv_nsec;
-	if (m->listed && same) {
+	if (same && !m->again) {
+		return false;
+	}
+	rewinddir(m->listing);
+	m->changed = status.st_mtim;
+	m->again = is_recent(&m->changed);
+	m->listing_now = true;
+	return true;
+}
+
+// Goes on through the directory.
+static void look_for_rings(struct marks *m, uint64_t now_ns)
+{
+	if (!list_rings(m)) {
 		return;
-	}
-	if (m->listed) {
-		rewinddir(m->listing);
-		m->listed = false;
-	}
-	if (!m->listed && !same) {
-		m->changed = status.st_mtim;
 	}
 	for (unsigned i = 0; i < NAMES_A_LOOK; i++) {
 		struct dirent *entry = readdir(m->listing);
 		if (!entry) {
-			m->listed = true;
+			m->listing_now = false;
 			return;
 		}
 		if (is_ring_name(entry->d_name) && !is_known(m, entry->d_name)) {
@@ -319,6 +342,9 @@ static size_t look_at_rings(struct marks *m, size_t allowance)
 		}
 		m->next = i + 1;
 	}
+	// A round ends where it began: those that were asked go behind the others.
+	m->next = taken < allowance && m->n_rings > 0 ? (m->next + ASKED_A_LOOK) % m->n_rings
+	                                              : m->next;
 	return taken;
 }
 
@@ -348,8 +374,8 @@ static void tell_losses(struct marks *m)
 	}
 	if (m->too_many) {
 		snprintf(text, sizeof(text),
-			"more than %d threads marked at once: not all of them were read",
-			RINGS_MAX);
+			"more than %zu threads marked at once: not all of them were read",
+			m->max_rings);
 		put_event(m, text);
 	}
 	if (m->broken > TOLD_MAX) {
@@ -365,10 +391,11 @@ static void tell_losses(struct marks *m)
 static void finish(struct marks *m)
 {
 	for (unsigned i = 0; i < LAST_LOOKS; i++) {
+		m->again = true;
 		look_for_rings(m, clock_monotonic_ns());
 		size_t taken = look_at_rings(m, MARKS_AT_ONCE);
 		spans_settle(m->spans);
-		if (taken == 0 && m->listed) {
+		if (taken == 0 && !m->listing_now) {
 			break;
 		}
 	}
@@ -444,6 +471,14 @@ static int open_directory(struct marks *m, struct error *e)
 	return 0;
 }
 
+// Each is an open file, of which others need most.
+static size_t rings_that_fit(void)
+{
+	struct rlimit limit;
+	size_t n = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / RINGS_SHARE : 1;
+	return n < 1 ? 1 : n < RINGS_MAX ? n : RINGS_MAX;
+}
+
 static uint64_t spans_that_fit(uint64_t max_bytes)
 {
 	uint64_t spans = max_bytes / 4 / SPAN_BYTES;
@@ -458,6 +493,7 @@ int marks_start(const struct marks_config *config, struct marks **ret, struct er
 	}
 	m->config = *config;
 	m->wait_ns = LOOK_LATEST_NS;
+	m->max_rings = rings_that_fit();
 	m->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	m->own_namespace = identity_own_namespace(config->root_fd);
 	int r = open_directory(m, e);

@@ -293,21 +293,30 @@ static void take_point(struct marked_thread *thread, const struct ring_mark *mar
 
 // Epochs and iterations -------------------------------------------------------------------------
 
+// The epoch that this moment lies in; NULL where none is. They stand in order of time.
+static struct marked_epoch *epoch_at(struct spans *s, int64_t at_ns)
+{
+	size_t low = 0, high = s->n_epochs;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->epochs[middle].start_ns <= at_ns) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low > 0 && at_ns < s->epochs[low - 1].end_ns ? &s->epochs[low - 1] : NULL;
+}
+
 static void epoch_add_samples(struct spans *s, int64_t at_ns, int64_t samples)
 {
-	for (size_t i = s->n_epochs; i-- > 0;) {
-		struct marked_epoch *epoch = &s->epochs[i];
-		if (epoch->start_ns > at_ns) {
-			continue;
-		}
-		if (at_ns < epoch->end_ns) {
-			int64_t sum = epoch->samples > 0 ? epoch->samples : 0;
-			epoch->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX
-			                                                            : sum;
-			epoch->settled = false;
-			s->unsettled = i < s->unsettled ? i : s->unsettled;
-		}
-		return;
+	struct marked_epoch *epoch = epoch_at(s, at_ns);
+	if (epoch) {
+		int64_t sum = epoch->samples > 0 ? epoch->samples : 0;
+		size_t i = (size_t)(epoch - s->epochs);
+		epoch->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX : sum;
+		epoch->settled = false;
+		s->unsettled = i < s->unsettled ? i : s->unsettled;
 	}
 }
 
