@@ -130,7 +130,7 @@ unsigned advice_workers(const struct facts *f)
 static void append_loader(struct text *t, const struct facts *f)
 {
 	if (f->loader_at && *f->loader_at) {
-		words_append_elided(t, f->loader_at, 40);
+		words_append_place(t, f->loader_at, 40);
 		text_append_string(t, "  ");
 	}
 }

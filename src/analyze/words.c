@@ -132,6 +132,22 @@ void words_append_elided(struct text *t, const char *text, size_t columns)
 	text_done(&whole);
 }
 
+void words_append_place(struct text *t, const char *place, size_t columns)
+{
+	struct text whole = {0};
+	text_append_printable(&whole, place, strlen(place));
+	const char *all = whole.data ? whole.data : "", *from = strrchr(all, '/');
+	if (from && words_columns(all) > columns) {
+		for (const char *at = from; at > all; at--) {
+			from = *at == '/' && words_columns(at) < columns ? at : from;
+		}
+		text_append_string(t, ELLIPSIS);
+		all = from;
+	}
+	text_append_string(t, all);
+	text_done(&whole);
+}
+
 double words_sum(double a, double b)
 {
 	return isfinite(a) && isfinite(b) ? a + b : isfinite(a) ? a : b;

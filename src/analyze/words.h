@@ -20,6 +20,9 @@ void words_append_percent(struct text *t, double ratio);
 // At most `columns` characters of text, the last an ellipsis where it was longer. What a terminal
 // must not see is replaced.
 void words_append_elided(struct text *t, const char *text, size_t columns);
+// A place in a script, "/home/me/net/train.py:42": of a long path the last folders and the file,
+// whole, within `columns` characters, behind an ellipsis; in any case the file and the line.
+void words_append_place(struct text *t, const char *place, size_t columns);
 // Characters, as columns of a terminal.
 size_t words_columns(const char *text);
 

@@ -39,9 +39,29 @@ static void test_progress(void **state)
 	}
 }
 
+static void place(const char *full, size_t columns, const char *expected)
+{
+	struct text t = {0};
+	words_append_place(&t, full, columns);
+	assert_string_equal(t.data, expected);
+	text_done(&t);
+}
+
+static void test_a_place_keeps_its_file_and_line(void **state)
+{
+	(void)state;
+	place("train.py:42", 40, "train.py:42");
+	place("/home/me/train.py:42", 40, "/home/me/train.py:42");
+	place("/scratch/project/users/me/net/train.py:42", 24, "\u2026/me/net/train.py:42");
+	place("/scratch/project/users/me/net/train.py:42", 4, "\u2026/train.py:42");
+	place("a_file_with_a_very_long_name.py:1234", 10, "a_file_with_a_very_long_name.py:1234");
+	place("/tmp/\x1b[31mred.py:1", 8, "\u2026/?[31mred.py:1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_place_keeps_its_file_and_line),
 		cmocka_unit_test(test_progress),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
