@@ -145,7 +145,8 @@ static void append_prepare_cost(struct text *t, const struct facts *f)
 		words_append_seconds(t, per_sample);
 		text_append_string(t, " of CPU to prepare; ");
 	}
-	double idle = fmax(0, f->cpus - f->cpus_used);
+	double others = isfinite(f->others_cpus) ? f->others_cpus : 0;
+	double idle = fmax(0, f->cpus - f->cpus_used - others);
 	words_append_number(t, idle);
 	text_append_string(t, " of ");
 	words_append_counted(t, f->cpus, "CPU");
