@@ -147,6 +147,10 @@ static void append_prepare_cost(struct text *t, const struct facts *f)
 	}
 	double others = isfinite(f->others_cpus) ? f->others_cpus : 0;
 	double idle = fmax(0, f->cpus - f->cpus_used - others);
+	if (idle < 0.05) {
+		text_append_string(t, "no CPU is idle");
+		return;
+	}
 	words_append_number(t, idle);
 	text_append_string(t, " of ");
 	words_append_counted(t, f->cpus, "CPU");
