@@ -278,12 +278,14 @@ size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX])
 	static const struct {
 		const char *key; // of table run
 		const char *what;
-	} parts[PARTS_MAX] = {{"markers_missing", "marks"}, {"hooks_missing", "hooks"}};
+		bool phases;
+	} parts[PARTS_MAX] = {{"markers_missing", "marks", true}, {"hooks_missing", "hooks", true},
+		{"nvtx_missing", "NVTX ranges", false}};
 	size_t n = 0;
 	for (size_t i = 0; i < PARTS_MAX; i++) {
 		const char *reason = reader_run(r, parts[i].key);
-		if (reason && *reason) {
-			ret[n++] = (struct part_missing){parts[i].what, reason};
+		if (reason && *reason && (n == 0 || strcmp(reason, ret[0].reason) != 0)) {
+			ret[n++] = (struct part_missing){parts[i].what, reason, parts[i].phases};
 		}
 	}
 	return n;

@@ -47,9 +47,10 @@ void missing_append_reason(struct text *t, const struct missing_group *group);
 struct part_missing {
 	const char *what; // "marks"
 	const char *reason; // from the run: escape it
+	bool phases; // could have come from it
 };
-#define PARTS_MAX 2
-// Returns how many; borrowed from the reader.
+#define PARTS_MAX 3
+// Returns how many, a reason that all share only once; borrowed from the reader.
 size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX]);
 
 struct event_row {

@@ -260,8 +260,10 @@ static char *why_no_marks(const struct analysis *a)
 	size_t n = parts_missing(a->reader, parts);
 	struct text why = {0};
 	for (size_t i = 0; i < n; i++) {
-		text_append_string(&why, why.length ? "; " : "");
-		text_append_printable(&why, parts[i].reason, strlen(parts[i].reason));
+		if (parts[i].phases) {
+			text_append_string(&why, why.length ? "; " : "");
+			text_append_printable(&why, parts[i].reason, strlen(parts[i].reason));
+		}
 	}
 	if (why.length == 0) {
 		text_append_string(&why, "the job marked none");

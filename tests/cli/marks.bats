@@ -54,11 +54,13 @@ assert {"subject": "marks", "reason": "--no-markers was given"}.items() <= \
 import sqlite3
 run = sqlite3.connect("run.strain")
 run.executemany("INSERT INTO run VALUES (?, ?)", [
-    ("markers_missing", "no room in \x1b[31m/dev/shm"), ("hooks_missing", "python -I was given")])
+    ("markers_missing", "no room in \x1b[31m/dev/shm"), ("hooks_missing", "python -I was given"),
+    ("nvtx_missing", "not installed")])
 run.commit()'
 	"$STRAIN" show run.strain >out
 	grep -q '^Missing   marks: no room in ?\[31m/dev/shm$' out
 	grep -q '^          hooks: python -I was given$' out
+	grep -q '^          NVTX ranges: not installed$' out
 }
 
 @test "threads, forks and what is executed have marks of their own" {
