@@ -22,10 +22,11 @@ LAYERS = {
     "record": {"trace"},
     "analyze": {"trace"},
     "model": {"analyze"},
+    "advise": {"analyze"},
     "experiment": {"model"},
     "render": {"analyze", "model"},
     "live": {"render"},
-    "cmd": {"record", "experiment", "live"},
+    "cmd": {"record", "advise", "experiment", "live"},
 }
 # Inside the recording wing, lowest first; a file in record/ itself is on the top.
 RECORD_ORDER = ["host", "job", "source", "record"]
