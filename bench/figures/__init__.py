@@ -14,4 +14,5 @@ NAMES = [
     "start_up",
     "marker",
     "stalls",
+    "verdict",
 ]

@@ -17,6 +17,7 @@
 #define WITHIN 1.01 // of the best
 #define MEMORY_KEPT 0.9 // of a limit: what advice may fill
 #define LITTLE 1.03 // times faster: not worth trying
+#define QUICK_BATCH_S 0.002 // to prepare: handing one over from a worker takes a part of that
 
 struct book {
 	const struct facts *f;
@@ -177,7 +178,9 @@ static bool advise_workers(struct book *b)
 	const struct facts *f = b->f;
 	unsigned workers = advice_workers(f);
 	struct estimate gain = workers_gain(f, workers);
-	if (workers <= f->workers.n || !(gain.value >= LITTLE)) {
+	bool quick = f->workers.n == 0 &&
+	             facts_share(f, PHASE_DATA) * f->length_s.value < QUICK_BATCH_S;
+	if (quick || workers <= f->workers.n || !(gain.value >= LITTLE)) {
 		return false;
 	}
 	struct text action = {0}, basis = {0};
@@ -279,10 +282,10 @@ static void advise_contention(struct book *b, const struct cause *cause)
 static void advise_threads(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
-	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	struct text action = {0}, basis = {0};
-	double free_cpus = f->cpus - (isfinite(f->workers.cpus) ? f->workers.cpus : 0);
-	text_append_string(&action, passive ? "" : "OMP_WAIT_POLICY=passive, or ");
+	double busy = f->workers.cpus + f->workers.queued;
+	double free_cpus = f->cpus - (isfinite(busy) ? busy : 0);
+	text_append_string(&action, "OMP_WAIT_POLICY=passive, or ");
 	text_format(&action, "OMP_NUM_THREADS=%.0f", fmax(1, floor(free_cpus)));
 	text_append_string(&basis, "a step takes ");
 	words_append_seconds(&basis, f->compute_s);
@@ -412,8 +415,9 @@ int advice_build(const struct facts *f, const struct causes *c, struct verdict *
 	struct book book = {f, ret, 0};
 	size_t first = ret->n_suggestions;
 	for (size_t i = 0; i < c->n && book.r == 0; i++) {
-		// What computes is worth advice where it is the answer.
-		bool told = c->items[i].bottleneck != BOTTLENECK_COMPUTE || i == 0;
+		// Some are worth advice only where they are the answer.
+		bool told = i == 0 || (c->items[i].bottleneck != BOTTLENECK_COMPUTE &&
+					      c->items[i].bottleneck != BOTTLENECK_STARTUP);
 		if (told && advisers[c->items[i].bottleneck]) {
 			advisers[c->items[i].bottleneck](&book, &c->items[i]);
 		}

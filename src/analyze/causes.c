@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
@@ -105,6 +106,12 @@ static struct preparing preparing_parts(const struct facts *f)
 	               : (struct preparing){1, 0, 0};
 }
 
+// Share of an iteration in which a training thread that prepares batches itself waits for storage.
+static double preparing_blocked(const struct facts *f)
+{
+	return facts_share(f, PHASE_DATA) * preparing_parts(f).blocked;
+}
+
 // How much of an iteration the workers need in which parts of their time are left out; of a batch
 // that waits for its workers, all of it.
 static double input_bound(const struct facts *f, bool queued, bool blocked)
@@ -169,8 +176,9 @@ static bool is_saturated(const struct facts *f)
 // Threads that compute, as far as the CPU time tells: what the process used while its leader ran.
 static double computing_threads(const struct facts *f)
 {
-	double computes = f->compute_s / f->length_s.value - known(f->main_queued);
-	return f->main_cpus / fmax(0.05, computes);
+	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : preparing_blocked(f);
+	waits += facts_share(f, PHASE_COMMUNICATION) + known(f->main_queued);
+	return f->main_cpus / fmax(0.05, 1 - waits);
 }
 
 // The computing threads wait for each other, spinning, while others have their CPUs: the same step

@@ -21,6 +21,7 @@
 // job, from its cgroup
 #define NAME_ANONYMOUS "strain.memory.anonymous"
 #define NAME_SHMEM "strain.memory.shmem"
+#define NAME_FILE "strain.memory.file"
 #define NAME_PERIODS "strain.cgroup.cpu.periods"
 #define NAME_PERIODS_THROTTLED "strain.cgroup.cpu.periods.throttled"
 #define NAME_THROTTLED_TIME "strain.cgroup.cpu.throttled_time"

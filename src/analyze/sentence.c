@@ -268,12 +268,12 @@ void sentence_append_shares(struct text *t, const struct facts *f)
 	for (size_t i = 0; i < ARRAY_LENGTH(order); i++) {
 		const struct estimate *share = &f->share[order[i]];
 		if (share->value >= 0.005) {
-			text_format(t, "%s%s ", t->length ? "  " : "", phase_name(order[i]));
+			text_format(t, "%s%s ", t->length ? ", " : "", phase_name(order[i]));
 			words_append_percent(t, share->value);
 			widest = fmax(widest, (share->high - share->low) / 2);
 		}
 	}
-	text_append_string(t, widest > 0 ? "  (+-" : "  (");
+	text_append_string(t, widest > 0 ? " (+-" : " (");
 	if (widest > 0) {
 		words_append_percent(t, widest);
 		text_append_string(t, ", ");

@@ -535,6 +535,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 		append_first(&opinion.next, ret);
 	}
 	sentence_append_shares(&shares, &facts);
+	held_find(a, &ret->held);
 	const char *epochs = whole && !facts.iterations ? way_to_epochs(a) : NULL;
 	if (epochs && opinion.next.length + strlen(epochs) + 2 <= NEXT_COLUMNS) {
 		text_append_string(&opinion.next, opinion.next.length ? "; " : "");

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "analyze/held.h"
 #include "analyze/phases.h"
 #include "base/text.h"
 
@@ -67,7 +68,7 @@ struct verdict {
 	enum bottleneck bottleneck;
 	enum confidence confidence;
 	char *headline; // "CPU-bound: the job used 1.9 of 2 CPUs"
-	char *shares; // "data 61 %  forward 12 %"; "" where there are no phases
+	char *shares; // "data 61 %, forward 12 %"; "" where there are no phases
 	char *next; // what to try, in a line, or what would make it surer; "" where there is
 	            // nothing to say
 	char *surer; // what would make it surer; "" where nothing would
@@ -77,6 +78,7 @@ struct verdict {
 	size_t n_suggestions;
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
+	struct held held;
 };
 
 // "cpu", "gpu" ...: for JSON; "low", ...

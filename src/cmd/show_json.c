@@ -134,6 +134,20 @@ static json_t *suggestions_json(const struct verdict *v)
 	return suggestions;
 }
 
+static json_t *held_json(const struct held *held)
+{
+	json_t *rows = json_array();
+	for (unsigned i = 0; i < N_HOLDINGS; i++) {
+		json_t *row = json_object();
+		json_object_set_new(row, "what", json_string(holding_name(i)));
+		json_object_set_new(row, "of", json_string(holding_is_of_gpu(i) ? "gpu" : "host"));
+		json_object_set_new(row, "metric", json_string(holding_metric(i)));
+		put(row, "bytes", held->bytes[i]);
+		json_array_append_new(rows, row);
+	}
+	return rows;
+}
+
 static json_t *verdict_json(const struct analysis *a)
 {
 	struct table *t = NULL;
@@ -147,6 +161,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "surer", json_from_text(a->verdict.surer));
 	json_object_set_new(verdict, "causes", causes_json(&a->verdict));
 	json_object_set_new(verdict, "suggestions", suggestions_json(&a->verdict));
+	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict.held));
 	int r = evidence_table_build(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;

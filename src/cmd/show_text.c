@@ -162,6 +162,20 @@ static void print_suggestions(const struct page *p)
 	}
 }
 
+// What memory holds, as far as readings tell.
+static void print_held(const struct page *p)
+{
+	_cleanup_text_ struct text host = {0}, gpu = {0};
+	held_append(&host, &p->a->verdict.held, false);
+	held_append(&gpu, &p->a->verdict.held, true);
+	if (host.length > 0) {
+		print_field(p, "Memory", host.data ? host.data : "");
+	}
+	if (gpu.length > 0) {
+		print_field(p, "On GPUs", gpu.data ? gpu.data : "");
+	}
+}
+
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = &p->a->verdict;
@@ -172,7 +186,7 @@ static int print_verdict(const struct page *p)
 	}
 	print_field(p, "Verdict", line.data ? line.data : "");
 	if (*v->shares) {
-		fprintf(p->stream, "%*s%s\n", INDENT, "", v->shares);
+		print_field(p, "", v->shares);
 	}
 	print_parts(p);
 	_cleanup_table_ struct table *t = NULL;
@@ -185,6 +199,7 @@ static int print_verdict(const struct page *p)
 		r = table_print(t, p->stream, &style);
 	}
 	if (r == 0) {
+		print_held(p);
 		print_suggestions(p);
 	}
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Whether the verdict names bottlenecks that are put in on purpose: tests/cases, five times each."""
+
+import os
+import statistics
+import sys
+import tempfile
+
+from harness import BUILD, ROOT, Result, Skip
+
+REPEATS = 5
+
+
+def measure():
+    """Yields a line for each case."""
+    os.environ["BUILD_ROOT"] = str(BUILD)
+    os.environ["STRAIN"] = str(BUILD / "strain")
+    sys.path.insert(0, str(ROOT / "tests" / "cases"))
+    import run as cases  # pylint: disable=import-outside-toplevel
+
+    if not os.access(cases.TRAIN, os.X_OK):
+        raise Skip("no onednn-train (libdnnl-dev)")
+    with tempfile.TemporaryDirectory(prefix="strain-cases-") as folder:
+        for case in cases.CASES:
+            try:
+                results = cases.measure(case, REPEATS, folder)
+            except cases.Skip as why:
+                print(f"verdict of {case.name}: skipped: {why}", flush=True)
+                continue
+            named = sum(result.right for result in results)
+            agree = sum(result.agrees for result in results)
+            sure = sum(result.wrong_and_sure for result in results)
+            truth = statistics.median(result.truth for result in results)
+            share = statistics.median(result.share for result in results)
+            yield Result(f"verdict of {case.name}",
+                         f"{case.expected[0]} {100 * share:.0f} % (median)",
+                         f"removing it gained {100 * truth:.0f} %",
+                         f"named {named} of {REPEATS} times, within 10 points {agree} times",
+                         "5, 5, never wrong with high confidence",
+                         named == agree == REPEATS and not sure)  # fmt: skip
