@@ -118,6 +118,10 @@ run.commit()'
 	wait "$launcher"
 }
 
+is_finished() {
+	[ "$(run_key "$1" state)" = finished ]
+}
+
 @test "a launcher that dies leaves no directory behind" {
 	# shellcheck disable=SC2016
 	"$STRAIN" run -o run.strain sh -c 'echo "$STRAIN_MARKERS" >where; exec "$0" steady' \
@@ -127,7 +131,7 @@ run.commit()'
 	kill -9 "$launcher"
 	wait "$launcher" || true
 	eventually test ! -e "$(cat where)"
-	eventually test "$(run_key run.strain state)" = finished
+	eventually is_finished run.strain
 	[ "$(python_sql run.strain "SELECT count(*) > 1000 FROM span WHERE kind = 'point'")" = 1 ]
 }
 
