@@ -18,6 +18,9 @@
 
 #define ROW_UNKNOWN (-2)
 #define ROW_NONE (-1)
+#define CELLS ((size_t)1 << 20) // buckets of all series together
+#define BUCKETS_LEAST 4096
+#define BUCKETS_MOST 65536
 
 // One series' time in each bucket of the grid, in ns.
 struct lane_grid {
@@ -41,8 +44,14 @@ struct lane_maker {
 
 // The grid ----------------------------------------------------------------------------------------
 
-static void choose_grid(struct lane_maker *m, size_t most)
+static void choose_grid(struct lane_maker *m)
 {
+	size_t n = m->lanes->n_workers + 2;
+	for (size_t i = 0; i < m->a->phases.n; i++) {
+		n += m->a->phases.items[i].spans > 0;
+	}
+	size_t most = CELLS / n;
+	most = most > BUCKETS_MOST ? BUCKETS_MOST : most < BUCKETS_LEAST ? BUCKETS_LEAST : most;
 	int64_t end_ns = reader_end_ns(m->a->reader);
 	m->width_ns = (int64_t)BUCKET_SHORTEST_US * 1000;
 	while (end_ns / m->width_ns >= (int64_t)most) {
@@ -161,6 +170,34 @@ static int row_of_lane(struct lane_maker *m, const struct timeline_lane *lane)
 	return m->lane_rows[lane->index];
 }
 
+// Windows at full rate ----------------------------------------------------------------------------
+
+static int detail_add(
+	const struct lane_maker *m, struct lane_detail *details, const struct lane_piece *piece)
+{
+	int r = 0;
+	for (size_t i = 0; i < m->lanes->n_windows && r == 0; i++) {
+		int64_t from_ns = m->lanes->windows[i].from_us * 1000;
+		int64_t to_ns = m->lanes->windows[i].to_us * 1000;
+		struct lane_detail *detail = &details[i];
+		void *pieces = detail->pieces;
+		if (piece->to_ns <= from_ns || piece->from_ns >= to_ns ||
+			detail->n > LANE_PIECES_MAX) {
+			continue;
+		}
+		r = array_reserve(
+			&pieces, &detail->capacity, detail->n + 1, sizeof(*detail->pieces));
+		detail->pieces = pieces;
+		if (r == 0) {
+			struct lane_piece *added = &detail->pieces[detail->n++];
+			*added = *piece;
+			added->from_ns = piece->from_ns > from_ns ? piece->from_ns : from_ns;
+			added->to_ns = piece->to_ns < to_ns ? piece->to_ns : to_ns;
+		}
+	}
+	return r;
+}
+
 // The walk ----------------------------------------------------------------------------------------
 
 static void take_piece(
@@ -169,6 +206,8 @@ static void take_piece(
 	struct lane_maker *m = context;
 	if (lane->index == 0 && piece->phase >= 0) {
 		grid_add(m, &m->phases[piece->phase], piece->from_ns, piece->to_ns);
+		struct lane_piece exact = {(uint32_t)piece->phase, piece->from_ns, piece->to_ns};
+		m->failed = m->failed || detail_add(m, m->lanes->phase_details, &exact) < 0;
 	}
 }
 
@@ -178,9 +217,13 @@ static void take_iteration(
 	struct lane_maker *m = context;
 	if (lane->index == 0 && !iteration->cut) {
 		double seconds = (double)iteration->length_ns / 1e9;
-		m->failed = m->failed ||
-		            buckets_add(&m->lanes->lengths.buckets, iteration->end_ns / 1000,
-				    seconds, seconds, seconds, 1) < 0;
+		int64_t end_us = iteration->end_ns / 1000;
+		struct lane_list *lanes = m->lanes;
+		int r = buckets_add(&lanes->lengths.buckets, end_us, seconds, seconds, seconds, 1);
+		r = r < 0 ? r
+		          : details_add(lanes->lengths_details, lanes->windows, lanes->n_windows,
+				    end_us, seconds, seconds, seconds, 1);
+		m->failed = m->failed || r < 0;
 	}
 }
 
@@ -192,6 +235,8 @@ static int take_prepare(void *context, const struct timeline_lane *lane, int64_t
 	(void)samples;
 	if (row >= 0) {
 		grid_add(m, &m->workers[row], start_ns, end_ns);
+		struct lane_piece exact = {(uint32_t)row, start_ns, end_ns};
+		m->failed = m->failed || detail_add(m, m->lanes->worker_details, &exact) < 0;
 	}
 	return m->failed ? -ENOMEM : 0;
 }
@@ -210,17 +255,18 @@ static int make_series(struct lane_maker *m)
 	return r;
 }
 
-int lanes_collect(const struct analysis *a, size_t most, struct lane_list *ret, struct error *e)
+int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error *e)
 {
 	const struct timeline_sink sink = {
 		.piece = take_piece, .iteration = take_iteration, .prepare = take_prepare};
 	*ret = (struct lane_list){0};
 	struct lane_maker m = {.a = a, .lanes = ret};
 	struct timeline *t = NULL;
-	buckets_init(&ret->lengths.buckets, most);
-	choose_grid(&m, most);
+	buckets_init(&ret->lengths.buckets, BUCKETS_MOST);
+	ret->n_windows = detail_windows(&a->phases, ret->windows);
 	int opened = timeline_open(a->reader, &t, e);
 	int r = opened == -ENOMEM ? opened : assign_rows(&m);
+	choose_grid(&m);
 	if (r == 0) {
 		struct timeline_sink ours = sink;
 		ours.context = &m;
@@ -238,17 +284,49 @@ int lanes_collect(const struct analysis *a, size_t most, struct lane_list *ret, 
 	return r;
 }
 
-int lanes_pack(struct lane_list *lanes)
+// A share is one number: least and most of what was joined are not drawn.
+static void series_coarsen(struct lane_series *series)
+{
+	buckets_coarsen(&series->buckets);
+	for (size_t i = 0; i < series->buckets.n; i++) {
+		struct bucket *bucket = &series->buckets.items[i];
+		bucket->minimum = bucket->maximum = (float)bucket_mean(bucket);
+	}
+}
+
+static int pack_all(struct lane_list *lanes, size_t *total)
 {
 	int r = buckets_pack(&lanes->lengths.buckets, &lanes->lengths.packed);
+	*total = lanes->lengths.packed.base64.length;
 	for (size_t i = 0; i < PHASES_MAX && r == 0; i++) {
 		r = buckets_pack(&lanes->phases[i].buckets, &lanes->phases[i].packed);
+		*total += lanes->phases[i].packed.base64.length;
 	}
 	for (size_t i = 0; i < lanes->n_workers && r == 0; i++) {
 		struct lane_series *series = &lanes->workers[i].series;
 		r = buckets_pack(&series->buckets, &series->packed);
+		*total += series->packed.base64.length;
 	}
 	return r;
+}
+
+int lanes_pack(struct lane_list *lanes, size_t most)
+{
+	size_t total;
+	int r = pack_all(lanes, &total);
+	for (int i = 0; i < 12 && r == 0 && total > most; i++) {
+		buckets_coarsen(&lanes->lengths.buckets);
+		for (size_t k = 0; k < PHASES_MAX; k++) {
+			series_coarsen(&lanes->phases[k]);
+		}
+		for (size_t k = 0; k < lanes->n_workers; k++) {
+			series_coarsen(&lanes->workers[k].series);
+		}
+		r = pack_all(lanes, &total);
+	}
+	return r < 0 ? r
+	             : details_pack(
+			       lanes->lengths_details, lanes->n_windows, &lanes->lengths.buckets);
 }
 
 static void lane_series_done(struct lane_series *series)
@@ -260,12 +338,17 @@ static void lane_series_done(struct lane_series *series)
 void lanes_done(struct lane_list *lanes)
 {
 	lane_series_done(&lanes->lengths);
+	details_done(lanes->lengths_details, DETAILS_MAX);
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		lane_series_done(&lanes->phases[i]);
 	}
 	for (size_t i = 0; i < LANE_WORKERS_MAX; i++) {
 		lane_series_done(&lanes->workers[i].series);
 		free(lanes->workers[i].label);
+	}
+	for (size_t i = 0; i < DETAILS_MAX; i++) {
+		free(lanes->phase_details[i].pieces);
+		free(lanes->worker_details[i].pieces);
 	}
 	*lanes = (struct lane_list){0};
 }

@@ -11,6 +11,7 @@
 #include "analyze/phases.h"
 #include "base/error.h"
 #include "render/buckets.h"
+#include "render/details.h"
 #include "render/pack.h"
 
 struct analysis;
@@ -28,16 +29,36 @@ struct lane_worker {
 	struct lane_series series;
 };
 
+#define LANE_PIECES_MAX 1000 // in a window at full rate; what has more is left to the buckets
+
+// Exactly what was when, in a window around a slow iteration.
+struct lane_piece {
+	uint32_t place; // index of a phase, or of a worker's row
+	int64_t from_ns;
+	int64_t to_ns;
+};
+
+struct lane_detail {
+	struct lane_piece *pieces;
+	size_t n; // more than LANE_PIECES_MAX: too many, and those are not all
+	size_t capacity;
+};
+
 struct lane_list {
 	struct lane_series phases[PHASES_MAX]; // by the index in struct phases
 	struct lane_series lengths; // of iterations, at their ends, in seconds
+	struct detail_series lengths_details[DETAILS_MAX];
 	struct lane_worker workers[LANE_WORKERS_MAX];
 	size_t n_workers;
 	size_t workers_left_out;
+	struct detail_window windows[DETAILS_MAX];
+	size_t n_windows;
+	struct lane_detail phase_details[DETAILS_MAX];
+	struct lane_detail worker_details[DETAILS_MAX];
 };
 
-// Memory and the page's room are bounded by `most`, buckets of each series. 0, or -errno: what of
-// a damaged file could be read is there, unless -ENOMEM.
-int lanes_collect(const struct analysis *a, size_t most, struct lane_list *ret, struct error *e);
-int lanes_pack(struct lane_list *lanes); // 0 or -ENOMEM
+// In bounded memory. 0, or -errno: what of a damaged file could be read is there, unless -ENOMEM.
+int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error *e);
+// Into at most `most` bytes of text together: all of a kind are coarsened alike. 0 or -ENOMEM.
+int lanes_pack(struct lane_list *lanes, size_t most);
 void lanes_done(struct lane_list *lanes);

@@ -19,12 +19,13 @@
 static const unsigned char page_before[1], page_after[1];
 #endif
 
-// A page stays under 5 MB: this much for the series of all runs, the rest for tables and program.
-#define SERIES_BYTES ((size_t)3900000)
+// A page stays under 5 MB: this much for the series of all runs, this much for phases and workers,
+// the rest for tables, windows at full rate and the program.
+#define SERIES_BYTES ((size_t)3400000)
+#define LANE_BYTES ((size_t)800000)
+// What each of many runs has at least.
 #define LEAST_SERIES_BYTES ((size_t)150000)
-// Buckets of each series of phases and workers, of all runs together: 0.5 MB of noise at most.
-#define LANE_BUCKETS ((size_t)16384)
-#define LEAST_LANE_BUCKETS ((size_t)1024)
+#define LEAST_LANE_BYTES ((size_t)60000)
 
 const char *page_missing(void)
 {
@@ -55,6 +56,11 @@ static int put_escaped(const char *data, size_t length, void *context)
 	return ferror(out) ? -1 : 0;
 }
 
+static size_t share_of(size_t bytes, size_t n_runs, size_t least)
+{
+	return bytes / n_runs > least ? bytes / n_runs : least;
+}
+
 int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e)
 {
 	struct panel_list panels;
@@ -63,14 +69,14 @@ int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_run
 	if (r < 0) {
 		return r;
 	}
-	size_t most = SERIES_BYTES / n_runs, most_buckets = LANE_BUCKETS / n_runs;
 	struct error damage = {0}; // that the file is damaged was said when it was read
-	r = lanes_collect(a, most_buckets > LEAST_LANE_BUCKETS ? most_buckets : LEAST_LANE_BUCKETS,
-		&lanes, &damage);
-	r = r == -ENOMEM
-	            ? r
-	            : panels_pack(&panels, most > LEAST_SERIES_BYTES ? most : LEAST_SERIES_BYTES);
-	r = r < 0 ? r : lanes_pack(&lanes);
+	r = lanes_collect(a, &lanes, &damage);
+	if (r != -ENOMEM) {
+		r = panels_pack(&panels, share_of(SERIES_BYTES, n_runs, LEAST_SERIES_BYTES));
+	}
+	if (r == 0) {
+		r = lanes_pack(&lanes, share_of(LANE_BYTES, n_runs, LEAST_LANE_BYTES));
+	}
 	json_t *run = r == 0 ? page_run(a, &panels, &lanes) : NULL;
 	panels_done(&panels);
 	lanes_done(&lanes);

@@ -17,6 +17,7 @@
 #include "render/page_run.h"
 
 #define HISTOGRAM_BINS_MAX 60
+#define FINE_BUCKETS 1000 // in a window: no exact pieces are needed
 #define TAIL_FROM 3 // times the 95th percentile: what is beyond is one bar
 
 // The same phase has the same colour everywhere on the page, and in its style.
@@ -245,14 +246,63 @@ static json_t *panel_json(const char *kind, const char *title, const char *unit,
 	return json;
 }
 
+static size_t place_of(size_t index, const size_t *places, size_t n)
+{
+	size_t place = 0;
+	while (place < n && places[place] != index) {
+		place++;
+	}
+	return place;
+}
+
+static json_t *detail_json(const struct detail_window *window, const struct lane_detail *detail,
+	const size_t *places, size_t n_places)
+{
+	json_t *json = json_object(), *pieces = json_array();
+	for (size_t k = 0; k < detail->n; k++) {
+		const struct lane_piece *piece = &detail->pieces[k];
+		size_t place = place_of(piece->place, places, n_places);
+		const int64_t numbers[] = {(int64_t)place, piece->from_ns / 1000 - window->from_us,
+			piece->to_ns / 1000 - window->from_us};
+		for (size_t i = 0; i < ARRAY_LENGTH(numbers) && place < n_places; i++) {
+			json_array_append_new(pieces, json_integer(numbers[i]));
+		}
+	}
+	put(json, "from", (double)window->from_us / 1e6);
+	put(json, "to", (double)window->to_us / 1e6);
+	json_object_set_new(json, "pieces", pieces);
+	return json;
+}
+
+// The exact pieces of each window in which they are finer than the buckets: place in the panel's
+// series, start and end in turn, in microseconds from the window's start.
+static json_t *exact_json(const struct lane_list *lanes, const struct lane_detail *details,
+	double bucket_s, const size_t *places, size_t n_places)
+{
+	json_t *json = json_array();
+	for (size_t i = 0; i < lanes->n_windows; i++) {
+		const struct detail_window *window = &lanes->windows[i];
+		double length_s = (double)(window->to_us - window->from_us) / 1e6;
+		if (details[i].n > 0 && details[i].n <= LANE_PIECES_MAX &&
+			bucket_s > length_s / FINE_BUCKETS) {
+			json_array_append_new(
+				json, detail_json(window, &details[i], places, n_places));
+		}
+	}
+	return json;
+}
+
 static json_t *lengths_panel(const struct analysis *a, const struct lane_list *lanes)
 {
 	json_t *json = panel_json("lines", "Iterations", "s",
 		"How long each iteration took, where it ends. Dots: the slowest; press one to see "
 		"it.");
 	json_t *series = json_array(), *marks = json_array();
-	json_array_append_new(series, page_series("one iteration", "from marks of the job", 0,
-					      &lanes->lengths.buckets, &lanes->lengths.packed));
+	json_t *lengths = page_series("one iteration", "from marks of the job", 0,
+		&lanes->lengths.buckets, &lanes->lengths.packed);
+	json_object_set_new(lengths, "details",
+		page_details(lanes->lengths_details, lanes->windows, lanes->n_windows));
+	json_array_append_new(series, lengths);
 	for (size_t i = 0; i < a->phases.n_slowest; i++) {
 		const struct iteration *iteration = &a->phases.slowest[i].iteration;
 		json_t *mark = json_object();
@@ -268,7 +318,8 @@ static json_t *lengths_panel(const struct analysis *a, const struct lane_list *l
 
 static json_t *phases_panel(const struct phases *p, const struct lane_list *lanes)
 {
-	size_t order[PHASES_MAX], n = phases_in_order(p, order);
+	size_t order[PHASES_MAX], n = phases_in_order(p, order), places[PHASES_MAX], n_places = 0;
+	double bucket_s = 0;
 	json_t *json = panel_json("stack", "Training thread", "1",
 		"What the thread that trains spends its time on. Empty: in no iteration and no "
 		"phase.");
@@ -276,12 +327,16 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 	for (size_t i = 0; i < n; i++) {
 		const struct lane_series *lane = &lanes->phases[order[i]];
 		if (lane->buckets.n > 0) {
+			places[n_places++] = order[i];
+			bucket_s = buckets_width_s(&lane->buckets);
 			json_array_append_new(series,
 				page_series(p->items[order[i]].name, "from marks of the job",
 					hue_of(order[i]), &lane->buckets, &lane->packed));
 		}
 	}
 	json_object_set_new(json, "series", series);
+	json_object_set_new(
+		json, "exact", exact_json(lanes, lanes->phase_details, bucket_s, places, n_places));
 	return json;
 }
 
@@ -290,7 +345,9 @@ static json_t *workers_panel(const struct lane_list *lanes)
 	json_t *json = panel_json("lanes", "Loader workers", "1",
 		"When each worker prepares a batch: the darker, the more of the time.");
 	json_t *series = json_array();
+	size_t places[LANE_WORKERS_MAX];
 	for (size_t i = 0; i < lanes->n_workers; i++) {
+		places[i] = i;
 		const struct lane_worker *worker = &lanes->workers[i];
 		_cleanup_text_ struct text label = {0};
 		text_append_string(&label, worker->label);
@@ -302,6 +359,10 @@ static json_t *workers_panel(const struct lane_list *lanes)
 					&worker->series.buckets, &worker->series.packed));
 	}
 	json_object_set_new(json, "series", series);
+	json_object_set_new(json, "exact",
+		exact_json(lanes, lanes->worker_details,
+			buckets_width_s(&lanes->workers[0].series.buckets), places,
+			lanes->n_workers));
 	return json;
 }
 

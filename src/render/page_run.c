@@ -44,9 +44,38 @@ json_t *page_series(const char *label, const char *help, unsigned hue,
 	return json;
 }
 
-static json_t *line_json(const struct line *line)
+static json_t *detail_json(const struct detail_series *detail, const struct detail_window *window)
 {
-	return page_series(line->label, line->help, line->hue, &line->buckets, &line->packed);
+	json_t *json = json_object();
+	const struct text *data = &detail->packed.base64;
+	json_object_set_new(json, "from", page_number((double)window->from_us / 1e6));
+	json_object_set_new(json, "to", page_number((double)window->to_us / 1e6));
+	json_object_set_new(json, "width", page_number(buckets_width_s(&detail->buckets)));
+	json_object_set_new(json, "points", json_integer((json_int_t)detail->buckets.n));
+	json_object_set_new(json, "unit", page_number(detail->packed.unit));
+	json_object_set_new(json, "data", json_stringn(data->data, data->length));
+	return json;
+}
+
+json_t *page_details(
+	const struct detail_series *details, const struct detail_window *windows, size_t n)
+{
+	json_t *json = json_array();
+	for (size_t i = 0; i < n; i++) {
+		if (details[i].packed.base64.length > 0) {
+			json_array_append_new(json, detail_json(&details[i], &windows[i]));
+		}
+	}
+	return json;
+}
+
+static json_t *line_json(const struct line *line, const struct panel_list *panels)
+{
+	json_t *json = page_series(
+		line->label, line->help, line->hue, &line->buckets, &line->packed);
+	json_object_set_new(
+		json, "details", page_details(line->details, panels->windows, panels->n_windows));
+	return json;
 }
 
 static json_t *limit_json(const char *label, double value)
@@ -72,7 +101,8 @@ static void add_limit(json_t *limits, const struct overview *o, enum limit_kind 
 	}
 }
 
-static json_t *panel_json(const struct panel *panel, const struct overview *o)
+static json_t *panel_json(
+	const struct panel *panel, const struct panel_list *panels, const struct overview *o)
 {
 	json_t *json = json_object(), *limits = json_array(), *series = json_array();
 	const struct panel_spec *spec = panel->spec;
@@ -86,7 +116,7 @@ static json_t *panel_json(const struct panel *panel, const struct overview *o)
 		add_limit(limits, o, spec->limits[i]);
 	}
 	for (size_t i = 0; i < panel->n; i++) {
-		json_array_append_new(series, line_json(&panel->lines[i]));
+		json_array_append_new(series, line_json(&panel->lines[i], panels));
 	}
 	json_object_set_new(json, "limits", limits);
 	json_object_set_new(json, "series", series);
@@ -98,7 +128,7 @@ static json_t *panels_json(
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < panels->n; i++) {
-		json_array_append_new(json, panel_json(&panels->items[i], &a->overview));
+		json_array_append_new(json, panel_json(&panels->items[i], panels, &a->overview));
 	}
 	page_add_lanes(json, a, lanes);
 	return json;

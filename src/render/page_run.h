@@ -9,6 +9,8 @@
 
 struct analysis;
 struct buckets;
+struct detail_series;
+struct detail_window;
 struct lane_list;
 struct packed;
 struct panel_list;
@@ -19,3 +21,6 @@ json_t *page_run(
 // One series of a panel.
 json_t *page_series(const char *label, const char *help, unsigned hue,
 	const struct buckets *buckets, const struct packed *packed);
+// What of it is held at full rate.
+json_t *page_details(
+	const struct detail_series *details, const struct detail_window *windows, size_t n);

@@ -167,10 +167,13 @@ static int plan_panel(
 
 // From readings to buckets ----------------------------------------------------------------------
 
-static int line_add_gauge(
-	struct line *line, int64_t t_us, double value, double minimum, double maximum)
+static int line_put(struct line *line, const struct panel_list *panels, int64_t t_us, double value,
+	double minimum, double maximum, double weight)
 {
-	return buckets_add(&line->buckets, t_us, value, minimum, maximum, 1);
+	int r = buckets_add(&line->buckets, t_us, value, minimum, maximum, weight);
+	return r < 0 ? r
+	             : details_add(line->details, panels->windows, panels->n_windows, t_us, value,
+			       minimum, maximum, weight);
 }
 
 static void line_set_base(struct line *line, int64_t t_us, double value, double of)
@@ -193,7 +196,8 @@ static bool line_waits(const struct line *line, int64_t passed_us, double grown,
 }
 
 // One more reading of a counter, or of two. What grew since the base stands in the middle between.
-static int line_add_counter(struct line *line, int64_t t_us, double value, double of)
+static int line_add_counter(
+	struct line *line, const struct panel_list *panels, int64_t t_us, double value, double of)
 {
 	double grown = value - line->base_value, of_grown = of - line->base_of;
 	int64_t passed_us = t_us - line->base_us;
@@ -203,7 +207,7 @@ static int line_add_counter(struct line *line, int64_t t_us, double value, doubl
 			return 0;
 		}
 		line->based = false;
-		return buckets_add(&line->buckets, t_us, NAN, NAN, NAN, 1);
+		return line_put(line, panels, t_us, NAN, NAN, NAN, 1);
 	}
 	if (!line->based || grown < 0 || of_grown < 0) {
 		line_set_base(line, t_us, value, of);
@@ -219,7 +223,7 @@ static int line_add_counter(struct line *line, int64_t t_us, double value, doubl
 	}
 	int64_t middle_us = line->base_us + passed_us / 2;
 	line_set_base(line, t_us, value, of);
-	return buckets_add(&line->buckets, middle_us, result, result, result, weight);
+	return line_put(line, panels, middle_us, result, result, result, weight);
 }
 
 // The three columns of a metric in a block; all the same where the run was not thinned.
@@ -261,8 +265,8 @@ struct line_columns {
 	struct metric_columns items[LINE_METRICS + 1];
 };
 
-static int line_add_row(
-	struct line *line, const struct line_columns *columns, int64_t t_us, uint32_t row)
+static int line_add_row(struct line *line, const struct panel_list *panels,
+	const struct line_columns *columns, int64_t t_us, uint32_t row)
 {
 	double mean = 0, minimum = 0, maximum = 0;
 	size_t n = line->n_ids - (line->spec->of != NULL);
@@ -273,13 +277,13 @@ static int line_add_row(
 		maximum += value_at(c->maximum, row, line->scales[i]);
 	}
 	if (line->spec->value == LINE_GAUGE) {
-		return line_add_gauge(line, t_us, mean, minimum, maximum);
+		return line_put(line, panels, t_us, mean, minimum, maximum, 1);
 	}
 	double of = line->spec->of ? value_at(columns->items[n].maximum, row, line->scales[n]) : 0;
-	return line_add_counter(line, t_us, maximum, of);
+	return line_add_counter(line, panels, t_us, maximum, of);
 }
 
-static int line_add_block(struct line *line, const struct block *b)
+static int line_add_block(struct line *line, const struct panel_list *panels, const struct block *b)
 {
 	struct line_columns columns;
 	for (size_t i = 0; i < line->n_ids; i++) {
@@ -289,7 +293,7 @@ static int line_add_block(struct line *line, const struct block *b)
 		}
 	}
 	for (uint32_t row = 0; row < b->n_rows; row++) {
-		int r = line_add_row(line, &columns, b->t[row], row);
+		int r = line_add_row(line, panels, &columns, b->t[row], row);
 		if (r < 0) {
 			return r;
 		}
@@ -304,7 +308,7 @@ static int add_block(void *context, int64_t entity, const struct block *b)
 		struct panel *panel = &panels->items[i];
 		for (size_t j = 0; j < panel->n; j++) {
 			int r = panel->lines[j].entity == entity
-			                ? line_add_block(&panel->lines[j], b)
+			                ? line_add_block(&panel->lines[j], panels, b)
 			                : 0;
 			if (r < 0) {
 				return r;
@@ -333,6 +337,7 @@ static void line_done(struct line *line)
 	free(line->label);
 	buckets_done(&line->buckets);
 	text_done(&line->packed.base64);
+	details_done(line->details, DETAILS_MAX);
 }
 
 static void panel_done(struct panel *panel)
@@ -400,6 +405,7 @@ int panels_collect(const struct analysis *a, struct panel_list *ret, struct erro
 {
 	struct panel_list panels = {0};
 	int r = 0;
+	panels.n_windows = detail_windows(&a->phases, panels.windows);
 	for (size_t i = 0; r == 0 && i < panel_table_length; i++) {
 		r = plan_panel(&panels, a, &panel_table[i]);
 	}
@@ -453,6 +459,12 @@ int panels_pack(struct panel_list *panels, size_t most)
 		buckets_coarsen(&line->buckets);
 		r = buckets_pack(&line->buckets, &line->packed);
 		line = largest_line(panels, &total);
+	}
+	for (size_t i = 0; i < panels->n; i++) {
+		for (size_t j = 0; r == 0 && j < panels->items[i].n; j++) {
+			struct line *packed = &panels->items[i].lines[j];
+			r = details_pack(packed->details, panels->n_windows, &packed->buckets);
+		}
 	}
 	return r;
 }

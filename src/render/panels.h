@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "render/buckets.h"
+#include "render/details.h"
 #include "render/pack.h"
 #include "trace/metric.h"
 
@@ -70,6 +71,7 @@ struct line {
 	size_t n_ids;
 	struct buckets buckets;
 	struct packed packed;
+	struct detail_series details[DETAILS_MAX]; // as the windows of the list
 	// The reading that the next rate counts from.
 	bool based;
 	int64_t base_us;
@@ -91,6 +93,8 @@ struct panel_list {
 	struct panel *items;
 	size_t n;
 	size_t capacity;
+	struct detail_window windows[DETAILS_MAX];
+	size_t n_windows;
 	struct text idle; // titles of the panels in which nothing moved
 };
 

@@ -293,5 +293,15 @@ test('24 hours at 10 ms stay under 5 MB', async () => {
 		lines.forEach((panel) => assert.ok(panel.drawn > 200, panel.title));
 		await drag(page, 0.3, 0.32);
 		await page.screenshot({ path: at('day-zoomed.png') });
+		// Around the slowest iterations everything is there at full rate, also of a day.
+		await page.locator('.slowest .link').first().click();
+		await settle(page);
+		await page.mouse.move(...(await sheetPoint(page, 0.5, 0.1)));
+		await settle(page);
+		assert.match((await page.locator('.readout').allTextContents())[1], /^data 100 %$/);
+		await page.mouse.move(0, 0);
+		await settle(page);
+		assert.equal(await page.locator('.status').textContent(), '');
+		await page.screenshot({ path: at('day-slow.png') });
 	});
 });

@@ -6,7 +6,7 @@
 
 import uPlot from 'uplot';
 
-import type { Mark, Panel, Series, Span } from './contract';
+import type { Detail, Mark, Panel, Series, Span } from './contract';
 import { decode, type Points } from './decode';
 import { button, key, make } from './dom';
 import { number, quantity, roundStep, scaleFor, steady, type Scale } from './format';
@@ -89,11 +89,28 @@ export function placeReadout(readout: HTMLElement, parts: HTMLElement[], x: numb
 	readout.style.right = left ? `${width - x + 6}px` : '';
 }
 
+/** A stretch of a line at full rate; unpacked when it is first looked at. */
+interface Stretch {
+	detail: Detail;
+	points: Points | null;
+}
+
 interface Line {
 	series: Series;
 	points: Points;
+	stretches: Stretch[];
 	view: Points;
 	shown: boolean;
+}
+
+/** The finest that is there of the whole window. */
+function pointsFor(line: Line, from: number, to: number): Points {
+	const stretch = line.stretches.find(({ detail }) => detail.from <= from && to <= detail.to);
+	if (!stretch) {
+		return line.points;
+	}
+	stretch.points ??= decode(stretch.detail);
+	return stretch.points;
 }
 
 type Column = (number | null | undefined)[];
@@ -143,7 +160,8 @@ export class PanelChart implements PanelView {
 	) {
 		this.lines = panel.series.map((series) => {
 			const points = decode(series);
-			return { series, points, view: points, shown: true };
+			const stretches = (series.details ?? []).map((detail) => ({ detail, points: null }));
+			return { series, points, stretches, view: points, shown: true };
 		});
 		this.scale = scaleFor(panel.unit, this.greatest());
 		this.height = Math.max(88, 46 + 18 * (panel.series.length + panel.limits.length));
@@ -213,7 +231,7 @@ export class PanelChart implements PanelView {
 		this.from = from;
 		this.to = to;
 		for (const line of this.lines) {
-			line.view = reduce(line.points, from, to, BUCKETS);
+			line.view = reduce(pointsFor(line, from, to), from, to, BUCKETS);
 		}
 		this.top = this.ending();
 		this.scale = scaleFor(this.panel.unit, this.top);

@@ -22,6 +22,7 @@ export interface Series {
 	unit: number;
 	/** Base64 of the packed columns: see decode.ts. */
 	data: string;
+	details?: Detail[];
 	/** Least and greatest value of the whole run, and its mean; null without a value. */
 	minimum: number | null;
 	mean: number | null;
@@ -31,6 +32,23 @@ export interface Series {
 export interface Limit {
 	label: string;
 	value: number;
+}
+
+/** A stretch of time in which a line is held at full rate. */
+export interface Detail {
+	from: number;
+	to: number;
+	width: number;
+	points: number;
+	unit: number;
+	data: string;
+}
+
+/** A stretch of time in which shares are known exactly: series, start, end in turn, in us from `from`. */
+export interface Exact {
+	from: number;
+	to: number;
+	pieces: number[];
 }
 
 /** An iteration to point at in the panel of their lengths. */
@@ -53,6 +71,7 @@ export interface Panel {
 	limits: Limit[];
 	series: Series[];
 	marks?: Mark[];
+	exact?: Exact[];
 }
 
 export interface Span {

@@ -11,7 +11,7 @@
 //   above  maximum minus mean
 //   below  mean minus minimum
 
-import type { Series } from './contract';
+import type { Detail, Series } from './contract';
 
 const STEPS = 1024;
 const BLOCK = 64;
@@ -93,7 +93,7 @@ function bytesOf(base64: string): Uint8Array {
 	return bytes;
 }
 
-export function decode(series: Series): Points {
+export function decode(series: Series | Detail): Points {
 	const n = series.points;
 	const reader = new BitReader(bytesOf(series.data));
 	const [index, gap, mean, above, below] = [0, 1, 2, 3, 4].map(() => reader.column(n)) as [

@@ -7,7 +7,7 @@
 import uPlot from 'uplot';
 
 import { GUTTER, paintEpochs, paintEvents, placeReadout, type PanelView, type Shared } from './chart';
-import type { Mark, Panel, Series } from './contract';
+import type { Exact, Mark, Panel, Series } from './contract';
 import { decode, type Points } from './decode';
 import { key, make } from './dom';
 import { percent } from './format';
@@ -141,13 +141,20 @@ export class LaneChart implements PanelView {
 		return this.lane === LANE || i % 4 === 0 ? String(i) : '';
 	}
 
+	private exactHere(): Exact | undefined {
+		return this.panel.exact?.find(({ from, to }) => from <= this.from && this.to <= to);
+	}
+
 	private paint(chart: uPlot): void {
 		const { ctx, bbox } = chart;
 		ctx.save();
 		ctx.beginPath();
 		ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
 		ctx.clip();
-		if (this.stacked) {
+		const exact = this.exactHere();
+		if (exact) {
+			this.paintExact(chart, exact);
+		} else if (this.stacked) {
 			this.paintStack(chart);
 		} else {
 			this.lanes.forEach((lane, i) => this.paintLane(chart, lane, i));
@@ -199,11 +206,36 @@ export class LaneChart implements PanelView {
 		ctx.globalAlpha = 1;
 	}
 
+	/** What is known to the microsecond has no shares: a thread is in one thing at a time. */
+	private paintExact(chart: uPlot, exact: Exact): void {
+		const { ctx, bbox } = chart;
+		const rows = this.stacked ? 1 : this.lanes.length;
+		const height = bbox.height / rows;
+		const inset = this.stacked ? 0 : 0.14;
+		for (let i = 0; i + 2 < exact.pieces.length; i += 3) {
+			const [place, start, end] = exact.pieces.slice(i, i + 3) as [number, number, number];
+			const lane = this.lanes[place];
+			const left = chart.valToPos(exact.from + start * 1e-6, 'x', true);
+			const right = chart.valToPos(exact.from + end * 1e-6, 'x', true);
+			if (lane && right > bbox.left && left < bbox.left + bbox.width) {
+				const row = this.stacked ? 0 : place;
+				ctx.fillStyle = this.colour(lane);
+				ctx.fillRect(left, bbox.top + (row + inset) * height, Math.max(right - left, 1), height * (1 - 2 * inset));
+			}
+		}
+	}
+
 	private colour(lane: Lane): string {
 		return this.shared.palette.hues[lane.series.hue % this.shared.palette.hues.length]!;
 	}
 
 	private shareAt(lane: Lane, t: number): number {
+		const exact = this.exactHere();
+		if (exact) {
+			const place = this.lanes.indexOf(lane);
+			const at = (t - exact.from) * 1e6;
+			return exact.pieces.some((p, i) => i % 3 === 0 && p === place && exact.pieces[i + 1]! <= at && at < exact.pieces[i + 2]!) ? 1 : 0;
+		}
 		const { view } = lane;
 		const i = Math.min(lowerBound(view.t, t - view.width / 2), view.t.length - 1);
 		return i >= 0 && Math.abs(view.t[i]! - t) <= view.width ? view.mean[i] || 0 : 0;
