@@ -13,6 +13,9 @@ import sys
 
 # A framework's module, and the module beside this file that hooks it (hook(framework, name)).
 FRAMEWORKS = {
+    "jax": "strain_jax",
+    "keras": "strain_keras",
+    "tf_keras": "strain_keras",
     "torch": "strain_torch",
 }
 

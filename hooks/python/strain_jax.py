@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""JAX: the loop around a compiled training step, told from the calls of what `jax.jit` returns.
+
+JAX has no loop of its own. A jitted function that is called with what it returned the time before
+(parameters, a state) is a training step; of several, the one with the most bytes of it. Then
+
+- `step` is the time within jitted calls, and within waits for results that are not there yet:
+  calls only hand over to the device, and return before it is done;
+- `data` is the time from the end of that to the next jitted call: fetching the batch, and whatever
+  else the script does there;
+- an iteration ends with the step and what is waited for after it.
+
+A function that is called repeatedly with no step in between evaluates: nothing is marked until the
+next step. Of epochs nobody knows. Nothing here touches an array's values or waits for a device.
+"""
+
+import functools
+import threading
+import types
+from time import monotonic_ns
+
+import strain_hook
+import strain_ring
+from strain_ring import DATA, STEP
+
+LOOKED_AT = 8  # calls, until it is known whether a function is a step
+FED_BACK = 2  # so many of them with what the one before returned
+LEAVES = 4096  # of arguments and results that are looked at
+SPLIT = "(the split of a step is missing: it is one compiled call)"
+
+local = threading.local()  # quiet: another hook tells of this thread
+
+
+def hook(jax, report):
+    """Patches JAX, which has just been imported."""
+    report.say("framework", "jax %s" % jax.__version__)
+    patches = Jax(jax, report)
+    if patches.hook.feature("step", patches.hook_jit):
+        patches.hook.feature("data", patches.hook_waits)
+        report.say("hooked", SPLIT)
+
+
+class Loop:
+    """One thread's loop, which marks into its ring."""
+
+    def __init__(self, ring):
+        self.ring = ring
+        self.step = None  # the function whose calls end iterations
+        self.step_bytes = 0
+        self.inside = False  # a jitted call of this thread goes on
+        self.done = False  # the step was called, in this iteration
+        self.in_iteration = False
+        self.iteration = 0
+        self.samples = -1
+        self.last_ns = 0
+        self.called = None  # in this iteration, that is no step
+
+    def choose(self, function, size):
+        """The function is a step, and was given back so many bytes."""
+        if self.step is None or size > self.step_bytes:
+            self.step, self.step_bytes = function, size
+
+    def call_begins(self, function):
+        """A jitted function is called; False where nothing is marked of it."""
+        is_step = function is self.step
+        if not is_step and (not self.in_iteration or self._evaluates(function)):
+            return False
+        now_ns = monotonic_ns()
+        if self.done or not self.in_iteration:
+            self._turn(now_ns)
+        if not is_step:
+            self.called = function
+        self.ring.begin(STEP, now_ns)
+        return True
+
+    def _turn(self, now_ns):
+        """The iteration ended when its step, or the wait for it, did; the next one waited since."""
+        ring = self.ring
+        if self.in_iteration:
+            ring.iteration_end(self.samples, self.last_ns)
+        else:
+            self.last_ns = now_ns
+        ring.iteration(self.iteration, self.last_ns)
+        if self.in_iteration:
+            ring.begin(DATA, self.last_ns)
+            ring.end(now_ns)
+        self.iteration += 1
+        self.in_iteration = True
+        self.done = False
+        self.samples = -1
+        self.called = None
+
+    def _evaluates(self, function):
+        """Called again, and no step in between: the iteration was none."""
+        if self.done or self.called is not function:
+            return False
+        self.ring.iteration_cancel(self.last_ns)
+        self.iteration -= 1
+        self.in_iteration = False
+        return True
+
+    def call_ends(self, function):
+        """The one that began."""
+        self.last_ns = self.ring.end()
+        if function is self.step:
+            self.done = True
+
+    def wait_begins(self):
+        """A result is waited for."""
+        if not self.in_iteration or self.inside:
+            return False
+        self.ring.begin(STEP)
+        return True
+
+    def wait_ends(self):
+        """It is there."""
+        self.last_ns = self.ring.end()
+
+    def finish(self):
+        """The thread's last iteration."""
+        if self.in_iteration:
+            if self.done:
+                self.ring.iteration_end(self.samples, self.last_ns)
+            else:
+                self.ring.iteration_cancel(self.last_ns)
+            self.in_iteration = False
+
+
+class Jitted:
+    """A jitted function, and what is known of it; in all else as the function itself."""
+
+    def __init__(self, patches, function):
+        functools.update_wrapper(self, function)
+        self._strain = Known(patches)
+        self._strain_function = function
+
+    def __call__(self, *arguments, **options):
+        known = self._strain
+        loop = known.enter()
+        if loop is None:
+            return self._strain_function(*arguments, **options)
+        return known.call(loop, self._strain_function, arguments, options)
+
+    def __get__(self, owner, kind=None):
+        return self if owner is None else types.MethodType(self, owner)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["_strain_function"], name)
+
+    def __repr__(self):
+        return repr(self._strain_function)
+
+    def __reduce__(self):
+        return _same, (self._strain_function,)
+
+
+def _same(function):
+    return function
+
+
+class Known:
+    """What is known of one jitted function."""
+
+    def __init__(self, patches):
+        self.patches = patches
+        self.calls = 0
+        self.hits = 0
+        self.returned = frozenset()  # ids of the leaves that the last call returned
+        self.batch = None  # where the size of the batch is: an argument, and which of its leaves
+        self.is_step = False
+
+    def enter(self):
+        """The loop of the thread, where this call may be marked; None elsewhere."""
+        try:
+            loop = self.patches.loop()
+            return None if loop is None or loop.inside else loop
+        except Exception as error:
+            self.patches.hook.fail(error)
+            return None
+
+    def call(self, loop, function, arguments, options):
+        """Calls the function, marked."""
+        marked = self._begins(loop, arguments)
+        result = None
+        loop.inside = True
+        try:
+            result = function(*arguments, **options)
+        finally:
+            loop.inside = False
+            self._ends(loop, marked, arguments, result)
+        return result
+
+    def _begins(self, loop, arguments):
+        try:
+            if self.calls < LOOKED_AT and not self.is_step:
+                self._look(loop, arguments)
+            marked = loop.call_begins(self)
+            if marked and self.batch is not None:
+                loop.samples = self._samples(arguments)
+            return marked
+        except Exception as error:
+            self.patches.hook.fail(error)
+            return False
+
+    def _ends(self, loop, marked, arguments, result):
+        try:
+            if marked:
+                loop.call_ends(self)
+            if self.calls < LOOKED_AT and not self.is_step:
+                self.calls += 1
+                leaves = self.patches.leaves(result)
+                self.returned = frozenset(map(id, leaves[:LEAVES]))
+        except Exception as error:
+            self.patches.hook.fail(error)
+
+    def _look(self, loop, arguments):
+        """Whether it was given back what it returned."""
+        size = 0
+        fresh = []
+        for place, argument in enumerate(arguments):
+            leaves = self.patches.leaves(argument)[:LEAVES]
+            back = [leaf for leaf in leaves if id(leaf) in self.returned]
+            size += sum(getattr(leaf, "nbytes", 0) for leaf in back)
+            if not back:
+                fresh.extend((leaf, place, index) for index, leaf in enumerate(leaves))
+        if size > 0:
+            self.hits += 1
+        if self.hits >= FED_BACK:
+            self.is_step = True
+            self.returned = frozenset()
+            self.batch = self._find_batch(fresh)
+            loop.choose(self, size)
+
+    def _find_batch(self, fresh):
+        """The first array that is new in each call; None where their first dimensions differ."""
+        arrays = [entry for entry in fresh
+                  if getattr(entry[0], "shape", ()) and not self.patches.is_key(entry[0])]  # fmt: skip
+        if len({leaf.shape[0] for leaf, _, _ in arrays}) != 1:
+            return None
+        return arrays[0][1:]
+
+    def _samples(self, arguments):
+        place, index = self.batch
+        if place >= len(arguments):
+            return -1
+        array = arguments[place]
+        if not hasattr(array, "shape"):
+            leaves = self.patches.leaves(array)
+            array = leaves[index] if index < len(leaves) else None
+        shape = getattr(array, "shape", ())
+        return shape[0] if shape else -1
+
+
+class Jax:
+    """The patches, and what they share."""
+
+    def __init__(self, jax, report):
+        self.jax = jax
+        self.hook = strain_hook.Hook("jax", report)
+        self.leaves = jax.tree_util.tree_leaves
+
+    def loop(self):
+        """This thread's loop; None where nothing is marked."""
+        if not self.hook.on or getattr(local, "quiet", 0):
+            return None
+        try:
+            return local.loop
+        except AttributeError:
+            ring = strain_ring.here()
+            local.loop = Loop(ring) if ring else None
+            return local.loop
+
+    @staticmethod
+    def is_key(leaf):
+        """Whether it is a key of random numbers."""
+        name = str(getattr(leaf, "dtype", ""))
+        return name.startswith("key") or (name == "uint32" and leaf.shape == (2,))
+
+    def hook_jit(self):
+        """Functions that are jitted from now on."""
+        import atexit
+        import os
+
+        kind = type(self.jax.jit(_same))
+        self.leaves(())  # it must be there
+        for name in dir(kind):
+            if not name.startswith("_"):
+                setattr(Jitted, name, property(_getter(name)))
+        self.hook.patch(self.jax, "jit", lambda original: self._wrap_jit(original, kind))
+        os.register_at_fork(after_in_child=lambda: local.__dict__.clear())
+        atexit.register(self._at_exit)
+
+    def _at_exit(self):
+        try:
+            loop = getattr(local, "loop", None)
+            if loop is not None and self.hook.on:
+                loop.finish()
+        except Exception as error:
+            self.hook.fail(error)
+
+    def _wrap_jit(self, original, kind):
+        def jit(*arguments, **options):
+            result = original(*arguments, **options)
+            if type(result) is kind:
+                return Jitted(self, result)
+            if arguments or not callable(result):
+                return result
+
+            def decorate(function):  # jax.jit(static_argnums=0)
+                jitted = result(function)
+                return Jitted(self, jitted) if type(jitted) is kind else jitted
+
+            return decorate
+
+        return jit
+
+    def hook_waits(self):
+        """Waits for results; without them, data would take the blame."""
+        array = type(self.jax.numpy.zeros(()))
+        original = array._value
+        if not isinstance(original, property):
+            raise TypeError("jax.Array._value is no property")
+        array.block_until_ready  # noqa: B018  it must be there
+        array.block_until_ready = self._wrap_wait(array.block_until_ready)
+        array._value = property(self._wrap_wait(original.fget), doc=original.__doc__)
+
+    def _wrap_wait(self, original):
+        def wait(array):
+            loop = self._wait_begins(array)
+            try:
+                return original(array)
+            finally:
+                if loop is not None:
+                    self._wait_ends(loop)
+
+        return wait
+
+    def _wait_begins(self, array):
+        try:
+            loop = self.loop()
+            if loop is None or loop.step is None or array.is_ready():
+                return None
+            return loop if loop.wait_begins() else None
+        except Exception:
+            return None  # a deleted array: the original says so
+
+    def _wait_ends(self, loop):
+        try:
+            loop.wait_ends()
+        except Exception as error:
+            self.hook.fail(error)
+
+
+def _getter(name):
+    return lambda jitted: getattr(jitted._strain_function, name)

@@ -1,0 +1,570 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""Keras 3 on TensorFlow and JAX, and Keras 2 (tf_keras): what `fit` does, told from the calls of its callbacks.
+
+`fit` tells its list of callbacks where epochs, batches and validations begin and end; that list is
+hooked, so a training step of one's own (`train_step`) is seen as well. A step is one compiled call
+that nobody can look into, but for one thing: on TensorFlow the wait for the batch is inside it, and
+tf.data knows, for the last hundred batches of an iterator, the time from each batch's arrival to
+when the next one was asked for. What is left of the time from call to call was the wait. It is asked
+every half second or 64 steps; until then, marks of iterations wait. Where nobody knows (a fit's
+first step, which may be compiled, and an epoch's last one) the step has the wait inside.
+
+Nothing here touches a tensor, changes what is compiled, or waits for a device.
+"""
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from time import monotonic_ns
+
+import strain_hook
+import strain_ring
+from strain_ring import CHECKPOINT, DATA, STEP, VALIDATION
+
+ASKED_STEPS = 64
+ASKED_NS = 500000000
+GAPS_KEPT = 100  # by tf.data
+SEARCHED = 16  # places of a batch, or data sets behind one another, that are looked at
+# Data sets that make batches, and those that leave them as they are.
+BATCHING = ("BatchDataset", "ParallelBatchDataset")
+KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
+           "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip
+SAME = -2  # as many as all others
+SPLIT = "(the split of a step is missing: it is one compiled call)"
+
+
+def hook(keras, report):
+    """Patches Keras, which has just been imported."""
+    Keras(keras, report).install()
+
+
+class Call:
+    """One call of the compiled step."""
+
+    __slots__ = ("iteration", "began_ns", "called_ns", "ended_ns", "samples", "traced")
+
+    def __init__(self, iteration, began_ns, called_ns, samples, traced):
+        self.iteration = iteration
+        self.began_ns = began_ns  # of the iteration: the end of the one before
+        self.called_ns = called_ns
+        self.ended_ns = 0
+        self.samples = samples
+        self.traced = traced  # it may have been compiled first
+
+
+class Fit:
+    """One thread's `fit`, which marks into its ring."""
+
+    def __init__(self, ring, live):
+        self.ring = ring
+        self.live = live  # batches are waited for in Python, in the thread itself
+        self.in_epoch = False
+        self.validations = 0
+        self.iteration = 0
+        self.last_ns = 0  # the end of what came last
+        self.call = None  # the one that goes on
+        self.calls = []  # whose marks wait
+        self.any_call = False
+        self.iterator = None
+        self.per_call = 1
+        self.nominal = -1  # samples of a call
+        self.remainder = SAME  # of an epoch's last one; -1: not known
+        self.in_step = False
+        self.gaps = None  # asks tf.data; None: it cannot be asked
+
+    # Epochs ------------------------------------------------------------------------------------
+
+    def begin_epoch(self, number):
+        """An epoch begins, counted from 0."""
+        self.end_epoch()
+        self.last_ns = self.ring.epoch(number + 1, monotonic_ns())
+        self.in_epoch = True
+        self.iteration = 0
+
+    def end_epoch(self):
+        """Its batches are used up; what follows belongs to none."""
+        if self.in_epoch:
+            self._end_step(self.last_ns)
+            self._end_last_call()
+            self.ring.epoch_end(self.last_ns)
+            self.in_epoch = False
+
+    def _end_last_call(self):
+        if self.live:
+            if self.call is not None:  # in vain: there was no further batch
+                self.ring.iteration_cancel(self.last_ns)
+        elif self.calls:
+            last = self.calls[-1]
+            if self.remainder != SAME and last.samples >= 0:
+                last.samples = self.remainder
+            self.flush(True)
+        self.call = None
+
+    def begin_validation(self):
+        """A whole pass without training."""
+        self.end_epoch()
+        self.validations += 1
+        self.ring.begin(VALIDATION)
+
+    def end_validation(self):
+        """The one that began last."""
+        if self.validations > 0:
+            self.validations -= 1
+            self.last_ns = self.ring.end()
+
+    # Iterations --------------------------------------------------------------------------------
+
+    def take_iterator(self, iterator, per_call, nominal, remainder):
+        """Where the next call's batches come from."""
+        if self.validations == 0:
+            if iterator is not self.iterator:
+                self.flush(True)
+                self.iterator = iterator
+            self.per_call, self.nominal, self.remainder = per_call, nominal, remainder
+
+    def begin_call(self):
+        """The step is about to be called."""
+        if self.in_epoch:
+            now_ns = monotonic_ns()
+            self.call = Call(self.iteration, self.last_ns, now_ns, self.nominal, not self.any_call)
+            if self.live:
+                self.ring.iteration(self.iteration, self.last_ns)
+
+    def end_call(self):
+        """The call is done, the iteration with it."""
+        call, self.call = self.call, None
+        if call is None:
+            return
+        self.last_ns = call.ended_ns = monotonic_ns()
+        self.iteration += 1
+        self.any_call = True
+        if self.live:
+            self._end_step(call.ended_ns)
+            self.ring.iteration_end(call.samples, call.ended_ns)
+            return
+        self.calls.append(call)
+        asked = call.ended_ns - self.calls[0].called_ns > ASKED_NS
+        if asked or len(self.calls) * self.per_call >= ASKED_STEPS:
+            self.flush(False)
+
+    def begin_saving(self):
+        """A checkpoint; between two steps it is in neither's iteration."""
+        self.flush(True)
+        self.ring.begin(CHECKPOINT)
+
+    def end_saving(self):
+        """The one that began last."""
+        self.last_ns = self.ring.end()
+
+    def _end_step(self, time_ns):
+        if self.in_step:
+            self.ring.end(time_ns)
+            self.in_step = False
+
+    def wait_begins(self):
+        """The thread asks for a batch itself."""
+        now_ns = monotonic_ns()
+        self._end_step(now_ns)
+        self.ring.begin(DATA, now_ns)
+
+    def wait_ends(self, samples):
+        """It is there; samples None: there is none."""
+        now_ns = self.ring.end()
+        call = self.call
+        if call is None or samples is None or self.validations > 0:
+            return
+        if samples >= 0:
+            call.samples = max(call.samples, 0) + samples
+        self.ring.begin(STEP, now_ns)
+        self.in_step = True
+
+    # What waits --------------------------------------------------------------------------------
+
+    def flush(self, last):
+        """Writes the calls whose waits are known, and the last one where nothing else may wait."""
+        calls = self.calls
+        if not calls:
+            return
+        ends = [call.called_ns for call in calls[1:]]
+        if self.call is not None:
+            ends.append(self.call.called_ns)
+        self.calls = []
+        if not last and self.call is None:
+            self.calls.append(calls.pop())
+        for call, wait_ns in zip(calls, self._waits(calls, ends)):
+            self._write(call, wait_ns)
+
+    def _waits(self, calls, ends):
+        """How long each waited; -1: not known."""
+        gaps = self.gaps(self.iterator) if self.gaps else ()
+        waits = [-1] * len(calls)
+        per = self.per_call
+        for back in range(1, len(ends) + 1):
+            # Counted from the last: the gaps from its batches to those of the call after it.
+            part = gaps[len(gaps) - back * per : len(gaps) - (back - 1) * per]
+            at = len(ends) - back
+            if len(part) == per and back * per <= len(gaps):
+                wait_ns = ends[at] - calls[at].called_ns - 1000 * sum(part)
+                waits[at] = max(wait_ns, 0)
+        return waits
+
+    def _write(self, call, wait_ns):
+        ring = self.ring
+        ring.iteration(call.iteration, call.began_ns)
+        arrived_ns = call.called_ns
+        if wait_ns >= 0 and not call.traced:
+            arrived_ns = min(call.called_ns + wait_ns, call.ended_ns)
+            ring.begin(DATA, call.called_ns)
+            ring.end(arrived_ns)
+        ring.begin(STEP, arrived_ns)
+        ring.end(call.ended_ns)
+        ring.iteration_end(call.samples, call.ended_ns)
+
+    def finish(self):
+        """`fit` returns, or another begins."""
+        self.end_epoch()
+        while self.validations > 0:
+            self.end_validation()
+
+
+class Keras:
+    """The patches, and what they share."""
+
+    def __init__(self, keras, report):
+        self.keras = keras
+        self.report = report
+        self.hook = strain_hook.Hook("keras", report)
+        self.local = threading.local()
+        self.version = str(getattr(keras, "__version__", "0"))
+        self.backend = "tensorflow" if self.version.startswith("2.") else keras.config.backend()
+        self.gaps = None
+
+    def install(self):
+        """Each feature by itself; a missing one leaves the others."""
+        self.report.say(
+            "framework", "keras %s on %s" % (self.version, self.backend)
+        )
+        if self.backend not in ("tensorflow", "jax"):
+            self.report.say("missing", "keras on %s: only what its own hooks see" % self.backend)
+            return
+        if not self.hook.feature("step", self._hook_callbacks):
+            return
+        self.hook.feature("data", getattr(self, "_hook_data_" + self.backend))
+        self.hook.feature("checkpoint", self._hook_checkpoint)
+        self.report.say("hooked", SPLIT)
+        os.register_at_fork(after_in_child=lambda: self.local.__dict__.clear())
+        atexit.register(self._do, Fit.finish)
+
+    # Guards ------------------------------------------------------------------------------------
+
+    def _fit(self):
+        return getattr(self.local, "fit", None) if self.hook.on else None
+
+    def _do(self, action, *arguments):
+        """Calls an action of this thread's fit, if there is one."""
+        try:
+            fit = self._fit()
+            if fit is not None:
+                action(fit, *arguments)
+        except Exception as error:
+            self.hook.fail(error)
+
+    # Callbacks ---------------------------------------------------------------------------------
+
+    def _hook_callbacks(self):
+        kind = self.keras.callbacks.CallbackList
+        before, after = self._before, self._after
+        self.hook.patch(kind, "on_train_begin", self._wrap_train_begin)
+        self.hook.patch(kind, "on_epoch_begin", self._wrap_epoch_begin)
+        self.hook.patch(kind, "on_train_batch_begin", after(Fit.begin_call))
+        self.hook.patch(kind, "on_train_batch_end", before(Fit.end_call))
+        self.hook.patch(kind, "on_epoch_end", before(Fit.end_epoch))
+        self.hook.patch(kind, "on_test_begin", self._wrap_test_begin)
+        self.hook.patch(kind, "on_test_end", after(Fit.end_validation))
+        self.hook.patch(kind, "on_train_end", before(Fit.finish))
+        if self.backend == "jax":
+            self._hush_jax(kind)
+
+    def _hush_jax(self, kind):
+        """What Keras compiles is no loop of the script's own."""
+        import strain_jax
+
+        quiet = strain_jax.local
+
+        def wrap(change):
+            def wrap_one(original):
+                def on(*arguments, **options):
+                    quiet.quiet = max(getattr(quiet, "quiet", 0) + change, 0)
+                    return original(*arguments, **options)
+
+                return on
+
+            return wrap_one
+
+        for pass_name in ("train", "test", "predict"):
+            self.hook.patch(kind, "on_%s_begin" % pass_name, wrap(1))
+            self.hook.patch(kind, "on_%s_end" % pass_name, wrap(-1))
+
+    def _before(self, action):
+        def wrap(original):
+            def on(*arguments, **options):
+                self._do(action)
+                return original(*arguments, **options)
+
+            return on
+
+        return wrap
+
+    def _after(self, action):
+        def wrap(original):
+            def on(*arguments, **options):
+                result = original(*arguments, **options)
+                self._do(action)
+                return result
+
+            return on
+
+        return wrap
+
+    def _wrap_train_begin(self, original):
+        def on_train_begin(*arguments, **options):
+            self._begin(True)
+            return original(*arguments, **options)
+
+        return on_train_begin
+
+    def _begin(self, anew):
+        try:
+            fit = self._fit()
+            if fit is not None and anew:
+                fit.finish()  # one that raised never ended
+            ring = strain_ring.here() if self.hook.on else None
+            if ring is not None and (fit is None or anew):
+                self.local.fit = Fit(ring, self.backend == "jax")
+                self.local.fit.gaps = self.gaps
+        except Exception as error:
+            self.hook.fail(error)
+
+    def _wrap_epoch_begin(self, original):
+        def on_epoch_begin(callbacks, epoch, *arguments, **options):
+            self._do(Fit.begin_epoch, epoch)
+            return original(callbacks, epoch, *arguments, **options)
+
+        return on_epoch_begin
+
+    def _wrap_test_begin(self, original):
+        def on_test_begin(*arguments, **options):
+            self._begin(False)
+            self._do(Fit.begin_validation)
+            return original(*arguments, **options)
+
+        return on_test_begin
+
+    # Data on TensorFlow ------------------------------------------------------------------------
+
+    def _hook_data_tensorflow(self):
+        import tensorflow
+
+        ask = tensorflow.data.experimental.get_model_proto
+        failed = (tensorflow.errors.OpError,)
+        iterator_class = tensorflow.data.Iterator
+
+        def gaps(iterator):
+            """Microseconds from each batch to the question for the next, the last ones."""
+            if not isinstance(iterator, iterator_class):
+                self._no_waits("it comes from several devices' iterators")
+                return ()
+            try:
+                return list(ask(iterator).gap_times)
+            except failed:
+                self._no_waits("tf.data's autotuning is off")
+                return ()
+
+        if not self.version.startswith("2."):
+            trainer = sys.modules["keras.src.backend.tensorflow.trainer"]
+            self.hook.patch(trainer.TFEpochIterator, "__next__", self._wrap_epoch_next)
+        else:
+            handler = _data_adapter2(self.keras).DataHandler
+            self.hook.patch(handler, "enumerate_epochs", self._wrap_enumerate)
+        self.gaps = gaps
+
+    def _no_waits(self, why):
+        """From now on a step is marked with the wait inside."""
+        self.gaps = None
+        self.report.say("missing", "data: the wait is inside the compiled step, and %s" % why)
+        fit = self._fit()
+        if fit is not None:
+            fit.gaps = None
+
+    def _wrap_epoch_next(self, original):
+        def __next__(source):
+            result = original(source)
+            fit = self._fit()
+            if fit is not None:
+                self._do(self._take_source, source, result[2])
+            return result
+
+        return __next__
+
+    def _take_source(self, fit, source, iterator):
+        known = getattr(source, "_strain", None)
+        if known is None:
+            adapter = source.data_adapter
+            known = source._strain = _sizes(adapter, int(source.steps_per_execution))
+        fit.take_iterator(iterator, *known)
+
+    def _wrap_enumerate(self, original):
+        def enumerate_epochs(handler, *arguments, **options):
+            for epoch, iterator in original(handler, *arguments, **options):
+                self._do(self._take_handler, handler, iterator)
+                yield epoch, iterator
+
+        return enumerate_epochs
+
+    def _take_handler(self, fit, handler, iterator):
+        per_call = int(handler._steps_per_execution.numpy())
+        fit.take_iterator(iterator, *_sizes(_Adapter2(handler._adapter), per_call))
+
+    # Data on JAX -------------------------------------------------------------------------------
+
+    def _hook_data_jax(self):
+        trainer = sys.modules["keras.src.backend.jax.trainer"]
+        self.hook.patch(trainer.JAXEpochIterator, "_get_iterator", self._wrap_get_iterator)
+
+    def _wrap_get_iterator(self, original):
+        def _get_iterator(source):
+            batches = original(source)
+            return Waits(self, batches) if self._fit() is not None else batches
+
+        return _get_iterator
+
+    # Checkpoints -------------------------------------------------------------------------------
+
+    def _hook_checkpoint(self):
+        model = self.keras.Model
+        self.hook.patch(model, "save", self._wrap_save)
+        self.hook.patch(model, "save_weights", self._wrap_save)
+
+    def _wrap_save(self, original):
+        def save(*arguments, **options):
+            fit = self._begin_save()
+            try:
+                return original(*arguments, **options)
+            finally:
+                if fit is not None:
+                    self._end_save(fit)
+
+        return save
+
+    def _begin_save(self):
+        try:
+            if strain_ring.here() is None or getattr(self.local, "saving", False):
+                return None
+            self._begin(False)
+            self.local.fit.begin_saving()
+            self.local.saving = True
+            return self.local.fit
+        except Exception as error:
+            self.hook.fail(error)
+            return None
+
+    def _end_save(self, fit):
+        try:
+            self.local.saving = False
+            fit.end_saving()
+        except Exception as error:
+            self.hook.fail(error)
+
+
+class Waits:
+    """An iterator over batches, with the wait for each marked."""
+
+    def __init__(self, keras, batches):
+        self._keras = keras
+        self._batches = iter(batches)
+
+    def __iter__(self):
+        return self
+
+    def __getattr__(self, name):
+        return getattr(self._batches, name)
+
+    def __next__(self):
+        self._keras._do(Fit.wait_begins)
+        samples = None
+        try:
+            batch = next(self._batches)
+            samples = -1
+        finally:
+            if samples is not None:
+                samples = _samples_of(batch)
+            self._keras._do(Fit.wait_ends, samples)
+        return batch
+
+
+class _Adapter2:
+    """What is asked of a data adapter, of Keras 2."""
+
+    def __init__(self, adapter):
+        self._adapter = adapter
+        self._dataset = adapter.get_dataset()
+        self.batch_size = adapter.batch_size()
+        self.num_batches = adapter.get_size()
+        self.partial_batch_size = adapter.partial_batch_size()
+
+
+def _samples_of(batch):
+    """The first dimension of the first array in a batch; -1 where there is none."""
+    places = [batch]
+    for place in places:
+        shape = getattr(place, "shape", None)
+        if shape is not None:
+            if len(shape) > 0 and isinstance(shape[0], int):
+                return shape[0]
+        elif isinstance(place, (tuple, list)):
+            places.extend(place[: SEARCHED - len(places)])
+        elif isinstance(place, Mapping):
+            places.extend(list(place.values())[: SEARCHED - len(places)])
+    return -1
+
+
+def _sizes(adapter, per_call):
+    """Of a call: its steps, its samples (-1: not known), and those of an epoch's last one."""
+    size = adapter.batch_size
+    if isinstance(size, int):
+        rest = getattr(adapter, "partial_batch_size", None)
+        count = adapter.num_batches
+        if per_call > 1:
+            even = rest in (None, size) and count is not None and count % per_call == 0
+            return per_call, size * per_call, SAME if even else -1
+        return per_call, size, rest if rest else SAME
+    size, full = _batch_size_of(getattr(adapter, "_dataset", None))
+    return per_call, size * per_call if size > 0 else -1, SAME if full else -1
+
+
+def _batch_size_of(dataset):
+    """What a data set's batches were made with, and whether all are full."""
+    for _ in range(SEARCHED):
+        name = type(dataset).__name__.strip("_")
+        size = getattr(dataset, "_batch_size", None)
+        if size is not None and name in BATCHING:
+            return int(size), bool(dataset._drop_remainder)
+        if name not in KEEPING:
+            break
+        dataset = getattr(dataset, "_input_dataset", None)
+    return -1, False
+
+
+def _data_adapter2(keras):
+    """A module of Keras 2, where its versions have it."""
+    import importlib
+
+    for folder in (".src.engine", ".engine"):
+        try:
+            return importlib.import_module(keras.__name__ + folder + ".data_adapter")
+        except ImportError:
+            continue
+    raise ImportError("%s has no data adapter" % keras.__name__)

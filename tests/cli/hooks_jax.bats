@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# JAX jobs, as the run has them without an edit, and that they are as without the hooks. Needs what
+# `make frameworks` installs.
+
+load run_helpers
+
+PYTHON=${STRAIN_FRAMEWORKS:-$SOURCE_ROOT/.frameworks}/python/bin/python
+LOOP="$SOURCE_ROOT/tests/hooks/jax_loop.py"
+
+record() {
+	"$STRAIN" run -o run.strain --force "$@"
+}
+
+needs_jax() {
+	ls "${PYTHON%/bin/python}"/lib/python*/site-packages/jax/__init__.py >/dev/null 2>&1 ||
+		skip "JAX is not here (make frameworks)"
+	export JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES=''
+}
+
+nothing_crosses() {
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.start_ns < p.start_ns OR s.end_ns > p.end_ns")" = 0 ]
+}
+
+@test "JAX: a jitted step in a loop, with its waits and the time between" {
+	needs_jax
+	record "$PYTHON" "$LOOP" one >with
+	[[ "$(run_key run.strain hooks)" == "jax 0."*": step, data, (the split of a step is missing: it is one compiled call)" ]]
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	# Two steps of the first epoch show that it is one.
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '38|608' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind IN ('epoch', 'point', 'user')")" = 0 ]
+	# Each batch comes after 10 ms.
+	[ "$(python_sql run.strain "SELECT count(*) BETWEEN 36 AND 38, min(end_ns - start_ns) >= 10000000 FROM span s
+		WHERE name = 'data' AND EXISTS (SELECT * FROM span p WHERE p.id = s.parent)")" = '1|1' ]
+	[ "$(python_sql run.strain "SELECT count(*) >= 38 FROM span WHERE name = 'step'")" = 1 ]
+	nothing_crosses
+	"$PYTHON" "$LOOP" one >without
+	cmp with without
+}
+
+@test "JAX: of several functions that get their results back, the largest is the step" {
+	needs_jax
+	record "$PYTHON" "$LOOP" two >with
+	[ "$(python_sql run.strain "SELECT count(*) >= 17 FROM span WHERE kind = 'iteration'")" = 1 ]
+	# The gradient, the update, and the key's.
+	[ "$(python_sql run.strain "SELECT max(n) FROM (SELECT count(*) AS n FROM span WHERE name = 'step'
+		GROUP BY parent)")" = 3 ]
+	nothing_crosses
+	"$PYTHON" "$LOOP" two >without
+	cmp with without
+}
+
+@test "JAX: a jitted function is what it was" {
+	needs_jax
+	record "$PYTHON" "$LOOP" kinds >with
+	"$PYTHON" "$LOOP" kinds >without
+	cmp with without
+	[ "$(cat with)" = $'AttributeError\ndeleted' ]
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" = 0 ]
+}
+
+@test "a JAX that is not what it should be stays as it is, and the run says so" {
+	mkdir -p fake/jax
+	echo '__version__ = "0.0"' >fake/jax/__init__.py
+	PYTHONPATH=$PWD/fake record /usr/bin/python3 -c 'import jax; print(sorted(n for n in dir(jax) if n[0] != "_"))' >out
+	[ "$(cat out)" = "[]" ]
+	[[ "$(run_key run.strain hooks_missing)" == "jax: AttributeError: "* ]]
+}

@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Keras jobs, as the run has them without an edit, and that they are as without the hooks. Needs what
+# `make frameworks` installs.
+
+load run_helpers
+
+PYTHON=${STRAIN_FRAMEWORKS:-$SOURCE_ROOT/.frameworks}/python/bin/python
+FIT="$SOURCE_ROOT/tests/hooks/keras_fit.py"
+
+record() {
+	"$STRAIN" run -o run.strain --force "$@"
+}
+
+needs_keras() {
+	ls "${PYTHON%/bin/python}"/lib/python*/site-packages/"$1"/__init__.py >/dev/null 2>&1 ||
+		skip "Keras on $1 is not here (make frameworks)"
+	export KERAS_BACKEND=$1 TF_CPP_MIN_LOG_LEVEL=2 JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES=''
+}
+
+spans() {
+	python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span
+		WHERE name NOT IN ('import') GROUP BY 1, 2 ORDER BY 1, 2"
+}
+
+nothing_crosses() {
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.start_ns < p.start_ns OR s.end_ns > p.end_ns")" = 0 ]
+}
+
+@test "Keras on TensorFlow: fit, validated and saved" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" fit >with
+	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on tensorflow: step, data, checkpoint, (the split of a step is missing: it is one compiled call)"* ]]
+	[ -z "$(run_key run.strain hooks_missing)" ]
+	# The wait of the first step, which is compiled, is not told from it, nor that of an epoch's last.
+	[ "$(spans)" = 'epoch|epoch|2|200
+iteration|iteration|14|200
+phase|checkpoint|2|None
+phase|data|11|None
+phase|step|14|None
+phase|validation|2|None' ]
+	[ "$(python_sql run.strain "SELECT DISTINCT s.name, p.kind FROM span s LEFT JOIN span p ON p.id = s.parent
+		WHERE s.name <> 'import' ORDER BY 1, 2")" = 'checkpoint|None
+data|iteration
+epoch|None
+iteration|epoch
+step|iteration
+validation|None' ]
+	nothing_crosses
+	"$PYTHON" "$FIT" fit >without
+	cmp with without
+}
+
+@test "Keras on TensorFlow: the wait inside a compiled step is told from it" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" slow >with
+	# 40 batches of 30 ms an epoch, of which preparing the next takes place beside the step.
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples), sum(end_ns - start_ns) / 1e9 > 2 FROM span
+		WHERE kind = 'iteration'")" = '80|1280|1' ]
+	[ "$(python_sql run.strain "SELECT sum(end_ns - start_ns) FILTER (WHERE s.name = 'data') >
+		sum(end_ns - start_ns) FILTER (WHERE s.name = 'step'), count(*) FILTER (WHERE s.name = 'data')
+		FROM span s WHERE s.kind = 'phase'
+		AND s.parent <> (SELECT id FROM span WHERE kind = 'iteration' ORDER BY start_ns LIMIT 1)")" = '1|77' ]
+	nothing_crosses
+	"$PYTHON" "$FIT" slow >without
+	cmp with without
+}
+
+@test "Keras on TensorFlow: several steps in a call, and a checkpoint between two" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" several >with
+	[ "$(spans)" = 'epoch|epoch|2|640
+iteration|iteration|10|640
+phase|checkpoint|5|None
+phase|data|3|None
+phase|step|10|None' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.name = 'checkpoint' AND p.kind = 'iteration'")" = 0 ]
+	nothing_crosses
+	"$PYTHON" "$FIT" several >without
+	cmp with without
+}
+
+@test "Keras on TensorFlow: a fit that raised, a generator, an evaluation outside of a fit" {
+	needs_keras tensorflow
+	record "$PYTHON" "$FIT" raises >with
+	[ "$(python_sql run.strain "SELECT kind, count(*) FROM span WHERE name IN ('epoch', 'iteration', 'validation')
+		GROUP BY name ORDER BY name")" = $'epoch|2\niteration|10\nphase|1' ]
+	"$PYTHON" "$FIT" raises >without
+	cmp with without
+	record "$PYTHON" "$FIT" forks >with
+	[ "$(python_sql run.strain "SELECT kind, name, count(*), count(DISTINCT coalesce(attributes ->> 'process',
+		attributes ->> 'pid')) FROM span WHERE name IN ('epoch', 'iteration') GROUP BY 1, 2 ORDER BY 1, 2")" = \
+		$'epoch|epoch|1|1\niteration|iteration|7|1\nuser|epoch|1|1' ]
+	[ -z "$(python_sql run.strain "SELECT text FROM event WHERE kind = 'lost'")" ]
+	record "$PYTHON" "$FIT" generator >with 2>/dev/null
+	[ "$(python_sql run.strain "SELECT kind, count(*) FROM span WHERE kind IN ('epoch', 'iteration')
+		GROUP BY kind ORDER BY kind")" = $'epoch|1\niteration|7' ]
+}
+
+@test "Keras 2" {
+	needs_keras tf_keras
+	export KERAS=2 KERAS_BACKEND=
+	for way in fit several raises generator; do
+		record "$PYTHON" "$FIT" "$way" >with
+		[ -z "$(run_key run.strain hooks_missing)" ]
+		[ "$way" != fit ] || [ "$(spans)" = 'epoch|epoch|2|200
+iteration|iteration|14|200
+phase|checkpoint|2|None
+phase|data|11|None
+phase|step|14|None
+phase|validation|2|None' ]
+		nothing_crosses
+		"$PYTHON" "$FIT" "$way" >without
+		cmp with without
+	done
+	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, (the split"* ]]
+}
+
+@test "Keras on JAX" {
+	needs_keras jax
+	record "$PYTHON" "$FIT" fit >with
+	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on jax: step, data, checkpoint, (the split"* ]]
+	[ "$(spans)" = 'epoch|epoch|2|200
+iteration|iteration|14|200
+phase|checkpoint|2|None
+phase|data|18|None
+phase|step|14|None
+phase|validation|2|None' ]
+	nothing_crosses
+	"$PYTHON" "$FIT" fit >without
+	cmp with without
+	record "$PYTHON" "$FIT" raises >with
+	"$PYTHON" "$FIT" raises >without
+	cmp with without
+}
+
+@test "a Keras that is not what it should be stays as it is, and the run says so" {
+	mkdir -p fake/keras
+	echo '__version__ = "3.0"
+class config: backend = staticmethod(lambda: "tensorflow")' >fake/keras/__init__.py
+	PYTHONPATH=$PWD/fake record /usr/bin/python3 -c 'import keras; print(keras.__version__)' >out
+	[ "$(cat out)" = 3.0 ]
+	[[ "$(run_key run.strain hooks_missing)" == "step: AttributeError: "* ]]
+	echo '__version__ = "3.0"
+class config: backend = staticmethod(lambda: "numpy")' >fake/keras/__init__.py
+	PYTHONPATH=$PWD/fake record /usr/bin/python3 -c 'import keras'
+	[[ "$(run_key run.strain hooks_missing)" == "keras on numpy: only what its own hooks see" ]]
+}

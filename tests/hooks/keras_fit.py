@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Small trainings with Keras, for tests/cli/hooks_keras.bats: keras_fit.py WAY. Prints each loss in
+all its digits."""
+
+import os
+import sys
+import time
+
+import numpy as np
+
+if os.environ.get("KERAS") == "2":
+    import tf_keras as keras
+else:
+    import keras
+
+SAMPLES, SIZE = 100, 16
+
+
+def arrays(samples=SAMPLES):
+    """Images and labels, the same each time."""
+    random = np.random.default_rng(1)
+    x = random.standard_normal((samples, 8, 8, 1), dtype="float32")
+    return x, random.integers(0, 10, samples)
+
+
+def network(**options):
+    """A compiled model, the same each time."""
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(32, "relu"),
+              keras.layers.Dropout(0.2), keras.layers.Dense(10)]  # fmt: skip
+    model = keras.Sequential(layers)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(), loss, **options)
+    return model
+
+
+def tell(history):
+    """All losses, to the last bit."""
+    for name, values in sorted(history.history.items()):
+        print(name, *(float(value).hex() for value in values))
+
+
+def fit():
+    """Two epochs of six batches of 16 and one of 4, validated and saved after each."""
+    x, y = arrays()
+    saves = keras.callbacks.ModelCheckpoint("model.keras")
+    model = network()
+    options = {"batch_size": SIZE, "epochs": 2, "verbose": 0, "callbacks": [saves]}
+    tell(model.fit(x, y, validation_data=(x[:32], y[:32]), **options))
+
+
+def slow():
+    """Every batch takes 30 ms to prepare, in a data set of TensorFlow's."""
+    import tensorflow as tf
+
+    def prepare(x, y):
+        time.sleep(0.03)
+        return x, y
+
+    def shaped(x, y):
+        x, y = tf.numpy_function(prepare, [x, y], [tf.float32, tf.int64])
+        return tf.ensure_shape(x, [None, 8, 8, 1]), tf.ensure_shape(y, [None])
+
+    data = tf.data.Dataset.from_tensor_slices(arrays(640)).batch(SIZE, drop_remainder=True)
+    tell(network().fit(data.map(shaped).prefetch(1), epochs=2, verbose=0))
+
+
+def several():
+    """Four steps in a call, and saved in the middle of an epoch."""
+    x, y = arrays(320)
+    model = network(steps_per_execution=4)
+    saves = keras.callbacks.ModelCheckpoint("model.weights.h5", save_weights_only=True, save_freq=8)
+    tell(model.fit(x, y, batch_size=SIZE, epochs=2, verbose=0, callbacks=[saves]))
+
+
+def raises():
+    """A fit that is left by an exception, and one after it."""
+    x, y = arrays()
+    model = network()
+
+    class Stop(keras.callbacks.Callback):
+        """Ends the third batch of the first fit."""
+
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 2:
+                raise RuntimeError("enough")
+
+    try:
+        model.fit(x, y, batch_size=SIZE, verbose=0, callbacks=[Stop()])
+    except RuntimeError as error:
+        print(error)
+    tell(model.fit(x, y, batch_size=SIZE, epochs=1, verbose=0))
+    model.predict(x, verbose=0)
+    print(float(model.evaluate(x, y, verbose=0)).hex())
+
+
+def forks():
+    """A child in the middle of a fit, with one of its own."""
+    x, y = arrays()
+
+    class Fork(keras.callbacks.Callback):
+        """In the third batch."""
+
+        def on_train_batch_end(self, batch, logs=None):
+            child = os.fork() if batch == 2 else -1
+            if child == 0:
+                inner = keras.callbacks.CallbackList([])
+                inner.on_train_begin()
+                inner.on_epoch_begin(8)
+                inner.on_epoch_end(8)
+                os._exit(0)
+            if child > 0:
+                os.waitpid(child, 0)
+
+    tell(network().fit(x, y, batch_size=SIZE, verbose=0, callbacks=[Fork()]))
+
+
+def generator():
+    """Batches from a generator, until there are none."""
+    x, y = arrays()
+
+    def batches():
+        for begin in range(0, SAMPLES, SIZE):
+            time.sleep(0.02)
+            yield x[begin : begin + SIZE], y[begin : begin + SIZE]
+
+    tell(network().fit(batches(), epochs=1, verbose=0))
+
+
+if __name__ == "__main__":
+    ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
+    ways["forks"] = forks
+    ways[sys.argv[1]]()
