@@ -174,6 +174,16 @@ static void epoch_phase_cells(struct table *t, const struct epoch_phases *epoch,
 	}
 }
 
+static bool in_any_epoch(const struct phases *p, size_t phase)
+{
+	for (size_t i = 0; i < p->n_epochs; i++) {
+		if (p->epochs[i].phase_s[phase] > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *ret)
 {
 	const struct phases *p = &a->phases;
@@ -190,6 +200,11 @@ int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *
 		const char *name = p->items[order[i]].name;
 		ret->columns[N_OF_EPOCH + i] = (struct column){
 			name, name, COLUMN_SECONDS, (unsigned)i + 1};
+	}
+	for (size_t i = 0; i < n; i++) { // an import is in none of them
+		if (!in_any_epoch(p, order[i])) {
+			ret->columns[N_OF_EPOCH + i].title = NULL;
+		}
 	}
 	int r = table_new(ret->columns, N_OF_EPOCH + n, &ret->table);
 	for (size_t i = 0; i < p->n_epochs && n > 0 && r == 0; i++) {

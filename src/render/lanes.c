@@ -110,10 +110,38 @@ static char *worker_label(const struct analysis *a, const struct phase_worker *w
 	return text_steal(&label);
 }
 
+static int worker_number(const struct analysis *a, const struct phase_worker *worker)
+{
+	for (size_t i = 0; worker->entity && i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == worker->entity) {
+			return a->processes.items[i].number;
+		}
+	}
+	return -1;
+}
+
+// A row that is free again: the one of the same number, else the first; n_workers: none is.
+static size_t free_row(
+	const struct lane_list *lanes, const double *free_from_s, double first_s, int number)
+{
+	size_t found = lanes->n_workers;
+	for (size_t row = lanes->n_workers; row-- > 0;) {
+		bool same = number >= 0 && lanes->workers[row].number == number;
+		if (free_from_s[row] <= first_s) {
+			found = row;
+			if (same) {
+				return row;
+			}
+		}
+	}
+	return found;
+}
+
 // Workers that followed each other share a row, as those of each epoch do.
 static int assign_rows(struct lane_maker *m)
 {
 	const struct phases *p = &m->a->phases;
+	struct lane_list *lanes = m->lanes;
 	double free_from_s[LANE_WORKERS_MAX];
 	m->worker_rows = calloc(p->n_workers + 1, sizeof(*m->worker_rows));
 	if (!m->worker_rows) {
@@ -121,19 +149,19 @@ static int assign_rows(struct lane_maker *m)
 	}
 	for (size_t i = 0; i < p->n_workers; i++) { // by first_s
 		const struct phase_worker *worker = &p->workers[i];
-		size_t row = 0;
-		while (row < m->lanes->n_workers && free_from_s[row] > worker->first_s) {
-			row++;
-		}
+		int number = worker_number(m->a, worker);
+		size_t row = free_row(lanes, free_from_s, worker->first_s, number);
 		if (row == LANE_WORKERS_MAX) {
 			m->worker_rows[i] = ROW_NONE;
-			m->lanes->workers_left_out++;
+			lanes->workers_left_out++;
 			continue;
 		}
-		if (row == m->lanes->n_workers) {
-			m->lanes->workers[m->lanes->n_workers++].label = worker_label(m->a, worker);
+		if (row == lanes->n_workers) {
+			lanes->n_workers++;
+			lanes->workers[row].label = worker_label(m->a, worker);
+			lanes->workers[row].number = number;
 		}
-		m->lanes->workers[row].in_turn++;
+		lanes->workers[row].in_turn++;
 		free_from_s[row] = worker->last_s;
 		m->worker_rows[i] = (int)row;
 	}

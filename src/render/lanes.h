@@ -25,6 +25,7 @@ struct lane_series {
 
 struct lane_worker {
 	char *label; // escape it
+	int number; // of the loader worker among its kind; -1: not known
 	size_t in_turn; // workers that had this row one after the other
 	struct lane_series series;
 };

@@ -340,15 +340,29 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 	return json;
 }
 
+// By their numbers, where they have any.
+static void workers_in_order(const struct lane_list *lanes, size_t order[static LANE_WORKERS_MAX])
+{
+	for (size_t i = 0; i < lanes->n_workers; i++) {
+		size_t place = i;
+		while (place > 0 &&
+			lanes->workers[order[place - 1]].number > lanes->workers[i].number) {
+			order[place] = order[place - 1];
+			place--;
+		}
+		order[place] = i;
+	}
+}
+
 static json_t *workers_panel(const struct lane_list *lanes)
 {
 	json_t *json = panel_json("lanes", "Loader workers", "1",
 		"When each worker prepares a batch: the darker, the more of the time.");
 	json_t *series = json_array();
 	size_t places[LANE_WORKERS_MAX];
+	workers_in_order(lanes, places);
 	for (size_t i = 0; i < lanes->n_workers; i++) {
-		places[i] = i;
-		const struct lane_worker *worker = &lanes->workers[i];
+		const struct lane_worker *worker = &lanes->workers[places[i]];
 		_cleanup_text_ struct text label = {0};
 		text_append_string(&label, worker->label);
 		if (worker->in_turn > 1) {

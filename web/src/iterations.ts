@@ -287,6 +287,7 @@ class HistogramChart {
 		const palette = readPalette();
 		ctx.save();
 		ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+		ctx.textAlign = 'left';
 		ctx.fillStyle = ctx.strokeStyle = palette.soft;
 		ctx.lineWidth = ratio;
 		let free = -Infinity;
