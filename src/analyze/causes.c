@@ -65,9 +65,23 @@ static void put(struct causes *c, enum bottleneck bottleneck, struct estimate sh
 	}
 }
 
+// What holds up the host costs at most the time in which the device has nothing to do.
+static double device_idle(const struct facts *f, enum bottleneck bottleneck)
+{
+	static const bool of_device[N_BOTTLENECKS] = {
+		[BOTTLENECK_COMPUTE] = true,
+		[BOTTLENECK_TRANSFER] = true,
+		[BOTTLENECK_GPU_UNUSED] = true,
+		[BOTTLENECK_GPU_THROTTLED] = true,
+	};
+	bool bounded = f->gpu.used && isfinite(f->gpu.busy) && !of_device[bottleneck];
+	return bounded ? fmax(0, 1 - f->gpu.busy) : 1;
+}
+
 static void put_of_iteration(const struct facts *f, struct causes *c, enum bottleneck bottleneck,
 	double share, enum phase_id shows_in)
 {
+	share = fmin(share, device_idle(f, bottleneck));
 	put(c, bottleneck, around(share, f->share[shows_in]), share * iterations_share(f));
 }
 

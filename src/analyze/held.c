@@ -12,7 +12,7 @@
 #include "analyze/query.h"
 #include "analyze/words.h"
 
-#define NEAR_US 200000 // a reading this much older still says what was held
+#define NEAR_US 1000000 // a reading this much older still says what was held: the next is due
 #define SHOWN_BYTES 1e6
 
 static const struct {

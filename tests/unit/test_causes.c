@@ -405,6 +405,23 @@ static void sharing_is_not_spinning(void **state)
 	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
 }
 
+// A GPU that always has work gains nothing from CPUs, however short they are.
+static void a_busy_gpu_bounds_what_the_host_costs(void **state)
+{
+	(void)state;
+	struct facts f = one_cpu();
+	f.gpu.n = 1;
+	f.gpu.used = true;
+	f.gpu.busy = 0.96;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	f.gpu.busy = 0.5;
+	causes_find(&f, &c);
+	assert_true(causes_get(&c, BOTTLENECK_CONTENTION)->share.value <= 0.5);
+}
+
 static void workers_keep_within_memory(void **state)
 {
 	(void)state;
@@ -447,6 +464,7 @@ int main(void)
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
 		cmocka_unit_test(workers_are_advised_by_the_model),
 		cmocka_unit_test(sharing_is_not_spinning),
+		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
 		cmocka_unit_test(workers_keep_within_memory),
 		cmocka_unit_test(advice_names_the_line),
 	};

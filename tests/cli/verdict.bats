@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Verdicts of recorded jobs: their form, and the classes about GPUs, of which a fake NVML (tests/fake)
+# plays what a real card would say. Whether verdicts are right: tests/cases.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	script=$BATS_TEST_TMPDIR/script
+	cp "$SOURCE_ROOT/tests/fake/training.script" "$script"
+	unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+	train=$BUILD_ROOT/workloads/onednn/onednn-train
+	[ -x "$train" ] || skip 'onednn-train is not built'
+	cp "$train" strain-gpu-job
+}
+
+# A job of a few hundred steps on GPU 0 of the fake, as the script then says.
+record_gpu() {
+	[ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||
+		skip 'in a pid namespace of its own, where a process must hold /dev/nvidia*'
+	LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full STRAIN_FAKE_NVML=$script \
+		"$STRAIN" run -o run.strain -- ./strain-gpu-job -n 3200 -e 2 -t 1 -w 1 >out 2>err
+}
+
+on_gpu() {
+	echo 'gpu 0 processes @strain-gpu-job:2000000000:31' >>"$script"
+}
+
+# Of --json: a path of keys, or a program of Python over `v`, the verdict.
+verdict() {
+	"$STRAIN" show --json run.strain | python3 -c '
+import json, sys
+v = json.load(sys.stdin)["verdict"]
+print(eval(sys.argv[1]))' "$1"
+}
+
+@test "a job that marks its phases: shares, advice and what memory holds" {
+	"$STRAIN" run -o run.strain -- ./strain-gpu-job -n 1280 -e 2 -t 1 -w 1 --prepare-us 2000 2>err
+	[ "$(verdict '[c["cause"] for c in v["causes"]] != []')" = True ]
+	[ "$(verdict 'all(0 <= c["share"]["value"] <= 1 for c in v["causes"])')" = True ]
+	[ "$(verdict 'len(v["suggestions"]) > 0 and all(s["action"] for s in v["suggestions"])')" = True ]
+	[ "$(verdict 'any(e["metric"] == "process.cpu.time" for e in v["evidence"])')" = True ]
+	[ "$(verdict 'any((h["bytes"] or 0) > 1e6 for h in v["memory_holds"])')" = True ]
+	run -0 "$STRAIN" show run.strain
+	[[ "$output" == *"Verdict   "*"confidence)"*"data "*" %, forward "*" iterations)"* ]]
+	[[ "$output" == *$'\nEvidence  '*$'\nMemory    '*$'\nTry       '* ]]
+	grep -q '^strain: [a-z]' err
+	grep -q '^        to try: ' err
+	[ "$(wc -l <err)" -le 5 ]
+}
+
+@test "a GPU that is busy is what the job waits for" {
+	on_gpu
+	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 95/' "$script"
+	record_gpu
+	[ "$(verdict 'v["bottleneck"]')" = compute ]
+	"$STRAIN" show run.strain | tr -s ' \n' ' ' | grep -q 'compute-bound: the GPU computes'
+}
+
+@test "a GPU that waits for the host" {
+	on_gpu
+	record_gpu
+	# How long the host keeps it waiting depends on how busy the host is.
+	[ "$(verdict 'v["bottleneck"]')" != compute ]
+	[ "$(verdict 'all(c["share"]["value"] <= 0.35 for c in v["causes"] if c["cause"] == "compute")')" = True ]
+	[ "$(verdict 'all(c["share"]["value"] <= 0.67 for c in v["causes"] if c["cause"] != "start-up")')" = True ]
+}
+
+@test "a GPU whose clocks are held down" {
+	on_gpu
+	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 97/; s/^gpu \* reasons .*/gpu * reasons 64/' "$script"
+	record_gpu
+	[ "$(verdict 'v["bottleneck"]')" = gpu-throttled ]
+}
+
+@test "a GPU that nobody uses" {
+	echo 'gpu 0 processes 1:2000000000:31' >>"$script"
+	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 0/' "$script"
+	record_gpu
+	[ "$(verdict 'any(c["cause"] == "gpu-unused" for c in v["causes"])')" = True ]
+}
