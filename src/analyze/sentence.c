@@ -256,6 +256,18 @@ void sentence_append_part(struct text *t, const struct cause *cause)
 	}
 }
 
+void sentence_append_parts(struct text *t, const struct verdict *v)
+{
+	const char *comma = "";
+	for (size_t i = 1; i < v->n_causes && v->bottleneck == v->causes[0].bottleneck; i++) {
+		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // what an iteration is for
+			text_append_string(t, comma);
+			sentence_append_part(t, &v->causes[i]);
+			comma = ", ";
+		}
+	}
+}
+
 void sentence_append_shares(struct text *t, const struct facts *f)
 {
 	static const enum phase_id order[] = {PHASE_DATA, PHASE_TRANSFER, PHASE_FORWARD,

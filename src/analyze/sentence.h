@@ -12,6 +12,8 @@
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
 // "storage 21 % (18 to 24)": a cause that holds in part.
 void sentence_append_part(struct text *t, const struct cause *cause);
+// All that hold in part beside the first; nothing where the verdict is not made from causes.
+void sentence_append_parts(struct text *t, const struct verdict *v);
 // Where an iteration's time goes: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".
 void sentence_append_shares(struct text *t, const struct facts *f);
 // What would make the verdict surer; nothing where nothing would.

@@ -114,15 +114,9 @@ static void print_head(const struct page *p)
 // The causes that hold in part, beside the first.
 static void print_parts(const struct page *p)
 {
-	const struct verdict *v = &p->a->verdict;
 	_cleanup_text_ struct text line = {0};
-	for (size_t i = 1; i < v->n_causes; i++) {
-		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // what an iteration is for
-			text_append_string(&line, line.length ? ", " : "");
-			sentence_append_part(&line, &v->causes[i]);
-		}
-	}
-	if (line.data && v->bottleneck == v->causes[0].bottleneck) {
+	sentence_append_parts(&line, &p->a->verdict);
+	if (line.length > 0 && line.data) {
 		print_field(p, "In part", line.data);
 	}
 }

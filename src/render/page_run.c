@@ -11,6 +11,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/sentence.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "render/page_facts.h"
@@ -150,6 +151,48 @@ static json_t *suggestion_json(const struct suggestion *suggestion)
 	return json;
 }
 
+static void append_line(json_t *lines, const char *before, struct text *line)
+{
+	if (line->length > 0 && line->data) {
+		json_array_append_new(lines, page_format("%s%s", before, line->data));
+	}
+	text_done(line);
+}
+
+// Below the headline: where an iteration's time goes, what else takes some, how sure that is.
+static void verdict_text(const struct verdict *v, json_t *lines)
+{
+	struct text parts = {0};
+	if (*v->shares) {
+		json_array_append_new(lines, page_string(v->shares));
+	}
+	sentence_append_parts(&parts, v);
+	append_line(lines, "In part: ", &parts);
+	if (v->confidence != CONFIDENCE_NONE) {
+		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
+		json_array_append_new(
+			lines, page_format("Confidence: %s%s%s.", confidence_name(v->confidence),
+				       surer ? "; surer with " : "", surer ? v->surer : ""));
+	}
+}
+
+// What memory holds, as evidence.
+static void held_facts(const struct verdict *v, json_t *evidence)
+{
+	static const char *const titles[] = {"memory holds", "GPU memory holds"};
+	for (unsigned i = 0; i < 2; i++) {
+		struct text value = {0};
+		held_append(&value, &v->held, i == 1);
+		if (value.length > 0 && value.data) {
+			json_t *fact = json_object();
+			json_object_set_new(fact, "what", page_string(titles[i]));
+			json_object_set_new(fact, "value", page_string(value.data));
+			json_array_append_new(evidence, fact);
+		}
+		text_done(&value);
+	}
+}
+
 static json_t *verdict_json(const struct verdict *v)
 {
 	if (!v->headline || !*v->headline) {
@@ -158,19 +201,14 @@ static json_t *verdict_json(const struct verdict *v)
 	json_t *json = json_object(), *text = json_array(), *evidence = json_array();
 	json_t *advice = json_array();
 	json_object_set_new(json, "title", page_string(v->headline));
-	if (v->confidence != CONFIDENCE_NONE) {
-		json_array_append_new(
-			text, page_format("Confidence: %s.", confidence_name(v->confidence)));
-	}
-	if (*v->shares) {
-		json_array_append_new(text, page_string(v->shares));
-	}
+	verdict_text(v, text);
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		json_t *fact = json_object();
 		json_object_set_new(fact, "what", page_string(v->evidence[i].what));
 		json_object_set_new(fact, "value", page_string(v->evidence[i].value));
 		json_array_append_new(evidence, fact);
 	}
+	held_facts(v, evidence);
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		json_array_append_new(advice, suggestion_json(&v->suggestions[i]));
 	}
