@@ -56,6 +56,11 @@ class Pass:
         self.ready_ns = began_ns  # the iterator was there
         self.over = False
 
+    def left(self):
+        """The iterator is no more."""
+        if self.role == TRAINING:
+            self.over = True
+
 
 class Loop:
     """One thread's loop, which marks into its ring. All times are from monotonic_ns."""
@@ -63,6 +68,7 @@ class Loop:
     def __init__(self, ring, main=True):
         self.ring = ring
         self.main = main  # another thread that never learns only fetches for one that does
+        self.device = None  # a DeviceClock
         self.epoch = 0  # the last one's number
         self.in_epoch = False
         self.iteration = 0  # the next one's number
@@ -199,6 +205,8 @@ class Loop:
 
     def _end_iteration(self, time_ns):
         self.ring.iteration_end(self.samples, time_ns)
+        if self.device:
+            self.device.end()
         self.in_iteration = False
         self.step_ns = time_ns
         self.last_ns = time_ns
@@ -238,6 +246,8 @@ class Loop:
         """The thread begins to wait for a batch of the pass."""
         now_ns = monotonic_ns()
         self._abandon_step()
+        if self.device:
+            self.device.collect()
         if run is not self.current and run.role != BESIDE:
             self._resume(run)
         if run.role == UNKNOWN and run.batches > AHEAD:
@@ -258,6 +268,8 @@ class Loop:
         if samples is None:
             return
         run.batches += 1
+        if self.device and run.role == TRAINING:
+            self.device.begin(self.iteration - 1)
         if run.role != EVALUATION:
             self._feed(run, samples)
 
@@ -309,6 +321,8 @@ class Loop:
         self.ring.begin(TRANSFER, began_ns)
         self.last_ns = self.anchor_ns = self.ring.end()
         self.weak = False
+        if self.device:
+            self.device.cut("transfer")
 
     def enter_forward(self):
         """Forward began when what may be forward did."""
@@ -339,6 +353,8 @@ class Loop:
         self._take_samples()
         self.ring.begin(BACKWARD, now_ns)
         self.in_backward = True
+        if self.device:
+            self.device.cut("forward")
         return True
 
     def backward_ends(self):
@@ -348,6 +364,8 @@ class Loop:
         if self.closure_ns:
             self.closure_ns = self.last_ns
         self._weak_anchor()
+        if self.device:
+            self.device.cut("backward")
 
     def _weak_anchor(self):
         """In a loop over a loader a further forward may begin; elsewhere nobody knows what does."""
@@ -403,6 +421,8 @@ class Loop:
             self.closure_ns = 0
         self.last_ns = self.ring.end(now_ns)
         self._weak_anchor()
+        if self.device:
+            self.device.cut("optimizer")
         self._tell_training()
         self.stepped = optimizer
         run = self.training

@@ -77,10 +77,10 @@ _ITERATION_END = MARK_ITERATION_END << _KIND
 _fence = None if os.uname().machine in ("x86_64", "i686") else threading.Lock()
 
 
-def _writer(mapped, words):
+def _writer(mapped, words, last_ns):
     """put, begin and end of one ring: closures, because a mark should cost a fraction of a us."""
     pack, at_written = _pack, AT_WRITTEN
-    written = depth = last_ns = 0
+    written = depth = 0
     room = SLOTS  # so many may be written before it is asked what the recorder has read
     begins = [_BEGIN | d << _DEPTH for d in range(DEPTH)]
     ends = [_END | d << _DEPTH for d in range(DEPTH)]
@@ -132,12 +132,14 @@ class Ring:
 
     __slots__ = ("put", "begin", "end", "_writer", "_held", "_map", "_names")
 
-    def __init__(self, mapped):
+    def __init__(self, mapped, pid, tid):
         self._map = mapped
+        created_ns = monotonic_ns()  # no mark may be older
         self._names = {name: index for index, name in enumerate(KNOWN_NAMES)}
         self._held = None  # a list: marks wait in it until it is known what they are
-        self._writer = _writer(mapped, memoryview(mapped).cast("Q"))
+        self._writer = _writer(mapped, memoryview(mapped).cast("Q"), created_ns)
         self.put, self.begin, self.end = self._writer
+        self._fill_header(pid, tid, created_ns)
 
     def point(self, name, value, number=-1):
         """A value at this moment."""
@@ -236,13 +238,13 @@ class Ring:
         at = AT_NAME_BYTES + index * NAME_BYTES
         self._map[at : at + NAME_BYTES] = data
 
-    def fill_header(self, pid, tid):
+    def _fill_header(self, pid, tid, created_ns):
         """Makes it a ring: the magic is written last."""
         for index, name in enumerate(KNOWN_NAMES):
             self._write_name(index, name)
         struct.pack_into("=I", self._map, AT_NAMES_BYTES, len(KNOWN_NAMES))
         struct.pack_into("=IIIIQQ", self._map, 8, VERSION, pid, tid, 0, _pid_namespace(),
-                         monotonic_ns())  # fmt: skip
+                         created_ns)  # fmt: skip
         struct.pack_into("=Q", self._map, 0, MAGIC)
 
 
@@ -297,9 +299,7 @@ def _make(directory):
         mapped = mmap.mmap(handle, BYTES)
     finally:
         os.close(handle)
-    ring = Ring(mapped)
-    ring.fill_header(pid, tid)
-    return ring
+    return Ring(mapped, pid, tid)
 
 
 def _thread_id():

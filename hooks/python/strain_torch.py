@@ -18,6 +18,7 @@ from time import monotonic_ns
 
 import strain_hook
 import strain_ring
+from strain_cuda import DeviceClock
 from strain_loop import Loader, Loop
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
@@ -43,6 +44,7 @@ class PyTorch:
         self.local = threading.local()
         self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
         self.backwards = 0  # that run now, in all threads
+        self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
     def install(self):
@@ -151,7 +153,17 @@ class PyTorch:
             found = self.loaders.get(id(loader))
             known = found[1] if found else self._know(loader)
             gradients = self.torch.is_grad_enabled()
-            iterator._strain = (loop, loop.iterate(known, gradients, began_ns))
+            run = loop.iterate(known, gradients, began_ns)
+            iterator._strain = (loop, run)
+            self._watch(iterator, run)
+            if self.torch.cuda.is_initialized():
+                self._use_device(loop)
+
+    def _watch(self, iterator, run):
+        """An iterator that is gone gives no further batch: the loop has left it early."""
+        if not hasattr(iterator, "_strain_watch"):  # else a persistent one, which stays
+            iterator._strain_watch = _Watch(run)
+        iterator._strain_watch.run = run
 
     def _wrap_next(self, original):
         def __next__(iterator):
@@ -203,6 +215,36 @@ class PyTorch:
             elif isinstance(place, Mapping):
                 places.extend(islice(place.values(), max(SEARCHED - len(places), 0)))
         return -1
+
+    # The device --------------------------------------------------------------------------------
+
+    def _use_device(self, loop):
+        """Once CUDA is in use: asking whether it is there would bring it into use."""
+        if not self.device:
+            self.device = True
+            self.hook.feature("transfer", self._hook_transfer)
+        if loop.device is None:
+            loop.device = DeviceClock(self.torch.cuda, loop.ring)
+
+    def _hook_transfer(self):
+        for name in ("to", "cuda"):
+            self.hook.patch(self.torch.Tensor, name, self._wrap_transfer)
+
+    def _wrap_transfer(self, original):
+        def transfer(tensor, *arguments, **options):
+            began_ns = monotonic_ns()
+            moved = original(tensor, *arguments, **options)
+            if moved is not tensor and self.hook.on:
+                try:
+                    if moved.is_cuda and not tensor.is_cuda:
+                        self.local.loop.transferred(began_ns)
+                except AttributeError:
+                    pass  # a thread without a loop, or no tensor
+                except Exception as error:
+                    self.hook.fail(error)
+            return moved
+
+        return transfer
 
     # Workers -----------------------------------------------------------------------------------
 
@@ -373,6 +415,16 @@ class PyTorch:
             loop.phase_ends()
         except Exception as error:
             self.hook.fail(error)
+
+
+class _Watch:
+    """Lies in an iterator and goes with it; in whatever thread that happens, it marks nothing."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def __del__(self):
+        self.run.left()
 
 
 def _facts(loader, place):

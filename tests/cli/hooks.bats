@@ -158,3 +158,79 @@ optimizer|iteration' ]
 	"$PYTHON" "$TRAIN" plain closure prefetch patched >without
 	cmp with without
 }
+
+@test "PyTorch: two ranks, and threads; the collectives they wait in" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" ranks >with
+	[ "$(python_sql run.strain "SELECT count(*), count(DISTINCT attributes ->> 'process') FROM span
+		WHERE name = 'communication'")" = '22|2' ]
+	[ "$(python_sql run.strain "SELECT count(*) FROM span s JOIN span p ON p.id = s.parent
+		WHERE s.name = 'communication' AND p.kind = 'iteration'")" = 20 ]
+	# One rank's epochs are the job's.
+	[ "$(python_sql run.strain "SELECT kind, count(*) FROM span
+		WHERE name IN ('epoch', 'iteration') GROUP BY 1 ORDER BY 1")" = $'epoch|1\niteration|10\nuser|1' ]
+	"$PYTHON" "$TRAIN" ranks >without
+	cmp with without
+	record "$PYTHON" "$TRAIN" threads >/dev/null
+	[ "$(python_sql run.strain "SELECT count(DISTINCT thread), count(*), sum(samples) FROM span
+		WHERE kind = 'iteration'")" = '2|10|200' ]
+	# Two that fetch for the training thread, without knowing of it, would be no validation.
+	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 0 ]
+}
+
+@test "PyTorch: workers that are killed or spawned, forks, and an end without ceremony" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" killed >with 2>err
+	[ "$(tail -n 1 with)" = True ]
+	[ "$(python_sql run.strain "SELECT count(*), sum(attributes ->> 'end' = 'exit') FROM span
+		WHERE name = 'prepare'")" = '2|1' ]
+	run --separate-stderr record "$PYTHON" "$TRAIN" spawn forked exits
+	[ "$status" -eq 3 ]
+	echo "$output" >with
+	[ "$(python_sql run.strain "SELECT name, count(*), count(DISTINCT attributes ->> 'process') FROM span
+		WHERE name IN ('prepare', 'import') GROUP BY 1 ORDER BY 1")" = $'import|2|2\nprepare|4|1' ]
+	[ "$(python_sql run.strain "SELECT count(DISTINCT attributes ->> 'process') FROM span
+		WHERE kind = 'iteration'")" = 2 ]
+	run "$PYTHON" "$TRAIN" spawn forked exits
+	[ "$status" -eq 3 ]
+	echo "$output" | cmp with -
+}
+
+@test "PyTorch: times on the device, by events of a fake of torch.cuda, without waiting for it" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" device >with
+	[ "$(python_sql run.strain "SELECT DISTINCT name FROM span WHERE kind = 'point' ORDER BY 1")" = \
+		$'device.backward\ndevice.forward\ndevice.optimizer' ]
+	[ "$(python_sql run.strain "SELECT count(DISTINCT number) > 1, min(value) > 0, max(value) < 1,
+		sum(number = 2) FROM span WHERE kind = 'point'")" = '1|1|1|0' ]
+	[[ "$(run_key run.strain hooks)" == *", transfer" ]]
+	"$PYTHON" "$TRAIN" device >without
+	cmp with without
+}
+
+@test "what the hooks say is not believed beyond its bounds" {
+	# shellcheck disable=SC2016
+	record sh -c 'cd "$STRAIN_MARKERS"; mkfifo hook-1; ln -s /etc/passwd hook-2; mkdir hook-3; : >hook-x
+		printf "framework %s\nhooked a\nstate bad\nloader_at x\033[31m\n" >hook-4
+		i=0; while [ $i -lt 300 ]; do echo "loader_$(printf %03d $i | tr 0-9 a-j) 1"; i=$((i+1)); done >hook-5
+		head -c 100000 /dev/zero | tr "\0" x >hook-6'
+	[ "$(run_key run.strain state)" = finished ]
+	[ "$(python_sql run.strain "SELECT count(*) <= 34 FROM run WHERE key LIKE 'loader%' OR key LIKE 'hook%'")" = 1 ]
+	[ "$(run_key run.strain loader_at)" = 'x?[31m' ]
+}
+
+@test "a virtual environment with a sitecustomize of its own is as without the hooks" {
+	for python in "$PYTHON" "$(command -v python3)"; do
+		rm -rf venv
+		"$python" -m venv --without-pip venv 2>/dev/null || skip "no venv (python3-venv)"
+		echo 'import sys; sys.own = True' >"$(echo venv/lib/python3*/site-packages)/sitecustomize.py"
+		cat >look.py <<-'EOF'
+			import sys
+			print(getattr(sys, "own", None), vars(sys.modules.get("sitecustomize")).get("__file__"), sys.path)
+		EOF
+		venv/bin/python look.py >without
+		record venv/bin/python look.py >with
+		cmp with without
+		[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch) was imported" ]
+	done
+}

@@ -6,7 +6,11 @@ Each case prints its losses to the last bit.
 """
 
 import os
+import signal
 import sys
+import tempfile
+import threading
+import time
 
 import torch
 from torch.nn import functional
@@ -139,6 +143,125 @@ def patched(job):
     for batch in DataLoader(job.samples, batch_size=25):
         job.step(*batch)
     print(len(calls))
+
+
+def threads(job):
+    """Two threads that train, each with a loader of its own."""
+
+    def run():
+        own = Job()
+        for batch in DataLoader(own.samples, batch_size=20):
+            own.loss(*batch).backward()
+            own.optimizer.step()
+
+    both = [threading.Thread(target=run) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    print(job.loss(*job.samples[:20]).item().hex())
+
+
+class Deadly(torch.utils.data.Dataset):
+    """Kills whoever fetches its 31st sample."""
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        if index == 30:
+            time.sleep(0.2)  # the recorder has seen the process
+            os.kill(os.getpid(), signal.SIGKILL)
+        return torch.full((8,), float(index)), index % 2
+
+
+def killed(job):
+    """A worker dies in the middle of a batch."""
+    try:
+        for batch in DataLoader(Deadly(), batch_size=20, num_workers=1):
+            job.step(*batch)
+    except RuntimeError as error:
+        print("exited unexpectedly" in str(error))
+
+
+def rank(number, folder):
+    """One of two, which wait for each other; spawned."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=number,
+                            world_size=2)  # fmt: skip
+    job = Job()
+    sampler = torch.utils.data.DistributedSampler(job.samples, 2, number)
+    for batch in DataLoader(job.samples, batch_size=10, sampler=sampler):
+        job.loss(*batch).backward()
+        for parameter in job.model.parameters():
+            dist.all_reduce(parameter.grad)
+        job.optimizer.step()
+        job.optimizer.zero_grad()
+    dist.barrier()
+    if number == 0:
+        print(job.model.bias.sum().item().hex(), flush=True)
+
+
+def ranks(_):
+    """Two of them, as torch.multiprocessing starts them."""
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(rank, (folder,), nprocs=2)
+
+
+def forked(_):
+    """Forks with a loop in the midst of its pass; both go on."""
+    job = Job()
+    batches = iter(DataLoader(job.samples, batch_size=10))
+    for _ in range(2):
+        job.step(*next(batches))
+    sys.stdout.flush()
+    child = os.fork()
+    for batch in DataLoader(job.samples, batch_size=50) if child == 0 else batches:
+        job.step(*batch)
+    if child == 0:
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+class Event:
+    """A fake of torch.cuda.Event: the device passes it at the second question."""
+
+    def __init__(self, enable_timing=False):
+        assert enable_timing
+        self.asked = 0
+
+    def record(self):
+        """Into the stream."""
+        self.at, self.asked = time.monotonic(), 0
+
+    def query(self):
+        """Whether the device has passed it."""
+        self.asked += 1
+        return self.asked > 1
+
+    def elapsed_time(self, later):
+        """Milliseconds."""
+        assert later.asked > 1 or self.asked == 0
+        return (later.at - self.at) * 1000
+
+    def synchronize(self):
+        """What the hooks must never do."""
+        os._exit(9)
+
+
+def device(job):
+    """A GPU that is not there: its events, and a capture in the third step."""
+    step = [0]
+    torch.cuda.is_initialized = lambda: True
+    torch.cuda.is_current_stream_capturing = lambda: step[0] == 3
+    torch.cuda.Event = Event
+    torch.cuda.synchronize = lambda *_: os._exit(9)
+    for batch in DataLoader(job.samples, batch_size=10):
+        step[0] += 1
+        job.step(*(each.to(torch.float64).to(each.dtype) for each in batch))
+        time.sleep(0.06)
 
 
 def exits(job):
