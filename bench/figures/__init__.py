@@ -15,4 +15,5 @@ NAMES = [
     "marker",
     "stalls",
     "verdict",
+    "hooks",
 ]

@@ -63,5 +63,5 @@ class DeviceClock:
             for (_, before), (phase, after) in zip(cuts, cuts[1:]):
                 seconds[phase] = seconds.get(phase, 0.0) + before.elapsed_time(after) / 1000
             for phase, value in seconds.items():
-                self._ring.point(self._ring.word("device." + phase), value, number)
+                self._ring.point(self._ring.number("device." + phase), value, number)
             self._free.extend(event for _, event in cuts)

@@ -12,6 +12,51 @@ import sys
 MAX_LINES = 64
 
 
+class Loader:
+    """A framework's own loader, with the hook after it; leaves no trace in the module."""
+
+    def __init__(self, loader, name, entry):
+        self._loader = loader
+        self._name = name
+        self._entry = entry
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        """As the framework's own loader does."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        """Runs the framework's own code, then the hook."""
+        end = None
+        try:
+            module.__spec__.loader = module.__loader__ = self._loader
+            end = begin(self._entry, self._name, self._entry.waiting.pop(self._name))
+        except Exception as error:
+            self._entry.tell("off %s: %s" % (self._name, describe(error)))
+        try:
+            self._loader.exec_module(module)
+        except BaseException:
+            module = None
+            raise
+        finally:
+            if end:
+                end(module)
+
+
+def find(entry, name, path, target):
+    """What the other finders say of a framework, with the hook behind it."""
+    for finder in list(sys.meta_path):
+        look = getattr(finder, "find_spec", None)
+        spec = None if finder is entry or look is None else look(name, path, target)
+        if spec is not None:
+            if hasattr(spec.loader, "exec_module"):
+                spec.loader = Loader(spec.loader, name, entry)
+            return spec
+    return None
+
+
 class Report:
     """What the run is told of this process's hooks, bounded."""
 
@@ -63,6 +108,12 @@ class Hook:
             self.on = False
             self._undo(0)
             self.report.say("off", "%s: %s" % (self.framework, describe(error)))
+
+    def switch(self, on):
+        """Takes the patches out, or puts them back: for who measures what they cost."""
+        self.on = on
+        for owner, name, original, wrapper in self._patches:
+            setattr(owner, name, wrapper if on else original)
 
     def _undo(self, first):
         for owner, name, original, wrapper in reversed(self._patches[first:]):
@@ -125,8 +176,8 @@ def begin(entry, name, module_name):
         try:
             if ring and ring is strain_ring.here():
                 ring.end()
-            module = __import__(module_name)
-            module.hook(framework, report)
+            if framework is not None:
+                __import__(module_name).hook(framework, report)
         except Exception as error:
             report.say("off", "%s: %s" % (name, describe(error)))
 

@@ -47,43 +47,23 @@ RECORD_BYTES = 32
 KNOWN_NAMES = ("(other)", "data", "transfer", "forward", "backward", "optimizer", "communication",
                "validation", "checkpoint", "step", "prepare", "import")  # fmt: skip
 
-_LITTLE = sys.byteorder == "little"
-# The second word of a record: sequence (32 bits), kind (8), depth (8), name (16), in memory order.
-_SEQUENCE = 0 if _LITTLE else 32
-_KIND = 32 if _LITTLE else 24
-_DEPTH = 40 if _LITTLE else 16
-_NAME = 48 if _LITTLE else 0
-_NONE = (1 << 64) - 1  # -1
-_HELD_MAX = 256
-_pack = struct.Struct("=QQQQ").pack_into
-
-
-def _name_word(index):
-    return index << _NAME
-
-
 (OTHER, DATA, TRANSFER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, VALIDATION, CHECKPOINT, STEP,
- PREPARE, IMPORT) = (_name_word(i) for i in range(len(KNOWN_NAMES)))  # fmt: skip
+ PREPARE, IMPORT) = range(len(KNOWN_NAMES))  # fmt: skip
 
-_BEGIN = MARK_BEGIN << _KIND
-_END = MARK_END << _KIND
-_POINT = MARK_POINT << _KIND
-_EPOCH = MARK_EPOCH << _KIND
-_EPOCH_END = MARK_EPOCH_END << _KIND
-_ITERATION = MARK_ITERATION << _KIND
-_ITERATION_END = MARK_ITERATION_END << _KIND
+_HELD_MAX = 256
+# time, sequence, kind, depth, name, number, extra
+_RECORD = struct.Struct("=QIBBHqq")
 
 # Elsewhere than on x86 stores reach others in any order: taking a lock puts them in order.
 _fence = None if os.uname().machine in ("x86_64", "i686") else threading.Lock()
 
 
 def _writer(mapped, words, last_ns):
-    """put, begin and end of one ring: closures, because a mark should cost a fraction of a us."""
-    pack, at_written = _pack, AT_WRITTEN
+    """put, begin and end of one ring: closures that call nothing, because a mark should cost a
+    fraction of a microsecond."""
+    pack, at_written, fence = _RECORD.pack_into, AT_WRITTEN, _fence
     written = depth = 0
     room = SLOTS  # so many may be written before it is asked what the recorder has read
-    begins = [_BEGIN | d << _DEPTH for d in range(DEPTH)]
-    ends = [_END | d << _DEPTH for d in range(DEPTH)]
 
     def has_room():
         nonlocal room
@@ -93,38 +73,64 @@ def _writer(mapped, words, last_ns):
         words[AT_DROPPED] += 1
         return False
 
-    def put(what, number, extra, time_ns):
-        """One record: what is kind, depth and name. Its time never lies before the last one's."""
+    def publish():
+        if fence:
+            with fence:
+                pass
+        words[at_written] = written
+
+    def put(kind, name, number, extra, time_ns):
+        """One record that is no span. Its time never lies before the last one's. Returns that."""
         nonlocal written, last_ns
-        last_ns = time_ns = time_ns if time_ns > last_ns else last_ns
+        last_ns = time_ns = max(time_ns, last_ns)
         if written < room or has_room():
-            at = AT_RECORD_BYTES + written % SLOTS * RECORD_BYTES
+            at = written % SLOTS * 32 + 16384
             written += 1
-            pack(mapped, at, time_ns, (written & 0xFFFFFFFF) << _SEQUENCE | what, number, extra)
-            if _fence:
-                with _fence:
-                    pass
-            words[at_written] = written
+            level = depth if depth < DEPTH else DEPTH
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, kind, level, name, number, extra)
+            publish()
         return time_ns
 
     def begin(name, time_ns=0, samples=0):
-        """A span begins; name is one of this module's words, or of word(). Returns when."""
-        nonlocal depth
+        """A span begins; name is one of this module's numbers, or of number(). Returns when."""
+        nonlocal written, last_ns, depth
+        if time_ns <= last_ns:
+            time_ns = last_ns if time_ns else monotonic_ns()
+        last_ns = time_ns
+        if depth < DEPTH and (written < room or has_room()):
+            at = written % SLOTS * 32 + 16384
+            written += 1
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, 1, depth, name, -1, samples)
+            if fence:
+                publish()
+            else:
+                words[at_written] = written
         depth += 1
-        if depth > DEPTH:
-            return time_ns or monotonic_ns()
-        return put(begins[depth - 1] | name, _NONE, samples, time_ns or monotonic_ns())
+        return time_ns
 
     def end(time_ns=0):
         """The span that began last ends. Returns when."""
-        nonlocal depth
-        if depth > DEPTH or depth == 0:
-            depth -= depth > 0
-            return time_ns or monotonic_ns()
+        nonlocal written, last_ns, depth
+        if time_ns <= last_ns:
+            time_ns = last_ns if time_ns else monotonic_ns()
+        last_ns = time_ns
         depth -= 1
-        return put(ends[depth], _NONE, 0, time_ns or monotonic_ns())
+        if 0 <= depth < DEPTH and (written < room or has_room()):
+            at = written % SLOTS * 32 + 16384
+            written += 1
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, 2, depth, 0, -1, 0)
+            if fence:
+                publish()
+            else:
+                words[at_written] = written
+        elif depth < 0:
+            depth = 0
+        return time_ns
 
     return put, begin, end
+
+
+assert (MARK_BEGIN, MARK_END, SLOTS, RECORD_BYTES, AT_RECORD_BYTES) == (1, 2, 7680, 32, 16384)
 
 
 class Ring:
@@ -143,28 +149,28 @@ class Ring:
 
     def point(self, name, value, number=-1):
         """A value at this moment."""
-        bits = struct.unpack("=Q", struct.pack("=d", value))[0]
-        self.put(_POINT | name, number & _NONE, bits, monotonic_ns())
+        bits = struct.unpack("=q", struct.pack("=d", value))[0]
+        self.put(MARK_POINT, name, number, bits, monotonic_ns())
 
     def epoch(self, number, time_ns):
         """An epoch begins; the one before it ends, and its last iteration."""
-        return self.put(_EPOCH, number, 0, time_ns)
+        return self.put(MARK_EPOCH, 0, number, 0, time_ns)
 
     def epoch_end(self, time_ns):
         """The epoch ends, and its last iteration."""
-        return self.put(_EPOCH_END, _NONE, 0, time_ns)
+        return self.put(MARK_EPOCH_END, 0, -1, 0, time_ns)
 
     def iteration(self, number, time_ns):
         """An iteration begins, of samples that its end tells."""
-        return self.put(_ITERATION, number, _NONE, time_ns)
+        return self.put(MARK_ITERATION, 0, number, -1, time_ns)
 
     def iteration_end(self, samples, time_ns):
         """The iteration ends; samples -1: not known."""
-        return self.put(_ITERATION_END, _NONE, samples & _NONE, time_ns)
+        return self.put(MARK_ITERATION_END, 0, -1, samples, time_ns)
 
     def iteration_cancel(self, time_ns):
         """There was no iteration after all."""
-        return self.put(_ITERATION_END, 0, _NONE, time_ns)
+        return self.put(MARK_ITERATION_END, 0, 0, -1, time_ns)
 
     def hold(self):
         """From now on marks wait until release(); bounded."""
@@ -207,8 +213,8 @@ class Ring:
             self.write(self.take_held())
         return time_ns
 
-    def _hold_put(self, what, number, extra, time_ns):
-        return self._hold(("put", what, number, extra, time_ns), time_ns)
+    def _hold_put(self, kind, name, number, extra, time_ns):
+        return self._hold(("put", kind, name, number, extra, time_ns), time_ns)
 
     def _hold_begin(self, name, time_ns=0, samples=0):
         time_ns = time_ns or monotonic_ns()
@@ -218,12 +224,12 @@ class Ring:
         time_ns = time_ns or monotonic_ns()
         return self._hold(("end", time_ns), time_ns)
 
-    def word(self, name):
-        """The word for a name of one's own."""
+    def number(self, name):
+        """The number of a name of one's own."""
         index = self._names.get(name)
         if index is None:
             index = self._names[name] = self._intern(name)
-        return index << _NAME
+        return index
 
     def _intern(self, name):
         index = len(self._names)

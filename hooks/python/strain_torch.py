@@ -25,13 +25,16 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
                "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter",
                "reduce_scatter_tensor", "scatter", "send")  # fmt: skip
+installed = []  # for who measures what they cost
 SEARCHED = 16  # places of a batch in which a tensor is looked for
 
 
 def hook(torch, report):
     """Patches PyTorch, which has just been imported."""
     report.say("framework", "pytorch %s" % torch.__version__)
-    PyTorch(torch, report).install()
+    hooks = PyTorch(torch, report)
+    hooks.install()
+    installed.append(hooks)
 
 
 class PyTorch:
@@ -166,45 +169,47 @@ class PyTorch:
         iterator._strain_watch.run = run
 
     def _wrap_next(self, original):
+        hook = self.hook
+        fail = hook.fail
+        samples_of = self._samples
+
         def __next__(iterator):
             try:
                 loop, run = iterator._strain
-                if loop is not self.local.loop or not self.hook.on:
+                if loop is not self.local.loop or not hook.on:
                     return original(iterator)
+                loop.next_begins(run)
             except AttributeError:
+                return original(iterator)  # one that nobody of ours has seen begin
+            except Exception as error:
+                fail(error)
                 return original(iterator)
-            return self._next(original, iterator, loop, run)
+            try:
+                batch = original(iterator)
+            except BaseException as error:
+                self._no_batch(loop, run, isinstance(error, StopIteration))
+                raise
+            try:
+                loop.next_ends(run, samples_of(batch))
+            except Exception as error:
+                fail(error)
+            return batch
 
         return __next__
 
-    def _next(self, original, iterator, loop, run):
+    def _no_batch(self, loop, run, over):
         try:
-            loop.next_begins(run)
+            loop.next_ends(run, None)
+            if over:
+                loop.exhausted(run)
         except Exception as error:
             self.hook.fail(error)
-            return original(iterator)
-        samples = None
-        over = False
-        try:
-            batch = original(iterator)
-            samples = -1
-        except StopIteration:
-            over = True
-            raise
-        finally:
-            try:
-                if samples is not None:
-                    samples = self._samples(batch)
-                loop.next_ends(run, samples)
-                if over:
-                    loop.exhausted(run)
-            except Exception as error:
-                self.hook.fail(error)
-        return batch
 
     def _samples(self, batch):
         """The first dimension of the first tensor in a batch; -1 where there is none."""
         tensor = self.torch.Tensor
+        if type(batch) in (list, tuple) and batch and type(batch[0]) is tensor and batch[0].dim():
+            return batch[0].size(0)
         places = [batch]
         for place in places:
             if isinstance(place, tensor):
@@ -280,36 +285,39 @@ class PyTorch:
         self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
 
     def _wrap_backward(self, original):
+        begins, ends = self._backward_begins, self._backward_ends
+
         def backward(*arguments, **options):
-            begun = self._backward_begins()
+            loop = begins()
             try:
                 return original(*arguments, **options)
             finally:
-                if begun:
-                    self._backward_ends()
+                if loop is not None:
+                    ends(loop)
 
         return backward
 
     def _backward_begins(self):
+        """The loop whose backward it is; None where it is none's."""
         if not self.hook.on:
-            return False
+            return None
         try:
             # In the engine's own threads a backward is part of another one.
             if self.backwards > 0 and not hasattr(self.local, "loop"):
-                return False
+                return None
             loop = self.loop()
             if loop is None or not loop.backward_begins():
-                return False
+                return None
             self.backwards += 1
-            return True
+            return loop
         except Exception as error:
             self.hook.fail(error)
-            return False
+            return None
 
-    def _backward_ends(self):
+    def _backward_ends(self, loop):
         try:
             self.backwards -= 1
-            self.local.loop.backward_ends()
+            loop.backward_ends()
         except Exception as error:
             self.hook.fail(error)
 
@@ -337,12 +345,14 @@ class PyTorch:
         return _hook_for_profile
 
     def _wrap_step(self, original):
-        def step(optimizer, *arguments, **options):
-            self._before_step(optimizer, (optimizer,) + arguments, options)
+        before, after = self._before_step, self._after_step
+
+        def step(*arguments, **options):
+            before(arguments[0], arguments, options)
             try:
-                return original(optimizer, *arguments, **options)
+                return original(*arguments, **options)
             finally:
-                self._after_step(optimizer, arguments, options)
+                after(arguments[0], arguments, options)
 
         return step
 
@@ -353,9 +363,9 @@ class PyTorch:
             loop = self.loop()
             if loop is not None:
                 closure = options.get("closure") if options else None
-                if closure is None and len(arguments) > 1:
+                if len(arguments) > 1:
                     closure = arguments[1]
-                loop.step_begins(id(optimizer), callable(closure))
+                loop.step_begins(id(optimizer), closure is not None)
         except Exception as error:
             self.hook.fail(error)
 

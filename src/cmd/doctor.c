@@ -82,6 +82,7 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 		doctor_check_timing(&f->checks[f->n_checks++]);
 		doctor_check_others(&f->checks[f->n_checks++]);
 		doctor_check_nvtx(&f->checks[f->n_checks++]);
+		doctor_check_hooks(&f->checks[f->n_checks++]);
 		doctor_check_run_file(&f->checks[f->n_checks++]);
 	}
 	tree_free(context.tree);

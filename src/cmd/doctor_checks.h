@@ -28,5 +28,7 @@ void doctor_check_timing(struct doctor_check *ret);
 void doctor_check_others(struct doctor_check *ret);
 // Whether the ranges that a job marks through NVTX can be taken.
 void doctor_check_nvtx(struct doctor_check *ret);
+// Whether the hooks are there, and PyTorch for them to hook (doctor_hooks.c).
+void doctor_check_hooks(struct doctor_check *ret);
 // Whether a run file can be kept in the current directory, and how soon it holds what was measured.
 void doctor_check_run_file(struct doctor_check *ret);

@@ -16,7 +16,7 @@ left_behind() {
 
 @test "each source and each check has a line, and nothing is left behind" {
 	run -0 --separate-stderr "$STRAIN" doctor
-	for name in processes memory cgroup pressure host disks network nvml "cpu time" timing nvtx \
+	for name in processes memory cgroup pressure host disks network nvml "cpu time" timing nvtx hooks \
 		"run file"; do
 		[[ $'\n'"$output" =~ $'\n'"$name"\ +(available|partly|missing)\  ]]
 	done

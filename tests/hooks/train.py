@@ -217,12 +217,13 @@ def forked(_):
         job.step(*next(batches))
     sys.stdout.flush()
     child = os.fork()
+    if child:
+        os.waitpid(child, 0)
     for batch in DataLoader(job.samples, batch_size=50) if child == 0 else batches:
         job.step(*batch)
     if child == 0:
         sys.stdout.flush()
         os._exit(0)
-    os.waitpid(child, 0)
 
 
 class Event:
