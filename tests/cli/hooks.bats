@@ -231,6 +231,6 @@ optimizer|iteration' ]
 		venv/bin/python look.py >without
 		record venv/bin/python look.py >with
 		cmp with without
-		[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch) was imported" ]
+		[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch, Keras, JAX) was imported" ]
 	done
 }
