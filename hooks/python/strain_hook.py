@@ -123,6 +123,20 @@ class Hook:
         del self._patches[first:]
 
 
+_followers = []  # (framework, what makes its hook leave this thread's loop)
+
+
+def follow(framework, leave):
+    """A hook that guesses a loop from its parts: leave() is called where another one knows better, and
+    answers whether it may."""
+    _followers.append((framework, leave))
+
+
+def claim(framework):
+    """This thread's loop is this framework's. False where another one trains in it."""
+    return all([leave() for follower, leave in _followers if follower != framework])
+
+
 def describe(error):
     """An exception in one line, with the place in ours where it came from."""
     place = ""

@@ -58,7 +58,9 @@ class Loop:
 
     def choose(self, function, size):
         """The function is a step, and was given back so many bytes."""
-        if self.step is None or size > self.step_bytes:
+        if self.step is None and not strain_hook.claim("jax"):
+            local.quiet = 1
+        elif self.step is None or size > self.step_bytes:
             self.step, self.step_bytes = function, size
 
     def call_begins(self, function):

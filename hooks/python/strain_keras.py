@@ -342,7 +342,7 @@ class Keras:
             if fit is not None and anew:
                 fit.finish()  # one that raised never ended
             ring = strain_ring.here() if self.hook.on else None
-            if ring is not None and (fit is None or anew):
+            if ring is not None and (fit is None or anew) and strain_hook.claim("keras"):
                 self.local.fit = Fit(ring, self.backend == "jax")
                 self.local.fit.gaps = self.gaps
         except Exception as error:

@@ -461,6 +461,15 @@ class Loop:
         if self.weak and self.anchor_ns:
             self.anchor_ns = self.last_ns
 
+    def leave(self):
+        """The loop is another framework's; False where it is not, because it was trained in here."""
+        if self.backwards > 0 or self.stepped is not None:
+            return False
+        self.ring.take_held()
+        if self.current is not None:
+            self._end_validation(self.current)
+        return True
+
     def finish(self):
         """The process ends: what was held is written."""
         run = self.current

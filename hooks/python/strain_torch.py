@@ -63,6 +63,7 @@ class PyTorch:
             ("communication", self._hook_communication),
         ):
             self.hook.feature(what, install)
+        strain_hook.follow("pytorch", self._leave)
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self._at_exit)
 
@@ -85,6 +86,14 @@ class PyTorch:
             main = threading.current_thread() is threading.main_thread()
             self.local.loop = Loop(ring, main) if ring else None
             return self.local.loop
+
+    def _leave(self):
+        """Another framework trains on the loaders' batches."""
+        loop = getattr(self.local, "loop", None)
+        left = loop is None or loop.leave()
+        if left:
+            self.local.loop = None
+        return left
 
     def _after_fork(self):
         self.local = threading.local()

@@ -53,6 +53,19 @@ nothing_crosses() {
 	cmp with without
 }
 
+@test "JAX: batches from a DataLoader of PyTorch are no validation" {
+	needs_jax
+	"$PYTHON" -c 'import sys; sys.path.append("/usr/lib/python3/dist-packages"); import torch' 2>/dev/null ||
+		skip "no PyTorch (python3-torch) for $PYTHON"
+	record "$PYTHON" "$LOOP" loader >with 2>/dev/null
+	[ "$(python_sql run.strain "SELECT kind, name, count(*) FROM span WHERE kind = 'iteration' OR name IN
+		('validation', 'epoch') GROUP BY 1, 2")" = 'iteration|iteration|38' ]
+	[ "$(python_sql run.strain "SELECT count(*) >= 37 FROM span WHERE name = 'data'")" = 1 ]
+	nothing_crosses
+	"$PYTHON" "$LOOP" loader >without 2>/dev/null
+	cmp with without
+}
+
 @test "JAX: a jitted function is what it was" {
 	needs_jax
 	record "$PYTHON" "$LOOP" kinds >with
