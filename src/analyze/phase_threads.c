@@ -23,8 +23,8 @@ static struct thread_count *count_of(
 	struct phase_threads *threads, const struct timeline_lane *lane)
 {
 	void *lanes = threads->lanes;
-	if (array_reserve(&lanes, &threads->capacity, lane->index + 1, sizeof(*threads->lanes)) <
-		0) {
+	if (array_reserve(&lanes, &threads->capacity, lane->index + 1,
+		    sizeof(struct thread_count *)) < 0) {
 		return NULL;
 	}
 	threads->lanes = lanes;

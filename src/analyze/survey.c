@@ -74,13 +74,15 @@ static int thread_insert(struct survey *s, size_t place, const struct survey_key
 {
 	void *threads = s->threads;
 	struct survey_thread *thread = calloc(1, sizeof(*thread));
-	if (!thread || array_reserve(&threads, &s->capacity, s->n + 1, sizeof(*s->threads)) < 0) {
+	if (!thread || array_reserve(&threads, &s->capacity, s->n + 1,
+			       sizeof(struct survey_thread *)) < 0) {
 		free(thread);
 		return -ENOMEM;
 	}
 	s->threads = threads;
 	*thread = (struct survey_thread){.key = *key, .lane = LANE_NONE, .first_ns = INT64_MAX};
-	memmove(s->threads + place + 1, s->threads + place, (s->n - place) * sizeof(*s->threads));
+	memmove(s->threads + place + 1, s->threads + place,
+		(s->n - place) * sizeof(struct survey_thread *));
 	s->threads[place] = thread;
 	s->n++;
 	return 0;
@@ -195,15 +197,17 @@ static bool overlaps(const struct survey_thread *a, const struct survey_thread *
 // The best, and each further one that was there when none of the better ones was.
 static int choose_main(struct survey *s)
 {
-	_cleanup_free_ struct survey_thread **order = calloc(s->n + 1, sizeof(*order));
-	_cleanup_free_ struct survey_thread **chosen = calloc(s->n + 1, sizeof(*chosen));
+	_cleanup_free_ struct survey_thread **order = calloc(
+		s->n + 1, sizeof(struct survey_thread *));
+	_cleanup_free_ struct survey_thread **chosen = calloc(
+		s->n + 1, sizeof(struct survey_thread *));
 	if (!order || !chosen) {
 		return -ENOMEM;
 	}
 	if (s->n > 0) {
-		memcpy(order, s->threads, s->n * sizeof(*order));
+		memcpy(order, s->threads, s->n * sizeof(struct survey_thread *));
 	}
-	qsort(order, s->n, sizeof(*order), thread_compare);
+	qsort(order, s->n, sizeof(struct survey_thread *), thread_compare);
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		bool beside = order[i]->spans == 0;

@@ -99,8 +99,8 @@ static int lane_add(struct timeline *t, const struct survey_thread *thread, stru
 {
 	void *lanes = t->lanes;
 	struct lane *lane = calloc(1, sizeof(*lane));
-	if (!lane ||
-		array_reserve(&lanes, &t->lanes_capacity, t->n_lanes + 1, sizeof(*t->lanes)) < 0) {
+	if (!lane || array_reserve(&lanes, &t->lanes_capacity, t->n_lanes + 1,
+			     sizeof(struct lane *)) < 0) {
 		free(lane);
 		return -ENOMEM;
 	}
