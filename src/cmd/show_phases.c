@@ -165,7 +165,8 @@ static void epoch_phase_cells(struct table *t, const struct epoch_phases *epoch,
 	const size_t *order, size_t n)
 {
 	table_number(t, OF_EPOCH_NUMBER, (double)number);
-	table_number(t, OF_EPOCH_ITERATIONS, (double)epoch->iterations);
+	table_number(
+		t, OF_EPOCH_ITERATIONS, epoch->iterations > 0 ? (double)epoch->iterations : NAN);
 	table_number(t, OF_EPOCH_RATE, epoch->samples_per_s);
 	table_number(t, OF_EPOCH_OUTSIDE, epoch->outside_s);
 	table_number(t, OF_EPOCH_UNRECORDED, epoch->unrecorded_s > 0 ? epoch->unrecorded_s : NAN);
@@ -382,7 +383,7 @@ static json_t *epochs_json(const struct analysis *a)
 		json_t *row = json_object();
 		put(row, "epoch", (double)a->epochs.items[i].number);
 		put(row, "seconds", epoch->seconds);
-		put(row, "iterations", (double)epoch->iterations);
+		put(row, "iterations", p->total > 0 ? (double)epoch->iterations : NAN);
 		put(row, "samples", known(epoch->samples));
 		put(row, "samples_per_second", epoch->samples_per_s);
 		put(row, "iterations_s", epoch->iteration_s);
