@@ -237,15 +237,15 @@ static void judge_cpus(const struct facts *f, struct causes *c)
 		contention_share(f), PHASE_DATA);
 }
 
-// Preparation is what is left of the wait for data once storage and too few CPUs have had theirs.
+// Without preparation nobody queues for a CPU to prepare on either: only reads are left.
 static void judge_input(const struct facts *f, struct causes *c)
 {
 	double waits = facts_share(f, PHASE_DATA);
 	struct preparing p = preparing_parts(f);
+	double reads = reads_storage(f) ? p.blocked : 0;
+	double share = f->workers.n > 0 ? 1 - fmax(without_data(f), reads) : waits * (1 - reads);
 	if (waits > JITTER) {
-		double taken = storage_share(f);
-		taken = fmax(taken, waits * (p.queued + p.blocked * reads_storage(f)));
-		put_of_iteration(f, c, BOTTLENECK_INPUT, waits - fmin(waits, taken), PHASE_DATA);
+		put_of_iteration(f, c, BOTTLENECK_INPUT, share, PHASE_DATA);
 	}
 }
 

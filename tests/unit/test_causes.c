@@ -370,7 +370,22 @@ static void both_parts_of_a_wait_are_told(void **state)
 	assert_non_null(storage);
 	assert_non_null(input);
 	assert_true(fabs(storage->share.value - 0.4) < 0.01);
-	assert_true(input->share.value + storage->share.value <= 0.61);
+	assert_true(fabs(input->share.value - 0.6) < 0.01); // reads alone keep up
+}
+
+// A worker that others keep from its CPU prepares all the same.
+static void preparation_counts_its_own_queue(void **state)
+{
+	(void)state;
+	struct facts f = job(0.8);
+	f.others_cpus = 3;
+	add_workers(&f, 1, 0.4, 0.6, 0);
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	assert_true(fabs(c.items[0].share.value - 0.8) < 0.01);
+	assert_true(fabs(causes_get(&c, BOTTLENECK_CONTENTION)->share.value - 0.6) < 0.01);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
 // rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
@@ -462,6 +477,7 @@ int main(void)
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
+		cmocka_unit_test(preparation_counts_its_own_queue),
 		cmocka_unit_test(workers_are_advised_by_the_model),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
