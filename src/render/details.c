@@ -40,7 +40,7 @@ int details_add(struct detail_series *details, const struct detail_window *windo
 int details_pack(struct detail_series *details, size_t n, const struct buckets *whole)
 {
 	int r = 0;
-	bool coarse = whole->samples > 2 * whole->n;
+	bool coarse = whole->samples > whole->n + whole->n / 16;
 	for (size_t i = 0; i < n && coarse && r == 0; i++) {
 		if (details[i].buckets.n > 0) {
 			r = buckets_pack(&details[i].buckets, &details[i].packed);
