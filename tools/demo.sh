@@ -26,10 +26,9 @@ fi
 
 # shellcheck disable=SC2086 # a list of options
 set -- "$trainer" ${DEMO_OPTIONS:---batch-size 32 --samples 24000 --epochs 6 --workers 2}
-pattern='epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+) +accuracy (?<accuracy>[0-9.]+)'
 run=$BUILD/demo.strain
-say "strain run -o $run --epoch-pattern '$pattern' -- $*"
-"$BUILD/strain" run --force -o "$run" --epoch-pattern "$pattern" -- "$@"
+say "strain run -o $run -- $*"
+"$BUILD/strain" run --force -o "$run" -- "$@"
 
 say "strain show $run"
 "$BUILD/strain" show "$run"
