@@ -154,8 +154,8 @@ static void disk_is_full(struct writer *w)
 // Opens the batch and hands out a statement to bind, then put_end runs it.
 static int put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret)
 {
-	if (w->full) {
-		return -ENOSPC;
+	if (w->full || w->displaced) {
+		return w->full ? -ENOSPC : -ESTALE;
 	}
 	int r = writer_begin(w);
 	if (r == -ENOSPC) {
@@ -449,7 +449,14 @@ int writer_put_event(
 
 int writer_commit_now(struct writer *w, struct error *e)
 {
-	if (sqlite3_get_autocommit(w->database)) {
+	bool batch = !sqlite3_get_autocommit(w->database);
+	if (writer_is_displaced(w)) {
+		if (batch) {
+			store_exec(w->database, "ROLLBACK");
+		}
+		return error_set(e, ESTALE, "%s: was removed or replaced", w->path);
+	}
+	if (!batch) {
 		return w->full ? error_errno(e, ENOSPC, "%s", w->path) : 0;
 	}
 	int result = store_exec(w->database, "COMMIT");

@@ -76,7 +76,24 @@ static int open_database(struct writer *w, const char *vfs, struct error *e)
 		return store_error(w->database, result, e, w->path);
 	}
 	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
+	struct stat status;
+	if (stat(w->path, &status) < 0) {
+		return error_errno(e, errno, "%s", w->path);
+	}
+	w->device = status.st_dev;
+	w->inode = status.st_ino;
 	return 0;
+}
+
+bool writer_is_displaced(struct writer *w)
+{
+	struct stat status;
+	if (stat(w->path, &status) < 0) {
+		w->displaced = w->displaced || errno == ENOENT || errno == ENOTDIR;
+	} else if (status.st_dev != w->device || status.st_ino != w->inode) {
+		w->displaced = true;
+	}
+	return w->displaced;
 }
 
 static int configure(struct writer *w, struct error *e)
@@ -281,6 +298,9 @@ static int put_end_of_run(struct writer *w, const char *state, int64_t end_ns, i
 
 void writer_settle(struct writer *w)
 {
+	if (writer_is_displaced(w)) {
+		return;
+	}
 	// Who reads is not waited for long: the job's end would be late for that.
 	sqlite3_busy_timeout(w->database, SETTLE_TIMEOUT_MS);
 	store_exec(w->database, "PRAGMA incremental_vacuum");
@@ -297,6 +317,10 @@ void writer_settle(struct writer *w)
 
 static int finish(struct writer *w, const char *state, int64_t end_ns, int status, struct error *e)
 {
+	if (writer_is_displaced(w)) {
+		return error_set(
+			e, ESTALE, "%s: was removed or replaced while it was recorded", w->path);
+	}
 	bool was_full = w->full;
 	int r = was_full ? 0 : writer_compact(w, INT64_MAX, e);
 	// On a full disk the end still fits into what the reserve gave back, or it is missing.
@@ -334,6 +358,9 @@ void writer_free(struct writer *w)
 	}
 	if (w->database && !sqlite3_get_autocommit(w->database)) {
 		writer_commit_now(w, NULL);
+	}
+	if (w->database && w->inode != 0 && writer_is_displaced(w)) {
+		sqlite3_db_config(w->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	}
 	clock_book_done(&w->clocks);
 	clock_cache_done(&w->clock_cache);

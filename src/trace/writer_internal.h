@@ -61,6 +61,9 @@ struct writer {
 	int reserve; // unlinked file that holds disk space for the last event; -1: spent
 	bool wal;
 	bool full; // the disk was: nothing more is written
+	bool displaced; // the file was removed or replaced: nothing more is written
+	dev_t device; // of the file, as it was opened
+	ino_t inode;
 };
 
 // Prepares (once) and resets a statement. NULL where that fails.
@@ -73,6 +76,9 @@ int writer_step(struct writer *w, sqlite3_stmt *statement);
 void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text);
 // Commits now, whatever the journal mode's pace.
 int writer_commit_now(struct writer *w, struct error *e);
+// Whether another file, or none, stands at the path by now. SQLite's own files beside the run go by
+// name, so what would be written or removed there is that other run's.
+bool writer_is_displaced(struct writer *w);
 // Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
 // With a reader beside it stays in WAL mode, whole and readable; the first reader after that which
 // can write settles it.

@@ -167,6 +167,34 @@ static void test_another_process_closes_the_run(void **state)
 	assert_int_equal(writer_open("/nowhere/a.strain", &w, &e), -ENOENT);
 }
 
+// Somebody removes the run while it is written, and another one takes its name: SQLite's files
+// beside it are that one's now.
+static void test_a_run_in_its_place_is_left_alone(void **state)
+{
+	struct place *p = *state;
+	struct writer *first, *second;
+	struct error e = {0};
+	assert_int_equal(writer_create(p->run, &(struct writer_options){0}, &first, &e), 0);
+	put_everything(first);
+	assert_int_equal(writer_commit(first, &e), 0);
+	unlink(p->run);
+	assert_int_equal(writer_create(p->run, &(struct writer_options){0}, &second, &e), 0);
+	assert_int_equal(writer_put_run(second, "command", "[\"false\"]"), 0);
+	assert_int_equal(writer_commit(second, &e), 0);
+	assert_int_equal(
+		writer_put_run(first, "command", "[\"late\"]"), 0); // nobody has looked yet
+	assert_int_equal(writer_commit(first, &e), -ESTALE);
+	assert_string_equal(strrchr(e.text, '/'), "/a.strain: was removed or replaced");
+	assert_true(writer_put_run(first, "command", "[\"later\"]") < 0);
+	assert_int_equal(writer_finish(first, 9, 0, &e), -ESTALE);
+	writer_free(first);
+	assert_int_equal(writer_finish(second, 5, 0, &e), 0);
+	writer_free(second);
+	assert_answer(p->run, "SELECT value FROM run WHERE key = 'command'", "[\"false\"]");
+	assert_answer(p->run, "SELECT count(*) FROM block", "0");
+	assert_answer(p->run, "SELECT value FROM run WHERE key = 'end_ns'", "5");
+}
+
 static void test_bad_puts_do_no_harm(void **state)
 {
 	struct place *p = *state;
@@ -199,6 +227,8 @@ int main(void)
 			test_what_stands_in_the_way, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_another_process_closes_the_run, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_run_in_its_place_is_left_alone, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_bad_puts_do_no_harm, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
