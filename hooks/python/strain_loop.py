@@ -46,20 +46,27 @@ class Loader:
 class Pass:
     """One iterator's way through its loader."""
 
-    __slots__ = ("loader", "role", "batches", "began_ns", "ready_ns", "over")
+    __slots__ = ("loader", "role", "batches", "length", "began_ns", "ready_ns", "left_ns", "over")
 
-    def __init__(self, loader, began_ns):
+    def __init__(self, loader, began_ns, length):
         self.loader = loader
         self.role = UNKNOWN
         self.batches = 0
+        self.length = length  # so many batches there are; 0: not known
+        self.left_ns = 0  # when its iterator was no more
         self.began_ns = began_ns
         self.ready_ns = began_ns  # the iterator was there
         self.over = False
 
     def left(self):
         """The iterator is no more."""
+        self.left_ns = monotonic_ns()
         if self.role == TRAINING:
             self.over = True
+
+    def complete(self):
+        """Whether all batches were given out, though nobody asked in vain for one more."""
+        return self.batches == self.length != 0
 
 
 class Loop:
@@ -92,9 +99,9 @@ class Loop:
 
     # Passes ------------------------------------------------------------------------------------
 
-    def iterate(self, loader, gradients, began_ns):
+    def iterate(self, loader, gradients, began_ns, length=0):
         """An iterator over the loader was made, between began_ns and now. Returns its pass."""
-        new = Pass(loader, began_ns)
+        new = Pass(loader, began_ns, length)
         new.ready_ns = monotonic_ns()
         loader.ahead.clear()
         self._leave_current(new)
@@ -184,7 +191,10 @@ class Loop:
 
     def _end_validation(self, old, time_ns=0):
         if old.role == EVALUATION and not old.over:
-            self.last_ns = self.ring.end(time_ns or self.last_ns)
+            end_ns = time_ns or max(old.left_ns, self.last_ns)
+            if old.batches > 0:
+                self._forward_until(end_ns)
+            self.last_ns = self.ring.end(end_ns)
             self.anchor_ns = 0
         old.over = True
 
@@ -258,7 +268,8 @@ class Loop:
             self._end_forward(now_ns)
             if run.role == TRAINING:
                 self._close_steps()
-                self._need_iteration(now_ns)
+                if not run.complete():
+                    self._need_iteration(now_ns)
         self.ring.begin(DATA, now_ns)
 
     def next_ends(self, run, samples):
@@ -428,8 +439,9 @@ class Loop:
         run = self.training
         if self.closer in (None, optimizer) or run is None or run.over:
             self._end_iteration(now_ns)
-        if run is not None and run.over and not run.loader.ahead:
-            self._end_epoch(now_ns)
+        if run is not None and not self.in_iteration and not run.loader.ahead:
+            if run.over or run.complete():
+                self._end_epoch(now_ns)
 
     def _tell_training(self):
         run = self.training
@@ -450,6 +462,7 @@ class Loop:
     def phase_begins(self, name):
         """A phase that can be anywhere: a collective, a checkpoint."""
         if name == CHECKPOINT:
+            self._end_complete()
             self._pause_iteration()
         elif not self.weak:
             self.enter_forward()
@@ -470,8 +483,15 @@ class Loop:
             self._end_validation(self.current)
         return True
 
+    def _end_complete(self):
+        """A validation whose batches were all given out, or that was left, is over by now."""
+        run = self.current
+        if run is not None and run.role == EVALUATION and (run.left_ns or run.complete()):
+            self._end_validation(run)
+
     def finish(self):
         """The process ends: what was held is written."""
+        self._end_complete()
         run = self.current
         if run is not None and run.role == UNKNOWN:
             self._decide(run, EVALUATION if run.batches > (not run.over) else BESIDE)

@@ -165,7 +165,7 @@ class PyTorch:
             found = self.loaders.get(id(loader))
             known = found[1] if found else self._know(loader)
             gradients = self.torch.is_grad_enabled()
-            run = loop.iterate(known, gradients, began_ns)
+            run = loop.iterate(known, gradients, began_ns, _length(loader))
             iterator._strain = (loop, run)
             self._watch(iterator, run)
             if self.torch.cuda.is_initialized():
@@ -434,6 +434,14 @@ class PyTorch:
             loop.phase_ends()
         except Exception as error:
             self.hook.fail(error)
+
+
+def _length(loader):
+    """So many batches a loader has; 0 where it does not say, or should not be asked."""
+    try:
+        return 0 if loader._dataset_kind != 0 else len(loader)  # 0: not iterable-style
+    except Exception:
+        return 0
 
 
 class _Watch:

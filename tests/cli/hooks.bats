@@ -159,6 +159,19 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: passes that are never asked for a batch too many" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" counted >with
+	[ "$(python_sql run.strain "SELECT s.name, p.name, count(*) FROM span s LEFT JOIN span p ON p.id = s.parent
+		WHERE s.name IN ('epoch', 'iteration', 'validation', 'checkpoint') GROUP BY 1, 2 ORDER BY 1, 2")" = \
+		$'checkpoint|None|2\nepoch|None|2\niteration|epoch|8\nvalidation|None|2' ]
+	# What comes after the last batch of a validation is not all its own.
+	[ "$(python_sql run.strain "SELECT max(end_ns - start_ns) < (SELECT max(end_ns) FROM span) - 100000000 -
+		min(start_ns) FROM span WHERE name = 'validation'")" = 1 ]
+	"$PYTHON" "$TRAIN" counted >without
+	cmp with without
+}
+
 @test "PyTorch: two ranks, and threads; the collectives they wait in" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" ranks >with

@@ -130,6 +130,22 @@ def prefetch(job):
             job.step(*batch)
 
 
+def counted(job):
+    """Asks for as many batches as there are, and never in vain, as Lightning does."""
+    loader = DataLoader(job.samples, batch_size=25)
+    for _ in range(2):
+        batches = iter(loader)
+        for _ in range(len(loader)):
+            job.step(*next(batches))
+        with torch.no_grad():
+            batches = iter(loader)
+            for _ in range(len(loader)):
+                print(job.loss(*next(batches)).item().hex())
+        time.sleep(0.05)
+        torch.save(job.model.state_dict(), "checkpoint.pt")
+    time.sleep(0.2)
+
+
 def patched(job):
     """A script that patches what the hooks patch."""
     backward = torch.autograd.backward
