@@ -201,7 +201,9 @@ static double threads_share(const struct facts *f)
 {
 	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
 	double threads = computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
-	if (!is_saturated(f) || !(threads >= PARALLEL) ||
+	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
+	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
+	if (passive || !several || !is_saturated(f) ||
 		!(f->compute_s >= DILATED * f->undisturbed_s)) {
 		return 0;
 	}

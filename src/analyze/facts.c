@@ -38,7 +38,7 @@ void facts_init(struct facts *f)
 	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
 	f->samples = f->compute_s = f->undisturbed_s = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
-	f->throttled = NAN;
+	f->throttled = f->main_threads = NAN;
 	f->workers = (struct worker_facts){
 		.cpus = NAN, .queued = NAN, .blocked = NAN, .preparing = NAN, .slowest = NAN};
 	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
@@ -352,6 +352,7 @@ static void fill_cpus(
 	f->cpus_used = rate_of(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
 	f->main_cpus = rate_of(a, main, NAME_CPU_TIME, stretch);
+	f->main_threads = analysis_figure(a, main, NAME_THREADS, FIGURE_MAX);
 	f->main_queued = rate_of(a, main, NAME_CPU_WAIT, stretch);
 	double everybody = NAN;
 	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {

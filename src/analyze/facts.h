@@ -91,6 +91,7 @@ struct facts {
 	double cpus; // that the job may use
 	double cpus_used;
 	double main_cpus; // used by the training process
+	double main_threads; // that it had at most
 	double main_queued; // share of time its leader thread was ready and had no CPU
 	double others_cpus; // used by other programs
 	double throttled; // share of the periods of its quota in which it was used up

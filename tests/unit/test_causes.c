@@ -418,6 +418,10 @@ static void sharing_is_not_spinning(void **state)
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	f = spinning();
+	f.main_threads = 1; // nobody to wait for
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
 
 // A GPU that always has work gains nothing from CPUs, however short they are.
