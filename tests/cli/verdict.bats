@@ -21,7 +21,7 @@ record_gpu() {
 	[ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||
 		skip 'in a pid namespace of its own, where a process must hold /dev/nvidia*'
 	LD_LIBRARY_PATH=$BUILD_ROOT/tests/fake/full STRAIN_FAKE_NVML=$script \
-		"$STRAIN" run -o run.strain -- ./strain-gpu-job -n 1600 -e 2 -t 1 -w 1 >out 2>err
+		"$STRAIN" run -o run.strain -- ./strain-gpu-job -n 4800 -e 2 -t 1 -w 1 >out 2>err
 }
 
 on_gpu() {
