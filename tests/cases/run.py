@@ -198,7 +198,7 @@ CASES = [
     Case("a slow disk, cold", "storage", "-n 6400 -e 1 -w 2 -t 1", "", setting=DiskSetting),
     Case("one CPU for four workers", "contention", "-n 6400 -e 2 -w 4 -t 1 --prepare-us 150", "",
          prefix="taskset -c 0"),
-    Case("OpenMP threads that spin", "threads", "-n 960 -e 1 -w 4 -t 2 --prepare-us 600", "",
+    Case("OpenMP threads that spin", "threads", "-n 3200 -e 1 -w 4 -t 2 --prepare-us 1500", "",
          environment={"OMP_WAIT_POLICY": "active"}),
     Case("memory below the dataset", "memory", "-n 6400 -e 2 -w 2 -t 1", "",
          setting=MemorySetting),
