@@ -99,20 +99,19 @@ static struct epoch_point *point_slot(struct epoch *epoch, const char *name)
 	return grown[epoch->n_points].name ? &grown[epoch->n_points++] : NULL;
 }
 
-// A point at an edge belongs to the epoch that is its parent, else to the one that lines end or
-// begin.
+// A point belongs to the epoch that is its parent (the line that it was on named it, or it was
+// marked in it), else to the one that lines end or begin.
 static ptrdiff_t epoch_of_point(const struct epoch_loader *loader, sqlite3_stmt *row)
 {
 	int64_t t_ns = sqlite3_column_int64(row, 0), parent = sqlite3_column_int64(row, 3);
-	ptrdiff_t before = epoch_at(loader->list, t_ns > 0 ? t_ns - 1 : t_ns, loader->hint);
-	ptrdiff_t after = epoch_at(loader->list, t_ns, loader->hint);
-	if (parent && before >= 0 && loader->list->items[before].span == parent) {
-		return before;
+	if (sqlite3_column_type(row, 4) != SQLITE_NULL) {
+		ptrdiff_t at = epoch_at(loader->list, sqlite3_column_int64(row, 4), loader->hint);
+		if (at >= 0 && loader->list->items[at].span == parent) {
+			return at;
+		}
 	}
-	if (parent && after >= 0 && loader->list->items[after].span == parent) {
-		return after;
-	}
-	return loader->lines_end_epochs ? before : after;
+	return epoch_at(
+		loader->list, loader->lines_end_epochs && t_ns > 0 ? t_ns - 1 : t_ns, loader->hint);
 }
 
 static int point_add(void *context, sqlite3_stmt *row)
@@ -149,8 +148,9 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	}
 	if (result == 0) {
 		result = query_each(r,
-			"SELECT start_ns, name, value, parent FROM span WHERE kind = 'point'"
-			" AND value IS NOT NULL ORDER BY start_ns, id",
+			"SELECT start_ns, name, value, parent, (SELECT e.start_ns FROM span AS e"
+			" WHERE e.id = span.parent AND e.kind = 'epoch') FROM span"
+			" WHERE kind = 'point' AND value IS NOT NULL ORDER BY start_ns, id",
 			point_add, &loader, e);
 	}
 	return result;
