@@ -268,7 +268,8 @@ static void why_none(const struct hooks *h, struct writer *w, char *buffer, size
 {
 	struct python_search search = {0};
 	if (h->entered) {
-		snprintf(buffer, size, "no framework that has hooks (PyTorch, Keras, JAX) was imported");
+		snprintf(buffer, size,
+			"no framework that has hooks (PyTorch, Keras, JAX) was imported");
 		return;
 	}
 	writer_each_command(w, "python*", take_command, &search);

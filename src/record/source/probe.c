@@ -197,6 +197,9 @@ static int try_source(struct probe *p, const struct source_context *context,
 	struct sink *sink = NULL;
 	void *state = NULL;
 	int r = sink_new(&p->registry, p->feed, context->start_ns, &sink);
+	if (r < 0) {
+		return r;
+	}
 	for (size_t g = 0; g < source->n_groups && r == 0; g++) {
 		r = registry_add(&p->registry, source->name, &source->groups[g]);
 	}
@@ -211,9 +214,7 @@ static int try_source(struct probe *p, const struct source_context *context,
 	source->close(state);
 	// What closing says is of no interest, but has to be taken.
 	struct result closing = {0};
-	if (sink) {
-		(void)drain(p, sink, &closing);
-	}
+	(void)drain(p, sink, &closing);
 	for (size_t i = 0; i < closing.n_readings; i++) {
 		free(closing.readings[i].reason);
 	}
