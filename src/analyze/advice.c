@@ -185,7 +185,9 @@ static bool advise_workers(struct book *b)
 	}
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
-	text_format(&action, "num_workers %u -> %u", f->workers.n, workers);
+	// PyTorch's word, where PyTorch's hook told of the loader.
+	text_format(&action, "%s %u -> %u", action.length > 0 ? "num_workers" : "loader workers",
+		f->workers.n, workers);
 	append_prepare_cost(&basis, f);
 	suggest(b, gain, &action, &basis);
 	return true;
