@@ -15,10 +15,44 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void write_file(const char *folder, const char *name, const uint8_t *data, size_t size)
+static struct {
+	char folder[40];
+	struct writer *writer;
+} place; // one run for all inputs: making one takes longer than reading these files
+
+static void remove_place(void)
+{
+	static const char *const names[] = {
+		"hook-1", "hook-2", "a.strain", "a.strain-wal", "a.strain-shm", "a.strain-journal"};
+	char path[96];
+	writer_free(place.writer);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", place.folder, names[i]);
+		unlink(path);
+	}
+	rmdir(place.folder);
+}
+
+static void make_place(void)
+{
+	const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	struct error e = {0};
+	char run[64];
+	snprintf(place.folder, sizeof(place.folder), "%s/strain-fuzz-hooks-XXXXXX", memory);
+	if (!mkdtemp(place.folder)) {
+		abort();
+	}
+	snprintf(run, sizeof(run), "%s/a.strain", place.folder);
+	if (writer_create(run, &(struct writer_options){0}, &place.writer, &e) < 0) {
+		abort();
+	}
+	atexit(remove_place);
+}
+
+static void write_file(const char *name, const uint8_t *data, size_t size)
 {
 	char path[96];
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(path, sizeof(path), "%s/%s", place.folder, name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
 		abort();
@@ -26,37 +60,17 @@ static void write_file(const char *folder, const char *name, const uint8_t *data
 	close(fd);
 }
 
-static void remove_files(const char *folder)
-{
-	static const char *const names[] = {
-		"hook-1", "hook-2", "a.strain", "a.strain-wal", "a.strain-shm", "a.strain-journal"};
-	char path[96];
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		unlink(path);
-	}
-	rmdir(folder);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char folder[] = "/tmp/strain-fuzz-hooks-XXXXXX", run[64];
-	struct writer *w = NULL;
 	struct error e = {0};
-	if (!mkdtemp(folder)) {
-		abort();
+	if (!place.writer) {
+		make_place();
 	}
-	write_file(folder, "hook-1", data, size / 2);
-	write_file(folder, "hook-2", data + size / 2, size - size / 2);
-	snprintf(run, sizeof(run), "%s/a.strain", folder);
-	if (writer_create(run, &(struct writer_options){0}, &w, &e) < 0) {
-		abort();
-	}
-	hooks_put(hooks_read(folder), w);
-	if (writer_finish(w, 1, 0, &e) < 0) {
+	write_file("hook-1", data, size / 2);
+	write_file("hook-2", data + size / 2, size - size / 2);
+	hooks_put(hooks_read(place.folder), place.writer);
+	if (writer_commit(place.writer, &e) < 0) {
 		abort(); // whatever they said, it can be written
 	}
-	writer_free(w);
-	remove_files(folder);
 	return 0;
 }
