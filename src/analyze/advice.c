@@ -39,6 +39,14 @@ static void suggest(struct book *b, struct estimate gain, struct text *action, s
 		b->r = -ENOMEM;
 		return;
 	}
+	// Two causes can call for the same.
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		if (strcmp(grown[i].action, made.action) == 0) {
+			free(made.action);
+			free(made.basis);
+			return;
+		}
+	}
 	grown[v->n_suggestions++] = made;
 }
 

@@ -473,6 +473,23 @@ static void assert_advised(const char *loader_at, const char *action)
 	verdict_done(&v);
 }
 
+static void the_same_is_advised_once(void **state)
+{
+	(void)state;
+	struct facts f = input_workers();
+	const struct estimate half = {0.5, 0.45, 0.55};
+	const struct causes both = {
+		.n = 2, .items = {{BOTTLENECK_INPUT, half, 0.5}, {BOTTLENECK_STORAGE, half, 0.5}}};
+	struct verdict v = {0};
+	assert_int_equal(advice_build(&f, &both, &v), 0);
+	unsigned workers = 0;
+	for (size_t i = 0; i < v.n_suggestions; i++) {
+		workers += strstr(v.suggestions[i].action, "loader workers") != NULL;
+	}
+	assert_int_equal(workers, 1);
+	verdict_done(&v);
+}
+
 static void advice_names_the_line(void **state)
 {
 	(void)state;
@@ -484,6 +501,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_cause_is_found),
+		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
