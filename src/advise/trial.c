@@ -19,6 +19,8 @@
 #include "analyze/analysis.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/parse.h"
+#include "base/process.h"
 #include "trace/reader.h"
 
 #define STEP_NS (100 * NS_PER_MS)
@@ -34,6 +36,7 @@ struct watched {
 	pid_t launcher;
 	uint64_t start_ns;
 	pid_t pids[PIDS_MAX];
+	uint64_t starts[PIDS_MAX]; // clock ticks since boot
 	size_t n_pids;
 };
 
@@ -63,10 +66,12 @@ static void find_processes(struct watched *w, const struct analysis *a)
 	w->n_pids = 0;
 	for (size_t i = 0; i < a->entities.n && w->n_pids < PIDS_MAX; i++) {
 		const struct entity *entity = &a->entities.items[i];
-		long pid = entity->kind == ENTITY_PROCESS && !entity->ended
-		                   ? strtol(entity->key, NULL, 10)
-		                   : 0;
-		if (pid > 1 && pid < INT32_MAX) {
+		struct cursor key = cursor_of(entity->key, strlen(entity->key));
+		uint64_t pid, start;
+		if (entity->kind == ENTITY_PROCESS && !entity->ended && cursor_u64(&key, &pid) &&
+			cursor_literal(&key, ":") && cursor_u64(&key, &start) && pid > 1 &&
+			pid <= INT32_MAX) {
+			w->starts[w->n_pids] = start;
 			w->pids[w->n_pids++] = (pid_t)pid;
 		}
 	}
@@ -127,7 +132,10 @@ static void end_job(struct watched *w)
 		close_run(reader, &a);
 	}
 	for (size_t i = 0; i < w->n_pids; i++) {
-		kill(w->pids[i], SIGKILL);
+		// Pids come round while one waits.
+		if (process_start_ticks(w->pids[i]) == w->starts[i]) {
+			kill(w->pids[i], SIGKILL);
+		}
 	}
 	while (!wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
 	}

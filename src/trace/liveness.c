@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/process.h"
 #include "trace/reader_internal.h"
 
 #define RECENT_S 30
@@ -29,28 +30,6 @@ static bool read_line(const char *path, char *line, size_t size)
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	return true;
-}
-
-// The start time of a process in clock ticks since boot, or 0.
-static uint64_t start_ticks(int64_t pid)
-{
-	char path[48], stat[1024];
-	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
-	if (!read_line(path, stat, sizeof(stat))) {
-		return 0;
-	}
-	// The name, the second field, can hold anything, also ')'.
-	const char *name_end = strrchr(stat, ')');
-	struct cursor c = cursor_of(
-		name_end ? name_end + 1 : "", name_end ? strlen(name_end + 1) : 0);
-	struct cursor state;
-	uint64_t ticks;
-	// After the name: state is field 3, starttime field 22. A zombie writes nothing more.
-	if (!cursor_word(&c, &state) || cursor_is(state, "Z") || cursor_is(state, "X") ||
-		!cursor_skip_fields(&c, 18) || !cursor_u64(&c, &ticks)) {
-		return 0;
-	}
-	return ticks;
 }
 
 static bool was_written_recently(const char *path)
@@ -105,5 +84,5 @@ bool recorder_is_alive(const char *path, const struct pairs *run)
 	}
 	int64_t pid = pairs_number(run, "recorder_pid");
 	uint64_t ticks = (uint64_t)pairs_number(run, "recorder_start_ticks");
-	return pid > 0 && ticks > 0 && start_ticks(pid) == ticks;
+	return pid > 0 && ticks > 0 && process_start_ticks(pid) == ticks;
 }

@@ -28,6 +28,19 @@ teardown() {
 	rm -rf "$FOLDER"
 }
 
+# Fails, and names it, where a job of this test still runs.
+left_running() {
+	local process command
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/cwd")" = "$PWD" ] || continue
+		command=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) || continue
+		if [[ "$command" == *"./job"* ]]; then
+			echo "still runs: $command"
+			return 1
+		fi
+	done
+}
+
 field() {
 	/usr/bin/python3 -c 'import json, sys
 found = json.load(open(sys.argv[1]))
@@ -59,11 +72,19 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	run -0 --separate-stderr env TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 5s -- ./job
 	[ -z "$(ls elsewhere)" ]
 	[[ "$output" == *"fetch stall"* ]]
-	for process in /proc/[0-9]*; do
-		[ "$(readlink "$process/cwd")" != "$PWD" ] || [ "${process#/proc/}" = $$ ] ||
-			[ "${process#/proc/}" = $BASHPID ] ||
-			! tr '\0' ' ' <"$process/cmdline" | grep -q '\./job'
-	done
+	left_running
+}
+
+# A job that holds out against SIGINT and SIGTERM is killed, and so is what it started.
+@test "a job that ignores signals is ended all the same" {
+	cat >stubborn <<-'EOF'
+		#!/bin/sh
+		trap '' INT TERM
+		exec ./job
+	EOF
+	chmod +x stubborn
+	ITERATIONS=100000000 run -0 "$STRAIN" advise --stalls --limit 5s -- ./stubborn
+	left_running
 }
 
 @test "a job that fails, one without iterations, one that ends by itself" {
