@@ -61,7 +61,24 @@ static void test_rows_of_processes_are_spared_first(void **state)
 	assert_false(put_rows(f, ENTITY_PROCESS)); // still not
 	assert_int_equal(feed_lost_rows(f), 30);
 	free_items(feed_take(f, 0));
+	assert_null(feed_take(f, 0));
 	assert_true(put_rows(f, ENTITY_PROCESS));
+	feed_free(f);
+}
+
+// What a slow writer holds is memory of the recorder as much as what waits for it.
+static void test_what_the_reader_holds_counts(void **state)
+{
+	(void)state;
+	struct feed *f;
+	assert_int_equal(feed_new(MAX_BYTES, &f), 0);
+	unsigned room = fill(f, ENTITY_PROCESS);
+	struct item *held = feed_take(f, 0);
+	assert_int_equal(feed_bytes(f), 0);
+	assert_int_equal(fill(f, ENTITY_PROCESS), 0);
+	free_items(held);
+	assert_null(feed_take(f, 0));
+	assert_int_equal(fill(f, ENTITY_PROCESS), room);
 	feed_free(f);
 }
 
@@ -122,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_of_processes_are_spared_first),
+		cmocka_unit_test(test_what_the_reader_holds_counts),
 		cmocka_unit_test(test_what_is_no_row_has_room_also_then),
 		cmocka_unit_test(test_rows_know_whose_they_are),
 	};

@@ -23,7 +23,8 @@ struct feed {
 	pthread_cond_t arrived;
 	struct item *first;
 	struct item **last;
-	size_t bytes;
+	size_t bytes; // of what waits
+	size_t taken_bytes; // of what the reader took last: it may still hold it
 	size_t max_bytes;
 	uint64_t lost_rows;
 	bool woken;
@@ -118,7 +119,7 @@ bool feed_put(struct feed *f, const struct item *fields)
 {
 	struct item *item = item_new(fields);
 	pthread_mutex_lock(&f->mutex);
-	bool fits = item && f->bytes + item->bytes <= limit_of(f, fields);
+	bool fits = item && f->taken_bytes + f->bytes + item->bytes <= limit_of(f, fields);
 	if (fits) {
 		item->next = NULL;
 		*f->last = item;
@@ -145,6 +146,7 @@ struct item *feed_take(struct feed *f, uint64_t timeout_ns)
 	struct timespec deadline = {
 		.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
 	pthread_mutex_lock(&f->mutex);
+	f->taken_bytes = 0;
 	// Items are no reason to wake: they are taken once a second or when feed_wake says so.
 	while (!f->woken && pthread_cond_timedwait(&f->arrived, &f->mutex, &deadline) == 0) {
 	}
@@ -152,6 +154,7 @@ struct item *feed_take(struct feed *f, uint64_t timeout_ns)
 	struct item *items = f->first;
 	f->first = NULL;
 	f->last = &f->first;
+	f->taken_bytes = f->bytes;
 	f->bytes = 0;
 	pthread_mutex_unlock(&f->mutex);
 	return items;

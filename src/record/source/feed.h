@@ -51,8 +51,8 @@ struct item {
 	int64_t *storage;
 };
 
-// max_bytes bounds the rows that may wait; what is no row has a reserve of 1 MiB, of which those of
-// the host, the job and the recorder may use a half. 0 or -ENOMEM.
+// max_bytes bounds the rows that wait or that the reader still holds; what is no row has a reserve
+// of 1 MiB, of which those of the host, the job and the recorder may use a half. 0 or -ENOMEM.
 int feed_new(size_t max_bytes, struct feed **ret);
 void feed_free(struct feed *f);
 
@@ -60,8 +60,9 @@ void feed_free(struct feed *f);
 // taken over in any case. False where it had to be dropped (counted).
 bool feed_put(struct feed *f, const struct item *fields);
 
-// Everything that waits, in order, NULL where nothing does; the caller frees each with item_free.
-// Waits at most timeout_ns for something to come; feed_wake ends the wait.
+// Everything that waits, in order, NULL where nothing does; the caller frees each with item_free
+// before it calls again: until then they count against the bound. Waits at most timeout_ns for
+// something to come; feed_wake ends the wait.
 struct item *feed_take(struct feed *f, uint64_t timeout_ns);
 void feed_wake(struct feed *f);
 void item_free(struct item *item);

@@ -17,7 +17,7 @@
 #include "record/source/source.h"
 
 // A stream begins small, since most processes live shortly, and hands on early when it is full.
-#define STREAM_FIRST_ROWS 16u
+#define STREAM_FIRST_ROWS 4u
 #define STREAM_MAX_ROWS 256u
 
 // What was said to be missing, so that it is said once. Beyond this many the file has said enough.
