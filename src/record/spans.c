@@ -27,6 +27,7 @@
 // Of the queue to the run file: who the processes are must always find room.
 #define QUEUE_SHARE_BYTES ((size_t)4 << 20)
 #define EPOCHS_MAX 100000u
+#define EARLY_MAX 64
 #define STACK_MAX (STRAIN_RING_DEPTH + 1)
 
 struct open_span {
@@ -40,11 +41,20 @@ struct open_span {
 
 struct marked_epoch {
 	int64_t id;
+	int64_t number;
 	int64_t start_ns;
 	int64_t end_ns; // INT64_MAX while it is open
 	int64_t samples; // -1 until an iteration tells
 	const char *how; // it ended; NULL: as it should
 	bool settled; // the run file knows
+};
+
+// Samples of an epoch that another rank began and the leader has not, as far as was read: each
+// thread's marks are read up to a moment of their own.
+struct early_samples {
+	int64_t number; // of the epoch
+	int64_t at_ns; // in the middle of its first iteration
+	int64_t samples;
 };
 
 struct spans {
@@ -60,6 +70,9 @@ struct spans {
 	struct marked_epoch *epochs;
 	size_t n_epochs;
 	size_t epochs_capacity;
+	size_t first_of_leader; // no epoch before it is its
+	struct early_samples early[EARLY_MAX];
+	size_t n_early;
 	size_t unsettled; // no epoch before it is
 };
 
@@ -308,15 +321,84 @@ static struct marked_epoch *epoch_at(struct spans *s, int64_t at_ns)
 	return low > 0 && at_ns < s->epochs[low - 1].end_ns ? &s->epochs[low - 1] : NULL;
 }
 
-static void epoch_add_samples(struct spans *s, int64_t at_ns, int64_t samples)
+static void epoch_add_samples(struct spans *s, struct marked_epoch *epoch, int64_t samples)
 {
-	struct marked_epoch *epoch = epoch_at(s, at_ns);
+	int64_t sum = epoch->samples > 0 ? epoch->samples : 0;
+	size_t i = (size_t)(epoch - s->epochs);
+	epoch->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX : sum;
+	epoch->settled = false;
+	s->unsettled = i < s->unsettled ? i : s->unsettled;
+}
+
+// The leader's epoch that a rank beside it means by this number, among its last; NULL where there
+// is none yet.
+static struct marked_epoch *epoch_numbered(struct spans *s, int64_t number)
+{
+	size_t last = s->n_epochs > EARLY_MAX ? s->n_epochs - EARLY_MAX : 0;
+	last = last > s->first_of_leader ? last : s->first_of_leader;
+	for (size_t i = s->n_epochs; i > last; i--) {
+		if (s->epochs[i - 1].number == number) {
+			return &s->epochs[i - 1];
+		}
+	}
+	return NULL;
+}
+
+// The leader has no such epoch: what was done then counts for the one it had at that time.
+static void early_settle_first(struct spans *s)
+{
+	struct marked_epoch *epoch = epoch_at(s, s->early[0].at_ns);
 	if (epoch) {
-		int64_t sum = epoch->samples > 0 ? epoch->samples : 0;
-		size_t i = (size_t)(epoch - s->epochs);
-		epoch->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX : sum;
-		epoch->settled = false;
-		s->unsettled = i < s->unsettled ? i : s->unsettled;
+		epoch_add_samples(s, epoch, s->early[0].samples);
+	}
+	memmove(s->early, s->early + 1, --s->n_early * sizeof(s->early[0]));
+}
+
+static void early_add(struct spans *s, int64_t number, int64_t at_ns, int64_t samples)
+{
+	for (size_t i = 0; i < s->n_early; i++) {
+		struct early_samples *early = &s->early[i];
+		if (early->number == number) {
+			int64_t sum = early->samples;
+			early->samples = __builtin_add_overflow(sum, samples, &sum) ? INT64_MAX
+			                                                            : sum;
+			return;
+		}
+	}
+	if (s->n_early == EARLY_MAX) {
+		early_settle_first(s);
+	}
+	s->early[s->n_early++] = (struct early_samples){number, at_ns, samples};
+}
+
+// The leader began an epoch that others may have begun before it.
+static void early_take(struct spans *s, struct marked_epoch *epoch)
+{
+	size_t i = 0;
+	while (i < s->n_early && s->early[i].number != epoch->number) {
+		i++;
+	}
+	if (i < s->n_early) {
+		epoch_add_samples(s, epoch, s->early[i].samples);
+		s->early[i] = s->early[--s->n_early];
+	}
+}
+
+// Ranks go through their epochs each at its own moment, so that the number says which one is meant;
+// who marks none is where the leader is in the middle of the iteration.
+static void iteration_count(
+	struct marked_thread *thread, const struct open_span *span, int64_t end_ns)
+{
+	struct spans *s = thread->spans;
+	int64_t middle_ns = span->start_ns + (end_ns - span->start_ns) / 2;
+	bool numbered = thread->epoch.id && thread->epoch.number >= 0;
+	struct marked_epoch *epoch = thread->epoch.id && thread->leads ? &s->epochs[s->n_epochs - 1]
+	                             : numbered ? epoch_numbered(s, thread->epoch.number)
+	                                        : epoch_at(s, middle_ns);
+	if (epoch) {
+		epoch_add_samples(s, epoch, span->samples);
+	} else if (numbered) {
+		early_add(s, thread->epoch.number, middle_ns, span->samples);
 	}
 }
 
@@ -327,7 +409,7 @@ static void close_iteration(struct marked_thread *thread, int64_t end_ns, const 
 		return;
 	}
 	if (span->samples > 0 && !how) {
-		epoch_add_samples(thread->spans, span->start_ns, span->samples);
+		iteration_count(thread, span, end_ns);
 	}
 	if (is_allowed(thread, end_ns)) {
 		put_span(thread, span, "iteration", thread->epoch.id, end_ns, how);
@@ -364,6 +446,7 @@ static bool may_lead(struct marked_thread *thread, int64_t start_ns)
 		return false;
 	}
 	s->epochs = epochs;
+	s->first_of_leader = s->leader == thread ? s->first_of_leader : s->n_epochs;
 	s->leader = thread;
 	return true;
 }
@@ -378,6 +461,7 @@ static void take_epoch(struct marked_thread *thread, const struct ring_mark *mar
 	thread->leads = may_lead(thread, start_ns);
 	if (thread->leads) {
 		s->epochs[s->n_epochs++] = (struct marked_epoch){.id = thread->epoch.id,
+			.number = thread->epoch.number,
 			.start_ns = start_ns,
 			.end_ns = INT64_MAX,
 			.samples = -1,
@@ -385,6 +469,7 @@ static void take_epoch(struct marked_thread *thread, const struct ring_mark *mar
 		s->unsettled = s->unsettled == s->n_epochs - 1 ? s->n_epochs : s->unsettled;
 		atomic_fetch_add(s->epochs_seen, 1);
 		put_span(thread, &thread->epoch, "epoch", 0, -1, NULL);
+		early_take(s, &s->epochs[s->n_epochs - 1]);
 	}
 }
 
@@ -489,6 +574,9 @@ void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char
 	close_epoch(thread, end_ns, how);
 	if (thread->spans->leader == thread) {
 		thread->spans->leader = NULL;
+		while (thread->spans->n_early > 0) {
+			early_settle_first(thread->spans);
+		}
 	}
 	free(thread);
 }

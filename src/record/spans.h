@@ -5,8 +5,9 @@
 //
 // The job's epochs are those of one thread, the first that marks one; when it has ended, another's.
 // What other threads call epochs (the ranks of a node do all mark them) become spans of kind
-// "user". The samples of an epoch are those of all threads' iterations that began in it and
-// ended.
+// "user". The samples of an epoch are those of all threads' iterations that ended in it: of a
+// thread that marks epochs too, in its epoch of the same number; else those whose middle lies in
+// it.
 
 #pragma once
 

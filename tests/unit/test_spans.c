@@ -256,6 +256,83 @@ static void ranks_share_the_epochs_of_one(void **state)
 	spans_teardown(&f);
 }
 
+// Samples of the epochs, by their ids, as far as they were settled.
+static void samples_of_epochs(struct spans_fixture *f, int64_t *samples, size_t n)
+{
+	int64_t ids[8] = {0};
+	size_t epochs = 0;
+	find(f, ITEM_SPAN, NULL);
+	for (const struct item *i = f->items; i; i = i->next) {
+		if (i->kind == ITEM_SPAN && strcmp(i->text, "epoch") == 0) {
+			assert_true(epochs < n);
+			ids[epochs++] = i->span;
+		}
+		for (size_t k = 0; k < epochs && i->kind == ITEM_SPAN_END; k++) {
+			samples[k] = i->span == ids[k] ? i->samples : samples[k];
+		}
+	}
+	assert_int_equal(epochs, n);
+}
+
+// A rank begins and ends its epochs a little before or after the one that leads, and what it marked
+// may be read before what the leader marked at the same time.
+static void a_rank_is_in_the_epoch_that_it_says(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	struct marked_thread *other;
+	int64_t samples[3] = {0};
+	spans_setup(&f, 1000);
+	assert_int_equal(marked_thread_new(f.spans, 9, &other), 0);
+	marked_thread_owner(other, 6, &(struct ring_owner){.pid = 9});
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
+	mark(other, STRAIN_MARK_EPOCH, 0, "", 4, 1, -1); // before the leader's
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 5, 0, 32);
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 30, 1, 32);
+	mark(other, STRAIN_MARK_EPOCH, 0, "", 50, 2, -1); // the leader's was not read yet
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 51, 0, 16);
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 70, 1, 16);
+	mark(other, STRAIN_MARK_EPOCH, 0, "", 90, 7, -1); // which the leader never has
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 91, 0, 4);
+	mark(other, STRAIN_MARK_EPOCH_END, 0, "", 95, -1, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 11, 0, 32);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 60, 2, -1);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 61, 0, 16);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 88, 3, -1);
+	mark(f.thread, STRAIN_MARK_EPOCH_END, 0, "", 100, -1, -1);
+	marked_thread_end(f.thread, 1100, "exit");
+	marked_thread_end(other, 1100, "exit");
+	spans_settle(f.spans);
+	samples_of_epochs(&f, samples, 3);
+	assert_int_equal(samples[0], 96);
+	assert_int_equal(samples[1], 48);
+	assert_int_equal(samples[2], 4); // by its time
+	spans_teardown(&f);
+}
+
+// Who marks no epochs is in the one that holds the middle of its iteration.
+static void a_thread_without_epochs_is_where_the_leader_is(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	struct marked_thread *other;
+	int64_t samples[2] = {0};
+	spans_setup(&f, 1000);
+	assert_int_equal(marked_thread_new(f.spans, 9, &other), 0);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 10, 1, -1);
+	mark(f.thread, STRAIN_MARK_EPOCH, 0, "", 60, 2, -1);
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 8, 0, 32);
+	mark(other, STRAIN_MARK_ITERATION, 0, "", 58, 1, 16); // ends in the second
+	mark(other, STRAIN_MARK_ITERATION_END, 0, "", 90, 1, -1);
+	spans_settle(f.spans);
+	samples_of_epochs(&f, samples, 2);
+	assert_int_equal(samples[0], 32);
+	assert_int_equal(samples[1], 16);
+	marked_thread_end(other, 1100, "exit");
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_teardown(&f);
+}
+
 static void no_more_spans_than_may_be(void **state)
 {
 	(void)state;
@@ -337,6 +414,8 @@ int main(void)
 		cmocka_unit_test(what_was_open_at_the_end_says_so),
 		cmocka_unit_test(dropped_marks_do_not_shift_the_rest),
 		cmocka_unit_test(ranks_share_the_epochs_of_one),
+		cmocka_unit_test(a_rank_is_in_the_epoch_that_it_says),
+		cmocka_unit_test(a_thread_without_epochs_is_where_the_leader_is),
 		cmocka_unit_test(no_more_spans_than_may_be),
 		cmocka_unit_test(iterations_are_kept_whole),
 	};
