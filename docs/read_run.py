@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""read_run.py RUN prints its samples: entity, kind, name, metric, seconds, value, one to a line.
+"""read_run.py RUN prints its samples: entity, kind, name, metric, seconds, value, one to a line;
+read_run.py --spans RUN its spans: id, kind, name, start and end in ns, parent, samples.
 It is docs/format.md in code, with nothing but the standard library and libzstd."""
 import sqlite3
 import sys
@@ -88,6 +89,22 @@ def read_samples(run, entity):
             for t, value in zip(times, values if aggregate in (EVERY, MEAN) else []):
                 yield name, t / 1e6, "" if value == MISSING else value * scale
 
+def read_spans(run):
+    """Yields id, kind, name, start, end, parent, samples: rows first, then those in blocks."""
+    yield from run.execute("SELECT id, kind, name, start_ns, end_ns, parent, samples FROM span")
+    for codec, words, payload in run.execute("SELECT codec, words, payload FROM span_block"):
+        strings = words.decode().split("\0")
+        starts, columns = read_block(codec, payload, [])
+        for start, length, word, number, distance, _, samples in zip(
+            starts, *(values for _, _, values in columns)
+        ):
+            yield (number, strings[4 * word + 1], strings[4 * word], start, start + length,
+                   number - distance if distance else None, samples if samples >= 0 else None)
+
+def print_spans(path):
+    for span in read_spans(sqlite3.connect(f"file:{path}?mode=ro", uri=True)):
+        print(*span, sep="\t")
+
 def main(path):
     run = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     if run.execute("PRAGMA application_id").fetchone()[0] != 0x73747261:
@@ -97,4 +114,4 @@ def main(path):
             print(entity, kind, name, metric, f"{seconds:.6f}", value, sep="\t")
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    (print_spans if sys.argv[1] == "--spans" else main)(sys.argv[-1])

@@ -138,8 +138,9 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	struct epoch_loader loader = {
 		.list = ret, .end_ns = reader_end_ns(r), .lines_end_epochs = edges != NULL};
 	ret->first_with_start = edges != NULL;
+	// Epochs and points are rows, never in blocks.
 	int result = query_each(r,
-		"SELECT start_ns, end_ns, number, samples, id FROM span WHERE kind = 'epoch'"
+		"SELECT start_ns, end_ns, number, samples, id FROM main.span WHERE kind = 'epoch'"
 		" AND start_ns >= 0 ORDER BY start_ns, id",
 		epoch_add, &loader, e);
 	epochs_untangle(ret);
@@ -148,8 +149,9 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	}
 	if (result == 0) {
 		result = query_each(r,
-			"SELECT start_ns, name, value, parent, (SELECT e.start_ns FROM span AS e"
-			" WHERE e.id = span.parent AND e.kind = 'epoch') FROM span"
+			"SELECT start_ns, name, value, parent, (SELECT e.start_ns FROM main.span "
+			"AS e"
+			" WHERE e.id = span.parent AND e.kind = 'epoch') FROM main.span"
 			" WHERE kind = 'point' AND value IS NOT NULL ORDER BY start_ns, id",
 			point_add, &loader, e);
 	}

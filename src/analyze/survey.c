@@ -286,7 +286,7 @@ int survey_read(struct survey *s, struct reader *r, struct error *e)
 {
 	*s = (struct survey){0};
 	int result = query_each(r,
-		"SELECT start_ns, end_ns, thread, attributes FROM span WHERE kind = 'epoch'",
+		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
 		saw_epoch, s, e);
 	if (result == 0) {
 		result = query_each(r, SURVEY_ITERATIONS, saw_iteration, s, e);

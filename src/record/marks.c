@@ -48,8 +48,8 @@ enum {
 	SEARCHED_A_LOOK = 64, // for their owners
 	TOLD_MAX = 8, // events about single rings
 	LAST_LOOKS = 200, // at the end, of MARKS_AT_ONCE
-	SPAN_BYTES = 100, // in the run file, about
-	SPANS_MAX = 1000000,
+	SPAN_BYTES = 10, // in the run file, at most about
+	SPANS_MAX = 2000000,
 };
 
 struct marked_ring {

@@ -18,7 +18,11 @@
 #include "base/clock.h"
 #include "record/source/feed.h"
 
-#define SPANS_PER_S 2000u // at 3 us each: 0.6 % of a core
+#define SPANS_PER_S 2000u
+// Nobody knows how long the job will last. What is left of the spans that the file may hold is
+// spent so that as much time as has passed, and this much more, could be paid for twice: from then
+// on fewer iterations are kept the longer it lasts, and always some.
+#define PACE_FROM_S 600.0
 #define SPANS_AT_ONCE 20000u
 // An iteration is kept whole or not at all: half of its phases would tell lies about the others. So
 // one begins only where there is room for this many, and may borrow as many as it is then short of.
@@ -124,11 +128,18 @@ uint64_t spans_dropped(const struct spans *s)
 
 // Writing ---------------------------------------------------------------------------------------
 
+// Spans a second that may be kept from now on.
+static double pace_of(const struct spans *s, int64_t now_ns)
+{
+	double left = s->kept < s->max_spans ? (double)(s->max_spans - s->kept) : 0;
+	return fmin(left / (2 * ((double)now_ns / 1e9 + PACE_FROM_S)), SPANS_PER_S);
+}
+
 static void update_allowance(struct spans *s, int64_t now_ns)
 {
 	uint64_t now = s->start_ns + (uint64_t)now_ns;
 	if (now > s->allowance_ns) {
-		s->allowance += (double)(now - s->allowance_ns) / 1e9 * SPANS_PER_S;
+		s->allowance += (double)(now - s->allowance_ns) / 1e9 * pace_of(s, now_ns);
 		s->allowance = s->allowance < SPANS_AT_ONCE ? s->allowance : SPANS_AT_ONCE;
 		s->allowance_ns = now;
 	}

@@ -19,9 +19,9 @@ struct spans;
 struct marked_thread;
 struct feed;
 
-// At most max_spans become rows, and of them no more than about 2,000 a second after the first
-// 20,000, whole iterations; epochs are not counted. Feed and counter are borrowed; each epoch is
-// added to *epochs.
+// At most max_spans are kept, and of them no more than about 2,000 a second after the first 20,000,
+// and fewer the longer the job lasts: whole iterations; epochs are not counted. Feed and counter
+// are borrowed; each epoch is added to *epochs.
 int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic unsigned *epochs,
 	struct spans **ret); // 0 or -ENOMEM
 void spans_free(struct spans *s); // accepts NULL; after its threads

@@ -22,7 +22,7 @@ void damage_done(struct damage *damage)
 	*damage = (struct damage){0};
 }
 
-static void damage_add(struct damage *damage, int64_t id)
+void damage_add(struct damage *damage, int64_t id)
 {
 	size_t low = 0, high = damage->n;
 	while (low < high) {

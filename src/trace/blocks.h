@@ -24,6 +24,7 @@ struct damage {
 	size_t capacity;
 };
 void damage_done(struct damage *damage);
+void damage_add(struct damage *damage, int64_t id);
 
 // What to walk over. Only blocks that can hold such rows are decoded; rows outside of the times
 // still come with them.

@@ -155,7 +155,7 @@ static int merge(struct writer *w, int64_t now_ns)
 	}
 	candidates_done(&entities);
 	candidates_done(&list);
-	return r;
+	return r < 0 ? r : writer_merge_spans(w);
 }
 
 // One transaction of its own: where it fails, the recording goes on with its small blocks.

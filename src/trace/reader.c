@@ -21,6 +21,7 @@
 #include "trace/metric.h"
 #include "trace/reader_internal.h"
 #include "trace/samples_internal.h"
+#include "trace/spans_table.h"
 #include "trace/store.h"
 #include "trace/writer_internal.h"
 
@@ -359,6 +360,7 @@ int reader_open(const char *path, struct reader **ret, struct error *e)
 	int code = open_and_close_run(r, e);
 	if (code == 0) {
 		code = samples_register_counting(r->database, &r->damage);
+		code = code < 0 ? code : spans_table_make(r->database, &r->damage);
 		if (code < 0) {
 			error_errno(e, -code, "%s", path);
 		}
@@ -460,7 +462,8 @@ int64_t last_recorded_ns(sqlite3 *database)
 	static const char *const queries[] = {
 		blocks,
 		"SELECT t_ns FROM event ORDER BY id DESC LIMIT 1",
-		"SELECT max(start_ns, ifnull(end_ns, 0)) FROM span ORDER BY id DESC LIMIT 1",
+		"SELECT max(start_ns, ifnull(end_ns, 0)) FROM main.span ORDER BY id DESC LIMIT 1",
+		"SELECT last_ns FROM span_block ORDER BY id DESC LIMIT 1",
 	};
 	int64_t last = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(queries); i++) {

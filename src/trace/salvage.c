@@ -32,6 +32,7 @@ static const struct salvaged_table {
 	{"clock", "id", true},
 	{"block", "id", true},
 	{"span", "id", true},
+	{"span_block", "id", true},
 	{"event", "id", true},
 	{"summary", "rowid", true},
 };

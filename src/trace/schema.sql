@@ -82,6 +82,19 @@ CREATE TABLE span (
 ) STRICT;
 CREATE INDEX span_by_kind ON span (kind, start_ns);
 
+-- Spans that have ended, many in a row of it: all but epochs and points.
+CREATE TABLE span_block (
+	id INTEGER PRIMARY KEY,
+	first_ns INTEGER NOT NULL,     -- the first start
+	last_ns INTEGER NOT NULL,      -- the last end
+	first_id INTEGER NOT NULL,     -- of its spans, the lowest and the highest
+	last_id INTEGER NOT NULL,
+	rows INTEGER NOT NULL,
+	codec INTEGER NOT NULL,
+	words BLOB NOT NULL,           -- name, kind, thread, attributes: what many of them share
+	payload BLOB NOT NULL          -- a block: starts, lengths, ids, ...
+) STRICT;
+
 CREATE TABLE event (
 	id INTEGER PRIMARY KEY,
 	t_ns INTEGER NOT NULL,

@@ -61,7 +61,8 @@ static uint64_t merged_bytes(struct writer *w)
 	// A row and its places in two indexes take about a hundred bytes.
 	int64_t merged = store_number(w->database,
 		"SELECT (SELECT coalesce(sum(length(payload) + 100), 0) FROM block WHERE codec = 2)"
-		" + (SELECT coalesce(sum(length(payload) + 50), 0) FROM clock WHERE codec = 2)",
+		" + (SELECT coalesce(sum(length(payload) + 50), 0) FROM clock WHERE codec = 2)"
+		" + (SELECT coalesce(sum(length(payload) + length(words)), 0) FROM span_block)",
 		0);
 	return merged >= 0 && (uint64_t)merged < used ? (uint64_t)merged : used;
 }

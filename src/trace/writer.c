@@ -47,6 +47,13 @@ static const char *const sql_texts[N_STATEMENTS] = {
 			 " command ->> 0 GLOB ?1 OR command ->> 0 GLOB '*/' || ?1) ORDER BY id",
 	[DROP_SPAN] = "DELETE FROM span WHERE id = ?1",
 	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
+	[PUT_SPANS] = "INSERT INTO span_block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[SELECT_SPANS] = "SELECT words, payload FROM span_block WHERE id = ?1",
+	// The newest of the merged ones grows until it is large.
+	[SELECT_SPANS_UNMERGED] =
+		"SELECT id, first_ns, last_ns, rows, codec FROM span_block WHERE codec = 1 OR (rows"
+		" < ?1 AND id = (SELECT max(id) FROM span_block WHERE codec = 2)) ORDER BY id",
+	[DELETE_SPANS] = "DELETE FROM span_block WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
 	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
@@ -151,8 +158,7 @@ static void disk_is_full(struct writer *w)
 	}
 }
 
-// Opens the batch and hands out a statement to bind, then put_end runs it.
-static int put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret)
+int writer_put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret)
 {
 	if (w->full || w->displaced) {
 		return w->full ? -ENOSPC : -ESTALE;
@@ -168,7 +174,7 @@ static int put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret)
 	return *ret ? 0 : store_errno(w->database, sqlite3_errcode(w->database));
 }
 
-static int put_end(struct writer *w, sqlite3_stmt *statement)
+int writer_put_end(struct writer *w, sqlite3_stmt *statement)
 {
 	int r = writer_step(w, statement);
 	if (r == -ENOSPC) {
@@ -187,13 +193,13 @@ static void note_time(struct writer *w, int64_t t_ns)
 static int put_pair(struct writer *w, enum statement which, const char *name, const char *value)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, which, &statement);
+	int r = writer_put_begin(w, which, &statement);
 	if (r < 0) {
 		return r;
 	}
 	writer_bind_text(w, statement, 1, name);
 	writer_bind_text(w, statement, 2, value);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_put_run(struct writer *w, const char *key, const char *value)
@@ -210,7 +216,7 @@ int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric
 	enum entity_kind entity_kind, const char *source)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_METRIC, &statement);
+	int r = writer_put_begin(w, PUT_METRIC, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -221,13 +227,13 @@ int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric
 	writer_bind_text(w, statement, 5, metric->unit);
 	sqlite3_bind_double(statement, 6, metric->scale);
 	writer_bind_text(w, statement, 7, source);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_put_entity(struct writer *w, const struct writer_entity *entity)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_ENTITY, &statement);
+	int r = writer_put_begin(w, PUT_ENTITY, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -241,13 +247,13 @@ int writer_put_entity(struct writer *w, const struct writer_entity *entity)
 	writer_bind_text(w, statement, 8, entity->attributes ? entity->attributes : "{}");
 	note_time(w, entity->first_ns);
 	note_time(w, entity->last_ns);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, END_ENTITY, &statement);
+	int r = writer_put_begin(w, END_ENTITY, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -255,14 +261,14 @@ int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char 
 	sqlite3_bind_int64(statement, 2, last_ns);
 	writer_bind_text(w, statement, 3, attributes ? attributes : "{}");
 	note_time(w, last_ns);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
 	int64_t to_ns, const char *reason)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_MISSING, &statement);
+	int r = writer_put_begin(w, PUT_MISSING, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -271,7 +277,7 @@ int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_
 	sqlite3_bind_int64(statement, 3, from_ns);
 	bind_optional(statement, 4, to_ns, -1);
 	writer_bind_text(w, statement, 5, reason);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int64_t us_to_ns(int64_t us)
@@ -313,7 +319,7 @@ int writer_put_block(struct writer *w, int64_t entity, const char *source, const
 		return 0;
 	}
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_BLOCK, &statement);
+	int r = writer_put_begin(w, PUT_BLOCK, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -328,7 +334,15 @@ int writer_put_block(struct writer *w, int64_t entity, const char *source, const
 int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_SPAN, &statement);
+	if (span_is_packable(span)) {
+		note_time(w, span->start_ns);
+		note_time(w, span->end_ns);
+		if (ret_id) {
+			*ret_id = span->id;
+		}
+		return writer_pack_span(w, span);
+	}
+	int r = writer_put_begin(w, PUT_SPAN, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -346,7 +360,7 @@ int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *r
 	bind_optional(statement, 11, span->id, 0);
 	note_time(w, span->start_ns);
 	note_time(w, span->end_ns);
-	r = put_end(w, statement);
+	r = writer_put_end(w, statement);
 	if (r == 0 && ret_id) {
 		*ret_id = sqlite3_last_insert_rowid(w->database);
 	}
@@ -356,21 +370,21 @@ int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *r
 int writer_end_span(struct writer *w, int64_t id, int64_t end_ns)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, END_SPAN, &statement);
+	int r = writer_put_begin(w, END_SPAN, &statement);
 	if (r < 0) {
 		return r;
 	}
 	sqlite3_bind_int64(statement, 1, id);
 	sqlite3_bind_int64(statement, 2, end_ns);
 	note_time(w, end_ns);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_complete_span(
 	struct writer *w, int64_t id, int64_t end_ns, int64_t samples, const char *attributes)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, COMPLETE_SPAN, &statement);
+	int r = writer_put_begin(w, COMPLETE_SPAN, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -379,7 +393,7 @@ int writer_complete_span(
 	bind_optional(statement, 3, samples, -1);
 	writer_bind_text(w, statement, 4, attributes ? attributes : "{}");
 	note_time(w, end_ns);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_each_command(struct writer *w, const char *pattern,
@@ -402,25 +416,25 @@ int writer_each_command(struct writer *w, const char *pattern,
 int writer_adopt_points(struct writer *w)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, ADOPT_POINTS, &statement);
-	return r < 0 ? r : put_end(w, statement);
+	int r = writer_put_begin(w, ADOPT_POINTS, &statement);
+	return r < 0 ? r : writer_put_end(w, statement);
 }
 
 int writer_drop_span(struct writer *w, int64_t id)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, DROP_SPAN, &statement);
+	int r = writer_put_begin(w, DROP_SPAN, &statement);
 	if (r < 0) {
 		return r;
 	}
 	sqlite3_bind_int64(statement, 1, id);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end_ns)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, MOVE_SPAN, &statement);
+	int r = writer_put_begin(w, MOVE_SPAN, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -428,14 +442,14 @@ int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end
 	sqlite3_bind_int64(statement, 2, start_ns);
 	sqlite3_bind_int64(statement, 3, end_ns);
 	note_time(w, end_ns);
-	return put_end(w, statement);
+	return writer_put_end(w, statement);
 }
 
 int writer_put_event(
 	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
 {
 	sqlite3_stmt *statement;
-	int r = put_begin(w, PUT_EVENT, &statement);
+	int r = writer_put_begin(w, PUT_EVENT, &statement);
 	if (r < 0) {
 		return r;
 	}
@@ -449,6 +463,7 @@ int writer_put_event(
 
 int writer_commit_now(struct writer *w, struct error *e)
 {
+	writer_flush_spans(w); // a full disk is told of below
 	bool batch = !sqlite3_get_autocommit(w->database);
 	if (writer_is_displaced(w)) {
 		if (batch) {

@@ -356,7 +356,7 @@ void writer_free(struct writer *w)
 	if (!w) {
 		return;
 	}
-	if (w->database && !sqlite3_get_autocommit(w->database)) {
+	if (w->database && (!sqlite3_get_autocommit(w->database) || w->spans.n > 0)) {
 		writer_commit_now(w, NULL);
 	}
 	if (w->database && w->inode != 0 && writer_is_displaced(w)) {
@@ -372,6 +372,7 @@ void writer_free(struct writer *w)
 		close(w->reserve);
 	}
 	encoder_free(w->encoder);
+	span_rows_done(&w->spans);
 	text_done(&w->scratch);
 	free(w->path);
 	free(w);

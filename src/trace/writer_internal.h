@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "trace/clock_book.h"
 #include "trace/clock_cache.h"
+#include "trace/span_rows.h"
 #include "trace/store.h"
 #include "trace/writer.h"
 
@@ -29,6 +30,10 @@ enum statement {
 	EACH_COMMAND,
 	ADOPT_POINTS,
 	MOVE_SPAN,
+	PUT_SPANS,
+	SELECT_SPANS, // words, payload
+	SELECT_SPANS_UNMERGED, // as candidates
+	DELETE_SPANS,
 	PUT_EVENT,
 	DELETE_BLOCK,
 	SELECT_BLOCK, // source, payload, clock
@@ -49,6 +54,7 @@ struct writer {
 	char *path;
 	sqlite3_stmt *statements[N_STATEMENTS]; // prepared at first use, kept
 	struct encoder *encoder;
+	struct span_rows spans; // that go into the next block of spans
 	struct text scratch; // text made valid UTF-8 before it is bound
 	uint64_t max_bytes;
 	uint64_t committed_ns; // CLOCK_MONOTONIC of the last commit
@@ -88,6 +94,19 @@ int writer_insert_event(
 	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text);
 int writer_insert_block(struct writer *w, int64_t entity, const char *source, const struct block *b,
 	enum codec codec);
+
+// Whether a span can be in a block; then it is put into the next one. 0 or -errno.
+bool span_is_packable(const struct writer_span *span);
+int writer_pack_span(struct writer *w, const struct writer_span *span);
+// Writes the spans that wait as a block of its own. 0 or -errno.
+int writer_flush_spans(struct writer *w);
+// Blocks of seconds become blocks of thousands of spans. In the open transaction. 0 or -errno.
+int writer_merge_spans(struct writer *w);
+
+// Opens the batch and hands out a statement to bind, which put_end steps. What either answers where
+// the disk is full is -ENOSPC, and the batch is given up.
+int writer_put_begin(struct writer *w, enum statement which, sqlite3_stmt **ret);
+int writer_put_end(struct writer *w, sqlite3_stmt *statement);
 
 // Saturates.
 int64_t us_to_ns(int64_t us);

@@ -19,7 +19,6 @@ right, 1 a case failed, 77 nothing could be run.
 import argparse
 import json
 import os
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -221,12 +220,11 @@ CASES = [
 
 def training_seconds(path):
     """From the first iteration to the end of what belongs to training."""
-    database = sqlite3.connect("file:%s?mode=ro" % path, uri=True)
-    first, last = database.execute(
-        "SELECT min(start_ns) FILTER (WHERE kind = 'iteration'), max(end_ns) FROM span"
-        " WHERE kind = 'iteration' OR name IN ('validation', 'checkpoint')").fetchone()
-    database.close()
-    return (last - first) / 1e9
+    query = ("SELECT min(start_ns) FILTER (WHERE kind = 'iteration') AS first, max(end_ns) AS last"
+             " FROM span WHERE kind = 'iteration' OR name IN ('validation', 'checkpoint')")
+    shown = subprocess.run([STRAIN, "sql", "--json", path, query], check=True, capture_output=True)
+    row = json.loads(shown.stdout)[0]
+    return (row["last"] - row["first"]) / 1e9
 
 
 def record(case, setting, injected, path, arguments=None):

@@ -22,11 +22,12 @@ run_key() {
 	python_sql "$1" "SELECT value FROM run WHERE key = '$2'"
 }
 
+# The rows that a query gives, as Python prints them. Through strain: spans may be in blocks.
 python_sql() {
-	/usr/bin/python3 -c '
-import sqlite3, sys
-for row in sqlite3.connect("file:%s?mode=ro" % sys.argv[1], uri=True).execute(sys.argv[2]):
-    print(*row, sep="|")' "$1" "$2"
+	"$STRAIN" sql --json "$1" "$2" | /usr/bin/python3 -c '
+import json, sys
+for row in json.load(sys.stdin):
+    print(*row.values(), sep="|")'
 }
 
 # Waits until a command succeeds; ten seconds at most.

@@ -19,7 +19,11 @@ figures() { # FILE
 		round(max(value), 6), round(sum(value), 3), round(max(t), 3)
 		FROM samples s JOIN entity e ON e.id = s.entity GROUP BY 1, 2 ORDER BY 1, 2"
 	echo "# spans"
-	"$strain" sql --csv "$1" "SELECT name, kind, number, start_ns, end_ns, attributes FROM span ORDER BY start_ns, id"
+	"$strain" sql --csv "$1" "SELECT name, kind, number, start_ns, end_ns, attributes FROM span
+		WHERE kind IN ('epoch', 'point') ORDER BY start_ns, id"
+	"$strain" sql --csv "$1" "SELECT name, kind, count(*) AS n, min(id) AS first, max(id) AS last, sum(start_ns) AS starts,
+		sum(end_ns) AS ends, sum(parent) AS parents, sum(number) AS numbers, sum(samples) AS samples, max(thread) AS thread,
+		max(attributes) AS attributes FROM span WHERE kind NOT IN ('epoch', 'point') GROUP BY 1, 2 ORDER BY 1, 2"
 	echo "# events"
 	"$strain" sql --csv "$1" "SELECT t_ns, kind, text FROM event ORDER BY t_ns, id"
 	echo "# missing"

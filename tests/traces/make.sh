@@ -27,7 +27,7 @@ if [ "$(id -u)" = 0 ] && unshare --uts true 2>/dev/null; then
 fi
 unset STRAIN_DIR
 export STRAIN_HOME="$build"
-eval "$named" '"$build/strain"' run -o run.strain --no-markers --interval 20ms --label batch_size=64 --label workers=2 \
+eval "$named" '"$build/strain"' run -o run.strain --no-hooks --interval 20ms --label batch_size=64 --label workers=2 \
 	--epoch-pattern "'epoch (?<epoch>\\d+)/\\d+.*loss (?<loss>[\\d.]+)'" -- \
 	./train --batch-size 64 --samples 3000 --epochs 3 --workers 2 --threads 1 >output 2>verdict ||
 	{

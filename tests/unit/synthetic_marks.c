@@ -19,7 +19,13 @@
 #define VALIDATION 0.09
 #define MORE_WORKERS 100000 // processes that the recorder never saw
 
-static int put(struct writer *w, const char *kind, const char *name, int64_t start_ns,
+// Unique in the run, and none of an epoch's.
+static int64_t span_id(const struct synthetic_marks *marks, unsigned iteration, unsigned place)
+{
+	return 10000000 * ((int64_t)marks->epoch + 1) + (int64_t)iteration * 8 + place;
+}
+
+static int put(struct writer *w, int64_t id, const char *kind, const char *name, int64_t start_ns,
 	int64_t end_ns, int64_t number, int64_t samples)
 {
 	return writer_put_span(w,
@@ -31,7 +37,8 @@ static int put(struct writer *w, const char *kind, const char *name, int64_t sta
 			.number = number,
 			.samples = samples,
 			.value = NAN,
-			.attributes = "{\"process\":3}"},
+			.attributes = "{\"process\":3}",
+			.id = id},
 		NULL);
 }
 
@@ -71,11 +78,12 @@ static int put_iteration(struct writer *w, const struct synthetic_marks *marks, 
 	double data = i == 0 || i % 97 == 96 ? 0.85 : i < marks->iterations / 2 ? 0.6 : 0.15;
 	int64_t at_ns = start_ns + (int64_t)(length * data);
 	double work = (double)(end_ns - at_ns);
-	int r = put(w, "iteration", "iteration", start_ns, end_ns, i, BATCH);
-	r = r < 0 ? r : put(w, "phase", "data", start_ns, at_ns, -1, -1);
+	int r = put(w, span_id(marks, i, 0), "iteration", "iteration", start_ns, end_ns, i, BATCH);
+	r = r < 0 ? r : put(w, span_id(marks, i, 1), "phase", "data", start_ns, at_ns, -1, -1);
 	for (size_t k = 0; k < ARRAY_LENGTH(phases) && r == 0; k++) {
 		int64_t end_of_phase_ns = at_ns + (int64_t)(work * phases[k].ratio);
-		r = put(w, "phase", phases[k].name, at_ns, end_of_phase_ns, -1, -1);
+		r = put(w, span_id(marks, i, 2 + (unsigned)k), "phase", phases[k].name, at_ns,
+			end_of_phase_ns, -1, -1);
 		at_ns = end_of_phase_ns;
 	}
 	return r;
@@ -100,7 +108,8 @@ static int put_prepared(struct writer *w, const struct synthetic_marks *marks, u
 			.number = -1,
 			.samples = BATCH,
 			.value = NAN,
-			.attributes = attributes},
+			.attributes = attributes,
+			.id = span_id(marks, i, 6)},
 		NULL);
 }
 
@@ -121,7 +130,10 @@ int synthetic_marks_write(struct writer *w, const struct synthetic_marks *marks)
 		at_ns = end_ns;
 	}
 	int64_t validation_ns = (int64_t)(length * VALIDATION);
-	r = r < 0 ? r : put(w, "phase", "validation", at_ns, at_ns + validation_ns, -1, -1);
+	r = r < 0 ? r
+	          : put(w, span_id(marks, marks->iterations, 0), "phase", "validation", at_ns,
+			    at_ns + validation_ns, -1, -1);
 	return r < 0 ? r
-	             : put(w, "phase", "checkpoint", at_ns + validation_ns, marks->end_ns, -1, -1);
+	             : put(w, span_id(marks, marks->iterations, 1), "phase", "checkpoint",
+			       at_ns + validation_ns, marks->end_ns, -1, -1);
 }

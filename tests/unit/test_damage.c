@@ -124,11 +124,11 @@ static void test_other_versions(void **state)
 	struct place *p = *state;
 	change(p->run, "PRAGMA user_version = 2000");
 	assert_refused(p->run, EPROTONOSUPPORT, "a newer strain is needed");
-	change(p->run, "PRAGMA user_version = 1001; ALTER TABLE span ADD COLUMN colour TEXT");
+	change(p->run, "PRAGMA user_version = 1002; ALTER TABLE span ADD COLUMN colour TEXT");
 	struct reader *r;
 	struct error e = {0};
 	assert_int_equal(reader_open(p->run, &r, &e), 0);
-	assert_non_null(strstr(reader_notice(r), "newer strain (schema 1.1)"));
+	assert_non_null(strstr(reader_notice(r), "newer strain (schema 1.2)"));
 	assert_int_equal(reader_state(r), RUN_FINISHED);
 	reader_free(r);
 }

@@ -382,7 +382,7 @@ static void iterations_are_kept_whole(void **state)
 	struct spans_fixture f;
 	struct kept kept = {0};
 	int64_t t = 0;
-	spans_setup(&f, 1000000);
+	spans_setup(&f, 4000000);
 	for (unsigned i = 0; i < 20000; i++, t += 500000) { // 6,000 spans a second
 		mark(f.thread, STRAIN_MARK_ITERATION, 0, "", t++, i, 2);
 		bool large = i == 19999;
@@ -405,6 +405,34 @@ static void iterations_are_kept_whole(void **state)
 	spans_teardown(&f);
 }
 
+// Two days of an iteration a second: ever fewer are kept, but some of each hour.
+static void a_long_job_is_seen_to_its_end(void **state)
+{
+	(void)state;
+	enum { HOURS = 48, MAX = 100000 };
+	struct spans_fixture f;
+	struct kept kept = {0};
+	unsigned before = 0;
+	spans_setup(&f, MAX);
+	for (unsigned hour = 0; hour < HOURS; hour++) {
+		for (unsigned i = 0; i < 3600; i++) {
+			int64_t t = ((int64_t)hour * 3600 + i) * 1000000000;
+			mark(f.thread, STRAIN_MARK_ITERATION, 0, "", t, i, 2);
+			for (unsigned phase = 0; phase < 2; phase++) {
+				mark(f.thread, STRAIN_MARK_BEGIN, 0, "data", ++t, -1, -1);
+				mark(f.thread, STRAIN_MARK_END, 0, "", ++t, -1, -1);
+			}
+		}
+		count_kept(&f, &kept);
+		assert_true(kept.iterations > before);
+		before = kept.iterations;
+	}
+	assert_true(3 * kept.iterations < MAX);
+	assert_true(3 * kept.iterations > MAX / 2);
+	marked_thread_end(f.thread, (uint64_t)HOURS * 3600000000000u + 2000, "exit");
+	spans_teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +446,7 @@ int main(void)
 		cmocka_unit_test(a_thread_without_epochs_is_where_the_leader_is),
 		cmocka_unit_test(no_more_spans_than_may_be),
 		cmocka_unit_test(iterations_are_kept_whole),
+		cmocka_unit_test(a_long_job_is_seen_to_its_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

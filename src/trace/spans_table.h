@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The virtual table temp.span: all spans of a run, those that are rows and those in blocks, in
+// order of their start. It has the columns of the table `span`, in whose place it stands.
+
+#pragma once
+
+#include <sqlite3.h>
+
+#include "trace/blocks.h"
+
+// Makes it. Damaged blocks are added to `damage` (ids below 0), which outlives the connection; it
+// may be NULL. 0 or -errno.
+int spans_table_make(sqlite3 *database, struct damage *damage);
