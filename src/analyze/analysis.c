@@ -61,7 +61,9 @@ static int build_overview(struct analysis *a, struct error *e)
 
 static int load_phases(struct analysis *a, struct error *e)
 {
-	return phases_load(a, &a->phases, e);
+	int r = phases_load(a, &a->phases, e);
+	int told = process_list_take_ranks(&a->processes, &a->phases);
+	return told < 0 ? error_errno(e, -told, "%s", reader_path(a->reader)) : r;
 }
 
 static int build_verdict(struct analysis *a, struct error *e)

@@ -12,9 +12,14 @@
 #include "analyze/analysis.h"
 #include "base/array.h"
 
+#define IMBALANCE 0.10 // ranks that are this much apart do not do the same
+
 struct thread_count {
 	struct timeline_lane lane;
 	struct phase_rank rank;
+	struct histogram lengths; // of its steady iterations, in seconds
+	double steady_s;
+	double steady_samples; // NAN: of one nobody said
 	struct phase_worker worker;
 	struct histogram batches; // seconds
 };
@@ -48,8 +53,14 @@ int phase_threads_iteration(struct phase_threads *threads, const struct timeline
 	if (!count) {
 		return -ENOMEM;
 	}
+	double seconds = (double)iteration->length_ns / 1e9;
 	count->rank.iterations++;
-	count->rank.iteration_s += (double)iteration->length_ns / 1e9;
+	count->rank.iteration_s += seconds;
+	if (!iteration->warm_up && !iteration->cut) {
+		histogram_add(&count->lengths, seconds, 1);
+		count->steady_s += seconds;
+		count->steady_samples += iteration->samples < 0 ? NAN : (double)iteration->samples;
+	}
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		count->rank.phase_s[i] += (double)iteration->phase_ns[i] / 1e9;
 	}
@@ -107,6 +118,56 @@ static void put_rank(const struct thread_count *count, struct phase_rank *ret)
 	ret->entity = count->lane.entity;
 	ret->pid = count->lane.pid;
 	ret->thread = count->lane.thread;
+	ret->waits = NAN;
+	ret->p50_s = histogram_quantile(&count->lengths, 0.5);
+	ret->samples_per_s = count->steady_s > 0 ? count->steady_samples / count->steady_s : NAN;
+}
+
+static bool rank_before(const struct phase_rank *a, const struct phase_rank *b)
+{
+	return a->entity != b->entity ? a->entity < b->entity
+	       : a->pid != b->pid     ? a->pid < b->pid
+	                              : a->thread < b->thread;
+}
+
+static void number_ranks(struct phases *p)
+{
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		for (size_t k = 0; k < p->n_ranks; k++) {
+			p->ranks[i].number += rank_before(&p->ranks[k], &p->ranks[i]);
+		}
+	}
+}
+
+static void fill_waits(struct phases *p)
+{
+	bool any = false;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		any = any || p->ranks[i].phase_s[PHASE_COMMUNICATION] > 0;
+	}
+	for (size_t i = 0; i < p->n_ranks && any; i++) {
+		struct phase_rank *rank = &p->ranks[i];
+		rank->waits = rank->iteration_s > 0
+		                      ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s
+		                      : NAN;
+	}
+}
+
+// The one that waits least; where nobody marked waiting, the one whose iterations are longest.
+static void find_slowest(struct phases *p)
+{
+	struct phase_rank *slowest = NULL;
+	double least = INFINITY, most = -INFINITY;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		struct phase_rank *rank = &p->ranks[i];
+		double ahead = isfinite(rank->waits) ? rank->waits : -log(rank->p50_s);
+		slowest = ahead < least ? rank : slowest;
+		least = fmin(least, ahead);
+		most = fmax(most, ahead);
+	}
+	if (slowest && most - least >= IMBALANCE) {
+		slowest->slowest = true;
+	}
 }
 
 static int worker_compare(const void *left, const void *right)
@@ -134,6 +195,9 @@ int phase_threads_finish(
 		}
 	}
 	qsort(ret->workers, ret->n_workers, sizeof(*ret->workers), worker_compare);
+	number_ranks(ret);
+	fill_waits(ret);
+	find_slowest(ret);
 	return 0;
 }
 
@@ -141,6 +205,7 @@ void phase_threads_done(struct phase_threads *threads)
 {
 	for (size_t i = 0; i < threads->n; i++) {
 		if (threads->lanes[i]) {
+			histogram_done(&threads->lanes[i]->lengths);
 			histogram_done(&threads->lanes[i]->batches);
 			free(threads->lanes[i]);
 		}

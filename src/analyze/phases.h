@@ -120,12 +120,18 @@ struct phase_worker {
 
 // A thread that iterates: the main one is the first, the others are ranks beside it.
 struct phase_rank {
-	int64_t entity;
-	int64_t pid;
+	int64_t entity; // its process; 0: the recorder never saw it
+	int64_t pid; // where entity is 0
 	int64_t thread;
+	int number; // from 0, as their processes began
+	bool slowest; // the others wait for it
 	uint64_t iterations;
 	double iteration_s; // total
 	double phase_s[PHASES_MAX]; // in its iterations
+	double waits; // for the others, share of its iterations' time; NAN: nobody marked it
+	// Of its steady iterations; NAN: not known.
+	double p50_s;
+	double samples_per_s;
 };
 
 #define SLOW_CAUSES_MAX 8

@@ -90,6 +90,7 @@ static int row_add(struct process_list *list, const struct analysis *a, const st
 		.entity = entity->id,
 		.parent = entity->parent,
 		.pid = key_pid(entity->key),
+		.rank = -1,
 		.name = entity->name,
 		.command = entity_command(entity),
 		.first_s = (double)entity->first_ns / 1e9,
@@ -174,8 +175,17 @@ static const struct process_row *row_of(const struct process_list *list, int64_t
 	return bsearch(&entity, list->items, list->n, sizeof(*list->items), entity_compare);
 }
 
+// The command line of one that multiprocessing spawned says nothing: it runs its parent's program.
+static const struct process_row *program_of(
+	const struct process_list *list, const struct process_row *row)
+{
+	const struct process_row *parent = row_of(list, row->parent);
+	return parent && strstr(row->command, "multiprocessing.spawn") ? parent : row;
+}
+
 static int label_row(const struct process_list *list, struct process_row *row)
 {
+	_cleanup_text_ struct text program = {0};
 	struct text label = {0};
 	if (row->role == ROLE_LOADER) {
 		const struct process_row *parent = row_of(list, row->parent);
@@ -183,9 +193,15 @@ static int label_row(const struct process_list *list, struct process_row *row)
 			text_format(&label, "rank %d ", parent->number);
 		}
 		text_format(&label, "worker %d", row->number);
+	} else if (row->role == ROLE_RANK) {
+		append_command_label(&program, program_of(list, row));
+		text_format(&label, "rank %d: ", row->number);
+		words_append_elided(&label, program.data ? program.data : "",
+			PROCESS_LABEL_COLUMNS - label.length);
 	} else {
 		append_command_label(&label, row);
 	}
+	free(row->label);
 	row->label = text_steal(&label);
 	return row->label ? 0 : -ENOMEM;
 }
@@ -207,6 +223,19 @@ static int row_compare(const void *left, const void *right)
 	return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
+// Of rows that are as the entities are: sorted by id.
+static int tell_roles(struct process_list *list)
+{
+	int r = roles_assign(list->items, list->n);
+	for (size_t i = 0; i < list->n && r == 0; i++) {
+		r = label_row(list, &list->items[i]);
+	}
+	if (r == 0 && list->n > 0) {
+		qsort(list->items, list->n, sizeof(*list->items), row_compare);
+	}
+	return r;
+}
+
 int process_list_build(const struct analysis *a, struct process_list *ret)
 {
 	int r = 0;
@@ -215,14 +244,44 @@ int process_list_build(const struct analysis *a, struct process_list *ret)
 			r = row_add(ret, a, &a->entities.items[i]);
 		}
 	}
-	r = r < 0 ? r : roles_assign(ret->items, ret->n);
-	for (size_t i = 0; i < ret->n && r == 0; i++) {
-		r = label_row(ret, &ret->items[i]);
+	return r < 0 ? r : tell_roles(ret);
+}
+
+static int compare_entities(const void *left, const void *right)
+{
+	const struct process_row *a = left, *b = right;
+	return (a->entity > b->entity) - (a->entity < b->entity);
+}
+
+int process_list_take_ranks(struct process_list *list, const struct phases *p)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		struct process_row *row = &list->items[i];
+		for (size_t k = 0; k < p->n_ranks && row->rank < 0; k++) {
+			bool is_it = p->ranks[k].entity == row->entity;
+			row->rank = is_it ? p->ranks[k].number : -1;
+			n += is_it;
+		}
 	}
-	if (r == 0 && ret->n > 0) {
-		qsort(ret->items, ret->n, sizeof(*ret->items), row_compare);
+	if (n < 2) {
+		return 0;
 	}
-	return r;
+	qsort(list->items, list->n, sizeof(*list->items), compare_entities);
+	return tell_roles(list);
+}
+
+void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
+	int64_t pid, int64_t thread)
+{
+	for (size_t i = 0; entity && i < list->n; i++) {
+		if (list->items[i].entity == entity) {
+			text_append_string(t, list->items[i].label);
+			return;
+		}
+	}
+	text_format(
+		t, pid > 0 ? "process %lld" : "thread %lld", (long long)(pid > 0 ? pid : thread));
 }
 
 void process_list_done(struct process_list *list)

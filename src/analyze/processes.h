@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct analysis;
+struct phases;
 
 // What a process is for, guessed from the tree and the command lines.
 enum role {
@@ -29,6 +30,7 @@ struct process_row {
 	int64_t parent; // entity of its parent; 0 for none
 	int64_t pid; // -1 where the key does not say
 	enum role role;
+	int rank; // its number, where marks say that it is one; -1
 	int number; // of a rank or loader among its kind, from 0; -1 else
 	const char *name; // as the kernel has it; from the job: escape it. Lives with the analysis
 	char *command; // the command line; from the job: escape it
@@ -59,4 +61,12 @@ struct process_list {
 
 // Needs the analysis' entities, metrics and summary.
 int process_list_build(const struct analysis *a, struct process_list *ret);
+// Processes whose threads iterate beside each other are ranks, whatever the tree looks like: who is
+// who is told anew. 0 or -ENOMEM.
+int process_list_take_ranks(struct process_list *list, const struct phases *p);
+// "worker 0": what the process of a thread is called; "process 4242", or the thread, where the
+// recorder never saw it.
+struct text;
+void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
+	int64_t pid, int64_t thread);
 void process_list_done(struct process_list *list);

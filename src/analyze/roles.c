@@ -230,6 +230,26 @@ static void trainers_assign(struct forest *f)
 	}
 }
 
+// What marks say. Above ranks there is nobody who trains.
+static void marked_ranks_assign(struct forest *f)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		n += f->nodes[i].row->rank >= 0;
+	}
+	for (size_t i = 0; i < f->n && n > 1; i++) {
+		struct process_row *row = f->nodes[i].row;
+		bool trained = row->role == ROLE_MAIN || row->role == ROLE_RANK;
+		if (row->rank >= 0) {
+			row->role = ROLE_RANK;
+			row->number = row->rank;
+		} else if (trained) {
+			row->role = f->nodes[i].n_children > 0 ? ROLE_LAUNCHER : ROLE_HELPER;
+			row->number = -1;
+		}
+	}
+}
+
 static bool is_trainer(const struct process_row *row)
 {
 	return row->role == ROLE_MAIN || row->role == ROLE_RANK;
@@ -304,6 +324,7 @@ int roles_assign(struct process_row *rows, size_t n)
 		rows[i].number = -1;
 	}
 	trainers_assign(&forest);
+	marked_ranks_assign(&forest);
 	others_assign(&forest);
 	free(forest.nodes);
 	return 0;

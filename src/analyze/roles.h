@@ -7,8 +7,8 @@
 
 #include "analyze/processes.h"
 
-// Fills role and number of every row. Rows are sorted by entity; parent, command, name, times and
-// CPU time are there. 0 or -ENOMEM.
+// Fills role and number of every row. Rows are sorted by entity; parent, rank, command, name, times
+// and CPU time are there. 0 or -ENOMEM.
 int roles_assign(struct process_row *rows, size_t n);
 
 // The part of a path after its last slash.

@@ -179,14 +179,18 @@ static int saw_epoch(void *context, sqlite3_stmt *row)
 
 // Main threads ----------------------------------------------------------------------------------
 
-// Those that lead first, then those with the most spans, then the earliest.
+// Those that lead first, then those with the most spans, then the earliest, then whom the recorder
+// saw: the same each time.
 static int thread_compare(const void *left, const void *right)
 {
 	const struct survey_thread *a = *(struct survey_thread *const *)left;
 	const struct survey_thread *b = *(struct survey_thread *const *)right;
 	return a->leads != b->leads   ? b->leads - a->leads
 	       : a->spans != b->spans ? (a->spans < b->spans) - (a->spans > b->spans)
-	                              : (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
+	       : a->first_ns != b->first_ns
+	               ? (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns)
+	       : !a->key.entity != !b->key.entity ? !a->key.entity - !b->key.entity
+	                                          : key_compare(&a->key, &b->key);
 }
 
 static bool overlaps(const struct survey_thread *a, const struct survey_thread *b)

@@ -13,6 +13,7 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/show_ranks.h"
 #include "render/json.h"
 
 static double known(int64_t value)
@@ -239,25 +240,11 @@ static const struct column worker_columns[] = {
 	{"thread", NULL, COLUMN_WHOLE, 0},
 };
 
-// The process's own label where it is known.
-static void thread_label(
-	struct text *t, const struct analysis *a, int64_t entity, int64_t pid, int64_t thread)
-{
-	for (size_t i = 0; entity && i < a->processes.n; i++) {
-		if (a->processes.items[i].entity == entity) {
-			text_append_string(t, a->processes.items[i].label);
-			return;
-		}
-	}
-	text_format(
-		t, pid > 0 ? "process %lld" : "thread %lld", (long long)(pid > 0 ? pid : thread));
-}
-
 static void worker_cells(
 	struct table *t, const struct analysis *a, const struct phase_worker *worker)
 {
 	_cleanup_text_ struct text label = {0};
-	thread_label(&label, a, worker->entity, worker->pid, worker->thread);
+	process_append_label(&label, &a->processes, worker->entity, worker->pid, worker->thread);
 	table_text(t, 0, label.data);
 	double life_s = worker->last_s - worker->first_s;
 	const double figures[] = {(double)worker->batches, known(worker->samples),
@@ -395,29 +382,6 @@ static json_t *epochs_json(const struct analysis *a)
 	return json;
 }
 
-static json_t *ranks_json(const struct analysis *a)
-{
-	json_t *json = json_array();
-	for (size_t i = 0; i < a->phases.n_ranks; i++) {
-		const struct phase_rank *rank = &a->phases.ranks[i];
-		_cleanup_text_ struct text label = {0};
-		json_t *row = json_object(), *seconds = json_object();
-		thread_label(&label, a, rank->entity, rank->pid, rank->thread);
-		json_object_set_new(row, "label", json_from_text(label.data));
-		put(row, "process", rank->entity ? (double)rank->entity : NAN);
-		put(row, "iterations", (double)rank->iterations);
-		put(row, "mean_s", rank->iteration_s / (double)rank->iterations);
-		for (size_t k = 0; k < N_KNOWN_PHASES; k++) {
-			if (rank->phase_s[k] > 0) {
-				put(seconds, phase_name((enum phase_id)k), rank->phase_s[k]);
-			}
-		}
-		json_object_set_new(row, "phases_s", seconds);
-		json_array_append_new(json, row);
-	}
-	return json;
-}
-
 static json_t *causes_json(const struct slow_iteration *slow)
 {
 	json_t *json = json_array();
@@ -475,7 +439,7 @@ int show_phases_json(json_t *json, const struct analysis *a)
 	failed |= json_object_set_new(json, "phases_by_epoch", epochs_json(a));
 	r = worker_table_build(a, &workers);
 	failed |= json_object_set_new(json, "workers", rows_json(r, workers));
-	failed |= json_object_set_new(json, "ranks", ranks_json(a));
+	failed |= json_object_set_new(json, "ranks", rank_list_json(a));
 	failed |= json_object_set_new(json, "slowest_iterations", slowest_json(a));
 	return failed ? -1 : 0;
 }

@@ -14,11 +14,13 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "cmd/show_phases.h"
+#include "cmd/show_ranks.h"
 #include "cmd/show_tables.h"
 
 #define WIDTH 100 // of sentences, where no terminal says another
 #define INDENT 10 // of what stands beside a word such as "Verdict"
 #define PROCESSES_SHOWN 12
+#define RANKS_SHOWN 16
 #define EVENTS_SHOWN 8
 #define MISSING_SHOWN 12
 #define SLOWEST_SHOWN 3
@@ -271,6 +273,24 @@ static void print_left_out(const struct page *p)
 	}
 }
 
+// Of several ranks the tables above are of one.
+static int print_ranks(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	_cleanup_text_ struct text whose = {0};
+	size_t n = p->a->phases.n_ranks, limit = p->iterations ? SIZE_MAX : RANKS_SHOWN;
+	rank_append_whose(&whose, &p->a->phases);
+	if (whose.length > 0 && whose.data) {
+		print_field(p, "Of rank", whose.data);
+	}
+	int r = rank_table_build(p->a, limit, &t);
+	r = print_table(p, r, t);
+	if (n > 1 && n > limit) {
+		fprintf(p->stream, "and %zu more, which wait longer (--iterations)\n", n - limit);
+	}
+	return r;
+}
+
 static int print_slowest(const struct page *p)
 {
 	const struct phases *phases = &p->a->phases;
@@ -307,6 +327,7 @@ static int print_iterations(const struct page *p)
 		print_outside(p);
 		print_left_out(p);
 	}
+	r = r < 0 ? r : print_ranks(p);
 	r = r < 0 || !p->iterations ? r : print_details(p);
 	return r < 0 ? r : print_slowest(p);
 }

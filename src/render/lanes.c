@@ -27,6 +27,19 @@ struct lane_grid {
 	float *time_ns;
 };
 
+// By the timeline's lane: which row is its.
+struct row_index {
+	int *rows; // ROW_UNKNOWN: not looked for yet
+	size_t n;
+	size_t capacity;
+};
+
+// A stretch of a rank's own work whose end is not known yet.
+struct open_work {
+	int64_t from_ns;
+	int64_t to_ns;
+};
+
 struct lane_maker {
 	const struct analysis *a;
 	struct lane_list *lanes;
@@ -34,11 +47,12 @@ struct lane_maker {
 	int64_t width_ns;
 	size_t n; // buckets
 	struct lane_grid phases[PHASES_MAX];
-	struct lane_grid workers[LANE_WORKERS_MAX];
+	struct lane_grid workers[LANE_ROWS_MAX];
+	struct lane_grid ranks[LANE_ROWS_MAX];
+	struct open_work work[LANE_ROWS_MAX]; // of ranks
 	int *worker_rows; // [n_workers], as the analysis' workers
-	int *lane_rows; // [n_lane_rows], by the timeline's lane
-	size_t n_lane_rows;
-	size_t lane_rows_capacity;
+	struct row_index prepares;
+	struct row_index iterates;
 	bool failed;
 };
 
@@ -46,7 +60,7 @@ struct lane_maker {
 
 static void choose_grid(struct lane_maker *m)
 {
-	size_t n = m->lanes->n_workers + 2;
+	size_t n = m->lanes->n_workers + m->lanes->n_ranks + 2;
 	for (size_t i = 0; i < m->a->phases.n; i++) {
 		n += m->a->phases.items[i].spans > 0;
 	}
@@ -99,14 +113,7 @@ static int grid_series(struct lane_maker *m, struct lane_grid *grid, struct lane
 static char *worker_label(const struct analysis *a, const struct phase_worker *worker)
 {
 	struct text label = {0};
-	for (size_t i = 0; worker->entity && i < a->processes.n; i++) {
-		if (a->processes.items[i].entity == worker->entity) {
-			return strdup(a->processes.items[i].label);
-		}
-	}
-	bool by_pid = worker->pid > 0;
-	text_format(&label, "%s %lld", by_pid ? "process" : "thread",
-		(long long)(by_pid ? worker->pid : worker->thread));
+	process_append_label(&label, &a->processes, worker->entity, worker->pid, worker->thread);
 	return text_steal(&label);
 }
 
@@ -142,7 +149,7 @@ static int assign_rows(struct lane_maker *m)
 {
 	const struct phases *p = &m->a->phases;
 	struct lane_list *lanes = m->lanes;
-	double free_from_s[LANE_WORKERS_MAX];
+	double free_from_s[LANE_ROWS_MAX];
 	m->worker_rows = calloc(p->n_workers + 1, sizeof(*m->worker_rows));
 	if (!m->worker_rows) {
 		return -ENOMEM;
@@ -151,7 +158,7 @@ static int assign_rows(struct lane_maker *m)
 		const struct phase_worker *worker = &p->workers[i];
 		int number = worker_number(m->a, worker);
 		size_t row = free_row(lanes, free_from_s, worker->first_s, number);
-		if (row == LANE_WORKERS_MAX) {
+		if (row == LANE_ROWS_MAX) {
 			m->worker_rows[i] = ROW_NONE;
 			lanes->workers_left_out++;
 			continue;
@@ -168,7 +175,26 @@ static int assign_rows(struct lane_maker *m)
 	return 0;
 }
 
-static int find_row(const struct lane_maker *m, const struct timeline_lane *lane)
+static void assign_ranks(struct lane_maker *m)
+{
+	const struct phases *p = &m->a->phases;
+	struct lane_list *lanes = m->lanes;
+	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
+		const struct phase_rank *rank = &p->ranks[i];
+		if (rank->number >= LANE_ROWS_MAX) {
+			lanes->ranks_left_out++;
+			continue;
+		}
+		struct text label = {0};
+		text_format(&label, "rank %d", rank->number);
+		lanes->ranks[rank->number] = (struct lane_row){
+			.label = text_steal(&label), .number = rank->number, .in_turn = 1};
+		lanes->n_ranks++;
+	}
+}
+
+// Those who prepare.
+static int find_worker(const struct lane_maker *m, const struct timeline_lane *lane)
 {
 	const struct phases *p = &m->a->phases;
 	for (size_t i = 0; i < p->n_workers; i++) {
@@ -180,22 +206,38 @@ static int find_row(const struct lane_maker *m, const struct timeline_lane *lane
 	return ROW_NONE;
 }
 
-static int row_of_lane(struct lane_maker *m, const struct timeline_lane *lane)
+// Those who iterate beside others.
+static int find_rank(const struct lane_maker *m, const struct timeline_lane *lane)
 {
-	void *rows = m->lane_rows;
-	if (array_reserve(&rows, &m->lane_rows_capacity, lane->index + 1, sizeof(*m->lane_rows)) <
-		0) {
+	const struct phases *p = &m->a->phases;
+	for (size_t i = 0; i < p->n_ranks && m->lanes->n_ranks > 0; i++) {
+		const struct phase_rank *rank = &p->ranks[i];
+		if (rank->entity == lane->entity && rank->pid == lane->pid &&
+			rank->thread == lane->thread) {
+			return rank->number < LANE_ROWS_MAX ? rank->number : ROW_NONE;
+		}
+	}
+	return ROW_NONE;
+}
+
+typedef int find_row(const struct lane_maker *m, const struct timeline_lane *lane);
+
+static int row_of_lane(struct lane_maker *m, struct row_index *index,
+	const struct timeline_lane *lane, find_row *find)
+{
+	void *rows = index->rows;
+	if (array_reserve(&rows, &index->capacity, lane->index + 1, sizeof(*index->rows)) < 0) {
 		m->failed = true;
 		return ROW_NONE;
 	}
-	m->lane_rows = rows;
-	while (m->n_lane_rows <= lane->index) {
-		m->lane_rows[m->n_lane_rows++] = ROW_UNKNOWN;
+	index->rows = rows;
+	while (index->n <= lane->index) {
+		index->rows[index->n++] = ROW_UNKNOWN;
 	}
-	if (m->lane_rows[lane->index] == ROW_UNKNOWN) {
-		m->lane_rows[lane->index] = find_row(m, lane);
+	if (index->rows[lane->index] == ROW_UNKNOWN) {
+		index->rows[lane->index] = find(m, lane);
 	}
-	return m->lane_rows[lane->index];
+	return index->rows[lane->index];
 }
 
 // Windows at full rate ----------------------------------------------------------------------------
@@ -228,6 +270,39 @@ static int detail_add(
 
 // The walk ----------------------------------------------------------------------------------------
 
+static void put_row(struct lane_maker *m, struct lane_grid *grid, struct lane_detail *details,
+	const struct lane_piece *piece)
+{
+	grid_add(m, grid, piece->from_ns, piece->to_ns);
+	m->failed = m->failed || detail_add(m, details, piece) < 0;
+}
+
+static void put_work(struct lane_maker *m, size_t row)
+{
+	struct open_work *work = &m->work[row];
+	if (work->from_ns < work->to_ns) {
+		put_row(m, &m->ranks[row], m->lanes->rank_details,
+			&(struct lane_piece){(uint32_t)row, work->from_ns, work->to_ns});
+	}
+	*work = (struct open_work){0};
+}
+
+// A rank works where it is in an iteration or a phase, but does not wait for the others: phases
+// that follow each other are one stretch.
+static void take_work(struct lane_maker *m, size_t row, const struct timeline_piece *piece)
+{
+	struct open_work *work = &m->work[row];
+	if (piece->phase < 0 || piece->phase == PHASE_COMMUNICATION) {
+		return;
+	}
+	if (work->to_ns == piece->from_ns && work->to_ns > work->from_ns) {
+		work->to_ns = piece->to_ns;
+		return;
+	}
+	put_work(m, row);
+	*work = (struct open_work){piece->from_ns, piece->to_ns};
+}
+
 static void take_piece(
 	void *context, const struct timeline_lane *lane, const struct timeline_piece *piece)
 {
@@ -236,6 +311,10 @@ static void take_piece(
 		grid_add(m, &m->phases[piece->phase], piece->from_ns, piece->to_ns);
 		struct lane_piece exact = {(uint32_t)piece->phase, piece->from_ns, piece->to_ns};
 		m->failed = m->failed || detail_add(m, m->lanes->phase_details, &exact) < 0;
+	}
+	int row = row_of_lane(m, &m->iterates, lane, find_rank);
+	if (row >= 0) {
+		take_work(m, (size_t)row, piece);
 	}
 }
 
@@ -259,12 +338,11 @@ static int take_prepare(void *context, const struct timeline_lane *lane, int64_t
 	int64_t end_ns, int64_t samples)
 {
 	struct lane_maker *m = context;
-	int row = row_of_lane(m, lane);
+	int row = row_of_lane(m, &m->prepares, lane, find_worker);
 	(void)samples;
 	if (row >= 0) {
-		grid_add(m, &m->workers[row], start_ns, end_ns);
-		struct lane_piece exact = {(uint32_t)row, start_ns, end_ns};
-		m->failed = m->failed || detail_add(m, m->lanes->worker_details, &exact) < 0;
+		put_row(m, &m->workers[row], m->lanes->worker_details,
+			&(struct lane_piece){(uint32_t)row, start_ns, end_ns});
 	}
 	return m->failed ? -ENOMEM : 0;
 }
@@ -276,8 +354,10 @@ static int make_series(struct lane_maker *m)
 		int made = grid_series(m, &m->phases[i], &m->lanes->phases[i]);
 		r = r < 0 ? r : made;
 	}
-	for (size_t i = 0; i < LANE_WORKERS_MAX; i++) {
+	for (size_t i = 0; i < LANE_ROWS_MAX; i++) {
 		int made = grid_series(m, &m->workers[i], &m->lanes->workers[i].series);
+		r = r < 0 ? r : made;
+		made = grid_series(m, &m->ranks[i], &m->lanes->ranks[i].series);
 		r = r < 0 ? r : made;
 	}
 	return r;
@@ -294,17 +374,22 @@ int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error 
 	ret->n_windows = detail_windows(&a->phases, ret->windows);
 	int opened = timeline_open(a->reader, &t, e);
 	int r = opened == -ENOMEM ? opened : assign_rows(&m);
+	assign_ranks(&m);
 	choose_grid(&m);
 	if (r == 0) {
 		struct timeline_sink ours = sink;
 		ours.context = &m;
 		r = timeline_walk(t, &ours, e);
 	}
+	for (size_t i = 0; i < LANE_ROWS_MAX; i++) {
+		put_work(&m, i);
+	}
 	int made = make_series(&m); // frees the grids
 	r = r == -ENOMEM || made < 0 || m.failed ? -ENOMEM : r < 0 ? r : opened;
 	timeline_free(t);
 	free(m.worker_rows);
-	free(m.lane_rows);
+	free(m.prepares.rows);
+	free(m.iterates.rows);
 	if (r == -ENOMEM) {
 		lanes_done(ret);
 		return error_errno(e, ENOMEM, "cannot lay out the page");
@@ -322,6 +407,16 @@ static void series_coarsen(struct lane_series *series)
 	}
 }
 
+static int pack_rows(struct lane_row *rows, size_t n, size_t *total)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = buckets_pack(&rows[i].series.buckets, &rows[i].series.packed);
+		*total += rows[i].series.packed.base64.length;
+	}
+	return r;
+}
+
 static int pack_all(struct lane_list *lanes, size_t *total)
 {
 	int r = buckets_pack(&lanes->lengths.buckets, &lanes->lengths.packed);
@@ -330,12 +425,8 @@ static int pack_all(struct lane_list *lanes, size_t *total)
 		r = buckets_pack(&lanes->phases[i].buckets, &lanes->phases[i].packed);
 		*total += lanes->phases[i].packed.base64.length;
 	}
-	for (size_t i = 0; i < lanes->n_workers && r == 0; i++) {
-		struct lane_series *series = &lanes->workers[i].series;
-		r = buckets_pack(&series->buckets, &series->packed);
-		*total += series->packed.base64.length;
-	}
-	return r;
+	r = r < 0 ? r : pack_rows(lanes->workers, lanes->n_workers, total);
+	return r < 0 ? r : pack_rows(lanes->ranks, lanes->n_ranks, total);
 }
 
 int lanes_pack(struct lane_list *lanes, size_t most)
@@ -349,6 +440,9 @@ int lanes_pack(struct lane_list *lanes, size_t most)
 		}
 		for (size_t k = 0; k < lanes->n_workers; k++) {
 			series_coarsen(&lanes->workers[k].series);
+		}
+		for (size_t k = 0; k < lanes->n_ranks; k++) {
+			series_coarsen(&lanes->ranks[k].series);
 		}
 		r = pack_all(lanes, &total);
 	}
@@ -370,13 +464,16 @@ void lanes_done(struct lane_list *lanes)
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		lane_series_done(&lanes->phases[i]);
 	}
-	for (size_t i = 0; i < LANE_WORKERS_MAX; i++) {
+	for (size_t i = 0; i < LANE_ROWS_MAX; i++) {
 		lane_series_done(&lanes->workers[i].series);
 		free(lanes->workers[i].label);
+		lane_series_done(&lanes->ranks[i].series);
+		free(lanes->ranks[i].label);
 	}
 	for (size_t i = 0; i < DETAILS_MAX; i++) {
 		free(lanes->phase_details[i].pieces);
 		free(lanes->worker_details[i].pieces);
+		free(lanes->rank_details[i].pieces);
 	}
 	*lanes = (struct lane_list){0};
 }

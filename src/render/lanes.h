@@ -2,7 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // What threads did over time, for pictures: of each bucket of time the share that the main thread
-// spent in each phase, and that each loader worker spent preparing; and how long iterations took.
+// spent in each phase, that each loader worker spent preparing, and that each of several ranks
+// spent on its own work; and how long iterations took.
 
 #pragma once
 
@@ -16,17 +17,17 @@
 
 struct analysis;
 
-#define LANE_WORKERS_MAX 32 // rows; of more that prepared at once the first are drawn
+#define LANE_ROWS_MAX 32 // of a kind; of more at once the first are drawn
 
 struct lane_series {
 	struct buckets buckets;
 	struct packed packed; // filled by lanes_pack
 };
 
-struct lane_worker {
+struct lane_row {
 	char *label; // escape it
-	int number; // of the loader worker among its kind; -1: not known
-	size_t in_turn; // workers that had this row one after the other
+	int number; // of the loader worker or rank among its kind; -1: not known
+	size_t in_turn; // who had this row one after the other
 	struct lane_series series;
 };
 
@@ -34,7 +35,7 @@ struct lane_worker {
 
 // Exactly what was when, in a window around a slow iteration.
 struct lane_piece {
-	uint32_t place; // index of a phase, or of a worker's row
+	uint32_t place; // index of a phase, or of a row
 	int64_t from_ns;
 	int64_t to_ns;
 };
@@ -49,13 +50,17 @@ struct lane_list {
 	struct lane_series phases[PHASES_MAX]; // by the index in struct phases
 	struct lane_series lengths; // of iterations, at their ends, in seconds
 	struct detail_series lengths_details[DETAILS_MAX];
-	struct lane_worker workers[LANE_WORKERS_MAX];
+	struct lane_row workers[LANE_ROWS_MAX];
 	size_t n_workers;
 	size_t workers_left_out;
+	struct lane_row ranks[LANE_ROWS_MAX]; // by number; none where there is one rank
+	size_t n_ranks;
+	size_t ranks_left_out;
 	struct detail_window windows[DETAILS_MAX];
 	size_t n_windows;
 	struct lane_detail phase_details[DETAILS_MAX];
 	struct lane_detail worker_details[DETAILS_MAX];
+	struct lane_detail rank_details[DETAILS_MAX];
 };
 
 // In bounded memory. 0, or -errno: what of a damaged file could be read is there, unless -ENOMEM.

@@ -17,6 +17,7 @@
 #include "render/page_run.h"
 
 #define HISTOGRAM_BINS_MAX 60
+#define MOST_RANKS 256
 #define FINE_BUCKETS 1000 // in a window: no exact pieces are needed
 #define TAIL_FROM 3 // times the 95th percentile: what is beyond is one bar
 
@@ -201,6 +202,46 @@ static json_t *slowest_json(const struct analysis *a)
 	return json;
 }
 
+// What a rank's mean iteration was spent on: also what the main one never was in.
+static json_t *rank_phases_json(const struct phases *p, const struct phase_rank *rank)
+{
+	json_t *json = json_array();
+	for (size_t i = 0; i < p->n; i++) {
+		size_t phase = i + 1 < p->n ? i + 1 : PHASE_OTHER; // what is in none last
+		if (rank->phase_s[phase] > 0 && !p->items[phase].apart) {
+			json_t *part = json_object();
+			json_object_set_new(part, "name", page_string(p->items[phase].name));
+			json_object_set_new(part, "hue", json_integer(hue_of(phase)));
+			put(part, "seconds", rank->phase_s[phase] / (double)rank->iterations);
+			json_array_append_new(json, part);
+		}
+	}
+	return json;
+}
+
+// By number, at most as many as a person looks through.
+static json_t *ranks_json(const struct phases *p)
+{
+	json_t *json = json_array();
+	for (size_t number = 0; number < p->n_ranks && number < MOST_RANKS; number++) {
+		const struct phase_rank *rank = p->ranks;
+		while (rank->number != (int)number) {
+			rank++;
+		}
+		json_t *row = json_object();
+		json_object_set_new(row, "name", page_format("rank %d", rank->number));
+		json_object_set_new(row, "leads", json_boolean(rank == p->ranks));
+		json_object_set_new(row, "slowest", json_boolean(rank->slowest));
+		put(row, "iterations", (double)rank->iterations);
+		put(row, "p50", rank->p50_s);
+		put(row, "rate", rank->samples_per_s);
+		put(row, "waits", rank->waits);
+		json_object_set_new(row, "phases", rank_phases_json(p, rank));
+		json_array_append_new(json, row);
+	}
+	return json;
+}
+
 json_t *page_iterations(const struct analysis *a)
 {
 	const struct phases *p = &a->phases;
@@ -226,6 +267,7 @@ json_t *page_iterations(const struct analysis *a)
 	json_object_set_new(json, "incomplete", page_string(p->incomplete));
 	json_object_set_new(json, "phases", phases_json(p));
 	json_object_set_new(json, "epochs", epochs_json(a));
+	json_object_set_new(json, "ranks", p->n_ranks > 1 ? ranks_json(p) : json_array());
 	json_object_set_new(json, "histogram", p->steady > 0 ? histogram_json(p) : json_null());
 	json_object_set_new(json, "slowest", slowest_json(a));
 	return json;
@@ -341,12 +383,11 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 }
 
 // By their numbers, where they have any.
-static void workers_in_order(const struct lane_list *lanes, size_t order[static LANE_WORKERS_MAX])
+static void rows_in_order(const struct lane_row *rows, size_t n, size_t order[static LANE_ROWS_MAX])
 {
-	for (size_t i = 0; i < lanes->n_workers; i++) {
+	for (size_t i = 0; i < n; i++) {
 		size_t place = i;
-		while (place > 0 &&
-			lanes->workers[order[place - 1]].number > lanes->workers[i].number) {
+		while (place > 0 && rows[order[place - 1]].number > rows[i].number) {
 			order[place] = order[place - 1];
 			place--;
 		}
@@ -354,29 +395,50 @@ static void workers_in_order(const struct lane_list *lanes, size_t order[static 
 	}
 }
 
+static json_t *row_json(const struct lane_row *row, unsigned hue)
+{
+	_cleanup_text_ struct text label = {0};
+	text_append_string(&label, row->label ? row->label : "");
+	if (row->in_turn > 1) {
+		text_format(&label, ", %zu in turn", row->in_turn);
+	}
+	return page_series(label.data, "from marks of the job", hue, &row->series.buckets,
+		&row->series.packed);
+}
+
+// A row for each of those that did the same kind of work side by side.
+static void add_rows(json_t *panel, const struct lane_list *lanes, const struct lane_row *rows,
+	size_t n, const struct lane_detail *details, unsigned hue)
+{
+	json_t *series = json_array();
+	size_t places[LANE_ROWS_MAX];
+	rows_in_order(rows, n, places);
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(series, row_json(&rows[places[i]], hue));
+	}
+	json_object_set_new(panel, "series", series);
+	json_object_set_new(panel, "exact",
+		exact_json(lanes, details, buckets_width_s(&rows[0].series.buckets), places, n));
+}
+
 static json_t *workers_panel(const struct lane_list *lanes)
 {
 	json_t *json = panel_json("lanes", "Loader workers", "1",
 		"When each worker prepares a batch: the darker, the more of the time.");
-	json_t *series = json_array();
-	size_t places[LANE_WORKERS_MAX];
-	workers_in_order(lanes, places);
-	for (size_t i = 0; i < lanes->n_workers; i++) {
-		const struct lane_worker *worker = &lanes->workers[places[i]];
-		_cleanup_text_ struct text label = {0};
-		text_append_string(&label, worker->label);
-		if (worker->in_turn > 1) {
-			text_format(&label, ", %zu in turn", worker->in_turn);
-		}
-		json_array_append_new(
-			series, page_series(label.data, "from marks of the job", 1,
-					&worker->series.buckets, &worker->series.packed));
-	}
-	json_object_set_new(json, "series", series);
-	json_object_set_new(json, "exact",
-		exact_json(lanes, lanes->worker_details,
-			buckets_width_s(&lanes->workers[0].series.buckets), places,
-			lanes->n_workers));
+	json_object_set_new(json, "verb", json_string("prepare"));
+	add_rows(json, lanes, lanes->workers, lanes->n_workers, lanes->worker_details,
+		known_hues[PHASE_DATA]);
+	return json;
+}
+
+static json_t *ranks_panel(const struct lane_list *lanes)
+{
+	json_t *json = panel_json("lanes", "Ranks", "1",
+		"When each rank does its own work, and does not wait for the others: the darker, "
+		"the more of the time.");
+	json_object_set_new(json, "verb", json_string("work"));
+	add_rows(json, lanes, lanes->ranks, lanes->n_ranks, lanes->rank_details,
+		known_hues[PHASE_FORWARD]);
 	return json;
 }
 
@@ -388,6 +450,9 @@ void page_add_lanes(json_t *panels, const struct analysis *a, const struct lane_
 	}
 	if (!a->phases.phases_missing) {
 		json_array_insert_new(panels, at++, phases_panel(&a->phases, lanes));
+	}
+	if (lanes->n_ranks > 0) {
+		json_array_insert_new(panels, at++, ranks_panel(lanes));
 	}
 	if (lanes->n_workers > 0) {
 		json_array_insert_new(panels, at++, workers_panel(lanes));

@@ -75,9 +75,35 @@ setup() {
 		    assert abs(whole - e["seconds"]) < 1e-6, e
 		assert len(run["workers"]) == 3 and run["workers"][2]["cpu_s"] is None
 		assert len(run["ranks"]) == 1 and run["ranks"][0]["iterations"] == 900
+		assert run["ranks"][0]["waits_ratio"] is None and not run["ranks"][0]["slowest"]
 		slow = run["slowest_iterations"]
 		assert len(slow) == 10 and slow[0]["otherwise"][0]["what"] == "data", slow[0]
 	EOF
+}
+
+@test "of several ranks: who waits for whom, and of which the figures are" {
+	"$BUILD_ROOT/tests/tools/make_run" ranks.strain 30 10ms 0 900 0 3
+	run -0 --separate-stderr "$STRAIN" show ranks.strain
+	[ -z "$stderr" ]
+	diff - <(sed -n '/^Of rank/,/^SLOWEST/p' <<<"$output") <<-'EOF'
+		Of rank   2, whose epochs are the run's; all 3 ranks together 4,107 samples/s
+
+		RANK  PID   ITERATIONS  SAMPLES/S   MEDIAN  OWN WORK  WAITS
+		   0  6001         900      1,369  26.3 ms   9.39 ms   60 %
+		   1  6002         900      1,369  26.3 ms   9.39 ms   60 %
+		   2  4242         900      1,369  26.3 ms   23.5 ms    0 %  the slowest
+
+		SLOWEST      AT  EPOCH  ITERATION  WHAT WAS DIFFERENT
+	EOF
+	COLUMNS=40 run -0 "$STRAIN" show ranks.strain
+	[[ "$output" == *$'\n'"RANK  OWN WORK  WAITS"$'\n'*"the slowest"$'\n'* ]]
+	"$BUILD_ROOT/tests/tools/make_run" ranks.strain 30 10ms 0 300 0 20
+	run -0 "$STRAIN" show ranks.strain
+	[[ "$output" == *$'\n'"  19  4242 "*"the slowest"$'\n'*"and 4 more, which wait longer (--iterations)"* ]]
+	run -0 "$STRAIN" show --iterations ranks.strain
+	[[ "$output" == *$'\n'"  18  6019 "*$'\n'"  19  4242 "*"the slowest"$'\n'* && "$output" != *"which wait longer"* ]]
+	run -0 "$STRAIN" show --iterations train.strain
+	[[ "$output" != *RANK* && "$output" != *"Of rank"* ]]
 }
 
 @test "without marks nothing is shown, and --json says why" {

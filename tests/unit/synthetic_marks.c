@@ -18,6 +18,8 @@
 #define TRAINING 0.88 // of the epoch; then validation, then the checkpoint
 #define VALIDATION 0.09
 #define MORE_WORKERS 100000 // processes that the recorder never saw
+#define RANK_THREAD 6000
+#define RANK_WORKS 0.4 // of an iteration; then it waits for the first
 
 // Unique in the run, and none of an epoch's.
 static int64_t span_id(const struct synthetic_marks *marks, unsigned iteration, unsigned place)
@@ -113,6 +115,36 @@ static int put_prepared(struct writer *w, const struct synthetic_marks *marks, u
 		NULL);
 }
 
+// The same iteration of another rank, which has less to do.
+static int put_of_rank(
+	struct writer *w, unsigned rank, unsigned i, int64_t start_ns, int64_t end_ns)
+{
+	int64_t works_ns = start_ns + (int64_t)((double)(end_ns - start_ns) * RANK_WORKS);
+	char attributes[48];
+	snprintf(attributes, sizeof(attributes), "{\"pid\":%u}", RANK_THREAD + rank);
+	struct writer_span spans[] = {
+		{.kind = "iteration", .end_ns = end_ns, .number = i, .samples = BATCH},
+		{.name = "forward", .end_ns = works_ns, .number = -1, .samples = -1},
+		{.name = "communication",
+			.start_ns = works_ns,
+			.end_ns = end_ns,
+			.number = -1,
+			.samples = -1},
+	};
+	int r = 0;
+	for (size_t k = 0; k < ARRAY_LENGTH(spans) && r == 0; k++) {
+		struct writer_span *span = &spans[k];
+		span->kind = span->kind ? span->kind : "phase";
+		span->name = span->name ? span->name : span->kind;
+		span->start_ns = span->start_ns ? span->start_ns : start_ns;
+		span->thread = RANK_THREAD + rank;
+		span->value = NAN;
+		span->attributes = attributes;
+		r = writer_put_span(w, span, NULL);
+	}
+	return r;
+}
+
 int synthetic_marks_write(struct writer *w, const struct synthetic_marks *marks)
 {
 	double length = (double)(marks->end_ns - marks->start_ns), sum = weights(marks);
@@ -126,6 +158,9 @@ int synthetic_marks_write(struct writer *w, const struct synthetic_marks *marks)
 			r = put_prepared(w, marks, i,
 				marks->start_ns + i / marks->workers * marks->workers * mean_ns,
 				mean_ns);
+		}
+		for (unsigned rank = 1; rank < marks->ranks && r == 0; rank++) {
+			r = put_of_rank(w, rank, i, at_ns, end_ns);
 		}
 		at_ns = end_ns;
 	}

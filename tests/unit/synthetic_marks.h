@@ -16,6 +16,7 @@ struct synthetic_marks {
 	int64_t end_ns;
 	unsigned iterations;
 	unsigned workers;
+	unsigned ranks; // of more than one the others wait for the first
 };
 
 // 0 or -errno. Each 97th iteration waits long for its data.

@@ -428,7 +428,8 @@ static int put_marks(struct synthesis *s)
 				.end_ns = epoch_start_ns(s, epoch + 1),
 				.iterations = s->run->iterations / N_EPOCHS +
 		                              (epoch < (int)(s->run->iterations % N_EPOCHS)),
-				.workers = s->run->workers});
+				.workers = s->run->workers,
+				.ranks = s->run->ranks});
 	}
 	return r;
 }

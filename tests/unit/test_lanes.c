@@ -49,6 +49,10 @@ static int64_t put_marks(struct writer *w)
 		put(w, "phase", "data", at, at + length / 2, 1);
 		put(w, "phase", "forward", at + length / 2, at + length, 1);
 		put(w, "phase", "prepare", at, at + length / 4, worker);
+		put(w, "iteration", "iteration", at, at + length, 2); // a rank that waits
+		put(w, "phase", "forward", at, at + length / 8, 2);
+		put(w, "phase", "backward", at + length / 8, at + length / 4, 2);
+		put(w, "phase", "communication", at + length / 4, at + length, 2);
 		at += length;
 	}
 	return at;
@@ -97,8 +101,16 @@ static void shares_rows_and_windows(void **state)
 	int64_t from_ns = lanes.windows[0].from_us * 1000, to_ns = lanes.windows[0].to_us * 1000;
 	assert_int_equal(all_ns, (to_ns < end_ns ? to_ns : end_ns) - from_ns);
 	assert_true(llabs(2 * data_ns - all_ns) <= LENGTH_MS * MS);
+	// What a rank does between two waits is one stretch.
+	assert_int_equal(lanes.n_ranks, 2);
+	assert_string_equal(lanes.ranks[1].label, "rank 1");
+	assert_true(fabs(mean_of(&lanes.ranks[0].series) - 1) < 0.01);
+	assert_true(fabs(mean_of(&lanes.ranks[1].series) - 0.25) < 0.01);
+	const struct lane_detail *ranks = &lanes.rank_details[0];
+	assert_true(ranks->n > 3 && ranks->n < lanes.phase_details[0].n);
+	assert_int_equal(ranks->pieces[0].place, 1);
 	// Packed into little room they are coarser, not less.
-	assert_int_equal(lanes_pack(&lanes, 2000), 0);
+	assert_int_equal(lanes_pack(&lanes, 2500), 0);
 	assert_true(lanes.phases[PHASE_DATA].packed.base64.length < 1500);
 	assert_true(fabs(mean_of(&lanes.phases[PHASE_DATA]) - 0.5) < 0.02);
 	lanes_done(&lanes);

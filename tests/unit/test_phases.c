@@ -278,6 +278,14 @@ static void test_workers_and_ranks(void **state)
 	NEAR(p->ranks[1].iteration_s, 0.59, 1e-9);
 	NEAR(p->ranks[1].phase_s[PHASE_COMMUNICATION], 0.3, 1e-9);
 	assert_int_equal(p->items[PHASE_COMMUNICATION].spans, 0); // not on the main thread
+	assert_int_equal(p->ranks[0].number, 1); // whom nobody saw comes first
+	assert_int_equal(p->ranks[1].number, 0);
+	NEAR(p->ranks[0].waits, 0, 1e-9);
+	NEAR(p->ranks[1].waits, 0.3 / 0.59, 1e-9);
+	assert_true(p->ranks[0].slowest);
+	assert_false(p->ranks[1].slowest);
+	NEAR(p->ranks[1].p50_s, 0.059, 0.005);
+	NEAR(p->ranks[1].samples_per_s, 32 / 0.059, 1e-6);
 }
 
 // One program after the other: both are the job's.

@@ -25,6 +25,7 @@ static struct process_row process(
 		.cpu_seconds = cpu,
 		.first_s = first,
 		.last_s = last,
+		.rank = -1,
 	};
 }
 
@@ -75,6 +76,38 @@ static void test_ranks_under_a_launcher(void **state)
 	assert_int_equal(rows[4].role, ROLE_HELPER);
 }
 
+// A rank that another forked has its command line, as loader workers have.
+static void test_ranks_that_marks_tell(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "python3 train.py", 90, 0, 100), // starts the others and waits
+		process(2, 1, "python3 train.py", 80, 1, 99),
+		process(3, 1, "python3 train.py", 80, 1, 99),
+		process(4, 1, "python3 train.py", 80, 1, 99), // does not iterate
+		process(5, 3, "python3 train.py", 20, 5, 99),
+	};
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_MAIN);
+	assert_int_equal(rows[1].role, ROLE_LOADER);
+	rows[1].rank = 0;
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[1].role, ROLE_LOADER); // one alone is none
+	rows[2].rank = 1;
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
+	assert_int_equal(rows[1].role, ROLE_RANK);
+	assert_int_equal(rows[2].role, ROLE_RANK);
+	assert_int_equal(rows[2].number, 1);
+	assert_int_equal(rows[3].role, ROLE_HELPER);
+	assert_int_equal(rows[4].role, ROLE_LOADER);
+	assert_int_equal(rows[4].number, 0);
+	rows[0].rank = 2; // forked them, and trains
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_RANK);
+	assert_int_equal(rows[3].role, ROLE_LOADER);
+}
+
 static void test_a_script_of_many_commands_is_main_itself(void **state)
 {
 	(void)state;
@@ -109,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_shell_that_starts_python_with_loader_workers),
 		cmocka_unit_test(test_ranks_under_a_launcher),
+		cmocka_unit_test(test_ranks_that_marks_tell),
 		cmocka_unit_test(test_a_script_of_many_commands_is_main_itself),
 		cmocka_unit_test(test_strange_trees),
 	};

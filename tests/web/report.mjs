@@ -210,7 +210,7 @@ test('iterations: their panels, phases, and the slowest in all panels', () =>
 		assert.ok(panels[1].drawn > 20000, `${panels[1].drawn} dots of phases`);
 		assert.equal(await page.locator('.phase-table tbody tr').count(), 8);
 		assert.match(await page.locator('.phase-table').textContent(), /data45 %38 to 52 %/);
-		assert.equal(await page.locator('.by-epoch .shares').count(), 3);
+		assert.equal(await page.locator('.bar-rows .shares').count(), 3);
 		const filled = await page.locator('.phases > .shares i').evaluateAll((items) =>
 			items.reduce((sum, item) => sum + parseFloat(item.style.width), 0));
 		assert.ok(Math.abs(filled - 100) < 0.1, `${filled} %`);
@@ -226,6 +226,25 @@ test('iterations: their panels, phases, and the slowest in all panels', () =>
 		assert.match((await page.locator('.readout').allTextContents())[1], /^data \d+ %/);
 		await page.screenshot({ path: at('slow.png') });
 	}));
+
+test('ranks: a lane and a bar for each, and who is the slowest', () => {
+	execFileSync(makeRun, [at('ranks.strain'), '30', '10ms', '0', '300', '0', '3']);
+	execFileSync(strain, ['report', at('ranks.strain'), '-o', at('ranks.html')]);
+	return inReport(at('ranks.html'), async (page) => {
+		const panels = await readPanels(page);
+		assert.deepEqual(panels.slice(0, 3).map((panel) => panel.title), ['Iterations', 'Training thread', 'Ranks']);
+		assert.match(await page.locator('.panel').nth(2).textContent(), /rank 0rank 1rank 2/);
+		const bars = await page.locator('.bar-rows').nth(1).textContent();
+		assert.match(bars, /rank 0.*waits 60 %rank 1.*waits 60 %rank 2.*the slowest/);
+		assert.equal(await page.locator('.bar-rows').nth(1).locator('.shares').first().locator('i').count(), 2);
+		assert.match(await page.locator('.iterations').textContent(), /steady iterations of rank 2/);
+		await page.locator('.panel').nth(2).scrollIntoViewIfNeeded();
+		await page.mouse.move(...(await sheetPoint(page, 0.3, 0.1)));
+		await settle(page);
+		assert.match((await page.locator('.readout').allTextContents())[2], /^[\d.]+ of 3 work$/);
+		await page.screenshot({ path: at('ranks.png') });
+	});
+});
 
 test('a press on a slow iteration in the panel shows it', () =>
 	inReport(at('marked.html'), async (page) => {

@@ -72,6 +72,8 @@ export interface Panel {
 	series: Series[];
 	marks?: Mark[];
 	exact?: Exact[];
+	/** What those of the lanes do: "prepare". */
+	verb?: string;
 }
 
 export interface Span {
@@ -174,6 +176,28 @@ export interface EpochPhases {
 	phases: number[];
 }
 
+export interface PhaseSeconds {
+	name: string;
+	hue: number;
+	seconds: number;
+}
+
+/** One of several that train side by side. */
+export interface RankPhases {
+	name: string;
+	/** The figures of the run are its. */
+	leads: boolean;
+	/** The others wait for it. */
+	slowest: boolean;
+	iterations: number;
+	p50: number | null;
+	rate: number | null;
+	/** Share of its iterations in which it waits for the others. */
+	waits: number | null;
+	/** Of its mean iteration. */
+	phases: PhaseSeconds[];
+}
+
 export interface Histogram {
 	start: number;
 	width: number;
@@ -211,6 +235,8 @@ export interface Iterations {
 	incomplete: string | null;
 	phases: Phase[];
 	epochs: EpochPhases[];
+	/** By number; empty where there is one rank. */
+	ranks: RankPhases[];
 	histogram: Histogram | null;
 	slowest: SlowIteration[];
 }

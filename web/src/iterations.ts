@@ -6,12 +6,12 @@
 
 import uPlot from 'uplot';
 
-import type { EpochPhases, Histogram, Iterations, Phase, Run, SlowIteration } from './contract';
+import type { EpochPhases, Histogram, Iterations, Phase, RankPhases, Run, SlowIteration } from './contract';
 import { button, card, key, make } from './dom';
 import { clock, digits, duration, number, percent, roundStep, scaleFor } from './format';
 import { readPalette } from './theme';
 
-const EPOCHS_AT_FIRST = 12;
+const ROWS_AT_FIRST = 12;
 const NARROWEST = 390; // pixels of the bar of all phases, but on a phone
 const LETTER = 6.6;
 const HEIGHT = 170;
@@ -33,7 +33,7 @@ function inkOn(colour: string): string {
 }
 
 interface Part {
-	phase: Phase;
+	phase: Pick<Phase, 'name' | 'hue'>;
 	share: number;
 	title: string;
 }
@@ -129,29 +129,58 @@ function epochRow(epoch: EpochPhases, phases: Phase[], longest: number, show: Zo
 	return [name, bar(parts, parts.map((part) => part.title).join('; ') + rest, false), length];
 }
 
-function epochBars(iterations: Iterations, show: Zoom): HTMLElement | null {
-	const { epochs, phases } = iterations;
-	if (epochs.length === 0) {
+/** Rows of bars under a heading, the first few at first. */
+function barRows<Row>(title: string, items: Row[], row: (item: Row) => Node[]): HTMLElement | null {
+	if (items.length === 0) {
 		return null;
 	}
-	const longest = Math.max(...epochs.map((epoch) => epoch.seconds), 1e-9);
-	const rows = make('div', 'by-epoch');
-	const fill = (n: number) =>
-		rows.replaceChildren(...epochs.slice(0, n).flatMap((epoch) => epochRow(epoch, phases, longest, show)));
-	fill(EPOCHS_AT_FIRST);
-	const more = button('quiet more', `Show all ${digits(epochs.length)}`, () => {
-		fill(epochs.length);
+	const rows = make('div', 'bar-rows');
+	const fill = (n: number) => {
+		rows.replaceChildren(...items.slice(0, n).flatMap(row));
+	};
+	fill(ROWS_AT_FIRST);
+	const more = button('quiet more', `Show all ${digits(items.length)}`, () => {
+		fill(items.length);
 		more.hidden = true;
 	});
-	more.hidden = epochs.length <= EPOCHS_AT_FIRST;
-	return make('div', '', make('h3', '', 'By epoch'), rows, more);
+	more.hidden = items.length <= ROWS_AT_FIRST;
+	return make('div', '', make('h3', '', title), rows, more);
+}
+
+function epochBars(iterations: Iterations, show: Zoom): HTMLElement | null {
+	const { epochs, phases } = iterations;
+	const longest = Math.max(...epochs.map((epoch) => epoch.seconds), 1e-9);
+	return barRows('By epoch', epochs, (epoch) => epochRow(epoch, phases, longest, show));
+}
+
+/** The mean iteration of each rank: what one waits, another works. */
+function rankBars(iterations: Iterations): HTMLElement | null {
+	const { ranks } = iterations;
+	const length = (rank: RankPhases) => rank.phases.reduce((sum, { seconds }) => sum + seconds, 0);
+	const longest = Math.max(...ranks.map(length), 1e-9);
+	return barRows('By rank', ranks, (rank) => {
+		const parts = rank.phases.map((phase) => ({
+			phase,
+			share: phase.seconds / longest,
+			title: `${rank.name}: ${phase.name} ${duration(phase.seconds)} of an iteration, ${percent(phase.seconds / length(rank))}`,
+		}));
+		const said = [
+			rank.p50 === null ? '' : duration(rank.p50),
+			rank.rate === null ? '' : `${digits(rank.rate)}/s`,
+			rank.slowest ? 'the slowest' : rank.waits === null ? '' : `waits ${percent(rank.waits)}`,
+		];
+		const name = make('span', '', rank.name);
+		name.title = `${digits(rank.iterations)} iterations${rank.leads ? '; the figures above are of this rank' : ''}`;
+		const label = parts.map((part) => part.title).join('; ');
+		return [name, bar(parts, label, false), make('span', 'soft', said.filter((text) => text !== '').join(' · '))];
+	});
 }
 
 function phaseCard(iterations: Iterations, show: Zoom): HTMLElement {
 	if (iterations.phases_missing !== null) {
 		return card('Phases', 'phases', make('p', 'soft', `Not known: ${iterations.phases_missing}.`));
 	}
-	return card('Phases', 'phases', wholeBar(iterations), phaseTable(iterations.phases), epochBars(iterations, show));
+	return card('Phases', 'phases', wholeBar(iterations), phaseTable(iterations.phases), epochBars(iterations, show), rankBars(iterations));
 }
 
 // Iterations --------------------------------------------------------------------------------------
@@ -179,6 +208,10 @@ function figures(it: Iterations): HTMLElement {
 
 function leftOut(it: Iterations): string {
 	const parts = [`${digits(it.steady)} steady iterations`];
+	const leader = it.ranks.find((rank) => rank.leads);
+	if (leader) {
+		parts[0] += ` of ${leader.name}`;
+	}
 	if (it.warm_up > 0) {
 		parts.push(`the first ${it.warm_up === 1 ? 'is' : digits(it.warm_up) + ' are'} warm-up and left out`);
 	}

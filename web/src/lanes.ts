@@ -261,7 +261,7 @@ export class LaneChart implements PanelView {
 	private readLanes(t: number): [string, number | null][] {
 		const busy = this.lanes.reduce((sum, lane) => sum + this.shareAt(lane, t), 0);
 		const shown = busy > 0 && busy < 9.95 ? busy.toFixed(1).replace('.0', '') : String(Math.round(busy));
-		return [[`${shown} of ${this.lanes.length} prepare`, null]];
+		return [[`${shown} of ${this.lanes.length} ${this.panel.verb ?? ''}`, null]];
 	}
 
 	hideReading(): void {
