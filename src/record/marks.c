@@ -31,7 +31,8 @@
 #include "record/spans.h"
 
 #define LOOK_SOONEST_NS (5 * NS_PER_MS)
-#define LOOK_LATEST_NS (100 * NS_PER_MS)
+// A ring holds seven thousand marks. Each look costs as much as the marks of a tenth of a second.
+#define LOOK_LATEST_NS (400 * NS_PER_MS)
 // About what one hundredth of a core can make spans of.
 #define MARKS_PER_S 200000u
 #define MARKS_AT_ONCE 20000u
