@@ -24,6 +24,7 @@
 #define REFAULTS 0.3 // of what was read from storage
 #define MEMORY_STALLED 0.10
 #define SHORT_STEP_S 0.002 // calls cost as much as arithmetic
+#define UNSEEN 0.05 // of an iteration: what counting CPU time in ticks may miss
 #define IMBALANCE 0.10 // between the waits of ranks
 #define GPU_BUSY 0.70
 #define THROTTLED 0.10
@@ -293,7 +294,12 @@ static void judge_device(const struct facts *f, struct causes *c)
 	double computes = f->gpu.used && isfinite(f->gpu.busy) ? fmin(step, f->gpu.busy)
 	                  : launch > step                      ? 0
 	                                                       : step;
+	lost += f->ranks.inferred ? known(f->ranks.own) : 0;
 	computes = fmax(0, computes - lost);
+	if (!f->gpu.used && isfinite(f->main_cpus)) {
+		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
+		computes = fmin(computes, f->main_cpus + known(f->main_queued) + UNSEEN);
+	}
 	bool slowed = f->gpu.used && f->gpu.busy >= GPU_BUSY && f->gpu.throttled >= THROTTLED;
 	put_of_iteration(f, c, idle ? BOTTLENECK_GPU_UNUSED : BOTTLENECK_COMPUTE, computes,
 		largest_step_phase(f));
@@ -306,7 +312,8 @@ static void judge_ranks(const struct facts *f, struct causes *c)
 {
 	double own = facts_share(f, PHASE_COMMUNICATION);
 	double most = f->ranks.n > 1 ? fmax(own, known(f->ranks.waits_most)) : own;
-	put_of_iteration(f, c, BOTTLENECK_RANKS, most, PHASE_COMMUNICATION);
+	put_of_iteration(f, c, BOTTLENECK_RANKS, most,
+		f->ranks.inferred ? PHASE_BACKWARD : PHASE_COMMUNICATION);
 }
 
 static void judge_apart(const struct facts *f, struct causes *c)
@@ -378,7 +385,7 @@ static bool supports_compute(const struct facts *f)
 
 static bool supports_ranks(const struct facts *f)
 {
-	return f->ranks.waits_most - f->ranks.waits_least >= IMBALANCE;
+	return !f->ranks.inferred && f->ranks.waits_most - f->ranks.waits_least >= IMBALANCE;
 }
 
 static bool supports_launch(const struct facts *f)

@@ -231,6 +231,7 @@ static int put_ranks(const struct facts *f, struct verdict *v)
 	text_append_string(&value, " to ");
 	words_append_percent(&value, f->ranks.waits_most);
 	text_append_string(&value, " of their iterations");
+	text_append_string(&value, f->ranks.inferred ? ", as far as backward tells" : "");
 	return evidence_put(v, "ranks", &value, NULL);
 }
 

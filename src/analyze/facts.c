@@ -53,7 +53,7 @@ void facts_init(struct facts *f)
 		.throttled = NAN,
 		.memory_bytes = NAN,
 		.memory_peak_bytes = NAN};
-	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN};
+	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 
 // Rates ------------------------------------------------------------------------------------------
@@ -235,10 +235,12 @@ static int worker_place(const struct phases *p, size_t index)
 static void fill_ranks(const struct phases *p, struct facts *f)
 {
 	f->ranks.n = p->n_ranks > 0 ? (unsigned)p->n_ranks : 1;
+	f->ranks.inferred = p->waits_inferred;
+	f->ranks.own = p->n_ranks > 1 ? p->ranks[0].waits : NAN;
 	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
 		const struct phase_rank *rank = &p->ranks[i];
-		double waits = rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s;
-		if (!(waits >= f->ranks.waits_least)) {
+		double waits = rank->waits;
+		if (isfinite(waits) && !(waits >= f->ranks.waits_least)) {
 			f->ranks.waits_least = waits;
 			f->ranks.slowest = rank_place(p, i);
 		}

@@ -66,6 +66,8 @@ struct rank_facts {
 	unsigned n; // that train side by side; 1: alone
 	double waits_most; // share of its iterations that the one that waits most spends waiting
 	double waits_least;
+	double own; // of the one whose iterations these are
+	bool inferred; // from backward, where the wait is then (phases.h)
 	int slowest; // the number of the one that waits least
 };
 

@@ -13,12 +13,13 @@
 #include "base/array.h"
 
 #define IMBALANCE 0.10 // ranks that are this much apart do not do the same
+#define IN_STEP 0.05 // ranks that wait for each other take as long for an iteration
+#define GRAIN 0.03 // of an iteration: a wait that backward seems to hold may be noise
 
 struct thread_count {
 	struct timeline_lane lane;
 	struct phase_rank rank;
 	struct histogram lengths; // of its steady iterations, in seconds
-	double steady_s;
 	double steady_samples; // NAN: of one nobody said
 	struct phase_worker worker;
 	struct histogram batches; // seconds
@@ -58,8 +59,10 @@ int phase_threads_iteration(struct phase_threads *threads, const struct timeline
 	count->rank.iteration_s += seconds;
 	if (!iteration->warm_up && !iteration->cut) {
 		histogram_add(&count->lengths, seconds, 1);
-		count->steady_s += seconds;
+		count->rank.steady_s += seconds;
 		count->steady_samples += iteration->samples < 0 ? NAN : (double)iteration->samples;
+		count->rank.forward_s += (double)iteration->phase_ns[PHASE_FORWARD] / 1e9;
+		count->rank.backward_s += (double)iteration->phase_ns[PHASE_BACKWARD] / 1e9;
 	}
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		count->rank.phase_s[i] += (double)iteration->phase_ns[i] / 1e9;
@@ -120,7 +123,8 @@ static void put_rank(const struct thread_count *count, struct phase_rank *ret)
 	ret->thread = count->lane.thread;
 	ret->waits = NAN;
 	ret->p50_s = histogram_quantile(&count->lengths, 0.5);
-	ret->samples_per_s = count->steady_s > 0 ? count->steady_samples / count->steady_s : NAN;
+	ret->samples_per_s = count->rank.steady_s > 0 ? count->steady_samples / count->rank.steady_s
+	                                              : NAN;
 }
 
 static bool rank_before(const struct phase_rank *a, const struct phase_rank *b)
@@ -139,6 +143,36 @@ static void number_ranks(struct phases *p)
 	}
 }
 
+static bool are_in_step(const struct phases *p)
+{
+	double shortest = INFINITY, longest = 0;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		shortest = fmin(shortest, p->ranks[i].p50_s);
+		longest = fmax(longest, p->ranks[i].p50_s);
+	}
+	return p->n_ranks > 1 && longest - shortest <= IN_STEP * longest;
+}
+
+// DistributedDataParallel exchanges gradients during backward, where no mark says so. But all ranks
+// compute the same: who needs longer for backward beside its forward than another does waits in it
+// for those that came late.
+static void infer_waits(struct phases *p)
+{
+	double ratio = INFINITY;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		ratio = fmin(ratio, p->ranks[i].backward_s / p->ranks[i].forward_s);
+	}
+	if (!(ratio > 0) || !isfinite(ratio) || !are_in_step(p)) {
+		return;
+	}
+	p->waits_inferred = true;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		struct phase_rank *rank = &p->ranks[i];
+		rank->waits = (rank->backward_s - ratio * rank->forward_s) / rank->steady_s;
+		rank->waits = rank->waits >= GRAIN ? rank->waits : 0;
+	}
+}
+
 static void fill_waits(struct phases *p)
 {
 	bool any = false;
@@ -150,6 +184,9 @@ static void fill_waits(struct phases *p)
 		rank->waits = rank->iteration_s > 0
 		                      ? rank->phase_s[PHASE_COMMUNICATION] / rank->iteration_s
 		                      : NAN;
+	}
+	if (!any) {
+		infer_waits(p);
 	}
 }
 

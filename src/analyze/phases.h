@@ -128,8 +128,11 @@ struct phase_rank {
 	uint64_t iterations;
 	double iteration_s; // total
 	double phase_s[PHASES_MAX]; // in its iterations
-	double waits; // for the others, share of its iterations' time; NAN: nobody marked it
+	double waits; // for the others, share of its iterations' time; NAN: nobody knows
 	// Of its steady iterations; NAN: not known.
+	double steady_s; // total, and of that in two phases
+	double forward_s;
+	double backward_s;
 	double p50_s;
 	double samples_per_s;
 };
@@ -189,6 +192,7 @@ struct phases {
 	size_t n_workers;
 	struct phase_rank *ranks; // none where there are no iterations
 	size_t n_ranks;
+	bool waits_inferred; // ranks' waits: nobody marked them, backward tells
 	uint64_t threads_left_out;
 	struct slow_iteration slowest[SLOWEST_MAX]; // the slowest first; of steady ones
 	size_t n_slowest;

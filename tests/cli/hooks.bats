@@ -191,6 +191,22 @@ optimizer|iteration' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE name = 'validation'")" = 0 ]
 }
 
+@test "PyTorch: two ranks in DistributedDataParallel: backward tells who waits for whom" {
+	needs_torch
+	record "$PYTHON" "$TRAIN" parallel >with
+	"$STRAIN" show --json run.strain >shown
+	/usr/bin/python3 -c '
+import json, sys
+shown = json.load(open("shown"))
+waits = {rank["rank"]: rank["waits_ratio"] for rank in shown["ranks"]}
+print(waits, shown["verdict"]["headline"])
+assert waits[0] > waits[1] + 0.2 and waits[1] < 0.2, waits
+assert shown["verdict"]["bottleneck"] == "ranks" and "rank 1 of 2" in shown["verdict"]["headline"]
+assert shown["verdict"]["confidence"] != "high"'
+	"$PYTHON" "$TRAIN" parallel >without
+	cmp with without
+}
+
 @test "PyTorch: workers that are killed or spawned, forks, and an end without ceremony" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" killed >with 2>err

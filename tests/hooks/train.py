@@ -219,6 +219,46 @@ def rank(number, folder):
         print(job.model.bias.sum().item().hex(), flush=True)
 
 
+class Late(torch.utils.data.Dataset):
+    """Of one of two ranks each batch comes late."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __len__(self):
+        return 200
+
+    def __getitem__(self, index):
+        if self.number == 1 and index % 10 == 0:
+            time.sleep(0.04)
+        return torch.full((8,), float(index)), index % 2
+
+
+def parallel_rank(number, folder):
+    """One of two in DistributedDataParallel; the one that comes late begins its epoch last."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method="file://" + folder + "/meet", rank=number,
+                            world_size=2)  # fmt: skip
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    time.sleep(0.5 * number)
+    for features, target in DataLoader(Late(number), batch_size=10, shuffle=False):
+        functional.cross_entropy(model(features), target).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    if number == 0:
+        print(model.module.bias.sum().item().hex(), flush=True)
+
+
+def parallel(_):
+    """Two of them, that wait for each other in backward."""
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(parallel_rank, (folder,), nprocs=2)
+
+
 def ranks(_):
     """Two of them, as torch.multiprocessing starts them."""
     with tempfile.TemporaryDirectory() as folder:

@@ -497,10 +497,46 @@ static void advice_names_the_line(void **state)
 	assert_advised(NULL, "loader workers 1 -> 3"); // not everybody's are PyTorch's
 }
 
+// A step that uses no CPU and no GPU computes nothing: it waits for something.
+static void who_computes_uses_a_cpu(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_COMPUTE));
+	f.main_cpus = f.cpus_used = 0.04;
+	causes_find(&f, &c);
+	const struct cause *compute = causes_get(&c, BOTTLENECK_COMPUTE);
+	assert_true(!compute || compute->share.value < 0.1);
+	assert_int_not_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
+}
+
+// Backward holds the wait for a slow rank: that part of it is no computing, and never sure.
+static void a_wait_in_backward_is_no_computing(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	f.ranks = (struct rank_facts){.n = 2,
+		.waits_most = 0.5,
+		.waits_least = 0,
+		.own = 0.5,
+		.inferred = true,
+		.slowest = 1};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_RANKS);
+	assert_float_equal(c.items[0].share.value, 0.5, 1e-9);
+	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value < 0.5);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_cause_is_found),
+		cmocka_unit_test(who_computes_uses_a_cpu),
+		cmocka_unit_test(a_wait_in_backward_is_no_computing),
 		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),

@@ -227,6 +227,61 @@ static void test_nested_and_overlapping(void **state)
 	NEAR(p->startup_s + p->iterations_s + p->apart_s + p->between_s + p->after_s, 0.2, 1e-9);
 }
 
+static void put_phase_of(struct made *m, const char *name, int64_t start_ns, int64_t length_ns,
+	int64_t thread, const char *attributes)
+{
+	put(m, (struct writer_span){.name = name,
+		       .kind = strcmp(name, "iteration") == 0 ? "iteration" : "phase",
+		       .start_ns = start_ns,
+		       .end_ns = start_ns + length_ns,
+		       .thread = thread,
+		       .number = -1,
+		       .samples = 32,
+		       .attributes = attributes});
+}
+
+// Ten iterations of 100 ms of each of two ranks; of the second, backward begins later.
+static void put_ranks_in_step(struct made *m, int64_t other_length)
+{
+	put_epoch(m, 1, 0, 1000 * MS);
+	for (int i = 0; i < 10; i++) {
+		int64_t t = i * 100 * MS;
+		put_iteration(m, i, t, 100 * MS);
+		put_phase(m, "forward", t, 10 * MS);
+		put_phase(m, "backward", t + 10 * MS, 90 * MS);
+		put_phase_of(m, "iteration", t, other_length, 200, "{\"pid\":77}");
+		put_phase_of(m, "data", t, 40 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "forward", t + 40 * MS, 20 * MS, 200, "{\"pid\":77}");
+		put_phase_of(
+			m, "backward", t + 60 * MS, other_length - 60 * MS, 200, "{\"pid\":77}");
+	}
+}
+
+// The second rank is slower and loads its own data: of the first one's backward, 20 ms are its own.
+static void test_ranks_that_wait_in_backward(void **state)
+{
+	struct made *m = *state;
+	put_ranks_in_step(m, 100 * MS);
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->n_ranks, 2);
+	assert_true(p->waits_inferred);
+	NEAR(p->ranks[0].waits, 0.7, 1e-9);
+	NEAR(p->ranks[1].waits, 0, 1e-9);
+	assert_false(p->ranks[0].slowest);
+	assert_true(p->ranks[1].slowest);
+}
+
+// Who does not wait for each other is not in step.
+static void test_ranks_that_go_their_own_ways(void **state)
+{
+	struct made *m = *state;
+	put_ranks_in_step(m, 80 * MS);
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->n_ranks, 2);
+	assert_false(p->waits_inferred);
+	assert_true(isnan(p->ranks[0].waits));
+}
+
 static void test_workers_and_ranks(void **state)
 {
 	struct made *m = *state;
@@ -458,6 +513,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slowest, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nested_and_overlapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workers_and_ranks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_programs_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_phases_without_iterations, setup, teardown),
