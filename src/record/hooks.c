@@ -292,22 +292,37 @@ static void hooks_free(struct hooks *h)
 	free(h);
 }
 
+static void put_words(const struct words *words, struct writer *w)
+{
+	if (words->hooked.length > 0) {
+		writer_put_run(w, "hooks", words->hooked.data);
+	}
+	for (size_t i = 0; i < words->n_facts; i++) {
+		writer_put_run(w, words->facts[i].key, words->facts[i].value);
+	}
+}
+
+void hooks_put_so_far(const char *directory, struct writer *w)
+{
+	struct hooks *h = hooks_read(directory);
+	if (h) {
+		put_words(&h->speaker, w);
+		hooks_free(h);
+	}
+}
+
 void hooks_put(struct hooks *h, struct writer *w)
 {
 	char why[256] = "";
 	if (!h) {
 		return;
 	}
-	if (h->speaker.hooked.length > 0) {
-		writer_put_run(w, "hooks", h->speaker.hooked.data);
-	} else if (h->missing.length == 0) {
+	put_words(&h->speaker, w);
+	if (h->speaker.hooked.length == 0 && h->missing.length == 0) {
 		why_none(h, w, why, sizeof(why));
 	}
 	if (h->missing.length > 0 || *why) {
 		writer_put_run(w, "hooks_missing", *why ? why : h->missing.data);
-	}
-	for (size_t i = 0; i < h->speaker.n_facts; i++) {
-		writer_put_run(w, h->speaker.facts[i].key, h->speaker.facts[i].value);
 	}
 	hooks_free(h);
 }

@@ -272,7 +272,8 @@ static int set_up(struct recorder *r, struct error *e)
 	if (result == 0) {
 		start_listener(r);
 		start_marks(r);
-		result = scribe_start(r->writer, r->feed, r->config->start_ns, &r->scribe, e);
+		result = scribe_start(
+			r->writer, r->feed, r->config->start_ns, r->config->hooks, &r->scribe, e);
 	}
 	return result;
 }

@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "record/epochs.h"
+#include "record/hooks.h"
 #include "record/source/feed.h"
 
 #define COMMIT_INTERVAL_NS NS_PER_S
@@ -24,6 +25,9 @@
 #define COMPACT_SOONEST_NS (5 * NS_PER_S) // where the file has reached its limit before
 // Blocks are complete up to this long ago: lanes hand on once a second.
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
+// When the hooks are listened to for the first time; then in twice that, and so on: a run that is
+// cut off, or is looked at, knows by then what they said.
+#define HOOKS_FIRST_NS (3 * NS_PER_S)
 // More epochs than this are a pattern that matches every iteration: the rest become no spans.
 #define EPOCHS_MAX 100000u
 #define POINTS_MAX 1000000u
@@ -33,6 +37,8 @@ struct scribe {
 	struct feed *feed;
 	uint64_t start_ns;
 	uint64_t compact_ns;
+	const char *hooks;
+	uint64_t hooks_ns; // when they are listened to next
 	pthread_t thread;
 	_Atomic bool stop;
 	struct epoch_line *epochs;
@@ -209,6 +215,14 @@ static void write_waiting(struct scribe *s, uint64_t timeout_ns)
 	writer_commit(s->writer, NULL);
 }
 
+static void listen_to_hooks(struct scribe *s, uint64_t now_ns)
+{
+	if (s->hooks && now_ns >= s->hooks_ns) {
+		hooks_put_so_far(s->hooks, s->writer);
+		s->hooks_ns = now_ns + (now_ns - s->start_ns);
+	}
+}
+
 static void *scribe_main(void *context)
 {
 	struct scribe *s = context;
@@ -216,6 +230,7 @@ static void *scribe_main(void *context)
 	while (!atomic_load(&s->stop)) {
 		write_waiting(s, COMMIT_INTERVAL_NS);
 		uint64_t now_ns = clock_monotonic_ns();
+		listen_to_hooks(s, now_ns);
 		bool soon = now_ns + COMPACT_INTERVAL_NS >= s->compact_ns + COMPACT_SOONEST_NS;
 		if (now_ns >= s->compact_ns || (soon && writer_is_over_limit(s->writer))) {
 			writer_compact(
@@ -227,8 +242,8 @@ static void *scribe_main(void *context)
 	return NULL;
 }
 
-int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, struct scribe **ret,
-	struct error *e)
+int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, const char *hooks,
+	struct scribe **ret, struct error *e)
 {
 	struct scribe *s = calloc(1, sizeof(*s));
 	if (!s) {
@@ -237,6 +252,8 @@ int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, st
 	s->writer = writer;
 	s->feed = feed;
 	s->start_ns = start_ns;
+	s->hooks = hooks;
+	s->hooks_ns = start_ns + HOOKS_FIRST_NS;
 	s->compact_ns = clock_monotonic_ns() + COMPACT_INTERVAL_NS;
 	int r = pthread_create(&s->thread, NULL, scribe_main, s);
 	if (r != 0) {

@@ -172,6 +172,34 @@ optimizer|iteration' ]
 	cmp with without
 }
 
+@test "PyTorch: a run whose recorder is killed knows what the hooks said" {
+	needs_torch
+	cat >job.py <<-'EOF'
+		import os, time, torch
+		from torch.utils.data import DataLoader
+		model = torch.nn.Linear(1, 1)
+		optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+		for batch in DataLoader([torch.ones(1)] * 100000, batch_size=4):
+		    model(batch).sum().backward()
+		    optimizer.step()
+		    time.sleep(0.02)
+		    if os.path.exists("enough"):
+		        break
+	EOF
+	"$STRAIN" run -o run.strain -- "$PYTHON" job.py 2>verdict 3>&- &
+	launcher=$!
+	eventually test -s run.strain
+	knows() {
+		[ "$(run_key run.strain loader_at)" = job.py:5 ] && [ "$(run_key run.strain loader_batch_size)" = 4 ]
+	}
+	eventually knows || eventually knows
+	kill -KILL "$(recorder_of "$launcher")"
+	touch enough
+	wait "$launcher"
+	knows
+	[[ "$(run_key run.strain hooks)" == "pytorch "*": "*backward* ]]
+}
+
 @test "PyTorch: two ranks, and threads; the collectives they wait in" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" ranks >with
