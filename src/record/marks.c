@@ -31,8 +31,8 @@
 #include "record/spans.h"
 
 #define LOOK_SOONEST_NS (5 * NS_PER_MS)
-// A ring holds seven thousand marks. Each look costs as much as the marks of a tenth of a second.
-#define LOOK_LATEST_NS (400 * NS_PER_MS)
+// A ring holds seven thousand marks, and a look costs as much as seventy.
+#define LOOK_LATEST_NS (200 * NS_PER_MS)
 // About what one hundredth of a core can make spans of.
 #define MARKS_PER_S 200000u
 #define MARKS_AT_ONCE 20000u
@@ -414,7 +414,9 @@ static void finish(struct marks *m)
 // Sooner where rings fill, later where nothing comes.
 static void choose_wait(struct marks *m, size_t taken)
 {
-	if (taken > STRAIN_RING_SLOTS / 16) {
+	if (taken > STRAIN_RING_SLOTS / 4) {
+		m->wait_ns = LOOK_SOONEST_NS;
+	} else if (taken > STRAIN_RING_SLOTS / 16) {
 		m->wait_ns = m->wait_ns / 2 > LOOK_SOONEST_NS ? m->wait_ns / 2 : LOOK_SOONEST_NS;
 	} else if (taken < STRAIN_RING_SLOTS / 64) {
 		m->wait_ns = m->wait_ns * 2 < LOOK_LATEST_NS ? m->wait_ns * 2 : LOOK_LATEST_NS;

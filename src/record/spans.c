@@ -571,6 +571,9 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 	};
 	struct marked_thread *thread = context;
 	thread->last_ns = run_time(thread, mark->time_ns);
+	// Of the iteration in which marks were dropped nobody knows where it ended, nor what is
+	// missing.
+	thread->lost += mark->gap && thread->iteration.id;
 	takes[mark->kind](thread, mark);
 }
 

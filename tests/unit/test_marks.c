@@ -149,6 +149,11 @@ static void a_full_ring_drops_and_goes_on(void **state)
 	strain_marker_point(&f->marker, "y", 2);
 	assert_int_equal(look(f), 2);
 	assert_string_equal(f->marks[1].name, "y");
+	assert_true(f->marks[0].gap);
+	assert_false(f->marks[1].gap);
+	strain_marker_point(&f->marker, "x", 1);
+	assert_int_equal(look(f), 1);
+	assert_false(f->marks[0].gap);
 	fixture_free(f);
 }
 

@@ -220,6 +220,31 @@ static void dropped_marks_do_not_shift_the_rest(void **state)
 	spans_teardown(&f);
 }
 
+// The end of the first and the beginning of the second were dropped: together they are no
+// iteration.
+static void an_iteration_with_a_gap_says_so(void **state)
+{
+	(void)state;
+	struct spans_fixture f;
+	spans_setup(&f, 1000);
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 10, 0, -1);
+	struct ring_mark end = {.kind = STRAIN_MARK_ITERATION_END,
+		.name = "",
+		.time_ns = 1050,
+		.number = -1,
+		.samples = 32,
+		.gap = true};
+	marked_thread_take(f.thread, &end);
+	assert_string_equal(find(&f, ITEM_SPAN, "iteration")->key, "{\"process\":5,\"lost\":1}");
+	mark(f.thread, STRAIN_MARK_ITERATION, 0, "", 60, 2, 32);
+	mark(f.thread, STRAIN_MARK_ITERATION_END, 0, "", 70, -1, -1);
+	items_free(f.items);
+	f.items = NULL;
+	assert_string_equal(find(&f, ITEM_SPAN, "iteration")->key, "{\"process\":5}");
+	marked_thread_end(f.thread, 1100, "exit");
+	spans_teardown(&f);
+}
+
 static void ranks_share_the_epochs_of_one(void **state)
 {
 	(void)state;
@@ -441,6 +466,7 @@ int main(void)
 		cmocka_unit_test(ranges_of_nvtx_are_no_phases),
 		cmocka_unit_test(what_was_open_at_the_end_says_so),
 		cmocka_unit_test(dropped_marks_do_not_shift_the_rest),
+		cmocka_unit_test(an_iteration_with_a_gap_says_so),
 		cmocka_unit_test(ranks_share_the_epochs_of_one),
 		cmocka_unit_test(a_rank_is_in_the_epoch_that_it_says),
 		cmocka_unit_test(a_thread_without_epochs_is_where_the_leader_is),

@@ -49,6 +49,8 @@ struct ring {
 	uint64_t taken;
 	uint64_t last_ns; // of the mark before
 	uint64_t dropped;
+	uint64_t told[2]; // the last two values of `taken` that the writer was told
+	uint64_t gaps[2]; // numbers of marks after which some may be missing; 0: none
 	struct ring_owner owner;
 	struct ring_names *all_names;
 	const char *names[STRAIN_RING_NAMES]; // NULL: not looked at yet
@@ -282,6 +284,8 @@ static int read_records(struct ring *ring, size_t n, uint64_t now_ns,
 		if (r < 0) {
 			return r;
 		}
+		mark.gap = ring->taken > 0 &&
+		           (ring->taken == ring->gaps[0] || ring->taken == ring->gaps[1]);
 		ring->taken++;
 		take(context, &mark);
 	}
@@ -293,6 +297,18 @@ static void tell_writer(struct ring *ring)
 {
 	(void)!pwrite(ring->fd, &ring->taken, sizeof(ring->taken),
 		(off_t)offsetof(struct strain_ring, taken));
+	ring->told[0] = ring->told[1];
+	ring->told[1] = ring->taken;
+}
+
+// Marks are dropped where the ring is full: as many after what the writer knew to be taken as there
+// are slots. What it knew then was one of the last two things that it was told.
+static void note_dropped(struct ring *ring, uint64_t dropped)
+{
+	for (size_t i = 0; i < 2 && dropped != ring->dropped; i++) {
+		ring->gaps[i] = ring->told[i] + STRAIN_RING_SLOTS;
+	}
+	ring->dropped = dropped;
 }
 
 int ring_read(struct ring *ring, uint64_t now_ns, size_t max,
@@ -303,7 +319,7 @@ int ring_read(struct ring *ring, uint64_t now_ns, size_t max,
 	if (r <= 0) {
 		return r;
 	}
-	ring->dropped = header.dropped;
+	note_dropped(ring, header.dropped);
 	uint64_t waiting = header.written - ring->taken;
 	if (waiting > STRAIN_RING_SLOTS) {
 		return broken(e, "it counts marks that cannot be there");

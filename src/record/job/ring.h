@@ -39,6 +39,7 @@ struct ring_mark {
 	int64_t number;
 	int64_t samples; // of an iteration or a span; -1: not known
 	double value; // of a point
+	bool gap; // marks before it were dropped, perhaps
 };
 
 // Opens a file of the directory. -EINVAL for what is no regular file of its own. start_ns: nothing
