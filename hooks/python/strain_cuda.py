@@ -26,6 +26,11 @@ class DeviceClock:
         self._waiting = deque()
         self._last_ns = 0
 
+    @property
+    def timing(self):
+        """Whether the iteration is one of those that are timed."""
+        return self._step is not None
+
     def begin(self, number):
         """The batch of an iteration is there; here its first phase begins."""
         now_ns = monotonic_ns()

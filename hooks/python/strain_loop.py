@@ -11,66 +11,45 @@ is known of it. From that come epochs, iterations with their samples, and phases
   that leads to none, is a validation. Until that is known, marks wait (Ring.hold): for three batches
   at most.
 - Forward is the time from the end of the data, or of its transfer, to the start of backward.
+
+A step calls six of these functions, each of which finds caches that the step has filled with its
+own: what counts is how little they do. Where iterations are brief, an ordinary one goes through
+stages: its times from the end of its data on are only kept, and marked when it ends. Whatever else
+happens in one, what was kept is marked first, and the rest as it comes. An iteration that goes through
+stages is, to the rest of the loop, not begun.
 """
 
-from collections import deque
 from time import monotonic_ns
 
+from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
 from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, TRANSFER, VALIDATION
-
-# Roles of a pass over a loader.
-UNKNOWN = 0  # its first batches
-TRAINING = 1  # an epoch
-EVALUATION = 2  # a validation
-BESIDE = 3  # of another pass, or nothing of the kind
 
 # So many batches can be asked for ahead of their backward (wrappers that prefetch take one or two).
 AHEAD = 2
 FEEDING = 7  # so many other loaders are remembered
+# An iteration after one that was as short as this is expected to be brief.
+BRIEF_NS = 20000000
+# Stages of a brief iteration.
+NONE = 0  # it is none: marks are written as they come
+WAITING = 1  # for its batch
+READY = 2  # the batch is there
+IN_BACKWARD = 3
+BETWEEN = 4
+IN_STEP = 5
+
 # A transfer this long after the one before is one of the forward's own.
 TRANSFER_GAP_NS = 1000000
 
 
-class Loader:
-    """What is known of one loader."""
-
-    __slots__ = ("trains", "evaluates", "ahead", "told", "__weakref__")
-
-    def __init__(self):
-        self.trains = False  # a pass led to a step
-        self.evaluates = False  # a pass led to none
-        self.ahead = deque()  # samples of batches whose backward did not begin yet
-        self.told = None  # called once it is known to train
-
-
-class Pass:
-    """One iterator's way through its loader."""
-
-    __slots__ = ("loader", "role", "batches", "length", "began_ns", "ready_ns", "left_ns", "over")
-
-    def __init__(self, loader, began_ns, length):
-        self.loader = loader
-        self.role = UNKNOWN
-        self.batches = 0
-        self.length = length  # so many batches there are; 0: not known
-        self.left_ns = 0  # when its iterator was no more
-        self.began_ns = began_ns
-        self.ready_ns = began_ns  # the iterator was there
-        self.over = False
-
-    def left(self):
-        """The iterator is no more."""
-        self.left_ns = monotonic_ns()
-        if self.role == TRAINING:
-            self.over = True
-
-    def complete(self):
-        """Whether all batches were given out, though nobody asked in vain for one more."""
-        return self.batches == self.length != 0
-
-
 class Loop:
     """One thread's loop, which marks into its ring. All times are from monotonic_ns."""
+
+    # For a dict of so many, which is found in no cache, a step would pay twice as much.
+    __slots__ = ("ring", "main", "device", "epoch", "in_epoch", "iteration", "in_iteration", "idle",
+                 "samples", "last_ns", "step_ns", "anchor_ns", "weak", "in_forward", "stepping",
+                 "closure_ns", "in_backward", "backwards", "stepped", "closer", "training", "current",
+                 "feeding", "turning", "ordinary", "stage", "began_ns", "batch", "backward_ns",
+                 "between_ns", "optimizer_ns")  # fmt: skip
 
     def __init__(self, ring, main=True):
         self.ring = ring
@@ -96,6 +75,16 @@ class Loop:
         self.training = None  # the pass that trains
         self.current = None  # the pass whose batches come now
         self.feeding = []  # loaders whose batches are trained on
+        # Of iterations that follow one another:
+        self.turning = None  # the pass whose step has just ended one; nothing came since
+        self.ordinary = False  # it took the last batch of its only loader
+        self.stage = NONE
+        # Kept, from the stage on that they begin.
+        self.began_ns = 0  # of the iteration
+        self.batch = -1  # samples of its batch
+        self.backward_ns = 0
+        self.between_ns = 0
+        self.optimizer_ns = 0
 
     # Passes ------------------------------------------------------------------------------------
 
@@ -103,6 +92,7 @@ class Loop:
         """An iterator over the loader was made, between began_ns and now. Returns its pass."""
         new = Pass(loader, began_ns, length)
         new.ready_ns = monotonic_ns()
+        self._not_brief()
         loader.ahead.clear()
         self._leave_current(new)
         if new.role != BESIDE:
@@ -240,21 +230,29 @@ class Loop:
         elif self.in_iteration:
             self._end_iteration(self.last_ns)
 
-    def _take_samples(self):
-        """A backward uses up a batch of each loader."""
-        for loader in self.feeding:
-            if loader.ahead:
-                self._add_samples(loader.ahead.popleft())
-
-    def _add_samples(self, samples):
-        if samples >= 0:
-            self.samples = max(self.samples, 0) + samples
-
     # Batches -----------------------------------------------------------------------------------
 
     def next_begins(self, run):
         """The thread begins to wait for a batch of the pass."""
         now_ns = monotonic_ns()
+        if self.turning is not run:
+            self._next_begins_elsewhere(run, now_ns)
+            return
+        # As in every ordinary loop: the iteration ended, and the next one begins.
+        began_ns = self.began_ns
+        self.began_ns = step_ns = self.step_ns
+        number = self.iteration
+        self.ring.turn(number, step_ns, now_ns)
+        self.iteration = number + 1
+        self.turning = None
+        self.stage = WAITING
+        if now_ns - began_ns > BRIEF_NS or not self.ordinary:
+            self._not_brief()
+        if self.device:
+            self.device.collect()
+
+    def _next_begins_elsewhere(self, run, now_ns):
+        self._not_brief()
         self._abandon_step()
         if self.device:
             self.device.collect()
@@ -274,14 +272,20 @@ class Loop:
 
     def next_ends(self, run, samples):
         """The batch is there, or the wait was in vain (samples None)."""
-        self.anchor_ns = self.last_ns = self.ring.end()
+        self.anchor_ns = self.last_ns = self.ring.end_now()
         self.weak = False
         if samples is None:
+            self._not_brief(self.last_ns)
             return
         run.batches += 1
         if self.device and run.role == TRAINING:
             self.device.begin(self.iteration - 1)
-        if run.role != EVALUATION:
+            if self.device.timing:
+                self._not_brief(self.last_ns)
+        if self.stage == WAITING:
+            self.batch = samples
+            self.stage = READY
+        elif run.role != EVALUATION:
             self._feed(run, samples)
 
     def _feed(self, run, samples):
@@ -291,6 +295,16 @@ class Loop:
         loader.ahead.append(samples)
         while len(loader.ahead) > AHEAD and run.role != UNKNOWN:
             self._add_samples(loader.ahead.popleft())
+
+    def _take_samples(self):
+        """A backward uses up a batch of each loader."""
+        for loader in self.feeding:
+            if loader.ahead:
+                self._add_samples(loader.ahead.popleft())
+
+    def _add_samples(self, samples):
+        if samples >= 0:
+            self.samples = max(self.samples, 0) + samples
 
     def exhausted(self, run):
         """There is no further batch."""
@@ -328,7 +342,10 @@ class Loop:
     def transferred(self, began_ns):
         """A tensor went to the device, from began_ns to now."""
         if began_ns - self.anchor_ns > TRANSFER_GAP_NS and not self.weak:
+            self._not_brief()
             self.enter_forward()
+        elif self.stage != READY:
+            self._not_brief()
         self.ring.begin(TRANSFER, began_ns)
         self.last_ns = self.anchor_ns = self.ring.end()
         self.weak = False
@@ -353,36 +370,50 @@ class Loop:
 
     def backward_begins(self):
         """False where it is none of the loop's: one within another."""
-        if self.in_backward:
+        if self.stage == READY:
+            self.backward_ns = monotonic_ns()
+            self.stage = IN_BACKWARD
+            return True
+        if self.stage == IN_BACKWARD or self.in_backward:
             return False
-        now_ns = monotonic_ns()
-        self._learns(now_ns)
+        self._not_brief()
+        self._backward_begins(monotonic_ns())
+        return True
+
+    def _backward_begins(self, now_ns):
+        run = self.current
+        if run is not None and run.role != TRAINING:
+            self._learns(now_ns)
         self.backwards += 1
-        self._need_iteration(now_ns)
+        if not self.in_iteration:
+            self._need_iteration(now_ns)
         self.idle = False
-        self._forward_until(now_ns)
         self._take_samples()
+        self._forward_until(now_ns)
         self.ring.begin(BACKWARD, now_ns)
         self.in_backward = True
         if self.device:
             self.device.cut("forward")
-        return True
 
     def backward_ends(self):
         """The one for which backward_begins was true."""
+        if self.stage == IN_BACKWARD:
+            self.between_ns = monotonic_ns()
+            self.stage = BETWEEN
+        else:
+            self._backward_ends(monotonic_ns())
+
+    def _backward_ends(self, now_ns):
         self.in_backward = False
-        self.last_ns = self.ring.end()
+        self.last_ns = self.anchor_ns = self.ring.end(now_ns)
+        self.weak = True
         if self.closure_ns:
             self.closure_ns = self.last_ns
-        self._weak_anchor()
+        run = self.training
+        if run is None or run.over:
+            self.anchor_ns = 0
         if self.device:
             self.device.cut("backward")
-
-    def _weak_anchor(self):
-        """In a loop over a loader a further forward may begin; elsewhere nobody knows what does."""
-        run = self.training
-        self.anchor_ns = self.last_ns if run is not None and not run.over else 0
-        self.weak = True
 
     def _learns(self, now_ns):
         """Something is learnt: the pass that goes on is no validation."""
@@ -408,48 +439,104 @@ class Loop:
 
     def step_begins(self, optimizer, closure):
         """An optimizer's step; with a closure, forward and backward are inside it."""
-        if self.stepping is not None:
-            return  # one within another
-        now_ns = monotonic_ns()
-        self._learns(now_ns)
-        self._need_iteration(now_ns)
+        if self.stage == BETWEEN and optimizer == self.closer and not closure:
+            self.optimizer_ns = monotonic_ns()
+            self.stage = IN_STEP
+        elif self.stepping is None and self.stage != IN_STEP:  # else one within another
+            self._not_brief()
+            self._step_begins(optimizer, closure, monotonic_ns())
+
+    def _step_begins(self, optimizer, closure, now_ns):
+        run = self.current
+        if run is not None and run.role != TRAINING:
+            self._learns(now_ns)
+        if not self.in_iteration:
+            self._need_iteration(now_ns)
         self.idle = False
         self.stepping = optimizer
-        self.closure_ns = now_ns if closure else 0
-        if not closure:
+        if closure:
+            self.closure_ns = now_ns
+            return
+        self.closure_ns = 0
+        if self.in_forward:
             self._end_forward(now_ns)
-            self.ring.begin(OPTIMIZER, now_ns)
+        self.anchor_ns = 0
+        self.ring.begin(OPTIMIZER, now_ns)
 
     def step_ends(self, optimizer):
         """The step is done, and often the iteration with it."""
-        if self.stepping != optimizer:
-            return
-        self.stepping = None
         now_ns = monotonic_ns()
+        run = self.training
+        if self.stage != IN_STEP or optimizer != self.closer or run.over:
+            self._step_ends(optimizer, run, now_ns)
+            return
+        self.ring.step(self.anchor_ns, self.backward_ns, self.between_ns, self.optimizer_ns,
+                       self.batch, now_ns)  # fmt: skip
+        self.stage = NONE
+        self.weak = True
+        self.anchor_ns = self.step_ns = self.last_ns = now_ns
+        if run.batches != run.length:
+            self.turning = run
+        else:
+            self._end_epoch(now_ns)
+
+    def _not_brief(self, anchor_ns=0):
+        """Something else than the next part of an ordinary iteration: marks what was kept."""
+        self.turning = None
+        stage, self.stage = self.stage, NONE
+        if stage == NONE:
+            return
+        self.in_iteration = self.idle = True
+        self.samples = -1
+        self.step_ns = 0
+        self.closer = self.stepped
+        self.stepped = None
+        if stage == WAITING:
+            self.anchor_ns = anchor_ns
+        else:
+            self.training.loader.ahead.append(self.batch)
+        if stage >= IN_BACKWARD:
+            self._backward_begins(self.backward_ns)
+        if stage >= BETWEEN:
+            self._backward_ends(self.between_ns)
+        if stage == IN_STEP:
+            self._step_begins(self.closer, False, self.optimizer_ns)
+
+    def _step_ends(self, optimizer, run, now_ns):
+        if optimizer != (self.closer if self.stage == IN_STEP else self.stepping):
+            return  # one within another
+        self._not_brief()
+        self.stepping = None
+        self.stepped = optimizer
         if self.closure_ns:
             self._end_forward(now_ns)
             self.ring.begin(OPTIMIZER, self.closure_ns)
             self.closure_ns = 0
         self.last_ns = self.ring.end(now_ns)
-        self._weak_anchor()
         if self.device:
             self.device.cut("optimizer")
-        self._tell_training()
-        self.stepped = optimizer
-        run = self.training
-        if self.closer in (None, optimizer) or run is None or run.over:
-            self._end_iteration(now_ns)
-        if run is not None and not self.in_iteration and not run.loader.ahead:
-            if run.over or run.complete():
-                self._end_epoch(now_ns)
-
-    def _tell_training(self):
-        run = self.training
+        # In a loop over a loader a further forward may begin; elsewhere nobody knows what does.
+        goes_on = run is not None and not run.over
+        self.anchor_ns = self.last_ns if goes_on else 0
+        self.weak = True
         if run is not None:
-            run.loader.trains = True
-            if run.loader.told:
-                told, run.loader.told = run.loader.told, None
-                told()
+            self._tell_training(run.loader)
+        if self.closer in (None, optimizer) or not goes_on:
+            self._end_iteration(self.last_ns)
+        if run is not None and not self.in_iteration:
+            complete = run.complete()
+            if not run.loader.ahead and (run.over or complete):
+                self._end_epoch(now_ns)
+            elif run is self.current and goes_on and not complete:
+                self.turning = run
+                alone = self.feeding == [run.loader] and not run.loader.ahead
+                self.ordinary = alone and self.backwards > 0 and self.closer == optimizer
+
+    def _tell_training(self, loader):
+        loader.trains = True
+        if loader.told:
+            told, loader.told = loader.told, None
+            told()
 
     def _abandon_step(self):
         """A step that raised never ended."""
@@ -461,6 +548,7 @@ class Loop:
 
     def phase_begins(self, name):
         """A phase that can be anywhere: a collective, a checkpoint."""
+        self._not_brief()
         if name == CHECKPOINT:
             self._end_complete()
             self._pause_iteration()
@@ -470,6 +558,7 @@ class Loop:
 
     def phase_ends(self):
         """The one that began last."""
+        self._not_brief()
         self.last_ns = self.ring.end()
         if self.weak and self.anchor_ns:
             self.anchor_ns = self.last_ns
@@ -478,6 +567,7 @@ class Loop:
         """The loop is another framework's; False where it is not, because it was trained in here."""
         if self.backwards > 0 or self.stepped is not None:
             return False
+        self._not_brief()
         self.ring.take_held()
         if self.current is not None:
             self._end_validation(self.current)
@@ -491,6 +581,7 @@ class Loop:
 
     def finish(self):
         """The process ends: what was held is written."""
+        self._not_brief()
         self._end_complete()
         run = self.current
         if run is not None and run.role == UNKNOWN:

@@ -6,7 +6,8 @@
     ring = here()    this thread's ring, or None: marks go nowhere
     ring.begin(DATA); ring.end()
 
-A mark is a few stores into the mapped file and a reading of the clock: no system call, no lock. Nothing is kept that the recorder has no room for: it is dropped and counted.
+A mark is a few stores into the mapped file and a reading of the clock: no system call, no lock.
+Nothing is kept that the recorder has no room for: it is dropped and counted.
 """
 
 import mmap
@@ -51,92 +52,178 @@ KNOWN_NAMES = ("(other)", "data", "transfer", "forward", "backward", "optimizer"
  PREPARE, IMPORT) = range(len(KNOWN_NAMES))  # fmt: skip
 
 _HELD_MAX = 256
-# time, sequence, kind, depth, name, number, extra
-_RECORD = struct.Struct("=QIBBHqq")
 
-# Elsewhere than on x86 stores reach others in any order: taking a lock puts them in order.
-_fence = None if os.uname().machine in ("x86_64", "i686") else threading.Lock()
+# Of a record: time, sequence, and the rest, which is kind, depth, name, number, extra.
+_REST = struct.Struct("=BBHqq")
+_RECORD = struct.Struct("=QI20s")
+# The same with the number by itself, and with what is extra.
+_ITERATION_AND_BEGIN = struct.Struct("=QI4sqqQI20s")
+_SPANS_AND_END = struct.Struct("=" + 3 * "QI12sQ" + "QI12sq")
+
+
+def _begins(name):
+    """What a span's beginning says but when, by its depth."""
+    return [_REST.pack(MARK_BEGIN, depth, name, -1, 0) for depth in range(DEPTH)]
+
+
+# The same in all rings; others than the known names follow as they come.
+_BEGINS = {name: _begins(name) for name in range(len(KNOWN_NAMES))}
+_ENDS = [_REST.pack(MARK_END, depth, 0, -1, 0) for depth in range(DEPTH)]
+
+
+# What a loop says at once, outside of all spans.
+_ITERATION = struct.pack("=BBH", MARK_ITERATION, 0, 0)
+_ITERATION_END = struct.pack("=BBHq", MARK_ITERATION_END, 0, 0, -1)
+_FORWARD, _BACKWARD, _OPTIMIZER = (struct.pack("=BBHq", MARK_SPAN, 0, name, -1)
+                                   for name in (FORWARD, BACKWARD, OPTIMIZER))  # fmt: skip
+
+
+def _in_order(pack):
+    """A pack_into whose stores others see before the later ones. On x86 they do anyway; elsewhere
+    a lock puts them in order, once given back and taken again."""
+    if os.uname().machine in ("x86_64", "i686"):
+        return pack
+    fence = threading.Lock()
+
+    def pack_in_order(*fields):
+        pack(*fields)
+        with fence:
+            pass
+        with fence:
+            pass
+
+    return pack_in_order
 
 
 def _writer(mapped, words, last_ns):
-    """put, begin and end of one ring: closures that call nothing, because a mark should cost a
-    fraction of a microsecond."""
-    pack, at_written, fence = _RECORD.pack_into, AT_WRITTEN, _fence
-    written = depth = 0
-    room = SLOTS  # so many may be written before it is asked what the recorder has read
+    """What writes into one ring: closures that call nothing but the clock, because a mark should cost
+    a fraction of a microsecond."""
+    pack = _in_order(_RECORD.pack_into)
+    pack_turn = _in_order(_ITERATION_AND_BEGIN.pack_into)
+    pack_step = _in_order(_SPANS_AND_END.pack_into)
+    begins, ends, written_at = _BEGINS, _ENDS, AT_WRITTEN
+    iteration, iteration_end, data = _ITERATION, _ITERATION_END, _BEGINS[DATA][0]
+    forward, backward, optimizer, ended = _FORWARD, _BACKWARD, _OPTIMIZER, _ENDS[0]
+    written = depth = room = 0  # room: so many may be written before make_room() is asked
+    at = AT_RECORD_BYTES  # of the next record
 
-    def has_room():
-        nonlocal room
-        room = words[AT_TAKEN] + SLOTS
+    def make_room():
+        nonlocal at, room
+        at = AT_RECORD_BYTES + written % SLOTS * RECORD_BYTES
+        # Until the file begins anew, or to what the recorder has not read.
+        room = min(words[AT_TAKEN] + SLOTS, (written // SLOTS + 1) * SLOTS)
         if written < room:
             return True
         words[AT_DROPPED] += 1
         return False
 
-    def publish():
-        if fence:
-            with fence:
-                pass
-        words[at_written] = written
-
     def put(kind, name, number, extra, time_ns):
         """One record that is no span. Its time never lies before the last one's. Returns that."""
-        nonlocal written, last_ns
+        nonlocal written, last_ns, at
         last_ns = time_ns = max(time_ns, last_ns)
-        if written < room or has_room():
-            at = written % SLOTS * 32 + 16384
+        if written < room or make_room():
             written += 1
-            level = depth if depth < DEPTH else DEPTH
-            pack(mapped, at, time_ns, written & 0xFFFFFFFF, kind, level, name, number, extra)
-            publish()
+            rest = _REST.pack(kind, min(depth, DEPTH), name, number, extra)
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, rest)
+            words[written_at] = written
+            at += 32
         return time_ns
 
     def begin(name, time_ns=0, samples=0):
         """A span begins; name is one of this module's numbers, or of number(). Returns when."""
-        nonlocal written, last_ns, depth
-        if time_ns <= last_ns:
-            time_ns = last_ns if time_ns else monotonic_ns()
-        last_ns = time_ns
-        if depth < DEPTH and (written < room or has_room()):
-            at = written % SLOTS * 32 + 16384
+        nonlocal written, last_ns, depth, at
+        if time_ns == 0:
+            last_ns = time_ns = monotonic_ns()
+        elif time_ns > last_ns:
+            last_ns = time_ns
+        else:
+            time_ns = last_ns
+        if depth < DEPTH and (written < room or make_room()):
             written += 1
-            pack(mapped, at, time_ns, written & 0xFFFFFFFF, 1, depth, name, -1, samples)
-            if fence:
-                publish()
-            else:
-                words[at_written] = written
+            rest = _REST.pack(1, depth, name, -1, samples) if samples else begins[name][depth]
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, rest)
+            words[written_at] = written
+            at += 32
         depth += 1
         return time_ns
 
     def end(time_ns=0):
         """The span that began last ends. Returns when."""
-        nonlocal written, last_ns, depth
-        if time_ns <= last_ns:
-            time_ns = last_ns if time_ns else monotonic_ns()
-        last_ns = time_ns
+        nonlocal written, last_ns, depth, at
+        if time_ns == 0:
+            last_ns = time_ns = monotonic_ns()
+        elif time_ns > last_ns:
+            last_ns = time_ns
+        else:
+            time_ns = last_ns
         depth -= 1
-        if 0 <= depth < DEPTH and (written < room or has_room()):
-            at = written % SLOTS * 32 + 16384
+        if 0 <= depth < DEPTH and (written < room or make_room()):
             written += 1
-            pack(mapped, at, time_ns, written & 0xFFFFFFFF, 2, depth, 0, -1, 0)
-            if fence:
-                publish()
-            else:
-                words[at_written] = written
+            pack(mapped, at, time_ns, written & 0xFFFFFFFF, ends[depth])
+            words[written_at] = written
+            at += 32
         elif depth < 0:
             depth = 0
         return time_ns
 
-    return put, begin, end
+    def end_now():
+        """As end(), for who ends something in every step."""
+        nonlocal written, last_ns, depth, at
+        last_ns = time_ns = monotonic_ns()
+        if depth != 1 or written >= room:
+            return end(time_ns)
+        depth = 0
+        written += 1
+        pack(mapped, at, time_ns, written & 0xFFFFFFFF, ended)
+        words[written_at] = written
+        at += 32
+        return time_ns
+
+    # What a loop says at once, in one go where it fits.
+
+    def turn(number, began_ns, time_ns):
+        """An iteration began, of samples that its end tells; a wait for data begins in it now."""
+        nonlocal written, last_ns, depth, at
+        first = written & 0xFFFFFFFF
+        if began_ns < last_ns or depth or written + 2 > room or first > 0xFFFFFFF0:
+            put(6, 0, number, -1, began_ns)
+            begin(DATA, time_ns)
+            return
+        pack_turn(mapped, at, began_ns, first + 1, iteration, number, -1, time_ns, first + 2, data)
+        words[written_at] = written = written + 2
+        at += 64
+        depth = 1
+        last_ns = time_ns
+
+    def step(forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
+        """A step's phases and its iteration have ended: backward at between_ns, the last one now."""
+        nonlocal written, last_ns, at
+        first = written & 0xFFFFFFFF
+        if backward_ns < last_ns or depth or written + 4 > room or first > 0xFFFFFFF0:
+            put(7, FORWARD, -1, forward_ns, backward_ns)
+            put(7, BACKWARD, -1, backward_ns, between_ns)
+            put(7, OPTIMIZER, -1, optimizer_ns, time_ns)
+            put(8, 0, -1, samples, time_ns)
+            return
+        pack_step(mapped, at, backward_ns, first + 1, forward, forward_ns,
+                  between_ns, first + 2, backward, backward_ns,
+                  time_ns, first + 3, optimizer, optimizer_ns,
+                  time_ns, first + 4, iteration_end, samples)  # fmt: skip
+        words[written_at] = written = written + 4
+        at += 128
+        last_ns = time_ns
+
+    return {"put": put, "begin": begin, "end": end, "end_now": end_now, "turn": turn, "step": step}
 
 
-assert (MARK_BEGIN, MARK_END, SLOTS, RECORD_BYTES, AT_RECORD_BYTES) == (1, 2, 7680, 32, 16384)
+assert (MARK_BEGIN, MARK_ITERATION, MARK_SPAN, MARK_ITERATION_END, RECORD_BYTES) == (1, 6, 7, 8, 32)
 
 
 class Ring:
     """One thread's ring. Times are CLOCK_MONOTONIC."""
 
-    __slots__ = ("put", "begin", "end", "_writer", "_held", "_map", "_names")
+    # The first six are _writer's, or those that hold.
+    __slots__ = ("put", "begin", "end", "end_now", "turn", "step", "_writer", "_held", "_map", "_names")
 
     def __init__(self, mapped, pid, tid):
         self._map = mapped
@@ -144,7 +231,7 @@ class Ring:
         self._names = {name: index for index, name in enumerate(KNOWN_NAMES)}
         self._held = None  # a list: marks wait in it until it is known what they are
         self._writer = _writer(mapped, memoryview(mapped).cast("Q"), created_ns)
-        self.put, self.begin, self.end = self._writer
+        self._write_by(self._writer)
         self._fill_header(pid, tid, created_ns)
 
     def point(self, name, value, number=-1):
@@ -175,7 +262,7 @@ class Ring:
     def hold(self):
         """From now on marks wait until release(); bounded."""
         self._held = []
-        self.put, self.begin, self.end = self._hold_put, self._hold_begin, self._hold_end
+        self._write_by({name: getattr(self, "_hold_" + name) for name in self._writer})
 
     def note(self, time_ns):
         """Where the marks that are held would end, should they be of a whole."""
@@ -185,8 +272,12 @@ class Ring:
     def take_held(self):
         """What was held, for write(); marks do not wait any more."""
         held, self._held = self._held, None
-        self.put, self.begin, self.end = self._writer
+        self._write_by(self._writer)
         return held or ()
+
+    def _write_by(self, functions):
+        for name, function in functions.items():
+            setattr(self, name, function)
 
     def write(self, held, within=0):
         """Writes marks that were held. within: the span that the note ends is open, and what lies
@@ -224,6 +315,19 @@ class Ring:
         time_ns = time_ns or monotonic_ns()
         return self._hold(("end", time_ns), time_ns)
 
+    def _hold_end_now(self):
+        return self.end(monotonic_ns())
+
+    def _hold_turn(self, number, began_ns, time_ns):
+        self.iteration(number, began_ns)
+        self.begin(DATA, time_ns)
+
+    def _hold_step(self, forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
+        self.put(MARK_SPAN, FORWARD, -1, forward_ns, backward_ns)
+        self.put(MARK_SPAN, BACKWARD, -1, backward_ns, between_ns)
+        self.put(MARK_SPAN, OPTIMIZER, -1, optimizer_ns, time_ns)
+        self.iteration_end(samples, time_ns)
+
     def number(self, name):
         """The number of a name of one's own."""
         index = self._names.get(name)
@@ -235,6 +339,7 @@ class Ring:
         index = len(self._names)
         if index >= NAMES:
             return 0
+        _BEGINS.setdefault(index, _begins(index))
         self._write_name(index, name)
         struct.pack_into("=I", self._map, AT_NAMES_BYTES, index + 1)
         return index

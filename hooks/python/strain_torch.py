@@ -8,6 +8,7 @@ Nothing here touches a tensor's values, a random number generator, or the device
 """
 
 import atexit
+import multiprocessing
 import os
 import sys
 import threading
@@ -19,7 +20,8 @@ from time import monotonic_ns
 import strain_hook
 import strain_ring
 from strain_cuda import DeviceClock
-from strain_loop import Loader, Loop
+from strain_loop import Loop
+from strain_pass import Loader
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
@@ -47,6 +49,7 @@ class PyTorch:
         self.local = threading.local()
         self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
         self.backwards = 0  # that run now, in all threads
+        self.fetchers = []  # classes to be patched in children
         self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
@@ -87,6 +90,14 @@ class PyTorch:
             self.local.loop = Loop(ring, main) if ring else None
             return self.local.loop
 
+    def _first_loop(self):
+        """The same, for a thread that has none yet; never fails."""
+        try:
+            return self.loop()
+        except Exception as error:
+            self.hook.fail(error)
+            return None
+
     def _leave(self):
         """Another framework trains on the loaders' batches."""
         loop = getattr(self.local, "loop", None)
@@ -96,8 +107,13 @@ class PyTorch:
         return left
 
     def _after_fork(self):
-        self.local = threading.local()
+        self.local.__dict__.clear()  # the patches keep it
         self.backwards = 0
+        try:
+            if self.hook.on:
+                self._patch_fetchers()
+        except Exception as error:
+            self.hook.fail(error)
 
     def _at_exit(self):
         try:
@@ -178,18 +194,19 @@ class PyTorch:
         iterator._strain_watch.run = run
 
     def _wrap_next(self, original):
-        hook = self.hook
-        fail = hook.fail
-        samples_of = self._samples
+        local, hook, fail, samples_of = self.local, self.hook, self.hook.fail, self._samples
+        tensor = self.torch.Tensor
 
         def __next__(iterator):
             try:
                 loop, run = iterator._strain
-                if loop is not self.local.loop or not hook.on:
-                    return original(iterator)
-                loop.next_begins(run)
+                marked = loop is local.loop and hook.on
             except AttributeError:
-                return original(iterator)  # one that nobody of ours has seen begin
+                marked = False  # nobody of ours has seen it begin, or it is another thread's
+            if not marked:
+                return original(iterator)
+            try:
+                loop.next_begins(run)
             except Exception as error:
                 fail(error)
                 return original(iterator)
@@ -199,7 +216,9 @@ class PyTorch:
                 self._no_batch(loop, run, isinstance(error, StopIteration))
                 raise
             try:
-                loop.next_ends(run, samples_of(batch))
+                first = batch[0] if type(batch) is list and batch else None
+                shape = first.shape if type(first) is tensor else None
+                loop.next_ends(run, shape[0] if shape else samples_of(batch))
             except Exception as error:
                 fail(error)
             return batch
@@ -217,8 +236,6 @@ class PyTorch:
     def _samples(self, batch):
         """The first dimension of the first tensor in a batch; -1 where there is none."""
         tensor = self.torch.Tensor
-        if type(batch) in (list, tuple) and batch and type(batch[0]) is tensor and batch[0].dim():
-            return batch[0].size(0)
         places = [batch]
         for place in places:
             if isinstance(place, tensor):
@@ -269,8 +286,18 @@ class PyTorch:
         self.worker = self.torch.utils.data._utils.worker
         self.worker._worker_info  # noqa: B018  it must be there
         fetch = self.torch.utils.data._utils.fetch
-        self.hook.patch(fetch._MapDatasetFetcher, "fetch", self._wrap_fetch)
-        self.hook.patch(fetch._IterableDatasetFetcher, "fetch", self._wrap_fetch)
+        self.fetchers = [fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher]
+        for fetcher in self.fetchers:
+            fetcher.fetch  # noqa: B018
+        # Who is nobody's child is no worker, and fetches without paying for it. One that is spawned
+        # imports this before it is told whose child it is.
+        parent = getattr(multiprocessing, "parent_process", lambda: True)()
+        if parent or getattr(multiprocessing.current_process(), "_inheriting", False):
+            self._patch_fetchers()
+
+    def _patch_fetchers(self):
+        while self.fetchers:
+            self.hook.patch(self.fetchers.pop(), "fetch", self._wrap_fetch)
 
     def _wrap_fetch(self, original):
         def fetch(fetcher, index):
@@ -294,47 +321,40 @@ class PyTorch:
         self.hook.patch(self.torch.autograd, "backward", self._wrap_backward)
 
     def _wrap_backward(self, original):
-        begins, ends = self._backward_begins, self._backward_ends
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
         def backward(*arguments, **options):
-            loop = begins()
+            try:
+                loop = local.loop if hook.on else None
+            except AttributeError:
+                # In the engine's own threads a backward is part of another one.
+                loop = self._first_loop() if self.backwards == 0 else None
+            begun = False
+            if loop is not None:
+                try:
+                    begun = loop.backward_begins()
+                except Exception as error:
+                    fail(error)
+            if not begun:
+                return original(*arguments, **options)
+            self.backwards += 1
             try:
                 return original(*arguments, **options)
             finally:
-                if loop is not None:
-                    ends(loop)
+                self.backwards -= 1
+                try:
+                    loop.backward_ends()
+                except Exception as error:
+                    fail(error)
 
         return backward
-
-    def _backward_begins(self):
-        """The loop whose backward it is; None where it is none's."""
-        if not self.hook.on:
-            return None
-        try:
-            # In the engine's own threads a backward is part of another one.
-            if self.backwards > 0 and not hasattr(self.local, "loop"):
-                return None
-            loop = self.loop()
-            if loop is None or not loop.backward_begins():
-                return None
-            self.backwards += 1
-            return loop
-        except Exception as error:
-            self.hook.fail(error)
-            return None
-
-    def _backward_ends(self, loop):
-        try:
-            self.backwards -= 1
-            loop.backward_ends()
-        except Exception as error:
-            self.hook.fail(error)
 
     def _hook_optimizer(self):
         optimizer = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module
         if hasattr(optimizer, "register_optimizer_step_post_hook"):
-            optimizer.register_optimizer_step_pre_hook(self._before_step)
-            optimizer.register_optimizer_step_post_hook(self._after_step)
+            before, after = self._around_step()
+            optimizer.register_optimizer_step_pre_hook(before)
+            optimizer.register_optimizer_step_post_hook(after)
         else:
             self.hook.patch(optimizer.Optimizer, "_hook_for_profile", self._wrap_optimizer)
 
@@ -354,39 +374,55 @@ class PyTorch:
         return _hook_for_profile
 
     def _wrap_step(self, original):
-        before, after = self._before_step, self._after_step
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
         def step(*arguments, **options):
-            before(arguments[0], arguments, options)
+            try:
+                loop = local.loop if hook.on else None
+            except AttributeError:
+                loop = self._first_loop()
+            if loop is None:
+                return original(*arguments, **options)
+            optimizer = id(arguments[0])
+            try:
+                closure = _has_closure(arguments, options) if options or len(arguments) > 1 else False
+                loop.step_begins(optimizer, closure)
+            except Exception as error:
+                fail(error)
             try:
                 return original(*arguments, **options)
             finally:
-                after(arguments[0], arguments, options)
+                try:
+                    if hook.on:
+                        loop.step_ends(optimizer)
+                except Exception as error:
+                    fail(error)
 
         return step
 
-    def _before_step(self, optimizer, arguments, options):
-        if not self.hook.on:
-            return
-        try:
-            loop = self.loop()
-            if loop is not None:
-                closure = options.get("closure") if options else None
-                if len(arguments) > 1:
-                    closure = arguments[1]
-                loop.step_begins(id(optimizer), closure is not None)
-        except Exception as error:
-            self.hook.fail(error)
+    def _around_step(self):
+        local, hook, fail = self.local, self.hook, self.hook.fail
 
-    def _after_step(self, optimizer, arguments, options):
-        if not self.hook.on:
-            return
-        try:
-            loop = self.loop()
+        def before(optimizer, arguments, options):
+            try:
+                loop = local.loop if hook.on else None
+            except AttributeError:
+                loop = self._first_loop()
             if loop is not None:
-                loop.step_ends(id(optimizer))
-        except Exception as error:
-            self.hook.fail(error)
+                try:
+                    loop.step_begins(id(optimizer), _has_closure(arguments, options))
+                except Exception as error:
+                    fail(error)
+
+        def after(optimizer, arguments, options):
+            try:
+                loop = local.loop if hook.on else None
+                if loop is not None:
+                    loop.step_ends(id(optimizer))
+            except Exception as error:
+                fail(error)
+
+        return before, after
 
     # Other phases ------------------------------------------------------------------------------
 
@@ -434,6 +470,12 @@ class PyTorch:
             loop.phase_ends()
         except Exception as error:
             self.hook.fail(error)
+
+
+def _has_closure(arguments, options):
+    if len(arguments) > 1:
+        return arguments[1] is not None
+    return bool(options) and options.get("closure") is not None
 
 
 def _length(loader):

@@ -101,6 +101,14 @@ assert sorted(k for k in vars(torch) if not k.startswith("__")) == [], vars(torc
 	EOF
 }
 
+@test "marks that are written at once are those of one after another" {
+	"$PYTHON" "$SOURCE_ROOT/tests/hooks/ring.py" "$SOURCE_ROOT/hooks/python"
+}
+
+@test "brief iterations are marked as long ones are, whatever happens in them" {
+	"$PYTHON" "$SOURCE_ROOT/tests/hooks/loop.py" "$SOURCE_ROOT/hooks/python"
+}
+
 @test "PyTorch: epochs, iterations, samples and phases of loops that accumulate and validate" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" accumulation >with
