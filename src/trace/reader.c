@@ -160,6 +160,27 @@ static bool has_tables(sqlite3 *database)
 		       0) == 10;
 }
 
+// Blocks of spans came with schema 1.1: a table with these columns, or, before that, none.
+static bool has_span_blocks(sqlite3 *database)
+{
+	if (store_number(database,
+		    "SELECT count(*) FROM sqlite_master WHERE name = 'span_block' COLLATE NOCASE",
+		    0) == 0) {
+		return store_number(database, "PRAGMA user_version", 0) < 1001;
+	}
+	sqlite3_stmt *statement = NULL;
+	bool found = store_number(database,
+			     "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
+			     " AND sql NOT LIKE 'CREATE VIRTUAL%' AND name = 'span_block'",
+			     0) == 1 &&
+	             sqlite3_prepare_v2(database,
+			     "SELECT id, first_ns, last_ns, first_id, last_id, rows, codec, words,"
+			     " payload FROM span_block",
+			     -1, &statement, NULL) == SQLITE_OK;
+	sqlite3_finalize(statement);
+	return found;
+}
+
 // Whether the columns of the tables have their names: a flipped bit can be in the schema, too.
 static bool has_columns(sqlite3 *database)
 {
@@ -268,7 +289,8 @@ static int open_checked(struct reader *r, struct error *e)
 	if (code < 0) {
 		return code;
 	}
-	if (!has_tables(r->database) || !has_columns(r->database) || load_pairs(r) != SQLITE_OK) {
+	if (!has_tables(r->database) || !has_columns(r->database) ||
+		!has_span_blocks(r->database) || load_pairs(r) != SQLITE_OK) {
 		return open_salvaged(r, missing, e);
 	}
 	r->state = find_state(r);

@@ -288,6 +288,9 @@ int span_rows_decode(const void *words, size_t words_length, const void *data, s
 	if (r == 0 && !has_columns(&b)) {
 		r = damaged(e, "it lacks columns");
 	}
+	if (r == 0 && b.n_rows > SPAN_ROWS_MAX) {
+		r = damaged(e, "it has too many spans");
+	}
 	if (r == 0) {
 		r = read_words(words, words_length, &rows, e);
 	}

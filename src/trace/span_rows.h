@@ -14,7 +14,7 @@
 #include "trace/codec.h"
 #include "trace/writer.h"
 
-#define SPAN_ROWS_MAX 8192u // that a writer puts into one block
+#define SPAN_ROWS_MAX 8192u // in one block: a reader has many of them open at once
 
 // What many spans have in common. None: thread 0, as in struct writer_span.
 struct span_words {

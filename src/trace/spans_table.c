@@ -14,7 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "trace/span_rows.h"
+#include "trace/span_heap.h"
 #include "trace/store.h"
 
 enum {
@@ -33,6 +33,10 @@ enum {
 #define COLUMNS \
 	"id, name, kind, start_ns, end_ns, thread, parent, number, samples, value, attributes"
 
+// Blocks that are open at once are as many as spans that hold others and have not ended: a file in
+// which more overlap was made to take memory.
+#define OPEN_MAX 1024
+
 // How xBestIndex tells xFilter which arguments come, in this order.
 enum { PLAN_ID = 1, PLAN_KIND = 2 };
 
@@ -48,26 +52,17 @@ struct waiting_block {
 	int64_t first_ns;
 };
 
-// A block in work. Its next span is rows.items[at].
-struct open_block {
-	struct span_rows rows;
-	bool *wanted; // [rows.n_words]
-	size_t at;
-};
-
 struct spans_cursor {
 	sqlite3_vtab_cursor base;
 	sqlite3_stmt *rows; // of main.span; on a row while row_waits
 	bool row_waits;
-	sqlite3_stmt *snapshot; // open as long as the scan lasts: what it sees does not change
+	sqlite3_stmt *snapshot; // open as long as the cursor: what it sees does not change
 	sqlite3_stmt *block; // one by its id
 	struct waiting_block *waiting; // [n_waiting], in order of their first start
 	size_t n_waiting;
 	size_t waiting_capacity;
 	size_t next_waiting;
-	struct open_block **heap; // [n_open]; the one whose span begins first at 0
-	size_t n_open;
-	size_t heap_capacity;
+	struct span_heap open;
 	struct open_block *kept; // the one that a lookup by id read last
 	int64_t kept_id;
 	char *kind; // NULL: all
@@ -115,6 +110,12 @@ static bool is_their_order(const sqlite3_index_info *info)
 	return info->nOrderBy > 0;
 }
 
+// Whether a kind is compared byte by byte, and not COLLATE NOCASE, which more kinds are equal to.
+static bool is_exact(sqlite3_index_info *info, int constraint)
+{
+	return sqlite3_stricmp(sqlite3_vtab_collation(info, constraint), "BINARY") == 0;
+}
+
 // SQLite checks every row again (omit stays 0).
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
@@ -124,7 +125,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 		const struct sqlite3_index_constraint *constraint = &info->aConstraint[i];
 		bool equal = constraint->usable && constraint->op == SQLITE_INDEX_CONSTRAINT_EQ;
 		id = equal && constraint->iColumn == COLUMN_ID ? i : id;
-		kind = equal && constraint->iColumn == COLUMN_KIND ? i : kind;
+		kind = equal && constraint->iColumn == COLUMN_KIND && is_exact(info, i) ? i : kind;
 	}
 	if (id >= 0) {
 		info->aConstraintUsage[id].argvIndex = ++n_arguments;
@@ -140,88 +141,27 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 	return SQLITE_OK;
 }
 
-// Open blocks -----------------------------------------------------------------------------------
+// Reading blocks --------------------------------------------------------------------------------
 
-static void open_block_free(struct open_block *block)
+static void note_damage(const struct spans_cursor *cursor, int64_t id)
 {
-	if (block) {
-		span_rows_done(&block->rows);
-		free(block->wanted);
-		free(block);
+	const struct spans_table *table = (const struct spans_table *)cursor->base.pVtab;
+	if (table->damage) {
+		damage_add(table->damage, ~id); // below 0, whatever it is
 	}
-}
-
-// Moves to the next span that is asked for. False: there is none.
-static bool open_block_settle(struct open_block *block)
-{
-	while (block->at < block->rows.n && !block->wanted[block->rows.items[block->at].words]) {
-		block->at++;
-	}
-	return block->at < block->rows.n;
-}
-
-static bool begins_before(const struct open_block *a, const struct open_block *b)
-{
-	const struct span_row *left = &a->rows.items[a->at], *right = &b->rows.items[b->at];
-	return left->start_ns != right->start_ns ? left->start_ns < right->start_ns
-	                                         : left->id < right->id;
-}
-
-static void heap_sink(struct spans_cursor *cursor, size_t i)
-{
-	for (size_t child; (child = 2 * i + 1) < cursor->n_open; i = child) {
-		struct open_block **heap = cursor->heap;
-		if (child + 1 < cursor->n_open && begins_before(heap[child + 1], heap[child])) {
-			child++;
-		}
-		if (!begins_before(heap[child], heap[i])) {
-			return;
-		}
-		struct open_block *block = heap[i];
-		heap[i] = heap[child];
-		heap[child] = block;
-	}
-}
-
-static int heap_add(struct spans_cursor *cursor, struct open_block *block)
-{
-	void *heap = cursor->heap;
-	if (array_reserve(&heap, &cursor->heap_capacity, cursor->n_open + 1,
-		    sizeof(struct open_block *)) < 0) {
-		return SQLITE_NOMEM;
-	}
-	cursor->heap = heap;
-	size_t i = cursor->n_open++;
-	cursor->heap[i] = block;
-	while (i > 0 && begins_before(block, cursor->heap[(i - 1) / 2])) {
-		cursor->heap[i] = cursor->heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-		cursor->heap[i] = block;
-	}
-	return SQLITE_OK;
-}
-
-static int choose_words(const struct spans_cursor *cursor, struct open_block *block)
-{
-	block->wanted = malloc(block->rows.n_words + 1);
-	for (size_t i = 0; block->wanted && i < block->rows.n_words; i++) {
-		block->wanted[i] = !cursor->kind ||
-		                   strcmp(cursor->kind, block->rows.words[i].kind) == 0;
-	}
-	return block->wanted ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 // *ret is NULL where the block is damaged or gone.
-static int read_block(struct spans_cursor *cursor, int64_t id, struct open_block **ret)
+static int read_block(
+	struct spans_cursor *cursor, const struct waiting_block *which, struct open_block **ret)
 {
-	const struct spans_table *table = (const struct spans_table *)cursor->base.pVtab;
 	struct open_block *block = calloc(1, sizeof(*block));
 	*ret = NULL;
 	if (!block) {
 		return SQLITE_NOMEM;
 	}
 	sqlite3_stmt *statement = cursor->block;
-	sqlite3_bind_int64(statement, 1, id);
+	sqlite3_bind_int64(statement, 1, which->id);
 	int r = sqlite3_step(statement) != SQLITE_ROW
 	                ? -EBADMSG
 	                : span_rows_decode(sqlite3_column_blob(statement, 1),
@@ -230,11 +170,17 @@ static int read_block(struct spans_cursor *cursor, int64_t id, struct open_block
 				  (size_t)sqlite3_column_bytes(statement, 2),
 				  (enum codec)sqlite3_column_int(statement, 0), &block->rows, NULL);
 	sqlite3_reset(statement);
-	int result = r == 0 ? choose_words(cursor, block) : SQLITE_OK;
-	if (r == -EBADMSG && table->damage) {
-		damage_add(table->damage, -id);
+	// Spans that begin before it says would come after others that begin later.
+	if (r == 0 && block->rows.n > 0 && block->rows.items[0].start_ns < which->first_ns) {
+		r = -EBADMSG;
 	}
-	if (r < 0 || result != SQLITE_OK) {
+	if (r == 0) {
+		r = open_block_choose(block, cursor->kind);
+	}
+	if (r == -EBADMSG) {
+		note_damage(cursor, which->id);
+	}
+	if (r < 0) {
 		open_block_free(block);
 		return r == -EBADMSG ? SQLITE_OK : SQLITE_NOMEM;
 	}
@@ -256,21 +202,21 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 	return SQLITE_OK;
 }
 
-// What a lookup by id kept stays, for the next.
+// What a lookup by id kept stays, for the next, and so does the snapshot: in another one the kept
+// block's id can be another block's.
 static void clear_cursor(struct spans_cursor *cursor)
 {
-	for (size_t i = 0; i < cursor->n_open; i++) {
-		if (cursor->heap[i] != cursor->kept) {
-			open_block_free(cursor->heap[i]);
+	for (size_t i = 0; i < cursor->open.n; i++) {
+		if (cursor->open.items[i] != cursor->kept) {
+			open_block_free(cursor->open.items[i]);
 		}
 	}
 	sqlite3_finalize(cursor->rows);
-	sqlite3_finalize(cursor->snapshot);
 	sqlite3_finalize(cursor->block);
-	cursor->rows = cursor->snapshot = cursor->block = NULL;
+	cursor->rows = cursor->block = NULL;
 	free(cursor->kind);
 	cursor->kind = NULL;
-	cursor->n_open = cursor->n_waiting = cursor->next_waiting = 0;
+	cursor->open.n = cursor->n_waiting = cursor->next_waiting = 0;
 	cursor->row_waits = false;
 	cursor->at_end = true;
 }
@@ -279,9 +225,10 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 {
 	struct spans_cursor *cursor = (struct spans_cursor *)base;
 	clear_cursor(cursor);
+	sqlite3_finalize(cursor->snapshot);
 	open_block_free(cursor->kept);
 	free(cursor->waiting);
-	free(cursor->heap);
+	free(cursor->open.items);
 	sqlite3_free(cursor);
 	return SQLITE_OK;
 }
@@ -358,16 +305,20 @@ static int open_due_blocks(struct spans_cursor *cursor)
 	int result = SQLITE_OK;
 	while (result == SQLITE_OK && cursor->next_waiting < cursor->n_waiting) {
 		const struct waiting_block *waiting = &cursor->waiting[cursor->next_waiting];
-		const struct open_block *first = cursor->n_open ? cursor->heap[0] : NULL;
+		const struct open_block *first = cursor->open.n ? cursor->open.items[0] : NULL;
 		if (first ? first->rows.items[first->at].start_ns < waiting->first_ns
 			  : cursor->row_waits && row_is_before(cursor, waiting->first_ns, 0)) {
 			break;
 		}
-		struct open_block *block;
-		result = read_block(cursor, waiting->id, &block);
+		struct open_block *block = NULL;
+		if (cursor->open.n < OPEN_MAX) {
+			result = read_block(cursor, waiting, &block);
+		} else {
+			note_damage(cursor, waiting->id);
+		}
 		cursor->next_waiting++;
 		if (block && open_block_settle(block)) {
-			result = heap_add(cursor, block);
+			result = span_heap_add(&cursor->open, block) < 0 ? SQLITE_NOMEM : SQLITE_OK;
 		} else {
 			open_block_free(block);
 		}
@@ -378,7 +329,7 @@ static int open_due_blocks(struct spans_cursor *cursor)
 static int choose_next(struct spans_cursor *cursor)
 {
 	int result = open_due_blocks(cursor);
-	const struct open_block *first = cursor->n_open ? cursor->heap[0] : NULL;
+	const struct open_block *first = cursor->open.n ? cursor->open.items[0] : NULL;
 	const struct span_row *row = first ? &first->rows.items[first->at] : NULL;
 	cursor->from_block = row &&
 	                     !(cursor->row_waits && row_is_before(cursor, row->start_ns, row->id));
@@ -388,29 +339,18 @@ static int choose_next(struct spans_cursor *cursor)
 
 // One span --------------------------------------------------------------------------------------
 
-static bool find_id(struct open_block *block, int64_t id)
-{
-	for (size_t i = 0; i < block->rows.n; i++) {
-		if (block->rows.items[i].id == id) {
-			block->at = i;
-			return true;
-		}
-	}
-	return false;
-}
-
 // Who asks for one asks for those beside it as well (JOIN span p ON p.id = s.parent): the block in
 // which one was found is looked into first.
 static int look_up(struct spans_cursor *cursor)
 {
 	int result = SQLITE_OK;
-	bool found = cursor->kept && find_id(cursor->kept, cursor->id);
+	bool found = cursor->kept && open_block_find(cursor->kept, cursor->id);
 	for (size_t i = 0; i < cursor->n_waiting && !found && result == SQLITE_OK; i++) {
 		struct open_block *block = NULL;
 		if (cursor->waiting[i].id != cursor->kept_id) {
-			result = read_block(cursor, cursor->waiting[i].id, &block);
+			result = read_block(cursor, &cursor->waiting[i], &block);
 		}
-		if (block && find_id(block, cursor->id)) {
+		if (block && open_block_find(block, cursor->id)) {
 			open_block_free(cursor->kept);
 			cursor->kept = block;
 			cursor->kept_id = cursor->waiting[i].id;
@@ -421,9 +361,22 @@ static int look_up(struct spans_cursor *cursor)
 	}
 	cursor->next_waiting = cursor->n_waiting;
 	if (found && result == SQLITE_OK) {
-		result = heap_add(cursor, cursor->kept);
+		result = span_heap_add(&cursor->open, cursor->kept) < 0 ? SQLITE_NOMEM : SQLITE_OK;
 	}
 	return result;
+}
+
+static int take_snapshot(struct spans_cursor *cursor, sqlite3 *database)
+{
+	if (cursor->snapshot) {
+		return SQLITE_OK;
+	}
+	int result = sqlite3_prepare_v2(
+		database, "SELECT 1 FROM main.sqlite_master", -1, &cursor->snapshot, NULL);
+	if (result == SQLITE_OK) {
+		result = sqlite3_step(cursor->snapshot);
+	}
+	return result == SQLITE_ROW ? SQLITE_OK : result;
 }
 
 static int filter(
@@ -451,10 +404,8 @@ static int filter(
 			return SQLITE_NOMEM;
 		}
 	}
-	int result = sqlite3_prepare_v2(
-		database, "SELECT 1 FROM main.sqlite_master", -1, &cursor->snapshot, NULL);
+	int result = take_snapshot(cursor, database);
 	if (result == SQLITE_OK) {
-		sqlite3_step(cursor->snapshot);
 		result = prepare_rows(cursor, database);
 	}
 	bool found = cursor->id && cursor->row_waits;
@@ -472,15 +423,15 @@ static int next_row(sqlite3_vtab_cursor *base)
 		int result = step_rows(cursor);
 		return result == SQLITE_OK ? choose_next(cursor) : result;
 	}
-	struct open_block *first = cursor->heap[0];
+	struct open_block *first = cursor->open.items[0];
 	first->at++;
 	if (cursor->id || !open_block_settle(first)) {
-		cursor->heap[0] = cursor->heap[--cursor->n_open];
+		cursor->open.items[0] = cursor->open.items[--cursor->open.n];
 		if (first != cursor->kept) {
 			open_block_free(first);
 		}
 	}
-	heap_sink(cursor, 0);
+	span_heap_sink(&cursor->open);
 	return choose_next(cursor);
 }
 
@@ -540,7 +491,7 @@ static int read_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 {
 	const struct spans_cursor *cursor = (const struct spans_cursor *)base;
 	if (cursor->from_block) {
-		const struct open_block *block = cursor->heap[0];
+		const struct open_block *block = cursor->open.items[0];
 		struct writer_span span = span_rows_get(&block->rows, block->at);
 		give_column(context, &span, column);
 	} else {
@@ -552,7 +503,7 @@ static int read_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 static int read_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret)
 {
 	const struct spans_cursor *cursor = (const struct spans_cursor *)base;
-	*ret = cursor->from_block ? cursor->heap[0]->rows.items[cursor->heap[0]->at].id
+	*ret = cursor->from_block ? cursor->open.items[0]->rows.items[cursor->open.items[0]->at].id
 	                          : sqlite3_column_int64(cursor->rows, COLUMN_ID);
 	return SQLITE_OK;
 }

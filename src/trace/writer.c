@@ -141,6 +141,7 @@ int writer_insert_event(
 static void disk_is_full(struct writer *w)
 {
 	w->full = true;
+	span_rows_clear(&w->spans); // of the same batch; the end of the run needs the room
 	if (!sqlite3_get_autocommit(w->database)) {
 		store_exec(w->database, "ROLLBACK");
 	}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "trace/reader.h"
 #include "trace/span_rows.h"
 #include "trace/writer.h"
+#include "trace/writer_internal.h"
 
 #define SECOND INT64_C(1000000000)
 #define FIRST_ID 10
@@ -252,6 +254,9 @@ static void test_questions(void **state)
 	assert_int_equal(number(r, "SELECT count(*) FROM span WHERE id = 1"), 1);
 	assert_int_equal(number(r, "SELECT count(*) FROM span WHERE id = 9"), 0);
 	assert_int_equal(number(r, "SELECT count(*) FROM span WHERE id IS NULL"), 0);
+	assert_int_equal(
+		number(r, "SELECT count(*) FROM span WHERE kind = 'Iteration' COLLATE NOCASE"),
+		200);
 	assert_int_equal(number(r, "SELECT count(*) FROM span s JOIN span i ON i.id = s.parent"
 				   " WHERE i.kind = 'iteration' AND s.start_ns >= i.start_ns"),
 		1800);
@@ -336,6 +341,152 @@ static void test_a_file_without_blocks(void **state)
 	reader_free(r);
 }
 
+// A view could run for ever, and columns of other names hold no spans.
+static void test_no_table_of_blocks(void **state)
+{
+	static const char *const changes[] = {
+		"ALTER TABLE span_block RENAME COLUMN words TO wards",
+		"ALTER TABLE span_block RENAME TO hidden",
+		"CREATE VIEW Span_Block AS WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL"
+		" SELECT n + 1 FROM x) SELECT n AS id, 0 AS first_ns, 0 AS last_ns, 0 AS first_id,"
+		" 0 AS last_id, 1 AS rows, 1 AS codec, x'' AS words, x'' AS payload FROM x",
+	};
+	struct place *p = *state;
+	put(p, 0, 100);
+	finish(p);
+	for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+		change(p, changes[i]);
+		struct reader *r = open_run(p);
+		assert_non_null(reader_notice(r));
+		assert_non_null(strstr(reader_notice(r), "damaged"));
+		assert_true(number(r, "SELECT count(*) FROM span") <= 100);
+		reader_free(r);
+	}
+}
+
+// A block that begins before it says would break the order.
+static void test_a_first_start_that_lies(void **state)
+{
+	struct place *p = *state;
+	put(p, 0, 100);
+	commit(p);
+	put(p, 100, 200);
+	commit(p);
+	change(p, "UPDATE span_block SET first_ns = 1000000000000 WHERE id = 1");
+	struct reader *r = open_run(p);
+	assert_int_equal(
+		number(r, "SELECT count(*) FROM (SELECT start_ns - lag(start_ns) OVER () AS step"
+			  " FROM span ORDER BY start_ns) WHERE step < 0"),
+		0);
+	assert_int_equal(number(r, "SELECT count(*) FROM span"), 100);
+	assert_int_equal(reader_damage(r), 1);
+	reader_free(r);
+}
+
+// All open at once, they would take as much memory as somebody likes.
+static void test_too_many_open_blocks(void **state)
+{
+	struct place *p = *state;
+	put(p, 0, 100);
+	finish(p);
+	change(p, "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 1099)"
+		  " INSERT INTO span_block SELECT NULL, first_ns, last_ns, first_id, last_id, rows,"
+		  " codec, words, payload FROM span_block, x");
+	struct reader *r = open_run(p);
+	assert_int_equal(number(r, "SELECT count(*) FROM span_block"), 1100);
+	assert_int_equal(number(r, "SELECT count(*) FROM span"), 1024 * 100);
+	assert_int_equal(reader_damage(r), 1100 - 1024);
+	reader_free(r);
+}
+
+// While somebody asks, the writer merges: the new block has the id of an old one.
+static void test_a_lookup_while_blocks_are_merged(void **state)
+{
+	struct place *p = *state;
+	put(p, 0, 100);
+	commit(p);
+	put(p, 100, 200);
+	commit(p);
+	struct reader *r = open_run(p);
+	sqlite3_stmt *statement = NULL;
+	assert_int_equal(
+		sqlite3_prepare_v2(reader_database(r),
+			"SELECT id FROM span WHERE id IN (15, 160, 161)", -1, &statement, NULL),
+		SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int64(statement, 0), 15);
+	assert_int_equal(writer_compact(p->writer, INT64_MAX, NULL), 0);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int64(statement, 0), 160);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+	sqlite3_finalize(statement);
+	assert_int_equal(number(r, "SELECT count(*) FROM span_block"), 1);
+	reader_free(r);
+}
+
+// What waited for the batch that is given up does not take the room of the run's end.
+static void test_a_full_disk(void **state)
+{
+	struct place *p = *state;
+	char text[4096];
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(
+		sqlite3_exec(p->writer->database, "PRAGMA max_page_count = 60", NULL, NULL, NULL),
+		SQLITE_OK);
+	uint64_t random = 1;
+	for (int64_t i = 0; i < 8000; i++) { // more of them than there is room for
+		random = random * UINT64_C(6364136223846793005) + 1;
+		struct writer_span span = {"range", "user", i, i + (int64_t)(random >> 2), 1, 0,
+			(int64_t)(random >> 1), (int64_t)(random >> 3), NAN, NULL, 10 + i};
+		assert_int_equal(writer_put_span(p->writer, &span, NULL), 0);
+	}
+	int r = 0;
+	for (int i = 0; i < 100 && r == 0; i++) {
+		r = writer_put_event(p->writer, 1, "note", 0, text);
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(writer_finish(p->writer, SECOND, 0, NULL), -ENOSPC);
+	writer_free(p->writer);
+	p->writer = NULL;
+	struct reader *reader = open_run(p);
+	assert_int_equal(reader_state(reader), RUN_FINISHED);
+	assert_int_equal(number(reader, "SELECT count(*) FROM event"), 1);
+	reader_free(reader);
+}
+
+// A reader has many open at once.
+static void test_a_block_of_too_many(void **state)
+{
+	(void)state;
+	struct span_rows rows = {0}, back = {0};
+	struct encoder *encoder;
+	_cleanup_text_ struct text words = {0};
+	const void *data;
+	size_t length;
+	assert_int_equal(encoder_new(&encoder), 0);
+	for (int64_t i = 0; i < (int64_t)SPAN_ROWS_MAX; i++) {
+		struct writer_span span = nth(i);
+		assert_int_equal(span_rows_add(&rows, &span), 0);
+	}
+	assert_int_equal(span_rows_encode(&rows, encoder, CODEC_ZSTD, &words, &data, &length), 0);
+	assert_int_equal(
+		span_rows_decode(words.data, words.length, data, length, CODEC_ZSTD, &back, NULL),
+		0);
+	span_rows_done(&back);
+	rows.items = realloc(rows.items, (rows.n + 1) * sizeof(*rows.items));
+	assert_non_null(rows.items);
+	rows.items[rows.n] = rows.items[rows.n - 1];
+	rows.n++;
+	assert_int_equal(span_rows_encode(&rows, encoder, CODEC_ZSTD, &words, &data, &length), 0);
+	assert_int_equal(
+		span_rows_decode(words.data, words.length, data, length, CODEC_ZSTD, &back, NULL),
+		-EBADMSG);
+	span_rows_done(&rows);
+	encoder_free(encoder);
+}
+
 // More different names than one block holds.
 static void test_many_names(void **state)
 {
@@ -368,6 +519,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_file_without_blocks, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_many_names, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_no_table_of_blocks, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_first_start_that_lies, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_too_many_open_blocks, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_lookup_while_blocks_are_merged, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_a_full_disk, make_place, remove_place),
+		cmocka_unit_test(test_a_block_of_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
