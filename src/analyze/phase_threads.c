@@ -159,10 +159,13 @@ static bool are_in_step(const struct phases *p)
 static void infer_waits(struct phases *p)
 {
 	double ratio = INFINITY;
+	bool known = true; // of one that marked no forward nobody can say
 	for (size_t i = 0; i < p->n_ranks; i++) {
-		ratio = fmin(ratio, p->ranks[i].backward_s / p->ranks[i].forward_s);
+		double own = p->ranks[i].backward_s / p->ranks[i].forward_s;
+		known = known && own > 0 && isfinite(own);
+		ratio = fmin(ratio, own);
 	}
-	if (!(ratio > 0) || !isfinite(ratio) || !are_in_step(p)) {
+	if (!known || !are_in_step(p)) {
 		return;
 	}
 	p->waits_inferred = true;

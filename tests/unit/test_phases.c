@@ -282,6 +282,22 @@ static void test_ranks_that_go_their_own_ways(void **state)
 	assert_true(isnan(p->ranks[0].waits));
 }
 
+// A rank without forward: of its backward nobody knows how much is a wait.
+static void test_a_rank_without_forward(void **state)
+{
+	struct made *m = *state;
+	put_ranks_in_step(m, 100 * MS);
+	for (int i = 0; i < 10; i++) {
+		int64_t t = i * 100 * MS;
+		put_phase_of(m, "iteration", t, 100 * MS, 300, "{\"pid\":78}");
+		put_phase_of(m, "backward", t + 10 * MS, 60 * MS, 300, "{\"pid\":78}");
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->n_ranks, 3);
+	assert_false(p->waits_inferred);
+	assert_true(isnan(p->ranks[2].waits));
+}
+
 static void test_workers_and_ranks(void **state)
 {
 	struct made *m = *state;
@@ -514,6 +530,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nested_and_overlapping, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workers_and_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_programs_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
