@@ -8,6 +8,7 @@ Prints FILE:LINE: what is wrong; the status is 1 if there was anything. Looks at
 or, where there is no Git, at every file of the folders that hold sources.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -36,6 +37,7 @@ RECORD_CONTRACTS = {"record/options.h", "record/protocol.h"}
 OUTERMOST = {"main.c"}
 
 LONGEST_FUNCTION = 100
+OLDEST_PYTHON = (3, 7)
 LONGEST_FILE = 600
 
 BANNED = {
@@ -75,7 +77,7 @@ def tracked_files():
             cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
         files = [Path(name) for name in listed if name]
     except (OSError, subprocess.CalledProcessError):
-        files = [path.relative_to(ROOT) for top in ("src", "tests", "tools", "web", "workloads", "docs")
+        files = [path.relative_to(ROOT) for top in ("src", "hooks", "tests", "tools", "web", "workloads", "docs")
                  for path in (ROOT / top).rglob("*") if "node_modules" not in path.parts]
     return sorted(path for path in files if (ROOT / path).is_file())
 
@@ -199,6 +201,16 @@ def rule_locks(files):
             for number, line in enumerate(read_lines(path), 1):
                 if ADDRESS.search(line):
                     yield path, number, "an address in a lock file"
+
+
+def rule_python(files):
+    """the hooks are as old a Python as they enter (docs/hooks.md)"""
+    for path in files:
+        if path.parts[:2] == ("hooks", "python") and path.suffix == ".py":
+            try:
+                ast.parse("\n".join(read_lines(path)), feature_version=OLDEST_PYTHON)
+            except SyntaxError as error:
+                yield path, error.lineno, f"not Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]}: {error.msg}"
 
 
 def rule_headers(files):

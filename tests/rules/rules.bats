@@ -80,3 +80,10 @@ check() {
 	run -1 check headers
 	[[ "$output" == *"src/base/text.c:1: no SPDX"* ]]
 }
+
+@test "what a hook says in a newer Python than it enters is found" {
+	mkdir -p "$tree/hooks/python"
+	printf 'x = 1\nif (y := x):\n    pass\n' >"$tree/hooks/python/strain_new.py"
+	run -1 check python
+	[[ "${lines[0]}" == "hooks/python/strain_new.py:2: not Python 3.7: "* ]]
+}
