@@ -241,6 +241,12 @@ int phase_threads_finish(
 	return 0;
 }
 
+double phase_threads_iterated_s(const struct phase_threads *threads, size_t lane)
+{
+	const struct thread_count *count = lane < threads->n ? threads->lanes[lane] : NULL;
+	return count ? count->rank.iteration_s : 0;
+}
+
 void phase_threads_done(struct phase_threads *threads)
 {
 	for (size_t i = 0; i < threads->n; i++) {

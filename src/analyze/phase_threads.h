@@ -28,4 +28,6 @@ int phase_threads_prepare(struct phase_threads *threads, const struct timeline_l
 // Fills workers and ranks.
 int phase_threads_finish(
 	const struct phase_threads *threads, const struct analysis *a, struct phases *ret);
+// Time in iterations of a lane, in seconds.
+double phase_threads_iterated_s(const struct phase_threads *threads, size_t lane);
 void phase_threads_done(struct phase_threads *threads);

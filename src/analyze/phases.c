@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/own_spans.h"
 #include "analyze/phase_threads.h"
 #include "analyze/slowest.h"
 #include "analyze/steady.h"
@@ -23,6 +24,7 @@ struct gathering {
 	struct phases *p;
 	struct steady steady;
 	struct phase_threads threads;
+	struct own_gathering *own;
 	size_t epoch; // where the last piece was
 	size_t iterations_capacity;
 	bool no_room; // for iterations
@@ -241,13 +243,21 @@ static int take_prepare(void *context, const struct timeline_lane *lane, int64_t
 	return phase_threads_prepare(&g->threads, lane, start_ns, end_ns, samples);
 }
 
+static int take_own(
+	void *context, const struct timeline_lane *lane, const struct timeline_own *span)
+{
+	struct gathering *g = context;
+	return own_spans_add(g->own, lane, span);
+}
+
 static int walk(struct gathering *g, struct timeline *t, struct error *e)
 {
 	const struct timeline_sink sink = {.context = g,
 		.piece = take_piece,
 		.iteration = take_iteration,
 		.phase = take_phase,
-		.prepare = take_prepare};
+		.prepare = take_prepare,
+		.own = take_own};
 	int r = timeline_walk(t, &sink, e);
 	return r == 0 && g->no_room ? error_errno(e, ENOMEM, "%s", reader_path(g->a->reader)) : r;
 }
@@ -343,6 +353,8 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	name_phases(p, t);
 	epochs_finish(p, &g->a->epochs);
 	int more = phase_threads_finish(&g->threads, g->a, p);
+	double run_s = (double)reader_end_ns(g->a->reader) / 1e9;
+	more = more < 0 ? more : own_spans_finish(g->own, &g->threads, run_s, p);
 	more = more < 0 ? more : say_missing(p, g->a, timeline_left_out(t));
 	if (more < 0) {
 		return error_errno(e, -more, "%s", reader_path(g->a->reader));
@@ -359,11 +371,13 @@ int phases_load(const struct analysis *a, struct phases *ret, struct error *e)
 	struct gathering g = {.a = a, .p = ret};
 	*ret = (struct phases){.stride = 1, .n_epochs = a->epochs.n};
 	ret->epochs = calloc(ret->n_epochs + 1, sizeof(*ret->epochs));
-	int opened = ret->epochs ? timeline_open(a->reader, &t, e)
-	                         : error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+	int opened = ret->epochs && own_spans_new(&g.own) == 0
+	                     ? timeline_open(a->reader, &t, e)
+	                     : error_errno(e, ENOMEM, "%s", reader_path(a->reader));
 	int r = opened == -ENOMEM ? opened : gather(&g, t, opened < 0 ? NULL : e);
 	steady_done(&g.steady);
 	phase_threads_done(&g.threads);
+	own_spans_free(g.own);
 	timeline_free(t);
 	if (r == -ENOMEM) {
 		phases_done(ret);
@@ -381,5 +395,6 @@ void phases_done(struct phases *p)
 	free(p->epochs);
 	free(p->workers);
 	free(p->ranks);
+	free(p->own);
 	*p = (struct phases){0};
 }

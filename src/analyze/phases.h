@@ -137,6 +137,22 @@ struct phase_rank {
 	double samples_per_s;
 };
 
+#define OWN_SPAN_NONE SIZE_MAX
+
+// All spans of one name that the job's author gave, at one place among the others.
+struct own_span {
+	char name[PHASE_NAME_MAX]; // from the job: escape it
+	size_t parent; // which of these holds it; OWN_SPAN_NONE
+	unsigned depth; // how many hold it
+	bool inside; // iterations: its share is of their time, else of the run
+	size_t threads; // that have it
+	uint64_t count;
+	double total_s;
+	double p50_s;
+	double max_s;
+	double share; // of its threads' time; NAN: not known
+};
+
 #define SLOW_CAUSES_MAX 8
 
 // What was otherwise around a slow iteration.
@@ -193,6 +209,9 @@ struct phases {
 	struct phase_rank *ranks; // none where there are no iterations
 	size_t n_ranks;
 	bool waits_inferred; // ranks' waits: nobody marked them, backward tells
+	struct own_span *own; // each behind the one that holds it, the longest in all first
+	size_t n_own;
+	uint64_t own_left_out; // spans of more names than there is room for
 	uint64_t threads_left_out;
 	struct slow_iteration slowest[SLOWEST_MAX]; // the slowest first; of steady ones
 	size_t n_slowest;
@@ -207,6 +226,10 @@ struct text;
 // "data 400 ms instead of 40 ms; read from storage 120 MB/s instead of 0 B/s"; nothing where
 // nothing was otherwise. Printable.
 void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow);
+
+// Sets those of shown[n_own] that took the longest, at most `limit`, and what holds them. 0 or
+// -ENOMEM.
+int own_spans_longest(const struct phases *p, size_t limit, bool *shown);
 
 // "data", ...; of a known phase.
 const char *phase_name(enum phase_id phase);

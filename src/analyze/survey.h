@@ -16,7 +16,7 @@
 
 struct reader;
 
-// The columns of both queries below.
+// The columns of the queries below.
 enum {
 	COLUMN_START,
 	COLUMN_END,
@@ -33,6 +33,7 @@ enum {
 	" kind = '" kind "' AND start_ns >= 0 AND end_ns > start_ns ORDER BY start_ns, id"
 #define SURVEY_ITERATIONS SURVEY_ROWS("iteration")
 #define SURVEY_PHASES SURVEY_ROWS("phase")
+#define SURVEY_OWN SURVEY_ROWS("user")
 
 #define LANE_NONE SIZE_MAX
 

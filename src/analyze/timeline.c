@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Replaying spans: two cursors over the index of spans by kind and start, merged, so that nothing
+// Replaying spans: cursors over the index of spans by kind and start, merged, so that nothing
 // is sorted and no span is kept.
 
 #include "analyze/timeline.h"
@@ -302,26 +302,96 @@ static int take_phase(struct timeline *t, sqlite3_stmt *row)
 	return r;
 }
 
-// Two cursors, the earlier row first; at the same time the iteration. SQLITE_DONE, or SQLite's
-// result; *ret is -errno of what was done with a row.
-static int walk_rows(struct timeline *t, sqlite3_stmt *iterations, sqlite3_stmt *phases, int *ret)
+// Other threads than the one whose epochs are the run's have theirs among these.
+static bool is_epoch(sqlite3_stmt *row, const char *name)
 {
-	int more = sqlite3_step(iterations), more_phases = sqlite3_step(phases);
-	*ret = 0;
-	while (*ret == 0 && (more == SQLITE_ROW || more_phases == SQLITE_ROW)) {
-		bool iteration = more == SQLITE_ROW &&
-		                 (more_phases != SQLITE_ROW ||
-					 sqlite3_column_int64(iterations, COLUMN_START) <=
-						 sqlite3_column_int64(phases, COLUMN_START));
-		if (iteration) {
-			*ret = take_iteration(t, iterations);
-			more = sqlite3_step(iterations);
-		} else {
-			*ret = take_phase(t, phases);
-			more_phases = sqlite3_step(phases);
+	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
+	return strcmp(name, "epoch") == 0 && known_or_less(row, COLUMN_NUMBER) >= 0 &&
+	       !(attributes && strstr(attributes, "\"from\":"));
+}
+
+static int take_own(struct timeline *t, sqlite3_stmt *row)
+{
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	struct lane *lane;
+	struct survey_thread *thread;
+	if (!name || is_epoch(row, name)) {
+		return 0;
+	}
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	struct timeline_own span = {.name = name,
+		.start_ns = sqlite3_column_int64(row, COLUMN_START),
+		.end_ns = sqlite3_column_int64(row, COLUMN_END)};
+	lane_goto(t, lane, span.start_ns);
+	span.inside = lane->in_iteration && span.end_ns <= lane->iteration.end_ns;
+	return t->sink->own(t->sink->context, &lane->public, &span);
+}
+
+// One for each kind; of rows that start at the same time the one of the first comes first.
+enum { CURSOR_ITERATIONS, CURSOR_PHASES, CURSOR_OWN, N_CURSORS };
+
+struct cursors {
+	sqlite3_stmt *rows[N_CURSORS]; // NULL: not asked for
+	int64_t start_ns[N_CURSORS]; // of the row that is next; INT64_MAX at the end
+	int status; // SQLITE_OK, or SQLite's result where one failed
+};
+
+static void cursors_done(struct cursors *c)
+{
+	for (size_t i = 0; i < N_CURSORS; i++) {
+		sqlite3_finalize(c->rows[i]);
+	}
+}
+#define _cleanup_cursors_ _cleanup_(cursors_done)
+
+static void cursors_step(struct cursors *c, size_t i)
+{
+	int result = c->rows[i] ? sqlite3_step(c->rows[i]) : SQLITE_DONE;
+	c->start_ns[i] = INT64_MAX;
+	if (result == SQLITE_ROW) {
+		c->start_ns[i] = sqlite3_column_int64(c->rows[i], COLUMN_START);
+	} else if (result != SQLITE_DONE && c->status == SQLITE_OK) {
+		c->status = result;
+	}
+}
+
+static void cursors_open(struct cursors *c, const struct timeline *t)
+{
+	static const char *const queries[N_CURSORS] = {
+		SURVEY_ITERATIONS, SURVEY_PHASES, SURVEY_OWN};
+	for (size_t i = 0; i < N_CURSORS && c->status == SQLITE_OK; i++) {
+		if (i != CURSOR_OWN || t->sink->own) {
+			c->status = sqlite3_prepare_v2(
+				reader_database(t->reader), queries[i], -1, &c->rows[i], NULL);
 		}
 	}
-	return more == SQLITE_DONE ? more_phases : more;
+	for (size_t i = 0; i < N_CURSORS; i++) {
+		cursors_step(c, i);
+	}
+}
+
+// 0, or -errno of what was done with a row. Where a cursor fails the others go on.
+static int walk_rows(struct timeline *t, struct cursors *c)
+{
+	static int (*const takes[N_CURSORS])(struct timeline * t, sqlite3_stmt * row) = {
+		take_iteration, take_phase, take_own};
+	for (;;) {
+		size_t first = 0;
+		for (size_t i = 1; i < N_CURSORS; i++) {
+			first = c->start_ns[i] < c->start_ns[first] ? i : first;
+		}
+		if (c->start_ns[first] == INT64_MAX) {
+			return 0;
+		}
+		int r = takes[first](t, c->rows[first]);
+		if (r < 0) {
+			return r;
+		}
+		cursors_step(c, first);
+	}
 }
 
 // What is open at the end ends; lane 0 is told about to the end of the run.
@@ -342,29 +412,23 @@ static void walk_end(struct timeline *t)
 
 int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e)
 {
-	_cleanup_statement_ sqlite3_stmt *iterations = NULL, *phases = NULL;
-	sqlite3 *database = reader_database(t->reader);
-	int r = 0;
+	_cleanup_cursors_ struct cursors cursors = {.status = SQLITE_OK};
 	t->sink = sink;
 	t->left_out = 0;
 	for (size_t i = 0; i < t->n_lanes; i++) {
 		lane_reset(t->lanes[i]);
 	}
-	int status = sqlite3_prepare_v2(database, SURVEY_ITERATIONS, -1, &iterations, NULL);
-	if (status == SQLITE_OK) {
-		status = sqlite3_prepare_v2(database, SURVEY_PHASES, -1, &phases, NULL);
-	}
-	if (status == SQLITE_OK) {
-		status = walk_rows(t, iterations, phases, &r);
-	}
+	cursors_open(&cursors, t);
+	int r = walk_rows(t, &cursors);
 	if (r < 0) {
 		return error_errno(e, -r, "%s", reader_path(t->reader));
 	}
 	walk_end(t);
-	return status == SQLITE_DONE    ? 0
-	       : status == SQLITE_NOMEM ? error_errno(e, ENOMEM, "%s", reader_path(t->reader))
-	                                : error_set(e, EBADMSG, "%s: %s", reader_path(t->reader),
-						  sqlite3_errmsg(database));
+	return cursors.status == SQLITE_OK ? 0
+	       : cursors.status == SQLITE_NOMEM
+	               ? error_errno(e, ENOMEM, "%s", reader_path(t->reader))
+	               : error_set(e, EBADMSG, "%s: %s", reader_path(t->reader),
+				 sqlite3_errmsg(reader_database(t->reader)));
 }
 
 // Opening ---------------------------------------------------------------------------------------

@@ -33,6 +33,14 @@ struct timeline_piece {
 	bool in_iteration;
 };
 
+// A span that is no epoch, iteration or phase: the job's author named it.
+struct timeline_own {
+	const char *name;
+	int64_t start_ns;
+	int64_t end_ns;
+	bool inside; // an iteration of its thread, all of it
+};
+
 // Each can be NULL. Pieces of a lane follow each other without a gap, from the run's start in lane
 // 0, from its first span in others; an iteration comes after its pieces. -errno ends the walk.
 struct timeline_sink {
@@ -45,6 +53,9 @@ struct timeline_sink {
 	// A span of preparation, in the order of their starts; samples -1: not known.
 	int (*prepare)(void *context, const struct timeline_lane *lane, int64_t start_ns,
 		int64_t end_ns, int64_t samples);
+	// In the order of their starts.
+	int (*own)(
+		void *context, const struct timeline_lane *lane, const struct timeline_own *span);
 };
 
 // Reads the iterations alone. *ret is there unless -ENOMEM is returned; -EBADMSG: the file is

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/show_ranks.h"
+#include "cmd/show_spans.h"
 #include "render/json.h"
 
 static double known(int64_t value)
@@ -440,6 +441,7 @@ int show_phases_json(json_t *json, const struct analysis *a)
 	r = worker_table_build(a, &workers);
 	failed |= json_object_set_new(json, "workers", rows_json(r, workers));
 	failed |= json_object_set_new(json, "ranks", rank_list_json(a));
+	failed |= json_object_set_new(json, "spans", span_list_json(&a->phases));
 	failed |= json_object_set_new(json, "slowest_iterations", slowest_json(a));
 	return failed ? -1 : 0;
 }

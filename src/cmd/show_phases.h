@@ -21,6 +21,6 @@ struct epoch_phase_table {
 int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *ret);
 void epoch_phase_table_done(struct epoch_phase_table *t);
 
-// What stands in no table: sets "iterations", "phases", "phases_by_epoch", "workers", "ranks" and
-// "slowest_iterations". 0, or -1: out of memory.
+// What stands in no table: sets "iterations", "phases", "phases_by_epoch", "workers", "ranks",
+// "spans" and "slowest_iterations". 0, or -1: out of memory.
 int show_phases_json(struct json_t *json, const struct analysis *a);

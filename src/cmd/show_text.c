@@ -15,12 +15,14 @@
 #include "base/cleanup.h"
 #include "cmd/show_phases.h"
 #include "cmd/show_ranks.h"
+#include "cmd/show_spans.h"
 #include "cmd/show_tables.h"
 
 #define WIDTH 100 // of sentences, where no terminal says another
 #define INDENT 10 // of what stands beside a word such as "Verdict"
 #define PROCESSES_SHOWN 12
 #define RANKS_SHOWN 16
+#define SPANS_SHOWN 12
 #define EVENTS_SHOWN 8
 #define MISSING_SHOWN 12
 #define SLOWEST_SHOWN 3
@@ -291,6 +293,25 @@ static int print_ranks(const struct page *p)
 	return r;
 }
 
+static int print_spans(const struct page *p)
+{
+	const struct phases *phases = &p->a->phases;
+	_cleanup_table_ struct table *t = NULL;
+	char count[32];
+	int r = span_table_build(p->a, p->all ? SIZE_MAX : SPANS_SHOWN, &t);
+	r = print_table(p, r, t);
+	size_t rest = r < 0 ? 0 : phases->n_own - table_rows(t);
+	if (rest > 0) {
+		fprintf(p->stream, "and %s more, which took less time (--all)\n",
+			text_count(count, sizeof(count), rest));
+	}
+	if (phases->own_left_out > 0) {
+		fprintf(p->stream, "and %s spans of more names than there is room for\n",
+			text_count(count, sizeof(count), phases->own_left_out));
+	}
+	return r;
+}
+
 static int print_slowest(const struct page *p)
 {
 	const struct phases *phases = &p->a->phases;
@@ -459,6 +480,7 @@ int show_text(const struct analysis *a, const struct show_text_options *options,
 	print_head(&page);
 	int r = print_verdict(&page);
 	r = r < 0 ? r : print_iterations(&page);
+	r = r < 0 ? r : print_spans(&page);
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
 	r = r < 0 ? r : print_devices(&page);

@@ -18,6 +18,7 @@
 
 #define HISTOGRAM_BINS_MAX 60
 #define MOST_RANKS 256
+#define OWN_AT_FIRST 12
 #define FINE_BUCKETS 1000 // in a window: no exact pieces are needed
 #define TAIL_FROM 3 // times the 95th percentile: what is beyond is one bar
 
@@ -238,6 +239,35 @@ static json_t *ranks_json(const struct phases *p)
 		put(row, "waits", rank->waits);
 		json_object_set_new(row, "phases", rank_phases_json(p, rank));
 		json_array_append_new(json, row);
+	}
+	return json;
+}
+
+static json_t *own_json(const struct own_span *span, bool first)
+{
+	json_t *json = json_object();
+	json_object_set_new(json, "name", page_string(span->name));
+	json_object_set_new(json, "depth", json_integer((json_int_t)span->depth));
+	json_object_set_new(json, "first", json_boolean(first));
+	json_object_set_new(json, "inside", json_boolean(span->inside));
+	json_object_set_new(json, "threads", json_integer((json_int_t)span->threads));
+	put(json, "count", (double)span->count);
+	put(json, "p50", span->p50_s);
+	put(json, "max", span->max_s);
+	put(json, "total", span->total_s);
+	put(json, "share", span->share);
+	return json;
+}
+
+json_t *page_own_spans(const struct phases *p)
+{
+	_cleanup_free_ bool *first = calloc(p->n_own + 1, sizeof(*first));
+	json_t *json = json_array();
+	if (!first || own_spans_longest(p, OWN_AT_FIRST, first) < 0) {
+		return json;
+	}
+	for (size_t i = 0; i < p->n_own; i++) {
+		json_array_append_new(json, own_json(&p->own[i], first[i]));
 	}
 	return json;
 }

@@ -9,8 +9,12 @@
 
 struct analysis;
 struct lane_list;
+struct phases;
 
 // Null where nothing was marked.
 json_t *page_iterations(const struct analysis *a);
-// Puts the panels of iterations, of the main thread and of loader workers before the others.
+// The spans that the job's author named.
+json_t *page_own_spans(const struct phases *p);
+// Puts the panels of iterations, of the main thread, of ranks and of loader workers before the
+// others.
 void page_add_lanes(json_t *panels, const struct analysis *a, const struct lane_list *lanes);

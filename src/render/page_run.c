@@ -422,6 +422,7 @@ json_t *page_run(
 	json_object_set_new(json, "events", events_json(&a->events));
 	json_object_set_new(json, "panels", panels_json(a, panels, lanes));
 	json_object_set_new(json, "iterations", page_iterations(a));
+	json_object_set_new(json, "own_spans", page_own_spans(&a->phases));
 	json_t *processes = processes_json(&a->processes);
 	size_t left_out = n - json_array_size(processes);
 	json_object_set_new(json, "processes", processes);

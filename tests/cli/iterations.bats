@@ -106,6 +106,41 @@ setup() {
 	[[ "$output" != *RANK* && "$output" != *"Of rank"* ]]
 }
 
+@test "spans that the author named: nested, the longest first, and how many more" {
+	"$BUILD_ROOT/tests/tools/make_run" own.strain 30 10ms 0 900 0 0 3
+	run -0 --separate-stderr "$STRAIN" show own.strain
+	[ -z "$stderr" ]
+	diff - <(sed -n '/^SPAN/,/^$/p' <<<"$output") <<-'EOF'
+		SPAN             TIMES   MEDIAN  LONGEST   TOTAL  SHARE  OF
+		step               900  26.3 ms   119 ms  21.1 s  100 %  iterations
+		  <b>part</b> 0    900  13.2 ms  59.4 ms  10.6 s   50 %  iterations
+		  <b>part</b> 1    900  6.58 ms  29.7 ms   5.3 s   25 %  iterations
+		  <b>part</b> 2    900  3.29 ms  14.9 ms   2.6 s   12 %  iterations
+
+	EOF
+	[[ "$output" != *" more, which took less time"* ]]
+	for width in 40 60 80 120; do
+		COLUMNS=$width run -0 "$STRAIN" show own.strain
+		[[ "$output" == *$'\n'"SPAN "* ]]
+		for line in "${lines[@]}"; do
+			[ "${#line}" -le "$width" ]
+		done
+	done
+	"$STRAIN" show --json own.strain >"$BATS_TEST_TMPDIR/own.json"
+	python3 - "$BATS_TEST_TMPDIR/own.json" <<-'EOF'
+		import json, sys
+		spans = json.load(open(sys.argv[1]))["spans"]
+		assert [s["parent"] for s in spans] == [None, 0, 0, 0], spans
+		assert spans[0]["of"] == "iterations" and abs(spans[1]["share_ratio"] - 0.5) < 1e-3
+		assert spans[3]["name"] == "<b>part</b> 2" and spans[3]["count"] == 900
+	EOF
+	"$BUILD_ROOT/tests/tools/make_run" own.strain 30 10ms 0 90 0 0 15
+	run -0 "$STRAIN" show own.strain
+	[[ "$output" == *$'\n'"and 4 more, which took less time (--all)"* && "$output" != *"part</b> 11"* ]]
+	run -0 "$STRAIN" show --all own.strain
+	[[ "$output" == *"part</b> 14"* && "$output" != *"which took less time"* ]]
+}
+
 @test "without marks nothing is shown, and --json says why" {
 	"$BUILD_ROOT/tests/tools/make_run" bare.strain 3
 	run -0 "$STRAIN" show --iterations bare.strain

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// make_run OUT SECONDS [INTERVAL [MAX_SIZE [ITERATIONS [WORKERS [RANKS]]]]]: writes a synthetic
-// run, to look at and to test with. A SECONDS that begins with '+' leaves it without an end.
+// make_run OUT SECONDS [INTERVAL [MAX_SIZE [ITERATIONS [WORKERS [RANKS [OWN]]]]]]: writes a
+// synthetic run, to look at and to test with. A SECONDS that begins with '+' leaves it without an
+// end.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ int main(int argc, char **argv)
 	int64_t seconds;
 	if (argc < 3) {
 		fprintf(stderr, "Usage: make_run OUT [+]SECONDS [INTERVAL [MAX_SIZE [ITERATIONS "
-				"[WORKERS [RANKS]]]]]\n");
+				"[WORKERS [RANKS [OWN]]]]]]\n");
 		return 2;
 	}
 	struct synthetic_run run = {.unfinished = argv[2][0] == '+'};
@@ -28,7 +29,7 @@ int main(int argc, char **argv)
 	if (r == 0 && argc > 4) {
 		r = parse_size(argv[4], &run.max_bytes, &e);
 	}
-	int64_t iterations = 0, workers = 0, ranks = 0;
+	int64_t iterations = 0, workers = 0, ranks = 0, own = 0;
 	if (r == 0 && argc > 5) {
 		r = parse_integer(argv[5], 0, 10000000, &iterations, &e);
 	}
@@ -38,6 +39,10 @@ int main(int argc, char **argv)
 	if (r == 0 && argc > 7) {
 		r = parse_integer(argv[7], 0, 1000, &ranks, &e);
 	}
+	if (r == 0 && argc > 8) {
+		r = parse_integer(argv[8], 0, 30, &own, &e);
+	}
+	run.own = (unsigned)own;
 	run.iterations = (unsigned)iterations;
 	run.workers = (unsigned)workers;
 	run.ranks = (unsigned)ranks;

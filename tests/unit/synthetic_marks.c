@@ -115,6 +115,21 @@ static int put_prepared(struct writer *w, const struct synthetic_marks *marks, u
 		NULL);
 }
 
+// The first takes the longest.
+static int put_own(struct writer *w, unsigned n, int64_t start_ns, int64_t end_ns)
+{
+	int64_t half_ns = (end_ns - start_ns) / 2;
+	int r = n > 0 ? put(w, 0, "user", "step", start_ns, end_ns, -1, -1) : 0;
+	for (unsigned i = 0; i < n && r == 0; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "<b>part</b> %u", i);
+		r = put(w, 0, "user", name, start_ns, start_ns + half_ns, -1, -1);
+		start_ns += half_ns;
+		half_ns /= 2;
+	}
+	return r;
+}
+
 // The same iteration of another rank, which has less to do.
 static int put_of_rank(
 	struct writer *w, unsigned rank, unsigned i, int64_t start_ns, int64_t end_ns)
@@ -159,6 +174,7 @@ int synthetic_marks_write(struct writer *w, const struct synthetic_marks *marks)
 				marks->start_ns + i / marks->workers * marks->workers * mean_ns,
 				mean_ns);
 		}
+		r = r < 0 ? r : put_own(w, marks->own, at_ns, end_ns);
 		for (unsigned rank = 1; rank < marks->ranks && r == 0; rank++) {
 			r = put_of_rank(w, rank, i, at_ns, end_ns);
 		}

@@ -16,6 +16,7 @@ struct synthetic_marks {
 	int64_t end_ns;
 	unsigned iterations;
 	unsigned workers;
+	unsigned own; // spans of the job's own in each iteration, in one that holds them
 	unsigned ranks; // of more than one the others wait for the first
 };
 

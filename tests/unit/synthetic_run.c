@@ -429,6 +429,7 @@ static int put_marks(struct synthesis *s)
 				.iterations = s->run->iterations / N_EPOCHS +
 		                              (epoch < (int)(s->run->iterations % N_EPOCHS)),
 				.workers = s->run->workers,
+				.own = s->run->own,
 				.ranks = s->run->ranks});
 	}
 	return r;

@@ -22,6 +22,7 @@ struct synthetic_run {
 	bool unfinished; // no end: as if the recorder was killed
 	unsigned iterations; // that it marks, with phases; 0: none
 	unsigned workers; // that mark what they prepare
+	unsigned own; // spans of its own in each iteration
 	unsigned ranks; // that train; 0 is one
 	int64_t recorder_pid; // run key recorder_pid; 0: a process that is not there
 };

@@ -359,6 +359,91 @@ static void test_workers_and_ranks(void **state)
 	NEAR(p->ranks[1].samples_per_s, 32 / 0.059, 1e-6);
 }
 
+static void put_own(
+	struct made *m, const char *name, int64_t start_ns, int64_t length_ns, int64_t thread)
+{
+	put(m, (struct writer_span){.name = name,
+		       .kind = "user",
+		       .start_ns = start_ns,
+		       .end_ns = start_ns + length_ns,
+		       .thread = thread,
+		       .number = strcmp(name, "epoch") == 0 ? 1 : -1,
+		       .samples = -1});
+}
+
+static const struct own_span *own_named(const struct phases *p, const char *name, bool inside)
+{
+	for (size_t i = 0; i < p->n_own; i++) {
+		if (strcmp(p->own[i].name, name) == 0 && p->own[i].inside == inside) {
+			return &p->own[i];
+		}
+	}
+	return NULL;
+}
+
+// Spans that the author named: by what holds them, in iterations and outside.
+static void test_own_spans(void **state)
+{
+	struct made *m = *state;
+	put_own(m, "setup", 0, 100 * MS, MAIN);
+	put_own(m, "load", 10 * MS, 50 * MS, MAIN);
+	put_own(m, "epoch", 0, 1000 * MS, 200); // of another rank: marked as one, named by nobody
+	for (int i = 0; i < 8; i++) {
+		int64_t at = (100 + i * 100) * MS;
+		put_iteration(m, i, at, 100 * MS);
+		put_own(m, "encode", at, 40 * MS, MAIN);
+		put_phase(m, "forward", at, 40 * MS);
+		put_own(m, "load", at + 10 * MS, 20 * MS, MAIN);
+		put_own(m, "crosses", at + 35 * MS, 10 * MS, MAIN); // the end of encode: not in it
+		put_own(m, "leaves", at + 90 * MS, 20 * MS, MAIN); // the iteration
+		put_own(m, "decode", at, 50 * MS, 300 + i % 2); // two other threads
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_int_equal(p->total, 8);
+	assert_null(own_named(p, "epoch", false));
+	const struct own_span *encode = own_named(p, "encode", true);
+	const struct own_span *load = own_named(p, "load", true);
+	const struct own_span *setup = own_named(p, "setup", false);
+	assert_int_equal(p->n_own, 7);
+	assert_int_equal(encode->count, 8);
+	NEAR(encode->total_s, 0.32, 1e-9);
+	NEAR(encode->share, 0.4, 1e-9);
+	NEAR(encode->p50_s, 0.04, 0.005);
+	assert_ptr_equal(load, encode + 1);
+	assert_int_equal(load->parent, encode - p->own);
+	assert_int_equal(load->depth, 1);
+	NEAR(load->share, 0.2, 1e-9);
+	NEAR(setup->share, 0.1, 1e-9);
+	assert_int_equal(own_named(p, "load", false)->parent, setup - p->own);
+	assert_int_equal(own_named(p, "crosses", true)->parent, OWN_SPAN_NONE);
+	assert_int_equal(own_named(p, "leaves", false)->count, 8);
+	assert_int_equal(own_named(p, "decode", false)->threads, 2);
+	NEAR(own_named(p, "decode", false)->share, 0.2, 1e-9);
+	bool longest[7] = {false};
+	assert_int_equal(own_spans_longest(p, 4, longest), 0); // with "load", whose holder is there
+	assert_true(longest[encode - p->own] && !longest[setup - p->own]);
+	NEAR(p->items[PHASE_FORWARD].share.value, 0.4, 1e-9); // nothing of phases is otherwise
+}
+
+// More names than there is room for, and deeper than any program nests.
+static void test_many_own_spans(void **state)
+{
+	struct made *m = *state;
+	for (int i = 0; i < 1000; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "name %d", i);
+		put_own(m, name, 2000 * MS + i * MS, MS, MAIN);
+		put_own(m, "deep", i * MS, (2000 - 2 * i) * MS, 7);
+	}
+	const struct phases *p = analyse(m, 3000 * MS);
+	assert_true(p->n_own > 100 && p->own_left_out > 0);
+	uint64_t counted = p->own_left_out;
+	for (size_t i = 0; i < p->n_own; i++) {
+		counted += p->own[i].count;
+	}
+	assert_int_equal(counted, 2000);
+}
+
 // One program after the other: both are the job's.
 static void test_programs_in_turn(void **state)
 {
@@ -532,6 +617,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_spans, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_own_spans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_programs_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_phases_without_iterations, setup, teardown),

@@ -246,6 +246,21 @@ test('ranks: a lane and a bar for each, and who is the slowest', () => {
 	});
 });
 
+test('spans of the job: the longest, nested, the rest when asked for, and never markup', () => {
+	execFileSync(makeRun, [at('own.strain'), '30', '10ms', '0', '90', '0', '0', '15']);
+	execFileSync(strain, ['report', at('own.strain'), '-o', at('own.html')]);
+	return inReport(at('own.html'), async (page) => {
+		const rows = page.locator('.own-spans tbody tr');
+		assert.equal(await rows.count(), 12);
+		assert.match(await rows.nth(1).textContent(), /^<b>part<\/b> 090.*50 %iterations$/);
+		const left = (i) => rows.nth(i).locator('.own').evaluate((name) => parseFloat(name.style.paddingLeft));
+		assert.ok((await left(1)) > (await left(0)));
+		await page.locator('.own-spans .more:not([hidden])').click();
+		assert.equal(await rows.count(), 16);
+		await page.locator('.own-spans').screenshot({ path: at('own.png') });
+	});
+});
+
 test('a press on a slow iteration in the panel shows it', () =>
 	inReport(at('marked.html'), async (page) => {
 		const [x, y] = await sheetPoint(page, 22.24 / 60, 0.02);

@@ -241,6 +241,23 @@ export interface Iterations {
 	slowest: SlowIteration[];
 }
 
+/** All spans of one name that the job's author gave, at one place among the others. */
+export interface OwnSpan {
+	name: string;
+	/** How many hold it: it stands behind the one that does. */
+	depth: number;
+	/** Among the longest, or holds one of them. */
+	first: boolean;
+	/** Its share is of the time of iterations; else of the run. */
+	inside: boolean;
+	threads: number;
+	count: number;
+	p50: number | null;
+	max: number | null;
+	total: number;
+	share: number | null;
+}
+
 export interface Missing {
 	what: string;
 	reason: string;
@@ -268,6 +285,7 @@ export interface Run {
 	panels: Panel[];
 	/** Null where the job marked nothing. */
 	iterations: Iterations | null;
+	own_spans: OwnSpan[];
 	processes: Process[];
 	/** Processes that the table leaves out: the least busy of very many. */
 	processes_left_out: number;

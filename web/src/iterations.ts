@@ -250,7 +250,7 @@ class HistogramChart {
 	}
 
 	repaint(): void {
-		this.chart?.redraw(false, true);
+		this.chart?.redraw(true, true);
 	}
 
 	private options(width: number): uPlot.Options {
@@ -360,7 +360,7 @@ function iterationCard(it: Iterations, zoom: Zoom): Cards {
 	}
 	const chart = it.histogram && it.steady > 1 ? new HistogramChart(it.histogram, it) : null;
 	const beyond = it.histogram?.beyond ?? 0;
-	const rest = beyond > 0 ? ` ${digits(beyond)} are beyond the picture.` : '';
+	const rest = beyond > 0 ? ` ${digits(beyond)} ${beyond === 1 ? 'is' : 'are'} beyond the picture.` : '';
 	const list = it.slowest.length > 0 ? make('ol', 'slowest', ...it.slowest.slice(0, 5).map((s) => slowItem(s, zoom))) : null;
 	const element = card(
 		'Iterations',

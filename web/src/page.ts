@@ -8,7 +8,7 @@ import type { Report, Run, Tile, Verdict } from './contract';
 import { card, button, make } from './dom';
 import { clock } from './format';
 import { iterationCards } from './iterations';
-import { epochTable, processTable, summaryTable } from './tables';
+import { epochTable, ownTable, processTable, summaryTable } from './tables';
 import { themeButton } from './theme';
 import { Timeline } from './timeline';
 
@@ -114,6 +114,7 @@ function view(run: Run, alone: boolean): View {
 		run.tiles.length > 0 ? tiles(run.tiles) : null,
 		timeline ? timeline.element : null,
 		run.iterations ? cards.element : null,
+		ownTable(run),
 		epochTable(run, (row) => show(row.start, row.end ?? run.duration)),
 		eventCard(run, (t) => show(t - around, t + around)),
 		processTable(run),

@@ -3,9 +3,9 @@
 //
 // The report's tables: processes with their lives, epochs, the summary. A column is a row here.
 
-import type { EpochRow, Process, Run, SummaryRow } from './contract';
+import type { EpochRow, OwnSpan, Process, Run, SummaryRow } from './contract';
 import { button, card, make } from './dom';
-import { digits, duration, quantity } from './format';
+import { digits, duration, percent, quantity } from './format';
 
 interface ColumnOf<Row> {
 	title: string;
@@ -134,6 +134,53 @@ export function epochTable(run: Run, zoom: (row: EpochRow) => void): HTMLElement
 		...run.epoch_columns.map((title, i) => ({ title, cell: (row: EpochRow) => row.values[i] ?? null })),
 	];
 	return card('Epochs', 'epochs', table('Epochs', columns, run.epoch_rows, 12));
+}
+
+function shareBar(share: number): HTMLElement {
+	const bar = make('i', 'bar');
+	bar.style.left = '0';
+	bar.style.width = `${Math.min(100 * share, 100)}%`;
+	const track = make('span', 'life', bar);
+	track.setAttribute('aria-hidden', 'true'); // the figure stands beside it
+	return track;
+}
+
+function ownName(span: OwnSpan): HTMLElement {
+	const name = make('span', 'own', span.name);
+	name.style.paddingLeft = `${span.depth * 16}px`;
+	name.title = span.threads > 1 ? `${span.name}, of ${digits(span.threads)} threads` : span.name;
+	return name;
+}
+
+/** What the job's author named: those that took the longest, and what holds them. */
+export function ownTable(run: Run): HTMLElement | null {
+	const spans = run.own_spans;
+	if (spans.length === 0) {
+		return null;
+	}
+	const several = spans.some((span) => span.threads > 1);
+	const columns: ColumnOf<OwnSpan>[] = [
+		{ title: 'span', text: true, cell: ownName },
+		{ title: 'times', cell: (span) => digits(span.count) },
+		...(several ? [{ title: 'threads', cell: (span: OwnSpan) => digits(span.threads) }] : []),
+		{ title: 'median', cell: (span) => shown('s', span.p50) },
+		{ title: 'longest', cell: (span) => shown('s', span.max) },
+		{ title: 'total', cell: (span) => duration(span.total) },
+		{ title: 'share', cell: (span) => (span.share === null ? null : percent(span.share)) },
+		{ title: 'of', text: true, cell: (span) => (span.inside ? 'iterations' : 'the run') },
+		{ title: '', cell: (span) => (span.share === null ? '' : shareBar(span.share)) },
+	];
+	const build = (rows: OwnSpan[]) => table('Spans of the job', columns, rows, Infinity);
+	const first = spans.filter((span) => span.first);
+	let element = build(first);
+	const more = button('quiet more', `Show all ${digits(spans.length)}`, () => {
+		const all = build(spans);
+		element.replaceWith(all);
+		element = all;
+		more.hidden = true;
+	});
+	more.hidden = first.length === spans.length;
+	return card('Spans of the job', 'own-spans', element, more);
 }
 
 /** A counter's total is in its unit, its other figures are rates per second. */
