@@ -22,6 +22,19 @@ static double known(int64_t value)
 	return value >= 0 ? (double)value : NAN;
 }
 
+// A number that the job gave can be any; what is below 0 is not known.
+static void number_cell(struct table *t, size_t column, int64_t value)
+{
+	if (value >= 0) {
+		table_integer(t, column, value);
+	}
+}
+
+static json_t *number_json(int64_t value)
+{
+	return value >= 0 ? json_integer((json_int_t)value) : json_null();
+}
+
 // --- iterations
 
 static const struct column iteration_columns[] = {
@@ -166,7 +179,7 @@ static const struct column epoch_phase_columns[N_OF_EPOCH] = {
 static void epoch_phase_cells(struct table *t, const struct epoch_phases *epoch, int64_t number,
 	const size_t *order, size_t n)
 {
-	table_number(t, OF_EPOCH_NUMBER, (double)number);
+	number_cell(t, OF_EPOCH_NUMBER, number);
 	table_number(
 		t, OF_EPOCH_ITERATIONS, epoch->iterations > 0 ? (double)epoch->iterations : NAN);
 	table_number(t, OF_EPOCH_RATE, epoch->samples_per_s);
@@ -286,9 +299,8 @@ static void slowest_cells(
 	slow_iteration_append_why(&why, slow);
 	table_number(t, 0, (double)iteration->length_ns / 1e9);
 	table_number(t, 1, (double)iteration->start_ns / 1e9);
-	table_number(t, 2,
-		iteration->epoch >= 0 ? (double)a->epochs.items[iteration->epoch].number : NAN);
-	table_number(t, 3, known(iteration->number));
+	number_cell(t, 2, iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number : -1);
+	number_cell(t, 3, iteration->number);
 	table_text(t, 4, why.data);
 }
 
@@ -369,10 +381,10 @@ static json_t *epochs_json(const struct analysis *a)
 	for (size_t i = 0; i < p->n_epochs; i++) {
 		const struct epoch_phases *epoch = &p->epochs[i];
 		json_t *row = json_object();
-		put(row, "epoch", (double)a->epochs.items[i].number);
+		json_object_set_new(row, "epoch", number_json(a->epochs.items[i].number));
 		put(row, "seconds", epoch->seconds);
 		put(row, "iterations", p->total > 0 ? (double)epoch->iterations : NAN);
-		put(row, "samples", known(epoch->samples));
+		json_object_set_new(row, "samples", number_json(epoch->samples));
 		put(row, "samples_per_second", epoch->samples_per_s);
 		put(row, "iterations_s", epoch->iteration_s);
 		put(row, "outside_s", epoch->outside_s);
@@ -410,10 +422,10 @@ static json_t *slowest_json(const struct analysis *a)
 		for (size_t k = 0; k < PHASES_MAX; k++) {
 			seconds[k] = (double)iteration->phase_ns[k] / 1e9;
 		}
-		put(row, "epoch",
-			iteration->epoch >= 0 ? (double)a->epochs.items[iteration->epoch].number
-					      : NAN);
-		put(row, "number", known(iteration->number));
+		json_object_set_new(row, "epoch",
+			number_json(iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number
+							  : -1));
+		json_object_set_new(row, "number", number_json(iteration->number));
 		put(row, "start_s", (double)iteration->start_ns / 1e9);
 		put(row, "length_s", (double)iteration->length_ns / 1e9);
 		json_object_set_new(row, "phases_s", phase_seconds_json(p, seconds));

@@ -158,6 +158,7 @@ static json_t *rank_json(const struct analysis *a, const struct phase_rank *rank
 	put(row, "p50_s", rank->p50_s);
 	put(row, "own_s", own_seconds(rank));
 	put(row, "waits_ratio", rank->waits);
+	json_object_set_new(row, "waits_inferred", json_boolean(a->phases.waits_inferred));
 	for (size_t k = 0; k < N_KNOWN_PHASES; k++) {
 		if (rank->phase_s[k] > 0) {
 			put(seconds, phase_name((enum phase_id)k), rank->phase_s[k]);

@@ -123,7 +123,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 {
 	int64_t number = epoch->number;
 	double seconds = (double)(epoch->end_ns - epoch->start_ns) / 1e9;
-	table_number(t, EPOCH_NUMBER, (double)number);
+	table_integer(t, EPOCH_NUMBER, number);
 	table_number(t, EPOCH_SECONDS, seconds);
 	table_number(t, EPOCH_OPEN, epoch->open); // 1: it had not ended
 	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);

@@ -287,6 +287,9 @@ static int print_ranks(const struct page *p)
 	}
 	int r = rank_table_build(p->a, limit, &t);
 	r = print_table(p, r, t);
+	if (p->a->phases.waits_inferred && r == 0) {
+		fputs("waits as far as backward tells: nobody marked them\n", p->stream);
+	}
 	if (n > 1 && n > limit) {
 		fprintf(p->stream, "and %zu more, which wait longer (--iterations)\n", n - limit);
 	}

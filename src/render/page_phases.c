@@ -47,9 +47,13 @@ static void put(json_t *object, const char *name, double value)
 	json_object_set_new(object, name, page_number(value));
 }
 
-static double known(int64_t value)
+// As text: a program with doubles loses digits of what a job may give as a number.
+static void put_count(json_t *object, const char *name, int64_t value)
 {
-	return value >= 0 ? (double)value : NAN;
+	char count[32];
+	json_object_set_new(object, name,
+		value >= 0 ? page_string(text_count(count, sizeof(count), (uint64_t)value))
+			   : json_null());
 }
 
 // Phases ------------------------------------------------------------------------------------------
@@ -187,9 +191,9 @@ static json_t *slow_json(const struct analysis *a, const struct slow_iteration *
 	put(json, "start", (double)iteration->start_ns / 1e9);
 	put(json, "end", (double)iteration->end_ns / 1e9);
 	put(json, "length", (double)iteration->length_ns / 1e9);
-	put(json, "epoch",
-		iteration->epoch >= 0 ? (double)a->epochs.items[iteration->epoch].number : NAN);
-	put(json, "number", known(iteration->number));
+	put_count(json, "epoch",
+		iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number : -1);
+	put_count(json, "number", iteration->number);
 	json_object_set_new(json, "why", page_string(why.data));
 	return json;
 }
@@ -461,11 +465,14 @@ static json_t *workers_panel(const struct lane_list *lanes)
 	return json;
 }
 
-static json_t *ranks_panel(const struct lane_list *lanes)
+static json_t *ranks_panel(const struct phases *p, const struct lane_list *lanes)
 {
 	json_t *json = panel_json("lanes", "Ranks", "1",
-		"When each rank does its own work, and does not wait for the others: the darker, "
-		"the more of the time.");
+		p->waits_inferred
+			? "When each rank is in an iteration: the darker, the more of the time. "
+			  "What it waits for the others is in its backward passes, unmarked."
+			: "When each rank does its own work, and does not wait for the others: the "
+			  "darker, the more of the time.");
 	json_object_set_new(json, "verb", json_string("work"));
 	add_rows(json, lanes, lanes->ranks, lanes->n_ranks, lanes->rank_details,
 		known_hues[PHASE_FORWARD]);
@@ -482,7 +489,7 @@ void page_add_lanes(json_t *panels, const struct analysis *a, const struct lane_
 		json_array_insert_new(panels, at++, phases_panel(&a->phases, lanes));
 	}
 	if (lanes->n_ranks > 0) {
-		json_array_insert_new(panels, at++, ranks_panel(lanes));
+		json_array_insert_new(panels, at++, ranks_panel(&a->phases, lanes));
 	}
 	if (lanes->n_workers > 0) {
 		json_array_insert_new(panels, at++, workers_panel(lanes));

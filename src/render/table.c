@@ -26,6 +26,8 @@
 struct cell {
 	char *text; // owned; NULL: a number
 	double number; // NAN: missing
+	int64_t integer; // where it is one: number is near it
+	bool is_integer;
 };
 
 struct table {
@@ -107,6 +109,16 @@ void table_number(struct table *t, size_t column, double value)
 	}
 }
 
+void table_integer(struct table *t, size_t column, int64_t value)
+{
+	struct cell *cell = last_row_cell(t, column);
+	if (cell) {
+		cell->number = (double)value;
+		cell->integer = value;
+		cell->is_integer = true;
+	}
+}
+
 // --- for people
 
 struct table_style table_style_for(FILE *stream)
@@ -123,6 +135,14 @@ struct table_style table_style_for(FILE *stream)
 	}
 	style.colour = terminal && !(no_colour && *no_colour);
 	return style;
+}
+
+static void append_integer(struct text *t, int64_t value)
+{
+	char buffer[32];
+	uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	text_append_string(t, value < 0 ? "-" : "");
+	text_append_string(t, text_count(buffer, sizeof(buffer), size));
 }
 
 static void append_plain_number(struct text *t, double value, bool whole)
@@ -175,6 +195,8 @@ static char *cell_shown(const struct table *t, size_t row, size_t column)
 	struct text shown = {0};
 	if (cell->text) {
 		text_append_printable(&shown, cell->text, strlen(cell->text));
+	} else if (cell->is_integer) {
+		append_integer(&shown, cell->integer);
 	} else if (isfinite(cell->number)) {
 		append_quantity(&shown, t->columns[column].kind, cell->number);
 	} else if (!is_text(t->columns[column].kind)) {
@@ -483,7 +505,9 @@ int table_print(const struct table *t, FILE *stream, const struct table_style *s
 
 static json_t *cell_json(const struct cell *cell)
 {
-	return cell->text ? json_from_text(cell->text) : json_from_number(cell->number);
+	return cell->text         ? json_from_text(cell->text)
+	       : cell->is_integer ? json_integer(cell->integer)
+	                          : json_from_number(cell->number);
 }
 
 json_t *table_to_json(const struct table *t)

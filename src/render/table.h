@@ -47,6 +47,8 @@ size_t table_rows(const struct table *t);
 void table_text(struct table *t, size_t column, const char *text);
 // NAN is missing.
 void table_number(struct table *t, size_t column, double value);
+// Every digit of it, also beyond 2^53.
+void table_integer(struct table *t, size_t column, int64_t value);
 
 struct table_style {
 	unsigned width; // of the terminal; 0: no limit

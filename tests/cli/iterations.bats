@@ -81,6 +81,27 @@ setup() {
 	EOF
 }
 
+@test "numbers as the job gave them, to the last digit" {
+	cp "$BATS_FILE_TMPDIR/train.strain" numbers.strain
+	python3 - <<-'EOF'
+		import sqlite3
+		run = sqlite3.connect("numbers.strain")
+		run.execute("UPDATE span SET number = 9223372036854775806 WHERE kind = 'epoch' AND number = 3")
+		thread, about = 4242, '{"process":3}'
+		run.execute("INSERT INTO span (name, kind, start_ns, end_ns, thread, number, samples, attributes)"
+		    " VALUES ('iteration', 'iteration', 27000000000, 28500000000, ?, 9223372036854775807, 32, ?)",
+		    (thread, about))
+		run.commit()
+	EOF
+	run -0 --separate-stderr "$STRAIN" show --iterations numbers.strain
+	[ -z "$stderr" ]
+	[[ "$output" != *e+18* ]]
+	[[ "$output" == *" 9,223,372,036,854,775,807  "* ]] # of the slowest iteration
+	[[ "$output" == *$'\n'"9,223,372,036,854,775,806  "* ]] # of the last epoch
+	run -0 "$STRAIN" show --json numbers.strain
+	[[ "$output" == *'"number": 9223372036854775807'* && "$output" == *'"epoch": 9223372036854775806'* ]]
+}
+
 @test "of several ranks: who waits for whom, and of which the figures are" {
 	"$BUILD_ROOT/tests/tools/make_run" ranks.strain 30 10ms 0 900 0 3
 	run -0 --separate-stderr "$STRAIN" show ranks.strain

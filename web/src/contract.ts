@@ -210,8 +210,9 @@ export interface SlowIteration {
 	start: number;
 	end: number;
 	length: number;
-	epoch: number | null;
-	number: number | null;
+	/** As text: a job may give numbers that are none in this language. */
+	epoch: string | null;
+	number: string | null;
 	why: string;
 }
 

@@ -349,7 +349,7 @@ function slowItem(slow: SlowIteration, zoom: Zoom): HTMLElement {
 	const link = button('link', duration(slow.length), () => zoom(slow.start, slow.end));
 	link.title = 'Show this iteration in all panels';
 	const epoch = slow.epoch === null ? '' : `epoch ${slow.epoch}, `;
-	const number = slow.number === null ? 'an iteration' : `iteration ${digits(slow.number)}`;
+	const number = slow.number === null ? 'an iteration' : `iteration ${slow.number}`;
 	const why = slow.why === '' ? 'nothing that was recorded was different' : slow.why;
 	return make('li', '', link, make('span', '', `${epoch}${number}, at ${clock(slow.start, 0.1)}`, make('small', '', why)));
 }
