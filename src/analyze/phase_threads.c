@@ -14,6 +14,7 @@
 
 #define IMBALANCE 0.10 // ranks that are this much apart do not do the same
 #define IN_STEP 0.05 // ranks that wait for each other take as long for an iteration
+#define LEAST_BACKWARD 0.8 // times forward: it computes about twice as much
 #define GRAIN 0.03 // of an iteration: a wait that backward seems to hold may be noise
 
 struct thread_count {
@@ -153,25 +154,35 @@ static bool are_in_step(const struct phases *p)
 	return p->n_ranks > 1 && longest - shortest <= IN_STEP * longest;
 }
 
+static double step_seconds(const struct phase_rank *rank)
+{
+	return rank->forward_s + rank->backward_s;
+}
+
 // DistributedDataParallel exchanges gradients during backward, where no mark says so. But all ranks
 // compute the same: who needs longer for backward beside its forward than another does waits in it
-// for those that came late.
+// for those that came late. Of a model with buffers (batch norm), forward begins with an exchange
+// of those: then forward is longer than backward ever lets it be, and only both together tell.
 static void infer_waits(struct phases *p)
 {
-	double ratio = INFINITY;
+	double ratio = INFINITY, least_s = INFINITY;
 	bool known = true; // of one that marked no forward nobody can say
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		double own = p->ranks[i].backward_s / p->ranks[i].forward_s;
 		known = known && own > 0 && isfinite(own);
 		ratio = fmin(ratio, own);
+		least_s = fmin(least_s, step_seconds(&p->ranks[i]));
 	}
+	bool in_forward = ratio < LEAST_BACKWARD;
 	if (!known || !are_in_step(p)) {
 		return;
 	}
 	p->waits_inferred = true;
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		struct phase_rank *rank = &p->ranks[i];
-		rank->waits = (rank->backward_s - ratio * rank->forward_s) / rank->steady_s;
+		double waits_s = in_forward ? step_seconds(rank) - least_s
+		                            : rank->backward_s - ratio * rank->forward_s;
+		rank->waits = waits_s / rank->steady_s;
 		rank->waits = rank->waits >= GRAIN ? rank->waits : 0;
 	}
 }

@@ -271,6 +271,28 @@ static void test_ranks_that_wait_in_backward(void **state)
 	assert_true(p->ranks[1].slowest);
 }
 
+// The first rank is done with its data at once, and waits for the second where forward begins.
+static void test_ranks_that_wait_in_forward(void **state)
+{
+	struct made *m = *state;
+	put_epoch(m, 1, 0, 1000 * MS);
+	for (int i = 0; i < 10; i++) {
+		int64_t t = i * 100 * MS;
+		put_iteration(m, i, t, 100 * MS);
+		put_phase(m, "forward", t, 80 * MS);
+		put_phase(m, "backward", t + 80 * MS, 20 * MS);
+		put_phase_of(m, "iteration", t, 100 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "data", t, 70 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "forward", t + 70 * MS, 10 * MS, 200, "{\"pid\":77}");
+		put_phase_of(m, "backward", t + 80 * MS, 20 * MS, 200, "{\"pid\":77}");
+	}
+	const struct phases *p = analyse(m, 1000 * MS);
+	assert_true(p->waits_inferred);
+	NEAR(p->ranks[0].waits, 0.7, 1e-9);
+	NEAR(p->ranks[1].waits, 0, 1e-9);
+	assert_true(p->ranks[1].slowest);
+}
+
 // Who does not wait for each other is not in step.
 static void test_ranks_that_go_their_own_ways(void **state)
 {
@@ -616,6 +638,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_workers_and_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_backward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_rank_without_forward, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ranks_that_wait_in_forward, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ranks_that_go_their_own_ways, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_spans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_own_spans, setup, teardown),
