@@ -4,8 +4,8 @@
 # What every Python of a recorded job starts with, by its PYTHONPATH: it waits for a framework. Site
 # imports this in place of the `sitecustomize` that is next in path order, which is imported at the
 # end, as if this one were not there. In between, one finder is put before the others: it does
-# nothing until a framework is imported. Short, because every start of a Python may have to compile
-# it; read by any Python, so nothing here is newer than 2.7. Never fails the job.
+# nothing until a framework is imported. Short, because every start of a Python may have to read
+# it; by any Python, so nothing here is newer than 2.7. Never fails the job.
 
 import os
 import sys
@@ -48,6 +48,16 @@ class Entry(object):
             pass
 
 
+def keep_compiled(cached):
+    # For the next start, though Python was told to keep nothing: the folder is the run's own.
+    if os.path.dirname(cached) == os.path.join(here, "__pycache__"):
+        sys.dont_write_bytecode = False
+        try:
+            __loader__.get_code(__name__)
+        finally:
+            sys.dont_write_bytecode = True
+
+
 try:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if p != here]
@@ -58,6 +68,9 @@ try:
         entered = os.path.dirname(here) + "/entered"
         if not os.path.exists(entered):
             open(entered, "w").close()
+        cached = globals().get("__cached__")
+        if sys.dont_write_bytecode and cached and not os.path.exists(cached):
+            keep_compiled(cached)
         if os.environ.get("STRAIN_OPENED"):  # strain advise --stalls: which files this one reads
             import strain_opened
 

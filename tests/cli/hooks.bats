@@ -45,6 +45,16 @@ fake_torch() {
 assert os.environ["PYTHONPATH"] == os.environ["STRAIN_MARKERS"] + "/python"'
 }
 
+@test "the hook is compiled once, and nothing else is where Python was told to keep nothing" {
+	mkdir own
+	touch own/mine.py
+	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/own record sh -c 'for i in 1 2; do
+		"$0" -c "import mine, sys; assert sys.dont_write_bytecode"; ls "$STRAIN_MARKERS/python/__pycache__"; done
+		"$0" -v -c pass 2>&1 | grep -c "matches $STRAIN_MARKERS/python/sitecustomize.py"' "$PYTHON" >out
+	[ "$(sed 's/cpython-[0-9]*/N/' out)" = $'sitecustomize.N.pyc\nsitecustomize.N.pyc\n1' ]
+	[ "$(ls own)" = mine.py ]
+}
+
 @test "--no-hooks, --no-markers, and a run around the run" {
 	PYTHONPATH=/nowhere record --no-hooks sh -c 'echo "$PYTHONPATH"' >out
 	[ "$(cat out)" = /nowhere ]
