@@ -294,9 +294,10 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	double busy = f->workers.cpus + f->workers.queued;
-	double free_cpus = f->cpus - (isfinite(busy) ? busy : 0);
-	text_append_string(&action, "OMP_WAIT_POLICY=passive, or ");
+	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
+	// To wake a thread that sleeps takes time too: fewer gain more than passive ones.
 	text_format(&action, "OMP_NUM_THREADS=%.0f", fmax(1, floor(free_cpus)));
+	text_append_string(&action, ", or OMP_WAIT_POLICY=passive");
 	text_append_string(&basis, "a step takes ");
 	words_append_seconds(&basis, f->compute_s);
 	text_append_string(&basis, ", undisturbed ");

@@ -29,6 +29,7 @@
 #define GPU_BUSY 0.70
 #define THROTTLED 0.10
 #define STARTUP 0.20 // of the run
+#define NOT_FIRST 0.4 // how much of what cannot be taken away counts
 
 static double known(double value)
 {
@@ -196,8 +197,17 @@ static double computing_threads(const struct facts *f)
 	return f->main_cpus / fmax(0.05, 1 - waits);
 }
 
+// CPUs that the training processes need for what they compute, as long as it takes undisturbed, and
+// for batches that they prepare themselves.
+static double computing_cpus(const struct facts *f, double threads, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - preparing_blocked(f);
+	return f->ranks.n * (alone * threads + fmax(0, prepares));
+}
+
 // The computing threads wait for each other, spinning, while others have their CPUs: the same step
-// takes far longer than where they are alone.
+// takes far longer than where they are alone. What is left without them is what the CPUs have to do
+// at least.
 static double threads_share(const struct facts *f)
 {
 	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
@@ -208,7 +218,9 @@ static double threads_share(const struct facts *f)
 		!(f->compute_s >= DILATED * f->undisturbed_s)) {
 		return 0;
 	}
-	double work = (alone * threads + known(f->workers.cpus)) / f->cpus;
+	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
+	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
+	double work = (computing_cpus(f, threads, alone) + known(f->workers.cpus)) / f->cpus;
 	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_bound(f, false, true)));
 }
 
@@ -228,16 +240,30 @@ static double contention_share(const struct facts *f)
 	return fmax(0, 1 - (f->workers.n > 0 ? fmax(computes, input) : computes + input));
 }
 
+// What is left to gain by a CPU for everyone once nobody spins: then a step takes what it takes
+// undisturbed.
+static double contention_beside_threads(const struct facts *f, double threads)
+{
+	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
+	double alone = f->undisturbed_s / f->length_s.value;
+	return fmax(0, 1 - threads - fmax(alone + waits, input_bound(f, false, true)));
+}
+
 static void judge_cpus(const struct facts *f, struct causes *c)
 {
-	double threads = threads_share(f);
-	if (threads >= WORTH) {
-		put_of_iteration(f, c, BOTTLENECK_THREADS, threads, PHASE_FORWARD);
-		return;
+	double threads = threads_share(f), contention = contention_share(f);
+	bool spins = threads >= WORTH, quota = known(f->throttled) >= THROTTLED;
+	size_t before = c->n;
+	put_of_iteration(f, c, BOTTLENECK_THREADS, threads, PHASE_FORWARD);
+	if (spins && contention >= WORTH) {
+		contention = contention_beside_threads(f, threads);
 	}
-	bool quota = known(f->throttled) >= THROTTLED;
-	put_of_iteration(f, c, quota ? BOTTLENECK_CPU_QUOTA : BOTTLENECK_CONTENTION,
-		contention_share(f), PHASE_DATA);
+	put_of_iteration(
+		f, c, quota ? BOTTLENECK_CPU_QUOTA : BOTTLENECK_CONTENTION, contention, PHASE_DATA);
+	if (c->n == before + 2) {
+		// A setting of the job comes before a larger machine.
+		c->items[before + 1].weight *= NOT_FIRST;
+	}
 }
 
 // Without preparation nobody queues for a CPU to prepare on either: only reads are left.
@@ -279,16 +305,18 @@ static double launch_share(const struct facts *f)
 		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_COMMUNICATION);
 		return fmax(0, 1 - waits - f->gpu.busy);
 	}
-	bool tiny = step * f->length_s.value < SHORT_STEP_S && computing_threads(f) < PARALLEL;
-	return outside + (tiny && outside < step ? step : 0);
+	// A batch that the training thread puts together itself in less than that is calls too.
+	double data = f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
+	double calls = step + (data < step ? data : 0);
+	bool tiny = calls * f->length_s.value < SHORT_STEP_S && computing_threads(f) < PARALLEL;
+	return outside + (tiny && outside < step ? calls : 0);
 }
 
 static void judge_device(const struct facts *f, struct causes *c)
 {
 	double launch = launch_share(f), step = step_share(f);
-	const struct cause *threads = causes_get(c, BOTTLENECK_THREADS);
 	const struct cause *contention = causes_get(c, BOTTLENECK_CONTENTION);
-	double lost = threads ? threads->share.value : contention ? known(f->main_queued) : 0;
+	double lost = contention ? known(f->main_queued) : 0;
 	bool idle = f->gpu.n > 0 && !f->gpu.used;
 	put_of_iteration(f, c, BOTTLENECK_LAUNCH, launch, PHASE_OTHER);
 	double computes = f->gpu.used && isfinite(f->gpu.busy) ? fmin(step, f->gpu.busy)
@@ -299,6 +327,10 @@ static void judge_device(const struct facts *f, struct causes *c)
 	if (!f->gpu.used && isfinite(f->main_cpus)) {
 		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
 		computes = fmin(computes, f->main_cpus + known(f->main_queued) + UNSEEN);
+	}
+	if (causes_get(c, BOTTLENECK_THREADS)) {
+		// The rest of a step is spent on waiting for each other and for CPUs.
+		computes = fmin(computes, f->undisturbed_s / f->length_s.value);
 	}
 	bool slowed = f->gpu.used && f->gpu.busy >= GPU_BUSY && f->gpu.throttled >= THROTTLED;
 	put_of_iteration(f, c, idle ? BOTTLENECK_GPU_UNUSED : BOTTLENECK_COMPUTE, computes,
@@ -332,7 +364,7 @@ static void judge_apart(const struct facts *f, struct causes *c)
 // has as much as two fifths of its time.
 static double claim(const struct cause *cause)
 {
-	return cause->weight * (cause->bottleneck == BOTTLENECK_COMPUTE ? 0.4 : 1);
+	return cause->weight * (cause->bottleneck == BOTTLENECK_COMPUTE ? NOT_FIRST : 1);
 }
 
 static int cause_compare(const void *left, const void *right)

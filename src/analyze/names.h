@@ -9,6 +9,7 @@
 // job, process, recorder
 #define NAME_CPU_TIME "process.cpu.time"
 #define NAME_CPU_WAIT "strain.cpu.wait"
+#define NAME_CPUS_ALLOWED "strain.cpu.allowed"
 #define NAME_THREADS "process.thread.count"
 #define NAME_RESIDENT "process.memory.usage"
 #define NAME_PEAK "strain.memory.peak"

@@ -23,6 +23,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+#define WORKS 0.05 // of the job's CPU time
+#define BOUND 1.1 // of the CPUs that are allowed: more is no error of measurement
+
 static double figure_of(const struct analysis *a, const struct entity *entity, const char *metric,
 	enum figure figure)
 {
@@ -93,6 +96,23 @@ static double cpu_wait(const struct analysis *a)
 	return seconds;
 }
 
+// CPUs that the job's processes may run on, of those that work: what stands around them (a shell, a
+// launcher) may have more. A job narrows itself (taskset, sched_setaffinity) after its start. Where
+// more is used than that, threads are bound one by one, and the leaders' word says little.
+static double cpus_allowed(const struct analysis *a, const struct overview *o)
+{
+	double most = NAN;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		const struct entity *entity = &a->entities.items[i];
+		if (entity->kind == ENTITY_PROCESS &&
+			figure_of(a, entity, NAME_CPU_TIME, FIGURE_TOTAL) >=
+				WORKS * o->cpu_seconds) {
+			most = fmax(most, figure_of(a, entity, NAME_CPUS_ALLOWED, FIGURE_P50));
+		}
+	}
+	return o->cpus_used > BOUND * most || o->cpus_used_p95 > BOUND * most ? NAN : most;
+}
+
 static void fill_job(const struct analysis *a, struct overview *o)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
@@ -106,6 +126,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	double allowed = fmin(overview_limit(a, "cpu_count"),
 		fmin(overview_limit(a, "cgroup_cpus"),
 			figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
+	allowed = fmin(allowed, cpus_allowed(a, o));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
 	o->cpu_wait_seconds = cpu_wait(a);
 	double periods = figure_of(a, job, NAME_PERIODS, FIGURE_TOTAL);

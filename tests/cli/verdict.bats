@@ -81,3 +81,16 @@ print(eval(sys.argv[1]))' "$1"
 	record_gpu
 	[ "$(verdict 'any(c["cause"] == "gpu-unused" for c in v["causes"])')" = True ]
 }
+
+# Turns for some seconds of CPU time on one CPU, which it gives itself; a shell that may use all waits for it.
+@test "CPUs that a job leaves to itself are what it may use" {
+	[ "$(nproc)" -ge 2 ] || skip 'one CPU'
+	turn='import time
+while time.process_time() < 3: pass'
+	"$STRAIN" run -o run.strain -- sh -c 'taskset -c "$1" python3 -c "$2"; true' sh \
+		"$(taskset -pc $$ | sed 's/.*[ ,-]//')" "$turn" 2>err
+	[ "$("$STRAIN" show --json run.strain | python3 -c 'import json, sys
+print(json.load(sys.stdin)["job"]["cpus"] == 1)')" = True ]
+	"$STRAIN" sql run.strain "SELECT DISTINCT value FROM samples WHERE metric = 'strain.cpu.allowed'" >out
+	grep -qx ' *1' out
+}

@@ -357,6 +357,13 @@ static void what_is_not_known_is_not_sure(void **state)
 	assert_int_equal(c.n, 0);
 }
 
+static void assert_share(const struct causes *c, enum bottleneck bottleneck, double share)
+{
+	const struct cause *cause = causes_get(c, bottleneck);
+	assert_non_null(cause);
+	assert_true(fabs(cause->share.value - share) < 0.015);
+}
+
 static void both_parts_of_a_wait_are_told(void **state)
 {
 	(void)state;
@@ -365,12 +372,8 @@ static void both_parts_of_a_wait_are_told(void **state)
 	f.storage.read_rate = f.storage.asked_rate = 30e6;
 	struct causes c;
 	causes_find(&f, &c);
-	const struct cause *storage = causes_get(&c, BOTTLENECK_STORAGE);
-	const struct cause *input = causes_get(&c, BOTTLENECK_INPUT);
-	assert_non_null(storage);
-	assert_non_null(input);
-	assert_true(fabs(storage->share.value - 0.4) < 0.01);
-	assert_true(fabs(input->share.value - 0.6) < 0.01); // reads alone keep up
+	assert_share(&c, BOTTLENECK_STORAGE, 0.4);
+	assert_share(&c, BOTTLENECK_INPUT, 0.6); // reads alone keep up
 }
 
 // A worker that others keep from its CPU prepares all the same.
@@ -422,6 +425,84 @@ static void sharing_is_not_spinning(void **state)
 	f.main_threads = 1; // nobody to wait for
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+}
+
+// As seen: 37.8 ms, and with one thread 28.1.
+static struct facts spinning_beside_workers(void)
+{
+	struct facts f = job(0.05);
+	f.length_s.value = 0.0378;
+	f.compute_s = 0.0361;
+	f.undisturbed_s = 0.0053;
+	f.cpus = 2;
+	f.main_threads = 2;
+	f.main_cpus = 0.82;
+	f.main_queued = 0.62;
+	add_workers(&f, 4, 1.15, 1.98, 0.14);
+	f.wait_policy = "active";
+	return f;
+}
+
+// A setting of the job comes before a larger machine, which would gain as much again.
+static void spinning_comes_before_a_lack_of_cpus(void **state)
+{
+	(void)state;
+	struct facts f = spinning_beside_workers();
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_share(&c, BOTTLENECK_THREADS, 1 - (2 * 0.0053 / 0.0378 + 1.15) / 2);
+	assert_share(&c, BOTTLENECK_COMPUTE, 0.0053 / 0.0378); // the rest of a step is waiting
+	const struct cause *contention = causes_get(&c, BOTTLENECK_CONTENTION);
+	assert_non_null(contention);
+	assert_true(contention->share.value + c.items[0].share.value < 1);
+	f.wait_policy = "passive"; // then it is a lack of CPUs alone
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
+}
+
+// What the CPUs have to do at least is the work of all ranks.
+static void ranks_that_spin_have_work_too(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.length_s.value = 0.026;
+	f.compute_s = 0.0225;
+	f.undisturbed_s = 0.0052;
+	f.share[PHASE_COMMUNICATION] = known(0.11);
+	f.cpus = f.main_threads = 2;
+	f.main_cpus = 0.98;
+	f.main_queued = 0.44;
+	f.cpus_used = 1.97;
+	f.ranks = (struct rank_facts){.n = 2, .waits_most = 0.12, .waits_least = 0.1};
+	struct causes c;
+	struct verdict v = {0};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_share(&c, BOTTLENECK_THREADS, 1 - 2 * 2 * 0.0052 / 0.026 / 2);
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_string_equal(
+		v.suggestions[0].action, "OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive");
+	verdict_done(&v);
+}
+
+// Where a step is nothing but calls, so is what the training thread does for its batch.
+static void a_small_batch_is_calls_too(void **state)
+{
+	(void)state;
+	struct facts f = job(0.2);
+	f.length_s.value = 0.0004;
+	f.main_cpus = f.cpus_used = 1;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_LAUNCH);
+	assert_share(&c, BOTTLENECK_LAUNCH, 1);
+	f = job(0.7); // more than calls: it is prepared
+	f.length_s.value = 0.0004;
+	f.main_cpus = f.cpus_used = 1;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
 }
 
 // A GPU that always has work gains nothing from CPUs, however short they are.
@@ -544,6 +625,9 @@ int main(void)
 		cmocka_unit_test(preparation_counts_its_own_queue),
 		cmocka_unit_test(workers_are_advised_by_the_model),
 		cmocka_unit_test(sharing_is_not_spinning),
+		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
+		cmocka_unit_test(ranks_that_spin_have_work_too),
+		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
 		cmocka_unit_test(workers_keep_within_memory),
 		cmocka_unit_test(advice_names_the_line),

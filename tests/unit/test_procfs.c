@@ -144,6 +144,7 @@ static void test_status(void **state)
 			view("Name:\ta\\nThreads:\t7\nUmask:\t0022\nUid:\t1000\t1001\t1001\t1001\n"
 			     "NSpid:\t9888\t12\nVmHWM:\t    1736 kB\nVmRSS:\t    1500 kB\n"
 			     "VmSwap:\t       0 kB\nThreads:\t3\nSigIgn:\t0000000000010000\n"
+			     "Cpus_allowed:\t13\nCpus_allowed_list:\t0-1,4\n"
 			     "voluntary_ctxt_switches:\t4\nnonvoluntary_ctxt_switches:\t5\n"),
 			&status),
 		0);
@@ -156,6 +157,7 @@ static void test_status(void **state)
 	assert_int_equal(status.ignored_signals, 1 << 16); // SIGCHLD
 	assert_int_equal(status.voluntary_switches, 4);
 	assert_int_equal(status.involuntary_switches, 5);
+	assert_int_equal(status.cpus_allowed, 3);
 	assert_int_equal(proc_status_parse(view("Name:\tx\n"), &status), -EBADMSG);
 }
 

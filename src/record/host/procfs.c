@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "record/host/machine.h"
 
 // Fields of stat as proc(5) numbers them.
 enum stat_field {
@@ -207,13 +208,14 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		SWAP,
 		THREADS,
 		SIGIGN,
+		CPUS,
 		VOLUNTARY,
 		INVOLUNTARY,
 		N
 	};
 	static const char *const keys[N] = {"Uid", "NSpid", "VmHWM", "VmRSS", "RssAnon", "RssFile",
-		"RssShmem", "VmSwap", "Threads", "SigIgn", "voluntary_ctxt_switches",
-		"nonvoluntary_ctxt_switches"};
+		"RssShmem", "VmSwap", "Threads", "SigIgn", "Cpus_allowed_list",
+		"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
 	struct cursor line[N] = {0};
 	struct cursor key, value;
 	// The lines come in the order of the table, whichever of them there are.
@@ -246,6 +248,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		.voluntary_switches = v[VOLUNTARY],
 		.involuntary_switches = v[INVOLUNTARY],
 		.ignored_signals = parse_mask(line[SIGIGN]),
+		.cpus_allowed = line[CPUS].at ? machine_list_count(line[CPUS]) : 0,
 	};
 	return 0;
 }

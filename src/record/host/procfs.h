@@ -82,6 +82,7 @@ struct proc_status {
 	int64_t voluntary_switches; // of the leader thread only
 	int64_t involuntary_switches;
 	uint64_t ignored_signals; // bit n - 1 is signal n
+	unsigned cpus_allowed; // to the leader thread, by affinity and cpuset; 0: not said
 };
 int proc_status_parse(struct cursor text, struct proc_status *ret);
 

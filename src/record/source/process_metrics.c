@@ -75,6 +75,9 @@ static const struct metric status_metrics[N_STATUS] = {
 		"The most resident memory the process ever had (status: VmHWM)."},
 	[STATUS_SWAP] = {"strain.memory.swap", METRIC_GAUGE, "By", 1024,
 		"Anonymous memory in swap (status: VmSwap)."},
+	[STATUS_CPUS] = {"strain.cpu.allowed", METRIC_GAUGE, "{cpu}", 1,
+		"CPUs that the leader thread may run on: its affinity within its cpuset (status: "
+		"Cpus_allowed_list). Other threads may be bound elsewhere."},
 };
 
 static const struct metric job_metrics[N_JOB] = {

@@ -534,6 +534,7 @@ int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
 			[STATUS_INVOLUNTARY] = count_or_missing(status.involuntary_switches),
 			[STATUS_PEAK] = kib(status.peak_resident_bytes),
 			[STATUS_SWAP] = kib(status.swap_bytes),
+			[STATUS_CPUS] = status.cpus_allowed ? status.cpus_allowed : VALUE_MISSING,
 		};
 		put_row(s, p, GROUP_STATUS, now_ns, values);
 	}
