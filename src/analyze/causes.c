@@ -210,7 +210,7 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 // at least.
 static double threads_share(const struct facts *f)
 {
-	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
+	double waits = known(f->undisturbed_waits_s) / f->length_s.value;
 	double threads = computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
 	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
@@ -235,7 +235,9 @@ static double contention_share(const struct facts *f)
 	if (!lacked) {
 		return 0;
 	}
-	double computes = fmax(0.05, 1 - waits - queued);
+	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time.
+	double threads = fmax(1, round(computing_threads(f)));
+	double computes = fmax(f->main_cpus / threads, fmax(0.05, 1 - waits - queued));
 	double input = f->workers.n > 0 ? input_bound(f, false, true) : waits;
 	return fmax(0, 1 - (f->workers.n > 0 ? fmax(computes, input) : computes + input));
 }
@@ -244,7 +246,7 @@ static double contention_share(const struct facts *f)
 // undisturbed.
 static double contention_beside_threads(const struct facts *f, double threads)
 {
-	double waits = facts_share(f, PHASE_COMMUNICATION) + facts_share(f, PHASE_TRANSFER);
+	double waits = known(f->undisturbed_waits_s) / f->length_s.value;
 	double alone = f->undisturbed_s / f->length_s.value;
 	return fmax(0, 1 - threads - fmax(alone + waits, input_bound(f, false, true)));
 }

@@ -36,7 +36,7 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
-	f->samples = f->compute_s = f->undisturbed_s = NAN;
+	f->samples = f->compute_s = f->undisturbed_s = f->undisturbed_waits_s = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
 	f->throttled = f->main_threads = NAN;
 	f->workers = (struct worker_facts){
@@ -181,9 +181,12 @@ static void add_computing(
 static void fill_computing(const struct phases *p, struct facts *f)
 {
 	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
+	double waits_s = NAN;
 	for (size_t i = 0; lengths && i < p->n; i++) {
 		if (is_computing(i)) {
 			add_computing(p, i, lengths, &f->compute_s, &f->undisturbed_s);
+		} else if (i == PHASE_TRANSFER || i == PHASE_COMMUNICATION) {
+			add_computing(p, i, lengths, &waits_s, &f->undisturbed_waits_s);
 		}
 	}
 }

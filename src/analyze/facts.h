@@ -89,6 +89,8 @@ struct facts {
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
 	double undisturbed_s; // the same where nothing was in the way: of each phase its 2nd
 	                      // percentile
+	double undisturbed_waits_s; // the same of transfer and communication: ranks that are
+	                            // disturbed keep others waiting
 	// CPUs.
 	double cpus; // that the job may use
 	double cpus_used;

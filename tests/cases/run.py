@@ -81,7 +81,7 @@ CASES = [
          setting=AffinitySetting),
     Case("OpenMP threads that spin", "threads", "-n 3200 -e 1 -w 4 --prepare-us 1500", "-t 2",
          clean="-t 1", environment={"OMP_WAIT_POLICY": "active"}),
-    Case("two ranks whose threads spin", "threads", "-n 3200 -e 1 -w 1 --ranks 2 --prepare-us 300",
+    Case("two ranks whose threads spin", "threads", "-n 6400 -e 1 -w 1 --ranks 2 --prepare-us 300",
          "-t 2", clean="-t 1", environment={"OMP_WAIT_POLICY": "active"}),
     Case("memory below the dataset", "memory", "-n 6400 -e 2 -w 2 -t 1", "",
          setting=MemorySetting),
