@@ -109,9 +109,9 @@ CASES = [
 def training_seconds(path):
     """From the first iteration to the end of what belongs to training."""
     query = ("SELECT min(start_ns) FILTER (WHERE kind = 'iteration') AS first, max(end_ns) AS last"
-             " FROM span WHERE kind = 'iteration' OR name IN ('validation', 'checkpoint')")
-    shown = subprocess.run([STRAIN, "sql", "--json", path, query], check=True, capture_output=True)
-    row = json.loads(shown.stdout)[0]
+             " FROM span WHERE kind = 'iteration' OR name IN ('validation', 'checkpoint')")  # fmt: skip
+    said = subprocess.run([STRAIN, "sql", "--json", path, query], check=True, capture_output=True)
+    (row,) = json.loads(said.stdout)
     return (row["last"] - row["first"]) / 1e9
 
 

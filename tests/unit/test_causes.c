@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Causes from facts: each is found where it is, with its share, and no more is claimed than is
-// known; and what is advised keeps within CPUs, memory and /dev/shm.
+// known.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,63 +18,7 @@
 #include "analyze/causes.h"
 #include "analyze/sentence.h"
 #include "base/cleanup.h"
-
-static struct estimate known(double value)
-{
-	return (struct estimate){value, value - 0.01, value + 0.01};
-}
-
-// A thousand iterations of 10 ms on four CPUs: waiting, then computing, one thread.
-static struct facts job(double data)
-{
-	struct facts f;
-	facts_init(&f);
-	f.duration_s = 12;
-	f.startup_s = 1;
-	f.training_s = 10;
-	f.validation_s = f.checkpoint_s = 0;
-	f.iterations = f.parts = true;
-	f.steady = 1000;
-	f.length_s = (struct estimate){0.010, 0.0099, 0.0101};
-	f.share[PHASE_OTHER] = known(0.01);
-	f.share[PHASE_DATA] = known(data);
-	f.share[PHASE_FORWARD] = known((1 - data) * 0.35);
-	f.share[PHASE_BACKWARD] = known((1 - data) * 0.60);
-	f.share[PHASE_OPTIMIZER] = known((1 - data) * 0.05 - 0.01);
-	f.samples = 32;
-	f.compute_s = f.undisturbed_s = 0.010 * (1 - data);
-	f.cpus = 4;
-	f.main_cpus = 1 - data;
-	f.main_queued = 0;
-	f.others_cpus = 0.1;
-	f.cpus_used = f.main_cpus;
-	return f;
-}
-
-static void add_workers(struct facts *f, unsigned n, double cpus, double queued, double blocked)
-{
-	f->workers.n = n;
-	f->workers.marked = true;
-	f->workers.cpus = cpus;
-	f->workers.queued = queued;
-	f->workers.blocked = blocked;
-	f->workers.preparing = cpus + queued + blocked;
-	f->cpus_used = f->main_cpus + cpus;
-}
-
-static struct facts input_workers(void)
-{
-	struct facts f = job(0.6);
-	add_workers(&f, 1, 1, 0, 0);
-	return f;
-}
-
-static struct facts input_alone(void)
-{
-	struct facts f = job(0.5);
-	f.main_cpus = f.cpus_used = 1;
-	return f;
-}
+#include "job_facts.h"
 
 static struct facts slow_worker(void)
 {
@@ -391,25 +335,6 @@ static void preparation_counts_its_own_queue(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
-// rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
-static void workers_are_advised_by_the_model(void **state)
-{
-	(void)state;
-	struct facts f = input_workers();
-	assert_int_equal(advice_workers(&f), 3); // 1 / 0.4 = 2.5
-	assert_true(fabs(advice_length_with(&f, 2, 4) - 0.5) < 1e-9);
-	assert_true(fabs(advice_length_with(&f, 3, 4) - 0.4) < 1e-9);
-	f.cpus = 2; // there is no more than 2 / 1.4 of it
-	assert_true(fabs(advice_length_with(&f, 3, 2) - 0.7) < 1e-9);
-	assert_int_equal(advice_workers(&f), 2);
-	f.cpus = 1;
-	assert_int_equal(advice_workers(&f), 1);
-	f = input_alone();
-	assert_int_equal(advice_workers(&f), 1); // while it computes
-	f.cpus = 1;
-	assert_true(advice_length_with(&f, 1, 1) >= 1 - 1e-9);
-}
-
 // Threads that take longer because others work beside them do not spin.
 static void sharing_is_not_spinning(void **state)
 {
@@ -522,63 +447,6 @@ static void a_busy_gpu_bounds_what_the_host_costs(void **state)
 	assert_true(causes_get(&c, BOTTLENECK_CONTENTION)->share.value <= 0.5);
 }
 
-static void workers_keep_within_memory(void **state)
-{
-	(void)state;
-	struct facts f = input_workers();
-	f.memory.peak_bytes = 4e9; // 2 GB each
-	f.memory.limit_bytes = 7e9;
-	assert_int_equal(advice_workers(&f), 2);
-	f.memory.limit_bytes = 5e9;
-	assert_int_equal(advice_workers(&f), 1);
-	f.memory.limit_bytes = 50e9;
-	f.memory.shared_bytes = 30e6;
-	f.memory.shared_limit_bytes = 64e6; // a container's /dev/shm
-	assert_int_equal(advice_workers(&f), 1);
-}
-
-static void assert_advised(const char *loader_at, const char *action)
-{
-	struct facts f = input_workers();
-	struct causes c;
-	struct verdict v = {0};
-	f.loader_at = loader_at;
-	causes_find(&f, &c);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
-	assert_true(v.n_suggestions >= 2);
-	bool named = false;
-	for (size_t i = 0; i < v.n_suggestions; i++) {
-		named |= strcmp(v.suggestions[i].action, action) == 0;
-	}
-	assert_true(named);
-	verdict_done(&v);
-}
-
-static void the_same_is_advised_once(void **state)
-{
-	(void)state;
-	struct facts f = input_workers();
-	const struct estimate half = {0.5, 0.45, 0.55};
-	const struct causes both = {
-		.n = 2, .items = {{BOTTLENECK_INPUT, half, 0.5}, {BOTTLENECK_STORAGE, half, 0.5}}};
-	struct verdict v = {0};
-	assert_int_equal(advice_build(&f, &both, &v), 0);
-	unsigned workers = 0;
-	for (size_t i = 0; i < v.n_suggestions; i++) {
-		workers += strstr(v.suggestions[i].action, "loader workers") != NULL;
-	}
-	assert_int_equal(workers, 1);
-	verdict_done(&v);
-}
-
-static void advice_names_the_line(void **state)
-{
-	(void)state;
-	assert_advised("train.py:42", "train.py:42  num_workers 1 -> 3");
-	assert_advised(NULL, "loader workers 1 -> 3"); // not everybody's are PyTorch's
-}
-
-// A step that uses no CPU and no GPU computes nothing: it waits for something.
 static void who_computes_uses_a_cpu(void **state)
 {
 	(void)state;
@@ -618,19 +486,15 @@ int main(void)
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),
 		cmocka_unit_test(a_wait_in_backward_is_no_computing),
-		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
 		cmocka_unit_test(preparation_counts_its_own_queue),
-		cmocka_unit_test(workers_are_advised_by_the_model),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
 		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
-		cmocka_unit_test(workers_keep_within_memory),
-		cmocka_unit_test(advice_names_the_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

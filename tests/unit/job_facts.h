@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Facts of a job, made of arithmetic, for tests of what is made of them.
+
+#pragma once
+
+#include "analyze/facts.h"
+
+static inline struct estimate known(double value)
+{
+	return (struct estimate){value, value - 0.01, value + 0.01};
+}
+
+// A thousand iterations of 10 ms on four CPUs: waiting, then computing, one thread.
+static inline struct facts job(double data)
+{
+	struct facts f;
+	facts_init(&f);
+	f.duration_s = 12;
+	f.startup_s = 1;
+	f.training_s = 10;
+	f.validation_s = f.checkpoint_s = 0;
+	f.iterations = f.parts = true;
+	f.steady = 1000;
+	f.length_s = (struct estimate){0.010, 0.0099, 0.0101};
+	f.share[PHASE_OTHER] = known(0.01);
+	f.share[PHASE_DATA] = known(data);
+	f.share[PHASE_FORWARD] = known((1 - data) * 0.35);
+	f.share[PHASE_BACKWARD] = known((1 - data) * 0.60);
+	f.share[PHASE_OPTIMIZER] = known((1 - data) * 0.05 - 0.01);
+	f.samples = 32;
+	f.compute_s = f.undisturbed_s = 0.010 * (1 - data);
+	f.cpus = 4;
+	f.main_cpus = 1 - data;
+	f.main_queued = 0;
+	f.others_cpus = 0.1;
+	f.cpus_used = f.main_cpus;
+	return f;
+}
+
+static inline void add_workers(
+	struct facts *f, unsigned n, double cpus, double queued, double blocked)
+{
+	f->workers.n = n;
+	f->workers.marked = true;
+	f->workers.cpus = cpus;
+	f->workers.queued = queued;
+	f->workers.blocked = blocked;
+	f->workers.preparing = cpus + queued + blocked;
+	f->cpus_used = f->main_cpus + cpus;
+}
+
+static inline struct facts input_workers(void)
+{
+	struct facts f = job(0.6);
+	add_workers(&f, 1, 1, 0, 0);
+	return f;
+}
+
+static inline struct facts input_alone(void)
+{
+	struct facts f = job(0.5);
+	f.main_cpus = f.cpus_used = 1;
+	return f;
+}
