@@ -55,7 +55,7 @@ class Case:
     """A job, what is put in, and what the verdict should say.
 
     plain: arguments of both runs; injected, clean: further ones of either. Environment of the
-    injected run likewise. quick: the injected arguments for the test suite.
+    injected run likewise; None: not set. quick: the injected arguments for the test suite.
     """
 
     def __init__(self, name, expected, plain, injected, **more):
@@ -101,6 +101,8 @@ CASES = [
          "--checkpoint-bytes 400000000", setting=CheckpointSetting),
     Case("PyTorch: a model that is tiny", "host", "--model tiny --edge 4 --samples 40000 --epochs 2",
          "--batch-size 8", clean="--batch-size 400", program="torch"),
+    Case("PyTorch: threads beside workers", "threads", "--samples 3200 --workers 3 --prepare-us 800",
+         "--threads 2", clean="--threads 1", environment={"OMP_WAIT_POLICY": None}, program="torch"),
     Case("PyTorch: a transform that spins", "input", "--workers 1 --samples 3200 --epochs 2",
          "--prepare-us 1200", program="torch"),
 ]  # fmt: skip
@@ -141,6 +143,7 @@ def record(case, setting, injected, path, command=None):
     environment = dict(os.environ, OMP_WAIT_POLICY="passive")
     if injected:
         environment.update(case.environment)
+    environment = {name: value for name, value in environment.items() if value is not None}
     try:
         command = setting.prefix(injected) + command + setting.before(injected)
         subprocess.run([STRAIN, "run", "-o", path, "--"] + command, env=environment, check=True,
