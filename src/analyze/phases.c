@@ -378,7 +378,7 @@ int phases_load(const struct analysis *a, struct phases *ret, struct error *e)
 	steady_done(&g.steady);
 	phase_threads_done(&g.threads);
 	own_spans_free(g.own);
-	timeline_free(t);
+	ret->timeline = t;
 	if (r == -ENOMEM) {
 		phases_done(ret);
 	}
@@ -387,6 +387,7 @@ int phases_load(const struct analysis *a, struct phases *ret, struct error *e)
 
 void phases_done(struct phases *p)
 {
+	timeline_free(p->timeline);
 	free(p->missing);
 	free(p->phases_missing);
 	free(p->incomplete);

@@ -18,9 +18,10 @@
 //               at least four (at least two where there are fewer than twenty), since neighbours
 //               resemble each other; a share is a ratio of sums, with Student's t. Nothing random.
 //
-// Spans stream by in order of time, twice (iterations alone, then all): a million iterations of
-// five phases take about 10 s of one core. Memory is bounded: ITERATIONS_KEPT iterations, a
-// histogram (0.4 %) for each phase, a row for each epoch and thread.
+// Spans stream by in order of time, twice (iterations alone, then all), and a third time for
+// pictures: a million iterations of five phases take about 5 s of one core, 8 with a page. Memory
+// is bounded: ITERATIONS_KEPT iterations, a histogram (0.4 %) for each phase, a row for each epoch
+// and thread.
 
 #pragma once
 
@@ -32,6 +33,7 @@
 #include "base/error.h"
 
 struct analysis;
+struct timeline;
 
 enum phase_id {
 	PHASE_OTHER, // of an iteration, in no phase
@@ -172,6 +174,7 @@ struct slow_iteration {
 };
 
 struct phases {
+	struct timeline *timeline; // to walk again; NULL where it could not be opened
 	char *missing; // why there are no iterations; NULL where there are. For people
 	char *phases_missing; // why there are no phases; NULL where there are
 	char *incomplete; // what was lost of both; NULL for nothing

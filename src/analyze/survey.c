@@ -124,8 +124,10 @@ static void thread_saw(struct survey_thread *thread, sqlite3_stmt *row)
 
 static int saw_iteration(void *context, sqlite3_stmt *row)
 {
+	struct survey *s = context;
 	struct survey_thread *thread = NULL;
-	int r = survey_thread(context, row, &thread);
+	int r = survey_thread(s, row, &thread);
+	span_pass_at(&s->pass, sqlite3_column_int64(row, COLUMN_START));
 	if (r < 0 || !thread) {
 		return r;
 	}
@@ -289,6 +291,7 @@ static bool any_spans(const struct survey *s)
 int survey_read(struct survey *s, struct reader *r, struct error *e)
 {
 	*s = (struct survey){0};
+	span_pass_start(&s->pass, r, span_pass_parts(r) / 4);
 	int result = query_each(r,
 		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
 		saw_epoch, s, e);
@@ -301,6 +304,7 @@ int survey_read(struct survey *s, struct reader *r, struct error *e)
 	if (result != -ENOMEM && choose_main(s) < 0) {
 		result = error_errno(e, ENOMEM, "%s", reader_path(r));
 	}
+	span_pass_end(&s->pass);
 	count_warm_up(s);
 	if (result == -ENOMEM) {
 		survey_done(s);

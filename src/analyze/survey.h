@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "analyze/histogram.h"
+#include "analyze/span_pass.h"
 #include "base/error.h"
 
 struct reader;
@@ -63,6 +64,7 @@ struct survey {
 	size_t n;
 	size_t capacity;
 	struct survey_thread *recent;
+	struct span_pass pass; // while it is read
 	struct survey_thread *main; // the first of the main ones; NULL without any
 	uint64_t whole; // iterations of main threads
 	uint64_t warm_up;

@@ -12,10 +12,12 @@
 #include <string.h>
 
 #include "analyze/query.h"
+#include "analyze/span_pass.h"
 #include "analyze/survey.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "trace/reader.h"
+#include "trace/spans_table.h"
 
 #define DEPTH_MAX 64
 
@@ -362,8 +364,9 @@ static void cursors_open(struct cursors *c, const struct timeline *t)
 {
 	static const char *const queries[N_CURSORS] = {
 		SURVEY_ITERATIONS, SURVEY_PHASES, SURVEY_OWN};
+	bool wants_own = t->sink->own && spans_table_may_have(reader_database(t->reader), "user");
 	for (size_t i = 0; i < N_CURSORS && c->status == SQLITE_OK; i++) {
-		if (i != CURSOR_OWN || t->sink->own) {
+		if (i != CURSOR_OWN || wants_own) {
 			c->status = sqlite3_prepare_v2(
 				reader_database(t->reader), queries[i], -1, &c->rows[i], NULL);
 		}
@@ -378,14 +381,18 @@ static int walk_rows(struct timeline *t, struct cursors *c)
 {
 	static int (*const takes[N_CURSORS])(struct timeline * t, sqlite3_stmt * row) = {
 		take_iteration, take_phase, take_own};
+	struct span_pass pass;
+	span_pass_start(&pass, t->reader, span_pass_parts(t->reader));
 	for (;;) {
 		size_t first = 0;
 		for (size_t i = 1; i < N_CURSORS; i++) {
 			first = c->start_ns[i] < c->start_ns[first] ? i : first;
 		}
 		if (c->start_ns[first] == INT64_MAX) {
+			span_pass_end(&pass);
 			return 0;
 		}
+		span_pass_at(&pass, c->start_ns[first]);
 		int r = takes[first](t, c->rows[first]);
 		if (r < 0) {
 			return r;

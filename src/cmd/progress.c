@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "analyze/span_pass.h"
 #include "analyze/words.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -60,6 +61,13 @@ void progress_start(struct progress *p, struct reader *reader, unsigned of)
 	p->reader = reader;
 	p->start_ns = (int64_t)clock_monotonic_ns();
 	p->total = ask(reader, "SELECT count(*) FROM block") * passes;
+	uint64_t parts = span_pass_parts(reader);
+	if (of & PROGRESS_ANALYSIS) {
+		p->total += parts / 4 + parts;
+	}
+	if (of & PROGRESS_PAGE) {
+		p->total += parts;
+	}
 	reader_watch(reader, progressed, p);
 }
 

@@ -12,16 +12,18 @@ struct reader;
 
 struct progress {
 	struct reader *reader; // NULL where nobody would see it
-	uint64_t done; // blocks
+	uint64_t done; // blocks, and as many spans as take as long
 	uint64_t total;
 	int64_t start_ns;
 	int64_t shown_ns; // 0: not yet
 };
 
 enum progress_of {
-	// Reads most blocks for the verdict, and all of them where the run has no summary yet.
+	// Reads most blocks for the verdict, and all of them where the run has no summary yet; and
+	// the spans.
 	PROGRESS_ANALYSIS = 1,
 	PROGRESS_BLOCKS = 2, // reads all blocks
+	PROGRESS_PAGE = 4, // replays the spans for pictures
 };
 
 // Follows `reader`, which must live until progress_end, in what it will be asked for.

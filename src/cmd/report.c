@@ -124,7 +124,7 @@ static int add_run(FILE *out, struct reader *reader, const struct report_options
 {
 	struct analysis analysis;
 	struct progress progress;
-	progress_start(&progress, reader, PROGRESS_ANALYSIS | PROGRESS_BLOCKS);
+	progress_start(&progress, reader, PROGRESS_ANALYSIS | PROGRESS_BLOCKS | PROGRESS_PAGE);
 	int r = analysis_load(reader, &analysis, e);
 	if (r == 0) {
 		r = index == 0 ? page_begin(out) : 0;

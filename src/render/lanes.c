@@ -369,24 +369,21 @@ int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error 
 		.piece = take_piece, .iteration = take_iteration, .prepare = take_prepare};
 	*ret = (struct lane_list){0};
 	struct lane_maker m = {.a = a, .lanes = ret};
-	struct timeline *t = NULL;
 	buckets_init(&ret->lengths.buckets, BUCKETS_MOST);
 	ret->n_windows = detail_windows(&a->phases, ret->windows);
-	int opened = timeline_open(a->reader, &t, e);
-	int r = opened == -ENOMEM ? opened : assign_rows(&m);
+	int r = assign_rows(&m);
 	assign_ranks(&m);
 	choose_grid(&m);
-	if (r == 0) {
+	if (r == 0 && a->phases.timeline) {
 		struct timeline_sink ours = sink;
 		ours.context = &m;
-		r = timeline_walk(t, &ours, e);
+		r = timeline_walk(a->phases.timeline, &ours, e);
 	}
 	for (size_t i = 0; i < LANE_ROWS_MAX; i++) {
 		put_work(&m, i);
 	}
 	int made = make_series(&m); // frees the grids
-	r = r == -ENOMEM || made < 0 || m.failed ? -ENOMEM : r < 0 ? r : opened;
-	timeline_free(t);
+	r = r == -ENOMEM || made < 0 || m.failed ? -ENOMEM : r;
 	free(m.worker_rows);
 	free(m.prepares.rows);
 	free(m.iterates.rows);

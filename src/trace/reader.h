@@ -66,6 +66,8 @@ int reader_blocks(struct reader *r, int64_t entity,
 
 // Calls `progressed` after each block that is read from now on; NULL: no more.
 void reader_watch(struct reader *r, void (*progressed)(void *context), void *context);
+// A block was read, or something else that takes about as long.
+void reader_progress(const struct reader *r);
 
 // Whether something of the file is lost: it is truncated or damaged, or a block so far was.
 bool reader_is_damaged(const struct reader *r);

@@ -39,9 +39,6 @@ struct reader {
 // finds no database in it.
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
 
-// A block was read.
-void reader_progress(const struct reader *r);
-
 // Whether there is a file of that name with something in it: "-wal", "-journal".
 bool reader_has_sibling(const char *path, const char *suffix);
 

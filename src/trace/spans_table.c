@@ -538,3 +538,25 @@ int spans_table_make(sqlite3 *database, struct damage *damage)
 	}
 	return store_errno(database, result);
 }
+
+static bool any_row(sqlite3 *database, const char *sql, const void *kind, size_t length)
+{
+	sqlite3_stmt *statement = NULL;
+	bool any = sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK &&
+	           sqlite3_bind_blob(statement, 1, kind, (int)length, SQLITE_STATIC) == SQLITE_OK &&
+	           sqlite3_step(statement) == SQLITE_ROW;
+	sqlite3_finalize(statement);
+	return any;
+}
+
+bool spans_table_may_have(sqlite3 *database, const char *kind)
+{
+	char word[64]; // a kind stands between two NULs
+	size_t length = strnlen(kind, sizeof(word) - 2);
+	memset(word, 0, sizeof(word));
+	memcpy(word + 1, kind, length);
+	return any_row(database, "SELECT 1 FROM main.span_block WHERE instr(words, ?1) > 0 LIMIT 1",
+		       word, length + 2) ||
+	       any_row(database, "SELECT 1 FROM main.span WHERE kind = CAST(?1 AS TEXT) LIMIT 1",
+		       kind, length);
+}

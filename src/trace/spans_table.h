@@ -7,9 +7,13 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 #include "trace/blocks.h"
 
 // Makes it. Damaged blocks are added to `damage` (ids below 0), which outlives the connection; it
 // may be NULL. 0 or -errno.
 int spans_table_make(sqlite3 *database, struct damage *damage);
+// Whether there may be spans of this kind: cheap, since no block is decoded. That a block is
+// damaged is seen by who reads spans.
+bool spans_table_may_have(sqlite3 *database, const char *kind);

@@ -71,6 +71,18 @@ said() {
 	[ "$(said)" -lt "$without_summary" ]
 }
 
+@test "iterations and phases count, not only readings" {
+	"$BUILD_ROOT/tests/tools/make_run" train.strain 60 1s 0 20000 2
+	"$STRAIN" finish train.strain 2>err
+	on_terminal show train.strain
+	says_how_far
+	[ "$(said)" -gt 100 ] # 160,000 spans; there are some 20 blocks
+	"$BUILD_ROOT/tests/tools/make_run" few.strain 60 1s
+	mv few.strain train.strain
+	on_terminal show train.strain
+	[ "$(said)" -lt 60 ]
+}
+
 @test "nothing of it in a file, nor before two seconds have passed" {
 	on_clock show train.strain 2>err >/dev/null
 	[ ! -s err ]
