@@ -4,9 +4,11 @@
 
     hooked_steps.py FOLDER small|cnn PAIRS   FOLDER: of workloads/pytorch
 
-Steps come in pairs of blocks, one with the hooks and one without, in random order; the difference of
-each pair, us a step, is printed, then `step` and the median time of a step without. `mark PAIRS`: the same of 100 marks and
-100 readings of the clock, and of 100 empty calls.
+Steps come in pairs of blocks, one with the hooks and one without, in random order, each after some that
+do not count; the difference of each pair, us a step, is printed, then `step` and the median time of a step
+without. `mark PAIRS`: lines of what a mark costs after a pause, what it costs then, and a reading of
+the clock, us. `jax PAIRS`: as for PyTorch, of a jitted step of nearly nothing, called as it is and as
+JAX made it.
 """
 
 import random
@@ -14,18 +16,16 @@ import statistics
 import sys
 import time
 
-import strain_ring
-import strain_torch
-import torch
-from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
-
 MARKS = 100
-BLOCK = {"small": 20, "cnn": 4}  # steps
+BLOCK = {"small": 20, "cnn": 2, "jax": 50}  # steps
+BEFORE = {"small": 4, "cnn": 1, "jax": 10}  # what changed has to be looked up anew
 
 
 def job(folder, kind):
     """Model and samples: a layer of one weight, or the published CNN at batch 32."""
+    import torch
+    from torch.utils.data import TensorDataset
+
     if kind == "small":
         return torch.nn.Linear(1, 2), TensorDataset(torch.randn(64, 1), torch.zeros(64).long()), 1
     sys.path.insert(0, folder)
@@ -37,6 +37,10 @@ def job(folder, kind):
 
 def steps(folder, kind):
     """Yields once for each step, for ever."""
+    import torch
+    from torch.nn import functional
+    from torch.utils.data import DataLoader
+
     torch.manual_seed(1)
     torch.set_num_threads(1)
     model, samples, batch = job(folder, kind)
@@ -50,50 +54,83 @@ def steps(folder, kind):
             yield
 
 
-def compare(folder, kind, pairs):
+def jax_steps(hooked):
+    """The same of JAX; hooked[0]: whether the step is the hooked one."""
+    import jax
+
+    @jax.jit
+    def step(state, batch):
+        return state + batch, state
+
+    state, batch = jax.numpy.zeros(4), jax.numpy.ones(4)
+    while True:
+        state, _ = (step if hooked[0] else step._strain_function)(state, batch)
+        yield
+
+
+def compare(going, switch, kind, pairs):
     """Prints each pair's difference."""
-    hooks = strain_torch.installed[0].hook
     # A small step is all one thread's: its CPU time does not know what else the machine does.
-    clock = time.thread_time_ns if kind == "small" else time.perf_counter_ns
-    going = steps(folder, kind)
-    for _ in range(100 if kind == "small" else 5):
+    clock = time.perf_counter_ns if kind == "cnn" else time.thread_time_ns
+    for _ in range(5 if kind == "cnn" else 100):
         next(going)
     without = []
     for _ in range(pairs):
         took = {}
         for on in random.sample((True, False), 2):
-            hooks.switch(on)
-            next(going)  # what changed has to be looked up anew
+            switch(on)
+            for _ in range(BEFORE[kind]):
+                next(going)
             start = clock()
             for _ in range(BLOCK[kind]):
                 next(going)
             took[on] = (clock() - start) / 1000 / BLOCK[kind]
         without.append(took[False])
         print(took[True] - took[False])
-    hooks.switch(True)
+    switch(True)
     print("step", statistics.median(without))
 
 
 def marks(pairs):
-    """Prints what a mark, and a reading of the clock, cost in us: a line a pair."""
+    """Prints what marks, and readings of the clock, cost in us: a line a pair."""
+    import strain_ring
+    import torch  # noqa: F401  which has the ring begin
+
     ring = strain_ring.here()
     begin, end, word, clock = ring.begin, ring.end, strain_ring.DATA, time.monotonic_ns
     for _ in range(pairs):
-        start = time.perf_counter_ns()
-        for _ in range(MARKS // 2):
-            begin(word)
-            end()
-        between = time.perf_counter_ns()
+        cuts = [time.perf_counter_ns()]
+        for _ in range(2):
+            for _ in range(MARKS // 2):
+                begin(word)
+                end()
+            cuts.append(time.perf_counter_ns())
         for _ in range(MARKS // 2):
             clock()
             clock()
-        stop = time.perf_counter_ns()
-        print((between - start) / 1000 / MARKS, (stop - between) / 1000 / MARKS)
+        cuts.append(time.perf_counter_ns())
+        print(*((after - before) / 1000 / MARKS for before, after in zip(cuts, cuts[1:])))
         time.sleep(0.002)  # the recorder reads: the ring never fills
+
+
+def switch_jax(hooked):
+    """Chooses which function is called."""
+
+    def switch(on):
+        hooked[0] = on
+
+    return switch
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "mark":
         marks(int(sys.argv[2]))
+    elif sys.argv[1] == "jax":
+        hooked = [True]
+        compare(jax_steps(hooked), switch_jax(hooked), "jax", int(sys.argv[2]))
     else:
-        compare(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+        going = steps(*sys.argv[1:3])
+        next(going)
+        import strain_torch
+
+        compare(going, strain_torch.installed[0].hook.switch, sys.argv[2], int(sys.argv[3]))
