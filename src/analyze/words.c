@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 #define ELLIPSIS "\xe2\x80\xa6"
 
 static bool append_unknown(struct text *t, double value)
@@ -100,6 +102,30 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 		}
 	}
 	return true;
+}
+
+// Whether a unit stands here, alone or before what ends a part of a sentence.
+static bool is_unit(const char *text)
+{
+	static const char *const units[] = {
+		"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB", "TB", "CPUs"};
+	size_t length = strcspn(text, " ,;:.)/");
+	for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
+		if (strlen(units[i]) == length && memcmp(text, units[i], length) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+size_t words_unbroken(const char *text)
+{
+	size_t at = strcspn(text, " ");
+	while (text[at] && at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9' &&
+		is_unit(text + at + 1)) {
+		at += 1 + strcspn(text + at + 1, " ");
+	}
+	return at;
 }
 
 static bool begins_character(char c)

@@ -23,6 +23,10 @@ void words_append_elided(struct text *t, const char *text, size_t columns);
 // A place in a script, "/home/me/net/train.py:42": of a long path the last folders and the file,
 // whole, within `columns` characters, behind an ellipsis; in any case the file and the line.
 void words_append_place(struct text *t, const char *place, size_t columns);
+// Bytes up to where a line may end: the next blank that does not stand between a number and its
+// unit
+// ("3.1 %, other" is 5 and a comma), or all of it.
+size_t words_unbroken(const char *text);
 // Characters, as columns of a terminal.
 size_t words_columns(const char *text);
 

@@ -54,7 +54,7 @@ static void print_field(const struct page *p, const char *word, const char *text
 	size_t column = strlen(word), width = p->style.width ? p->style.width : WIDTH;
 	const char *at = text;
 	while (*at) {
-		size_t length = strcspn(at, " ");
+		size_t length = words_unbroken(at);
 		_cleanup_text_ struct text piece = {0};
 		text_append_printable(&piece, at, length);
 		size_t columns = piece.data ? words_columns(piece.data) : 0;

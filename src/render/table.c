@@ -361,13 +361,15 @@ static int add_columns(struct libscols_table *out, const struct layout *l, const
 // Bytes of the first line of a text that is wrapped: up to a blank where there is one.
 static size_t line_length(const char *text, size_t width)
 {
-	size_t blank = 0, columns = 0, i = 0;
+	size_t blank = 0, columns = 0, i = 0, word = words_unbroken(text);
 	for (; text[i]; i++) {
 		bool begins_character = ((unsigned char)text[i] & 0xc0) != 0x80;
+		bool may_end = i == word;
 		if (begins_character && columns++ == width) {
-			return text[i] == ' ' || blank == 0 ? i : blank;
+			return may_end || blank == 0 ? i : blank;
 		}
-		blank = text[i] == ' ' ? i : blank;
+		blank = may_end ? i : blank;
+		word = may_end ? i + 1 + words_unbroken(text + i + 1) : word;
 	}
 	return i;
 }

@@ -58,9 +58,23 @@ static void test_a_place_keeps_its_file_and_line(void **state)
 	place("/tmp/\x1b[31mred.py:1", 8, "\u2026/?[31mred.py:1");
 }
 
+static void test_a_number_keeps_its_unit(void **state)
+{
+	(void)state;
+	assert_int_equal(words_unbroken("3.1 %, other"), 6);
+	assert_int_equal(words_unbroken("(+-2.0 %, 92 iterations)"), 9);
+	assert_int_equal(words_unbroken("12 iterations"), 2);
+	assert_int_equal(words_unbroken("3 min 4 s left"), 5);
+	assert_int_equal(words_unbroken("MB of"), 2);
+	assert_int_equal(words_unbroken("5 MB"), 4);
+	assert_int_equal(words_unbroken(" % x"), 0);
+	assert_int_equal(words_unbroken(""), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_number_keeps_its_unit),
 		cmocka_unit_test(test_a_place_keeps_its_file_and_line),
 		cmocka_unit_test(test_progress),
 	};
