@@ -242,7 +242,7 @@ static const struct column worker_columns[] = {
 	{"label", "PREPARES", COLUMN_TEXT, 0},
 	{"batches", "BATCHES", COLUMN_WHOLE, 5},
 	{"samples", "SAMPLES", COLUMN_WHOLE, 3},
-	{"batch_p50_s", "BATCH, MEDIAN", COLUMN_SECONDS, 4},
+	{"batch_p50_s", "MEDIAN BATCH", COLUMN_SECONDS, 4},
 	{"batch_max_s", "LONGEST", COLUMN_SECONDS, 2},
 	{"per_sample_s", "EACH SAMPLE", COLUMN_SECONDS, 0},
 	{"prepare_s", "TOTAL", COLUMN_SECONDS, 6},
@@ -285,9 +285,9 @@ int worker_table_build(const struct analysis *a, struct table **ret)
 
 static const struct column slowest_columns[] = {
 	{"length_s", "SLOWEST", COLUMN_SECONDS, 0},
-	{"start_s", "AT", COLUMN_SECONDS, 1},
-	{"epoch", "EPOCH", COLUMN_WHOLE, 2},
-	{"number", "ITERATION", COLUMN_WHOLE, 3},
+	{"start_s", "AT", COLUMN_SECONDS, 0},
+	{"epoch", "EPOCH", COLUMN_WHOLE, 1},
+	{"number", "ITERATION", COLUMN_WHOLE, 2},
 	{"why", "WHAT WAS DIFFERENT", COLUMN_PROSE, 0},
 };
 

@@ -180,6 +180,11 @@ setup() {
 	done
 }
 
+@test "when a slow iteration was is said on narrow terminals too" {
+	COLUMNS=40 run -0 "$STRAIN" show train.strain
+	[[ "$output" == *$'\n'"SLOWEST      AT  WHAT WAS DIFFERENT"$'\n'" 119 ms  11.0 s  data 101 ms"* ]]
+}
+
 @test "a recorded job: what it marked, and its shares" {
 	"$STRAIN" run -o run.strain --force "$BUILD_ROOT/tests/tools/marking" train >out 2>err
 	"$STRAIN" show --json run.strain >"$BATS_TEST_TMPDIR/run.json"
