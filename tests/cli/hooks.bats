@@ -239,16 +239,20 @@ optimizer|iteration' ]
 
 @test "PyTorch: two ranks in DistributedDataParallel: backward tells who waits for whom" {
 	needs_torch
-	record "$PYTHON" "$TRAIN" parallel >with
-	"$STRAIN" show --json run.strain >shown
-	/usr/bin/python3 -c '
-import json, sys
+	tells() {
+		record "$PYTHON" "$TRAIN" parallel >with
+		"$STRAIN" show --json run.strain >shown
+		/usr/bin/python3 -c '
+import json
 shown = json.load(open("shown"))
 waits = {rank["rank"]: rank["waits_ratio"] for rank in shown["ranks"]}
 print(waits, shown["verdict"]["headline"])
-assert waits[0] > waits[1] + 0.2 and waits[1] < 0.2, waits
+assert waits[0] > waits[1] + 0.2 and shown["ranks"][1]["slowest"] and waits[1] < 0.2, waits
 assert shown["verdict"]["bottleneck"] == "ranks" and "rank 1 of 2" in shown["verdict"]["headline"]
 assert shown["verdict"]["confidence"] != "high"'
+	}
+	# Where others have the CPUs, that may be the first to be named, or the ranks be out of step.
+	tells || tells || tells
 	"$PYTHON" "$TRAIN" parallel >without
 	cmp with without
 }
