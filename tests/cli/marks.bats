@@ -128,6 +128,11 @@ is_finished() {
 		"$MARKING" 2>err &
 	launcher=$!
 	eventually test -s where
+	# Else it may be killed before the recorder knows whom to record.
+	job_is_known() {
+		[ "$(python_sql run.strain "SELECT count(*) > 0 FROM entity WHERE kind = 'process'")" = 1 ]
+	}
+	eventually job_is_known
 	kill -9 "$launcher"
 	wait "$launcher" || true
 	eventually test ! -e "$(cat where)"
