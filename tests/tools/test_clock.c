@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+// The C library's names of the arguments are its own.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
 	static atomic_long looks;
