@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Replaying spans: cursors over the index of spans by kind and start, merged, so that nothing
-// is sorted and no span is kept.
+// Replaying spans: a cursor for each kind, in the order of their start, merged, so that nothing is
+// sorted and no span is kept.
 
 #include "analyze/timeline.h"
 

@@ -160,13 +160,15 @@ static bool has_tables(sqlite3 *database)
 		       0) == 10;
 }
 
-// Blocks of spans came with schema 1.1: a table with these columns, or, before that, none.
+#define FIRST_WITH_SPAN_BLOCKS 1001 // of user_version: schema 1.1
+
+// Blocks of spans are a table with these columns; in older files there is none.
 static bool has_span_blocks(sqlite3 *database)
 {
 	if (store_number(database,
 		    "SELECT count(*) FROM sqlite_master WHERE name = 'span_block' COLLATE NOCASE",
 		    0) == 0) {
-		return store_number(database, "PRAGMA user_version", 0) < 1001;
+		return store_number(database, "PRAGMA user_version", 0) < FIRST_WITH_SPAN_BLOCKS;
 	}
 	sqlite3_stmt *statement = NULL;
 	bool found = store_number(database,
