@@ -235,9 +235,11 @@ static double contention_share(const struct facts *f)
 	if (!lacked) {
 		return 0;
 	}
-	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time.
+	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
+	// of which the leader had none while it was ready without one.
 	double threads = fmax(1, round(computing_threads(f)));
-	double computes = fmax(f->main_cpus / threads, fmax(0.05, 1 - waits - queued));
+	double computes = fmin(f->main_cpus / threads, 1 - queued);
+	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
 	double input = f->workers.n > 0 ? input_bound(f, false, true) : waits;
 	return fmax(0, 1 - (f->workers.n > 0 ? fmax(computes, input) : computes + input));
 }

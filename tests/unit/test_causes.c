@@ -461,6 +461,21 @@ static void who_computes_uses_a_cpu(void **state)
 	assert_int_not_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
 }
 
+// A second thread that helps now and then does not hide that the first one lacks a CPU.
+static void a_helping_thread_hides_no_queue(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	struct causes c;
+	add_workers(&f, 2, 0.1, 0, 0);
+	f.main_cpus = 1.1;
+	f.main_queued = 0.15;
+	causes_find(&f, &c);
+	const struct cause *contention = causes_get(&c, BOTTLENECK_CONTENTION);
+	assert_non_null(contention);
+	assert_float_equal(contention->share.value, 0.15, 1e-9);
+}
+
 // Backward holds the wait for a slow rank: that part of it is no computing, and never sure.
 static void a_wait_in_backward_is_no_computing(void **state)
 {
@@ -486,6 +501,7 @@ int main(void)
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),
 		cmocka_unit_test(a_wait_in_backward_is_no_computing),
+		cmocka_unit_test(a_helping_thread_hides_no_queue),
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
