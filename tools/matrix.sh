@@ -27,6 +27,13 @@ without_random_addresses() {
 	fi
 }
 
+# summarize LEG FOLDER LOG [MORE-LOGS]: as tools/run_suites.sh left them
+summarize() {
+	local leg=$1 first=$2/$3
+	shift 3
+	tools/summarize.py --label "$leg: " --again "$first-again.json" "$first.json" "$@"
+}
+
 # Builds $BUILD-NAME with Meson's options and runs the suites: suites NAME 'SUITE...' OPTION...
 # Pages and workloads are those of `make test`: they do not change with the compiler.
 suites() {
@@ -45,11 +52,9 @@ suites() {
 	ASAN_OPTIONS=$asan_options:log_path=$log/found-$name/address \
 		UBSAN_OPTIONS=$ubsan_options:log_path=$log/found-$name/undefined \
 		TSAN_OPTIONS=$tsan_options:log_path=$log/found-$name/thread \
-		without_random_addresses meson test -C "$BUILD-$name" --no-rebuild "${options[@]}" \
-		>/dev/null
+		without_random_addresses tools/run_suites.sh "$BUILD-$name" testlog "${options[@]}" >/dev/null
 	count_found "$log/found-$name"
-	tools/summarize.py --label "$name: " "$BUILD-$name/meson-logs/testlog.json" \
-		"$log/found-$name.json"
+	summarize "$name" "$BUILD-$name/meson-logs" testlog "$log/found-$name.json"
 }
 
 # What sanitizers wrote, also of processes whose status nobody asks for (a recorder, a forwarder):
@@ -93,9 +98,8 @@ ordinary() {
 		tail -n 40 "$log/build"
 		return 1
 	}
-	rm -f "$BUILD/meson-logs/$1.json"
-	meson test -C "$BUILD" --no-rebuild --logbase "$1" --suite "$2" >/dev/null
-	tools/summarize.py --label "$1: " "$BUILD/meson-logs/$1.json"
+	tools/run_suites.sh "$BUILD" "$1" --suite "$2" >/dev/null
+	summarize "$1" "$BUILD/meson-logs" "$1"
 }
 
 leg_valgrind() {
@@ -125,8 +129,9 @@ leg_user() {
 			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build \
 			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled >build.log 2>&1 ||
 				{ tail -n 40 build.log; exit 1; }
-				meson test -C build --no-rebuild --suite unit --suite cli >/dev/null
-				exec tools/summarize.py --label "user: " build/meson-logs/testlog.json'
+				tools/run_suites.sh build testlog --suite unit --suite cli >/dev/null
+				exec tools/summarize.py --label "user: " --again build/meson-logs/testlog-again.json \
+					build/meson-logs/testlog.json'
 	)
 	local status=$?
 	rm -rf "$home"

@@ -2,20 +2,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Counts the single tests in logs of `meson test`, names those that failed or were skipped.
 
-    tools/summarize.py [--label TEXT] LOG.json...
+    tools/summarize.py [--label TEXT] [--again LOG.json] LOG.json...
+    tools/summarize.py --names-of-failed LOG.json...
 
 A program that speaks TAP (bats) or is made with cmocka counts with the tests inside it, any other
-as one. The last line is "N passed, N failed, N skipped"; the status is 1 if any failed or none ran.
+as one. What stands in the log of a second run counts as there; what it passed only there is named.
+The last line is "N passed, N failed, N skipped"; the status is 1 if any failed or none ran.
 """
 
 import argparse
 import json
+import os
 import re
 import sys
 
 TAP_LINE = re.compile(r"^(not )?ok \d+ (?:- )?(.*?)(?:\s+# skip\s*(.*))?$", re.IGNORECASE)
 CMOCKA_LINE = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\] (\w+)$")
 EXCERPT_LINES = 60
+GOOD = ("OK", "SKIP", "EXPECTEDFAIL")
 
 
 class Counts:
@@ -74,39 +78,80 @@ def count_cmocka(name, output, counts):
     return len(results)
 
 
+def has_failed(test):
+    """Whether Meson says so of a line of its log."""
+    return test["result"] not in GOOD
+
+
+def print_excerpt(test, words):
+    """The end of what a test printed."""
+    print(f"--- {test['name']} {words}; the end of what it printed:")
+    for line in output_of(test).strip().splitlines()[-EXCERPT_LINES:]:
+        print("    " + line)
+
+
+def output_of(test):
+    return test.get("stdout", "") + "\n" + test.get("stderr", "")
+
+
 def count_test(test, counts):
     """Counts one line of Meson's log."""
     name, result = test["name"], test["result"]
-    output = test.get("stdout", "") + "\n" + test.get("stderr", "")
+    output = output_of(test)
     if result == "SKIP" and not any(TAP_LINE.match(line) for line in output.splitlines()):
         counts.skipped.append(f"{name}: {last_line(output)}")
         return
     failed_before = len(counts.failed)
     inside = count_tap(name, output, counts) or count_cmocka(name, output, counts)
-    good = result in ("OK", "SKIP", "EXPECTEDFAIL")
-    if good and not inside:
+    if not has_failed(test) and not inside:
         counts.passed += 1
-    if not good and len(counts.failed) == failed_before:
+    if has_failed(test) and len(counts.failed) == failed_before:
         counts.failed.append(f"{name}: {result.lower()}, status {test.get('returncode')}")
     if len(counts.failed) > failed_before:
-        excerpt = output.strip().splitlines()[-EXCERPT_LINES:]
-        print(f"--- {name} failed; the end of what it printed:")
-        print("\n".join("    " + line for line in excerpt))
+        print_excerpt(test, "failed")
+
+
+def read_log(path):
+    """The lines of a log of Meson's."""
+    with open(path, encoding="utf-8", errors="replace") as log:
+        return [json.loads(line) for line in log]
+
+
+def second_run(path):
+    """What ran again, by name; nothing where nothing had to."""
+    return {test["name"]: test for test in read_log(path)} if path and os.path.exists(path) else {}
+
+
+def bare_name(test):
+    """A test's name as `meson test NAME` takes it: without its suites."""
+    return test["name"].rsplit(" / ", 1)[-1]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--label", default="")
+    parser.add_argument("--again", metavar="LOG", help="of those that ran a second time")
+    parser.add_argument("--names-of-failed", action="store_true")
     parser.add_argument("logs", nargs="+")
     arguments = parser.parse_args()
+    if arguments.names_of_failed:
+        failed = [test for path in arguments.logs for test in read_log(path) if has_failed(test)]
+        print("\n".join(bare_name(test) for test in failed))
+        return 0
     counts = Counts()
-    for path in arguments.logs:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as log:
-                for line in log:
-                    count_test(json.loads(line), counts)
-        except (OSError, ValueError) as error:
-            counts.failed.append(f"{path}: {error}")
+    unsteady = []
+    try:
+        again = second_run(arguments.again)
+        for test in [test for path in arguments.logs for test in read_log(path)]:
+            second = again.get(test["name"], test)
+            if has_failed(test) and not has_failed(second):
+                print_excerpt(test, "failed beside others and passed by itself")
+                unsteady.append(test["name"])
+            count_test(second, counts)
+    except (OSError, ValueError) as error:
+        counts.failed.append(str(error))
+    for line in unsteady:
+        print(f"unsteady: {line}: failed beside others, passed by itself")
     for line in counts.failed:
         print(f"failed: {line}")
     for line in counts.skipped:

@@ -10,5 +10,5 @@ export BUILD="${BUILD:-build}"
 
 tools/install.sh build pages workload man test
 tools/build.sh
-meson test -C "$BUILD" --no-rebuild --no-suite bench || true
-exec tools/summarize.py "$BUILD/meson-logs/testlog.json"
+tools/run_suites.sh "$BUILD" testlog --no-suite bench
+exec tools/summarize.py --again "$BUILD/meson-logs/testlog-again.json" "$BUILD/meson-logs/testlog.json"
