@@ -18,25 +18,23 @@
 #include "analyze/analysis.h"
 #include "analyze/names.h"
 #include "base/cleanup.h"
+#include "place.h"
 #include "synthetic_run.h"
 
-struct place {
-	char directory[64];
-	char path[96];
+struct analysed {
+	struct place place;
 	struct reader *reader;
 	struct analysis analysis;
 };
 
 static int setup_run(void **state, const struct synthetic_run *run)
 {
-	struct place *p = calloc(1, sizeof(*p));
+	struct analysed *p = calloc(1, sizeof(*p));
 	struct error e = {0};
 	assert_non_null(p);
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	assert_non_null(mkdtemp(p->directory));
-	snprintf(p->path, sizeof(p->path), "%s/train.strain", p->directory);
-	assert_int_equal(synthetic_run_write(p->path, run, &e), 0);
-	assert_int_equal(reader_open(p->path, &p->reader, &e), 0);
+	assert_int_equal(place_init(&p->place, "train.strain"), 0);
+	assert_int_equal(synthetic_run_write(p->place.run, run, &e), 0);
+	assert_int_equal(reader_open(p->place.run, &p->reader, &e), 0);
 	assert_int_equal(analysis_load(p->reader, &p->analysis, &e), 0);
 	*state = p;
 	return 0;
@@ -54,16 +52,10 @@ static int setup_unfinished(void **state)
 
 static int teardown(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	analysis_done(&p->analysis);
 	reader_free(p->reader);
-	static const char *const parts[] = {"", "-wal", "-shm"}; // of a run without an end
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		char path[sizeof(p->path) + 8];
-		snprintf(path, sizeof(path), "%s%s", p->path, parts[i]);
-		unlink(path);
-	}
-	assert_int_equal(rmdir(p->directory), 0);
+	assert_int_equal(place_done(&p->place), 0);
 	free(p);
 	return 0;
 }
@@ -76,7 +68,7 @@ static int compare(const void *left, const void *right)
 
 static void test_a_gauge_has_the_figures_of_its_readings(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	struct series s = {0};
 	assert_int_equal(reader_series(p->reader, SYNTHETIC_GPU, NAME_GPU_MEMORY, INT64_MIN,
 				 INT64_MAX, &s, NULL),
@@ -103,7 +95,7 @@ static void test_a_gauge_has_the_figures_of_its_readings(void **state)
 
 static void test_a_process_total_is_its_last_reading(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	struct series s = {0};
 	assert_int_equal(reader_series(p->reader, SYNTHETIC_MAIN, NAME_CPU_TIME, INT64_MIN,
 				 INT64_MAX, &s, NULL),
@@ -116,7 +108,7 @@ static void test_a_process_total_is_its_last_reading(void **state)
 
 static void test_epochs_share_the_run_between_them(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	const struct analysis *a = &p->analysis;
 	assert_int_equal(a->epochs.n, 3);
 	struct series s = {0};
@@ -137,15 +129,16 @@ static void test_epochs_share_the_run_between_them(void **state)
 
 static void test_the_summary_comes_back_as_it_was_written(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	struct error e = {0};
 	for (int i = 0; i < 2; i++) { // the second replaces the first
 		assert_int_equal(
-			summary_write(p->path, &p->analysis.summary, &p->analysis.metrics, &e), 0);
+			summary_write(p->place.run, &p->analysis.summary, &p->analysis.metrics, &e),
+			0);
 	}
 	struct reader *again;
 	struct analysis b;
-	assert_int_equal(reader_open(p->path, &again, &e), 0);
+	assert_int_equal(reader_open(p->place.run, &again, &e), 0);
 	assert_int_equal(analysis_load(again, &b, &e), 0);
 	assert_int_equal(b.summary.n, p->analysis.summary.n);
 	for (size_t i = 0; i < b.summary.n; i++) {
@@ -164,7 +157,7 @@ static void test_the_summary_comes_back_as_it_was_written(void **state)
 
 static void test_what_the_summary_leaves_out(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	const struct analysis *a = &p->analysis;
 	size_t n_epochs = 0;
 	for (size_t i = 0; i < a->summary.n; i++) {
@@ -205,7 +198,7 @@ static void test_figures_as_the_file_keeps_them(void **state)
 
 static void test_who_is_who(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	const struct process_list *list = &p->analysis.processes;
 	assert_int_equal(list->n, 3);
 	assert_int_equal(list->items[0].role, ROLE_MAIN);
@@ -220,7 +213,7 @@ static void test_who_is_who(void **state)
 
 static void test_the_lines_fit(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	struct text lines = {0};
 	verdict_lines(&p->analysis, &lines);
 	assert_non_null(lines.data);
@@ -236,7 +229,7 @@ static void test_the_lines_fit(void **state)
 
 static void test_overview(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	const struct overview *o = &p->analysis.overview;
 	assert_string_equal(o->name, "train");
 	assert_int_equal(o->exit_status, 0);
@@ -251,7 +244,7 @@ static void test_overview(void **state)
 
 static void test_a_run_without_an_end(void **state)
 {
-	struct place *p = *state;
+	struct analysed *p = *state;
 	const struct overview *o = &p->analysis.overview;
 	// Written a moment ago on another machine: it may be live. Later it is cut off.
 	assert_int_not_equal(o->state, RUN_FINISHED);

@@ -23,13 +23,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "place.h"
 #include "synthetic_run.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
-struct place {
-	char directory[64];
-	char run[96];
+struct finished {
+	struct place place;
 	uint8_t *bytes; // of a finished run
 	size_t length;
 };
@@ -42,10 +42,10 @@ static void write_bytes(const char *path, const void *data, size_t length)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void read_bytes(struct place *p)
+static void read_bytes(struct finished *p)
 {
 	struct stat st;
-	FILE *file = fopen(p->run, "re");
+	FILE *file = fopen(p->place.run, "re");
 	assert_non_null(file);
 	assert_int_equal(fstat(fileno(file), &st), 0);
 	p->length = (size_t)st.st_size;
@@ -57,25 +57,21 @@ static void read_bytes(struct place *p)
 
 static int make_place(void **state)
 {
-	struct place *p = calloc(1, sizeof(*p));
+	struct finished *p = calloc(1, sizeof(*p));
 	struct error e = {0};
 	assert_non_null(p);
 	*state = p;
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	assert_non_null(mkdtemp(p->directory));
-	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
+	assert_int_equal(place_init(&p->place, "a.strain"), 0);
 	assert_int_equal(
-		synthetic_run_write(p->run, &(struct synthetic_run){.seconds = 20}, &e), 0);
+		synthetic_run_write(p->place.run, &(struct synthetic_run){.seconds = 20}, &e), 0);
 	read_bytes(p);
 	return 0;
 }
 
 static int remove_place(void **state)
 {
-	struct place *p = *state;
-	char command[128];
-	snprintf(command, sizeof(command), "rm -rf '%s'", p->directory);
-	int r = system(command);
+	struct finished *p = *state;
+	int r = place_clear(&p->place);
 	free(p->bytes);
 	free(p);
 	return r;
@@ -104,30 +100,30 @@ static void change(const char *path, const char *sql)
 
 static void test_what_is_no_run(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	assert_refused("/nowhere/a.strain", ENOENT, "No such file");
-	assert_refused(p->directory, EISDIR, "found a directory");
+	assert_refused(p->place.directory, EISDIR, "found a directory");
 	assert_refused("/dev/null", EINVAL, "expected a run file");
-	write_bytes(p->run, "", 0);
-	assert_refused(p->run, EBADMSG, "empty");
-	write_bytes(p->run, "hello\n", 6);
-	assert_refused(p->run, EBADMSG, "not a run file");
-	write_bytes(p->run, p->bytes, 50);
-	assert_refused(p->run, EBADMSG, "truncated");
-	unlink(p->run);
-	change(p->run, "CREATE TABLE run (key, value)");
-	assert_refused(p->run, EBADMSG, "another database");
+	write_bytes(p->place.run, "", 0);
+	assert_refused(p->place.run, EBADMSG, "empty");
+	write_bytes(p->place.run, "hello\n", 6);
+	assert_refused(p->place.run, EBADMSG, "not a run file");
+	write_bytes(p->place.run, p->bytes, 50);
+	assert_refused(p->place.run, EBADMSG, "truncated");
+	unlink(p->place.run);
+	change(p->place.run, "CREATE TABLE run (key, value)");
+	assert_refused(p->place.run, EBADMSG, "another database");
 }
 
 static void test_other_versions(void **state)
 {
-	struct place *p = *state;
-	change(p->run, "PRAGMA user_version = 2000");
-	assert_refused(p->run, EPROTONOSUPPORT, "a newer strain is needed");
-	change(p->run, "PRAGMA user_version = 1002; ALTER TABLE span ADD COLUMN colour TEXT");
+	struct finished *p = *state;
+	change(p->place.run, "PRAGMA user_version = 2000");
+	assert_refused(p->place.run, EPROTONOSUPPORT, "a newer strain is needed");
+	change(p->place.run, "PRAGMA user_version = 1002; ALTER TABLE span ADD COLUMN colour TEXT");
 	struct reader *r;
 	struct error e = {0};
-	assert_int_equal(reader_open(p->run, &r, &e), 0);
+	assert_int_equal(reader_open(p->place.run, &r, &e), 0);
 	assert_non_null(strstr(reader_notice(r), "newer strain (schema 1.2)"));
 	assert_int_equal(reader_state(r), RUN_FINISHED);
 	reader_free(r);
@@ -135,11 +131,11 @@ static void test_other_versions(void **state)
 
 static void test_a_view_in_place_of_a_table(void **state)
 {
-	struct place *p = *state;
-	change(p->run, "ALTER TABLE run RENAME TO hidden; CREATE VIEW run AS WITH RECURSIVE "
-		       "x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) "
-		       "SELECT n AS key, n AS value FROM x");
-	assert_refused(p->run, EBADMSG, "nothing of a run can be read");
+	struct finished *p = *state;
+	change(p->place.run, "ALTER TABLE run RENAME TO hidden; CREATE VIEW run AS WITH RECURSIVE "
+			     "x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) "
+			     "SELECT n AS key, n AS value FROM x");
+	assert_refused(p->place.run, EBADMSG, "nothing of a run can be read");
 }
 
 static int count_values(void *context, int64_t entity, const struct block *b)
@@ -174,13 +170,13 @@ static int64_t count_all(const char *path, char *notice, size_t size)
 
 static void test_truncated_anywhere(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	char notice[512];
-	int64_t whole = count_all(p->run, notice, sizeof(notice)), opened = 0;
+	int64_t whole = count_all(p->place.run, notice, sizeof(notice)), opened = 0;
 	assert_string_equal(notice, "");
 	for (size_t length = 100; length < p->length; length += 3067) {
-		write_bytes(p->run, p->bytes, length);
-		int64_t values = count_all(p->run, notice, sizeof(notice));
+		write_bytes(p->place.run, p->bytes, length);
+		int64_t values = count_all(p->place.run, notice, sizeof(notice));
 		assert_true(values <= whole);
 		if (values >= 0) {
 			if (!strstr(notice, "truncated")) {
@@ -191,28 +187,29 @@ static void test_truncated_anywhere(void **state)
 	}
 	assert_true(opened > 0);
 	// The end of the last page gone: nearly all is left.
-	write_bytes(p->run, p->bytes, p->length - 100);
-	assert_true(count_all(p->run, notice, sizeof(notice)) > whole / 2);
+	write_bytes(p->place.run, p->bytes, p->length - 100);
+	assert_true(count_all(p->place.run, notice, sizeof(notice)) > whole / 2);
 }
 
 static void test_a_damaged_block_is_one_block(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	char notice[512];
-	int64_t whole = count_all(p->run, notice, sizeof(notice));
+	int64_t whole = count_all(p->place.run, notice, sizeof(notice));
 	// One byte in the middle of the payload of a block of process 3.
-	change(p->run, "UPDATE block SET payload = CAST(substr(payload, 1, length(payload) / 2) || "
-		       "x'00ff' "
-		       "|| substr(payload, length(payload) / 2 + 3) AS BLOB) WHERE id = (SELECT "
-		       "min(id) FROM block "
-		       "WHERE entity = 3)");
-	int64_t left = count_all(p->run, notice, sizeof(notice));
+	change(p->place.run,
+		"UPDATE block SET payload = CAST(substr(payload, 1, length(payload) / 2) || "
+		"x'00ff' "
+		"|| substr(payload, length(payload) / 2 + 3) AS BLOB) WHERE id = (SELECT "
+		"min(id) FROM block "
+		"WHERE entity = 3)");
+	int64_t left = count_all(p->place.run, notice, sizeof(notice));
 	assert_string_equal(notice, "1 damaged block left out");
 	assert_in_range(left, whole / 2, whole - 1);
 	struct reader *r;
 	struct error e = {0};
 	struct series s;
-	assert_int_equal(reader_open(p->run, &r, &e), 0);
+	assert_int_equal(reader_open(p->place.run, &r, &e), 0);
 	for (int i = 0; i < 2; i++) { // the same block again is not another block
 		assert_int_equal(
 			reader_series(r, 3, "process.cpu.time", INT64_MIN, INT64_MAX, &s, &e), 0);
@@ -228,10 +225,10 @@ static void test_a_damaged_block_is_one_block(void **state)
 
 static void test_a_clock_that_is_gone(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	char notice[512];
-	change(p->run, "DELETE FROM clock");
-	assert_true(count_all(p->run, notice, sizeof(notice)) > 0); // short blocks have none
+	change(p->place.run, "DELETE FROM clock");
+	assert_true(count_all(p->place.run, notice, sizeof(notice)) > 0); // short blocks have none
 	assert_non_null(strstr(notice, "damaged blocks left out"));
 }
 
@@ -245,7 +242,7 @@ static uint64_t next_random(uint64_t *random)
 
 static void test_flipped_bytes_anywhere(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	uint64_t random = 88172645463325252;
 	int opened = 0;
 	for (int trial = 0; trial < 400; trial++) {
@@ -253,8 +250,8 @@ static void test_flipped_bytes_anywhere(void **state)
 		size_t at = next_random(&random) % p->length;
 		uint8_t kept = p->bytes[at];
 		p->bytes[at] ^= (uint8_t)(1 + next_random(&random) % 255);
-		write_bytes(p->run, p->bytes, p->length);
-		opened += count_all(p->run, notice, sizeof(notice)) > 0;
+		write_bytes(p->place.run, p->bytes, p->length);
+		opened += count_all(p->place.run, notice, sizeof(notice)) > 0;
 		p->bytes[at] = kept;
 	}
 	assert_true(opened > 300);
@@ -293,7 +290,7 @@ static void record_until_killed(const char *path, int said)
 
 static void test_killed_at_any_moment(void **state)
 {
-	struct place *p = *state;
+	struct finished *p = *state;
 	uint64_t random = 99;
 	for (int trial = 0; trial < 60; trial++) {
 		int ends[2];
@@ -302,7 +299,7 @@ static void test_killed_at_any_moment(void **state)
 		assert_true(child >= 0);
 		if (child == 0) {
 			close(ends[0]);
-			record_until_killed(p->run, ends[1]);
+			record_until_killed(p->place.run, ends[1]);
 		}
 		close(ends[1]);
 		int64_t committed = -1, row;
@@ -319,7 +316,7 @@ static void test_killed_at_any_moment(void **state)
 		struct reader *r;
 		struct error e = {0};
 		struct series s;
-		if (reader_open(p->run, &r, &e) < 0) {
+		if (reader_open(p->place.run, &r, &e) < 0) {
 			fail_msg("%s", e.text);
 		}
 		assert_int_equal(reader_series(r, 1, "hw.power", INT64_MIN, INT64_MAX, &s, &e), 0);

@@ -18,28 +18,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "place.h"
 #include "synthetic_run.h"
 #include "trace/index.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
-struct place {
-	char directory[64];
-	char run[96];
-};
-
+// The name has what means something to SQLite's file names.
 static int make_place(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
-	if (!p) {
-		return -1;
-	}
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	if (!mkdtemp(p->directory)) {
+	if (!p || place_init(p, "a %?#.strain") < 0) {
 		free(p);
 		return -1;
 	}
-	snprintf(p->run, sizeof(p->run), "%s/a %%?#.strain", p->directory);
 	*state = p;
 	return 0;
 }
@@ -48,9 +40,7 @@ static int remove_place(void **state)
 {
 	struct place *p = *state;
 	chmod(p->directory, 0700);
-	char command[128];
-	snprintf(command, sizeof(command), "rm -rf '%s'", p->directory);
-	int r = system(command);
+	int r = place_clear(p);
 	free(p);
 	return r;
 }

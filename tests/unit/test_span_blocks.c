@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "place.h"
 #include "trace/reader.h"
 #include "trace/span_rows.h"
 #include "trace/writer.h"
@@ -27,40 +28,28 @@
 #define SECOND INT64_C(1000000000)
 #define FIRST_ID 10
 
-struct place {
-	char directory[64];
-	char run[96];
+struct written {
+	struct place place;
 	struct writer *writer;
 };
 
 static int make_place(void **state)
 {
-	struct place *p = calloc(1, sizeof(*p));
-	if (!p) {
-		return -1;
-	}
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	if (!mkdtemp(p->directory)) {
+	struct written *p = calloc(1, sizeof(*p));
+	if (!p || place_init(&p->place, "a.strain") < 0) {
 		free(p);
 		return -1;
 	}
-	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
 	*state = p;
 	struct error e = {0};
-	return writer_create(p->run, &(struct writer_options){0}, &p->writer, &e);
+	return writer_create(p->place.run, &(struct writer_options){0}, &p->writer, &e);
 }
 
 static int remove_place(void **state)
 {
-	struct place *p = *state;
-	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+	struct written *p = *state;
 	writer_free(p->writer);
-	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
-		char name[128];
-		snprintf(name, sizeof(name), "%s%s", p->run, suffixes[i]);
-		unlink(name);
-	}
-	int r = rmdir(p->directory);
+	int r = place_done(&p->place);
 	free(p);
 	return r;
 }
@@ -86,7 +75,7 @@ static struct writer_span nth(int64_t i)
 	};
 }
 
-static void put(struct place *p, int64_t from, int64_t to)
+static void put(struct written *p, int64_t from, int64_t to)
 {
 	for (int64_t i = from; i < to; i++) {
 		struct writer_span span = nth(i);
@@ -96,23 +85,23 @@ static void put(struct place *p, int64_t from, int64_t to)
 	}
 }
 
-static void commit(struct place *p)
+static void commit(struct written *p)
 {
 	assert_int_equal(writer_commit(p->writer, NULL), 0);
 }
 
-static void finish(struct place *p)
+static void finish(struct written *p)
 {
 	assert_int_equal(writer_finish(p->writer, 100 * SECOND, 0, NULL), 0);
 	writer_free(p->writer);
 	p->writer = NULL;
 }
 
-static struct reader *open_run(const struct place *p)
+static struct reader *open_run(const struct written *p)
 {
 	struct reader *r = NULL;
 	struct error e = {0};
-	if (reader_open(p->run, &r, &e) < 0) {
+	if (reader_open(p->place.run, &r, &e) < 0) {
 		fail_msg("%s", e.text);
 	}
 	return r;
@@ -169,7 +158,7 @@ static void assert_spans(struct reader *r, int64_t n)
 	sqlite3_finalize(row);
 }
 
-static void put_epoch(struct place *p)
+static void put_epoch(struct written *p)
 {
 	int64_t id;
 	struct writer_span epoch = {"epoch", "epoch", 0, -1, 4242, 0, 1, -1, NAN, NULL, 1};
@@ -179,7 +168,7 @@ static void put_epoch(struct place *p)
 // Live: each second's block; at the end: merged.
 static void test_all_come_back(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put_epoch(p);
 	for (int64_t second = 0; second < 20; second++) {
 		put(p, second * 100, second * 100 + 100);
@@ -205,7 +194,7 @@ static void test_all_come_back(void **state)
 // Full blocks stay, and the last one grows.
 static void test_many(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	const int64_t n = 5 * SPAN_ROWS_MAX / 2;
 	put(p, 0, n);
 	commit(p);
@@ -222,7 +211,7 @@ static void test_many(void **state)
 // As they end: what holds others comes after them, the longest in the last block of all.
 static void test_blocks_that_overlap(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	enum { N = 50 };
 	for (int64_t i = 0; i < N; i++) { // nested, the innermost first
 		struct writer_span span = {"range", "user", (N - i) * 10, SECOND * (i + 1), 1, 0,
@@ -242,7 +231,7 @@ static void test_blocks_that_overlap(void **state)
 
 static void test_questions(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put_epoch(p);
 	put(p, 0, 2000);
 	finish(p);
@@ -267,7 +256,7 @@ static void test_questions(void **state)
 }
 
 // This process's pid, which belonged to another when the run was recorded.
-static void put_dead_recorder(struct place *p)
+static void put_dead_recorder(struct written *p)
 {
 	char boot_id[64] = "", pid[24];
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -284,7 +273,7 @@ static void put_dead_recorder(struct place *p)
 // Nobody finished it: up to the last commit all is there.
 static void test_a_run_that_was_cut_off(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 300);
 	commit(p);
 	put_dead_recorder(p);
@@ -297,17 +286,17 @@ static void test_a_run_that_was_cut_off(void **state)
 	reader_free(r);
 }
 
-static void change(const struct place *p, const char *sql)
+static void change(const struct written *p, const char *sql)
 {
 	sqlite3 *database;
-	assert_int_equal(sqlite3_open(p->run, &database), SQLITE_OK);
+	assert_int_equal(sqlite3_open(p->place.run, &database), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(database);
 }
 
 static void test_a_damaged_block(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 100);
 	commit(p);
 	put(p, 100, 200);
@@ -329,7 +318,7 @@ static void test_a_damaged_block(void **state)
 
 static void test_a_file_without_blocks(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	struct writer_span span = nth(0);
 	span.id = 0; // so that it is a row
 	assert_int_equal(writer_put_span(p->writer, &span, NULL), 0);
@@ -351,7 +340,7 @@ static void test_no_table_of_blocks(void **state)
 		" SELECT n + 1 FROM x) SELECT n AS id, 0 AS first_ns, 0 AS last_ns, 0 AS first_id,"
 		" 0 AS last_id, 1 AS rows, 1 AS codec, x'' AS words, x'' AS payload FROM x",
 	};
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 100);
 	finish(p);
 	for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
@@ -367,7 +356,7 @@ static void test_no_table_of_blocks(void **state)
 // A block that begins before it says would break the order.
 static void test_a_first_start_that_lies(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 100);
 	commit(p);
 	put(p, 100, 200);
@@ -386,7 +375,7 @@ static void test_a_first_start_that_lies(void **state)
 // All open at once, they would take as much memory as somebody likes.
 static void test_too_many_open_blocks(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 100);
 	finish(p);
 	change(p, "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x WHERE n < 1099)"
@@ -402,7 +391,7 @@ static void test_too_many_open_blocks(void **state)
 // While somebody asks, the writer merges: the new block has the id of an old one.
 static void test_a_lookup_while_blocks_are_merged(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	put(p, 0, 100);
 	commit(p);
 	put(p, 100, 200);
@@ -428,7 +417,7 @@ static void test_a_lookup_while_blocks_are_merged(void **state)
 // What waited for the batch that is given up does not take the room of the run's end.
 static void test_a_full_disk(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	char text[4096];
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
@@ -490,7 +479,7 @@ static void test_a_block_of_too_many(void **state)
 // More different names than one block holds.
 static void test_many_names(void **state)
 {
-	struct place *p = *state;
+	struct written *p = *state;
 	enum { N = 1000 };
 	for (int64_t i = 0; i < N; i++) {
 		char name[32];

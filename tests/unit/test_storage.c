@@ -23,37 +23,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "place.h"
 #include "trace/reader.h"
 #include "trace/writer_internal.h"
-
-struct place {
-	char directory[64];
-	char run[96];
-};
-
-static int make_place(void **state)
-{
-	struct place *p = calloc(1, sizeof(*p));
-	if (!p) {
-		return -1;
-	}
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	if (!mkdtemp(p->directory)) {
-		free(p);
-		return -1;
-	}
-	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
-	*state = p;
-	return 0;
-}
 
 static int remove_place(void **state)
 {
 	struct place *p = *state;
 	umount2(p->directory, MNT_DETACH);
-	char command[128];
-	snprintf(command, sizeof(command), "rm -rf '%s'", p->directory);
-	int r = system(command);
+	int r = place_clear(p);
 	free(p);
 	return r;
 }
@@ -360,16 +338,17 @@ static void test_a_disk_that_cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_without_wal, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_a_reader_in_the_way, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_without_wal, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_reader_while_it_ends, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_the_disk_fills, make_place, remove_place),
+			test_a_reader_in_the_way, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_the_disk_fills_without_wal, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_no_room_to_begin, make_place, remove_place),
+			test_a_reader_while_it_ends, place_setup, remove_place),
+		cmocka_unit_test_setup_teardown(test_the_disk_fills, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_disk_that_cannot_be_written, make_place, remove_place),
+			test_the_disk_fills_without_wal, place_setup, remove_place),
+		cmocka_unit_test_setup_teardown(test_no_room_to_begin, place_setup, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_disk_that_cannot_be_written, place_setup, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,42 +19,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "place.h"
 #include "trace/writer.h"
-
-struct place {
-	char directory[64];
-	char run[96];
-};
-
-static int make_place(void **state)
-{
-	struct place *p = calloc(1, sizeof(*p));
-	if (!p) {
-		return -1;
-	}
-	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
-	if (!mkdtemp(p->directory)) {
-		free(p);
-		return -1;
-	}
-	snprintf(p->run, sizeof(p->run), "%s/a.strain", p->directory);
-	*state = p;
-	return 0;
-}
-
-static int remove_place(void **state)
-{
-	struct place *p = *state;
-	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
-		char name[128];
-		snprintf(name, sizeof(name), "%s%s", p->run, suffixes[i]);
-		unlink(name);
-	}
-	int r = rmdir(p->directory);
-	free(p);
-	return r;
-}
 
 static const struct metric cpu_time = {
 	"process.cpu.time", METRIC_COUNTER, "s", 1e-6, "CPU time of the process."};
@@ -222,14 +188,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			test_a_finished_run_is_one_file, make_place, remove_place),
+			test_a_finished_run_is_one_file, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(
-			test_what_stands_in_the_way, make_place, remove_place),
+			test_what_stands_in_the_way, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(
-			test_another_process_closes_the_run, make_place, remove_place),
+			test_another_process_closes_the_run, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(
-			test_a_run_in_its_place_is_left_alone, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_bad_puts_do_no_harm, make_place, remove_place),
+			test_a_run_in_its_place_is_left_alone, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(
+			test_bad_puts_do_no_harm, place_setup, place_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
