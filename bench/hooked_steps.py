@@ -32,7 +32,7 @@ def job(folder, kind):
     import train
 
     samples = torch.randn(1024, 3, 32, 32), torch.randint(10, (1024,))
-    return train.cnn(), TensorDataset(*samples), 32
+    return train.MODELS["cnn"].make(), TensorDataset(*samples), 32
 
 
 def steps(folder, kind):

@@ -41,7 +41,7 @@ sums() {
 	"$python" -c 'import torchvision' 2>/dev/null || skip "no torchvision (python3-torchvision)"
 	"$python" "$SCRIPT" jpeg --images 64 --classes 2 images
 	OMP_NUM_THREADS=1 run -0 "$python" "$TRAIN" --dataset images --epochs 1 --threads 1 --batch-size 16
-	[[ "$output" == *"89450 parameters, 64 images"* ]]
+	[[ "$output" == *"89186 parameters, 64 images"* ]]
 	[[ "$output" == *"epoch 1/1  loss "* ]]
 	run -2 "$python" "$TRAIN" --dataset nowhere
 	[[ "$output" == *"expected dt1, dt2 or a folder, found 'nowhere'"* ]]

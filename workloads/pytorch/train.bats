@@ -8,6 +8,7 @@ setup() {
 	python=/usr/bin/python3
 	"$python" -c 'import torch' 2>/dev/null || skip "no PyTorch (python3-torch) for $python"
 	export OMP_NUM_THREADS=1
+	cd "$BATS_TEST_TMPDIR"
 }
 
 @test "prints the model and a line per epoch, and the loss falls" {
@@ -31,21 +32,56 @@ setup() {
 	[ "$first" = "$(once)" ]
 }
 
+@test "models have as many parameters as were published" {
+	"$python" -c 'import torchvision' 2>/dev/null || skip "no torchvision (python3-torchvision)"
+	[ "$("$python" "${SCRIPT%/*}/count.py")" = 'cnn 89450
+alexnet 61100840
+vgg16 138357544
+inception3 27161264
+resnet34 21797672
+resnet50 25557032' ]
+}
+
+@test "images are resized for models that need larger ones, and it says so" {
+	"$python" -c 'import torchvision' 2>/dev/null || skip "no torchvision (python3-torchvision)"
+	run -0 "$python" "$SCRIPT" --model resnet34 --image-size 64 --samples 8 --batch-size 4 --workers 0 --epochs 1
+	[ "${lines[0]}" = "resnet34: 21289802 parameters, 8 images, batch size 4, 0 workers, cpu, images resized from 32 to 64 pixels" ]
+}
+
+@test "two processes with half a batch each train as one does" {
+	scores() {
+		"$python" "$SCRIPT" --samples 320 --epochs 1 --validation-samples 64 --workers 1 --threads 1 "$@" |
+			sed -n 's/ *[0-9.]* s .*//; s/^[a-z]* 1.1 //p'
+	}
+	scores >one
+	scores --processes 2 >two
+	[ "$(wc -l <one)" = 2 ]
+	# Sums are rounded otherwise, which 10 steps of Adam make larger: 0.0001 was seen.
+	paste one two | awk '{ print; if (($2 - $6) ^ 2 > 0.01 ^ 2 || ($4 - $8) ^ 2 > 0.02 ^ 2 || NF != 8) exit 1 }'
+}
+
 @test "recorded, its workers are processes of their own, and shared pages count once" {
 	[ -x "$STRAIN" ] || skip "strain was not built"
-	cd "$BATS_TEST_TMPDIR"
 	"$STRAIN" run --no-cgroup -o run.strain --epoch-pattern 'epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+)' -- \
-		"$python" "$SCRIPT" --samples 3200 --epochs 2 --workers 2 --batch-size 32
+		"$python" "$SCRIPT" --samples 3200 --epochs 2 --workers 2 --batch-size 32 --validation-samples 64
 	"$STRAIN" show --json run.strain >show.json
 	"$STRAIN" sql --json run.strain "SELECT metric, value FROM summary_by_name WHERE epoch IS NULL
 		AND entity_kind = 'job' AND aggregate = 'max' AND metric LIKE 'strain.memory.%s%'" >memory.json
+	"$STRAIN" sql --json run.strain "SELECT kind, name, count(*) AS times, sum(samples) AS samples FROM span
+		GROUP BY kind, name" >spans.json
 	"$python" - <<-'EOF'
 		import json
+		spans = {(row["kind"], row["name"]): row for row in json.load(open("spans.json"))}
+		for kind in "epoch", "iteration":
+		    assert spans[kind, kind]["samples"] == 6400, spans
+		for name in "forward", "backward", "optimizer", "data", "prepare":
+		    assert spans["phase", name]["times"] >= 200, spans
+		assert spans["phase", "validation"]["times"] == 2, spans
 		run = json.load(open("show.json"))
 		assert [e["epoch"] for e in run["epochs"]] == [1, 2], run["epochs"]
 		assert run["epochs"][1]["loss"] < run["epochs"][0]["loss"], run["epochs"]
 		workers = [p for p in run["processes"] if p["role"] == "loader"]
-		assert len(workers) == 2, run["processes"]
+		assert len(workers) == 4, run["processes"]  # two validate
 		assert all(w["cpu_seconds"] > 0 and w["memory_peak_bytes"] > 0 for w in workers), workers
 		most = {row["metric"]: row["value"] for row in json.load(open("memory.json"))}
 		assert most["strain.memory.pss"] < 0.8 * most["strain.memory.rss_sum"], most
