@@ -297,6 +297,10 @@ static void put_words(const struct words *words, struct writer *w)
 	if (words->hooked.length > 0) {
 		writer_put_run(w, "hooks", words->hooked.data);
 	}
+	if (words->n_facts > 0) {
+		// Another process may have spoken before this one, and of more.
+		writer_clear_run(w, "loader_*");
+	}
 	for (size_t i = 0; i < words->n_facts; i++) {
 		writer_put_run(w, words->facts[i].key, words->facts[i].value);
 	}

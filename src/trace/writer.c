@@ -20,6 +20,7 @@
 
 static const char *const sql_texts[N_STATEMENTS] = {
 	[PUT_RUN] = "INSERT INTO run VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
+	[CLEAR_RUN] = "DELETE FROM run WHERE key GLOB ?1",
 	[PUT_LABEL] = "INSERT INTO label VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
 	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, '')"
 		       " ON CONFLICT (id) DO UPDATE SET name = ?2, entity_kind = ?3, kind = ?4,"
@@ -206,6 +207,17 @@ static int put_pair(struct writer *w, enum statement which, const char *name, co
 int writer_put_run(struct writer *w, const char *key, const char *value)
 {
 	return put_pair(w, PUT_RUN, key, value);
+}
+
+int writer_clear_run(struct writer *w, const char *pattern)
+{
+	sqlite3_stmt *statement;
+	int r = writer_put_begin(w, CLEAR_RUN, &statement);
+	if (r < 0) {
+		return r;
+	}
+	writer_bind_text(w, statement, 1, pattern);
+	return writer_put_end(w, statement);
 }
 
 int writer_put_label(struct writer *w, const char *name, const char *value)

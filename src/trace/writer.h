@@ -40,6 +40,8 @@ bool writer_uses_wal(const struct writer *w);
 
 // All puts: 0 or -errno. Text is copied. Times are ns since the run's start.
 int writer_put_run(struct writer *w, const char *key, const char *value);
+// Takes keys that match back: "loader_*".
+int writer_clear_run(struct writer *w, const char *pattern);
 int writer_put_label(struct writer *w, const char *name, const char *value);
 int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric,
 	enum entity_kind entity_kind, const char *source);

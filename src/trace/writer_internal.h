@@ -15,6 +15,7 @@
 
 enum statement {
 	PUT_RUN,
+	CLEAR_RUN,
 	PUT_LABEL,
 	PUT_METRIC,
 	PUT_ENTITY,

@@ -299,6 +299,22 @@ assert shown["verdict"]["confidence"] != "high"'
 	[ "$(run_key run.strain loader_at)" = 'x?[31m' ]
 }
 
+@test "of two processes with loaders one speaks, whatever the other had said before" {
+	# shellcheck disable=SC2016
+	"$STRAIN" run -o run.strain sh -c 'cd "$STRAIN_MARKERS"; printf "loader_at b.py:2\nloader_workers 4\n" >hook-20
+		while [ ! -e "$0/go" ]; do sleep 0.05; done
+		printf "loader_at a.py:1\n" >hook-10' "$PWD" 2>err &
+	local launcher=$!
+	said_by_the_other() {
+		[ "$(run_key run.strain loader_workers 2>/dev/null)" = 4 ]
+	}
+	eventually said_by_the_other
+	touch go
+	wait $launcher
+	[ "$(run_key run.strain loader_at)" = a.py:1 ]
+	[ "$(run_key run.strain loader_workers)" = "" ]
+}
+
 @test "a virtual environment with a sitecustomize of its own is as without the hooks" {
 	for python in "$PYTHON" "$(command -v python3)"; do
 		rm -rf venv
