@@ -17,7 +17,8 @@
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
 // - analyze/: series, epochs, roles of processes, summary, phases, outcome, verdict: what a run says
-// - render/: tables, JSON, CSV, and page.c, which fills web/ with a run's data (lanes.c: phases)
+// - render/: tables, JSON, CSV, figure.c (for papers; gnuplot draws), and page.c, which fills web/
+//   with a run's data (lanes.c: phases)
 // - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
 // - cmd/: one file per command in the table below; the only place that prints or exits
 // - base/: errors, cleanup, parsing, clock, arrays, text

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Where everything of a figure stands: ranges, units and room, worked out before gnuplot sees it,
+// so that panels line up.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "render/figure.h"
+
+#define FIGURE_FONT_POINTS 7.5
+#define FIGURE_LINE_CM 0.34 // a line of text
+#define FIGURE_LETTER_CM 0.125 // wide, most of them
+#define FIGURE_PIXELS_PER_CM 118 // 300 to the inch: finer than anybody sees
+
+struct axis_range {
+	double minimum; // in shown units
+	double maximum;
+	bool any; // there is data
+	double scale; // shown value = value * scale
+	char unit[24]; // shown: "GB"; "" for none
+};
+
+struct panel_place {
+	size_t row, column;
+	double left, right, bottom, top; // of the axes, cm from the page's lower left corner
+	double x_label, y_label; // of the axes' own names, their middle
+	double legend_bottom; // of the legend's last line, cm
+	unsigned legend_columns; // entries beside each other
+	unsigned legend_lines;
+	double title_bottom; // beside the legend, or above it
+	bool first_of_row, last_of_column;
+	double names_turned; // degrees: the x axis' names would run into each other
+	struct axis_range x, y, z;
+};
+
+struct page_layout {
+	double width, height; // cm
+	double notes_top; // of the first note's line
+	struct panel_place *places; // [n_panels]
+	struct text notes; // lines of the notes, broken to the width
+};
+
+// 0 or -ENOMEM.
+int layout_figure(const struct figure_page *page, struct page_layout *ret);
+void layout_done(struct page_layout *layout);
+
+// Breaks text into lines of at most `columns` letters, at blanks where there are any.
+void layout_wrap(struct text *into, const char *text, size_t columns);
+// Entries of the panel's legend.
+size_t layout_legend_entries(const struct figure_panel *panel);
