@@ -16,7 +16,8 @@
 //   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
-// - analyze/: series, epochs, roles of processes, summary, phases, outcome, verdict: what a run says
+// - analyze/: series, epochs, roles of processes, summary, phases, outcome, verdict: what a run says;
+//   measures.c: what it is worth, in numbers; catalogue.c: many runs, with an index of them
 // - render/: tables, JSON, CSV, figure.c (for papers; gnuplot draws), and page.c, which fills web/
 //   with a run's data (lanes.c: phases)
 // - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls

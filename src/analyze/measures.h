@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What a run is worth, a number at a time: what runs are compared, sorted and plotted by. One
+// table; a new measure is a row there and a function.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct analysis;
+
+enum measure_id {
+	MEASURE_DURATION,
+	MEASURE_TRAINING,
+	MEASURE_EPOCH,
+	MEASURE_FIRST_EPOCH,
+	MEASURE_EPOCHS,
+	MEASURE_STARTUP,
+	MEASURE_SAMPLES_PER_SECOND,
+	MEASURE_STEP,
+	MEASURE_ITERATIONS,
+	MEASURE_CPU_SECONDS,
+	MEASURE_CPUS_USED,
+	MEASURE_CPU_UTILIZATION,
+	MEASURE_HOST_MEMORY_PEAK,
+	MEASURE_HOST_MEMORY_MEAN,
+	MEASURE_GPU_UTILIZATION,
+	MEASURE_GPU_MEMORY_UTILIZATION,
+	MEASURE_DEVICE_MEMORY_PEAK,
+	MEASURE_GPU_POWER,
+	MEASURE_GPU_ENERGY,
+	MEASURE_READ_BYTES,
+	MEASURE_DISK_READ_BYTES,
+	MEASURE_DISK_WRITE_BYTES,
+	MEASURE_DATA_SHARE,
+	MEASURE_TRANSFER_SHARE,
+	MEASURE_FORWARD_SHARE,
+	MEASURE_BACKWARD_SHARE,
+	MEASURE_OPTIMIZER_SHARE,
+	MEASURE_COMMUNICATION_SHARE,
+	MEASURE_STEP_SHARE,
+	MEASURE_OTHER_SHARE,
+	MEASURE_RECORDER_CPU,
+	MEASURE_OUTCOME, // words, no number: always NAN
+	MEASURE_VERDICT,
+	N_MEASURES,
+};
+
+// What its numbers are, and so how they are written. Per cent are 0 to 100 (of CPUs: 100 for each).
+enum measure_kind {
+	MEASURE_KIND_SECONDS,
+	MEASURE_KIND_BYTES,
+	MEASURE_KIND_PERCENT,
+	MEASURE_KIND_RATE, // samples per second
+	MEASURE_KIND_COUNT, // whole numbers
+	MEASURE_KIND_NUMBER,
+	MEASURE_KIND_WATTS,
+	MEASURE_KIND_JOULES,
+	MEASURE_KIND_WORDS,
+};
+
+enum measure_better { BETTER_NEITHER, BETTER_LESS, BETTER_MORE };
+
+struct measure {
+	const char *name; // "epoch_seconds": for options and programs
+	const char *title; // "time of an epoch": for people
+	const char *unit; // "s", "By", "%", ... as UCUM writes it; "" of words
+	enum measure_kind kind;
+	enum measure_better better;
+	bool job_only; // of the job as a whole: analysis_load_job is enough
+	const char *help; // one sentence
+	// NAN sets *ret_why, one line: from the analysis, or for ever. From a run: escape it.
+	double (*compute)(const struct analysis *a, const char **ret_why);
+};
+
+// By measure_id.
+extern const struct measure measures[N_MEASURES];
+
+// N_MEASURES where there is none of that name.
+enum measure_id measure_by_name(const char *name);
+
+// Every measure (job_only: of those; the others are NAN without a reason). Reasons live as long as
+// the analysis.
+void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],
+	const char *ret_reasons[static N_MEASURES]);
