@@ -42,7 +42,8 @@ struct command {
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
-	{"report", command_report, "a page that shows runs, to open in a browser"},
+	{"report", command_report,
+		"a page that shows runs, for a browser, or a figure for a paper"},
 	{"show", command_show, "show what a run says: verdict, epochs, processes, devices"},
 	{"ls", command_ls, "list runs, filtered and sorted by label"},
 	{"export", command_export, "print a run's readings as CSV or JSON"},

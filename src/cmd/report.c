@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain report RUN... -o FILE: a page that shows runs, in one file, without network.
+// strain report RUN... -o FILE: a page that shows runs, in one file, without network; or their
+// figure (report_figure.c).
 
 #include "cmd/command.h"
 
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,20 +21,31 @@
 #include "base/text.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
+#include "cmd/report_figure.h"
+#include "render/figure.h"
 #include "render/page.h"
 #include "trace/index.h"
 #include "trace/reader.h"
 
 struct report_options {
 	const char *output;
+	const char *keep_directory;
 	bool force;
 	char **runs; // of argv
 	size_t n_runs;
 };
 
+enum { OPTION_KEEP = 256 };
+
 static const struct argp_option option_table[] = {
-	{"output", 'o', "FILE", 0, "write to FILE (report.html); - is standard output", 0},
+	{"output", 'o', "FILE", 0,
+		"write to FILE (report.html): a page, or a figure (.pdf, .svg, .png); - is the "
+		"page "
+		"on standard output",
+		0},
 	{"force", 'f', NULL, 0, "replace FILE also where it is no report", 0},
+	{"keep-script", OPTION_KEEP, "FOLDER", 0,
+		"of a figure, leave gnuplot's script and its data in FOLDER", 0},
 	{0},
 };
 
@@ -47,6 +58,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'f':
 		options->force = true;
+		return 0;
+	case OPTION_KEEP:
+		options->keep_directory = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		options->runs[options->n_runs++] = argument;
@@ -61,26 +75,23 @@ static const struct argp report_argp = {
 	.parser = parse_option,
 	.args_doc = "[RUN...]",
 	.doc = "Write one page that shows runs: self-contained, it opens from a file in any "
-	       "browser, without network. Without RUN: the newest in $STRAIN_DIR, else in the "
+	       "browser, without network; or, by FILE's ending, a figure for a paper: memory, "
+	       "traffic and utilisation over time. Without RUN: the newest in $STRAIN_DIR, else in "
+	       "the "
 	       "current directory.",
 };
-
-static bool ends_with(const char *name, const char *ending)
-{
-	size_t n = strlen(name), m = strlen(ending);
-	return n >= m && strcasecmp(name + n - m, ending) == 0;
-}
 
 // What cannot be written is said before any run is read. 0, or an exit status.
 static int check_output(const struct report_options *options)
 {
-	static const char *const figures[] = {".pdf", ".svg", ".png"};
-	for (size_t i = 0; i < ARRAY_LENGTH(figures); i++) {
-		if (ends_with(options->output, figures[i])) {
-			return command_usage("report",
-				"%s: figures are not made yet; a page is: -o NAME.html",
-				options->output);
-		}
+	enum figure_format format;
+	if (figure_format_of(options->output, &format)) {
+		return STATUS_OK;
+	}
+	if (options->keep_directory) {
+		return command_usage("report",
+			"--keep-script is for figures, and %s is none (.pdf, .svg, .png)",
+			options->output);
 	}
 	if (page_missing()) {
 		return command_fail("this strain was built without pages: %s", page_missing());
@@ -88,13 +99,21 @@ static int check_output(const struct report_options *options)
 	return STATUS_OK;
 }
 
+// Whether the file is what is written here: a page, a figure, or nothing yet.
 static bool is_report(const char *path)
 {
-	static const char start[] = "<!doctype html>";
-	char found[sizeof(start) - 1];
+	static const char *const starts[] = {"<!doctype html>", "%PDF-", "\x89PNG\r\n",
+		"<?xml version=\"1.0\" encoding=\"utf-8\""};
+	char found[64];
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
 	size_t n = file ? fread(found, 1, sizeof(found), file) : 0;
-	return n == 0 || (n == sizeof(found) && memcmp(found, start, n) == 0);
+	for (size_t i = 0; i < ARRAY_LENGTH(starts); i++) {
+		size_t length = strlen(starts[i]);
+		if (n >= length && memcmp(found, starts[i], length) == 0) {
+			return true;
+		}
+	}
+	return n == 0;
 }
 
 // A mistyped -o must not cost anybody a file.
@@ -207,8 +226,20 @@ static int write_file(
 	return r;
 }
 
+static int figure(const struct report_options *options, struct error *e)
+{
+	return check_replaced(options, e) < 0
+	               ? command_fail("%s", e->text)
+	               : report_figure(options->output, options->keep_directory, options->runs,
+				 options->n_runs);
+}
+
 static int report(const struct report_options *options, struct error *e)
 {
+	enum figure_format format;
+	if (figure_format_of(options->output, &format)) {
+		return figure(options, e);
+	}
 	bool to_stdout = strcmp(options->output, "-") == 0;
 	size_t n = 0;
 	double bytes = 0;

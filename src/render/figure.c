@@ -147,6 +147,13 @@ struct figure_panel *figure_add_panel(struct figure_page *page, const char *titl
 	return panel;
 }
 
+void figure_title_panel(struct figure_panel *panel, const char *title)
+{
+	if (panel) {
+		set_text(panel->page, &panel->title, title);
+	}
+}
+
 void figure_axis_set(
 	struct figure_panel *panel, struct figure_axis *axis, const char *label, const char *unit)
 {

@@ -109,6 +109,7 @@ struct figure_page *figure_new(const char *title, size_t columns); // title "" o
 void figure_free(struct figure_page *page);
 // Lives with the page, as all below it.
 struct figure_panel *figure_add_panel(struct figure_page *page, const char *title);
+void figure_title_panel(struct figure_panel *panel, const char *title); // another one
 void figure_axis_set(
 	struct figure_panel *panel, struct figure_axis *axis, const char *label, const char *unit);
 // The place of a name on an axis of names; put there where it is new.

@@ -26,6 +26,37 @@
 #define TURNED 35 // degrees
 #define TURNED_HIGH 0.57
 
+// Words ---------------------------------------------------------------------------------------
+
+void layout_wrap(struct text *into, const char *text, size_t columns)
+{
+	size_t column = 0;
+	while (*text) {
+		size_t word = strcspn(text, " \n");
+		_cleanup_text_ struct text piece = {0};
+		text_append(&piece, text, word);
+		size_t wide = words_columns(piece.data ? piece.data : "");
+		if (column > 0 && column + 1 + wide > columns) {
+			text_append_string(into, "\n");
+			column = 0;
+		}
+		text_format(into, "%s%s", column > 0 ? " " : "", piece.data ? piece.data : "");
+		column += wide + (column > 0);
+		text += word;
+		if (*text == '\n') {
+			text_append_string(into, "\n");
+			column = 0;
+		}
+		text += *text != '\0';
+	}
+	text_append_string(into, "\n");
+}
+
+void layout_said(struct text *into, const struct figure_panel *panel, double width)
+{
+	layout_wrap(into, panel->said, (size_t)fmax(10, width / FIGURE_WORDS_LETTER_CM));
+}
+
 // Ranges and units ----------------------------------------------------------------------------
 
 struct prefix {
@@ -138,8 +169,7 @@ static void share_ranges(const struct figure_page *page, struct panel_place *pla
 }
 
 // Amounts begin at zero and leave some room above; the room for words is more.
-static void finish_amounts(
-	struct axis_range *range, const struct figure_axis *axis, bool words_above)
+static void finish_amounts(struct axis_range *range, const struct figure_axis *axis, double above)
 {
 	bool linear = axis->logarithm <= 0;
 	if (!range->any) {
@@ -152,7 +182,6 @@ static void finish_amounts(
 	if (linear && range->maximum <= range->minimum) {
 		range->maximum = range->minimum + 1;
 	}
-	double above = words_above ? 1.3 : HEADROOM;
 	range->maximum = linear ? range->minimum + (range->maximum - range->minimum) * above
 	                        : range->maximum * 1.5;
 	range->minimum = linear ? range->minimum : range->minimum / 1.5;
@@ -201,6 +230,42 @@ static void finish_places(
 	choose_unit(range, axis->unit);
 }
 
+static double panel_height(const struct figure_page *page)
+{
+	return page->panel_height_cm > 0 ? page->panel_height_cm : page->n_panels == 1 ? 4.8 : 3.0;
+}
+
+static double panel_width(const struct figure_page *page)
+{
+	if (page->panel_width_cm > 0) {
+		return page->panel_width_cm;
+	}
+	return page->columns == 1 ? COLUMN_CM
+	                          : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
+}
+
+static size_t count_lines(const struct text *text)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < text->length; i++) {
+		n += text->data[i] == '\n';
+	}
+	return n;
+}
+
+// How much higher than its data a panel is: words beside data stand above it.
+static double room_above(const struct figure_panel *panel, const struct panel_place *place)
+{
+	if (!panel->said || !place->y.any) {
+		return HEADROOM;
+	}
+	_cleanup_text_ struct text lines = {0};
+	layout_said(&lines, panel, panel_width(panel->page) - EDGE_CM - NAME_CM - TICK_WIDTH_CM);
+	double share = ((double)count_lines(&lines) + 0.3) * FIGURE_WORDS_LINE_CM /
+	               panel_height(panel->page);
+	return share < 0.6 ? HEADROOM / (1 - share) : HEADROOM;
+}
+
 static void finish_ranges(const struct figure_panel *panel, struct panel_place *place)
 {
 	if (panel->x.n_names > 0) {
@@ -211,7 +276,7 @@ static void finish_ranges(const struct figure_panel *panel, struct panel_place *
 	if (panel->y.n_names > 0) {
 		finish_names(&place->y, &panel->y);
 	} else {
-		finish_amounts(&place->y, &panel->y, panel->said && place->y.any);
+		finish_amounts(&place->y, &panel->y, room_above(panel, place));
 	}
 	if (!place->z.any) {
 		place->z = (struct axis_range){.minimum = 0, .maximum = 1};
@@ -287,20 +352,6 @@ static unsigned top_lines(const struct figure_panel *panel, struct panel_place *
 	return place->legend_lines + (title > 0 && (!beside || entries == 0));
 }
 
-static double panel_width(const struct figure_page *page)
-{
-	if (page->panel_width_cm > 0) {
-		return page->panel_width_cm;
-	}
-	return page->columns == 1 ? COLUMN_CM
-	                          : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
-}
-
-static double panel_height(const struct figure_page *page)
-{
-	return page->panel_height_cm > 0 ? page->panel_height_cm : page->n_panels == 1 ? 4.8 : 3.0;
-}
-
 // What a row of panels needs above and below itself: as much as its neediest.
 struct row_room {
 	double above, below;
@@ -355,15 +406,6 @@ static void number_places(const struct figure_page *page, struct panel_place *pl
 	}
 }
 
-static size_t count_lines(const struct text *text)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < text->length; i++) {
-		n += text->data[i] == '\n';
-	}
-	return n;
-}
-
 // From the bottom up: notes, then the rows, the last one first, then the title.
 static void place_rows(
 	const struct figure_page *page, struct page_layout *layout, struct row_room *rooms)
@@ -379,30 +421,6 @@ static void place_rows(
 	}
 	layout->width = width * (double)page->columns;
 	layout->height = y + (page->title && *page->title ? FIGURE_LINE_CM * 1.3 : 0);
-}
-
-void layout_wrap(struct text *into, const char *text, size_t columns)
-{
-	size_t column = 0;
-	while (*text) {
-		size_t word = strcspn(text, " \n");
-		_cleanup_text_ struct text piece = {0};
-		text_append(&piece, text, word);
-		size_t wide = words_columns(piece.data ? piece.data : "");
-		if (column > 0 && column + 1 + wide > columns) {
-			text_append_string(into, "\n");
-			column = 0;
-		}
-		text_format(into, "%s%s", column > 0 ? " " : "", piece.data ? piece.data : "");
-		column += wide + (column > 0);
-		text += word;
-		if (*text == '\n') {
-			text_append_string(into, "\n");
-			column = 0;
-		}
-		text += *text != '\0';
-	}
-	text_append_string(into, "\n");
 }
 
 static void wrap_notes(const struct figure_page *page, struct text *notes)

@@ -15,6 +15,9 @@
 #define FIGURE_FONT_POINTS 7.5
 #define FIGURE_LINE_CM 0.34 // a line of text
 #define FIGURE_LETTER_CM 0.125 // wide, most of them
+#define FIGURE_WORDS_POINTS 6.5 // of what is said in a panel
+#define FIGURE_WORDS_LINE_CM 0.3
+#define FIGURE_WORDS_LETTER_CM 0.108
 #define FIGURE_PIXELS_PER_CM 118 // 300 to the inch: finer than anybody sees
 
 struct axis_range {
@@ -51,5 +54,7 @@ void layout_done(struct page_layout *layout);
 
 // Breaks text into lines of at most `columns` letters, at blanks where there are any.
 void layout_wrap(struct text *into, const char *text, size_t columns);
+// What is said in a panel, as lines of the width.
+void layout_said(struct text *into, const struct figure_panel *panel, double width);
 // Entries of the panel's legend.
 size_t layout_legend_entries(const struct figure_panel *panel);

@@ -233,24 +233,25 @@ static void append_said(
 	}
 	double width = place->right - place->left, height = place->top - place->bottom;
 	_cleanup_text_ struct text lines = {0};
-	layout_wrap(&lines, panel->said, (size_t)fmax(10, width / FIGURE_LETTER_CM));
+	layout_said(&lines, panel, width);
 	size_t n = 0;
 	for (size_t i = 0; i < lines.length; i++) {
 		n += lines.data[i] == '\n';
 	}
-	double y = place->y.any ? height - FIGURE_LINE_CM * 0.6
-	                        : (height + (double)(n - 1) * FIGURE_LINE_CM) / 2;
+	double y = place->y.any ? height - FIGURE_WORDS_LINE_CM * 0.6
+	                        : (height + (double)(n - 1) * FIGURE_WORDS_LINE_CM) / 2;
 	const char *line = lines.data ? lines.data : "";
 	for (const char *end = strchr(line, '\n'); end; end = strchr(line, '\n')) {
 		_cleanup_text_ struct text piece = {0};
 		text_append(&piece, line, (size_t)(end - line));
-		char where[96];
-		snprintf(where, sizeof(where), "graph %s, graph %.5f %s front tc rgb '#444444'",
+		char where[128];
+		snprintf(where, sizeof(where),
+			"graph %s, graph %.5f %s front boxed tc rgb '#444444' font 'Helvetica,%g'",
 			place->y.any ? "0.015" : "0.5", y / height,
-			place->y.any ? "left" : "center");
+			place->y.any ? "left" : "center", FIGURE_WORDS_POINTS);
 		append_label(t, piece.data, where);
 		t->failed = t->failed || piece.failed;
-		y -= FIGURE_LINE_CM;
+		y -= FIGURE_WORDS_LINE_CM;
 		line = end + 1;
 	}
 	t->failed = t->failed || lines.failed;
@@ -450,7 +451,8 @@ static void append_panel(struct text *t, const struct figure_page *page,
 		place->left / layout->width, place->right / layout->width,
 		place->bottom / layout->height, place->top / layout->height);
 	text_append_string(t, "set border 3 lw 0.6\nset tics nomirror scale 0.5\n"
-			      "set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1\n");
+			      "set grid ytics back lc rgb '#dddddd' lw 0.4 dt 1\n"
+			      "set style textbox opaque noborder margins 0.2,0.2\n");
 	append_axes(t, page, panel, place);
 	append_axis_labels(t, page, panel, place, layout);
 	append_legend(t, place, layout);

@@ -77,15 +77,6 @@ setup() {
 	[ "$output" = 'strain: cannot write none/page.html: No such file or directory' ]
 }
 
-@test "figures belong to a later version" {
-	for name in x.pdf x.svg x.PNG; do
-		run -2 "$STRAIN" report run.strain -o "$name"
-		[ "${#lines[@]}" -eq 1 ]
-		[[ $output == *'figures are not made yet'* ]]
-		[ ! -e "$name" ]
-	done
-}
-
 @test "what is no run: one line, and nothing half-written" {
 	echo text >no.strain
 	run -1 "$STRAIN" report no.strain -o page.html
