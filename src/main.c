@@ -18,8 +18,9 @@
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
 // - analyze/: series, epochs, roles of processes, summary, phases, outcome, verdict: what a run says;
 //   measures.c: what it is worth, in numbers; catalogue.c: many runs, with an index of them
-// - render/: tables, JSON, CSV, figure.c (for papers; gnuplot draws), and page.c, which fills web/
-//   with a run's data (lanes.c: phases)
+// - model/: statistics of repeats
+// - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and
+//   page.c, which fills web/ with a run's data (lanes.c: phases)
 // - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
 // - cmd/: one file per command in the table below; the only place that prints or exits
 // - base/: errors, cleanup, parsing, clock, arrays, text

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A pivot laid out for people: grids of strings, in units and digits that fit. What stands where:
+//
+//   rows, no columns     a grid; a column for each value
+//   rows and columns     a grid for each value
+//   no rows              a grid; a line for each value
+//
+// Each writer puts its own marks around the strings.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "render/pivot.h"
+
+struct grid_cell {
+	char *number; // "41.2", or words; NULL: no run has these labels
+	bool is_words;
+	char *half; // "0.3", of the interval; NULL: none
+	char *difference; // "-12 %"; NULL: none
+	bool beyond_noise;
+	char *failed; // "1 crash": of the repeats; NULL: none, or that is all there is to say
+	size_t note; // from 1; 0: none
+};
+
+// All strings are valid UTF-8 without control characters.
+struct grid {
+	char *caption; // "time of an epoch, s"; "" where it would repeat a heading
+	char **head_titles; // [n_heads]
+	bool *head_is_number; // [n_heads] in every row: to the right
+	size_t n_heads;
+	char **titles; // [n_columns]
+	size_t n_columns;
+	const struct pivot_axis *column_axis; // that columns are the keys of; NULL: values
+	char **heads; // [n_rows * n_heads]
+	size_t n_rows;
+	struct grid_cell *cells; // [n_rows * n_columns]
+};
+
+struct grid_list {
+	struct grid *grids;
+	size_t n;
+	char **notes; // [n_notes] what cells refer to
+	size_t n_notes;
+	char *interval; // what +- means; "" where there is none
+	char *difference; // what the differences are to, and what is marked; "" where there is none
+};
+
+// -ENOMEM.
+int grid_list_build(const struct pivot *p, struct grid_list *ret);
+void grid_list_done(struct grid_list *list);
+
+// A number and its interval's half (NAN: none) in the value's unit, with the digits that the
+// interval supports, without it three that count.
+void grid_append_number(struct text *t, double value, double half);
