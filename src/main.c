@@ -12,11 +12,11 @@
 //   in the output, marks.c reads the rings of
 //   marks that the job writes (include/strain/marker.h), scribe.c writes the run file.
 //   - host/: reads a machine under a root directory: kernel text files, NVML
-//   - job/: the process tree, the job's cgroup, its output, what is secret in a command line
+//   - job/: the process tree, the job's cgroup and limits, its output, what is secret in a command
 //   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
-// - analyze/: series, epochs, roles of processes, summary, phases, outcome, verdict: what a run says;
+// - analyze/: series, epochs, processes and their roles, summary, phases, verdict, outcome;
 //   measures.c: what it is worth, in numbers; catalogue.c: many runs, with an index of them
 // - model/: statistics of repeats
 // - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and

@@ -6,6 +6,7 @@
 #include "analyze/overview.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -21,6 +22,7 @@
 #include "analyze/query.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 #define WORKS 0.05 // of the job's CPU time
@@ -319,6 +321,64 @@ void overview_append_outcome(struct text *t, const struct overview *o)
 		text_append_string(t, o->state == RUN_LIVE ? "live" : "cut off");
 	}
 	text_append_string(t, o->damaged ? ", damaged" : "");
+}
+
+// The number at the head of a key is in `amount`; -1: it has none.
+typedef void limit_writer(struct text *t, int64_t amount);
+
+static void write_cpus(struct text *t, int64_t amount)
+{
+	text_format(t, "%" PRId64 " CPU%s", amount, amount == 1 ? "" : "s");
+}
+
+static void write_memory(struct text *t, int64_t amount)
+{
+	words_append_bytes(t, (double)amount);
+	text_append_string(t, " of memory");
+}
+
+static void write_disk_read(struct text *t, int64_t amount)
+{
+	if (amount < 0) {
+		text_append_string(t, "reads from disks");
+		return;
+	}
+	words_append_bytes(t, (double)amount);
+	text_append_string(t, "/s of reads from each disk");
+}
+
+static void write_gpus(struct text *t, int64_t amount)
+{
+	if (amount == 0) {
+		text_append_string(t, "no GPU");
+	} else {
+		text_format(t, "%" PRId64 " GPU%s", amount, amount == 1 ? "" : "s");
+	}
+}
+
+void overview_append_limits(struct text *t, struct reader *r)
+{
+	static const struct {
+		const char *key; // of table run: "2 (cpuset 0-1)", "unlimited"
+		limit_writer *write;
+	} limits[] = {{"limit_cpus", write_cpus}, {"limit_memory", write_memory},
+		{"limit_disk_read", write_disk_read}, {"limit_gpus", write_gpus}};
+	const char *comma = "";
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+		const char *text = reader_run(r, limits[i].key);
+		struct cursor rest = cursor_of(text ? text : "", text ? strlen(text) : 0);
+		int64_t amount = -1;
+		if (!text) {
+			continue;
+		}
+		bool number = cursor_i64(&rest, &amount);
+		cursor_skip_blanks(&rest);
+		text_append_string(t, comma);
+		limits[i].write(t, number ? amount : -1);
+		text_append_string(t, rest.at < rest.end ? " " : "");
+		text_append_printable(t, rest.at, (size_t)(rest.end - rest.at));
+		comma = ", ";
+	}
 }
 
 double overview_cache_share(const struct overview *o)

@@ -109,6 +109,9 @@ void overview_done(struct overview *o);
 const char *overview_state(const struct overview *o);
 // The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".
 void overview_append_outcome(struct text *t, const struct overview *o);
+// The limits that the run set for its job, in words: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup
+// v1 memory)"; nothing where it set none.
+void overview_append_limits(struct text *t, struct reader *r);
 // Share of what was read that the page cache answered; NAN where that is not known.
 double overview_cache_share(const struct overview *o);
 // A number of the run's key "limits" (what the job was allowed); NAN where there is none.

@@ -189,8 +189,10 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 	} else if (o->memory_limit_is_cgroup) {
 		text_append_string(&opinion->headline, " at its limit of ");
 		words_append_bytes(&opinion->headline, o->memory_limit_bytes);
-		text_append_string(
-			&opinion->next, ", a larger limit (docker run --memory, sbatch --mem)");
+		text_append_string(&opinion->next,
+			a->reader && reader_run(a->reader, "limit_memory")
+				? ", a larger limit (--memory)"
+				: ", a larger limit (docker run --memory, sbatch --mem)");
 	}
 	return confidence;
 }

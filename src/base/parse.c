@@ -171,7 +171,7 @@ int parse_duration(const char *text, uint64_t *ret_ns, struct error *e)
 		{"h", 3600e9},
 		{"d", 86400e9},
 	};
-	double ns;
+	double ns = 0;
 	int r = parse_with_unit(text, units, ARRAY_LENGTH(units), 0, 9e18, &ns,
 		"a duration such as 10ms, 2s or 1min", e);
 	if (r == 0) {
@@ -180,7 +180,9 @@ int parse_duration(const char *text, uint64_t *ret_ns, struct error *e)
 	return r;
 }
 
-int parse_size(const char *text, uint64_t *ret_bytes, struct error *e)
+// `per` is what has to follow the unit.
+static int parse_bytes(const char *text, const char *per, uint64_t *ret_bytes, const char *expected,
+	struct error *e)
 {
 	static const struct unit units[] = {
 		{"B", 1},
@@ -194,13 +196,33 @@ int parse_size(const char *text, uint64_t *ret_bytes, struct error *e)
 		{"GiB", 1073741824.0},
 		{"TiB", 1099511627776.0},
 	};
-	double bytes;
-	int r = parse_with_unit(text, units, ARRAY_LENGTH(units), 1, 9e18, &bytes,
-		"a size such as 256MiB or 1GB", e);
-	if (r == 0) {
-		*ret_bytes = (uint64_t)llround(bytes);
+	size_t length = strlen(text), tail = strlen(per);
+	char number[64];
+	double bytes = 0;
+	if (length < tail || length - tail >= sizeof(number) ||
+		strcmp(text + length - tail, per) != 0) {
+		return error_set(e, EINVAL, "expected %s, found '%s'", expected, text);
 	}
-	return r;
+	memcpy(number, text, length - tail);
+	number[length - tail] = '\0';
+	int r = parse_with_unit(
+		number, units, ARRAY_LENGTH(units), 1, 9e18, &bytes, expected, NULL);
+	if (r < 0) {
+		return error_set(e, -r, "expected %s, found '%s'%s", expected, text,
+			r == -ERANGE ? ", which is too large" : "");
+	}
+	*ret_bytes = (uint64_t)llround(bytes);
+	return 0;
+}
+
+int parse_size(const char *text, uint64_t *ret_bytes, struct error *e)
+{
+	return parse_bytes(text, "", ret_bytes, "a size such as 256MiB or 1GB", e);
+}
+
+int parse_rate(const char *text, uint64_t *ret_bytes_per_s, struct error *e)
+{
+	return parse_bytes(text, "/s", ret_bytes_per_s, "a rate such as 100MB/s", e);
 }
 
 int parse_percent(const char *text, double *ret_ratio, struct error *e)

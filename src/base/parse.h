@@ -46,6 +46,8 @@ int parse_duration(const char *text, uint64_t *ret_ns, struct error *e);
 // "256MiB", "1GB", "4096"; SI (kB, MB, GB, TB) and binary (KiB, MiB, GiB, TiB); a bare number is
 // bytes.
 int parse_size(const char *text, uint64_t *ret_bytes, struct error *e);
+// "100MB/s": a size a second.
+int parse_rate(const char *text, uint64_t *ret_bytes_per_s, struct error *e);
 // "1%", "0.5 %"; result as a ratio (0.01). At least 0, at most 1.
 int parse_percent(const char *text, double *ret_ratio, struct error *e);
 // A decimal number between minimum and maximum.

@@ -33,7 +33,7 @@ struct options {
 	bool json;
 };
 
-enum { MAX_CHECKS = 8 };
+enum { MAX_CHECKS = 6 + DOCTOR_LIMITS };
 
 // Everything that was found out.
 struct findings {
@@ -84,6 +84,8 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 		doctor_check_nvtx(&f->checks[f->n_checks++]);
 		doctor_check_hooks(&f->checks[f->n_checks++]);
 		doctor_check_run_file(&f->checks[f->n_checks++]);
+		doctor_check_limits(made == 0 ? &cgroup : NULL, &why, &f->checks[f->n_checks]);
+		f->n_checks += DOCTOR_LIMITS;
 	}
 	tree_free(context.tree);
 	if (made == 0 && !f->captured) {

@@ -30,5 +30,10 @@ void doctor_check_others(struct doctor_check *ret);
 void doctor_check_nvtx(struct doctor_check *ret);
 // Whether the hooks are there, and PyTorch for them to hook (doctor_hooks.c).
 void doctor_check_hooks(struct doctor_check *ret);
+// Whether `strain run` can limit its job, a check for each limit (doctor_limits.c). The cgroup is
+// the one that a run would get, or NULL, and then why. Needs room for DOCTOR_LIMITS.
+#define DOCTOR_LIMITS 4
+void doctor_check_limits(
+	struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret);
 // Whether a run file can be kept in the current directory, and how soon it holds what was measured.
 void doctor_check_run_file(struct doctor_check *ret);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "cmd/reading.h"
 #include "cmd/show_phases.h"
 #include "cmd/show_tables.h"
@@ -22,6 +23,22 @@ static json_t *known_integer(int value, int unknown)
 static void put(json_t *object, const char *name, double value)
 {
 	json_object_set_new(object, name, json_from_number(value));
+}
+
+// What the run limited its job to, as its keys say it; null where it set no such limit.
+static json_t *limits_json(struct reader *r)
+{
+	static const struct {
+		const char *name;
+		const char *key;
+	} limits[] = {{"cpus", "limit_cpus"}, {"memory", "limit_memory"},
+		{"disk_read", "limit_disk_read"}, {"gpus", "limit_gpus"}};
+	json_t *json = json_object();
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+		json_object_set_new(
+			json, limits[i].name, json_from_text(reader_run(r, limits[i].key)));
+	}
+	return json;
 }
 
 static json_t *run_json(const struct analysis *a)
@@ -38,6 +55,7 @@ static json_t *run_json(const struct analysis *a)
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
 	json_object_set_new(run, "labels", reading_labels(o));
+	json_object_set_new(run, "limits", limits_json(a->reader));
 	put(run, "damaged_blocks", (double)reader_damage(a->reader));
 	return run;
 }

@@ -90,7 +90,8 @@ static void append_labels(struct text *t, const struct overview *o)
 static void print_head(const struct page *p)
 {
 	const struct overview *o = &p->a->overview;
-	_cleanup_text_ struct text name = {0}, line = {0}, labels = {0}, command = {0};
+	_cleanup_text_ struct text name = {0}, line = {0}, labels = {0}, command = {0},
+				   limits = {0};
 	size_t width = p->style.width ? p->style.width : SIZE_MAX;
 	text_append_printable(&name, o->name, strlen(o->name));
 	text_append_string(&line, "   ");
@@ -111,6 +112,10 @@ static void print_head(const struct page *p)
 	fprintf(p->stream, "%s\n", command.data);
 	if (labels.data && !beside) {
 		print_field(p, "Labels", labels.data);
+	}
+	overview_append_limits(&limits, p->a->reader);
+	if (limits.length > 0 && limits.data) {
+		print_field(p, "Limits", limits.data);
 	}
 	fputc('\n', p->stream);
 }

@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "record/hooks_copy.h"
 #include "record/job/cgroup.h"
+#include "record/job/limits.h"
 #include "record/job/nvtx.h"
 #include "record/signals.h"
 
@@ -129,8 +130,8 @@ static void report(int fd, int code)
 
 static _Noreturn void run_child(const struct child_config *config, int go, int report_fd)
 {
-	int entered = config->cgroup ? job_cgroup_enter(config->cgroup) : 0;
-	report(report_fd, entered);
+	report(report_fd, config->cgroup ? job_cgroup_enter(config->cgroup) : 0);
+	report(report_fd, limits_enter(config->limits));
 	char byte;
 	if (read(go, &byte, 1) != 1) {
 		_exit(0);
@@ -161,8 +162,8 @@ static int read_report(int fd)
 	return length == (ssize_t)sizeof(code) ? code : 0;
 }
 
-int child_start(
-	const struct child_config *config, struct child *ret, int *ret_cgroup, struct error *e)
+int child_start(const struct child_config *config, struct child *ret, struct child_entry *ret_entry,
+	struct error *e)
 {
 	int go[2], reports[2];
 	if (pipe2(go, O_CLOEXEC) < 0) {
@@ -189,7 +190,8 @@ int child_start(
 		return error_errno(e, code, "cannot start the job: fork");
 	}
 	*ret = (struct child){.pid = pid, .go = go[1], .report = reports[0]};
-	*ret_cgroup = read_report(reports[0]);
+	ret_entry->cgroup = read_report(reports[0]);
+	ret_entry->limits = read_report(reports[0]);
 	return 0;
 }
 

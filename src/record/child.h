@@ -12,12 +12,14 @@
 #include "base/error.h"
 
 struct job_cgroup;
+struct limits;
 struct signals;
 
 struct child_config {
 	char **command; // argv, ends with NULL
 	const struct signals *signals;
 	const struct job_cgroup *cgroup; // NULL: none
+	const struct limits *limits; // those that it has to set itself
 	const char *markers; // STRAIN_MARKERS of the job; NULL: it has none
 	const char *nvtx; // the library that takes NVTX's ranges; NULL: none
 	const char *hooks; // the first of its PYTHONPATH; NULL: that stays as it is
@@ -35,9 +37,14 @@ struct child {
 // 0, or the exit status that a shell would give (126, 127) for a command that cannot run, with a
 // text. Looks only; what exec says later is the truth.
 int child_check(char *const *command, struct error *e);
-// Forks. Waits until the child is in its cgroup; *ret_cgroup is 0 or -errno of that.
-int child_start(
-	const struct child_config *config, struct child *ret, int *ret_cgroup, struct error *e);
+// What became of it before it waits for its start: 0 or -errno each.
+struct child_entry {
+	int cgroup;
+	int limits;
+};
+// Forks. Waits until the child is in its cgroup and has its limits.
+int child_start(const struct child_config *config, struct child *ret, struct child_entry *ret_entry,
+	struct error *e);
 // Runs the command. 0 once it runs; else the exit status as above, with a text, and the child is
 // gone.
 int child_go(struct child *c, char *const *command, struct error *e);

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +22,12 @@
 #include "base/text.h"
 #include "record/host/file.h"
 #include "record/host/cgroupfs.h"
+#include "record/job/limits.h"
 #include "record/job/secret.h"
 #include "record/name.h"
 #include "trace/writer.h"
 
-enum { ARG_BYTES = 128 * 1024, MAX_CPUS = 8192 };
+enum { ARG_BYTES = 128 * 1024 };
 
 struct description {
 	struct writer *writer;
@@ -137,41 +137,26 @@ static const struct resource_name resources[] = {
 };
 
 // "0-3,8": the CPUs that the job may use.
-static void append_cpus(struct text *json)
+static void append_cpus(struct text *json, const struct limits *limits)
 {
-	cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
-	size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
-	if (!set || sched_getaffinity(0, size, set) < 0) {
-		CPU_FREE(set);
+	struct cpus cpus = limits->cpus;
+	if (!limits->set[LIMIT_CPUS] && cpus_of_self(&cpus) < 0) {
 		return;
 	}
 	text_append_string(json, "\"cpus\":\"");
-	const char *comma = "";
-	for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
-		size_t last = cpu;
-		if (!CPU_ISSET_S(cpu, size, set)) {
-			continue;
-		}
-		while (last + 1 < MAX_CPUS && CPU_ISSET_S(last + 1, size, set)) {
-			last++;
-		}
-		text_format(json, last > cpu ? "%s%zu-%zu" : "%s%zu", comma, cpu, last);
-		comma = ",";
-		cpu = last;
-	}
-	text_format(json, "\",\"cpu_count\":%d,", CPU_COUNT_S(size, set));
-	CPU_FREE(set);
+	cpus_append(json, &cpus);
+	text_format(json, "\",\"cpu_count\":%u,", cpus_count(&cpus));
 }
 
-static void append_cgroup(struct text *json, int root)
+static void append_cgroup(struct text *json, int root, const struct limits *limits)
 {
-	struct cgroup_places places;
+	struct cgroup_places places = {0};
 	uint64_t bytes;
 	double cpus;
-	if (cgroup_places_find(root, "self", &places, NULL) < 0) {
-		return;
-	}
-	if (cgroup_memory_limit(root, &places, &bytes, NULL) == 0) {
+	(void)cgroup_places_find(root, "self", &places, NULL);
+	if (limits->memory_bytes > 0) {
+		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", limits->memory_bytes);
+	} else if (cgroup_memory_limit(root, &places, &bytes, NULL) == 0) {
 		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", bytes);
 	}
 	if (cgroup_cpu_quota(root, &places, &cpus, NULL) == 0) {
@@ -207,16 +192,21 @@ static void append_resources(struct text *json)
 	text_append_string(json, "}");
 }
 
-static void put_limits(struct description *d)
+static void put_limits(struct description *d, const struct limits *limits)
 {
 	_cleanup_text_ struct text json = {0};
 	text_append_string(&json, "{");
-	append_cpus(&json);
-	append_cgroup(&json, d->root);
+	append_cpus(&json, limits);
+	append_cgroup(&json, d->root, limits);
 	append_shared_memory(&json);
 	append_resources(&json);
 	text_append_string(&json, "}");
 	put(d, "limits", json.failed ? NULL : json.data);
+	for (size_t i = 0; i < N_LIMITS; i++) {
+		if (limits->set[i]) {
+			put(d, limit_key((enum limit)i), limits->set[i]);
+		}
+	}
 }
 
 // ---- settings that the job starts with
@@ -285,7 +275,7 @@ int describe_run(struct writer *w, const struct recorder_config *config)
 		put_attached(&d, config->options->pid);
 	} else {
 		put_command(&d, config->options->command);
-		put_limits(&d);
+		put_limits(&d, config->limits);
 		put_thread_settings(&d);
 	}
 	return d.rc;

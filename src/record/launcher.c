@@ -165,6 +165,7 @@ int launcher_run(const struct run_options *options)
 		status = options->pid > 0 ? 0 : job_status(&l);
 	}
 	free(l.path);
+	limits_done(&l.limits);
 	descriptors_release(&l.inherited);
 	return status;
 }

@@ -29,6 +29,7 @@ struct launcher {
 	struct job_cgroup cgroup;
 	bool has_cgroup;
 	struct error cgroup_error; // why there is none
+	struct limits limits; // of the job
 	char *markers; // the directory of marks; owned; NULL: none
 	struct error markers_error; // why there is none
 	char *nvtx; // the library that takes NVTX's ranges; owned; NULL: none

@@ -34,6 +34,10 @@ enum option_key {
 	OPTION_OVERHEAD,
 	OPTION_MAX_SIZE,
 	OPTION_PID,
+	OPTION_CPUS, // and the other limits behind it, as enum limit has them
+	OPTION_MEMORY,
+	OPTION_DISK_READ,
+	OPTION_GPUS,
 	OPTION_NO_CGROUP,
 	OPTION_NO_MARKERS,
 	OPTION_NO_HOOKS,
@@ -66,6 +70,22 @@ static const struct argp_option option_table[] = {
 		"Keep the file below SIZE by thinning its oldest samples (256MiB)", 0},
 	{"pid", OPTION_PID, "PID", 0,
 		"Record a process that runs already, until it ends or Ctrl-C is pressed", 0},
+	{"cpus", OPTION_CPUS, "N|LIST", 0,
+		"Let the job use N CPUs, or those of LIST (0-1,4), and no others. It does not run "
+		"where this or another limit cannot be set",
+		0},
+	{"memory", OPTION_MEMORY, "SIZE", 0,
+		"Kill the job where it takes more memory than SIZE (4GiB): needs a cgroup that "
+		"strain may make",
+		0},
+	{"disk-read", OPTION_DISK_READ, "RATE", 0,
+		"Let the job read at most RATE (100MB/s, unlimited) from each disk: needs a cgroup "
+		"that strain may make",
+		0},
+	{"gpus", OPTION_GPUS, "N|LIST", 0,
+		"Show the job the first N GPUs (0: none), or those of LIST (0,2), of those that "
+		"strain may use",
+		0},
 	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Give the job no cgroup of its own", 0},
 	{"no-markers", OPTION_NO_MARKERS, NULL, 0,
 		"Take no marks from the job (STRAIN_MARKERS is not set)", 0},
@@ -305,6 +325,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return -read_size(p, argument);
 	case OPTION_PID:
 		return -read_pid(p, argument);
+	case OPTION_CPUS:
+	case OPTION_MEMORY:
+	case OPTION_DISK_READ:
+	case OPTION_GPUS:
+		return -limits_read(
+			&p->options.limits, (enum limit)(key - OPTION_CPUS), argument, &p->error);
 	case OPTION_NO_CGROUP:
 		p->options.no_cgroup = true;
 		return 0;
@@ -346,6 +372,13 @@ static int check_options(struct parsing *p)
 			"--epoch-pattern needs a command: the output of a "
 			"process that runs already cannot be read");
 	}
+	for (int i = 0; options->pid > 0 && i < N_LIMITS; i++) {
+		if (options->limits.wanted[i]) {
+			return error_set(&p->error, EINVAL,
+				"%s needs a command: a process that runs already is not limited",
+				limit_option((enum limit)i));
+		}
+	}
 	if (options->pid == 0 && !options->command) {
 		return error_set(&p->error, EINVAL, "no command to run");
 	}
@@ -379,6 +412,7 @@ static void free_options(struct parsing *p)
 	free(p->options.labels);
 	free(p->options.epoch_pattern);
 	free(p->options.output);
+	limits_wanted_done(&p->options.limits);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "record/job/limits.h"
+
 struct run_label {
 	char *name;
 	char *value;
@@ -25,6 +27,7 @@ struct run_options {
 	struct run_label *labels; // [n_labels], from --label and the environment
 	size_t n_labels;
 	pid_t pid; // --pid; 0: a command is started
+	struct limits_wanted limits; // --cpus, --memory, --disk-read, --gpus
 	bool no_cgroup;
 	bool no_markers;
 	bool no_hooks;

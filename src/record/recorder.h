@@ -11,6 +11,7 @@
 #include "record/options.h"
 
 struct job_cgroup;
+struct limits;
 
 // What the run could have had: a key of the run, and why it is not there (NULL: it is).
 struct missing_part {
@@ -22,6 +23,7 @@ struct recorder_config {
 	const struct run_options *options;
 	const char *path; // of the run file
 	const struct job_cgroup *cgroup; // the job's own; NULL: none
+	const struct limits *limits; // of the job
 	uint64_t start_ns; // the run's start, CLOCK_MONOTONIC
 	pid_t launcher; // its parent; reaps the job
 	int socket; // to the launcher (record/protocol.h)

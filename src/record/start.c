@@ -4,6 +4,7 @@
 // Before the job runs. Everything that can go wrong does so here.
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,24 @@ static void make_cgroup(struct launcher *l)
 	} else {
 		l->has_cgroup = job_cgroup_create(&l->cgroup, &l->cgroup_error) == 0;
 	}
+}
+
+static int set_limits(struct launcher *l, struct error *e)
+{
+	if (!limits_any(&l->options.limits)) {
+		return 0;
+	}
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct limits_place place = {
+		.root_fd = root_fd,
+		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.why_none = &l->cgroup_error,
+	};
+	int rc = limits_set(&l->options.limits, &place, &l->limits, e);
+	if (rc == 0) {
+		limits_set_environment(&l->limits);
+	}
+	return rc;
 }
 
 void remove_cgroup(struct launcher *l)
@@ -118,17 +137,25 @@ static int start_child(struct launcher *l, struct error *e)
 		.command = l->options.command,
 		.signals = &l->signals,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.limits = &l->limits,
 		.markers = l->markers,
 		.nvtx = l->nvtx,
 		.hooks = l->hooks,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
-	int entered = 0;
-	int rc = child_start(&config, &l->child, &entered, e);
-	if (rc == 0 && entered < 0) {
+	struct child_entry entry = {0};
+	int rc = child_start(&config, &l->child, &entry, e);
+	if (rc == 0 && entry.cgroup < 0) {
+		error_errno(&l->cgroup_error, -entry.cgroup, "the job cannot enter its cgroup");
+		rc = l->limits.in_cgroup ? error_set(e, -entry.cgroup, "%s, which limits it",
+						   l->cgroup_error.text)
+		                         : 0;
 		remove_cgroup(l);
-		error_errno(&l->cgroup_error, -entered, "the job cannot enter its cgroup");
+	}
+	if (rc == 0 && entry.limits < 0) {
+		rc = error_errno(e, -entry.limits, "%s: the job cannot be bound to its CPUs",
+			limit_option(LIMIT_CPUS));
 	}
 	return rc;
 }
@@ -139,6 +166,7 @@ static int start_recorder(struct launcher *l, struct error *e)
 		.options = &l->options,
 		.path = l->path,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
+		.limits = &l->limits,
 		.markers = l->markers,
 		.hooks = l->hooks ? l->markers : NULL,
 		.missing = {{"cgroup_missing", l->has_cgroup ? NULL : l->cgroup_error.text},
@@ -271,6 +299,10 @@ int start_job(struct launcher *l)
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	make_cgroup(l);
+	if (set_limits(l, &e) < 0) {
+		say("%s", e.text);
+		return give_up(l, LAUNCHER_FAILED);
+	}
 	make_markers(l);
 	make_hooks(l);
 	watch_output(l);

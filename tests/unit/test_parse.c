@@ -78,6 +78,10 @@ static void test_sizes_and_percentages(void **state)
 	assert_int_equal(bytes, 1500000000);
 	assert_int_equal(parse_size("4096", &bytes, NULL), 0);
 	assert_int_equal(bytes, 4096);
+	assert_int_equal(parse_rate("2.5MB/s", &bytes, NULL), 0);
+	assert_int_equal(bytes, 2500000);
+	assert_true(parse_rate("2MB", &bytes, NULL) < 0);
+	assert_true(parse_rate("/s", &bytes, NULL) < 0);
 	assert_true(parse_size("12 apples", &bytes, NULL) < 0);
 	double ratio;
 	assert_int_equal(parse_percent("0.5 %", &ratio, NULL), 0);

@@ -22,6 +22,7 @@ static const char *const controller_names[N_CGROUP_CONTROLLERS] = {
 	[CGROUP_CPUACCT] = "cpuacct",
 	[CGROUP_MEMORY] = "memory",
 	[CGROUP_IO] = "blkio",
+	[CGROUP_CPUSET] = "cpuset",
 };
 
 static char *copy_view(struct cursor c)

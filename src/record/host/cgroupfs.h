@@ -18,6 +18,7 @@ enum cgroup_controller {
 	CGROUP_CPUACCT, // part of cpu on v2
 	CGROUP_MEMORY,
 	CGROUP_IO, // blkio on v1
+	CGROUP_CPUSET,
 	N_CGROUP_CONTROLLERS,
 };
 

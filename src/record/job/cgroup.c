@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -28,78 +27,7 @@
 #include "record/host/cgroupfs.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
-
-#define NAME_PREFIX "strain-"
-#define LEAF_SUFFIX ".self"
-
-static char *join(const char *directory, const char *name)
-{
-	struct text path = {0};
-	text_format(&path, "%s/%s", directory, name);
-	return text_steal(&path);
-}
-
-// Removes children that a launcher of ours left when it was killed: their process is gone, nothing
-// runs in them (rmdir sees to that), and they are not just being made.
-static void sweep(int parent_fd)
-{
-	enum { SURELY_MADE_SECONDS = 10 };
-	int fd = openat(parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	if (!directory) {
-		if (fd >= 0) {
-			close(fd);
-		}
-		return;
-	}
-	for (struct dirent *item; (item = readdir(directory));) {
-		struct cursor name = cursor_of(item->d_name, strlen(item->d_name));
-		uint64_t pid;
-		struct stat status;
-		char process[32];
-		if (!cursor_literal(&name, NAME_PREFIX) || !cursor_u64(&name, &pid)) {
-			continue;
-		}
-		(void)cursor_literal(&name, LEAF_SUFFIX);
-		if (name.at != name.end) {
-			continue;
-		}
-		snprintf(process, sizeof(process), "/proc/%llu", (unsigned long long)pid);
-		if (access(process, F_OK) < 0 && fstatat(fd, item->d_name, &status, 0) == 0 &&
-			status.st_mtime + SURELY_MADE_SECONDS < time(NULL)) {
-			(void)unlinkat(fd, item->d_name, AT_REMOVEDIR);
-		}
-	}
-	closedir(directory);
-}
-
-// Refuses a directory that this process is not in: a child of it would take the job out of its own
-// cgroup, and from under its limits. mountinfo of a container can mislead to such a one.
-static int check_is_here(int root_fd, const char *directory, struct error *e)
-{
-	_cleanup_free_ char *path = join(directory, "cgroup.procs");
-	struct host_file file = HOST_FILE_CLOSED;
-	struct cursor text, line;
-	uint64_t pid;
-	bool found = false;
-	int r = path ? host_file_open(&file, root_fd, path, e) : -ENOMEM;
-	if (r < 0) {
-		return path ? r : error_errno(e, ENOMEM, "/%s", directory);
-	}
-	r = host_file_read_to_end(&file, &text);
-	while (r == 0 && !found && cursor_line(&text, &line)) {
-		found = cursor_u64(&line, &pid) && pid == (uint64_t)getpid();
-	}
-	host_file_close(&file);
-	if (r == -EOPNOTSUPP) { // what v2 answers for the threads of a threaded cgroup
-		return error_set(e, EOPNOTSUPP,
-			"/%s is a threaded cgroup, which cannot hold whole processes", directory);
-	}
-	if (r < 0) {
-		return error_errno(e, -r, "/%s", path);
-	}
-	return found ? 0 : error_set(e, ESRCH, "strain does not run in /%s", directory);
-}
+#include "record/job/cgroup_directory.h"
 
 // With v1's memory.use_hierarchy at 0 (before Linux 5.11) a child is not under its parent's limit:
 // the job would lose the one that it has.
@@ -120,38 +48,6 @@ static int check_keeps_limit(int root_fd, const struct cgroup_places *places, st
 	return 0;
 }
 
-// Makes parent/strain-PID; *ret is its path. The text of an error names the directory.
-static int make_child(int root_fd, const char *parent, char **ret, struct error *e)
-{
-	_cleanup_close_ int parent_fd = openat(root_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (parent_fd < 0) {
-		return error_errno(e, errno, "/%s", parent);
-	}
-	int r = check_is_here(root_fd, parent, e);
-	if (r < 0) {
-		return r;
-	}
-	char name[32];
-	snprintf(name, sizeof(name), NAME_PREFIX "%d", (int)getpid());
-	_cleanup_free_ char *path = join(parent, name);
-	if (!path) {
-		return error_errno(e, ENOMEM, "/%s", parent);
-	}
-	sweep(parent_fd);
-	// One with our own pid is of an earlier process; an empty one will do, so make it anew.
-	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
-	if (mkdirat(parent_fd, name, 0755) < 0) {
-		return error_errno(e, errno, "/%s", parent);
-	}
-	if (faccessat(parent_fd, name, W_OK, 0) < 0) {
-		int code = errno;
-		(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
-		return error_errno(e, code, "/%s/%s", parent, name);
-	}
-	*ret = take_pointer(path);
-	return 0;
-}
-
 static bool has_controller(int root_fd, const char *directory, const char *controller)
 {
 	char buffer[512];
@@ -165,90 +61,11 @@ static bool has_controller(int root_fd, const char *directory, const char *contr
 // one that it is in now.
 static int check_procs_writable(int root_fd, const char *directory, struct error *e)
 {
-	_cleanup_free_ char *procs = join(directory, "cgroup.procs");
+	_cleanup_free_ char *procs = cgroup_directory_join(directory, "cgroup.procs");
 	if (!procs || faccessat(root_fd, procs, W_OK, AT_EACCESS) < 0) {
 		return error_errno(e, procs ? errno : ENOMEM, "/%s/cgroup.procs", directory);
 	}
 	return 0;
-}
-
-// Writes `pid` to /directory/cgroup.procs; nothing but system calls. 0 or -errno.
-static int move_into(const char *directory, const char *pid)
-{
-	static const char file[] = "/cgroup.procs";
-	char path[PATH_MAX] = "/";
-	size_t length = strlen(directory);
-	if (length + sizeof(file) + 1 > sizeof(path)) {
-		return -ENAMETOOLONG;
-	}
-	memcpy(path + 1, directory, length);
-	memcpy(path + 1 + length, file, sizeof(file));
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = write(fd, pid, strlen(pid)) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-// Moves what runs in the directory into the one above.
-static void move_out(const char *directory)
-{
-	_cleanup_free_ char *parent = strdup(directory);
-	_cleanup_free_ char *procs = join(directory, "cgroup.procs");
-	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct host_file file = HOST_FILE_CLOSED;
-	struct cursor text, line;
-	if (!parent || !procs || host_file_open(&file, root_fd, procs, NULL) < 0) {
-		return;
-	}
-	*strrchr(parent, '/') = '\0';
-	if (host_file_read(&file, &text) == 0) {
-		while (cursor_line(&text, &line)) {
-			uint64_t number;
-			char pid[24];
-			if (cursor_u64(&line, &number)) {
-				snprintf(pid, sizeof(pid), "%llu", (unsigned long long)number);
-				(void)move_into(parent, pid);
-			}
-		}
-	}
-	host_file_close(&file);
-}
-
-static int remove_directory(const char *directory)
-{
-	// A process that has just ended, or forks while it is moved, takes another round.
-	enum { ROUNDS = 50, PAUSE_US = 2000 };
-	char path[PATH_MAX];
-	if (snprintf(path, sizeof(path), "/%s", directory) >= (int)sizeof(path)) {
-		return -ENAMETOOLONG;
-	}
-	for (int i = 0; rmdir(path) < 0; i++) {
-		if (errno == ENOENT) {
-			return 0;
-		}
-		if (errno != EBUSY || i == ROUNDS) {
-			return -errno;
-		}
-		move_out(directory);
-		if (i > 0) {
-			usleep(PAUSE_US);
-		}
-	}
-	return 0;
-}
-
-// Writes a line to one of the directory's files. 0 or -errno.
-static int write_file(int root_fd, const char *directory, const char *name, const char *line)
-{
-	_cleanup_free_ char *path = join(directory, name);
-	_cleanup_close_ int fd = path ? openat(root_fd, path, O_WRONLY | O_CLOEXEC) : -1;
-	if (fd < 0) {
-		return path ? -errno : -ENOMEM;
-	}
-	return write(fd, line, strlen(line)) < 0 ? -errno : 0;
 }
 
 static bool is_ours(int root_fd, uint64_t pid)
@@ -284,7 +101,7 @@ static int step_aside(int root_fd, const char *directory, const char *leaf)
 		char word[24];
 		if (cursor_u64(&line, &pid)) {
 			snprintf(word, sizeof(word), "%llu", (unsigned long long)pid);
-			r = move_into(leaf, word);
+			r = cgroup_directory_move(leaf, word);
 			r = r == -ESRCH ? 0 : r;
 		}
 	}
@@ -296,24 +113,24 @@ static int step_aside(int root_fd, const char *directory, const char *leaf)
 static void hand_down(int root_fd, const char *directory, struct job_cgroup *made)
 {
 	static const char control[] = "cgroup.subtree_control";
-	int r = write_file(root_fd, directory, control, "+memory");
+	int r = cgroup_directory_write(root_fd, directory, control, "+memory");
 	_cleanup_free_ char *leaf = NULL;
 	if (r == -EBUSY) {
 		struct text path = {0};
-		text_format(&path, "%s" LEAF_SUFFIX, made->procs);
+		text_format(&path, "%s" CGROUP_LEAF_SUFFIX, made->procs);
 		leaf = text_steal(&path);
 		if (!leaf || mkdirat(root_fd, leaf, 0755) < 0) {
 			return;
 		}
 		r = step_aside(root_fd, directory, leaf);
-		r = r < 0 ? r : write_file(root_fd, directory, control, "+memory");
+		r = r < 0 ? r : cgroup_directory_write(root_fd, directory, control, "+memory");
 		if (r < 0) {
-			(void)remove_directory(leaf);
+			(void)cgroup_directory_remove(leaf);
 			return;
 		}
 	}
 	if (r == 0) {
-		bool io = write_file(root_fd, directory, control, "+io") == 0;
+		bool io = cgroup_directory_write(root_fd, directory, control, "+io") == 0;
 		made->undo = strdup(io ? "-memory -io" : "-memory");
 		made->leaf = take_pointer(leaf);
 	}
@@ -349,6 +166,17 @@ static int check_takes_processes(int root_fd, const char *directory, struct erro
 	return 0;
 }
 
+static const char delegation_hint[] = "a delegated cgroup would allow it: systemd-run --user "
+				      "--scope -p Delegate=yes strain run ...";
+static const char ownership_hint[] = "starting in a cgroup there that is yours would allow it";
+
+int job_cgroup_add_hint(int version, struct error *e)
+{
+	const struct error inner = *e;
+	return error_set(e, inner.code, "%s; %s", inner.text,
+		version == 2 ? delegation_hint : ownership_hint);
+}
+
 // Appends to the reason what would allow it. Returns r.
 static int add_hint(int r, const char *unless_permitted, struct error *e)
 {
@@ -369,13 +197,10 @@ static int create_v2(
 	_cleanup_free_ char *path = NULL;
 	int r = check_procs_writable(root_fd, place->path, e);
 	if (r == 0) {
-		r = make_child(root_fd, place->path, &path, e);
+		r = cgroup_directory_make(root_fd, place->path, &path, e);
 	}
 	if (r < 0) {
-		return add_hint(r,
-			"a delegated cgroup would allow it: systemd-run --user --scope -p "
-			"Delegate=yes strain run ...",
-			e);
+		return add_hint(r, delegation_hint, e);
 	}
 	struct job_cgroup made = {.version = 2, .procs = path};
 	r = check_takes_processes(root_fd, path, e);
@@ -412,7 +237,7 @@ static int make_memory_child(
 	        : memory->hidden
 	                ? error_set(&why, ENOENT, "%s", CGROUP_HIDDEN_REASON)
 	                : error_set(&why, ENOENT, "the memory controller is not mounted as v1");
-	r = r < 0 ? r : make_child(root_fd, memory->path, &made->memory, &why);
+	r = r < 0 ? r : cgroup_directory_make(root_fd, memory->path, &made->memory, &why);
 	if (r < 0) {
 		made->memory_reason = strdup(why.text);
 		if (e) {
@@ -428,23 +253,35 @@ static bool is_shared(const struct cgroup_place *a, const struct cgroup_place *b
 	return a->version && b->version && strcmp(a->path, b->path) == 0;
 }
 
+// Where a run has a cgroup only for a limit, no other run may ever make one.
+static void sweep_others(int root_fd, const struct cgroup_places *places)
+{
+	static const enum cgroup_controller others[] = {CGROUP_CPUSET, CGROUP_IO};
+	for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+		if (places->legacy[others[i]].version) {
+			cgroup_directory_sweep(root_fd, places->legacy[others[i]].path);
+		}
+	}
+}
+
 static int create_v1(
 	int root_fd, const struct cgroup_places *places, struct job_cgroup *ret, struct error *e)
 {
 	const struct cgroup_place *cpu = &places->legacy[CGROUP_CPUACCT];
 	const struct cgroup_place *memory = &places->legacy[CGROUP_MEMORY];
 	struct job_cgroup made = {.version = 1};
+	sweep_others(root_fd, places);
 	int r_cpu = -ENOENT, r_memory = make_memory_child(root_fd, places, &made, e);
 	if (is_shared(cpu, memory)) {
 		r_cpu = r_memory;
 		made.cpu = made.memory ? strdup(made.memory) : NULL;
 	} else if (cpu->version) {
-		r_cpu = make_child(root_fd, cpu->path, &made.cpu, r_memory < 0 ? e : NULL);
+		r_cpu = cgroup_directory_make(
+			root_fd, cpu->path, &made.cpu, r_memory == -ENOENT ? e : NULL);
 	}
 	if (r_cpu < 0 && r_memory < 0) {
 		job_cgroup_done(&made);
-		return add_hint(r_memory == -ENOENT ? r_cpu : r_memory,
-			"starting in a cgroup there that is yours would allow it", e);
+		return add_hint(r_memory == -ENOENT ? r_cpu : r_memory, ownership_hint, e);
 	}
 	made.procs = strdup(made.cpu ? made.cpu : made.memory);
 	if (!made.procs) {
@@ -478,12 +315,113 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	return r;
 }
 
+static const char *name_of(enum cgroup_controller controller, int version)
+{
+	return controller == CGROUP_CPUSET ? "cpuset" : version == 1 ? "blkio" : "io";
+}
+
+// Where one directory serves several controllers, it is there already.
+static char *find_made(const struct job_cgroup *cgroup, const struct cgroup_place *place)
+{
+	const char *const made[] = {cgroup->memory, cgroup->cpu, cgroup->cpuset, cgroup->block};
+	size_t length = strlen(place->path);
+	for (size_t i = 0; i < ARRAY_LENGTH(made); i++) {
+		if (made[i] && strncmp(made[i], place->path, length) == 0 &&
+			strchr(made[i] + length, '/') == made[i] + length &&
+			!strchr(made[i] + length + 1, '/')) {
+			return strdup(made[i]);
+		}
+	}
+	return NULL;
+}
+
+static int add_v1(int root_fd, enum cgroup_controller controller, const struct job_cgroup *cgroup,
+	char **ret, struct error *e)
+{
+	struct cgroup_places places = {0};
+	int r = cgroup_places_find(root_fd, "self", &places, e);
+	const struct cgroup_place *place = &places.legacy[controller];
+	if (r == 0 && !place->version) {
+		r = place->hidden ? error_set(e, ENOENT, "%s", CGROUP_HIDDEN_REASON)
+		                  : error_set(e, ENOENT, "the %s controller is not mounted",
+					    name_of(controller, 1));
+	} else if (r == 0) {
+		*ret = find_made(cgroup, place);
+		r = *ret ? 0 : cgroup_directory_make(root_fd, place->path, ret, e);
+	}
+	cgroup_places_done(&places);
+	return r;
+}
+
+// Hands one more controller down to the job's cgroup.
+static int hand_one_down(int root_fd, const char *name, struct job_cgroup *cgroup)
+{
+	_cleanup_free_ char *parent = strdup(cgroup->procs);
+	struct text word = {0}, undo = {0};
+	if (!parent) {
+		return -ENOMEM;
+	}
+	*strrchr(parent, '/') = '\0';
+	text_format(&word, "+%s", name);
+	text_format(
+		&undo, "%s%s-%s", cgroup->undo ? cgroup->undo : "", cgroup->undo ? " " : "", name);
+	int r = word.failed || undo.failed ? -ENOMEM
+	                                   : cgroup_directory_write(root_fd, parent,
+						     "cgroup.subtree_control", word.data);
+	if (r == 0) {
+		free(cgroup->undo);
+		cgroup->undo = text_steal(&undo);
+	}
+	text_done(&word);
+	text_done(&undo);
+	return r;
+}
+
+static int add_v2(int root_fd, enum cgroup_controller controller, struct job_cgroup *cgroup,
+	char **ret, struct error *e)
+{
+	const char *name = name_of(controller, 2);
+	if (!has_controller(root_fd, cgroup->procs, name)) {
+		int r = hand_one_down(root_fd, name, cgroup);
+		if (r < 0 || !has_controller(root_fd, cgroup->procs, name)) {
+			return error_set(e, r < 0 ? -r : ENOENT,
+				"the %s controller is not handed down to /%s", name, cgroup->procs);
+		}
+	}
+	*ret = strdup(cgroup->procs);
+	return *ret ? 0 : error_errno(e, ENOMEM, "/%s", cgroup->procs);
+}
+
+int job_cgroup_add(
+	int root_fd, enum cgroup_controller controller, struct job_cgroup *cgroup, struct error *e)
+{
+	char **field = controller == CGROUP_CPUSET ? &cgroup->cpuset : &cgroup->block;
+	if (*field) {
+		return 0;
+	}
+	return cgroup->version == 2 ? add_v2(root_fd, controller, cgroup, field, e)
+	                            : add_v1(root_fd, controller, cgroup, field, e);
+}
+
+void job_cgroup_drop_cpuset(struct job_cgroup *cgroup)
+{
+	const char *const others[] = {cgroup->procs, cgroup->cpu, cgroup->memory, cgroup->block};
+	bool shared = !cgroup->cpuset;
+	for (size_t i = 0; i < ARRAY_LENGTH(others); i++) {
+		shared = shared || (others[i] && strcmp(others[i], cgroup->cpuset) == 0);
+	}
+	if (!shared) {
+		(void)cgroup_directory_remove(cgroup->cpuset);
+	}
+	free(take_pointer(cgroup->cpuset));
+}
+
 // The job's cgroup of a run whose processes are in `place`: beside their leaf, or below.
 static char *find_child(int root_fd, const struct cgroup_place *place)
 {
-	const size_t suffix = strlen(LEAF_SUFFIX),
+	const size_t suffix = strlen(CGROUP_LEAF_SUFFIX),
 		     length = place->version ? strlen(place->path) : 0;
-	if (length > suffix && strcmp(place->path + length - suffix, LEAF_SUFFIX) == 0) {
+	if (length > suffix && strcmp(place->path + length - suffix, CGROUP_LEAF_SUFFIX) == 0) {
 		return strndup(place->path, length - suffix);
 	}
 	int fd = place->version ? openat(root_fd, place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -493,8 +431,8 @@ static char *find_child(int root_fd, const struct cgroup_place *place)
 	for (struct dirent *item; directory && !found && (item = readdir(directory));) {
 		struct cursor name = cursor_of(item->d_name, strlen(item->d_name));
 		uint64_t pid;
-		if (cursor_literal(&name, NAME_PREFIX) && cursor_u64(&name, &pid)) {
-			found = join(place->path, item->d_name);
+		if (cursor_literal(&name, CGROUP_NAME_PREFIX) && cursor_u64(&name, &pid)) {
+			found = cgroup_directory_join(place->path, item->d_name);
 		}
 	}
 	if (directory) {
@@ -535,9 +473,10 @@ int job_cgroup_find(int root_fd, struct job_cgroup *ret)
 
 int job_cgroup_enter(const struct job_cgroup *cgroup)
 {
-	const char *const directories[] = {cgroup->procs, cgroup->cpu, cgroup->memory};
+	const char *const directories[] = {
+		cgroup->procs, cgroup->cpu, cgroup->memory, cgroup->cpuset, cgroup->block};
 	for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
-		int r = directories[i] ? move_into(directories[i], "0") : 0;
+		int r = directories[i] ? cgroup_directory_move(directories[i], "0") : 0;
 		if (r < 0) {
 			return r;
 		}
@@ -564,24 +503,26 @@ static void take_back(const struct job_cgroup *cgroup)
 	}
 	*strrchr(parent, '/') = '\0';
 	if (cgroup->leaf || !has_other_children(root_fd, parent)) {
-		(void)write_file(root_fd, parent, "cgroup.subtree_control", cgroup->undo);
+		(void)cgroup_directory_write(
+			root_fd, parent, "cgroup.subtree_control", cgroup->undo);
 	}
 }
 
 int job_cgroup_remove(const struct job_cgroup *cgroup)
 {
-	const char *const directories[] = {cgroup->procs, cgroup->cpu, cgroup->memory};
+	const char *const directories[] = {
+		cgroup->procs, cgroup->cpu, cgroup->memory, cgroup->cpuset, cgroup->block};
 	int result = 0;
 	// First of all, because a cgroup that hands controllers down takes no processes in.
 	if (cgroup->undo) {
 		take_back(cgroup);
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
-		int r = directories[i] ? remove_directory(directories[i]) : 0;
+		int r = directories[i] ? cgroup_directory_remove(directories[i]) : 0;
 		result = result < 0 ? result : r;
 	}
 	if (cgroup->leaf) {
-		int r = remove_directory(cgroup->leaf);
+		int r = cgroup_directory_remove(cgroup->leaf);
 		result = result < 0 ? result : r;
 	}
 	return result;
@@ -593,6 +534,8 @@ void job_cgroup_done(struct job_cgroup *cgroup)
 	free(cgroup->memory);
 	free(cgroup->io);
 	free(cgroup->procs);
+	free(cgroup->cpuset);
+	free(cgroup->block);
 	free(cgroup->leaf);
 	free(cgroup->undo);
 	free(cgroup->memory_reason);

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "record/host/cgroupfs.h"
 
 struct job_cgroup {
 	int version; // 2 or 1
@@ -20,6 +21,9 @@ struct job_cgroup {
 	char *memory_reason; // v1: why there is none; NULL where there is
 	char *io; // has io.stat (v2); NULL on v1
 	char *procs; // has cgroup.procs: lists every process of the job
+	// Only where a limit asked for them (job_cgroup_add).
+	char *cpuset; // has cpuset.cpus
+	char *block; // has blkio.throttle.read_bps_device (v1) or io.max (v2)
 	// v2: where this process went, so that the cgroup above could hand controllers down, and
 	// which it was made to hand down ("-memory -io"); NULL where nothing was changed.
 	char *leaf;
@@ -30,6 +34,14 @@ struct job_cgroup {
 // what would allow it) where none can be made; then nothing is left behind. Also removes empty ones
 // that a killed launcher left there.
 int job_cgroup_create(struct job_cgroup *ret, struct error *e);
+// Adds a controller that only limits need, CGROUP_CPUSET or CGROUP_IO: `cpuset` or `block` is then
+// there. -errno with the reason where it is not to be had; nothing has changed then.
+int job_cgroup_add(
+	int root_fd, enum cgroup_controller controller, struct job_cgroup *cgroup, struct error *e);
+// Takes CGROUP_CPUSET back, where its files then cannot be written.
+void job_cgroup_drop_cpuset(struct job_cgroup *cgroup);
+// Appends to a reason why a limit cannot be set what would make it possible. Returns -e->code.
+int job_cgroup_add_hint(int version, struct error *e);
 // The cgroup that a run has made under those of proc/self in a captured tree, found by its name.
 // -ENOENT where there is none.
 int job_cgroup_find(int root_fd, struct job_cgroup *ret);

@@ -487,6 +487,20 @@ static void open_throttle(struct cgroup_source *s, struct sink *sink)
 	}
 }
 
+// What limits the job begins with its own cgroup.
+static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
+{
+	struct cgroup_place *place = cgroup->version == 2 ? &s->places.unified
+	                                                  : &s->places.legacy[CGROUP_MEMORY];
+	const char *own = cgroup->version == 2 ? cgroup->procs : cgroup->memory;
+	bool below = own && place->version && strncmp(own, place->path, strlen(place->path)) == 0;
+	char *path = below ? strdup(own) : NULL;
+	if (path) {
+		free(place->path);
+		place->path = path;
+	}
+}
+
 // The cgroups of the job: of one of its processes where it runs already, else ours, which is the
 // one above the job's own.
 static int find_places(
@@ -543,6 +557,9 @@ static int cgroup_open(
 		return error_errno(e, ENOMEM, "cgroup");
 	}
 	int r = find_places(s, context, e);
+	if (r == 0 && context->cgroup) {
+		go_down(s, context->cgroup);
+	}
 	if (r == 0 && !cgroup_place_of(&s->places, CGROUP_MEMORY)->version &&
 		!cgroup_place_of(&s->places, CGROUP_CPU)->version) {
 		r = error_set(e, ENOENT, "%s",
