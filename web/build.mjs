@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// node build.mjs SOURCE MODULES OUTPUT.html OUTPUT.h: bundles SOURCE/src into one page with a hole
-// for the data, and as two C arrays: what stands before the hole and what stands after it. MODULES is
-// the folder that holds node_modules.
+// node build.mjs SOURCE MODULES (OUTPUT.html OUTPUT.h)...: bundles SOURCE/src into the pages below, each with
+// a hole for the data, and as two C arrays: what stands before the hole and what stands after it. MODULES is the folder that holds node_modules.
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 
-const [source, modules, page, header] = process.argv.slice(2).map((path) => resolve(path));
+const [source, modules, ...outputs] = process.argv.slice(2).map((path) => resolve(path));
+
+// In the order of the outputs: of one or several runs, and of a sweep.
+const PAGES = [
+	{ name: 'page', script: 'src/page.ts', style: 'src/report.css' },
+	{ name: 'sweep', script: 'src/sweep.ts', style: 'src/sweep.css' },
+];
 const { buildSync } = createRequire(join(modules, 'package.json'))('esbuild');
 
 // uPlot's licence asks to stand in every copy.
@@ -36,22 +41,25 @@ function bundle(file, banner) {
 
 const hash = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
-const script = bundle('src/page.ts', { js: `/*! Contains uPlot. ${licence} */` });
-const style = bundle('src/report.css', {});
-const values = { SCRIPT: script, STYLE: style, SCRIPT_HASH: hash(script), STYLE_HASH: hash(style) };
-// One pass with a function: what is put in is never looked at again, nor are its dollar signs.
-const text = readFileSync(join(source, 'src/report.html'), 'utf8').replace(
-	/@(SCRIPT|STYLE|SCRIPT_HASH|STYLE_HASH)@/g,
-	(_, name) => values[name],
-);
-writeFileSync(page, text);
+function build({ script, style }) {
+	const [program, look] = [bundle(script, { js: `/*! Contains uPlot. ${licence} */` }), bundle(style, {})];
+	const values = { SCRIPT: program, STYLE: look, SCRIPT_HASH: hash(program), STYLE_HASH: hash(look) };
+	// One pass with a function: what is put in is never looked at again, nor are its dollar signs.
+	return readFileSync(join(source, 'src/report.html'), 'utf8').replace(
+		/@(SCRIPT|STYLE|SCRIPT_HASH|STYLE_HASH)@/g,
+		(_, name) => values[name],
+	);
+}
 
-const [before, after] = text.split('@DATA@');
 const array = (name, content) => {
 	const bytes = [...Buffer.from(content)].join(',').replace(/(.{90}\d*,)/g, '$1\n');
 	return `static const unsigned char ${name}[] = {${bytes}};\n`;
 };
-writeFileSync(
-	header,
-	`// Made by web/build.mjs.\n${array('page_before', before)}${array('page_after', after)}`,
-);
+
+PAGES.forEach((page, i) => {
+	const text = build(page);
+	const [before, after] = text.split('@DATA@');
+	const arrays = array(`${page.name}_before`, before) + array(`${page.name}_after`, after);
+	writeFileSync(outputs[2 * i], text);
+	writeFileSync(outputs[2 * i + 1], `// Made by web/build.mjs.\n${arrays}`);
+});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain report RUN... -o FILE: a page that shows runs, in one file, without network; or their
-// figure (report_figure.c).
+// strain report RUN... -o FILE: a page that shows runs, in one file, without network; of
+// directories that of a sweep (report_sweep.c); or their figure (report_figure.c).
 
 #include "cmd/command.h"
 
@@ -22,6 +22,7 @@
 #include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "cmd/report_figure.h"
+#include "cmd/report_sweep.h"
 #include "render/figure.h"
 #include "render/page.h"
 #include "trace/index.h"
@@ -73,11 +74,14 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 static const struct argp report_argp = {
 	.options = option_table,
 	.parser = parse_option,
-	.args_doc = "[RUN...]",
+	.args_doc = "[RUN...]\nDIRECTORY...",
 	.doc = "Write one page that shows runs: self-contained, it opens from a file in any "
-	       "browser, without network; or, by FILE's ending, a figure for a paper: memory, "
-	       "traffic and utilisation over time. Without RUN: the newest in $STRAIN_DIR, else in "
-	       "the "
+	       "browser, without network; of a sweep, or of any directory with runs: a table, "
+               "scaling "
+	       "curves, a heat map, and each run to open. Or, by FILE's ending, a figure for a "
+               "paper: "
+	       "memory, traffic and utilisation over time. Without RUN: the newest in $STRAIN_DIR, "
+	       "else in the "
 	       "current directory.",
 };
 
@@ -154,10 +158,21 @@ static int add_run(FILE *out, struct reader *reader, const struct report_options
 	return r;
 }
 
-// One that cannot be read is said, and the others make the page. *ret_n counts them.
+struct written {
+	size_t n; // runs that are on the page
+	size_t of; // that should be
+	double bytes;
+};
+
+// One that cannot be read is said, and the others make the page.
 static int write_page(
-	FILE *out, const struct report_options *options, size_t *ret_n, struct error *e)
+	FILE *out, const struct report_options *options, struct written *ret, struct error *e)
 {
+	if (report_is_sweep(options->runs, options->n_runs)) {
+		bool stays = strcmp(options->output, "-") != 0;
+		return report_sweep_write(out, options->runs, options->n_runs,
+			stays ? options->output : NULL, &ret->n, &ret->of, e);
+	}
 	size_t n = 0;
 	for (size_t i = 0; i < options->n_runs; i++) {
 		_cleanup_reader_ struct reader *reader = NULL;
@@ -172,7 +187,8 @@ static int write_page(
 			n++;
 		}
 	}
-	*ret_n = n;
+	ret->n = n;
+	ret->of = options->n_runs;
 	return n > 0 ? page_end(out, e) : 0;
 }
 
@@ -200,8 +216,7 @@ static FILE *open_temporary(const char *output, char **ret_path, struct error *e
 	return file;
 }
 
-static int write_file(
-	const struct report_options *options, size_t *ret_n, double *ret_bytes, struct error *e)
+static int write_file(const struct report_options *options, struct written *ret, struct error *e)
 {
 	_cleanup_free_ char *temporary = NULL;
 	int r = check_replaced(options, e);
@@ -212,15 +227,15 @@ static int write_file(
 	if (!file) {
 		return -e->code;
 	}
-	r = write_page(file, options, ret_n, e);
-	*ret_bytes = (double)ftell(file);
+	r = write_page(file, options, ret, e);
+	ret->bytes = (double)ftell(file);
 	if (fclose(file) != 0 && r == 0) {
 		r = error_errno(e, errno, "cannot write %s", options->output);
 	}
-	if (r == 0 && *ret_n > 0 && rename(temporary, options->output) < 0) {
+	if (r == 0 && ret->n > 0 && rename(temporary, options->output) < 0) {
 		r = error_errno(e, errno, "cannot write %s", options->output);
 	}
-	if (r < 0 || *ret_n == 0) {
+	if (r < 0 || ret->n == 0) {
 		unlink(temporary);
 	}
 	return r;
@@ -241,22 +256,24 @@ static int report(const struct report_options *options, struct error *e)
 		return figure(options, e);
 	}
 	bool to_stdout = strcmp(options->output, "-") == 0;
-	size_t n = 0;
-	double bytes = 0;
-	int r = to_stdout ? write_page(stdout, options, &n, e) : write_file(options, &n, &bytes, e);
+	struct written written = {0};
+	int r = to_stdout ? write_page(stdout, options, &written, e)
+	                  : write_file(options, &written, e);
 	if (r < 0) {
 		return command_fail("%s", e->text);
 	}
-	if (!to_stdout && n > 0) {
+	if (!to_stdout && written.n > 0) {
 		char size[32];
 		fprintf(stderr, "strain: %s, %s", options->output,
-			text_bytes(size, sizeof(size), bytes));
-		if (n < options->n_runs) {
-			fprintf(stderr, ", %zu of %zu runs", n, options->n_runs);
+			text_bytes(size, sizeof(size), written.bytes));
+		if (written.n < written.of) {
+			fprintf(stderr, ", %zu of %zu runs", written.n, written.of);
+		} else if (written.n > 1) {
+			fprintf(stderr, ", %zu runs", written.n);
 		}
 		fputc('\n', stderr);
 	}
-	return n == options->n_runs ? STATUS_OK : STATUS_FAILURE;
+	return written.n == written.of ? STATUS_OK : STATUS_FAILURE;
 }
 
 int command_report(int argc, char **argv)

@@ -56,6 +56,13 @@ static int put_escaped(const char *data, size_t length, void *context)
 	return ferror(out) ? -1 : 0;
 }
 
+void page_write_json(FILE *out, const json_t *json)
+{
+	// ENSURE_ASCII: U+2028 and U+2029, which end lines in scripts, become escapes too.
+	json_dump_callback(
+		json, put_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(13));
+}
+
 static size_t share_of(size_t bytes, size_t n_runs, size_t least)
 {
 	return bytes / n_runs > least ? bytes / n_runs : least;
@@ -86,9 +93,7 @@ int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_run
 	if (index > 0) {
 		fputc(',', out);
 	}
-	// ENSURE_ASCII: U+2028 and U+2029, which end lines in scripts, become escapes too.
-	json_dump_callback(
-		run, put_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(13));
+	page_write_json(out, run);
 	json_decref(run);
 	return 0;
 }

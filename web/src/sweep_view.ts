@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the cards of a sweep's page share: the model, the state, what is filtered, small elements.
+
+import { make } from './dom';
+import { digits, percent, quantity, scaleFor } from './format';
+import type { MeasureColumn } from './sweep_contract';
+import type { Estimate } from './statistics';
+import { outcomeOf, type Model, type Trial } from './sweep_model';
+import type { State } from './sweep_state';
+
+export interface View {
+	readonly model: Model;
+	readonly state: State;
+	/** The trials that pass the filters. */
+	readonly visible: Trial[];
+	/** The measure by which trials are judged. */
+	readonly by: MeasureColumn | null;
+	/** Changes what is chosen; `quietly` leaves no step to go back to. */
+	change(next: Partial<State>, quietly?: boolean): void;
+	/** Opens a run; the element gets the focus back. */
+	open(trial: Trial): void;
+}
+
+export interface Card {
+	readonly element: HTMLElement;
+	/** After a change of the state. */
+	update(): void;
+	/** After a change of theme. */
+	repaint?(): void;
+}
+
+/** A measure's value. What is counted need not be whole here: it may be a mean, or per second. */
+export function amount(unit: string, value: number): string {
+	return unit.startsWith('{') && unit !== '{cpu}' ? digits(value) : quantity(unit, value);
+}
+
+/** "41.2 s", and "41.2 ± 0.6 s" where there is an interval. */
+export function estimateText(unit: string, figure: Estimate): string {
+	if (figure.half === null) {
+		return amount(unit, figure.mean);
+	}
+	if (unit === '1') {
+		return `${percent(figure.mean).replace(' %', '')} ± ${percent(figure.half)}`;
+	}
+	const scale = scaleFor(unit, figure.mean);
+	const half = twoDigits(figure.half / scale.factor);
+	return `${digits(figure.mean / scale.factor)} ± ${half}${scale.name ? ` ${scale.name}` : ''}`;
+}
+
+/** An uncertainty needs no more than two digits. */
+function twoDigits(value: number): string {
+	return value >= 10 || value === 0 ? digits(Math.round(value)) : digits(Number(value.toPrecision(2)));
+}
+
+export function outcomeBadge(name: string, count?: string): HTMLElement {
+	const { word, sign, tone } = outcomeOf(name);
+	const shape = make('span', 'sign', sign);
+	shape.setAttribute('aria-hidden', 'true');
+	return make('span', `outcome ${tone}`, shape, count ? `${count} ${word}` : word);
+}
+
+/** A choice of names; "" is none. */
+export function chooser(
+	title: string,
+	names: string[],
+	none: string | null,
+	choose: (name: string) => void,
+): { element: HTMLElement; show: (name: string | null) => void } {
+	const select = make('select', '');
+	const options = names.map((name) => option(name, name));
+	select.append(...(none === null ? [] : [option('', none)]), ...options);
+	select.addEventListener('change', () => choose(select.value));
+	return {
+		element: make('label', 'choice', make('span', '', title), select),
+		show: (name) => {
+			select.value = name ?? '';
+		},
+	};
+}
+
+function option(value: string, text: string): HTMLOptionElement {
+	const element = make('option', '', text.length > 60 ? `${text.slice(0, 59)}…` : text);
+	element.value = value;
+	return element;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+	return `${digits(count)} ${count === 1 ? one : many}`;
+}
+
+/** A label's value as an element that may be cut, whole in its tooltip. */
+export function cut(text: string, most = 40): HTMLElement {
+	const element = make('span', 'cut', text.length > 400 ? `${text.slice(0, 400)}…` : text);
+	if (text.length > most) {
+		element.title = text.length > 4000 ? `${text.slice(0, 4000)}…` : text;
+	}
+	return element;
+}
