@@ -22,6 +22,7 @@
 // - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and
 //   page.c, which fills web/ with a run's data (lanes.c: phases)
 // - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
+// - experiment/: sweeps: plan (YAML), trials (the matrix), sweep (the directory), executors
 // - cmd/: one file per command in the table below; the only place that prints or exits
 // - base/: errors, cleanup, parsing, clock, arrays, text
 //
@@ -33,6 +34,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "cmd/command.h"
 
 struct command {
@@ -50,6 +52,7 @@ static const struct command commands[] = {
 	{"export", command_export, "print a run's readings as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark where a shell script is"},
+	{"sweep", command_sweep, "run a matrix of configurations, and go on where it was"},
 	{"advise", command_advise, "short runs that answer a question: what its input costs a job"},
 	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
 	{"finish", command_finish, NULL},
@@ -68,45 +71,16 @@ static void print_help(FILE *stream)
 	fputs("\nstrain COMMAND --help tells more; man strain all of it.\n", stream);
 }
 
-// Edit distance of short words (insert, delete, replace, swap neighbours), for "did you mean".
-static unsigned word_distance(const char *a, const char *b)
-{
-	enum { MAX = 24 };
-	size_t n = strnlen(a, MAX), m = strnlen(b, MAX);
-	unsigned row[3][MAX + 1];
-	for (size_t j = 0; j <= m; j++) {
-		row[0][j] = (unsigned)j;
-	}
-	for (size_t i = 1; i <= n; i++) {
-		unsigned *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
-		now[0] = (unsigned)i;
-		for (size_t j = 1; j <= m; j++) {
-			unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
-			best = last[j] + 1 < best ? last[j] + 1 : best;
-			best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				before[j - 2] + 1 < best) {
-				best = before[j - 2] + 1;
-			}
-			now[j] = best;
-		}
-	}
-	return row[n % 3][m];
-}
-
 static int unknown_command(const char *name)
 {
-	const struct command *nearest = NULL;
-	unsigned distance = 3;
+	struct suggestion_of_word nearest = SUGGEST_NONE;
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
-		unsigned d = word_distance(name, commands[i].name);
-		if (commands[i].summary && d < distance) {
-			distance = d;
-			nearest = &commands[i];
+		if (commands[i].summary) {
+			suggest_consider(&nearest, name, commands[i].name);
 		}
 	}
-	if (nearest) {
-		command_fail("no command '%s'; did you mean '%s'?", name, nearest->name);
+	if (nearest.word) {
+		command_fail("no command '%s'; did you mean '%s'?", name, nearest.word);
 	} else {
 		command_fail("no command '%s' (strain --help)", name);
 	}

@@ -24,7 +24,7 @@ LAYERS = {
     "analyze": {"trace"},
     "model": {"analyze"},
     "advise": {"analyze"},
-    "experiment": {"model"},
+    "experiment": {"analyze", "model"},
     "render": {"analyze", "model"},
     "live": {"render"},
     "cmd": {"record", "advise", "experiment", "live"},

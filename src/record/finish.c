@@ -256,7 +256,7 @@ void finish_run(struct launcher *l)
 	}
 	remove_cgroup(l);
 	remove_markers(l);
-	if (closed) {
+	if (closed && !l->options.no_verdict) {
 		print_verdict(l);
 	}
 }

@@ -41,6 +41,7 @@ enum option_key {
 	OPTION_NO_CGROUP,
 	OPTION_NO_MARKERS,
 	OPTION_NO_HOOKS,
+	OPTION_NO_VERDICT,
 	OPTION_HELP,
 };
 
@@ -91,6 +92,10 @@ static const struct argp_option option_table[] = {
 		"Take no marks from the job (STRAIN_MARKERS is not set)", 0},
 	{"no-hooks", OPTION_NO_HOOKS, NULL, 0,
 		"Hook no framework in the job's Pythons (PYTHONPATH stays as it is)", 0},
+	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
+		"End without verdict and summary: the first command that reads the run computes "
+		"them",
+		0},
 	{"help", OPTION_HELP, NULL, 0, "Show this help", -1},
 	{0},
 };
@@ -339,6 +344,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NO_HOOKS:
 		p->options.no_hooks = true;
+		return 0;
+	case OPTION_NO_VERDICT:
+		p->options.no_verdict = true;
 		return 0;
 	case OPTION_HELP:
 		p->help = true;

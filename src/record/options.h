@@ -31,5 +31,6 @@ struct run_options {
 	bool no_cgroup;
 	bool no_markers;
 	bool no_hooks;
+	bool no_verdict;
 	char **command; // argv, ends with NULL; NULL with --pid
 };

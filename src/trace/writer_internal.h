@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/text.h"
 #include "trace/clock_book.h"
 #include "trace/clock_cache.h"

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Progress of a sweep.
+
+#include "cmd/sweep_progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "analyze/catalogue.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "cmd/sweep_text.h"
+#include "experiment/attempt.h"
+#include "experiment/sweep.h"
+
+#define SHOW_EVERY_NS (NS_PER_S / 2)
+#define LABEL_COLUMNS 60
+
+// Before -----------------------------------------------------------------------------------------
+
+// Bytes and seconds of the runs that are there, on average; NAN: there are none.
+static void measure_runs(const struct sweep *sweep, double *ret_seconds, double *ret_bytes)
+{
+	struct catalogue catalogue;
+	char *const paths[] = {sweep->directory};
+	const struct catalogue_options options = {.job_only = true};
+	*ret_seconds = *ret_bytes = NAN;
+	if (sweep->n_done == 0 || catalogue_read_with(paths, 1, &options, &catalogue, NULL) < 0) {
+		return;
+	}
+	double seconds = 0, bytes = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < catalogue.n; i++) {
+		struct stat status;
+		double duration = catalogue.runs[i].measures[MEASURE_DURATION];
+		if (isfinite(duration) && stat(catalogue.runs[i].path, &status) == 0) {
+			seconds += duration;
+			bytes += (double)status.st_size;
+			n++;
+		}
+	}
+	if (n > 0) {
+		*ret_seconds = seconds / (double)n;
+		*ret_bytes = bytes / (double)n;
+	}
+	catalogue_done(&catalogue);
+}
+
+static void append_time(struct text *t, const struct sweep_progress *p)
+{
+	const struct plan *plan = &p->sweep->plan;
+	double most = plan->stop.seconds > 0 && plan->timeout_s > 0
+	                      ? fmin(plan->stop.seconds, plan->timeout_s)
+	                      : fmax(plan->stop.seconds, plan->timeout_s);
+	if (isfinite(p->expected_s)) {
+		text_append_string(t, "about ");
+		words_append_seconds(t, p->expected_s * (double)p->to_run);
+	} else if (most > 0) {
+		text_append_string(t, "at most ");
+		words_append_seconds(t, most * (double)p->to_run);
+	} else {
+		text_append_string(t, "time not known until the first has run");
+	}
+}
+
+static void append_disk(struct text *t, const struct sweep_progress *p, double bytes)
+{
+	struct statvfs status;
+	double free_bytes = NAN;
+	if (statvfs(p->sweep->directory, &status) == 0) {
+		free_bytes = (double)status.f_bavail * (double)status.f_frsize;
+	}
+	if (isfinite(bytes)) {
+		text_append_string(t, "; disk: about ");
+		words_append_bytes(t, bytes * (double)p->to_run);
+	} else {
+		text_append_string(t, "; disk: at most 256 MiB each, mostly under 1 MB a minute");
+	}
+	if (isfinite(free_bytes)) {
+		text_append_string(t, ", ");
+		words_append_bytes(t, free_bytes);
+		text_append_string(t, " free");
+		if (bytes * (double)p->to_run > free_bytes) {
+			text_append_string(t, ": TOO LITTLE");
+		}
+	}
+}
+
+void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep)
+{
+	_cleanup_text_ struct text line = {0};
+	double bytes;
+	*p = (struct sweep_progress){
+		.sweep = sweep,
+		.terminal = isatty(STDERR_FILENO),
+		.done = sweep->n_done,
+		.to_run = sweep->trials.n - sweep->n_done,
+	};
+	measure_runs(sweep, &p->expected_s, &bytes);
+	sweep_append_counts(&line, sweep);
+	if (p->to_run > 0) {
+		text_append_string(&line, ": ");
+		append_time(&line, p);
+		append_disk(&line, p, bytes);
+	}
+	sweep_say(line.data ? line.data : "");
+}
+
+// While ------------------------------------------------------------------------------------------
+
+static void append_labels(struct text *t, const struct sweep *sweep, size_t index)
+{
+	_cleanup_text_ struct text labels = {0};
+	struct trial_place place = sweep->trials.order[index];
+	for (size_t f = 0; f < sweep->plan.n_factors; f++) {
+		if (sweep->plan.factors[f].n_values != 1) { // what is the same everywhere says
+			                                    // nothing
+			text_format(&labels, "%s%s=%s", labels.length > 0 ? " " : "",
+				sweep->plan.factors[f].name,
+				trials_value(&sweep->trials, place.configuration, f));
+		}
+	}
+	words_append_elided(t, labels.data ? labels.data : "", LABEL_COLUMNS);
+}
+
+static double seconds_left(const struct sweep_progress *p, double of_this)
+{
+	double each = p->ran > 0 ? p->seconds / (double)p->ran : p->expected_s;
+	double left = each * (double)(p->to_run - p->ran) - of_this;
+	return left > 0 ? left : isfinite(left) ? 0 : NAN;
+}
+
+void sweep_progress_trial(struct sweep_progress *p, size_t index)
+{
+	p->index = index;
+	p->trial_start_ns = clock_monotonic_ns();
+	p->shown_ns = 0;
+	sweep_progress_tick(p);
+}
+
+static size_t terminal_columns(void)
+{
+	struct winsize size;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+void sweep_progress_tick(void *context)
+{
+	struct sweep_progress *p = context;
+	uint64_t now_ns = clock_monotonic_ns();
+	if (!p->terminal || now_ns - p->shown_ns < SHOW_EVERY_NS) {
+		return;
+	}
+	_cleanup_text_ struct text line = {0}, shown = {0};
+	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
+	double passed = (double)(now_ns - p->trial_start_ns) / 1e9;
+	double left = seconds_left(p, passed);
+	text_format(&line, "strain: %zu of %zu: %s ", p->done + 1, p->sweep->trials.n,
+		name ? name : "");
+	append_labels(&line, p->sweep, p->index);
+	text_append_string(&line, " ");
+	words_append_seconds(&line, floor(passed));
+	if (isfinite(left)) {
+		text_append_string(&line, "; ");
+		words_append_seconds(&line, left < 1 ? 1 : round(left));
+		text_append_string(&line, " left");
+	}
+	if (*p->last) {
+		text_format(&line, "; last: %s", p->last);
+	}
+	words_append_elided(&shown, line.data ? line.data : "", terminal_columns() - 1);
+	fprintf(stderr, "\r%s\033[K", shown.data ? shown.data : "");
+	p->shown_ns = now_ns;
+}
+
+static void append_measures(struct text *t, const struct attempt *attempt)
+{
+	struct catalogue catalogue;
+	char *const paths[] = {attempt->run};
+	if (catalogue_read(paths, 1, &catalogue, NULL) < 0) {
+		return;
+	}
+	if (catalogue.n == 1) {
+		double epoch = catalogue.runs[0].measures[MEASURE_EPOCH],
+		       rate = catalogue.runs[0].measures[MEASURE_SAMPLES_PER_SECOND];
+		if (isfinite(epoch)) {
+			text_append_string(t, ", epoch ");
+			words_append_seconds(t, epoch);
+		}
+		if (isfinite(rate)) {
+			text_append_string(t, ", ");
+			words_append_number(t, rate);
+			text_append_string(t, " samples/s");
+		}
+	}
+	catalogue_done(&catalogue);
+}
+
+void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt)
+{
+	_cleanup_text_ struct text last = {0}, line = {0};
+	p->ran++;
+	p->done++;
+	p->seconds += (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9;
+	text_format(&last, "%s, ", outcome_word(attempt->outcome));
+	words_append_seconds(&last, attempt->seconds);
+	append_measures(&last, attempt);
+	snprintf(p->last, sizeof(p->last), "%s", last.data ? last.data : "");
+	if (p->terminal) {
+		p->shown_ns = 0;
+		return;
+	}
+	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
+	text_format(&line, "%zu of %zu: %s ", p->done, p->sweep->trials.n, name ? name : "");
+	append_labels(&line, p->sweep, p->index);
+	text_format(&line, ": %s", p->last);
+	if (*attempt->outcome_text && !outcome_is_success(attempt->outcome)) {
+		text_append_string(&line, ": ");
+		words_append_elided(&line, attempt->outcome_text, 200);
+	}
+	sweep_say(line.data ? line.data : "");
+}
+
+void sweep_progress_end(struct sweep_progress *p)
+{
+	if (p->terminal) {
+		fputs("\r\033[K", stderr);
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The table that ends a sweep, computed from its runs alone.
+
+#include "cmd/sweep_results.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/catalogue.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "cmd/command.h"
+#include "cmd/reading.h"
+#include "cmd/sweep_text.h"
+#include "experiment/sweep.h"
+#include "render/json.h"
+#include "render/table.h"
+
+enum { FAILURES_SHOWN = 10 };
+
+struct shown_measure {
+	enum measure_id id;
+	struct column column;
+	double factor; // from the measure's unit to the column's
+};
+
+static const struct shown_measure shown[] = {
+	{MEASURE_EPOCH, {"epoch_seconds", "EPOCH", COLUMN_SECONDS, 0}, 1},
+	{MEASURE_SAMPLES_PER_SECOND, {"samples_per_second", "SAMPLES/S", COLUMN_NUMBER, 0}, 1},
+	{MEASURE_STEP, {"step_seconds", "STEP", COLUMN_SECONDS, 3}, 1},
+	{MEASURE_DURATION, {"duration_seconds", "DURATION", COLUMN_SECONDS, 2}, 1},
+	{MEASURE_DATA_SHARE, {"data_share", "DATA", COLUMN_RATIO, 4}, 0.01},
+	{MEASURE_CPUS_USED, {"cpus_used", "CPUS USED", COLUMN_NUMBER, 5}, 1},
+	{MEASURE_HOST_MEMORY_PEAK, {"host_memory_peak", "MEMORY", COLUMN_BYTES, 6}, 1},
+	{MEASURE_GPU_UTILIZATION, {"gpu_utilization", "GPU", COLUMN_RATIO, 7}, 0.01},
+	{MEASURE_DEVICE_MEMORY_PEAK, {"device_memory_peak", "GPU MEMORY", COLUMN_BYTES, 8}, 1},
+};
+
+enum { N_SHOWN = ARRAY_LENGTH(shown) };
+
+// A configuration's repeats.
+struct result {
+	size_t outcomes[N_OUTCOMES];
+	size_t n; // that are a success
+	double sums[N_SHOWN];
+	size_t counts[N_SHOWN];
+	const char *verdict; // of the first
+};
+
+struct results {
+	const struct sweep *sweep;
+	struct catalogue catalogue;
+	struct result *items; // [n_configurations]
+	size_t outcomes[N_OUTCOMES];
+};
+
+// The configuration that a run is of, from its file's name; 0: none.
+static size_t configuration_of(const struct sweep *sweep, const struct catalogue_run *run)
+{
+	struct cursor c = cursor_of(run->name, strlen(run->name));
+	uint64_t configuration, repeat;
+	bool ours = cursor_u64(&c, &configuration) && cursor_literal(&c, "-") &&
+	            cursor_u64(&c, &repeat) && c.at == c.end && configuration > 0 && repeat > 0 &&
+	            configuration <= sweep->trials.n_configurations &&
+	            repeat <= sweep->plan.repeats;
+	return ours ? (size_t)configuration : 0;
+}
+
+static void add_run(struct results *r, const struct catalogue_run *run)
+{
+	size_t configuration = configuration_of(r->sweep, run);
+	if (configuration == 0) {
+		return;
+	}
+	struct result *result = &r->items[configuration - 1];
+	result->outcomes[run->outcome]++;
+	r->outcomes[run->outcome]++;
+	if (!outcome_is_success(run->outcome)) {
+		return;
+	}
+	result->n++;
+	result->verdict = result->verdict ? result->verdict : run->verdict;
+	for (size_t i = 0; i < N_SHOWN; i++) {
+		double value = run->measures[shown[i].id];
+		if (isfinite(value)) {
+			result->sums[i] += value * shown[i].factor;
+			result->counts[i]++;
+		}
+	}
+}
+
+static double mean_of(const struct result *result, size_t measure)
+{
+	return result->counts[measure] > 0 ? result->sums[measure] / (double)result->counts[measure]
+	                                   : NAN;
+}
+
+static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOMES], bool numbers)
+{
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		if (counts[i] > 0) {
+			text_append_string(t, t->length > 0 ? ", " : "");
+			if (numbers) {
+				text_format(t, "%zu ", counts[i]);
+			}
+			text_append_string(t, outcome_word((enum outcome)i));
+		}
+	}
+}
+
+// Times as fast as the baseline: by the epoch, else by the whole.
+static double speed_up(const struct results *r, size_t configuration)
+{
+	size_t base = trials_baseline(&r->sweep->trials, configuration);
+	static const size_t by[] = {0, 3};
+	for (size_t i = 0; base > 0 && i < ARRAY_LENGTH(by); i++) {
+		double ratio = mean_of(&r->items[base - 1], by[i]) /
+		               mean_of(&r->items[configuration - 1], by[i]);
+		if (isfinite(ratio)) {
+			return ratio;
+		}
+	}
+	return NAN;
+}
+
+enum { CELL_N, CELL_OUTCOMES, CELL_SPEED_UP, CELL_MEASURES };
+
+static const struct column leading[] = {
+	[CELL_N] = {"n", "N", COLUMN_WHOLE, 0},
+	[CELL_OUTCOMES] = {"outcomes", "OUTCOME", COLUMN_LABEL, 0},
+	[CELL_SPEED_UP] = {"times_baseline", "TIMES", COLUMN_NUMBER, 0},
+};
+
+static int fill_row(const struct results *r, size_t configuration, struct table *table)
+{
+	const struct result *result = &r->items[configuration - 1];
+	const struct plan *plan = &r->sweep->plan;
+	_cleanup_text_ struct text outcomes = {0};
+	size_t total = 0;
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		total += result->outcomes[i];
+	}
+	append_outcomes(&outcomes, result->outcomes, result->n != total && total > 1);
+	if (table_row(table) < 0 || outcomes.failed) {
+		return -ENOMEM;
+	}
+	table_integer(table, 0, (int64_t)configuration);
+	for (size_t f = 0; f < plan->n_factors; f++) {
+		table_text(table, 1 + f, trials_value(&r->sweep->trials, configuration, f));
+	}
+	size_t at = 1 + plan->n_factors;
+	table_integer(table, at + CELL_N, (int64_t)result->n);
+	table_text(table, at + CELL_OUTCOMES, outcomes.data ? outcomes.data : "to do");
+	table_number(table, at + CELL_SPEED_UP, speed_up(r, configuration));
+	for (size_t i = 0; i < N_SHOWN; i++) {
+		table_number(table, at + CELL_MEASURES + i, mean_of(result, i));
+	}
+	table_text(table, at + CELL_MEASURES + N_SHOWN,
+		result->verdict && *result->verdict ? result->verdict : NULL);
+	return 0;
+}
+
+static int make_table(
+	const struct results *r, struct column **ret_columns, struct table **ret_table)
+{
+	struct column more[CELL_MEASURES + N_SHOWN + 1];
+	memcpy(more, leading, sizeof(leading));
+	for (size_t i = 0; i < N_SHOWN; i++) {
+		more[CELL_MEASURES + i] = shown[i].column;
+	}
+	more[CELL_MEASURES + N_SHOWN] = (struct column){"verdict", "VERDICT", COLUMN_LABEL, 1};
+	static const struct column first = {"configuration", "NO", COLUMN_WHOLE, 0};
+	*ret_columns = sweep_columns(&r->sweep->plan, &first, more, ARRAY_LENGTH(more));
+	size_t n = 1 + r->sweep->plan.n_factors + ARRAY_LENGTH(more);
+	if (!*ret_columns || table_new(*ret_columns, n, ret_table) < 0) {
+		return -ENOMEM;
+	}
+	int result = 0;
+	for (size_t i = 1; i <= r->sweep->trials.n_configurations && result == 0; i++) {
+		result = fill_row(r, i, *ret_table);
+	}
+	return result;
+}
+
+static void print_failures(const struct results *r)
+{
+	size_t n = 0;
+	for (size_t i = r->catalogue.n; i > 0; i--) { // the oldest first
+		const struct catalogue_run *run = &r->catalogue.runs[i - 1];
+		if (configuration_of(r->sweep, run) == 0 || outcome_is_success(run->outcome)) {
+			continue;
+		}
+		if (n++ < FAILURES_SHOWN) {
+			_cleanup_text_ struct text line = {0};
+			text_append_printable(&line, run->outcome_text, strlen(run->outcome_text));
+			printf("%s%s %s: %s\n", n == 1 ? "\n" : "", run->name,
+				outcome_word(run->outcome), line.data ? line.data : "");
+		}
+	}
+	if (n > FAILURES_SHOWN) {
+		printf("and %zu more\n", n - FAILURES_SHOWN);
+	}
+}
+
+static void print_end(const struct results *r)
+{
+	_cleanup_text_ struct text outcomes = {0}, next = {0};
+	append_outcomes(&outcomes, r->outcomes, true);
+	print_failures(r);
+	sweep_append_quoted(&next, r->sweep->directory);
+	const char *directory = next.data ? next.data : "";
+	printf("\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
+		outcomes.data ? outcomes.data : "none is there");
+	printf("strain compare %s | strain report %s -o report.html\n", directory, directory);
+}
+
+static json_t *results_json(const struct results *r, const struct table *table)
+{
+	json_t *json = json_object(), *outcomes = json_object();
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		if (r->outcomes[i] > 0) {
+			json_object_set_new(outcomes, outcome_word((enum outcome)i),
+				json_integer((json_int_t)r->outcomes[i]));
+		}
+	}
+	json_object_set_new(json, "sweep", json_from_text(r->sweep->stem));
+	json_object_set_new(json, "directory", json_from_text(r->sweep->directory));
+	json_object_set_new(json, "trials", json_integer((json_int_t)r->sweep->trials.n));
+	json_object_set_new(json, "complete", json_integer((json_int_t)r->sweep->n_done));
+	json_object_set_new(json, "outcomes", outcomes);
+	json_object_set_new(json, "configurations", table_to_json(table));
+	return json;
+}
+
+static int print(const struct results *r, bool json)
+{
+	_cleanup_free_ struct column *columns = NULL;
+	struct table *table = NULL;
+	int result = make_table(r, &columns, &table);
+	if (result == 0 && json) {
+		result = json_write(results_json(r, table), stdout);
+	} else if (result == 0) {
+		const struct table_style style = table_style_for(stdout);
+		result = table_print(table, stdout, &style);
+		print_end(r);
+	}
+	table_free(table);
+	return result < 0 ? command_fail("cannot write: %s", strerrordesc_np(-result))
+	                  : reading_finish();
+}
+
+int sweep_print_results(const struct sweep *sweep, bool json)
+{
+	struct results r = {.sweep = sweep};
+	struct error e = {0};
+	char *const paths[] = {sweep->directory};
+	r.items = calloc(sweep->trials.n_configurations, sizeof(*r.items));
+	if (!r.items) {
+		return command_fail("out of memory");
+	}
+	if (catalogue_read(paths, 1, &r.catalogue, &e) < 0) {
+		free(r.items);
+		return command_fail("%s", e.text);
+	}
+	for (size_t i = 0; i < r.catalogue.n; i++) {
+		add_run(&r, &r.catalogue.runs[i]);
+	}
+	for (size_t i = 0; i < r.catalogue.n_unreadable; i++) {
+		sweep_say(r.catalogue.unreadable[i]);
+	}
+	int status = print(&r, json);
+	catalogue_done(&r.catalogue);
+	free(r.items);
+	return status;
+}

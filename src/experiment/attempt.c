@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A trial from start to end.
+
+#include "experiment/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analyze/analysis.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "experiment/executor.h"
+#include "experiment/stop.h"
+#include "experiment/template.h"
+#include "trace/amend.h"
+
+#define GRACE_NS (10 * NS_PER_S) // between SIGTERM and SIGKILL
+#define AGAIN_NS NS_PER_S // between one SIGKILL and the next, for what was born meanwhile
+
+enum { OUTPUT_BYTES = 4096, STATUS_NOT_STARTED = 125 };
+
+struct running {
+	const struct sweep *sweep;
+	struct trial_place place;
+	const struct attempt_watch *watch;
+	const struct executor *executor;
+	struct execution *execution;
+	struct stop_watch stop;
+	char *run; // as long as it is not complete
+	char *final_run;
+	char *log;
+	enum stop_reason reason;
+	bool interrupted;
+	int status; // of strain-record, as waitpid gives it
+	struct error *e;
+};
+
+// Arguments ------------------------------------------------------------------------------------
+
+struct words {
+	char **items;
+	size_t n;
+	size_t capacity;
+	bool failed;
+};
+
+static void add_word(struct words *w, char *word)
+{
+	if (!word ||
+		array_reserve((void **)&w->items, &w->capacity, w->n + 2, sizeof(char *)) < 0) {
+		free(word);
+		w->failed = true;
+		return;
+	}
+	w->items[w->n++] = word;
+	w->items[w->n] = NULL;
+}
+
+static void add_format(struct words *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add_format(struct words *w, const char *format, ...)
+{
+	char *word = NULL;
+	va_list arguments;
+	va_start(arguments, format);
+	int length = vasprintf(&word, format, arguments);
+	va_end(arguments);
+	add_word(w, length < 0 ? NULL : word);
+}
+
+static void add_labels(struct words *w, const struct running *r)
+{
+	const struct plan *plan = &r->sweep->plan;
+	for (size_t f = 0; f < plan->n_factors; f++) {
+		add_format(w, "--label=%s=%s", plan->factors[f].name,
+			trials_value(&r->sweep->trials, r->place.configuration, f));
+	}
+	for (size_t i = 0; i < plan->labels.n; i++) {
+		add_format(w, "--label=%s=%s", plan->labels.items[i].name,
+			plan->labels.items[i].value);
+	}
+	add_format(w, "--label=sweep=%s", r->sweep->stem);
+	add_format(w, "--label=trial=%u", r->place.configuration);
+	add_format(w, "--label=repeat=%u", r->place.repeat);
+}
+
+static void add_limits(struct words *w, const struct running *r)
+{
+	static const char *const options[][2] = {
+		{"cpus", "--cpus"},
+		{"memory", "--memory"},
+		{"disk_read", "--disk-read"},
+		{"gpus", "--gpus"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+		const char *value = trials_value_of(
+			&r->sweep->trials, r->place.configuration, options[i][0]);
+		if (value && strcmp(value, "unlimited") != 0) {
+			add_format(w, "%s=%s", options[i][1], value);
+		}
+	}
+}
+
+static char **make_arguments(const struct running *r)
+{
+	struct words w = {0};
+	char **command = trials_command(&r->sweep->trials, r->place.configuration);
+	add_format(&w, "run");
+	add_format(&w, "--output=%s", r->run);
+	add_format(&w, "--no-verdict");
+	if (r->sweep->plan.epoch_pattern) {
+		add_format(&w, "--epoch-pattern=%s", r->sweep->plan.epoch_pattern);
+	}
+	add_labels(&w, r);
+	add_limits(&w, r);
+	add_format(&w, "--");
+	for (size_t i = 0; command && command[i]; i++) {
+		add_word(&w, command[i]); // it is w's now
+	}
+	if (w.failed || !command) {
+		free(command);
+		template_free_words(w.items);
+		return NULL;
+	}
+	free(command);
+	return w.items;
+}
+
+static int start(struct running *r)
+{
+	char **arguments = make_arguments(r);
+	char **environment = trials_environment(&r->sweep->trials, r->place.configuration);
+	int result = -ENOMEM;
+	if (arguments && environment) {
+		const struct execution_request request = {
+			.arguments = arguments,
+			.environment = environment,
+			.run = r->run,
+			.output = r->log,
+		};
+		result = r->executor->start(&request, &r->execution, r->e);
+	} else {
+		error_errno(r->e, ENOMEM, "a trial");
+	}
+	template_free_words(arguments);
+	template_free_words(environment);
+	return result;
+}
+
+// While it runs --------------------------------------------------------------------------------
+
+// Asks the job to end, then makes it. A second Ctrl-C: at once.
+static void end_job(struct running *r)
+{
+	uint64_t kill_ns = clock_monotonic_ns() + GRACE_NS;
+	int before = *r->watch->interrupts;
+	r->executor->signal(r->execution, SIGTERM);
+	while (!r->executor->wait(r->execution, 50, &r->status)) {
+		uint64_t now_ns = clock_monotonic_ns();
+		bool hurry = *r->watch->interrupts > (before > 1 ? before : 1);
+		if (now_ns >= kill_ns || hurry) {
+			r->executor->signal(r->execution, SIGKILL);
+			kill_ns = now_ns + AGAIN_NS;
+		}
+		r->interrupted = r->interrupted || *r->watch->interrupts > 0;
+	}
+}
+
+static void watch_job(struct running *r)
+{
+	while (!r->executor->wait(r->execution, stop_watch_due_ms(&r->stop), &r->status)) {
+		r->interrupted = *r->watch->interrupts > 0;
+		r->reason = r->interrupted ? STOP_NOT : stop_watch_look(&r->stop);
+		if (r->interrupted || r->reason != STOP_NOT) {
+			end_job(r);
+			return;
+		}
+		if (r->watch->tick) {
+			r->watch->tick(r->watch->context);
+		}
+	}
+	// A signal that came as the job ended was meant for the sweep; the trial is complete.
+}
+
+// What it printed --------------------------------------------------------------------------------
+
+// The last of the log, valid UTF-8, from the beginning of a line or at least of a character.
+static char *read_tail(const char *path)
+{
+	char buffer[OUTPUT_BYTES + 1];
+	struct stat status;
+	struct text tail = {0};
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t from = 0;
+	ssize_t n = 0;
+	if (fd >= 0 && fstat(fd, &status) == 0) {
+		from = status.st_size > OUTPUT_BYTES ? status.st_size - OUTPUT_BYTES : 0;
+		n = pread(fd, buffer, OUTPUT_BYTES, from);
+	}
+	const char *at = buffer, *end = buffer + (n > 0 ? n : 0);
+	if (from > 0) {
+		const char *line = memchr(buffer, '\n', (size_t)(end - at) / 2);
+		at = line ? line + 1 : at;
+		while (at < end && ((unsigned char)*at & 0xc0) == 0x80) {
+			at++;
+		}
+	}
+	for (const char *c = at; c < end; c++) { // NUL would end it there for every reader
+		buffer[c - buffer] = *c ? *c : ' ';
+	}
+	text_append_utf8(&tail, at, (size_t)(end - at));
+	return text_steal(&tail);
+}
+
+// The last line that says something, without "strain: ".
+static void append_last_line(struct text *t, const char *output)
+{
+	size_t end = strlen(output);
+	while (end > 0 && strchr("\n\r \t", output[end - 1])) {
+		end--;
+	}
+	size_t from = end;
+	while (from > 0 && output[from - 1] != '\n') {
+		from--;
+	}
+	const char *line = output + from;
+	size_t length = end - from, own = strlen("strain: ");
+	if (length > own && strncmp(line, "strain: ", own) == 0) {
+		line += own;
+		length -= own;
+	}
+	text_append_printable(t, line, length > 300 ? 300 : length);
+}
+
+// Its end ----------------------------------------------------------------------------------------
+
+// Writes what `strain finish` would have written, and judges.
+static int finish_run(const struct running *r, struct attempt *ret)
+{
+	struct reader *reader = NULL;
+	struct analysis a;
+	int result = reader_open(r->run, &reader, r->e);
+	if (result < 0) {
+		return result;
+	}
+	result = analysis_load(reader, &a, r->e);
+	if (result == 0) {
+		for (size_t i = 0; i < a.events.n && result == 0; i++) {
+			if (strcmp(a.events.items[i].kind, "disk_full") == 0) {
+				result = error_errno(r->e, ENOSPC, "%s", r->run);
+			}
+		}
+		if (result == 0) {
+			result = summary_write(r->run, &a.summary, &a.metrics, r->e);
+		}
+		analysis_done(&a);
+	}
+	if (result == 0) {
+		result = outcome_of(reader, &ret->outcome, &ret->outcome_text, r->e);
+	}
+	reader_free(reader);
+	return result;
+}
+
+static int set_outcome(struct attempt *a, enum outcome outcome, struct text *text)
+{
+	free(a->outcome_text);
+	a->outcome = outcome;
+	a->outcome_text = text_steal(text);
+	return a->outcome_text ? 0 : -ENOMEM;
+}
+
+static int judge(const struct running *r, struct attempt *ret)
+{
+	struct text why = {0};
+	if (r->reason == STOP_NOT) {
+		return 0;
+	}
+	stop_watch_append_reason(&why, &r->stop, r->reason);
+	return set_outcome(
+		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
+}
+
+static int write_outcome(const struct running *r, const struct attempt *a, const char *output)
+{
+	const struct amendment items[] = {
+		{AMEND_KEY, "outcome", outcome_word(a->outcome)},
+		{AMEND_KEY, "outcome_text", a->outcome_text},
+		{AMEND_EVENT, "output", output},
+	};
+	return run_amend(r->run, items, ARRAY_LENGTH(items), r->e);
+}
+
+static int complete_recorded(const struct running *r, struct attempt *ret, const char *output)
+{
+	const struct amendment event = {AMEND_EVENT, "output", output};
+	// What became of it may be in its last words only.
+	int result = r->reason == STOP_NOT && r->status != 0 ? run_amend(r->run, &event, 1, r->e)
+	                                                     : 0;
+	bool told = r->reason == STOP_NOT && r->status != 0;
+	result = result < 0 ? result : finish_run(r, ret);
+	result = result < 0 ? result : judge(r, ret);
+	if (result < 0) {
+		return result;
+	}
+	const struct amendment items[] = {
+		{AMEND_KEY, "outcome", outcome_word(ret->outcome)},
+		{AMEND_KEY, "outcome_text", ret->outcome_text},
+		event,
+	};
+	return run_amend(r->run, items, ARRAY_LENGTH(items) - told, r->e);
+}
+
+// strain-record did not start the job.
+static int complete_unstarted(const struct running *r, struct attempt *ret, const char *output)
+{
+	struct text why = {0};
+	int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
+	append_last_line(&why, output);
+	bool limited = false;
+	for (size_t f = 0; f < r->sweep->plan.n_factors; f++) {
+		limited = limited || r->sweep->plan.factors[f].resource;
+	}
+	bool refused = code == STATUS_NOT_STARTED && limited && why.data &&
+	               !strstr(why.data, r->run);
+	bool absent = code == STATUS_NOT_STARTED + 1 || code == STATUS_NOT_STARTED + 2;
+	if (!refused && !absent) {
+		int result = error_set(
+			r->e, EIO, "%s", why.data && *why.data ? why.data : "nothing was recorded");
+		text_done(&why);
+		return result;
+	}
+	int result = set_outcome(ret, refused ? OUTCOME_REFUSED : OUTCOME_CRASH, &why);
+	if (result < 0) {
+		return result;
+	}
+	struct words labels = {0};
+	add_labels(&labels, r);
+	struct amendment *items = calloc(labels.n, sizeof(*items));
+	if (!items || labels.failed) {
+		free(items);
+		template_free_words(labels.items);
+		return error_errno(r->e, ENOMEM, "a trial");
+	}
+	for (size_t i = 0; i < labels.n; i++) { // "--label=NAME=VALUE"
+		char *name = labels.items[i] + strlen("--label="), *equals = strchr(name, '=');
+		*equals = '\0';
+		items[i] = (struct amendment){AMEND_LABEL, name, equals + 1};
+	}
+	result = run_write_empty(r->run, items, labels.n, r->e);
+	result = result < 0 ? result : write_outcome(r, ret, output);
+	free(items);
+	template_free_words(labels.items);
+	return result;
+}
+
+static int complete(const struct running *r, struct attempt *ret)
+{
+	_cleanup_free_ char *output = read_tail(r->log);
+	if (!output) {
+		return error_errno(r->e, ENOMEM, "a trial");
+	}
+	bool recorded = access(r->run, F_OK) == 0;
+	int result = recorded ? complete_recorded(r, ret, output)
+	                      : complete_unstarted(r, ret, output);
+	if (result == 0 && rename(r->run, r->final_run) < 0) {
+		result = error_errno(r->e, errno, "%s", r->final_run);
+	}
+	if (result < 0) {
+		return result;
+	}
+	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
+	if (!failed) {
+		unlink(r->log);
+	}
+	ret->run = strdup(r->final_run);
+	return ret->run ? 0 : error_errno(r->e, ENOMEM, "a trial");
+}
+
+static int run(struct running *r, struct attempt *ret)
+{
+	int result = start(r);
+	if (result < 0) {
+		return result;
+	}
+	stop_watch_start(&r->stop, &r->sweep->plan, r->run);
+	watch_job(r);
+	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
+	r->executor->close(r->execution);
+	return r->interrupted ? error_set(r->e, EINTR, "interrupted") : complete(r, ret);
+}
+
+int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
+	struct attempt *ret, struct error *e)
+{
+	struct error ignored = {0};
+	struct trial_place place = sweep->trials.order[index];
+	struct running r = {
+		.sweep = sweep,
+		.place = place,
+		.watch = watch,
+		.executor = executor_find(sweep->plan.executor),
+		.run = sweep_path(sweep, place, SWEEP_RUNNING),
+		.final_run = sweep_path(sweep, place, SWEEP_RUN),
+		.log = sweep_path(sweep, place, SWEEP_LOG),
+		.e = e ? e : &ignored,
+	};
+	*ret = (struct attempt){0};
+	int result = r.run && r.final_run && r.log ? run(&r, ret)
+	                                           : error_errno(r.e, ENOMEM, "a trial");
+	if (result < 0) {
+		sweep_remove_trial(sweep, place);
+		attempt_done(ret);
+	}
+	free(r.run);
+	free(r.final_run);
+	free(r.log);
+	return result;
+}
+
+void attempt_done(struct attempt *a)
+{
+	free(a->outcome_text);
+	free(a->run);
+	*a = (struct attempt){0};
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One trial, run once: recorded under another name, stopped by the plan's rules, given its outcome,
+// and only then called what a complete trial is called.
+
+#pragma once
+
+#include <signal.h>
+#include <stddef.h>
+
+#include "analyze/outcome.h"
+#include "base/error.h"
+#include "experiment/sweep.h"
+
+struct attempt {
+	enum outcome outcome;
+	char *outcome_text; // "" after a success
+	double seconds; // from its start to its end
+	char *run; // path of the run file
+};
+
+struct attempt_watch {
+	const volatile sig_atomic_t *interrupts; // how many signals asked to end: 1 with patience,
+	                                         // more at once
+	void (*tick)(void *context); // now and then while it runs; NULL
+	void *context;
+};
+
+// Runs trial `index` of the sweep's order. 0 where it is complete, whatever became of the job.
+// -EINTR where it was interrupted, and -errno where strain could not do its part (no recorder, a
+// full disk): nothing of it is left then, but its log where that says why.
+int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
+	struct attempt *ret, struct error *e);
+void attempt_done(struct attempt *a);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A sweep's directory: plan.yaml (the plan as it was started), lock, and a run file for each trial
+// that is complete: CCCC-R.strain, configuration and repeat. What a trial in progress has beside
+// that, CCCC-R.running and CCCC-R.log, is removed when the sweep is opened again.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "experiment/plan.h"
+#include "experiment/trials.h"
+
+#define SWEEP_RUN ".strain"
+#define SWEEP_RUNNING ".running"
+#define SWEEP_LOG ".log"
+#define SWEEP_LEFT_OUT "left-out" // a folder for runs that a changed plan has no trial for
+
+struct sweep_options {
+	const char *plan; // a file, or the directory of a sweep
+	const char *directory; // NULL: STEM.sweep here, or the one that `plan` is
+	bool force; // go on with a changed plan
+	bool look; // change nothing: the directory need not be there
+	struct plan_machine machine;
+	void (*say)(const char *text); // a line for people, now and then
+};
+
+struct sweep {
+	char *directory;
+	char *stem; // of the plan's name
+	struct plan plan;
+	struct trials trials;
+	bool *done; // [trials.n], as trials.order: its run is there
+	size_t n_done;
+	int lock; // -1: none
+};
+
+// Locks the directory, puts the plan into it where it has none, removes what is half done, and ends
+// what still runs of a sweep that was killed. -EINVAL for a wrong plan, -EBUSY where another
+// process has it, -EEXIST for a directory of something else, -ESTALE where the plan was changed,
+// -ENOSPC,
+// ... each with one line.
+int sweep_open(const struct sweep_options *options, struct sweep *ret, struct error *e);
+void sweep_close(struct sweep *sweep);
+
+// DIRECTORY/0007-2SUFFIX; "0007-2" alone. Owned by the caller; NULL: out of memory.
+char *sweep_path(const struct sweep *sweep, struct trial_place trial, const char *suffix);
+char *sweep_trial_name(struct trial_place trial);
+// Removes what a trial that did not end has left: its run file and SQLite's beside it, and its log.
+void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial);

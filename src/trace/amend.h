@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Adds to a run file that is finished: keys, labels, events. And makes one of a run that never was.
+
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum amendment_kind {
+	AMEND_KEY, // of table run
+	AMEND_LABEL,
+	AMEND_EVENT, // at the run's end; name is its kind
+};
+
+struct amendment {
+	enum amendment_kind kind;
+	const char *name;
+	const char *value; // valid UTF-8
+};
+
+// All or nothing. What has the same name is replaced (events: added). 0, or -errno with a text that
+// names the path: -ENOSPC where the disk is full.
+int run_amend(const char *path, const struct amendment *items, size_t n, struct error *e);
+
+// A finished run file with nothing but these, and when and where it was made: of a job that could
+// not be started. -EEXIST, -ENOSPC, ...
+int run_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e);

@@ -1,0 +1,312 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain sweep: a plan's trials, each once, whatever happens in between.
+
+bats_require_minimum_version 1.5.0
+
+load run_helpers
+
+teardown() {
+	umount "$BATS_TEST_TMPDIR/small" 2>/dev/null || true
+}
+
+# What trials have written into a file, a line each time one ran to its end.
+ran() {
+	sort "$BATS_TEST_TMPDIR/ran" | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd ' '
+}
+
+# Names of the runs in a sweep's folder.
+runs() {
+	find "$1" -maxdepth 1 -name '*.strain' -printf '%f\n' | sort | paste -sd ' '
+}
+
+key() {
+	"$STRAIN" sql --json "$1" "SELECT value FROM run WHERE key = '$2'" | jq -r '.[0].value'
+}
+
+# Nothing of a trial that did not end.
+is_clean() {
+	! compgen -G "$1/*running*" && ! compgen -G "$1/*.part"
+}
+
+# A child ends with this exit status.
+ends_with() {
+	local status=0
+	wait "$2" || status=$?
+	[ "$status" = "$1" ]
+}
+
+# A trial is being recorded, and its job has begun.
+is_running() {
+	compgen -G "$1/*.running" >/dev/null && [ -e began ]
+}
+
+@test "every configuration and repeat, once, with labels, outcome and last words" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'echo "${batch_size} ${workers}" >>ran; echo the end of ${batch_size}']
+		parameters:
+		  batch_size: {values: [8, 16]}
+		  workers: {values: [0, 4]}
+		constraints: ["workers < batch_size / 2"]
+		labels: {machine: small}
+		repeats: 2
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --json
+	[ "$(jq -r '[.trials, .complete, .outcomes.success] | @csv' <<<"$output")" = 6,6,6 ]
+	[ "$(jq '.configurations | length' <<<"$output")" = 3 ]
+	[ "$(jq '[.configurations[] | select(.n == 2 and .duration_seconds > 0)] | length' <<<"$output")" = 3 ]
+	[ "$(tr ' ' / <ran | sort | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd ' ')" = "2x16/0 2x16/4 2x8/0" ]
+	[ "$(runs plan.sweep)" = "0001-1.strain 0001-2.strain 0002-1.strain 0002-2.strain 0003-1.strain 0003-2.strain" ]
+	cmp plan.yaml plan.sweep/plan.yaml
+	run -0 "$STRAIN" sql --json plan.sweep/0003-2.strain 'SELECT * FROM label ORDER BY name'
+	[ "$(jq -r '[.[] | .name + "=" + .value] | join(" ")' <<<"$output")" = \
+		"batch_size=16 machine=small repeat=2 sweep=plan trial=3 workers=4" ]
+	[ "$(key plan.sweep/0003-2.strain outcome)" = success ]
+	run -0 "$STRAIN" sql --json plan.sweep/0003-2.strain "SELECT text FROM event WHERE kind = 'output'"
+	[ "$(jq -r '.[0].text' <<<"$output")" = "the end of 16" ]
+	[ -z "$(find plan.sweep -name '*.log')" ]
+	# Again: nothing is left to do, and the table is the same, with what to type next.
+	run -0 "$STRAIN" sweep plan.sweep
+	[[ "$output" == *"6 of 6 trials: 6 success"*"strain compare plan.sweep"* ]]
+	[ "$(wc -l <ran)" = 6 ]
+}
+
+@test "--dry-run prints trials and makes nothing" {
+	cat >plan.yaml <<-'EOF'
+		command: job ${args}
+		parameters: {batch_size: {values: [8, 16]}, epochs: 3}
+		order: plan
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --dry-run
+	[[ "$output" == *"2 trials of 2 configurations, into plan.sweep"* ]]
+	[[ "$output" == *"0002-1"*"to do"*"job --batch-size=16 --epochs=3"* ]]
+	[ ! -e plan.sweep ]
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --dry-run --json
+	[ "$(jq -r '[.[].trial] | join(" ")' <<<"$output")" = "0001-1 0002-1" ]
+}
+
+@test "what became of a job is its outcome, and the sweep goes on" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		case $1 in
+		fine) exit 0 ;;
+		crash) echo "cannot open the data"; exit 3 ;;
+		absent) echo "no such framework here"; exit 77 ;;
+		memory) echo "numpy.core.MemoryError: no 4 TB"; exit 1 ;;
+		slow) exec sleep 1000 ;;
+		esac
+	EOF
+	chmod +x job
+	cat >plan.yaml <<-'EOF'
+		command: ./job ${kind}
+		parameters: {kind: {values: [fine, crash, absent, memory, slow]}}
+		timeout: 2s
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	local i=0 outcome
+	for outcome in success crash skipped out_of_memory time_limit; do
+		i=$((i + 1))
+		[ "$(key plan.sweep/000$i-1.strain outcome)" = $outcome ]
+	done
+	[ "$(key plan.sweep/0005-1.strain outcome_text)" = "not done after 2.0 s" ]
+	[[ "$output" == *"5 of 5 trials: 1 success, 1 out_of_memory, 1 time_limit, 1 crash, 1 skipped"* ]]
+	[[ "$output" == *"0002-1 crash: exit status 3: cannot open the data"* ]]
+	[[ "$output" == *"0003-1 skipped: no such framework here"* ]]
+	# Only failures keep what they printed.
+	[ "$(cat plan.sweep/0002-1.log)" = "cannot open the data" ]
+	[ ! -e plan.sweep/0001-1.log ]
+	[ ! -e plan.sweep/0003-1.log ]
+}
+
+@test "a command that cannot be executed is a crash without samples" {
+	printf 'command: [./nothing, "${args}"]\nparameters: {b: {values: [1, 2]}}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"2 of 2 trials: 2 crash"* ]]
+	[[ "$(key plan.sweep/0001-1.strain outcome_text)" == *"./nothing"* ]]
+	[ "$("$STRAIN" sql --json plan.sweep/0002-1.strain "SELECT value FROM label WHERE name = 'b'" |
+		jq -r '.[0].value')" = 2 ]
+}
+
+@test "stop rules end a trial as a success: epochs and seconds" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		i=0
+		while [ $i -lt 10000 ]; do
+			i=$((i + 1))
+			"$STRAIN" mark epoch $i
+			sleep 0.2
+		done
+	EOF
+	chmod +x job
+	printf 'command: ./job\nstop: {epochs: 2}\n' >epochs.yaml
+	run -0 --separate-stderr "$STRAIN" sweep epochs.yaml
+	[ "$(key epochs.sweep/0001-1.strain outcome)" = stopped ]
+	[[ "$(key epochs.sweep/0001-1.strain outcome_text)" == "stopped after "*" epochs" ]]
+	[[ "$output" == *"1 of 1 trials: 1 stopped"* ]]
+	printf 'command: sleep 1000\nstop: {epochs: 2, seconds: 1}\ntimeout: 2min\n' >seconds.yaml
+	run -0 --separate-stderr "$STRAIN" sweep seconds.yaml
+	[ "$(key seconds.sweep/0001-1.strain outcome)" = stopped ]
+	[ "$(key seconds.sweep/0001-1.strain outcome_text)" = "stopped after 1.0 s" ]
+}
+
+@test "what a job leaves running does not disturb the next trial" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'setsid sleep 1234567 & echo ${n}']
+		parameters: {n: {values: [1, 2]}}
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	run -1 pgrep -f 'sleep 123456[7]'
+}
+
+@test "killed and started again, every trial is there once" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, ': >began; sleep 0.2; echo ${n} >>ran']
+		parameters: {n: {values: [1, 2, 3, 4, 5, 6]}}
+	EOF
+	for _ in 1 2 3 4; do
+		rm -f began
+		"$STRAIN" sweep plan.yaml 3>&- >>out 2>&1 &
+		local sweep=$!
+		eventually is_running plan.sweep
+		sleep 0.0$((RANDOM % 10))
+		kill -9 $sweep
+		wait $sweep || true
+		# What is there is whole.
+		local file
+		for file in plan.sweep/*.strain; do
+			[ ! -e "$file" ] || [ "$(key "$file" outcome)" = success ]
+		done
+	done
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"6 of 6 trials: 6 success"* ]]
+	[ "$(runs plan.sweep | wc -w)" = 6 ]
+	is_clean plan.sweep
+}
+
+@test "a job that outlives its killed sweep is ended before its trial runs again" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		trap '' TERM
+		if [ -e second ]; then
+			exit 0
+		fi
+		echo $$ >pid
+		: >began
+		while sleep 0.1; do :; done
+	EOF
+	chmod +x job
+	printf 'command: [./job]\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	sleep 0.5 # it is among the processes of the run then
+	kill -9 $sweep
+	wait $sweep || true
+	: >second
+	kill -0 "$(cat pid)"
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$stderr" == *"ending the trial that a killed sweep has left running"* ]]
+	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
+	run -1 kill -0 "$(cat pid)"
+	is_clean plan.sweep
+}
+
+@test "Ctrl-C ends the trial, leaves nothing of it, and says how to go on" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, ': >began; [ -e quick ] || exec sleep 1000']
+		parameters: {n: {values: [1, 2]}}
+		env: {N: "${n}"}
+	EOF
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	kill -INT $sweep
+	ends_with 130 $sweep
+	grep -q 'interrupted: 0 of 2 trials are there; to go on: strain sweep plan.sweep' out
+	[ -z "$(runs plan.sweep)" ]
+	is_clean plan.sweep
+	: >quick
+	run -0 --separate-stderr "$STRAIN" sweep plan.sweep
+	[[ "$output" == *"2 of 2 trials: 2 success"* ]]
+}
+
+@test "a second Ctrl-C does not wait for a job that does not end" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'trap "" TERM; : >began; while sleep 0.1; do :; done']
+	EOF
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	sleep 0.5
+	kill -INT $sweep
+	sleep 0.5
+	kill -INT $sweep
+	ends_with 130 $sweep
+	is_clean plan.sweep
+}
+
+@test "a sweep in use is refused, with who uses it" {
+	printf 'command: [sh, -c, ": >began; sleep 1000"]\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	run -1 "$STRAIN" sweep plan.yaml
+	[ "$output" = "strain: plan.sweep: in use by process $sweep on $(uname -n)" ]
+	kill -TERM $sweep
+	ends_with 143 $sweep
+}
+
+@test "a plan that was changed is refused, with what changed; --force keeps what it still has" {
+	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3]}}\n' >plan.yaml
+	run -0 "$STRAIN" sweep plan.yaml
+	printf '# more of them\n' >>plan.yaml
+	run -0 "$STRAIN" sweep plan.yaml
+	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [0, 3, 2]}}\n' >plan.yaml
+	run -1 "$STRAIN" sweep plan.yaml
+	[ "$output" = "strain: plan.sweep was started with another plan: parameters.n.values: was [1, 2, 3], is [0, 3, 2] (--force: go on with this one)" ]
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --force
+	[[ "$stderr" == *"keeps 2 of 3 runs"* ]]
+	[ "$(ran)" = "1x0 1x1 1x2 1x3" ]
+	[ "$(runs plan.sweep)" = "0001-1.strain 0002-1.strain 0003-1.strain" ]
+	[ "$(runs plan.sweep/left-out)" = 0001-1.strain ]
+	run -0 "$STRAIN" sql --json plan.sweep/0002-1.strain 'SELECT * FROM label ORDER BY name'
+	[ "$(jq -r '[.[] | .name + "=" + .value] | join(" ")' <<<"$output")" = "n=3 repeat=1 sweep=plan trial=2" ]
+	# It is the plan now.
+	run -0 "$STRAIN" sweep plan.sweep
+}
+
+@test "bad input is one line" {
+	run -1 "$STRAIN" sweep nothing.yaml
+	[ "$output" = "strain: nothing.yaml: No such file or directory" ]
+	printf 'command: [job, "${batch}"]\nparameters: {batch_size: 3}\n' >plan.yaml
+	run -1 "$STRAIN" sweep plan.yaml
+	[[ "$output" == "strain: plan.yaml:1:16: command: expected a parameter or a resource, found '\${batch}'"* ]]
+	[ "$(wc -l <<<"$output")" = 1 ]
+	[ ! -e plan.sweep ]
+	mkdir other && : >other/file
+	printf 'command: [true]\n' >plan.yaml
+	run -1 "$STRAIN" sweep plan.yaml -o other
+	[[ "$output" == "strain: other: expected a new or empty folder or a sweep, found other files"* ]]
+	run -2 "$STRAIN" sweep
+	run -2 "$STRAIN" sweep plan.yaml plan.yaml
+	# A folder with what Ctrl-C, a shell or a person may have left in it is still a sweep.
+	run -0 "$STRAIN" sweep plan.yaml -o here/
+	: >here/notes.txt
+	run -0 "$STRAIN" sweep plan.yaml -o here
+}
+
+@test "a full disk is one line, and nothing half-written stays" {
+	if [ "$(id -u)" != 0 ] || ! mkdir small || ! mount -t tmpfs -o size=400k none small; then
+		skip "no file system of one's own here"
+	fi
+	printf 'command: [sh, -c, "sleep 0.1; echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9]}}\n' >plan.yaml
+	run -1 --separate-stderr "$STRAIN" sweep plan.yaml -o small/s
+	local last files
+	last=$(tail -n 1 <<<"$stderr")
+	files=$(cd small/s && is_clean . && ls ./*.log 2>/dev/null || true)
+	umount small
+	echo "$stderr"
+	[[ "$last" == "strain: trial "*"No space left on device"* ]]
+	[ -z "$files" ]
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Fuzz target: plans of sweeps, from YAML to the commands of trials.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "experiment/plan.h"
+#include "experiment/template.h"
+#include "experiment/trials.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct plan_machine machine = {.cpus = 64};
+	struct plan plan;
+	struct trials trials;
+	if (plan_read("plan.yaml", (const char *)data, size, &machine, &plan, NULL) < 0) {
+		return 0;
+	}
+	if (trials_make(&plan, &trials, NULL) == 0) {
+		template_free_words(trials_command(&trials, 1));
+		template_free_words(trials_environment(&trials, trials.n_configurations));
+		trials_baseline(&trials, trials.n_configurations);
+		trials_done(&trials);
+	}
+	char *what = NULL;
+	if (plan_differs(&plan, &plan, &what)) {
+		abort();
+	}
+	plan_done(&plan);
+	return 0;
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Plans that are wrong, each with its line; what right ones become.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// cmocka wants these before it.
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "experiment/expression.h"
+#include "experiment/plan.h"
+#include "experiment/template.h"
+#include "experiment/trials.h"
+
+#define ARGS "command: [job, \"${args}\"]\n"
+#define PLAN ARGS "parameters: {b: {values: [1, 2]}}\n"
+#define YAML(text) text, sizeof(text) - 1
+
+struct bad_plan {
+	const char *what;
+	const char *yaml;
+	size_t size;
+	const char *line; // behind "plan.yaml:"
+};
+
+// Behind "expected YAML" are the library's own words.
+// clang-format off
+static const struct bad_plan bad_plans[] = {
+	{"unknown key",
+		YAML(PLAN "reptas: 3\n"),
+		"3:1: expected a known key, found 'reptas'; did you mean 'repeats'?"},
+	{"unknown key, nothing near",
+		YAML(PLAN "colour: red\n"),
+		"3:1: expected a known key, found 'colour'"},
+	{"unknown key in stop",
+		YAML(PLAN "stop: {epoch: 3}\n"),
+		"3:8: stop: expected a known key, found 'epoch'; did you mean 'epochs'?"},
+	{"wrong type of repeats",
+		YAML(PLAN "repeats: [3]\n"),
+		"3:10: repeats: expected a whole number from 1 to 1000, found a list"},
+	{"wrong type of repeats, text",
+		YAML(PLAN "repeats: many\n"),
+		"3:10: repeats: expected a whole number from 1 to 1000, found 'many'"},
+	{"wrong type of command",
+		YAML("command: {a: b}\n"),
+		"1:10: command: expected a program and its arguments, at most 1000 words, found a map"},
+	{"no command",
+		YAML("parameters: {b: {values: [1]}}\n"),
+		"1:1: command: expected a program and its arguments, found nothing"},
+	{"empty",
+		YAML(""),
+		"1:1: expected a map with a command, found nothing"},
+	{"only a comment",
+		YAML("# nothing\n"),
+		"1:1: expected a map with a command, found nothing"},
+	{"a list",
+		YAML("- command\n"),
+		"1:1: expected a map with a command, found a list"},
+	{"empty list",
+		YAML(ARGS "parameters:\n  b:\n    values: []\n"),
+		"4:13: parameters.b: expected a list of 1 to 10000 values, found an empty list"},
+	{"empty command",
+		YAML("command: []\n"),
+		"1:10: command: expected a program and its arguments, at most 1000 words, found an empty list"},
+	{"values is no list",
+		YAML(ARGS "parameters: {b: {values: 3}}\n"),
+		"2:26: parameters.b: expected a list of 1 to 10000 values, found '3'"},
+	{"value is a list",
+		YAML(ARGS "parameters: {b: {value: [3]}}\n"),
+		"2:25: parameters.b: expected a value, found a list"},
+	{"null value",
+		YAML(ARGS "parameters: {b: {values: [1, ~]}}\n"),
+		"2:30: parameters.b: expected a value, found nothing"},
+	{"nested list",
+		YAML(ARGS "parameters: {b: {values: [1, [2, 3]]}}\n"),
+		"2:30: parameters.b: expected a value, found a list"},
+	{"undefined alias",
+		YAML(ARGS "parameters:\n  b: {values: *batches}\n"),
+		"3:16: expected an alias of an anchor, found '*batches' without '&batches' before it"},
+	{"alias within itself",
+		YAML(ARGS "parameters: &p\n  b: {values: [*p]}\n"),
+		"3:17: expected an alias of something else, found '*p' within '&p'"},
+	{"laughs",
+		YAML("a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e]\ng: &g [*f, *f, *f, *f, *f, *f, *f, *f, *f]\nh: &h [*g, *g, *g, *g, *g, *g, *g, *g, *g]\ni: &i [*h, *h, *h, *h, *h, *h, *h, *h, *h]\ncommand: *i\n"),
+		"1:1: expected a known key, found 'a'"},
+	{"laughs as values",
+		YAML("command: [job, \"${b}\"]\nlabels:\n  a: 1\nparameters:\n  b:\n    values: [&a [1, 2], *a]\n"),
+		"6:17: parameters.b: expected a value, found a list"},
+	{"duplicate key",
+		YAML(PLAN "repeats: 2\nrepeats: 3\n"),
+		"4:1: repeats: expected once, found again after line 3"},
+	{"duplicate parameter",
+		YAML(ARGS "parameters:\n  b: {value: 1}\n  b: {value: 2}\n"),
+		"4:3: b: expected once, found again after line 3"},
+	{"duplicate value",
+		YAML(ARGS "parameters: {b: {values: [1, 2, 1]}}\n"),
+		"2:33: parameters.b: expected each value once, found '1' twice"},
+	{"placeholder without parameter",
+		YAML("command: [job, \"--x=${batch}\"]\nparameters: {batch_size: {values: [1]}}\n"),
+		"1:16: command: expected a parameter or a resource, found '${batch}'"},
+	{"placeholder, near",
+		YAML("command: [job, \"${batchsize}\"]\nparameters: {batch_size: {values: [1]}}\n"),
+		"1:16: command: expected a parameter or a resource, found '${batchsize}'; did you mean '${batch_size}'?"},
+	{"parameter without placeholder",
+		YAML("command: [job, \"${a}\"]\nparameters:\n  a: {value: 1}\n  b: {value: 2}\n"),
+		"4:3: parameters.b: expected ${b} (or ${args}) in command or env, found neither"},
+	{"placeholder without end",
+		YAML("command: job ${b\nparameters: {b: {value: 1}}\n"),
+		"1:10: command: expected ${name} ($${ for ${ itself), found '${b'"},
+	{"placeholder without name",
+		YAML("command: job ${}\n"),
+		"1:10: command: expected ${name} ($${ for ${ itself), found '${}'"},
+	{"args within a word",
+		YAML("command: [job, \"x${args}\"]\nparameters: {b: {value: 1}}\n"),
+		"1:16: command: expected ${args} as a word of its own in command, found 'x${args}'"},
+	{"args in env",
+		YAML("command: [job]\nenv: {A: \"${args}\"}\n"),
+		"2:10: env.A: expected ${args} as a word of its own in command, found '${args}'"},
+	{"an open quote",
+		YAML("command: \"job 'a\"\n"),
+		"1:10: command: expected a closing ', found the end"},
+	{"a pipe",
+		YAML("command: job | tee log\n"),
+		"1:10: command: expected a program and its arguments, found '|', which needs a shell: [sh, -c, '...']"},
+	{"cpus",
+		YAML(PLAN "resources: {cpus: {values: [1, 0]}}\n"),
+		"3:32: resources.cpus: expected a whole number of CPUs that this machine has, found '0'"},
+	{"memory",
+		YAML(PLAN "resources: {memory: {values: [4GiB, 4Gib]}}\n"),
+		"3:37: resources.memory: expected a size of at least 1MiB such as 4GiB, or unlimited, found '4Gib'"},
+	{"memory tiny",
+		YAML(PLAN "resources: {memory: 1kB}\n"),
+		"3:21: resources.memory: expected a size of at least 1MiB such as 4GiB, or unlimited, found '1kB'"},
+	{"rate",
+		YAML(PLAN "resources:\n  disk_read: 100MB\n"),
+		"4:14: resources.disk_read: expected a rate such as 100MB/s, or unlimited, found '100MB'"},
+	{"gpu type",
+		YAML(PLAN "resources: {gpu_type: H100}\n"),
+		"3:23: resources.gpu_type: expected any (the local executor has the GPUs that there are), found 'H100'"},
+	{"unknown resource",
+		YAML(PLAN "resources: {cpu: 1}\n"),
+		"3:13: resources: expected cpus, memory, gpus, gpu_type or disk_read, found 'cpu'; did you mean 'cpus'?"},
+	{"constraint removes all",
+		YAML(PLAN "constraints: [\"b > 2\"]\n"),
+		"3:15: constraints: expected some of 2 configurations to be left, found none"},
+	{"constraint syntax",
+		YAML(PLAN "constraints: [\"b >\"]\n"),
+		"3:15: constraints: character 4: expected a value, found the end"},
+	{"constraint rest",
+		YAML(PLAN "constraints: [\"b < 2 < 3\"]\n"),
+		"3:15: constraints: character 7: expected 'and', 'or' or the end, found '< 3'"},
+	{"constraint name",
+		YAML(PLAN "constraints: [\"batch > 2\"]\n"),
+		"3:15: constraints: expected a parameter, a resource or a text in quotes, found 'batch' (character 1)"},
+	{"constraint type",
+		YAML(ARGS "parameters: {m: {values: [cnn]}}\nconstraints: [\"m > 2\"]\n"),
+		"3:15: constraints: character 1: expected a number, found a text ('cnn')"},
+	{"constraint no truth",
+		YAML(PLAN "constraints: [\"b + 1\"]\n"),
+		"3:15: constraints: character 3: expected a comparison, found a number"},
+	{"constraint zero",
+		YAML(PLAN "constraints: [\"b / 0 > 1\"]\n"),
+		"3:15: constraints: character 3: expected a number, found a division by zero or one too large"},
+	{"constraint hex",
+		YAML(PLAN "constraints: [\"b > 0x10\"]\n"),
+		"3:15: constraints: character 5: expected a decimal number, found '0x10'"},
+	{"constraint quote",
+		YAML(PLAN "constraints: ['b == \"x']\n"),
+		"3:15: constraints: character 6: expected a closing quote, found '\"x'"},
+	{"constraints no list",
+		YAML(PLAN "constraints: b > 1\n"),
+		"3:14: constraints: expected a list of 1 to 100 comparisons, found 'b > 1'"},
+	{"method",
+		YAML(PLAN "method: bayes\n"),
+		"3:9: method: expected grid or random, found 'bayes'"},
+	{"random without trials",
+		YAML(PLAN "method: random\n"),
+		"3:9: trials: expected how many configurations to draw, found nothing"},
+	{"trials with grid",
+		YAML(PLAN "trials: 3\n"),
+		"3:9: trials: expected none with method grid (repeats is how often), found '3'"},
+	{"random too many",
+		YAML(PLAN "method: random\ntrials: 3\n"),
+		"4:9: trials: expected at most as many as there are configurations, found 3 where 2 could be drawn"},
+	{"interval with grid",
+		YAML(ARGS "parameters: {lr: {min: 0, max: 1}}\n"),
+		"2:18: parameters.lr: expected values: [...] (min and max are for method: random), found an interval"},
+	{"interval half",
+		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0}}\n"),
+		"4:18: parameters.lr: expected min and max, found one of them"},
+	{"interval upside down",
+		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 1, max: 0}}\n"),
+		"4:24: parameters.lr: expected a min that is less than max, found 1 and 0"},
+	{"log of zero",
+		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0, max: 1, distribution: log_uniform_values}}\n"),
+		"4:24: parameters.lr: expected a min above 0 for log_uniform_values, found 0"},
+	{"distribution",
+		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0, max: 1, distribution: normal}}\n"),
+		"4:49: parameters.lr: expected uniform, int_uniform, q_uniform or log_uniform_values, found 'normal'"},
+	{"values and value",
+		YAML(ARGS "parameters: {b: {values: [1], value: 1}}\n"),
+		"2:17: parameters.b: expected one of values, value, or min and max, found several"},
+	{"parameter key",
+		YAML(ARGS "parameters: {b: {valuse: [1]}}\n"),
+		"2:18: parameters.b: expected values, value, or min and max, found 'valuse'; did you mean 'values'?"},
+	{"parameter list",
+		YAML(ARGS "parameters: {b: [1, 2]}\n"),
+		"2:17: parameters.b: expected {values: [...]}, {value: ...} or a value, found a list"},
+	{"parameter name",
+		YAML(ARGS "parameters: {\"b c\": {value: 1}}\n"),
+		"2:14: parameters: expected a name of letters, digits and _ (at most 64), found 'b c'"},
+	{"parameter name taken",
+		YAML(ARGS "parameters: {trial: {value: 1}}\n"),
+		"2:14: parameters: expected a name that means nothing else, found 'trial'"},
+	{"repeats too many",
+		YAML(PLAN "repeats: 1000000\n"),
+		"3:10: repeats: expected a whole number from 1 to 1000, found '1000000'"},
+	{"order",
+		YAML(PLAN "order: sorted\n"),
+		"3:8: order: expected random or plan, found 'sorted'"},
+	{"stop epochs",
+		YAML(PLAN "stop: {epochs: 0}\n"),
+		"3:16: stop.epochs: expected a whole number from 1 to 1000000, found '0'"},
+	{"stop seconds",
+		YAML(PLAN "stop: {seconds: soon}\n"),
+		"3:17: stop.seconds: expected seconds, or a time such as 10min, found 'soon'"},
+	{"stop error",
+		YAML(PLAN "stop: {step_error: 3}\n"),
+		"3:20: stop.step_error: expected 0.1% to 100%, found '3'"},
+	{"stop empty",
+		YAML(PLAN "stop: {}\n"),
+		"3:7: stop: expected a map of epochs, seconds or step_error, found an empty map"},
+	{"timeout",
+		YAML(PLAN "timeout: 0\n"),
+		"3:10: timeout: expected seconds, or a time such as 10min, found '0'"},
+	{"executor",
+		YAML(PLAN "executor: slurm\n"),
+		"3:11: executor: expected local, found 'slurm'"},
+	{"baseline name",
+		YAML(PLAN "baseline: {c: 1}\n"),
+		"3:12: baseline: expected a parameter or a resource, found 'c'"},
+	{"baseline value",
+		YAML(PLAN "baseline: {b: 3}\n"),
+		"3:15: baseline.b: expected one of its values, found '3'"},
+	{"label",
+		YAML(PLAN "labels: {b: 3}\n"),
+		"3:10: labels: expected a label that no trial has by itself, found 'b'"},
+	{"env name",
+		YAML(PLAN "env: {\"A B\": 3}\n"),
+		"3:7: env: expected a name of letters, digits and _ (at most 64), found 'A B'"},
+	{"tab",
+		YAML("command: [job]\n\tname: x\n"),
+		"2:1: expected YAML"},
+	{"open bracket",
+		YAML("command: [job\n"),
+		"2:1: expected YAML"},
+	{"two documents",
+		YAML("command: [job]\n---\ncommand: [job]\n"),
+		"2:1: expected one document, found another"},
+	{"merge key",
+		YAML("a: &a {x: 1}\n<<: *a\ncommand: job\n"),
+		"1:1: expected a known key, found 'a'"},
+	{"utf8",
+		YAML("command: [job]\nname: \377\376\n"),
+		"2:7: expected UTF-8, found the byte 0xff"},
+	{"utf8 2",
+		YAML("command: [job]\nname: \303\251\303\n"),
+		"2:8: expected UTF-8, found the byte 0xc3"},
+	{"nul",
+		YAML("command: [job]\nname: a\000b\n"),
+		"2:8: expected UTF-8, found the byte 0x00"},
+	{"escaped nul",
+		YAML("command: [job]\nname: \"a\\0b\"\n"),
+		"2:7: expected text, found a NUL character after 'a'"},
+	{"control",
+		YAML("command: [job]\nname: \"a\\nb\"\n"),
+		"2:7: name: expected a line of text, found the control character 0x0a"},
+	{"complex key",
+		YAML("? [a]\n: b\n"),
+		"1:3: expected a key of one word, found a list"},
+};
+// clang-format on
+
+static int read_plan(
+	const char *yaml, size_t size, struct plan *plan, struct trials *trials, struct error *e)
+{
+	const struct plan_machine machine = {.cpus = 2};
+	int result = plan_read("plan.yaml", yaml, size, &machine, plan, e);
+	if (result == 0 && (result = trials_make(plan, trials, e)) < 0) {
+		plan_done(plan);
+	}
+	return result;
+}
+
+static void assert_bad(const char *what, const char *yaml, size_t size, const char *line)
+{
+	struct plan plan;
+	struct trials trials;
+	struct error e = {0};
+	char expected[480];
+	print_message("%s\n", what);
+	assert_int_equal(read_plan(yaml, size, &plan, &trials, &e), -22);
+	snprintf(expected, sizeof(expected), "plan.yaml:%s", line);
+	size_t length = strlen(expected);
+	bool syntax = strcmp(expected + length - 4, "YAML") == 0;
+	e.text[syntax ? length : sizeof(e.text) - 1] = '\0';
+	assert_string_equal(e.text, expected);
+	assert_null(strchr(e.text, '\n'));
+}
+
+static void test_bad_plans(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(bad_plans); i++) {
+		const struct bad_plan *bad = &bad_plans[i];
+		assert_bad(bad->what, bad->yaml, bad->size, bad->line);
+	}
+}
+
+static void append_numbers(struct text *t, const char *name, unsigned n)
+{
+	text_format(t, "  %s: {values: [", name);
+	for (unsigned i = 0; i < n; i++) {
+		text_format(t, "%s%u", i > 0 ? ", " : "", i);
+	}
+	text_append_string(t, "]}\n");
+}
+
+static void test_too_much(void **state)
+{
+	(void)state;
+	_cleanup_text_ struct text many = {0}, more = {0}, deep = {0}, alternate = {0}, wide = {0};
+	text_append_string(&many, ARGS "repeats: 1000\nparameters:\n");
+	append_numbers(&many, "a", 100);
+	append_numbers(&many, "c", 100);
+	assert_bad("trials", many.data, many.length,
+		"2:10: repeats: expected at most 100000 trials, found 10000000");
+	text_append_string(&more, ARGS "parameters:\n");
+	append_numbers(&more, "a", 2000);
+	append_numbers(&more, "c", 2000);
+	assert_bad("configurations", more.data, more.length,
+		"4:3: parameters: expected at most 1000000 configurations, found more");
+	text_append_string(&deep, "command: ");
+	for (unsigned i = 0; i < 100; i++) {
+		text_append_string(&deep, "[");
+	}
+	assert_bad("levels", deep.data, deep.length,
+		"1:41: expected at most 32 levels of lists and maps");
+	text_append_string(&alternate, PLAN "constraints: ['");
+	for (unsigned i = 0; i < 200; i++) {
+		text_append_string(&alternate, "(");
+	}
+	text_append_string(&alternate, "']\n");
+	assert_bad("parentheses", alternate.data, alternate.length,
+		"3:15: constraints: character 51: expected fewer parentheses, found "
+		"'(((((((((((((((((((('");
+	text_append_string(&wide, PLAN "name: ");
+	for (unsigned i = 0; i < 5000; i++) {
+		text_append_string(&wide, "x");
+	}
+	assert_bad("a long line", wide.data, wide.length,
+		"3:7: name: expected at most 4096 bytes, found 5000");
+	assert_bad("CPUs", YAML(PLAN "resources: {cpus: 3}\n"),
+		"3:19: resources.cpus: expected a whole number of CPUs that this machine has, "
+		"found '3'");
+}
+
+// Each level names the one before it nine times: a tree that were expanded would have 9^30 leaves.
+static void test_laughs(void **state)
+{
+	(void)state;
+	_cleanup_text_ struct text yaml = {0};
+	text_append_string(&yaml, "labels: {a0: &a0 [x, x, x, x, x, x, x, x, x],\n");
+	for (unsigned i = 1; i <= 30; i++) {
+		text_format(&yaml, " a%u: &a%u [", i, i);
+		for (unsigned k = 0; k < 9; k++) {
+			text_format(&yaml, "%s*a%u", k > 0 ? ", " : "", i - 1);
+		}
+		text_append_string(&yaml, "],\n");
+	}
+	text_append_string(&yaml, " }\ncommand: *a30\n");
+	assert_bad(
+		"laughs", yaml.data, yaml.length, "30:12: command: expected a value, found a list");
+}
+
+static void assert_words(char **words, const char *const *expected)
+{
+	size_t n = 0;
+	assert_non_null(words);
+	for (; expected[n]; n++) {
+		assert_non_null(words[n]);
+		assert_string_equal(words[n], expected[n]);
+	}
+	assert_null(words[n]);
+	template_free_words(words);
+}
+
+static void test_commands(void **state)
+{
+	static const char yaml[] = "command: python3 'my train.py' --model=${model} \\\"q\\\" "
+				   "${args} $${model} \"a\"'b'\n"
+				   "env: {OMP_NUM_THREADS: \"${threads}\"}\n"
+				   "parameters:\n"
+				   "  model: {value: cnn}\n"
+				   "  batch_size: {values: [032, 1e3]}\n"
+				   "  threads: {value: 2}\n"
+				   "  flag: {value: 'yes'}\n"
+				   "resources: {memory: 4GiB}\n";
+	struct plan plan;
+	struct trials trials;
+	(void)state;
+	assert_int_equal(read_plan(YAML(yaml), &plan, &trials, NULL), 0);
+	assert_int_equal(trials.n, 2);
+	// As written, and what the command names itself is not among ${args}.
+	assert_words(trials_command(&trials, 1),
+		(const char *[]){"python3", "my train.py", "--model=cnn", "\"q\"",
+			"--batch-size=032", "--flag=yes", "${model}", "ab", NULL});
+	assert_words(trials_environment(&trials, 2), (const char *[]){"OMP_NUM_THREADS=2", NULL});
+	assert_string_equal(trials_value_of(&trials, 2, "batch_size"), "1e3");
+	assert_string_equal(trials_value_of(&trials, 2, "memory"), "4GiB");
+	assert_null(trials_value_of(&trials, 2, "cpus"));
+	trials_done(&trials);
+	plan_done(&plan);
+}
+
+static void test_grid(void **state)
+{
+	static const char yaml[] = ARGS
+		"parameters:\n"
+		"  m: {values: [small, big]}\n"
+		"  workers: {values: [0, 2, 4]}\n"
+		"resources: {cpus: {values: [1, 2]}}\n"
+		"repeats: 3\n"
+		"constraints: [\"workers <= 2 * cpus\", \"not (m == 'big' and workers == 0)\"]\n"
+		"baseline: {m: small}\n";
+	struct plan plan;
+	struct trials trials;
+	(void)state;
+	assert_int_equal(read_plan(YAML(yaml), &plan, &trials, NULL), 0);
+	// 2 models, 3 numbers of workers, 2 of CPUs: 12, less those with 4 workers on 1 CPU and
+	// those of the big model without workers.
+	assert_int_equal(trials.n_configurations, 8);
+	assert_int_equal(trials.excluded, 4);
+	assert_int_equal(trials.n, 24);
+	assert_string_equal(trials_value(&trials, 1, 0), "small");
+	assert_string_equal(trials_value(&trials, 2, 2), "2"); // the last varies fastest
+	assert_int_equal(trials_baseline(&trials, 1), 1);
+	assert_int_equal(trials_baseline(&trials, 6), 3);
+	unsigned seen[9][4] = {0};
+	for (size_t i = 0; i < trials.n; i++) {
+		struct trial_place place = trials.order[i];
+		assert_in_range(place.configuration, 1, 8);
+		// Every configuration has its first repeat before any has its second.
+		assert_int_equal(place.repeat, i / 8 + 1);
+		assert_int_equal(seen[place.configuration][place.repeat]++, 0);
+	}
+	struct trials again;
+	assert_int_equal(trials_make(&plan, &again, NULL), 0);
+	assert_memory_equal(trials.order, again.order, trials.n * sizeof(*trials.order));
+	trials_done(&again);
+	trials_done(&trials);
+	plan_done(&plan);
+}
+
+static void test_order_of_plan(void **state)
+{
+	struct plan plan;
+	struct trials trials;
+	(void)state;
+	assert_int_equal(
+		read_plan(YAML(PLAN "repeats: 2\norder: plan\n"), &plan, &trials, NULL), 0);
+	static const struct trial_place expected[] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}};
+	assert_int_equal(trials.n, 4);
+	assert_memory_equal(trials.order, expected, sizeof(expected));
+	trials_done(&trials);
+	plan_done(&plan);
+}
+
+static void test_random(void **state)
+{
+	static const char yaml[] = ARGS
+		"method: random\ntrials: 50\nseed: 7\n"
+		"parameters:\n"
+		"  lr: {min: 0.001, max: 0.1, distribution: log_uniform_values}\n"
+		"  workers: {min: 0, max: 8}\n"
+		"  step: {min: 0, max: 1, q: 0.25, distribution: q_uniform}\n"
+		"  model: {values: [cnn, alexnet], distribution: categorical}\n"
+		"constraints: [\"workers % 2 == 0\"]\n";
+	struct plan plan;
+	struct trials trials;
+	(void)state;
+	assert_int_equal(read_plan(YAML(yaml), &plan, &trials, NULL), 0);
+	assert_int_equal(trials.n, 50);
+	assert_true(trials.excluded > 0);
+	for (size_t i = 1; i <= 50; i++) {
+		double lr, workers, step;
+		assert_true(expression_number(trials_value(&trials, i, 0), &lr));
+		assert_true(expression_number(trials_value(&trials, i, 1), &workers));
+		assert_true(expression_number(trials_value(&trials, i, 2), &step));
+		assert_true(lr >= 0.001 && lr <= 0.1);
+		assert_true(workers >= 0 && workers <= 8 && (int)workers % 2 == 0);
+		assert_true(step * 4 == (int)(step * 4) && step >= 0 && step <= 1);
+	}
+	trials_done(&trials);
+	plan_done(&plan);
+}
+
+struct expression_case {
+	const char *text;
+	bool holds;
+};
+
+static const char *value_of(const void *context, const char *name)
+{
+	(void)context;
+	return strcmp(name, "workers") == 0  ? "4"
+	       : strcmp(name, "memory") == 0 ? "4GiB"
+	       : strcmp(name, "rate") == 0   ? "unlimited"
+	       : strcmp(name, "model") == 0  ? "resnet50"
+	                                     : "auto";
+}
+
+static void test_expressions(void **state)
+{
+	static const struct expression_case cases[] = {
+		{"workers == 4", true}, {"workers <= 2 * 2 and memory >= 4GiB", true},
+		{"memory > 4096 * 1MiB", false}, {"rate > 100GB/s", true},
+		{"rate == 'unlimited'", true},
+		{"model == \"resnet50\" and not model == 'cnn'", true}, {"threads == 'auto'", true},
+		{"threads == 4", false}, // a text is no number
+		{"1 + 2 * 3 == 7 and (1 + 2) * 3 == 9", true},
+		{"-workers < 0 and 7 % workers == 3", true},
+		{"not workers == 4 or 10 / workers == 2.5", true},
+		{"2 - 1 - 1 == 0", true}, // from the left
+		{"1 < 2 and 2 < 1 or 1 == 1", true}, // `and` binds closer
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct expression *x = NULL;
+		struct error e = {0};
+		size_t at = 0;
+		bool holds = false;
+		print_message("%s\n", cases[i].text);
+		assert_int_equal(expression_parse(cases[i].text, &x, &at, &e), 0);
+		assert_int_equal(expression_holds(x, value_of, NULL, &holds, &at, &e), 0);
+		assert_int_equal(holds, cases[i].holds);
+		expression_free(x);
+	}
+}
+
+struct change {
+	const char *was;
+	const char *is;
+	const char *what; // NULL: nothing
+};
+
+static void test_changes(void **state)
+{
+	static const struct change changes[] = {
+		{PLAN, "# a comment\n" PLAN "\n", NULL},
+		{PLAN "repeats: 2\n", "repeats: 2\n" PLAN, NULL},
+		{PLAN, PLAN "repeats: 2\n", "repeats: was nothing, is 2"},
+		{PLAN, ARGS "parameters: {b: {values: [1, 2, 3]}}\n",
+			"parameters.b.values: was [1, 2], is [1, 2, 3]"},
+		{PLAN, ARGS "parameters: {b: {value: 1}}\n",
+			"parameters.b.values: was [1, 2], is nothing"},
+		{ARGS "parameters: {a: 1, b: 2}\n", ARGS "parameters: {b: 2, a: 1}\n",
+			"parameters: the order of their names"},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+		struct plan was, is;
+		char *what = NULL;
+		const struct change *c = &changes[i];
+		assert_int_equal(plan_read("a", c->was, strlen(c->was), NULL, &was, NULL), 0);
+		assert_int_equal(plan_read("b", c->is, strlen(c->is), NULL, &is, NULL), 0);
+		assert_int_equal(plan_differs(&was, &is, &what), c->what != NULL);
+		if (c->what) {
+			assert_string_equal(what, c->what);
+		}
+		free(what);
+		plan_done(&was);
+		plan_done(&is);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bad_plans),
+		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_laughs),
+		cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_grid),
+		cmocka_unit_test(test_order_of_plan),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_expressions),
+		cmocka_unit_test(test_changes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
