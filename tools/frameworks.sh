@@ -16,9 +16,9 @@ if [ ! -x "$folder/python/bin/python" ]; then
 	/usr/bin/python3 -m venv "$folder/python"
 fi
 # A package that cannot be had leaves out its tests only.
-for package in nvtx nvidia-nvtx-cu12 jax tensorflow-cpu tf_keras; do
+for package in nvtx nvidia-nvtx-cu12 jax pillow tensorflow-cpu tf_keras; do
 	"$folder/python/bin/python" -m pip install --quiet --disable-pip-version-check "$package" ||
 		echo "strain: $package could not be installed; its tests will be skipped" >&2
 done
 echo "in $folder/python:" "$("$folder/python/bin/python" -m pip list --format freeze 2>/dev/null |
-	grep -E '^(nvtx|nvidia-nvtx-cu12|jax|keras|tf_keras|tensorflow[-_]cpu)==' | tr '\n' ' ')"
+	grep -E '^(nvtx|nvidia-nvtx-cu12|jax|keras|pillow|tf_keras|tensorflow[-_]cpu)==' | tr '\n' ' ')"

@@ -9,9 +9,10 @@
 
 import argparse
 import collections
+import contextlib
 import os
+import subprocess
 import sys
-import time
 
 import synthetic
 
@@ -90,11 +91,35 @@ def announce(options, parameters, samples, device, native_size=None):
     print(text, flush=True)
 
 
-def say(what, epoch, options, loss, accuracy, count, start):
-    """Prints the line of a pass. start: what perf_counter said when it began."""
-    seconds = time.perf_counter() - start
+def say(what, epoch, options, loss, accuracy, count, seconds):
+    """Prints the line of a pass."""
     print(f"{what} {epoch}/{options.epochs}  loss {loss:.4f}  accuracy {accuracy:.3f}  "
           f"{seconds:.1f} s  {count / seconds:.0f} images/s", flush=True)  # fmt: skip
+
+
+def images_of(folder):
+    """Paths of the images in a folder of folders, the number of each one's class, and how many
+    classes there are."""
+    kinds = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    found = [(os.path.join(folder, kind, name), number) for number, kind in enumerate(kinds)
+             for name in sorted(os.listdir(os.path.join(folder, kind)))]  # fmt: skip
+    return [path for path, _ in found], [number for _, number in found], len(kinds)
+
+
+@contextlib.contextmanager
+def others(environments):
+    """Starts this program once more for each environment; ends with them, and they with it."""
+    started = []
+    try:
+        for environment in environments:
+            started.append(subprocess.Popen([sys.executable, *sys.argv], env=environment))
+        yield
+        failed = [process for process in started if process.wait() != 0]
+    finally:
+        for process in started:
+            process.kill()
+    if failed:
+        raise Problem("a process did not end well")
 
 
 def run(main):

@@ -137,12 +137,13 @@ def train(options, training, unseen, rank):
         start = time.perf_counter()
         found = train_epoch(model, loader, optimizer, device, options.image_size)
         if rank == 0:
-            jobs.say("epoch", order.epoch + 1, options, *found, start)
+            jobs.say("epoch", order.epoch + 1, options, *found, time.perf_counter() - start)
         if check:
             start = time.perf_counter()
             found = validate(model, check, device, options.image_size)
             if rank == 0:
-                jobs.say("validation", order.epoch + 1, options, *found, start)
+                seconds = time.perf_counter() - start
+                jobs.say("validation", order.epoch + 1, options, *found, seconds)
 
 
 def join(options, training, unseen, rank, place):

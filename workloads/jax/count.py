@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Prints the parameters of each model, of 1000 classes but the CNN, at the size that it was made for."""
+
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here, os.path.dirname(here), os.path.join(os.path.dirname(here), "datasets")]
+
+import jax
+from models import MODELS
+
+for name, model in MODELS.items():
+    made = model.make(10 if name == "cnn" else 1000, model.image_size)
+    size = (model.image_size, model.image_size, 3)
+    shapes = jax.eval_shape(lambda key: made.init(key, size)[0], jax.random.PRNGKey(0))
+    print(name, sum(leaf.size for leaf in jax.tree_util.tree_leaves(shapes)))

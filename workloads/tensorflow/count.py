@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Prints the parameters of each model, of 1000 classes but the CNN, at the size that it was made for."""
+
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here, os.path.dirname(here), os.path.join(os.path.dirname(here), "datasets")]
+
+import keras
+import models
+
+for name, model in models.MODELS.items():
+    made = models.make(keras, name, 10 if name == "cnn" else 1000, model.image_size, model.image_size)
+    print(name, sum(weights.shape.num_elements() for weights in made.trainable_weights))
