@@ -6,8 +6,10 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { test, before, after } from 'node:test';
 
 import { openBrowser, openReport, readyTime, settle } from './browser.mjs';
@@ -130,6 +132,42 @@ before(async () => {
 });
 
 after(() => browser?.close());
+
+/** A module of the page by itself. */
+async function part(name) {
+	const { transformSync } = createRequire(resolve(modules, 'package.json'))('esbuild');
+	const source = join(dirname(fileURLToPath(import.meta.url)), '../../web/src', `${name}.ts`);
+	const { code } = transformSync(readFileSync(source, 'utf8'), { loader: 'ts', format: 'esm' });
+	return import(`data:text/javascript,${encodeURIComponent(code)}`);
+}
+
+test('intervals, differences and their correction', async () => {
+	const { estimate, difference, holm } = await part('statistics');
+	const near = (found, wanted) => assert.ok(Math.abs(found - wanted) < 1e-4 * wanted, `${found}, not ${wanted}`);
+	near(estimate([1, 2]).half, 12.7062 / 2);
+	near(estimate([1, 2, 3]).half, 4.30265 / Math.sqrt(3));
+	near(estimate([1, 1, 1, 1, 1, 7]).half, 2.57058);
+	assert.equal(estimate([3]).half, null);
+	assert.equal(estimate([]), null);
+	near(difference([1, 1.2, 0.9], [1.5, 1.7, 1.6, 2.2]).probability, 0.0124451);
+	near(difference([1, 1.2, 0.9], [1.5, 1.7, 1.6, 2.2]).ratio, 1.75 / (3.1 / 3));
+	assert.equal(difference([2, 2], [3, 3]).probability, 0);
+	assert.equal(difference([2, 2], [2, 2]).probability, 1);
+	assert.equal(difference([2], [3, 3]).probability, null);
+	assert.equal(difference([], [3]), null);
+	assert.deepEqual(holm([0.04, null, 0.01, 0.03]), [0.06, null, 0.03, 0.06]);
+});
+
+test('values of labels are numbers, sizes, rates or text', async () => {
+	const { amountOf, compareValues } = await part('label_values');
+	const amounts = { '32': 32, '4GiB': 4 * 2 ** 30, '100MB/s': 1e8, '1e-3': 1e-3, '5 %': 0.05, '200ms': 0.2, '-1': -1 };
+	for (const [label, value] of Object.entries(amounts)) {
+		assert.equal(amountOf(label)?.value, value, label);
+	}
+	['', 'resnet50', '0-1', 'GiB', '4 apples', '1.2.3', 'NaN'].forEach((label) => assert.equal(amountOf(label), null, label));
+	const values = ['b10', 'unlimited', '1GB', '900MB', 'b9', '64', '8'];
+	assert.deepEqual(values.sort(compareValues), ['8', '64', '900MB', '1GB', 'unlimited', 'b9', 'b10']);
+});
 
 test('the head says what is best and how trials ended', () =>
 	inPage('plain', async (page) => {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What repeats say: a mean with Student's interval, and whether two means differ beyond noise by
-// Welch's test. The only place of the page that reckons with chance.
+// What repeats say: a mean with Student's interval, and how likely a difference of two means is by
+// chance (Welch's test, Holm's correction), as src/model/statistics.c has it. The only place of the
+// page that reckons with chance.
 
-const LEVEL = 0.95;
+/** What counts as noise comes out by chance more often than this. */
+export const LEVEL = 0.05;
+export const TEST_NAME = "Welch's t-test, Holm's correction";
 
 export interface Estimate {
 	mean: number;
@@ -16,8 +19,8 @@ export interface Estimate {
 export interface Difference {
 	/** Of the second mean to the first. */
 	ratio: number;
-	/** null where there are too few repeats to tell. */
-	beyondNoise: boolean | null;
+	/** Of one as large as this if there were none; null where there are too few repeats to tell. */
+	probability: number | null;
 }
 
 function logGamma(x: number): number {
@@ -61,14 +64,18 @@ function incompleteBeta(x: number, a: number, b: number): number {
 		: 1 - (front * betaFraction(1 - x, b, a)) / b;
 }
 
-/** How far from 0 a t of so many degrees of freedom lies at most, in 95 of 100 cases. */
-export function studentQuantile(freedom: number): number {
+/** How likely a t of so many degrees of freedom is further from 0 than this. */
+function beyond(t: number, freedom: number): number {
+	return incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);
+}
+
+/** How far from 0 it lies at most, in 95 of 100 cases. */
+function studentQuantile(freedom: number): number {
 	let low = 0;
 	let high = 1e3;
-	const beyond = (t: number) => incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);
 	for (let i = 0; i < 60; i++) {
 		const middle = (low + high) / 2;
-		[low, high] = beyond(middle) > 1 - LEVEL ? [middle, high] : [low, middle];
+		[low, high] = beyond(middle, freedom) > LEVEL ? [middle, high] : [low, middle];
 	}
 	return (low + high) / 2;
 }
@@ -108,15 +115,28 @@ export function difference(first: number[], second: number[]): Difference | null
 	}
 	const ratio = meanOf(second) / meanOf(first);
 	if (first.length < 2 || second.length < 2) {
-		return { ratio, beyondNoise: null };
+		return { ratio, probability: null };
 	}
 	const [a, b] = [errorSquare(first), errorSquare(second)];
 	const apart = Math.abs(meanOf(second) - meanOf(first));
 	if (a + b === 0) {
-		return { ratio, beyondNoise: apart > 0 };
+		return { ratio, probability: apart > 0 ? 0 : 1 };
 	}
 	const freedom = (a + b) ** 2 / (a ** 2 / (first.length - 1) + b ** 2 / (second.length - 1));
-	return { ratio, beyondNoise: apart > quantileOf(freedom) * Math.sqrt(a + b) };
+	return { ratio, probability: beyond(apart / Math.sqrt(a + b), freedom) };
 }
 
-export const TEST_NAME = "Welch's t-test, 95 %";
+/** Corrects probabilities for there being so many of them; null is none of them, and stays. */
+export function holm(probabilities: (number | null)[]): (number | null)[] {
+	const known = probabilities
+		.map((probability, i) => ({ probability, i }))
+		.filter((one): one is { probability: number; i: number } => one.probability !== null)
+		.sort((a, b) => a.probability - b.probability);
+	const corrected = [...probabilities];
+	let least = 0;
+	known.forEach(({ probability, i }, rank) => {
+		least = Math.max(least, Math.min(1, probability * (known.length - rank)));
+		corrected[i] = least;
+	});
+	return corrected;
+}

@@ -161,10 +161,11 @@ export class CurveCard implements Card {
 		const shown = parts.filter((part) => part.curves.some((curve) => curve.points.length > 0));
 		const all = shown.flatMap((part) => part.curves).flatMap((curve) => curve.points);
 		const range = all.length > 0 ? rangeOf(all, axes.logY) : null;
+		const xs = [...new Set(all.map((point) => point.x))].sort((a, b) => a - b);
 		this.drawn.forEach((chart) => chart.done());
 		this.drawn = shown.map(({ value, curves }) => {
 			const title = axes.facet ? `${axes.facet.name} ${value}` : '';
-			return new Chart(this.view, axes, title, curves, range!, this.palette);
+			return new Chart(this.view, axes, title, curves, range!, xs, this.palette);
 		});
 		this.charts.replaceChildren(...this.drawn.map((chart) => chart.element));
 		this.charts.classList.toggle('many', this.drawn.length > 1);
@@ -314,7 +315,6 @@ class Chart {
 	private readonly place = make('div', 'place');
 	private readonly readout = make('div', 'tip');
 	private plot: uPlot | null = null;
-	private readonly xs: number[];
 	private nearest: { point: Point; curve: Curve } | null = null;
 
 	constructor(
@@ -323,9 +323,10 @@ class Chart {
 		private readonly title: string,
 		private readonly curves: Curve[],
 		private readonly range: [number, number],
+		/** Of all charts, so that they have the same axis. */
+		private readonly xs: number[],
 		private readonly palette: Palette,
 	) {
-		this.xs = [...new Set(curves.flatMap((curve) => curve.points.map((point) => point.x)))].sort((a, b) => a - b);
 		this.element = make('figure', 'chart', title ? make('figcaption', '', cut(title, 50)) : null, this.place, this.readout);
 		this.place.setAttribute('role', 'img');
 		this.place.setAttribute('aria-label', this.words());
@@ -490,12 +491,13 @@ class Chart {
 
 	/** Names do not cover each other: the lower ones move down. */
 	private paintEnds(ctx: CanvasRenderingContext2D, ends: { y: number; x: number; name: string; colour: string }[], ratio: number): void {
-		let free = -Infinity;
+		const placed: { x: number; y: number }[] = [];
 		for (const end of ends.sort((a, b) => a.y - b.y)) {
-			const y = Math.max(end.y, free);
+			const near = placed.filter((other) => Math.abs(other.x - end.x) < 40 * ratio);
+			const y = Math.max(end.y, ...near.map((other) => other.y + 13 * ratio));
+			placed.push({ x: end.x, y });
 			ctx.fillStyle = end.colour;
 			ctx.fillText(end.name.length > 6 ? `${end.name.slice(0, 5)}…` : end.name, end.x + 8 * ratio, y);
-			free = y + 13 * ratio;
 		}
 	}
 

@@ -5,7 +5,8 @@
 
 import { button, make } from './dom';
 import { digits } from './format';
-import { difference, TEST_NAME } from './statistics';
+import { TEST_NAME } from './statistics';
+import { againstBaseline, againstOne, grouped, ratioText, type Compared } from './sweep_compare';
 import type { MeasureColumn } from './sweep_contract';
 import { outcomeOf, OUTCOME_NAMES, type Configuration, type Model, type Trial } from './sweep_model';
 import { amount, chooser, estimateText, outcomeBadge, plural, type Card, type View } from './sweep_view';
@@ -74,14 +75,8 @@ interface Ranked {
 
 /** The best first; those alone that have a value. */
 function rank(view: View, measure: MeasureColumn): Ranked[] {
-	const groups = new Map<Configuration, Trial[]>();
-	for (const trial of view.visible) {
-		const group = groups.get(trial.configuration) ?? [];
-		group.push(trial);
-		groups.set(trial.configuration, group);
-	}
 	const ranked: Ranked[] = [];
-	groups.forEach((trials, configuration) => {
+	grouped(view.visible).forEach((trials, configuration) => {
 		const figure = view.model.figure(trials, measure);
 		if (figure) {
 			ranked.push({ configuration, trials, mean: figure.mean });
@@ -90,41 +85,12 @@ function rank(view: View, measure: MeasureColumn): Ranked[] {
 	return ranked.sort((a, b) => (b.mean - a.mean) * measure.better);
 }
 
-/** "1.8 times the baseline's", "34 % less than": how a ratio reads. */
-function ratioText(ratio: number): string {
-	if (ratio >= 2) {
-		return `${digits(ratio)} times`;
-	}
-	const change = Math.abs(ratio - 1) * 100;
-	if (change < 0.05) {
-		return 'the same as';
-	}
-	return `${change.toFixed(change < 9.95 ? 1 : 0)} % ${ratio > 1 ? 'more than' : 'less than'}`;
-}
-
 function noiseText(beyond: boolean | null): string {
 	return beyond === null
 		? 'one run each: whether that is beyond noise is not known'
 		: beyond
 			? `beyond noise (${TEST_NAME})`
 			: `within noise (${TEST_NAME})`;
-}
-
-/** The configuration that differs from another in the baseline's labels only, which are the baseline's. */
-export function counterpart(model: Model, configuration: Configuration): Configuration | null {
-	const { baseline } = model.sweep;
-	const first = configuration.trials[0]!;
-	const wanted = new Map(baseline);
-	const told = model.labels.filter((label) => !label.aside);
-	if (baseline.length === 0 || !baseline.every(([name]) => model.findLabel(name))) {
-		return null;
-	}
-	const same = (other: Configuration) =>
-		told.every((label) => {
-			const value = wanted.get(label.name) ?? label.values[first.index];
-			return label.values[other.trials[0]!.index] === value;
-		});
-	return model.configurations.find(same) ?? null;
 }
 
 export class HeadCard implements Card {
@@ -155,15 +121,19 @@ export class HeadCard implements Card {
 	}
 
 	private noBest(): string {
-		const { trials } = this.view.model;
-		return trials.some((trial) => trial.good) ? 'No measure to judge by' : 'No trial succeeded';
+		const { visible, model } = this.view;
+		const all = visible.length === model.trials.length;
+		if (visible.length === 0) {
+			return 'No trial is shown';
+		}
+		return visible.some((trial) => trial.good) ? 'No measure to judge by' : all ? 'No trial succeeded' : 'No trial that is shown succeeded';
 	}
 
 	private bestBy(measure: MeasureColumn): HTMLElement[] {
 		const ranked = rank(this.view, measure);
 		const first = ranked[0];
 		if (!first) {
-			const words = this.view.visible.length > 0 ? 'No trial that is shown has this measure' : 'No trial is shown';
+			const words = this.view.visible.some((trial) => trial.good) ? 'No trial that is shown has this measure' : this.noBest();
 			return [make('p', 'headline', words)];
 		}
 		const { model } = this.view;
@@ -183,12 +153,11 @@ export class HeadCard implements Card {
 			return '';
 		}
 		const words = model.sweep.baseline.map(([name, value]) => `${name} ${value}`).join(', ');
-		const other = counterpart(model, best.configuration);
-		if (other === best.configuration) {
+		const base = model.baselineOf(best.configuration);
+		if (base === best.configuration) {
 			return `It is the baseline (${words}).`;
 		}
-		const values = other ? model.values(other.trials, measure) : [];
-		const found = difference(values, model.values(best.trials, measure));
+		const found = againstBaseline(model, this.view.visible, measure).get(best.configuration);
 		if (!found) {
 			return `The baseline (${words}) has no value to compare with.`;
 		}
@@ -197,8 +166,9 @@ export class HeadCard implements Card {
 
 	private others(ranked: Ranked[], measure: MeasureColumn): HTMLElement[] {
 		const first = ranked[0]!;
-		const values = this.view.model.values(first.trials, measure);
-		const items = ranked.slice(1, RANKED).map((other) => this.other(other, values, measure));
+		const next = ranked.slice(1, RANKED);
+		const compared = againstOne(this.view.model, first.trials, next.map((other) => other.trials), measure);
+		const items = next.map((other) => this.other(other, compared.get(other.configuration), measure));
 		if (items.length === 0) {
 			return [];
 		}
@@ -207,9 +177,8 @@ export class HeadCard implements Card {
 		return [make('ol', 'try ranks', ...items), ...rest];
 	}
 
-	private other(other: Ranked, best: number[], measure: MeasureColumn): HTMLElement {
+	private other(other: Ranked, found: Compared | undefined, measure: MeasureColumn): HTMLElement {
 		const { model } = this.view;
-		const found = difference(best, model.values(other.trials, measure));
 		const noise = found?.beyondNoise === false ? 'within noise of the best' : null;
 		const ratio = found ? `${ratioText(found.ratio)} the best` : null;
 		const text = [ratio, noise].filter((word) => word !== null).join(', ');

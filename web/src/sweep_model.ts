@@ -74,6 +74,7 @@ export class Model {
 	/** Those with a value in some run. */
 	readonly measures: MeasureColumn[];
 	private readonly byName = new Map<string, Trial>();
+	private readonly byIdentity = new Map<string, Configuration>();
 	private readonly labelByName: Map<string, Label>;
 
 	constructor(readonly sweep: Sweep) {
@@ -153,11 +154,20 @@ export class Model {
 			: { mean, half: null, n, configurations: means.length };
 	}
 
+	/** The configuration that has the baseline's values where this one has others; null: there is none. */
+	baselineOf(configuration: Configuration): Configuration | null {
+		const { baseline } = this.sweep;
+		if (baseline.length === 0 || !baseline.every(([name]) => this.labelByName.has(name))) {
+			return null;
+		}
+		return this.byIdentity.get(this.identity(configuration.trials[0]!.index, new Map(baseline))) ?? null;
+	}
+
 	/** The labels that tell configurations apart, as text: "batch_size 32, workers 2". */
 	describe(trial: Trial, most = 6): string {
 		const words = this.varying
 			.filter((label) => label.values[trial.index] !== null)
-			.map((label) => `${label.name} ${label.values[trial.index]}`);
+			.map((label) => `${shortened(label.name)} ${shortened(label.values[trial.index]!)}`);
 		const left = words.length - most;
 		return words.length === 0
 			? trial.name
@@ -187,16 +197,20 @@ export class Model {
 	}
 
 	/** Runs with the same labels are repeats; without labels the command tells. */
-	private addTrials(): void {
-		const { names, outcomes, commands } = this.sweep.runs;
+	private identity(index: number, instead: Map<string, string>): string {
 		const told = this.labels.filter((label) => !label.aside);
-		const found = new Map<string, Configuration>();
+		const values = told.map((label) => instead.get(label.name) ?? label.values[index] ?? null);
+		const unlabelled = values.every((value) => value === null);
+		return JSON.stringify(unlabelled ? this.sweep.runs.commands[index] : values);
+	}
+
+	private addTrials(): void {
+		const { names, outcomes } = this.sweep.runs;
+		const same = new Map<string, string>();
 		names.forEach((name, index) => {
-			const values = told.map((label) => label.values[index] ?? null);
-			const unlabelled = values.every((value) => value === null);
-			const identity = JSON.stringify(unlabelled ? commands[index] : values);
-			const configuration = found.get(identity) ?? { index: found.size, trials: [] };
-			found.set(identity, configuration);
+			const identity = this.identity(index, same);
+			const configuration = this.byIdentity.get(identity) ?? { index: this.byIdentity.size, trials: [] };
+			this.byIdentity.set(identity, configuration);
 			const outcome = outcomes[index]!;
 			const good = outcomeOf(outcome).tone === 'good';
 			const trial = { index, name, outcome, good, configuration, searched: this.searched(index) };
@@ -204,7 +218,7 @@ export class Model {
 			this.trials.push(trial);
 			this.byName.set(name, trial);
 		});
-		this.configurations.push(...found.values());
+		this.configurations.push(...this.byIdentity.values());
 	}
 
 	private searched(index: number): string {
@@ -216,6 +230,11 @@ export class Model {
 		const rest = [names[index], outcome, this.string(outcome_texts[index]!), this.string(verdicts[index]!)];
 		return [...rest, ...words].join('\n').toLowerCase();
 	}
+}
+
+/** Of hostile lengths the beginning is enough. */
+function shortened(text: string): string {
+	return text.length > 40 ? `${text.slice(0, 39)}…` : text;
 }
 
 export interface Figure extends Estimate {

@@ -119,10 +119,16 @@ export class RunPanel implements Card {
 			].filter((part): part is HTMLElement => part !== null),
 		);
 		const buttons = [...this.element.querySelectorAll('button')];
-		buttons.find((one) => one.textContent === focused && !one.disabled)?.focus();
+		const same = buttons.find((one) => one.textContent === focused && !one.disabled);
+		if (focused !== null) {
+			(same ?? this.element.querySelector<HTMLElement>('.run-name'))?.focus();
+		}
 	}
 
 	private head(trial: Trial): HTMLElement {
+		const name = make('h2', 'run-name', trial.name);
+		name.tabIndex = -1;
+		name.autofocus = true; // not the first button
 		const close = button('quiet close', 'Close', () => this.element.close());
 		const among = this.view.visible.includes(trial) ? this.view.visible : this.view.model.trials;
 		const at = among.indexOf(trial);
@@ -142,7 +148,7 @@ export class RunPanel implements Card {
 		].filter((fact) => fact !== null);
 		return make(
 			'div', 'run-head',
-			make('div', 'run-title', make('h2', 'run-name', trial.name), outcomeBadge(trial.outcome), make('span', 'run-buttons', back, next, close)),
+			make('div', 'run-title', name, outcomeBadge(trial.outcome), make('span', 'run-buttons', back, next, close)),
 			make('p', 'soft first', facts.join(' · ')),
 		);
 	}

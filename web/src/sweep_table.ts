@@ -5,8 +5,7 @@
 // say together, or one per trial.
 
 import { button, make } from './dom';
-import { counterpart } from './sweep_head';
-import { difference } from './statistics';
+import { againstBaseline, grouped, type Compared } from './sweep_compare';
 import type { MeasureColumn } from './sweep_contract';
 import { order, outcomeOf, type Configuration, type Label, type Model, type Trial } from './sweep_model';
 import { besideCharts, write } from './sweep_state';
@@ -56,6 +55,8 @@ export class TableCard implements Card {
 	private columns: Column[] = [];
 	private shownColumns = '';
 	private filledFor: string | null = null;
+	private comparisons = new Map<Configuration, Compared>();
+	private comparedFor: Trial[] | null = null;
 
 	constructor(private readonly view: View) {
 		const { model } = view;
@@ -104,7 +105,8 @@ export class TableCard implements Card {
 		const beginning = [
 			...model.varying.slice(0, LABELS).map((label) => label.name),
 			...firstMeasures(model, by),
-			...this.columnNames.filter((name) => name === 'verdict' || name === 'against baseline'),
+			...(model.trials.some((trial) => model.verdict(trial) !== null) ? ['verdict'] : []),
+			'against baseline',
 		];
 		const wanted = new Set(state.columns ?? beginning);
 		return this.columnNames.filter((name) => wanted.has(name));
@@ -227,10 +229,8 @@ export class TableCard implements Card {
 
 	private baselineColumn(): Column {
 		const { model, by } = this.view;
-		const found = (row: Row) => {
-			const other = counterpart(model, row.configuration);
-			return other && by ? difference(model.values(other.trials, by), model.values(row.trials, by)) : null;
-		};
+		const baseline = (row: Row) => model.baselineOf(row.configuration) === row.configuration;
+		const found = (row: Row) => this.compared().get(row.configuration) ?? null;
 		return {
 			name: 'against baseline',
 			help: `${by?.name ?? 'A measure'} as a share of its baseline's; ~ is within noise`,
@@ -238,7 +238,7 @@ export class TableCard implements Card {
 			cell: (row) => {
 				const one = found(row);
 				if (!one) {
-					return null;
+					return baseline(row) ? make('span', 'soft-cell', 'baseline') : null;
 				}
 				const within = one.beyondNoise !== true;
 				const cell = make('span', within ? 'soft-cell' : '', `${within ? '~' : ''}${one.ratio.toFixed(2)}×`);
@@ -247,6 +247,16 @@ export class TableCard implements Card {
 			},
 			order: (row) => found(row)?.ratio ?? null,
 		};
+	}
+
+	/** All that is shown is compared at once: what is beyond noise depends on how many are. */
+	private compared(): Map<Configuration, Compared> {
+		const { model, visible, by } = this.view;
+		if (this.comparedFor !== visible && by) {
+			this.comparisons = againstBaseline(model, visible, by);
+			this.comparedFor = visible;
+		}
+		return this.comparisons;
 	}
 
 	private heading(column: Column): HTMLElement {
@@ -264,13 +274,9 @@ export class TableCard implements Card {
 
 	private rows(): Row[] {
 		const { visible, state } = this.view;
-		const groups = new Map<Configuration, Trial[]>();
-		for (const trial of visible) {
-			groups.set(trial.configuration, [...(groups.get(trial.configuration) ?? []), trial]);
-		}
 		const rows: Row[] = this.asTrials()
 			? visible.map((trial) => ({ trials: [trial], configuration: trial.configuration }))
-			: [...groups].map(([configuration, trials]) => ({ trials, configuration }));
+			: [...grouped(visible)].map(([configuration, trials]) => ({ trials, configuration }));
 		const name = state.sort?.replace(/^-/, '');
 		const column = this.columns.find((one) => one.name === name);
 		if (!column) {
