@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "experiment/plan.h"
+#include "experiment/trials.h"
 #include "render/page_sweep.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 5)
@@ -135,15 +137,91 @@ static char *read_plan(const char *directory)
 	return text_steal(&plan);
 }
 
+// What the page takes from a plan. A directory without one, or with one that is wrong, has none.
+struct plan_facts {
+	char *text;
+	char *command;
+	struct run_label *baseline; // borrowed from the plan
+	const char **names; // of what varies; borrowed
+	size_t planned;
+	bool read;
+	struct plan plan;
+};
+
+static char *command_of(const struct plan *plan)
+{
+	struct text command = {0};
+	for (size_t i = 0; i < plan->n_command; i++) {
+		text_format(&command, "%s%s", i ? " " : "", plan->command[i]);
+	}
+	return text_steal(&command);
+}
+
+static size_t trials_of(const struct plan *plan)
+{
+	struct trials trials;
+	struct error wrong = {0};
+	if (trials_make(plan, &trials, &wrong) < 0) {
+		return 0;
+	}
+	size_t n = trials.n;
+	trials_done(&trials);
+	return n;
+}
+
+static void plan_facts_done(struct plan_facts *facts)
+{
+	free(facts->text);
+	free(facts->command);
+	free(facts->baseline);
+	free(facts->names);
+	if (facts->read) {
+		plan_done(&facts->plan);
+	}
+}
+
+static void read_plan_facts(const char *directory, struct plan_facts *ret)
+{
+	const struct plan_machine any_machine = {0};
+	struct error wrong = {0};
+	*ret = (struct plan_facts){.text = read_plan(directory)};
+	if (!ret->text || plan_read("plan.yaml", ret->text, strlen(ret->text), &any_machine,
+				  &ret->plan, &wrong) < 0) {
+		return;
+	}
+	ret->read = true;
+	const struct plan *plan = &ret->plan;
+	ret->command = command_of(plan);
+	ret->planned = trials_of(plan);
+	ret->baseline = calloc(plan->baseline.n + 1, sizeof(*ret->baseline));
+	ret->names = calloc(plan->n_factors + 1, sizeof(*ret->names));
+	for (size_t i = 0; ret->baseline && i < plan->baseline.n; i++) {
+		ret->baseline[i].name = plan->baseline.items[i].name;
+		ret->baseline[i].value = plan->baseline.items[i].value;
+	}
+	for (size_t i = 0; ret->names && i < plan->n_factors; i++) {
+		ret->names[i] = plan->factors[i].name;
+	}
+}
+
 static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *const *paths,
 	size_t n_paths, const char *output, struct error *e)
 {
 	struct sweep_progress progress = begin_progress("laying out runs");
 	_cleanup_free_ char *name = name_of(paths, n_paths);
-	_cleanup_free_ char *plan = n_paths == 1 ? read_plan(paths[0]) : NULL;
+	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
+	if (n_paths == 1) {
+		read_plan_facts(paths[0], &plan);
+	}
 	struct page_sweep sweep = {
 		.name = name ? name : "",
-		.plan = plan,
+		.command = plan.command,
+		.plan = plan.text,
+		.baseline = plan.baseline,
+		.n_baseline = plan.baseline ? plan.plan.baseline.n : 0,
+		.label_order = plan.names,
+		.n_label_order = plan.names ? plan.plan.n_factors : 0,
+		.planned = plan.planned,
 		.output = output,
 		.progressed = show_progress,
 		.context = &progress,

@@ -206,9 +206,27 @@ static json_t *label_column(struct builder *b, json_t *labels, json_t *places, c
 	return values;
 }
 
-static json_t *labels_json(struct builder *b)
+static bool label_used(const struct builder *b, const char *name)
+{
+	for (size_t i = 0; i < b->catalogue->n; i++) {
+		const struct catalogue_run *run = b->rows[i].run;
+		for (size_t j = 0; j < run->n_labels; j++) {
+			if (strcmp(run->labels[j].name, name) == 0) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static json_t *labels_json(struct builder *b, const struct page_sweep *sweep)
 {
 	json_t *labels = json_array(), *places = json_object();
+	for (size_t i = 0; i < sweep->n_label_order; i++) {
+		if (label_used(b, sweep->label_order[i])) {
+			label_column(b, labels, places, sweep->label_order[i]);
+		}
+	}
 	for (size_t i = 0; i < b->catalogue->n; i++) {
 		const struct catalogue_run *run = b->rows[i].run;
 		for (size_t j = 0; j < run->n_labels; j++) {
@@ -431,10 +449,11 @@ static int build(struct builder *b, const struct page_sweep *sweep)
 	json_object_set_new(json, "plan", plan_json(sweep->plan));
 	json_object_set_new(json, "baseline", baseline_json(sweep));
 	json_object_set_new(json, "measure", json_null());
+	json_object_set_new(json, "planned", json_integer((json_int_t)sweep->planned));
 	json_object_set_new(json, "machines", machines_json(b));
 	json_object_set_new(json, "unreadable", unreadable_json(b->catalogue));
 	json_object_set_new(json, "runs", runs_json(b));
-	json_object_set_new(json, "labels", labels_json(b));
+	json_object_set_new(json, "labels", labels_json(b, sweep));
 	json_object_set_new(json, "labels_left_out", json_integer((json_int_t)b->labels_left_out));
 	json_object_set_new(json, "measures", measures_json(b));
 	json_t *details = details_json(b, sweep, &room);

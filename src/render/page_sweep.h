@@ -22,6 +22,9 @@ struct page_sweep {
 	const char *plan; // its text; NULL: none
 	const struct run_label *baseline; // [n_baseline] what the plan compares with
 	size_t n_baseline;
+	const char *const *label_order; // [n_label_order] names that come first, in this order
+	size_t n_label_order;
+	size_t planned; // trials that the plan has; 0: not known
 	const char *output; // the page's own path, for links to reports beside runs; NULL: none
 	// Called after each run. NULL: nobody wants to know.
 	void (*progressed)(void *context, uint64_t done, uint64_t total);

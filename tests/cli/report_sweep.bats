@@ -43,6 +43,22 @@ print($2)"
 	[ "$(data other.html '*data["runs"]["names"]')" = '0001-1 0001-2 0002-1 0010-1' ]
 }
 
+@test "what the plan knows: command, baseline, how many, which label comes first" {
+	cat >tiny.sweep/plan.yaml <<-'EOT'
+		command: [train, "${workers}", "${batch_size}"]
+		parameters: {workers: {values: [1, 2]}, batch_size: {values: [8, 32]}}
+		repeats: 3
+		baseline: {batch_size: 8}
+	EOT
+	"$STRAIN" report tiny.sweep -o page.html
+	[ "$(data page.html 'data["command"], data["baseline"], data["planned"]')" = "train \${workers} \${batch_size} [['batch_size', '8']] 12" ]
+	[ "$(data page.html '*[label["name"] for label in data["labels"]]')" = 'workers batch_size' ]
+	# A plan that is none is shown, and no more.
+	echo 'command: [' >tiny.sweep/plan.yaml
+	"$STRAIN" report tiny.sweep -o page.html
+	[ "$(data page.html 'data["plan"].strip(), data["command"], data["planned"]')" = 'command: [ None 0' ]
+}
+
 @test "several directories, and files beside them; a run that comes twice is there once" {
 	mkdir more
 	cp tiny.sweep/0001-1.strain more/

@@ -84,7 +84,7 @@ const sortBy = (page, name) =>
 	page.locator('.matrix thead').getByRole('button', { name: new RegExp(`^${name}( [↑↓])?$`) }).click();
 const chosen = (page, title) => page.getByRole('combobox', { name: title, exact: true });
 
-/** How many dots of the charts have the colour of the second series (4GiB). */
+/** How many dots of the charts have the colour of the second series (workers 2). */
 function coloured(page) {
 	return page.evaluate(() => {
 		const canvases = [...document.querySelectorAll('.charts canvas')];
@@ -103,6 +103,13 @@ function coloured(page) {
 
 const BATCHES = [8, 16, 32, 128];
 const WORKERS = [0, 2, 10];
+
+const PLAN = `command: [train, "\${batch_size}", "\${workers}"]
+parameters: {batch_size: {values: [8, 16, 32, 128]}, workers: {values: [0, 2, 10]}}
+resources: {memory: {values: [4GiB, 512MiB]}}
+repeats: 2
+baseline: {batch_size: 8}
+`;
 
 function plainTrials() {
 	const trials = [];
@@ -127,6 +134,7 @@ before(async () => {
 	mkdirSync(output, { recursive: true });
 	makeSweep('plain', plainTrials());
 	writeFileSync(at('plain/0001-1.html'), '<!doctype html>');
+	writeFileSync(at('plain/plan.yaml'), PLAN);
 	report('plain');
 	browser = await openBrowser(modules, chromium);
 });
@@ -171,9 +179,14 @@ test('values of labels are numbers, sizes, rates or text', async () => {
 
 test('the head says what is best and how trials ended', () =>
 	inPage('plain', async (page) => {
-		assert.match(await page.locator('header').textContent(), /24 trials12 configurations/);
-		assert.equal(await page.locator('.best .headline').textContent(), 'batch_size 128, memory 512MiB, workers 2');
-		assert.match(await page.locator('.best .why').textContent(), /^epoch_seconds .*± .*2 runs, 95 % interval/);
+		assert.match(await page.locator('header').textContent(), /^train \$\{batch_size\} \$\{workers\}24 trials12 configurations/);
+		assert.equal(await page.locator('.best .headline').textContent(), 'batch_size 128, workers 2, memory 512MiB');
+		assert.match(
+			await page.locator('.best .why').textContent(),
+			/^epoch_seconds .*± .*2 runs, 95 % interval\)\. 61 % less than the baseline \(batch_size 8\), (beyond|within) noise \(Welch/,
+		);
+		assert.match(await page.locator('.notice').textContent(), /24 of 48 planned trials/);
+		assert.match(await page.locator('.plan').textContent(), /baseline: \{batch_size: 8\}/);
 		const counts = await page.locator('.count').allTextContents();
 		assert.deepEqual(counts, ['✓success21', '▲out of memory2', '✕crash1']);
 		await page.screenshot({ path: at('light.png'), fullPage: true });
@@ -194,6 +207,17 @@ test('the interval is Student\'s', () =>
 		const shown = (await column(page, 'duration_seconds'))[1];
 		const [, mean, around] = /^([\d.]+) ± ([\d.]+) s$/.exec(shown);
 		assert.ok(Math.abs(mean - (a + b) / 2) < 0.1 && Math.abs(around - half) < 0.06 * half, `${shown}: ${a}, ${b}`);
+	}));
+
+test('each configuration against its baseline', () =>
+	inPage('plain', async (page) => {
+		assert.deepEqual((await column(page, 'against baseline')).slice(0, 3), ['baseline', 'baseline', 'baseline']);
+		const ratios = (await column(page, 'against baseline')).map((text) => parseFloat(text.replace('~', '')));
+		const values = (await column(page, 'epoch_seconds')).map(parseFloat);
+		assert.ok(Math.abs(ratios[4] - values[4] / values[1]) < 0.01, `${ratios[4]}: ${values[4]} of ${values[1]}`);
+		await page.locator('.count', { hasText: 'success' }).click();
+		await sortBy(page, 'against baseline');
+		assert.match((await column(page, 'against baseline'))[0], /^~?0\.39×$/);
 	}));
 
 test('columns sort numbers as numbers and sizes as sizes', () =>
@@ -237,8 +261,8 @@ test('filters by label, outcome and text', () =>
 test('curves follow their axes', () =>
 	inPage('plain', async (page) => {
 		const drawn = await coloured(page);
-		assert.equal(drawn.length, WORKERS.length);
-		drawn.filter((_, i) => WORKERS[i] !== 2).forEach((dots) => assert.ok(dots > 100, `a line has ${dots} dots`));
+		// Runs with two workers, and they alone, have 512MiB.
+		assert.deepEqual(drawn.map((dots) => dots > 100), [true, false], `dots: ${drawn}`);
 		assert.equal(await chosen(page, 'x').inputValue(), 'batch_size');
 		const label = () => page.locator('.charts .place').first().getAttribute('aria-label');
 		assert.match(await label(), /epoch_seconds over batch_size\. .*16: [\d.]+ ± [\d.]+ s/);

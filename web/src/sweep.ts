@@ -88,7 +88,9 @@ class Page implements View {
 		const labels = left > 0 ? [make('p', 'notice', `${plural(left, 'value')} of labels found no room on this page.`)] : [];
 		const live = this.model.trials.filter((trial) => trial.outcome === 'live').length;
 		const recorded = live > 0 ? [make('p', 'notice', `${plural(live, 'run')} still being recorded when the page was made.`)] : [];
-		return [...this.unreadable(unreadable), ...labels, ...recorded];
+		const [ran, planned] = [this.model.trials.length, this.sweep.planned];
+		const short = ran < planned ? [make('p', 'notice', `Not complete: ${ran} of ${plural(planned, 'planned trial')} ran.`)] : [];
+		return [...this.unreadable(unreadable), ...short, ...labels, ...recorded];
 	}
 
 	private unreadable(unreadable: [string, string][]): HTMLElement[] {

@@ -82,6 +82,8 @@ export interface Sweep {
 	plan: string | null;
 	/** Labels and values that others are compared with. */
 	baseline: [string, string][];
+	/** Trials that the plan has; 0: there is none. */
+	planned: number;
 	/** The measure to choose at first. */
 	measure: string | null;
 	machines: string[];
