@@ -8,6 +8,7 @@ setup() {
 	python=/usr/bin/python3
 	"$python" -c 'import numpy' 2>/dev/null || skip "no NumPy (python3-numpy) for $python"
 	export PYTHONPATH=$FOLDER:$FOLDER/datasets PYTHONDONTWRITEBYTECODE=1
+	cd "$BATS_TEST_TMPDIR" || return
 }
 
 options() {
@@ -51,4 +52,50 @@ options() {
 		assert set(numbers) == set(range(10)) and (synthetic.images(1, 2)[0] != images[:1]).any()
 	EOF
 	[ "$output" = 950f362762dc0a9f348b3ae7090ed2f9445c997fc8d4510280ec2fe699daf434 ]
+}
+
+@test "train finds what a framework needs, or says what is not here" {
+	mkdir -p frameworks/python/bin none
+	cat >frameworks/python/bin/python <<-'EOF'
+		#!/bin/sh
+		# has jax, and says what it is given
+		case $1 in
+		-c) [ "$3" = jax ] ;;
+		*) echo "${1##*/workloads/}" "$2" "$3" "$4" ;;
+		esac
+	EOF
+	chmod +x frameworks/python/bin/python
+	export STRAIN_FRAMEWORKS=$PWD/frameworks
+	run -0 "$FOLDER/train" --framework jax --model cnn --seed 'a b'
+	[ "$output" = "jax/train.py --model cnn --seed" ]
+	run -0 "$FOLDER/train" --seed 'a b' --framework=jax --epochs=2
+	[ "$output" = "jax/train.py --seed a b --epochs=2" ]
+	run -77 "$FOLDER/train" --framework tensorflow
+	[ "$output" = "train: TensorFlow is not installed here (make frameworks)" ]
+	STRAIN_FRAMEWORKS=$PWD/none run -77 "$FOLDER/train" --framework jax
+	[ "$output" = "train: JAX is not installed here (make frameworks)" ]
+	STRAIN_PYTORCH=/nonexistent run -77 "$FOLDER/train" --framework pytorch
+	[ "$output" = "train: PyTorch is not installed here (make frameworks)" ]
+	for wrong in '' '--framework' '--framework caffe' '--model cnn'; do
+		# shellcheck disable=SC2086
+		run -2 "$FOLDER/train" $wrong
+		[[ "$output" == *": expected --framework pytorch|tensorflow|jax|onednn and the job's options" ]]
+	done
+	printf '#!/bin/sh\necho onednn "$@"\n' >onednn-train
+	chmod +x onednn-train
+	mkdir -p built/workloads/onednn
+	mv onednn-train built/workloads/onednn
+	BUILD=$PWD/built run -0 "$FOLDER/train" --framework onednn --epochs 1
+	[ "$output" = "onednn --epochs 1" ]
+}
+
+@test "the plans of examples/ are plans" {
+	[ -x "$STRAIN" ] || skip "strain was not built"
+	cd "$FOLDER/.."
+	for plan in examples/*.yaml; do
+		run -0 "$STRAIN" sweep --dry-run -o "$BATS_TEST_TMPDIR/none" "$plan"
+		[[ "${lines[0]}" =~ ^[0-9]+\ trials\ of\ [0-9]+\ configurations ]]
+		# As many as its comment says.
+		grep -q "^# ${lines[0]%% *} trials, about" "$plan"
+	done
 }
