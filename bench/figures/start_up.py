@@ -1,30 +1,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What `strain run` adds to a job that ends at once."""
+"""What `strain run` adds to a job that ends at once: with its file, its verdict and its summary."""
 
 import subprocess
 import time
 
 from harness import STRAIN, Result, environment, median, run_file
 
-ROUNDS = 15
+ROUNDS = 41
+AIM_MS = 30
+
+# What no recorder beside a job can do without: a process that stays, and one for the job.
+FLOOR = ["sh", "-c", "/bin/true; exit"]
 
 
-def seconds(command):
+def milliseconds(command):
     """How long a command takes."""
     start = time.perf_counter()
     subprocess.run(command, capture_output=True, env=environment(), check=True)
-    return time.perf_counter() - start
+    return (time.perf_counter() - start) * 1000
 
 
 def measure():
-    """Yields the line."""
-    bare, ours = [], []
+    """Yields the line: the three take turns."""
+    bare, floor, ours = [], [], []
     with run_file() as path:
         for _ in range(ROUNDS):
-            bare.append(seconds(["true"]))
-            ours.append(seconds([STRAIN, "run", "--force", "-o", path, "--", "true"]))
-    added = (median(ours) - median(bare)) * 1000
-    yield Result("strain run true, start to exit", f"{median(ours) * 1000:.0f} ms",
-                 f"true {median(bare) * 1000:.1f} ms", f"{added:.0f} ms more", "under 0.25 s",
-                 added < 250)  # fmt: skip
+            bare.append(milliseconds(["/bin/true"]))
+            floor.append(milliseconds(FLOOR))
+            ours.append(milliseconds([STRAIN, "run", "--force", "-o", path, "--", "/bin/true"]))
+    added = median(ours) - median(bare)
+    yield Result("strain run true, start to exit, over true alone", f"{added:.1f} ms",
+                 f"a second process {median(floor) - median(bare):.1f} ms",
+                 f"true alone {median(bare):.1f} ms", f"at most {AIM_MS} ms",
+                 added <= AIM_MS)  # fmt: skip

@@ -5,6 +5,7 @@
 // prints the verdict on standard error. Its failure changes nothing.
 
 #include <locale.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "analyze/analysis.h"
@@ -19,7 +20,14 @@ static int finish_run(struct reader *reader)
 	struct error e = {0};
 	struct progress progress;
 	progress_start(&progress, reader, PROGRESS_ANALYSIS);
+	const bool live = reader_state(reader) == RUN_LIVE;
+	if (!live) {
+		reader_hold(reader);
+	}
 	int loaded = analysis_load(reader, &analysis, &e);
+	if (!live) {
+		reader_release(reader);
+	}
 	progress_end(&progress);
 	if (loaded < 0) {
 		return command_fail("no verdict: %s", e.text);
@@ -29,10 +37,8 @@ static int finish_run(struct reader *reader)
 	fputs(lines.data ? lines.data : "", stderr);
 	text_done(&lines);
 	// The first reader computes what could not be written.
-	int r = reader_state(reader) == RUN_LIVE
-	                ? 0
-	                : summary_write(
-				  reader_path(reader), &analysis.summary, &analysis.metrics, &e);
+	int r = live ? 0
+	             : summary_write(reader_path(reader), &analysis.summary, &analysis.metrics, &e);
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;
 }

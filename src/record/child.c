@@ -162,8 +162,7 @@ static int read_report(int fd)
 	return length == (ssize_t)sizeof(code) ? code : 0;
 }
 
-int child_start(const struct child_config *config, struct child *ret, struct child_entry *ret_entry,
-	struct error *e)
+int child_start(const struct child_config *config, struct child *ret, struct error *e)
 {
 	int go[2], reports[2];
 	if (pipe2(go, O_CLOEXEC) < 0) {
@@ -190,9 +189,13 @@ int child_start(const struct child_config *config, struct child *ret, struct chi
 		return error_errno(e, code, "cannot start the job: fork");
 	}
 	*ret = (struct child){.pid = pid, .go = go[1], .report = reports[0]};
-	ret_entry->cgroup = read_report(reports[0]);
-	ret_entry->limits = read_report(reports[0]);
 	return 0;
+}
+
+void child_wait_entry(struct child *c, struct child_entry *ret)
+{
+	ret->cgroup = read_report(c->report);
+	ret->limits = read_report(c->report);
 }
 
 int child_go(struct child *c, char *const *command, struct error *e)

@@ -42,9 +42,11 @@ struct child_entry {
 	int cgroup;
 	int limits;
 };
-// Forks. Waits until the child is in its cgroup and has its limits.
-int child_start(const struct child_config *config, struct child *ret, struct child_entry *ret_entry,
-	struct error *e);
+// Forks. The child enters its cgroup and takes its limits meanwhile: on v1 that takes the kernel
+// some milliseconds.
+int child_start(const struct child_config *config, struct child *ret, struct error *e);
+// Waits until it has.
+void child_wait_entry(struct child *c, struct child_entry *ret);
 // Runs the command. 0 once it runs; else the exit status as above, with a text, and the child is
 // gone.
 int child_go(struct child *c, char *const *command, struct error *e);

@@ -236,9 +236,8 @@ static void start_finisher(struct launcher *l)
 	l->finisher = l->finisher > 0 ? l->finisher : 0;
 }
 
-static void print_verdict(struct launcher *l)
+static void wait_for_verdict(struct launcher *l)
 {
-	start_finisher(l);
 	if (wait_until(l, finisher_is_gone, -1) != WAITED_DONE && l->finisher > 0) {
 		kill(l->finisher, SIGTERM);
 		waitpid(l->finisher, NULL, 0);
@@ -254,9 +253,10 @@ void finish_run(struct launcher *l)
 	if (l->options.pid == 0) {
 		name_left(l);
 	}
+	if (closed && !l->options.no_verdict) {
+		start_finisher(l); // removing a cgroup takes as long as its start
+	}
 	remove_cgroup(l);
 	remove_markers(l);
-	if (closed && !l->options.no_verdict) {
-		print_verdict(l);
-	}
+	wait_for_verdict(l);
 }

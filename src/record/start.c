@@ -144,20 +144,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};
-	struct child_entry entry = {0};
-	int rc = child_start(&config, &l->child, &entry, e);
-	if (rc == 0 && entry.cgroup < 0) {
-		error_errno(&l->cgroup_error, -entry.cgroup, "the job cannot enter its cgroup");
-		rc = l->limits.in_cgroup ? error_set(e, -entry.cgroup, "%s, which limits it",
-						   l->cgroup_error.text)
-		                         : 0;
-		remove_cgroup(l);
-	}
-	if (rc == 0 && entry.limits < 0) {
-		rc = error_errno(e, -entry.limits, "%s: the job cannot be bound to its CPUs",
-			limit_option(LIMIT_CPUS));
-	}
-	return rc;
+	return child_start(&config, &l->child, e);
 }
 
 static int start_recorder(struct launcher *l, struct error *e)
@@ -263,6 +250,33 @@ int start_recording(struct launcher *l, struct error *e)
 	return 0;
 }
 
+// A recorder that was told of a cgroup which the job is not in would measure nothing.
+static int record_without_cgroup(struct launcher *l, int code, struct error *e)
+{
+	error_errno(&l->cgroup_error, code, "the job cannot enter its cgroup");
+	if (l->limits.in_cgroup) {
+		return error_set(e, code, "%s, which limits it", l->cgroup_error.text);
+	}
+	remove_cgroup(l);
+	if (!l->path) {
+		return 0;
+	}
+	drop_recording(l);
+	return start_recording(l, e);
+}
+
+// The child enters its cgroup while the recorder starts.
+static int finish_entry(struct launcher *l, struct error *e)
+{
+	struct child_entry entry;
+	child_wait_entry(&l->child, &entry);
+	if (entry.limits < 0) {
+		return error_errno(e, -entry.limits, "%s: the job cannot be bound to its CPUs",
+			limit_option(LIMIT_CPUS));
+	}
+	return entry.cgroup < 0 ? record_without_cgroup(l, -entry.cgroup, e) : 0;
+}
+
 // A launcher that leads a session, or is a container's first process, takes the job with it.
 static void say_dependence(struct launcher *l)
 {
@@ -306,7 +320,7 @@ int start_job(struct launcher *l)
 	make_markers(l);
 	make_hooks(l);
 	watch_output(l);
-	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0) {
+	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0 || finish_entry(l, &e) < 0) {
 		if (!l->interrupted) {
 			say("%s", e.text);
 		}

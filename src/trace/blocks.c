@@ -46,13 +46,43 @@ void damage_add(struct damage *damage, int64_t id)
 	damage->n++;
 }
 
+void block_statements_done(struct block_statements *kept)
+{
+	sqlite3_finalize(kept->metrics);
+	sqlite3_finalize(kept->blocks);
+	*kept = (struct block_statements){0};
+}
+
+// In *kept, where that is given, it stays for the next.
+static int prepare(sqlite3 *database, const char *sql, sqlite3_stmt **kept, sqlite3_stmt **ret)
+{
+	int result = kept && *kept ? SQLITE_OK : sqlite3_prepare_v2(database, sql, -1, ret, NULL);
+	if (kept && *kept) {
+		*ret = *kept;
+	} else if (kept && result == SQLITE_OK) {
+		*kept = *ret;
+	}
+	return result;
+}
+
+static void put_back(sqlite3_stmt *statement, bool kept)
+{
+	if (kept) {
+		sqlite3_reset(statement);
+		sqlite3_clear_bindings(statement);
+	} else {
+		sqlite3_finalize(statement);
+	}
+}
+
 // One metric name has an id for each kind of entity.
-static int find_metrics(struct block_scan *scan, const char *name, struct error *e)
+static int find_metrics(
+	struct block_scan *scan, const char *name, sqlite3_stmt **kept, struct error *e)
 {
 	static const char sql[] = "SELECT id FROM metric WHERE name = ?1";
 	sqlite3_stmt *statement = NULL;
 	size_t capacity = 0;
-	int result = sqlite3_prepare_v2(scan->database, sql, -1, &statement, NULL);
+	int result = prepare(scan->database, sql, kept, &statement);
 	if (result == SQLITE_OK) {
 		sqlite3_bind_text(statement, 1, name, -1, SQLITE_TRANSIENT);
 		while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -67,10 +97,11 @@ static int find_metrics(struct block_scan *scan, const char *name, struct error 
 				statement, 0);
 		}
 	}
-	sqlite3_finalize(statement);
-	return result == SQLITE_DONE
-	               ? 0
-	               : store_error(scan->database, result, e, "cannot read the metrics");
+	int r = result == SQLITE_DONE
+	                ? 0
+	                : store_error(scan->database, result, e, "cannot read the metrics");
+	put_back(statement, kept && *kept);
+	return r;
 }
 
 // What SQLite looks up by index differs with what is asked for.
@@ -107,12 +138,15 @@ static int64_t saturating_ns(int64_t us, int64_t more_ns)
 int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct block_query *query,
 	struct damage *damage, struct error *e)
 {
+	struct block_statements *kept = query->entity && query->metric ? query->kept : NULL;
 	*scan = (struct block_scan){
 		.database = database, .damage = damage, .all_metrics = !query->metric};
-	int r = query->metric ? find_metrics(scan, query->metric, e) : 0;
+	int r = query->metric ? find_metrics(scan, query->metric, kept ? &kept->metrics : NULL, e)
+	                      : 0;
 	if (r == 0 && (scan->all_metrics || scan->n_metric_ids > 0)) {
-		int result = sqlite3_prepare_v2(
-			database, query_sql(query), -1, &scan->statement, NULL);
+		int result = prepare(
+			database, query_sql(query), kept ? &kept->blocks : NULL, &scan->statement);
+		scan->kept = kept && result == SQLITE_OK;
 		r = result == SQLITE_OK ? 0
 		                        : store_error(database, result, e, "cannot read blocks");
 	}
@@ -192,7 +226,7 @@ int block_scan_next(struct block_scan *scan, struct block *ret, struct error *e)
 
 void block_scan_done(struct block_scan *scan)
 {
-	sqlite3_finalize(scan->statement);
+	put_back(scan->statement, scan->kept);
 	clock_cache_done(&scan->clocks);
 	free(scan->metric_ids);
 	*scan = (struct block_scan){0};

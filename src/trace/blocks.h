@@ -26,6 +26,14 @@ struct damage {
 void damage_done(struct damage *damage);
 void damage_add(struct damage *damage, int64_t id);
 
+// Statements that are kept from one query of an entity's metric to the next, which comes when that
+// is done: to parse them takes longer than a short run's blocks.
+struct block_statements {
+	sqlite3_stmt *metrics;
+	sqlite3_stmt *blocks;
+};
+void block_statements_done(struct block_statements *kept);
+
 // What to walk over. Only blocks that can hold such rows are decoded; rows outside of the times
 // still come with them.
 struct block_query {
@@ -33,6 +41,7 @@ struct block_query {
 	const char *metric; // name; NULL for all
 	int64_t from_us; // INT64_MIN and INT64_MAX: no bound
 	int64_t to_us;
+	struct block_statements *kept; // NULL: parsed anew; only with entity and metric
 };
 
 struct block_scan {
@@ -42,6 +51,7 @@ struct block_scan {
 	uint32_t *metric_ids; // of the query's metric
 	size_t n_metric_ids;
 	bool all_metrics;
+	bool kept; // the statement is not ours to finalize
 	struct clock_cache clocks;
 	int64_t entity; // of the block that was returned last
 };

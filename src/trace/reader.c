@@ -400,6 +400,8 @@ int reader_open(const char *path, struct reader **ret, struct error *e)
 void reader_free(struct reader *r)
 {
 	if (r) {
+		sqlite3_finalize(r->scale);
+		block_statements_done(&r->statements);
 		sqlite3_close(r->database);
 		pairs_done(&r->run);
 		pairs_done(&r->labels);
@@ -469,6 +471,16 @@ int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise)
 const char *reader_label(struct reader *r, const char *name)
 {
 	return pairs_get(&r->labels, name);
+}
+
+void reader_hold(struct reader *r)
+{
+	(void)store_exec(r->database, "BEGIN");
+}
+
+void reader_release(struct reader *r)
+{
+	(void)store_exec(r->database, "COMMIT");
 }
 
 sqlite3 *reader_database(struct reader *r)

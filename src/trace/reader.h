@@ -64,6 +64,11 @@ int reader_blocks(struct reader *r, int64_t entity,
 	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
 	struct error *e);
 
+// Until reader_release all queries see the file as it is now, and lock it once instead of each: for
+// a finished run, and not for long, since who wants to write into it waits.
+void reader_hold(struct reader *r);
+void reader_release(struct reader *r);
+
 // Calls `progressed` after each block that is read from now on; NULL: no more.
 void reader_watch(struct reader *r, void (*progressed)(void *context), void *context);
 // A block was read, or something else that takes about as long.

@@ -26,6 +26,8 @@ struct reader {
 	struct pairs run;
 	struct pairs labels;
 	struct damage damage;
+	sqlite3_stmt *scale; // kept by reader_series
+	struct block_statements statements; // of reader_series
 	void (*progressed)(void *context); // NULL: nobody asks
 	void *progress_context;
 	enum run_state state;

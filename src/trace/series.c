@@ -165,19 +165,21 @@ static int collect_block(struct collector *c, const struct block *b)
 }
 
 // The scale of the metric as it is said of this entity's kind. False where there is none.
-static bool find_scale(sqlite3 *database, int64_t entity, const char *metric, double *ret)
+static bool find_scale(struct reader *r, int64_t entity, const char *metric, double *ret)
 {
 	static const char sql[] = "SELECT m.scale FROM metric m JOIN entity e"
 				  " ON e.kind = m.entity_kind WHERE e.id = ?1 AND m.name = ?2";
-	sqlite3_stmt *statement = NULL;
-	bool found = sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK;
-	sqlite3_bind_int64(statement, 1, entity);
-	sqlite3_bind_text(statement, 2, metric, -1, SQLITE_STATIC);
-	found = found && sqlite3_step(statement) == SQLITE_ROW;
-	if (found) {
-		*ret = sqlite3_column_double(statement, 0);
+	if (!r->scale && sqlite3_prepare_v2(r->database, sql, -1, &r->scale, NULL) != SQLITE_OK) {
+		return false;
 	}
-	sqlite3_finalize(statement);
+	sqlite3_bind_int64(r->scale, 1, entity);
+	sqlite3_bind_text(r->scale, 2, metric, -1, SQLITE_STATIC);
+	bool found = sqlite3_step(r->scale) == SQLITE_ROW;
+	if (found) {
+		*ret = sqlite3_column_double(r->scale, 0);
+	}
+	sqlite3_reset(r->scale);
+	sqlite3_clear_bindings(r->scale);
 	return found;
 }
 
@@ -185,9 +187,9 @@ int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t 
 	int64_t to_us, struct series *ret, struct error *e)
 {
 	struct collector c = {.from_us = from_us, .to_us = to_us};
-	struct block_query query = {entity, metric, from_us, to_us};
+	struct block_query query = {entity, metric, from_us, to_us, &r->statements};
 	struct block_scan scan;
-	if (!entity || !find_scale(r->database, entity, metric, &c.scale)) {
+	if (!entity || !find_scale(r, entity, metric, &c.scale)) {
 		*ret = (struct series){0};
 		return 0;
 	}
