@@ -18,6 +18,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/outcome.h"
 #include "analyze/overview_devices.h"
 #include "analyze/query.h"
 #include "analyze/words.h"
@@ -53,7 +54,10 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;
 	o->exit_status = known && WIFEXITED((int)status) ? WEXITSTATUS((int)status) : -1;
 	o->exit_signal = known && WIFSIGNALED((int)status) ? WTERMSIG((int)status) : 0;
-	return o->name && o->command ? 0 : -ENOMEM;
+	const char *outcome = reader_run(r, "outcome"), *why = reader_run(r, "outcome_text");
+	bool stopped = known && outcome && strcmp(outcome, outcome_word(OUTCOME_STOPPED)) == 0;
+	o->stopped = stopped ? strdup(why && *why ? why : outcome) : NULL;
+	return o->name && o->command && (o->stopped || !stopped) ? 0 : -ENOMEM;
 }
 
 static void fill_cpus(const struct analysis *a, struct overview *o)
@@ -285,6 +289,7 @@ void overview_done(struct overview *o)
 {
 	free(o->name);
 	free(o->command);
+	free(o->stopped);
 	for (size_t i = 0; i < o->n_labels; i++) {
 		free(o->labels[i].name);
 		free(o->labels[i].value);
@@ -309,7 +314,9 @@ const char *overview_state(const struct overview *o)
 void overview_append_outcome(struct text *t, const struct overview *o)
 {
 	const char *signal = o->exit_signal > 0 ? sigabbrev_np(o->exit_signal) : NULL;
-	if (o->exit_status >= 0) {
+	if (o->stopped) {
+		text_append_printable(t, o->stopped, strlen(o->stopped));
+	} else if (o->exit_status >= 0) {
 		text_format(t, "exit %d", o->exit_status);
 	} else if (signal) {
 		text_format(t, "SIG%s", signal);

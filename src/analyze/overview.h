@@ -78,6 +78,7 @@ struct overview {
 	double duration_s;
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
+	char *stopped; // how a sweep ended it, as it was to; NULL: it did not. Escape it
 	double cpus; // that the job may use (affinity, cgroup quota), else the host's
 	double cpu_seconds; // of the job
 	bool cpu_inexact; // the run says that the total misses something

@@ -157,6 +157,9 @@ static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 		analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL) > 0) {
 		return CONFIDENCE_HIGH;
 	}
+	if (a->overview.stopped) {
+		return CONFIDENCE_NONE; // who killed it is known
+	}
 	if (find_event(a, "oom_kill_nearby") && (was_killed(a) || a->overview.exit_status > 0)) {
 		return CONFIDENCE_MEDIUM;
 	}
@@ -200,7 +203,7 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 static enum confidence judge_killed(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	if (o->exit_signal == 0) {
+	if (o->exit_signal == 0 || o->stopped) {
 		return CONFIDENCE_NONE;
 	}
 	const char *name = sigabbrev_np(o->exit_signal);

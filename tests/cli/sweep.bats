@@ -144,6 +144,10 @@ is_running() {
 	[ "$(key epochs.sweep/0001-1.strain outcome)" = stopped ]
 	[[ "$(key epochs.sweep/0001-1.strain outcome_text)" == "stopped after "*" epochs" ]]
 	[[ "$output" == *"1 of 1 trials: 1 stopped"* ]]
+	# The signal that ended it is no failure of the job.
+	run -0 "$STRAIN" show epochs.sweep/0001-1.strain
+	[[ "${lines[0]}" == *"stopped after "*" epochs"* ]]
+	[[ "$output" != *"ended by signal"* ]]
 	printf 'command: sleep 1000\nstop: {epochs: 2, seconds: 1}\ntimeout: 2min\n' >seconds.yaml
 	run -0 --separate-stderr "$STRAIN" sweep seconds.yaml
 	[ "$(key seconds.sweep/0001-1.strain outcome)" = stopped ]
