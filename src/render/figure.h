@@ -62,6 +62,7 @@ struct figure_axis {
 	char *label;
 	char *unit;
 	double logarithm; // 0: linear; else the base (2, 10)
+	bool whole; // only whole numbers are marked
 	double minimum; // NAN: as the data needs
 	double maximum;
 	char **names; // [n_names], of 0, 1, 2, ...: an axis of names instead of numbers

@@ -93,13 +93,13 @@ static void choose_unit(struct axis_range *range, const char *unit)
 {
 	double largest = fmax(fabs(range->minimum), fabs(range->maximum));
 	range->scale = 1;
-	if (!unit || !*unit || *unit == '{') {
+	if (!unit || !*unit || *unit == '{' || !range->any) {
 		range->unit[0] = '\0';
 	} else if (strcmp(unit, "By") == 0) {
 		choose_bytes(range, largest, "");
 	} else if (strcmp(unit, "By/s") == 0) {
 		choose_bytes(range, largest, "/s");
-	} else if (strcmp(unit, "s") == 0 && range->any && largest > 0) {
+	} else if (strcmp(unit, "s") == 0 && largest > 0) {
 		choose_seconds(range, largest);
 	} else if (strcmp(unit, "1") == 0) {
 		range->scale = 100;
@@ -126,6 +126,7 @@ static void widen_by_series(struct panel_place *place, const struct figure_serie
 		const struct figure_point *point = &series->points[i];
 		widen(&place->x, point->x);
 		widen(&place->y, point->y);
+		place->y.least = fmin(place->y.least, point->y);
 		widen(&place->y, point->low);
 		widen(&place->y, point->high);
 		widen(&place->z, point->z);
@@ -134,7 +135,7 @@ static void widen_by_series(struct panel_place *place, const struct figure_serie
 
 static void find_range(const struct figure_panel *panel, struct panel_place *place)
 {
-	place->x = place->y = place->z = (struct axis_range){.scale = 1};
+	place->x = place->y = place->z = (struct axis_range){.scale = 1, .least = INFINITY};
 	for (size_t i = 0; i < panel->n_series; i++) {
 		widen_by_series(place, panel->series[i]);
 	}
@@ -148,6 +149,7 @@ static void join_range(struct axis_range *into, const struct axis_range *from)
 	if (from->any) {
 		widen(into, from->minimum);
 		widen(into, from->maximum);
+		into->least = fmin(into->least, from->least);
 	}
 }
 
@@ -176,8 +178,8 @@ static void finish_amounts(struct axis_range *range, const struct figure_axis *a
 		range->minimum = 0;
 		range->maximum = 1;
 	}
-	if (linear && range->minimum > 0) {
-		range->minimum = 0;
+	if (linear && (range->minimum > 0 || range->least >= 0)) {
+		range->minimum = 0; // an interval of what cannot be negative may be
 	}
 	if (linear && range->maximum <= range->minimum) {
 		range->maximum = range->minimum + 1;

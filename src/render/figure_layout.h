@@ -24,6 +24,7 @@ struct axis_range {
 	double minimum; // in shown units
 	double maximum;
 	bool any; // there is data
+	double least; // of the values, without their intervals
 	double scale; // shown value = value * scale
 	char unit[24]; // shown: "GB"; "" for none
 };

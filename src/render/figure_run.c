@@ -94,6 +94,35 @@ static size_t count_lines(const struct panel_list *panels, const struct part *pa
 	return n;
 }
 
+// At a job's end its CPU time is settled: what processes that were too short to be seen had used is
+// booked at once, as a rate that no machine has. It is no utilisation of that moment.
+static void drop_settlement(struct buckets *buckets, double cpus)
+{
+	double most = cpus * 1.2 + 0.2; // ticks are not exact
+	size_t n = 0;
+	for (size_t i = 0; i < buckets->n; i++) {
+		struct bucket *bucket = &buckets->items[i];
+		if (!(bucket_mean(bucket) > most)) {
+			bucket->maximum = fminf(bucket->maximum, (float)most);
+			buckets->items[n++] = *bucket;
+		}
+	}
+	buckets->n = n;
+}
+
+static int collect(const struct analysis *a, struct panel_list *ret, struct error *e)
+{
+	int r = panels_collect(a, ret, e);
+	double cpus = a->overview.host_cpus;
+	for (size_t i = 0; r == 0 && cpus > 0 && i < ret->n; i++) {
+		struct panel *panel = &ret->items[i];
+		for (size_t j = 0; strcmp(panel->spec->title, "CPU") == 0 && j < panel->n; j++) {
+			drop_settlement(&panel->lines[j].buckets, cpus);
+		}
+	}
+	return r;
+}
+
 // The mean as a line; where many readings share a point, the least and the greatest as a shade
 // behind it.
 static void draw_line(
@@ -124,9 +153,9 @@ static void draw_line(
 	}
 }
 
-// Draws every line of the part. Returns how many there were.
-static size_t draw_part(
-	struct figure_panel *into, struct panel_list *panels, const struct part *part, int *style)
+// Draws every line of the part, under a name of its own or the part's. Returns how many there were.
+static size_t draw_part(struct figure_panel *into, struct panel_list *panels,
+	const struct part *part, const char *own_name, int *style)
 {
 	size_t several = count_lines(panels, part), n = 0;
 	for (size_t i = 0; i < panels->n; i++) {
@@ -137,11 +166,13 @@ static size_t draw_part(
 				strcmp(line->spec->label, part->line) != 0) {
 				continue;
 			}
-			char name[64];
+			char name[128];
 			if (several > 1 && part->several) {
-				snprintf(name, sizeof(name), "%s %zu", part->several, n);
+				snprintf(name, sizeof(name), "%s%s%s %zu", own_name ? own_name : "",
+					own_name ? ", " : "", part->several, n);
 			} else {
-				snprintf(name, sizeof(name), "%s", part->name);
+				snprintf(
+					name, sizeof(name), "%s", own_name ? own_name : part->name);
 			}
 			draw_line(into, &line->buckets, name, (*style)++);
 			n++;
@@ -157,7 +188,7 @@ static size_t draw_strip(
 	int style = 0;
 	for (size_t i = 0; i < PARTS && strip->parts[i].panel; i++) {
 		if (!strip->parts[i].instead || n == 0) {
-			n += draw_part(panel, panels, &strip->parts[i], &style);
+			n += draw_part(panel, panels, &strip->parts[i], NULL, &style);
 		}
 	}
 	if (panel) {
@@ -245,7 +276,7 @@ int figure_runs_add(struct figure_page *page, size_t column, const struct analys
 	if (page->failed || page->n_panels != page->columns * N_STRIPS) {
 		return error_errno(e, ENOMEM, "cannot make the figure");
 	}
-	int r = panels_collect(a, &panels, e);
+	int r = collect(a, &panels, e);
 	if (r < 0) {
 		return r;
 	}
@@ -268,4 +299,54 @@ int figure_runs_add(struct figure_page *page, size_t column, const struct analys
 	add_epochs(page, column, a);
 	panels_done(&panels);
 	return page->failed ? error_errno(e, ENOMEM, "cannot make the figure") : 0;
+}
+
+// The first part of a strip that the run has, as one line. False where there is none.
+static bool draw_first(struct figure_panel *panel, struct panel_list *panels,
+	const struct part *parts, size_t n_parts, const char *name, int style)
+{
+	for (size_t i = 0; i < n_parts; i++) {
+		int used = style;
+		if (has_part(panels, &parts[i])) {
+			return draw_part(panel, panels, &parts[i], name, &used) > 0;
+		}
+	}
+	return false;
+}
+
+static void draw_gpu(struct figure_panel *panel, const struct analysis *a,
+	struct panel_list *panels, const char *name, int style)
+{
+	const struct part *parts = strips[STRIP_UTILIZATION].parts;
+	bool first = panel && panel->n_series == 0;
+	if (!draw_first(panel, panels, &parts[1], 1, name, style)) {
+		draw_first(panel, panels, &parts[0], 1, name, style);
+		if (first) {
+			say_gpu(panel, a, "CPU (sum over cores), no GPU");
+		}
+	}
+}
+
+int figure_run_lines(const struct figure_line_panels *into, const struct analysis *a,
+	const char *name, int style, struct error *e)
+{
+	struct panel_list panels;
+	int r = collect(a, &panels, e);
+	if (r < 0) {
+		return r;
+	}
+	const struct part *memory = strips[STRIP_MEMORY].parts;
+	bool first = into->device && into->device->n_series == 0 && !into->device->said;
+	if (into->host) {
+		draw_first(into->host, &panels, memory, PARTS - 1, name, style);
+	}
+	if (into->device &&
+		!draw_first(into->device, &panels, &memory[PARTS - 1], 1, name, style) && first) {
+		say_gpu(into->device, a, "no memory of a device");
+	}
+	if (into->gpu) {
+		draw_gpu(into->gpu, a, &panels, name, style);
+	}
+	panels_done(&panels);
+	return 0;
 }

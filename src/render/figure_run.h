@@ -20,3 +20,12 @@ struct figure_page *figure_runs_new(size_t n_runs);
 // -EBADMSG.
 int figure_runs_add(struct figure_page *page, size_t column, const struct analysis *a,
 	const char *title, struct error *e);
+
+// One run as a line in panels of many: its host's memory, its device's, its GPU's utilisation. Each
+// panel can be NULL. style: see figure.h. Where the run has no GPU its CPUs are drawn instead, and
+// the panel says so.
+struct figure_line_panels {
+	struct figure_panel *host, *device, *gpu;
+};
+int figure_run_lines(const struct figure_line_panels *into, const struct analysis *a,
+	const char *name, int style, struct error *e);

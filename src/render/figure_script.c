@@ -111,6 +111,14 @@ static void append_names(struct text *t, char letter, const struct figure_axis *
 	text_append_string(t, ")\n");
 }
 
+// gnuplot's own choice has halves on a short axis.
+static void append_whole_ticks(struct text *t, char letter, double length)
+{
+	if (length < 12) {
+		text_format(t, "set %ctics %d\n", letter, length < 8 ? 1 : 2);
+	}
+}
+
 static void append_axis(struct text *t, char letter, const struct figure_axis *axis,
 	const struct axis_range *range, bool labelled)
 {
@@ -120,6 +128,9 @@ static void append_axis(struct text *t, char letter, const struct figure_axis *a
 	}
 	if (axis->n_names > 0) {
 		append_names(t, letter, axis);
+	}
+	if (axis->whole && axis->logarithm <= 0 && axis->n_names == 0) {
+		append_whole_ticks(t, letter, range->maximum - range->minimum);
 	}
 	if (!labelled) {
 		text_format(t, "set format %c ''\n", letter);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain compare --layout NAME: prints or draws a layout.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "analyze/catalogue.h"
+#include "base/error.h"
+#include "render/pivot_write.h"
+#include "render/table.h"
+
+struct layout_request {
+	const char *name; // of the layout; "list": all of them
+	const struct catalogue_run *const *runs; // [n_runs]
+	size_t n_runs;
+	bool beside_published;
+	enum pivot_format format; // of what is printed
+	FILE *stream;
+	const struct table_style *style;
+	const char *figure; // file to draw into, by its ending; NULL: print
+	const char *keep_directory; // see figure_write; NULL
+};
+
+// Whether there is such a layout, before any run is read: 0, or -EINVAL with one line.
+int layout_check(const char *name, bool to_figure, struct error *e);
+// Whether it needs runs at all.
+bool layout_needs_runs(const char *name);
+// 0, or -errno with one line.
+int layout_show(const struct layout_request *q, struct error *e);

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/layout.h"
+#include "cmd/layout_pivot.h"
+#include "cmd/layout_select.h"
+#include "cmd/published.h"
+
+// Runs with labels "a=1 b=2", a value each of one measure.
+struct some_runs {
+	struct catalogue_run runs[32];
+	const struct catalogue_run *list[32];
+	size_t n;
+};
+
+static void add_run(struct some_runs *s, const char *labels, enum measure_id measure, double value)
+{
+	struct catalogue_run *run = &s->runs[s->n];
+	char *words = strdup(labels), *rest = words;
+	*run = (struct catalogue_run){.path = words,
+		.name = words,
+		.host = "here",
+		.command = "",
+		.outcome_text = "",
+		.memory_kind = "",
+		.verdict = "",
+		.headline = "",
+		.start_utc_ns = (int64_t)s->n + 1,
+		.labels = calloc(8, sizeof(struct run_label))};
+	for (char *word; (word = strsep(&rest, " "));) {
+		char *equals = strchr(word, '=');
+		*equals = '\0';
+		run->labels[run->n_labels++] = (struct run_label){word, equals + 1};
+	}
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		run->measures[i] = NAN;
+		run->reasons[i] = "not measured; buy more";
+	}
+	run->measures[measure] = value;
+	s->list[s->n++] = run;
+}
+
+static void done(struct some_runs *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->runs[i].labels);
+		free(s->runs[i].path);
+	}
+}
+
+static double cell(const struct layout_pivot *p, size_t row, size_t column)
+{
+	return pivot_at(&p->pivot, row, column, 0)->repeats.mean;
+}
+
+static bool has(const struct layout_selection *s, const char *words)
+{
+	return s->notes.data && strstr(s->notes.data, words);
+}
+
+static void test_filters_and_labels_that_are_missing(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("torres2021-table4");
+	add_run(&r, "framework=pytorch batch_size=32 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 1e9);
+	add_run(&r, "framework=pytorch batch_size=64 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 2e9);
+	add_run(&r, "framework=onednn batch_size=32", MEASURE_HOST_MEMORY_PEAK, 3e9);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(s.n, 2);
+	assert_true(s.runs[0] == r.list[2]); // the newest first
+	assert_true(has(&s, "1 of 2 runs have no label dataset\n"));
+	assert_true(has(&s, "no run has a label model (strain run --label model=...)\n"));
+	layout_selection_done(&s);
+	l = layout_by_name("tripathi2019-table5.5");
+	r.runs[0].labels[0] = (struct run_label){
+		(char *)(uintptr_t) "model", (char *)(uintptr_t) "cnn"};
+	assert_int_equal(layout_select(l, r.list, 1, &s, &e), -ENOENT);
+	assert_string_equal(e.text,
+		"tripathi2019-table5.5 shows runs with model=resnet34: none of 1 "
+		"has model=resnet34 (there: cnn)");
+	done(&r);
+}
+
+static void test_runs_of_one_cell_that_differ_are_said(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct error e = {0};
+	add_run(&r, "workers=2 batch_size=32 memory=4GiB", MEASURE_EPOCH, 1);
+	add_run(&r, "workers=2 batch_size=32 memory=512MiB", MEASURE_EPOCH, 1);
+	assert_int_equal(
+		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "runs of one cell differ in memory (512MiB, 4GiB)\n"));
+	layout_selection_done(&s);
+	assert_int_equal(
+		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, r.n, &s, &e), 0);
+	assert_false(has(&s, "differ in"));
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_throughput_relative_to_the_fewest_cpus(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	// in no order; 8 is less than 10
+	add_run(&r, "model=alexnet threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 150);
+	add_run(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 90);
+	add_run(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 110);
+	add_run(&r, "model=vgg16 threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 20);
+	add_run(&r, "model=vgg16 threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 22);
+	assert_int_equal(layout_select(layout_by_name("dube-sura-fig2"), r.list, r.n, &s, &e), 0);
+	assert_string_equal(s.rows[0], "threads"); // no run has cpus
+	assert_int_equal(layout_pivot(layout_by_name("dube-sura-fig2"), &s, true, &p, &e), 0);
+	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12); // 90 and 110, by their mean
+	assert_true(fabs(cell(&p, 1, 0) - 1.5) < 1e-12);
+	assert_true(fabs(cell(&p, 1, 1) - 1.1) < 1e-12);
+	assert_true(has(&s, "Dube and Sura, Figure 2: the document gives no values; its text says: "
+			    "from 8 to 30 threads AlexNet gains 1.28 times"));
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_gain_of_the_larger_batch(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("dube-sura-fig3");
+	add_run(&r, "model=alexnet cpus=2 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 100);
+	add_run(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 120);
+	add_run(&r, "model=alexnet cpus=4 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 999);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
+	assert_true(fabs(cell(&p, 0, 0) - 1.2) < 1e-12);
+	assert_true(isnan(cell(&p, 1, 0))); // nothing with batch size 64 there
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_best_number_of_workers(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("tripathi2019-table3.1");
+	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=8", MEASURE_EPOCH, 40);
+	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 29);
+	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 33);
+	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=32", MEASURE_EPOCH, 30);
+	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=64", MEASURE_EPOCH, 1);
+	r.runs[4].outcome = OUTCOME_OUT_OF_MEMORY; // what failed is not the best
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
+	assert_int_equal(p.pivot.rows.n, 3); // one here, two published
+	assert_string_equal(pivot_key(&p.pivot.rows, 0, 0), "here");
+	assert_string_equal(pivot_key(&p.pivot.rows, 1, 0), "published");
+	assert_true(cell(&p, 0, 0) == 32); // 30 s, where 16 workers take 31
+	assert_true(cell(&p, 1, 0) == 32 && cell(&p, 1, 1) == 16);
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_what_was_published_is_never_ours(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("torres2021-table3");
+	// even a run that calls itself like a published one has a row of its own
+	add_run(&r, "machine=FELIX framework=PyTorch dataset=DT1 model=cnn batch_size=32",
+		MEASURE_TRAINING, 7);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
+	assert_int_equal(p.pivot.rows.n, 9);
+	assert_string_equal(pivot_key(&p.pivot.rows, 0, 0), "here");
+	assert_true(cell(&p, 0, 0) == 7);
+	size_t found = 0;
+	for (size_t row = 1; row < 9; row++) {
+		assert_string_equal(pivot_key(&p.pivot.rows, row, 0), "published");
+		bool same = strcmp(pivot_key(&p.pivot.rows, row, 1), "FELIX") == 0 &&
+		            strcmp(pivot_key(&p.pivot.rows, row, 2), "PyTorch") == 0 &&
+		            strcmp(pivot_key(&p.pivot.rows, row, 3), "DT1") == 0;
+		found += same;
+		assert_true(!same || cell(&p, row, 0) == 313);
+	}
+	assert_int_equal(found, 1);
+	assert_true(
+		has(&s, "published: Torres, Barrios and Denneulin 2021, Table 3; measured by its "
+			"authors on their machines\n"));
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_another_measure_instead_of_one_that_no_run_has(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("tripathi2019-table5.3");
+	add_run(&r, "model=resnet50 batch_size=32 workers=2", MEASURE_CPU_UTILIZATION, 150);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
+	assert_string_equal(p.values[1].name, "cpu_utilization");
+	assert_true(has(&s,
+		"no run has the GPU utilization (not measured); the CPU utilization instead\n"));
+	for (size_t row = 0; row < p.pivot.rows.n; row++) {
+		// GPU utilisation that was published does not stand under CPU utilisation
+		double value = pivot_at(&p.pivot, row, 0, 1)->repeats.mean;
+		assert_true(row == 0 ? value == 150 : isnan(value));
+	}
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_every_published_table_is_whole(void **state)
+{
+	(void)state;
+	struct error e = {0};
+	assert_true(n_published_files >= 12);
+	for (size_t i = 0; i < n_published_files; i++) {
+		struct published p;
+		assert_int_equal(published_read(published_files[i].name, &p, &e), 0);
+		assert_true(p.n_rows > 1 && p.n_columns > 1);
+		published_done(&p);
+	}
+	struct published p;
+	assert_int_equal(published_read("dube_sura_parameters", &p, &e), 0);
+	assert_string_equal(published_field(&p, 0, "choices"), "AlexNet;Inception3;ResNet50;VGG16");
+	assert_null(published_field(&p, 0, "none"));
+	published_done(&p);
+	assert_int_equal(published_read("torres2021_peak_memory", &p, &e), 0);
+	assert_true(published_number(&p, 1, "host_mb") == 29883);
+	published_done(&p);
+	assert_int_equal(published_read("tripathi2019_workers", &p, &e), 0);
+	assert_true(isnan(published_number(&p, 5, "epoch_seconds"))); // empty there
+	published_done(&p);
+	assert_int_equal(published_read("none", &p, &e), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_filters_and_labels_that_are_missing),
+		cmocka_unit_test(test_runs_of_one_cell_that_differ_are_said),
+		cmocka_unit_test(test_throughput_relative_to_the_fewest_cpus),
+		cmocka_unit_test(test_gain_of_the_larger_batch),
+		cmocka_unit_test(test_best_number_of_workers),
+		cmocka_unit_test(test_what_was_published_is_never_ours),
+		cmocka_unit_test(test_another_measure_instead_of_one_that_no_run_has),
+		cmocka_unit_test(test_every_published_table_is_whole),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
