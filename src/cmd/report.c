@@ -76,13 +76,10 @@ static const struct argp report_argp = {
 	.parser = parse_option,
 	.args_doc = "[RUN...]\nDIRECTORY...",
 	.doc = "Write one page that shows runs: self-contained, it opens from a file in any "
-	       "browser, without network; of a sweep, or of any directory with runs: a table, "
-               "scaling "
+	       "browser, without network. Of a sweep, or of any directory with runs: a table, "
 	       "curves, a heat map, and each run to open. Or, by FILE's ending, a figure for a "
-               "paper: "
-	       "memory, traffic and utilisation over time. Without RUN: the newest in $STRAIN_DIR, "
-	       "else in the "
-	       "current directory.",
+	       "paper: memory, traffic and utilisation over time. Without RUN: the newest in "
+	       "$STRAIN_DIR, else in the current directory.",
 };
 
 // What cannot be written is said before any run is read. 0, or an exit status.
@@ -243,6 +240,11 @@ static int write_file(const struct report_options *options, struct written *ret,
 
 static int figure(const struct report_options *options, struct error *e)
 {
+	if (report_is_sweep(options->runs, options->n_runs)) {
+		return command_usage("report",
+			"%s: figures of several runs are drawn by strain compare --figure",
+			options->output);
+	}
 	return check_replaced(options, e) < 0
 	               ? command_fail("%s", e->text)
 	               : report_figure(options->output, options->keep_directory, options->runs,

@@ -110,3 +110,9 @@ print($2)"
 	"$STRAIN" report 'a b/<x>' -o page.html
 	[ "$(data page.html '[d["report"] for d in data["details"] if d["report"]]')" = "['./a%20b/%3Cx%3E/0002-1.html']" ]
 }
+
+@test "a figure of directories: who draws it" {
+	run -2 "$STRAIN" report tiny.sweep -o page.pdf
+	[[ ${lines[0]} == *'page.pdf: figures of several runs are drawn by strain compare --figure'* ]]
+	[ ! -e page.pdf ]
+}

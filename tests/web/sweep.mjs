@@ -365,7 +365,7 @@ test('what comes from runs stays text', async () => {
 	const long = 'long '.repeat(3000);
 	makeSweep('hostile', [1, 2, 3].map((i) => ({
 		name: `000${i}-1`,
-		labels: { batch_size: i * 8, [MARKUP]: `${MARKUP}${i}`, workers: i, [long]: `${i}${long}`, constructor: `__proto__${i}`, '': '' },
+		labels: { batch_size: i * 8, [MARKUP]: `${MARKUP}${i}`, workers: i, [long]: `${i}${long}`, constructor: `__proto__${i}`, '': '', outcome: `own ${i}`, epoch_seconds: i },
 		keys: { command: JSON.stringify([MARKUP]), hostname: MARKUP, outcome_text: MARKUP, outcome: i === 1 ? 'crash' : 'success' },
 		printed: `${MARKUP}\u202e\u0007`,
 	})));
@@ -387,6 +387,9 @@ test('what comes from runs stays text', async () => {
 		await page.screenshot({ path: at('hostile.png'), fullPage: true });
 		await page.keyboard.press('Escape');
 		await page.screenshot({ path: at('hostile-closed.png'), fullPage: true });
+		const headings = await page.locator('.matrix thead th').allTextContents();
+		assert.equal(headings.filter((heading) => heading === 'epoch_seconds').length, 2, 'a label may be called as a measure');
+		assert.equal(headings.filter((heading) => heading === 'outcome').length, 2);
 	});
 });
 

@@ -107,10 +107,10 @@ export class Model {
 		return this.sweep.details[trial.index]!;
 	}
 
-	/** In a word; null also where a run was too short to tell. */
+	/** In a word; null also where a run was too short to tell, or failed: its outcome says how. */
 	verdict(trial: Trial): string | null {
 		const word = this.string(this.sweep.runs.verdicts[trial.index]!);
-		return word === 'unknown' ? null : word;
+		return word === 'unknown' || !trial.good ? null : word;
 	}
 
 	/** What a measure says of a trial that counts. */

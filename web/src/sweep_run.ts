@@ -110,10 +110,7 @@ export class RunPanel implements Card {
 				this.repeats(trial),
 				this.ending(trial),
 				this.labels(trial),
-				this.verdict(detail),
-				this.lines(trial, detail),
-				this.measures(trial),
-				this.epochs(detail),
+				...(trial.outcome === 'refused' ? [] : this.measured(trial, detail)),
 				this.output(detail),
 				this.commands(trial, detail),
 			].filter((part): part is HTMLElement => part !== null),
@@ -123,6 +120,11 @@ export class RunPanel implements Card {
 		if (focused !== null) {
 			(same ?? this.element.querySelector<HTMLElement>('.run-name'))?.focus();
 		}
+	}
+
+	/** What a trial that was refused has none of. */
+	private measured(trial: Trial, detail: RunDetail): (HTMLElement | null)[] {
+		return [this.verdict(detail), this.lines(trial, detail), this.measures(trial), this.epochs(detail)];
 	}
 
 	private head(trial: Trial): HTMLElement {
@@ -140,9 +142,9 @@ export class RunPanel implements Card {
 		next.disabled = at === among.length - 1;
 		const { started, durations, hosts } = this.view.model.sweep.runs;
 		const start = started[trial.index];
-		const length = durations[trial.index];
+		const length = trial.outcome === 'refused' ? null : durations[trial.index];
 		const facts = [
-			length === null || length === undefined ? null : duration(length),
+			trial.outcome === 'refused' ? 'never ran' : length === null || length === undefined ? null : duration(length),
 			start === null || start === undefined ? null : `${new Date(start * 1000).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
 			this.view.model.string(hosts[trial.index]!),
 		].filter((fact) => fact !== null);

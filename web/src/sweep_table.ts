@@ -12,6 +12,7 @@ import { besideCharts, write } from './sweep_state';
 import { amount, cut, estimateText, outcomeBadge, plural, type Card, type View } from './sweep_view';
 
 const ROWS = 25;
+const BASELINE = 'against baseline';
 const LABELS = 8;
 const MEASURES = 6;
 const PREFERRED = [
@@ -25,7 +26,9 @@ interface Row {
 }
 
 interface Column {
+	/** Unique: labels may be called as measures are. */
 	name: string;
+	title?: string;
 	help: string;
 	/** Text stands at the left. */
 	text: boolean;
@@ -52,6 +55,7 @@ export class TableCard implements Card {
 	private readonly each: HTMLButtonElement[];
 	private readonly picker = make('details', 'picker');
 	private readonly columnNames: string[];
+	private readonly labels: Map<string, Label>;
 	private columns: Column[] = [];
 	private shownColumns = '';
 	private filledFor: string | null = null;
@@ -60,9 +64,11 @@ export class TableCard implements Card {
 
 	constructor(private readonly view: View) {
 		const { model } = view;
+		const taken = new Set(['run', 'outcome', 'verdict', BASELINE, ...model.measures.map((measure) => measure.name)]);
+		this.labels = new Map(model.labels.map((label) => [taken.has(label.name) ? `label ${label.name}` : label.name, label]));
 		this.columnNames = [
-			...model.labels.map((label) => label.name),
-			...(model.sweep.baseline.length > 0 ? ['against baseline'] : []),
+			...this.labels.keys(),
+			...(model.sweep.baseline.length > 0 ? [BASELINE] : []),
 			...(model.sweep.runs.verdicts.some((verdict) => verdict >= 0) ? ['verdict'] : []),
 			...model.measures.map((measure) => measure.name),
 		];
@@ -103,10 +109,10 @@ export class TableCard implements Card {
 	private chosen(): string[] {
 		const { state, model, by } = this.view;
 		const beginning = [
-			...model.varying.slice(0, LABELS).map((label) => label.name),
+			...[...this.labels].filter(([, label]) => model.varying.includes(label)).slice(0, LABELS).map(([name]) => name),
 			...firstMeasures(model, by),
 			...(model.trials.some((trial) => model.verdict(trial) !== null) ? ['verdict'] : []),
-			'against baseline',
+			BASELINE,
 		];
 		const wanted = new Set(state.columns ?? beginning);
 		return this.columnNames.filter((name) => wanted.has(name));
@@ -133,13 +139,12 @@ export class TableCard implements Card {
 
 	private allColumns(names: string[]): Column[] {
 		const { model } = this.view;
-		const labels = new Map(model.labels.map((label) => [label.name, label]));
 		const measures = new Map(model.measures.map((measure) => [measure.name, measure]));
 		const middle = names.flatMap((name): Column[] => {
-			const label = labels.get(name);
+			const label = this.labels.get(name);
 			const measure = measures.get(name);
 			return label
-				? [this.labelColumn(label)]
+				? [{ ...this.labelColumn(label), name }]
 				: measure
 					? [this.measureColumn(measure)]
 					: [name === 'verdict' ? this.verdictColumn() : this.baselineColumn()];
@@ -184,6 +189,7 @@ export class TableCard implements Card {
 		const several = (row: Row) => new Set(row.trials.map((trial) => label.values[trial.index])).size > 1;
 		return {
 			name: label.name,
+			title: label.name,
 			help: `Label ${label.name}`,
 			text: !label.numeric,
 			cell: (row) => (several(row) ? 'several' : value(row) === null ? null : cut(value(row)!, 36)),
@@ -232,7 +238,7 @@ export class TableCard implements Card {
 		const baseline = (row: Row) => model.baselineOf(row.configuration) === row.configuration;
 		const found = (row: Row) => this.compared().get(row.configuration) ?? null;
 		return {
-			name: 'against baseline',
+			name: BASELINE,
 			help: `${by?.name ?? 'A measure'} as a share of its baseline's; ~ is within noise`,
 			text: false,
 			cell: (row) => {
@@ -266,7 +272,7 @@ export class TableCard implements Card {
 			const { sort } = this.view.state;
 			this.view.change({ sort: sort === column.name ? `-${column.name}` : column.name, page: 1 });
 		});
-		press.append(cut(column.name, 24));
+		press.append(cut(column.title ?? column.name, 24));
 		press.title = column.help;
 		heading.append(press);
 		return heading;
