@@ -16,4 +16,5 @@ NAMES = [
     "stalls",
     "verdict",
     "hooks",
+    "sweep",
 ]

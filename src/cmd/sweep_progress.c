@@ -185,25 +185,15 @@ void sweep_progress_tick(void *context)
 
 static void append_measures(struct text *t, const struct attempt *attempt)
 {
-	struct catalogue catalogue;
-	char *const paths[] = {attempt->run};
-	if (catalogue_read(paths, 1, &catalogue, NULL) < 0) {
-		return;
+	if (isfinite(attempt->epoch_seconds)) {
+		text_append_string(t, ", epoch ");
+		words_append_seconds(t, attempt->epoch_seconds);
 	}
-	if (catalogue.n == 1) {
-		double epoch = catalogue.runs[0].measures[MEASURE_EPOCH],
-		       rate = catalogue.runs[0].measures[MEASURE_SAMPLES_PER_SECOND];
-		if (isfinite(epoch)) {
-			text_append_string(t, ", epoch ");
-			words_append_seconds(t, epoch);
-		}
-		if (isfinite(rate)) {
-			text_append_string(t, ", ");
-			words_append_number(t, rate);
-			text_append_string(t, " samples/s");
-		}
+	if (isfinite(attempt->samples_per_second)) {
+		text_append_string(t, ", ");
+		words_append_number(t, attempt->samples_per_second);
+		text_append_string(t, " samples/s");
 	}
-	catalogue_done(&catalogue);
 }
 
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "analyze/analysis.h"
+#include "analyze/measures.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -265,6 +267,9 @@ static int finish_run(const struct running *r, struct attempt *ret)
 		if (result == 0) {
 			result = summary_write(r->run, &a.summary, &a.metrics, r->e);
 		}
+		const char *why;
+		ret->epoch_seconds = measures[MEASURE_EPOCH].compute(&a, &why);
+		ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(&a, &why);
 		analysis_done(&a);
 	}
 	if (result == 0) {
@@ -417,7 +422,7 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		.log = sweep_path(sweep, place, SWEEP_LOG),
 		.e = e ? e : &ignored,
 	};
-	*ret = (struct attempt){0};
+	*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
 	int result = r.run && r.final_run && r.log ? run(&r, ret)
 	                                           : error_errno(r.e, ENOMEM, "a trial");
 	if (result < 0) {

@@ -18,6 +18,8 @@ struct attempt {
 	char *outcome_text; // "" after a success
 	double seconds; // from its start to its end
 	char *run; // path of the run file
+	double epoch_seconds; // measures.h; NAN: missing
+	double samples_per_second;
 };
 
 struct attempt_watch {
