@@ -286,11 +286,32 @@ static bool is_settled(const char *path, const struct file_identity *file)
 	       (store_is_on_network(path) ? SETTLED_ON_NETWORK_NS : SETTLED_NS);
 }
 
+static int pack_analysis(const struct analysis *a, const struct judged *judged,
+	struct catalogue_entry *ret, struct error *e)
+{
+	struct packer p = {0};
+	pack_run(&p, a, judged);
+	if (p.failed) {
+		free(p.bytes.data);
+		return error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+	}
+	ret->data = p.bytes.data;
+	ret->length = p.bytes.length;
+	return 0;
+}
+
+int catalogue_entry_make(const struct analysis *a, enum outcome outcome, const char *outcome_text,
+	struct catalogue_entry *ret, struct error *e)
+{
+	const struct judged judged = {.outcome = outcome, .text = outcome_text};
+	*ret = (struct catalogue_entry){0};
+	return pack_analysis(a, &judged, ret, e);
+}
+
 static int encode(
 	struct reader *reader, bool job_only, struct catalogue_entry *ret, struct error *e)
 {
 	struct analysis a;
-	struct packer p = {0};
 	_cleanup_free_ char *outcome_text = NULL;
 	struct judged judged = {.outcome = OUTCOME_UNKNOWN, .job_only = job_only};
 	int r = job_only ? analysis_load_job(reader, &a, e) : analysis_load(reader, &a, e);
@@ -298,19 +319,13 @@ static int encode(
 		return r;
 	}
 	if (outcome_of(reader, &judged.outcome, &outcome_text, NULL) == -ENOMEM) {
-		p.failed = true;
+		r = error_errno(e, ENOMEM, "%s", reader_path(reader));
 	}
 	judged.text = outcome_text;
 	judged.notice = reader_is_damaged(reader) ? reader_notice(reader) : NULL;
-	pack_run(&p, &a, &judged);
+	r = r < 0 ? r : pack_analysis(&a, &judged, ret, e);
 	analysis_done(&a);
-	if (p.failed) {
-		free(p.bytes.data);
-		return error_errno(e, ENOMEM, "%s", reader_path(reader));
-	}
-	ret->data = p.bytes.data;
-	ret->length = p.bytes.length;
-	return 0;
+	return r;
 }
 
 int catalogue_entry_read(

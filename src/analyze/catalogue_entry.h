@@ -40,6 +40,11 @@ uint32_t catalogue_entry_stamp(void);
 // Reads a run. Errors as reader_open. Safe to call from several threads.
 int catalogue_entry_read(
 	const char *path, bool job_only, struct catalogue_entry *ret, struct error *e);
+struct analysis;
+// The same of a run that is analysed already, whose outcome is written into its file after that.
+// What is left for the caller: `file` and `lasting`.
+int catalogue_entry_make(const struct analysis *a, enum outcome outcome, const char *outcome_text,
+	struct catalogue_entry *ret, struct error *e);
 // Fills a run but its path, name and sweep_directory. It points into data, which must outlive it,
 // and labels are its own. -EBADMSG: no entry of this version; -ENOMEM.
 int catalogue_entry_decode(

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/catalogue_keep.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
@@ -20,6 +21,8 @@
 #include "cmd/sweep_text.h"
 #include "experiment/attempt.h"
 #include "experiment/sweep.h"
+
+enum { KEPT_AT_ONCE = 100 }; // runs, until the index is told of them
 
 enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON };
 
@@ -111,7 +114,8 @@ static int say_interrupted(const struct sweep *sweep)
 	return 128 + interrupted_by;
 }
 
-static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
+static int run_trials(
+	struct sweep *sweep, struct sweep_progress *progress, struct catalogue_keep *keep)
 {
 	const struct attempt_watch watch = {&interrupts, sweep_progress_tick, progress};
 	for (size_t i = 0; i < sweep->trials.n && interrupts == 0; i++) {
@@ -133,6 +137,10 @@ static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 		sweep->done[i] = true;
 		sweep->n_done++;
 		sweep_progress_result(progress, &attempt);
+		catalogue_keep_add(keep, &attempt.entry, attempt.run);
+		if (keep->n >= KEPT_AT_ONCE) {
+			catalogue_keep_flush(keep);
+		}
 		attempt_done(&attempt);
 	}
 	sweep_progress_end(progress);
@@ -143,9 +151,11 @@ static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 static int run_sweep(struct sweep *sweep, bool json)
 {
 	struct sweep_progress progress;
+	struct catalogue_keep keep = {0};
 	sweep_progress_begin(&progress, sweep);
 	catch_signals();
-	int status = run_trials(sweep, &progress);
+	int status = run_trials(sweep, &progress, &keep);
+	catalogue_keep_flush(&keep);
 	return status == STATUS_OK ? sweep_print_results(sweep, json) : status;
 }
 

@@ -248,7 +248,53 @@ static void append_last_line(struct text *t, const char *output)
 
 // Its end ----------------------------------------------------------------------------------------
 
-// Writes what `strain finish` would have written, and judges.
+static int set_outcome(struct attempt *a, enum outcome outcome, struct text *text)
+{
+	free(a->outcome_text);
+	a->outcome = outcome;
+	a->outcome_text = text_steal(text);
+	return a->outcome_text ? 0 : -ENOMEM;
+}
+
+// What the sweep itself did to the job counts before what one can see.
+static int judge(const struct running *r, struct reader *reader, struct attempt *ret)
+{
+	struct text why = {0};
+	if (r->reason == STOP_NOT) {
+		return outcome_of(reader, &ret->outcome, &ret->outcome_text, r->e);
+	}
+	stop_watch_append_reason(&why, &r->stop, r->reason);
+	return set_outcome(
+		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
+}
+
+static int check_disk(const struct running *r, const struct analysis *a)
+{
+	for (size_t i = 0; i < a->events.n; i++) {
+		if (strcmp(a->events.items[i].kind, "disk_full") == 0) {
+			return error_errno(r->e, ENOSPC, "%s", r->run);
+		}
+	}
+	return 0;
+}
+
+// What `strain finish` would have done, and what the catalogue would.
+static int finish_analysed(const struct running *r, struct analysis *a, struct attempt *ret)
+{
+	const char *why;
+	int result = check_disk(r, a);
+	result = result < 0 ? result : summary_write(r->run, &a->summary, &a->metrics, r->e);
+	result = result < 0 ? result : judge(r, a->reader, ret);
+	if (result < 0) {
+		return result;
+	}
+	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
+	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
+	return reader_is_damaged(a->reader) ? 0
+	                                    : catalogue_entry_make(a, ret->outcome,
+						      ret->outcome_text, &ret->entry, r->e);
+}
+
 static int finish_run(const struct running *r, struct attempt *ret)
 {
 	struct reader *reader = NULL;
@@ -259,43 +305,11 @@ static int finish_run(const struct running *r, struct attempt *ret)
 	}
 	result = analysis_load(reader, &a, r->e);
 	if (result == 0) {
-		for (size_t i = 0; i < a.events.n && result == 0; i++) {
-			if (strcmp(a.events.items[i].kind, "disk_full") == 0) {
-				result = error_errno(r->e, ENOSPC, "%s", r->run);
-			}
-		}
-		if (result == 0) {
-			result = summary_write(r->run, &a.summary, &a.metrics, r->e);
-		}
-		const char *why;
-		ret->epoch_seconds = measures[MEASURE_EPOCH].compute(&a, &why);
-		ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(&a, &why);
+		result = finish_analysed(r, &a, ret);
 		analysis_done(&a);
-	}
-	if (result == 0) {
-		result = outcome_of(reader, &ret->outcome, &ret->outcome_text, r->e);
 	}
 	reader_free(reader);
 	return result;
-}
-
-static int set_outcome(struct attempt *a, enum outcome outcome, struct text *text)
-{
-	free(a->outcome_text);
-	a->outcome = outcome;
-	a->outcome_text = text_steal(text);
-	return a->outcome_text ? 0 : -ENOMEM;
-}
-
-static int judge(const struct running *r, struct attempt *ret)
-{
-	struct text why = {0};
-	if (r->reason == STOP_NOT) {
-		return 0;
-	}
-	stop_watch_append_reason(&why, &r->stop, r->reason);
-	return set_outcome(
-		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
 }
 
 static int write_outcome(const struct running *r, const struct attempt *a, const char *output)
@@ -312,11 +326,9 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 {
 	const struct amendment event = {AMEND_EVENT, "output", output};
 	// What became of it may be in its last words only.
-	int result = r->reason == STOP_NOT && r->status != 0 ? run_amend(r->run, &event, 1, r->e)
-	                                                     : 0;
 	bool told = r->reason == STOP_NOT && r->status != 0;
+	int result = told ? run_amend(r->run, &event, 1, r->e) : 0;
 	result = result < 0 ? result : finish_run(r, ret);
-	result = result < 0 ? result : judge(r, ret);
 	if (result < 0) {
 		return result;
 	}
@@ -439,5 +451,6 @@ void attempt_done(struct attempt *a)
 {
 	free(a->outcome_text);
 	free(a->run);
+	free(a->entry.data);
 	*a = (struct attempt){0};
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "analyze/catalogue_entry.h"
 #include "analyze/outcome.h"
 #include "base/error.h"
 #include "experiment/sweep.h"
@@ -20,6 +21,7 @@ struct attempt {
 	char *run; // path of the run file
 	double epoch_seconds; // measures.h; NAN: missing
 	double samples_per_second;
+	struct catalogue_entry entry; // of the run, for catalogue_keep; data NULL: none
 };
 
 struct attempt_watch {

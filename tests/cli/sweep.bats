@@ -66,6 +66,10 @@ is_running() {
 	run -0 "$STRAIN" sql --json plan.sweep/0003-2.strain "SELECT text FROM event WHERE kind = 'output'"
 	[ "$(jq -r '.[0].text' <<<"$output")" = "the end of 16" ]
 	[ -z "$(find plan.sweep -name '*.log')" ]
+	# What the index was told is what the files say.
+	cp -r plan.sweep again.sweep
+	diff <("$STRAIN" sweep plan.sweep --json | jq .configurations) \
+		<("$STRAIN" sweep again.sweep --json | jq .configurations)
 	# Again: nothing is left to do, and the table is the same, with what to type next.
 	run -0 "$STRAIN" sweep plan.sweep
 	[[ "$output" == *"6 of 6 trials: 6 success"*"strain compare plan.sweep"* ]]
