@@ -303,7 +303,9 @@ static int finish_run(const struct running *r, struct attempt *ret)
 	if (result < 0) {
 		return result;
 	}
+	reader_hold(reader);
 	result = analysis_load(reader, &a, r->e);
+	reader_release(reader);
 	if (result == 0) {
 		result = finish_analysed(r, &a, ret);
 		analysis_done(&a);
