@@ -99,9 +99,16 @@ static void pack_measures(struct packer *p, const struct analysis *a, bool job_o
 	const char *distinct[N_MEASURES];
 	uint8_t numbers[N_MEASURES] = {0};
 	size_t n = 0;
+	struct text no_iterations = {0};
 	measures_compute(a, job_only, values, reasons);
+	if (a->phases.missing) { // "the job marked none" is an answer to another question
+		text_format(&no_iterations, "no iterations: %s", a->phases.missing);
+	}
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		size_t at = 0;
+		if (reasons[i] && reasons[i] == a->phases.missing && no_iterations.data) {
+			reasons[i] = no_iterations.data;
+		}
 		while (reasons[i] && at < n && strcmp(distinct[at], reasons[i]) != 0) {
 			at++;
 		}
@@ -116,6 +123,7 @@ static void pack_measures(struct packer *p, const struct analysis *a, bool job_o
 	for (size_t i = 0; i < n; i++) {
 		pack_string(p, distinct[i]);
 	}
+	text_done(&no_iterations);
 }
 
 struct judged {

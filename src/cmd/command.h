@@ -15,6 +15,7 @@ enum exit_status {
 };
 
 int command_advise(int argc, char **argv);
+int command_compare(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_finish(int argc, char **argv);

@@ -78,3 +78,28 @@ void progress_end(struct progress *p)
 		fputs(p->shown_ns ? "\r\033[K" : "", stderr);
 	}
 }
+
+void progress_of_runs_start(struct progress_of_runs *p)
+{
+	*p = (struct progress_of_runs){.start_ns = (int64_t)clock_monotonic_ns()};
+}
+
+void progress_of_runs(void *context, uint64_t done, uint64_t total)
+{
+	struct progress_of_runs *p = context;
+	int64_t now_ns = (int64_t)clock_monotonic_ns();
+	_cleanup_text_ struct text line = {0};
+	double seconds = (double)(now_ns - p->start_ns) / 1e9;
+	if (now_ns - p->shown_ns < (int64_t)SHOW_EVERY_NS || !isatty(STDERR_FILENO) ||
+		!words_append_progress(&line, done, total, seconds)) {
+		return;
+	}
+	fprintf(stderr, "\rstrain: reading %llu runs: %s\033[K", (unsigned long long)total,
+		line.data ? line.data : "");
+	p->shown_ns = now_ns;
+}
+
+void progress_of_runs_end(struct progress_of_runs *p)
+{
+	fputs(p->shown_ns ? "\r\033[K" : "", stderr);
+}

@@ -30,3 +30,13 @@ enum progress_of {
 void progress_start(struct progress *p, struct reader *reader, unsigned of);
 // Takes the line away.
 void progress_end(struct progress *p);
+
+// Of many runs.
+struct progress_of_runs {
+	int64_t start_ns;
+	int64_t shown_ns; // 0: not yet
+};
+void progress_of_runs_start(struct progress_of_runs *p);
+// `context` is a struct progress_of_runs: for catalogue_options.
+void progress_of_runs(void *context, uint64_t done, uint64_t total);
+void progress_of_runs_end(struct progress_of_runs *p);

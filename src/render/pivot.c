@@ -124,6 +124,32 @@ static int axis_build(const struct sorting *s, struct pivot_axis *ret, size_t *k
 		keys_of[order[i]] = ret->n - 1;
 	}
 	ret->n = ret->n ? ret->n : 1;
+	ret->sorted = true;
+	return 0;
+}
+
+// Puts keys in the order in which runs come that have them.
+static int axis_unsort(struct pivot_axis *axis, size_t *keys_of, size_t n_runs)
+{
+	size_t row = axis->n_labels * sizeof(*axis->keys), seen = 0;
+	const char **keys = calloc(axis->n + 1, row + sizeof(*keys));
+	_cleanup_free_ size_t *place = calloc(axis->n + 1, sizeof(*place)); // from 1; 0: none yet
+	if (!keys || !place) {
+		free(keys);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n_runs; i++) {
+		size_t key = keys_of[i];
+		if (place[key] == 0) {
+			memcpy(&keys[seen * axis->n_labels], &axis->keys[key * axis->n_labels],
+				row);
+			place[key] = ++seen;
+		}
+		keys_of[i] = place[key] - 1;
+	}
+	free(axis->keys);
+	axis->keys = keys;
+	axis->sorted = false;
 	return 0;
 }
 
@@ -316,19 +342,33 @@ static const char *baseline_of(const struct pivot_request *request, const char *
 	return NULL;
 }
 
+// How a key compares with another one that has the baseline's labels instead of its own.
+static int compare_with_baseline(const struct pivot_request *request, const struct pivot_axis *axis,
+	size_t key, size_t other)
+{
+	int order = 0;
+	for (size_t i = 0; i < axis->n_labels && order == 0; i++) {
+		const char *instead = baseline_of(request, axis->labels[i]);
+		order = pivot_compare_labels(
+			pivot_key(axis, key, i), instead ? instead : pivot_key(axis, other, i));
+	}
+	return order;
+}
+
 // The key with the baseline's labels instead of its own; axis->n where there is none.
 static size_t baseline_key(
 	const struct pivot_request *request, const struct pivot_axis *axis, size_t key)
 {
 	size_t low = 0, high = axis->n;
+	if (!axis->sorted) {
+		while (low < high && compare_with_baseline(request, axis, low, key) != 0) {
+			low++;
+		}
+		return low;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = 0;
-		for (size_t i = 0; i < axis->n_labels && order == 0; i++) {
-			const char *instead = baseline_of(request, axis->labels[i]);
-			order = pivot_compare_labels(pivot_key(axis, middle, i),
-				instead ? instead : pivot_key(axis, key, i));
-		}
+		int order = compare_with_baseline(request, axis, middle, key);
 		if (order == 0) {
 			return middle;
 		}
@@ -470,7 +510,8 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 	const struct sorting by_row = {request, request->rows, request->n_rows};
 	const struct sorting by_column = {request, request->columns, request->n_columns};
 	if (!rows || !columns || axis_build(&by_row, &p->rows, rows) < 0 ||
-		axis_build(&by_column, &p->columns, columns) < 0) {
+		axis_build(&by_column, &p->columns, columns) < 0 ||
+		(request->keep_order && axis_unsort(&p->columns, columns, request->n_runs) < 0)) {
 		return -ENOMEM;
 	}
 	size_t n = p->rows.n * p->columns.n * request->n_values;

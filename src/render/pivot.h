@@ -52,6 +52,7 @@ struct pivot_request {
 	size_t n_baseline;
 	bool first_is_baseline; // to the first column, where baseline is empty
 	bool count_failed; // numbers of runs that failed count too
+	bool keep_order; // of columns: as their runs come, not by size
 };
 
 struct pivot_axis {
@@ -59,6 +60,7 @@ struct pivot_axis {
 	size_t n_labels;
 	const char **keys; // [n * n_labels] values of labels; NULL: runs without that label
 	size_t n; // at least 1
+	bool sorted; // else in the order in which the runs come
 };
 
 struct pivot_cell {

@@ -114,7 +114,7 @@ static char *difference_text(double ratio)
 	struct text t = {0};
 	double percent = 100 * ratio;
 	text_append_string(&t, percent > 0 ? "+" : "");
-	append_fixed(&t, percent, fabs(percent) < 9.95 ? 1 : 0);
+	append_fixed(&t, percent, fabs(percent) < 9.95 && percent != 0 ? 1 : 0);
 	text_append_string(&t, " %");
 	return text_steal(&t);
 }
@@ -245,8 +245,9 @@ static bool fill_titles(struct grid *g, const struct view *view, const struct sc
 		fine = fine && g->head_titles[i];
 	}
 	for (size_t c = 0; c < g->n_columns; c++) {
-		g->titles[c] = view->values_across ? value_title(&p->values[c], &scales[c])
-		                                   : key_title(&p->columns, c);
+		g->titles[c] = view->values_across        ? value_title(&p->values[c], &scales[c])
+		               : p->columns.n_labels == 0 ? strdup(p->most > 1 ? "mean" : "")
+		                                          : key_title(&p->columns, c);
 		fine = fine && g->titles[c];
 	}
 	for (size_t r = 0; r < g->n_rows; r++) {

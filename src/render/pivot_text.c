@@ -71,7 +71,7 @@ static void append_number(struct text *t, const struct grid_cell *cell, const st
 	text_append_string(t, cell->number);
 	text_format(t, "%*s", (int)(w->fraction - strlen(fraction_of(cell))), "");
 	if (w->half) {
-		text_format(t, "%s%*s", cell->half ? " +-" : "   ", (int)w->half,
+		text_format(t, "%s%-*s", cell->half ? " +-" : "   ", (int)w->half,
 			cell->half ? cell->half : "");
 	}
 	if (w->difference) {

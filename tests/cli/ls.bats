@@ -161,6 +161,54 @@ print(run["state"], run["exit_status"], run["exit_signal"], sep=", ")' "$1"
 	done
 }
 
+@test "a sweep is one line, its trials are listed inside" {
+	mkdir -p "$BATS_TEST_TMPDIR/sweeps/a.sweep" && cd "$BATS_TEST_TMPDIR/sweeps"
+	cp "$BATS_FILE_TMPDIR/run8.strain" a.sweep/0001-1.strain
+	cp "$BATS_FILE_TMPDIR/run32.strain" a.sweep/0002-1.strain
+	cp "$BATS_FILE_TMPDIR/run128.strain" a.sweep/0003-1.strain
+	change a.sweep/0003-1.strain status 256
+	echo "command: x" >a.sweep/plan.yaml
+	cp "$BATS_FILE_TMPDIR/run8.strain" .
+	run -0 --separate-stderr "$STRAIN" ls
+	[ "${#lines[@]}" = 3 ]
+	[[ "$output" == *"a.sweep/ "*"3 trials: 1 crash "*" 6.0 s "*"batch_size=8,32,128 workers=2"* ]]
+	[[ "$output" == *"run8 "*"exit 0"* ]]
+	"$STRAIN" ls --json | python3 -c 'import json, sys
+[sweep] = [row for row in json.load(sys.stdin) if row["state"] == "sweep"]
+assert sweep["trials"] == 3 and sweep["outcomes"] == {"success": 2, "crash": 1}, sweep
+assert sweep["path"] == "a.sweep"'
+	[ "$(names --where outcome=crash)" = "a.sweep/" ]
+	[ "$(names a.sweep --sort batch_size)" = "0001-1 0002-1 0003-1" ]
+	[ "$("$STRAIN" ls a.sweep/ | wc -l)" = 4 ]
+	[ "$("$STRAIN" ls a.sweep --where outcome=crash | wc -l)" = 2 ]
+}
+
+@test "runs are chosen and sorted by what they are worth" {
+	[ "$(names --where 'duration_seconds>1.5')" = "run128 run8" ]
+	[ "$(names --where 'duration_seconds<=2' --where batch_size!=32)" = "run128" ]
+	[ "$(names --where outcome=success | wc -w)" = 3 ]
+	[ "$(names --where machine=nowhere | wc -w)" = 0 ]
+	[ "$(names --sort duration_seconds)" = "run8 run128 run32" ]
+	run -0 "$STRAIN" ls --sort epoch_seconds
+	[[ "${lines[0]}" == *" EPOCH_SECONDS  LABELS" ]]
+	[[ "${lines[1]}" == "run8 "*"800 ms "* ]]
+	run -0 --separate-stderr "$STRAIN" ls --where outcom=success
+	[[ "$stderr" == "strain: --where: no run has a label 'outcom', and it is no measure; did you mean 'outcome'? There are: batch_size, workers; "* ]]
+}
+
+@test "the index makes no difference but to time" {
+	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
+	sleep 0.1 # younger files are not kept
+	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/cold"
+	[ -s "$XDG_CACHE_HOME/strain/runs-1.sqlite" ]
+	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/warm"
+	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/warm"
+	[ "$(sqlite3 "$XDG_CACHE_HOME/strain/runs-1.sqlite" "SELECT count(*) FROM entry")" = 3 ]
+	rm -r "$XDG_CACHE_HOME" && touch "$XDG_CACHE_HOME"
+	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/none"
+	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/none"
+}
+
 @test "wrong usage says what was expected" {
 	run -2 --separate-stderr "$STRAIN" ls --where batch_size
 	[ "$stderr" = "strain: --where: expected LABEL=VALUE, found 'batch_size' (strain ls --help)" ]

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain compare: runs, directories and sweeps as tables by label, and what of their differences is
+// beyond noise.
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/suggest.h"
+#include "cmd/command.h"
+#include "cmd/compare_choice.h"
+#include "cmd/reading.h"
+#include "cmd/selection.h"
+#include "render/pivot_write.h"
+
+enum { OPTION_COLUMNS = 256, OPTION_BASELINE, OPTION_FORMAT, BASELINE_MAX = 8 };
+
+struct compare_options {
+	char **paths; // [n_paths]; of argv
+	size_t n_paths;
+	struct selection selection;
+	struct choice choice;
+	struct pivot_match baseline[BASELINE_MAX];
+	size_t n_baseline;
+	const char *format; // NULL: by the output's name, else text
+	const char *output; // NULL or "-": standard output
+};
+
+// --- options
+
+static const struct argp_option options[] = {
+	{"rows", 'r', "LABEL[,...]", 0, "what the rows of the table are", 1},
+	{"columns", OPTION_COLUMNS, "LABEL[,...]", 0,
+		"what its columns are. Beside the labels of the runs: machine (the host's name), "
+		"run (the name of each), from (the argument that it comes from)",
+		1},
+	{"value", 'v', "MEASURE[,...]", 0,
+		"what the cells hold: epoch_seconds, samples_per_second, ...; 'help' lists them",
+		1},
+	{"where", 'w', "LABEL=VALUE", 0,
+		"only runs with this label, or with such a measure (outcome=crash, "
+		"epoch_seconds<60); several must all hold",
+		1},
+	{"baseline", OPTION_BASELINE, "LABEL=VALUE[,...]", 0,
+		"differences to the cells that have these labels instead", 1},
+	{"format", OPTION_FORMAT, "FORMAT", 0,
+		"text, markdown, latex, csv or json (without it by the ending of FILE)", 2},
+	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 2},
+	{0},
+};
+
+// The next item of a list with commas, cut out of it; NULL at the end.
+static char *next_item(char **list)
+{
+	char *item = *list ? strsep(list, ",") : NULL;
+	return item;
+}
+
+static void add_labels(struct argp_state *state, const char *option, char *argument,
+	const char **labels, size_t *n)
+{
+	for (char *item; (item = next_item(&argument));) {
+		if (*n == CHOICE_LABELS_MAX) {
+			reading_option_error(
+				state, "--%s: more than %d labels", option, CHOICE_LABELS_MAX);
+		}
+		if (*item) {
+			labels[(*n)++] = item;
+		}
+	}
+}
+
+static void print_measures(void)
+{
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		printf("%-24s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
+	}
+	exit(reading_finish());
+}
+
+static void unknown_measure(struct argp_state *state, const char *name)
+{
+	struct suggestion_of_word suggestion = SUGGEST_NONE;
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		suggest_consider(&suggestion, name, measures[i].name);
+	}
+	const char *nearest = suggestion.word;
+	reading_option_error(state, "--value: no measure '%s'%s%s%s", name,
+		nearest ? "; did you mean '" : "; --value help lists them", nearest ? nearest : "",
+		nearest ? "'? --value help lists them" : "");
+}
+
+static void add_values(struct argp_state *state, struct choice *choice, char *argument)
+{
+	for (char *item; (item = next_item(&argument));) {
+		enum measure_id measure = measure_by_name(item);
+		if (strcmp(item, "help") == 0) {
+			print_measures();
+		}
+		if (measure == N_MEASURES) {
+			unknown_measure(state, item);
+		}
+		if (choice->n_values == N_MEASURES) {
+			reading_option_error(state, "--value: more than %d", N_MEASURES);
+		}
+		choice->values[choice->n_values++] = pivot_value_of(measure);
+	}
+	choice->values_given = true;
+}
+
+static void add_baseline(struct argp_state *state, struct compare_options *compare, char *argument)
+{
+	for (char *item; (item = next_item(&argument));) {
+		char *equals = strchr(item, '=');
+		if (!equals || equals == item) {
+			reading_option_error(
+				state, "--baseline: expected LABEL=VALUE, found '%s'", item);
+		}
+		if (compare->n_baseline == BASELINE_MAX) {
+			reading_option_error(
+				state, "--baseline: more than %d labels", BASELINE_MAX);
+		}
+		*equals = '\0';
+		compare->baseline[compare->n_baseline++] = (struct pivot_match){item, equals + 1};
+	}
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct compare_options *compare = state->input;
+	struct choice *choice = &compare->choice;
+	switch (key) {
+	case 'r':
+		choice->rows_given = true;
+		add_labels(state, "rows", argument, choice->rows, &choice->n_rows);
+		return 0;
+	case OPTION_COLUMNS:
+		choice->columns_given = true;
+		add_labels(state, "columns", argument, choice->columns, &choice->n_columns);
+		return 0;
+	case 'v':
+		add_values(state, choice, argument);
+		return 0;
+	case 'w':
+		selection_add(&compare->selection, argument, state);
+		return 0;
+	case OPTION_BASELINE:
+		add_baseline(state, compare, argument);
+		return 0;
+	case OPTION_FORMAT:
+		compare->format = argument;
+		return 0;
+	case 'o':
+		compare->output = argument;
+		return 0;
+	case ARGP_KEY_ARG:
+		compare->paths[compare->n_paths++] = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
+	"Compare runs: as tables by their labels, repeats averaged, differences marked only where "
+	"they are beyond noise. Two runs stand side by side. Without options it finds out what "
+	"tells the runs apart. Without RUN: those of $STRAIN_DIR, else of the current directory.",
+	NULL, NULL, NULL};
+
+// --- runs
+
+static bool is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+	while (length > 1 && directory[length - 1] == '/') {
+		length--;
+	}
+	return strncmp(path, directory, length) == 0 &&
+	       (path[length] == '/' || path[length] == '\0' || strcmp(directory, "/") == 0);
+}
+
+static const char *source_of(const struct compare_options *compare, const struct catalogue_run *run)
+{
+	for (size_t i = 0; i < compare->n_paths; i++) {
+		if (is_below(run->path, compare->paths[i]) ||
+			(strcmp(compare->paths[i], ".") == 0 && run->path[0] != '/')) {
+			return compare->paths[i];
+		}
+	}
+	return compare->paths[0];
+}
+
+// The runs that were chosen, in a pivot's terms.
+struct chosen {
+	const struct catalogue_run **runs;
+	const char **sources;
+	size_t n;
+};
+
+static void chosen_done(struct chosen *chosen)
+{
+	free(chosen->runs);
+	free(chosen->sources);
+}
+
+static void add_run(struct chosen *chosen, const struct catalogue_run *run, const char *source)
+{
+	chosen->sources[chosen->n] = source;
+	chosen->runs[chosen->n++] = run;
+}
+
+// In the order in which they, or where they are, were named; there the oldest first.
+static int choose_runs(
+	struct chosen *chosen, const struct compare_options *compare, const struct catalogue *c)
+{
+	chosen->runs = calloc(c->n + 1, sizeof(*chosen->runs));
+	chosen->sources = calloc(c->n + 1, sizeof(*chosen->sources));
+	if (!chosen->runs || !chosen->sources) {
+		return -ENOMEM;
+	}
+	for (size_t from = 0; from < compare->n_paths; from++) {
+		for (size_t i = c->n; i-- > 0;) {
+			const char *source = source_of(compare, &c->runs[i]);
+			if (source == compare->paths[from] &&
+				selection_has(&compare->selection, &c->runs[i])) {
+				add_run(chosen, &c->runs[i], source);
+			}
+		}
+	}
+	return 0;
+}
+
+static bool are_files(const struct compare_options *compare)
+{
+	for (size_t i = 0; i < compare->n_paths; i++) {
+		struct stat status;
+		if (stat(compare->paths[i], &status) == 0 && S_ISDIR(status.st_mode)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool names_differ(const struct chosen *chosen)
+{
+	for (size_t i = 1; i < chosen->n; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (strcmp(chosen->runs[i]->name, chosen->runs[k]->name) == 0) {
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+// A label that no run has is a typing error.
+static bool labels_are_known(const struct pivot_request *request, const struct catalogue *c,
+	const char *option, const char *const *labels, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool known = false;
+		for (size_t k = 0; k < request->n_runs && !known; k++) {
+			known = pivot_label(request, k, labels[i]) != NULL;
+		}
+		if (!known) {
+			selection_say_unknown(c, option, labels[i], false);
+			return false;
+		}
+	}
+	return true;
+}
+
+// --- output
+
+static int write_pivot(const struct pivot *p, enum pivot_format format, const char *output)
+{
+	struct table_style style = table_style_for(stdout);
+	if (!output || strcmp(output, "-") == 0) {
+		int r = pivot_write(p, format, stdout, &style);
+		return r < 0 && r != -EPIPE ? command_fail("cannot write: %s", strerrordesc_np(-r))
+		                            : reading_finish();
+	}
+	_cleanup_free_ char *temporary = NULL;
+	if (asprintf(&temporary, "%s.XXXXXX", output) < 0) {
+		return command_fail("cannot write: %s", strerrordesc_np(ENOMEM));
+	}
+	int fd = mkstemp(temporary);
+	FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+	int r = stream ? pivot_write(p, format, stream, &(struct table_style){0}) : -errno;
+	if (stream && fclose(stream) != 0 && r == 0) {
+		r = -errno;
+	}
+	if (r == 0 && (chmod(temporary, 0644) < 0 || rename(temporary, output) < 0)) {
+		r = -errno;
+	}
+	if (r < 0 && fd >= 0) {
+		unlink(temporary);
+	}
+	return r < 0 ? command_fail("%s: %s", output, strerrordesc_np(-r)) : STATUS_OK;
+}
+
+// What is wrong with it is said before a run is read.
+static int find_format(const struct compare_options *compare, enum pivot_format *ret)
+{
+	const char *output = compare->output, *ending = output ? strrchr(output, '.') : NULL;
+	*ret = PIVOT_TEXT;
+	if (ending && strcmp(ending, ".strain") == 0) {
+		return command_usage("compare", "--output: '%s' would replace a run", output);
+	}
+	if (compare->format && !pivot_format_parse(compare->format, ret)) {
+		return command_usage("compare",
+			"--format: expected text, markdown, latex, csv or json, found '%s'",
+			compare->format);
+	}
+	if (!compare->format && output && strcmp(output, "-") != 0 &&
+		!pivot_format_of(output, ret)) {
+		return command_usage("compare",
+			"--output: '%s' ends in none of .txt, .md, .tex, .csv, .json: say --format",
+			output);
+	}
+	return STATUS_OK;
+}
+
+static int compare_runs(struct compare_options *compare, const struct chosen *chosen,
+	const struct catalogue *c, enum pivot_format format)
+{
+	struct choice *choice = &compare->choice;
+	struct pivot pivot;
+	struct error e = {0};
+	bool several = compare->n_paths > 1 && !are_files(compare);
+	struct pivot_request request = {.runs = chosen->runs,
+		.n_runs = chosen->n,
+		.sources = chosen->sources,
+		.baseline = compare->baseline,
+		.n_baseline = compare->n_baseline};
+	if (!labels_are_known(&request, c, "--rows", choice->rows, choice->n_rows) ||
+		!labels_are_known(&request, c, "--columns", choice->columns, choice->n_columns)) {
+		return STATUS_FAILURE;
+	}
+	request.sources = several ? chosen->sources : NULL;
+	int r = choice_complete(choice, &request);
+	request.sources = chosen->sources;
+	if (choice->side_by_side && !names_differ(chosen)) {
+		choice->columns[0] = PIVOT_LABEL_SOURCE;
+	}
+	request.rows = choice->rows;
+	request.n_rows = choice->n_rows;
+	request.columns = choice->columns;
+	request.n_columns = choice->n_columns;
+	request.values = choice->values;
+	request.n_values = choice->n_values;
+	request.count_failed = choice->side_by_side;
+	bool by_source = choice->n_columns == 1 &&
+	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
+	request.first_is_baseline = choice->side_by_side || by_source;
+	request.keep_order = choice->side_by_side || by_source;
+	r = r < 0 ? error_errno(&e, -r, "cannot compare") : pivot_build(&request, &pivot, &e);
+	if (r < 0) {
+		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
+	}
+	if (choice->merged) {
+		fprintf(stderr,
+			"strain: runs in a cell differ in %s, too: --rows or --columns would tell "
+			"them "
+			"apart, --where choose\n",
+			choice->merged);
+	}
+	int status = write_pivot(&pivot, format, compare->output);
+	pivot_done(&pivot);
+	return status;
+}
+
+static int compare_all(struct compare_options *compare, enum pivot_format format)
+{
+	struct catalogue c = {0};
+	struct chosen chosen = {0};
+	int status = selection_read(compare->paths, compare->n_paths, false, &c);
+	if (status != STATUS_OK) {
+		return status;
+	}
+	if (!selection_is_known(&compare->selection, &c)) {
+		status = STATUS_FAILURE;
+	} else if (choose_runs(&chosen, compare, &c) < 0) {
+		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
+	} else if (chosen.n == 0) {
+		status = command_fail("no runs in %s%s", compare->paths[0],
+			compare->selection.n_where ? " that --where chooses" : "");
+	} else {
+		status = compare_runs(compare, &chosen, &c, format);
+	}
+	chosen_done(&chosen);
+	catalogue_done(&c);
+	return status;
+}
+
+int command_compare(int argc, char **argv)
+{
+	_cleanup_free_ char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	_cleanup_free_ struct compare_options *compare = calloc(1, sizeof(*compare));
+	const char *home = getenv("STRAIN_DIR");
+	_cleanup_free_ char *here = strdup(home && *home ? home : ".");
+	if (!paths || !compare || !here) {
+		return command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
+	}
+	compare->paths = paths;
+	reading_options(&compare_argp, argc, argv, compare);
+	if (compare->n_paths == 0) {
+		compare->paths[compare->n_paths++] = here;
+	}
+	enum pivot_format format;
+	int status = find_format(compare, &format);
+	status = status == STATUS_OK ? compare_all(compare, format) : status;
+	selection_done(&compare->selection);
+	return status;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What `compare` shows of the runs that it was given, as far as its options do not say: which
+// labels tell them apart, and which values are worth a column.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "render/pivot.h"
+
+#define CHOICE_LABELS_MAX 16
+
+struct choice {
+	const char *rows[CHOICE_LABELS_MAX];
+	size_t n_rows;
+	const char *columns[CHOICE_LABELS_MAX];
+	size_t n_columns;
+	struct pivot_value values[N_MEASURES];
+	size_t n_values;
+	bool rows_given;
+	bool columns_given;
+	bool values_given;
+	bool side_by_side; // runs, not configurations: nothing is averaged
+	const char *merged; // a label that differs within cells; NULL
+};
+
+// Runs and sources as in a request; sources NULL where all runs are from one place. -ENOMEM.
+int choice_complete(struct choice *choice, const struct pivot_request *request);

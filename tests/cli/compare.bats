@@ -1,0 +1,211 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain compare: runs as tables by label, repeats averaged, what differs beyond noise marked.
+
+bats_require_minimum_version 1.5.0
+
+# A sweep of two batch sizes by two frameworks, three repeats each, whose epochs last what is known;
+# one trial of it crashed, one was skipped, one gives no epochs.
+setup_file() {
+	mkdir "$BATS_FILE_TMPDIR/paper.sweep" && cd "$BATS_FILE_TMPDIR/paper.sweep" || return
+	echo "command: x" >plan.yaml
+	python3 - "$SOURCE_ROOT/tests/traces/schema-1001-onednn.strain" <<-'EOF'
+		import shutil, sqlite3, sys
+
+		def make(name, labels, epoch_s, status=0, **keys):
+		    shutil.copy(sys.argv[1], name)
+		    run = sqlite3.connect(name)
+		    run.execute("DELETE FROM label")
+		    run.executemany("INSERT INTO label VALUES (?, ?)", labels.items())
+		    if epoch_s:
+		        run.execute("UPDATE span SET start_ns = number * ?1, end_ns = (number + 1) * ?1"
+		                    " WHERE kind = 'epoch'", (int(epoch_s * 1e9),))
+		    else:
+		        run.execute("DELETE FROM span WHERE kind = 'epoch'")
+		    run.execute("UPDATE run SET value = ? WHERE key = 'status'", (str(status),))
+		    for key, value in keys.items():
+		        run.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, value))
+		    run.execute("UPDATE run SET value = value + ? WHERE key = 'start_utc_ns'", (make.n * 10**10,))
+		    make.n += 1
+		    run.commit()
+		    run.close()
+
+		make.n = 0
+		seconds = {("32", "pytorch"): (1.20, 1.22, 1.21), ("32", "tensorflow"): (1.5, 1.6, 1.4),
+		           ("128", "pytorch"): (0.90, 0.91, 0.92), ("128", "tensorflow"): (1.45, 1.5, 1.55)}
+		for trial, ((batch, framework), repeats) in enumerate(seconds.items(), 1):
+		    for repeat, epoch_s in enumerate(repeats, 1):
+		        labels = {"batch_size": batch, "framework": framework, "sweep": "paper",
+		                  "trial": str(trial), "repeat": str(repeat)}
+		        make(f"{trial:04}-{repeat}.strain", labels, epoch_s)
+		labels = {"framework": "pytorch", "sweep": "paper", "repeat": "1"}
+		make("0005-1.strain", {"batch_size": "512", "trial": "5", **labels}, 1, 256,
+		     outcome="out_of_memory", outcome_text="out of device memory: tried to allocate 2 GiB")
+		make("0006-1.strain", {"batch_size": "1024", "trial": "6", **labels}, None)
+	EOF
+	sleep 0.1
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	unset COLUMNS STRAIN_DIR
+	GSL=$("$STRAIN" compare paper.sweep --format csv --where batch_size=32 | grep -c 'epoch_seconds,s,3,3,1.21,1.1[0-9]*,' || true)
+}
+
+needs_gsl() {
+	[ "$GSL" = 1 ] || skip "built without GSL"
+}
+
+@test "compare finds out what tells runs apart" {
+	needs_gsl
+	run -0 --separate-stderr "$STRAIN" compare paper.sweep
+	[ "$output" = "time of an epoch, s, by framework
+batch_size            pytorch   tensorflow
+        32      1.210 +-0.025  1.50 +-0.25
+       128      0.910 +-0.025  1.50 +-0.12
+       512  out of memory [1]
+      1024              - [2]
+
+mean of 3 runs each; +- is its 95 % interval (Student's t)
+[1] out of device memory: tried to allocate 2 GiB
+[2] the run has no epochs: neither marks nor --epoch-pattern" ] || { echo "$output"; false; }
+	[ -z "$stderr" ]
+}
+
+@test "differences to a baseline, and what of them is beyond noise" {
+	needs_gsl
+	run -0 "$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32
+	[[ "${lines[2]}" == "        32  1.210 +-0.025 "*" 1.50 +-0.25"* ]]
+	[[ "${lines[3]}" == "       128  0.910 +-0.025  -25 %* "*" 1.50 +-0.12 "* ]]
+	[[ "$output" == *"* is beyond noise (Welch's t-test, Holm's correction over 2 comparisons, 5 % level)"* ]]
+	"$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32 --format json |
+		python3 -c 'import json, sys
+table = json.load(sys.stdin)
+assert table["baseline"] == "batch_size=32" and table["tests"] == 2, table
+cells = {(c["labels"]["batch_size"], c["labels"]["framework"]): c for c in table["cells"]}
+cell = cells["128", "pytorch"]
+assert cell["beyond_noise"] is True and cell["probability"] < 0.001, cell
+assert abs(cell["difference"] - (0.91 / 1.21 - 1)) < 1e-9 and cell["n"] == 3
+assert abs(cell["high"] - cell["mean"] - 4.302652730 * 0.01 / 3 ** 0.5) < 1e-9
+assert cells["128", "tensorflow"]["beyond_noise"] is False
+assert cells["32", "pytorch"]["difference"] is None'
+}
+
+@test "rows, columns and values are what is asked for" {
+	run -0 "$STRAIN" compare paper.sweep --rows framework --columns batch_size --value step_seconds,outcome --where batch_size=32
+	[[ "${lines[0]}" == "time of a step, ms, by batch_size" ]]
+	[[ "${lines[1]}" == "framework "*" 32" ]]
+	[[ "$output" == *"outcome, by batch_size"*"pytorch "*"success"* ]]
+	run -0 "$STRAIN" compare paper.sweep --rows trial,repeat --value epoch_seconds,outcome
+	[[ "${lines[0]}" == "trial  repeat  time of an epoch, s "*"outcome" ]]
+	[ "${#lines[@]}" -ge 15 ]
+	run -0 "$STRAIN" compare paper.sweep --columns framework --rows batch_size,machine
+	[[ "${lines[1]}" == "batch_size  machine "* ]]
+}
+
+@test "what is averaged though it differs is said" {
+	run -0 --separate-stderr "$STRAIN" compare paper.sweep --rows batch_size --value epoch_seconds
+	[[ "$stderr" == "strain: runs in a cell differ in framework, too: "* ]]
+}
+
+@test "two runs stand side by side, and one run each proves nothing" {
+	run -0 --separate-stderr "$STRAIN" compare paper.sweep/0003-1.strain paper.sweep/0001-1.strain
+	[ "${lines[0]}" = "columns: run" ]
+	[[ "${lines[1]}" == *" 0003-1 "*" 0001-1" ]]
+	[[ "$output" == *"time of an epoch, s "*" 0.900 "*" 1.20 "*"+33 %"* ]]
+	[[ "$output" == *"none is tested: that takes at least two runs of both"* ]]
+	[[ "$output" != *"%*"* ]]
+	[ -z "$stderr" ]
+	cp paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/"
+	run -0 "$STRAIN" compare paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/0001-1.strain"
+	[ "${lines[0]}" = "columns: from" ] # both have one name
+	[[ "${lines[1]}" == *" paper.sweep/0001-1.strain "*"$BATS_TEST_TMPDIR/0001-1.strain"* ]]
+}
+
+@test "directories are held against each other" {
+	needs_gsl
+	mkdir "$BATS_TEST_TMPDIR/old" "$BATS_TEST_TMPDIR/new" && cd "$BATS_TEST_TMPDIR"
+	cp "$BATS_FILE_TMPDIR"/paper.sweep/0003-?.strain old
+	cp "$BATS_FILE_TMPDIR"/paper.sweep/0001-?.strain new
+	run -0 "$STRAIN" compare old new --rows "" --columns from --value epoch_seconds
+	[[ "${lines[1]}" == *" old "*" new"* ]]
+	run -0 "$STRAIN" compare old new --rows framework --columns from --baseline from=old
+	[[ "$output" == *"pytorch "*"0.910 +-0.025"*"1.210 +-0.025  +33 %*"* ]]
+}
+
+@test "formats, to a file by its ending" {
+	"$STRAIN" compare paper.sweep --where 'batch_size<=128' -o "$BATS_TEST_TMPDIR/t.tex"
+	grep -q '\\toprule' "$BATS_TEST_TMPDIR/t.tex"
+	"$STRAIN" compare paper.sweep -o "$BATS_TEST_TMPDIR/t.md"
+	grep -q '^| ---: | ---: | ---: |$' "$BATS_TEST_TMPDIR/t.md"
+	"$STRAIN" compare paper.sweep -o "$BATS_TEST_TMPDIR/t.out" --format csv
+	python3 - "$BATS_TEST_TMPDIR/t.out" <<-'EOF'
+		import csv, sys
+		rows = list(csv.DictReader(open(sys.argv[1])))
+		assert len(rows) == 6, rows
+		[row] = [r for r in rows if r["batch_size"] == "32" and r["framework"] == "pytorch"]
+		assert abs(float(row["mean"]) - 1.21) < 1e-9 and row["n"] == "3" and row["unit"] == "s", row
+		[row] = [r for r in rows if r["batch_size"] == "512"]
+		assert row["mean"] == "" and row["failed"] == "out of memory", row
+	EOF
+	[ "$(find "$BATS_TEST_TMPDIR" -type f | wc -l)" = 3 ] # nothing half-written beside them
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o "$BATS_TEST_TMPDIR/t.xyz"
+	[[ "$stderr" == *"ends in none of .txt, .md, .tex, .csv, .json: say --format"* ]]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep -o /nowhere/t.md
+	[ "$stderr" = "strain: /nowhere/t.md: No such file or directory" ]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o paper.sweep/0001-1.strain --format csv
+	[[ "$stderr" == *"would replace a run"* ]]
+}
+
+@test "a narrow terminal has every column, below each other" {
+	COLUMNS=40 run -0 "$STRAIN" compare paper.sweep
+	for line in "${lines[@]}"; do
+		[ "${#line}" -le 40 ]
+	done
+	[[ "$output" == *"batch_size"*"pytorch"*"batch_size"*"tensorflow"* ]]
+}
+
+@test "what is mistyped is one line with what there is" {
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --rows batchsize
+	[ "$stderr" = "strain: --rows: no run has a label 'batchsize'; did you mean 'batch_size'? There are: batch_size, framework, repeat, sweep, trial" ]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --value epoch_second
+	[ "$stderr" = "strain: --value: no measure 'epoch_second'; did you mean 'epoch_seconds'? --value help lists them (strain compare --help)" ]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where outcom=crash
+	[[ "$stderr" == *"did you mean 'outcome'?"* ]]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where batch_size=7
+	[ "$stderr" = "strain: no runs in paper.sweep that --where chooses" ]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batch_size=33
+	[ "$stderr" = "strain: --baseline: no run has batch_size=33" ]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batchsize=32
+	[ "$stderr" = "strain: --baseline: 'batchsize' is no label of rows or columns" ]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --format yaml
+	[[ "$stderr" == "strain: --format: expected text, markdown, latex, csv or json, found 'yaml'"* ]]
+	run -1 --separate-stderr "$STRAIN" compare /nowhere
+	[ "$stderr" = "strain: /nowhere: No such file or directory" ]
+}
+
+@test "measures have a list" {
+	run -0 "$STRAIN" compare --value help
+	[[ "$output" == *"epoch_seconds "*" s "*"Mean length of the epochs that ended."* ]]
+	[ "${#lines[@]}" -gt 25 ]
+	for line in "${lines[@]}"; do
+		grep -qE "^\\*${line%% *}\\*" "$SOURCE_ROOT/man/strain-compare.1.scd" || {
+			echo "not in the manual: $line"
+			return 1
+		}
+	done
+}
+
+@test "runs of the C trainer, recorded here" {
+	local trainer=$BUILD_ROOT/workloads/onednn/onednn-train
+	[ -x "$trainer" ] || skip "without oneDNN there is no trainer"
+	mkdir "$BATS_TEST_TMPDIR/real" && cd "$BATS_TEST_TMPDIR/real"
+	for batch in 16 64; do
+		"$STRAIN" run -o "$batch.strain" --label "batch_size=$batch" -- \
+			"$trainer" --batch-size "$batch" --samples 200 --epochs 2 --threads 1 >/dev/null 2>&1
+	done
+	run -0 "$STRAIN" compare --rows batch_size --value iterations,epochs_ended,outcome,samples_per_second
+	[[ "${lines[1]}" == "        16 "*" 24 "*" 2  success "* ]] || { echo "$output"; false; }
+	[[ "${lines[2]}" == "        64 "*" 6 "*" 2  success "* ]]
+}
