@@ -19,13 +19,17 @@
 #include "trace/crc32.h"
 #include "trace/store.h"
 
-#define FORMAT 1 // of the bytes, and of what measures mean: counts up with either
+#define FORMAT 1 // of the bytes: counts up with it
 #define LABELS_MAX 4096
 #define NO_REASON 0
 // Clocks of kernels before 6.13 move every 10 ms at most: of what was written twice within that
 // time both look the same. Servers' clocks may differ from ours.
 #define SETTLED_NS ((int64_t)(50 * NS_PER_MS))
 #define SETTLED_ON_NETWORK_NS ((int64_t)(10 * NS_PER_S))
+
+// Over the sources of this folder: what other rules found is found anew. From sources_sum.c, which
+// the build makes.
+extern const unsigned analyze_sources_sum;
 
 // --- identity
 
@@ -54,7 +58,7 @@ bool file_identity_same(const struct file_identity *a, const struct file_identit
 uint32_t catalogue_entry_stamp(void)
 {
 	struct text about = {0};
-	text_format(&about, "%s %d", STRAIN_VERSION, FORMAT);
+	text_format(&about, "%s %d %u", STRAIN_VERSION, FORMAT, analyze_sources_sum);
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		text_format(&about, " %s", measures[i].name);
 	}
