@@ -8,6 +8,8 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "random.h"
 
@@ -27,6 +29,10 @@ void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed)
 {
 	dataset->seed = seed;
 	dataset->samples = samples;
+	dataset->first = 0;
+	dataset->shared = NULL;
+	dataset->share = 0;
+	dataset->shares = 1;
 	dataset->burden = (struct burden){.slow_worker = -1};
 	struct random random = random_stream(seed, STREAM_CLASSES, 0);
 	for (int class = 0; class < CLASSES; class ++) {
@@ -68,9 +74,9 @@ static void add_wave(
 	}
 }
 
-static int render(const struct dataset *dataset, uint32_t index, uint8_t rendered[RENDERED_BYTES])
+static int render(const struct dataset *dataset, uint64_t number, uint8_t rendered[RENDERED_BYTES])
 {
-	struct random random = random_stream(dataset->seed, STREAM_PIXELS, index);
+	struct random random = random_stream(dataset->seed, STREAM_PIXELS, number);
 	int class = (int)random_below(&random, CLASSES);
 	float pixels[RENDERED_BYTES];
 	for (int i = 0; i < RENDERED_BYTES; i++) {
@@ -88,11 +94,33 @@ static int render(const struct dataset *dataset, uint32_t index, uint8_t rendere
 	return class;
 }
 
+// The image with a margin of what lies on the other side of its edges.
+static int render_shared(
+	const struct dataset *dataset, uint64_t number, uint8_t rendered[RENDERED_BYTES])
+{
+	uint8_t levels[SHARED_LEVELS];
+	int class = shared_render(dataset->shared, number, levels);
+	for (int y = 0; y < RENDERED_EDGE; y++) {
+		int row = abs(y - MARGIN / 2);
+		row = row < IMAGE_EDGE ? row : 2 * (IMAGE_EDGE - 1) - row;
+		for (int x = 0; x < RENDERED_EDGE; x++) {
+			int column = abs(x - MARGIN / 2);
+			column = column < IMAGE_EDGE ? column : 2 * (IMAGE_EDGE - 1) - column;
+			memcpy(rendered + (y * RENDERED_EDGE + x) * IMAGE_COLOURS,
+				levels + (row * IMAGE_EDGE + column) * IMAGE_COLOURS,
+				IMAGE_COLOURS);
+		}
+	}
+	return class;
+}
+
 void dataset_prepare(const struct dataset *dataset, uint32_t epoch, uint32_t index,
 	float image[IMAGE_FLOATS], uint8_t *ret_class)
 {
 	uint8_t rendered[RENDERED_BYTES];
-	*ret_class = (uint8_t)render(dataset, index, rendered);
+	uint64_t number = dataset->first + index;
+	*ret_class = (uint8_t)(dataset->shared ? render_shared(dataset, number, rendered)
+					       : render(dataset, number, rendered));
 
 	struct random random = random_stream(
 		dataset->seed, STREAM_AUGMENT, (uint64_t)epoch << 32 | index);

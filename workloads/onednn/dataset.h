@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "burden.h"
+#include "shared.h"
 
 enum {
 	IMAGE_EDGE = 32,
@@ -31,6 +32,10 @@ struct wave {
 struct dataset {
 	uint64_t seed;
 	uint32_t samples;
+	uint64_t first; // number of the first of them
+	const struct shared_images *shared; // that all frameworks have; NULL: those of this program
+	uint32_t share; // of each batch, of `shares` equal ones: what a loader prepares
+	uint32_t shares;
 	struct wave waves[CLASSES][CLASS_WAVES]; // what the images of a class have in common
 	struct burden burden; // what whoever prepares images spends on them besides: nothing
 };
@@ -40,8 +45,9 @@ void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed);
 // Fills order[samples] with every index once, shuffled differently in each epoch.
 void dataset_shuffle(const struct dataset *dataset, uint32_t epoch, uint32_t *order);
 
-// Prepares one sample: renders it to 40x40 pixels of 8 bits, cuts 32x32 out at a place that depends
-// on the epoch, mirrors every other one, and scales to about -2 to 2. Pixels lie row by row with
+// Prepares one sample. Of its own images: renders it to 40x40 pixels of 8 bits, cuts 32x32 out at a
+// place that depends on the epoch, mirrors every other one, and scales to about -2 to 2. A shared
+// one is cut out of itself, with what lies beyond its edges mirrored. Pixels lie row by row with
 // their colours together.
 void dataset_prepare(const struct dataset *dataset, uint32_t epoch, uint32_t index,
 	float image[IMAGE_FLOATS], uint8_t *ret_class);

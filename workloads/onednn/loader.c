@@ -69,7 +69,8 @@ static int prepare(struct loader *l, uint64_t number, int64_t worker, struct err
 		l->order_epoch = epoch;
 	}
 	struct batch batch = slot(l, number);
-	const uint32_t *indices = l->order + number % l->epoch_batches * l->batch_size;
+	uint64_t first = number % l->epoch_batches * l->dataset->shares + l->dataset->share;
+	const uint32_t *indices = l->order + first * l->batch_size;
 	int r = 0;
 	for (uint32_t i = 0; i < l->batch_size && r == 0; i++) {
 		dataset_prepare(l->dataset, epoch, indices[i],
@@ -167,9 +168,10 @@ static int allocate(struct loader *l, struct error *e)
 int loader_open(const struct dataset *dataset, uint32_t batch_size, uint32_t epochs,
 	uint32_t workers, struct loader **ret, struct error *e)
 {
-	if (dataset->samples < batch_size) {
-		return error_set(e, EINVAL, "%u samples do not fill a batch of %u",
-			dataset->samples, batch_size);
+	uint32_t whole = batch_size * dataset->shares;
+	if (dataset->samples < whole) {
+		return error_set(
+			e, EINVAL, "%u samples do not fill a batch of %u", dataset->samples, whole);
 	}
 	struct loader *l = calloc(1, sizeof(*l));
 	if (!l) {
@@ -177,7 +179,7 @@ int loader_open(const struct dataset *dataset, uint32_t batch_size, uint32_t epo
 	}
 	l->dataset = dataset;
 	l->batch_size = batch_size;
-	l->epoch_batches = dataset->samples / batch_size;
+	l->epoch_batches = dataset->samples / whole;
 	l->batches = (uint64_t)epochs * l->epoch_batches;
 	l->worker_count = workers;
 	int r = allocate(l, e);

@@ -12,11 +12,13 @@
 //   primitive.c  oneDNN, 2.x or 3.x
 //   loader.c     worker processes that prepare batches ahead
 //   dataset.c    the images
+//   shared.c     those that other frameworks have too
 //   burden.c     what makes it slow, where that is wanted
 //   ranks.c      several that train side by side
 //   checkpoint.c saving
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +35,6 @@
 #include "ranks.h"
 #include "settings.h"
 #include "strain/marker.h"
-
-static const float learning_rate = 1e-3f;
 
 // OpenMP reads its settings when it is loaded, before main: where they are not as they should be,
 // set them and start again. Without passive waiting its threads spin beside the loader's workers:
@@ -84,6 +84,7 @@ static int pending_signal(const sigset_t *held)
 
 struct training {
 	const struct settings *settings;
+	struct shared_images shared;
 	struct dataset dataset;
 	struct dataset unseen; // for validation
 	struct loader *loader;
@@ -97,6 +98,12 @@ struct training {
 static uint32_t rank_number(const struct training *t)
 {
 	return t->ranks ? ranks_number(t->ranks) : 0;
+}
+
+// How many images of a batch are this process's.
+static int64_t share_of_batch(const struct settings *settings)
+{
+	return settings->batch_size / settings->processes;
 }
 
 static int next_batch(struct loader *loader, struct batch *ret, struct error *e)
@@ -119,13 +126,25 @@ static int forward(
 	return r;
 }
 
+// The gradients of a batch are the means of those of its shares.
+static int average_gradients(struct training *t, struct error *e)
+{
+	struct piece pieces[PARAMETERS_MAX];
+	size_t count = 0;
+	struct tensor *tensor;
+	while ((tensor = network_parameter(t->network, count)) != NULL) {
+		pieces[count++] = (struct piece){tensor->gradient, tensor->count};
+	}
+	return ranks_average(t->ranks, pieces, count, e);
+}
+
 static int meet(struct training *t, struct error *e)
 {
 	if (!t->ranks) {
 		return 0;
 	}
 	strain_begin("communication");
-	int r = ranks_meet(t->ranks, e);
+	int r = t->settings->processes > 1 ? average_gradients(t, e) : ranks_meet(t->ranks, e);
 	strain_end();
 	return r;
 }
@@ -148,33 +167,69 @@ static int train_batch(struct training *t, struct score *ret, struct error *e)
 	}
 	if (r == 0) {
 		strain_begin("optimizer");
-		network_update(t->network, learning_rate);
+		network_update(t->network, t->settings->model->learning_rate);
 		strain_end();
 	}
 	return r;
 }
 
-// What the network makes of images that it is not trained on.
-static int validate(struct training *t, struct error *e)
+struct progress {
+	double loss; // sum over batches
+	uint64_t correct;
+	uint64_t start_ns;
+};
+
+// The means of a pass over so many batches, of all that share them; and its line.
+static int finish_pass(struct training *t, const char *what, int64_t epoch, uint32_t batches,
+	struct progress *done, struct error *e)
 {
-	uint64_t correct = 0;
+	const struct settings *settings = t->settings;
+	if (settings->processes > 1) {
+		float sums[] = {(float)done->loss, (float)done->correct};
+		struct piece piece = {sums, ARRAY_LENGTH(sums)};
+		int r = ranks_average(t->ranks, &piece, 1, e);
+		if (r < 0) {
+			return r;
+		}
+		done->loss = (double)sums[0];
+		done->correct = (uint64_t)llroundf(sums[1] * (float)settings->processes);
+	}
+	double images = (double)batches * (double)settings->batch_size;
+	double seconds = (double)(clock_monotonic_ns() - done->start_ns) / (double)NS_PER_S;
+	if (rank_number(t) == 0) {
+		printf("%s %lld/%lld  loss %.4f  accuracy %.3f  %.1f s  %.0f images/s\n", what,
+			(long long)epoch, (long long)settings->epochs, done->loss / batches,
+			(double)done->correct / images, seconds, images / seconds);
+	}
+	return fflush(stdout) != 0 ? error_errno(e, errno, "cannot write") : 0;
+}
+
+// What the network makes of images that it is not trained on.
+static int validate(struct training *t, int64_t epoch, struct error *e)
+{
+	struct progress done = {.start_ns = clock_monotonic_ns()};
 	int r = 0;
 	if (!t->validation) {
 		return 0;
 	}
+	uint32_t batches = loader_epoch_batches(t->validation);
 	strain_begin("validation");
-	for (int64_t i = 0; i < t->settings->validate && r == 0; i++) {
+	for (uint32_t i = 0; i < batches && r == 0; i++) {
 		struct batch batch;
-		struct score score;
+		struct score score = {0};
 		r = next_batch(t->validation, &batch, e);
 		if (r == 0) {
 			r = forward(t, &batch, &score, e);
 		}
-		correct += r == 0 ? score.correct : 0;
+		done.loss += score.loss;
+		done.correct += score.correct;
 	}
 	strain_end();
 	strain_point("validation accuracy",
-		(double)correct / (double)(t->settings->validate * t->settings->batch_size));
+		(double)done.correct / ((double)batches * (double)share_of_batch(t->settings)));
+	if (r == 0 && t->settings->validation_samples > 0) {
+		r = finish_pass(t, "validation", epoch, batches, &done, e);
+	}
 	return r;
 }
 
@@ -191,17 +246,12 @@ static int save(struct training *t, struct error *e)
 	return r;
 }
 
-struct progress {
-	double loss;
-	uint64_t correct;
-};
-
 static int train_batches(
 	struct training *t, uint32_t batches, struct progress *ret, struct error *e)
 {
 	for (uint32_t i = 0; i < batches; i++) {
 		struct score score;
-		strain_iteration(i, t->settings->batch_size);
+		strain_iteration(i, share_of_batch(t->settings));
 		int r = train_batch(t, &score, e);
 		if (r < 0) {
 			return r;
@@ -219,60 +269,108 @@ static int train_batches(
 static int train_epoch(struct training *t, int64_t epoch, struct error *e)
 {
 	uint32_t batches = loader_epoch_batches(t->loader);
-	uint64_t start_ns = clock_monotonic_ns();
-	struct progress done = {0};
+	struct progress done = {.start_ns = clock_monotonic_ns()};
 	strain_epoch(epoch);
 	int r = train_batches(t, batches, &done, e);
 	if (r < 0 || t->signal) {
 		return r;
 	}
-	double images = (double)batches * (double)t->settings->batch_size;
+	double images = (double)batches * (double)share_of_batch(t->settings);
 	strain_point("loss", done.loss / batches);
 	strain_point("accuracy", (double)done.correct / images);
 	strain_epoch_end();
-	double seconds = (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
-	if (rank_number(t) == 0) {
-		printf("epoch %lld/%lld  loss %.4f  accuracy %.3f  %.1f s  %.0f images/s\n",
-			(long long)epoch, (long long)t->settings->epochs, done.loss / batches,
-			(double)done.correct / images, seconds, images / seconds);
+	r = finish_pass(t, "epoch", epoch, batches, &done, e);
+	if (r == 0) {
+		r = validate(t, epoch, e);
 	}
-	if (fflush(stdout) != 0) {
-		return error_errno(e, errno, "cannot write");
-	}
-	r = validate(t, e);
 	return r < 0 ? r : save(t, e);
+}
+
+// Some of this program's own images, or of those that all frameworks have.
+static void choose_images(
+	struct training *t, struct dataset *dataset, int64_t samples, uint64_t seed)
+{
+	dataset_init(dataset, (uint32_t)samples, seed);
+	if (t->settings->shared) {
+		shared_init(&t->shared, seed);
+		dataset->shared = &t->shared;
+	}
+	if (t->settings->processes > 1) {
+		dataset->share = rank_number(t);
+		dataset->shares = (uint32_t)t->settings->processes;
+	}
 }
 
 static int open_loaders(struct training *t, struct error *e)
 {
 	const struct settings *settings = t->settings;
-	uint64_t seed = (uint64_t)settings->seed + rank_number(t);
-	uint32_t batch_size = (uint32_t)settings->batch_size, epochs = (uint32_t)settings->epochs;
-	dataset_init(&t->dataset, (uint32_t)settings->samples, seed);
+	uint64_t seed = (uint64_t)settings->seed + (settings->ranks > 1 ? rank_number(t) : 0);
+	uint32_t share = (uint32_t)share_of_batch(settings), epochs = (uint32_t)settings->epochs;
+	choose_images(t, &t->dataset, settings->samples, seed);
 	t->dataset.burden = settings->burden;
-	int r = loader_open(
-		&t->dataset, batch_size, epochs, (uint32_t)settings->workers, &t->loader, e);
-	if (r == 0 && settings->validate > 0) {
-		dataset_init(&t->unseen, (uint32_t)settings->validate * batch_size, ~seed);
-		r = loader_open(&t->unseen, batch_size, epochs, 0, &t->validation, e);
+	int r = loader_open(&t->dataset, share, epochs, (uint32_t)settings->workers, &t->loader, e);
+	if (r < 0) {
+		return r;
+	}
+	if (settings->validation_samples > 0) {
+		choose_images(t, &t->unseen, settings->validation_samples, seed);
+		t->unseen.first = (uint64_t)settings->samples;
+		r = loader_open(&t->unseen, share, epochs, 0, &t->validation, e);
+	} else if (settings->validate > 0) {
+		dataset_init(&t->unseen, (uint32_t)settings->validate * share, ~seed);
+		r = loader_open(&t->unseen, share, epochs, 0, &t->validation, e);
 	}
 	return r;
+}
+
+static struct network_size size_of(const struct settings *settings)
+{
+	return (struct network_size){
+		.images = (int)share_of_batch(settings),
+		.source_edge = IMAGE_EDGE,
+		.edge = (int)settings->image_size,
+		.colours = IMAGE_COLOURS,
+		.classes = (int)settings->classes,
+	};
 }
 
 static int open_training(struct training *t, struct error *e)
 {
 	const struct settings *settings = t->settings;
+	struct network_size size = size_of(settings);
+	int64_t together = settings->processes > 1 ? settings->processes : settings->ranks;
+	size_t floats = 0;
+	if (settings->processes > 1) {
+		floats = model_parameter_count(settings->model, &size);
+	}
 	hold_signals(&t->held);
 	// Processes first: oneDNN starts threads, and a fork would lose them.
-	int r = settings->ranks > 1 ? ranks_start((uint32_t)settings->ranks, &t->ranks, e) : 0;
+	int r = together > 1 ? ranks_start((uint32_t)together, floats, &t->ranks, e) : 0;
 	if (r == 0) {
 		r = open_loaders(t, e);
 	}
 	if (r == 0) {
-		r = network_new(settings->model, (int)settings->batch_size, IMAGE_EDGE,
-			IMAGE_COLOURS, (uint64_t)settings->seed, &t->network, e);
+		r = network_new(settings->model, &size, (uint64_t)settings->seed, &t->network, e);
 	}
 	return r;
+}
+
+static void announce(const struct training *t)
+{
+	const struct settings *settings = t->settings;
+	printf("%s: %zu parameters, %lld images, batch size %lld, %lld workers",
+		settings->model->name, network_parameter_count(t->network),
+		(long long)settings->samples, (long long)settings->batch_size,
+		(long long)settings->workers);
+	if (settings->processes > 1) {
+		printf(", %lld processes", (long long)settings->processes);
+	}
+	if (settings->image_size != IMAGE_EDGE) {
+		printf(", images resized from %d to %lld pixels", IMAGE_EDGE,
+			(long long)settings->image_size);
+	}
+	printf("\n");
+	fflush(stdout);
 }
 
 static int train(const struct settings *settings, int *ret_signal, struct error *e)
@@ -280,11 +378,7 @@ static int train(const struct settings *settings, int *ret_signal, struct error 
 	struct training t = {.settings = settings};
 	int r = open_training(&t, e);
 	if (r == 0 && rank_number(&t) == 0) {
-		printf("%s: %zu parameters, %lld images, batch size %lld, %lld workers\n",
-			settings->model->name, network_parameter_count(t.network),
-			(long long)settings->samples, (long long)settings->batch_size,
-			(long long)settings->workers);
-		fflush(stdout);
+		announce(&t);
 	}
 	for (int64_t epoch = 1; epoch <= settings->epochs && r == 0 && !t.signal; epoch++) {
 		r = train_epoch(&t, epoch, e);

@@ -14,46 +14,70 @@
 #include "base/cleanup.h"
 #include "random.h"
 
-enum { LAYERS_MAX = 16 };
+enum { LAYERS_MAX = PARAMETERS_MAX / 2 };
 
 // The network that Torres, Barrios and Denneulin (2021) train, their Table 1.
 static const struct layer cnn[] = {
-	{CONVOLUTION, 32, 3},
-	{RELU, 0, 0},
-	{POOLING, 0, 2},
-	{CONVOLUTION, 64, 3},
-	{RELU, 0, 0},
-	{POOLING, 0, 2},
-	{CONVOLUTION, 64, 3},
-	{RELU, 0, 0},
-	{DENSE, 32, 0},
-	{RELU, 0, 0},
-	{DENSE, 10, 0},
+	{CONVOLUTION, 32, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 2, 0, 0},
+	{CONVOLUTION, 64, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 2, 0, 0},
+	{CONVOLUTION, 64, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 32, 0, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 10, 0, 0, 0},
 };
 
 // So little that what surrounds the arithmetic takes longer than it does.
 static const struct layer tiny[] = {
-	{DENSE, 10, 0},
+	{DENSE, 10, 0, 0, 0},
 };
 
 // So much arithmetic that nothing else matters.
 static const struct layer wide[] = {
-	{CONVOLUTION, 96, 3},
-	{RELU, 0, 0},
-	{CONVOLUTION, 128, 3},
-	{RELU, 0, 0},
-	{POOLING, 0, 2},
-	{CONVOLUTION, 128, 3},
-	{RELU, 0, 0},
-	{DENSE, 128, 0},
-	{RELU, 0, 0},
-	{DENSE, 10, 0},
+	{CONVOLUTION, 96, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{CONVOLUTION, 128, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 2, 0, 0},
+	{CONVOLUTION, 128, 3, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 128, 0, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 10, 0, 0, 0},
+};
+
+// Krizhevsky (2014), as it is common today, without dropout.
+static const struct layer alexnet[] = {
+	{CONVOLUTION, 64, 11, 4, 2},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 3, 2, 0},
+	{CONVOLUTION, 192, 5, 1, 2},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 3, 2, 0},
+	{CONVOLUTION, 384, 3, 1, 1},
+	{RELU, 0, 0, 0, 0},
+	{CONVOLUTION, 256, 3, 1, 1},
+	{RELU, 0, 0, 0, 0},
+	{CONVOLUTION, 256, 3, 1, 1},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 3, 2, 0},
+	{RESAMPLING, 6, 0, 0, 0},
+	{DENSE, 4096, 0, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 4096, 0, 0, 0},
+	{RELU, 0, 0, 0, 0},
+	{DENSE, 10, 0, 0, 0},
 };
 
 static const struct model models[] = {
-	{"cnn", cnn, ARRAY_LENGTH(cnn)},
-	{"tiny", tiny, ARRAY_LENGTH(tiny)},
-	{"wide", wide, ARRAY_LENGTH(wide)},
+	{"cnn", cnn, ARRAY_LENGTH(cnn), 32, 18, 1e-3f},
+	{"alexnet", alexnet, ARRAY_LENGTH(alexnet), 224, 63, 1e-4f},
+	{"tiny", tiny, ARRAY_LENGTH(tiny), 32, 1, 1e-3f},
+	{"wide", wide, ARRAY_LENGTH(wide), 32, 9, 1e-3f},
 };
 
 // A parameter with Adam's memory of its gradients.
@@ -65,9 +89,9 @@ struct parameter {
 
 struct network {
 	struct device device;
-	int images;
+	struct network_size size;
 	struct tensor activations[LAYERS_MAX + 1]; // the input, then each layer's output
-	struct parameter parameters[2 * LAYERS_MAX];
+	struct parameter parameters[PARAMETERS_MAX];
 	struct operation *operations[LAYERS_MAX];
 	size_t activation_count;
 	size_t parameter_count;
@@ -132,16 +156,21 @@ static void draw_weights(struct tensor *weights, struct random *random)
 	}
 }
 
-static int add_weights(struct network *n, const struct layer *layer, const struct shape *source,
-	struct operands *operands, struct random *random, struct error *e)
+static struct shape weights_shape(const struct layer *layer, const struct shape *source)
 {
 	struct shape weights = {.rank = source->rank, .size = {layer->outputs, source->size[1]}};
 	for (int i = 2; i < source->rank; i++) {
 		weights.size[i] = layer->kind == CONVOLUTION ? layer->window : source->size[i];
 	}
 	weights.order = source->rank == 4 ? dnnl_oihw : dnnl_oi;
+	return weights;
+}
+
+static int add_weights(struct network *n, const struct layer *layer, const struct shape *source,
+	struct operands *operands, struct random *random, struct error *e)
+{
 	struct shape bias = {.rank = 1, .size = {layer->outputs}, .order = dnnl_x};
-	int r = add_parameter(n, weights, &operands->weights, e);
+	int r = add_parameter(n, weights_shape(layer, source), &operands->weights, e);
 	if (r == 0) {
 		r = add_parameter(n, bias, &operands->bias, e);
 	}
@@ -149,6 +178,16 @@ static int add_weights(struct network *n, const struct layer *layer, const struc
 		draw_weights(operands->weights, random);
 	}
 	return r;
+}
+
+static bool has_weights(const struct layer *layer)
+{
+	return layer->kind == CONVOLUTION || layer->kind == DENSE;
+}
+
+static int stride_of(const struct layer *layer)
+{
+	return layer->stride > 0 ? layer->stride : layer->kind == POOLING ? layer->window : 1;
 }
 
 static struct shape output_shape(const struct layer *layer, const struct shape *source)
@@ -159,22 +198,60 @@ static struct shape output_shape(const struct layer *layer, const struct shape *
 	}
 	if (layer->kind == CONVOLUTION) {
 		shape.size[1] = layer->outputs;
-		shape.size[2] -= layer->window - 1;
-		shape.size[3] -= layer->window - 1;
-	} else {
-		shape.size[2] /= layer->window;
-		shape.size[3] /= layer->window;
+	}
+	for (int i = 2; i < shape.rank && layer->kind != RELU; i++) {
+		dnnl_dim_t rest = source->size[i] + 2 * layer->padding - layer->window;
+		shape.size[i] = layer->kind == RESAMPLING ? layer->outputs
+		                                          : rest / stride_of(layer) + 1;
 	}
 	return shape;
+}
+
+// The model's layer, with as many outputs as there are classes where it is the last.
+static struct layer layer_at(const struct model *model, size_t i, const struct network_size *size)
+{
+	struct layer layer = model->layers[i];
+	if (i + 1 == model->layer_count && size->classes > 0) {
+		layer.outputs = size->classes;
+	}
+	return layer;
+}
+
+static struct shape input_shape(const struct network_size *size)
+{
+	return (struct shape){4, {size->images, size->colours, size->edge, size->edge}, dnnl_nhwc};
+}
+
+size_t model_parameter_count(const struct model *model, const struct network_size *size)
+{
+	struct shape shape = input_shape(size);
+	size_t count = 0;
+	for (size_t i = 0; i < model->layer_count; i++) {
+		struct layer layer = layer_at(model, i, size);
+		if (has_weights(&layer)) {
+			struct shape weights = weights_shape(&layer, &shape);
+			size_t product = 1;
+			for (int k = 0; k < weights.rank; k++) {
+				product *= (size_t)weights.size[k];
+			}
+			count += product + (size_t)layer.outputs;
+		}
+		shape = output_shape(&layer, &shape);
+	}
+	return count;
 }
 
 static int add_layer(
 	struct network *n, const struct layer *layer, struct random *random, struct error *e)
 {
 	struct tensor *source = &n->activations[n->activation_count - 1];
-	struct operands operands = {.source = source, .destination = source};
+	struct operands operands = {
+		.source = source,
+		.destination = source,
+		.window = {layer->window, stride_of(layer), layer->padding},
+	};
 	int r = 0;
-	if (layer->kind == CONVOLUTION || layer->kind == DENSE) {
+	if (has_weights(layer)) {
 		r = add_weights(n, layer, &source->shape, &operands, random, e);
 	}
 	if (r == 0 && layer->kind != RELU) {
@@ -191,23 +268,23 @@ static int add_layer(
 	return r;
 }
 
-int network_new(const struct model *model, int images, int edge, int colours, uint64_t seed,
+int network_new(const struct model *model, const struct network_size *size, uint64_t seed,
 	struct network **ret, struct error *e)
 {
 	struct network *n = calloc(1, sizeof(*n));
 	if (!n) {
 		return error_set(e, ENOMEM, "no memory for a network");
 	}
-	n->images = images;
+	n->size = *size;
 	struct random random = {seed};
-	struct shape input = {4, {images, colours, edge, edge}, dnnl_nhwc};
 	struct tensor *source = NULL;
 	int r = device_open(&n->device, e);
 	if (r == 0) {
-		r = add_activation(n, input, false, &source, e);
+		r = add_activation(n, input_shape(size), false, &source, e);
 	}
 	for (size_t i = 0; i < model->layer_count && r == 0; i++) {
-		r = add_layer(n, &model->layers[i], &random, e);
+		struct layer layer = layer_at(model, i, size);
+		r = add_layer(n, &layer, &random, e);
 		if (r < 0) {
 			error_prefix(e, "layer %zu of %s", i + 1, model->name);
 		}
@@ -269,11 +346,69 @@ static bool most_likely(const float *outputs, int classes, int class)
 	return true;
 }
 
+// Where a pixel of the larger image lies in the smaller one, as the centre of an area: between two
+// pixels, of which the second weighs `share`.
+struct place {
+	int first;
+	int second;
+	float share;
+};
+
+static struct place place_of(int pixel, int edge, int source_edge)
+{
+	float at = ((float)pixel + 0.5f) * (float)source_edge / (float)edge - 0.5f;
+	at = fmaxf(at, 0);
+	int first = (int)at;
+	int second = first + 1 < source_edge ? first + 1 : source_edge - 1;
+	return (struct place){first, second, at - (float)first};
+}
+
+static float between(float first, float second, float share)
+{
+	return first + (second - first) * share;
+}
+
+static void resize(const struct network_size *size, const float *source, float *image)
+{
+	size_t row = (size_t)size->source_edge * (size_t)size->colours;
+	for (int y = 0; y < size->edge; y++) {
+		struct place down = place_of(y, size->edge, size->source_edge);
+		const float *above = source + (size_t)down.first * row;
+		const float *below = source + (size_t)down.second * row;
+		for (int x = 0; x < size->edge; x++) {
+			struct place across = place_of(x, size->edge, size->source_edge);
+			int left = across.first * size->colours;
+			int right = across.second * size->colours;
+			for (int c = 0; c < size->colours; c++) {
+				float top = between(
+					above[left + c], above[right + c], across.share);
+				float foot = between(
+					below[left + c], below[right + c], across.share);
+				*image++ = between(top, foot, down.share);
+			}
+		}
+	}
+}
+
+static void take_images(struct network *n, const float *images)
+{
+	const struct network_size *size = &n->size;
+	struct tensor *input = &n->activations[0];
+	if (size->edge == size->source_edge) {
+		memcpy(input->value, images, input->count * sizeof(float));
+		return;
+	}
+	size_t source_floats = (size_t)(size->source_edge * size->source_edge * size->colours);
+	for (size_t i = 0; i < (size_t)size->images; i++) {
+		resize(size, images + i * source_floats,
+			input->value + i * (input->count / (size_t)size->images));
+	}
+}
+
 int network_score(struct network *n, const float *images, const uint8_t *classes, struct score *ret,
 	struct error *e)
 {
-	struct tensor *input = &n->activations[0];
-	memcpy(input->value, images, input->count * sizeof(float));
+	take_images(n, images);
 	for (size_t i = 0; i < n->operation_count; i++) {
 		int r = operation_forward(n->operations[i], e);
 		if (r < 0) {
@@ -283,14 +418,14 @@ int network_score(struct network *n, const float *images, const uint8_t *classes
 	const struct tensor *output = &n->activations[n->activation_count - 1];
 	int class_count = (int)output->shape.size[1];
 	struct score score = {0};
-	for (int i = 0; i < n->images; i++) {
+	for (int i = 0; i < n->size.images; i++) {
 		const float *outputs = output->value + (size_t)i * (size_t)class_count;
 		float *gradient = output->gradient + (size_t)i * (size_t)class_count;
 		score.loss += image_loss(
-			outputs, class_count, classes[i], 1.0f / (float)n->images, gradient);
+			outputs, class_count, classes[i], 1.0f / (float)n->size.images, gradient);
 		score.correct += most_likely(outputs, class_count, classes[i]);
 	}
-	score.loss /= n->images;
+	score.loss /= n->size.images;
 	*ret = score;
 	return 0;
 }

@@ -10,19 +10,25 @@
 
 #include "operation.h"
 
-// A layer's kind, how many outputs (filters, units) it has and the edge of its window, where its
-// kind has these. Between the last convolution or pooling and a dense layer lies no flattening of
-// its own: a dense layer takes images as they are.
+// A layer's kind, how many outputs (filters, units; of resampling the edge of the image) it has,
+// and its window, where its kind has these. A stride of 0 is that kind's usual one: 1 of a
+// convolution, the window of a pooling. Between the last convolution or pooling and a dense layer
+// lies no flattening of its own: a dense layer takes images as they are.
 struct layer {
 	enum primitive_kind kind;
 	int outputs;
 	int window;
+	int stride;
+	int padding;
 };
 
 struct model {
 	const char *name;
 	const struct layer *layers;
 	size_t layer_count;
+	int edge; // of the images that it is made for
+	int smallest; // edge that it can do with
+	float learning_rate;
 };
 
 // The model of this name, or NULL. The i-th model, or NULL after the last.
@@ -31,9 +37,21 @@ const struct model *model_at(size_t i);
 
 struct network;
 
-// A network for batches of `images` of `edge` x `edge` pixels with `colours` each, its weights
-// drawn from the seed. The last layer must be dense: its outputs are the classes.
-int network_new(const struct model *model, int images, int edge, int colours, uint64_t seed,
+enum { PARAMETERS_MAX = 48 };
+
+// What a network is given: batches of images of `source_edge` x `source_edge` pixels with `colours`
+// each, which it resizes to `edge` first (bilinear). The last layer must be dense: its outputs are
+// the classes, as many as `classes`, or as the model has where that is 0.
+struct network_size {
+	int images;
+	int source_edge;
+	int edge;
+	int colours;
+	int classes;
+};
+
+// Its weights are drawn from the seed.
+int network_new(const struct model *model, const struct network_size *size, uint64_t seed,
 	struct network **ret, struct error *e);
 void network_free(struct network *network);
 
@@ -53,3 +71,5 @@ void network_update(struct network *network, float rate);
 // Weights and biases in the order of the layers, and how many numbers they are.
 struct tensor *network_parameter(struct network *network, size_t i); // NULL after the last
 size_t network_parameter_count(const struct network *network);
+// The same before there is one.
+size_t model_parameter_count(const struct model *model, const struct network_size *size);

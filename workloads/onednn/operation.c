@@ -64,6 +64,11 @@ static const int arguments[][3][ARGUMENTS_MAX + 1] = {
 			{DNNL_ARG_SRC, DNNL_ARG_DST},
 			{DNNL_ARG_DST, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
 		},
+	[RESAMPLING] =
+		{
+			{DNNL_ARG_SRC, DNNL_ARG_DST},
+			{DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC},
+		},
 };
 
 int tensor_init(struct tensor *t, struct shape shape, bool with_gradient, struct error *e)
@@ -249,6 +254,7 @@ static int add_direction(struct operation *o, enum direction direction, struct e
 		.weights = o->operands.weights ? o->operands.weights->shape : (struct shape){0},
 		.bias = o->operands.bias ? o->operands.bias->shape : (struct shape){0},
 		.destination = o->operands.destination->shape,
+		.window = o->operands.window,
 	};
 	dnnl_primitive_desc_t description = NULL;
 	int r = primitive_describe(

@@ -37,6 +37,7 @@ struct operands {
 	struct tensor *weights;
 	struct tensor *bias;
 	struct tensor *destination;
+	struct window window; // of a convolution or pooling
 };
 
 struct operation;

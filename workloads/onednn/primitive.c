@@ -13,9 +13,6 @@
 
 #include "base/cleanup.h"
 
-static const dnnl_dims_t no_padding = {0, 0};
-static const dnnl_dims_t by_one = {1, 1};
-
 #if DNNL_VERSION_MAJOR >= 3
 
 typedef const_dnnl_memory_desc_t layout_view;
@@ -79,17 +76,15 @@ struct request {
 	struct layout weights;
 	struct layout bias;
 	struct layout destination;
+	dnnl_dims_t window;
+	dnnl_dims_t strides;
+	dnnl_dims_t padding;
 	dnnl_primitive_desc_t forward;
 };
 
-// The windows of pooling do not overlap, and a rest too small for one is left out.
-static void pooling_window(const struct shapes *shapes, dnnl_dims_t ret)
-{
-	ret[0] = shapes->source.size[2] / shapes->destination.size[2];
-	ret[1] = shapes->source.size[3] / shapes->destination.size[3];
-}
-
 #if DNNL_VERSION_MAJOR >= 3
+
+static const dnnl_dims_t no_dilation = {0, 0};
 
 static dnnl_status_t convolution(const struct request *r, dnnl_primitive_desc_t *ret)
 {
@@ -98,16 +93,16 @@ static dnnl_status_t convolution(const struct request *r, dnnl_primitive_desc_t 
 	case FORWARD:
 		return dnnl_convolution_forward_primitive_desc_create(ret, r->engine,
 			dnnl_forward_training, direct, view(&r->source), view(&r->weights),
-			view(&r->bias), view(&r->destination), by_one, no_padding, no_padding,
-			no_padding, NULL);
+			view(&r->bias), view(&r->destination), r->strides, no_dilation, r->padding,
+			r->padding, NULL);
 	case BACKWARD_DATA:
 		return dnnl_convolution_backward_data_primitive_desc_create(ret, r->engine, direct,
-			view(&r->source), view(&r->weights), view(&r->destination), by_one,
-			no_padding, no_padding, no_padding, r->forward, NULL);
+			view(&r->source), view(&r->weights), view(&r->destination), r->strides,
+			no_dilation, r->padding, r->padding, r->forward, NULL);
 	case BACKWARD_WEIGHTS:
 		return dnnl_convolution_backward_weights_primitive_desc_create(ret, r->engine,
 			direct, view(&r->source), view(&r->weights), view(&r->bias),
-			view(&r->destination), by_one, no_padding, no_padding, no_padding,
+			view(&r->destination), r->strides, no_dilation, r->padding, r->padding,
 			r->forward, NULL);
 	}
 	return dnnl_invalid_arguments;
@@ -115,17 +110,27 @@ static dnnl_status_t convolution(const struct request *r, dnnl_primitive_desc_t 
 
 static dnnl_status_t pooling(const struct request *r, dnnl_primitive_desc_t *ret)
 {
-	dnnl_dims_t window;
-	pooling_window(r->shapes, window);
 	if (r->direction == FORWARD) {
 		return dnnl_pooling_forward_primitive_desc_create(ret, r->engine,
 			dnnl_forward_training, dnnl_pooling_max, view(&r->source),
-			view(&r->destination), window, window, no_padding, no_padding, no_padding,
-			NULL);
+			view(&r->destination), r->strides, r->window, no_dilation, r->padding,
+			r->padding, NULL);
 	}
 	return dnnl_pooling_backward_primitive_desc_create(ret, r->engine, dnnl_pooling_max,
-		view(&r->source), view(&r->destination), window, window, no_padding, no_padding,
-		no_padding, r->forward, NULL);
+		view(&r->source), view(&r->destination), r->strides, r->window, no_dilation,
+		r->padding, r->padding, r->forward, NULL);
+}
+
+static dnnl_status_t resampling(const struct request *r, dnnl_primitive_desc_t *ret)
+{
+	const dnnl_alg_kind_t nearest = dnnl_resampling_nearest;
+	if (r->direction == FORWARD) {
+		return dnnl_resampling_forward_primitive_desc_create(ret, r->engine,
+			dnnl_forward_training, nearest, NULL, view(&r->source),
+			view(&r->destination), NULL);
+	}
+	return dnnl_resampling_backward_primitive_desc_create(ret, r->engine, nearest, NULL,
+		view(&r->source), view(&r->destination), r->forward, NULL);
 }
 
 static dnnl_status_t dense(const struct request *r, dnnl_primitive_desc_t *ret)
@@ -171,16 +176,17 @@ static dnnl_status_t convolution(const struct request *r, dnnl_primitive_desc_t 
 	case FORWARD:
 		status = dnnl_convolution_forward_desc_init(&d, dnnl_forward_training, direct,
 			view(&r->source), view(&r->weights), view(&r->bias), view(&r->destination),
-			by_one, no_padding, no_padding);
+			r->strides, r->padding, r->padding);
 		break;
 	case BACKWARD_DATA:
 		status = dnnl_convolution_backward_data_desc_init(&d, direct, view(&r->source),
-			view(&r->weights), view(&r->destination), by_one, no_padding, no_padding);
+			view(&r->weights), view(&r->destination), r->strides, r->padding,
+			r->padding);
 		break;
 	case BACKWARD_WEIGHTS:
 		status = dnnl_convolution_backward_weights_desc_init(&d, direct, view(&r->source),
-			view(&r->weights), view(&r->bias), view(&r->destination), by_one,
-			no_padding, no_padding);
+			view(&r->weights), view(&r->bias), view(&r->destination), r->strides,
+			r->padding, r->padding);
 		break;
 	}
 	return status ? status : dnnl_primitive_desc_create(ret, &d, NULL, r->engine, r->forward);
@@ -188,17 +194,30 @@ static dnnl_status_t convolution(const struct request *r, dnnl_primitive_desc_t 
 
 static dnnl_status_t pooling(const struct request *r, dnnl_primitive_desc_t *ret)
 {
-	dnnl_dims_t window;
-	pooling_window(r->shapes, window);
 	dnnl_pooling_desc_t d;
 	dnnl_status_t status;
 	if (r->direction == FORWARD) {
 		status = dnnl_pooling_forward_desc_init(&d, dnnl_forward_training, dnnl_pooling_max,
-			view(&r->source), view(&r->destination), window, window, no_padding,
-			no_padding);
+			view(&r->source), view(&r->destination), r->strides, r->window, r->padding,
+			r->padding);
 	} else {
 		status = dnnl_pooling_backward_desc_init(&d, dnnl_pooling_max, view(&r->source),
-			view(&r->destination), window, window, no_padding, no_padding);
+			view(&r->destination), r->strides, r->window, r->padding, r->padding);
+	}
+	return status ? status : dnnl_primitive_desc_create(ret, &d, NULL, r->engine, r->forward);
+}
+
+static dnnl_status_t resampling(const struct request *r, dnnl_primitive_desc_t *ret)
+{
+	const dnnl_alg_kind_t nearest = dnnl_resampling_nearest;
+	dnnl_resampling_desc_t d;
+	dnnl_status_t status;
+	if (r->direction == FORWARD) {
+		status = dnnl_resampling_forward_desc_init(&d, dnnl_forward_training, nearest, NULL,
+			view(&r->source), view(&r->destination));
+	} else {
+		status = dnnl_resampling_backward_desc_init(
+			&d, nearest, NULL, view(&r->source), view(&r->destination));
 	}
 	return status ? status : dnnl_primitive_desc_create(ret, &d, NULL, r->engine, r->forward);
 }
@@ -249,6 +268,7 @@ static const struct {
 	[POOLING] = {"pooling", pooling},
 	[DENSE] = {"dense layer", dense},
 	[RELU] = {"relu", relu},
+	[RESAMPLING] = {"resampling", resampling},
 };
 
 static void request_done(struct request *r)
@@ -284,8 +304,16 @@ int primitive_describe(dnnl_engine_t engine, enum primitive_kind kind, enum dire
 	const struct shapes *shapes, dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *ret,
 	struct error *e)
 {
+	const struct window *window = &shapes->window;
 	struct request request = {
-		.engine = engine, .direction = direction, .shapes = shapes, .forward = forward};
+		.engine = engine,
+		.direction = direction,
+		.shapes = shapes,
+		.window = {window->edge, window->edge},
+		.strides = {window->stride, window->stride},
+		.padding = {window->padding, window->padding},
+		.forward = forward,
+	};
 	dnnl_status_t status = request_layouts(&request);
 	if (status == dnnl_success) {
 		status = kinds[kind].describe(&request, ret);

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum primitive_kind { CONVOLUTION, POOLING, DENSE, RELU };
+enum primitive_kind { CONVOLUTION, POOLING, DENSE, RELU, RESAMPLING };
 
 enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHTS };
 
@@ -24,6 +24,13 @@ struct shape {
 	dnnl_format_tag_t order;
 };
 
+// How a window moves over an image, and how many pixels of nothing surround the image.
+struct window {
+	int edge;
+	int stride;
+	int padding;
+};
+
 // Shapes of what a primitive works on. A rank of 0: it has none. Going backward these are the
 // shapes of the gradients, which are the same.
 struct shapes {
@@ -31,11 +38,12 @@ struct shapes {
 	struct shape weights;
 	struct shape bias;
 	struct shape destination;
+	struct window window; // of a convolution or pooling
 };
 
-// Describes a primitive. Convolutions move by one without padding, pooling takes the maximum of
-// windows that do not overlap. `forward` is what the same kind described going forward, NULL when
-// this is it. *ret belongs to the caller (dnnl_primitive_desc_destroy).
+// Describes a primitive. Pooling takes the maximum, resampling the nearest. `forward` is what the
+// same kind described going forward, NULL when this is it. *ret belongs to the caller
+// (dnnl_primitive_desc_destroy).
 int primitive_describe(dnnl_engine_t engine, enum primitive_kind kind, enum direction direction,
 	const struct shapes *shapes, dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *ret,
 	struct error *e);

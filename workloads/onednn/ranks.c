@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,9 +23,18 @@ struct peer {
 
 struct ranks {
 	uint32_t number;
+	uint32_t count;
 	uint32_t peer_count; // rank 0: all others; the others: rank 0
 	struct peer *peers;
+	size_t floats;
+	float *memory; // of all ranks: what each has, then the means; NULL: there is nothing to
+	               // average
 };
+
+static size_t memory_bytes(const struct ranks *ranks)
+{
+	return ((size_t)ranks->count + 1) * ranks->floats * sizeof(float);
+}
 
 static void peers_close(struct ranks *ranks)
 {
@@ -63,7 +74,22 @@ static int start_rank(struct ranks *ranks, uint32_t number, struct error *e)
 	return 0;
 }
 
-int ranks_start(uint32_t count, struct ranks **ret, struct error *e)
+static int share_memory(struct ranks *ranks, struct error *e)
+{
+	if (ranks->floats == 0) {
+		return 0;
+	}
+	void *memory = mmap(NULL, memory_bytes(ranks), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED) {
+		return error_errno(
+			e, errno, "cannot share %zu bytes between ranks", memory_bytes(ranks));
+	}
+	ranks->memory = memory;
+	return 0;
+}
+
+int ranks_start(uint32_t count, size_t floats, struct ranks **ret, struct error *e)
 {
 	struct ranks *ranks = calloc(1, sizeof(*ranks));
 	struct peer *peers = calloc(count, sizeof(*peers));
@@ -73,7 +99,9 @@ int ranks_start(uint32_t count, struct ranks **ret, struct error *e)
 		return error_set(e, ENOMEM, "no memory for %u ranks", count);
 	}
 	ranks->peers = peers;
-	int r = 0;
+	ranks->count = count;
+	ranks->floats = floats;
+	int r = share_memory(ranks, e);
 	for (uint32_t i = 1; i < count && ranks->number == 0 && r == 0; i++) {
 		r = start_rank(ranks, i, e);
 	}
@@ -105,6 +133,51 @@ int ranks_meet(struct ranks *ranks, struct error *e)
 	return here ? 0 : error_set(e, ECHILD, "another rank is gone");
 }
 
+// One rank's part of the means: each has a part of its own, so that all add at once.
+static void add_part(const struct ranks *ranks, size_t count)
+{
+	size_t first = count * ranks->number / ranks->count;
+	size_t end = count * (ranks->number + 1) / ranks->count;
+	float *means = ranks->memory + ranks->count * ranks->floats;
+	memcpy(means + first, ranks->memory + first, (end - first) * sizeof(float));
+	for (uint32_t rank = 1; rank < ranks->count; rank++) {
+		const float *theirs = ranks->memory + rank * ranks->floats;
+		for (size_t i = first; i < end; i++) {
+			means[i] += theirs[i];
+		}
+	}
+	for (size_t i = first; i < end; i++) {
+		means[i] /= (float)ranks->count;
+	}
+}
+
+// Nobody writes its numbers again before all have read the means: it meets the others first.
+int ranks_average(
+	struct ranks *ranks, const struct piece *pieces, size_t piece_count, struct error *e)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < piece_count; i++) {
+		if (pieces[i].count > ranks->floats - count) {
+			return error_set(
+				e, EINVAL, "ranks share %zu numbers, not more", ranks->floats);
+		}
+		memcpy(ranks->memory + ranks->number * ranks->floats + count, pieces[i].values,
+			pieces[i].count * sizeof(float));
+		count += pieces[i].count;
+	}
+	int r = ranks_meet(ranks, e);
+	if (r == 0) {
+		add_part(ranks, count);
+		r = ranks_meet(ranks, e);
+	}
+	const float *means = ranks->memory + ranks->count * ranks->floats;
+	for (size_t i = 0; i < piece_count && r == 0; i++) {
+		memcpy(pieces[i].values, means, pieces[i].count * sizeof(float));
+		means += pieces[i].count;
+	}
+	return r;
+}
+
 int ranks_end(struct ranks *ranks, struct error *e)
 {
 	if (!ranks) {
@@ -118,6 +191,9 @@ int ranks_end(struct ranks *ranks, struct error *e)
 		if (waitpid(ranks->peers[i].pid, &status, 0) < 0 || status != 0) {
 			r = error_set(e, ECHILD, "rank %u did not end well", i + 1);
 		}
+	}
+	if (ranks->memory) {
+		munmap(ranks->memory, memory_bytes(ranks));
 	}
 	free(ranks->peers);
 	free(ranks);

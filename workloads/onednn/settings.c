@@ -11,11 +11,16 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "dataset.h"
 
 enum { EXIT_USAGE = 2 };
 
 enum {
-	OPTION_RANKS = 256,
+	OPTION_VALIDATION_SAMPLES = 256,
+	OPTION_IMAGE_SIZE,
+	OPTION_CLASSES,
+	OPTION_PROCESSES,
+	OPTION_RANKS,
 	OPTION_VALIDATE,
 	OPTION_CHECKPOINT,
 	OPTION_CHECKPOINT_BYTES,
@@ -38,9 +43,18 @@ static const struct {
 };
 
 static const struct argp_option options[] = {
-	{"model", 'm', "NAME", 0, "what to train: cnn (the default), tiny or wide", 0},
-	{"dataset", 'd', "NAME", 0, "dt1 (60,000 images, the default) or dt2 (600,000)", 0},
-	{"batch-size", 'b', "N", 0, "images in a batch (32)", 0},
+	{"model", 'm', "NAME", 0, "what to train: cnn (the default), alexnet, tiny or wide", 0},
+	{"dataset", 'd', "NAME", 0,
+		"dt1 (60,000 images) or dt2 (600,000), which other frameworks have too; otherwise "
+		"60,000 that take longer to prepare",
+		0},
+	{"batch-size", 'b', "N", 0, "images in a batch, of all processes (32)", 0},
+	{"validation-samples", OPTION_VALIDATION_SAMPLES, "N", 0,
+		"score so many others after each epoch (0)", 0},
+	{"image-size", OPTION_IMAGE_SIZE, "N", 0,
+		"resize to so many pixels (what the model was made for)", 0},
+	{"classes", OPTION_CLASSES, "N", 0, "the model's outputs (10)", 0},
+	{"processes", OPTION_PROCESSES, "N", 0, "so many train together, data-parallel (1)", 0},
 	{"epochs", 'e', "N", 0, "how often to go through the dataset (3)", 0},
 	{"samples", 'n', "N", 0, "take so many images instead of the dataset's", 0},
 	{"seed", 's', "N", 0, "where images, weights and orders come from (1)", 0},
@@ -76,6 +90,10 @@ static const struct number {
 	{'s', offsetof(struct settings, seed), 0, INT64_MAX},
 	{'t', offsetof(struct settings, threads), 1, 4096},
 	{'w', offsetof(struct settings, workers), 0, 256},
+	{OPTION_VALIDATION_SAMPLES, offsetof(struct settings, validation_samples), 0, 100000000},
+	{OPTION_IMAGE_SIZE, offsetof(struct settings, image_size), 1, 4096},
+	{OPTION_CLASSES, offsetof(struct settings, classes), CLASSES, 100000},
+	{OPTION_PROCESSES, offsetof(struct settings, processes), 1, 64},
 	{OPTION_RANKS, offsetof(struct settings, ranks), 1, 64},
 	{OPTION_VALIDATE, offsetof(struct settings, validate), 0, 1000000},
 	{OPTION_CHECKPOINT_BYTES, offsetof(struct settings, checkpoint_bytes), 0, INT64_MAX},
@@ -118,6 +136,28 @@ static void parse_number(struct settings *settings, const struct number *number,
 	}
 }
 
+// What options mean together.
+static void check_together(struct settings *settings, struct argp_state *state)
+{
+	settings->shared = settings->dataset_samples > 0;
+	int64_t samples = settings->shared ? settings->dataset_samples : datasets[0].samples;
+	settings->samples = settings->samples > 0 ? settings->samples : samples;
+	if (settings->image_size == 0) {
+		settings->image_size = settings->model->edge;
+	}
+	if (settings->image_size < settings->model->smallest) {
+		argp_error(state, "%s needs images of at least %d pixels", settings->model->name,
+			settings->model->smallest);
+	}
+	if (settings->batch_size % settings->processes != 0) {
+		argp_error(state, "%lld processes cannot share batches of %lld",
+			(long long)settings->processes, (long long)settings->batch_size);
+	}
+	if (settings->processes > 1 && settings->ranks > 1) {
+		argp_error(state, "--processes share batches, --ranks have their own: not both");
+	}
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
 	struct settings *settings = state->input;
@@ -131,16 +171,20 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case 'm':
 		settings->model = model_find(argument);
 		if (!settings->model) {
-			argp_error(state, "--model: no model '%s' (there are: cnn, tiny, wide)",
+			argp_error(state,
+				"--model: no model '%s' (there are: cnn, alexnet, tiny, wide)",
 				argument);
 		}
 		return 0;
 	case 'd':
-		settings->samples = dataset_samples(argument);
-		if (settings->samples == 0) {
+		settings->dataset_samples = dataset_samples(argument);
+		if (settings->dataset_samples == 0) {
 			argp_error(state, "--dataset: no dataset '%s' (there are: dt1, dt2)",
 				argument);
 		}
+		return 0;
+	case ARGP_KEY_END:
+		check_together(settings, state);
 		return 0;
 	case OPTION_CHECKPOINT:
 		settings->checkpoint = argument;
@@ -167,8 +211,8 @@ void settings_parse(int argc, char **argv, struct settings *ret)
 		.model = model_at(0),
 		.batch_size = 32,
 		.epochs = 3,
-		.samples = datasets[0].samples,
 		.seed = 1,
+		.processes = 1,
 		.ranks = 1,
 		.burden = {.slow_worker = -1},
 		.image_bytes = 100000,

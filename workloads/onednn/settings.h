@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "burden.h"
@@ -14,7 +15,13 @@ struct settings {
 	const struct model *model;
 	int64_t batch_size;
 	int64_t epochs;
+	bool shared; // dt1 or dt2, which all frameworks have
+	int64_t dataset_samples; // 0: no dataset was named
 	int64_t samples;
+	int64_t validation_samples; // scored after each epoch
+	int64_t image_size; // edge of what the model sees
+	int64_t classes; // 0: the dataset's
+	int64_t processes; // that share each batch
 	int64_t seed;
 	int64_t threads; // 0: the environment's, else the CPUs that this process may use
 	int64_t workers;

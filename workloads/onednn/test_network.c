@@ -24,17 +24,37 @@ enum { IMAGES = 4, MASKS = 6 };
 
 static const float rate = 1e-3f;
 
-static struct network *cnn_new(int images)
+// What AlexNet has and the CNN has not, small: strides, padding, windows that overlap, an image
+// that is resized before and after.
+static const struct layer steps[] = {
+	{CONVOLUTION, 6, 11, 4, 2},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 3, 2, 0},
+	{CONVOLUTION, 8, 5, 1, 2},
+	{RELU, 0, 0, 0, 0},
+	{POOLING, 0, 3, 2, 0},
+	{RESAMPLING, 6, 0, 0, 0},
+	{DENSE, 10, 0, 0, 0},
+};
+
+static const struct model stepping = {"stepping", steps, ARRAY_LENGTH(steps), 64, 64, 1e-3f};
+
+static struct network *new_network(const struct model *model, int images)
 {
 	struct network *network = NULL;
 	struct error e = {0};
-	const struct model *model = model_find("cnn");
 	assert_non_null(model);
-	int r = network_new(model, images, IMAGE_EDGE, IMAGE_COLOURS, 1, &network, &e);
+	const struct network_size size = {images, IMAGE_EDGE, model->edge, IMAGE_COLOURS, 0};
+	int r = network_new(model, &size, 1, &network, &e);
 	if (r < 0) {
 		fail_msg("%s", e.text);
 	}
 	return network;
+}
+
+static struct network *cnn_new(int images)
+{
+	return new_network(model_find("cnn"), images);
 }
 
 static double loss_of(struct network *network, const float *images, const uint8_t *classes)
@@ -104,9 +124,8 @@ static void check_parameter(struct network *network, size_t number, const float 
 	}
 }
 
-static void test_gradients(void **state)
+static void check_gradients(const struct model *model, size_t expected_parameters)
 {
-	(void)state;
 	struct dataset dataset;
 	dataset_init(&dataset, IMAGES, 7);
 	_cleanup_free_ float *images = malloc(IMAGES * IMAGE_FLOATS * sizeof(float));
@@ -115,7 +134,7 @@ static void test_gradients(void **state)
 	for (uint32_t i = 0; i < IMAGES; i++) {
 		dataset_prepare(&dataset, 1, i, images + (size_t)i * IMAGE_FLOATS, &classes[i]);
 	}
-	struct network *network = cnn_new(IMAGES);
+	struct network *network = new_network(model, IMAGES);
 	struct error e;
 	loss_of(network, images, classes);
 	assert_int_equal(network_backward(network, &e), 0);
@@ -124,8 +143,15 @@ static void test_gradients(void **state)
 	for (; network_parameter(network, parameters); parameters++) {
 		check_parameter(network, parameters, images, classes, &random);
 	}
-	assert_int_equal(parameters, 10);
+	assert_int_equal(parameters, expected_parameters);
 	network_free(network);
+}
+
+static void test_gradients(void **state)
+{
+	(void)state;
+	check_gradients(model_find("cnn"), 10);
+	check_gradients(&stepping, 6);
 }
 
 // Filters times window times channels, and a bias each, of the published layers: 32 and 64 and 64
@@ -140,6 +166,13 @@ static void test_parameter_count(void **state)
 	struct network *network = cnn_new(1);
 	assert_int_equal(network_parameter_count(network), expected);
 	network_free(network);
+	const struct network_size small = {1, IMAGE_EDGE, IMAGE_EDGE, IMAGE_COLOURS, 0};
+	assert_int_equal(model_parameter_count(model_find("cnn"), &small), expected);
+	// As published, and whatever the images' size.
+	struct network_size size = {1, IMAGE_EDGE, 224, IMAGE_COLOURS, 1000};
+	assert_int_equal(model_parameter_count(model_find("alexnet"), &size), 61100840);
+	size.edge = 64;
+	assert_int_equal(model_parameter_count(model_find("alexnet"), &size), 61100840);
 }
 
 // Trains for some batches and returns the mean loss of the first and the last ten.

@@ -6,6 +6,7 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	export OMP_NUM_THREADS=1
+	cd "$BATS_TEST_TMPDIR" || return
 }
 
 epoch_line='^epoch [0-9]+/[0-9]+  loss [0-9]+\.[0-9]{4}  accuracy [01]\.[0-9]{3}  [0-9.]+ s  [0-9]+ images/s$'
@@ -38,7 +39,25 @@ nothing_left() {
 	[ "$(once 5 0)" != "$(once 6 0)" ]
 }
 
+@test "processes share each batch and train as one does; images are resized, and it says so" {
+	scores() {
+		"$TRAIN" --samples 320 --epochs 2 --dataset dt1 --validation-samples 64 "$@" | sed -n 's/  [0-9.]* s .*//p'
+	}
+	scores >one
+	scores --processes 2 --workers 1 >two
+	[[ "$(sed -n 2p one)" =~ ^validation\ 1/2\ \ loss\ [0-9.]+\ \ accuracy\ [01]\.[0-9]{3}$ ]]
+	[ "$(wc -l <one)" = 4 ]
+	# Sums are rounded otherwise, which 20 steps of Adam make larger: 0.0001 was seen.
+	paste one two | awk '{ print; if (NF != 12 || ($4 - $10) ^ 2 > 0.01 ^ 2 || ($6 - $12) ^ 2 > 0.02 ^ 2) exit 1 }'
+	run -0 "$TRAIN" --model cnn --image-size 40 --samples 32 --epochs 1 --processes 2 --dataset dt1
+	[[ "${lines[0]}" =~ ^cnn:\ [0-9]+\ parameters,\ 32\ images,\ batch\ size\ 32,\ 0\ workers,\ 2\ processes,\ images\ resized\ from\ 32\ to\ 40\ pixels$ ]]
+}
+
 @test "refuses what it cannot do" {
+	run -2 "$TRAIN" --processes 3
+	[[ "$output" == *"3 processes cannot share batches of 32"* ]]
+	run -2 "$TRAIN" --model alexnet --image-size 32
+	[[ "$output" == *"alexnet needs images of at least 63 pixels"* ]]
 	run -2 "$TRAIN" --batch-size 0
 	[[ "$output" == *"--batch-size"* ]]
 	run -2 "$TRAIN" --model resnet9000
