@@ -21,6 +21,7 @@ struct epoch_loader {
 	struct epoch_list *list;
 	int64_t end_ns;
 	bool lines_end_epochs; // what a line printed is about the epoch before it
+	bool last_until_exit; // the last epoch ended because its process did
 	size_t hint;
 };
 
@@ -45,6 +46,7 @@ static int epoch_add(void *context, sqlite3_stmt *row)
 	                           ? -1
 	                           : sqlite3_column_int64(row, 3),
 	};
+	loader->last_until_exit = sqlite3_column_int(row, 5) != 0;
 	if (epoch.open) {
 		// One that has just begun can be younger than the last reading that was written.
 		epoch.end_ns = loader->end_ns > epoch.start_ns ? loader->end_ns
@@ -66,6 +68,13 @@ static void epochs_untangle(struct epoch_list *list)
 			epoch->open = false;
 		}
 	}
+}
+
+// Whether the job came to another end than its own: then what lasted until then was cut.
+static bool was_cut(struct reader *r)
+{
+	return reader_state(r) == RUN_CUT_OFF ||
+	       (reader_state(r) == RUN_FINISHED && reader_run_i64(r, "status", 0) != 0);
 }
 
 static bool numbers_rise(const struct epoch_list *list)
@@ -140,10 +149,14 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	ret->first_with_start = edges != NULL;
 	// Epochs and points are rows, never in blocks.
 	int result = query_each(r,
-		"SELECT start_ns, end_ns, number, samples, id FROM main.span WHERE kind = 'epoch'"
+		"SELECT start_ns, end_ns, number, samples, id,"
+		" attributes LIKE '%\"end\":%' FROM main.span WHERE kind = 'epoch'"
 		" AND start_ns >= 0 ORDER BY start_ns, id",
 		epoch_add, &loader, e);
 	epochs_untangle(ret);
+	if (ret->n > 0 && loader.last_until_exit && was_cut(r)) {
+		ret->items[ret->n - 1].open = true;
+	}
 	for (size_t i = 0; i < ret->n && !numbers_rise(ret); i++) {
 		ret->items[i].number = (int64_t)i + 1;
 	}

@@ -102,6 +102,26 @@ run.commit()'
 	[ "$(python_sql run.strain "SELECT count(*) < 20 FROM event WHERE kind = 'lost'")" = 1 ]
 }
 
+# 1 for each epoch that had not ended when the run did
+open_epochs() {
+	"$STRAIN" show --json run.strain |
+		/usr/bin/python3 -c 'import json, sys; print(*(e["open"] for e in json.load(sys.stdin)["epochs"]))'
+}
+
+@test "an epoch that its job's end cut short did not end" {
+	# shellcheck disable=SC2016
+	local two='"$0" mark epoch 1; "$0" mark epoch 2'
+	run -137 record sh -c "$two"'; kill -KILL $$' "$STRAIN"
+	[ "$(open_epochs)" = "0 1" ]
+	run -3 record sh -c "$two"'; exit 3' "$STRAIN"
+	[ "$(open_epochs)" = "0 1" ]
+	run -3 record sh -c "$two"'; "$0" mark epoch-end; exit 3' "$STRAIN"
+	[ "$(open_epochs)" = "0 0" ]
+	# Who ends well says nothing of the last one's end, often.
+	run -0 record sh -c "$two" "$STRAIN"
+	[ "$(open_epochs)" = "0 0" ]
+}
+
 @test "epochs of marks replace those of lines, whose points stay" {
 	record --epoch-pattern '^epoch (?<epoch>\d+) accuracy=(?<accuracy>\S+)' "$MARKING" train >out
 	[ "$(python_sql run.strain "SELECT number, samples FROM span WHERE kind = 'epoch' ORDER BY id")" = \
