@@ -190,7 +190,7 @@ static int compare_identity(const void *left, const void *right)
 // Of a file that comes twice the first stays.
 static int leave_out_doubles(struct found *found)
 {
-	_cleanup_free_ struct catalogue_file **order = calloc(found->n + 1, sizeof(*order));
+	_cleanup_free_ struct catalogue_file **order = calloc(found->n + 1, sizeof(void *));
 	if (!order) {
 		return -ENOMEM;
 	}
@@ -198,7 +198,7 @@ static int leave_out_doubles(struct found *found)
 		order[i] = &found->items[i];
 	}
 	if (found->n > 0) {
-		qsort(order, found->n, sizeof(*order), compare_identity);
+		qsort(order, found->n, sizeof(void *), compare_identity);
 	}
 	for (size_t i = 1; i < found->n; i++) {
 		order[i]->is_double = order[i]->is_there && order[i - 1]->is_there &&

@@ -155,7 +155,7 @@ int catalogue_reading(struct catalogue_file *files, size_t n,
 	const struct catalogue_options *options, struct catalogue_index *index, size_t *ret_read,
 	struct error *e)
 {
-	_cleanup_free_ struct catalogue_file **wanted = calloc(n + 1, sizeof(*wanted));
+	_cleanup_free_ struct catalogue_file **wanted = calloc(n + 1, sizeof(void *));
 	_cleanup_free_ size_t *done = calloc(n + 1, sizeof(*done));
 	struct reading reading = {.files = wanted, .job_only = options->job_only, .done = done};
 	if (!wanted || !done) {

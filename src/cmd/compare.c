@@ -222,7 +222,7 @@ static void add_run(struct chosen *chosen, const struct catalogue_run *run, cons
 static int choose_runs(
 	struct chosen *chosen, const struct compare_options *compare, const struct catalogue *c)
 {
-	chosen->runs = calloc(c->n + 1, sizeof(*chosen->runs));
+	chosen->runs = calloc(c->n + 1, sizeof(void *));
 	chosen->sources = calloc(c->n + 1, sizeof(*chosen->sources));
 	if (!chosen->runs || !chosen->sources) {
 		return -ENOMEM;

@@ -164,7 +164,7 @@ static int add_trial(struct listing *l, const struct catalogue_run *run, size_t 
 {
 	struct listed *sweep = NULL;
 	if (!trials_of(l, run, &sweep)) {
-		const struct catalogue_run **trials = calloc(room, sizeof(*trials));
+		const struct catalogue_run **trials = calloc(room, sizeof(void *));
 		if (!trials) {
 			return -ENOMEM;
 		}

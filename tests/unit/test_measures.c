@@ -162,7 +162,7 @@ static void place_done(struct place *p)
 static void test_a_run_of_arithmetic_is_worth_what_it_was_made_of(void **state)
 {
 	(void)state;
-	struct place p;
+	struct place p = {0};
 	struct measured m;
 	make_place(&p, &(struct synthetic_run){.seconds = 30, .iterations = 300});
 	measure(&m, p.path);
@@ -188,7 +188,7 @@ static void test_a_run_of_arithmetic_is_worth_what_it_was_made_of(void **state)
 static void test_samples_are_those_of_all_ranks(void **state)
 {
 	(void)state;
-	struct place p;
+	struct place p = {0};
 	struct measured m;
 	double rates[2];
 	for (unsigned ranks = 1; ranks <= 2; ranks++) {
@@ -205,7 +205,7 @@ static void test_samples_are_those_of_all_ranks(void **state)
 static void test_a_run_that_is_cut_off_has_what_ended(void **state)
 {
 	(void)state;
-	struct place p;
+	struct place p = {0};
 	struct measured m;
 	make_place(&p, &(struct synthetic_run){.seconds = 10, .unfinished = true});
 	measure(&m, p.path);
