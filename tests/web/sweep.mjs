@@ -143,10 +143,10 @@ after(() => browser?.close());
 
 /** A module of the page by itself. */
 async function part(name) {
-	const { transformSync } = createRequire(resolve(modules, 'package.json'))('esbuild');
+	const { buildSync } = createRequire(resolve(modules, 'package.json'))('esbuild');
 	const source = join(dirname(fileURLToPath(import.meta.url)), '../../web/src', `${name}.ts`);
-	const { code } = transformSync(readFileSync(source, 'utf8'), { loader: 'ts', format: 'esm' });
-	return import(`data:text/javascript,${encodeURIComponent(code)}`);
+	const { outputFiles } = buildSync({ entryPoints: [source], bundle: true, write: false, format: 'esm' });
+	return import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 }
 
 test('intervals, differences and their correction', async () => {
@@ -175,6 +175,34 @@ test('values of labels are numbers, sizes, rates or text', async () => {
 	['', 'resnet50', '0-1', 'GiB', '4 apples', '1.2.3', 'NaN'].forEach((label) => assert.equal(amountOf(label), null, label));
 	const values = ['b10', 'unlimited', '1GB', '900MB', 'b9', '64', '8'];
 	assert.deepEqual(values.sort(compareValues), ['8', '64', '900MB', '1GB', 'unlimited', 'b9', 'b10']);
+});
+
+test('strain compare says the same', async () => {
+	const { Model } = await part('sweep_model');
+	const { againstBaseline } = await part('sweep_compare');
+	const options = ['--rows', 'batch_size', '--columns', 'workers', '--value', 'epoch_seconds', '--baseline', 'batch_size=8'];
+	const compared = JSON.parse(execFileSync(strain, ['compare', at('plain'), ...options, '--format', 'json'], { encoding: 'utf8', env: environment }));
+	const data = /id="data">(.*?)<\/script>/s.exec(readFileSync(at('plain.html'), 'utf8'))[1];
+	const model = new Model(JSON.parse(data));
+	const measure = model.findMeasure('epoch_seconds');
+	const against = againstBaseline(model, model.trials, measure);
+	const near = (found, wanted, what) =>
+		assert.ok(found === wanted || Math.abs(found - wanted) < 1e-4 * Math.abs(wanted) + 1e-6, `${what}: ${found}, not ${wanted}`);
+	let tested = 0;
+	for (const configuration of model.configurations) {
+		const { index } = configuration.trials[0];
+		const labels = Object.fromEntries(['batch_size', 'workers'].map((name) => [name, model.findLabel(name).values[index]]));
+		const cell = compared.cells.find((one) => Object.entries(labels).every(([name, value]) => one.labels[name] === value));
+		const figure = model.figure(configuration.trials, measure);
+		near(figure?.mean ?? null, cell.mean, 'mean');
+		if (compared.test !== null && figure) { // null: built without GSL
+			near(figure.half, cell.high === null ? null : cell.high - cell.mean, 'interval');
+			const probability = against.get(configuration)?.probability ?? null;
+			near(probability, cell.probability, JSON.stringify(labels));
+			tested += probability === null ? 0 : 1;
+		}
+	}
+	assert.ok(compared.test === null || tested === compared.tests, `${tested} of ${compared.tests} tests`);
 });
 
 test('the head says what is best and how trials ended', () =>
@@ -357,8 +385,13 @@ test('narrow and printed pages stay within their width', () =>
 			await page.screenshot({ path: at(`wide-${width}.png`), fullPage: true });
 		}
 		await page.emulateMedia({ media: 'print' });
-		assert.equal(await page.locator('.filters').isVisible(), false);
+		const shown = page.locator('.filters');
+		assert.equal(await shown.isVisible(), false);
 		assert.equal(await page.locator('.matrix').isVisible(), true);
+		await page.emulateMedia({ media: 'screen' });
+		await page.getByRole('group', { name: 'workers' }).getByRole('button', { name: '10' }).click();
+		await page.emulateMedia({ media: 'print' });
+		assert.deepEqual(await shown.getByRole('button').allTextContents(), ['10'], 'what is filtered by is printed');
 	}));
 
 test('what comes from runs stays text', async () => {

@@ -205,7 +205,7 @@ export class CurveCard implements Card {
 				? [`Only the first ${most} of ${label.distinct.length} values of ${label.name} are drawn.`]
 				: [];
 		const notes = [
-			...(points.length === 0 ? ['No trial that is shown has this measure.'] : []),
+			points.length === 0 ? 'No trial that is shown has this measure.' : `${axes.y.name} over ${axes.x.name}.`,
 			...(mixed > 1
 				? [`A point is the mean of up to ${plural(mixed, 'configuration')} that differ in ${others.slice(0, 4).join(', ')}` +
 					`${others.length > 4 ? ' and others' : ''}: choose values above to see one at a time.`]

@@ -56,7 +56,9 @@ export class FilterCard implements Card {
 		}
 		const all = model.trials.length;
 		this.status.textContent = visible.length === all ? `all ${plural(all, 'trial')}` : `${visible.length} of ${plural(all, 'trial')}`;
-		this.clear.hidden = state.filters.size === 0 && state.outcomes.length === 0 && state.text === '';
+		const unfiltered = state.filters.size === 0 && state.outcomes.length === 0 && state.text === '';
+		this.clear.hidden = unfiltered;
+		this.element.classList.toggle('nothing', unfiltered);
 		for (const { label, value, press } of this.presses) {
 			press.setAttribute('aria-pressed', String(state.filters.get(label)?.includes(value) ?? false));
 		}

@@ -165,7 +165,7 @@ export class HeatCard implements Card {
 			.filter(([label, most]) => label.distinct.length > most)
 			.map(([label, most]) => `Only the first ${most} of ${digits(label.distinct.length)} values of ${label.name} are shown.`);
 		return [
-			means.length > 0 && unit.name ? `In ${unit.name}.` : '',
+			means.length > 0 ? `${axes.cell.name}${unit.name ? ` in ${unit.name}` : ''}.` : '',
 			axes.cell.better !== 0 && means.length > 0 ? 'The best is framed.' : '',
 			mixed > 1 ? `A cell is the mean of up to ${plural(mixed, 'configuration')}.` : '',
 			...left,
