@@ -84,7 +84,7 @@ static void append_disk(struct text *t, const struct sweep_progress *p, double b
 		text_append_string(t, "; disk: about ");
 		words_append_bytes(t, bytes * (double)p->to_run);
 	} else {
-		text_append_string(t, "; disk: at most 256 MiB each, mostly under 1 MB a minute");
+		text_append_string(t, "; disk: at most 256 MiB each");
 	}
 	if (isfinite(free_bytes)) {
 		text_append_string(t, ", ");

@@ -256,18 +256,6 @@ static int set_outcome(struct attempt *a, enum outcome outcome, struct text *tex
 	return a->outcome_text ? 0 : -ENOMEM;
 }
 
-// What the sweep itself did to the job counts before what one can see.
-static int judge(const struct running *r, struct reader *reader, struct attempt *ret)
-{
-	struct text why = {0};
-	if (r->reason == STOP_NOT) {
-		return outcome_of(reader, &ret->outcome, &ret->outcome_text, r->e);
-	}
-	stop_watch_append_reason(&why, &r->stop, r->reason);
-	return set_outcome(
-		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
-}
-
 static int check_disk(const struct running *r, const struct analysis *a)
 {
 	for (size_t i = 0; i < a->events.n; i++) {
@@ -284,7 +272,9 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	const char *why;
 	int result = check_disk(r, a);
 	result = result < 0 ? result : summary_write(r->run, &a->summary, &a->metrics, r->e);
-	result = result < 0 ? result : judge(r, a->reader, ret);
+	if (result == 0 && !ret->outcome_text) {
+		result = outcome_of(a->reader, &ret->outcome, &ret->outcome_text, r->e);
+	}
 	if (result < 0) {
 		return result;
 	}
@@ -324,12 +314,28 @@ static int write_outcome(const struct running *r, const struct attempt *a, const
 	return run_amend(r->run, items, ARRAY_LENGTH(items), r->e);
 }
 
+// What the sweep itself did to the job counts before what one can see of it.
+static int judge_stopped(const struct running *r, struct attempt *ret)
+{
+	struct text why = {0};
+	stop_watch_append_reason(&why, &r->stop, r->reason);
+	return set_outcome(
+		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
+}
+
+// What the verdict has to know is in the file before the analysis: that the job was ended by the
+// sweep, and the last words of one that failed.
 static int complete_recorded(const struct running *r, struct attempt *ret, const char *output)
 {
 	const struct amendment event = {AMEND_EVENT, "output", output};
-	// What became of it may be in its last words only.
-	bool told = r->reason == STOP_NOT && r->status != 0;
-	int result = told ? run_amend(r->run, &event, 1, r->e) : 0;
+	int result = 0;
+	if (r->reason != STOP_NOT) {
+		result = judge_stopped(r, ret);
+		result = result < 0 ? result : write_outcome(r, ret, output);
+		return result < 0 ? result : finish_run(r, ret);
+	}
+	bool failed = r->status != 0;
+	result = failed ? run_amend(r->run, &event, 1, r->e) : 0;
 	result = result < 0 ? result : finish_run(r, ret);
 	if (result < 0) {
 		return result;
@@ -339,7 +345,7 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 		{AMEND_KEY, "outcome_text", ret->outcome_text},
 		event,
 	};
-	return run_amend(r->run, items, ARRAY_LENGTH(items) - told, r->e);
+	return run_amend(r->run, items, ARRAY_LENGTH(items) - failed, r->e);
 }
 
 // strain-record did not start the job.
