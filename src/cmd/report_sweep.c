@@ -182,11 +182,10 @@ static void plan_facts_done(struct plan_facts *facts)
 
 static void read_plan_facts(const char *directory, struct plan_facts *ret)
 {
-	const struct plan_machine any_machine = {0};
 	struct error wrong = {0};
 	*ret = (struct plan_facts){.text = read_plan(directory)};
-	if (!ret->text || plan_read("plan.yaml", ret->text, strlen(ret->text), &any_machine,
-				  &ret->plan, &wrong) < 0) {
+	if (!ret->text ||
+		plan_read("plan.yaml", ret->text, strlen(ret->text), &ret->plan, &wrong) < 0) {
 		return;
 	}
 	ret->read = true;

@@ -5,7 +5,6 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,16 +64,6 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
-}
-
-static uint64_t usable_cpus(void)
-{
-	enum { MAX_CPUS = 8192 };
-	cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
-	size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
-	int n = set && sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
-	CPU_FREE(set);
-	return n > 0 ? (uint64_t)n : 0;
 }
 
 // Signals ----------------------------------------------------------------------------------------
@@ -168,7 +157,7 @@ int command_sweep(int argc, char **argv)
 		"complete stays, a trial that was cut off is run again. man strain-sweep describes "
 		"plans.",
 		NULL, NULL, NULL};
-	struct sweep_command c = {.options = {.say = sweep_say, .machine = {usable_cpus()}}};
+	struct sweep_command c = {.options = {.say = sweep_say}};
 	struct sweep sweep;
 	struct error e = {0};
 	reading_options(&argp, argc, argv, &c);

@@ -337,12 +337,11 @@ static int read_plan(const struct plan_reading *r)
 	return result;
 }
 
-int plan_read(const char *name, const char *data, size_t size, const struct plan_machine *machine,
-	struct plan *ret, struct error *e)
+int plan_read(const char *name, const char *data, size_t size, struct plan *ret, struct error *e)
 {
 	*ret = (struct plan){.repeats = 1, .seed = 1};
 	struct error ignored = {0};
-	const struct plan_reading r = {ret, machine, e ? e : &ignored};
+	const struct plan_reading r = {ret, e ? e : &ignored};
 	int result = yaml_parse(name, data, size, &ret->yaml, r.e);
 	result = result < 0 ? result : read_plan(&r);
 	if (result < 0) {
@@ -371,8 +370,7 @@ static int read_file(const char *path, struct text *ret, struct error *e)
 	                     : 0;
 }
 
-int plan_open(
-	const char *path, const struct plan_machine *machine, struct plan *ret, struct error *e)
+int plan_open(const char *path, struct plan *ret, struct error *e)
 {
 	_cleanup_text_ struct text data = {0};
 	int result = read_file(path, &data, e);
@@ -380,7 +378,7 @@ int plan_open(
 		*ret = (struct plan){0};
 		return result;
 	}
-	return plan_read(path, data.data ? data.data : "", data.length, machine, ret, e);
+	return plan_read(path, data.data ? data.data : "", data.length, ret, e);
 }
 
 static void pairs_done(struct plan_pairs *pairs)

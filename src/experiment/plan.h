@@ -92,18 +92,11 @@ struct plan {
 	char *epoch_pattern; // of `strain run`; NULL: none
 };
 
-// What a plan is held against; 0: not known.
-struct plan_machine {
-	uint64_t cpus; // that may be used
-};
-
 // `name` is what errors begin with: "NAME:LINE:COLUMN: FIELD: expected ..., found ...". Each is one
 // line. -EINVAL, -ENOMEM.
-int plan_read(const char *name, const char *data, size_t size, const struct plan_machine *machine,
-	struct plan *ret, struct error *e);
+int plan_read(const char *name, const char *data, size_t size, struct plan *ret, struct error *e);
 // The same of a file.
-int plan_open(
-	const char *path, const struct plan_machine *machine, struct plan *ret, struct error *e);
+int plan_open(const char *path, struct plan *ret, struct error *e);
 void plan_done(struct plan *plan);
 
 // NULL where there is none.

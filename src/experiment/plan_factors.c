@@ -262,43 +262,39 @@ int plan_parameters(const struct plan_reading *r, const struct yaml_node *node)
 
 struct resource {
 	const char *name;
-	bool (*check)(const struct plan_machine *machine, const char *value);
+	bool (*check)(const char *value);
 	const char *expected;
 };
 
-static bool is_cpus(const struct plan_machine *machine, const char *value)
+static bool is_cpus(const char *value)
 {
-	int64_t cpus, most = machine && machine->cpus > 0 ? (int64_t)machine->cpus : 65536;
-	return parse_integer(value, 1, most, &cpus, NULL) == 0;
+	int64_t cpus;
+	return parse_integer(value, 1, 65536, &cpus, NULL) == 0;
 }
 
-static bool is_memory(const struct plan_machine *machine, const char *value)
+static bool is_memory(const char *value)
 {
 	uint64_t bytes;
-	(void)machine;
 	return strcmp(value, "unlimited") == 0 ||
 	       (parse_size(value, &bytes, NULL) == 0 && bytes >= MEMORY_LEAST_BYTES);
 }
 
-static bool is_gpus(const struct plan_machine *machine, const char *value)
+static bool is_gpus(const char *value)
 {
 	int64_t gpus;
-	(void)machine;
 	return parse_integer(value, 0, 1024, &gpus, NULL) == 0;
 }
 
-static bool is_gpu_type(const struct plan_machine *machine, const char *value)
+static bool is_gpu_type(const char *value)
 {
-	(void)machine;
 	return strcmp(value, "any") == 0;
 }
 
-static bool is_rate(const struct plan_machine *machine, const char *value)
+static bool is_rate(const char *value)
 {
 	uint64_t bytes;
 	size_t length = strlen(value);
 	_cleanup_free_ char *size = NULL;
-	(void)machine;
 	if (strcmp(value, "unlimited") == 0) {
 		return true;
 	}
@@ -310,7 +306,7 @@ static bool is_rate(const struct plan_machine *machine, const char *value)
 }
 
 static const struct resource resources[] = {
-	{"cpus", is_cpus, "a whole number of CPUs that this machine has"},
+	{"cpus", is_cpus, "a whole number of CPUs, at least 1"},
 	{"memory", is_memory, "a size of at least 1MiB such as 4GiB, or unlimited"},
 	{"gpus", is_gpus, "a whole number of GPUs, 0 for none"},
 	{"gpu_type", is_gpu_type, "any (the local executor has the GPUs that there are)"},
@@ -352,7 +348,7 @@ static int read_resource(
 			"expected values for %s, found an interval", key->text);
 	}
 	for (size_t i = 0; result == 0 && i < factor->n_values; i++) {
-		if (!resource->check(r->machine, factor->values[i])) {
+		if (!resource->check(factor->values[i])) {
 			_cleanup_text_ struct text field = {0};
 			text_format(&field, "resources.%s", key->text);
 			result = yaml_wrong(&r->plan->yaml, value_place(node, i), r->e,

@@ -9,7 +9,6 @@
 
 struct plan_reading {
 	struct plan *plan;
-	const struct plan_machine *machine;
 	struct error *e;
 };
 

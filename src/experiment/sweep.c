@@ -240,8 +240,7 @@ static int plan_changed(const struct sweep *sweep, const char *kept, bool *ret, 
 {
 	struct plan was;
 	char *what = NULL;
-	// What that machine had is no reason to refuse what was started.
-	int result = plan_open(kept, NULL, &was, e);
+	int result = plan_open(kept, &was, e);
 	if (result < 0) {
 		return error_prefix(e, "the plan that was started");
 	}
@@ -428,7 +427,7 @@ int sweep_open(const struct sweep_options *options, struct sweep *ret, struct er
 	e = e ? e : &ignored;
 	*ret = (struct sweep){.lock = -1};
 	int result = find_places(options, ret, &path, e);
-	result = result < 0 ? result : plan_open(path, &options->machine, &ret->plan, e);
+	result = result < 0 ? result : plan_open(path, &ret->plan, e);
 	result = result < 0 ? result : trials_make(&ret->plan, &ret->trials, e);
 	result = result < 0 ? result : make_directory(options, ret, e);
 	result = result < 0 ? result : settle_plan(options, ret, path, e);

@@ -24,7 +24,6 @@ struct sweep_options {
 	const char *directory; // NULL: STEM.sweep here, or the one that `plan` is
 	bool force; // go on with a changed plan
 	bool look; // change nothing: the directory need not be there
-	struct plan_machine machine;
 	void (*say)(const char *text); // a line for people, now and then
 };
 

@@ -158,6 +158,33 @@ is_running() {
 	[ "$(key seconds.sweep/0001-1.strain outcome_text)" = "stopped after 1.0 s" ]
 }
 
+@test "a trial ends when its step is known well enough" {
+	local trainer="$BUILD_ROOT/workloads/onednn/onednn-train"
+	[ -x "$trainer" ] || skip "there is no trainer"
+	cat >plan.yaml <<-EOF
+		command: [$trainer, --epochs, 100000, --model, tiny, "\${args}"]
+		parameters: {samples: 6400}
+		stop: {step_error: 60%}
+		timeout: 2min
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --json
+	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
+	[[ "$(key plan.sweep/0001-1.strain outcome_text)" == "stopped when its step was known to "* ]]
+	[ "$(jq '.configurations[0].step_seconds > 0' <<<"$output")" = true ]
+}
+
+@test "a limit that cannot be set refuses the trial, and the sweep goes on" {
+	cat >plan.yaml <<-'EOF'
+		command: "true"
+		resources: {cpus: {values: [1, 60000]}}
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"2 of 2 trials: 1 success, 1 refused"* ]]
+	[ "$(key plan.sweep/0002-1.strain outcome)" = refused ]
+	[[ "$(key plan.sweep/0002-1.strain outcome_text)" == *"cpus"* ]]
+	[ "$("$STRAIN" sql --json plan.sweep/0002-1.strain 'SELECT count(*) AS n FROM block' | jq '.[0].n')" = 0 ]
+}
+
 @test "what a job leaves running does not disturb the next trial" {
 	cat >plan.yaml <<-'EOF'
 		command: [sh, -c, 'setsid sleep 1234567 & echo ${n}']

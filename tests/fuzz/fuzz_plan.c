@@ -15,10 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct plan_machine machine = {.cpus = 64};
 	struct plan plan;
 	struct trials trials;
-	if (plan_read("plan.yaml", (const char *)data, size, &machine, &plan, NULL) < 0) {
+	if (plan_read("plan.yaml", (const char *)data, size, &plan, NULL) < 0) {
 		return 0;
 	}
 	if (trials_make(&plan, &trials, NULL) == 0) {
