@@ -17,4 +17,5 @@ NAMES = [
     "verdict",
     "hooks",
     "sweep",
+    "lists",
 ]

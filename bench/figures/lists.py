@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""What listing and comparing many runs costs, with an index that knows them and with none."""
+
+import os
+import sqlite3
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from harness import ROOT, STRAIN, Result, environment, median
+
+RUNS = 10000
+TRIALS = 1000
+ROUNDS = 5
+TRACE = ROOT / "tests/traces/schema-1001-onednn.strain"
+
+
+def make_runs(folder):
+    """Copies of one run, each with another start, written where the first one's stands."""
+    data = TRACE.read_bytes()
+    with sqlite3.connect(f"file:{TRACE}?immutable=1", uri=True) as run:
+        [(start,)] = run.execute("SELECT value FROM run WHERE key = 'start_utc_ns'")
+    if data.count(start.encode()) != 1:
+        raise RuntimeError("the start is not in the file once")
+    folder.mkdir()
+    for i in range(RUNS):
+        (folder / f"run-{i:05}.strain").write_bytes(data.replace(start.encode(), str(int(start) + i * 10**9).encode()))
+
+
+def make_trials(folder):
+    """A sweep's directory: two labels of 20 and 10 values, five repeats."""
+    folder.mkdir()
+    (folder / "plan.yaml").write_text("command: x\n")
+    data = TRACE.read_bytes()
+    for i in range(TRIALS):
+        path = folder / f"{i // 5 + 1:04}-{i % 5 + 1}.strain"
+        path.write_bytes(data)
+        run = sqlite3.connect(path)
+        run.execute("PRAGMA synchronous = OFF")
+        run.execute("DELETE FROM label")
+        labels = {"batch_size": i // 5 % 20, "workers": i // 100, "trial": i // 5 + 1, "repeat": i % 5 + 1}
+        run.executemany("INSERT INTO label VALUES (?, ?)", ((k, str(v)) for k, v in labels.items()))
+        run.commit()
+        run.close()
+
+
+def timed(cache, *command):
+    """Seconds that a command takes with this cache directory."""
+    start = time.perf_counter()
+    subprocess.run([STRAIN, *command], check=True, stdout=subprocess.DEVNULL,
+                   env=environment() | {"XDG_CACHE_HOME": str(cache)})  # fmt: skip
+    return time.perf_counter() - start
+
+
+def look_at_all(folder):
+    """Seconds that asking for the size and the times of every file takes: the floor."""
+    start = time.perf_counter()
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            entry.stat()
+    return time.perf_counter() - start
+
+
+def measure():
+    """Yields the lines."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_runs(folder / "runs")
+        make_trials(folder / "a.sweep")
+        (folder / "cache").mkdir()
+        time.sleep(0.1)  # younger files are not kept
+        cold = timed(folder / "cache", "ls", folder / "runs")
+        warm = median([timed(folder / "cache", "ls", folder / "runs") for _ in range(ROUNDS)])
+        floor = median([look_at_all(folder / "runs") for _ in range(ROUNDS)])
+        yield Result(f"strain ls of {RUNS} runs", f"{warm:.2f} s", f"stat of each {floor:.2f} s",
+                     f"{warm / floor:.1f} times; the first time {cold:.1f} s", "at most 2 s",
+                     warm <= 2)  # fmt: skip
+        command = ("compare", folder / "a.sweep", "--rows", "batch_size", "--columns", "workers", "--baseline", "workers=0")
+        cold = timed(folder / "cache", *command)
+        warm = median([timed(folder / "cache", *command) for _ in range(ROUNDS)])
+        yield Result(f"a table of {TRIALS} trials", f"{warm:.2f} s", "", f"the first time {cold:.1f} s",
+                     "at most 1 s", warm <= 1)  # fmt: skip
