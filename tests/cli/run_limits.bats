@@ -227,6 +227,27 @@ own_cgroup() { # CONTROLLER
 	[ ! -e "$cpuset/strain-$launcher" ]
 }
 
+@test "a launcher that is killed: the limits hold, and are gone with the job" {
+	needs --cpus 1 --memory 1GiB
+	knows_job() {
+		[ "$(ask "SELECT count(*) FROM entity WHERE kind = 'process'" 2>/dev/null)" -ge 1 ]
+	}
+	no_cgroups() {
+		[ -z "$(find /sys/fs/cgroup -name "strain-$launcher" 2>/dev/null)" ]
+	}
+	mkfifo go
+	rm -f run.strain
+	"$STRAIN" run -o run.strain --cpus 1 --memory 1GiB sh -c 'read -r line <go; nproc >cpus' &
+	launcher=$!
+	eventually knows_job
+	kill -KILL "$launcher"
+	wait "$launcher" || true
+	timeout 60 sh -c 'echo >go'
+	eventually test -s cpus
+	[ "$(cat cpus)" = 1 ]
+	eventually no_cgroups
+}
+
 @test "doctor says which limits can be set here, and why not the others" {
 	run -0 "$STRAIN" doctor
 	for name in cpus memory 'disk read' gpus; do
