@@ -16,8 +16,8 @@ import sys
 
 import synthetic
 
-# What a model is made by; the edge of the images that it was published for, and of the smallest that
-# it can be trained on; Adam's rate.
+# What a model is made by; the edge of the images that it was published for, and of the smallest
+# that it can be trained on; Adam's rate.
 Model = collections.namedtuple("Model", "make image_size smallest learning_rate")
 
 
@@ -58,7 +58,8 @@ def parse_options(description, models):
     add("--epochs", type=positive, default=3)
     add("--samples", type=positive, help="so many images instead of the dataset's")
     add("--validation-samples", type=any_number, default=0, help="so many others, after each epoch")
-    add("--image-size", type=positive, help="resize to so many pixels (what the model was made for)")
+    add("--image-size", type=positive,
+        help="resize to so many pixels (what the model was made for)")  # fmt: skip
     add("--classes", type=positive, help="the model's outputs (the dataset's classes)")
     add("--threads", type=positive, help="threads that compute, in each process")
     add("--processes", type=positive, default=1, help="so many train together, data-parallel")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The datasets dt1 and dt2: 60,000 and 600,000 images of 32x32 pixels of three colours, ten classes.
+"""The datasets dt1 and dt2: 60,000 and 600,000 images of 32x32 pixels, three colours, ten classes.
 
 Pixels and classes are the same in each framework and on each machine, to the last bit: they come
 from integers alone. Image number n depends on the seed and n, and on nothing else, so that fewer
@@ -9,11 +9,11 @@ samples are the first ones of more. workloads/onednn/shared.c is the same in C.
 Random numbers are SplitMix64's (Steele, Lea, Flood 2014), whose state is a counter: a stream for
 (seed, a, b) begins at next(next(seed) ^ a) ^ b. Of the stream (seed, 1, 0), for each class and each
 of three waves: turns across and down the image, in 1/1024, below +-4096; the phase; three colours
-within +-127. Of the stream (seed, 3, n), for image n: its class; for each wave by how much its phase
-is off, at most 0.35 of a turn, and its strength below 256; then noise, 8 pixels' values a number,
-lowest byte first. A pixel is 128, noise within 40, and the waves: strength * cosine * colour / 2^17,
-rounded down, with the cosine out of a table of 1024 integers within +-127. It is cut to 0..255, and
-handed out as that over 255.
+within +-127. Of the stream (seed, 3, n), for image n: its class; for each wave by how much its
+phase is off, at most 0.35 of a turn, and its strength below 256; then noise, eight values a number,
+lowest byte first. A pixel is 128, noise within 40, and the waves: strength * cosine * colour
+/ 2^17, rounded down, with the cosine out of a table of 1024 integers within +-127. It is cut to
+0..255, and handed out as that over 255.
 """
 
 import numpy

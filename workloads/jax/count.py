@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Prints the parameters of each model, of 1000 classes but the CNN, at the size that it was made for."""
+"""Prints each model's parameters, of 1000 classes but the CNN, at the size that it was made for."""
 
 import os
 import sys

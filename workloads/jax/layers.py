@@ -33,7 +33,8 @@ def convolution(filters, window, strides=1, padding=0, bias=True):
         return parameters, (), (*edges, filters)
 
     def apply(parameters, state, x, key):
-        y = lax.conv_general_dilated(x, parameters["w"], (strides, strides), [(padding, padding)] * 2,
+        around = [(padding, padding)] * 2
+        y = lax.conv_general_dilated(x, parameters["w"], (strides, strides), around,
                                      dimension_numbers=("NHWC", "HWIO", "NHWC"))  # fmt: skip
         return y + parameters["b"] if bias else y, state
 

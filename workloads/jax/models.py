@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The models of the JAX job, with the layers of the PyTorch job's. A further one is a row of MODELS:
-a function of the number of classes and the images' edge that returns a layer."""
+"""The models of the JAX job, with the layers of the PyTorch job's. A further one is a row of
+MODELS: a function of the number of classes and the images' edge that returns a layer."""
 
 from jobs import Model
 from layers import (added, batch_normalisation, convolution, dense, dropout, flatten, max_pooling,

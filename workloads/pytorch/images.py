@@ -31,7 +31,7 @@ class SyntheticImages(Dataset):
         return len(self.images)
 
     def __getitem__(self, number):
-        """One sample, normalised; for training a moved crop, mirrored or not, brighter or darker."""
+        """One sample, normalised; for training a moved crop, mirrored or not, brighter or not."""
         index = number % len(self)
         image = self.images[index]
         if self.training:

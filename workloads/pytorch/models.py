@@ -24,17 +24,24 @@ def of_torchvision(name, **arguments):
         import torchvision  # noqa: PLC0415  the CNN needs none
 
         del image_size  # these end with an average over whatever is left of the image
-        # Versions differ in how they are told that there are no weights; none is the default of all.
+        # Versions differ in how they are told to have no weights; none is the default of all.
         return getattr(torchvision.models, name)(num_classes=classes, **arguments)
 
     return make
+
+
+def inception3(classes=1000, image_size=299):
+    """Its second head, which helps to train it, needs images of 299 pixels: smaller ones do without."""
+    whole = image_size >= 299
+    make = of_torchvision("inception_v3", init_weights=True, aux_logits=whole)
+    return make(classes, image_size)
 
 
 MODELS = {
     "cnn": Model(cnn, 32, 18, 1e-3),
     "alexnet": Model(of_torchvision("alexnet"), 224, 63, 1e-4),
     "vgg16": Model(of_torchvision("vgg16"), 224, 32, 1e-4),
-    "inception3": Model(of_torchvision("inception_v3", init_weights=True), 299, 299, 1e-3),
+    "inception3": Model(inception3, 299, 75, 1e-3),
     "resnet34": Model(of_torchvision("resnet34"), 224, 32, 1e-3),
     "resnet50": Model(of_torchvision("resnet50"), 224, 32, 1e-3),
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Prints the parameters of each model, of 1000 classes but the CNN, at the size that it was made for."""
+"""Prints each model's parameters, of 1000 classes but the CNN, at the size that it was made for."""
 
 import os
 import sys
@@ -12,5 +12,6 @@ import keras
 import models
 
 for name, model in models.MODELS.items():
-    made = models.make(keras, name, 10 if name == "cnn" else 1000, model.image_size, model.image_size)
+    size = model.image_size
+    made = models.make(keras, name, 10 if name == "cnn" else 1000, size, size)
     print(name, sum(weights.shape.num_elements() for weights in made.trainable_weights))
