@@ -87,3 +87,9 @@ static inline bool layout_is_figure(const struct layout *l)
 {
 	return l->kind >= LAYOUT_SERIES && l->kind <= LAYOUT_GPU;
 }
+
+// Over time, or epoch by epoch: a column for each machine.
+static inline bool layout_is_timeline(const struct layout *l)
+{
+	return layout_is_figure(l) && l->kind != LAYOUT_SERIES;
+}

@@ -12,12 +12,8 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "cmd/layout_narrow.h"
 #include "render/pivot.h"
-
-// What makes runs different configurations: where runs of one cell differ in these, it is said.
-static const char *const configuration[] = {"machine", "framework", "model", "dataset",
-	"batch_size", "workers", "epochs", "samples", "threads", "processes", "cpus", "memory",
-	"gpus", "disk_read"};
 
 static bool any_has(const struct layout_selection *s, const char *label)
 {
@@ -163,39 +159,6 @@ static size_t copy_labels(struct layout_selection *s, const char *const wanted[L
 	return n;
 }
 
-static bool stands_in(const char *label, const char *const labels[LAYOUT_LABELS], size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(labels[i], label) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-// Labels that the layout does not show and in which the runs differ all the same: a mean over them
-// is another thing than a mean over repeats.
-static void note_mixed(struct layout_selection *s, const struct layout *l, bool newest)
-{
-	_cleanup_text_ struct text mixed = {0};
-	for (size_t i = 0; i < ARRAY_LENGTH(configuration); i++) {
-		_cleanup_text_ struct text values = {0};
-		bool meant = (l->best && strcmp(l->best, configuration[i]) == 0) ||
-		             (l->ratio.label && strcmp(l->ratio.label, configuration[i]) == 0);
-		if (!meant && !stands_in(configuration[i], s->rows, s->n_rows) &&
-			!stands_in(configuration[i], s->columns, s->n_columns) &&
-			append_values(&values, s->runs, s->n, configuration[i]) > 1) {
-			text_format(&mixed, "%s%s (%s)", mixed.length > 0 ? ", " : "",
-				configuration[i], values.data ? values.data : "");
-		}
-	}
-	if (mixed.length > 0) {
-		text_format(&s->notes, "runs of one %s differ in %s%s\n", newest ? "line" : "cell",
-			mixed.data, newest ? ": the newest is drawn" : "");
-	}
-	s->notes.failed = s->notes.failed || mixed.failed;
-}
-
 static int compare_starts(const void *left, const void *right)
 {
 	const struct catalogue_run *a = *(const struct catalogue_run *const *)left;
@@ -211,7 +174,7 @@ int layout_select(const struct layout *l, const struct catalogue_run *const *run
 	if (!ret->runs) {
 		return error_errno(e, ENOMEM, "cannot choose runs");
 	}
-	memcpy(ret->runs, runs, n * sizeof(*runs));
+	memcpy(ret->runs, runs, n * sizeof(void *));
 	ret->n = n;
 	for (size_t i = 0; i < LAYOUT_LABELS && l->filters[i].label; i++) {
 		filter_runs(ret, &l->filters[i]);
@@ -220,18 +183,20 @@ int layout_select(const struct layout *l, const struct catalogue_run *const *run
 		layout_selection_done(ret);
 		return explain_none(l, runs, n, e);
 	}
-	qsort(ret->runs, ret->n, sizeof(void *), compare_starts);
 	if (layout_is_figure(l) && l->rows[0]) {
 		bool other = l->row_instead && !any_has(ret, l->rows[0]);
 		require_label(ret, other ? l->row_instead : l->rows[0]);
 	}
 	ret->n_rows = copy_labels(ret, l->rows, l->row_instead, ret->rows);
 	ret->n_columns = copy_labels(ret, l->columns, NULL, ret->columns);
-	bool timeline = layout_is_figure(l) && l->kind != LAYOUT_SERIES;
-	if (timeline && !stands_in("machine", ret->columns, ret->n_columns)) {
+	if (layout_is_timeline(l)) {
 		ret->columns[ret->n_columns++] = "machine";
 	}
-	note_mixed(ret, l, timeline);
+	if (layout_narrow(l, ret) < 0) {
+		layout_selection_done(ret);
+		return error_errno(e, ENOMEM, "cannot choose runs");
+	}
+	qsort(ret->runs, ret->n, sizeof(void *), compare_starts);
 	return 0;
 }
 

@@ -234,7 +234,7 @@ int layout_check(const char *name, bool to_figure, struct error *e)
 	if (to_figure && !layout_is_figure(l)) {
 		return error_set(e, EINVAL, "%s is a table, not a figure", name);
 	}
-	if (!to_figure && layout_is_figure(l) && l->kind != LAYOUT_SERIES) {
+	if (!to_figure && layout_is_timeline(l)) {
 		return error_set(e, EINVAL, "%s is a figure: -o FILE.pdf, .svg or .png", name);
 	}
 	return 0;

@@ -39,9 +39,9 @@ const size_t n_documents = ARRAY_LENGTH(documents);
 		"gpu_memory_utilization", "host_memory_peak", "GPU memory utilisation", NULL, 1 \
 	}
 
-#define OF(framework, dataset)                                  \
-	{                                                       \
-		{"framework", framework}, {"dataset", dataset}, \
+#define OF(framework, dataset)                                                    \
+	{                                                                         \
+		{"framework", framework}, {"dataset", dataset}, {"model", "cnn"}, \
 	}
 #define RUN_OF(framework, dataset, batch)                                              \
 	{                                                                              \

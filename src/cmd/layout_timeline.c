@@ -252,8 +252,7 @@ int layout_timeline(const struct layout *l, struct layout_selection *selection,
 	}
 	if (plan.left_out > 0) {
 		text_format(&selection->notes,
-			"%zu of %zu runs are not drawn: older than one of their kind, failed, or "
-			"without room\n",
+			"%zu of %zu runs are not drawn: older repeats, failed, or without room\n",
 			plan.left_out, selection->n);
 	}
 	struct figure_page *page = new_page(kind, &plan);

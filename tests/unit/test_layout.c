@@ -97,21 +97,34 @@ static void test_filters_and_labels_that_are_missing(void **state)
 	done(&r);
 }
 
-static void test_runs_of_one_cell_that_differ_are_said(void **state)
+static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 {
 	(void)state;
 	struct some_runs r = {0};
 	struct layout_selection s;
 	struct error e = {0};
-	add_run(&r, "workers=2 batch_size=32 memory=4GiB", MEASURE_EPOCH, 1);
-	add_run(&r, "workers=2 batch_size=32 memory=512MiB", MEASURE_EPOCH, 1);
+	// of memory most have 4GiB, but one cell has only 512MiB; samples go with the dataset
+	add_run(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 1);
+	add_run(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 2);
+	add_run(&r, "workers=2 batch_size=32 memory=512MiB samples=9", MEASURE_EPOCH, 3);
+	add_run(&r, "workers=4 batch_size=32 memory=512MiB samples=7", MEASURE_EPOCH, 4);
+	add_run(&r, "workers=8 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 5);
+	add_run(&r, "workers=8 batch_size=32 memory=16GiB samples=9", MEASURE_EPOCH, 6);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "runs of one cell differ in memory (512MiB, 4GiB)\n"));
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): runs with 4GiB are shown; --where "
+			    "memory=... shows others\n"));
+	assert_false(has(&s, "samples"));
+	assert_int_equal(s.n, 4);
+	for (size_t i = 0; i < s.n; i++) {
+		double value = s.runs[i]->measures[MEASURE_EPOCH];
+		assert_true(value == 1 || value == 2 || value == 4 || value == 5);
+	}
 	layout_selection_done(&s);
 	assert_int_equal(
-		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, r.n, &s, &e), 0);
-	assert_false(has(&s, "differ in"));
+		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, 3, &s, &e), 0);
+	assert_int_equal(s.n, 3); // memory is shown there
+	assert_false(has(&s, "are shown"));
 	layout_selection_done(&s);
 	done(&r);
 }
@@ -275,7 +288,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters_and_labels_that_are_missing),
-		cmocka_unit_test(test_runs_of_one_cell_that_differ_are_said),
+		cmocka_unit_test(test_runs_of_one_cell_are_of_one_configuration),
 		cmocka_unit_test(test_throughput_relative_to_the_fewest_cpus),
 		cmocka_unit_test(test_gain_of_the_larger_batch),
 		cmocka_unit_test(test_best_number_of_workers),
