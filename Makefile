@@ -36,10 +36,12 @@ bundle: ## a tarball that runs without installation or root
 frameworks: ## Debian's PyTorch; NVTX, Keras and JAX from PyPI in .frameworks (2 GB), for tests
 	@tools/frameworks.sh
 
-docs: all ## docs/metrics.md anew from the code
-	@ninja -C $(BUILD) tools/strain-metrics
+docs: all ## docs/metrics.md and docs/studies.md anew from the code
+	@ninja -C $(BUILD) tools/strain-metrics tools/strain-studies
 	@$(BUILD)/tools/strain-metrics >$(BUILD)/metrics.md
 	@mv $(BUILD)/metrics.md docs/metrics.md
+	@$(BUILD)/tools/strain-studies >$(BUILD)/studies.md
+	@mv $(BUILD)/studies.md docs/studies.md
 
 install: all ## into PREFIX (/usr/local), under DESTDIR
 	@meson configure $(BUILD) --prefix $(PREFIX)

@@ -23,7 +23,8 @@
 //   page.c, which fills web/ with a run's data (lanes.c: phases)
 // - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
 // - experiment/: sweeps: plan (YAML), trials (the matrix), sweep (the directory), executors
-// - cmd/: one file per command in the table below; the only place that prints or exits
+// - cmd/: one file per command in the table below; the only place that prints or exits.
+//   layout_table.c: the tables and figures of studies (docs/studies.md)
 // - base/: errors, cleanup, parsing, clock, arrays, text
 //
 // kernel, NVML -> host -> source -> sampler -> writer -> run file -> reader -> analyze -> render

@@ -18,11 +18,20 @@
 #include "base/suggest.h"
 #include "cmd/command.h"
 #include "cmd/compare_choice.h"
+#include "cmd/compare_layout.h"
 #include "cmd/reading.h"
 #include "cmd/selection.h"
 #include "render/pivot_write.h"
 
-enum { OPTION_COLUMNS = 256, OPTION_BASELINE, OPTION_FORMAT, BASELINE_MAX = 8 };
+enum {
+	OPTION_COLUMNS = 256,
+	OPTION_BASELINE,
+	OPTION_FORMAT,
+	OPTION_LAYOUT,
+	OPTION_BESIDE,
+	OPTION_KEEP_SCRIPT,
+	BASELINE_MAX = 8
+};
 
 struct compare_options {
 	char **paths; // [n_paths]; of argv
@@ -33,6 +42,7 @@ struct compare_options {
 	size_t n_baseline;
 	const char *format; // NULL: by the output's name, else text
 	const char *output; // NULL or "-": standard output
+	struct compare_layout layout;
 };
 
 // --- options
@@ -52,9 +62,15 @@ static const struct argp_option options[] = {
 		1},
 	{"baseline", OPTION_BASELINE, "LABEL=VALUE[,...]", 0,
 		"differences to the cells that have these labels instead", 1},
+	{"layout", OPTION_LAYOUT, "NAME", 0,
+		"a table or figure of a document, laid out as there; 'list' names them", 1},
+	{"beside", OPTION_BESIDE, "published", 0,
+		"of a layout, what the document published beside one's own", 1},
 	{"format", OPTION_FORMAT, "FORMAT", 0,
 		"text, markdown, latex, csv or json (without it by the ending of FILE)", 2},
 	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 2},
+	{"keep-script", OPTION_KEEP_SCRIPT, "FOLDER", 0,
+		"of a figure, leave gnuplot's script and its data in FOLDER", 2},
 	{0},
 };
 
@@ -161,6 +177,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'o':
 		compare->output = argument;
+		compare->layout.output = argument;
+		return 0;
+	case OPTION_LAYOUT:
+		compare->layout.name = argument;
+		return 0;
+	case OPTION_BESIDE:
+		compare->layout.beside = argument;
+		return 0;
+	case OPTION_KEEP_SCRIPT:
+		compare->layout.keep_directory = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		compare->paths[compare->n_paths++] = argument;
@@ -321,6 +347,9 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 			"--format: expected text, markdown, latex, csv or json, found '%s'",
 			compare->format);
 	}
+	if (compare->layout.name && compare_layout_draws(&compare->layout)) {
+		return STATUS_OK;
+	}
 	if (!compare->format && output && strcmp(output, "-") != 0 &&
 		!pivot_format_of(output, ret)) {
 		return command_usage("compare",
@@ -394,6 +423,8 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 	} else if (chosen.n == 0) {
 		status = command_fail("no runs in %s%s", compare->paths[0],
 			compare->selection.n_where ? " that --where chooses" : "");
+	} else if (compare->layout.name) {
+		status = compare_layout_show(&compare->layout, chosen.runs, chosen.n, format);
 	} else {
 		status = compare_runs(compare, &chosen, &c, format);
 	}
@@ -417,8 +448,14 @@ int command_compare(int argc, char **argv)
 		compare->paths[compare->n_paths++] = here;
 	}
 	enum pivot_format format;
-	int status = find_format(compare, &format);
-	status = status == STATUS_OK ? compare_all(compare, format) : status;
+	int status = compare_layout_check(&compare->layout);
+	status = status == STATUS_OK ? find_format(compare, &format) : status;
+	if (status == STATUS_OK && compare->layout.name &&
+		!compare_layout_needs_runs(&compare->layout)) {
+		status = compare_layout_show(&compare->layout, NULL, 0, format);
+	} else if (status == STATUS_OK) {
+		status = compare_all(compare, format);
+	}
 	selection_done(&compare->selection);
 	return status;
 }

@@ -82,14 +82,14 @@ static int compare_places(const void *left, const void *right)
 static int compare_values(const void *left, const void *right)
 {
 	const struct placed *a = left, *b = right;
-	int order = (int)b->mixed - (int)a->mixed;
-	return order ? order : pivot_compare_labels(a->value, b->value);
+	int order = pivot_compare_labels(a->value, b->value);
+	return order ? order : strcmp(a->cell, b->cell);
 }
 
-// Returns how many stand in mixed cells. Leaves them sorted by cell.
-static size_t find_mixed(struct placed *places, size_t n, const char *label)
+// Whether there is a cell whose runs differ in the label.
+static bool find_mixed(struct placed *places, size_t n, const char *label)
 {
-	size_t found = 0;
+	bool found = false;
 	for (size_t i = 0; i < n; i++) {
 		places[i].value = value_of(places[i].run, label);
 	}
@@ -102,26 +102,34 @@ static size_t find_mixed(struct placed *places, size_t n, const char *label)
 		for (size_t i = from; i < to; i++) {
 			places[i].mixed = mixed;
 		}
-		found += mixed ? to - from : 0;
+		found = found || mixed;
 	}
 	return found;
 }
 
-// The value that most runs of mixed cells have, the first of several; all of them into `all`.
-static const char *most_frequent(struct placed *places, size_t n, size_t n_mixed, struct text *all)
+// Of the values in mixed cells the one that most cells have, so that these can be held against each
+// other, or most runs; all of them into `all`.
+static const char *most_frequent(struct placed *places, size_t n, struct text *all)
 {
 	const char *best = "";
-	size_t most = 0;
+	size_t most = 0, runs = 0;
 	qsort(places, n, sizeof(*places), compare_values);
-	for (size_t from = 0, to; from < n_mixed; from = to) {
+	for (size_t from = 0, to; from < n; from = to) {
 		const char *value = places[from].value;
-		for (to = from + 1; to < n_mixed && strcmp(places[to].value, value) == 0;) {
-			to++;
+		bool mixed = false;
+		size_t cells = 0;
+		for (to = from; to < n && strcmp(places[to].value, value) == 0; to++) {
+			cells += to == from || strcmp(places[to].cell, places[to - 1].cell) != 0;
+			mixed = mixed || places[to].mixed;
 		}
-		text_append_string(all, from > 0 ? ", " : "");
-		text_append_printable(all, *value ? value : "none", *value ? strlen(value) : 4);
-		if (to - from > most) {
-			most = to - from;
+		if (mixed) {
+			text_append_string(all, all->length > 0 ? ", " : "");
+			text_append_printable(
+				all, *value ? value : "none", *value ? strlen(value) : 4);
+		}
+		if (mixed && (cells > most || (cells == most && to - from > runs))) {
+			most = cells;
+			runs = to - from;
 			best = value;
 		}
 	}
@@ -153,16 +161,17 @@ static size_t keep_value(struct placed *places, size_t n, const char *value)
 static size_t narrow_label(
 	struct placed *places, size_t n, const char *label, struct layout_selection *s)
 {
-	size_t mixed = find_mixed(places, n, label);
-	if (mixed == 0) {
-		return n;
+	// a mixed cell without the first value needs another
+	while (find_mixed(places, n, label)) {
+		_cleanup_text_ struct text all = {0}, shown = {0};
+		const char *value = most_frequent(places, n, &all);
+		text_append_printable(&shown, value, strlen(value));
+		text_format(&s->notes,
+			"%s (%s): runs with %s are shown; --where %s=... shows others\n", label,
+			all.data ? all.data : "", shown.length > 0 ? shown.data : "none", label);
+		n = keep_value(places, n, value);
 	}
-	_cleanup_text_ struct text all = {0}, shown = {0};
-	const char *value = most_frequent(places, n, mixed, &all);
-	text_append_printable(&shown, value, strlen(value));
-	text_format(&s->notes, "%s (%s): runs with %s are shown; --where %s=... shows others\n",
-		label, all.data ? all.data : "", shown.length > 0 ? shown.data : "none", label);
-	return keep_value(places, n, value);
+	return n;
 }
 
 int layout_narrow(const struct layout *l, struct layout_selection *s)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Prints docs/studies.md from the table of layouts (src/cmd/layout_table.c). Fails where a row of
+// it contradicts itself.
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/measures.h"
+#include "cmd/layout.h"
+#include "cmd/published.h"
+
+static const char introduction[] =
+	"# Studies\n\n"
+	"Made by `make docs` from the table in `src/cmd/layout_table.c`; a change here is lost.\n\n"
+	"Every table and figure of the four documents that strain started from, with the command "
+	"that\nprints or draws it from runs of one's own, or what it still waits for. Runs are "
+	"chosen by their\nlabels (`batch_size`, `framework`, ...), which `strain sweep` gives "
+	"them and `strain run\n--label NAME=VALUE` too: any runs with these labels will do. Where "
+	"a "
+	"label or a run is missing it is\nsaid, and the rest is shown.\n\n"
+	"`--beside published` puts what a document published beside one's own, marked, with its "
+	"source; most figures\nhave no numbers in the documents, and then it says that. Without "
+	"`-o`, a figure made of numbers is\nprinted as a table. `--where LABEL=VALUE` narrows the "
+	"runs, `--format latex` makes a table for a\npaper, `--keep-script FOLDER` keeps a "
+	"figure's gnuplot script.\n";
+
+static bool needs_runs(const struct layout *l)
+{
+	return l->kind != LAYOUT_PUBLISHED && l->kind != LAYOUT_WAITS;
+}
+
+static bool has_numbers(const struct layout *l)
+{
+	bool columns = false;
+	for (size_t i = 0; i < LAYOUT_VALUES && l->values[i].measure; i++) {
+		columns = columns || l->values[i].published;
+	}
+	return l->published && (columns || !needs_runs(l));
+}
+
+// "torres2021" of "examples/torres2021.yaml"
+static void print_sweep(const char *plan)
+{
+	const char *name = strrchr(plan, '/');
+	name = name ? name + 1 : plan;
+	printf("%.*s.sweep", (int)strcspn(name, "."), name);
+}
+
+static void print_command(const struct layout *l)
+{
+	const struct document *d = &documents[l->document];
+	if (l->kind == LAYOUT_WAITS) {
+		printf("waits for %s", l->waits);
+		return;
+	}
+	fputs("`strain compare ", stdout);
+	if (needs_runs(l) && d->plan) {
+		print_sweep(d->plan);
+		putchar(' ');
+	}
+	printf("--layout %s", l->name);
+	if (layout_is_figure(l)) {
+		printf(" -o %s.pdf", l->name);
+	}
+	putchar('`');
+}
+
+static void print_remarks(const struct layout *l)
+{
+	const char *between = "";
+	if (has_numbers(l) && needs_runs(l)) {
+		fputs("published numbers", stdout);
+		between = "; ";
+	} else if (has_numbers(l) && l->waits) {
+		fputs("what was published: `--beside published`", stdout);
+		between = "; ";
+	}
+	if (l->said) {
+		printf("%sthe text says: %s", between, l->said);
+		between = "; ";
+	}
+	if (l->note) {
+		printf("%s%s", between, l->note);
+	}
+}
+
+static void print_document(size_t document)
+{
+	const struct document *d = &documents[document];
+	printf("\n## %s\n\n", d->source);
+	if (d->plan) {
+		printf("The runs: `strain sweep %s`\n\n", d->plan);
+	}
+	printf("| | what | command | |\n| --- | --- | --- | --- |\n");
+	for (size_t i = 0; i < n_layouts; i++) {
+		const struct layout *l = &layouts[i];
+		if (l->document == document) {
+			printf("| %s | %s | ", l->item, l->title);
+			print_command(l);
+			fputs(" | ", stdout);
+			print_remarks(l);
+			fputs(" |\n", stdout);
+		}
+	}
+}
+
+static int complain(const struct layout *l, const char *what, const char *name)
+{
+	fprintf(stderr, "layout %s: %s %s\n", l->name, what, name);
+	return 1;
+}
+
+static int check_published(const struct layout *l)
+{
+	struct published table;
+	struct error e = {0};
+	if (published_read(l->published, &table, &e) < 0) {
+		return complain(l, e.text, "");
+	}
+	int found = table.n_rows == 0 ? complain(l, "no rows in", l->published) : 0;
+	for (size_t i = 0; i < LAYOUT_VALUES && l->values[i].measure; i++) {
+		const char *column = l->values[i].published;
+		if (column && !published_field(&table, 0, column)) {
+			found += complain(l, "no published column", column);
+		}
+	}
+	published_done(&table);
+	return found;
+}
+
+static int check(const struct layout *l)
+{
+	int found = 0;
+	const char *prefix = documents[l->document].prefix;
+	if (strncmp(l->name, prefix, strlen(prefix)) != 0) {
+		found += complain(l, "does not begin with", prefix);
+	}
+	for (size_t i = 0; i < LAYOUT_VALUES && l->values[i].measure; i++) {
+		const struct layout_value *value = &l->values[i];
+		const char *instead = value->instead ? value->instead : value->measure;
+		if (measure_by_name(value->measure) == N_MEASURES) {
+			found += complain(l, "no measure", value->measure);
+		}
+		if (measure_by_name(instead) == N_MEASURES) {
+			found += complain(l, "no measure", instead);
+		}
+	}
+	if ((l->kind == LAYOUT_WAITS) != (l->waits != NULL)) {
+		found += complain(l, "waits, or does not:", l->waits ? l->waits : "");
+	}
+	return found + (l->published ? check_published(l) : 0);
+}
+
+int main(void)
+{
+	int found = 0;
+	for (size_t i = 0; i < n_layouts; i++) {
+		found += check(&layouts[i]);
+		if (layout_by_name(layouts[i].name) != &layouts[i]) {
+			found += complain(&layouts[i], "stands there twice", "");
+		}
+	}
+	if (found > 0) {
+		return EXIT_FAILURE;
+	}
+	fputs(introduction, stdout);
+	for (size_t i = 0; i < n_documents; i++) {
+		print_document(i);
+	}
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
