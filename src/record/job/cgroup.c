@@ -166,15 +166,47 @@ static int check_takes_processes(int root_fd, const char *directory, struct erro
 	return 0;
 }
 
-static const char delegation_hint[] = "a delegated cgroup would allow it: systemd-run --user "
-				      "--scope -p Delegate=yes strain run ...";
 static const char ownership_hint[] = "starting in a cgroup there that is yours would allow it";
 
-int job_cgroup_add_hint(int version, struct error *e)
+static const char *delegation_hint(void)
+{
+	return geteuid() == 0 ? "a delegated cgroup would allow it: systemd-run --scope -p "
+	                        "Delegate=yes strain run ..."
+	                      : "a delegated cgroup would allow it: systemd-run --user --scope -p "
+	                        "Delegate=yes strain run ...";
+}
+
+static const char *name_of(enum cgroup_controller controller, int version)
+{
+	return controller == CGROUP_CPUSET   ? "cpuset"
+	       : controller == CGROUP_MEMORY ? "memory"
+	       : version == 1                ? "blkio"
+	                                     : "io";
+}
+
+// The cgroup that strain was started in has it, and somebody else is there too; or has it not.
+static const char *hint_v2(int root_fd, const struct job_cgroup *cgroup, const char *controller)
+{
+	static const char user_hint[] =
+		"root can delegate it to users: systemctl edit user@.service, [Service] "
+		"Delegate=cpu cpuset io memory pids";
+	_cleanup_free_ char *parent = strdup(cgroup->procs);
+	if (!parent) {
+		return NULL;
+	}
+	*strrchr(parent, '/') = '\0';
+	return geteuid() == 0 || has_controller(root_fd, parent, controller) ? delegation_hint()
+	                                                                     : user_hint;
+}
+
+int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
+	enum cgroup_controller controller, struct error *e)
 {
 	const struct error inner = *e;
-	return error_set(e, inner.code, "%s; %s", inner.text,
-		version == 2 ? delegation_hint : ownership_hint);
+	const char *hint = cgroup->version == 2 ? hint_v2(root_fd, cgroup, name_of(controller, 2))
+	                   : inner.code == EACCES || inner.code == EPERM ? ownership_hint
+	                                                                 : NULL;
+	return hint ? error_set(e, inner.code, "%s; %s", inner.text, hint) : -inner.code;
 }
 
 // Appends to the reason what would allow it. Returns r.
@@ -200,7 +232,7 @@ static int create_v2(
 		r = cgroup_directory_make(root_fd, place->path, &path, e);
 	}
 	if (r < 0) {
-		return add_hint(r, delegation_hint, e);
+		return add_hint(r, delegation_hint(), e);
 	}
 	struct job_cgroup made = {.version = 2, .procs = path};
 	r = check_takes_processes(root_fd, path, e);
@@ -240,6 +272,7 @@ static int make_memory_child(
 	r = r < 0 ? r : cgroup_directory_make(root_fd, memory->path, &made->memory, &why);
 	if (r < 0) {
 		made->memory_reason = strdup(why.text);
+		made->memory_code = -r;
 		if (e) {
 			*e = why;
 		}
@@ -313,11 +346,6 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	}
 	cgroup_places_done(&places);
 	return r;
-}
-
-static const char *name_of(enum cgroup_controller controller, int version)
-{
-	return controller == CGROUP_CPUSET ? "cpuset" : version == 1 ? "blkio" : "io";
 }
 
 // Where one directory serves several controllers, it is there already.

@@ -19,6 +19,7 @@ struct job_cgroup {
 	char *cpu; // has cpuacct.usage (v1) or cpu.stat (v2)
 	char *memory; // has memory.stat
 	char *memory_reason; // v1: why there is none; NULL where there is
+	int memory_code; // the same as an errno value
 	char *io; // has io.stat (v2); NULL on v1
 	char *procs; // has cgroup.procs: lists every process of the job
 	// Only where a limit asked for them (job_cgroup_add).
@@ -40,8 +41,10 @@ int job_cgroup_add(
 	int root_fd, enum cgroup_controller controller, struct job_cgroup *cgroup, struct error *e);
 // Takes CGROUP_CPUSET back, where its files then cannot be written.
 void job_cgroup_drop_cpuset(struct job_cgroup *cgroup);
-// Appends to a reason why a limit cannot be set what would make it possible. Returns -e->code.
-int job_cgroup_add_hint(int version, struct error *e);
+// Appends to the reason why a controller is not to be had what would change that, where something
+// would. Returns -e->code.
+int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
+	enum cgroup_controller controller, struct error *e);
 // The cgroup that a run has made under those of proc/self in a captured tree, found by its name.
 // -ENOENT where there is none.
 int job_cgroup_find(int root_fd, struct job_cgroup *ret);

@@ -313,9 +313,10 @@ static int refuse_memory(const struct limits_place *place, struct error *e)
 	if (!cgroup) {
 		return error_set(e, place->why_none->code, "no cgroup for the job: %s", reason);
 	}
-	error_set(e, EPERM, "%s%s", reason ? reason : "no memory controller is handed down to /",
+	error_set(e, reason ? cgroup->memory_code : ENOENT, "%s%s",
+		reason ? reason : "the memory controller is not handed down to /",
 		reason ? "" : cgroup->procs);
-	return job_cgroup_add_hint(cgroup->version, e);
+	return job_cgroup_add_hint(place->root_fd, cgroup, CGROUP_MEMORY, e);
 }
 
 static int set_memory(const struct limits_wanted *w, const struct limits_place *place,

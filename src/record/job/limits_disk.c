@@ -273,7 +273,7 @@ static int set_rate(const struct limits_wanted *w, const struct limits_place *pl
 	}
 	int rc = job_cgroup_add(place->root_fd, CGROUP_IO, place->cgroup, e);
 	if (rc < 0) {
-		return job_cgroup_add_hint(place->cgroup->version, e);
+		return job_cgroup_add_hint(place->root_fd, place->cgroup, CGROUP_IO, e);
 	}
 	rc = check_here_is_local(e);
 	rc = rc < 0 ? rc : write_rates(place, disks, w->read_bytes_per_s, e);
