@@ -72,10 +72,9 @@ static int build_verdict(struct analysis *a, struct error *e)
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
 }
 
-static int analysis_run(struct analysis *a, struct reader *r, analysis_step *const *steps,
-	size_t n_steps, struct error *e)
+static int analysis_run(
+	struct analysis *a, analysis_step *const *steps, size_t n_steps, struct error *e)
 {
-	*a = (struct analysis){.reader = r};
 	for (size_t i = 0; i < n_steps; i++) {
 		struct error step_error = {0};
 		int result = steps[i](a, &step_error);
@@ -93,19 +92,27 @@ static int analysis_run(struct analysis *a, struct reader *r, analysis_step *con
 	return 0;
 }
 
+static analysis_step *const all_steps[] = {load_entities, load_metrics, load_epochs, load_summary,
+	load_missing, load_events, build_processes, build_overview, load_phases, build_verdict};
+
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {
-	static analysis_step *const steps[] = {load_entities, load_metrics, load_epochs,
-		load_summary, load_missing, load_events, build_processes, build_overview,
-		load_phases, build_verdict};
-	return analysis_run(ret, r, steps, ARRAY_LENGTH(steps), e);
+	*ret = (struct analysis){.reader = r};
+	return analysis_run(ret, all_steps, ARRAY_LENGTH(all_steps), e);
+}
+
+int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e)
+{
+	*ret = (struct analysis){.reader = r, .brief = true};
+	return analysis_run(ret, all_steps, ARRAY_LENGTH(all_steps), e);
 }
 
 int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
 {
 	static analysis_step *const steps[] = {
 		load_job, load_metrics, load_summary, build_overview};
-	return analysis_run(ret, r, steps, ARRAY_LENGTH(steps), e);
+	*ret = (struct analysis){.reader = r};
+	return analysis_run(ret, steps, ARRAY_LENGTH(steps), e);
 }
 
 void analysis_done(struct analysis *a)

@@ -18,6 +18,7 @@
 
 struct analysis {
 	struct reader *reader; // borrowed; outlives the analysis
+	bool brief; // what was different in the slowest iterations was not looked for
 	struct entity_list entities;
 	struct metric_list metrics;
 	struct epoch_list epochs;
@@ -34,6 +35,9 @@ struct analysis {
 // Works on live, cut-off and damaged runs: what can be read is read, and the rest named in
 // `damage` (blocks: reader_damage). -ENOMEM.
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e);
+// The same without what was different in the slowest iterations, which nothing else rests on: half
+// the time where there are many short runs.
+int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e);
 // Only host and job, for lists of runs: no epochs, processes, devices or verdict.
 int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e);
 void analysis_done(struct analysis *a);

@@ -326,7 +326,7 @@ static int encode(
 	struct analysis a;
 	_cleanup_free_ char *outcome_text = NULL;
 	struct judged judged = {.outcome = OUTCOME_UNKNOWN, .job_only = job_only};
-	int r = job_only ? analysis_load_job(reader, &a, e) : analysis_load(reader, &a, e);
+	int r = job_only ? analysis_load_job(reader, &a, e) : analysis_load_brief(reader, &a, e);
 	if (r < 0) {
 		return r;
 	}

@@ -360,7 +360,9 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 		return error_errno(e, -more, "%s", reader_path(g->a->reader));
 	}
 	struct error slow_error = {0};
-	slowest_explain(g->a, &g->steady, p, &slow_error); // what is damaged is not told
+	if (!g->a->brief) {
+		slowest_explain(g->a, &g->steady, p, &slow_error); // what is damaged is not told
+	}
 	steady_figures(&g->steady, p);
 	return r;
 }

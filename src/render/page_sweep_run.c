@@ -303,9 +303,16 @@ json_t *page_sweep_run(
 	struct analysis analysis;
 	struct error gone = {0}; // its row says what the catalogue knew
 	if (reader_open(run->path, &reader, &gone) == 0) {
-		if (analysis_load(reader, &analysis, &gone) == 0) {
+		bool finished = reader_state(reader) == RUN_FINISHED; // nobody writes into it
+		if (finished) {
+			reader_hold(reader);
+		}
+		if (analysis_load_brief(reader, &analysis, &gone) == 0) {
 			set_analysis(json, &analysis, run, room);
 			analysis_done(&analysis);
+		}
+		if (finished) {
+			reader_release(reader);
 		}
 		reader_free(reader);
 	}

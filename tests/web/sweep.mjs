@@ -29,6 +29,7 @@ function base(seconds) {
 	if (!bases.has(seconds)) {
 		const path = at(`base-${seconds}.strain`);
 		execFileSync(makeRun, [path, String(seconds), '100ms']);
+		execFileSync(strain, ['finish', path], { stdio: 'ignore' }); // as a recorded run: with a summary
 		bases.set(seconds, path);
 	}
 	return bases.get(seconds);
