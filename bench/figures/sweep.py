@@ -87,26 +87,54 @@ def killed(folder):
                  f"{lost} changed, {len(rest)} files too many", "each once", fine)  # fmt: skip
 
 
+WATCHED = 'start=$(date +%s%N); "$@" >/dev/null; end=$(date +%s%N); echo $((end - start)) >>"$0"'
+
+
+def bare_seconds(command, batches):
+    """What the bare commands take, by a stopwatch."""
+    start = time.perf_counter()
+    for batch in batches:
+        subprocess.run([*command, str(batch)], check=True, capture_output=True, env=environment())
+    return time.perf_counter() - start
+
+
+def recorded_seconds(path, name):
+    """What a sweep of them says that they took."""
+    _, table = sweep(path, "-o", name)
+    return sum(row["duration_seconds"] for row in table["configurations"])
+
+
+def apart(what, ratios, beside):
+    """A line about what should be one."""
+    middle = median(ratios)
+    return Result(what, f"{middle:.4f} of {beside}", f"{len(ratios)} turns: {min(ratios):.3f} to {max(ratios):.3f}",
+                  f"{(middle - 1) * 100:+.1f} %", "within 1 %", abs(middle - 1) <= 0.01)  # fmt: skip
+
+
 def stopwatch(folder):
-    """Yields how far durations are from those of a stopwatch around the bare command."""
+    """Yields how far durations are from a stopwatch around the bare command, and around the same run."""
     if not os.access(TRAINER, os.X_OK):
         return
     batches = [32, 128]
     command = [str(TRAINER), "--samples", "9600", "--epochs", "1", "--workers", "1", "--batch-size"]
-    path = plan_of(folder, [*command, "${batch_size}"], {"batch_size": batches}, order="plan")
+    parameters = {"batch_size": batches}
+    path = plan_of(folder, [*command, "${batch_size}"], parameters, order="plan")
     ratios = []
     for turn in range(ROUNDS):
-        bare = 0.0
-        for batch in batches:
-            start = time.perf_counter()
-            subprocess.run([*command, str(batch)], check=True, capture_output=True, env=environment())
-            bare += time.perf_counter() - start
-        _, table = sweep(path, "-o", f"turn{turn}")
-        ratios.append(sum(c["duration_seconds"] for c in table["configurations"]) / bare)
-    apart = median(ratios) - 1
-    yield Result("durations of a sweep of the CNN", f"{median(ratios):.4f} of the stopwatch's",
-                 f"{ROUNDS} turns: {min(ratios):.3f} to {max(ratios):.3f}", f"{apart * 100:+.1f} %",
-                 "within 1 %", abs(apart) <= 0.01)  # fmt: skip
+        # In alternating order, so that a drift of the machine hits both alike.
+        if turn % 2 == 0:
+            bare = bare_seconds(command, batches)
+        ours = recorded_seconds(path, f"turn{turn}")
+        if turn % 2 == 1:
+            bare = bare_seconds(command, batches)
+        ratios.append(ours / bare)
+    yield apart("durations of a sweep of the CNN", ratios, "a stopwatch's around the bare command")
+    times = folder / "times"
+    path = plan_of(folder, ["sh", "-c", WATCHED.replace("${", "$${"), str(times), *command, "${batch_size}"],
+                   parameters, order="plan")  # fmt: skip
+    ours = recorded_seconds(path, "watched")
+    inner = sum(int(line) for line in times.read_text().split()) / 1e9
+    yield apart("the same", [ours / inner], "one around the job in the same run")
 
 
 def measure():

@@ -20,8 +20,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/process.h"
 #include "trace/reader.h"
+#include "trace/still_running.h"
 
 #define STEP_NS (100 * NS_PER_MS)
 // Looking costs the job's machine something: at most one part in this many of the time.
@@ -36,7 +36,6 @@ struct watched {
 	pid_t launcher;
 	uint64_t start_ns;
 	pid_t pids[PIDS_MAX];
-	uint64_t starts[PIDS_MAX]; // clock ticks since boot
 	size_t n_pids;
 };
 
@@ -71,7 +70,6 @@ static void find_processes(struct watched *w, const struct analysis *a)
 		if (entity->kind == ENTITY_PROCESS && !entity->ended && cursor_u64(&key, &pid) &&
 			cursor_literal(&key, ":") && cursor_u64(&key, &start) && pid > 1 &&
 			pid <= INT32_MAX) {
-			w->starts[w->n_pids] = start;
 			w->pids[w->n_pids++] = (pid_t)pid;
 		}
 	}
@@ -125,18 +123,7 @@ static void end_job(struct watched *w)
 			return;
 		}
 	}
-	struct reader *reader;
-	struct analysis a;
-	if (open_run(w->config->run, &reader, &a)) {
-		find_processes(w, &a);
-		close_run(reader, &a);
-	}
-	for (size_t i = 0; i < w->n_pids; i++) {
-		// Pids come round while one waits.
-		if (process_start_ticks(w->pids[i]) == w->starts[i]) {
-			kill(w->pids[i], SIGKILL);
-		}
-	}
+	still_running_signal(w->config->run, SIGKILL);
 	while (!wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
 	}
 }

@@ -275,6 +275,9 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	if (result == 0 && !ret->outcome_text) {
 		result = outcome_of(a->reader, &ret->outcome, &ret->outcome_text, r->e);
 	}
+	if (result == 0 && reader_state(a->reader) != RUN_FINISHED) {
+		result = error_set(r->e, EIO, "what records it was killed");
+	}
 	if (result < 0) {
 		return result;
 	}
@@ -400,15 +403,16 @@ static int complete(const struct running *r, struct attempt *ret)
 	bool recorded = access(r->run, F_OK) == 0;
 	int result = recorded ? complete_recorded(r, ret, output)
 	                      : complete_unstarted(r, ret, output);
-	if (result == 0 && rename(r->run, r->final_run) < 0) {
-		result = error_errno(r->e, errno, "%s", r->final_run);
-	}
 	if (result < 0) {
 		return result;
 	}
 	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
 	if (!failed) {
 		unlink(r->log);
+	}
+	// The last step: from here on the trial is there.
+	if (rename(r->run, r->final_run) < 0) {
+		return error_errno(r->e, errno, "%s", r->final_run);
 	}
 	ret->run = strdup(r->final_run);
 	return ret->run ? 0 : error_errno(r->e, ENOMEM, "a trial");

@@ -345,3 +345,20 @@ is_running() {
 	[[ "$last" == "strain: trial "*"No space left on device"* ]]
 	[ -z "$files" ]
 }
+
+@test "a trial whose recording was killed with its launcher is not complete" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, ': >began; [ -e quick ] || exec sleep 1000']
+	EOF
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	kill -9 "$(pgrep -P $sweep -x strain-record)"
+	ends_with 1 $sweep
+	grep -q 'strain: trial 0001-1: ' out
+	[ -z "$(runs plan.sweep)" ]
+	is_clean plan.sweep
+	: >quick
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
+}
