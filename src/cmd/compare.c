@@ -18,6 +18,7 @@
 #include "base/suggest.h"
 #include "cmd/command.h"
 #include "cmd/compare_choice.h"
+#include "cmd/compare_figure.h"
 #include "cmd/compare_layout.h"
 #include "cmd/reading.h"
 #include "cmd/selection.h"
@@ -29,6 +30,7 @@ enum {
 	OPTION_FORMAT,
 	OPTION_LAYOUT,
 	OPTION_BESIDE,
+	OPTION_FIGURE,
 	OPTION_KEEP_SCRIPT,
 	BASELINE_MAX = 8
 };
@@ -43,6 +45,7 @@ struct compare_options {
 	const char *format; // NULL: by the output's name, else text
 	const char *output; // NULL or "-": standard output
 	struct compare_layout layout;
+	struct compare_figure figure;
 };
 
 // --- options
@@ -66,6 +69,10 @@ static const struct argp_option options[] = {
 		"a table or figure of a document, laid out as there; 'list' names them", 1},
 	{"beside", OPTION_BESIDE, "published", 0,
 		"of a layout, what the document published beside one's own", 1},
+	{"figure", OPTION_FIGURE, "KIND", 0,
+		"draw it, into -o FILE.pdf, .svg or .png: scaling, bars, heatmap, or (runs over "
+		"time) timeline, memory",
+		2},
 	{"format", OPTION_FORMAT, "FORMAT", 0,
 		"text, markdown, latex, csv or json (without it by the ending of FILE)", 2},
 	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 2},
@@ -178,6 +185,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'o':
 		compare->output = argument;
 		compare->layout.output = argument;
+		compare->figure.output = argument;
 		return 0;
 	case OPTION_LAYOUT:
 		compare->layout.name = argument;
@@ -185,8 +193,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_BESIDE:
 		compare->layout.beside = argument;
 		return 0;
+	case OPTION_FIGURE:
+		compare->figure.kind = argument;
+		return 0;
 	case OPTION_KEEP_SCRIPT:
 		compare->layout.keep_directory = argument;
+		compare->figure.keep_directory = argument;
 		return 0;
 	case ARGP_KEY_ARG:
 		compare->paths[compare->n_paths++] = argument;
@@ -334,6 +346,20 @@ static int write_pivot(const struct pivot *p, enum pivot_format format, const ch
 	return r < 0 ? command_fail("%s: %s", output, strerrordesc_np(-r)) : STATUS_OK;
 }
 
+static int draw_pivot(const struct compare_figure *figure, const struct pivot *p)
+{
+	struct error e = {0};
+	return compare_figure_of_pivot(figure, p, &e) < 0 ? command_fail("%s", e.text) : STATUS_OK;
+}
+
+static int draw_runs(const struct compare_figure *figure, const struct chosen *chosen)
+{
+	struct error e = {0};
+	return compare_figure_of_runs(figure, chosen->runs, chosen->n, &e) < 0
+	               ? command_fail("%s", e.text)
+	               : STATUS_OK;
+}
+
 // What is wrong with it is said before a run is read.
 static int find_format(const struct compare_options *compare, enum pivot_format *ret)
 {
@@ -341,6 +367,12 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	*ret = PIVOT_TEXT;
 	if (ending && strcmp(ending, ".strain") == 0) {
 		return command_usage("compare", "--output: '%s' would replace a run", output);
+	}
+	if (compare->figure.kind && compare->layout.name) {
+		return command_usage("compare", "--figure: a layout is drawn as it is laid out");
+	}
+	if (compare->figure.kind) {
+		return compare_figure_check(&compare->figure);
 	}
 	if (compare->format && !pivot_format_parse(compare->format, ret)) {
 		return command_usage("compare",
@@ -376,6 +408,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 		return STATUS_FAILURE;
 	}
 	request.sources = several ? chosen->sources : NULL;
+	choice->of_labels = compare->figure.kind;
 	int r = choice_complete(choice, &request);
 	request.sources = chosen->sources;
 	if (choice->side_by_side && !names_differ(chosen)) {
@@ -403,7 +436,8 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 			"apart, --where choose\n",
 			choice->merged);
 	}
-	int status = write_pivot(&pivot, format, compare->output);
+	int status = compare->figure.kind ? draw_pivot(&compare->figure, &pivot)
+	                                  : write_pivot(&pivot, format, compare->output);
 	pivot_done(&pivot);
 	return status;
 }
@@ -425,6 +459,8 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 			compare->selection.n_where ? " that --where chooses" : "");
 	} else if (compare->layout.name) {
 		status = compare_layout_show(&compare->layout, chosen.runs, chosen.n, format);
+	} else if (compare->figure.kind && compare_figure_is_of_runs(&compare->figure)) {
+		status = draw_runs(&compare->figure, &chosen);
 	} else {
 		status = compare_runs(compare, &chosen, &c, format);
 	}

@@ -23,6 +23,7 @@ struct choice {
 	bool rows_given;
 	bool columns_given;
 	bool values_given;
+	bool of_labels; // never runs side by side: for figures
 	bool side_by_side; // runs, not configurations: nothing is averaged
 	const char *merged; // a label that differs within cells; NULL
 };

@@ -185,6 +185,32 @@ assert cells["32", "pytorch"]["difference"] is None'
 	[ "$stderr" = "strain: /nowhere: No such file or directory" ]
 }
 
+@test "figures, and what they need" {
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --figure scalin -o a.svg
+	[[ "$stderr" == *"found 'scalin'; did you mean 'scaling'?"* ]]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --figure bars -o a.tex
+	[[ "$stderr" == *"expected -o FILE.pdf, FILE.svg or FILE.png, found a.tex"* ]]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure timeline -o a.svg
+	[[ "$stderr" == *"expected at most 4 runs, found 14: --where chooses" ]]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure bars --value outcome --rows batch_size -o a.svg
+	[[ "$stderr" == *"'outcome' is words, and no number"* ]]
+	[ ! -e a.svg ]
+	command -v gnuplot || skip "no gnuplot"
+	cd "$BATS_TEST_TMPDIR"
+	for kind in scaling bars heatmap; do
+		"$STRAIN" compare "$BATS_FILE_TMPDIR/paper.sweep" --figure $kind -o $kind.svg --keep-script kept
+		grep -q "time of an epoch" $kind.svg
+		grep -q "out of memory" $kind.svg
+		[ -s "kept/$kind.gp" ]
+	done
+	grep -q tensorflow scaling.svg
+	for kind in timeline memory; do
+		"$STRAIN" compare "$BATS_FILE_TMPDIR/paper.sweep" --where repeat=1 --where batch_size=32 --figure $kind -o $kind.svg
+		grep -q "0001-1" $kind.svg
+		grep -q "0002-1" $kind.svg
+	done
+}
+
 @test "measures have a list" {
 	run -0 "$STRAIN" compare --value help
 	[[ "$output" == *"epoch_seconds "*" s "*"Mean length of the epochs that ended."* ]]
