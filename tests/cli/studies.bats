@@ -78,11 +78,10 @@ has_no_gpu() {
 }
 
 @test "the list names every layout of docs/studies.md, and no other" {
-	"$STRAIN" compare --layout list --format json | jq -r '.[].name' >listed
+	"$STRAIN" compare --layout list | tail -n +2 >listed
 	[ "$(wc -l <listed)" -gt 35 ]
 	grep -o -e '--layout [a-z0-9.-]*' "$SOURCE_ROOT/docs/studies.md" | cut -d ' ' -f 2 | sort >written
-	"$STRAIN" compare --layout list --format json |
-		jq -r '.[] | select(.kind != "not yet") | .name' | sort | diff - written
+	grep -v ' not yet ' listed | cut -d ' ' -f 1 | sort | diff - written
 }
 
 @test "Torres Table 3: the time of the epochs, by machine, framework, dataset and batch size" {
@@ -135,7 +134,7 @@ has_no_gpu() {
 	[ "$(grep -c 'batch size 32' kept/figure.gp)" -eq 0 ] # DT2 has been trained with 512 only
 	figure torres2021-fig2
 	figure torres2021-fig6
-	awk '!/^#/ && NF == 4 {n++; most = $2 > most ? $2 : most} END {exit !(n > 3 && most > 1)}' \
+	awk '!/^#/ && NF == 4 {n++; most = $2 > most ? $2 : most} END {exit !(n > 0 && most > 1)}' \
 		kept/figure.dat
 }
 
