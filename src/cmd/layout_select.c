@@ -105,8 +105,7 @@ static void note_missing(
 	struct layout_selection *s, const char *label, size_t without, bool left_out)
 {
 	if (without == s->n) {
-		text_format(&s->notes, "no run has a label %s (strain run --label %s=...)\n", label,
-			label);
+		text_format(&s->unlabelled, "%s%s", s->unlabelled.length > 0 ? ", " : "", label);
 	} else {
 		text_format(&s->notes, "%zu of %zu runs have no label %s%s\n", without, s->n, label,
 			left_out ? ", and are left out" : "");
@@ -189,6 +188,10 @@ int layout_select(const struct layout *l, const struct catalogue_run *const *run
 	}
 	ret->n_rows = copy_labels(ret, l->rows, l->row_instead, ret->rows);
 	ret->n_columns = copy_labels(ret, l->columns, NULL, ret->columns);
+	if (ret->unlabelled.length > 0) {
+		text_format(&ret->notes, "no run has a label %s (strain run --label NAME=VALUE)\n",
+			ret->unlabelled.data);
+	}
 	if (layout_is_timeline(l)) {
 		ret->columns[ret->n_columns++] = "machine";
 	}
@@ -204,5 +207,6 @@ void layout_selection_done(struct layout_selection *s)
 {
 	free(s->runs);
 	text_done(&s->notes);
+	text_done(&s->unlabelled);
 	*s = (struct layout_selection){0};
 }

@@ -19,6 +19,7 @@ struct layout_selection {
 	size_t n_rows;
 	const char *columns[LAYOUT_LABELS];
 	size_t n_columns;
+	struct text unlabelled; // labels that no run has: "framework, dataset"
 	struct text notes; // lines: labels that runs lack, and in which a cell's runs differ
 };
 

@@ -46,8 +46,8 @@ static const struct strip_spec strips[N_STRIPS] = {
 		}},
 	[STRIP_TRAFFIC] = {"PCIe", "By/s",
 		{
-			{"PCIe", "host to device", "to the device", "to", false},
-			{"PCIe", "device to host", "from the device", "from", false},
+			{"PCIe", "host to device", "to the device", "to device", false},
+			{"PCIe", "device to host", "from the device", "from device", false},
 		}},
 	[STRIP_UTILIZATION] = {"utilisation", "1",
 		{

@@ -215,11 +215,11 @@ has_no_gpu() {
 
 @test "runs that lack a label, or are none of the document's" {
 	run -0 "$STRAIN" compare runs/r34.strain --layout dube-sura-fig1
-	[[ $output == *'no run has a label framework (strain run --label framework=...)'* ]]
+	[[ $output == *'no run has a label framework, threads, gpus (strain run --label NAME=VALUE)'* ]]
 	run -1 "$STRAIN" compare runs/r34.strain --layout tripathi2019-table5.3
 	[ "$output" = 'strain: tripathi2019-table5.3 shows runs with model=resnet50: none of 1 has model=resnet50 (there: resnet34)' ]
 	run -0 "$STRAIN" compare runs/c3d.strain --layout tripathi2019-fig3.8
-	[[ $output == *'no run has a label memory (strain run --label memory=...)'* ]]
+	[[ $output == *'no run has a label memory (strain run --label NAME=VALUE)'* ]]
 	run -2 "$STRAIN" compare runs --layout torres2021-table33
 	[[ ${lines[0]} == *"no layout 'torres2021-table33' (--layout list names all)"* ]]
 }

@@ -85,7 +85,7 @@ static void test_filters_and_labels_that_are_missing(void **state)
 	assert_int_equal(s.n, 2);
 	assert_true(s.runs[0] == r.list[2]); // the newest first
 	assert_true(has(&s, "1 of 2 runs have no label dataset\n"));
-	assert_true(has(&s, "no run has a label model (strain run --label model=...)\n"));
+	assert_true(has(&s, "no run has a label model (strain run --label NAME=VALUE)\n"));
 	layout_selection_done(&s);
 	l = layout_by_name("tripathi2019-table5.5");
 	r.runs[0].labels[0] = (struct run_label){
