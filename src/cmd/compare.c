@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze/catalogue_metric.h"
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "cmd/command.h"
@@ -46,6 +47,7 @@ struct compare_options {
 	const char *output; // NULL or "-": standard output
 	struct compare_layout layout;
 	struct compare_figure figure;
+	struct catalogue_metric metrics[N_MEASURES]; // by value
 };
 
 // --- options
@@ -129,13 +131,16 @@ static void add_values(struct argp_state *state, struct choice *choice, char *ar
 		if (strcmp(item, "help") == 0) {
 			print_measures();
 		}
-		if (measure == N_MEASURES) {
+		bool is_metric = strchr(item, ':') != NULL; // see read_metrics
+		if (measure == N_MEASURES && !is_metric) {
 			unknown_measure(state, item);
 		}
 		if (choice->n_values == N_MEASURES) {
 			reading_option_error(state, "--value: more than %d", N_MEASURES);
 		}
-		choice->values[choice->n_values++] = pivot_value_of(measure);
+		choice->values[choice->n_values++] = is_metric ? (struct pivot_value){.name = item,
+									 .measure = N_MEASURES}
+		                                               : pivot_value_of(measure);
 	}
 	choice->values_given = true;
 }
@@ -391,6 +396,36 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	return STATUS_OK;
 }
 
+static enum measure_kind kind_of_unit(const char *unit)
+{
+	return strcmp(unit, "s") == 0    ? MEASURE_KIND_SECONDS
+	       : strcmp(unit, "By") == 0 ? MEASURE_KIND_BYTES
+	       : strcmp(unit, "W") == 0  ? MEASURE_KIND_WATTS
+	       : strcmp(unit, "J") == 0  ? MEASURE_KIND_JOULES
+	                                 : MEASURE_KIND_NUMBER;
+}
+
+// Values that are no measures: METRIC:AGGREGATE, out of the files.
+static int read_metrics(
+	struct compare_options *compare, const struct chosen *chosen, struct error *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < compare->choice.n_values && r == 0; i++) {
+		struct pivot_value *value = &compare->choice.values[i];
+		struct catalogue_metric *metric = &compare->metrics[i];
+		if (value->measure < N_MEASURES) {
+			continue;
+		}
+		r = catalogue_metric_read(chosen->runs, chosen->n, value->name, metric, e);
+		value->title = value->name;
+		value->unit = metric->unit;
+		value->kind = kind_of_unit(metric->unit);
+		value->numbers = metric->numbers;
+		value->reasons = metric->reasons;
+	}
+	return r < 0 ? error_prefix(e, "--value") : 0;
+}
+
 static int compare_runs(struct compare_options *compare, const struct chosen *chosen,
 	const struct catalogue *c, enum pivot_format format)
 {
@@ -406,6 +441,9 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	if (!labels_are_known(&request, c, "--rows", choice->rows, choice->n_rows) ||
 		!labels_are_known(&request, c, "--columns", choice->columns, choice->n_columns)) {
 		return STATUS_FAILURE;
+	}
+	if (read_metrics(compare, chosen, &e) < 0) {
+		return command_fail("%s", e.text);
 	}
 	request.sources = several ? chosen->sources : NULL;
 	choice->of_labels = compare->figure.kind;
@@ -493,5 +531,8 @@ int command_compare(int argc, char **argv)
 		status = compare_all(compare, format);
 	}
 	selection_done(&compare->selection);
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		catalogue_metric_done(&compare->metrics[i]);
+	}
 	return status;
 }

@@ -32,11 +32,20 @@ static const struct prefix bytes[] = {{1e12, {1e12, "TB"}}, {1e9, {1e9, "GB"}}, 
 	{1e3, {1e3, "kB"}}, {0, {1, "B"}}};
 static const struct prefix joules[] = {{1e6, {1e6, "MJ"}}, {1e3, {1e3, "kJ"}}, {0, {1, "J"}}};
 
+static const struct prefix byte_rates[] = {{1e12, {1e12, "TB/s"}}, {1e9, {1e9, "GB/s"}},
+	{1e6, {1e6, "MB/s"}}, {1e3, {1e3, "kB/s"}}, {0, {1, "B/s"}}};
+
+static bool is_byte_rate(const struct pivot_value *value)
+{
+	return value->unit && strcmp(value->unit, "By/s") == 0;
+}
+
 static struct scale scale_for(const struct pivot_value *value, double largest)
 {
 	const struct prefix *prefixes = value->kind == MEASURE_KIND_SECONDS  ? seconds
 	                                : value->kind == MEASURE_KIND_BYTES  ? bytes
 	                                : value->kind == MEASURE_KIND_JOULES ? joules
+	                                : is_byte_rate(value)                ? byte_rates
 	                                                                     : NULL;
 	if (!prefixes) {
 		const char *unit = value->kind == MEASURE_KIND_PERCENT ? "%"
@@ -49,10 +58,8 @@ static struct scale scale_for(const struct pivot_value *value, double largest)
 	while (prefixes->from > 0 && largest < prefixes->from) {
 		prefixes++;
 	}
-	return largest > 0 ? prefixes->scale
-	                   : (struct scale){1, value->kind == MEASURE_KIND_SECONDS ? "s"
-					       : value->kind == MEASURE_KIND_BYTES ? "B"
-										   : "J"};
+	return largest > 0 || value->kind != MEASURE_KIND_SECONDS ? prefixes->scale
+	                                                          : (struct scale){1, "s"};
 }
 
 static int magnitude(double value)

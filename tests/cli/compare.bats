@@ -211,6 +211,23 @@ assert cells["32", "pytorch"]["difference"] is None'
 	done
 }
 
+@test "any figure of a metric is a value too" {
+	"$STRAIN" compare paper.sweep --where batch_size=32 --rows framework --format json \
+		--value process.cpu.time:total,process.cpu.time:mean,strain.memory.pss:max,cpu_seconds,host_memory_peak |
+		python3 -c 'import json, sys
+table = json.load(sys.stdin)
+units = {m["name"]: m["unit"] for m in table["measures"]}
+assert units["process.cpu.time:total"] == "s" and units["process.cpu.time:mean"] == "1", units
+assert units["strain.memory.pss:max"] == "By", units
+cells = {c["measure"]: c["mean"] for c in table["cells"] if c["labels"]["framework"] == "pytorch"}
+assert cells["process.cpu.time:total"] == cells["cpu_seconds"] > 0, cells
+assert cells["strain.memory.pss:max"] == cells["host_memory_peak"] > 0, cells'
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --rows framework --value process.cpu.tim:max
+	[[ "$stderr" == "strain: --value: no run has a metric 'process.cpu.tim' with such an aggregate "* ]]
+	run -1 --separate-stderr "$STRAIN" compare paper.sweep --rows framework --value process.cpu.time:most
+	[[ "$stderr" == "strain: --value: 'process.cpu.time:most': expected METRIC:AGGREGATE, of total, mean, p50, p95 and max" ]]
+}
+
 @test "measures have a list" {
 	run -0 "$STRAIN" compare --value help
 	[[ "$output" == *"epoch_seconds "*" s "*"Mean length of the epochs that ended."* ]]
