@@ -295,6 +295,15 @@ test('curves follow their axes', () =>
 		assert.equal(await chosen(page, 'x').inputValue(), 'batch_size');
 		const label = () => page.locator('.charts .place').first().getAttribute('aria-label');
 		assert.match(await label(), /epoch_seconds over batch_size\. .*16: [\d.]+ ± [\d.]+ s/);
+		const place = page.locator('.charts .place').first();
+		await place.focus();
+		await page.keyboard.press('ArrowRight');
+		await page.keyboard.press('ArrowRight');
+		assert.match(await page.locator('.tip').first().textContent(), /^6\.27 ± 1\.7 sbatch_size 16, workers 2 \(2 runs\)$/);
+		await page.keyboard.press('Enter');
+		assert.equal(await page.locator('dialog[open] .run-name').textContent(), '0005-1');
+		await page.keyboard.press('Escape');
+		await page.locator('.charts canvas').first().hover({ position: { x: 5, y: 5 } });
 		await chosen(page, 'x').selectOption('workers');
 		await chosen(page, 'y').selectOption('duration_seconds');
 		await chosen(page, 'a line for each').selectOption('batch_size');
@@ -325,6 +334,19 @@ test('the heat map has numbers, words for failures, and opens runs', () =>
 		await settle(page);
 		assert.equal(await page.locator('dialog[open] .run-name').textContent(), '0012-1');
 		assert.match(await page.locator('dialog[open] .notice').textContent(), /the kernel killed process 7/);
+	}));
+
+test('a cell of several configurations shows these', () =>
+	inPage('plain', async (page) => {
+		await chosen(page, 'down').selectOption('memory');
+		await chosen(page, 'across').selectOption('batch_size');
+		const cell = page.locator('.heat-map tbody tr').nth(1).locator('td').nth(1);
+		await cell.getByRole('button').click();
+		assert.equal(await page.locator('dialog[open]').count(), 0);
+		assert.deepEqual(await column(page, 'run'), ['0004 (2)', '0006 (2)']);
+		assert.match(page.url(), /f\.memory=4GiB.*|f\.batch_size=16/);
+		await page.goBack();
+		assert.equal(await rows(page), 12);
 	}));
 
 test('a run opens, closes, and the address keeps it', () =>

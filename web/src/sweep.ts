@@ -10,7 +10,7 @@ import type { MeasureColumn, Sweep } from './sweep_contract';
 import { FilterCard, visibleTrials } from './sweep_filters';
 import { HeadCard, header } from './sweep_head';
 import { HeatCard } from './sweep_heat';
-import { Model, type Trial } from './sweep_model';
+import { Model, type Label, type Trial } from './sweep_model';
 import { RunPanel } from './sweep_run';
 import { read, write, type State } from './sweep_state';
 import { TableCard } from './sweep_table';
@@ -62,6 +62,21 @@ class Page implements View {
 
 	open(trial: Trial): void {
 		this.change({ run: trial.name });
+	}
+
+	pick(trials: Trial[], told: Label[]): void {
+		const first = trials.find((trial) => trial.good) ?? trials[0]!;
+		if (trials.every((trial) => trial.configuration === first.configuration)) {
+			this.open(first);
+			return;
+		}
+		const filters = new Map(this.state.filters);
+		for (const label of told) {
+			const values = new Set(trials.map((trial) => label.values[trial.index] ?? ''));
+			filters.set(label.name, [...values]);
+		}
+		this.change({ filters, page: 1 });
+		document.querySelector('.matrix-card')?.scrollIntoView({ block: 'nearest' });
 	}
 
 	private readAddress(): void {

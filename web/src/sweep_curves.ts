@@ -318,7 +318,7 @@ class Chart {
 	private nearest: { point: Point; curve: Curve } | null = null;
 
 	constructor(
-		view: View,
+		private readonly view: View,
 		private readonly axes: Axes,
 		private readonly title: string,
 		private readonly curves: Curve[],
@@ -328,11 +328,15 @@ class Chart {
 		private readonly palette: Palette,
 	) {
 		this.element = make('figure', 'chart', title ? make('figcaption', '', cut(title, 50)) : null, this.place, this.readout);
-		this.place.setAttribute('role', 'img');
+		this.place.tabIndex = 0;
+		this.place.setAttribute('role', 'group');
 		this.place.setAttribute('aria-label', this.words());
+		this.readout.setAttribute('aria-live', 'polite');
+		this.place.addEventListener('keydown', (event) => this.keydown(event));
+		this.place.addEventListener('blur', () => this.leave());
 		this.place.addEventListener('pointermove', (event) => this.hover(event));
 		this.place.addEventListener('pointerleave', () => this.leave());
-		this.place.addEventListener('click', () => this.nearest && view.open(this.nearest.point.trials[0]!));
+		this.place.addEventListener('click', () => this.open());
 	}
 
 	resize(width: number, height: number): void {
@@ -501,6 +505,29 @@ class Chart {
 		}
 	}
 
+	private open(): void {
+		if (this.nearest) {
+			const { x, series, facet } = this.axes;
+			const told = [x, series, facet].filter((label): label is Label => label !== null);
+			this.view.pick(this.nearest.point.trials, told);
+		}
+	}
+
+	/** Left and right go along a line and on to the next one; Enter opens what the point is of. */
+	private keydown(event: KeyboardEvent): void {
+		const points = this.curves.flatMap((curve) => curve.points.map((point) => ({ point, curve })));
+		const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+		if (event.key === 'Enter') {
+			this.open();
+		} else if (step !== undefined && points.length > 0) {
+			event.preventDefault();
+			const at = points.findIndex(({ point }) => point === this.nearest?.point);
+			const next = at < 0 ? (step > 0 ? 0 : points.length - 1) : (at + step + points.length) % points.length;
+			this.nearest = points[next]!;
+			this.tell();
+		}
+	}
+
 	private hover(event: PointerEvent): void {
 		const over = this.place.querySelector('.u-over');
 		if (!this.plot || !over) {
@@ -519,14 +546,15 @@ class Chart {
 				}
 			}
 		}
-		this.tell(box);
+		this.tell();
 	}
 
-	private tell(box: DOMRect): void {
+	private tell(): void {
 		const found = this.nearest;
 		this.place.style.cursor = found ? 'pointer' : '';
 		this.readout.style.display = found ? 'block' : 'none';
-		if (!found || !this.plot) {
+		const box = this.place.querySelector('.u-over')?.getBoundingClientRect();
+		if (!found || !this.plot || !box) {
 			return;
 		}
 		const { point, curve } = found;

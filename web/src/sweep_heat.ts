@@ -133,7 +133,7 @@ export class HeatCard implements Card {
 			cell.append(make('span', 'none', '·'));
 			return cell;
 		}
-		const press = button('heat-cell', '', () => this.view.open(trials.find((trial) => trial.good) ?? first));
+		const press = button('heat-cell', '', () => this.view.pick(trials, [axes.rows, axes.across]));
 		if (figure) {
 			const scale = scaleFor(axes.cell.unit, most);
 			const share = most > least ? (figure.mean - least) / (most - least) : 0.5;

@@ -7,7 +7,7 @@ import { make } from './dom';
 import { digits, percent, quantity, scaleFor } from './format';
 import type { MeasureColumn } from './sweep_contract';
 import type { Estimate } from './statistics';
-import { outcomeOf, type Model, type Trial } from './sweep_model';
+import { outcomeOf, type Label, type Model, type Trial } from './sweep_model';
 import type { State } from './sweep_state';
 
 export interface View {
@@ -19,8 +19,10 @@ export interface View {
 	readonly by: MeasureColumn | null;
 	/** Changes what is chosen; `quietly` leaves no step to go back to. */
 	change(next: Partial<State>, quietly?: boolean): void;
-	/** Opens a run; the element gets the focus back. */
+	/** Opens a run. */
 	open(trial: Trial): void;
+	/** Trials of one configuration: opens the first that succeeded; of several: shows these alone. */
+	pick(trials: Trial[], told: Label[]): void;
 }
 
 export interface Card {
