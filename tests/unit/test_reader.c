@@ -109,6 +109,37 @@ static void test_a_finished_run(void **state)
 	reader_free(r);
 }
 
+static bool can_write(const char *path)
+{
+	sqlite3 *database;
+	assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	int status = sqlite3_exec(
+		database, "BEGIN IMMEDIATE; DELETE FROM summary; COMMIT", NULL, NULL, NULL);
+	sqlite3_close(database);
+	return status == SQLITE_OK;
+}
+
+static void test_a_run_that_is_held_is_locked_until_it_is_released(void **state)
+{
+	struct place *p = *state;
+	struct error e = {0};
+	write_run(p->run, &(struct synthetic_run){.seconds = 2});
+	struct reader *r = open_run(p->run);
+	reader_hold(r);
+	for (int64_t entity = SYNTHETIC_MAIN; entity <= SYNTHETIC_WORKER_2; entity++) {
+		struct series s;
+		assert_int_equal(
+			reader_series(r, entity, "process.cpu.time", INT64_MIN, INT64_MAX, &s, &e),
+			0);
+		assert_in_range(s.n, 100, 200);
+		series_done(&s);
+	}
+	assert_false(can_write(p->run));
+	reader_release(r);
+	assert_true(can_write(p->run));
+	reader_free(r);
+}
+
 static void test_what_is_not_there_is_empty(void **state)
 {
 	struct place *p = *state;
@@ -371,6 +402,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_finished_run, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_what_is_not_there_is_empty, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_run_that_is_held_is_locked_until_it_is_released, make_place,
+			remove_place),
 		cmocka_unit_test_setup_teardown(test_walking_blocks, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_samples_in_sql, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_a_live_run, make_place, remove_place),
