@@ -32,6 +32,7 @@ enum {
 	OPTION_LAYOUT,
 	OPTION_BESIDE,
 	OPTION_FIGURE,
+	OPTION_JSON,
 	OPTION_KEEP_SCRIPT,
 	BASELINE_MAX = 8
 };
@@ -77,6 +78,7 @@ static const struct argp_option options[] = {
 		2},
 	{"format", OPTION_FORMAT, "FORMAT", 0,
 		"text, markdown, latex, csv or json (without it by the ending of FILE)", 2},
+	{"json", OPTION_JSON, NULL, 0, "as --format json", 2},
 	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 2},
 	{"keep-script", OPTION_KEEP_SCRIPT, "FOLDER", 0,
 		"of a figure, leave gnuplot's script and its data in FOLDER", 2},
@@ -186,6 +188,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_FORMAT:
 		compare->format = argument;
+		return 0;
+	case OPTION_JSON:
+		compare->format = pivot_format_name(PIVOT_JSON);
 		return 0;
 	case 'o':
 		compare->output = argument;
@@ -461,7 +466,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	request.count_failed = choice->side_by_side;
 	bool by_source = choice->n_columns == 1 &&
 	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
-	request.first_is_baseline = choice->side_by_side || by_source;
+	request.first_is_baseline = (choice->side_by_side && chosen->n > 1) || by_source;
 	request.keep_order = choice->side_by_side || by_source;
 	r = r < 0 ? error_errno(&e, -r, "cannot compare") : pivot_build(&request, &pivot, &e);
 	if (r < 0) {

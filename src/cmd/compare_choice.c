@@ -233,9 +233,8 @@ static void choose_labels(
 	bool sources = request->sources != NULL;
 	bool none_given = !c->rows_given && !c->columns_given;
 	bool from_files = !sources && request->n_runs <= 2;
-	c->side_by_side = none_given && !c->of_labels && request->n_runs > 1 &&
-	                  request->n_runs <= SIDE_BY_SIDE_MAX && !sources &&
-	                  (from_files || d->n == 0);
+	c->side_by_side = none_given && !c->of_labels && request->n_runs <= SIDE_BY_SIDE_MAX &&
+	                  !sources && (from_files || d->n == 0);
 	if (c->side_by_side) {
 		c->columns[c->n_columns++] = PIVOT_LABEL_RUN;
 		return;

@@ -21,6 +21,7 @@ struct widths {
 	size_t fraction; // with its point
 	size_t half;
 	size_t difference;
+	bool marked; // one at least is beyond noise
 	size_t tail;
 };
 
@@ -61,6 +62,7 @@ static struct widths measure(const struct grid *g, size_t column)
 		w.fraction = wider(w.fraction, strlen(fraction_of(cell)));
 		w.half = wider(w.half, cell->half ? strlen(cell->half) : 0);
 		w.difference = wider(w.difference, cell->difference ? strlen(cell->difference) : 0);
+		w.marked = w.marked || cell->beyond_noise;
 		w.tail = wider(w.tail, tail_width(cell));
 	}
 	return w;
@@ -76,12 +78,13 @@ static void append_number(struct text *t, const struct grid_cell *cell, const st
 	}
 	if (w->difference) {
 		text_format(t, "  %*s%s", (int)w->difference,
-			cell->difference ? cell->difference : "", cell->beyond_noise ? "*" : " ");
+			cell->difference ? cell->difference : "", cell->beyond_noise ? "*" : "");
 	}
 	struct text tail = {0};
 	append_tail(&tail, cell);
-	text_format(t, "%s%*s", tail.data ? tail.data : "",
-		(int)(w->tail - (tail.length < w->tail ? tail.length : w->tail)), "");
+	size_t unmarked = w->marked && !cell->beyond_noise;
+	text_append_string(t, tail.data ? tail.data : "");
+	text_format(t, "%*s", (int)(w->tail - tail.length + unmarked), "");
 	text_done(&tail);
 }
 

@@ -185,7 +185,7 @@ static void test_one_run_each_flags_nothing(void **state)
 	assert_string_equal(text,
 		"columns: framework\n"
 		"                     pytorch  tensorflow\n"
-		"time of an epoch, s       41   4  -90 %\n"
+		"time of an epoch, s       41    4  -90 %\n"
 		"\n"
 		"one run each: no interval, and what is noise is not known\n"
 		"per cent: the difference to pytorch; none is tested: that takes at least two runs "
