@@ -276,11 +276,11 @@ static void test_a_damaged_index_is_never_believed(void **state)
 	struct catalogue first, c;
 	read_runs(p, &first);
 	uint64_t random = 88172645463325252u;
-	for (int round = 0; round < 60; round++) {
+	for (int round = 0; round < 25; round++) {
 		struct stat status;
 		assert_int_equal(stat(p->index, &status), 0);
 		_cleanup_close_ int fd = open(p->index, O_RDWR);
-		for (int i = 0; i < 1 + round / 4; i++) {
+		for (int i = 0; i < 1 + round / 2; i++) {
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
 			uint8_t byte = (uint8_t)(random >> 32);
 			assert_int_equal(
