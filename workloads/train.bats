@@ -56,7 +56,7 @@ resnet50 25557032' ]
 		    assert spans["phase", "validation"]["times"] == 2, spans
 	PYTHON
 
-	"${job[@]}" --processes 2 >two 2>errors || {
+	"$STRAIN" run --no-cgroup -o two.strain -- "${job[@]}" --processes 2 >two 2>errors || {
 		cat errors
 		false
 	}

@@ -319,7 +319,11 @@ class Jax:
 
     def hook_waits(self):
         """Waits for results; without them, data would take the blame."""
-        array = type(self.jax.numpy.zeros(()))
+        import importlib
+
+        # Not the type of one that is made: that would start JAX's devices, and a job may still want
+        # to say which (jax.config, jax.distributed).
+        array = importlib.import_module("jax._src.array").ArrayImpl
         original = array._value
         if not isinstance(original, property):
             raise TypeError("jax.Array._value is no property")

@@ -77,6 +77,15 @@ nothing_crosses() {
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind = 'iteration'")" = 0 ]
 }
 
+@test "JAX: which devices there are can still be said after the import" {
+	needs_jax
+	record "$PYTHON" -c 'import jax
+jax.config.update("jax_num_cpu_devices", 3)
+print(len(jax.devices()))' >out
+	[ "$(cat out)" = 3 ]
+	[[ "$(run_key run.strain hooks)" == "jax 0."*": step, data, "* ]]
+}
+
 @test "a JAX that is not what it should be stays as it is, and the run says so" {
 	mkdir -p fake/jax
 	echo '__version__ = "0.0"' >fake/jax/__init__.py
