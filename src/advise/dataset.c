@@ -350,19 +350,70 @@ static int add_siblings(struct dataset *d)
 	return result;
 }
 
+// A file by what it is, and the place of a path of it.
+struct identity {
+	dev_t device;
+	ino_t inode;
+	uint64_t bytes;
+	size_t path;
+};
+
+static int by_identity(const void *left, const void *right)
+{
+	const struct identity *a = left, *b = right;
+	if (a->device != b->device) {
+		return a->device < b->device ? -1 : 1;
+	}
+	if (a->inode != b->inode) {
+		return a->inode < b->inode ? -1 : 1;
+	}
+	return (a->path > b->path) - (a->path < b->path);
+}
+
+// Adds the bytes up. Of a file that has several paths (a link to its folder, a hard link) the first
+// is kept: a process says which it opened, the kernel what that is. What is gone is left out.
+static int measure(struct dataset *d)
+{
+	_cleanup_free_ struct identity *files = calloc(d->n + 1, sizeof(*files));
+	_cleanup_free_ bool *keep = calloc(d->n + 1, sizeof(*keep));
+	size_t n = 0, kept = 0;
+	if (!files || !keep) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < d->n; i++) {
+		struct stat status;
+		if (stat(d->paths[i], &status) == 0) {
+			files[n++] = (struct identity){
+				status.st_dev, status.st_ino, (uint64_t)status.st_size, i};
+		}
+	}
+	qsort(files, n, sizeof(*files), by_identity);
+	d->bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || files[i].device != files[i - 1].device ||
+			files[i].inode != files[i - 1].inode) {
+			keep[files[i].path] = true;
+			d->bytes += files[i].bytes;
+		}
+	}
+	for (size_t i = 0; i < d->n; i++) {
+		if (keep[i]) {
+			d->paths[kept++] = d->paths[i];
+		} else {
+			free(d->paths[i]);
+		}
+	}
+	d->n = kept;
+	return 0;
+}
+
 int dataset_settle(struct dataset *d, struct error *e)
 {
 	sort_once(d);
-	if (add_siblings(d) < 0) {
-		return error_set(e, ENOMEM, "the dataset's files: out of memory");
-	}
+	int result = add_siblings(d);
 	sort_once(d);
-	d->bytes = 0;
-	for (size_t i = 0; i < d->n; i++) {
-		struct stat status;
-		d->bytes += stat(d->paths[i], &status) == 0 ? (uint64_t)status.st_size : 0;
-	}
-	return 0;
+	result = result < 0 ? result : measure(d);
+	return result < 0 ? error_set(e, ENOMEM, "the dataset's files: out of memory") : 0;
 }
 
 void dataset_done(struct dataset *d)

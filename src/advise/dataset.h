@@ -18,7 +18,7 @@
 #define DATASET_FILES_MAX 4000000u
 
 struct dataset {
-	char **paths; // absolute, sorted once dataset_settle was called; each once
+	char **paths; // absolute, sorted once dataset_settle was called; each file once
 	size_t n;
 	size_t capacity;
 	uint64_t bytes; // of all files, as dataset_settle found them

@@ -119,7 +119,7 @@ static const char *read_file(
 int catalogue_metric_read(const struct catalogue_run *const *runs, size_t n, const char *name,
 	struct catalogue_metric *ret, struct error *e)
 {
-	struct asked asked;
+	struct asked asked = {0};
 	int r = parse_name(name, &asked, e);
 	if (r < 0) {
 		return r;

@@ -171,6 +171,29 @@ static void test_several_are_a_sample_of_their_folder(void **state)
 	dataset_done(&d);
 }
 
+static void test_a_file_of_several_names_counts_once(void **state)
+{
+	(void)state;
+	struct dataset d = {0};
+	struct error e = {0};
+	char *link = path_of("link"), *first = path_of("few/0.jpg"), *hard = path_of("hard.jpg");
+	assert_int_equal(symlink("few", link), 0);
+	assert_int_equal(linkat(AT_FDCWD, first, AT_FDCWD, hard, 0), 0);
+	note(&d, "link/0.jpg");
+	note(&d, "few/0.jpg");
+	note(&d, "few/1.jpg");
+	note(&d, "hard.jpg");
+	assert_int_equal(dataset_settle(&d, &e), 0);
+	assert_int_equal(d.n, 2);
+	assert_int_equal(d.bytes, 2 * FILE_BYTES);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(hard), 0);
+	free(link);
+	free(first);
+	free(hard);
+	dataset_done(&d);
+}
+
 static void test_folders_of_classes(void **state)
 {
 	(void)state;
@@ -264,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_data),
 		cmocka_unit_test(test_few_files_are_themselves),
 		cmocka_unit_test(test_several_are_a_sample_of_their_folder),
+		cmocka_unit_test(test_a_file_of_several_names_counts_once),
 		cmocka_unit_test(test_folders_of_classes),
 		cmocka_unit_test(test_lists_and_open_files),
 		cmocka_unit_test(test_cold_and_warm),
