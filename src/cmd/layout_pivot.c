@@ -136,8 +136,7 @@ static int read_published(struct layout_pivot *p, struct layout_selection *s, st
 	return r < 0 ? error_errno(e, -r, "cannot read what was published") : 0;
 }
 
-// Values
-// -------------------------------------------------------------------------------------------
+// Values ------------------------------------------------------------------------------------------
 
 static bool any_has(const struct layout_selection *s, enum measure_id measure, const char **why)
 {
@@ -345,8 +344,7 @@ static int change_numbers(struct layout_pivot *p)
 	return r;
 }
 
-// All together
-// ---------------------------------------------------------------------------------------
+// All together ------------------------------------------------------------------------------------
 
 static int copy_runs(struct layout_pivot *p, const struct layout_selection *s)
 {

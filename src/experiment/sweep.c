@@ -106,8 +106,7 @@ static int find_places(
 	return 0;
 }
 
-// The directory
-// ------------------------------------------------------------------------------------
+// The directory -----------------------------------------------------------------------------------
 
 // Whether nothing in it but what a sweep has.
 static int check_directory(const char *path, struct error *e)
@@ -194,8 +193,7 @@ static int lock_directory(struct sweep *sweep, struct error *e)
 	return 0;
 }
 
-// The plan in it
-// -----------------------------------------------------------------------------------
+// The plan in it ----------------------------------------------------------------------------------
 
 static int copy_data(int in, int out)
 {
@@ -281,8 +279,7 @@ static int settle_plan(
 	return result < 0 ? result : copy_plan(path, kept, e);
 }
 
-// What a sweep that was killed has left
-// --------------------------------------------------------------
+// What a sweep that was killed has left -----------------------------------------------------------
 
 // "0007-2.running..." or ".log". False: another file.
 static bool parse_name(const char *name, struct trial_place *ret, const char **ret_suffix)
