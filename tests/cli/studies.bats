@@ -39,9 +39,12 @@ record_all() {
 	record 64 c3d model=conv3d workers=2
 }
 
+has_trainer() {
+	[ -x "$BUILD_ROOT/workloads/onednn/onednn-train" ] && [ -x "$BUILD_ROOT/strain-record" ]
+}
+
 setup_file() {
-	[ -x "$BUILD_ROOT/workloads/onednn/onednn-train" ] || skip 'oneDNN is not installed'
-	[ -x "$BUILD_ROOT/strain-record" ] || skip 'no recorder'
+	has_trainer || return 0 # older bats do not know skip here
 	export XDG_CACHE_HOME=$BATS_FILE_TMPDIR/cache
 	cd "$BATS_FILE_TMPDIR" || return 1
 	mkdir runs path
@@ -49,6 +52,7 @@ setup_file() {
 }
 
 setup() {
+	has_trainer || skip 'onednn-train is not built'
 	cd "$BATS_FILE_TMPDIR" || return 1
 }
 
