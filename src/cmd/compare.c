@@ -16,6 +16,7 @@
 
 #include "analyze/catalogue_metric.h"
 #include "base/cleanup.h"
+#include "base/whole_file.h"
 #include "base/suggest.h"
 #include "cmd/command.h"
 #include "cmd/compare_choice.h"
@@ -337,23 +338,17 @@ static int write_pivot(const struct pivot *p, enum pivot_format format, const ch
 		return r < 0 && r != -EPIPE ? command_fail("cannot write: %s", strerrordesc_np(-r))
 		                            : reading_finish();
 	}
-	_cleanup_free_ char *temporary = NULL;
-	if (asprintf(&temporary, "%s.XXXXXX", output) < 0) {
-		return command_fail("cannot write: %s", strerrordesc_np(ENOMEM));
-	}
-	int fd = mkstemp(temporary);
-	FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+	_cleanup_free_ char *text = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+	struct error e = {0};
 	int r = stream ? pivot_write(p, format, stream, &(struct table_style){0}) : -errno;
 	if (stream && fclose(stream) != 0 && r == 0) {
 		r = -errno;
 	}
-	if (r == 0 && (chmod(temporary, 0644) < 0 || rename(temporary, output) < 0)) {
-		r = -errno;
-	}
-	if (r < 0 && fd >= 0) {
-		unlink(temporary);
-	}
-	return r < 0 ? command_fail("%s: %s", output, strerrordesc_np(-r)) : STATUS_OK;
+	r = r < 0 ? error_errno(&e, -r, "cannot write %s", output)
+	          : whole_file_write(output, text, length, &e);
+	return r < 0 ? command_fail("%s", e.text) : STATUS_OK;
 }
 
 static int draw_pivot(const struct compare_figure *figure, const struct pivot *p)
@@ -378,8 +373,14 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	if (ending && strcmp(ending, ".strain") == 0) {
 		return command_usage("compare", "--output: '%s' would replace a run", output);
 	}
-	if (compare->figure.kind && compare->layout.name) {
-		return command_usage("compare", "--figure: a layout is drawn as it is laid out");
+	const struct choice *choice = &compare->choice;
+	if (compare->layout.name &&
+		(compare->figure.kind || choice->rows_given || choice->columns_given ||
+			choice->values_given || compare->n_baseline > 0)) {
+		return command_usage("compare",
+			"--layout: its rows, columns and values are its own, and it is drawn as it "
+		        "is laid "
+			"out (without --rows, --columns, --value, --baseline, --figure)");
 	}
 	if (compare->figure.kind) {
 		return compare_figure_check(&compare->figure);

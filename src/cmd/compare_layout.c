@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/whole_file.h"
 #include "cmd/command.h"
 #include "cmd/layout_show.h"
 #include "cmd/reading.h"
@@ -49,28 +50,6 @@ int compare_layout_check(const struct compare_layout *l)
 	               : STATUS_OK;
 }
 
-// Beside the output, and then in its place.
-static int write_file(const char *output, const char *text, size_t length)
-{
-	_cleanup_free_ char *temporary = NULL;
-	if (asprintf(&temporary, "%s.XXXXXX", output) < 0) {
-		return -ENOMEM;
-	}
-	int fd = mkstemp(temporary);
-	FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-	int r = stream && fwrite(text, 1, length, stream) == length ? 0 : -errno;
-	if (stream && fclose(stream) != 0 && r == 0) {
-		r = -errno;
-	}
-	if (r == 0 && (chmod(temporary, 0644) < 0 || rename(temporary, output) < 0)) {
-		r = -errno;
-	}
-	if (r < 0 && fd >= 0) {
-		unlink(temporary);
-	}
-	return r;
-}
-
 static int show_into_file(struct layout_request *q, const char *output, struct error *e)
 {
 	_cleanup_free_ char *text = NULL;
@@ -84,8 +63,8 @@ static int show_into_file(struct layout_request *q, const char *output, struct e
 	int r = layout_show(q, e);
 	bool whole = fclose(q->stream) == 0;
 	if (r == 0) {
-		r = whole ? write_file(output, text, length) : -ENOMEM;
-		r = r < 0 ? error_errno(e, -r, "cannot write %s", output) : 0;
+		r = whole ? whole_file_write(output, text, length, e)
+		          : error_errno(e, ENOMEM, "cannot write %s", output);
 	}
 	return r;
 }

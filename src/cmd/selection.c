@@ -48,6 +48,40 @@ static bool parse_condition(const char *argument, struct condition *ret)
 	return false;
 }
 
+static void underscore(struct text *t)
+{
+	for (size_t i = 0; t->data && i < t->length; i++) {
+		t->data[i] = t->data[i] == ' ' ? '_' : t->data[i];
+	}
+}
+
+// A bound that no run can be held against would choose nothing, and look like a result.
+static void check_condition(const struct condition *c, const struct argp_state *state)
+{
+	enum measure_id measure = measure_by_name(c->name);
+	char *end;
+	if (measure == MEASURE_OUTCOME) {
+		_cleanup_text_ struct text word = {0};
+		enum outcome outcome;
+		text_append_string(&word, c->value);
+		underscore(&word);
+		if (word.data && !outcome_parse(word.data, &outcome)) {
+			reading_option_error(state,
+				"--where: outcome: expected success, stopped, out_of_memory, "
+				"time_limit, crash, skipped or refused, found '%s'",
+				c->value);
+		}
+	} else if (measure < N_MEASURES && measure != MEASURE_VERDICT) {
+		double bound = strtod(c->value, &end);
+		if (end == c->value || *end || !isfinite(bound)) {
+			reading_option_error(state,
+				"--where: %s: expected a number (seconds, bytes, ratios), found "
+				"'%s'",
+				c->name, c->value);
+		}
+	}
+}
+
 void selection_add(struct selection *s, const char *argument, const struct argp_state *state)
 {
 	if (s->n_where == WHERE_MAX) {
@@ -56,6 +90,7 @@ void selection_add(struct selection *s, const char *argument, const struct argp_
 	if (!parse_condition(argument, &s->where[s->n_where])) {
 		reading_option_error(state, "--where: expected LABEL=VALUE, found '%s'", argument);
 	}
+	check_condition(&s->where[s->n_where], state);
 	s->n_where++;
 }
 
@@ -90,9 +125,7 @@ static bool words_hold(const struct condition *c, const char *words)
 {
 	struct text value = {0};
 	text_append_string(&value, c->value);
-	for (size_t i = 0; value.data && i < value.length; i++) {
-		value.data[i] = value.data[i] == ' ' ? '_' : value.data[i];
-	}
+	underscore(&value);
 	int order = strcmp(words, value.data ? value.data : "");
 	text_done(&value);
 	return holds(c->kind, order);

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "render/figure.h"
 
 #define DATA_FD 3
@@ -189,33 +190,9 @@ static int draw(const struct figure_page *page, enum figure_format format, struc
 	return run_gnuplot(&d, picture, e);
 }
 
-// Beside the output, so that the rename at the end cannot fail for want of a file system.
 static int write_whole(const char *path, const struct text *content, struct error *e)
 {
-	_cleanup_text_ struct text name = {0};
-	text_format(&name, "%s.XXXXXX", path);
-	if (name.failed) {
-		return error_errno(e, ENOMEM, "cannot write %s", path);
-	}
-	_cleanup_close_ int fd = mkostemp(name.data, O_CLOEXEC);
-	if (fd < 0) {
-		return error_errno(e, errno, "cannot write %s", path);
-	}
-	mode_t mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
-	int r = write_all(fd, content->data ? content->data : "", content->length);
-	if (r == 0 && close(take_fd(fd)) < 0) {
-		r = -errno;
-	}
-	if (r == 0 && rename(name.data, path) < 0) {
-		r = -errno;
-	}
-	if (r < 0) {
-		unlink(name.data);
-		return error_errno(e, -r, "cannot write %s", path);
-	}
-	return 0;
+	return whole_file_write(path, content->data ? content->data : "", content->length, e);
 }
 
 // The output's name without folder and ending: "time" of "paper/time.pdf".

@@ -239,6 +239,14 @@ static void append_latex_level(struct text *t, const struct grid *g, size_t leve
 	text_done(&rules);
 }
 
+// After the end of a row LaTeX takes a bracket or a star for an argument of that: {} is nothing.
+static void append_latex_head(struct text *t, const char *cell, bool first)
+{
+	bool argument = *cell == '[' || *cell == '*';
+	text_append_string(t, !first ? " & " : argument ? "    {}" : "    ");
+	append_latex(t, cell);
+}
+
 static void append_latex_titles(struct text *t, const struct grid *g)
 {
 	if (g->column_axis && g->column_axis->n_labels > 1) {
@@ -248,8 +256,7 @@ static void append_latex_titles(struct text *t, const struct grid *g)
 		return;
 	}
 	for (size_t i = 0; i < g->n_heads; i++) {
-		text_append_string(t, i ? " & " : "    ");
-		append_latex(t, g->head_titles[i]);
+		append_latex_head(t, g->head_titles[i], i == 0);
 	}
 	for (size_t c = 0; c < g->n_columns; c++) {
 		text_append_string(t, " & ");
@@ -297,8 +304,7 @@ static void append_latex_grid(struct text *t, const struct grid *g, const struct
 	text_append_string(t, "    \\midrule\n");
 	for (size_t r = 0; r < g->n_rows; r++) {
 		for (size_t i = 0; i < g->n_heads; i++) {
-			text_append_string(t, i ? " & " : "    ");
-			append_latex(t, g->heads[r * g->n_heads + i]);
+			append_latex_head(t, g->heads[r * g->n_heads + i], i == 0);
 		}
 		for (size_t c = 0; c < g->n_columns; c++) {
 			append_latex_cell(t, &g->cells[r * g->n_columns + c]);

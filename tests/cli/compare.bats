@@ -153,9 +153,40 @@ assert cells["32", "pytorch"]["difference"] is None'
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o "$BATS_TEST_TMPDIR/t.xyz"
 	[[ "$stderr" == *"ends in none of .txt, .md, .tex, .csv, .json: say --format"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep -o /nowhere/t.md
-	[ "$stderr" = "strain: /nowhere/t.md: No such file or directory" ]
+	[ "$stderr" = "strain: cannot write /nowhere/t.md: No such file or directory" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o paper.sweep/0001-1.strain --format csv
 	[[ "$stderr" == *"would replace a run"* ]]
+}
+
+@test "an output is written into what is no file, and takes the place of what is one" {
+	cd "$BATS_TEST_TMPDIR"
+	local runs=$BATS_FILE_TMPDIR/paper.sweep
+	mkfifo pipe.csv
+	cat pipe.csv >got &
+	"$STRAIN" compare "$runs" -o pipe.csv
+	wait $!
+	[ -p pipe.csv ]
+	grep -q epoch_seconds got
+	ln -s there.csv link.csv
+	touch there.csv
+	(umask 077 && "$STRAIN" compare "$runs" -o link.csv)
+	[ -L link.csv ]
+	cmp there.csv got
+	[ "$(stat -c %a there.csv)" = 600 ]
+	mkfifo pipe.tex
+	cat pipe.tex >got &
+	"$STRAIN" compare "$runs" --layout torres2021-table3 -o pipe.tex 2>err
+	wait $!
+	[ -p pipe.tex ]
+	grep -q tabular got
+	if command -v gnuplot >/dev/null; then
+		mkfifo pipe.svg
+		cat pipe.svg >got &
+		"$STRAIN" compare "$runs" --figure bars -o pipe.svg 2>err
+		wait $!
+		[ -p pipe.svg ]
+		grep -q '<svg' got
+	fi
 }
 
 @test "a narrow terminal has every column, below each other" {
@@ -175,6 +206,13 @@ assert cells["32", "pytorch"]["difference"] is None'
 	[[ "$stderr" == *"did you mean 'outcome'?"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where batch_size=7
 	[ "$stderr" = "strain: no runs in paper.sweep that --where chooses" ]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where 'epoch_seconds<4s'
+	[[ "$stderr" == "strain: --where: epoch_seconds: expected a number (seconds, bytes, ratios), found '4s'"* ]]
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where outcome=crashed
+	[[ "$stderr" == "strain: --where: outcome: expected success, "*", found 'crashed'"* ]]
+	run -0 "$STRAIN" compare paper.sweep --where 'outcome=out of memory' --value outcome
+	run -2 --separate-stderr "$STRAIN" compare paper.sweep --layout torres2021-table3 --rows batch_size
+	[[ "$stderr" == "strain: --layout: its rows, columns and values are its own"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batch_size=33
 	[ "$stderr" = "strain: --baseline: no run has batch_size=33" ]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batchsize=32

@@ -333,6 +333,7 @@ static void test_hostile_labels_stay_letters(void **state)
 	struct pivot_value value = pivot_value_of(MEASURE_EPOCH);
 	add(&m, "<script>|*", "a\\b{$&#_%~^}", 41);
 	add(&m, "\x1b[2J\xff\n", "x", 42);
+	add(&m, "[64,64]", "x", 43);
 	struct pivot_request request = request_for(&m, &value);
 	build(&request, &p);
 	_cleanup_free_ char *latex = written(&p, PIVOT_LATEX, 0);
@@ -340,6 +341,7 @@ static void test_hostile_labels_stay_letters(void **state)
 	_cleanup_free_ char *text = written(&p, PIVOT_TEXT, 0);
 	assert_non_null(strstr(latex, "a\\textbackslash{}b\\{\\$\\&\\#\\_\\%\\textasciitilde{}"
 				      "\\textasciicircum{}\\}"));
+	assert_non_null(strstr(latex, "\n    {}[64,64] &")); // else an argument of the row before
 	assert_non_null(strstr(markdown, "&lt;script&gt;\\|\\*"));
 	assert_null(strchr(latex, '\x1b'));
 	assert_null(strchr(markdown, '\x1b'));

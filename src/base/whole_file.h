@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A file written whole or not at all.
+
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+// Writes beside the path and takes its place, with the mode that umask leaves; a link stays one, and
+// leads to the new file. What is no regular file (a FIFO, /dev/null) is written to as it is. -errno,
+// "cannot write PATH: ..."; then the path is as before.
+int whole_file_write(const char *path, const void *data, size_t length, struct error *e);
