@@ -379,7 +379,7 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 			choice->values_given || compare->n_baseline > 0)) {
 		return command_usage("compare",
 			"--layout: its rows, columns and values are its own, and it is drawn as it "
-		        "is laid "
+			"is laid "
 			"out (without --rows, --columns, --value, --baseline, --figure)");
 	}
 	if (compare->figure.kind) {
