@@ -27,6 +27,7 @@ struct found {
 	struct catalogue_file *items;
 	size_t n;
 	size_t capacity;
+	size_t by; // which path is looked at
 };
 
 static void found_done(struct found *found)
@@ -45,7 +46,8 @@ static int found_add(struct found *found, const char *path, const char *sweep)
 		return -ENOMEM;
 	}
 	found->items = items;
-	struct catalogue_file file = {.path = strdup(path), .sweep = sweep ? strdup(sweep) : NULL};
+	struct catalogue_file file = {
+		.path = strdup(path), .sweep = sweep ? strdup(sweep) : NULL, .found_by = found->by};
 	struct stat status;
 	if (stat(path, &status) == 0) {
 		file.identity = file_identity_of(&status);
@@ -241,6 +243,7 @@ static int add_run(struct catalogue *c, struct catalogue_file *file)
 	}
 	run.name = name_of(file->path);
 	run.path = take_pointer(file->path);
+	run.found_by = file->found_by;
 	run.sweep_directory = take_pointer(file->sweep);
 	run.entry = take_pointer(file->entry.data);
 	c->runs[c->n++] = run;
@@ -306,6 +309,7 @@ int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalog
 	struct catalogue c = {0};
 	int r = 0;
 	for (size_t i = 0; i < n_paths && r == 0; i++) {
+		found.by = i;
 		r = find_files(&found, paths[i], e);
 	}
 	if (r == 0 && leave_out_doubles(&found) < 0) {

@@ -22,6 +22,7 @@ struct catalogue_run {
 	char *path; // as it was given, or below the directory that was
 	char *name; // of the file, without ".strain"
 	char *sweep_directory; // that it is a trial of; NULL: none
+	size_t found_by; // which of the paths of the call; the first of several
 	const char *host; // name of the machine
 	const char *command;
 	int64_t start_utc_ns; // 0: not known

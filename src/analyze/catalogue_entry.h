@@ -45,7 +45,8 @@ struct analysis;
 // What is left for the caller: `file` and `lasting`.
 int catalogue_entry_make(const struct analysis *a, enum outcome outcome, const char *outcome_text,
 	struct catalogue_entry *ret, struct error *e);
-// Fills a run but its path, name and sweep_directory. It points into data, which must outlive it,
-// and labels are its own. -EBADMSG: no entry of this version; -ENOMEM.
+// Fills a run but what is of the place of its file: path, name, sweep_directory, found_by. It
+// points into data, which must outlive it, and labels are its own. -EBADMSG: no entry of this
+// version; -ENOMEM.
 int catalogue_entry_decode(
 	const void *data, size_t length, struct catalogue_run *ret, const char **ret_notice);

@@ -17,6 +17,7 @@ struct catalogue_index;
 struct catalogue_file {
 	char *path; // owned
 	char *sweep; // owned; NULL: no trial
+	size_t found_by; // as of the run
 	struct file_identity identity;
 	bool is_there; // identity is known
 	bool is_double; // another one is the same file

@@ -34,8 +34,10 @@ enum { EXIT_SKIPPED = 77 };
 // "out_of_memory": the word of the key and of tables.
 const char *outcome_word(enum outcome outcome);
 bool outcome_parse(const char *word, enum outcome *ret);
-// Whether what was measured counts: success and stopped.
+// Whether the job did what it should: success and stopped.
 bool outcome_is_success(enum outcome outcome);
+// Whether numbers of such a run count beside others: unless it is known not to have ended well.
+bool outcome_counts(enum outcome outcome);
 
 struct outcome_evidence {
 	const char *word; // the key `outcome`; NULL: there is none

@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
 	{"rows", 'r', "LABEL[,...]", 0, "what the rows of the table are", 1},
 	{"columns", OPTION_COLUMNS, "LABEL[,...]", 0,
 		"what its columns are. Beside the labels of the runs: machine (the host's name), "
-		"run (the name of each), from (the argument that it comes from)",
+		"run (the name of each), path (its file), from (the argument that it comes from)",
 		1},
 	{"value", 'v', "MEASURE[,...]", 0,
 		"what the cells hold: epoch_seconds, samples_per_second, ...; 'help' lists them",
@@ -227,27 +227,6 @@ static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
 
 // --- runs
 
-static bool is_below(const char *path, const char *directory)
-{
-	size_t length = strlen(directory);
-	while (length > 1 && directory[length - 1] == '/') {
-		length--;
-	}
-	return strncmp(path, directory, length) == 0 &&
-	       (path[length] == '/' || path[length] == '\0' || strcmp(directory, "/") == 0);
-}
-
-static const char *source_of(const struct compare_options *compare, const struct catalogue_run *run)
-{
-	for (size_t i = 0; i < compare->n_paths; i++) {
-		if (is_below(run->path, compare->paths[i]) ||
-			(strcmp(compare->paths[i], ".") == 0 && run->path[0] != '/')) {
-			return compare->paths[i];
-		}
-	}
-	return compare->paths[0];
-}
-
 // The runs that were chosen, in a pivot's terms.
 struct chosen {
 	const struct catalogue_run **runs;
@@ -261,10 +240,13 @@ static void chosen_done(struct chosen *chosen)
 	free(chosen->sources);
 }
 
-static void add_run(struct chosen *chosen, const struct catalogue_run *run, const char *source)
+// By the argument that found them; the catalogue has the newest first.
+static int compare_found(const void *left, const void *right)
 {
-	chosen->sources[chosen->n] = source;
-	chosen->runs[chosen->n++] = run;
+	const struct catalogue_run *a = *(const struct catalogue_run *const *)left;
+	const struct catalogue_run *b = *(const struct catalogue_run *const *)right;
+	int order = (a->found_by > b->found_by) - (a->found_by < b->found_by);
+	return order ? order : (a < b) - (a > b);
 }
 
 // In the order in which they, or where they are, were named; there the oldest first.
@@ -276,14 +258,14 @@ static int choose_runs(
 	if (!chosen->runs || !chosen->sources) {
 		return -ENOMEM;
 	}
-	for (size_t from = 0; from < compare->n_paths; from++) {
-		for (size_t i = c->n; i-- > 0;) {
-			const char *source = source_of(compare, &c->runs[i]);
-			if (source == compare->paths[from] &&
-				selection_has(&compare->selection, &c->runs[i])) {
-				add_run(chosen, &c->runs[i], source);
-			}
+	for (size_t i = 0; i < c->n; i++) {
+		if (selection_has(&compare->selection, &c->runs[i])) {
+			chosen->runs[chosen->n++] = &c->runs[i];
 		}
+	}
+	qsort(chosen->runs, chosen->n, sizeof(void *), compare_found);
+	for (size_t i = 0; i < chosen->n; i++) {
+		chosen->sources[i] = compare->paths[chosen->runs[i]->found_by];
 	}
 	return 0;
 }
@@ -294,18 +276,6 @@ static bool are_files(const struct compare_options *compare)
 		struct stat status;
 		if (stat(compare->paths[i], &status) == 0 && S_ISDIR(status.st_mode)) {
 			return false;
-		}
-	}
-	return true;
-}
-
-static bool names_differ(const struct chosen *chosen)
-{
-	for (size_t i = 1; i < chosen->n; i++) {
-		for (size_t k = 0; k < i; k++) {
-			if (strcmp(chosen->runs[i]->name, chosen->runs[k]->name) == 0) {
-				return false;
-			}
 		}
 	}
 	return true;
@@ -432,6 +402,20 @@ static int read_metrics(
 	return r < 0 ? error_prefix(e, "--value") : 0;
 }
 
+static void say_merged(const struct choice *choice)
+{
+	if (choice->merged) {
+		fprintf(stderr,
+			"strain: runs in a cell differ in %s, too: --rows or --columns would tell "
+			"them apart, --where choose\n",
+			choice->merged);
+	}
+	if (choice->merged_jobs) {
+		fprintf(stderr, "strain: runs in a cell are of different commands, and no label "
+				"tells them apart: --columns path would\n");
+	}
+}
+
 static int compare_runs(struct compare_options *compare, const struct chosen *chosen,
 	const struct catalogue *c, enum pivot_format format)
 {
@@ -455,16 +439,13 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	choice->of_labels = compare->figure.kind;
 	int r = choice_complete(choice, &request);
 	request.sources = chosen->sources;
-	if (choice->side_by_side && !names_differ(chosen)) {
-		choice->columns[0] = PIVOT_LABEL_SOURCE;
-	}
 	request.rows = choice->rows;
 	request.n_rows = choice->n_rows;
 	request.columns = choice->columns;
 	request.n_columns = choice->n_columns;
 	request.values = choice->values;
 	request.n_values = choice->n_values;
-	request.count_failed = choice->side_by_side;
+	request.count_failed = request.apart = choice->side_by_side;
 	bool by_source = choice->n_columns == 1 &&
 	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
 	request.first_is_baseline = (choice->side_by_side && chosen->n > 1) || by_source;
@@ -473,13 +454,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	if (r < 0) {
 		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
 	}
-	if (choice->merged) {
-		fprintf(stderr,
-			"strain: runs in a cell differ in %s, too: --rows or --columns would tell "
-			"them "
-			"apart, --where choose\n",
-			choice->merged);
-	}
+	say_merged(choice);
 	int status = compare->figure.kind ? draw_pivot(&compare->figure, &pivot)
 	                                  : write_pivot(&pivot, format, compare->output);
 	pivot_done(&pivot);

@@ -119,8 +119,7 @@ static bool is_known(const struct pivot_request *request, enum measure_id measur
 	for (size_t i = 0; i < request->n_runs; i++) {
 		const struct catalogue_run *run = request->runs[i];
 		if (isfinite(run->measures[measure]) &&
-			(outcome_is_success(run->outcome) || request->count_failed ||
-				run->outcome == OUTCOME_UNKNOWN)) {
+			(request->count_failed || outcome_counts(run->outcome))) {
 			return true;
 		}
 	}
@@ -227,6 +226,20 @@ static void choose_rows(struct choice *c, const struct differences *d)
 	}
 }
 
+// Of few runs: their name, where it is another one in each.
+static const char *label_of_each(const struct pivot_request *request)
+{
+	for (size_t i = 1; i < request->n_runs; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (pivot_compare_labels(pivot_label(request, i, PIVOT_LABEL_RUN),
+				    pivot_label(request, k, PIVOT_LABEL_RUN)) == 0) {
+				return PIVOT_LABEL_PATH;
+			}
+		}
+	}
+	return PIVOT_LABEL_RUN;
+}
+
 static void choose_labels(
 	struct choice *c, const struct differences *d, const struct pivot_request *request)
 {
@@ -236,7 +249,7 @@ static void choose_labels(
 	c->side_by_side = none_given && !c->of_labels && request->n_runs <= SIDE_BY_SIDE_MAX &&
 	                  !sources && (from_files || d->n == 0);
 	if (c->side_by_side) {
-		c->columns[c->n_columns++] = PIVOT_LABEL_RUN;
+		c->columns[c->n_columns++] = label_of_each(request);
 		return;
 	}
 	const struct difference *column = none_given ? best_column(d) : NULL;
@@ -252,6 +265,7 @@ struct sorting {
 	const struct choice *choice;
 	const struct pivot_request *request;
 	const char *label;
+	const struct differences *differences;
 };
 
 static int compare_cells(const struct sorting *s, size_t a, size_t b)
@@ -293,12 +307,58 @@ static const char *merged_label(
 {
 	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
 	for (size_t i = 0; order && i < d->n; i++) {
-		const struct sorting sorting = {c, request, d->items[i].label};
+		const struct sorting sorting = {
+			.choice = c, .request = request, .label = d->items[i].label};
 		if (!is_used(c, sorting.label) && is_merged(&sorting, order)) {
 			return sorting.label;
 		}
 	}
 	return NULL;
+}
+
+// Everything but the command that may tell runs apart: what the recorder sets of the runs of one
+// sweep stands in their commands, too.
+static int compare_all_labels(const struct sorting *s, size_t a, size_t b)
+{
+	static const char *const of_sweep[] = {"trial", "repeat"};
+	int order = compare_cells(s, a, b);
+	for (size_t i = 0; i < s->differences->n && order == 0; i++) {
+		const char *label = s->differences->items[i].label;
+		order = pivot_compare_labels(
+			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(of_sweep) && order == 0; i++) {
+		order = pivot_compare_labels(catalogue_label(s->request->runs[a], of_sweep[i]),
+			catalogue_label(s->request->runs[b], of_sweep[i]));
+	}
+	return order;
+}
+
+static int compare_labels_of_runs(const void *left, const void *right, void *context)
+{
+	return compare_all_labels(context, *(const size_t *)left, *(const size_t *)right);
+}
+
+// Whether a cell has runs of different commands that no label tells apart.
+static bool merges_jobs(
+	const struct choice *c, const struct differences *d, const struct pivot_request *request)
+{
+	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
+	struct sorting s = {.choice = c, .request = request, .differences = d};
+	for (size_t i = 0; order && i < request->n_runs; i++) {
+		order[i] = i;
+	}
+	if (order) {
+		qsort_r(order, request->n_runs, sizeof(*order), compare_labels_of_runs, &s);
+	}
+	for (size_t i = 1; order && i < request->n_runs; i++) {
+		if (compare_all_labels(&s, order[i - 1], order[i]) == 0 &&
+			strcmp(request->runs[order[i - 1]]->command,
+				request->runs[order[i]]->command) != 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 int choice_complete(struct choice *choice, const struct pivot_request *request)
@@ -307,7 +367,10 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 	int r = d ? find_differences(d, request) : -ENOMEM;
 	if (r == 0) {
 		choose_labels(choice, d, request);
-		choice->merged = merged_label(choice, d, request);
+		if (!choice->side_by_side) {
+			choice->merged = merged_label(choice, d, request);
+			choice->merged_jobs = merges_jobs(choice, d, request);
+		}
 		struct pivot_request counted = *request;
 		counted.count_failed = choice->side_by_side;
 		if (!choice->values_given && choice->side_by_side) {

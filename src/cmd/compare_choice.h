@@ -26,6 +26,7 @@ struct choice {
 	bool of_labels; // never runs side by side: for figures
 	bool side_by_side; // runs, not configurations: nothing is averaged
 	const char *merged; // a label that differs within cells; NULL
+	bool merged_jobs; // runs that agree in every label are of different commands
 };
 
 // Runs and sources as in a request; sources NULL where all runs are from one place. -ENOMEM.

@@ -32,6 +32,9 @@ const char *pivot_label(const struct pivot_request *request, size_t index, const
 	if (value) {
 		return value;
 	}
+	if (strcmp(label, PIVOT_LABEL_PATH) == 0) {
+		return request->runs[index]->path;
+	}
 	if (strcmp(label, PIVOT_LABEL_RUN) == 0) {
 		return request->runs[index]->name;
 	}
@@ -78,6 +81,7 @@ struct sorting {
 	const struct pivot_request *request;
 	const char *const *labels;
 	size_t n_labels;
+	bool apart; // every run has a key of its own
 };
 
 static int compare_keys(const struct sorting *s, size_t a, size_t b)
@@ -114,7 +118,7 @@ static int axis_build(const struct sorting *s, struct pivot_axis *ret, size_t *k
 	struct sorting sorting = *s;
 	qsort_r(order, n, sizeof(*order), compare_runs, &sorting);
 	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || compare_keys(s, order[i - 1], order[i]) != 0) {
+		if (i == 0 || s->apart || compare_keys(s, order[i - 1], order[i]) != 0) {
 			for (size_t k = 0; k < s->n_labels; k++) {
 				ret->keys[ret->n * s->n_labels + k] = pivot_label(
 					s->request, order[i], s->labels[k]);
@@ -172,8 +176,7 @@ const struct pivot_cell *pivot_at(const struct pivot *p, size_t row, size_t colu
 
 static bool counts(const struct pivot_request *request, const struct catalogue_run *run)
 {
-	return request->count_failed || outcome_is_success(run->outcome) ||
-	       run->outcome == OUTCOME_UNKNOWN;
+	return request->count_failed || outcome_counts(run->outcome);
 }
 
 static const char *words_of(const struct catalogue_run *run, const struct pivot_value *value)
@@ -251,7 +254,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 	for (size_t i = 0; i < g->n; i++) {
 		const struct catalogue_run *run = g->request->runs[g->runs[i]];
 		const char *reason = reason_of(g->request, g->runs[i], value);
-		bool failed = !outcome_is_success(run->outcome) && run->outcome != OUTCOME_UNKNOWN;
+		bool failed = !outcome_counts(run->outcome);
 		if (failed && *run->outcome_text) {
 			return note_of(p, run->outcome_text);
 		}
@@ -507,8 +510,9 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 {
 	_cleanup_free_ size_t *rows = calloc(request->n_runs + 1, sizeof(*rows));
 	_cleanup_free_ size_t *columns = calloc(request->n_runs + 1, sizeof(*columns));
-	const struct sorting by_row = {request, request->rows, request->n_rows};
-	const struct sorting by_column = {request, request->columns, request->n_columns};
+	const struct sorting by_row = {request, request->rows, request->n_rows, false};
+	const struct sorting by_column = {
+		request, request->columns, request->n_columns, request->apart};
 	if (!rows || !columns || axis_build(&by_row, &p->rows, rows) < 0 ||
 		axis_build(&by_column, &p->columns, columns) < 0 ||
 		(request->keep_order && axis_unsort(&p->columns, columns, request->n_runs) < 0)) {
@@ -554,16 +558,11 @@ void pivot_done(struct pivot *p)
 
 // --- what failed
 
-static bool is_failure(enum outcome outcome)
-{
-	return !outcome_is_success(outcome) && outcome != OUTCOME_UNKNOWN;
-}
-
 size_t pivot_failed(const struct pivot_cell *cell)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		n += is_failure((enum outcome)i) ? cell->outcomes[i] : 0;
+		n += !outcome_counts((enum outcome)i) ? cell->outcomes[i] : 0;
 	}
 	return n;
 }
@@ -579,12 +578,12 @@ void pivot_append_failures(struct text *t, const struct pivot_cell *cell)
 {
 	size_t failed = pivot_failed(cell), kinds = 0;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		kinds += is_failure((enum outcome)i) && cell->outcomes[i] > 0;
+		kinds += !outcome_counts((enum outcome)i) && cell->outcomes[i] > 0;
 	}
 	bool all_alike = kinds == 1 && failed == cell->n_runs;
 	bool first = true;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		if (!is_failure((enum outcome)i) || cell->outcomes[i] == 0) {
+		if (outcome_counts((enum outcome)i) || cell->outcomes[i] == 0) {
 			continue;
 		}
 		text_append_string(t, first ? "" : ", ");

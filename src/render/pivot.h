@@ -14,9 +14,10 @@
 #include "base/error.h"
 #include "model/statistics.h"
 
-// Labels that every run has, whatever it was given: its name, and (where the request has sources)
-// where it is from.
+// Labels that every run has, whatever it was given: its name, its path, and (where the request has
+// sources) where it is from.
 #define PIVOT_LABEL_RUN "run"
+#define PIVOT_LABEL_PATH "path"
 #define PIVOT_LABEL_SOURCE "from"
 
 // A number, or a word, of every run.
@@ -53,6 +54,7 @@ struct pivot_request {
 	bool first_is_baseline; // to the first column, where baseline is empty
 	bool count_failed; // numbers of runs that failed count too
 	bool keep_order; // of columns: as their runs come, not by size
+	bool apart; // a column each run, whatever its labels
 };
 
 struct pivot_axis {

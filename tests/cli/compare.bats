@@ -119,7 +119,7 @@ assert cells["32", "pytorch"]["difference"] is None'
 	[ -z "$stderr" ]
 	cp paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/"
 	run -0 "$STRAIN" compare paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/0001-1.strain"
-	[ "${lines[0]}" = "columns: from" ] # both have one name
+	[ "${lines[0]}" = "columns: path" ] # both have one name
 	[[ "${lines[1]}" == *" paper.sweep/0001-1.strain "*"$BATS_TEST_TMPDIR/0001-1.strain"* ]]
 }
 
@@ -132,6 +132,81 @@ assert cells["32", "pytorch"]["difference"] is None'
 	[[ "${lines[1]}" == *" old "*" new"* ]]
 	run -0 "$STRAIN" compare old new --rows framework --columns from --baseline from=old
 	[[ "$output" == *"pytorch "*"0.910 +-0.025"*"1.210 +-0.025  +33 %*"* ]]
+}
+
+# One of the runs above under another name, of another command where one is given.
+copy_run() { # NAME TO [COMMAND]
+	mkdir -p "$(dirname "$2")"
+	cp "$BATS_FILE_TMPDIR/paper.sweep/$1.strain" "$2"
+	if [ $# = 3 ]; then
+		sqlite3 "$2" "UPDATE run SET value = json_array('$3') WHERE key = 'command'"
+	fi
+}
+
+# How many runs are from each argument.
+runs_from() {
+	"$STRAIN" compare "$@" --rows "" --columns from --value epoch_seconds --format csv | tail -n +2 | cut -d, -f1,4
+}
+
+@test "a run is from the argument that found it" {
+	cd "$BATS_TEST_TMPDIR"
+	copy_run 0003-1 d1/a.strain
+	copy_run 0003-2 d1/b.strain
+	copy_run 0001-1 d2/a.strain
+	copy_run 0001-2 d1/deeper/c.strain
+	cd d1
+	run -0 runs_from . ../d2
+	[ "$output" = $'.,2\n../d2,1' ]
+	run -0 runs_from ../d2 .
+	[ "$output" = $'../d2,1\n.,2' ]
+	cd "$BATS_TEST_TMPDIR"
+	run -0 runs_from d1 d1/deeper
+	[ "$output" = $'d1,2\nd1/deeper,1' ]
+	run -0 runs_from d2 d1/a.strain d1 # one that two find is the first's
+	[ "$output" = $'d2,1\nd1/a.strain,1\nd1,1' ]
+}
+
+@test "side by side every run has a column, whatever their names" {
+	cd "$BATS_TEST_TMPDIR"
+	copy_run 0001-1 all/A.sweep/0001-1.strain
+	copy_run 0001-2 all/B.sweep/0001-1.strain
+	echo "command: x" | tee all/A.sweep/plan.yaml >all/B.sweep/plan.yaml
+	sqlite3 all/B.sweep/0001-1.strain "INSERT OR REPLACE INTO run VALUES ('outcome', 'crash')"
+	sqlite3 all/B.sweep/0001-1.strain "UPDATE label SET value = '64' WHERE name = 'batch_size'"
+	run -0 --separate-stderr "$STRAIN" compare all
+	[ "${lines[0]}" = "columns: path" ]
+	[[ "${lines[1]}" == *" all/A.sweep/0001-1.strain  all/B.sweep/0001-1.strain"* ]]
+	[[ "${lines[2]}" == "outcome "*" success "*" crash" ]]
+	[ -z "$stderr" ]
+	# labels that hide the name and the path of a run do not merge them either
+	for sweep in A B; do
+		sqlite3 all/$sweep.sweep/0001-1.strain "INSERT INTO label VALUES ('run', '7'), ('path', 'x')"
+	done
+	run -0 --separate-stderr "$STRAIN" compare all
+	[[ "${lines[2]}" == "outcome "*" success "*" crash" ]]
+	[ -z "$stderr" ]
+}
+
+@test "runs of different jobs that no label tells apart are not averaged in silence" {
+	cd "$BATS_TEST_TMPDIR"
+	copy_run 0001-1 jobs/a.strain "train"
+	copy_run 0001-1 jobs/b.strain "another"
+	copy_run 0003-1 jobs/c.strain "train"
+	local line="strain: runs in a cell are of different commands, and no label tells them apart: --columns path would"
+	run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds
+	[ "$stderr" = "$line" ]
+	run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds --columns path
+	[ -z "$stderr" ]
+	# told apart already: by a label of theirs, by what a sweep calls its trials
+	for label in seed repeat; do
+		sqlite3 jobs/b.strain "INSERT OR REPLACE INTO label VALUES ('$label', '2')"
+		run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds
+		[ -z "$stderr" ]
+		sqlite3 jobs/b.strain "UPDATE label SET value = '1' WHERE name = '$label'"
+		sqlite3 jobs/a.strain "INSERT OR REPLACE INTO label VALUES ('$label', '1')"
+	done
+	run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds
+	[ "$stderr" = "$line" ]
 }
 
 @test "formats, to a file by its ending" {
