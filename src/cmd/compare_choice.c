@@ -29,11 +29,11 @@ struct differences {
 	size_t n;
 };
 
-// Set by the recorder, and another one in every run.
-static bool is_automatic(const char *label)
+bool choice_label_is_automatic(const char *label)
 {
 	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_"};
-	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK"};
+	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
+		"NODE_RANK", "PBS_JOBID", "LSB_JOBID"};
 	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {
 		if (strncmp(label, prefixes[i], strlen(prefixes[i])) == 0) {
 			return true;
@@ -99,7 +99,8 @@ static int find_differences(struct differences *d, const struct pivot_request *r
 		const struct catalogue_run *run = request->runs[i];
 		for (size_t k = 0; k < run->n_labels && r == 0; k++) {
 			const char *label = run->labels[k].name;
-			if (is_automatic(label) || has(&seen, label) || seen.n == LABELS_SEEN_MAX) {
+			if (choice_label_is_automatic(label) || has(&seen, label) ||
+				seen.n == LABELS_SEEN_MAX) {
 				continue;
 			}
 			seen.items[seen.n++].label = label;

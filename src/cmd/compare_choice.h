@@ -29,5 +29,8 @@ struct choice {
 	bool merged_jobs; // runs that agree in every label are of different commands
 };
 
+// Whether a label tells runs apart, not configurations: set by whoever starts runs.
+bool choice_label_is_automatic(const char *label);
+
 // Runs and sources as in a request; sources NULL where all runs are from one place. -ENOMEM.
 int choice_complete(struct choice *choice, const struct pivot_request *request);

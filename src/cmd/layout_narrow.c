@@ -11,16 +11,21 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "cmd/compare_choice.h"
 #include "render/pivot.h"
 
-// What makes runs different configurations.
+// What makes runs different configurations, in the order in which they are chosen; after these
+// every other label that somebody gave.
 static const char *const configuration[] = {"machine", "framework", "model", "dataset",
 	"image_size", "samples", "epochs", "batch_size", "processes", "gpus", "memory", "disk_read",
 	"cpus", "threads", "workers"};
 
 struct placed {
 	const struct catalogue_run *run;
-	char *cell; // values of the labels that the layout shows
+	char *series; // values of the labels that the layout shows, but of those that it holds
+	              // against each other
+	char *whole; // and of these
+	const char *cell; // of the two the one whose runs may not differ in the label at hand
 	const char *value; // of the label at hand; "" for none
 	bool mixed; // another run of the cell has another value
 };
@@ -48,28 +53,47 @@ static bool is_shown(const struct layout *l, const struct layout_selection *s, c
 	       (l->ratio.label && strcmp(l->ratio.label, label) == 0);
 }
 
-static void append_value(struct text *t, const struct catalogue_run *run, const char *label)
+// Whether the layout makes a number of cells that differ in the label alone: these are of one
+// configuration too.
+static bool is_held_against(
+	const struct layout *l, const struct layout_selection *s, const char *label)
 {
-	text_format(t, "%s%c", value_of(run, label), '\n');
+	return (l->best && strcmp(l->best, label) == 0) ||
+	       (l->ratio.label && strcmp(l->ratio.label, label) == 0) ||
+	       (l->change != CHANGE_NONE && s->n_rows > 0 && strcmp(s->rows[0], label) == 0);
 }
 
-static char *cell_of(
-	const struct layout *l, const struct layout_selection *s, const struct catalogue_run *run)
+// Whether the label counts what the series is drawn over, by its other name: threads and cpus.
+static bool goes_along(const struct layout *l, const char *label)
 {
-	struct text cell = {0};
+	return l->change != CHANGE_NONE && l->row_instead &&
+	       (strcmp(l->row_instead, label) == 0 || strcmp(l->rows[0], label) == 0);
+}
+
+static bool place_run(struct placed *place, const struct layout *l,
+	const struct layout_selection *s, const struct catalogue_run *run)
+{
+	const char *labels[2 * LAYOUT_LABELS + 2];
+	size_t n = 0;
 	for (size_t i = 0; i < s->n_rows; i++) {
-		append_value(&cell, run, s->rows[i]);
+		labels[n++] = s->rows[i];
 	}
 	for (size_t i = 0; i < s->n_columns; i++) {
-		append_value(&cell, run, s->columns[i]);
+		labels[n++] = s->columns[i];
 	}
-	if (l->best) {
-		append_value(&cell, run, l->best);
+	labels[n++] = l->best ? l->best : "";
+	labels[n++] = l->ratio.label ? l->ratio.label : "";
+	_cleanup_text_ struct text series = {0}, whole = {0};
+	for (size_t i = 0; i < n; i++) {
+		const char *value = value_of(run, labels[i]);
+		text_format(&whole, "%s%c", value, '\n');
+		if (!is_held_against(l, s, labels[i])) {
+			text_format(&series, "%s%c", value, '\n');
+		}
 	}
-	if (l->ratio.label) {
-		append_value(&cell, run, l->ratio.label);
-	}
-	return text_steal(&cell);
+	*place = (struct placed){
+		.run = run, .series = text_steal(&series), .whole = text_steal(&whole)};
+	return place->series && place->whole;
 }
 
 static int compare_places(const void *left, const void *right)
@@ -83,7 +107,7 @@ static int compare_values(const void *left, const void *right)
 {
 	const struct placed *a = left, *b = right;
 	int order = pivot_compare_labels(a->value, b->value);
-	return order ? order : strcmp(a->cell, b->cell);
+	return order ? order : strcmp(a->whole, b->whole);
 }
 
 // Whether there is a cell whose runs differ in the label.
@@ -119,7 +143,7 @@ static const char *most_frequent(struct placed *places, size_t n, struct text *a
 		bool mixed = false;
 		size_t cells = 0;
 		for (to = from; to < n && strcmp(places[to].value, value) == 0; to++) {
-			cells += to == from || strcmp(places[to].cell, places[to - 1].cell) != 0;
+			cells += to == from || strcmp(places[to].whole, places[to - 1].whole) != 0;
 			mixed = mixed || places[to].mixed;
 		}
 		if (mixed) {
@@ -136,6 +160,12 @@ static const char *most_frequent(struct placed *places, size_t n, struct text *a
 	return best;
 }
 
+static void place_done(struct placed *place)
+{
+	free(place->series);
+	free(place->whole);
+}
+
 // Drops the runs with other values from the mixed cells that have the value. Returns how many stay.
 static size_t keep_value(struct placed *places, size_t n, const char *value)
 {
@@ -149,7 +179,7 @@ static size_t keep_value(struct placed *places, size_t n, const char *value)
 		}
 		for (size_t i = from; i < to; i++) {
 			if (places[i].mixed && has && strcmp(places[i].value, value) != 0) {
-				free(places[i].cell);
+				place_done(&places[i]);
 			} else {
 				places[kept++] = places[i];
 			}
@@ -158,9 +188,12 @@ static size_t keep_value(struct placed *places, size_t n, const char *value)
 	return kept;
 }
 
-static size_t narrow_label(
-	struct placed *places, size_t n, const char *label, struct layout_selection *s)
+static size_t narrow_label(struct placed *places, size_t n, const struct layout *l,
+	const char *label, struct layout_selection *s)
 {
+	for (size_t i = 0; i < n; i++) {
+		places[i].cell = goes_along(l, label) ? places[i].whole : places[i].series;
+	}
 	// a mixed cell without the first value needs another
 	while (find_mixed(places, n, label)) {
 		_cleanup_text_ struct text all = {0}, shown = {0};
@@ -174,23 +207,67 @@ static size_t narrow_label(
 	return n;
 }
 
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+// Labels of any run that are not on the list, each once, in order; the caller's. NULL: no memory.
+static const char **list_others(const struct layout_selection *s, size_t *ret_n)
+{
+	size_t room = 1, n = 0, kept = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		room += s->runs[i]->n_labels;
+	}
+	const char **names = calloc(room, sizeof(*names));
+	for (size_t i = 0; names && i < s->n; i++) {
+		for (size_t k = 0; k < s->runs[i]->n_labels; k++) {
+			const char *name = s->runs[i]->labels[k].name;
+			if (!choice_label_is_automatic(name) &&
+				!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
+				names[n++] = name;
+			}
+		}
+	}
+	if (n > 0) {
+		qsort(names, n, sizeof(*names), compare_names);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0) {
+			names[kept++] = names[i];
+		}
+	}
+	*ret_n = kept;
+	return names;
+}
+
+static size_t narrow_labels(struct placed *places, size_t n, const struct layout *l,
+	const char *const *labels, size_t n_labels, struct layout_selection *s)
+{
+	for (size_t i = 0; i < n_labels; i++) {
+		if (!is_shown(l, s, labels[i])) {
+			n = narrow_label(places, n, l, labels[i], s);
+		}
+	}
+	return n;
+}
+
 int layout_narrow(const struct layout *l, struct layout_selection *s)
 {
-	_cleanup_free_ struct placed *places = calloc(s->n + 1, sizeof(*places));
-	size_t n = s->n;
-	bool failed = !places;
+	size_t n = s->n, n_others = 0;
+	_cleanup_free_ struct placed *places = calloc(n + 1, sizeof(*places));
+	_cleanup_free_ const char **others = list_others(s, &n_others);
+	bool failed = !places || !others;
 	for (size_t i = 0; places && i < n; i++) {
-		places[i] = (struct placed){.run = s->runs[i], .cell = cell_of(l, s, s->runs[i])};
-		failed = failed || !places[i].cell;
+		failed = !place_run(&places[i], l, s, s->runs[i]) || failed;
 	}
-	for (size_t i = 0; !failed && i < ARRAY_LENGTH(configuration); i++) {
-		if (!is_shown(l, s, configuration[i])) {
-			n = narrow_label(places, n, configuration[i], s);
-		}
+	if (!failed) {
+		n = narrow_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
+		n = narrow_labels(places, n, l, others, n_others, s);
 	}
 	for (size_t i = 0; places && i < n; i++) {
 		s->runs[i] = places[i].run;
-		free(places[i].cell);
+		place_done(&places[i]);
 	}
 	s->n = n;
 	return failed ? -ENOMEM : 0;

@@ -9,5 +9,6 @@
 #include "cmd/layout_select.h"
 
 // Where runs of a cell differ in a label that the layout does not show, those with the value that
-// most have stay, and it is said: a mean over different configurations is none of repeats. -ENOMEM.
+// most have stay, and it is said: a mean over different configurations is none of repeats. Cells
+// of which the layout makes one number (the best, a ratio) are one for this. -ENOMEM.
 int layout_narrow(const struct layout *l, struct layout_selection *s);

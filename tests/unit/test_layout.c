@@ -129,6 +129,115 @@ static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 	done(&r);
 }
 
+static void test_labels_that_nobody_knows_make_configurations(void **state)
+{
+	(void)state;
+	static const char *const others[] = {
+		"precision=fp32", "precision=fp16", "lr=0.1", "optimizer=adam", "trial=7"};
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct error e = {0};
+	for (size_t i = 0; i < 6; i++) {
+		char labels[200];
+		snprintf(labels, sizeof(labels),
+			"workers=2 batch_size=32 %s repeat=%zu PBS_JOBID=%zu",
+			i < 5 ? others[i] : "trial=8", i, i);
+		add_run(&r, labels, MEASURE_EPOCH, (double)i);
+	}
+	assert_int_equal(
+		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "lr (0.1, none): runs with none are shown; --where lr=... shows"));
+	assert_true(has(&s, "optimizer (none, adam): runs with none are shown; "));
+	assert_true(has(&s, "precision (none, fp16, fp32): runs with none are shown; "));
+	assert_false(has(&s, "trial"));
+	assert_false(has(&s, "repeat"));
+	assert_false(has(&s, "PBS_JOBID"));
+	assert_int_equal(s.n, 2); // repeats that two trials made
+	assert_true(s.runs[0] == r.list[5] && s.runs[1] == r.list[4]);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_the_best_is_of_one_configuration(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("tripathi2019-table3.1");
+	// of 640 samples there are two numbers of workers, of 6400 more runs, but of one
+	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=2 samples=640", MEASURE_EPOCH, 7);
+	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=4 samples=640", MEASURE_EPOCH, 8);
+	add_run(&r, "model=rnn memory=1GB batch_size=32 workers=1 samples=9", MEASURE_EPOCH, 9);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "samples (640, 6400): runs with 640 are shown; --where samples=... "));
+	assert_int_equal(s.n, 3); // the other model's samples are its own
+	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
+	assert_true(cell(&p, 0, 0) == 2 && cell(&p, 1, 0) == 1);
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_a_series_is_of_one_configuration(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("dube-sura-fig2");
+	const enum measure_id rate = MEASURE_SAMPLES_PER_SECOND;
+	add_run(&r, "model=cnn cpus=1 batch_size=64 dataset=dt2 threads=1", rate, 1000);
+	add_run(&r, "model=cnn cpus=2 batch_size=64 dataset=dt1 threads=2", rate, 100);
+	add_run(&r, "model=cnn cpus=4 batch_size=64 dataset=dt1 threads=4", rate, 150);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "dataset (dt1, dt2): runs with dt1 are shown; --where dataset=... "));
+	assert_false(has(&s, "threads (")); // they go with the CPUs
+	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
+	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12);
+	assert_true(fabs(cell(&p, 1, 0) - 1.5) < 1e-12);
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	// but where they do not, a mean over them is one over configurations
+	r.runs[2].labels[1].value = r.runs[1].labels[1].value;
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "threads (2, 4): runs with 2 are shown; "));
+	layout_selection_done(&s);
+	done(&r);
+}
+
+static void test_a_gain_is_of_one_configuration(void **state)
+{
+	(void)state;
+	struct some_runs r = {0};
+	struct layout_selection s;
+	struct layout_pivot p;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("dube-sura-fig3");
+	const enum measure_id rate = MEASURE_SAMPLES_PER_SECOND;
+	add_run(&r, "model=cnn cpus=2 batch_size=64 machine=a", rate, 100);
+	add_run(&r, "model=cnn cpus=2 batch_size=128 machine=b", rate, 900);
+	add_run(&r, "model=cnn cpus=2 batch_size=64 machine=b", rate, 600);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "machine (a, b): runs with b are shown; --where machine=... "));
+	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
+	assert_true(fabs(cell(&p, 0, 0) - 1.5) < 1e-12);
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	assert_int_equal(layout_select(l, r.list, 2, &s, &e), 0);
+	assert_true(has(&s, "machine (a, b): runs with a are shown; --where machine=... "));
+	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
+	assert_true(isnan(cell(&p, 0, 0))); // no gain of one machine over another
+	layout_pivot_done(&p);
+	layout_selection_done(&s);
+	done(&r);
+}
+
 static void test_throughput_relative_to_the_fewest_cpus(void **state)
 {
 	(void)state;
@@ -290,6 +399,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters_and_labels_that_are_missing),
 		cmocka_unit_test(test_runs_of_one_cell_are_of_one_configuration),
+		cmocka_unit_test(test_labels_that_nobody_knows_make_configurations),
+		cmocka_unit_test(test_the_best_is_of_one_configuration),
+		cmocka_unit_test(test_a_series_is_of_one_configuration),
+		cmocka_unit_test(test_a_gain_is_of_one_configuration),
 		cmocka_unit_test(test_throughput_relative_to_the_fewest_cpus),
 		cmocka_unit_test(test_gain_of_the_larger_batch),
 		cmocka_unit_test(test_best_number_of_workers),
