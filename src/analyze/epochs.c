@@ -206,6 +206,13 @@ static int double_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+double epoch_seconds(const struct epoch_list *list, size_t index)
+{
+	const struct epoch *epoch = &list->items[index];
+	bool known = !epoch->open && (index > 0 || !list->first_with_start);
+	return known ? (double)(epoch->end_ns - epoch->start_ns) * 1e-9 : NAN;
+}
+
 double epoch_typical_seconds(const struct epoch_list *list)
 {
 	_cleanup_free_ double *lengths = calloc(list->n + 1, sizeof(*lengths));

@@ -41,6 +41,8 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e);
 void epoch_list_done(struct epoch_list *list);
 // The index of the epoch that holds t_ns, -1 for none. `hint` is an index to start looking from.
 ptrdiff_t epoch_at(const struct epoch_list *list, int64_t t_ns, size_t hint);
+// Of one of them: NAN where it is open, or the first and holds the job's start.
+double epoch_seconds(const struct epoch_list *list, size_t index);
 // Median length of the epochs that ended, in seconds; NAN where there is none. A first one with the
 // job's start in it counts only where it is the only one.
 double epoch_typical_seconds(const struct epoch_list *list);

@@ -148,6 +148,7 @@ static int draw_gpu(struct figure_page *page, size_t column, size_t line, const 
 	return figure_run_lines(&into, a, name, (int)line, e);
 }
 
+// Where lines end epochs nobody knows when the first began: a gap, and why.
 static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 	const struct analysis *a, const char *name, struct error *e)
 {
@@ -160,9 +161,12 @@ static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 	for (size_t i = 0; i < a->epochs.n; i++) {
 		const struct epoch *epoch = &a->epochs.items[i];
 		if (!epoch->open) {
-			figure_add_point(series, (double)epoch->number,
-				(double)(epoch->end_ns - epoch->start_ns) * 1e-9);
+			figure_add_point(
+				series, (double)epoch->number, epoch_seconds(&a->epochs, i));
 		}
+	}
+	if (a->epochs.n > 0 && a->epochs.first_with_start && page->n_notes == 0) {
+		figure_add_note(page, "lines end epochs, which does not tell when the first began");
 	}
 	return 0;
 }

@@ -126,11 +126,11 @@ static void set_epochs(json_t *json, const struct epoch_list *epochs, size_t mos
 	size_t n = epochs->n < most ? epochs->n : most;
 	for (size_t i = 0; i < n; i++) {
 		const struct epoch *epoch = &epochs->items[i];
-		double seconds = (double)(epoch->end_ns - epoch->start_ns) * 1e-9;
 		json_array_append_new(list, json_integer((json_int_t)epoch->number));
-		json_array_append_new(list, short_number(epoch->open ? NAN : seconds));
+		json_array_append_new(list, short_number(epoch_seconds(epochs, i)));
 	}
 	json_object_set_new(json, "epochs", list);
+	json_object_set_new(json, "first_epoch_with_start", json_boolean(epochs->first_with_start));
 	json_object_set_new(json, "epochs_left_out", json_integer((json_int_t)(epochs->n - n)));
 }
 
@@ -274,6 +274,7 @@ static void set_nothing(json_t *json)
 	for (size_t i = 0; i < ARRAY_LENGTH(lists); i++) {
 		json_object_set_new(json, lists[i], json_array());
 	}
+	json_object_set_new(json, "first_epoch_with_start", json_false());
 	json_object_set_new(json, "epochs_left_out", json_integer(0));
 	json_object_set_new(json, "output", json_null());
 	json_object_set_new(json, "output_left_out", json_integer(0));

@@ -71,6 +71,15 @@ print($2)"
 	[ "$(data page.html 'sum(v is None and (m["reasons"] * 9)[i] < 0 for m in data["measures"] for i, v in enumerate(m["values"]))')" = 0 ]
 }
 
+@test "where lines end epochs, nobody knows how long the first took" {
+	/usr/bin/python3 -c 'import sqlite3
+with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
+    run.execute("INSERT INTO run VALUES (?, ?)", ("epochs", "lines end epochs"))'
+	"$STRAIN" report tiny.sweep -o page.html
+	[ "$(data page.html '*[(d["first_epoch_with_start"], d["epochs"][:4]) for d in data["details"][1:3]]')" = \
+		'(False, [1, 0.8, 2, 0.8]) (True, [1, None, 2, 0.8])' ]
+}
+
 @test "what cannot be read is named, and the others make the page" {
 	echo nothing >tiny.sweep/0003-1.strain
 	run -1 --separate-stderr "$STRAIN" report tiny.sweep -o page.html

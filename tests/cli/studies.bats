@@ -198,6 +198,23 @@ has_no_gpu() {
 	grep -q 'workers (0, 2): runs with 2 are shown' kept/figure.gp # both memories have these
 }
 
+@test "where lines end epochs, the first has no length in Tripathi Figure 3.1" {
+	points() {
+		awk '!/^#/ && NF == 4 {print $1, $2 == "NaN" ? "gap" : "time"}' kept/figure.dat
+	}
+	mkdir -p lines/runs
+	cp runs/r34.strain lines/runs/
+	cd lines || return 1
+	figure tripathi2019-fig3.1
+	[ "$(points)" = $'1 time\n2 time' ]
+	/usr/bin/python3 -c 'import sqlite3
+with sqlite3.connect("runs/r34.strain") as run:
+    run.execute("INSERT INTO run VALUES (?, ?)", ("epochs", "lines end epochs"))'
+	figure tripathi2019-fig3.1
+	[ "$(points)" = $'1 gap\n2 time' ]
+	says 'lines end epochs, which does not tell when the first began'
+}
+
 @test "a figure of numbers is a table without -o; the others say what they are" {
 	run -0 "$STRAIN" compare runs --layout tripathi2019-fig3.5 --where model=resnet50
 	[[ $output == *'Tripathi 2019, Figure 3.5: time, utilisation, memory by workers'* ]]

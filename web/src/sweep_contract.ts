@@ -43,8 +43,10 @@ export interface RunDetail {
 	evidence: number[];
 	/** What limited it, how. */
 	limits: number[];
-	/** Number and seconds of epochs in turn. */
+	/** Number and seconds of epochs in turn; null: it is open, or nobody knows when it began. */
 	epochs: (number | null)[];
+	/** Lines end epochs, which does not tell when the first began. */
+	first_epoch_with_start: boolean;
 	epochs_left_out: number;
 	/** The last of its output, and how many bytes of what is kept stand before it. */
 	output: string | null;

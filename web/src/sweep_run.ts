@@ -229,10 +229,11 @@ export class RunPanel implements Card {
 			return null;
 		}
 		const longest = Math.max(...epochs.map(([, seconds]) => seconds ?? 0), 1e-9);
-		const rows = epochs.map(([number, seconds]) => {
+		const rows = epochs.map(([number, seconds], i) => {
+			const missing = i === 0 && detail.first_epoch_with_start ? 'start not known' : 'open';
 			const bar = make('i', 'bar');
 			bar.style.width = `${(100 * (seconds ?? 0)) / longest}%`;
-			return make('li', '', make('span', '', `epoch ${number}`), make('span', 'track', bar), make('b', '', seconds === null ? 'open' : duration(seconds)));
+			return make('li', '', make('span', '', `epoch ${number}`), make('span', 'track', bar), make('b', '', seconds === null ? missing : duration(seconds)));
 		});
 		const left = detail.epochs_left_out > 0 ? make('p', 'soft', `${digits(detail.epochs_left_out)} more.`) : null;
 		return section('Epochs', make('ol', 'epoch-bars', ...rows), left);
