@@ -411,8 +411,9 @@ static int complete(const struct running *r, struct attempt *ret)
 		unlink(r->log);
 	}
 	// The last step: from here on the trial is there.
-	if (rename(r->run, r->final_run) < 0) {
-		return error_errno(r->e, errno, "%s", r->final_run);
+	result = run_rename(r->run, r->final_run, r->e);
+	if (result < 0) {
+		return result;
 	}
 	ret->run = strdup(r->final_run);
 	return ret->run ? 0 : error_errno(r->e, ENOMEM, "a trial");

@@ -6,13 +6,25 @@
 #include "trace/amend.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "trace/store.h"
 #include "trace/writer_internal.h"
+
+enum {
+	COMMIT_TRIES = 8, // of two seconds each, while a reader holds the file
+	SETTLE_TRIES = 10,
+	SETTLE_PAUSE_MS = 20,
+	FORMAT_AT = 18, // in SQLite's header: 1, or 2 for a file in WAL mode
+};
 
 static int put(struct writer *w, const struct amendment *item, int64_t end_ns)
 {
@@ -40,6 +52,16 @@ static int put_all(struct writer *w, const struct amendment *items, size_t n, st
 	return 0;
 }
 
+// A reader keeps a file that is not in WAL mode from being written.
+static int commit_patiently(struct writer *w, struct error *e)
+{
+	int result = writer_commit_now(w, e);
+	for (int i = 1; result == -EBUSY && i < COMMIT_TRIES; i++) {
+		result = writer_commit_now(w, e);
+	}
+	return result;
+}
+
 int run_amend(const char *path, const struct amendment *items, size_t n, struct error *e)
 {
 	struct writer *w = NULL;
@@ -48,10 +70,10 @@ int run_amend(const char *path, const struct amendment *items, size_t n, struct 
 		return result;
 	}
 	result = put_all(w, items, n, e);
+	result = result < 0 ? result : commit_patiently(w, e);
 	if (result < 0 && !sqlite3_get_autocommit(w->database)) {
 		store_exec(w->database, "ROLLBACK");
 	}
-	result = result < 0 ? result : writer_commit(w, e);
 	writer_free(w);
 	return result;
 }
@@ -88,4 +110,85 @@ int run_write_empty(const char *path, const struct amendment *items, size_t n, s
 		remove(path);
 	}
 	return result;
+}
+
+// ---- its last name
+
+// Whether nothing that belongs to the run is beside it, nor will be.
+static bool is_one_file(const char *path)
+{
+	unsigned char format = 0;
+	_cleanup_free_ char *log = NULL;
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && pread(fd, &format, 1, FORMAT_AT) == 1 && format == 1 &&
+	       asprintf(&log, "%s-wal", path) >= 0 && access(log, F_OK) < 0 && errno == ENOENT;
+}
+
+static bool settle(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_MS * (long)NS_PER_MS};
+	for (int i = 0; i < SETTLE_TRIES && !is_one_file(path); i++) {
+		struct writer *w = NULL;
+		if (i > 0) {
+			nanosleep(&pause, NULL);
+		}
+		if (writer_open(path, &w, NULL) == 0) {
+			writer_settle(w);
+			writer_free(w);
+		}
+	}
+	return is_one_file(path);
+}
+
+static int write_anew(const char *from, const char *to, struct error *e)
+{
+	struct writer *w = NULL;
+	sqlite3_stmt *copy = NULL;
+	int result = writer_open(from, &w, e);
+	if (result < 0) {
+		return result;
+	}
+	unlink(to);
+	_cleanup_close_ int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) { // SQLite would make one that anybody can read
+		result = error_errno(e, errno, "%s", to);
+		writer_free(w);
+		return result;
+	}
+	int code = sqlite3_prepare_v2(w->database, "VACUUM INTO ?1", -1, &copy, NULL);
+	code = code == SQLITE_OK ? sqlite3_bind_text(copy, 1, to, -1, SQLITE_STATIC) : code;
+	code = code == SQLITE_OK ? sqlite3_step(copy) : code;
+	if (code != SQLITE_DONE) {
+		result = store_error(w->database, code, e, from);
+	}
+	sqlite3_finalize(copy);
+	writer_free(w);
+	return result;
+}
+
+static int rename_or_fail(const char *from, const char *to, struct error *e)
+{
+	return rename(from, to) < 0 ? error_errno(e, errno, "%s", to) : 0;
+}
+
+int run_rename(const char *from, const char *to, struct error *e)
+{
+	if (settle(from)) {
+		return rename_or_fail(from, to, e);
+	}
+	_cleanup_free_ char *copy = NULL, *log = NULL, *index = NULL;
+	if (asprintf(&copy, "%s-copy", from) < 0 || asprintf(&log, "%s-wal", from) < 0 ||
+		asprintf(&index, "%s-shm", from) < 0) {
+		return error_errno(e, ENOMEM, "%s", from);
+	}
+	int result = write_anew(from, copy, e);
+	result = result < 0 ? result : rename_or_fail(copy, to, e);
+	if (result < 0) {
+		unlink(copy);
+		return result;
+	}
+	unlink(from); // first: nobody may take the log for one of another file
+	unlink(log);
+	unlink(index);
+	return 0;
 }

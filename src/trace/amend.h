@@ -28,3 +28,8 @@ int run_amend(const char *path, const struct amendment *items, size_t n, struct 
 // A finished run file with nothing but these, and when and where it was made: of a job that could
 // not be started. -EEXIST, -ENOSPC, ...
 int run_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e);
+
+// Gives a finished run its last name. Who reads it at that moment may keep SQLite's log beside it,
+// which a rename would part from it: the run is then written anew under that name. Its old name is
+// free afterwards. 0, or -errno: the run is where it was.
+int run_rename(const char *from, const char *to, struct error *e);

@@ -362,3 +362,30 @@ is_running() {
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
 	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
 }
+
+@test "a trial that somebody reads as it ends is whole" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, ': >began; while [ ! -e reading ]; do sleep 0.05; done']
+	EOF
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$! reader
+	eventually is_running plan.sweep
+	/usr/bin/python3 - plan.sweep/0001-1 3>&- <<-'EOF' &
+		import os, sqlite3, sys, time
+		run = sqlite3.connect(sys.argv[1] + ".running")
+		run.execute("BEGIN")
+		run.execute("SELECT count(*) FROM entity").fetchall()
+		open("reading", "w").close()
+		while not os.path.exists(sys.argv[1] + ".strain"):
+		    time.sleep(0.05)
+	EOF
+	reader=$!
+	ends_with 0 $sweep
+	ends_with 0 $reader
+	[ "$(find plan.sweep -name '0001*' -printf '%f %m\n')" = "0001-1.strain 600" ]
+	[ "$(key plan.sweep/0001-1.strain outcome)" = success ]
+	[ "$(key plan.sweep/0001-1.strain state)" = finished ]
+	run -0 "$STRAIN" sql plan.sweep/0001-1.strain 'PRAGMA integrity_check'
+	[[ "$output" == *ok* ]]
+	run -0 "$STRAIN" show plan.sweep/0001-1.strain
+}
