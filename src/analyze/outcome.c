@@ -74,7 +74,9 @@ static const char *find(struct cursor text, const char *word)
 
 static struct cursor end_of_output(const struct outcome_evidence *evidence)
 {
-	struct cursor output = cursor_of(evidence->output, evidence->output_length);
+	bool any = evidence->output != NULL; // nothing may be added to NULL, not even 0
+	struct cursor output = cursor_of(
+		any ? evidence->output : "", any ? evidence->output_length : 0);
 	if (output.end - output.at > OUTPUT_LOOKED_AT) {
 		output.at = output.end - OUTPUT_LOOKED_AT;
 	}
