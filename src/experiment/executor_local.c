@@ -6,13 +6,10 @@
 
 #include "experiment/executor_local.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,8 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/part.h"
+#include "experiment/children.h"
 #include "trace/still_running.h"
 
 #define STEP_MS 5 // between looks, where no descriptor tells the end
@@ -33,8 +30,16 @@ struct execution {
 	pid_t launcher;
 	int pidfd; // -1: the kernel has none
 	char *run;
+	struct children others; // that were there before it
 	bool ended;
 };
+
+static void free_execution(struct execution *x)
+{
+	children_done(&x->others);
+	free(x->run);
+	free(x);
+}
 
 static _Noreturn void become_recording(
 	const struct execution_request *request, const char *program, pid_t parent)
@@ -74,12 +79,13 @@ static int start(const struct execution_request *request, struct execution **ret
 	}
 	struct execution *x = calloc(1, sizeof(*x));
 	char *run = strdup(request->run);
-	if (!x || !run) {
+	struct children others;
+	if (!x || !run || children_list(&others, e) < 0) {
 		free(x);
 		free(run);
 		return error_errno(e, ENOMEM, "a trial");
 	}
-	*x = (struct execution){.pidfd = -1, .run = run};
+	*x = (struct execution){.pidfd = -1, .run = run, .others = others};
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid_t parent = getpid();
 	x->launcher = fork();
@@ -88,8 +94,7 @@ static int start(const struct execution_request *request, struct execution **ret
 	}
 	if (x->launcher < 0) {
 		int code = errno;
-		free(run);
-		free(x);
+		free_execution(x);
 		return error_errno(e, code, "cannot start a trial: fork");
 	}
 	x->pidfd = (int)syscall(SYS_pidfd_open, x->launcher, 0);
@@ -110,7 +115,10 @@ static bool wait_execution(struct execution *x, int timeout_ms, int *ret_status)
 static void send(struct execution *x, int signal_number)
 {
 	if (signal_number == SIGKILL) {
-		still_running_signal(x->run, SIGKILL);
+		// The run does not know them yet, or nobody records any more.
+		if (still_running_signal(x->run, SIGKILL) == 0) {
+			descendants_kill(x->launcher, still_running_recorder(x->run));
+		}
 	} else {
 		kill(x->launcher, signal_number);
 	}
@@ -118,35 +126,11 @@ static void send(struct execution *x, int signal_number)
 
 // What is left ---------------------------------------------------------------------------------
 
-static pid_t parent_of(const char *pid)
+// Of what a container's first process adopts, only what the run knows is the trial's.
+static size_t kill_left(const struct execution *x)
 {
-	char path[64], stat[512];
-	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	stat[length > 0 ? length : 0] = '\0';
-	const char *close = strrchr(stat, ')');
-	int64_t parent;
-	if (!close || strlen(close) < 5) {
-		return 0;
-	}
-	struct cursor c = cursor_of(close + 3, strlen(close + 3));
-	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
-}
-
-static void kill_children(void)
-{
-	DIR *proc = opendir("/proc");
-	for (struct dirent *entry; proc && (entry = readdir(proc));) {
-		int64_t pid;
-		if (parse_integer(entry->d_name, 2, INT_MAX, &pid, NULL) == 0 &&
-			parent_of(entry->d_name) == getpid()) {
-			kill((pid_t)pid, SIGKILL);
-		}
-	}
-	if (proc) {
-		closedir(proc);
-	}
+	size_t n = children_kill(&x->others, x->launcher);
+	return getpid() == 1 ? n + still_running_signal(x->run, SIGKILL) : n;
 }
 
 // What lost its parent became our child: it would disturb the next trial.
@@ -160,18 +144,16 @@ static void close_execution(struct execution *x)
 	for (unsigned round = 0; round < LEFT_ROUNDS; round++) {
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
 		}
-		if (pid < 0) {
+		if (pid < 0 || kill_left(x) == 0) {
 			break;
 		}
-		kill_children();
 		const struct timespec pause = {.tv_nsec = STEP_MS * (long)NS_PER_MS};
 		nanosleep(&pause, NULL);
 	}
 	if (x->pidfd >= 0) {
 		close(x->pidfd);
 	}
-	free(x->run);
-	free(x);
+	free_execution(x);
 }
 
 const struct executor executor_local = {

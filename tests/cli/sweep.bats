@@ -389,3 +389,36 @@ is_running() {
 	[[ "$output" == *ok* ]]
 	run -0 "$STRAIN" show plan.sweep/0001-1.strain
 }
+
+@test "the sweep ends what its trials left, and nothing else" {
+	local seconds=$((1000000 + BASHPID)) # no other test's
+	cat >plan.yaml <<-EOF
+		command: [sh, -c, 'setsid sleep $seconds & echo \${n}']
+		parameters: {n: {values: [1, 2]}}
+	EOF
+	bash -c 'sleep 1234562 3>&- & echo $! >kept; exec "$STRAIN" sweep plan.yaml 3>&- > >(tee log) 2>&1'
+	kill "$(cat kept)"
+	eventually grep -q "2 of 2 trials: 2 success" log
+	run -1 pgrep -f "sleep $seconds"
+}
+
+@test "a job that the run does not know is ended too" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		trap '' TERM
+		rm plan.sweep/*.running*
+		echo $$ >began
+		while sleep 0.1; do :; done
+	EOF
+	chmod +x job
+	printf 'command: [./job]\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually [ -s began ]
+	kill -INT $sweep
+	sleep 0.3
+	kill -INT $sweep
+	eventually eval '! kill -0 "$(cat began)"' || kill -9 "$(cat began)" $sweep
+	ends_with 130 $sweep
+	is_clean plan.sweep
+}
