@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +27,14 @@
 struct move {
 	char *name; // as it is called now, without folder
 	struct trial_place to; // configuration 0: no trial is this one
+	bool there; // it has its name already
 };
 
 struct moves {
 	struct move *items;
 	size_t n;
 	size_t capacity;
+	bool begun; // by one that was ended: something is aside
 };
 
 static bool has_suffix(const char *name, const char *suffix)
@@ -50,7 +53,20 @@ static bool is_configuration(const struct sweep *sweep, size_t configuration, st
 	return same;
 }
 
-static struct trial_place find_trial(const struct sweep *sweep, const char *path)
+// What a run was given and the plan does not have any more makes it another thing.
+static bool has_lost_factor(
+	const struct sweep *sweep, const struct plan *was, struct reader *reader)
+{
+	bool lost = false;
+	for (size_t f = 0; f < was->n_factors && !lost; f++) {
+		const char *name = was->factors[f].name;
+		lost = !plan_factor(&sweep->plan, name) && reader_label(reader, name);
+	}
+	return lost;
+}
+
+static struct trial_place find_trial(
+	const struct sweep *sweep, const struct plan *was, const char *path)
 {
 	struct trial_place none = {0};
 	struct reader *reader = NULL;
@@ -60,7 +76,8 @@ static struct trial_place find_trial(const struct sweep *sweep, const char *path
 	}
 	const char *label = reader_label(reader, "repeat");
 	bool known = label &&
-	             parse_integer(label, 1, (int64_t)sweep->plan.repeats, &repeat, NULL) == 0;
+	             parse_integer(label, 1, (int64_t)sweep->plan.repeats, &repeat, NULL) == 0 &&
+	             !has_lost_factor(sweep, was, reader);
 	struct trial_place found = none;
 	for (size_t i = 1; known && i <= sweep->trials.n_configurations; i++) {
 		if (is_configuration(sweep, i, reader)) {
@@ -72,19 +89,114 @@ static struct trial_place find_trial(const struct sweep *sweep, const char *path
 	return found;
 }
 
+// Renaming ----------------------------------------------------------------------------------------
+
+// -EEXIST where there is something of the new name.
+static int rename_new(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+		return 0;
+	}
+	if (errno != EINVAL && errno != ENOSYS) {
+		return -errno;
+	}
+	// Neither every kernel nor every file system has it. The folder is locked.
+	if (access(to, F_OK) == 0) {
+		return -EEXIST;
+	}
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
+// "0001-1.strain.moving" is to "0001-1.log.moving" as "0001-1.strain" to "0001-1.log".
+static void append_log_name(struct text *t, const char *run)
+{
+	size_t stem = strcspn(run, ".");
+	const char *rest = run + stem;
+	size_t own = strlen(SWEEP_RUN);
+	rest += strncmp(rest, SWEEP_RUN, own) == 0 ? own : 0;
+	text_append(t, run, stem);
+	text_format(t, "%s%s", SWEEP_LOG, rest);
+}
+
+// Its log goes first: what is ended in between finds the run, and nothing is left of it to do.
 static int rename_in(const char *directory, const char *from, const char *folder, const char *to,
 	struct error *e)
 {
-	_cleanup_text_ struct text old = {0}, new = {0};
+	const char *slash = *folder ? "/" : "";
+	_cleanup_text_ struct text old = {0}, new = {0}, old_log = {0}, new_log = {0};
 	text_format(&old, "%s/%s", directory, from);
-	text_format(&new, "%s/%s%s%s", directory, folder, *folder ? "/" : "", to);
-	if (old.failed || new.failed) {
+	text_format(&new, "%s/%s%s%s", directory, folder, slash, to);
+	text_format(&old_log, "%s/", directory);
+	append_log_name(&old_log, from);
+	text_format(&new_log, "%s/%s%s", directory, folder, slash);
+	append_log_name(&new_log, to);
+	if (old.failed || new.failed || old_log.failed || new_log.failed) {
 		return error_errno(e, ENOMEM, "%s", directory);
 	}
-	return rename(old.data, new.data) < 0 ? error_errno(e, errno, "%s", new.data) : 0;
+	int result = rename_new(old_log.data, new_log.data);
+	if (result < 0 && result != -ENOENT && result != -EEXIST) {
+		return error_errno(e, -result, "%s", new_log.data);
+	}
+	result = rename_new(old.data, new.data);
+	return result < 0 ? error_errno(e, -result, "%s", new.data) : 0;
 }
 
-static int collect(const struct sweep *sweep, struct moves *moves, struct error *e)
+static void name_trial(char *buffer, size_t size, struct trial_place trial)
+{
+	snprintf(buffer, size, "%04u-%u%s", trial.configuration, trial.repeat, SWEEP_RUN);
+}
+
+// What there is -----------------------------------------------------------------------------------
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct move *)a)->name, ((const struct move *)b)->name);
+}
+
+// Each trial has one run: the one that is there already, or the first.
+static int settle_targets(const struct sweep *sweep, struct moves *moves, struct error *e)
+{
+	size_t repeats = (size_t)sweep->plan.repeats;
+	_cleanup_free_ bool *taken = calloc(sweep->trials.n + 1, sizeof(*taken));
+	if (!taken) {
+		return error_errno(e, ENOMEM, "%s", sweep->directory);
+	}
+	if (moves->n > 1) {
+		qsort(moves->items, moves->n, sizeof(*moves->items), compare_names);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < moves->n; i++) {
+			struct move *move = &moves->items[i];
+			if (move->to.configuration == 0 || move->there != (pass == 0)) {
+				continue;
+			}
+			bool *own = &taken[(move->to.configuration - 1) * repeats +
+					   move->to.repeat - 1];
+			if (*own) {
+				move->to.configuration = 0;
+			}
+			*own = true;
+		}
+	}
+	return 0;
+}
+
+static int add_move(struct moves *moves, const char *name, struct trial_place to)
+{
+	char target[48];
+	name_trial(target, sizeof(target), to);
+	char *copy = strdup(name);
+	if (!copy || array_reserve((void **)&moves->items, &moves->capacity, moves->n + 1,
+			     sizeof(*moves->items)) < 0) {
+		free(copy);
+		return -ENOMEM;
+	}
+	moves->items[moves->n++] = (struct move){copy, to, strcmp(name, target) == 0};
+	return 0;
+}
+
+static int collect(
+	const struct sweep *sweep, const struct plan *was, struct moves *moves, struct error *e)
 {
 	DIR *folder = opendir(sweep->directory);
 	if (!folder) {
@@ -94,23 +206,44 @@ static int collect(const struct sweep *sweep, struct moves *moves, struct error 
 	for (struct dirent *entry; result == 0 && (entry = readdir(folder));) {
 		_cleanup_text_ struct text path = {0};
 		text_format(&path, "%s/%s", sweep->directory, entry->d_name);
+		moves->begun = moves->begun || has_suffix(entry->d_name, SWEEP_RUN MOVING);
 		// A run that was being moved when all ended is moved now.
-		if (!has_suffix(entry->d_name, SWEEP_RUN) && !has_suffix(entry->d_name, MOVING)) {
+		if (!has_suffix(entry->d_name, SWEEP_RUN) &&
+			!has_suffix(entry->d_name, SWEEP_RUN MOVING)) {
 			continue;
 		}
-		char *name = strdup(entry->d_name);
-		if (!name || path.failed ||
-			array_reserve((void **)&moves->items, &moves->capacity, moves->n + 1,
-				sizeof(*moves->items)) < 0) {
-			free(name);
+		if (path.failed ||
+			add_move(moves, entry->d_name, find_trial(sweep, was, path.data)) < 0) {
 			result = error_errno(e, ENOMEM, "%s", sweep->directory);
-			break;
 		}
-		moves->items[moves->n++] = (struct move){name, find_trial(sweep, path.data)};
 	}
 	closedir(folder);
-	return result;
+	return result < 0 ? result : settle_targets(sweep, moves, e);
 }
+
+// Of trials that did not end: no run that comes to have that name is to have it.
+static void remove_stray_logs(const struct sweep *sweep)
+{
+	DIR *folder = opendir(sweep->directory);
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		_cleanup_text_ struct text log = {0}, run = {0};
+		if (!has_suffix(entry->d_name, SWEEP_LOG)) {
+			continue;
+		}
+		text_format(&log, "%s/%s", sweep->directory, entry->d_name);
+		text_append(&run, log.data ? log.data : "",
+			log.data ? log.length - strlen(SWEEP_LOG) : 0);
+		text_append_string(&run, SWEEP_RUN);
+		if (!log.failed && !run.failed && access(run.data, F_OK) < 0) {
+			unlink(log.data);
+		}
+	}
+	if (folder) {
+		closedir(folder);
+	}
+}
+
+// Moving ------------------------------------------------------------------------------------------
 
 static int step_aside(const struct sweep *sweep, struct moves *moves, struct error *e)
 {
@@ -118,29 +251,39 @@ static int step_aside(const struct sweep *sweep, struct moves *moves, struct err
 	for (size_t i = 0; i < moves->n && result == 0; i++) {
 		struct move *move = &moves->items[i];
 		char *moving = NULL;
-		if (has_suffix(move->name, MOVING)) {
+		if (has_suffix(move->name, MOVING) || (move->there && move->to.configuration > 0)) {
 			continue;
 		}
-		if (asprintf(&moving, "%s%s", move->name, MOVING) < 0) {
-			return error_errno(e, ENOMEM, "%s", sweep->directory);
+		result = -EEXIST;
+		for (unsigned k = 0; k < 10000 && result == -EEXIST; k++) {
+			char number[16] = "";
+			snprintf(number, sizeof(number), k > 0 ? "_%u" : "", k);
+			free(moving);
+			if (asprintf(&moving, "%.*s%s%s", (int)strcspn(move->name, "."), move->name,
+				    number, SWEEP_RUN MOVING) < 0) {
+				return error_errno(e, ENOMEM, "%s", sweep->directory);
+			}
+			result = rename_in(sweep->directory, move->name, "", moving, e);
 		}
-		result = rename_in(sweep->directory, move->name, "", moving, e);
 		free(move->name);
 		move->name = moving;
 	}
 	return result;
 }
 
+// Its new name is the last step: until then it is one that is to be moved.
 static int take_place(const struct sweep *sweep, const struct move *move, struct error *e)
 {
 	char number[16], name[48];
-	_cleanup_free_ char *path = sweep_path(sweep, move->to, SWEEP_RUN);
+	_cleanup_text_ struct text path = {0};
+	text_format(&path, "%s/%s", sweep->directory, move->name);
 	snprintf(number, sizeof(number), "%u", move->to.configuration);
-	snprintf(name, sizeof(name), "%04u-%u%s", move->to.configuration, move->to.repeat,
-		SWEEP_RUN);
+	name_trial(name, sizeof(name), move->to);
 	const struct amendment trial = {AMEND_LABEL, "trial", number};
-	int result = rename_in(sweep->directory, move->name, "", name, e);
-	return result < 0 || !path ? result : run_amend(path, &trial, 1, e);
+	int result = path.failed ? error_errno(e, ENOMEM, "%s", sweep->directory)
+	                         : run_amend(path.data, &trial, 1, e);
+	return result < 0 || move->there ? result
+	                                 : rename_in(sweep->directory, move->name, "", name, e);
 }
 
 static int leave_out(const struct sweep *sweep, const struct move *move, struct error *e)
@@ -165,18 +308,34 @@ static int leave_out(const struct sweep *sweep, const struct move *move, struct 
 	return rename_in(sweep->directory, move->name, SWEEP_LEFT_OUT, name.data, e);
 }
 
-int renumber_runs(const struct sweep *sweep, void (*say)(const char *text), struct error *e)
+static int move_all(
+	const struct sweep *sweep, const struct moves *moves, size_t *ret_left_out, struct error *e)
+{
+	int result = 0;
+	for (size_t i = 0; i < moves->n && result == 0; i++) {
+		const struct move *move = &moves->items[i];
+		bool known = move->to.configuration > 0;
+		if (known && (!move->there || moves->begun)) {
+			result = take_place(sweep, move, e);
+			known = result != -EEXIST; // a run of that name that is none of ours
+		}
+		result = known ? result : leave_out(sweep, move, e);
+		*ret_left_out += !known;
+	}
+	return result;
+}
+
+int renumber_runs(const struct sweep *sweep, const struct plan *was, void (*say)(const char *text),
+	struct error *e)
 {
 	struct moves moves = {0};
 	size_t left_out = 0;
-	int result = collect(sweep, &moves, e);
-	result = result < 0 ? result : step_aside(sweep, &moves, e);
-	for (size_t i = 0; i < moves.n && result == 0; i++) {
-		bool known = moves.items[i].to.configuration > 0;
-		result = known ? take_place(sweep, &moves.items[i], e)
-		               : leave_out(sweep, &moves.items[i], e);
-		left_out += !known;
+	int result = collect(sweep, was, &moves, e);
+	if (result == 0 && !moves.begun) {
+		remove_stray_logs(sweep);
 	}
+	result = result < 0 ? result : step_aside(sweep, &moves, e);
+	result = result < 0 ? result : move_all(sweep, &moves, &left_out, e);
 	if (result == 0 && say && moves.n > 0) {
 		_cleanup_text_ struct text line = {0};
 		text_format(&line, "the changed plan keeps %zu of %zu runs%s", moves.n - left_out,
@@ -189,4 +348,17 @@ int renumber_runs(const struct sweep *sweep, void (*say)(const char *text), stru
 	}
 	free(moves.items);
 	return result;
+}
+
+bool renumber_is_begun(const char *directory)
+{
+	DIR *folder = opendir(directory);
+	bool begun = false;
+	for (struct dirent *entry; folder && !begun && (entry = readdir(folder));) {
+		begun = has_suffix(entry->d_name, SWEEP_RUN MOVING);
+	}
+	if (folder) {
+		closedir(folder);
+	}
+	return begun;
 }

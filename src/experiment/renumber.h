@@ -6,9 +6,17 @@
 
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
+struct plan;
 struct sweep;
 
-// What no trial of the plan is goes into the folder left-out; `say` (may be NULL) tells how many.
-int renumber_runs(const struct sweep *sweep, void (*say)(const char *text), struct error *e);
+// `was` is the plan that the runs are of. What no trial of the sweep's plan is goes into the folder
+// left-out, each with its log; `say` (may be NULL) tells how many. Where it was ended, it is to be
+// called again.
+int renumber_runs(const struct sweep *sweep, const struct plan *was, void (*say)(const char *text),
+	struct error *e);
+// Whether one that was ended has left runs without a name in the directory.
+bool renumber_is_begun(const char *directory);

@@ -224,6 +224,7 @@ static int copy_plan(const char *from, const char *to, struct error *e)
 	}
 	_cleanup_close_ int out = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	int result = out < 0 ? -errno : copy_data(in, out);
+	result = result == 0 && fsync(out) < 0 ? -errno : result;
 	if (result == 0 && rename(part, to) < 0) {
 		result = -errno;
 	}
@@ -254,12 +255,74 @@ static int plan_changed(const struct sweep *sweep, const char *kept, bool *ret, 
 	return 0;
 }
 
+// The runs take the names that the plan gives them, then it is the sweep's: what is ended in
+// between goes on when the sweep is opened again. Without a next one, the names are what is wrong.
+static int finish_change(
+	const struct sweep_options *options, const struct sweep *sweep, struct error *e)
+{
+	_cleanup_free_ char *kept = join(sweep->directory, "plan.yaml");
+	_cleanup_free_ char *next = join(sweep->directory, SWEEP_NEXT_PLAN);
+	struct plan was = {0};
+	struct sweep changed = {.directory = sweep->directory, .stem = sweep->stem, .lock = -1};
+	if (!kept || !next) {
+		return error_errno(e, ENOMEM, "%s", sweep->directory);
+	}
+	bool has_next = access(next, F_OK) == 0;
+	int result = plan_open(kept, &was, e);
+	if (result < 0) {
+		return error_prefix(e, "the plan that was started");
+	}
+	result = plan_open(has_next ? next : kept, &changed.plan, e);
+	result = result < 0 ? result : trials_make(&changed.plan, &changed.trials, e);
+	result = result < 0 ? result : renumber_runs(&changed, &was, options->say, e);
+	if (result == 0 && has_next && rename(next, kept) < 0) {
+		result = error_errno(e, errno, "%s", kept);
+	}
+	trials_done(&changed.trials);
+	plan_done(&changed.plan);
+	plan_done(&was);
+	return result;
+}
+
+static bool is_changing(const struct sweep *sweep)
+{
+	_cleanup_free_ char *next = join(sweep->directory, SWEEP_NEXT_PLAN);
+	_cleanup_free_ char *kept = join(sweep->directory, "plan.yaml");
+	return next && kept && access(kept, F_OK) == 0 &&
+	       (access(next, F_OK) == 0 || renumber_is_begun(sweep->directory));
+}
+
+// The plan that was read may be the sweep's own, which is another one then.
+static int go_on_changing(
+	const struct sweep_options *options, struct sweep *sweep, const char *path, struct error *e)
+{
+	if (!is_changing(sweep)) {
+		return 0;
+	}
+	if (options->look) {
+		return error_set(e, ESTALE,
+			"%s: a change of its plan was not done to the end (strain sweep %s goes on "
+			"with it)",
+			sweep->directory, sweep->directory);
+	}
+	int result = finish_change(options, sweep, e);
+	if (result < 0) {
+		return result;
+	}
+	trials_done(&sweep->trials);
+	plan_done(&sweep->plan);
+	sweep->plan = (struct plan){0};
+	result = plan_open(path, &sweep->plan, e);
+	return result < 0 ? result : trials_make(&sweep->plan, &sweep->trials, e);
+}
+
 static int settle_plan(
 	const struct sweep_options *options, struct sweep *sweep, const char *path, struct error *e)
 {
 	_cleanup_free_ char *kept = join(sweep->directory, "plan.yaml");
+	_cleanup_free_ char *next = join(sweep->directory, SWEEP_NEXT_PLAN);
 	bool changed = false;
-	if (!kept) {
+	if (!kept || !next) {
 		return error_errno(e, ENOMEM, "%s", sweep->directory);
 	}
 	if (access(kept, F_OK) < 0) {
@@ -275,8 +338,8 @@ static int settle_plan(
 	if (options->look) {
 		return 0;
 	}
-	result = renumber_runs(sweep, options->say, e);
-	return result < 0 ? result : copy_plan(path, kept, e);
+	result = copy_plan(path, next, e);
+	return result < 0 ? result : finish_change(options, sweep, e);
 }
 
 // What a sweep that was killed has left -----------------------------------------------------------
@@ -427,6 +490,7 @@ int sweep_open(const struct sweep_options *options, struct sweep *ret, struct er
 	result = result < 0 ? result : plan_open(path, &ret->plan, e);
 	result = result < 0 ? result : trials_make(&ret->plan, &ret->trials, e);
 	result = result < 0 ? result : make_directory(options, ret, e);
+	result = result < 0 ? result : go_on_changing(options, ret, path, e);
 	result = result < 0 ? result : settle_plan(options, ret, path, e);
 	result = result < 0 ? result : find_done(ret, e);
 	if (result < 0) {

@@ -17,6 +17,7 @@
 #define SWEEP_RUN ".strain"
 #define SWEEP_RUNNING ".running"
 #define SWEEP_LOG ".log"
+#define SWEEP_NEXT_PLAN "plan.yaml.next" // that the runs are being renumbered for
 #define SWEEP_LEFT_OUT "left-out" // a folder for runs that a changed plan has no trial for
 
 struct sweep_options {
@@ -37,11 +38,10 @@ struct sweep {
 	int lock; // -1: none
 };
 
-// Locks the directory, puts the plan into it where it has none, removes what is half done, and ends
-// what still runs of a sweep that was killed. -EINVAL for a wrong plan, -EBUSY where another
-// process has it, -EEXIST for a directory of something else, -ESTALE where the plan was changed,
-// -ENOSPC,
-// ... each with one line.
+// Locks the directory, puts the plan into it where it has none, goes on with a change of the plan
+// that was not done to its end, removes what is half done, and ends what still runs of a sweep that
+// was killed. -EINVAL for a wrong plan, -EBUSY where another process has it, -EEXIST for a
+// directory of something else, -ESTALE where the plan was changed, -ENOSPC, ... each with one line.
 int sweep_open(const struct sweep_options *options, struct sweep *ret, struct error *e);
 void sweep_close(struct sweep *sweep);
 

@@ -25,6 +25,10 @@ key() {
 	"$STRAIN" sql --json "$1" "SELECT value FROM run WHERE key = '$2'" | jq -r '.[0].value'
 }
 
+label() {
+	"$STRAIN" sql --json "$1" "SELECT value FROM label WHERE name = '$2'" | jq -r '.[0].value'
+}
+
 # Nothing of a trial that did not end.
 is_clean() {
 	! compgen -G "$1/*running*" && ! compgen -G "$1/*.part"
@@ -309,6 +313,56 @@ is_running() {
 	[ "$(jq -r '[.[] | .name + "=" + .value] | join(" ")' <<<"$output")" = "n=3 repeat=1 sweep=plan trial=2" ]
 	# It is the plan now.
 	run -0 "$STRAIN" sweep plan.sweep
+}
+
+@test "a parameter less: no run is another's, and none is lost" {
+	printf 'command: [sh, -c, "echo ${lr} ${bs}"]\nparameters: {lr: {values: [1, 2]}, bs: {values: [32, 64]}}\n' >plan.yaml
+	run -0 "$STRAIN" sweep plan.yaml
+	printf 'command: [sh, -c, "echo ${bs}"]\nparameters: {bs: {values: [32, 64]}}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --force
+	[[ "$stderr" == *"keeps 0 of 4 runs"* ]]
+	[ "$(runs plan.sweep)" = "0001-1.strain 0002-1.strain" ]
+	[ "$(runs plan.sweep/left-out)" = "0001-1.strain 0002-1.strain 0003-1.strain 0004-1.strain" ]
+	# Two that are the same trial: one stays.
+	cp plan.sweep/0001-1.strain plan.sweep/0009-1.strain
+	printf 'command: [sh, -c, "echo ${bs}"]\nparameters: {bs: {values: [64, 32]}}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --force
+	[[ "$stderr" == *"keeps 2 of 3 runs"* ]]
+	[ "$(runs plan.sweep/left-out | wc -w)" = 5 ]
+}
+
+@test "a changed plan that was not done to its end goes on, and logs go with their runs" {
+	printf 'command: [sh, -c, "echo said ${n}; [ ${n} != 3 ]"]\nparameters: {n: {values: [1, 2, 3]}}\n' >plan.yaml
+	run -0 "$STRAIN" sweep plan.yaml
+	printf 'command: [sh, -c, "echo said ${n}; [ ${n} != 3 ]"]\nparameters: {n: {values: [3, 2]}}\n' >plan.yaml
+	: >plan.sweep/left-out # not a folder: it fails with all runs under way
+	run -1 --separate-stderr "$STRAIN" sweep plan.yaml --force
+	[[ "$stderr" == *"left-out/"*": Not a directory"* ]]
+	rm plan.sweep/left-out
+	run -1 "$STRAIN" sweep plan.sweep --dry-run
+	[[ "$output" == "strain: plan.sweep: a change of its plan was not done to the end"* ]]
+	run -0 --separate-stderr "$STRAIN" sweep plan.sweep
+	[[ "$output" == *"2 of 2 trials: 1 success, 1 crash"* ]]
+	cmp plan.yaml plan.sweep/plan.yaml
+	[ "$(runs plan.sweep)" = "0001-1.strain 0002-1.strain" ]
+	[ "$(cat plan.sweep/0001-1.log)" = "said 3" ]
+	[ ! -e plan.sweep/0003-1.log ]
+	[ "$(label plan.sweep/0001-1.strain n)/$(label plan.sweep/0001-1.strain trial)" = 3/1 ]
+	[ "$(label plan.sweep/0002-1.strain n)/$(label plan.sweep/0002-1.strain trial)" = 2/2 ]
+	run -1 compgen -G "plan.sweep/*.moving"
+	[ ! -e plan.sweep/plan.yaml.next ]
+	# Killed between the renaming of one run and the next; the other plan is the one that is asked for.
+	mv plan.sweep/0002-1.strain plan.sweep/0001-1.strain.moving
+	mv plan.sweep/0001-1.strain plan.sweep/0002-1.strain
+	mv plan.sweep/0001-1.log plan.sweep/0002-1.log
+	sed 's/3, 2/2, 3/' plan.yaml >plan.sweep/plan.yaml.next
+	run -1 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$stderr" == *"was started with another plan: parameters.n.values: was [2, 3], is [3, 2]"* ]]
+	[ "$(cat plan.sweep/0002-1.log)" = "said 3" ]
+	run -0 "$STRAIN" sweep plan.sweep
+	[ "$(runs plan.sweep)" = "0001-1.strain 0002-1.strain" ]
+	[ "$(label plan.sweep/0001-1.strain n)/$(label plan.sweep/0001-1.strain trial)" = 2/1 ]
+	[ "$(label plan.sweep/0002-1.strain n)/$(label plan.sweep/0002-1.strain trial)" = 3/2 ]
 }
 
 @test "bad input is one line" {
