@@ -122,6 +122,7 @@ static char **make_arguments(const struct running *r)
 	add_format(&w, "run");
 	add_format(&w, "--output=%s", r->run);
 	add_format(&w, "--no-verdict");
+	add_format(&w, "--supervised");
 	if (r->sweep->plan.epoch_pattern) {
 		add_format(&w, "--epoch-pattern=%s", r->sweep->plan.epoch_pattern);
 	}

@@ -85,7 +85,7 @@ int attach(struct launcher *l)
 	error_set(&l->cgroup_error, ECANCELED, "strain was attached to a process that ran already");
 	l->hooks_error = l->nvtx_error = l->markers_error = l->cgroup_error;
 	l->status = -1;
-	if (fd < 0 || signals_open(&l->signals, &e) < 0 || start_recording(l, &e) < 0) {
+	if (fd < 0 || signals_open(&l->signals, false, &e) < 0 || start_recording(l, &e) < 0) {
 		return give_up(l, &e);
 	}
 	if (!l->path) {

@@ -55,7 +55,8 @@ static bool finisher_is_gone(struct launcher *l)
 	return l->finisher == 0;
 }
 
-// timeout_ms -1: for as long as it takes.
+// timeout_ms -1: for as long as it takes. A sweep's signal was for the job, which had just ended by
+// itself: what has a limit is waited for.
 static enum waited wait_until(
 	struct launcher *l, bool (*is_done)(struct launcher *l), int timeout_ms)
 {
@@ -76,7 +77,7 @@ static enum waited wait_until(
 		wait_ms = due_ms >= 0 && (wait_ms < 0 || due_ms < wait_ms) ? due_ms : wait_ms;
 		poll(fds, ARRAY_LENGTH(fds), wait_ms);
 		recording_hear(&l->recording);
-		if (!take_own_signals(l)) {
+		if (!take_own_signals(l) && !(l->options.supervised && timeout_ms >= 0)) {
 			return WAITED_INTERRUPTED;
 		}
 	}

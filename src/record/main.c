@@ -42,6 +42,7 @@ enum option_key {
 	OPTION_NO_MARKERS,
 	OPTION_NO_HOOKS,
 	OPTION_NO_VERDICT,
+	OPTION_SUPERVISED,
 	OPTION_HELP,
 };
 
@@ -96,6 +97,9 @@ static const struct argp_option option_table[] = {
 		"End without verdict and summary: the first command that reads the run computes "
 		"them",
 		0},
+	// What `strain sweep` says: whoever signals the launcher means the job, and ends the rest
+        // by itself.
+	{"supervised", OPTION_SUPERVISED, NULL, OPTION_HIDDEN, NULL, 0},
 	{"help", OPTION_HELP, NULL, 0, "Show this help", -1},
 	{0},
 };
@@ -347,6 +351,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_NO_VERDICT:
 		p->options.no_verdict = true;
+		return 0;
+	case OPTION_SUPERVISED:
+		p->options.supervised = true;
 		return 0;
 	case OPTION_HELP:
 		p->help = true;

@@ -40,9 +40,10 @@ static const int caught[] = {
 	SIGCHLD,
 };
 
-int signals_open(struct signals *s, struct error *e)
+int signals_open(struct signals *s, bool supervised, struct error *e)
 {
-	*s = (struct signals){.fd = -1, .question = -1, .pass = getenv("SLURM_STEP_ID") == NULL};
+	*s = (struct signals){
+		.fd = -1, .question = -1, .pass = supervised || getenv("SLURM_STEP_ID") == NULL};
 	sigset_t set;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {

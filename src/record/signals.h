@@ -32,8 +32,9 @@ struct signals {
 	bool asked; // since the launcher had no signal left
 };
 
-// Blocks the signals and opens the descriptor.
-int signals_open(struct signals *s, struct error *e);
+// Blocks the signals and opens the descriptor. supervised: what signals the launcher does not
+// signal the job, whoever else would (Slurm).
+int signals_open(struct signals *s, bool supervised, struct error *e);
 // In a child of the launcher, before exec: dispositions and mask as strain found them.
 // Async-signal-safe.
 void signals_restore(const struct signals *s);

@@ -307,7 +307,7 @@ int start_job(struct launcher *l)
 		say("%s", e.text);
 		return status;
 	}
-	if (signals_open(&l->signals, &e) < 0) {
+	if (signals_open(&l->signals, l->options.supervised, &e) < 0) {
 		say("%s", e.text);
 		return LAUNCHER_FAILED;
 	}

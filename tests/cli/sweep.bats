@@ -476,3 +476,31 @@ is_running() {
 	ends_with 130 $sweep
 	is_clean plan.sweep
 }
+
+@test "a rule that stops a job as it ends by itself leaves its run whole" {
+	# The recorder is held up, so that the signal comes between the job's end and the run's.
+	cat >job <<-'EOF'
+		#!/bin/bash
+		for pid in $(pgrep -P $PPID -x strain-record); do
+			if [ "$(ps -o sid= -p "$pid" | tr -d ' ')" = "$pid" ]; then
+				kill -STOP "$pid"
+				setsid sh -c "sleep 4; kill -CONT $pid" >/dev/null 2>&1 &
+			fi
+		done
+	EOF
+	chmod +x job
+	printf 'command: ./job\nstop: {seconds: 2}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"1 of 1 trials: 1 "s* ]]
+	[ "$(key plan.sweep/0001-1.strain state)" = finished ]
+}
+
+@test "in a step of Slurm's a rule that stops a job reaches it" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'trap ": >told; exit 0" TERM; while sleep 0.05; do :; done']
+		stop: {seconds: 1}
+	EOF
+	SLURM_STEP_ID=0 run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
+	[ -e told ]
+}
