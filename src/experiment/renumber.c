@@ -191,7 +191,10 @@ static int add_move(struct moves *moves, const char *name, struct trial_place to
 		free(copy);
 		return -ENOMEM;
 	}
-	moves->items[moves->n++] = (struct move){copy, to, strcmp(name, target) == 0};
+	struct move *move = &moves->items[moves->n++];
+	move->name = copy;
+	move->to = to;
+	move->there = strcmp(name, target) == 0;
 	return 0;
 }
 
@@ -256,11 +259,11 @@ static int step_aside(const struct sweep *sweep, struct moves *moves, struct err
 		}
 		result = -EEXIST;
 		for (unsigned k = 0; k < 10000 && result == -EEXIST; k++) {
-			char number[16] = "";
-			snprintf(number, sizeof(number), k > 0 ? "_%u" : "", k);
+			char number[16];
+			snprintf(number, sizeof(number), "_%u", k);
 			free(moving);
 			if (asprintf(&moving, "%.*s%s%s", (int)strcspn(move->name, "."), move->name,
-				    number, SWEEP_RUN MOVING) < 0) {
+				    k > 0 ? number : "", SWEEP_RUN MOVING) < 0) {
 				return error_errno(e, ENOMEM, "%s", sweep->directory);
 			}
 			result = rename_in(sweep->directory, move->name, "", moving, e);

@@ -396,12 +396,17 @@ void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial)
 	remove_matching(sweep, &trial, prefixes);
 }
 
-// Asks the job of a trial to end, then makes it, and its recorder.
+// Asks the job of a trial to end, then makes it, and its recorder. One that is recorded into
+// another file is that one's: this folder is a copy.
 static void end_job(const struct sweep_options *options, const char *path)
 {
 	uint64_t start_ns = clock_monotonic_ns();
 	int signal_number = SIGTERM;
 	bool said = false;
+	pid_t first = still_running_recorder(path);
+	if (first > 0 && !still_running_is_of(path, first)) {
+		return;
+	}
 	for (;;) {
 		uint64_t passed_ns = clock_monotonic_ns() - start_ns;
 		size_t left = still_running_signal(path, signal_number);

@@ -5,9 +5,11 @@
 
 #include "trace/still_running.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/parse.h"
 #include "base/process.h"
@@ -90,4 +92,21 @@ pid_t still_running_recorder(const char *path)
 	bool there = pid > 1 && pid <= INT32_MAX && start > 0 &&
 	             process_start_ticks(pid) == (uint64_t)start;
 	return there ? (pid_t)pid : 0;
+}
+
+bool still_running_is_of(const char *path, pid_t recorder)
+{
+	char name[32];
+	struct stat file, other;
+	snprintf(name, sizeof(name), "/proc/%d/fd", (int)recorder);
+	DIR *folder = stat(path, &file) == 0 ? opendir(name) : NULL;
+	bool found = false;
+	for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+		found = fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
+		        other.st_dev == file.st_dev && other.st_ino == file.st_ino;
+	}
+	if (folder) {
+		closedir(folder);
+	}
+	return found;
 }

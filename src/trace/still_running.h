@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,3 +14,5 @@
 size_t still_running_signal(const char *path, int signal_number);
 // The process that records it; 0 where it is gone, or is on another machine.
 pid_t still_running_recorder(const char *path);
+// Whether that process has this very file open: a copy of a run file knows the same pids.
+bool still_running_is_of(const char *path, pid_t recorder);

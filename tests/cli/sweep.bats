@@ -251,6 +251,39 @@ is_running() {
 	is_clean plan.sweep
 }
 
+# Of whom the run of a trial knows that it belongs to its job.
+knows() {
+	[ "$(sqlite3 "$1" "SELECT count(*) FROM entity WHERE kind = 'process' AND key LIKE '$2:%'")" = 1 ]
+}
+
+@test "a sweep opened in a copy of one that runs leaves its job alone" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		if [ ! -e second ]; then
+			echo $$ >pid
+			: >began
+			while [ ! -e third ]; do sleep 0.1; done
+		fi
+	EOF
+	chmod +x job
+	printf 'command: [./job]\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	eventually knows plan.sweep/0001-1.running "$(cat pid)"
+	mkdir copy.sweep
+	cp plan.yaml copy.sweep
+	sqlite3 plan.sweep/0001-1.running ".backup copy.sweep/0001-1.running"
+	knows copy.sweep/0001-1.running "$(cat pid)"
+	: >second
+	run -0 --separate-stderr "$STRAIN" sweep copy.sweep
+	[[ "$stderr" != *"ending the trial"* ]]
+	kill -0 "$(cat pid)"
+	: >third
+	ends_with 0 $sweep
+	[ "$(runs plan.sweep)" = 0001-1.strain ]
+}
+
 @test "Ctrl-C ends the trial, leaves nothing of it, and says how to go on" {
 	cat >plan.yaml <<-'EOF'
 		command: [sh, -c, ': >began; [ -e quick ] || exec sleep 1000']
