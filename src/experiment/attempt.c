@@ -44,6 +44,7 @@ struct running {
 	char *log;
 	enum stop_reason reason;
 	bool interrupted;
+	bool again; // its recorder was killed when it ran before
 	int status; // of strain-record, as waitpid gives it
 	struct error *e;
 };
@@ -257,25 +258,33 @@ static int set_outcome(struct attempt *a, enum outcome outcome, struct text *tex
 	return a->outcome_text ? 0 : -ENOMEM;
 }
 
-static int check_disk(const struct running *r, const struct analysis *a)
+static const char *find_event(const struct analysis *a, const char *kind)
 {
 	for (size_t i = 0; i < a->events.n; i++) {
-		if (strcmp(a->events.items[i].kind, "disk_full") == 0) {
-			return error_errno(r->e, ENOSPC, "%s", r->run);
+		if (strcmp(a->events.items[i].kind, kind) == 0) {
+			return a->events.items[i].text;
 		}
 	}
-	return 0;
+	return NULL;
+}
+
+// -ENODATA where the job is a success of which a part was not seen: its figures are wrong.
+static int check_recording(const struct running *r, const struct analysis *a, enum outcome outcome)
+{
+	const char *died = find_event(a, "recorder_died");
+	return died && outcome_is_success(outcome) ? error_set(r->e, ENODATA, "%s", died) : 0;
 }
 
 // What `strain finish` would have done, and what the catalogue would.
 static int finish_analysed(const struct running *r, struct analysis *a, struct attempt *ret)
 {
 	const char *why;
-	int result = check_disk(r, a);
-	result = result < 0 ? result : summary_write(r->run, &a->summary, &a->metrics, r->e);
+	int result = find_event(a, "disk_full") ? error_errno(r->e, ENOSPC, "%s", r->run) : 0;
 	if (result == 0 && !ret->outcome_text) {
 		result = outcome_of(a->reader, &ret->outcome, &ret->outcome_text, r->e);
 	}
+	result = result < 0 ? result : check_recording(r, a, ret->outcome);
+	result = result < 0 ? result : summary_write(r->run, &a->summary, &a->metrics, r->e);
 	if (result == 0 && reader_state(a->reader) != RUN_FINISHED) {
 		result = error_set(r->e, EIO, "what records it was killed");
 	}
@@ -308,6 +317,7 @@ static int finish_run(const struct running *r, struct attempt *ret)
 	return result;
 }
 
+// output NULL: the run has it already.
 static int write_outcome(const struct running *r, const struct attempt *a, const char *output)
 {
 	const struct amendment items[] = {
@@ -315,7 +325,7 @@ static int write_outcome(const struct running *r, const struct attempt *a, const
 		{AMEND_KEY, "outcome_text", a->outcome_text},
 		{AMEND_EVENT, "output", output},
 	};
-	return run_amend(r->run, items, ARRAY_LENGTH(items), r->e);
+	return run_amend(r->run, items, ARRAY_LENGTH(items) - !output, r->e);
 }
 
 // What the sweep itself did to the job counts before what one can see of it.
@@ -352,10 +362,47 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 	return run_amend(r->run, items, ARRAY_LENGTH(items) - failed, r->e);
 }
 
+// Its recorder was killed this time too: what there is is kept, and does not count.
+static int complete_unseen(const struct running *r, struct attempt *ret, const char *output)
+{
+	struct text why = {0};
+	text_format(&why, "%s, as when it ran before", r->e->text);
+	int result = set_outcome(ret, OUTCOME_UNKNOWN, &why);
+	result = result < 0 ? result : write_outcome(r, ret, r->reason == STOP_NOT ? output : NULL);
+	return result < 0 ? result : finish_run(r, ret);
+}
+
+// A file without samples, with the outcome that `ret` has.
+static int write_unrecorded(const struct running *r, const struct attempt *ret, const char *output)
+{
+	struct words labels = {0};
+	add_labels(&labels, r);
+	struct amendment *items = calloc(labels.n, sizeof(*items));
+	if (!items || labels.failed) {
+		free(items);
+		template_free_words(labels.items);
+		return error_errno(r->e, ENOMEM, "a trial");
+	}
+	for (size_t i = 0; i < labels.n; i++) { // "--label=NAME=VALUE"
+		char *name = labels.items[i] + strlen("--label="), *equals = strchr(name, '=');
+		*equals = '\0';
+		items[i] = (struct amendment){AMEND_LABEL, name, equals + 1};
+	}
+	int result = run_write_empty(r->run, items, labels.n, r->e);
+	result = result < 0 ? result : write_outcome(r, ret, output);
+	free(items);
+	template_free_words(labels.items);
+	return result;
+}
+
 // strain-record did not start the job.
 static int complete_unstarted(const struct running *r, struct attempt *ret, const char *output)
 {
 	struct text why = {0};
+	if (r->reason != STOP_NOT) { // before there was a job
+		int result = judge_stopped(r, ret);
+		return result < 0 ? result : write_unrecorded(r, ret, output);
+	}
 	int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
 	append_last_line(&why, output);
 	bool limited = false;
@@ -372,27 +419,7 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 		return result;
 	}
 	int result = set_outcome(ret, refused ? OUTCOME_REFUSED : OUTCOME_CRASH, &why);
-	if (result < 0) {
-		return result;
-	}
-	struct words labels = {0};
-	add_labels(&labels, r);
-	struct amendment *items = calloc(labels.n, sizeof(*items));
-	if (!items || labels.failed) {
-		free(items);
-		template_free_words(labels.items);
-		return error_errno(r->e, ENOMEM, "a trial");
-	}
-	for (size_t i = 0; i < labels.n; i++) { // "--label=NAME=VALUE"
-		char *name = labels.items[i] + strlen("--label="), *equals = strchr(name, '=');
-		*equals = '\0';
-		items[i] = (struct amendment){AMEND_LABEL, name, equals + 1};
-	}
-	result = run_write_empty(r->run, items, labels.n, r->e);
-	result = result < 0 ? result : write_outcome(r, ret, output);
-	free(items);
-	template_free_words(labels.items);
-	return result;
+	return result < 0 ? result : write_unrecorded(r, ret, output);
 }
 
 static int complete(const struct running *r, struct attempt *ret)
@@ -404,6 +431,9 @@ static int complete(const struct running *r, struct attempt *ret)
 	bool recorded = access(r->run, F_OK) == 0;
 	int result = recorded ? complete_recorded(r, ret, output)
 	                      : complete_unstarted(r, ret, output);
+	if (result == -ENODATA && r->again) {
+		result = complete_unseen(r, ret, output);
+	}
 	if (result < 0) {
 		return result;
 	}
@@ -448,12 +478,17 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		.log = sweep_path(sweep, place, SWEEP_LOG),
 		.e = e ? e : &ignored,
 	};
-	*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
-	int result = r.run && r.final_run && r.log ? run(&r, ret)
-	                                           : error_errno(r.e, ENOMEM, "a trial");
-	if (result < 0) {
-		sweep_remove_trial(sweep, place);
-		attempt_done(ret);
+	int result = -ENODATA;
+	for (int i = 0; i < 2 && result == -ENODATA; i++) {
+		*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
+		r.reason = STOP_NOT;
+		r.again = i > 0;
+		result = r.run && r.final_run && r.log ? run(&r, ret)
+		                                       : error_errno(r.e, ENOMEM, "a trial");
+		if (result < 0) {
+			sweep_remove_trial(sweep, place);
+			attempt_done(ret);
+		}
 	}
 	free(r.run);
 	free(r.final_run);

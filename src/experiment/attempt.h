@@ -31,9 +31,10 @@ struct attempt_watch {
 	void *context;
 };
 
-// Runs trial `index` of the sweep's order. 0 where it is complete, whatever became of the job.
-// -EINTR where it was interrupted, and -errno where strain could not do its part (no recorder, a
-// full disk): nothing of it is left then, but its log where that says why.
+// Runs trial `index` of the sweep's order, once more where its recorder was killed. 0 where it is
+// complete, whatever became of the job. -EINTR where it was interrupted, and -errno where strain
+// could not do its part (no recorder, a full disk): nothing of it is left then, but its log where
+// that says why.
 int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
 	struct attempt *ret, struct error *e);
 void attempt_done(struct attempt *a);

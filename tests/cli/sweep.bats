@@ -537,3 +537,31 @@ knows() {
 	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
 	[ -e told ]
 }
+
+@test "a trial whose recorder was killed runs once more, and is no success then" {
+	cat >job <<-'EOF'
+		#!/bin/bash
+		echo "$1" >>ran
+		[ "$1" != 1 ] || [ "$(grep -c 1 ran)" = 1 ] || exit 0
+		for pid in $(pgrep -P $PPID -x strain-record); do
+			[ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$pid" ] || kill -9 "$pid"
+		done
+	EOF
+	chmod +x job
+	printf 'command: "./job ${n}"\nparameters: {n: {values: [1, 2]}}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[ "$(ran)" = "2x1 2x2" ]
+	[[ "$output" == *"2 of 2 trials: 1 success, 1 unknown"* ]]
+	[ "$(key plan.sweep/0001-1.strain outcome)" = success ]
+	[ "$(key plan.sweep/0002-1.strain outcome)" = unknown ]
+	[[ "$(key plan.sweep/0002-1.strain outcome_text)" == "recorder "*"as when it ran before" ]]
+}
+
+@test "a trial that is stopped before its job runs has an outcome" {
+	printf 'command: [sleep, 1000]\nstop: {seconds: 0.005}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"1 of 1 trials: 1 stopped"* ]]
+	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
+	[ "$("$STRAIN" sql --json plan.sweep/0001-1.strain "SELECT value FROM label WHERE name = 'sweep'" |
+		jq -r '.[0].value')" = plan ]
+}
