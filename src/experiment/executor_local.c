@@ -65,6 +65,9 @@ static _Noreturn void become_recording(
 			_exit(125);
 		}
 	}
+	char sweep[16]; // strain-record may move it out of a cgroup that is to be divided
+	snprintf(sweep, sizeof(sweep), "%d", (int)parent);
+	setenv("STRAIN_SWEEP_PID", sweep, 1);
 	execv(program, (char *const *)request->arguments);
 	_exit(125);
 }

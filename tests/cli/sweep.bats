@@ -189,6 +189,18 @@ is_running() {
 	[ "$("$STRAIN" sql --json plan.sweep/0002-1.strain 'SELECT count(*) AS n FROM block' | jq '.[0].n')" = 0 ]
 }
 
+@test "what records a trial knows of the sweep, which a cgroup may have to be emptied of; the job does not" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'tr "\0" "\n" </proc/$PPID/environ >recorder; env >job; echo ${n}']
+		parameters: {n: 1}
+	EOF
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	ends_with 0 $sweep
+	grep -qx "STRAIN_SWEEP_PID=$sweep" recorder
+	run -1 grep STRAIN_SWEEP_PID job
+}
+
 @test "what a job leaves running does not disturb the next trial" {
 	cat >plan.yaml <<-'EOF'
 		command: [sh, -c, 'setsid sleep 1234567 & echo ${n}']

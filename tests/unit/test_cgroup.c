@@ -16,12 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "record/host/cgroupfs.h"
 #include "record/job/cgroup.h"
+#include "record/job/cgroup_directory.h"
 
 static bool create_or_skip(struct job_cgroup *cgroup)
 {
@@ -124,12 +126,81 @@ static void test_removing_twice_is_harmless(void **state)
 	job_cgroup_done(&cgroup);
 }
 
+// A directory that looks like a cgroup with these processes, and a leaf in it whose cgroup.procs is
+// a pipe that keeps what is written: [directory] is made, the pipe's end returned.
+static int make_fake(char *directory, const char *processes)
+{
+	char path[128];
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/cgroup.procs", directory);
+	_cleanup_fclose_ FILE *f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(processes, f) >= 0);
+	snprintf(path, sizeof(path), "%s/leaf", directory);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/leaf/cgroup.procs", directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void remove_fake(const char *directory)
+{
+	static const char *const names[] = {"leaf/cgroup.procs", "leaf", "cgroup.procs", "."};
+	char path[128];
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, i < 3 ? names[i] : "");
+		assert_int_equal(remove(path), 0);
+	}
+}
+
+// What moved, one pid after the other; "" where nobody did.
+static int step_aside(const char *processes, char *moved, size_t size)
+{
+	char directory[] = "/tmp/strain-test-cgroup-XXXXXX", leaf[64];
+	_cleanup_close_ int fd = make_fake(directory, processes);
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	snprintf(leaf, sizeof(leaf), "%s/leaf", directory + 1);
+	int r = cgroup_directory_step_aside(root_fd, directory + 1, leaf);
+	ssize_t n = read(fd, moved, size - 1);
+	moved[n > 0 ? n : 0] = '\0';
+	remove_fake(directory);
+	return r;
+}
+
+static void test_the_sweep_steps_aside_too(void **state)
+{
+	(void)state;
+	char both[64], pids[64], moved[128], parent[24];
+	snprintf(parent, sizeof(parent), "%d", (int)getppid());
+	snprintf(both, sizeof(both), "%s\n%d\n", parent, (int)getpid());
+	snprintf(pids, sizeof(pids), "%s%d", parent, (int)getpid());
+	unsetenv("STRAIN_SWEEP_PID");
+	assert_int_equal(step_aside(both, moved, sizeof(moved)), -EBUSY);
+	assert_string_equal(moved, "");
+	assert_int_equal(step_aside(strchr(both, '\n') + 1, moved, sizeof(moved)), 0);
+	assert_string_equal(moved, pids + strlen(parent));
+	setenv("STRAIN_SWEEP_PID", parent, 1);
+	assert_int_equal(step_aside(both, moved, sizeof(moved)), 0);
+	assert_string_equal(moved, pids);
+	// Not one that is another's parent, and nobody beside it.
+	setenv("STRAIN_SWEEP_PID", "2", 1);
+	assert_int_equal(step_aside(both, moved, sizeof(moved)), -EBUSY);
+	assert_string_equal(moved, "");
+	setenv("STRAIN_SWEEP_PID", parent, 1);
+	snprintf(both + strlen(both), sizeof(both) - strlen(both), "1\n");
+	assert_int_equal(step_aside(both, moved, sizeof(moved)), getppid() == 1 ? 0 : -EBUSY);
+	unsetenv("STRAIN_SWEEP_PID");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child_enters_and_nothing_is_left),
 		cmocka_unit_test(test_what_still_runs_goes_on_above),
 		cmocka_unit_test(test_removing_twice_is_harmless),
+		cmocka_unit_test(test_the_sweep_steps_aside_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

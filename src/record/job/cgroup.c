@@ -4,9 +4,10 @@
 // A cgroup for the job: exact CPU time and memory of everything that it ever starts.
 //
 // On v2 a cgroup that holds processes cannot hand controllers to its children (no internal
-// processes), and the one that we were started in holds at least us. Where it holds nobody else, we
-// step aside into a leaf of our own for as long as the run lasts, and it can. Elsewhere the job's
-// cgroup has cpu.stat, which needs no controller, but neither memory.stat nor io.stat.
+// processes), and the one that we were started in holds at least us. Where it holds nobody else but
+// a sweep that started us, we step aside into a leaf of our own for as long as the run lasts,
+// and it can. Elsewhere the job's cgroup has cpu.stat, which needs no controller, but neither
+// memory.stat nor io.stat.
 
 #include "record/job/cgroup.h"
 
@@ -25,8 +26,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "record/host/cgroupfs.h"
-#include "record/host/file.h"
-#include "record/host/procfs.h"
 #include "record/job/cgroup_directory.h"
 
 // With v1's memory.use_hierarchy at 0 (before Linux 5.11) a child is not under its parent's limit:
@@ -68,46 +67,6 @@ static int check_procs_writable(int root_fd, const char *directory, struct error
 	return 0;
 }
 
-static bool is_ours(int root_fd, uint64_t pid)
-{
-	char path[40], buffer[512];
-	struct cursor text;
-	struct proc_stat stat;
-	snprintf(path, sizeof(path), "proc/%llu/stat", (unsigned long long)pid);
-	return pid == (uint64_t)getpid() ||
-	       (host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-		       proc_stat_parse(text, &stat) == 0 && stat.parent == getpid());
-}
-
-// Moves this process and its children from the directory into the leaf. -EBUSY, and nobody has
-// moved, where somebody else is there too.
-static int step_aside(int root_fd, const char *directory, const char *leaf)
-{
-	char buffer[4096];
-	struct cursor text, line;
-	uint64_t pid;
-	int r = cgroup_read(
-		root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text, NULL);
-	if (r < 0 || text.end == buffer + sizeof(buffer)) {
-		return r < 0 ? r : -EBUSY;
-	}
-	struct cursor again = text;
-	while (cursor_line(&text, &line)) {
-		if (!cursor_u64(&line, &pid) || !is_ours(root_fd, pid)) {
-			return -EBUSY;
-		}
-	}
-	while (r == 0 && cursor_line(&again, &line)) {
-		char word[24];
-		if (cursor_u64(&line, &pid)) {
-			snprintf(word, sizeof(word), "%llu", (unsigned long long)pid);
-			r = cgroup_directory_move(leaf, word);
-			r = r == -ESRCH ? 0 : r;
-		}
-	}
-	return r;
-}
-
 // Makes the directory hand memory and io down to its children, if need be by stepping aside.
 // Leaves everything as it was where that does not work.
 static void hand_down(int root_fd, const char *directory, struct job_cgroup *made)
@@ -122,7 +81,7 @@ static void hand_down(int root_fd, const char *directory, struct job_cgroup *mad
 		if (!leaf || mkdirat(root_fd, leaf, 0755) < 0) {
 			return;
 		}
-		r = step_aside(root_fd, directory, leaf);
+		r = cgroup_directory_step_aside(root_fd, directory, leaf);
 		r = r < 0 ? r : cgroup_directory_write(root_fd, directory, control, "+memory");
 		if (r < 0) {
 			(void)cgroup_directory_remove(leaf);

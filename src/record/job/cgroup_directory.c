@@ -21,7 +21,9 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "record/host/cgroupfs.h"
 #include "record/host/file.h"
+#include "record/host/procfs.h"
 
 char *cgroup_directory_join(const char *directory, const char *name)
 {
@@ -139,6 +141,55 @@ int cgroup_directory_move(const char *directory, const char *pid)
 	}
 	int r = write(fd, pid, strlen(pid)) < 0 ? -errno : 0;
 	close(fd);
+	return r;
+}
+
+// The sweep that waits for this process, and does nothing else meanwhile. 0: there is none.
+static pid_t find_sweep(void)
+{
+	const char *value = getenv("STRAIN_SWEEP_PID");
+	int64_t pid;
+	return value && parse_integer(value, 1, INT32_MAX, &pid, NULL) == 0 && pid == getppid()
+	               ? (pid_t)pid
+	               : 0;
+}
+
+static bool is_ours(int root_fd, uint64_t pid, pid_t sweep)
+{
+	char path[40], buffer[512];
+	struct cursor text;
+	struct proc_stat stat;
+	snprintf(path, sizeof(path), "proc/%llu/stat", (unsigned long long)pid);
+	return pid == (uint64_t)getpid() || (sweep > 0 && pid == (uint64_t)sweep) ||
+	       (host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+		       proc_stat_parse(text, &stat) == 0 && stat.parent == getpid());
+}
+
+int cgroup_directory_step_aside(int root_fd, const char *directory, const char *leaf)
+{
+	char buffer[4096];
+	struct cursor text, line;
+	uint64_t pid;
+	pid_t sweep = find_sweep();
+	int r = cgroup_read(
+		root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text, NULL);
+	if (r < 0 || text.end == buffer + sizeof(buffer)) {
+		return r < 0 ? r : -EBUSY;
+	}
+	struct cursor again = text;
+	while (cursor_line(&text, &line)) {
+		if (!cursor_u64(&line, &pid) || !is_ours(root_fd, pid, sweep)) {
+			return -EBUSY;
+		}
+	}
+	while (r == 0 && cursor_line(&again, &line)) {
+		char word[24];
+		if (cursor_u64(&line, &pid)) {
+			snprintf(word, sizeof(word), "%llu", (unsigned long long)pid);
+			r = cgroup_directory_move(leaf, word);
+			r = r == -ESRCH ? 0 : r;
+		}
+	}
 	return r;
 }
 
