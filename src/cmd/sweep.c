@@ -145,6 +145,7 @@ static int run_sweep(struct sweep *sweep, bool json)
 	catch_signals();
 	int status = run_trials(sweep, &progress, &keep);
 	catalogue_keep_flush(&keep);
+	sweep_progress_done(&progress);
 	return status == STATUS_OK ? sweep_print_results(sweep, json) : status;
 }
 

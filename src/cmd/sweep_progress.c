@@ -18,58 +18,95 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cmd/sweep_text.h"
 #include "experiment/attempt.h"
+#include "experiment/forecast.h"
 #include "experiment/sweep.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 2)
-#define LABEL_COLUMNS 60
+#define LABEL_COLUMNS 60 // of the line that changes
+#define LABEL_COLUMNS_MOST 200
 
 // Before -----------------------------------------------------------------------------------------
 
-// Bytes and seconds of the runs that are there, on average; NAN: there are none.
-static void measure_runs(const struct sweep *sweep, double *ret_seconds, double *ret_bytes)
+// What the plan allows a trial at most; 0: no limit.
+static double longest_s(const struct plan *plan)
+{
+	return plan->stop.seconds > 0 && plan->timeout_s > 0
+	               ? fmin(plan->stop.seconds, plan->timeout_s)
+	               : fmax(plan->stop.seconds, plan->timeout_s);
+}
+
+static double trial_s(const struct sweep_progress *p, size_t index)
+{
+	double most = longest_s(&p->sweep->plan);
+	double seconds = p->forecast ? forecast_seconds(p->forecast,
+					       p->sweep->trials.order[index].configuration)
+	                             : NAN;
+	return most > 0 && seconds > most ? most : seconds;
+}
+
+static void add_up(struct sweep_progress *p)
+{
+	p->left_s = 0;
+	for (size_t i = 0; i < p->sweep->trials.n; i++) {
+		p->left_s += p->sweep->done[i] ? 0 : trial_s(p, i);
+	}
+}
+
+// "0007-2"; 0: no trial of this plan.
+static size_t configuration_of(const struct sweep *sweep, const char *name)
+{
+	struct cursor c = cursor_of(name, strlen(name));
+	uint64_t configuration;
+	return cursor_u64(&c, &configuration) && configuration <= sweep->trials.n_configurations
+	               ? (size_t)configuration
+	               : 0;
+}
+
+// The runs that are there tell how long trials take. Returns their bytes, on average; NAN: none.
+static double learn_from_runs(struct sweep_progress *p)
 {
 	struct catalogue catalogue;
-	char *const paths[] = {sweep->directory};
+	char *const paths[] = {p->sweep->directory};
 	const struct catalogue_options options = {.job_only = true};
-	*ret_seconds = *ret_bytes = NAN;
-	if (sweep->n_done == 0 || catalogue_read_with(paths, 1, &options, &catalogue, NULL) < 0) {
-		return;
+	if (p->sweep->n_done == 0 ||
+		catalogue_read_with(paths, 1, &options, &catalogue, NULL) < 0) {
+		return NAN;
 	}
-	double seconds = 0, bytes = 0;
+	double bytes = 0;
 	size_t n = 0;
 	for (size_t i = 0; i < catalogue.n; i++) {
 		struct stat status;
 		double duration = catalogue.runs[i].measures[MEASURE_DURATION];
+		size_t configuration = configuration_of(p->sweep, catalogue.runs[i].name);
 		if (isfinite(duration) && stat(catalogue.runs[i].path, &status) == 0) {
-			seconds += duration;
 			bytes += (double)status.st_size;
 			n++;
 		}
-	}
-	if (n > 0) {
-		*ret_seconds = seconds / (double)n;
-		*ret_bytes = bytes / (double)n;
+		if (isfinite(duration) && configuration > 0 && p->forecast) {
+			forecast_learn(p->forecast, configuration, duration);
+		}
 	}
 	catalogue_done(&catalogue);
+	return n > 0 ? bytes / (double)n : NAN;
 }
 
 static void append_time(struct text *t, const struct sweep_progress *p)
 {
-	const struct plan *plan = &p->sweep->plan;
-	double most = plan->stop.seconds > 0 && plan->timeout_s > 0
-	                      ? fmin(plan->stop.seconds, plan->timeout_s)
-	                      : fmax(plan->stop.seconds, plan->timeout_s);
-	if (isfinite(p->expected_s)) {
+	double most = longest_s(&p->sweep->plan);
+	if (isfinite(p->left_s)) {
 		text_append_string(t, "about ");
-		words_append_seconds(t, p->expected_s * (double)p->to_run);
-	} else if (most > 0) {
-		text_append_string(t, "at most ");
+		words_append_seconds(t, p->left_s);
+		return;
+	}
+	text_append_string(t, "time not known until the first has run");
+	if (most > 0) {
+		text_append_string(t, " (at most ");
 		words_append_seconds(t, most * (double)p->to_run);
-	} else {
-		text_append_string(t, "time not known until the first has run");
+		text_append_string(t, ")");
 	}
 }
 
@@ -99,14 +136,15 @@ static void append_disk(struct text *t, const struct sweep_progress *p, double b
 void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep)
 {
 	_cleanup_text_ struct text line = {0};
-	double bytes;
 	*p = (struct sweep_progress){
 		.sweep = sweep,
+		.forecast = forecast_new(&sweep->trials),
 		.terminal = isatty(STDERR_FILENO),
 		.done = sweep->n_done,
 		.to_run = sweep->trials.n - sweep->n_done,
 	};
-	measure_runs(sweep, &p->expected_s, &bytes);
+	double bytes = learn_from_runs(p);
+	add_up(p);
 	sweep_append_counts(&line, sweep);
 	if (p->to_run > 0) {
 		text_append_string(&line, ": ");
@@ -118,7 +156,7 @@ void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep)
 
 // While ------------------------------------------------------------------------------------------
 
-static void append_labels(struct text *t, const struct sweep *sweep, size_t index)
+static void append_labels(struct text *t, const struct sweep *sweep, size_t index, size_t columns)
 {
 	_cleanup_text_ struct text labels = {0};
 	struct trial_place place = sweep->trials.order[index];
@@ -130,14 +168,22 @@ static void append_labels(struct text *t, const struct sweep *sweep, size_t inde
 				trials_value(&sweep->trials, place.configuration, f));
 		}
 	}
-	words_append_elided(t, labels.data ? labels.data : "", LABEL_COLUMNS);
+	words_append_elided(t, labels.data ? labels.data : "", columns);
 }
 
-static double seconds_left(const struct sweep_progress *p, double of_this)
+// Whole seconds: it is a forecast.
+static void append_left(struct text *t, double seconds)
 {
-	double each = p->ran > 0 ? p->seconds / (double)p->ran : p->expected_s;
-	double left = each * (double)(p->to_run - p->ran) - of_this;
-	return left > 0 ? left : isfinite(left) ? 0 : NAN;
+	if (!isfinite(seconds)) {
+		return;
+	}
+	text_append_string(t, "; ");
+	if (seconds < 100) {
+		text_format(t, "%.0f s", seconds < 1 ? 1 : seconds);
+	} else {
+		words_append_seconds(t, round(seconds));
+	}
+	text_append_string(t, " left");
 }
 
 void sweep_progress_trial(struct sweep_progress *p, size_t index)
@@ -164,17 +210,12 @@ void sweep_progress_tick(void *context)
 	_cleanup_text_ struct text line = {0}, shown = {0};
 	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
 	double passed = (double)(now_ns - p->trial_start_ns) / 1e9;
-	double left = seconds_left(p, passed);
 	text_format(&line, "strain: %zu of %zu: %s ", p->done + 1, p->sweep->trials.n,
 		name ? name : "");
-	append_labels(&line, p->sweep, p->index);
+	append_labels(&line, p->sweep, p->index, LABEL_COLUMNS);
 	text_append_string(&line, " ");
 	words_append_seconds(&line, floor(passed));
-	if (isfinite(left)) {
-		text_append_string(&line, "; ");
-		words_append_seconds(&line, left < 1 ? 1 : round(left));
-		text_append_string(&line, " left");
-	}
+	append_left(&line, p->left_s - fmin(passed, trial_s(p, p->index)));
 	if (*p->last) {
 		text_format(&line, "; last: %s", p->last);
 	}
@@ -196,12 +237,23 @@ static void append_measures(struct text *t, const struct attempt *attempt)
 	}
 }
 
+static void learn(struct sweep_progress *p)
+{
+	double seconds = (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9;
+	size_t configuration = p->sweep->trials.order[p->index].configuration;
+	double told = trial_s(p, p->index);
+	if (p->forecast && forecast_learn(p->forecast, configuration, seconds)) {
+		add_up(p);
+	} else {
+		p->left_s -= told;
+	}
+}
+
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt)
 {
 	_cleanup_text_ struct text last = {0}, line = {0};
-	p->ran++;
 	p->done++;
-	p->seconds += (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9;
+	learn(p);
 	text_format(&last, "%s, ", outcome_word(attempt->outcome));
 	words_append_seconds(&last, attempt->seconds);
 	append_measures(&last, attempt);
@@ -212,11 +264,14 @@ void sweep_progress_result(struct sweep_progress *p, const struct attempt *attem
 	}
 	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
 	text_format(&line, "%zu of %zu: %s ", p->done, p->sweep->trials.n, name ? name : "");
-	append_labels(&line, p->sweep, p->index);
+	append_labels(&line, p->sweep, p->index, LABEL_COLUMNS_MOST);
 	text_format(&line, ": %s", p->last);
 	if (*attempt->outcome_text && !outcome_is_success(attempt->outcome)) {
 		text_append_string(&line, ": ");
 		words_append_elided(&line, attempt->outcome_text, 200);
+	}
+	if (p->done < p->sweep->trials.n) {
+		append_left(&line, p->left_s);
 	}
 	sweep_say(line.data ? line.data : "");
 }
@@ -226,4 +281,10 @@ void sweep_progress_end(struct sweep_progress *p)
 	if (p->terminal) {
 		fputs("\r\033[K", stderr);
 	}
+}
+
+void sweep_progress_done(struct sweep_progress *p)
+{
+	forecast_free(p->forecast);
+	p->forecast = NULL;
 }

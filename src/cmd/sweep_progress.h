@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct attempt;
+struct forecast;
 struct sweep;
 
 struct sweep_progress {
@@ -19,9 +20,8 @@ struct sweep_progress {
 	size_t index; // of the trial that runs
 	size_t done; // trials that are there
 	size_t to_run; // of this start
-	size_t ran;
-	double seconds; // that those took
-	double expected_s; // of a trial, from runs there before; NAN: not known
+	struct forecast *forecast; // from runs there before, then from those of this start
+	double left_s; // of all that have no run yet; NAN: not known
 	uint64_t trial_start_ns;
 	uint64_t shown_ns;
 	char last[160]; // the last result
@@ -32,5 +32,6 @@ void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep);
 void sweep_progress_trial(struct sweep_progress *p, size_t index);
 void sweep_progress_tick(void *context); // of attempt_watch
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt);
-// Takes the line away.
+// Takes the line away; another trial may follow.
 void sweep_progress_end(struct sweep_progress *p);
+void sweep_progress_done(struct sweep_progress *p);

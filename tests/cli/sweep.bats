@@ -80,6 +80,22 @@ is_running() {
 	[ "$(wc -l <ran)" = 6 ]
 }
 
+@test "what is left is told: nothing before the first, all but the last, from runs that are there" {
+	cat >plan.yaml <<-'EOF'
+		command: sleep ${seconds}
+		parameters: {seconds: {values: [0.1, 0.2, 0.3]}}
+		repeats: 2
+		timeout: 1min
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "${stderr_lines[0]}" == *"time not known until the first has run (at most 6 min"* ]]
+	[ "$(grep -c ' s left$' <<<"$stderr")" = 5 ]
+	[[ "$stderr" != *"6 of 6"*left* ]]
+	rm plan.sweep/0003-2.strain
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "${stderr_lines[0]}" == *"5 there"*": about "*"; disk: about "* ]]
+}
+
 @test "--dry-run prints trials and makes nothing" {
 	cat >plan.yaml <<-'EOF'
 		command: job ${args}
