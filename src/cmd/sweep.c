@@ -34,7 +34,7 @@ struct sweep_command {
 static const struct argp_option options[] = {
 	{"output", 'o', "DIR", 0, "the sweep's folder (PLAN.sweep here)", 0},
 	{"dry-run", OPTION_DRY_RUN, NULL, 0, "print the trials in their order, and run none", 0},
-	{"force", OPTION_FORCE, NULL, 0, "go on with a plan that was changed after the start", 0},
+	{"force", OPTION_FORCE, NULL, 0, "go on with a plan changed after the start", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
 	{0},
 };

@@ -171,19 +171,22 @@ static void append_labels(struct text *t, const struct sweep *sweep, size_t inde
 	words_append_elided(t, labels.data ? labels.data : "", columns);
 }
 
-// Whole seconds: it is a forecast.
-static void append_left(struct text *t, double seconds)
+static void append_whole_seconds(struct text *t, double seconds)
 {
-	if (!isfinite(seconds)) {
-		return;
-	}
-	text_append_string(t, "; ");
 	if (seconds < 100) {
-		text_format(t, "%.0f s", seconds < 1 ? 1 : seconds);
+		text_format(t, "%.0f s", seconds);
 	} else {
 		words_append_seconds(t, round(seconds));
 	}
-	text_append_string(t, " left");
+}
+
+static void append_left(struct text *t, double seconds)
+{
+	if (isfinite(seconds)) {
+		text_append_string(t, "; ");
+		append_whole_seconds(t, fmax(seconds, 1));
+		text_append_string(t, " left");
+	}
 }
 
 void sweep_progress_trial(struct sweep_progress *p, size_t index)
@@ -213,8 +216,8 @@ void sweep_progress_tick(void *context)
 	text_format(&line, "strain: %zu of %zu: %s ", p->done + 1, p->sweep->trials.n,
 		name ? name : "");
 	append_labels(&line, p->sweep, p->index, LABEL_COLUMNS);
-	text_append_string(&line, " ");
-	words_append_seconds(&line, floor(passed));
+	text_append_string(&line, ": ");
+	append_whole_seconds(&line, floor(passed));
 	append_left(&line, p->left_s - fmin(passed, trial_s(p, p->index)));
 	if (*p->last) {
 		text_format(&line, "; last: %s", p->last);
