@@ -35,12 +35,13 @@ class Result:
     beside: str  # the floor or peer, with its value; "" where there is none
     ratio: str  # what the aim is about
     aim: str
-    met: bool
+    met: bool | None  # None: it cannot be told here
+    why: str = ""  # it cannot
 
     def line(self):
         """The line as it is printed."""
         parts = [self.ours, self.beside, self.ratio]
-        verdict = "met" if self.met else "NOT MET"
+        verdict = {True: "met", False: "NOT MET", None: f"not shown: {self.why}"}[self.met]
         return f"{self.what}: {'; '.join(p for p in parts if p)} (aim: {self.aim}): {verdict}"
 
 
@@ -171,6 +172,14 @@ def sql(path, statement):
 def median(values):
     """The median of a list."""
     return statistics.median(values)
+
+
+def interval(values):
+    """The median, and its 95 % interval by order statistics."""
+    ordered = sorted(values)
+    half = 0.98 * len(ordered) ** 0.5
+    low, high = int(len(ordered) / 2 - half), int(len(ordered) / 2 + half)
+    return statistics.median(ordered), ordered[max(low, 0)], ordered[min(high, len(ordered) - 1)]
 
 
 def events(path, kind):

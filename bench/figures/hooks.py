@@ -7,7 +7,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from harness import PYTHON, ROOT, STRAIN, Result, environment, run_file, trainer_script
+from harness import PYTHON, ROOT, STRAIN, Result, environment, interval, run_file, trainer_script
 
 SCRIPT = ROOT / "bench/hooked_steps.py"
 PAIRS = {"mark": 400, "small": 300, "cnn": 700, "jax": 300}
@@ -25,14 +25,6 @@ def output(*arguments, python=PYTHON):
                              env=environment() | KEEP | {"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"},
                              ).stdout  # fmt: skip
     return out.splitlines()
-
-
-def interval(values):
-    """The median, and its 95 % interval by order statistics."""
-    ordered = sorted(values)
-    half = 0.98 * len(ordered) ** 0.5
-    low, high = int(len(ordered) / 2 - half), int(len(ordered) / 2 + half)
-    return statistics.median(ordered), ordered[max(low, 0)], ordered[min(high, len(ordered) - 1)]
 
 
 def starts():

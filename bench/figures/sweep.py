@@ -13,12 +13,17 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from harness import BUILD, STRAIN, Result, environment, median
+from harness import BUILD, PROGRAMS, STRAIN, Result, environment, interval
 
 TRIALS = 1000
 KILLS = 20
-ROUNDS = 5
 TRAINER = BUILD / "workloads/onednn/onednn-train"
+STOPWATCH = PROGRAMS / "stopwatch"
+# Many short rounds: a machine that others use drifts within seconds.
+ROUNDS_S = 130
+SAMPLES = 1920
+BATCHES = (32, 128)
+AIM = 0.01
 
 
 def plan_of(folder, command, parameters, **more):
@@ -87,54 +92,76 @@ def killed(folder):
                  f"{lost} changed, {len(rest)} files too many", "each once", fine)  # fmt: skip
 
 
-WATCHED = 'start=$(date +%s%N); "$@" >/dev/null; end=$(date +%s%N); echo $((end - start)) >>"$0"'
+def timed(folder, batch, number):
+    """A job with a stopwatch around it that writes into a file of its own: (command, that file)."""
+    times = folder / f"times-{number}"
+    return [str(STOPWATCH), str(times), str(TRAINER), "--samples", str(SAMPLES), "--epochs", "1",
+            "--workers", "1", "--batch-size", batch], times  # fmt: skip
 
 
-def bare_seconds(command, batches):
-    """What the bare commands take, by a stopwatch."""
-    start = time.perf_counter()
-    for batch in batches:
-        subprocess.run([*command, str(batch)], check=True, capture_output=True, env=environment())
-    return time.perf_counter() - start
+def bare_seconds(folder, batch, number):
+    """What the bare command takes, by the stopwatch."""
+    command, times = timed(folder, str(batch), number)
+    subprocess.run(command, check=True, capture_output=True, env=environment())
+    return int(times.read_text()) / 1e9
 
 
-def recorded_seconds(path, name):
-    """What a sweep of them says that they took."""
-    _, table = sweep(path, "-o", name)
-    return sum(row["duration_seconds"] for row in table["configurations"])
+def recorded_seconds(folder, batch, number):
+    """What a sweep of it says that it took, and what the stopwatch in the same run says."""
+    command, times = timed(folder, "${batch_size}", number)
+    path = plan_of(folder, command, {"batch_size": [batch]})
+    _, table = sweep(path, "-o", f"{number}.sweep")
+    (row,) = table["configurations"]
+    return row["duration_seconds"], int(times.read_text()) / 1e9
 
 
-def apart(what, ratios, beside):
-    """A line about what should be one."""
-    middle = median(ratios)
-    return Result(what, f"{middle:.4f} of {beside}", f"{len(ratios)} turns: {min(ratios):.3f} to {max(ratios):.3f}",
-                  f"{(middle - 1) * 100:+.1f} %", "within 1 %", abs(middle - 1) <= 0.01)  # fmt: skip
+def one_round(folder, number):
+    """One round: over the bare command's time that of another bare one, and of a sweep's; and over the stopwatch's."""
+    batch = BATCHES[number % len(BATCHES)]
+    took = {}
+    turns = ["bare", "ours", "again"]
+    first = number % len(turns)  # so that a drift of the machine hits all alike
+    for turn in turns[first:] + turns[:first]:
+        seconds = recorded_seconds if turn == "ours" else bare_seconds
+        took[turn] = seconds(folder, batch, f"{number}-{turn}")
+    ours, watched = took["ours"]
+    return took["again"] / took["bare"], ours / took["bare"], ours / watched
+
+
+def off(found):
+    """How far from one an interval reaches."""
+    _, low, high = found
+    return max(abs(low - 1), abs(high - 1))
+
+
+def agree(ours, floor):
+    """Whether ours is one: None where the machine is too unsteady to tell. Both are (middle, low, high)."""
+    middle, low, high = ours[0], floor[1], floor[2]
+    if abs(middle - 1) <= AIM:
+        return True if off(floor) <= AIM else None
+    return None if low <= middle <= high else False
+
+
+def of_one(found):
+    """A ratio and its interval as text."""
+    return "{:.4f} ({:.4f} to {:.4f})".format(*found)
 
 
 def stopwatch(folder):
     """Yields how far durations are from a stopwatch around the bare command, and around the same run."""
     if not os.access(TRAINER, os.X_OK):
         return
-    batches = [32, 128]
-    command = [str(TRAINER), "--samples", "9600", "--epochs", "1", "--workers", "1", "--batch-size"]
-    parameters = {"batch_size": batches}
-    path = plan_of(folder, [*command, "${batch_size}"], parameters, order="plan")
-    ratios = []
-    for turn in range(ROUNDS):
-        # In alternating order, so that a drift of the machine hits both alike.
-        if turn % 2 == 0:
-            bare = bare_seconds(command, batches)
-        ours = recorded_seconds(path, f"turn{turn}")
-        if turn % 2 == 1:
-            bare = bare_seconds(command, batches)
-        ratios.append(ours / bare)
-    yield apart("durations of a sweep of the CNN", ratios, "a stopwatch's around the bare command")
-    times = folder / "times"
-    path = plan_of(folder, ["sh", "-c", WATCHED.replace("${", "$${"), str(times), *command, "${batch_size}"],
-                   parameters, order="plan")  # fmt: skip
-    ours = recorded_seconds(path, "watched")
-    inner = sum(int(line) for line in times.read_text().split()) / 1e9
-    yield apart("the same", [ours / inner], "one around the job in the same run")
+    rounds = []
+    end = time.monotonic() + ROUNDS_S
+    while time.monotonic() < end or len(rounds) < 3 * len(BATCHES):
+        rounds.append(one_round(folder, len(rounds)))
+    floor, ours, watched = map(interval, zip(*rounds))
+    unsteady = f"this machine's bare command differs from itself by up to {off(floor):.1%}"
+    yield Result("durations of a sweep of the CNN, over a stopwatch's around the bare command", of_one(ours),
+                 f"a second bare command's {of_one(floor)}", f"{len(rounds)} rounds", "within 1 %",
+                 agree(ours, floor), unsteady)  # fmt: skip
+    yield Result("the same, over a stopwatch's in the same run", of_one(watched), "", f"{len(rounds)} runs",
+                 "within 1 %", abs(watched[0] - 1) <= AIM)  # fmt: skip
 
 
 def measure():

@@ -464,7 +464,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_ranks(&a->phases, ret);
 	struct stretch_of_run stretch = steady_stretch(&a->phases);
 	if (stretch.to_us == 0) {
-		stretch = (struct stretch_of_run){0, (int64_t)(a->overview.duration_s * 1e6)};
+		stretch = (struct stretch_of_run){0, (int64_t)(a->overview.end_s * 1e6)};
 	}
 	fill_cpus(a, ret, &stretch);
 	fill_workers(a, ret, &stretch);

@@ -35,6 +35,15 @@ static double figure_of(const struct analysis *a, const struct entity *entity, c
 	return entity ? analysis_figure(a, entity->id, metric, figure) : NAN;
 }
 
+static void fill_times(struct reader *r, struct overview *o)
+{
+	int64_t start_ns = reader_run_i64(r, "job_start_ns", -1);
+	int64_t end_ns = reader_run_i64(r, "job_end_ns", -1);
+	o->end_s = (double)reader_end_ns(r) / 1e9;
+	o->duration_s = start_ns >= 0 && end_ns >= start_ns ? (double)(end_ns - start_ns) / 1e9
+	                                                    : o->end_s;
+}
+
 static int fill_run(const struct analysis *a, struct overview *o)
 {
 	struct reader *r = a->reader;
@@ -49,7 +58,7 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	o->damaged = reader_is_damaged(r);
 	o->attached = reader_run(r, "attached_pid");
 	o->epoch_pattern = reader_run(r, "epoch_pattern");
-	o->duration_s = (double)reader_end_ns(r) / 1e9;
+	fill_times(r, o);
 	int64_t status = reader_run_i64(r, "status", -1);
 	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;
 	o->exit_status = known && WIFEXITED((int)status) ? WEXITSTATUS((int)status) : -1;
@@ -246,7 +255,7 @@ static void fill_recording(const struct analysis *a, struct overview *o)
 	double seconds = figure_of(a, recorder, NAME_CPU_TIME, FIGURE_TOTAL);
 	double memory = figure_of(a, recorder, NAME_PSS, FIGURE_MAX);
 	o->recording = (struct recording_figures){
-		.cpu_share = o->duration_s > 0 ? seconds / o->duration_s : NAN,
+		.cpu_share = o->end_s > 0 ? seconds / o->end_s : NAN,
 		.memory_peak_bytes = isfinite(memory)
 	                                     ? memory
 	                                     : figure_of(a, recorder, NAME_RESIDENT, FIGURE_MAX),

@@ -75,7 +75,8 @@ struct overview {
 	bool damaged; // something of the file is lost
 	bool attached; // to a process that ran already
 	bool epoch_pattern; // one was given
-	double duration_s;
+	double duration_s; // of the job; of the run where nobody saw the job's start and end
+	double end_s; // of the run, since its start, which is before the job's
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
 	char *stopped; // how a sweep ended it, as it was to; NULL: it did not. Escape it

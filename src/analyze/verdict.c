@@ -232,7 +232,7 @@ static enum confidence judge_short(const struct analysis *a, struct opinion *opi
 static enum confidence judge_part(const struct analysis *a, struct opinion *opinion)
 {
 	const struct event_row *death = find_event(a, "recorder_died");
-	if (!death || death->t_s >= RECORDED * a->overview.duration_s) {
+	if (!death || death->t_s >= RECORDED * a->overview.end_s) {
 		return CONFIDENCE_NONE;
 	}
 	text_append_string(

@@ -280,3 +280,12 @@ int describe_run(struct writer *w, const struct recorder_config *config)
 	}
 	return d.rc;
 }
+
+void describe_job_times(struct writer *w, uint64_t run_ns, uint64_t start_ns, uint64_t end_ns)
+{
+	if (start_ns >= run_ns && end_ns >= start_ns) {
+		struct description d = {.writer = w};
+		put_format(&d, "job_start_ns", "%" PRIu64, start_ns - run_ns);
+		put_format(&d, "job_end_ns", "%" PRIu64, end_ns - run_ns);
+	}
+}

@@ -130,6 +130,7 @@ static void end_job(struct launcher *l)
 	say_lost_output(l);
 	message.kind = MESSAGE_END;
 	message.status = l->status;
+	message.at_ns = l->end_ns;
 	recording_send_patiently(&l->recording, &message, SEND_TIMEOUT_MS);
 }
 

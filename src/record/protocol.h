@@ -29,6 +29,7 @@ struct message {
 	pid_t pid;
 	int32_t status; // as waitpid gives it
 	int32_t unused;
+	uint64_t at_ns; // of STARTED and END: when, CLOCK_MONOTONIC; 0: not known
 	uint64_t user_us; // UINT64_MAX: not known; so for the two below
 	uint64_t system_us;
 	uint64_t max_rss_bytes;

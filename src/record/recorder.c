@@ -73,6 +73,7 @@ struct recorder {
 	int64_t host, job, recorder;
 	pid_t first; // the job's first process; 0 until it is started
 	int first_fd; // its pidfd, -1 where there is none
+	uint64_t first_ns, last_ns; // its start and end as the launcher saw them, else 0
 	int status; // as waitpid gives it
 	bool ended;
 	bool launcher; // it lives
@@ -324,6 +325,7 @@ static void hear(struct recorder *r, const struct message *message)
 {
 	switch (message->kind) {
 	case MESSAGE_STARTED:
+		r->first_ns = message->at_ns;
 		job_started(r, message->pid);
 		break;
 	case MESSAGE_ORPHAN:
@@ -335,6 +337,7 @@ static void hear(struct recorder *r, const struct message *message)
 	case MESSAGE_END:
 		reaped(r, message);
 		r->status = message->status;
+		r->last_ns = message->at_ns;
 		r->ended = true;
 		break;
 	case MESSAGE_EVENT:
@@ -516,6 +519,7 @@ static void finish(struct recorder *r)
 	scribe_stop(r->scribe, end_ns);
 	r->scribe = NULL;
 	hooks_put(hooks, r->writer);
+	describe_job_times(r->writer, r->config->start_ns, r->first_ns, r->last_ns);
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);
@@ -576,8 +580,7 @@ int recorder_run(const struct recorder_config *config)
 	struct error e = {0};
 	settle_process();
 	budget_init(&r.budget, config->options->overhead);
-	int result = set_up(&r, &e);
-	if (result < 0) {
+	if (set_up(&r, &e) < 0) {
 		discard_file(&r); // the scribe, who would have it now, is started last
 		tell(&r, MESSAGE_FAILED, e.text);
 		return 1; // threads may run already: the process's end frees all

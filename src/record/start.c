@@ -327,14 +327,15 @@ int start_job(struct launcher *l)
 		return give_up(l, LAUNCHER_FAILED);
 	}
 	signals_watch(&l->signals);
+	const uint64_t start_ns = clock_monotonic_ns();
 	status = child_go(&l->child, l->options.command, &e);
 	if (status != 0) {
 		say("%s", e.text);
 		return give_up(l, status);
 	}
 	l->job = l->child.pid;
-	recording_send_patiently(&l->recording,
-		&(struct message){.kind = MESSAGE_STARTED, .pid = l->job}, SEND_TIMEOUT_MS);
+	const struct message started = {.kind = MESSAGE_STARTED, .pid = l->job, .at_ns = start_ns};
+	recording_send_patiently(&l->recording, &started, SEND_TIMEOUT_MS);
 	say_dependence(l);
 	let_go(l);
 	return 0;

@@ -412,7 +412,7 @@ json_t *page_run(
 	json_object_set_new(json, "name", page_string(o->name));
 	json_object_set_new(json, "command", page_string(o->command));
 	json_object_set_new(json, "started", page_started(a));
-	json_object_set_new(json, "duration", page_number(o->duration_s));
+	json_object_set_new(json, "duration", page_number(o->end_s));
 	json_object_set_new(json, "notice", page_notice(a));
 	json_object_set_new(json, "chips", page_chips(a));
 	json_object_set_new(json, "verdict", verdict_json(&a->verdict));

@@ -252,8 +252,7 @@ static json_t *lines_json(const struct analysis *a, struct page_sweep_room *room
 		size_t left = MOST_LINES;
 		for (size_t j = 0; j < panel->n && left > 0; j++) {
 			if (line_wanted(&panels, panel, &panel->lines[j])) {
-				add_line(json, panel, &panel->lines[j], a->overview.duration_s,
-					room);
+				add_line(json, panel, &panel->lines[j], a->overview.end_s, room);
 				left--;
 			}
 		}

@@ -258,6 +258,25 @@ print(job.wait())' "$STRAIN" run $mode sh -c 'trap - PIPE; while :; do echo line
 	done
 }
 
+@test "the job's duration is the job's, without what the recorder does before and after it" {
+	"$STRAIN" run -o job.strain /usr/bin/python3 -c '
+import time
+print(time.monotonic_ns(), flush=True)
+time.sleep(0.05)
+print(time.monotonic_ns())' >inside
+	local start first last
+	start=$(run_key job.strain start_monotonic_ns)
+	first=$((start + $(run_key job.strain job_start_ns)))
+	last=$((start + $(run_key job.strain job_end_ns)))
+	[ "$start" -lt "$first" ]
+	[ "$first" -lt "$(sed -n 1p inside)" ]
+	[ "$(sed -n 2p inside)" -lt "$last" ]
+	[ "$last" -le "$((start + $(run_key job.strain end_ns)))" ]
+	"$STRAIN" show --json job.strain | /usr/bin/python3 -c '
+import json, sys
+assert round(json.load(sys.stdin)["run"]["duration_s"] * 1e9) == int(sys.argv[1])' $((last - first))
+}
+
 @test "--no-cgroup leaves the job where it is" {
 	cat /proc/self/cgroup >without
 	"$STRAIN" run --no-cgroup cat /proc/self/cgroup >with

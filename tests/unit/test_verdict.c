@@ -24,7 +24,7 @@ static struct analysis quiet_job(void)
 {
 	struct analysis a = {0};
 	struct overview *o = &a.overview;
-	o->duration_s = 60;
+	o->duration_s = o->end_s = 60;
 	o->exit_status = 0;
 	o->cpus = o->host_cpus = 4;
 	o->cpus_used = 2;
