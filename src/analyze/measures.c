@@ -450,6 +450,26 @@ enum measure_id measure_by_name(const char *name)
 	return N_MEASURES;
 }
 
+bool measure_is_speed(enum measure_id measure)
+{
+	// CPU time is none: a job that needs half of it need not be faster.
+	static const enum measure_id speeds[] = {MEASURE_DURATION, MEASURE_TRAINING, MEASURE_EPOCH,
+		MEASURE_FIRST_EPOCH, MEASURE_STARTUP, MEASURE_SAMPLES_PER_SECOND, MEASURE_STEP};
+	for (size_t i = 0; i < ARRAY_LENGTH(speeds); i++) {
+		if (speeds[i] == measure) {
+			return true;
+		}
+	}
+	return false;
+}
+
+double measure_against(enum measure_id measure, double number, double baseline)
+{
+	bool is_time = measure_is_speed(measure) && measures[measure].better == BETTER_LESS;
+	double times = is_time ? baseline / number : number / baseline;
+	return number != 0 && baseline != 0 && isfinite(times) ? times : NAN;
+}
+
 void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],
 	const char *ret_reasons[static N_MEASURES])
 {

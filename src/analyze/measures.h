@@ -81,6 +81,13 @@ extern const struct measure measures[N_MEASURES];
 // N_MEASURES where there is none of that name.
 enum measure_id measure_by_name(const char *name);
 
+// Whether it tells how fast a job is, as a time or as a rate: two such are held against each other
+// by how many times as fast one is, and larger is better. Of anything else it is how many times as
+// much.
+bool measure_is_speed(enum measure_id measure);
+// The speed-up, else the ratio, of a number over a baseline's. NAN where there is none.
+double measure_against(enum measure_id measure, double number, double baseline);
+
 // Every measure (job_only: of those; the others are NAN without a reason). Reasons live as long as
 // the analysis.
 void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],

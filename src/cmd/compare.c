@@ -19,6 +19,7 @@
 #include "base/whole_file.h"
 #include "base/suggest.h"
 #include "cmd/command.h"
+#include "cmd/compare_baseline.h"
 #include "cmd/compare_choice.h"
 #include "cmd/compare_figure.h"
 #include "cmd/compare_layout.h"
@@ -34,8 +35,7 @@ enum {
 	OPTION_BESIDE,
 	OPTION_FIGURE,
 	OPTION_JSON,
-	OPTION_KEEP_SCRIPT,
-	BASELINE_MAX = 8
+	OPTION_KEEP_SCRIPT
 };
 
 struct compare_options {
@@ -43,8 +43,7 @@ struct compare_options {
 	size_t n_paths;
 	struct selection selection;
 	struct choice choice;
-	struct pivot_match baseline[BASELINE_MAX];
-	size_t n_baseline;
+	struct compare_baseline baseline;
 	const char *format; // NULL: by the output's name, else text
 	const char *output; // NULL or "-": standard output
 	struct compare_layout layout;
@@ -68,7 +67,9 @@ static const struct argp_option options[] = {
 		"epoch_seconds<60); several must all hold",
 		1},
 	{"baseline", OPTION_BASELINE, "LABEL=VALUE[,...]", 0,
-		"differences to the cells that have these labels instead", 1},
+		"hold each cell against the one that has these labels instead (speed-up or "
+		"ratio); without it what the plan of a sweep says, '' for none",
+		1},
 	{"layout", OPTION_LAYOUT, "NAME", 0,
 		"a table or figure of a document, laid out as there; 'list' names them", 1},
 	{"beside", OPTION_BESIDE, "published", 0,
@@ -148,23 +149,6 @@ static void add_values(struct argp_state *state, struct choice *choice, char *ar
 	choice->values_given = true;
 }
 
-static void add_baseline(struct argp_state *state, struct compare_options *compare, char *argument)
-{
-	for (char *item; (item = next_item(&argument));) {
-		char *equals = strchr(item, '=');
-		if (!equals || equals == item) {
-			reading_option_error(
-				state, "--baseline: expected LABEL=VALUE, found '%s'", item);
-		}
-		if (compare->n_baseline == BASELINE_MAX) {
-			reading_option_error(
-				state, "--baseline: more than %d labels", BASELINE_MAX);
-		}
-		*equals = '\0';
-		compare->baseline[compare->n_baseline++] = (struct pivot_match){item, equals + 1};
-	}
-}
-
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct compare_options *compare = state->input;
@@ -185,7 +169,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		selection_add(&compare->selection, argument, state);
 		return 0;
 	case OPTION_BASELINE:
-		add_baseline(state, compare, argument);
+		compare_baseline_add(&compare->baseline, argument, state);
 		return 0;
 	case OPTION_FORMAT:
 		compare->format = argument;
@@ -220,8 +204,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
-	"Compare runs: as tables by their labels, repeats averaged, differences marked only where "
-	"they are beyond noise. Two runs stand side by side. Without options it finds out what "
+	"Compare runs: as tables by their labels, repeats averaged, held against a baseline, and "
+	"marked only where that is beyond noise. Two runs stand side by side. Without options it "
+	"finds out what "
 	"tells the runs apart. Without RUN: those of $STRAIN_DIR, else of the current directory.",
 	NULL, NULL, NULL};
 
@@ -346,7 +331,7 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	const struct choice *choice = &compare->choice;
 	if (compare->layout.name &&
 		(compare->figure.kind || choice->rows_given || choice->columns_given ||
-			choice->values_given || compare->n_baseline > 0)) {
+			choice->values_given || compare->baseline.given)) {
 		return command_usage("compare",
 			"--layout: its rows, columns and values are its own, and it is drawn as it "
 			"is laid "
@@ -426,8 +411,8 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	struct pivot_request request = {.runs = chosen->runs,
 		.n_runs = chosen->n,
 		.sources = chosen->sources,
-		.baseline = compare->baseline,
-		.n_baseline = compare->n_baseline};
+		.baseline = compare->baseline.matches,
+		.n_baseline = compare->baseline.n};
 	if (!labels_are_known(&request, c, "--rows", choice->rows, choice->n_rows) ||
 		!labels_are_known(&request, c, "--columns", choice->columns, choice->n_columns)) {
 		return STATUS_FAILURE;
@@ -448,9 +433,14 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	request.count_failed = request.apart = choice->side_by_side;
 	bool by_source = choice->n_columns == 1 &&
 	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
-	request.first_is_baseline = (choice->side_by_side && chosen->n > 1) || by_source;
+	request.first_is_baseline = !compare->baseline.given &&
+	                            ((choice->side_by_side && chosen->n > 1) || by_source);
 	request.keep_order = choice->side_by_side || by_source;
-	r = r < 0 ? error_errno(&e, -r, "cannot compare") : pivot_build(&request, &pivot, &e);
+	if (!request.first_is_baseline && !compare->figure.kind) {
+		compare_baseline_of_plans(&compare->baseline, &request);
+	}
+	r = r < 0 ? error_errno(&e, -r, "cannot compare")
+	          : compare_baseline_build(&request, &pivot, &e);
 	if (r < 0) {
 		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
 	}
@@ -512,6 +502,7 @@ int command_compare(int argc, char **argv)
 		status = compare_all(compare, format);
 	}
 	selection_done(&compare->selection);
+	compare_baseline_done(&compare->baseline);
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		catalogue_metric_done(&compare->metrics[i]);
 	}

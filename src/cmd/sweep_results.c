@@ -19,10 +19,16 @@
 #include "cmd/reading.h"
 #include "cmd/sweep_text.h"
 #include "experiment/sweep.h"
+#include "model/statistics.h"
 #include "render/json.h"
+#include "render/pivot_grid.h"
 #include "render/table.h"
 
 enum { FAILURES_SHOWN = 10 };
+
+// What configurations are held against their baseline by: the first that is known.
+static const enum measure_id judged_by[] = {
+	MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP, MEASURE_DURATION};
 
 struct shown_measure {
 	enum measure_id id;
@@ -51,6 +57,12 @@ struct result {
 	double sums[N_SHOWN];
 	size_t counts[N_SHOWN];
 	const char *verdict; // of the first
+	double *judged; // [n_judged], room for the plan's repeats
+	size_t n_judged;
+	struct repeats repeats; // of these
+	bool is_baseline;
+	double speed_up; // NAN: not known
+	double probability; // of being noise, corrected; NAN: not tested
 };
 
 struct results {
@@ -58,6 +70,9 @@ struct results {
 	struct catalogue catalogue;
 	struct result *items; // [n_configurations]
 	size_t outcomes[N_OUTCOMES];
+	double *judged; // that the items' are in
+	enum measure_id measure; // of judged_by
+	size_t n_tests;
 };
 
 // The configuration that a run is of, from its file's name; 0: none.
@@ -93,6 +108,10 @@ static void add_run(struct results *r, const struct catalogue_run *run)
 			result->counts[i]++;
 		}
 	}
+	double judged = run->measures[r->measure];
+	if (isfinite(judged) && result->n_judged < r->sweep->plan.repeats) {
+		result->judged[result->n_judged++] = judged;
+	}
 }
 
 static double mean_of(const struct result *result, size_t measure)
@@ -114,19 +133,76 @@ static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOME
 	}
 }
 
-// Times as fast as the baseline: by the epoch, else by the whole.
-static double speed_up(const struct results *r, size_t configuration)
+static enum measure_id find_measure(const struct results *r)
 {
-	size_t base = trials_baseline(&r->sweep->trials, configuration);
-	static const size_t by[] = {0, 3};
-	for (size_t i = 0; base > 0 && i < ARRAY_LENGTH(by); i++) {
-		double ratio = mean_of(&r->items[base - 1], by[i]) /
-		               mean_of(&r->items[configuration - 1], by[i]);
-		if (isfinite(ratio)) {
-			return ratio;
+	for (size_t i = 0; i < ARRAY_LENGTH(judged_by); i++) {
+		for (size_t k = 0; k < r->catalogue.n; k++) {
+			const struct catalogue_run *run = &r->catalogue.runs[k];
+			if (configuration_of(r->sweep, run) && outcome_is_success(run->outcome) &&
+				isfinite(run->measures[judged_by[i]])) {
+				return judged_by[i];
+			}
 		}
 	}
-	return NAN;
+	return MEASURE_DURATION;
+}
+
+static void hold_against(struct result *result, const struct result *base, enum measure_id measure)
+{
+	result->is_baseline = result == base;
+	if (result != base && result->n_judged > 0 && base->n_judged > 0) {
+		result->speed_up = measure_against(
+			measure, result->repeats.mean, base->repeats.mean);
+	}
+	if (isfinite(result->speed_up)) {
+		result->probability = statistics_welch(&result->repeats, &base->repeats);
+	}
+}
+
+// As strain compare does it.
+static int compare_all(struct results *r)
+{
+	size_t n = r->sweep->trials.n_configurations;
+	_cleanup_free_ double *probabilities = calloc(n + 1, sizeof(*probabilities));
+	if (!probabilities) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct result *result = &r->items[i];
+		result->repeats = statistics_of(result->judged, result->n_judged);
+		result->speed_up = result->probability = NAN;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t base = trials_baseline(&r->sweep->trials, i + 1);
+		if (base > 0) {
+			hold_against(&r->items[i], &r->items[base - 1], r->measure);
+		}
+		probabilities[i] = r->items[i].probability;
+		r->n_tests += !isnan(probabilities[i]);
+	}
+	int result = statistics_holm(probabilities, n);
+	for (size_t i = 0; i < n; i++) {
+		r->items[i].probability = probabilities[i];
+	}
+	return result;
+}
+
+static bool beyond_noise(const struct result *result)
+{
+	return result->probability < STATISTICS_LEVEL;
+}
+
+// "1.33x*", "baseline"
+static void put_speed_up(struct table *table, size_t column, const struct result *result)
+{
+	_cleanup_text_ struct text t = {0};
+	if (isfinite(result->speed_up)) {
+		grid_append_against(&t, result->speed_up);
+		text_append_string(&t, beyond_noise(result) ? "x*" : "x");
+	} else if (result->is_baseline) {
+		text_append_string(&t, "baseline");
+	}
+	table_text(table, column, t.data);
 }
 
 enum { CELL_N, CELL_OUTCOMES, CELL_SPEED_UP, CELL_MEASURES };
@@ -134,7 +210,7 @@ enum { CELL_N, CELL_OUTCOMES, CELL_SPEED_UP, CELL_MEASURES };
 static const struct column leading[] = {
 	[CELL_N] = {"n", "N", COLUMN_WHOLE, 0},
 	[CELL_OUTCOMES] = {"outcomes", "OUTCOME", COLUMN_LABEL, 0},
-	[CELL_SPEED_UP] = {"times_baseline", "TIMES", COLUMN_NUMBER, 0},
+	[CELL_SPEED_UP] = {NULL, "SPEED-UP", COLUMN_NUMBER, 0},
 };
 
 static int fill_row(const struct results *r, size_t configuration, struct table *table)
@@ -157,7 +233,7 @@ static int fill_row(const struct results *r, size_t configuration, struct table 
 	size_t at = 1 + plan->n_factors;
 	table_integer(table, at + CELL_N, (int64_t)result->n);
 	table_text(table, at + CELL_OUTCOMES, outcomes.data ? outcomes.data : "to do");
-	table_number(table, at + CELL_SPEED_UP, speed_up(r, configuration));
+	put_speed_up(table, at + CELL_SPEED_UP, result);
 	for (size_t i = 0; i < N_SHOWN; i++) {
 		table_number(table, at + CELL_MEASURES + i, mean_of(result, i));
 	}
@@ -208,16 +284,58 @@ static void print_failures(const struct results *r)
 	}
 }
 
+static void print_baseline(const struct results *r)
+{
+	const struct plan *plan = &r->sweep->plan;
+	_cleanup_text_ struct text line = {0};
+	for (size_t i = 0; i < plan->baseline.n; i++) {
+		const struct plan_pair *pair = &plan->baseline.items[i];
+		text_append_string(&line, i ? ", " : "");
+		text_append_printable(&line, pair->name, strlen(pair->name));
+		text_append_string(&line, "=");
+		text_append_printable(&line, pair->value, strlen(pair->value));
+	}
+	if (line.length == 0) {
+		return;
+	}
+	printf("\nspeed-up: times as fast as %s, by the %s; ", line.data ? line.data : "",
+		measures[r->measure].title);
+	if (r->n_tests > 0) {
+		printf("* is beyond noise (" STATISTICS_TEST
+		       " over %zu comparison%s, %.0f %% level)\n",
+			r->n_tests, r->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
+	} else {
+		puts("none is tested: that takes at least two runs of both");
+	}
+}
+
 static void print_end(const struct results *r)
 {
 	_cleanup_text_ struct text outcomes = {0}, next = {0};
 	append_outcomes(&outcomes, r->outcomes, true);
+	print_baseline(r);
 	print_failures(r);
 	sweep_append_quoted(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	printf("\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
 		outcomes.data ? outcomes.data : "none is there");
 	printf("strain compare %s | strain report %s -o report.html\n", directory, directory);
+}
+
+static json_t *configurations_json(const struct results *r, const struct table *table)
+{
+	json_t *rows = table_to_json(table);
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		json_t *row = json_array_get(rows, i);
+		const struct result *result = &r->items[i];
+		json_object_set_new(row, "speed_up", json_from_number(result->speed_up));
+		json_object_set_new(row, "probability", json_from_number(result->probability));
+		json_object_set_new(row, "beyond_noise",
+			isnan(result->probability) ? json_null()
+						   : json_boolean(beyond_noise(result)));
+		json_object_set_new(row, "is_baseline", json_boolean(result->is_baseline));
+	}
+	return rows;
 }
 
 static json_t *results_json(const struct results *r, const struct table *table)
@@ -234,7 +352,8 @@ static json_t *results_json(const struct results *r, const struct table *table)
 	json_object_set_new(json, "trials", json_integer((json_int_t)r->sweep->trials.n));
 	json_object_set_new(json, "complete", json_integer((json_int_t)r->sweep->n_done));
 	json_object_set_new(json, "outcomes", outcomes);
-	json_object_set_new(json, "configurations", table_to_json(table));
+	json_object_set_new(json, "speed_up_of", json_from_text(measures[r->measure].name));
+	json_object_set_new(json, "configurations", configurations_json(r, table));
 	return json;
 }
 
@@ -255,27 +374,48 @@ static int print(const struct results *r, bool json)
 	                  : reading_finish();
 }
 
+static void results_done(struct results *r)
+{
+	catalogue_done(&r->catalogue);
+	free(r->items);
+	free(r->judged);
+}
+
+static int read_results(struct results *r, struct error *e)
+{
+	const struct sweep *sweep = r->sweep;
+	size_t n = sweep->trials.n_configurations, repeats = sweep->plan.repeats;
+	char *const paths[] = {sweep->directory};
+	int result = catalogue_read(paths, 1, &r->catalogue, e);
+	if (result < 0) {
+		return result;
+	}
+	r->items = calloc(n + 1, sizeof(*r->items));
+	r->judged = calloc(n * repeats + 1, sizeof(*r->judged));
+	r->measure = find_measure(r);
+	for (size_t i = 0; r->items && r->judged && i < n; i++) {
+		r->items[i].judged = &r->judged[i * repeats];
+	}
+	for (size_t i = 0; r->items && r->judged && i < r->catalogue.n; i++) {
+		add_run(r, &r->catalogue.runs[i]);
+	}
+	return !r->items || !r->judged || compare_all(r) < 0
+	               ? error_errno(e, ENOMEM, "cannot read the results")
+	               : 0;
+}
+
 int sweep_print_results(const struct sweep *sweep, bool json)
 {
 	struct results r = {.sweep = sweep};
 	struct error e = {0};
-	char *const paths[] = {sweep->directory};
-	r.items = calloc(sweep->trials.n_configurations, sizeof(*r.items));
-	if (!r.items) {
-		return command_fail("out of memory");
-	}
-	if (catalogue_read(paths, 1, &r.catalogue, &e) < 0) {
-		free(r.items);
+	if (read_results(&r, &e) < 0) {
+		results_done(&r);
 		return command_fail("%s", e.text);
-	}
-	for (size_t i = 0; i < r.catalogue.n; i++) {
-		add_run(&r, &r.catalogue.runs[i]);
 	}
 	for (size_t i = 0; i < r.catalogue.n_unreadable; i++) {
 		sweep_say(r.catalogue.unreadable[i]);
 	}
 	int status = print(&r, json);
-	catalogue_done(&r.catalogue);
-	free(r.items);
+	results_done(&r);
 	return status;
 }

@@ -109,14 +109,15 @@ static const char *unless_empty(const char *string)
 	return string && *string ? string : NULL;
 }
 
-// More digits than any measure has would only make the page larger.
-static json_t *seven_digits(double value)
+// More digits would only make the page larger; with less, what repeats tell of noise differs from
+// what strain compare says.
+static json_t *twelve_digits(double value)
 {
 	if (!isfinite(value) || value == 0) {
 		return page_number(value);
 	}
 	char text[32];
-	snprintf(text, sizeof(text), "%.7g", value);
+	snprintf(text, sizeof(text), "%.12g", value);
 	double shorter = strtod(text, NULL);
 	bool whole = fabs(shorter) < 1e15 && shorter == floor(shorter);
 	return whole ? json_integer((json_int_t)shorter) : json_real(shorter);
@@ -147,7 +148,7 @@ static void add_run_row(struct builder *b, struct run_columns *c, size_t i)
 		c->outcome_texts, page_strings_add(s, unless_empty(run->outcome_text)));
 	json_array_append_new(c->started,
 		run->start_utc_ns > 0 ? json_integer((json_int_t)llrint(start)) : json_null());
-	json_array_append_new(c->durations, seven_digits(run->measures[MEASURE_DURATION]));
+	json_array_append_new(c->durations, twelve_digits(run->measures[MEASURE_DURATION]));
 	json_array_append_new(c->commands, page_strings_add(s, unless_empty(run->command)));
 	json_array_append_new(c->hosts, page_strings_add(s, unless_empty(run->host)));
 	json_array_append_new(c->verdicts, page_strings_add(s, unless_empty(run->verdict)));
@@ -265,9 +266,10 @@ static json_t *measure_json(struct builder *b, size_t id)
 	json_object_set_new(json, "unit", json_string(measure->unit));
 	json_object_set_new(json, "help", json_string(measure->help));
 	json_object_set_new(json, "better", json_integer(ways[measure->better]));
+	json_object_set_new(json, "speed", json_boolean(measure_is_speed(id)));
 	for (size_t i = 0; i < b->catalogue->n; i++) {
 		const struct catalogue_run *run = b->rows[i].run;
-		json_array_append_new(values, seven_digits(run->measures[id]));
+		json_array_append_new(values, twelve_digits(run->measures[id]));
 		json_array_append_new(reasons, page_strings_add(&b->strings, run->reasons[id]));
 	}
 	json_object_set_new(json, "values", values);

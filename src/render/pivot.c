@@ -415,15 +415,17 @@ static int check_baseline(const struct pivot *p, struct pivot_match *match, stru
 			       match->label);
 }
 
-static void compare_cell(struct pivot_cell *cell, const struct pivot_cell *base)
+static void compare_cell(
+	enum measure_id measure, struct pivot_cell *cell, const struct pivot_cell *base)
 {
 	cell->is_baseline = cell == base;
 	if (cell == base || cell->repeats.n == 0 || base->repeats.n == 0) {
 		return;
 	}
-	double from = base->repeats.mean;
-	cell->difference = from != 0 ? (cell->repeats.mean - from) / fabs(from) : NAN;
-	cell->probability = statistics_welch(&cell->repeats, &base->repeats);
+	cell->against = measure_against(measure, cell->repeats.mean, base->repeats.mean);
+	if (isfinite(cell->against)) {
+		cell->probability = statistics_welch(&cell->repeats, &base->repeats);
+	}
 }
 
 static int correct(struct pivot *p)
@@ -459,6 +461,7 @@ static int say_baseline(struct pivot *p, const struct pivot_request *request)
 		text_format(&said, "%s%s", i ? ", " : "", key ? key : "-");
 	}
 	p->baseline = text_steal(&said);
+	p->baseline_from = request->baseline_from;
 	return p->baseline ? 0 : -ENOMEM;
 }
 
@@ -474,8 +477,8 @@ static int compare_all(struct pivot *p, const struct pivot_request *request)
 				continue;
 			}
 			for (size_t v = 0; v < p->n_values; v++) {
-				compare_cell(
-					cell_at(p, row, column, v), cell_at(p, base_row, base, v));
+				compare_cell(p->values[v].measure, cell_at(p, row, column, v),
+					cell_at(p, base_row, base, v));
 			}
 		}
 	}
@@ -524,7 +527,7 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < n; i++) {
-		p->cells[i].difference = p->cells[i].probability = NAN;
+		p->cells[i].against = p->cells[i].probability = NAN;
 		p->cells[i].repeats = statistics_of(NULL, 0);
 	}
 	int r = fill_cells(p, request, &(struct placing){rows, columns});

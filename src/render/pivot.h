@@ -49,8 +49,9 @@ struct pivot_request {
 	size_t n_columns;
 	const struct pivot_value *values;
 	size_t n_values;
-	const struct pivot_match *baseline; // differences are to cells with these labels instead
+	const struct pivot_match *baseline; // cells are held against those with these labels
 	size_t n_baseline;
+	const char *baseline_from; // who says so: "the plan's baseline"; NULL: the caller
 	bool first_is_baseline; // to the first column, where baseline is empty
 	bool count_failed; // numbers of runs that failed count too
 	bool keep_order; // of columns: as their runs come, not by size
@@ -73,7 +74,7 @@ struct pivot_cell {
 	bool words_differ; // there are others
 	size_t note; // why there is no value, or of what failed: index into notes, from 1; 0: none
 	bool is_baseline;
-	double difference; // to the baseline, as a share of it; NAN: not known
+	double against; // the baseline: measure_against; NAN: not known
 	double probability; // of being noise, corrected; NAN: not tested
 	bool beyond_noise;
 };
@@ -87,6 +88,7 @@ struct pivot {
 	char **notes; // [n_notes]; from runs: escape them
 	size_t n_notes;
 	char *baseline; // "batch_size=32"; NULL: none
+	const char *baseline_from; // as of the request
 	size_t n_tests; // that were corrected for
 	size_t fewest; // repeats in a cell with a number
 	size_t most;

@@ -52,6 +52,21 @@ static const char *note_of(const struct place *place)
 	return place->cell->note ? place->p->notes[place->cell->note - 1] : NULL;
 }
 
+static bool is_speed(const struct place *place)
+{
+	return measure_is_speed(place->p->values[place->value].measure);
+}
+
+static double speed_up_of(const struct place *place)
+{
+	return is_speed(place) ? place->cell->against : NAN;
+}
+
+static double ratio_of(const struct place *place)
+{
+	return is_speed(place) ? NAN : place->cell->against;
+}
+
 // --- CSV
 
 static void append_labels(struct text *t, const struct pivot_axis *axis, size_t key, bool names)
@@ -76,13 +91,14 @@ static void append_record(void *context, const struct place *place)
 	csv_append_text(t, value->unit);
 	text_format(t, ",%zu,%zu,", cell->n_runs, cell->repeats.n);
 	const double numbers[] = {cell->repeats.mean, low_of(&cell->repeats),
-		high_of(&cell->repeats), cell->repeats.deviation, cell->difference,
-		cell->probability};
+		high_of(&cell->repeats), cell->repeats.deviation, speed_up_of(place),
+		ratio_of(place), cell->probability};
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
 		csv_append_number(t, numbers[i]);
 		text_append_string(t, ",");
 	}
-	text_append_string(t, isnan(cell->probability) ? "" : cell->beyond_noise ? "1" : "0");
+	text_append_string(t, isnan(cell->probability) ? "," : cell->beyond_noise ? "1," : "0,");
+	text_append_string(t, !place->p->baseline ? "" : cell->is_baseline ? "1" : "0");
 	const char *const words[] = {cell->words, failures.data, note_of(place)};
 	for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
 		text_append_string(t, ",");
@@ -97,8 +113,8 @@ int pivot_write_csv(const struct pivot *p, FILE *stream)
 	_cleanup_text_ struct text t = {0};
 	append_labels(&t, &p->rows, 0, true);
 	append_labels(&t, &p->columns, 0, true);
-	text_append_string(&t, "measure,unit,runs,n,mean,low,high,deviation,difference,"
-			       "probability,beyond_noise,words,failed,note\n");
+	text_append_string(&t, "measure,unit,runs,n,mean,low,high,deviation,speed_up,"
+			       "ratio,probability,beyond_noise,is_baseline,words,failed,note\n");
 	each_cell(p, append_record, &t);
 	if (t.failed) {
 		return -ENOMEM;
@@ -152,8 +168,8 @@ static void add_object(void *context, const struct place *place)
 			const char *name;
 			double number;
 		} numbers[] = {{"mean", r->mean}, {"low", low_of(r)}, {"high", high_of(r)},
-			{"deviation", r->deviation}, {"difference", cell->difference},
-			{"probability", cell->probability}};
+			{"deviation", r->deviation}, {"speed_up", speed_up_of(place)},
+			{"ratio", ratio_of(place)}, {"probability", cell->probability}};
 		json_object_set_new(object, "n", json_integer((json_int_t)r->n));
 		for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
 			json_object_set_new(
@@ -161,6 +177,7 @@ static void add_object(void *context, const struct place *place)
 		}
 		json_object_set_new(object, "beyond_noise",
 			isnan(cell->probability) ? json_null() : json_boolean(cell->beyond_noise));
+		json_object_set_new(object, "is_baseline", json_boolean(cell->is_baseline));
 	}
 	json_object_set_new(object, "note", json_from_text(note_of(place)));
 	json_array_append_new(context, object);
@@ -200,6 +217,7 @@ int pivot_write_json(const struct pivot *p, FILE *stream)
 	json_object_set_new(json, "columns", names_json(&p->columns));
 	json_object_set_new(json, "measures", values_json(p));
 	json_object_set_new(json, "baseline", json_from_text(p->baseline));
+	json_object_set_new(json, "baseline_from", json_from_text(p->baseline_from));
 	json_object_set_new(json, "test", json_from_text(p->n_tests ? STATISTICS_TEST : NULL));
 	json_object_set_new(json, "tests", json_integer((json_int_t)p->n_tests));
 	json_object_set_new(json, "level", json_from_number(STATISTICS_LEVEL));

@@ -116,13 +116,21 @@ static char *half_text(double half)
 	return text_steal(&t);
 }
 
-static char *difference_text(double ratio)
+void grid_append_against(struct text *t, double against)
+{
+	double size = fabs(against);
+	append_fixed(t, against,
+		size >= 99.95                   ? 0
+		: size >= 9.995                 ? 1
+		: fabs(against - 1) < 0.0995    ? 3 // what is close to 1 is not 1
+		: size >= 0.0995 || size == 0.0 ? 2
+						: 1 - magnitude(size));
+}
+
+static char *against_text(double against)
 {
 	struct text t = {0};
-	double percent = 100 * ratio;
-	text_append_string(&t, percent > 0 ? "+" : "");
-	append_fixed(&t, percent, fabs(percent) < 9.95 && percent != 0 ? 1 : 0);
-	text_append_string(&t, " %");
+	grid_append_against(&t, against);
 	return text_steal(&t);
 }
 
@@ -159,11 +167,11 @@ static int number_cell(
 	const struct repeats *r = &cell->repeats;
 	out->number = number_text(r->mean / scale->divisor, r->half / scale->divisor);
 	out->half = isfinite(r->half) ? half_text(r->half / scale->divisor) : NULL;
-	out->difference = isfinite(cell->difference) ? difference_text(cell->difference) : NULL;
+	out->against = isfinite(cell->against) ? against_text(cell->against) : NULL;
 	out->beyond_noise = cell->beyond_noise;
 	out->failed = pivot_failed(cell) ? failures_text(cell) : NULL;
 	return out->number && (out->half || !isfinite(r->half)) &&
-	                       (out->difference || !isfinite(cell->difference)) &&
+	                       (out->against || !isfinite(cell->against)) &&
 	                       (out->failed || !pivot_failed(cell))
 	               ? 0
 	               : -ENOMEM;
@@ -189,13 +197,34 @@ static int fill_cell(
 
 // --- titles
 
-static char *value_title(const struct pivot_value *value, const struct scale *scale)
+// Which of the two numbers stands behind those of a value.
+static const char *against_word(const struct pivot_value *value)
+{
+	return measure_is_speed(value->measure) ? "speed-up" : "ratio";
+}
+
+static bool is_compared(const struct pivot *p, size_t value)
+{
+	for (size_t i = 0; i < p->rows.n * p->columns.n; i++) {
+		if (isfinite(p->cells[i * p->n_values + value].against)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// "time of an epoch, s (speed-up)"
+static char *value_title(const struct pivot *p, size_t index, const struct scale *scale)
 {
 	struct text t = {0};
+	const struct pivot_value *value = &p->values[index];
 	text_append_printable(&t, value->title, strlen(value->title));
 	if (*scale->unit) {
 		text_append_string(&t, ", ");
 		text_append_printable(&t, scale->unit, strlen(scale->unit));
+	}
+	if (is_compared(p, index)) {
+		text_format(&t, " (%s)", against_word(value));
 	}
 	return text_steal(&t);
 }
@@ -252,7 +281,7 @@ static bool fill_titles(struct grid *g, const struct view *view, const struct sc
 		fine = fine && g->head_titles[i];
 	}
 	for (size_t c = 0; c < g->n_columns; c++) {
-		g->titles[c] = view->values_across        ? value_title(&p->values[c], &scales[c])
+		g->titles[c] = view->values_across        ? value_title(p, c, &scales[c])
 		               : p->columns.n_labels == 0 ? strdup(p->most > 1 ? "mean" : "")
 		                                          : key_title(&p->columns, c);
 		fine = fine && g->titles[c];
@@ -261,7 +290,7 @@ static bool fill_titles(struct grid *g, const struct view *view, const struct sc
 		for (size_t i = 0; i < g->n_heads; i++) {
 			const char *key = view->values_down ? NULL : pivot_key(&p->rows, r, i);
 			char **head = &g->heads[r * g->n_heads + i];
-			*head = view->values_down ? value_title(&p->values[r], &scales[r])
+			*head = view->values_down ? value_title(p, r, &scales[r])
 			                          : printable(key ? key : "-");
 			fine = fine && *head;
 		}
@@ -293,8 +322,7 @@ static char *caption_of(const struct view *view, const struct scale *scales)
 	struct text t = {0};
 	const struct pivot *p = view->p;
 	if (!view->values_across && !view->values_down) {
-		_cleanup_free_ char *title = value_title(
-			&p->values[view->value], &scales[view->value]);
+		_cleanup_free_ char *title = value_title(p, view->value, &scales[view->value]);
 		text_append_string(&t, title ? title : "");
 	}
 	if (!view->values_across && p->columns.n_labels > 0) {
@@ -359,14 +387,40 @@ static char *interval_words(const struct pivot *p)
 	return text_steal(&t);
 }
 
-static char *difference_words(const struct pivot *p)
+// "speed-up: times as fast as batch_size=32 (the plan's baseline), ratio: times as much"
+static void append_meaning(struct text *t, const struct pivot *p)
+{
+	static const char *const meanings[] = {"ratio: times as much", "speed-up: times as fast"};
+	bool first = true;
+	for (size_t speed = 2; speed-- > 0;) {
+		size_t v = 0;
+		while (v < p->n_values &&
+			!(is_compared(p, v) && measure_is_speed(p->values[v].measure) == speed)) {
+			v++;
+		}
+		if (v == p->n_values) {
+			continue;
+		}
+		text_append_string(t, first ? "" : ", ");
+		text_append_string(t, meanings[speed]);
+		if (first) {
+			text_append_string(t, " as ");
+			text_append_printable(t, p->baseline, strlen(p->baseline));
+			text_format(t, p->baseline_from ? " (%s)" : "", p->baseline_from);
+		}
+		first = false;
+	}
+}
+
+static char *baseline_words(const struct pivot *p)
 {
 	struct text t = {0};
-	if (!p->baseline) {
+	if (p->baseline) {
+		append_meaning(&t, p);
+	}
+	if (t.length == 0) {
 		return strdup("");
 	}
-	text_append_string(&t, "per cent: the difference to ");
-	text_append_printable(&t, p->baseline, strlen(p->baseline));
 	if (p->n_tests > 0) {
 		text_format(&t,
 			"; * is beyond noise (" STATISTICS_TEST
@@ -381,9 +435,9 @@ static char *difference_words(const struct pivot *p)
 static int fill_words(struct grid_list *list, const struct pivot *p)
 {
 	list->interval = interval_words(p);
-	list->difference = difference_words(p);
+	list->baseline = baseline_words(p);
 	list->notes = calloc(p->n_notes + 1, sizeof(*list->notes));
-	if (!list->interval || !list->difference || !list->notes) {
+	if (!list->interval || !list->baseline || !list->notes) {
 		return -ENOMEM;
 	}
 	for (; list->n_notes < p->n_notes; list->n_notes++) {
@@ -437,7 +491,7 @@ static void grid_done(struct grid *g)
 	for (size_t i = 0; g->cells && i < g->n_rows * g->n_columns; i++) {
 		free(g->cells[i].number);
 		free(g->cells[i].half);
-		free(g->cells[i].difference);
+		free(g->cells[i].against);
 		free(g->cells[i].failed);
 	}
 	free(g->cells);
@@ -451,6 +505,6 @@ void grid_list_done(struct grid_list *list)
 	free(list->grids);
 	free_strings(list->notes, list->n_notes);
 	free(list->interval);
-	free(list->difference);
+	free(list->baseline);
 	*list = (struct grid_list){0};
 }

@@ -21,7 +21,7 @@ struct grid_cell {
 	char *number; // "41.2", or words; NULL: no run has these labels
 	bool is_words;
 	char *half; // "0.3", of the interval; NULL: none
-	char *difference; // "-12 %"; NULL: none
+	char *against; // "1.33", times the baseline; NULL: none
 	bool beyond_noise;
 	char *failed; // "1 crash": of the repeats; NULL: none, or that is all there is to say
 	size_t note; // from 1; 0: none
@@ -47,7 +47,7 @@ struct grid_list {
 	char **notes; // [n_notes] what cells refer to
 	size_t n_notes;
 	char *interval; // what +- means; "" where there is none
-	char *difference; // what the differences are to, and what is marked; "" where there is none
+	char *baseline; // what cells are held against, and what is marked; "" where there is none
 };
 
 // -ENOMEM.
@@ -57,3 +57,5 @@ void grid_list_done(struct grid_list *list);
 // A number and its interval's half (NAN: none) in the value's unit, with the digits that the
 // interval supports, without it three that count.
 void grid_append_number(struct text *t, double value, double half);
+// "1.33", "1.004", "12.5": a speed-up or a ratio.
+void grid_append_against(struct text *t, double against);

@@ -39,8 +39,8 @@ static void append_markdown_cell(struct text *t, const struct grid_cell *cell)
 		text_append_string(t, " \u00b1 ");
 		text_append_string(t, cell->half);
 	}
-	if (cell->difference) {
-		text_format(t, " (%s%s)", cell->difference, cell->beyond_noise ? "\\*" : "");
+	if (cell->against) {
+		text_format(t, " (%s\u00d7%s)", cell->against, cell->beyond_noise ? "\\*" : "");
 	}
 	if (cell->failed) {
 		text_append_string(t, ", ");
@@ -101,7 +101,7 @@ int pivot_write_markdown(const struct grid_list *list, FILE *stream)
 		text_append_string(&t, i ? "\n" : "");
 		append_markdown_grid(&t, &list->grids[i]);
 	}
-	const char *const below[] = {list->interval, list->difference};
+	const char *const below[] = {list->interval, list->baseline};
 	for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
 		if (*below[i]) {
 			text_append_string(&t, "\n");
@@ -153,14 +153,12 @@ static void append_latex(struct text *t, const char *string)
 	}
 }
 
-// "$-$12\,\%": a number with its sign and unit.
+// A number with its sign.
 static void append_latex_number(struct text *t, const char *number)
 {
-	text_append_string(t, *number == '-' && number[1] ? "$-$" : "");
-	for (const char *c = number + (*number == '-' && number[1]); *c; c++) {
-		text_append_string(t, *c == ' ' ? "\\," : *c == '%' ? "\\%" : "");
-		text_append(t, c, *c != ' ' && *c != '%');
-	}
+	bool negative = *number == '-' && number[1];
+	text_append_string(t, negative ? "$-$" : "");
+	text_append_string(t, number + negative);
 }
 
 static void append_latex_cell(struct text *t, const struct grid_cell *cell)
@@ -177,10 +175,8 @@ static void append_latex_cell(struct text *t, const struct grid_cell *cell)
 	if (cell->half) {
 		text_format(t, " $\\pm$ %s", cell->half);
 	}
-	if (cell->difference) {
-		text_append_string(t, " (");
-		append_latex_number(t, cell->difference);
-		text_append_string(t, cell->beyond_noise ? "*)" : ")");
+	if (cell->against) {
+		text_format(t, " (%s$\\times$%s)", cell->against, cell->beyond_noise ? "*" : "");
 	}
 	if (cell->failed) {
 		text_append_string(t, ", ");
@@ -267,7 +263,7 @@ static void append_latex_titles(struct text *t, const struct grid *g)
 
 static void append_latex_below(struct text *t, const struct grid_list *list)
 {
-	const char *const below[] = {list->interval, list->difference};
+	const char *const below[] = {list->interval, list->baseline};
 	for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
 		if (*below[i]) {
 			const char *mark = strstr(below[i], "+-");

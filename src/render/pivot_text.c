@@ -20,7 +20,7 @@
 struct widths {
 	size_t fraction; // with its point
 	size_t half;
-	size_t difference;
+	size_t against;
 	bool marked; // one at least is beyond noise
 	size_t tail;
 };
@@ -61,7 +61,7 @@ static struct widths measure(const struct grid *g, size_t column)
 		const struct grid_cell *cell = &g->cells[r * g->n_columns + column];
 		w.fraction = wider(w.fraction, strlen(fraction_of(cell)));
 		w.half = wider(w.half, cell->half ? strlen(cell->half) : 0);
-		w.difference = wider(w.difference, cell->difference ? strlen(cell->difference) : 0);
+		w.against = wider(w.against, cell->against ? strlen(cell->against) : 0);
 		w.marked = w.marked || cell->beyond_noise;
 		w.tail = wider(w.tail, tail_width(cell));
 	}
@@ -76,9 +76,9 @@ static void append_number(struct text *t, const struct grid_cell *cell, const st
 		text_format(t, "%s%-*s", cell->half ? " +-" : "   ", (int)w->half,
 			cell->half ? cell->half : "");
 	}
-	if (w->difference) {
-		text_format(t, "  %*s%s", (int)w->difference,
-			cell->difference ? cell->difference : "", cell->beyond_noise ? "*" : "");
+	if (w->against) {
+		text_format(t, "  %*s%s%s", (int)w->against, cell->against ? cell->against : "",
+			cell->against ? "x" : " ", cell->beyond_noise ? "*" : "");
 	}
 	struct text tail = {0};
 	append_tail(&tail, cell);
@@ -245,12 +245,12 @@ int pivot_write_text(const struct grid_list *list, FILE *stream, const struct ta
 		fputs(i ? "\n" : "", stream);
 		r = print_grid(&list->grids[i], stream, style);
 	}
-	fputs(*list->interval || *list->difference || list->n_notes ? "\n" : "", stream);
+	fputs(*list->interval || *list->baseline || list->n_notes ? "\n" : "", stream);
 	if (*list->interval) {
 		print_below(stream, style, "", list->interval);
 	}
-	if (*list->difference) {
-		print_below(stream, style, "", list->difference);
+	if (*list->baseline) {
+		print_below(stream, style, "", list->baseline);
 	}
 	for (size_t i = 0; i < list->n_notes; i++) {
 		char mark[32];

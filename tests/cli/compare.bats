@@ -73,11 +73,13 @@ mean of 3 runs each; +- is its 95 % interval (Student's t)
 	[ -z "$stderr" ]
 }
 
-@test "differences to a baseline, and what of them is beyond noise" {
+@test "cells are held against a baseline, and what is beyond noise is marked" {
 	needs_gsl
 	run -0 "$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32
 	[[ "${lines[2]}" == "        32  1.210 +-0.025 "*" 1.50 +-0.25"* ]]
-	[[ "${lines[3]}" == "       128  0.910 +-0.025  -25 %* "*" 1.50 +-0.12 "* ]]
+	[[ "${lines[0]}" == "time of an epoch, s (speed-up), by framework" ]]
+	[[ "${lines[3]}" == "       128  0.910 +-0.025  1.33x* "*" 1.50 +-0.12  1.000x" ]]
+	[[ "$output" == *"speed-up: times as fast as batch_size=32; * is beyond"* ]]
 	[[ "$output" == *"* is beyond noise (Welch's t-test, Holm's correction over 2 comparisons, 5 % level)"* ]]
 	"$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32 --format json |
 		python3 -c 'import json, sys
@@ -86,10 +88,124 @@ assert table["baseline"] == "batch_size=32" and table["tests"] == 2, table
 cells = {(c["labels"]["batch_size"], c["labels"]["framework"]): c for c in table["cells"]}
 cell = cells["128", "pytorch"]
 assert cell["beyond_noise"] is True and cell["probability"] < 0.001, cell
-assert abs(cell["difference"] - (0.91 / 1.21 - 1)) < 1e-9 and cell["n"] == 3
+assert abs(cell["speed_up"] - 1.21 / 0.91) < 1e-9 and cell["ratio"] is None and cell["n"] == 3
 assert abs(cell["high"] - cell["mean"] - 4.302652730 * 0.01 / 3 ** 0.5) < 1e-9
 assert cells["128", "tensorflow"]["beyond_noise"] is False
-assert cells["32", "pytorch"]["difference"] is None'
+assert cells["32", "pytorch"]["speed_up"] is None and cells["32", "pytorch"]["is_baseline"]
+assert not cell["is_baseline"] and table["baseline_from"] is None'
+}
+
+@test "of a time and a rate faster is larger, of all else it is a ratio" {
+	"$STRAIN" compare paper.sweep --where 'batch_size<=128' --rows batch_size,framework --baseline batch_size=32 \
+		--value epoch_seconds,samples_per_second,host_memory_peak,cpu_seconds --format json >"$BATS_TEST_TMPDIR/table"
+	python3 - "$BATS_TEST_TMPDIR/table" <<-'EOF'
+		import json, sys
+		means, against = {}, {}
+		for cell in json.load(open(sys.argv[1]))["cells"]:
+		    if cell["labels"]["framework"] == "pytorch":
+		        key = cell["measure"], cell["labels"]["batch_size"]
+		        means[key], against[key] = cell["mean"], (cell["speed_up"], cell["ratio"])
+		for measure, speed, less in (("epoch_seconds", True, True), ("samples_per_second", True, False),
+		                             ("host_memory_peak", False, True), ("cpu_seconds", False, True)):
+		    ratio = means[measure, "128"] / means[measure, "32"]
+		    speed_up, other = against[measure, "128"]
+		    found = speed_up if speed else other
+		    assert (other if speed else speed_up) is None, measure
+		    assert abs(found - (1 / ratio if speed and less else ratio)) < 1e-9, (measure, found, ratio)
+	EOF
+	run -0 "$STRAIN" compare paper.sweep --where 'batch_size<=128' --rows batch_size,framework --baseline batch_size=32 \
+		--value epoch_seconds,host_memory_peak
+	[[ "${lines[0]}" == *"time of an epoch, s (speed-up)  host memory, peak, MB (ratio)"* ]]
+	[[ "$output" == *"speed-up: times as fast as batch_size=32, ratio: times as much; "* ]]
+	run -0 "$STRAIN" compare paper.sweep --where 'batch_size<=128' --rows batch_size,framework --baseline batch_size=32 --format csv
+	[[ "${lines[0]}" == *",deviation,speed_up,ratio,probability,beyond_noise,is_baseline,words,failed,note" ]]
+}
+
+# A sweep of the runs above whose plan has a baseline.
+planned_sweep() { # NAME BASELINE
+	cp -r "$BATS_FILE_TMPDIR/paper.sweep" "$1.sweep"
+	cat >"$1.sweep/plan.yaml" <<-EOF
+		command: [x, "\${args}"]
+		parameters: {batch_size: {values: [32, 128]}, framework: {values: [pytorch, tensorflow]}}
+		repeats: 3
+		baseline: $2
+	EOF
+}
+
+@test "without the option the plan's baseline is taken" {
+	needs_gsl
+	cd "$BATS_TEST_TMPDIR"
+	planned_sweep a "{batch_size: 32}"
+	run -0 --separate-stderr "$STRAIN" compare a.sweep --where 'batch_size<=128'
+	[[ "$output" == *"0.910 +-0.025  1.33x*"* ]] || { echo "$output"; false; }
+	[[ "$output" == *"speed-up: times as fast as batch_size=32 (the plan's baseline); * is"* ]]
+	[ -z "$stderr" ]
+	"$STRAIN" compare a.sweep --where 'batch_size<=128' --json | python3 -c 'import json, sys
+table = json.load(sys.stdin)
+assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the plan\u0027s baseline", table'
+	# the option has the last word, also to have none
+	run -0 "$STRAIN" compare a.sweep --where 'batch_size<=128' --baseline framework=pytorch
+	[[ "$output" == *"times as fast as framework=pytorch; "* ]]
+	run -0 "$STRAIN" compare a.sweep --where 'batch_size<=128' --baseline ''
+	[[ "$output" != *"speed-up"* ]]
+	# runs of it that are named are its trials too; what all have in common is no matter
+	run -0 "$STRAIN" compare a.sweep/000[13]-*.strain --rows batch_size
+	[[ "$output" == *"(the plan's baseline)"* ]]
+	run -0 --separate-stderr "$STRAIN" compare a.sweep --where batch_size=32
+	[[ "$output" != *"speed-up"* ]]
+	[ -z "$stderr" ]
+}
+
+@test "the table that ends a sweep says the same" {
+	cd "$BATS_TEST_TMPDIR"
+	planned_sweep a "{batch_size: 32}"
+	rm a.sweep/000[56]-*
+	"$STRAIN" sweep a.sweep --json >sweep.json
+	"$STRAIN" compare a.sweep --json >compare.json
+	python3 - <<-'EOF'
+		import json
+		sweep, compare = json.load(open("sweep.json")), json.load(open("compare.json"))
+		assert sweep["speed_up_of"] == compare["cells"][0]["measure"] == "epoch_seconds", sweep
+		cells = {(c["labels"]["batch_size"], c["labels"]["framework"]): c for c in compare["cells"]}
+		assert len(sweep["configurations"]) == len(cells) == 4
+		for row in sweep["configurations"]:
+		    cell = cells[row["batch_size"], row["framework"]]
+		    for key in "speed_up", "probability", "beyond_noise", "is_baseline":
+		        assert row[key] == cell[key], (key, row, cell)
+		    assert row["epoch_seconds"] == cell["mean"], (row, cell)
+		assert abs(sweep["configurations"][2]["speed_up"] - 1.21 / 0.91) < 1e-9, sweep
+	EOF
+	run -0 "$STRAIN" sweep a.sweep
+	[[ "${lines[0]}" == *" OUTCOME  SPEED-UP "*" EPOCH "* ]] || { echo "$output"; false; }
+	[[ "${lines[1]}" == *" success  baseline "* ]]
+	if [ "$GSL" = 1 ]; then
+		[[ "${lines[3]}" == *" success    1.33x* "* ]]
+		[[ "$output" == *"speed-up: times as fast as batch_size=32, by the time of an epoch; * is beyond noise (Welch"* ]]
+	fi
+}
+
+@test "a plan's baseline that the table cannot show is said, and so are plans that differ" {
+	cd "$BATS_TEST_TMPDIR"
+	planned_sweep a "{batch_size: 32}"
+	planned_sweep b "{framework: tensorflow}"
+	run -0 --separate-stderr "$STRAIN" compare a.sweep --where batch_size=128 --rows framework,batch_size
+	[ "$stderr" = "strain: the plan's baseline: no run has batch_size=32: nothing is held against it" ]
+	run -0 --separate-stderr "$STRAIN" compare a.sweep --rows framework --where 'batch_size<=128'
+	[[ "$stderr" == *"strain: the plan's baseline: 'batch_size' is no label of rows or columns: nothing is held against it"* ]]
+	run -0 --separate-stderr "$STRAIN" compare a.sweep b.sweep --rows batch_size --columns framework --where 'batch_size<=128'
+	[[ "$stderr" == "strain: the plans have different baselines (a.sweep: batch_size=32; b.sweep: framework=tensorflow), so none is taken: --baseline says one"* ]]
+	[[ "$output" != *"speed-up"* ]]
+	planned_sweep c "{batch_size: 32}"
+	run -0 "$STRAIN" compare a.sweep c.sweep --rows batch_size --columns framework --where 'batch_size<=128'
+	[[ "$output" == *"(the plan's baseline)"* ]]
+	# beside each other, the directories are what is compared
+	run -0 --separate-stderr "$STRAIN" compare a.sweep b.sweep --where 'batch_size<=128'
+	[[ "$output" == *"times as fast as a.sweep;"* ]] || { echo "$output"; false; }
+	[ -z "$stderr" ]
+	echo "baseline: 7" >c.sweep/plan.yaml # a plan that is wrong says nothing
+	run -0 --separate-stderr "$STRAIN" compare c.sweep --where 'batch_size<=128'
+	[[ "$output" != *"speed-up"* ]]
+	[ -z "$stderr" ]
 }
 
 @test "rows, columns and values are what is asked for" {
@@ -113,9 +229,9 @@ assert cells["32", "pytorch"]["difference"] is None'
 	run -0 --separate-stderr "$STRAIN" compare paper.sweep/0003-1.strain paper.sweep/0001-1.strain
 	[ "${lines[0]}" = "columns: run" ]
 	[[ "${lines[1]}" == *" 0003-1 "*" 0001-1" ]]
-	[[ "$output" == *"time of an epoch, s "*" 0.900 "*" 1.20 "*"+33 %"* ]]
+	[[ "$output" == *"time of an epoch, s "*" 0.900 "*" 1.20 "*" 0.75x"* ]]
 	[[ "$output" == *"none is tested: that takes at least two runs of both"* ]]
-	[[ "$output" != *"%*"* ]]
+	[[ "$output" != *"x*"* ]]
 	[ -z "$stderr" ]
 	cp paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/"
 	run -0 "$STRAIN" compare paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/0001-1.strain"
@@ -131,7 +247,7 @@ assert cells["32", "pytorch"]["difference"] is None'
 	run -0 "$STRAIN" compare old new --rows "" --columns from --value epoch_seconds
 	[[ "${lines[1]}" == *" old "*" new"* ]]
 	run -0 "$STRAIN" compare old new --rows framework --columns from --baseline from=old
-	[[ "$output" == *"pytorch "*"0.910 +-0.025"*"1.210 +-0.025  +33 %*"* ]]
+	[[ "$output" == *"pytorch "*"0.910 +-0.025"*"1.210 +-0.025  0.75x*"* ]]
 }
 
 # One of the runs above under another name, of another command where one is given.

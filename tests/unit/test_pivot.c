@@ -151,9 +151,9 @@ static void test_a_baseline_is_held_against_each_of_its_kind(void **state)
 	assert_true(pivot_at(&p, 0, 0, 0)->is_baseline);
 	assert_true(pivot_at(&p, 0, 1, 0)->is_baseline);
 	const struct pivot_cell *cell = pivot_at(&p, 1, 0, 0);
-	assert_true(fabs(cell->difference - (90.7 / 3 - 41.2) / 41.2) < 1e-9);
+	assert_true(fabs(cell->against - 41.2 / (90.7 / 3)) < 1e-9); // the shorter the faster
 	assert_true(cell->beyond_noise == statistics_has_distributions());
-	assert_true(isnan(pivot_at(&p, 1, 1, 0)->difference));
+	assert_true(isnan(pivot_at(&p, 1, 1, 0)->against));
 	assert_int_equal(p.n_tests, statistics_has_distributions() ? 1 : 0);
 	assert_string_equal(p.baseline, "batch_size=32");
 	pivot_done(&p);
@@ -179,18 +179,33 @@ static void test_one_run_each_flags_nothing(void **state)
 	request.first_is_baseline = true;
 	build(&request, &p);
 	assert_int_equal(p.n_tests, 0);
-	assert_true(fabs(pivot_at(&p, 0, 1, 0)->difference - (4 - 41.0) / 41) < 1e-9);
+	assert_true(fabs(pivot_at(&p, 0, 1, 0)->against - 41.0 / 4) < 1e-9);
 	assert_false(pivot_at(&p, 0, 1, 0)->beyond_noise);
 	_cleanup_free_ char *text = written(&p, PIVOT_TEXT, 0);
 	assert_string_equal(text,
 		"columns: framework\n"
-		"                     pytorch  tensorflow\n"
-		"time of an epoch, s       41    4  -90 %\n"
+		"                                pytorch  tensorflow\n"
+		"time of an epoch, s (speed-up)       41    4  10.2x\n"
 		"\n"
 		"one run each: no interval, and what is noise is not known\n"
-		"per cent: the difference to pytorch; none is tested: that takes at least two runs "
+		"speed-up: times as fast as pytorch; none is tested: that takes at least two runs "
 		"of both\n");
 	pivot_done(&p);
+}
+
+static void test_numbers_against_a_baseline(void **state)
+{
+	(void)state;
+	static const struct {
+		double number;
+		const char *written;
+	} rows[] = {{0.0434, "0.043"}, {0.391, "0.39"}, {1.004, "1.004"}, {0.93, "0.930"},
+		{1.333, "1.33"}, {12.46, "12.5"}, {130.2, "130"}, {12345, "12,345"}};
+	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+		_cleanup_text_ struct text t = {0};
+		grid_append_against(&t, rows[i].number);
+		assert_string_equal(t.data, rows[i].written);
+	}
 }
 
 struct both {
@@ -237,13 +252,13 @@ static void assert_written(
 static void test_the_terminal(void **state)
 {
 	assert_written(state, PIVOT_TEXT, 0,
-		"time of an epoch, s, by framework\n"
+		"time of an epoch, s (speed-up), by framework\n"
 		"batch_size             pytorch            tensorflow\n"
 		"        32  41.2 +-0.7          52 +-18, 1 crash [1]\n"
-		"       128  30.2 +-0.4  -27 %*     out of memory [2]\n"
+		"       128  30.2 +-0.4  1.36x*     out of memory [2]\n"
 		"\n"
 		"mean of 2 to 3 runs; +- is its 95 % interval (Student's t)\n"
-		"per cent: the difference to batch_size=32; * is beyond noise (Welch's t-test, "
+		"speed-up: times as fast as batch_size=32; * is beyond noise (Welch's t-test, "
 		"Holm's correction over 1 comparison, 5 % level)\n"
 		"[1] SIGSEGV\n"
 		"[2] out of device memory: 3 GB\n");
@@ -252,10 +267,10 @@ static void test_the_terminal(void **state)
 static void test_what_has_no_room_beside_follows_below(void **state)
 {
 	assert_written(state, PIVOT_TEXT, 44,
-		"time of an epoch, s, by framework\n"
+		"time of an epoch, s (speed-up), by framework\n"
 		"batch_size             pytorch\n"
 		"        32  41.2 +-0.7\n"
-		"       128  30.2 +-0.4  -27 %*\n"
+		"       128  30.2 +-0.4  1.36x*\n"
 		"\n"
 		"batch_size            tensorflow\n"
 		"        32  52 +-18, 1 crash [1]\n"
@@ -263,7 +278,7 @@ static void test_what_has_no_room_beside_follows_below(void **state)
 		"\n"
 		"mean of 2 to 3 runs; +- is its 95 % interval\n"
 		"(Student's t)\n"
-		"per cent: the difference to batch_size=32; *\n"
+		"speed-up: times as fast as batch_size=32; *\n"
 		"is beyond noise (Welch's t-test, Holm's\n"
 		"correction over 1 comparison, 5 % level)\n"
 		"[1] SIGSEGV\n"
@@ -273,16 +288,16 @@ static void test_what_has_no_room_beside_follows_below(void **state)
 static void test_markdown(void **state)
 {
 	assert_written(state, PIVOT_MARKDOWN, 0,
-		"**time of an epoch, s, by framework**\n"
+		"**time of an epoch, s (speed-up), by framework**\n"
 		"\n"
 		"| batch\\_size | pytorch | tensorflow |\n"
 		"| ---: | ---: | ---: |\n"
 		"| 32 | 41.2 \u00b1 0.7 | 52 \u00b1 18, 1 crash <sup>1</sup> |\n"
-		"| 128 | 30.2 \u00b1 0.4 (-27 %\\*) | out of memory <sup>2</sup> |\n"
+		"| 128 | 30.2 \u00b1 0.4 (1.36\u00d7\\*) | out of memory <sup>2</sup> |\n"
 		"\n"
 		"mean of 2 to 3 runs; \u00b1 is its 95 % interval (Student's t)\n"
 		"\n"
-		"per cent: the difference to batch\\_size=32; \\* is beyond noise (Welch's t-test, "
+		"speed-up: times as fast as batch\\_size=32; \\* is beyond noise (Welch's t-test, "
 		"Holm's correction over 1 comparison, 5 % level)\n"
 		"\n"
 		"<sup>1</sup> SIGSEGV\n"
@@ -296,20 +311,20 @@ static void test_latex(void **state)
 		"% needs \\usepackage{booktabs}\n"
 		"\\begin{table}\n"
 		"  \\centering\n"
-		"  \\caption{time of an epoch, s, by framework}\n"
+		"  \\caption{time of an epoch, s (speed-up), by framework}\n"
 		"  \\begin{tabular}{rrr}\n"
 		"    \\toprule\n"
 		"    batch\\_size & pytorch & tensorflow \\\\\n"
 		"    \\midrule\n"
 		"    32 & 41.2 $\\pm$ 0.7 & 52 $\\pm$ 18, 1 crash\\textsuperscript{1} \\\\\n"
-		"    128 & 30.2 $\\pm$ 0.4 ($-$27\\,\\%*) & out of "
+		"    128 & 30.2 $\\pm$ 0.4 (1.36$\\times$*) & out of "
 		"memory\\textsuperscript{2} \\\\\n"
 		"    \\bottomrule\n"
 		"  \\end{tabular}\n"
 		"\n"
 		"  \\par\\footnotesize mean of 2 to 3 runs; $\\pm$ is its 95 \\% interval "
 		"(Student's t)\n"
-		"  \\par\\footnotesize per cent: the difference to batch\\_size=32; * is beyond "
+		"  \\par\\footnotesize speed-up: times as fast as batch\\_size=32; * is beyond "
 		"noise (Welch's t-test, Holm's correction over 1 comparison, 5 \\% level)\n"
 		"  \\par\\footnotesize\\textsuperscript{1}~SIGSEGV\n"
 		"  \\par\\footnotesize\\textsuperscript{2}~out of device memory: 3 GB\n"
@@ -395,6 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_runs_with_the_same_labels_are_repeats),
 		cmocka_unit_test(test_a_baseline_is_held_against_each_of_its_kind),
+		cmocka_unit_test(test_numbers_against_a_baseline),
 		cmocka_unit_test(test_one_run_each_flags_nothing),
 		cmocka_unit_test_setup_teardown(test_the_terminal, make_both, free_both),
 		cmocka_unit_test_setup_teardown(

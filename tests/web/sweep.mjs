@@ -180,30 +180,48 @@ test('values of labels are numbers, sizes, rates or text', async () => {
 
 test('strain compare says the same', async () => {
 	const { Model } = await part('sweep_model');
-	const { againstBaseline } = await part('sweep_compare');
-	const options = ['--rows', 'batch_size', '--columns', 'workers', '--value', 'epoch_seconds', '--baseline', 'batch_size=8'];
-	const compared = JSON.parse(execFileSync(strain, ['compare', at('plain'), ...options, '--format', 'json'], { encoding: 'utf8', env: environment }));
+	const { againstBaseline, againstWord } = await part('sweep_compare');
+	const compare = (measure) => {
+		const options = ['--rows', 'batch_size', '--columns', 'workers', '--value', measure, '--json'];
+		return JSON.parse(execFileSync(strain, ['compare', at('plain'), ...options], { encoding: 'utf8', env: environment }));
+	};
 	const data = /id="data">(.*?)<\/script>/s.exec(readFileSync(at('plain.html'), 'utf8'))[1];
 	const model = new Model(JSON.parse(data));
-	const measure = model.findMeasure('epoch_seconds');
-	const against = againstBaseline(model, model.trials, measure);
 	const near = (found, wanted, what) =>
-		assert.ok(found === wanted || Math.abs(found - wanted) < 1e-4 * Math.abs(wanted) + 1e-6, `${what}: ${found}, not ${wanted}`);
-	let tested = 0;
-	for (const configuration of model.configurations) {
-		const { index } = configuration.trials[0];
-		const labels = Object.fromEntries(['batch_size', 'workers'].map((name) => [name, model.findLabel(name).values[index]]));
-		const cell = compared.cells.find((one) => Object.entries(labels).every(([name, value]) => one.labels[name] === value));
-		const figure = model.figure(configuration.trials, measure);
-		near(figure?.mean ?? null, cell.mean, 'mean');
-		if (compared.test !== null && figure) { // null: built without GSL
-			near(figure.half, cell.high === null ? null : cell.high - cell.mean, 'interval');
-			const probability = against.get(configuration)?.probability ?? null;
-			near(probability, cell.probability, JSON.stringify(labels));
-			tested += probability === null ? 0 : 1;
+		assert.ok(found === wanted || Math.abs(found - wanted) < 1e-5 * Math.abs(wanted) + 1e-9, `${what}: ${found}, not ${wanted}`);
+	for (const name of ['epoch_seconds', 'duration_seconds', 'host_memory_peak', 'cpu_seconds', 'cpus_used', 'read_bytes']) {
+		const compared = compare(name); // held against the plan's baseline
+		const measure = model.findMeasure(name);
+		const against = againstBaseline(model, model.trials, measure);
+		let [tested, held] = [0, 0];
+		assert.equal(compared.baseline, 'batch_size=8');
+		for (const configuration of model.configurations) {
+			const { index } = configuration.trials[0];
+			const labels = Object.fromEntries(['batch_size', 'workers'].map((label) => [label, model.findLabel(label).values[index]]));
+			const cell = compared.cells.find((one) => Object.entries(labels).every(([label, value]) => one.labels[label] === value));
+			const what = `${name} of ${JSON.stringify(labels)}`;
+			const figure = model.figure(configuration.trials, measure);
+			near(figure?.mean ?? null, cell.mean, `mean of ${what}`);
+			const found = against.get(configuration);
+			near(found?.against ?? null, measure.speed ? cell.speed_up : cell.ratio, `${againstWord(measure)} of ${what}`);
+			assert.equal(measure.speed ? cell.ratio : cell.speed_up, null);
+			held += found ? 1 : 0;
+			assert.equal(model.baselineOf(configuration) === configuration, cell.is_baseline, `baseline of ${what}`);
+			if (compared.test !== null && figure) { // null: built without GSL
+				near(figure.half, cell.high === null ? null : cell.high - cell.mean, `interval of ${what}`);
+				near(found?.probability ?? null, cell.probability, `probability of ${what}`);
+				assert.equal(found?.beyondNoise ?? null, cell.beyond_noise, `noise of ${what}`);
+				tested += typeof found?.probability === 'number' ? 1 : 0;
+			}
 		}
+		assert.ok(held > 0 && (compared.test === null || tested === compared.tests), `${tested} of ${compared.tests} tests, ${held} held`);
 	}
-	assert.ok(compared.test === null || tested === compared.tests, `${tested} of ${compared.tests} tests`);
+});
+
+test('numbers against a baseline are written as strain compare writes them', async () => {
+	const { againstText } = await part('sweep_compare');
+	const texts = [[0.0434, '0.043×'], [0.391, '0.39×'], [1.004, '1.004×'], [0.93, '0.930×'], [1.333, '1.33×'], [12.46, '12.5×'], [130.2, '130×']];
+	texts.forEach(([number, wanted]) => assert.equal(againstText(number), wanted));
 });
 
 test('the head says what is best and how trials ended', () =>
@@ -212,7 +230,7 @@ test('the head says what is best and how trials ended', () =>
 		assert.equal(await page.locator('.best .headline').textContent(), 'batch_size 128, workers 2, memory 512MiB');
 		assert.match(
 			await page.locator('.best .why').textContent(),
-			/^epoch_seconds .*± .*2 runs, 95 % interval\)\. 61 % less than the baseline \(batch_size 8\), (beyond|within) noise \(Welch/,
+			/^epoch_seconds .*± .*2 runs, 95 % interval\)\. 2\.5\d× as fast as the baseline \(batch_size 8\), (beyond|within) noise \(Welch/,
 		);
 		assert.match(await page.locator('.notice').textContent(), /24 of 48 planned trials/);
 		assert.match(await page.locator('.plan').textContent(), /baseline: \{batch_size: 8\}/);
@@ -240,13 +258,17 @@ test('the interval is Student\'s', () =>
 
 test('each configuration against its baseline', () =>
 	inPage('plain', async (page) => {
-		assert.deepEqual((await column(page, 'against baseline')).slice(0, 3), ['baseline', 'baseline', 'baseline']);
-		const ratios = (await column(page, 'against baseline')).map((text) => parseFloat(text.replace('~', '')));
+		assert.deepEqual((await column(page, 'speed-up')).slice(0, 3), ['baseline', 'baseline', 'baseline']);
 		const values = (await column(page, 'epoch_seconds')).map(parseFloat);
-		assert.ok(Math.abs(ratios[4] - values[4] / values[1]) < 0.01, `${ratios[4]}: ${values[4]} of ${values[1]}`);
+		const speedUp = parseFloat((await column(page, 'speed-up'))[4]);
+		assert.ok(Math.abs(speedUp - values[1] / values[4]) < 0.01, `${speedUp}: ${values[1]} of ${values[4]}`);
 		await page.locator('.count', { hasText: 'success' }).click();
-		await sortBy(page, 'against baseline');
-		assert.match((await column(page, 'against baseline'))[0], /^~?0\.39×$/);
+		await sortBy(page, 'speed-up');
+		await sortBy(page, 'speed-up');
+		assert.match((await column(page, 'speed-up'))[0], /^2\.5\d×\*?$/);
+		await chosen(page, 'by').selectOption('host_memory_peak'); // which is no speed
+		assert.match((await column(page, 'ratio')).find((text) => /\d/.test(text)), /^[\d.]+×\*?$/);
+		assert.match(await page.locator('.best .why').textContent(), /\d× the baseline \(batch_size 8\)|It is the baseline/);
 	}));
 
 test('columns sort numbers as numbers and sizes as sizes', () =>

@@ -17,7 +17,7 @@ export interface Estimate {
 }
 
 export interface Difference {
-	/** Of the second mean to the first. */
+	/** Of the second mean to the first; where either is 0 there is none. */
 	ratio: number;
 	/** Of one as large as this if there were none; null where there are too few repeats to tell. */
 	probability: number | null;
@@ -110,7 +110,7 @@ export function estimate(values: number[]): Estimate | null {
 
 /** The second against the first. */
 export function difference(first: number[], second: number[]): Difference | null {
-	if (first.length === 0 || second.length === 0 || meanOf(first) === 0) {
+	if (first.length === 0 || second.length === 0 || meanOf(first) === 0 || meanOf(second) === 0) {
 		return null;
 	}
 	const ratio = meanOf(second) / meanOf(first);

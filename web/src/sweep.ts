@@ -18,7 +18,7 @@ import { plural, type Card, type View } from './sweep_view';
 import { themeButton } from './theme';
 
 /** What trials are judged by where nobody says. */
-const USUAL = ['epoch_seconds', 'training_seconds', 'samples_per_second', 'step_seconds', 'duration_seconds'];
+const USUAL = ['epoch_seconds', 'training_seconds', 'step_seconds', 'duration_seconds'];
 
 class Page implements View {
 	readonly model: Model;

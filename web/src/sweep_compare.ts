@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Configurations against each other: ratios, and which of many comparisons are beyond noise.
+// Configurations against each other: speed-ups and ratios, and which of many comparisons are beyond
+// noise. Words, numbers and tests are those of strain compare.
 
-import { difference, holm, LEVEL, type Difference } from './statistics';
-import { digits } from './format';
+import { difference, holm, LEVEL } from './statistics';
 import type { MeasureColumn } from './sweep_contract';
 import type { Configuration, Model, Trial } from './sweep_model';
 
-export interface Compared extends Difference {
+export interface Compared {
+	/** Of a time or a rate how many times as fast, of anything else how many times as much. */
+	against: number;
+	/** Of one as large as this if there were none; null where there are too few repeats to tell. */
+	probability: number | null;
 	/** Among all that were compared with it; null where there are too few repeats to tell. */
 	beyondNoise: boolean | null;
 }
@@ -19,14 +23,21 @@ interface Pair {
 	second: number[];
 }
 
-function compare(pairs: Pair[]): Map<Configuration, Compared> {
+/** How the number that stands beside a measure's is called. */
+export function againstWord(measure: MeasureColumn | null): string {
+	return measure?.speed ? 'speed-up' : 'ratio';
+}
+
+function compare(pairs: Pair[], measure: MeasureColumn): Map<Configuration, Compared> {
+	const isTime = measure.speed && measure.better < 0;
 	const found = pairs.map(({ of, first, second }) => ({ of, difference: difference(first, second) }));
 	const corrected = holm(found.map((one) => one.difference?.probability ?? null));
 	const result = new Map<Configuration, Compared>();
 	found.forEach(({ of, difference: one }, i) => {
 		const probability = corrected[i]!;
 		if (one) {
-			result.set(of, { ratio: one.ratio, probability, beyondNoise: probability === null ? null : probability < LEVEL });
+			const against = isTime ? 1 / one.ratio : one.ratio;
+			result.set(of, { against, probability, beyondNoise: probability === null ? null : probability < LEVEL });
 		}
 	});
 	return result;
@@ -54,23 +65,23 @@ export function againstBaseline(model: Model, trials: Trial[], measure: MeasureC
 			? [{ of, first: model.values(base.trials, measure), second: model.values(group, measure) }]
 			: [];
 	});
-	return compare(pairs);
+	return compare(pairs, measure);
 }
 
 /** Others against one. */
 export function againstOne(model: Model, one: Trial[], others: Trial[][], measure: MeasureColumn): Map<Configuration, Compared> {
 	const first = model.values(one, measure);
-	return compare(others.map((group) => ({ of: group[0]!.configuration, first, second: model.values(group, measure) })));
+	return compare(others.map((group) => ({ of: group[0]!.configuration, first, second: model.values(group, measure) })), measure);
 }
 
-/** "34 % less than", "2.1 times": how a ratio reads before what it is compared with. */
-export function ratioText(ratio: number): string {
-	if (ratio >= 2) {
-		return `${digits(ratio)} times`;
-	}
-	const change = Math.abs(ratio - 1) * 100;
-	if (change < 0.05) {
-		return 'the same as';
-	}
-	return `${change.toFixed(change < 9.95 ? 1 : 0)} % ${ratio > 1 ? 'more than' : 'less than'}`;
+/** "1.33×", "1.004×", "12.5×": what is close to 1 is not 1. */
+export function againstText(against: number): string {
+	const size = Math.abs(against);
+	const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : Math.abs(against - 1) < 0.0995 ? 3 : size >= 0.0995 ? 2 : 1 - Math.floor(Math.log10(size));
+	return `${against.toFixed(Math.min(places, 9))}×`;
+}
+
+/** "1.33× as fast as", "0.39×": before what it is compared with. */
+export function againstPhrase(measure: MeasureColumn, against: number): string {
+	return measure.speed ? `${againstText(against)} as fast as` : againstText(against);
 }

@@ -20,6 +20,8 @@ export interface MeasureColumn {
 	help: string;
 	/** Which way is better: 1 more, -1 less, 0 neither. */
 	better: number;
+	/** It tells how fast a job is: held against another, how many times as fast; else how many times as much. */
+	speed: boolean;
 	values: (number | null)[];
 	/** Why there is no value, where there is none: indices of strings; one alone is that of all runs. */
 	reasons: number[];

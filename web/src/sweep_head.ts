@@ -6,7 +6,7 @@
 import { button, make } from './dom';
 import { digits } from './format';
 import { TEST_NAME } from './statistics';
-import { againstBaseline, againstOne, grouped, ratioText, type Compared } from './sweep_compare';
+import { againstBaseline, againstOne, againstPhrase, grouped, type Compared } from './sweep_compare';
 import type { MeasureColumn } from './sweep_contract';
 import { outcomeOf, OUTCOME_NAMES, type Configuration, type Model, type Trial } from './sweep_model';
 import { amount, chooser, estimateText, outcomeBadge, plural, type Card, type View } from './sweep_view';
@@ -161,7 +161,7 @@ export class HeadCard implements Card {
 		if (!found) {
 			return `The baseline (${words}) has no value to compare with.`;
 		}
-		return `${ratioText(found.ratio)} the baseline (${words}), ${noiseText(found.beyondNoise)}.`;
+		return `${againstPhrase(measure, found.against)} the baseline (${words}), ${noiseText(found.beyondNoise)}.`;
 	}
 
 	private others(ranked: Ranked[], measure: MeasureColumn): HTMLElement[] {
@@ -180,7 +180,7 @@ export class HeadCard implements Card {
 	private other(other: Ranked, found: Compared | undefined, measure: MeasureColumn): HTMLElement {
 		const { model } = this.view;
 		const noise = found?.beyondNoise === false ? 'within noise of the best' : null;
-		const ratio = found ? `${ratioText(found.ratio)} the best` : null;
+		const ratio = found ? `${againstPhrase(measure, found.against)} the best` : null;
 		const text = [ratio, noise].filter((word) => word !== null).join(', ');
 		const open = button('link', model.describe(other.trials[0]!), () => this.view.open(other.trials[0]!));
 		return make('li', '', make('span', 'gain', amount(measure.unit, other.mean)), make('span', '', open, make('small', '', text)));

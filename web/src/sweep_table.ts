@@ -5,14 +5,16 @@
 // say together, or one per trial.
 
 import { button, make } from './dom';
-import { againstBaseline, grouped, type Compared } from './sweep_compare';
+import { againstBaseline, againstText, againstWord, grouped, type Compared } from './sweep_compare';
 import type { MeasureColumn } from './sweep_contract';
+import { TEST_NAME } from './statistics';
 import { order, outcomeOf, type Configuration, type Label, type Model, type Trial } from './sweep_model';
 import { besideCharts, write } from './sweep_state';
 import { amount, cut, estimateText, outcomeBadge, plural, type Card, type View } from './sweep_view';
 
 const ROWS = 25;
-const BASELINE = 'against baseline';
+/** Its column's name; by a measure that is no speed the column is headed "ratio". */
+const BASELINE = 'speed-up';
 const LABELS = 8;
 const MEASURES = 6;
 const PREFERRED = [
@@ -235,23 +237,25 @@ export class TableCard implements Card {
 
 	private baselineColumn(): Column {
 		const { model, by } = this.view;
+		const words = model.sweep.baseline.map(([name, value]) => `${name}=${value}`).join(', ');
 		const baseline = (row: Row) => model.baselineOf(row.configuration) === row.configuration;
 		const found = (row: Row) => this.compared().get(row.configuration) ?? null;
 		return {
 			name: BASELINE,
-			help: `${by?.name ?? 'A measure'} as a share of its baseline's; ~ is within noise`,
+			title: againstWord(by),
+			help: `${by?.name ?? 'A measure'}: times as ${by?.speed ? 'fast' : 'much'} as the baseline (${words}); * is beyond noise (${TEST_NAME})`,
 			text: false,
 			cell: (row) => {
 				const one = found(row);
 				if (!one) {
 					return baseline(row) ? make('span', 'soft-cell', 'baseline') : null;
 				}
-				const within = one.beyondNoise !== true;
-				const cell = make('span', within ? 'soft-cell' : '', `${within ? '~' : ''}${one.ratio.toFixed(2)}×`);
-				cell.title = one.beyondNoise === null ? 'too few repeats to tell from noise' : within ? 'within noise' : 'beyond noise';
+				const beyond = one.beyondNoise === true;
+				const cell = make('span', beyond ? '' : 'soft-cell', `${againstText(one.against)}${beyond ? '*' : ''}`);
+				cell.title = one.beyondNoise === null ? 'too few repeats to tell from noise' : beyond ? 'beyond noise' : 'within noise';
 				return cell;
 			},
-			order: (row) => found(row)?.ratio ?? null,
+			order: (row) => found(row)?.against ?? null,
 		};
 	}
 
