@@ -175,7 +175,7 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 		    assert row["epoch_seconds"] == cell["mean"], (row, cell)
 		assert abs(sweep["configurations"][2]["speed_up"] - 1.21 / 0.91) < 1e-9, sweep
 	EOF
-	run -0 "$STRAIN" sweep a.sweep
+	run -0 --separate-stderr "$STRAIN" sweep a.sweep
 	[[ "${lines[0]}" == *" OUTCOME  SPEED-UP "*" EPOCH "* ]] || { echo "$output"; false; }
 	[[ "${lines[1]}" == *" success  baseline "* ]]
 	if [ "$GSL" = 1 ]; then
