@@ -481,6 +481,30 @@ static void test_an_oom_kill_is_an_event(void **state)
 	source_cgroup.close(r->source);
 }
 
+// v2 hands controllers down only from where no process is: the recorder has stepped aside, into a
+// cgroup beside the job's.
+static void test_the_limit_of_the_job_beside_the_recorder(void **state)
+{
+	enum { CPUS, BYTES, HITS };
+	struct run *r = *state;
+	write_machine(r);
+	write_text(r, "proc/self/cgroup", "0::/c/j/strain-1-leaf\n");
+	write_text(r, CONTAINER "j/strain-1-leaf/memory.max", "max\n");
+	write_text(r, CONTAINER "j/strain-1-leaf/cpu.max", "max 100000\n");
+	write_text(r, OWN "memory.max", "524288\n");
+	write_text(r, OWN "cpu.max", "50000 100000\n");
+	r->context.cgroup = &own_cgroup;
+	open_source(r, &source_cgroup);
+	read_group(r, &source_cgroup, GROUP_LIMIT);
+	assert_int_equal(r->last[CPUS], 500);
+	assert_int_equal(r->last[BYTES], 512);
+	write_text(r, OWN "memory.events", "max 4\noom 1\noom_kill 1\n");
+	read_group(r, &source_cgroup, GROUP_MEMORY);
+	assert_string_equal(r->event, "oom_kill: the kernel killed 1 of the job's processes at the "
+				      "limit of 524 kB, set by /sys/fs/cgroup/c/j/strain-1");
+	source_cgroup.close(r->source);
+}
+
 static void test_a_kill_in_a_shared_cgroup_is_another_event(void **state)
 {
 	struct run *r = *state;
@@ -556,6 +580,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_pressure_that_opens_and_cannot_be_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_oom_kill_is_an_event, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_the_limit_of_the_job_beside_the_recorder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_kill_in_a_shared_cgroup_is_another_event, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_tightest_limit_counts, set_up, tear_down),

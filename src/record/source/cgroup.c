@@ -487,14 +487,14 @@ static void open_throttle(struct cgroup_source *s, struct sink *sink)
 	}
 }
 
-// What limits the job begins with its own cgroup.
+// What limits the job begins with its own cgroup, which need not be below ours: where processes had
+// to step aside for it (job/cgroup.c), it is beside us.
 static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
 {
 	struct cgroup_place *place = cgroup->version == 2 ? &s->places.unified
 	                                                  : &s->places.legacy[CGROUP_MEMORY];
 	const char *own = cgroup->version == 2 ? cgroup->procs : cgroup->memory;
-	bool below = own && place->version && strncmp(own, place->path, strlen(place->path)) == 0;
-	char *path = below ? strdup(own) : NULL;
+	char *path = own && place->version ? strdup(own) : NULL;
 	if (path) {
 		free(place->path);
 		place->path = path;
