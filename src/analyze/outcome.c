@@ -60,11 +60,6 @@ bool outcome_is_success(enum outcome outcome)
 	return outcome == OUTCOME_SUCCESS || outcome == OUTCOME_STOPPED;
 }
 
-bool outcome_counts(enum outcome outcome)
-{
-	return outcome_is_success(outcome) || outcome == OUTCOME_UNKNOWN;
-}
-
 // ---- lines of output
 
 static const char *find(struct cursor text, const char *word)

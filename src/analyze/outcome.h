@@ -34,10 +34,9 @@ enum { EXIT_SKIPPED = 77 };
 // "out_of_memory": the word of the key and of tables.
 const char *outcome_word(enum outcome outcome);
 bool outcome_parse(const char *word, enum outcome *ret);
-// Whether the job did what it should: success and stopped.
+// Whether the job is known to have done what it should: success and stopped. Numbers of such runs
+// alone count beside others, in every table, figure and page.
 bool outcome_is_success(enum outcome outcome);
-// Whether numbers of such a run count beside others: unless it is known not to have ended well.
-bool outcome_counts(enum outcome outcome);
 
 struct outcome_evidence {
 	const char *word; // the key `outcome`; NULL: there is none

@@ -66,6 +66,10 @@ static const struct argp_option options[] = {
 		"only runs with this label, or with such a measure (outcome=crash, "
 		"epoch_seconds<60); several must all hold",
 		1},
+	{"all", 'a', NULL, 0,
+		"runs that failed, or whose end nobody saw, count too; else only those that ended "
+		"well",
+		1},
 	{"baseline", OPTION_BASELINE, "LABEL=VALUE[,...]", 0,
 		"hold each cell against the one that has these labels instead (speed-up or "
 		"ratio); without it what the plan of a sweep says, '' for none",
@@ -167,6 +171,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'w':
 		selection_add(&compare->selection, argument, state);
+		return 0;
+	case 'a':
+		choice->count_failed = true;
 		return 0;
 	case OPTION_BASELINE:
 		compare_baseline_add(&compare->baseline, argument, state);
@@ -331,11 +338,11 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	const struct choice *choice = &compare->choice;
 	if (compare->layout.name &&
 		(compare->figure.kind || choice->rows_given || choice->columns_given ||
-			choice->values_given || compare->baseline.given)) {
+			choice->values_given || choice->count_failed || compare->baseline.given)) {
 		return command_usage("compare",
 			"--layout: its rows, columns and values are its own, and it is drawn as it "
 			"is laid "
-			"out (without --rows, --columns, --value, --baseline, --figure)");
+			"out (without --rows, --columns, --value, --all, --baseline, --figure)");
 	}
 	if (compare->figure.kind) {
 		return compare_figure_check(&compare->figure);
@@ -430,7 +437,8 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	request.n_columns = choice->n_columns;
 	request.values = choice->values;
 	request.n_values = choice->n_values;
-	request.count_failed = request.apart = choice->side_by_side;
+	request.apart = choice->side_by_side;
+	request.count_failed = choice->count_failed || choice->side_by_side;
 	bool by_source = choice->n_columns == 1 &&
 	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
 	request.first_is_baseline = !compare->baseline.given &&

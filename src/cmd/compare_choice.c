@@ -120,7 +120,7 @@ static bool is_known(const struct pivot_request *request, enum measure_id measur
 	for (size_t i = 0; i < request->n_runs; i++) {
 		const struct catalogue_run *run = request->runs[i];
 		if (isfinite(run->measures[measure]) &&
-			(request->count_failed || outcome_counts(run->outcome))) {
+			(request->count_failed || outcome_is_success(run->outcome))) {
 			return true;
 		}
 	}
@@ -373,7 +373,7 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 			choice->merged_jobs = merges_jobs(choice, d, request);
 		}
 		struct pivot_request counted = *request;
-		counted.count_failed = choice->side_by_side;
+		counted.count_failed = choice->count_failed || choice->side_by_side;
 		if (!choice->values_given && choice->side_by_side) {
 			choose_all_values(choice, &counted);
 		} else if (!choice->values_given) {

@@ -24,6 +24,7 @@ struct choice {
 	bool columns_given;
 	bool values_given;
 	bool of_labels; // never runs side by side: for figures
+	bool count_failed; // what failed is a value too
 	bool side_by_side; // runs, not configurations: nothing is averaged
 	const char *merged; // a label that differs within cells; NULL
 	bool merged_jobs; // runs that agree in every label are of different commands

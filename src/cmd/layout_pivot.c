@@ -211,7 +211,7 @@ static bool has_label(
 static double number_of(const struct layout_pivot *p, size_t run)
 {
 	const struct catalogue_run *r = p->runs[run];
-	return outcome_counts(r->outcome) ? r->measures[p->values[0].measure] : NAN;
+	return outcome_is_success(r->outcome) ? r->measures[p->values[0].measure] : NAN;
 }
 
 struct mean {

@@ -66,7 +66,7 @@ static void plan_runs(struct plan *plan, const struct layout_selection *s, size_
 	const char *label = s->n_rows > 0 ? s->rows[0] : NULL;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct catalogue_run *run = s->runs[i];
-		size_t column = outcome_counts(run->outcome)
+		size_t column = outcome_is_success(run->outcome)
 		                        ? find_column(plan, label_or_none(run, "machine"))
 		                        : FIGURE_RUNS_MAX;
 		if (column == FIGURE_RUNS_MAX || plan->n_lines[column] == lines_most ||

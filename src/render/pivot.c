@@ -176,7 +176,7 @@ const struct pivot_cell *pivot_at(const struct pivot *p, size_t row, size_t colu
 
 static bool counts(const struct pivot_request *request, const struct catalogue_run *run)
 {
-	return request->count_failed || outcome_counts(run->outcome);
+	return request->count_failed || outcome_is_success(run->outcome);
 }
 
 static const char *words_of(const struct catalogue_run *run, const struct pivot_value *value)
@@ -254,7 +254,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 	for (size_t i = 0; i < g->n; i++) {
 		const struct catalogue_run *run = g->request->runs[g->runs[i]];
 		const char *reason = reason_of(g->request, g->runs[i], value);
-		bool failed = !outcome_counts(run->outcome);
+		bool failed = !outcome_is_success(run->outcome);
 		if (failed && *run->outcome_text) {
 			return note_of(p, run->outcome_text);
 		}
@@ -565,7 +565,7 @@ size_t pivot_failed(const struct pivot_cell *cell)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		n += !outcome_counts((enum outcome)i) ? cell->outcomes[i] : 0;
+		n += !outcome_is_success((enum outcome)i) ? cell->outcomes[i] : 0;
 	}
 	return n;
 }
@@ -581,12 +581,12 @@ void pivot_append_failures(struct text *t, const struct pivot_cell *cell)
 {
 	size_t failed = pivot_failed(cell), kinds = 0;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		kinds += !outcome_counts((enum outcome)i) && cell->outcomes[i] > 0;
+		kinds += !outcome_is_success((enum outcome)i) && cell->outcomes[i] > 0;
 	}
 	bool all_alike = kinds == 1 && failed == cell->n_runs;
 	bool first = true;
 	for (size_t i = 0; i < N_OUTCOMES; i++) {
-		if (outcome_counts((enum outcome)i) || cell->outcomes[i] == 0) {
+		if (outcome_is_success((enum outcome)i) || cell->outcomes[i] == 0) {
 			continue;
 		}
 		text_append_string(t, first ? "" : ", ");

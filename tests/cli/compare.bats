@@ -132,6 +132,24 @@ planned_sweep() { # NAME BASELINE
 	EOF
 }
 
+@test "only runs that ended well count, unless all are asked for" {
+	cd "$BATS_TEST_TMPDIR"
+	for outcome in unknown crash cut_off stopped success; do
+		copy_run 0001-1 "ends/$outcome.strain"
+		sqlite3 "ends/$outcome.strain" "INSERT OR REPLACE INTO run VALUES ('outcome', '$outcome'), ('outcome_text', 'so it is');
+			INSERT INTO label VALUES ('ended', '$outcome')"
+	done
+	numbers() { # OPTION...: for which of them there is one
+		"$STRAIN" compare ends --rows ended --value epoch_seconds --json "$@" |
+			jq -r '[.cells[] | select(.n > 0) | .labels.ended] | join(" ")'
+	}
+	[ "$(numbers)" = "stopped success" ] || numbers
+	[ "$(numbers --all)" = "crash cut_off stopped success unknown" ]
+	run -0 "$STRAIN" compare ends --rows ended --value epoch_seconds
+	[[ "$output" == *"unknown "*" unknown [1]"*"[1] so it is"* ]] || { echo "$output"; false; }
+	run -2 --separate-stderr "$STRAIN" compare ends --all --layout torres2021-table3
+}
+
 @test "without the option the plan's baseline is taken" {
 	needs_gsl
 	cd "$BATS_TEST_TMPDIR"

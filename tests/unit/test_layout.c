@@ -274,7 +274,8 @@ static void test_gain_of_the_larger_batch(void **state)
 	const struct layout *l = layout_by_name("dube-sura-fig3");
 	add_run(&r, "model=alexnet cpus=2 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 100);
 	add_run(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 120);
-	r.runs[1].outcome = OUTCOME_UNKNOWN; // counts, as in every table
+	add_run(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 9999);
+	r.runs[2].outcome = OUTCOME_UNKNOWN; // does not count, as in every table
 	add_run(&r, "model=alexnet cpus=4 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 999);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);

@@ -127,6 +127,7 @@ function plainTrials() {
 	Object.assign(trials[22], { keys: { outcome: 'out_of_memory', outcome_text: 'cgroup: the kernel killed process 7 (python3)' } });
 	Object.assign(trials[23], { keys: { outcome: 'out_of_memory', outcome_text: 'cgroup: the kernel killed process 8 (python3)' } });
 	Object.assign(trials[1], { keys: { outcome: 'crash', outcome_text: 'exit 3' } });
+	Object.assign(trials[13], { keys: { outcome: 'unknown', outcome_text: 'what records it was killed' } });
 	return trials;
 }
 
@@ -202,6 +203,7 @@ test('strain compare says the same', async () => {
 			const what = `${name} of ${JSON.stringify(labels)}`;
 			const figure = model.figure(configuration.trials, measure);
 			near(figure?.mean ?? null, cell.mean, `mean of ${what}`);
+			assert.equal(figure?.n ?? 0, cell.n, `repeats of ${what} that count`);
 			const found = against.get(configuration);
 			near(found?.against ?? null, measure.speed ? cell.speed_up : cell.ratio, `${againstWord(measure)} of ${what}`);
 			assert.equal(measure.speed ? cell.ratio : cell.speed_up, null);
@@ -235,7 +237,7 @@ test('the head says what is best and how trials ended', () =>
 		assert.match(await page.locator('.notice').textContent(), /24 of 48 planned trials/);
 		assert.match(await page.locator('.plan').textContent(), /baseline: \{batch_size: 8\}/);
 		const counts = await page.locator('.count').allTextContents();
-		assert.deepEqual(counts, ['✓success21', '▲out of memory2', '✕crash1']);
+		assert.deepEqual(counts, ['✓success20', '▲out of memory2', '✕crash1', '?unknown1']);
 		await page.screenshot({ path: at('light.png'), fullPage: true });
 		await page.emulateMedia({ colorScheme: 'dark' });
 		await settle(page);
