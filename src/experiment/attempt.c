@@ -27,10 +27,7 @@
 #include "experiment/template.h"
 #include "trace/amend.h"
 
-#define GRACE_NS (10 * NS_PER_S) // between SIGTERM and SIGKILL
-#define AGAIN_NS NS_PER_S // between one SIGKILL and the next, for what was born meanwhile
-
-enum { OUTPUT_BYTES = 4096, STATUS_NOT_STARTED = 125 };
+enum { OUTPUT_BYTES = 4096, STATUS_NOT_STARTED = 125, LOOK_MS = 50 };
 
 struct running {
 	const struct sweep *sweep;
@@ -44,6 +41,7 @@ struct running {
 	char *log;
 	enum stop_reason reason;
 	bool interrupted;
+	int interrupts_before; // there was reason to end it
 	bool again; // its recorder was killed when it ran before
 	int status; // of strain-record, as waitpid gives it
 	struct error *e;
@@ -153,6 +151,7 @@ static int start(struct running *r)
 			.environment = environment,
 			.run = r->run,
 			.output = r->log,
+			.grace_s = r->sweep->plan.grace_s,
 		};
 		result = r->executor->start(&request, &r->execution, r->e);
 	} else {
@@ -165,20 +164,30 @@ static int start(struct running *r)
 
 // While it runs --------------------------------------------------------------------------------
 
-// Asks the job to end, then makes it. A second Ctrl-C: at once.
+// A second Ctrl-C is for who does not want to wait.
+static bool is_hurried(const struct running *r)
+{
+	return *r->watch->interrupts > (r->interrupts_before > 1 ? r->interrupts_before : 1);
+}
+
 static void end_job(struct running *r)
 {
-	uint64_t kill_ns = clock_monotonic_ns() + GRACE_NS;
-	int before = *r->watch->interrupts;
-	r->executor->signal(r->execution, SIGTERM);
-	while (!r->executor->wait(r->execution, 50, &r->status)) {
-		uint64_t now_ns = clock_monotonic_ns();
-		bool hurry = *r->watch->interrupts > (before > 1 ? before : 1);
-		if (now_ns >= kill_ns || hurry) {
-			r->executor->signal(r->execution, SIGKILL);
-			kill_ns = now_ns + AGAIN_NS;
+	r->interrupts_before = *r->watch->interrupts;
+	r->executor->end(r->execution, false);
+	while (!r->executor->wait(r->execution, LOOK_MS, &r->status)) {
+		if (is_hurried(r)) {
+			r->executor->end(r->execution, true);
 		}
 		r->interrupted = r->interrupted || *r->watch->interrupts > 0;
+	}
+}
+
+static void wait_left(struct running *r)
+{
+	while (!r->executor->wait_left(r->execution, LOOK_MS)) {
+		if (is_hurried(r)) {
+			r->executor->end(r->execution, true);
+		}
 	}
 }
 
@@ -458,6 +467,7 @@ static int run(struct running *r, struct attempt *ret)
 	}
 	stop_watch_start(&r->stop, &r->sweep->plan, r->run);
 	watch_job(r);
+	wait_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
 	r->executor->close(r->execution);
 	return r->interrupted ? error_set(r->e, EINTR, "interrupted") : complete(r, ret);
@@ -482,6 +492,7 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 	for (int i = 0; i < 2 && result == -ENODATA; i++) {
 		*ret = (struct attempt){.epoch_seconds = NAN, .samples_per_second = NAN};
 		r.reason = STOP_NOT;
+		r.interrupts_before = 0;
 		r.again = i > 0;
 		result = r.run && r.final_run && r.log ? run(&r, ret)
 		                                       : error_errno(r.e, ENOMEM, "a trial");

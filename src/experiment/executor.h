@@ -16,6 +16,7 @@ struct execution_request {
 	char *const *environment; // added: "NAME=VALUE", ended by NULL
 	const char *run; // the run file that they name
 	const char *output; // a file for what the job prints
+	double grace_s; // what it is given to end by itself
 };
 
 struct executor {
@@ -23,12 +24,14 @@ struct executor {
 	// Starts one. 0, or -errno.
 	int (*start)(
 		const struct execution_request *request, struct execution **ret, struct error *e);
-	// Whether it has ended; waits up to timeout_ms, less where a signal comes. *ret_status as
-	// waitpid gives it.
+	// Whether its job has ended; waits up to timeout_ms, less where a signal comes. *ret_status
+	// as waitpid gives it.
 	bool (*wait)(struct execution *x, int timeout_ms, int *ret_status);
-	// To the job; SIGKILL to every process of it.
-	void (*signal)(struct execution *x, int signal_number);
-	// Frees it, and ends what it left running.
+	// The job is to end: in its own time, which is grace_s, or at once.
+	void (*end)(struct execution *x, bool at_once);
+	// When the job has ended: whether what it left running has, too, which is being ended.
+	bool (*wait_left)(struct execution *x, int timeout_ms);
+	// Frees it, and ends at once what there still is of it.
 	void (*close)(struct execution *x);
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain-record as a child: in a process group of its own, so that a Ctrl-C at the terminal is the
-// sweep's to pass on, and told to end its job where the sweep is killed.
+// strain-record below a keeper: in a process group of its own, so that a Ctrl-C at the terminal is
+// the sweep's to pass on.
 
 #include "experiment/executor_local.h"
 
@@ -10,66 +10,91 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/part.h"
-#include "experiment/children.h"
+#include "experiment/keeper.h"
 #include "trace/still_running.h"
 
-#define STEP_MS 5 // between looks, where no descriptor tells the end
-#define LEFT_ROUNDS 200
+enum { STEP_MS = 5, LEFT_ROUNDS = 200 };
 
 struct execution {
-	pid_t launcher;
-	int pidfd; // -1: the kernel has none
+	pid_t keeper;
+	int socket; // to it; -1: it has ended
 	char *run;
-	struct children others; // that were there before it
-	bool ended;
+	bool ended; // the job
+	int status;
 };
+
+// What the keeper's child needs to become the launcher.
+struct launch {
+	const struct execution_request *request;
+	const char *program;
+	pid_t sweep;
+};
+
+static void become_launcher(const void *context)
+{
+	const struct launch *l = context;
+	const struct execution_request *request = l->request;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int out = open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+		dup2(out, STDERR_FILENO) < 0) {
+		return;
+	}
+	for (size_t i = 0; request->environment[i]; i++) {
+		char *pair = strdup(request->environment[i]);
+		if (!pair || putenv(pair) != 0) {
+			return;
+		}
+	}
+	char sweep[16]; // strain-record may move it out of a cgroup that is to be divided
+	snprintf(sweep, sizeof(sweep), "%d", (int)l->sweep);
+	setenv("STRAIN_SWEEP_PID", sweep, 1);
+	execv(l->program, (char *const *)request->arguments);
+}
 
 static void free_execution(struct execution *x)
 {
-	children_done(&x->others);
+	if (x->socket >= 0) {
+		close(x->socket);
+	}
 	free(x->run);
 	free(x);
 }
 
-static _Noreturn void become_recording(
-	const struct execution_request *request, const char *program, pid_t parent)
+static int start_keeper(
+	struct execution *x, const struct execution_request *request, const char *program)
 {
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int out = open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent || null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 ||
-		dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0) {
-		_exit(125);
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		return -errno;
 	}
-	setpgid(0, 0);
-	static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-	for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
-		signal(usual[i], SIG_DFL);
+	const struct launch launch = {request, program, getpid()};
+	const struct keeper_config config = {
+		.socket = pair[1],
+		.run = request->run,
+		.grace_ns = (uint64_t)(request->grace_s * 1e9),
+		.become = become_launcher,
+		.context = &launch,
+	};
+	x->keeper = fork();
+	if (x->keeper == 0) {
+		close(pair[0]);
+		keeper_run(&config);
 	}
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; request->environment[i]; i++) {
-		char *pair = strdup(request->environment[i]);
-		if (!pair || putenv(pair) != 0) {
-			_exit(125);
-		}
-	}
-	char sweep[16]; // strain-record may move it out of a cgroup that is to be divided
-	snprintf(sweep, sizeof(sweep), "%d", (int)parent);
-	setenv("STRAIN_SWEEP_PID", sweep, 1);
-	execv(program, (char *const *)request->arguments);
-	_exit(125);
+	int result = x->keeper < 0 ? -errno : 0;
+	close(pair[1]);
+	x->socket = pair[0];
+	return result;
 }
 
 static int start(const struct execution_request *request, struct execution **ret, struct error *e)
@@ -82,79 +107,77 @@ static int start(const struct execution_request *request, struct execution **ret
 	}
 	struct execution *x = calloc(1, sizeof(*x));
 	char *run = strdup(request->run);
-	struct children others;
-	if (!x || !run || children_list(&others, e) < 0) {
+	if (!x || !run) {
 		free(x);
 		free(run);
 		return error_errno(e, ENOMEM, "a trial");
 	}
-	*x = (struct execution){.pidfd = -1, .run = run, .others = others};
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	pid_t parent = getpid();
-	x->launcher = fork();
-	if (x->launcher == 0) {
-		become_recording(request, program, parent);
-	}
-	if (x->launcher < 0) {
-		int code = errno;
+	*x = (struct execution){.socket = -1, .run = run, .status = SIGKILL};
+	int result = start_keeper(x, request, program);
+	if (result < 0) {
 		free_execution(x);
-		return error_errno(e, code, "cannot start a trial: fork");
+		return error_errno(e, -result, "cannot start a trial");
 	}
-	x->pidfd = (int)syscall(SYS_pidfd_open, x->launcher, 0);
 	*ret = x;
 	return 0;
 }
 
+// What the keeper has to say, until it is gone.
+static void hear(struct execution *x, int timeout_ms)
+{
+	struct keeper_message message;
+	struct pollfd news = {.fd = x->socket, .events = POLLIN};
+	if (x->socket < 0 || poll(&news, 1, timeout_ms) <= 0) {
+		return;
+	}
+	ssize_t n = recv(x->socket, &message, sizeof(message), MSG_DONTWAIT);
+	if (n == (ssize_t)sizeof(message)) {
+		x->ended = true;
+		x->status = message.status;
+	} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		close(x->socket);
+		x->socket = -1;
+		waitpid(x->keeper, NULL, 0);
+	}
+}
+
+// A keeper that was killed tells no end: what records had a signal by its death.
 static bool wait_execution(struct execution *x, int timeout_ms, int *ret_status)
 {
-	struct pollfd end = {.fd = x->pidfd, .events = POLLIN};
-	poll(&end, 1, x->pidfd >= 0 ? timeout_ms : timeout_ms < STEP_MS ? timeout_ms : STEP_MS);
-	pid_t ended = waitpid(x->launcher, ret_status, WNOHANG);
-	x->ended = ended == x->launcher || (ended < 0 && errno == ECHILD);
-	return x->ended;
+	hear(x, timeout_ms);
+	*ret_status = x->status;
+	return x->ended || x->socket < 0;
 }
 
-// The launcher passes a signal on to the job; what it cannot, the job's processes get.
-static void send(struct execution *x, int signal_number)
+static bool wait_left(struct execution *x, int timeout_ms)
 {
-	if (signal_number == SIGKILL) {
-		// The run does not know them yet, or nobody records any more.
-		if (still_running_signal(x->run, SIGKILL) == 0) {
-			descendants_kill(x->launcher, still_running_recorder(x->run));
-		}
-	} else {
-		kill(x->launcher, signal_number);
+	hear(x, timeout_ms);
+	return x->socket < 0;
+}
+
+static void end(struct execution *x, bool at_once)
+{
+	const char command = at_once ? KEEPER_KILL : KEEPER_ASK;
+	if (x->socket >= 0) {
+		send(x->socket, &command, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
 }
 
-// What is left ---------------------------------------------------------------------------------
-
-// Of what a container's first process adopts, only what the run knows is the trial's.
-static size_t kill_left(const struct execution *x)
-{
-	size_t n = children_kill(&x->others, x->launcher);
-	return getpid() == 1 ? n + still_running_signal(x->run, SIGKILL) : n;
-}
-
-// What lost its parent became our child: it would disturb the next trial.
 static void close_execution(struct execution *x)
 {
-	pid_t pid;
-	if (!x->ended) {
-		still_running_signal(x->run, SIGKILL);
-		kill(x->launcher, SIGKILL);
-	}
-	for (unsigned round = 0; round < LEFT_ROUNDS; round++) {
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+	if (x->socket >= 0) {
+		end(x, true);
+		while (!wait_left(x, -1)) {
 		}
-		if (pid < 0 || kill_left(x) == 0) {
+	}
+	// Its keeper was killed: all there is to go by is what the run knows.
+	for (int i = 0; !x->ended && i < LEFT_ROUNDS; i++) {
+		if (still_running_signal(x->run, SIGKILL) == 0 &&
+			still_running_recorder(x->run) == 0) {
 			break;
 		}
 		const struct timespec pause = {.tv_nsec = STEP_MS * (long)NS_PER_MS};
 		nanosleep(&pause, NULL);
-	}
-	if (x->pidfd >= 0) {
-		close(x->pidfd);
 	}
 	free_execution(x);
 }
@@ -163,6 +186,7 @@ const struct executor executor_local = {
 	.name = "local",
 	.start = start,
 	.wait = wait_execution,
-	.signal = send,
+	.end = end,
+	.wait_left = wait_left,
 	.close = close_execution,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Trials on this machine, as children of this process, which takes in what they leave running.
+// Trials on this machine, below this process.
 
 #pragma once
 

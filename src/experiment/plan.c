@@ -69,6 +69,11 @@ static int read_timeout(const struct plan_reading *r, const struct yaml_node *no
 	return plan_seconds(r, node, "timeout", &r->plan->timeout_s);
 }
 
+static int read_grace(const struct plan_reading *r, const struct yaml_node *node)
+{
+	return plan_seconds(r, node, "grace", &r->plan->grace_s);
+}
+
 static int read_executor(const struct plan_reading *r, const struct yaml_node *node)
 {
 	if (node->kind != YAML_SCALAR || !executor_find(node->text)) {
@@ -244,6 +249,7 @@ static const struct plan_key keys[] = {
 	{"seed", read_seed},
 	{"stop", read_stop},
 	{"timeout", read_timeout},
+	{"grace", read_grace},
 	{"epoch_pattern", read_epoch_pattern},
 	{"executor", read_executor},
 	{"constraints", read_constraints},
@@ -339,7 +345,7 @@ static int read_plan(const struct plan_reading *r)
 
 int plan_read(const char *name, const char *data, size_t size, struct plan *ret, struct error *e)
 {
-	*ret = (struct plan){.repeats = 1, .seed = 1};
+	*ret = (struct plan){.repeats = 1, .seed = 1, .grace_s = PLAN_GRACE_S};
 	struct error ignored = {0};
 	const struct plan_reading r = {ret, e ? e : &ignored};
 	int result = yaml_parse(name, data, size, &ret->yaml, r.e);

@@ -20,6 +20,7 @@ struct expression;
 #define PLAN_MAX_REPEATS 1000u
 #define PLAN_MAX_TRIALS 100000u
 #define PLAN_MAX_CONFIGURATIONS 1000000u // before constraints
+#define PLAN_GRACE_S 10
 #define PLAN_MAX_DRAWN 10000u // of method random
 
 enum plan_distribution {
@@ -88,6 +89,7 @@ struct plan {
 	uint64_t seed;
 	struct plan_stop stop;
 	double timeout_s; // 0: none
+	double grace_s; // what a job that is to end is given
 	char *executor;
 	char *epoch_pattern; // of `strain run`; NULL: none
 };

@@ -24,7 +24,6 @@
 #include "experiment/renumber.h"
 #include "trace/still_running.h"
 
-#define GRACE_NS (10 * NS_PER_S)
 #define PAUSE_NS (20 * NS_PER_MS)
 #define WAIT_NS (60 * NS_PER_S)
 
@@ -396,32 +395,34 @@ void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial)
 	remove_matching(sweep, &trial, prefixes);
 }
 
-// Asks the job of a trial to end, then makes it, and its recorder. One that is recorded into
-// another file is that one's: this folder is a copy.
-static void end_job(const struct sweep_options *options, const char *path)
+// Waits until the job of a trial has ended, which its keeper sees to, or its launcher without one;
+// asks what is left of it, then makes it, and its recorder. One that is recorded into another file
+// is that one's: this folder is a copy.
+static void end_job(
+	const struct sweep_options *options, const struct sweep *sweep, const char *path)
 {
-	uint64_t start_ns = clock_monotonic_ns();
-	int signal_number = SIGTERM;
-	bool said = false;
+	uint64_t start_ns = clock_monotonic_ns(), grace_ns = (uint64_t)(sweep->plan.grace_s * 1e9);
+	bool said = false, asked = false;
 	pid_t first = still_running_recorder(path);
 	if (first > 0 && !still_running_is_of(path, first)) {
 		return;
 	}
 	for (;;) {
 		uint64_t passed_ns = clock_monotonic_ns() - start_ns;
-		size_t left = still_running_signal(path, signal_number);
+		bool ask = passed_ns > grace_ns / 2 && !asked, make = passed_ns > grace_ns;
+		size_t left = still_running_signal(path, make ? SIGKILL : ask ? SIGTERM : 0);
 		pid_t recorder = still_running_recorder(path);
-		if ((left == 0 && recorder == 0) || passed_ns > WAIT_NS) {
+		if ((left == 0 && recorder == 0) || passed_ns > grace_ns + WAIT_NS) {
 			return;
 		}
 		if (options->say && !said) {
 			options->say("ending the trial that a killed sweep has left running");
 			said = true;
 		}
-		if (left == 0 && passed_ns > GRACE_NS) {
+		if (left == 0 && make) {
 			kill(recorder, SIGKILL); // a launcher that is stopped, say
 		}
-		signal_number = passed_ns > GRACE_NS ? SIGKILL : 0;
+		asked = asked || ask;
 		const struct timespec pause = {.tv_nsec = (long)PAUSE_NS};
 		nanosleep(&pause, NULL);
 	}
@@ -437,7 +438,7 @@ static void end_jobs(const struct sweep_options *options, const struct sweep *sw
 		if (parse_name(entry->d_name, &trial, &suffix) &&
 			strcmp(suffix, SWEEP_RUNNING) == 0 &&
 			(path = join(sweep->directory, entry->d_name))) {
-			end_job(options, path);
+			end_job(options, sweep, path);
 		}
 	}
 	if (folder) {

@@ -252,7 +252,7 @@ void finish_run(struct launcher *l)
 	bool closed = l->path && finish_recording(l);
 	signals_close(&l->signals);
 	reap(l);
-	if (l->options.pid == 0) {
+	if (l->options.pid == 0 && !l->options.supervised) { // a sweep ends it
 		name_left(l);
 	}
 	if (closed && !l->options.no_verdict) {

@@ -468,7 +468,7 @@ knows() {
 	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
 	local sweep=$!
 	eventually is_running plan.sweep
-	kill -9 "$(pgrep -P $sweep -x strain-record)"
+	kill -9 "$(pgrep -P "$(pgrep -P $sweep -x strain-keeper)" -x strain-record)"
 	ends_with 1 $sweep
 	grep -q 'strain: trial 0001-1: ' out
 	[ -z "$(runs plan.sweep)" ]
@@ -515,6 +515,107 @@ knows() {
 	kill "$(cat kept)"
 	eventually grep -q "2 of 2 trials: 2 success" log
 	run -1 pgrep -f "sleep $seconds"
+}
+
+@test "a job that is to end ends in order: its first process, what that leaves, then everything" {
+	local seconds=$((1000000 + BASHPID)) # no other test's
+	cat >job <<-'EOF'
+		#!/bin/bash
+		# What SIGTERM does to its first process. The worker is one that it needs to save its work.
+		go() {
+			"$STRAIN" mark epoch 1
+			"$STRAIN" mark epoch 2
+			while sleep 0.05; do :; done
+		}
+		case $1 in
+		saves)
+			sleep "$2" &
+			worker=$!
+			trap 'sleep 0.2; kill -0 $worker && echo saved; kill $worker; exit' TERM
+			;;
+		leaves) ./job saves "$2"; exit ;;
+		waits) trap 'echo saved' TERM; ./job dies; exit ;;
+		esac
+		go
+	EOF
+	chmod +x job
+	plan() { # kinds, grace
+		cat >"$3" <<-EOF
+			command: [./job, "\${kind}", "$seconds"]
+			parameters: {kind: {values: [$1]}}
+			stop: {epochs: 1}
+			grace: $2
+		EOF
+	}
+	plan "saves, leaves" 2min first.yaml
+	plan waits 16s half.yaml
+	run -0 --separate-stderr "$STRAIN" sweep first.yaml
+	[[ "$output" == *"2 of 2 trials: 2 stopped"* ]]
+	run -0 --separate-stderr "$STRAIN" sweep half.yaml
+	[[ "$output" == *"1 of 1 trials: 1 stopped"* ]]
+	local file
+	for file in first.sweep/000{1,2}-1.strain half.sweep/0001-1.strain; do
+		run -0 "$STRAIN" sql --json "$file" "SELECT text FROM event WHERE kind = 'output'"
+		echo "$file: $output"
+		jq -r '.[0].text' <<<"$output" | grep -qx saved
+	done
+	run -1 pgrep -f "sleep $seconds"
+}
+
+@test "a job that ignores SIGTERM, or is stopped, ends when its grace is over" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'trap "" TERM; echo $$ >pid; ${how}; while sleep 0.05; do :; done']
+		parameters: {how: {values: [":", 'kill -STOP $$']}}
+		stop: {seconds: 1}
+		grace: 1s
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"2 of 2 trials: 2 stopped"* ]]
+	run -1 kill -0 "$(cat pid)"
+}
+
+@test "a job ends in order also where its sweep is killed" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		trap 'sleep 0.2; echo saved >saved; exit' TERM
+		echo $$ >pid
+		: >began
+		while sleep 0.05; do :; done
+	EOF
+	chmod +x job
+	printf 'command: [sh, -c, "./job; exit"]\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$!
+	eventually is_running plan.sweep
+	kill -9 $sweep
+	wait $sweep || true
+	eventually [ -e saved ]
+	eventually eval '! kill -0 "$(cat pid)" 2>/dev/null'
+}
+
+@test "processes that were born while a trial ran, of what was there before, are not the trial's" {
+	local seconds=$((2000000 + BASHPID))
+	cat >breed <<-EOF
+		while [ ! -e over ]; do
+			(sleep $seconds &)
+			echo >>born
+			sleep 0.1
+		done
+	EOF
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'n=$(wc -l <born); while [ "$(wc -l <born)" -lt $((n + 3)) ]; do sleep 0.05; done']
+	EOF
+	: >born
+	run -0 --separate-stderr bash -c 'sh breed >/dev/null 2>&1 3>&- & exec "$STRAIN" sweep plan.yaml 3>&-'
+	: >over
+	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
+	[ "$(pgrep -c -f "sleep $seconds")" -ge 3 ]
+	[ "$(pgrep -c -f "sleep $seconds")" -ge $(($(wc -l <born) - 1)) ]
+	eventually eval '! pgrep -f "sh breed" >/dev/null' || true
+	local pid
+	for pid in $(pgrep -f "sleep $seconds"); do
+		kill "$pid"
+	done
 }
 
 @test "a job that the run does not know is ended too" {

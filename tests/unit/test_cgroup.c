@@ -169,6 +169,24 @@ static int step_aside(const char *processes, char *moved, size_t size)
 	return r;
 }
 
+// Of this process's parent.
+static long parent_of_parent(void)
+{
+	char path[64], line[256];
+	long pid = 0;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)getppid());
+	FILE *file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "PPid:", 5) == 0) {
+			pid = strtol(line + 5, NULL, 10);
+		}
+	}
+	if (file) {
+		fclose(file);
+	}
+	return pid;
+}
+
 static void test_the_sweep_steps_aside_too(void **state)
 {
 	(void)state;
@@ -191,6 +209,15 @@ static void test_the_sweep_steps_aside_too(void **state)
 	setenv("STRAIN_SWEEP_PID", parent, 1);
 	snprintf(both + strlen(both), sizeof(both) - strlen(both), "1\n");
 	assert_int_equal(step_aside(both, moved, sizeof(moved)), getppid() == 1 ? 0 : -EBUSY);
+	// With a keeper between the two: that moves as well.
+	snprintf(parent, sizeof(parent), "%ld", parent_of_parent());
+	snprintf(both, sizeof(both), "%s\n%d\n%d\n", parent, (int)getppid(), (int)getpid());
+	snprintf(pids, sizeof(pids), "%s%d%d", parent, (int)getppid(), (int)getpid());
+	setenv("STRAIN_SWEEP_PID", parent, 1);
+	if (parent_of_parent() > 0) {
+		assert_int_equal(step_aside(both, moved, sizeof(moved)), 0);
+		assert_string_equal(moved, pids);
+	}
 	unsetenv("STRAIN_SWEEP_PID");
 }
 

@@ -87,3 +87,36 @@ resnet50 25557032' ]
 		assert most["strain.memory.pss"] < 0.8 * most["strain.memory.rss_sum"], most
 	EOF
 }
+
+@test "a sweep that ends a job with workers lets it save its work" {
+	[ -x "$STRAIN" ] || skip "strain was not built"
+	cat >job.py <<-'EOF'
+		import signal, sys, torch
+
+		ended = False
+		def end(*_):
+		    global ended
+		    ended = True
+		signal.signal(signal.SIGTERM, end)
+		torch.set_num_threads(1)
+		data = torch.utils.data.TensorDataset(torch.zeros(256, 8))
+		model = torch.nn.Linear(8, 1)
+		optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+		while True:
+		    batches = 0
+		    for (batch,) in torch.utils.data.DataLoader(data, batch_size=8, num_workers=2):
+		        optimizer.zero_grad()
+		        model(batch).sum().backward()
+		        optimizer.step()
+		        batches += 1
+		    assert batches == 32
+		    if ended:  # the epoch was trained to its end, with both workers
+		        print("saved")
+		        sys.exit(0)
+	EOF
+	printf 'command: [%s, job.py]\nstop: {epochs: 1}\ngrace: 2min\n' "$python" >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"1 of 1 trials: 1 stopped"* ]]
+	run -0 "$STRAIN" sql --json plan.sweep/0001-1.strain "SELECT text FROM event WHERE kind = 'output'"
+	[[ "$output" == *'saved'* && "$output" != *Traceback* ]]
+}

@@ -144,25 +144,35 @@ int cgroup_directory_move(const char *directory, const char *pid)
 	return r;
 }
 
-// The sweep that waits for this process, and does nothing else meanwhile. 0: there is none.
-static pid_t find_sweep(void)
+// 0: it cannot be read.
+static pid_t parent_of(int root_fd, pid_t pid)
+{
+	char path[40], buffer[512];
+	struct cursor text;
+	struct proc_stat stat;
+	snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
+	return host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	                       proc_stat_parse(text, &stat) == 0
+	               ? (pid_t)stat.parent
+	               : 0;
+}
+
+// The sweep that waits for this process, and does nothing else meanwhile; between the two stands a
+// keeper, which does not either. 0: there is none.
+static pid_t find_sweep(int root_fd)
 {
 	const char *value = getenv("STRAIN_SWEEP_PID");
 	int64_t pid;
-	return value && parse_integer(value, 1, INT32_MAX, &pid, NULL) == 0 && pid == getppid()
+	return value && parse_integer(value, 1, INT32_MAX, &pid, NULL) == 0 &&
+	                       (pid == getppid() || pid == parent_of(root_fd, getppid()))
 	               ? (pid_t)pid
 	               : 0;
 }
 
 static bool is_ours(int root_fd, uint64_t pid, pid_t sweep)
 {
-	char path[40], buffer[512];
-	struct cursor text;
-	struct proc_stat stat;
-	snprintf(path, sizeof(path), "proc/%llu/stat", (unsigned long long)pid);
-	return pid == (uint64_t)getpid() || (sweep > 0 && pid == (uint64_t)sweep) ||
-	       (host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
-		       proc_stat_parse(text, &stat) == 0 && stat.parent == getpid());
+	bool above = sweep > 0 && (pid == (uint64_t)sweep || pid == (uint64_t)getppid());
+	return pid == (uint64_t)getpid() || above || parent_of(root_fd, (pid_t)pid) == getpid();
 }
 
 int cgroup_directory_step_aside(int root_fd, const char *directory, const char *leaf)
@@ -170,7 +180,7 @@ int cgroup_directory_step_aside(int root_fd, const char *directory, const char *
 	char buffer[4096];
 	struct cursor text, line;
 	uint64_t pid;
-	pid_t sweep = find_sweep();
+	pid_t sweep = find_sweep(root_fd);
 	int r = cgroup_read(
 		root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text, NULL);
 	if (r < 0 || text.end == buffer + sizeof(buffer)) {

@@ -22,8 +22,9 @@ void cgroup_directory_sweep(int root_fd, const char *parent);
 // Moves a process ("0": the calling one) into it. Nothing but system calls. 0 or -errno.
 int cgroup_directory_move(const char *directory, const char *pid);
 // Moves this process, its children and the sweep that started it (STRAIN_SWEEP_PID, where that is
-// its parent) from the directory into the leaf: all that it takes to empty a cgroup that a sweep
-// was started in. -EBUSY, and nobody has moved, where somebody else is there too.
+// its parent, or its parent's, which moves then too) from the directory into the leaf: all that it
+// takes to empty a cgroup that a sweep was started in. -EBUSY, and nobody has moved, where somebody
+// else is there too.
 int cgroup_directory_step_aside(int root_fd, const char *directory, const char *leaf);
 // Removes it; what runs in it goes on in the one above. 0 (also where it is gone already), or
 // -errno: -EBUSY where it has children of its own that are in use.

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A trial's keeper.
+
+#include "experiment/keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "experiment/descendants.h"
+#include "trace/still_running.h"
+
+#define LEFT_GRACE_NS (2 * NS_PER_S) // for what a job leaves running that ended by itself
+#define AGAIN_NS (100 * NS_PER_MS) // between one SIGKILL and the next, for what is born meanwhile
+#define NEVER UINT64_MAX
+
+enum {
+	LONGEST_MS = 3600000,
+	LOOK_MS = 20, // an orphan of what is not our child comes without a signal
+	STATUS_NOT_STARTED = 125,
+};
+
+struct keeper {
+	const struct keeper_config *config;
+	int socket;
+	int signals; // SIGCHLD
+	bool heard_last; // the sweep is gone
+	pid_t launcher; // 0: it has ended
+	bool recorder_gone; // after it
+	bool asked;
+	uint64_t ask_all_ns; // when what is due next
+	uint64_t kill_ns;
+	struct told told;
+};
+
+static void ask(struct keeper *k)
+{
+	if (k->asked) {
+		return;
+	}
+	uint64_t now_ns = clock_monotonic_ns();
+	k->asked = true;
+	k->ask_all_ns = now_ns + k->config->grace_ns / 2;
+	k->kill_ns = now_ns + k->config->grace_ns;
+	if (k->launcher > 0) {
+		kill(k->launcher, SIGTERM);
+		kill(k->launcher, SIGCONT); // it stops with its job
+	}
+}
+
+// Children that ended. False: there are none any more.
+static bool reap(struct keeper *k)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != k->launcher) {
+			continue;
+		}
+		const struct keeper_message message = {status};
+		k->launcher = 0;
+		send(k->socket, &message, sizeof(message), MSG_NOSIGNAL);
+		if (!k->asked) {
+			k->asked = true;
+			k->ask_all_ns = clock_monotonic_ns() + LEFT_GRACE_NS / 2;
+			k->kill_ns = clock_monotonic_ns() + LEFT_GRACE_NS;
+		}
+	}
+	return pid == 0;
+}
+
+static void hear(struct keeper *k)
+{
+	char command;
+	while (!k->heard_last) {
+		ssize_t n = recv(k->socket, &command, 1, MSG_DONTWAIT);
+		if (n < 0 && errno == EAGAIN) {
+			return;
+		}
+		if (n == 1 && command == KEEPER_KILL) {
+			ask(k);
+			k->kill_ns = 0;
+			continue;
+		}
+		ask(k);
+		k->heard_last = n <= 0;
+	}
+}
+
+// Nobody told it of the end, or it does not come to one: what it writes is not the whole run.
+static void kill_recorder(struct keeper *k)
+{
+	pid_t recorder = k->recorder_gone ? 0 : still_running_recorder(k->config->run);
+	k->recorder_gone = true;
+	if (recorder > 0) {
+		kill(recorder, SIGKILL);
+	}
+}
+
+// Below the launcher stands also who records; the launcher's own children have its SIGTERM, or are
+// heads that are asked when it has ended.
+static void act(struct keeper *k)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	pid_t root = k->launcher > 0 ? k->launcher : getpid();
+	bool kill_now = now_ns >= k->kill_ns, ask_all = now_ns >= k->ask_all_ns;
+	pid_t kept = k->launcher > 0 && (kill_now || ask_all)
+	                     ? still_running_recorder(k->config->run)
+	                     : 0;
+	if (kill_now) {
+		descendants_signal(root, 1, DESCENDANTS_DEEPEST, kept, SIGKILL, NULL);
+		k->ask_all_ns = NEVER;
+		k->kill_ns = now_ns + AGAIN_NS;
+		if (k->launcher > 0) {
+			kill(k->launcher, SIGCONT);
+		}
+	} else if (ask_all) {
+		descendants_signal(root, k->launcher > 0 ? 2 : 1, DESCENDANTS_DEEPEST, kept,
+			SIGTERM, &k->told);
+		k->ask_all_ns = NEVER;
+	} else if (k->launcher == 0) {
+		kill_recorder(k);
+		descendants_signal(root, 1, 1, 0, SIGTERM, &k->told);
+	}
+}
+
+static void wait_for_news(const struct keeper *k)
+{
+	struct signalfd_siginfo info;
+	struct pollfd fds[] = {{.fd = k->signals, .events = POLLIN},
+		{.fd = k->heard_last ? -1 : k->socket, .events = POLLIN}};
+	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t due_ns = k->ask_all_ns < k->kill_ns ? k->ask_all_ns : k->kill_ns;
+	uint64_t left_ms = due_ns > now_ns ? (due_ns - now_ns) / NS_PER_MS + 1 : 0;
+	int timeout_ms = k->launcher == 0  ? LOOK_MS
+	                 : due_ns == NEVER ? -1
+	                                   : (int)(left_ms < LONGEST_MS ? left_ms : LONGEST_MS);
+	poll(fds, ARRAY_LENGTH(fds), timeout_ms);
+	while (read(k->signals, &info, sizeof(info)) > 0) {
+	}
+}
+
+// What is the sweep's, its lock above all, ends with the sweep; so do the pipes it was given.
+static void keep_only(int socket)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++) {
+		dup2(null, fd);
+	}
+	DIR *directory = opendir("/proc/self/fd");
+	for (struct dirent *entry; directory && (entry = readdir(directory));) {
+		int64_t fd;
+		if (parse_integer(entry->d_name, STDERR_FILENO + 1, INT32_MAX, &fd, NULL) == 0 &&
+			fd != socket && fd != dirfd(directory)) {
+			close((int)fd);
+		}
+	}
+	if (directory) {
+		closedir(directory);
+	}
+}
+
+// As the sweep was started, but for what the terminal sends and SIGPIPE.
+static void restore_signals(const struct sigaction *child)
+{
+	static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE};
+	sigset_t none;
+	for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
+		signal(usual[i], SIG_DFL);
+	}
+	sigaction(SIGCHLD, child, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void run_launcher(
+	const struct keeper_config *config, pid_t keeper, const struct sigaction *child)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != keeper) {
+		_exit(STATUS_NOT_STARTED);
+	}
+	setpgid(0, 0);
+	restore_signals(child);
+	config->become(config->context);
+	_exit(STATUS_NOT_STARTED);
+}
+
+void keeper_run(const struct keeper_config *config)
+{
+	const struct sigaction usual = {.sa_handler = SIG_DFL};
+	struct sigaction child;
+	struct keeper k = {.config = config, .ask_all_ns = NEVER, .kill_ns = NEVER};
+	sigset_t all, ended;
+	k.socket = fcntl(config->socket, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigaction(SIGCHLD, &usual, &child); // where it is ignored, children vanish unread
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "strain-keeper");
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid_t keeper = getpid();
+	k.launcher = fork();
+	if (k.launcher == 0) {
+		run_launcher(config, keeper, &child);
+	}
+	if (k.launcher < 0 || k.socket < 0) {
+		_exit(STATUS_NOT_STARTED);
+	}
+	keep_only(k.socket);
+	sigemptyset(&ended);
+	sigaddset(&ended, SIGCHLD);
+	k.signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+	while (reap(&k)) {
+		hear(&k);
+		act(&k);
+		wait_for_news(&k);
+	}
+	_exit(0);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A process between the sweep and a trial's launcher, for as long as there is anything of the
+// trial. It takes in what the trial orphans, and so knows what is the trial's: everything below it,
+// and nothing else. It also sees to the end where the sweep was killed.
+//
+// How a job is ended. SIGTERM to its first process, which may have workers that it needs to save
+// its work (PyTorch raises an error in a process whose DataLoader's worker dies of SIGTERM). What
+// that one leaves behind as it ends is asked next (the command of a shell), and so on. When half
+// of the grace is over everything else is asked, too (a shell that waits for a command before it
+// obeys a trap); when all of it is, what is left gets SIGKILL.
+
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum keeper_command { KEEPER_ASK = 'a', KEEPER_KILL = 'k' }; // to it: a byte each
+
+struct keeper_message { // from it: the launcher has ended
+	int status; // as waitpid gives it
+};
+
+struct keeper_config {
+	int socket; // SEQPACKET; its end means: nobody waits any more
+	const char *run; // the run file, which knows who records
+	uint64_t grace_ns; // between SIGTERM and SIGKILL
+	// Becomes the launcher, in a child of the keeper; comes back where it cannot.
+	void (*become)(const void *context);
+	const void *context;
+};
+
+// In a child of the sweep. Ends when nothing of the trial is left.
+_Noreturn void keeper_run(const struct keeper_config *config);
