@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "analyze/analysis.h"
+#include "analyze/job_memory.h"
 #include "analyze/names.h"
 #include "analyze/outcome.h"
 #include "analyze/overview_devices.h"
@@ -153,52 +154,32 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	o->storage_write_bytes = figure_of(a, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 }
 
-// The cgroup's anonymous and shared memory, summed reading by reading: both are of one row.
-static struct memory_figure cgroup_memory(const struct analysis *a, const struct entity *job)
+// What the job held: its peak, and its mean over the readings.
+static struct memory_figure job_memory_figure(const struct analysis *a, const struct entity *job)
 {
-	struct memory_figure figure = {NAN, NAN, "anonymous and shared", NAME_ANONYMOUS};
-	struct series anonymous = {0}, shmem = {0};
-	if (!job || reader_series(a->reader, job->id, NAME_ANONYMOUS, INT64_MIN, INT64_MAX,
-			    &anonymous, NULL) < 0) {
+	struct memory_figure figure = {NAN, NAN, NULL, NULL};
+	struct job_memory memory = {0};
+	if (!job || job_memory_read(a->reader, job->id, &memory) < 0) {
 		return figure;
 	}
-	reader_series(a->reader, job->id, NAME_SHMEM, INT64_MIN, INT64_MAX, &shmem, NULL);
 	double sum = 0;
-	size_t n = 0;
-	for (size_t i = 0; i < anonymous.n; i++) {
-		bool both = i < shmem.n && shmem.t_us[i] == anonymous.t_us[i];
-		double bytes = anonymous.maximum[i] + (both ? shmem.maximum[i] : 0);
-		figure.peak_bytes = fmax(figure.peak_bytes, bytes);
-		sum += isfinite(bytes) ? bytes : 0;
-		n += isfinite(bytes);
+	for (size_t i = 0; i < memory.series.n; i++) {
+		figure.peak_bytes = fmax(figure.peak_bytes, memory.series.maximum[i]);
+		sum += memory.series.values[i];
 	}
-	figure.mean_bytes = n ? sum / (double)n : NAN;
-	series_done(&anonymous);
-	series_done(&shmem);
+	if (memory.kind) {
+		figure.mean_bytes = sum / (double)memory.series.n;
+		figure.kind = memory.kind;
+		figure.metric = memory.metric;
+	}
+	job_memory_done(&memory);
 	return figure;
 }
 
-static struct memory_figure metric_memory(
-	const struct analysis *a, const struct entity *job, const char *metric, const char *kind)
-{
-	return (struct memory_figure){figure_of(a, job, metric, FIGURE_MAX),
-		figure_of(a, job, metric, FIGURE_MEAN), kind, metric};
-}
-
-// PSS and the cgroup's parts are each at most what the job had: PSS is read seldom, the cgroup does
-// not count mapped files. The larger of the two is nearer. A sum of resident sizes is neither.
 static void fill_memory(const struct analysis *a, struct overview *o)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	struct memory_figure best = metric_memory(a, job, NAME_PSS, "PSS");
-	struct memory_figure cgroup = cgroup_memory(a, job);
-	if (cgroup.peak_bytes > best.peak_bytes || !(best.peak_bytes > 0)) {
-		best = cgroup;
-	}
-	if (!(best.peak_bytes > 0)) { // a job that was gone before either was read
-		best = metric_memory(a, job, NAME_RESIDENT_SUM, "sum of resident");
-	}
-	o->memory = best.peak_bytes > 0 ? best : (struct memory_figure){NAN, NAN, NULL, NULL};
+	o->memory = job_memory_figure(a, job);
 	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
 	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
 	double limit = fmin(overview_limit(a, "cgroup_memory_bytes"),

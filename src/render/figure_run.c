@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/job_memory.h"
 #include "base/cleanup.h"
 #include "render/panels.h"
 
-#define BUCKETS_MOST 400 // of a line: what a column of a paper can show
-#define SPREAD_LEAST 8 // readings in a bucket, on average, for a shade to mean something
+#define BUCKETS_MOST 240 // of a line: what a column of a paper can show
+#define SPREAD_LEAST 1.5 // readings in a bucket, on average: from here on some share one
+#define MEMORY_BUCKETS 8192
 
 // A line of a panel of the report, and what it is called here.
 struct part {
@@ -23,12 +25,11 @@ struct part {
 	const char *line;
 	const char *name;
 	const char *several; // one of several devices: "device 2"
-	bool instead; // only where none before it is there
 };
 
 enum strip { STRIP_MEMORY, STRIP_TRAFFIC, STRIP_UTILIZATION, N_STRIPS };
 
-#define PARTS 4
+#define PARTS 2
 
 struct strip_spec {
 	const char *label;
@@ -36,31 +37,26 @@ struct strip_spec {
 	struct part parts[PARTS];
 };
 
+// The host's memory stands before the memory strip's parts: it is no line of the report.
 static const struct strip_spec strips[N_STRIPS] = {
-	[STRIP_MEMORY] = {"memory", "By",
-		{
-			{"Memory", "job", "host", NULL, false},
-			{"Memory", "job (PSS)", "host (PSS)", NULL, true},
-			{"Memory", "sum of resident", "host (sum of resident)", NULL, true},
-			{"Memory", "GPU", "device", "device", false},
-		}},
+	[STRIP_MEMORY] = {"memory", "By", {{"Memory", "GPU", "device", "device"}}},
 	[STRIP_TRAFFIC] = {"PCIe", "By/s",
 		{
-			{"PCIe", "host to device", "to the device", "to device", false},
-			{"PCIe", "device to host", "from the device", "from device", false},
+			{"PCIe", "host to device", "to the device", "to device"},
+			{"PCIe", "device to host", "from the device", "from device"},
 		}},
 	[STRIP_UTILIZATION] = {"utilisation", "1",
 		{
-			{"CPU", "job", "CPU (sum over cores)", NULL, false},
-			{"GPU", "a kernel ran", "GPU", "GPU", false},
+			{"CPU", "job", "CPU (sum over cores)", NULL},
+			{"GPU", "a kernel ran", "GPU", "GPU"},
 		}},
 };
 
 // Where there is no GPU nothing goes over PCIe: what the job reads has the place.
 static const struct strip_spec reads = {"reads", "By/s",
 	{
-		{"Job's files", "asked for", "by read calls", NULL, false},
-		{"Job's files", "from storage", "from storage", NULL, false},
+		{"Job's files", "asked for", "by read calls", NULL},
+		{"Job's files", "from storage", "from storage", NULL},
 	}};
 
 struct figure_page *figure_runs_new(size_t n_runs)
@@ -132,7 +128,7 @@ static void draw_line(
 		buckets_coarsen(buckets);
 	}
 	struct figure_series *shade = NULL;
-	if (buckets->samples > buckets->n * SPREAD_LEAST) {
+	if ((double)buckets->samples > (double)buckets->n * SPREAD_LEAST) {
 		shade = figure_add_series(panel, LOOK_BAND, NULL);
 	}
 	struct figure_series *line = figure_add_series(panel, LOOK_LINE, name);
@@ -181,15 +177,39 @@ static size_t draw_part(struct figure_panel *into, struct panel_list *panels,
 	return n;
 }
 
-static size_t draw_strip(
-	struct figure_panel *panel, struct panel_list *panels, const struct strip_spec *strip)
+// What tables have as the peak of the host's memory, over time. 1 where there is such a line, else
+// 0; -ENOMEM.
+static int draw_host_memory(
+	struct figure_panel *into, const struct analysis *a, const char *own_name, int style)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	struct job_memory memory = {0};
+	struct buckets buckets;
+	int r = job ? job_memory_read(a->reader, job->id, &memory) : 0;
+	buckets_init(&buckets, MEMORY_BUCKETS);
+	for (size_t i = 0; r == 0 && i < memory.series.n; i++) {
+		r = buckets_add(&buckets, memory.series.t_us[i], memory.series.values[i],
+			memory.series.minimum[i], memory.series.maximum[i], 1);
+	}
+	if (r == 0 && memory.kind) {
+		bool whole = own_name || strcmp(memory.kind, "PSS") == 0;
+		char name[64];
+		snprintf(name, sizeof(name), "host%s%s%s", whole ? "" : " (",
+			whole ? "" : memory.kind, whole ? "" : ")");
+		draw_line(into, &buckets, own_name ? own_name : name, style);
+		r = 1;
+	}
+	buckets_done(&buckets);
+	job_memory_done(&memory);
+	return r;
+}
+
+static size_t draw_strip(struct figure_panel *panel, struct panel_list *panels,
+	const struct strip_spec *strip, int style)
 {
 	size_t n = 0;
-	int style = 0;
 	for (size_t i = 0; i < PARTS && strip->parts[i].panel; i++) {
-		if (!strip->parts[i].instead || n == 0) {
-			n += draw_part(panel, panels, &strip->parts[i], NULL, &style);
-		}
+		n += draw_part(panel, panels, &strip->parts[i], NULL, &style);
 	}
 	if (panel) {
 		figure_axis_set(panel, &panel->y, strip->label, strip->unit);
@@ -240,7 +260,7 @@ static bool is_idle(const struct panel_list *panels, const char *title)
 static void draw_traffic(
 	struct figure_panel *panel, const struct analysis *a, struct panel_list *panels)
 {
-	if (draw_strip(panel, panels, &strips[STRIP_TRAFFIC]) > 0) {
+	if (draw_strip(panel, panels, &strips[STRIP_TRAFFIC], 0) > 0) {
 		return;
 	}
 	if (has_gpu(a) && is_idle(panels, "PCIe")) {
@@ -251,7 +271,7 @@ static void draw_traffic(
 		say_gpu(panel, a, "PCIe");
 		return;
 	}
-	bool moved = draw_strip(panel, panels, &reads) > 0;
+	bool moved = draw_strip(panel, panels, &reads, 0) > 0;
 	say_gpu(panel, a, "no PCIe without a GPU");
 	if (!moved && is_idle(panels, "Job's files")) {
 		figure_say(panel, "and the job read nothing by read calls");
@@ -269,6 +289,31 @@ static void add_epochs(struct figure_page *page, size_t column, const struct ana
 	}
 }
 
+static int draw_memory(
+	struct figure_panel *panel, const struct analysis *a, struct panel_list *panels)
+{
+	int host = draw_host_memory(panel, a, NULL, 0);
+	size_t devices = draw_strip(panel, panels, &strips[STRIP_MEMORY], host > 0);
+	if (host == 0) {
+		figure_say(panel, "no reading of the host's memory");
+	}
+	if (devices == 0) {
+		say_gpu(panel, a, "no memory of a device");
+	}
+	return host < 0 ? host : 0;
+}
+
+static void draw_utilization(
+	struct figure_panel *panel, const struct analysis *a, struct panel_list *panels)
+{
+	bool gpu = has_part(panels, &strips[STRIP_UTILIZATION].parts[1]);
+	if (draw_strip(panel, panels, &strips[STRIP_UTILIZATION], 0) == 0) {
+		figure_say(panel, "no reading of CPU or GPU");
+	} else if (!gpu) {
+		say_gpu(panel, a, "no GPU");
+	}
+}
+
 int figure_runs_add(struct figure_page *page, size_t column, const struct analysis *a,
 	const char *title, struct error *e)
 {
@@ -280,38 +325,20 @@ int figure_runs_add(struct figure_page *page, size_t column, const struct analys
 	if (r < 0) {
 		return r;
 	}
-	struct figure_panel *memory = page->panels[column];
-	struct figure_panel *utilization = page->panels[2 * page->columns + column];
-	figure_title_panel(memory, title);
-	bool device = has_part(&panels, &strips[STRIP_MEMORY].parts[PARTS - 1]);
-	if (draw_strip(memory, &panels, &strips[STRIP_MEMORY]) == 0) {
-		figure_say(memory, "no reading of memory");
-	} else if (!device) {
-		say_gpu(memory, a, "no memory of a device");
-	}
+	figure_title_panel(page->panels[column], title);
+	r = draw_memory(page->panels[column], a, &panels);
 	draw_traffic(page->panels[page->columns + column], a, &panels);
-	bool gpu = has_part(&panels, &strips[STRIP_UTILIZATION].parts[1]);
-	if (draw_strip(utilization, &panels, &strips[STRIP_UTILIZATION]) == 0) {
-		figure_say(utilization, "no reading of CPU or GPU");
-	} else if (!gpu) {
-		say_gpu(utilization, a, "no GPU");
-	}
+	draw_utilization(page->panels[2 * page->columns + column], a, &panels);
 	add_epochs(page, column, a);
 	panels_done(&panels);
-	return page->failed ? error_errno(e, ENOMEM, "cannot make the figure") : 0;
+	return r < 0 || page->failed ? error_errno(e, ENOMEM, "cannot make the figure") : 0;
 }
 
-// The first part of a strip that the run has, as one line. False where there is none.
-static bool draw_first(struct figure_panel *panel, struct panel_list *panels,
-	const struct part *parts, size_t n_parts, const char *name, int style)
+// A part of a strip as one line. False where the run has none.
+static bool draw_one(struct figure_panel *panel, struct panel_list *panels, const struct part *part,
+	const char *name, int style)
 {
-	for (size_t i = 0; i < n_parts; i++) {
-		int used = style;
-		if (has_part(panels, &parts[i])) {
-			return draw_part(panel, panels, &parts[i], name, &used) > 0;
-		}
-	}
-	return false;
+	return has_part(panels, part) && draw_part(panel, panels, part, name, &style) > 0;
 }
 
 static void draw_gpu(struct figure_panel *panel, const struct analysis *a,
@@ -319,11 +346,10 @@ static void draw_gpu(struct figure_panel *panel, const struct analysis *a,
 {
 	const struct part *parts = strips[STRIP_UTILIZATION].parts;
 	bool first = panel && panel->n_series == 0;
-	if (!draw_first(panel, panels, &parts[1], 1, name, style)) {
-		draw_first(panel, panels, &parts[0], 1, name, style);
-		if (first) {
-			say_gpu(panel, a, "CPU (sum over cores), no GPU");
-		}
+	if (!draw_one(panel, panels, &parts[1], name, style) &&
+		draw_one(panel, panels, &parts[0], name, style) && first) {
+		figure_axis_set(panel, &panel->y, "CPU utilisation", "1");
+		say_gpu(panel, a, "CPU (sum over cores), no GPU");
 	}
 }
 
@@ -335,18 +361,18 @@ int figure_run_lines(const struct figure_line_panels *into, const struct analysi
 	if (r < 0) {
 		return r;
 	}
-	const struct part *memory = strips[STRIP_MEMORY].parts;
 	bool first = into->device && into->device->n_series == 0 && !into->device->said;
 	if (into->host) {
-		draw_first(into->host, &panels, memory, PARTS - 1, name, style);
+		r = draw_host_memory(into->host, a, name, style);
 	}
 	if (into->device &&
-		!draw_first(into->device, &panels, &memory[PARTS - 1], 1, name, style) && first) {
+		!draw_one(into->device, &panels, &strips[STRIP_MEMORY].parts[0], name, style) &&
+		first) {
 		say_gpu(into->device, a, "no memory of a device");
 	}
 	if (into->gpu) {
 		draw_gpu(into->gpu, a, &panels, name, style);
 	}
 	panels_done(&panels);
-	return 0;
+	return r < 0 ? error_errno(e, ENOMEM, "cannot make the figure") : 0;
 }

@@ -53,6 +53,20 @@ has_words() {
 		on && !/^#/ {sum += $2; n++} END {exit !(n > 5 && (sum / n - mean)^2 < 0.01)}' kept/run.dat
 }
 
+@test "the host's memory is the one that show tells" {
+	needs gnuplot
+	"$STRAIN" report run.strain -o run.svg --keep-script kept
+	grep -q "title 'host'" kept/run.gp
+	peak=$("$STRAIN" show --json run.strain |
+		sed -n 's/.*"memory_peak_bytes": \([0-9]*\),.*/\1/p' | head -n 1)
+	awk -v peak="$peak" '/panel 1, host/ {on = 1} /panel 1, device/ {on = 0}
+		/^# x/ && on && /\(GB\)/ {scale = 1e9} /^# x/ && on && /\(MB\)/ {scale = 1e6}
+		on && !/^#/ && NF == 4 {most = $2 > most ? $2 : most; high = $4 == "NaN" ? $2 : $4
+			most = high > most ? high : most}
+		END {print most * scale, peak; exit !(peak > 0 && (most * scale / peak - 1)^2 < 1e-8)}' \
+		kept/run.dat
+}
+
 @test "a PDF and a PNG" {
 	needs gnuplot
 	"$STRAIN" report run.strain -o run.PDF
