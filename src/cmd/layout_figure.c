@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/layout_pivot.h"
+#include "model/statistics.h"
 #include "render/figure.h"
 
 #define FAILURES_MOST 6 // that notes name
@@ -132,14 +133,33 @@ static void say_nothing(struct figure_panel *panel, const struct layout_pivot *p
 			}
 		}
 	}
-	enum measure_id measure = p->values[value].measure;
-	for (size_t i = 0; i < p->n_runs && measure < N_MEASURES; i++) {
-		if (p->runs[i]->reasons[measure]) {
-			figure_say(panel, "%s", p->runs[i]->reasons[measure]);
+	const struct pivot_value *v = &p->values[value];
+	for (size_t i = 0; i < p->n_runs; i++) {
+		const char *why = v->measure < N_MEASURES ? p->runs[i]->reasons[v->measure]
+		                  : v->reasons            ? v->reasons[i]
+		                                          : NULL;
+		if (why) {
+			figure_say(panel, "%s", why);
 			return;
 		}
 	}
 	figure_say(panel, "no run has it");
+}
+
+static void say_shown(const struct layout_pivot *p, struct text *into)
+{
+	size_t n = p->n_runs - p->n_published, most = p->pivot.most, fewest = p->pivot.fewest;
+	text_format(into, "%zu run%s", n, n == 1 ? "" : "s");
+	if (most == 1) {
+		text_append_string(into, ", one each");
+	} else if (most > 1 && fewest == most) {
+		text_format(into, ", mean of %zu each", most);
+	} else if (most > 1) {
+		text_format(into, ", mean of %zu to %zu each", fewest, most);
+	}
+	if (most > 1 && statistics_has_distributions()) {
+		text_append_string(into, ", with its 95 % interval (Student's t)");
+	}
 }
 
 // "batch_size=512, workers=4: 3 out_of_memory"
@@ -205,6 +225,7 @@ struct figure_page *layout_pivot_figure(const struct layout_pivot *p, struct lay
 			draw_panel(page, p, value, key, keys > 1);
 		}
 	}
+	say_shown(p, &s->shown);
 	note_failures(p, s);
 	return page;
 }

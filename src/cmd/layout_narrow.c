@@ -26,6 +26,7 @@ struct placed {
 	              // against each other
 	char *whole; // and of these
 	const char *cell; // of the two the one whose runs may not differ in the label at hand
+	const char *line; // and the one that is cleared of other values where a cell has several
 	const char *value; // of the label at hand; "" for none
 	bool mixed; // another run of the cell has another value
 };
@@ -60,13 +61,20 @@ static bool is_held_against(
 {
 	return (l->best && strcmp(l->best, label) == 0) ||
 	       (l->ratio.label && strcmp(l->ratio.label, label) == 0) ||
-	       (l->change != CHANGE_NONE && s->n_rows > 0 && strcmp(s->rows[0], label) == 0);
+	       (layout_is_figure(l) && s->n_rows > 0 && strcmp(s->rows[0], label) == 0);
+}
+
+// Whether cells of a series may not differ at all: its numbers are made of several of them. Else
+// they may where that is all there is: the number of samples that goes with a batch size.
+static bool is_one_number(const struct layout *l)
+{
+	return l->best || l->change != CHANGE_NONE;
 }
 
 // Whether the label counts what the series is drawn over, by its other name: threads and cpus.
 static bool goes_along(const struct layout *l, const char *label)
 {
-	return l->change != CHANGE_NONE && l->row_instead &&
+	return layout_is_figure(l) && l->row_instead &&
 	       (strcmp(l->row_instead, label) == 0 || strcmp(l->rows[0], label) == 0);
 }
 
@@ -101,6 +109,12 @@ static int compare_places(const void *left, const void *right)
 	const struct placed *a = left, *b = right;
 	int order = strcmp(a->cell, b->cell);
 	return order ? order : pivot_compare_labels(a->value, b->value);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	const struct placed *a = left, *b = right;
+	return strcmp(a->line, b->line);
 }
 
 static int compare_values(const void *left, const void *right)
@@ -166,19 +180,20 @@ static void place_done(struct placed *place)
 	free(place->whole);
 }
 
-// Drops the runs with other values from the mixed cells that have the value. Returns how many stay.
+// Drops the runs with other values from the lines that have the value. Returns how many stay.
 static size_t keep_value(struct placed *places, size_t n, const char *value)
 {
 	size_t kept = 0;
-	qsort(places, n, sizeof(*places), compare_places);
+	qsort(places, n, sizeof(*places), compare_lines);
 	for (size_t from = 0, to; from < n; from = to) {
-		bool has = false;
-		const char *cell = places[from].cell;
-		for (to = from; to < n && strcmp(places[to].cell, cell) == 0; to++) {
+		bool has = false, mixed = false;
+		const char *line = places[from].line;
+		for (to = from; to < n && strcmp(places[to].line, line) == 0; to++) {
 			has = has || strcmp(places[to].value, value) == 0;
+			mixed = mixed || places[to].mixed;
 		}
 		for (size_t i = from; i < to; i++) {
-			if (places[i].mixed && has && strcmp(places[i].value, value) != 0) {
+			if (mixed && has && strcmp(places[i].value, value) != 0) {
 				place_done(&places[i]);
 			} else {
 				places[kept++] = places[i];
@@ -192,7 +207,8 @@ static size_t narrow_label(struct placed *places, size_t n, const struct layout 
 	const char *label, struct layout_selection *s)
 {
 	for (size_t i = 0; i < n; i++) {
-		places[i].cell = goes_along(l, label) ? places[i].whole : places[i].series;
+		places[i].line = goes_along(l, label) ? places[i].whole : places[i].series;
+		places[i].cell = is_one_number(l) ? places[i].line : places[i].whole;
 	}
 	// a mixed cell without the first value needs another
 	while (find_mixed(places, n, label)) {
@@ -252,6 +268,28 @@ static size_t narrow_labels(struct placed *places, size_t n, const struct layout
 	return n;
 }
 
+// Of what is left, each value of a label where a line has several: nobody but who made the runs
+// knows whether it goes with what the line is drawn over.
+static void note_differences(struct placed *places, size_t n, const struct layout *l,
+	const char *const *labels, size_t n_labels, struct layout_selection *s)
+{
+	for (size_t label = 0; label < n_labels; label++) {
+		if (is_shown(l, s, labels[label]) || goes_along(l, labels[label])) {
+			continue;
+		}
+		_cleanup_text_ struct text all = {0};
+		for (size_t i = 0; i < n; i++) {
+			places[i].cell = places[i].series;
+		}
+		if (find_mixed(places, n, labels[label])) {
+			most_frequent(places, n, &all);
+			text_format(&s->notes,
+				"%s differs along a line (%s): --where %s=... shows one\n",
+				labels[label], all.data ? all.data : "", labels[label]);
+		}
+	}
+}
+
 int layout_narrow(const struct layout *l, struct layout_selection *s)
 {
 	size_t n = s->n, n_others = 0;
@@ -264,6 +302,10 @@ int layout_narrow(const struct layout *l, struct layout_selection *s)
 	if (!failed) {
 		n = narrow_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
 		n = narrow_labels(places, n, l, others, n_others, s);
+	}
+	if (!failed && layout_is_figure(l)) {
+		note_differences(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
+		note_differences(places, n, l, others, n_others, s);
 	}
 	for (size_t i = 0; places && i < n; i++) {
 		s->runs[i] = places[i].run;

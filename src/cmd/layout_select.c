@@ -206,6 +206,7 @@ int layout_select(const struct layout *l, const struct catalogue_run *const *run
 void layout_selection_done(struct layout_selection *s)
 {
 	free(s->runs);
+	text_done(&s->shown);
 	text_done(&s->notes);
 	text_done(&s->unlabelled);
 	*s = (struct layout_selection){0};

@@ -20,6 +20,7 @@ struct layout_selection {
 	const char *columns[LAYOUT_LABELS];
 	size_t n_columns;
 	struct text unlabelled; // labels that no run has: "framework, dataset"
+	struct text shown; // how many runs, and what a point is: "6 runs, mean of 3 each"
 	struct text notes; // lines: labels that runs lack, and in which a cell's runs differ
 };
 

@@ -164,20 +164,26 @@ static int show_published(const struct layout *l, const struct layout_request *q
 
 static void print_heading(const struct layout *l, const struct layout_request *q)
 {
-	if (q->format == PIVOT_TEXT) {
-		fprintf(q->stream, "%s, %s: %s\n\n", documents[l->document].source, l->item,
-			l->title);
+	static const char *const starts[N_PIVOT_FORMATS] = {
+		[PIVOT_TEXT] = "", [PIVOT_MARKDOWN] = "", [PIVOT_LATEX] = "% "};
+	static const char *const ends[N_PIVOT_FORMATS] = {
+		[PIVOT_TEXT] = "\n\n", [PIVOT_MARKDOWN] = "\n\n", [PIVOT_LATEX] = "\n"};
+	if (starts[q->format]) {
+		fprintf(q->stream, "%s%s, %s: %s%s", starts[q->format],
+			documents[l->document].source, l->item, l->title, ends[q->format]);
 	}
 }
 
 static int draw_page(const struct layout *l, const struct layout_request *q,
-	struct figure_page *page, const struct text *notes, struct error *e)
+	struct figure_page *page, const struct layout_selection *s, struct error *e)
 {
 	if (!page) {
 		return error_errno(e, ENOMEM, "cannot make the figure");
 	}
-	(void)l;
-	each_line(notes->data, draw_line, page);
+	figure_title_page(page, l->title);
+	figure_add_note(page, "after %s, %s; here: %s", documents[l->document].source, l->item,
+		s->shown.data ? s->shown.data : "");
+	each_line(s->notes.data, draw_line, page);
 	int r = figure_write(page, q->figure, q->keep_directory, e);
 	figure_free(page);
 	return r;
@@ -194,7 +200,7 @@ static int show_pivot(const struct layout *l, const struct layout_request *q,
 	add_own_note(l, &s->notes);
 	if (q->figure) {
 		struct figure_page *page = layout_pivot_figure(&p, s);
-		r = draw_page(l, q, page, &s->notes, e);
+		r = draw_page(l, q, page, s, e);
 	} else {
 		print_heading(l, q);
 		r = pivot_write(&p.pivot, q->format, q->stream, q->style);
@@ -219,7 +225,7 @@ static int show_timeline(const struct layout *l, const struct layout_request *q,
 			documents[l->document].source, l->item, l->said ? "; its text says: " : "",
 			l->said ? l->said : "");
 	}
-	return draw_page(l, q, page, &s->notes, e);
+	return draw_page(l, q, page, s, e);
 }
 
 int layout_check(const char *name, bool to_figure, struct error *e)

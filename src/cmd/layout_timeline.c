@@ -239,6 +239,19 @@ static int draw_plan(const struct timeline_kind *kind, const struct plan *plan, 
 	return 0;
 }
 
+static void say_shown(const struct plan *plan, struct text *into)
+{
+	size_t n = 0;
+	for (size_t column = 0; column < plan->n_columns; column++) {
+		n += plan->n_lines[column];
+	}
+	if (n == 1) {
+		text_format(into, "run %s", plan->runs[0][0]->name);
+	} else {
+		text_format(into, "%zu runs", n);
+	}
+}
+
 int layout_timeline(const struct layout *l, struct layout_selection *selection,
 	struct figure_page **ret, struct error *e)
 {
@@ -254,6 +267,7 @@ int layout_timeline(const struct layout *l, struct layout_selection *selection,
 		return error_set(e, ENOENT, "%s: none of the %zu runs that it would show succeeded",
 			l->name, selection->n);
 	}
+	say_shown(&plan, &selection->shown);
 	if (plan.left_out > 0) {
 		text_format(&selection->notes,
 			"%zu of %zu runs are not drawn: older repeats, failed, or without room\n",

@@ -147,6 +147,13 @@ struct figure_panel *figure_add_panel(struct figure_page *page, const char *titl
 	return panel;
 }
 
+void figure_title_page(struct figure_page *page, const char *title)
+{
+	if (page) {
+		set_text(page, &page->title, title);
+	}
+}
+
 void figure_title_panel(struct figure_panel *panel, const char *title)
 {
 	if (panel) {

@@ -108,6 +108,7 @@ bool figure_format_of(const char *path, enum figure_format *ret);
 
 struct figure_page *figure_new(const char *title, size_t columns); // title "" or NULL: none
 void figure_free(struct figure_page *page);
+void figure_title_page(struct figure_page *page, const char *title); // another one
 // Lives with the page, as all below it.
 struct figure_panel *figure_add_panel(struct figure_page *page, const char *title);
 void figure_title_panel(struct figure_panel *panel, const char *title); // another one

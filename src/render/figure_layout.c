@@ -18,11 +18,16 @@
 #define BOTH_COLUMNS_CM 17.6
 #define NARROWEST_CM 4.2
 #define SAMPLE_CM 0.9 // a legend's entry beside its name
+#define LEGEND_LINE_CM 0.28
+#define LEGEND_GAP_CM 0.06
 #define EDGE_CM 0.15
 #define TICK_CM 0.42 // the ticks' numbers below an axis
 #define TICK_WIDTH_CM 0.85 // beside one
 #define NAME_CM 0.36 // an axis' own name
 #define HEADROOM 1.06
+#define BRIEF_CM 0.9 // high, where there are words instead of data
+#define TICK_APART_CM 0.55 // of a y axis, at least
+#define TICK_BESIDE_CM 1.1 // of an x axis
 #define TURNED 35 // degrees
 #define TURNED_HIGH 0.57
 
@@ -232,8 +237,11 @@ static void finish_places(
 	choose_unit(range, axis->unit);
 }
 
-static double panel_height(const struct figure_page *page)
+static double panel_height(const struct figure_page *page, const struct panel_place *place)
 {
+	if (place->brief) {
+		return BRIEF_CM;
+	}
 	return page->panel_height_cm > 0 ? page->panel_height_cm : page->n_panels == 1 ? 4.8 : 3.0;
 }
 
@@ -244,6 +252,22 @@ static double panel_width(const struct figure_page *page)
 	}
 	return page->columns == 1 ? COLUMN_CM
 	                          : fmax(NARROWEST_CM, BOTH_COLUMNS_CM / (double)page->columns);
+}
+
+// The shortest of 1, 2, 5, 10, ... of which no more than so many fit.
+static double tick_step(const struct axis_range *range, double most)
+{
+	double least = (range->maximum - range->minimum) / fmax(1, most);
+	double step = pow(10, floor(log10(least)));
+	double times = least / step;
+	return step * (times <= 1.001 ? 1 : times <= 2.001 ? 2 : times <= 5.001 ? 5 : 10);
+}
+
+static void choose_ticks(struct axis_range *range, const struct figure_axis *axis, double most)
+{
+	bool numbers = range->any && axis->n_names == 0 && axis->logarithm <= 0;
+	range->step = numbers && range->maximum > range->minimum ? tick_step(range, most) : 0;
+	range->step = axis->whole && range->step > 0 ? fmax(1, range->step) : range->step;
 }
 
 static size_t count_lines(const struct text *text)
@@ -264,7 +288,7 @@ static double room_above(const struct figure_panel *panel, const struct panel_pl
 	_cleanup_text_ struct text lines = {0};
 	layout_said(&lines, panel, panel_width(panel->page) - EDGE_CM - NAME_CM - TICK_WIDTH_CM);
 	double share = ((double)count_lines(&lines) + 0.3) * FIGURE_WORDS_LINE_CM /
-	               panel_height(panel->page);
+	               panel_height(panel->page, place);
 	return share < 0.6 ? HEADROOM / (1 - share) : HEADROOM;
 }
 
@@ -284,6 +308,38 @@ static void finish_ranges(const struct figure_panel *panel, struct panel_place *
 		place->z = (struct axis_range){.minimum = 0, .maximum = 1};
 	}
 	choose_unit(&place->z, panel->z.unit);
+	double width = panel_width(panel->page) - EDGE_CM - NAME_CM - TICK_WIDTH_CM;
+	choose_ticks(&place->x, &panel->x, width / TICK_BESIDE_CM);
+	choose_ticks(&place->y, &panel->y, panel_height(panel->page, place) / TICK_APART_CM);
+}
+
+static bool is_wordy(const struct figure_panel *panel)
+{
+	for (size_t i = 0; i < panel->n_series; i++) {
+		if (panel->series[i]->n > 0) {
+			return false;
+		}
+	}
+	return panel->said;
+}
+
+// Rows that have nothing but words, beside others that have data.
+static void find_brief(const struct figure_page *page, struct panel_place *places)
+{
+	size_t wordy = 0;
+	for (size_t i = 0; i < page->n_panels; i += page->columns) {
+		bool brief = true;
+		for (size_t j = i; j < page->n_panels && j < i + page->columns; j++) {
+			brief = brief && is_wordy(page->panels[j]);
+		}
+		for (size_t j = i; j < page->n_panels && j < i + page->columns; j++) {
+			places[j].brief = brief;
+			wordy += brief;
+		}
+	}
+	for (size_t i = 0; i < page->n_panels && wordy == page->n_panels; i++) {
+		places[i].brief = false;
+	}
 }
 
 // Room ----------------------------------------------------------------------------------------
@@ -340,18 +396,20 @@ static double bottom_room(const struct figure_page *page, const struct figure_pa
 	return TICK_CM + names + NAME_CM;
 }
 
-// Title and legend share a line where both fit. Lines that both need.
-static unsigned top_lines(const struct figure_panel *panel, struct panel_place *place, double width)
+// Title and legend share a line where both fit. The room that both need.
+static double top_room(const struct figure_panel *panel, struct panel_place *place, double width)
 {
 	size_t entries = layout_legend_entries(panel);
-	double entry = legend_entry_cm(panel);
-	double title = text_cm(panel->title);
-	place->legend_columns = (unsigned)fmax(1, floor(width / entry));
-	place->legend_lines = (unsigned)((entries + place->legend_columns - 1) /
-					 place->legend_columns);
-	bool beside = place->legend_lines <= 1 && title + (double)entries * entry < width;
-	place->title_bottom = beside ? 0 : place->legend_lines * FIGURE_LINE_CM;
-	return place->legend_lines + (title > 0 && (!beside || entries == 0));
+	double entry = legend_entry_cm(panel), title = text_cm(panel->title);
+	bool beside = title + (double)entries * entry < width;
+	// a legend may begin above what stands left of the axis
+	double wide = width + (beside && title > 0 ? 0 : TICK_WIDTH_CM);
+	size_t columns = (size_t)fmax(1, floor(wide / entry));
+	size_t lines = (entries + columns - 1) / columns;
+	place->legend_lines = (unsigned)fmax(1, (double)lines);
+	double legend = entries > 0 ? (double)lines * LEGEND_LINE_CM + LEGEND_GAP_CM : 0;
+	place->title_bottom = beside ? 0 : legend;
+	return legend + (title > 0 && (!beside || entries == 0) ? FIGURE_LINE_CM : 0);
 }
 
 // What a row of panels needs above and below itself: as much as its neediest.
@@ -371,8 +429,7 @@ static struct row_room measure_row(
 		                                         axis * 0.95
 		                                 ? 35
 		                                 : 0;
-		double lines = top_lines(panel, &places[i], axis);
-		room.above = fmax(room.above, EDGE_CM + lines * FIGURE_LINE_CM);
+		room.above = fmax(room.above, EDGE_CM + top_room(panel, &places[i], axis));
 		room.below = fmax(room.below, bottom_room(page, panel, &places[i]));
 	}
 	return room;
@@ -388,7 +445,7 @@ static void place_row(const struct figure_page *page, struct panel_place *places
 		place->left = from + left_room(page, page->panels[i], place->first_of_row);
 		place->right = from + width - 0.25;
 		place->top = top;
-		place->bottom = top - panel_height(page);
+		place->bottom = top - panel_height(page, place);
 		place->legend_bottom = top + 0.06;
 		place->title_bottom += place->legend_bottom;
 		place->y_label = place->left - left_room(page, page->panels[i], true) + EDGE_CM +
@@ -417,7 +474,7 @@ static void place_rows(
 	double y = EDGE_CM + (double)count_lines(&layout->notes) * FIGURE_LINE_CM;
 	layout->notes_top = y;
 	for (size_t row = rows; row-- > 0;) {
-		y += rooms[row].below + panel_height(page);
+		y += rooms[row].below + panel_height(page, &layout->places[row * page->columns]);
 		place_row(page, layout->places, row, y, width);
 		y += rooms[row].above;
 	}
@@ -449,6 +506,7 @@ int layout_figure(const struct figure_page *page, struct page_layout *ret)
 	for (size_t i = 0; i < page->n_panels; i++) {
 		find_range(page->panels[i], &ret->places[i]);
 	}
+	find_brief(page, ret->places);
 	share_ranges(page, ret->places);
 	for (size_t i = 0; i < page->n_panels; i++) {
 		finish_ranges(page->panels[i], &ret->places[i]);

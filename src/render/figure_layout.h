@@ -26,6 +26,7 @@ struct axis_range {
 	bool any; // there is data
 	double least; // of the values, without their intervals
 	double scale; // shown value = value * scale
+	double step; // from one tick to the next, linear axes of numbers; 0: gnuplot's choice
 	char unit[24]; // shown: "GB"; "" for none
 };
 
@@ -34,10 +35,10 @@ struct panel_place {
 	double left, right, bottom, top; // of the axes, cm from the page's lower left corner
 	double x_label, y_label; // of the axes' own names, their middle
 	double legend_bottom; // of the legend's last line, cm
-	unsigned legend_columns; // entries beside each other
 	unsigned legend_lines;
 	double title_bottom; // beside the legend, or above it
 	bool first_of_row, last_of_column;
+	bool brief; // its row has but words: low, and without a name of its own
 	double names_turned; // degrees: the x axis' names would run into each other
 	struct axis_range x, y, z;
 };

@@ -17,6 +17,8 @@
 
 #define MOST_VERTICALS_PER_CM 6.0
 #define MOST_WORDY_CELLS 400 // of more the values are not written
+#define MARKERS_ON_LINE 7 // of a line that dashes alone would not tell from others
+#define LINES_WITHOUT_MARKERS 2
 #define DARK_CELL 0.55 // from here on letters are white
 
 // Told apart by their greys, too, where they stand beside each other.
@@ -72,7 +74,7 @@ struct terminal {
 static const struct terminal terminals[] = {
 	[FORMAT_SVG] = {"svg", "noenhanced fixed rounded background '#ffffff'", 96 / 2.54, "",
 		96.0 / 72, 1},
-	[FORMAT_PDF] = {"pdfcairo", "noenhanced color rounded", 1, "cm", 0.75, 1},
+	[FORMAT_PDF] = {"pdfcairo", "noenhanced color rounded", 1, "cm", 0.75, 1.4},
 	[FORMAT_PNG] = {"pngcairo", "noenhanced color rounded pointscale 3 dashlength 2",
 		300 / 2.54, "", 300.0 / 96, 300.0 / 96},
 };
@@ -111,14 +113,6 @@ static void append_names(struct text *t, char letter, const struct figure_axis *
 	text_append_string(t, ")\n");
 }
 
-// gnuplot's own choice has halves on a short axis.
-static void append_whole_ticks(struct text *t, char letter, double length)
-{
-	if (length < 12) {
-		text_format(t, "set %ctics %d\n", letter, length < 8 ? 1 : 2);
-	}
-}
-
 static void append_axis(struct text *t, char letter, const struct figure_axis *axis,
 	const struct axis_range *range, bool labelled)
 {
@@ -129,8 +123,8 @@ static void append_axis(struct text *t, char letter, const struct figure_axis *a
 	if (axis->n_names > 0) {
 		append_names(t, letter, axis);
 	}
-	if (axis->whole && axis->logarithm <= 0 && axis->n_names == 0) {
-		append_whole_ticks(t, letter, range->maximum - range->minimum);
+	if (range->step > 0) {
+		text_format(t, "set %ctics %.7g\n", letter, range->step);
 	}
 	if (!labelled) {
 		text_format(t, "set format %c ''\n", letter);
@@ -187,7 +181,7 @@ static void append_axis_labels(struct text *t, const struct figure_page *page,
 			place->x_label / layout->height);
 		append_axis_label(t, &panel->x, &place->x, where);
 	}
-	if (!page->share_y || place->first_of_row) {
+	if (!place->brief && (!page->share_y || place->first_of_row)) {
 		snprintf(where, sizeof(where), "screen %.5f, graph 0.5 center rotate by 90",
 			place->y_label / layout->width);
 		append_axis_label(t, &panel->y, &place->y, where);
@@ -207,7 +201,7 @@ static void append_title(struct text *t, const struct figure_panel *panel,
 	}
 	char where[64];
 	snprintf(where, sizeof(where), "graph 0, screen %.5f left",
-		(place->title_bottom + FIGURE_LINE_CM * 0.45) / height);
+		(place->title_bottom + FIGURE_LINE_CM * 0.4) / height);
 	append_label(t, title.data, where);
 	t->failed = t->failed || title.failed;
 }
@@ -302,11 +296,12 @@ static void append_verticals(
 static void append_legend(
 	struct text *t, const struct panel_place *place, const struct page_layout *layout)
 {
+	// down, not along: gnuplot would not let a line be wider than the axes
 	text_format(t,
-		"set key at screen %.5f, screen %.5f right bottom horizontal Left reverse "
-		"maxcols %u samplen 2 width -1 height 0 spacing 1 noautotitle\n",
+		"set key at screen %.5f, screen %.5f right bottom vertical Left reverse "
+		"maxrows %u samplen 2 width 0 height 0 spacing 1 noautotitle\n",
 		place->right / layout->width, place->legend_bottom / layout->height,
-		place->legend_columns);
+		place->legend_lines);
 }
 
 // Series ------------------------------------------------------------------------------------------
@@ -321,7 +316,28 @@ static bool has_interval(const struct figure_series *series)
 	return false;
 }
 
-static void append_look(struct text *t, const struct figure_series *series, bool many)
+// Lines that go up and down hide their dashes.
+static size_t marker_interval(const struct figure_panel *panel, const struct figure_series *series)
+{
+	size_t lines = 0;
+	for (size_t i = 0; i < panel->n_series; i++) {
+		lines += panel->series[i]->look == LOOK_LINE && *panel->series[i]->name;
+	}
+	size_t interval = series->n / MARKERS_ON_LINE;
+	return lines > LINES_WITHOUT_MARKERS ? interval + (interval == 0) : 0;
+}
+
+static void append_line_look(
+	struct text *t, const struct style *style, const char *dash, size_t interval)
+{
+	text_format(t, "using 1:2 with %s lw 1.1 %s", interval > 0 ? "linespoints" : "lines", dash);
+	if (interval > 0) {
+		text_format(t, " pt %d ps 0.45 pi %zu", style->point, interval);
+	}
+}
+
+static void append_look(
+	struct text *t, const struct figure_panel *panel, const struct figure_series *series)
 {
 	const struct style *style = style_of(series);
 	_cleanup_text_ struct text dash = {0};
@@ -329,13 +345,14 @@ static void append_look(struct text *t, const struct figure_series *series, bool
 	const char *line = dash.data ? dash.data : "";
 	switch (series->look) {
 	case LOOK_LINE:
-		text_format(t, "using 1:2 with lines lw 1.1 %s", line);
+		append_line_look(t, style, line, marker_interval(panel, series));
 		break;
 	case LOOK_STEPS:
 		text_format(t, "using 1:2 with steps lw 1.1 %s", line);
 		break;
 	case LOOK_POINTS:
-		text_format(t, "using 1:2 with points pt %d ps %g", style->point, many ? 0.2 : 0.5);
+		text_format(t, "using 1:2 with points pt %d ps %g", style->point,
+			series->n > 200 ? 0.2 : 0.5);
 		break;
 	case LOOK_LINE_POINTS:
 		text_format(
@@ -356,10 +373,11 @@ static void append_look(struct text *t, const struct figure_series *series, bool
 		t, " lc rgb '%s'", series->look == LOOK_BARS ? style->fill_colour : style->colour);
 }
 
-static void append_element(struct text *t, const struct figure_series *series, size_t index)
+static void append_element(struct text *t, const struct figure_panel *panel,
+	const struct figure_series *series, size_t index)
 {
 	text_format(t, ", \\\n     data index %zu ", index);
-	append_look(t, series, series->n > 200);
+	append_look(t, panel, series);
 	if (series->name && *series->name) {
 		text_append_string(t, " title ");
 		append_quoted(t, series->name, false);
@@ -390,7 +408,7 @@ static void append_plot(struct text *t, const struct figure_panel *panel,
 		for (size_t i = 0; i < panel->n_series; i++) {
 			const struct figure_series *series = panel->series[i];
 			if (series->n > 0 && depth_of(series->look) == depth) {
-				append_element(t, series, at);
+				append_element(t, panel, series, at);
 			}
 			at += series->n > 0;
 		}

@@ -193,10 +193,59 @@ static void test_axes_that_panels_share(void **state)
 	// the left column goes to 30 s, the right one to 40 s; the upper row to 2 kB
 	const char *second = strstr(script.data, "# panel 2");
 	const char *third = strstr(script.data, "# panel 3");
-	assert_non_null(strstr(script.data, "set xrange [0:30]\nset format x ''"));
-	assert_non_null(strstr(second, "set xrange [0:40]\nset format x ''"));
-	assert_non_null(strstr(second, "set yrange [0:2.12]\nset format y ''"));
-	assert_non_null(strstr(third, "set xrange [0:30]\nset yrange [0:4.24]\n"));
+	assert_non_null(strstr(script.data, "set xrange [0:30]\nset xtics 5\nset format x ''"));
+	assert_non_null(strstr(second, "set xrange [0:40]\nset xtics 10\nset format x ''"));
+	assert_non_null(strstr(second, "set yrange [0:2.12]\nset ytics 0.5\nset format y ''"));
+	assert_non_null(strstr(third, "set xrange [0:30]\nset xtics 5\nset yrange [0:4.24]\n"));
+	figure_free(page);
+}
+
+static void test_many_lines_have_markers(void **state)
+{
+	(void)state;
+	struct figure_page *page = figure_new(NULL, 1);
+	struct figure_panel *panel = figure_add_panel(page, "");
+	_cleanup_text_ struct text two = {0}, three = {0}, data = {0};
+	for (int i = 0; i < 3; i++) {
+		struct figure_series *series = figure_add_series(panel, LOOK_LINE, "line");
+		for (int x = 0; x < 70; x++) {
+			figure_add_point(series, x, i);
+		}
+		struct text *script = i == 1 ? &two : i == 2 ? &three : NULL;
+		if (script) {
+			assert_int_equal(
+				figure_script(page, FORMAT_SVG, "d", NULL, script, &data), 0);
+		}
+	}
+	assert_false(text_has(&two, " pi "));
+	assert_true(text_has(&three, "using 1:2 with linespoints lw 1.1 dt 1 pt 7 ps 0.45 pi 10"));
+	figure_free(page);
+}
+
+static void test_a_row_of_words_is_low_and_has_no_name(void **state)
+{
+	(void)state;
+	struct figure_page *page = figure_new(NULL, 1);
+	page->share_x = true;
+	struct figure_panel *panels[2];
+	for (int i = 0; i < 2; i++) {
+		panels[i] = figure_add_panel(page, "");
+		figure_axis_set(panels[i], &panels[i]->y, i == 0 ? "host" : "device", NULL);
+	}
+	figure_add_point(figure_add_series(panels[0], LOOK_LINE, ""), 0, 1);
+	figure_say(panels[1], "no device here");
+	_cleanup_text_ struct text script = {0}, data = {0}, again = {0};
+	assert_int_equal(figure_script(page, FORMAT_PDF, "d", NULL, &script, &data), 0);
+	assert_non_null(strstr(script.data, "set label 'no device here'"));
+	assert_non_null(strstr(script.data, "set label 'host'"));
+	assert_null(strstr(script.data, "set label 'device'"));
+	double low = strtod(strstr(script.data, "size 8.80cm,") + strlen("size 8.80cm,"), NULL);
+	// data makes it as high as the other
+	figure_add_point(figure_add_series(panels[1], LOOK_LINE, ""), 0, 1);
+	assert_int_equal(figure_script(page, FORMAT_PDF, "d", NULL, &again, &data), 0);
+	assert_non_null(strstr(again.data, "set label 'device'"));
+	double high = strtod(strstr(again.data, "size 8.80cm,") + strlen("size 8.80cm,"), NULL);
+	assert_true(high > low + 1.5);
 	figure_free(page);
 }
 
@@ -394,6 +443,8 @@ int main(void)
 		cmocka_unit_test(test_the_script_of_a_figure),
 		cmocka_unit_test(test_units_by_the_largest_value),
 		cmocka_unit_test(test_axes_that_panels_share),
+		cmocka_unit_test(test_many_lines_have_markers),
+		cmocka_unit_test(test_a_row_of_words_is_low_and_has_no_name),
 		cmocka_unit_test(test_thinning_keeps_peaks_and_gaps),
 		cmocka_unit_test(test_few_points_stay_as_they_are),
 		cmocka_unit_test(test_of_many_epochs_some_are_drawn_and_it_says_so),

@@ -18,48 +18,7 @@
 #include "cmd/layout_pivot.h"
 #include "cmd/layout_select.h"
 #include "cmd/published.h"
-
-// Runs with labels "a=1 b=2", a value each of one measure.
-struct some_runs {
-	struct catalogue_run runs[32];
-	const struct catalogue_run *list[32];
-	size_t n;
-};
-
-static void add_run(struct some_runs *s, const char *labels, enum measure_id measure, double value)
-{
-	struct catalogue_run *run = &s->runs[s->n];
-	char *words = strdup(labels), *rest = words;
-	*run = (struct catalogue_run){.path = words,
-		.name = words,
-		.host = "here",
-		.command = "",
-		.outcome_text = "",
-		.memory_kind = "",
-		.verdict = "",
-		.headline = "",
-		.start_utc_ns = (int64_t)s->n + 1,
-		.labels = calloc(8, sizeof(struct run_label))};
-	for (char *word; (word = strsep(&rest, " "));) {
-		char *equals = strchr(word, '=');
-		*equals = '\0';
-		run->labels[run->n_labels++] = (struct run_label){word, equals + 1};
-	}
-	for (size_t i = 0; i < N_MEASURES; i++) {
-		run->measures[i] = NAN;
-		run->reasons[i] = "not measured; buy more";
-	}
-	run->measures[measure] = value;
-	s->list[s->n++] = run;
-}
-
-static void done(struct some_runs *s)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		free(s->runs[i].labels);
-		free(s->runs[i].path);
-	}
-}
+#include "made_runs.h"
 
 static double cell(const struct layout_pivot *p, size_t row, size_t column)
 {
@@ -74,13 +33,15 @@ static bool has(const struct layout_selection *s, const char *words)
 static void test_filters_and_labels_that_are_missing(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("torres2021-table4");
-	add_run(&r, "framework=pytorch batch_size=32 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 1e9);
-	add_run(&r, "framework=pytorch batch_size=64 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 2e9);
-	add_run(&r, "framework=onednn batch_size=32", MEASURE_HOST_MEMORY_PEAK, 3e9);
+	made_runs_add(
+		&r, "framework=pytorch batch_size=32 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 1e9);
+	made_runs_add(
+		&r, "framework=pytorch batch_size=64 dataset=dt1", MEASURE_HOST_MEMORY_PEAK, 2e9);
+	made_runs_add(&r, "framework=onednn batch_size=32", MEASURE_HOST_MEMORY_PEAK, 3e9);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(s.n, 2);
 	assert_true(s.runs[0] == r.list[2]); // the newest first
@@ -94,39 +55,69 @@ static void test_filters_and_labels_that_are_missing(void **state)
 	assert_string_equal(e.text,
 		"tripathi2019-table5.5 shows runs with model=resnet34: none of 1 "
 		"has model=resnet34 (there: cnn)");
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct error e = {0};
 	// of memory most have 4GiB, but one cell has only 512MiB; samples go with the dataset
-	add_run(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 1);
-	add_run(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 2);
-	add_run(&r, "workers=2 batch_size=32 memory=512MiB samples=9", MEASURE_EPOCH, 3);
-	add_run(&r, "workers=4 batch_size=32 memory=512MiB samples=7", MEASURE_EPOCH, 4);
-	add_run(&r, "workers=8 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 5);
-	add_run(&r, "workers=8 batch_size=32 memory=16GiB samples=9", MEASURE_EPOCH, 6);
+	made_runs_add(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 1);
+	made_runs_add(&r, "workers=2 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 2);
+	made_runs_add(&r, "workers=2 batch_size=32 memory=512MiB samples=9", MEASURE_EPOCH, 3);
+	made_runs_add(&r, "workers=4 batch_size=32 memory=512MiB samples=7", MEASURE_EPOCH, 4);
+	made_runs_add(&r, "workers=8 batch_size=32 memory=4GiB samples=9", MEASURE_EPOCH, 5);
+	made_runs_add(&r, "workers=8 batch_size=32 memory=16GiB samples=9", MEASURE_EPOCH, 6);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
 	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): runs with 4GiB are shown; --where "
 			    "memory=... shows others\n"));
 	assert_false(has(&s, "samples"));
-	assert_int_equal(s.n, 4);
+	assert_int_equal(s.n, 3); // the line is of 4GiB: where it has only 512MiB there is a gap
 	for (size_t i = 0; i < s.n; i++) {
 		double value = s.runs[i]->measures[MEASURE_EPOCH];
-		assert_true(value == 1 || value == 2 || value == 4 || value == 5);
+		assert_true(value == 1 || value == 2 || value == 5);
 	}
+	layout_selection_done(&s);
+	// cells of a table stand alone: each has what there is
+	assert_int_equal(
+		layout_select(layout_by_name("torres2021-table3"), r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): runs with 4GiB are shown"));
 	layout_selection_done(&s);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, 3, &s, &e), 0);
 	assert_int_equal(s.n, 3); // memory is shown there
 	assert_false(has(&s, "are shown"));
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
+}
+
+static void test_what_differs_along_a_line_is_said(void **state)
+{
+	(void)state;
+	struct made_runs r = {0};
+	struct layout_selection s;
+	struct error e = {0};
+	const struct layout *l = layout_by_name("tripathi2019-fig3.2");
+	made_runs_add(&r, "workers=1 batch_size=32 framework=pytorch", MEASURE_EPOCH, 1);
+	made_runs_add(&r, "workers=1 batch_size=64 framework=jax", MEASURE_EPOCH, 2);
+	made_runs_add(&r, "workers=2 batch_size=64 framework=jax", MEASURE_EPOCH, 3);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_int_equal(s.n, 3);
+	assert_true(has(&s, "framework differs along a line (jax, pytorch): --where framework=... "
+			    "shows one\n"));
+	layout_selection_done(&s);
+	// with a repeat in the other framework the line is of one, and so are those beside it
+	made_runs_add(&r, "workers=1 batch_size=32 framework=jax", MEASURE_EPOCH, 4);
+	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
+	assert_true(has(&s, "framework (jax, pytorch): runs with jax are shown; "));
+	assert_false(has(&s, "differs"));
+	assert_int_equal(s.n, 3);
+	layout_selection_done(&s);
+	made_runs_done(&r);
 }
 
 static void test_labels_that_nobody_knows_make_configurations(void **state)
@@ -134,7 +125,7 @@ static void test_labels_that_nobody_knows_make_configurations(void **state)
 	(void)state;
 	static const char *const others[] = {
 		"precision=fp32", "precision=fp16", "lr=0.1", "optimizer=adam", "trial=7"};
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct error e = {0};
 	for (size_t i = 0; i < 6; i++) {
@@ -142,7 +133,7 @@ static void test_labels_that_nobody_knows_make_configurations(void **state)
 		snprintf(labels, sizeof(labels),
 			"workers=2 batch_size=32 %s repeat=%zu PBS_JOBID=%zu",
 			i < 5 ? others[i] : "trial=8", i, i);
-		add_run(&r, labels, MEASURE_EPOCH, (double)i);
+		made_runs_add(&r, labels, MEASURE_EPOCH, (double)i);
 	}
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
@@ -155,24 +146,30 @@ static void test_labels_that_nobody_knows_make_configurations(void **state)
 	assert_int_equal(s.n, 2); // repeats that two trials made
 	assert_true(s.runs[0] == r.list[5] && s.runs[1] == r.list[4]);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_the_best_is_of_one_configuration(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("tripathi2019-table3.1");
 	// of 640 samples there are two numbers of workers, of 6400 more runs, but of one
-	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
-	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
-	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
-	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=2 samples=640", MEASURE_EPOCH, 7);
-	add_run(&r, "model=cnn memory=1GB batch_size=32 workers=4 samples=640", MEASURE_EPOCH, 8);
-	add_run(&r, "model=rnn memory=1GB batch_size=32 workers=1 samples=9", MEASURE_EPOCH, 9);
+	made_runs_add(
+		&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	made_runs_add(
+		&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	made_runs_add(
+		&r, "model=cnn memory=1GB batch_size=32 workers=0 samples=6400", MEASURE_EPOCH, 50);
+	made_runs_add(
+		&r, "model=cnn memory=1GB batch_size=32 workers=2 samples=640", MEASURE_EPOCH, 7);
+	made_runs_add(
+		&r, "model=cnn memory=1GB batch_size=32 workers=4 samples=640", MEASURE_EPOCH, 8);
+	made_runs_add(
+		&r, "model=rnn memory=1GB batch_size=32 workers=1 samples=9", MEASURE_EPOCH, 9);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_true(has(&s, "samples (640, 6400): runs with 640 are shown; --where samples=... "));
 	assert_int_equal(s.n, 3); // the other model's samples are its own
@@ -180,21 +177,21 @@ static void test_the_best_is_of_one_configuration(void **state)
 	assert_true(cell(&p, 0, 0) == 2 && cell(&p, 1, 0) == 1);
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_a_series_is_of_one_configuration(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("dube-sura-fig2");
 	const enum measure_id rate = MEASURE_SAMPLES_PER_SECOND;
-	add_run(&r, "model=cnn cpus=1 batch_size=64 dataset=dt2 threads=1", rate, 1000);
-	add_run(&r, "model=cnn cpus=2 batch_size=64 dataset=dt1 threads=2", rate, 100);
-	add_run(&r, "model=cnn cpus=4 batch_size=64 dataset=dt1 threads=4", rate, 150);
+	made_runs_add(&r, "model=cnn cpus=1 batch_size=64 dataset=dt2 threads=1", rate, 1000);
+	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 dataset=dt1 threads=2", rate, 100);
+	made_runs_add(&r, "model=cnn cpus=4 batch_size=64 dataset=dt1 threads=4", rate, 150);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_true(has(&s, "dataset (dt1, dt2): runs with dt1 are shown; --where dataset=... "));
 	assert_false(has(&s, "threads (")); // they go with the CPUs
@@ -208,21 +205,21 @@ static void test_a_series_is_of_one_configuration(void **state)
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_true(has(&s, "threads (2, 4): runs with 2 are shown; "));
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_a_gain_is_of_one_configuration(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("dube-sura-fig3");
 	const enum measure_id rate = MEASURE_SAMPLES_PER_SECOND;
-	add_run(&r, "model=cnn cpus=2 batch_size=64 machine=a", rate, 100);
-	add_run(&r, "model=cnn cpus=2 batch_size=128 machine=b", rate, 900);
-	add_run(&r, "model=cnn cpus=2 batch_size=64 machine=b", rate, 600);
+	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 machine=a", rate, 100);
+	made_runs_add(&r, "model=cnn cpus=2 batch_size=128 machine=b", rate, 900);
+	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 machine=b", rate, 600);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_true(has(&s, "machine (a, b): runs with b are shown; --where machine=... "));
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
@@ -235,22 +232,23 @@ static void test_a_gain_is_of_one_configuration(void **state)
 	assert_true(isnan(cell(&p, 0, 0))); // no gain of one machine over another
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_throughput_relative_to_the_fewest_cpus(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	// in no order; 8 is less than 10
-	add_run(&r, "model=alexnet threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 150);
-	add_run(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 90);
-	add_run(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 110);
-	add_run(&r, "model=vgg16 threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 20);
-	add_run(&r, "model=vgg16 threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 22);
+	made_runs_add(
+		&r, "model=alexnet threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 150);
+	made_runs_add(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 90);
+	made_runs_add(&r, "model=alexnet threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 110);
+	made_runs_add(&r, "model=vgg16 threads=8 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 20);
+	made_runs_add(&r, "model=vgg16 threads=10 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 22);
 	assert_int_equal(layout_select(layout_by_name("dube-sura-fig2"), r.list, r.n, &s, &e), 0);
 	assert_string_equal(s.rows[0], "threads"); // no run has cpus
 	assert_int_equal(layout_pivot(layout_by_name("dube-sura-fig2"), &s, true, &p, &e), 0);
@@ -261,44 +259,47 @@ static void test_throughput_relative_to_the_fewest_cpus(void **state)
 			    "from 8 to 30 threads AlexNet gains 1.28 times"));
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_gain_of_the_larger_batch(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("dube-sura-fig3");
-	add_run(&r, "model=alexnet cpus=2 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 100);
-	add_run(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 120);
-	add_run(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 9999);
+	made_runs_add(&r, "model=alexnet cpus=2 batch_size=64", MEASURE_SAMPLES_PER_SECOND, 100);
+	made_runs_add(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 120);
+	made_runs_add(&r, "model=alexnet cpus=2 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 9999);
 	r.runs[2].outcome = OUTCOME_UNKNOWN; // does not count, as in every table
-	add_run(&r, "model=alexnet cpus=4 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 999);
+	made_runs_add(&r, "model=alexnet cpus=4 batch_size=128", MEASURE_SAMPLES_PER_SECOND, 999);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(fabs(cell(&p, 0, 0) - 1.2) < 1e-12);
 	assert_true(isnan(cell(&p, 1, 0))); // nothing with batch size 64 there
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_best_number_of_workers(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("tripathi2019-table3.1");
-	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=8", MEASURE_EPOCH, 40);
-	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 29);
-	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 33);
-	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=32", MEASURE_EPOCH, 30);
-	add_run(&r, "model=resnet50 memory=20GB batch_size=128 workers=64", MEASURE_EPOCH, 1);
+	made_runs_add(&r, "model=resnet50 memory=20GB batch_size=128 workers=8", MEASURE_EPOCH, 40);
+	made_runs_add(
+		&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 29);
+	made_runs_add(
+		&r, "model=resnet50 memory=20GB batch_size=128 workers=16", MEASURE_EPOCH, 33);
+	made_runs_add(
+		&r, "model=resnet50 memory=20GB batch_size=128 workers=32", MEASURE_EPOCH, 30);
+	made_runs_add(&r, "model=resnet50 memory=20GB batch_size=128 workers=64", MEASURE_EPOCH, 1);
 	r.runs[4].outcome = OUTCOME_OUT_OF_MEMORY; // what failed is not the best
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
@@ -309,19 +310,19 @@ static void test_best_number_of_workers(void **state)
 	assert_true(cell(&p, 1, 0) == 32 && cell(&p, 1, 1) == 16);
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_what_was_published_is_never_ours(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("torres2021-table3");
 	// even a run that calls itself like a published one has a row of its own
-	add_run(&r, "machine=FELIX framework=PyTorch dataset=DT1 model=cnn batch_size=32",
+	made_runs_add(&r, "machine=FELIX framework=PyTorch dataset=DT1 model=cnn batch_size=32",
 		MEASURE_TRAINING, 7);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
@@ -343,18 +344,18 @@ static void test_what_was_published_is_never_ours(void **state)
 			"authors on their machines\n"));
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_another_measure_instead_of_one_that_no_run_has(void **state)
 {
 	(void)state;
-	struct some_runs r = {0};
+	struct made_runs r = {0};
 	struct layout_selection s;
 	struct layout_pivot p;
 	struct error e = {0};
 	const struct layout *l = layout_by_name("tripathi2019-table5.3");
-	add_run(&r, "model=resnet50 batch_size=32 workers=2", MEASURE_CPU_UTILIZATION, 150);
+	made_runs_add(&r, "model=resnet50 batch_size=32 workers=2", MEASURE_CPU_UTILIZATION, 150);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
 	assert_string_equal(p.values[1].name, "cpu_utilization");
@@ -367,7 +368,7 @@ static void test_another_measure_instead_of_one_that_no_run_has(void **state)
 	}
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
-	done(&r);
+	made_runs_done(&r);
 }
 
 static void test_every_published_table_is_whole(void **state)
@@ -400,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters_and_labels_that_are_missing),
 		cmocka_unit_test(test_runs_of_one_cell_are_of_one_configuration),
+		cmocka_unit_test(test_what_differs_along_a_line_is_said),
 		cmocka_unit_test(test_labels_that_nobody_knows_make_configurations),
 		cmocka_unit_test(test_the_best_is_of_one_configuration),
 		cmocka_unit_test(test_a_series_is_of_one_configuration),
