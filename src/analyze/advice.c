@@ -17,6 +17,7 @@
 #define WITHIN 1.01 // of the best
 #define MEMORY_KEPT 0.9 // of a limit: what advice may fill
 #define LITTLE 1.03 // times faster: not worth trying
+#define IDLE 0.5 // CPUs: what one more thread could use
 #define QUICK_BATCH_S 0.002 // to prepare: handing one over from a worker takes a part of that
 
 struct book {
@@ -81,7 +82,8 @@ static void cpu_times(const struct facts *f, double *ret_main, double *ret_prepa
 	*ret_prepare = f->workers.cpus;
 	if (f->workers.n == 0) {
 		double waits = facts_share(f, PHASE_DATA);
-		double blocked = fmin(waits, fmax(0, 1 - f->main_cpus));
+		double queued = isfinite(f->main_queued) ? f->main_queued : 0;
+		double blocked = fmin(waits, fmax(0, 1 - f->main_cpus - queued));
 		*ret_prepare = waits - blocked;
 		*ret_main = f->main_cpus - *ret_prepare;
 	}
@@ -144,18 +146,16 @@ static void append_loader(struct text *t, const struct facts *f)
 	}
 }
 
-static void append_prepare_cost(struct text *t, const struct facts *f)
+// CPUs that nobody uses.
+static double idle_cpus(const struct facts *f)
 {
-	double main, prepare;
-	cpu_times(f, &main, &prepare);
-	double per_sample = prepare * f->length_s.value / f->samples;
-	if (per_sample > 0) {
-		text_append_string(t, "a sample takes ");
-		words_append_seconds(t, per_sample);
-		text_append_string(t, " of CPU to prepare; ");
-	}
 	double others = isfinite(f->others_cpus) ? f->others_cpus : 0;
-	double idle = fmax(0, f->cpus - f->cpus_used - others);
+	return fmax(0, f->cpus - f->cpus_used - others);
+}
+
+static void append_idle(struct text *t, const struct facts *f)
+{
+	double idle = idle_cpus(f);
 	if (idle < 0.05) {
 		text_append_string(t, "no CPU is idle");
 		return;
@@ -164,6 +164,20 @@ static void append_prepare_cost(struct text *t, const struct facts *f)
 	text_append_string(t, " of ");
 	words_append_counted(t, f->cpus, "CPU");
 	text_append_string(t, " idle");
+}
+
+static void append_prepare_cost(struct text *t, const struct facts *f)
+{
+	double main, prepare;
+	cpu_times(f, &main, &prepare);
+	double per_sample = prepare * f->length_s.value / f->samples;
+	// Threads of a pipeline prepare while others compute: what they take is not known.
+	if (per_sample > 0 && !f->pipeline) {
+		text_append_string(t, "a sample takes ");
+		words_append_seconds(t, per_sample);
+		text_append_string(t, " of CPU to prepare; ");
+	}
+	append_idle(t, f);
 }
 
 // From what the model says of now to what it says of then; the interval is that of the wait.
@@ -203,9 +217,44 @@ static bool advise_workers(struct book *b)
 
 // Causes -----------------------------------------------------------------------------------------
 
+// What each epoch makes anew: iterators, a pipeline, workers.
+static void advise_epochs(struct book *b, double share)
+{
+	const struct facts *f = b->f;
+	const struct estimate all = {share, NAN, NAN};
+	struct text action = {0};
+	if (f->workers.restart) {
+		append_loader(&action, f);
+		text_append_string(&action, "persistent_workers=True");
+	} else {
+		text_append_string(&action, "one input pipeline for all epochs");
+		text_append_string(
+			&action, f->pipeline ? " (dataset.repeat(), steps_per_epoch)" : "");
+	}
+	struct text basis = {0};
+	text_append_string(&basis, "the first iterations of epochs take it; at most so much");
+	suggest(b, gain_of(all, 1), &action, &basis);
+}
+
+static void advise_pipeline(struct book *b, const struct cause *cause)
+{
+	struct text basis = {0};
+	append_idle(&basis, b->f);
+	text_append_string(&basis, "; at most so much");
+	struct text action = {0};
+	text_append_string(&action, "batches prepared ahead, by more threads (tf.data: prefetch, "
+				    "num_parallel_calls)");
+	suggest(b, gain_of(cause->share, 1), &action, &basis);
+}
+
 static void advise_input(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
+	if (causes_at_epochs(f->data_at_epochs, cause->share.value) &&
+		(f->pipeline || f->workers.restart)) {
+		advise_epochs(b, f->data_at_epochs);
+		return;
+	}
 	if (f->workers.slowest >= 1.5) {
 		struct text action = {0}, basis = {0};
 		text_format(&action, "find out why loader worker %d is slow",
@@ -215,7 +264,11 @@ static void advise_input(struct book *b, const struct cause *cause)
 		text_append_string(&basis, " times as long for a batch as the others");
 		suggest(b, gain_of(cause->share, 1), &action, &basis);
 	}
-	advise_workers(b);
+	if (f->pipeline) {
+		advise_pipeline(b, cause);
+	} else {
+		advise_workers(b);
+	}
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "less preparation: data decoded, scaled or cached beforehand");
 	append_prepare_cost(&basis, f);
@@ -273,13 +326,15 @@ static void advise_contention(struct book *b, const struct cause *cause)
 		text_append_string(&basis, "it was ready without a CPU ");
 		words_append_percent(&basis, f->main_queued);
 		text_append_string(&basis, " of the time while others were idle");
-	} else if (!own) {
+	} else if (!own || (ceil(needed) <= f->cpus && f->others_cpus >= 0.1)) {
 		text_append_string(&action, "a machine, or CPUs, of its own");
 		text_append_string(&basis, "other programs used ");
-		words_append_counted(&basis, f->others_cpus, "CPU");
+		words_append_number(&basis, f->others_cpus);
+		text_append_string(&basis, " of ");
+		words_append_counted(&basis, f->cpus, "CPU");
 	} else {
 		text_append_string(&action, "more CPUs (");
-		words_append_number(&action, ceil(needed));
+		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
 		text_append_string(&action, " would all be used)");
 		text_append_string(&basis, "the job may use ");
 		words_append_counted(&basis, f->cpus, "CPU");
@@ -305,23 +360,62 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	suggest(b, gain_of(cause->share, 1), &action, &basis);
 }
 
+// How much threads gain is not known: what of a step can be split shows only when it is.
+static void advise_one_thread(struct book *b)
+{
+	const struct facts *f = b->f;
+	double idle = idle_cpus(f);
+	struct text action = {0}, basis = {0};
+	if (idle >= IDLE) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", fmax(2, round(1 + idle)));
+		text_append_string(&action, "faster CPUs, a GPU");
+	} else {
+		text_append_string(
+			&action, "faster CPUs, a GPU, or more threads on CPUs of its own");
+	}
+	text_append_string(&basis, "it computes with one thread; ");
+	append_idle(&basis, f);
+	suggest(b, no_gain, &action, &basis);
+}
+
+// CPUs that the training process uses while it computes: where it is, not waiting for batches, nor
+// for what an epoch begins with.
+static double computing_cpus(const struct facts *f)
+{
+	double other = isfinite(f->other_at_epochs) ? f->other_at_epochs : 0;
+	return f->main_cpus / fmax(0.05, 1 - facts_share(f, PHASE_DATA) - other);
+}
+
+// CPUs are idle beside threads that compute: further ones would be, too.
+static void advise_few_threads(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text basis = {0};
+	if (f->main_threads >= 2) {
+		text_format(&basis, "its %.0f threads keep ", f->main_threads);
+	} else {
+		text_append_string(&basis, "it keeps ");
+	}
+	words_append_number(&basis, computing_cpus(f));
+	text_append_string(&basis, " of ");
+	words_append_counted(&basis, f->cpus, "CPU");
+	text_append_string(&basis, " busy: more CPUs would be idle");
+	struct text action = {0};
+	text_append_string(&action, "faster CPUs, a GPU, a larger batch");
+	suggest(b, no_gain, &action, &basis);
+}
+
 static void advise_compute(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	(void)cause;
-	double idle = f->cpus - f->cpus_used;
 	if (f->gpu.used) {
 		suggest_plain(b, no_gain, "mixed precision, a larger batch, a faster GPU",
 			"the GPU is what the job waits for");
-	} else if (idle >= 0.5 && f->main_cpus < 1.1 && f->main_cpus >= 0.7) {
-		struct text action = {0}, basis = {0};
-		text_format(&action, "OMP_NUM_THREADS=%.0f", floor(f->main_cpus + idle + 0.2));
-		text_append_string(&basis, "it computes with one thread; ");
-		words_append_number(&basis, idle);
-		text_append_string(&basis, " of ");
-		words_append_counted(&basis, f->cpus, "CPU");
-		text_append_string(&basis, " idle");
-		suggest(b, no_gain, &action, &basis);
+	} else if (f->one_thread && f->cpus >= 2) {
+		advise_one_thread(b);
+	} else if (idle_cpus(f) + f->main_cpus - computing_cpus(f) >= IDLE) {
+		advise_few_threads(b);
 	} else {
 		suggest_plain(b, no_gain, "more or faster CPUs, a GPU",
 			"computing is what the job waits for");
@@ -330,8 +424,18 @@ static void advise_compute(struct book *b, const struct cause *cause)
 
 static void advise_launch(struct book *b, const struct cause *cause)
 {
-	bool script = facts_share(b->f, PHASE_OTHER) >= 0.5 * cause->share.value;
-	if (script && !b->f->gpu.used) {
+	const struct facts *f = b->f;
+	bool script = facts_share(f, PHASE_OTHER) >= 0.5 * cause->share.value;
+	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
+		advise_epochs(b, f->other_at_epochs);
+	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
+		struct text action = {0}, basis = {0};
+		text_append_string(&action, "a larger batch: fewer are handed over by the workers");
+		text_append_string(&basis, "these prepare ");
+		words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
+		text_append_string(&basis, " of the time; at most so much");
+		suggest(b, gain_of(cause->share, 1), &action, &basis);
+	} else if (script && !f->gpu.used) {
 		suggest_plain(b, gain_of(cause->share, 1),
 			"less work of the script itself in each step (logging, metrics, .item())",
 			"time of the training thread in no phase; at most so much");

@@ -21,6 +21,10 @@
 #define PARALLEL 1.3 // threads that compute
 #define DILATED 2.0 // times what an undisturbed step takes
 #define BLOCKED 0.15 // of the time of preparing
+#define WORKERS_IDLE 0.5 // of the time that the busiest prepares: less, and none is waited for
+#define OTHERS 0.25 // of the CPUs, used by other programs
+#define CPU_STALLED 0.20 // of the time that a task of the host waited for a CPU
+#define USUAL 1.3 // times its 2nd percentile, which a step takes on a quiet machine
 #define REFAULTS 0.3 // of what was read from storage
 #define MEMORY_STALLED 0.10
 #define SHORT_STEP_S 0.002 // calls cost as much as arithmetic
@@ -128,13 +132,33 @@ static double preparing_blocked(const struct facts *f)
 	return facts_share(f, PHASE_DATA) * preparing_parts(f).blocked;
 }
 
+// What an iteration waits for batches that workers had long been done with: to hand one over takes
+// time too. As an epoch begins there is none yet.
+double causes_handing_over(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	bool idle = w->n > 0 && w->busiest < WORKERS_IDLE && !(w->slowest >= SLOW_WORKER);
+	return idle ? fmax(0, facts_share(f, PHASE_DATA) - known(f->data_at_epochs)) : 0;
+}
+
+bool causes_at_epochs(double at_epochs, double share)
+{
+	return at_epochs >= 0.5 * share;
+}
+
+// The wait for batches that were not ready.
+static double waiting(const struct facts *f)
+{
+	return facts_share(f, PHASE_DATA) - causes_handing_over(f);
+}
+
 // How much of an iteration the workers need in which parts of their time are left out; of a batch
 // that waits for its workers, all of it.
 static double input_bound(const struct facts *f, bool queued, bool blocked)
 {
 	struct preparing p = preparing_parts(f);
 	double kept = p.cpu + (queued ? p.queued : 0) + (blocked ? p.blocked : 0);
-	if (facts_share(f, PHASE_DATA) > JITTER) {
+	if (waiting(f) > JITTER) {
 		return f->workers.n > 0 ? kept : 0;
 	}
 	double busy = known(f->workers.preparing) / fmax(1, f->workers.n);
@@ -144,7 +168,7 @@ static double input_bound(const struct facts *f, bool queued, bool blocked)
 // What is left of an iteration when batches are always there.
 static double without_data(const struct facts *f)
 {
-	return 1 - facts_share(f, PHASE_DATA);
+	return 1 - waiting(f);
 }
 
 static bool reads_storage(const struct facts *f)
@@ -157,7 +181,7 @@ static bool reads_storage(const struct facts *f)
 static double storage_share(const struct facts *f)
 {
 	struct preparing p = preparing_parts(f);
-	double waits = facts_share(f, PHASE_DATA);
+	double waits = waiting(f);
 	if (waits <= JITTER || p.blocked < BLOCKED || !reads_storage(f)) {
 		return 0;
 	}
@@ -214,7 +238,7 @@ static double threads_share(const struct facts *f)
 	double threads = computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
 	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
-	if (passive || !several || !is_saturated(f) ||
+	if (passive || f->one_thread || !several || !is_saturated(f) ||
 		!(f->compute_s >= DILATED * f->undisturbed_s)) {
 		return 0;
 	}
@@ -222,6 +246,21 @@ static double threads_share(const struct facts *f)
 	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
 	double work = (computing_cpus(f, threads, alone) + known(f->workers.cpus)) / f->cpus;
 	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_bound(f, false, true)));
+}
+
+// What other programs cost a job whose computing threads are not the one that marks: that one waits
+// for them asleep while they wait for CPUs, which shows in how long a step takes. At most as much
+// as all that the others used would give.
+static double dilation_share(const struct facts *f)
+{
+	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
+	              f->cpus_used < SATURATED * f->cpus && is_saturated(f);
+	if (!others || f->gpu.used) {
+		return 0;
+	}
+	double lost = f->compute_s - USUAL * f->undisturbed_s;
+	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
+	return fmax(0, fmin(most, lost / f->length_s.value));
 }
 
 // What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
@@ -233,7 +272,7 @@ static double contention_share(const struct facts *f)
 	bool lacked = is_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
 	                              : queued >= QUEUED_LONG;
 	if (!lacked) {
-		return 0;
+		return dilation_share(f);
 	}
 	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
 	// of which the leader had none while it was ready without one.
@@ -241,7 +280,8 @@ static double contention_share(const struct facts *f)
 	double computes = fmin(f->main_cpus / threads, 1 - queued);
 	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
 	double input = f->workers.n > 0 ? input_bound(f, false, true) : waits;
-	return fmax(0, 1 - (f->workers.n > 0 ? fmax(computes, input) : computes + input));
+	double left = f->workers.n > 0 ? fmax(computes, input) : computes + input;
+	return fmax(dilation_share(f), 1 - left);
 }
 
 // What is left to gain by a CPU for everyone once nobody spins: then a step takes what it takes
@@ -273,7 +313,7 @@ static void judge_cpus(const struct facts *f, struct causes *c)
 // Without preparation nobody queues for a CPU to prepare on either: only reads are left.
 static void judge_input(const struct facts *f, struct causes *c)
 {
-	double waits = facts_share(f, PHASE_DATA);
+	double waits = waiting(f);
 	struct preparing p = preparing_parts(f);
 	double reads = reads_storage(f) ? p.blocked : 0;
 	double share = f->workers.n > 0 ? 1 - fmax(without_data(f), reads) : waits * (1 - reads);
@@ -313,21 +353,23 @@ static double launch_share(const struct facts *f)
 	double data = f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
 	double calls = step + (data < step ? data : 0);
 	bool tiny = calls * f->length_s.value < SHORT_STEP_S && computing_threads(f) < PARALLEL;
-	return outside + (tiny && outside < step ? calls : 0);
+	return outside + causes_handing_over(f) + (tiny && outside < step ? calls : 0);
 }
 
 static void judge_device(const struct facts *f, struct causes *c)
 {
 	double launch = launch_share(f), step = step_share(f);
 	const struct cause *contention = causes_get(c, BOTTLENECK_CONTENTION);
-	double lost = contention ? known(f->main_queued) : 0;
+	double lost = contention ? fmax(known(f->main_queued), dilation_share(f)) : 0;
 	bool idle = f->gpu.n > 0 && !f->gpu.used;
 	put_of_iteration(f, c, BOTTLENECK_LAUNCH, launch, PHASE_OTHER);
 	double computes = f->gpu.used && isfinite(f->gpu.busy) ? fmin(step, f->gpu.busy)
 	                  : launch > step                      ? 0
 	                                                       : step;
-	lost += f->ranks.inferred ? known(f->ranks.own) : 0;
-	computes = fmax(0, computes - lost);
+	// However long it is kept from a CPU, what a step takes undisturbed is computing.
+	double least = fmin(computes, known(f->undisturbed_s) / f->length_s.value);
+	computes = fmax(least, computes - lost);
+	computes = fmax(0, computes - (f->ranks.inferred ? known(f->ranks.own) : 0));
 	if (!f->gpu.used && isfinite(f->main_cpus)) {
 		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
 		computes = fmin(computes, f->main_cpus + known(f->main_queued) + UNSEEN);

@@ -28,6 +28,10 @@ struct causes {
 	size_t n;
 };
 
+// What an iteration waits for batches that workers had long been done with.
+double causes_handing_over(const struct facts *f);
+// Whether at least half of a share of iterations is where epochs begin.
+bool causes_at_epochs(double at_epochs, double share);
 // Pure: from facts alone.
 void causes_find(const struct facts *f, struct causes *ret);
 // NULL where it does not hold.

@@ -12,6 +12,8 @@
 #include "analyze/names.h"
 #include "analyze/words.h"
 
+#define STOLEN 0.75 // of what others used: it was the hypervisor
+
 static int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
 {
 	struct evidence *grown = realloc(v->evidence, (v->n_evidence + 1) * sizeof(*grown));
@@ -189,6 +191,25 @@ static int put_rates(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "input", &value, NULL);
 }
 
+// Others on the same CPUs, programs and machines.
+static int put_others(const struct facts *f, struct verdict *v)
+{
+	if (!(f->others_cpus >= 0.1)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_number(&value, f->others_cpus);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, f->cpus, "CPU");
+	if (f->stolen_cpus >= STOLEN * f->others_cpus) {
+		text_append_string(&value, ", taken by the hypervisor");
+	} else if (f->stolen_cpus >= 0.05) {
+		text_append_string(&value, ", of which the hypervisor took ");
+		words_append_number(&value, f->stolen_cpus);
+	}
+	return evidence_put(v, "others", &value, "system.cpu.time");
+}
+
 static int put_disturbed(const struct facts *f, struct verdict *v)
 {
 	if (!(f->compute_s >= 1.3 * f->undisturbed_s)) {
@@ -239,7 +260,7 @@ static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {
 		put_rates, put_workers, put_training, put_disturbed, put_storage, put_ranks};
-	int r = 0;
+	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);
 	}

@@ -12,6 +12,8 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/rate.h"
+#include "analyze/worker_facts.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
@@ -20,12 +22,6 @@
 #define UNDISTURBED 0.02 // quantile
 #define GPU_USED_BYTES 1.0
 #define GPU_USED_BUSY 0.05 // where nobody says whose memory it holds
-
-// The stretch that rates are taken over, in microseconds since the run's start.
-struct stretch_of_run {
-	int64_t from_us;
-	int64_t to_us;
-};
 
 void facts_init(struct facts *f)
 {
@@ -37,10 +33,15 @@ void facts_init(struct facts *f)
 	f->length_s = unknown;
 	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
 	f->samples = f->compute_s = f->undisturbed_s = f->undisturbed_waits_s = NAN;
+	f->data_at_epochs = f->other_at_epochs = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
-	f->throttled = f->main_threads = NAN;
-	f->workers = (struct worker_facts){
-		.cpus = NAN, .queued = NAN, .blocked = NAN, .preparing = NAN, .slowest = NAN};
+	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
+	f->workers = (struct worker_facts){.cpus = NAN,
+		.queued = NAN,
+		.blocked = NAN,
+		.preparing = NAN,
+		.busiest = NAN,
+		.slowest = NAN};
 	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
 	f->memory = (struct memory_facts){
 		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
@@ -56,49 +57,6 @@ void facts_init(struct facts *f)
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 
-// Rates ------------------------------------------------------------------------------------------
-
-// The counter on the line between its readings; NAN before the first and after the last.
-static double counter_at(const struct series *s, int64_t t_us)
-{
-	size_t i = 0;
-	while (i < s->n && s->t_us[i] < t_us) {
-		i++;
-	}
-	if (i == s->n || (i == 0 && s->t_us[0] > t_us)) {
-		return NAN;
-	}
-	if (s->t_us[i] == t_us) {
-		return s->values[i];
-	}
-	double part = (double)(t_us - s->t_us[i - 1]) / (double)(s->t_us[i] - s->t_us[i - 1]);
-	return s->values[i - 1] + part * (s->values[i] - s->values[i - 1]);
-}
-
-// What a counter grew by, per second of the stretch. One that began or ended within it is taken
-// from its first reading or to its last, over the whole stretch.
-static double rate_of(const struct analysis *a, int64_t entity, const char *metric,
-	const struct stretch_of_run *stretch)
-{
-	enum { MARGIN_US = 11000000 }; // the slowest counters are read every ten seconds
-	struct series s = {0};
-	if (!a->reader || !entity || stretch->to_us <= stretch->from_us ||
-		reader_series(a->reader, entity, metric, stretch->from_us - MARGIN_US,
-			stretch->to_us + MARGIN_US, &s, NULL) < 0) {
-		return NAN;
-	}
-	double rate = NAN;
-	if (s.n >= 2) {
-		double before = counter_at(&s, stretch->from_us);
-		double after = counter_at(&s, stretch->to_us);
-		before = isfinite(before) ? before : s.values[0];
-		after = isfinite(after) ? after : s.values[s.n - 1];
-		rate = (after - before) / ((double)(stretch->to_us - stretch->from_us) / 1e6);
-	}
-	series_done(&s);
-	return rate >= 0 ? rate : NAN;
-}
-
 static int64_t first_id(const struct analysis *a, enum entity_kind kind)
 {
 	const struct entity *entity = entity_first(&a->entities, kind);
@@ -112,7 +70,7 @@ static bool is_steady(const struct iteration *iteration)
 	return !iteration->warm_up && !iteration->cut;
 }
 
-static void stretch_grow(struct stretch_of_run *stretch, const struct iteration *iteration)
+static void stretch_grow(struct stretch *stretch, const struct iteration *iteration)
 {
 	if (stretch->to_us == 0) {
 		stretch->from_us = iteration->start_ns / 1000;
@@ -121,9 +79,9 @@ static void stretch_grow(struct stretch_of_run *stretch, const struct iteration 
 }
 
 // All steady iterations; or, where much stands between them, those of the longest epoch.
-static struct stretch_of_run steady_stretch(const struct phases *p)
+static struct stretch steady_stretch(const struct phases *p)
 {
-	struct stretch_of_run all = {0}, longest = {0}, epoch = {0};
+	struct stretch all = {0}, longest = {0}, epoch = {0};
 	int64_t number = -1;
 	for (size_t i = 0; i < p->n_iterations; i++) {
 		const struct iteration *iteration = &p->iterations[i];
@@ -132,7 +90,7 @@ static struct stretch_of_run steady_stretch(const struct phases *p)
 		}
 		if (iteration->epoch != number) {
 			number = iteration->epoch;
-			epoch = (struct stretch_of_run){0};
+			epoch = (struct stretch){0};
 		}
 		stretch_grow(&all, iteration);
 		stretch_grow(&epoch, iteration);
@@ -191,6 +149,22 @@ static void fill_computing(const struct phases *p, struct facts *f)
 	}
 }
 
+// Of what steady iterations spend in a phase, the part that the first ones of epochs do, as a share
+// of all their time.
+static double share_at_epochs(const struct phases *p, enum phase_id phase)
+{
+	double all_ns = 0, first_ns = 0;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *iteration = &p->iterations[i];
+		if (is_steady(iteration)) {
+			bool first = iteration->number == 0;
+			all_ns += (double)iteration->length_ns;
+			first_ns += first ? (double)iteration->phase_ns[phase] : 0;
+		}
+	}
+	return all_ns > 0 ? first_ns / all_ns : NAN;
+}
+
 static void fill_phases(const struct phases *p, struct facts *f)
 {
 	f->iterations = p->total > 0;
@@ -212,25 +186,16 @@ static void fill_phases(const struct phases *p, struct facts *f)
 		}
 	}
 	fill_computing(p, f);
+	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
+	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }
 
-// Ranks and workers are numbered as they were started.
+// Ranks are numbered as they were started.
 static int rank_place(const struct phases *p, size_t index)
 {
 	int place = 0;
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		place += p->ranks[i].entity < p->ranks[index].entity;
-	}
-	return place;
-}
-
-static int worker_place(const struct phases *p, size_t index)
-{
-	int place = 0;
-	for (size_t i = 0; i < p->n_workers; i++) {
-		const struct phase_worker *worker = &p->workers[i];
-		place += worker->entity < p->workers[index].entity ||
-		         (worker->entity == p->workers[index].entity && i < index);
 	}
 	return place;
 }
@@ -253,16 +218,6 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 
 // Processes --------------------------------------------------------------------------------------
 
-static bool is_rank(const struct phases *p, int64_t entity)
-{
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		if (entity && p->ranks[i].entity == entity) {
-			return true;
-		}
-	}
-	return false;
-}
-
 // The process that trains: it marks iterations, or the tree says so.
 static int64_t trainer(const struct analysis *a)
 {
@@ -277,76 +232,9 @@ static int64_t trainer(const struct analysis *a)
 	return 0;
 }
 
-static void add_worker(const struct analysis *a, struct facts *f, int64_t entity,
-	const struct stretch_of_run *stretch)
-{
-	struct worker_facts *w = &f->workers;
-	w->n++;
-	w->cpus = words_sum(w->cpus, rate_of(a, entity, NAME_CPU_TIME, stretch));
-	w->queued = words_sum(w->queued, rate_of(a, entity, NAME_CPU_WAIT, stretch));
-}
-
-static void add_preparing(struct facts *f, const struct phase_worker *worker)
-{
-	double lived_s = worker->last_s - worker->first_s;
-	if (lived_s > 0) {
-		f->workers.marked = true;
-		f->workers.preparing = words_sum(f->workers.preparing, worker->prepare_s / lived_s);
-	}
-}
-
-// The slowest against the median of the others.
-static void find_slowest(const struct phases *p, struct facts *f)
-{
-	_cleanup_free_ double *others = calloc(p->n_workers + 1, sizeof(*others));
-	size_t slowest = 0, n = 0;
-	for (size_t i = 0; i < p->n_workers; i++) {
-		slowest = p->workers[i].batch_p50_s > p->workers[slowest].batch_p50_s ? i : slowest;
-	}
-	for (size_t i = 0; others && i < p->n_workers; i++) {
-		if (i != slowest && p->workers[i].batches > 2) {
-			others[n++] = p->workers[i].batch_p50_s;
-		}
-	}
-	if (n > 0) {
-		qsort(others, n, sizeof(*others), double_compare);
-		f->workers.slowest = p->workers[slowest].batch_p50_s / others[n / 2];
-		f->workers.slowest_number = worker_place(p, slowest);
-	}
-}
-
-// Those that mark `prepare`, else those that the tree takes for loader workers.
-static void fill_workers(
-	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
-{
-	const struct phases *p = &a->phases;
-	int64_t main = trainer(a);
-	for (size_t i = 0; i < p->n_workers; i++) {
-		int64_t entity = p->workers[i].entity;
-		if (entity != main) {
-			add_worker(a, f, entity, stretch);
-			add_preparing(f, &p->workers[i]);
-		}
-	}
-	bool marked = f->workers.n > 0;
-	for (size_t i = 0; i < a->processes.n && !marked; i++) {
-		const struct process_row *row = &a->processes.items[i];
-		bool there = row->first_s * 1e6 < (double)stretch->to_us &&
-		             row->last_s * 1e6 > (double)stretch->from_us;
-		if (row->role == ROLE_LOADER && there && !is_rank(p, row->entity)) {
-			add_worker(a, f, row->entity, stretch);
-		}
-	}
-	struct worker_facts *w = &f->workers;
-	w->blocked = fmax(0, w->preparing - w->cpus - (isfinite(w->queued) ? w->queued : 0));
-	w->blocked = isfinite(w->preparing) && isfinite(w->cpus) ? w->blocked : NAN;
-	find_slowest(p, f);
-}
-
 // Resources --------------------------------------------------------------------------------------
 
-static void fill_cpus(
-	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
@@ -354,42 +242,42 @@ static void fill_cpus(
 	f->duration_s = o->duration_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
-	f->cpus_used = rate_of(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
+	f->cpus_used = rate_over(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
-	f->main_cpus = rate_of(a, main, NAME_CPU_TIME, stretch);
+	f->main_cpus = rate_over(a, main, NAME_CPU_TIME, stretch);
 	f->main_threads = analysis_figure(a, main, NAME_THREADS, FIGURE_MAX);
-	f->main_queued = rate_of(a, main, NAME_CPU_WAIT, stretch);
+	f->main_queued = rate_over(a, main, NAME_CPU_WAIT, stretch);
 	double everybody = NAN;
 	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
 		struct text name = {0};
 		text_format(&name, "%s%s", NAME_HOST_CPU, modes[i]);
 		everybody = words_sum(
-			everybody, name.data ? rate_of(a, host, name.data, stretch) : NAN);
+			everybody, name.data ? rate_over(a, host, name.data, stretch) : NAN);
 		text_done(&name);
 	}
 	f->others_cpus = fmax(0, everybody - f->cpus_used);
 	f->others_cpus = isfinite(everybody) ? f->others_cpus : NAN;
+	f->stolen_cpus = rate_over(a, host, NAME_HOST_CPU "steal", stretch);
+	f->cpu_stalled = rate_over(a, host, NAME_PRESSURE "cpu.some", stretch);
 }
 
-static void fill_storage(
-	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+static void fill_storage(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
 	struct storage_facts *s = &f->storage;
-	s->read_rate = rate_of(a, job, NAME_READ_STORAGE, stretch);
-	s->written_rate = rate_of(a, job, NAME_WRITE_STORAGE, stretch);
-	s->asked_rate = rate_of(a, job, NAME_READ_ASKED, stretch);
-	s->refault_rate = PAGE_BYTES * rate_of(a, job, NAME_REFAULTS, stretch);
-	s->refaults_of_host = PAGE_BYTES * rate_of(a, host, NAME_HOST_REFAULTS, stretch);
-	s->stalled = rate_of(a, job, NAME_JOB_PRESSURE "io.some", stretch);
+	s->read_rate = rate_over(a, job, NAME_READ_STORAGE, stretch);
+	s->written_rate = rate_over(a, job, NAME_WRITE_STORAGE, stretch);
+	s->asked_rate = rate_over(a, job, NAME_READ_ASKED, stretch);
+	s->refault_rate = PAGE_BYTES * rate_over(a, job, NAME_REFAULTS, stretch);
+	s->refaults_of_host = PAGE_BYTES * rate_over(a, host, NAME_HOST_REFAULTS, stretch);
+	s->stalled = rate_over(a, job, NAME_JOB_PRESSURE "io.some", stretch);
 	s->stalled_of_job = isfinite(s->stalled);
 	if (!s->stalled_of_job) {
-		s->stalled = rate_of(a, host, NAME_PRESSURE "io.some", stretch);
+		s->stalled = rate_over(a, host, NAME_PRESSURE "io.some", stretch);
 	}
 }
 
-static void fill_memory(
-	const struct analysis *a, struct facts *f, const struct stretch_of_run *stretch)
+static void fill_memory(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	const struct overview *o = &a->overview;
 	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
@@ -398,13 +286,13 @@ static void fill_memory(
 	m->limited = o->memory_limit_is_cgroup;
 	m->peak_bytes = o->memory.peak_bytes;
 	m->limit_hits = analysis_figure(a, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
-	m->stalled = rate_of(a, job, NAME_JOB_PRESSURE "memory.full", stretch);
+	m->stalled = rate_over(a, job, NAME_JOB_PRESSURE "memory.full", stretch);
 	if (!isfinite(m->stalled)) {
-		m->stalled = rate_of(a, host, NAME_PRESSURE "memory.full", stretch);
+		m->stalled = rate_over(a, host, NAME_PRESSURE "memory.full", stretch);
 	}
 	m->shared_bytes = analysis_figure(a, job, NAME_SHMEM, FIGURE_MAX);
 	m->shared_limit_bytes = overview_limit(a, "shared_memory_bytes");
-	m->swap_rate = PAGE_BYTES * rate_of(a, host, NAME_HOST_SWAP_IN, stretch);
+	m->swap_rate = PAGE_BYTES * rate_over(a, host, NAME_HOST_SWAP_IN, stretch);
 }
 
 // GPUs -------------------------------------------------------------------------------------------
@@ -457,17 +345,45 @@ static void add_gpu(const struct analysis *a, struct gpu_facts *g, const struct 
 	}
 }
 
+// Settings ---------------------------------------------------------------------------------------
+
+// Whether a key of the run has this value.
+static bool key_is(struct reader *r, const char *key, const char *value)
+{
+	const char *found = reader_run(r, key);
+	return found && strcmp(found, value) == 0;
+}
+
+// PyTorch feeds each loader worker by a thread of its own; further threads may compute, or be a
+// library's that never does.
+static bool computes_with_one_thread(struct reader *r, const struct facts *f)
+{
+	double feeding = reader_run(r, "loader_workers") ? f->workers.feeding / fmax(1, f->ranks.n)
+	                                                 : 0;
+	return f->main_threads - feeding < 2 || key_is(r, "omp_num_threads", "1");
+}
+
+static void fill_settings(struct reader *r, struct facts *f)
+{
+	const char *hooks = reader_run(r, "hooks");
+	f->loader_at = reader_run(r, "loader_at");
+	f->wait_policy = reader_run(r, "omp_wait_policy");
+	f->pipeline = hooks && strstr(hooks, "keras") && !f->loader_at;
+	f->one_thread = !f->pipeline && computes_with_one_thread(r, f);
+	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
+}
+
 void facts_gather(const struct analysis *a, struct facts *ret)
 {
 	facts_init(ret);
 	fill_phases(&a->phases, ret);
 	fill_ranks(&a->phases, ret);
-	struct stretch_of_run stretch = steady_stretch(&a->phases);
+	struct stretch stretch = steady_stretch(&a->phases);
 	if (stretch.to_us == 0) {
-		stretch = (struct stretch_of_run){0, (int64_t)(a->overview.end_s * 1e6)};
+		stretch = (struct stretch){0, (int64_t)(a->overview.end_s * 1e6)};
 	}
 	fill_cpus(a, ret, &stretch);
-	fill_workers(a, ret, &stretch);
+	worker_facts_fill(a, trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	ret->gpu.n = (unsigned)a->overview.n_gpus;
@@ -475,7 +391,6 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 		add_gpu(a, &ret->gpu, &a->overview.gpus[i]);
 	}
 	if (a->reader) {
-		ret->loader_at = reader_run(a->reader, "loader_at");
-		ret->wait_policy = reader_run(a->reader, "omp_wait_policy");
+		fill_settings(a->reader, ret);
 	}
 }

@@ -17,14 +17,17 @@
 struct analysis;
 
 struct worker_facts { // the loader's workers, all together
-	unsigned n; // 0: the training thread prepares batches itself, or nobody knows
+	unsigned n; // at a time; 0: the training thread prepares batches itself, or nobody knows
+	unsigned feeding; // at a time, with those of other loaders
 	bool marked; // they say when they prepare
 	double cpus; // that they used
 	double queued; // mean number of them that were ready and had no CPU
 	double blocked; // mean number that were preparing and neither ran nor were ready: storage
 	double preparing; // mean number that were preparing a batch
+	double busiest; // share of its time that the busiest of them was preparing
 	double slowest; // time for a sample of the slowest, against the median of the others
 	int slowest_number;
+	bool restart; // with each epoch
 };
 
 struct storage_facts {
@@ -85,6 +88,8 @@ struct facts {
 	uint64_t steady;
 	struct estimate length_s;
 	struct estimate share[N_KNOWN_PHASES]; // of phases that were; NAN else
+	double data_at_epochs; // of an iteration: the part of its share that the first ones of
+	double other_at_epochs; // epochs have
 	double samples; // of an iteration
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
 	double undisturbed_s; // the same where nothing was in the way: of each phase its 2nd
@@ -96,8 +101,11 @@ struct facts {
 	double cpus_used;
 	double main_cpus; // used by the training process
 	double main_threads; // that it had at most
+	bool one_thread; // it is known that one computes
 	double main_queued; // share of time its leader thread was ready and had no CPU
-	double others_cpus; // used by other programs
+	double others_cpus; // used by other programs, or taken by the hypervisor
+	double stolen_cpus; // the latter
+	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time
 	double throttled; // share of the periods of its quota in which it was used up
 	struct worker_facts workers;
 	struct storage_facts storage;
@@ -106,6 +114,7 @@ struct facts {
 	struct rank_facts ranks;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
+	bool pipeline; // batches come from the framework's own, which has no workers (Keras)
 };
 
 // Needs everything of the analysis but the verdict.

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyze/causes.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
@@ -152,10 +153,18 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 
 static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
 {
+	double other = facts_share(f, PHASE_OTHER), handing = causes_handing_over(f);
 	if (f->gpu.used) {
 		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
 		append_share(t, cause);
-	} else if (facts_share(f, PHASE_OTHER) >= 0.5 * cause->share.value) {
+	} else if (handing >= 0.5 * cause->share.value) {
+		text_append_string(t, "host-bound: batches that were ready are handed over for ");
+		append_share(t, cause);
+	} else if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
+		text_append_string(t, "host-bound: the start of each epoch, in no phase, takes ");
+		words_append_percent(t, f->other_at_epochs);
+		text_append_string(t, " of the iterations' time");
+	} else if (other >= 0.5 * cause->share.value) {
 		text_append_string(t, "host-bound: the script's own time, in no phase, is ");
 		append_share(t, cause);
 	} else {

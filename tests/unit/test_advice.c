@@ -91,7 +91,110 @@ static void advice_names_the_line(void **state)
 	assert_advised(NULL, "loader workers 1 -> 3"); // not everybody's are PyTorch's
 }
 
-// A step that uses no CPU and no GPU computes nothing: it waits for something.
+// What is advised first, and what that rests on.
+static void assert_first(const struct facts *f, const char *action, const char *basis)
+{
+	struct causes c;
+	struct verdict v = {0};
+	causes_find(f, &c);
+	assert_int_equal(advice_build(f, &c, &v), 0);
+	assert_true(v.n_suggestions > 0);
+	assert_string_equal(v.suggestions[0].action, action);
+	assert_string_equal(v.suggestions[0].basis, basis);
+	verdict_done(&v);
+}
+
+// A job that computes, on two CPUs.
+static struct facts computing(double cpus_used)
+{
+	struct facts f = job(0.01);
+	f.cpus = 2;
+	f.main_cpus = f.cpus_used = cpus_used;
+	return f;
+}
+
+static void threads_are_advised_where_one_computes(void **state)
+{
+	(void)state;
+	struct facts f = computing(0.95);
+	f.main_threads = 2; // one of them feeds a loader's worker
+	f.one_thread = true;
+	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
+		"it computes with one thread; 1.0 of 2 CPUs idle");
+	f.others_cpus = 0.9; // then none is idle
+	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
+		"it computes with one thread; 0.2 of 2 CPUs idle");
+	f.others_cpus = 0.1; // as seen: `make demo`, whose two threads were told to be two
+	f.one_thread = false;
+	f.main_cpus = f.cpus_used = 1.2;
+	assert_first(&f, "faster CPUs, a GPU, a larger batch",
+		"its 2 threads keep 1.2 of 2 CPUs busy: more CPUs would be idle");
+	f.main_cpus = f.cpus_used = 1.8;
+	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
+}
+
+// While an epoch begins nobody computes: that says nothing of how many CPUs are used else.
+static void cpus_are_counted_while_it_computes(void **state)
+{
+	(void)state;
+	struct facts f = computing(1.2);
+	f.main_threads = 15;
+	f.share[PHASE_OTHER] = known(0.3);
+	f.other_at_epochs = 0.29;
+	struct causes c;
+	struct verdict v = {0};
+	causes_find(&f, &c);
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	bool more = false;
+	for (size_t i = 0; i < v.n_suggestions; i++) {
+		more |= strcmp(v.suggestions[i].action, "more or faster CPUs, a GPU") == 0;
+	}
+	assert_true(more);
+	assert_string_equal(v.suggestions[0].action, "one input pipeline for all epochs");
+	assert_true(fabs(v.suggestions[0].gain.value - 1 / (1 - 0.29)) < 1e-9);
+	verdict_done(&v);
+}
+
+static void a_pipeline_has_no_workers(void **state)
+{
+	(void)state;
+	struct facts f = input_alone();
+	f.pipeline = true;
+	assert_first(&f,
+		"batches prepared ahead, by more threads (tf.data: prefetch, num_parallel_calls)",
+		"2.9 of 4 CPUs idle; at most so much");
+	f.data_at_epochs = 0.45;
+	assert_first(&f, "one input pipeline for all epochs (dataset.repeat(), steps_per_epoch)",
+		"the first iterations of epochs take it; at most so much");
+	f = input_workers();
+	f.data_at_epochs = 0.5;
+	f.workers.restart = true;
+	f.loader_at = "train.py:42";
+	assert_first(&f, "train.py:42  persistent_workers=True",
+		"the first iterations of epochs take it; at most so much");
+}
+
+static void no_more_cpus_than_there_are(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.cpus = 2;
+	f.main_cpus = 1.6;
+	f.cpus_used = 1.75;
+	f.main_queued = 0.15;
+	f.others_cpus = 0.2;
+	struct verdict v = {0};
+	const struct estimate part = {0.1, NAN, NAN};
+	const struct causes c = {.n = 1, .items = {{BOTTLENECK_CONTENTION, part, 0.1}}};
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_string_equal(v.suggestions[0].action, "a machine, or CPUs, of its own");
+	verdict_done(&v);
+	f.others_cpus = 0;
+	v = (struct verdict){0};
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_string_equal(v.suggestions[0].action, "more CPUs (3 would all be used)");
+	verdict_done(&v);
+}
 
 int main(void)
 {
@@ -100,6 +203,10 @@ int main(void)
 		cmocka_unit_test(workers_keep_within_memory),
 		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(advice_names_the_line),
+		cmocka_unit_test(threads_are_advised_where_one_computes),
+		cmocka_unit_test(cpus_are_counted_while_it_computes),
+		cmocka_unit_test(a_pipeline_has_no_workers),
+		cmocka_unit_test(no_more_cpus_than_there_are),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

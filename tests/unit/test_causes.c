@@ -335,6 +335,69 @@ static void preparation_counts_its_own_queue(void **state)
 	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
 }
 
+// A worker that mostly has nothing to do is not what an iteration waits for.
+static void what_is_handed_over_was_prepared(void **state)
+{
+	(void)state;
+	struct facts f = job(0.10);
+	add_workers(&f, 1, 0.15, 0, 0);
+	f.workers.busiest = 0.15;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_INPUT));
+	assert_share(&c, BOTTLENECK_LAUNCH, 0.11); // with the script's own
+	f.data_at_epochs = 0.08; // then there was none yet
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_INPUT, 0.08);
+	assert_null(causes_get(&c, BOTTLENECK_LAUNCH));
+	f.data_at_epochs = 0;
+	f.workers.slowest = 4; // all wait for one
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_INPUT, 0.10);
+	f.workers.slowest = NAN;
+	f.workers.busiest = 0.9;
+	causes_find(&f, &c);
+	assert_share(&c, BOTTLENECK_INPUT, 0.10);
+}
+
+// As seen: TensorFlow's AlexNet on two CPUs, of which others used 1.4.
+static struct facts pool_beside_others(void)
+{
+	struct facts f = job(0.02);
+	f.length_s.value = 1.28;
+	f.compute_s = 1.2;
+	f.undisturbed_s = 0.48;
+	f.cpus = 2;
+	f.main_threads = 15;
+	f.main_cpus = f.cpus_used = 0.5;
+	f.main_queued = 0.01; // it waits for its threads, asleep
+	f.others_cpus = 1.4;
+	f.cpu_stalled = 0.9;
+	return f;
+}
+
+static void others_keep_threads_of_a_pool_from_cpus(void **state)
+{
+	(void)state;
+	struct facts f = pool_beside_others();
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
+	assert_share(&c, BOTTLENECK_CONTENTION, (1.2 - 1.3 * 0.48) / 1.28);
+	assert_int_equal(causes_confidence(&f, &c), CONFIDENCE_MEDIUM);
+	f.compute_s = 1.3 * f.undisturbed_s; // no longer than without them
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	f = pool_beside_others();
+	f.cpu_stalled = 0.05; // nobody waited for a CPU
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+	f = pool_beside_others();
+	f.others_cpus = 0.4;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+}
+
 // Threads that take longer because others work beside them do not spin.
 static void sharing_is_not_spinning(void **state)
 {
@@ -348,6 +411,11 @@ static void sharing_is_not_spinning(void **state)
 	assert_non_null(causes_get(&c, BOTTLENECK_CONTENTION));
 	f = spinning();
 	f.main_threads = 1; // nobody to wait for
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+	f = spinning();
+	f.main_threads = 3; // two of them feed workers
+	f.one_thread = true;
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
@@ -506,6 +574,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
 		cmocka_unit_test(preparation_counts_its_own_queue),
+		cmocka_unit_test(what_is_handed_over_was_prepared),
+		cmocka_unit_test(others_keep_threads_of_a_pool_from_cpus),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
