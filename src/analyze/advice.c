@@ -318,20 +318,19 @@ static void advise_contention(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	double needed = f->cpus_used + (isfinite(f->main_queued) ? f->main_queued : 0) +
-	                (isfinite(f->workers.queued) ? f->workers.queued : 0);
-	bool own = f->cpus_used >= 0.85 * f->cpus;
-	if (!own && !(f->others_cpus + f->cpus_used >= 0.85 * f->cpus)) {
+	double needed = causes_needed_cpus(f);
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
 		text_append_string(&action, "a wider CPU affinity (taskset, numactl, cpuset)");
 		text_append_string(&basis, "it was ready without a CPU ");
 		words_append_percent(&basis, f->main_queued);
 		text_append_string(&basis, " of the time while others were idle");
-	} else if (!own || (ceil(needed) <= f->cpus && f->others_cpus >= 0.1)) {
+	} else if (lack == LACK_OTHERS) {
 		text_append_string(&action, "a machine, or CPUs, of its own");
 		text_append_string(&basis, "other programs used ");
-		words_append_number(&basis, f->others_cpus);
-		text_append_string(&basis, " of ");
-		words_append_counted(&basis, f->cpus, "CPU");
+		words_append_number(&basis, f->host_others_cpus);
+		text_append_string(&basis, f->cpus < f->host_cpus ? " of the machine's " : " of ");
+		words_append_counted(&basis, f->host_cpus, "CPU");
 	} else {
 		text_append_string(&action, "more CPUs (");
 		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));

@@ -24,6 +24,7 @@
 #define WORKERS_IDLE 0.5 // of the time that the busiest prepares: less, and none is waited for
 #define OTHERS 0.25 // of the CPUs, used by other programs
 #define CPU_STALLED 0.20 // of the time that a task of the host waited for a CPU
+#define SLACK 0.05 // CPUs: less is the scheduler's grain
 #define USUAL 1.3 // times its 2nd percentile, which a step takes on a quiet machine
 #define REFAULTS 0.3 // of what was read from storage
 #define MEMORY_STALLED 0.10
@@ -291,6 +292,24 @@ static double contention_beside_threads(const struct facts *f, double threads)
 	double waits = known(f->undisturbed_waits_s) / f->length_s.value;
 	double alone = f->undisturbed_s / f->length_s.value;
 	return fmax(0, 1 - threads - fmax(alone + waits, input_bound(f, false, true)));
+}
+
+double causes_needed_cpus(const struct facts *f)
+{
+	return f->cpus_used + f->ranks.n * known(f->main_queued) + known(f->workers.queued);
+}
+
+enum lack causes_lack(const struct facts *f)
+{
+	bool own = f->cpus_used >= SATURATED * f->cpus, others = f->host_others_cpus >= SLACK;
+	if (own && (causes_needed_cpus(f) > f->cpus + SLACK || f->throttled >= THROTTLED)) {
+		return LACK_OWN;
+	}
+	if (own) { // those that it may use would do if it had them to itself
+		return others ? LACK_OTHERS : LACK_OWN;
+	}
+	bool full = f->cpus_used + known(f->host_others_cpus) >= SATURATED * f->cpus;
+	return full ? LACK_OTHERS : LACK_NOBODY;
 }
 
 static void judge_cpus(const struct facts *f, struct causes *c)

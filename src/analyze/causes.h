@@ -32,6 +32,15 @@ struct causes {
 double causes_handing_over(const struct facts *f);
 // Whether at least half of a share of iterations is where epochs begin.
 bool causes_at_epochs(double at_epochs, double share);
+// Who has the CPUs that a job lacks.
+enum lack {
+	LACK_OWN, // the job itself: there are fewer than it has work for
+	LACK_OTHERS,
+	LACK_NOBODY, // it may use fewer than anybody knows
+};
+enum lack causes_lack(const struct facts *f);
+// CPUs that it had work for, on average.
+double causes_needed_cpus(const struct facts *f);
 // Pure: from facts alone.
 void causes_find(const struct facts *f, struct causes *ret);
 // NULL where it does not hold.

@@ -194,14 +194,14 @@ static int put_rates(const struct facts *f, struct verdict *v)
 // Others on the same CPUs, programs and machines.
 static int put_others(const struct facts *f, struct verdict *v)
 {
-	if (!(f->others_cpus >= 0.1)) {
+	if (!(f->host_others_cpus >= 0.1)) {
 		return 0;
 	}
 	struct text value = {0};
-	words_append_number(&value, f->others_cpus);
-	text_append_string(&value, " of ");
-	words_append_counted(&value, f->cpus, "CPU");
-	if (f->stolen_cpus >= STOLEN * f->others_cpus) {
+	words_append_number(&value, f->host_others_cpus);
+	text_append_string(&value, f->cpus < f->host_cpus ? " of the machine's " : " of ");
+	words_append_counted(&value, f->host_cpus, "CPU");
+	if (f->stolen_cpus >= STOLEN * f->host_others_cpus) {
 		text_append_string(&value, ", taken by the hypervisor");
 	} else if (f->stolen_cpus >= 0.05) {
 		text_append_string(&value, ", of which the hypervisor took ");

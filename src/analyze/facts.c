@@ -36,6 +36,7 @@ void facts_init(struct facts *f)
 	f->data_at_epochs = f->other_at_epochs = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
 	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
+	f->host_cpus = f->host_others_cpus = NAN;
 	f->workers = (struct worker_facts){.cpus = NAN,
 		.queued = NAN,
 		.blocked = NAN,
@@ -255,8 +256,11 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 			everybody, name.data ? rate_over(a, host, name.data, stretch) : NAN);
 		text_done(&name);
 	}
-	f->others_cpus = fmax(0, everybody - f->cpus_used);
-	f->others_cpus = isfinite(everybody) ? f->others_cpus : NAN;
+	f->host_cpus = isfinite(o->host_cpus) ? fmax(o->host_cpus, o->cpus) : o->cpus;
+	if (isfinite(everybody)) {
+		f->host_others_cpus = fmax(0, everybody - f->cpus_used);
+		f->others_cpus = fmax(0, f->host_others_cpus - (f->host_cpus - f->cpus));
+	}
 	f->stolen_cpus = rate_over(a, host, NAME_HOST_CPU "steal", stretch);
 	f->cpu_stalled = rate_over(a, host, NAME_PRESSURE "cpu.some", stretch);
 }

@@ -103,8 +103,12 @@ struct facts {
 	double main_threads; // that it had at most
 	bool one_thread; // it is known that one computes
 	double main_queued; // share of time its leader thread was ready and had no CPU
-	double others_cpus; // used by other programs, or taken by the hypervisor
-	double stolen_cpus; // the latter
+	double others_cpus; // of these, used by other programs, or taken by the hypervisor, at
+	                    // least: of a job that may use a part of the machine it is not known
+	                    // where they were
+	double host_cpus;
+	double host_others_cpus; // on any of them
+	double stolen_cpus; // by the hypervisor
 	double cpu_stalled; // pressure: some task of the host waited for a CPU, share of time
 	double throttled; // share of the periods of its quota in which it was used up
 	struct worker_facts workers;

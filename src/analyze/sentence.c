@@ -90,14 +90,14 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 
 static void say_contention(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	bool own = f->cpus_used >= 0.85 * f->cpus;
-	if (!own && !(f->others_cpus + f->cpus_used >= 0.85 * f->cpus)) {
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
 		text_append_string(t, "lacks CPUs: it was ready without one while others of ");
 		words_append_counted(t, f->cpus, "CPU");
 		text_append_string(t, " were idle, ");
-	} else if (!own) {
+	} else if (lack == LACK_OTHERS) {
 		text_append_string(t, "shares its CPUs: other programs used ");
-		append_cpus(t, f->others_cpus, f->cpus);
+		append_cpus(t, f->host_others_cpus, f->host_cpus);
 		text_append_string(t, ", which costs ");
 	} else if (f->workers.n > 0) {
 		text_append_string(t, "CPU-bound: preparation and training share ");

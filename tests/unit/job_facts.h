@@ -34,7 +34,8 @@ static inline struct facts job(double data)
 	f.cpus = 4;
 	f.main_cpus = 1 - data;
 	f.main_queued = 0;
-	f.others_cpus = 0.1;
+	f.host_cpus = 4;
+	f.others_cpus = f.host_others_cpus = 0.1;
 	f.cpus_used = f.main_cpus;
 	return f;
 }

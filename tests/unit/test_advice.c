@@ -108,7 +108,7 @@ static void assert_first(const struct facts *f, const char *action, const char *
 static struct facts computing(double cpus_used)
 {
 	struct facts f = job(0.01);
-	f.cpus = 2;
+	f.cpus = f.host_cpus = 2;
 	f.main_cpus = f.cpus_used = cpus_used;
 	return f;
 }
@@ -121,10 +121,11 @@ static void threads_are_advised_where_one_computes(void **state)
 	f.one_thread = true;
 	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
 		"it computes with one thread; 1.0 of 2 CPUs idle");
-	f.others_cpus = 0.9; // then none is idle
+	f.others_cpus = f.host_others_cpus = 0.9; // then none is idle
 	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
 		"it computes with one thread; 0.2 of 2 CPUs idle");
-	f.others_cpus = 0.1; // as seen: `make demo`, whose two threads were told to be two
+	f.others_cpus = f.host_others_cpus =
+		0.1; // as seen: `make demo`, whose two threads were told to be two
 	f.one_thread = false;
 	f.main_cpus = f.cpus_used = 1.2;
 	assert_first(&f, "faster CPUs, a GPU, a larger batch",
@@ -178,18 +179,18 @@ static void no_more_cpus_than_there_are(void **state)
 {
 	(void)state;
 	struct facts f = job(0);
-	f.cpus = 2;
+	f.cpus = f.host_cpus = 2;
 	f.main_cpus = 1.6;
 	f.cpus_used = 1.75;
 	f.main_queued = 0.15;
-	f.others_cpus = 0.2;
+	f.others_cpus = f.host_others_cpus = 0.2;
 	struct verdict v = {0};
 	const struct estimate part = {0.1, NAN, NAN};
 	const struct causes c = {.n = 1, .items = {{BOTTLENECK_CONTENTION, part, 0.1}}};
 	assert_int_equal(advice_build(&f, &c, &v), 0);
 	assert_string_equal(v.suggestions[0].action, "a machine, or CPUs, of its own");
 	verdict_done(&v);
-	f.others_cpus = 0;
+	f.others_cpus = f.host_others_cpus = 0;
 	v = (struct verdict){0};
 	assert_int_equal(advice_build(&f, &c, &v), 0);
 	assert_string_equal(v.suggestions[0].action, "more CPUs (3 would all be used)");

@@ -71,7 +71,7 @@ static struct facts others(void)
 	struct facts f = job(0);
 	f.main_cpus = f.cpus_used = 0.6;
 	f.main_queued = 0.4;
-	f.others_cpus = 3.4;
+	f.others_cpus = f.host_others_cpus = 3.4;
 	return f;
 }
 
@@ -325,7 +325,7 @@ static void preparation_counts_its_own_queue(void **state)
 {
 	(void)state;
 	struct facts f = job(0.8);
-	f.others_cpus = 3;
+	f.others_cpus = f.host_others_cpus = 3;
 	add_workers(&f, 1, 0.4, 0.6, 0);
 	struct causes c;
 	causes_find(&f, &c);
@@ -371,7 +371,7 @@ static struct facts pool_beside_others(void)
 	f.main_threads = 15;
 	f.main_cpus = f.cpus_used = 0.5;
 	f.main_queued = 0.01; // it waits for its threads, asleep
-	f.others_cpus = 1.4;
+	f.others_cpus = f.host_others_cpus = 1.4;
 	f.cpu_stalled = 0.9;
 	return f;
 }
@@ -393,7 +393,51 @@ static void others_keep_threads_of_a_pool_from_cpus(void **state)
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 	f = pool_beside_others();
-	f.others_cpus = 0.4;
+	f.others_cpus = f.host_others_cpus = 0.4;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
+}
+
+static void assert_headline(const struct facts *f, const char *headline)
+{
+	_cleanup_text_ struct text t = {0};
+	const struct cause cause = {BOTTLENECK_CONTENTION, {0.2, NAN, NAN}, 0.2};
+	sentence_append_headline(&t, f, &cause);
+	assert_string_equal(t.data, headline);
+}
+
+// As seen: a job on one CPU of two, and programs on both.
+static void others_are_on_other_cpus_too(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.cpus = 1;
+	f.host_cpus = 2;
+	f.main_cpus = f.cpus_used = 0.91;
+	f.main_queued = 0.09;
+	f.host_others_cpus = 1.1;
+	f.others_cpus = 0.1;
+	assert_int_equal(causes_lack(&f), LACK_OTHERS);
+	assert_headline(&f, "shares its CPUs: other programs used 1.1 of 2 CPUs, which costs 20 % "
+			    "of each iteration");
+	f.main_queued = 0.5; // it has work for more
+	assert_int_equal(causes_lack(&f), LACK_OWN);
+	assert_headline(&f, "CPU-bound: there was work for more than 1 CPU, which costs 20 % of "
+			    "each iteration");
+	f.main_queued = 0.09;
+	f.throttled = 0.5; // by its quota
+	assert_int_equal(causes_lack(&f), LACK_OWN);
+	f.throttled = NAN;
+	f.host_others_cpus = f.others_cpus = 0;
+	f.main_cpus = f.cpus_used = 0.7;
+	assert_int_equal(causes_lack(&f), LACK_NOBODY);
+	// Of 64 CPUs it is not known on which the others were: that tells nothing of these four.
+	f = job(0);
+	f.host_cpus = 64;
+	f.host_others_cpus = 30;
+	f.others_cpus = 0;
+	f.main_queued = 0.06;
+	struct causes c;
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 }
@@ -576,6 +620,7 @@ int main(void)
 		cmocka_unit_test(preparation_counts_its_own_queue),
 		cmocka_unit_test(what_is_handed_over_was_prepared),
 		cmocka_unit_test(others_keep_threads_of_a_pool_from_cpus),
+		cmocka_unit_test(others_are_on_other_cpus_too),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
