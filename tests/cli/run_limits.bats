@@ -13,6 +13,18 @@ setup() {
 	unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER HIP_VISIBLE_DEVICES
 	made=()
 	outside=
+	find_scope
+}
+
+# systemd hands the controllers of cgroup v2 to a scope that is strain's own.
+find_scope() {
+	local whose=()
+	scope=()
+	[ -e /sys/fs/cgroup/cgroup.controllers ] && command -v systemd-run >/dev/null || return 0
+	[ "$(id -u)" = 0 ] || whose=(--user)
+	whose=(systemd-run "${whose[@]}" --quiet --scope -p Delegate=yes)
+	"${whose[@]}" true 2>/dev/null || return 0
+	scope=("${whose[@]}")
 }
 
 teardown() {
@@ -35,7 +47,7 @@ ask() {
 
 record() {
 	rm -f run.strain
-	"$STRAIN" run -o run.strain "$@"
+	"${scope[@]}" "$STRAIN" run -o run.strain "$@"
 }
 
 # Skips where no cgroup of a controller can be made for a job: OPTION VALUE.
@@ -100,6 +112,16 @@ own_cgroup() { # CONTROLLER
 	[ "$stderr" = "strain: --cpus: expected at most 1, the CPUs that strain may use here ($one), found 2" ]
 	run -125 --separate-stderr taskset -c "$one" "$STRAIN" run -o two.strain --cpus "$one,8191" true
 	[ "$stderr" = "strain: --cpus: expected CPUs that strain may use here ($one), found 8191" ]
+}
+
+@test "in a scope of v2 that others are in too CPUs are limited, memory is not, and both say so" {
+	[ "${#scope[@]}" -gt 0 ] || skip "no systemd that hands down cgroup v2"
+	run -0 "${scope[@]}" sh -c '"$0" run -o run.strain --cpus 1 nproc; echo "ended: $?"' "$STRAIN"
+	[ "${lines[0]}" = 1 ]
+	[[ "$output" == *"ended: 0" ]]
+	run -0 --separate-stderr "${scope[@]}" sh -c '"$0" run -o memory.strain --memory 64MiB true; echo "ended: $?"' "$STRAIN"
+	[ "$output" = "ended: 125" ]
+	[[ "$stderr" == "strain: --memory: the memory controller is not handed down to /"*"; a delegated cgroup would allow it: systemd-run "* ]]
 }
 
 @test "without a cgroup CPUs are limited all the same, memory is not and says so" {
@@ -237,7 +259,7 @@ own_cgroup() { # CONTROLLER
 	}
 	mkfifo go
 	rm -f run.strain
-	"$STRAIN" run -o run.strain --cpus 1 --memory 1GiB sh -c 'read -r line <go; nproc >cpus' &
+	"${scope[@]}" "$STRAIN" run -o run.strain --cpus 1 --memory 1GiB sh -c 'read -r line <go; nproc >cpus' &
 	launcher=$!
 	eventually knows_job
 	kill -KILL "$launcher"

@@ -318,6 +318,28 @@ static void test_memory_of_v2(void **state)
 	expect_refused(h, LIMIT_MEMORY, "4GiB", "--memory: no cgroup for the job: the reason");
 }
 
+// Handed down from where processes are, cpuset would shut the job out of its cgroup.
+static void test_cpus_of_v2_beside_other_processes(void **state)
+{
+	struct host *h = *state;
+	struct limits_wanted w = {0};
+	struct error e = {0};
+	put(h, OWN "cgroup.controllers", "memory\n");
+	put(h, "sys/fs/cgroup/scope/cgroup.type", "domain\n");
+	assert_int_equal(limits_read(&w, LIMIT_CPUS, "1", &e), 0);
+	for (unsigned others = 0; others < 2; others++) {
+		struct limits limits = {0};
+		put(h, "sys/fs/cgroup/scope/cgroup.procs", others ? "41\n42\n" : "");
+		put(h, "sys/fs/cgroup/scope/cgroup.subtree_control", "");
+		assert_int_equal(limits_set(&w, &h->place, &limits, &e), 0);
+		assert_true(limits.affinity); // nothing answers a write to a fake tree
+		expect_file(
+			h, "sys/fs/cgroup/scope/cgroup.subtree_control", others ? "" : "+cpuset");
+		limits_done(&limits);
+	}
+	limits_wanted_done(&w);
+}
+
 static void test_memory_of_v1_with_and_without_swap_accounting(void **state)
 {
 	struct host *h = *state;
@@ -497,6 +519,7 @@ int main(void)
 		cmocka_unit_test(test_lists_of_cpus),
 		ON_A_HOST(test_cpus_are_cores_of_one_node),
 		ON_A_HOST(test_cpus_where_an_old_kernel_or_nobody_tells),
+		ON_A_HOST(test_cpus_of_v2_beside_other_processes),
 		ON_A_HOST(test_memory_of_v2),
 		ON_A_HOST(test_memory_of_v1_with_and_without_swap_accounting),
 		ON_A_HOST(test_cpus_of_v2_or_by_affinity),

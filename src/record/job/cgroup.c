@@ -340,6 +340,21 @@ static int add_v1(int root_fd, enum cgroup_controller controller, const struct j
 	return r;
 }
 
+// Whether processes are in it, which keeps io from being handed down, and makes it a threaded
+// domain where cpuset is: its children are "domain invalid" then and take no process in, also those
+// of other runs (Documentation/admin-guide/cgroup-v2.rst, "Threads"). The root of all has no type,
+// and may have both.
+static bool is_in_use(int root_fd, const char *directory)
+{
+	char buffer[64];
+	struct cursor text, word;
+	return cgroup_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text,
+		       NULL) == 0 &&
+	       cgroup_read(root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text,
+		       NULL) == 0 &&
+	       cursor_word(&text, &word);
+}
+
 // Hands one more controller down to the job's cgroup.
 static int hand_one_down(int root_fd, const char *name, struct job_cgroup *cgroup)
 {
@@ -352,9 +367,10 @@ static int hand_one_down(int root_fd, const char *name, struct job_cgroup *cgrou
 	text_format(&word, "+%s", name);
 	text_format(
 		&undo, "%s%s-%s", cgroup->undo ? cgroup->undo : "", cgroup->undo ? " " : "", name);
-	int r = word.failed || undo.failed ? -ENOMEM
-	                                   : cgroup_directory_write(root_fd, parent,
-						     "cgroup.subtree_control", word.data);
+	int r = word.failed || undo.failed   ? -ENOMEM
+	        : is_in_use(root_fd, parent) ? -EBUSY
+	                                     : cgroup_directory_write(root_fd, parent,
+						       "cgroup.subtree_control", word.data);
 	if (r == 0) {
 		free(cgroup->undo);
 		cgroup->undo = text_steal(&undo);
