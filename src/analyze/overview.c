@@ -53,12 +53,13 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	size_t length = strlen(name), suffix = strlen(".strain");
 	bool ours = length > suffix && strcmp(name + length - suffix, ".strain") == 0;
 	const char *command = reader_run(r, "command");
+	const char *pattern = reader_run(r, "epoch_pattern");
 	o->name = strndup(name, ours ? length - suffix : length);
 	o->command = command_line(command ? command : "");
 	o->state = reader_state(r);
 	o->damaged = reader_is_damaged(r);
 	o->attached = reader_run(r, "attached_pid");
-	o->epoch_pattern = reader_run(r, "epoch_pattern");
+	o->epoch_pattern = pattern && strcmp(pattern, "auto") != 0;
 	fill_times(r, o);
 	int64_t status = reader_run_i64(r, "status", -1);
 	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;

@@ -74,7 +74,7 @@ struct overview {
 	enum run_state state;
 	bool damaged; // something of the file is lost
 	bool attached; // to a process that ran already
-	bool epoch_pattern; // one was given
+	bool epoch_pattern; // one of its own was given
 	double duration_s; // of the job; of the run where nobody saw the job's start and end
 	double end_s; // of the run, since its start, which is before the job's
 	int exit_status; // -1 where unknown or killed

@@ -252,11 +252,29 @@ static void learn(struct sweep_progress *p)
 	}
 }
 
+// On a terminal above the line of what runs.
+static void say_missed_epochs(const struct sweep_progress *p, const struct attempt *attempt)
+{
+	_cleanup_text_ struct text line = {0};
+	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
+	if (!attempt->missed_epochs) {
+		return;
+	}
+	if (p->terminal) {
+		fputs("\r\033[K", stderr);
+	}
+	text_format(
+		&line, "%s: no epoch was seen, so stop.epochs could not end it ", name ? name : "");
+	text_append_string(&line, "(epoch_pattern: a regular expression finds them in its output)");
+	sweep_say(line.data ? line.data : "");
+}
+
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt)
 {
 	_cleanup_text_ struct text last = {0}, line = {0};
 	p->done++;
 	learn(p);
+	say_missed_epochs(p, attempt);
 	text_format(&last, "%s, ", outcome_word(attempt->outcome));
 	words_append_seconds(&last, attempt->seconds);
 	append_measures(&last, attempt);

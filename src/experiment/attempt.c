@@ -122,9 +122,8 @@ static char **make_arguments(const struct running *r)
 	add_format(&w, "--output=%s", r->run);
 	add_format(&w, "--no-verdict");
 	add_format(&w, "--supervised");
-	if (r->sweep->plan.epoch_pattern) {
-		add_format(&w, "--epoch-pattern=%s", r->sweep->plan.epoch_pattern);
-	}
+	add_format(&w, "--epoch-pattern=%s",
+		r->sweep->plan.epoch_pattern ? r->sweep->plan.epoch_pattern : "auto");
 	add_labels(&w, r);
 	add_limits(&w, r);
 	add_format(&w, "--");
@@ -300,6 +299,8 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	if (result < 0) {
 		return result;
 	}
+	bool ended = outcome_is_success(ret->outcome) || ret->outcome == OUTCOME_TIME_LIMIT;
+	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->epochs.n == 0;
 	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
 	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
 	return reader_is_damaged(a->reader) ? 0

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "analyze/catalogue_entry.h"
@@ -21,6 +22,7 @@ struct attempt {
 	char *run; // path of the run file
 	double epoch_seconds; // measures.h; NAN: missing
 	double samples_per_second;
+	bool missed_epochs; // a rule on epochs could not end it: the run has none
 	struct catalogue_entry entry; // of the run, for catalogue_keep; data NULL: none
 };
 

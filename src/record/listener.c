@@ -46,6 +46,8 @@ struct listener {
 	uint64_t start_ns;
 	_Atomic unsigned *epochs;
 	struct output_pattern *pattern;
+	bool counts; // only lines that count up tell epochs
+	int64_t last; // number that did
 	struct listened outputs[2];
 	pthread_t thread;
 	_Atomic bool stop;
@@ -59,6 +61,9 @@ struct listener {
 static void matched(void *context, const struct output_match *match)
 {
 	struct listener *l = context;
+	if (l->counts && !output_counts_up(&l->last, match->number)) {
+		return;
+	}
 	atomic_fetch_add(l->epochs, 1);
 	feed_put(l->feed, &(struct item){
 				  .kind = ITEM_SPAN,
@@ -261,6 +266,8 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	l->feed = feed;
 	l->start_ns = start_ns;
 	l->epochs = epochs;
+	l->counts = strcmp(pattern, OUTPUT_PATTERN_AUTO) == 0;
+	l->last = -1;
 	l->buffer = malloc(READ_BYTES);
 	l->outputs[0].fd = l->outputs[1].fd = -1;
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

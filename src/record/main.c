@@ -66,7 +66,8 @@ static const struct argp_option option_table[] = {
 		0},
 	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
 		"A line of the job's output that matches marks an epoch. A group (?<epoch>...) "
-		"is its number; other named groups, like (?<loss>...), become points",
+		"is its number; other named groups, like (?<loss>...), become points. auto: lines "
+		"such as \"Epoch 3/10\" that count up",
 		0},
 	{"max-size", OPTION_MAX_SIZE, "SIZE", 0,
 		"Keep the file below SIZE by thinning its oldest samples (256MiB)", 0},
@@ -276,6 +277,10 @@ static int read_pid(struct parsing *p, const char *text)
 static int read_pattern(struct parsing *p, const char *text)
 {
 	struct output_pattern *pattern = NULL;
+	if (strcmp(text, OUTPUT_PATTERN_NONE) == 0) {
+		free(take_pointer(p->options.epoch_pattern));
+		return 0;
+	}
 	if (output_pattern_new(text, &pattern, &p->error) < 0) {
 		return error_prefix(&p->error, "--epoch-pattern");
 	}

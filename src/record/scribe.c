@@ -294,6 +294,9 @@ void scribe_stop(struct scribe *s, int64_t end_ns)
 	if (s->marked) {
 		writer_adopt_points(s->writer);
 	}
+	if (s->marked || s->n_epochs > 0) {
+		writer_put_run(s->writer, "epochs_from", s->marked ? "marks" : "output");
+	}
 	settle_epochs(s, end_ns);
 	free(s->epochs);
 	free(s);

@@ -178,6 +178,43 @@ is_running() {
 	[ "$(key seconds.sweep/0001-1.strain outcome_text)" = "stopped after 1.0 s" ]
 }
 
+@test "epochs of a job that only prints them: its lines count, with an off switch that is said" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		i=0
+		while [ $i -lt "$1" ]; do
+			i=$((i + 1))
+			echo "Epoch $i/10000"
+			sleep 0.2
+			echo "Epoch $i/10000 is over"
+		done
+	EOF
+	chmod +x job
+	printf 'command: [./job, 10000]\nstop: {epochs: 2}\n' >plan.yaml
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
+	[ "$(key plan.sweep/0001-1.strain epochs_from)" = output ]
+	[ "$(key plan.sweep/0001-1.strain epoch_pattern)" = auto ]
+	run -0 "$STRAIN" sql --json plan.sweep/0001-1.strain "SELECT min(number) AS first, max(number) AS last,
+		count(*) AS n FROM span WHERE kind = 'epoch'"
+	[ "$(jq '.[0].first == 1 and .[0].last == .[0].n' <<<"$output")" = true ]
+	printf 'command: [./job, 2]\nstop: {epochs: 2}\nepoch_pattern: none\n' >none.yaml
+	run -0 --separate-stderr "$STRAIN" sweep none.yaml
+	[[ "$stderr" == *"strain: 0001-1: no epoch was seen, so stop.epochs could not end it"* ]]
+	[ "$(key none.sweep/0001-1.strain outcome)" = success ]
+	[ "$(key none.sweep/0001-1.strain epochs_from)" = null ]
+}
+
+@test "epochs that a job marks are its epochs, whatever it prints" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'for i in 1 2 3; do echo "Epoch $i/3"; sleep 0.1; "$STRAIN" mark epoch $((i + 40)); done']
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[ "$(key plan.sweep/0001-1.strain epochs_from)" = marks ]
+	run -0 "$STRAIN" sql --json plan.sweep/0001-1.strain "SELECT number FROM span WHERE kind = 'epoch' ORDER BY number"
+	[ "$(jq -c '[.[].number]' <<<"$output")" = "[41,42,43]" ]
+}
+
 @test "a trial ends when its step is known well enough" {
 	local trainer="$BUILD_ROOT/workloads/onednn/onednn-train"
 	[ -x "$trainer" ] || skip "there is no trainer"

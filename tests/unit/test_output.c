@@ -233,6 +233,55 @@ static void test_a_pattern_that_matches_every_line_is_refused(void **state)
 }
 
 // Where bytes are missing, neither what was before nor what follows is a line.
+static void keep_number(void *context, const struct output_match *match)
+{
+	*(int64_t *)context = match->number;
+}
+
+static void test_usual_lines_count_up(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line;
+		int64_t number; // -1: no epoch
+	} lines[] = {
+		{"Training for 10 epochs\n", -1},
+		{"epochs: 10\n", -1},
+		{"time per epoch: 1.5 s\n", -1},
+		{"1 s per epoch 1 s\n", -1},
+		{"3 epoch 7 is what comes first\n", -1},
+		{"2026-11-22 01:02:03 INFO root: Epoch 1/10\r", 1},
+		{"Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.3\n", -1},
+		{"validation epoch 1: 0.4\n", -1},
+		{"[epoch 2]\n", 2},
+		{"best epoch: 1\n", -1},
+		{"Epoch: [3][10/391]\n", 3},
+		{"epoch 4  loss 0.31\n", 4},
+		{"EPOCH=5\n", 5},
+		{"\x1b[1mEpoch 6:  45%|####| 9/20\r", 6},
+		{"megaepoch 7\n", -1},
+		{"epoch 999999999999\n", -1},
+		{"Epoch [7/10], Step [1/600]\n", 7},
+	};
+	struct output_pattern *pattern = NULL;
+	struct output_stream *stream = NULL;
+	int64_t last = -1;
+	assert_int_equal(output_pattern_new(OUTPUT_PATTERN_AUTO, &pattern, NULL), 0);
+	assert_int_equal(output_stream_new(pattern, &stream), 0);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		int64_t found = -1;
+		output_stream_feed(
+			stream, lines[i].line, strlen(lines[i].line), keep_number, &found);
+		bool counts = found >= 0 && output_counts_up(&last, found);
+		if ((counts ? found : -1) != lines[i].number) {
+			print_error("%s", lines[i].line);
+		}
+		assert_int_equal(counts ? found : -1, lines[i].number);
+	}
+	output_stream_free(stream);
+	output_pattern_free(pattern);
+}
+
 static void test_no_line_where_bytes_are_missing(void **state)
 {
 	(void)state;
@@ -262,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_a_bad_pattern_says_where),
 		cmocka_unit_test(test_an_empty_line_is_no_epoch),
 		cmocka_unit_test(test_a_pattern_that_matches_every_line_is_refused),
+		cmocka_unit_test(test_usual_lines_count_up),
 		cmocka_unit_test(test_no_line_where_bytes_are_missing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

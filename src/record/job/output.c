@@ -27,6 +27,11 @@ enum {
 	POINTS = sizeof((struct output_match){0}.points) / sizeof(struct output_point),
 };
 
+// Not "epochs: 10", nor "per epoch: 1.5 s". An m before it may be the end of a colour.
+static const char usual_lines[] =
+	"(?i)(?:(?<![a-z])|(?<=[0-9]m))epoch[\\W_]{0,4}(?<epoch>\\d{1,6})"
+	"(?!\\d|[.,]\\d|\\s*(?:ms|s|sec|secs|seconds?|min|minutes?|%)(?!\\w))";
+
 struct named_group {
 	char *name; // owned
 	uint32_t number;
@@ -147,6 +152,7 @@ static int check_pattern(const struct output_pattern *p, const char *pattern, st
 int output_pattern_new(const char *pattern, struct output_pattern **ret, struct error *e)
 {
 	struct output_pattern *p = calloc(1, sizeof(*p));
+	pattern = strcmp(pattern, OUTPUT_PATTERN_AUTO) == 0 ? usual_lines : pattern;
 	int rc = p ? compile(p, pattern, e) : error_errno(e, ENOMEM, "pattern '%s'", pattern);
 	rc = rc == 0 ? check_pattern(p, pattern, e) : rc;
 	if (rc == 0 && read_groups(p) < 0) {
@@ -174,6 +180,13 @@ void output_pattern_free(struct output_pattern *p)
 	pcre2_jit_stack_free(p->stack);
 	pcre2_code_free(p->code);
 	free(p);
+}
+
+bool output_counts_up(int64_t *last, int64_t number)
+{
+	bool next = *last < 0 ? number == 0 || number == 1 : number == *last + 1;
+	*last = next ? number : *last;
+	return next;
 }
 
 int output_stream_new(struct output_pattern *p, struct output_stream **ret)

@@ -6,10 +6,17 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+
+// In place of a pattern: lines as "Epoch 3/10", "[epoch 3]", "Train Epoch: 3", whose numbers count
+// up.
+#define OUTPUT_PATTERN_AUTO "auto"
+// In place of a pattern: none.
+#define OUTPUT_PATTERN_NONE "none"
 
 struct output_pattern; // compiled, shared by both streams
 struct output_stream; // the state of one stream: the unfinished line
@@ -30,6 +37,11 @@ struct output_match {
 	size_t n_points;
 	struct output_point points[16];
 };
+
+// Whether a line of OUTPUT_PATTERN_AUTO tells the next epoch: numbers begin with 0 or 1, and each
+// is the one before and 1. A further line of the same epoch, or what only looks like one, does not.
+// *last: the number of the last one that did, -1 before the first.
+bool output_counts_up(int64_t *last, int64_t number);
 
 int output_stream_new(struct output_pattern *p, struct output_stream **ret);
 void output_stream_free(struct output_stream *s);
