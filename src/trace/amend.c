@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,8 @@
 
 enum {
 	COMMIT_TRIES = 8, // of two seconds each, while a reader holds the file
-	SETTLE_TRIES = 10,
+	SETTLE_TRIES = 10, // at most
+	SETTLE_TRY_BYTES = 24 << 20, // take as long to write anew as one try, about 120 ms
 	SETTLE_PAUSE_MS = 20,
 	FORMAT_AT = 18, // in SQLite's header: 1, or 2 for a file in WAL mode
 };
@@ -124,10 +126,19 @@ static bool is_one_file(const char *path)
 	       asprintf(&log, "%s-wal", path) >= 0 && access(log, F_OK) < 0 && errno == ENOENT;
 }
 
+// Who reads it is waited for as long as writing it anew would take.
+static int settle_tries(const char *path)
+{
+	struct stat file;
+	off_t tries = stat(path, &file) == 0 ? 1 + file.st_size / SETTLE_TRY_BYTES : 1;
+	return tries < SETTLE_TRIES ? (int)tries : SETTLE_TRIES;
+}
+
 static bool settle(const char *path)
 {
+	int tries = settle_tries(path);
 	const struct timespec pause = {.tv_nsec = SETTLE_PAUSE_MS * (long)NS_PER_MS};
-	for (int i = 0; i < SETTLE_TRIES && !is_one_file(path); i++) {
+	for (int i = 0; i < tries && !is_one_file(path); i++) {
 		struct writer *w = NULL;
 		if (i > 0) {
 			nanosleep(&pause, NULL);
