@@ -55,6 +55,40 @@ bool file_identity_same(const struct file_identity *a, const struct file_identit
 	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
+// What SQLite keeps beside a file that is not settled.
+static bool has_sibling(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-journal"};
+	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
+		struct text name = {0};
+		struct stat status;
+		text_format(&name, "%s%s", path, suffixes[i]);
+		bool there = name.data && stat(name.data, &status) == 0 && status.st_size > 0;
+		text_done(&name);
+		if (there) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_settled(const char *path, const struct file_identity *file)
+{
+	int64_t now_ns = (int64_t)clock_realtime_ns();
+	return now_ns - file->ctime_ns >=
+	       (store_is_on_network(path) ? SETTLED_ON_NETWORK_NS : SETTLED_NS);
+}
+
+bool file_identity_is_lasting(const char *path, const struct file_identity *before)
+{
+	struct stat status;
+	if (stat(path, &status) < 0) {
+		return false;
+	}
+	struct file_identity now = file_identity_of(&status);
+	return file_identity_same(before, &now) && !has_sibling(path) && is_settled(path, &now);
+}
+
 uint32_t catalogue_entry_stamp(void)
 {
 	struct text about = {0};
@@ -274,30 +308,6 @@ int catalogue_entry_decode(
 
 // --- reading
 
-// What SQLite keeps beside a file that is not settled.
-static bool has_sibling(const char *path)
-{
-	static const char *const suffixes[] = {"-wal", "-journal"};
-	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
-		struct text name = {0};
-		struct stat status;
-		text_format(&name, "%s%s", path, suffixes[i]);
-		bool there = name.data && stat(name.data, &status) == 0 && status.st_size > 0;
-		text_done(&name);
-		if (there) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool is_settled(const char *path, const struct file_identity *file)
-{
-	int64_t now_ns = (int64_t)clock_realtime_ns();
-	return now_ns - file->ctime_ns >=
-	       (store_is_on_network(path) ? SETTLED_ON_NETWORK_NS : SETTLED_NS);
-}
-
 static int pack_analysis(const struct analysis *a, const struct judged *judged,
 	struct catalogue_entry *ret, struct error *e)
 {
@@ -343,7 +353,7 @@ static int encode(
 int catalogue_entry_read(
 	const char *path, bool job_only, struct catalogue_entry *ret, struct error *e)
 {
-	struct stat before, after;
+	struct stat before;
 	struct reader *reader = NULL;
 	struct catalogue_entry entry = {0};
 	bool was_there = stat(path, &before) == 0;
@@ -357,12 +367,9 @@ int catalogue_entry_read(
 	if (r < 0) {
 		return r;
 	}
-	if (was_there && stat(path, &after) == 0) {
-		struct file_identity first = file_identity_of(&before);
-		entry.file = file_identity_of(&after);
-		entry.lasting = ended && !has_sibling(path) &&
-		                file_identity_same(&first, &entry.file) &&
-		                is_settled(path, &entry.file);
+	if (was_there) {
+		entry.file = file_identity_of(&before);
+		entry.lasting = ended && file_identity_is_lasting(path, &entry.file);
 	}
 	*ret = entry;
 	return 0;

@@ -25,6 +25,9 @@ struct file_identity {
 
 struct file_identity file_identity_of(const struct stat *status);
 bool file_identity_same(const struct file_identity *a, const struct file_identity *b);
+// Whether what was read of a file since it was `before` is of it as it is now, and will be of any
+// file that looks the same. Of a run that is recorded no more.
+bool file_identity_is_lasting(const char *path, const struct file_identity *before);
 
 struct catalogue_entry {
 	void *data; // owned

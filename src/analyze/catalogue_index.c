@@ -9,6 +9,7 @@
 #include "analyze/catalogue_index.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +25,23 @@
 #include "trace/store.h"
 
 #define APPLICATION_ID 0x73747269 // "stri"
-#define LAYOUT 1 // of the tables; other layouts have files of their own
-#define FILE_NAME "runs-1.sqlite"
+#define LAYOUT 2 // of the tables; other layouts have files of their own
+#define FILE_NAME "runs-2.sqlite"
 #define BUSY_TIMEOUT_MS 2000
+#define FIGURE_NAME_MAX 400
 #define COMMIT_EVERY_NS (NS_PER_S / 2) // what a command that is killed loses; others wait so long
 #define KEPT_DAYS 180 // entries that nobody asked for
 #define REFRESHED_DAYS 30 // how old the note is that somebody did
 #define ENTRIES_MAX 200000
+#define FIGURES_MAX 200000
 
 struct catalogue_index {
 	char *directory;
 	sqlite3 *database;
 	sqlite3_stmt *find;
 	sqlite3_stmt *put;
+	sqlite3_stmt *find_figure;
+	sqlite3_stmt *put_figure;
 	int lock; // shared while it is used
 	uint32_t stamp;
 	bool broken; // the file is none
@@ -94,10 +99,16 @@ static const char schema[] =
 	" sum INTEGER NOT NULL, data BLOB NOT NULL,"
 	" UNIQUE (device, inode, stamp)) STRICT;"
 	"CREATE INDEX IF NOT EXISTS entry_used ON entry (used_day);"
-	"PRAGMA application_id = 1937011305; PRAGMA user_version = 1;"
+	"CREATE TABLE IF NOT EXISTS figure (device INTEGER NOT NULL, inode INTEGER NOT NULL,"
+	" stamp INTEGER NOT NULL, name TEXT NOT NULL, size INTEGER NOT NULL,"
+	" mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, used_day INTEGER NOT NULL,"
+	" sum INTEGER NOT NULL, value REAL, reason INTEGER NOT NULL, unit TEXT NOT NULL,"
+	" PRIMARY KEY (device, inode, stamp, name)) STRICT, WITHOUT ROWID;"
+	"CREATE INDEX IF NOT EXISTS figure_used ON figure (used_day);"
+	"PRAGMA application_id = 1937011305; PRAGMA user_version = 2;"
 	"COMMIT";
 
-_Static_assert(APPLICATION_ID == 1937011305 && LAYOUT == 1, "the schema names them");
+_Static_assert(APPLICATION_ID == 1937011305 && LAYOUT == 2, "the schema names them");
 
 static void harden(sqlite3 *database)
 {
@@ -126,11 +137,21 @@ static int prepare(struct catalogue_index *index)
 		" WHERE device = ?1 AND inode = ?2 AND stamp = ?3";
 	static const char put[] =
 		"INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-	int result = sqlite3_prepare_v3(
-		index->database, find, -1, SQLITE_PREPARE_PERSISTENT, &index->find, NULL);
-	if (result == SQLITE_OK) {
-		result = sqlite3_prepare_v3(
-			index->database, put, -1, SQLITE_PREPARE_PERSISTENT, &index->put, NULL);
+	static const char find_figure[] =
+		"SELECT size, mtime_ns, ctime_ns, used_day, sum, value, reason, unit FROM figure"
+		" WHERE device = ?1 AND inode = ?2 AND stamp = ?3 AND name = ?4";
+	static const char put_figure[] =
+		"INSERT OR REPLACE INTO figure"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+	const struct {
+		const char *sql;
+		sqlite3_stmt **statement;
+	} statements[] = {{find, &index->find}, {put, &index->put},
+		{find_figure, &index->find_figure}, {put_figure, &index->put_figure}};
+	int result = SQLITE_OK;
+	for (size_t i = 0; i < ARRAY_LENGTH(statements) && result == SQLITE_OK; i++) {
+		result = sqlite3_prepare_v3(index->database, statements[i].sql, -1,
+			SQLITE_PREPARE_PERSISTENT, statements[i].statement, NULL);
 	}
 	return saw(index, result);
 }
@@ -165,8 +186,10 @@ static void close_database(struct catalogue_index *index)
 {
 	sqlite3_finalize(index->find);
 	sqlite3_finalize(index->put);
+	sqlite3_finalize(index->find_figure);
+	sqlite3_finalize(index->put_figure);
 	sqlite3_close(index->database);
-	index->find = index->put = NULL;
+	index->find = index->put = index->find_figure = index->put_figure = NULL;
 	index->database = NULL;
 }
 
@@ -313,6 +336,20 @@ static bool begin(struct catalogue_index *index)
 	return index->begun_ns != 0;
 }
 
+// Takes a step that puts a row.
+static void keep(struct catalogue_index *index, sqlite3_stmt *put)
+{
+	bool kept = saw(index, sqlite3_step(put)) == SQLITE_DONE;
+	sqlite3_reset(put);
+	sqlite3_clear_bindings(put);
+	if (!kept) {
+		store_exec(index->database, "ROLLBACK");
+		index->begun_ns = 0;
+		index->unwritable = true;
+	}
+	index->changed = index->changed || kept;
+}
+
 void catalogue_index_put(
 	struct catalogue_index *index, const struct catalogue_entry *entry, bool job_only)
 {
@@ -329,29 +366,123 @@ void catalogue_index_put(
 	}
 	sqlite3_bind_blob64(index->put, (int)ARRAY_LENGTH(numbers) + 1, entry->data, entry->length,
 		SQLITE_STATIC);
-	if (saw(index, sqlite3_step(index->put)) != SQLITE_DONE) {
-		sqlite3_reset(index->put);
-		store_exec(index->database, "ROLLBACK");
-		index->begun_ns = 0;
-		index->unwritable = true;
-		return;
-	}
-	sqlite3_reset(index->put);
-	sqlite3_clear_bindings(index->put);
-	index->changed = true;
+	keep(index, index->put);
 }
 
+// --- figures
+
+static uint32_t figure_sum(
+	const struct file_identity *file, const char *name, const struct catalogue_figure *figure)
+{
+	int64_t value;
+	memcpy(&value, &figure->value, sizeof(value));
+	const int64_t about[] = {(int64_t)file->device, (int64_t)file->inode, file->size,
+		file->mtime_ns, file->ctime_ns, isnan(figure->value) ? 0 : value, figure->reason,
+		crc32_of(name, strlen(name)), crc32_of(figure->unit, strlen(figure->unit))};
+	return crc32_of(about, sizeof(about));
+}
+
+// False where the row is of another file, or not what was kept.
+static bool take_figure(sqlite3_stmt *row, const struct file_identity *file, const char *name,
+	struct catalogue_figure *ret)
+{
+	bool missing = sqlite3_column_type(row, 5) == SQLITE_NULL;
+	const char *unit = (const char *)sqlite3_column_text(row, 7);
+	sqlite3_int64 reason = sqlite3_column_int64(row, 6);
+	if (!unit || strlen(unit) >= sizeof(ret->unit) || reason < 0 || reason > UINT8_MAX ||
+		sqlite3_column_int64(row, 0) != file->size ||
+		sqlite3_column_int64(row, 1) != file->mtime_ns ||
+		sqlite3_column_int64(row, 2) != file->ctime_ns) {
+		return false;
+	}
+	ret->value = missing ? NAN : sqlite3_column_double(row, 5);
+	ret->reason = (uint8_t)reason;
+	snprintf(ret->unit, sizeof(ret->unit), "%s", unit);
+	return sqlite3_column_int64(row, 4) == figure_sum(file, name, ret);
+}
+
+static void bind_file(struct catalogue_index *index, sqlite3_stmt *statement,
+	const struct file_identity *file, const char *name)
+{
+	sqlite3_bind_int64(statement, 1, (sqlite3_int64)file->device);
+	sqlite3_bind_int64(statement, 2, (sqlite3_int64)file->inode);
+	sqlite3_bind_int64(statement, 3, index->stamp);
+	sqlite3_bind_text(statement, 4, name, -1, SQLITE_STATIC);
+}
+
+bool catalogue_index_find_figure(struct catalogue_index *index, const struct file_identity *file,
+	const char *name, struct catalogue_figure *ret)
+{
+	if (!index || index->broken) {
+		return false;
+	}
+	struct catalogue_figure figure = {0};
+	bind_file(index, index->find_figure, file, name);
+	bool found = saw(index, sqlite3_step(index->find_figure)) == SQLITE_ROW &&
+	             take_figure(index->find_figure, file, name, &figure);
+	bool stale = found &&
+	             sqlite3_column_int64(index->find_figure, 3) < today() - REFRESHED_DAYS;
+	sqlite3_reset(index->find_figure);
+	if (stale) {
+		catalogue_index_put_figure(index, file, name, &figure);
+	}
+	if (found) {
+		*ret = figure;
+	}
+	return found;
+}
+
+void catalogue_index_put_figure(struct catalogue_index *index, const struct file_identity *file,
+	const char *name, const struct catalogue_figure *figure)
+{
+	if (!index || index->broken || strlen(name) > FIGURE_NAME_MAX || !begin(index)) {
+		return;
+	}
+	sqlite3_stmt *put = index->put_figure;
+	const sqlite3_int64 numbers[] = {file->size, file->mtime_ns, file->ctime_ns, today(),
+		figure_sum(file, name, figure)};
+	bind_file(index, put, file, name);
+	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
+		sqlite3_bind_int64(put, (int)i + 5, numbers[i]);
+	}
+	if (isnan(figure->value)) {
+		sqlite3_bind_null(put, 10);
+	} else {
+		sqlite3_bind_double(put, 10, figure->value);
+	}
+	sqlite3_bind_int64(put, 11, figure->reason);
+	sqlite3_bind_text(put, 12, figure->unit, -1, SQLITE_STATIC);
+	keep(index, put);
+}
+
+// --- the end
+
+// What nobody asked for long ago; half of a table that has grown too large, the oldest.
 static void prune(struct catalogue_index *index)
 {
-	struct text sql = {0};
-	text_format(
-		&sql, "DELETE FROM entry WHERE used_day < %lld", (long long)(today() - KEPT_DAYS));
-	saw(index, store_exec(index->database, sql.data ? sql.data : ""));
-	text_done(&sql);
-	if (store_number(index->database, "SELECT count(*) FROM entry", 0) > ENTRIES_MAX) {
-		saw(index, store_exec(index->database,
-				   "DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry"
-				   " ORDER BY used_day LIMIT (SELECT count(*) / 2 FROM entry))"));
+	static const struct {
+		const char *too_old;
+		const char *count;
+		int64_t most;
+		const char *halve;
+	} tables[] = {
+		{"DELETE FROM entry WHERE used_day < %lld", "SELECT count(*) FROM entry",
+			ENTRIES_MAX,
+			"DELETE FROM entry WHERE rowid IN (SELECT rowid FROM entry"
+			" ORDER BY used_day LIMIT (SELECT count(*) / 2 FROM entry))"},
+		{"DELETE FROM figure WHERE used_day < %lld", "SELECT count(*) FROM figure",
+			FIGURES_MAX,
+			"DELETE FROM figure WHERE (device, inode, stamp, name) IN"
+			" (SELECT device, inode, stamp, name FROM figure"
+			" ORDER BY used_day LIMIT (SELECT count(*) / 2 FROM figure))"},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
+		char *sql = sqlite3_mprintf(tables[i].too_old, (long long)(today() - KEPT_DAYS));
+		saw(index, sql ? store_exec(index->database, sql) : SQLITE_NOMEM);
+		sqlite3_free(sql);
+		if (store_number(index->database, tables[i].count, 0) > tables[i].most) {
+			saw(index, store_exec(index->database, tables[i].halve));
+		}
 	}
 }
 

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "analyze/catalogue_entry.h"
+#include "analyze/catalogue_index.h"
 #include "analyze/query.h"
 #include "analyze/summary.h"
 #include "base/cleanup.h"
@@ -80,8 +83,31 @@ static void gather(sqlite3_stmt *row, enum figure figure, struct gathered *all)
 	g->largest = g->n++ == 0 || value > g->largest ? value : g->largest;
 }
 
-static const char *read_file(
-	const char *path, const struct asked *asked, double *ret, char *unit, size_t size)
+// Why there is none, by the numbers that the index keeps.
+enum { WHY_NONE_MISSING, WHY_NO_METRIC, WHY_NO_SUMMARY, WHY_UNREADABLE, N_WHYS };
+static const char *const whys[N_WHYS] = {
+	[WHY_NO_METRIC] = "the run's summary has no such metric",
+	[WHY_NO_SUMMARY] = "the run has no summary",
+	[WHY_UNREADABLE] = "the run cannot be read any more",
+};
+
+static struct catalogue_figure take_figure(const struct gathered *all, enum figure figure)
+{
+	struct catalogue_figure found = {.value = NAN, .reason = WHY_NO_METRIC};
+	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
+		if (all[i].n > 0) {
+			found.value = figure == FIGURE_TOTAL ? all[i].sum
+			              : figure == FIGURE_MAX ? all[i].largest
+			                                     : all[i].sum / (double)all[i].n;
+			found.reason = WHY_NONE_MISSING;
+			snprintf(found.unit, sizeof(found.unit), "%s", all[i].unit);
+			break;
+		}
+	}
+	return found;
+}
+
+static struct catalogue_figure read_file(const char *path, const struct asked *asked)
 {
 	static const char sql[] =
 		"SELECT s.entity_kind, s.unit, (SELECT kind FROM metric AS m WHERE m.name = "
@@ -91,7 +117,7 @@ static const char *read_file(
 	struct gathered all[ARRAY_LENGTH(kinds)] = {0};
 	struct reader *reader = NULL;
 	if (reader_open(path, &reader, NULL) < 0) {
-		return "the run cannot be read any more";
+		return (struct catalogue_figure){.value = NAN, .reason = WHY_UNREADABLE};
 	}
 	int result = sqlite3_prepare_v2(reader_database(reader), sql, -1, &statement, NULL);
 	if (result == SQLITE_OK) {
@@ -103,17 +129,34 @@ static const char *read_file(
 	}
 	sqlite3_finalize(take_pointer(statement));
 	reader_free(reader);
-	for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
-		if (all[i].n > 0) {
-			*ret = asked->figure == FIGURE_TOTAL ? all[i].sum
-			       : asked->figure == FIGURE_MAX ? all[i].largest
-			                                     : all[i].sum / (double)all[i].n;
-			snprintf(unit, size, "%s", all[i].unit);
-			return NULL;
-		}
+	struct catalogue_figure found = take_figure(all, asked->figure);
+	if (result != SQLITE_OK) {
+		found.reason = WHY_NO_SUMMARY;
 	}
-	return result == SQLITE_OK ? "the run's summary has no such metric"
-	                           : "the run has no summary";
+	return found;
+}
+
+static struct catalogue_figure find_figure(struct catalogue_index *index,
+	const struct catalogue_run *run, const struct asked *asked, const char *name)
+{
+	struct catalogue_figure figure;
+	struct file_identity file = {0};
+	struct stat status;
+	bool is_there = stat(run->path, &status) == 0;
+	if (is_there) {
+		file = file_identity_of(&status);
+	}
+	if (is_there && catalogue_index_find_figure(index, &file, name, &figure) &&
+		figure.reason < N_WHYS &&
+		(figure.reason != WHY_NONE_MISSING) == isnan(figure.value)) {
+		return figure;
+	}
+	figure = read_file(run->path, asked);
+	if (is_there && figure.reason != WHY_UNREADABLE && run->state != RUN_LIVE &&
+		file_identity_is_lasting(run->path, &file)) {
+		catalogue_index_put_figure(index, &file, name, &figure);
+	}
+	return figure;
 }
 
 int catalogue_metric_read(const struct catalogue_run *const *runs, size_t n, const char *name,
@@ -128,12 +171,17 @@ int catalogue_metric_read(const struct catalogue_run *const *runs, size_t n, con
 	struct catalogue_metric found = {.numbers = calloc(n + 1, sizeof(*found.numbers)),
 		.reasons = calloc(n + 1, sizeof(*found.reasons))};
 	size_t known = 0;
+	struct catalogue_index *index = catalogue_index_open();
 	for (size_t i = 0; found.numbers && found.reasons && i < n; i++) {
-		found.numbers[i] = NAN;
-		found.reasons[i] = read_file(
-			runs[i]->path, &asked, &found.numbers[i], found.unit, sizeof(found.unit));
-		known += !found.reasons[i];
+		struct catalogue_figure figure = find_figure(index, runs[i], &asked, name);
+		found.numbers[i] = figure.value;
+		found.reasons[i] = whys[figure.reason];
+		if (figure.reason == WHY_NONE_MISSING) {
+			snprintf(found.unit, sizeof(found.unit), "%s", figure.unit);
+			known++;
+		}
 	}
+	catalogue_index_close(index);
 	if (!found.numbers || !found.reasons || known == 0) {
 		catalogue_metric_done(&found);
 		return known == 0 ? error_set(e, ENOENT,

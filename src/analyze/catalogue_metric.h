@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Figures of metrics beyond the measures: "strain.memory.pss:max", from the runs' summaries. Not in
-// the index: each file is opened.
+// Figures of metrics beyond the measures: "strain.memory.pss:max", from the runs' summaries. A file
+// is opened for those that the index does not know.
 
 #pragma once
 

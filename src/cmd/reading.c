@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/catalogue.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "render/json.h"
-#include "trace/index.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 {
@@ -140,7 +140,7 @@ struct reader *reading_open(const char *path)
 	struct error e = {0};
 	_cleanup_free_ char *newest = NULL;
 	struct reader *reader = NULL;
-	int r = path ? 0 : run_newest(&newest, &e);
+	int r = path ? 0 : catalogue_newest(&newest, &e);
 	r = r < 0 ? r : reader_open(path ? path : newest, &reader, &e);
 	if (r < 0) {
 		print_notice(e.text);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "analyze/analysis.h"
+#include "analyze/catalogue.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/progress.h"
@@ -25,7 +26,6 @@
 #include "cmd/report_sweep.h"
 #include "render/figure.h"
 #include "render/page.h"
-#include "trace/index.h"
 #include "trace/reader.h"
 
 struct report_options {
@@ -293,7 +293,7 @@ int command_report(int argc, char **argv)
 		return status;
 	}
 	if (options.n_runs == 0) {
-		if (run_newest(&newest, &e) < 0) {
+		if (catalogue_newest(&newest, &e) < 0) {
 			return command_fail("%s", e.text);
 		}
 		runs[options.n_runs++] = newest;

@@ -27,6 +27,7 @@ struct dated_runs {
 	struct dated_run *items;
 	size_t n;
 	size_t capacity;
+	const struct run_starts *starts;
 };
 
 static void dated_runs_done(struct dated_runs *runs)
@@ -51,7 +52,7 @@ static bool read_start(struct dated_run *run)
 	return is_run && run->start_utc_ns > 0;
 }
 
-static void date_run(struct dated_run *run)
+static void date_run(struct dated_run *run, const struct run_starts *starts)
 {
 	struct reader *reader = NULL;
 	struct stat status;
@@ -59,11 +60,18 @@ static void date_run(struct dated_run *run)
 	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
 		return;
 	}
+	if (starts && starts->find(starts->context, run->path, &status, &run->start_utc_ns)) {
+		run->readable = true;
+		return;
+	}
 	run->readable = read_start(run);
 	if (!run->readable && reader_open(run->path, &reader, NULL) == 0) {
 		run->readable = true;
 		run->start_utc_ns = reader_run_i64(reader, "start_utc_ns", 0);
 		reader_free(reader);
+	}
+	if (starts && run->readable && run->start_utc_ns > 0) {
+		starts->found(starts->context, run->path, &status, run->start_utc_ns);
 	}
 }
 
@@ -82,7 +90,7 @@ static int add_run(struct dated_runs *runs, const char *directory, const char *n
 	if (asprintf(&run.path, "%s%s%s", here ? "" : directory, here ? "" : "/", name) < 0) {
 		return -ENOMEM;
 	}
-	date_run(&run);
+	date_run(&run, runs->starts);
 	if (array_reserve(&items, &runs->capacity, runs->n + 1, sizeof(run)) < 0) {
 		free(run.path);
 		return -ENOMEM;
@@ -120,9 +128,10 @@ static int read_directory(const char *directory, struct dated_runs *runs, struct
 	return r < 0 ? error_errno(e, -r, "%s", directory) : 0;
 }
 
-int run_list_read(const char *directory, struct run_list *ret, struct error *e)
+static int list_runs(const char *directory, const struct run_starts *starts, struct run_list *ret,
+	struct error *e)
 {
-	struct dated_runs runs = {0};
+	struct dated_runs runs = {.starts = starts};
 	int r = read_directory(directory, &runs, e);
 	char **paths = r == 0 ? calloc(runs.n + 1, sizeof(*paths)) : NULL;
 	if (r == 0 && !paths) {
@@ -146,6 +155,11 @@ int run_list_read(const char *directory, struct run_list *ret, struct error *e)
 	return 0;
 }
 
+int run_list_read(const char *directory, struct run_list *ret, struct error *e)
+{
+	return list_runs(directory, NULL, ret, e);
+}
+
 void run_list_done(struct run_list *list)
 {
 	for (size_t i = 0; i < list->n + list->n_unreadable; i++) {
@@ -155,12 +169,12 @@ void run_list_done(struct run_list *list)
 	*list = (struct run_list){0};
 }
 
-int run_newest(char **ret_path, struct error *e)
+int run_newest(const struct run_starts *starts, char **ret_path, struct error *e)
 {
 	const char *set = getenv("STRAIN_DIR");
 	const char *directory = set && set[0] ? set : ".";
 	struct run_list list;
-	int r = run_list_read(directory, &list, e);
+	int r = list_runs(directory, starts, &list, e);
 	if (r < 0) {
 		return r;
 	}

@@ -6,9 +6,13 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
+
+struct stat;
 
 struct run_list {
 	char **paths; // [n + n_unreadable] runs sorted by start, newest first; then the others
@@ -20,5 +24,13 @@ struct run_list {
 int run_list_read(const char *directory, struct run_list *ret, struct error *e);
 void run_list_done(struct run_list *list);
 
+// Somebody who knows when runs began, so that their files need not be opened.
+struct run_starts {
+	bool (*find)(void *context, const char *path, const struct stat *status, int64_t *ret_ns);
+	void (*found)(void *context, const char *path, const struct stat *status, int64_t start_ns);
+	void *context;
+};
+
 // The path of the newest run, owned by the caller. -ENOENT with a text that says where was looked.
-int run_newest(char **ret_path, struct error *e);
+// starts: NULL: nobody.
+int run_newest(const struct run_starts *starts, char **ret_path, struct error *e);

@@ -200,10 +200,10 @@ assert sweep["path"] == "a.sweep"'
 	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
 	sleep 0.1 # younger files are not kept
 	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/cold"
-	[ -s "$XDG_CACHE_HOME/strain/runs-1.sqlite" ]
+	[ -s "$XDG_CACHE_HOME/strain/runs-2.sqlite" ]
 	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/warm"
 	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/warm"
-	[ "$(sqlite3 "$XDG_CACHE_HOME/strain/runs-1.sqlite" "SELECT count(*) FROM entry")" = 3 ]
+	[ "$(sqlite3 "$XDG_CACHE_HOME/strain/runs-2.sqlite" "SELECT count(*) FROM entry")" = 3 ]
 	rm -r "$XDG_CACHE_HOME" && touch "$XDG_CACHE_HOME"
 	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/none"
 	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/none"

@@ -20,9 +20,14 @@
 
 #include "analyze/catalogue.h"
 #include "analyze/catalogue_entry.h"
+#include "analyze/catalogue_index.h"
+#include "analyze/catalogue_metric.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "base/clock.h"
 #include "synthetic_run.h"
+
+#define PSS "strain.memory.pss:max"
 
 struct place {
 	char directory[32];
@@ -41,7 +46,7 @@ static int make_place(void **state)
 	assert_non_null(mkdtemp(p->directory));
 	snprintf(p->runs, sizeof(p->runs), "%s/runs", p->directory);
 	snprintf(p->cache, sizeof(p->cache), "%s/cache", p->directory);
-	snprintf(p->index, sizeof(p->index), "%s/strain/runs-1.sqlite", p->cache);
+	snprintf(p->index, sizeof(p->index), "%s/strain/runs-2.sqlite", p->cache);
 	setenv("XDG_CACHE_HOME", p->cache, 1);
 	snprintf(command, sizeof(command), "mkdir %s && cp %s/tests/traces/*.strain %s", p->runs,
 		getenv("SOURCE_ROOT"), p->runs);
@@ -221,14 +226,14 @@ static void test_an_index_that_is_gone_or_no_index_is_made_anew(void **state)
 	struct place *p = *state;
 	struct catalogue first, c;
 	static const char *const spoil[] = {
-		"rm cache/strain/runs-1.sqlite",
+		"rm cache/strain/runs-2.sqlite",
 		"rm -r cache/strain",
-		"echo nothing >cache/strain/runs-1.sqlite",
-		": >cache/strain/runs-1.sqlite",
-		"truncate -s 5000 cache/strain/runs-1.sqlite",
-		"sqlite3 cache/strain/runs-1.sqlite 'PRAGMA user_version = 7'",
-		"sqlite3 cache/strain/runs-1.sqlite 'DROP TABLE entry; CREATE TABLE entry (a)'",
-		"cp runs/schema-1000.strain cache/strain/runs-1.sqlite",
+		"echo nothing >cache/strain/runs-2.sqlite",
+		": >cache/strain/runs-2.sqlite",
+		"truncate -s 5000 cache/strain/runs-2.sqlite",
+		"sqlite3 cache/strain/runs-2.sqlite 'PRAGMA user_version = 7'",
+		"sqlite3 cache/strain/runs-2.sqlite 'DROP TABLE entry; CREATE TABLE entry (a)'",
+		"cp runs/schema-1000.strain cache/strain/runs-2.sqlite",
 	};
 	read_runs(p, &first);
 	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
@@ -253,10 +258,10 @@ static void test_without_an_index_everything_is_there(void **state)
 	static const char *const spoil[] = {
 		"rm -rf cache && : >cache", // no directory
 		"rm -rf cache && ln -s /proc cache", // none that can be written
-		"rm -rf cache && mkdir -p cache/strain/runs-1.sqlite",
-		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-1.sqlite",
-		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-1.sqlite.lock",
-		"rm -rf cache; mkdir -p cache/strain; ln -s /dev/full cache/strain/runs-1.sqlite",
+		"rm -rf cache && mkdir -p cache/strain/runs-2.sqlite",
+		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-2.sqlite",
+		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-2.sqlite.lock",
+		"rm -rf cache; mkdir -p cache/strain; ln -s /dev/full cache/strain/runs-2.sqlite",
 	};
 	read_runs(p, &first);
 	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
@@ -294,6 +299,97 @@ static void test_a_damaged_index_is_never_believed(void **state)
 		catalogue_done(&c);
 	}
 	catalogue_done(&first);
+}
+
+static double pss_of(const struct catalogue *c, size_t run)
+{
+	struct catalogue_metric metric;
+	struct error e = {0};
+	const struct catalogue_run *const runs[] = {&c->runs[run]};
+	if (catalogue_metric_read(runs, 1, PSS, &metric, &e) < 0) {
+		return NAN;
+	}
+	double value = metric.numbers[0];
+	assert_int_equal(!metric.reasons[0], isfinite(value));
+	assert_string_equal(metric.unit, "By");
+	catalogue_metric_done(&metric);
+	return value;
+}
+
+static struct file_identity identity_of(const char *path)
+{
+	struct stat status;
+	assert_int_equal(stat(path, &status), 0);
+	return file_identity_of(&status);
+}
+
+static void put_figure(const char *path, const char *name, double value, const char *unit)
+{
+	struct file_identity file = identity_of(path);
+	struct catalogue_figure figure = {.value = value};
+	struct catalogue_index *index = catalogue_index_open();
+	assert_non_null(index);
+	snprintf(figure.unit, sizeof(figure.unit), "%s", unit);
+	catalogue_index_put_figure(index, &file, name, &figure);
+	catalogue_index_close(index);
+}
+
+// A figure that is not the file's own shows whether the index was asked.
+static void test_figures_of_metrics_come_from_the_index(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	read_runs(p, &c);
+	double truth[3];
+	for (size_t i = 0; i < c.n; i++) {
+		truth[i] = pss_of(&c, i);
+		put_figure(c.runs[i].path, PSS, 12345, "By");
+		assert_true(pss_of(&c, i) == 12345);
+		put_figure(c.runs[i].path, "strain.memory.pss:mean", 1, "By"); // is another one
+		assert_true(pss_of(&c, i) == 12345);
+	}
+	shell(p, "sqlite3 cache/strain/runs-2.sqlite 'UPDATE figure SET value = 777'");
+	for (size_t i = 0; i < c.n; i++) { // is not what was kept
+		assert_memory_equal(&(double){pss_of(&c, i)}, &truth[i], sizeof(double));
+	}
+	put_figure(c.runs[0].path, PSS, 12345, "By");
+	shell(p, "touch runs/*.strain"); // other files for all that anyone can tell
+	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
+	shell(p, "rm -r cache");
+	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
+	shell(p, "rm -r cache && : >cache"); // there can be none
+	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
+	catalogue_done(&c);
+}
+
+static void assert_newest(const struct place *p, const char *name)
+{
+	_cleanup_free_ char *path = NULL, *expected = NULL;
+	struct error e = {0};
+	setenv("STRAIN_DIR", p->runs, 1);
+	assert_int_equal(catalogue_newest(&path, &e), 0);
+	assert_true(asprintf(&expected, "%s/%s", p->runs, name) > 0);
+	assert_string_equal(path, expected);
+}
+
+static void test_the_newest_run_comes_from_the_index(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	read_runs(p, &c);
+	_cleanup_text_ struct text newest = {0}, oldest = {0};
+	text_format(&newest, "%s.strain", c.runs[0].name);
+	text_format(&oldest, "%s.strain", c.runs[c.n - 1].name);
+	for (int round = 0; round < 2; round++) {
+		assert_newest(p, newest.data);
+	}
+	put_figure(c.runs[c.n - 1].path, "start_utc_ns", 8e18, "ns");
+	assert_newest(p, oldest.data);
+	shell(p, "touch runs/*.strain");
+	assert_newest(p, newest.data);
+	shell(p, "rm -r cache && : >cache");
+	assert_newest(p, newest.data);
+	catalogue_done(&c);
 }
 
 static void test_a_run_without_an_end_is_never_kept(void **state)
@@ -449,6 +545,10 @@ int main(void)
 			test_without_an_index_everything_is_there, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_damaged_index_is_never_believed, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_figures_of_metrics_come_from_the_index, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_the_newest_run_comes_from_the_index, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_run_without_an_end_is_never_kept, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
