@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "cmd/command.h"
+#include "cmd/compare_lines.h"
 #include "cmd/reading.h"
 #include "render/figure.h"
 #include "render/figure_run.h"
@@ -268,7 +269,9 @@ static void say_intervals(struct figure_page *page, const struct pivot *p, enum 
 {
 	bool intervals = kind != KIND_HEATMAP && statistics_has_distributions();
 	const char *words = intervals ? " each, with its 95 % interval (Student's t)" : " each";
-	if (p->most > 1 && p->fewest < p->most) {
+	if (p->most == 1) {
+		figure_add_note(page, "one run each");
+	} else if (p->most > 1 && p->fewest < p->most) {
 		figure_add_note(page, "mean of %zu to %zu runs%s", p->fewest, p->most, words);
 	} else if (p->most > 1) {
 		figure_add_note(page, "mean of %zu runs%s", p->most, words);
@@ -332,7 +335,9 @@ static int draw_timeline(struct figure_page *page, const struct catalogue_run *c
 		struct analysis a;
 		r = load(runs[i], &reader, &a, e);
 		if (r == 0) {
-			r = figure_runs_add(page, i, &a, n > 1 ? runs[i]->name : "", e);
+			_cleanup_text_ struct text name = {0};
+			compare_lines_append_name(&name, runs, n, i);
+			r = figure_runs_add(page, i, &a, n > 1 && name.data ? name.data : "", e);
 			analysis_done(&a);
 		}
 	}
@@ -347,6 +352,7 @@ static int draw_memory(struct figure_page *page, const struct catalogue_run *con
 		.host = figure_add_panel(page, NULL), .device = figure_add_panel(page, NULL)};
 	struct figure_panel *const both[] = {panels.host, panels.device};
 	int r = 0;
+	page->share_x = true;
 	for (size_t i = 0; i < ARRAY_LENGTH(both) && both[i]; i++) {
 		figure_axis_set(both[i], &both[i]->x, "time", "s");
 		figure_axis_set(both[i], &both[i]->y, titles[i], "By");
@@ -357,7 +363,9 @@ static int draw_memory(struct figure_page *page, const struct catalogue_run *con
 		struct analysis a;
 		r = load(runs[i], &reader, &a, e);
 		if (r == 0) {
-			r = figure_run_lines(&panels, &a, runs[i]->name, (int)i, e);
+			_cleanup_text_ struct text name = {0};
+			compare_lines_append_name(&name, runs, n, i);
+			r = figure_run_lines(&panels, &a, name.data ? name.data : "", (int)i, e);
 			analysis_done(&a);
 		}
 	}
@@ -374,11 +382,13 @@ int compare_figure_of_runs(const struct compare_figure *f, const struct catalogu
 			"--figure %s: expected at most %zu runs, found %zu: --where chooses",
 			f->kind, most, n);
 	}
+	const struct catalogue_run *sorted[LINES_MAX];
+	compare_lines_sort(sorted, runs, n);
 	struct figure_page *page = timeline ? figure_runs_new(n) : figure_new(NULL, 1);
 	if (!page) {
 		return error_errno(e, ENOMEM, "cannot draw");
 	}
-	int r = timeline ? draw_timeline(page, runs, n, e) : draw_memory(page, runs, n, e);
+	int r = timeline ? draw_timeline(page, sorted, n, e) : draw_memory(page, sorted, n, e);
 	r = r < 0 ? r : figure_write(page, f->output, f->keep_directory, e);
 	figure_free(page);
 	return r;

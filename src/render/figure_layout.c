@@ -382,7 +382,7 @@ static double left_room(
 	if (page->share_y && !first_of_row) {
 		return 0.35;
 	}
-	double ticks = panel->y.n_names > 0 ? longest_name_cm(&panel->y) + 0.15 : TICK_WIDTH_CM;
+	double ticks = panel->y.n_names > 0 ? longest_name_cm(&panel->y) + 0.3 : TICK_WIDTH_CM;
 	return EDGE_CM + NAME_CM + ticks;
 }
 

@@ -39,6 +39,10 @@ static const struct style styles[] = {
 	{"#a88c00", "(12,3,3,3,3,3)", 5, "pattern 2", "#a88c00"},
 	{"#1b9aaa", "(2,4)", 8, "empty", "#1b9aaa"},
 	{"#b03060", "(16,4)", 13, "pattern 5", "#b03060"},
+	{"#000000", "(4,2)", 1, "solid 1.0", "#333333"},
+	{"#7fa8d9", "solid", 2, "solid 1.0", "#c5d9f0"},
+	{"#6b4c2a", "(8,3,2,3)", 3, "pattern 7", "#6b4c2a"},
+	{"#9acd32", "(5,3)", 10, "pattern 6", "#6f9a1f"},
 };
 
 static const struct style *style_of(const struct figure_series *series)
@@ -430,6 +434,19 @@ static void append_plot(struct text *t, const struct figure_panel *panel,
 	text_append_string(t, "\n");
 }
 
+// Three digits, those after the point also where they are 0: 24.0 beside 27.9.
+static void append_digits(char *buffer, size_t size, double value)
+{
+	double magnitude = fabs(value);
+	int decimals = magnitude < 1e-3 ? -1 : magnitude < 10 ? 2 : magnitude < 100 ? 1 : 0;
+	if (magnitude >= 1e6 || (decimals < 0 && magnitude > 0)) {
+		snprintf(buffer, size, "%.3g", value);
+	} else {
+		decimals = magnitude > 0 && magnitude < 1 ? 3 : decimals;
+		snprintf(buffer, size, "%.*f", decimals < 0 ? 0 : decimals, value);
+	}
+}
+
 // The values of cells, or what is there instead of one.
 static void append_cell_words(
 	struct text *t, const struct figure_series *series, const struct axis_range *range)
@@ -438,7 +455,7 @@ static void append_cell_words(
 		const struct figure_point *point = &series->points[i];
 		char value[32] = "", where[96];
 		if (isfinite(point->z)) {
-			snprintf(value, sizeof(value), "%.3g", point->z * range->scale);
+			append_digits(value, sizeof(value), point->z * range->scale);
 		}
 		double share = (point->z * range->scale - range->minimum) /
 		               (range->maximum - range->minimum);

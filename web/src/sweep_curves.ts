@@ -19,6 +19,9 @@ const MOST_SERIES = 10;
 const MOST_FACETS = 12;
 const NEAR = 24;
 const GUTTER = 58;
+/** Letters of a line's name at its end; the whole one is in the key and in the readout. */
+const END_LETTERS = 14;
+const END_LETTER_WIDTH = 6.8;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [10, 4]];
 const USUAL_X = ['batch_size', 'workers', 'cpus', 'threads', 'processes', 'memory', 'gpus'];
 
@@ -379,13 +382,13 @@ class Chart {
 			height,
 			legend: { show: false },
 			cursor: { show: false },
-			padding: [14, 46, 0, 0],
+			padding: [14, this.endRoom(), 0, 0],
 			scales: {
 				x: { time: false, range: () => this.xRange(), ...(axes.logX ? { distr: 3 as const, log: 2 as const } : {}) },
 				y: { range: () => this.range, ...(axes.logY ? { distr: 3 as const } : {}) },
 			},
 			axes: [
-				{ ...axis, grid: { show: false }, size: 44, gap: 6, label: axes.x.name.slice(0, 60), labelFont: font, labelSize: 18,
+				{ ...axis, grid: { show: false }, size: 28, gap: 6, label: axes.x.name.slice(0, 60), labelFont: font, labelSize: 18,
 					splits: (plot) => this.xSplits(plot), values: (_, at) => at.map((x) => this.xText(x)) },
 				{ ...axis, size: GUTTER, splits: () => this.ySplits(), values: (_, at) => at.map((y) => this.yText(y)) },
 			],
@@ -401,6 +404,13 @@ class Chart {
 			],
 			hooks: { draw: [(plot) => this.paint(plot)] },
 		};
+	}
+
+	/** What the names of the lines need to the right of these. */
+	private endRoom(): number {
+		const named = this.curves.filter((curve) => curve.points.length > 0);
+		const letters = Math.max(0, ...named.map((curve) => Math.min(curve.name.length, END_LETTERS)));
+		return Math.max(20, Math.ceil(10 + letters * END_LETTER_WIDTH));
 	}
 
 	private xRange(): [number, number] {
@@ -501,7 +511,8 @@ class Chart {
 			const y = Math.max(end.y, ...near.map((other) => other.y + 13 * ratio));
 			placed.push({ x: end.x, y });
 			ctx.fillStyle = end.colour;
-			ctx.fillText(end.name.length > 6 ? `${end.name.slice(0, 5)}…` : end.name, end.x + 8 * ratio, y);
+			const whole = end.name.length <= END_LETTERS;
+			ctx.fillText(whole ? end.name : `${end.name.slice(0, END_LETTERS - 1)}…`, end.x + 8 * ratio, y);
 		}
 	}
 
