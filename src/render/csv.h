@@ -8,7 +8,9 @@
 
 #include "base/text.h"
 
-// Invalid UTF-8 becomes U+FFFD. NULL is missing.
+// Invalid UTF-8 becomes U+FFFD. NULL is missing. What a spreadsheet would take for a formula (it
+// begins with = + - @, and is no number) gets an apostrophe before it: labels and names are chosen
+// by whoever started the run.
 void csv_append_text(struct text *t, const char *field);
 // 15 digits; not finite is missing.
 void csv_append_number(struct text *t, double value);

@@ -137,9 +137,10 @@ static void append_latex(struct text *t, const char *string)
 		{'^', "\\textasciicircum{}"},
 		{'<', "\\textless{}"},
 		{'>', "\\textgreater{}"},
-		{'"', "\\textquotedbl{}"},
+		{'"', "\\char34{}"}, // \textquotedbl needs another encoding of fonts
 		{'|', "\\textbar{}"},
 	};
+	static const char *const ligatures[] = {"--", "``", "''", "?`", "!`", ",,"};
 	for (const char *c = string; *c; c++) {
 		size_t i = 0;
 		while (i < ARRAY_LENGTH(special) && special[i].character != *c) {
@@ -149,6 +150,9 @@ static void append_latex(struct text *t, const char *string)
 			text_append_string(t, special[i].written);
 		} else {
 			text_append(t, c, 1);
+		}
+		for (i = 0; i < ARRAY_LENGTH(ligatures); i++) {
+			text_append_string(t, strncmp(c, ligatures[i], 2) == 0 ? "{}" : "");
 		}
 	}
 }
@@ -205,6 +209,14 @@ static void append_latex_key(struct text *t, const char *key)
 	text_done(&printable);
 }
 
+// After the end of a row LaTeX takes a bracket or a star for an argument of that: {} is nothing.
+static void append_latex_head(struct text *t, const char *cell, bool first)
+{
+	bool argument = *cell == '[' || *cell == '*';
+	text_append_string(t, !first ? " & " : argument ? "    {}" : "    ");
+	append_latex(t, cell);
+}
+
 // A line of headings for each label of the columns; equal ones stand once over what they span.
 static void append_latex_level(struct text *t, const struct grid *g, size_t level)
 {
@@ -212,8 +224,7 @@ static void append_latex_level(struct text *t, const struct grid *g, size_t leve
 	struct text rules = {0};
 	bool last = level + 1 == axis->n_labels;
 	for (size_t i = 0; i < g->n_heads; i++) {
-		text_append_string(t, i ? " & " : "    ");
-		append_latex(t, last ? g->head_titles[i] : "");
+		append_latex_head(t, last ? g->head_titles[i] : "", i == 0);
 	}
 	for (size_t from = 0, to; from < g->n_columns; from = to) {
 		for (to = from + 1; to < g->n_columns && same_key(axis, from, to, level + 1);
@@ -233,14 +244,6 @@ static void append_latex_level(struct text *t, const struct grid *g, size_t leve
 		text_format(t, "   %s\n", rules.data);
 	}
 	text_done(&rules);
-}
-
-// After the end of a row LaTeX takes a bracket or a star for an argument of that: {} is nothing.
-static void append_latex_head(struct text *t, const char *cell, bool first)
-{
-	bool argument = *cell == '[' || *cell == '*';
-	text_append_string(t, !first ? " & " : argument ? "    {}" : "    ");
-	append_latex(t, cell);
 }
 
 static void append_latex_titles(struct text *t, const struct grid *g)

@@ -349,15 +349,22 @@ static void test_hostile_labels_stay_letters(void **state)
 	add(&m, "<script>|*", "a\\b{$&#_%~^}", 41);
 	add(&m, "\x1b[2J\xff\n", "x", 42);
 	add(&m, "[64,64]", "x", 43);
+	add(&m, "=HYPERLINK(\"a\")", "@SUM(1)", 44);
+	add(&m, "-3e2", "--lr ?`\u00e9", 45);
 	struct pivot_request request = request_for(&m, &value);
 	build(&request, &p);
 	_cleanup_free_ char *latex = written(&p, PIVOT_LATEX, 0);
+	_cleanup_free_ char *csv = written(&p, PIVOT_CSV, 0);
 	_cleanup_free_ char *markdown = written(&p, PIVOT_MARKDOWN, 0);
 	_cleanup_free_ char *text = written(&p, PIVOT_TEXT, 0);
 	assert_non_null(strstr(latex, "a\\textbackslash{}b\\{\\$\\&\\#\\_\\%\\textasciitilde{}"
 				      "\\textasciicircum{}\\}"));
 	assert_non_null(strstr(latex, "\n    {}[64,64] &")); // else an argument of the row before
 	assert_non_null(strstr(markdown, "&lt;script&gt;\\|\\*"));
+	assert_non_null(strstr(latex, "=HYPERLINK(\\char34{}a\\char34{})"));
+	assert_non_null(strstr(latex, "-{}-lr ?{}`\u00e9"));
+	assert_non_null(strstr(csv, "\n\"'=HYPERLINK(\"\"a\"\")\",'@SUM(1),epoch_seconds,"));
+	assert_non_null(strstr(csv, "\n-3e2,'--lr ?`\u00e9,epoch_seconds,"));
 	assert_null(strchr(latex, '\x1b'));
 	assert_null(strchr(markdown, '\x1b'));
 	assert_null(strchr(text, '\x1b'));

@@ -152,6 +152,26 @@ static void test_csv_quotes_what_needs_it(void **state)
 	assert_string_equal(line, "plain;\"a,\"\"b\"\"\n\";;0.1");
 }
 
+static void test_csv_has_no_formulas(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *field;
+		const char *written;
+	} rows[] = {{"=1+1", "'=1+1"}, {"+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"},
+		{"-lr", "'-lr"}, {"-", "'-"}, {"@SUM(1)", "'@SUM(1)"}, {"\t=1", "'\t=1"},
+		{"=1,2", "\"'=1,2\""}, {"\r=1", "\"'\r=1\""}, {"-nan", "'-nan"}, {"-0x1", "'-0x1"},
+		{"-1e999", "'-1e999"},
+		// what they are
+		{"-1", "-1"}, {"+5", "+5"}, {"-3.5e-2", "-3.5e-2"}, {"a=b", "a=b"}, {"", ""},
+		{"1-2", "1-2"}, {"'", "'"}};
+	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+		_cleanup_text_ struct text t = {0};
+		csv_append_text(&t, rows[i].field);
+		assert_string_equal(t.data ? t.data : "", rows[i].written);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_programs_see_numbers),
 		cmocka_unit_test(test_an_empty_table_is_nothing),
 		cmocka_unit_test(test_csv_quotes_what_needs_it),
+		cmocka_unit_test(test_csv_has_no_formulas),
 	};
 	setlocale(LC_CTYPE, "C.UTF-8");
 	return cmocka_run_group_tests(tests, NULL, NULL);
