@@ -26,7 +26,9 @@ static const char introduction[] =
 	"source; most figures\nhave no numbers in the documents, and then it says that. Without "
 	"`-o`, a figure made of numbers is\nprinted as a table. `--where LABEL=VALUE` narrows the "
 	"runs, `--format latex` makes a table for a\npaper, `--keep-script FOLDER` keeps a "
-	"figure's gnuplot script.\n";
+	"figure's gnuplot script.\n\n"
+	"![torres2021-fig7 of the 21 runs of examples/torres2021.yaml on a machine of two cores "
+	"without a GPU: host memory over time by batch size](torres2021-fig7.png)\n";
 
 static bool needs_runs(const struct layout *l)
 {

@@ -189,8 +189,8 @@ static void note_failures(const struct layout_pivot *p, struct layout_selection 
 	}
 }
 
-static void draw_panel(struct figure_page *page, const struct layout_pivot *p, size_t value,
-	size_t panel_key, bool titled)
+static void draw_panel(
+	struct figure_page *page, const struct layout_pivot *p, size_t value, size_t panel_key)
 {
 	const struct pivot_axis *columns = &p->pivot.columns;
 	bool numbers = !p->layout->bars && all_numbers(&p->pivot.rows);
@@ -201,7 +201,7 @@ static void draw_panel(struct figure_page *page, const struct layout_pivot *p, s
 		if (number_of_key(columns, column, 1) != panel_key) {
 			continue;
 		}
-		if (titled && title.length == 0) {
+		if (columns->n_labels > 1 && title.length == 0) {
 			append_key(&title, columns->labels[1], key_of(columns, column, 1));
 			figure_title_panel(panel, title.data);
 		}
@@ -222,7 +222,7 @@ struct figure_page *layout_pivot_figure(const struct layout_pivot *p, struct lay
 	page->share_y = p->pivot.n_values == 1 && panels > 1;
 	for (size_t value = 0; value < p->pivot.n_values; value++) {
 		for (size_t key = 0; key < keys; key++) {
-			draw_panel(page, p, value, key, keys > 1);
+			draw_panel(page, p, value, key);
 		}
 	}
 	say_shown(p, &s->shown);

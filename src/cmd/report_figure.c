@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/compare_choice.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "render/figure.h"
@@ -22,6 +23,21 @@
 #include "trace/reader.h"
 
 #define TITLE_COLUMNS 44
+
+// What somebody called the run: "framework=pytorch, batch_size=32".
+static void note_labels(struct figure_page *page, const struct overview *o)
+{
+	_cleanup_text_ struct text labels = {0};
+	for (size_t i = 0; i < o->n_labels; i++) {
+		if (!choice_label_is_automatic(o->labels[i].name)) {
+			text_format(&labels, "%s%s=%s", labels.length > 0 ? ", " : "",
+				o->labels[i].name, o->labels[i].value);
+		}
+	}
+	if (labels.length > 0) {
+		figure_add_note(page, "%s", labels.data);
+	}
+}
 
 static int add_run(struct figure_page *page, size_t column, struct reader *reader, struct error *e)
 {
@@ -33,6 +49,9 @@ static int add_run(struct figure_page *page, size_t column, struct reader *reade
 		_cleanup_text_ struct text title = {0};
 		words_append_elided(&title, analysis.overview.name, TITLE_COLUMNS);
 		r = figure_runs_add(page, column, &analysis, title.data, e);
+		if (page->columns == 1) {
+			note_labels(page, &analysis.overview);
+		}
 		analysis_done(&analysis);
 	}
 	progress_end(&progress);

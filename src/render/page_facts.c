@@ -416,7 +416,11 @@ json_t *page_notes(const struct analysis *a, const struct panel_list *panels)
 	}
 	if (a->overview.memory.kind) {
 		_cleanup_text_ struct text kind = {0};
-		text_format(&kind, "of the job is its %s.", a->overview.memory.kind);
+		bool pss = strcmp(a->overview.memory.kind, "PSS") == 0;
+		text_format(&kind, "of the job is its %s%s.", a->overview.memory.kind,
+			pss ? ", and between the readings of that what its cgroup counts, with the "
+			      "files that PSS had beyond it"
+			    : "");
 		add_note(notes, "Memory", kind.data);
 	}
 	if (panels->idle.length > 0) {

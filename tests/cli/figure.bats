@@ -33,7 +33,8 @@ has_words() {
 	run -0 "$STRAIN" report run.strain -o run.svg
 	[[ $output =~ ^strain:\ run.svg,\ [0-9]+\ kB$ ]]
 	has_words run.svg 'memory (GB)' host device 'PCIe (MB/s)' 'to the device' 'from the device' \
-		'utilisation (%)' 'CPU (sum over cores)' GPU 'time (s)' 'epoch starts' run
+		'utilisation (%)' 'CPU (sum over cores)' GPU 'time (s)' 'epoch starts' run \
+		'batch_size=32, workers=2'
 	[ "$(find . -type f | sort | tr '\n' ' ')" = './run.strain ./run.svg ' ]
 }
 
