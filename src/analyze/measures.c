@@ -337,6 +337,23 @@ static double gpu_energy(const struct analysis *a, const char **ret_why)
 	return over_gpus(a, gpu_joules, false, ret_why);
 }
 
+size_t measure_each_gpu(
+	const struct analysis *a, enum measure_id measure, double *ret_values, size_t most)
+{
+	double (*figure)(
+		const struct gpu_figures *gpu) = measure == MEASURE_GPU_UTILIZATION ? gpu_busy
+	                                         : measure == MEASURE_GPU_MEMORY_UTILIZATION
+	                                                 ? gpu_filled
+	                                                 : NULL;
+	size_t n = 0;
+	for (size_t i = 0; figure && i < a->overview.n_gpus && n < most; i++) {
+		if (gpu_is_of_job(a, i)) {
+			ret_values[n++] = figure(&a->overview.gpus[i]);
+		}
+	}
+	return n;
+}
+
 // --- the recording
 
 static double recorder_cpu(const struct analysis *a, const char **ret_why)

@@ -88,6 +88,11 @@ bool measure_is_speed(enum measure_id measure);
 // The speed-up, else the ratio, of a number over a baseline's. NAN where there is none.
 double measure_against(enum measure_id measure, double number, double baseline);
 
+// What `measure` says of each GPU that the job used, at most `most` of them; how many. 0 of a
+// measure that is no utilisation of GPUs, whose mean over them it is else.
+size_t measure_each_gpu(
+	const struct analysis *a, enum measure_id measure, double *ret_values, size_t most);
+
 // Every measure (job_only: of those; the others are NAN without a reason). Reasons live as long as
 // the analysis.
 void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],

@@ -62,6 +62,7 @@ struct layout {
 	} ratio; // CHANGE_RATIO
 	const char *best; // LAYOUT_BEST: a label
 	bool bars;
+	bool each_gpu; // instead of the first of columns, where a job used several
 	const char *published; // name of a table in data/published; NULL: the document gives no
 	                       // values
 	struct layout_filter published_only; // rows of it with this value

@@ -148,7 +148,8 @@ static void say_nothing(struct figure_panel *panel, const struct layout_pivot *p
 
 static void say_shown(const struct layout_pivot *p, struct text *into)
 {
-	size_t n = p->n_runs - p->n_published, most = p->pivot.most, fewest = p->pivot.fewest;
+	size_t n = p->n_runs - p->n_published - p->gpus.n + p->gpus.n_runs, most = p->pivot.most,
+	       fewest = p->pivot.fewest;
 	text_format(into, "%zu run%s", n, n == 1 ? "" : "s");
 	if (most == 1) {
 		text_append_string(into, ", one each");

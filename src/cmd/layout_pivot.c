@@ -361,6 +361,26 @@ static int copy_runs(struct layout_pivot *p, const struct layout_selection *s)
 	return 0;
 }
 
+static int spread_gpus(struct layout_pivot *p, struct layout_selection *s)
+{
+	if (!p->layout->each_gpu) {
+		return 0;
+	}
+	int r = layout_gpus_spread(p->values[0].measure, &p->runs, &p->n_runs, &p->gpus);
+	void *sources = reallocarray(p->sources, p->n_runs + 1, sizeof(void *));
+	p->sources = sources ? sources : p->sources;
+	if (r < 0 || !sources) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_runs; i++) {
+		p->sources[i] = SOURCE_HERE;
+	}
+	if (p->gpus.n > 0) {
+		s->columns[0] = LAYOUT_LABEL_GPU;
+	}
+	return 0;
+}
+
 static void make_request(struct layout_pivot *p, const struct layout_selection *s, size_t n_values)
 {
 	size_t n_rows = 0;
@@ -388,6 +408,9 @@ int layout_pivot(const struct layout *l, struct layout_selection *s, bool beside
 	*ret = (struct layout_pivot){.layout = l};
 	int r = copy_runs(ret, s) < 0 ? error_errno(e, ENOMEM, "cannot lay out %s", l->name) : 0;
 	size_t n_values = r == 0 ? find_values(ret, s) : 0;
+	if (r == 0 && spread_gpus(ret, s) < 0) {
+		r = error_errno(e, ENOMEM, "cannot lay out %s", l->name);
+	}
 	r = r == 0 && beside ? read_published(ret, s, e) : r;
 	if (r == 0) {
 		make_request(ret, s, n_values);
@@ -404,6 +427,7 @@ int layout_pivot(const struct layout *l, struct layout_selection *s, bool beside
 void layout_pivot_done(struct layout_pivot *p)
 {
 	pivot_done(&p->pivot);
+	layout_gpus_done(&p->gpus);
 	for (size_t i = 0; i < p->n_texts; i++) {
 		free(p->texts[i]);
 	}

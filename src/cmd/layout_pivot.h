@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cmd/layout.h"
+#include "cmd/layout_gpus.h"
 #include "cmd/layout_select.h"
 #include "render/pivot.h"
 
@@ -20,6 +21,7 @@ struct layout_pivot {
 	const struct catalogue_run **runs; // [n_runs] the selection's, then what was published
 	const char **sources; // [n_runs]
 	size_t n_runs;
+	struct layout_gpus gpus; // runs that stand there once for each GPU
 	struct catalogue_run *published; // [n_published]
 	size_t n_published;
 	struct run_label *labels; // of those

@@ -49,8 +49,7 @@ const size_t n_documents = ARRAY_LENGTH(documents);
 			{"model", "cnn"},                                              \
 	}
 
-#define TRIPATHI_GPUS \
-	"the document has a line for each GPU; here it is the mean of those that the job used"
+#define TRIPATHI_GPUS "a line for each GPU, where jobs used several; else for each number of GPUs"
 
 const struct layout layouts[] = {
 	// Torres, Barrios and Denneulin 2021
@@ -158,12 +157,12 @@ const struct layout layouts[] = {
 			"fit"},
 	{"tripathi2019-fig3.3", TRIPATHI, "Figure 3.3", "GPU utilisation by batch size and workers",
 		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"gpus", "workers"},
-		.values = {GPU_USE}, .bars = true,
+		.values = {GPU_USE}, .bars = true, .each_gpu = true,
 		.said = "the best batch size grows with the workers: 128 with 4, 512 with 32",
 		.note = TRIPATHI_GPUS},
 	{"tripathi2019-fig3.4", TRIPATHI, "Figure 3.4", "GPU memory by batch size and workers",
 		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"gpus", "workers"},
-		.values = {GPU_MEMORY}, .bars = true, .note = TRIPATHI_GPUS},
+		.values = {GPU_MEMORY}, .bars = true, .each_gpu = true, .note = TRIPATHI_GPUS},
 	{"tripathi2019-fig3.5", TRIPATHI, "Figure 3.5", "time, utilisation, memory by workers",
 		LAYOUT_SERIES, .rows = {"workers"}, .columns = {"batch_size"},
 		.values = {EPOCH_TIME, GPU_USE, GPU_MEMORY}},

@@ -182,6 +182,31 @@ has_no_gpu() {
 	csv tripathi2019-table5.5 | grep -q '^2,64,epoch_seconds,'
 }
 
+@test "Tripathi Figures 3.3 and 3.4 have a line for each of several GPUs" {
+	local script=$BATS_TEST_TMPDIR/script fake=$BUILD_ROOT/tests/fake/full
+	[ -d "$fake" ] || skip 'no fake NVML'
+	{
+		cat "$SOURCE_ROOT/tests/fake/training.script"
+		echo 'gpu 1 utilization.gpu 20'
+		echo 'gpu 1 memory.used 42760404992'
+	} >"$script"
+	mkdir -p "$BATS_TEST_TMPDIR/gpus"
+	for batch in 32 64; do
+		LD_LIBRARY_PATH=$fake STRAIN_FAKE_NVML=$script "$STRAIN" run -o "$BATS_TEST_TMPDIR/gpus/$batch.strain" \
+			--label batch_size=$batch --label workers=2 --label gpus=2 -- sleep 1.5
+	done
+	cd "$BATS_TEST_TMPDIR"
+	"$STRAIN" compare gpus --layout tripathi2019-fig3.3 --format csv >fig3.3.csv 2>notes
+	awk -F, 'NR > 1 && $2 == "GPU 0 of 2" && $8 > 20 {a++} NR > 1 && $2 == "GPU 1 of 2" && $8 > 10 && $8 <= 20.1 {b++}
+		END {exit !(a == 2 && b == 2 && NR == 5)}' fig3.3.csv || { cat fig3.3.csv notes; false; }
+	"$STRAIN" compare gpus --layout tripathi2019-fig3.4 --format csv 2>notes |
+		awk -F, '$2 == "GPU 1 of 2" && $8 > 49 && $8 < 51 {n++} END {exit n != 2}'
+	mkdir path # without gnuplot the script is left all the same
+	PATH=$PWD/path run -1 "$STRAIN" compare gpus --layout tripathi2019-fig3.3 -o figure.svg --keep-script kept
+	says 'GPU 0 of 2' 'GPU 1 of 2' 'workers 2'
+	grep -q '2 runs, one each' kept/figure.gp # not four: it is the GPUs that are four
+}
+
 @test "Tripathi Figures 3.1 to 3.8" {
 	figure tripathi2019-fig3.1 --where model=resnet50
 	says epoch 'batch size 32'
