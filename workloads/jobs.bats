@@ -54,6 +54,35 @@ options() {
 	[ "$output" = 950f362762dc0a9f348b3ae7090ed2f9445c997fc8d4510280ec2fe699daf434 ]
 }
 
+@test "images that do not fit into memory are refused before they are made" {
+	run -1 "$python" - <<-'EOF'
+		import jobs, synthetic
+		jobs.run(lambda: synthetic.images(1 << 40, 1))
+	EOF
+	[[ "$output" == "-: MemoryError: 1099511627776 images take 13519595.0 GB, "*" GB are available ("*"); --samples: fewer" ]]
+	[ "$(wc -l <<<"$output")" = 1 ]
+	# The least of the machine and of all cgroups that one is in.
+	mkdir -p root/proc/self root/sys/fs/cgroup/memory/a/b root/sys/fs/cgroup/x
+	printf 'MemTotal: 9 kB\nMemAvailable: 4000000 kB\nSwapFree: 1000000 kB\n' >root/proc/meminfo
+	there() {
+		"$python" -c 'import memory; memory.ROOT = "root"; print(*memory.available())'
+	}
+	[ "$(there)" = "5120000000 this machine" ]
+	printf '4:memory:/a/b\n1:cpu:/\n0::/x\n' >root/proc/self/cgroup
+	echo 9223372036854771712 >root/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes
+	echo 500 >root/sys/fs/cgroup/memory/a/b/memory.usage_in_bytes
+	[ "$(there)" = "5120000000 this machine" ]
+	echo 3000 >root/sys/fs/cgroup/memory/a/memory.limit_in_bytes
+	echo 1000 >root/sys/fs/cgroup/memory/a/memory.usage_in_bytes
+	printf 'cache 1\ntotal_inactive_file 200\n' >root/sys/fs/cgroup/memory/a/memory.stat
+	[ "$(there)" = "2200 cgroup /a" ]
+	echo max >root/sys/fs/cgroup/x/memory.max
+	echo 7 >root/sys/fs/cgroup/x/memory.current
+	[ "$(there)" = "2200 cgroup /a" ]
+	echo 100 >root/sys/fs/cgroup/x/memory.max
+	[ "$(there)" = "93 cgroup /x" ]
+}
+
 @test "train finds what a framework needs, or says what is not here" {
 	mkdir -p frameworks/python/bin none
 	cat >frameworks/python/bin/python <<-'EOF'

@@ -124,8 +124,10 @@ def others(environments):
 
 
 def run(main):
-    """Calls it; a problem is one line and status 1."""
+    """Calls it; a problem, or too little memory, is one line and status 1."""
     try:
         main()
     except Problem as problem:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {problem}")
+    except MemoryError as error:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: MemoryError: {error}")

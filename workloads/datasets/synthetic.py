@@ -16,6 +16,7 @@ lowest byte first. A pixel is 128, noise within 40, and the waves: strength * co
 0..255, and handed out as that over 255.
 """
 
+import memory
 import numpy
 
 SAMPLES = {"dt1": 60_000, "dt2": 600_000}
@@ -84,7 +85,9 @@ def levels(first, count, seed):
 
 
 def images(samples, seed, first=0):
-    """Images from number first on: float32 [samples, 32, 32, 3], 0 to 1, and classes, int64."""
+    """Images from number first on: float32 [samples, 32, 32, 3], 0 to 1, and classes, int64.
+    MemoryError where they do not fit into the memory that there is."""
+    memory.check(samples * (EDGE * EDGE * COLOURS * 4 + 8), f"{samples} images")
     pixels = numpy.empty((samples, EDGE, EDGE, COLOURS), numpy.float32)
     classes = numpy.empty(samples, numpy.int64)
     for start in range(0, samples, CHUNK):

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""How much memory there is for a dataset, of the machine and of the cgroups that this process is
+in, so that one that does not fit ends with a line instead of by the kernel's hand."""
+
+import os
+
+ROOT = "/"  # of proc and sys
+
+
+def read(*path):
+    """A small file's text; empty where there is none."""
+    try:
+        with open(os.path.join(ROOT, *path), encoding="ascii") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def number(text, name=None):
+    """A whole number, or that behind a name in lines of "NAME NUMBER"; None: there is none."""
+    if name:
+        text = next((line.split()[1] for line in text.splitlines()
+                     if line.split()[:1] == [name]), "")  # fmt: skip
+    return int(text) if text.strip().isdigit() else None
+
+
+def of_machine():
+    """Bytes that can be had without anything being killed; swap counts. None: not known."""
+    text = read("proc/meminfo")
+    parts = [number(text, name) for name in ("MemAvailable:", "SwapFree:")]
+    return None if parts[0] is None else (parts[0] + (parts[1] or 0)) * 1024
+
+
+def of_cgroup(folder, names):
+    """Bytes up to a cgroup's limit; what is cached of files does not count. None: no limit."""
+    limit, used, cached = (name and read(folder, name) for name in names[:3])
+    limit, used = number(limit), number(used)
+    if limit is None or used is None or limit > 1 << 60:
+        return None
+    return max(0, limit - used + (number(cached, names[3]) or 0))
+
+
+KINDS = {  # by the controllers of a line of /proc/self/cgroup
+    "": (("sys/fs/cgroup", "sys/fs/cgroup/unified"),
+         ("memory.max", "memory.current", "memory.stat", "inactive_file")),
+    "memory": (("sys/fs/cgroup/memory",), ("memory.limit_in_bytes", "memory.usage_in_bytes",
+                                           "memory.stat", "total_inactive_file")),
+}  # fmt: skip
+
+
+def available():
+    """The least that there is, and of what: (bytes or None, "this machine" or "cgroup /PATH")."""
+    found = [(of_machine(), "this machine")]
+    for line in read("proc/self/cgroup").splitlines():
+        kind, path = line.split(":", 2)[1:]
+        mounts, names = KINDS.get(kind, ((), ()))
+        while path and names:  # a limit of any cgroup above counts, too
+            found += [(of_cgroup(mount + path, names), f"cgroup {path}") for mount in mounts]
+            path = os.path.dirname(path) if path != "/" else ""
+    found = [one for one in found if one[0] is not None]
+    return min(found) if found else (None, "")
+
+
+def check(needed, what):
+    """Raises MemoryError where there is less than that."""
+    there, where = available()
+    if there is not None and needed > there:
+        raise MemoryError(f"{what} take {needed / 1e9:.1f} GB, {there / 1e9:.1f} GB are available "
+                          f"({where}); --samples: fewer")  # fmt: skip
