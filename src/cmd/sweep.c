@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "analyze/catalogue_keep.h"
+#include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
@@ -20,6 +22,9 @@
 #include "cmd/sweep_text.h"
 #include "experiment/attempt.h"
 #include "experiment/sweep.h"
+
+// A run of `true` takes 40 kB, one that a limit refused 14 kB.
+#define SMALLEST_RUN_BYTES 16384
 
 enum { KEPT_AT_ONCE = 100 }; // runs, until the index is told of them
 
@@ -137,10 +142,35 @@ static int run_trials(
 	                                                         : STATUS_OK;
 }
 
+// A disk that would be full before the last trial, however small they are. What is less certain is
+// only said: the disk may have more when it is needed.
+static int check_space(const struct sweep *sweep)
+{
+	struct statvfs disk;
+	double needed = (double)(sweep->trials.n - sweep->n_done) * SMALLEST_RUN_BYTES;
+	if (statvfs(sweep->directory, &disk) < 0 || disk.f_blocks == 0) {
+		return STATUS_OK;
+	}
+	double there = (double)disk.f_bfree * (double)disk.f_frsize;
+	if (needed <= there) {
+		return STATUS_OK;
+	}
+	_cleanup_text_ struct text line = {0};
+	text_format(&line, "%s: no space for %zu more trials: they take ", sweep->directory,
+		sweep->trials.n - sweep->n_done);
+	words_append_bytes(&line, needed);
+	text_append_string(&line, " at least, free are ");
+	words_append_bytes(&line, there);
+	return command_fail("%s", line.data ? line.data : "");
+}
+
 static int run_sweep(struct sweep *sweep, bool json)
 {
 	struct sweep_progress progress;
 	struct catalogue_keep keep = {0};
+	if (check_space(sweep) != STATUS_OK) {
+		return STATUS_FAILURE;
+	}
 	sweep_progress_begin(&progress, sweep);
 	catch_signals();
 	int status = run_trials(sweep, &progress, &keep);

@@ -483,6 +483,16 @@ knows() {
 	run -0 "$STRAIN" sweep plan.yaml -o here
 }
 
+@test "a disk that cannot hold the runs is refused before the first" {
+	if [ "$(id -u)" != 0 ] || ! mkdir small || ! mount -t tmpfs -o size=200k none small; then
+		skip "no file system of one's own here"
+	fi
+	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3]}}\nrepeats: 10\n' >plan.yaml
+	run -1 "$STRAIN" sweep plan.yaml -o small/s
+	[[ "$output" == "strain: small/s: no space for 30 more trials: they take 492 kB at least, free are "*" kB" ]]
+	[ ! -e ran ]
+}
+
 @test "a full disk is one line, and nothing half-written stays" {
 	if [ "$(id -u)" != 0 ] || ! mkdir small || ! mount -t tmpfs -o size=400k none small; then
 		skip "no file system of one's own here"
