@@ -87,6 +87,11 @@ static int find_places(
 	bool directory = is_directory(plan);
 	struct text own = {0};
 	*ret_plan = directory ? join(plan, "plan.yaml") : strdup(plan);
+	if (directory && *ret_plan && access(*ret_plan, F_OK) < 0 && errno == ENOENT) {
+		return error_set(e, ENOENT,
+			"%s: expected a plan or the folder of a sweep, found one without plan.yaml",
+			plan);
+	}
 	sweep->stem = stem_of(directory && strcmp(plan, ".") == 0 ? "sweep" : plan);
 	if (options->directory) {
 		text_append_string(&own, options->directory);

@@ -472,6 +472,11 @@ knows() {
 	[ "$(wc -l <<<"$output")" = 1 ]
 	[ ! -e plan.sweep ]
 	mkdir other && : >other/file
+	run -1 "$STRAIN" sweep other
+	[ "$output" = "strain: other: expected a plan or the folder of a sweep, found one without plan.yaml" ]
+	"$STRAIN" run -o run.strain --no-verdict true
+	run -1 "$STRAIN" sweep run.strain
+	[ "$output" = "strain: run.strain: expected a plan, found a run (strain show)" ]
 	printf 'command: [true]\n' >plan.yaml
 	run -1 "$STRAIN" sweep plan.yaml -o other
 	[[ "$output" == "strain: other: expected a new or empty folder or a sweep, found other files"* ]]
