@@ -406,7 +406,9 @@ static void append_meaning(struct text *t, const struct pivot *p)
 		if (first) {
 			text_append_string(t, " as ");
 			text_append_printable(t, p->baseline, strlen(p->baseline));
-			text_format(t, p->baseline_from ? " (%s)" : "", p->baseline_from);
+			if (p->baseline_from) {
+				text_format(t, " (%s)", p->baseline_from);
+			}
 		}
 		first = false;
 	}
