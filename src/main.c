@@ -16,7 +16,7 @@
 //   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
-// - analyze/: series, epochs, processes and their roles, summary, phases, verdict, outcome;
+// - analyze/: epochs, iterations and phases, processes and their roles, summary, verdict, outcome;
 //   measures.c: what it is worth, in numbers; catalogue.c: many runs, with an index of them
 // - model/: statistics of repeats
 // - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and

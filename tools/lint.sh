@@ -47,7 +47,7 @@ check_cppcheck() {
 
 check_shell() {
 	# shellcheck disable=SC2086
-	shellcheck $scripts
+	shellcheck -x $scripts
 	# shellcheck disable=SC2086
 	shellcheck -S error $bats_files
 }

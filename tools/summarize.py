@@ -4,6 +4,7 @@
 
     tools/summarize.py [--label TEXT] [--again LOG.json] LOG.json...
     tools/summarize.py --names-of-failed LOG.json...
+    tools/summarize.py --passed SUITE LOG.json...     the status is 0 if all of it ran and passed
 
 A program that speaks TAP (bats) or is made with cmocka counts with the tests inside it, any other
 as one. What stands in the log of a second run counts as there; what it passed only there is named.
@@ -127,17 +128,32 @@ def bare_name(test):
     return test["name"].rsplit(" / ", 1)[-1]
 
 
+def suites_of(test):
+    """The suites of a test: Meson says "project:one+other / name"."""
+    return test["name"].rsplit(" / ", 1)[0].split(":")[-1].split("+")
+
+
+def has_passed(suite, paths):
+    """Whether there are tests of this suite, and all of them ran and passed the first time."""
+    results = [test["result"] for path in paths if os.path.exists(path) for test in read_log(path)
+               if suite in suites_of(test)]  # fmt: skip
+    return bool(results) and set(results) == {"OK"}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--label", default="")
     parser.add_argument("--again", metavar="LOG", help="of those that ran a second time")
     parser.add_argument("--names-of-failed", action="store_true")
+    parser.add_argument("--passed", metavar="SUITE")
     parser.add_argument("logs", nargs="+")
     arguments = parser.parse_args()
     if arguments.names_of_failed:
         failed = [test for path in arguments.logs for test in read_log(path) if has_failed(test)]
         print("\n".join(bare_name(test) for test in failed))
         return 0
+    if arguments.passed:
+        return 0 if has_passed(arguments.passed, arguments.logs) else 1
     counts = Counts()
     unsteady = []
     try:

@@ -225,7 +225,7 @@ static int run_compute(struct making *m, struct error *e)
 	}
 	say(m, "compute: the same batches again and again");
 	int result = run(m, TRIAL_COMPUTE, "STRAIN_REPLAY=1", e);
-	if (result == 0 && !trial->replayed) {
+	if (result == 0 && isfinite(trial->rate.rate.value) && !trial->replayed) {
 		set_missing(m, TRIAL_COMPUTE, "its loader is none that hands out batches again");
 	}
 	return result;

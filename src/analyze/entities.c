@@ -142,11 +142,6 @@ const struct entity *entity_first(const struct entity_list *list, enum entity_ki
 	return NULL;
 }
 
-const char *entity_text(const struct entity *entity, const char *attribute)
-{
-	return json_string_value(json_object_get(entity->attributes, attribute));
-}
-
 double entity_number(const struct entity *entity, const char *attribute)
 {
 	const json_t *value = json_object_get(entity->attributes, attribute);

@@ -39,8 +39,7 @@ void entity_list_done(struct entity_list *list);
 // NULL where there is none.
 const struct entity *entity_find(const struct entity_list *list, int64_t id);
 const struct entity *entity_first(const struct entity_list *list, enum entity_kind kind);
-// An attribute as text, NULL where it is not there (lives with the entity); as a number, NAN.
-const char *entity_text(const struct entity *entity, const char *attribute);
+// An attribute as a number; NAN where it is not there.
 double entity_number(const struct entity *entity, const char *attribute);
 // A command line for people: its arguments (a JSON array) with blanks between, quoted where they
 // need it; "" where there is none. Owned by the caller; NULL: out of memory.

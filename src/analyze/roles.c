@@ -82,12 +82,6 @@ struct forest {
 	size_t n;
 };
 
-const char *path_last(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
-}
-
 // Whether the command's program (its first word, without folders) is this one.
 static bool runs_program(const struct process_row *row, const char *program)
 {

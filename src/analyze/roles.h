@@ -10,6 +10,3 @@
 // Fills role and number of every row. Rows are sorted by entity; parent, rank, command, name, times
 // and CPU time are there. 0 or -ENOMEM.
 int roles_assign(struct process_row *rows, size_t n);
-
-// The part of a path after its last slash.
-const char *path_last(const char *path);

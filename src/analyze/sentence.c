@@ -256,7 +256,8 @@ void sentence_append_headline(struct text *t, const struct facts *f, const struc
 	sayings[cause->bottleneck].say(t, f, cause);
 }
 
-void sentence_append_part(struct text *t, const struct cause *cause)
+// "storage 21 % (18 to 24)": a cause that holds in part.
+static void append_part(struct text *t, const struct cause *cause)
 {
 	text_format(t, "%s ", sayings[cause->bottleneck].part);
 	words_append_percent(t, cause->share.value);
@@ -271,7 +272,7 @@ void sentence_append_parts(struct text *t, const struct verdict *v)
 	for (size_t i = 1; i < v->n_causes && v->bottleneck == v->causes[0].bottleneck; i++) {
 		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // what an iteration is for
 			text_append_string(t, comma);
-			sentence_append_part(t, &v->causes[i]);
+			append_part(t, &v->causes[i]);
 			comma = ", ";
 		}
 	}

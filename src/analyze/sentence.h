@@ -10,8 +10,6 @@
 
 // "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
-// "storage 21 % (18 to 24)": a cause that holds in part.
-void sentence_append_part(struct text *t, const struct cause *cause);
 // All that hold in part beside the first; nothing where the verdict is not made from causes.
 void sentence_append_parts(struct text *t, const struct verdict *v);
 // Where an iteration's time goes: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".

@@ -480,11 +480,6 @@ void timeline_free(struct timeline *t)
 	}
 }
 
-size_t timeline_lanes(const struct timeline *t)
-{
-	return t->n_lanes;
-}
-
 const struct timeline_lane *timeline_lane(const struct timeline *t, size_t index)
 {
 	return &t->lanes[index]->public;

@@ -65,7 +65,6 @@ void timeline_free(struct timeline *t); // accepts NULL
 // As often as wanted. 0, or -errno: what came before was delivered.
 int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e);
 
-size_t timeline_lanes(const struct timeline *t); // known so far: all after a walk
 const struct timeline_lane *timeline_lane(const struct timeline *t, size_t index);
 uint64_t timeline_iterations(const struct timeline *t); // of lane 0, that were not cut
 uint64_t timeline_warm_up(const struct timeline *t); // of these

@@ -125,7 +125,8 @@ static void print_notice(const char *notice)
 	text_done(&shown);
 }
 
-void reading_notice(struct reader *reader)
+// Says what opening the run found.
+static void reading_notice(struct reader *reader)
 {
 	const char *notice = reader_notice(reader);
 	if (notice) {

@@ -27,9 +27,6 @@ static inline void reading_close(struct reader **reader)
 }
 #define _cleanup_reader_ __attribute__((cleanup(reading_close)))
 
-// Says on standard error what opening the run found.
-void reading_notice(struct reader *reader);
-
 // Says on standard error what of the run could not be read.
 struct analysis;
 void reading_damage(const struct analysis *a);

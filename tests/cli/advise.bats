@@ -49,7 +49,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 }
 
 @test "warm and cold runs of a job that marks itself" {
-	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 5s --json -o kept -- ./job
+	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 5s --error 50% --json -o kept -- ./job
 	echo "$stderr"
 	echo "$output" | tee advice.json
 	[ "$(field 'a["unit"]')" = samples/s ]
@@ -69,7 +69,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 
 @test "nothing is left behind, of the job and of the runs" {
 	mkdir elsewhere
-	run -0 --separate-stderr env TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 5s -- ./job
+	run -0 --separate-stderr env TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 5s --error 50% -- ./job
 	[ -z "$(ls elsewhere)" ]
 	[[ "$output" == *"fetch stall"* ]]
 	left_running
@@ -83,7 +83,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 		exec ./job
 	EOF
 	chmod +x stubborn
-	ITERATIONS=100000000 run -0 "$STRAIN" advise --stalls --limit 5s -- ./stubborn
+	ITERATIONS=100000000 run -0 "$STRAIN" advise --stalls --limit 5s --error 50% -- ./stubborn
 	left_running
 }
 
@@ -100,7 +100,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	mkdir elsewhere
 	TMPDIR="$PWD/elsewhere" "$STRAIN" advise --stalls --limit 60s -- ./job 2>said &
 	local advice=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 600); do
 		[ -z "$(find elsewhere -name warm.strain)" ] || break
 		sleep 0.1
 	done
@@ -148,12 +148,12 @@ needs_torch() {
 	for i in $(seq 40); do
 		head -c 20000 /dev/urandom >"images/$i.raw"
 	done
-	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 20s --error 10% --json -- \
+	run -0 --separate-stderr "$STRAIN" advise --stalls --limit 100s --error 25% --json -- \
 		/usr/bin/python3 "$SOURCE_ROOT/tests/hooks/stalls.py" images
 	echo "$stderr"
 	echo "$output" | tee advice.json
 	[ "$(field 'a["unit"]')" = samples/s ]
-	# 12 ms of work for a batch, against a step of well under 1 ms.
+	# 12 ms of work for a batch, against a step of little more than 1 ms.
 	[ "$(field 'a["stalls"]["prep"]["value"] > 0.5')" = True ]
 	[ "$(field 'a["stalls"]["prep"]["low"] > 0')" = True ]
 	[ "$(field 'a["data"]["files"], a["data"]["bytes"]')" = "(40, 800000)" ]

@@ -26,7 +26,7 @@ teardown() {
 
 eventually() {
 	local tries
-	for ((tries = 0; tries < 200; tries++)); do
+	for ((tries = 0; tries < 1200; tries++)); do
 		if "$@" 2>/dev/null; then
 			return 0
 		fi

@@ -212,13 +212,13 @@ end_counting() {
 }
 
 out_has_grown() {
-	[ "$(stat -c %s out)" -ge "$1" ]
+	[ "$(stat -c %s out 2>/dev/null || echo 0)" -ge "$1" ]
 }
 
 # Waits until $1 more bytes have arrived.
 await_output() {
 	local size
-	size=$(stat -c %s out)
+	size=$(stat -c %s out 2>/dev/null || echo 0) # the reader may not have begun
 	eventually out_has_grown $((size + $1))
 }
 

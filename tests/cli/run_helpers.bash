@@ -30,10 +30,10 @@ for row in json.load(sys.stdin):
     print(*row.values(), sep="|")'
 }
 
-# Waits until a command succeeds; ten seconds at most.
+# Waits until a command succeeds; a minute at most.
 eventually() {
 	local tries
-	for ((tries = 0; tries < 200; tries++)); do
+	for ((tries = 0; tries < 1200; tries++)); do
 		if "$@"; then
 			return 0
 		fi

@@ -41,6 +41,20 @@ setup() {
 	[ "${lines[-1]}" = "example: 2 passed, 0 failed, 0 skipped" ]
 }
 
+@test "a suite that ran and passed is told from one that did not" {
+	project good true another true
+	echo "test('elsewhere', find_program('false'), suite: 'rest')" >>meson.build
+	meson test -C build >/dev/null 2>&1 || true
+	"$SOURCE_ROOT/tools/summarize.py" --passed some build/meson-logs/testlog.json
+	run -1 "$SOURCE_ROOT/tools/summarize.py" --passed other build/meson-logs/testlog.json
+	run -1 "$SOURCE_ROOT/tools/summarize.py" --passed some build/meson-logs/none.json
+	rm -r build
+	project good true skipped 'exit 77'
+	echo "test('elsewhere', find_program('true'), suite: 'rest')" >>meson.build
+	meson test -C build >/dev/null 2>&1 || true
+	run -1 "$SOURCE_ROOT/tools/summarize.py" --passed some build/meson-logs/testlog.json
+}
+
 @test "what fails twice has failed" {
 	project always false good true
 	run -1 run_and_count

@@ -266,11 +266,6 @@ const struct cgroup_place *cgroup_place_of(
 	return legacy->version ? legacy : &places->unified;
 }
 
-bool cgroup_place_is_root(const struct cgroup_place *place)
-{
-	return place->version && strlen(place->path) == place->mount_length;
-}
-
 int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
 	struct cursor *ret, struct error *e)
 {

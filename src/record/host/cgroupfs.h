@@ -54,9 +54,6 @@ bool cgroup_places_hidden(const struct cgroup_places *places);
 const struct cgroup_place *cgroup_place_of(
 	const struct cgroup_places *places, enum cgroup_controller controller);
 
-// Whether the directory is the hierarchy's visible root: nobody's own account.
-bool cgroup_place_is_root(const struct cgroup_place *place);
-
 // The tightest limit from the directory up to the mount point, and which directory sets it (owned
 // by the caller; ret_directory may be NULL). 0, or -ENOENT where nothing limits.
 int cgroup_memory_limit(
