@@ -147,6 +147,8 @@ class PyTorch:
         key = id(loader)
         known = Loader()
         facts = list(_facts(loader, strain_hook.caller((self.folder,))))
+        if not self.loaders:
+            facts += _blas(self.torch)
         forget = self.loaders.pop
 
         def gone(_, key=key):
@@ -510,3 +512,22 @@ def _facts(loader, place):
     if loader.num_workers > 0 and loader.prefetch_factor is not None:
         yield "loader_prefetch_factor", str(loader.prefetch_factor)
 
+
+def _blas(torch):
+    """The key of the run that says by which BLAS PyTorch multiplies matrices, where it is the slow one.
+
+    A build for any BLAS ("generic", a distribution's) takes what the system has as libblas.so.3. The
+    reference's file has its version behind that; others have folders of their own.
+    """
+    try:
+        if "BLAS_INFO=generic" not in torch.__config__.show():
+            return
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                folder, _, name = line.rstrip("\n").partition("/")[2].rpartition("/")
+                of_another = folder.rpartition("/")[2].startswith(("atlas", "blis", "mkl", "openblas"))
+                if name.startswith("libblas.so.3.") and not of_another:
+                    yield "blas", "reference /%s/%s" % (folder, name)
+                    return
+    except Exception:
+        return  # nothing that a job needs

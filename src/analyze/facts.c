@@ -367,9 +367,18 @@ static bool computes_with_one_thread(struct reader *r, const struct facts *f)
 	return f->main_threads - feeding < 2 || key_is(r, "omp_num_threads", "1");
 }
 
+// "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"
+static const char *reference_blas(struct reader *r)
+{
+	static const char word[] = "reference ";
+	const char *blas = reader_run(r, "blas");
+	return blas && strncmp(blas, word, strlen(word)) == 0 ? blas + strlen(word) : NULL;
+}
+
 static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
+	f->reference_blas = reference_blas(r);
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
 	f->pipeline = hooks && strstr(hooks, "keras") && !f->loader_at;

@@ -117,6 +117,7 @@ struct facts {
 	struct gpu_facts gpu;
 	struct rank_facts ranks;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
+	const char *reference_blas; // the file of the slow one, which it uses; as loader_at
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
 	bool pipeline; // batches come from the framework's own, which has no workers (Keras)
 };

@@ -40,7 +40,7 @@ struct words {
 	int64_t pid;
 	char framework[96]; // the one named last, until it has a feature
 	struct text hooked; // "pytorch 1.13.0: data, backward"
-	struct fact facts[FACTS_MAX]; // loader_...
+	struct fact facts[FACTS_MAX]; // loader_..., blas
 	size_t n_facts;
 };
 
@@ -57,8 +57,9 @@ static void words_done(struct words *words)
 
 static bool is_fact(const char *key)
 {
-	return strncmp(key, "loader_", 7) == 0 &&
-	       strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key);
+	return strcmp(key, "blas") == 0 ||
+	       (strncmp(key, "loader_", 7) == 0 &&
+		       strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
 }
 
 static void take_fact(struct words *words, const char *key, const char *value)

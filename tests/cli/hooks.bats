@@ -119,6 +119,26 @@ assert sorted(k for k in vars(torch) if not k.startswith("__")) == [], vars(torc
 	"$PYTHON" "$SOURCE_ROOT/tests/hooks/loop.py" "$SOURCE_ROOT/hooks/python"
 }
 
+# Whichever is installed: of the two the reference has a file with its version.
+@test "PyTorch: the run knows when its linear layers run in the reference BLAS" {
+	needs_torch
+	if ! "$PYTHON" -c 'import sys, torch; sys.exit("BLAS_INFO=generic" not in torch.__config__.show())'; then
+		skip "this PyTorch has a BLAS of its own"
+	fi
+	local folder found=0
+	for folder in /usr/lib/*/blas /usr/lib/*/openblas-*; do
+		[ -e "$folder/libblas.so.3" ] || continue
+		found=$((found + 1))
+		LD_LIBRARY_PATH=$folder record "$PYTHON" "$TRAIN" accumulation
+		if [[ $folder == */blas ]]; then
+			[ "$(run_key run.strain blas)" = "reference $(readlink -f "$folder/libblas.so.3")" ]
+		else
+			[ -z "$(run_key run.strain blas)" ]
+		fi
+	done
+	[ "$found" -gt 0 ] || skip "no BLAS where Debian has it"
+}
+
 @test "PyTorch: epochs, iterations, samples and phases of loops that accumulate and validate" {
 	needs_torch
 	record "$PYTHON" "$TRAIN" accumulation >with

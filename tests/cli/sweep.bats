@@ -125,7 +125,7 @@ is_running() {
 	cat >plan.yaml <<-'EOF'
 		command: ./job ${kind}
 		parameters: {kind: {values: [fine, crash, absent, memory, slow]}}
-		timeout: 2s
+		timeout: 5s
 	EOF
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
 	local i=0 outcome
@@ -133,7 +133,7 @@ is_running() {
 		i=$((i + 1))
 		[ "$(key plan.sweep/000$i-1.strain outcome)" = $outcome ]
 	done
-	[ "$(key plan.sweep/0005-1.strain outcome_text)" = "not done after 2.0 s" ]
+	[ "$(key plan.sweep/0005-1.strain outcome_text)" = "not done after 5.0 s" ]
 	[[ "$output" == *"5 of 5 trials: 1 success, 1 out_of_memory, 1 time_limit, 1 crash, 1 skipped"* ]]
 	[[ "$output" == *"0002-1 crash: exit status 3: cannot open the data"* ]]
 	[[ "$output" == *"0003-1 skipped: no such framework here"* ]]

@@ -134,6 +134,20 @@ static void threads_are_advised_where_one_computes(void **state)
 	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
 }
 
+static void an_optimised_blas_is_advised_where_the_reference_multiplies(void **state)
+{
+	(void)state;
+	struct facts f = computing(1.0);
+	f.reference_blas = "/usr/lib/blas/libblas.so.3.11.0";
+	assert_first(&f, "an optimised BLAS (Debian: libopenblas0-openmp)",
+		"linear layers run in the reference BLAS, some 10 to 50 times slower than need be: "
+		"/usr/lib/blas/libblas.so.3.11.0");
+	f.reference_blas = "\x1b[31m";
+	assert_first(&f, "an optimised BLAS (Debian: libopenblas0-openmp)",
+		"linear layers run in the reference BLAS, some 10 to 50 times slower than need be: "
+		"?[31m");
+}
+
 // While an epoch begins nobody computes: that says nothing of how many CPUs are used else.
 static void cpus_are_counted_while_it_computes(void **state)
 {
@@ -205,6 +219,7 @@ int main(void)
 		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(advice_names_the_line),
 		cmocka_unit_test(threads_are_advised_where_one_computes),
+		cmocka_unit_test(an_optimised_blas_is_advised_where_the_reference_multiplies),
 		cmocka_unit_test(cpus_are_counted_while_it_computes),
 		cmocka_unit_test(a_pipeline_has_no_workers),
 		cmocka_unit_test(no_more_cpus_than_there_are),
