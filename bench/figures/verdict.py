@@ -26,7 +26,8 @@ def measure():
             except cases.Skip as why:
                 print(f"verdict of {case.name}: skipped: {why}", flush=True)
                 continue
-            named = sum(result.right for result in results)
+            counted = [result for result in results if not result.nothing]
+            named = sum(result.right for result in counted)
             agree = sum(result.agrees for result in results)
             sure = sum(result.sure for result in results)
             truth = statistics.median(result.truth for result in results)
@@ -34,6 +35,7 @@ def measure():
             yield Result(f"verdict of {case.name}",
                          f"{case.expected[0]} {100 * share:.0f} % (median)",
                          f"removing it gained {100 * truth:.0f} %",
-                         f"named {named} of {REPEATS} times, within 10 points {agree} times",
-                         "5, 5, never wrong with high confidence",
-                         named == agree == REPEATS and not sure)  # fmt: skip
+                         f"named {named} of {len(counted)} times that it cost anything, within 10 points "
+                         f"{agree} of {REPEATS}",
+                         "all, 5, never wrong with high confidence",
+                         named == len(counted) > 0 and agree == REPEATS and not sure)  # fmt: skip

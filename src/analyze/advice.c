@@ -374,6 +374,7 @@ static void advise_one_thread(struct book *b)
 	}
 	text_append_string(&basis, "it computes with one thread; ");
 	append_idle(&basis, f);
+	text_append_string(&basis, "; what more gain is not known");
 	suggest(b, no_gain, &action, &basis);
 }
 
@@ -400,7 +401,7 @@ static void advise_few_threads(struct book *b)
 	words_append_counted(&basis, f->cpus, "CPU");
 	text_append_string(&basis, " busy: more CPUs would be idle");
 	struct text action = {0};
-	text_append_string(&action, "faster CPUs, a GPU, a larger batch");
+	text_append_string(&action, "faster CPUs, a GPU");
 	suggest(b, no_gain, &action, &basis);
 }
 

@@ -36,6 +36,7 @@ TRAIN = BUILD + "/workloads/onednn/onednn-train"
 PYTHON = "/usr/bin/python3"  # the distribution's, which has its PyTorch
 TORCH_JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_job.py")
 AGREEMENT = 0.10
+NOTHING = 0.05  # what the injection cost, at most, to have cost nothing: no verdict names less
 OTHERS = 0.15  # CPUs that other programs may use while a case is measured
 ATTEMPTS = 4
 
@@ -186,9 +187,11 @@ class Result:
         self.share = injected.share(case.expected)
         self.cpus = injected.cpus
         self.right = self.named in case.expected
+        # The machine was full already, say: there is nothing to be named, and that must not be said.
+        self.nothing = self.truth < NOTHING
         self.agrees = abs(self.share - self.truth) <= AGREEMENT
         self.clean = []  # of the runs without it: what is named, how surely, and the case's share
-        self.sure = not self.right and self.confidence == "high"  # and wrong
+        self.sure = self.right == self.nothing and self.confidence == "high"  # and wrong
         for run in before, after:
             named, confidence = run.verdict["bottleneck"], run.verdict["confidence"]
             self.clean.append((named, confidence, run.share(case.expected)))
@@ -235,20 +238,22 @@ def measured(case, folder):
 
 def report(results):
     """A line for a case: how it went."""
-    right = sum(result.right for result in results)
+    counted = [result for result in results if not result.nothing]
+    right = sum(result.right for result in counted)
     agree = sum(result.agrees for result in results)
     sure = sum(result.sure for result in results)
     median = statistics.median
     names = [result.named for result in results]
-    print("%-32s %5.0f %% %-12s %5.0f %%  %-6s  %d/%d named, %d/%d agree%s%s" % (
+    print("%-32s %5.0f %% %-12s %5.0f %%  %-6s  %d/%d named, %d/%d agree%s%s%s" % (
         results[0].case, 100 * median(r.truth for r in results), max(names, key=names.count),
-        100 * median(r.share for r in results), results[0].confidence, right, len(results), agree,
-        len(results), ", %d WRONG WITH HIGH CONFIDENCE" % sure if sure else "",
+        100 * median(r.share for r in results), results[0].confidence, right, len(counted), agree,
+        len(results), "" if len(counted) == len(results) else ", of which %d cost nothing" % (
+            len(results) - len(counted)), ", %d WRONG WITH HIGH CONFIDENCE" % sure if sure else "",
         "" if all(r.noise <= OTHERS for r in results) else "  (beside others)"), flush=True)  # fmt: skip
     if os.environ.get("VERBOSE"):
         for result in results:
             print(result.line(), flush=True)
-    return right == len(results) and agree == len(results) and not sure
+    return right == len(counted) and agree == len(results) and not sure
 
 
 def print_head():

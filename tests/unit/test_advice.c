@@ -120,15 +120,15 @@ static void threads_are_advised_where_one_computes(void **state)
 	f.main_threads = 2; // one of them feeds a loader's worker
 	f.one_thread = true;
 	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
-		"it computes with one thread; 1.0 of 2 CPUs idle");
+		"it computes with one thread; 1.0 of 2 CPUs idle; what more gain is not known");
 	f.others_cpus = f.host_others_cpus = 0.9; // then none is idle
 	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
-		"it computes with one thread; 0.2 of 2 CPUs idle");
+		"it computes with one thread; 0.2 of 2 CPUs idle; what more gain is not known");
 	f.others_cpus = f.host_others_cpus =
 		0.1; // as seen: `make demo`, whose two threads were told to be two
 	f.one_thread = false;
 	f.main_cpus = f.cpus_used = 1.2;
-	assert_first(&f, "faster CPUs, a GPU, a larger batch",
+	assert_first(&f, "faster CPUs, a GPU",
 		"its 2 threads keep 1.2 of 2 CPUs busy: more CPUs would be idle");
 	f.main_cpus = f.cpus_used = 1.8;
 	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
