@@ -172,6 +172,12 @@ static void add_cell(const struct drawing *d, struct figure_panel *panel,
 	if (r->n > 0) {
 		figure_add_interval(series, x, r->mean, r->mean - r->half, r->mean + r->half);
 	} else if (cell->n_runs > 0) {
+		if (d->kind == KIND_BARS) {
+			struct text why = {0};
+			pivot_append_failures(&why, cell);
+			figure_add_words(series, x, why.data);
+			text_done(&why);
+		}
 		note_failure(d, whole.data ? whole.data : "", cell);
 	}
 	text_done(&name);

@@ -113,12 +113,17 @@ static void draw_series(struct figure_panel *panel, const struct layout_pivot *p
 		series->style = (int)number_of_key(columns, column, 0);
 	}
 	for (size_t row = 0; row < p->pivot.rows.n; row++) {
-		const struct repeats *r = &pivot_at(&p->pivot, row, column, value)->repeats;
+		const struct pivot_cell *cell = pivot_at(&p->pivot, row, column, value);
+		const struct repeats *r = &cell->repeats;
 		double x = numbers ? strtod(key_of(&p->pivot.rows, row, 0), NULL) : (double)row;
 		bool there = r->n > 0 && isfinite(r->mean);
 		if (there || !p->layout->bars) {
 			figure_add_interval(series, x, there ? r->mean : NAN,
 				there ? r->mean - r->half : NAN, there ? r->mean + r->half : NAN);
+		} else if (pivot_failed(cell) > 0) {
+			_cleanup_text_ struct text failures = {0};
+			pivot_append_failures(&failures, cell);
+			figure_add_words(series, x, failures.data);
 		}
 	}
 }

@@ -116,8 +116,14 @@ static void print_line(void *context, const char *line, size_t n)
 	print_note(context, line, n);
 }
 
+// Below a figure stands what it shows, not how another is made.
 static void draw_line(void *context, const char *line, size_t n)
 {
+	static const char *const hints[] = {"; --where ", ": --where ", " (strain run --label "};
+	for (size_t i = 0; i < ARRAY_LENGTH(hints); i++) {
+		const char *hint = memmem(line, n, hints[i], strlen(hints[i]));
+		n = hint ? (size_t)(hint - line) : n;
+	}
 	figure_add_note(context, "%.*s", (int)n, line);
 }
 

@@ -242,6 +242,14 @@ void figure_add_interval(struct figure_series *series, double x, double y, doubl
 	}
 }
 
+void figure_add_words(struct figure_series *series, double x, const char *words)
+{
+	if (series) {
+		char *copy = copy_text(series->page, words);
+		add_point(series, (struct figure_point){x, NAN, NAN, NAN, NAN, copy});
+	}
+}
+
 void figure_add_cell(struct figure_series *series, double x, double y, double z, const char *words)
 {
 	if (series) {

@@ -43,7 +43,7 @@ struct figure_point {
 	double low; // an interval, or a band's edges; NAN: none
 	double high;
 	double z; // LOOK_HEAT
-	char *words; // LOOK_HEAT: written in the cell instead of the value; NULL
+	char *words; // LOOK_HEAT, LOOK_BARS: written instead of the value; NULL
 };
 
 struct figure_series {
@@ -120,6 +120,8 @@ struct figure_series *figure_add_series(
 	struct figure_panel *panel, enum figure_look look, const char *name);
 void figure_add_point(struct figure_series *series, double x, double y);
 void figure_add_interval(struct figure_series *series, double x, double y, double low, double high);
+// Where a bar would stand: why there is none.
+void figure_add_words(struct figure_series *series, double x, const char *words);
 void figure_add_cell(struct figure_series *series, double x, double y, double z, const char *words);
 void figure_add_vertical(struct figure_panel *panel, double x, const char *name);
 // Words in the middle of a panel; several are lines below each other.

@@ -134,9 +134,8 @@ static double least_spacing(const struct figure_panel *panel)
 	return isfinite(least) ? least : 1;
 }
 
-// Bars of several series stand side by side, in the order of the legend.
-static void append_bars(struct text *t, const struct panel_place *place,
-	const struct figure_panel *panel, const struct figure_series *series)
+double figure_bar_offset(
+	const struct figure_panel *panel, const struct figure_series *series, double *ret_width)
 {
 	size_t n = 0, at = 0;
 	for (size_t i = 0; i < panel->n_series; i++) {
@@ -144,11 +143,17 @@ static void append_bars(struct text *t, const struct panel_place *place,
 		n += panel->series[i]->look == LOOK_BARS;
 	}
 	double spacing = panel->x.n_names > 0 ? 1 : least_spacing(panel);
-	double width = spacing * BARS_SHARE / (double)n;
+	*ret_width = spacing * BARS_SHARE / (double)n;
+	return ((double)at - ((double)n - 1) / 2) * *ret_width;
+}
+
+static void append_bars(struct text *t, const struct panel_place *place,
+	const struct figure_panel *panel, const struct figure_series *series)
+{
+	double width, offset = figure_bar_offset(panel, series, &width);
 	for (size_t i = 0; i < series->n; i++) {
 		const struct figure_point *point = &series->points[i];
-		double x = point->x + ((double)at - ((double)n - 1) / 2) * width;
-		append_number(t, x * place->x.scale, " ");
+		append_number(t, (point->x + offset) * place->x.scale, " ");
 		append_number(t, point->y * place->y.scale, " ");
 		append_number(t, width * 0.92 * place->x.scale, " ");
 		append_number(t, point->low * place->y.scale, " ");

@@ -20,3 +20,7 @@ void figure_data(
 // -ENOMEM; *ret is the caller's.
 int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
 	struct figure_point **ret, size_t *ret_n);
+// Bars of several series stand side by side, in the order of the legend: how far from x, and how
+// wide.
+double figure_bar_offset(
+	const struct figure_panel *panel, const struct figure_series *series, double *ret_width);

@@ -485,6 +485,27 @@ static void append_heat(
 	}
 }
 
+// Upright where a bar would stand.
+static void append_bar_words(
+	struct text *t, const struct figure_panel *panel, const struct panel_place *place)
+{
+	for (size_t i = 0; i < panel->n_series; i++) {
+		const struct figure_series *series = panel->series[i];
+		for (size_t j = 0; series->look == LOOK_BARS && j < series->n; j++) {
+			double width;
+			double x = series->points[j].x + figure_bar_offset(panel, series, &width);
+			if (series->points[j].words) {
+				char where[160];
+				snprintf(where, sizeof(where),
+					"first %.7g, graph 0.02 left rotate by 90 front tc rgb "
+					"'#444444' font 'Helvetica,%g'",
+					x * place->x.scale, FIGURE_WORDS_POINTS);
+				append_label(t, series->points[j].words, where);
+			}
+		}
+	}
+}
+
 static void append_panel(struct text *t, const struct figure_page *page,
 	const struct page_layout *layout, size_t i, size_t *index)
 {
@@ -509,6 +530,7 @@ static void append_panel(struct text *t, const struct figure_page *page,
 	append_said(t, panel, place);
 	append_verticals(t, panel, place);
 	append_heat(t, panel, place);
+	append_bar_words(t, panel, place);
 	append_plot(t, panel, place, index);
 }
 

@@ -223,7 +223,7 @@ has_no_gpu() {
 	says processes
 	figure tripathi2019-fig3.8 --where model=resnet50
 	says 'memory 1GiB' 'memory 2GiB'
-	grep -q 'workers (0, 2): runs with 2 are shown' kept/figure.gp # both memories have these
+	grep -q "'workers (0, 2): runs with 2 are shown'" kept/figure.gp # both memories have these
 }
 
 @test "where lines end epochs, the first has no length in Tripathi Figure 3.1" {

@@ -222,6 +222,30 @@ static void test_many_lines_have_markers(void **state)
 	figure_free(page);
 }
 
+static void test_words_stand_where_a_bar_would(void **state)
+{
+	(void)state;
+	struct figure_page *page = figure_new(NULL, 1);
+	struct figure_panel *panel = figure_add_panel(page, "");
+	_cleanup_text_ struct text script = {0}, data = {0};
+	for (int i = 0; i < 2; i++) {
+		struct figure_series *series = figure_add_series(panel, LOOK_BARS, "bar");
+		figure_axis_name(panel, &panel->x, "32");
+		figure_add_point(series, 0, 1);
+		double x = figure_axis_name(panel, &panel->x, "64");
+		if (i == 0) {
+			figure_add_point(series, x, 1);
+		} else {
+			figure_add_words(series, x, "it's out of memory");
+		}
+	}
+	assert_int_equal(figure_script(page, FORMAT_SVG, "d", NULL, &script, &data), 0);
+	// the second of two bars, each 0.4 wide, at 1
+	assert_true(text_has(&script, "set label 'it''s out of memory' at first 1.2, graph 0.02"));
+	assert_true(text_has(&data, "\n1.2 NaN 0.368 NaN NaN"));
+	figure_free(page);
+}
+
 static void test_a_row_of_words_is_low_and_has_no_name(void **state)
 {
 	(void)state;
@@ -444,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_units_by_the_largest_value),
 		cmocka_unit_test(test_axes_that_panels_share),
 		cmocka_unit_test(test_many_lines_have_markers),
+		cmocka_unit_test(test_words_stand_where_a_bar_would),
 		cmocka_unit_test(test_a_row_of_words_is_low_and_has_no_name),
 		cmocka_unit_test(test_thinning_keeps_peaks_and_gaps),
 		cmocka_unit_test(test_few_points_stay_as_they_are),
