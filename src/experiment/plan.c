@@ -385,8 +385,7 @@ int plan_open(const char *path, struct plan *ret, struct error *e)
 		return result;
 	}
 	static const char database[] = "SQLite format 3";
-	if (data.length >= sizeof(database) &&
-		memcmp(data.data, database, sizeof(database)) == 0) {
+	if (data.length >= sizeof(database) && memcmp(data.data, database, sizeof(database)) == 0) {
 		*ret = (struct plan){0};
 		return error_set(e, EINVAL, "%s: expected a plan, found a run (strain show)", path);
 	}

@@ -30,6 +30,9 @@
 // How often a file is looked at which tells nothing; and whatever tells, in case it did not.
 #define LOOK_MS 10
 #define TOLD_LOOK_MS 500
+// When one asks to be told: closing inotify takes the kernel 8 to 11 ms, which a short run would
+// wait for at its end.
+#define ASK_NS (2 * NS_PER_S)
 // A job that writes all the time is not listened to more often than this.
 #define REST_NS (2 * NS_PER_MS)
 #define READ_BYTES 65536
@@ -52,7 +55,8 @@ struct listener {
 	pthread_t thread;
 	_Atomic bool stop;
 	int wake_fd; // eventfd: stop was set; -1 where there is none
-	int inotify_fd; // tells when a file has grown; -1 where it cannot
+	int inotify_fd; // tells when a file has grown; -1: not asked yet, or it cannot
+	bool asked;
 	int64_t now_ns; // when the bytes in hand were read
 	char *buffer;
 	struct listener_losses losses;
@@ -156,12 +160,40 @@ static bool is_told(const struct listener *l)
 	return l->wake_fd >= 0 && (!file || l->inotify_fd >= 0);
 }
 
+// Asks to be told when the file grows. Where one cannot be watched, all are looked at.
+static void watch_file(struct listener *l, int fd)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (l->inotify_fd >= 0 && inotify_add_watch(l->inotify_fd, path, IN_MODIFY) < 0) {
+		close(l->inotify_fd);
+		l->inotify_fd = -1;
+	}
+}
+
+// True once: what was written before is to be looked at, then one is told.
+static bool ask_in_time(struct listener *l)
+{
+	if (l->asked || clock_monotonic_ns() - l->start_ns < ASK_NS) {
+		return false;
+	}
+	l->asked = true;
+	l->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	for (size_t i = 0; i < 2; i++) {
+		if (l->outputs[i].fd >= 0 && l->outputs[i].file) {
+			watch_file(l, l->outputs[i].fd);
+		}
+	}
+	return true;
+}
+
 // Until there may be something to read, or the end has come.
 static void listener_wait(struct listener *l, struct pollfd polled[2])
 {
 	struct pollfd fds[] = {{.fd = l->wake_fd, .events = POLLIN},
 		{.fd = l->inotify_fd, .events = POLLIN}, polled[0], polled[1]};
-	poll(fds, ARRAY_LENGTH(fds), is_told(l) ? TOLD_LOOK_MS : LOOK_MS);
+	int timeout_ms = is_told(l) ? TOLD_LOOK_MS : LOOK_MS;
+	poll(fds, ARRAY_LENGTH(fds), ask_in_time(l) ? 0 : timeout_ms);
 	polled[0] = fds[2];
 	polled[1] = fds[3];
 	if (fds[1].revents) {
@@ -204,20 +236,11 @@ static void *listener_main(void *context)
 				output->fd = -1;
 			}
 		}
-		listener_rest(looked_ns);
+		if (!stopping) {
+			listener_rest(looked_ns);
+		}
 	}
 	return NULL;
-}
-
-// Asks to be told when the file grows. Where one cannot be watched, all are looked at.
-static void watch_file(struct listener *l, int fd)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (l->inotify_fd >= 0 && inotify_add_watch(l->inotify_fd, path, IN_MODIFY) < 0) {
-		close(l->inotify_fd);
-		l->inotify_fd = -1;
-	}
 }
 
 static int listened_init(struct listener *l, size_t i, int fd, struct error *e)
@@ -229,9 +252,6 @@ static int listened_init(struct listener *l, size_t i, int fd, struct error *e)
 	}
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	l->outputs[i].file = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-	if (l->outputs[i].file) {
-		watch_file(l, fd);
-	}
 	return output_stream_new(l->pattern, &l->outputs[i].stream) < 0
 	               ? error_set(e, ENOMEM, "out of memory")
 	               : 0;
@@ -271,7 +291,7 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	l->buffer = malloc(READ_BYTES);
 	l->outputs[0].fd = l->outputs[1].fd = -1;
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	l->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	l->inotify_fd = -1;
 	int r = l->buffer ? output_pattern_new(pattern, &l->pattern, e)
 	                  : error_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < 2 && r == 0; i++) {
