@@ -123,6 +123,11 @@ static void print_measures(void)
 static void unknown_measure(struct argp_state *state, const char *name)
 {
 	struct suggestion_of_word suggestion = SUGGEST_NONE;
+	if (strchr(name, '.')) { // as metrics are called
+		reading_option_error(state,
+			"--value: of a metric expected METRIC:AGGREGATE, as %s:max, found '%s'",
+			name, name);
+	}
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		suggest_consider(&suggestion, name, measures[i].name);
 	}
@@ -394,6 +399,21 @@ static int read_metrics(
 	return r < 0 ? error_prefix(e, "--value") : 0;
 }
 
+// Runs side by side leave none out: all their differences are there.
+static void say_told(const struct choice *choice)
+{
+	_cleanup_text_ struct text names = {0};
+	for (size_t i = 0; i < choice->n_told && !choice->side_by_side; i++) {
+		text_append_string(&names, i ? ", " : "");
+		text_append_printable(&names, choice->told[i], strlen(choice->told[i]));
+	}
+	if (names.length > 0 && names.data) {
+		fprintf(stderr,
+			"strain: left out, since other labels tell them: %s (--rows shows them)\n",
+			names.data);
+	}
+}
+
 static void say_merged(const struct choice *choice)
 {
 	if (choice->merged) {
@@ -452,6 +472,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	if (r < 0) {
 		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
 	}
+	say_told(choice);
 	say_merged(choice);
 	int status = compare->figure.kind ? draw_pivot(&compare->figure, &pivot)
 	                                  : write_pivot(&pivot, format, compare->output);

@@ -317,6 +317,45 @@ static const char *merged_label(
 	return NULL;
 }
 
+// Whether the label's value follows from those of others with fewer values (of a number also from
+// words with as many): the number of samples from the dataset. Then it would only make the table
+// wider, and its cells empty. What changes together with as many values stays.
+static bool is_told(const struct differences *d, size_t label, const struct pivot_request *request,
+	size_t *order)
+{
+	const struct difference *item = &d->items[label];
+	struct choice others = {.n_rows = 0};
+	for (size_t i = 0; i < d->n && others.n_rows < CHOICE_LABELS_MAX; i++) {
+		const struct difference *other = &d->items[i];
+		bool simpler = other->n < item->n ||
+		               (other->n == item->n && item->is_number && !other->is_number);
+		if (i != label && simpler) {
+			others.rows[others.n_rows++] = other->label;
+		}
+	}
+	const struct sorting sorting = {
+		.choice = &others, .request = request, .label = item->label};
+	return others.n_rows > 0 && strcmp(item->label, PIVOT_LABEL_SOURCE) != 0 &&
+	       !is_merged(&sorting, order);
+}
+
+// Numbers first: words say more.
+static void leave_out_told(
+	struct choice *c, struct differences *d, const struct pivot_request *request)
+{
+	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
+	for (int words = 0; order && words < 2; words++) {
+		for (size_t i = d->n; i-- > 0;) {
+			if (d->items[i].is_number == !words && c->n_told < CHOICE_LABELS_MAX &&
+				!is_used(c, d->items[i].label) && is_told(d, i, request, order)) {
+				c->told[c->n_told++] = d->items[i].label;
+				memmove(&d->items[i], &d->items[i + 1],
+					(--d->n - i) * sizeof(d->items[0]));
+			}
+		}
+	}
+}
+
 // Everything but the command that may tell runs apart: what the recorder sets of the runs of one
 // sweep stands in their commands, too.
 static int compare_all_labels(const struct sorting *s, size_t a, size_t b)
@@ -367,6 +406,9 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 	struct differences *d = calloc(1, sizeof(*d));
 	int r = d ? find_differences(d, request) : -ENOMEM;
 	if (r == 0) {
+		if (!choice->rows_given && d->n > 2) {
+			leave_out_told(choice, d, request);
+		}
 		choose_labels(choice, d, request);
 		if (!choice->side_by_side) {
 			choice->merged = merged_label(choice, d, request);

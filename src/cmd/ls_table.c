@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
+#include "cmd/compare_choice.h"
 #include "cmd/reading.h"
 #include "render/json.h"
 #include "render/pivot.h"
@@ -123,14 +124,77 @@ static void put_state(struct table *t, const struct catalogue_run *run)
 	table_text(t, LS_WORDS, *run->outcome_text ? run->outcome_text : NULL);
 }
 
-static void put_labels(struct table *t, const struct catalogue_run *run)
+// Labels of the runs, in the order in which a narrow terminal should have them: those in which the
+// runs differ, those that all share, those that were set by whoever started them.
+enum label_rank { LABEL_DIFFERS, LABEL_SHARED, LABEL_AUTOMATIC, N_LABEL_RANKS };
+
+enum { LABELS_RANKED = 64 };
+
+struct ranked_label {
+	const char *name;
+	const char *value; // of the first run
+	size_t n; // runs that have it
+	bool differs;
+};
+
+struct label_ranks {
+	struct ranked_label items[LABELS_RANKED];
+	size_t n;
+	size_t n_runs;
+};
+
+static struct ranked_label *rank_find(struct label_ranks *ranks, const char *name)
+{
+	for (size_t i = 0; i < ranks->n; i++) {
+		if (strcmp(ranks->items[i].name, name) == 0) {
+			return &ranks->items[i];
+		}
+	}
+	return NULL;
+}
+
+static void rank_labels(struct label_ranks *ranks, const struct listing *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct catalogue_run *run = l->items[i].run;
+		ranks->n_runs += !l->items[i].trials;
+		for (size_t k = 0; !l->items[i].trials && k < run->n_labels; k++) {
+			const struct run_label *label = &run->labels[k];
+			struct ranked_label *item = rank_find(ranks, label->name);
+			if (!item && ranks->n < LABELS_RANKED) {
+				item = &ranks->items[ranks->n++];
+				*item = (struct ranked_label){label->name, label->value, 0, false};
+			}
+			if (item) {
+				item->n++;
+				item->differs = item->differs ||
+				                strcmp(item->value, label->value) != 0;
+			}
+		}
+	}
+}
+
+static enum label_rank rank_of(struct label_ranks *ranks, const char *name)
+{
+	const struct ranked_label *item = rank_find(ranks, name);
+	return choice_label_is_automatic(name)                      ? LABEL_AUTOMATIC
+	       : item && (item->differs || item->n < ranks->n_runs) ? LABEL_DIFFERS
+	                                                            : LABEL_SHARED;
+}
+
+static void put_labels(struct table *t, const struct catalogue_run *run, struct label_ranks *ranks)
 {
 	struct text labels = {0};
-	for (size_t i = 0; i < run->n_labels; i++) {
-		text_append_string(&labels, i ? " " : "");
-		text_append_string(&labels, run->labels[i].name);
-		text_append_string(&labels, "=");
-		text_append_string(&labels, run->labels[i].value);
+	for (int rank = 0; rank < N_LABEL_RANKS; rank++) {
+		for (size_t i = 0; i < run->n_labels; i++) {
+			const struct run_label *label = &run->labels[i];
+			if ((int)rank_of(ranks, label->name) == rank) {
+				text_append_string(&labels, labels.length ? " " : "");
+				text_append_string(&labels, label->name);
+				text_append_string(&labels, "=");
+				text_append_string(&labels, label->value);
+			}
+		}
 	}
 	table_text(t, LS_LABELS, labels.data);
 	text_done(&labels);
@@ -147,7 +211,8 @@ static void put_measure(struct table *t, const struct catalogue_run *run, enum m
 	}
 }
 
-static void put_run(struct table *t, const struct catalogue_run *run, enum measure_id measure)
+static void put_run(struct table *t, const struct catalogue_run *run, enum measure_id measure,
+	struct label_ranks *ranks)
 {
 	table_text(t, LS_RUN, run->name);
 	table_text(t, LS_PATH, run->path);
@@ -159,7 +224,7 @@ static void put_run(struct table *t, const struct catalogue_run *run, enum measu
 	table_number(t, LS_MEMORY, run->measures[MEASURE_HOST_MEMORY_PEAK]);
 	table_text(t, LS_MEMORY_KIND, *run->memory_kind ? run->memory_kind : NULL);
 	put_measure(t, run, measure);
-	put_labels(t, run);
+	put_labels(t, run, ranks);
 }
 
 // "batch_size=32,64,128 workers=0..8": what the trials' labels are.
@@ -189,6 +254,17 @@ static void append_values(struct text *t, const struct listed *l, const char *la
 	}
 }
 
+static bool all_share(const struct listed *l, const char *label)
+{
+	const char *first = catalogue_label(l->trials[0], label);
+	for (size_t i = 1; i < l->n_trials; i++) {
+		if (pivot_compare_labels(catalogue_label(l->trials[i], label), first) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
 static void put_trials(struct table *t, const struct listed *l)
 {
 	struct pivot_cell cell = {.n_runs = l->n_trials};
@@ -201,11 +277,12 @@ static void put_trials(struct table *t, const struct listed *l)
 	if (failures.length > 0) {
 		text_format(&state, ": %s", failures.data);
 	}
-	for (size_t i = 0; i < l->run->n_labels; i++) {
-		const char *label = l->run->labels[i].name;
-		if (strcmp(label, "sweep") != 0 && strcmp(label, "trial") != 0 &&
-			strcmp(label, "repeat") != 0) {
-			append_values(&labels, l, label);
+	for (int shared = 0; shared < 2; shared++) { // what it varied comes first
+		for (size_t i = 0; i < l->run->n_labels; i++) {
+			const char *label = l->run->labels[i].name;
+			if (!choice_label_is_automatic(label) && all_share(l, label) == shared) {
+				append_values(&labels, l, label);
+			}
 		}
 	}
 	const char *slash = strrchr(l->run->sweep_directory, '/');
@@ -227,13 +304,15 @@ static void put_trials(struct table *t, const struct listed *l)
 static int listing_table(const struct listing *l, const struct column *columns,
 	enum measure_id measure, struct table **ret)
 {
+	struct label_ranks ranks = {.n = 0};
 	int r = table_new(columns, N_LS_COLUMNS, ret);
+	rank_labels(&ranks, l);
 	for (size_t i = 0; i < l->n && r == 0; i++) {
 		r = table_row(*ret);
 		if (r == 0 && l->items[i].trials) {
 			put_trials(*ret, &l->items[i]);
 		} else if (r == 0) {
-			put_run(*ret, l->items[i].run, measure);
+			put_run(*ret, l->items[i].run, measure, &ranks);
 		}
 	}
 	return r;

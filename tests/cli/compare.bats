@@ -243,6 +243,29 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	[[ "$stderr" == "strain: runs in a cell differ in framework, too: "* ]]
 }
 
+@test "a label that others tell is left out, and that is said" {
+	cd "$BATS_TEST_TMPDIR"
+	local batch dataset samples
+	for batch in 32 64 128; do
+		for dataset in dt1 dt2; do
+			samples=1000
+			[ $dataset = dt1 ] || samples=10000
+			copy_run 0001-1 "told/$batch-$dataset.strain"
+			sqlite3 "told/$batch-$dataset.strain" "DELETE FROM label; INSERT INTO label VALUES
+				('batch_size', '$batch'), ('dataset', '$dataset'), ('samples', '$samples'), ('rate', '$batch.5')"
+		done
+	done
+	run -0 --separate-stderr "$STRAIN" compare told
+	[ "$stderr" = "strain: left out, since other labels tell them: samples (--rows shows them)" ]
+	[[ "${lines[1]}" =~ ^batch_size\ +rate\ +dt1\ +dt2$ ]] || { echo "$output"; false; } # both change together
+	[ "${#lines[@]}" = 6 ]
+	run -0 --separate-stderr "$STRAIN" compare told --rows batch_size,samples
+	[[ "${lines[0]}" =~ ^batch_size\ +samples\  ]]
+	[ -z "$stderr" ]
+	run -2 --separate-stderr "$STRAIN" compare told --value process.cpu.time
+	[[ "$stderr" == "strain: --value: of a metric expected METRIC:AGGREGATE, as process.cpu.time:max, found 'process.cpu.time'"* ]]
+}
+
 @test "two runs stand side by side, and one run each proves nothing" {
 	run -0 --separate-stderr "$STRAIN" compare paper.sweep/0003-1.strain paper.sweep/0001-1.strain
 	[ "${lines[0]}" = "columns: run" ]
