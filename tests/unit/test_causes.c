@@ -100,6 +100,23 @@ static struct facts script(void)
 	return f;
 }
 
+static struct facts beginning(void)
+{
+	struct facts f = script();
+	f.other_at_epochs = 0.58;
+	return f;
+}
+
+static struct facts handing(void)
+{
+	struct facts f = job(0.5);
+	add_workers(&f, 2, 0.3, 0, 0);
+	f.workers.busiest = 0.2;
+	return f;
+}
+
+static struct facts pool_beside_others(void);
+
 static struct facts tiny(void)
 {
 	struct facts f = job(0);
@@ -209,6 +226,10 @@ static const struct example {
 	{"threads that spin", spinning, BOTTLENECK_THREADS, 0.60, CONFIDENCE_HIGH},
 	{"computing", computing, BOTTLENECK_COMPUTE, 0.98, CONFIDENCE_HIGH},
 	{"the script", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
+	{"what each epoch begins with", beginning, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
+	{"batches that are handed over", handing, BOTTLENECK_LAUNCH, 0.51, CONFIDENCE_MEDIUM},
+	{"a pool's threads and other programs", pool_beside_others, BOTTLENECK_CONTENTION, 0.45,
+		CONFIDENCE_MEDIUM},
 	{"steps that are too short", tiny, BOTTLENECK_LAUNCH, 1, CONFIDENCE_MEDIUM},
 	{"a busy GPU", gpu_computing, BOTTLENECK_COMPUTE, 0.95, CONFIDENCE_HIGH},
 	{"a GPU that waits for the host", gpu_launching, BOTTLENECK_LAUNCH, 0.68,
@@ -367,7 +388,7 @@ static struct facts pool_beside_others(void)
 	f.length_s.value = 1.28;
 	f.compute_s = 1.2;
 	f.undisturbed_s = 0.48;
-	f.cpus = 2;
+	f.cpus = f.host_cpus = 2;
 	f.main_threads = 15;
 	f.main_cpus = f.cpus_used = 0.5;
 	f.main_queued = 0.01; // it waits for its threads, asleep
