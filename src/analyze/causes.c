@@ -20,6 +20,7 @@
 #define SLOW_WORKER 1.5 // times the median of the others
 #define PARALLEL 1.3 // threads that compute
 #define DILATED 2.0 // times what an undisturbed step takes
+#define BURNT 1.4 // times the CPU time that an undisturbed step can take
 #define BLOCKED 0.15 // of the time of preparing
 #define WORKERS_IDLE 0.5 // of the time that the busiest prepares: less, and none is waited for
 #define OTHERS 0.25 // of the CPUs, used by other programs
@@ -230,6 +231,14 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 	return f->ranks.n * (alone * threads + fmax(0, prepares));
 }
 
+// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn:
+// who waits asleep takes longer, and no more of it.
+static bool burns_cpus(const struct facts *f, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - preparing_blocked(f);
+	return f->main_cpus - prepares >= BURNT * alone * fmin(f->cpus, f->main_threads);
+}
+
 // The computing threads wait for each other, spinning, while others have their CPUs: the same step
 // takes far longer than where they are alone. What is left without them is what the CPUs have to do
 // at least.
@@ -240,7 +249,7 @@ static double threads_share(const struct facts *f)
 	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
 	if (passive || f->one_thread || !several || !is_saturated(f) ||
-		!(f->compute_s >= DILATED * f->undisturbed_s)) {
+		!(f->compute_s >= DILATED * f->undisturbed_s) || !burns_cpus(f, alone)) {
 		return 0;
 	}
 	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);

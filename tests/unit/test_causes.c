@@ -520,6 +520,32 @@ static void spinning_comes_before_a_lack_of_cpus(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
 }
 
+// As seen: `make demo`, whose threads wait asleep by a setting of its own, beside 1.4 CPUs of
+// others.
+static void who_waits_asleep_burns_no_cpu(void **state)
+{
+	(void)state;
+	struct facts f = job(0.053);
+	f.length_s.value = 0.03805;
+	f.compute_s = 0.03604;
+	f.undisturbed_s = 0.0122;
+	f.cpus = f.host_cpus = f.main_threads = 2;
+	f.main_cpus = 0.55;
+	f.main_queued = 0.531;
+	f.others_cpus = f.host_others_cpus = 1.38;
+	add_workers(&f, 2, 0.07, 0.273, 0);
+	struct causes c;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
+	assert_int_equal(causes_lack(&f), LACK_OTHERS);
+	f.main_cpus = 1.2; // twice the work: they spin
+	f.cpus_used = 1.27;
+	f.others_cpus = f.host_others_cpus = 0.7;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_THREADS));
+}
+
 // What the CPUs have to do at least is the work of all ranks.
 static void ranks_that_spin_have_work_too(void **state)
 {
@@ -644,6 +670,7 @@ int main(void)
 		cmocka_unit_test(others_are_on_other_cpus_too),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
+		cmocka_unit_test(who_waits_asleep_burns_no_cpu),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
 		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
