@@ -48,6 +48,7 @@ class PyTorch:
         self.hook = strain_hook.Hook("pytorch", report)
         self.local = threading.local()
         self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
+        self.looked_at_blas = False
         self.backwards = 0  # that run now, in all threads
         self.fetchers = []  # classes to be patched in children
         self.device = False  # its features are hooked: CUDA is in use
@@ -147,7 +148,8 @@ class PyTorch:
         key = id(loader)
         known = Loader()
         facts = list(_facts(loader, strain_hook.caller((self.folder,))))
-        if not self.loaders:
+        if not self.looked_at_blas:
+            self.looked_at_blas = True
             facts += _blas(self.torch)
         forget = self.loaders.pop
 
