@@ -21,7 +21,7 @@ TRAINER = BUILD / "workloads/onednn/onednn-train"
 STOPWATCH = PROGRAMS / "stopwatch"
 # Many short rounds: a machine that others use drifts within seconds.
 ROUNDS_S = 130
-SAMPLES = 1920
+SAMPLES = 480
 BATCHES = (32, 128)
 AIM = 0.01
 
