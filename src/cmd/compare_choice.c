@@ -317,26 +317,63 @@ static const char *merged_label(
 	return NULL;
 }
 
-// Whether the label's value follows from those of others with fewer values (of a number also from
-// words with as many): the number of samples from the dataset. Then it would only make the table
-// wider, and its cells empty. What changes together with as many values stays.
+static bool are_of_one_configuration(const struct sorting *s, size_t a, size_t b)
+{
+	for (size_t i = 0; i < s->differences->n; i++) {
+		const char *label = s->differences->items[i].label;
+		if (pivot_compare_labels(pivot_label(s->request, a, label),
+			    pivot_label(s->request, b, label)) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether a label's value follows from those that the choice's rows have. Values that no two
+// configurations share tell anything, as where a search drew them at random: one label needs a
+// value that is shared; several together, that most of their combinations are.
+static bool is_told_by(const struct sorting *s, size_t *order)
+{
+	size_t n_runs = s->request->n_runs, n = 0, n_shared = 0;
+	if (is_merged(s, order)) {
+		return false;
+	}
+	for (size_t i = 0, end; i < n_runs; i = end) {
+		bool shared = false;
+		for (end = i; end < n_runs && compare_cells(s, order[i], order[end]) == 0; end++) {
+			shared = shared || !are_of_one_configuration(s, order[i], order[end]);
+		}
+		n++;
+		n_shared += shared;
+	}
+	return s->choice->n_rows == 1 ? n_shared > 0 : 2 * n_shared > n;
+}
+
+// Whether the label's value follows from that of another with fewer values (of a number also from
+// words with as many), or from those of all such: the number of samples from the dataset. Then it
+// would only make the table wider, and its cells empty. What changes together with as many values
+// stays.
 static bool is_told(const struct differences *d, size_t label, const struct pivot_request *request,
 	size_t *order)
 {
 	const struct difference *item = &d->items[label];
 	struct choice others = {.n_rows = 0};
-	for (size_t i = 0; i < d->n && others.n_rows < CHOICE_LABELS_MAX; i++) {
+	struct sorting sorting = {.request = request, .label = item->label, .differences = d};
+	bool told = false;
+	for (size_t i = 0; i < d->n && others.n_rows < CHOICE_LABELS_MAX && !told; i++) {
 		const struct difference *other = &d->items[i];
 		bool simpler = other->n < item->n ||
 		               (other->n == item->n && item->is_number && !other->is_number);
 		if (i != label && simpler) {
+			struct choice one = {.rows = {other->label}, .n_rows = 1};
 			others.rows[others.n_rows++] = other->label;
+			sorting.choice = &one;
+			told = is_told_by(&sorting, order);
 		}
 	}
-	const struct sorting sorting = {
-		.choice = &others, .request = request, .label = item->label};
-	return others.n_rows > 0 && strcmp(item->label, PIVOT_LABEL_SOURCE) != 0 &&
-	       !is_merged(&sorting, order);
+	sorting.choice = &others;
+	return strcmp(item->label, PIVOT_LABEL_SOURCE) != 0 &&
+	       (told || (others.n_rows > 1 && is_told_by(&sorting, order)));
 }
 
 // Numbers first: words say more.

@@ -266,6 +266,34 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	[[ "$stderr" == "strain: --value: of a metric expected METRIC:AGGREGATE, as process.cpu.time:max, found 'process.cpu.time'"* ]]
 }
 
+@test "what a random search drew is not told by the rest of each draw, which no other run has" {
+	cd "$BATS_TEST_TMPDIR"
+	local lr batch dropout
+	while read -r lr batch dropout; do
+		copy_run 0001-1 "drawn/of$lr.strain"
+		sqlite3 "drawn/of$lr.strain" "DELETE FROM label; INSERT INTO label VALUES
+			('lr', '$lr'), ('batch_size', '$batch'), ('dropout', '$dropout')"
+	done <<-'EOF'
+		.013 16 .1
+		.2 32 .1
+		.0071 16 .3
+		.052 64 .3
+		.0009 32 .5
+	EOF
+	run -0 --separate-stderr "$STRAIN" compare drawn --value epoch_seconds
+	[ -z "$stderr" ] || { echo "$stderr"; false; }
+	[[ "$output" == *.0071* ]] || { echo "$output"; false; }
+	# a name for each draw, which all its repeats have, tells nothing either
+	for lr in .013 .2 .0071 .052 .0009; do
+		sqlite3 "drawn/of$lr.strain" "INSERT INTO label VALUES ('draw', 'of $lr'), ('repeat', '1')"
+		cp "drawn/of$lr.strain" "drawn/of$lr-2.strain"
+		sqlite3 "drawn/of$lr-2.strain" "UPDATE label SET value = '2' WHERE name = 'repeat';
+			UPDATE run SET value = value + 1 WHERE key = 'start_utc_ns'"
+	done
+	run -0 --separate-stderr "$STRAIN" compare drawn --value epoch_seconds
+	[[ "$stderr" != *"left out"* ]] || { echo "$stderr"; false; }
+}
+
 @test "two runs stand side by side, and one run each proves nothing" {
 	run -0 --separate-stderr "$STRAIN" compare paper.sweep/0003-1.strain paper.sweep/0001-1.strain
 	[ "${lines[0]}" = "columns: run" ]
