@@ -60,6 +60,7 @@ struct result {
 	double *judged; // [n_judged], room for the plan's repeats
 	size_t n_judged;
 	struct repeats repeats; // of these
+	size_t base; // the configuration it is held against; 0: none
 	bool is_baseline;
 	double speed_up; // NAN: not known
 	double probability; // of being noise, corrected; NAN: not tested
@@ -133,18 +134,45 @@ static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOME
 	}
 }
 
-static enum measure_id find_measure(const struct results *r)
+// Of how many configurations that ran both they and what they are held against have a measure;
+// where nothing is held against anything, how many have it.
+static size_t count_pairs(const struct results *r, enum measure_id measure, bool *has)
 {
-	for (size_t i = 0; i < ARRAY_LENGTH(judged_by); i++) {
-		for (size_t k = 0; k < r->catalogue.n; k++) {
-			const struct catalogue_run *run = &r->catalogue.runs[k];
-			if (configuration_of(r->sweep, run) && outcome_is_success(run->outcome) &&
-				isfinite(run->measures[judged_by[i]])) {
-				return judged_by[i];
-			}
+	size_t n_configurations = r->sweep->trials.n_configurations, n = 0, n_pairs = 0;
+	bool has_baseline = false;
+	memset(has, 0, (n_configurations + 1) * sizeof(*has));
+	for (size_t i = 0; i < r->catalogue.n; i++) {
+		const struct catalogue_run *run = &r->catalogue.runs[i];
+		size_t configuration = configuration_of(r->sweep, run);
+		if (configuration > 0 && outcome_is_success(run->outcome) &&
+			isfinite(run->measures[measure])) {
+			has[configuration] = true;
 		}
 	}
-	return MEASURE_DURATION;
+	for (size_t i = 1; i <= n_configurations; i++) {
+		size_t base = r->items[i - 1].base;
+		has_baseline = has_baseline || base > 0;
+		n += has[i];
+		n_pairs += base > 0 && base != i && has[base] && has[i];
+	}
+	return has_baseline ? n_pairs : n > 0;
+}
+
+// The first that every pair has, else that most of them have: a job that is quiet has no epochs,
+// and those that are not can still be held against it.
+static int find_measure(struct results *r)
+{
+	_cleanup_free_ bool *has = calloc(r->sweep->trials.n_configurations + 1, sizeof(*has));
+	size_t most = 0;
+	r->measure = MEASURE_DURATION;
+	for (size_t i = 0; has && i < ARRAY_LENGTH(judged_by); i++) {
+		size_t n = count_pairs(r, judged_by[i], has);
+		if (n > most) {
+			most = n;
+			r->measure = judged_by[i];
+		}
+	}
+	return has ? 0 : -ENOMEM;
 }
 
 static void hold_against(struct result *result, const struct result *base, enum measure_id measure)
@@ -173,7 +201,7 @@ static int compare_all(struct results *r)
 		result->speed_up = result->probability = NAN;
 	}
 	for (size_t i = 0; i < n; i++) {
-		size_t base = trials_baseline(&r->sweep->trials, i + 1);
+		size_t base = r->items[i].base;
 		if (base > 0) {
 			hold_against(&r->items[i], &r->items[base - 1], r->measure);
 		}
@@ -284,6 +312,21 @@ static void print_failures(const struct results *r)
 	}
 }
 
+// Why no speed-up is tested.
+static const char *why_untested(const struct results *r)
+{
+	bool baseline_has = false;
+	for (size_t i = 0; i < r->sweep->trials.n_configurations; i++) {
+		const struct result *result = &r->items[i];
+		if (isfinite(result->speed_up)) {
+			return "none is tested: that takes at least two runs of both";
+		}
+		baseline_has = baseline_has || (result->is_baseline && result->n_judged > 0);
+	}
+	return baseline_has ? "there is none: nothing but the baseline has such a value"
+	                    : "there is none: the baseline has no such value";
+}
+
 static void print_baseline(const struct results *r)
 {
 	const struct plan *plan = &r->sweep->plan;
@@ -305,7 +348,7 @@ static void print_baseline(const struct results *r)
 		       " over %zu comparison%s, %.0f %% level)\n",
 			r->n_tests, r->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
 	} else {
-		puts("none is tested: that takes at least two runs of both");
+		puts(why_untested(r));
 	}
 }
 
@@ -392,16 +435,16 @@ static int read_results(struct results *r, struct error *e)
 	}
 	r->items = calloc(n + 1, sizeof(*r->items));
 	r->judged = calloc(n * repeats + 1, sizeof(*r->judged));
-	r->measure = find_measure(r);
-	for (size_t i = 0; r->items && r->judged && i < n; i++) {
+	bool failed = !r->items || !r->judged;
+	for (size_t i = 0; !failed && i < n; i++) {
+		r->items[i].base = trials_baseline(&sweep->trials, i + 1);
 		r->items[i].judged = &r->judged[i * repeats];
 	}
-	for (size_t i = 0; r->items && r->judged && i < r->catalogue.n; i++) {
+	failed = failed || find_measure(r) < 0;
+	for (size_t i = 0; !failed && i < r->catalogue.n; i++) {
 		add_run(r, &r->catalogue.runs[i]);
 	}
-	return !r->items || !r->judged || compare_all(r) < 0
-	               ? error_errno(e, ENOMEM, "cannot read the results")
-	               : 0;
+	return failed || compare_all(r) < 0 ? error_errno(e, ENOMEM, "cannot read the results") : 0;
 }
 
 int sweep_print_results(const struct sweep *sweep, bool json)

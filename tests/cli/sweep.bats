@@ -205,6 +205,39 @@ is_running() {
 	[ "$(key none.sweep/0001-1.strain epochs_from)" = null ]
 }
 
+@test "what is held against a baseline is what the baseline has too, and why nothing is is said" {
+	cat >job <<-'EOF'
+		#!/bin/sh
+		[ "$1" != fails ] || exit 3
+		for i in 1 2 3; do
+			[ "$1" = quiet ] || echo "Epoch $i/3"
+			sleep 0.05
+		done
+	EOF
+	chmod +x job
+	cat >plan.yaml <<-'EOF'
+		command: [./job, "${job}"]
+		parameters: {job: {values: [quiet, loud, loud2]}}
+		baseline: {job: quiet}
+		repeats: 2
+	EOF
+	run -0 "$STRAIN" sweep plan.yaml
+	[[ "$output" == *"times as fast as job=quiet, by the duration; "* ]] || { echo "$output"; false; }
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --json
+	[ "$(jq -c '.speed_up_of, [.configurations[] | .speed_up > 0]' <<<"$output" | paste -sd ' ')" = \
+		'"duration_seconds" [false,true,true]' ]
+	# with epochs on both sides these say more
+	sed 's/quiet/loud3/' plan.yaml >loud.yaml
+	run -0 "$STRAIN" sweep loud.yaml
+	[[ "$output" == *"times as fast as job=loud3, by the time of an epoch; "* ]] || { echo "$output"; false; }
+	sed 's/quiet/fails/' plan.yaml >fails.yaml
+	run "$STRAIN" sweep fails.yaml
+	[[ "$output" == *"; there is none: the baseline has no such value"* ]] || { echo "$output"; false; }
+	sed '$d' plan.yaml >once.yaml
+	run -0 "$STRAIN" sweep once.yaml
+	[[ "$output" == *"; none is tested: that takes at least two runs of both"* ]] || { echo "$output"; false; }
+}
+
 @test "epochs that a job marks are its epochs, whatever it prints" {
 	cat >plan.yaml <<-'EOF'
 		command: [sh, -c, 'for i in 1 2 3; do echo "Epoch $i/3"; sleep 0.1; "$STRAIN" mark epoch $((i + 40)); done']
