@@ -231,12 +231,13 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 	return f->ranks.n * (alone * threads + fmax(0, prepares));
 }
 
-// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn:
-// who waits asleep takes longer, and no more of it.
+// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn,
+// of CPUs that the ranks share: who waits asleep takes longer, and no more of it.
 static bool burns_cpus(const struct facts *f, double alone)
 {
 	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - preparing_blocked(f);
-	return f->main_cpus - prepares >= BURNT * alone * fmin(f->cpus, f->main_threads);
+	double turning = fmin(f->cpus / fmax(1, f->ranks.n), f->main_threads);
+	return f->main_cpus - prepares >= BURNT * alone * turning;
 }
 
 // The computing threads wait for each other, spinning, while others have their CPUs: the same step

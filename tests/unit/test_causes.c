@@ -571,6 +571,32 @@ static void ranks_that_spin_have_work_too(void **state)
 	verdict_done(&v);
 }
 
+// Four ranks of eight threads on eight CPUs: each can have two of them.
+static void a_rank_burns_its_part_of_the_cpus(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	f.length_s.value = 0.1;
+	f.compute_s = 0.099;
+	f.undisturbed_s = 0.03;
+	f.cpus = f.host_cpus = f.main_threads = 8;
+	f.main_cpus = 1.95;
+	f.main_queued = 0.05;
+	f.cpus_used = 7.8;
+	f.ranks = (struct rank_facts){.n = 4, .waits_most = 0.02, .waits_least = 0.01};
+	struct causes c;
+	struct verdict v = {0};
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_string_equal(
+		v.suggestions[0].action, "OMP_NUM_THREADS=2, or OMP_WAIT_POLICY=passive");
+	verdict_done(&v);
+	f.main_cpus = 1.95 * 0.3; // no more than undisturbed
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+}
+
 // Where a step is nothing but calls, so is what the training thread does for its batch.
 static void a_small_batch_is_calls_too(void **state)
 {
@@ -672,6 +698,7 @@ int main(void)
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(who_waits_asleep_burns_no_cpu),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
+		cmocka_unit_test(a_rank_burns_its_part_of_the_cpus),
 		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
 	};
