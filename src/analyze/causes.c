@@ -318,7 +318,9 @@ enum lack causes_lack(const struct facts *f)
 	if (own) { // those that it may use would do if it had them to itself
 		return others ? LACK_OTHERS : LACK_OWN;
 	}
-	bool full = f->cpus_used + known(f->host_others_cpus) >= SATURATED * f->cpus;
+	// Others anywhere on a larger machine are no reason, unless they leave nothing of it.
+	bool full = f->cpus_used + known(f->others_cpus) >= SATURATED * f->cpus ||
+	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
 	return full ? LACK_OTHERS : LACK_NOBODY;
 }
 

@@ -92,8 +92,10 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 {
 	enum lack lack = causes_lack(f);
 	if (lack == LACK_NOBODY) {
+		// Other programs may have been on all that it may use.
+		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
 		text_append_string(t, "lacks CPUs: it was ready without one while others of ");
-		words_append_counted(t, f->cpus, "CPU");
+		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
 		text_append_string(t, " were idle, ");
 	} else if (lack == LACK_OTHERS) {
 		text_append_string(t, "shares its CPUs: other programs used ");

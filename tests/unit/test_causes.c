@@ -463,6 +463,31 @@ static void others_are_on_other_cpus_too(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 }
 
+// What others use of a large machine is not known to be of the few CPUs that the job may use.
+static void others_elsewhere_take_no_cpu(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.host_cpus = 64;
+	f.main_cpus = 0.5;
+	f.main_queued = 0.5;
+	f.cpus_used = 1.5;
+	f.host_others_cpus = 2;
+	f.others_cpus = 0;
+	assert_int_equal(causes_lack(&f), LACK_NOBODY);
+	assert_headline(&f, "lacks CPUs: it was ready without one while others of 4 CPUs were "
+			    "idle, 20 % of each iteration");
+	f.host_others_cpus = 20; // these four may all have been in use, others were not
+	assert_int_equal(causes_lack(&f), LACK_NOBODY);
+	assert_headline(&f, "lacks CPUs: it was ready without one while others of 64 CPUs were "
+			    "idle, 20 % of each iteration");
+	f.host_others_cpus = 58; // of 64: hardly any was left
+	assert_int_equal(causes_lack(&f), LACK_OTHERS);
+	f.host_others_cpus = 62.5;
+	f.others_cpus = 2.5; // at least
+	assert_int_equal(causes_lack(&f), LACK_OTHERS);
+}
+
 // Threads that take longer because others work beside them do not spin.
 static void sharing_is_not_spinning(void **state)
 {
@@ -694,6 +719,7 @@ int main(void)
 		cmocka_unit_test(what_is_handed_over_was_prepared),
 		cmocka_unit_test(others_keep_threads_of_a_pool_from_cpus),
 		cmocka_unit_test(others_are_on_other_cpus_too),
+		cmocka_unit_test(others_elsewhere_take_no_cpu),
 		cmocka_unit_test(sharing_is_not_spinning),
 		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
 		cmocka_unit_test(who_waits_asleep_burns_no_cpu),
