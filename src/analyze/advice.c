@@ -363,10 +363,11 @@ static void advise_threads(struct book *b, const struct cause *cause)
 static void advise_one_thread(struct book *b)
 {
 	const struct facts *f = b->f;
-	double idle = idle_cpus(f);
+	// Each rank has its part of the CPUs.
+	double threads = fmin(round(1 + idle_cpus(f) / f->ranks.n), floor(f->cpus / f->ranks.n));
 	struct text action = {0}, basis = {0};
-	if (idle >= IDLE) {
-		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", fmax(2, round(1 + idle)));
+	if (threads >= 2) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
 		text_append_string(&action, "faster CPUs, a GPU");
 	} else {
 		text_append_string(
@@ -391,12 +392,14 @@ static void advise_few_threads(struct book *b)
 {
 	const struct facts *f = b->f;
 	struct text basis = {0};
-	if (f->main_threads >= 2) {
+	if (f->ranks.n > 1) {
+		text_format(&basis, "its %u ranks keep ", f->ranks.n);
+	} else if (f->main_threads >= 2) {
 		text_format(&basis, "its %.0f threads keep ", f->main_threads);
 	} else {
 		text_append_string(&basis, "it keeps ");
 	}
-	words_append_number(&basis, computing_cpus(f));
+	words_append_number(&basis, fmin(f->cpus, f->ranks.n * computing_cpus(f)));
 	text_append_string(&basis, " of ");
 	words_append_counted(&basis, f->cpus, "CPU");
 	text_append_string(&basis, " busy: more CPUs would be idle");
@@ -429,7 +432,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 			"the GPU is what the job waits for");
 	} else if (f->one_thread && f->cpus >= 2) {
 		advise_one_thread(b);
-	} else if (idle_cpus(f) + f->main_cpus - computing_cpus(f) >= IDLE) {
+	} else if (idle_cpus(f) / f->ranks.n + f->main_cpus - computing_cpus(f) >= IDLE) {
 		advise_few_threads(b);
 	} else {
 		suggest_plain(b, no_gain, "more or faster CPUs, a GPU",

@@ -22,6 +22,7 @@
 #define UNDISTURBED 0.02 // quantile
 #define GPU_USED_BYTES 1.0
 #define GPU_USED_BUSY 0.05 // where nobody says whose memory it holds
+#define SEVERAL 1.3 // CPUs: more than one thread that computes uses beside those that do not
 
 void facts_init(struct facts *f)
 {
@@ -358,13 +359,18 @@ static bool key_is(struct reader *r, const char *key, const char *value)
 	return found && strcmp(found, value) == 0;
 }
 
+bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one)
+{
+	return !(f->main_cpus >= SEVERAL) && (f->main_threads - feeding < 2 || set_to_one);
+}
+
 // PyTorch feeds each loader worker by a thread of its own; further threads may compute, or be a
 // library's that never does.
 static bool computes_with_one_thread(struct reader *r, const struct facts *f)
 {
 	double feeding = reader_run(r, "loader_workers") ? f->workers.feeding / fmax(1, f->ranks.n)
 	                                                 : 0;
-	return f->main_threads - feeding < 2 || key_is(r, "omp_num_threads", "1");
+	return facts_one_thread(f, feeding, key_is(r, "omp_num_threads", "1"));
 }
 
 // "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"

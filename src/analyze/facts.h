@@ -124,6 +124,9 @@ struct facts {
 
 // Needs everything of the analysis but the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
+// Whether it is known that one thread computes: there is no other beside those that feed workers,
+// or the environment set it to one. A script may have set more since: then it uses more CPUs.
+bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);
 // Nothing known.
 void facts_init(struct facts *f);
 // Share of an iteration, 0 where that phase never was.

@@ -134,6 +134,51 @@ static void threads_are_advised_where_one_computes(void **state)
 	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
 }
 
+// The CPUs that are idle are for all ranks, and so are those in use.
+static void ranks_share_what_is_idle(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	f.cpus = f.host_cpus = 16;
+	f.main_threads = 1;
+	f.main_cpus = 0.99;
+	f.cpus_used = 3.96;
+	f.others_cpus = f.host_others_cpus = 0;
+	f.ranks.n = 4;
+	f.one_thread = true;
+	assert_first(&f, "OMP_NUM_THREADS=4, or faster CPUs, a GPU",
+		"it computes with one thread; 12 of 16 CPUs idle; what more gain is not known");
+	f.cpus = f.host_cpus = 6; // two each would be too many
+	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
+		"it computes with one thread; 2.0 of 6 CPUs idle; what more gain is not known");
+	f.cpus = f.host_cpus = 16;
+	f.one_thread = false;
+	f.main_threads = 4;
+	f.main_cpus = 3.5;
+	f.cpus_used = 14;
+	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
+	f.main_cpus = 2.475;
+	f.cpus_used = 9.9;
+	assert_first(&f, "faster CPUs, a GPU",
+		"its 4 ranks keep 10 of 16 CPUs busy: more CPUs would be idle");
+}
+
+// torch.set_num_threads(6), whatever OMP_NUM_THREADS=1 in the environment said before.
+static void who_uses_six_cpus_has_more_than_a_thread(void **state)
+{
+	(void)state;
+	struct facts f = job(0.01);
+	f.main_threads = 8;
+	f.main_cpus = 6;
+	assert_false(facts_one_thread(&f, 0, true));
+	f.main_cpus = 1.02;
+	assert_true(facts_one_thread(&f, 0, true));
+	assert_false(facts_one_thread(&f, 0, false));
+	assert_true(facts_one_thread(&f, 7, false)); // the others feed workers
+	f.main_cpus = NAN;
+	assert_true(facts_one_thread(&f, 0, true));
+}
+
 static void an_optimised_blas_is_advised_where_the_reference_multiplies(void **state)
 {
 	(void)state;
@@ -219,6 +264,8 @@ int main(void)
 		cmocka_unit_test(the_same_is_advised_once),
 		cmocka_unit_test(advice_names_the_line),
 		cmocka_unit_test(threads_are_advised_where_one_computes),
+		cmocka_unit_test(ranks_share_what_is_idle),
+		cmocka_unit_test(who_uses_six_cpus_has_more_than_a_thread),
 		cmocka_unit_test(an_optimised_blas_is_advised_where_the_reference_multiplies),
 		cmocka_unit_test(cpus_are_counted_while_it_computes),
 		cmocka_unit_test(a_pipeline_has_no_workers),
