@@ -37,6 +37,7 @@
 #define ONE_THREAD_SHARE 0.6 // of the job's CPU time
 #define ONE_THREAD_MOST 1.03 // CPUs: more, and there are several
 #define IDLE 0.15
+#define ASLEEP 0.02 // CPUs: who wants one is given more, however many others do
 
 #define NEXT_COLUMNS 112 // what the line after a run has room for
 
@@ -352,24 +353,47 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 	return CONFIDENCE_MEDIUM;
 }
 
-// Others take the CPUs that the job would like to have.
-static enum confidence judge_contention(const struct analysis *a, struct opinion *opinion)
+static enum confidence tell_contention(
+	const struct overview *o, struct opinion *opinion, double waited_s, enum confidence sure)
 {
-	const struct overview *o = &a->overview;
-	double others = o->host_cpus_used - o->cpus_used;
-	bool busy = o->host_cpus_used >= SATURATED * o->host_cpus && others >= 0.25 * o->host_cpus;
-	if (!busy || !(o->cpu_wait_seconds >= WAITED * o->duration_s)) {
+	double others = o->host_cpus_used - o->cpus_used, host = o->host_cpus;
+	if (!(o->host_cpus_used >= SATURATED * host && others >= 0.25 * host)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "shares its CPUs: the job used ");
+	text_append_string(&opinion->headline, "shares its CPUs");
+	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? ", it seems" : "");
+	text_append_string(&opinion->headline, ": the job used ");
 	append_cpus_used(&opinion->headline, o);
-	text_append_string(&opinion->headline, " and waited ");
-	words_append_seconds(&opinion->headline, o->cpu_wait_seconds);
-	text_append_string(&opinion->headline, " for one; other programs used ");
+	if (waited_s >= WAITED * o->duration_s) {
+		text_append_string(&opinion->headline, " and waited ");
+		words_append_seconds(&opinion->headline, waited_s);
+		text_append_string(&opinion->headline, " for one");
+	}
+	text_append_string(&opinion->headline, "; other programs used ");
 	words_append_number(&opinion->headline, others);
 	text_append_string(&opinion->next,
 		"to try: record it again on a quiet machine; like this no other limit shows");
-	return CONFIDENCE_MEDIUM;
+	return sure;
+}
+
+// Others take the CPUs that the job would like to have. Leaders that wait, asleep, for threads of
+// theirs do not see that these have none: the pressure of the job does.
+static enum confidence judge_contention(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	bool stalled = o->pressure.of_job && o->pressure.some[PRESSURE_CPU] >= CPU_STALLED;
+	return stalled || o->cpu_wait_seconds >= WAITED * o->duration_s
+	               ? tell_contention(o, opinion, o->cpu_wait_seconds, CONFIDENCE_MEDIUM)
+	               : CONFIDENCE_NONE;
+}
+
+// By the host's pressure: all that waited may be others, so this is after what is known of the job.
+static enum confidence judge_starved(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	return o->pressure.some[PRESSURE_CPU] >= CPU_STALLED && o->cpus_used >= ASLEEP
+	               ? tell_contention(o, opinion, NAN, CONFIDENCE_LOW)
+	               : CONFIDENCE_NONE;
 }
 
 // One process that keeps one CPU busy, and takes most of the job's time, is what the others wait
@@ -460,6 +484,7 @@ static const struct rule rules[] = {
 	{BOTTLENECK_CPU, judge_cpu},
 	{BOTTLENECK_CONTENTION, judge_contention},
 	{BOTTLENECK_ONE_THREAD, judge_one_thread},
+	{BOTTLENECK_CONTENTION, judge_starved},
 	{BOTTLENECK_IDLE, judge_idle},
 	{BOTTLENECK_UNKNOWN, judge_nothing},
 };

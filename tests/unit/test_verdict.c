@@ -111,6 +111,45 @@ static void test_one_thread_and_company(void **state)
 		"measured");
 }
 
+// As seen: a pool's leader sleeps while the pool's threads lack CPUs.
+static void test_starved_of_cpus(void **state)
+{
+	(void)state;
+	struct analysis a = quiet_job();
+	struct overview *o = &a.overview;
+	o->cpus = o->host_cpus = 2;
+	o->cpus_used = 0.1;
+	o->host_cpus_used = 1.9;
+	o->cpu_wait_seconds = 0.2;
+	o->pressure.some[PRESSURE_CPU] = 0.7;
+	assert_verdict(&a, BOTTLENECK_CONTENTION,
+		"shares its CPUs, it seems: the job used 0.1 of 2 CPUs; other programs used 1.8");
+	o->pressure.of_job = true;
+	assert_verdict(&a, BOTTLENECK_CONTENTION,
+		"shares its CPUs: the job used 0.1 of 2 CPUs; other programs used 1.8");
+	o->pressure.of_job = false;
+	struct process_row row = {.cpu_seconds = 59, .cpu_share = 0.98, .label = (char[]){"train"}};
+	a.processes = (struct process_list){&row, 1, 1};
+	o->cpus_used = 1; // others waited: it had a CPU all the time
+	o->cpu_seconds = 60;
+	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
+		"bound by one thread, it seems: train kept one CPU busy of 2");
+	a.processes.n = 0;
+	static const char idle[] = "mostly idle: the job used 0.1 of 2 CPUs and waited for "
+				   "something that was not measured";
+	o->cpus_used = 0.1;
+	o->pressure.some[PRESSURE_CPU] = 0.05; // nobody waited for a CPU
+	assert_verdict(&a, BOTTLENECK_IDLE, idle);
+	o->pressure.some[PRESSURE_CPU] = 0.7;
+	o->host_cpus_used = 0.4; // there were some
+	assert_verdict(&a, BOTTLENECK_IDLE, idle);
+	o->host_cpus_used = 1.9;
+	o->cpus_used = 0.01; // it slept
+	assert_verdict(&a, BOTTLENECK_IDLE,
+		"mostly idle: the job used 0.01 of 2 CPUs and waited for something that was not "
+		"measured");
+}
+
 static void test_devices(void **state)
 {
 	(void)state;
@@ -285,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_one_thread_and_company),
+		cmocka_unit_test(test_starved_of_cpus),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_failures),
