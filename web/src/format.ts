@@ -61,11 +61,21 @@ function threeDigits(value: number): string {
 	return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
+/** The same, with more decimals for what is less than a tenth. */
+function allDigits(value: number): string {
+	const size = Math.abs(value);
+	return size < 0.09995 && size > 0 ? value.toFixed(size >= 0.009995 ? 3 : 4) : threeDigits(value);
+}
+
 /** Three significant digits, whole numbers whole. */
 export function digits(value: number): string {
-	const size = Math.abs(value);
-	const shown = size < 0.09995 && size > 0 ? value.toFixed(size >= 0.009995 ? 3 : 4) : threeDigits(value);
+	const shown = allDigits(value);
 	return shown.includes('.') ? shown.replace(/\.?0+$/, '') : shown;
+}
+
+/** How to write each of these beside the others: whole where all are, else none loses a zero at its end. */
+export function digitsAmong(values: readonly number[]): (value: number) => string {
+	return values.some((value) => digits(value).includes('.')) ? allDigits : digits;
 }
 
 function isCount(unit: Unit): boolean {

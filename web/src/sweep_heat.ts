@@ -4,7 +4,7 @@
 // Two labels against each other, a measure in each cell: as a number, and as a shade beside it.
 
 import { button, make } from './dom';
-import { digits, scaleFor } from './format';
+import { digits, digitsAmong, scaleFor } from './format';
 import type { MeasureColumn } from './sweep_contract';
 import { outcomeOf, type Figure, type Label, type Model, type Trial } from './sweep_model';
 import { besideTable, write } from './sweep_state';
@@ -22,6 +22,14 @@ interface Axes {
 interface Cell {
 	trials: Trial[];
 	figure: Figure | null;
+}
+
+/** What all cells have to go by. */
+interface Means {
+	least: number;
+	most: number;
+	best: number | null;
+	show(mean: number): string;
 }
 
 function defaultAxes(model: Model): { rows: Label; across: Label } | null {
@@ -109,6 +117,9 @@ export class HeatCard implements Card {
 		const means = cells.flat().flatMap(({ figure }) => (figure ? [figure.mean] : []));
 		const [least, most] = [Math.min(...means), Math.max(...means)];
 		const best = axes.cell.better > 0 ? most : axes.cell.better < 0 ? least : null;
+		const { factor } = scaleFor(axes.cell.unit, most);
+		const shown = digitsAmong(means.map((mean) => mean / factor));
+		const all: Means = { least, most, best, show: (mean) => shown(mean / factor) };
 		const corner = make('th', 'text', cut(`${axes.rows.name} ↓  ${axes.across.name} →`, 60));
 		const heads = columns.map((column) => {
 			const head = make('th', '', cut(column, 16));
@@ -118,7 +129,7 @@ export class HeatCard implements Card {
 		const lines = rows.map((row, i) => {
 			const head = make('th', 'text', cut(row, 24));
 			head.scope = 'row';
-			const drawn = cells[i]!.map((cell, j) => this.cell(axes, cell, least, most, best, `${row}, ${columns[j]}`));
+			const drawn = cells[i]!.map((cell, j) => this.cell(axes, cell, all, `${row}, ${columns[j]}`));
 			return make('tr', '', head, ...drawn);
 		});
 		const table = make('table', 'heat-map', make('thead', '', make('tr', '', corner, ...heads)), make('tbody', '', ...lines));
@@ -126,7 +137,7 @@ export class HeatCard implements Card {
 		return table;
 	}
 
-	private cell(axes: Axes, { trials, figure }: Cell, least: number, most: number, best: number | null, where: string): HTMLElement {
+	private cell(axes: Axes, { trials, figure }: Cell, { least, most, best, show }: Means, where: string): HTMLElement {
 		const cell = make('td', '');
 		const first = trials[0];
 		if (!first) {
@@ -135,9 +146,8 @@ export class HeatCard implements Card {
 		}
 		const press = button('heat-cell', '', () => this.view.pick(trials, [axes.rows, axes.across]));
 		if (figure) {
-			const scale = scaleFor(axes.cell.unit, most);
 			const share = most > least ? (figure.mean - least) / (most - least) : 0.5;
-			press.append(digits(figure.mean / scale.factor));
+			press.append(show(figure.mean));
 			press.style.setProperty('--share', share.toFixed(3));
 			press.classList.add('shade');
 			press.classList.toggle('best-cell', figure.mean === best);
