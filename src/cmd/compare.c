@@ -466,6 +466,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	request.keep_order = choice->side_by_side || by_source;
 	if (!request.first_is_baseline && !compare->figure.kind) {
 		compare_baseline_of_plans(&compare->baseline, &request);
+		choice_suit_baseline(choice, &request);
 	}
 	r = r < 0 ? error_errno(&e, -r, "cannot compare")
 	          : compare_baseline_build(&request, &pivot, &e);

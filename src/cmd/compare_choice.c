@@ -143,9 +143,10 @@ static void add_value(struct choice *c, enum measure_id measure)
 }
 
 // The time that says most: of an epoch, else of the run.
+static const enum measure_id times[] = {MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP};
+
 static enum measure_id first_time(const struct pivot_request *request)
 {
-	static const enum measure_id times[] = {MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP};
 	for (size_t i = 0; i < ARRAY_LENGTH(times); i++) {
 		if (is_known(request, times[i])) {
 			return times[i];
@@ -461,4 +462,44 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 	}
 	free(d);
 	return r;
+}
+
+static bool is_of_baseline(const struct pivot_request *request, size_t run)
+{
+	for (size_t i = 0; i < request->n_baseline; i++) {
+		const struct pivot_match *match = &request->baseline[i];
+		if (pivot_compare_labels(pivot_label(request, run, match->label), match->value) !=
+			0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether runs of the baseline have a measure, and others have it too.
+static bool is_on_both_sides(const struct pivot_request *request, enum measure_id measure)
+{
+	bool sides[2] = {false, false};
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const struct catalogue_run *run = request->runs[i];
+		if (isfinite(run->measures[measure]) &&
+			(request->count_failed || outcome_is_success(run->outcome))) {
+			sides[is_of_baseline(request, i)] = true;
+		}
+	}
+	return sides[false] && sides[true];
+}
+
+void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
+{
+	if (choice->values_given || choice->side_by_side || request->n_baseline == 0) {
+		return;
+	}
+	enum measure_id measure = MEASURE_DURATION;
+	for (size_t i = ARRAY_LENGTH(times); i-- > 0;) {
+		measure = is_on_both_sides(request, times[i]) ? times[i] : measure;
+	}
+	if (is_on_both_sides(request, measure)) {
+		choice->values[0] = pivot_value_of(measure);
+	}
 }

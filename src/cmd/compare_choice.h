@@ -37,3 +37,6 @@ bool choice_label_is_automatic(const char *label);
 
 // Runs and sources as in a request; sources NULL where all runs are from one place. -ENOMEM.
 int choice_complete(struct choice *choice, const struct pivot_request *request);
+// Once the request's baseline is known: of the times that were not asked for, the first that the
+// baseline has, too.
+void choice_suit_baseline(struct choice *choice, const struct pivot_request *request);

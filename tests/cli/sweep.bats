@@ -226,10 +226,17 @@ is_running() {
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --json
 	[ "$(jq -c '.speed_up_of, [.configurations[] | .speed_up > 0]' <<<"$output" | paste -sd ' ')" = \
 		'"duration_seconds" [false,true,true]' ]
+	run -0 "$STRAIN" compare plan.sweep
+	[[ "$output" == *"duration"*"times as fast as job=quiet (the plan's baseline)"* ]] || { echo "$output"; false; }
+	[[ "$output" != *"time of an epoch"* ]]
+	run -0 "$STRAIN" compare plan.sweep --value epoch_seconds
+	[[ "$output" == *"time of an epoch"* ]]
 	# with epochs on both sides these say more
 	sed 's/quiet/loud3/' plan.yaml >loud.yaml
 	run -0 "$STRAIN" sweep loud.yaml
 	[[ "$output" == *"times as fast as job=loud3, by the time of an epoch; "* ]] || { echo "$output"; false; }
+	run -0 "$STRAIN" compare loud.sweep
+	[[ "$output" == *"time of an epoch"* ]] || { echo "$output"; false; }
 	sed 's/quiet/fails/' plan.yaml >fails.yaml
 	run "$STRAIN" sweep fails.yaml
 	[[ "$output" == *"; there is none: the baseline has no such value"* ]] || { echo "$output"; false; }
