@@ -66,6 +66,12 @@ static size_t configuration_of(const struct sweep *sweep, const char *name)
 	               : 0;
 }
 
+// One that failed took less than those like it will, or more.
+static bool tells_time(enum outcome outcome)
+{
+	return outcome_is_success(outcome) || outcome == OUTCOME_TIME_LIMIT;
+}
+
 // The runs that are there tell how long trials take. Returns their bytes, on average; NAN: none.
 static double learn_from_runs(struct sweep_progress *p)
 {
@@ -86,7 +92,8 @@ static double learn_from_runs(struct sweep_progress *p)
 			bytes += (double)status.st_size;
 			n++;
 		}
-		if (isfinite(duration) && configuration > 0 && p->forecast) {
+		if (isfinite(duration) && configuration > 0 && p->forecast &&
+			tells_time(catalogue.runs[i].outcome)) {
 			forecast_learn(p->forecast, configuration, duration);
 		}
 	}
@@ -240,12 +247,13 @@ static void append_measures(struct text *t, const struct attempt *attempt)
 	}
 }
 
-static void learn(struct sweep_progress *p)
+static void learn(struct sweep_progress *p, enum outcome outcome)
 {
 	double seconds = (double)(clock_monotonic_ns() - p->trial_start_ns) / 1e9;
 	size_t configuration = p->sweep->trials.order[p->index].configuration;
 	double told = trial_s(p, p->index);
-	if (p->forecast && forecast_learn(p->forecast, configuration, seconds)) {
+	if (p->forecast && tells_time(outcome) &&
+		forecast_learn(p->forecast, configuration, seconds)) {
 		add_up(p);
 	} else {
 		p->left_s -= told;
@@ -273,7 +281,7 @@ void sweep_progress_result(struct sweep_progress *p, const struct attempt *attem
 {
 	_cleanup_text_ struct text last = {0}, line = {0};
 	p->done++;
-	learn(p);
+	learn(p, attempt->outcome);
 	say_missed_epochs(p, attempt);
 	text_format(&last, "%s, ", outcome_word(attempt->outcome));
 	words_append_seconds(&last, attempt->seconds);

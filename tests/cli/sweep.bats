@@ -96,6 +96,22 @@ is_running() {
 	[[ "${stderr_lines[0]}" == *"5 there"*": about "*"; disk: about "* ]]
 }
 
+@test "a trial that failed does not tell how long others take" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, 'exit ${status}']
+		parameters: {status: {values: [1, 0]}}
+		repeats: 2
+		order: plan
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$stderr" == *"1 of 4: 0001-1"*": crash, "* ]]
+	[[ "${stderr_lines[1]}" != *" left" ]]
+	grep -qE '^strain: [1-4] of 4: 0002-[12] .* left$' <<<"$stderr"
+	rm plan.sweep/0002-[12].strain
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "${stderr_lines[0]}" == *"2 there"*": time not known until the first has run"* ]]
+}
+
 @test "--dry-run prints trials and makes nothing" {
 	cat >plan.yaml <<-'EOF'
 		command: job ${args}
