@@ -50,7 +50,7 @@ struct listener {
 	_Atomic unsigned *epochs;
 	struct output_pattern *pattern;
 	bool counts; // only lines that count up tell epochs
-	int64_t last; // number that did
+	struct output_count count;
 	struct listened outputs[2];
 	pthread_t thread;
 	_Atomic bool stop;
@@ -62,22 +62,36 @@ struct listener {
 	struct listener_losses losses;
 };
 
-static void matched(void *context, const struct output_match *match)
+// anew: those before were none.
+static void put_epoch(struct listener *l, int64_t t_ns, int64_t number, bool anew)
 {
-	struct listener *l = context;
-	if (l->counts && !output_counts_up(&l->last, match->number)) {
-		return;
-	}
 	atomic_fetch_add(l->epochs, 1);
 	feed_put(l->feed, &(struct item){
 				  .kind = ITEM_SPAN,
 				  .name = "epoch",
 				  .text = "epoch",
-				  .t_ns = l->now_ns,
+				  .key = anew ? ITEM_KEY_ANEW : NULL,
+				  .t_ns = t_ns,
 				  .last_ns = -1,
-				  .number = match->number,
+				  .number = number,
 				  .value = NAN,
 			  });
+}
+
+static void matched(void *context, const struct output_match *match)
+{
+	struct listener *l = context;
+	int64_t first_ns = 0;
+	enum output_told told = l->counts
+	                                ? output_count_line(&l->count, match, l->now_ns, &first_ns)
+	                                : OUTPUT_TOLD_NEXT;
+	if (told == OUTPUT_TOLD_NOTHING) {
+		return;
+	}
+	if (told == OUTPUT_TOLD_ANEW) {
+		put_epoch(l, first_ns, match->number - 1, true);
+	}
+	put_epoch(l, l->now_ns, match->number, false);
 	for (size_t i = 0; i < match->n_points; i++) {
 		feed_put(l->feed, &(struct item){
 					  .kind = ITEM_SPAN,
@@ -287,7 +301,6 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	l->start_ns = start_ns;
 	l->epochs = epochs;
 	l->counts = strcmp(pattern, OUTPUT_PATTERN_AUTO) == 0;
-	l->last = -1;
 	l->buffer = malloc(READ_BYTES);
 	l->outputs[0].fd = l->outputs[1].fd = -1;
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

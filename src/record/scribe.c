@@ -91,12 +91,23 @@ static int too_many(struct scribe *s, const struct item *item)
 		"the pattern matches too many lines: no more of them are kept");
 }
 
+static void drop_epochs(struct scribe *s)
+{
+	for (size_t i = 0; i < s->n_epochs && i < EPOCHS_MAX; i++) {
+		writer_drop_span(s->writer, s->epochs[i].span);
+	}
+	s->n_epochs = 0;
+}
+
 // A line that matched: the epoch before ends here, and the next begins.
 static int begin_epoch(struct scribe *s, const struct item *item)
 {
 	void *epochs = s->epochs;
 	if (s->marked) {
 		return 0;
+	}
+	if (item->key && strcmp(item->key, ITEM_KEY_ANEW) == 0) {
+		drop_epochs(s);
 	}
 	if (s->n_epochs >= EPOCHS_MAX) {
 		return s->n_epochs++ == EPOCHS_MAX ? too_many(s, item) : 0;
@@ -129,11 +140,10 @@ static int begin_epoch(struct scribe *s, const struct item *item)
 // Marks have an epoch of their own: those that lines began are no more.
 static void begin_marked_epoch(struct scribe *s)
 {
-	for (size_t i = 0; i < s->n_epochs && i < EPOCHS_MAX && !s->marked; i++) {
-		writer_drop_span(s->writer, s->epochs[i].span);
+	if (!s->marked) {
+		drop_epochs(s);
 	}
 	s->marked = true;
-	s->n_epochs = 0;
 }
 
 static int write_mark(struct scribe *s, const struct item *item)

@@ -75,6 +75,13 @@ sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], lambda fd: os.read(fd
 	[ "$(epochs | head -2)" = $'1|0.1\n2|0.2' ]
 }
 
+@test "usual lines: settings that look like the first epoch are none" {
+	run -0 "$STRAIN" run -o run.strain --epoch-pattern auto sh -c \
+		'echo "Namespace(epoch=0, start_epoch=0)"; for i in 1 2 3; do echo "Epoch $i/3"; sleep 0.1; done'
+	run -0 python_sql run.strain "SELECT number FROM span WHERE kind = 'epoch' ORDER BY start_ns"
+	[ "$output" = $'1\n2\n3' ]
+}
+
 @test "a pattern that backtracks without end does not hold the job" {
 	run -0 timeout 60 "$STRAIN" run -o run.strain --epoch-pattern '^(a+)+$' sh -c \
 		'for i in 1 2 3 4 5 6 7 8 9; do head -c 4000 /dev/zero | tr "\0" a; echo "!"; done'

@@ -232,10 +232,9 @@ static void test_a_pattern_that_matches_every_line_is_refused(void **state)
 	}
 }
 
-// Where bytes are missing, neither what was before nor what follows is a line.
-static void keep_number(void *context, const struct output_match *match)
+static void keep_match(void *context, const struct output_match *match)
 {
-	*(int64_t *)context = match->number;
+	*(struct output_match *)context = *match;
 }
 
 static void test_usual_lines_count_up(void **state)
@@ -265,23 +264,93 @@ static void test_usual_lines_count_up(void **state)
 	};
 	struct output_pattern *pattern = NULL;
 	struct output_stream *stream = NULL;
-	int64_t last = -1;
+	struct output_count count = {0};
 	assert_int_equal(output_pattern_new(OUTPUT_PATTERN_AUTO, &pattern, NULL), 0);
 	assert_int_equal(output_stream_new(pattern, &stream), 0);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		int64_t found = -1;
+		struct output_match match = {.number = -1};
+		int64_t first_ns, found = -1;
 		output_stream_feed(
-			stream, lines[i].line, strlen(lines[i].line), keep_number, &found);
-		bool counts = found >= 0 && output_counts_up(&last, found);
-		if ((counts ? found : -1) != lines[i].number) {
+			stream, lines[i].line, strlen(lines[i].line), keep_match, &match);
+		if (match.number >= 0) {
+			enum output_told told = output_count_line(
+				&count, &match, (int64_t)i, &first_ns);
+			assert_int_not_equal(told, OUTPUT_TOLD_ANEW);
+			found = told == OUTPUT_TOLD_NEXT ? match.number : -1;
+		}
+		if (found != lines[i].number) {
 			print_error("%s", lines[i].line);
 		}
-		assert_int_equal(counts ? found : -1, lines[i].number);
+		assert_int_equal(found, lines[i].number);
 	}
 	output_stream_free(stream);
 	output_pattern_free(pattern);
 }
 
+// Numbers that lines tell, each with the line that it began at: "1@2 2@3".
+static void tell(const char *text, char *ret, size_t size)
+{
+	struct output_pattern *pattern = NULL;
+	struct output_stream *stream = NULL;
+	struct output_count count = {0};
+	size_t length = 0;
+	assert_int_equal(output_pattern_new(OUTPUT_PATTERN_AUTO, &pattern, NULL), 0);
+	assert_int_equal(output_stream_new(pattern, &stream), 0);
+	*ret = '\0';
+	int64_t line = 0;
+	for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+		struct output_match match = {.number = -1};
+		int64_t first_ns = -1;
+		line++;
+		output_stream_feed(stream, at, (size_t)(end + 1 - at), keep_match, &match);
+		enum output_told told = match.number >= 0
+		                                ? output_count_line(&count, &match, line, &first_ns)
+		                                : OUTPUT_TOLD_NOTHING;
+		if (told == OUTPUT_TOLD_ANEW) {
+			length = (size_t)snprintf(
+				ret, size, "%d@%d ", (int)match.number - 1, (int)first_ns);
+		}
+		if (told != OUTPUT_TOLD_NOTHING) {
+			length += (size_t)snprintf(ret + length, size - length, "%d@%d ",
+				(int)match.number, (int)line);
+		}
+		assert_true(length < size);
+	}
+	output_stream_free(stream);
+	output_pattern_free(pattern);
+}
+
+static void test_settings_are_no_epoch(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		const char *told;
+	} jobs[] = {
+		{"Namespace(lr=0.1, start_epoch=0, epochs=5)\nEpoch 1/5\nEpoch 2/5\n", "1@2 2@3 "},
+		{"last_epoch=0\nsteps_per_epoch=1\n--epoch 1\ntrainer.epoch: 0\n", ""},
+		{"start_epoch=0\nEpoch: [0][0/9]\nEpoch: [0][5/9]\nEpoch: [1][0/9]\n", "0@2 1@4 "},
+		{"Namespace(epoch=0, epochs=3)\nEpoch: [0]\nEpoch: [1]\nEpoch: [2]\n",
+			"0@2 1@3 2@4 "},
+		{"Namespace(epoch=0, epochs=3)\nEpoch 1/3\nEpoch 2/3\nEpoch 3/3\n", "1@2 2@3 3@4 "},
+		{"checkpoint every epoch: 1\nEpoch 1/3\nEpoch 1/3 ends\nEpoch 2/3\nEpoch 3/3\n",
+			"1@2 2@4 3@5 "},
+		{"checkpoint every epoch: 1\nEpoch: [0]\nEpoch: [1]\nEpoch: [2]\n", "0@2 1@3 2@4 "},
+		// Lines of another form within the first epoch do not begin it.
+		{"Epoch 1/2\nTrain Epoch: 1 [0/9]\nepoch 1: loss 1\nEpoch 2/2\n", "1@1 2@4 "},
+		{"Epoch: [0]\nepoch 1 is next\nEpoch: [1]\nEpoch: [2]\n", "0@1 1@3 2@4 "},
+		// Of many forms: each number once.
+		{"Epoch: [0]\nnow epoch 1\nthen epoch 2\nlast: epoch 3\n", "0@1 1@2 2@3 3@4 "},
+		{"10:01 epoch 1\n10:02 epoch 1\n10:03 epoch 2\n", "1@1 2@3 "},
+	};
+	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+		char told[100];
+		tell(jobs[i].text, told, sizeof(told));
+		assert_string_equal(told, jobs[i].told);
+	}
+}
+
+// Where bytes are missing, neither what was before nor what follows is a line.
 static void test_no_line_where_bytes_are_missing(void **state)
 {
 	(void)state;
@@ -312,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_an_empty_line_is_no_epoch),
 		cmocka_unit_test(test_a_pattern_that_matches_every_line_is_refused),
 		cmocka_unit_test(test_usual_lines_count_up),
+		cmocka_unit_test(test_settings_are_no_epoch),
 		cmocka_unit_test(test_no_line_where_bytes_are_missing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 enum {
 	LINE_BYTES = 4096,
 	// Steps, not time: a line of 4 KiB against a pattern that backtracks without end takes
@@ -27,9 +29,10 @@ enum {
 	POINTS = sizeof((struct output_match){0}.points) / sizeof(struct output_point),
 };
 
-// Not "epochs: 10", nor "per epoch: 1.5 s". An m before it may be the end of a colour.
+// Not "epochs: 10", "start_epoch=0", nor "per epoch: 1.5 s". An m before it may be the end of a
+// colour.
 static const char usual_lines[] =
-	"(?i)(?:(?<![a-z])|(?<=[0-9]m))epoch[\\W_]{0,4}(?<epoch>\\d{1,6})"
+	"(?i)(?:(?<![\\w.-])|(?<=[0-9]m))epoch[\\W_]{0,4}(?<epoch>\\d{1,6})"
 	"(?!\\d|[.,]\\d|\\s*(?:ms|s|sec|secs|seconds?|min|minutes?|%)(?!\\w))";
 
 struct named_group {
@@ -182,11 +185,43 @@ void output_pattern_free(struct output_pattern *p)
 	free(p);
 }
 
-bool output_counts_up(int64_t *last, int64_t number)
+static const struct output_first *find_first(
+	const struct output_count *c, int64_t number, uint32_t form)
 {
-	bool next = *last < 0 ? number == 0 || number == 1 : number == *last + 1;
-	*last = next ? number : *last;
-	return next;
+	for (size_t i = 0; i < c->n_firsts; i++) {
+		if (c->firsts[i].number == number && c->firsts[i].form == form) {
+			return &c->firsts[i];
+		}
+	}
+	return NULL;
+}
+
+static bool may_be_first(int64_t number)
+{
+	return number == 0 || number == 1;
+}
+
+enum output_told output_count_line(struct output_count *c, const struct output_match *match,
+	int64_t t_ns, int64_t *ret_first_ns)
+{
+	int64_t number = match->number;
+	bool next = c->begun ? number == c->last + 1 : may_be_first(number);
+	const struct output_first *first = c->sure ? NULL : find_first(c, number - 1, match->form);
+	bool anew = first && (first != c->firsts || !next);
+	if (!c->sure && may_be_first(number) && c->n_firsts < ARRAY_LENGTH(c->firsts) &&
+		!find_first(c, number, match->form)) {
+		c->firsts[c->n_firsts++] = (struct output_first){number, t_ns, match->form};
+	}
+	c->sure = c->sure || first || (next && !may_be_first(number));
+	if (!next && !anew) {
+		return OUTPUT_TOLD_NOTHING;
+	}
+	c->begun = true;
+	c->last = number;
+	if (anew) {
+		*ret_first_ns = first->t_ns;
+	}
+	return anew ? OUTPUT_TOLD_ANEW : OUTPUT_TOLD_NEXT;
 }
 
 int output_stream_new(struct output_pattern *p, struct output_stream **ret)
@@ -231,6 +266,20 @@ static bool read_number(const struct output_stream *s, uint32_t group, double *r
 	return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*ret);
 }
 
+// FNV-1a over what is no number and no blank, and what follows the number.
+static uint32_t form_of(const struct output_stream *s, size_t from, size_t to)
+{
+	uint32_t form = 2166136261u;
+	for (size_t i = 0; i < from; i++) {
+		unsigned char c = (unsigned char)s->line[i];
+		if (c != ' ' && c != '\t' && (c < '0' || c > '9')) {
+			form = (form ^ c) * 16777619u;
+		}
+	}
+	unsigned char after = to < s->length ? (unsigned char)s->line[to] : '\n';
+	return (form ^ after) * 16777619u;
+}
+
 static void read_match(const struct output_stream *s, struct output_match *match)
 {
 	const struct output_pattern *p = s->pattern;
@@ -243,6 +292,9 @@ static void read_match(const struct output_stream *s, struct output_match *match
 		if (i == p->epoch) {
 			bool whole = value >= 0 && value < 1e15 && floor(value) == value;
 			match->number = whole ? (int64_t)value : match->number;
+			const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match) +
+			                       2 * p->groups[i].number;
+			match->form = form_of(s, at[0], at[1]);
 		} else if (match->n_points < POINTS) {
 			match->points[match->n_points++] = (struct output_point){
 				p->groups[i].name, value};

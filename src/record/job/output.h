@@ -34,14 +34,36 @@ struct output_point {
 // name ends in "epoch"), else -1. Points are the other named groups that hold a number.
 struct output_match {
 	int64_t number;
+	uint32_t form; // of the line up to the number, whatever other numbers stand there
 	size_t n_points;
 	struct output_point points[16];
 };
 
-// Whether a line of OUTPUT_PATTERN_AUTO tells the next epoch: numbers begin with 0 or 1, and each
-// is the one before and 1. A further line of the same epoch, or what only looks like one, does not.
-// *last: the number of the last one that did, -1 before the first.
-bool output_counts_up(int64_t *last, int64_t number);
+// Counts what the lines of OUTPUT_PATTERN_AUTO tell: numbers begin with 0 or 1, and each is the one
+// before and 1. A further line of the same epoch, or what only looks like one, tells nothing.
+// Settings that a job prints before it begins may look like its first epoch: which line was the
+// first is known from the second, which has the form of the first.
+struct output_count {
+	bool begun;
+	int64_t last; // number that was told, once begun
+	bool sure; // which the first was
+	size_t n_firsts;
+	struct output_first {
+		int64_t number;
+		int64_t t_ns;
+		uint32_t form;
+	} firsts[8]; // lines that may have been; the first was told
+};
+
+enum output_told {
+	OUTPUT_TOLD_NOTHING,
+	OUTPUT_TOLD_NEXT, // the next epoch
+	OUTPUT_TOLD_ANEW, // it too; but all that was told is wrong: there was one, from
+	                  // *ret_first_ns
+};
+
+enum output_told output_count_line(struct output_count *c, const struct output_match *match,
+	int64_t t_ns, int64_t *ret_first_ns);
 
 int output_stream_new(struct output_pattern *p, struct output_stream **ret);
 void output_stream_free(struct output_stream *s);

@@ -27,6 +27,9 @@ enum item_kind {
 
 // One thing to write. Times are ns since the run's start. Strings lie behind the item in the same
 // allocation, or are NULL.
+// As a key of what a line of output began: all that lines began before was none.
+#define ITEM_KEY_ANEW "anew"
+
 struct item {
 	struct item *next;
 	enum item_kind kind;
