@@ -111,7 +111,8 @@ static int say_interrupted(const struct sweep *sweep)
 static int run_trials(
 	struct sweep *sweep, struct sweep_progress *progress, struct catalogue_keep *keep)
 {
-	const struct attempt_watch watch = {&interrupts, sweep_progress_tick, progress};
+	const struct attempt_watch watch = {
+		&interrupts, sweep_progress_tick, sweep_progress_left, progress};
 	for (size_t i = 0; i < sweep->trials.n && interrupts == 0; i++) {
 		struct attempt attempt;
 		struct error e = {0};

@@ -261,20 +261,31 @@ static void learn(struct sweep_progress *p, enum outcome outcome)
 }
 
 // On a terminal above the line of what runs.
-static void say_missed_epochs(const struct sweep_progress *p, const struct attempt *attempt)
+static void say_of_trial(const struct sweep_progress *p, const char *what)
 {
 	_cleanup_text_ struct text line = {0};
 	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
-	if (!attempt->missed_epochs) {
-		return;
-	}
 	if (p->terminal) {
 		fputs("\r\033[K", stderr);
 	}
-	text_format(
-		&line, "%s: no epoch was seen, so stop.epochs could not end it ", name ? name : "");
-	text_append_string(&line, "(epoch_pattern: a regular expression finds them in its output)");
+	text_format(&line, "%s: %s", name ? name : "", what);
 	sweep_say(line.data ? line.data : "");
+}
+
+void sweep_progress_left(void *context, const char *processes)
+{
+	_cleanup_text_ struct text what = {0};
+	text_format(&what, "left running, as they could not be ended: %s", processes);
+	say_of_trial(context, what.data ? what.data : "");
+}
+
+static void say_missed_epochs(const struct sweep_progress *p, const struct attempt *attempt)
+{
+	if (attempt->missed_epochs) {
+		say_of_trial(p,
+			"no epoch was seen, so stop.epochs could not end it (epoch_pattern: a "
+			"regular expression finds them in its output)");
+	}
 }
 
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt)

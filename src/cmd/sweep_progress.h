@@ -31,6 +31,7 @@ struct sweep_progress {
 void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep);
 void sweep_progress_trial(struct sweep_progress *p, size_t index);
 void sweep_progress_tick(void *context); // of attempt_watch
+void sweep_progress_left(void *context, const char *processes); // of attempt_watch
 void sweep_progress_result(struct sweep_progress *p, const struct attempt *attempt);
 // Takes the line away; another trial may follow.
 void sweep_progress_end(struct sweep_progress *p);

@@ -181,6 +181,34 @@ static void end_job(struct running *r)
 	}
 }
 
+static void append_process(struct text *t, pid_t pid)
+{
+	char path[32], name[32];
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name));
+	text_format(t, "%s%d (", t->length > 0 ? ", " : "", (int)pid);
+	text_append_printable(t, name, n > 1 ? (size_t)n - 1 : 0); // without its newline
+	text_append_string(t, ")");
+}
+
+static void say_left(const struct running *r)
+{
+	_cleanup_text_ struct text processes = {0};
+	pid_t pids[4];
+	size_t n = r->executor->left(r->execution, pids, ARRAY_LENGTH(pids));
+	if (n == 0 || !r->watch->left) {
+		return;
+	}
+	for (size_t i = 0; i < n && i < ARRAY_LENGTH(pids); i++) {
+		append_process(&processes, pids[i]);
+	}
+	if (n > ARRAY_LENGTH(pids)) {
+		text_format(&processes, " and %zu more", n - ARRAY_LENGTH(pids));
+	}
+	r->watch->left(r->watch->context, processes.data ? processes.data : "");
+}
+
 static void wait_left(struct running *r)
 {
 	while (!r->executor->wait_left(r->execution, LOOK_MS)) {
@@ -469,6 +497,7 @@ static int run(struct running *r, struct attempt *ret)
 	stop_watch_start(&r->stop, &r->sweep->plan, r->run);
 	watch_job(r);
 	wait_left(r);
+	say_left(r);
 	ret->seconds = (double)(clock_monotonic_ns() - r->stop.start_ns) / 1e9;
 	r->executor->close(r->execution);
 	return r->interrupted ? error_set(r->e, EINTR, "interrupted") : complete(r, ret);

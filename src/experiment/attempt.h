@@ -30,6 +30,8 @@ struct attempt_watch {
 	const volatile sig_atomic_t *interrupts; // how many signals asked to end: 1 with patience,
 	                                         // more at once
 	void (*tick)(void *context); // now and then while it runs; NULL
+	// Processes of the trial that could not be ended: "1234 (cp), 1240 (cp)". NULL.
+	void (*left)(void *context, const char *processes);
 	void *context;
 };
 

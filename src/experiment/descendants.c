@@ -157,3 +157,23 @@ size_t descendants_signal(
 	free(p.items);
 	return n;
 }
+
+size_t descendants_find(pid_t root, pid_t kept, pid_t *pids, size_t most, size_t *ret_mine)
+{
+	struct processes p = list_processes();
+	size_t n = 0;
+	*ret_mine = 0;
+	find_depths(&p, root, kept);
+	for (size_t i = 0; i < p.n; i++) {
+		if (p.items[i].depth == 0) {
+			continue;
+		}
+		if (n < most) {
+			pids[n] = p.items[i].pid;
+		}
+		n++;
+		*ret_mine += kill(p.items[i].pid, 0) == 0;
+	}
+	free(p.items);
+	return n;
+}

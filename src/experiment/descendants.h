@@ -29,3 +29,7 @@ void told_done(struct told *t);
 // then; NULL: to all. Returns how many got it.
 size_t descendants_signal(pid_t root, unsigned first, unsigned last, pid_t kept, int signal_number,
 	struct told *told);
+
+// What is below `root`, as above, into pids[most]. Returns how many are there; *ret_mine: to how
+// many of them this process may send signals.
+size_t descendants_find(pid_t root, pid_t kept, pid_t *pids, size_t most, size_t *ret_mine);

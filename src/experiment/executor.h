@@ -6,6 +6,8 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -29,8 +31,11 @@ struct executor {
 	bool (*wait)(struct execution *x, int timeout_ms, int *ret_status);
 	// The job is to end: in its own time, which is grace_s, or at once.
 	void (*end)(struct execution *x, bool at_once);
-	// When the job has ended: whether what it left running has, too, which is being ended.
+	// When the job has ended: whether what it left running has, too, which is being ended; or
+	// cannot be ended, see `left`.
 	bool (*wait_left)(struct execution *x, int timeout_ms);
+	// Processes that could not be ended, the first of them into pids[most]. Returns how many.
+	size_t (*left)(const struct execution *x, pid_t *pids, size_t most);
 	// Frees it, and ends at once what there still is of it.
 	void (*close)(struct execution *x);
 };

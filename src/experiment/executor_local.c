@@ -31,6 +31,7 @@ struct execution {
 	char *run;
 	bool ended; // the job
 	int status;
+	struct keeper_message left; // n_left 0: nothing, as far as is known
 };
 
 // What the keeper's child needs to become the launcher.
@@ -131,7 +132,9 @@ static void hear(struct execution *x, int timeout_ms)
 		return;
 	}
 	ssize_t n = recv(x->socket, &message, sizeof(message), MSG_DONTWAIT);
-	if (n == (ssize_t)sizeof(message)) {
+	if (n == (ssize_t)sizeof(message) && message.n_left > 0) {
+		x->left = message;
+	} else if (n == (ssize_t)sizeof(message)) {
 		x->ended = true;
 		x->status = message.status;
 	} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -153,6 +156,13 @@ static bool wait_left(struct execution *x, int timeout_ms)
 {
 	hear(x, timeout_ms);
 	return x->socket < 0;
+}
+
+static size_t left(const struct execution *x, pid_t *pids, size_t most)
+{
+	size_t known = x->left.n_left < KEEPER_LEFT_MOST ? x->left.n_left : KEEPER_LEFT_MOST;
+	memcpy(pids, x->left.left, (known < most ? known : most) * sizeof(*pids));
+	return x->left.n_left;
 }
 
 static void end(struct execution *x, bool at_once)
@@ -188,5 +198,6 @@ const struct executor executor_local = {
 	.wait = wait_execution,
 	.end = end,
 	.wait_left = wait_left,
+	.left = left,
 	.close = close_execution,
 };

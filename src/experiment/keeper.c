@@ -25,11 +25,20 @@
 
 #define LEFT_GRACE_NS (2 * NS_PER_S) // for what a job leaves running that ended by itself
 #define AGAIN_NS (100 * NS_PER_MS) // between one SIGKILL and the next, for what is born meanwhile
+#define AGAIN_MOST_NS (2 * NS_PER_S)
+// After the first SIGKILL: what may not be signalled, or nobody wants to wait for, is not waited
+// for longer; what may, has memory to give back, which takes a while when there is much.
+#define REFUSING_NS (5 * NS_PER_S)
+#define DYING_NS (30 * NS_PER_S)
 #define NEVER UINT64_MAX
 
 enum {
 	LONGEST_MS = 3600000,
-	LOOK_MS = 20, // an orphan of what is not our child comes without a signal
+	// An orphan of what is not our child comes without a signal; the longer none does, the
+	// rarer is a look.
+	LOOK_MS = 20,
+	LOOK_MOST_MS = 500,
+	LOOK_SHARE = 32,
 	STATUS_NOT_STARTED = 125,
 };
 
@@ -43,6 +52,10 @@ struct keeper {
 	bool asked;
 	uint64_t ask_all_ns; // when what is due next
 	uint64_t kill_ns;
+	uint64_t again_ns; // from a SIGKILL to the next
+	uint64_t first_kill_ns; // 0: there was none
+	uint64_t alone_ns; // when the launcher ended
+	bool hurried;
 	struct told told;
 };
 
@@ -70,13 +83,14 @@ static bool reap(struct keeper *k)
 		if (pid != k->launcher) {
 			continue;
 		}
-		const struct keeper_message message = {status};
+		const struct keeper_message message = {.status = status};
 		k->launcher = 0;
+		k->alone_ns = clock_monotonic_ns();
 		send(k->socket, &message, sizeof(message), MSG_NOSIGNAL);
 		if (!k->asked) {
 			k->asked = true;
-			k->ask_all_ns = clock_monotonic_ns() + LEFT_GRACE_NS / 2;
-			k->kill_ns = clock_monotonic_ns() + LEFT_GRACE_NS;
+			k->ask_all_ns = k->alone_ns + LEFT_GRACE_NS / 2;
+			k->kill_ns = k->alone_ns + LEFT_GRACE_NS;
 		}
 	}
 	return pid == 0;
@@ -93,6 +107,8 @@ static void hear(struct keeper *k)
 		if (n == 1 && command == KEEPER_KILL) {
 			ask(k);
 			k->kill_ns = 0;
+			k->again_ns = 0;
+			k->hurried = true;
 			continue;
 		}
 		ask(k);
@@ -123,7 +139,11 @@ static void act(struct keeper *k)
 	if (kill_now) {
 		descendants_signal(root, 1, DESCENDANTS_DEEPEST, kept, SIGKILL, NULL);
 		k->ask_all_ns = NEVER;
-		k->kill_ns = now_ns + AGAIN_NS;
+		k->again_ns = k->again_ns == 0                  ? AGAIN_NS
+		              : k->again_ns < AGAIN_MOST_NS / 2 ? 2 * k->again_ns
+		                                                : AGAIN_MOST_NS;
+		k->kill_ns = now_ns + k->again_ns;
+		k->first_kill_ns = k->first_kill_ns ? k->first_kill_ns : now_ns;
 		if (k->launcher > 0) {
 			kill(k->launcher, SIGCONT);
 		}
@@ -137,6 +157,38 @@ static void act(struct keeper *k)
 	}
 }
 
+// Where SIGKILL does not help. The recorder is not below the launcher that it looks from.
+static bool is_stuck(const struct keeper *k, struct keeper_message *ret)
+{
+	uint64_t waited_ns = k->first_kill_ns ? clock_monotonic_ns() - k->first_kill_ns : 0;
+	if (waited_ns < REFUSING_NS) {
+		return false;
+	}
+	pid_t root = k->launcher > 0 ? k->launcher : getpid();
+	pid_t kept = k->launcher > 0 ? still_running_recorder(k->config->run) : 0;
+	size_t mine;
+	*ret = (struct keeper_message){0};
+	ret->n_left = descendants_find(root, kept, ret->left, KEEPER_LEFT_MOST, &mine);
+	return ret->n_left > 0 && (mine == 0 || k->hurried || waited_ns >= DYING_NS);
+}
+
+static void give_up(struct keeper *k, const struct keeper_message *message)
+{
+	kill_recorder(k);
+	if (k->launcher > 0) {
+		kill(k->launcher, SIGKILL);
+	}
+	send(k->socket, message, sizeof(*message), MSG_NOSIGNAL);
+}
+
+static int look_ms(const struct keeper *k, uint64_t now_ns)
+{
+	uint64_t share_ms = (now_ns - k->alone_ns) / LOOK_SHARE / NS_PER_MS;
+	return share_ms < LOOK_MS        ? LOOK_MS
+	       : share_ms < LOOK_MOST_MS ? (int)share_ms
+	                                 : LOOK_MOST_MS;
+}
+
 static void wait_for_news(const struct keeper *k)
 {
 	struct signalfd_siginfo info;
@@ -145,7 +197,7 @@ static void wait_for_news(const struct keeper *k)
 	uint64_t now_ns = clock_monotonic_ns();
 	uint64_t due_ns = k->ask_all_ns < k->kill_ns ? k->ask_all_ns : k->kill_ns;
 	uint64_t left_ms = due_ns > now_ns ? (due_ns - now_ns) / NS_PER_MS + 1 : 0;
-	int timeout_ms = k->launcher == 0  ? LOOK_MS
+	int timeout_ms = k->launcher == 0  ? look_ms(k, now_ns)
 	                 : due_ns == NEVER ? -1
 	                                   : (int)(left_ms < LONGEST_MS ? left_ms : LONGEST_MS);
 	poll(fds, ARRAY_LENGTH(fds), timeout_ms);
@@ -204,6 +256,7 @@ void keeper_run(const struct keeper_config *config)
 	const struct sigaction usual = {.sa_handler = SIG_DFL};
 	struct sigaction child;
 	struct keeper k = {.config = config, .ask_all_ns = NEVER, .kill_ns = NEVER};
+	struct keeper_message message;
 	sigset_t all, ended;
 	k.socket = fcntl(config->socket, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	sigfillset(&all);
@@ -227,6 +280,10 @@ void keeper_run(const struct keeper_config *config)
 	while (reap(&k)) {
 		hear(&k);
 		act(&k);
+		if (is_stuck(&k, &message)) {
+			give_up(&k, &message);
+			break;
+		}
 		wait_for_news(&k);
 	}
 	_exit(0);

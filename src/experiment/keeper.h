@@ -9,7 +9,9 @@
 // its work (PyTorch raises an error in a process whose DataLoader's worker dies of SIGTERM). What
 // that one leaves behind as it ends is asked next (the command of a shell), and so on. When half
 // of the grace is over everything else is asked, too (a shell that waits for a command before it
-// obeys a trap); when all of it is, what is left gets SIGKILL.
+// obeys a trap); when all of it is, what is left gets SIGKILL. Some processes do not end of it:
+// those of another user (setuid), and those that wait within the kernel (NFS, a driver). They are
+// told of after a while, and left.
 
 #pragma once
 
@@ -18,8 +20,12 @@
 
 enum keeper_command { KEEPER_ASK = 'a', KEEPER_KILL = 'k' }; // to it: a byte each
 
-struct keeper_message { // from it: the launcher has ended
-	int status; // as waitpid gives it
+enum { KEEPER_LEFT_MOST = 8 };
+
+struct keeper_message { // from it
+	size_t n_left; // 0: the launcher has ended; else the last message: it could not end these
+	pid_t left[KEEPER_LEFT_MOST]; // the first of them
+	int status; // of the launcher as waitpid gives it
 };
 
 struct keeper_config {
@@ -31,5 +37,5 @@ struct keeper_config {
 	const void *context;
 };
 
-// In a child of the sweep. Ends when nothing of the trial is left.
+// In a child of the sweep. Ends when nothing of the trial is left, or nothing that it can end.
 _Noreturn void keeper_run(const struct keeper_config *config);

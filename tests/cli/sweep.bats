@@ -625,6 +625,41 @@ knows() {
 	run -1 pgrep -f "sleep $seconds"
 }
 
+@test "a process that cannot be ended is left, said, and does not hold the sweep" {
+	local folder status=0
+	[ "$(id -u)" -eq 0 ] || skip "needs root"
+	command -v setpriv >/dev/null || skip "setpriv is not installed"
+	folder=$(mktemp -d)
+	cp "$BUILD_ROOT/tests/tools/misbehave" "$folder/outrank"
+	chmod 4755 "$folder/outrank"
+	cat >"$folder/plan.yaml" <<-EOF
+		command: [sh, -c, '$folder/outrank outrank 300 & sleep 0.\${x}']
+		parameters: {x: {values: [1, 2]}}
+		timeout: 2s
+		grace: 1s
+	EOF
+	chown 65534:65534 "$folder"
+	cd "$folder"
+	if ! setpriv --reuid 65534 --regid 65534 --clear-groups "$folder/outrank" outrank 0 ||
+		! setpriv --reuid 65534 --regid 65534 --clear-groups "$STRAIN" --version; then
+		rm -r "$folder"
+		skip "a user may not run a setuid program, or strain, here"
+	fi
+	HOME=$folder XDG_CACHE_HOME=$folder timeout 120 setpriv --reuid 65534 --regid 65534 \
+		--clear-groups "$STRAIN" sweep plan.yaml >out 2>err || status=$?
+	cat err
+	cp err "$BATS_TEST_TMPDIR/err"
+	for pid in $(grep -oE '[0-9]+ \(outrank\)' err | cut -d ' ' -f 1); do
+		if [ "$(cat "/proc/$pid/comm")" = outrank ]; then
+			kill -KILL "$pid"
+		fi
+	done
+	cd "$BATS_TEST_TMPDIR"
+	rm -r "$folder"
+	[ "$status" = 0 ]
+	[ "$(grep -cE '^strain: 000[12]-1: left running, as they could not be ended: [0-9]+ \(outrank\)$' err)" = 2 ]
+}
+
 @test "a job that is to end ends in order: its first process, what that leaves, then everything" {
 	local seconds=$((1000000 + BASHPID)) # no other test's
 	cat >job <<-'EOF'

@@ -277,6 +277,17 @@ static int burn(unsigned ms)
 	return 0;
 }
 
+// Installed setuid: out of reach of who started it.
+static int outrank(unsigned n)
+{
+	if (setresuid(0, 0, 0) < 0) {
+		perror("misbehave: setresuid");
+		return 3;
+	}
+	sleep(n);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -294,6 +305,7 @@ int main(int argc, char **argv)
 		{"eat", eat},
 		{"burn", burn},
 		{"crowd", crowd},
+		{"outrank", outrank},
 	};
 	unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]) && argc > 1; i++) {
