@@ -125,6 +125,6 @@ options() {
 		run -0 "$STRAIN" sweep --dry-run -o "$BATS_TEST_TMPDIR/none" "$plan"
 		[[ "${lines[0]}" =~ ^[0-9]+\ trials\ of\ [0-9]+\ configurations ]]
 		# As many as its comment says.
-		grep -q "^# ${lines[0]%% *} trials, about" "$plan"
+		grep -q "^# ${lines[0]%% *} trials, [1-9][0-9]* minutes" "$plan"
 	done
 }
