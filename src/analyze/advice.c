@@ -414,7 +414,7 @@ static void advise_blas(struct book *b)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "an optimised BLAS (Debian: libopenblas0-openmp)");
-	text_append_string(&basis, "linear layers run in the reference BLAS, some 10 to 50 times "
+	text_append_string(&basis, "linear layers run in the reference BLAS, many times "
 				   "slower than need be: ");
 	words_append_place(&basis, b->f->reference_blas, 80);
 	suggest(b, no_gain, &action, &basis);
