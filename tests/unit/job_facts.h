@@ -5,6 +5,9 @@
 
 #pragma once
 
+#include <math.h>
+
+#include "analyze/causes.h"
 #include "analyze/facts.h"
 
 static inline struct estimate known(double value)
@@ -64,4 +67,11 @@ static inline struct facts input_alone(void)
 	struct facts f = job(0.5);
 	f.main_cpus = f.cpus_used = 1;
 	return f;
+}
+
+static inline void assert_share(const struct causes *c, enum bottleneck bottleneck, double share)
+{
+	const struct cause *cause = causes_get(c, bottleneck);
+	assert_non_null(cause);
+	assert_true(fabs(cause->share.value - share) < 0.015);
 }

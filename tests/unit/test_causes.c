@@ -322,13 +322,6 @@ static void what_is_not_known_is_not_sure(void **state)
 	assert_int_equal(c.n, 0);
 }
 
-static void assert_share(const struct causes *c, enum bottleneck bottleneck, double share)
-{
-	const struct cause *cause = causes_get(c, bottleneck);
-	assert_non_null(cause);
-	assert_true(fabs(cause->share.value - share) < 0.015);
-}
-
 static void both_parts_of_a_wait_are_told(void **state)
 {
 	(void)state;
@@ -419,75 +412,6 @@ static void others_keep_threads_of_a_pool_from_cpus(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
 }
 
-static void assert_headline(const struct facts *f, const char *headline)
-{
-	_cleanup_text_ struct text t = {0};
-	const struct cause cause = {BOTTLENECK_CONTENTION, {0.2, NAN, NAN}, 0.2};
-	sentence_append_headline(&t, f, &cause);
-	assert_string_equal(t.data, headline);
-}
-
-// As seen: a job on one CPU of two, and programs on both.
-static void others_are_on_other_cpus_too(void **state)
-{
-	(void)state;
-	struct facts f = job(0);
-	f.cpus = 1;
-	f.host_cpus = 2;
-	f.main_cpus = f.cpus_used = 0.91;
-	f.main_queued = 0.09;
-	f.host_others_cpus = 1.1;
-	f.others_cpus = 0.1;
-	assert_int_equal(causes_lack(&f), LACK_OTHERS);
-	assert_headline(&f, "shares its CPUs: other programs used 1.1 of 2 CPUs, which costs 20 % "
-			    "of each iteration");
-	f.main_queued = 0.5; // it has work for more
-	assert_int_equal(causes_lack(&f), LACK_OWN);
-	assert_headline(&f, "CPU-bound: there was work for more than 1 CPU, which costs 20 % of "
-			    "each iteration");
-	f.main_queued = 0.09;
-	f.throttled = 0.5; // by its quota
-	assert_int_equal(causes_lack(&f), LACK_OWN);
-	f.throttled = NAN;
-	f.host_others_cpus = f.others_cpus = 0;
-	f.main_cpus = f.cpus_used = 0.7;
-	assert_int_equal(causes_lack(&f), LACK_NOBODY);
-	// Of 64 CPUs it is not known on which the others were: that tells nothing of these four.
-	f = job(0);
-	f.host_cpus = 64;
-	f.host_others_cpus = 30;
-	f.others_cpus = 0;
-	f.main_queued = 0.06;
-	struct causes c;
-	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_CONTENTION));
-}
-
-// What others use of a large machine is not known to be of the few CPUs that the job may use.
-static void others_elsewhere_take_no_cpu(void **state)
-{
-	(void)state;
-	struct facts f = job(0);
-	f.host_cpus = 64;
-	f.main_cpus = 0.5;
-	f.main_queued = 0.5;
-	f.cpus_used = 1.5;
-	f.host_others_cpus = 2;
-	f.others_cpus = 0;
-	assert_int_equal(causes_lack(&f), LACK_NOBODY);
-	assert_headline(&f, "lacks CPUs: it was ready without one while others of 4 CPUs were "
-			    "idle, 20 % of each iteration");
-	f.host_others_cpus = 20; // these four may all have been in use, others were not
-	assert_int_equal(causes_lack(&f), LACK_NOBODY);
-	assert_headline(&f, "lacks CPUs: it was ready without one while others of 64 CPUs were "
-			    "idle, 20 % of each iteration");
-	f.host_others_cpus = 58; // of 64: hardly any was left
-	assert_int_equal(causes_lack(&f), LACK_OTHERS);
-	f.host_others_cpus = 62.5;
-	f.others_cpus = 2.5; // at least
-	assert_int_equal(causes_lack(&f), LACK_OTHERS);
-}
-
 // Threads that take longer because others work beside them do not spin.
 static void sharing_is_not_spinning(void **state)
 {
@@ -506,118 +430,6 @@ static void sharing_is_not_spinning(void **state)
 	f = spinning();
 	f.main_threads = 3; // two of them feed workers
 	f.one_thread = true;
-	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_THREADS));
-}
-
-// As seen: 37.8 ms, and with one thread 28.1.
-static struct facts spinning_beside_workers(void)
-{
-	struct facts f = job(0.05);
-	f.length_s.value = 0.0378;
-	f.compute_s = 0.0361;
-	f.undisturbed_s = 0.0053;
-	f.cpus = 2;
-	f.main_threads = 2;
-	f.main_cpus = 0.82;
-	f.main_queued = 0.62;
-	add_workers(&f, 4, 1.15, 1.98, 0.14);
-	f.wait_policy = "active";
-	return f;
-}
-
-// A setting of the job comes before a larger machine, which would gain as much again.
-static void spinning_comes_before_a_lack_of_cpus(void **state)
-{
-	(void)state;
-	struct facts f = spinning_beside_workers();
-	struct causes c;
-	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
-	assert_share(&c, BOTTLENECK_THREADS, 1 - (2 * 0.0053 / 0.0378 + 1.15) / 2);
-	assert_share(&c, BOTTLENECK_COMPUTE, 0.0053 / 0.0378); // the rest of a step is waiting
-	const struct cause *contention = causes_get(&c, BOTTLENECK_CONTENTION);
-	assert_non_null(contention);
-	assert_true(contention->share.value + c.items[0].share.value < 1);
-	f.wait_policy = "passive"; // then it is a lack of CPUs alone
-	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_THREADS));
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
-}
-
-// As seen: `make demo`, whose threads wait asleep by a setting of its own, beside 1.4 CPUs of
-// others.
-static void who_waits_asleep_burns_no_cpu(void **state)
-{
-	(void)state;
-	struct facts f = job(0.053);
-	f.length_s.value = 0.03805;
-	f.compute_s = 0.03604;
-	f.undisturbed_s = 0.0122;
-	f.cpus = f.host_cpus = f.main_threads = 2;
-	f.main_cpus = 0.55;
-	f.main_queued = 0.531;
-	f.others_cpus = f.host_others_cpus = 1.38;
-	add_workers(&f, 2, 0.07, 0.273, 0);
-	struct causes c;
-	causes_find(&f, &c);
-	assert_null(causes_get(&c, BOTTLENECK_THREADS));
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_CONTENTION);
-	assert_int_equal(causes_lack(&f), LACK_OTHERS);
-	f.main_cpus = 1.2; // twice the work: they spin
-	f.cpus_used = 1.27;
-	f.others_cpus = f.host_others_cpus = 0.7;
-	causes_find(&f, &c);
-	assert_non_null(causes_get(&c, BOTTLENECK_THREADS));
-}
-
-// What the CPUs have to do at least is the work of all ranks.
-static void ranks_that_spin_have_work_too(void **state)
-{
-	(void)state;
-	struct facts f = job(0);
-	f.length_s.value = 0.026;
-	f.compute_s = 0.0225;
-	f.undisturbed_s = 0.0052;
-	f.share[PHASE_COMMUNICATION] = known(0.11);
-	f.cpus = f.main_threads = 2;
-	f.main_cpus = 0.98;
-	f.main_queued = 0.44;
-	f.cpus_used = 1.97;
-	f.ranks = (struct rank_facts){.n = 2, .waits_most = 0.12, .waits_least = 0.1};
-	struct causes c;
-	struct verdict v = {0};
-	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
-	assert_share(&c, BOTTLENECK_THREADS, 1 - 2 * 2 * 0.0052 / 0.026 / 2);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
-	assert_string_equal(
-		v.suggestions[0].action, "OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive");
-	verdict_done(&v);
-}
-
-// Four ranks of eight threads on eight CPUs: each can have two of them.
-static void a_rank_burns_its_part_of_the_cpus(void **state)
-{
-	(void)state;
-	struct facts f = job(0.02);
-	f.length_s.value = 0.1;
-	f.compute_s = 0.099;
-	f.undisturbed_s = 0.03;
-	f.cpus = f.host_cpus = f.main_threads = 8;
-	f.main_cpus = 1.95;
-	f.main_queued = 0.05;
-	f.cpus_used = 7.8;
-	f.ranks = (struct rank_facts){.n = 4, .waits_most = 0.02, .waits_least = 0.01};
-	struct causes c;
-	struct verdict v = {0};
-	causes_find(&f, &c);
-	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
-	assert_string_equal(
-		v.suggestions[0].action, "OMP_NUM_THREADS=2, or OMP_WAIT_POLICY=passive");
-	verdict_done(&v);
-	f.main_cpus = 1.95 * 0.3; // no more than undisturbed
 	causes_find(&f, &c);
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
@@ -718,13 +530,7 @@ int main(void)
 		cmocka_unit_test(preparation_counts_its_own_queue),
 		cmocka_unit_test(what_is_handed_over_was_prepared),
 		cmocka_unit_test(others_keep_threads_of_a_pool_from_cpus),
-		cmocka_unit_test(others_are_on_other_cpus_too),
-		cmocka_unit_test(others_elsewhere_take_no_cpu),
 		cmocka_unit_test(sharing_is_not_spinning),
-		cmocka_unit_test(spinning_comes_before_a_lack_of_cpus),
-		cmocka_unit_test(who_waits_asleep_burns_no_cpu),
-		cmocka_unit_test(ranks_that_spin_have_work_too),
-		cmocka_unit_test(a_rank_burns_its_part_of_the_cpus),
 		cmocka_unit_test(a_small_batch_is_calls_too),
 		cmocka_unit_test(a_busy_gpu_bounds_what_the_host_costs),
 	};
