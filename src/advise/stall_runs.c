@@ -261,10 +261,12 @@ int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, s
 {
 	static int (*const makings[N_TRIALS])(struct making * m, struct error * e) = {
 		[TRIAL_WARM] = run_warm, [TRIAL_COMPUTE] = run_compute, [TRIAL_COLD] = run_cold};
-	struct making m = {.config = config, .runs = ret, .strain = part_find("strain", X_OK)};
+	struct making m = {.config = config, .runs = ret, .strain = part_find("strain", X_OK, e)};
 	*ret = (struct stall_runs){.cached = {NAN, NAN, NAN}};
 	m.lists = path_in(&m, "opened", "");
-	int result = m.strain && m.lists ? 0 : error_set(e, ENOENT, "cannot find strain itself");
+	int result = !m.strain  ? -ENOENT
+	             : !m.lists ? error_errno(e, ENOMEM, "%s", config->folder)
+	                        : 0;
 	if (result == 0 && mkdir(m.lists, 0700) < 0) {
 		result = error_errno(e, errno, "%s", m.lists);
 	}

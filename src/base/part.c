@@ -5,6 +5,7 @@
 
 #include "base/part.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/trust.h"
 
 static char *part_in(const char *directory, const char *between, const char *name, int access_mode)
 {
@@ -25,20 +27,39 @@ static char *part_in(const char *directory, const char *between, const char *nam
 	return NULL;
 }
 
-char *part_find(const char *name, int access_mode)
+// The folder of the running program. False where it is not known.
+static bool find_here(char *buffer, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
+	if (length <= 0) {
+		return false;
+	}
+	buffer[length] = '\0';
+	char *slash = strrchr(buffer, '/');
+	if (slash) {
+		*slash = '\0';
+	}
+	return slash;
+}
+
+char *part_find(const char *name, int access_mode, struct error *e)
 {
 	static const char *const places[] = {"", "/../lib/strain", "/../bin", "/../../bin"};
-	const char *home = getenv("STRAIN_HOME");
+	// Whoever sets it chooses it, as with PATH.
+	const char *home = secure_getenv("STRAIN_HOME");
 	char *found = home && *home ? part_in(home, "", name, access_mode) : NULL;
 	char here[PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
-	if (found || length <= 0) {
+	if (found) {
 		return found;
 	}
-	here[length] = '\0';
-	*strrchr(here, '/') = '\0';
-	for (size_t i = 0; i < ARRAY_LENGTH(places) && !found; i++) {
+	error_set(e, ENOENT,
+		"%s is neither in $STRAIN_HOME nor beside the program nor in ../lib/strain", name);
+	for (size_t i = 0; find_here(here, sizeof(here)) && i < ARRAY_LENGTH(places); i++) {
 		found = part_in(here, places[i], name, access_mode);
+		if (found && trust_part(found, false, e) == 0) {
+			return found;
+		}
+		free(found);
 	}
-	return found;
+	return NULL;
 }

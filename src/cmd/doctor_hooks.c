@@ -87,13 +87,14 @@ static bool search_path(char *python, size_t size, char *version, size_t version
 
 void doctor_check_hooks(struct doctor_check *ret)
 {
-	_cleanup_free_ char *part = part_find("hooks/python/sitecustomize.py", R_OK);
+	struct error e = {0};
+	_cleanup_free_ char *part = part_find("hooks/python/sitecustomize.py", R_OK, &e);
 	char python[PATH_MAX + 16] = "", version[64] = "";
 	*ret = (struct doctor_check){.name = "hooks", .state = DOCTOR_AVAILABLE};
 	if (!part) {
 		ret->state = DOCTOR_MISSING;
 		snprintf(ret->detail, sizeof(ret->detail),
-			"training jobs do not mark themselves: the hooks are not installed");
+			"training jobs do not mark themselves: %.150s", e.text);
 	} else if (search_path(python, sizeof(python), version, sizeof(version))) {
 		snprintf(ret->detail, sizeof(ret->detail),
 			"PyTorch %.32s of %.80s marks its epochs and phases, and that of other "

@@ -15,11 +15,10 @@
 int command_run(int argc, char **argv)
 {
 	(void)argc;
-	_cleanup_free_ char *recorder = part_find("strain-record", X_OK);
+	struct error e = {0};
+	_cleanup_free_ char *recorder = part_find("strain-record", X_OK, &e);
 	if (!recorder) {
-		command_fail("cannot record: strain-record is neither in $STRAIN_HOME nor beside "
-			     "strain nor "
-			     "in ../lib/strain");
+		command_fail("cannot record: %s", e.text);
 		return STATUS_RUN_FAILED;
 	}
 	execv(recorder, argv);

@@ -100,11 +100,9 @@ static int start_keeper(
 
 static int start(const struct execution_request *request, struct execution **ret, struct error *e)
 {
-	_cleanup_free_ char *program = part_find("strain-record", X_OK);
+	_cleanup_free_ char *program = part_find("strain-record", X_OK, e);
 	if (!program) {
-		return error_set(e, ENOENT,
-			"cannot record: strain-record is neither in $STRAIN_HOME nor beside strain "
-			"nor in ../lib/strain");
+		return error_prefix(e, "cannot record");
 	}
 	struct execution *x = calloc(1, sizeof(*x));
 	char *run = strdup(request->run);

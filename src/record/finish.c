@@ -224,7 +224,7 @@ static void name_left(struct launcher *l)
 
 static void start_finisher(struct launcher *l)
 {
-	_cleanup_free_ char *strain = part_find("strain", X_OK);
+	_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
 	l->finisher = strain ? fork() : 0;
 	if (strain && l->finisher == 0) {
 		char name[] = "strain", command[] = "finish";

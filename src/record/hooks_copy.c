@@ -60,12 +60,12 @@ static int copy_sources(DIR *from, const char *folder, struct error *e)
 
 int hooks_copy(const char *directory, char **ret, struct error *e)
 {
-	_cleanup_free_ char *source = part_find(part, R_OK | X_OK);
+	_cleanup_free_ char *source = part_find(part, R_OK | X_OK, e);
 	struct text folder = {0};
 	text_format(&folder, "%s/%s", directory, folder_name);
 	_cleanup_free_ char *path = text_steal(&folder);
 	if (!source) {
-		return error_set(e, ENOENT, "the hooks are not installed");
+		return -ENOENT;
 	}
 	if (!path) {
 		return error_set(e, ENOMEM, "out of memory");

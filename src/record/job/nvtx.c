@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/part.h"
+#include "base/trust.h"
 
 static const char library[] = "libstrain-nvtx.so";
 
@@ -29,9 +30,14 @@ int nvtx_find(char **ret, struct error *e)
 		return error_set(
 			e, EEXIST, "%s was set already, to %.200s", NVTX_VARIABLE, present);
 	}
-	char *path = part_find(library, R_OK);
+	char *path = part_find(library, R_OK, e);
 	if (!path) {
-		return error_set(e, ENOENT, "there is no %s beside strain-record", library);
+		return -ENOENT;
+	}
+	int result = trust_part(path, true, e);
+	if (result < 0) {
+		free(path);
+		return result;
 	}
 	*ret = path;
 	return 0;
