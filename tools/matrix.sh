@@ -118,7 +118,7 @@ leg_browser() {
 }
 
 # A copy of the sources that belongs to nobody in particular, built and tested by him: by clang, which
-# has sanitizers in the other legs.
+# has sanitizers in the other legs. In no folder like /tmp, from where nothing is put into jobs.
 leg_user() {
 	if [ "$(id -u)" != 0 ]; then
 		echo 'skipped: user: this is an ordinary user'
@@ -126,7 +126,7 @@ leg_user() {
 		return 0
 	fi
 	local home
-	home=$(mktemp -d "${TMPDIR:-/var/tmp}/strain-user-XXXXXX") || return 1
+	home=$(mktemp -d "${STRAIN_USER_PARENT:-/opt}/strain-user-XXXXXX") || return 1
 	mkdir "$home/strain"
 	git -c safe.directory='*' ls-files -z -c -o --exclude-standard |
 		tar -c --null -T - --ignore-failed-read 2>/dev/null | tar -x -C "$home/strain"

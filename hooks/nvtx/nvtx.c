@@ -208,7 +208,7 @@ static int attach(const struct nvtx_callbacks *callbacks, enum nvtx_module modul
 // does nothing from here on, and forgets this library.
 int InitializeInjectionNvtx2(nvtx_get_table get_table)
 {
-	const char *directory = getenv("STRAIN_MARKERS");
+	const char *directory = secure_getenv("STRAIN_MARKERS");
 	if (!get_table || !directory || !*directory) {
 		return 0;
 	}

@@ -19,9 +19,24 @@ FRAMEWORKS = {
 }
 
 
+def is_own(directory):
+    """Whether nobody else can make files there: what has this name by now may be another's."""
+    status = os.lstat(directory)
+    kind_and_others = status.st_mode & 0o170077
+    return kind_and_others == 0o040000 and status.st_uid == os.geteuid()
+
+
+def open_in(directory, name, flags):
+    """A file of the marker directory, wherever that name leads later."""
+    import strain_folder
+
+    return strain_folder.open_in(directory, name, flags)
+
+
 class Entry(object):
-    def __init__(self, folder):
+    def __init__(self, folder, directory):
         self.folder = folder
+        self.directory = directory  # of marks
         self.waiting = dict(FRAMEWORKS)
 
     def find_spec(self, name, path=None, target=None):
@@ -42,35 +57,27 @@ class Entry(object):
 
     def tell(self, line):
         try:
-            with open("%s/hook-%d" % (os.path.dirname(self.folder), os.getpid()), "a") as words:
-                words.write(line.replace("\n", " ")[:400] + "\n")
+            handle = open_in(self.directory, "hook-%d" % os.getpid(), os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(handle, (line.replace("\n", " ")[:400] + "\n").encode("utf-8", "replace"))
+            finally:
+                os.close(handle)
         except Exception:
             pass
-
-
-def keep_compiled(cached):
-    # For the next start, though Python was told to keep nothing: the folder is the run's own.
-    if os.path.dirname(cached) == os.path.join(here, "__pycache__"):
-        sys.dont_write_bytecode = False
-        try:
-            __loader__.get_code(__name__)
-        finally:
-            sys.dont_write_bytecode = True
 
 
 try:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if p != here]
     sys.path_importer_cache.pop(here, None)
-    if sys.version_info >= (3, 7):
-        entry = Entry(here)
+    marks = os.environ.get("STRAIN_MARKERS")
+    # Without it, or once it is gone, this is the environment of a run that has ended.
+    if sys.version_info >= (3, 7) and marks and is_own(marks):
+        entry = Entry(here, marks)
         sys.meta_path.insert(0, entry)
-        entered = os.path.dirname(here) + "/entered"
-        if not os.path.exists(entered):
-            open(entered, "w").close()
-        cached = globals().get("__cached__")
-        if sys.dont_write_bytecode and cached and not os.path.exists(cached):
-            keep_compiled(cached)
+        if not os.path.lexists(marks + "/entered"):
+            os.close(open_in(marks, "entered", os.O_WRONLY))
+            sys.modules.pop("strain_folder", None)  # who imports no framework has no more of ours
         if os.environ.get("STRAIN_OPENED"):  # strain advise --stalls: which files this one reads
             import strain_opened
 

@@ -181,7 +181,7 @@ def begin(entry, name, module_name):
     import strain_ring
 
     report = Report(entry.tell)
-    strain_ring.start(entry.folder)
+    strain_ring.start(entry.directory)
     ring = strain_ring.here()
     if ring:
         ring.begin(strain_ring.IMPORT)

@@ -9,6 +9,8 @@ of a fork go on in their parent's file.
 import os
 import sys
 
+import strain_folder
+
 MAX_PATHS = 100_000
 READS_ONLY = os.O_WRONLY | os.O_RDWR
 
@@ -17,8 +19,8 @@ class Opened:
     """An audit hook for `open`. It cannot be removed; when it fails or has seen enough, it rests."""
 
     def __init__(self, folder):
-        name = os.path.join(folder, f"opened-{os.getpid()}")
-        self._list = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        name = f"opened-{os.getpid()}"
+        self._list = strain_folder.open_in(folder, name, os.O_WRONLY | os.O_APPEND)
         self._seen = set()
         self._rests = False
 

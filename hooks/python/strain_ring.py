@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: the strain authors
 """Marks from Python: the ring of include/strain/marker.h, written through a mapped file.
 
-    start(folder)    the marker directory is the parent of that folder
+    start(directory) the marker directory, of STRAIN_MARKERS
     ring = here()    this thread's ring, or None: marks go nowhere
     ring.begin(DATA); ring.end()
 
@@ -13,9 +13,10 @@ Nothing is kept that the recorder has no room for: it is dropped and counted.
 import mmap
 import os
 import struct
-import sys
 import threading
 from time import monotonic_ns
+
+import strain_folder
 
 MAGIC = 0x676E69526E727453
 VERSION = 1
@@ -366,10 +367,10 @@ class _Process:
     local = threading.local()
 
 
-def start(folder):
-    """Marks go to the parent of this folder from now on."""
+def start(directory):
+    """Marks go there from now on."""
     if _Process.directory is None:
-        _Process.directory = os.path.dirname(folder)
+        _Process.directory = directory
         os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -397,9 +398,8 @@ def _make_quietly():
 def _make(directory):
     pid = os.getpid()
     tid = _thread_id()
-    path = "%s/ring-%d-%d-%d" % (directory, pid, tid, monotonic_ns())
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(path, flags, 0o600)
+    name = "ring-%d-%d-%d" % (pid, tid, monotonic_ns())
+    handle = strain_folder.open_in(directory, name, os.O_RDWR | os.O_EXCL)
     try:
         try:
             # Before it is mapped: else a full disk would kill at the first touch.

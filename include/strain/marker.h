@@ -21,8 +21,9 @@
 // language or reads them.
 //
 // Each thread that marks has a file of its own, RING_BYTES long, in the directory that the
-// environment variable STRAIN_MARKERS names; its name begins with "ring-". Numbers are in the
-// machine's byte order. A header, a table of names, then slots for records:
+// environment variable STRAIN_MARKERS names, if nobody else may use that; its name begins with
+// "ring-". Numbers are in the machine's byte order. A header, a table of names, then slots for
+// records:
 //
 // - The thread is the only writer. It fills slot number `written` modulo STRAIN_RING_SLOTS, then
 //   adds one to `written` with release order.
@@ -49,7 +50,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,21 +229,47 @@ static inline struct strain_ring *strain_ring_map(int fd)
 	return at == MAP_FAILED ? NULL : STRAIN_MARKER_CAST(struct strain_ring *, at);
 }
 
+// fstat(), by a name that the C library had before 2.33, too.
+static inline int strain_marker_status(int fd, struct stat *ret)
+{
+#ifdef __LP64__
+	return STRAIN_MARKER_CAST(int, syscall(SYS_fstat, fd, ret)); // the same struct
+#else
+	return fstat(fd, ret);
+#endif
+}
+
+// A file in the marker directory: a descriptor, or -1 with errno. An environment outlives its run,
+// and then the directory's name is anybody's: only one that is this user's alone is written to.
+static inline int strain_marker_open(const char *directory, const char *name, int flags)
+{
+	struct stat status;
+	int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (folder < 0) {
+		return -1;
+	}
+	int fd = -1;
+	if (strain_marker_status(folder, &status) == 0) {
+		errno = EPERM;
+		if (status.st_uid == geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+			fd = openat(folder, name, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		}
+	}
+	int code = errno;
+	close(folder);
+	errno = code;
+	return fd;
+}
+
 static inline struct strain_ring *strain_marker_create(
 	const char *directory, uint32_t pid, uint32_t tid)
 {
-	char path[512];
-	size_t length = strlen(directory);
-	if (length == 0 || length > sizeof(path) - 96) {
-		return NULL;
-	}
-	memcpy(path, directory, length);
-	memcpy(path + length, "/ring-", 6);
-	char *at = strain_marker_append(path + length + 6, pid);
+	char name[96] = "ring-";
+	char *at = strain_marker_append(name + strlen(name), pid);
 	at = strain_marker_append(at, tid);
 	at = strain_marker_append(at, strain_marker_now_ns());
 	at[-1] = '\0';
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = strain_marker_open(directory, name, O_RDWR | O_EXCL);
 	if (fd < 0) {
 		return NULL;
 	}
@@ -358,7 +387,8 @@ static inline uint64_t strain_marker_generation(void)
 static inline int strain_marker_look(void)
 {
 	struct strain_marker_global *global = &strain_marker_global_;
-	const char *directory = getenv("STRAIN_MARKERS");
+	// A program with more privileges than who calls it does not do what he says.
+	const char *directory = getauxval(AT_SECURE) ? NULL : getenv("STRAIN_MARKERS");
 	int state = directory && *directory && strain_marker_begin_process() == 0 ? 1 : -1;
 	if (state > 0) {
 		char *copy = strdup(directory); // setenv may move what the environment has

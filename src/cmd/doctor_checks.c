@@ -18,7 +18,7 @@
 #include "base/parse.h"
 #include "record/host/file.h"
 #include "record/job/cgroup.h"
-#include "record/job/nvtx.h"
+#include "record/job/injection.h"
 #include "trace/writer.h"
 
 const char *doctor_state_name(enum doctor_state state)
@@ -106,7 +106,7 @@ void doctor_check_nvtx(struct doctor_check *ret)
 	static const char name[] = "nvtx";
 	_cleanup_free_ char *library = NULL;
 	struct error e = {0};
-	if (nvtx_find(&library, &e) == 0) {
+	if (injection_nvtx(NULL, &library, &e) == 0) {
 		report(ret, name, DOCTOR_AVAILABLE, "ranges and marks of NVTX become spans");
 	} else {
 		report(ret, name, DOCTOR_MISSING, "ranges of NVTX are not taken: %s", e.text);

@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
-#include "base/part.h"
 #include "record/host/file.h"
+#include "record/job/injection.h"
 
 enum { PYTHONS_MAX = 8 };
 
@@ -88,10 +88,10 @@ static bool search_path(char *python, size_t size, char *version, size_t version
 void doctor_check_hooks(struct doctor_check *ret)
 {
 	struct error e = {0};
-	_cleanup_free_ char *part = part_find("hooks/python/sitecustomize.py", R_OK, &e);
+	_cleanup_free_ char *folder = NULL;
 	char python[PATH_MAX + 16] = "", version[64] = "";
 	*ret = (struct doctor_check){.name = "hooks", .state = DOCTOR_AVAILABLE};
-	if (!part) {
+	if (injection_hooks(NULL, &folder, &e) < 0) {
 		ret->state = DOCTOR_MISSING;
 		snprintf(ret->detail, sizeof(ret->detail),
 			"training jobs do not mark themselves: %.150s", e.text);

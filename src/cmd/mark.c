@@ -168,14 +168,10 @@ static struct strain_ring *open_ring(int fd, pid_t shell)
 
 static int put_mark(const char *directory, const struct verb *verb, const struct mark *mark)
 {
-	char path[512];
+	char name[32];
 	pid_t shell = getppid();
-	if (snprintf(path, sizeof(path), "%s/ring-shell-%d", directory, (int)shell) >=
-		(int)sizeof(path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	_cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	snprintf(name, sizeof(name), "ring-shell-%d", (int)shell);
+	_cleanup_close_ int fd = strain_marker_open(directory, name, O_RDWR);
 	struct strain_ring *ring = fd < 0 ? NULL : open_ring(fd, shell);
 	if (!ring) {
 		return -1;
@@ -217,7 +213,7 @@ int command_mark(int argc, char **argv)
 	if (verb->read(&mark, &a, &e) < 0) {
 		return command_usage("mark", "mark %s: %s", verb->name, e.text);
 	}
-	const char *directory = getenv("STRAIN_MARKERS");
+	const char *directory = secure_getenv("STRAIN_MARKERS");
 	if (directory && *directory && put_mark(directory, verb, &mark) < 0) {
 		// A script must not end because it cannot be measured.
 		command_fail("mark: not marked: %s", strerrordesc_np(errno));

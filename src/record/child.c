@@ -17,10 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "record/hooks_copy.h"
 #include "record/job/cgroup.h"
+#include "record/job/injection.h"
 #include "record/job/limits.h"
-#include "record/job/nvtx.h"
 #include "record/signals.h"
 
 enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
@@ -115,15 +114,6 @@ static void clean_environment(void)
 	}
 }
 
-static void set_marks(const struct child_config *config)
-{
-	// Also where a run within a run has none of its own: these marks are not the outer run's.
-	config->markers ? setenv("STRAIN_MARKERS", config->markers, 1) : unsetenv("STRAIN_MARKERS");
-	if (config->nvtx) {
-		setenv(NVTX_VARIABLE, config->nvtx, 1);
-	}
-}
-
 static void report(int fd, int code)
 {
 	(void)!write(fd, &code, sizeof(code));
@@ -144,8 +134,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 		}
 	}
 	clean_environment();
-	hooks_set_path(config->hooks); // while STRAIN_MARKERS is that of a run around this one
-	set_marks(config);
+	injection_enter(config->markers, config->hooks, config->nvtx);
 	signals_restore(config->signals);
 	execvp(config->command[0], config->command);
 	report(report_fd, -errno);

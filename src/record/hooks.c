@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -138,8 +139,7 @@ static void take_lines(struct hooks *h, struct words *words, const char *data, s
 static ssize_t read_file(int directory, const char *name, char *buffer, size_t size)
 {
 	struct stat status;
-	_cleanup_close_ int fd = openat(
-		directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	_cleanup_close_ int fd = beneath_open(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
 		return -1;
 	}
@@ -176,11 +176,22 @@ static void take_file(struct hooks *h, int directory, const char *name, char *bu
 	words_done(&words);
 }
 
-struct hooks *hooks_read(const char *directory)
+// Not the caller's descriptor: that has one place in the list, for whoever else reads it.
+static DIR *list_folder(int directory)
+{
+	int fd = directory < 0 ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !listing) {
+		close(fd);
+	}
+	return listing;
+}
+
+struct hooks *hooks_read(int directory)
 {
 	struct hooks *h = calloc(1, sizeof(*h));
 	_cleanup_free_ char *buffer = malloc(FILE_BYTES);
-	DIR *listing = directory ? opendir(directory) : NULL;
+	DIR *listing = list_folder(directory);
 	if (!h || !buffer || !listing) {
 		if (listing) {
 			closedir(listing);
@@ -307,7 +318,7 @@ static void put_words(const struct words *words, struct writer *w)
 	}
 }
 
-void hooks_put_so_far(const char *directory, struct writer *w)
+void hooks_put_so_far(int directory, struct writer *w)
 {
 	struct hooks *h = hooks_read(directory);
 	if (h) {

@@ -154,6 +154,7 @@ int launcher_run(const struct run_options *options)
 		.forwarding = FORWARDING_NONE,
 		.child = CHILD_NONE,
 		.recording = RECORDING_NONE,
+		.markers = MARKER_DIRECTORY_NONE,
 	};
 	descriptors_inherit(&l.inherited);
 	int status = options->pid > 0 ? attach(&l) : start_job(&l);

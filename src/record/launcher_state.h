@@ -15,6 +15,7 @@
 #include "record/descriptors.h"
 #include "record/forwarding.h"
 #include "record/job/cgroup.h"
+#include "record/marker_directory.h"
 #include "record/options.h"
 #include "record/recording.h"
 #include "record/signals.h"
@@ -30,7 +31,7 @@ struct launcher {
 	bool has_cgroup;
 	struct error cgroup_error; // why there is none
 	struct limits limits; // of the job
-	char *markers; // the directory of marks; owned; NULL: none
+	struct marker_directory markers;
 	struct error markers_error; // why there is none
 	char *nvtx; // the library that takes NVTX's ranges; owned; NULL: none
 	struct error nvtx_error; // why there is none

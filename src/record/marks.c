@@ -370,7 +370,7 @@ static void tell_losses(struct marks *m)
 	}
 	if (m->no_room > 0) {
 		snprintf(text, sizeof(text), "%u threads could not mark: no room in %.150s",
-			m->no_room, m->config.directory);
+			m->no_room, m->config.directory->path);
 		put_event(m, text);
 	}
 	if (m->too_many) {
@@ -461,15 +461,17 @@ static void marks_free(struct marks *m)
 
 static int open_directory(struct marks *m, struct error *e)
 {
-	m->directory_fd = open(m->config.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct marker_directory *directory = m->config.directory;
+	// A place of its own in the list.
+	m->directory_fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (m->directory_fd < 0) {
-		return error_errno(e, errno, "%s", m->config.directory);
+		return error_errno(e, errno, "%s", directory->path);
 	}
 	m->listing = fdopendir(m->directory_fd);
 	if (!m->listing) {
 		int code = errno;
 		close(m->directory_fd);
-		return error_errno(e, code, "%s", m->config.directory);
+		return error_errno(e, code, "%s", directory->path);
 	}
 	return 0;
 }

@@ -11,10 +11,11 @@
 
 struct marks;
 struct feed;
+struct marker_directory;
 struct tree;
 
 struct marks_config {
-	const char *directory;
+	const struct marker_directory *directory;
 	int root_fd;
 	struct tree *tree; // for who the writers are
 	struct feed *feed;

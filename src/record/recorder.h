@@ -12,6 +12,7 @@
 
 struct job_cgroup;
 struct limits;
+struct marker_directory;
 
 // What the run could have had: a key of the run, and why it is not there (NULL: it is).
 struct missing_part {
@@ -30,9 +31,8 @@ struct recorder_config {
 	// Copies of the job's standard output and error for --epoch-pattern: the reading end of a
 	// pipe, or a regular file that the job appends to. -1 for none.
 	int output[2];
-	const char *markers; // the directory of marks (STRAIN_MARKERS); NULL: none
-	const char *
-		hooks; // the same, where the job's Pythons have hooks, which say there what they do
+	const struct marker_directory *markers; // NULL: none
+	int hooks; // the same folder, where the job's Pythons have hooks, which speak there; -1: none
 	struct missing_part missing[4];
 };
 

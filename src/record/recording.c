@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "record/descriptors.h"
 #include "record/job/exit_status.h"
+#include "record/marker_directory.h"
 #include "record/oom_score.h"
 #include "trace/writer.h"
 
@@ -41,7 +42,8 @@ static void become_recorder(const struct recorder_config *config)
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
 		descriptors_null(fd);
 	}
-	int keep[] = {config->socket, config->output[0], config->output[1]};
+	int keep[] = {config->socket, config->output[0], config->output[1],
+		config->markers ? config->markers->fd : -1};
 	descriptors_keep(keep, ARRAY_LENGTH(keep));
 	oom_score_raise();
 }

@@ -37,7 +37,7 @@ struct scribe {
 	struct feed *feed;
 	uint64_t start_ns;
 	uint64_t compact_ns;
-	const char *hooks;
+	int hooks; // the directory in which they speak; -1: none
 	uint64_t hooks_ns; // when they are listened to next
 	pthread_t thread;
 	_Atomic bool stop;
@@ -227,7 +227,7 @@ static void write_waiting(struct scribe *s, uint64_t timeout_ns)
 
 static void listen_to_hooks(struct scribe *s, uint64_t now_ns)
 {
-	if (s->hooks && now_ns >= s->hooks_ns) {
+	if (s->hooks >= 0 && now_ns >= s->hooks_ns) {
 		hooks_put_so_far(s->hooks, s->writer);
 		s->hooks_ns = now_ns + (now_ns - s->start_ns);
 	}
@@ -252,7 +252,7 @@ static void *scribe_main(void *context)
 	return NULL;
 }
 
-int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, const char *hooks,
+int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, int hooks,
 	struct scribe **ret, struct error *e)
 {
 	struct scribe *s = calloc(1, sizeof(*s));

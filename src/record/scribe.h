@@ -14,8 +14,8 @@ struct scribe;
 struct feed;
 
 // Starts the thread. From now on the writer is the scribe's until scribe_stop. hooks: the directory
-// in which they speak, borrowed; NULL for none.
-int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, const char *hooks,
+// in which they speak, borrowed; -1 for none.
+int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, int hooks,
 	struct scribe **ret, struct error *e);
 
 // Writes what waits, ends the thread, ends the open epoch at end_ns and settles where epochs begin.

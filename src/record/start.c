@@ -14,8 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/hooks_copy.h"
-#include "record/job/nvtx.h"
+#include "record/job/injection.h"
 #include "record/launcher.h"
 #include "record/launcher_state.h"
 #include "record/marker_directory.h"
@@ -89,10 +88,10 @@ static void make_markers(struct launcher *l)
 	} else {
 		marker_directory_make(&l->markers, &l->markers_error);
 	}
-	if (!l->markers) {
+	if (!l->markers.path) {
 		l->nvtx_error = l->markers_error;
 	} else {
-		nvtx_find(&l->nvtx, &l->nvtx_error);
+		injection_nvtx(l->options.command, &l->nvtx, &l->nvtx_error);
 	}
 }
 
@@ -100,19 +99,19 @@ static void make_hooks(struct launcher *l)
 {
 	if (l->options.no_hooks) {
 		error_set(&l->hooks_error, ECANCELED, "--no-hooks was given");
-	} else if (!l->markers) {
-		error_set(&l->hooks_error, ECANCELED, "no directory for marks: %s",
+	} else if (!l->markers.path) {
+		error_set(&l->hooks_error, ECANCELED, "no directory for marks: %.400s",
 			l->markers_error.text);
 	} else {
-		hooks_copy(l->markers, &l->hooks, &l->hooks_error);
+		injection_hooks(l->options.command, &l->hooks, &l->hooks_error);
 	}
 }
 
 void remove_markers(struct launcher *l)
 {
 	free(take_pointer(l->hooks));
-	marker_directory_remove(l->markers);
-	free(take_pointer(l->markers));
+	marker_directory_remove(&l->markers);
+	marker_directory_done(&l->markers);
 	free(take_pointer(l->nvtx));
 }
 
@@ -138,7 +137,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.signals = &l->signals,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.limits = &l->limits,
-		.markers = l->markers,
+		.markers = l->markers.path,
 		.nvtx = l->nvtx,
 		.hooks = l->hooks,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
@@ -154,10 +153,10 @@ static int start_recorder(struct launcher *l, struct error *e)
 		.path = l->path,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.limits = &l->limits,
-		.markers = l->markers,
-		.hooks = l->hooks ? l->markers : NULL,
+		.markers = l->markers.path ? &l->markers : NULL,
+		.hooks = l->hooks ? l->markers.fd : -1,
 		.missing = {{"cgroup_missing", l->has_cgroup ? NULL : l->cgroup_error.text},
-			{"markers_missing", l->markers ? NULL : l->markers_error.text},
+			{"markers_missing", l->markers.path ? NULL : l->markers_error.text},
 			{"nvtx_missing", l->nvtx ? NULL : l->nvtx_error.text},
 			{"hooks_missing", l->hooks ? NULL : l->hooks_error.text}},
 		.start_ns = clock_monotonic_ns(),

@@ -32,7 +32,7 @@ fake_torch() {
 	cat >look.py <<-'EOF'
 		import os, subprocess, sys
 		first, rest = os.environ["PYTHONPATH"].split(":", 1)
-		assert first == os.environ["STRAIN_MARKERS"] + "/python", first
+		assert first == os.environ["STRAIN_HOOKS"], first
 		assert rest == os.environ["OWN"], rest
 		assert first not in sys.path and rest in sys.path, sys.path
 		assert sys.own == rest + "/sitecustomize.py" == sys.modules["sitecustomize"].__file__
@@ -42,17 +42,42 @@ fake_torch() {
 	[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch, Keras, JAX) was imported" ]
 	# Where there is no other, there is none.
 	record "$PYTHON" -s -c 'import sys, os; assert not any("strain" in str(m) for m in sys.modules)
-assert os.environ["PYTHONPATH"] == os.environ["STRAIN_MARKERS"] + "/python"'
+assert os.environ["PYTHONPATH"] == os.environ["STRAIN_HOOKS"]'
 }
 
-@test "the hook is compiled once, and nothing else is where Python was told to keep nothing" {
-	mkdir own
-	touch own/mine.py
-	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/own record sh -c 'for i in 1 2; do
-		"$0" -c "import mine, sys; assert sys.dont_write_bytecode"; ls "$STRAIN_MARKERS/python/__pycache__"; done
-		"$0" -v -c pass 2>&1 | grep -c "matches $STRAIN_MARKERS/python/sitecustomize.py"' "$PYTHON" >out
-	[ "$(sed 's/cpython-[0-9]*/N/' out)" = $'sitecustomize.N.pyc\nsitecustomize.N.pyc\n1' ]
-	[ "$(ls own)" = mine.py ]
+# What a job leaves running, or sends elsewhere, has the environment still.
+@test "once the run has ended, its environment does nothing" {
+	cat >look.py <<-'EOF'
+		import os, sys
+		assert os.environ["STRAIN_HOOKS"] not in sys.path
+		entered = [finder for finder in sys.meta_path if type(finder).__name__ == "Entry"]
+		print(len(entered), len(os.listdir(os.environ["STRAIN_MARKERS"])))
+	EOF
+	# shellcheck disable=SC2016
+	record sh -c '"$0" look.py; env >environment' "$PYTHON" >out
+	[ "$(cat out)" = "1 1" ]
+	local markers
+	markers=$(sed -n 's/^STRAIN_MARKERS=//p' environment)
+	[[ $markers == /*/strain-* ]] && [ ! -e "$markers" ]
+	stale() {
+		(cd "$BATS_TEST_TMPDIR" && env -i "$(grep ^STRAIN_HOOKS environment)" \
+			"$(grep ^PYTHONPATH environment)" STRAIN_MARKERS="$1" "$PYTHON" look.py)
+	}
+	mkdir -m 0755 others
+	[ "$(stale "$PWD/others")" = "0 0" ]
+	chmod 0700 others
+	ln -s others link
+	[ "$(stale "$PWD/link")" = "0 0" ]
+	[ "$(stale "$PWD/others")" = "1 1" ] # as in a run
+}
+
+@test "what enters a job's environment stays when the run has ended" {
+	record env >environment
+	local path
+	for name in STRAIN_HOOKS NVTX_INJECTION64_PATH; do
+		path=$(sed -n "s/^$name=//p" environment)
+		[ -e "$path" ] && [[ $path != /dev/shm/* ]]
+	done
 }
 
 @test "--no-hooks, --no-markers, and a run around the run" {
@@ -62,9 +87,9 @@ assert os.environ["PYTHONPATH"] == os.environ["STRAIN_MARKERS"] + "/python"'
 	PYTHONPATH='' record --no-markers sh -c 'echo "${PYTHONPATH-none}"' >out
 	[ -z "$(cat out)" ]
 	[ "$(run_key run.strain hooks_missing)" = "no directory for marks: --no-markers was given" ]
-	record "$STRAIN" run -o inner.strain sh -c 'echo "$PYTHONPATH $STRAIN_MARKERS"' >out
-	read -r path markers <out
-	[ "$path" = "$markers/python" ]
+	record "$STRAIN" run -o inner.strain sh -c 'echo "$PYTHONPATH $STRAIN_HOOKS"' >out
+	read -r path hooks <out
+	[ "$path" = "$hooks" ]
 	record "$STRAIN" run --no-hooks -o inner2.strain sh -c 'echo "${PYTHONPATH-none}"' >out
 	[ "$(cat out)" = none ]
 }

@@ -67,7 +67,7 @@ sys.exit(subprocess.run(sys.argv[1:], stderr=subprocess.DEVNULL).returncode != -
 	same env -i A=1 "PATH=$PATH" env
 	env -i "PATH=$PATH" "STRAIN_HOME=$STRAIN_HOME" B=2 "STRAIN_DIR=$STRAIN_DIR" \
 		"LD_LIBRARY_PATH=$STRAIN_HOME/lib:/opt/lib" "$STRAIN" run env | sort >with
-	[ "$(grep -v -e ^PATH= -e ^STRAIN_MARKERS= -e ^NVTX_INJECTION64_PATH= -e ^PYTHONPATH= with)" = "B=2
+	[ "$(grep -v -e ^PATH= -e ^STRAIN_MARKERS= -e ^NVTX_INJECTION64_PATH= -e ^PYTHONPATH= -e ^STRAIN_HOOKS= with)" = "B=2
 LD_LIBRARY_PATH=/opt/lib
 STRAIN_DIR=$STRAIN_DIR" ]
 }

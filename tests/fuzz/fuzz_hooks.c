@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct {
 	char folder[40];
+	int fd; // of the folder
 	struct writer *writer;
 } place; // one run for all inputs: making one takes longer than reading these files
 
@@ -26,6 +27,7 @@ static void remove_place(void)
 		"hook-1", "hook-2", "a.strain", "a.strain-wal", "a.strain-shm", "a.strain-journal"};
 	char path[96];
 	writer_free(place.writer);
+	close(place.fd);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", place.folder, names[i]);
 		unlink(path);
@@ -42,6 +44,7 @@ static void make_place(void)
 	if (!mkdtemp(place.folder)) {
 		abort();
 	}
+	place.fd = open(place.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	snprintf(run, sizeof(run), "%s/a.strain", place.folder);
 	if (writer_create(run, &(struct writer_options){0}, &place.writer, &e) < 0) {
 		abort();
@@ -68,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	write_file("hook-1", data, size / 2);
 	write_file("hook-2", data + size / 2, size - size / 2);
-	hooks_put(hooks_read(place.folder), place.writer);
+	hooks_put(hooks_read(place.fd), place.writer);
 	if (writer_commit(place.writer, &e) < 0) {
 		abort(); // whatever they said, it can be written
 	}

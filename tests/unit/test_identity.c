@@ -132,7 +132,7 @@ struct fixture {
 	struct tree *tree;
 	int64_t entities;
 	uint64_t start_ns;
-	char directory[64];
+	struct marker_directory directory;
 };
 
 static int set_up(void **state)
@@ -140,9 +140,8 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	f->start_ns = clock_monotonic_ns();
 	f->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	snprintf(f->directory, sizeof(f->directory), "/tmp/strain-test-identity-XXXXXX");
-	assert_non_null(mkdtemp(f->directory));
-	setenv("STRAIN_MARKERS", f->directory, 1);
+	assert_int_equal(marker_directory_make(&f->directory, NULL), 0);
+	setenv("STRAIN_MARKERS", f->directory.path, 1);
 	assert_int_equal(tree_new(f->root_fd, false, &f->tree, NULL), 0);
 	tree_watch(f->tree, &(struct tree_watcher){.context = &f->entities, .joined = joined});
 	*state = f;
@@ -152,7 +151,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
-	marker_directory_remove(f->directory);
+	marker_directory_remove(&f->directory);
+	marker_directory_done(&f->directory);
 	tree_free(f->tree);
 	close(f->root_fd);
 	free(f);
@@ -301,7 +301,7 @@ static void test_marks_of_one_that_left(void **state)
 	_Atomic unsigned epochs = 0;
 	struct error e = {0};
 	assert_int_equal(feed_new(1 << 20, &feed), 0);
-	const struct marks_config config = {.directory = f->directory,
+	const struct marks_config config = {.directory = &f->directory,
 		.root_fd = f->root_fd,
 		.tree = f->tree,
 		.feed = feed,

@@ -26,7 +26,7 @@
 #include "record/job/ring.h"
 #include "record/marker_directory.h"
 
-static char directory[] = "/tmp/strain-test-marks-XXXXXX";
+static struct marker_directory directory;
 
 // Rings -----------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ static struct fixture *fixture_new(void)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct error e = {0};
 	assert_non_null(f);
-	snprintf(f->path, sizeof(f->path), "%s/ring-fixture", directory);
+	snprintf(f->path, sizeof(f->path), "%s/ring-fixture", directory.path);
 	unlink(f->path);
 	int fd = open(f->path, O_RDWR | O_CREAT | O_EXCL, 0600);
 	assert_true(fd >= 0);
@@ -54,7 +54,7 @@ static struct fixture *fixture_new(void)
 	close(fd);
 	assert_non_null(f->mapped);
 	f->marker.ring = f->mapped;
-	f->directory_fd = open(directory, O_RDONLY | O_DIRECTORY);
+	f->directory_fd = open(directory.path, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(ring_names_new(&f->names), 0);
 	uint64_t start_ns = clock_monotonic_ns();
 	assert_int_equal(
@@ -274,7 +274,7 @@ static void what_is_no_file_is_not_opened(void **state)
 	struct ring *ring;
 	struct error e = {0};
 	assert_int_equal(ring_names_new(&names), 0);
-	int fd = open(directory, O_RDONLY | O_DIRECTORY);
+	int fd = open(directory.path, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(mkfifoat(fd, "ring-fifo", 0600), 0);
 	assert_int_equal(mkdirat(fd, "ring-directory", 0700), 0);
 	assert_int_equal(symlinkat("/etc/passwd", fd, "ring-link"), 0);
@@ -294,7 +294,7 @@ static void what_is_no_file_is_not_opened(void **state)
 static unsigned files(void)
 {
 	char command[128];
-	snprintf(command, sizeof(command), "ls %s | grep -c ^ring-", directory);
+	snprintf(command, sizeof(command), "ls %s | grep -c ^ring-", directory.path);
 	FILE *list = popen(command, "r");
 	char text[32] = "";
 	assert_non_null(fgets(text, sizeof(text), list));
@@ -412,10 +412,12 @@ int main(void)
 		cmocka_unit_test(threads_and_forks_have_rings_of_their_own),
 		cmocka_unit_test(signals_do_not_keep_a_thread_from_marking),
 	};
-	if (!mkdtemp(directory) || setenv("STRAIN_MARKERS", directory, 1) < 0) {
+	if (marker_directory_make(&directory, NULL) < 0 ||
+		setenv("STRAIN_MARKERS", directory.path, 1) < 0) {
 		return 1;
 	}
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	marker_directory_remove(directory);
+	marker_directory_remove(&directory);
+	marker_directory_done(&directory);
 	return failed;
 }

@@ -27,7 +27,7 @@
 
 enum { MARKS_MAX = 4096 };
 
-static char directory[] = "/tmp/strain-test-nvtx-XXXXXX";
+static struct marker_directory directory;
 static uint64_t start_ns;
 static const struct nvtx_functions *nvtx;
 
@@ -53,7 +53,7 @@ static void note(void *context, const struct ring_mark *mark)
 static void find_ring(const char *prefix, char *ret, size_t size)
 {
 	char command[128];
-	snprintf(command, sizeof(command), "ls %s | grep ^%s | head -n 1", directory, prefix);
+	snprintf(command, sizeof(command), "ls %s | grep ^%s | head -n 1", directory.path, prefix);
 	FILE *list = popen(command, "r");
 	assert_non_null(list);
 	assert_non_null(fgets(ret, (int)size, list));
@@ -69,7 +69,7 @@ static struct reading *reading_new(pid_t pid)
 	assert_non_null(reading);
 	snprintf(prefix, sizeof(prefix), "ring-%d-", (int)pid);
 	find_ring(prefix, name, sizeof(name));
-	reading->directory_fd = open(directory, O_RDONLY | O_DIRECTORY);
+	reading->directory_fd = open(directory.path, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(ring_names_new(&reading->names), 0);
 	assert_int_equal(ring_open(reading->directory_fd, name, start_ns, reading->names,
 				 &reading->ring, &e),
@@ -528,7 +528,7 @@ static void odd_tables_are_left_alone(void **state)
 	assert_null(short_module_function); // place 0 is nobody's
 	setenv("STRAIN_MARKERS", "", 1);
 	assert_int_equal(initialize(odd_table), 0);
-	setenv("STRAIN_MARKERS", directory, 1);
+	setenv("STRAIN_MARKERS", directory.path, 1);
 	dlclose(library);
 }
 
@@ -553,12 +553,14 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/libstrain-nvtx.so", getenv("BUILD_ROOT"));
 	setenv("NVTX_INJECTION64_PATH", path, 1);
 	start_ns = clock_monotonic_ns();
-	if (!mkdtemp(directory) || setenv("STRAIN_MARKERS", directory, 1) < 0 ||
+	if (marker_directory_make(&directory, NULL) < 0 ||
+		setenv("STRAIN_MARKERS", directory.path, 1) < 0 ||
 		!nvtx_load(&nvtx)) {
 		fprintf(stderr, "%s could not be loaded\n", path);
 		return 1;
 	}
 	int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-	marker_directory_remove(directory);
+	marker_directory_remove(&directory);
+	marker_directory_done(&directory);
 	return failed;
 }

@@ -31,7 +31,7 @@
 #define PATIENCE_S 60 // what has not come by then will not come
 
 struct fixture {
-	char directory[64];
+	struct marker_directory directory;
 	int root_fd;
 	struct tree *tree;
 	struct feed *feed;
@@ -43,12 +43,11 @@ struct fixture {
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	snprintf(f->directory, sizeof(f->directory), "/tmp/strain-test-rings-XXXXXX");
-	assert_non_null(mkdtemp(f->directory));
+	assert_int_equal(marker_directory_make(&f->directory, NULL), 0);
 	f->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(tree_new(f->root_fd, false, &f->tree, NULL), 0);
 	assert_int_equal(feed_new((size_t)8 << 20, &f->feed), 0);
-	f->config = (struct marks_config){.directory = f->directory,
+	f->config = (struct marks_config){.directory = &f->directory,
 		.root_fd = f->root_fd,
 		.tree = f->tree,
 		.feed = f->feed,
@@ -62,7 +61,8 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 	marks_stop(f->marks);
-	marker_directory_remove(f->directory);
+	marker_directory_remove(&f->directory);
+	marker_directory_done(&f->directory);
 	feed_free(f->feed);
 	tree_free(f->tree);
 	close(f->root_fd);
@@ -86,7 +86,7 @@ static void end(struct fixture *f)
 static struct strain_ring *make_ring(const struct fixture *f, const char *name, pid_t pid)
 {
 	char path[128];
-	snprintf(path, sizeof(path), "%s/ring-%s", f->directory, name);
+	snprintf(path, sizeof(path), "%s/ring-%s", f->directory.path, name);
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, STRAIN_RING_BYTES), 0); // room only for what is written
@@ -153,12 +153,12 @@ static void test_a_ring_that_changed_nothing(void **state)
 	struct fixture *f = *state;
 	struct stat before;
 	struct strain_ring *first = make_ring(f, "first", getpid());
-	assert_int_equal(stat(f->directory, &before), 0);
+	assert_int_equal(stat(f->directory.path, &before), 0);
 	begin(f);
 	assert_true(is_taken(first));
 	struct strain_ring *second = make_ring(f, "second", getpid());
 	const struct timespec times[2] = {before.st_atim, before.st_mtim};
-	assert_int_equal(utimensat(AT_FDCWD, f->directory, times, 0), 0);
+	assert_int_equal(utimensat(AT_FDCWD, f->directory.path, times, 0), 0);
 	end(f);
 	struct item *items = feed_take(f->feed, 0);
 	assert_int_equal(count(items, ITEM_SPAN, "first"), 1);
@@ -173,7 +173,7 @@ static unsigned files(const struct fixture *f, const char *prefix, unsigned n)
 	char path[128];
 	unsigned there = 0;
 	for (unsigned i = 0; i < n; i++) {
-		snprintf(path, sizeof(path), "%s/ring-%s%u", f->directory, prefix, i);
+		snprintf(path, sizeof(path), "%s/ring-%s%u", f->directory.path, prefix, i);
 		there += access(path, F_OK) == 0;
 	}
 	return there;

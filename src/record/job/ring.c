@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -128,8 +129,11 @@ static int open_regular(int directory_fd, const char *name, struct error *e)
 {
 	char path[32];
 	struct stat status;
-	_cleanup_close_ int fd = openat(directory_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &status) < 0) {
+	_cleanup_close_ int fd = beneath_open(directory_fd, name, O_PATH);
+	if (fd < 0) {
+		return error_errno(e, -fd, "%s", name);
+	}
+	if (fstat(fd, &status) < 0) {
 		return error_errno(e, errno, "%s", name);
 	}
 	if (!S_ISREG(status.st_mode)) {

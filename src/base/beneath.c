@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Folders by descriptor. unlinkat() and rmdir act on a name and never on what is mounted there; only
+// opening and asking for a status do, which is what beneath_open and statx's cached answer are for.
+
+#include "base/beneath.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum {
+	DEEPEST = 16,
+	PASSES = 3, // over a folder in which something is being made
+	ENTRIES_MOST = 1 << 20,
+};
+
+int beneath_open(int folder, const char *name, int flags)
+{
+	const struct open_how how = {
+		.flags = (unsigned)flags | O_CLOEXEC | O_NOFOLLOW,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV,
+	};
+	long fd = syscall(SYS_openat2, folder, name, &how, sizeof(how));
+	if (fd >= 0) {
+		return (int)fd;
+	}
+	// Filters of system calls that know none of this one say EPERM.
+	if (errno == ENOSYS || errno == EPERM) {
+		fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
+	}
+	return fd >= 0 ? (int)fd : -errno;
+}
+
+// Emptying ----------------------------------------------------------------------------------------
+
+struct emptying {
+	unsigned left; // entries that may still be looked at
+	unsigned deeper; // folders that may be entered below this one
+};
+
+static bool empty_folder(struct emptying *e, int folder);
+
+static bool remove_folder(struct emptying *e, int parent, const char *name)
+{
+	if (unlinkat(parent, name, AT_REMOVEDIR) == 0) {
+		return true;
+	}
+	if ((errno != ENOTEMPTY && errno != EEXIST) || e->deeper == 0) {
+		return false;
+	}
+	int folder = beneath_open(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	if (folder < 0) {
+		return false;
+	}
+	e->deeper--;
+	bool removed = empty_folder(e, folder);
+	e->deeper++;
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0 || removed;
+}
+
+static bool remove_entry(struct emptying *e, int folder, const char *name)
+{
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+		return false;
+	}
+	if (unlinkat(folder, name, 0) == 0) {
+		return true;
+	}
+	return (errno == EISDIR || errno == EPERM) && remove_folder(e, folder, name);
+}
+
+// One look through it. Whether anything was removed; closes the descriptor.
+static bool empty_once(struct emptying *e, int fd)
+{
+	DIR *list = fdopendir(fd);
+	bool removed = false;
+	if (!list) {
+		close(fd);
+		return false;
+	}
+	for (struct dirent *entry; e->left > 0 && (entry = readdir(list)); e->left--) {
+		removed = remove_entry(e, fd, entry->d_name) || removed;
+	}
+	closedir(list);
+	return removed;
+}
+
+// Takes the descriptor. Whether anything was removed.
+static bool empty_folder(struct emptying *e, int folder)
+{
+	bool removed = false;
+	for (int i = 0; i < PASSES; i++) {
+		// A place of its own in the list, whoever else reads it.
+		int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 || !empty_once(e, fd)) {
+			break;
+		}
+		removed = true;
+	}
+	close(folder);
+	return removed;
+}
+
+void beneath_empty(int folder)
+{
+	struct emptying e = {.left = ENTRIES_MOST, .deeper = DEEPEST};
+	int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (own >= 0) {
+		empty_folder(&e, own);
+	}
+}
+
+// Whether a path names that folder, without asking a file system that may not answer.
+static bool names_folder(const char *path, const struct stat *folder)
+{
+	struct statx found;
+	return statx(AT_FDCWD, path,
+		       AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO,
+		       &found) == 0 &&
+	       makedev(found.stx_dev_major, found.stx_dev_minor) == folder->st_dev &&
+	       found.stx_ino == folder->st_ino;
+}
+
+void beneath_remove(int folder, const char *path)
+{
+	struct stat status;
+	// Without a link it was removed already, and its name is anyone's.
+	if (fstat(folder, &status) == 0 && status.st_nlink > 0 && names_folder(path, &status)) {
+		rmdir(path);
+	}
+}
