@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Folders by descriptor. unlinkat() and rmdir act on a name and never on what is mounted there; only
-// opening and asking for a status do, which is what beneath_open and statx's cached answer are for.
+// Folders by descriptor. unlinkat() and rmdir act on a name and never on what is mounted there;
+// only opening and asking for a status do, which is what beneath_open and statx's cached answer are
+// for.
 
 #include "base/beneath.h"
 
@@ -125,9 +126,8 @@ void beneath_empty(int folder)
 static bool names_folder(const char *path, const struct stat *folder)
 {
 	struct statx found;
-	return statx(AT_FDCWD, path,
-		       AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO,
-		       &found) == 0 &&
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		       STATX_INO, &found) == 0 &&
 	       makedev(found.stx_dev_major, found.stx_dev_minor) == folder->st_dev &&
 	       found.stx_ino == folder->st_ino;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Folders in which somebody else makes what is there: links, mounts, whatever takes the place of what
-// was removed.
+// Folders in which somebody else makes what is there: links, mounts, whatever takes the place of
+// what was removed.
 
 #pragma once
 
 // Opens a name in an open folder, one step down: no link is followed, no mount entered (a dead
-// FUSE server would hold whoever asks it). flags as for open(), with O_CLOEXEC added. A descriptor, or -errno: -EXDEV
-// for a mount, -ELOOP for a link. Before Linux 5.6 mounts are entered.
+// FUSE server would hold whoever asks it). flags as for open(), with O_CLOEXEC added. A descriptor,
+// or -errno: -EXDEV for a mount, -ELOOP for a link. Before Linux 5.6 mounts are entered.
 int beneath_open(int folder, const char *name, int flags);
 
 // Removes all that is in an open folder, and no mount. What another process puts there meanwhile

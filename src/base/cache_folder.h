@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-// Its path, owned by the caller; made (mode 0700) where it is not there. NULL, with the reason, where
-// there is none: HOME is not set, the folder belongs to another user (a home that sudo kept: what
-// root leaves there its owner could not replace), or others can write it.
+// Its path, owned by the caller; made (mode 0700) where it is not there. NULL, with the reason,
+// where there is none: HOME is not set, the folder belongs to another user (a home that sudo kept:
+// what root leaves there its owner could not replace), or others can write it.
 char *cache_folder(struct error *e);

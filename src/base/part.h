@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 
-// The path of a part, owned by the caller; NULL where there is none, and then e says why. Looked for
-// in STRAIN_HOME, else beside the running program, in ../lib/strain, and (from there) in ../bin and
+// The path of a part, owned by the caller; NULL where there is none, and then e says why. Looked
+// for in STRAIN_HOME, else beside the running program, in ../lib/strain, and (from there) in ../bin
+// and
 // ../../bin: but not in a folder that somebody can write who could not replace the program itself.
 // access_mode: as for access(), what must be possible with it.
 char *part_find(const char *name, int access_mode, struct error *e);

@@ -219,7 +219,9 @@ static const char *who_else(const struct trust *t, char *buffer, size_t size)
 		return "everyone";
 	}
 	snprintf(buffer, size, t->n_owners > 0 ? "user %u" : "group %u",
-		t->n_owners > 0 ? t->owners[0] : t->n_groups > 0 ? t->groups[0] : 0);
+		t->n_owners > 0   ? t->owners[0]
+		: t->n_groups > 0 ? t->groups[0]
+				  : 0);
 	return buffer;
 }
 
@@ -254,8 +256,9 @@ int trust_own(int fd, const char *path, struct error *e)
 		return error_errno(e, errno, "%s", path);
 	}
 	if (status.st_uid != geteuid()) {
-		return error_set(e, EPERM, "%s: dubious ownership: it belongs to user %u, not to %u",
-			path, (unsigned)status.st_uid, (unsigned)geteuid());
+		return error_set(e, EPERM,
+			"%s: dubious ownership: it belongs to user %u, not to %u", path,
+			(unsigned)status.st_uid, (unsigned)geteuid());
 	}
 	if (status.st_mode & (S_IWGRP | S_IWOTH)) {
 		return error_set(e, EPERM,

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Who else could change what a path leads to. Root and the effective user always can; this is about
-// the others: owners of the file and of the folders and links on the way to it, groups that may write
-// there, everyone. By mode and owner alone: what an ACL grants shows as the mode's group.
+// the others: owners of the file and of the folders and links on the way to it, groups that may
+// write there, everyone. By mode and owner alone: what an ACL grants shows as the mode's group.
 
 #pragma once
 
@@ -24,8 +24,8 @@ struct trust {
 	bool in_public; // somebody else can, once it is gone: a folder on the way is like /tmp
 };
 
-// Looks at each folder and link on the way, from the root on, and at the file. -errno: the path cannot
-// be followed.
+// Looks at each folder and link on the way, from the root on, and at the file. -errno: the path
+// cannot be followed.
 int trust_of(const char *path, struct trust *ret, struct error *e);
 
 // Whether all who could change the one could change the other as well.
@@ -37,6 +37,6 @@ bool trust_within(const struct trust *one, const struct trust *other);
 int trust_part(const char *path, bool lasting, struct error *e);
 
 // Whether an open file or folder belongs to the effective user and only he can write it: what it
-// says may be obeyed. 0; -EPERM with who owns it, or who may write it, and what to do; -errno. path: for the
-// text.
+// says may be obeyed. 0; -EPERM with who owns it, or who may write it, and what to do; -errno.
+// path: for the text.
 int trust_own(int fd, const char *path, struct error *e);

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The directory of a run's rings of marks, which STRAIN_MARKERS names: in memory (/dev/shm) where
-// there is room, else in /tmp. Everybody can make names there, and the job anything within, so it is
-// held by descriptor from the moment it was made: what its name leads to later is not looked at.
+// there is room, else in /tmp. Everybody can make names there, and the job anything within, so it
+// is held by descriptor from the moment it was made: what its name leads to later is not looked at.
 
 #pragma once
 

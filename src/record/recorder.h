@@ -32,7 +32,8 @@ struct recorder_config {
 	// pipe, or a regular file that the job appends to. -1 for none.
 	int output[2];
 	const struct marker_directory *markers; // NULL: none
-	int hooks; // the same folder, where the job's Pythons have hooks, which speak there; -1: none
+	int hooks; // the same folder, where the job's Pythons have hooks, which speak there; -1:
+	           // none
 	struct missing_part missing[4];
 };
 

@@ -190,6 +190,24 @@ static bool may_be_witnessed(const struct signals *s)
 	       !sigisemptyset(&pending);
 }
 
+// Who signals a group holds the kernel's list of processes until every member has the signal
+// (kill_pgrp, kernel/signal.c); setpgid needs that list to itself, also where it changes nothing.
+// So after this call what the witness had, we have.
+static void wait_for_senders(void)
+{
+	setpgid(0, getpgrp());
+}
+
+static bool has_counts(const struct signals *s)
+{
+	for (int i = 1; i < NSIG; i++) {
+		if (s->group[i] > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 // The witness is asked before we take our own: a second signal of a kind that comes in between is
 // then one with ours. The other way round the witness had both as one, and ours would seem to be
 // another, for the job.
@@ -203,11 +221,11 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 	if (taken || !s->asked) {
 		return taken;
 	}
-	// What the witness still has came while ours waited, or comes to us in this moment.
-	if (s->witness > 0 && pending_signals(s->witness) != 0) {
-		const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+	// What the witness still has, or told and we have not taken, came while ours waited, or
+	// comes to us in this moment.
+	if (s->witness > 0 && (has_counts(s) || pending_signals(s->witness) != 0)) {
 		ask_witness(s);
-		nanosleep(&pause, NULL);
+		wait_for_senders();
 		taken = read_signal(s, ret);
 	}
 	if (!taken) {
@@ -233,17 +251,26 @@ static bool reached_group(struct signals *s, int signal_number)
 	return false;
 }
 
+// What the terminal sends goes to the group, but for a hang-up: that goes to the session's leader
+// alone (tty_signal_session_leader, drivers/tty/tty_jobctrl.c), as which the job would have had it.
+static bool is_hang_up(const struct signalfd_siginfo *info)
+{
+	int signal_number = (int)info->ssi_signo;
+	return info->ssi_code == SI_KERNEL &&
+	       (signal_number == SIGHUP || signal_number == SIGCONT) && getsid(0) == getpid();
+}
+
 void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t job)
 {
 	int signal_number = (int)info->ssi_signo;
-	if (!s->pass || job <= 0) {
+	if ((!s->pass && !is_hang_up(info)) || job <= 0) {
 		return;
 	}
 	bool group = reached_group(s, signal_number);
-	// SI_KERNEL: from the terminal, to the group. A signal that the job sends its parent is no
-	// signal to the job.
-	if (group || info->ssi_code == SI_KERNEL || (pid_t)info->ssi_pid == job ||
-		(pid_t)info->ssi_pid == s->guard) {
+	// SI_KERNEL: from the terminal. A signal that the job sends its parent is no signal to the
+	// job.
+	if (group || (info->ssi_code == SI_KERNEL && !is_hang_up(info)) ||
+		(pid_t)info->ssi_pid == job || (s->guard > 0 && (pid_t)info->ssi_pid == s->guard)) {
 		return;
 	}
 	if (info->ssi_code == SI_QUEUE) {

@@ -55,6 +55,10 @@ scenario() {
 	scenario newlines
 }
 
+@test "a terminal that hangs up ends the job as it would without us" {
+	scenario hang_up
+}
+
 @test "the launcher killed on a terminal: the job lives" {
 	scenario launcher_killed
 }

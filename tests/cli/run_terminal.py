@@ -369,8 +369,54 @@ def forwarder_killed():
     counts_after(terminal)
 
 
+# Says who it is, waits; to be hung up, or to end by itself with status 3 where it takes no notice.
+HUNG_UP = r"""
+import os, signal, sys, time
+if sys.argv[1] == "ignores":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+if sys.argv[1] == "handles":
+    signal.signal(signal.SIGHUP, lambda *_: os._exit(5))
+os.write(1, b"ready %d\n" % os.getpid())
+time.sleep(2 if sys.argv[1] == "ignores" else 60)
+os._exit(3)
+"""
+
+
+def hung_up(command):
+    """Runs it as its session's leader and closes the terminal. How it ended, whether its job has."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execvp(command[0], command)
+    output = b""
+    while b"\n" not in output.partition(b"ready ")[2]:
+        expect(select.select([master], [], [], PATIENCE)[0], "no %r" % "ready")
+        output += os.read(master, 65536)
+    job = int(output.partition(b"ready ")[2].split()[0])
+    os.close(master)
+    end = time.monotonic() + PATIENCE
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status, os.path.exists("/proc/%d" % job)
+        if time.monotonic() > end:
+            os.kill(job, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise Failed("it lives on after the hang-up")
+        time.sleep(0.02)
+
+
+def hang_up():
+    """Where the terminal goes (ssh -t, tmux new-window), the job ends as it would without strain."""
+    for how in ("does nothing", "handles", "ignores"):
+        job = [sys.executable, "-c", HUNG_UP, how]
+        bare = hung_up(job)
+        ours = hung_up([STRAIN, "run", *OPTIONS, "--", *job])
+        expect(bare == ours, "%s: bare %s, recorded %s" % (how, bare, ours))
+
+
 SCENARIOS = (ctrl_c, ctrl_c_ends, ctrl_z, self_stop, lone_signals, group_signals,
-             close_group_signals, slurm_signals, resized, terminal_stays, newlines, launcher_killed, forwarder_killed)
+             close_group_signals, slurm_signals, resized, terminal_stays, newlines, launcher_killed, forwarder_killed,
+             hang_up)
 
 if __name__ == "__main__":
     scenario = {function.__name__: function for function in SCENARIOS}[sys.argv[1]]

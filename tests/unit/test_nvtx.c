@@ -554,8 +554,7 @@ int main(void)
 	setenv("NVTX_INJECTION64_PATH", path, 1);
 	start_ns = clock_monotonic_ns();
 	if (marker_directory_make(&directory, NULL) < 0 ||
-		setenv("STRAIN_MARKERS", directory.path, 1) < 0 ||
-		!nvtx_load(&nvtx)) {
+		setenv("STRAIN_MARKERS", directory.path, 1) < 0 || !nvtx_load(&nvtx)) {
 		fprintf(stderr, "%s could not be loaded\n", path);
 		return 1;
 	}

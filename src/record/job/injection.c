@@ -36,7 +36,8 @@ struct part {
 static const struct part hooks_part = {"hooks/python", NULL, "hooks"};
 static const struct part nvtx_part = {"libstrain-nvtx.so", "libstrain-nvtx.so", "nvtx"};
 
-// The files of a part ------------------------------------------------------------------------------
+// The files of a part
+// ------------------------------------------------------------------------------
 
 // The whole of a regular file. -errno.
 static int read_file(int folder, const char *name, struct text *ret)
@@ -82,8 +83,8 @@ static bool belongs(const struct part *part, const char *name)
 	                  : length > 3 && strcmp(name + length - 3, ".py") == 0;
 }
 
-// Reads each file of the part. Adds a sum over names and bytes, whatever their order, to *sum; writes
-// them into the folder `to`, unless that is -1.
+// Reads each file of the part. Adds a sum over names and bytes, whatever their order, to *sum;
+// writes them into the folder `to`, unless that is -1.
 static int go_through(const struct part *part, int folder, int to, uint32_t *sum, struct error *e)
 {
 	int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,7 +112,8 @@ static int go_through(const struct part *part, int folder, int to, uint32_t *sum
 	return r;
 }
 
-// A copy in the cache ------------------------------------------------------------------------------
+// A copy in the cache
+// ------------------------------------------------------------------------------
 
 static int open_folder(const char *path, struct error *e)
 {
@@ -185,7 +187,8 @@ static int copy_part(const struct part *part, const char *folder, char **ret, st
 	return r;
 }
 
-// Which one ----------------------------------------------------------------------------------------
+// Which one
+// ----------------------------------------------------------------------------------------
 
 // Programs whose job runs in a container: its view of files is another.
 static bool is_container(char *const *command)
@@ -262,7 +265,8 @@ int injection_nvtx(char *const *command, char **ret, struct error *e)
 	return find_part(&nvtx_part, command, ret, e);
 }
 
-// The environment -----------------------------------------------------------------------------------
+// The environment
+// -----------------------------------------------------------------------------------
 
 static void set(const char *variable, const char *value)
 {
