@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain finish RUN: what strain-record becomes when the job has ended. Writes the summary and
-// prints the verdict on standard error. Its failure changes nothing.
+// strain finish [--wait] RUN: what strain-record starts when the job has ended. Writes the summary
+// and prints the verdict on standard error. Its failure changes nothing. --wait: it is started
+// while the file is being closed, and waits on its standard input for a byte that says that it is;
+// at the end of that, it does nothing.
 
 #include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "analyze/analysis.h"
 #include "base/text.h"
@@ -45,12 +49,17 @@ static int finish_run(struct reader *reader)
 
 int command_finish(int argc, char **argv)
 {
-	if (argc != 2) {
+	bool wait = argc > 2 && strcmp(argv[1], "--wait") == 0;
+	if (argc != 2 + wait) {
 		return command_usage("finish", "finish: expected one run");
+	}
+	char byte;
+	if (wait && read(STDIN_FILENO, &byte, 1) != 1) {
+		return STATUS_OK;
 	}
 	struct reader *reader = NULL;
 	struct error e = {0};
-	if (reader_open(argv[1], &reader, &e) < 0) {
+	if (reader_open(argv[argc - 1], &reader, &e) < 0) {
 		return command_fail("no verdict: %s", e.text);
 	}
 	int status = finish_run(reader);

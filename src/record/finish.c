@@ -45,6 +45,11 @@ static bool recorder_has_answered(struct launcher *l)
 	return l->recording.done || l->recording.socket < 0;
 }
 
+static bool recorder_measures_no_more(struct launcher *l)
+{
+	return l->recording.closing || recorder_has_answered(l);
+}
+
 static bool recorder_is_gone(struct launcher *l)
 {
 	return l->recording.pid == 0;
@@ -147,11 +152,45 @@ static void close_for_recorder(struct launcher *l)
 	}
 }
 
+// strain finish, waiting on its standard input.
+static void start_finisher(struct launcher *l)
+{
+	_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
+	int go[2];
+	if (!strain || pipe2(go, O_CLOEXEC) < 0) {
+		return;
+	}
+	l->finisher = fork();
+	if (l->finisher == 0) {
+		char name[] = "strain", command[] = "finish", wait[] = "--wait";
+		char *arguments[] = {name, command, wait, l->path, NULL};
+		signals_restore(&l->signals);
+		dup2(go[0], STDIN_FILENO);
+		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is the job's alone
+		fcntl(STDERR_FILENO, F_SETFD, 0); // also our /dev/null: a file must not become 2
+		execv(strain, arguments);
+		_exit(1);
+	}
+	close(go[0]);
+	if (l->finisher < 0) {
+		l->finisher = 0;
+		close(go[1]);
+	} else {
+		l->finisher_go = go[1];
+	}
+}
+
 // Whether the file is closed.
 static bool finish_recording(struct launcher *l)
 {
 	struct recording *r = &l->recording;
-	enum waited waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
+	enum waited waited = wait_until(l, recorder_measures_no_more, DONE_NOTICE_MS);
+	if (waited == WAITED_DONE && !l->options.no_verdict) {
+		start_finisher(l); // its start takes as long as a short run's file to be closed
+	}
+	if (waited == WAITED_DONE) {
+		waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
+	}
 	if (waited == WAITED_TIME) {
 		say("writing the end of %s (Ctrl-C: not to wait)", l->path);
 		waited = wait_until(l, recorder_has_answered, DONE_TIMEOUT_MS - DONE_NOTICE_MS);
@@ -222,24 +261,20 @@ static void name_left(struct launcher *l)
 
 // ---- the verdict
 
-static void start_finisher(struct launcher *l)
+// The file is closed.
+static void let_finisher_go(struct launcher *l)
 {
-	_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
-	l->finisher = strain ? fork() : 0;
-	if (strain && l->finisher == 0) {
-		char name[] = "strain", command[] = "finish";
-		char *arguments[] = {name, command, l->path, NULL};
-		signals_restore(&l->signals);
-		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is the job's alone
-		fcntl(STDERR_FILENO, F_SETFD, 0); // also our /dev/null: a file must not become 2
-		execv(strain, arguments);
-		_exit(1);
+	if (l->finisher_go >= 0) {
+		(void)!write(l->finisher_go, "", 1); // one that was killed is reaped as any
 	}
-	l->finisher = l->finisher > 0 ? l->finisher : 0;
 }
 
 static void wait_for_verdict(struct launcher *l)
 {
+	if (l->finisher_go >= 0) {
+		close(l->finisher_go); // where nothing was closed, it ends
+		l->finisher_go = -1;
+	}
 	if (wait_until(l, finisher_is_gone, -1) != WAITED_DONE && l->finisher > 0) {
 		kill(l->finisher, SIGTERM);
 		waitpid(l->finisher, NULL, 0);
@@ -255,10 +290,10 @@ void finish_run(struct launcher *l)
 	if (l->options.pid == 0 && !l->options.supervised) { // a sweep ends it
 		name_left(l);
 	}
-	if (closed && !l->options.no_verdict) {
-		start_finisher(l); // removing a cgroup takes as long as its start
+	if (closed) {
+		let_finisher_go(l);
 	}
-	remove_cgroup(l);
+	remove_cgroup(l); // takes its time, too
 	remove_markers(l);
 	wait_for_verdict(l);
 }

@@ -155,6 +155,7 @@ int launcher_run(const struct run_options *options)
 		.child = CHILD_NONE,
 		.recording = RECORDING_NONE,
 		.markers = MARKER_DIRECTORY_NONE,
+		.finisher_go = -1,
 	};
 	descriptors_inherit(&l.inherited);
 	int status = options->pid > 0 ? attach(&l) : start_job(&l);

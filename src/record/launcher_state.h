@@ -47,6 +47,7 @@ struct launcher {
 	uint64_t end_ns; // CLOCK_MONOTONIC
 	int interrupted; // by a signal that came before the job ran
 	pid_t finisher; // strain finish; 0: none
+	int finisher_go; // one byte starts it; closed without one, it ends; -1: none
 };
 
 // start.c. 0 when the job runs; else the exit status, and everything is taken back.

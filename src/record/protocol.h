@@ -14,7 +14,8 @@ enum message_kind {
 	MESSAGE_READY = 1, // sampling can start: the run file is there
 	MESSAGE_FAILED, // it cannot: text says why; the recorder ends
 	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
-	MESSAGE_DONE, // answer to MESSAGE_END: the file is closed
+	MESSAGE_CLOSING, // after MESSAGE_END: nothing is measured any more
+	MESSAGE_DONE, // then: the file is closed
 	// launcher to recorder
 	MESSAGE_STARTED, // the command runs as pid
 	MESSAGE_ORPHAN, // a process that lost its parent was reaped: pid, status, user_us,

@@ -248,6 +248,16 @@ static void start_marks(struct recorder *r)
 	}
 }
 
+// Last of all threads: while a driver's library is being loaded, no other thread can begin.
+static void start_devices(struct recorder *r)
+{
+	struct error e = {0};
+	if (sampler_start_devices(r->sampler, &e) < 0) {
+		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
+			"devices are not read: %s", e.text);
+	}
+}
+
 static int set_up(struct recorder *r, struct error *e)
 {
 	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -275,6 +285,9 @@ static int set_up(struct recorder *r, struct error *e)
 		start_marks(r);
 		result = scribe_start(
 			r->writer, r->feed, r->config->start_ns, r->config->hooks, &r->scribe, e);
+	}
+	if (result == 0) {
+		start_devices(r);
 	}
 	return result;
 }
@@ -515,6 +528,7 @@ static void finish(struct recorder *r)
 	if (left) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0, "%s", left);
 	}
+	tell(r, MESSAGE_CLOSING, NULL);
 	sink_flush(r->sink);
 	scribe_stop(r->scribe, end_ns);
 	r->scribe = NULL;

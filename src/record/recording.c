@@ -168,6 +168,7 @@ bool recording_take(struct recording *r, struct message *ret)
 	}
 	ret->text[sizeof(ret->text) - 1] = '\0';
 	r->ready = r->ready || ret->kind == MESSAGE_READY;
+	r->closing = r->closing || ret->kind == MESSAGE_CLOSING;
 	r->done = r->done || ret->kind == MESSAGE_DONE;
 	return true;
 }

@@ -23,6 +23,7 @@ struct recording {
 	dev_t before_device; // what stood at `path` before the recorder; inode 0: nothing
 	ino_t before_inode;
 	bool ready; // it has said that the file is there
+	bool closing; // it has said that it measures no more
 	bool done; // it has said that the file is closed
 	bool dead; // it ended before that
 	int status; // as waitpid gives it, once reaped

@@ -392,13 +392,13 @@ static int lane_start(struct lane_thread *lane, struct error *e)
 int sampler_start(struct sampler *s, struct error *e)
 {
 	lane_open_sources(&s->lanes[LANE_TICK]);
-	for (enum lane kind = 0; kind < N_LANES; kind++) {
-		int r = lane_start(&s->lanes[kind], e);
-		if (r < 0) {
-			return r;
-		}
-	}
-	return 0;
+	int r = lane_start(&s->lanes[LANE_TICK], e);
+	return r < 0 ? r : lane_start(&s->lanes[LANE_MEMORY], e);
+}
+
+int sampler_start_devices(struct sampler *s, struct error *e)
+{
+	return lane_start(&s->lanes[LANE_DEVICE], e);
 }
 
 void sampler_set_slow(struct sampler *s, double slow)

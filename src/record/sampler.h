@@ -19,9 +19,13 @@ struct registry;
 int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
 	uint64_t interval_ns, struct sampler **ret, struct error *e);
 
-// Opens the sources of the tick lane and starts the lanes; the others are opened in their own
-// threads, since a driver may take seconds.
+// Opens the sources of the tick lane and starts it and the lane of memory, which opens its sources
+// in its own thread.
 int sampler_start(struct sampler *s, struct error *e);
+// Starts the lane of devices, which opens them in its thread: a driver may take seconds. To be
+// called when all other threads run: while its library is loaded, the dynamic linker's lock keeps
+// others from beginning. Once, after sampler_start(); without it no device is read.
+int sampler_start_devices(struct sampler *s, struct error *e);
 
 // Multiplies every interval. At least 1.
 void sampler_set_slow(struct sampler *s, double slow);
