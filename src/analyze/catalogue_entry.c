@@ -334,18 +334,15 @@ static int encode(
 	struct reader *reader, bool job_only, struct catalogue_entry *ret, struct error *e)
 {
 	struct analysis a;
-	_cleanup_free_ char *outcome_text = NULL;
-	struct judged judged = {.outcome = OUTCOME_UNKNOWN, .job_only = job_only};
+	struct judged judged = {.job_only = job_only};
 	int r = job_only ? analysis_load_job(reader, &a, e) : analysis_load_brief(reader, &a, e);
 	if (r < 0) {
 		return r;
 	}
-	if (outcome_of(reader, &judged.outcome, &outcome_text, NULL) == -ENOMEM) {
-		r = error_errno(e, ENOMEM, "%s", reader_path(reader));
-	}
-	judged.text = outcome_text;
+	judged.outcome = a.overview.outcome.outcome;
+	judged.text = a.overview.outcome.text;
 	judged.notice = reader_is_damaged(reader) ? reader_notice(reader) : NULL;
-	r = r < 0 ? r : pack_analysis(&a, &judged, ret, e);
+	r = pack_analysis(&a, &judged, ret, e);
 	analysis_done(&a);
 	return r;
 }

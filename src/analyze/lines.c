@@ -10,9 +10,11 @@
 #include "analyze/analysis.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 
 #define COLUMNS 120
 #define INDENT 8 // "strain: "
+#define OUTPUT_LINES 3
 
 static void append_line(struct text *out, const char *prefix, const struct text *line)
 {
@@ -175,12 +177,27 @@ static void append_commands(struct text *t, const char *path)
 	}
 }
 
+// The last that a job printed which failed, as far as it is known.
+static void append_output(struct text *out, const char *prefix, const struct overview *o)
+{
+	struct cursor lines[OUTPUT_LINES];
+	bool failed = !outcome_is_success(o->outcome.outcome) && o->outcome.output;
+	size_t n = failed ? outcome_last_lines(o->outcome.output, OUTPUT_LINES, lines) : 0;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text line = {0};
+		text_append_string(&line, "| ");
+		text_append(&line, lines[i].at, (size_t)(lines[i].end - lines[i].at));
+		append_line(out, prefix, &line);
+	}
+}
+
 void verdict_lines(const struct analysis *a, struct text *out)
 {
 	static const char indent[] = "        ";
 	struct text line = {0};
 	text_append_string(&line, a->verdict.headline);
 	append_line(out, "strain: ", &line);
+	append_output(out, indent, &a->overview);
 	text_clear(&line);
 	text_append_string(&line, a->verdict.next);
 	append_line(out, indent, &line);

@@ -6,10 +6,14 @@
 // The words of frameworks that ran out of memory are theirs, not ours: each is a row with where it
 // was from. A job that failed and printed one of them ran out of memory, also where it is the last
 // thing but one that it printed (Python's interpreter, and what started it, go on talking).
+//
+// So does what started a Python that failed: of a job that crashed the line that says why is the
+// end of the last traceback, and under torchrun that of the rank which its report names.
 
 #include "analyze/outcome.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +27,7 @@
 enum {
 	LINE_SHOWN = 200, // bytes of a line of output that are repeated
 	OUTPUT_LOOKED_AT = 64 * 1024,
+	RANK_PREFIX = 64, // bytes before a rank's lines: "[rank1]: "
 	SHELL_SIGNAL = 128, // what a shell adds to the number of the signal that ended its command
 };
 
@@ -32,6 +37,7 @@ static const char *const words[N_OUTCOMES] = {
 	[OUTCOME_OUT_OF_MEMORY] = "out_of_memory",
 	[OUTCOME_TIME_LIMIT] = "time_limit",
 	[OUTCOME_CRASH] = "crash",
+	[OUTCOME_INTERRUPTED] = "interrupted",
 	[OUTCOME_SKIPPED] = "skipped",
 	[OUTCOME_REFUSED] = "refused",
 	[OUTCOME_CUT_OFF] = "cut_off",
@@ -186,6 +192,131 @@ static bool find_line(
 	return found;
 }
 
+// ---- Python and torchrun
+
+#define TRACEBACK "Traceback (most recent call last):"
+#define ELASTIC "torch.distributed.elastic." // torchrun's own exceptions
+
+// The next line, without its end. False at the end of the text.
+static bool next_line(struct cursor *rest, struct cursor *ret)
+{
+	if (rest->at >= rest->end) {
+		return false;
+	}
+	ret->at = ret->end = rest->at;
+	while (ret->end < rest->end && !ends_line(*ret->end)) {
+		ret->end++;
+	}
+	rest->at = ret->end + (ret->end < rest->end);
+	return true;
+}
+
+static bool begins_with(struct cursor text, const char *start, size_t length)
+{
+	return (size_t)(text.end - text.at) >= length && memcmp(text.at, start, length) == 0;
+}
+
+// What every line of a traceback begins with where somebody labels them: "[rank1]: ", "0: ".
+static struct cursor traceback_prefix(struct cursor output, const char *at)
+{
+	static const char original[] = "Original "; // of a loader worker, handed on by torch
+	struct cursor prefix = {line_around(output, at).at, at};
+	size_t length = sizeof(original) - 1;
+	if (prefix.end - prefix.at >= (ptrdiff_t)length &&
+		memcmp(prefix.end - length, original, length) == 0) {
+		prefix.end -= length;
+	}
+	return prefix;
+}
+
+// The line that ends a traceback, "ValueError: no": the first that is not indented. Lines of others
+// may stand between those with the prefix.
+static bool traceback_end(struct cursor output, const char *at, struct cursor *ret)
+{
+	struct cursor prefix = traceback_prefix(output, at);
+	struct cursor rest = {at + strlen(TRACEBACK), output.end}, line;
+	size_t length = (size_t)(prefix.end - prefix.at);
+	next_line(&rest, &line); // the rest of its own
+	while (length <= RANK_PREFIX && next_line(&rest, &line)) {
+		if (!begins_with(line, prefix.at, length)) {
+			continue;
+		}
+		line.at += length;
+		if (line.at < line.end && !is_blank(*line.at)) {
+			*ret = line;
+			return true;
+		}
+	}
+	return false;
+}
+
+// Of the last traceback that is the job's own.
+static bool find_exception(struct cursor output, struct cursor *ret)
+{
+	struct cursor rest = output, line;
+	bool found = false;
+	for (const char *at; (at = find(rest, TRACEBACK)); rest.at = at + 1) {
+		if (traceback_end(output, at, &line) &&
+			!begins_with(line, ELASTIC, strlen(ELASTIC))) {
+			*ret = line;
+			found = true;
+		}
+	}
+	return found;
+}
+
+// "  rank      : 1 (local_rank: 1)" of the report: its number.
+static bool report_number(struct cursor report, const char *name, int64_t *ret)
+{
+	struct cursor line;
+	size_t length = strlen(name);
+	while (next_line(&report, &line)) {
+		while (line.at < line.end && is_blank(*line.at)) {
+			line.at++;
+		}
+		if (!begins_with(line, name, length)) {
+			continue;
+		}
+		line.at += length;
+		cursor_skip_blanks(&line);
+		if (cursor_literal(&line, ":")) {
+			cursor_skip_blanks(&line);
+			return cursor_i64(&line, ret);
+		}
+	}
+	return false;
+}
+
+static void append_signal(struct text *t, int64_t number)
+{
+	const char *name = number > 0 && number < NSIG ? sigabbrev_np((int)number) : NULL;
+	if (name) {
+		text_format(t, "SIG%s", name);
+	} else {
+		text_format(t, "signal %" PRId64, number);
+	}
+}
+
+// The report with which torchrun ends: which rank failed first, and how.
+static bool append_rank(struct text *t, struct cursor output)
+{
+	const char *at = find(output, "Root Cause (first observed failure):");
+	struct cursor report = {at, output.end};
+	int64_t rank, status;
+	if (!at || !report_number(report, "rank", &rank) ||
+		!report_number(report, "exitcode", &status)) {
+		return false;
+	}
+	text_format(t, "rank %" PRId64, rank);
+	if (status < 0) {
+		text_append_string(t, " was ended by ");
+		append_signal(t, -status);
+	} else {
+		text_format(t, " failed with exit status %" PRId64, status);
+	}
+	return true;
+}
+
 // ---- rules
 
 // Each appends the line and says what the outcome is; N_OUTCOMES: it is for another to say.
@@ -281,6 +412,48 @@ static enum outcome judge_message(const struct outcome_evidence *e, struct text 
 	return N_OUTCOMES;
 }
 
+// torchrun makes an exception of a signal that it is sent: "SignalException: Process 7 got signal:
+// 15".
+static int torchrun_signal(const struct outcome_evidence *e)
+{
+	static const struct message sent = {
+		ELASTIC "multiprocessing.api.SignalException", " got signal: ", NULL};
+	struct cursor line;
+	int64_t number;
+	if (!find_line(e, &sent, &line)) {
+		return 0;
+	}
+	line.at = find(line, sent.also) + strlen(sent.also);
+	return cursor_i64(&line, &number) && number > 0 && number < NSIG ? (int)number : 0;
+}
+
+// By a person, a scheduler or a machine that goes down, not by itself.
+static enum outcome judge_interrupted(const struct outcome_evidence *e, struct text *t)
+{
+	int number = signal_of(e) ? signal_of(e) : torchrun_signal(e);
+	if (number != SIGINT && number != SIGTERM && number != SIGHUP) {
+		return N_OUTCOMES;
+	}
+	text_format(t, "ended by SIG%s", sigabbrev_np(number));
+	return OUTCOME_INTERRUPTED;
+}
+
+// Why it crashed, as far as it said so.
+static void append_reason(struct text *t, const struct outcome_evidence *e)
+{
+	struct cursor output = end_of_output(e), line;
+	_cleanup_text_ struct text rank = {0};
+	bool torchrun = append_rank(&rank, output) && rank.data;
+	if (torchrun) {
+		text_format(t, ": %s", rank.data);
+	}
+	if (find_exception(output, &line)) {
+		append_line(t, ": ", line);
+	} else if (!torchrun) {
+		append_line(t, ": ", last_line(e));
+	}
+}
+
 static enum outcome judge_crash(const struct outcome_evidence *e, struct text *t)
 {
 	int status = exit_status_of(e), number = signal_of(e);
@@ -298,7 +471,7 @@ static enum outcome judge_crash(const struct outcome_evidence *e, struct text *t
 		text_format(t, ", says its exit status %d", status);
 	}
 	text_append_string(t, number == SIGKILL ? "; there is no sign that memory was out" : "");
-	append_line(t, ": ", last_line(e));
+	append_reason(t, e);
 	return OUTCOME_CRASH;
 }
 
@@ -308,6 +481,7 @@ static outcome_rule *const rules[] = {
 	judge_status,
 	judge_kill,
 	judge_message,
+	judge_interrupted,
 	judge_crash,
 };
 
@@ -353,7 +527,7 @@ static int take_event(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
-int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e)
+int outcome_tell(struct reader *r, struct outcome_told *ret, struct error *e)
 {
 	struct found found = {0};
 	int rc = query_each(r,
@@ -372,11 +546,54 @@ int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct erro
 			.output = found.texts[FOUND_OUTPUT] ? found.texts[FOUND_OUTPUT] : "",
 			.output_length = found.output_length,
 		};
-		rc = outcome_judge(&evidence, ret, ret_text);
+		rc = outcome_judge(&evidence, &ret->outcome, &ret->text);
 		rc = rc < 0 ? error_errno(e, -rc, "%s", reader_path(r)) : 0;
+	}
+	if (rc == 0) {
+		ret->output = take_pointer(found.texts[FOUND_OUTPUT]);
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(found.texts); i++) {
 		free(found.texts[i]);
 	}
 	return rc;
+}
+
+void outcome_told_done(struct outcome_told *told)
+{
+	free(told->text);
+	free(told->output);
+	*told = (struct outcome_told){.outcome = OUTCOME_UNKNOWN};
+}
+
+int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e)
+{
+	struct outcome_told told;
+	int rc = outcome_tell(r, &told, e);
+	if (rc == 0) {
+		*ret = told.outcome;
+		*ret_text = take_pointer(told.text);
+		outcome_told_done(&told);
+	}
+	return rc;
+}
+
+size_t outcome_last_lines(const char *output, size_t n, struct cursor *ret)
+{
+	const char *at = output, *end = output + strlen(output);
+	size_t found = 0;
+	while (found < n && end > at) {
+		struct cursor line = {end, end};
+		while (line.at > at && !ends_line(line.at[-1])) {
+			line.at--;
+		}
+		end = line.at > at ? line.at - 1 : at;
+		while (line.end > line.at && is_blank(line.end[-1])) {
+			line.end--;
+		}
+		if (line.end > line.at) {
+			memmove(ret + 1, ret, found++ * sizeof(*ret));
+			ret[0] = line;
+		}
+	}
+	return found;
 }

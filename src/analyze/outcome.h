@@ -21,6 +21,7 @@ enum outcome {
 	                       // which
 	OUTCOME_TIME_LIMIT,
 	OUTCOME_CRASH,
+	OUTCOME_INTERRUPTED, // by whoever asked it to end: SIGINT, SIGTERM, SIGHUP
 	OUTCOME_SKIPPED, // exit status 77: what it needs is not on that machine
 	OUTCOME_REFUSED, // a limit could not be set: it never ran
 	OUTCOME_CUT_OFF, // nobody saw its end
@@ -51,5 +52,19 @@ struct outcome_evidence {
 
 // The line is owned by the caller, printable, and "" after a success. -ENOMEM.
 int outcome_judge(const struct outcome_evidence *evidence, enum outcome *ret, char **ret_text);
-// The same of a run. -ENOMEM; -EBADMSG where its events cannot be read.
+// Of a run.
+struct outcome_told {
+	enum outcome outcome;
+	char *text; // as above
+	char *output; // the last that it printed, valid UTF-8: escape it; NULL: not known
+};
+// -ENOMEM; -EBADMSG where its events cannot be read.
+int outcome_tell(struct reader *r, struct outcome_told *ret, struct error *e);
+void outcome_told_done(struct outcome_told *told);
+// The same without the output.
 int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e);
+
+// The last lines of an output that are not blank: at most n. Returns how many; lines are in order,
+// and need not end with NUL: escape them.
+struct cursor;
+size_t outcome_last_lines(const char *output, size_t n, struct cursor *ret);

@@ -68,6 +68,10 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	const char *outcome = reader_run(r, "outcome"), *why = reader_run(r, "outcome_text");
 	bool stopped = known && outcome && strcmp(outcome, outcome_word(OUTCOME_STOPPED)) == 0;
 	o->stopped = stopped ? strdup(why && *why ? why : outcome) : NULL;
+	o->outcome.outcome = OUTCOME_UNKNOWN; // where the file is damaged, too
+	if (outcome_tell(r, &o->outcome, NULL) == -ENOMEM) {
+		return -ENOMEM;
+	}
 	return o->name && o->command && (o->stopped || !stopped) ? 0 : -ENOMEM;
 }
 
@@ -281,6 +285,7 @@ void overview_done(struct overview *o)
 	free(o->name);
 	free(o->command);
 	free(o->stopped);
+	outcome_told_done(&o->outcome);
 	for (size_t i = 0; i < o->n_labels; i++) {
 		free(o->labels[i].name);
 		free(o->labels[i].value);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyze/outcome.h"
 #include "analyze/summary.h"
 #include "trace/reader.h"
 
@@ -79,6 +80,7 @@ struct overview {
 	double end_s; // of the run, since its start, which is before the job's
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
+	struct outcome_told outcome;
 	char *stopped; // how a sweep ended it, as it was to; NULL: it did not. Escape it
 	double cpus; // that the job may use (affinity, cgroup quota), else the host's
 	double cpu_seconds; // of the job

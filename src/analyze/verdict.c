@@ -198,23 +198,42 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 				? ", a larger limit (--memory)"
 				: ", a larger limit (docker run --memory, sbatch --mem)");
 	}
+	text_append_string(&opinion->headline, " after ");
+	words_append_seconds(&opinion->headline, o->duration_s);
 	return confidence;
 }
 
-static enum confidence judge_killed(const struct analysis *a, struct opinion *opinion)
+// A job that ended by itself, and not as it should. What limited it until then is of no use to who
+// has to mend it. Who ended it on purpose still wants to know.
+static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
 {
-	const struct overview *o = &a->overview;
-	if (o->exit_signal == 0 || o->stopped) {
+	const struct outcome_told *told = &a->overview.outcome;
+	bool memory = told->outcome == OUTCOME_OUT_OF_MEMORY;
+	if (!told->text || (told->outcome != OUTCOME_CRASH && !memory)) {
 		return CONFIDENCE_NONE;
 	}
-	const char *name = sigabbrev_np(o->exit_signal);
-	text_format(&opinion->headline, "ended by signal %d%s%s%s after ", o->exit_signal,
-		name ? " (SIG" : "", name ? name : "", name ? ")" : "");
-	words_append_seconds(&opinion->headline, o->duration_s);
-	if (isfinite(o->cpus_used) && isfinite(o->cpus)) {
-		text_append_string(&opinion->headline, "; until then it used ");
-		append_cpus_used(&opinion->headline, o);
+	_cleanup_text_ struct text line = {0};
+	text_append_string(&line, "failed after ");
+	words_append_seconds(&line, a->overview.duration_s);
+	text_append_string(&line, ": ");
+	text_append_string(&line, told->text);
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
+	if (memory) {
+		text_append_string(&opinion->next, "to try: a smaller batch");
 	}
+	return CONFIDENCE_HIGH;
+}
+
+static enum confidence judge_skipped(const struct analysis *a, struct opinion *opinion)
+{
+	const struct outcome_told *told = &a->overview.outcome;
+	if (told->outcome != OUTCOME_SKIPPED) {
+		return CONFIDENCE_NONE;
+	}
+	_cleanup_text_ struct text line = {0};
+	text_format(&line, "skipped, says its exit status %d: %s", EXIT_SKIPPED,
+		told->text ? told->text : "");
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	return CONFIDENCE_HIGH;
 }
 
@@ -468,10 +487,11 @@ struct rule {
 	enum confidence (*judge)(const struct analysis *a, struct opinion *opinion);
 };
 
-// What phases cannot make up for.
+// What phases cannot make up for: nothing else is said of such a job.
 static const struct rule failures[] = {
 	{BOTTLENECK_FAILED, judge_out_of_memory},
-	{BOTTLENECK_FAILED, judge_killed},
+	{BOTTLENECK_FAILED, judge_failed},
+	{BOTTLENECK_UNKNOWN, judge_skipped},
 	{BOTTLENECK_UNKNOWN, judge_short},
 	{BOTTLENECK_UNKNOWN, judge_part},
 };
@@ -556,6 +576,9 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	causes_find(&facts, &causes);
 	judge_by(a, failures, ARRAY_LENGTH(failures), &opinion, ret);
 	bool whole = !ret->confidence;
+	if (!whole) {
+		causes.n = 0;
+	}
 	judge_by_causes(&facts, &causes, &opinion, ret);
 	judge_by(a, rules, ARRAY_LENGTH(rules), &opinion, ret);
 	int r = keep_causes(&causes, ret);

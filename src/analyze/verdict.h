@@ -93,5 +93,6 @@ void verdict_done(struct verdict *v);
 struct facts;
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
-// The lines that end `strain run`: at most five, none over 120 columns, each with its newline.
+// The lines that end `strain run`: at most five, and of a job that failed the last three that it
+// printed; none over 120 columns, each with its newline.
 void verdict_lines(const struct analysis *a, struct text *out);

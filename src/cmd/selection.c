@@ -68,7 +68,8 @@ static void check_condition(const struct condition *c, const struct argp_state *
 		if (word.data && !outcome_parse(word.data, &outcome)) {
 			reading_option_error(state,
 				"--where: outcome: expected success, stopped, out_of_memory, "
-				"time_limit, crash, skipped or refused, found '%s'",
+				"time_limit, crash, interrupted, skipped or refused, found "
+				"'%s'",
 				c->value);
 		}
 	} else if (measure < N_MEASURES && measure != MEASURE_VERDICT) {

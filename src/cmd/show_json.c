@@ -54,6 +54,9 @@ static json_t *run_json(const struct analysis *a)
 	put(run, "duration_s", o->duration_s);
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
+	json_object_set_new(run, "outcome", json_string(outcome_word(o->outcome.outcome)));
+	json_object_set_new(run, "outcome_text", json_from_text(o->outcome.text));
+	json_object_set_new(run, "output", json_from_text(o->outcome.output));
 	json_object_set_new(run, "labels", reading_labels(o));
 	json_object_set_new(run, "limits", limits_json(a->reader));
 	put(run, "damaged_blocks", (double)reader_damage(a->reader));
@@ -192,7 +195,7 @@ struct section {
 
 static int all_events(const struct analysis *a, struct table **ret)
 {
-	return event_table_build(a, SIZE_MAX, ret);
+	return event_table_build(a, SIZE_MAX, true, ret);
 }
 
 static json_t *epochs_json(const struct analysis *a)

@@ -402,26 +402,27 @@ static const struct column event_columns[] = {
 	{"entity", NULL, COLUMN_WHOLE, 0},
 };
 
-static bool is_shown(const struct event_row *event)
+static bool is_shown(const struct event_row *event, bool output)
 {
-	return strcmp(event->kind, "wall_clock") != 0;
+	return strcmp(event->kind, "wall_clock") != 0 &&
+	       (output || strcmp(event->kind, "output") != 0);
 }
 
 size_t event_count_shown(const struct analysis *a)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < a->events.n; i++) {
-		n += is_shown(&a->events.items[i]);
+		n += is_shown(&a->events.items[i], false);
 	}
 	return n;
 }
 
-int event_table_build(const struct analysis *a, size_t limit, struct table **ret)
+int event_table_build(const struct analysis *a, size_t limit, bool output, struct table **ret)
 {
 	int r = table_new(event_columns, ARRAY_LENGTH(event_columns), ret);
 	for (size_t i = 0; i < a->events.n && table_rows(*ret) < limit && r == 0; i++) {
 		const struct event_row *event = &a->events.items[i];
-		if (!is_shown(event)) {
+		if (!is_shown(event, output)) {
 			continue;
 		}
 		r = table_row(*ret);

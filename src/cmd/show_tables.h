@@ -29,7 +29,8 @@ int process_table_build_short(
 int gpu_table_build(const struct analysis *a, struct table **ret);
 int device_table_build(const struct analysis *a, struct table **ret);
 int evidence_table_build(const struct analysis *a, struct table **ret);
-// Without the anchors of the wall clock, which are for programs that align runs.
+// Without the anchors of the wall clock, which are for programs that align runs, and, in a table,
+// what the job printed.
 size_t event_count_shown(const struct analysis *a);
-int event_table_build(const struct analysis *a, size_t limit, struct table **ret);
+int event_table_build(const struct analysis *a, size_t limit, bool output, struct table **ret);
 int missing_table_build(const struct analysis *a, struct table **ret);

@@ -13,6 +13,7 @@
 #include "analyze/sentence.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "cmd/show_phases.h"
 #include "cmd/show_ranks.h"
 #include "cmd/show_spans.h"
@@ -26,6 +27,7 @@
 #define EVENTS_SHOWN 8
 #define MISSING_SHOWN 12
 #define SLOWEST_SHOWN 3
+#define OUTPUT_SHOWN 10
 #define SLOW_RATIO 2.0 // what is not this much longer than the median is not worth a line
 
 #define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
@@ -179,6 +181,24 @@ static void print_held(const struct page *p)
 	}
 }
 
+// The last that a job printed which failed: as it was, but for what a terminal must not see.
+static void print_output(const struct page *p)
+{
+	const struct outcome_told *told = &p->a->overview.outcome;
+	struct cursor lines[OUTPUT_SHOWN];
+	bool failed = !outcome_is_success(told->outcome) && told->output;
+	size_t n = failed ? outcome_last_lines(told->output, OUTPUT_SHOWN, lines) : 0;
+	size_t width = p->style.width > INDENT ? p->style.width - INDENT : SIZE_MAX;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text raw = {0}, line = {0};
+		text_append(&raw, lines[i].at, (size_t)(lines[i].end - lines[i].at));
+		words_append_elided(&line, raw.data ? raw.data : "", width);
+		bold(p, i == 0 ? "Output" : "");
+		fprintf(p->stream, "%*s%s\n", i == 0 ? INDENT - (int)strlen("Output") : INDENT, "",
+			line.data ? line.data : "");
+	}
+}
+
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = &p->a->verdict;
@@ -188,6 +208,7 @@ static int print_verdict(const struct page *p)
 		text_format(&line, " (%s confidence)", confidence_name(v->confidence));
 	}
 	print_field(p, "Verdict", line.data ? line.data : "");
+	print_output(p);
 	if (*v->shares) {
 		print_field(p, "", v->shares);
 	}
@@ -402,7 +423,7 @@ static int print_devices(const struct page *p)
 static int print_events(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = event_table_build(p->a, p->all ? SIZE_MAX : EVENTS_SHOWN, &t);
+	int r = event_table_build(p->a, p->all ? SIZE_MAX : EVENTS_SHOWN, false, &t);
 	if (r < 0 || table_rows(t) == 0) {
 		return r;
 	}

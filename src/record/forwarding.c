@@ -148,7 +148,13 @@ static bool is_same(int a, int b)
 	       x.st_ino == y.st_ino;
 }
 
-int forwarding_open(struct forwarding *f, struct error *e)
+static bool is_regular(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int open_channels(struct forwarding *f, bool only_files, struct error *e)
 {
 	static const char *const names[] = {"standard output", "standard error"};
 	int rc = 0;
@@ -156,7 +162,7 @@ int forwarding_open(struct forwarding *f, struct error *e)
 	for (int i = 0; i < 2; i++) {
 		int fd = STDOUT_FILENO + i;
 		f->channels[i] = no_channel;
-		if (!is_open(fd)) {
+		if (!is_open(fd) || (only_files && !is_regular(fd))) {
 			continue;
 		}
 		if (i == 1 && f->of[0] == 0 && is_same(STDOUT_FILENO, STDERR_FILENO)) {
@@ -172,6 +178,16 @@ int forwarding_open(struct forwarding *f, struct error *e)
 		f->of[i] = i;
 	}
 	return rc;
+}
+
+int forwarding_open(struct forwarding *f, struct error *e)
+{
+	return open_channels(f, false, e);
+}
+
+void forwarding_open_files(struct forwarding *f)
+{
+	open_channels(f, true, NULL); // what cannot be read is not looked at
 }
 
 int forwarding_job(const struct forwarding *f, int stream)

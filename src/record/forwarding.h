@@ -28,6 +28,8 @@ struct forwarding {
 // Looks at standard output and error and makes their channels; no process yet. A stream that cannot
 // be read is left as it is; *e says why and the answer is -errno; the others still work.
 int forwarding_open(struct forwarding *f, struct error *e);
+// Only of streams that are regular files, which are read where they are: nothing is put in between.
+void forwarding_open_files(struct forwarding *f);
 // What the job's standard stream 1 or 2 becomes, or -1: as it is.
 int forwarding_job(const struct forwarding *f, int stream);
 // The recorder's copy of standard stream 1 or 2, or -1.

@@ -41,6 +41,7 @@ struct listened {
 	int fd;
 	bool file; // regular: its end is not the job's
 	struct output_stream *stream;
+	struct tail *tail; // borrowed
 	struct listener_second second;
 };
 
@@ -135,10 +136,14 @@ static void search_bytes(
 		size_t before = (size_t)(torn - data);
 		output_stream_feed(output->stream, data, before, matched, l);
 		output_stream_reset(output->stream);
+		tail_tear(output->tail);
 		data = torn + 1;
 		length -= before + 1;
 	}
 	output_stream_feed(output->stream, data, length, matched, l);
+	if (!output->file) {
+		tail_add(output->tail, data, length);
+	}
 }
 
 // Reads what there is now; last: there will be no more looks. False where nothing more will come.
@@ -291,7 +296,7 @@ static void listener_free(struct listener *l)
 }
 
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
-	_Atomic unsigned *epochs, struct listener **ret, struct error *e)
+	_Atomic unsigned *epochs, struct tail *tails, struct listener **ret, struct error *e)
 {
 	struct listener *l = calloc(1, sizeof(*l));
 	if (!l) {
@@ -308,6 +313,7 @@ int listener_start(const char *pattern, const int fds[2], struct feed *feed, uin
 	int r = l->buffer ? output_pattern_new(pattern, &l->pattern, e)
 	                  : error_set(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < 2 && r == 0; i++) {
+		l->outputs[i].tail = &tails[i];
 		r = listened_init(l, i, fds[i], e);
 	}
 	if (r == 0) {

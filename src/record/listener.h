@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "record/tail.h"
 
 struct listener;
 struct feed;
@@ -36,8 +37,9 @@ struct listener_losses {
 
 // fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
 // that is none).
-// Each match is added to *epochs.
+// Each match is added to *epochs. What comes from pipes is added to tails[2] of their descriptors,
+// which are the listener's until it is stopped.
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
-	_Atomic unsigned *epochs, struct listener **ret, struct error *e);
+	_Atomic unsigned *epochs, struct tail *tails, struct listener **ret, struct error *e);
 // Reads what is there, ends the thread and frees. Accepts NULL.
 struct listener_losses listener_stop(struct listener *l);

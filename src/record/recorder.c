@@ -43,6 +43,7 @@
 #include "record/self.h"
 #include "record/source/feed.h"
 #include "record/source/registry.h"
+#include "record/tail.h"
 #include "trace/writer.h"
 
 #define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB that the recorder may take
@@ -66,6 +67,7 @@ struct recorder {
 	struct sampler *sampler;
 	struct scribe *scribe;
 	struct listener *listener;
+	struct tail tails[2]; // of the job's standard output and error
 	struct marks *marks;
 	_Atomic unsigned epochs; // that began: seen in the output, or marked by the job
 	struct budget budget;
@@ -227,9 +229,12 @@ static void start_listener(struct recorder *r)
 	const struct run_options *options = r->config->options;
 	struct error e = {0};
 	bool any = r->config->output[0] >= 0 || r->config->output[1] >= 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(r->tails); i++) {
+		tail_open(&r->tails[i], r->config->output[i]);
+	}
 	if (options->epoch_pattern && any &&
 		listener_start(options->epoch_pattern, r->config->output, r->feed,
-			r->config->start_ns, &r->epochs, &r->listener, &e) < 0) {
+			r->config->start_ns, &r->epochs, r->tails, &r->listener, &e) < 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
 			"the job's output is not read for epochs: %s", e.text);
 	}
@@ -513,6 +518,22 @@ static void stop_listener(struct recorder *r)
 	}
 }
 
+// The last words of a job that failed. A sweep has them from its log.
+static void put_output(struct recorder *r, int64_t end_ns)
+{
+	_cleanup_text_ struct text output = {0};
+	bool failed = r->status != STATUS_UNKNOWN && r->status != 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(r->tails); i++) {
+		if (failed && !r->config->options->supervised) {
+			tail_append(&r->tails[i], &output);
+		}
+		tail_close(&r->tails[i]);
+	}
+	if (output.length > 0 && output.data) {
+		writer_put_event(r->writer, end_ns, "output", 0, output.data);
+	}
+}
+
 static void finish(struct recorder *r)
 {
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
@@ -533,6 +554,7 @@ static void finish(struct recorder *r)
 	scribe_stop(r->scribe, end_ns);
 	r->scribe = NULL;
 	hooks_put(hooks, r->writer);
+	put_output(r, end_ns);
 	describe_job_times(r->writer, r->config->start_ns, r->first_ns, r->last_ns);
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
 	writer_finish(r->writer, end_ns, r->status, NULL);

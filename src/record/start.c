@@ -120,6 +120,7 @@ static void watch_output(struct launcher *l)
 	struct error e = {0};
 	l->forwarding = FORWARDING_NONE;
 	if (!l->options.epoch_pattern) {
+		forwarding_open_files(&l->forwarding);
 		return;
 	}
 	if (forwarding_open(&l->forwarding, &e) < 0) {

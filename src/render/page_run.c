@@ -13,6 +13,7 @@
 #include "analyze/names.h"
 #include "analyze/sentence.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "render/page_facts.h"
 #include "render/page_phases.h"
@@ -193,14 +194,30 @@ static void held_facts(const struct verdict *v, json_t *evidence)
 	}
 }
 
-static json_t *verdict_json(const struct verdict *v)
+// The last that a job printed which failed.
+static void output_text(const struct outcome_told *told, json_t *text)
 {
+	enum { SHOWN = 10 };
+	struct cursor lines[SHOWN];
+	bool failed = !outcome_is_success(told->outcome) && told->output;
+	size_t n = failed ? outcome_last_lines(told->output, SHOWN, lines) : 0;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text line = {0};
+		text_append(&line, lines[i].at, (size_t)(lines[i].end - lines[i].at));
+		json_array_append_new(text, page_string(line.data ? line.data : ""));
+	}
+}
+
+static json_t *verdict_json(const struct analysis *a)
+{
+	const struct verdict *v = &a->verdict;
 	if (!v->headline || !*v->headline) {
 		return json_null();
 	}
 	json_t *json = json_object(), *text = json_array(), *evidence = json_array();
 	json_t *advice = json_array();
 	json_object_set_new(json, "title", page_string(v->headline));
+	output_text(&a->overview.outcome, text);
 	verdict_text(v, text);
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		json_t *fact = json_object();
@@ -415,7 +432,7 @@ json_t *page_run(
 	json_object_set_new(json, "duration", page_number(o->end_s));
 	json_object_set_new(json, "notice", page_notice(a));
 	json_object_set_new(json, "chips", page_chips(a));
-	json_object_set_new(json, "verdict", verdict_json(&a->verdict));
+	json_object_set_new(json, "verdict", verdict_json(a));
 	json_object_set_new(json, "tiles", page_tiles(a));
 	json_object_set_new(json, "epochs", epochs_json(&a->epochs));
 	page_epoch_table(json, a);

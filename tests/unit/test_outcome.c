@@ -18,6 +18,7 @@
 
 #include "analyze/outcome.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "trace/writer.h"
 
 #define EXIT(status) W_EXITCODE(status, 0)
@@ -29,6 +30,12 @@ struct example {
 	enum outcome outcome;
 	const char *text;
 };
+
+#define ELASTIC_END                                                             \
+	"Traceback (most recent call last):\n  File \"run.py\"\n"               \
+	"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" \
+	"=====\nt.py FAILED\n-----\nFailures:\n  <NO_OTHER_FAILURES>\n-----\n"  \
+	"Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-01_00:00:00\n"
 
 #define OUTPUT(string) .output = (string), .output_length = sizeof(string) - 1
 
@@ -96,6 +103,57 @@ static const struct example examples[] = {
 		OUTCOME_OUT_OF_MEMORY,
 		"out of host memory: terminate called after throwing an instance of "
 		"'std::bad_alloc'"},
+	// Python goes on after its traceback; one that was caught, and others' lines, are no
+        // reason.
+	{{.status = EXIT(1),
+		 OUTPUT("Traceback (most recent call last):\n  File \"x.py\", line 1\nKeyError: "
+                        "'a'\n"
+			"\nDuring handling of the above exception, another exception occurred:\n\n"
+			"Traceback (most recent call last):\n  File \"x.py\", line 3, in <module>\n"
+			"    f()\nValueError: no\nsrun: error: host: task 0: Exited with exit code "
+                        "1\n")},
+		OUTCOME_CRASH, "exit status 1: ValueError: no"},
+	{{.status = EXIT(1),
+		 OUTPUT("[rank1]: Traceback (most recent call last):\n[rank0]: fine\n"
+			"[rank1]:   File \"x.py\", line 1\nstep 4\n[rank1]: ValueError: "
+                        "no\n[rank0]: bye\n")},
+		OUTCOME_CRASH, "exit status 1: ValueError: no"},
+	{{.status = EXIT(1),
+		 OUTPUT("RuntimeError: Caught IndexError in DataLoader worker process 1.\n"
+			"Original Traceback (most recent call last):\n  File \"w.py\"\nIndexError: "
+                        "9\n\n")},
+		OUTCOME_CRASH, "exit status 1: IndexError: 9"},
+	{{.status = EXIT(1), OUTPUT("Traceback (most recent call last):\n  File \"x.py\", li")},
+		OUTCOME_CRASH, "exit status 1: File \"x.py\", li"},
+	{{.status = EXIT(1), OUTPUT("Traceback (most recent call last):")}, OUTCOME_CRASH,
+		"exit status 1: Traceback (most recent call last):"},
+	{{.status = EXIT(1),
+		 OUTPUT("Traceback (most recent call last):\n  File \"t.py\"\nValueError: "
+                        "no\n" ELASTIC_END "  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: "
+                                           "12)\n  error_file: <N/A>\n"
+			"  traceback : To enable traceback see: elsewhere\n=====\n")},
+		OUTCOME_CRASH, "exit status 1: rank 1 failed with exit status 1: ValueError: no"},
+	{{.status = EXIT(1),
+		 OUTPUT(ELASTIC_END
+			 "  rank      : 13 (local_rank: 5)\n  exitcode  : -11 (pid: 12)\n")},
+		OUTCOME_CRASH, "exit status 1: rank 13 was ended by SIGSEGV"},
+	{{.status = EXIT(1), OUTPUT(ELASTIC_END "  rank      : 99999999999999999999\n")},
+		OUTCOME_CRASH, "exit status 1: rank      : 99999999999999999999"},
+	{{.status = EXIT(1),
+		 OUTPUT("torch.OutOfMemoryError: CUDA out of memory.\n" ELASTIC_END
+			"  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 12)\n")},
+		OUTCOME_OUT_OF_MEMORY,
+		"out of device memory: torch.OutOfMemoryError: CUDA out of memory."},
+	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "ended by SIGTERM"},
+	{{.status = KILLED(SIGINT), OUTPUT("KeyboardInterrupt\n")}, OUTCOME_INTERRUPTED,
+		"ended by SIGINT"},
+	{{.status = EXIT(130)}, OUTCOME_INTERRUPTED, "ended by SIGINT"},
+	{{.status = KILLED(SIGHUP)}, OUTCOME_INTERRUPTED, "ended by SIGHUP"},
+	{{.status = EXIT(1),
+		 OUTPUT("torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 "
+                        "got "
+			"signal: 15\n")},
+		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = EXIT(77), OUTPUT("starting\nno GPU on this machine\n")}, OUTCOME_SKIPPED,
 		"no GPU on this machine"},
 	{{.status = EXIT(77)}, OUTCOME_SKIPPED, "exit status 77"},
@@ -158,6 +216,22 @@ static void test_a_long_line_is_cut_between_characters(void **state)
 	assert_null(strchr(text + 20, '?'));
 }
 
+static void test_the_last_lines(void **state)
+{
+	(void)state;
+	struct cursor lines[3];
+	assert_int_equal(outcome_last_lines("", 3, lines), 0);
+	assert_int_equal(outcome_last_lines("\n \r\n", 3, lines), 0);
+	assert_int_equal(outcome_last_lines("one", 3, lines), 1);
+	assert_true(cursor_is(lines[0], "one"));
+	assert_int_equal(outcome_last_lines("0\n1\n\n  2 \r 30 %\r\n", 3, lines), 3);
+	assert_true(cursor_is(lines[0], "1"));
+	assert_true(cursor_is(lines[1], "  2"));
+	assert_true(cursor_is(lines[2], " 30 %"));
+	assert_int_equal(outcome_last_lines("a\nb\n", 1, lines), 1);
+	assert_true(cursor_is(lines[0], "b"));
+}
+
 static void test_a_run_is_asked(void **state)
 {
 	(void)state;
@@ -189,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_every_end_has_its_word_and_line),
 		cmocka_unit_test(test_words_are_read_as_they_are_written),
 		cmocka_unit_test(test_a_long_line_is_cut_between_characters),
+		cmocka_unit_test(test_the_last_lines),
 		cmocka_unit_test(test_a_run_is_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

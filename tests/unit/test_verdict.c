@@ -190,22 +190,36 @@ static void test_failures(void **state)
 	struct analysis a = quiet_job();
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGSEGV;
-	assert_verdict(&a, BOTTLENECK_FAILED,
-		"ended by signal 11 (SIGSEGV) after 60.0 s; until then it used 2 of 4 CPUs");
+	a.overview.cpus_used = 3.9; // says nothing of a job that crashed
+	a.overview.outcome = (struct outcome_told){
+		OUTCOME_CRASH, (char[]){"ended by SIGSEGV"}, NULL};
+	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 60.0 s: ended by SIGSEGV");
+	a.overview.duration_s = 0.5;
+	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 500 ms: ended by SIGSEGV");
+	a.overview.duration_s = 60;
+	a.overview.outcome.outcome = OUTCOME_OUT_OF_MEMORY;
+	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 60.0 s: ended by SIGSEGV");
+	a.overview.outcome = (struct outcome_told){OUTCOME_SKIPPED, (char[]){"no GPU"}, NULL};
+	assert_verdict(&a, BOTTLENECK_UNKNOWN, "skipped, says its exit status 77: no GPU");
+	a.overview.outcome = (struct outcome_told){
+		OUTCOME_INTERRUPTED, (char[]){"ended by SIGTERM"}, NULL};
+	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
+	a.overview.cpus_used = 2;
 	struct event_row event = {.kind = (char[]){"oom_kill"}, .text = (char[]){""}};
 	a.events = (struct event_list){&event, 1, 1, 1};
 	a.overview.exit_signal = SIGKILL;
 	a.overview.memory_limit_is_cgroup = true;
 	a.overview.memory_limit_bytes = 2e9;
 	assert_verdict(&a, BOTTLENECK_FAILED,
-		"out of memory: the kernel killed the job at its limit of 2.0 GB");
+		"out of memory: the kernel killed the job at its limit of 2.0 GB after 60.0 s");
 	a.overview.exit_signal = 0;
 	a.overview.exit_status = 1;
 	assert_verdict(&a, BOTTLENECK_FAILED,
-		"out of memory: the kernel killed a process of the job at its limit of 2.0 GB");
+		"out of memory: the kernel killed a process of the job at its limit of 2.0 GB "
+	        "after 60.0 s");
 	a.overview.memory_limit_is_cgroup = false;
-	assert_verdict(
-		&a, BOTTLENECK_FAILED, "out of memory: the kernel killed a process of the job");
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"out of memory: the kernel killed a process of the job after 60.0 s");
 }
 
 // The kernel killed somebody in the cgroup that the job shares.
@@ -220,12 +234,13 @@ static void test_a_kill_nearby(void **state)
 		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
 	struct process_row row = {.role = ROLE_LOADER, .exit_signal = SIGKILL};
 	a.processes = (struct process_list){&row, 1, 1};
-	assert_verdict(
-		&a, BOTTLENECK_FAILED, "out of memory: the kernel killed a process of the job");
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"out of memory: the kernel killed a process of the job after 60.0 s");
 	a.processes.n = 0;
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGKILL;
-	assert_verdict(&a, BOTTLENECK_FAILED, "out of memory: the kernel killed the job");
+	assert_verdict(
+		&a, BOTTLENECK_FAILED, "out of memory: the kernel killed the job after 60.0 s");
 }
 
 static void test_a_recorder_that_died(void **state)
@@ -240,7 +255,8 @@ static void test_a_recorder_that_died(void **state)
 		"what limits the job is not known: the recorder died after 21.0 s of 60.0 s");
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGKILL;
-	assert_verdict(&a, BOTTLENECK_FAILED, "out of memory, it seems: the kernel killed the job");
+	assert_verdict(&a, BOTTLENECK_FAILED,
+		"out of memory, it seems: the kernel killed the job after 60.0 s");
 	a.overview.exit_status = a.overview.exit_signal = 0;
 	event.t_s = 59;
 	a.overview.cpus_used = 2;

@@ -21,6 +21,7 @@ const OUTCOMES: Record<string, Outcome> = {
 	out_of_memory: { word: 'out of memory', sign: '▲', tone: 'bad' },
 	time_limit: { word: 'time limit', sign: '◷', tone: 'late' },
 	crash: { word: 'crash', sign: '✕', tone: 'bad' },
+	interrupted: { word: 'interrupted', sign: '◼', tone: 'late' },
 	skipped: { word: 'skipped', sign: '○', tone: 'none' },
 	refused: { word: 'refused', sign: '⊘', tone: 'late' },
 	live: { word: 'still recorded', sign: '●', tone: 'live' },

@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# What became of a job, first in all that is said of its run: one that failed, one that somebody
+# ended, and one of which only a part was recorded.
+
+load run_helpers
+
+# A job of a second and more, so that it is not too short for a verdict.
+fail() {
+	printf 'sleep 1.1\n%s\n' "$1" >job.sh
+	failing "$STRAIN" run -o run.strain sh job.sh >out 2>err
+}
+
+# Runs a command that must not end with 0.
+failing() {
+	local status=0
+	"$@" || status=$?
+	[ "$status" != 0 ]
+}
+
+# Of `strain show --json`: an expression of Python over `d`.
+shown() {
+	"$STRAIN" show --json "${2:-run.strain}" | /usr/bin/python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+print(eval(sys.argv[1]))' "$1"
+}
+
+# The first line that strain printed on standard error.
+first_line() {
+	grep -m 1 '^strain: ' err
+}
+
+no_advice() {
+	[ "$(shown 'd["verdict"]["bottleneck"], d["verdict"]["causes"], d["verdict"]["suggestions"], d["verdict"]["next"]')" = \
+		"('failed', [], [], '')" ]
+	! grep -q 'to try\|for epochs' err
+	run -0 "$STRAIN" show run.strain
+	[[ "$output" != *Try* ]] && [[ "$output" != *"Next  "* ]]
+	run -0 "$STRAIN" ls --json --sort verdict .
+	[[ "$output" == *'"verdict": "failed"'* ]]
+}
+
+@test "a job that fails says so first, with its status and how long it ran" {
+	fail 'exit 3'
+	[[ "$(first_line)" =~ ^"strain: failed after 1."[0-9]" s: exit status 3"$ ]]
+	run -0 "$STRAIN" show run.strain
+	[[ "$output" == *$'\nVerdict   failed after 1.'*' s: exit status 3 (high confidence)'* ]]
+	[ "$(shown 'd["run"]["outcome"], d["run"]["outcome_text"]')" = "('crash', 'exit status 3')" ]
+	no_advice
+}
+
+@test "a signal is called by its name" {
+	fail 'kill -SEGV $$'
+	[[ "$(first_line)" == "strain: failed after 1."*" s: ended by SIGSEGV" ]]
+	no_advice
+}
+
+@test "the report and a list have no advice for a job that marked itself and then failed" {
+	train=$BUILD_ROOT/workloads/onednn/onednn-train
+	[ -x "$train" ] || skip 'onednn-train is not built'
+	failing "$STRAIN" run -o run.strain sh -c "'$train' -n 960 -e 2 -t 1 -w 1 --prepare-us 2000; exit 4" >out 2>err
+	[ "$(shown 'len(d["iterations"]) > 0')" = True ]
+	no_advice
+	"$STRAIN" report -o run.html run.strain || skip 'built without pages'
+	grep -aq 'exit status 4' run.html
+	! grep -aq 'num_workers' run.html
+}
+
+@test "of a job that writes to a file the last lines are known, and a traceback is" {
+	cat >train.py <<-'EOF'
+		import sys, time
+		print("epoch 1", flush=True)
+		time.sleep(1.1)
+		def step(batch):
+		    raise ValueError("no batch \033[31m")
+		try:
+		    step(1)
+		finally:
+		    import atexit
+		    atexit.register(lambda: print("bye", file=sys.stderr))
+	EOF
+	echo "ValueError: of before" >log
+	failing "$STRAIN" run -o run.strain /usr/bin/python3 train.py >>log 2>&1
+	grep '^strain: ' log >err
+	[[ "$(first_line)" == 'strain: failed after 1.'*' s: exit status 1: ValueError: no batch ?[31m' ]]
+	grep -q '^        | ValueError: no batch' log
+	run -0 "$STRAIN" show run.strain
+	[[ "$output" == *$'\nOutput    epoch 1\n          Traceback (most recent call last):\n'* ]]
+	[[ "$output" == *$'\n          bye\n'* ]]
+	[[ "$output" != *"of before"* ]]
+	[ "$(shown 'd["run"]["output"].splitlines()[0]')" = "epoch 1" ]
+	no_advice
+}
+
+@test "standard output and error in files of their own: what error says is the last" {
+	printf 'sleep 1.1; echo "MemoryError: none left" >&2; echo last of output; exit 1\n' >job.sh
+	failing "$STRAIN" run -o run.strain sh job.sh >out.log 2>err
+	[[ "$(first_line)" == *"exit status 1: last of output" || "$(first_line)" == *"out of host memory: MemoryError: none left" ]]
+	[ "$(shown 'd["run"]["outcome"]')" = out_of_memory ]
+}
+
+@test "what passes a pipe or a terminal is known with --epoch-pattern, else nothing is put in between" {
+	printf 'sleep 1.1; readlink /proc/self/fd/1; seq 30000; echo "RuntimeError: the last"; exit 2\n' >job.sh
+	{ run -2 "$STRAIN" run --epoch-pattern 'none such' -o run.strain sh job.sh; echo "$output" >err; }
+	[[ "$(first_line)" == *"exit status 2: RuntimeError: the last" ]]
+	[ "$(shown 'len(d["run"]["output"]) <= 8192 and d["run"]["output"].splitlines()[0].isdigit()')" = True ]
+	rm run.strain
+	{ "$STRAIN" run -o run.strain sh job.sh 2>err || true; } | cat >piped
+	head -1 piped >link
+	[[ "$(cat link)" == pipe:* ]]
+	[[ "$(first_line)" == *"exit status 2" ]]
+	[ "$(shown 'd["run"]["output"]')" = None ]
+}
+
+@test "a job that ended well leaves nothing of its output in the run" {
+	"$STRAIN" run -o run.strain sh -c 'echo secret' >log 2>&1
+	[ "$(shown 'd["run"]["output"], d["run"]["outcome"]')" = "(None, 'success')" ]
+}
+
+@test "CUDA out of memory is an outcome" {
+	printf 'echo "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"; echo bye; exit 1\n' >job.sh
+	failing "$STRAIN" run -o run.strain sh job.sh >log 2>&1
+	grep -q '^strain: failed after .*: out of device memory: torch.cuda.OutOfMemoryError: CUDA out of memory' log
+	[ "$(shown 'd["run"]["outcome"], d["verdict"]["bottleneck"]')" = "('out_of_memory', 'failed')" ]
+	run -0 "$STRAIN" ls .
+	[[ "$output" == *"out of memory"* ]]
+}
+
+@test "a job that somebody ended is none that crashed: it keeps its verdict" {
+	local signal
+	for signal in INT TERM; do
+		rm -f run.strain
+		printf 'import os, signal, time\nt = time.time()\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nwhile time.time() - t < 1.5: pass\nos.kill(os.getpid(), signal.SIG%s)\n' $signal >job.py
+		failing "$STRAIN" run -o run.strain /usr/bin/python3 job.py >out 2>err
+		[ "$(shown 'd["run"]["outcome"], d["run"]["outcome_text"]')" = "('interrupted', 'ended by SIG$signal')" ]
+		[ "$(shown 'd["verdict"]["bottleneck"]')" != failed ]
+		[[ "$(first_line)" != *failed* ]]
+	done
+	"$STRAIN" ls --where outcome=interrupted . | grep -q SIGTERM
+}
