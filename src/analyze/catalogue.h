@@ -74,7 +74,7 @@ void catalogue_done(struct catalogue *c);
 const char *catalogue_label(const struct catalogue_run *run, const char *name);
 
 // run_newest (trace/index.h), which opens only those files whose start the index does not know.
-int catalogue_newest(char **ret_path, struct error *e);
+int catalogue_newest(size_t back, char **ret_path, struct error *e);
 
 // Whether a directory is a sweep's: it holds a plan and the lock or the runs of trials.
 bool catalogue_is_sweep(const char *directory);

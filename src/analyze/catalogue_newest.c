@@ -34,11 +34,11 @@ static void found(void *context, const char *path, const struct stat *status, in
 	}
 }
 
-int catalogue_newest(char **ret_path, struct error *e)
+int catalogue_newest(size_t back, char **ret_path, struct error *e)
 {
 	struct catalogue_index *index = catalogue_index_open();
 	const struct run_starts starts = {.find = find, .found = found, .context = index};
-	int r = run_newest(index ? &starts : NULL, ret_path, e);
+	int r = run_newest(index ? &starts : NULL, back, ret_path, e);
 	catalogue_index_close(index);
 	return r;
 }

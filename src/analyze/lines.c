@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The five lines at the end of a run.
+// The lines at the end of a run.
 
 #include <math.h>
 #include <stdlib.h>
@@ -155,26 +155,14 @@ static void append_recording(struct text *t, const struct analysis *a)
 	append_missing(t, a, COLUMNS - INDENT);
 }
 
-// A file that the commands would find by themselves need not be named to them.
-static bool is_here(const char *path)
+// Whole commands, to be copied.
+static void append_commands(struct text *out, const char *indent, const char *path)
 {
-	const char *directory = getenv("STRAIN_DIR");
-	if (!directory || !*directory) {
-		return !strchr(path, '/') ||
-		       (strncmp(path, "./", 2) == 0 && !strchr(path + 2, '/'));
-	}
-	size_t length = strlen(directory);
-	return strncmp(path, directory, length) == 0 && path[length] == '/' &&
-	       !strchr(path + length + 1, '/');
-}
-
-static void append_commands(struct text *t, const char *path)
-{
-	if (is_here(path)) {
-		text_format(t, "strain show  |  strain report -o report.html  |  %s", path);
-	} else {
-		text_format(t, "strain show %s", path);
-	}
+	text_format(out, "%sstrain show ", indent);
+	text_append_word(out, path);
+	text_format(out, "\n%sstrain report ", indent);
+	text_append_word(out, path);
+	text_append_string(out, " -o report.html\n");
 }
 
 // The last that a job printed which failed, as far as it is known.
@@ -207,8 +195,6 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	text_clear(&line);
 	append_recording(&line, a);
 	append_line(out, indent, &line);
-	text_clear(&line);
-	append_commands(&line, reader_path(a->reader));
-	append_line(out, indent, &line);
+	append_commands(out, indent, reader_path(a->reader));
 	text_done(&line);
 }

@@ -150,6 +150,22 @@ void text_append_printable(struct text *t, const char *data, size_t length)
 	}
 }
 
+void text_append_word(struct text *t, const char *word)
+{
+	bool plain = *word && !strpbrk(word, " \t\n'\"\\$*?<>|&;(){}[]~#`!");
+	text_append_string(t, plain ? "" : "'");
+	for (const char *at = word; *at;) {
+		size_t length = plain ? strlen(at) : strcspn(at, "'");
+		text_append_printable(t, at, length);
+		at += length;
+		if (*at) {
+			text_append_string(t, "'\\''");
+			at++;
+		}
+	}
+	text_append_string(t, plain ? "" : "'");
+}
+
 void text_append_utf8(struct text *t, const char *data, size_t length)
 {
 	for (size_t i = 0; i < length;) {

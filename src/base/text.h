@@ -30,6 +30,8 @@ void text_append_json_string(struct text *t, const char *string);
 // The same bytes as text that is safe on a terminal: invalid UTF-8 and control characters become
 // '?'.
 void text_append_printable(struct text *t, const char *data, size_t length);
+// A word as it is typed in a shell, in quotes where it needs them, and safe on a terminal.
+void text_append_word(struct text *t, const char *word);
 // The same bytes as valid UTF-8: what is not becomes U+FFFD.
 void text_append_utf8(struct text *t, const char *data, size_t length);
 // The finished string ("" where nothing was appended), owned by the caller; NULL after a failure.

@@ -510,26 +510,31 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 
 int command_compare(int argc, char **argv)
 {
-	_cleanup_free_ char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	_cleanup_free_ char **paths = calloc((size_t)argc + 2, sizeof(*paths));
 	_cleanup_free_ struct compare_options *compare = calloc(1, sizeof(*compare));
-	const char *home = getenv("STRAIN_DIR");
-	_cleanup_free_ char *here = strdup(home && *home ? home : ".");
-	if (!paths || !compare || !here) {
+	if (!paths || !compare) {
 		return command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
 	}
 	compare->paths = paths;
 	reading_options(&compare_argp, argc, argv, compare);
+	bool found = true;
 	if (compare->n_paths == 0) {
-		compare->paths[compare->n_paths++] = here;
+		compare->n_paths = reading_find_places(paths);
+		found = compare->n_paths > 0;
+	} else {
+		found = reading_find_all(paths, compare->n_paths);
 	}
 	enum pivot_format format;
-	int status = compare_layout_check(&compare->layout);
+	int status = found ? compare_layout_check(&compare->layout) : STATUS_FAILURE;
 	status = status == STATUS_OK ? find_format(compare, &format) : status;
 	if (status == STATUS_OK && compare->layout.name &&
 		!compare_layout_needs_runs(&compare->layout)) {
 		status = compare_layout_show(&compare->layout, NULL, 0, format);
 	} else if (status == STATUS_OK) {
 		status = compare_all(compare, format);
+	}
+	for (size_t i = 0; i < compare->n_paths; i++) {
+		free(paths[i]);
 	}
 	selection_done(&compare->selection);
 	compare_baseline_done(&compare->baseline);

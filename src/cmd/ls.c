@@ -19,7 +19,7 @@
 #include "render/pivot.h"
 
 struct ls_options {
-	const char *directory; // NULL: $STRAIN_DIR, else here
+	char *directory; // of argv; NULL: where runs usually are
 	struct selection selection;
 	const char *sort;
 	enum measure_id measure; // that it sorts by; N_MEASURES: none
@@ -298,17 +298,26 @@ int command_ls(int argc, char **argv)
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start", .measure = N_MEASURES};
 	reading_options(&argp, argc, argv, &ls);
-	const char *home = getenv("STRAIN_DIR");
-	const char *directory = ls.directory ? ls.directory : home && *home ? home : ".";
-	_cleanup_free_ char *path = strdup(directory);
+	char *paths[2] = {ls.directory};
+	size_t n = 1;
+	bool found = true;
+	if (ls.directory) {
+		found = reading_find_all(paths, n);
+	} else {
+		n = reading_find_places(paths);
+		found = n > 0;
+	}
 	struct catalogue catalogue = {0};
 	struct listing listing = {0};
-	int status = path ? selection_read(&path, 1, !needs_all(&ls), &catalogue) : STATUS_FAILURE;
+	int status = found ? selection_read(paths, n, !needs_all(&ls), &catalogue) : STATUS_FAILURE;
 	if (status == STATUS_OK) {
 		selection_is_known(&ls.selection, &catalogue);
-		status = listing_fill(&listing, &catalogue, &ls, directory) < 0
+		status = listing_fill(&listing, &catalogue, &ls, paths[0]) < 0
 		                 ? command_fail("cannot list: %s", strerrordesc_np(ENOMEM))
-		                 : show(&listing, &ls, directory);
+		                 : show(&listing, &ls, paths[0]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		free(paths[i]);
 	}
 	listing_done(&listing);
 	catalogue_done(&catalogue);

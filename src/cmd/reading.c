@@ -17,7 +17,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/run_name.h"
 #include "render/json.h"
+#include "trace/places.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 {
@@ -36,7 +38,7 @@ void reading_option_error(const struct argp_state *state, const char *format, ..
 // Whether an option of that name takes an argument.
 static bool takes_argument(const struct argp *argp, const char *word)
 {
-	for (const struct argp_option *o = argp->options; o->name; o++) {
+	for (const struct argp_option *o = argp->options; o && o->name; o++) {
 		bool is_long = strncmp(word, "--", 2) == 0 &&
 		               strncmp(word + 2, o->name, strcspn(word + 2, "=")) == 0;
 		bool is_short = word[0] == '-' && word[1] == o->key && o->key < 256;
@@ -45,6 +47,14 @@ static bool takes_argument(const struct argp *argp, const char *word)
 		}
 	}
 	return false;
+}
+
+// Whether the word after this one is its argument.
+static bool is_valued(const struct argp *argp, const char *word)
+{
+	bool complete = word[0] != '-' ||
+	                (word[1] == '-' ? strchr(word, '=') != NULL : word[1] && word[2] != '\0');
+	return !complete && takes_argument(argp, word);
 }
 
 // Options of every command. argp's own --help would go with its messages, which take two lines.
@@ -59,18 +69,46 @@ struct common {
 	const struct argp *argp; // of the command
 	const struct argp *all; // with the common options
 	void *input;
+	// Words such as -1, which argp would take for options: what it sees instead, in the same
+	// order.
+	char **given; // [n_backs], of argv
+	char **disguised;
+	size_t n_backs;
 };
+
+// Whether a word is several letters in one, -ax, of which one is no option.
+static bool has_unknown_letter(const struct argp *argp, const char *word)
+{
+	bool several = word[0] == '-' && word[1] && word[1] != '-' && word[2];
+	for (const char *letter = word + 1; several && *letter; letter++) {
+		bool known = *letter == 'h';
+		for (const struct argp_option *o = argp->options; o && o->name; o++) {
+			known = known || o->key == *letter;
+		}
+		if (!known) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// The word at which argp stopped: it counts a word of several letters when it is through with it.
+static const char *refused_word(const struct argp *argp, const struct argp_state *state)
+{
+	if (state->next < state->argc && has_unknown_letter(argp, state->argv[state->next])) {
+		return state->argv[state->next];
+	}
+	return state->next > 0 && state->next <= state->argc ? state->argv[state->next - 1] : "";
+}
 
 static error_t parse_common(int key, char *argument, struct argp_state *state)
 {
 	(void)argument;
 	const struct common *common = state->input;
-	const char *word = state->next > 0 && state->next <= state->argc
-	                           ? state->argv[state->next - 1]
-	                           : "";
+	const char *word = refused_word(common->argp, state);
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = common->input;
+		state->child_inputs[0] = state->input;
 		return 0;
 	case 'h':
 	case OPTION_USAGE:
@@ -87,12 +125,60 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 	}
 }
 
+// The command's own parser, which is shown the words as they were given.
+static error_t parse_own(int key, char *argument, struct argp_state *state)
+{
+	struct common *common = state->input;
+	for (size_t i = 0; key == ARGP_KEY_ARG && i < common->n_backs; i++) {
+		argument = argument == common->disguised[i] ? common->given[i] : argument;
+	}
+	state->input = common->input;
+	error_t result = common->argp->parser(key, argument, state);
+	state->input = common;
+	return result;
+}
+
+// A run so far back is an argument: unless it follows an option that takes one.
+static void disguise_backs(struct common *common, int argc, char **argv)
+{
+	common->given = calloc((size_t)argc + 1, sizeof(char *));
+	common->disguised = calloc((size_t)argc + 1, sizeof(char *));
+	for (int i = 1; i < argc && common->given && common->disguised; i++) {
+		char *copy = NULL;
+		if (strcmp(argv[i], "--") == 0) {
+			return;
+		}
+		if (!run_name_is_back(argv[i]) || is_valued(common->argp, argv[i - 1]) ||
+			!(copy = strdup(argv[i]))) {
+			continue;
+		}
+		*copy = '+';
+		common->given[common->n_backs] = argv[i];
+		common->disguised[common->n_backs++] = copy;
+		argv[i] = copy;
+	}
+}
+
+static void undisguise_backs(struct common *common, int argc, char **argv)
+{
+	for (size_t k = 0; k < common->n_backs; k++) {
+		for (int i = 1; i < argc; i++) {
+			argv[i] = argv[i] == common->disguised[k] ? common->given[k] : argv[i];
+		}
+		free(common->disguised[k]);
+	}
+	free(common->given);
+	free(common->disguised);
+}
+
 static void parse_options(
 	const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
-	const struct argp_child children[] = {{argp, 0, NULL, 0}, {0}};
+	struct argp own = *argp;
+	own.parser = parse_own;
+	const struct argp_child children[] = {{&own, 0, NULL, 0}, {0}};
 	const struct argp all = {common_options, parse_common, NULL, NULL, children, NULL, NULL};
-	struct common common = {argp, &all, input};
+	struct common common = {.argp = argp, .all = &all, .input = input};
 	struct text name = {0};
 	text_format(&name, "strain %s", argv[0]);
 	// Tables count characters, in every language: what runs hold is UTF-8 or made so.
@@ -100,10 +186,14 @@ static void parse_options(
 	_cleanup_free_ char *shown = text_steal(&name);
 	char *given = argv[0];
 	argv[0] = shown ? shown : given;
+	if (!(flags & ARGP_IN_ORDER)) {
+		disguise_backs(&common, argc, argv);
+	}
 	if (argp_parse(&all, argc, argv, flags | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &common) != 0) {
 		command_usage(given, "wrong options");
 		exit(STATUS_USAGE);
 	}
+	undisguise_backs(&common, argc, argv);
 	argv[0] = given;
 }
 
@@ -136,19 +226,45 @@ static void reading_notice(struct reader *reader)
 	}
 }
 
-struct reader *reading_open(const char *path)
+struct reader *reading_open(const char *name)
 {
 	struct error e = {0};
-	_cleanup_free_ char *newest = NULL;
+	_cleanup_free_ char *path = NULL;
 	struct reader *reader = NULL;
-	int r = path ? 0 : catalogue_newest(&newest, &e);
-	r = r < 0 ? r : reader_open(path ? path : newest, &reader, &e);
+	int r = name ? run_name_find(name, RUN_NAME_FILE, &path, &e)
+	             : catalogue_newest(0, &path, &e);
+	r = r < 0 ? r : reader_open(path, &reader, &e);
 	if (r < 0) {
 		print_notice(e.text);
 		return NULL;
 	}
 	reading_notice(reader);
 	return reader;
+}
+
+bool reading_find_all(char **names, size_t n)
+{
+	bool found = true;
+	for (size_t i = 0; i < n; i++) {
+		struct error e = {0};
+		char *path = NULL;
+		if (run_name_find(names[i], RUN_NAME_ANY, &path, &e) < 0) {
+			print_notice(e.text);
+			found = false;
+		}
+		names[i] = path;
+	}
+	return found;
+}
+
+size_t reading_find_places(char **names)
+{
+	struct places places;
+	if (places_find(&places) < 0) {
+		return 0;
+	}
+	memcpy(names, places.paths, places.n * sizeof(*names));
+	return places.n;
 }
 
 void reading_damaged_blocks(const struct reader *reader)

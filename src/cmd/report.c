@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "analyze/analysis.h"
-#include "analyze/catalogue.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/progress.h"
@@ -281,7 +280,6 @@ static int report(const struct report_options *options, struct error *e)
 int command_report(int argc, char **argv)
 {
 	struct error e = {0};
-	_cleanup_free_ char *newest = NULL;
 	_cleanup_free_ char **runs = calloc((size_t)argc + 1, sizeof(*runs));
 	struct report_options options = {.output = "report.html", .runs = runs};
 	if (!runs) {
@@ -292,11 +290,13 @@ int command_report(int argc, char **argv)
 	if (status != STATUS_OK) {
 		return status;
 	}
+	char newest[] = "-0";
 	if (options.n_runs == 0) {
-		if (catalogue_newest(&newest, &e) < 0) {
-			return command_fail("%s", e.text);
-		}
 		runs[options.n_runs++] = newest;
 	}
-	return report(&options, &e);
+	status = reading_find_all(runs, options.n_runs) ? report(&options, &e) : STATUS_FAILURE;
+	for (size_t i = 0; i < options.n_runs; i++) {
+		free(runs[i]);
+	}
+	return status;
 }

@@ -103,7 +103,7 @@ static int say_interrupted(const struct sweep *sweep)
 	_cleanup_text_ struct text line = {0};
 	text_format(&line, "interrupted: %zu of %zu trials are there; to go on: strain sweep ",
 		sweep->n_done, sweep->trials.n);
-	sweep_append_quoted(&line, sweep->directory);
+	text_append_word(&line, sweep->directory);
 	sweep_say(line.data ? line.data : "");
 	return 128 + interrupted_by;
 }

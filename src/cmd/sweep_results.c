@@ -358,11 +358,11 @@ static void print_end(const struct results *r)
 	append_outcomes(&outcomes, r->outcomes, true);
 	print_baseline(r);
 	print_failures(r);
-	sweep_append_quoted(&next, r->sweep->directory);
+	text_append_word(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	printf("\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
 		outcomes.data ? outcomes.data : "none is there");
-	printf("strain compare %s | strain report %s -o report.html\n", directory, directory);
+	printf("strain compare %s\nstrain report %s -o report.html\n", directory, directory);
 }
 
 static json_t *configurations_json(const struct results *r, const struct table *table)

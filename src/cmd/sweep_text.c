@@ -24,24 +24,6 @@ void sweep_say(const char *text)
 	fprintf(stderr, "strain: %s\n", text);
 }
 
-void sweep_append_quoted(struct text *t, const char *word)
-{
-	bool plain = *word && !strpbrk(word, " \t'\"\\$*?<>|&;(){}[]~#`!");
-	if (plain) {
-		text_append_printable(t, word, strlen(word));
-		return;
-	}
-	text_append_string(t, "'");
-	for (const char *c = word; *c; c++) {
-		if (*c == '\'') {
-			text_append_string(t, "'\\''");
-		} else {
-			text_append(t, c, 1);
-		}
-	}
-	text_append_string(t, "'");
-}
-
 // "sh -c 'exit 1'"
 static char *command_text(const struct trials *trials, size_t configuration)
 {
@@ -49,7 +31,7 @@ static char *command_text(const struct trials *trials, size_t configuration)
 	char **words = trials_command(trials, configuration);
 	for (size_t i = 0; words && words[i]; i++) {
 		text_append_string(&t, i > 0 ? " " : "");
-		sweep_append_quoted(&t, words[i]);
+		text_append_word(&t, words[i]);
 	}
 	template_free_words(words);
 	return text_steal(&t);

@@ -15,8 +15,6 @@ struct text;
 
 // A line on standard error.
 void sweep_say(const char *text);
-// A word as a shell takes it.
-void sweep_append_quoted(struct text *t, const char *word);
 // "40 trials of 20 configurations (16 excluded by constraints), 12 there, into plan.sweep"
 void sweep_append_counts(struct text *t, const struct sweep *sweep);
 // `first`, a column for each thing that varies, `more`. Owned by the caller; NULL: out of memory.

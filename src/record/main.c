@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -16,6 +17,7 @@
 #include "record/job/output.h"
 #include "record/launcher.h"
 #include "record/say.h"
+#include "trace/index.h"
 
 #define INTERVAL_DEFAULT_NS (10 * NS_PER_MS)
 #define INTERVAL_MIN_NS (100 * NS_PER_US)
@@ -48,7 +50,8 @@ enum option_key {
 
 static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE", 0,
-		"Write the run to FILE. Otherwise to PROGRAM-DATE-TIME.strain in $STRAIN_DIR, else "
+		"Write the run to FILE (.strain is added where it lacks). Otherwise to "
+                "PROGRAM-DATE-TIME.strain in $STRAIN_DIR, else "
 		"here",
 		0},
 	{"force", OPTION_FORCE, NULL, 0, "Replace FILE where it exists", 0},
@@ -292,8 +295,9 @@ static int read_pattern(struct parsing *p, const char *text)
 
 static int read_output(struct parsing *p, const char *text)
 {
-	if (*text == '\0') {
-		return error_set(&p->error, EINVAL, "--output: expected a file name, found ''");
+	if (*text == '\0' || text[strlen(text) - 1] == '/') {
+		return error_set(
+			&p->error, EINVAL, "--output: expected a file name, found '%s'", text);
 	}
 	free(p->options.output);
 	p->options.output = strdup(text);
@@ -379,6 +383,26 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	}
 }
 
+// `-o mine` is mine.strain, which all commands find. What is there and is no file stays what it is,
+// and cannot be written.
+static int complete_output(struct parsing *p)
+{
+	const char *output = p->options.output;
+	struct stat status;
+	char *completed = NULL;
+	bool whole = !output || p->options.supervised || run_name_is(output) ||
+	             (stat(output, &status) == 0 && !S_ISREG(status.st_mode));
+	if (whole) {
+		return 0;
+	}
+	if (asprintf(&completed, "%s.strain", output) < 0) {
+		return error_errno(&p->error, ENOMEM, "--output");
+	}
+	free(p->options.output);
+	p->options.output = completed;
+	return 0;
+}
+
 static int check_options(struct parsing *p)
 {
 	struct run_options *options = &p->options;
@@ -405,7 +429,7 @@ static int check_options(struct parsing *p)
 	options->overhead = p->overhead_given   ? options->overhead
 	                    : p->interval_given ? 0
 	                                        : OVERHEAD_DEFAULT;
-	return 0;
+	return complete_output(p);
 }
 
 static const struct argp parser = {

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "trace/places.h"
 
 // Programs whose arguments name what really runs.
 struct runner {
@@ -275,39 +276,23 @@ static void make_directories(char *path)
 	mkdir(path, 0700);
 }
 
-static char *state_directory(void)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	struct text path = {0};
-	if (state && *state == '/') {
-		text_format(&path, "%s/strain", state);
-	} else if (home && *home == '/') {
-		text_format(&path, "%s/.local/state/strain", home);
-	} else {
-		return NULL;
-	}
-	char *directory = text_steal(&path);
-	if (directory) {
-		make_directories(directory);
-	}
-	return directory;
-}
-
 int name_reserve(const char *name, char **ret_path, char **ret_notice, struct error *e)
 {
-	const char *chosen = getenv("STRAIN_DIR");
-	const char *directory = chosen && *chosen ? chosen : ".";
+	const char *directory = places_usual();
+	bool here = strcmp(directory, ".") == 0;
 	*ret_notice = NULL;
-	if (chosen && *chosen) {
-		mkdir(chosen, 0777);
+	if (!here) {
+		mkdir(directory, 0777);
 	}
 	int first = reserve_in(directory, name, ret_path);
 	if (first == 0) {
 		return 0;
 	}
-	_cleanup_free_ char *state = state_directory();
-	const char *shown = *directory == '.' && !directory[1] ? "the current directory"
-	                                                       : directory;
+	_cleanup_free_ char *state = places_fallback();
+	const char *shown = here ? "the current directory" : directory;
+	if (state) {
+		make_directories(state);
+	}
 	if (!state || reserve_in(state, name, ret_path) < 0) {
 		return error_errno(e, -first, "cannot write to %s", shown);
 	}

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "trace/places.h"
 #include "trace/reader_internal.h"
 #include "trace/store.h"
 
@@ -75,7 +76,7 @@ static void date_run(struct dated_run *run, const struct run_starts *starts)
 	}
 }
 
-static bool is_run_name(const char *name)
+bool run_name_is(const char *name)
 {
 	static const char suffix[] = ".strain";
 	size_t length = strlen(name), n = sizeof(suffix) - 1;
@@ -120,7 +121,7 @@ static int read_directory(const char *directory, struct dated_runs *runs, struct
 	}
 	int r = 0;
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
-		if (is_run_name(entry->d_name)) {
+		if (run_name_is(entry->d_name)) {
 			r = add_run(runs, directory, entry->d_name);
 		}
 	}
@@ -128,36 +129,35 @@ static int read_directory(const char *directory, struct dated_runs *runs, struct
 	return r < 0 ? error_errno(e, -r, "%s", directory) : 0;
 }
 
-static int list_runs(const char *directory, const struct run_starts *starts, struct run_list *ret,
-	struct error *e)
+// Takes what was read; runs is empty then.
+static int sort_runs(struct dated_runs *runs, struct run_list *ret)
 {
-	struct dated_runs runs = {.starts = starts};
-	int r = read_directory(directory, &runs, e);
-	char **paths = r == 0 ? calloc(runs.n + 1, sizeof(*paths)) : NULL;
-	if (r == 0 && !paths) {
-		r = error_errno(e, ENOMEM, "%s", directory);
+	char **paths = calloc(runs->n + 1, sizeof(*paths));
+	if (!paths) {
+		return -ENOMEM;
 	}
-	if (r < 0) {
-		dated_runs_done(&runs);
-		return r;
-	}
-	if (runs.n) {
-		qsort(runs.items, runs.n, sizeof(*runs.items), compare_newest_first);
+	if (runs->n) {
+		qsort(runs->items, runs->n, sizeof(*runs->items), compare_newest_first);
 	}
 	struct run_list list = {.paths = paths};
-	for (size_t i = 0; i < runs.n; i++) {
-		list.n += runs.items[i].readable;
-		list.n_unreadable += !runs.items[i].readable;
-		paths[i] = take_pointer(runs.items[i].path);
+	for (size_t i = 0; i < runs->n; i++) {
+		list.n += runs->items[i].readable;
+		list.n_unreadable += !runs->items[i].readable;
+		paths[i] = take_pointer(runs->items[i].path);
 	}
 	*ret = list;
-	dated_runs_done(&runs);
 	return 0;
 }
 
 int run_list_read(const char *directory, struct run_list *ret, struct error *e)
 {
-	return list_runs(directory, NULL, ret, e);
+	struct dated_runs runs = {0};
+	int r = read_directory(directory, &runs, e);
+	if (r == 0 && sort_runs(&runs, ret) < 0) {
+		r = error_errno(e, ENOMEM, "%s", directory);
+	}
+	dated_runs_done(&runs);
+	return r;
 }
 
 void run_list_done(struct run_list *list)
@@ -169,21 +169,54 @@ void run_list_done(struct run_list *list)
 	*list = (struct run_list){0};
 }
 
-int run_newest(const struct run_starts *starts, char **ret_path, struct error *e)
+// One folder that cannot be read is no reason not to look into the other.
+static int list_places(const struct places *places, const struct run_starts *starts,
+	struct run_list *ret, struct error *e)
 {
-	const char *set = getenv("STRAIN_DIR");
-	const char *directory = set && set[0] ? set : ".";
-	struct run_list list;
-	int r = list_runs(directory, starts, &list, e);
-	if (r < 0) {
-		return r;
+	struct dated_runs runs = {.starts = starts};
+	int first = 0, r = 0;
+	for (size_t i = 0; i < places->n && r != -ENOMEM; i++) {
+		struct error why = {0};
+		r = read_directory(places->paths[i], &runs, &why);
+		if (i == 0 && r < 0) {
+			first = error_set(e, -r, "%s", why.text);
+		}
 	}
-	if (list.n == 0) {
-		run_list_done(&list);
-		return error_set(e, ENOENT, "no run (*.strain) in %s%s",
-			set && set[0] ? "$STRAIN_DIR, " : "the current directory, ", directory);
+	r = runs.n == 0 && first < 0 ? first
+	    : r == -ENOMEM || sort_runs(&runs, ret) < 0
+	            ? error_errno(e, ENOMEM, "cannot look for runs")
+	            : 0;
+	dated_runs_done(&runs);
+	return r;
+}
+
+static int say_none(const struct places *places, size_t n, struct error *e)
+{
+	const char *usual = places->paths[0], *other = places->n > 1 ? places->paths[1] : NULL;
+	bool here = strcmp(usual, ".") == 0;
+	if (n > 0) {
+		return error_set(e, ENOENT, "there %s only %zu run%s (*.strain) in %s",
+			n == 1 ? "is" : "are", n, n == 1 ? "" : "s", usual);
 	}
-	*ret_path = take_pointer(list.paths[0]);
+	return error_set(e, ENOENT, "no run (*.strain) in %s%s%s%s",
+		here ? "the current directory, " : "$STRAIN_DIR, ", usual, other ? ", nor in " : "",
+		other ? other : "");
+}
+
+int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)
+{
+	struct places places;
+	struct run_list list = {0};
+	if (places_find(&places) < 0) {
+		return error_errno(e, ENOMEM, "cannot look for runs");
+	}
+	int r = list_places(&places, starts, &list, e);
+	if (r == 0 && back < list.n) {
+		*ret_path = take_pointer(list.paths[back]);
+	} else if (r == 0) {
+		r = say_none(&places, list.n, e);
+	}
 	run_list_done(&list);
-	return 0;
+	places_done(&places);
+	return r;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which runs there are. "The newest run" is the newest start in $STRAIN_DIR, else in the current
-// directory.
+// Which runs there are. "The newest run" is the newest start in the folders of trace/places.h.
 
 #pragma once
 
@@ -20,6 +19,9 @@ struct run_list {
 	size_t n_unreadable; // files of that name of which nothing of a run can be read
 };
 
+// Whether a file's name is a run's: *.strain.
+bool run_name_is(const char *name);
+
 // Every run file (*.strain) directly in `directory`, also what is left of a damaged one.
 int run_list_read(const char *directory, struct run_list *ret, struct error *e);
 void run_list_done(struct run_list *list);
@@ -31,6 +33,6 @@ struct run_starts {
 	void *context;
 };
 
-// The path of the newest run, owned by the caller. -ENOENT with a text that says where was looked.
-// starts: NULL: nobody.
-int run_newest(const struct run_starts *starts, char **ret_path, struct error *e);
+// The path of the newest run, or (back > 0) of the one that started so many before it; owned by the
+// caller. -ENOENT with a text that says where was looked. starts: NULL: nobody.
+int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e);

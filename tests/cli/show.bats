@@ -90,18 +90,19 @@ setup() {
 	EOF
 }
 
-@test "finish prints at most five lines, none over 120 columns, and keeps the summary" {
+@test "finish prints at most six lines, none over 120 columns, and keeps the summary" {
 	cp train.strain "$BATS_TEST_TMPDIR/again.strain"
 	cd "$BATS_TEST_TMPDIR"
 	run -0 --separate-stderr "$STRAIN" finish again.strain
 	[ -z "$output" ]
-	[ "${#stderr_lines[@]}" -le 5 ]
+	[ "${#stderr_lines[@]}" -le 6 ]
 	[ "${#stderr_lines[@]}" -ge 3 ]
 	[[ "${stderr_lines[0]}" == "strain: "* ]]
 	for line in "${stderr_lines[@]}"; do
 		[ "${#line}" -le 120 ]
 	done
-	[ "${stderr_lines[-1]}" = "        strain show  |  strain report -o report.html  |  again.strain" ]
+	[ "${stderr_lines[-2]}" = "        strain show again.strain" ]
+	[ "${stderr_lines[-1]}" = "        strain report again.strain -o report.html" ]
 	run -0 "$STRAIN" sql --csv again.strain "SELECT count(*) > 100 FROM summary"
 	[ "${lines[1]}" = 1 ]
 	run -0 "$STRAIN" sql --csv again.strain "SELECT round(value) FROM summary_by_name
@@ -122,7 +123,19 @@ assert a["processes"] == b["processes"] and a["epochs"] == b["epochs"] and a["jo
 @test "a run elsewhere is named with its path" {
 	cp train.strain "$BATS_TEST_TMPDIR/there.strain"
 	run -0 --separate-stderr "$STRAIN" finish "$BATS_TEST_TMPDIR/there.strain"
-	[[ "${stderr_lines[-1]}" == "        strain show $BATS_TEST_TMPDIR/"* ]]
+	[ "${stderr_lines[-2]}" = "        strain show $BATS_TEST_TMPDIR/there.strain" ]
+	[ "${stderr_lines[-1]}" = "        strain report $BATS_TEST_TMPDIR/there.strain -o report.html" ]
+}
+
+@test "the commands that end a run can be copied, whatever the file is called" {
+	cd "$BATS_TEST_TMPDIR"
+	cp "$BATS_FILE_TMPDIR/train.strain" "it's \$(mine).strain"
+	run -0 --separate-stderr "$STRAIN" finish "it's \$(mine).strain"
+	for line in "${stderr_lines[@]: -2}"; do
+		[[ "$line" == "        strain "* ]]
+		bash -c "strain() { \"$STRAIN\" \"\$@\"; }; $line"
+	done
+	[ -s report.html ] || [[ "$("$STRAIN" report -o x.html 2>&1)" == *"built without pages"* ]]
 }
 
 @test "a run without an end is shown" {

@@ -55,7 +55,7 @@ expect_bottleneck() {
 	[[ "$output" == *$'\nEvidence  '*$'\nMemory    '*$'\nTry       '* ]]
 	grep -q '^strain: [a-z]' err
 	grep -q '^        to try: ' err
-	[ "$(wc -l <err)" -le 5 ]
+	[ "$(wc -l <err)" -le 6 ]
 }
 
 @test "a GPU that is busy is what the job waits for" {

@@ -367,7 +367,7 @@ static void assert_newest(const struct place *p, const char *name)
 	_cleanup_free_ char *path = NULL, *expected = NULL;
 	struct error e = {0};
 	setenv("STRAIN_DIR", p->runs, 1);
-	assert_int_equal(catalogue_newest(&path, &e), 0);
+	assert_int_equal(catalogue_newest(0, &path, &e), 0);
 	assert_true(asprintf(&expected, "%s/%s", p->runs, name) > 0);
 	assert_string_equal(path, expected);
 }

@@ -349,7 +349,7 @@ static void test_the_newest_run(void **state)
 	struct error e = {0};
 	char *path = NULL, other[128];
 	setenv("STRAIN_DIR", p->directory, 1);
-	assert_int_equal(run_newest(NULL, &path, &e), -ENOENT);
+	assert_int_equal(run_newest(NULL, 0, &path, &e), -ENOENT);
 	assert_non_null(strstr(e.text, p->directory));
 	write_run(p->run, &(struct synthetic_run){.seconds = 1});
 	snprintf(other, sizeof(other), "%s/b.strain", p->directory);
@@ -369,9 +369,13 @@ static void test_the_newest_run(void **state)
 	assert_string_equal(list.paths[1], p->run);
 	assert_int_equal(list.n_unreadable, 1);
 	assert_non_null(strstr(list.paths[2], "/c.strain"));
-	assert_int_equal(run_newest(NULL, &path, &e), 0);
+	assert_int_equal(run_newest(NULL, 0, &path, &e), 0);
 	assert_string_equal(path, list.paths[0]);
 	free(path);
+	assert_int_equal(run_newest(NULL, 1, &path, &e), 0);
+	assert_string_equal(path, list.paths[1]);
+	free(path);
+	assert_int_equal(run_newest(NULL, 2, &path, &e), -ENOENT);
 	run_list_done(&list);
 	assert_int_equal(run_list_read("/nowhere", &list, &e), -ENOENT);
 }
