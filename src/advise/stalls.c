@@ -13,6 +13,7 @@
 #define ITERATIONS_PER_WORKER 10
 // Machines and storage change their minds more slowly than a few iterations show.
 #define SECONDS_MIN 3
+#define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
 
 const char *trial_name(enum trial_kind kind)
 {
@@ -26,12 +27,8 @@ static double error_of(const struct estimate *e)
 	return (e->high - e->low) / 2 / e->value;
 }
 
-static double at_least_0(double share)
-{
-	return share > 0 ? share : 0;
-}
-
-// 1 - slow / fast. First order: relative errors of a ratio add as squares.
+// 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run that
+// should be slower was faster: noise, and as much of it has to be expected the other way.
 static struct estimate stall_between(const struct trial_rate *slow, const struct trial_rate *fast)
 {
 	struct estimate none = {NAN, NAN, NAN};
@@ -41,21 +38,53 @@ static struct estimate stall_between(const struct trial_rate *slow, const struct
 	}
 	double half = ratio * hypot(error_of(&slow->rate), error_of(&fast->rate));
 	return (struct estimate){
-		.value = at_least_0(1 - ratio),
-		.low = isfinite(half) ? at_least_0(1 - ratio - half) : NAN,
-		.high = isfinite(half) ? at_least_0(fmin(1 - ratio + half, 1)) : NAN,
+		.value = 1 - ratio,
+		.low = isfinite(half) ? 1 - ratio - half : NAN,
+		.high = isfinite(half) ? fmin(1 - ratio + half, 1) : NAN,
 	};
+}
+
+// Whether a run that should have been the slower one was faster by more than its own noise.
+static bool is_impossible(const struct estimate *stall)
+{
+	return stall->high < 0;
+}
+
+static void widen(struct estimate *stall, double deviation)
+{
+	double half = hypot(stall->value - stall->low, NORMAL_95 * deviation);
+	stall->low = stall->value - half;
+	stall->high = fmin(stall->value + half, 1);
+}
+
+// What a run cannot know of itself: other load on the machine makes all of it slower. Where that is
+// seen it is taken for one standard deviation between runs, of both stalls.
+static void allow_for_contention(struct stalls *s)
+{
+	double deviation = fmax(is_impossible(&s->prep) ? -s->prep.value : 0,
+		is_impossible(&s->fetch) ? -s->fetch.value : 0);
+	if (deviation > 0) {
+		widen(&s->prep, deviation);
+		widen(&s->fetch, deviation);
+	}
+	s->contention = deviation > 0;
 }
 
 void stalls_compute(const struct trial_rate rates[N_TRIALS], struct stalls *ret)
 {
 	ret->prep = stall_between(&rates[TRIAL_WARM], &rates[TRIAL_COMPUTE]);
 	ret->fetch = stall_between(&rates[TRIAL_COLD], &rates[TRIAL_WARM]);
+	allow_for_contention(ret);
 }
 
 bool stall_is_sure(const struct estimate *stall)
 {
 	return stall->low > 0;
+}
+
+double stall_noise(const struct estimate *stall)
+{
+	return stall->value - stall->low;
 }
 
 void trial_rate_of(const struct phases *p, struct trial_rate *ret)

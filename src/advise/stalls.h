@@ -26,8 +26,10 @@ struct trial_rate {
 };
 
 struct stalls {
-	struct estimate prep; // ratios of time, at least 0; value NAN: missing
+	// Ratios of time; value NAN: missing. Below 0: the run with the input was the faster one.
+	struct estimate prep;
 	struct estimate fetch;
+	bool contention; // one was below 0 by more than noise within runs: intervals allow for that
 };
 
 // 95 % intervals, the runs taken as independent. Where rates are of different things, or missing,
@@ -39,6 +41,8 @@ const char *trial_name(enum trial_kind kind);
 
 // Whether a stall is more than chance: its interval does not reach 0.
 bool stall_is_sure(const struct estimate *stall);
+// A stall that is smaller than this cannot be told from chance; NAN: not known.
+double stall_noise(const struct estimate *stall);
 
 // The rate that a run has reached, without its first iterations.
 void trial_rate_of(const struct phases *p, struct trial_rate *ret);

@@ -111,21 +111,48 @@ static void print_rates(const struct stall_runs *runs)
 
 // Stalls ----------------------------------------------------------------------------------------
 
-static void print_stall(const char *name, const struct estimate *stall, const char *missing,
-	const char *of, const char *means)
+struct saying {
+	const char *name;
+	const char *of; // what it is a share of
+	const char *means;
+	const char *slow; // the runs, in which the first should be the slower one
+	const char *fast;
+};
+
+static void print_interval(const struct estimate *stall)
 {
-	char value[32], low[32], high[32];
-	if (!isfinite(stall->value)) {
-		printf("%-11s  missing: %s\n", name, missing ? missing : "a rate is missing");
-		return;
-	}
-	text_percent(value, sizeof(value), stall->value);
-	printf("%-11s  %s of %s", name, value, of);
+	char low[32], high[32];
 	if (isfinite(stall->low)) {
 		printf(" (95 %%: %s to %s)", text_percent(low, sizeof(low), stall->low),
 			text_percent(high, sizeof(high), stall->high));
 	}
-	printf(": %s\n", stall_is_sure(stall) ? means : "not more than chance");
+}
+
+static void print_stall(
+	const struct saying *says, const struct estimate *stall, const char *missing)
+{
+	char value[32];
+	printf("%-11s  ", says->name);
+	if (!isfinite(stall->value)) {
+		printf("missing: %s\n", missing ? missing : "a rate is missing");
+		return;
+	}
+	text_percent(value, sizeof(value), fabs(stall->value));
+	if (stall->value < 0) {
+		printf("none found, the %s run was %s faster than the %s run", says->slow, value,
+			says->fast);
+	} else {
+		printf("%s of %s", value, says->of);
+	}
+	print_interval(stall);
+	if (stall_is_sure(stall)) {
+		printf(": %s\n", says->means);
+	} else if (isfinite(stall->low)) {
+		printf(": less than %s cannot be told from noise\n",
+			text_percent(value, sizeof(value), stall_noise(stall)));
+	} else {
+		puts(": too few iterations to tell it from noise");
+	}
 }
 
 static const char *first_missing(const struct stall_runs *runs, enum trial_kind kind)
@@ -135,13 +162,19 @@ static const char *first_missing(const struct stall_runs *runs, enum trial_kind 
 
 void advise_stalls_print(const struct stall_runs *runs)
 {
+	static const struct saying prep = {"prep stall", "the time, data cached",
+		"the job waits for batches to be prepared", "warm", "compute"};
+	static const struct saying fetch = {"fetch stall", "the time, data on storage",
+		"the job waits for storage", "cold", "warm"};
 	char bytes[32], files[32];
 	print_rates(runs);
 	putchar('\n');
-	print_stall("prep stall", &runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE),
-		"the time, data cached", "the job waits for batches to be prepared");
-	print_stall("fetch stall", &runs->stalls.fetch, first_missing(runs, TRIAL_COLD),
-		"the time, data on storage", "the job waits for storage");
+	print_stall(&prep, &runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE));
+	print_stall(&fetch, &runs->stalls.fetch, first_missing(runs, TRIAL_COLD));
+	if (runs->stalls.contention) {
+		puts("note         a run with more to do was faster: the machine was busy with "
+		     "something else; intervals allow for that");
+	}
 	if (runs->dataset.n > 0) {
 		printf("data         %s in %s file%s%s\n",
 			text_bytes(bytes, sizeof(bytes), (double)runs->dataset.bytes),
@@ -163,6 +196,7 @@ static json_t *estimate_json(const struct estimate *e, const char *missing)
 	json_object_set_new(json, "value", json_from_number(e->value));
 	json_object_set_new(json, "low", json_from_number(e->low));
 	json_object_set_new(json, "high", json_from_number(e->high));
+	json_object_set_new(json, "noise", json_from_number(stall_noise(e)));
 	if (!isfinite(e->value)) {
 		json_object_set_new(json, "missing", json_from_text(missing));
 	}
@@ -182,6 +216,7 @@ json_t *advise_stalls_json(const struct stall_runs *runs)
 		estimate_json(&runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE)));
 	json_object_set_new(stalls, "fetch",
 		estimate_json(&runs->stalls.fetch, first_missing(runs, TRIAL_COLD)));
+	json_object_set_new(stalls, "contention", json_boolean(runs->stalls.contention));
 	json_object_set_new(json, "stalls", stalls);
 	json_object_set_new(data, "files", json_integer((json_int_t)runs->dataset.n));
 	json_object_set_new(data, "bytes", json_integer((json_int_t)runs->dataset.bytes));

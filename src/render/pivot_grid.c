@@ -62,26 +62,34 @@ static struct scale scale_for(const struct pivot_value *value, double largest)
 	                                                          : (struct scale){1, "s"};
 }
 
+static int max_of(int a, int b)
+{
+	return a > b ? a : b;
+}
+
 static int magnitude(double value)
 {
 	return value != 0 ? (int)floor(log10(fabs(value))) : 0;
 }
 
-// Digits behind the point: of the half two that count where the first is 1 or 2, else one.
+// Digits behind the point, by which a mean and the half of its interval are shown alike: two digits
+// of the half count. Negative where tens are the last that counts; the mean keeps a digit.
 static int decimals_for(double value, double half)
 {
 	if (!(half > 0)) {
 		double shown = fabs(value);
 		return shown >= 99.95 || shown == 0 ? 0 : 2 - magnitude(shown);
 	}
-	int place = magnitude(half);
-	double first = half / pow(10, place);
-	return (first < 2.95 ? 1 : 0) - place;
+	int decimals = 1 - magnitude(half);
+	decimals -= half * pow(10, decimals) >= 99.5; // 0.996 is 1.0
+	return value != 0 && decimals < 0 ? max_of(decimals, -magnitude(value)) : decimals;
 }
 
 static void append_fixed(struct text *t, double value, int decimals)
 {
 	char plain[64];
+	double last = decimals < 0 ? pow(10, -decimals) : 1;
+	value = decimals < 0 && fabs(value) < 1e15 ? round(value / last) * last : value;
 	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
 	snprintf(plain, sizeof(plain), fabs(value) < 1e15 ? "%.*f" : "%.*e", decimals, value);
 	size_t sign = plain[0] == '-', whole = strspn(plain + sign, "0123456789");
@@ -109,10 +117,15 @@ static char *number_text(double value, double half)
 	return text_steal(&t);
 }
 
-static char *half_text(double half)
+void grid_append_half(struct text *t, double value, double half)
+{
+	append_fixed(t, half, half > 0 ? decimals_for(value, half) : 0);
+}
+
+static char *half_text(double value, double half)
 {
 	struct text t = {0};
-	append_fixed(&t, half, half > 0 ? decimals_for(half, half) : 0);
+	grid_append_half(&t, value, half);
 	return text_steal(&t);
 }
 
@@ -166,7 +179,9 @@ static int number_cell(
 {
 	const struct repeats *r = &cell->repeats;
 	out->number = number_text(r->mean / scale->divisor, r->half / scale->divisor);
-	out->half = isfinite(r->half) ? half_text(r->half / scale->divisor) : NULL;
+	out->half = isfinite(r->half)
+	                    ? half_text(r->mean / scale->divisor, r->half / scale->divisor)
+	                    : NULL;
 	out->against = isfinite(cell->against) ? against_text(cell->against) : NULL;
 	out->beyond_noise = cell->beyond_noise;
 	out->failed = pivot_failed(cell) ? failures_text(cell) : NULL;

@@ -253,9 +253,9 @@ static void test_the_terminal(void **state)
 {
 	assert_written(state, PIVOT_TEXT, 0,
 		"time of an epoch, s (speed-up), by framework\n"
-		"batch_size             pytorch            tensorflow\n"
-		"        32  41.2 +-0.7          52 +-18, 1 crash [1]\n"
-		"       128  30.2 +-0.4  1.36x*     out of memory [2]\n"
+		"batch_size               pytorch            tensorflow\n"
+		"        32  41.20 +-0.75          52 +-18, 1 crash [1]\n"
+		"       128  30.23 +-0.38  1.36x*     out of memory [2]\n"
 		"\n"
 		"mean of 2 to 3 runs; +- is its 95 % interval (Student's t)\n"
 		"speed-up: times as fast as batch_size=32; * is beyond noise (Welch's t-test, "
@@ -268,9 +268,9 @@ static void test_what_has_no_room_beside_follows_below(void **state)
 {
 	assert_written(state, PIVOT_TEXT, 44,
 		"time of an epoch, s (speed-up), by framework\n"
-		"batch_size             pytorch\n"
-		"        32  41.2 +-0.7\n"
-		"       128  30.2 +-0.4  1.36x*\n"
+		"batch_size               pytorch\n"
+		"        32  41.20 +-0.75\n"
+		"       128  30.23 +-0.38  1.36x*\n"
 		"\n"
 		"batch_size            tensorflow\n"
 		"        32  52 +-18, 1 crash [1]\n"
@@ -292,8 +292,8 @@ static void test_markdown(void **state)
 		"\n"
 		"| batch\\_size | pytorch | tensorflow |\n"
 		"| ---: | ---: | ---: |\n"
-		"| 32 | 41.2 \u00b1 0.7 | 52 \u00b1 18, 1 crash <sup>1</sup> |\n"
-		"| 128 | 30.2 \u00b1 0.4 (1.36\u00d7\\*) | out of memory <sup>2</sup> |\n"
+		"| 32 | 41.20 \u00b1 0.75 | 52 \u00b1 18, 1 crash <sup>1</sup> |\n"
+		"| 128 | 30.23 \u00b1 0.38 (1.36\u00d7\\*) | out of memory <sup>2</sup> |\n"
 		"\n"
 		"mean of 2 to 3 runs; \u00b1 is its 95 % interval (Student's t)\n"
 		"\n"
@@ -316,8 +316,8 @@ static void test_latex(void **state)
 		"    \\toprule\n"
 		"    batch\\_size & pytorch & tensorflow \\\\\n"
 		"    \\midrule\n"
-		"    32 & 41.2 $\\pm$ 0.7 & 52 $\\pm$ 18, 1 crash\\textsuperscript{1} \\\\\n"
-		"    128 & 30.2 $\\pm$ 0.4 (1.36$\\times$*) & out of "
+		"    32 & 41.20 $\\pm$ 0.75 & 52 $\\pm$ 18, 1 crash\\textsuperscript{1} \\\\\n"
+		"    128 & 30.23 $\\pm$ 0.38 (1.36$\\times$*) & out of "
 		"memory\\textsuperscript{2} \\\\\n"
 		"    \\bottomrule\n"
 		"  \\end{tabular}\n"
@@ -389,17 +389,35 @@ static void assert_number(double value, double half, const char *expected)
 {
 	struct text t = {0};
 	grid_append_number(&t, value, half);
+	if (isfinite(half)) {
+		text_append_string(&t, " +-");
+		grid_append_half(&t, value, half);
+	}
 	assert_string_equal(t.data, expected);
 	text_done(&t);
 }
 
-static void test_digits_are_those_that_the_interval_supports(void **state)
+static void test_two_digits_of_an_interval_count_and_its_mean_ends_where_it_does(void **state)
 {
 	(void)state;
-	assert_number(41.2345, 0.4, "41.2");
-	assert_number(41.2345, 0.14, "41.23");
-	assert_number(41.2345, 20, "41");
-	assert_number(41.2345, 300, "41");
+	assert_number(1.43, 4.2, "1.4 +-4.2");
+	assert_number(1.94, 7.16, "1.9 +-7.2");
+	assert_number(41.2345, 0.4, "41.23 +-0.40");
+	assert_number(41.2345, 0.14, "41.23 +-0.14");
+	assert_number(41.2345, 0.0996, "41.23 +-0.10"); // rounding makes a digit more
+	assert_number(41.2345, 9.97, "41 +-10");
+	assert_number(41.2345, 20, "41 +-20");
+	assert_number(818, 365.4, "820 +-370");
+	assert_number(12345.6, 1234.5, "12,300 +-1200");
+	assert_number(1.43, 365, "1 +-365"); // what is there is not shown as 0
+	assert_number(0, 0.123, "0.00 +-0.12");
+	assert_number(-0.5, 0.02, "-0.500 +-0.020");
+	assert_number(41.2345, 0, "41.2 +-0");
+}
+
+static void test_three_digits_count_without_an_interval(void **state)
+{
+	(void)state;
 	assert_number(41.2345, NAN, "41.2");
 	assert_number(412.345, NAN, "412");
 	assert_number(0.0412345, NAN, "0.0412");
@@ -407,7 +425,6 @@ static void test_digits_are_those_that_the_interval_supports(void **state)
 	assert_number(1234.5, NAN, "1234"); // as papers have them: four digits stand together
 	assert_number(0, NAN, "0");
 	assert_number(3, NAN, "3");
-	assert_number(-0.5, 0.02, "-0.500");
 	assert_number(1e20, NAN, "1e+20");
 }
 
@@ -428,7 +445,9 @@ int main(void)
 			test_csv_has_a_record_for_each_cell, make_both, free_both),
 		cmocka_unit_test(test_hostile_labels_stay_letters),
 		cmocka_unit_test(test_labels_are_ordered_by_size),
-		cmocka_unit_test(test_digits_are_those_that_the_interval_supports),
+		cmocka_unit_test(
+			test_two_digits_of_an_interval_count_and_its_mean_ends_where_it_does),
+		cmocka_unit_test(test_three_digits_count_without_an_interval),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

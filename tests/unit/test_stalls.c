@@ -49,11 +49,30 @@ static void test_chance_is_no_stall(void **state)
 		[TRIAL_COLD] = rate(305, 9)};
 	struct stalls s;
 	stalls_compute(rates, &s);
-	assert_true(s.prep.value > 0 && s.prep.low == 0);
+	assert_true(s.prep.value > 0 && s.prep.low < 0);
 	assert_false(stall_is_sure(&s.prep));
-	near(s.fetch.value, 0); // faster cold than warm: no stall, not a negative one
-	near(s.fetch.low, 0);
-	assert_true(s.fetch.high > 0);
+	near(s.fetch.value, 1 - 305.0 / 298); // faster cold than warm stays in the interval
+	assert_true(s.fetch.low < s.fetch.value && s.fetch.high > 0);
+	near(stall_noise(&s.fetch), 305.0 / 298 * hypot(9.0 / 305, 9.0 / 298));
+	assert_false(stall_is_sure(&s.fetch));
+	assert_false(s.contention);
+}
+
+// Warm is faster than compute by more than either run varies: something else slowed compute down.
+static void test_contention_makes_intervals_wide(void **state)
+{
+	(void)state;
+	const struct trial_rate rates[N_TRIALS] = {[TRIAL_COMPUTE] = rate(250, 2.5),
+		[TRIAL_WARM] = rate(300, 3),
+		[TRIAL_COLD] = rate(270, 2.7)};
+	struct stalls s;
+	stalls_compute(rates, &s);
+	near(s.prep.value, -0.2);
+	assert_true(s.contention);
+	near(stall_noise(&s.prep), hypot(1.2 * sqrt(2) * 0.01, 1.96 * 0.2));
+	assert_true(s.prep.low < -0.5 && s.prep.high > 0.1);
+	near(s.fetch.value, 0.1); // which would have been sure
+	near(stall_noise(&s.fetch), hypot(0.9 * sqrt(2) * 0.01, 1.96 * 0.2));
 	assert_false(stall_is_sure(&s.fetch));
 }
 
@@ -125,6 +144,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shares_of_time),
 		cmocka_unit_test(test_chance_is_no_stall),
+		cmocka_unit_test(test_contention_makes_intervals_wide),
 		cmocka_unit_test(test_what_is_missing),
 		cmocka_unit_test(test_when_a_rate_is_known),
 		cmocka_unit_test(test_iterations_where_nobody_counts_samples),

@@ -54,6 +54,8 @@ static void test_quantities(void **state)
 	assert_string_equal(text_percent(b, sizeof(b), 0.614), "61 %");
 	assert_string_equal(text_percent(b, sizeof(b), 0.004), "0.4 %");
 	assert_string_equal(text_percent(b, sizeof(b), 0), "0 %");
+	assert_string_equal(text_percent(b, sizeof(b), -0.0004), "0 %");
+	assert_string_equal(text_percent(b, sizeof(b), -0.071), "-7.1 %");
 	assert_string_equal(text_count(b, sizeof(b), 12344), "12,344");
 	assert_string_equal(text_count(b, sizeof(b), 7), "7");
 }
