@@ -192,7 +192,7 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 		text_append_string(&opinion->headline, ", the machine had none left");
 	} else if (o->memory_limit_is_cgroup) {
 		text_append_string(&opinion->headline, " at its limit of ");
-		words_append_bytes(&opinion->headline, o->memory_limit_bytes);
+		words_append_limit(&opinion->headline, o->memory_limit_bytes);
 		text_append_string(&opinion->next,
 			a->reader && reader_run(a->reader, "limit_memory")
 				? ", a larger limit (--memory)"
@@ -295,7 +295,7 @@ static enum confidence judge_memory(const struct analysis *a, struct opinion *op
 	}
 	text_append_string(&opinion->headline, "memory near its limit: ");
 	if (isfinite(share)) {
-		words_append_bytes_of(
+		words_append_bytes_of_limit(
 			&opinion->headline, o->memory.peak_bytes, o->memory_limit_bytes);
 	}
 	if (stalled >= MEMORY_STALLED) {

@@ -47,23 +47,42 @@ void words_append_bytes(struct text *t, double bytes)
 	}
 }
 
-void words_append_bytes_of(struct text *t, double bytes, double of)
+// limit: in whose unit both are written; NAN: SI
+static void append_bytes_of(struct text *t, double bytes, double of, double limit)
 {
 	char part[32], whole[32];
 	if (append_unknown(t, bytes)) {
 		return;
 	}
-	text_bytes(part, sizeof(part), bytes);
+	text_bytes_beside(part, sizeof(part), bytes, limit);
 	if (!isfinite(of)) {
 		text_append_string(t, part);
 		return;
 	}
-	text_bytes(whole, sizeof(whole), of);
+	text_bytes_beside(whole, sizeof(whole), of, limit);
 	char *unit = strchr(part, ' '), *whole_unit = strchr(whole, ' ');
 	if (unit && whole_unit && strcmp(unit, whole_unit) == 0) {
 		*unit = '\0';
 	}
 	text_format(t, "%s of %s", part, whole);
+}
+
+void words_append_bytes_of(struct text *t, double bytes, double of)
+{
+	append_bytes_of(t, bytes, of, NAN);
+}
+
+void words_append_bytes_of_limit(struct text *t, double bytes, double limit)
+{
+	append_bytes_of(t, bytes, limit, limit);
+}
+
+void words_append_limit(struct text *t, double limit)
+{
+	char buffer[32];
+	if (!append_unknown(t, limit)) {
+		text_append_string(t, text_bytes_beside(buffer, sizeof(buffer), limit, limit));
+	}
 }
 
 void words_append_seconds(struct text *t, double seconds)
@@ -108,7 +127,8 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 static bool is_unit(const char *text)
 {
 	static const char *const units[] = {
-		"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB", "TB", "CPUs"};
+		"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB",
+		"TiB", "CPUs"};
 	size_t length = strcspn(text, " ,;:.)/");
 	for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
 		if (strlen(units[i]) == length && memcmp(text, units[i], length) == 0) {

@@ -15,6 +15,9 @@ void words_append_number(struct text *t, double value); // "1.9", "12", "0.04"
 void words_append_counted(struct text *t, double n, const char *noun); // "1 CPU", "2 CPUs"
 void words_append_bytes(struct text *t, double bytes);
 void words_append_bytes_of(struct text *t, double bytes, double of); // "5.1 of 16 GB"
+// The same of a limit that somebody set, and that limit, in the unit in which it was written.
+void words_append_bytes_of_limit(struct text *t, double bytes, double limit); // "3.9 of 4.0 GiB"
+void words_append_limit(struct text *t, double limit); // "4.0 GiB"
 void words_append_seconds(struct text *t, double seconds);
 void words_append_percent(struct text *t, double ratio);
 // At most `columns` characters of text, the last an ellipsis where it was longer. What a terminal

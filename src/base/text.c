@@ -194,17 +194,34 @@ char *text_steal(struct text *t)
 	return data;
 }
 
-char *text_bytes(char *buffer, size_t size, double bytes)
+static char *bytes_in(char *buffer, size_t size, double bytes, bool binary)
 {
-	static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+	static const char *const units[][6] = {
+		{"B", "kB", "MB", "GB", "TB", "PB"}, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}};
+	double next = binary ? 1024 : 1000;
 	size_t unit = 0;
-	while (fabs(bytes) >= 999.5 && unit + 1 < ARRAY_LENGTH(units)) {
-		bytes /= 1000;
+	while (fabs(bytes) >= next - 0.5 && unit + 1 < ARRAY_LENGTH(units[0])) {
+		bytes /= next;
 		unit++;
 	}
 	int digits = unit > 0 && fabs(bytes) < 9.95 ? 1 : 0;
-	snprintf(buffer, size, "%.*f %s", digits, bytes, units[unit]);
+	snprintf(buffer, size, "%.*f %s", digits, bytes, units[binary][unit]);
 	return buffer;
+}
+
+char *text_bytes(char *buffer, size_t size, double bytes)
+{
+	return bytes_in(buffer, size, bytes, false);
+}
+
+bool text_is_binary_limit(double limit)
+{
+	return limit >= 0x1p20 && fmod(limit, 0x1p20) == 0;
+}
+
+char *text_bytes_beside(char *buffer, size_t size, double bytes, double limit)
+{
+	return bytes_in(buffer, size, bytes, text_is_binary_limit(limit));
 }
 
 char *text_seconds(char *buffer, size_t size, double seconds)

@@ -249,8 +249,8 @@ static void print_machine(const struct machine *m)
 		printf("; quota: %.4g CPUs", m->cpu_quota);
 	}
 	if (m->memory_limit_bytes) {
-		printf("; limit: %s",
-			text_bytes(buffer, sizeof(buffer), (double)m->memory_limit_bytes));
+		double limit = (double)m->memory_limit_bytes;
+		printf("; limit: %s", text_bytes_beside(buffer, sizeof(buffer), limit, limit));
 	}
 	printf("\n\n");
 }

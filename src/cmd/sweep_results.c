@@ -270,13 +270,31 @@ static int fill_row(const struct results *r, size_t configuration, struct table 
 	return 0;
 }
 
+// Whether the plan wrote a size in MiB or GiB.
+static bool has_binary_sizes(const struct results *r)
+{
+	const struct sweep *sweep = r->sweep;
+	for (size_t i = 1; i <= sweep->trials.n_configurations; i++) {
+		for (size_t f = 0; f < sweep->plan.n_factors; f++) {
+			if (pivot_is_binary_size(trials_value(&sweep->trials, i, f))) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static int make_table(
 	const struct results *r, struct column **ret_columns, struct table **ret_table)
 {
 	struct column more[CELL_MEASURES + N_SHOWN + 1];
+	bool binary = has_binary_sizes(r);
 	memcpy(more, leading, sizeof(leading));
 	for (size_t i = 0; i < N_SHOWN; i++) {
 		more[CELL_MEASURES + i] = shown[i].column;
+		if (binary && shown[i].column.kind == COLUMN_BYTES) {
+			more[CELL_MEASURES + i].kind = COLUMN_BINARY_BYTES;
+		}
 	}
 	more[CELL_MEASURES + N_SHOWN] = (struct column){"verdict", "VERDICT", COLUMN_LABEL, 1};
 	static const struct column first = {"configuration", "NO", COLUMN_WHOLE, 0};

@@ -149,9 +149,10 @@ static void add_memory_tile(json_t *tiles, const struct overview *o)
 		return;
 	}
 	char value[FIGURE_BYTES], of[FIGURE_BYTES];
-	text_bytes(value, sizeof(value), o->memory.peak_bytes);
-	text_bytes(of, sizeof(of), o->memory_limit_bytes);
 	bool limited = o->memory_limit_bytes > 0 && o->memory_limit_is_cgroup;
+	double limit = limited ? o->memory_limit_bytes : NAN;
+	text_bytes_beside(value, sizeof(value), o->memory.peak_bytes, limit);
+	text_bytes_beside(of, sizeof(of), o->memory_limit_bytes, limit);
 	add_tile(tiles, "host memory, peak", value, limited ? of : NULL);
 }
 

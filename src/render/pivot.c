@@ -60,6 +60,25 @@ static bool is_size(const char *text, double *ret)
 	return is;
 }
 
+bool pivot_is_binary_size(const char *value)
+{
+	double bytes;
+	size_t length = value ? strcspn(value, "/") : 0;
+	return length > 2 && strncmp(value + length - 2, "iB", 2) == 0 && is_size(value, &bytes);
+}
+
+static bool has_binary_sizes(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		for (size_t k = 0; k < request->runs[i]->n_labels; k++) {
+			if (pivot_is_binary_size(request->runs[i]->labels[k].value)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 int pivot_compare_labels(const char *a, const char *b)
 {
 	double x, y;
@@ -536,7 +555,9 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 
 int pivot_build(const struct pivot_request *request, struct pivot *ret, struct error *e)
 {
-	struct pivot p = {.values = request->values, .n_values = request->n_values};
+	struct pivot p = {.values = request->values,
+		.n_values = request->n_values,
+		.binary_sizes = has_binary_sizes(request)};
 	int r = build(&p, request, e);
 	if (r < 0) {
 		pivot_done(&p);

@@ -90,6 +90,7 @@ struct pivot {
 	char *baseline; // "batch_size=32"; NULL: none
 	const char *baseline_from; // as of the request
 	size_t n_tests; // that were corrected for
+	bool binary_sizes; // a label of a run is a size in MiB or GiB: so are those of the cells
 	size_t fewest; // repeats in a cell with a number
 	size_t most;
 };
@@ -104,6 +105,9 @@ const char *pivot_key(const struct pivot_axis *axis, size_t key, size_t label);
 const char *pivot_label(const struct pivot_request *request, size_t index, const char *label);
 // Numbers and sizes by size, words after them by their bytes, no value last.
 int pivot_compare_labels(const char *a, const char *b);
+
+// Whether a label's value is a size that was written in KiB, MiB, GiB or TiB.
+bool pivot_is_binary_size(const char *value);
 
 // How many runs of a cell failed; "crash", "2 crash, 1 skipped": what became of them.
 size_t pivot_failed(const struct pivot_cell *cell);

@@ -30,6 +30,8 @@ static const struct prefix seconds[] = {
 	{0.9995, {1, "s"}}, {0.9995e-3, {1e-3, "ms"}}, {0, {1e-6, "us"}}};
 static const struct prefix bytes[] = {{1e12, {1e12, "TB"}}, {1e9, {1e9, "GB"}}, {1e6, {1e6, "MB"}},
 	{1e3, {1e3, "kB"}}, {0, {1, "B"}}};
+static const struct prefix binary_bytes[] = {{0x1p40, {0x1p40, "TiB"}}, {0x1p30, {0x1p30, "GiB"}},
+	{0x1p20, {0x1p20, "MiB"}}, {0x1p10, {0x1p10, "KiB"}}, {0, {1, "B"}}};
 static const struct prefix joules[] = {{1e6, {1e6, "MJ"}}, {1e3, {1e3, "kJ"}}, {0, {1, "J"}}};
 
 static const struct prefix byte_rates[] = {{1e12, {1e12, "TB/s"}}, {1e9, {1e9, "GB/s"}},
@@ -40,10 +42,11 @@ static bool is_byte_rate(const struct pivot_value *value)
 	return value->unit && strcmp(value->unit, "By/s") == 0;
 }
 
-static struct scale scale_for(const struct pivot_value *value, double largest)
+static struct scale scale_for(const struct pivot_value *value, double largest, bool binary)
 {
 	const struct prefix *prefixes = value->kind == MEASURE_KIND_SECONDS  ? seconds
-	                                : value->kind == MEASURE_KIND_BYTES  ? bytes
+	                                : value->kind == MEASURE_KIND_BYTES
+	                                        ? (binary ? binary_bytes : bytes)
 	                                : value->kind == MEASURE_KIND_JOULES ? joules
 	                                : is_byte_rate(value)                ? byte_rates
 	                                                                     : NULL;
@@ -284,7 +287,7 @@ static struct scale value_scale(const struct pivot *p, size_t value)
 			largest = fmax(largest, fabs(mean));
 		}
 	}
-	return scale_for(&p->values[value], largest);
+	return scale_for(&p->values[value], largest, p->binary_sizes);
 }
 
 static bool fill_titles(struct grid *g, const struct view *view, const struct scale *scales)

@@ -166,6 +166,10 @@ static void append_quantity(struct text *t, enum column_kind kind, double value)
 		text_append_string(t, text_bytes(buffer, sizeof(buffer), value));
 		text_append_string(t, kind == COLUMN_BYTES ? "" : "/s");
 		break;
+	case COLUMN_BINARY_BYTES:
+		text_append_string(
+			t, text_bytes_beside(buffer, sizeof(buffer), value, TEXT_BINARY));
+		break;
 	case COLUMN_SECONDS:
 		text_append_string(t, text_seconds(buffer, sizeof(buffer), value));
 		break;

@@ -19,6 +19,7 @@ enum column_kind {
 	COLUMN_LABEL, // the same, never shortened
 	COLUMN_PROSE, // the same, goes on in the lines below where the terminal is narrow
 	COLUMN_BYTES,
+	COLUMN_BINARY_BYTES, // people see MiB and GiB
 	COLUMN_BYTES_PER_SECOND,
 	COLUMN_SECONDS,
 	COLUMN_RATIO, // people see per cent

@@ -5,7 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 
-MEMORY_LIMIT=419430400 # "419 MB"; enough for a recorder with sanitizers
+MEMORY_LIMIT=419430400 # "400 MiB"; enough for a recorder with sanitizers
 
 setup() {
 	cd "$BATS_TEST_TMPDIR"
@@ -101,18 +101,18 @@ in_container() {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -137 --separate-stderr in_container -- "$JOB" eat 2000
 	[ -z "$output" ]
-	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 419 MB"* ]]
+	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
 	[[ "$stderr" == *"a larger limit"* ]]
 	[ "$(ask "SELECT value FROM run WHERE key = 'status'")" = 9 ]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT cast(max(value) AS INTEGER) FROM samples WHERE metric = 'strain.cgroup.memory.limit'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'recorder_died'")" = 0 ]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == \
-		*"the kernel killed 1 of the job's processes at the limit of 419 MB, set by $cgroup"* ]]
+		*"the kernel killed 1 of the job's processes at the limit of 400 MiB, set by $cgroup"* ]]
 	run -0 "$STRAIN" show run.strain
 	[[ "${lines[0]}" == *"SIGKILL"* ]]
-	[[ "$(tr -s ' \n' ' ' <<<"$output")" == *"Verdict out of memory: "*" 419 MB after "*" (high confidence)"* ]]
-	[[ "$output" == *"memory "*" of 419 MB"* ]]
+	[[ "$(tr -s ' \n' ' ' <<<"$output")" == *"Verdict out of memory: "*" 400 MiB after "*" (high confidence)"* ]]
+	[[ "$output" == *"memory "*" of 400 MiB"* ]]
 	"$STRAIN" report run.strain -o page.html 2>err || grep -q 'built without pages' err
 	if [ -e page.html ]; then
 		grep -q "\"label\":\"job's limit\",\"value\":$MEMORY_LIMIT" page.html
@@ -122,14 +122,14 @@ in_container() {
 @test "a process of the job killed at the limit: the job goes on, the verdict says it" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -3 --separate-stderr in_container -- sh -c "$JOB eat 2000; exit 3"
-	[[ "$stderr" == *"strain: out of memory: the kernel killed a process of the job at its limit of 419 MB"* ]]
+	[[ "$stderr" == *"strain: out of memory: the kernel killed a process of the job at its limit of 400 MiB"* ]]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'oom_kill'")" = 1 ]
 }
 
 @test "killed at the limit where no cgroup of the job's own can be made" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -137 --separate-stderr in_container --ro-bind /sys/fs/cgroup /sys/fs/cgroup -- "$JOB" eat 2000
-	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 419 MB"* ]]
+	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'oom_kill_nearby'")" = 1 ]
 	[[ "$(ask "SELECT value FROM run WHERE key = 'cgroup_missing'")" == *"Read-only file system"* ]]
 }
@@ -172,7 +172,7 @@ in_container() {
 	# Its own, mounted on top.
 	run -137 --separate-stderr in_container --unshare-cgroup --tmpfs /sys/fs/cgroup \
 		--bind "$cgroup" /sys/fs/cgroup/memory -- "$JOB" eat 2000
-	[[ "$stderr" == *"at its limit of 419 MB"* ]]
+	[[ "$stderr" == *"at its limit of 400 MiB"* ]]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == *", set by /sys/fs/cgroup/memory"* ]]
 }
 

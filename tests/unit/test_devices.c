@@ -477,7 +477,7 @@ static void test_an_oom_kill_is_an_event(void **state)
 	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 3\n");
 	read_group(r, &source_cgroup, GROUP_MEMORY);
 	assert_string_equal(r->event, "oom_kill: the kernel killed 1 of the job's processes at the "
-				      "limit of 1.0 MB, set by /sys/fs/cgroup/c");
+				      "limit of 1.0 MiB, set by /sys/fs/cgroup/c");
 	source_cgroup.close(r->source);
 }
 
@@ -518,7 +518,7 @@ static void test_a_kill_in_a_shared_cgroup_is_another_event(void **state)
 	read_group(r, &source_cgroup, GROUP_MEMORY);
 	assert_string_equal(r->event,
 		"oom_kill_nearby: the kernel killed 1 process in the cgroup that the job shares at "
-		"the limit of 1.0 MB, set by /sys/fs/cgroup/c");
+		"the limit of 1.0 MiB, set by /sys/fs/cgroup/c");
 	source_cgroup.close(r->source);
 }
 

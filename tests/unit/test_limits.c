@@ -302,12 +302,11 @@ static void test_memory_of_v2(void **state)
 	expect_file(h, OWN "memory.max", "4294967296");
 	expect_file(h, OWN "memory.swap.max", "0ax\n"); // a file of the kernel would have "0"
 	expect_refused(h, LIMIT_MEMORY, "9GiB",
-		"--memory: expected at most 8.6 GB, the limit of /sys/fs/cgroup/scope, found 9.7 "
-		"GB "
-		"(9663676416)");
+		"--memory: expected at most 8.0 GiB, the limit of /sys/fs/cgroup/scope, found 9.0 "
+		"GiB (9663676416)");
 	put(h, "sys/fs/cgroup/scope/memory.max", "max\n");
 	expect_refused(h, LIMIT_MEMORY, "17GiB",
-		"--memory: expected at most 17 GB, all that this machine has, found 18 GB "
+		"--memory: expected at most 16 GiB, all that this machine has, found 17 GiB "
 		"(18253611008)");
 	free(take_pointer(h->cgroup.memory));
 	expect_hint(h, LIMIT_MEMORY, "4GiB",

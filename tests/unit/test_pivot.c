@@ -397,6 +397,31 @@ static void assert_number(double value, double half, const char *expected)
 	text_done(&t);
 }
 
+static void test_sizes_are_in_the_unit_that_labels_have(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *memory;
+		const char *title;
+		const char *number;
+	} cases[] = {{"4GiB", "host memory, peak, GiB", " 3.50\n"},
+		{"4GB", "host memory, peak, GB", " 3.76\n"},
+		{"GiB", "host memory, peak, GB", " 3.76\n"}};
+	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+		struct made m = {0};
+		struct pivot p;
+		struct pivot_value value = pivot_value_of(MEASURE_HOST_MEMORY_PEAK);
+		add(&m, cases[i].memory, "pytorch", 1);
+		m.runs[0].measures[MEASURE_HOST_MEMORY_PEAK] = 3.5 * 0x1p30;
+		struct pivot_request request = request_for(&m, &value);
+		build(&request, &p);
+		_cleanup_free_ char *text = written(&p, PIVOT_TEXT, 0);
+		assert_non_null(strstr(text, cases[i].title));
+		assert_non_null(strstr(text, cases[i].number));
+		pivot_done(&p);
+	}
+}
+
 static void test_two_digits_of_an_interval_count_and_its_mean_ends_where_it_does(void **state)
 {
 	(void)state;
@@ -445,6 +470,7 @@ int main(void)
 			test_csv_has_a_record_for_each_cell, make_both, free_both),
 		cmocka_unit_test(test_hostile_labels_stay_letters),
 		cmocka_unit_test(test_labels_are_ordered_by_size),
+		cmocka_unit_test(test_sizes_are_in_the_unit_that_labels_have),
 		cmocka_unit_test(
 			test_two_digits_of_an_interval_count_and_its_mean_ends_where_it_does),
 		cmocka_unit_test(test_three_digits_count_without_an_interval),

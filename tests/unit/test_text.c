@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -47,6 +48,11 @@ static void test_quantities(void **state)
 	assert_string_equal(text_bytes(b, sizeof(b), 310e6), "310 MB");
 	assert_string_equal(text_bytes(b, sizeof(b), 999.7e6), "1.0 GB");
 	assert_string_equal(text_bytes(b, sizeof(b), 0), "0 B");
+	assert_string_equal(text_bytes_beside(b, sizeof(b), 0x1p32, 0x1p32), "4.0 GiB");
+	assert_string_equal(text_bytes_beside(b, sizeof(b), 3.2e9, 0x1p32), "3.0 GiB");
+	assert_string_equal(text_bytes_beside(b, sizeof(b), 256 * 0x1p20, 0x1p28), "256 MiB");
+	assert_string_equal(text_bytes_beside(b, sizeof(b), 4e9, 4e9), "4.0 GB");
+	assert_string_equal(text_bytes_beside(b, sizeof(b), 4e9, NAN), "4.0 GB");
 	assert_string_equal(text_seconds(b, sizeof(b), 41.23), "41.2 s");
 	assert_string_equal(text_seconds(b, sizeof(b), 124), "2 min 4 s");
 	assert_string_equal(text_seconds(b, sizeof(b), 11520), "3 h 12 min");

@@ -182,6 +182,9 @@ static void test_limits(void **state)
 	a.overview.memory = (struct memory_figure){7.8e9, NAN, "PSS", "strain.memory.pss"};
 	a.overview.memory_limit_bytes = 8e9;
 	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: 7.8 of 8.0 GB");
+	a.overview.memory_limit_bytes = 0x1p33; // as --memory 8GiB sets it
+	a.overview.memory.peak_bytes = 7.8 * 0x1p30;
+	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: 7.8 of 8.0 GiB");
 }
 
 static void test_failures(void **state)

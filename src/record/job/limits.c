@@ -240,8 +240,8 @@ static int check_memory(const struct limits_place *place, uint64_t bytes, struct
 	if (bytes <= available) {
 		return 0;
 	}
-	text_bytes(found, sizeof(found), (double)bytes);
-	text_bytes(most, sizeof(most), (double)available);
+	text_bytes_beside(found, sizeof(found), (double)bytes, (double)bytes);
+	text_bytes_beside(most, sizeof(most), (double)available, (double)bytes);
 	return error_set(e, ERANGE, "expected at most %s, %s%s, found %s (%" PRIu64 ")", most,
 		directory ? "the limit of /" : "all that this machine has",
 		directory ? directory : "", found, bytes);

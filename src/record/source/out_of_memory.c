@@ -90,9 +90,9 @@ static void append_why(struct out_of_memory *o, struct text *t)
 	} else if (hits == o->hits) {
 		text_append_string(t, ": the machine's memory was used up");
 	} else {
+		double bytes = (double)o->limit_bytes;
 		text_format(t, " at the limit of %s, set by /%s",
-			text_bytes(limit, sizeof(limit), (double)o->limit_bytes),
-			o->limit_directory);
+			text_bytes_beside(limit, sizeof(limit), bytes, bytes), o->limit_directory);
 	}
 }
 
