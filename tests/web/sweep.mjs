@@ -175,6 +175,17 @@ test('numbers beside each other have as many digits', async () => {
 	assert.deepEqual(among([3, 30, 1200]), ['3', '30', '1,200']);
 });
 
+test('two digits of an interval count, and its mean ends where it does', async () => {
+	const { withInterval } = await part('format');
+	const shown = (mean, half) => withInterval(mean, half).join(' ± ');
+	assert.equal(shown(1.43, 4.2), '1.4 ± 4.2');
+	assert.equal(shown(41.2345, 0.4), '41.23 ± 0.40');
+	assert.equal(shown(41.2345, 0.0996), '41.23 ± 0.10');
+	assert.equal(shown(818, 365.4), '820 ± 370');
+	assert.equal(shown(1.43, 365), '1 ± 365');
+	assert.equal(shown(41.2345, 0), '41.2 ± 0');
+});
+
 test('values of labels are numbers, sizes, rates or text', async () => {
 	const { amountOf, compareValues } = await part('label_values');
 	const amounts = { '32': 32, '4GiB': 4 * 2 ** 30, '100MB/s': 1e8, '1e-3': 1e-3, '5 %': 0.05, '200ms': 0.2, '-1': -1 };
@@ -330,7 +341,7 @@ test('curves follow their axes', () =>
 		await place.focus();
 		await page.keyboard.press('ArrowRight');
 		await page.keyboard.press('ArrowRight');
-		assert.match(await page.locator('.tip').first().textContent(), /^6\.27 ± 1\.7 sbatch_size 16, workers 2 \(2 runs\)$/);
+		assert.match(await page.locator('.tip').first().textContent(), /^6\.3 ± 1\.7 sbatch_size 16, workers 2 \(2 runs\)$/);
 		await page.keyboard.press('Enter');
 		assert.equal(await page.locator('dialog[open] .run-name').textContent(), '0005-1');
 		await page.keyboard.press('Escape');

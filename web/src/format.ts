@@ -78,6 +78,26 @@ export function digitsAmong(values: readonly number[]): (value: number) => strin
 	return values.some((value) => digits(value).includes('.')) ? allDigits : digits;
 }
 
+/** A mean and the half of its interval: two digits of the half count, and both end at the same place (as src/render/pivot_grid.c has it). */
+export function withInterval(mean: number, half: number): [string, string] {
+	if (!(half > 0)) {
+		return [digits(mean), '0'];
+	}
+	const magnitude = (value: number) => Math.floor(Math.log10(Math.abs(value)));
+	let decimals = 1 - magnitude(half);
+	decimals -= half * 10 ** decimals >= 99.5 ? 1 : 0;
+	const least = mean === 0 ? decimals : -magnitude(mean);
+	const places = decimals < 0 ? Math.max(decimals, least) : Math.min(decimals, 9);
+	return [atPlace(mean, places), atPlace(half, places)];
+}
+
+function atPlace(value: number, places: number): string {
+	const last = places < 0 ? 10 ** -places : 1;
+	const rounded = places < 0 ? Math.round(value / last) * last : value;
+	const shown = Math.max(places, 0);
+	return rounded.toLocaleString('en', { minimumFractionDigits: shown, maximumFractionDigits: shown });
+}
+
 function isCount(unit: Unit): boolean {
 	return unit.startsWith('{') && unit !== '{cpu}';
 }

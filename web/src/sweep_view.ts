@@ -4,7 +4,7 @@
 // What the cards of a sweep's page share: the model, the state, what is filtered, small elements.
 
 import { make } from './dom';
-import { digits, percent, quantity, scaleFor } from './format';
+import { digits, quantity, scaleFor, withInterval } from './format';
 import type { MeasureColumn } from './sweep_contract';
 import type { Estimate } from './statistics';
 import { outcomeOf, type Label, type Model, type Trial } from './sweep_model';
@@ -38,22 +38,14 @@ export function amount(unit: string, value: number): string {
 	return unit.startsWith('{') && unit !== '{cpu}' ? digits(value) : quantity(unit, value);
 }
 
-/** "41.2 s", and "41.2 ± 0.6 s" where there is an interval. */
+/** "41.2 s", and "41.20 ± 0.60 s" where there is an interval. */
 export function estimateText(unit: string, figure: Estimate): string {
 	if (figure.half === null) {
 		return amount(unit, figure.mean);
 	}
-	if (unit === '1') {
-		return `${percent(figure.mean).replace(' %', '')} ± ${percent(figure.half)}`;
-	}
 	const scale = scaleFor(unit, figure.mean);
-	const half = twoDigits(figure.half / scale.factor);
-	return `${digits(figure.mean / scale.factor)} ± ${half}${scale.name ? ` ${scale.name}` : ''}`;
-}
-
-/** An uncertainty needs no more than two digits. */
-function twoDigits(value: number): string {
-	return value >= 10 || value === 0 ? digits(Math.round(value)) : digits(Number(value.toPrecision(2)));
+	const [mean, half] = withInterval(figure.mean / scale.factor, figure.half / scale.factor);
+	return `${mean} ± ${half}${scale.name ? ` ${scale.name}` : ''}`;
 }
 
 export function outcomeBadge(name: string, count?: string): HTMLElement {
