@@ -76,11 +76,11 @@ count_found() {
 	done
 }
 
-# gcc at -O3 and without asserts: other warnings, other timings than `make test`. What takes its time
-# for the jobs it runs is left to others.
+# gcc at -O3 and without asserts: other warnings, and other timings where there are threads. What prints
+# is as in `make test`.
 leg_release() {
 	# Here the long ones too: a hundred kills, a bomb of 5000 processes.
-	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz cli -jobs' \
+	STRAIN_KILLS=100 STRAIN_BOMB=5000 suites release 'unit fuzz threads' \
 		-Dbuildtype=release -Db_ndebug=true -Dworkloads=disabled
 }
 
