@@ -6,6 +6,7 @@
 
 set -eu
 bundle=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
 folder=$(mktemp -d "${TMPDIR:-/tmp}/strain bundle '\$x' XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -17,8 +18,10 @@ fail() {
 	echo "bundle: $*" >&2
 	exit 1
 }
+# What enters a job from a folder like /tmp is a copy in the user's cache.
+cache=$("$here/../cache_folder.sh" "$folder")
 clean() {
-	env -i PATH=/usr/bin:/bin HOME="$folder" "$@"
+	env -i PATH=/usr/bin:/bin HOME="$folder" XDG_CACHE_HOME="$cache" "$@"
 }
 
 clean "$strain" --version | grep -qx 'strain [0-9.]*' || fail 'strain --version does not run'
