@@ -30,6 +30,8 @@ struct catalogue_run {
 	size_t n_labels;
 	enum run_state state;
 	bool damaged;
+	const char *partial; // "recorded 12.0 s of 30.0 s: the disk was full"; "": all of it
+	double recorded_s; // of the job's time; NAN: not known
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
 	enum outcome outcome;

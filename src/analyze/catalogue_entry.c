@@ -186,6 +186,13 @@ static void pack_run(struct packer *p, const struct analysis *a, const struct ju
 	for (size_t i = 0; i < ARRAY_LENGTH(strings); i++) {
 		pack_string(p, strings[i]);
 	}
+	_cleanup_text_ struct text partial = {0};
+	if (o->partial) {
+		overview_append_recorded(&partial, o);
+	}
+	p->failed = p->failed || partial.failed;
+	pack_string(p, partial.data);
+	pack(p, &o->recorded_s, sizeof(o->recorded_s));
 	pack_measures(p, a, judged->job_only);
 	size_t n = o->n_labels < LABELS_MAX ? o->n_labels : LABELS_MAX;
 	pack_integer(p, (int64_t)n);
@@ -295,6 +302,10 @@ int catalogue_entry_decode(
 	run.verdict = unpack_string(&u);
 	run.headline = unpack_string(&u);
 	const char *notice = unpack_string(&u);
+	run.partial = unpack_string(&u);
+	const void *recorded_s = unpack(&u, sizeof(run.recorded_s));
+	memcpy(&run.recorded_s, recorded_s ? recorded_s : &(double){NAN}, sizeof(run.recorded_s));
+	u.failed = u.failed || isinf(run.recorded_s);
 	unpack_measures(&u, &run);
 	int r = unpack_labels(&u, &run);
 	if (r < 0 || u.failed || u.at != u.end) {

@@ -103,7 +103,7 @@ static int entity_add(void *context, sqlite3_stmt *row)
 
 int entity_list_load(struct reader *r, bool job_only, struct entity_list *ret, struct error *e)
 {
-	struct entity_loader loader = {ret, reader_end_ns(r)};
+	struct entity_loader loader = {ret, reader_recorded_ns(r)};
 	return query_each(r,
 		job_only ? SELECT_ENTITIES "WHERE kind IN ('host', 'job') ORDER BY id"
 			 : SELECT_ENTITIES "ORDER BY id",

@@ -145,7 +145,7 @@ int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 	// them.
 	const char *edges = reader_run(r, "epochs");
 	struct epoch_loader loader = {
-		.list = ret, .end_ns = reader_end_ns(r), .lines_end_epochs = edges != NULL};
+		.list = ret, .end_ns = reader_recorded_ns(r), .lines_end_epochs = edges != NULL};
 	ret->first_with_start = edges != NULL;
 	// Epochs and points are rows, never in blocks.
 	int result = query_each(r,

@@ -241,7 +241,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
 	int64_t host = first_id(a, ENTITY_HOST), main = trainer(a);
-	f->duration_s = o->duration_s;
+	f->duration_s = o->recorded_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
 	f->cpus_used = rate_over(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
@@ -399,7 +399,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_ranks(&a->phases, ret);
 	struct stretch stretch = steady_stretch(&a->phases);
 	if (stretch.to_us == 0) {
-		stretch = (struct stretch){0, (int64_t)(a->overview.end_s * 1e6)};
+		stretch = (struct stretch){0, (int64_t)(a->overview.recorded_s * 1e6)};
 	}
 	fill_cpus(a, ret, &stretch);
 	worker_facts_fill(a, trainer(a), &stretch, ret);

@@ -26,7 +26,8 @@ static void append_line(struct text *out, const char *prefix, const struct text 
 }
 
 // Epochs and their rate: the part that the job's own words make known. Phases will stand here too.
-static void append_epochs(struct text *t, const struct analysis *a)
+// False where nothing was said.
+static bool append_epochs(struct text *t, const struct analysis *a)
 {
 	size_t n = 0, n_samples = 0;
 	double samples = 0, seconds = 0;
@@ -39,10 +40,13 @@ static void append_epochs(struct text *t, const struct analysis *a)
 			seconds += (double)(epoch->end_ns - epoch->start_ns) / 1e9;
 		}
 	}
+	if (n == 0 && a->overview.partial) {
+		return false; // that is said above
+	}
 	if (n == 0) {
 		text_append_string(t, "ran ");
 		words_append_seconds(t, a->overview.duration_s);
-		return;
+		return true;
 	}
 	words_append_counted(t, (double)n, "epoch");
 	text_append_string(t, " of ");
@@ -52,6 +56,7 @@ static void append_epochs(struct text *t, const struct analysis *a)
 		text_count(rate, sizeof(rate), (uint64_t)llround(samples / seconds));
 		text_format(t, ", %s samples/s", rate);
 	}
+	return true;
 }
 
 // What the job printed about its last epoch: "loss 0.218".
@@ -96,9 +101,10 @@ static void append_gpus(struct text *t, const struct overview *o)
 static void append_figures(struct text *t, const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
-	append_epochs(t, a);
-	append_points(t, a);
-	text_append_string(t, "; ");
+	if (append_epochs(t, a)) {
+		append_points(t, a);
+		text_append_string(t, "; ");
+	}
 	if (isfinite(o->cpu_seconds) && (o->n_gpus == 0 || o->cpu_inexact)) {
 		text_append_string(t, "CPU time ");
 		words_append_seconds(t, o->cpu_seconds);
@@ -183,9 +189,21 @@ void verdict_lines(const struct analysis *a, struct text *out)
 {
 	static const char indent[] = "        ";
 	struct text line = {0};
+	// That it failed comes before that not all of it is known, and that before what is known.
+	bool failed = a->verdict.bottleneck == BOTTLENECK_FAILED;
+	if (a->overview.partial && !failed) {
+		overview_append_recorded(&line, &a->overview);
+		append_line(out, "strain: ", &line);
+		text_clear(&line);
+	}
 	text_append_string(&line, a->verdict.headline);
-	append_line(out, "strain: ", &line);
+	append_line(out, a->overview.partial && !failed ? indent : "strain: ", &line);
 	append_output(out, indent, &a->overview);
+	if (a->overview.partial && failed) {
+		text_clear(&line);
+		overview_append_recorded(&line, &a->overview);
+		append_line(out, indent, &line);
+	}
 	text_clear(&line);
 	text_append_string(&line, a->verdict.next);
 	append_line(out, indent, &line);

@@ -43,6 +43,12 @@ static void fill_times(struct reader *r, struct overview *o)
 	o->end_s = (double)reader_end_ns(r) / 1e9;
 	o->duration_s = start_ns >= 0 && end_ns >= start_ns ? (double)(end_ns - start_ns) / 1e9
 	                                                    : o->end_s;
+	o->partial = reader_partial(r);
+	o->recorded_s = o->duration_s;
+	if (o->partial) {
+		int64_t recorded_ns = reader_recorded_ns(r) - (start_ns >= 0 ? start_ns : 0);
+		o->recorded_s = fmin(fmax((double)recorded_ns / 1e9, 0), o->duration_s);
+	}
 }
 
 static int fill_run(const struct analysis *a, struct overview *o)
@@ -138,7 +144,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
 	o->cpu_seconds = figure_of(a, job, NAME_CPU_TIME, FIGURE_TOTAL);
-	o->cpus_used = o->duration_s > 0 ? o->cpu_seconds / o->duration_s : NAN;
+	o->cpus_used = o->recorded_s > 0 ? o->cpu_seconds / o->recorded_s : NAN;
 	o->cpus_used_p95 = figure_of(a, job, NAME_CPU_TIME, FIGURE_P95);
 	for (size_t i = 0; i < a->events.n; i++) {
 		o->cpu_inexact |= strcmp(a->events.items[i].kind, "cpu_time_inexact") == 0;
@@ -240,8 +246,9 @@ static void fill_recording(const struct analysis *a, struct overview *o)
 	const struct entity *recorder = entity_first(&a->entities, ENTITY_RECORDER);
 	double seconds = figure_of(a, recorder, NAME_CPU_TIME, FIGURE_TOTAL);
 	double memory = figure_of(a, recorder, NAME_PSS, FIGURE_MAX);
+	double recorded_s = (double)reader_recorded_ns(a->reader) / 1e9;
 	o->recording = (struct recording_figures){
-		.cpu_share = o->end_s > 0 ? seconds / o->end_s : NAN,
+		.cpu_share = recorded_s > 0 ? seconds / recorded_s : NAN,
 		.memory_peak_bytes = isfinite(memory)
 	                                     ? memory
 	                                     : figure_of(a, recorder, NAME_RESIDENT, FIGURE_MAX),
@@ -324,6 +331,16 @@ void overview_append_outcome(struct text *t, const struct overview *o)
 		text_append_string(t, o->state == RUN_LIVE ? "live" : "cut off");
 	}
 	text_append_string(t, o->damaged ? ", damaged" : "");
+}
+
+void overview_append_recorded(struct text *t, const struct overview *o)
+{
+	text_append_string(t, "recorded ");
+	words_append_seconds(t, o->recorded_s);
+	text_append_string(t, " of ");
+	words_append_seconds(t, o->duration_s);
+	text_append_string(t, ": ");
+	text_append_printable(t, o->partial, strlen(o->partial));
 }
 
 // The number at the head of a key is in `amount`; -1: it has none.

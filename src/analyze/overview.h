@@ -78,6 +78,8 @@ struct overview {
 	bool epoch_pattern; // one of its own was given
 	double duration_s; // of the job; of the run where nobody saw the job's start and end
 	double end_s; // of the run, since its start, which is before the job's
+	double recorded_s; // how much of duration_s is in the file: what rates are of
+	const char *partial; // why it is not all of it, or NULL; the reader's. Escape it
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
 	struct outcome_told outcome;
@@ -113,6 +115,8 @@ void overview_done(struct overview *o);
 const char *overview_state(const struct overview *o);
 // The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".
 void overview_append_outcome(struct text *t, const struct overview *o);
+// "recorded 12.0 s of 30.0 s: the disk was full"; of a part.
+void overview_append_recorded(struct text *t, const struct overview *o);
 // The limits that the run set for its job, in words: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup
 // v1 memory)"; nothing where it set none.
 void overview_append_limits(struct text *t, struct reader *r);

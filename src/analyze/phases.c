@@ -353,7 +353,7 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	name_phases(p, t);
 	epochs_finish(p, &g->a->epochs);
 	int more = phase_threads_finish(&g->threads, g->a, p);
-	double run_s = (double)reader_end_ns(g->a->reader) / 1e9;
+	double run_s = (double)reader_recorded_ns(g->a->reader) / 1e9;
 	more = more < 0 ? more : own_spans_finish(g->own, &g->threads, run_s, p);
 	more = more < 0 ? more : say_missing(p, g->a, timeline_left_out(t));
 	if (more < 0) {

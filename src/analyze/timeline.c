@@ -412,8 +412,8 @@ static void walk_end(struct timeline *t)
 		}
 		lane_advance(t, lane, end_ns);
 	}
-	if (t->lanes[0]->cursor_ns < reader_end_ns(t->reader)) {
-		lane_advance(t, t->lanes[0], reader_end_ns(t->reader));
+	if (t->lanes[0]->cursor_ns < reader_recorded_ns(t->reader)) {
+		lane_advance(t, t->lanes[0], reader_recorded_ns(t->reader));
 	}
 }
 

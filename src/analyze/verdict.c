@@ -26,7 +26,6 @@
 #include "base/cleanup.h"
 
 #define TOO_SHORT_S 1.0
-#define RECORDED 0.9 // of the run's time
 #define SATURATED 0.85 // of the CPUs, of the GPU's time
 #define THROTTLED 0.10 // of the time
 #define MEMORY_NEAR 0.95 // of the limit
@@ -124,7 +123,7 @@ static double role_cpus(const struct analysis *a, enum role role)
 			seconds += row->cpu_seconds;
 		}
 	}
-	return seconds / a->overview.duration_s;
+	return seconds / a->overview.recorded_s;
 }
 
 // " (loader workers 1.2, main 0.7)" where there are loader workers.
@@ -240,29 +239,14 @@ static enum confidence judge_skipped(const struct analysis *a, struct opinion *o
 static enum confidence judge_short(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	if (o->duration_s >= TOO_SHORT_S) {
+	if (o->recorded_s >= TOO_SHORT_S) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "too short to tell what limits it: it ran for ");
-	words_append_seconds(&opinion->headline, o->duration_s);
+	text_append_string(&opinion->headline,
+		o->partial ? "too short to tell what limits it: of it is recorded "
+			   : "too short to tell what limits it: it ran for ");
+	words_append_seconds(&opinion->headline, o->recorded_s);
 	return CONFIDENCE_LOW;
-}
-
-// The figures of a part, held against the time of the whole, would say that little was used.
-static enum confidence judge_part(const struct analysis *a, struct opinion *opinion)
-{
-	const struct event_row *death = find_event(a, "recorder_died");
-	if (!death || death->t_s >= RECORDED * a->overview.end_s) {
-		return CONFIDENCE_NONE;
-	}
-	text_append_string(
-		&opinion->headline, "what limits the job is not known: the recorder died after ");
-	words_append_seconds(&opinion->headline, death->t_s);
-	text_append_string(&opinion->headline, " of ");
-	words_append_seconds(&opinion->headline, a->overview.duration_s);
-	text_append_string(&opinion->next,
-		"if it was killed for lack of memory, the kernel's log tells (dmesg)");
-	return CONFIDENCE_HIGH;
 }
 
 static enum confidence judge_gpu(const struct analysis *a, struct opinion *opinion)
@@ -383,7 +367,7 @@ static enum confidence tell_contention(
 	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? ", it seems" : "");
 	text_append_string(&opinion->headline, ": the job used ");
 	append_cpus_used(&opinion->headline, o);
-	if (waited_s >= WAITED * o->duration_s) {
+	if (waited_s >= WAITED * o->recorded_s) {
 		text_append_string(&opinion->headline, " and waited ");
 		words_append_seconds(&opinion->headline, waited_s);
 		text_append_string(&opinion->headline, " for one");
@@ -401,7 +385,7 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 {
 	const struct overview *o = &a->overview;
 	bool stalled = o->pressure.of_job && o->pressure.some[PRESSURE_CPU] >= CPU_STALLED;
-	return stalled || o->cpu_wait_seconds >= WAITED * o->duration_s
+	return stalled || o->cpu_wait_seconds >= WAITED * o->recorded_s
 	               ? tell_contention(o, opinion, o->cpu_wait_seconds, CONFIDENCE_MEDIUM)
 	               : CONFIDENCE_NONE;
 }
@@ -441,7 +425,7 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 	if (!alone) {
 		text_append_string(&opinion->headline, "; all others used ");
 		words_append_number(&opinion->headline,
-			o->cpus_used - a->processes.items[i].cpu_seconds / o->duration_s);
+			o->cpus_used - a->processes.items[i].cpu_seconds / o->recorded_s);
 	}
 	text_append_string(&opinion->next, alone ? "to try: loader workers, more threads "
 						   "(OMP_NUM_THREADS), a larger batch"
@@ -493,7 +477,6 @@ static const struct rule failures[] = {
 	{BOTTLENECK_FAILED, judge_failed},
 	{BOTTLENECK_UNKNOWN, judge_skipped},
 	{BOTTLENECK_UNKNOWN, judge_short},
-	{BOTTLENECK_UNKNOWN, judge_part},
 };
 
 static const struct rule rules[] = {

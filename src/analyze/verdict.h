@@ -93,7 +93,7 @@ void verdict_done(struct verdict *v);
 struct facts;
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
-// The lines that end `strain run`: at most six, and of a job that failed the last three that it
-// printed; each with its newline, none over 120 columns but the last two, the commands that show
-// more.
+// The lines that end `strain run`: at most six, one more of a part, and of a job that failed the last
+// three that it printed; each with its newline, none over 120 columns but the last two, the commands
+// that show more.
 void verdict_lines(const struct analysis *a, struct text *out);

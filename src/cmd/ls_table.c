@@ -34,6 +34,8 @@ enum {
 	LS_WORDS,
 	LS_TRIALS,
 	LS_DURATION,
+	LS_RECORDED,
+	LS_PARTIAL,
 	LS_CPUS,
 	LS_CPU_SECONDS,
 	LS_MEMORY,
@@ -56,6 +58,8 @@ static const struct column all_columns[N_LS_COLUMNS] = {
 	[LS_WORDS] = {"outcome_text", NULL, COLUMN_TEXT, 0},
 	[LS_TRIALS] = {"trials", NULL, COLUMN_WHOLE, 0},
 	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
+	[LS_RECORDED] = {"recorded_s", NULL, COLUMN_SECONDS, 0},
+	[LS_PARTIAL] = {"partial", NULL, COLUMN_TEXT, 0},
 	[LS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 2},
 	[LS_CPU_SECONDS] = {"cpu_seconds", NULL, COLUMN_SECONDS, 0},
 	[LS_MEMORY] = {"memory_peak_bytes", "MEMORY", COLUMN_BYTES, 3},
@@ -116,6 +120,7 @@ static void put_state(struct table *t, const struct catalogue_run *run)
 	} else {
 		overview_append_outcome(&outcome, &o);
 	}
+	text_append_string(&outcome, *run->partial ? ", partial" : "");
 	table_text(t, LS_OUTCOME, outcome.data);
 	table_text(t, LS_STATE, overview_state(&o));
 	table_number(t, LS_STATUS, o.exit_status >= 0 ? o.exit_status : NAN);
@@ -219,6 +224,8 @@ static void put_run(struct table *t, const struct catalogue_run *run, enum measu
 	put_start(t, run->start_utc_ns);
 	put_state(t, run);
 	table_number(t, LS_DURATION, run->measures[MEASURE_DURATION]);
+	table_number(t, LS_RECORDED, run->recorded_s);
+	table_text(t, LS_PARTIAL, *run->partial ? run->partial : NULL);
 	table_number(t, LS_CPUS, run->measures[MEASURE_CPUS_USED]);
 	table_number(t, LS_CPU_SECONDS, run->measures[MEASURE_CPU_SECONDS]);
 	table_number(t, LS_MEMORY, run->measures[MEASURE_HOST_MEMORY_PEAK]);

@@ -52,6 +52,12 @@ static json_t *run_json(const struct analysis *a)
 	json_object_set_new(run, "state", json_string(overview_state(o)));
 	put(run, "start_utc_s", (double)reader_run_i64(a->reader, "start_utc_ns", 0) / 1e9);
 	put(run, "duration_s", o->duration_s);
+	put(run, "recorded_s", o->recorded_s);
+	_cleanup_text_ struct text partial = {0};
+	if (o->partial) {
+		overview_append_recorded(&partial, o);
+	}
+	json_object_set_new(run, "partial", json_from_text(partial.data));
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
 	json_object_set_new(run, "outcome", json_string(outcome_word(o->outcome.outcome)));

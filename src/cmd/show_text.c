@@ -97,7 +97,11 @@ static void print_head(const struct page *p)
 	size_t width = p->style.width ? p->style.width : SIZE_MAX;
 	text_append_printable(&name, o->name, strlen(o->name));
 	text_append_string(&line, "   ");
-	words_append_seconds(&line, o->duration_s);
+	if (o->partial) {
+		overview_append_recorded(&line, o);
+	} else {
+		words_append_seconds(&line, o->duration_s);
+	}
 	text_append_string(&line, "   ");
 	overview_append_outcome(&line, o);
 	append_labels(&labels, o);

@@ -58,6 +58,11 @@ json_t *page_started(const struct analysis *a)
 json_t *page_notice(const struct analysis *a)
 {
 	const char *notice = reader_notice(a->reader);
+	if (!notice && a->overview.partial) {
+		_cleanup_text_ struct text part = {0};
+		overview_append_recorded(&part, &a->overview);
+		return page_format("Of this run is only a part: %s.", part.data ? part.data : "");
+	}
 	if (!notice && a->overview.state == RUN_LIVE) {
 		notice = "This run was still being recorded when the report was made.";
 	}

@@ -266,11 +266,11 @@ static void take_words(
 	}
 }
 
-// What failed says what of; what did not says why it has no value.
+// What failed says what of; what did not says why it has no value, or that the value is of a part.
 static size_t take_note(struct pivot *p, const struct group *g, const struct pivot_value *value,
 	const struct pivot_cell *cell)
 {
-	for (size_t i = 0; i < g->n; i++) {
+	for (size_t i = 0; i < g->n && cell->repeats.n < g->n; i++) {
 		const struct catalogue_run *run = g->request->runs[g->runs[i]];
 		const char *reason = reason_of(g->request, g->runs[i], value);
 		bool failed = !outcome_is_success(run->outcome);
@@ -279,6 +279,12 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 		}
 		if (!failed && cell->repeats.n == 0 && reason) {
 			return note_of(p, reason);
+		}
+	}
+	for (size_t i = 0; i < g->n; i++) {
+		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		if (counts(g->request, run) && run->partial && *run->partial) {
+			return note_of(p, run->partial);
 		}
 	}
 	return 0;
@@ -297,7 +303,7 @@ static void fill_cell(struct pivot *p, const struct group *g, const struct pivot
 	cell->repeats = statistics_of(g->numbers, g->n);
 	if (value->kind == MEASURE_KIND_WORDS) {
 		take_words(g, value, cell);
-	} else if (cell->repeats.n < g->n) {
+	} else {
 		cell->note = take_note(p, g, value, cell);
 	}
 	if (cell->repeats.n > 0) {

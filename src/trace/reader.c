@@ -400,6 +400,7 @@ int reader_open(const char *path, struct reader **ret, struct error *e)
 void reader_free(struct reader *r)
 {
 	if (r) {
+		free(r->part);
 		sqlite3_finalize(r->scale);
 		block_statements_done(&r->statements);
 		sqlite3_close(r->database);
@@ -488,15 +489,16 @@ sqlite3 *reader_database(struct reader *r)
 	return r->database;
 }
 
+// The blocks that began last are not the ones that end last where some rows are apart.
+static const char last_block[] = "SELECT max((SELECT max(t_last) FROM (SELECT t_last FROM block"
+				 " WHERE entity = e.id ORDER BY t_first DESC LIMIT 32)))"
+				 " FROM entity e";
+
 int64_t last_recorded_ns(sqlite3 *database)
 {
-	// Each by an index or from the end: a run can hold millions of spans. The blocks that began
-	// last are not the ones that end last where some rows are apart.
-	static const char blocks[] = "SELECT max((SELECT max(t_last) FROM (SELECT t_last FROM block"
-				     " WHERE entity = e.id ORDER BY t_first DESC LIMIT 32)))"
-				     " FROM entity e";
+	// Each by an index or from the end: a run can hold millions of spans.
 	static const char *const queries[] = {
-		blocks,
+		last_block,
 		"SELECT t_ns FROM event ORDER BY id DESC LIMIT 1",
 		"SELECT max(start_ns, ifnull(end_ns, 0)) FROM main.span ORDER BY id DESC LIMIT 1",
 		"SELECT last_ns FROM span_block ORDER BY id DESC LIMIT 1",
@@ -513,4 +515,49 @@ int64_t reader_end_ns(struct reader *r)
 {
 	int64_t end = reader_run_i64(r, "end_ns", -1);
 	return end >= 0 ? end : last_recorded_ns(r->database);
+}
+
+// The first event after which nothing was recorded: "recorder was killed (signal 9); nothing ...".
+static void find_part(struct reader *r)
+{
+	sqlite3_stmt *row = NULL;
+	r->part_known = true;
+	if (r->state != RUN_FINISHED ||
+		sqlite3_prepare_v2(r->database,
+			"SELECT t_ns, kind = 'disk_full', text FROM event WHERE kind IN "
+	                "('disk_full',"
+			" 'recorder_died') ORDER BY t_ns, id LIMIT 1",
+			-1, &row, NULL) != SQLITE_OK ||
+		sqlite3_step(row) != SQLITE_ROW) {
+		sqlite3_finalize(row);
+		return;
+	}
+	// Of what comes second a batch may have been lost: samples tell how far it goes.
+	int64_t last_ns = store_number(r->database, last_block, 0);
+	int64_t event_ns = sqlite3_column_int64(row, 0), end_ns = reader_end_ns(r);
+	last_ns = last_ns < event_ns ? last_ns : event_ns;
+	r->part_end_ns = last_ns < 0 ? 0 : last_ns < end_ns ? last_ns : end_ns;
+	const char *text = (const char *)sqlite3_column_text(row, 2);
+	_cleanup_text_ struct text why = {0};
+	text_append_string(&why, "the ");
+	if (sqlite3_column_int(row, 1) || !text) {
+		text_append_string(&why, "disk was full");
+	} else {
+		text_append_printable(&why, text, strcspn(text, ";"));
+	}
+	r->part = text_steal(&why);
+	sqlite3_finalize(row);
+}
+
+const char *reader_partial(struct reader *r)
+{
+	if (!r->part_known) {
+		find_part(r);
+	}
+	return r->part;
+}
+
+int64_t reader_recorded_ns(struct reader *r)
+{
+	return reader_partial(r) ? r->part_end_ns : reader_end_ns(r);
 }

@@ -39,6 +39,11 @@ int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise);
 const char *reader_label(struct reader *r, const char *name);
 // End of the run, or the last time recorded so far; ns since the start.
 int64_t reader_end_ns(struct reader *r);
+// Why only a part of a finished run was recorded, for people ("the disk was full"), or NULL. Lives
+// as long as the reader.
+const char *reader_partial(struct reader *r);
+// The end of what was recorded: of a part the last time in it, else reader_end_ns.
+int64_t reader_recorded_ns(struct reader *r);
 // The connection, for queries over metadata; read-only, with the virtual table `samples`
 // registered.
 sqlite3 *reader_database(struct reader *r);

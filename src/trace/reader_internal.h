@@ -31,6 +31,9 @@ struct reader {
 	void (*progressed)(void *context); // NULL: nobody asks
 	void *progress_context;
 	enum run_state state;
+	bool part_known; // the two below
+	char *part; // why only a part was recorded; NULL: all was
+	int64_t part_end_ns;
 	bool incomplete; // the file is truncated or damaged
 	char trouble[256]; // what the opening found; "" for nothing
 	char notice[400]; // trouble and damage together

@@ -140,3 +140,64 @@ no_advice() {
 	done
 	"$STRAIN" ls --where outcome=interrupted . | grep -q SIGTERM
 }
+
+# A part of a run -----------------------------------------------------------------------------------
+
+# A job that computes for six seconds, and one line at its end.
+BURN='import time
+t = time.time()
+while time.time() - t < 6: pass
+print("whole")'
+
+# That run.strain is known to be a part, for this reason: in every view.
+is_a_part() {
+	[ "$(shown 'abs(d["job"]["cpus_used"] * d["run"]["recorded_s"] / d["job"]["cpu_seconds"] - 1) < 0.001')" = True ]
+	[ "$(shown 'd["run"]["duration_s"] >= 6 and d["run"]["recorded_s"] < 0.8 * d["run"]["duration_s"]')" = True ]
+	[[ "$(shown 'd["run"]["partial"]')" == "recorded "*": $1" ]]
+	# The verdict is about the part.
+	[ "$(shown '"not known" in d["verdict"]["headline"] or "too short" in d["verdict"]["headline"]')" = False ]
+	[[ "$(first_line)" =~ ^"strain: recorded "[0-9.]+" s of "[0-9.]+" s: $1"$ ]]
+	! grep -q 'ran [0-9]' err
+	run -0 "$STRAIN" show "$2"
+	[[ "${lines[0]}" =~ "   recorded "[0-9.]+" s of "[0-9.]+" s: $1   exit 0"$ ]]
+	run -0 "$STRAIN" ls "$(dirname "$2")"
+	[[ "$output" == *"exit 0, partial"* ]]
+	run -0 --separate-stderr "$STRAIN" compare "$2"
+	[[ "$output" == *"recorded "*" of "*": $1"* ]]
+	run -0 --separate-stderr "$STRAIN" ls --json "$(dirname "$2")"
+	[[ "$output" == *'"partial": "recorded '*": $1\""* ]]
+}
+
+@test "the recorder is killed: what there is says of which part it is" {
+	"$STRAIN" run -o run.strain /usr/bin/python3 -c "$BURN" >out 2>err &
+	local launcher=$! recorder
+	sleep 2.5
+	recorder=$(recorder_of $launcher)
+	kill -KILL "$recorder"
+	wait $launcher
+	[ "$(cat out)" = whole ]
+	grep -v 'the recording stops at' err >said
+	mv said err
+	is_a_part 'the recorder was killed (signal 9)' run.strain
+}
+
+@test "the disk was full: what there is says of which part it is" {
+	[ "$(id -u)" = 0 ] || skip 'needs root, to mount a small file system'
+	mkdir small
+	mount -t tmpfs -o size=1536k tmpfs small 2>/dev/null || skip 'no tmpfs can be mounted here'
+	MOUNTED=$PWD/small
+	head -c 700k /dev/zero >small/ballast
+	(sleep 2.5; head -c 2M /dev/zero >small/rest 2>/dev/null) &
+	"$STRAIN" run --interval 1ms -o small/run.strain /usr/bin/python3 -c "$BURN" >out 2>err
+	wait
+	rm -f small/ballast small/rest
+	[ "$(cat out)" = whole ]
+	cp small/run.strain .
+	is_a_part 'the disk was full' small/run.strain
+}
+
+teardown() {
+	if [ -n "${MOUNTED:-}" ]; then
+		umount "$MOUNTED"
+	fi
+}

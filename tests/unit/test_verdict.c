@@ -24,7 +24,7 @@ static struct analysis quiet_job(void)
 {
 	struct analysis a = {0};
 	struct overview *o = &a.overview;
-	o->duration_s = o->end_s = 60;
+	o->duration_s = o->recorded_s = o->end_s = 60;
 	o->exit_status = 0;
 	o->cpus = o->host_cpus = 4;
 	o->cpus_used = 2;
@@ -197,9 +197,9 @@ static void test_failures(void **state)
 	a.overview.outcome = (struct outcome_told){
 		OUTCOME_CRASH, (char[]){"ended by SIGSEGV"}, NULL};
 	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 60.0 s: ended by SIGSEGV");
-	a.overview.duration_s = 0.5;
+	a.overview.duration_s = a.overview.recorded_s = 0.5;
 	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 500 ms: ended by SIGSEGV");
-	a.overview.duration_s = 60;
+	a.overview.duration_s = a.overview.recorded_s = 60;
 	a.overview.outcome.outcome = OUTCOME_OUT_OF_MEMORY;
 	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 60.0 s: ended by SIGSEGV");
 	a.overview.outcome = (struct outcome_told){OUTCOME_SKIPPED, (char[]){"no GPU"}, NULL};
@@ -253,28 +253,36 @@ static void test_a_recorder_that_died(void **state)
 	struct event_row event = {
 		.t_s = 21, .kind = (char[]){"recorder_died"}, .text = (char[]){""}};
 	a.events = (struct event_list){&event, 1, 1, 1};
-	a.overview.cpus_used = 0.1;
+	a.overview.partial = "the recorder was killed (signal 9)";
+	a.overview.recorded_s = 21;
+	a.overview.cpus_used = 3.9; // of that part
+	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
+	struct text lines = {0};
+	assert_int_equal(verdict_build(&a, &a.verdict), 0);
+	// What verdict_lines begins with: no run of a file is needed for that.
+	overview_append_recorded(&lines, &a.overview);
+	assert_string_equal(
+		lines.data, "recorded 21.0 s of 60.0 s: the recorder was killed (signal 9)");
+	text_done(&lines);
+	verdict_done(&a.verdict);
+	a.overview.recorded_s = 0.4;
 	assert_verdict(&a, BOTTLENECK_UNKNOWN,
-		"what limits the job is not known: the recorder died after 21.0 s of 60.0 s");
+		"too short to tell what limits it: of it is recorded 400 ms");
+	a.overview.recorded_s = 21;
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGKILL;
 	assert_verdict(&a, BOTTLENECK_FAILED,
 		"out of memory, it seems: the kernel killed the job after 60.0 s");
-	a.overview.exit_status = a.overview.exit_signal = 0;
-	event.t_s = 59;
-	a.overview.cpus_used = 2;
-	assert_verdict(
-		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
 }
 
 static void test_what_is_not_known_is_not_claimed(void **state)
 {
 	(void)state;
 	struct analysis a = quiet_job();
-	a.overview.duration_s = 0.02;
+	a.overview.duration_s = a.overview.recorded_s = 0.02;
 	assert_verdict(
 		&a, BOTTLENECK_UNKNOWN, "too short to tell what limits it: it ran for 20.0 ms");
-	a.overview.duration_s = 60;
+	a.overview.duration_s = a.overview.recorded_s = 60;
 	a.overview.cpus_used = a.overview.cpu_seconds = NAN;
 	assert_verdict(&a, BOTTLENECK_UNKNOWN,
 		"what limits the job is not known: its CPU time was not measured");
