@@ -31,11 +31,13 @@
 //
 // docs/architecture.md says more; docs/format.md describes the run file.
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "cmd/command.h"
 
 struct command {
@@ -43,6 +45,8 @@ struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary; // NULL: not for people
 };
+
+static int help(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
@@ -58,6 +62,8 @@ static const struct command commands[] = {
 	{"advise", command_advise, "short runs that answer a question: what its input costs a job"},
 	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
 	{"finish", command_finish, NULL},
+	{"help", help, NULL},
+	{"version", command_version, NULL},
 };
 
 static void print_help(FILE *stream)
@@ -70,23 +76,63 @@ static void print_help(FILE *stream)
 			fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].summary);
 		}
 	}
-	fputs("\nstrain COMMAND --help tells more; man strain all of it.\n", stream);
+	fputs("\nstrain help COMMAND tells more; man strain all of it; strain version which this "
+	      "is.\n",
+		stream);
+}
+
+// What a person types, though it stands in no list.
+static bool is_known(const struct command *command)
+{
+	return command->summary || command->run == help || command->run == command_version;
 }
 
 static int unknown_command(const char *name)
 {
 	struct suggestion_of_word nearest = SUGGEST_NONE;
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
-		if (commands[i].summary) {
+		if (is_known(&commands[i])) {
 			suggest_consider(&nearest, name, commands[i].name);
 		}
 	}
+	_cleanup_text_ struct text shown = {0};
+	text_append_printable(&shown, name, strlen(name));
+	name = shown.data ? shown.data : "";
 	if (nearest.word) {
 		command_fail("no command '%s'; did you mean '%s'?", name, nearest.word);
 	} else {
 		command_fail("no command '%s' (strain --help)", name);
 	}
 	return STATUS_USAGE;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+		if (strcmp(name, commands[i].name) == 0) {
+			return &commands[i];
+		}
+	}
+	return NULL;
+}
+
+static int help(int argc, char **argv)
+{
+	char option[] = "--help";
+	if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+		print_help(stdout);
+		return STATUS_OK;
+	}
+	const struct command *command = find_command(argv[1]);
+	if (!command || !is_known(command)) {
+		return unknown_command(argv[1]);
+	}
+	if (argc > 2) {
+		command_fail("expected one command, found '%s' too (strain --help)", argv[2]);
+		return STATUS_USAGE;
+	}
+	char *words[] = {argv[1], option, NULL};
+	return command->run(2, words);
 }
 
 int main(int argc, char **argv)
@@ -96,7 +142,7 @@ int main(int argc, char **argv)
 		return STATUS_USAGE;
 	}
 	const char *name = argv[1];
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
 		print_help(stdout);
 		return STATUS_OK;
 	}
@@ -104,10 +150,6 @@ int main(int argc, char **argv)
 		printf("strain %s\n", STRAIN_VERSION);
 		return STATUS_OK;
 	}
-	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
-		if (strcmp(name, commands[i].name) == 0) {
-			return commands[i].run(argc - 1, argv + 1);
-		}
-	}
-	return unknown_command(name);
+	const struct command *command = find_command(name);
+	return command ? command->run(argc - 1, argv + 1) : unknown_command(name);
 }

@@ -195,6 +195,11 @@ static int parse_bytes(const char *text, const char *per, uint64_t *ret_bytes, c
 		{"MiB", 1048576.0},
 		{"GiB", 1073741824.0},
 		{"TiB", 1099511627776.0},
+		// As Slurm, systemd and Docker have them.
+		{"K", 1024.0},
+		{"M", 1048576.0},
+		{"G", 1073741824.0},
+		{"T", 1099511627776.0},
 	};
 	size_t length = strlen(text), tail = strlen(per);
 	char number[64];
@@ -217,7 +222,7 @@ static int parse_bytes(const char *text, const char *per, uint64_t *ret_bytes, c
 
 int parse_size(const char *text, uint64_t *ret_bytes, struct error *e)
 {
-	return parse_bytes(text, "", ret_bytes, "a size such as 256MiB or 1GB", e);
+	return parse_bytes(text, "", ret_bytes, "a size such as 256MiB, 4G or 1GB", e);
 }
 
 int parse_rate(const char *text, uint64_t *ret_bytes_per_s, struct error *e)

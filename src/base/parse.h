@@ -43,8 +43,8 @@ bool cursor_is(struct cursor c, const char *text);
 // Options: the whole of `text` must fit. Errors name what was expected and what was found.
 // "10ms", "2s", "1.5s", "250us", "1min", "2h", "1d"; a unit is needed. Result in ns.
 int parse_duration(const char *text, uint64_t *ret_ns, struct error *e);
-// "256MiB", "1GB", "4096"; SI (kB, MB, GB, TB) and binary (KiB, MiB, GiB, TiB); a bare number is
-// bytes.
+// "256MiB", "1GB", "4096"; SI (kB, MB, GB, TB) and binary (KiB, MiB, GiB, TiB, or K, M, G, T); a
+// bare number is bytes.
 int parse_size(const char *text, uint64_t *ret_bytes, struct error *e);
 // "100MB/s": a size a second.
 int parse_rate(const char *text, uint64_t *ret_bytes_per_s, struct error *e);

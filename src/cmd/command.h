@@ -26,6 +26,7 @@ int command_run(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_sql(int argc, char **argv);
 int command_sweep(int argc, char **argv);
+int command_version(int argc, char **argv);
 
 // Prints "strain: TEXT" on standard error and returns STATUS_FAILURE.
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -39,9 +39,8 @@ enum { OPTION_KEEP = 256 };
 
 static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE", 0,
-		"write to FILE (report.html): a page, or a figure (.pdf, .svg, .png); - is the "
-		"page "
-		"on standard output",
+		"write to FILE (report.html): a page (.html), or a figure (.pdf, .svg, .png); - is "
+		"the page on standard output",
 		0},
 	{"force", 'f', NULL, 0, "replace FILE also where it is no report", 0},
 	{"keep-script", OPTION_KEEP, "FOLDER", 0,
@@ -81,12 +80,30 @@ static const struct argp report_argp = {
 	       "$STRAIN_DIR, else in the current directory.",
 };
 
+static bool is_page_name(const char *path)
+{
+	static const char *const endings[] = {".html", ".htm"};
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	bool is = strcmp(path, "-") == 0;
+	for (size_t i = 0; dot && dot > name && i < ARRAY_LENGTH(endings); i++) {
+		is = is || strcasecmp(dot, endings[i]) == 0;
+	}
+	return is;
+}
+
 // What cannot be written is said before any run is read. 0, or an exit status.
 static int check_output(const struct report_options *options)
 {
 	enum figure_format format;
 	if (figure_format_of(options->output, &format)) {
 		return STATUS_OK;
+	}
+	if (!is_page_name(options->output)) {
+		return command_usage("report",
+			"--output: expected .html, .htm (a page), .pdf, .svg or .png (a figure), "
+			"found '%s'",
+			options->output);
 	}
 	if (options->keep_directory) {
 		return command_usage("report",

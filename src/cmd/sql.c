@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analyze/query.h"
 #include "base/cleanup.h"
@@ -26,10 +27,11 @@ enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
 
 #define TABLE_ROWS 10000 // a table measures every cell before it prints one
 #define MAX_COLUMNS 256
+#define QUERY_BYTES (1 << 20)
 
 struct sql_options {
 	const char *run; // NULL: the newest
-	const char *query;
+	const char *query; // NULL: from standard input
 	int output;
 };
 
@@ -263,28 +265,115 @@ static int sql_failed(struct reader *reader, int status)
 	return STATUS_FAILURE;
 }
 
-static int run_query(struct reader *reader, const struct sql_options *sql)
+// Whether there is another statement, or what is none.
+static bool has_more(sqlite3 *database, const char *rest)
 {
-	sqlite3 *database = reader_database(reader);
-	_cleanup_statement_ sqlite3_stmt *statement = NULL;
-	const char *rest = NULL;
-	// Declaring the table `samples` is not for the query to do, but happens at its first use.
-	sqlite3_exec(database, "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
-	sqlite3_set_authorizer(database, authorize, NULL);
-	int status = sqlite3_prepare_v2(database, sql->query, -1, &statement, &rest);
-	if (status != SQLITE_OK) {
-		return sql_failed(reader, status);
-	}
-	rest += strspn(rest, " \t\r\n;");
-	if (!statement || *rest) {
-		return command_fail(
-			"sql: expected one statement, found %s", statement ? "more" : "none");
-	}
-	status = sql->output == OUTPUT_TABLE ? print_table(statement)
-	                                     : print_lines(statement, sql->output == OUTPUT_JSON);
+	sqlite3_stmt *statement = NULL;
+	int status = sqlite3_prepare_v2(database, rest, -1, &statement, NULL);
+	bool more = status != SQLITE_OK || statement;
+	sqlite3_finalize(statement);
+	return more;
+}
+
+static int run_statement(struct reader *reader, sqlite3_stmt *statement, int output)
+{
+	int status = output == OUTPUT_TABLE ? print_table(statement)
+	                                    : print_lines(statement, output == OUTPUT_JSON);
 	fflush(stdout);
 	return status == SQLITE_DONE || ferror(stdout) ? reading_finish()
 	                                               : sql_failed(reader, status);
+}
+
+// Runs the statements of `query` until one fails; one and no more where not `several`.
+static int run_query(struct reader *reader, const char *query, int output, bool several)
+{
+	sqlite3 *database = reader_database(reader);
+	const char *rest = query;
+	size_t n = 0;
+	for (; *rest; n++) {
+		_cleanup_statement_ sqlite3_stmt *statement = NULL;
+		int prepared = sqlite3_prepare_v2(database, rest, -1, &statement, &rest);
+		if (prepared != SQLITE_OK) {
+			return sql_failed(reader, prepared);
+		}
+		if (!statement) {
+			break;
+		}
+		if (!several && has_more(database, rest)) {
+			return command_fail("sql: expected one statement, found more");
+		}
+		int status = run_statement(reader, statement, output);
+		if (status != STATUS_OK) {
+			return status;
+		}
+	}
+	return n > 0 ? STATUS_OK : command_fail("sql: expected one statement, found none");
+}
+
+static void prepare_database(struct reader *reader)
+{
+	// Declaring the table `samples` is not for the query to do, but happens at its first use.
+	sqlite3_exec(reader_database(reader), "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
+	sqlite3_set_authorizer(reader_database(reader), authorize, NULL);
+}
+
+// --- queries that are typed, or come through a pipe
+
+// A mistake ends nothing: the next query may be right.
+static int prompt(struct reader *reader, int output)
+{
+	_cleanup_text_ struct text query = {0}, path = {0};
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	text_append_printable(&path, reader_path(reader), strlen(reader_path(reader)));
+	fprintf(stderr,
+		"%s: tables run, label, entity, metric, samples, span, event, missing, "
+		"summary_by_name\nA query ends with ;  Ctrl-D ends the prompt.\nstrain> ",
+		path.data ? path.data : "");
+	while (getline(&line, &size, stdin) >= 0 && query.length < QUERY_BYTES) {
+		text_append_string(&query, line);
+		bool blank = query.data && !query.data[strspn(query.data, " \t\r\n")];
+		bool complete = query.data && sqlite3_complete(query.data);
+		if (complete) {
+			run_query(reader, query.data, output, true);
+		}
+		if (complete || blank) {
+			text_clear(&query);
+		}
+		fputs(complete || blank ? "strain> " : "   ...> ", stderr);
+	}
+	fputc('\n', stderr);
+	return STATUS_OK;
+}
+
+static int say_expected(void)
+{
+	return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
+}
+
+// All of standard input; a status that is not STATUS_OK after it has said what is wrong.
+static int read_query(struct text *ret)
+{
+	char part[4096];
+	for (size_t n; (n = fread(part, 1, sizeof(part), stdin)) > 0;) {
+		text_append(ret, part, n);
+		if (ret->length > QUERY_BYTES) {
+			return command_fail("sql: expected a query of at most %d MiB on standard "
+					    "input",
+				QUERY_BYTES >> 20);
+		}
+	}
+	if (ret->failed || ferror(stdin)) {
+		return command_fail("sql: cannot read standard input: %s",
+			ret->failed ? "out of memory" : strerrordesc_np(errno));
+	}
+	return ret->data && ret->data[strspn(ret->data, " \t\r\n")] ? STATUS_OK : say_expected();
+}
+
+// One word alone may be either; a query has blanks in it, or signs that no run has in its name.
+static bool is_run(const char *word)
+{
+	return access(word, F_OK) == 0 || !strpbrk(word, " \t\r\n(*;");
 }
 
 static const struct argp_option options[] = {
@@ -312,8 +401,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		sql->query = argument;
 		return 0;
 	case ARGP_KEY_END:
-		if (!sql->query) {
-			reading_option_error(state, "expected a query");
+		if (sql->query && !sql->run && is_run(sql->query)) {
+			sql->run = sql->query;
+			sql->query = NULL;
 		}
 		return 0;
 	default:
@@ -323,21 +413,28 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 int command_sql(int argc, char **argv)
 {
-	static const struct argp argp = {options, parse, "[RUN] QUERY",
+	static const struct argp argp = {options, parse, "[RUN] [QUERY]",
 		"Query a run with SQL, read-only. Tables: run, label, entity, metric, missing, "
 		"span, "
 		"event, summary (for people: summary_by_name), and samples(entity, metric, t, "
-		"value), which decodes the readings.\vExample:\n  strain sql \"SELECT metric, "
+		"value), which decodes the readings. Without QUERY it is read from standard input; "
+		"in a terminal there is a prompt.\vExample:\n  strain sql \"SELECT metric, "
 		"value "
 		"FROM summary_by_name WHERE entity_kind = 'job' AND aggregate = 'max'\"",
 		NULL, NULL, NULL};
 	struct sql_options sql = {.output = OUTPUT_TABLE};
 	reading_options(&argp, argc, argv, &sql);
-	_cleanup_reader_ struct reader *reader = reading_open(sql.run);
+	_cleanup_text_ struct text piped = {0};
+	bool typed = !sql.query && isatty(STDIN_FILENO);
+	int status = sql.query || typed ? STATUS_OK : read_query(&piped);
+	_cleanup_reader_ struct reader *reader = status == STATUS_OK ? reading_open(sql.run) : NULL;
 	if (!reader) {
-		return STATUS_FAILURE;
+		return status == STATUS_OK ? STATUS_FAILURE : status;
 	}
-	int status = run_query(reader, &sql);
+	prepare_database(reader);
+	status = sql.query ? run_query(reader, sql.query, sql.output, false)
+	         : typed   ? prompt(reader, sql.output)
+	                   : run_query(reader, piped.data, sql.output, sql.output == OUTPUT_TABLE);
 	reading_damaged_blocks(reader);
 	return status;
 }

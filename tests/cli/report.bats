@@ -57,24 +57,34 @@ setup() {
 
 @test "a run and any other file are not replaced by mistake" {
 	cp run.strain kept.strain
-	run -1 "$STRAIN" report run.strain -o run.strain
-	[ "$output" = 'strain: cannot write run.strain: it exists and is no report (--force replaces it)' ]
+	run -2 "$STRAIN" report run.strain -o run.strain
 	cmp run.strain kept.strain
-	echo notes >notes.txt
-	run -1 "$STRAIN" report run.strain -o notes.txt
-	[ "$(cat notes.txt)" = notes ]
-	"$STRAIN" report run.strain -o notes.txt --force
-	[ "$(head -c 15 notes.txt)" = '<!doctype html>' ]
+	echo notes >notes.html
+	run -1 "$STRAIN" report run.strain -o notes.html
+	[ "$(cat notes.html)" = notes ]
+	"$STRAIN" report run.strain -o notes.html --force
+	[ "$(head -c 15 notes.html)" = '<!doctype html>' ]
 }
 
 @test "outputs that cannot be: a directory, a device, a folder that is not there" {
-	mkdir folder
-	run -1 "$STRAIN" report run.strain -o folder
-	[ "$output" = 'strain: cannot write folder: it is a directory' ]
-	run -1 "$STRAIN" report run.strain -o /dev/null
-	[ "$output" = 'strain: cannot write /dev/null: it is not a regular file' ]
+	mkdir folder.html
+	run -1 "$STRAIN" report run.strain -o folder.html
+	[ "$output" = 'strain: cannot write folder.html: it is a directory' ]
+	ln -s /dev/null null.html
+	run -1 "$STRAIN" report run.strain -o null.html
+	[ "$output" = 'strain: cannot write null.html: it is not a regular file' ]
 	run -1 "$STRAIN" report run.strain -o none/page.html
 	[ "$output" = 'strain: cannot write none/page.html: No such file or directory' ]
+}
+
+@test "an ending that is neither a page's nor a figure's is an error that names those that are" {
+	for name in x.jpg x.strain x folder/x.d/x .html /dev/null x.html.gz; do
+		run -2 "$STRAIN" report run.strain -o "$name"
+		[ "$output" = "strain: --output: expected .html, .htm (a page), .pdf, .svg or .png (a figure), found '$name' (strain report --help)" ]
+		[ ! -e "$name" ] || [ "$name" = /dev/null ]
+	done
+	"$STRAIN" report run.strain -o X.HTM
+	[ "$(head -c 15 X.HTM)" = '<!doctype html>' ]
 }
 
 @test "what is no run: one line, and nothing half-written" {

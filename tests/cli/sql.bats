@@ -87,8 +87,76 @@ assert json.loads(sys.argv[1]) == [{"a": 1, "a_2": 2.5, "s": "x\"y", "n": None, 
 	[ "$stderr" = "strain: sql: expected one statement, found more" ]
 	run -1 --separate-stderr "$STRAIN" sql train.strain " -- nothing"
 	[ "$stderr" = "strain: sql: expected one statement, found none" ]
-	run -2 --separate-stderr "$STRAIN" sql
-	[ "$stderr" = "strain: expected a query (strain sql --help)" ]
+	run -2 --separate-stderr "$STRAIN" sql train "SELECT 1" more
+	[ "$stderr" = "strain: expected a run and a query, found 'more' too (strain sql --help)" ]
+}
+
+@test "without a query it reads one from standard input" {
+	for words in "" train train.strain -0; do
+		# shellcheck disable=SC2086 # none or one
+		run -0 --separate-stderr "$STRAIN" sql --csv $words <<<"SELECT 7 AS seven;"
+		[ "$output" = "seven
+7" ]
+		[ -z "$stderr" ]
+	done
+	run -0 "$STRAIN" sql <<<"-- two of them
+		SELECT 1 AS one; SELECT 2 AS two -- and no more"
+	[ "$output" = "one
+  1
+two
+  2" ]
+	run -1 --separate-stderr "$STRAIN" sql --json <<<"SELECT 1; SELECT 2"
+	[ "$stderr" = "strain: sql: expected one statement, found more" ]
+	run -1 --separate-stderr "$STRAIN" sql <<<"SELECT 1 AS one; SELEKT"
+	[ "$output" = "one
+  1" ]
+	[ "$stderr" = 'strain: sql: near "SELEKT": syntax error' ]
+	run -1 --separate-stderr "$STRAIN" sql <<<"DELETE FROM run"
+	[[ "$stderr" == "strain: sql: "* ]]
+}
+
+@test "without a query, and with nothing to read one from, it says what to type" {
+	for input in /dev/null <(echo); do
+		run -2 --separate-stderr "$STRAIN" sql <"$input"
+		[ "$stderr" = 'strain: expected a query: strain sql "SELECT * FROM run" (strain sql --help)' ]
+	done
+	run -1 --separate-stderr bash -c 'head -c 3000000 /dev/zero | tr "\0" " " | "$STRAIN" sql'
+	[ "$stderr" = "strain: sql: expected a query of at most 1 MiB on standard input" ]
+}
+
+@test "without a query, in a terminal, it opens a prompt" {
+	python3 - "$STRAIN" >"$BATS_TEST_TMPDIR/seen" <<-'EOF'
+		import os, pty, select, sys
+
+		pid, terminal = pty.fork()
+		if pid == 0:
+		    os.execv(sys.argv[1], [sys.argv[1], "sql", "train"])
+		seen = b""
+
+		def until(text):
+		    global seen
+		    while text not in seen:
+		        ready, _, _ = select.select([terminal], [], [], 60)
+		        assert ready, seen
+		        seen += os.read(terminal, 65536)
+		    at = seen.index(text) + len(text)
+		    taken, seen = seen[:at], seen[at:]
+		    return taken
+
+		first = until(b"strain> ")
+		assert b"train.strain" in first and b"Ctrl-D" in first, first
+		os.write(terminal, b"SELECT 40 + 2\n")
+		until(b"   ...> ")
+		os.write(terminal, b"  AS answer;\n")
+		assert b"\r\n    42\r\n" in until(b"strain> ")
+		os.write(terminal, b"SELEKT;\n")
+		assert b'strain: sql: near "SELEKT": syntax error' in until(b"strain> ")
+		os.write(terminal, b"SELECT 1; SELECT 2;\n")
+		until(b"strain> ")
+		os.write(terminal, b"\x04")
+		_, status = os.waitpid(pid, 0)
+		assert os.waitstatus_to_exitcode(status) == 0, status
+	EOF
 }
 
 @test "an error in the middle leaves valid JSON" {

@@ -76,6 +76,17 @@ static void test_sizes_and_percentages(void **state)
 	assert_int_equal(bytes, 268435456);
 	assert_int_equal(parse_size("1.5 GB", &bytes, NULL), 0);
 	assert_int_equal(bytes, 1500000000);
+	uint64_t with_unit = 0;
+	assert_int_equal(parse_size("4G", &bytes, NULL), 0);
+	assert_int_equal(parse_size("4GiB", &with_unit, NULL), 0);
+	assert_int_equal(bytes, with_unit);
+	assert_int_equal(parse_size("1.5T", &bytes, NULL), 0);
+	assert_int_equal(bytes, UINT64_C(3) << 39);
+	assert_int_equal(parse_size("512K", &bytes, NULL), 0);
+	assert_int_equal(bytes, 512 << 10);
+	assert_int_equal(parse_rate("100M/s", &bytes, NULL), 0);
+	assert_int_equal(bytes, 100 << 20);
+	assert_true(parse_size("4g", &bytes, NULL) < 0);
 	assert_int_equal(parse_size("4096", &bytes, NULL), 0);
 	assert_int_equal(bytes, 4096);
 	assert_int_equal(parse_rate("2.5MB/s", &bytes, NULL), 0);
