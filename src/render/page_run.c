@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "render/page_about.h"
 #include "render/page_facts.h"
 #include "render/page_phases.h"
 #include "render/panels.h"
@@ -428,6 +429,7 @@ json_t *page_run(
 	}
 	json_object_set_new(json, "name", page_string(o->name));
 	json_object_set_new(json, "command", page_string(o->command));
+	json_object_set_new(json, "about", page_about(a));
 	json_object_set_new(json, "started", page_started(a));
 	json_object_set_new(json, "duration", page_number(o->end_s));
 	json_object_set_new(json, "notice", page_notice(a));

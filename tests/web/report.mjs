@@ -41,6 +41,8 @@ function makeHostile(run) {
 		`UPDATE label SET value = '${text}' WHERE name = 'workers'`,
 		`INSERT INTO label VALUES ('${text}', '1')`,
 		`UPDATE run SET value = '["${markup.replace(/["\u2028]/g, '').replace(/'/g, "''")}"]' WHERE key = 'command'`,
+		`UPDATE run SET value = '${text}' WHERE key IN ('hostname', 'kernel', 'version')`,
+		`INSERT INTO run VALUES ('hooks', '${text.replace(/[:;]/g, '')}: data')`,
 		`UPDATE event SET text = '${text}', kind = '${text}'`,
 		`UPDATE entity SET name = '${text}' WHERE kind IN ('process', 'gpu', 'disk')`,
 		`UPDATE metric SET help = '${text}'`,
@@ -68,6 +70,38 @@ async function inReport(file, look) {
 	assert.deepEqual(troubles, []);
 	await page.close();
 }
+
+/** The header's facts: what is before each, and what is said. */
+async function readAbout(page) {
+	return Object.fromEntries(
+		await page
+			.locator('header .about div')
+			.evaluateAll((rows) => rows.map((row) => [row.querySelector('dt').textContent, row.querySelector('dd').textContent])),
+	);
+}
+
+test('the header says when and where it ran, for how long, how it ended and with which versions', async () => {
+	execFileSync('cp', [at('run.strain'), at('about.strain')]);
+	const sql = `INSERT INTO run VALUES ('hooks', 'pytorch 1.13.0: data, backward; jax 0.4.30: step');
+		UPDATE entity SET name = 'python3.11' WHERE kind = 'process' AND id = (SELECT min(id) FROM entity WHERE kind = 'process')`;
+	execFileSync('sqlite3', [at('about.strain'), sql]);
+	await inReport(report('about.html', 'about.strain'), async (page) => {
+		const about = await readAbout(page);
+		assert.deepEqual(Object.keys(about), ['started', 'on', 'for', 'ended', 'with']);
+		assert.equal(new Date(about.started.replace(' ', 'T').replace(' ', '')).getTime(), 1795171331000);
+		assert.match(about.started, /^2026-11-2\d \d\d:\d\d:\d\d [+-]\d\d:\d\d$/);
+		assert.equal(about.on, 'node1');
+		assert.equal(about.for, '2 min 0 s');
+		assert.equal(about.ended, 'exit 0');
+		assert.match(about.with, /^pytorch 1\.13\.0, jax 0\.4\.30, Python 3\.11, 6\.1\.0, strain \d+\.\d+\.\d+$/);
+	});
+	// What is not known is not said.
+	execFileSync('sqlite3', [at('about.strain'), "DELETE FROM run WHERE key IN ('hostname', 'kernel', 'version', 'hooks', 'start_utc_ns')"]);
+	await inReport(report('unknown.html', 'about.strain'), async (page) => {
+		assert.deepEqual(Object.keys(await readAbout(page)), ['for', 'ended', 'with']);
+		assert.equal((await readAbout(page)).with, 'Python 3.11');
+	});
+});
 
 test('every panel is drawn', () =>
 	inReport(at('report.html'), async (page) => {

@@ -269,9 +269,20 @@ export interface Note {
 	text: string;
 }
 
+export interface About {
+	host: string | null;
+	/** Of the job, in seconds. */
+	lasted: number | null;
+	/** "exit 0", "SIGKILL", "cut off"; "live" where it has not ended. */
+	ended: string | null;
+	/** "pytorch 1.13.0", "Linux 6.1.0 x86_64", "strain 0.1.0": those that are known. */
+	versions: string[];
+}
+
 export interface Run {
 	name: string;
 	command: string;
+	about: About;
 	/** Wall clock at the start, seconds since 1970 (UTC); null where the run does not say. */
 	started: number | null;
 	duration: number;

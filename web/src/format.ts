@@ -178,6 +178,16 @@ export function duration(seconds: number): string {
 		: `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
 }
 
+/** A date and a time of day where the page is read, and how far that is from UTC: "2026-11-22 04:24:03 +01:00". */
+export function date(seconds: number): string {
+	const at = new Date(seconds * 1000);
+	const offset = -at.getTimezoneOffset();
+	const away = Math.abs(offset);
+	const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+	const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+	return `${day} ${time} ${offset < 0 ? '-' : '+'}${two(Math.floor(away / 60))}:${two(away % 60)}`;
+}
+
 const STEPS = [1, 2, 5];
 const TIME_STEPS = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 

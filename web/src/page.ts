@@ -6,7 +6,7 @@
 
 import type { Report, Run, Tile, Verdict } from './contract';
 import { card, button, make } from './dom';
-import { clock } from './format';
+import { clock, date, duration } from './format';
 import { iterationCards } from './iterations';
 import { epochTable, ownTable, processTable, summaryTable } from './tables';
 import { themeButton } from './theme';
@@ -17,7 +17,23 @@ function header(run: Run, alone: boolean): HTMLElement {
 	const command = make('code', 'command', run.command);
 	command.title = run.command;
 	const chips = run.chips.map((chip) => make('span', 'chip', chip));
-	return make('header', '', alone ? null : make('h1', 'name', run.name), command, ...chips);
+	return make('header', '', alone ? null : make('h1', 'name', run.name), command, ...chips, about(run));
+}
+
+/** When and where it ran, for how long, how it ended, with which versions: what is known of that. */
+function about(run: Run): HTMLElement {
+	const { host, lasted, ended, versions } = run.about;
+	const facts: [string, string | null][] = [
+		['started', run.started === null ? null : date(run.started)],
+		['on', host],
+		['for', lasted === null ? null : duration(lasted)],
+		['ended', ended],
+		['with', versions.length > 0 ? versions.join(', ') : null],
+	];
+	const items = facts.flatMap(([what, value]) =>
+		value === null ? [] : [make('div', '', make('dt', '', what), make('dd', '', value))],
+	);
+	return make('dl', 'about', ...items);
 }
 
 function verdictCard(verdict: Verdict): HTMLElement {
