@@ -19,11 +19,12 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/export_wide.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "render/csv.h"
 
-enum { MAX_METRICS = 64, FLUSH_BYTES = 1 << 16 };
+enum { MAX_METRICS = 64, FLUSH_BYTES = 1 << 16, OPTION_JSON = 256 };
 
 // A format: what stands before, between and after the rows, and how a row is written. The part of
 // a row that is the same for a whole series is made once.
@@ -45,7 +46,10 @@ struct export_options {
 	bool every_kind;
 	enum entity_kind kind;
 	int64_t bucket_us; // 0: every reading
+	bool wide; // a column for each metric
 };
+
+#define WIDE_BUCKET_US 1000000 // without --every
 
 // A series in the making.
 struct column_state {
@@ -62,9 +66,10 @@ struct export
 	const struct entity *entity;
 	struct column_state *columns; // [n_columns], one per metric, by id
 	size_t n_columns;
+	struct wide wide;
 	struct text out;
 	bool first; // no row yet
-	bool failed; // standard output
+	bool failed; // standard output, or no memory
 };
 
 // --- formats
@@ -130,9 +135,42 @@ static void flush_out(struct export *x, size_t above)
 	}
 }
 
+// The rows of a wide table before this time.
+static void put_wide_rows(struct export *x, int64_t before_us)
+{
+	size_t n = wide_rows_before(&x->wide, before_us);
+	for (size_t i = 0; i < n; i++) {
+		text_append_string(&x->out, x->first ? "" : x->options->format->between);
+		x->first = false;
+		wide_row(&x->wide, i, x->entity, &x->out);
+		flush_out(x, FLUSH_BYTES);
+	}
+	wide_drop(&x->wide, n);
+}
+
+// What comes from here on is not before `block_us`, and a metric's next value is that of the bucket
+// it has open.
+static void put_finished_rows(struct export *x, int64_t block_us)
+{
+	int64_t before_us = block_us - x->options->bucket_us;
+	for (size_t i = 0; i < x->n_columns; i++) {
+		const struct column_state *column = &x->columns[i];
+		bool open = column->begun && column->bucketer.open;
+		before_us = open && column->bucketer.bucket.t_us < before_us
+		                    ? column->bucketer.bucket.t_us
+		                    : before_us;
+	}
+	put_wide_rows(x, before_us);
+}
+
 static void put_row(struct export *x, const struct column_state *column, int64_t t_us, double value)
 {
 	const struct format *format = x->options->format;
+	if (x->options->wide) {
+		x->failed = wide_put(&x->wide, (size_t)(column - x->columns), t_us, value) < 0 ||
+		            x->failed;
+		return;
+	}
 	text_append_string(&x->out, x->first ? "" : format->between);
 	x->first = false;
 	format->row(&x->out, &column->prefix, (double)t_us / 1e6, value);
@@ -166,7 +204,9 @@ static struct column_state *column_begin(struct export *x, uint32_t metric)
 	if (!column->begun) {
 		column->begun = true;
 		text_clear(&column->prefix);
-		x->options->format->prefix(&column->prefix, x->entity, column->metric);
+		if (!x->options->wide) {
+			x->options->format->prefix(&column->prefix, x->entity, column->metric);
+		}
 		if (x->options->bucket_us) {
 			bucketer_start(
 				&column->bucketer, column->metric->kind, x->options->bucket_us);
@@ -179,6 +219,9 @@ static int put_block(void *context, int64_t entity, const struct block *b)
 {
 	(void)entity;
 	struct export *x = context;
+	if (x->options->wide && b->n_rows > 0) {
+		put_finished_rows(x, b->t[0]);
+	}
 	for (uint32_t c = 0; c < b->n_columns; c++) {
 		// Of a thinned run the mean stands for the reading.
 		bool bound = b->aggregates && (b->aggregates[c] == AGGREGATE_MINIMUM ||
@@ -205,6 +248,9 @@ static int put_entity(struct export *x, struct reader *reader, struct error *e)
 			put_row(x, column, bucket.t_us, bucket.value);
 		}
 		column->begun = false;
+	}
+	if (x->options->wide) {
+		put_wide_rows(x, INT64_MAX);
 	}
 	return r;
 }
@@ -251,7 +297,11 @@ static int export_entities(struct export *x, struct reader *reader,
 	const struct entity_list *entities, struct error *e)
 {
 	int result = 0;
-	text_append_string(&x->out, x->options->format->before);
+	bool csv = x->options->format == formats;
+	if (x->options->wide) {
+		wide_header(&x->wide, &x->out);
+	}
+	text_append_string(&x->out, x->options->wide && csv ? "" : x->options->format->before);
 	for (size_t i = 0; i < entities->n && !x->failed; i++) {
 		x->entity = &entities->items[i];
 		if (has_wanted(x, x->entity->kind)) {
@@ -262,32 +312,52 @@ static int export_entities(struct export *x, struct reader *reader,
 	bool lines = strcmp(x->options->format->name, "jsonl") == 0;
 	text_append_string(&x->out, lines && x->first ? "" : x->options->format->after);
 	flush_out(x, 0);
-	return x->failed ? 0 : result; // reading_finish tells of standard output
+	if (x->failed && !ferror(stdout)) { // reading_finish tells of standard output
+		return error_errno(e, ENOMEM, "cannot export");
+	}
+	return x->failed ? 0 : result;
+}
+
+static int export_init(struct export *x, const struct metric_list *metrics)
+{
+	_cleanup_free_ bool *wanted = calloc(metrics->n + 1, sizeof(*wanted));
+	x->columns = calloc(metrics->n + 1, sizeof(*x->columns));
+	if (!wanted || !x->columns) {
+		return -ENOMEM;
+	}
+	x->n_columns = metrics->n;
+	for (size_t i = 0; i < metrics->n; i++) {
+		x->columns[i].metric = &metrics->items[i];
+		x->columns[i].wanted = wanted[i] = is_wanted(x->options, &metrics->items[i]);
+	}
+	bool json = x->options->format != formats;
+	return x->options->wide ? wide_init(&x->wide, metrics, wanted, json) : 0;
+}
+
+static void export_done(struct export *x)
+{
+	for (size_t i = 0; i < x->n_columns; i++) {
+		text_done(&x->columns[i].prefix);
+	}
+	free(x->columns);
+	wide_done(&x->wide);
+	text_done(&x->out);
 }
 
 static int export_run(struct reader *reader, const struct export_options *options)
 {
 	struct entity_list entities = {0};
 	struct metric_list metrics = {0};
+	struct export x = {.options = options, .first = true};
 	struct error e = {0};
 	int r = entity_list_load(reader, false, &entities, &e);
 	r = r < 0 ? r : metric_list_load(reader, &metrics, &e);
 	const char *unknown = r < 0 ? NULL : unknown_metric(options, &metrics);
-	struct export x = {.options = options, .first = true, .n_columns = metrics.n};
-	x.columns = calloc(metrics.n + 1, sizeof(*x.columns));
-	for (size_t i = 0; x.columns && i < metrics.n; i++) {
-		x.columns[i].metric = &metrics.items[i];
-		x.columns[i].wanted = is_wanted(options, &metrics.items[i]);
-	}
 	if (r == 0 && !unknown) {
-		r = x.columns ? export_entities(&x, reader, &entities, &e)
-		              : error_errno(&e, ENOMEM, "cannot export");
+		r = export_init(&x, &metrics) < 0 ? error_errno(&e, ENOMEM, "cannot export")
+		                                  : export_entities(&x, reader, &entities, &e);
 	}
-	for (size_t i = 0; x.columns && i < x.n_columns; i++) {
-		text_done(&x.columns[i].prefix);
-	}
-	free(x.columns);
-	text_done(&x.out);
+	export_done(&x);
 	entity_list_done(&entities);
 	metric_list_done(&metrics);
 	if (unknown) {
@@ -301,6 +371,7 @@ static const struct argp_option options[] = {
 		"csv (quoted as RFC 4180 says, lines end with LF), json (one document: an array of "
 		"rows) or jsonl (a row per line)",
 		0},
+	{"json", OPTION_JSON, NULL, 0, "as --format json", 0},
 	{"metric", 'm', "NAME", 0, "only this metric; may be given several times", 0},
 	{"entity", 'e', "KIND", 0,
 		"only entities of this kind: host, job, process, gpu, disk, network, recorder", 0},
@@ -308,6 +379,10 @@ static const struct argp_option options[] = {
 		"one value per bucket of time: of a gauge the mean weighted by how long each "
 		"reading "
 		"stood, of a counter its value at the bucket's end; t_s is the bucket's start",
+		0},
+	{"wide", 'w', NULL, 0,
+		"a column for each metric and a row for each time of each entity: one for each "
+		"bucket of --every (1s)",
 		0},
 	{0},
 };
@@ -344,6 +419,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'f':
 		parse_format(x, argument, state);
 		return 0;
+	case OPTION_JSON:
+		parse_format(x, "json", state);
+		return 0;
+	case 'w':
+		x->wide = true;
+		return 0;
 	case 'm':
 		if (x->n_metrics == MAX_METRICS) {
 			reading_option_error(state, "--metric: more than %d of them", MAX_METRICS);
@@ -358,6 +439,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 't':
 		parse_every(x, argument, state);
+		return 0;
+	case ARGP_KEY_END:
+		x->bucket_us = x->wide && x->bucket_us == 0 ? WIDE_BUCKET_US : x->bucket_us;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (x->run) {

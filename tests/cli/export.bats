@@ -54,6 +54,50 @@ setup() {
 	[[ "${lines[2]}" == *",2.5,17179869184" ]]
 }
 
+@test "--wide has a column for each metric and a row for each time" {
+	for every in "" "--every 250ms"; do
+		# shellcheck disable=SC2086 # none or two words
+		"$STRAIN" export train.strain --wide $every >"$BATS_TEST_TMPDIR/wide.csv"
+		# shellcheck disable=SC2086
+		"$STRAIN" export train.strain --wide --json $every >"$BATS_TEST_TMPDIR/wide.json"
+		# shellcheck disable=SC2086
+		"$STRAIN" export train.strain --wide -f jsonl $every >"$BATS_TEST_TMPDIR/wide.jsonl"
+		"$STRAIN" export train.strain ${every:---every 1s} >"$BATS_TEST_TMPDIR/long.csv"
+		python3 - "$BATS_TEST_TMPDIR" <<-'EOF'
+			import csv, json, sys
+			folder = sys.argv[1]
+			wide = list(csv.DictReader(open(folder + "/wide.csv")))
+			assert list(wide[0])[:4] == ["kind", "key", "name", "t_s"]
+			metrics = list(wide[0])[4:]
+			assert "process.cpu.time" in metrics and len(set(metrics)) == len(metrics)
+			# Every value of the long table, and no other.
+			found = {}
+			for row in wide:
+			    for metric in metrics:
+			        if row[metric]:
+			            found[row["kind"], row["key"], metric, row["t_s"]] = row[metric]
+			expected = {(row["kind"], row["key"], row["metric"], row["t_s"]): row["value"]
+			            for row in csv.DictReader(open(folder + "/long.csv")) if row["value"]}
+			assert found == expected, (len(found), len(expected))
+			# A time once, and in order.
+			times = [(row["kind"], row["key"], float(row["t_s"])) for row in wide]
+			assert len(set(times)) == len(times)
+			for before, after in zip(times, times[1:]):
+			    assert before[:2] != after[:2] or before[2] < after[2]
+			rows = json.load(open(folder + "/wide.json"))
+			assert rows == [json.loads(line) for line in open(folder + "/wide.jsonl")]
+			assert len(rows) == len(wide) and list(rows[0])[4:] == metrics
+			assert all(row["process.cpu.time"] is None or row["process.cpu.time"] >= 0 for row in rows)
+		EOF
+	done
+	run -0 "$STRAIN" export train.strain -w -e job -m process.cpu.time
+	[ "${lines[0]}" = "kind,key,name,t_s,process.cpu.time" ]
+	[ "${#lines[@]}" = 6 ]
+	run -0 "$STRAIN" export train.strain -w -e host -m hw.power
+	[ "$output" = "kind,key,name,t_s" ]
+	[ "$("$STRAIN" export train.strain --json -m hw.power)" = "$("$STRAIN" export train.strain -f json -m hw.power)" ]
+}
+
 @test "JSON is one array, JSON lines a row a line" {
 	"$STRAIN" export train.strain -f json -m process.cpu.time >"$BATS_TEST_TMPDIR/x.json"
 	"$STRAIN" export train.strain -f jsonl -m process.cpu.time >"$BATS_TEST_TMPDIR/x.jsonl"
