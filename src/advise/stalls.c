@@ -27,8 +27,8 @@ static double error_of(const struct estimate *e)
 	return (e->high - e->low) / 2 / e->value;
 }
 
-// 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run that
-// should be slower was faster: noise, and as much of it has to be expected the other way.
+// 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run
+// that should be slower was faster: noise, and as much of it has to be expected the other way.
 static struct estimate stall_between(const struct trial_rate *slow, const struct trial_rate *fast)
 {
 	struct estimate none = {NAN, NAN, NAN};

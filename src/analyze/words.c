@@ -126,9 +126,8 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 // Whether a unit stands here, alone or before what ends a part of a sentence.
 static bool is_unit(const char *text)
 {
-	static const char *const units[] = {
-		"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB",
-		"TiB", "CPUs"};
+	static const char *const units[] = {"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB",
+		"TB", "KiB", "MiB", "GiB", "TiB", "CPUs"};
 	size_t length = strcspn(text, " ,;:.)/");
 	for (size_t i = 0; i < ARRAY_LENGTH(units); i++) {
 		if (strlen(units[i]) == length && memcmp(text, units[i], length) == 0) {

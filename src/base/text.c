@@ -254,7 +254,8 @@ char *text_percent(char *buffer, size_t size, double ratio)
 	if (percent > 0 && percent < 0.05) {
 		snprintf(buffer, size, "under 0.1 %%");
 	} else {
-		snprintf(buffer, size, "%.*f %%", digits, percent > -0.05 ? fabs(percent) : percent);
+		snprintf(
+			buffer, size, "%.*f %%", digits, percent > -0.05 ? fabs(percent) : percent);
 	}
 	return buffer;
 }

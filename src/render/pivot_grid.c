@@ -44,7 +44,7 @@ static bool is_byte_rate(const struct pivot_value *value)
 
 static struct scale scale_for(const struct pivot_value *value, double largest, bool binary)
 {
-	const struct prefix *prefixes = value->kind == MEASURE_KIND_SECONDS  ? seconds
+	const struct prefix *prefixes = value->kind == MEASURE_KIND_SECONDS ? seconds
 	                                : value->kind == MEASURE_KIND_BYTES
 	                                        ? (binary ? binary_bytes : bytes)
 	                                : value->kind == MEASURE_KIND_JOULES ? joules

@@ -54,8 +54,8 @@ struct grid_list {
 int grid_list_build(const struct pivot *p, struct grid_list *ret);
 void grid_list_done(struct grid_list *list);
 
-// A number and its interval's half (NAN: none) in the value's unit: two digits of the half count, and
-// the number has the same place last; without a half, three digits count.
+// A number and its interval's half (NAN: none) in the value's unit: two digits of the half count,
+// and the number has the same place last; without a half, three digits count.
 void grid_append_number(struct text *t, double value, double half);
 // The half, with the digits of its number.
 void grid_append_half(struct text *t, double value, double half);
