@@ -10,6 +10,8 @@ from pathlib import Path
 from harness import PYTHON, ROOT, STRAIN, Result, environment, interval, run_file, trainer_script
 
 SCRIPT = ROOT / "bench/hooked_steps.py"
+PHASE_SCRIPT = ROOT / "bench/phase_cost.py"
+PHASES = "60"  # rounds
 PAIRS = {"mark": 400, "small": 300, "cnn": 700, "jax": 300}
 STARTS = 40
 # Tensors of some MB keep the memory they had: page faults would hide a thousandth of a step.
@@ -17,10 +19,10 @@ KEEP = {name: str(1 << 32) for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_T
 FRAMEWORKS = Path(os.environ.get("STRAIN_FRAMEWORKS", ROOT / ".frameworks")) / "python/bin/python"
 
 
-def output(*arguments, python=PYTHON):
+def output(*arguments, python=PYTHON, script=SCRIPT):
     """Lines of the job, recorded; one thread."""
     with run_file() as path:
-        command = [STRAIN, "run", "--force", "-o", path, "--", python, SCRIPT, *arguments]
+        command = [STRAIN, "run", "--force", "-o", path, "--", python, script, *arguments]
         out = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True,
                              env=environment() | KEEP | {"OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"},
                              ).stdout  # fmt: skip
@@ -61,8 +63,23 @@ def small_step(what, *arguments, python=PYTHON):
                   "at most 15 us", middle <= 15)  # fmt: skip
 
 
+def phases():
+    """A phase of the package `strain`, named where it begins, over a with-statement that does nothing:
+    recorded and not."""
+    alone = environment() | {"PYTHONPATH": str(ROOT / "hooks/python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    lines = {"recorded": output(PHASES, script=PHASE_SCRIPT),
+             "not recorded": subprocess.run([PYTHON, PHASE_SCRIPT, PHASES], env=alone, check=True,
+                                            capture_output=True, text=True).stdout.splitlines()}  # fmt: skip
+    for (how, rows), most in zip(lines.items(), (20, 2)):
+        _, named, empty = (statistics.median(column)
+                           for column in zip(*(map(float, row.split()) for row in rows)))  # fmt: skip
+        yield Result(f"a phase from Python, {how}", f"{named:.0f} ns", f"an empty with {empty:.0f} ns",
+                     f"{named / empty:.1f} times", f"at most {most} times", named <= most * empty)  # fmt: skip
+
+
 def measure():
     """Yields the lines."""
+    yield from phases()
     folder = os.path.dirname(trainer_script())
     rows = [tuple(map(float, line.split())) for line in output("mark", PAIRS["mark"])]
     first, mark, clock = (statistics.median(column) for column in zip(*rows))

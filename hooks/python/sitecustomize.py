@@ -33,6 +33,25 @@ def open_in(directory, name, flags):
     return strain_folder.open_in(directory, name, flags)
 
 
+class Last(object):
+    """Finds the package for marks (docs/markers.md) where nobody else has a module of that name."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "strain" or path is not None:
+            return None
+        from importlib.util import spec_from_file_location
+
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:  # came after us
+            look = getattr(finder, "find_spec", None)
+            spec = look(name, path, target) if look else None
+            if spec is not None:
+                return spec
+        return spec_from_file_location(name, os.path.join(self.folder, name + ".py"))
+
+
 class Entry(object):
     def __init__(self, folder, directory):
         self.folder = folder
@@ -70,6 +89,8 @@ try:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if p != here]
     sys.path_importer_cache.pop(here, None)
+    if sys.version_info >= (3, 8):
+        sys.meta_path.append(Last(here))
     marks = os.environ.get("STRAIN_MARKERS")
     # Without it, or once it is gone, this is the environment of a run that has ended.
     if sys.version_info >= (3, 7) and marks and is_own(marks):

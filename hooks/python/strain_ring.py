@@ -224,12 +224,15 @@ class Ring:
     """One thread's ring. Times are CLOCK_MONOTONIC."""
 
     # The first six are _writer's, or those that hold.
-    __slots__ = ("put", "begin", "end", "end_now", "turn", "step", "_writer", "_held", "_map", "_names")
+    __slots__ = ("put", "begin", "end", "end_now", "turn", "step", "_writer", "_held", "_map", "_names",
+                 "_own_epochs", "_own_iterations", "_next_iteration")  # fmt: skip
 
     def __init__(self, mapped, pid, tid):
         self._map = mapped
         created_ns = monotonic_ns()  # no mark may be older
         self._names = {name: index for index, name in enumerate(KNOWN_NAMES)}
+        self._own_epochs = self._own_iterations = False  # the program marks them, not a hook
+        self._next_iteration = 0  # of the program
         self._held = None  # a list: marks wait in it until it is known what they are
         self._writer = _writer(mapped, memoryview(mapped).cast("Q"), created_ns)
         self._write_by(self._writer)
@@ -242,28 +245,66 @@ class Ring:
 
     def epoch(self, number, time_ns):
         """An epoch begins; the one before it ends, and its last iteration."""
-        return self.put(MARK_EPOCH, 0, number, 0, time_ns)
+        return time_ns if self._own_epochs else self.put(MARK_EPOCH, 0, number, 0, time_ns)
 
     def epoch_end(self, time_ns):
         """The epoch ends, and its last iteration."""
-        return self.put(MARK_EPOCH_END, 0, -1, 0, time_ns)
+        return time_ns if self._own_epochs else self.put(MARK_EPOCH_END, 0, -1, 0, time_ns)
 
     def iteration(self, number, time_ns):
         """An iteration begins, of samples that its end tells."""
+        if self._own_iterations:
+            return time_ns
         return self.put(MARK_ITERATION, 0, number, -1, time_ns)
 
     def iteration_end(self, samples, time_ns):
         """The iteration ends; samples -1: not known."""
+        if self._own_iterations:
+            return time_ns
         return self.put(MARK_ITERATION_END, 0, -1, samples, time_ns)
 
     def iteration_cancel(self, time_ns):
         """There was no iteration after all."""
+        if self._own_iterations:
+            return time_ns
         return self.put(MARK_ITERATION_END, 0, 0, -1, time_ns)
+
+    # What the program says of itself (strain.py); from then on hooks say nothing of that in this thread.
+
+    def program_epoch(self, number):
+        """As epoch()."""
+        self._own_epochs = True
+        self.put(MARK_EPOCH, 0, number, 0, monotonic_ns())
+
+    def program_epoch_end(self):
+        """As epoch_end()."""
+        self.put(MARK_EPOCH_END, 0, -1, 0, monotonic_ns())
+
+    def program_iteration(self, number, samples):
+        """As iteration(); number None: the next one's, samples -1: not known."""
+        if not self._own_iterations:
+            self._own_iterations = True
+            self._writer = dict(self._writer, turn=self._turn_in_parts, step=self._step_in_parts)
+            if self._held is None:
+                self._write_by(self._writer)
+        number = self._next_iteration if number is None else number
+        self._next_iteration = number + 1
+        self.put(MARK_ITERATION, 0, number, samples, monotonic_ns())
+
+    def program_iteration_end(self, samples):
+        """As iteration_end()."""
+        self.put(MARK_ITERATION_END, 0, -1, samples, monotonic_ns())
+
+    def program_iteration_cancel(self):
+        """As iteration_cancel()."""
+        self._next_iteration -= 1
+        self.put(MARK_ITERATION_END, 0, 0, -1, monotonic_ns())
 
     def hold(self):
         """From now on marks wait until release(); bounded."""
         self._held = []
-        self._write_by({name: getattr(self, "_hold_" + name) for name in self._writer})
+        in_parts = {"turn": self._turn_in_parts, "step": self._step_in_parts}
+        self._write_by({name: in_parts.get(name) or getattr(self, "_hold_" + name) for name in self._writer})
 
     def note(self, time_ns):
         """Where the marks that are held would end, should they be of a whole."""
@@ -319,11 +360,11 @@ class Ring:
     def _hold_end_now(self):
         return self.end(monotonic_ns())
 
-    def _hold_turn(self, number, began_ns, time_ns):
+    def _turn_in_parts(self, number, began_ns, time_ns):
         self.iteration(number, began_ns)
         self.begin(DATA, time_ns)
 
-    def _hold_step(self, forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
+    def _step_in_parts(self, forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
         self.put(MARK_SPAN, FORWARD, -1, forward_ns, backward_ns)
         self.put(MARK_SPAN, BACKWARD, -1, backward_ns, between_ns)
         self.put(MARK_SPAN, OPTIMIZER, -1, optimizer_ns, time_ns)
