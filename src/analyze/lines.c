@@ -208,6 +208,9 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	text_append_string(&line, a->verdict.next);
 	append_line(out, indent, &line);
 	text_clear(&line);
+	text_append_string(&line, a->verdict.marking);
+	append_line(out, indent, &line);
+	text_clear(&line);
 	append_figures(&line, a);
 	append_line(out, indent, &line);
 	text_clear(&line);

@@ -492,17 +492,47 @@ static const struct rule rules[] = {
 	{BOTTLENECK_UNKNOWN, judge_nothing},
 };
 
-// What would have given a run without epochs some; NULL where nothing would.
-static const char *way_to_epochs(const struct analysis *a)
+static bool is_python(const struct process_row *process)
 {
-	if (a->epochs.n > 0 || a->overview.attached) {
-		return NULL; // the output of a process that ran already cannot be read
+	const char *command = process->command ? process->command : "";
+	size_t length = strcspn(command, " ");
+	const char *slash = memrchr(command, '/', length);
+	const char *program = slash ? slash + 1 : command;
+	return strncmp(program, "python", 6) == 0;
+}
+
+static bool has_python(const struct process_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (is_python(&list->items[i])) {
+			return true;
+		}
 	}
-	if (!a->overview.epoch_pattern) {
-		return "for epochs: --epoch-pattern REGEX";
+	return false;
+}
+
+// What would have given a run without iterations some, or epochs; "" where nothing would.
+static const char *way_to_marks(const struct analysis *a)
+{
+	bool python = has_python(&a->processes),
+	     marks = !a->reader || !reader_run(a->reader, "markers_missing");
+	if (a->overview.attached) {
+		return ""; // the output of a process that ran already cannot be read
 	}
-	return a->overview.state == RUN_LIVE ? NULL // there may be some yet
-	                                     : "no line that was read matched --epoch-pattern";
+	if (a->epochs.n > 0) {
+		return python && marks ? "for iterations, in the script: import strain; "
+		                         "for batch in strain.iterations(loader):"
+		                       : "";
+	}
+	if (a->overview.epoch_pattern) { // of a live run there may be some yet
+		return a->overview.state == RUN_LIVE
+		               ? ""
+		               : "no line that was read matched --epoch-pattern";
+	}
+	return !marks   ? "for epochs: --epoch-pattern REGEX"
+	       : python ? "for epochs, in the script: import strain; "
+	                  "for epoch in strain.epochs(range(3)): (or --epoch-pattern REGEX)"
+	                : "for epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the script";
 }
 
 static void judge_by(const struct analysis *a, const struct rule *table, size_t n,
@@ -572,16 +602,13 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	}
 	sentence_append_shares(&shares, &facts);
 	held_find(a, &ret->held);
-	const char *epochs = whole && !facts.iterations ? way_to_epochs(a) : NULL;
-	if (epochs && opinion.next.length + strlen(epochs) + 2 <= NEXT_COLUMNS) {
-		text_append_string(&opinion.next, opinion.next.length ? "; " : "");
-		text_append_string(&opinion.next, epochs);
-	}
+	ret->marking = strdup(whole && !facts.iterations ? way_to_marks(a) : "");
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);
 	ret->shares = text_steal(&shares);
 	ret->surer = text_steal(&surer);
-	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer;
+	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer &&
+	                ret->marking;
 	return complete ? evidence_build(a, &facts, ret) : -ENOMEM;
 }
 
@@ -601,6 +628,7 @@ void verdict_done(struct verdict *v)
 	free(v->headline);
 	free(v->shares);
 	free(v->next);
+	free(v->marking);
 	free(v->surer);
 	*v = (struct verdict){0};
 }

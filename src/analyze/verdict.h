@@ -72,6 +72,7 @@ struct verdict {
 	char *next; // what to try, in a line, or what would make it surer; "" where there is
 	            // nothing to say
 	char *surer; // what would make it surer; "" where nothing would
+	char *marking; // what to type for epochs or iterations, in a line; "" where they are there
 	struct cause *causes; // [n_causes], the largest first
 	size_t n_causes;
 	struct suggestion *suggestions; // [n_suggestions], the largest gain first
@@ -93,7 +94,7 @@ void verdict_done(struct verdict *v);
 struct facts;
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
-// The lines that end `strain run`: at most six, one more of a part, and of a job that failed the last
-// three that it printed; each with its newline, none over 120 columns but the last two, the commands
-// that show more.
+// The lines that end `strain run`: at most six, one more of a part, one of what to type for a job that
+// marks nothing, and of a job that failed the last three that it printed; each with its newline, none
+// over 120 columns but the last two, the commands that show more.
 void verdict_lines(const struct analysis *a, struct text *out);

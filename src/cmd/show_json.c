@@ -185,6 +185,7 @@ static json_t *verdict_json(const struct analysis *a)
 		verdict, "confidence", json_string(confidence_name(a->verdict.confidence)));
 	json_object_set_new(verdict, "headline", json_from_text(a->verdict.headline));
 	json_object_set_new(verdict, "next", json_from_text(a->verdict.next));
+	json_object_set_new(verdict, "marking", json_from_text(a->verdict.marking));
 	json_object_set_new(verdict, "surer", json_from_text(a->verdict.surer));
 	json_object_set_new(verdict, "causes", causes_json(&a->verdict));
 	json_object_set_new(verdict, "suggestions", suggestions_json(&a->verdict));

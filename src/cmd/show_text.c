@@ -169,6 +169,9 @@ static void print_suggestions(const struct page *p)
 		bool try = strncmp(v->next, "to try: ", 8) == 0;
 		print_field(p, try ? "Try" : "Next", try ? v->next + 8 : v->next);
 	}
+	if (*v->marking) {
+		print_field(p, "Mark", v->marking);
+	}
 }
 
 // What memory holds, as far as readings tell.

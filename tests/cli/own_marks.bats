@@ -37,6 +37,30 @@ alone() {
 	[[ "$output" == *"EPOCH "*" loss"* ]]
 }
 
+@test "a run without epochs or iterations says in a line what to type" {
+	local job='import sys, time
+for epoch in (1, 2):
+    print("epoch", epoch, flush=True)
+    time.sleep(0.6)'
+	run -0 --separate-stderr record "$PYTHON" -c "$job"
+	[[ "$stderr" == *$'\n        for epochs, in the script: import strain; for epoch in strain.epochs(range(3)): (or --epoch-pattern REGEX)\n'* ]]
+	run -0 "$STRAIN" show run.strain
+	[[ "$output" == *$'\n'"Mark      for epochs, in the script: import strain; "* ]]
+	"$STRAIN" show --json run.strain | grep -q '"marking": "for epochs, in the script'
+	run -0 --separate-stderr record --epoch-pattern '^epoch' "$PYTHON" -c "$job"
+	[[ "$stderr" == *$'\n        for iterations, in the script: import strain; for batch in strain.iterations(loader):\n'* ]]
+	run -0 --separate-stderr record sleep 1.2
+	[[ "$stderr" == *$'\n        for epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the script\n'* ]]
+	run -0 --separate-stderr record --no-markers "$PYTHON" -c "$job"
+	[[ "$stderr" == *$'\n        for epochs: --epoch-pattern REGEX\n'* ]]
+	# What has both is told nothing.
+	run -0 --separate-stderr record "$PYTHON" -c 'import strain, time
+for epoch in strain.epochs(range(2)):
+    for batch in strain.iterations(range(20)):
+        time.sleep(0.03)'
+	[[ "$stderr" != *"for epochs"* && "$stderr" != *"for iterations"* ]]
+}
+
 @test "the same by calls and contexts; spans of coroutines cross" {
 	record "$PYTHON" "$JOB" by_hand
 	[ "$(spans)" = $'epoch|epoch|2|125\niteration|iteration|21|125\nphase|forward|10|\nuser|crossing|1|\nuser|wait|2|' ] ||

@@ -90,12 +90,12 @@ setup() {
 	EOF
 }
 
-@test "finish prints at most six lines, none over 120 columns, and keeps the summary" {
+@test "finish prints at most seven lines, none over 120 columns, and keeps the summary" {
 	cp train.strain "$BATS_TEST_TMPDIR/again.strain"
 	cd "$BATS_TEST_TMPDIR"
 	run -0 --separate-stderr "$STRAIN" finish again.strain
 	[ -z "$output" ]
-	[ "${#stderr_lines[@]}" -le 6 ]
+	[ "${#stderr_lines[@]}" -le 7 ]
 	[ "${#stderr_lines[@]}" -ge 3 ]
 	[[ "${stderr_lines[0]}" == "strain: "* ]]
 	for line in "${stderr_lines[@]}"; do
