@@ -155,9 +155,9 @@ static void test_nonsense_is_one_line_that_names_the_option(void **state)
 			"'1,\n2'"},
 		{LIMIT_MEMORY, "1023KiB", "--memory: expected at least 1MiB, found '1023KiB'"},
 		{LIMIT_MEMORY, "-1GiB",
-			"--memory: expected a size such as 256MiB or 1GB, found '-1GiB'"},
+			"--memory: expected a size such as 256MiB, 4G or 1GB, found '-1GiB'"},
 		{LIMIT_MEMORY, "9999999TiB",
-			"--memory: expected a size such as 256MiB or 1GB, found '9999999TiB', "
+			"--memory: expected a size such as 256MiB, 4G or 1GB, found '9999999TiB', "
 			"which is too large"},
 		{LIMIT_DISK_READ, "100MB",
 			"--disk-read: expected a rate such as 100MB/s, or unlimited, found "
