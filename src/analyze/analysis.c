@@ -62,7 +62,8 @@ static int build_overview(struct analysis *a, struct error *e)
 static int load_phases(struct analysis *a, struct error *e)
 {
 	int r = phases_load(a, &a->phases, e);
-	int told = process_list_take_ranks(&a->processes, &a->phases);
+	int told = process_list_take_marks(&a->processes, &a->phases);
+	told = told < 0 ? told : phases_keep_workers(&a->phases, &a->processes);
 	return told < 0 ? error_errno(e, -told, "%s", reader_path(a->reader)) : r;
 }
 

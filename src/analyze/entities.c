@@ -148,6 +148,11 @@ double entity_number(const struct entity *entity, const char *attribute)
 	return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+bool entity_flag(const struct entity *entity, const char *attribute)
+{
+	return json_is_true(json_object_get(entity->attributes, attribute));
+}
+
 static void append_argument(struct text *t, const char *argument)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -41,6 +41,8 @@ const struct entity *entity_find(const struct entity_list *list, int64_t id);
 const struct entity *entity_first(const struct entity_list *list, enum entity_kind kind);
 // An attribute as a number; NAN where it is not there.
 double entity_number(const struct entity *entity, const char *attribute);
+// Whether an attribute is true.
+bool entity_flag(const struct entity *entity, const char *attribute);
 // A command line for people: its arguments (a JSON array) with blanks between, quoted where they
 // need it; "" where there is none. Owned by the caller; NULL: out of memory.
 char *entity_command(const struct entity *entity);

@@ -252,6 +252,45 @@ int phase_threads_finish(
 	return 0;
 }
 
+static bool feeds(const struct phases *p, const struct process_list *processes, int64_t entity)
+{
+	for (size_t i = 0; entity && i < processes->n; i++) {
+		const struct process_row *row = &processes->items[i];
+		if (row->entity == entity) {
+			return row->iterates || row->role == ROLE_LOADER;
+		}
+	}
+	return p->n_ranks > 0; // the recorder never saw it
+}
+
+int phases_keep_workers(struct phases *p, const struct process_list *processes)
+{
+	struct own_span own = {.name = "prepare", .parent = OWN_SPAN_NONE, .share = NAN};
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		const struct phase_worker *worker = &p->workers[i];
+		if (feeds(p, processes, worker->entity)) {
+			p->workers[n++] = *worker;
+			continue;
+		}
+		own.p50_s = own.threads++ == 0 ? worker->batch_p50_s : NAN;
+		own.count += worker->batches;
+		own.total_s += worker->prepare_s;
+		own.max_s = fmax(own.max_s, worker->batch_max_s);
+	}
+	p->n_workers = n;
+	if (own.threads == 0) {
+		return 0;
+	}
+	struct own_span *grown = realloc(p->own, (p->n_own + 1) * sizeof(*grown));
+	if (!grown) {
+		return -ENOMEM;
+	}
+	p->own = grown;
+	grown[p->n_own++] = own;
+	return 0;
+}
+
 double phase_threads_iterated_s(const struct phase_threads *threads, size_t lane)
 {
 	const struct thread_count *count = lane < threads->n ? threads->lanes[lane] : NULL;

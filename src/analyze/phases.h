@@ -224,6 +224,10 @@ struct phases {
 // -EBADMSG where the file is damaged: what came before it is there.
 int phases_load(const struct analysis *a, struct phases *ret, struct error *e);
 void phases_done(struct phases *p);
+// Leaves out of the workers those that feed no training (a script's `strain mark begin prepare`):
+// what they marked is a span of the job's own. Needs the roles. 0 or -ENOMEM.
+struct process_list;
+int phases_keep_workers(struct phases *p, const struct process_list *processes);
 
 struct text;
 // "data 400 ms instead of 40 ms; read from storage 120 MB/s instead of 0 B/s"; nothing where

@@ -23,8 +23,10 @@ static const char *const role_names[N_ROLES] = {
 	[ROLE_MAIN] = "main",
 	[ROLE_RANK] = "rank",
 	[ROLE_LOADER] = "loader",
+	[ROLE_CHILD] = "child",
 	[ROLE_LAUNCHER] = "launcher",
 	[ROLE_HELPER] = "helper",
+	[ROLE_STRAIN] = "strain",
 };
 
 const char *role_name(enum role role)
@@ -93,6 +95,7 @@ static int row_add(struct process_list *list, const struct analysis *a, const st
 		.rank = -1,
 		.name = entity->name,
 		.command = entity_command(entity),
+		.strain = entity_flag(entity, "strain"),
 		.first_s = (double)entity->first_ns / 1e9,
 		.last_s = (double)entity->last_ns / 1e9,
 		.ended = entity->ended,
@@ -162,6 +165,24 @@ static void append_command_label(struct text *t, const struct process_row *row)
 	text_done(&label);
 }
 
+// "strain run": it is started as "run ..." and as "strain run ...".
+static void append_strain_label(struct text *t, const struct process_row *row)
+{
+	struct cursor rest = cursor_of(row->command, strlen(row->command)), word = {0}, second;
+	struct text label = {0};
+	bool any = cursor_word(&rest, &word);
+	word = any ? word_last(word) : word;
+	if (any && cursor_is(word, "strain") && cursor_word(&rest, &second)) {
+		word = second;
+	}
+	text_append_string(&label, "strain");
+	if (any && !cursor_is(word, "strain")) {
+		append_word(&label, word);
+	}
+	words_append_elided(t, label.data ? label.data : "", PROCESS_LABEL_COLUMNS);
+	text_done(&label);
+}
+
 static int entity_compare(const void *key, const void *item)
 {
 	int64_t id = *(const int64_t *)key;
@@ -198,6 +219,8 @@ static int label_row(const struct process_list *list, struct process_row *row)
 		text_format(&label, "rank %d: ", row->number);
 		words_append_elided(&label, program.data ? program.data : "",
 			PROCESS_LABEL_COLUMNS - label.length);
+	} else if (row->role == ROLE_STRAIN) {
+		append_strain_label(&label, row);
 	} else {
 		append_command_label(&label, row);
 	}
@@ -253,19 +276,25 @@ static int compare_entities(const void *left, const void *right)
 	return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
-int process_list_take_ranks(struct process_list *list, const struct phases *p)
+static void take_marks(struct process_row *row, const struct phases *p)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < list->n; i++) {
-		struct process_row *row = &list->items[i];
-		for (size_t k = 0; k < p->n_ranks && row->rank < 0; k++) {
-			bool is_it = p->ranks[k].entity == row->entity;
-			row->rank = is_it ? p->ranks[k].number : -1;
-			n += is_it;
-		}
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		bool is_it = p->ranks[i].entity == row->entity;
+		row->iterates = row->iterates || is_it;
+		row->rank = is_it && row->rank < 0 ? p->ranks[i].number : row->rank;
 	}
-	if (n < 2) {
+	for (size_t i = 0; i < p->n_workers; i++) {
+		row->prepares = row->prepares || p->workers[i].entity == row->entity;
+	}
+}
+
+int process_list_take_marks(struct process_list *list, const struct phases *p)
+{
+	if ((p->n_ranks == 0 && p->n_workers == 0) || list->n == 0) {
 		return 0;
+	}
+	for (size_t i = 0; i < list->n; i++) {
+		take_marks(&list->items[i], p);
 	}
 	qsort(list->items, list->n, sizeof(*list->items), compare_entities);
 	return tell_roles(list);

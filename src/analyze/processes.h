@@ -12,17 +12,19 @@
 struct analysis;
 struct phases;
 
-// What a process is for, guessed from the tree and the command lines.
+// What a process is for: from the tree, the command lines and what it marked.
 enum role {
 	ROLE_MAIN, // trains: the job's root, or what its launchers started
 	ROLE_RANK, // one of several that train together
-	ROLE_LOADER, // a forked copy of main that stays: prepares batches
+	ROLE_LOADER, // prepares batches for those
+	ROLE_CHILD, // another forked copy of its parent that stays
 	ROLE_LAUNCHER, // shells, torchrun, mpirun: starts others and waits
 	ROLE_HELPER, // anything else
+	ROLE_STRAIN, // a process of strain's own: of a `strain run` in the job
 	N_ROLES,
 };
 
-// "main", "rank", "loader", "launcher", "helper"
+// "main", "rank", "loader", "child", "launcher", "helper", "strain"
 const char *role_name(enum role role);
 
 struct process_row {
@@ -31,6 +33,9 @@ struct process_row {
 	int64_t pid; // -1 where the key does not say
 	enum role role;
 	int rank; // its number, where marks say that it is one; -1
+	bool iterates; // it marked iterations
+	bool prepares; // it marked batches that it prepared
+	bool strain; // the recorder saw that it runs a program of strain's
 	int number; // of a rank or loader among its kind, from 0; -1 else
 	const char *name; // as the kernel has it; from the job: escape it. Lives with the analysis
 	char *command; // the command line; from the job: escape it
@@ -61,9 +66,9 @@ struct process_list {
 
 // Needs the analysis' entities, metrics and summary.
 int process_list_build(const struct analysis *a, struct process_list *ret);
-// Processes whose threads iterate beside each other are ranks, whatever the tree looks like: who is
-// who is told anew. 0 or -ENOMEM.
-int process_list_take_ranks(struct process_list *list, const struct phases *p);
+// Processes whose threads iterate beside each other are ranks, whatever the tree looks like, and
+// who prepares batches is a loader worker: who is who is told anew. 0 or -ENOMEM.
+int process_list_take_marks(struct process_list *list, const struct phases *p);
 // "worker 0": what the process of a thread is called; "process 4242", or the thread, where the
 // recorder never saw it.
 struct text;

@@ -2,8 +2,10 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Roles from the shape of the tree. Whoever starts others and leaves the CPU to them is a launcher;
-// below the launchers is main, or ranks where several do the same; a forked copy of those that
-// stays is a loader worker (PyTorch's DataLoader, multiprocessing).
+// below the launchers is main, or ranks where several do the same. Who marked batches that it
+// prepared is a loader worker, as the hooks' workers do. Where nobody did, forked copies of a
+// process that iterates feed it; those of any other process are children, of which nothing more is
+// known.
 
 #include "analyze/roles.h"
 
@@ -66,8 +68,8 @@ static const struct phrase {
 	{"torchrun", ROLE_LAUNCHER},
 	{"multiprocessing.resource_tracker", ROLE_HELPER},
 	{"multiprocessing.semaphore_tracker", ROLE_HELPER},
-	{"multiprocessing.spawn", ROLE_LOADER},
-	{"--multiprocessing-fork", ROLE_LOADER},
+	{"multiprocessing.spawn", ROLE_CHILD},
+	{"--multiprocessing-fork", ROLE_CHILD},
 };
 
 struct node {
@@ -80,7 +82,14 @@ struct node {
 struct forest {
 	struct node *nodes;
 	size_t n;
+	bool prepared; // a process beside those that iterate marked batches
 };
+
+// Strain's own are passed through like launchers, and counted for nothing.
+static double weight_of(const struct process_row *row)
+{
+	return isfinite(row->cpu_seconds) && !row->strain ? row->cpu_seconds : 0;
+}
 
 // Whether the command's program (its first word, without folders) is this one.
 static bool runs_program(const struct process_row *row, const char *program)
@@ -147,7 +156,8 @@ static int forest_grow(struct forest *f, struct process_row *rows, size_t n)
 			node->parent = bsearch(
 				&node->row->parent, f->nodes, n, sizeof(*f->nodes), node_compare);
 		}
-		node->weight = isfinite(node->row->cpu_seconds) ? node->row->cpu_seconds : 0;
+		node->weight = weight_of(node->row);
+		f->prepared = f->prepared || (node->row->prepares && !node->row->iterates);
 	}
 	for (size_t i = n; i-- > 0;) {
 		if (f->nodes[i].parent) {
@@ -165,8 +175,10 @@ static struct node *heaviest_child(struct forest *f, const struct node *parent, 
 	for (size_t i = 0; i < f->n; i++) {
 		struct node *node = &f->nodes[i];
 		if (node->parent == parent) {
+			bool better = !heaviest || node->weight > heaviest->weight ||
+			              (heaviest->row->strain && !node->row->strain);
 			*ret_sum += node->weight;
-			heaviest = !heaviest || node->weight > heaviest->weight ? node : heaviest;
+			heaviest = better ? node : heaviest;
 		}
 	}
 	return heaviest;
@@ -199,12 +211,19 @@ static struct node *root_of(struct forest *f)
 	return root;
 }
 
+// A `strain run` within the job starts the rest of it.
+static bool passes_on(const struct process_row *row, bool *ret_distributed)
+{
+	*ret_distributed = false;
+	return row->strain || is_launcher(row, ret_distributed);
+}
+
 // Follows the launchers down to who trains.
 static void trainers_assign(struct forest *f)
 {
 	struct node *node = root_of(f);
 	bool distributed;
-	while (node && node->n_children > 0 && is_launcher(node->row, &distributed)) {
+	while (node && node->n_children > 0 && passes_on(node->row, &distributed)) {
 		double sum;
 		struct node *child = heaviest_child(f, node, &sum);
 		if (distributed && ranks_assign(f, node, child) > 1) {
@@ -213,7 +232,7 @@ static void trainers_assign(struct forest *f)
 		}
 		child->row->role = ROLE_HELPER; // one rank is main
 		child->row->number = -1;
-		if (child->weight < sum / 2) {
+		if (child->weight < sum / 2 && !node->row->strain) {
 			break; // a script of many small commands: the script is what runs
 		}
 		node->row->role = ROLE_LAUNCHER;
@@ -249,18 +268,58 @@ static bool is_trainer(const struct process_row *row)
 	return row->role == ROLE_MAIN || row->role == ROLE_RANK;
 }
 
-static bool is_loader(const struct node *node)
+static bool is_above(const struct node *node, const struct node *other)
 {
-	const struct process_row *row = node->row, *parent = node->parent->row;
-	const struct phrase *phrase = phrase_in(row);
-	bool stays = life(row) >= 1 || life(row) >= life(parent) / 5;
-	if (phrase) {
-		return stays && phrase->role == ROLE_LOADER;
+	while (other && other != node) {
+		other = other->parent;
 	}
-	// A fork that runs no other program has its parent's command line. A process that its
-	// program renamed ("loader 1") is told by its name.
-	bool copy = *row->command && strcmp(row->command, parent->command) == 0;
-	return stays && (copy || strstr(row->name, "loader") || strstr(row->name, "data_worker"));
+	return other != NULL;
+}
+
+// Who marked batches feeds a training loop if it is below one, or beside one; a script that starts
+// the training, or anything with a shell, only calls a step of its own that way.
+static bool feeds_training(const struct forest *f, const struct node *node)
+{
+	bool distributed, below = false, any = false;
+	for (size_t i = 0; i < f->n; i++) {
+		const struct node *other = &f->nodes[i];
+		if (!is_trainer(other->row) || other == node) {
+			continue;
+		}
+		if (is_above(node, other)) {
+			return false;
+		}
+		below = below || is_above(other, node);
+		any = any || other->row->iterates;
+	}
+	return (below || any) && !is_launcher(node->row, &distributed);
+}
+
+// A fork that runs no other program has its parent's command line.
+static bool is_copy(const struct node *node)
+{
+	const struct process_row *row = node->row;
+	const struct process_row *parent = node->parent ? node->parent->row : NULL;
+	const struct phrase *phrase = phrase_in(row);
+	bool stays = parent && (life(row) >= 1 || life(row) >= life(parent) / 5);
+	if (!stays || phrase) {
+		return stays && phrase->role == ROLE_CHILD;
+	}
+	return *row->command && strcmp(row->command, parent->command) == 0;
+}
+
+static bool is_loader(const struct forest *f, const struct node *node)
+{
+	const struct process_row *row = node->row;
+	const struct process_row *parent = node->parent ? node->parent->row : NULL;
+	if (row->prepares) {
+		return feeds_training(f, node);
+	}
+	// So PyTorch itself calls its workers.
+	if (parent && is_trainer(parent) && strcmp(row->name, "pt_data_worker") == 0) {
+		return true;
+	}
+	return parent && parent->iterates && !f->prepared && is_copy(node);
 }
 
 struct loaders {
@@ -295,13 +354,14 @@ static void others_assign(struct forest *f)
 		if (row->role != ROLE_HELPER) {
 			continue;
 		}
-		if (node->parent && is_trainer(node->parent->row) &&
-			loaders.n < ARRAY_LENGTH(loaders.rows) && is_loader(node)) {
+		if (loaders.n < ARRAY_LENGTH(loaders.rows) && is_loader(f, node)) {
 			row->number = loader_number(&loaders, row);
 			row->role = ROLE_LOADER;
 			loaders.rows[loaders.n++] = row;
 		} else if (node->n_children > 0 && is_launcher(row, &distributed)) {
 			row->role = ROLE_LAUNCHER;
+		} else if (is_copy(node)) {
+			row->role = ROLE_CHILD;
 		}
 	}
 }
@@ -320,6 +380,10 @@ int roles_assign(struct process_row *rows, size_t n)
 	trainers_assign(&forest);
 	marked_ranks_assign(&forest);
 	others_assign(&forest);
+	for (size_t i = 0; i < n; i++) {
+		rows[i].role = rows[i].strain ? ROLE_STRAIN : rows[i].role;
+		rows[i].number = rows[i].strain ? -1 : rows[i].number;
+	}
 	free(forest.nodes);
 	return 0;
 }

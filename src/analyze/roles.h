@@ -7,6 +7,6 @@
 
 #include "analyze/processes.h"
 
-// Fills role and number of every row. Rows are sorted by entity; parent, rank, command, name, times
-// and CPU time are there. 0 or -ENOMEM.
+// Fills role and number of every row. Rows are sorted by entity; parent, command, name, times, CPU
+// time and what is known of marks and programs are there. 0 or -ENOMEM.
 int roles_assign(struct process_row *rows, size_t n);

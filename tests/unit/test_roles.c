@@ -45,6 +45,10 @@ static void test_a_shell_that_starts_python_with_loader_workers(void **state)
 			99),
 	};
 	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(rows[2].role, ROLE_CHILD); // for what, nobody said
+	assert_int_equal(rows[2].number, -1);
+	rows[1].iterates = true;
+	assert_int_equal(roles_assign(rows, 9), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_MAIN);
 	const int numbers[] = {0, 1, 0, 1}; // the second pair takes the numbers of the first
@@ -55,6 +59,65 @@ static void test_a_shell_that_starts_python_with_loader_workers(void **state)
 	assert_int_equal(rows[6].role, ROLE_HELPER);
 	assert_int_equal(rows[7].role, ROLE_HELPER);
 	assert_int_equal(rows[8].role, ROLE_HELPER);
+	rows[3].prepares = true; // then who does not is another child
+	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(rows[2].role, ROLE_CHILD);
+	assert_int_equal(rows[3].role, ROLE_LOADER);
+	assert_int_equal(rows[3].number, 0);
+}
+
+// A step of a script that is called "prepare" as the batches of loader workers are.
+static void test_who_prepares_feeds_a_training(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "bash job.sh", 1, 0, 100),
+		process(2, 1, "python3 train.py", 90, 10, 100),
+		process(3, 2, "bash fetch.sh", 5, 10, 99),
+		process(4, 2, "python3 -c forkserver", 0.1, 11, 100),
+		process(5, 4, "python3 -c forkserver", 40, 11, 100), // not its own child
+		process(6, 1, "./feeder", 5, 9, 100),
+	};
+	rows[0].prepares = rows[2].prepares = rows[4].prepares = rows[5].prepares = true;
+	rows[1].iterates = true;
+	assert_int_equal(roles_assign(rows, 6), 0);
+	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
+	assert_int_equal(rows[1].role, ROLE_MAIN);
+	assert_int_equal(rows[2].role, ROLE_HELPER);
+	assert_int_equal(rows[4].role, ROLE_LOADER);
+	assert_int_equal(rows[5].role, ROLE_LOADER);
+	rows[1].iterates = false; // then a process beside it feeds nobody that is known
+	assert_int_equal(roles_assign(rows, 6), 0);
+	assert_int_equal(rows[4].role, ROLE_LOADER); // the hooks' workers, before any iteration
+	assert_int_equal(rows[5].role, ROLE_HELPER);
+	struct process_row alone = process(1, 0, "sh job.sh", 1, 0, 2);
+	alone.prepares = true;
+	assert_int_equal(roles_assign(&alone, 1), 0);
+	assert_int_equal(alone.role, ROLE_MAIN);
+}
+
+// A `strain run` in the job: its recorder may take more CPU time than what it records.
+static void test_strain_is_passed_through(void **state)
+{
+	(void)state;
+	struct process_row rows[] = {
+		process(1, 0, "run -o x python3 train.py", 0.1, 0, 100),
+		process(2, 1, "run -o x python3 train.py", 5, 0, 100),
+		process(3, 1, "python3 train.py", 2, 0.1, 100),
+		process(4, 3, "python3 train.py", 2, 1, 100),
+		process(5, 1, "strain finish x", 9, 99, 100),
+	};
+	rows[0].strain = rows[1].strain = rows[4].strain = true;
+	rows[2].iterates = true;
+	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(rows[0].role, ROLE_STRAIN);
+	assert_int_equal(rows[1].role, ROLE_STRAIN);
+	assert_int_equal(rows[2].role, ROLE_MAIN);
+	assert_int_equal(rows[3].role, ROLE_LOADER);
+	assert_int_equal(rows[4].role, ROLE_STRAIN);
+	rows[2].strain = true; // nothing but strain
+	assert_int_equal(roles_assign(rows, 3), 0);
+	assert_int_equal(rows[2].role, ROLE_STRAIN);
 }
 
 static void test_ranks_under_a_launcher(void **state)
@@ -67,6 +130,7 @@ static void test_ranks_under_a_launcher(void **state)
 		process(4, 3, "python3 train.py", 20, 5, 99),
 		process(5, 1, "nvidia-smi", 0.1, 1, 2),
 	};
+	rows[2].iterates = true;
 	assert_int_equal(roles_assign(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_RANK);
@@ -89,20 +153,23 @@ static void test_ranks_that_marks_tell(void **state)
 	};
 	assert_int_equal(roles_assign(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_MAIN);
-	assert_int_equal(rows[1].role, ROLE_LOADER);
+	assert_int_equal(rows[1].role, ROLE_CHILD);
 	rows[1].rank = 0;
+	rows[1].iterates = true;
 	assert_int_equal(roles_assign(rows, 5), 0);
-	assert_int_equal(rows[1].role, ROLE_LOADER); // one alone is none
+	assert_int_equal(rows[1].role, ROLE_CHILD); // one alone is none
 	rows[2].rank = 1;
+	rows[2].iterates = true;
 	assert_int_equal(roles_assign(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_RANK);
 	assert_int_equal(rows[2].role, ROLE_RANK);
 	assert_int_equal(rows[2].number, 1);
-	assert_int_equal(rows[3].role, ROLE_HELPER);
+	assert_int_equal(rows[3].role, ROLE_CHILD);
 	assert_int_equal(rows[4].role, ROLE_LOADER);
 	assert_int_equal(rows[4].number, 0);
 	rows[0].rank = 2; // forked them, and trains
+	rows[0].iterates = true;
 	assert_int_equal(roles_assign(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_RANK);
 	assert_int_equal(rows[3].role, ROLE_LOADER);
@@ -141,6 +208,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_shell_that_starts_python_with_loader_workers),
+		cmocka_unit_test(test_who_prepares_feeds_a_training),
+		cmocka_unit_test(test_strain_is_passed_through),
 		cmocka_unit_test(test_ranks_under_a_launcher),
 		cmocka_unit_test(test_ranks_that_marks_tell),
 		cmocka_unit_test(test_a_script_of_many_commands_is_main_itself),

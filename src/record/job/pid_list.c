@@ -11,13 +11,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
+#include "base/text.h"
 #include "record/host/file.h"
 
 #define PID_LIMIT ((pid_t)1 << 22) // PID_MAX_LIMIT of 64-bit kernels
 #define WORD_BITS 64
+#define CGROUPS_MAX 256 // below the job's
+#define CGROUPS_DEPTH 8
 
 static bool list_add(struct pid_list *list, uint64_t pid)
 {
@@ -54,18 +59,70 @@ void pid_list_proc(struct pid_list *list, int proc_fd)
 	closedir(directory);
 }
 
-void pid_list_cgroup(struct pid_list *list, int root_fd, const char *path)
+// Appends what a cgroup.procs says.
+static void list_procs(struct pid_list *list, int root_fd, const char *path)
 {
 	struct host_file file = HOST_FILE_CLOSED;
 	struct cursor text, line;
 	uint64_t pid;
-	list->n = 0;
 	if (host_file_open(&file, root_fd, path, NULL) == 0 && host_file_read(&file, &text) == 0) {
 		while (cursor_line(&text, &line) && cursor_u64(&line, &pid) &&
 			list_add(list, pid)) {
 		}
 	}
 	host_file_close(&file);
+}
+
+// A directory of cgroupfs has two links and one for each directory in it.
+static DIR *open_parent(int root_fd, const char *path)
+{
+	struct stat st;
+	if (fstatat(root_fd, path, &st, 0) < 0 || st.st_nlink == 2) {
+		return NULL;
+	}
+	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	if (!directory && fd >= 0) {
+		close(fd);
+	}
+	return directory;
+}
+
+static void list_below(
+	struct pid_list *list, int root_fd, const char *directory, unsigned depth, unsigned *left)
+{
+	DIR *parent = open_parent(root_fd, directory);
+	for (struct dirent *entry; parent && *left > 0 && (entry = readdir(parent));) {
+		if (entry->d_type != DT_DIR || *entry->d_name == '.') {
+			continue;
+		}
+		_cleanup_text_ struct text child = {0}, procs = {0};
+		text_format(&child, "%s/%s", directory, entry->d_name);
+		text_format(&procs, "%s/%s/cgroup.procs", directory, entry->d_name);
+		if (!child.data || !procs.data) {
+			break;
+		}
+		(*left)--;
+		list_procs(list, root_fd, procs.data);
+		if (depth > 0) {
+			list_below(list, root_fd, child.data, depth - 1, left);
+		}
+	}
+	if (parent) {
+		closedir(parent);
+	}
+}
+
+void pid_list_cgroup(struct pid_list *list, int root_fd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *directory = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+	unsigned left = CGROUPS_MAX;
+	list->n = 0;
+	list_procs(list, root_fd, path);
+	if (directory) {
+		list_below(list, root_fd, directory, CGROUPS_DEPTH, &left);
+	}
 }
 
 void pid_list_done(struct pid_list *list)

@@ -19,7 +19,9 @@ struct pid_list {
 // memory is left out.
 void pid_list_proc(struct pid_list *list, int proc_fd);
 // Every process of a cgroup: path is that of its cgroup.procs under the root. Opened anew each
-// time, because cgroup v1 goes on showing an open descriptor the list that it saw first.
+// time, because cgroup v1 goes on showing an open descriptor the list that it saw first. With those
+// of the cgroups below it, which a job may make: a `strain run`, a container. A few hundred of them
+// at most.
 void pid_list_cgroup(struct pid_list *list, int root_fd, const char *path);
 void pid_list_done(struct pid_list *list);
 

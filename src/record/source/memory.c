@@ -16,10 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/part.h"
 #include "base/text.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
@@ -74,6 +76,7 @@ static const struct group groups[N_GROUPS] = {
 struct known {
 	int64_t entity;
 	unsigned renamed; // the name that the command line was read under
+	bool strain; // it runs a program of strain's
 	bool described; // the command line was read
 	struct stream *stream;
 };
@@ -86,6 +89,10 @@ struct memory_source {
 	struct tree_member *members;
 	size_t n_members, members_capacity;
 	struct known *known; // of members[i]
+	struct own_program {
+		dev_t device;
+		ino_t inode; // 0: not known
+	} own[2]; // the programs of strain
 	size_t n_known;
 	struct stream *job_stream, *cost_stream;
 	uint64_t next_round_ns;
@@ -134,8 +141,8 @@ static int update_known(struct memory_source *s)
 
 // Opens a file of a member. The pid may be another's by now: the directory is opened once, and the
 // file counts only if the process in it began when the member did.
-static int open_of(
-	const struct memory_source *s, const struct tree_member *member, const char *name)
+static int open_of(const struct memory_source *s, const struct tree_member *member,
+	const char *name, int flags)
 {
 	char path[64], buffer[1024];
 	struct cursor text;
@@ -150,19 +157,49 @@ static int open_of(
 	if (r < 0 || stat.start_ticks != member->start_ticks) {
 		return r < 0 ? r : -ESRCH;
 	}
-	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+	int fd = openat(directory, name, flags | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 // Command lines ---------------------------------------------------------------------------------
 
+static void note_own_program(struct own_program *ret, const char *path)
+{
+	struct stat st;
+	if (path && stat(path, &st) == 0) {
+		*ret = (struct own_program){st.st_dev, st.st_ino};
+	}
+}
+
+// Whether it runs one of strain's programs, the very file: a name anybody can have.
+static bool runs_own_program(const struct memory_source *s, const struct tree_member *member)
+{
+	struct stat st;
+	_cleanup_close_ int fd = open_of(s, member, "exe", O_PATH);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(s->own); i++) {
+		if (s->own[i].inode != 0 && s->own[i].device == st.st_dev &&
+			s->own[i].inode == st.st_ino) {
+			return true;
+		}
+	}
+	return false;
+}
+
 // The process's attributes: its pid, its parent and its arguments, those that look secret masked.
-static char *attributes_of(const struct tree_member *member, const char *command, size_t length)
+// strain: NULL to say nothing of it.
+static char *attributes_of(
+	const struct tree_member *member, const char *command, size_t length, const char *strain)
 {
 	struct text json = {0};
 	text_format(&json, "{\"pid\":%d,\"parent_pid\":%d,\"command\":", (int)member->pid,
 		(int)member->parent);
 	secret_append_command(&json, command, length);
+	if (strain) {
+		text_format(&json, ",\"strain\":%s", strain);
+	}
 	text_append(&json, "}", 1);
 	return text_steal(&json);
 }
@@ -172,13 +209,19 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 {
 	k->described = true;
 	k->renamed = member->renamed;
-	_cleanup_close_ int fd = open_of(s, member, "cmdline");
+	_cleanup_close_ int fd = open_of(s, member, "cmdline", O_RDONLY);
 	struct cursor text;
 	if (fd < 0 || host_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
 		return;
 	}
-	_cleanup_free_ char *attributes = attributes_of(
-		member, text.at, (size_t)(text.end - text.at));
+	// A fork of the launcher's becomes the job: then it is strain's no more.
+	bool was = k->strain;
+	k->strain = runs_own_program(s, member);
+	_cleanup_free_ char *attributes = attributes_of(member, text.at,
+		(size_t)(text.end - text.at),
+		k->strain ? "true"
+		: was     ? "false"
+			  : NULL);
 	char key[64];
 	snprintf(key, sizeof(key), "%d:%llu", (int)member->pid,
 		(unsigned long long)member->start_ticks);
@@ -203,7 +246,7 @@ static int64_t kib(int64_t bytes)
 static int read_smaps(
 	struct memory_source *s, const struct tree_member *member, int64_t values[N_PSS])
 {
-	_cleanup_close_ int fd = open_of(s, member, "smaps_rollup");
+	_cleanup_close_ int fd = open_of(s, member, "smaps_rollup", O_RDONLY);
 	struct cursor text;
 	struct proc_smaps_rollup smaps;
 	if (fd < 0) {
@@ -362,6 +405,11 @@ static int memory_source_open(
 		.epochs = context->epochs,
 		.buffer = buffer,
 	};
+	if (!context->captured) {
+		_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
+		note_own_program(&s->own[0], "/proc/self/exe");
+		note_own_program(&s->own[1], strain);
+	}
 	*ret_state = s;
 	return 0;
 }

@@ -45,6 +45,9 @@ static int process_joined(void *context, struct process *p)
 						 .attributes = attributes,
 					 });
 	p->readings = r;
+	if (s->attached && p->first_ns < s->start_ns) {
+		process_note_before(s, p);
+	}
 	return 0;
 }
 
@@ -173,6 +176,8 @@ static int process_source_open(
 		.cgroup_cpu = HOST_FILE_CLOSED,
 		.delay_accounting = delay_accounting_on(context->root_fd),
 		.reaper_io_fd = -1,
+		.attached = context->tree && context->reaper == 0,
+		.start_ns = context->start_ns,
 	};
 	if (s->own_tree) {
 		int r = tree_new(context->root_fd, context->captured, &s->tree, e);

@@ -81,6 +81,9 @@ struct process_source {
 	struct stream *job_stream, *job_io_stream;
 	uint64_t total_ns; // never falls
 	uint64_t base_ns; // of the cgroup's counter when the run began
+	bool attached; // --pid: processes may have used CPU time before the run
+	uint64_t start_ns; // of the run
+	uint64_t before_ns; // what they had used, with their reaped children's, in all
 	uint64_t rss_kib;
 	int reaper_io_fd; // the launcher's io: has what it reaped
 	int64_t reaper_base[N_IO];
@@ -95,6 +98,8 @@ int process_read_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_status(void *state, struct sink *sink, uint64_t now_ns);
 
+// A process of before the run has joined: what it used is not the job's.
+void process_note_before(struct process_source *s, struct process *p);
 // The counter of the job's own cgroup. False where there is none.
 bool process_cgroup_ns(struct process_source *s, uint64_t *ret);
 // What the launcher has reaped, from its own io; zeros where it cannot be read.

@@ -16,7 +16,8 @@
 // sum over live processes of their own time and that of the children they have reaped, and of what
 // the launcher has reaped. A process that ends between two readings moves from one term to the
 // other; parents are read before their children's clocks, so that it is never counted twice, and
-// the total is kept from falling for the tick in which it is counted in neither.
+// the total is kept from falling for the tick in which it is counted in neither. With --pid what
+// processes had used before the run, and their children that they had reaped, is no part of it.
 
 #include "record/source/process_internal.h"
 
@@ -172,6 +173,22 @@ static bool read_clock(const struct process_source *s, const struct process *p, 
 	return true;
 }
 
+// Whoever reaps it, now or later, has all of its time: so it is taken off the sum once, and the sum
+// stays right when it moves. Of a zombie, which may have no clock, stat tells it.
+void process_note_before(struct process_source *s, struct process *p)
+{
+	struct readings *r = p->readings;
+	struct proc_stat stat;
+	bool clock = read_clock(s, p, &r->cpu_ns);
+	if (process_stat(s, p, &stat) < 0) {
+		return;
+	}
+	if (!clock) {
+		r->cpu_ns = (stat.user_ticks + stat.system_ticks) * s->ns_per_tick;
+	}
+	s->before_ns += r->cpu_ns + r->child_ns;
+}
+
 // No memory at all: it has ended, or a program is just being loaded into it.
 static void check_zombie(struct process_source *s, struct process *p)
 {
@@ -296,6 +313,7 @@ int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 		s->rss_kib += r->rss_kib;
 		i++;
 	}
+	sum_ns = sum_ns > s->before_ns ? sum_ns - s->before_ns : 0;
 	uint64_t cgroup_ns;
 	if (process_cgroup_ns(s, &cgroup_ns)) {
 		sum_ns = cgroup_ns - s->base_ns;
