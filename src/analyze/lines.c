@@ -172,11 +172,12 @@ static void append_commands(struct text *out, const char *indent, const char *pa
 }
 
 // The last that a job printed which failed, as far as it is known.
-static void append_output(struct text *out, const char *prefix, const struct overview *o)
+static void append_output(struct text *out, const char *prefix, const struct analysis *a)
 {
+	const char *output = a->overview.outcome.output;
 	struct cursor lines[OUTPUT_LINES];
-	bool failed = !outcome_is_success(o->outcome.outcome) && o->outcome.output;
-	size_t n = failed ? outcome_last_lines(o->outcome.output, OUTPUT_LINES, lines) : 0;
+	bool failed = a->verdict.bottleneck == BOTTLENECK_FAILED && output;
+	size_t n = failed ? outcome_last_lines(output, OUTPUT_LINES, lines) : 0;
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_text_ struct text line = {0};
 		text_append_string(&line, "| ");
@@ -198,7 +199,7 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	}
 	text_append_string(&line, a->verdict.headline);
 	append_line(out, a->overview.partial && !failed ? indent : "strain: ", &line);
-	append_output(out, indent, &a->overview);
+	append_output(out, indent, a);
 	if (a->overview.partial && failed) {
 		text_clear(&line);
 		overview_append_recorded(&line, &a->overview);

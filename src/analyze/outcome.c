@@ -304,7 +304,7 @@ static bool append_rank(struct text *t, struct cursor output)
 	struct cursor report = {at, output.end};
 	int64_t rank, status;
 	if (!at || !report_number(report, "rank", &rank) ||
-		!report_number(report, "exitcode", &status)) {
+		!report_number(report, "exitcode", &status) || status <= -NSIG || status > 255) {
 		return false;
 	}
 	text_format(t, "rank %" PRId64, rank);

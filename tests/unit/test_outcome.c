@@ -107,21 +107,21 @@ static const struct example examples[] = {
         // reason.
 	{{.status = EXIT(1),
 		 OUTPUT("Traceback (most recent call last):\n  File \"x.py\", line 1\nKeyError: "
-                        "'a'\n"
+			"'a'\n"
 			"\nDuring handling of the above exception, another exception occurred:\n\n"
 			"Traceback (most recent call last):\n  File \"x.py\", line 3, in <module>\n"
 			"    f()\nValueError: no\nsrun: error: host: task 0: Exited with exit code "
-                        "1\n")},
+			"1\n")},
 		OUTCOME_CRASH, "exit status 1: ValueError: no"},
 	{{.status = EXIT(1),
 		 OUTPUT("[rank1]: Traceback (most recent call last):\n[rank0]: fine\n"
 			"[rank1]:   File \"x.py\", line 1\nstep 4\n[rank1]: ValueError: "
-                        "no\n[rank0]: bye\n")},
+			"no\n[rank0]: bye\n")},
 		OUTCOME_CRASH, "exit status 1: ValueError: no"},
 	{{.status = EXIT(1),
 		 OUTPUT("RuntimeError: Caught IndexError in DataLoader worker process 1.\n"
 			"Original Traceback (most recent call last):\n  File \"w.py\"\nIndexError: "
-                        "9\n\n")},
+			"9\n\n")},
 		OUTCOME_CRASH, "exit status 1: IndexError: 9"},
 	{{.status = EXIT(1), OUTPUT("Traceback (most recent call last):\n  File \"x.py\", li")},
 		OUTCOME_CRASH, "exit status 1: File \"x.py\", li"},
@@ -129,14 +129,18 @@ static const struct example examples[] = {
 		"exit status 1: Traceback (most recent call last):"},
 	{{.status = EXIT(1),
 		 OUTPUT("Traceback (most recent call last):\n  File \"t.py\"\nValueError: "
-                        "no\n" ELASTIC_END "  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: "
-                                           "12)\n  error_file: <N/A>\n"
+			"no\n" ELASTIC_END "  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: "
+			"12)\n  error_file: <N/A>\n"
 			"  traceback : To enable traceback see: elsewhere\n=====\n")},
 		OUTCOME_CRASH, "exit status 1: rank 1 failed with exit status 1: ValueError: no"},
 	{{.status = EXIT(1),
 		 OUTPUT(ELASTIC_END
 			 "  rank      : 13 (local_rank: 5)\n  exitcode  : -11 (pid: 12)\n")},
 		OUTCOME_CRASH, "exit status 1: rank 13 was ended by SIGSEGV"},
+	{{.status = EXIT(1),
+		 OUTPUT(ELASTIC_END
+			 "  rank      : 1\n  exitcode  : -9223372036854775808 (pid: 1)\n")},
+		OUTCOME_CRASH, "exit status 1: exitcode  : -9223372036854775808 (pid: 1)"},
 	{{.status = EXIT(1), OUTPUT(ELASTIC_END "  rank      : 99999999999999999999\n")},
 		OUTCOME_CRASH, "exit status 1: rank      : 99999999999999999999"},
 	{{.status = EXIT(1),
@@ -151,7 +155,7 @@ static const struct example examples[] = {
 	{{.status = KILLED(SIGHUP)}, OUTCOME_INTERRUPTED, "ended by SIGHUP"},
 	{{.status = EXIT(1),
 		 OUTPUT("torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 "
-                        "got "
+			"got "
 			"signal: 15\n")},
 		OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = EXIT(77), OUTPUT("starting\nno GPU on this machine\n")}, OUTCOME_SKIPPED,
