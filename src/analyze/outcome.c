@@ -175,6 +175,17 @@ static const struct message messages[] = {
 	{"annot allocate memory", NULL, HOST},
 };
 
+// Whether it is a line of a program in a traceback, behind its place: what stands in it was not
+// said.
+static bool is_source(struct cursor output, struct cursor line)
+{
+	if (line.at - output.at < 2) {
+		return false;
+	}
+	struct cursor before = line_around(output, line.at - 1);
+	return find(before, " File \"") && find(before, "\", line ");
+}
+
 // The last such line. False where there is none.
 static bool find_line(
 	const struct outcome_evidence *evidence, const struct message *message, struct cursor *ret)
@@ -184,7 +195,7 @@ static bool find_line(
 	bool found = false;
 	for (const char *at; (at = find(rest, message->word)); rest.at = at + 1) {
 		struct cursor line = line_around(output, at);
-		if (!message->also || find(line, message->also)) {
+		if ((!message->also || find(line, message->also)) && !is_source(output, line)) {
 			*ret = line;
 			found = true;
 		}

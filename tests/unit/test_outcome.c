@@ -148,6 +148,10 @@ static const struct example examples[] = {
 			"  rank      : 1 (local_rank: 1)\n  exitcode  : 1 (pid: 12)\n")},
 		OUTCOME_OUT_OF_MEMORY,
 		"out of device memory: torch.OutOfMemoryError: CUDA out of memory."},
+	{{.status = EXIT(1),
+		 OUTPUT("Traceback (most recent call last):\n  File \"x.py\", line 3, in f\n"
+			"    raise ValueError(\"no\") from MemoryError()\nValueError: no\n")},
+		OUTCOME_CRASH, "exit status 1: ValueError: no"},
 	{{.status = KILLED(SIGTERM)}, OUTCOME_INTERRUPTED, "ended by SIGTERM"},
 	{{.status = KILLED(SIGINT), OUTPUT("KeyboardInterrupt\n")}, OUTCOME_INTERRUPTED,
 		"ended by SIGINT"},
