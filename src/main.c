@@ -39,6 +39,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/complete.h"
+#include "record/option_table.h"
 
 struct command {
 	const char *name;
@@ -47,6 +49,7 @@ struct command {
 };
 
 static int help(int argc, char **argv);
+static int complete(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
@@ -61,6 +64,8 @@ static const struct command commands[] = {
 	{"sweep", command_sweep, "run a matrix of configurations, and go on where it was"},
 	{"advise", command_advise, "short runs that answer a question: what its input costs a job"},
 	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
+	{"completion", command_completion, "print completions for bash, zsh or fish"},
+	{"complete", complete, NULL},
 	{"finish", command_finish, NULL},
 	{"help", help, NULL},
 	{"version", command_version, NULL},
@@ -73,7 +78,7 @@ static void print_help(FILE *stream)
 		stream);
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
 		if (commands[i].summary) {
-			fprintf(stream, "  %-8s %s\n", commands[i].name, commands[i].summary);
+			fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
 		}
 	}
 	fputs("\nstrain help COMMAND tells more; man strain all of it; strain version which this "
@@ -133,6 +138,42 @@ static int help(int argc, char **argv)
 	}
 	char *words[] = {argv[1], option, NULL};
 	return command->run(2, words);
+}
+
+static void complete_command(const char *typed)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+		const char *summary = commands[i].summary;
+		if (is_known(&commands[i])) {
+			complete_candidate(typed, commands[i].name, summary ? summary : "");
+		}
+	}
+	if (*typed == '-') {
+		complete_candidate(typed, "--help", "list the commands");
+		complete_candidate(typed, "--version", "print the version");
+	}
+}
+
+// strain complete WORD...: what the last of the words that stand behind `strain` may become. Each
+// command knows its own options.
+static int complete(int argc, char **argv)
+{
+	const struct command *command = argc > 2 ? find_command(argv[1]) : NULL;
+	char word[] = COMMAND_COMPLETE;
+	if (argc < 3 || (command && command->run == help && argc == 3)) {
+		complete_command(argc > 1 ? argv[argc - 1] : "");
+		return STATUS_OK;
+	}
+	if (!command || !is_known(command) || command->run == help) {
+		return STATUS_OK;
+	}
+	if (command->run == command_run) { // another program's main has the options
+		complete_print(argv[1], run_option_table, argc - 2, argv + 2);
+		return STATUS_OK;
+	}
+	argv[0] = argv[1];
+	argv[1] = word;
+	return command->run(argc, argv);
 }
 
 int main(int argc, char **argv)

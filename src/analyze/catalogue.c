@@ -302,6 +302,18 @@ static void ask_index(struct found *found, struct catalogue_index *index, bool j
 	}
 }
 
+// Where only so many may be read, the others are as if they were not there.
+static void leave_out_unread(struct found *found, size_t most)
+{
+	size_t n = 0;
+	for (size_t i = found->n; most > 0 && i-- > 0;) {
+		struct catalogue_file *file = &found->items[i];
+		bool read = !file->is_double && !file->entry.data;
+		n += read;
+		file->is_double = file->is_double || (read && n > most);
+	}
+}
+
 int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalogue_options *options,
 	struct catalogue *ret, struct error *e)
 {
@@ -318,6 +330,7 @@ int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalog
 	if (r == 0) {
 		struct catalogue_index *index = catalogue_index_open();
 		ask_index(&found, index, options->job_only);
+		leave_out_unread(&found, options->most_read);
 		r = catalogue_reading(found.items, found.n, options, index, &c.n_read, e);
 		catalogue_index_close(index);
 	}

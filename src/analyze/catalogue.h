@@ -57,6 +57,7 @@ struct catalogue {
 
 struct catalogue_options {
 	bool job_only; // only measures of the job as a whole: an index that is cold costs less
+	size_t most_read; // runs that the index does not know; the others are left out. 0: all
 	// Called now and then by the caller's thread while runs are read that the index does not
 	// know. NULL: nobody wants to know.
 	void (*progressed)(void *context, uint64_t done, uint64_t total);

@@ -14,8 +14,12 @@ enum exit_status {
 	STATUS_RUN_FAILED = 125, // `strain run`, before the job starts
 };
 
+// A first word with which a command says how the others can go on, and does nothing else.
+#define COMMAND_COMPLETE "--complete"
+
 int command_advise(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_completion(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_finish(int argc, char **argv);

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/complete.h"
 #include "cmd/run_name.h"
 #include "render/json.h"
 #include "trace/places.h"
@@ -197,13 +198,24 @@ static void parse_options(
 	argv[0] = given;
 }
 
+// What a shell asks: main.c.
+static void complete_if_asked(const struct argp *argp, int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], COMMAND_COMPLETE) == 0) {
+		complete_print(argv[0], argp->options, argc - 2, argv + 2);
+		exit(reading_finish());
+	}
+}
+
 void reading_options(const struct argp *argp, int argc, char **argv, void *input)
 {
+	complete_if_asked(argp, argc, argv);
 	parse_options(argp, argc, argv, 0, input);
 }
 
 void reading_options_before(const struct argp *argp, int argc, char **argv, void *input)
 {
+	complete_if_asked(argp, argc, argv);
 	parse_options(argp, argc, argv, ARGP_IN_ORDER, input);
 }
 

@@ -219,7 +219,7 @@ static void test_failures(void **state)
 	a.overview.exit_status = 1;
 	assert_verdict(&a, BOTTLENECK_FAILED,
 		"out of memory: the kernel killed a process of the job at its limit of 2.0 GB "
-	        "after 60.0 s");
+		"after 60.0 s");
 	a.overview.memory_limit_is_cgroup = false;
 	assert_verdict(&a, BOTTLENECK_FAILED,
 		"out of memory: the kernel killed a process of the job after 60.0 s");

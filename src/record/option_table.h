@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The options of `strain run`: strain-record reads them, strain completes them in a shell.
+
+#pragma once
+
+#include <argp.h>
+
+enum option_key {
+	OPTION_FORCE = 0x100,
+	OPTION_INTERVAL,
+	OPTION_LABEL,
+	OPTION_EPOCH_PATTERN,
+	OPTION_OVERHEAD,
+	OPTION_MAX_SIZE,
+	OPTION_PID,
+	OPTION_CPUS, // and the other limits behind it, as enum limit has them
+	OPTION_MEMORY,
+	OPTION_DISK_READ,
+	OPTION_GPUS,
+	OPTION_NO_CGROUP,
+	OPTION_NO_MARKERS,
+	OPTION_NO_HOOKS,
+	OPTION_NO_VERDICT,
+	OPTION_SUPERVISED,
+	OPTION_HELP,
+};
+
+extern const struct argp_option run_option_table[];
