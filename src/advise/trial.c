@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +36,7 @@ struct watched {
 	const struct trial_config *config;
 	struct trial *trial;
 	pid_t launcher;
+	char mark[48]; // of its processes, see still_running.h
 	uint64_t start_ns;
 	pid_t pids[PIDS_MAX];
 	size_t n_pids;
@@ -123,7 +126,7 @@ static void end_job(struct watched *w)
 			return;
 		}
 	}
-	still_running_signal(w->config->run, SIGKILL);
+	still_running_signal(w->mark, 0, SIGKILL);
 	while (!wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
 	}
 }
@@ -159,8 +162,9 @@ static enum trial_end watch(struct watched *w)
 
 // Life ------------------------------------------------------------------------------------------
 
-static void become_recording(const struct trial_config *config)
+static void become_recording(const struct watched *w)
 {
+	const struct trial_config *config = w->config;
 	int null = open("/dev/null", O_RDONLY);
 	int out = open(config->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
@@ -173,6 +177,9 @@ static void become_recording(const struct trial_config *config)
 		if (!pair || putenv(pair) != 0) {
 			_exit(125);
 		}
+	}
+	if (setenv(STILL_RUNNING_VARIABLE, w->mark, 1) < 0) {
+		_exit(125);
 	}
 	size_t n = 0;
 	while (config->command[n]) {
@@ -225,23 +232,38 @@ static int read_rate(struct watched *w, struct error *e)
 	return result;
 }
 
+// No other trial's.
+static int make_mark(char *mark, size_t size)
+{
+	uint64_t number[2];
+	if (getrandom(number, sizeof(number), 0) != sizeof(number)) {
+		return -EIO;
+	}
+	snprintf(mark, size, "%016" PRIx64 "%016" PRIx64, number[0], number[1]);
+	return 0;
+}
+
 int trial_run(const struct trial_config *config, struct trial *ret, struct error *e)
 {
 	struct watched w = {.config = config, .trial = ret, .start_ns = clock_monotonic_ns()};
 	*ret = (struct trial){0};
+	int result = make_mark(w.mark, sizeof(w.mark));
+	if (result < 0) {
+		return error_errno(e, -result, "cannot start a recording");
+	}
 	w.launcher = fork();
 	if (w.launcher < 0) {
 		return error_errno(e, errno, "cannot start a recording: fork");
 	}
 	if (w.launcher == 0) {
-		become_recording(config);
+		become_recording(&w);
 	}
 	ret->end = watch(&w);
 	ret->seconds = (double)(clock_monotonic_ns() - w.start_ns) / 1e9;
 	if (ret->end != TRIAL_JOB_ENDED && ret->end != TRIAL_JOB_FAILED) {
 		end_job(&w);
 	}
-	int result = read_rate(&w, e);
+	result = read_rate(&w, e);
 	if (result < 0) {
 		trial_done(ret);
 	}

@@ -28,7 +28,7 @@
 
 enum { KEPT_AT_ONCE = 100 }; // runs, until the index is told of them
 
-enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON };
+enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS };
 
 struct sweep_command {
 	struct sweep_options options;
@@ -41,8 +41,13 @@ static const struct argp_option options[] = {
 	{"dry-run", OPTION_DRY_RUN, NULL, 0, "print the trials in their order, and run none", 0},
 	{"force", OPTION_FORCE, NULL, 0, "go on with a plan changed after the start", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
+	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0}, // to say why not
 	{0},
 };
+
+static const char no_jobs[] =
+	"--jobs %s: trials run one at a time: side by side they would share the CPUs, memory, disk "
+	"and GPUs that are measured; a plan would have to give each trial its own";
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -59,6 +64,11 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_JSON:
 		c->json = true;
+		return 0;
+	case OPTION_JOBS:
+		if (strcmp(argument, "1") != 0) {
+			reading_option_error(state, no_jobs, argument);
+		}
 		return 0;
 	case ARGP_KEY_ARG:
 		if (c->options.plan) {

@@ -21,13 +21,14 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/launch_status.h"
 #include "base/text.h"
 #include "experiment/executor.h"
 #include "experiment/stop.h"
 #include "experiment/template.h"
 #include "trace/amend.h"
 
-enum { OUTPUT_BYTES = 4096, STATUS_NOT_STARTED = 125, LOOK_MS = 50 };
+enum { OUTPUT_BYTES = 4096, LOOK_MS = 50 };
 
 struct running {
 	const struct sweep *sweep;
@@ -38,12 +39,12 @@ struct running {
 	struct stop_watch stop;
 	char *run; // as long as it is not complete
 	char *final_run;
-	char *log;
+	char *log; // its name in the sweep's folder
 	enum stop_reason reason;
 	bool interrupted;
 	int interrupts_before; // there was reason to end it
 	bool again; // its recorder was killed when it ran before
-	int status; // of strain-record, as waitpid gives it
+	int status; // of strain-record, as waitpid gives it; -errno: it was not started
 	struct error *e;
 };
 
@@ -81,20 +82,31 @@ static void add_format(struct words *w, const char *format, ...)
 	add_word(w, length < 0 ? NULL : word);
 }
 
-static void add_labels(struct words *w, const struct running *r)
+// A trial's labels: each to `each`, which says whether to go on.
+static bool each_label(const struct running *r,
+	bool (*each)(void *context, const char *name, const char *value), void *context)
 {
 	const struct plan *plan = &r->sweep->plan;
-	for (size_t f = 0; f < plan->n_factors; f++) {
-		add_format(w, "--label=%s=%s", plan->factors[f].name,
+	char trial[16], repeat[16];
+	bool more = true;
+	snprintf(trial, sizeof(trial), "%u", r->place.configuration);
+	snprintf(repeat, sizeof(repeat), "%u", r->place.repeat);
+	for (size_t f = 0; f < plan->n_factors && more; f++) {
+		more = each(context, plan->factors[f].name,
 			trials_value(&r->sweep->trials, r->place.configuration, f));
 	}
-	for (size_t i = 0; i < plan->labels.n; i++) {
-		add_format(w, "--label=%s=%s", plan->labels.items[i].name,
-			plan->labels.items[i].value);
+	for (size_t i = 0; i < plan->labels.n && more; i++) {
+		more = each(context, plan->labels.items[i].name, plan->labels.items[i].value);
 	}
-	add_format(w, "--label=sweep=%s", r->sweep->stem);
-	add_format(w, "--label=trial=%u", r->place.configuration);
-	add_format(w, "--label=repeat=%u", r->place.repeat);
+	return more && each(context, "sweep", r->sweep->stem) && each(context, "trial", trial) &&
+	       each(context, "repeat", repeat);
+}
+
+static bool add_label(void *context, const char *name, const char *value)
+{
+	struct words *w = context;
+	add_format(w, "--label=%s=%s", name, value);
+	return !w->failed;
 }
 
 static void add_limits(struct words *w, const struct running *r)
@@ -124,7 +136,7 @@ static char **make_arguments(const struct running *r)
 	add_format(&w, "--supervised");
 	add_format(&w, "--epoch-pattern=%s",
 		r->sweep->plan.epoch_pattern ? r->sweep->plan.epoch_pattern : "auto");
-	add_labels(&w, r);
+	each_label(r, add_label, &w);
 	add_limits(&w, r);
 	add_format(&w, "--");
 	for (size_t i = 0; command && command[i]; i++) {
@@ -139,17 +151,28 @@ static char **make_arguments(const struct running *r)
 	return w.items;
 }
 
+// One that waits there is not the sweep's.
+static int make_log(const struct running *r)
+{
+	unlinkat(r->sweep->folder, r->log, 0);
+	return sweep_create_file(r->sweep, r->log);
+}
+
 static int start(struct running *r)
 {
 	char **arguments = make_arguments(r);
 	char **environment = trials_environment(&r->sweep->trials, r->place.configuration);
+	_cleanup_close_ int output = make_log(r);
 	int result = -ENOMEM;
-	if (arguments && environment) {
+	if (output < 0) {
+		result = error_errno(r->e, -output, "%s/%s", r->sweep->directory, r->log);
+	} else if (arguments && environment) {
 		const struct execution_request request = {
 			.arguments = arguments,
 			.environment = environment,
 			.run = r->run,
-			.output = r->log,
+			.mark = r->sweep->mark,
+			.output = output,
 			.grace_s = r->sweep->plan.grace_s,
 		};
 		result = r->executor->start(&request, &r->execution, r->e);
@@ -237,15 +260,15 @@ static void watch_job(struct running *r)
 // What it printed --------------------------------------------------------------------------------
 
 // The last of the log, valid UTF-8, from the beginning of a line or at least of a character.
-static char *read_tail(const char *path)
+static char *read_tail(const struct running *r)
 {
 	char buffer[OUTPUT_BYTES + 1];
 	struct stat status;
 	struct text tail = {0};
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = sweep_open_file(r->sweep, r->log);
 	off_t from = 0;
 	ssize_t n = 0;
-	if (fd >= 0 && fstat(fd, &status) == 0) {
+	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
 		from = status.st_size > OUTPUT_BYTES ? status.st_size - OUTPUT_BYTES : 0;
 		n = pread(fd, buffer, OUTPUT_BYTES, from);
 	}
@@ -410,26 +433,30 @@ static int complete_unseen(const struct running *r, struct attempt *ret, const c
 	return result < 0 ? result : finish_run(r, ret);
 }
 
+static bool add_pair(void *context, const char *name, const char *value)
+{
+	struct words *w = context;
+	add_word(w, strdup(name));
+	add_word(w, strdup(value));
+	return !w->failed;
+}
+
 // A file without samples, with the outcome that `ret` has.
 static int write_unrecorded(const struct running *r, const struct attempt *ret, const char *output)
 {
-	struct words labels = {0};
-	add_labels(&labels, r);
-	struct amendment *items = calloc(labels.n, sizeof(*items));
-	if (!items || labels.failed) {
-		free(items);
-		template_free_words(labels.items);
-		return error_errno(r->e, ENOMEM, "a trial");
+	struct words pairs = {0}; // name, value, ...
+	bool complete = each_label(r, add_pair, &pairs);
+	size_t n = pairs.n / 2;
+	struct amendment *items = calloc(n + 1, sizeof(*items));
+	int result = complete && items ? 0 : error_errno(r->e, ENOMEM, "a trial");
+	for (size_t i = 0; i < n && result == 0; i++) {
+		items[i] = (struct amendment){
+			AMEND_LABEL, pairs.items[2 * i], pairs.items[2 * i + 1]};
 	}
-	for (size_t i = 0; i < labels.n; i++) { // "--label=NAME=VALUE"
-		char *name = labels.items[i] + strlen("--label="), *equals = strchr(name, '=');
-		*equals = '\0';
-		items[i] = (struct amendment){AMEND_LABEL, name, equals + 1};
-	}
-	int result = run_write_empty(r->run, items, labels.n, r->e);
+	result = result < 0 ? result : run_write_empty(r->run, items, n, r->e);
 	result = result < 0 ? result : write_outcome(r, ret, output);
 	free(items);
-	template_free_words(labels.items);
+	template_free_words(pairs.items);
 	return result;
 }
 
@@ -441,16 +468,14 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 		int result = judge_stopped(r, ret);
 		return result < 0 ? result : write_unrecorded(r, ret, output);
 	}
-	int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
-	append_last_line(&why, output);
-	bool limited = false;
-	for (size_t f = 0; f < r->sweep->plan.n_factors; f++) {
-		limited = limited || r->sweep->plan.factors[f].resource;
+	if (r->status < 0) {
+		return error_errno(r->e, -r->status, "cannot start it");
 	}
-	bool refused = code == STATUS_NOT_STARTED && limited && why.data &&
-	               !strstr(why.data, r->run);
-	bool absent = code == STATUS_NOT_STARTED + 1 || code == STATUS_NOT_STARTED + 2;
-	if (!refused && !absent) {
+	int code = WIFEXITED(r->status) ? WEXITSTATUS(r->status) : -1;
+	bool refused = code == LAUNCH_REFUSED;
+	bool absent = code == LAUNCH_NOT_EXECUTABLE || code == LAUNCH_NOT_FOUND;
+	append_last_line(&why, output);
+	if (!refused && !absent) { // for a reason that may pass: it is run when the sweep goes on
 		int result = error_set(
 			r->e, EIO, "%s", why.data && *why.data ? why.data : "nothing was recorded");
 		text_done(&why);
@@ -462,9 +487,12 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 
 static int complete(const struct running *r, struct attempt *ret)
 {
-	_cleanup_free_ char *output = read_tail(r->log);
+	_cleanup_free_ char *output = read_tail(r);
 	if (!output) {
 		return error_errno(r->e, ENOMEM, "a trial");
+	}
+	if (sweep_check_place(r->sweep, r->e) < 0) {
+		return -r->e->code;
 	}
 	bool recorded = access(r->run, F_OK) == 0;
 	int result = recorded ? complete_recorded(r, ret, output)
@@ -477,7 +505,7 @@ static int complete(const struct running *r, struct attempt *ret)
 	}
 	bool failed = !outcome_is_success(ret->outcome) && ret->outcome != OUTCOME_SKIPPED;
 	if (!failed) {
-		unlink(r->log);
+		unlinkat(r->sweep->folder, r->log, 0);
 	}
 	// The last step: from here on the trial is there.
 	result = run_rename(r->run, r->final_run, r->e);
@@ -490,7 +518,8 @@ static int complete(const struct running *r, struct attempt *ret)
 
 static int run(struct running *r, struct attempt *ret)
 {
-	int result = start(r);
+	int result = sweep_check_place(r->sweep, r->e);
+	result = result < 0 ? result : start(r);
 	if (result < 0) {
 		return result;
 	}
@@ -515,7 +544,7 @@ int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_wa
 		.executor = executor_find(sweep->plan.executor),
 		.run = sweep_path(sweep, place, SWEEP_RUNNING),
 		.final_run = sweep_path(sweep, place, SWEEP_RUN),
-		.log = sweep_path(sweep, place, SWEEP_LOG),
+		.log = sweep_file_name(place, SWEEP_LOG),
 		.e = e ? e : &ignored,
 	};
 	int result = -ENODATA;

@@ -28,7 +28,7 @@ enum { STEP_MS = 5, LEFT_ROUNDS = 200 };
 struct execution {
 	pid_t keeper;
 	int socket; // to it; -1: it has ended
-	char *run;
+	char *mark;
 	bool ended; // the job
 	int status;
 	struct keeper_message left; // n_left 0: nothing, as far as is known
@@ -46,9 +46,8 @@ static void become_launcher(const void *context)
 	const struct launch *l = context;
 	const struct execution_request *request = l->request;
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int out = open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-		dup2(out, STDERR_FILENO) < 0) {
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(request->output, STDOUT_FILENO) < 0 ||
+		dup2(request->output, STDERR_FILENO) < 0) {
 		return;
 	}
 	for (size_t i = 0; request->environment[i]; i++) {
@@ -59,7 +58,10 @@ static void become_launcher(const void *context)
 	}
 	char sweep[16]; // strain-record may move it out of a cgroup that is to be divided
 	snprintf(sweep, sizeof(sweep), "%d", (int)l->sweep);
-	setenv("STRAIN_SWEEP_PID", sweep, 1);
+	if (setenv("STRAIN_SWEEP_PID", sweep, 1) < 0 ||
+		setenv(STILL_RUNNING_VARIABLE, request->mark, 1) < 0) {
+		return;
+	}
 	execv(l->program, (char *const *)request->arguments);
 }
 
@@ -68,7 +70,7 @@ static void free_execution(struct execution *x)
 	if (x->socket >= 0) {
 		close(x->socket);
 	}
-	free(x->run);
+	free(x->mark);
 	free(x);
 }
 
@@ -83,6 +85,7 @@ static int start_keeper(
 	const struct keeper_config config = {
 		.socket = pair[1],
 		.run = request->run,
+		.mark = request->mark,
 		.grace_ns = (uint64_t)(request->grace_s * 1e9),
 		.become = become_launcher,
 		.context = &launch,
@@ -105,13 +108,13 @@ static int start(const struct execution_request *request, struct execution **ret
 		return error_prefix(e, "cannot record");
 	}
 	struct execution *x = calloc(1, sizeof(*x));
-	char *run = strdup(request->run);
-	if (!x || !run) {
+	char *mark = strdup(request->mark);
+	if (!x || !mark) {
 		free(x);
-		free(run);
+		free(mark);
 		return error_errno(e, ENOMEM, "a trial");
 	}
-	*x = (struct execution){.socket = -1, .run = run, .status = SIGKILL};
+	*x = (struct execution){.socket = -1, .mark = mark, .status = SIGKILL};
 	int result = start_keeper(x, request, program);
 	if (result < 0) {
 		free_execution(x);
@@ -134,7 +137,7 @@ static void hear(struct execution *x, int timeout_ms)
 		x->left = message;
 	} else if (n == (ssize_t)sizeof(message)) {
 		x->ended = true;
-		x->status = message.status;
+		x->status = message.error ? -message.error : message.status;
 	} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		close(x->socket);
 		x->socket = -1;
@@ -178,10 +181,9 @@ static void close_execution(struct execution *x)
 		while (!wait_left(x, -1)) {
 		}
 	}
-	// Its keeper was killed: all there is to go by is what the run knows.
+	// Its keeper was killed: all there is to go by is the mark.
 	for (int i = 0; !x->ended && i < LEFT_ROUNDS; i++) {
-		if (still_running_signal(x->run, SIGKILL) == 0 &&
-			still_running_recorder(x->run) == 0) {
+		if (still_running_signal(x->mark, 0, SIGKILL) == 0) {
 			break;
 		}
 		const struct timespec pause = {.tv_nsec = STEP_MS * (long)NS_PER_MS};

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/launch_status.h"
 #include "base/parse.h"
 #include "experiment/descendants.h"
 #include "trace/still_running.h"
@@ -39,7 +40,6 @@ enum {
 	LOOK_MS = 20,
 	LOOK_MOST_MS = 500,
 	LOOK_SHARE = 32,
-	STATUS_NOT_STARTED = 125,
 };
 
 struct keeper {
@@ -119,11 +119,10 @@ static void hear(struct keeper *k)
 // Nobody told it of the end, or it does not come to one: what it writes is not the whole run.
 static void kill_recorder(struct keeper *k)
 {
-	pid_t recorder = k->recorder_gone ? 0 : still_running_recorder(k->config->run);
-	k->recorder_gone = true;
-	if (recorder > 0) {
-		kill(recorder, SIGKILL);
+	if (!k->recorder_gone) {
+		still_running_kill_recorder(k->config->run, k->config->mark);
 	}
+	k->recorder_gone = true;
 }
 
 // Below the launcher stands also who records; the launcher's own children have its SIGTERM, or are
@@ -134,7 +133,7 @@ static void act(struct keeper *k)
 	pid_t root = k->launcher > 0 ? k->launcher : getpid();
 	bool kill_now = now_ns >= k->kill_ns, ask_all = now_ns >= k->ask_all_ns;
 	pid_t kept = k->launcher > 0 && (kill_now || ask_all)
-	                     ? still_running_recorder(k->config->run)
+	                     ? still_running_recorder(k->config->run, k->config->mark)
 	                     : 0;
 	if (kill_now) {
 		descendants_signal(root, 1, DESCENDANTS_DEEPEST, kept, SIGKILL, NULL);
@@ -165,7 +164,7 @@ static bool is_stuck(const struct keeper *k, struct keeper_message *ret)
 		return false;
 	}
 	pid_t root = k->launcher > 0 ? k->launcher : getpid();
-	pid_t kept = k->launcher > 0 ? still_running_recorder(k->config->run) : 0;
+	pid_t kept = k->launcher > 0 ? still_running_recorder(k->config->run, k->config->mark) : 0;
 	size_t mine;
 	*ret = (struct keeper_message){0};
 	ret->n_left = descendants_find(root, kept, ret->left, KEEPER_LEFT_MOST, &mine);
@@ -206,7 +205,7 @@ static void wait_for_news(const struct keeper *k)
 }
 
 // What is the sweep's, its lock above all, ends with the sweep; so do the pipes it was given.
-static void keep_only(int socket)
+static void keep_only(int socket, int signals)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++) {
@@ -216,7 +215,7 @@ static void keep_only(int socket)
 	for (struct dirent *entry; directory && (entry = readdir(directory));) {
 		int64_t fd;
 		if (parse_integer(entry->d_name, STDERR_FILENO + 1, INT32_MAX, &fd, NULL) == 0 &&
-			fd != socket && fd != dirfd(directory)) {
+			fd != socket && fd != signals && fd != dirfd(directory)) {
 			close((int)fd);
 		}
 	}
@@ -243,12 +242,20 @@ static _Noreturn void run_launcher(
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != keeper) {
-		_exit(STATUS_NOT_STARTED);
+		_exit(LAUNCH_FAILED);
 	}
 	setpgid(0, 0);
 	restore_signals(child);
 	config->become(config->context);
-	_exit(STATUS_NOT_STARTED);
+	_exit(LAUNCH_FAILED);
+}
+
+// Nothing was started: the sweep is told why.
+static _Noreturn void fail(const struct keeper_config *config, int code)
+{
+	const struct keeper_message message = {.error = code};
+	send(config->socket, &message, sizeof(message), MSG_NOSIGNAL);
+	_exit(LAUNCH_FAILED);
 }
 
 void keeper_run(const struct keeper_config *config)
@@ -266,17 +273,20 @@ void keeper_run(const struct keeper_config *config)
 	prctl(PR_SET_NAME, "strain-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid_t keeper = getpid();
-	k.launcher = fork();
+	sigemptyset(&ended);
+	sigaddset(&ended, SIGCHLD);
+	_cleanup_close_ int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+	k.signals = k.socket < 0 || signals < 0
+	                    ? -1
+	                    : fcntl(signals, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	k.launcher = k.signals < 0 ? -1 : fork();
 	if (k.launcher == 0) {
 		run_launcher(config, keeper, &child);
 	}
-	if (k.launcher < 0 || k.socket < 0) {
-		_exit(STATUS_NOT_STARTED);
+	if (k.launcher < 0) {
+		fail(config, errno);
 	}
-	keep_only(k.socket);
-	sigemptyset(&ended);
-	sigaddset(&ended, SIGCHLD);
-	k.signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
+	keep_only(k.socket, k.signals);
 	while (reap(&k)) {
 		hear(&k);
 		act(&k);

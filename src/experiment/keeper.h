@@ -26,11 +26,13 @@ struct keeper_message { // from it
 	size_t n_left; // 0: the launcher has ended; else the last message: it could not end these
 	pid_t left[KEEPER_LEFT_MOST]; // the first of them
 	int status; // of the launcher as waitpid gives it
+	int error; // an errno value: there was no launcher; 0
 };
 
 struct keeper_config {
 	int socket; // SEQPACKET; its end means: nobody waits any more
 	const char *run; // the run file, which knows who records
+	const char *mark; // of the trial's processes, see still_running.h
 	uint64_t grace_ns; // between SIGTERM and SIGKILL
 	// Becomes the launcher, in a child of the keeper; comes back where it cannot.
 	void (*become)(const void *context);

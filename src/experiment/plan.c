@@ -356,11 +356,10 @@ int plan_read(const char *name, const char *data, size_t size, struct plan *ret,
 	return result;
 }
 
-static int read_file(const char *path, struct text *ret, struct error *e)
+static int read_file(int fd, const char *path, struct text *ret, struct error *e)
 {
 	struct stat status;
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &status) < 0) {
+	if (fstat(fd, &status) < 0) {
 		return error_errno(e, errno, "%s", path);
 	}
 	if (!S_ISREG(status.st_mode)) {
@@ -368,7 +367,8 @@ static int read_file(const char *path, struct text *ret, struct error *e)
 	}
 	char buffer[4096];
 	ssize_t n;
-	while ((n = read(fd, buffer, sizeof(buffer))) > 0 && ret->length <= YAML_MAX_BYTES) {
+	while ((n = pread(fd, buffer, sizeof(buffer), (off_t)ret->length)) > 0 &&
+		ret->length <= YAML_MAX_BYTES && !ret->failed) {
 		text_append(ret, buffer, (size_t)n);
 	}
 	return n < 0         ? error_errno(e, errno, "%s", path)
@@ -376,20 +376,29 @@ static int read_file(const char *path, struct text *ret, struct error *e)
 	                     : 0;
 }
 
-int plan_open(const char *path, struct plan *ret, struct error *e)
+int plan_read_file(int fd, const char *path, struct plan *ret, struct error *e)
 {
 	_cleanup_text_ struct text data = {0};
-	int result = read_file(path, &data, e);
+	*ret = (struct plan){0};
+	int result = read_file(fd, path, &data, e);
 	if (result < 0) {
-		*ret = (struct plan){0};
 		return result;
 	}
 	static const char database[] = "SQLite format 3";
 	if (data.length >= sizeof(database) && memcmp(data.data, database, sizeof(database)) == 0) {
-		*ret = (struct plan){0};
 		return error_set(e, EINVAL, "%s: expected a plan, found a run (strain show)", path);
 	}
 	return plan_read(path, data.data ? data.data : "", data.length, ret, e);
+}
+
+int plan_open(const char *path, struct plan *ret, struct error *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		*ret = (struct plan){0};
+		return error_errno(e, errno, "%s", path);
+	}
+	return plan_read_file(fd, path, ret, e);
 }
 
 static void pairs_done(struct plan_pairs *pairs)

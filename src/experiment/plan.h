@@ -97,8 +97,9 @@ struct plan {
 // `name` is what errors begin with: "NAME:LINE:COLUMN: FIELD: expected ..., found ...". Each is one
 // line. -EINVAL, -ENOMEM.
 int plan_read(const char *name, const char *data, size_t size, struct plan *ret, struct error *e);
-// The same of a file.
+// The same of a file; and of an open one, which `path` is the name of in errors.
 int plan_open(const char *path, struct plan *ret, struct error *e);
+int plan_read_file(int fd, const char *path, struct plan *ret, struct error *e);
 void plan_done(struct plan *plan);
 
 // NULL where there is none.

@@ -92,19 +92,20 @@ static struct trial_place find_trial(
 // Renaming ----------------------------------------------------------------------------------------
 
 // -EEXIST where there is something of the new name.
-static int rename_new(const char *from, const char *to)
+static int rename_new(const struct sweep *sweep, const char *from, int folder, const char *to)
 {
-	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+	struct stat status;
+	if (renameat2(sweep->folder, from, folder, to, RENAME_NOREPLACE) == 0) {
 		return 0;
 	}
 	if (errno != EINVAL && errno != ENOSYS) {
 		return -errno;
 	}
 	// Neither every kernel nor every file system has it. The folder is locked.
-	if (access(to, F_OK) == 0) {
+	if (fstatat(folder, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
 		return -EEXIST;
 	}
-	return rename(from, to) < 0 ? -errno : 0;
+	return renameat(sweep->folder, from, folder, to) < 0 ? -errno : 0;
 }
 
 // "0001-1.strain.moving" is to "0001-1.log.moving" as "0001-1.strain" to "0001-1.log".
@@ -118,27 +119,23 @@ static void append_log_name(struct text *t, const char *run)
 	text_format(t, "%s%s", SWEEP_LOG, rest);
 }
 
-// Its log goes first: what is ended in between finds the run, and nothing is left of it to do.
-static int rename_in(const char *directory, const char *from, const char *folder, const char *to,
-	struct error *e)
+// A run and its log, within the sweep's folder or into another. The log goes first: what is ended
+// in between finds the run, and nothing is left of it to do.
+static int rename_run(
+	const struct sweep *sweep, const char *from, int folder, const char *to, struct error *e)
 {
-	const char *slash = *folder ? "/" : "";
-	_cleanup_text_ struct text old = {0}, new = {0}, old_log = {0}, new_log = {0};
-	text_format(&old, "%s/%s", directory, from);
-	text_format(&new, "%s/%s%s%s", directory, folder, slash, to);
-	text_format(&old_log, "%s/", directory);
+	_cleanup_text_ struct text old_log = {0}, new_log = {0};
 	append_log_name(&old_log, from);
-	text_format(&new_log, "%s/%s%s", directory, folder, slash);
 	append_log_name(&new_log, to);
-	if (old.failed || new.failed || old_log.failed || new_log.failed) {
-		return error_errno(e, ENOMEM, "%s", directory);
+	if (old_log.failed || new_log.failed) {
+		return error_errno(e, ENOMEM, "%s", sweep->directory);
 	}
-	int result = rename_new(old_log.data, new_log.data);
+	int result = rename_new(sweep, old_log.data, folder, new_log.data);
 	if (result < 0 && result != -ENOENT && result != -EEXIST) {
-		return error_errno(e, -result, "%s", new_log.data);
+		return error_errno(e, -result, "%s/%s", sweep->directory, old_log.data);
 	}
-	result = rename_new(old.data, new.data);
-	return result < 0 ? error_errno(e, -result, "%s", new.data) : 0;
+	result = rename_new(sweep, from, folder, to);
+	return result < 0 ? error_errno(e, -result, "%s/%s", sweep->directory, from) : 0;
 }
 
 static void name_trial(char *buffer, size_t size, struct trial_place trial)
@@ -201,7 +198,7 @@ static int add_move(struct moves *moves, const char *name, struct trial_place to
 static int collect(
 	const struct sweep *sweep, const struct plan *was, struct moves *moves, struct error *e)
 {
-	DIR *folder = opendir(sweep->directory);
+	DIR *folder = sweep_list(sweep);
 	if (!folder) {
 		return error_errno(e, errno, "%s", sweep->directory);
 	}
@@ -210,9 +207,13 @@ static int collect(
 		_cleanup_text_ struct text path = {0};
 		text_format(&path, "%s/%s", sweep->directory, entry->d_name);
 		moves->begun = moves->begun || has_suffix(entry->d_name, SWEEP_RUN MOVING);
-		// A run that was being moved when all ended is moved now.
-		if (!has_suffix(entry->d_name, SWEEP_RUN) &&
-			!has_suffix(entry->d_name, SWEEP_RUN MOVING)) {
+		// A run that was being moved when all ended is moved now. What is no file is left
+		// alone: a link would be written through.
+		struct stat status;
+		if ((!has_suffix(entry->d_name, SWEEP_RUN) &&
+			    !has_suffix(entry->d_name, SWEEP_RUN MOVING)) ||
+			fstatat(sweep->folder, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(status.st_mode)) {
 			continue;
 		}
 		if (path.failed ||
@@ -227,18 +228,16 @@ static int collect(
 // Of trials that did not end: no run that comes to have that name is to have it.
 static void remove_stray_logs(const struct sweep *sweep)
 {
-	DIR *folder = opendir(sweep->directory);
+	DIR *folder = sweep_list(sweep);
 	for (struct dirent *entry; folder && (entry = readdir(folder));) {
-		_cleanup_text_ struct text log = {0}, run = {0};
+		_cleanup_text_ struct text run = {0};
 		if (!has_suffix(entry->d_name, SWEEP_LOG)) {
 			continue;
 		}
-		text_format(&log, "%s/%s", sweep->directory, entry->d_name);
-		text_append(&run, log.data ? log.data : "",
-			log.data ? log.length - strlen(SWEEP_LOG) : 0);
+		text_append(&run, entry->d_name, strlen(entry->d_name) - strlen(SWEEP_LOG));
 		text_append_string(&run, SWEEP_RUN);
-		if (!log.failed && !run.failed && access(run.data, F_OK) < 0) {
-			unlink(log.data);
+		if (!run.failed && !sweep_has(sweep, run.data)) {
+			unlinkat(sweep->folder, entry->d_name, 0);
 		}
 	}
 	if (folder) {
@@ -266,7 +265,7 @@ static int step_aside(const struct sweep *sweep, struct moves *moves, struct err
 				    k > 0 ? number : "", SWEEP_RUN MOVING) < 0) {
 				return error_errno(e, ENOMEM, "%s", sweep->directory);
 			}
-			result = rename_in(sweep->directory, move->name, "", moving, e);
+			result = rename_run(sweep, move->name, sweep->folder, moving, e);
 		}
 		free(move->name);
 		move->name = moving;
@@ -286,29 +285,31 @@ static int take_place(const struct sweep *sweep, const struct move *move, struct
 	int result = path.failed ? error_errno(e, ENOMEM, "%s", sweep->directory)
 	                         : run_amend(path.data, &trial, 1, e);
 	return result < 0 || move->there ? result
-	                                 : rename_in(sweep->directory, move->name, "", name, e);
+	                                 : rename_run(sweep, move->name, sweep->folder, name, e);
 }
 
 static int leave_out(const struct sweep *sweep, const struct move *move, struct error *e)
 {
-	_cleanup_text_ struct text folder = {0}, name = {0};
-	text_format(&folder, "%s/%s", sweep->directory, SWEEP_LEFT_OUT);
-	text_append(&name, move->name, strlen(move->name) - strlen(MOVING));
-	if (folder.failed || name.failed) {
-		return error_errno(e, ENOMEM, "%s", sweep->directory);
+	_cleanup_text_ struct text name = {0};
+	mkdirat(sweep->folder, SWEEP_LEFT_OUT, 0700);
+	_cleanup_close_ int folder = openat(
+		sweep->folder, SWEEP_LEFT_OUT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0) {
+		return error_errno(e, errno, "%s/" SWEEP_LEFT_OUT "/", sweep->directory);
 	}
-	mkdir(folder.data, 0777);
-	for (unsigned i = 1; i < 10000; i++) { // one of an earlier change may have the name
-		_cleanup_text_ struct text path = {0};
-		text_format(&path, "%s/%s", folder.data, name.data);
-		if (path.failed || access(path.data, F_OK) < 0) {
+	text_append(&name, move->name, strlen(move->name) - strlen(MOVING));
+	for (unsigned i = 1; i < 10000 && !name.failed;
+		i++) { // one of an earlier change may have it
+		struct stat status;
+		if (fstatat(folder, name.data, &status, AT_SYMLINK_NOFOLLOW) < 0) {
 			break;
 		}
 		text_clear(&name);
 		text_append(&name, move->name, strcspn(move->name, "."));
 		text_format(&name, "_%u%s", i, SWEEP_RUN);
 	}
-	return rename_in(sweep->directory, move->name, SWEEP_LEFT_OUT, name.data, e);
+	return name.failed ? error_errno(e, ENOMEM, "%s", sweep->directory)
+	                   : rename_run(sweep, move->name, folder, name.data, e);
 }
 
 static int move_all(
@@ -353,9 +354,9 @@ int renumber_runs(const struct sweep *sweep, const struct plan *was, void (*say)
 	return result;
 }
 
-bool renumber_is_begun(const char *directory)
+bool renumber_is_begun(const struct sweep *sweep)
 {
-	DIR *folder = opendir(directory);
+	DIR *folder = sweep_list(sweep);
 	bool begun = false;
 	for (struct dirent *entry; folder && !begun && (entry = readdir(folder));) {
 		begun = has_suffix(entry->d_name, SWEEP_RUN MOVING);

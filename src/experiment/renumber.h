@@ -18,5 +18,5 @@ struct sweep;
 // called again.
 int renumber_runs(const struct sweep *sweep, const struct plan *was, void (*say)(const char *text),
 	struct error *e);
-// Whether one that was ended has left runs without a name in the directory.
-bool renumber_is_begun(const char *directory);
+// Whether one that was ended has left runs without a name in the sweep's directory.
+bool renumber_is_begun(const struct sweep *sweep);

@@ -11,67 +11,28 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/launch_status.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "record/job/cgroup.h"
 #include "record/job/injection.h"
 #include "record/job/limits.h"
 #include "record/signals.h"
 
-enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
-
 static int cannot_run(const char *name, int code, struct error *e)
 {
 	error_errno(e, code, "cannot run '%s'", name);
-	return code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
-}
-
-// 0 or the errno value that exec would give.
-static int program_problem(const char *path)
-{
-	struct stat st;
-	if (stat(path, &st) < 0) {
-		return errno;
-	}
-	return !S_ISREG(st.st_mode) ? EACCES : access(path, X_OK) < 0 ? errno : 0;
-}
-
-// As a shell searches: the first that can run; "not executable" where one was found that cannot. In
-// a directory that may not be entered nothing is found.
-static int search_problem(const char *name)
-{
-	const char *path = getenv("PATH");
-	int problem = ENOENT;
-	for (const char *at = path ? path : "/bin:/usr/bin"; problem != 0;) {
-		size_t length = strcspn(at, ":");
-		_cleanup_text_ struct text candidate = {0};
-		text_append(&candidate, length > 0 ? at : ".", length > 0 ? length : 1);
-		text_format(&candidate, "/%s", name);
-		struct stat st;
-		bool there = !candidate.failed && stat(candidate.data, &st) == 0;
-		int found = candidate.failed ? ENOMEM
-		            : there          ? program_problem(candidate.data)
-		                             : ENOENT;
-		problem = found == 0 || found == EACCES ? found : problem;
-		if (at[length] == '\0') {
-			break;
-		}
-		at += length + 1;
-	}
-	return problem;
+	return code == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE;
 }
 
 int child_check(char *const *command, struct error *e)
 {
-	const char *name = command[0];
-	int problem = *name == '\0'       ? ENOENT
-	              : strchr(name, '/') ? program_problem(name)
-	                                  : search_problem(name);
-	return problem ? cannot_run(name, problem, e) : 0;
+	int problem = program_check(command[0], getenv("PATH"));
+	return problem ? cannot_run(command[0], problem, e) : 0;
 }
 
 // Entries of LD_LIBRARY_PATH that are strain's own (below STRAIN_HOME) are not for the job.
@@ -130,7 +91,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 	for (int i = 0; i < 2; i++) {
 		if (config->output[i] >= 0 && dup2(config->output[i], STDOUT_FILENO + i) < 0) {
 			report(report_fd, -errno);
-			_exit(STATUS_NOT_EXECUTABLE);
+			_exit(LAUNCH_NOT_EXECUTABLE);
 		}
 	}
 	clean_environment();
@@ -138,7 +99,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 	signals_restore(config->signals);
 	execvp(config->command[0], config->command);
 	report(report_fd, -errno);
-	_exit(STATUS_NOT_EXECUTABLE);
+	_exit(LAUNCH_NOT_EXECUTABLE);
 }
 
 // What the child reported: 0 at the end of the pipe.

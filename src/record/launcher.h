@@ -6,10 +6,11 @@
 
 #pragma once
 
+#include "base/launch_status.h"
 #include "record/options.h"
 
 enum {
-	LAUNCHER_FAILED = 125, // before the job was started
+	LAUNCHER_FAILED = LAUNCH_FAILED, // before the job was started
 };
 
 // Records the job and returns the exit status of the process: the job's own. Where the job died of

@@ -74,6 +74,7 @@ struct parsing {
 	bool overhead_given;
 	bool help;
 	struct error error;
+	bool limit_refused; // the value of one, whatever the machine
 };
 
 static const struct run_label *find_label(const struct parsing *p, const char *name, size_t length)
@@ -225,6 +226,13 @@ static int read_output(struct parsing *p, const char *text)
 	return p->options.output ? 0 : error_errno(&p->error, ENOMEM, "--output");
 }
 
+static int read_limit(struct parsing *p, enum limit limit, const char *text)
+{
+	int rc = limits_read(&p->options.limits, limit, text, &p->error);
+	p->limit_refused = rc == -EINVAL || rc == -ERANGE;
+	return rc;
+}
+
 // What argp did not understand: an option that is unknown, or lacks its value.
 static void explain_option(struct parsing *p, const char *word)
 {
@@ -268,8 +276,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_MEMORY:
 	case OPTION_DISK_READ:
 	case OPTION_GPUS:
-		return -limits_read(
-			&p->options.limits, (enum limit)(key - OPTION_CPUS), argument, &p->error);
+		return -read_limit(p, (enum limit)(key - OPTION_CPUS), argument);
 	case OPTION_NO_CGROUP:
 		p->options.no_cgroup = true;
 		return 0;
@@ -388,6 +395,7 @@ int main(int argc, char **argv)
 	int status = LAUNCHER_FAILED;
 	if (parse_options(&p, argc, argv) < 0 || read_environment(&p) < 0) {
 		say("%s (strain run --help)", p.error.text);
+		status = p.limit_refused && p.options.supervised ? LAUNCH_REFUSED : status;
 	} else if (p.help) {
 		char name[] = "strain run";
 		argp_help(&parser, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);

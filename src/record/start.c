@@ -265,6 +265,19 @@ static int record_without_cgroup(struct launcher *l, int code, struct error *e)
 	return start_recording(l, e);
 }
 
+// Whether what failed can be tried again as it is: not a machine that is what it is.
+static bool may_pass(int code)
+{
+	return code == EAGAIN || code == EINTR || code == EMFILE || code == ENFILE ||
+	       code == ENOMEM || code == ETIMEDOUT;
+}
+
+// A limit could not be set. A sweep has to know whether there is any use in trying again.
+static int limit_status(const struct launcher *l, int code)
+{
+	return l->options.supervised && !may_pass(code) ? LAUNCH_REFUSED : LAUNCHER_FAILED;
+}
+
 // The child enters its cgroup while the recorder starts.
 static int finish_entry(struct launcher *l, struct error *e)
 {
@@ -315,16 +328,19 @@ int start_job(struct launcher *l)
 	make_cgroup(l);
 	if (set_limits(l, &e) < 0) {
 		say("%s", e.text);
-		return give_up(l, LAUNCHER_FAILED);
+		return give_up(l, limit_status(l, e.code));
 	}
 	make_markers(l);
 	make_hooks(l);
 	watch_output(l);
-	if (start_child(l, &e) < 0 || start_recording(l, &e) < 0 || finish_entry(l, &e) < 0) {
+	bool ready = start_child(l, &e) == 0 && start_recording(l, &e) == 0;
+	if (!ready || finish_entry(l, &e) < 0) {
 		if (!l->interrupted) {
 			say("%s", e.text);
 		}
-		return give_up(l, LAUNCHER_FAILED);
+		// EIO is the run file's.
+		bool limit = ready && e.code != EIO;
+		return give_up(l, limit ? limit_status(l, e.code) : LAUNCHER_FAILED);
 	}
 	signals_watch(&l->signals);
 	const uint64_t start_ns = clock_monotonic_ns();

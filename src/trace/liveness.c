@@ -54,35 +54,33 @@ static int64_t pairs_number(const struct pairs *pairs, const char *name)
 	return text && parse_integer(text, 0, INT64_MAX, &number, NULL) == 0 ? number : 0;
 }
 
-// Whether the pid in the run means something here: another pid namespace has other numbers.
-static bool is_same_pid_namespace(const struct pairs *run)
-{
-	const char *theirs = pairs_get(run, "pid_namespace");
-	char ours[64];
-	ssize_t n = readlink("/proc/self/ns/pid", ours, sizeof(ours) - 1);
-	if (!theirs || n < 0) {
-		return true;
-	}
-	ours[n] = '\0';
-	return strcmp(theirs, ours) == 0;
-}
-
-bool recorder_is_alive(const char *path, const struct pairs *run)
+static enum process_answer find_recorder(const struct pairs *run)
 {
 	const char *boot_id = pairs_get(run, "boot_id"), *hostname = pairs_get(run, "hostname");
 	char our_boot_id[64], our_hostname[256] = "";
 	gethostname(our_hostname, sizeof(our_hostname) - 1);
-	bool same_boot = boot_id &&
-	                 read_line("/proc/sys/kernel/random/boot_id", our_boot_id,
-				 sizeof(our_boot_id)) &&
-	                 strcmp(boot_id, our_boot_id) == 0;
-	if (!same_boot && hostname && strcmp(hostname, our_hostname) == 0) {
-		return false; // this machine, before it was booted
+	if (boot_id && hostname && strcmp(hostname, our_hostname) == 0 &&
+		read_line("/proc/sys/kernel/random/boot_id", our_boot_id, sizeof(our_boot_id)) &&
+		strcmp(boot_id, our_boot_id) != 0) {
+		return PROCESS_NO; // this machine, before it was booted
 	}
-	if (!same_boot || !is_same_pid_namespace(run)) {
-		return was_written_recently(path);
-	}
-	int64_t pid = pairs_number(run, "recorder_pid");
-	uint64_t ticks = (uint64_t)pairs_number(run, "recorder_start_ticks");
-	return pid > 0 && ticks > 0 && process_start_ticks(pid) == ticks;
+	const struct process_name recorder = {
+		.pid = pairs_number(run, "recorder_pid"),
+		.start_ticks = (uint64_t)pairs_number(run, "recorder_start_ticks"),
+		.boot_id = boot_id,
+		.pid_namespace = pairs_get(run, "pid_namespace"),
+	};
+	return process_find(&recorder, NULL);
+}
+
+bool recorder_is_alive(const char *path, const struct pairs *run)
+{
+	enum process_answer answer = find_recorder(run);
+	return answer == PROCESS_YES ||
+	       (answer == PROCESS_CANNOT_TELL && was_written_recently(path));
+}
+
+bool recorder_has_ended(const struct pairs *run)
+{
+	return find_recorder(run) == PROCESS_NO;
 }

@@ -357,7 +357,8 @@ static int open_and_close_run(struct reader *r, struct error *e)
 	}
 	r->state = find_state(r);
 	bool damaged = r->trouble[0] != '\0'; // or of a newer schema: to be left as it is
-	bool cut_off = r->state == RUN_CUT_OFF && !pairs_get(&r->run, "end_ns");
+	bool cut_off = r->state == RUN_CUT_OFF && !pairs_get(&r->run, "end_ns") &&
+	               recorder_has_ended(&r->run);
 	if (!damaged && (cut_off || is_unsettled(r))) {
 		if (cut_off) {
 			close_run(r);

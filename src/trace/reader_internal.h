@@ -53,8 +53,11 @@ int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows, struct
 // The value of a key, or NULL.
 const char *pairs_get(const struct pairs *pairs, const char *name);
 
-// Whether the run's recorder is at work, by the keys of table `run`.
+// Whether the run's recorder is at work, by the keys of table `run`; where that cannot be told (it
+// is on another machine, in another container, hidden), by when the file was last written.
 bool recorder_is_alive(const char *path, const struct pairs *run);
+// Whether it is known to have ended: nobody else writes the file then.
+bool recorder_has_ended(const struct pairs *run);
 
 // The last time in the file; ns since the start.
 int64_t last_recorded_ns(sqlite3 *database);

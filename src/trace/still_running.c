@@ -1,87 +1,138 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A job's processes, by pid and start time.
+// A trial's processes, by their mark.
 
 #include "trace/still_running.h"
 
-#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/parse.h"
+#include "base/cleanup.h"
 #include "base/process.h"
 #include "trace/reader_internal.h"
 #include "trace/store.h"
 
-// NULL: it cannot be read, or its pids mean nothing here.
-static sqlite3 *open_ours(const char *path)
+#define ENVIRONMENT_MOST (4u << 20) // bytes of one that are looked through
+
+// Marks -------------------------------------------------------------------------------------------
+
+// Not of a process that hides its environment: one of another user, one with more privileges.
+static bool carries(pid_t pid, const char *mark)
 {
-	sqlite3 *database = NULL;
-	if (reader_open_database(path, &database, NULL) < 0) {
-		return NULL;
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	_cleanup_free_ char *pair = NULL;
+	size_t capacity = 0, name = strlen(STILL_RUNNING_VARIABLE), read = 0;
+	ssize_t length;
+	while (file && read < ENVIRONMENT_MOST &&
+		(length = getdelim(&pair, &capacity, '\0', file)) > 0) {
+		if (strncmp(pair, STILL_RUNNING_VARIABLE "=", name + 1) == 0) {
+			return strcmp(pair + name + 1, mark) == 0;
+		}
+		read += (size_t)length;
 	}
-	char boot_id[64] = "";
-	sqlite3_stmt *row = NULL;
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-	bool known = file && fgets(boot_id, sizeof(boot_id), file), ours = false;
-	boot_id[strcspn(boot_id, "\n")] = '\0';
-	if (file) {
-		fclose(file);
-	}
-	if (known &&
-		sqlite3_prepare_v2(database, "SELECT value FROM run WHERE key = 'boot_id'", -1,
-			&row, NULL) == SQLITE_OK &&
-		sqlite3_step(row) == SQLITE_ROW) {
-		const char *theirs = (const char *)sqlite3_column_text(row, 0);
-		ours = theirs && strcmp(theirs, boot_id) == 0;
-	}
-	sqlite3_finalize(row);
-	if (!ours) {
-		sqlite3_close(database);
-		return NULL;
-	}
-	return database;
+	return false;
 }
 
-// "PID:START"
-static pid_t living(const char *key)
+struct found {
+	struct process_entry *items; // [n]
+	bool *meant; // [n]
+	size_t n;
+};
+
+static int compare_pid(const void *pid, const void *entry)
 {
-	struct cursor c = cursor_of(key, strlen(key));
-	uint64_t pid, start;
-	bool there = cursor_u64(&c, &pid) && cursor_literal(&c, ":") && cursor_u64(&c, &start) &&
-	             pid > 1 && pid <= INT32_MAX && start > 0 &&
-	             process_start_ticks((int64_t)pid) == start;
-	return there ? (pid_t)pid : 0;
+	pid_t a = *(const pid_t *)pid, b = ((const struct process_entry *)entry)->pid;
+	return (a > b) - (a < b);
 }
 
-size_t still_running_signal(const char *path, int signal_number)
+// NULL: there is none.
+static const struct process_entry *find(const struct found *f, pid_t pid)
 {
-	sqlite3 *database = open_ours(path);
-	sqlite3_stmt *row = NULL;
-	size_t n = 0;
-	if (database &&
-		sqlite3_prepare_v2(database, "SELECT key FROM entity WHERE kind = 'process'", -1,
-			&row, NULL) == SQLITE_OK) {
-		while (sqlite3_step(row) == SQLITE_ROW) {
-			const char *key = (const char *)sqlite3_column_text(row, 0);
-			pid_t pid = key ? living(key) : 0;
-			if (pid > 0 && kill(pid, signal_number) == 0) {
-				n++;
+	return bsearch(&pid, f->items, f->n, sizeof(*f->items), compare_pid);
+}
+
+static void add_children(struct found *f)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t i = 0; i < f->n; i++) {
+			const struct process_entry *above = find(f, f->items[i].parent);
+			if (!f->meant[i] && above && f->meant[above - f->items]) {
+				more = f->meant[i] = true;
 			}
 		}
 	}
-	sqlite3_finalize(row);
-	sqlite3_close(database);
+}
+
+// This process and those above it are not what is left of another.
+static void spare_own(struct found *f)
+{
+	pid_t pid = getpid();
+	for (size_t i = 0; i < f->n; i++) { // at most so many are above it
+		const struct process_entry *one = find(f, pid);
+		if (!one) {
+			return;
+		}
+		f->meant[one - f->items] = false;
+		pid = one->parent;
+	}
+}
+
+static int find_all(const char *mark, struct found *f)
+{
+	int result = process_list(&f->items, &f->n);
+	if (result < 0) {
+		return result;
+	}
+	f->meant = calloc(f->n + 1, sizeof(*f->meant));
+	if (!f->meant) {
+		free(f->items);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < f->n; i++) {
+		f->meant[i] = f->items[i].pid > 1 && carries(f->items[i].pid, mark);
+	}
+	add_children(f);
+	spare_own(f);
+	return 0;
+}
+
+ssize_t still_running_signal(const char *mark, pid_t kept, int signal_number)
+{
+	struct found f = {0};
+	ssize_t n = 0;
+	int result = find_all(mark, &f);
+	if (result < 0) {
+		return result;
+	}
+	for (size_t i = 0; i < f.n; i++) {
+		const struct process_entry *one = &f.items[i];
+		if (f.meant[i] && one->pid != kept) {
+			int sent = process_signal(one->pid, one->start_ticks, signal_number);
+			n += sent == 0 || sent == -EAGAIN;
+		}
+	}
+	free(f.items);
+	free(f.meant);
 	return n;
 }
 
-pid_t still_running_recorder(const char *path)
+// The recorder ------------------------------------------------------------------------------------
+
+// A file of this name that is not ours yet, or no longer, has no recorder of ours.
+static pid_t find_recorder(const char *path, const char *mark, int *ret_pidfd)
 {
-	sqlite3 *database = open_ours(path);
-	if (!database) {
+	sqlite3 *database = NULL;
+	if (reader_open_database(path, &database, NULL) < 0) {
 		return 0;
 	}
 	sqlite3_int64 pid = store_number(
@@ -89,24 +140,26 @@ pid_t still_running_recorder(const char *path)
 	sqlite3_int64 start = store_number(database,
 		"SELECT CAST(value AS INTEGER) FROM run WHERE key = 'recorder_start_ticks'", 0);
 	sqlite3_close(database);
-	bool there = pid > 1 && pid <= INT32_MAX && start > 0 &&
-	             process_start_ticks(pid) == (uint64_t)start;
-	return there ? (pid_t)pid : 0;
+	_cleanup_close_ int pidfd = -1;
+	if (pid <= 1 || start <= 0 || process_is(pid, (uint64_t)start, &pidfd) != PROCESS_YES ||
+		!carries((pid_t)pid, mark)) {
+		return 0;
+	}
+	if (ret_pidfd) {
+		*ret_pidfd = take_fd(pidfd);
+	}
+	return (pid_t)pid;
 }
 
-bool still_running_is_of(const char *path, pid_t recorder)
+pid_t still_running_recorder(const char *path, const char *mark)
 {
-	char name[32];
-	struct stat file, other;
-	snprintf(name, sizeof(name), "/proc/%d/fd", (int)recorder);
-	DIR *folder = stat(path, &file) == 0 ? opendir(name) : NULL;
-	bool found = false;
-	for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
-		found = fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
-		        other.st_dev == file.st_dev && other.st_ino == file.st_ino;
+	return find_recorder(path, mark, NULL);
+}
+
+void still_running_kill_recorder(const char *path, const char *mark)
+{
+	_cleanup_close_ int pidfd = -1;
+	if (find_recorder(path, mark, &pidfd) > 0) {
+		process_send(pidfd, SIGKILL);
 	}
-	if (folder) {
-		closedir(folder);
-	}
-	return found;
 }

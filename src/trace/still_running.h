@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which processes of a recorded job still run, as its run file knows them.
+// Which processes of a trial still run. A file with pids is no evidence: it may be a copy, or made
+// by somebody who wants these processes to end. A trial's processes carry a mark in their
+// environment, which their children inherit: what carries it, or is below what does, is the
+// trial's.
 
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
-// Sends a signal (0: none) to the processes of the run at `path` that are still there; returns how
-// many there are. 0 also where it cannot be read, or is from another machine or boot.
-size_t still_running_signal(const char *path, int signal_number);
-// The process that records it; 0 where it is gone, or is on another machine.
-pid_t still_running_recorder(const char *path);
-// Whether that process has this very file open: a copy of a run file knows the same pids.
-bool still_running_is_of(const char *path, pid_t recorder);
+#define STILL_RUNNING_VARIABLE "STRAIN_TRIAL"
+
+// Sends a signal (0: none) to the processes that carry the mark and to all that is below them, but
+// not to this process, nor those above it, nor `kept` (0: none). Returns how many there are that it
+// may signal; one of which it cannot be told whether it still runs counts. -errno: they cannot be
+// listed.
+ssize_t still_running_signal(const char *mark, pid_t kept, int signal_number);
+
+// The process that records the run at `path` and carries the mark; 0 where there is none.
+pid_t still_running_recorder(const char *path, const char *mark);
+// Kills it.
+void still_running_kill_recorder(const char *path, const char *mark);

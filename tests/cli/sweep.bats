@@ -159,11 +159,45 @@ is_running() {
 	[ ! -e plan.sweep/0003-1.log ]
 }
 
-@test "a command that cannot be executed is a crash without samples" {
-	printf 'command: [./nothing, "${args}"]\nparameters: {b: {values: [1, 2]}}\n' >plan.yaml
+@test "a command that does not exist is one error, before the first trial" {
+	printf 'command: [./nothing, "${args}"]\nparameters: {b: {values: [1, 2]}}\nrepeats: 4\n' >plan.yaml
+	run -1 "$STRAIN" sweep plan.yaml
+	[ "$output" = "strain: cannot run './nothing': No such file or directory (the command of 8 of 8 trials)" ]
+	[ ! -e plan.sweep ]
+	# Of some trials only; and one that is there but is no program.
+	: >job-1
+	cp /bin/true job-2
+	sed 's,\./nothing,"./job-${b}",; s/, "${args}"//' plan.yaml >other.yaml
+	run -1 "$STRAIN" sweep other.yaml
+	[ "$output" = "strain: cannot run './job-1': Permission denied (the command of 4 of 8 trials)" ]
+	chmod +x job-1
+	cp --remove-destination job-2 job-1
+	run -0 "$STRAIN" sweep other.yaml
+	# With the PATH that the trials have; what is there already is not asked about.
+	mkdir bin
+	mv job-1 bin/job
+	printf 'command: job\nenv: {PATH: "%s:/usr/bin"}\nrepeats: 2\n' "$PWD/bin" >path.yaml
+	run -0 "$STRAIN" sweep path.yaml
+	[[ "$output" == *"2 of 2 trials: 2 success"* ]]
+	rm bin/job path.sweep/0001-2.strain
+	run -1 "$STRAIN" sweep path.yaml
+	[ "$output" = "strain: cannot run 'job': No such file or directory (the command of 1 of 1 trials)" ]
+	sed '/^env/d' path.yaml >here.yaml
+	run -1 "$STRAIN" sweep here.yaml
+	[[ "$output" == "strain: cannot run 'job': No such file or directory"* ]]
+}
+
+@test "a command that is lost while a sweep runs is a crash without samples" {
+	cat >plan.yaml <<-'EOF'
+		command: [./job, "${args}"]
+		parameters: {b: {values: [1, 2]}}
+		order: plan
+	EOF
+	printf '#!/bin/sh\nrm job\n' >job
+	chmod +x job
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "$output" == *"2 of 2 trials: 2 crash"* ]]
-	[[ "$(key plan.sweep/0001-1.strain outcome_text)" == *"./nothing"* ]]
+	[[ "$output" == *"2 of 2 trials: 1 success, 1 crash"* ]]
+	[[ "$(key plan.sweep/0002-1.strain outcome_text)" == *"./job"* ]]
 	[ "$("$STRAIN" sql --json plan.sweep/0002-1.strain "SELECT value FROM label WHERE name = 'b'" |
 		jq -r '.[0].value')" = 2 ]
 }
@@ -405,6 +439,45 @@ knows() {
 	[ "$(runs plan.sweep)" = 0001-1.strain ]
 }
 
+# An orphan may wait for its new parent to ask about it.
+has_ended() {
+	! grep -q '^State:[[:space:]]*[RSDTtI]' "/proc/$1/status" 2>/dev/null
+}
+
+@test "what a sweep has left that was killed with all that watched its trial is ended, known to the run or not" {
+	cat >job <<-'EOF'
+		#!/bin/bash
+		[ ! -e second ] || exit 0
+		trap '' TERM
+		echo $$ >pid
+		: >began
+		while [ ! -e alone ]; do sleep 0.05; done
+		env -i bash -c 'trap "" TERM; echo $$ >child; while :; do sleep 0.1; done' &
+		while :; do sleep 0.1; done
+	EOF
+	chmod +x job
+	printf 'command: [./job]\ngrace: 1s\n' >plan.yaml
+	"$STRAIN" sweep plan.yaml 3>&- >out 2>&1 &
+	local sweep=$! keeper launcher recorder
+	eventually is_running plan.sweep
+	keeper=$(pgrep -P $sweep -x strain-keeper)
+	launcher=$(pgrep -P "$keeper" -x strain-record)
+	recorder=$(recorder_of "$launcher")
+	# The mark keeps the recorder from being taken for a part of the job.
+	tr '\0' '\n' <"/proc/$recorder/environ" | grep -q '^STRAIN_TRIAL='
+	kill -9 $sweep "$keeper" "$recorder" "$launcher"
+	wait $sweep || true
+	kill -0 "$(cat pid)"
+	: >alone
+	eventually [ -s child ]
+	: >second
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$stderr" == *"ending the trial that a killed sweep has left running"* ]]
+	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
+	has_ended "$(cat pid)"
+	has_ended "$(cat child)"
+}
+
 @test "Ctrl-C ends the trial, leaves nothing of it, and says how to go on" {
 	cat >plan.yaml <<-'EOF'
 		command: [sh, -c, ': >began; [ -e quick ] || exec sleep 1000']
@@ -538,6 +611,8 @@ knows() {
 	[[ "$output" == "strain: other: expected a new or empty folder or a sweep, found other files"* ]]
 	run -2 "$STRAIN" sweep
 	run -2 "$STRAIN" sweep plan.yaml plan.yaml
+	run -2 "$STRAIN" sweep plan.yaml --jobs 2
+	[[ "${lines[0]}" == "strain: --jobs 2: trials run one at a time: side by side they would share"* ]]
 	# A folder with what Ctrl-C, a shell or a person may have left in it is still a sweep.
 	run -0 "$STRAIN" sweep plan.yaml -o here/
 	: >here/notes.txt
@@ -836,4 +911,27 @@ knows() {
 	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
 	[ "$("$STRAIN" sql --json plan.sweep/0001-1.strain "SELECT value FROM label WHERE name = 'sweep'" |
 		jq -r '.[0].value')" = plan ]
+}
+
+@test "a link that a job makes where the next log goes is not written through" {
+	echo precious >precious
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, '[ ${n} = 2 ] || ln -s ../precious plan.sweep/0002-1.log; echo ${n}; exit 1']
+		parameters: {n: {values: [1, 2]}}
+		order: plan
+	EOF
+	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
+	[ "$(cat precious)" = precious ]
+	[ "$(cat plan.sweep/0002-1.log)" = 2 ]
+}
+
+@test "a folder that is replaced while its sweep runs is not recorded into" {
+	cat >plan.yaml <<-'EOF'
+		command: [sh, -c, '[ ! -d plan.sweep ] || mv plan.sweep old.sweep; mkdir -p plan.sweep; echo ${n} >>ran']
+		parameters: {n: {values: [1, 2]}}
+	EOF
+	run -1 --separate-stderr "$STRAIN" sweep plan.yaml
+	[[ "$stderr" == *"plan.sweep: was moved or replaced while the sweep ran" ]]
+	[ "$(wc -l <ran)" = 1 ]
+	[ -z "$(ls plan.sweep)" ]
 }

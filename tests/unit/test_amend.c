@@ -20,7 +20,6 @@
 #include "base/cleanup.h"
 #include "trace/amend.h"
 #include "trace/reader.h"
-#include "trace/still_running.h"
 
 static char folder[] = "/tmp/strain-amend-XXXXXX";
 static char run[64];
@@ -71,8 +70,6 @@ static void test_empty(void **state)
 	assert_non_null(reader_run(reader, "hostname"));
 	assert_string_equal(reader_label(reader, "batch_size"), "32");
 	reader_free(reader);
-	assert_int_equal(still_running_signal(run, 0), 0);
-	assert_int_equal(still_running_recorder(run), 0);
 }
 
 static void test_amend(void **state)
@@ -114,7 +111,6 @@ static void test_no_run(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 	assert_true(run_amend("/etc/passwd", first, 1, &e) < 0);
 	assert_int_equal(run_write_empty("/nonexistent/a.strain", first, 1, &e), -ENOENT);
-	assert_int_equal(still_running_signal(path, 0), 0);
 }
 
 int main(void)
