@@ -84,7 +84,16 @@ const char *confidence_name(enum confidence confidence)
 struct opinion {
 	struct text headline;
 	struct text next;
+	size_t action_at; // in next, behind its heading: what to try; 0: there is nothing
 };
+
+// Begins what to try, as `next`.
+static struct text *propose(struct opinion *opinion)
+{
+	text_append_string(&opinion->next, "to try: ");
+	opinion->action_at = opinion->next.length;
+	return &opinion->next;
+}
 
 static const struct gpu_figures *busiest_gpu(const struct overview *o)
 {
@@ -185,7 +194,7 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 		confidence == CONFIDENCE_LOW ? ", it seems" : "");
 	text_append_string(
 		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
-	text_append_string(&opinion->next, "to try: a smaller batch, fewer loader workers");
+	text_append_string(propose(opinion), "a smaller batch, fewer loader workers");
 	// Where the limit was never reached, the machine had no memory left.
 	if (analysis_figure(a, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
 		text_append_string(&opinion->headline, ", the machine had none left");
@@ -218,7 +227,7 @@ static enum confidence judge_failed(const struct analysis *a, struct opinion *op
 	text_append_string(&line, told->text);
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	if (memory) {
-		text_append_string(&opinion->next, "to try: a smaller batch");
+		text_append_string(propose(opinion), "a smaller batch");
 	}
 	return CONFIDENCE_HIGH;
 }
@@ -264,8 +273,8 @@ static enum confidence judge_gpu(const struct analysis *a, struct opinion *opini
 	text_append_string(&opinion->headline, " had work ");
 	words_append_percent(&opinion->headline, gpu->busy);
 	text_append_string(&opinion->headline, " of the time");
-	text_append_string(&opinion->next,
-		"to try: a larger batch, mixed precision; how well the GPU was used is not known");
+	text_append_string(propose(opinion),
+		"a larger batch, mixed precision; how well the GPU was used is not known");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -289,7 +298,7 @@ static enum confidence judge_memory(const struct analysis *a, struct opinion *op
 		text_append_string(&opinion->headline, " of the time");
 	}
 	text_append_string(
-		&opinion->next, "to try: a smaller batch, fewer loader workers, a larger limit");
+		propose(opinion), "a smaller batch, fewer loader workers, a larger limit");
 	return stalled >= MEMORY_STALLED ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
@@ -304,8 +313,8 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	text_append_string(&opinion->headline, " used up in ");
 	words_append_percent(&opinion->headline, o->throttled);
 	text_append_string(&opinion->headline, " of the periods");
-	text_append_string(&opinion->next,
-		"to try: a larger quota, or no more threads and loader workers than it allows");
+	text_append_string(propose(opinion),
+		"a larger quota, or no more threads and loader workers than it allows");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -324,8 +333,8 @@ static enum confidence judge_storage(const struct analysis *a, struct opinion *o
 	words_append_bytes(&opinion->headline, o->storage_read_bytes);
 	text_append_string(&opinion->headline, " from disk, wrote ");
 	words_append_bytes(&opinion->headline, o->storage_write_bytes);
-	text_append_string(&opinion->next,
-		"to try: data that fits the page cache, a faster disk, more loader workers");
+	text_append_string(propose(opinion),
+		"data that fits the page cache, a faster disk, more loader workers");
 	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
@@ -344,14 +353,12 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 		words_append_percent(&opinion->headline, gpu->busy);
 	}
 	if (o->pressure.some[PRESSURE_CPU] >= CPU_STALLED) {
-		text_append_string(&opinion->next,
-			"to try: fewer threads or OMP_WAIT_POLICY=passive; "
-			"tasks waited for a CPU ");
+		text_append_string(propose(opinion), "fewer threads or OMP_WAIT_POLICY=passive; "
+						     "tasks waited for a CPU ");
 		words_append_percent(&opinion->next, o->pressure.some[PRESSURE_CPU]);
 		text_append_string(&opinion->next, " of the time");
 	} else {
-		text_append_string(
-			&opinion->next, "to try: more CPUs, or less work for each sample");
+		text_append_string(propose(opinion), "more CPUs, or less work for each sample");
 	}
 	return CONFIDENCE_MEDIUM;
 }
@@ -374,8 +381,8 @@ static enum confidence tell_contention(
 	}
 	text_append_string(&opinion->headline, "; other programs used ");
 	words_append_number(&opinion->headline, others);
-	text_append_string(&opinion->next,
-		"to try: record it again on a quiet machine; like this no other limit shows");
+	text_append_string(propose(opinion),
+		"record it again on a quiet machine; like this no other limit shows");
 	return sure;
 }
 
@@ -427,10 +434,10 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 		words_append_number(&opinion->headline,
 			o->cpus_used - a->processes.items[i].cpu_seconds / o->recorded_s);
 	}
-	text_append_string(&opinion->next, alone ? "to try: loader workers, more threads "
-						   "(OMP_NUM_THREADS), a larger batch"
-						 : "to try: more threads (OMP_NUM_THREADS), "
-						   "a larger batch");
+	text_append_string(propose(opinion), alone ? "loader workers, more threads "
+						     "(OMP_NUM_THREADS), a larger batch"
+						   : "more threads (OMP_NUM_THREADS), "
+						     "a larger batch");
 	return CONFIDENCE_LOW;
 }
 
@@ -555,11 +562,11 @@ static void judge_by_causes(
 }
 
 // The first thing to try, in a line: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
-static void append_first(struct text *t, const struct verdict *v)
+static void append_first(struct opinion *opinion, const struct verdict *v)
 {
 	const struct suggestion *first = v->n_suggestions ? &v->suggestions[0] : NULL;
-	if (first && t->length == 0) {
-		text_append_string(t, "to try: ");
+	if (first && opinion->next.length == 0) {
+		struct text *t = propose(opinion);
 		text_append_string(t, first->action);
 		if (first->gain.value >= 1.05) {
 			text_append_string(t, ": ");
@@ -598,13 +605,14 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	if (r == 0 && whole) {
 		r = advice_build(&facts, &causes, ret);
 		sentence_append_surer(&surer, &facts, &causes);
-		append_first(&opinion.next, ret);
+		append_first(&opinion, ret);
 	}
 	sentence_append_shares(&shares, &facts);
 	held_find(a, &ret->held);
 	ret->marking = strdup(whole && !facts.iterations ? way_to_marks(a) : "");
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);
+	ret->action = ret->next && opinion.action_at > 0 ? ret->next + opinion.action_at : NULL;
 	ret->shares = text_steal(&shares);
 	ret->surer = text_steal(&surer);
 	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer &&

@@ -71,6 +71,7 @@ struct verdict {
 	char *shares; // "data 61 %, forward 12 %"; "" where there are no phases
 	char *next; // what to try, in a line, or what would make it surer; "" where there is
 	            // nothing to say
+	const char *action; // in next, behind its heading: what to try; NULL: it is none
 	char *surer; // what would make it surer; "" where nothing would
 	char *marking; // what to type for epochs or iterations, in a line; "" where they are there
 	struct cause *causes; // [n_causes], the largest first

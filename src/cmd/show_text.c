@@ -166,8 +166,7 @@ static void print_suggestions(const struct page *p)
 		print_field(p, i == 0 ? "Try" : "", line.data ? line.data : "");
 	}
 	if (v->n_suggestions == 0 && *v->next) {
-		bool try = strncmp(v->next, "to try: ", 8) == 0;
-		print_field(p, try ? "Try" : "Next", try ? v->next + 8 : v->next);
+		print_field(p, v->action ? "Try" : "Next", v->action ? v->action : v->next);
 	}
 	if (*v->marking) {
 		print_field(p, "Mark", v->marking);

@@ -232,12 +232,9 @@ static json_t *verdict_json(const struct analysis *a)
 	}
 	if (v->n_suggestions == 0 && v->next && *v->next) {
 		// In the terminal the line begins with what here is the heading.
-		static const char heading[] = "to try: ";
-		bool headed = strncmp(v->next, heading, strlen(heading)) == 0;
 		json_t *next = json_object();
 		json_object_set_new(next, "gain", json_null());
-		json_object_set_new(
-			next, "title", page_string(v->next + (headed ? strlen(heading) : 0)));
+		json_object_set_new(next, "title", page_string(v->action ? v->action : v->next));
 		json_object_set_new(next, "text", json_null());
 		json_array_append_new(advice, next);
 	}
