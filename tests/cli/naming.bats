@@ -159,14 +159,26 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 }
 
 @test "where the folder cannot be written, the newest may be in the other one" {
-	[ "$(id -u)" != 0 ] || skip "root can write anywhere"
-	mkdir -p "$XDG_STATE_HOME/strain"
-	mv train-3.strain "$XDG_STATE_HOME/strain/"
-	chmod a-w .
-	[ "$(shown)" = train-3 ]
-	[ "$(shown -1)" = train-10 ]
-	[ "$("$STRAIN" ls | wc -l)" = 5 ]
-	chmod u+w .
+	local as=() folder
+	folder=$(mktemp -d "${TMPDIR:-/tmp}/strain-naming-XXXXXX")
+	mkdir -p "$folder/runs" "$folder/state/strain"
+	cp eval-1.strain train-10.strain "$folder/runs/"
+	cp train-3.strain "$folder/state/strain/"
+	if [ "$(id -u)" = 0 ]; then # who can write anywhere
+		command -v setpriv >/dev/null || skip "setpriv is not installed"
+		as=(setpriv --reuid=65534 --clear-groups)
+		chown -R 65534 "$folder"
+		"${as[@]}" "$STRAIN" --version || skip "another user cannot start strain here"
+	fi
+	chmod a-w "$folder/runs"
+	cd "$folder/runs"
+	export XDG_STATE_HOME="$folder/state" XDG_CACHE_HOME="$folder/state/cache"
+	[[ "$("${as[@]}" "$STRAIN" show)" == "train-3 "* ]]
+	[[ "$("${as[@]}" "$STRAIN" show -1)" == "train-10 "* ]]
+	[ "$("${as[@]}" "$STRAIN" ls | wc -l)" = 4 ]
+	cd /
+	chmod u+w "$folder/runs"
+	rm -r "$folder"
 }
 
 @test "run -o completes the name" {
