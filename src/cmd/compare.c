@@ -21,8 +21,10 @@
 #include "cmd/command.h"
 #include "cmd/compare_baseline.h"
 #include "cmd/compare_choice.h"
+#include "cmd/compare_context.h"
 #include "cmd/compare_figure.h"
 #include "cmd/compare_layout.h"
+#include "cmd/compare_warnings.h"
 #include "cmd/reading.h"
 #include "cmd/selection.h"
 #include "render/pivot_write.h"
@@ -428,9 +430,72 @@ static void say_merged(const struct choice *choice)
 	}
 }
 
+// What stands beside the measures of a table.
+struct beside {
+	struct compare_context context;
+	struct compare_warnings warnings;
+	struct pivot_value *values; // [n_values] of the context, then those that were chosen
+};
+
+static void beside_done(struct beside *beside)
+{
+	compare_context_done(&beside->context);
+	compare_warnings_done(&beside->warnings);
+	free(beside->values);
+}
+
+// Differences come first, where runs or directories are columns and values the rows; unlike ones
+// are not ranked, unless a baseline is asked for.
+static int put_context(
+	struct beside *beside, const struct compare_options *compare, struct pivot_request *request)
+{
+	struct compare_context *context = &beside->context;
+	int r = compare_context_read(
+		request->runs, request->n_runs, compare->choice.side_by_side, context);
+	if (r < 0) {
+		return r;
+	}
+	if (context->unlike && request->first_is_baseline) {
+		request->unranked = context->unlike;
+		request->first_is_baseline = false;
+	}
+	size_t n = compare->choice.values_given ? 0 : context->n_values;
+	beside->values = calloc(n + request->n_values + 1, sizeof(*beside->values));
+	if (!beside->values) {
+		return -ENOMEM;
+	}
+	memcpy(beside->values, context->values, n * sizeof(*beside->values));
+	memcpy(beside->values + n, request->values, request->n_values * sizeof(*beside->values));
+	request->values = beside->values;
+	request->n_values += n;
+	return 0;
+}
+
+static int put_beside(
+	struct beside *beside, const struct compare_options *compare, struct pivot_request *request)
+{
+	if (compare->figure.kind) {
+		return 0;
+	}
+	int r = request->keep_order && request->n_rows == 0 ? put_context(beside, compare, request)
+	                                                    : 0;
+	r = r < 0 ? r : compare_warnings_find(request, &beside->warnings);
+	request->warnings = (const char *const *)beside->warnings.lines;
+	request->n_warnings = beside->warnings.n;
+	return r;
+}
+
+static void say_warnings(const struct compare_warnings *warnings)
+{
+	for (size_t i = 0; i < warnings->n; i++) {
+		fprintf(stderr, "strain: warning: %s\n", warnings->lines[i]);
+	}
+}
+
 static int compare_runs(struct compare_options *compare, const struct chosen *chosen,
 	const struct catalogue *c, enum pivot_format format)
 {
+	struct beside beside = {0};
 	struct choice *choice = &compare->choice;
 	struct pivot pivot;
 	struct error e = {0};
@@ -468,16 +533,22 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 		compare_baseline_of_plans(&compare->baseline, &request);
 		choice_suit_baseline(choice, &request);
 	}
+	r = r < 0 ? r : put_beside(&beside, compare, &request);
 	r = r < 0 ? error_errno(&e, -r, "cannot compare")
 	          : compare_baseline_build(&request, &pivot, &e);
 	if (r < 0) {
+		beside_done(&beside);
 		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
 	}
 	say_told(choice);
 	say_merged(choice);
+	if (format != PIVOT_JSON) {
+		say_warnings(&beside.warnings);
+	}
 	int status = compare->figure.kind ? draw_pivot(&compare->figure, &pivot)
 	                                  : write_pivot(&pivot, format, compare->output);
 	pivot_done(&pivot);
+	beside_done(&beside);
 	return status;
 }
 

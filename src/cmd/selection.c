@@ -176,6 +176,47 @@ static void say_line(const char *line)
 	text_done(&shown);
 }
 
+// What a line "PATH: what" says of its path.
+static const char *said_of(const char *line)
+{
+	const char *colon = strstr(line, ": ");
+	return colon ? colon + 2 : line;
+}
+
+static bool was_said(char *const *lines, size_t i)
+{
+	for (size_t k = 0; k < i; k++) {
+		if (strcmp(said_of(lines[k]), said_of(lines[i])) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Lines "PATH: what"; the same of several runs once: "3 runs: what (a.strain, b.strain, ...)".
+static void say_grouped(char *const *lines, size_t n)
+{
+	enum { NAMED = 3 };
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text names = {0}, line = {0};
+		size_t same = 0;
+		if (was_said(lines, i)) {
+			continue;
+		}
+		for (size_t k = i; k < n; k++) {
+			const char *what = said_of(lines[k]);
+			if (strcmp(what, said_of(lines[i])) == 0 && same++ < NAMED) {
+				text_append_string(&names, same > 1 ? ", " : "");
+				text_append(&names, lines[k],
+					what > lines[k] ? (size_t)(what - lines[k]) - 2 : 0);
+			}
+		}
+		text_format(&line, "%zu runs: %s (%s%s)", same, said_of(lines[i]),
+			names.data ? names.data : "", same > NAMED ? ", ..." : "");
+		say_line(same > 1 && line.data ? line.data : lines[i]);
+	}
+}
+
 int selection_read(char *const *paths, size_t n, bool job_only, struct catalogue *ret)
 {
 	struct error e = {0};
@@ -189,12 +230,8 @@ int selection_read(char *const *paths, size_t n, bool job_only, struct catalogue
 		say_line(e.text);
 		return STATUS_FAILURE;
 	}
-	for (size_t i = 0; i < ret->n_unreadable; i++) {
-		say_line(ret->unreadable[i]);
-	}
-	for (size_t i = 0; i < ret->n_notices; i++) {
-		say_line(ret->notices[i]);
-	}
+	say_grouped(ret->unreadable, ret->n_unreadable);
+	say_grouped(ret->notices, ret->n_notices);
 	return STATUS_OK;
 }
 

@@ -82,6 +82,62 @@ double statistics_welch(const struct repeats *a, const struct repeats *b)
 	return student_beyond((a->mean - b->mean) / sqrt(variance), fmax(degrees, 1));
 }
 
+double statistics_ratio(const struct repeats *a, const struct repeats *b)
+{
+	if (a->n < 2 || b->n < 2 || !(a->mean > 0) || !(b->mean > 0)) {
+		return NAN;
+	}
+	double left = pow(a->deviation / a->mean, 2) / (double)a->n;
+	double right = pow(b->deviation / b->mean, 2) / (double)b->n;
+	double variance = left + right;
+	if (!(variance > 0)) {
+		return statistics_has_distributions() ? 0 : NAN;
+	}
+	double degrees = variance * variance /
+	                 (left * left / (double)(a->n - 1) + right * right / (double)(b->n - 1));
+	return student_t95(fmax(degrees, 1)) * sqrt(variance);
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+// Sorts them.
+static double median_of(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), compare_doubles);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+int statistics_outliers(const double *values, size_t n, bool *ret)
+{
+	enum { LEAST = 5 };
+	_cleanup_free_ double *sorted = calloc(n + 1, sizeof(*sorted));
+	int found = 0;
+	if (!sorted) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		sorted[i] = values[i];
+		ret[i] = false;
+	}
+	if (n < LEAST) {
+		return 0;
+	}
+	double middle = median_of(sorted, n);
+	for (size_t i = 0; i < n; i++) {
+		sorted[i] = fabs(values[i] - middle);
+	}
+	double deviation = median_of(sorted, n);
+	for (size_t i = 0; i < n && deviation > 0; i++) {
+		ret[i] = fabs(values[i] - middle) > STATISTICS_OUTLIER * deviation;
+		found += ret[i];
+	}
+	return found;
+}
+
 static int compare_probabilities(const void *left, const void *right)
 {
 	double a = **(double *const *)left, b = **(double *const *)right;

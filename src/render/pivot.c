@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "render/pivot_ranking.h"
 
 struct pivot_value pivot_value_of(enum measure_id measure)
 {
@@ -198,10 +199,13 @@ static bool counts(const struct pivot_request *request, const struct catalogue_r
 	return request->count_failed || outcome_is_success(run->outcome);
 }
 
-static const char *words_of(const struct catalogue_run *run, const struct pivot_value *value)
+static const char *words_of(
+	const struct pivot_request *request, size_t index, const struct pivot_value *value)
 {
+	const struct catalogue_run *run = request->runs[index];
 	return value->measure == MEASURE_OUTCOME   ? outcome_word(run->outcome)
 	       : value->measure == MEASURE_VERDICT ? run->verdict
+	       : value->words                      ? value->words[index]
 	                                           : NULL;
 }
 
@@ -209,7 +213,8 @@ static double number_of(
 	const struct pivot_request *request, size_t index, const struct pivot_value *value)
 {
 	return value->measure < N_MEASURES ? request->runs[index]->measures[value->measure]
-	                                   : value->numbers[index];
+	       : value->numbers            ? value->numbers[index]
+	                                   : NAN;
 }
 
 static const char *reason_of(
@@ -250,14 +255,16 @@ static void take_words(
 	size_t most = 0;
 	for (size_t i = 0; i < g->n; i++) {
 		const struct catalogue_run *run = g->request->runs[g->runs[i]];
-		const char *words = words_of(run, value);
+		const char *words = words_of(g->request, g->runs[i], value);
 		size_t same = 0;
 		if (!words || !*words ||
-			(value->measure != MEASURE_OUTCOME && !counts(g->request, run))) {
+			(value->measure != MEASURE_OUTCOME && !value->words &&
+				!counts(g->request, run))) {
 			continue;
 		}
 		for (size_t k = 0; k < g->n; k++) {
-			same += strcmp(words_of(g->request->runs[g->runs[k]], value), words) == 0;
+			const char *other = words_of(g->request, g->runs[k], value);
+			same += other && strcmp(other, words) == 0;
 		}
 		cell->words_differ = cell->words_differ ||
 		                     (cell->words && strcmp(cell->words, words) != 0);
@@ -303,6 +310,7 @@ static void fill_cell(struct pivot *p, const struct group *g, const struct pivot
 	cell->repeats = statistics_of(g->numbers, g->n);
 	if (value->kind == MEASURE_KIND_WORDS) {
 		take_words(g, value, cell);
+		cell->words_are_foreign = value->words != NULL;
 	} else {
 		cell->note = take_note(p, g, value, cell);
 	}
@@ -556,14 +564,18 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 		p->cells[i].repeats = statistics_of(NULL, 0);
 	}
 	int r = fill_cells(p, request, &(struct placing){rows, columns});
-	return r < 0 ? r : apply_baseline(p, request, e);
+	r = r < 0 ? r : apply_baseline(p, request, e);
+	return r < 0 ? r : pivot_ranking_build(p);
 }
 
 int pivot_build(const struct pivot_request *request, struct pivot *ret, struct error *e)
 {
 	struct pivot p = {.values = request->values,
 		.n_values = request->n_values,
-		.binary_sizes = has_binary_sizes(request)};
+		.binary_sizes = has_binary_sizes(request),
+		.unranked = request->unranked,
+		.warnings = request->warnings,
+		.n_warnings = request->n_warnings};
 	int r = build(&p, request, e);
 	if (r < 0) {
 		pivot_done(&p);
@@ -583,6 +595,7 @@ void pivot_done(struct pivot *p)
 	free(p->columns.keys);
 	free(p->cells);
 	free(p->baseline);
+	pivot_ranking_done(&p->ranking);
 	*p = (struct pivot){0};
 }
 

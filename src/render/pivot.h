@@ -30,6 +30,7 @@ struct pivot_value {
 	enum measure_id measure; // N_MEASURES: none of these, but
 	const double *numbers; // [n_runs] NAN: missing
 	const char *const *reasons; // [n_runs] why
+	const char *const *words; // [n_runs] of a kind of words that is no measure; NULL: none
 };
 struct pivot_value pivot_value_of(enum measure_id measure);
 
@@ -52,6 +53,10 @@ struct pivot_request {
 	const struct pivot_match *baseline; // cells are held against those with these labels
 	size_t n_baseline;
 	const char *baseline_from; // who says so: "the plan's baseline"; NULL: the caller
+	const char *unranked; // why nothing is held against the first; NULL: it is
+	const char *const
+		*warnings; // [n_warnings] lines about the runs, for programs that read them
+	size_t n_warnings;
 	bool first_is_baseline; // to the first column, where baseline is empty
 	bool count_failed; // numbers of runs that failed count too
 	bool keep_order; // of columns: as their runs come, not by size
@@ -71,12 +76,25 @@ struct pivot_cell {
 	size_t outcomes[N_OUTCOMES]; // of them
 	struct repeats repeats; // of runs that count and have the value
 	const char *words; // of a value that is words: the most frequent; NULL: none
+	bool words_are_foreign; // from a run: shown as they are
 	bool words_differ; // there are others
 	size_t note; // why there is no value, or of what failed: index into notes, from 1; 0: none
 	bool is_baseline;
 	double against; // the baseline: measure_against; NAN: not known
 	double probability; // of being noise, corrected; NAN: not tested
 	bool beyond_noise;
+};
+
+// The columns by speed: the fastest, and how many times as fast as each other one it is.
+struct pivot_ranking {
+	size_t value; // that tells
+	size_t fastest; // column
+	size_t n; // others that have that value; 0: there is no ranking
+	struct pivot_ratio {
+		size_t column;
+		double times;
+		double half; // statistics_ratio
+	} * others; // [n]
 };
 
 struct pivot {
@@ -89,6 +107,11 @@ struct pivot {
 	size_t n_notes;
 	char *baseline; // "batch_size=32"; NULL: none
 	const char *baseline_from; // as of the request
+	const char *unranked; // as of the request
+	const char *const *warnings;
+	size_t n_warnings;
+	struct pivot_ranking
+		ranking; // of a table without rows that is held against its first column
 	size_t n_tests; // that were corrected for
 	bool binary_sizes; // a label of a run is a size in MiB or GiB: so are those of the cells
 	size_t fewest; // repeats in a cell with a number

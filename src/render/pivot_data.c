@@ -209,6 +209,42 @@ static json_t *values_json(const struct pivot *p)
 	return values;
 }
 
+// By the labels of the columns, numbers in full.
+static json_t *ranking_json(const struct pivot *p)
+{
+	const struct pivot_ranking *ranking = &p->ranking;
+	if (ranking->n == 0) {
+		return json_null();
+	}
+	json_t *json = json_object(), *fastest = json_object(), *others = json_array();
+	put_labels(fastest, &p->columns, ranking->fastest);
+	json_object_set_new(json, "measure", json_from_text(p->values[ranking->value].name));
+	json_object_set_new(json, "fastest", fastest);
+	for (size_t i = 0; i < ranking->n; i++) {
+		const struct pivot_ratio *ratio = &ranking->others[i];
+		json_t *object = json_object(), *than = json_object();
+		put_labels(than, &p->columns, ratio->column);
+		json_object_set_new(object, "than", than);
+		json_object_set_new(object, "times", json_from_number(ratio->times));
+		json_object_set_new(
+			object, "low", json_from_number(ratio->times / exp(ratio->half)));
+		json_object_set_new(
+			object, "high", json_from_number(ratio->times * exp(ratio->half)));
+		json_array_append_new(others, object);
+	}
+	json_object_set_new(json, "times_as_fast", others);
+	return json;
+}
+
+static json_t *warnings_json(const struct pivot *p)
+{
+	json_t *warnings = json_array();
+	for (size_t i = 0; i < p->n_warnings; i++) {
+		json_array_append_new(warnings, json_from_text(p->warnings[i]));
+	}
+	return warnings;
+}
+
 int pivot_write_json(const struct pivot *p, FILE *stream)
 {
 	json_t *json = json_object(), *cells = json_array();
@@ -221,6 +257,9 @@ int pivot_write_json(const struct pivot *p, FILE *stream)
 	json_object_set_new(json, "test", json_from_text(p->n_tests ? STATISTICS_TEST : NULL));
 	json_object_set_new(json, "tests", json_integer((json_int_t)p->n_tests));
 	json_object_set_new(json, "level", json_from_number(STATISTICS_LEVEL));
+	json_object_set_new(json, "unranked", json_from_text(p->unranked));
+	json_object_set_new(json, "ranking", ranking_json(p));
+	json_object_set_new(json, "warnings", warnings_json(p));
 	json_object_set_new(json, "cells", cells);
 	return json_write(json, stream);
 }

@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/words.h"
 #include "base/cleanup.h"
+
+#define FOREIGN_COLUMNS 48 // of words that a run brings
+#define SURE 0.5 // half an interval of a ratio's logarithm, up to which +- says it
 
 // --- numbers
 
@@ -169,8 +173,12 @@ static char *failures_text(const struct pivot_cell *cell)
 static char *words_text(const struct pivot_cell *cell)
 {
 	struct text t = {0};
-	text_append_printable(&t, cell->words, strlen(cell->words));
-	for (size_t i = 0; t.data && i < t.length; i++) {
+	if (cell->words_are_foreign) {
+		words_append_elided(&t, cell->words, FOREIGN_COLUMNS);
+	} else {
+		text_append_printable(&t, cell->words, strlen(cell->words));
+	}
+	for (size_t i = 0; t.data && i < t.length && !cell->words_are_foreign; i++) {
 		t.data[i] = t.data[i] == '_' ? ' ' : t.data[i];
 	}
 	text_append_string(&t, cell->words_differ ? ", ..." : "");
@@ -432,9 +440,75 @@ static void append_meaning(struct text *t, const struct pivot *p)
 	}
 }
 
+// "1.45 +-0.10", "1.4 (95 %: 0.8 to 2.6)"
+static void append_ratio(struct text *t, const struct pivot_ratio *ratio)
+{
+	double half = ratio->times * sinh(ratio->half);
+	if (!isfinite(ratio->half)) {
+		grid_append_against(t, ratio->times);
+	} else if (ratio->half <= SURE) {
+		grid_append_number(t, ratio->times, half);
+		text_append_string(t, " +-");
+		grid_append_half(t, ratio->times, half);
+	} else {
+		grid_append_against(t, ratio->times);
+		text_append_string(t, " (95 %: ");
+		grid_append_against(t, ratio->times / exp(ratio->half));
+		text_append_string(t, " to ");
+		grid_append_against(t, ratio->times * exp(ratio->half));
+		text_append_string(t, ")");
+	}
+	text_append_string(t, " times as fast as ");
+}
+
+static void append_key(struct text *t, const struct pivot_axis *axis, size_t key)
+{
+	_cleanup_free_ char *title = key_title(axis, key);
+	text_append_string(t, title ? title : "");
+}
+
+// "after is 1.45 +-0.10 times as fast as before, by the time of an epoch"
+static char *closing_words(const struct pivot *p)
+{
+	enum { SHOWN = 5 };
+	struct text t = {0};
+	const struct pivot_ranking *ranking = &p->ranking;
+	bool sure = true, tested = true;
+	if (ranking->n == 0) {
+		return strdup("");
+	}
+	append_key(&t, &p->columns, ranking->fastest);
+	for (size_t i = 0; i < ranking->n && i < SHOWN; i++) {
+		const struct pivot_ratio *ratio = &ranking->others[i];
+		text_append_string(&t, i ? ", " : " is ");
+		append_ratio(&t, ratio);
+		append_key(&t, &p->columns, ratio->column);
+		tested = tested && isfinite(ratio->half);
+		bool beyond = ratio->times > exp(ratio->half);
+		if (isfinite(ratio->half) && !beyond && ranking->n > 1) {
+			text_append_string(&t, " (noise)");
+		}
+		sure = sure && beyond;
+	}
+	if (ranking->n > SHOWN) {
+		text_format(&t, ", and faster than %zu more", ranking->n - SHOWN);
+	}
+	text_append_string(&t, ", by the ");
+	text_append_string(&t, p->values[ranking->value].title);
+	text_append_string(&t, !tested ? " (one run each has no interval: it may be noise)"
+			       : !sure && ranking->n == 1 ? ": that is within noise"
+							  : "");
+	return text_steal(&t);
+}
+
 static char *baseline_words(const struct pivot *p)
 {
 	struct text t = {0};
+	if (p->unranked) {
+		text_append_string(&t, "not ranked: ");
+		text_append_printable(&t, p->unranked, strlen(p->unranked));
+		return text_steal(&t);
+	}
 	if (p->baseline) {
 		append_meaning(&t, p);
 	}
@@ -456,8 +530,9 @@ static int fill_words(struct grid_list *list, const struct pivot *p)
 {
 	list->interval = interval_words(p);
 	list->baseline = baseline_words(p);
+	list->closing = closing_words(p);
 	list->notes = calloc(p->n_notes + 1, sizeof(*list->notes));
-	if (!list->interval || !list->baseline || !list->notes) {
+	if (!list->interval || !list->baseline || !list->closing || !list->notes) {
 		return -ENOMEM;
 	}
 	for (; list->n_notes < p->n_notes; list->n_notes++) {
@@ -526,5 +601,6 @@ void grid_list_done(struct grid_list *list)
 	free_strings(list->notes, list->n_notes);
 	free(list->interval);
 	free(list->baseline);
+	free(list->closing);
 	*list = (struct grid_list){0};
 }

@@ -47,7 +47,9 @@ struct grid_list {
 	char **notes; // [n_notes] what cells refer to
 	size_t n_notes;
 	char *interval; // what +- means; "" where there is none
-	char *baseline; // what cells are held against, and what is marked; "" where there is none
+	char *closing; // which column is the fastest, and how sure that is; "" where there is none
+	char *baseline; // what cells are held against, and what is marked, or why nothing is; ""
+	                // where there is none
 };
 
 // -ENOMEM.

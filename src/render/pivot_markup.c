@@ -114,6 +114,11 @@ int pivot_write_markdown(const struct grid_list *list, FILE *stream)
 		append_markdown(&t, list->notes[i]);
 		text_append_string(&t, "\n");
 	}
+	if (*list->closing) {
+		text_append_string(&t, "\n");
+		append_markdown(&t, list->closing);
+		text_append_string(&t, "\n");
+	}
 	return put(&t, stream);
 }
 
@@ -264,25 +269,29 @@ static void append_latex_titles(struct text *t, const struct grid *g)
 	text_append_string(t, " \\\\\n");
 }
 
+// A line below; each +- is the sign. "" is none.
+static void append_latex_line(struct text *t, const char *line)
+{
+	text_append_string(t, *line ? "\n  \\par\\footnotesize " : "");
+	while (*line) {
+		const char *mark = strstr(line, "+-");
+		size_t length = mark ? (size_t)(mark - line) : strlen(line);
+		_cleanup_free_ char *before = strndup(line, length);
+		append_latex(t, before ? before : "");
+		text_append_string(t, mark ? "$\\pm$" : "");
+		line += length + (mark ? 2 : 0);
+	}
+}
+
 static void append_latex_below(struct text *t, const struct grid_list *list)
 {
-	const char *const below[] = {list->interval, list->baseline};
-	for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
-		if (*below[i]) {
-			const char *mark = strstr(below[i], "+-");
-			text_append_string(t, "\n  \\par\\footnotesize ");
-			_cleanup_free_ char *before = mark ? strndup(below[i],
-								     (size_t)(mark - below[i]))
-			                                   : strdup(below[i]);
-			append_latex(t, before ? before : "");
-			text_append_string(t, mark ? "$\\pm$" : "");
-			append_latex(t, mark ? mark + 2 : "");
-		}
-	}
+	append_latex_line(t, list->interval);
+	append_latex_line(t, list->baseline);
 	for (size_t i = 0; i < list->n_notes; i++) {
 		text_format(t, "\n  \\par\\footnotesize\\textsuperscript{%zu}~", i + 1);
 		append_latex(t, list->notes[i]);
 	}
+	append_latex_line(t, list->closing);
 	text_append_string(t, "\n");
 }
 

@@ -245,7 +245,8 @@ int pivot_write_text(const struct grid_list *list, FILE *stream, const struct ta
 		fputs(i ? "\n" : "", stream);
 		r = print_grid(&list->grids[i], stream, style);
 	}
-	fputs(*list->interval || *list->baseline || list->n_notes ? "\n" : "", stream);
+	fputs(*list->interval || *list->baseline || list->n_notes || *list->closing ? "\n" : "",
+		stream);
 	if (*list->interval) {
 		print_below(stream, style, "", list->interval);
 	}
@@ -256,6 +257,10 @@ int pivot_write_text(const struct grid_list *list, FILE *stream, const struct ta
 		char mark[32];
 		snprintf(mark, sizeof(mark), "[%zu] ", i + 1);
 		print_below(stream, style, mark, list->notes[i]);
+	}
+	if (*list->closing) {
+		fputc('\n', stream);
+		print_below(stream, style, "", list->closing);
 	}
 	return r;
 }

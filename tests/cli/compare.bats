@@ -17,6 +17,8 @@ setup_file() {
 		    shutil.copy(sys.argv[1], name)
 		    run = sqlite3.connect(name)
 		    run.execute("DELETE FROM label")
+		    # Other programs ran beside the trace, which is another test's matter.
+		    run.execute("UPDATE metric SET name = 'system.cpu.time.' || name WHERE name = 'system.cpu.time.user'")
 		    run.executemany("INSERT INTO label VALUES (?, ?)", labels.items())
 		    if epoch_s:
 		        run.execute("UPDATE span SET start_ns = number * ?1, end_ns = (number + 1) * ?1"
@@ -361,15 +363,162 @@ runs_from() {
 	run -0 --separate-stderr "$STRAIN" compare all
 	[ "${lines[0]}" = "columns: path" ]
 	[[ "${lines[1]}" == *" all/A.sweep/0001-1.strain  all/B.sweep/0001-1.strain"* ]]
-	[[ "${lines[2]}" == "outcome "*" success "*" crash" ]]
+	[[ "${lines[2]}" == "batch_size "*" 32 "*" 64" ]] # what differs is first
+	[[ "${lines[3]}" == "outcome "*" success "*" crash" ]]
+	[[ "$output" == *"not ranked: they ended differently (crash, success)"* || "$output" == *"(success, crash)"* ]]
 	[ -z "$stderr" ]
 	# labels that hide the name and the path of a run do not merge them either
 	for sweep in A B; do
 		sqlite3 all/$sweep.sweep/0001-1.strain "INSERT INTO label VALUES ('run', '7'), ('path', 'x')"
 	done
 	run -0 --separate-stderr "$STRAIN" compare all
-	[[ "${lines[2]}" == "outcome "*" success "*" crash" ]]
+	[[ "${lines[3]}" == "outcome "*" success "*" crash" ]]
 	[ -z "$stderr" ]
+}
+
+# A copy of a run with other keys.
+with_keys() { # NAME TO [KEY VALUE]...
+	local to=$2
+	copy_run "$1" "$to"
+	shift 2
+	while [ $# -gt 0 ]; do
+		sqlite3 "$to" "INSERT OR REPLACE INTO run VALUES ('$1', '$2')"
+		shift 2
+	done
+}
+
+@test "what two runs differ in comes first: arguments, command, host, versions" {
+	cd "$BATS_TEST_TMPDIR"
+	with_keys 0001-1 one.strain command '["/usr/bin/python3.11", "-u", "old/train.py", "--lr", "0.1", "--epochs", "3", "-v"]' \
+		hostname node1 kernel 'Linux 6.1' version 0.1.0 hooks 'pytorch 1.13.0: data, backward'
+	with_keys 0001-1 two.strain command '["/opt/venv/bin/python3", "-u", "new/train.py", "--epochs", "3", "--lr", "0.2"]' \
+		hostname node2 kernel 'Linux 6.1' version 0.1.0 hooks 'pytorch 2.6.0: data'
+	run -0 --separate-stderr "$STRAIN" compare one.strain two.strain
+	[[ "${lines[2]}" =~ ^"arguments "\ +--lr\ 0.1\ -v\ +--lr\ 0.2$ ]] || { echo "$output"; false; }
+	[[ "${lines[3]}" =~ ^"program "\ +/usr/bin/python3.11\ +/opt/venv/bin/python3$ ]]
+	[[ "${lines[4]}" =~ ^"host "\ +node1\ +node2$ ]]
+	[[ "${lines[5]}" =~ ^"framework "\ +"pytorch 1.13.0"\ +"pytorch 2.6.0"$ ]]
+	[[ "${lines[6]}" == "outcome "* ]] # what is equal is left out
+	[[ "$output" == *"two is 1.000 times as fast as one, by the time of an epoch (one run each has no interval: it may be noise)" ||
+		"$output" == *"one is 1.000 times as fast as two, by the time of an epoch (one run each has no interval: it may be noise)" ]]
+	"$STRAIN" compare one.strain two.strain --json >table.json
+	python3 - <<-'EOF'
+		import json
+		table = json.load(open("table.json"))
+		words = {(c["measure"], c["labels"]["run"]): c["words"] for c in table["cells"] if "words" in c}
+		assert words["arguments", "two"] == "--lr 0.2" and words["host", "one"] == "node1", words
+		assert [m["name"] for m in table["measures"]][:2] == ["arguments", "program"]
+		assert table["unranked"] is None and table["warnings"] == []
+		ranking = table["ranking"]
+		assert ranking["measure"] == "epoch_seconds" and ranking["times_as_fast"][0]["times"] == 1
+		assert ranking["times_as_fast"][0]["low"] is None
+	EOF
+	run -0 "$STRAIN" compare one.strain two.strain --value epoch_seconds # what is asked for, and no more
+	[[ "${lines[2]}" == "time of an epoch"* ]]
+	# Hostile words are shown as such, and cut.
+	with_keys 0001-1 odd.strain command '["/usr/bin/python3.11", "old/train.py", "\u001b[2J<script>|&'"$(printf '%0400d' 7)"'"]'
+	run -0 "$STRAIN" compare one.strain odd.strain
+	[[ "${lines[2]}" == *"?[2J<script>|&000"* && "$output" != *$'\e'* && ${#lines[2]} -lt 140 ]]
+}
+
+@test "unlike jobs are not ranked, and it says so" {
+	cd "$BATS_TEST_TMPDIR"
+	with_keys 0001-1 one.strain command '["python3", "train.py"]'
+	with_keys 0003-1 two.strain command '["python3", "-m", "other.train", "--lr", "1"]'
+	run -0 "$STRAIN" compare one.strain two.strain
+	[[ "${lines[2]}" =~ ^"command "\ +"python train.py"\ +"python -m other.train"$ ]] || { echo "$output"; false; }
+	[[ "$output" == *"not ranked: 'python train.py' and 'python -m other.train' are different jobs"* ]]
+	[[ "$output" != *"times as fast"* && "$output" != *x\* && "$output" != *"1.33x"* ]]
+	[ "$("$STRAIN" compare one.strain two.strain --json | jq -c '[.ranking, .baseline, .unranked != null]')" = '[null,null,true]' ]
+	run -0 "$STRAIN" compare one.strain two.strain --baseline run=one --columns run --rows '' # who asks for it gets it
+	[[ "$output" == *"1.33x"* ]]
+	# The same in another place, by another version, with other arguments is one job.
+	for command in '["/opt/python3.12", "else/where/train.py", "--lr", "7"]' '["python", "-W", "train.py"]'; do
+		with_keys 0003-1 two.strain command "$command"
+		run -0 "$STRAIN" compare one.strain two.strain
+		[[ "$output" == *"two is 1.33 times as fast as one, by the time of an epoch (one run each"* ]] || { echo "$output"; false; }
+	done
+	mkdir a b
+	cp one.strain a
+	with_keys 0003-1 b/two.strain command '["python3", "other.py"]'
+	run -0 "$STRAIN" compare a b --rows "" --columns from
+	[[ "$output" == *"not ranked: "* ]]
+}
+
+# Runs of given times of an epoch, in seconds, one after another.
+epochs_of() { # FOLDER SECONDS...
+	local folder=$1 n=0 file
+	shift
+	for seconds in "$@"; do
+		n=$((n + 1))
+		file=$folder/run$n.strain
+		copy_run 0001-1 "$file"
+		sqlite3 "$file" "UPDATE span SET start_ns = CAST(number * 1e9 * $seconds AS INTEGER),
+				end_ns = CAST((number + 1) * 1e9 * $seconds AS INTEGER)
+			WHERE kind = 'epoch'; UPDATE run SET value = value + $n * 1000000000 WHERE key = 'start_utc_ns'"
+	done
+}
+
+@test "a closing sentence with the interval of the ratio" {
+	needs_gsl
+	cd "$BATS_TEST_TMPDIR"
+	epochs_of slow 0.36 0.40 0.44
+	epochs_of fast 0.18 0.20 0.22
+	epochs_of noisy 0.30 0.40 0.55
+	run -0 --separate-stderr "$STRAIN" compare slow fast
+	[ "${lines[-1]}" = "fast is 2.00 +-0.46 times as fast as slow, by the time of an epoch" ] || { echo "$output"; false; }
+	[ -z "$stderr" ]
+	"$STRAIN" compare slow fast --json >table.json
+	python3 - <<-'EOF'
+		import json, math
+		ranking = json.load(open("table.json"))["ranking"]
+		assert ranking["fastest"] == {"from": "fast"}, ranking
+		other, = ranking["times_as_fast"]
+		assert other["than"] == {"from": "slow"} and abs(other["times"] - 2) < 1e-9
+		assert abs(math.log(other["high"] / 2) - 2.776445 * math.sqrt(2 * 0.1 ** 2 / 3)) < 1e-6, other
+		assert abs(other["low"] * other["high"] - 4) < 1e-9
+	EOF
+	run -0 "$STRAIN" compare slow noisy
+	[[ "${lines[-1]}" == "slow is 1.042 (95 %: "*" times as fast as noisy, by the time of an epoch: that is within noise" ]] ||
+		{ echo "$output"; false; }
+	run -0 "$STRAIN" compare slow fast noisy
+	[[ "${lines[-1]}" == "fast is 2.00 +-0.46 times as fast as slow, 2.08 (95 %: "*" to "*") times as fast as noisy, by the time of an epoch" ]] || { echo "$output"; false; }
+	"$STRAIN" compare slow fast -o table.md
+	[[ "$(tail -1 table.md)" == "fast is 2.00 ±0.46 times as fast as slow, "* ]]
+	"$STRAIN" compare slow fast -o table.tex
+	grep -q 'fast is 2.00 \$\\pm\$0.46 times as fast as slow' table.tex
+}
+
+@test "outliers, a first run that is slower, and other load are warned of" {
+	cd "$BATS_TEST_TMPDIR"
+	epochs_of outlier 1.0 1.01 0.99 1.4 1.005
+	epochs_of first 1.4 1.0 1.01
+	epochs_of quiet 1.0 1.02 0.99 1.01 1.005
+	run -0 --separate-stderr "$STRAIN" compare outlier quiet
+	[ "$stderr" = "strain: warning: outliers in the time of an epoch: run4 1.4 s, where the median is 1.0 s (of 5 runs)" ] ||
+		{ echo "$stderr"; false; }
+	run -0 --separate-stderr "$STRAIN" compare first quiet
+	[[ "$stderr" == "strain: warning: the first run was slower than the rest in the time of an epoch: run1 1.4 s, the others at most 1.0 s; "* ]] ||
+		{ echo "$stderr"; false; }
+	[[ "$("$STRAIN" compare first quiet --json 2>&1 | jq -r '.warnings | length, .[0]')" == "1"*"the first run was slower"* ]]
+	mkdir busy
+	for n in 1 2; do
+		cp "$SOURCE_ROOT/tests/traces/schema-1001-onednn.strain" busy/$n.strain
+	done
+	run -0 --separate-stderr "$STRAIN" compare busy/1.strain busy/2.strain
+	[[ "$stderr" =~ ^"strain: warning: other programs used up to "[0-9.]+" CPUs during 2 of 2 runs: 1, 2"$ ]] || { echo "$stderr"; false; }
+}
+
+@test "what is said of several runs is said once" {
+	cd "$BATS_TEST_TMPDIR"
+	for n in 1 2 3 4; do
+		copy_run 0001-1 cut/$n.strain
+		sqlite3 cut/$n.strain "UPDATE run SET value = 'cut_off' WHERE key = 'state'; DELETE FROM run WHERE key = 'status'"
+		echo nothing >cut/no$n.strain
+	done
+	run -0 --separate-stderr "$STRAIN" compare cut --all
+	[ "$(grep -c 'not a run' <<<"$stderr")" = 1 ] || { echo "$stderr"; false; }
+	[[ "$stderr" == *"strain: 4 runs: "*" (cut/no"*", ...)"* ]]
 }
 
 @test "runs of different jobs that no label tells apart are not averaged in silence" {
@@ -546,7 +695,7 @@ assert cells["strain.memory.pss:max"] == cells["host_memory_peak"] > 0, cells'
 		"$STRAIN" run -o "$batch.strain" --label "batch_size=$batch" -- \
 			"$trainer" --batch-size "$batch" --samples 200 --epochs 2 --threads 1 >/dev/null 2>&1
 	done
-	run -0 "$STRAIN" compare --rows batch_size --value iterations,epochs_ended,outcome,samples_per_second
+	run -0 --separate-stderr "$STRAIN" compare --rows batch_size --value iterations,epochs_ended,outcome,samples_per_second
 	[[ "${lines[1]}" == "        16 "*" 24 "*" 2  success "* ]] || { echo "$output"; false; }
 	[[ "${lines[2]}" == "        64 "*" 6 "*" 2  success "* ]]
 }

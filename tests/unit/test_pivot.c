@@ -189,7 +189,11 @@ static void test_one_run_each_flags_nothing(void **state)
 		"\n"
 		"one run each: no interval, and what is noise is not known\n"
 		"speed-up: times as fast as pytorch; none is tested: that takes at least two runs "
-		"of both\n");
+		"of both\n"
+		"\n"
+		"tensorflow is 10.2 times as fast as pytorch, by the time of an epoch (one run "
+	        "each "
+		"has no interval: it may be noise)\n");
 	pivot_done(&p);
 }
 

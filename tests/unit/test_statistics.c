@@ -101,9 +101,47 @@ static void test_holm(void **state)
 	}
 }
 
+// t of 4 degrees of freedom is 2.776445 in every table: two configurations of three repeats that
+// vary by a tenth each. h = 2.776445 * sqrt(2 * 0.1^2 / 3).
+static void test_a_ratio_has_an_interval(void **state)
+{
+	(void)state;
+	const double fast[] = {18, 20, 22}, slow[] = {36, 40, 44}, one[] = {20}, same[] = {20, 20};
+	struct repeats a = statistics_of(slow, 3), b = statistics_of(fast, 3);
+	double h = statistics_ratio(&a, &b);
+	if (!statistics_has_distributions()) {
+		assert_true(isnan(h));
+		skip();
+	}
+	assert_float_equal(h, 0.226696, 1e-5);
+	assert_float_equal(2 / exp(h), 1.594327, 1e-5);
+	assert_float_equal(statistics_ratio(&b, &a), h, 1e-12);
+	struct repeats c = statistics_of(one, 1), d = statistics_of(same, 2);
+	assert_true(isnan(statistics_ratio(&a, &c)));
+	assert_float_equal(statistics_ratio(&d, &d), 0, 0);
+	const double below[] = {-1, 1};
+	struct repeats e = statistics_of(below, 2);
+	assert_true(isnan(statistics_ratio(&a, &e)));
+}
+
+static void test_outliers(void **state)
+{
+	(void)state;
+	const double values[] = {10, 10.1, 9.9, 10.05, 14, 9.95}, equal[] = {1, 1, 1, 1, 2};
+	bool outlier[6];
+	assert_int_equal(statistics_outliers(values, 6, outlier), 1);
+	assert_true(outlier[4]);
+	assert_int_equal(statistics_outliers(values, 4, outlier), 0);
+	assert_int_equal(statistics_outliers(values + 2, 4, outlier), 0); // too few to say so
+	assert_int_equal(statistics_outliers(equal, 5, outlier), 0);
+	assert_int_equal(statistics_outliers(NULL, 0, outlier), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_ratio_has_an_interval),
+		cmocka_unit_test(test_outliers),
 		cmocka_unit_test(test_a_mean_and_its_interval),
 		cmocka_unit_test(test_few_repeats_have_no_interval),
 		cmocka_unit_test(test_welch_against_the_handbook),
