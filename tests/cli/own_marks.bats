@@ -145,6 +145,11 @@ except ModuleNotFoundError: pass'
 	done
 }
 
+@test "the package has the program's version" {
+	[ "strain $(sed -n 's/^version = "\(.*\)"/\1/p' "$SOURCE_ROOT/hooks/python/pyproject.toml")" = \
+		"$("$STRAIN" --version | head -1)" ]
+}
+
 @test "a wheel is built without a network, and needs nothing else" {
 	"$PYTHON" -c 'import setuptools, wheel, pip' 2>/dev/null || skip "no pip, setuptools and wheel for $PYTHON"
 	cp -r "$SOURCE_ROOT/hooks/python" source

@@ -192,7 +192,7 @@ static void test_one_run_each_flags_nothing(void **state)
 		"of both\n"
 		"\n"
 		"tensorflow is 10.2 times as fast as pytorch, by the time of an epoch (one run "
-	        "each "
+		"each "
 		"has no interval: it may be noise)\n");
 	pivot_done(&p);
 }
