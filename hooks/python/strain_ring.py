@@ -284,7 +284,7 @@ class Ring:
         """As iteration(); number None: the next one's, samples -1: not known."""
         if not self._own_iterations:
             self._own_iterations = True
-            self._writer = dict(self._writer, turn=self._turn_in_parts, step=self._step_in_parts)
+            self._writer = dict(self._writer, turn=self._hold_turn, step=self._hold_step)
             if self._held is None:
                 self._write_by(self._writer)
         number = self._next_iteration if number is None else number
@@ -303,8 +303,7 @@ class Ring:
     def hold(self):
         """From now on marks wait until release(); bounded."""
         self._held = []
-        in_parts = {"turn": self._turn_in_parts, "step": self._step_in_parts}
-        self._write_by({name: in_parts.get(name) or getattr(self, "_hold_" + name) for name in self._writer})
+        self._write_by({name: getattr(self, "_hold_" + name) for name in self._writer})
 
     def note(self, time_ns):
         """Where the marks that are held would end, should they be of a whole."""
@@ -360,11 +359,11 @@ class Ring:
     def _hold_end_now(self):
         return self.end(monotonic_ns())
 
-    def _turn_in_parts(self, number, began_ns, time_ns):
+    def _hold_turn(self, number, began_ns, time_ns):
         self.iteration(number, began_ns)
         self.begin(DATA, time_ns)
 
-    def _step_in_parts(self, forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
+    def _hold_step(self, forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
         self.put(MARK_SPAN, FORWARD, -1, forward_ns, backward_ns)
         self.put(MARK_SPAN, BACKWARD, -1, backward_ns, between_ns)
         self.put(MARK_SPAN, OPTIMIZER, -1, optimizer_ns, time_ns)

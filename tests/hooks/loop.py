@@ -27,6 +27,7 @@ class Marks:
         for name in vars(ring.Ring):
             if name.startswith("_hold") or name == "_write_by":
                 setattr(self, name, getattr(ring.Ring, name).__get__(self))
+        self._own_epochs = self._own_iterations = False
         self._writer = {name: getattr(self, "own_" + name) for name in
                         ("put", "begin", "end", "end_now", "turn", "step")}  # fmt: skip
         self.__dict__.update(self._writer)
