@@ -204,7 +204,7 @@ static void list_metrics(const struct completing *c)
 	struct reader *reader = NULL;
 	struct metric_list metrics = {0};
 	struct offered offered = {0};
-	const char *name = c->n_arguments > 0 ? c->arguments[0] : "-0";
+	const char *name = c->n_arguments > 0 ? c->arguments[0] : "-1";
 	if (run_name_find(name, RUN_NAME_FILE, &path, NULL) < 0 ||
 		reader_open(path, &reader, NULL) < 0) {
 		return;

@@ -307,7 +307,7 @@ int command_report(int argc, char **argv)
 	if (status != STATUS_OK) {
 		return status;
 	}
-	char newest[] = "-0";
+	char newest[] = "-1";
 	if (options.n_runs == 0) {
 		runs[options.n_runs++] = newest;
 	}

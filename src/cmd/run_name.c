@@ -48,7 +48,7 @@ static void candidates_done(struct candidates *c)
 
 bool run_name_is_back(const char *word)
 {
-	size_t digits = word[0] == '-' ? strspn(word + 1, "0123456789") : 0;
+	size_t digits = word[0] == '-' && word[1] != '0' ? strspn(word + 1, "0123456789") : 0;
 	return digits > 0 && digits <= BACK_DIGITS && word[1 + digits] == '\0';
 }
 
@@ -266,9 +266,9 @@ static int find_in(const char *name, enum run_name_kind kind, struct places *pla
 int run_name_find(const char *name, enum run_name_kind kind, char **ret_path, struct error *e)
 {
 	struct places places;
-	int64_t back = 0;
-	if (run_name_is_back(name) && parse_integer(name + 1, 0, 999999, &back, NULL) == 0) {
-		return catalogue_newest((size_t)back, ret_path, e);
+	int64_t from_end = 0;
+	if (run_name_is_back(name) && parse_integer(name + 1, 1, 999999, &from_end, NULL) == 0) {
+		return catalogue_newest((size_t)from_end - 1, ret_path, e);
 	}
 	if (places_find(&places) < 0) {
 		return error_errno(e, ENOMEM, "cannot look for runs");

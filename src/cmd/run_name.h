@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Runs as a person types them: a path, a name as `strain ls` prints it, the beginning of one, or
-// how far back it is (-1).
+// its place from the end (-1).
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 
-// Whether a word says how far back a run is: "-1" is the one that started before the newest, "-0"
-// the newest.
+// Whether a word says where a run is, from the end, as an index in Python does: "-1" is the newest, "-2"
+// the one that started before it.
 bool run_name_is_back(const char *word);
 
 // What the names may stand for.

@@ -79,16 +79,18 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 	[ "$stderr" = "strain: notes: not a run file" ]
 }
 
-@test "-1 is the run before the newest, -2 the one before that, -0 the newest" {
+@test "-1 is the newest run, -2 the newest but one" {
 	[ "$(shown)" = train-3 ]
-	[ "$(shown -0)" = train-3 ]
-	[ "$(shown -1)" = train-10 ]
-	[ "$(shown -2)" = train-1 ]
-	[ "$(shown -3)" = eval-1 ]
-	run -1 --separate-stderr "$STRAIN" show -4
+	[ "$(shown -1)" = train-3 ]
+	[ "$(shown -2)" = train-10 ]
+	[ "$(shown -3)" = train-1 ]
+	[ "$(shown -4)" = eval-1 ]
+	run -1 --separate-stderr "$STRAIN" show -5
 	[ "$stderr" = "strain: there are only 4 runs (*.strain) in ." ]
 	run -1 --separate-stderr "$STRAIN" show -999999
 	[ "$stderr" = "strain: there are only 4 runs (*.strain) in ." ]
+	run -2 --separate-stderr "$STRAIN" show -0
+	[ "$stderr" = "strain: no option '-0' (strain show --help)" ]
 	# What follows an option that takes a value is its value.
 	run -2 --separate-stderr "$STRAIN" export --every -1
 	[[ "$stderr" == "strain: --every: "*"found '-1'"* ]]
@@ -101,7 +103,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 }
 
 @test "every command that takes a run takes all of these" {
-	for name in -1 train-10 train-10.strain ./train-10; do
+	for name in -2 train-10 train-10.strain ./train-10; do
 		run -0 "$STRAIN" sql --csv "$name" "SELECT value FROM run WHERE key = 'start_utc_ns'"
 		started=${lines[1]}
 		[ "$started" = "$(sqlite3 train-10.strain "SELECT value FROM run WHERE key = 'start_utc_ns'")" ]
@@ -149,9 +151,9 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	[ "$(shown)" = train-10 ] # here are some, and here can be written
 	cd ../empty
 	[ "$(shown)" = train-3 ]
-	[ "$(shown -0)" = train-3 ]
+	[ "$(shown -1)" = train-3 ]
 	[[ "$("$STRAIN" ls)" == *"train-3 "* ]]
-	run -1 --separate-stderr "$STRAIN" show -1
+	run -1 --separate-stderr "$STRAIN" show -2
 	[ "$stderr" = "strain: there is only 1 run (*.strain) in ." ]
 	rm -r "$XDG_STATE_HOME"
 	run -1 --separate-stderr "$STRAIN" show
@@ -174,7 +176,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	cd "$folder/runs"
 	export XDG_STATE_HOME="$folder/state" XDG_CACHE_HOME="$folder/state/cache"
 	[[ "$("${as[@]}" "$STRAIN" show)" == "train-3 "* ]]
-	[[ "$("${as[@]}" "$STRAIN" show -1)" == "train-10 "* ]]
+	[[ "$("${as[@]}" "$STRAIN" show -2)" == "train-10 "* ]]
 	[ "$("${as[@]}" "$STRAIN" ls | wc -l)" = 4 ]
 	cd /
 	chmod u+w "$folder/runs"
