@@ -23,7 +23,7 @@
 #include "record/host/file.h"
 #include "record/host/cgroupfs.h"
 #include "record/job/limits.h"
-#include "record/job/secret.h"
+#include "base/secret.h"
 #include "record/name.h"
 #include "trace/writer.h"
 

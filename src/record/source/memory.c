@@ -25,7 +25,7 @@
 #include "base/text.h"
 #include "record/host/file.h"
 #include "record/host/procfs.h"
-#include "record/job/secret.h"
+#include "base/secret.h"
 #include "record/job/tree.h"
 
 #define ROUND_SHARE 1000 // a round may take one part in this many of the time
