@@ -248,6 +248,7 @@ static bool is_header(const char *name, size_t length)
 // How the text came about decides where a value ends.
 enum origin {
 	ARGUMENT, // of a program: all of it is one value, after its name
+	VALUE, // nothing but one value: no names are in it
 	SCRIPT, // words that a shell or another interpreter has still to read
 };
 
@@ -364,17 +365,19 @@ static void append_unmarked(struct text *out, const struct secret_marks *m)
 	}
 }
 
-static void append_masked(
+// Masks once. False: out of memory.
+static bool mask_once(
 	struct text *out, const char *text, enum origin origin, struct secret_word word)
 {
 	struct secret_marks m;
 	if (!marks_init(&m, text, strlen(text))) {
-		out->failed = true;
-		return;
+		return false;
 	}
 	secret_mark_values(&m);
-	mark_names(&m, origin);
-	if (strpbrk(text, " \t\n")) {
+	if (origin != VALUE) {
+		mark_names(&m, origin);
+	}
+	if (origin != VALUE && strpbrk(text, " \t\n")) {
 		mark_words(&m);
 	}
 	if (word.kind != SECRET_NOTHING && word.from < m.length) {
@@ -382,6 +385,34 @@ static void append_masked(
 	}
 	append_unmarked(out, &m);
 	free(m.secret);
+	return !out->failed;
+}
+
+// A mask may bring a name and a value together: until nothing changes. What never comes to rest
+// was made for that, and is masked whole.
+static void append_masked(
+	struct text *out, const char *text, enum origin origin, struct secret_word word)
+{
+	enum { ROUNDS_MAX = 16 };
+	struct text before = {0}, after = {0};
+	text_append_string(&before, text);
+	bool done = false, good = !before.failed;
+	for (unsigned round = 0; good && !done && round < ROUNDS_MAX; round++) {
+		good = mask_once(&after, before.data, origin, word);
+		done = good && after.length == before.length &&
+		       memcmp(after.data ? after.data : "", before.data, after.length) == 0;
+		struct text spare = before;
+		before = after;
+		after = spare;
+		text_clear(&after);
+		text_append(&before, "", 0);
+		good = good && !before.failed;
+		word.kind = SECRET_NOTHING;
+	}
+	text_append_string(out, done ? before.data : "***");
+	out->failed = out->failed || !good;
+	text_done(&before);
+	text_done(&after);
 }
 
 // Bytes as a string: NUL ends it for all that looks for secrets.
@@ -397,27 +428,24 @@ static char *string_of(const char *data, size_t length)
 	return copy;
 }
 
-void secret_append_text(struct text *out, const char *data, size_t length)
+static void append_data(struct text *out, const char *data, size_t length, enum origin origin)
 {
 	_cleanup_free_ char *text = string_of(data, length);
 	if (!text) {
 		out->failed = true;
 		return;
 	}
-	append_masked(out, text, SCRIPT, (struct secret_word){SECRET_NOTHING, 0});
+	append_masked(out, text, origin, (struct secret_word){SECRET_NOTHING, 0});
+}
+
+void secret_append_text(struct text *out, const char *data, size_t length)
+{
+	append_data(out, data, length, SCRIPT);
 }
 
 void secret_append_value(struct text *out, const char *data, size_t length)
 {
-	_cleanup_free_ char *text = string_of(data, length);
-	struct secret_marks m;
-	if (!text || !marks_init(&m, text, length)) {
-		out->failed = true;
-		return;
-	}
-	secret_mark_values(&m);
-	append_unmarked(out, &m);
-	free(m.secret);
+	append_data(out, data, length, VALUE);
 }
 
 // Arguments --------------------------------------------------------------------------------------
