@@ -337,7 +337,9 @@ static void mark_words(const struct secret_marks *m)
 			mark_value(m, value, true);
 			to = value.next > to ? value.next : to;
 		} else if (word.kind != SECRET_NOTHING) {
-			struct value value = find_value(text, from + word.from);
+			bool quoted = is_quote(text + at) && from > at;
+			struct value value = find_value(text, quoted ? at : from + word.from);
+			value.from = from + word.from > value.from ? from + word.from : value.from;
 			mark_value(m, value, true);
 			to = value.next > to ? value.next : to;
 		}

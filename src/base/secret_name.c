@@ -35,34 +35,34 @@ struct secret_name_word {
 // A file with a secret, its length, its age are no secrets.
 static const char about[] =
 	" algorithm arn authentication backend callback class cmd command column count dir "
-        "directory"
+	"directory"
 	" disabled enabled endpoint env expiration expire expires expiry fd field fields file "
-        "filename"
+	"filename"
 	" files fn folder format from helper host len length lifetime location manager max method"
 	" methods min mode mount name names path paths pattern policy port process prompt provider"
 	" providers ref reference regex required retries scope scopes size stdin store timeout ttl "
-        "type"
+	"type"
 	" types uri url validator var variable variables version volume ";
 
 static const char values[] = " b64 base basic content contents data key pem str string value ";
 
 static const char token_words[] =
 	" action add added audio avg begin blank bos box budget by byte cache char class cls cross "
-        "de"
+	"de"
 	" decoder draft dummy each encoder end eos eot every extra fill first forced frame graph id"
 	" ignore image img input inter label last latent loss mask max mean mem memory min multi n "
-        "new"
+	"new"
 	" next node non null num object output pad patch per point pre prefix prev prompt query "
-        "region"
+	"region"
 	" register role sentence sep single soft sos source special speech src start state stop sub"
 	" subword suffix target text tgt think thinking time tool total un unk video vision visual "
-        "word ";
+	"word ";
 
 static const char pass_words[] =
 	" all backward band by com compile dry each encom eval extra first forward full graph half "
-        "high"
+	"high"
 	" ir last lowering low max min multi n next num one opt optimization over partial per post "
-        "pre"
+	"pre"
 	" second single sur test third train transform tres two under warmup ";
 
 static const struct secret_name_word words[] = {
@@ -122,18 +122,18 @@ struct pair {
 
 static const struct pair pairs[] = {
 	{" access account admin aes anthropic api app application auth aws azure bearer clearml "
-         "client"
+	 "client"
 	 " cloudflare cohere comet consumer crypt crypto dagshub datadog dd decryption deepseek "
-         "deploy"
+	 "deploy"
 	 " developer discord docker encrypt encryption fernet gcp gemini github gitlab google gpg "
-         "groq"
+	 "groq"
 	 " heroku hf hmac huggingface ingest ingestion instrumentation jwt kaggle licence license "
-         "login"
+	 "login"
 	 " mailgun master mistral neptune newrelic ngc npm nvapi nvidia openai openrouter "
-         "pagerduty pgp"
+	 "pagerduty pgp"
 	 " pinecone preshared priv private psk pypi quay replicate roboflow root rsa runpod secret"
 	 " sendgrid sentry service session shared sign signing slack stripe subscription telegram "
-         "token"
+	 "token"
 	 " together twilio wandb webhook wg wireguard ",
 		"key"},
 	{" access api auth bearer bot github gitlab hf refresh secret session user ", "token"},

@@ -15,7 +15,13 @@ struct secret_program {
 	const char *delimiters; // of SECRET_AFTER
 };
 
+// Of any program that is not named in another row: -u user:password.
+static const char any[] = "";
+
 static const struct secret_program programs[] = {
+	{any, NULL, "--login", SECRET_AFTER, ":"},
+	{any, NULL, "--user", SECRET_AFTER, ":"},
+	{any, NULL, "-u", SECRET_AFTER, ":"},
 	{" 7z 7za 7zr 7zz ", NULL, "-p", SECRET_WHOLE, NULL},
 	{" aws ", "configure", "=", SECRET_WHOLE, NULL},
 	{" az ", NULL, "-p", SECRET_WHOLE, NULL},
@@ -39,7 +45,7 @@ static const struct secret_program programs[] = {
 	 " mysqlimport mysqlpump mysqlshow mysqlsh mycli ",
 		NULL, "-p", SECRET_WHOLE, NULL},
 	{" mongo mongodump mongoexport mongofiles mongoimport mongorestore mongosh mongostat "
-         "mongotop ",
+	 "mongotop ",
 		NULL, "-p", SECRET_WHOLE, NULL},
 	{" mosquitto_pub mosquitto_sub mosquitto_rr ", NULL, "-P", SECRET_WHOLE, NULL},
 	{" ngrok ", NULL, "=", SECRET_WHOLE, NULL},
@@ -67,7 +73,8 @@ static const struct secret_program programs[] = {
 
 static bool is_of(const struct secret_program *row, const struct secret_words *w)
 {
-	return secret_listed(row->names, w->program, w->program_length);
+	return row->names == any ? !w->program
+	                         : secret_listed(row->names, w->program, w->program_length);
 }
 
 // Whether a word names a program that we know: that is the one whose words follow.
@@ -96,7 +103,8 @@ static size_t after_delimiter(const char *word, size_t from, size_t length, cons
 	while (from < length && !strchr(delimiters, word[from])) {
 		from++;
 	}
-	return from < length ? from + 1 : length;
+	bool url = length - from >= 3 && memcmp(word + from, "://", 3) == 0;
+	return from < length && !url ? from + 1 : length;
 }
 
 static struct secret_word found(

@@ -51,7 +51,7 @@ static const struct token tokens[] = {
 	{"glpat-", DASHES, 6, false}, {"glptt-", DASHES, 8, true}, {"glrt-", DASHES, 8, true},
 	{"glsoat-", DASHES, 8, true}, {"glc_", DOTS, 20, true}, // Grafana
 	{"glsa_", WORDS, 16, true}, {"gsk_", LETTERS, 16, true}, // Groq
-	{"hf_", LETTERS, 8, true}, // Hugging Face
+	{"hf_", LETTERS, 12, true}, // Hugging Face
 	{"hvb.", DOTS, 16, true}, // Vault
 	{"hvs.", DOTS, 10, true}, {"jina_", LETTERS, 20, true}, {"lin_api_", LETTERS, 12, true},
 	{"lsv2_pt_", WORDS, 12, true}, // LangSmith
@@ -64,7 +64,7 @@ static const struct token tokens[] = {
 	{"rzp_live_", LETTERS, 8, false}, {"sbp_", HEX, 16, false}, // Supabase
 	{"secret-token:", DOTS, 4, false}, // RFC 8959
 	{"shpat_", HEX, 16, false}, // Shopify
-	{"shpss_", HEX, 16, false}, {"sk-", DASHES, 12, true}, // OpenAI, Anthropic
+	{"shpss_", HEX, 16, false}, {"sk-", DASHES, 10, true}, // OpenAI, Anthropic
 	{"sk_live_", LETTERS, 8, false}, {"sk_test_", LETTERS, 8, false},
 	{"sntrys_", DOTS, 16, true}, // Sentry
 	{"sntryu_", HEX, 16, false}, {"sq0atp-", DASHES, 12, true}, // Square
@@ -353,11 +353,13 @@ static bool is_host(const char *at)
 
 static void mark_logins(const struct secret_marks *m)
 {
-	static const char no_users[] = " mailto email user author from to cc by host ";
+	static const char no_users[] = " author email mailto ";
 	struct run run = {0};
 	for (size_t i = 0; i < m->length; i++) {
 		size_t user = 0;
-		if (!isalpha((unsigned char)m->text[i]) || !is_boundary(m->text, i)) {
+		bool path = i > 0 && m->text[i - 1] == '/' &&
+		            !(i > 1 && m->text[i - 2] == '/' && (i == 2 || m->text[i - 3] != ':'));
+		if (!isalpha((unsigned char)m->text[i]) || path || !is_boundary(m->text, i)) {
 			continue;
 		}
 		while (secret_is_name_byte(m->text[i + user]) || m->text[i + user] == '%') {
