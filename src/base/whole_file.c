@@ -45,11 +45,7 @@ static int replace(const char *path, const void *data, size_t length)
 	if (fd < 0) {
 		return -errno;
 	}
-	mode_t mask = umask(0);
-	umask(mask);
-	int r = fchmod(fd, 0666 & ~mask) < 0 ? -errno : 0;
-	int written = write_and_close(fd, data, length);
-	r = r < 0 ? r : written;
+	int r = write_and_close(fd, data, length);
 	if (r == 0 && rename(temporary, path) < 0) {
 		r = -errno;
 	}

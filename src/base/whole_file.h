@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-// Writes beside the path and takes its place, with the mode that umask leaves; a link stays one,
-// and leads to the new file. What is no regular file (a FIFO, /dev/null) is written to as it is.
+// Writes beside the path and takes its place, with mode 0600 less umask; a link stays one, and
+// leads to the new file. What is no regular file (a FIFO, /dev/null) is written to as it is.
 // -errno, "cannot write PATH: ..."; then the path is as before.
 int whole_file_write(const char *path, const void *data, size_t length, struct error *e);

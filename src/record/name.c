@@ -282,7 +282,7 @@ int name_reserve(const char *name, char **ret_path, char **ret_notice, struct er
 	bool here = strcmp(directory, ".") == 0;
 	*ret_notice = NULL;
 	if (!here) {
-		mkdir(directory, 0777);
+		mkdir(directory, 0700);
 	}
 	int first = reserve_in(directory, name, ret_path);
 	if (first == 0) {

@@ -228,7 +228,7 @@ static int keep_script(const struct figure_page *page, enum figure_format format
 	if (r < 0) {
 		return error_errno(e, -r, "cannot keep the script");
 	}
-	if (mkdir(directory, 0777) < 0 && errno != EEXIST) {
+	if (mkdir(directory, 0700) < 0 && errno != EEXIST) {
 		return error_errno(e, errno, "cannot make %s", directory);
 	}
 	r = keep_file(directory, script_name.data, &script, e);
