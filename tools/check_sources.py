@@ -181,6 +181,16 @@ def rule_calls(files):
                     yield path, number, f"{match.group(1)}(): {banned[match.group(1)]}"
 
 
+def rule_terminal(files):
+    """what is said on standard error goes through cmd/command.h, which escapes it"""
+    for path in c_files(files):
+        if path.parts[1] not in ("cmd", "render") or path.name == "command.c":
+            continue
+        for number, line in enumerate(without_comments(read_lines(path)), 1):
+            if re.search(r"\bstderr\b", line):
+                yield path, number, "stderr: command_note, command_fail or command_progress"
+
+
 def rule_paths(files):
     """no path of one machine in what is committed"""
     for path in files:

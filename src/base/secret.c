@@ -162,7 +162,8 @@ static bool is_harmless(const char *value, size_t length, bool script)
 
 static void mark_value(const struct secret_marks *m, struct value value, bool script)
 {
-	if (!is_harmless(m->text + value.from, value.to - value.from, script)) {
+	if (value.to > value.from &&
+		!is_harmless(m->text + value.from, value.to - value.from, script)) {
 		secret_mark(m, value.from, value.to);
 	}
 }
@@ -272,7 +273,7 @@ static struct value value_of_name(const struct secret_marks *m, size_t from, siz
 	size_t scheme = scheme_length(text + at);
 	struct value value = find_value(text, at + scheme);
 	value.from = scheme > 0 ? at : value.from;
-	if (from > 0 && strchr("?&", text[from - 1])) { // a query's value has no ','...
+	if (from > 0 && strchr("?&", text[from - 1]) && !is_quote(text + at)) { // a query's
 		value.to = at + strcspn(text + at, "&# \t\r\n\"'`<>");
 		value.next = value.to;
 	}

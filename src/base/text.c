@@ -92,6 +92,59 @@ static size_t utf8_length(const unsigned char *data, size_t length)
 	return overlong || beyond ? 0 : n;
 }
 
+// Characters of two bytes and more that are not shown as themselves: they move the cursor, turn the
+// direction of what follows, or cannot be seen.
+struct code_range {
+	uint32_t first, last;
+};
+
+static const struct code_range hidden[] = {
+	{0x80, 0x9f}, // C1 controls
+	{0xad, 0xad}, // soft hyphen
+	{0x34f, 0x34f}, // combining grapheme joiner
+	{0x61c, 0x61c}, // Arabic letter mark
+	{0x115f, 0x1160}, // Hangul fillers
+	{0x17b4, 0x17b5}, // Khmer inherent vowels
+	{0x180e, 0x180e}, // Mongolian vowel separator
+	{0x200b, 0x200f}, // of no width; marks of a direction
+	{0x2028, 0x202e}, // separators, embeddings and overrides of the direction
+	{0x2060, 0x206f}, // word joiner, invisible operators, isolates
+	{0x3164, 0x3164}, // Hangul filler
+	{0xfeff, 0xfeff}, // byte order mark
+	{0xffa0, 0xffa0}, // half-width Hangul filler
+	{0xfff0, 0xfffb}, // specials
+	{0xe0000, 0xe0fff}, // tags, variation selectors
+};
+
+static uint32_t code_of(const unsigned char *at, size_t length)
+{
+	uint32_t code = length == 1 ? at[0] : at[0] & (0xffu >> (length + 1));
+	for (size_t i = 1; i < length; i++) {
+		code = code << 6 | (at[i] & 0x3f);
+	}
+	return code;
+}
+
+static bool is_hidden(uint32_t code)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(hidden); i++) {
+		if (code >= hidden[i].first && code <= hidden[i].last) {
+			return true;
+		}
+	}
+	return code < 0x20 || code == 0x7f;
+}
+
+// \u202e, or two of them for what is beyond 16 bits.
+static void append_json_escape(struct text *t, uint32_t code)
+{
+	if (code > 0xffff) {
+		text_format(t, "\\u%04x", 0xd800 + ((code - 0x10000) >> 10));
+		code = 0xdc00 + ((code - 0x10000) & 0x3ff);
+	}
+	text_format(t, "\\u%04x", code);
+}
+
 static void append_json_character(struct text *t, const char *data, size_t length)
 {
 	unsigned char c = (unsigned char)data[0];
@@ -108,8 +161,8 @@ static void append_json_character(struct text *t, const char *data, size_t lengt
 		text_append(t, "\\t", 2);
 		break;
 	default:
-		if (c < 0x20 || c == 0x7f) {
-			text_format(t, "\\u%04x", c);
+		if (is_hidden(code_of((const unsigned char *)data, length))) {
+			append_json_escape(t, code_of((const unsigned char *)data, length));
 		} else {
 			text_append(t, data, length);
 		}
@@ -132,20 +185,63 @@ void text_append_json(struct text *t, const char *data, size_t length)
 	text_append(t, "\"", 1);
 }
 
+void text_append_json_safe(struct text *t, const char *data, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		const unsigned char *at = (const unsigned char *)data + i;
+		size_t n = utf8_length(at, length - i);
+		if (n > 1 && is_hidden(code_of(at, n))) {
+			append_json_escape(t, code_of(at, n));
+		} else {
+			text_append(t, data + i, n ? n : 1);
+		}
+		i += n ? n : 1;
+	}
+}
+
 void text_append_json_string(struct text *t, const char *string)
 {
 	text_append_json(t, string, strlen(string));
 }
 
+// One character of n bytes, or a byte that is none (n 0), as it is shown.
+static void append_shown(struct text *t, const char *data, size_t n)
+{
+	uint32_t code = n > 0 ? code_of((const unsigned char *)data, n) : (unsigned char)*data;
+	if (n > 0 && !is_hidden(code)) {
+		text_append(t, data, n);
+	} else if (n < 2) {
+		bool named = code == '\n' || code == '\r' || code == '\t';
+		text_format(t, named ? "\\%c" : "\\x%02x",
+			code == '\n'   ? 'n'
+			: code == '\r' ? 'r'
+			: code == '\t' ? 't'
+				       : code);
+	} else {
+		text_format(t, code > 0xffff ? "\\U%08x" : "\\u%04x", code);
+	}
+}
+
 void text_append_printable(struct text *t, const char *data, size_t length)
 {
 	for (size_t i = 0; i < length;) {
-		const unsigned char *at = (const unsigned char *)data + i;
-		size_t n = utf8_length(at, length - i);
-		// C1 control characters (U+0080 to U+009F) move cursors on some terminals too.
-		bool control = n == 0 || (n == 1 && (at[0] < 0x20 || at[0] == 0x7f)) ||
-		               (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
-		text_append(t, control ? "?" : data + i, control ? 1 : n);
+		size_t n = utf8_length((const unsigned char *)data + i, length - i);
+		append_shown(t, data + i, n);
+		i += n ? n : 1;
+	}
+}
+
+void text_append_lines(struct text *t, const char *data, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t n = data[i] == '\n'
+		                   ? 0
+		                   : utf8_length((const unsigned char *)data + i, length - i);
+		if (data[i] == '\n') {
+			text_append(t, "\n", 1);
+		} else {
+			append_shown(t, data + i, n);
+		}
 		i += n ? n : 1;
 	}
 }

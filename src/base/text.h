@@ -23,13 +23,17 @@ void text_clear(struct text *t);
 void text_append(struct text *t, const char *data, size_t length);
 void text_append_string(struct text *t, const char *string);
 void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD, control characters
-// escapes.
+// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD; control characters and
+// what cannot be seen become escapes.
 void text_append_json(struct text *t, const char *data, size_t length);
+// JSON that is there already, with the characters that text_append_printable escapes as \uXXXX.
+void text_append_json_safe(struct text *t, const char *data, size_t length);
 void text_append_json_string(struct text *t, const char *string);
-// The same bytes as text that is safe on a terminal: invalid UTF-8 and control characters become
-// '?'.
+// The same bytes as text that is safe on a terminal: bytes that are no UTF-8, control characters,
+// and those that cannot be seen or turn the direction of writing are escaped: \x1b, \u202e.
 void text_append_printable(struct text *t, const char *data, size_t length);
+// The same, but newlines stay newlines.
+void text_append_lines(struct text *t, const char *data, size_t length);
 // A word as it is typed in a shell, in quotes where it needs them, and safe on a terminal.
 void text_append_word(struct text *t, const char *word);
 // The same bytes as valid UTF-8: what is not becomes U+FFFD.

@@ -14,6 +14,7 @@
 #include "advise/stall_runs.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "render/json.h"
 #include "render/table.h"
 
@@ -24,10 +25,7 @@ static const enum trial_kind shown[N_TRIALS] = {TRIAL_COMPUTE, TRIAL_WARM, TRIAL
 
 void advise_say(const char *text)
 {
-	struct text line = {0};
-	text_append_printable(&line, text, strlen(text));
-	fprintf(stderr, "strain: %s\n", line.data ? line.data : "");
-	text_done(&line);
+	command_note("%s", text);
 }
 
 void advise_print_tail(const char *path)
@@ -41,10 +39,7 @@ void advise_print_tail(const char *path)
 	for (char *at = tail, *end = tail + (n > 0 ? n : 0); at < end;) {
 		char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t length = (size_t)((newline ? newline : end) - at);
-		struct text line = {0};
-		text_append_printable(&line, at, length);
-		fprintf(stderr, "        %s\n", line.data ? line.data : "");
-		text_done(&line);
+		command_detail("        %.*s", (int)length, at);
 		at += length + 1;
 	}
 }

@@ -32,7 +32,19 @@ int command_sql(int argc, char **argv);
 int command_sweep(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-// Prints "strain: TEXT" on standard error and returns STATUS_FAILURE.
+// All that is said on standard error is said through these: what a terminal must not see is escaped
+// (text_append_printable).
+//
+// Prints "strain: TEXT".
+void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Prints TEXT, a line of its own.
+void command_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Prints lines that are made already.
+void command_lines(const char *lines);
+// Prints TEXT over the line of progress that is there; the next thing is to end it.
+void command_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void command_progress_end(void);
+// Prints "strain: TEXT" and returns STATUS_FAILURE.
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // The same, for wrong usage: adds where help is, and returns STATUS_USAGE.
 int command_usage(const char *command, const char *format, ...)

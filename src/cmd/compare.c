@@ -410,8 +410,7 @@ static void say_told(const struct choice *choice)
 		text_append_printable(&names, choice->told[i], strlen(choice->told[i]));
 	}
 	if (names.length > 0 && names.data) {
-		fprintf(stderr,
-			"strain: left out, since other labels tell them: %s (--rows shows them)\n",
+		command_note("left out, since other labels tell them: %s (--rows shows them)",
 			names.data);
 	}
 }
@@ -419,14 +418,13 @@ static void say_told(const struct choice *choice)
 static void say_merged(const struct choice *choice)
 {
 	if (choice->merged) {
-		fprintf(stderr,
-			"strain: runs in a cell differ in %s, too: --rows or --columns would tell "
-			"them apart, --where choose\n",
+		command_note("runs in a cell differ in %s, too: --rows or --columns would tell "
+			     "them apart, --where choose",
 			choice->merged);
 	}
 	if (choice->merged_jobs) {
-		fprintf(stderr, "strain: runs in a cell are of different commands, and no label "
-				"tells them apart: --columns path would\n");
+		command_note("runs in a cell are of different commands, and no label tells them "
+			     "apart: --columns path would");
 	}
 }
 

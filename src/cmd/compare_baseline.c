@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "cmd/reading.h"
 
 static const char of_plan[] = "the plan's baseline";
@@ -69,14 +70,13 @@ static void append_pairs(struct text *t, const struct plan_pairs *pairs)
 static void say_different(const char *directory, const struct plan_pairs *one, const char *other,
 	const struct plan_pairs *another)
 {
-	_cleanup_text_ struct text line = {0}, shown = {0};
+	_cleanup_text_ struct text line = {0};
 	text_format(&line, "the plans have different baselines (%s: ", directory);
 	append_pairs(&line, one);
 	text_format(&line, "; %s: ", other);
 	append_pairs(&line, another);
 	text_append_string(&line, "), so none is taken: --baseline says one");
-	text_append_printable(&shown, line.data ? line.data : "", line.data ? line.length : 0);
-	fprintf(stderr, "strain: %s\n", shown.data ? shown.data : "");
+	command_note("%s", line.data ? line.data : "");
 }
 
 // A plan that is not there, is wrong, or has no baseline has no say.
@@ -192,10 +192,7 @@ int compare_baseline_build(struct pivot_request *request, struct pivot *ret, str
 {
 	int r = pivot_build(request, ret, e);
 	if (r == -EINVAL && request->baseline_from) {
-		_cleanup_text_ struct text shown = {0};
-		text_append_printable(&shown, e->text, strlen(e->text));
-		fprintf(stderr, "strain: the plan's %s: nothing is held against it\n",
-			shown.data ? shown.data : "");
+		command_note("the plan's %s: nothing is held against it", e->text);
 		request->n_baseline = 0;
 		request->baseline_from = NULL;
 		*e = (struct error){0};

@@ -25,6 +25,7 @@
 #include "record/job/cgroup.h"
 #include "record/job/tree.h"
 #include "record/source/probe.h"
+#include "render/json.h"
 #include "render/table.h"
 
 struct options {
@@ -221,17 +222,24 @@ static char *describe_missing(const struct probe_result *r, const char *reason)
 
 // For people ------------------------------------------------------------------------------------
 
+static void print_words(const char *before, const char *words, const char *after)
+{
+	_cleanup_text_ struct text shown = {0};
+	text_append_printable(&shown, words, strlen(words));
+	printf("%s%s%s", before, shown.data ? shown.data : "", after);
+}
+
 static void print_machine(const struct machine *m)
 {
 	char buffer[32];
-	printf("%s: ", *m->name ? m->name : "this machine");
+	print_words("", *m->name ? m->name : "this machine", ": ");
 	if (m->cpus) {
 		printf("%u CPUs", m->cpus);
 	} else {
 		printf("CPUs unknown");
 	}
 	if (*m->cpu_model) {
-		printf(" (%s)", m->cpu_model);
+		print_words(" (", m->cpu_model, ")");
 	}
 	if (m->nodes > 1) {
 		printf(", %u NUMA nodes", m->nodes);
@@ -240,7 +248,7 @@ static void print_machine(const struct machine *m)
 		printf(", %s", text_bytes(buffer, sizeof(buffer), (double)m->memory_bytes));
 	}
 	if (*m->kernel) {
-		printf(", Linux %s", m->kernel);
+		print_words(", Linux ", m->kernel, "");
 	}
 	if (m->cpus_allowed && m->cpus_allowed < m->cpus) {
 		printf("; affinity: %u CPUs", m->cpus_allowed);
@@ -456,11 +464,7 @@ static int print_json(const struct findings *f, bool metrics)
 	json_t *machine = attributes ? json_loads(attributes, 0, NULL) : NULL;
 	json_t *all = json_pack(
 		"{s:o?, s:o, s:o}", "machine", machine, "sources", sources, "checks", checks);
-	int r = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF
-	                ? 0
-	                : -ENOMEM;
-	json_decref(all);
-	return r;
+	return json_write(all, stdout);
 }
 
 // Options ---------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ struct format {
 	void (*prefix)(
 		struct text *t, const struct entity *entity, const struct metric_row *metric);
 	void (*row)(struct text *t, const struct text *prefix, double t_s, double value);
+	void (*print)(const char *data, size_t length, FILE *stream);
 };
 
 struct export_options {
@@ -118,10 +119,16 @@ static void json_row(struct text *t, const struct text *prefix, double t_s, doub
 	}
 }
 
+// Its escapes are JSON's own.
+static void print_json(const char *data, size_t length, FILE *stream)
+{
+	fwrite(data, 1, length, stream);
+}
+
 static const struct format formats[] = {
-	{"csv", "kind,key,name,metric,unit,t_s,value\n", "", "", csv_prefix, csv_row},
-	{"json", "[\n", ",\n", "\n]\n", json_prefix, json_row},
-	{"jsonl", "", "\n", "\n", json_prefix, json_row},
+	{"csv", "kind,key,name,metric,unit,t_s,value\n", "", "", csv_prefix, csv_row, csv_print},
+	{"json", "[\n", ",\n", "\n]\n", json_prefix, json_row, print_json},
+	{"jsonl", "", "\n", "\n", json_prefix, json_row, print_json},
 };
 
 // --- rows
@@ -129,8 +136,8 @@ static const struct format formats[] = {
 static void flush_out(struct export *x, size_t above)
 {
 	if (x->out.length > above) {
-		x->failed = x->failed || x->out.failed ||
-		            fwrite(x->out.data, 1, x->out.length, stdout) != x->out.length;
+		x->options->format->print(x->out.data, x->out.length, stdout);
+		x->failed = x->failed || x->out.failed || ferror(stdout);
 		text_clear(&x->out);
 	}
 }

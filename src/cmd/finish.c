@@ -38,7 +38,7 @@ static int finish_run(struct reader *reader)
 	}
 	struct text lines = {0};
 	verdict_lines(&analysis, &lines);
-	fputs(lines.data ? lines.data : "", stderr);
+	command_lines(lines.data ? lines.data : "");
 	text_done(&lines);
 	// The first reader computes what could not be written.
 	int r = live ? 0

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "cmd/layout.h"
 #include "cmd/layout_pivot.h"
 #include "cmd/layout_select.h"
@@ -95,8 +96,11 @@ static const char *const note_starts[N_PIVOT_FORMATS] = {
 static void print_note(const struct layout_request *q, const char *note, size_t length)
 {
 	bool apart = q->format == PIVOT_CSV || q->format == PIVOT_JSON;
-	fprintf(apart ? stderr : q->stream, "%s%.*s\n", apart ? "strain: " : note_starts[q->format],
-		(int)length, note);
+	if (apart) {
+		command_note("%.*s", (int)length, note);
+	} else {
+		fprintf(q->stream, "%s%.*s\n", note_starts[q->format], (int)length, note);
+	}
 }
 
 static void each_line(

@@ -269,14 +269,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static int show(struct listing *l, const struct ls_options *ls, const char *directory)
 {
 	if (!is_key(l, ls)) {
-		fprintf(stderr, "strain: --sort: none of these runs has a label '%s'\n", ls->sort);
+		command_note("--sort: none of these runs has a label '%s'", ls->sort);
 	}
 	if (l->n > 0) {
 		qsort_r(l->items, l->n, sizeof(*l->items), compare_listed,
 			(struct ls_options[]){*ls});
 	}
 	if (l->n == 0 && !ls->json) {
-		fprintf(stderr, "strain: no runs in %s%s\n", directory,
+		command_note("no runs in %s%s", directory,
 			ls->selection.n_where ? " with these labels" : "");
 		return STATUS_OK;
 	}

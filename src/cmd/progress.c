@@ -12,6 +12,7 @@
 #include "analyze/words.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "trace/reader.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 5)
@@ -31,8 +32,8 @@ static void progressed(void *context)
 		return;
 	}
 	words_append_elided(&name, path, 40);
-	fprintf(stderr, "\rstrain: reading %s: %s\033[K", name.data ? name.data : "",
-		line.data ? line.data : "");
+	command_progress(
+		"strain: reading %s: %s", name.data ? name.data : "", line.data ? line.data : "");
 	p->shown_ns = now_ns;
 }
 
@@ -71,11 +72,18 @@ void progress_start(struct progress *p, struct reader *reader, unsigned of)
 	reader_watch(reader, progressed, p);
 }
 
+static void end_shown(int64_t shown_ns)
+{
+	if (shown_ns) {
+		command_progress_end();
+	}
+}
+
 void progress_end(struct progress *p)
 {
 	if (p->reader) {
 		reader_watch(p->reader, NULL, NULL);
-		fputs(p->shown_ns ? "\r\033[K" : "", stderr);
+		end_shown(p->shown_ns);
 	}
 }
 
@@ -94,12 +102,12 @@ void progress_of_runs(void *context, uint64_t done, uint64_t total)
 		!words_append_progress(&line, done, total, seconds)) {
 		return;
 	}
-	fprintf(stderr, "\rstrain: reading %llu runs: %s\033[K", (unsigned long long)total,
+	command_progress("strain: reading %llu runs: %s", (unsigned long long)total,
 		line.data ? line.data : "");
 	p->shown_ns = now_ns;
 }
 
 void progress_of_runs_end(struct progress_of_runs *p)
 {
-	fputs(p->shown_ns ? "\r\033[K" : "", stderr);
+	end_shown(p->shown_ns);
 }

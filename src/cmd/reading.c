@@ -221,10 +221,7 @@ void reading_options_before(const struct argp *argp, int argc, char **argv, void
 
 static void print_notice(const char *notice)
 {
-	struct text shown = {0};
-	text_append_printable(&shown, notice, strlen(notice));
-	fprintf(stderr, "strain: %s\n", shown.data ? shown.data : "");
-	text_done(&shown);
+	command_note("%s", notice);
 }
 
 // Says what opening the run found.
@@ -283,7 +280,7 @@ void reading_damaged_blocks(const struct reader *reader)
 {
 	uint64_t blocks = reader_damage(reader);
 	if (blocks > 0) {
-		fprintf(stderr, "strain: %s: %llu damaged block%s left out\n", reader_path(reader),
+		command_note("%s: %llu damaged block%s left out", reader_path(reader),
 			(unsigned long long)blocks, blocks > 1 ? "s" : "");
 	}
 }

@@ -205,7 +205,8 @@ static int write_page(
 	return n > 0 ? page_end(out, e) : 0;
 }
 
-// Beside the output, so that the rename at the end cannot fail for want of a file system.
+// Beside the output, so that the rename at the end cannot fail for want of a file system. With
+// mode 0600: what a job was started with is on the page.
 static FILE *open_temporary(const char *output, char **ret_path, struct error *e)
 {
 	struct text name = {0};
@@ -222,9 +223,6 @@ static FILE *open_temporary(const char *output, char **ret_path, struct error *e
 		free(path);
 		return NULL;
 	}
-	mode_t mask = umask(0);
-	umask(mask);
-	fchmod(fd, 0666 & ~mask);
 	*ret_path = path;
 	return file;
 }
@@ -282,14 +280,14 @@ static int report(const struct report_options *options, struct error *e)
 	}
 	if (!to_stdout && written.n > 0) {
 		char size[32];
-		fprintf(stderr, "strain: %s, %s", options->output,
-			text_bytes(size, sizeof(size), written.bytes));
+		char runs[64] = "";
 		if (written.n < written.of) {
-			fprintf(stderr, ", %zu of %zu runs", written.n, written.of);
+			snprintf(runs, sizeof(runs), ", %zu of %zu runs", written.n, written.of);
 		} else if (written.n > 1) {
-			fprintf(stderr, ", %zu runs", written.n);
+			snprintf(runs, sizeof(runs), ", %zu runs", written.n);
 		}
-		fputc('\n', stderr);
+		command_note("%s, %s%s", options->output,
+			text_bytes(size, sizeof(size), written.bytes), runs);
 	}
 	return written.n == written.of ? STATUS_OK : STATUS_FAILURE;
 }

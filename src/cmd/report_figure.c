@@ -83,13 +83,12 @@ static int draw_runs(struct reader *const *readers, size_t n, const char *output
 static void say_written(const char *output, size_t n, size_t n_runs)
 {
 	struct stat status;
-	char size[32];
+	char size[32], runs[64] = "";
 	double bytes = stat(output, &status) == 0 ? (double)status.st_size : 0;
-	fprintf(stderr, "strain: %s, %s", output, text_bytes(size, sizeof(size), bytes));
 	if (n < n_runs) {
-		fprintf(stderr, ", %zu of %zu runs", n, n_runs);
+		snprintf(runs, sizeof(runs), ", %zu of %zu runs", n, n_runs);
 	}
-	fputc('\n', stderr);
+	command_note("%s, %s%s", output, text_bytes(size, sizeof(size), bytes), runs);
 }
 
 int report_figure(const char *output, const char *keep_directory, char *const *runs, size_t n_runs)

@@ -59,7 +59,7 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 	_cleanup_text_ struct text line = {0};
 	double seconds = (double)(now_ns - p->start_ns) / 1e9;
 	if (words_append_progress(&line, done, total, seconds) && line.data) {
-		fprintf(stderr, "\rstrain: %s: %s\033[K", p->doing, line.data);
+		command_progress("strain: %s: %s", p->doing, line.data);
 		p->shown_ns = now_ns;
 	}
 }
@@ -75,7 +75,9 @@ static struct sweep_progress begin_progress(const char *doing)
 
 static void end_progress(const struct sweep_progress *p)
 {
-	fputs(p->shown_ns ? "\r\033[K" : "", stderr);
+	if (p->shown_ns) {
+		command_progress_end();
+	}
 }
 
 // What is shown --------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ static void say_troubles(const struct catalogue *catalogue)
 		command_fail("%s", catalogue->unreadable[i]);
 	}
 	for (size_t i = 0; i < catalogue->n_notices; i++) {
-		fprintf(stderr, "strain: %s\n", catalogue->notices[i]);
+		command_note("%s", catalogue->notices[i]);
 	}
 }
 

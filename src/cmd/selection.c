@@ -170,10 +170,7 @@ bool selection_needs_all(const struct selection *s)
 
 static void say_line(const char *line)
 {
-	struct text shown = {0};
-	text_append_printable(&shown, line, strlen(line));
-	fprintf(stderr, "strain: %s\n", shown.data ? shown.data : "");
-	text_done(&shown);
+	command_note("%s", line);
 }
 
 // What a line "PATH: what" says of its path.

@@ -183,7 +183,8 @@ static int print_lines(sqlite3_stmt *row, bool json)
 	}
 	int status = SQLITE_ROW;
 	for (bool first = true; !line.failed && !ferror(stdout); first = false) {
-		fwrite(line.data, 1, line.length, stdout);
+		json ? (void)fwrite(line.data, 1, line.length, stdout)
+		     : csv_print(line.data, line.length, stdout);
 		text_clear(&line);
 		status = sqlite3_step(row);
 		if (status != SQLITE_ROW) {
@@ -220,8 +221,7 @@ static int print_table(sqlite3_stmt *row)
 	struct table *t = NULL;
 	int n = sqlite3_column_count(row);
 	if (n > MAX_COLUMNS) {
-		fprintf(stderr, "strain: only the first %d columns; --csv and --json print all\n",
-			MAX_COLUMNS);
+		command_note("only the first %d columns; --csv and --json print all", MAX_COLUMNS);
 		n = MAX_COLUMNS;
 	}
 	for (int c = 0; c < n; c++) {
@@ -243,8 +243,7 @@ static int print_table(sqlite3_stmt *row)
 	r = r < 0 ? r : table_print(t, stdout, &style);
 	table_free(t);
 	if (r == 0 && status == SQLITE_ROW && sqlite3_step(row) == SQLITE_ROW) {
-		fprintf(stderr, "strain: only the first %d rows; --csv and --json print all\n",
-			TABLE_ROWS);
+		command_note("only the first %d rows; --csv and --json print all", TABLE_ROWS);
 	}
 	return r < 0                                           ? SQLITE_NOMEM
 	       : SQLITE_DONE == status || status == SQLITE_ROW ? SQLITE_DONE

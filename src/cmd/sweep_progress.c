@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "cmd/command.h"
 #include "cmd/sweep_text.h"
 #include "experiment/attempt.h"
 #include "experiment/forecast.h"
@@ -230,7 +231,7 @@ void sweep_progress_tick(void *context)
 		text_format(&line, "; last: %s", p->last);
 	}
 	words_append_elided(&shown, line.data ? line.data : "", terminal_columns() - 1);
-	fprintf(stderr, "\r%s\033[K", shown.data ? shown.data : "");
+	command_progress("%s", shown.data ? shown.data : "");
 	p->shown_ns = now_ns;
 }
 
@@ -266,7 +267,7 @@ static void say_of_trial(const struct sweep_progress *p, const char *what)
 	_cleanup_text_ struct text line = {0};
 	_cleanup_free_ char *name = sweep_trial_name(p->sweep->trials.order[p->index]);
 	if (p->terminal) {
-		fputs("\r\033[K", stderr);
+		command_progress_end();
 	}
 	text_format(&line, "%s: %s", name ? name : "", what);
 	sweep_say(line.data ? line.data : "");
@@ -319,7 +320,7 @@ void sweep_progress_result(struct sweep_progress *p, const struct attempt *attem
 void sweep_progress_end(struct sweep_progress *p)
 {
 	if (p->terminal) {
-		fputs("\r\033[K", stderr);
+		command_progress_end();
 	}
 }
 

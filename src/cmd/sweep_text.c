@@ -21,7 +21,7 @@
 
 void sweep_say(const char *text)
 {
-	fprintf(stderr, "strain: %s\n", text);
+	command_note("%s", text);
 }
 
 // "sh -c 'exit 1'"

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_number(const char *field)
 {
@@ -47,6 +48,17 @@ void csv_append_text(struct text *t, const char *field)
 		}
 	}
 	text_append(t, "\"", 1);
+}
+
+void csv_print(const char *data, size_t length, FILE *stream)
+{
+	_cleanup_text_ struct text shown = {0};
+	if (isatty(fileno(stream))) {
+		text_append_lines(&shown, data, length);
+		data = shown.data ? shown.data : "";
+		length = shown.length;
+	}
+	fwrite(data, 1, length, stream);
 }
 
 void csv_append_number(struct text *t, double value)

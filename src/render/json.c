@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -40,9 +41,15 @@ int json_write(json_t *json, FILE *stream)
 	if (!json) {
 		return -ENOMEM;
 	}
-	int failed = json_dumpf(
-		json, stream, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	char *data = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 	json_decref(json);
+	if (!data) {
+		return -ENOMEM;
+	}
+	_cleanup_text_ struct text safe = {0};
+	text_append_json_safe(&safe, data, strlen(data));
+	free(data);
+	bool failed = safe.failed || fputs(safe.data ? safe.data : "", stream) == EOF;
 	return failed || fputc('\n', stream) == EOF || fflush(stream) == EOF
 	               ? -(errno ? errno : EIO)
 	               : 0;

@@ -119,9 +119,8 @@ int pivot_write_csv(const struct pivot *p, FILE *stream)
 	if (t.failed) {
 		return -ENOMEM;
 	}
-	return fwrite(t.data, 1, t.length, stream) == t.length && fflush(stream) == 0
-	               ? 0
-	               : -(errno ? errno : EIO);
+	csv_print(t.data, t.length, stream);
+	return fflush(stream) == 0 && !ferror(stream) ? 0 : -(errno ? errno : EIO);
 }
 
 // --- JSON

@@ -212,6 +212,7 @@ static char *cell_shown(const struct table *t, size_t row, size_t column)
 struct layout {
 	char **shown; // [n_rows * n_columns]
 	size_t *widths; // [n_columns]; 0: not shown
+	char **titles; // [n_columns], printable; NULL: not shown
 };
 
 static void layout_done(struct layout *l, const struct table *t)
@@ -219,8 +220,12 @@ static void layout_done(struct layout *l, const struct table *t)
 	for (size_t i = 0; l->shown && i < t->n_rows * t->n_columns; i++) {
 		free(l->shown[i]);
 	}
+	for (size_t c = 0; l->titles && c < t->n_columns; c++) {
+		free(l->titles[c]);
+	}
 	free(l->shown);
 	free(l->widths);
+	free(l->titles);
 }
 
 // A figure that no row has says nothing to a person.
@@ -239,7 +244,8 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 {
 	l->shown = calloc(t->n_rows * t->n_columns + 1, sizeof(*l->shown));
 	l->widths = calloc(t->n_columns + 1, sizeof(*l->widths));
-	if (!l->shown || !l->widths) {
+	l->titles = calloc(t->n_columns + 1, sizeof(*l->titles));
+	if (!l->shown || !l->widths || !l->titles) {
 		return -ENOMEM;
 	}
 	for (size_t c = 0; c < t->n_columns; c++) {
@@ -247,7 +253,13 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 		if (!title || (!all && column_is_empty(t, c))) {
 			continue;
 		}
-		l->widths[c] = words_columns(title);
+		struct text printable = {0};
+		text_append_printable(&printable, title, strlen(title));
+		l->titles[c] = text_steal(&printable);
+		if (!l->titles[c]) {
+			return -ENOMEM;
+		}
+		l->widths[c] = words_columns(l->titles[c]);
 		for (size_t r = 0; r < t->n_rows; r++) {
 			char *shown = cell_shown(t, r, c);
 			if (!shown) {
@@ -351,7 +363,7 @@ static int add_columns(struct libscols_table *out, const struct layout *l, const
 		enum column_kind kind = t->columns[c].kind;
 		int flags = is_text(kind) ? 0 : SCOLS_FL_RIGHT;
 		struct libscols_column *column = scols_table_new_column(
-			out, t->columns[c].title, (double)l->widths[c], flags);
+			out, l->titles[c], (double)l->widths[c], flags);
 		if (!column) {
 			return -ENOMEM;
 		}
@@ -451,6 +463,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	scols_table_set_column_separator(out, GAP);
 	scols_table_enable_noheadings(out, style->no_titles);
 	scols_table_enable_colors(out, style->colour);
+	scols_table_enable_noencoding(out, true); // the cells are printable
 	scols_table_set_termforce(out, SCOLS_TERMFORCE_ALWAYS);
 	scols_table_set_termwidth(out, 100000); // the layout has seen to the width
 	_cleanup_free_ char *text = NULL;
@@ -472,8 +485,7 @@ static void print_dropped(const struct table *t, const struct layout *l, FILE *s
 	for (size_t c = 0; c < t->n_columns; c++) {
 		if (l->shown[c] && !l->widths[c]) {
 			text_append_string(&said, said.length ? ", " : "");
-			text_append_printable(
-				&said, t->columns[c].title, strlen(t->columns[c].title));
+			text_append_string(&said, l->titles[c]);
 		}
 	}
 	if (!said.data || style->no_titles) {

@@ -87,3 +87,10 @@ check() {
 	run -1 check python
 	[[ "${lines[0]}" == "hooks/python/strain_new.py:2: not Python 3.7: "* ]]
 }
+
+@test "commands speak through what escapes" {
+	echo 'fputs("x", stderr);' | tee "$tree/src/cmd/command.c" "$tree/src/record/recorder.c" >"$tree/src/cmd/ls.c"
+	run -1 check terminal
+	[ "${#lines[@]}" = 1 ]
+	[[ "$output" == "src/cmd/ls.c:1: stderr: command_note"* ]]
+}

@@ -190,7 +190,7 @@ static void an_optimised_blas_is_advised_where_the_reference_multiplies(void **s
 	f.reference_blas = "\x1b[31m";
 	assert_first(&f, "an optimised BLAS (Debian: libopenblas0-openmp)",
 		"linear layers run in the reference BLAS, many times slower than need be: "
-		"?[31m");
+		"\\x1b[31m");
 }
 
 // While an epoch begins nobody computes: that says nothing of how many CPUs are used else.

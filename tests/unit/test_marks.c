@@ -186,7 +186,7 @@ static void long_and_ugly_names(void **state)
 	strain_marker_begin(&f->marker, NULL);
 	assert_int_equal(look(f), 3);
 	assert_int_equal(strlen(f->marks[0].name), STRAIN_RING_NAME_BYTES - 1);
-	assert_string_equal(f->marks[1].name, "?[31m");
+	assert_string_equal(f->marks[1].name, "\\x1b[31m");
 	assert_string_equal(f->marks[2].name, "(other)");
 	fixture_free(f);
 }

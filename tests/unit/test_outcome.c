@@ -48,7 +48,7 @@ static const struct example examples[] = {
 		"exit status 1: ValueError: no"},
 	{{.status = EXIT(1), OUTPUT(" 10 %\r 20 %\r")}, OUTCOME_CRASH, "exit status 1: 20 %"},
 	{{.status = EXIT(1), OUTPUT("\x1b[1mbold\xff\n")}, OUTCOME_CRASH,
-		"exit status 1: ?[1mbold?"},
+		"exit status 1: \\x1b[1mbold\\xff"},
 	{{.status = KILLED(SIGSEGV)}, OUTCOME_CRASH, "ended by SIGSEGV"},
 	{{.status = KILLED(35)}, OUTCOME_CRASH, "ended by signal 35"},
 	{{.status = EXIT(139)}, OUTCOME_CRASH, "ended by SIGSEGV, says its exit status 139"},
@@ -173,7 +173,7 @@ static const struct example examples[] = {
 	{{.word = "stopped", .text = "3 epochs", .status = KILLED(SIGTERM)}, OUTCOME_STOPPED,
 		"3 epochs"},
 	{{.word = "refused", .text = "no\nCPUs", .state = RUN_CUT_OFF, .status = -1},
-		OUTCOME_REFUSED, "no?CPUs"},
+		OUTCOME_REFUSED, "no\\nCPUs"},
 	{{.word = "of a later version", .status = EXIT(0)}, OUTCOME_SUCCESS, ""},
 };
 

@@ -23,13 +23,33 @@ static void test_json_escapes_what_would_break_it(void **state)
 	assert_string_equal(json, "\"a\\\"\\\\\\n\\u0001\xef\xbf\xbd\xc3\xa4\"");
 }
 
-static void test_printable_hides_controls(void **state)
+static void expect_printable(const char *raw, const char *wanted)
+{
+	struct text t = {0};
+	text_append_printable(&t, raw, strlen(raw));
+	_cleanup_free_ char *shown = text_steal(&t);
+	assert_string_equal(shown, wanted);
+}
+
+static void test_printable_escapes_what_is_not_seen(void **state)
+{
+	(void)state;
+	expect_printable("a\x1b[2J\xc2\x9b\U0001f600", "a\\x1b[2J\\u009b\U0001f600");
+	expect_printable("a\nb\rc\td\x7f\a", "a\\nb\\rc\\td\\x7f\\x07");
+	expect_printable("\xff\xc2 \xe2\x80", "\\xff\\xc2 \\xe2\\x80");
+	expect_printable("\u202e\u2066\u200e\u061c\u200b\ufeff\U000e0041",
+		"\\u202e\\u2066\\u200e\\u061c\\u200b\\ufeff\\U000e0041");
+	expect_printable("\u00e9\u4e2d\u0939\u05d0 \u00a0\u2010\u2070",
+		"\u00e9\u4e2d\u0939\u05d0 \u00a0\u2010\u2070");
+}
+
+static void test_lines_stay_lines(void **state)
 {
 	(void)state;
 	struct text t = {0};
-	text_append_printable(&t, "a\x1b[2J\xc2\x9b\xf0\x9f\x98\x80", 11);
+	text_append_lines(&t, "a\r\nb\x1b\n", 6);
 	_cleanup_free_ char *shown = text_steal(&t);
-	assert_string_equal(shown, "a?[2J?\xf0\x9f\x98\x80");
+	assert_string_equal(shown, "a\\r\nb\\x1b\n");
 }
 
 static void test_nothing_appended_is_an_empty_string(void **state)
@@ -70,7 +90,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json_escapes_what_would_break_it),
-		cmocka_unit_test(test_printable_hides_controls),
+		cmocka_unit_test(test_printable_escapes_what_is_not_seen),
+		cmocka_unit_test(test_lines_stay_lines),
 		cmocka_unit_test(test_nothing_appended_is_an_empty_string),
 		cmocka_unit_test(test_quantities),
 	};

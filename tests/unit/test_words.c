@@ -55,7 +55,7 @@ static void test_a_place_keeps_its_file_and_line(void **state)
 	place("/scratch/project/users/me/net/train.py:42", 24, "\u2026/me/net/train.py:42");
 	place("/scratch/project/users/me/net/train.py:42", 4, "\u2026/train.py:42");
 	place("a_file_with_a_very_long_name.py:1234", 10, "a_file_with_a_very_long_name.py:1234");
-	place("/tmp/\x1b[31mred.py:1", 8, "\u2026/?[31mred.py:1");
+	place("/tmp/\x1b[31mred.py:1", 8, "\u2026/\\x1b[31mred.py:1");
 }
 
 static void test_a_number_keeps_its_unit(void **state)
