@@ -49,6 +49,11 @@ void command_lines(const char *lines)
 	fputs(shown.data ? shown.data : "", stderr);
 }
 
+void command_prompt(const char *prompt)
+{
+	fputs(prompt, stderr);
+}
+
 void command_progress(const char *format, ...)
 {
 	va_list arguments;

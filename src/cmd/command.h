@@ -41,6 +41,8 @@ void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 void command_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Prints lines that are made already.
 void command_lines(const char *lines);
+// Prints what an answer is typed behind.
+void command_prompt(const char *prompt);
 // Prints TEXT over the line of progress that is there; the next thing is to end it.
 void command_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_progress_end(void);

@@ -321,14 +321,14 @@ static void prepare_database(struct reader *reader)
 // A mistake ends nothing: the next query may be right.
 static int prompt(struct reader *reader, int output)
 {
-	_cleanup_text_ struct text query = {0}, path = {0};
+	_cleanup_text_ struct text query = {0};
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
-	text_append_printable(&path, reader_path(reader), strlen(reader_path(reader)));
-	fprintf(stderr,
-		"%s: tables run, label, entity, metric, samples, span, event, missing, "
-		"summary_by_name\nA query ends with ;  Ctrl-D ends the prompt.\nstrain> ",
-		path.data ? path.data : "");
+	command_detail("%s: tables run, label, entity, metric, samples, span, event, missing, "
+		       "summary_by_name",
+		reader_path(reader));
+	command_detail("A query ends with ;  Ctrl-D ends the prompt.");
+	command_prompt("strain> ");
 	while (getline(&line, &size, stdin) >= 0 && query.length < QUERY_BYTES) {
 		text_append_string(&query, line);
 		bool blank = query.data && !query.data[strspn(query.data, " \t\r\n")];
@@ -339,9 +339,9 @@ static int prompt(struct reader *reader, int output)
 		if (complete || blank) {
 			text_clear(&query);
 		}
-		fputs(complete || blank ? "strain> " : "   ...> ", stderr);
+		command_prompt(complete || blank ? "strain> " : "   ...> ");
 	}
-	fputc('\n', stderr);
+	command_detail("%s", "");
 	return STATUS_OK;
 }
 
