@@ -154,6 +154,7 @@ def terminal():
     shutil.copy("/bin/false", "./false" + EVIL_NAME)
     check_terminal(["run", "--", "./false" + EVIL_NAME, EVIL])
     check_terminal(["doctor"])
+    check_terminal(["completion", "bash"])
     check_terminal(["advise", "--stalls", "--", "sh", "-c", 'echo "$1"; exit 3', "x", EVIL])
     check_terminal(["mark", "begin", EVIL], quiet=True)
     for command in all_commands() - CHECKED:
