@@ -68,10 +68,10 @@ own_cgroup() { # CONTROLLER
 	needs --memory 64MiB
 	run -137 --separate-stderr record --memory 64MiB "$JOB" eat 500
 	[[ "$(key limit_memory)" == "67108864 (cgroup v"?" memory"* ]]
-	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 67 MB"* ]]
+	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 64 MiB"* ]]
 	[[ "$stderr" == *"a larger limit (--memory)"* ]]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == \
-		*"the kernel killed 1 of the job's processes at the limit of 67 MB, set by /"*"/strain-"* ]]
+		*"the kernel killed 1 of the job's processes at the limit of 64 MiB, set by /"*"/strain-"* ]]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = 67108864 ]
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *"Limits    67 MB of memory (cgroup v"* ]]
@@ -83,7 +83,7 @@ own_cgroup() { # CONTROLLER
 	run -0 record --memory 256MiB "$JOB" eat 20
 	run -0 record --memory 256MiB "$STRAIN" run -o inner.strain --memory 128MiB "$JOB" eat 20
 	run -125 --separate-stderr record --memory 128MiB "$STRAIN" run -o inner.strain --memory 256MiB true
-	[[ "$stderr" == *"strain: --memory: expected at most 134 MB, the limit of /"*", found 268 MB (268435456)"* ]]
+	[[ "$stderr" == *"strain: --memory: expected at most 128 MiB, the limit of /"*", found 256 MiB (268435456)"* ]]
 }
 
 @test "the CPUs that the job may use, of threads and children too; strain has the others" {

@@ -92,7 +92,7 @@ assert json.loads(sys.argv[1]) == [{"a": 1, "a_2": 2.5, "s": "x\"y", "n": None, 
 }
 
 @test "without a query it reads one from standard input" {
-	for words in "" train train.strain -0; do
+	for words in "" train train.strain -1; do
 		# shellcheck disable=SC2086 # none or one
 		run -0 --separate-stderr "$STRAIN" sql --csv $words <<<"SELECT 7 AS seven;"
 		[ "$output" = "seven
