@@ -353,7 +353,7 @@ static void write_cpus(struct text *t, int64_t amount)
 
 static void write_memory(struct text *t, int64_t amount)
 {
-	words_append_bytes(t, (double)amount);
+	words_append_limit(t, (double)amount);
 	text_append_string(t, " of memory");
 }
 
@@ -363,7 +363,7 @@ static void write_disk_read(struct text *t, int64_t amount)
 		text_append_string(t, "reads from disks");
 		return;
 	}
-	words_append_bytes(t, (double)amount);
+	words_append_limit(t, (double)amount);
 	text_append_string(t, "/s of reads from each disk");
 }
 

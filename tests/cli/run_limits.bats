@@ -74,8 +74,8 @@ own_cgroup() { # CONTROLLER
 		*"the kernel killed 1 of the job's processes at the limit of 64 MiB, set by /"*"/strain-"* ]]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = 67108864 ]
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *"Limits    67 MB of memory (cgroup v"* ]]
-	[[ "$output" == *"memory "*" of 67 MB"* ]]
+	[[ "$output" == *"Limits    64 MiB of memory (cgroup v"* ]]
+	[[ "$output" == *"memory "*" of 64 MiB"* ]]
 }
 
 @test "within its limit the job runs, with children, threads and a run inside the run" {
