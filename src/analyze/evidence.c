@@ -98,7 +98,7 @@ static int put_memory(const struct analysis *a, struct verdict *v)
 		return 0;
 	}
 	struct text value = {0};
-	words_append_bytes_of_limit(&value, o->memory.peak_bytes, o->memory_limit_bytes);
+	overview_append_memory(&value, &o->memory, o->memory_limit_bytes);
 	text_format(&value, " (%s)", o->memory.kind);
 	return evidence_put(v, "memory", &value, o->memory.metric);
 }

@@ -2,8 +2,10 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // What PSS has beyond the cgroup's memory is files that are mapped: libraries, which come when a
-// job starts and stay. So it is that difference which is carried from reading to reading: a job of
-// one process is met within 0.1 %, and memory that comes and goes between two readings is there.
+// job starts and stay. Without a cgroup the sum of what each process has of its own stands in for
+// its memory; what PSS has beyond that is also what processes share. So it is that difference which
+// is carried from reading to reading: a job of one process is met within 0.1 %, and memory that
+// comes and goes between two readings is there.
 
 #include "analyze/job_memory.h"
 
@@ -18,7 +20,8 @@
 // What is read of the job.
 struct readings {
 	struct series pss;
-	struct series cgroup; // anonymous and shared
+	struct series cgroup; // anonymous and shared; without one what each process has of its own
+	bool own; // that is it
 	struct series resident;
 	double *beyond; // [pss.n] what PSS has beyond the cgroup's memory
 };
@@ -89,6 +92,28 @@ static double value_at(const struct series *s, const double *values, int64_t t_u
 	return values[i] + share * (values[i + 1] - values[i]);
 }
 
+static bool held_any(const struct series *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->maximum[i] > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Where there is no cgroup, what is known of processes at each tick.
+static int read_held(struct reader *reader, int64_t job, struct readings *all)
+{
+	int r = read_cgroup(reader, job, &all->cgroup);
+	if (r == 0 && !held_any(&all->cgroup)) {
+		series_done(&all->cgroup);
+		all->own = true;
+		r = read_metric(reader, job, NAME_OWN_SUM, &all->cgroup);
+	}
+	return r;
+}
+
 static int find_beyond(struct readings *r)
 {
 	size_t at = 0;
@@ -145,23 +170,13 @@ static void take(struct job_memory *m, struct series *from, const char *kind, co
 	*from = (struct series){0};
 }
 
-static bool held_any(const struct series *s)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->maximum[i] > 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
 int job_memory_read(struct reader *reader, int64_t job, struct job_memory *ret)
 {
 	struct readings all = {0};
 	struct series joined = {0};
 	*ret = (struct job_memory){0};
 	int r = read_metric(reader, job, NAME_PSS, &all.pss);
-	r = r < 0 ? r : read_cgroup(reader, job, &all.cgroup);
+	r = r < 0 ? r : read_held(reader, job, &all);
 	r = r < 0 ? r : read_metric(reader, job, NAME_RESIDENT_SUM, &all.resident);
 	bool pss = held_any(&all.pss), cgroup = held_any(&all.cgroup);
 	if (r == 0 && pss && cgroup) {
@@ -175,7 +190,8 @@ int job_memory_read(struct reader *reader, int64_t job, struct job_memory *ret)
 	} else if (pss) {
 		take(ret, &all.pss, "PSS", NAME_PSS);
 	} else if (cgroup) {
-		take(ret, &all.cgroup, "anonymous and shared", NAME_ANONYMOUS);
+		take(ret, &all.cgroup, all.own ? "anonymous" : "anonymous and shared",
+			all.own ? NAME_OWN_SUM : NAME_ANONYMOUS);
 	} else if (held_any(&all.resident)) { // a job that was gone before either was read
 		take(ret, &all.resident, "sum of resident", NAME_RESIDENT_SUM);
 	}

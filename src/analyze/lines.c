@@ -112,7 +112,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 	}
 	if (isfinite(o->memory.peak_bytes)) {
 		text_append_string(t, "host memory ");
-		words_append_bytes(t, o->memory.peak_bytes);
+		overview_append_memory(t, &o->memory, NAN);
 		text_format(t, " (%s)", o->memory.kind);
 	} else {
 		text_append_string(t, "host memory not measured");

@@ -28,6 +28,8 @@
 #include "base/text.h"
 
 #define WORKS 0.05 // of the job's CPU time
+#define PEAK_MET 1.03 // as much more the job can have had, and the peak is known
+#define PEAK_MET_BYTES 1048576.0
 #define BOUND 1.1 // of the CPUs that are allowed: more is no error of measurement
 
 static double figure_of(const struct analysis *a, const struct entity *entity, const char *metric,
@@ -165,10 +167,37 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	o->storage_write_bytes = figure_of(a, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 }
 
+// What is known of the peak beside readings: the most that one process had is less, the sum of
+// those that lived together is more, and so is what a cgroup was charged, with the files that
+// others had been charged for.
+static void bound_peak(const struct analysis *a, const struct entity *job, struct memory_figure *m)
+{
+	double largest = figure_of(a, job, NAME_PEAK, FIGURE_MAX);
+	double most = figure_of(a, job, NAME_PEAK_BOUND, FIGURE_MAX);
+	double charged = figure_of(a, job, NAME_CGROUP_PEAK, FIGURE_MAX) +
+	                 figure_of(a, job, NAME_PSS_FILE, FIGURE_MAX);
+	// A sum of resident sizes is no lower bound.
+	bool sum = m->metric && strcmp(m->metric, NAME_RESIDENT_SUM) == 0;
+	if (largest > 0 && (sum || !(m->peak_bytes >= largest))) {
+		m->peak_bytes = largest;
+		m->kind = "resident";
+		m->metric = NAME_PEAK;
+		sum = false;
+	}
+	double bound = fmin(most, charged);
+	bool met = bound <= m->peak_bytes * PEAK_MET + PEAK_MET_BYTES;
+	m->source = !m->kind        ? NULL
+	            : !met          ? "sampled"
+	            : bound == most ? "high-water marks"
+	                            : "cgroup";
+	m->at_least = !met && !sum;
+	m->at_most_bytes = isfinite(bound) ? fmax(bound, m->peak_bytes) : NAN;
+}
+
 // What the job held: its peak, and its mean over the readings.
 static struct memory_figure job_memory_figure(const struct analysis *a, const struct entity *job)
 {
-	struct memory_figure figure = {NAN, NAN, NULL, NULL};
+	struct memory_figure figure = {.peak_bytes = NAN, .at_most_bytes = NAN, .mean_bytes = NAN};
 	struct job_memory memory = {0};
 	if (!job || job_memory_read(a->reader, job->id, &memory) < 0) {
 		return figure;
@@ -184,6 +213,7 @@ static struct memory_figure job_memory_figure(const struct analysis *a, const st
 		figure.metric = memory.metric;
 	}
 	job_memory_done(&memory);
+	bound_peak(a, job, &figure);
 	return figure;
 }
 
@@ -341,6 +371,16 @@ void overview_append_recorded(struct text *t, const struct overview *o)
 	words_append_seconds(t, o->duration_s);
 	text_append_string(t, ": ");
 	text_append_printable(t, o->partial, strlen(o->partial));
+}
+
+void overview_append_memory(struct text *t, const struct memory_figure *memory, double of)
+{
+	text_append_string(t, memory->at_least ? "at least " : "");
+	if (isfinite(of)) {
+		words_append_bytes_of_limit(t, memory->peak_bytes, of);
+	} else {
+		words_append_bytes(t, memory->peak_bytes);
+	}
 }
 
 // The number at the head of a key is in `amount`; -1: it has none.

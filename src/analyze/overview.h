@@ -16,11 +16,17 @@
 struct analysis;
 struct text;
 
+// Of the peak two bounds are known. Where they are as good as one (3 %) it is the peak; else no
+// more is known than that it was at least so much.
 struct memory_figure {
-	double peak_bytes;
+	double peak_bytes; // at least
+	double at_most_bytes;
 	double mean_bytes;
-	const char *kind; // "PSS", "anonymous and shared" (the cgroup's), "sum of resident"; NULL
+	// What is in the peak: job_memory's kinds, or "resident" (of one process); NULL
+	const char *kind;
 	const char *metric; // its name; NULL
+	const char *source; // how the peak is known: "high-water marks", "cgroup", "sampled"; NULL
+	bool at_least; // the peak may have been more
 };
 
 struct gpu_figures {
@@ -111,6 +117,8 @@ struct overview {
 
 int overview_build(const struct analysis *a, struct overview *ret);
 void overview_done(struct overview *o);
+// "at least 2.1 GB", or what is known to be all; `of` NAN for none: "2.1 of 16 GB".
+void overview_append_memory(struct text *t, const struct memory_figure *memory, double of);
 // How the run stands, in one word for programs: "live", "finished", "cut off", "damaged".
 const char *overview_state(const struct overview *o);
 // The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".

@@ -19,6 +19,8 @@
 #include "base/parse.h"
 #include "base/text.h"
 
+#define MET 0.99 // of the largest mark: it is the largest
+
 static const char *const role_names[N_ROLES] = {
 	[ROLE_MAIN] = "main",
 	[ROLE_RANK] = "rank",
@@ -63,6 +65,21 @@ static void fill_memory(const struct analysis *a, struct process_row *row)
 	}
 }
 
+// The mark of the largest is known from whoever reaped it, that of those that live from now.
+static void fill_resident(const struct analysis *a, struct process_row *row)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	int64_t id = job ? job->id : 0;
+	row->resident_peak_bytes = fmax(analysis_figure(a, row->entity, NAME_PEAK, FIGURE_MAX),
+		analysis_figure(a, row->entity, NAME_RESIDENT, FIGURE_MAX));
+	bool reaped = isfinite(analysis_figure(a, id, NAME_PEAK_BOUND, FIGURE_MAX));
+	double largest = analysis_figure(a, id, NAME_PEAK, FIGURE_MAX);
+	row->resident_at_least = isfinite(row->resident_peak_bytes) && row->ended &&
+	                         !(reaped && row->resident_peak_bytes >= MET * largest);
+	row->pss_peak_bytes = analysis_figure(a, row->entity, NAME_PSS, FIGURE_MAX);
+	row->uss_peak_bytes = analysis_figure(a, row->entity, NAME_USS, FIGURE_MAX);
+}
+
 static void fill_figures(const struct analysis *a, struct process_row *row)
 {
 	row->cpu_seconds = analysis_figure(a, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
@@ -72,6 +89,7 @@ static void fill_figures(const struct analysis *a, struct process_row *row)
 	row->storage_bytes = analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL);
 	row->written_bytes = analysis_figure(a, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 	fill_memory(a, row);
+	fill_resident(a, row);
 }
 
 static int attribute_integer(const struct entity *entity, const char *name, int otherwise)

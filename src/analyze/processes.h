@@ -51,6 +51,10 @@ struct process_row {
 	double cpu_share; // of one CPU, over its life: 1.98 is nearly two CPUs
 	double memory_peak_bytes;
 	const char *memory_kind; // which memory that is: "PSS" or "resident"; NULL where missing
+	double resident_peak_bytes; // its high-water mark
+	bool resident_at_least; // and what came after that was read is not known
+	double pss_peak_bytes; // of readings, which are rare; so for the next
+	double uss_peak_bytes;
 	double asked_bytes; // read through system calls
 	double storage_bytes; // of those, fetched from storage
 	double written_bytes; // sent to storage

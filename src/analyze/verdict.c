@@ -288,8 +288,7 @@ static enum confidence judge_memory(const struct analysis *a, struct opinion *op
 	}
 	text_append_string(&opinion->headline, "memory near its limit: ");
 	if (isfinite(share)) {
-		words_append_bytes_of_limit(
-			&opinion->headline, o->memory.peak_bytes, o->memory_limit_bytes);
+		overview_append_memory(&opinion->headline, &o->memory, o->memory_limit_bytes);
 	}
 	if (stalled >= MEMORY_STALLED) {
 		text_append_string(&opinion->headline, isfinite(share) ? ", " : "");

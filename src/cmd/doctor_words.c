@@ -22,6 +22,7 @@ static const struct {
 	{"processes", "io", "I/O"},
 	{"processes", "job_io", "the job's I/O"},
 	{"processes", "status", "context switches and swap"},
+	{"processes", "job_peak", "the job's peak of memory"},
 	{"memory", "pss", "proportional memory (PSS)"},
 	{"memory", "job_pss", "the job's PSS"},
 	{"memory", "cost", "its cost"},

@@ -79,6 +79,8 @@ static json_t *job_json(const struct overview *o)
 	put(job, "cpus", o->cpus);
 	put(job, "throttled_ratio", o->throttled);
 	put(job, "memory_peak_bytes", o->memory.peak_bytes);
+	put(job, "memory_peak_at_most_bytes", o->memory.at_most_bytes);
+	json_object_set_new(job, "memory_peak_source", json_from_text(o->memory.source));
 	put(job, "memory_mean_bytes", o->memory.mean_bytes);
 	json_object_set_new(job, "memory_kind", json_from_text(o->memory.kind));
 	put(job, "memory_limit_bytes", o->memory_limit_bytes);

@@ -195,6 +195,10 @@ enum {
 	PROCESS_LABEL,
 	PROCESS_CPU_TIME,
 	PROCESS_CPU,
+	PROCESS_RESIDENT,
+	PROCESS_RESIDENT_BOUND,
+	PROCESS_PSS,
+	PROCESS_USS,
 	PROCESS_MEMORY,
 	PROCESS_MEMORY_KIND,
 	PROCESS_ASKED,
@@ -215,8 +219,12 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_LABEL] = {"label", "PROCESS", COLUMN_TEXT, 0},
 	[PROCESS_CPU_TIME] = {"cpu_seconds", "CPU TIME", COLUMN_SECONDS, 0},
 	[PROCESS_CPU] = {"cpu_ratio", "CPU", COLUMN_RATIO, 1},
-	[PROCESS_MEMORY] = {"memory_peak_bytes", "MEMORY, PEAK", COLUMN_BYTES, 0},
-	[PROCESS_MEMORY_KIND] = {"memory_kind", "WHICH", COLUMN_LABEL, 3},
+	[PROCESS_RESIDENT] = {"resident_peak_bytes", "RESIDENT, PEAK", COLUMN_BYTES, 0},
+	[PROCESS_RESIDENT_BOUND] = {"resident_peak_bound", "PEAK IS", COLUMN_LABEL, 2},
+	[PROCESS_PSS] = {"pss_peak_bytes", "PSS", COLUMN_BYTES, 0},
+	[PROCESS_USS] = {"uss_peak_bytes", "USS", COLUMN_BYTES, 4},
+	[PROCESS_MEMORY] = {"memory_peak_bytes", NULL, COLUMN_BYTES, 0},
+	[PROCESS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_LABEL, 0},
 	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 5},
 	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 4},
 	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 6},
@@ -235,6 +243,10 @@ static void process_cells(struct table *t, const struct process_row *row)
 	table_text(t, PROCESS_LABEL, row->label);
 	table_number(t, PROCESS_CPU_TIME, row->cpu_seconds);
 	table_number(t, PROCESS_CPU, row->cpu_share);
+	table_number(t, PROCESS_RESIDENT, row->resident_peak_bytes);
+	table_text(t, PROCESS_RESIDENT_BOUND, row->resident_at_least ? "at least" : NULL);
+	table_number(t, PROCESS_PSS, row->pss_peak_bytes);
+	table_number(t, PROCESS_USS, row->uss_peak_bytes);
 	table_number(t, PROCESS_MEMORY, row->memory_peak_bytes);
 	table_text(t, PROCESS_MEMORY_KIND, row->memory_kind);
 	table_number(t, PROCESS_ASKED, row->asked_bytes);
@@ -276,6 +288,11 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 		sum.storage_bytes = words_sum(sum.storage_bytes, rows[i].storage_bytes);
 		sum.written_bytes = words_sum(sum.written_bytes, rows[i].written_bytes);
 		sum.memory_peak_bytes = fmax(sum.memory_peak_bytes, rows[i].memory_peak_bytes);
+		sum.resident_peak_bytes = fmax(
+			sum.resident_peak_bytes, rows[i].resident_peak_bytes);
+		sum.resident_at_least = sum.resident_at_least || rows[i].resident_at_least;
+		sum.pss_peak_bytes = fmax(sum.pss_peak_bytes, rows[i].pss_peak_bytes);
+		sum.uss_peak_bytes = fmax(sum.uss_peak_bytes, rows[i].uss_peak_bytes);
 		lives += rows[i].last_s - rows[i].first_s;
 	}
 	sum.cpu_share = lives > 0 ? sum.cpu_seconds / lives : NAN;

@@ -123,7 +123,8 @@ static void end_job(struct launcher *l)
 	recording_send_patiently(&l->recording, &message, SEND_TIMEOUT_MS);
 	recording_wait(&l->recording, MESSAGE_LAST_READ, LAST_READ_TIMEOUT_MS);
 	if (l->options.pid > 0) {
-		message.user_us = message.system_us = message.max_rss_bytes = UINT64_MAX; // unknown
+		message.user_us = message.system_us = message.max_rss_bytes = message.faults =
+			UINT64_MAX; // unknown
 	} else {
 		wait4(l->job, &l->status, 0, &usage);
 		usage_fill(&message, &usage);

@@ -31,8 +31,9 @@ struct message {
 	int32_t status; // as waitpid gives it
 	int32_t unused;
 	uint64_t at_ns; // of STARTED and END: when, CLOCK_MONOTONIC; 0: not known
-	uint64_t user_us; // UINT64_MAX: not known; so for the two below
+	uint64_t user_us; // UINT64_MAX: not known; so for the three below
 	uint64_t system_us;
-	uint64_t max_rss_bytes;
+	uint64_t max_rss_bytes; // of the largest of them
+	uint64_t faults; // of pages, of all of them
 	char text[480]; // NUL-terminated
 };

@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -44,6 +43,7 @@
 #include "record/source/feed.h"
 #include "record/source/registry.h"
 #include "record/tail.h"
+#include "record/usage.h"
 #include "trace/writer.h"
 
 #define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB that the recorder may take
@@ -333,10 +333,10 @@ static void launcher_event(struct recorder *r, const char *text)
 
 static void reaped(struct recorder *r, const struct message *message)
 {
-	if (message->user_us == UINT64_MAX) {
-		return; // --pid: whoever reaped it, it was not the launcher
+	struct usage usage;
+	if (usage_take(message, &usage)) { // --pid: whoever reaped it, it was not the launcher
+		reaped_add(tree_reaped(r->tree), &usage, message->kind == MESSAGE_END);
 	}
-	tree_add_reaped(r->tree, (message->user_us + message->system_us) * NS_PER_US);
 }
 
 static void hear(struct recorder *r, const struct message *message)

@@ -108,6 +108,7 @@ static void add_orphan(struct message *sum, const struct message *orphan)
 	sum->pid = 0;
 	sum->user_us += orphan->user_us;
 	sum->system_us += orphan->system_us;
+	sum->faults += orphan->faults;
 	if (orphan->max_rss_bytes > sum->max_rss_bytes) {
 		sum->max_rss_bytes = orphan->max_rss_bytes;
 	}

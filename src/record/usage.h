@@ -5,9 +5,12 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
+#include "record/job/reaped.h"
 #include "record/protocol.h"
 
 static inline uint64_t usage_us(struct timeval t)
@@ -20,4 +23,19 @@ static inline void usage_fill(struct message *message, const struct rusage *usag
 	message->user_us = usage_us(usage->ru_utime);
 	message->system_us = usage_us(usage->ru_stime);
 	message->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	message->faults = (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt;
+}
+
+// The other way; false where the launcher did not reap the job.
+static inline bool usage_take(const struct message *message, struct usage *ret)
+{
+	if (message->user_us == UINT64_MAX) {
+		return false;
+	}
+	*ret = (struct usage){
+		.cpu_ns = (message->user_us + message->system_us) * NS_PER_US,
+		.peak_bytes = message->max_rss_bytes,
+		.faults = message->faults,
+	};
+	return true;
 }

@@ -158,7 +158,8 @@ static void add_memory_tile(json_t *tiles, const struct overview *o)
 	double limit = limited ? o->memory_limit_bytes : NAN;
 	text_bytes_beside(value, sizeof(value), o->memory.peak_bytes, limit);
 	text_bytes_beside(of, sizeof(of), o->memory_limit_bytes, limit);
-	add_tile(tiles, "host memory, peak", value, limited ? of : NULL);
+	add_tile(tiles, o->memory.at_least ? "host memory, peak, at least" : "host memory, peak",
+		value, limited ? of : NULL);
 }
 
 // Of several GPUs: the mean of how busy they were, the peak of the fullest.
@@ -424,8 +425,8 @@ json_t *page_notes(const struct analysis *a, const struct panel_list *panels)
 		_cleanup_text_ struct text kind = {0};
 		bool pss = strcmp(a->overview.memory.kind, "PSS") == 0;
 		text_format(&kind, "of the job is its %s%s.", a->overview.memory.kind,
-			pss ? ", and between the readings of that what its cgroup counts, with the "
-			      "files that PSS had beyond it"
+			pss ? ", and between the readings of that what its cgroup counts, or what "
+			      "each process has of its own, with what PSS had beyond it"
 			    : "");
 		add_note(notes, "Memory", kind.data);
 	}

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/analysis.h"
 #include "analyze/job_memory.h"
 #include "base/cleanup.h"
 #include "place.h"
@@ -20,12 +21,17 @@
 #include "trace/writer.h"
 
 enum { JOB = 1, MB = 1000000 };
-enum { PSS = 1, ANONYMOUS, SHARED, RESIDENT };
+enum { PSS = 1, ANONYMOUS, SHARED, RESIDENT, OWN, PEAK, BOUND, CGROUP, FILES, N_METRICS };
 
 static const char *const names[] = {[PSS] = "strain.memory.pss",
 	[ANONYMOUS] = "strain.memory.anonymous",
 	[SHARED] = "strain.memory.shmem",
-	[RESIDENT] = "strain.memory.rss_sum"};
+	[RESIDENT] = "strain.memory.rss_sum",
+	[OWN] = "strain.memory.own_sum",
+	[PEAK] = "strain.memory.peak",
+	[BOUND] = "strain.memory.peak.bound",
+	[CGROUP] = "strain.cgroup.memory.peak",
+	[FILES] = "strain.memory.pss.file"};
 
 struct recorded {
 	struct place place;
@@ -47,7 +53,7 @@ static int make_place(void **state)
 							      .name = "job",
 							      .last_ns = -1}),
 		0);
-	for (uint32_t id = PSS; id <= RESIDENT; id++) {
+	for (uint32_t id = PSS; id < N_METRICS; id++) {
 		struct metric metric = {names[id], METRIC_GAUGE, "By", MB, ""};
 		assert_int_equal(writer_put_metric(p->writer, id, &metric, ENTITY_JOB, "test"), 0);
 	}
@@ -154,6 +160,96 @@ static void test_a_job_that_was_gone_at_once(void **state)
 	job_memory_done(&m);
 }
 
+static void test_without_a_cgroup_what_processes_have_of_their_own(void **state)
+{
+	struct job_memory m;
+	PUT(*state, OWN, every, {0, 100, 100, 400, 100, 0});
+	PUT(*state, PSS, ((int64_t[]){1, 4}), {150, 150});
+	PUT(*state, RESIDENT, every, {20, 300, 300, 900, 300, 5});
+	memory_of(*state, &m);
+	assert_string_equal(m.kind, "PSS");
+	assert_true(fabs(at(&m, 3) - 450) < 0.01);
+	job_memory_done(&m);
+}
+
+static void test_what_processes_have_of_their_own_alone(void **state)
+{
+	struct job_memory m;
+	PUT(*state, OWN, every, {0, 90, 90, 390, 90, 0});
+	PUT(*state, RESIDENT, every, {20, 300, 300, 900, 300, 5});
+	memory_of(*state, &m);
+	assert_string_equal(m.kind, "anonymous");
+	assert_true(at(&m, 3) == 390);
+	job_memory_done(&m);
+}
+
+// What the overview says of the peak, in MB.
+static struct memory_figure peak_of(struct recorded *p)
+{
+	struct error e = {0};
+	struct reader *reader;
+	struct analysis a;
+	assert_int_equal(writer_finish(p->writer, INT64_C(10000000000), 0, &e), 0);
+	assert_int_equal(reader_open(p->place.run, &reader, &e), 0);
+	assert_int_equal(analysis_load_job(reader, &a, &e), 0);
+	struct memory_figure figure = a.overview.memory;
+	analysis_done(&a);
+	reader_free(reader);
+	figure.peak_bytes /= MB;
+	figure.at_most_bytes /= MB;
+	return figure;
+}
+
+static void test_a_peak_that_was_only_sampled_is_at_least_so_much(void **state)
+{
+	PUT(*state, PSS, every, {20, 300, 300, 900, 300, 5});
+	struct memory_figure m = peak_of(*state);
+	assert_true(m.peak_bytes == 900 && m.at_least && isnan(m.at_most_bytes));
+	assert_string_equal(m.source, "sampled");
+}
+
+static void test_a_mark_of_one_process_is_a_peak_of_the_job(void **state)
+{
+	PUT(*state, PSS, every, {20, 30, 30, 90, 30, 5});
+	PUT(*state, PEAK, every, {20, 30, 30, 2000, 2000, 2000});
+	PUT(*state, BOUND, ((int64_t[]){5}), {2010});
+	struct memory_figure m = peak_of(*state);
+	assert_true(m.peak_bytes == 2000 && m.at_most_bytes == 2010 && !m.at_least);
+	assert_string_equal(m.source, "high-water marks");
+	assert_string_equal(m.kind, "resident");
+}
+
+static void test_marks_of_several_may_have_been_at_other_times(void **state)
+{
+	PUT(*state, PSS, every, {20, 30, 30, 900, 30, 5});
+	PUT(*state, PEAK, every, {20, 30, 30, 600, 600, 600});
+	PUT(*state, BOUND, ((int64_t[]){5}), {1200});
+	struct memory_figure m = peak_of(*state);
+	assert_true(m.peak_bytes == 900 && m.at_most_bytes == 1200 && m.at_least);
+	assert_string_equal(m.source, "sampled");
+	assert_string_equal(m.kind, "PSS");
+}
+
+static void test_a_cgroup_was_never_charged_more(void **state)
+{
+	PUT(*state, PSS, every, {20, 30, 30, 900, 30, 5});
+	PUT(*state, FILES, every, {10, 10, 10, 10, 10, 5});
+	PUT(*state, BOUND, ((int64_t[]){5}), {1200});
+	PUT(*state, CGROUP, ((int64_t[]){5}), {905});
+	struct memory_figure m = peak_of(*state);
+	assert_true(m.peak_bytes == 900 && m.at_most_bytes == 915 && !m.at_least);
+	assert_string_equal(m.source, "cgroup");
+}
+
+static void test_the_page_cache_of_a_cgroup_says_nothing(void **state)
+{
+	PUT(*state, PSS, every, {20, 30, 30, 900, 30, 5});
+	PUT(*state, FILES, every, {10, 10, 10, 10, 10, 5});
+	PUT(*state, CGROUP, ((int64_t[]){5}), {50000});
+	struct memory_figure m = peak_of(*state);
+	assert_true(m.peak_bytes == 900 && m.at_most_bytes == 50010 && m.at_least);
+}
+
 static void test_nothing_was_read(void **state)
 {
 	struct job_memory m;
@@ -174,6 +270,22 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_cgroup_alone, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_job_that_was_gone_at_once, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_without_a_cgroup_what_processes_have_of_their_own, make_place,
+			remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_what_processes_have_of_their_own_alone, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_peak_that_was_only_sampled_is_at_least_so_much, make_place,
+			remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_mark_of_one_process_is_a_peak_of_the_job, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_marks_of_several_may_have_been_at_other_times,
+			make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_cgroup_was_never_charged_more, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_the_page_cache_of_a_cgroup_says_nothing, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_nothing_was_read, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,8 @@ static struct analysis quiet_job(void)
 	o->cpus_used = 2;
 	o->cpu_seconds = 120;
 	o->cpus_used_p95 = o->throttled = o->host_cpus_used = o->cpu_wait_seconds = NAN;
-	o->memory = (struct memory_figure){NAN, NAN, NULL, NULL};
+	o->memory = (struct memory_figure){
+		.peak_bytes = NAN, .at_most_bytes = NAN, .mean_bytes = NAN};
 	o->memory_limit_bytes = o->asked_bytes = NAN;
 	o->storage_read_bytes = o->storage_write_bytes = NAN;
 	for (unsigned i = 0; i < N_PRESSURES; i++) {
@@ -179,12 +180,18 @@ static void test_limits(void **state)
 	a.overview.throttled = 0.35;
 	assert_verdict(&a, BOTTLENECK_CPU_QUOTA,
 		"held back by its CPU quota: 4 CPUs used up in 35 % of the periods");
-	a.overview.memory = (struct memory_figure){7.8e9, NAN, "PSS", "strain.memory.pss"};
+	a.overview.memory = (struct memory_figure){.peak_bytes = 7.8e9,
+		.at_most_bytes = 7.9e9,
+		.mean_bytes = NAN,
+		.kind = "PSS",
+		.metric = "strain.memory.pss"};
 	a.overview.memory_limit_bytes = 8e9;
 	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: 7.8 of 8.0 GB");
 	a.overview.memory_limit_bytes = 0x1p33; // as --memory 8GiB sets it
 	a.overview.memory.peak_bytes = 7.8 * 0x1p30;
 	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: 7.8 of 8.0 GiB");
+	a.overview.memory.at_least = true;
+	assert_verdict(&a, BOTTLENECK_MEMORY, "memory near its limit: at least 7.8 of 8.0 GiB");
 }
 
 static void test_failures(void **state)

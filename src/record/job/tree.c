@@ -69,7 +69,7 @@ struct tree {
 	bool moved; // pids were given since the last resync
 	uint64_t resync_ns;
 	uint64_t seen;
-	_Atomic uint64_t reaped_ns;
+	struct reaped reaped;
 	struct pid_list list; // scratch
 	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew
 	uint64_t own_namespace; // of pids; 0: not known
@@ -501,14 +501,9 @@ uint64_t tree_seen(const struct tree *tree)
 	return tree->seen;
 }
 
-void tree_add_reaped(struct tree *tree, uint64_t cpu_ns)
+struct reaped *tree_reaped(struct tree *tree)
 {
-	atomic_fetch_add(&tree->reaped_ns, cpu_ns);
-}
-
-uint64_t tree_reaped_ns(const struct tree *tree)
-{
-	return atomic_load(&tree->reaped_ns);
+	return &tree->reaped;
 }
 
 void tree_rename(struct tree *tree, struct process *p, const char *name)

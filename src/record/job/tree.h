@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "record/job/identity.h"
+#include "record/job/reaped.h"
 
 struct tree;
 
@@ -81,10 +82,8 @@ void tree_close(struct tree *tree, int *fd);
 // The same for a single reading, which may use the reserve; the caller closes it.
 int tree_open_once(struct tree *tree, const struct process *p, const char *name);
 
-// CPU time of members that the launcher has reaped, with what they had reaped themselves. Any
-// thread.
-void tree_add_reaped(struct tree *tree, uint64_t cpu_ns);
-uint64_t tree_reaped_ns(const struct tree *tree);
+// What the launcher has reaped of the job; any thread.
+struct reaped *tree_reaped(struct tree *tree);
 // Sets the name of a member, for those who look from other threads.
 void tree_rename(struct tree *tree, struct process *p, const char *name);
 

@@ -34,7 +34,7 @@
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
 #define COMMAND_MAX_BYTES 4096u // of a command line; what is longer is cut
 
-enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, N_PSS };
+enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, RSS, USS, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
 	[PSS] = {"strain.memory.pss", METRIC_GAUGE, "By", 1024,
 		"Proportional memory: every page divided by the number of processes that map it, "
@@ -49,6 +49,13 @@ static const struct metric pss_metrics[N_PSS] = {
 		"The part of PSS that is shared memory."},
 	[PSS_SWAP] = {"strain.memory.pss.swap", METRIC_GAUGE, "By", 1024,
 		"Swapped pages, divided likewise (not in PSS)."},
+	[RSS] = {"strain.memory.rss", METRIC_GAUGE, "By", 1024,
+		"Resident memory at the same reading: pages that others map too count whole, so "
+		"that it does not fall when a neighbour maps the same libraries; of a job the sum "
+		"over its processes (smaps_rollup)."},
+	[USS] = {"strain.memory.uss", METRIC_GAUGE, "By", 1024,
+		"Memory that is the process's alone, which its end would give back; of a job the "
+		"sum over its processes (smaps_rollup: Private_Clean, Private_Dirty)."},
 };
 
 enum { COST_READINGS, COST_TIME, N_COST };
@@ -261,6 +268,10 @@ static int read_smaps(
 		values[PSS_FILE] = kib(smaps.pss_file_bytes);
 		values[PSS_SHMEM] = kib(smaps.pss_shmem_bytes);
 		values[PSS_SWAP] = kib(smaps.swap_pss_bytes);
+		values[RSS] = kib(smaps.rss_bytes);
+		bool parts = smaps.private_clean_bytes >= 0 && smaps.private_dirty_bytes >= 0;
+		values[USS] = parts ? kib(smaps.private_clean_bytes + smaps.private_dirty_bytes)
+		                    : VALUE_MISSING;
 	}
 	return r;
 }

@@ -45,6 +45,7 @@ static int process_joined(void *context, struct process *p)
 						 .attributes = attributes,
 					 });
 	p->readings = r;
+	process_memory_joined(s, p);
 	if (s->attached && p->first_ns < s->start_ns) {
 		process_note_before(s, p);
 	}
@@ -68,6 +69,7 @@ static void process_left(void *context, struct process *p)
 {
 	struct process_source *s = context;
 	struct readings *r = p->readings;
+	process_memory_left(s, p);
 	tree_close(s->tree, &r->io_file.fd);
 	tree_close(s->tree, &r->schedstat_file.fd);
 	tree_close(s->tree, &r->status_file.fd);
@@ -143,6 +145,7 @@ static void process_source_close(void *state)
 		close(s->reaper_io_fd);
 	}
 	host_file_close(&s->cgroup_cpu);
+	process_memory_close(s);
 	free(s);
 }
 
@@ -174,6 +177,7 @@ static int process_source_open(
 		// Who asks for less than 10 ms looks for what is over in less than 50.
 		.statm_steady_ns = context->interval_ns < 10 * NS_PER_MS ? 0 : 50 * NS_PER_MS,
 		.cgroup_cpu = HOST_FILE_CLOSED,
+		.peak = {.cgroup = HOST_FILE_CLOSED},
 		.delay_accounting = delay_accounting_on(context->root_fd),
 		.reaper_io_fd = -1,
 		.attached = context->tree && context->reaper == 0,
@@ -189,6 +193,7 @@ static int process_source_open(
 	}
 	tree_watch(s->tree, &(struct tree_watcher){
 				    .context = s, .joined = process_joined, .left = process_left});
+	process_memory_open(s, context);
 	open_cgroup(s, context);
 	open_reaper(s, context->reaper, context->root_fd);
 	if (!s->delay_accounting) {

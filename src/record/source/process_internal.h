@@ -36,8 +36,18 @@ enum {
 	N_IO
 };
 enum { STATUS_VOLUNTARY, STATUS_INVOLUNTARY, STATUS_PEAK, STATUS_SWAP, STATUS_CPUS, N_STATUS };
-enum { JOB_CPU, JOB_PROCESSES, JOB_RSS, N_JOB };
-enum { GROUP_CPU, GROUP_JOB, GROUP_STAT, GROUP_IO, GROUP_JOB_IO, GROUP_STATUS, N_GROUPS };
+enum { JOB_CPU, JOB_PROCESSES, JOB_RSS, JOB_OWN, N_JOB };
+enum { JOB_PEAK_LARGEST, JOB_PEAK_MOST, JOB_PEAK_CGROUP, N_JOB_PEAK };
+enum {
+	GROUP_CPU,
+	GROUP_JOB,
+	GROUP_STAT,
+	GROUP_IO,
+	GROUP_JOB_IO,
+	GROUP_STATUS,
+	GROUP_JOB_PEAK,
+	N_GROUPS
+};
 extern const struct group process_groups[N_GROUPS];
 
 // A file of one process: opened with the first reading and kept.
@@ -57,10 +67,35 @@ struct readings {
 	unsigned io_same;
 	uint64_t child_ns; // of reaped children, as last read
 	uint64_t rss_kib;
+	uint64_t own_kib; // of that: anonymous, and not inherited
+	uint64_t least_kib; // of anonymous memory, so far
+	uint64_t high_kib; // the most resident that is known of
+	uint64_t high_faults; // of pages, before VmHWM was last read
+	uint64_t status_ns; // when that was; 0: not yet
+	bool look; // something was given back since: VmHWM may know more
+	uint64_t left_at_statm_kib, left_at_status_kib; // peak.left_kib when either was read
 	int64_t io[N_IO];
 	int64_t wait_us;
 	struct reading io_file, schedstat_file, status_file;
 	struct stream *streams[N_GROUPS];
+};
+
+// The job's peak of memory (process_memory.c).
+struct peak {
+	int root_fd; // borrowed
+	pid_t reaper;
+	uint64_t largest_kib; // that one process had
+	uint64_t alive_kib; // the marks of those that live
+	uint64_t left_kib; // and of all that have left
+	uint64_t left_faults;
+	uint64_t rose_from_kib; // the least left_at of those that rose in this round; UINT64_MAX
+	uint64_t most_kib; // the largest sum so far
+	uint64_t huge_base; // huge pages mapped when the run began
+	bool huge_known;
+	char *own_cgroup; // that has the job's memory, and only that; NULL
+	int version; // of it
+	bool cgroup_sought;
+	struct host_file cgroup; // its peak, or that of the one where the job is
 };
 
 struct process_source {
@@ -78,13 +113,14 @@ struct process_source {
 	bool delay_accounting;
 	bool sigchld_ignored; // said
 	bool many; // said
-	struct stream *job_stream, *job_io_stream;
+	struct stream *job_stream, *job_io_stream, *job_peak_stream;
 	uint64_t total_ns; // never falls
 	uint64_t base_ns; // of the cgroup's counter when the run began
 	bool attached; // --pid: processes may have used CPU time before the run
 	uint64_t start_ns; // of the run
 	uint64_t before_ns; // what they had used, with their reaped children's, in all
-	uint64_t rss_kib;
+	uint64_t rss_kib, own_kib;
+	struct peak peak;
 	int reaper_io_fd; // the launcher's io: has what it reaped
 	int64_t reaper_base[N_IO];
 	int64_t job_io[N_IO]; // never falls
@@ -97,6 +133,20 @@ int process_read_stat(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_status(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns);
+
+// Memory: who comes and goes, what statm said, whether VmHWM is to be read now, what it said with
+// how many faults of pages before, and the end of a round over the processes.
+void process_memory_open(struct process_source *s, const struct source_context *context);
+void process_memory_close(struct process_source *s);
+void process_memory_joined(struct process_source *s, struct process *p);
+void process_memory_left(struct process_source *s, const struct process *p);
+void process_memory_seen(struct process_source *s, struct process *p, int64_t resident_kib,
+	int64_t shared_kib, uint64_t now_ns);
+bool process_memory_looks(const struct process *p, uint64_t now_ns);
+void process_memory_looked(
+	struct process_source *s, struct process *p, int64_t high_bytes, uint64_t faults);
+void process_memory_round(struct process_source *s);
 
 // A process of before the run has joined: what it used is not the job's.
 void process_note_before(struct process_source *s, struct process *p);

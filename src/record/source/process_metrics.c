@@ -89,6 +89,24 @@ static const struct metric job_metrics[N_JOB] = {
 	[JOB_RSS] = {"strain.memory.rss_sum", METRIC_GAUGE, "By", 1024,
 		"Sum of the processes' resident memory: shared pages count more than once. See "
 		"strain.memory.pss and the cgroup's."},
+	[JOB_OWN] = {"strain.memory.own_sum", METRIC_GAUGE, "By", 1024,
+		"Sum of the processes' anonymous memory (statm: resident less shared), less what "
+		"each had inherited: no page counts twice, and what a process shares with its "
+		"parent only in the parent."},
+};
+
+static const struct metric job_peak_metrics[N_JOB_PEAK] = {
+	[JOB_PEAK_LARGEST] = {"strain.memory.peak", METRIC_GAUGE, "By", 1024,
+		"The most resident memory that one process of the job ever had (status: VmHWM; "
+		"wait4: ru_maxrss): the job had at least as much."},
+	[JOB_PEAK_MOST] = {"strain.memory.peak.bound", METRIC_GAUGE, "By", 1024,
+		"Resident memory that the job had at most at any time: the largest sum of such "
+		"peaks of processes that lived at once, and what faults of pages allow for that "
+		"nobody saw. Known at the end."},
+	[JOB_PEAK_CGROUP] = {"strain.cgroup.memory.peak", METRIC_GAUGE, "By", 1024,
+		"The most that was ever charged to the job's cgroup, page cache too; where the job "
+		"has none of its own, to the one that it was started in, by others and before it "
+		"as well (memory.peak, memory.max_usage_in_bytes)."},
 };
 
 const struct group process_groups[N_GROUPS] = {
@@ -101,4 +119,6 @@ const struct group process_groups[N_GROUPS] = {
 		process_read_job_io},
 	[GROUP_STATUS] = {"status", ENTITY_PROCESS, status_metrics, N_STATUS, NS_PER_S,
 		process_read_status},
+	[GROUP_JOB_PEAK] = {"job_peak", ENTITY_JOB, job_peak_metrics, N_JOB_PEAK, NS_PER_S,
+		process_read_job_peak},
 };

@@ -202,7 +202,8 @@ static void check_zombie(struct process_source *s, struct process *p)
 }
 
 // Notes what statm said, and for how many readings it has said the same.
-static void note_statm(struct process_source *s, struct process *p, const struct proc_statm *statm)
+static void note_statm(struct process_source *s, struct process *p, const struct proc_statm *statm,
+	uint64_t now_ns)
 {
 	struct readings *r = p->readings;
 	int64_t resident = VALUE_MISSING, shared = VALUE_MISSING;
@@ -213,6 +214,7 @@ static void note_statm(struct process_source *s, struct process *p, const struct
 	}
 	bool same = resident == r->cpu_row[CPU_RESIDENT] && shared == r->cpu_row[CPU_SHARED];
 	r->statm_same = same ? r->statm_same + 1 : 0;
+	process_memory_seen(s, p, resident, shared, now_ns);
 	r->cpu_row[CPU_RESIDENT] = resident;
 	r->cpu_row[CPU_SHARED] = shared;
 	r->rss_kib = statm ? (uint64_t)resident : 0;
@@ -230,7 +232,7 @@ static int read_memory(struct process_source *s, struct process *p, uint64_t now
 	bool memory = result == 0 && statm.size_pages > 0;
 	r->statm_ns = now_ns;
 	r->statm_seen_ns = r->cpu_ns;
-	note_statm(s, p, memory ? &statm : NULL);
+	note_statm(s, p, memory ? &statm : NULL, now_ns);
 	if (!memory && !p->zombie) {
 		check_zombie(s, p);
 	}
@@ -253,6 +255,83 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 	put_row(s, p, GROUP_CPU, now_ns, r->cpu_row);
 	return 0;
 }
+
+// status ----------------------------------------------------------------------------------------
+
+// Children of a process that ignores SIGCHLD vanish without being waited for, and with them their
+// time.
+static void check_sigchld(
+	struct process_source *s, const struct process *p, const struct proc_status *status)
+{
+	if ((status->ignored_signals & SIGCHLD_BIT) && !s->sigchld_ignored &&
+		s->cgroup_cpu.fd < 0 && p->n_children > 0) {
+		s->sigchld_ignored = true;
+		sink_event(s->sink, clock_monotonic_ns(), "cpu_time_inexact", p->entity,
+			"process %d ignores SIGCHLD: the kernel forgets its children's CPU time, "
+			"so the job's "
+			"total is too small; a cgroup of its own would make it exact",
+			(int)p->pid);
+	}
+}
+
+static int64_t kib(int64_t bytes)
+{
+	return bytes < 0 ? VALUE_MISSING : bytes / 1024;
+}
+
+static int64_t count_or_missing(int64_t value)
+{
+	return value < 0 ? VALUE_MISSING : value;
+}
+
+static void read_status(struct process_source *s, struct process *p, uint64_t now_ns)
+{
+	struct readings *r = p->readings;
+	char buffer[4096];
+	struct cursor text;
+	struct proc_stat stat = {0};
+	struct proc_status status;
+	if (p->zombie || r->status_file.failed) {
+		return;
+	}
+	r->status_ns = now_ns;
+	(void)process_stat(s, p, &stat); // its faults, before what they have led to
+	int result = read_file(s, p, &r->status_file, "status", buffer, sizeof(buffer), &text);
+	result = result < 0 ? result : proc_status_parse(text, &status);
+	if (result < 0) {
+		reading_failed(s, p, &r->status_file, GROUP_STATUS, "status", result);
+		return;
+	}
+	process_memory_looked(
+		s, p, status.peak_resident_bytes, stat.minor_faults + stat.major_faults);
+	check_sigchld(s, p, &status);
+	const int64_t values[N_STATUS] = {
+		[STATUS_VOLUNTARY] = count_or_missing(status.voluntary_switches),
+		[STATUS_INVOLUNTARY] = count_or_missing(status.involuntary_switches),
+		[STATUS_PEAK] = kib(status.peak_resident_bytes),
+		[STATUS_SWAP] = kib(status.swap_bytes),
+		[STATUS_CPUS] = status.cpus_allowed ? status.cpus_allowed : VALUE_MISSING,
+	};
+	put_row(s, p, GROUP_STATUS, now_ns, values);
+}
+
+int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct process_source *s = state;
+	s->sink = sink;
+	size_t n;
+	struct process *const *members = tree_members(s->tree, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct readings *r = members[i]->readings;
+		if (r->status_ns != now_ns) { // else it was read for its memory
+			read_status(s, members[i], now_ns);
+		}
+	}
+	process_memory_round(s);
+	return 0;
+}
+
+// The job ---------------------------------------------------------------------------------------
 
 // The counter of the job's own cgroup. False where there is none.
 bool process_cgroup_ns(struct process_source *s, uint64_t *ret)
@@ -292,7 +371,7 @@ int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	note_many(s, now_ns);
 	size_t n;
 	// What the launcher reaped is read before the clocks of those whom it may reap meanwhile.
-	uint64_t sum_ns = tree_reaped_ns(s->tree);
+	uint64_t sum_ns = atomic_load(&tree_reaped(s->tree)->cpu_ns);
 	struct process *const *members = tree_members(s->tree, &n);
 	struct proc_stat stat;
 	for (size_t i = 0; i < n && s->cgroup_cpu.fd < 0; i++) {
@@ -300,7 +379,7 @@ int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 			process_stat(s, members[i], &stat);
 		}
 	}
-	s->rss_kib = 0;
+	s->rss_kib = s->own_kib = 0;
 	for (size_t i = 0; i < n;) {
 		struct process *p = members[i];
 		if (process_tick(s, p, now_ns) < 0) {
@@ -311,8 +390,13 @@ int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 		const struct readings *r = p->readings;
 		sum_ns += r->cpu_ns + r->child_ns;
 		s->rss_kib += r->rss_kib;
+		s->own_kib += r->own_kib;
+		if (process_memory_looks(p, now_ns)) {
+			read_status(s, p, now_ns);
+		}
 		i++;
 	}
+	process_memory_round(s);
 	sum_ns = sum_ns > s->before_ns ? sum_ns - s->before_ns : 0;
 	uint64_t cgroup_ns;
 	if (process_cgroup_ns(s, &cgroup_ns)) {
@@ -331,6 +415,7 @@ int process_read_job(void *state, struct sink *sink, uint64_t now_ns)
 		[JOB_CPU] = rounded_us(s, s->total_ns),
 		[JOB_PROCESSES] = (int64_t)n,
 		[JOB_RSS] = (int64_t)s->rss_kib,
+		[JOB_OWN] = (int64_t)s->own_kib,
 	};
 	if (!s->job_stream && s->job) {
 		s->job_stream = sink_stream(sink, s->job, &process_groups[GROUP_JOB]);
@@ -493,68 +578,5 @@ int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns)
 		s->job_io_stream = sink_stream(sink, s->job, &process_groups[GROUP_JOB_IO]);
 	}
 	stream_row(s->job_io_stream, now_ns, s->job_io);
-	return 0;
-}
-
-// status ----------------------------------------------------------------------------------------
-
-// Children of a process that ignores SIGCHLD vanish without being waited for, and with them their
-// time.
-static void check_sigchld(
-	struct process_source *s, const struct process *p, const struct proc_status *status)
-{
-	if ((status->ignored_signals & SIGCHLD_BIT) && !s->sigchld_ignored &&
-		s->cgroup_cpu.fd < 0 && p->n_children > 0) {
-		s->sigchld_ignored = true;
-		sink_event(s->sink, clock_monotonic_ns(), "cpu_time_inexact", p->entity,
-			"process %d ignores SIGCHLD: the kernel forgets its children's CPU time, "
-			"so the job's "
-			"total is too small; a cgroup of its own would make it exact",
-			(int)p->pid);
-	}
-}
-
-static int64_t kib(int64_t bytes)
-{
-	return bytes < 0 ? VALUE_MISSING : bytes / 1024;
-}
-
-static int64_t count_or_missing(int64_t value)
-{
-	return value < 0 ? VALUE_MISSING : value;
-}
-
-int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
-{
-	struct process_source *s = state;
-	s->sink = sink;
-	size_t n;
-	struct process *const *members = tree_members(s->tree, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct process *p = members[i];
-		struct readings *r = p->readings;
-		char buffer[4096];
-		struct cursor text;
-		struct proc_status status;
-		if (p->zombie || r->status_file.failed) {
-			continue;
-		}
-		int result = read_file(
-			s, p, &r->status_file, "status", buffer, sizeof(buffer), &text);
-		result = result < 0 ? result : proc_status_parse(text, &status);
-		if (result < 0) {
-			reading_failed(s, p, &r->status_file, GROUP_STATUS, "status", result);
-			continue;
-		}
-		check_sigchld(s, p, &status);
-		const int64_t values[N_STATUS] = {
-			[STATUS_VOLUNTARY] = count_or_missing(status.voluntary_switches),
-			[STATUS_INVOLUNTARY] = count_or_missing(status.involuntary_switches),
-			[STATUS_PEAK] = kib(status.peak_resident_bytes),
-			[STATUS_SWAP] = kib(status.swap_bytes),
-			[STATUS_CPUS] = status.cpus_allowed ? status.cpus_allowed : VALUE_MISSING,
-		};
-		put_row(s, p, GROUP_STATUS, now_ns, values);
-	}
 	return 0;
 }
