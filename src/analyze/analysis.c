@@ -53,6 +53,17 @@ static int build_processes(struct analysis *a, struct error *e)
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
 }
 
+static int build_stops(struct analysis *a, struct error *e)
+{
+	int r = stops_of_job(a, &a->job_stops);
+	r = r < 0 ? r : stops_of_any(a, &a->stops);
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		struct epoch *epoch = &a->epochs.items[i];
+		epoch->stopped_ns = stops_within(&a->stops, epoch->start_ns, epoch->end_ns);
+	}
+	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
+}
+
 static int build_overview(struct analysis *a, struct error *e)
 {
 	int r = overview_build(a, &a->overview);
@@ -94,7 +105,8 @@ static int analysis_run(
 }
 
 static analysis_step *const all_steps[] = {load_entities, load_metrics, load_epochs, load_summary,
-	load_missing, load_events, build_processes, build_overview, load_phases, build_verdict};
+	load_missing, load_events, build_processes, build_stops, build_overview, load_phases,
+	build_verdict};
 
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {
@@ -111,7 +123,7 @@ int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e)
 int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
 {
 	static analysis_step *const steps[] = {
-		load_job, load_metrics, load_summary, build_overview};
+		load_job, load_metrics, load_summary, build_stops, build_overview};
 	*ret = (struct analysis){.reader = r};
 	return analysis_run(ret, steps, ARRAY_LENGTH(steps), e);
 }
@@ -121,6 +133,8 @@ void analysis_done(struct analysis *a)
 	verdict_done(&a->verdict);
 	phases_done(&a->phases);
 	overview_done(&a->overview);
+	stops_done(&a->stops);
+	stops_done(&a->job_stops);
 	process_list_done(&a->processes);
 	event_list_done(&a->events);
 	missing_list_done(&a->missing);

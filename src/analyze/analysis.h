@@ -11,6 +11,7 @@
 #include "analyze/overview.h"
 #include "analyze/phases.h"
 #include "analyze/processes.h"
+#include "analyze/stops.h"
 #include "analyze/summary.h"
 #include "analyze/verdict.h"
 #include "base/error.h"
@@ -26,6 +27,8 @@ struct analysis {
 	struct missing_list missing;
 	struct event_list events;
 	struct process_list processes;
+	struct stops job_stops; // nothing of the job ran
+	struct stops stops; // the same, or a process that others wait for was stopped
 	struct overview overview;
 	struct phases phases;
 	struct verdict verdict;

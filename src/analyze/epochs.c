@@ -206,11 +206,16 @@ static int double_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+double epoch_length_s(const struct epoch *epoch)
+{
+	return (double)(epoch->end_ns - epoch->start_ns - epoch->stopped_ns) / 1e9;
+}
+
 double epoch_seconds(const struct epoch_list *list, size_t index)
 {
 	const struct epoch *epoch = &list->items[index];
 	bool known = !epoch->open && (index > 0 || !list->first_with_start);
-	return known ? (double)(epoch->end_ns - epoch->start_ns) * 1e-9 : NAN;
+	return known ? epoch_length_s(epoch) : NAN;
 }
 
 double epoch_typical_seconds(const struct epoch_list *list)
@@ -219,8 +224,7 @@ double epoch_typical_seconds(const struct epoch_list *list)
 	size_t n = 0;
 	for (size_t i = list->first_with_start && list->n > 1; lengths && i < list->n; i++) {
 		if (!list->items[i].open) {
-			lengths[n++] = (double)(list->items[i].end_ns - list->items[i].start_ns) /
-			               1e9;
+			lengths[n++] = epoch_length_s(&list->items[i]);
 		}
 	}
 	if (n == 0) {

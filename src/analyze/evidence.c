@@ -12,6 +12,7 @@
 #include "analyze/names.h"
 #include "analyze/words.h"
 
+#define APART_S 0.2 // of two stops, to be different
 #define STOLEN 0.75 // of what others used: it was the hypervisor
 
 static int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
@@ -256,6 +257,30 @@ static int put_ranks(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "ranks", &value, NULL);
 }
 
+// Who was stopped, and for how long: the job, and of its processes those that were beside it.
+static int put_stopped(const struct analysis *a, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	struct text value = {0};
+	if (o->stopped_s > 0) {
+		text_append_string(&value, "for ");
+		words_append_seconds(&value, o->stopped_s);
+	}
+	for (size_t i = 0; i < a->processes.n && a->stops.total_s > a->job_stops.total_s; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->stopped_s > o->stopped_s + APART_S) {
+			text_format(&value, "%s%s for ", value.length ? "; " : "", row->label);
+			words_append_seconds(&value, row->stopped_s);
+		}
+	}
+	if (value.length == 0) {
+		return 0;
+	}
+	text_append_string(&value, ", which is in no share and no rate");
+	return evidence_put(
+		v, "stopped", &value, o->stopped_s > 0 ? NAME_STOPPED : NAME_PROCESS_STOPPED);
+}
+
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {
@@ -271,7 +296,8 @@ int evidence_build(const struct analysis *a, const struct facts *f, struct verdi
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
 		put_cpu, put_throttling, put_gpus, put_memory, put_cache, put_pressure};
-	int r = put_phases(f, ret);
+	int r = put_stopped(a, ret);
+	r = r < 0 ? r : put_phases(f, ret);
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](a, ret);
 	}

@@ -241,7 +241,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
 	int64_t host = first_id(a, ENTITY_HOST), main = trainer(a);
-	f->duration_s = o->recorded_s;
+	f->duration_s = o->running_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
 	f->cpus_used = rate_over(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);

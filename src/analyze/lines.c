@@ -37,7 +37,7 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 		if (!epoch->open && epoch->samples > 0) {
 			n_samples++;
 			samples += (double)epoch->samples;
-			seconds += (double)(epoch->end_ns - epoch->start_ns) / 1e9;
+			seconds += epoch_length_s(epoch);
 		}
 	}
 	if (n == 0 && a->overview.partial) {
@@ -103,6 +103,10 @@ static void append_figures(struct text *t, const struct analysis *a)
 	const struct overview *o = &a->overview;
 	if (append_epochs(t, a)) {
 		append_points(t, a);
+		if (a->stops.total_s > 0) {
+			text_append_string(t, ", stopped for ");
+			words_append_seconds(t, a->stops.total_s);
+		}
 		text_append_string(t, "; ");
 	}
 	if (isfinite(o->cpu_seconds) && (o->n_gpus == 0 || o->cpu_inexact)) {

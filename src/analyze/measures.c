@@ -44,7 +44,7 @@ static double epochs_length(const struct epoch_list *list, size_t *ret_n)
 	for (size_t i = first_epoch(list); i < list->n; i++) {
 		const struct epoch *epoch = &list->items[i];
 		if (!epoch->open) {
-			seconds += (double)(epoch->end_ns - epoch->start_ns) / 1e9;
+			seconds += epoch_length_s(epoch);
 			(*ret_n)++;
 		}
 	}
@@ -99,8 +99,7 @@ static double first_epoch_seconds(const struct analysis *a, const char **ret_why
 		return NAN;
 	}
 	bool ended = list->n > 0 && !list->items[0].open;
-	return known(ended ? (double)(list->items[0].end_ns - list->items[0].start_ns) / 1e9 : NAN,
-		why_no_epoch(list), ret_why);
+	return known(ended ? epoch_length_s(&list->items[0]) : NAN, why_no_epoch(list), ret_why);
 }
 
 static double epochs(const struct analysis *a, const char **ret_why)
@@ -161,7 +160,7 @@ static double epochs_rate(const struct epoch_list *list)
 		const struct epoch *e = &list->items[i];
 		if (!e->open && e->samples >= 0) {
 			samples += (double)e->samples;
-			seconds += (double)(e->end_ns - e->start_ns) / 1e9;
+			seconds += epoch_length_s(e);
 		}
 	}
 	return samples > 0 && seconds > 0 ? samples / seconds : NAN;

@@ -14,6 +14,8 @@
 #define NAME_RESIDENT "process.memory.usage"
 #define NAME_PEAK "strain.memory.peak"
 #define NAME_PSS "strain.memory.pss"
+#define NAME_STOPPED "strain.stopped_time" // of the job
+#define NAME_PROCESS_STOPPED "strain.process.stopped_time"
 #define NAME_RESIDENT_SUM "strain.memory.rss_sum"
 #define NAME_OWN_SUM "strain.memory.own_sum"
 #define NAME_PEAK_BOUND "strain.memory.peak.bound"

@@ -22,6 +22,7 @@
 #include "analyze/outcome.h"
 #include "analyze/overview_devices.h"
 #include "analyze/query.h"
+#include "analyze/rate.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -36,6 +37,17 @@ static double figure_of(const struct analysis *a, const struct entity *entity, c
 	enum figure figure)
 {
 	return entity ? analysis_figure(a, entity->id, metric, figure) : NAN;
+}
+
+// A counter's mean over the run, as far as the job was not stopped.
+static double running_mean(
+	const struct analysis *a, const struct entity *entity, const char *metric)
+{
+	if (a->job_stops.n == 0) {
+		return figure_of(a, entity, metric, FIGURE_MEAN);
+	}
+	const struct stretch run = {0, reader_recorded_ns(a->reader) / 1000};
+	return rate_over(a, entity ? entity->id : 0, metric, &run);
 }
 
 static void fill_times(struct reader *r, struct overview *o)
@@ -69,6 +81,8 @@ static int fill_run(const struct analysis *a, struct overview *o)
 	o->attached = reader_run(r, "attached_pid");
 	o->epoch_pattern = pattern && strcmp(pattern, "auto") != 0;
 	fill_times(r, o);
+	o->stopped_s = fmin(a->job_stops.total_s, o->recorded_s);
+	o->running_s = o->recorded_s - o->stopped_s;
 	int64_t status = reader_run_i64(r, "status", -1);
 	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;
 	o->exit_status = known && WIFEXITED((int)status) ? WEXITSTATUS((int)status) : -1;
@@ -93,12 +107,11 @@ static void fill_cpus(const struct analysis *a, struct overview *o)
 	char name[64];
 	for (size_t i = 0; i < ARRAY_LENGTH(busy); i++) {
 		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, busy[i]);
-		o->host_cpus_used = words_sum(
-			o->host_cpus_used, figure_of(a, host, name, FIGURE_MEAN));
+		o->host_cpus_used = words_sum(o->host_cpus_used, running_mean(a, host, name));
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(free_modes); i++) {
 		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, free_modes[i]);
-		unused = words_sum(unused, figure_of(a, host, name, FIGURE_MEAN));
+		unused = words_sum(unused, running_mean(a, host, name));
 	}
 	double declared = host ? entity_number(host, "cpus") : NAN;
 	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
@@ -146,7 +159,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
 	o->cpu_seconds = figure_of(a, job, NAME_CPU_TIME, FIGURE_TOTAL);
-	o->cpus_used = o->recorded_s > 0 ? o->cpu_seconds / o->recorded_s : NAN;
+	o->cpus_used = o->running_s > 0 ? o->cpu_seconds / o->running_s : NAN;
 	o->cpus_used_p95 = figure_of(a, job, NAME_CPU_TIME, FIGURE_P95);
 	for (size_t i = 0; i < a->events.n; i++) {
 		o->cpu_inexact |= strcmp(a->events.items[i].kind, "cpu_time_inexact") == 0;
@@ -237,7 +250,7 @@ static double pressure_of(const struct analysis *a, const struct entity *entity,
 	snprintf(name, sizeof(name), "%s%s.%s",
 		entity && entity->kind == ENTITY_JOB ? NAME_JOB_PRESSURE : NAME_PRESSURE, resource,
 		who);
-	return figure_of(a, entity, name, FIGURE_MEAN);
+	return running_mean(a, entity, name);
 }
 
 static void fill_pressure(const struct analysis *a, struct overview *o)
@@ -380,6 +393,15 @@ void overview_append_memory(struct text *t, const struct memory_figure *memory, 
 		words_append_bytes_of_limit(t, memory->peak_bytes, of);
 	} else {
 		words_append_bytes(t, memory->peak_bytes);
+	}
+}
+
+void overview_append_running(struct text *t, const struct overview *o)
+{
+	words_append_seconds(t, o->running_s);
+	if (o->stopped_s > 0) {
+		text_append_string(t, ", and was stopped for ");
+		words_append_seconds(t, o->stopped_s);
 	}
 }
 

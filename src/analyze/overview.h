@@ -85,6 +85,8 @@ struct overview {
 	double duration_s; // of the job; of the run where nobody saw the job's start and end
 	double end_s; // of the run, since its start, which is before the job's
 	double recorded_s; // how much of duration_s is in the file: what rates are of
+	double running_s; // of recorded_s, without stopped_s
+	double stopped_s; // nothing of the job ran, since it was stopped (stops.h)
 	const char *partial; // why it is not all of it, or NULL; the reader's. Escape it
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
@@ -119,6 +121,8 @@ int overview_build(const struct analysis *a, struct overview *ret);
 void overview_done(struct overview *o);
 // "at least 2.1 GB", or what is known to be all; `of` NAN for none: "2.1 of 16 GB".
 void overview_append_memory(struct text *t, const struct memory_figure *memory, double of);
+// "0.8 s", "0.8 s, and was stopped for 12.0 s"
+void overview_append_running(struct text *t, const struct overview *o);
 // How the run stands, in one word for programs: "live", "finished", "cut off", "damaged".
 const char *overview_state(const struct overview *o);
 // The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".

@@ -57,6 +57,9 @@ int phase_threads_iteration(struct phase_threads *threads, const struct timeline
 	}
 	double seconds = (double)iteration->length_ns / 1e9;
 	count->rank.iterations++;
+	if (iteration->stopped) {
+		return 0;
+	}
 	count->rank.iteration_s += seconds;
 	if (!iteration->warm_up && !iteration->cut) {
 		histogram_add(&count->lengths, seconds, 1);

@@ -90,14 +90,22 @@ static void run_take(struct gathering *g, const struct timeline_piece *piece, do
 	}
 }
 
+// Time in which the job ran.
+static double running_s(const struct gathering *g, int64_t from_ns, int64_t to_ns)
+{
+	return (double)(to_ns - from_ns - stops_within(&g->a->stops, from_ns, to_ns)) / 1e9;
+}
+
 static void main_piece(struct gathering *g, const struct timeline_piece *piece)
 {
-	run_take(g, piece, (double)(piece->to_ns - piece->from_ns) / 1e9);
+	double s = running_s(g, piece->from_ns, piece->to_ns);
+	g->p->stopped_s += (double)(piece->to_ns - piece->from_ns) / 1e9 - s;
+	run_take(g, piece, s);
 	for (int64_t at_ns = piece->from_ns, to_ns; at_ns < piece->to_ns; at_ns = to_ns) {
 		to_ns = piece->to_ns;
 		struct epoch_phases *epoch = epoch_of(g, at_ns, &to_ns);
 		if (epoch) {
-			epoch_take(epoch, piece, (double)(to_ns - at_ns) / 1e9);
+			epoch_take(epoch, piece, running_s(g, at_ns, to_ns));
 		}
 	}
 }
@@ -192,7 +200,9 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 	iteration->epoch = epoch_at(&g->a->epochs, middle_ns, 0);
 	settle_gap(g, iteration);
 	epoch_count(p, iteration);
-	if (iteration->cut) {
+	if (iteration->stopped) {
+		p->stopped++;
+	} else if (iteration->cut) {
 		p->cut++;
 	} else if (iteration->warm_up) {
 		p->warm_up++;
@@ -220,7 +230,9 @@ static void take_iteration(
 {
 	struct gathering *g = context;
 	struct iteration copy = *iteration;
-	if (phase_threads_iteration(&g->threads, lane, iteration) < 0) {
+	copy.stopped = stops_within(&g->a->stops, copy.start_ns, copy.end_ns) > 0;
+	copy.cut = copy.cut || copy.stopped;
+	if (phase_threads_iteration(&g->threads, lane, &copy) < 0) {
 		g->no_room = true;
 	}
 	if (lane->index == 0) {
@@ -322,7 +334,7 @@ static void epochs_finish(struct phases *p, const struct epoch_list *epochs)
 	for (size_t i = 0; i < p->n_epochs; i++) {
 		struct epoch_phases *epoch = &p->epochs[i];
 		const struct epoch *marked = &epochs->items[i];
-		epoch->seconds = (double)(marked->end_ns - marked->start_ns) / 1e9;
+		epoch->seconds = epoch_length_s(marked);
 		epoch->samples = epoch->iterations > 0 ? epoch->samples : -1;
 		epoch->samples_per_s = epoch->samples >= 0 && epoch->iteration_s > 0
 		                               ? (double)epoch->samples / epoch->iteration_s

@@ -13,7 +13,8 @@
 //   warm-up     of each main thread the first iterations, until the median of five in a row lies
 //               where the middle 60 % of all lie (or within 10 % of their median): at least the
 //               first, at most a fifth and WARM_UP_MAX; none where there are fewer than five.
-//   steady      the others; those that a mark's loss or the job's end cut are left out of figures
+//   steady      the others; those that a mark's loss or the job's end cut are left out of figures,
+//               and those in which the job was stopped (stops.h)
 //   interval    95 %, by batch means: steady iterations in order are split into 5 to 32 batches of
 //               at least four (at least two where there are fewer than twenty), since neighbours
 //               resemble each other; a share is a ratio of sums, with Student's t. Nothing random.
@@ -87,7 +88,8 @@ struct iteration {
 	int64_t epoch; // index into analysis.epochs; -1: none
 	int64_t place; // among all of its thread, from 0
 	bool warm_up;
-	bool cut; // did not end as it should, or something within it was not recorded
+	bool cut; // did not end as it should, or something within it was not recorded, or:
+	bool stopped; // the job was, while it lasted
 	int64_t phase_ns[PHASES_MAX];
 };
 
@@ -187,7 +189,8 @@ struct phases {
 	size_t stride;
 	uint64_t total; // recorded
 	uint64_t warm_up; // of these
-	uint64_t cut;
+	uint64_t cut; // without the next
+	uint64_t stopped;
 	uint64_t steady;
 	uint64_t unrecorded; // whose marks were lost, by their numbers
 	struct histogram lengths; // of steady ones, in seconds
@@ -204,6 +207,7 @@ struct phases {
 	double between_s; // between iterations: in none, and in nothing apart
 	double after_s; // after the last
 	double unrecorded_s;
+	double stopped_s; // the job was stopped: in none of these
 
 	struct epoch_phases *epochs; // [n_epochs], as analysis.epochs
 	size_t n_epochs;

@@ -83,7 +83,8 @@ static void fill_resident(const struct analysis *a, struct process_row *row)
 static void fill_figures(const struct analysis *a, struct process_row *row)
 {
 	row->cpu_seconds = analysis_figure(a, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
-	double life_s = row->last_s - row->first_s;
+	row->stopped_s = analysis_figure(a, row->entity, NAME_PROCESS_STOPPED, FIGURE_TOTAL);
+	double life_s = row->last_s - row->first_s - (row->stopped_s > 0 ? row->stopped_s : 0);
 	row->cpu_share = life_s > 0 ? row->cpu_seconds / life_s : NAN;
 	row->asked_bytes = analysis_figure(a, row->entity, NAME_READ_ASKED, FIGURE_TOTAL);
 	row->storage_bytes = analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL);

@@ -48,7 +48,8 @@ struct process_row {
 	int exit_signal; // 0 for none
 	// NAN where missing
 	double cpu_seconds;
-	double cpu_share; // of one CPU, over its life: 1.98 is nearly two CPUs
+	double cpu_share; // of one CPU, over its life but stops: 1.98 is nearly two CPUs
+	double stopped_s; // that it was stopped
 	double memory_peak_bytes;
 	const char *memory_kind; // which memory that is: "PSS" or "resident"; NULL where missing
 	double resident_peak_bytes; // its high-water mark

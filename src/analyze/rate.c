@@ -26,6 +26,34 @@ static double counter_at(const struct series *s, int64_t t_us)
 	return s->values[i - 1] + part * (s->values[i] - s->values[i - 1]);
 }
 
+// What the counter grew by between two times, from its first reading or to its last where it has
+// none there.
+static double growth(const struct series *s, int64_t from_us, int64_t to_us)
+{
+	double before = counter_at(s, from_us), after = counter_at(s, to_us);
+	before = isfinite(before) ? before : s->values[0];
+	after = isfinite(after) ? after : s->values[s->n - 1];
+	return after - before;
+}
+
+static double running_rate(
+	const struct series *s, const struct stops *stops, const struct stretch *stretch)
+{
+	double grown = growth(s, stretch->from_us, stretch->to_us);
+	double length_us = (double)(stretch->to_us - stretch->from_us);
+	for (size_t i = 0; i < stops->n; i++) {
+		int64_t from_us = stops->items[i].from_ns / 1000;
+		int64_t to_us = stops->items[i].to_ns / 1000;
+		from_us = from_us > stretch->from_us ? from_us : stretch->from_us;
+		to_us = to_us < stretch->to_us ? to_us : stretch->to_us;
+		if (to_us > from_us) {
+			grown -= fmax(0, growth(s, from_us, to_us));
+			length_us -= (double)(to_us - from_us);
+		}
+	}
+	return length_us > 0 ? grown / (length_us / 1e6) : NAN;
+}
+
 double rate_over(
 	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
 {
@@ -38,11 +66,7 @@ double rate_over(
 	}
 	double rate = NAN;
 	if (s.n >= 2) {
-		double before = counter_at(&s, stretch->from_us);
-		double after = counter_at(&s, stretch->to_us);
-		before = isfinite(before) ? before : s.values[0];
-		after = isfinite(after) ? after : s.values[s.n - 1];
-		rate = (after - before) / ((double)(stretch->to_us - stretch->from_us) / 1e6);
+		rate = running_rate(&s, &a->stops, stretch);
 	}
 	series_done(&s);
 	return rate >= 0 ? rate : NAN;

@@ -15,6 +15,7 @@ struct stretch { // in microseconds since the run's start
 };
 
 // What a counter grew by, per second of the stretch. One that began or ended within it is taken
-// from its first reading or to its last, over the whole stretch. NAN: not known.
+// from its first reading or to its last, over the whole stretch; without what was while the job was
+// stopped, and that time. NAN: not known.
 double rate_over(const struct analysis *a, int64_t entity, const char *metric,
 	const struct stretch *stretch);

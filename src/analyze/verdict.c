@@ -132,7 +132,7 @@ static double role_cpus(const struct analysis *a, enum role role)
 			seconds += row->cpu_seconds;
 		}
 	}
-	return seconds / a->overview.recorded_s;
+	return seconds / a->overview.running_s;
 }
 
 // " (loader workers 1.2, main 0.7)" where there are loader workers.
@@ -248,13 +248,13 @@ static enum confidence judge_skipped(const struct analysis *a, struct opinion *o
 static enum confidence judge_short(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	if (o->recorded_s >= TOO_SHORT_S) {
+	if (o->running_s >= TOO_SHORT_S) {
 		return CONFIDENCE_NONE;
 	}
 	text_append_string(&opinion->headline,
 		o->partial ? "too short to tell what limits it: of it is recorded "
 			   : "too short to tell what limits it: it ran for ");
-	words_append_seconds(&opinion->headline, o->recorded_s);
+	overview_append_running(&opinion->headline, o);
 	return CONFIDENCE_LOW;
 }
 
@@ -373,7 +373,7 @@ static enum confidence tell_contention(
 	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? ", it seems" : "");
 	text_append_string(&opinion->headline, ": the job used ");
 	append_cpus_used(&opinion->headline, o);
-	if (waited_s >= WAITED * o->recorded_s) {
+	if (waited_s >= WAITED * o->running_s) {
 		text_append_string(&opinion->headline, " and waited ");
 		words_append_seconds(&opinion->headline, waited_s);
 		text_append_string(&opinion->headline, " for one");
@@ -391,7 +391,7 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 {
 	const struct overview *o = &a->overview;
 	bool stalled = o->pressure.of_job && o->pressure.some[PRESSURE_CPU] >= CPU_STALLED;
-	return stalled || o->cpu_wait_seconds >= WAITED * o->recorded_s
+	return stalled || o->cpu_wait_seconds >= WAITED * o->running_s
 	               ? tell_contention(o, opinion, o->cpu_wait_seconds, CONFIDENCE_MEDIUM)
 	               : CONFIDENCE_NONE;
 }
@@ -431,7 +431,7 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 	if (!alone) {
 		text_append_string(&opinion->headline, "; all others used ");
 		words_append_number(&opinion->headline,
-			o->cpus_used - a->processes.items[i].cpu_seconds / o->recorded_s);
+			o->cpus_used - a->processes.items[i].cpu_seconds / o->running_s);
 	}
 	text_append_string(propose(opinion), alone ? "loader workers, more threads "
 						     "(OMP_NUM_THREADS), a larger batch"

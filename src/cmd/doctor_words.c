@@ -19,6 +19,7 @@ static const struct {
 	{"processes", "cpu", "CPU time and memory"},
 	{"processes", "job", "number of processes"},
 	{"processes", "stat", "waits, page faults and threads"},
+	{"processes", "job_stopped", "stops"},
 	{"processes", "io", "I/O"},
 	{"processes", "job_io", "the job's I/O"},
 	{"processes", "status", "context switches and swap"},

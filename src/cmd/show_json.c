@@ -58,6 +58,9 @@ static json_t *run_json(const struct analysis *a)
 		overview_append_recorded(&partial, o);
 	}
 	json_object_set_new(run, "partial", json_from_text(partial.data));
+	put(run, "stopped_s", a->stops.total_s);
+	put(run, "job_stopped_s", o->stopped_s);
+	put(run, "suspended_s", (double)reader_run_i64(a->reader, "suspended_ns", 0) / 1e9);
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
 	json_object_set_new(run, "outcome", json_string(outcome_word(o->outcome.outcome)));

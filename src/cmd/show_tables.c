@@ -122,7 +122,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	const struct epoch *epoch, const struct epoch_memory *memory)
 {
 	int64_t number = epoch->number;
-	double seconds = (double)(epoch->end_ns - epoch->start_ns) / 1e9;
+	double seconds = epoch_length_s(epoch);
 	table_integer(t, EPOCH_NUMBER, number);
 	table_number(t, EPOCH_SECONDS, seconds);
 	table_number(t, EPOCH_OPEN, epoch->open); // 1: it had not ended
@@ -201,6 +201,7 @@ enum {
 	PROCESS_USS,
 	PROCESS_MEMORY,
 	PROCESS_MEMORY_KIND,
+	PROCESS_STOPPED,
 	PROCESS_ASKED,
 	PROCESS_STORAGE,
 	PROCESS_WRITTEN,
@@ -225,6 +226,7 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_USS] = {"uss_peak_bytes", "USS", COLUMN_BYTES, 4},
 	[PROCESS_MEMORY] = {"memory_peak_bytes", NULL, COLUMN_BYTES, 0},
 	[PROCESS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_LABEL, 0},
+	[PROCESS_STOPPED] = {"stopped_seconds", "STOPPED", COLUMN_SECONDS, 1},
 	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 5},
 	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 4},
 	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 6},
@@ -249,6 +251,7 @@ static void process_cells(struct table *t, const struct process_row *row)
 	table_number(t, PROCESS_USS, row->uss_peak_bytes);
 	table_number(t, PROCESS_MEMORY, row->memory_peak_bytes);
 	table_text(t, PROCESS_MEMORY_KIND, row->memory_kind);
+	table_number(t, PROCESS_STOPPED, row->stopped_s);
 	table_number(t, PROCESS_ASKED, row->asked_bytes);
 	table_number(t, PROCESS_STORAGE, row->storage_bytes);
 	table_number(t, PROCESS_WRITTEN, row->written_bytes);
@@ -293,9 +296,11 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 		sum.resident_at_least = sum.resident_at_least || rows[i].resident_at_least;
 		sum.pss_peak_bytes = fmax(sum.pss_peak_bytes, rows[i].pss_peak_bytes);
 		sum.uss_peak_bytes = fmax(sum.uss_peak_bytes, rows[i].uss_peak_bytes);
+		sum.stopped_s = words_sum(sum.stopped_s, rows[i].stopped_s);
 		lives += rows[i].last_s - rows[i].first_s;
 	}
 	sum.cpu_share = lives > 0 ? sum.cpu_seconds / lives : NAN;
+	sum.stopped_s = sum.stopped_s > 0 ? sum.stopped_s : NAN; // for people only what there was
 	process_cells(t, &sum);
 	if (n > 1) {
 		struct text label = {0};

@@ -271,7 +271,7 @@ static void print_outside(const struct page *p)
 		{"validation, checkpoints and the like", phases->apart_s},
 		{"between iterations", phases->between_s},
 		{"in iterations whose marks were lost", phases->unrecorded_s},
-		{"after the last", phases->after_s}};
+		{"after the last", phases->after_s}, {"stopped", phases->stopped_s}};
 	_cleanup_text_ struct text line = {0};
 	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
 		if (parts[i].seconds > 0.005 * p->a->overview.duration_s) {
@@ -298,6 +298,10 @@ static void print_left_out(const struct page *p)
 	}
 	if (phases->incomplete) {
 		text_format(&line, "%s%s", line.length ? "; " : "", phases->incomplete);
+	}
+	if (phases->stopped > 0) {
+		text_format(&line, "%s%s in which the job was stopped", line.length ? "; " : "",
+			text_count(count, sizeof(count), phases->stopped));
 	}
 	if (line.length > 0) {
 		print_field(p, "Left out", line.data);

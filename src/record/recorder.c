@@ -52,7 +52,6 @@
 // takes long.
 #define FINAL_READ_NS (2 * NS_PER_S)
 #define BEAT_MS 1000
-#define ANCHOR_NS (60 * NS_PER_S)
 #define STATUS_UNKNOWN (-1)
 #define REAPED_TRIES 30 // of 10 ms
 
@@ -80,7 +79,6 @@ struct recorder {
 	bool ended;
 	bool launcher; // it lives
 	uint64_t beat_ns, cpu_ns; // of the last beat
-	uint64_t anchor_ns; // of the next wall-clock anchor
 	struct clock_watch clocks;
 };
 
@@ -391,25 +389,6 @@ static void first_ended(struct recorder *r)
 	r->ended = true;
 }
 
-// An event where the wall clock was set, and once a minute what it shows, to align runs of several
-// hosts.
-static void check_clocks(struct recorder *r, uint64_t now_ns)
-{
-	int64_t step_ns;
-	uint64_t wall_ns = clock_realtime_ns();
-	if (clock_watch_step(&r->clocks, clock_monotonic_ns(), wall_ns, &step_ns)) {
-		sink_event(r->sink, now_ns, "clock_step", 0,
-			"the wall clock was set by %+.3f s; the run's own times are not affected",
-			(double)step_ns / 1e9);
-		r->anchor_ns = now_ns;
-	}
-	if (now_ns >= r->anchor_ns) {
-		sink_event(r->sink, now_ns, "wall_clock", 0, "%lld",
-			(long long)((int64_t)now_ns + r->clocks.offset_ns));
-		r->anchor_ns = now_ns + ANCHOR_NS;
-	}
-}
-
 static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seconds)
 {
 	bool tell_it = budget_update(&r->budget, wall_seconds, cpu_seconds);
@@ -439,7 +418,7 @@ static void beat(struct recorder *r)
 	}
 	r->beat_ns = now_ns;
 	r->cpu_ns = cpu_ns;
-	check_clocks(r, now_ns);
+	clock_watch_tell(&r->clocks, r->sink, now_ns);
 	sink_flush(r->sink);
 }
 
@@ -557,6 +536,9 @@ static void finish(struct recorder *r)
 	put_output(r, end_ns);
 	describe_job_times(r->writer, r->config->start_ns, r->first_ns, r->last_ns);
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));
+	if (r->clocks.suspended_ns > 0) {
+		put_number(r, "suspended_ns", r->clocks.suspended_ns);
+	}
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);
 	if (!r->launcher && r->config->cgroup) {

@@ -267,7 +267,7 @@ static bool figure_known(const struct analysis *a, size_t figure)
 
 static double epoch_rate(const struct epoch *epoch)
 {
-	double seconds = (double)(epoch->end_ns - epoch->start_ns) * 1e-9;
+	double seconds = epoch_length_s(epoch);
 	return epoch->samples > 0 && seconds > 0 ? (double)epoch->samples / seconds : NAN;
 }
 

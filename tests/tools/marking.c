@@ -123,6 +123,30 @@ static void steady(void)
 	}
 }
 
+static double cpu_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+// 150 iterations of 20 ms of CPU time, however long that takes.
+static void computes(void)
+{
+	strain_epoch(1);
+	for (int i = 0; i < 150; i++) {
+		strain_iteration(i, 32);
+		strain_begin("data");
+		rest(2);
+		strain_end();
+		strain_begin("forward");
+		for (double until = cpu_ms() + 20; cpu_ms() < until;) {
+		}
+		strain_end();
+	}
+	strain_epoch_end();
+}
+
 static void ring_path(char *path, size_t size)
 {
 	char command[512];
@@ -183,8 +207,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} ways[] = {{"train", train}, {"threads", threads}, {"forks", forks}, {"killed", killed},
-		{"flood", flood}, {"steady", steady}, {"truncates", truncates},
-		{"hostile", hostile}};
+		{"flood", flood}, {"steady", steady}, {"computes", computes},
+		{"truncates", truncates}, {"hostile", hostile}};
 	const char *name = argc > 1 ? argv[1] : "";
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		if (strcmp(ways[i].name, name) == 0) {

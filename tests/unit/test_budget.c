@@ -150,15 +150,35 @@ static void test_a_clock_that_is_set_is_noticed(void **state)
 {
 	(void)state;
 	struct clock_watch w = {0};
-	int64_t step = 0;
-	const uint64_t day = UINT64_C(86400000000000), start = 20000 * day;
-	assert_false(clock_watch_step(&w, 5000000000, start, &step));
-	assert_false(clock_watch_step(&w, 6000000000, start + 1000000000, &step));
-	assert_false(clock_watch_step(&w, 7000000000, start + 2000500000, &step)); // slewed
-	assert_true(clock_watch_step(&w, 8000000000, start + 3000000000 - day, &step)); // set back
-	assert_int_equal(step, -(int64_t)day - 500000);
-	assert_false(clock_watch_step(&w, 9000000000, start + 4000000000 - day, &step));
-	assert_true(clock_watch_step(&w, 10000000000, start + 5000000000, &step)); // and again
+	struct clock_change c;
+	const uint64_t s = 1000000000, day = 86400 * s, start = 20000 * day;
+	assert_false(clock_watch_look(&w, 5 * s, 5 * s, start, &c));
+	assert_false(clock_watch_look(&w, 6 * s, 6 * s, start + s, &c));
+	assert_false(clock_watch_look(&w, 7 * s, 7 * s, start + 2 * s + 500000, &c)); // slewed
+	assert_true(clock_watch_look(&w, 8 * s, 8 * s, start + 3 * s - day, &c)); // set back
+	assert_int_equal(c.set_ns, -(int64_t)day - 500000);
+	assert_int_equal(c.suspended_ns, 0);
+	assert_false(clock_watch_look(&w, 9 * s, 9 * s, start + 4 * s - day, &c));
+	assert_true(clock_watch_look(&w, 10 * s, 10 * s, start + 5 * s, &c)); // and again
+	assert_int_equal(w.suspended_ns, 0);
+}
+
+static void test_a_machine_that_sleeps_is_noticed_and_its_clock_was_not_set(void **state)
+{
+	(void)state;
+	struct clock_watch w = {0};
+	struct clock_change c;
+	const uint64_t s = 1000000000, start = 20000 * 86400 * s;
+	assert_false(clock_watch_look(&w, 5 * s, 100 * s, start, &c)); // it had slept before
+	assert_true(clock_watch_look(&w, 6 * s, 161 * s, start + 61 * s, &c));
+	assert_int_equal(c.suspended_ns, 60 * s);
+	assert_int_equal(c.set_ns, 0);
+	assert_false(clock_watch_look(&w, 7 * s, 162 * s, start + 62 * s, &c));
+	// Asleep, and woken by somebody who also set the clock.
+	assert_true(clock_watch_look(&w, 8 * s, 173 * s, start + 74 * s, &c));
+	assert_int_equal(c.suspended_ns, 10 * s);
+	assert_int_equal(c.set_ns, s);
+	assert_int_equal(w.suspended_ns, 70 * s);
 }
 
 int main(void)
@@ -174,6 +194,7 @@ int main(void)
 		cmocka_unit_test(test_what_wavers_is_said_rarely),
 		cmocka_unit_test(test_without_a_budget_nothing_is_slowed),
 		cmocka_unit_test(test_a_clock_that_is_set_is_noticed),
+		cmocka_unit_test(test_a_machine_that_sleeps_is_noticed_and_its_clock_was_not_set),
 		cmocka_unit_test(test_lines_that_begin_epochs),
 		cmocka_unit_test(test_lines_that_end_epochs),
 	};

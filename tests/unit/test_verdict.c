@@ -24,7 +24,7 @@ static struct analysis quiet_job(void)
 {
 	struct analysis a = {0};
 	struct overview *o = &a.overview;
-	o->duration_s = o->recorded_s = o->end_s = 60;
+	o->duration_s = o->recorded_s = o->running_s = o->end_s = 60;
 	o->exit_status = 0;
 	o->cpus = o->host_cpus = 4;
 	o->cpus_used = 2;
@@ -261,7 +261,7 @@ static void test_a_recorder_that_died(void **state)
 		.t_s = 21, .kind = (char[]){"recorder_died"}, .text = (char[]){""}};
 	a.events = (struct event_list){&event, 1, 1, 1};
 	a.overview.partial = "the recorder was killed (signal 9)";
-	a.overview.recorded_s = 21;
+	a.overview.recorded_s = a.overview.running_s = 21;
 	a.overview.cpus_used = 3.9; // of that part
 	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
 	struct text lines = {0};
@@ -272,10 +272,10 @@ static void test_a_recorder_that_died(void **state)
 		lines.data, "recorded 21.0 s of 60.0 s: the recorder was killed (signal 9)");
 	text_done(&lines);
 	verdict_done(&a.verdict);
-	a.overview.recorded_s = 0.4;
+	a.overview.recorded_s = a.overview.running_s = 0.4;
 	assert_verdict(&a, BOTTLENECK_UNKNOWN,
 		"too short to tell what limits it: of it is recorded 400 ms");
-	a.overview.recorded_s = 21;
+	a.overview.recorded_s = a.overview.running_s = 21;
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGKILL;
 	assert_verdict(&a, BOTTLENECK_FAILED,
@@ -286,10 +286,10 @@ static void test_what_is_not_known_is_not_claimed(void **state)
 {
 	(void)state;
 	struct analysis a = quiet_job();
-	a.overview.duration_s = a.overview.recorded_s = 0.02;
+	a.overview.duration_s = a.overview.recorded_s = a.overview.running_s = 0.02;
 	assert_verdict(
 		&a, BOTTLENECK_UNKNOWN, "too short to tell what limits it: it ran for 20.0 ms");
-	a.overview.duration_s = a.overview.recorded_s = 60;
+	a.overview.duration_s = a.overview.recorded_s = a.overview.running_s = 60;
 	a.overview.cpus_used = a.overview.cpu_seconds = NAN;
 	assert_verdict(&a, BOTTLENECK_UNKNOWN,
 		"what limits the job is not known: its CPU time was not measured");

@@ -24,6 +24,7 @@ enum {
 	STAT_MAJOR,
 	STAT_THREADS,
 	STAT_STATE,
+	STAT_STOPPED,
 	N_STAT
 };
 enum {
@@ -37,11 +38,13 @@ enum {
 };
 enum { STATUS_VOLUNTARY, STATUS_INVOLUNTARY, STATUS_PEAK, STATUS_SWAP, STATUS_CPUS, N_STATUS };
 enum { JOB_CPU, JOB_PROCESSES, JOB_RSS, JOB_OWN, N_JOB };
+enum { JOB_STOPPED, N_JOB_STOPPED };
 enum { JOB_PEAK_LARGEST, JOB_PEAK_MOST, JOB_PEAK_CGROUP, N_JOB_PEAK };
 enum {
 	GROUP_CPU,
 	GROUP_JOB,
 	GROUP_STAT,
+	GROUP_JOB_STOPPED,
 	GROUP_IO,
 	GROUP_JOB_IO,
 	GROUP_STATUS,
@@ -55,6 +58,16 @@ struct reading {
 	int fd;
 	bool failed; // and said so
 	uint64_t seen_ns; // the process's CPU clock when it was last read
+};
+
+// How long a process, or the whole job, was stopped (process_stopped.c).
+struct stopped {
+	uint64_t ns; // so far
+	uint64_t seen_ns; // when it was last looked at; 0: not yet
+	uint64_t cpu_ns; // its CPU time then
+	uint64_t edge_ns; // half the time between the look before a stop and the first in it
+	bool is; // it was stopped then
+	bool counted; // and had been for a whole look
 };
 
 struct readings {
@@ -76,6 +89,7 @@ struct readings {
 	uint64_t left_at_statm_kib, left_at_status_kib; // peak.left_kib when either was read
 	int64_t io[N_IO];
 	int64_t wait_us;
+	struct stopped stopped;
 	struct reading io_file, schedstat_file, status_file;
 	struct stream *streams[N_GROUPS];
 };
@@ -113,13 +127,14 @@ struct process_source {
 	bool delay_accounting;
 	bool sigchld_ignored; // said
 	bool many; // said
-	struct stream *job_stream, *job_io_stream, *job_peak_stream;
+	struct stream *job_stream, *job_io_stream, *job_peak_stream, *job_stopped_stream;
 	uint64_t total_ns; // never falls
 	uint64_t base_ns; // of the cgroup's counter when the run began
 	bool attached; // --pid: processes may have used CPU time before the run
 	uint64_t start_ns; // of the run
 	uint64_t before_ns; // what they had used, with their reaped children's, in all
 	uint64_t rss_kib, own_kib;
+	struct stopped stopped;
 	struct peak peak;
 	int reaper_io_fd; // the launcher's io: has what it reaped
 	int64_t reaper_base[N_IO];
@@ -130,6 +145,7 @@ struct process_source {
 int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_job(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_stat(void *state, struct sink *sink, uint64_t now_ns);
+int process_read_job_stopped(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns);
 int process_read_status(void *state, struct sink *sink, uint64_t now_ns);
@@ -148,6 +164,8 @@ void process_memory_looked(
 	struct process_source *s, struct process *p, int64_t high_bytes, uint64_t faults);
 void process_memory_round(struct process_source *s);
 
+// Takes in that something was found stopped or not at now_ns, with the CPU time of what would run.
+void process_stopped_look(struct stopped *s, bool is, uint64_t cpu_ns, uint64_t now_ns);
 // A process of before the run has joined: what it used is not the job's.
 void process_note_before(struct process_source *s, struct process *p);
 // The counter of the job's own cgroup. False where there is none.

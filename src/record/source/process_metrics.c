@@ -42,7 +42,11 @@ static const struct metric stat_metrics[N_STAT] = {
 	[STAT_STATE] = {"strain.process.state", METRIC_STATE, "1", 1,
 		"State of the leader thread as the kernel's letter (stat): 82 R running, 83 S "
 		"sleeping, "
-		"68 D blocked, 84 T stopped, 90 Z ended."},
+		"68 D blocked, 84 T stopped, 116 t stopped by a debugger, 90 Z ended."},
+	[STAT_STOPPED] = {"strain.process.stopped_time", METRIC_COUNTER, "s", 1e-6,
+		"Time that the process was stopped (SIGSTOP, Ctrl-Z, a debugger), from its state "
+		"at "
+		"each reading: stops shorter than two readings are not in it."},
 };
 
 // The same table serves processes and the job.
@@ -95,6 +99,12 @@ static const struct metric job_metrics[N_JOB] = {
 		"parent only in the parent."},
 };
 
+static const struct metric job_stopped_metrics[N_JOB_STOPPED] = {
+	[JOB_STOPPED] = {"strain.stopped_time", METRIC_COUNTER, "s", 1e-6,
+		"Time that processes of the job were stopped and none of the others ran; see "
+		"strain.process.stopped_time."},
+};
+
 static const struct metric job_peak_metrics[N_JOB_PEAK] = {
 	[JOB_PEAK_LARGEST] = {"strain.memory.peak", METRIC_GAUGE, "By", 1024,
 		"The most resident memory that one process of the job ever had (status: VmHWM; "
@@ -114,6 +124,8 @@ const struct group process_groups[N_GROUPS] = {
 	[GROUP_JOB] = {"job", ENTITY_JOB, job_metrics, N_JOB, 0, process_read_job},
 	[GROUP_STAT] = {"stat", ENTITY_PROCESS, stat_metrics, N_STAT, 100 * NS_PER_MS,
 		process_read_stat},
+	[GROUP_JOB_STOPPED] = {"job_stopped", ENTITY_JOB, job_stopped_metrics, N_JOB_STOPPED,
+		100 * NS_PER_MS, process_read_job_stopped},
 	[GROUP_IO] = {"io", ENTITY_PROCESS, io_metrics, N_IO, 100 * NS_PER_MS, process_read_io},
 	[GROUP_JOB_IO] = {"job_io", ENTITY_JOB, io_metrics, N_IO, 100 * NS_PER_MS,
 		process_read_job_io},

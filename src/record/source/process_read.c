@@ -455,12 +455,19 @@ int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 	s->sink = sink;
 	size_t n;
 	struct process *const *members = tree_members(s->tree, &n);
+	bool any_stopped = false;
+	uint64_t cpu_ns = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct process *p = members[i];
+		struct readings *r = p->readings;
 		struct proc_stat stat;
 		if (p->zombie || process_stat(s, p, &stat) < 0) {
 			continue;
 		}
+		bool stopped = stat.state == 'T' || stat.state == 't';
+		process_stopped_look(&r->stopped, stopped, r->cpu_ns, now_ns);
+		any_stopped = any_stopped || stopped;
+		cpu_ns += r->cpu_ns;
 		int64_t values[N_STAT] = {
 			[STAT_USER] = (int64_t)stat.user_ticks,
 			[STAT_SYSTEM] = (int64_t)stat.system_ticks,
@@ -473,9 +480,11 @@ int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 			[STAT_MAJOR] = (int64_t)stat.major_faults,
 			[STAT_THREADS] = stat.threads,
 			[STAT_STATE] = stat.state,
+			[STAT_STOPPED] = (int64_t)(r->stopped.ns / NS_PER_US),
 		};
 		put_row(s, p, GROUP_STAT, now_ns, values);
 	}
+	process_stopped_look(&s->stopped, any_stopped, cpu_ns, now_ns);
 	return 0;
 }
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// When the job was stopped (SIGSTOP, Ctrl-Z, a debugger). What it does then and how long it takes
+// says nothing of the job, and is in no share and no rate.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct analysis;
+
+struct stop { // since the run's start
+	int64_t from_ns;
+	int64_t to_ns;
+};
+
+struct stops {
+	struct stop *items; // in order, none touches another
+	size_t n;
+	size_t capacity;
+	double total_s;
+};
+
+// Of the job as a whole: nothing of it ran. 0 or -ENOMEM.
+int stops_of_job(const struct analysis *a, struct stops *ret);
+// With those of a process that the others wait for: it trains, or has a part of the job's CPU time.
+// Needs the analysis' processes. 0 or -ENOMEM.
+int stops_of_any(const struct analysis *a, struct stops *ret);
+void stops_done(struct stops *s);
+// How much of a stretch they are.
+int64_t stops_within(const struct stops *s, int64_t from_ns, int64_t to_ns);
