@@ -187,8 +187,8 @@ static void bound_peak(const struct analysis *a, const struct entity *job, struc
 {
 	double largest = figure_of(a, job, NAME_PEAK, FIGURE_MAX);
 	double most = figure_of(a, job, NAME_PEAK_BOUND, FIGURE_MAX);
-	double charged = figure_of(a, job, NAME_CGROUP_PEAK, FIGURE_MAX) +
-	                 figure_of(a, job, NAME_PSS_FILE, FIGURE_MAX);
+	double charged = figure_of(a, job, NAME_CGROUP_PEAK, FIGURE_MAX);
+	charged = charged > 0 ? charged + figure_of(a, job, NAME_PSS_FILE, FIGURE_MAX) : NAN;
 	// A sum of resident sizes is no lower bound.
 	bool sum = m->metric && strcmp(m->metric, NAME_RESIDENT_SUM) == 0;
 	if (largest > 0 && (sum || !(m->peak_bytes >= largest))) {

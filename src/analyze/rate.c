@@ -9,31 +9,28 @@
 
 #include "analyze/analysis.h"
 
-// The counter on the line between its readings; NAN before the first and after the last.
+// The counter on the line between its readings: its first before them, its last after them.
 static double counter_at(const struct series *s, int64_t t_us)
 {
-	size_t i = 0;
-	while (i < s->n && s->t_us[i] < t_us) {
-		i++;
+	size_t low = 0, high = s->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (s->t_us[middle] < t_us) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
 	}
-	if (i == s->n || (i == 0 && s->t_us[0] > t_us)) {
-		return NAN;
+	if (low == s->n || low == 0 || s->t_us[low] == t_us) {
+		return s->values[low < s->n ? low : s->n - 1];
 	}
-	if (s->t_us[i] == t_us) {
-		return s->values[i];
-	}
-	double part = (double)(t_us - s->t_us[i - 1]) / (double)(s->t_us[i] - s->t_us[i - 1]);
-	return s->values[i - 1] + part * (s->values[i] - s->values[i - 1]);
+	double part = (double)(t_us - s->t_us[low - 1]) / (double)(s->t_us[low] - s->t_us[low - 1]);
+	return s->values[low - 1] + part * (s->values[low] - s->values[low - 1]);
 }
 
-// What the counter grew by between two times, from its first reading or to its last where it has
-// none there.
 static double growth(const struct series *s, int64_t from_us, int64_t to_us)
 {
-	double before = counter_at(s, from_us), after = counter_at(s, to_us);
-	before = isfinite(before) ? before : s->values[0];
-	after = isfinite(after) ? after : s->values[s->n - 1];
-	return after - before;
+	return counter_at(s, to_us) - counter_at(s, from_us);
 }
 
 static double running_rate(

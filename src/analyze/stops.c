@@ -125,7 +125,16 @@ void stops_done(struct stops *s)
 int64_t stops_within(const struct stops *s, int64_t from_ns, int64_t to_ns)
 {
 	int64_t sum_ns = 0;
-	for (size_t i = 0; i < s->n && s->items[i].from_ns < to_ns; i++) {
+	size_t low = 0, high = s->n;
+	while (low < high) { // to the first that ends after from_ns
+		size_t middle = low + (high - low) / 2;
+		if (s->items[middle].to_ns <= from_ns) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	for (size_t i = low; i < s->n && s->items[i].from_ns < to_ns; i++) {
 		int64_t from = s->items[i].from_ns > from_ns ? s->items[i].from_ns : from_ns;
 		int64_t to = s->items[i].to_ns < to_ns ? s->items[i].to_ns : to_ns;
 		sum_ns += to > from ? to - from : 0;

@@ -116,3 +116,16 @@ check_sound() {
 	[ "$("$STRAIN" show --json run.strain | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["job"]["memory_peak_source"])')" = sampled ]
 	grep -q 'host memory at least' verdict
 }
+
+@test "what a process had before it was looked at is not the run's" {
+	"$TOUCHING" one 200 2500 >truth &
+	pid=$!
+	until [ "$(awk '{ print $2 }' /proc/$pid/statm)" -gt 40000 ]; do sleep 0.05; done
+	until [ "$(awk '{ print $2 }' /proc/$pid/statm)" -lt 4000 ]; do sleep 0.05; done
+	"$STRAIN" run -o run.strain --no-cgroup --pid $pid 2>verdict
+	wait $pid
+	"$STRAIN" show --json run.strain | /usr/bin/python3 -c '
+import json, sys
+job = json.load(sys.stdin)["job"]
+assert job["memory_peak_bytes"] < 12e6, job'
+}

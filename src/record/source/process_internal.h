@@ -83,6 +83,7 @@ struct readings {
 	uint64_t own_kib; // of that: anonymous, and not inherited
 	uint64_t least_kib; // of anonymous memory, so far
 	uint64_t high_kib; // the most resident that is known of
+	int64_t before_bytes; // VmHWM of before the run; 0: it began in it
 	uint64_t high_faults; // of pages, before VmHWM was last read
 	uint64_t status_ns; // when that was; 0: not yet
 	bool look; // something was given back since: VmHWM may know more

@@ -144,7 +144,11 @@ void process_memory_looked(
 {
 	struct readings *r = p->readings;
 	r->look = false;
-	if (high_bytes > 0) {
+	// What it had before the run is not the job's peak: until it has more, readings tell.
+	if (s->attached && p->first_ns < s->start_ns && r->before_bytes == 0) {
+		r->before_bytes = high_bytes;
+	}
+	if (high_bytes > r->before_bytes) {
 		note_high(s, r, (uint64_t)high_bytes / 1024, r->left_at_status_kib);
 		r->left_at_status_kib = s->peak.left_kib;
 		r->high_faults = faults;
@@ -206,12 +210,14 @@ static void open_cgroup_peak(struct peak *peak, pid_t first, struct error *e)
 		directory = root ? NULL : place->path;
 		version = place->version;
 	}
-	int length = snprintf(path, sizeof(path), "%s/%s", directory ? directory : "",
-		version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
-	if (!directory || length >= (int)sizeof(path)) {
+	const char *name = version == 2 ? "memory.peak" : "memory.max_usage_in_bytes";
+	int length = snprintf(path, sizeof(path), "%s/%s", directory ? directory : "", name);
+	int r = length < (int)sizeof(path) ? 0 : -ENAMETOOLONG;
+	if (!directory) {
 		error_set(e, ENOENT, "the job is in no cgroup that counts memory");
-	} else {
-		(void)host_file_open(&peak->cgroup, peak->root_fd, path, e);
+	} else if (r < 0 || (r = host_file_open(&peak->cgroup, peak->root_fd, path, NULL)) < 0) {
+		error_set(e, -r, "%s: %s%s", name, strerrordesc_np(-r),
+			version == 2 && r == -ENOENT ? " (needs Linux 5.19)" : "");
 	}
 	cgroup_places_done(&places);
 	peak->cgroup_sought = true;
@@ -232,7 +238,7 @@ static int64_t cgroup_peak_kib(struct process_source *s, struct sink *sink)
 		}
 	}
 	bool read = s->peak.cgroup.fd >= 0 && host_file_read(&s->peak.cgroup, &text) == 0 &&
-	            cursor_u64(&text, &bytes) && bytes > 0 && bytes <= INT64_MAX;
+	            cursor_u64(&text, &bytes) && bytes <= INT64_MAX;
 	return read ? (int64_t)(bytes / 1024) : VALUE_MISSING;
 }
 
