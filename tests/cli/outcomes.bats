@@ -84,7 +84,7 @@ no_advice() {
 	echo "ValueError: of before" >log
 	failing "$STRAIN" run -o run.strain /usr/bin/python3 train.py >>log 2>&1
 	grep '^strain: ' log >err
-	[[ "$(first_line)" == 'strain: failed after 1.'*' s: exit status 1: ValueError: no batch ?[31m' ]]
+	[[ "$(first_line)" == 'strain: failed after 1.'*' s: exit status 1: ValueError: no batch \x1b[31m' ]]
 	grep -q '^        | ValueError: no batch' log
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *$'\nOutput    epoch 1\n          Traceback (most recent call last):\n'* ]]
