@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 
-// Writes beside the path and takes its place, with mode 0600 less umask; a link stays one, and
-// leads to the new file. What is no regular file (a FIFO, /dev/null) is written to as it is.
-// -errno, "cannot write PATH: ..."; then the path is as before.
+// Writes beside the path and takes its place, with mode 0600 less umask. A link is replaced,
+// and what it led to stays as it was: in a folder where others can make names the link may be
+// theirs. What is no regular file (a FIFO, /dev/null), or a descriptor (/dev/stdout), is written to
+// as it is. -errno, "cannot write PATH: ..."; then the path is as before.
 int whole_file_write(const char *path, const void *data, size_t length, struct error *e);

@@ -577,11 +577,22 @@ epochs_of() { # FOLDER SECONDS...
 	[ -p pipe.csv ]
 	grep -q epoch_seconds got
 	ln -s there.csv link.csv
-	touch there.csv
+	echo mine >there.csv
+	chmod 640 there.csv
 	(umask 077 && "$STRAIN" compare "$runs" -o link.csv)
-	[ -L link.csv ]
-	cmp there.csv got
-	[ "$(stat -c %a there.csv)" = 600 ]
+	[ ! -L link.csv ]
+	cmp link.csv got
+	[ "$(stat -c %a link.csv)" = 600 ]
+	[ "$(cat there.csv)" = mine ]
+	[ "$(stat -c %a there.csv)" = 640 ]
+	# A descriptor is no file to take the place of.
+	for out in /dev/stdout /dev/fd/1 /proc/self/fd/1; do
+		echo before >stdout.csv
+		"$STRAIN" compare "$runs" --format csv -o $out >>stdout.csv
+		[ "$(head -1 stdout.csv)" = before ]
+		tail -n +2 stdout.csv | cmp - got
+		[ -e $out ]
+	done
 	mkfifo pipe.tex
 	cat pipe.tex >got &
 	"$STRAIN" compare "$runs" --layout torres2021-table3 -o pipe.tex 2>err
