@@ -31,9 +31,11 @@
 //
 // docs/architecture.md says more; docs/format.md describes the run file.
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
@@ -176,8 +178,26 @@ static int complete(int argc, char **argv)
 	return command->run(argc, argv);
 }
 
+// A mapped file that somebody truncates, the memory that SQLite shares beside a live run for one,
+// ends who reads it: with a line, and without a core.
+static void file_was_cut(int signal_number)
+{
+	static const char text[] = "strain: a file was truncated while it was read\n";
+	(void)signal_number;
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	_exit(STATUS_FAILURE);
+}
+
+static void watch_mapped_files(void)
+{
+	struct sigaction action = {.sa_handler = file_was_cut};
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGBUS, &action, NULL); // execve takes it back: jobs have their own
+}
+
 int main(int argc, char **argv)
 {
+	watch_mapped_files();
 	if (argc < 2) {
 		print_help(stderr);
 		return STATUS_USAGE;

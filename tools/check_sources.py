@@ -63,6 +63,10 @@ BANNED = {
 MAY_EXIT = re.compile(r"^src/(main\.c|cmd/|record/(main|launcher|forwarder)\.c$)")
 EXIT_CALLS = {"exit": "return an error", "printf": "only cmd/ prints", "puts": "only cmd/ prints"}
 
+# The one place where SQLite opens a database, hardened (src/trace/database.h).
+OPENS_DATABASES = "src/trace/database.c"
+DATABASE_CALL = re.compile(r"\b(sqlite3_(?:open\w*|load_extension|enable_load_extension|close_v2))\s*\(")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CALL = re.compile(r"\b([a-z_]+)\s*\(")
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?!home/(?:user|me)\b)(?:home|Users|work|workspace|mnt)/[\w.-]+")
@@ -189,6 +193,16 @@ def rule_terminal(files):
         for number, line in enumerate(without_comments(read_lines(path)), 1):
             if re.search(r"\bstderr\b", line):
                 yield path, number, "stderr: command_note, command_fail or command_progress"
+
+
+def rule_databases(files):
+    """sqlite3_open*() only in src/trace/database.c, which hardens the connection"""
+    for path in c_files(files):
+        if str(path) == OPENS_DATABASES:
+            continue
+        for number, line in enumerate(without_comments(read_lines(path)), 1):
+            for match in DATABASE_CALL.finditer(line):
+                yield path, number, f"{match.group(1)}(): database_open() of trace/database.h"
 
 
 def rule_paths(files):

@@ -8,6 +8,7 @@
 
 #include "analyze/catalogue_index.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <sqlite3.h>
@@ -21,7 +22,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/trust.h"
 #include "trace/crc32.h"
+#include "trace/database.h"
 #include "trace/store.h"
 
 #define APPLICATION_ID 0x73747269 // "stri"
@@ -57,8 +60,37 @@ static int64_t today(void)
 
 // --- the place
 
-// $XDG_CACHE_HOME/strain or ~/.cache/strain, made where it is not there. NULL: none, or another
-// user's (a home that sudo kept): what root leaves there its owner could not replace.
+// Whether nobody but root and the effective user owns anything on the way: who does could put a
+// link into it. What root leaves in another's folder (a home that sudo kept) its owner could not
+// replace.
+static bool is_ours(const char *path)
+{
+	struct trust who;
+	return trust_of(path, &who, NULL) == 0 && who.n_owners == 0 && !who.everyone &&
+	       (geteuid() != 0 || who.n_groups == 0);
+}
+
+// Makes a folder in one that is ours, and says whether it is.
+static bool enter(const char *path)
+{
+	return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_ours(path);
+}
+
+static bool is_own_folder(const char *path)
+{
+	struct stat status;
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+}
+
+static bool parent_is_ours(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent = strndup(path, slash > path ? (size_t)(slash - path) : 1);
+	return parent && is_ours(parent);
+}
+
+// $XDG_CACHE_HOME/strain or ~/.cache/strain, made where it is not there. NULL: none, or others' as
+// well.
 static char *make_directory(void)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -68,14 +100,9 @@ static char *make_directory(void)
 	} else if (home && home[0] == '/') {
 		text_format(&path, "%s/.cache", home);
 	}
-	struct stat status;
-	bool there = path.length > 0 && path.data &&
-	             (mkdir(path.data, 0700) == 0 || access(path.data, X_OK) == 0);
+	bool there = path.length > 0 && path.data && parent_is_ours(path.data) && enter(path.data);
 	text_append_string(&path, "/strain");
-	there = there && path.data &&
-	        (mkdir(path.data, 0700) == 0 || access(path.data, X_OK) == 0) &&
-	        stat(path.data, &status) == 0 && status.st_uid == geteuid();
-	if (!there) {
+	if (!there || !path.data || !enter(path.data) || !is_own_folder(path.data)) {
 		text_done(&path);
 		return NULL;
 	}
@@ -110,15 +137,11 @@ static const char schema[] =
 
 _Static_assert(APPLICATION_ID == 1937011305 && LAYOUT == 2, "the schema names them");
 
-static void harden(sqlite3 *database)
+static void configure(sqlite3 *database)
 {
-	sqlite3_extended_result_codes(database, 1);
 	sqlite3_busy_timeout(database, BUSY_TIMEOUT_MS);
-	sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_limit(database, SQLITE_LIMIT_LENGTH, 2 * CATALOGUE_ENTRY_MAX);
-	store_exec(database, "PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096;"
-			     " PRAGMA synchronous = OFF");
+	store_exec(database, "PRAGMA cache_size = -4096; PRAGMA synchronous = OFF");
 }
 
 // Remembers when the file itself is at fault.
@@ -159,12 +182,11 @@ static int prepare(struct catalogue_index *index)
 // An empty file is one that nobody has begun yet; anything that is neither that nor ours is broken.
 static int open_database(struct catalogue_index *index, const char *path)
 {
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-	int result = sqlite3_open_v2(path, &index->database, flags, NULL);
+	int result = saw(index, database_open(path, DATABASE_CREATE, NULL, &index->database, NULL));
 	if (result != SQLITE_OK) {
 		return result;
 	}
-	harden(index->database);
+	configure(index->database);
 	result = saw(index, store_exec(index->database, "SELECT 1 FROM sqlite_master LIMIT 1"));
 	if (result != SQLITE_OK) {
 		return result;
@@ -188,7 +210,7 @@ static void close_database(struct catalogue_index *index)
 	sqlite3_finalize(index->put);
 	sqlite3_finalize(index->find_figure);
 	sqlite3_finalize(index->put_figure);
-	sqlite3_close(index->database);
+	database_close(index->database);
 	index->find = index->put = index->find_figure = index->put_figure = NULL;
 	index->database = NULL;
 }

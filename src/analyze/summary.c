@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "trace/reader.h"
+#include "trace/writer.h"
 
 static const char *const figure_names[N_FIGURES] = {
 	[FIGURE_TOTAL] = "total",
@@ -174,9 +175,9 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 
 // --- writing
 
-static void database_close(sqlite3 **database)
+static void writer_close(struct writer **writer)
 {
-	sqlite3_close(*database);
+	writer_free(*writer);
 }
 
 static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, double scale)
@@ -235,20 +236,20 @@ static void sync_file(sqlite3 *database)
 int summary_write(const char *path, const struct summary *s, const struct metric_list *metrics,
 	struct error *e)
 {
-	_cleanup_(database_close) sqlite3 *database = NULL;
-	int status = sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, NULL);
-	if (status == SQLITE_OK) {
-		sqlite3_busy_timeout(database, 1000);
-		sqlite3_exec(database, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
-		status = insert_rows(database, s, metrics);
+	_cleanup_(writer_close) struct writer *writer = NULL;
+	int r = writer_open(path, &writer, e);
+	if (r < 0) {
+		return error_prefix(e, "cannot write the summary");
 	}
+	sqlite3 *database = writer_database(writer);
+	int status = insert_rows(database, s, metrics);
 	if (status == SQLITE_OK) {
 		sync_file(database);
 	}
 	if (status != SQLITE_OK) {
-		const char *why = database ? sqlite3_errmsg(database) : sqlite3_errstr(status);
 		// Closing the connection rolls an open transaction back.
-		return error_set(e, EIO, "cannot write the summary: %s: %s", path, why);
+		return error_set(
+			e, EIO, "cannot write the summary: %s: %s", path, sqlite3_errmsg(database));
 	}
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include "cmd/complete.h"
 #include "cmd/run_name.h"
 #include "render/json.h"
+#include "trace/amend.h"
 #include "trace/places.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
@@ -243,6 +244,12 @@ struct reader *reading_open(const char *name)
 	int r = name ? run_name_find(name, RUN_NAME_FILE, &path, &e)
 	             : catalogue_newest(0, &path, &e);
 	r = r < 0 ? r : reader_open(path, &reader, &e);
+	if (r == 0 && reader_is_unclosed(reader)) {
+		reader_free(reader);
+		reader = NULL;
+		(void)run_close(path, NULL); // where it can be
+		r = reader_open(path, &reader, &e);
+	}
 	if (r < 0) {
 		print_notice(e.text);
 		return NULL;

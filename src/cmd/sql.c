@@ -22,6 +22,7 @@
 #include "cmd/reading.h"
 #include "render/csv.h"
 #include "render/table.h"
+#include "trace/database.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
 
@@ -312,6 +313,7 @@ static int run_query(struct reader *reader, const char *query, int output, bool 
 static void prepare_database(struct reader *reader)
 {
 	// Declaring the table `samples` is not for the query to do, but happens at its first use.
+	database_bound_statements(reader_database(reader), 0); // who types a query may wait for it
 	sqlite3_exec(reader_database(reader), "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
 	sqlite3_set_authorizer(reader_database(reader), authorize, NULL);
 }

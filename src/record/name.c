@@ -237,6 +237,21 @@ void name_of_attached(pid_t pid, time_t start, char *buffer, size_t size)
 	name_of_run(words, start, buffer, size);
 }
 
+// What SQLite would take for the run's, and somebody put there who knew the name before: it is
+// another run's, or an attack.
+static bool has_something_beside(const char *path)
+{
+	static const char *const endings[] = {"-wal", "-shm", "-journal", "-reserve"};
+	bool found = false;
+	for (size_t i = 0; i < ARRAY_LENGTH(endings) && !found; i++) {
+		_cleanup_text_ struct text name = {0};
+		struct stat status;
+		text_format(&name, "%s%s", path, endings[i]);
+		found = name.failed || lstat(name.data, &status) == 0;
+	}
+	return found;
+}
+
 // Creates DIRECTORY/NAME[-N].strain. The file is empty and ours alone, so that two runs of one
 // second do not share a name.
 static int reserve_in(const char *directory, const char *name, char **ret_path)
@@ -254,6 +269,11 @@ static int reserve_in(const char *directory, const char *name, char **ret_path)
 		}
 		int fd = open(
 			path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (fd >= 0 && has_something_beside(path.data)) {
+			close(fd);
+			unlink(path.data);
+			continue;
+		}
 		if (fd >= 0) {
 			close(fd);
 			*ret_path = text_steal(&path);

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "trace/reader.h"
 #include "trace/store.h"
 #include "trace/writer_internal.h"
 
@@ -111,6 +112,40 @@ int run_write_empty(const char *path, const struct amendment *items, size_t n, s
 	if (result < 0) {
 		remove(path);
 	}
+	return result;
+}
+
+// ---- after a recorder that was killed
+
+static bool is_to_be_closed(struct reader *r)
+{
+	struct stat status;
+	return reader_is_unclosed(r) && stat(reader_path(r), &status) == 0 &&
+	       status.st_uid == geteuid() && !reader_is_damaged(r) &&
+	       store_number(reader_database(r), "PRAGMA user_version", 0) <= STORE_VERSION;
+}
+
+int run_close(const char *path, struct error *e)
+{
+	struct reader *reader = NULL;
+	struct writer *w = NULL;
+	int result = reader_open(path, &reader, e);
+	if (result < 0) {
+		return result;
+	}
+	bool wanted = is_to_be_closed(reader), cut_off = reader_state(reader) == RUN_CUT_OFF;
+	int64_t end_ns = reader_end_ns(reader);
+	reader_free(reader); // else the file could not leave WAL mode
+	if (!wanted) {
+		return 0;
+	}
+	result = writer_open(path, &w, e);
+	if (result == 0 && cut_off) {
+		result = writer_finish_cut_off(w, end_ns, e);
+	} else if (result == 0) {
+		writer_settle(w);
+	}
+	writer_free(w);
 	return result;
 }
 

@@ -33,3 +33,9 @@ int run_write_empty(const char *path, const struct amendment *items, size_t n, s
 // which a rename would part from it: the run is then written anew under that name. Its old name is
 // free afterwards. 0, or -errno: the run is where it was.
 int run_rename(const char *from, const char *to, struct error *e);
+
+// Closes a run that nobody else will: gives one that was cut off its end, the last time in it, and
+// makes one that is left with a log beside it a single file. Only the effective user's own runs;
+// others, those that are damaged, live, or of a newer version are left as they are. 0, also where
+// nothing was to do; -errno.
+int run_close(const char *path, struct error *e);

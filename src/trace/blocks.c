@@ -107,8 +107,8 @@ static int find_metrics(
 // What SQLite looks up by index differs with what is asked for.
 static const char *query_sql(const struct block_query *query)
 {
-#define BLOCKS                                                \
-	"SELECT id, entity, codec, payload, clock FROM block" \
+#define BLOCKS                                                      \
+	"SELECT id, entity, codec, payload, clock, rows FROM block" \
 	" WHERE t_first BETWEEN ?2 AND ?3 AND t_last >= ?4"
 #define IN_ORDER " ORDER BY entity, t_first, id"
 #define WITH_SOURCE " AND source IN (SELECT source FROM metric WHERE name = ?5)"
@@ -199,6 +199,11 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 		r = block_decode_metrics(payload, length, codec, clock, scan->metric_ids,
 			scan->n_metric_ids, ret, e);
 		r = r < 0 ? r : 1;
+	}
+	// What the rows say is what was counted when the run was opened.
+	if (r == 1 && ret->n_rows != sqlite3_column_int64(scan->statement, 5)) {
+		block_done(ret);
+		r = error_set(e, EBADMSG, "damaged block: its row says another number of rows");
 	}
 	return r;
 }

@@ -18,6 +18,10 @@ static int load(struct clock_cache *cache, int64_t id, struct error *e)
 				  (enum codec)sqlite3_column_int(cache->statement, 0),
 				  &cache->clock, e)
 	                : error_set(e, EBADMSG, "damaged block: its clock is not there");
+	if (r == 0 && cache->clock.n_rows != sqlite3_column_int64(cache->statement, 2)) {
+		block_done(&cache->clock);
+		r = error_set(e, EBADMSG, "damaged block: its clock says another number of rows");
+	}
 	sqlite3_reset(cache->statement);
 	if (r == 0) {
 		cache->id = id;
@@ -28,7 +32,7 @@ static int load(struct clock_cache *cache, int64_t id, struct error *e)
 int clock_cache_get(struct clock_cache *cache, sqlite3 *database, int64_t id,
 	const struct block **ret, struct error *e)
 {
-	static const char sql[] = "SELECT codec, payload FROM clock WHERE id = ?1";
+	static const char sql[] = "SELECT codec, payload, rows FROM clock WHERE id = ?1";
 	if (id == 0) {
 		*ret = NULL;
 		return 0;

@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "trace/database.h"
 #include "trace/places.h"
 #include "trace/reader_internal.h"
 #include "trace/store.h"
@@ -46,11 +47,10 @@ static bool read_start(struct dated_run *run)
 	if (reader_open_database(run->path, &database, NULL) < 0) {
 		return false;
 	}
-	bool is_run = store_number(database, "PRAGMA application_id", 0) == STORE_APPLICATION_ID;
 	run->start_utc_ns = store_number(
 		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'", 0);
-	sqlite3_close(database);
-	return is_run && run->start_utc_ns > 0;
+	database_close(database);
+	return run->start_utc_ns > 0;
 }
 
 static void date_run(struct dated_run *run, const struct run_starts *starts)

@@ -18,12 +18,14 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "trace/bounds.h"
+#include "trace/database.h"
 #include "trace/metric.h"
 #include "trace/reader_internal.h"
 #include "trace/samples_internal.h"
+#include "trace/schema_check.h"
 #include "trace/spans_table.h"
 #include "trace/store.h"
-#include "trace/writer_internal.h"
 
 const char *pairs_get(const struct pairs *pairs, const char *name)
 {
@@ -48,6 +50,11 @@ static void pairs_done(struct pairs *pairs)
 static int pairs_add(struct pairs *pairs, const unsigned char *name, const unsigned char *value)
 {
 	void *items = pairs->items;
+	pairs->bytes += strlen(name ? (const char *)name : "") +
+	                strlen(value ? (const char *)value : "");
+	if (pairs->n >= RUN_KEYS_MAX || pairs->bytes > RUN_KEYS_BYTES_MAX) {
+		return SQLITE_TOOBIG;
+	}
 	struct pair pair = {
 		strdup(name ? (const char *)name : ""), strdup(value ? (const char *)value : "")};
 	if (!pair.name || !pair.value ||
@@ -121,6 +128,10 @@ static int check_file(const char *path, uint64_t *ret_missing, struct error *e)
 	uint64_t page = header_number(&header, 16) >> 16;
 	uint64_t expected = (page == 1 ? 65536 : page) * header_number(&header, 28);
 	uint64_t found = (uint64_t)st.st_size;
+	if (found > RUN_BYTES_MAX) {
+		return error_set(e, EFBIG, "%s: expected a run of at most %u GiB, found %llu GiB",
+			path, (unsigned)(RUN_BYTES_MAX >> 30), (unsigned long long)(found >> 30));
+	}
 	*ret_missing = expected > found ? expected - found : 0;
 	return 0;
 }
@@ -149,63 +160,41 @@ static int check_identity(struct reader *r, struct error *e)
 	return 0;
 }
 
-// Whether the tables are tables: a view in place of one could run for ever.
-static bool has_tables(sqlite3 *database)
-{
-	return store_number(database,
-		       "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
-		       " AND sql NOT LIKE 'CREATE VIRTUAL%' AND name IN ('run', 'label',"
-		       " 'entity', 'metric', 'missing', 'clock', 'block', 'span', 'event',"
-		       " 'summary')",
-		       0) == 10;
-}
+// How large a run may be: see bounds.h.
+static const struct {
+	const char *sql;
+	int64_t most;
+	const char *what;
+} bounds[] = {
+	{"SELECT count(*) FROM run", RUN_KEYS_MAX, "keys"},
+	{"SELECT count(*) FROM label", RUN_KEYS_MAX, "labels"},
+	{"SELECT count(*) FROM entity", RUN_ENTITIES_MAX, "entities"},
+	{"SELECT count(*) FROM metric", RUN_METRICS_MAX, "metrics"},
+	{"SELECT count(*) FROM missing", RUN_MISSING_MAX, "missing values"},
+	{"SELECT count(*) FROM event", RUN_EVENTS_MAX, "events"},
+	{"SELECT count(*) FROM summary", RUN_SUMMARY_MAX, "rows of its summary"},
+	{"SELECT count(*) FROM main.span", RUN_SPANS_MAX, "spans"},
+	// What a block holds is compared with what its row says when it is decoded.
+	{"SELECT sum(min(max(rows, 0), 1048576)) FROM span_block", RUN_SPANS_MAX,
+		"spans in blocks"},
+	{"SELECT sum(min(max(rows, 0), 1048576)) FROM clock", RUN_ROWS_MAX, "rows of clocks"},
+	{"SELECT sum(min(max(rows, 0), 1048576)) FROM block", RUN_ROWS_MAX, "rows of samples"},
+	{"SELECT max(n) FROM (SELECT sum(min(max(rows, 0), 1048576)) AS n FROM block"
+	 " GROUP BY entity, source)",
+		RUN_STREAM_ROWS_MAX, "rows of samples of one entity"},
+};
 
-#define FIRST_WITH_SPAN_BLOCKS 1001 // of user_version: schema 1.1
-
-// Blocks of spans are a table with these columns; in older files there is none.
-static bool has_span_blocks(sqlite3 *database)
+static int check_bounds(struct reader *r, struct error *e)
 {
-	if (store_number(database,
-		    "SELECT count(*) FROM sqlite_master WHERE name = 'span_block' COLLATE NOCASE",
-		    0) == 0) {
-		return store_number(database, "PRAGMA user_version", 0) < FIRST_WITH_SPAN_BLOCKS;
+	for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
+		sqlite3_int64 found = store_number(r->database, bounds[i].sql, 0);
+		if (found > bounds[i].most) {
+			return error_set(e, EFBIG, "%s: %lld %s, more than the %lld of any run",
+				r->path, (long long)found, bounds[i].what,
+				(long long)bounds[i].most);
+		}
 	}
-	sqlite3_stmt *statement = NULL;
-	bool found = store_number(database,
-			     "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
-			     " AND sql NOT LIKE 'CREATE VIRTUAL%' AND name = 'span_block'",
-			     0) == 1 &&
-	             sqlite3_prepare_v2(database,
-			     "SELECT id, first_ns, last_ns, first_id, last_id, rows, codec, words,"
-			     " payload FROM span_block",
-			     -1, &statement, NULL) == SQLITE_OK;
-	sqlite3_finalize(statement);
-	return found;
-}
-
-// Whether the columns of the tables have their names: a flipped bit can be in the schema, too.
-static bool has_columns(sqlite3 *database)
-{
-	static const char *const queries[] = {
-		"SELECT key, value FROM run",
-		"SELECT name, value FROM label",
-		"SELECT id, kind, key, name, parent, first_ns, last_ns, attributes FROM entity",
-		"SELECT id, name, entity_kind, kind, unit, scale, source, help FROM metric",
-		"SELECT entity, metric, from_ns, to_ns, reason FROM missing",
-		"SELECT id, t_first, t_last, rows, codec, payload FROM clock",
-		"SELECT id, entity, source, clock, t_first, t_last, rows, codec, payload FROM "
-		"block",
-		"SELECT id, name, kind, start_ns, end_ns, thread, parent, number, samples, value,"
-		" attributes FROM span",
-		"SELECT id, t_ns, kind, entity, text, attributes FROM event",
-	};
-	bool found = true;
-	for (size_t i = 0; i < ARRAY_LENGTH(queries) && found; i++) {
-		sqlite3_stmt *statement = NULL;
-		found = sqlite3_prepare_v2(database, queries[i], -1, &statement, NULL) == SQLITE_OK;
-		sqlite3_finalize(statement);
-	}
-	return found;
+	return 0;
 }
 
 static int load_pairs(struct reader *r)
@@ -239,6 +228,11 @@ static bool is_whole(sqlite3 *database)
 	return whole;
 }
 
+static bool is_readable(sqlite3 *database)
+{
+	return store_exec(database, "SELECT name FROM sqlite_master") == SQLITE_OK;
+}
+
 static void note_truncated(struct reader *r, uint64_t missing_bytes)
 {
 	char text[128], bytes[32];
@@ -251,7 +245,7 @@ static void note_truncated(struct reader *r, uint64_t missing_bytes)
 static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error *e)
 {
 	uint64_t rows = 0;
-	sqlite3_close(r->database);
+	database_close(r->database);
 	r->database = NULL;
 	int code = salvage_database(r->path, &r->database, &rows, e);
 	if (code < 0) {
@@ -283,7 +277,7 @@ static int open_checked(struct reader *r, struct error *e)
 	if (code < 0) {
 		return code;
 	}
-	code = reader_open_database(r->path, &r->database, e);
+	code = reader_open_unchecked(r->path, &r->database, e);
 	if (code < 0) {
 		return is_damage(code) ? open_salvaged(r, missing, e) : code;
 	}
@@ -291,54 +285,35 @@ static int open_checked(struct reader *r, struct error *e)
 	if (code < 0) {
 		return code;
 	}
-	if (!has_tables(r->database) || !has_columns(r->database) ||
-		!has_span_blocks(r->database) || load_pairs(r) != SQLITE_OK) {
-		return open_salvaged(r, missing, e);
+	struct error why = {0};
+	if (schema_check(r->database, &why) < 0) {
+		// One that SQLite cannot read is damaged; one that it can is another's.
+		return is_readable(r->database)
+		               ? error_set(e, EBADMSG, "%s: not a run file: %s", r->path, why.text)
+		               : open_salvaged(r, missing, e);
 	}
-	r->state = find_state(r);
+	// Before anything is asked: pages that refer to each other are endless.
 	if (!is_whole(r->database)) {
 		return open_salvaged(r, missing, e);
 	}
+	code = check_bounds(r, e);
+	if (code < 0) {
+		return code;
+	}
+	int result = load_pairs(r);
+	if (result == SQLITE_TOOBIG) {
+		return error_set(e, EFBIG, "%s: more keys and labels than any run has", r->path);
+	}
+	if (result != SQLITE_OK) {
+		return open_salvaged(r, missing, e);
+	}
+	database_bound_statements(r->database, INT64_MAX);
+	r->state = find_state(r);
 	// What is missing of the last page SQLite takes for zeros; what a WAL holds is not missing.
 	if (missing && !reader_has_sibling(r->path, "-wal")) {
 		note_truncated(r, missing);
 	}
 	return 0;
-}
-
-// The first reader that can write closes a run that was cut off.
-static void close_run(struct reader *r)
-{
-	struct writer *w = NULL;
-	int64_t end_ns = last_recorded_ns(r->database);
-	if (access(r->path, W_OK) < 0) {
-		return;
-	}
-	sqlite3_close(r->database); // else the file could not leave WAL mode
-	r->database = NULL;
-	if (writer_open(r->path, &w, NULL) == 0) {
-		writer_finish_cut_off(w, end_ns, NULL);
-	}
-	writer_free(w);
-}
-
-// A finished run that somebody read while it was finished is still in WAL mode.
-static bool is_unsettled(const struct reader *r)
-{
-	return r->state == RUN_FINISHED && access(r->path, W_OK) == 0 &&
-	       store_number(
-		       r->database, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0) == 1;
-}
-
-static void settle_run(struct reader *r)
-{
-	struct writer *w = NULL;
-	sqlite3_close(r->database);
-	r->database = NULL;
-	if (writer_open(r->path, &w, NULL) == 0) {
-		writer_settle(w);
-	}
-	writer_free(w);
 }
 
 static void note_cut_off(struct reader *r)
@@ -349,30 +324,31 @@ static void note_cut_off(struct reader *r)
 	note_trouble(r, text);
 }
 
-static int open_and_close_run(struct reader *r, struct error *e)
+// What a query asks beside the tables of the file: decoded samples, all spans, our own views.
+static int make_tables(struct reader *r, struct error *e)
+{
+	bool locked = store_number(r->database, "PRAGMA query_only", 0) == 1;
+	store_exec(r->database, "PRAGMA query_only = OFF");
+	bool made = samples_register_counting(r->database, &r->damage) == 0 &&
+	            spans_table_make(r->database, &r->damage) == 0 &&
+	            schema_make_views(r->database) == SQLITE_OK;
+	if (locked) {
+		store_exec(r->database, "PRAGMA query_only = ON");
+	}
+	return made ? 0 : error_errno(e, ENOMEM, "%s", r->path);
+}
+
+static int open_run(struct reader *r, struct error *e)
 {
 	int code = open_checked(r, e);
 	if (code < 0) {
 		return code;
 	}
 	r->state = find_state(r);
-	bool damaged = r->trouble[0] != '\0'; // or of a newer schema: to be left as it is
-	bool cut_off = r->state == RUN_CUT_OFF && !pairs_get(&r->run, "end_ns") &&
-	               recorder_has_ended(&r->run);
-	if (!damaged && (cut_off || is_unsettled(r))) {
-		if (cut_off) {
-			close_run(r);
-		} else {
-			settle_run(r);
-		}
-		sqlite3_close(r->database);
-		r->database = NULL;
-		code = open_checked(r, e);
-	}
-	if (code == 0 && r->state == RUN_CUT_OFF) {
+	if (r->state == RUN_CUT_OFF) {
 		note_cut_off(r);
 	}
-	return code;
+	return make_tables(r, e);
 }
 
 int reader_open(const char *path, struct reader **ret, struct error *e)
@@ -382,14 +358,7 @@ int reader_open(const char *path, struct reader **ret, struct error *e)
 		reader_free(r);
 		return error_errno(e, ENOMEM, "%s", path);
 	}
-	int code = open_and_close_run(r, e);
-	if (code == 0) {
-		code = samples_register_counting(r->database, &r->damage);
-		code = code < 0 ? code : spans_table_make(r->database, &r->damage);
-		if (code < 0) {
-			error_errno(e, -code, "%s", path);
-		}
-	}
+	int code = open_run(r, e);
 	if (code < 0) {
 		reader_free(r);
 		return code;
@@ -404,7 +373,7 @@ void reader_free(struct reader *r)
 		free(r->part);
 		sqlite3_finalize(r->scale);
 		block_statements_done(&r->statements);
-		sqlite3_close(r->database);
+		database_close(r->database);
 		pairs_done(&r->run);
 		pairs_done(&r->labels);
 		damage_done(&r->damage);
@@ -421,6 +390,14 @@ const char *reader_path(const struct reader *r)
 enum run_state reader_state(const struct reader *r)
 {
 	return r->state;
+}
+
+bool reader_is_unclosed(const struct reader *r)
+{
+	bool finished = r->state == RUN_FINISHED || pairs_get(&r->run, "end_ns");
+	return finished ? store_number(r->database,
+				  "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0) == 1
+	                : r->state == RUN_CUT_OFF && recorder_has_ended(&r->run);
 }
 
 void reader_watch(struct reader *r, void (*progressed)(void *context), void *context)
@@ -526,7 +503,7 @@ static void find_part(struct reader *r)
 	if (r->state != RUN_FINISHED ||
 		sqlite3_prepare_v2(r->database,
 			"SELECT t_ns, kind = 'disk_full', text FROM event WHERE kind IN "
-	                "('disk_full',"
+			"('disk_full',"
 			" 'recorder_died') ORDER BY t_ns, id LIMIT 1",
 			-1, &row, NULL) != SQLITE_OK ||
 		sqlite3_step(row) != SQLITE_ROW) {

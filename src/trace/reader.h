@@ -17,18 +17,21 @@ struct reader;
 enum run_state {
 	RUN_FINISHED, // has an end
 	RUN_LIVE, // its recorder lives (from another host: was written within 30 s)
-	RUN_CUT_OFF, // nobody saw its end (closed by a reader, or that could not write it)
+	RUN_CUT_OFF, // nobody saw its end (closed later, or not yet)
 };
 
-// Opens read-only. Errors, each one line with the path: not there, a directory, empty, not a run,
-// from a newer major schema, not a database any more. A run that is cut off is closed first where
-// it can be written (its end: the last time in it). A damaged block costs that block: see
-// reader_damage.
+// Opens read-only and changes nothing: a run that was cut off stays as it is (run_close). Errors,
+// each one line with the path: not there, a directory, empty, not a run, another schema than a
+// run's, more of something than any run has, from a newer major schema, not a database any more. A
+// damaged block costs that block: see reader_damage.
 int reader_open(const char *path, struct reader **ret, struct error *e);
 void reader_free(struct reader *r);
 
 const char *reader_path(const struct reader *r);
 enum run_state reader_state(const struct reader *r);
+// Whether run_close would find something to do: it was cut off and has no end, or its log is still
+// beside it.
+bool reader_is_unclosed(const struct reader *r);
 // A notice worth a line to the user (newer minor schema, truncated, damaged blocks so far, cut
 // off), or NULL. Lives until the next call.
 const char *reader_notice(struct reader *r);

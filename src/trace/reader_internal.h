@@ -18,6 +18,7 @@ struct pairs {
 	struct pair *items; // [n]
 	size_t n;
 	size_t capacity;
+	size_t bytes; // of names and values
 };
 
 struct reader {
@@ -41,8 +42,13 @@ struct reader {
 
 // Opens the file at `path` for reading by whatever way there is: beside its writer, on a disk that
 // cannot be written, in a private copy. The connection is known to work. -EBADMSG where SQLite
-// finds no database in it.
+// finds no database in it, and where its schema is not a run's. Its pages may still be damaged.
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
+// The same with any schema, which the caller has to check before it asks anything.
+int reader_open_unchecked(const char *path, sqlite3 **ret, struct error *e);
+
+// Whether the file is read from a private copy, because what is beside it is not to be believed.
+bool reader_is_copied(const char *path);
 
 // Whether there is a file of that name with something in it: "-wal", "-journal".
 bool reader_has_sibling(const char *path, const char *suffix);

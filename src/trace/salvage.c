@@ -7,15 +7,21 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "trace/database.h"
 #include "trace/reader_internal.h"
+#include "trace/schema_check.h"
 #include "trace/store.h"
 
 // Places in a table that cannot be read, one after the other, before it is given up.
 #define GAPS_MAX 10000
 #define UNNUMBERED_MAX 100000
+// What is copied, beside the file's own bytes.
+#define COPIED_MIN_BYTES (UINT64_C(1) << 20)
+#define COPIED_PER_BYTE 2
 // How far behind a place that cannot be read others are looked for.
 #define GAP_MAX (INT64_C(1) << 40)
 
@@ -45,6 +51,7 @@ struct salvage {
 	sqlite3_stmt *insert;
 	uint64_t rows;
 	sqlite3_int64 last; // rowid of the last row that was copied
+	uint64_t bytes_left; // that may be copied: rows that share pages can be more than the file
 };
 
 static char *list_columns(sqlite3 *database, const char *table)
@@ -84,6 +91,11 @@ static void copy_row(struct salvage *s, sqlite3_stmt *row)
 {
 	// The first column is the row's key; the table's columns follow.
 	int n = sqlite3_column_count(row);
+	uint64_t bytes = 0;
+	for (int i = 1; i < n; i++) {
+		bytes += (uint64_t)sqlite3_column_bytes(row, i);
+	}
+	s->bytes_left -= bytes < s->bytes_left ? bytes : s->bytes_left;
 	for (int i = 1; i < n; i++) {
 		sqlite3_bind_value(s->insert, i, sqlite3_column_value(row, i));
 	}
@@ -115,7 +127,8 @@ static bool copy_rows(struct salvage *s, const char *order, sqlite3_int64 from)
 	sqlite3_bind_int64(statement, 1, from);
 	for (uint64_t n = 0; statement && (result = sqlite3_step(statement)) == SQLITE_ROW; n++) {
 		sqlite3_int64 number = sqlite3_column_int64(statement, 0);
-		if (s->table->by_number ? number <= s->last : n >= UNNUMBERED_MAX) {
+		if (s->bytes_left == 0 ||
+			(s->table->by_number ? number <= s->last : n >= UNNUMBERED_MAX)) {
 			result = SQLITE_CORRUPT;
 			break;
 		}
@@ -163,7 +176,7 @@ static void salvage_numbered(struct salvage *s)
 	static const char rest[] = "WHERE rowid >= ?1 ORDER BY rowid";
 	sqlite3_stmt *seek = prepare_select(s, "rowid", rest);
 	sqlite3_int64 from = 1;
-	for (unsigned gaps = 0; seek && gaps < GAPS_MAX; gaps++) {
+	for (unsigned gaps = 0; seek && gaps < GAPS_MAX && s->bytes_left > 0; gaps++) {
 		s->last = from - 1;
 		if (copy_rows(s, rest, from) || s->last > INT64_MAX - 2 * GAP_MAX) {
 			break;
@@ -190,23 +203,10 @@ static void salvage_rows(struct salvage *s)
 	}
 }
 
-// A view could run for ever.
-static bool is_table(sqlite3 *database, const char *name)
-{
-	sqlite3_stmt *statement = NULL;
-	bool found = sqlite3_prepare_v2(database,
-			     "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1"
-			     " AND sql NOT LIKE 'CREATE VIRTUAL%'",
-			     -1, &statement, NULL) == SQLITE_OK;
-	sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
-	found = found && sqlite3_step(statement) == SQLITE_ROW;
-	sqlite3_finalize(statement);
-	return found;
-}
-
 static void salvage_table(struct salvage *s)
 {
-	if (!is_table(s->from, s->table->name)) {
+	// Of another text, it could do anything: a generated column, a view that never ends.
+	if (!schema_has_table(s->from, s->table->name)) {
 		return;
 	}
 	_cleanup_free_ char *columns = list_columns(s->to, s->table->name);
@@ -221,47 +221,49 @@ static void salvage_table(struct salvage *s)
 	s->columns = NULL;
 }
 
-static int open_damaged(const char *path, sqlite3 **ret)
+static int open_damaged(const char *path, sqlite3 **ret, uint64_t *ret_bytes, struct error *e)
 {
-	int result = sqlite3_open_v2(path, ret, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
-	if (result == SQLITE_OK) {
-		sqlite3_db_config(*ret, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-		sqlite3_limit(*ret, SQLITE_LIMIT_LENGTH, (int)(2 * BLOCK_MAX_BYTES));
-		// Lets SQLite open a file that is shorter than its header says.
-		store_exec(*ret, "PRAGMA writable_schema = ON; PRAGMA cell_size_check = ON");
+	struct stat status;
+	if (stat(path, &status) < 0) {
+		return error_errno(e, errno, "%s", path);
 	}
-	return result;
+	*ret_bytes = (uint64_t)status.st_size;
+	bool frozen = reader_is_copied(path);
+	int result = database_open(
+		path, frozen ? DATABASE_DAMAGED_FROZEN : DATABASE_DAMAGED, NULL, ret, e);
+	return result == SQLITE_OK ? 0 : -EBADMSG;
 }
 
-static int create_target(sqlite3 **ret)
+static int create_target(const char *path, sqlite3 **ret, struct error *e)
 {
-	// "" is a database in a file of its own that SQLite removes.
-	int result = sqlite3_open_v2(
-		"", ret, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-	if (result == SQLITE_OK) {
-		result = store_exec(*ret, "PRAGMA journal_mode = OFF; BEGIN");
+	int result = database_open(path, DATABASE_PRIVATE, NULL, ret, e);
+	if (result != SQLITE_OK) {
+		return store_errno(NULL, result);
 	}
-	return result == SQLITE_OK ? store_exec(*ret, schema_sql) : result;
+	result = store_exec(*ret, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN");
+	result = result == SQLITE_OK ? store_exec(*ret, schema_sql) : result;
+	return result == SQLITE_OK ? 0 : store_error(*ret, result, e, path);
 }
 
 int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows, struct error *e)
 {
 	struct salvage s = {0};
-	int result = open_damaged(path, &s.from);
-	if (result == SQLITE_OK) {
-		result = create_target(&s.to);
-	}
-	for (size_t i = 0; result == SQLITE_OK && i < ARRAY_LENGTH(tables); i++) {
+	uint64_t bytes = 0;
+	int r = open_damaged(path, &s.from, &bytes, e);
+	r = r < 0 ? r : create_target(path, &s.to, e);
+	s.bytes_left = COPIED_MIN_BYTES + COPIED_PER_BYTE * bytes;
+	for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(tables); i++) {
 		s.table = &tables[i];
 		salvage_table(&s);
 	}
-	if (result == SQLITE_OK) {
-		result = store_exec(s.to, "COMMIT; PRAGMA query_only = ON");
+	if (r == 0) {
+		int result = store_exec(s.to, "COMMIT; PRAGMA query_only = ON");
+		r = result == SQLITE_OK ? 0 : store_error(s.to, result, e, path);
 	}
-	sqlite3_close(s.from);
-	if (result != SQLITE_OK) {
-		sqlite3_close(s.to);
-		return store_error(NULL, result, e, path);
+	database_close(s.from);
+	if (r < 0) {
+		database_close(s.to);
+		return r;
 	}
 	*ret = s.to;
 	*ret_rows = s.rows;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "trace/bounds.h"
 #include "trace/metric.h"
 #include "trace/reader_internal.h"
 #include "trace/store.h"
@@ -73,6 +74,9 @@ static int grow_array(void *array, size_t capacity)
 static int reserve(struct collector *c, size_t more)
 {
 	struct series *s = &c->series;
+	if (s->n + more > RUN_STREAM_ROWS_MAX) {
+		return -EFBIG; // a run that grew after it was opened
+	}
 	if (s->n + more <= c->capacity) {
 		return 0;
 	}
@@ -143,8 +147,10 @@ static int collect_block(struct collector *c, const struct block *b)
 	if (!mean) {
 		return 0;
 	}
-	if (reserve(c, b->n_rows) < 0 || (!plain && separate_extremes(c) < 0)) {
-		return -ENOMEM;
+	int r = reserve(c, b->n_rows);
+	r = r == 0 && !plain ? separate_extremes(c) : r;
+	if (r < 0) {
+		return r;
 	}
 	struct series *s = &c->series;
 	for (uint32_t i = 0; i < b->n_rows; i++) {
@@ -203,7 +209,7 @@ int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t 
 		block_done(&block);
 		reader_progress(r);
 		if (collected < 0) {
-			code = error_errno(e, ENOMEM, "cannot read %s", metric);
+			code = error_errno(e, -collected, "cannot read %s", metric);
 			break;
 		}
 	}

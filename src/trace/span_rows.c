@@ -237,6 +237,9 @@ static int read_words(const char *at, size_t length, struct span_rows *rows, str
 			strings[i] = at;
 			at = nul + 1;
 		}
+		if (rows->n_words >= SPAN_ROWS_MAX) {
+			return damaged(e, "it has more words than spans");
+		}
 		struct cursor c = cursor_of(strings[2], strlen(strings[2]));
 		if (!cursor_i64(&c, &words.thread)) {
 			return damaged(e, "a thread is no number");

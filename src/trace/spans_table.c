@@ -169,6 +169,10 @@ static int read_block(
 				  sqlite3_column_blob(statement, 2),
 				  (size_t)sqlite3_column_bytes(statement, 2),
 				  (enum codec)sqlite3_column_int(statement, 0), &block->rows, NULL);
+	// What the rows say is what was counted when the run was opened.
+	if (r == 0 && sqlite3_column_int64(statement, 3) != (sqlite3_int64)block->rows.n) {
+		r = -EBADMSG;
+	}
 	sqlite3_reset(statement);
 	// Spans that begin before it says would come after others that begin later.
 	if (r == 0 && block->rows.n > 0 && block->rows.items[0].start_ns < which->first_ns) {
@@ -267,7 +271,7 @@ static int list_blocks(struct spans_cursor *cursor, sqlite3 *database)
 	static const char all[] = "SELECT id, first_ns FROM main.span_block ORDER BY first_ns, id";
 	sqlite3_stmt *statement = NULL;
 	if (sqlite3_prepare_v2(database,
-		    "SELECT codec, words, payload FROM main.span_block"
+		    "SELECT codec, words, payload, rows FROM main.span_block"
 		    " WHERE id = ?1",
 		    -1, &cursor->block, NULL) != SQLITE_OK) {
 		return SQLITE_OK;

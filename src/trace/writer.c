@@ -513,6 +513,11 @@ int writer_commit(struct writer *w, struct error *e)
 	return r == -EBUSY ? 0 : r;
 }
 
+sqlite3 *writer_database(struct writer *w)
+{
+	return w->database;
+}
+
 bool writer_uses_wal(const struct writer *w)
 {
 	return w->wal;

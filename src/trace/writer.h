@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,9 +32,13 @@ struct writer_options {
 int writer_create(const char *path, const struct writer_options *options, struct writer **ret,
 	struct error *e);
 
-// Opens a run file that another process was writing, to close it (the launcher, or the first
-// reader).
+// Opens a run file that another process was writing, to close it or to add to it. The file and what
+// is beside it have to be one user's; its schema has to be a run's.
 int writer_open(const char *path, struct writer **ret, struct error *e);
+
+// The connection, for statements of another part in a transaction of their own. Lives as long as
+// the writer.
+sqlite3 *writer_database(struct writer *w);
 
 // False where the file system allows no WAL: commits are then 10 s apart.
 bool writer_uses_wal(const struct writer *w);

@@ -16,12 +16,17 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "trace/beside.h"
 #include "trace/compact.h"
+#include "trace/database.h"
+#include "trace/reader.h"
+#include "trace/schema_check.h"
 #include "trace/writer_internal.h"
 
 #define RESERVE_BYTES (256 * 1024)
 #define BUSY_TIMEOUT_MS 2000
 #define SETTLE_TIMEOUT_MS 100
+#define FORMAT_AT 18 // in SQLite's header: 1, or 2 for a file in WAL mode
 #define SMALL_FILE_BYTES (8 * 1024 * 1024)
 
 // Holds disk space in a file without a name, which goes with the process whatever ends it.
@@ -49,6 +54,69 @@ static int reserve_open(const char *path, struct error *e)
 	return take_fd(fd);
 }
 
+static bool is_the_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// That SQLite has the file open that is held, and beside it no one else's: names can be somebody
+// else's by the time they are opened.
+static int check_opened(struct writer *w, const struct stat *held, struct error *e)
+{
+	struct stat now;
+	if (stat(w->path, &now) < 0) {
+		return error_errno(e, errno, "%s", w->path);
+	}
+	if (!is_the_same(&now, held) || !beside_is_open(held, w->held)) {
+		return error_set(e, ESTALE, "%s: was replaced while it was opened", w->path);
+	}
+	return beside_check_open(w->path, held, e);
+}
+
+// A journal of our own before SQLite needs one, which is kept until the end.
+static int use_own_journal(struct writer *w, const struct stat *held, struct error *e)
+{
+	int r = beside_claim_journal(w->path, held, e);
+	w->claimed = w->claimed || r == 0;
+	return r;
+}
+
+static bool is_in_wal_mode(const struct writer *w)
+{
+	unsigned char format = 0;
+	return pread(w->held, &format, 1, FORMAT_AT) == 1 && format == 2;
+}
+
+// w->held is the file.
+static int open_database(struct writer *w, const char *vfs, struct error *e)
+{
+	struct stat held;
+	if (fstat(w->held, &held) < 0) {
+		return error_errno(e, errno, "%s", w->path);
+	}
+	w->device = held.st_dev;
+	w->inode = held.st_ino;
+	int r = beside_check(w->path, &held, e);
+	bool has_journal = held.st_size > 0 && !is_in_wal_mode(w);
+	r = r == 0 && has_journal ? use_own_journal(w, &held, e) : r;
+	if (r < 0) {
+		return r;
+	}
+	struct error why = {0};
+	int result = database_open(w->path, DATABASE_WRITE, vfs, &w->database, &why);
+	if (result != SQLITE_OK) {
+		return error_set(e, why.code, "%s", why.text);
+	}
+	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
+	if (has_journal) {
+		store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
+	}
+	if (held.st_size > 0) {
+		store_exec(w->database, "SELECT 1 FROM sqlite_master LIMIT 1"); // it opens lazily
+	}
+	return check_opened(w, &held, e);
+}
+
 // WAL needs memory that all who open the file share.
 static bool try_wal(struct writer *w)
 {
@@ -62,27 +130,14 @@ static bool try_wal(struct writer *w)
 	// The mode is only known to work when the shared memory has been mapped.
 	wal = wal && store_exec(w->database, "BEGIN IMMEDIATE; COMMIT") == SQLITE_OK;
 	if (!wal) {
+		struct stat held;
 		store_exec(w->database, "ROLLBACK");
 		store_exec(w->database, "PRAGMA journal_mode = DELETE");
+		if (fstat(w->held, &held) == 0 && use_own_journal(w, &held, NULL) == 0) {
+			store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
+		}
 	}
 	return wal;
-}
-
-static int open_database(struct writer *w, const char *vfs, struct error *e)
-{
-	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-	int result = sqlite3_open_v2(w->path, &w->database, flags, vfs);
-	if (result != SQLITE_OK) {
-		return store_error(w->database, result, e, w->path);
-	}
-	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
-	struct stat status;
-	if (stat(w->path, &status) < 0) {
-		return error_errno(e, errno, "%s", w->path);
-	}
-	w->device = status.st_dev;
-	w->inode = status.st_ino;
-	return 0;
 }
 
 bool writer_is_displaced(struct writer *w)
@@ -144,7 +199,7 @@ static void remove_siblings(const char *path)
 
 // An empty file in the place of the old one, in one step: the name is never free in between, so a
 // run that starts at the same moment does not take it for its own.
-static int replace_file(const char *path, struct error *e)
+static int replace_file(const char *path, int *ret_fd, struct error *e)
 {
 	_cleanup_free_ char *fresh = NULL;
 	if (asprintf(&fresh, "%s.XXXXXX", path) < 0) {
@@ -160,10 +215,29 @@ static int replace_file(const char *path, struct error *e)
 		unlink(fresh);
 		return error_errno(e, code, "cannot replace %s", path);
 	}
+	*ret_fd = take_fd(fd);
 	return 0;
 }
 
-static int create_file(const char *path, bool replace, struct error *e)
+// A run that somebody records is not replaced: what he recorded so far would be lost, and the rest.
+static int check_not_recorded(const char *path, struct error *e)
+{
+	struct reader *reader = NULL;
+	if (reader_open(path, &reader, NULL) < 0) {
+		return 0;
+	}
+	int r = 0;
+	const char *pid = reader_run(reader, "recorder_pid"),
+		   *host = reader_run(reader, "hostname");
+	if (reader_state(reader) == RUN_LIVE && pid) {
+		r = error_set(e, EBUSY, "%s: not replaced, since process %.20s on %.64s records it",
+			path, pid, host ? host : "another machine");
+	}
+	reader_free(reader);
+	return r;
+}
+
+static int create_file(const char *path, bool replace, int *ret_fd, struct error *e)
 {
 	struct stat st = {0};
 	_cleanup_close_ int fd = open(
@@ -177,12 +251,14 @@ static int create_file(const char *path, bool replace, struct error *e)
 			bool directory = !regular && S_ISDIR(st.st_mode);
 			return error_errno(e, directory ? EISDIR : EEXIST, "%s", path);
 		}
-		int rc = replace_file(path, e);
+		int rc = st.st_size > 0 ? check_not_recorded(path, e) : 0;
+		rc = rc < 0 ? rc : replace_file(path, &fd, e);
 		if (rc < 0) {
 			return rc;
 		}
 	}
 	remove_siblings(path);
+	*ret_fd = take_fd(fd);
 	return 0;
 }
 
@@ -192,7 +268,7 @@ static int writer_new(const char *path, struct writer **ret, struct error *e)
 	if (!w) {
 		return error_errno(e, ENOMEM, "%s", path);
 	}
-	w->reserve = -1;
+	w->reserve = w->held = -1;
 	w->path = strdup(path);
 	if (!w->path || encoder_new(&w->encoder) < 0) {
 		writer_free(w);
@@ -200,6 +276,14 @@ static int writer_new(const char *path, struct writer **ret, struct error *e)
 	}
 	*ret = w;
 	return 0;
+}
+
+static int check_schema(struct writer *w, struct error *e)
+{
+	struct error why = {0};
+	return schema_check(w->database, &why) < 0
+	               ? error_set(e, EBADMSG, "%s: not a run file: %s", w->path, why.text)
+	               : 0;
 }
 
 static int create_database(struct writer *w, const char *vfs, struct error *e)
@@ -217,19 +301,28 @@ static int create_database(struct writer *w, const char *vfs, struct error *e)
 				"PRAGMA auto_vacuum = INCREMENTAL");
 	w->wal = try_wal(w);
 	r = configure(w, e);
-	return r < 0 ? r : create_schema(w, e);
+	r = r < 0 ? r : create_schema(w, e);
+	// What others put beside it meanwhile may have been played back into it.
+	struct stat held;
+	r = r == 0 && fstat(w->held, &held) == 0 ? check_opened(w, &held, e) : r;
+	return r < 0 ? r : check_schema(w, e);
 }
 
 int writer_create(const char *path, const struct writer_options *options, struct writer **ret,
 	struct error *e)
 {
 	struct writer *w = NULL;
-	int r = create_file(path, options->replace, e);
+	int fd = -1;
+	int r = create_file(path, options->replace, &fd, e);
 	if (r < 0) {
 		return r;
 	}
 	r = writer_new(path, &w, e);
+	if (r < 0) {
+		close(fd);
+	}
 	if (r == 0) {
+		w->held = fd;
 		w->max_bytes = options->max_bytes;
 		r = create_database(w, options->vfs, e);
 	}
@@ -259,13 +352,29 @@ static int check_identity(struct writer *w, struct error *e)
 			"%s: expected a run file of schema %d, found schema %lld", w->path,
 			STORE_VERSION_MAJOR, (long long)(version / 1000));
 	}
-	return 0;
+	return check_schema(w, e);
+}
+
+static int hold(struct writer *w, struct error *e)
+{
+	struct stat status;
+	w->held = open(w->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (w->held < 0 || fstat(w->held, &status) < 0) {
+		return error_errno(e, errno, "%s", w->path);
+	}
+	return S_ISREG(status.st_mode)
+	               ? 0
+	               : error_set(e, EINVAL, "%s: expected a run file, found no regular file",
+				 w->path);
 }
 
 int writer_open(const char *path, struct writer **ret, struct error *e)
 {
 	struct writer *w = NULL;
 	int r = writer_new(path, &w, e);
+	if (r == 0) {
+		r = hold(w, e);
+	}
 	if (r == 0) {
 		r = open_database(w, NULL, e);
 	}
@@ -302,11 +411,15 @@ void writer_settle(struct writer *w)
 	if (writer_is_displaced(w)) {
 		return;
 	}
+	struct stat held;
+	if (fstat(w->held, &held) < 0 || use_own_journal(w, &held, NULL) < 0) {
+		return; // somebody else's journal is in the way
+	}
 	// Who reads is not waited for long: the job's end would be late for that.
 	sqlite3_busy_timeout(w->database, SETTLE_TIMEOUT_MS);
 	store_exec(w->database, "PRAGMA incremental_vacuum");
 	store_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
-	store_exec(w->database, "PRAGMA journal_mode = DELETE");
+	store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
 	// In a small file half empty pages weigh: a tenth of it for two minutes, written anew in
 	// 10 ms. Does nothing where somebody reads, or where there is no room.
 	if (writer_file_bytes(w) < SMALL_FILE_BYTES) {
@@ -368,7 +481,13 @@ void writer_free(struct writer *w)
 	for (size_t i = 0; i < N_STATEMENTS; i++) {
 		sqlite3_finalize(w->statements[i]);
 	}
-	sqlite3_close(w->database);
+	database_close(w->database);
+	if (w->claimed) {
+		beside_release_journal(w->path);
+	}
+	if (w->held >= 0) {
+		close(w->held); // not before: with it go all locks on the file
+	}
 	if (w->reserve >= 0) {
 		close(w->reserve);
 	}

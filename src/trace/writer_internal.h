@@ -71,6 +71,8 @@ struct writer {
 	bool wal;
 	bool full; // the disk was: nothing more is written
 	bool displaced; // the file was removed or replaced: nothing more is written
+	int held; // the file, from before SQLite opened it until after it is closed
+	bool claimed; // the journal beside it is ours
 	dev_t device; // of the file, as it was opened
 	ino_t inode;
 };
@@ -89,8 +91,7 @@ int writer_commit_now(struct writer *w, struct error *e);
 // name, so what would be written or removed there is that other run's.
 bool writer_is_displaced(struct writer *w);
 // Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
-// With a reader beside it stays in WAL mode, whole and readable; the first reader after that which
-// can write settles it.
+// With a reader beside it stays in WAL mode, whole and readable; run_close settles it.
 void writer_settle(struct writer *w);
 // Inserts a row without opening a batch or looking for a full disk.
 int writer_insert_event(

@@ -63,6 +63,14 @@ check() {
 	[[ "${lines[0]}" == "src/base/text.c:1: atoi()"* ]]
 }
 
+@test "a database that is opened elsewhere is found" {
+	echo 'sqlite3_open_v2(x, &y, 0, NULL);' >"$tree/src/trace/database.c"
+	run -0 check databases
+	echo 'sqlite3_open(x, &y);' >"$tree/src/trace/reader.c"
+	run -1 check databases
+	[[ "$output" == "src/trace/reader.c:1: sqlite3_open()"* ]]
+}
+
 @test "only commands end the program" {
 	echo 'exit(1);' >"$tree/src/cmd/show.c"
 	run -0 check calls

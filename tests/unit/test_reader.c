@@ -21,6 +21,7 @@
 #include "place.h"
 #include "synthetic_run.h"
 #include "trace/index.h"
+#include "trace/amend.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
@@ -301,23 +302,39 @@ static void write_run_of_this_boot(const char *path, bool alive)
 	writer_free(w);
 }
 
-static void test_a_run_that_was_cut_off_is_closed(void **state)
+static void assert_cut_off(const char *path, bool closed)
+{
+	struct reader *r = open_run(path);
+	assert_int_equal(reader_state(r), RUN_CUT_OFF);
+	assert_string_equal(reader_notice(r), "cut off: nothing was recorded after 2.0 s");
+	assert_string_equal(reader_run(r, "state"), closed ? "cut_off" : "recording");
+	assert_in_range(reader_end_ns(r), 1980000000, 2000000000);
+	assert_int_equal(reader_is_unclosed(r), !closed);
+	assert_null(reader_run(r, "status"));
+	reader_free(r);
+}
+
+static void test_a_run_that_was_cut_off_is_closed_by_a_call_of_its_own(void **state)
 {
 	struct place *p = *state;
+	struct error e = {0};
 	write_run_of_this_boot(p->run, true);
 	struct reader *r = open_run(p->run);
 	assert_int_equal(reader_state(r), RUN_LIVE);
 	assert_null(reader_run(r, "end_ns"));
 	reader_free(r);
+	assert_int_equal(run_close(p->run, &e), 0); // not while it is recorded
+	r = open_run(p->run);
+	assert_int_equal(reader_state(r), RUN_LIVE);
+	reader_free(r);
+	unlink(p->run);
 	write_run_of_this_boot(p->run, false); // the pid belongs to somebody else now
 	for (int i = 0; i < 2; i++) {
-		r = open_run(p->run);
-		assert_int_equal(reader_state(r), RUN_CUT_OFF);
-		assert_string_equal(reader_notice(r), "cut off: nothing was recorded after 2.0 s");
-		assert_string_equal(reader_run(r, "state"), "cut_off");
-		assert_in_range(reader_end_ns(r), 1980000000, 2000000000);
-		assert_null(reader_run(r, "status"));
-		reader_free(r);
+		assert_cut_off(p->run, false);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(run_close(p->run, &e), 0);
+		assert_cut_off(p->run, true);
 	}
 	char wal[128];
 	snprintf(wal, sizeof(wal), "%s-wal", p->run);
@@ -413,7 +430,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_samples_in_sql, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_a_live_run, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_run_that_was_cut_off_is_closed, make_place, remove_place),
+			test_a_run_that_was_cut_off_is_closed_by_a_call_of_its_own, make_place,
+			remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_where_nothing_can_be_written, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_newest_run, make_place, remove_place),

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "place.h"
+#include "trace/amend.h"
 #include "trace/reader.h"
 #include "trace/writer_internal.h"
 
@@ -187,7 +188,78 @@ static void test_a_reader_while_it_ends(void **state)
 	assert_int_equal(count_rows(p->run), 200); // beside the reader
 	reader_free(r);
 	assert_int_equal(count_rows(p->run), 200);
+	assert_int_equal(access(wal, F_OK), 0); // who reads changes nothing
+	assert_int_equal(run_close(p->run, &e), 0);
+	assert_int_equal(count_rows(p->run), 200);
 	assert_int_equal(access(wal, F_OK), -1); // one file now
+}
+
+// SQLite's own file system, with an attacker who is always in time: what has the ending gets
+// another file in its place, just before SQLite opens it ("") or right after ("-wal").
+static char evil[160];
+
+static void take_place_of(const char *name)
+{
+	snprintf(evil, sizeof(evil), "%s.evil", name);
+	int fd = open(evil, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(rename(evil, name), 0);
+	assert_int_equal(link(name, evil), 0); // to look at it afterwards
+}
+
+static int open_too_late(
+	sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+{
+	sqlite3_vfs *real = vfs->pAppData;
+	if (flags & SQLITE_OPEN_MAIN_DB) {
+		take_place_of(name);
+	}
+	return real->xOpen(real, name, file, flags, ret_flags);
+}
+
+static int open_another_log(
+	sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+{
+	sqlite3_vfs *real = vfs->pAppData;
+	int result = real->xOpen(real, name, file, flags, ret_flags);
+	if (flags & SQLITE_OPEN_WAL) {
+		take_place_of(name);
+		unlink(evil); // has one name, as a file of SQLite's
+	}
+	return result;
+}
+
+static const char *vfs_with(
+	int (*open_file)(sqlite3_vfs *, const char *, sqlite3_file *, int, int *), sqlite3_vfs *vfs,
+	const char *name)
+{
+	*vfs = *sqlite3_vfs_find(NULL);
+	vfs->pAppData = sqlite3_vfs_find(NULL);
+	vfs->zName = name;
+	vfs->pNext = NULL;
+	vfs->xOpen = open_file;
+	assert_int_equal(sqlite3_vfs_register(vfs, 0), SQLITE_OK);
+	return name;
+}
+
+static void test_a_file_that_takes_the_place_of_the_runs_is_not_written(void **state)
+{
+	struct place *p = *state;
+	static sqlite3_vfs too_late, another_log;
+	struct writer *w;
+	struct error e = {0};
+	struct stat status;
+	struct writer_options options = {.vfs = vfs_with(open_too_late, &too_late, "too-late")};
+	assert_int_equal(writer_create(p->run, &options, &w, &e), -ESTALE);
+	assert_non_null(strstr(e.text, "was replaced while it was opened"));
+	assert_int_equal(stat(evil, &status), 0);
+	assert_int_equal(status.st_size, 0);
+	unlink(evil);
+	e = (struct error){0};
+	options.vfs = vfs_with(open_another_log, &another_log, "another-log");
+	assert_int_equal(writer_create(p->run, &options, &w, &e), -ESTALE);
+	assert_non_null(strstr(e.text, "-wal: was replaced while it was opened"));
 }
 
 // False, and the test is skipped, where this machine allows no mounts.
@@ -341,6 +413,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_without_wal, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_reader_in_the_way, place_setup, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_file_that_takes_the_place_of_the_runs_is_not_written, place_setup,
+			remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_reader_while_it_ends, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_disk_fills, place_setup, remove_place),
