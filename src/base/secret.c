@@ -218,6 +218,12 @@ static bool is_capital_name(const char *name, size_t length)
 	return capitals >= length && memchr(name, '_', length);
 }
 
+static bool is_number(const char *at)
+{
+	size_t length = strspn(at, "+-.0123456789eE");
+	return length > 0 && length < 12 && !secret_is_name_byte(at[length]);
+}
+
 static bool is_secret(const struct secret_marks *m, size_t from, size_t to, struct joint joint)
 {
 	const char *name = m->text + from;
@@ -227,6 +233,10 @@ static bool is_secret(const struct secret_marks *m, size_t from, size_t to, stru
 	           (length == 6 && strncmp(name, "OLDPWD", 6) == 0);
 	if (own && m->text[joint.value] == '/') {
 		return false; // the shell's folder
+	}
+	if (joint.kind == ':' && is_number(m->text + joint.value) && length >= 5 &&
+		strncasecmp(name + length - 5, "token", 5) == 0) {
+		return false; // "time per token: 12 ms"
 	}
 	if (joint.kind == ',' && *name != '-' && !is_capital_name(name, length)) {
 		return false; // ["token", "label"]
@@ -444,6 +454,20 @@ static void append_data(struct text *out, const char *data, size_t length, enum 
 void secret_append_text(struct text *out, const char *data, size_t length)
 {
 	append_data(out, data, length, SCRIPT);
+}
+
+void secret_append_lines(struct text *out, const char *data, size_t length)
+{
+	_cleanup_text_ struct text whole = {0};
+	secret_append_value(&whole, data, length); // private keys take several lines
+	for (size_t at = 0; whole.data && at < whole.length;) {
+		const char *newline = memchr(whole.data + at, '\n', whole.length - at);
+		size_t end = newline ? (size_t)(newline - whole.data) : whole.length;
+		secret_append_text(out, whole.data + at, end - at);
+		text_append(out, "\n", newline != NULL);
+		at = end + 1;
+	}
+	out->failed = out->failed || whole.failed;
 }
 
 void secret_append_value(struct text *out, const char *data, size_t length)

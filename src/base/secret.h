@@ -17,6 +17,8 @@
 bool secret_name(const char *name, size_t length);
 // Appends text in which anything may be secret: shell commands, JSON, URLs, lines of output.
 void secret_append_text(struct text *out, const char *data, size_t length);
+// The same of lines that a job printed: an open quote does not reach the next line.
+void secret_append_lines(struct text *out, const char *data, size_t length);
 // Appends text whose secrets are found by their shape alone, not by a name in front of them.
 void secret_append_value(struct text *out, const char *data, size_t length);
 // The arguments of a command, masked: one after the other, as calls of `append`.

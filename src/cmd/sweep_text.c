@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
@@ -25,14 +26,24 @@ void sweep_say(const char *text)
 }
 
 // "sh -c 'exit 1'"
+static void append_word(void *context, const char *masked, size_t length)
+{
+	struct text *t = context;
+	_cleanup_free_ char *word = strndup(masked, length);
+	t->failed = t->failed || !word;
+	text_append_string(t, t->length > 0 ? " " : "");
+	text_append_word(t, word ? word : "");
+}
+
 static char *command_text(const struct trials *trials, size_t configuration)
 {
 	struct text t = {0};
+	bool failed = false;
 	char **words = trials_command(trials, configuration);
-	for (size_t i = 0; words && words[i]; i++) {
-		text_append_string(&t, i > 0 ? " " : "");
-		text_append_word(&t, words[i]);
+	if (words) {
+		secret_each_argument(words, append_word, &t, &failed);
 	}
+	t.failed = t.failed || failed || !words;
 	template_free_words(words);
 	return text_steal(&t);
 }

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/launch_status.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "experiment/executor.h"
 #include "experiment/stop.h"
@@ -283,7 +284,10 @@ static char *read_tail(const struct running *r)
 	for (const char *c = at; c < end; c++) { // NUL would end it there for every reader
 		buffer[c - buffer] = *c ? *c : ' ';
 	}
-	text_append_utf8(&tail, at, (size_t)(end - at));
+	_cleanup_text_ struct text valid = {0};
+	text_append_utf8(&valid, at, (size_t)(end - at));
+	secret_append_lines(&tail, valid.data ? valid.data : "", valid.length);
+	tail.failed = tail.failed || valid.failed;
 	return text_steal(&tail);
 }
 

@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "experiment/executor.h"
@@ -320,6 +321,29 @@ static int check_labels(const struct plan_reading *r)
 	return 0;
 }
 
+// Values of parameters are labels of runs: no secret among them.
+static int check_secrets(const struct plan_reading *r)
+{
+	for (size_t i = 0; i < r->plan->n_factors; i++) {
+		const struct plan_factor *factor = &r->plan->factors[i];
+		for (size_t k = 0; k < factor->n_values; k++) {
+			_cleanup_text_ struct text masked = {0}, field = {0};
+			secret_append_value(&masked, factor->values[k], strlen(factor->values[k]));
+			text_format(&field, "parameters.%s", factor->name);
+			if (masked.failed || field.failed) {
+				return error_errno(r->e, ENOMEM, "%s", r->plan->yaml.name);
+			}
+			if (strcmp(masked.data, factor->values[k]) != 0 &&
+				strcmp(factor->values[k], "***") != 0) {
+				return yaml_error(&r->plan->yaml, factor->place, r->e, field.data,
+					"expected no secrets, which would be labels of runs "
+					"(set them in the environment of strain sweep)");
+			}
+		}
+	}
+	return 0;
+}
+
 static int read_plan(const struct plan_reading *r)
 {
 	struct plan *plan = r->plan;
@@ -336,6 +360,7 @@ static int read_plan(const struct plan_reading *r)
 	result = result < 0 ? result : plan_check_use(r);
 	result = result < 0 ? result : check_labels(r);
 	result = result < 0 ? result : check_baseline(r);
+	result = result < 0 ? result : check_secrets(r);
 	if (result == 0 && !plan->executor) {
 		plan->executor = strdup("local");
 		result = plan->executor ? 0 : error_errno(r->e, ENOMEM, "%s", plan->yaml.name);
@@ -348,6 +373,8 @@ int plan_read(const char *name, const char *data, size_t size, struct plan *ret,
 	*ret = (struct plan){.repeats = 1, .seed = 1, .grace_s = PLAN_GRACE_S};
 	struct error ignored = {0};
 	const struct plan_reading r = {ret, e ? e : &ignored};
+	ret->masked = size >= strlen(PLAN_MASKED) &&
+	              memcmp(data, PLAN_MASKED, strlen(PLAN_MASKED)) == 0;
 	int result = yaml_parse(name, data, size, &ret->yaml, r.e);
 	result = result < 0 ? result : read_plan(&r);
 	if (result < 0) {
@@ -457,6 +484,17 @@ static bool same_order(const struct plan *was, const struct plan *is)
 	return same;
 }
 
+static void append_shown(struct text *t, const struct yaml_node *node, bool secret)
+{
+	_cleanup_text_ struct text value = {0};
+	yaml_append(&value, node);
+	if (secret) {
+		text_append_string(t, "***");
+	} else {
+		secret_append_text(t, value.data ? value.data : "", value.length);
+	}
+}
+
 bool plan_differs(const struct plan *was, const struct plan *is, char **ret)
 {
 	_cleanup_text_ struct text field = {0};
@@ -468,13 +506,11 @@ bool plan_differs(const struct plan *was, const struct plan *is, char **ret)
 		}
 		text_append_string(&what, "parameters: the order of their names");
 	} else {
+		bool secret = field.data && secret_name(field.data, field.length);
 		text_format(&what, "%s: was ", field.data ? field.data : "");
-		yaml_append(&what, old);
+		append_shown(&what, old, secret);
 		text_append_string(&what, ", is ");
-		struct text now = {0};
-		yaml_append(&now, new);
-		text_append_string(&what, now.data ? now.data : "");
-		text_done(&now);
+		append_shown(&what, new, secret);
 	}
 	*ret = text_steal(&what);
 	return true;

@@ -68,8 +68,13 @@ struct plan_stop { // 0: no such rule
 	double step_error; // a ratio
 };
 
+// The first line of a plan whose secrets were masked (plan_kept.h): it can be read, but not run.
+#define PLAN_MASKED \
+	"# Secrets of this plan are left out (***): the plan that it was made of can go on."
+
 struct plan {
 	struct yaml yaml;
+	bool masked; // begins with PLAN_MASKED
 	char *name;
 	char **command; // [n_command] words, with placeholders
 	size_t n_command;

@@ -238,6 +238,15 @@ static void put_start(struct description *d, const struct recorder_config *confi
 	put_format(d, "start_utc_ns", "%" PRIu64, clock_realtime_ns() - since);
 }
 
+// A label's name was chosen for tables: it makes no value secret, a token's prefix does.
+static void put_label(struct description *d, const struct run_label *label)
+{
+	_cleanup_text_ struct text value = {0};
+	secret_append_value(&value, label->value, strlen(label->value));
+	int rc = value.failed ? -ENOMEM : writer_put_label(d->writer, label->name, value.data);
+	d->rc = d->rc < 0 ? d->rc : rc;
+}
+
 static void put_options(struct description *d, const struct run_options *options)
 {
 	put(d, "version", STRAIN_VERSION);
@@ -247,9 +256,7 @@ static void put_options(struct description *d, const struct run_options *options
 		put(d, "epoch_pattern", options->epoch_pattern);
 	}
 	for (size_t i = 0; i < options->n_labels; i++) {
-		int rc = writer_put_label(
-			d->writer, options->labels[i].name, options->labels[i].value);
-		d->rc = d->rc < 0 ? d->rc : rc;
+		put_label(d, &options->labels[i]);
 	}
 }
 

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/secret.h"
+
 void tail_open(struct tail *t, int fd)
 {
 	struct stat st;
@@ -81,5 +83,8 @@ void tail_append(struct tail *t, struct text *ret)
 	for (char *zero = at; (zero = memchr(zero, '\0', (size_t)(end - zero)));) {
 		*zero = ' '; // it would end the text for every reader
 	}
-	text_append_utf8(ret, at, (size_t)(end - at));
+	_cleanup_text_ struct text valid = {0};
+	text_append_utf8(&valid, at, (size_t)(end - at));
+	secret_append_lines(ret, valid.data ? valid.data : "", valid.length);
+	ret->failed = ret->failed || valid.failed;
 }

@@ -16,6 +16,7 @@
 
 #include "analyze/catalogue.h"
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "render/page.h"
 #include "render/page_facts.h"
@@ -434,11 +435,12 @@ static json_t *baseline_json(const struct page_sweep *sweep)
 
 static json_t *plan_json(const char *plan)
 {
-	_cleanup_text_ struct text text = {0};
+	_cleanup_text_ struct text valid = {0}, text = {0};
 	if (!plan) {
 		return json_null();
 	}
-	text_append_utf8(&text, plan, strnlen(plan, MOST_PLAN));
+	text_append_utf8(&valid, plan, strnlen(plan, MOST_PLAN));
+	secret_append_text(&text, valid.data ? valid.data : "", valid.length);
 	return json_string(text.data ? text.data : "");
 }
 

@@ -10,6 +10,7 @@
 // cmocka wants these before it.
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "experiment/expression.h"
 #include "experiment/plan.h"
+#include "experiment/plan_kept.h"
 #include "experiment/template.h"
 #include "experiment/trials.h"
 
@@ -592,6 +594,86 @@ static void test_changes(void **state)
 	}
 }
 
+static char *kept_of(const char *yaml, size_t size, int wanted)
+{
+	struct plan plan;
+	struct error e = {0};
+	struct text kept = {0};
+	assert_int_equal(plan_read("plan.yaml", yaml, size, &plan, &e), 0);
+	assert_int_equal(plan_kept(&plan, yaml, size, &kept, &e), wanted);
+	plan_done(&plan);
+	return text_steal(&kept);
+}
+
+static void test_what_is_kept(void **state)
+{
+	(void)state;
+	static const char plain[] = "command: [train, --token, '${HF}', --lr, '${lr}'] # as it is\n"
+				    "parameters: {lr: {values: [0.1, 0.2]}, HF: a}\n";
+	_cleanup_free_ char *same = kept_of(YAML(plain), 0);
+	assert_string_equal(same, plain);
+	_cleanup_free_ char *comment = kept_of(YAML("# password: S3cr3t\ncommand: [train]\n"), 0);
+	assert_string_equal(comment, "# password: ***\ncommand: [train]\n");
+	_cleanup_free_ char *masked = kept_of(
+		YAML("command:\n  - train\n  - --token\n  - S3cr3t\n  - --lr=${lr}\n"
+		     "parameters: {lr: {values: [0.10, '0x2', null1]}}\n"
+		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b\tc'} # S3cr3t\n"
+		     "labels: {who: hf_AbCdEfGhIjKlMnOpQr0123}\n"
+		     "repeats: 3\n"),
+		0);
+	assert_string_equal(masked, PLAN_MASKED
+		"\ncommand: [train, \"--token\", \"***\", \"--lr=${lr}\"]\n"
+		"parameters: {lr: {values: [0.10, \"0x2\", null1]}}\n"
+		"env: {WANDB_API_KEY: \"***\", URL: \"https://u:***@h\", A: \"b\\tc\"}\n"
+		"labels: {who: \"***\"}\n"
+		"repeats: 3\n");
+	_cleanup_free_ char *line = kept_of(YAML("command: mysql -pS3cr3t db\n"), 0);
+	assert_string_equal(line, PLAN_MASKED "\ncommand: \"mysql -p*** db\"\n");
+	// ${lr} would be gone with the secret.
+	_cleanup_free_ char *none = kept_of(
+		YAML("command: [train, '--token=x${lr}']\nparameters: {lr: 1}\n"), -EINVAL);
+}
+
+static void test_kept_plans_are_compared(void **state)
+{
+	(void)state;
+	static const char yaml[] = "command: [train, --password, S3cr3t, '${lr}']\n"
+				   "parameters: {lr: {values: [1, 2]}}\n";
+	static const char other[] = "command: [train, --password, other, '${lr}']\n"
+				    "parameters: {lr: {values: [1, 3]}}\n";
+	_cleanup_free_ char *text = kept_of(YAML(yaml), 0);
+	_cleanup_free_ char *what = NULL;
+	struct plan kept, is;
+	struct error e = {0};
+	bool differs = true;
+	assert_int_equal(plan_read("kept", text, strlen(text), &kept, &e), 0);
+	assert_true(kept.masked);
+	assert_int_equal(plan_read("plan.yaml", YAML(yaml), &is, &e), 0);
+	assert_false(is.masked);
+	assert_int_equal(plan_kept_differs(&kept, &is, &differs, &what, &e), 0);
+	assert_false(differs);
+	plan_done(&is);
+	assert_int_equal(plan_read("plan.yaml", YAML(other), &is, &e), 0);
+	assert_int_equal(plan_kept_differs(&kept, &is, &differs, &what, &e), 0);
+	assert_true(differs);
+	assert_string_equal(what, "parameters.lr.values: was [1, 2], is [1, 3]");
+	plan_done(&is);
+	plan_done(&kept);
+}
+
+static void test_values_that_are_secrets(void **state)
+{
+	(void)state;
+	struct plan plan;
+	struct error e = {0};
+	static const char yaml[] = "command: [train, '${x}']\n"
+				   "parameters: {x: {values: [a, hf_AbCdEfGhIjKlMnOpQr0123]}}\n";
+	assert_int_equal(plan_read("plan.yaml", YAML(yaml), &plan, &e), -EINVAL);
+	assert_string_equal(e.text,
+		"plan.yaml:2:14: parameters.x: expected no secrets, which would be labels of runs "
+		"(set them in the environment of strain sweep)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -604,6 +686,9 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_expressions),
 		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_what_is_kept),
+		cmocka_unit_test(test_kept_plans_are_compared),
+		cmocka_unit_test(test_values_that_are_secrets),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
