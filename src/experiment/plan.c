@@ -418,6 +418,12 @@ int plan_read_file(int fd, const char *path, struct plan *ret, struct error *e)
 	return plan_read(path, data.data ? data.data : "", data.length, ret, e);
 }
 
+int plan_read_text(const char *path, struct text *ret, struct error *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? error_errno(e, errno, "%s", path) : read_file(fd, path, ret, e);
+}
+
 int plan_open(const char *path, struct plan *ret, struct error *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

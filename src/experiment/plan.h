@@ -14,6 +14,7 @@
 #include "experiment/yaml.h"
 
 struct expression;
+struct text;
 
 #define PLAN_MAX_FACTORS 64u
 #define PLAN_MAX_VALUES 10000u
@@ -105,6 +106,8 @@ int plan_read(const char *name, const char *data, size_t size, struct plan *ret,
 // The same of a file; and of an open one, which `path` is the name of in errors.
 int plan_open(const char *path, struct plan *ret, struct error *e);
 int plan_read_file(int fd, const char *path, struct plan *ret, struct error *e);
+// What is in the file of a plan, at most YAML_MAX_BYTES and a little.
+int plan_read_text(const char *path, struct text *ret, struct error *e);
 void plan_done(struct plan *plan);
 
 // NULL where there is none.

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 #include "experiment/commands.h"
+#include "experiment/plan_kept.h"
 #include "experiment/renumber.h"
 #include "trace/still_running.h"
 
@@ -396,32 +397,32 @@ int sweep_check_place(const struct sweep *sweep, struct error *e)
 
 // The plan in it ----------------------------------------------------------------------------------
 
-static int copy_data(int in, int out)
+// As it is kept in the folder.
+static int read_kept(const char *from, struct text *ret, struct error *e)
 {
-	char buffer[65536];
-	for (;;) {
-		ssize_t n = read(in, buffer, sizeof(buffer));
-		if (n <= 0) {
-			return n < 0 ? -errno : 0;
-		}
-		int result = write_all(out, buffer, (size_t)n);
-		if (result < 0) {
-			return result;
-		}
+	_cleanup_text_ struct text data = {0};
+	struct plan plan;
+	int result = plan_read_text(from, &data, e);
+	result = result < 0 ? result : plan_read(from, data.data, data.length, &plan, e);
+	if (result == 0) {
+		result = plan_kept(&plan, data.data, data.length, ret, e);
+		plan_done(&plan);
 	}
+	return result;
 }
 
 // Whole or not at all.
 static int copy_plan(const struct sweep *sweep, const char *from, const char *to, struct error *e)
 {
 	static const char part[] = PLAN ".part";
-	_cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (in < 0) {
-		return error_errno(e, errno, "%s", from);
+	_cleanup_text_ struct text kept = {0};
+	int result = read_kept(from, &kept, e);
+	if (result < 0) {
+		return result;
 	}
 	unlinkat(sweep->folder, part, 0);
 	_cleanup_close_ int out = sweep_create_file(sweep, part);
-	int result = out < 0 ? out : copy_data(in, out);
+	result = out < 0 ? out : write_all(out, kept.data, kept.length);
 	result = result == 0 && fsync(out) < 0 ? -errno : result;
 	if (result == 0 && renameat(sweep->folder, part, sweep->folder, to) < 0) {
 		result = -errno;
@@ -442,8 +443,8 @@ static int plan_changed(
 	if (result < 0) {
 		return error_prefix(e, "the plan that was started");
 	}
-	*ret = plan_differs(&was, &sweep->plan, &what);
-	if (*ret) {
+	result = plan_kept_differs(&was, &sweep->plan, ret, &what, e);
+	if (result == 0 && *ret) {
 		error_set(e, ESTALE,
 			"%s was started with another plan: %.330s (--force: go on "
 			"with this one)",
@@ -451,7 +452,7 @@ static int plan_changed(
 	}
 	free(what);
 	plan_done(&was);
-	return 0;
+	return result;
 }
 
 // The runs take the names that the plan gives them, then it is the sweep's: what is ended in
@@ -714,6 +715,18 @@ static int check_new(
 	return started || options->look ? 0 : commands_check(sweep, e);
 }
 
+// Its jobs would be given *** for their secrets.
+static int check_masked(const struct sweep_options *options, const struct sweep *sweep,
+	const char *path, struct error *e)
+{
+	return options->look || !sweep->plan.masked
+	               ? 0
+	               : error_set(e, EINVAL,
+				 "%s: secrets are left out in it (***): go on with the plan that "
+				 "it was made of (strain sweep PLAN.yaml -o %s)",
+				 path, sweep->directory);
+}
+
 int sweep_open(const struct sweep_options *options, struct sweep *ret, struct error *e)
 {
 	_cleanup_free_ char *path = NULL;
@@ -724,6 +737,7 @@ int sweep_open(const struct sweep_options *options, struct sweep *ret, struct er
 	int result = find_places(options, ret, &path, &own, e);
 	result = result == 0 && own ? open_directory(options, ret, e) : result;
 	result = result < 0 ? result : read_plan(options, ret, path, own, e);
+	result = result < 0 ? result : check_masked(options, ret, path, e);
 	result = result < 0 ? result : check_new(options, ret, e);
 	result = result < 0 ? result : take_directory(options, ret, e);
 	result = result < 0 ? result : go_on_changing(options, ret, path, own, e);

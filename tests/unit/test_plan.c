@@ -599,7 +599,9 @@ static char *kept_of(const char *yaml, size_t size, int wanted)
 	struct plan plan;
 	struct error e = {0};
 	struct text kept = {0};
-	assert_int_equal(plan_read("plan.yaml", yaml, size, &plan, &e), 0);
+	int read = plan_read("plan.yaml", yaml, size, &plan, &e);
+	assert_string_equal(e.text, "");
+	assert_int_equal(read, 0);
 	assert_int_equal(plan_kept(&plan, yaml, size, &kept, &e), wanted);
 	plan_done(&plan);
 	return text_steal(&kept);
@@ -617,14 +619,14 @@ static void test_what_is_kept(void **state)
 	_cleanup_free_ char *masked = kept_of(
 		YAML("command:\n  - train\n  - --token\n  - S3cr3t\n  - --lr=${lr}\n"
 		     "parameters: {lr: {values: [0.10, '0x2', null1]}}\n"
-		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b\tc'} # S3cr3t\n"
+		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b \u00e9'} # S3cr3t\n"
 		     "labels: {who: hf_AbCdEfGhIjKlMnOpQr0123}\n"
 		     "repeats: 3\n"),
 		0);
 	assert_string_equal(masked, PLAN_MASKED
 		"\ncommand: [train, \"--token\", \"***\", \"--lr=${lr}\"]\n"
 		"parameters: {lr: {values: [0.10, \"0x2\", null1]}}\n"
-		"env: {WANDB_API_KEY: \"***\", URL: \"https://u:***@h\", A: \"b\\tc\"}\n"
+		"env: {WANDB_API_KEY: \"***\", URL: \"https://u:***@h\", A: \"b \u00e9\"}\n"
 		"labels: {who: \"***\"}\n"
 		"repeats: 3\n");
 	_cleanup_free_ char *line = kept_of(YAML("command: mysql -pS3cr3t db\n"), 0);
