@@ -12,7 +12,7 @@
 //   in the output, marks.c reads the rings of
 //   marks that the job writes (include/strain/marker.h), scribe.c writes the run file.
 //   - host/: reads a machine under a root directory: kernel text files, NVML
-//   - job/: the process tree, the job's cgroup and limits, its output, what is secret in a command
+//   - job/: the process tree, the job's cgroup and limits, its output
 //   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
 //     sink.c and feed.c carry their rows to the scribe
 // - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
@@ -25,7 +25,7 @@
 // - experiment/: sweeps: plan (YAML), trials (the matrix), sweep (the directory), executors
 // - cmd/: one file per command in the table below; the only place that prints or exits.
 //   layout_table.c: the tables and figures of studies (docs/studies.md)
-// - base/: errors, cleanup, parsing, clock, arrays, text
+// - base/: what is secret in a command (secret.c), errors, cleanup, parsing, clock, arrays, text
 //
 // kernel, NVML -> host -> source -> sampler -> writer -> run file -> reader -> analyze -> render
 //

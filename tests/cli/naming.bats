@@ -140,7 +140,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	run -1 --separate-stderr "$STRAIN" show none.strain
 	[ "$stderr" = "strain: none.strain: No such file or directory" ]
 	run -1 --separate-stderr "$STRAIN" show $'x\e[31m'
-	[[ "$stderr" == "strain: no run 'x\\x1b[31m' "* ]]
+	[[ "$stderr" == "strain: no run 'x\x1b[31m' "* ]]
 }
 
 @test "the folder of runs that could not be written here is searched, too" {
