@@ -486,7 +486,7 @@ static int put_beside(
 static void say_warnings(const struct compare_warnings *warnings)
 {
 	for (size_t i = 0; i < warnings->n; i++) {
-		fprintf(stderr, "strain: warning: %s\n", warnings->lines[i]);
+		command_note("warning: %s", warnings->lines[i]);
 	}
 }
 
