@@ -619,7 +619,8 @@ static void test_what_is_kept(void **state)
 	_cleanup_free_ char *masked = kept_of(
 		YAML("command:\n  - train\n  - --token\n  - S3cr3t\n  - --lr=${lr}\n"
 		     "parameters: {lr: {values: [0.10, '0x2', null1]}}\n"
-		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b \u00e9'} # S3cr3t\n"
+		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b \u00e9'} # "
+	             "S3cr3t\n"
 		     "labels: {who: hf_AbCdEfGhIjKlMnOpQr0123}\n"
 		     "repeats: 3\n"),
 		0);
