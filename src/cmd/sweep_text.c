@@ -25,7 +25,6 @@ void sweep_say(const char *text)
 	command_note("%s", text);
 }
 
-// "sh -c 'exit 1'"
 static void append_word(void *context, const char *masked, size_t length)
 {
 	struct text *t = context;
@@ -35,6 +34,7 @@ static void append_word(void *context, const char *masked, size_t length)
 	text_append_word(t, word ? word : "");
 }
 
+// "sh -c 'exit 1'"
 static char *command_text(const struct trials *trials, size_t configuration)
 {
 	struct text t = {0};

@@ -403,9 +403,10 @@ static int read_kept(const char *from, struct text *ret, struct error *e)
 	_cleanup_text_ struct text data = {0};
 	struct plan plan;
 	int result = plan_read_text(from, &data, e);
-	result = result < 0 ? result : plan_read(from, data.data, data.length, &plan, e);
+	const char *yaml = data.data ? data.data : "";
+	result = result < 0 ? result : plan_read(from, yaml, data.length, &plan, e);
 	if (result == 0) {
-		result = plan_kept(&plan, data.data, data.length, ret, e);
+		result = plan_kept(&plan, yaml, data.length, ret, e);
 		plan_done(&plan);
 	}
 	return result;
