@@ -67,6 +67,9 @@ EXIT_CALLS = {"exit": "return an error", "printf": "only cmd/ prints", "puts": "
 OPENS_DATABASES = "src/trace/database.c"
 DATABASE_CALL = re.compile(r"\b(sqlite3_(?:open\w*|load_extension|enable_load_extension|close_v2))\s*\(")
 
+# Variables that say where strain's own files are: a program with more privileges than its caller must
+# not take them from him.
+OURS = re.compile(r'(?<!_)\bgetenv\("(?:STRAIN_|XDG_|TMPDIR"|HOME")')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CALL = re.compile(r"\b([a-z_]+)\s*\(")
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?!home/(?:user|me)\b)(?:home|Users|work|workspace|mnt)/[\w.-]+")
@@ -183,6 +186,14 @@ def rule_calls(files):
             for match in CALL.finditer(line):
                 if match.group(1) in banned:
                     yield path, number, f"{match.group(1)}(): {banned[match.group(1)]}"
+
+
+def rule_environment(files):
+    """variables that say where strain's own files are, by secure_getenv()"""
+    for path in c_files(files):
+        for number, line in enumerate(read_lines(path), 1):
+            if OURS.search(line):
+                yield path, number, "getenv(): secure_getenv() for what is strain's own"
 
 
 def rule_terminal(files):

@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "analyze/query.h"
+#include "base/cache_folder.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "base/trust.h"
 #include "trace/crc32.h"
 #include "trace/database.h"
 #include "trace/store.h"
@@ -59,55 +59,6 @@ static int64_t today(void)
 }
 
 // --- the place
-
-// Whether nobody but root and the effective user owns anything on the way: who does could put a
-// link into it. What root leaves in another's folder (a home that sudo kept) its owner could not
-// replace.
-static bool is_ours(const char *path)
-{
-	struct trust who;
-	return trust_of(path, &who, NULL) == 0 && who.n_owners == 0 && !who.everyone &&
-	       (geteuid() != 0 || who.n_groups == 0);
-}
-
-// Makes a folder in one that is ours, and says whether it is.
-static bool enter(const char *path)
-{
-	return (mkdir(path, 0700) == 0 || errno == EEXIST) && is_ours(path);
-}
-
-static bool is_own_folder(const char *path)
-{
-	struct stat status;
-	return stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
-}
-
-static bool parent_is_ours(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	_cleanup_free_ char *parent = strndup(path, slash > path ? (size_t)(slash - path) : 1);
-	return parent && is_ours(parent);
-}
-
-// $XDG_CACHE_HOME/strain or ~/.cache/strain, made where it is not there. NULL: none, or others' as
-// well.
-static char *make_directory(void)
-{
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	struct text path = {0};
-	if (cache && cache[0] == '/') {
-		text_append_string(&path, cache);
-	} else if (home && home[0] == '/') {
-		text_format(&path, "%s/.cache", home);
-	}
-	bool there = path.length > 0 && path.data && parent_is_ours(path.data) && enter(path.data);
-	text_append_string(&path, "/strain");
-	if (!there || !path.data || !enter(path.data) || !is_own_folder(path.data)) {
-		text_done(&path);
-		return NULL;
-	}
-	return text_steal(&path);
-}
 
 static char *name_in(const char *directory, const char *name, const char *suffix)
 {
@@ -261,7 +212,7 @@ static int open_file(struct catalogue_index *index)
 
 struct catalogue_index *catalogue_index_open(void)
 {
-	_cleanup_free_ char *directory = make_directory();
+	_cleanup_free_ char *directory = cache_folder(NULL);
 	struct catalogue_index *index = directory ? calloc(1, sizeof(*index)) : NULL;
 	if (!index) {
 		return NULL;

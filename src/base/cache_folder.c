@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -16,11 +17,22 @@
 // A link is followed: people keep caches elsewhere.
 static int make(const char *path, struct error *e)
 {
-	int r = mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-	return r < 0 ? error_errno(e, -r, "%s", path) : 0;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+		return error_errno(e, errno, "%s", path);
+	}
+	return trust_way(path, e);
 }
 
-static int check(const char *path, struct error *e)
+// Nothing is made in a folder of somebody else's.
+static int make_in_own(const char *path, struct error *e)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent = strndup(path, slash > path ? (size_t)(slash - path) : 1);
+	int r = parent ? trust_way(parent, e) : error_set(e, ENOMEM, "out of memory");
+	return r < 0 ? r : make(path, e);
+}
+
+static int check_own(const char *path, struct error *e)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? error_errno(e, errno, "%s", path) : trust_own(fd, path, e);
@@ -38,11 +50,11 @@ char *cache_folder(struct error *e)
 		error_set(e, ENOENT, "neither XDG_CACHE_HOME nor HOME is set to a folder");
 		return NULL;
 	}
-	if (path.failed || make(path.data, e) < 0) {
+	if (path.failed || make_in_own(path.data, e) < 0) {
 		return NULL;
 	}
 	text_append_string(&path, "/strain");
-	if (path.failed || make(path.data, e) < 0 || check(path.data, e) < 0) {
+	if (path.failed || make(path.data, e) < 0 || check_own(path.data, e) < 0) {
 		return NULL;
 	}
 	return text_steal(&path);

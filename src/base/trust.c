@@ -249,6 +249,21 @@ int trust_part(const char *path, bool lasting, struct error *e)
 	return 0;
 }
 
+int trust_way(const char *path, struct error *e)
+{
+	struct trust t;
+	char buffer[32];
+	int result = trust_of(path, &t, e);
+	if (result < 0) {
+		return result;
+	}
+	if (t.n_owners > 0 || t.everyone || (geteuid() == 0 && t.n_groups > 0)) {
+		return error_set(e, EPERM, "%s: not used, because %s can change it", path,
+			who_else(&t, buffer, sizeof(buffer)));
+	}
+	return 0;
+}
+
 int trust_own(int fd, const char *path, struct error *e)
 {
 	struct stat status;

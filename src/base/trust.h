@@ -36,6 +36,11 @@ bool trust_within(const struct trust *one, const struct trust *other);
 // environment; then it may not be below a folder like /tmp either. 0, or -EPERM: "PATH: ...".
 int trust_part(const char *path, bool lasting, struct error *e);
 
+// Whether nobody but root and the effective user owns anything on the way, and nobody else can put
+// another thing in its place: who can, could put a link there. Groups may write where that is the
+// user's own matter, not root's. 0, or -EPERM: "PATH: ...".
+int trust_way(const char *path, struct error *e);
+
 // Whether an open file or folder belongs to the effective user and only he can write it: what it
 // says may be obeyed. 0; -EPERM with who owns it, or who may write it, and what to do; -errno.
 // path: for the text.

@@ -113,7 +113,7 @@ static char *make_folder(const struct advise_options *o)
 		}
 		return realpath(o->folder, NULL);
 	}
-	const char *parent = getenv("TMPDIR");
+	const char *parent = secure_getenv("TMPDIR");
 	struct text path = {0};
 	text_format(&path, "%s/strain-advise-XXXXXX", parent && *parent ? parent : "/tmp");
 	char *folder = text_steal(&path);

@@ -67,7 +67,7 @@ static void clean_library_path(const char *home)
 
 static void clean_environment(void)
 {
-	const char *home = getenv("STRAIN_HOME");
+	const char *home = secure_getenv("STRAIN_HOME");
 	unsetenv("STRAIN_SWEEP_PID"); // the sweep is not what runs the job
 	if (home) {
 		clean_library_path(home);

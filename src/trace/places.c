@@ -18,13 +18,13 @@
 
 const char *places_usual(void)
 {
-	const char *chosen = getenv("STRAIN_DIR");
+	const char *chosen = secure_getenv("STRAIN_DIR");
 	return chosen && *chosen ? chosen : ".";
 }
 
 char *places_fallback(void)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *state = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
 	struct text path = {0};
 	if (state && *state == '/') {
 		text_format(&path, "%s/strain", state);

@@ -234,7 +234,7 @@ static int open_settled(const char *path, const char *directory, sqlite3 **ret, 
 // The copy has no name any more when this returns: it goes with the connection.
 static int open_copy(const char *path, sqlite3 **ret, struct error *e)
 {
-	const char *temporary = getenv("TMPDIR");
+	const char *temporary = secure_getenv("TMPDIR");
 	_cleanup_free_ char *directory = NULL;
 	if (asprintf(&directory, "%s/strain-XXXXXX", temporary ? temporary : "/tmp") < 0) {
 		return error_errno(e, ENOMEM, "%s", path);

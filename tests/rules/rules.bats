@@ -71,6 +71,14 @@ check() {
 	[[ "$output" == "src/trace/reader.c:1: sqlite3_open()"* ]]
 }
 
+@test "a variable that says where our files are is not taken from a less privileged caller" {
+	echo 'a = secure_getenv("HOME"); b = getenv("PATH");' >"$tree/src/trace/reader.c"
+	run -0 check environment
+	echo 'a = getenv("STRAIN_DIR");' >"$tree/src/trace/reader.c"
+	run -1 check environment
+	[[ "$output" == "src/trace/reader.c:1: getenv()"* ]]
+}
+
 @test "only commands end the program" {
 	echo 'exit(1);' >"$tree/src/cmd/show.c"
 	run -0 check calls

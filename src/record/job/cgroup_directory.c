@@ -161,7 +161,7 @@ static pid_t parent_of(int root_fd, pid_t pid)
 // keeper, which does not either. 0: there is none.
 static pid_t find_sweep(int root_fd)
 {
-	const char *value = getenv("STRAIN_SWEEP_PID");
+	const char *value = secure_getenv("STRAIN_SWEEP_PID");
 	int64_t pid;
 	return value && parse_integer(value, 1, INT32_MAX, &pid, NULL) == 0 &&
 	                       (pid == getppid() || pid == parent_of(root_fd, getppid()))

@@ -290,7 +290,7 @@ static void append_others(struct text *to, const char *path, const char *without
 
 static void set_python_path(const char *hooks)
 {
-	const char *path = getenv("PYTHONPATH"), *outer = getenv("STRAIN_HOOKS");
+	const char *path = getenv("PYTHONPATH"), *outer = secure_getenv("STRAIN_HOOKS");
 	_cleanup_text_ struct text result = {0};
 	if (!hooks && (!path || !outer)) {
 		return; // an empty one stays, too
