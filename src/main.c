@@ -55,17 +55,16 @@ static int complete(int argc, char **argv);
 
 static const struct command commands[] = {
 	{"run", command_run, "record a job from start to end"},
-	{"report", command_report,
-		"a page that shows runs, for a browser, or a figure for a paper"},
-	{"show", command_show, "show what a run says: verdict, epochs, processes, devices"},
+	{"report", command_report, "write an HTML page of runs, or a figure for a paper"},
+	{"show", command_show, "show the verdict, epochs, processes and devices of a run"},
 	{"ls", command_ls, "list runs, filtered and sorted by label or measure"},
-	{"compare", command_compare, "runs and sweeps side by side, and what is beyond noise"},
+	{"compare", command_compare, "compare runs and sweeps, with tests for noise"},
 	{"export", command_export, "print a run's readings as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
-	{"mark", command_mark, "mark where a shell script is"},
-	{"sweep", command_sweep, "run a matrix of configurations, and go on where it was"},
-	{"advise", command_advise, "short runs that answer a question: what its input costs a job"},
-	{"doctor", command_doctor, "what can be measured here, and why the rest cannot"},
+	{"mark", command_mark, "mark epochs and phases of a shell script"},
+	{"sweep", command_sweep, "run a matrix of configurations, or resume one"},
+	{"advise", command_advise, "measure what the input costs a job, by short runs"},
+	{"doctor", command_doctor, "report what this machine can measure, and why not the rest"},
 	{"completion", command_completion, "print completions for bash, zsh or fish"},
 	{"complete", complete, NULL},
 	{"finish", command_finish, NULL},
@@ -83,8 +82,9 @@ static void print_help(FILE *stream)
 			fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
 		}
 	}
-	fputs("\nstrain help COMMAND tells more; man strain all of it; strain version which this "
-	      "is.\n",
+	fputs("\nstrain help COMMAND   the options of a command\n"
+	      "man strain            the manual\n"
+	      "strain version        which version this is\n",
 		stream);
 }
 

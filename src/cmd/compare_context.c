@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/command_name.h"
 #include "base/text.h"
 #include "cmd/compare_choice.h"
 #include "trace/reader.h"
@@ -122,9 +123,26 @@ static int take_arguments(struct job *job, const json_t *command, size_t script,
 	return 0;
 }
 
+// Takes off what only starts the program: nice, env and its variables, timeout.
+static void skip_runners(json_t *command)
+{
+	size_t n = json_array_size(command);
+	char **words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++) {
+		const char *word = argument(command, i);
+		memcpy(&words[i], &word, sizeof(word)); // not written to
+	}
+	size_t skipped = words && n > 0 ? (size_t)(command_program(words) - words) : 0;
+	free(words);
+	while (skipped-- > 0) {
+		json_array_remove(command, 0);
+	}
+}
+
 static int job_parse(const char *text, struct job *ret)
 {
 	json_t *command = text ? json_loads(text, 0, NULL) : NULL;
+	skip_runners(command);
 	struct text program = {0};
 	size_t at = 1, n_script = 0;
 	const char *first = argument(command, 0), *name = base_name(first);
@@ -328,11 +346,23 @@ static char *say_unlike(const struct job *one, const struct job *other)
 	return text_steal(&t);
 }
 
+// Trials of one sweep are what its plan compares, whatever they run.
+static bool in_one_sweep(const char *one, const char *other)
+{
+	const char *slash = strrchr(one, '/');
+	size_t length = slash ? (size_t)(slash - one) : 0;
+	bool together = slash && strncmp(one, other, length + 1) == 0 &&
+	                !strchr(other + length + 1, '/');
+	_cleanup_free_ char *folder = together ? strndup(one, length) : NULL;
+	return folder && catalogue_is_sweep(folder);
+}
+
 static void tell_unlike(struct reading *r, const struct job *jobs, bool outcomes)
 {
 	struct compare_context *c = r->context;
 	for (size_t i = 1; i < r->n_read && !c->unlike; i++) {
-		if (strcmp(jobs[0].program, jobs[i].program) != 0) {
+		if (strcmp(jobs[0].program, jobs[i].program) != 0 &&
+			!in_one_sweep(r->runs[0]->path, r->runs[i]->path)) {
 			c->unlike = say_unlike(&jobs[0], &jobs[i]);
 		} else if (outcomes && r->runs[0]->outcome != r->runs[i]->outcome) {
 			struct text t = {0};

@@ -214,7 +214,7 @@ static int say_none(
 	}
 	int r = error_set(e, ENOENT, "no run '%s' in %s%s%s%s", name,
 		here ? "the current directory" : places->paths[0],
-		nearest.word ? "; did you mean '" : " (strain ls lists those that there are)",
+		nearest.word ? "; did you mean '" : " (strain ls lists the runs)",
 		nearest.word ? nearest.word : "", nearest.word ? "'?" : "");
 	candidates_done(&all);
 	return r;

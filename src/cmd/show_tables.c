@@ -280,11 +280,17 @@ static bool follows(const struct process_row *earlier, const struct process_row 
 	       row->number == earlier->number && row->parent == earlier->parent;
 }
 
+// How long it was there and not stopped.
+static double going_s(const struct process_row *row)
+{
+	return row->last_s - row->first_s - (row->stopped_s > 0 ? row->stopped_s : 0);
+}
+
 // One row for processes[from..to): loader workers that had the same number in turn.
 static void group_cells(struct table *t, const struct process_row *rows, size_t n)
 {
 	struct process_row sum = rows[0];
-	double lives = rows[0].last_s - rows[0].first_s;
+	double lives = going_s(&rows[0]);
 	for (size_t i = 1; i < n; i++) {
 		sum.cpu_seconds = words_sum(sum.cpu_seconds, rows[i].cpu_seconds);
 		sum.asked_bytes = words_sum(sum.asked_bytes, rows[i].asked_bytes);
@@ -297,7 +303,7 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 		sum.pss_peak_bytes = fmax(sum.pss_peak_bytes, rows[i].pss_peak_bytes);
 		sum.uss_peak_bytes = fmax(sum.uss_peak_bytes, rows[i].uss_peak_bytes);
 		sum.stopped_s = words_sum(sum.stopped_s, rows[i].stopped_s);
-		lives += rows[i].last_s - rows[i].first_s;
+		lives += going_s(&rows[i]);
 	}
 	sum.cpu_share = lives > 0 ? sum.cpu_seconds / lives : NAN;
 	sum.stopped_s = sum.stopped_s > 0 ? sum.stopped_s : NAN; // for people only what there was

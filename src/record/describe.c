@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/command_name.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "record/host/file.h"
@@ -59,7 +60,7 @@ static void put_format(struct description *d, const char *key, const char *forma
 static void put_name(struct description *d, char *const *command)
 {
 	char name[80];
-	name_of_command(command, name, sizeof(name));
+	command_name(command, name, sizeof(name));
 	put(d, "name", name);
 }
 

@@ -11,9 +11,6 @@
 
 #include "base/error.h"
 
-// What a command line runs, as a word fit for a file name: "python3 -u x/train.py" is "train".
-// Programs that run another (env, nice, srun, ...) are looked through.
-void name_of_command(char *const *command, char *buffer, size_t size);
 // "train-20261120-104211" or with the rank of the environment "train-20261120-104211-rank3".
 void name_of_run(char *const *command, time_t start, char *buffer, size_t size);
 // The same of a process that runs already, by its command line; "pid-42" where that is not told.

@@ -24,7 +24,7 @@ enum option_key {
 	OPTION_NO_HOOKS,
 	OPTION_NO_VERDICT,
 	OPTION_SUPERVISED,
-	OPTION_HELP,
+	OPTION_HELP = 'h',
 };
 
 extern const struct argp_option run_option_table[];

@@ -433,11 +433,25 @@ with_keys() { # NAME TO [KEY VALUE]...
 	run -0 "$STRAIN" compare one.strain two.strain --baseline run=one --columns run --rows '' # who asks for it gets it
 	[[ "$output" == *"1.33x"* ]]
 	# The same in another place, by another version, with other arguments is one job.
-	for command in '["/opt/python3.12", "else/where/train.py", "--lr", "7"]' '["python", "-W", "train.py"]'; do
+	for command in '["/opt/python3.12", "else/where/train.py", "--lr", "7"]' '["python", "-W", "train.py"]' \
+		'["nice", "-n", "5", "env", "A=1", "python3", "train.py"]'; do
 		with_keys 0003-1 two.strain command "$command"
 		run -0 "$STRAIN" compare one.strain two.strain
 		[[ "$output" == *"two is 1.33 times as fast as one, by the time of an epoch (one run each"* ]] || { echo "$output"; false; }
 	done
+	# What only starts a program is not what runs.
+	with_keys 0001-1 three.strain command '["timeout", "5", "python3", "a.py"]'
+	with_keys 0003-1 two.strain command '["timeout", "5", "python3", "b.py"]'
+	run -0 "$STRAIN" compare three.strain two.strain
+	[[ "$output" == *"not ranked: 'python a.py' and 'python b.py' are different jobs"* ]]
+	# Trials of one sweep are what its plan compares.
+	mkdir x.sweep
+	echo 'command: x' >x.sweep/plan.yaml
+	mv three.strain x.sweep/0001-1.strain
+	mv two.strain x.sweep/0002-1.strain
+	run -0 "$STRAIN" compare x.sweep/0001-1.strain x.sweep/0002-1.strain
+	[[ "$output" != *"not ranked: "* ]]
+	with_keys 0003-1 two.strain command '["python", "-W", "train.py"]'
 	mkdir a b
 	cp one.strain a
 	with_keys 0003-1 b/two.strain command '["python3", "other.py"]'

@@ -136,7 +136,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	run -1 --separate-stderr "$STRAIN" show tarin-3
 	[ "$stderr" = "strain: no run 'tarin-3' in the current directory; did you mean 'train-3'?" ]
 	run -1 --separate-stderr "$STRAIN" show frobnicate
-	[ "$stderr" = "strain: no run 'frobnicate' in the current directory (strain ls lists those that there are)" ]
+	[ "$stderr" = "strain: no run 'frobnicate' in the current directory (strain ls lists the runs)" ]
 	run -1 --separate-stderr "$STRAIN" show none.strain
 	[ "$stderr" = "strain: none.strain: No such file or directory" ]
 	run -1 --separate-stderr "$STRAIN" show $'x\e[31m'
@@ -157,7 +157,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	[ "$stderr" = "strain: there is only 1 run (*.strain) in ." ]
 	rm -r "$XDG_STATE_HOME"
 	run -1 --separate-stderr "$STRAIN" show
-	[ "$stderr" = "strain: no run (*.strain) in the current directory, ." ]
+	[ "$stderr" = "strain: no run (*.strain) in the current directory" ]
 }
 
 @test "where the folder cannot be written, the newest may be in the other one" {

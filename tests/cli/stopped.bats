@@ -66,6 +66,7 @@ EDGES=0.35 # seconds that both edges of a stop may be off, and more than a readi
 	check "verdict['bottleneck'] != 'contention' or job['host_cpus_used'] - job['cpus_used'] > 0.2 * job['host_cpus']"
 	check "any(row['what'] == 'stopped' and row['value'].startswith('for ') for row in verdict['evidence'])"
 	check "[p['stopped_seconds'] > 4 for p in processes if p['name'] == 'marking'] == [True]"
+	check "all('%d %%' % round(100 * p['cpu_ratio']) in next(row for row in open('text') if ' marking ' in row) for p in processes if p['name'] == 'marking')"
 	grep -q 'stopped for [45]' verdict
 	grep -q 'stopped  *for [45]' text
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/command_name.h"
 #include "record/name.h"
 
 // Splits at blanks; an argument that holds blanks is written with '_' for them here.
@@ -22,7 +23,7 @@ static void expect(const char *line, const char *wanted)
 		command[n++] = word;
 	}
 	command[n] = NULL;
-	name_of_command(command, name, sizeof(name));
+	command_name(command, name, sizeof(name));
 	if (strcmp(name, wanted) != 0) {
 		print_error("%s\n", line);
 	}
