@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 enum {
 	DEEPEST = 16,
@@ -138,5 +139,43 @@ void beneath_remove(int folder, const char *path)
 	// Without a link it was removed already, and its name is anyone's.
 	if (fstat(folder, &status) == 0 && status.st_nlink > 0 && names_folder(path, &status)) {
 		rmdir(path);
+	}
+}
+
+// Files -------------------------------------------------------------------------------------------
+
+struct beneath_file beneath_file_of(int fd)
+{
+	struct stat status;
+	return fd >= 0 && fstat(fd, &status) == 0
+	               ? (struct beneath_file){status.st_dev, status.st_ino}
+	               : (struct beneath_file){0, 0};
+}
+
+static int open_parent(const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash - path + 1))
+	                                    : strdup(".");
+	*ret_name = slash ? slash + 1 : path;
+	return parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+void beneath_unlink(const char *path, struct beneath_file file, const char *const *endings)
+{
+	const char *name;
+	struct stat status;
+	_cleanup_close_ int folder = open_parent(path, &name);
+	if (folder < 0 || file.inode == 0 ||
+		fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+		status.st_dev != file.device || status.st_ino != file.inode) {
+		return;
+	}
+	for (; *endings; endings++) {
+		_cleanup_text_ struct text ended = {0};
+		text_format(&ended, "%s%s", name, *endings);
+		if (!ended.failed) {
+			unlinkat(folder, ended.data, 0);
+		}
 	}
 }

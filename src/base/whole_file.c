@@ -8,18 +8,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-enum { LINKS_MOST = 40 }; // as the kernel follows
+#include "base/parse.h"
 
 static int write_all(int fd, const char *data, size_t length)
 {
@@ -61,62 +58,63 @@ static int replace(const char *path, const void *data, size_t length)
 	return r;
 }
 
-// At its end, where that is a regular file: what an output was redirected to, perhaps with >>.
-static int write_into(const char *path, const void *data, size_t length)
+// Whether the path is a name of one of this process's descriptors, as the caller's shell means it:
+// /dev/stdout, /dev/fd/3. A link somewhere that leads there is not.
+static bool names_descriptor(const char *path, int *ret_fd)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-	return fd < 0 ? -errno : write_and_close(fd, data, length);
-}
-
-static bool is_on_proc(int fd)
-{
-	struct statfs fs;
-	return fstatfs(fd, &fs) == 0 && (unsigned)fs.f_type == PROC_SUPER_MAGIC;
-}
-
-// The path that a link's text means, seen from the link's folder. NULL: out of memory.
-static char *target_of(const char *link, const char *text)
-{
-	const char *slash = text[0] == '/' ? NULL : strrchr(link, '/');
-	char *target = NULL;
-	int folder = slash ? (int)(slash - link + 1) : 0;
-	return asprintf(&target, "%.*s%s", folder, link, text) < 0 ? NULL : target;
-}
-
-// Whether a link is another name of a descriptor, as /dev/stdout is: its last step is a link of
-// /proc.
-static bool leads_to_descriptor(const char *path)
-{
-	_cleanup_free_ char *at = strdup(path);
-	for (int i = 0; at && i < LINKS_MOST; i++) {
-		struct stat status;
-		char text[PATH_MAX];
-		_cleanup_close_ int fd = open(at, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &status) < 0 || !S_ISLNK(status.st_mode)) {
-			return false;
-		}
-		if (is_on_proc(fd)) {
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	int64_t fd = -1;
+	if (strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0) {
+		*ret_fd = path[8] == 'o' ? STDOUT_FILENO : STDERR_FILENO;
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(folders); i++) {
+		size_t length = strlen(folders[i]);
+		if (strncmp(path, folders[i], length) == 0 &&
+			parse_integer(path + length, 0, INT_MAX, &fd, NULL) == 0) {
+			*ret_fd = (int)fd;
 			return true;
 		}
-		ssize_t n = readlinkat(fd, "", text, sizeof(text) - 1);
-		if (n < 0) {
-			return false;
-		}
-		text[n] = '\0';
-		char *next = target_of(at, text);
-		free(at);
-		at = next;
 	}
 	return false;
 }
 
+// What is written to as it is: a device of root's (/dev/null, a terminal) and a FIFO of the
+// caller's. Opened by a name that is no link, and looked at once it is open: the name may have
+// become another's. A descriptor; -EINVAL: a regular file, a link, or nothing, which are replaced;
+// -EPERM: another's.
+static int open_special(const char *path)
+{
+	struct stat status;
+	_cleanup_close_ int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) < 0 || S_ISREG(status.st_mode) ||
+		S_ISLNK(status.st_mode)) {
+		return -EINVAL;
+	}
+	if (S_ISDIR(status.st_mode)) {
+		return -EISDIR;
+	}
+	bool device = S_ISCHR(status.st_mode) && (status.st_uid == 0 || status.st_uid == geteuid());
+	bool pipe = S_ISFIFO(status.st_mode) && status.st_uid == geteuid();
+	if (!device && !pipe) {
+		return -EPERM;
+	}
+	char again[32];
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	int opened = open(again, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return opened < 0 ? -errno : opened;
+}
+
 int whole_file_write(const char *path, const void *data, size_t length, struct error *e)
 {
-	struct stat status, name;
-	bool there = stat(path, &status) == 0;
-	bool into = there && (!S_ISREG(status.st_mode) ||
-				     (lstat(path, &name) == 0 && S_ISLNK(name.st_mode) &&
-					     leads_to_descriptor(path)));
-	int r = into ? write_into(path, data, length) : replace(path, data, length);
+	int fd, r;
+	if (names_descriptor(path, &fd)) {
+		r = write_all(fd, data, length);
+	} else {
+		fd = open_special(path);
+		r = fd >= 0         ? write_and_close(fd, data, length)
+		    : fd == -EINVAL ? replace(path, data, length)
+		                    : fd;
+	}
 	return r < 0 ? error_errno(e, -r, "cannot write %s", path) : 0;
 }

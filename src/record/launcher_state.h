@@ -40,7 +40,8 @@ struct launcher {
 	struct child child;
 	struct recording recording;
 	char *path; // of the run file; owned; NULL: nothing is recorded
-	bool reserved; // the file was there, empty, before the recorder
+	struct beneath_file
+		reserved; // the file that was there, empty, before the recorder; or none
 	pid_t job; // 0 before it runs and after it was reaped
 	bool ended; // it is a zombie still
 	int status; // as waitpid gives it; -1 for unknown

@@ -79,7 +79,8 @@ static bool has_something_beside(const char *path)
 
 // Creates DIRECTORY/NAME[-N].strain. The file is empty and ours alone, so that two runs of one
 // second do not share a name.
-static int reserve_in(const char *directory, const char *name, char **ret_path)
+static int reserve_in(
+	const char *directory, const char *name, char **ret_path, struct beneath_file *ret_file)
 {
 	for (unsigned attempt = 1; attempt < 10000; attempt++) {
 		_cleanup_text_ struct text path = {0};
@@ -94,13 +95,15 @@ static int reserve_in(const char *directory, const char *name, char **ret_path)
 		}
 		int fd = open(
 			path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		const struct beneath_file made = beneath_file_of(fd);
 		if (fd >= 0 && has_something_beside(path.data)) {
 			close(fd);
-			unlink(path.data);
+			beneath_unlink(path.data, made, (const char *const[]){"", NULL});
 			continue;
 		}
 		if (fd >= 0) {
 			close(fd);
+			*ret_file = made;
 			*ret_path = text_steal(&path);
 			return *ret_path ? 0 : -ENOMEM;
 		}
@@ -121,7 +124,8 @@ static void make_directories(char *path)
 	mkdir(path, 0700);
 }
 
-int name_reserve(const char *name, char **ret_path, char **ret_notice, struct error *e)
+int name_reserve(const char *name, char **ret_path, struct beneath_file *ret_file,
+	char **ret_notice, struct error *e)
 {
 	const char *directory = places_usual();
 	bool here = strcmp(directory, ".") == 0;
@@ -129,7 +133,7 @@ int name_reserve(const char *name, char **ret_path, char **ret_notice, struct er
 	if (!here) {
 		mkdir(directory, 0700);
 	}
-	int first = reserve_in(directory, name, ret_path);
+	int first = reserve_in(directory, name, ret_path, ret_file);
 	if (first == 0) {
 		return 0;
 	}
@@ -138,7 +142,7 @@ int name_reserve(const char *name, char **ret_path, char **ret_notice, struct er
 	if (state) {
 		make_directories(state);
 	}
-	if (!state || reserve_in(state, name, ret_path) < 0) {
+	if (!state || reserve_in(state, name, ret_path, ret_file) < 0) {
 		return error_errno(e, -first, "cannot write to %s", shown);
 	}
 	struct text notice = {0};

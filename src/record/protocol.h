@@ -11,7 +11,8 @@
 
 enum message_kind {
 	// recorder to launcher
-	MESSAGE_READY = 1, // sampling can start: the run file is there
+	MESSAGE_CREATED = 1, // the run file is there: device, inode
+	MESSAGE_READY, // sampling can start
 	MESSAGE_FAILED, // it cannot: text says why; the recorder ends
 	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
 	MESSAGE_CLOSING, // after MESSAGE_END: nothing is measured any more
@@ -34,6 +35,8 @@ struct message {
 	uint64_t user_us; // UINT64_MAX: not known; so for the three below
 	uint64_t system_us;
 	uint64_t max_rss_bytes; // of the largest of them
+	uint64_t device; // of CREATED
+	uint64_t inode;
 	uint64_t faults; // of pages, of all of them
 	char text[480]; // NUL-terminated
 };

@@ -261,6 +261,16 @@ static void start_devices(struct recorder *r)
 	}
 }
 
+// What the launcher may remove, should the job not run after all.
+static void tell_file(const struct recorder *r)
+{
+	const struct beneath_file made = writer_file(r->writer);
+	const struct message message = {.kind = MESSAGE_CREATED,
+		.device = (uint64_t)made.device,
+		.inode = (uint64_t)made.inode};
+	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
 static int set_up(struct recorder *r, struct error *e)
 {
 	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -271,6 +281,7 @@ static int set_up(struct recorder *r, struct error *e)
 	if (result < 0) {
 		return result;
 	}
+	tell_file(r);
 	put_identity(r);
 	if (describe_run(r->writer, r->config) < 0 || register_metrics(r) < 0 ||
 		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 ||
@@ -553,8 +564,7 @@ static void finish(struct recorder *r)
 static void discard_file(struct recorder *r)
 {
 	if (r->writer) {
-		writer_free(take_pointer(r->writer)); // with its log
-		unlink(r->config->path);
+		writer_discard(take_pointer(r->writer));
 	}
 }
 

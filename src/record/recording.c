@@ -56,11 +56,6 @@ int recording_start(struct recording *r, struct recorder_config *config, struct 
 	}
 	*r = (struct recording){
 		.path = config->path, .start_ns = config->start_ns, .socket = pair[0]};
-	struct stat before;
-	if (lstat(r->path, &before) == 0) {
-		r->before_device = before.st_dev;
-		r->before_inode = before.st_ino;
-	}
 	config->socket = pair[1];
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -169,6 +164,9 @@ bool recording_take(struct recording *r, struct message *ret)
 	}
 	ret->text[sizeof(ret->text) - 1] = '\0';
 	r->ready = r->ready || ret->kind == MESSAGE_READY;
+	if (ret->kind == MESSAGE_CREATED) {
+		r->created = (struct beneath_file){(dev_t)ret->device, (ino_t)ret->inode};
+	}
 	r->closing = r->closing || ret->kind == MESSAGE_CLOSING;
 	r->done = r->done || ret->kind == MESSAGE_DONE;
 	return true;
@@ -229,21 +227,11 @@ static bool end_recorder(struct recording *r)
 	return r->pid == 0;
 }
 
+// What the recorder made, and nothing that has its name for another reason.
 static void remove_file(const struct recording *r)
 {
-	static const char *const endings[] = {"", "-wal", "-shm", "-journal", "-reserve"};
-	struct stat now;
-	if (lstat(r->path, &now) < 0 ||
-		(now.st_dev == r->before_device && now.st_ino == r->before_inode)) {
-		return; // it is not the recorder's
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
-		_cleanup_text_ struct text path = {0};
-		text_format(&path, "%s%s", r->path, endings[i]);
-		if (!path.failed) {
-			unlink(path.data);
-		}
-	}
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal", "-reserve", NULL};
+	beneath_unlink(r->path, r->created, endings);
 }
 
 void recording_discard(struct recording *r)

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "record/protocol.h"
 #include "record/recorder.h"
@@ -20,8 +21,7 @@ struct recording {
 	uint64_t start_ns; // of the run
 	pid_t pid; // of the recorder; 0 once it was reaped
 	int socket; // -1 once it is gone
-	dev_t before_device; // what stood at `path` before the recorder; inode 0: nothing
-	ino_t before_inode;
+	struct beneath_file created; // by the recorder, as it says; inode 0: none
 	bool ready; // it has said that the file is there
 	bool closing; // it has said that it measures no more
 	bool done; // it has said that the file is closed

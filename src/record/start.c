@@ -36,12 +36,11 @@ static int choose_path(struct launcher *l, struct error *e)
 	} else {
 		name_of_run(l->options.command, time(NULL), name, sizeof(name));
 	}
-	int rc = name_reserve(name, &l->path, &notice, e);
+	int rc = name_reserve(name, &l->path, &l->reserved, &notice, e);
 	if (notice) {
 		say("%s", notice);
 	}
-	l->reserved = rc == 0;
-	l->options.force = l->reserved || l->options.force;
+	l->options.force = rc == 0 || l->options.force;
 	return rc;
 }
 
@@ -209,9 +208,10 @@ static int wait_ready(struct launcher *l, struct error *e)
 void drop_recording(struct launcher *l)
 {
 	recording_discard(&l->recording);
-	if (l->reserved) {
-		unlink(l->path);
+	if (l->path) {
+		beneath_unlink(l->path, l->reserved, (const char *const[]){"", NULL});
 	}
+	l->reserved = (struct beneath_file){0};
 	free(take_pointer(l->path));
 }
 

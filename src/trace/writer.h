@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/beneath.h"
 #include "base/error.h"
 #include "trace/codec.h"
 #include "trace/metric.h"
@@ -124,3 +125,7 @@ uint64_t writer_file_bytes(const struct writer *w);
 
 // Commits what it can and frees. Accepts NULL. A run without writer_finish stays "being recorded".
 void writer_free(struct writer *w);
+// Which file it made; of one that was opened, which it is.
+struct beneath_file writer_file(const struct writer *w);
+// Frees, and removes the file, unless its name is another's by now.
+void writer_discard(struct writer *w);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "trace/beside.h"
@@ -186,16 +187,8 @@ static int create_schema(struct writer *w, struct error *e)
 
 // SQLite's own files beside the run. Left over from a run before, they would be taken for this
 // one's.
-static void remove_siblings(const char *path)
-{
-	static const char *const suffixes[] = {"-wal", "-shm", "-journal", "-reserve"};
-	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
-		_cleanup_free_ char *name = NULL;
-		if (asprintf(&name, "%s%s", path, suffixes[i]) >= 0) {
-			unlink(name);
-		}
-	}
-}
+static const char *const siblings[] = {"-wal", "-shm", "-journal", "-reserve", NULL};
+static const char *const all_files[] = {"", "-wal", "-shm", "-journal", "-reserve", NULL};
 
 // An empty file in the place of the old one, in one step: the name is never free in between, so a
 // run that starts at the same moment does not take it for its own.
@@ -257,7 +250,7 @@ static int create_file(const char *path, bool replace, int *ret_fd, struct error
 			return rc;
 		}
 	}
-	remove_siblings(path);
+	beneath_unlink(path, beneath_file_of(fd), siblings);
 	*ret_fd = take_fd(fd);
 	return 0;
 }
@@ -317,6 +310,7 @@ int writer_create(const char *path, const struct writer_options *options, struct
 	if (r < 0) {
 		return r;
 	}
+	const struct beneath_file made = beneath_file_of(fd);
 	r = writer_new(path, &w, e);
 	if (r < 0) {
 		close(fd);
@@ -332,8 +326,7 @@ int writer_create(const char *path, const struct writer_options *options, struct
 	}
 	if (r < 0) {
 		writer_free(w);
-		unlink(path);
-		remove_siblings(path);
+		beneath_unlink(path, made, all_files);
 		return r;
 	}
 	w->committed_ns = clock_monotonic_ns();
@@ -496,4 +489,19 @@ void writer_free(struct writer *w)
 	text_done(&w->scratch);
 	free(w->path);
 	free(w);
+}
+
+struct beneath_file writer_file(const struct writer *w)
+{
+	return beneath_file_of(w->held);
+}
+
+void writer_discard(struct writer *w)
+{
+	_cleanup_free_ char *path = w ? strdup(w->path) : NULL;
+	const struct beneath_file made = beneath_file_of(w ? w->held : -1);
+	writer_free(w); // with its log
+	if (path) {
+		beneath_unlink(path, made, all_files);
+	}
 }

@@ -58,7 +58,7 @@ run.executemany("INSERT INTO run VALUES (?, ?)", [
     ("nvtx_missing", "not installed")])
 run.commit()'
 	"$STRAIN" show run.strain >out
-	grep -q '^Missing   marks: no room in ?\[31m/dev/shm$' out
+	grep -q '^Missing   marks: no room in \\x1b\[31m/dev/shm$' out
 	grep -q '^          hooks: python -I was given$' out
 	grep -q '^          NVTX ranges: not installed$' out
 }

@@ -124,6 +124,26 @@ is_safe() {
 	[[ $output == *"can change it"* ]]
 }
 
+@test "hooks that another user can change, or whose bytecode he can, are not put into a job" {
+	local prefix=$HOMES/prefix file
+	mkdir -p "$prefix/hooks"
+	cp "$STRAIN" "$(dirname "$STRAIN")/strain-record" "$BUILD_ROOT/libstrain-nvtx.so" "$prefix"
+	cp -r "$BUILD_ROOT/hooks/python" "$prefix/hooks"
+	chmod -R go-w "$prefix"
+	mkdir -p "$prefix/hooks/python/__pycache__"
+	path_of_run() {
+		as $VICTIM env -u STRAIN_HOME "$prefix/strain" run --no-verdict -o run.strain --force -- \
+			sh -c 'echo "$PYTHONPATH"'
+	}
+	[ "$(path_of_run)" = "$prefix/hooks/python" ]
+	for file in strain_hook.py __pycache__; do
+		chmod go+w "$prefix/hooks/python/$file"
+		[ "$(path_of_run)" != "$prefix/hooks/python" ]
+		chmod go-w "$prefix/hooks/python/$file"
+	done
+	[ "$(path_of_run)" = "$prefix/hooks/python" ]
+}
+
 # A FUSE server that never answers, as one that was stopped: who asks it waits for ever.
 @test "a mount in the marker directory that does not answer holds neither recorder nor launcher" {
 	[ -c /dev/fuse ] || skip "no /dev/fuse"

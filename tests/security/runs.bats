@@ -145,6 +145,41 @@ while True:
 	grep -q sound "$SHARED/table.csv"
 }
 
+@test "an output does not go to another user by his FIFO or his link to a descriptor" {
+	as $ATTACKER sh -c "umask 0; mkfifo '$SHARED/fifo.csv'; ln -s /proc/self/fd/9 '$SHARED/fd.csv'"
+	chmod 0755 "$SHARED" # where even root may open what is another's
+	as $ATTACKER timeout 30 cat "$SHARED/fifo.csv" >"$HOMES/$ATTACKER/got" &
+	STARTED=$!
+	sleep 0.3
+	run as $VICTIM "$STRAIN" compare "$HOMES/sound.strain" "$HOMES/sound.strain" -o "$SHARED/fifo.csv" --force
+	[ "$status" -ne 0 ]
+	[ ! -s "$HOMES/$ATTACKER/got" ]
+	chmod 1777 "$SHARED"
+	as $VICTIM sh -c "echo private >mine; exec 9>>mine
+		'$STRAIN' compare '$HOMES/sound.strain' '$HOMES/sound.strain' -o '$SHARED/fd.csv' --force || true"
+	[ "$(cat mine)" = private ]
+	# One's own, and the names of descriptors, are written to.
+	as $VICTIM sh -c "'$STRAIN' compare '$HOMES/sound.strain' '$HOMES/sound.strain' --format csv -o /dev/stdout" >out
+	[ -s out ]
+	as $VICTIM "$STRAIN" compare "$HOMES/sound.strain" "$HOMES/sound.strain" --format csv -o /dev/null
+}
+
+@test "of two runs with one name the one that comes late removes nothing" {
+	local turn first second
+	for turn in 1 2 3 4 5 6 7 8; do
+		as $VICTIM "$STRAIN" run -o same -- sleep 0.3 2>/dev/null &
+		first=$!
+		as $VICTIM "$STRAIN" run -o same -- sleep 0.3 2>/dev/null &
+		second=$!
+		STARTED="$first $second"
+		wait $first || true
+		wait $second || true
+		[ -s same.strain ]
+		rm same.strain
+	done
+	STARTED=
+}
+
 @test "--force does not take a file from the recorder that writes it" {
 	as $VICTIM "$STRAIN" run -o x.strain -- sleep 100 &
 	STARTED=$!

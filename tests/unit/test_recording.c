@@ -9,6 +9,7 @@
 #include <string.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -43,17 +44,31 @@ static void write_file(const char *path)
 static struct recording start(const struct place *p)
 {
 	struct recording r = {.path = p->run, .socket = -1};
-	struct stat before;
-	if (lstat(p->run, &before) == 0) {
-		r.before_device = before.st_dev;
-		r.before_inode = before.st_ino;
-	}
 	r.pid = fork();
 	assert_true(r.pid >= 0);
 	while (r.pid == 0) {
 		pause();
 	}
 	return r;
+}
+
+// What the recorder says of the file that it made.
+static void take_created(struct recording *r, const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	const struct beneath_file made = beneath_file_of(fd);
+	const struct message message = {.kind = MESSAGE_CREATED,
+		.device = (uint64_t)made.device,
+		.inode = (uint64_t)made.inode};
+	struct message taken;
+	int pair[2];
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	r->socket = pair[0];
+	assert_int_equal(send(pair[1], &message, sizeof(message), 0), sizeof(message));
+	assert_true(recording_take(r, &taken));
+	close(pair[1]);
 }
 
 static void test_a_file_that_was_begun_is_removed(void **state)
@@ -64,6 +79,7 @@ static void test_a_file_that_was_begun_is_removed(void **state)
 	pid_t pid = r.pid;
 	write_file(p.run);
 	write_file(p.log);
+	take_created(&r, p.run);
 	recording_discard(&r);
 	assert_int_equal(r.pid, 0);
 	assert_int_equal(kill(pid, 0), -1);
@@ -81,16 +97,25 @@ static void test_what_stood_there_before_stays(void **state)
 	assert_int_equal(rmdir(p.folder), 0);
 }
 
-static void test_what_was_replaced_is_removed(void **state)
+// Another recorder's, say: this one said that the name was taken, or had its file renamed away.
+static void test_what_others_made_stays(void **state)
 {
 	(void)state;
 	struct place p = make_place();
-	write_file(p.run);
 	struct recording r = start(&p);
+	write_file(p.run); // nobody said that it was ours
 	write_file(p.log);
+	recording_discard(&r);
+	r = start(&p);
+	take_created(&r, p.run);
+	assert_int_equal(unlink(p.run), 0);
+	int held = open(p.log, O_RDONLY); // so that nobody gets the same number
 	assert_int_equal(rename(p.log, p.run), 0);
 	write_file(p.log);
 	recording_discard(&r);
+	close(held);
+	assert_int_equal(unlink(p.run), 0);
+	assert_int_equal(unlink(p.log), 0);
 	assert_int_equal(rmdir(p.folder), 0);
 }
 
@@ -125,7 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_file_that_was_begun_is_removed),
 		cmocka_unit_test(test_what_stood_there_before_stays),
-		cmocka_unit_test(test_what_was_replaced_is_removed),
+		cmocka_unit_test(test_what_others_made_stays),
 		cmocka_unit_test(test_without_a_recorder_there_is_nothing_to_do),
 		cmocka_unit_test(test_large_processes_of_the_job_go_before_the_recorder),
 	};

@@ -213,6 +213,28 @@ static char *join(const char *folder, const char *file)
 	return text_steal(&path);
 }
 
+// What Python reads beside the folder's own name: sources, and bytecode of them in folders of its
+// own.
+static int trust_folder(const char *path, unsigned deeper, struct error *e)
+{
+	DIR *list = opendir(path);
+	int r = list ? trust_part(path, true, e) : error_errno(e, errno, "%s", path);
+	for (struct dirent *entry; r == 0 && (entry = readdir(list));) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+			continue;
+		}
+		_cleanup_free_ char *name = join(path, entry->d_name);
+		bool folder = entry->d_type == DT_DIR && deeper > 0;
+		r = !name    ? error_set(e, ENOMEM, "out of memory")
+		    : folder ? trust_folder(name, deeper - 1, e)
+		             : trust_part(name, true, e);
+	}
+	if (list) {
+		closedir(list);
+	}
+	return r;
+}
+
 static int find_part(const struct part *part, char *const *command, char **ret, struct error *e)
 {
 	_cleanup_free_ char *found = part_find(part->name, R_OK, e), *copy = NULL;
@@ -225,7 +247,7 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 	if (!installed) {
 		return error_errno(e, errno, "%s", found);
 	}
-	int safe = trust_part(installed, true, e);
+	int safe = part->file ? trust_part(installed, true, e) : trust_folder(installed, 1, e);
 	if (safe == 0 && !is_container(command)) {
 		*ret = take_pointer(installed);
 		return 0;
