@@ -85,7 +85,7 @@ leg_release() {
 }
 
 leg_address() {
-	CC=clang suites address 'unit fuzz cli' -Db_sanitize=address,undefined -Db_lundef=false \
+	CC=clang suites address 'unit fuzz cli -jobs' -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dworkloads=disabled
 }
 
@@ -137,7 +137,7 @@ leg_user() {
 			env -i PATH="$plain_path" HOME="$home" LANG=C.UTF-8 TMPDIR="$home" BUILD=build CC=clang \
 			sh -c 'tools/build.sh -Dpages=disabled -Dworkloads=disabled >build.log 2>&1 ||
 				{ tail -n 40 build.log; exit 1; }
-				tools/run_suites.sh build testlog --suite unit --suite cli >/dev/null
+				tools/run_suites.sh build testlog --suite unit --suite cli --no-suite jobs >/dev/null
 				exec tools/summarize.py --label "user: " --again build/meson-logs/testlog-again.json \
 					build/meson-logs/testlog.json'
 	)
