@@ -108,7 +108,7 @@ sqlite3_python() {
 }
 
 @test "a run of another user, whose shared memory he truncates all the time, is read" {
-	as $ATTACKER "$STRAIN" run -o "$HOMES/$ATTACKER/x.strain" -- sleep 100 &
+	as $ATTACKER "$STRAIN" run -o "$HOMES/$ATTACKER/x.strain" -- sleep 100 3>&- &
 	STARTED=$!
 	until_true test -e "$HOMES/$ATTACKER/x.strain-shm"
 	sleep 1
@@ -121,7 +121,7 @@ sqlite3_python() {
 	as $ATTACKER "$PYTHON" -c 'import os, sys
 while True:
     os.truncate(sys.argv[1], 0)
-    os.truncate(sys.argv[1], 32768)' "$HOMES/$ATTACKER/x.strain-shm" &
+    os.truncate(sys.argv[1], 32768)' "$HOMES/$ATTACKER/x.strain-shm" 3>&- &
 	STARTED+=" $!"
 	local try
 	for try in {1..20}; do
@@ -148,10 +148,10 @@ while True:
 @test "an output does not go to another user by his FIFO or his link to a descriptor" {
 	as $ATTACKER sh -c "umask 0; mkfifo '$SHARED/fifo.csv'; ln -s /proc/self/fd/9 '$SHARED/fd.csv'"
 	chmod 0755 "$SHARED" # where even root may open what is another's
-	as $ATTACKER timeout 30 cat "$SHARED/fifo.csv" >"$HOMES/$ATTACKER/got" &
-	STARTED=$!
+	as $ATTACKER timeout 60 cat "$SHARED/fifo.csv" >"$HOMES/$ATTACKER/got" 3>&- &
 	sleep 0.3
 	run as $VICTIM "$STRAIN" compare "$HOMES/sound.strain" "$HOMES/sound.strain" -o "$SHARED/fifo.csv" --force
+	as $ATTACKER sh -c ": >'$SHARED/fifo.csv'" # ends the reader
 	[ "$status" -ne 0 ]
 	[ ! -s "$HOMES/$ATTACKER/got" ]
 	chmod 1777 "$SHARED"
@@ -181,7 +181,7 @@ while True:
 }
 
 @test "--force does not take a file from the recorder that writes it" {
-	as $VICTIM "$STRAIN" run -o x.strain -- sleep 100 &
+	as $VICTIM "$STRAIN" run -o x.strain -- sleep 100 3>&- &
 	STARTED=$!
 	until_true as $VICTIM "$STRAIN" sql x.strain "SELECT 1 FROM run WHERE key = 'recorder_pid'"
 	local recorder inode
