@@ -56,10 +56,10 @@ static bool is_quote(const char *at)
 	return *at == '"' || *at == '\'' || (*at == '\\' && (at[1] == '"' || at[1] == '\''));
 }
 
-// b"...", rf'...'
+// b"...", rf'...'; $'...' of a shell
 static size_t literal_prefix(const char *at)
 {
-	size_t length = strspn(at, "bBfFrRuU");
+	size_t length = *at == '$' ? 1 : strspn(at, "bBfFrRuU");
 	return length <= 2 && is_quote(at + length) ? length : 0;
 }
 
@@ -168,6 +168,23 @@ static void mark_value(const struct secret_marks *m, struct value value, bool sc
 	}
 }
 
+// TOKEN="a"'b' of a shell is one value. A quote behind a value may also be one around all of it:
+// then what follows it does not look like a piece.
+static size_t mark_pieces(const struct secret_marks *m, struct value value)
+{
+	while (value.next > value.to &&
+		(m->text[value.next] == '"' || m->text[value.next] == '\'')) {
+		struct value piece = find_quoted(m->text, value.next);
+		size_t length = strcspn(m->text + piece.from, " \t\r\n;&|,:()[]{}<>\"'");
+		if (piece.next == piece.to || length == 0 || piece.from + length < piece.to) {
+			break;
+		}
+		mark_value(m, piece, true);
+		value = piece;
+	}
+	return value.next;
+}
+
 // Names in a text --------------------------------------------------------------------------------
 
 // What stands between a name and its value.
@@ -224,6 +241,18 @@ static bool is_number(const char *at)
 	return length > 0 && length < 12 && !secret_is_name_byte(at[length]);
 }
 
+// The value of --tokens=; as much of it as a number or the name of a file has.
+static bool begins_with_count(const char *value)
+{
+	enum { LOOK_BYTES = 256 };
+	size_t length = 0;
+	value += is_quote(value);
+	while (length < LOOK_BYTES && value[length] && !strchr(word_ends, value[length])) {
+		length++;
+	}
+	return secret_is_count(value, length);
+}
+
 static bool is_secret(const struct secret_marks *m, size_t from, size_t to, struct joint joint)
 {
 	const char *name = m->text + from;
@@ -246,7 +275,9 @@ static bool is_secret(const struct secret_marks *m, size_t from, size_t to, stru
 					    strcspn(m->text + joint.value, word_ends) >= 20));
 	bool login = length == 3 && strncmp(name, "key", 3) == 0 && from >= 6 &&
 	             strncmp(name - 6, "login(", 6) == 0;
-	return long_query || login || secret_name(name, length);
+	bool tokens = joint.kind == '=' && secret_tokens_option(name, length) &&
+	              !begins_with_count(m->text + joint.value);
+	return long_query || login || tokens || secret_name(name, length);
 }
 
 static bool is_header(const char *name, size_t length)
@@ -310,6 +341,7 @@ static void mark_names(const struct secret_marks *m, enum origin origin)
 		}
 		struct value value = value_of_name(m, from, to, joint, origin);
 		mark_value(m, value, origin == SCRIPT || from > 0);
+		value.next = joint.kind == '=' ? mark_pieces(m, value) : value.next;
 		from = value.next > to ? value.next : to;
 	}
 }
@@ -473,6 +505,39 @@ void secret_append_lines(struct text *out, const char *data, size_t length)
 void secret_append_value(struct text *out, const char *data, size_t length)
 {
 	append_data(out, data, length, VALUE);
+}
+
+// What follows the first line, and the rest of a private key, whose beginnings are lost.
+static void append_whole_lines(struct text *out, const char *text)
+{
+	static const char begin[] = "-----BEGIN ", end[] = "-----END ";
+	size_t lost = strcspn(text, "\r\n");
+	const char *at = text + lost + strspn(text + lost, "\r\n");
+	const char *first = strstr(at, begin), *close = strstr(at, end);
+	if (close && (!first || close < first)) {
+		text_append_string(out, "***");
+		at = close;
+	} else if (!*at && *text) {
+		text_append_string(out, "***"); // one line, too long to be kept
+	}
+	secret_append_lines(out, at, strlen(at));
+}
+
+void secret_append_end(struct text *out, const char *data, size_t length, bool torn)
+{
+	_cleanup_free_ char *text = string_of(data, length);
+	_cleanup_text_ struct text valid = {0};
+	if (!text) {
+		out->failed = true;
+		return;
+	}
+	text_append_utf8(&valid, text, length);
+	if (torn) {
+		append_whole_lines(out, valid.data ? valid.data : "");
+	} else {
+		secret_append_lines(out, valid.data ? valid.data : "", valid.length);
+	}
+	out->failed = out->failed || valid.failed;
 }
 
 // Arguments --------------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ bool secret_name(const char *name, size_t length);
 void secret_append_text(struct text *out, const char *data, size_t length);
 // The same of lines that a job printed: an open quote does not reach the next line.
 void secret_append_lines(struct text *out, const char *data, size_t length);
+// The last that a job printed, as valid UTF-8 without NUL. torn: there was more before it. Then the
+// first line, whose beginning is lost, is left out, and so is a private key whose first line is
+// lost.
+void secret_append_end(struct text *out, const char *data, size_t length, bool torn);
 // Appends text whose secrets are found by their shape alone, not by a name in front of them.
 void secret_append_value(struct text *out, const char *data, size_t length);
 // The arguments of a command, masked: one after the other, as calls of `append`.

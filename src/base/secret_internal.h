@@ -35,6 +35,11 @@ bool secret_listed(const char *list, const char *word, size_t length);
 // secret_name.c: names that are secret in the query of a URL only: sig, key.
 bool secret_query_name(const char *name, size_t length);
 
+// --tokens, which takes secrets or a number of tokens.
+bool secret_tokens_option(const char *name, size_t length);
+// What such an option has for a number, or a file: 300, 1e9, 10B, a/b.bin.
+bool secret_is_count(const char *value, size_t length);
+
 // secret_value.c: whether a value is a placeholder: ${NAME}, {name}.
 bool secret_is_reference(const char *value, size_t length);
 // Marks tokens by their prefixes, JSON web tokens, private keys, "Bearer X", and the
@@ -51,6 +56,7 @@ struct secret_words {
 		SECRET_WHOLE, // all of the word
 		SECRET_AFTER, // what comes after the first of some delimiters: user:password
 	} pending; // what the next word is
+	bool may_be_count; // the option before may have a number or a file: --tokens
 	bool may_be_flag; // the option before may have no value: --auth
 	const char *delimiters;
 };

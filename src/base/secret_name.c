@@ -272,3 +272,15 @@ bool secret_query_name(const char *name, size_t length)
 	}
 	return false;
 }
+
+bool secret_tokens_option(const char *name, size_t length)
+{
+	return length == 8 && memcmp(name, "--tokens", 8) == 0;
+}
+
+bool secret_is_count(const char *value, size_t length)
+{
+	size_t number = strspn(value, "+-.,_0123456789");
+	number += number > 0 ? strspn(value + number, "eEkKmMbBgGtT+-0123456789") : 0;
+	return number >= length || memchr(value, '/', length) || memchr(value, '.', length);
+}

@@ -114,17 +114,31 @@ static struct secret_word found(
 		kind == SECRET_AFTER ? after_delimiter(word, from, length, delimiters) : from};
 }
 
+// The options without a value that may stand before another one in a word: curl -sSu.
+static size_t flags_before(const struct secret_words *w, const char *word, size_t length)
+{
+	size_t flags = 0;
+	if (w->program && is(w->program, w->program_length, "curl") && length > 2 &&
+		word[0] == '-') {
+		flags = strspn(word + 1, "0123469aBfgGiIjJklLMnNOpqRsSvVZ#:");
+	}
+	return flags + 1 < length ? flags : 0;
+}
+
 // An option of the program: its value is in this word, or the next one.
 static struct secret_word take_program_option(
 	struct secret_words *w, const char *word, size_t length)
 {
+	size_t flags = flags_before(w, word, length);
 	for (size_t i = 0; i < ARRAY_LENGTH(programs); i++) {
 		const struct secret_program *row = &programs[i];
 		size_t option = strlen(row->option);
 		if (option < 2 || !is_of(row, w) || (row->subcommand && !w->subcommand) ||
-			length < option || memcmp(word, row->option, option) != 0) {
+			length < flags + option || word[0] != row->option[0] ||
+			memcmp(word + 1 + flags, row->option + 1, option - 1) != 0) {
 			continue;
 		}
+		option += flags;
 		bool is_long = row->option[1] == '-';
 		if (length > option && (!is_long || word[option] == '=')) {
 			return found(row->kind, word, option + is_long, length, row->delimiters);
@@ -145,6 +159,12 @@ static struct secret_word take_option(struct secret_words *w, const char *word, 
 		size_t dashes = strspn(word, "-");
 		w->pending = SECRET_WHOLE;
 		w->may_be_flag = length - dashes >= 4 && strncmp(word + length - 4, "auth", 4) == 0;
+		return (struct secret_word){SECRET_NOTHING, 0};
+	}
+	if (secret_tokens_option(word, length)) {
+		w->pending = SECRET_WHOLE;
+		w->may_be_flag = true;
+		w->may_be_count = true;
 		return (struct secret_word){SECRET_NOTHING, 0};
 	}
 	return take_program_option(w, word, length);
@@ -183,8 +203,10 @@ static bool is_other_option(const struct secret_words *w, const char *word, size
 struct secret_word secret_next_word(struct secret_words *w, const char *word, size_t length)
 {
 	enum secret_kind kind = w->pending;
+	bool count = w->may_be_count && secret_is_count(word, length);
 	w->pending = SECRET_NOTHING;
-	if (kind != SECRET_NOTHING && length > 0 && !is_other_option(w, word, length)) {
+	w->may_be_count = false;
+	if (!count && kind != SECRET_NOTHING && length > 0 && !is_other_option(w, word, length)) {
 		return found(kind, word, 0, length, w->delimiters);
 	}
 	if (length == 0) {

@@ -257,13 +257,18 @@ static void find_run(const struct secret_marks *m, size_t from, struct run *run)
 bool secret_is_reference(const char *at, size_t length)
 {
 	size_t from = length > 0 && *at == '$', names = 0;
+	bool upper = false, lower = false, digit = false;
 	if (length < from + 3 || at[from] != '{' || at[length - 1] != '}') {
 		return false;
 	}
 	while (secret_is_name_byte(at[from + 1 + names])) {
+		upper = upper || isupper((unsigned char)at[from + 1 + names]);
+		lower = lower || islower((unsigned char)at[from + 1 + names]);
+		digit = digit || isdigit((unsigned char)at[from + 1 + names]);
 		names++;
 	}
-	return from + 2 + names == length;
+	// {S3cr3t} is the name of nothing.
+	return from + 2 + names == length && (from > 0 || !(upper && lower && digit));
 }
 
 static void mark_unless_reference(const struct secret_marks *m, size_t from, size_t to)

@@ -260,10 +260,10 @@ static void watch_job(struct running *r)
 
 // What it printed --------------------------------------------------------------------------------
 
-// The last of the log, valid UTF-8, from the beginning of a line or at least of a character.
+// The last of the log, valid UTF-8, from the beginning of a line.
 static char *read_tail(const struct running *r)
 {
-	char buffer[OUTPUT_BYTES + 1];
+	char buffer[OUTPUT_BYTES];
 	struct stat status;
 	struct text tail = {0};
 	_cleanup_close_ int fd = sweep_open_file(r->sweep, r->log);
@@ -273,21 +273,7 @@ static char *read_tail(const struct running *r)
 		from = status.st_size > OUTPUT_BYTES ? status.st_size - OUTPUT_BYTES : 0;
 		n = pread(fd, buffer, OUTPUT_BYTES, from);
 	}
-	const char *at = buffer, *end = buffer + (n > 0 ? n : 0);
-	if (from > 0) {
-		const char *line = memchr(buffer, '\n', (size_t)(end - at) / 2);
-		at = line ? line + 1 : at;
-		while (at < end && ((unsigned char)*at & 0xc0) == 0x80) {
-			at++;
-		}
-	}
-	for (const char *c = at; c < end; c++) { // NUL would end it there for every reader
-		buffer[c - buffer] = *c ? *c : ' ';
-	}
-	_cleanup_text_ struct text valid = {0};
-	text_append_utf8(&valid, at, (size_t)(end - at));
-	secret_append_lines(&tail, valid.data ? valid.data : "", valid.length);
-	tail.failed = tail.failed || valid.failed;
+	secret_append_end(&tail, buffer, n > 0 ? (size_t)n : 0, from > 0);
 	return text_steal(&tail);
 }
 

@@ -162,23 +162,39 @@ static void append_plan(struct writing *w, const struct yaml_node *root)
 	}
 }
 
-// Whole lines of comment may have names and values; else a secret is known by its shape.
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+// Comments may have names and values; else a secret is known by its shape. A # in a quoted text is
+// taken for a comment, too: plan_kept looks whether the plan is still the same.
 static void append_as_written(struct text *out, const char *data, size_t size)
 {
 	for (size_t at = 0; at < size;) {
 		const char *newline = memchr(data + at, '\n', size - at);
 		size_t end = newline ? (size_t)(newline - data) + 1 : size;
-		size_t first = at;
-		while (first < end && (data[first] == ' ' || data[first] == '\t')) {
-			first++;
+		size_t comment = at;
+		while (comment < end &&
+			!(data[comment] == '#' && (comment == at || is_blank(data[comment - 1])))) {
+			comment++;
 		}
-		if (first < end && data[first] == '#') {
-			secret_append_text(out, data + at, end - at);
-		} else {
-			text_append(out, data + at, end - at);
-		}
+		text_append(out, data + at, comment - at);
+		secret_append_text(out, data + comment, end - comment);
 		at = end;
 	}
+}
+
+static bool is_other_plan(const struct plan *plan, const struct text *written)
+{
+	struct plan again;
+	_cleanup_free_ char *what = NULL;
+	if (plan_read(plan->yaml.name, written->data, written->length, &again, NULL) != 0) {
+		return true;
+	}
+	bool other = plan_differs(plan, &again, &what);
+	plan_done(&again);
+	return other;
 }
 
 int plan_kept(
@@ -187,11 +203,14 @@ int plan_kept(
 	struct writing w = {.out = ret};
 	append_plan(&w, plan->yaml.root);
 	if (!ret->failed && !w.masked) {
-		_cleanup_text_ struct text lines = {0};
-		text_clear(ret);
+		_cleanup_text_ struct text lines = {0}, written = {0};
 		append_as_written(&lines, data, size);
-		secret_append_value(ret, lines.data ? lines.data : "", lines.length);
-		ret->failed = ret->failed || lines.failed;
+		secret_append_value(&written, lines.data ? lines.data : "", lines.length);
+		ret->failed = ret->failed || lines.failed || written.failed;
+		if (!ret->failed && !is_other_plan(plan, &written)) {
+			text_clear(ret);
+			text_append(ret, written.data, written.length);
+		}
 	}
 	if (ret->failed) {
 		return error_errno(e, ENOMEM, "%s", plan->yaml.name);

@@ -72,19 +72,5 @@ void tail_append(struct tail *t, struct text *ret)
 	if (t->file >= 0) {
 		read_file(t);
 	}
-	char *at = t->bytes, *end = t->bytes + t->kept;
-	if (t->cut) {
-		char *line = memchr(at, '\n', t->kept / 2);
-		at = line ? line + 1 : at;
-		while (at < end && ((unsigned char)*at & 0xc0) == 0x80) {
-			at++; // not in the middle of a character
-		}
-	}
-	for (char *zero = at; (zero = memchr(zero, '\0', (size_t)(end - zero)));) {
-		*zero = ' '; // it would end the text for every reader
-	}
-	_cleanup_text_ struct text valid = {0};
-	text_append_utf8(&valid, at, (size_t)(end - at));
-	secret_append_lines(ret, valid.data ? valid.data : "", valid.length);
-	ret->failed = ret->failed || valid.failed;
+	secret_append_end(ret, t->bytes, t->kept, t->cut);
 }

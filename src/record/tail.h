@@ -29,6 +29,6 @@ void tail_close(struct tail *t);
 void tail_add(struct tail *t, const char *data, size_t length);
 // Bytes are missing here: what came before is not the last.
 void tail_tear(struct tail *t);
-// Appends the last of it as valid UTF-8 without NUL and secrets, from the beginning of a line where
-// there is one. Reads the file where it is one.
+// Appends the last of it as valid UTF-8 without NUL and secrets, from the beginning of a line.
+// Reads the file where it is one.
 void tail_append(struct tail *t, struct text *ret);

@@ -97,3 +97,33 @@ END
 	cmp plan.yaml plan.sweep/plan.yaml
 	"$STRAIN" sweep plan.sweep
 }
+
+# Long output whose last part, as it is kept, begins within a key and within a value of JSON.
+@test "a secret whose beginning was cut off from the last output" {
+	cat >job.sh <<'END'
+filler() { seq "$1" | tr '\n' ' '; }
+if [ "$1" = key ]; then
+	echo "-----BEGIN PRIVATE KEY-----"
+	seq -f 'S3cr3t%06g' 800
+	echo "-----END PRIVATE KEY-----"
+else
+	printf '{"x": "%s", "password": "%s", "y": 1}\n' "$(filler 3000)" "$(seq -f 'S3cr3t%06g' 800 | tr '\n' ' ')"
+fi
+echo "ValueError: the last"
+exit 3
+END
+	cat >plan.yaml <<'END'
+command: [sh, job.sh, "${what}"]
+parameters: {what: {values: [key, value]}}
+END
+	for what in key value; do
+		"$STRAIN" run -o "$what.strain" sh job.sh "$what" >log 2>&1 || [ $? = 3 ]
+		"$STRAIN" sql --json "$what.strain" "SELECT text FROM event WHERE kind = 'output'" >"$what.said"
+		grep -q 'ValueError: the last' "$what.said"
+		run -1 grep S3cr3t "$what.said"
+	done
+	grep -q -- '\*\*\*-----END PRIVATE KEY' key.said
+	"$STRAIN" sweep plan.yaml >printed 2>&1 || true
+	rm plan.sweep/*.log
+	no_secret_below plan.sweep
+}

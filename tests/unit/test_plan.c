@@ -616,11 +616,19 @@ static void test_what_is_kept(void **state)
 	assert_string_equal(same, plain);
 	_cleanup_free_ char *comment = kept_of(YAML("# password: S3cr3t\ncommand: [train]\n"), 0);
 	assert_string_equal(comment, "# password: ***\ncommand: [train]\n");
+	_cleanup_free_ char *trailing = kept_of(
+		YAML("command: [train, a] # it's hf_token: S3cr3t\nrepeats: 2 # lr: 1\n"), 0);
+	assert_string_equal(
+		trailing, "command: [train, a] # it's hf_token: ***\nrepeats: 2 # lr: 1\n");
+	_cleanup_free_ char *quoted = kept_of(
+		YAML("command: [train, a]\nlabels: {note: 'a # token: S3cr3t'}\n"), 0);
+	assert_string_equal(quoted,
+		PLAN_MASKED "\ncommand: [train, a]\nlabels: {note: \"a # token: S3cr3t\"}\n");
 	_cleanup_free_ char *masked = kept_of(
 		YAML("command:\n  - train\n  - --token\n  - S3cr3t\n  - --lr=${lr}\n"
 		     "parameters: {lr: {values: [0.10, '0x2', null1]}}\n"
 		     "env: {WANDB_API_KEY: S3cr3t, URL: 'https://u:S3cr3t@h', A: 'b \u00e9'} # "
-	             "S3cr3t\n"
+		     "S3cr3t\n"
 		     "labels: {who: hf_AbCdEfGhIjKlMnOpQr0123}\n"
 		     "repeats: 3\n"),
 		0);

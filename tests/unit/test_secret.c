@@ -169,6 +169,32 @@ static void test_text(void **state)
 	assert_string_equal(out.data, "token=abc ***");
 }
 
+static void check_end(const char *data, bool torn, const char *wanted)
+{
+	_cleanup_text_ struct text out = {0};
+	secret_append_end(&out, data, strlen(data), torn);
+	assert_string_equal(out.data ? out.data : "", wanted);
+}
+
+static void test_ends(void **state)
+{
+	(void)state;
+	static const char key[] =
+		"IIB\nS3cr3t\nS3cr3t\n-----END RSA PRIVATE KEY-----\nlr=1 token=S3cr3t\n";
+	check_end("all of\nit\n", false, "all of\nit\n");
+	check_end("word\": \"S3cr3t\", \"lr\": 1}\nError: it\n", true, "Error: it\n");
+	check_end("epoch 1\repoch 2\repoch 3", true, "epoch 2\repoch 3");
+	check_end(key, true, "***-----END RSA PRIVATE KEY-----\nlr=1 token=***\n");
+	check_end("one line with S3cr3t words", true, "***");
+	check_end("one line with S3cr3t words\n", true, "***");
+	check_end("x\n-----BEGIN PRIVATE KEY-----\nS3cr3t\n-----END PRIVATE KEY-----\n", true,
+		"-----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----\n");
+	check_end("x\na\n-----END A-----\n-----BEGIN PRIVATE KEY-----\nS3cr3t", true,
+		"***-----END A-----\n-----BEGIN PRIVATE KEY-----***");
+	check_end("", true, "");
+	check_end("\x80\xa4 torn\na\xff", true, "a\ufffd");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_command_lines),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
