@@ -641,9 +641,7 @@ static void test_what_is_kept(void **state)
 	_cleanup_free_ char *line = kept_of(YAML("command: mysql -pS3cr3t db\n"), 0);
 	assert_string_equal(line, PLAN_MASKED "\ncommand: \"mysql -p*** db\"\n");
 	// ${lr} would be gone with the secret.
-	_cleanup_free_ char *none = kept_of(
-		YAML("command: [train, '--token=x${lr}']\nparameters: {lr: 1}\n"), -EINVAL);
-	assert_string_equal(none, "");
+	free(kept_of(YAML("command: [train, '--token=x${lr}']\nparameters: {lr: 1}\n"), -EINVAL));
 }
 
 static void test_kept_plans_are_compared(void **state)
