@@ -108,6 +108,12 @@ static enum process_answer is_by_pidfd(int pidfd, int64_t pid, uint64_t start_ti
 	                                         : PROCESS_YES;
 }
 
+// Whether there are no pidfds at all: an old kernel, a container that filters system calls.
+static bool are_refused(int result)
+{
+	return result == -ENOSYS || result == -EPERM || result == -EACCES;
+}
+
 enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd)
 {
 	if (pid <= 0 || pid > INT_MAX || start_ticks == 0) {
@@ -117,9 +123,9 @@ enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd
 	if (pidfd == -ESRCH || pidfd == -EINVAL || pidfd == -ENOENT) {
 		return PROCESS_NO; // nobody has it; or a thread has, whose process has another
 	}
-	bool unknown = pidfd == -ENOSYS || pidfd == -EPERM || pidfd == -EACCES;
 	if (pidfd < 0) {
-		return unknown && !ret_pidfd ? is_by_number(pid, start_ticks) : PROCESS_CANNOT_TELL;
+		return are_refused(pidfd) && !ret_pidfd ? is_by_number(pid, start_ticks)
+		                                        : PROCESS_CANNOT_TELL;
 	}
 	enum process_answer answer = is_by_pidfd(pidfd, pid, start_ticks);
 	if (answer == PROCESS_YES && ret_pidfd) {
@@ -161,6 +167,19 @@ int process_signal(int64_t pid, uint64_t start_ticks, int signal_number)
 	return answer == PROCESS_YES  ? process_send(pidfd, signal_number)
 	       : answer == PROCESS_NO ? -ESRCH
 	                              : -EAGAIN;
+}
+
+int process_signal_child(int64_t pid, uint64_t start_ticks, int signal_number)
+{
+	int result = process_signal(pid, start_ticks, signal_number);
+	if (result != -EAGAIN) {
+		return result;
+	}
+	_cleanup_close_ int pidfd = open_pidfd(pid);
+	if (!are_refused(pidfd) || process_is(pid, start_ticks, NULL) != PROCESS_YES) {
+		return -EAGAIN;
+	}
+	return kill((pid_t)pid, signal_number) == 0 ? 0 : -errno;
 }
 
 // A list -----------------------------------------------------------------------------------------

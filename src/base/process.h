@@ -38,6 +38,10 @@ int process_send(int pidfd, int signal_number);
 // not or has ended; -EPERM; -EAGAIN: cannot tell.
 int process_signal(int64_t pid, uint64_t start_ticks, int signal_number);
 
+// The same to a process whose number stays its own, since it is reaped by this process or one of
+// its own: by number where there are no pidfds.
+int process_signal_child(int64_t pid, uint64_t start_ticks, int signal_number);
+
 // What runs on this machine, as far as /proc shows it to this process.
 struct process_entry {
 	pid_t pid;

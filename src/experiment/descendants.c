@@ -89,12 +89,9 @@ void told_done(struct told *t)
 	*t = (struct told){0};
 }
 
-// By number only where there are no pidfds: a descendant's number is its own until it is reaped, by
-// one of its own.
 static bool send(const struct process_entry *one, int signal_number)
 {
-	int result = process_signal(one->pid, one->start_ticks, signal_number);
-	return result == 0 || (result == -EAGAIN && kill(one->pid, signal_number) == 0);
+	return process_signal_child(one->pid, one->start_ticks, signal_number) == 0;
 }
 
 size_t descendants_signal(

@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -151,6 +153,53 @@ static void test_no_descriptors(void **state)
 	assert_int_equal(left, -EMFILE);
 }
 
+// From now on this process's pidfd_open() fails with `code`.
+static bool refuse_pidfds(unsigned code)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// What process_signal_child says where pidfd_open() fails with `code`; 1: cannot be tried here.
+static int signal_without_pidfds(pid_t pid, uint64_t ticks, unsigned code)
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		_exit(refuse_pidfds(code) ? -process_signal_child(pid, ticks, SIGTERM) : 255);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status) == 255 ? 1 : -WEXITSTATUS(status);
+}
+
+static void test_by_number_only_without_pidfds(void **state)
+{
+	(void)state;
+	pid_t pid = start_child(NULL, false);
+	uint64_t ticks = ticks_of(pid);
+	int status, none_left = signal_without_pidfds(pid, ticks, EMFILE);
+	if (none_left == 1) {
+		reap(pid);
+		print_message("this machine allows no filter of system calls\n");
+		skip();
+	}
+	assert_int_equal(none_left, -EAGAIN);
+	assert_int_equal(signal_without_pidfds(pid, ticks + 1, ENOSYS), -EAGAIN);
+	assert_int_equal(kill(pid, 0), 0);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	assert_int_equal(signal_without_pidfds(pid, ticks, ENOSYS), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
 static void test_elsewhere(void **state)
 {
 	(void)state;
@@ -210,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_a_thread_is_no_process),
 		cmocka_unit_test(test_no_descriptors),
+		cmocka_unit_test(test_by_number_only_without_pidfds),
 		cmocka_unit_test(test_elsewhere),
 		cmocka_unit_test(test_marks),
 	};
