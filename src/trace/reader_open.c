@@ -51,6 +51,14 @@ static int try_open(
 	return SQLITE_OK;
 }
 
+// What was found when it failed: where a descriptor or memory lacked, no file is damaged.
+static int say_why(int result, const struct error *why, const char *path, struct error *e)
+{
+	return result == SQLITE_OK ? 0
+	       : why->code         ? error_set(e, why->code, "%s", why->text)
+	                           : store_error(NULL, result, e, path);
+}
+
 bool reader_has_sibling(const char *path, const char *suffix)
 {
 	_cleanup_free_ char *name = NULL;
@@ -228,7 +236,7 @@ static int open_settled(const char *path, const char *directory, sqlite3 **ret, 
 		uint64_t bytes = stat(copy, &status) == 0 ? (uint64_t)status.st_size : 0;
 		result = try_open(copy, DATABASE_FROZEN, bytes, ret, &why);
 	}
-	return result == SQLITE_OK ? 0 : store_error(NULL, result, e, path);
+	return say_why(result, &why, path, e);
 }
 
 // The copy has no name any more when this returns: it goes with the connection.
@@ -282,6 +290,12 @@ static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct 
 	return 0;
 }
 
+// That what SQLite found is what was looked at: a name can be somebody else's by then.
+static bool is_as_found(const char *path, const struct stat *status)
+{
+	return beside_is_open(status, -1) && beside_check_open(path, status, NULL) == 0;
+}
+
 bool reader_is_copied(const char *path)
 {
 	struct stat status;
@@ -303,6 +317,11 @@ int reader_open_unchecked(const char *path, sqlite3 **ret, struct error *e)
 	}
 	uint64_t bytes = (uint64_t)status.st_size;
 	int result = try_open(path, DATABASE_READ, bytes, ret, &why);
+	if (result == SQLITE_OK && !is_as_found(path, &status)) {
+		database_close(*ret);
+		*ret = NULL;
+		return open_copy(path, ret, e);
+	}
 	int primary = result & 0xff;
 	if (primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY || primary == SQLITE_IOERR) {
 		if (reader_has_sibling(path, "-wal") || reader_has_sibling(path, "-journal")) {
@@ -310,7 +329,7 @@ int reader_open_unchecked(const char *path, sqlite3 **ret, struct error *e)
 		}
 		result = try_open(path, DATABASE_FROZEN, bytes, ret, &why);
 	}
-	return result == SQLITE_OK ? 0 : store_error(NULL, result, e, path);
+	return say_why(result, &why, path, e);
 }
 
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e)

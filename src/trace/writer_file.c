@@ -216,10 +216,15 @@ static int replace_file(const char *path, int *ret_fd, struct error *e)
 static int check_not_recorded(const char *path, struct error *e)
 {
 	struct reader *reader = NULL;
-	if (reader_open(path, &reader, NULL) < 0) {
-		return 0;
+	struct error why = {0};
+	int r = reader_open(path, &reader, &why);
+	if (r == -EBADMSG || r == -ENOENT) {
+		return 0; // no run, or none of which anything is left
 	}
-	int r = 0;
+	if (r < 0) {
+		return error_set(e, -r,
+			"not replaced, since nobody can tell whether it is recorded: %s", why.text);
+	}
 	const char *pid = reader_run(reader, "recorder_pid"),
 		   *host = reader_run(reader, "hostname");
 	if (reader_state(reader) == RUN_LIVE && pid) {

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 #include "base/cleanup.h"
 #include "place.h"
 #include "trace/amend.h"
-#include "trace/reader.h"
+#include "trace/reader_internal.h"
 #include "trace/writer_internal.h"
 
 static int remove_place(void **state)
@@ -263,6 +264,81 @@ static void test_a_file_that_takes_the_place_of_the_runs_is_not_written(void **s
 	assert_non_null(strstr(e.text, "-wal: was replaced while it was opened"));
 }
 
+static void test_a_log_that_takes_the_place_of_the_runs_is_not_read(void **state)
+{
+	struct place *p = *state;
+	static sqlite3_vfs another_log;
+	sqlite3_vfs *before = sqlite3_vfs_find(NULL);
+	struct error e = {0};
+	sqlite3 *database = NULL;
+	struct writer *w = start(p->run, NULL);
+	assert_int_equal(put_second(w, 0), 0);
+	assert_int_equal(writer_commit_now(w, &e), 0);
+	assert_int_equal(reader_open_unchecked(p->run, &database, &e), 0);
+	assert_string_equal(sqlite3_db_filename(database, "main"), p->run);
+	sqlite3_close(database);
+	vfs_with(open_another_log, &another_log, "log-for-readers");
+	sqlite3_vfs_register(&another_log, 1);
+	int r = reader_open_unchecked(p->run, &database, &e);
+	sqlite3_vfs_register(before, 1);
+	assert_int_equal(r, 0);
+	assert_string_not_equal(sqlite3_db_filename(database, "main"), p->run); // a copy
+	sqlite3_close(database);
+	writer_free(w);
+}
+
+// A run that another process records, by what is in it.
+static void record_elsewhere(const char *path)
+{
+	int status;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct writer *w = start(path, NULL);
+		writer_put_run(w, "recorder_pid", "1");
+		_exit(writer_commit_now(w, NULL) == 0 ? 0 : 1); // leaves its WAL behind
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void assert_is_not_replaced(const char *path, const char *reason, int n_descriptors)
+{
+	struct writer_options replace = {.replace = true};
+	struct rlimit before, few;
+	struct stat was, is;
+	struct writer *w = NULL;
+	struct error e = {0};
+	assert_int_equal(stat(path, &was), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	int next = dup(STDERR_FILENO);
+	close(next);
+	few = before;
+	few.rlim_cur = (rlim_t)(next + n_descriptors);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int r = writer_create(path, &replace, &w, &e);
+	setrlimit(RLIMIT_NOFILE, &before);
+	assert_true(r < 0);
+	if (stat(path, &is) < 0 || is.st_ino != was.st_ino || !strstr(e.text, reason)) {
+		fail_msg("with %d descriptors: %s", n_descriptors, e.text);
+	}
+}
+
+static void test_what_cannot_be_told_is_not_replaced(void **state)
+{
+	struct place *p = *state;
+	record_elsewhere(p->run);
+	for (int i = 1; i < 8; i++) {
+		assert_is_not_replaced(p->run, "not replaced, since ", i);
+	}
+	sqlite3 *database = NULL;
+	assert_int_equal(sqlite3_open(p->run, &database), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(database, "PRAGMA user_version = 99000", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(database);
+	assert_is_not_replaced(p->run, "a newer strain is needed", 64);
+}
+
 // False, and the test is skipped, where this machine allows no mounts.
 static bool mount_or_skip(const char *directory, const char *options)
 {
@@ -419,6 +495,11 @@ int main(void)
 			remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_reader_while_it_ends, place_setup, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_log_that_takes_the_place_of_the_runs_is_not_read, place_setup,
+			remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_what_cannot_be_told_is_not_replaced, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_disk_fills, place_setup, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_the_disk_fills_without_wal, place_setup, remove_place),
