@@ -184,11 +184,15 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 	size_t length = (size_t)sqlite3_column_bytes(scan->statement, 3);
 	enum codec codec = sqlite3_column_int(scan->statement, 2);
 	struct block header = {0};
-	int r = scan->all_metrics ? 1 : block_decode_header(payload, length, &header, e);
+	int r = block_decode_header(payload, length, &header, e);
+	// What the rows say is what was counted when the run was opened.
+	if (r == 0 && header.n_rows != sqlite3_column_int64(scan->statement, 5)) {
+		r = error_set(e, EBADMSG, "damaged block: its row says another number of rows");
+	}
 	if (r == 0) {
 		r = holds_metric(scan, &header);
-		block_done(&header);
 	}
+	block_done(&header);
 	const struct block *clock = NULL;
 	if (r == 1) {
 		int clock_result = clock_cache_get(&scan->clocks, scan->database,
@@ -199,11 +203,6 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 		r = block_decode_metrics(payload, length, codec, clock, scan->metric_ids,
 			scan->n_metric_ids, ret, e);
 		r = r < 0 ? r : 1;
-	}
-	// What the rows say is what was counted when the run was opened.
-	if (r == 1 && ret->n_rows != sqlite3_column_int64(scan->statement, 5)) {
-		block_done(ret);
-		r = error_set(e, EBADMSG, "damaged block: its row says another number of rows");
 	}
 	return r;
 }

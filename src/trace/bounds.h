@@ -12,6 +12,11 @@
 #define RUN_BYTES_MAX (UINT64_C(64) << 30) // the file
 #define RUN_ROWS_MAX (INT64_C(1) << 31) // of all blocks; that job has 1.2e9
 #define RUN_STREAM_ROWS_MAX (INT64_C(1) << 25) // of one entity and source; that job has 1.7e7
+// Values of all blocks, each with its times and its clock's, by the bytes of the file. A real run
+// has some: what does not change takes no bytes, but when it was read does, once for all that was
+// read then. 64 idle processes of 12 metrics, read each 10 ms, have about 650.
+#define RUN_VALUES_MIN (INT64_C(1) << 26) // any run may have as many
+#define RUN_VALUES_PER_BYTE 4096
 #define RUN_SPANS_MAX (INT64_C(1) << 23) // a recorder writes 2,000,000, and 1,000,000 points
 #define RUN_ENTITIES_MAX (INT64_C(1) << 18)
 #define RUN_METRICS_MAX 4096

@@ -7,21 +7,30 @@
 
 #include <errno.h>
 
+// Its header says first whether it is what was counted when the run was opened.
+static int decode_clock(sqlite3_stmt *statement, struct block *ret, struct error *e)
+{
+	const void *payload = sqlite3_column_blob(statement, 1);
+	size_t length = (size_t)sqlite3_column_bytes(statement, 1);
+	struct block header = {0};
+	int r = block_decode_header(payload, length, &header, e);
+	if (r == 0 && header.n_rows != sqlite3_column_int64(statement, 2)) {
+		r = error_set(e, EBADMSG, "damaged block: its clock says another number of rows");
+	}
+	block_done(&header);
+	return r < 0 ? r
+	             : block_decode(payload, length, (enum codec)sqlite3_column_int(statement, 0),
+			       ret, e);
+}
+
 static int load(struct clock_cache *cache, int64_t id, struct error *e)
 {
 	block_done(&cache->clock);
 	cache->id = 0;
 	sqlite3_bind_int64(cache->statement, 1, id);
 	int r = sqlite3_step(cache->statement) == SQLITE_ROW
-	                ? block_decode(sqlite3_column_blob(cache->statement, 1),
-				  (size_t)sqlite3_column_bytes(cache->statement, 1),
-				  (enum codec)sqlite3_column_int(cache->statement, 0),
-				  &cache->clock, e)
+	                ? decode_clock(cache->statement, &cache->clock, e)
 	                : error_set(e, EBADMSG, "damaged block: its clock is not there");
-	if (r == 0 && cache->clock.n_rows != sqlite3_column_int64(cache->statement, 2)) {
-		block_done(&cache->clock);
-		r = error_set(e, EBADMSG, "damaged block: its clock says another number of rows");
-	}
 	sqlite3_reset(cache->statement);
 	if (r == 0) {
 		cache->id = id;

@@ -5,6 +5,7 @@
 
 #include "trace/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -184,6 +185,53 @@ static const struct {
 		RUN_STREAM_ROWS_MAX, "rows of samples of one entity"},
 };
 
+// What has to be decoded to read all blocks once. INT64_MAX for what is not known.
+static int64_t count_values(sqlite3 *database)
+{
+	static const char sql[] = "SELECT payload, (SELECT rows FROM clock WHERE id = block.clock)"
+				  " FROM block";
+	sqlite3_stmt *statement = NULL;
+	int64_t n = 0;
+	int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+	while (result == SQLITE_OK && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct block header = {0};
+		const void *payload = sqlite3_column_blob(statement, 0);
+		size_t length = (size_t)sqlite3_column_bytes(statement, 0);
+		int r = block_decode_header(payload, length, &header, NULL);
+		int64_t clock = sqlite3_column_int64(statement, 1);
+		if (r == 0) {
+			n += (int64_t)header.n_rows * (header.n_columns + 1);
+			n += clock > 0 && clock <= BLOCK_MAX_ROWS ? clock : 0;
+		}
+		block_done(&header);
+		result = r == -ENOMEM ? SQLITE_NOMEM : SQLITE_OK;
+	}
+	sqlite3_finalize(statement);
+	return result == SQLITE_DONE ? n : INT64_MAX;
+}
+
+// Bytes cost whoever sends a file something, values nothing: see bounds.h.
+static int check_density(struct reader *r, struct error *e)
+{
+	// No block has more columns: a run of few rows need not be looked through.
+	static_assert(BLOCK_MAX_COLUMNS + 1 == 257 && BLOCK_MAX_ROWS == 1048576, "as in the SQL");
+	static const char most[] =
+		"SELECT sum(min(max(rows, 0), 1048576) * 257 +"
+		" ifnull((SELECT min(max(rows, 0), 1048576) FROM clock WHERE id = block.clock), 0))"
+		" FROM block";
+	int64_t pages = store_number(r->database, "PRAGMA page_count", 0) -
+	                store_number(r->database, "PRAGMA freelist_count", 0);
+	int64_t bytes = pages * store_number(r->database, "PRAGMA page_size", 0);
+	int64_t limit = bytes < (int64_t)RUN_BYTES_MAX ? bytes * RUN_VALUES_PER_BYTE : INT64_MAX;
+	limit = limit > RUN_VALUES_MIN ? limit : RUN_VALUES_MIN;
+	if (store_number(r->database, most, 0) <= limit || count_values(r->database) <= limit) {
+		return 0;
+	}
+	return error_set(e, EFBIG,
+		"%s: more than %lld values of samples in %lld bytes, which no run has", r->path,
+		(long long)limit, (long long)bytes);
+}
+
 static int check_bounds(struct reader *r, struct error *e)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
@@ -194,7 +242,7 @@ static int check_bounds(struct reader *r, struct error *e)
 				(long long)bounds[i].most);
 		}
 	}
-	return 0;
+	return check_density(r, e);
 }
 
 static int load_pairs(struct reader *r)
@@ -248,6 +296,7 @@ static int open_salvaged(struct reader *r, uint64_t missing_bytes, struct error 
 	database_close(r->database);
 	r->database = NULL;
 	int code = salvage_database(r->path, &r->database, &rows, e);
+	code = code < 0 ? code : check_bounds(r, e);
 	if (code < 0) {
 		return code;
 	}

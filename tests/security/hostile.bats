@@ -92,6 +92,19 @@ refuses_everywhere() {
 	refuses_everywhere constants
 }
 
+# In seconds of CPU, which a machine under load does not lengthen; stopped by the kernel beyond.
+@test "blocks of constants: 8 billion values in 200 kB, in few columns, in many, in a damaged file" {
+	local name
+	ulimit -t 20
+	for name in dense_blocks dense_columns dense_blocks_in_a_damaged_file; do
+		refuses_everywhere "$name"
+	done
+	is_refused dense_blocks.strain show dense_blocks.strain
+	[[ $stderr == *"values of samples in "*" bytes, which no run has" ]]
+	run -0 --separate-stderr bounded show dense_blocks_that_say_little.strain
+	[[ $stderr == *"1860 damaged blocks left out"* ]]
+}
+
 @test "blocks that hold more rows than their row says, words without spans" {
 	unlimited_under_sanitizers
 	run -0 --separate-stderr bounded show constants_that_say_little.strain

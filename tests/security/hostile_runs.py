@@ -142,6 +142,50 @@ def constants_that_say_little(path):
     put_constants(path, 200, "process.memory.usage", said_rows=1)
 
 
+def put_dense(path, n_entities, n_blocks, n_metrics, n_columns, said_rows=MEBI):
+    """Blocks of constants for many processes, of metrics that stand first in the table; no summary."""
+    database = sqlite3.connect(path)
+    source, = database.execute("SELECT source FROM metric WHERE entity_kind = 'process'").fetchone()
+    metrics = [i for i, in database.execute(
+        "SELECT id FROM metric WHERE source = ? AND entity_kind = 'process' LIMIT ?", (source, n_metrics))]
+    parent, = database.execute("SELECT min(id) FROM entity").fetchone()
+    rows = min(MEBI, (1 << 23) // (n_columns + 1))
+    columns = (metrics * n_columns)[:n_columns]
+    for i in range(n_entities):
+        entity = database.execute(
+            "INSERT INTO entity (kind, key, name, parent, first_ns) VALUES ('process', ?, 'x', ?, 0)",
+            (f"{i + 100}:1", parent)).lastrowid
+        for j in range(n_blocks):
+            database.execute(
+                "INSERT INTO block (entity, source, t_first, t_last, rows, codec, payload)"
+                " VALUES (?, ?, ?, ?, ?, 1, ?)",
+                (entity, source, j * rows * 1000, (j + 1) * rows * 1000, min(rows, said_rows),
+                 constant_block(rows, columns, j * rows)))
+    database.execute("DELETE FROM summary")
+    database.execute("UPDATE run SET value = 'cut_off' WHERE key = 'state'")
+    database.commit()
+    database.close()
+
+
+def dense_blocks(path):
+    """Rows within the bounds, two billion of them: 8 billion values in 200 kB."""
+    put_dense(path, 60, 31, 4, 4)
+
+
+def dense_columns(path):
+    """Few rows, and each metric many times."""
+    put_dense(path, 60, 31, 4, 250)
+
+
+def dense_blocks_in_a_damaged_file(path):
+    dense_blocks(path)
+    rows_that_refer_to_each_other(path)
+
+
+def dense_blocks_that_say_little(path):
+    put_dense(path, 60, 31, 4, 4, said_rows=1)
+
+
 def words_of_spans(path):
     """A block of one span, and 3,000,000 words that nobody uses."""
     data = b"\0" + varint(1) + varint(6) + b"".join(varint(i) for i in range(6))
@@ -222,7 +266,8 @@ ATTACKS = {
     attack.__name__: attack for attack in (
         a_trigger, a_view_as_a_table, a_view_of_keys, the_summarys_view, generated_columns,
         generated_events, a_check_that_lasts, an_index_of_an_expression, a_virtual_table, constants,
-        constants_that_say_little, words_of_spans, many_keys, many_entities, a_huge_sparse_file,
+        constants_that_say_little, dense_blocks, dense_columns,
+        dense_blocks_in_a_damaged_file, dense_blocks_that_say_little, words_of_spans, many_keys, many_entities, a_huge_sparse_file,
         rows_that_refer_to_each_other, a_journal_of_another)
 }
 
