@@ -151,6 +151,9 @@ void wide_row(const struct wide *w, size_t row, const struct entity *entity, str
 
 void wide_drop(struct wide *w, size_t n)
 {
+	if (n == 0) {
+		return; // there may be no rows at all yet
+	}
 	w->n_rows -= n;
 	memmove(w->times_us, w->times_us + n, w->n_rows * sizeof(*w->times_us));
 	memmove(w->values, w->values + n * w->n_columns,
