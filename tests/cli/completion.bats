@@ -156,7 +156,8 @@ in_bash() {
 @test "bash completes in a terminal" {
 	command -v tmux >/dev/null || skip "tmux is not installed"
 	local socket="$BATS_TEST_TMPDIR/tmux"
-	PATH="$(dirname "$STRAIN"):$PATH" tmux -S "$socket" -f /dev/null new-session -d -x 200 -y 20 \
+	# tmux starts what it is given by the user's shell, which may be none.
+	SHELL=$(command -v bash) PATH="$(dirname "$STRAIN"):$PATH" tmux -S "$socket" -f /dev/null new-session -d -x 200 -y 20 \
 		"env PS1='> ' bash --norc --noprofile"
 	tmux -S "$socket" send-keys 'source <(strain completion bash); clear' Enter
 	local tries
