@@ -113,10 +113,23 @@ static void settle_process(void)
 	raise_descriptor_limit();
 }
 
+// What the launcher may remove, should the job not run after all.
+static void tell_file(void *context, struct beneath_file made)
+{
+	const struct recorder *r = context;
+	const struct message message = {.kind = MESSAGE_CREATED,
+		.device = (uint64_t)made.device,
+		.inode = (uint64_t)made.inode};
+	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
 static int open_file(struct recorder *r, struct error *e)
 {
 	const struct run_options *options = r->config->options;
-	struct writer_options writer = {.replace = options->force, .max_bytes = options->max_bytes};
+	struct writer_options writer = {.replace = options->force,
+		.max_bytes = options->max_bytes,
+		.made = tell_file,
+		.context = r};
 	int rc = writer_create(r->config->path, &writer, &r->writer, e);
 	return rc == -EEXIST && !options->force
 	               ? error_set(e, EEXIST, "%s exists (--force replaces it)", r->config->path)
@@ -261,16 +274,6 @@ static void start_devices(struct recorder *r)
 	}
 }
 
-// What the launcher may remove, should the job not run after all.
-static void tell_file(const struct recorder *r)
-{
-	const struct beneath_file made = writer_file(r->writer);
-	const struct message message = {.kind = MESSAGE_CREATED,
-		.device = (uint64_t)made.device,
-		.inode = (uint64_t)made.inode};
-	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
-}
-
 static int set_up(struct recorder *r, struct error *e)
 {
 	r->root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -281,7 +284,6 @@ static int set_up(struct recorder *r, struct error *e)
 	if (result < 0) {
 		return result;
 	}
-	tell_file(r);
 	put_identity(r);
 	if (describe_run(r->writer, r->config) < 0 || register_metrics(r) < 0 ||
 		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 ||

@@ -237,6 +237,7 @@ static void remove_file(const struct recording *r)
 void recording_discard(struct recording *r)
 {
 	bool ended = end_recorder(r);
+	recording_hear(r); // which file it made, perhaps
 	if (r->socket >= 0) {
 		close(r->socket);
 	}

@@ -26,6 +26,9 @@ struct writer_options {
 	bool replace; // an existing regular file is replaced (--force); else -EEXIST
 	uint64_t max_bytes; // --max-size; 0 for no limit
 	const char *vfs; // SQLite's name of a VFS; NULL: its default (tests: one without WAL)
+	// Told as soon as the file is there; NULL: nobody is.
+	void (*made)(void *context, struct beneath_file file);
+	void *context;
 };
 
 // Creates the file (mode 0600), its schema, its reserve. Errors: -EEXIST, -EISDIR, -EACCES, -EROFS,
@@ -125,7 +128,5 @@ uint64_t writer_file_bytes(const struct writer *w);
 
 // Commits what it can and frees. Accepts NULL. A run without writer_finish stays "being recorded".
 void writer_free(struct writer *w);
-// Which file it made; of one that was opened, which it is.
-struct beneath_file writer_file(const struct writer *w);
 // Frees, and removes the file, unless its name is another's by now.
 void writer_discard(struct writer *w);

@@ -316,6 +316,9 @@ int writer_create(const char *path, const struct writer_options *options, struct
 		return r;
 	}
 	const struct beneath_file made = beneath_file_of(fd);
+	if (options->made) {
+		options->made(options->context, made);
+	}
 	r = writer_new(path, &w, e);
 	if (r < 0) {
 		close(fd);
@@ -494,11 +497,6 @@ void writer_free(struct writer *w)
 	text_done(&w->scratch);
 	free(w->path);
 	free(w);
-}
-
-struct beneath_file writer_file(const struct writer *w)
-{
-	return beneath_file_of(w->held);
 }
 
 void writer_discard(struct writer *w)
