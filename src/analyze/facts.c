@@ -56,6 +56,16 @@ void facts_init(struct facts *f)
 		.throttled = NAN,
 		.memory_bytes = NAN,
 		.memory_peak_bytes = NAN};
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f->waits.share[i] = f->worker_waits.share[i] = NAN;
+	}
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		f->code.share[i] = f->code_threads.share[i] = f->code_workers.share[i] = NAN;
+	}
+	f->code.cpus = f->code_threads.cpus = f->code_workers.cpus = NAN;
+	f->children = (struct children_facts){NAN, NAN, NAN, NULL};
+	f->quota = (struct quota_facts){.cpus = NAN, .used_up = NAN};
+	f->growth = (struct growth_facts){.bytes_per_iteration = unknown, NAN, NAN};
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 

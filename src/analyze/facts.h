@@ -74,6 +74,67 @@ struct rank_facts {
 	int slowest; // the number of the one that waits least
 };
 
+// What threads do while they do not run, as looks at them found it (source `waits`).
+enum wait_kind {
+	WAIT_STORAGE, // reads
+	WAIT_FSYNC, // fsync, fdatasync, msync
+	WAIT_NETWORK,
+	WAIT_PIPE,
+	WAIT_LOCK, // between processes (flock, fcntl, semaphores), or threads
+	WAIT_GIL, // Python's, which another thread holds
+	WAIT_SLEEP,
+	WAIT_CHILD, // a process that it started
+	WAIT_OTHER,
+	N_WAITS,
+};
+
+struct wait_facts { // of one kind of thread
+	uint64_t looks; // 0: nobody looked, and no share is known
+	double share[N_WAITS]; // of the time; of loader workers: of the time they prepare
+};
+
+// What CPU time went into, by samples of the user's instruction pointer (source `profile`).
+enum code_class {
+	CODE_SPINNING, // waits of OpenMP, BLAS and pools that poll, sched_yield
+	CODE_KERNELS, // matrix products and convolutions
+	CODE_FRAMEWORK, // other arithmetic and dispatch of the framework
+	CODE_INTERPRETER, // Python's
+	CODE_COLLECTION, // its garbage collection
+	CODE_ALLOCATION,
+	CODE_COPYING,
+	CODE_DECODING, // and resizing, decompressing
+	CODE_SYSTEM, // the kernel
+	CODE_OTHER,
+	N_CODE_CLASSES,
+};
+
+struct code_facts { // of one kind of thread
+	uint64_t samples; // 0: none were taken, and no share is known
+	double share[N_CODE_CLASSES]; // of the samples; they add up to 1
+	double cpus; // that these threads used
+};
+
+struct children_facts { // processes that steps start: neither loader workers nor ranks
+	double per_iteration; // NAN: not known
+	double cpu_s; // of an iteration
+	double waits_s; // of an iteration: the training thread waits for them
+	const char *command; // the most frequent; from the job: escape it; NULL
+};
+
+struct quota_facts { // of the tightest cgroup around the job's processes
+	double cpus; // NAN: none
+	double used_up; // share of its periods
+	bool own; // below strain: the job's own doing
+	const char *where; // end of its path; NULL
+};
+
+struct growth_facts { // of memory that cannot be dropped
+	bool leak; // it grew all the time, over iterations
+	struct estimate bytes_per_iteration;
+	double bytes_per_s;
+	double full_in_s; // after the run's end, at the limit; NAN: no limit is known
+};
+
 struct facts {
 	double duration_s;
 	// Where the training thread's time went. Training is the run without its start and its end.
@@ -116,6 +177,14 @@ struct facts {
 	struct memory_facts memory;
 	struct gpu_facts gpu;
 	struct rank_facts ranks;
+	struct wait_facts waits; // of the training thread
+	struct wait_facts worker_waits; // of loader workers, while they prepare
+	struct code_facts code; // of the training thread
+	struct code_facts code_threads; // of the other threads of the training processes
+	struct code_facts code_workers;
+	struct children_facts children;
+	struct quota_facts quota;
+	struct growth_facts growth;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const char *reference_blas; // the file of the slow one, which it uses; as loader_at
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
