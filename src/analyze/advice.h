@@ -7,6 +7,38 @@
 
 #include "analyze/causes.h"
 
+struct text;
+
+// Where suggestions are collected.
+struct book {
+	const struct facts *f;
+	struct verdict *verdict;
+	enum bottleneck cause; // against which
+	int r;
+};
+
+// Each takes both texts and appends a suggestion; the same action is kept once. A gain above LARGE
+// needs a cause with direct evidence, else it is not known. A bound is what would be gained if all
+// of the share were gone.
+void advice_suggest(struct book *b, struct estimate gain, struct text *action, struct text *basis);
+void advice_suggest_at_most(struct book *b, double share, struct text *action, struct text *basis);
+void advice_suggest_plain_at_most(
+	struct book *b, double share, const char *action, const char *basis);
+void advice_suggest_unknown(struct book *b, const char *action, const char *basis);
+// Times faster when a part of a share of the time is gone.
+struct estimate advice_gain_of(struct estimate share, double part);
+extern const struct estimate advice_no_gain;
+// CPUs that nobody uses, of those that the job may use.
+double advice_idle_cpus(const struct facts *f);
+// "1.2 of 4 CPUs idle", "no CPU is idle".
+void advice_append_idle(struct text *t, const struct facts *f);
+// "a sample takes 1.2 ms of CPU to prepare; 1.2 of 4 CPUs idle".
+void advice_append_prepare_cost(struct text *t, const struct facts *f);
+// More loader workers, where the model says that they gain.
+void advise_workers(struct book *b);
+// Against what each epoch begins with.
+void advise_epochs(struct book *b, double share);
+
 // What the iteration would take with so many workers, as a share of what it takes now:
 //
 //   rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
@@ -17,5 +49,6 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus);
 // The fewest workers within 1 % of the best, as far as CPUs, memory and /dev/shm allow.
 unsigned advice_workers(const struct facts *f);
 
-// Appends to ret->suggestions, the largest gain first. 0 or -ENOMEM.
+// Appends to ret->suggestions, in the order of the causes, of each the largest gain first. 0 or
+// -ENOMEM.
 int advice_build(const struct facts *f, const struct causes *c, struct verdict *ret);

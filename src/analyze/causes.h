@@ -21,7 +21,7 @@
 #include "analyze/facts.h"
 #include "analyze/verdict.h"
 
-#define CAUSES_MAX 16
+#define CAUSES_MAX N_BOTTLENECKS
 
 struct causes {
 	struct cause items[CAUSES_MAX]; // the largest share first
@@ -45,5 +45,7 @@ double causes_needed_cpus(const struct facts *f);
 void causes_find(const struct facts *f, struct causes *ret);
 // NULL where it does not hold.
 const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck);
+// Whether something was seen that only this cause does.
+bool causes_direct(const struct facts *f, enum bottleneck bottleneck);
 // How sure it is that the first cause is what holds the run back.
 enum confidence causes_confidence(const struct facts *f, const struct causes *c);

@@ -64,7 +64,7 @@ void facts_init(struct facts *f)
 	}
 	f->code.cpus = f->code_threads.cpus = f->code_workers.cpus = NAN;
 	f->children = (struct children_facts){NAN, NAN, NAN, NULL};
-	f->quota = (struct quota_facts){.cpus = NAN, .used_up = NAN};
+	f->quota = (struct quota_facts){.cpus = NAN, .used_up = NAN, .throttled_cpus = NAN};
 	f->growth = (struct growth_facts){.bytes_per_iteration = unknown, NAN, NAN};
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
@@ -128,22 +128,41 @@ static bool is_computing(size_t phase)
 	       (phase >= N_KNOWN_PHASES || !phase_is_apart((enum phase_id)phase));
 }
 
-// Mean and low quantile of one phase in steady iterations. `lengths` has room for all.
+// What a step takes undisturbed is asked of steps like the usual one: of as many samples, and not
+// the last of an epoch, whose batch may be smaller and nobody said so.
+static bool is_usual(const struct phases *p, size_t at)
+{
+	const struct iteration *iteration = &p->iterations[at];
+	bool last = at + 1 < p->n_iterations && p->iterations[at + 1].epoch != iteration->epoch;
+	if (iteration->samples >= 0 && isfinite(p->samples_per_iteration)) {
+		return fabs((double)iteration->samples - p->samples_per_iteration) < 0.5;
+	}
+	return !last && at + 1 < p->n_iterations;
+}
+
+// Mean of one phase in steady iterations, and a low quantile of it in usual ones. `lengths` has
+// room for all.
 static void add_computing(
 	const struct phases *p, size_t phase, double *lengths, double *mean_s, double *low_s)
 {
-	size_t n = 0;
+	size_t n = 0, usual = 0;
 	double sum = 0;
 	for (size_t i = 0; i < p->n_iterations; i++) {
 		if (is_steady(&p->iterations[i])) {
-			lengths[n] = (double)p->iterations[i].phase_ns[phase] / 1e9;
-			sum += lengths[n++];
+			double length_s = (double)p->iterations[i].phase_ns[phase] / 1e9;
+			sum += length_s;
+			n++;
+			if (is_usual(p, i)) {
+				lengths[usual++] = length_s;
+			}
 		}
 	}
 	if (n > 0) {
-		qsort(lengths, n, sizeof(*lengths), double_compare);
 		*mean_s = words_sum(*mean_s, sum / (double)n);
-		*low_s = words_sum(*low_s, lengths[(size_t)((double)n * UNDISTURBED)]);
+	}
+	if (usual > 0) {
+		qsort(lengths, usual, sizeof(*lengths), double_compare);
+		*low_s = words_sum(*low_s, lengths[(size_t)((double)usual * UNDISTURBED)]);
 	}
 }
 
@@ -391,13 +410,32 @@ static const char *reference_blas(struct reader *r)
 	return blas && strncmp(blas, word, strlen(word)) == 0 ? blas + strlen(word) : NULL;
 }
 
+// "pytorch 1.13.0: data, backward"; of several, PyTorch: it is what has a loader.
+static enum framework framework_of(const char *hooks)
+{
+	static const struct {
+		const char *word;
+		enum framework framework;
+	} words[] = {
+		{"pytorch", FRAMEWORK_PYTORCH}, {"keras", FRAMEWORK_KERAS}, {"jax", FRAMEWORK_JAX}};
+	for (size_t i = 0; hooks && i < ARRAY_LENGTH(words); i++) {
+		if (strstr(hooks, words[i].word)) {
+			return words[i].framework;
+		}
+	}
+	return FRAMEWORK_UNKNOWN;
+}
+
 static void fill_settings(struct reader *r, struct facts *f)
 {
 	const char *hooks = reader_run(r, "hooks");
 	f->reference_blas = reference_blas(r);
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
-	f->pipeline = hooks && strstr(hooks, "keras") && !f->loader_at;
+	f->framework = framework_of(hooks);
+	f->pipeline = f->framework == FRAMEWORK_KERAS && !f->loader_at;
+	// TensorFlow's and XLA's pools have settings of their own.
+	f->openmp = f->framework == FRAMEWORK_UNKNOWN || f->framework == FRAMEWORK_PYTORCH;
 	f->one_thread = !f->pipeline && computes_with_one_thread(r, f);
 	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
 }

@@ -16,6 +16,9 @@
 
 struct analysis;
 
+// Whose hooks marked the job.
+enum framework { FRAMEWORK_UNKNOWN, FRAMEWORK_PYTORCH, FRAMEWORK_KERAS, FRAMEWORK_JAX };
+
 struct worker_facts { // the loader's workers, all together
 	unsigned n; // at a time; 0: the training thread prepares batches itself, or nobody knows
 	unsigned feeding; // at a time, with those of other loaders
@@ -124,6 +127,7 @@ struct children_facts { // processes that steps start: neither loader workers no
 struct quota_facts { // of the tightest cgroup around the job's processes
 	double cpus; // NAN: none
 	double used_up; // share of its periods
+	double throttled_cpus; // CPUs that stood still, as the kernel counts it; NAN: not known
 	bool own; // below strain: the job's own doing
 	const char *where; // end of its path; NULL
 };
@@ -163,6 +167,7 @@ struct facts {
 	double main_cpus; // used by the training process
 	double main_threads; // that it had at most
 	bool one_thread; // it is known that one computes
+	bool openmp; // settings of OpenMP change how many compute, as far as is known
 	double main_queued; // share of time its leader thread was ready and had no CPU
 	double others_cpus; // of these, used by other programs, or taken by the hypervisor, at
 	                    // least: of a job that may use a part of the machine it is not known
@@ -188,6 +193,8 @@ struct facts {
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const char *reference_blas; // the file of the slow one, which it uses; as loader_at
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
+	enum framework framework;
+	bool python; // the training process runs Python, as far as is known
 	bool pipeline; // batches come from the framework's own, which has no workers (Keras)
 };
 

@@ -16,5 +16,5 @@ void sentence_append_parts(struct text *t, const struct verdict *v);
 void sentence_append_shares(struct text *t, const struct facts *f);
 // What would make the verdict surer; nothing where nothing would.
 void sentence_append_surer(struct text *t, const struct facts *f, const struct causes *c);
-// "about 1.9 times faster"; nothing where the gain is not known.
-void sentence_append_gain(struct text *t, const struct estimate *gain);
+// "about 1.9 times faster", "at most 1.3 times faster"; nothing where the gain is not known.
+void sentence_append_gain(struct text *t, const struct suggestion *s);

@@ -21,17 +21,12 @@
 #include "analyze/facts.h"
 #include "analyze/names.h"
 #include "analyze/sentence.h"
+#include "analyze/thresholds.h"
 #include "analyze/words.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 
 #define TOO_SHORT_S 1.0
-#define SATURATED 0.85 // of the CPUs, of the GPU's time
-#define THROTTLED 0.10 // of the time
-#define MEMORY_NEAR 0.95 // of the limit
-#define MEMORY_STALLED 0.10 // pressure, all tasks at once
-#define STORAGE_STALLED 0.20 // pressure, some task
-#define CPU_STALLED 0.20
 #define WAITED 0.10 // of the time, for a CPU that others had
 #define ONE_THREAD_SHARE 0.6 // of the job's CPU time
 #define ONE_THREAD_MOST 1.03 // CPUs: more, and there are several
@@ -39,35 +34,6 @@
 #define ASLEEP 0.02 // CPUs: who wants one is given more, however many others do
 
 #define NEXT_COLUMNS 112 // what the line after a run has room for
-
-static const char *const bottleneck_names[N_BOTTLENECKS] = {
-	[BOTTLENECK_UNKNOWN] = "unknown",
-	[BOTTLENECK_FAILED] = "failed",
-	[BOTTLENECK_INPUT] = "input",
-	[BOTTLENECK_TRANSFER] = "transfer",
-	[BOTTLENECK_THREADS] = "threads",
-	[BOTTLENECK_COMPUTE] = "compute",
-	[BOTTLENECK_LAUNCH] = "host",
-	[BOTTLENECK_RANKS] = "ranks",
-	[BOTTLENECK_VALIDATION] = "validation",
-	[BOTTLENECK_CHECKPOINT] = "checkpoint",
-	[BOTTLENECK_STARTUP] = "start-up",
-	[BOTTLENECK_GPU_UNUSED] = "gpu-unused",
-	[BOTTLENECK_GPU_THROTTLED] = "gpu-throttled",
-	[BOTTLENECK_CPU] = "cpu",
-	[BOTTLENECK_CPU_QUOTA] = "cpu-quota",
-	[BOTTLENECK_ONE_THREAD] = "one-thread",
-	[BOTTLENECK_GPU] = "gpu",
-	[BOTTLENECK_STORAGE] = "storage",
-	[BOTTLENECK_MEMORY] = "memory",
-	[BOTTLENECK_CONTENTION] = "contention",
-	[BOTTLENECK_IDLE] = "idle",
-};
-
-const char *bottleneck_name(enum bottleneck bottleneck)
-{
-	return bottleneck_names[bottleneck];
-}
 
 const char *confidence_name(enum confidence confidence)
 {
@@ -78,6 +44,16 @@ const char *confidence_name(enum confidence confidence)
 		[CONFIDENCE_HIGH] = "high",
 	};
 	return names[confidence];
+}
+
+const char *gain_kind_name(enum gain_kind kind)
+{
+	static const char *const names[] = {
+		[GAIN_UNKNOWN] = "unknown",
+		[GAIN_AT_MOST] = "at most",
+		[GAIN_ESTIMATED] = "estimated",
+	};
+	return names[kind];
 }
 
 // What a rule says: each appends text and answers how sure it is; CONFIDENCE_NONE: not this one.
@@ -569,7 +545,7 @@ static void append_first(struct opinion *opinion, const struct verdict *v)
 		text_append_string(t, first->action);
 		if (first->gain.value >= 1.05) {
 			text_append_string(t, ": ");
-			sentence_append_gain(t, &first->gain);
+			sentence_append_gain(t, first);
 		}
 	}
 }

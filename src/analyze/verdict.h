@@ -18,27 +18,37 @@ struct analysis;
 enum bottleneck {
 	BOTTLENECK_UNKNOWN, // too short, or too little was measured
 	BOTTLENECK_FAILED, // the job did not end as it should: out of memory, killed
-	// From phases.
-	BOTTLENECK_INPUT, // the CPU work of preparing batches
-	BOTTLENECK_TRANSFER, // host to device
+	// From outside alone.
+	BOTTLENECK_CPU,
+	BOTTLENECK_ONE_THREAD, // one busy CPU, the others idle
+	BOTTLENECK_GPU,
+	BOTTLENECK_IDLE, // waits for something that was not measured
+	// From phases: each is a row of the table in causes.c, judged in this order. Some are
+	// judged from outside, too.
+	BOTTLENECK_CPU_QUOTA, // throttled by its cgroup
 	BOTTLENECK_THREADS, // more of them than CPUs, and they spin
-	BOTTLENECK_COMPUTE,
+	BOTTLENECK_CONTENTION, // there are fewer CPUs than work, or others use them
+	BOTTLENECK_STORAGE,
+	BOTTLENECK_MEMORY,
+	BOTTLENECK_INPUT, // the CPU work of preparing batches
+	BOTTLENECK_INPUT_SLEEP, // preparing batches is blocked: what it waits for
+	BOTTLENECK_INPUT_LOCK,
+	BOTTLENECK_INPUT_NETWORK,
+	BOTTLENECK_INPUT_BLOCKED, // by something else
+	BOTTLENECK_PYTHON_THREADS, // another one holds the interpreter
+	BOTTLENECK_CHILDREN, // processes that a step starts
+	BOTTLENECK_OPTIMIZER,
 	BOTTLENECK_LAUNCH, // the host's own time between the pieces of work
+	BOTTLENECK_GPU_UNUSED,
+	BOTTLENECK_COMPUTE,
+	BOTTLENECK_GPU_THROTTLED, // clocks held down
+	BOTTLENECK_TRANSFER, // host to device
+	BOTTLENECK_NOT_KNOWN, // time that nothing explains
 	BOTTLENECK_RANKS, // waits for other ranks
 	BOTTLENECK_VALIDATION,
 	BOTTLENECK_CHECKPOINT,
 	BOTTLENECK_STARTUP,
-	BOTTLENECK_GPU_UNUSED,
-	BOTTLENECK_GPU_THROTTLED, // clocks held down
-	// From outside too.
-	BOTTLENECK_CPU,
-	BOTTLENECK_CPU_QUOTA, // throttled by its cgroup
-	BOTTLENECK_ONE_THREAD, // one busy CPU, the others idle
-	BOTTLENECK_GPU,
-	BOTTLENECK_STORAGE,
-	BOTTLENECK_MEMORY,
-	BOTTLENECK_CONTENTION, // others use the CPUs
-	BOTTLENECK_IDLE, // waits for something that was not measured
+	BOTTLENECK_LEAK, // memory grows over iterations: it has no share
 	N_BOTTLENECKS,
 };
 
@@ -54,12 +64,21 @@ struct evidence {
 struct cause {
 	enum bottleneck bottleneck;
 	struct estimate share; // of an iteration, of training (validation, checkpoint) or of the
-	                       // run (start-up): what it would be shorter by without this
+	                       // run (start-up): what it would be shorter by without this; NAN:
+	                       // it costs no time (leak)
 	double weight; // the same of the whole of training, to compare causes by
 };
 
+// What a gain is.
+enum gain_kind {
+	GAIN_UNKNOWN,
+	GAIN_AT_MOST, // an upper bound: as if all that the cause takes were gone
+	GAIN_ESTIMATED, // by a model
+};
+
 struct suggestion {
-	struct estimate gain; // times faster; NAN: not known, or what it costs is not time
+	enum gain_kind kind;
+	struct estimate gain; // times faster; NAN where it is not known
 	char *action; // "train.py:42  num_workers 2 -> 4"
 	char *basis; // what the gain rests on
 };
@@ -76,7 +95,7 @@ struct verdict {
 	char *marking; // what to type for epochs or iterations, in a line; "" where they are there
 	struct cause *causes; // [n_causes], the largest first
 	size_t n_causes;
-	struct suggestion *suggestions; // [n_suggestions], the largest gain first
+	struct suggestion *suggestions; // [n_suggestions], in the order of the causes
 	size_t n_suggestions;
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
@@ -86,6 +105,8 @@ struct verdict {
 // "cpu", "gpu" ...: for JSON; "low", ...
 const char *bottleneck_name(enum bottleneck bottleneck);
 const char *confidence_name(enum confidence confidence);
+// "unknown", "at most", "estimated".
+const char *gain_kind_name(enum gain_kind kind);
 
 // Needs the analysis' overview and epochs. Every text is printable.
 int verdict_build(const struct analysis *a, struct verdict *ret);
@@ -95,7 +116,7 @@ void verdict_done(struct verdict *v);
 struct facts;
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
-// The lines that end `strain run`: at most six, one more of a part, one of what to type for a job that
-// marks nothing, and of a job that failed the last three that it printed; each with its newline, none
-// over 120 columns but the last two, the commands that show more.
+// The lines that end `strain run`: at most six, one more of a part, one of what to type for a job
+// that marks nothing, and of a job that failed the last three that it printed; each with its
+// newline, none over 120 columns but the last two, the commands that show more.
 void verdict_lines(const struct analysis *a, struct text *out);

@@ -158,6 +158,7 @@ static json_t *suggestions_json(const struct verdict *v)
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		const struct suggestion *suggestion = &v->suggestions[i];
 		json_t *json = json_object();
+		json_object_set_new(json, "gain", json_string(gain_kind_name(suggestion->kind)));
 		json_object_set_new(json, "times_faster", estimate_json(&suggestion->gain));
 		json_object_set_new(json, "action", json_from_text(suggestion->action));
 		json_object_set_new(json, "basis", json_from_text(suggestion->basis));

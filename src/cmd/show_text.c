@@ -156,10 +156,10 @@ static void print_suggestions(const struct page *p)
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		const struct suggestion *suggestion = &v->suggestions[i];
 		_cleanup_text_ struct text line = {0};
-		if (suggestion->gain.value >= 1.05 && suggestion->gain.value < 20) {
-			text_format(&line, "%.1fx ", suggestion->gain.value);
-		} else if (suggestion->gain.value >= 20) {
-			text_append_string(&line, ">20x ");
+		if (suggestion->gain.value >= 1.05) {
+			text_format(&line, "%s%.1fx ",
+				suggestion->kind == GAIN_AT_MOST ? "at most " : "",
+				suggestion->gain.value);
 		}
 		text_append_string(&line, suggestion->action);
 		append_range(&line, suggestion);

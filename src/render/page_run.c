@@ -145,9 +145,9 @@ static json_t *suggestion_json(const struct suggestion *suggestion)
 	double gain = suggestion->gain.value;
 	bool known = gain >= 1.05;
 	json_object_set_new(json, "gain",
-		!known      ? json_null()
-		: gain < 20 ? page_format("%.1fx", gain)
-			    : page_string(">20x"));
+		!known ? json_null()
+		       : page_format("%s%.1fx", suggestion->kind == GAIN_AT_MOST ? "at most " : "",
+				 gain));
 	json_object_set_new(json, "title", page_string(suggestion->action));
 	json_object_set_new(json, "text", page_string(suggestion->basis));
 	return json;

@@ -35,12 +35,32 @@ static inline struct facts job(double data)
 	f.samples = 32;
 	f.compute_s = f.undisturbed_s = 0.010 * (1 - data);
 	f.cpus = 4;
+	f.openmp = true;
 	f.main_cpus = 1 - data;
 	f.main_queued = 0;
 	f.host_cpus = 4;
 	f.others_cpus = f.host_others_cpus = 0.1;
 	f.cpus_used = f.main_cpus;
 	return f;
+}
+
+// Samples of the training thread, all in one class.
+static inline void add_samples(struct facts *f, enum code_class class, double cpus)
+{
+	f->code.samples = 500;
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		f->code.share[i] = i == class;
+	}
+	f->code.cpus = cpus;
+}
+
+// Looks at a thread that waits in one way for a share of the time.
+static inline void add_looks(struct wait_facts *waits, enum wait_kind kind, double share)
+{
+	waits->looks = 500;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		waits->share[i] = i == kind ? share : 0;
+	}
 }
 
 static inline void add_workers(

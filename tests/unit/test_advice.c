@@ -120,10 +120,10 @@ static void threads_are_advised_where_one_computes(void **state)
 	f.main_threads = 2; // one of them feeds a loader's worker
 	f.one_thread = true;
 	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
-		"it computes with one thread; 1.0 of 2 CPUs idle; what more gain is not known");
+		"it computes with one thread; 1.0 of 2 CPUs idle");
 	f.others_cpus = f.host_others_cpus = 0.9; // then none is idle
 	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
-		"it computes with one thread; 0.2 of 2 CPUs idle; what more gain is not known");
+		"it computes with one thread; 0.2 of 2 CPUs idle");
 	f.others_cpus = f.host_others_cpus =
 		0.1; // as seen: `make demo`, whose two threads were told to be two
 	f.one_thread = false;
@@ -147,10 +147,10 @@ static void ranks_share_what_is_idle(void **state)
 	f.ranks.n = 4;
 	f.one_thread = true;
 	assert_first(&f, "OMP_NUM_THREADS=4, or faster CPUs, a GPU",
-		"it computes with one thread; 12 of 16 CPUs idle; what more gain is not known");
+		"it computes with one thread; 12 of 16 CPUs idle");
 	f.cpus = f.host_cpus = 6; // two each would be too many
 	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
-		"it computes with one thread; 2.0 of 6 CPUs idle; what more gain is not known");
+		"it computes with one thread; 2.0 of 6 CPUs idle");
 	f.cpus = f.host_cpus = 16;
 	f.one_thread = false;
 	f.main_threads = 4;
@@ -222,16 +222,16 @@ static void a_pipeline_has_no_workers(void **state)
 	f.pipeline = true;
 	assert_first(&f,
 		"batches prepared ahead, by more threads (tf.data: prefetch, num_parallel_calls)",
-		"2.9 of 4 CPUs idle; at most so much");
+		"2.9 of 4 CPUs idle");
 	f.data_at_epochs = 0.45;
 	assert_first(&f, "one input pipeline for all epochs (dataset.repeat(), steps_per_epoch)",
-		"the first iterations of epochs take it; at most so much");
+		"the first iterations of epochs take it");
 	f = input_workers();
 	f.data_at_epochs = 0.5;
 	f.workers.restart = true;
 	f.loader_at = "train.py:42";
 	assert_first(&f, "train.py:42  persistent_workers=True",
-		"the first iterations of epochs take it; at most so much");
+		"the first iterations of epochs take it");
 }
 
 static void no_more_cpus_than_there_are(void **state)

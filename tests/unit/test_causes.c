@@ -85,12 +85,20 @@ static struct facts spinning(void)
 	return f;
 }
 
-static struct facts computing(void)
+static struct facts computing_unseen(void)
 {
 	return job(0.01);
 }
 
-static struct facts script(void)
+static struct facts computing(void)
+{
+	struct facts f = job(0.01);
+	add_samples(&f, CODE_KERNELS, 0.99);
+	return f;
+}
+
+// Time in no phase that nothing explains.
+static struct facts unexplained(void)
 {
 	struct facts f = job(0);
 	f.share[PHASE_OTHER] = known(0.6);
@@ -100,9 +108,27 @@ static struct facts script(void)
 	return f;
 }
 
+// The same, of which samples say that Python runs.
+static struct facts script(void)
+{
+	struct facts f = unexplained();
+	add_samples(&f, CODE_INTERPRETER, 1);
+	f.code.share[CODE_INTERPRETER] = 0.6;
+	f.code.share[CODE_KERNELS] = 0.4;
+	return f;
+}
+
+// The same, of which they say that it is arithmetic: a forward that nobody marked.
+static struct facts forward_unmarked(void)
+{
+	struct facts f = unexplained();
+	add_samples(&f, CODE_KERNELS, 1);
+	return f;
+}
+
 static struct facts beginning(void)
 {
-	struct facts f = script();
+	struct facts f = unexplained();
 	f.other_at_epochs = 0.58;
 	return f;
 }
@@ -223,11 +249,15 @@ static const struct example {
 	{"one CPU for all", one_cpu, BOTTLENECK_CONTENTION, 0.5, CONFIDENCE_HIGH},
 	{"a quota", quota, BOTTLENECK_CPU_QUOTA, 0.5, CONFIDENCE_HIGH},
 	{"other programs", others, BOTTLENECK_CONTENTION, 0.4, CONFIDENCE_MEDIUM},
-	{"threads that spin", spinning, BOTTLENECK_THREADS, 0.60, CONFIDENCE_HIGH},
+	{"threads that spin, by inference", spinning, BOTTLENECK_THREADS, 0.60, CONFIDENCE_MEDIUM},
 	{"computing", computing, BOTTLENECK_COMPUTE, 0.98, CONFIDENCE_HIGH},
-	{"the script", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
-	{"what each epoch begins with", beginning, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
-	{"batches that are handed over", handing, BOTTLENECK_LAUNCH, 0.51, CONFIDENCE_MEDIUM},
+	{"computing, without samples", computing_unseen, BOTTLENECK_COMPUTE, 0.98,
+		CONFIDENCE_MEDIUM},
+	{"time that nothing explains", unexplained, BOTTLENECK_NOT_KNOWN, 0.6, CONFIDENCE_LOW},
+	{"Python", script, BOTTLENECK_LAUNCH, 0.6, CONFIDENCE_HIGH},
+	{"a forward that is not marked", forward_unmarked, BOTTLENECK_COMPUTE, 1, CONFIDENCE_HIGH},
+	{"what each epoch begins with", beginning, BOTTLENECK_LAUNCH, 0.58, CONFIDENCE_MEDIUM},
+	{"batches that are handed over", handing, BOTTLENECK_LAUNCH, 0.50, CONFIDENCE_HIGH},
 	{"a pool's threads and other programs", pool_beside_others, BOTTLENECK_CONTENTION, 0.45,
 		CONFIDENCE_MEDIUM},
 	{"steps that are too short", tiny, BOTTLENECK_LAUNCH, 1, CONFIDENCE_MEDIUM},
@@ -285,8 +315,9 @@ static void sentences_and_advice_fit(void **state)
 		}
 		assert_int_equal(advice_build(&f, &c, &v), 0);
 		assert_true(v.n_suggestions > 0);
-		for (size_t j = 1; j < v.n_suggestions; j++) {
-			assert_false(v.suggestions[j].gain.value > v.suggestions[j - 1].gain.value);
+		for (size_t j = 0; j < v.n_suggestions; j++) {
+			assert_true(v.suggestions[j].kind == GAIN_UNKNOWN ||
+				    v.suggestions[j].gain.value >= 1);
 		}
 		verdict_done(&v);
 	}

@@ -61,8 +61,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct place *p = *state;
-	static const char *const names[] = {"link/file", "a/b/file", "a/b/own", "a/link", "a/b", "a",
-		"link", "loop", "file"};
+	static const char *const names[] = {
+		"link/file", "a/b/file", "a/b/own", "a/link", "a/b", "a", "link", "loop", "file"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		remove(path_of(p, names[i]));
 	}

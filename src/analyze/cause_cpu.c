@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Who lacks CPUs, and why: a quota, threads that spin, other programs, too few of them; and what
+// the training thread waits for while others of its process, or its children, run.
+
+#include <math.h>
+#include <strings.h>
+
+#include "analyze/cause_kinds.h"
+#include "analyze/thresholds.h"
+#include "analyze/words.h"
+
+// Who has the CPUs --------------------------------------------------------------------------------
+
+// Share of the periods of a quota in which it was used up, of the job's own cgroup or the tightest
+// around it.
+static double used_up(const struct facts *f)
+{
+	return fmax(cause_known(f->throttled), cause_known(f->quota.used_up));
+}
+
+bool cpus_saturated(const struct facts *f)
+{
+	bool job = f->cpus_used >= SATURATED * f->cpus;
+	return job || used_up(f) >= THROTTLED ||
+	       f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus;
+}
+
+// As far as the CPU time tells: what the process used while its leader ran.
+double cpus_computing_threads(const struct facts *f)
+{
+	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : input_blocked(f);
+	waits += facts_share(f, PHASE_COMMUNICATION) + cause_known(f->main_queued);
+	return f->main_cpus / fmax(0.05, 1 - waits);
+}
+
+double causes_needed_cpus(const struct facts *f)
+{
+	return f->cpus_used + f->ranks.n * cause_known(f->main_queued) +
+	       cause_known(f->workers.queued);
+}
+
+enum lack causes_lack(const struct facts *f)
+{
+	bool own = f->cpus_used >= SATURATED * f->cpus, others = f->host_others_cpus >= SLACK;
+	if (own && (causes_needed_cpus(f) > f->cpus + SLACK || used_up(f) >= THROTTLED)) {
+		return LACK_OWN;
+	}
+	if (own) { // those that it may use would do if it had them to itself
+		return others ? LACK_OTHERS : LACK_OWN;
+	}
+	// Others anywhere on a larger machine are no reason, unless they leave nothing of it.
+	bool full = f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus ||
+	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
+	return full ? LACK_OTHERS : LACK_NOBODY;
+}
+
+// CPUs that the training processes need for what they compute, as long as it takes undisturbed, and
+// for batches that they prepare themselves.
+static double computing_cpus(const struct facts *f, double threads, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	return f->ranks.n * (alone * threads + fmax(0, prepares));
+}
+
+// Lacking CPUs
+// --------------------------------------------------------------------------------------
+
+// That thread waits for its pool asleep while the pool waits for CPUs, which shows in how long a
+// step takes. At most as much as all that the others used would give.
+double cpus_dilation(const struct facts *f)
+{
+	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
+	              f->cpus_used < SATURATED * f->cpus && cpus_saturated(f);
+	if (!others || f->gpu.used) {
+		return 0;
+	}
+	double lost = f->compute_s - USUAL * f->undisturbed_s;
+	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
+	return fmax(0, fmin(most, lost / f->length_s.value));
+}
+
+// What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
+// whatever seems to have been idle: its affinity may be narrower than anybody knows.
+static double contention_share(const struct facts *f)
+{
+	double queued = cause_known(f->main_queued), waits = facts_share(f, PHASE_DATA);
+	struct preparing p = input_preparing(f);
+	bool lacked = cpus_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
+	                                : queued >= QUEUED_LONG;
+	if (!lacked) {
+		return cpus_dilation(f);
+	}
+	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
+	// of which the leader had none while it was ready without one.
+	double threads = fmax(1, round(cpus_computing_threads(f)));
+	double computes = fmin(f->main_cpus / threads, 1 - queued);
+	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
+	double input = f->workers.n > 0 ? input_needs(f, false, 1) : waits;
+	double left = f->workers.n > 0 ? fmax(computes, input) : computes + input;
+	return fmax(cpus_dilation(f), 1 - left);
+}
+
+// Quota -------------------------------------------------------------------------------------------
+
+// Share of the time in which the training thread neither ran nor waited for anything: it was ready.
+// Not every kernel counts a thread that a quota stops as ready.
+static double leader_ready(const struct facts *f)
+{
+	double ready = cause_known(f->main_queued), asleep = 0;
+	if (f->waits.looks < SAMPLES_ENOUGH || !isfinite(f->code.cpus)) {
+		return ready;
+	}
+	for (size_t i = 0; i < N_WAITS; i++) {
+		asleep += cause_known(f->waits.share[i]);
+	}
+	return fmax(ready, 1 - f->code.cpus - asleep);
+}
+
+// With a quota of q CPUs used up in each period, k threads that run side by side stand still for
+// 1 - q / k of it. k is what the job used and stood still, together: the kernel counts both in
+// seconds of a CPU (Linux 6.18 counts about half of what stands still, so this is a lower bound).
+static struct judgement judge_quota(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double still = cause_known(f->quota.throttled_cpus);
+	double stood = still > 0 ? still / (still + f->cpus_used) : 0;
+	double share = fmax(fmax(leader_ready(f), stood), contention_share(f));
+	return (struct judgement){used_up(f) >= THROTTLED ? fmin(0.98, share) : 0, PHASE_DATA};
+}
+
+static enum grounds grounds_quota(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the kernel counts the periods
+}
+
+static double quota_cpus(const struct facts *f)
+{
+	return isfinite(f->quota.cpus) ? f->quota.cpus : f->cpus;
+}
+
+static void say_quota(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "held back by its CPU quota of ");
+	words_append_counted(t, quota_cpus(f), "CPU");
+	text_append_string(t, ", which costs ");
+	cause_append_share(t, cause);
+}
+
+static void advise_quota(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "a larger CPU quota");
+	if (b->f->quota.own) {
+		text_append_string(&action, " in the cgroup that the job made");
+	} else {
+		text_append_string(&action, " (docker run --cpus, systemd CPUQuota=)");
+	}
+	text_append_string(&basis, "used up in ");
+	words_append_percent(&basis, used_up(b->f));
+	text_append_string(&basis, " of its periods");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Threads that spin -------------------------------------------------------------------------------
+
+double cause_spinning_cpus(const struct facts *f)
+{
+	double cpus = 0;
+	const struct code_facts *groups[] = {&f->code, &f->code_threads};
+	for (size_t i = 0; i < 2; i++) {
+		cpus += cause_code(groups[i], CODE_SPINNING) * cause_known(groups[i]->cpus);
+	}
+	return cause_sampled(&f->code) || cause_sampled(&f->code_threads) ? cpus : NAN;
+}
+
+// Spinning costs only where somebody lacks the CPU that it takes. Then the job needs less CPU time
+// by as much as it spins, which shortens an iteration at most by the time in which its leader
+// spins, is ready without a CPU, or waits for a batch whose workers are.
+static double spinning_seen(const struct facts *f)
+{
+	double spins = f->ranks.n * cause_spinning_cpus(f);
+	double leader = cause_code(&f->code, CODE_SPINNING) * fmin(1, cause_known(f->code.cpus));
+	double lacks = cause_known(f->main_queued) + cause_known(f->workers.queued);
+	if (!(spins >= SPINNING_CPUS) || !cpus_saturated(f) || lacks < QUEUED) {
+		return 0;
+	}
+	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
+	double others = f->others_cpus >= OTHERS * f->cpus ? f->others_cpus : 0;
+	double most = spins / (f->cpus_used + others);
+	return fmin(most, leader + cause_known(f->main_queued) + fmax(0, waits));
+}
+
+// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn,
+// of CPUs that the ranks share: who waits asleep takes longer, and no more of it.
+static bool burns_cpus(const struct facts *f, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	double turning = fmin(f->cpus / fmax(1, f->ranks.n), f->main_threads);
+	return f->main_cpus - prepares >= BURNT * alone * turning;
+}
+
+// Without samples: the same step takes far longer, and more CPU time, than it does undisturbed.
+// What is left without the spinning is what the CPUs have to do at least.
+static double spinning_inferred(const struct facts *f)
+{
+	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double threads = cpus_computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
+	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
+	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
+	if (passive || f->one_thread || !several || !f->openmp || !cpus_saturated(f) ||
+		!(f->compute_s >= DILATED * f->undisturbed_s) || !burns_cpus(f, alone)) {
+		return 0;
+	}
+	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
+	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
+	double work = (computing_cpus(f, threads, alone) + cause_known(f->workers.cpus)) / f->cpus;
+	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_needs(f, false, 1)));
+}
+
+static struct judgement judge_threads(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	bool sampled = isfinite(cause_spinning_cpus(f));
+	double share = sampled ? spinning_seen(f) : spinning_inferred(f);
+	return (struct judgement){share, PHASE_FORWARD};
+}
+
+static enum grounds grounds_threads(const struct facts *f)
+{
+	return isfinite(cause_spinning_cpus(f)) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "too many threads: those that compute spin beside ");
+	if (f->workers.n > 0) {
+		text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
+	} else {
+		text_append_string(t, "others");
+	}
+	text_append_string(t, " on ");
+	words_append_counted(t, f->cpus, "CPU");
+	text_append_string(t, "; that costs ");
+	cause_append_share(t, cause);
+}
+
+// To wake a thread that sleeps takes time, too: fewer threads gain more than passive ones.
+static void advise_threads(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double busy = f->workers.cpus + f->workers.queued;
+	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
+	double threads = fmax(1, floor(free_cpus));
+	double spins = cause_spinning_cpus(f);
+	text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
+	text_append_string(&action, ", or OMP_WAIT_POLICY=passive");
+	if (isfinite(spins)) {
+		text_append_string(&basis, "samples: ");
+		words_append_number(&basis, spins);
+		text_append_string(&basis, " CPUs spin in each training process");
+		advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+		return;
+	}
+	text_append_string(&basis, "a step takes ");
+	words_append_seconds(&basis, f->compute_s);
+	text_append_string(&basis, ", an undisturbed one of as many samples ");
+	words_append_seconds(&basis, f->undisturbed_s);
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Contention --------------------------------------------------------------------------------------
+
+// What is left to gain by a CPU for everyone once nobody spins.
+static double contention_beside_threads(const struct facts *f, double contention, double threads)
+{
+	if (isfinite(cause_spinning_cpus(f))) {
+		return fmax(0, contention - threads);
+	}
+	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double alone = f->undisturbed_s / f->length_s.value;
+	return fmax(0, 1 - threads - fmax(alone + waits, input_needs(f, false, 1)));
+}
+
+// A quota is what lacks CPUs where it is used up: the same time is not given twice.
+static struct judgement judge_contention(const struct facts *f, const struct causes *found)
+{
+	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
+	double share = causes_get(found, BOTTLENECK_CPU_QUOTA) ? 0 : contention_share(f);
+	if (threads && share >= WORTH) {
+		share = contention_beside_threads(f, share, threads->share.value);
+	}
+	return (struct judgement){share, PHASE_DATA};
+}
+
+// Threads were ready, and no CPU was free: the job itself filled them, or they were seen to queue.
+static enum grounds grounds_contention(const struct facts *f)
+{
+	bool full = f->cpus_used >= SATURATED * f->cpus;
+	return full ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_contention(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
+		// Other programs may have been on all that it may use.
+		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
+		text_append_string(t, "lacks CPUs: it was ready without one while others of ");
+		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
+		text_append_string(t, " were idle, ");
+	} else if (lack == LACK_OTHERS) {
+		text_append_string(t, "shares its CPUs: other programs used ");
+		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
+		text_append_string(t, ", which costs ");
+	} else if (f->workers.n > 0) {
+		text_append_string(t, "CPU-bound: preparation and training share ");
+		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, ", which costs ");
+	} else {
+		text_append_string(t, "CPU-bound: there was work for more than ");
+		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, ", which costs ");
+	}
+	cause_append_share(t, cause);
+}
+
+static void advise_contention(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double needed = causes_needed_cpus(f);
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
+		text_append_string(&action, "a wider CPU affinity (taskset, numactl, cpuset)");
+		text_append_string(&basis, "it was ready without a CPU ");
+		words_append_percent(&basis, f->main_queued);
+		text_append_string(&basis, " of the time while others were idle");
+	} else if (lack == LACK_OTHERS) {
+		text_append_string(&action, "a machine, or CPUs, of its own");
+		text_append_string(&basis, "other programs used ");
+		words_append_number(&basis, f->host_others_cpus);
+		text_append_string(&basis, f->cpus < f->host_cpus ? " of the machine's " : " of ");
+		words_append_counted(&basis, f->host_cpus, "CPU");
+	} else {
+		text_append_string(&action, "more CPUs (");
+		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
+		text_append_string(&action, " would all be used)");
+		text_append_string(&basis, "the job may use ");
+		words_append_counted(&basis, f->cpus, "CPU");
+		text_append_string(&basis, " and on average had work for ");
+		words_append_number(&basis, needed);
+	}
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Waits of the training thread --------------------------------------------------------------------
+
+static double waits_in(const struct facts *f, enum wait_kind kind)
+{
+	return f->waits.looks >= SAMPLES_ENOUGH ? cause_known(f->waits.share[kind]) : 0;
+}
+
+static enum grounds grounds_waits(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // looks found the thread waiting for just that
+}
+
+static struct judgement judge_python_threads(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){waits_in(f, WAIT_GIL), PHASE_FORWARD};
+}
+
+static void say_python_threads(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "another Python thread holds the interpreter (GIL): waiting for it ");
+	text_append_string(t, "takes ");
+	cause_append_share(t, cause);
+}
+
+static void advise_python_threads(struct book *b, const struct cause *cause)
+{
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"move the work of the other Python threads into a process of its own",
+		"one thread at a time runs Python");
+}
+
+static struct judgement judge_children(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double waits = f->children.waits_s / f->length_s.value;
+	return (struct judgement){fmax(waits_in(f, WAIT_CHILD), cause_known(waits)), PHASE_FORWARD};
+}
+
+static void append_children(struct text *t, const struct facts *f)
+{
+	const struct children_facts *c = &f->children;
+	if (c->per_iteration >= 0.5) {
+		words_append_number(t, c->per_iteration);
+		text_append_string(t, " an iteration");
+		if (c->command && *c->command) {
+			text_append_string(t, ", mostly ");
+			words_append_place(t, c->command, 24);
+		}
+	}
+}
+
+static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "waits for processes that each step starts, ");
+	cause_append_share(t, cause);
+	if (f->children.per_iteration >= 0.5) {
+		text_append_string(t, " (");
+		append_children(t, f);
+		text_append_string(t, ")");
+	}
+}
+
+static void advise_children(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "start no process in a step: one that stays, or a library");
+	append_children(&basis, b->f);
+	if (basis.length == 0) {
+		text_append_string(&basis, "the training thread waits for a child process");
+	}
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_quota = {
+	.name = "cpu-quota",
+	.part = "CPU quota",
+	.judge = judge_quota,
+	.grounds = grounds_quota,
+	.say = say_quota,
+	.advise = advise_quota,
+};
+
+const struct cause_kind cause_threads = {
+	.name = "threads",
+	.part = "spinning threads",
+	.judge = judge_threads,
+	.grounds = grounds_threads,
+	.say = say_threads,
+	.advise = advise_threads,
+};
+
+const struct cause_kind cause_contention = {
+	.name = "contention",
+	.part = "too few CPUs",
+	.judge = judge_contention,
+	.grounds = grounds_contention,
+	.say = say_contention,
+	.advise = advise_contention,
+};
+
+const struct cause_kind cause_python_threads = {
+	.name = "python-threads",
+	.part = "other Python threads",
+	.judge = judge_python_threads,
+	.grounds = grounds_waits,
+	.say = say_python_threads,
+	.advise = advise_python_threads,
+};
+
+const struct cause_kind cause_children = {
+	.name = "children",
+	.part = "child processes",
+	.judge = judge_children,
+	.grounds = grounds_waits,
+	.say = say_children,
+	.advise = advise_children,
+};

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The steps themselves: computing, the host's calls around it, the optimizer, the GPU, and time
+// that nothing explains.
+
+#include <math.h>
+
+#include "analyze/cause_kinds.h"
+#include "analyze/thresholds.h"
+#include "analyze/words.h"
+#include "base/cleanup.h"
+
+static double step_share(const struct facts *f)
+{
+	return facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
+	       facts_share(f, PHASE_OPTIMIZER) + facts_share(f, PHASE_STEP);
+}
+
+static enum phase_id largest_step_phase(const struct facts *f)
+{
+	static const enum phase_id phases[] = {
+		PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
+	enum phase_id largest = PHASE_FORWARD;
+	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+		largest = facts_share(f, phases[i]) > facts_share(f, largest) ? phases[i] : largest;
+	}
+	return largest;
+}
+
+static bool gpu_known(const struct facts *f)
+{
+	return f->gpu.used && isfinite(f->gpu.busy);
+}
+
+// Share of the time in which the training thread runs a class of code, by samples.
+static double leader_in(const struct facts *f, enum code_class class)
+{
+	return cause_code(&f->code, class) * fmin(1, cause_known(f->code.cpus));
+}
+
+// Arithmetic of the training thread.
+static double leader_computes(const struct facts *f)
+{
+	return leader_in(f, CODE_KERNELS) + leader_in(f, CODE_FRAMEWORK) +
+	       leader_in(f, CODE_COPYING);
+}
+
+// Time that a batch takes the training thread itself, which is input.
+static double prepares_itself(const struct facts *f)
+{
+	return f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
+}
+
+// What other rows of the training thread have of a share.
+static double taken(const struct causes *found)
+{
+	static const enum bottleneck rows[] = {BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS};
+	double sum = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+		const struct cause *cause = causes_get(found, rows[i]);
+		sum += cause ? cause->share.value : 0;
+	}
+	return sum;
+}
+
+// The optimizer -----------------------------------------------------------------------------------
+
+// On a CPU, where an update of weights is a fraction of a step that multiplies them: a larger one
+// is many small tensors, or arithmetic that is done again for each.
+static struct judgement judge_optimizer(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = f->gpu.used ? 0 : facts_share(f, PHASE_OPTIMIZER);
+	bool heavy = share >= OPTIMIZER_HEAVY * (1 - facts_share(f, PHASE_DATA));
+	bool computes = share < facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD);
+	return (struct judgement){heavy && !computes ? share : 0, PHASE_OPTIMIZER};
+}
+
+static enum grounds grounds_optimizer(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the phase is the cause
+}
+
+static void say_optimizer(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "optimizer-bound: updating the weights takes ");
+	cause_append_share(t, cause);
+}
+
+static void advise_optimizer(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
+	advice_suggest_unknown(b,
+		pytorch ? "foreach=True or fused=True, fewer and larger parameters, a simpler "
+			  "optimizer"
+			: "fewer and larger parameters, a simpler optimizer",
+		"forward and backward take less time than the update of the weights");
+}
+
+// The host ----------------------------------------------------------------------------------------
+
+// Steps so short that calls cost as much as arithmetic; a batch that the training thread puts
+// together in less than that is calls, too. Samples say it directly.
+static double calls_share(const struct facts *f)
+{
+	double step = step_share(f), data = prepares_itself(f);
+	double calls = step + (data < step ? data : 0);
+	bool small = calls * f->length_s.value < SHORT_STEP_S &&
+	             cpus_computing_threads(f) < PARALLEL;
+	bool arithmetic = cause_sampled(&f->code) && cause_code(&f->code, CODE_KERNELS) >= MOST;
+	return small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
+}
+
+// Interpreter time of the training thread outside of preparing batches.
+static double interprets(const struct facts *f)
+{
+	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION) +
+	                leader_in(f, CODE_ALLOCATION);
+	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
+}
+
+// Time of the host in which the device has nothing to do. On a GPU, all in which it is idle and no
+// batch is waited for.
+static struct judgement judge_launch(const struct facts *f, const struct causes *found)
+{
+	if (gpu_known(f)) {
+		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_COMMUNICATION);
+		return (struct judgement){
+			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
+	}
+	double share = causes_handing_over(f) + fmax(interprets(f), calls_share(f));
+	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
+		share += cause_known(f->other_at_epochs);
+	}
+	return (struct judgement){fmin(1, share), PHASE_OTHER};
+}
+
+static enum grounds grounds_launch(const struct facts *f)
+{
+	bool seen = cause_sampled(&f->code) && interprets(f) >= WORTH;
+	bool handed = causes_handing_over(f) >= WORTH;
+	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	double share = cause->share.value;
+	if (f->gpu.used) {
+		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
+		cause_append_share(t, cause);
+	} else if (causes_handing_over(f) >= 0.5 * share) {
+		text_append_string(t, "host-bound: taking over batches that are ready takes ");
+		cause_append_share(t, cause);
+	} else if (causes_at_epochs(f->other_at_epochs, share)) {
+		text_append_string(t, "host-bound: the start of each epoch, in no phase, takes ");
+		words_append_percent(t, f->other_at_epochs);
+		text_append_string(t, " of the iterations' time");
+	} else if (interprets(f) >= 0.5 * share && interprets(f) > calls_share(f)) {
+		text_append_string(t, "host-bound: the Python interpreter takes ");
+		cause_append_share(t, cause);
+	} else {
+		text_append_string(t, "host-bound: steps of ");
+		words_append_seconds(t, f->compute_s);
+		text_append_string(t, ", in which calls cost as much as arithmetic");
+	}
+}
+
+static void advise_handing_over(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "a larger batch: workers hand over fewer");
+	text_append_string(&basis, "they prepare ");
+	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
+	text_append_string(&basis, " of the time");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+static void advise_launch(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
+		advise_epochs(b, f->other_at_epochs);
+	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
+		advise_handing_over(b, cause);
+	} else {
+		// How much of it is for a batch and how much for its samples is not known.
+		bool pytorch = f->framework == FRAMEWORK_PYTORCH;
+		advice_suggest_unknown(b,
+			!pytorch      ? "a larger batch"
+			: f->gpu.used ? "a larger batch; torch.compile or CUDA graphs"
+				      : "a larger batch; torch.compile",
+			"the same calls compute more samples");
+	}
+}
+
+// Computing ---------------------------------------------------------------------------------------
+
+// Arithmetic in no phase: samples find more of it than phases of steps have room for.
+static double computes_elsewhere(const struct facts *f)
+{
+	double rest = fmax(0, leader_computes(f) - step_share(f) - prepares_itself(f));
+	return fmin(rest, facts_share(f, PHASE_OTHER));
+}
+
+static double found_share(const struct causes *found, enum bottleneck bottleneck)
+{
+	const struct cause *cause = causes_get(found, bottleneck);
+	return cause ? cause->share.value : 0;
+}
+
+static double computing_share(const struct facts *f, const struct causes *found)
+{
+	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
+	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
+	double lost = contention ? fmax(cause_known(f->main_queued), cpus_dilation(f)) : 0;
+	double computes = gpu_known(f) ? fmin(step, f->gpu.busy) : launch > step ? 0 : step;
+	// However long it is kept from a CPU, what a step takes undisturbed is computing.
+	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
+	computes = fmax(least, computes - lost);
+	if (!gpu_known(f)) {
+		computes += computes_elsewhere(f) - taken(found) - interprets(f) -
+		            found_share(found, BOTTLENECK_OPTIMIZER) -
+		            found_share(found, BOTTLENECK_CPU_QUOTA);
+	}
+	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));
+}
+
+static struct judgement judge_computing(const struct facts *f, const struct causes *found)
+{
+	double computes = computing_share(f, found);
+	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
+	if (!f->gpu.used && isfinite(f->main_cpus)) {
+		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
+		double most = f->main_cpus + cause_known(f->main_queued) + UNSEEN;
+		computes = fmin(computes, most);
+	}
+	if (threads && isfinite(cause_spinning_cpus(f))) {
+		computes = fmax(0, computes - leader_in(f, CODE_SPINNING));
+	} else if (threads) {
+		// The rest of a step is spent on waiting for each other and for CPUs.
+		computes = fmin(computes, f->undisturbed_s / f->length_s.value);
+	}
+	return (struct judgement){computes, largest_step_phase(f)};
+}
+
+static bool gpu_unused(const struct facts *f)
+{
+	return f->gpu.n > 0 && !f->gpu.used;
+}
+
+static struct judgement judge_compute(const struct facts *f, const struct causes *found)
+{
+	struct judgement judgement = judge_computing(f, found);
+	judgement.share = gpu_unused(f) ? 0 : judgement.share;
+	return judgement;
+}
+
+static enum grounds grounds_compute(const struct facts *f)
+{
+	if (f->gpu.used) {
+		return f->gpu.busy >= GPU_BUSY ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	}
+	bool spins = cause_code(&f->code, CODE_SPINNING) >= 0.25;
+	bool seen = cause_sampled(&f->code) && leader_computes(f) >= MOST * step_share(f) && !spins;
+	return seen ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "compute-bound: the ");
+	text_append_string(t, f->gpu.used ? "GPU" : "training process");
+	text_append_string(t, " computes ");
+	cause_append_share(t, cause);
+	if (f->gpu.used) {
+		bool memory = f->gpu.dram_activity >= DRAM_BOUND;
+		bool known = isfinite(f->gpu.dram_activity);
+		text_append_string(t, memory  ? " (limited by memory bandwidth)"
+				      : known ? " (by arithmetic)"
+					      : "");
+	} else if (isfinite(f->main_cpus)) {
+		text_append_string(t, " (");
+		cause_append_cpus(t, f->main_cpus, f->cpus);
+		text_append_string(t, ")");
+	}
+}
+
+// How much threads gain is not known: what of a step can be split shows only when it is.
+static void advise_one_thread(struct book *b)
+{
+	const struct facts *f = b->f;
+	// Each rank has its part of the CPUs.
+	double threads = fmin(
+		round(1 + advice_idle_cpus(f) / f->ranks.n), floor(f->cpus / f->ranks.n));
+	struct text action = {0}, basis = {0};
+	if (threads >= 2 && f->openmp) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
+		text_append_string(&action, "faster CPUs, a GPU");
+	} else {
+		text_append_string(
+			&action, "faster CPUs, a GPU, or more threads on CPUs of its own");
+	}
+	text_append_string(&basis, "it computes with one thread; ");
+	advice_append_idle(&basis, f);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+// CPUs that the training process uses while it computes: where it is, not waiting for batches, nor
+// for what an epoch begins with.
+static double cpus_while_computing(const struct facts *f)
+{
+	double other = cause_known(f->other_at_epochs);
+	return f->main_cpus / fmax(0.05, 1 - facts_share(f, PHASE_DATA) - other);
+}
+
+// CPUs are idle beside threads that compute: further ones would be, too.
+static void advise_few_threads(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (f->ranks.n > 1) {
+		text_format(&basis, "its %u ranks keep ", f->ranks.n);
+	} else if (f->main_threads >= 2) {
+		text_format(&basis, "its %.0f threads keep ", f->main_threads);
+	} else {
+		text_append_string(&basis, "it keeps ");
+	}
+	words_append_number(&basis, fmin(f->cpus, f->ranks.n * cpus_while_computing(f)));
+	text_append_string(&basis, " of ");
+	words_append_counted(&basis, f->cpus, "CPU");
+	text_append_string(&basis, " busy: more CPUs would be idle");
+	text_append_string(&action, "faster CPUs, a GPU");
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+// How much it gains depends on how much of the model is linear layers: a hundredth of a
+// convolutional network's time, nearly all of AlexNet's.
+static void advise_blas(struct book *b)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "an optimised BLAS (Debian: libopenblas0-openmp)");
+	text_append_string(&basis, "linear layers run in the reference BLAS, many times "
+				   "slower than need be: ");
+	words_append_place(&basis, b->f->reference_blas, 80);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+static void advise_compute(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
+	(void)cause;
+	if (!f->gpu.used && f->reference_blas) {
+		advise_blas(b);
+	}
+	if (f->gpu.used) {
+		advice_suggest_unknown(b, "mixed precision, a larger batch, a faster GPU",
+			"the GPU is what the job waits for");
+	} else if (f->one_thread && f->cpus >= 2) {
+		advise_one_thread(b);
+	} else if (idle >= IDLE_CPUS) {
+		advise_few_threads(b);
+	} else {
+		advice_suggest_unknown(
+			b, "more or faster CPUs, a GPU", "computing is what the job waits for");
+	}
+}
+
+// GPUs --------------------------------------------------------------------------------------------
+
+static enum grounds grounds_gpu(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the driver says it
+}
+
+static struct judgement judge_gpu_unused(const struct facts *f, const struct causes *found)
+{
+	struct judgement judgement = judge_computing(f, found);
+	judgement.share = gpu_unused(f) ? judgement.share : 0;
+	return judgement;
+}
+
+static void say_gpu_unused(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, f->gpu.n > 1 ? "GPUs unused" : "the GPU is unused");
+	text_append_string(t, ": the CPU computes ");
+	cause_append_share(t, cause);
+}
+
+static void advise_gpu_unused(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(b, "put model and batches on the GPU (.to(\"cuda\"))",
+		"the job has no memory on any GPU that it can see");
+}
+
+static struct judgement judge_gpu_throttled(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	bool slowed = f->gpu.used && f->gpu.busy >= GPU_BUSY && f->gpu.throttled >= THROTTLED;
+	return (struct judgement){slowed ? f->gpu.throttled : 0, largest_step_phase(f)};
+}
+
+static void say_gpu_throttled(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	text_append_string(t, "throttled: heat or power held the GPU's clocks down ");
+	words_append_percent(t, f->gpu.throttled);
+	text_append_string(t, " of the time");
+}
+
+static void advise_gpu_throttled(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(
+		b, "better cooling, a higher power limit", "the clocks were held down meanwhile");
+}
+
+static struct judgement judge_transfer(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){facts_share(f, PHASE_TRANSFER), PHASE_TRANSFER};
+}
+
+static enum grounds grounds_transfer(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_INDIRECT; // the phase may be a wait for the device
+}
+
+static void say_transfer(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "transfer-bound: copies from host to device take ");
+	cause_append_share(t, cause);
+	if (isfinite(f->gpu.to_device_rate) && isfinite(f->gpu.link_rate)) {
+		text_append_string(t, " (");
+		words_append_bytes_of(t, f->gpu.to_device_rate, f->gpu.link_rate);
+		text_append_string(t, "/s)");
+	}
+}
+
+static void advise_transfer(struct book *b, const struct cause *cause)
+{
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"pin_memory=True, .to(device, non_blocking=True)",
+		"copies would go on while the device computes");
+}
+
+// What is left ------------------------------------------------------------------------------------
+
+// Time of the training thread in no phase that neither samples nor looks explain.
+static struct judgement judge_not_known(const struct facts *f, const struct causes *found)
+{
+	double rest = facts_share(f, PHASE_OTHER) - taken(found);
+	if (gpu_known(f)) {
+		return (struct judgement){0, PHASE_OTHER};
+	}
+	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH);
+	return (struct judgement){fmax(0, rest), PHASE_OTHER};
+}
+
+static enum grounds grounds_not_known(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_EXCLUSION;
+}
+
+static void say_not_known(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "not known: ");
+	cause_append_share(t, cause);
+	text_append_string(t, " is in no phase, and nothing that was measured explains it");
+}
+
+static void advise_not_known(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	bool python = b->f->python;
+	advice_suggest_unknown(b,
+		python ? "mark it: import strain; with strain.phase(\"forward\"):"
+		       : "mark it: strain_begin(\"forward\"), strain_end() (docs/markers.md)",
+		"a phase says what the time is spent on");
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_optimizer = {
+	.name = "optimizer",
+	.part = "the optimizer",
+	.judge = judge_optimizer,
+	.grounds = grounds_optimizer,
+	.say = say_optimizer,
+	.advise = advise_optimizer,
+};
+
+const struct cause_kind cause_launch = {
+	.name = "host",
+	.part = "the host",
+	.judge = judge_launch,
+	.grounds = grounds_launch,
+	.say = say_launch,
+	.advise = advise_launch,
+};
+
+const struct cause_kind cause_gpu_unused = {
+	.name = "gpu-unused",
+	.part = "a GPU that is not used",
+	.of_device = true,
+	.judge = judge_gpu_unused,
+	.grounds = grounds_gpu,
+	.say = say_gpu_unused,
+	.advise = advise_gpu_unused,
+};
+
+const struct cause_kind cause_compute = {
+	.name = "compute",
+	.part = "computing",
+	.of_device = true,
+	.first_only = true,
+	.judge = judge_compute,
+	.grounds = grounds_compute,
+	.say = say_compute,
+	.advise = advise_compute,
+};
+
+const struct cause_kind cause_gpu_throttled = {
+	.name = "gpu-throttled",
+	.part = "throttled clocks",
+	.of_device = true,
+	.judge = judge_gpu_throttled,
+	.grounds = grounds_gpu,
+	.say = say_gpu_throttled,
+	.advise = advise_gpu_throttled,
+};
+
+const struct cause_kind cause_transfer = {
+	.name = "transfer",
+	.part = "host-to-device transfer",
+	.of_device = true,
+	.judge = judge_transfer,
+	.grounds = grounds_transfer,
+	.say = say_transfer,
+	.advise = advise_transfer,
+};
+
+const struct cause_kind cause_not_known = {
+	.name = "not-known",
+	.part = "time in no phase",
+	.judge = judge_not_known,
+	.grounds = grounds_not_known,
+	.say = say_not_known,
+	.advise = advise_not_known,
+};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Every threshold of the verdict, with its reason. A threshold says from where on something is
+// worth reporting, not where it begins. docs/how-to-read.md repeats those that users ask about.
+
+#pragma once
+
+// Shares of time ----------------------------------------------------------------------------------
+
+// A cause with a smaller share is not reported: removing it would not be noticed.
+#define WORTH 0.05
+// A wait for data shorter than this share of an iteration: queues jitter by as much (1 to 3 % seen
+// in jobs whose loader was always ahead).
+#define JITTER 0.04
+// A rival with this part of the first cause's claim makes the order of the two uncertain.
+#define RIVAL 0.6
+// How much of a cause that cannot be removed (computing) counts when causes are ranked.
+#define NOT_FIRST 0.4
+// A cause with a smaller share is never certain to be the first.
+#define CERTAIN 0.15
+// An interval wider than this makes the share uncertain.
+#define WIDE 0.1
+// Of the run, before the first iteration.
+#define STARTUP 0.20
+// Of an iteration: what counting CPU time in ticks can miss.
+#define UNSEEN 0.05
+
+// CPUs --------------------------------------------------------------------------------------------
+
+// Of the CPUs that the job may use. More never shows in means: iterations have gaps.
+#define SATURATED 0.85
+// Fewer CPUs are the scheduler's grain.
+#define SLACK 0.05
+// Share of the time ready without a CPU: less is the scheduler's grain while CPUs are full, and
+// twice that while some seem idle.
+#define QUEUED 0.05
+#define QUEUED_LONG 0.10
+// Of the CPUs, used by other programs.
+#define OTHERS 0.25
+// Of the time, pressure: tasks of the host waited for a CPU.
+#define CPU_STALLED 0.20
+// CPUs: one more thread would have this much to run on.
+#define IDLE_CPUS 0.5
+// Threads that compute: below, a second one helps now and then.
+#define PARALLEL 1.3
+// A step against one that nothing disturbed: by others beside it; by threads that wait for others.
+#define USUAL 1.3
+#define DILATED 2.0
+// CPU time of a step against that of an undisturbed one: whoever sleeps while he waits uses no
+// more.
+#define BURNT 1.4
+// Share of the periods of a CPU quota in which it was used up.
+#define THROTTLED 0.10
+// CPUs that threads spend spinning: less is the end of each parallel region (2 to 8 % seen with two
+// threads on two idle CPUs).
+#define SPINNING_CPUS 0.15
+// CPU samples of a group of threads: fewer have a standard error above 7 percentage points.
+#define SAMPLES_ENOUGH 50
+// Most of a group's samples.
+#define MOST 0.5
+
+// Input -------------------------------------------------------------------------------------------
+
+// A worker that takes so many times the median of the others is slow.
+#define SLOW_WORKER 1.5
+// Share of preparing in which a worker neither ran nor was ready.
+#define BLOCKED 0.15
+// Share of its time that the busiest worker prepares: below, no worker is waited for.
+#define WORKERS_IDLE 0.5
+// Of bytes read: from storage; and of those, dropped from the page cache just before.
+#define FROM_STORAGE 0.05
+#define REFAULTS 0.3
+// Pressure: share of the time that all tasks waited for memory; that some waited for storage.
+#define MEMORY_STALLED 0.10
+#define STORAGE_STALLED 0.20
+#define STORAGE_SEEN 0.10
+// A batch that is prepared faster: handing it over from a worker costs as much.
+#define QUICK_BATCH_S 0.002
+
+// Device ------------------------------------------------------------------------------------------
+
+// Steps shorter than this are mostly calls: one call of a framework costs 2 to 20 us, and a small
+// step makes some hundred.
+#define SHORT_STEP_S 0.002
+#define GPU_BUSY 0.70
+#define DRAM_BOUND 0.6
+// Difference between the waits of ranks.
+#define IMBALANCE 0.10
+// Of an iteration, in the optimizer: SGD and Adam in one fused loop stay below 0.15 of a step that
+// reads each weight three times.
+#define OPTIMIZER_HEAVY 0.30
+
+// Memory ------------------------------------------------------------------------------------------
+
+#define MEMORY_NEAR 0.95 // of the limit
+#define MEMORY_KEPT 0.9 // of the limit: what advice may fill
+
+// Gains -------------------------------------------------------------------------------------------
+
+// A smaller gain is not worth a change of the job.
+#define LITTLE 1.03
+// Within this of the best: fewer workers are advised.
+#define WITHIN 1.01
+// A larger gain is promised only with direct evidence: those that were wrong most (docs/truth.md)
+// were inferred.
+#define LARGE 1.5
+// Above this share the bound of a gain says nothing: no change takes a cause away altogether.
+#define BOUND_SAYS 0.9
+
+// Iterations --------------------------------------------------------------------------------------
+
+#define FEW 10 // no confidence above low
+#define ENOUGH 30 // for high confidence
