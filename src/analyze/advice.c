@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +38,16 @@ static void keep(struct book *b, struct suggestion made)
 	grown[v->n_suggestions++] = made;
 }
 
+void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const char *format, ...)
+{
+	char value[SETTING_VALUE_MAX];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(value, sizeof(value), format, arguments);
+	va_end(arguments);
+	setting_add(&b->settings, choice, kind, value);
+}
+
 // A large gain that nothing was seen for is not promised.
 static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum gain_kind kind)
 {
@@ -54,7 +66,9 @@ static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, s
 			.gain = kind == GAIN_UNKNOWN ? advice_no_gain : gain,
 			.action = text_steal(action),
 			.basis = text_steal(basis),
+			.settings = b->settings,
 		});
+	b->settings.n = 0;
 }
 
 void advice_suggest(struct book *b, struct estimate gain, struct text *action, struct text *basis)
@@ -237,6 +251,9 @@ void advise_workers(struct book *b)
 	text_format(&action, "%s %u -> %u", action.length > 0 ? "num_workers" : "loader workers",
 		f->workers.n, workers);
 	advice_append_prepare_cost(&basis, f);
+	if (!f->pipeline && f->loader_at && *f->loader_at) {
+		advice_set(b, 0, SETTING_WORKERS, "%u", workers);
+	}
 	advice_suggest(b, gain, &action, &basis);
 }
 
@@ -248,6 +265,7 @@ void advise_epochs(struct book *b, double share)
 	if (f->workers.restart) {
 		append_loader(&action, f);
 		text_append_string(&action, "persistent_workers=True");
+		advice_set(b, 0, SETTING_PERSISTENT, "1");
 	} else {
 		text_append_string(&action, "one input pipeline for all epochs");
 		text_append_string(

@@ -14,6 +14,7 @@ struct book {
 	const struct facts *f;
 	struct verdict *verdict;
 	enum bottleneck cause; // against which
+	struct setting_list settings; // of the next suggestion
 	int r;
 };
 
@@ -25,6 +26,9 @@ void advice_suggest_at_most(struct book *b, double share, struct text *action, s
 void advice_suggest_plain_at_most(
 	struct book *b, double share, const char *action, const char *basis);
 void advice_suggest_unknown(struct book *b, const char *action, const char *basis);
+// What of the next suggestion can be tried without an edit.
+void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 // Times faster when a part of a share of the time is gone.
 struct estimate advice_gain_of(struct estimate share, double part);
 extern const struct estimate advice_no_gain;

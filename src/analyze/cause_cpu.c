@@ -258,6 +258,8 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	double spins = cause_spinning_cpus(f);
 	text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
 	text_append_string(&action, ", or OMP_WAIT_POLICY=passive");
+	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+	advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
 	if (isfinite(spins)) {
 		text_append_string(&basis, "samples: ");
 		words_append_number(&basis, spins);

@@ -300,6 +300,7 @@ static void advise_one_thread(struct book *b)
 	if (threads >= 2 && f->openmp) {
 		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
 		text_append_string(&action, "faster CPUs, a GPU");
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
 	} else {
 		text_append_string(
 			&action, "faster CPUs, a GPU, or more threads on CPUs of its own");
@@ -446,6 +447,7 @@ static void say_transfer(struct text *t, const struct facts *f, const struct cau
 
 static void advise_transfer(struct book *b, const struct cause *cause)
 {
+	advice_set(b, 0, SETTING_PIN, "1");
 	advice_suggest_plain_at_most(b, cause->share.value,
 		"pin_memory=True, .to(device, non_blocking=True)",
 		"copies would go on while the device computes");

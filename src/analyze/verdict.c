@@ -543,7 +543,10 @@ static void append_first(struct opinion *opinion, const struct verdict *v)
 	if (first && opinion->next.length == 0) {
 		struct text *t = propose(opinion);
 		text_append_string(t, first->action);
-		if (first->gain.value >= 1.05) {
+		if (first->tried) {
+			text_append_string(t, ": ");
+			tried_append(t, first->tried);
+		} else if (first->gain.value >= 1.05) {
 			text_append_string(t, ": ");
 			sentence_append_gain(t, first);
 		}
@@ -579,6 +582,9 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	int r = keep_causes(&causes, ret);
 	if (r == 0 && whole) {
 		r = advice_build(&facts, &causes, ret);
+		r = r < 0 || !a->reader ? r
+		                        : tried_read(reader_run(a->reader, "tried"), &ret->tried);
+		r = r < 0 ? r : tried_apply(ret);
 		sentence_append_surer(&surer, &facts, &causes);
 		append_first(&opinion, ret);
 	}
@@ -595,6 +601,15 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	return complete ? evidence_build(a, &facts, ret) : -ENOMEM;
 }
 
+static void free_suggestions(struct suggestion *suggestions, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(suggestions[i].action);
+		free(suggestions[i].basis);
+	}
+	free(suggestions);
+}
+
 void verdict_done(struct verdict *v)
 {
 	for (size_t i = 0; i < v->n_evidence; i++) {
@@ -602,11 +617,9 @@ void verdict_done(struct verdict *v)
 		free(v->evidence[i].value);
 	}
 	free(v->evidence);
-	for (size_t i = 0; i < v->n_suggestions; i++) {
-		free(v->suggestions[i].action);
-		free(v->suggestions[i].basis);
-	}
-	free(v->suggestions);
+	free_suggestions(v->suggestions, v->n_suggestions);
+	free_suggestions(v->in_vain, v->n_in_vain);
+	tried_done(&v->tried);
 	free(v->causes);
 	free(v->headline);
 	free(v->shares);

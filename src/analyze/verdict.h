@@ -11,6 +11,8 @@
 
 #include "analyze/held.h"
 #include "analyze/phases.h"
+#include "analyze/setting.h"
+#include "analyze/tried.h"
 #include "base/text.h"
 
 struct analysis;
@@ -81,6 +83,9 @@ struct suggestion {
 	struct estimate gain; // times faster; NAN where it is not known
 	char *action; // "train.py:42  num_workers 2 -> 4"
 	char *basis; // what the gain rests on
+	struct setting_list settings; // what of it needs no edit: `strain advise --try` tries each
+	                              // choice; none: it cannot be tried
+	const struct tried *tried; // the best of its choices, in verdict.tried; NULL: not tried
 };
 
 struct verdict {
@@ -97,6 +102,9 @@ struct verdict {
 	size_t n_causes;
 	struct suggestion *suggestions; // [n_suggestions], in the order of the causes
 	size_t n_suggestions;
+	struct suggestion *in_vain; // [n_in_vain]: tried, and gained nothing; no advice any more
+	size_t n_in_vain;
+	struct tried_list tried; // what of this run was tried
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
 	struct held held;
