@@ -58,6 +58,8 @@ class PyTorch:
         """Each feature by itself; a missing one leaves the others."""
         if "STRAIN_REPLAY" in os.environ:
             self.hook.feature("replay", self._hook_replay)  # first: what it gives is marked, too
+        if "STRAIN_SET" in os.environ:
+            self.hook.feature("set", self._hook_set)  # first: what it makes is known as it is made
         for what, install in (
             ("data", self._hook_data),
             ("prepare", self._hook_prepare),
@@ -78,6 +80,13 @@ class PyTorch:
             self.report.say("hooked", "replay of copies, since batches are edited")
 
         strain_replay.install(self.torch, self.hook.patch, spoilt)
+
+    def _hook_set(self):
+        import strain_set
+
+        strain_set.install(
+            self.torch, self.folder, self.hook.patch, self.report, os.environ["STRAIN_SET"]
+        )
 
     # The thread's loop -------------------------------------------------------------------------
 
