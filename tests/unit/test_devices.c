@@ -555,7 +555,7 @@ static void test_without_a_limit_none_is_claimed(void **state)
 		source_cgroup.groups[GROUP_THROTTLE].read(r->source, r->sink, clock_monotonic_ns()),
 		-ENOENT);
 	read_group(r, &source_cgroup, GROUP_LIMIT);
-	assert_int_equal(r->missing, 3);
+	assert_int_equal(r->missing, 4);
 	write_text(r, OWN "memory.events", "max 0\noom 0\noom_kill 1\n");
 	read_group(r, &source_cgroup, GROUP_MEMORY);
 	assert_string_equal(r->event,

@@ -373,3 +373,24 @@ int cgroup_cpu_quota(
 	*ret_cpus = least;
 	return 0;
 }
+
+size_t cgroup_cpu_quotas(
+	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n)
+{
+	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_CPU);
+	_cleanup_free_ char *directory = place->version ? strdup(place->path) : NULL;
+	size_t found = 0;
+	while (directory && found < n) {
+		double cpus = cpu_quota_of(root_fd, directory, place->version);
+		if (!isinf(cpus)) {
+			ret[found] = (struct cgroup_quota){strdup(directory), cpus};
+			found += ret[found].directory != NULL;
+		}
+		char *slash = strrchr(directory + place->mount_length, '/');
+		if (!slash) {
+			break;
+		}
+		*slash = '\0';
+	}
+	return found;
+}

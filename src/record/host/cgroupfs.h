@@ -62,6 +62,16 @@ int cgroup_memory_limit(
 int cgroup_cpu_quota(
 	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory);
 
+struct cgroup_quota {
+	char *directory; // under the machine's root without leading slash; owned
+	double cpus;
+};
+
+// Every level from the directory up to the mount point that sets a CPU quota, the innermost first.
+// Returns how many, at most n; more levels than that are left out.
+size_t cgroup_cpu_quotas(
+	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n);
+
 // Reads one file of a directory: path/name. Buffer and view as in host_read_once.
 int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
 	struct cursor *ret, struct error *e);

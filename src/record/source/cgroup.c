@@ -5,7 +5,8 @@
 // limits that apply to it, which the cgroups above may set.
 //
 // Only a cgroup of the job's own says anything about the job. Limits and throttling are read from
-// the one that sets them, also where others share it: they slow the job all the same.
+// the one that sets them, also where others share it: they slow the job all the same. The job may
+// move into a cgroup that it makes for itself: which quota applies is looked for while it runs.
 
 #include "record/source/source.h"
 
@@ -26,6 +27,7 @@
 #include "record/host/pressure.h"
 #include "record/job/cgroup.h"
 #include "record/job/tree.h"
+#include "record/source/cpu_quota.h"
 #include "record/source/out_of_memory.h"
 
 enum { CPU_TOTAL, CPU_USER, CPU_SYSTEM, N_CPU };
@@ -45,27 +47,32 @@ enum { THROTTLE_PERIODS, THROTTLE_THROTTLED, THROTTLE_TIME, N_THROTTLE };
 static const struct metric throttle_metrics[N_THROTTLE] = {
 	[THROTTLE_PERIODS] = {"strain.cgroup.cpu.periods", METRIC_COUNTER, "{period}", 1,
 		"Periods of the CPU quota in which there was something to run, in the cgroup that "
-		"sets the quota; others may share it (cpu.stat: nr_periods)."},
+		"sets the quota: of several levels the one that throttles, else the tightest; "
+		"others may share it (cpu.stat: nr_periods)."},
 	[THROTTLE_THROTTLED] = {"strain.cgroup.cpu.periods.throttled", METRIC_COUNTER, "{period}",
 		1,
 		"Periods that ended early because the CPU quota was used up (cpu.stat: "
 		"nr_throttled)."},
 	[THROTTLE_TIME] = {"strain.cgroup.cpu.throttled_time", METRIC_COUNTER, "s", 1e-6,
-		"Time that CPUs stood still for the quota, summed over CPUs (cpu.stat: "
-		"throttled_usec, throttled_time)."},
+		"CPU-seconds in which the quota held runnable threads back: each CPU counts for "
+		"itself, so that it may pass the time of the run. Linux 6.18 was seen to count "
+		"about half (cpu.stat: throttled_usec, throttled_time)."},
 };
 
-enum { LIMIT_CPUS, LIMIT_MEMORY, LIMIT_HITS, N_LIMIT };
+enum { LIMIT_CPUS, LIMIT_MEMORY, LIMIT_HITS, LIMIT_INSIDE, N_LIMIT };
 static const struct metric limit_metrics[N_LIMIT] = {
 	[LIMIT_CPUS] = {"strain.cgroup.cpu.limit", METRIC_GAUGE, "{cpu}", 0.001,
-		"CPUs that the tightest quota allows, of the job's cgroup and those above it "
-		"(cpu.max, cpu.cfs_quota_us)."},
+		"CPUs that the tightest quota allows, of the cgroup in which the job spends most "
+		"of its CPU time and those above it (cpu.max, cpu.cfs_quota_us)."},
 	[LIMIT_MEMORY] = {"strain.cgroup.memory.limit", METRIC_GAUGE, "By", 1024,
 		"Memory that the tightest limit allows, of the job's cgroup and those above it "
 		"(memory.max, memory.limit_in_bytes)."},
 	[LIMIT_HITS] = {"strain.cgroup.memory.limit.hits", METRIC_COUNTER, "{hit}", 1,
 		"Times that memory was at that limit and pages had to be dropped or processes "
 		"killed; others may share it (memory.events: max; memory.failcnt)."},
+	[LIMIT_INSIDE] = {"strain.cgroup.cpu.limit.inside", METRIC_STATE, "1", 1,
+		"Who sets the quota whose periods are counted: 1, a cgroup that the job is in and "
+		"strain is not; 0, one around strain."},
 };
 
 enum {
@@ -166,13 +173,22 @@ static const struct group groups[N_GROUPS] = {
 		100 * NS_PER_MS, read_pressure},
 };
 
+// What a job has not met by then it is said to have none of.
+#define SETTLED_NS (3 * NS_PER_S)
+
 struct cgroup_source {
 	int root_fd;
 	int64_t job;
 	int version;
 	struct cgroup_places places; // of the job
 	struct host_file cpu, cpu_modes; // v1 has the modes in a file of their own
-	struct host_file throttle;
+	struct cpu_quota quota;
+	struct sink *sink;
+	uint64_t first_ns; // a process of the job was there; 0: none was yet
+	bool ran; // the job ran before, or there is none: nothing is waited for
+	bool told; // which limits are missing was said
+	bool limits_missing[N_LIMIT];
+	double limit_told; // CPUs in the last row
 	struct host_file memory_stat, memory_usage;
 	struct host_file memory_swap; // v2
 	struct host_file memory_kernel; // v1, and v2 before Linux 5.18 has none
@@ -260,41 +276,91 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
+static void tell_no_quota(const struct cgroup_source *s)
+{
+	if (!s->quota.directory || s->quota.stat.fd < 0) {
+		sink_missing_group(s->sink, s->job, &groups[GROUP_THROTTLE],
+			s->quota.directory ? "the cgroup of the quota has no cpu.stat"
+					   : "no CPU quota applies to the job");
+	}
+}
+
+static void tell_missing_limits(struct cgroup_source *s)
+{
+	const char *reason = cgroup_places_hidden(&s->places) ? CGROUP_HIDDEN_REASON
+	                                                      : "no cgroup limits it";
+	for (size_t i = 0; i < N_LIMIT; i++) {
+		if (s->limits_missing[i]) {
+			sink_missing(s->sink, s->job, &groups[GROUP_LIMIT], i, reason);
+		}
+	}
+}
+
+// A job that has just begun may still go where a quota or a limit applies: what it has not is said
+// after a while, or at its end.
+static void settle(struct cgroup_source *s)
+{
+	if (!s->told) {
+		s->told = true;
+		tell_no_quota(s);
+		tell_missing_limits(s);
+	}
+}
+
+static void put_limits(struct cgroup_source *s, struct sink *sink, uint64_t now_ns)
+{
+	const struct cpu_quota *q = &s->quota;
+	int64_t values[N_LIMIT] = {VALUE_MISSING, VALUE_MISSING, VALUE_MISSING, VALUE_MISSING};
+	uint64_t bytes;
+	s->limit_told = q->least_cpus;
+	if (q->directory) {
+		values[LIMIT_CPUS] = (int64_t)llround(q->least_cpus * 1000);
+		values[LIMIT_INSIDE] = q->own;
+	}
+	if (cgroup_memory_limit(s->root_fd, q->found ? &q->places : &s->places, &bytes, NULL) ==
+		0) {
+		values[LIMIT_MEMORY] = (int64_t)(bytes / 1024);
+		values[LIMIT_HITS] = out_of_memory_limit_hits(&s->oom);
+	}
+	if (!s->streams[GROUP_LIMIT]) {
+		s->streams[GROUP_LIMIT] = sink_stream(sink, s->job, &groups[GROUP_LIMIT]);
+	}
+	for (size_t i = 0; i < N_LIMIT; i++) {
+		s->limits_missing[i] = s->limits_missing[i] && values[i] == VALUE_MISSING;
+	}
+	stream_row(s->streams[GROUP_LIMIT], now_ns, values);
+}
+
 static int read_throttle(void *state, struct sink *sink, uint64_t now_ns)
 {
-	enum { TIME_V1 = N_THROTTLE };
-	static const char *const keys[N_THROTTLE + 1] = {
-		[THROTTLE_PERIODS] = "nr_periods",
-		[THROTTLE_THROTTLED] = "nr_throttled",
-		[THROTTLE_TIME] = "throttled_usec",
-		[TIME_V1] = "throttled_time", // ns
-	};
 	struct cgroup_source *s = state;
-	if (s->throttle.fd < 0) {
-		return -ENOENT;
+	struct cpu_quota_counts counts;
+	if (cpu_quota_look(&s->quota, NULL, sink, s->job, now_ns)) {
+		s->first_ns = s->first_ns ? s->first_ns : now_ns;
+		if (s->streams[GROUP_LIMIT] && s->quota.least_cpus != s->limit_told &&
+			!(isnan(s->quota.least_cpus) && isnan(s->limit_told))) {
+			put_limits(s, sink, now_ns);
+		}
+		if (now_ns - s->first_ns >= SETTLED_NS) {
+			settle(s);
+		}
 	}
-	int64_t values[N_THROTTLE + 1];
-	read_keys(&s->throttle, keys, ARRAY_LENGTH(keys), values);
-	values[THROTTLE_TIME] = or_else(values[THROTTLE_TIME], divided(values[TIME_V1], NS_PER_US));
-	put_row(s, sink, GROUP_THROTTLE, now_ns, values, "cpu.stat does not have it");
-	return 0;
+	if (cpu_quota_read(&s->quota, &counts)) {
+		const int64_t values[N_THROTTLE] = {[THROTTLE_PERIODS] = counts.periods,
+			[THROTTLE_THROTTLED] = counts.throttled,
+			[THROTTLE_TIME] = counts.throttled_us};
+		put_row(s, sink, GROUP_THROTTLE, now_ns, values, "cpu.stat does not have it");
+	}
+	return s->quota.directory || s->quota.tree ? 0 : -ENOENT;
 }
 
 static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct cgroup_source *s = state;
-	int64_t values[N_LIMIT] = {VALUE_MISSING, VALUE_MISSING, VALUE_MISSING};
-	double cpus;
-	uint64_t bytes;
-	if (cgroup_cpu_quota(s->root_fd, &s->places, &cpus, NULL) == 0) {
-		values[LIMIT_CPUS] = (int64_t)llround(cpus * 1000);
+	put_limits(s, sink, now_ns);
+	if (s->ran) {
+		settle(s);
 	}
-	if (cgroup_memory_limit(s->root_fd, &s->places, &bytes, NULL) == 0) {
-		values[LIMIT_MEMORY] = (int64_t)(bytes / 1024);
-		values[LIMIT_HITS] = out_of_memory_limit_hits(&s->oom);
-	}
-	put_row(s, sink, GROUP_LIMIT, now_ns, values,
-		cgroup_places_hidden(&s->places) ? CGROUP_HIDDEN_REASON : "no cgroup limits it");
 	return 0;
 }
 
@@ -472,21 +538,6 @@ static void open_pressure(struct cgroup_source *s, const char *directory, struct
 	}
 }
 
-static void open_throttle(struct cgroup_source *s, struct sink *sink)
-{
-	_cleanup_free_ char *directory = NULL;
-	double cpus;
-	struct error e = {0};
-	if (cgroup_cpu_quota(s->root_fd, &s->places, &cpus, &directory) < 0) {
-		error_set(&e, ENOENT, "no CPU quota applies to the job");
-	} else {
-		(void)open_in(s, &s->throttle, directory, "cpu.stat", &e);
-	}
-	if (s->throttle.fd < 0) {
-		sink_missing_group(sink, s->job, &groups[GROUP_THROTTLE], e.text);
-	}
-}
-
 // What limits the job begins with its own cgroup, which need not be below ours: where processes had
 // to step aside for it (job/cgroup.c), it is beside us.
 static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
@@ -513,7 +564,23 @@ static int find_places(
 		snprintf(pid, sizeof(pid), "%d", (int)members[0].pid);
 	}
 	free(members);
+	s->ran = n > 0 || !context->tree;
 	return cgroup_places_find(s->root_fd, pid, &s->places, e);
+}
+
+// What is around strain is around its job; of a job that ran before, what is around that.
+static void open_quota(struct cgroup_source *s, const struct source_context *context)
+{
+	struct cgroup_places around = {0};
+	bool started = context->reaper || context->captured;
+	if (!started || cgroup_places_find(s->root_fd, "self", &around, NULL) < 0) {
+		cpu_quota_set_base(&s->quota, &s->places);
+	} else {
+		cpu_quota_set_base(&s->quota, &around);
+	}
+	cgroup_places_done(&around);
+	(void)cpu_quota_look(&s->quota, &s->places, context->captured ? NULL : s->sink, s->job,
+		context->start_ns);
 }
 
 static void cgroup_close(void *state)
@@ -522,26 +589,32 @@ static void cgroup_close(void *state)
 	if (!s) {
 		return;
 	}
-	struct host_file *const files[] = {&s->cpu, &s->cpu_modes, &s->throttle, &s->memory_stat,
+	settle(s);
+	struct host_file *const files[] = {&s->cpu, &s->cpu_modes, &s->memory_stat,
 		&s->memory_usage, &s->memory_swap, &s->memory_kernel, &s->io, &s->pressures[0],
 		&s->pressures[1], &s->pressures[2]};
 	for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
 		host_file_close(files[i]);
 	}
 	out_of_memory_close(&s->oom);
+	cpu_quota_done(&s->quota);
 	cgroup_places_done(&s->places);
 	free(s);
 }
 
-static struct cgroup_source *cgroup_new(const struct source_context *context)
+static struct cgroup_source *cgroup_new(const struct source_context *context, struct sink *sink)
 {
 	struct cgroup_source *s = calloc(1, sizeof(*s));
 	if (s) {
 		s->root_fd = context->root_fd;
 		s->job = context->job;
+		s->sink = sink;
 		s->version = context->cgroup ? context->cgroup->version : 0;
-		s->cpu = s->cpu_modes = s->throttle = s->memory_stat = s->memory_usage =
-			s->memory_swap = s->memory_kernel = s->io = HOST_FILE_CLOSED;
+		s->cpu = s->cpu_modes = s->memory_stat = s->memory_usage = s->memory_swap =
+			s->memory_kernel = s->io = HOST_FILE_CLOSED;
+		s->limit_told = NAN;
+		memset(s->limits_missing, true, sizeof(s->limits_missing));
+		cpu_quota_init(&s->quota, context->root_fd, context->tree);
 		s->oom.kills_file = s->oom.hits_file = HOST_FILE_CLOSED;
 		s->pressures[0] = s->pressures[1] = s->pressures[2] = HOST_FILE_CLOSED;
 	}
@@ -552,7 +625,7 @@ static int cgroup_open(
 	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
 {
 	static const int own_groups[] = {GROUP_CPU, GROUP_MEMORY, GROUP_IO, GROUP_PRESSURE};
-	struct cgroup_source *s = cgroup_new(context);
+	struct cgroup_source *s = cgroup_new(context, sink);
 	if (!s) {
 		return error_errno(e, ENOMEM, "cgroup");
 	}
@@ -567,6 +640,7 @@ static int cgroup_open(
 							 : "no cgroup file system is mounted");
 	}
 	if (r < 0) {
+		s->told = true; // the sampler says why there is nothing
 		cgroup_close(s);
 		return r;
 	}
@@ -583,7 +657,10 @@ static int cgroup_open(
 			"the job has no cgroup of its own, and the one that it shares would say "
 			"nothing about it");
 	}
-	open_throttle(s, sink);
+	open_quota(s, context);
+	if (s->ran && !s->quota.directory) {
+		tell_no_quota(s);
+	}
 	*ret_state = s;
 	return 0;
 }
