@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/analysis.h"
 #include "analyze/facts.h"
@@ -52,7 +53,7 @@ static int put_cpu(const struct analysis *a, struct verdict *v)
 	return evidence_put(v, "CPU", &value, NAME_CPU_TIME);
 }
 
-static int put_throttling(const struct analysis *a, struct verdict *v)
+static int put_throttling(const struct analysis *a, const struct facts *f, struct verdict *v)
 {
 	const struct overview *o = &a->overview;
 	if (!(o->throttled > 0)) {
@@ -64,9 +65,15 @@ static int put_throttling(const struct analysis *a, struct verdict *v)
 	text_append_string(&value, "used up in ");
 	words_append_percent(&value, o->throttled);
 	text_append_string(&value, " of its periods");
-	if (isfinite(seconds)) {
-		text_append_string(&value, "; CPUs stood still for ");
-		words_append_seconds(&value, seconds);
+	if (isfinite(seconds)) { // each CPU counts: it may pass the time of the run
+		text_append_string(&value, "; ");
+		words_append_number(&value, seconds);
+		text_append_string(&value, " CPU-seconds held back");
+	}
+	if (f->quota.where) {
+		text_append_string(
+			&value, f->quota.own ? "; the job's own cgroup " : "; around strain: ");
+		text_append_printable(&value, f->quota.where, strlen(f->quota.where));
 	}
 	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
 }
@@ -295,9 +302,11 @@ static int put_phases(const struct facts *f, struct verdict *v)
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret)
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
-		put_cpu, put_throttling, put_gpus, put_memory, put_cache, put_pressure};
+		put_gpus, put_memory, put_cache, put_pressure};
 	int r = put_stopped(a, ret);
 	r = r < 0 ? r : put_phases(f, ret);
+	r = r < 0 ? r : put_cpu(a, ret);
+	r = r < 0 ? r : put_throttling(a, f, ret);
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](a, ret);
 	}

@@ -12,6 +12,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/quota_facts.h"
 #include "analyze/rate.h"
 #include "analyze/worker_facts.h"
 #include "analyze/words.h"
@@ -64,7 +65,13 @@ void facts_init(struct facts *f)
 	}
 	f->code.cpus = f->code_threads.cpus = f->code_workers.cpus = NAN;
 	f->children = (struct children_facts){NAN, NAN, NAN, NULL};
-	f->quota = (struct quota_facts){.cpus = NAN, .used_up = NAN, .throttled_cpus = NAN};
+	f->quota = (struct quota_facts){.cpus = NAN,
+		.used_up = NAN,
+		.used_cpus = NAN,
+		.throttled_cpus = NAN,
+		.throttled_cpu_s = NAN,
+		.queued_cpus = NAN,
+		.needed_cpus = NAN};
 	f->growth = (struct growth_facts){.bytes_per_iteration = unknown, NAN, NAN};
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
@@ -450,6 +457,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 		stretch = (struct stretch){0, (int64_t)(a->overview.recorded_s * 1e6)};
 	}
 	fill_cpus(a, ret, &stretch);
+	quota_facts_fill(a, &stretch, ret);
 	worker_facts_fill(a, trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);

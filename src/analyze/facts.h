@@ -126,10 +126,16 @@ struct children_facts { // processes that steps start: neither loader workers no
 
 struct quota_facts { // of the tightest cgroup around the job's processes
 	double cpus; // NAN: none
-	double used_up; // share of its periods
-	double throttled_cpus; // CPUs that stood still, as the kernel counts it; NAN: not known
+	double used_up; // share of its periods, while training was steady
 	bool own; // below strain: the job's own doing
-	const char *where; // end of its path; NULL
+	const char *where; // end of its path, two names; escape it; NULL
+	double used_cpus; // by the job; others may use the same quota
+	double throttled_cpus; // held back by it: CPU-seconds per second, each CPU counts
+	double throttled_cpu_s; // the same in the whole run: may pass the run's time
+	double queued_cpus; // leaders of the job's processes that were ready and had none
+	double needed_cpus; // at least: used_cpus, and the larger of the two before; at most the
+	                    // host's. Of a quota that others share, they are in it. 1 - used_cpus /
+	                    // needed_cpus is the time that a larger quota would save
 };
 
 struct growth_facts { // of memory that cannot be dropped

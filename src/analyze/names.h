@@ -36,6 +36,7 @@
 #define NAME_PERIODS_THROTTLED "strain.cgroup.cpu.periods.throttled"
 #define NAME_THROTTLED_TIME "strain.cgroup.cpu.throttled_time"
 #define NAME_CPU_LIMIT "strain.cgroup.cpu.limit"
+#define NAME_CPU_LIMIT_INSIDE "strain.cgroup.cpu.limit.inside"
 #define NAME_MEMORY_LIMIT "strain.cgroup.memory.limit"
 #define NAME_MEMORY_LIMIT_HITS "strain.cgroup.memory.limit.hits"
 #define NAME_REFAULTS "strain.memory.refaults"

@@ -22,6 +22,7 @@
 #include "analyze/outcome.h"
 #include "analyze/overview_devices.h"
 #include "analyze/query.h"
+#include "analyze/quota_facts.h"
 #include "analyze/rate.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -167,7 +168,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	// fmin passes what is not known over.
 	double allowed = fmin(overview_limit(a, "cpu_count"),
 		fmin(overview_limit(a, "cgroup_cpus"),
-			figure_of(a, job, NAME_CPU_LIMIT, FIGURE_MEAN)));
+			quota_cpus(a)));
 	allowed = fmin(allowed, cpus_allowed(a, o));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
 	o->cpu_wait_seconds = cpu_wait(a);

@@ -70,7 +70,7 @@ static const struct metric limit_metrics[N_LIMIT] = {
 	[LIMIT_HITS] = {"strain.cgroup.memory.limit.hits", METRIC_COUNTER, "{hit}", 1,
 		"Times that memory was at that limit and pages had to be dropped or processes "
 		"killed; others may share it (memory.events: max; memory.failcnt)."},
-	[LIMIT_INSIDE] = {"strain.cgroup.cpu.limit.inside", METRIC_STATE, "1", 1,
+	[LIMIT_INSIDE] = {"strain.cgroup.cpu.limit.inside", METRIC_GAUGE, "1", 1,
 		"Who sets the quota whose periods are counted: 1, a cgroup that the job is in and "
 		"strain is not; 0, one around strain."},
 };
