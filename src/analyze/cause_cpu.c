@@ -118,14 +118,13 @@ static double leader_ready(const struct facts *f)
 	return fmax(ready, 1 - f->code.cpus - asleep);
 }
 
-// With a quota of q CPUs used up in each period, k threads that run side by side stand still for
-// 1 - q / k of it. k is what the job used and stood still, together: the kernel counts both in
-// seconds of a CPU (Linux 6.18 counts about half of what stands still, so this is a lower bound).
+// A lower bound, by what it used of what it needed at least (quota_facts); and the leader says it,
+// where its time is known.
 static struct judgement judge_quota(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	double still = cause_known(f->quota.throttled_cpus);
-	double stood = still > 0 ? still / (still + f->cpus_used) : 0;
+	const struct quota_facts *q = &f->quota;
+	double stood = q->needed_cpus > 0 ? 1 - q->used_cpus / q->needed_cpus : 0;
 	double share = fmax(fmax(leader_ready(f), stood), contention_share(f));
 	return (struct judgement){used_up(f) >= THROTTLED ? fmin(0.98, share) : 0, PHASE_DATA};
 }
