@@ -150,7 +150,10 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 static unsigned workers_that_fit(const struct facts *f)
 {
 	const struct memory_facts *m = &f->memory;
-	unsigned n = f->workers.n, most = (unsigned)fmin(256, fmax(1, ceil(f->cpus)));
+	// Workers that compute need a CPU each; those that are blocked wait side by side.
+	bool blocked = input_preparing(f).blocked >= BLOCKED;
+	unsigned n = f->workers.n;
+	unsigned most = blocked ? WORKERS_MOST : (unsigned)fmin(256, fmax(1, ceil(f->cpus)));
 	double processes = n + 1.0;
 	double each = m->peak_bytes / processes;
 	if (isfinite(each) && isfinite(m->limit_bytes)) {
@@ -242,7 +245,7 @@ void advise_workers(struct book *b)
 	struct estimate gain = workers_gain(f, workers);
 	bool quick = f->workers.n == 0 &&
 	             facts_share(f, PHASE_DATA) * f->length_s.value < QUICK_BATCH_S;
-	if (quick || workers <= f->workers.n || !(gain.value >= LITTLE)) {
+	if (quick || input_at_a_lock(f) || workers <= f->workers.n || !(gain.value >= LITTLE)) {
 		return;
 	}
 	struct text action = {0}, basis = {0};

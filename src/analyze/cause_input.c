@@ -121,6 +121,11 @@ static double blocked_in_one(const struct facts *f, enum wait_kind kind)
 	return cause_known(blocked_in(f, &kind, 1));
 }
 
+bool input_at_a_lock(const struct facts *f)
+{
+	return input_preparing(f).blocked >= BLOCKED && blocked_in_one(f, WAIT_LOCK) >= MOST;
+}
+
 // What has a row of its own.
 static double blocked_known(const struct facts *f)
 {

@@ -84,6 +84,9 @@ double input_waiting(const struct facts *f);
 // blocked time is left.
 double input_needs(const struct facts *f, bool queued, double blocked_part);
 
+// Whether those that prepare wait for each other most of their blocked time.
+bool input_at_a_lock(const struct facts *f);
+
 // CPUs (cause_cpu.c) ------------------------------------------------------------------------------
 
 bool cpus_saturated(const struct facts *f);

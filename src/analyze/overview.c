@@ -167,8 +167,7 @@ static void fill_job(const struct analysis *a, struct overview *o)
 	}
 	// fmin passes what is not known over.
 	double allowed = fmin(overview_limit(a, "cpu_count"),
-		fmin(overview_limit(a, "cgroup_cpus"),
-			quota_cpus(a)));
+		fmin(overview_limit(a, "cgroup_cpus"), quota_cpus(a)));
 	allowed = fmin(allowed, cpus_allowed(a, o));
 	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
 	o->cpu_wait_seconds = cpu_wait(a);

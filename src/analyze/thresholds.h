@@ -71,6 +71,8 @@
 // Of bytes read: from storage; and of those, dropped from the page cache just before.
 #define FROM_STORAGE 0.05
 #define REFAULTS 0.3
+// Workers that are advised at most where they are blocked: each is a process of its own.
+#define WORKERS_MOST 32
 // Pressure: share of the time that all tasks waited for memory; that some waited for storage.
 #define MEMORY_STALLED 0.10
 #define STORAGE_STALLED 0.20

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Causes from what was seen directly: samples of CPU time, looks at blocked threads, quotas,
+// growth.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "analyze/advice.h"
+#include "analyze/causes.h"
+#include "analyze/sentence.h"
+#include "base/cleanup.h"
+#include "job_facts.h"
+
+static void assert_first(const struct facts *f, enum bottleneck expected, double share,
+	enum confidence confidence, const char *headline)
+{
+	struct causes c;
+	_cleanup_text_ struct text t = {0};
+	causes_find(f, &c);
+	assert_true(c.n > 0);
+	if (c.items[0].bottleneck != expected || fabs(c.items[0].share.value - share) > 0.015 ||
+		causes_confidence(f, &c) != confidence) {
+		fail_msg("%s %.3f, %s confidence; expected %s %.3f, %s",
+			bottleneck_name(c.items[0].bottleneck), c.items[0].share.value,
+			confidence_name(causes_confidence(f, &c)), bottleneck_name(expected), share,
+			confidence_name(confidence));
+	}
+	sentence_append_headline(&t, f, &c.items[0]);
+	assert_string_equal(t.data, headline);
+}
+
+static bool is_advised(const struct facts *f, const char *part, struct suggestion *ret)
+{
+	struct causes c;
+	struct verdict v = {0};
+	bool found = false;
+	causes_find(f, &c);
+	assert_int_equal(advice_build(f, &c, &v), 0);
+	for (size_t i = 0; i < v.n_suggestions && !found; i++) {
+		found = strstr(v.suggestions[i].action, part) != NULL;
+		*ret = v.suggestions[i];
+	}
+	verdict_done(&v);
+	return found;
+}
+
+// Two workers that are blocked nearly all the time that they prepare.
+static struct facts blocked_workers(enum wait_kind kind)
+{
+	struct facts f = job(0.84);
+	add_workers(&f, 2, 0.1, 0, 1.9);
+	add_looks(&f.worker_waits, kind, 0.95);
+	return f;
+}
+
+static void blocked_workers_are_named_by_what_blocks_them(void **state)
+{
+	(void)state;
+	struct facts f = blocked_workers(WAIT_SLEEP);
+	assert_first(&f, BOTTLENECK_INPUT_SLEEP, 0.84, CONFIDENCE_HIGH,
+		"input-bound (preparation sleeps): each iteration waits 84 % of its time for 2 "
+		"loader workers");
+	f = blocked_workers(WAIT_LOCK);
+	assert_first(&f, BOTTLENECK_INPUT_LOCK, 0.84, CONFIDENCE_HIGH,
+		"input-bound (workers wait for a lock): each iteration waits 84 % of its time for "
+		"2 loader workers");
+	f = blocked_workers(WAIT_NETWORK);
+	assert_first(&f, BOTTLENECK_INPUT_NETWORK, 0.84, CONFIDENCE_HIGH,
+		"input-bound (preparation waits for the network): each iteration waits 84 % of "
+		"its time for 2 loader workers");
+	f = blocked_workers(WAIT_STORAGE);
+	f.storage.read_rate = f.storage.asked_rate = 30e6;
+	assert_first(&f, BOTTLENECK_STORAGE, 0.84, CONFIDENCE_HIGH,
+		"storage-bound: waiting for reads takes 84 % of each iteration; 30 MB/s come from "
+		"storage");
+	f = blocked_workers(WAIT_SLEEP);
+	f.worker_waits.looks = 0; // nobody looked
+	assert_first(&f, BOTTLENECK_INPUT_BLOCKED, 0.84, CONFIDENCE_MEDIUM,
+		"input-bound (preparation is blocked): each iteration waits 84 % of its time for "
+		"2 loader workers");
+}
+
+// They need no CPU meanwhile: more of them than CPUs gain. At a lock none does.
+static void blocked_workers_are_not_capped_by_cpus(void **state)
+{
+	(void)state;
+	struct facts f = blocked_workers(WAIT_SLEEP);
+	struct suggestion s;
+	f.cpus = f.host_cpus = 2;
+	assert_true(advice_workers(&f) >= 8);
+	assert_true(is_advised(&f, "loader workers 2 -> ", &s));
+	assert_int_equal(s.kind, GAIN_ESTIMATED);
+	assert_true(s.gain.value > 4);
+	f.memory.peak_bytes = 3e9;
+	f.memory.limit_bytes = 6e9; // a GB each
+	assert_int_equal(advice_workers(&f), 4);
+	f = blocked_workers(WAIT_LOCK);
+	assert_false(is_advised(&f, "loader workers", &s));
+	assert_true(is_advised(&f, "hold the lock for less", &s));
+	assert_int_equal(s.kind, GAIN_AT_MOST);
+}
+
+static void another_python_thread_holds_the_interpreter(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	add_samples(&f, CODE_KERNELS, 0.5);
+	add_looks(&f.waits, WAIT_GIL, 0.48);
+	f.main_cpus = 1.4;
+	assert_first(&f, BOTTLENECK_PYTHON_THREADS, 0.48, CONFIDENCE_HIGH,
+		"another Python thread holds the interpreter (GIL): waiting for it takes 48 % of "
+		"each iteration");
+}
+
+static void processes_that_steps_start_are_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	add_looks(&f.waits, WAIT_CHILD, 0.45);
+	f.main_cpus = 0.5;
+	f.children = (struct children_facts){8, 0.003, 0.0045, "true"};
+	assert_first(&f, BOTTLENECK_CHILDREN, 0.45, CONFIDENCE_HIGH,
+		"waits for processes that each step starts, 45 % of each iteration (8 an "
+		"iteration, mostly true)");
+}
+
+// As seen: a VAE on two CPUs with a loader worker; OMP_NUM_THREADS=1 gave 1.5x.
+static struct facts spinning_vae(void)
+{
+	struct facts f = job(0.2);
+	f.cpus = f.host_cpus = 2;
+	f.main_threads = 4;
+	f.main_cpus = 1.4;
+	f.main_queued = 0.3;
+	add_workers(&f, 1, 0.6, 0.35, 0);
+	f.others_cpus = f.host_others_cpus = 0;
+	add_samples(&f, CODE_KERNELS, 0.65);
+	f.code_threads.samples = 300;
+	f.code_threads.share[CODE_SPINNING] = 0.9;
+	f.code_threads.share[CODE_KERNELS] = 0.1;
+	f.code_threads.cpus = 0.75;
+	return f;
+}
+
+static void spinning_is_seen(void **state)
+{
+	(void)state;
+	struct facts f = spinning_vae();
+	struct causes c;
+	struct suggestion s;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
+	assert_share(&c, BOTTLENECK_THREADS, 0.9 * 0.75 / 2);
+	assert_true(is_advised(&f, "OMP_NUM_THREADS=1", &s));
+	assert_int_equal(s.kind, GAIN_ESTIMATED);
+	assert_true(fabs(s.gain.value - 1.5) < 0.05);
+	f.main_queued = f.workers.queued = 0; // nobody lacks the CPU that they burn
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+}
+
+// Steps that take far longer than the shortest are no evidence where samples find no spinning.
+static void samples_refute_what_steps_suggest(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.cpus = f.host_cpus = f.main_threads = 2;
+	f.main_cpus = f.cpus_used = 1.9;
+	f.undisturbed_s = 0.002; // of 10 ms
+	struct causes c;
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_THREADS));
+	assert_int_not_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
+	add_samples(&f, CODE_KERNELS, 1);
+	assert_first(&f, BOTTLENECK_COMPUTE, 1, CONFIDENCE_HIGH,
+		"compute-bound: the training process computes 100 % of each iteration (1.9 of 2 "
+		"CPUs)");
+}
+
+// OMP_NUM_THREADS means nothing to the pools of TensorFlow and XLA.
+static void advice_fits_the_framework(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	f.one_thread = true;
+	f.main_threads = 1;
+	assert_true(is_advised(&f, "OMP_NUM_THREADS", &s));
+	f.openmp = false;
+	assert_false(is_advised(&f, "OMP_NUM_THREADS", &s));
+	f = job(0);
+	f.cpus = f.host_cpus = f.main_threads = 2;
+	f.main_cpus = f.cpus_used = 1.9;
+	f.undisturbed_s = 0.002;
+	f.openmp = false;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_THREADS));
+}
+
+static void a_heavy_optimizer_is_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	f.share[PHASE_FORWARD] = known(0.1);
+	f.share[PHASE_BACKWARD] = known(0.19);
+	f.share[PHASE_OPTIMIZER] = known(0.7);
+	assert_first(&f, BOTTLENECK_OPTIMIZER, 0.7, CONFIDENCE_HIGH,
+		"optimizer-bound: updating the weights takes 70 % of each iteration");
+}
+
+// What a quota starves comes after it, whatever that seems to wait for.
+static void a_quota_comes_before_what_it_starves(void **state)
+{
+	(void)state;
+	struct facts f = job(0.45);
+	f.cpus = 0.5;
+	f.host_cpus = 2;
+	f.main_cpus = f.cpus_used = 0.5;
+	f.quota.cpus = f.quota.used_cpus = 0.5;
+	f.quota.used_up = 0.99;
+	f.quota.needed_cpus = 2;
+	f.quota.own = true;
+	struct suggestion s;
+	assert_first(&f, BOTTLENECK_CPU_QUOTA, 0.75, CONFIDENCE_HIGH,
+		"held back by its CPU quota of 0.5 CPUs, which costs 75 % of each iteration");
+	assert_true(is_advised(&f, "a larger CPU quota in the cgroup that the job made", &s));
+	assert_false(is_advised(&f, "CPU affinity", &s));
+}
+
+// A leak has no share: it is in the list, and last.
+static void growth_costs_memory_and_no_time(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	f.growth.leak = true;
+	f.growth.bytes_per_iteration = known(16e6);
+	f.growth.full_in_s = 2400;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
+	assert_int_equal(c.items[c.n - 1].bottleneck, BOTTLENECK_LEAK);
+	assert_true(isnan(c.items[c.n - 1].share.value));
+	assert_true(is_advised(&f, "keep no results of earlier iterations", &s));
+	assert_int_equal(s.kind, GAIN_UNKNOWN);
+}
+
+// A large gain needs something that was seen; of what takes nearly all, a bound says nothing.
+static void a_large_gain_needs_direct_evidence(void **state)
+{
+	(void)state;
+	struct facts f = blocked_workers(WAIT_SLEEP);
+	struct suggestion s;
+	f.worker_waits.looks = 0;
+	assert_true(is_advised(&f, "fetch the data beforehand", &s));
+	assert_int_equal(s.kind, GAIN_UNKNOWN);
+	f = job(0.95);
+	f.main_cpus = f.cpus_used = 1;
+	assert_true(is_advised(&f, "less preparation", &s));
+	assert_int_equal(s.kind, GAIN_UNKNOWN);
+	f = job(0.5);
+	f.main_cpus = f.cpus_used = 1;
+	assert_true(is_advised(&f, "less preparation", &s));
+	assert_int_equal(s.kind, GAIN_AT_MOST);
+	assert_true(fabs(s.gain.value - 2) < 0.01);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(blocked_workers_are_named_by_what_blocks_them),
+		cmocka_unit_test(blocked_workers_are_not_capped_by_cpus),
+		cmocka_unit_test(another_python_thread_holds_the_interpreter),
+		cmocka_unit_test(processes_that_steps_start_are_named),
+		cmocka_unit_test(spinning_is_seen),
+		cmocka_unit_test(samples_refute_what_steps_suggest),
+		cmocka_unit_test(advice_fits_the_framework),
+		cmocka_unit_test(a_heavy_optimizer_is_named),
+		cmocka_unit_test(a_quota_comes_before_what_it_starves),
+		cmocka_unit_test(growth_costs_memory_and_no_time),
+		cmocka_unit_test(a_large_gain_needs_direct_evidence),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
