@@ -23,7 +23,7 @@ LAYERS = {
     "record": {"trace"},
     "analyze": {"trace"},
     "model": {"analyze"},
-    "advise": {"analyze"},
+    "advise": {"analyze", "model"},
     "experiment": {"analyze", "model"},
     "render": {"analyze", "model"},
     "live": {"render"},

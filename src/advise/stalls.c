@@ -11,8 +11,6 @@
 // are at most a fifth of those it rests on.
 #define ITERATIONS_MIN 24
 #define ITERATIONS_PER_WORKER 10
-// Machines and storage change their minds more slowly than a few iterations show.
-#define SECONDS_MIN 3
 #define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
 
 const char *trial_name(enum trial_kind kind)
@@ -98,11 +96,11 @@ void trial_rate_of(const struct phases *p, struct trial_rate *ret)
 	}
 }
 
-bool trial_is_known(const struct phases *p, double error)
+bool trial_is_known(const struct phases *p, double error, double seconds)
 {
 	struct trial_rate rate;
 	uint64_t needed = ITERATIONS_PER_WORKER * p->n_workers;
 	trial_rate_of(p, &rate);
-	return p->iterations_s >= SECONDS_MIN && p->steady >= ITERATIONS_MIN &&
-	       p->steady >= needed && error_of(&rate.rate) <= error;
+	return p->iterations_s >= seconds && p->steady >= ITERATIONS_MIN && p->steady >= needed &&
+	       error_of(&rate.rate) <= error;
 }

@@ -47,6 +47,9 @@ double stall_noise(const struct estimate *stall);
 // The rate that a run has reached, without its first iterations.
 void trial_rate_of(const struct phases *p, struct trial_rate *ret);
 
-// Whether it is known to within `error` (a ratio, half the interval over the mean), from enough
-// iterations that what was prefetched at the start is few of them.
-bool trial_is_known(const struct phases *p, double error);
+// Machines and storage change their minds more slowly than a few iterations show.
+#define TRIAL_SECONDS 3
+
+// Whether it is known to within `error` (a ratio, half the interval over the mean), from so many
+// seconds of iterations, and from enough of these that what was prefetched at the start is few.
+bool trial_is_known(const struct phases *p, double error, double seconds);

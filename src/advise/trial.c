@@ -91,7 +91,8 @@ static bool look(struct watched *w)
 	find_processes(w, &a);
 	bool known = false;
 	if (phases_load(&a, &phases, &e) == 0) {
-		known = trial_is_known(&phases, w->config->error);
+		known = trial_is_known(&phases, w->config->error,
+			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
 		phases_done(&phases);
 	}
 	close_run(reader, &a);
@@ -162,6 +163,41 @@ static enum trial_end watch(struct watched *w)
 
 // Life ------------------------------------------------------------------------------------------
 
+// "strain run -o RUN OPTIONS -- COMMAND". NULL where there is no memory.
+static char **make_arguments(const struct trial_config *config)
+{
+	const char *own[] = {config->strain, "run", "-o", config->run};
+	size_t n_options = 0, n = 0, k = 0;
+	while (config->options && config->options[n_options]) {
+		n_options++;
+	}
+	while (config->command[n]) {
+		n++;
+	}
+	char **arguments = calloc(ARRAY_LENGTH(own) + n_options + 1 + n + 1, sizeof(*arguments));
+	for (size_t i = 0; arguments && i < ARRAY_LENGTH(own); i++) {
+		arguments[k++] = strdup(own[i]);
+	}
+	for (size_t i = 0; arguments && i < n_options; i++) {
+		arguments[k++] = strdup(config->options[i]);
+	}
+	if (arguments) {
+		arguments[k++] = strdup("--");
+		memcpy(arguments + k, config->command, n * sizeof(*arguments));
+	}
+	return arguments;
+}
+
+static bool set_environment(const char *const *environment)
+{
+	bool set = true;
+	for (size_t i = 0; environment[i]; i++) {
+		char *pair = strdup(environment[i]);
+		set = set && pair && (strchr(pair, '=') ? putenv(pair) : unsetenv(pair)) == 0;
+	}
+	return set;
+}
+
 static void become_recording(const struct watched *w)
 {
 	const struct trial_config *config = w->config;
@@ -172,28 +208,17 @@ static void become_recording(const struct watched *w)
 		_exit(125);
 	}
 	close(null);
-	for (size_t i = 0; config->environment[i]; i++) {
-		char *pair = strdup(config->environment[i]);
-		if (!pair || putenv(pair) != 0) {
-			_exit(125);
-		}
-	}
-	if (setenv(STILL_RUNNING_VARIABLE, w->mark, 1) < 0) {
+	char **arguments = make_arguments(config);
+	if (!arguments || !set_environment(config->environment) ||
+		setenv(STILL_RUNNING_VARIABLE, w->mark, 1) < 0) {
 		_exit(125);
 	}
-	size_t n = 0;
-	while (config->command[n]) {
-		n++;
-	}
-	const char *own[] = {config->strain, "run", "-o", config->run, "--"};
-	char **arguments = calloc(ARRAY_LENGTH(own) + n + 1, sizeof(*arguments));
-	if (!arguments) {
+	if (config->directory &&
+		(chdir(config->directory) < 0 || setenv("PWD", config->directory, 1) < 0)) {
+		dprintf(STDERR_FILENO, "strain: %s: %s\n", config->directory,
+			strerrordesc_np(errno));
 		_exit(125);
 	}
-	for (size_t i = 0; i < ARRAY_LENGTH(own); i++) {
-		arguments[i] = strdup(own[i]);
-	}
-	memcpy(arguments + ARRAY_LENGTH(own), config->command, n * sizeof(*arguments));
 	setpgid(0, 0); // a Ctrl-C is ours to pass on
 	signal(SIGINT,
 		SIG_DFL); // it is how the job will be ended, also where a shell's & had it ignored

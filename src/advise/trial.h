@@ -26,8 +26,11 @@ struct trial_config {
 	char *const *command; // the job, ends with NULL
 	const char *run; // path of the run file, which must not exist
 	const char *output; // where the job's output and strain's words go
-	const char *const *environment; // added: "NAME=VALUE", ends with NULL
+	const char *directory; // where the job runs; NULL: here
+	const char *const *options; // further ones of strain run, ends with NULL; NULL: none
+	const char *const *environment; // "NAME=VALUE", or "NAME" to have it unset; ends with NULL
 	double error; // of the rate, at which it is known (0.03)
+	double seconds; // of iterations that it rests on at least; 0: TRIAL_SECONDS
 	uint64_t limit_ns;
 	// Called at each look, with the recorded job's processes: NULL for nothing to see.
 	void (*look)(void *context, const pid_t *pids, size_t n);

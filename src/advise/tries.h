@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Advice tried: short runs of a job (probes) with settings and without, in turns, so that what
+// changes on the machine meanwhile meets both. Each probe ends when its rate is known. Without any
+// setting is the first, one behind each round of all candidates, and so the last. What gained alone
+// is then tried together.
+
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "advise/trial.h"
+#include "analyze/setting.h"
+#include "analyze/tried.h"
+#include "base/error.h"
+
+enum {
+	TRIES_MOST = 8, // candidates; one more for those that gained, together
+	TRIES_REPEATS_MOST = 20,
+};
+
+struct tries_config {
+	char *const *command; // ends with NULL
+	const char *directory; // where the job runs; NULL: here
+	const char *const *options; // of strain run, ends with NULL; NULL: none
+	const char *const *environment; // of all probes, as of struct trial_config; NULL: none
+	const char *folder; // exists; runs and what the job printed go there. An absolute path
+	double error; // at which the rate of a probe is known
+	double first_seconds; // of iterations in the first probe; 0: as in the others
+	uint64_t limit_ns; // of one probe
+	uint64_t time_ns; // of all: none begins later
+	unsigned repeats; // of each candidate, at least GAIN_REPEATS_MIN
+	void (*say)(const char *text); // what happens now; a line
+	const volatile sig_atomic_t *interrupted; // not 0: end it
+};
+
+struct candidate {
+	struct tried result; // its settings, and what was promised
+	double rates[TRIES_REPEATS_MOST];
+	size_t n;
+};
+
+struct tries {
+	const struct tries_config *config;
+	char *strain; // the program
+	uint64_t start_ns;
+	struct candidate without; // any settings; one more than in each other
+	struct candidate items[TRIES_MOST + 1];
+	size_t n;
+	bool together; // the last is of all that gained
+	bool of_samples; // that rates are of; else iterations
+	bool interrupted;
+	bool out_of_time; // not all was tried as often as asked
+	char *loader_at; // where the job makes its training loader; NULL: not known
+	char *first_run; // path of the first probe's run
+	char *failed_output; // of the probe that failed, where one did
+	unsigned probes; // made
+	double seconds; // that all of them took
+};
+
+// The first probe, without settings: of a job that gives no rate there is nothing to try. 0;
+// -errno, -EINTR. ret must be released in any case. The configuration has to outlive it.
+int tries_begin(const struct tries_config *config, struct tries *ret, struct error *e);
+// Adds a candidate, the largest promise first: the last are left out where time is short. False
+// where there is no room, or it is one already.
+bool tries_add(
+	struct tries *t, const struct setting_list *settings, const struct estimate *promised);
+// The other probes. 0, also where it was interrupted or had no more time: what was found until then
+// is in the results. -errno where the job failed without any settings.
+int tries_make(struct tries *t, struct error *e);
+void tries_done(struct tries *t);
