@@ -76,8 +76,8 @@ static struct judgement judge_checkpoint(const struct facts *f, const struct cau
 {
 	(void)found;
 	double saved = cause_known(f->checkpoint_s) / f->training_s;
-	double synced = f->waits.looks >= SAMPLES_ENOUGH ? cause_known(f->waits.share[WAIT_FSYNC])
-	                                                 : 0;
+	double synced = f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[WAIT_FSYNC])
+	                                               : 0;
 	return (struct judgement){fmax(saved, synced), N_KNOWN_PHASES};
 }
 

@@ -10,6 +10,7 @@
 #include "analyze/cause_kinds.h"
 #include "analyze/thresholds.h"
 #include "analyze/words.h"
+#include "base/cleanup.h"
 
 // Who has the CPUs --------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ static double contention_share(const struct facts *f)
 static double leader_ready(const struct facts *f)
 {
 	double ready = cause_known(f->main_queued), asleep = 0;
-	if (f->waits.looks < SAMPLES_ENOUGH || !isfinite(f->code.cpus)) {
+	if (f->waits.looks < LOOKS_ENOUGH || !isfinite(f->code.cpus)) {
 		return ready;
 	}
 	for (size_t i = 0; i < N_WAITS; i++) {
@@ -362,7 +363,7 @@ static void advise_contention(struct book *b, const struct cause *cause)
 
 static double waits_in(const struct facts *f, enum wait_kind kind)
 {
-	return f->waits.looks >= SAMPLES_ENOUGH ? cause_known(f->waits.share[kind]) : 0;
+	return f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[kind]) : 0;
 }
 
 static enum grounds grounds_waits(const struct facts *f)
@@ -399,27 +400,31 @@ static struct judgement judge_children(const struct facts *f, const struct cause
 	return (struct judgement){fmax(waits_in(f, WAIT_CHILD), cause_known(waits)), PHASE_FORWARD};
 }
 
+// "8 an iteration, mostly true", as far as it is known.
 static void append_children(struct text *t, const struct facts *f)
 {
 	const struct children_facts *c = &f->children;
+	const char *comma = "";
 	if (c->per_iteration >= 0.5) {
 		words_append_number(t, c->per_iteration);
 		text_append_string(t, " an iteration");
-		if (c->command && *c->command) {
-			text_append_string(t, ", mostly ");
-			words_append_place(t, c->command, 24);
-		}
+		comma = ", ";
+	}
+	if (c->command && *c->command) {
+		text_append_string(t, comma);
+		text_append_string(t, "mostly ");
+		words_append_place(t, c->command, 24);
 	}
 }
 
 static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
 {
+	_cleanup_text_ struct text which = {0};
 	text_append_string(t, "waits for processes that each step starts, ");
 	cause_append_share(t, cause);
-	if (f->children.per_iteration >= 0.5) {
-		text_append_string(t, " (");
-		append_children(t, f);
-		text_append_string(t, ")");
+	append_children(&which, f);
+	if (which.length > 0) {
+		text_format(t, " (%s)", which.data);
 	}
 }
 

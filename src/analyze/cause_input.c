@@ -92,21 +92,22 @@ static const struct wait_facts *preparing_waits(const struct facts *f)
 	return f->workers.n > 0 ? &f->worker_waits : &f->waits;
 }
 
-// The part of the blocked time that looks found in a kind of wait; NAN where nobody looked.
+// The part of the blocked time that looks found in a kind of wait; NAN where nobody looked, or
+// found too little. A training thread that prepares batches itself also waits for threads of its
+// own, while it computes: those waits are left out.
 static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
 {
+	static const enum wait_kind preparing[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK,
+		WAIT_PIPE, WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD};
 	const struct wait_facts *w = preparing_waits(f);
 	double all = 0, in = 0;
-	if (w->looks < SAMPLES_ENOUGH) {
-		return NAN;
-	}
-	for (size_t i = 0; i < N_WAITS; i++) {
-		all += cause_known(w->share[i]);
+	for (size_t i = 0; i < ARRAY_LENGTH(preparing); i++) {
+		all += cause_known(w->share[preparing[i]]);
 	}
 	for (size_t i = 0; i < n; i++) {
 		in += cause_known(w->share[kinds[i]]);
 	}
-	return all > 0 ? in / all : NAN;
+	return w->looks >= LOOKS_ENOUGH && all >= WORTH ? in / all : NAN;
 }
 
 static double blocked_in_storage(const struct facts *f)
@@ -203,7 +204,7 @@ static struct judgement judge_memory(const struct facts *f, const struct causes 
 // Bytes come from the disk while somebody waits for it; pressure of the host alone may be others'.
 static enum grounds grounds_storage(const struct facts *f)
 {
-	bool looked = preparing_waits(f)->looks >= SAMPLES_ENOUGH;
+	bool looked = preparing_waits(f)->looks >= LOOKS_ENOUGH;
 	bool stalled = f->storage.stalled >= STORAGE_SEEN;
 	return reads_storage(f) && (looked || stalled) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }

@@ -11,6 +11,7 @@
 #include "analyze/analysis.h"
 #include "analyze/facts.h"
 #include "analyze/names.h"
+#include "analyze/wait_facts.h"
 #include "analyze/words.h"
 
 #define APART_S 0.2 // of two stops, to be different
@@ -183,6 +184,27 @@ static int put_workers(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "loader workers", &value, NAME_CPU_TIME);
 }
 
+static int put_looks(struct verdict *v, const char *what, const struct wait_facts *waits)
+{
+	struct text value = {0};
+	if (waits->looks == 0) {
+		return 0;
+	}
+	wait_facts_append(&value, waits);
+	if (value.length == 0) {
+		return 0;
+	}
+	text_format(&value, " (%llu looks)", (unsigned long long)waits->looks);
+	return evidence_put(v, what, &value, NAME_WAIT "looks");
+}
+
+// What the training thread and the workers wait for.
+static int put_waits(const struct facts *f, struct verdict *v)
+{
+	int r = put_looks(v, "training waits", &f->waits);
+	return r < 0 ? r : put_looks(v, "workers wait", &f->worker_waits);
+}
+
 // Both sides of the queue of batches, where one waits for the other.
 static int put_rates(const struct facts *f, struct verdict *v)
 {
@@ -290,8 +312,8 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 
 static int put_phases(const struct facts *f, struct verdict *v)
 {
-	static int (*const puts[])(const struct facts *f, struct verdict *v) = {
-		put_rates, put_workers, put_training, put_disturbed, put_storage, put_ranks};
+	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
+		put_workers, put_training, put_waits, put_disturbed, put_storage, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

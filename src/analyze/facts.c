@@ -14,6 +14,7 @@
 #include "analyze/names.h"
 #include "analyze/quota_facts.h"
 #include "analyze/rate.h"
+#include "analyze/wait_facts.h"
 #include "analyze/worker_facts.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -459,6 +460,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_cpus(a, ret, &stretch);
 	quota_facts_fill(a, &stretch, ret);
 	worker_facts_fill(a, trainer(a), &stretch, ret);
+	wait_facts_fill(a, trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	ret->gpu.n = (unsigned)a->overview.n_gpus;

@@ -57,6 +57,8 @@
 #define SPINNING_CPUS 0.15
 // CPU samples of a group of threads: fewer have a standard error above 7 percentage points.
 #define SAMPLES_ENOUGH 50
+// Looks at what a thread waits for: as few have a standard error of 8 points.
+#define LOOKS_ENOUGH 40
 // Most of a group's samples.
 #define MOST 0.5
 

@@ -15,6 +15,7 @@ extern const struct source source_host;
 extern const struct source source_disk;
 extern const struct source source_network;
 extern const struct source source_nvml;
+extern const struct source source_waits;
 
 const struct source *const source_list[] = {
 	&source_process,
@@ -25,5 +26,6 @@ const struct source *const source_list[] = {
 	&source_disk,
 	&source_network,
 	&source_nvml,
+	&source_waits,
 	NULL,
 };

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the first threads of the job's processes wait for: twenty looks a second, counted by kind. A
+// look costs about a microsecond (one small read) where the thread runs, and up to three reads
+// where it waits for a descriptor. What it can tell is in host/doing.h.
+//
+// Looks are counters: their rates over any stretch of the run say which part of the time a thread
+// waited for what, with the error of a sample (of 500 looks 4.5 percentage points at most).
+
+#include "record/source/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/doing.h"
+#include "record/host/file.h"
+#include "record/job/tree.h"
+
+enum {
+	FOLLOWED_MAX = 64, // processes: the first that live
+	POLLED_MAX = 4, // descriptors of a poll that are looked at
+	MAPS_BYTES = 64 * 1024, // of Python's mappings: its program is the first
+};
+#define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is nobody's training
+#define ROW_NS (500 * NS_PER_MS) // between rows
+
+#define HELP(what) "Looks at the process's first thread that found it " what
+#define FROM " (/proc/PID/syscall, else wchan; about 20 looks a second)."
+
+enum { LOOKS = N_DOINGS, N_WAIT_METRICS };
+static const struct metric wait_metrics[N_WAIT_METRICS] = {
+	[DOING_RUNS] = {"strain.wait.none", METRIC_COUNTER, "{look}", 1,
+		HELP("running, or ready to run") FROM},
+	[DOING_STORAGE] = {"strain.wait.storage", METRIC_COUNTER, "{look}", 1,
+		HELP("reading, writing or opening a file, or in a page fault that does") FROM},
+	[DOING_FSYNC] = {"strain.wait.fsync", METRIC_COUNTER, "{look}", 1,
+		HELP("in fsync, fdatasync, msync or sync") FROM},
+	[DOING_NETWORK] = {"strain.wait.network", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting at a socket of the network") FROM},
+	[DOING_PIPE] = {"strain.wait.pipe", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting at a pipe or a socket within the machine, as loader workers do that "
+		     "have nothing to do") FROM},
+	[DOING_LOCK] = {"strain.wait.lock", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting for a lock that processes share (flock, fcntl, semaphores, shared "
+		     "futexes)") FROM},
+	[DOING_GIL] = {"strain.wait.gil", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting for Python's interpreter lock: a timed wait at a futex among the "
+		     "interpreter's own variables") FROM},
+	[DOING_SLEEP] = {"strain.wait.sleep", METRIC_COUNTER, "{look}", 1,
+		HELP("asleep (nanosleep, poll of nothing)") FROM},
+	[DOING_CHILD] = {"strain.wait.child", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting for a process that it started") FROM},
+	[DOING_OTHER] = {"strain.wait.other", METRIC_COUNTER, "{look}", 1,
+		HELP("waiting for something else, threads of its own process among it") FROM},
+	[LOOKS] = {"strain.wait.looks", METRIC_COUNTER, "{look}", 1,
+		"Looks at what the process's first thread does" FROM},
+};
+
+static int read_waits(void *state, struct sink *sink, uint64_t now_ns);
+
+static const struct group groups[] = {
+	{"waits", ENTITY_PROCESS, wait_metrics, N_WAIT_METRICS, 50 * NS_PER_MS, read_waits},
+};
+
+struct followed {
+	int64_t entity; // 0: free
+	pid_t pid;
+	bool seen; // in this round
+	bool calls; // syscall can be read
+	bool failed; // neither can, and it was said
+	bool sought; // Python's variables were
+	unsigned renamed; // of the process then: after an exec they are elsewhere
+	int fd; // of syscall, else of wchan; -1: not open
+	uint64_t gil_from, gil_to;
+	uint64_t row_ns;
+	int64_t counts[N_WAIT_METRICS];
+	struct stream *stream;
+};
+
+struct waits {
+	struct tree *tree;
+	int root_fd; // borrowed
+	struct followed followed[FOLLOWED_MAX];
+	size_t n; // in use, holes among them
+};
+
+// One process -------------------------------------------------------------------------------------
+
+static void follow_done(struct waits *w, struct followed *f)
+{
+	if (f->fd >= 0) {
+		tree_close(w->tree, &f->fd);
+	}
+	*f = (struct followed){.fd = -1};
+}
+
+static struct followed *find(struct waits *w, const struct process *p)
+{
+	struct followed *hole = NULL;
+	for (size_t i = 0; i < w->n; i++) {
+		if (w->followed[i].entity == p->entity) {
+			return &w->followed[i];
+		}
+		hole = !hole && w->followed[i].entity == 0 ? &w->followed[i] : hole;
+	}
+	if (!hole && w->n < FOLLOWED_MAX) {
+		hole = &w->followed[w->n++];
+	}
+	if (hole) {
+		*hole = (struct followed){
+			.entity = p->entity, .pid = p->pid, .fd = -1, .calls = true};
+	}
+	return hole;
+}
+
+static void seek_interpreter(struct waits *w, struct followed *f, const struct process *p)
+{
+	_cleanup_free_ char *buffer = malloc(MAPS_BYTES);
+	char path[64];
+	struct cursor maps;
+	f->sought = true;
+	f->renamed = p->renamed;
+	f->gil_from = f->gil_to = 0;
+	snprintf(path, sizeof(path), "proc/%d/maps", (int)f->pid);
+	if (buffer && host_read_once(w->root_fd, path, buffer, MAPS_BYTES, &maps, NULL) == 0) {
+		doing_find_interpreter(maps, &f->gil_from, &f->gil_to);
+	}
+}
+
+static void wchan_of(struct waits *w, pid_t pid, char *buffer, size_t size, struct cursor *ret)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "proc/%d/wchan", (int)pid);
+	if (host_read_once(w->root_fd, path, buffer, size, ret, NULL) < 0) {
+		*ret = cursor_of("", 0);
+	}
+}
+
+// A socket can be one within the machine: the kernel's function says which.
+static enum doing of_descriptor(struct waits *w, pid_t pid, uint64_t number)
+{
+	char path[64], target[64], name[64];
+	struct cursor function;
+	snprintf(path, sizeof(path), "proc/%d/fd/%u", (int)pid, (unsigned)number);
+	ssize_t length = readlinkat(w->root_fd, path, target, sizeof(target) - 1);
+	if (length <= 0) {
+		return DOING_OTHER;
+	}
+	target[length] = '\0';
+	enum doing kind = doing_of_descriptor(target);
+	if (kind == DOING_NETWORK) {
+		wchan_of(w, pid, name, sizeof(name), &function);
+		kind = doing_of_wchan(function) == DOING_PIPE && cursor_literal(&function, "unix_")
+		               ? DOING_PIPE
+		               : DOING_NETWORK;
+	}
+	return kind;
+}
+
+// A poll of a socket is a wait for the network: clients with a time limit poll before they read.
+static enum doing of_poll(struct waits *w, pid_t pid, const struct doing_call *call, bool array)
+{
+	struct pollfd polled[POLLED_MAX];
+	uint64_t n = call->arguments[1] < POLLED_MAX ? call->arguments[1] : POLLED_MAX;
+	if (!array) {
+		return DOING_PIPE;
+	}
+	struct iovec ours = {polled, (size_t)n * sizeof(polled[0])};
+	struct iovec theirs = {(void *)(uintptr_t)call->arguments[0], ours.iov_len};
+	ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
+	for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(polled[0]); i++) {
+		char path[64], target[32];
+		snprintf(path, sizeof(path), "proc/%d/fd/%d", (int)pid, polled[i].fd);
+		ssize_t length = readlinkat(w->root_fd, path, target, sizeof(target) - 1);
+		target[length > 0 ? length : 0] = '\0';
+		if (doing_of_descriptor(target) == DOING_NETWORK && n == 1) {
+			return DOING_NETWORK;
+		}
+	}
+	return DOING_PIPE;
+}
+
+static enum doing of_call(
+	struct waits *w, struct followed *f, const struct process *p, const struct doing_call *call)
+{
+	char name[64];
+	struct cursor function;
+	const struct doing_rule *rule = doing_rule_of(call);
+	if (call->runs) {
+		return DOING_RUNS;
+	}
+	if (!rule) { // a page fault, or a call that waits for what only the kernel knows
+		wchan_of(w, f->pid, name, sizeof(name), &function);
+		return doing_of_wchan(function);
+	}
+	if (doing_polls_nothing(rule, call)) {
+		return DOING_SLEEP;
+	}
+	switch (rule->clue) {
+	case CLUE_KIND:
+		return rule->kind;
+	case CLUE_FD:
+		return of_descriptor(w, f->pid, call->arguments[rule->argument]);
+	case CLUE_POLL:
+		return of_poll(w, f->pid, call, rule->argument == 1);
+	case CLUE_FUTEX:
+		break;
+	}
+	if (!f->sought || f->renamed != p->renamed) {
+		seek_interpreter(w, f, p);
+	}
+	return doing_of_futex(call, f->gil_from, f->gil_to);
+}
+
+// Looking -----------------------------------------------------------------------------------------
+
+static int open_file(struct waits *w, struct followed *f, const struct process *p)
+{
+	if (f->fd < 0) {
+		f->fd = tree_open(w->tree, p, f->calls ? "syscall" : "wchan");
+	}
+	return f->fd;
+}
+
+// 0, or -errno where the file says nothing.
+static int look(struct waits *w, struct followed *f, const struct process *p, enum doing *ret)
+{
+	char buffer[256];
+	struct cursor text;
+	struct doing_call call;
+	int r = open_file(w, f, p);
+	r = r < 0 ? r : host_pread(f->fd, buffer, sizeof(buffer), &text);
+	if (r < 0) {
+		return r;
+	}
+	if (!f->calls) {
+		*ret = doing_of_wchan(text);
+		return 0;
+	}
+	if (!doing_parse_call(text, &call)) {
+		return -EBADMSG;
+	}
+	*ret = of_call(w, f, p, &call);
+	return 0;
+}
+
+// syscall may be forbidden where wchan is not.
+static int look_somehow(
+	struct waits *w, struct followed *f, const struct process *p, enum doing *ret)
+{
+	int r = look(w, f, p, ret);
+	bool forbidden = r == -EACCES || r == -EPERM || r == -ENOENT || r == -ENOSYS;
+	if (forbidden && f->calls) {
+		f->calls = false;
+		if (f->fd >= 0) {
+			tree_close(w->tree, &f->fd);
+		}
+		f->fd = -1;
+		r = look(w, f, p, ret);
+	}
+	return r;
+}
+
+static void look_failed(struct followed *f, struct sink *sink, int error)
+{
+	if (error == -ESRCH || error == -ENODATA || error == -EMFILE) {
+		return; // gone, or no descriptor this time
+	}
+	f->failed = true;
+	char reason[128];
+	snprintf(reason, sizeof(reason), "syscall, wchan: %s", strerrordesc_np(-error));
+	sink_missing_group(sink, f->entity, &groups[0], reason);
+}
+
+static void look_at(struct waits *w, struct sink *sink, const struct process *p, uint64_t now_ns)
+{
+	struct followed *f = find(w, p);
+	enum doing doing = DOING_OTHER;
+	if (!f) {
+		return;
+	}
+	f->seen = true;
+	if (f->failed) {
+		return;
+	}
+	int r = look_somehow(w, f, p, &doing);
+	if (r < 0) {
+		look_failed(f, sink, r);
+		return;
+	}
+	f->counts[doing]++;
+	f->counts[LOOKS]++;
+	if (!f->stream) {
+		f->stream = sink_stream(sink, f->entity, &groups[0]);
+	}
+	if (now_ns >= f->row_ns + ROW_NS) {
+		f->row_ns = now_ns;
+		stream_row(f->stream, now_ns, f->counts);
+	}
+}
+
+static int read_waits(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct waits *w = state;
+	size_t n = 0;
+	struct process *const *members = tree_members(w->tree, &n);
+	for (size_t i = 0; i < w->n; i++) {
+		w->followed[i].seen = false;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!members[i]->zombie && now_ns >= members[i]->first_ns + YOUNG_NS) {
+			look_at(w, sink, members[i], now_ns);
+		}
+	}
+	for (size_t i = 0; i < w->n; i++) {
+		struct followed *f = &w->followed[i];
+		if (f->entity && !f->seen) {
+			stream_close(f->stream);
+			follow_done(w, f);
+		}
+	}
+	return 0;
+}
+
+// Opening -----------------------------------------------------------------------------------------
+
+static void waits_close(void *state)
+{
+	struct waits *w = state;
+	for (size_t i = 0; w && i < w->n; i++) {
+		follow_done(w, &w->followed[i]);
+	}
+	free(w); // streams are the sink's
+}
+
+// Under Yama's ptrace_scope only an ancestor may read a system call; the recorder is none.
+static void say_what_yama_hides(const struct source_context *context, struct sink *sink)
+{
+	char buffer[16];
+	struct cursor text;
+	uint64_t scope;
+	if (geteuid() != 0 &&
+		host_read_once(context->root_fd, "proc/sys/kernel/yama/ptrace_scope", buffer,
+			sizeof(buffer), &text, NULL) == 0 &&
+		cursor_u64(&text, &scope) && scope > 0) {
+		sink_missing(sink, 0, &groups[0], DOING_GIL,
+			"Yama lets nobody read another process's system call, and wchan does not "
+			"tell it; sysctl kernel.yama.ptrace_scope=0");
+	}
+}
+
+static int waits_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	char buffer[256];
+	struct cursor text;
+	if (context->captured) {
+		return error_set(e, ENOENT, "a captured machine has no threads that wait");
+	}
+	if (!context->tree) {
+		return error_set(e, ENOENT, "there is no job whose threads could wait");
+	}
+	if (host_read_once(context->root_fd, "proc/self/syscall", buffer, sizeof(buffer), &text,
+		    NULL) < 0 &&
+		host_read_once(context->root_fd, "proc/self/wchan", buffer, sizeof(buffer), &text,
+			NULL) < 0) {
+		return error_set(
+			e, ENOENT, "/proc/self/syscall, /proc/self/wchan: this kernel has neither");
+	}
+	struct waits *w = calloc(1, sizeof(*w));
+	if (!w) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	say_what_yama_hides(context, sink);
+	w->tree = context->tree;
+	w->root_fd = context->root_fd;
+	*ret_state = w;
+	return 0;
+}
+
+const struct source source_waits = {
+	.name = "waits",
+	.help = "what processes wait for: storage, locks, sleep, network, children",
+	.lane = LANE_TICK,
+	.groups = groups,
+	.n_groups = ARRAY_LENGTH(groups),
+	.open = waits_open,
+	.close = waits_close,
+};
