@@ -302,6 +302,28 @@ static void lane_loop(struct lane_thread *lane)
 	}
 }
 
+static bool counts(const struct group *group)
+{
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		if (group->metrics[i].kind == METRIC_COUNTER) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Counters of devices that are read seldom are read once more as the job ends: what they count, a
+// GPU's errors, is often why it ended.
+static void lane_read_last(struct lane_thread *lane)
+{
+	for (size_t i = 0; i < lane->n_slots && lane->lane == LANE_DEVICE; i++) {
+		struct slot *slot = &lane->slots[i];
+		if (!slot->dropped && slot->interval_ns >= NS_PER_S && counts(slot->group)) {
+			slot_read(lane, slot, clock_monotonic_ns());
+		}
+	}
+}
+
 static void *lane_main(void *context)
 {
 	static const char *const names[N_LANES] = {"strain-tick", "strain-memory", "strain-device"};
@@ -320,6 +342,7 @@ static void *lane_main(void *context)
 	}
 	lane_loop(lane);
 	lane_answer(lane); // what was asked for in time is read, however late it is
+	lane_read_last(lane);
 	sink_flush(lane->sink);
 	lane_close_sources(lane);
 	sink_flush(lane->sink);

@@ -24,6 +24,12 @@ struct nvml_device {
 static struct nvml_device devices[FAKE_MAX_GPUS] = {
 	{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}};
 
+// Instances of divided GPUs are GPUs of the script, numbered from 100: instance I of GPU N is
+// 100 + 10 N + I.
+#define FIRST_INSTANCE 100u
+#define INSTANCES 8u
+static struct nvml_device instances[FAKE_MAX_GPUS * INSTANCES];
+
 static int get_u32(struct nvml_device *d, const char *function, const char *key, unsigned *ret)
 {
 	double value = 0;
@@ -177,6 +183,31 @@ int nvmlDeviceGetMigMode(struct nvml_device *d, unsigned *ret_current, unsigned 
 {
 	*ret_pending = 0;
 	return get_u32(d, __func__, "mig", ret_current);
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *d, unsigned *ret)
+{
+	*ret = 7;
+	return script_enter(d->index, __func__);
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(
+	struct nvml_device *d, unsigned index, struct nvml_device **ret)
+{
+	const char *uuid = NULL;
+	unsigned number = FIRST_INSTANCE + 10 * d->index + index;
+	if (index >= INSTANCES || script_text(number, "uuid", script_now_ms(), &uuid) != 0) {
+		return NVML_NOT_FOUND;
+	}
+	*ret = &instances[d->index * INSTANCES + index];
+	(*ret)->index = number;
+	return NVML_OK;
+}
+
+int nvmlDeviceGetApplicationsClock(struct nvml_device *d, unsigned clock, unsigned *ret)
+{
+	return get_u32(d, __func__,
+		clock == NVML_CLOCK_SM ? "clock.sm.application" : "clock.memory.application", ret);
 }
 
 int nvmlDeviceGetCudaComputeCapability(struct nvml_device *d, int *ret_major, int *ret_minor)

@@ -275,6 +275,13 @@ static void remove_tree(const char *folder)
 	}
 }
 
+void recording_close(struct recording *r)
+{
+	source_nvml.close(r->state);
+	r->state = NULL;
+	collect(r);
+}
+
 void recording_free(struct recording *r)
 {
 	source_nvml.close(r->state);

@@ -84,6 +84,8 @@ struct recording *recording_new(const char *namespace, const char *device);
 int recording_open(struct recording *r, const char *script, struct error *e);
 // Both, with a script on a manual clock; the test fails where the source does not open.
 struct recording *record(const char *namespace, const char *device, const char *script);
+// The run has ended: closes the source, which may have something to say, and collects.
+void recording_close(struct recording *r);
 void recording_free(struct recording *r);
 // Plays the sampler for a while, in steps of 10 ms, and collects.
 void play(struct recording *r, unsigned ms);

@@ -160,7 +160,8 @@ static const struct line *find(unsigned gpu, const char *key, uint64_t at_ms)
 	const struct line *found = NULL;
 	for (size_t i = 0; i < script.n_lines; i++) {
 		const struct line *line = &script.lines[i];
-		bool here = line->gpu == gpu || (line->gpu == ALL_GPUS && gpu != SETTING);
+		// Instances of divided GPUs (from 100) are none of "*".
+		bool here = line->gpu == gpu || (line->gpu == ALL_GPUS && gpu < FAKE_MAX_GPUS);
 		if (here && line->t_ms <= at_ms && strcmp(line->key, key) == 0) {
 			found = line;
 		}

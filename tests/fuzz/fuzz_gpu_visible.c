@@ -15,9 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct gpu_identity gpus[] = {
-		{"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "A100", true},
-		{"GPU-89aaaaaa-0000-0000-0000-000000000000", "A100", false},
-		{"", "T4", true},
+		{.uuid = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", .name = "A100", .mig = true},
+		{.uuid = "GPU-89aaaaaa-0000-0000-0000-000000000000", .name = "A100", .mig = false},
+		{.uuid = "",
+			.name = "T4",
+			.mig = true,
+			.instances = {"MIG-6f5e", "MIG-6f00"},
+			.n_instances = 2},
 	};
 	enum gpu_visible verdicts[ARRAY_LENGTH(gpus)];
 	// Exactly as long as it is, so that a read past the end is seen.
@@ -31,6 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memset(verdicts, 0xff, sizeof(verdicts));
 		gpu_visible(list, n % 2 ? "PCI_BUS_ID" : NULL, gpus, n, verdicts);
 		for (size_t i = 0; i < n; i++) {
+			int instance = gpu_visible_instance(list, &gpus[i]);
+			if (instance < -1 || instance >= (int)GPU_MAX_INSTANCES) {
+				abort();
+			}
 			if (verdicts[i] != GPU_HIDDEN && verdicts[i] != GPU_VISIBLE &&
 				verdicts[i] != GPU_VISIBLE_UNKNOWN) {
 				abort(); // each GPU gets a verdict

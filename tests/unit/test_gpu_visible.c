@@ -24,9 +24,9 @@ static void check(
 }
 
 static const struct gpu_identity alike[] = {
-	{"GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "A100", false},
-	{"GPU-89aaaaaa-0000-0000-0000-000000000000", "A100", false},
-	{"GPU-deadbeef-0000-0000-0000-000000000000", "A100", false},
+	{.uuid = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", .name = "A100", .mig = false},
+	{.uuid = "GPU-89aaaaaa-0000-0000-0000-000000000000", .name = "A100", .mig = false},
+	{.uuid = "GPU-deadbeef-0000-0000-0000-000000000000", .name = "A100", .mig = false},
 };
 
 static void test_indices(void **state)
@@ -72,8 +72,9 @@ static void test_uuids(void **state)
 static void test_an_index_says_nothing_where_models_differ(void **state)
 {
 	(void)state;
-	static const struct gpu_identity mixed[] = {
-		{"GPU-1", "T4", false}, {"GPU-2", "A100", false}, {"GPU-3", "A100", false}};
+	static const struct gpu_identity mixed[] = {{.uuid = "GPU-1", .name = "T4", .mig = false},
+		{.uuid = "GPU-2", .name = "A100", .mig = false},
+		{.uuid = "GPU-3", .name = "A100", .mig = false}};
 	check(mixed, "0", NULL, "uuu");
 	check(mixed, "0", "FASTEST_FIRST", "uuu");
 	check(mixed, "0", "PCI_BUS_ID", "V--");
@@ -86,13 +87,47 @@ static void test_instances(void **state)
 {
 	(void)state;
 	static const struct gpu_identity one[] = {
-		{"GPU-8932f937", "A100", true}, {"GPU-2", "A100", false}, {"GPU-3", "A100", false}};
+		{.uuid = "GPU-8932f937", .name = "A100", .mig = true},
+		{.uuid = "GPU-2", .name = "A100", .mig = false},
+		{.uuid = "GPU-3", .name = "A100", .mig = false}};
 	static const struct gpu_identity two[] = {
-		{"GPU-8932f937", "A100", true}, {"GPU-2", "A100", true}, {"GPU-3", "A100", false}};
+		{.uuid = "GPU-8932f937", .name = "A100", .mig = true},
+		{.uuid = "GPU-2", .name = "A100", .mig = true},
+		{.uuid = "GPU-3", .name = "A100", .mig = false}};
 	check(one, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "V--");
 	check(two, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "uu-");
 	check(two, "MIG-GPU-8932f937/1/0", NULL, "V--");
 	check(alike, "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", NULL, "---");
+}
+
+static void test_instances_whose_uuids_are_known(void **state)
+{
+	(void)state;
+	static const struct gpu_identity two[] = {
+		{.uuid = "GPU-8932f937",
+			.name = "A100",
+			.mig = true,
+			.instances = {"MIG-c6d4", "MIG-c777"},
+			.n_instances = 2},
+		{.uuid = "GPU-2",
+			.name = "A100",
+			.mig = true,
+			.instances = {"MIG-0f00"},
+			.n_instances = 1},
+		{.uuid = "GPU-3", .name = "A100", .mig = false},
+	};
+	check(two, "MIG-c6d4", NULL, "V--");
+	check(two, "MIG-0f", NULL, "-V-");
+	check(two, "MIG-beef", NULL, "---");
+	check(two, "MIG-GPU-8932f937/1/0", NULL, "V--");
+	assert_int_equal(gpu_visible_instance("MIG-c777", &two[0]), 1);
+	assert_int_equal(gpu_visible_instance(" MIG-c6d4 , MIG-0f00", &two[0]), 0);
+	assert_int_equal(gpu_visible_instance("MIG-c6d4,MIG-c777", &two[0]), -1);
+	assert_int_equal(gpu_visible_instance("MIG-c", &two[0]), -1); // of two
+	assert_int_equal(gpu_visible_instance("0", &two[0]), -1);
+	assert_int_equal(gpu_visible_instance(NULL, &two[0]), -1);
+	assert_int_equal(gpu_visible_instance(NULL, &two[1]), 0); // there is no other
+	assert_int_equal(gpu_visible_instance("MIG-c6d4", &two[2]), -1);
 }
 
 int main(void)
@@ -102,6 +137,7 @@ int main(void)
 		cmocka_unit_test(test_uuids),
 		cmocka_unit_test(test_an_index_says_nothing_where_models_differ),
 		cmocka_unit_test(test_instances),
+		cmocka_unit_test(test_instances_whose_uuids_are_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void test_what_only_new_drivers_tell(void **state)
 		assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.memory.reserved"),
 			"this driver is too old for it");
 		assert_non_null(strstr(
-			missing_reason(r, gpu(0), "strain.gpu.sm.activity"), "Hopper and later"));
+			missing_reason(r, gpu(0), "strain.gpu.sm.activity"), "too old for it"));
 		recording_free(r);
 		return;
 	}
@@ -149,8 +149,10 @@ static void test_what_is_not_supported_is_asked_once(void **state)
 	assert_string_equal(
 		missing_reason(r, 0, "strain.gpu.memory.usage"), "not supported by this GPU");
 	for (size_t i = 0; i < source_nvml.n_groups; i++) {
-		// "job" is read with the processes, and ends when they do.
-		bool last = strcmp(source_nvml.groups[i].name, "job") == 0;
+		// "job" is read with the processes, whose environment tells which GPUs they may
+		// use.
+		bool last = (strcmp(source_nvml.groups[i].name, "job") == 0 ||
+			     strcmp(source_nvml.groups[i].name, "gpu_processes") == 0);
 		assert_true(r->ended[i] || last);
 	}
 	recording_free(r);
@@ -311,6 +313,130 @@ static void test_a_divided_gpu_says_so(void **state)
 	recording_free(r);
 }
 
+// An instance has memory and processes of its own; which is the job's is known where there is one,
+// or where its environment names one.
+static void test_a_divided_gpu_with_instances(void **state)
+{
+	(void)state;
+	needs_new_driver();
+	static const char divided[] = "gpu 0 mig 1\n"
+				      "gpu 0 memory.total 80000\n"
+				      "gpu 0 memory.used 70000\n"
+				      "gpu 100 uuid MIG-aaaa\n"
+				      "gpu 100 memory.total 20000\n"
+				      "gpu 100 memory.used 5000\n"
+				      "gpu 100 processes self:4000\n";
+	char script[1024];
+	struct recording *r = record(HOST_PIDS, NULL, divided);
+	play(r, 1010);
+	check_value(r, gpu(0), "hw.gpu.memory.usage", 5000);
+	check_value(r, gpu(0), "hw.gpu.memory.limit", 20000);
+	check_value(r, gpu(0), "strain.gpu.job.memory.usage", 4000);
+	assert_non_null(strstr(attributes(r, gpu(0)), "\"memory_bytes\":20000"));
+	assert_non_null(strstr(attributes(r, gpu(0)), "\"mig_instance\":\"MIG-aaaa\""));
+	recording_free(r);
+	snprintf(script, sizeof(script), "%sgpu 101 uuid MIG-bbbb\ngpu 101 memory.total 10000\n%s",
+		divided, "gpu 101 memory.used 100\ngpu 101 processes 77:1\n");
+	r = record(HOST_PIDS, NULL, script);
+	play(r, 1010);
+	assert_int_equal(count_rows(r, gpu(0), "hw.gpu.memory.usage"), 0);
+	assert_null(strstr(attributes(r, gpu(0)), "memory_bytes"));
+	recording_close(r);
+	assert_non_null(
+		strstr(missing_reason(r, gpu(0), "hw.gpu.memory.usage"), "which of them the job"));
+	recording_free(r);
+	setenv("CUDA_VISIBLE_DEVICES", "MIG-bbbb", 1);
+	r = record(HOST_PIDS, NULL, script);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	play(r, 1010);
+	check_value(r, gpu(0), "hw.gpu.memory.usage", 100);
+	check_value(r, gpu(0), "strain.gpu.others.processes", 1);
+	recording_free(r);
+}
+
+// Two programs on one GPU: what each does there.
+static void test_a_gpu_that_is_shared(void **state)
+{
+	(void)state;
+	needs_new_driver();
+	struct recording *r = record(HOST_PIDS, NULL,
+		"gpu 0 processes self:1000:30 77:5000:60 78:700:5 4242:10:10\n"
+		"at 2000 gpu 0 result.nvmlDeviceGetProcessUtilization 6\n");
+	play(r, 1010);
+	check_value(r, gpu(0), "strain.gpu.job.processes", 2);
+	check_value(r, gpu(0), "strain.gpu.job.utilization", 0.4);
+	check_value(r, gpu(0), "strain.gpu.others.processes", 2);
+	check_value(r, gpu(0), "strain.gpu.others.memory.usage", 5700);
+	check_value(r, gpu(0), "strain.gpu.others.utilization", 0.65);
+	// "Not found": nobody was busy.
+	play(r, 2000);
+	check_value(r, gpu(0), "strain.gpu.job.utilization", 0);
+	check_value(r, gpu(0), "strain.gpu.others.utilization", 0);
+	check_value(r, OWN_ENTITY, "strain.gpu.utilization", 0);
+	recording_free(r);
+}
+
+// A gap that lasts to the end has a reason; one that passes has none.
+static void test_gaps_that_last_have_a_reason(void **state)
+{
+	(void)state;
+	struct recording *r = record(HOST_PIDS, NULL,
+		"gpu 0 clock.sm error:10\n"
+		"gpu 0 clock.memory error:10\n"
+		"at 500 gpu 0 clock.memory 2000\n"
+		"gpu 0 processes self:unknown\n");
+	play(r, 1010);
+	recording_close(r);
+	assert_string_equal(
+		missing_reason(r, gpu(0), "strain.gpu.clock.sm"), "the driver timed out");
+	assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.clock.memory"), "(not said)");
+	assert_string_equal(missing_reason(r, gpu(0), "strain.gpu.job.memory.usage"),
+		"the driver does not tell how much memory a process holds");
+	recording_free(r);
+	r = record(OWN_PIDS, "/dev/null", "gpu 0 processes 77:5000:50\n");
+	play(r, 1010); // too short for ten readings
+	recording_close(r);
+	assert_non_null(strstr(missing_reason(r, 0, "strain.gpu.memory.usage"), "--pid=host"));
+	assert_non_null(
+		strstr(missing_reason(r, gpu(0), "strain.gpu.others.processes"), "--pid=host"));
+	recording_free(r);
+}
+
+static void test_errors_are_events(void **state)
+{
+	(void)state;
+	needs_new_driver();
+	struct recording *r = record(HOST_PIDS, NULL,
+		"gpu 0 ecc.uncorrected 3\n"
+		"gpu 0 ecc.corrected 5\n"
+		"gpu 0 replays 5\n"
+		"at 5000 gpu 0 ecc.uncorrected 15\n"
+		"at 5000 gpu 0 replays 50\n");
+	play(r, 9000);
+	assert_null(event(r, "gpu_errors")); // old errors are no news
+	play(r, 2000);
+	assert_non_null(event(r, "gpu_errors"));
+	assert_string_equal(
+		event(r, "gpu_errors")->text, "GPU 0 (Fake GPU): 12 uncorrected ECC errors");
+	recording_free(r);
+}
+
+static void test_which_gpus_it_sees_where_no_process_is_listed(void **state)
+{
+	(void)state;
+	char path[160];
+	struct recording *r = record(HOST_PIDS, NULL, "gpus 2\ngpu * processes error:3\n");
+	snprintf(path, sizeof(path), "%s/proc/%d/environ", r->folder, (int)getpid());
+	FILE *file = fopen(path, "we");
+	assert_non_null(file);
+	static const char environ[] = "CUDA_VISIBLE_DEVICES=1";
+	fwrite(environ, 1, sizeof(environ), file);
+	fclose(file);
+	play(r, 1010);
+	assert_non_null(strstr(attributes(r, gpu(0)), "\"visible\":false"));
+	recording_free(r);
+}
+
 static void test_attributes(void **state)
 {
 	(void)state;
@@ -450,6 +576,11 @@ int main(void)
 		cmocka_unit_test(test_host_pids_in_a_container),
 		cmocka_unit_test(test_translated_pids_in_a_container),
 		cmocka_unit_test(test_a_divided_gpu_says_so),
+		cmocka_unit_test(test_a_divided_gpu_with_instances),
+		cmocka_unit_test(test_a_gpu_that_is_shared),
+		cmocka_unit_test(test_gaps_that_last_have_a_reason),
+		cmocka_unit_test(test_errors_are_events),
+		cmocka_unit_test(test_which_gpus_it_sees_where_no_process_is_listed),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_which_gpus_the_job_sees),
 		cmocka_unit_test(test_hostile_counts_and_texts),

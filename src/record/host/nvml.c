@@ -44,6 +44,7 @@ static const struct symbol symbols[] = {
 	{"nvmlDeviceGetPciInfo_v3", AT(pci), false},
 	{"nvmlDeviceGetClockInfo", AT(clock), false},
 	{"nvmlDeviceGetMaxClockInfo", AT(clock_max), false},
+	{"nvmlDeviceGetApplicationsClock", AT(clock_application), false},
 	{"nvmlDeviceGetCurrentClocksEventReasons", AT(clock_reasons), false},
 	{"nvmlDeviceGetCurrentClocksThrottleReasons", AT(clock_reasons), false},
 	{"nvmlDeviceGetTemperature", AT(temperature), false},
@@ -53,6 +54,8 @@ static const struct symbol symbols[] = {
 	{"nvmlDeviceGetMemoryInfo_v2", AT(memory_v2), false},
 	{"nvmlDeviceGetCudaComputeCapability", AT(compute_capability), false},
 	{"nvmlDeviceGetMigMode", AT(mig), false},
+	{"nvmlDeviceGetMaxMigDeviceCount", AT(instance_count), false},
+	{"nvmlDeviceGetMigDeviceHandleByIndex", AT(instance), false},
 	{"nvmlDeviceGetPcieThroughput", AT(pcie_throughput), false},
 	{"nvmlDeviceGetFieldValues", AT(fields), false},
 	{"nvmlDeviceGetSamples", AT(samples), false},
@@ -306,6 +309,12 @@ int nvml_clock_max(struct nvml *n, struct nvml_device *d, unsigned clock, uint32
 	return n->call.clock_max ? n->call.clock_max(d, clock, ret) : NVML_FUNCTION_NOT_FOUND;
 }
 
+int nvml_clock_application(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret)
+{
+	return n->call.clock_application ? n->call.clock_application(d, clock, ret)
+	                                 : NVML_FUNCTION_NOT_FOUND;
+}
+
 int nvml_clock_reasons(struct nvml *n, struct nvml_device *d, uint64_t *ret)
 {
 	unsigned long long reasons = 0;
@@ -361,6 +370,25 @@ int nvml_mig(struct nvml *n, struct nvml_device *d, bool *ret)
 	unsigned current = 0, pending = 0;
 	int r = n->call.mig ? n->call.mig(d, &current, &pending) : NVML_FUNCTION_NOT_FOUND;
 	*ret = r == NVML_OK && current == 1;
+	return r;
+}
+
+int nvml_instances(struct nvml *n, struct nvml_device *d, struct nvml_device **instances,
+	size_t capacity, size_t *ret_n)
+{
+	unsigned count = 0;
+	*ret_n = 0;
+	if (!n->call.instance_count || !n->call.instance) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	int r = n->call.instance_count(d, &count);
+	// Numbers of instances that are not there, or not given to a container, are skipped.
+	for (unsigned i = 0; r == NVML_OK && i < count && i < capacity; i++) {
+		struct nvml_device *instance = NULL;
+		if (n->call.instance(d, i, &instance) == NVML_OK && instance) {
+			instances[(*ret_n)++] = instance;
+		}
+	}
 	return r;
 }
 

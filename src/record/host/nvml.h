@@ -78,6 +78,8 @@ int nvml_number(struct nvml *n, struct nvml_device *d, enum nvml_number which, u
 // Clocks in MHz; `clock` is an enum nvml_clock.
 int nvml_clock(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
 int nvml_clock_max(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
+// That was set for applications (nvidia-smi -ac); the default where nobody set any.
+int nvml_clock_application(struct nvml *n, struct nvml_device *d, unsigned clock, uint32_t *ret);
 int nvml_clock_reasons(struct nvml *n, struct nvml_device *d, uint64_t *ret);
 int nvml_celsius(struct nvml *n, struct nvml_device *d, int32_t *ret);
 int nvml_utilization(struct nvml *n, struct nvml_device *d, struct nvml_utilization *ret);
@@ -86,6 +88,10 @@ int nvml_memory(struct nvml *n, struct nvml_device *d, struct nvml_memory_v2 *re
 int nvml_compute_capability(struct nvml *n, struct nvml_device *d, int *ret_major, int *ret_minor);
 // Whether the GPU is divided into instances.
 int nvml_mig(struct nvml *n, struct nvml_device *d, bool *ret);
+// The instances of a divided GPU that are given to this machine or container: their handles, at
+// most `capacity`. An instance has a UUID, memory and processes of its own.
+int nvml_instances(struct nvml *n, struct nvml_device *d, struct nvml_device **instances,
+	size_t capacity, size_t *ret_n);
 
 // Blocks about 20 ms, during which it measures. kB/s.
 int nvml_pcie_throughput(
@@ -113,8 +119,9 @@ int nvml_processes(struct nvml *n, struct nvml_device *d, struct nvml_process *p
 int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us,
 	struct nvml_process_sample *samples, size_t capacity, size_t *ret_n);
 
-// GPM: two samples, at least 100 ms apart, and what happened between them.
-bool nvml_gpm_supported(struct nvml *n, struct nvml_device *d);
+// GPM: two samples, at least 100 ms apart, and what happened between them. Supported: NVML_OK,
+// NVML_NOT_SUPPORTED where the GPU has none, else what the driver answers.
+int nvml_gpm_supported(struct nvml *n, struct nvml_device *d);
 int nvml_gpm_new(struct nvml *n, struct nvml_gpm_sample **ret);
 void nvml_gpm_free(struct nvml *n, struct nvml_gpm_sample *sample); // accepts NULL
 int nvml_gpm_read(struct nvml *n, struct nvml_device *d, struct nvml_gpm_sample *sample);

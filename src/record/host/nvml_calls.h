@@ -21,6 +21,7 @@ struct nvml_calls {
 	int (*pci)(struct nvml_device *d, struct nvml_pci *ret);
 	int (*clock)(struct nvml_device *d, unsigned clock, unsigned *ret);
 	int (*clock_max)(struct nvml_device *d, unsigned clock, unsigned *ret);
+	int (*clock_application)(struct nvml_device *d, unsigned clock, unsigned *ret);
 	int (*clock_reasons)(struct nvml_device *d, unsigned long long *ret);
 	int (*temperature)(struct nvml_device *d, unsigned sensor, unsigned *ret);
 	int (*temperature_versioned)(struct nvml_device *d, struct nvml_temperature *ret);
@@ -29,6 +30,8 @@ struct nvml_calls {
 	int (*memory_v2)(struct nvml_device *d, struct nvml_memory_v2 *ret);
 	int (*compute_capability)(struct nvml_device *d, int *ret_major, int *ret_minor);
 	int (*mig)(struct nvml_device *d, unsigned *ret_current, unsigned *ret_pending);
+	int (*instance_count)(struct nvml_device *d, unsigned *ret);
+	int (*instance)(struct nvml_device *d, unsigned index, struct nvml_device **ret);
 	int (*pcie_throughput)(struct nvml_device *d, unsigned direction, unsigned *ret);
 	int (*fields)(struct nvml_device *d, int n, struct nvml_field *fields);
 

@@ -180,12 +180,15 @@ int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us
 	return r;
 }
 
-bool nvml_gpm_supported(struct nvml *n, struct nvml_device *d)
+int nvml_gpm_supported(struct nvml *n, struct nvml_device *d)
 {
 	struct nvml_gpm_support support = {.version = 1};
-	return n->call.gpm_support && n->call.gpm_alloc && n->call.gpm_free && n->call.gpm_read &&
-	       n->call.gpm_metrics && n->call.gpm_support(d, &support) == NVML_OK &&
-	       support.supported != 0;
+	if (!n->call.gpm_support || !n->call.gpm_alloc || !n->call.gpm_free || !n->call.gpm_read ||
+		!n->call.gpm_metrics) {
+		return NVML_FUNCTION_NOT_FOUND;
+	}
+	int r = n->call.gpm_support(d, &support);
+	return r == NVML_OK && !support.supported ? NVML_NOT_SUPPORTED : r;
 }
 
 int nvml_gpm_new(struct nvml *n, struct nvml_gpm_sample **ret)

@@ -45,14 +45,55 @@ static bool show_uuid(struct visible_gpus *v, struct cursor word)
 	return found < v->n;
 }
 
+// The instance whose UUID begins with the word; gpu->n_instances: none does, or several.
+static size_t find_instance(const struct gpu_identity *gpu, struct cursor word)
+{
+	size_t length = (size_t)(word.end - word.at), found = gpu->n_instances;
+	for (size_t i = 0; i < gpu->n_instances; i++) {
+		if (strncmp(gpu->instances[i], word.at, length) == 0) {
+			if (found < gpu->n_instances) {
+				return gpu->n_instances;
+			}
+			found = i;
+		}
+	}
+	return found;
+}
+
+// Whose instances have UUIDs that are known. False where some divided GPU's have none.
+static bool show_known_instance(struct visible_gpus *v, struct cursor word, bool *ret_found)
+{
+	*ret_found = false;
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->gpus[i].mig && v->gpus[i].n_instances == 0) {
+			return false;
+		}
+		if (v->gpus[i].mig && find_instance(&v->gpus[i], word) < v->gpus[i].n_instances) {
+			v->verdicts[i] = GPU_VISIBLE;
+			*ret_found = true;
+		}
+	}
+	return true;
+}
+
 // "MIG-UUID" is an instance of some divided GPU, "MIG-GPU-UUID/3/0" (older) of that one.
 static bool show_instance(struct visible_gpus *v, struct cursor word)
 {
+	bool found;
+	struct cursor whole = word;
+	whole.at -= strlen("MIG-");
+	bool known = show_known_instance(v, whole, &found);
+	if (found) {
+		return true;
+	}
 	if (cursor_literal(&word, "GPU-")) {
 		word.at -= strlen("GPU-");
 		const char *slash = memchr(word.at, '/', (size_t)(word.end - word.at));
 		word.end = slash ? slash : word.end;
 		return show_uuid(v, word);
+	}
+	if (known) {
+		return false;
 	}
 	size_t n_mig = 0;
 	for (size_t i = 0; i < v->n; i++) {
@@ -124,4 +165,29 @@ void gpu_visible(const char *list, const char *order, const struct gpu_identity 
 		}
 		at = stop + 1;
 	}
+}
+
+int gpu_visible_instance(const char *list, const struct gpu_identity *gpu)
+{
+	int found = -1;
+	if (gpu->n_instances == 1) {
+		return 0;
+	}
+	for (const char *at = list ? list : ""; *at;) {
+		size_t length = strcspn(at, ",");
+		struct cursor word = cursor_of(at, length), rest;
+		cursor_skip_blanks(&word);
+		while (word.end > word.at && (word.end[-1] == ' ' || word.end[-1] == '\t')) {
+			word.end--;
+		}
+		rest = word;
+		size_t instance = cursor_literal(&rest, "MIG-") ? find_instance(gpu, word)
+		                                                : gpu->n_instances;
+		if (instance < gpu->n_instances && found >= 0 && found != (int)instance) {
+			return -1;
+		}
+		found = instance < gpu->n_instances ? (int)instance : found;
+		at += length + (at[length] == ',');
+	}
+	return found;
 }

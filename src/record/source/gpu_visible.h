@@ -14,10 +14,15 @@ enum gpu_visible {
 	GPU_VISIBLE_UNKNOWN, // the list does not say
 };
 
+#define GPU_MAX_INSTANCES 8u // of a divided GPU; CUDA has seven
+
 struct gpu_identity {
 	const char *uuid; // "GPU-8932f937-..."
 	const char *name; // of the model
 	bool mig; // divided into instances
+	const char
+		*instances[GPU_MAX_INSTANCES]; // their UUIDs, "MIG-6f5e...", where they are known
+	size_t n_instances;
 };
 
 // Fills ret[n] for the GPUs in NVML's order. list: the value of CUDA_VISIBLE_DEVICES, NULL where it
@@ -27,3 +32,6 @@ struct gpu_identity {
 // first, which cannot be known here.
 void gpu_visible(const char *list, const char *order, const struct gpu_identity *gpus, size_t n,
 	enum gpu_visible *ret);
+// The instance of a divided GPU that the list lets a process use: the only one that there is, or
+// the only one that the list names. -1: none, several, or the list does not say.
+int gpu_visible_instance(const char *list, const struct gpu_identity *gpu);

@@ -32,11 +32,13 @@ static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
 		"GPU memory that is allocated, by all processes, with what frameworks keep in "
 		"their "
-		"caches (on drivers before 510 the reserved part is in it)."},
+		"caches (on drivers before 510 the reserved part is in it); of a divided GPU (MIG) "
+		"in the job's instance."},
 	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
 		"GPU memory that driver and firmware keep for themselves (driver 510 and later)."},
 	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
-		"GPU memory in all, the reserved part included."},
+		"GPU memory in all, the reserved part included; of a divided GPU (MIG) that of the "
+		"job's instance."},
 };
 
 static const struct metric clock_metrics[N_CLOCK] = {
@@ -134,6 +136,16 @@ static const struct metric job_metrics[N_JOB] = {
 		"Memory of this GPU that processes of the job hold."},
 	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
 		"Processes of the job that use this GPU."},
+	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which a process of the job had a kernel resident on this GPU "
+		"(nvmlDeviceGetProcessUtilization); processes that take turns are added up."},
+	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
+		"Processes of other programs that use this GPU."},
+	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
+		"Memory of this GPU that processes of other programs hold."},
+	[JOB_OTHER_UTILIZATION] = {"strain.gpu.others.utilization", METRIC_GAUGE, "1", 0.01,
+		"Share of time in which a process of another program had a kernel resident on this "
+		"GPU; processes that take turns are added up."},
 };
 
 static const struct metric process_metrics[N_PROCESS] = {
@@ -225,7 +237,7 @@ static int read_state(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
 {
-	return read_group(state, sink, now_ns, GPU_ERRORS, gpu_fill_errors, NULL);
+	return read_group(state, sink, now_ns, GPU_ERRORS, NULL, gpu_read_errors);
 }
 
 // The same reading gives the job's share of each GPU and each process's part.
@@ -272,6 +284,21 @@ static bool in_nested_namespace(int root_fd)
 	return strcmp(link, "pid:[4026531836]") != 0;
 }
 
+// An instance without a UUID cannot be told from others.
+static void find_instances(struct gpu_source *s, struct gpu *g)
+{
+	struct nvml_device *handles[GPU_MAX_INSTANCES];
+	size_t n = 0;
+	nvml_instances(s->nvml, g->handle, handles, ARRAY_LENGTH(handles), &n);
+	for (size_t i = 0; i < n; i++) {
+		struct gpu_instance *instance = &g->instances[g->n_instances];
+		instance->handle = handles[i];
+		g->n_instances += nvml_text(s->nvml, handles[i], NVML_UUID, instance->uuid,
+					  sizeof(instance->uuid)) == NVML_OK;
+	}
+	g->instance = g->n_instances == 1 ? 0 : -1;
+}
+
 static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
 {
 	int result = nvml_device(s->nvml, g->index, &g->handle);
@@ -285,6 +312,9 @@ static void open_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink)
 		}
 		nvml_bus_id(s->nvml, g->handle, g->bus_id, sizeof(g->bus_id));
 		nvml_mig(s->nvml, g->handle, &g->mig);
+		if (g->mig) {
+			find_instances(s, g);
+		}
 	}
 	gpu_describe(s, g, sink);
 	if (result != NVML_OK) {
@@ -328,7 +358,9 @@ static void nvml_source_close(void *state)
 	if (!s) {
 		return;
 	}
+	gpu_say_unmatched(s, s->sink, true);
 	for (size_t i = 0; i < s->n_gpus; i++) {
+		gpu_say_gaps(s->sink, &s->gpus[i]);
 		gpu_gpm_close(s, &s->gpus[i]);
 	}
 	nvml_close(s->nvml);
@@ -349,6 +381,7 @@ static int nvml_source_open(
 	if (!s) {
 		return error_errno(e, ENOMEM, "NVML");
 	}
+	s->sink = sink;
 	s->host = context->host;
 	s->start_ns = context->start_ns;
 	s->root_fd = context->root_fd;
@@ -362,6 +395,10 @@ static int nvml_source_open(
 	}
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		s->gpus[i].index = (unsigned)i;
+		s->gpus[i].instance = -1;
+		for (size_t error = 0; error < N_ERRORS; error++) {
+			s->gpus[i].errors[error] = VALUE_MISSING;
+		}
 		open_gpu(s, &s->gpus[i], sink);
 	}
 	gpu_visible_from_self(s);

@@ -102,9 +102,10 @@ static void find_link(struct gpu_source *s, struct gpu *g)
 
 static void add_memory(struct gpu_source *s, struct gpu *g, struct text *t)
 {
-	struct nvml_memory_v2 memory;
+	struct nvml_memory_v2 memory = {0};
 	uint32_t bits = 0, megahertz = 0;
-	int result = nvml_memory(s->nvml, g->handle, &memory);
+	struct nvml_device *part = gpu_part(g);
+	int result = part ? nvml_memory(s->nvml, part, &memory) : GPU_QUIET;
 	add_told(t, "memory_bytes", result, (double)memory.total);
 	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_MEMORY, &megahertz);
 	add_told(t, "clock_memory_max_hz", result, megahertz * 1e6);
@@ -135,6 +136,8 @@ static void add_compute(struct gpu_source *s, struct gpu *g, struct text *t)
 	}
 	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
 	add_told(t, "clock_sm_max_hz", result, megahertz * 1e6);
+	result = nvml_clock_application(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
+	add_told(t, "clock_sm_application_hz", result, megahertz * 1e6);
 }
 
 static void add_rest(struct gpu_source *s, struct gpu *g, struct text *t)
@@ -143,6 +146,12 @@ static void add_rest(struct gpu_source *s, struct gpu *g, struct text *t)
 	int result = nvml_number(s->nvml, g->handle, NVML_POWER_LIMIT, &milliwatts);
 	add_told(t, "power_limit_w", result, milliwatts / 1e3);
 	text_format(t, ",\"mig\":%s", g->mig ? "true" : "false");
+	if (g->n_instances > 0) {
+		add_number(t, "mig_instances", (double)g->n_instances);
+	}
+	if (g->instance >= 0) {
+		add_text(t, "mig_instance", g->instances[g->instance].uuid);
+	}
 	if (s->driver[0]) {
 		add_text(t, "driver", s->driver);
 	}
@@ -213,10 +222,26 @@ void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink)
 static size_t identify(const struct gpu_source *s, struct gpu_identity *identities)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		identities[i] = (struct gpu_identity){
-			.uuid = s->gpus[i].uuid, .name = s->gpus[i].name, .mig = s->gpus[i].mig};
+		const struct gpu *g = &s->gpus[i];
+		identities[i] = (struct gpu_identity){.uuid = g->uuid,
+			.name = g->name,
+			.mig = g->mig,
+			.n_instances = g->n_instances};
+		for (size_t j = 0; j < g->n_instances; j++) {
+			identities[i].instances[j] = g->instances[j].uuid;
+		}
 	}
 	return s->n_gpus;
+}
+
+// Which instances the list lets be used, as far as it says.
+static void choose_instances(
+	struct gpu_source *s, const struct gpu_identity *identities, const char *list)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		int instance = gpu_visible_instance(list, &identities[i]);
+		s->gpus[i].instance = instance >= 0 ? instance : s->gpus[i].instance;
+	}
 }
 
 void gpu_visible_from_self(struct gpu_source *s)
@@ -226,6 +251,7 @@ void gpu_visible_from_self(struct gpu_source *s)
 	size_t n = identify(s, identities);
 	gpu_visible(getenv("CUDA_VISIBLE_DEVICES"), getenv("CUDA_DEVICE_ORDER"), identities, n,
 		verdicts);
+	choose_instances(s, identities, getenv("CUDA_VISIBLE_DEVICES"));
 	for (size_t i = 0; i < n; i++) {
 		s->gpus[i].visible = (int)verdicts[i];
 	}
@@ -267,6 +293,7 @@ static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdic
 	size_t n = identify(s, identities);
 	if (list) {
 		gpu_visible(list, order, identities, n, own);
+		choose_instances(s, identities, list);
 	}
 	for (size_t i = 0; i < n && list; i++) {
 		verdicts[i] = own[i] == GPU_HIDDEN ? verdicts[i] : own[i];
@@ -275,11 +302,13 @@ static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdic
 	return list != NULL;
 }
 
-static void announce_visible(struct gpu_source *s, struct sink *sink, const enum gpu_visible *now)
+static void announce_visible(
+	struct gpu_source *s, struct sink *sink, const enum gpu_visible *now, const int *before)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		struct gpu *g = &s->gpus[i];
-		if (g->visible != (int)now[i]) {
+		bool chosen = g->instance != before[i];
+		if (g->visible != (int)now[i] || chosen) {
 			g->visible = (int)now[i];
 			if (!g->lost) {
 				gpu_describe_again(s, g, sink);
@@ -291,9 +320,11 @@ static void announce_visible(struct gpu_source *s, struct sink *sink, const enum
 void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 {
 	enum gpu_visible verdicts[NVML_MAX_GPUS];
+	int instances[NVML_MAX_GPUS]; // chosen so far
 	size_t n = 0, asked = 0;
 	bool set = false;
 	for (size_t i = 0; i < s->n_gpus; i++) {
+		instances[i] = s->gpus[i].instance;
 		// The first members that say something replace what our own environment said.
 		verdicts[i] = s->visible_set ? (enum gpu_visible)s->gpus[i].visible : GPU_HIDDEN;
 	}
@@ -310,6 +341,6 @@ void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 	}
 	if (set) {
 		s->visible_set = true;
-		announce_visible(s, sink, verdicts);
+		announce_visible(s, sink, verdicts, instances);
 	}
 }

@@ -11,10 +11,22 @@ static int64_t checked(uint64_t value)
 	return value <= INT64_MAX ? (int64_t)value : VALUE_MISSING;
 }
 
+const char gpu_part_reason[] =
+	"the GPU is divided into instances (MIG), and which of them the job may use is not known";
+
+struct nvml_device *gpu_part(const struct gpu *g)
+{
+	return g->n_instances == 0 ? g->handle
+	       : g->instance >= 0  ? g->instances[g->instance].handle
+	                           : NULL;
+}
+
 void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 {
-	struct nvml_memory_v2 memory;
-	int result = nvml_memory(n, g->handle, &memory);
+	struct nvml_memory_v2 memory = {0};
+	struct nvml_device *part = gpu_part(g);
+	r->why = gpu_part_reason;
+	int result = part ? nvml_memory(n, part, &memory) : GPU_QUIET;
 	for (size_t i = 0; i < N_MEMORY; i++) {
 		r->result[i] = result;
 	}
@@ -47,14 +59,8 @@ void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 	}
 }
 
-// Fields read in one call, each for a metric. A call that fails as a whole fails for each.
-struct field_of {
-	size_t metric;
-	uint32_t id;
-};
-
-static void fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
-	const struct field_of *wanted, size_t n_wanted, struct gpu_reading *r)
+void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
+	const struct gpu_field *wanted, size_t n_wanted, struct gpu_reading *r)
 {
 	struct nvml_field fields[NVML_MAX_FIELDS] = {0};
 	for (size_t i = 0; i < n_wanted; i++) {
@@ -83,11 +89,11 @@ static void fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
 
 void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 {
-	static const struct field_of fields[] = {
+	static const struct gpu_field fields[] = {
 		{POWER_WATTS, NVML_FIELD_POWER_INSTANT},
 		{POWER_ENERGY, NVML_FIELD_ENERGY},
 	};
-	fill_fields(n, g, GPU_POWER, fields, ARRAY_LENGTH(fields), r);
+	gpu_fill_fields(n, g, GPU_POWER, fields, ARRAY_LENGTH(fields), r);
 	if (gpu_wants(g, GPU_POWER, POWER_WATTS) &&
 		nvml_outcome(r->result[POWER_WATTS]) == NVML_NEVER) {
 		uint32_t milliwatts = 0;
@@ -108,7 +114,7 @@ static void fill_number(
 
 void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 {
-	static const struct field_of fields[] = {
+	static const struct gpu_field fields[] = {
 		{STATE_MEMORY_TEMPERATURE, NVML_FIELD_MEMORY_TEMPERATURE}};
 	if (gpu_wants(g, GPU_STATE, STATE_TEMPERATURE)) {
 		int32_t celsius = 0;
@@ -116,23 +122,9 @@ void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 		r->value[STATE_TEMPERATURE] = celsius;
 	}
 	if (gpu_wants(g, GPU_STATE, STATE_MEMORY_TEMPERATURE)) {
-		fill_fields(n, g, GPU_STATE, fields, ARRAY_LENGTH(fields), r);
+		gpu_fill_fields(n, g, GPU_STATE, fields, ARRAY_LENGTH(fields), r);
 	}
 	fill_number(n, g, r, STATE_POWER_LIMIT, NVML_POWER_LIMIT);
 	fill_number(n, g, r, STATE_GENERATION, NVML_PCIE_GENERATION);
 	fill_number(n, g, r, STATE_WIDTH, NVML_PCIE_WIDTH);
-}
-
-void gpu_fill_errors(struct nvml *n, struct gpu *g, struct gpu_reading *r)
-{
-	static const struct field_of fields[] = {
-		{ERRORS_UNCORRECTED, NVML_FIELD_ECC_UNCORRECTED},
-		{ERRORS_CORRECTED, NVML_FIELD_ECC_CORRECTED},
-		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_SINGLE},
-		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_DOUBLE},
-		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_CORRECTABLE},
-		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_UNCORRECTABLE},
-		{ERRORS_REPLAYS, NVML_FIELD_PCIE_REPLAYS},
-	};
-	fill_fields(n, g, GPU_ERRORS, fields, ARRAY_LENGTH(fields), r);
 }

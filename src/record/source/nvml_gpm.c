@@ -39,14 +39,19 @@ static_assert(ARRAY_LENGTH(activities) <= GPU_MAX_METRICS, "a row holds them");
 void gpu_gpm_open(struct gpu_source *s, struct gpu *g, struct sink *sink)
 {
 	struct gpu_gpm *gpm = &g->gpm;
-	bool supported = nvml_gpm_supported(s->nvml, g->handle);
-	gpm->supported = supported && nvml_gpm_new(s->nvml, &gpm->samples[0]) == NVML_OK &&
-	                 nvml_gpm_new(s->nvml, &gpm->samples[1]) == NVML_OK;
+	int result = nvml_gpm_supported(s->nvml, g->handle);
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm->samples) && result == NVML_OK; i++) {
+		result = nvml_gpm_new(s->nvml, &gpm->samples[i]);
+	}
+	gpm->supported = result == NVML_OK;
+	const char *reason =
+		result == NVML_FUNCTION_NOT_FOUND
+			? "this driver is too old for it (driver 520 and later, GPUs from Hopper)"
+		: result != NVML_NOT_SUPPORTED ? nvml_reason(result)
+		: g->mig ? "not supported while the GPU is divided into instances (MIG)"
+			 : "not supported by this GPU (Hopper and later)";
 	for (size_t i = 0; i < ARRAY_LENGTH(activities) && !gpm->supported; i++) {
-		gpu_never(sink, g, GPU_GPM, i,
-			supported ? "the driver was out of memory"
-				  : "not supported by this GPU (Hopper and later, driver 520 "
-				    "and later)");
+		gpu_never(sink, g, GPU_GPM, i, reason);
 	}
 }
 
@@ -59,7 +64,7 @@ void gpu_gpm_close(struct gpu_source *s, struct gpu *g)
 static void put_activities(
 	struct gpu *g, struct sink *sink, uint64_t now_ns, const struct nvml_gpm_metric *metrics)
 {
-	struct gpu_reading r;
+	struct gpu_reading r = {.why = "the driver answered with a value that cannot be"};
 	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
 		double value = metrics[i].value;
 		r.result[i] = (int)metrics[i].result;
@@ -122,7 +127,7 @@ static int ask(struct gpu_source *s, struct gpu *g)
 
 static void put_failure(struct gpu *g, struct sink *sink, uint64_t now_ns, int result)
 {
-	struct gpu_reading r;
+	struct gpu_reading r = {0};
 	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
 		r.result[i] = result;
 	}

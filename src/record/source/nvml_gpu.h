@@ -3,8 +3,8 @@
 //
 // The NVML source's own rooms: nvml.c has the tables and the four functions of a source, nvml_row.c
 // turns readings into rows, nvml_fill.c reads what is one call, and what needs a memory of its
-// own stands alone: nvml_busy.c (the driver's buffer of utilisation), nvml_traffic.c (PCIe,
-// NVLink), nvml_gpm.c, nvml_process.c, nvml_describe.c (attributes).
+// own has a file: nvml_busy.c (the driver's buffer of utilisation), nvml_traffic.c (PCIe,
+// NVLink), nvml_errors.c, nvml_gpm.c, nvml_process.c, nvml_describe.c (attributes).
 
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "record/host/nvml.h"
+#include "record/source/gpu_visible.h"
 #include "record/source/source.h"
 #include "record/source/traffic.h"
 
@@ -48,15 +49,25 @@ enum {
 	N_STATE
 };
 enum { ERRORS_UNCORRECTED, ERRORS_CORRECTED, ERRORS_PAGES, ERRORS_ROWS, ERRORS_REPLAYS, N_ERRORS };
-enum { JOB_MEMORY, JOB_PROCESSES, N_JOB };
+enum {
+	JOB_MEMORY,
+	JOB_PROCESSES,
+	JOB_UTILIZATION,
+	JOB_OTHER_PROCESSES,
+	JOB_OTHER_MEMORY,
+	JOB_OTHER_UTILIZATION,
+	N_JOB
+};
 enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
 
 // One reading of a group: for each metric what the driver answered, and the value if that was
-// NVML_OK. GPU_QUIET: there is none this time, and nothing to say about it.
+// NVML_OK. GPU_QUIET: there is none this time; `why` is the reason, NULL where another reading of
+// the group has the value.
 #define GPU_QUIET (-1)
 struct gpu_reading {
 	int result[GPU_MAX_METRICS];
 	int64_t value[GPU_MAX_METRICS];
+	const char *why;
 };
 
 // The driver's buffer of utilisation samples.
@@ -98,12 +109,20 @@ struct gpu_gpm {
 	uint64_t last_ns; // of the newest; 0: none yet
 };
 
+struct gpu_instance { // of a divided GPU
+	struct nvml_device *handle;
+	char uuid[96];
+};
+
 struct gpu {
 	struct nvml_device *handle;
 	unsigned index;
 	int64_t entity;
 	bool lost;
 	bool mig;
+	struct gpu_instance instances[GPU_MAX_INSTANCES];
+	size_t n_instances;
+	int instance; // the one that the job may use; -1: it is not known
 	unsigned unknown_errors; // in a row
 	char uuid[96];
 	char name[96];
@@ -112,6 +131,11 @@ struct gpu {
 	uint32_t pcie_width;
 	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
 	uint8_t never[N_GPU_GROUPS]; // a bit per metric that will not be told in this run
+	uint8_t told[N_GPU_GROUPS]; // a bit per metric that had a value
+	// Why the last reading without a value had none; NULL: there was no such reading.
+	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
+	int64_t errors[N_ERRORS]; // the last counts; VALUE_MISSING: not read yet
+	unsigned error_events[N_ERRORS];
 	struct stream *streams[N_GPU_GROUPS];
 	struct gpu_buffer buffer;
 	struct gpu_traffic pcie;
@@ -133,6 +157,7 @@ struct gpu_process {
 
 struct gpu_source {
 	struct nvml *nvml;
+	struct sink *sink; // outlives the source
 	struct gpu *gpus; // [n_gpus]
 	size_t n_gpus;
 	int64_t host;
@@ -147,6 +172,7 @@ struct gpu_source {
 	struct gpu_process *processes;
 	size_t n_processes;
 	size_t processes_capacity;
+	bool processes_read; // at least once
 	unsigned readings_unmatched; // of processes, in a row, while none of the job's was listed
 	bool ever_matched;
 
@@ -170,12 +196,30 @@ void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_
 // What a result outside of a row means for the GPU: false where it is lost (said by an event).
 bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result);
 
+// At the end: the reasons of those metrics that were wanted and never had a value.
+void gpu_say_gaps(struct sink *sink, struct gpu *g);
+
 // nvml_fill.c: one reading each of what is wanted.
+// Whose memory and processes are the job's: its instance of a divided GPU, the GPU; NULL: which
+// instance it is is not known.
+struct nvml_device *gpu_part(const struct gpu *g);
+extern const char gpu_part_reason[];
 void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r);
 void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r);
 void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r);
 void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r);
-void gpu_fill_errors(struct nvml *n, struct gpu *g, struct gpu_reading *r);
+
+// Fields read in one call, each for a metric; fields of the same metric are added. A call that
+// fails as a whole fails for each.
+struct gpu_field {
+	size_t metric;
+	uint32_t id; // enum nvml_field_id
+};
+void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
+	const struct gpu_field *wanted, size_t n_wanted, struct gpu_reading *r);
+
+// nvml_errors.c: counts, and an event where one has grown.
+void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
 
 // nvml_busy.c
 void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
@@ -196,6 +240,8 @@ void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64
 
 // nvml_process.c: every GPU at once, since a process may use several.
 int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
+// Where no process of the job was ever listed because of a container: says so.
+void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end);
 
 // nvml_describe.c
 // Looks up what does not change and announces the GPU.

@@ -94,51 +94,78 @@ static int64_t add_known(int64_t sum, int64_t value)
 	return sum == VALUE_MISSING || value == VALUE_MISSING ? VALUE_MISSING : sum + value;
 }
 
-// What one GPU's list says. Sums of the job's share go to *r.
+// What one GPU's list says: what of it is the job's, and what is not. Host's pids in a container
+// tell nothing of others.
 static void take_list(
 	struct gpu_source *s, const struct nvml_process *list, size_t n, struct gpu_reading *r)
 {
-	int64_t memory = 0, count = 0;
+	int64_t memory[2] = {0, 0}, count[2] = {0, 0}; // of the job, of others
 	for (size_t i = 0; i < n; i++) {
 		struct gpu_process *p = job_process(s, list[i].pid);
-		if (!p) {
-			continue;
-		}
 		bool known = list[i].memory_bytes <= INT64_MAX / NVML_MAX_GPUS &&
 		             !(s->nested && list[i].memory_bytes == 0);
 		int64_t bytes = known ? (int64_t)list[i].memory_bytes : VALUE_MISSING;
-		p->listed = true;
-		p->memory = add_known(p->memory, bytes);
-		memory = add_known(memory, bytes);
-		count++;
+		if (p) {
+			p->listed = true;
+			p->memory = add_known(p->memory, bytes);
+		}
+		memory[!p] = add_known(memory[!p], bytes);
+		count[!p]++;
 	}
-	s->ever_matched = s->ever_matched || count > 0;
+	s->ever_matched = s->ever_matched || count[0] > 0;
 	bool blind = s->nested && !s->ever_matched;
-	r->result[JOB_MEMORY] = blind || memory == VALUE_MISSING ? GPU_QUIET : NVML_OK;
-	r->value[JOB_MEMORY] = memory;
-	r->result[JOB_PROCESSES] = blind ? GPU_QUIET : NVML_OK;
-	r->value[JOB_PROCESSES] = count;
+	static const size_t metrics[2][2] = {
+		{JOB_MEMORY, JOB_PROCESSES}, {JOB_OTHER_MEMORY, JOB_OTHER_PROCESSES}};
+	for (size_t i = 0; i < 2; i++) {
+		bool told = i == 0 ? !blind : !s->nested;
+		r->result[metrics[i][0]] = told && memory[i] != VALUE_MISSING ? NVML_OK : GPU_QUIET;
+		r->value[metrics[i][0]] = memory[i];
+		r->result[metrics[i][1]] = told ? NVML_OK : GPU_QUIET;
+		r->value[metrics[i][1]] = count[i];
+	}
+	r->why = s->nested ? nested_reason
+	                   : "the driver does not tell how much memory a process holds";
 }
 
-// The mean of a process's samples on one GPU is added to what it does on the others.
-static void add_samples(
-	struct gpu_process *p, const struct nvml_process_sample *samples, size_t n, bool nested)
+// The mean of a process's samples, per cent; -1: it has none.
+static int64_t mean_of(const struct nvml_process_sample *samples, size_t n, uint32_t pid)
 {
 	uint64_t sum = 0, count = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (samples[i].pid == (uint32_t)p->pid && samples[i].sm_percent <= 100) {
+		if (samples[i].pid == pid && samples[i].sm_percent <= 100) {
 			sum += samples[i].sm_percent;
 			count++;
 		}
 	}
-	// The driver leaves out who did nothing; in a container it may be under another pid.
-	if (count > 0 || !nested) {
-		int64_t mean = count > 0 ? (int64_t)(sum / count) : 0;
-		p->utilization = (p->utilization == VALUE_MISSING ? 0 : p->utilization) + mean;
-	}
+	return count > 0 ? (int64_t)(sum / count) : -1;
 }
 
-static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+// Samples of one GPU, of those in its list. The driver leaves out who did nothing: 0. In a
+// container who has none may be there under another pid: not known.
+static void add_samples(struct gpu_source *s, const struct nvml_process *list, size_t n_list,
+	const struct nvml_process_sample *samples, size_t n, struct gpu_reading *r)
+{
+	int64_t sums[2] = {0, 0}; // of the job, of others
+	bool known = true;
+	for (size_t i = 0; i < n_list; i++) {
+		struct gpu_process *p = job_process(s, list[i].pid);
+		int64_t mean = mean_of(samples, n, list[i].pid);
+		if (p && (mean >= 0 || !s->nested)) {
+			p->utilization = (p->utilization == VALUE_MISSING ? 0 : p->utilization) +
+			                 (mean >= 0 ? mean : 0);
+		}
+		known = known && (!p || mean >= 0 || !s->nested);
+		sums[!p] += mean >= 0 ? mean : 0;
+	}
+	bool blind = s->nested && (!s->ever_matched || !known);
+	r->result[JOB_UTILIZATION] = blind ? GPU_QUIET : NVML_OK;
+	r->value[JOB_UTILIZATION] = sums[0] < 100 ? sums[0] : 100;
+	r->result[JOB_OTHER_UTILIZATION] = s->nested ? GPU_QUIET : NVML_OK;
+	r->value[JOB_OTHER_UTILIZATION] = sums[1] < 100 ? sums[1] : 100;
+}
+
+static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
+	const struct nvml_process *list, size_t n_list, struct gpu_reading *r)
 {
 	struct nvml_process_sample samples[NVML_MAX_SAMPLES];
 	size_t n = 0;
@@ -147,26 +174,22 @@ static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink,
 	uint64_t last_us = g->process_last_us > now_us + 2000000 ? 0 : g->process_last_us;
 	int result = nvml_process_samples(
 		s->nvml, g->handle, last_us, samples, NVML_MAX_SAMPLES, &n);
-	if (!gpu_alive(sink, g, now_ns, result)) {
-		return;
-	}
+	// Nobody was busy, which is an answer.
+	result = result == NVML_NOT_FOUND ? NVML_OK : result;
+	r->result[JOB_UTILIZATION] = r->result[JOB_OTHER_UTILIZATION] = result;
 	if (nvml_outcome(result) == NVML_NEVER) {
-		g->never[GPU_PROCESS] |= 1u << PROCESS_UTILIZATION;
 		sink_missing(sink, 0, &nvml_groups[GPU_PROCESS], PROCESS_UTILIZATION,
-			nvml_reason(result));
-	}
-	if (result != NVML_OK) {
-		return;
+			g->mig && result == NVML_NOT_SUPPORTED
+				? "not supported while the GPU is divided into instances (MIG)"
+				: nvml_reason(result));
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (samples[i].t_us > g->process_last_us) {
 			g->process_last_us = samples[i].t_us;
 		}
 	}
-	for (size_t i = 0; i < s->n_processes; i++) {
-		if (s->processes[i].listed) {
-			add_samples(&s->processes[i], samples, n, s->nested);
-		}
+	if (result == NVML_OK) {
+		add_samples(s, list, n_list, samples, n, r);
 	}
 }
 
@@ -176,17 +199,21 @@ static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 {
 	struct nvml_process list[NVML_MAX_PROCESSES];
 	size_t n = 0;
-	int result = nvml_processes(s->nvml, g->handle, list, NVML_MAX_PROCESSES, &n);
-	struct gpu_reading r = {.result = {result, result}};
+	struct nvml_device *part = gpu_part(g);
+	int result = part ? nvml_processes(s->nvml, part, list, NVML_MAX_PROCESSES, &n) : GPU_QUIET;
+	struct gpu_reading r = {.why = gpu_part_reason};
+	for (size_t i = 0; i < N_JOB; i++) {
+		r.result[i] = result;
+	}
 	if (result == NVML_OK) {
 		take_list(s, list, n, &r);
+		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION)) {
+			read_samples(s, g, sink, now_ns, list, n, &r);
+		}
 	} else {
-		*ret_reason = nvml_reason(result);
+		*ret_reason = part ? nvml_reason(result) : gpu_part_reason;
 	}
 	gpu_row(sink, g, GPU_JOB, now_ns, &r);
-	if (result == NVML_OK && gpu_wants(g, GPU_PROCESS, PROCESS_UTILIZATION)) {
-		read_samples(s, g, sink, now_ns);
-	}
 	return result == NVML_OK;
 }
 
@@ -219,13 +246,25 @@ static void put_processes(struct gpu_source *s, struct sink *sink, uint64_t now_
 	}
 }
 
-static void say_unmatched(struct gpu_source *s, struct sink *sink)
+// At first the job's processes may not be on a GPU yet. At the end there are no further readings
+// to wait for.
+void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end)
 {
-	if (!s->nested || s->ever_matched || ++s->readings_unmatched != UNMATCHED_READINGS) {
+	bool silent = !s->nested || s->ever_matched || !s->processes_read;
+	if (silent || (!at_end && ++s->readings_unmatched < UNMATCHED_READINGS)) {
 		return;
 	}
 	sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], nested_reason);
 	sink_missing_group(sink, 0, &nvml_groups[GPU_JOB], nested_reason);
+}
+
+static bool all_lost(const struct gpu_source *s)
+{
+	bool lost = true;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		lost = lost && s->gpus[i].lost;
+	}
+	return lost;
 }
 
 int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
@@ -244,12 +283,14 @@ int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
 			any = any || gpu_wants_any(g, GPU_JOB);
 		}
 	}
+	// Which GPUs the job may use is known from its environment, too.
+	gpu_visible_from_job(s, sink);
 	if (!any) {
 		sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], reason);
-		return -ENODEV;
+		return all_lost(s) ? -ENODEV : 0;
 	}
+	s->processes_read = true;
 	put_processes(s, sink, now_ns, whole);
-	say_unmatched(s, sink);
-	gpu_visible_from_job(s, sink);
+	gpu_say_unmatched(s, sink, false);
 	return 0;
 }

@@ -66,6 +66,39 @@ bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 	return !g->lost;
 }
 
+void gpu_say_gaps(struct sink *sink, struct gpu *g)
+{
+	for (size_t group = 0; group < N_GPU_GROUPS && !g->lost; group++) {
+		for (size_t i = 0; i < nvml_groups[group].n_metrics; i++) {
+			bool told = g->told[group] & 1u << i;
+			if (gpu_wants(g, group, i) && !told && g->gap[group][i]) {
+				sink_missing(
+					sink, g->entity, &nvml_groups[group], i, g->gap[group][i]);
+			}
+		}
+	}
+}
+
+// The value of one metric of a reading; what it lacks is noted.
+static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric,
+	const struct gpu_reading *reading)
+{
+	int result = reading->result[metric];
+	enum nvml_outcome outcome = result == GPU_QUIET ? NVML_NOT_NOW : nvml_outcome(result);
+	if (outcome == NVML_READ && reading->value[metric] != VALUE_MISSING) {
+		g->told[group] |= (uint8_t)(1u << metric);
+		return reading->value[metric];
+	}
+	if (outcome == NVML_NEVER) {
+		never_result(sink, g, group, metric, result);
+	} else if (outcome == NVML_READ) {
+		g->gap[group][metric] = "the driver answered with a value that cannot be";
+	} else if (result != GPU_QUIET || reading->why) {
+		g->gap[group][metric] = result != GPU_QUIET ? nvml_reason(result) : reading->why;
+	}
+	return VALUE_MISSING;
+}
+
 void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_ns,
 	const struct gpu_reading *reading)
 {
@@ -73,18 +106,13 @@ void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_
 	for (size_t i = 0; i < nvml_groups[group].n_metrics; i++) {
 		int result = reading->result[i];
 		values[i] = VALUE_MISSING;
-		if (!gpu_wants(g, group, i) || result == GPU_QUIET) {
+		if (!gpu_wants(g, group, i)) {
 			continue;
 		}
-		if (!gpu_alive(sink, g, t_ns, result)) {
+		if (result != GPU_QUIET && !gpu_alive(sink, g, t_ns, result)) {
 			return;
 		}
-		enum nvml_outcome outcome = nvml_outcome(result);
-		if (outcome == NVML_READ) {
-			values[i] = reading->value[i];
-		} else if (outcome == NVML_NEVER) {
-			never_result(sink, g, group, i, result);
-		}
+		values[i] = take_value(sink, g, group, i, reading);
 	}
 	if (!gpu_wants_any(g, group)) {
 		return;

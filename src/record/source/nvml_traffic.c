@@ -113,7 +113,7 @@ void gpu_traffic_probe(struct gpu_source *s, struct gpu *g, struct sink *sink)
 static void put_totals(struct gpu *g, enum gpu_group group, const struct gpu_traffic *t,
 	struct sink *sink, uint64_t now_ns, const int results[N_TRAFFIC])
 {
-	struct gpu_reading r;
+	struct gpu_reading r = {0};
 	for (size_t i = 0; i < N_TRAFFIC; i++) {
 		r.result[i] = t->counters[i].total > INT64_MAX ? GPU_QUIET : results[i];
 		r.value[i] = (int64_t)t->counters[i].total;
@@ -232,7 +232,7 @@ void gpu_read_nvlink(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 		return;
 	}
 	int result = read_fields(s->nvml, g, nvlink_fields, NVML_SCOPE_ALL_LINKS, fields, values);
-	struct gpu_reading r;
+	struct gpu_reading r = {0};
 	for (size_t i = 0; i < N_TRAFFIC; i++) {
 		bool overflow = __builtin_mul_overflow(values[i], KIB, &r.value[i]);
 		r.result[i] = overflow ? GPU_QUIET : result;
