@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The steps themselves: computing, the host's calls around it, the optimizer, the GPU, and time
-// that nothing explains.
+// The steps themselves: computing, the host's calls around it, the optimizer, and time that nothing
+// explains. What GPUs add is in cause_gpu.c.
 
 #include <math.h>
 
@@ -26,11 +26,6 @@ static enum phase_id largest_step_phase(const struct facts *f)
 		largest = facts_share(f, phases[i]) > facts_share(f, largest) ? phases[i] : largest;
 	}
 	return largest;
-}
-
-static bool gpu_known(const struct facts *f)
-{
-	return f->gpu.used && isfinite(f->gpu.busy);
 }
 
 // Share of the time in which the training thread runs a class of code, by samples.
@@ -218,7 +213,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(cause_known(f->main_queued), cpus_dilation(f)) : 0;
-	double computes = gpu_known(f) ? fmin(step, f->gpu.busy) : launch > step ? 0 : step;
+	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// However long it is kept from a CPU, what a step takes undisturbed is computing.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
@@ -230,7 +225,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));
 }
 
-static struct judgement judge_computing(const struct facts *f, const struct causes *found)
+struct judgement device_computing(const struct facts *f, const struct causes *found)
 {
 	double computes = computing_share(f, found);
 	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
@@ -248,15 +243,10 @@ static struct judgement judge_computing(const struct facts *f, const struct caus
 	return (struct judgement){computes, largest_step_phase(f)};
 }
 
-static bool gpu_unused(const struct facts *f)
-{
-	return f->gpu.n > 0 && !f->gpu.used;
-}
-
 static struct judgement judge_compute(const struct facts *f, const struct causes *found)
 {
-	struct judgement judgement = judge_computing(f, found);
-	judgement.share = gpu_unused(f) ? 0 : judgement.share;
+	struct judgement judgement = device_computing(f, found);
+	judgement.share = f->gpu.unused ? 0 : judgement.share;
 	return judgement;
 }
 
@@ -277,11 +267,7 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	text_append_string(t, " computes ");
 	cause_append_share(t, cause);
 	if (f->gpu.used) {
-		bool memory = f->gpu.dram_activity >= DRAM_BOUND;
-		bool known = isfinite(f->gpu.dram_activity);
-		text_append_string(t, memory  ? " (limited by memory bandwidth)"
-				      : known ? " (by arithmetic)"
-					      : "");
+		gpu_append_use(t, &f->gpu);
 	} else if (isfinite(f->main_cpus)) {
 		text_append_string(t, " (");
 		cause_append_cpus(t, f->main_cpus, f->cpus);
@@ -359,7 +345,8 @@ static void advise_compute(struct book *b, const struct cause *cause)
 		advise_blas(b);
 	}
 	if (f->gpu.used) {
-		advice_suggest_unknown(b, "mixed precision, a larger batch, a faster GPU",
+		advice_suggest_unknown(b,
+			gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
 			"the GPU is what the job waits for");
 	} else if (f->one_thread && f->cpus >= 2) {
 		advise_one_thread(b);
@@ -371,56 +358,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	}
 }
 
-// GPUs --------------------------------------------------------------------------------------------
-
-static enum grounds grounds_gpu(const struct facts *f)
-{
-	(void)f;
-	return GROUNDS_DIRECT; // the driver says it
-}
-
-static struct judgement judge_gpu_unused(const struct facts *f, const struct causes *found)
-{
-	struct judgement judgement = judge_computing(f, found);
-	judgement.share = gpu_unused(f) ? judgement.share : 0;
-	return judgement;
-}
-
-static void say_gpu_unused(struct text *t, const struct facts *f, const struct cause *cause)
-{
-	text_append_string(t, f->gpu.n > 1 ? "GPUs unused" : "the GPU is unused");
-	text_append_string(t, ": the CPU computes ");
-	cause_append_share(t, cause);
-}
-
-static void advise_gpu_unused(struct book *b, const struct cause *cause)
-{
-	(void)cause;
-	advice_suggest_unknown(b, "put model and batches on the GPU (.to(\"cuda\"))",
-		"the job has no memory on any GPU that it can see");
-}
-
-static struct judgement judge_gpu_throttled(const struct facts *f, const struct causes *found)
-{
-	(void)found;
-	bool slowed = f->gpu.used && f->gpu.busy >= GPU_BUSY && f->gpu.throttled >= THROTTLED;
-	return (struct judgement){slowed ? f->gpu.throttled : 0, largest_step_phase(f)};
-}
-
-static void say_gpu_throttled(struct text *t, const struct facts *f, const struct cause *cause)
-{
-	(void)cause;
-	text_append_string(t, "throttled: heat or power held the GPU's clocks down ");
-	words_append_percent(t, f->gpu.throttled);
-	text_append_string(t, " of the time");
-}
-
-static void advise_gpu_throttled(struct book *b, const struct cause *cause)
-{
-	(void)cause;
-	advice_suggest_unknown(
-		b, "better cooling, a higher power limit", "the clocks were held down meanwhile");
-}
+// Transfer ----------------------------------------------------------------------------------------
 
 static struct judgement judge_transfer(const struct facts *f, const struct causes *found)
 {
@@ -510,16 +448,6 @@ const struct cause_kind cause_launch = {
 	.advise = advise_launch,
 };
 
-const struct cause_kind cause_gpu_unused = {
-	.name = "gpu-unused",
-	.part = "a GPU that is not used",
-	.of_device = true,
-	.judge = judge_gpu_unused,
-	.grounds = grounds_gpu,
-	.say = say_gpu_unused,
-	.advise = advise_gpu_unused,
-};
-
 const struct cause_kind cause_compute = {
 	.name = "compute",
 	.part = "computing",
@@ -529,16 +457,6 @@ const struct cause_kind cause_compute = {
 	.grounds = grounds_compute,
 	.say = say_compute,
 	.advise = advise_compute,
-};
-
-const struct cause_kind cause_gpu_throttled = {
-	.name = "gpu-throttled",
-	.part = "throttled clocks",
-	.of_device = true,
-	.judge = judge_gpu_throttled,
-	.grounds = grounds_gpu,
-	.say = say_gpu_throttled,
-	.advise = advise_gpu_throttled,
 };
 
 const struct cause_kind cause_transfer = {

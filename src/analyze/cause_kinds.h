@@ -3,7 +3,7 @@
 //
 // What a row of the table of causes has, the rows of all families, and what families share. The
 // table itself is in causes.c; a row and its functions are in the file of its family:
-// cause_input.c, cause_cpu.c, cause_device.c, cause_apart.c.
+// cause_input.c, cause_cpu.c, cause_device.c, cause_gpu.c, cause_apart.c.
 
 #pragma once
 
@@ -43,8 +43,8 @@ extern const struct cause_kind cause_input, cause_input_sleep, cause_input_lock,
 	cause_input_network, cause_input_blocked, cause_storage, cause_memory;
 extern const struct cause_kind cause_quota, cause_threads, cause_contention, cause_python_threads,
 	cause_children;
-extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, cause_compute,
-	cause_gpu_throttled, cause_transfer, cause_not_known;
+extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, cause_gpu_shared,
+	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_ranks, cause_validation, cause_checkpoint, cause_startup,
 	cause_leak;
 
@@ -93,3 +93,23 @@ bool cpus_saturated(const struct facts *f);
 double cpus_computing_threads(const struct facts *f);
 // What other programs cost a job whose computing threads wait asleep while others run.
 double cpus_dilation(const struct facts *f);
+
+// Steps (cause_device.c) --------------------------------------------------------------------------
+
+// What of an iteration is computing, on whatever device.
+struct judgement device_computing(const struct facts *f, const struct causes *found);
+
+// GPUs (cause_gpu.c) ------------------------------------------------------------------------------
+
+// Whether the job uses a GPU and it is known how busy that is.
+bool gpu_known(const struct facts *f);
+// Share of the time in which the GPU works for the job; where that is known.
+double gpu_computing(const struct facts *f);
+// " (limited by memory bandwidth), at its power cap (clock 12 % below the highest)"; nothing where
+// nothing is known of it.
+void gpu_append_use(struct text *t, const struct gpu_facts *g);
+const char *gpu_better_use(const struct gpu_facts *g, bool pytorch);
+// "GPU-bound: the busiest of 2 GPUs had work 93 % of the time".
+void gpu_append_bound(struct text *t, const struct gpu_facts *g);
+// "GPU 0 reported 12 uncorrected ECC errors"; false, and nothing, where the GPU is whole.
+bool gpu_append_fault(struct text *t, const struct gpu_facts *g);

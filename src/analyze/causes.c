@@ -15,6 +15,7 @@
 // Names of what is judged without phases (verdict.c), where there is no row.
 static const struct cause_kind kind_unknown = {.name = "unknown"}, kind_failed = {.name = "failed"},
 			       kind_cpu = {.name = "cpu"}, kind_gpu = {.name = "gpu"},
+			       kind_gpu_fault = {.name = "gpu-fault"},
 			       kind_one_thread = {.name = "one-thread"},
 			       kind_idle = {.name = "idle"};
 
@@ -24,6 +25,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_CPU] = &kind_cpu,
 	[BOTTLENECK_ONE_THREAD] = &kind_one_thread,
 	[BOTTLENECK_GPU] = &kind_gpu,
+	[BOTTLENECK_GPU_FAULT] = &kind_gpu_fault,
 	[BOTTLENECK_IDLE] = &kind_idle,
 	// Judged in this order: a row may look at what those above found.
 	[BOTTLENECK_CPU_QUOTA] = &cause_quota,
@@ -41,6 +43,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_OPTIMIZER] = &cause_optimizer,
 	[BOTTLENECK_LAUNCH] = &cause_launch,
 	[BOTTLENECK_GPU_UNUSED] = &cause_gpu_unused,
+	[BOTTLENECK_GPU_SHARED] = &cause_gpu_shared,
 	[BOTTLENECK_COMPUTE] = &cause_compute,
 	[BOTTLENECK_GPU_THROTTLED] = &cause_gpu_throttled,
 	[BOTTLENECK_TRANSFER] = &cause_transfer,

@@ -17,7 +17,7 @@
 #define APART_S 0.2 // of two stops, to be different
 #define STOLEN 0.75 // of what others used: it was the hypervisor
 
-static int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
+int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
 {
 	struct evidence *grown = realloc(v->evidence, (v->n_evidence + 1) * sizeof(*grown));
 	if (!grown) {
@@ -77,27 +77,6 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 		text_append_printable(&value, f->quota.where, strlen(f->quota.where));
 	}
 	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
-}
-
-static int put_gpus(const struct analysis *a, struct verdict *v)
-{
-	const struct overview *o = &a->overview;
-	double lowest = INFINITY, highest = -INFINITY;
-	for (size_t i = 0; i < o->n_gpus; i++) {
-		lowest = fmin(lowest, o->gpus[i].busy);
-		highest = fmax(highest, o->gpus[i].busy);
-	}
-	if (!isfinite(highest)) {
-		return 0;
-	}
-	struct text value = {0};
-	words_append_percent(&value, lowest);
-	if (o->n_gpus > 1) {
-		text_append_string(&value, " to ");
-		words_append_percent(&value, highest);
-		text_format(&value, " on %zu GPUs", o->n_gpus);
-	}
-	return evidence_put(v, "GPU busy", &value, NAME_GPU_BUSY);
 }
 
 static int put_memory(const struct analysis *a, struct verdict *v)
@@ -324,9 +303,10 @@ static int put_phases(const struct facts *f, struct verdict *v)
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret)
 {
 	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
-		put_gpus, put_memory, put_cache, put_pressure};
+		put_memory, put_cache, put_pressure};
 	int r = put_stopped(a, ret);
 	r = r < 0 ? r : put_phases(f, ret);
+	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);
 	r = r < 0 ? r : put_cpu(a, ret);
 	r = r < 0 ? r : put_throttling(a, f, ret);
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {

@@ -22,8 +22,6 @@
 #define APART 0.1 // of the stretch: with more, an epoch says more than the whole
 #define PAGE_BYTES 4096.0
 #define UNDISTURBED 0.02 // quantile
-#define GPU_USED_BYTES 1.0
-#define GPU_USED_BUSY 0.05 // where nobody says whose memory it holds
 #define SEVERAL 1.3 // CPUs: more than one thread that computes uses beside those that do not
 
 void facts_init(struct facts *f)
@@ -49,15 +47,7 @@ void facts_init(struct facts *f)
 	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
 	f->memory = (struct memory_facts){
 		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
-	f->gpu = (struct gpu_facts){.busy = NAN,
-		.sm_activity = NAN,
-		.tensor_activity = NAN,
-		.dram_activity = NAN,
-		.to_device_rate = NAN,
-		.link_rate = NAN,
-		.throttled = NAN,
-		.memory_bytes = NAN,
-		.memory_peak_bytes = NAN};
+	gpu_facts_init(&f->gpu);
 	for (size_t i = 0; i < N_WAITS; i++) {
 		f->waits.share[i] = f->worker_waits.share[i] = NAN;
 	}
@@ -337,56 +327,6 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	m->swap_rate = PAGE_BYTES * rate_over(a, host, NAME_HOST_SWAP_IN, stretch);
 }
 
-// GPUs -------------------------------------------------------------------------------------------
-
-// Share of readings in which heat, power or the hardware held the clocks down.
-static double held_down(const struct analysis *a, int64_t gpu)
-{
-	static const unsigned holding = 4 | 8 | 32 | 64 | 128; // see strain.gpu.throttle
-	struct series s = {0};
-	size_t n = 0, held = 0;
-	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_THROTTLE, INT64_MIN, INT64_MAX, &s,
-				  NULL) < 0) {
-		return NAN;
-	}
-	for (size_t i = 0; i < s.n; i++) {
-		n += isfinite(s.values[i]);
-		held += isfinite(s.values[i]) && ((unsigned)s.values[i] & holding) != 0;
-	}
-	series_done(&s);
-	return n > 0 ? (double)held / (double)n : NAN;
-}
-
-static void add_gpu(const struct analysis *a, struct gpu_facts *g, const struct gpu_figures *gpu)
-{
-	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
-	const struct entity *entity = entity_find(&a->entities, gpu->entity);
-	double held = analysis_figure(a, gpu->entity, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
-	if (isfinite(held) ? held < GPU_USED_BYTES : !(gpu->busy >= GPU_USED_BUSY)) {
-		return;
-	}
-	g->used = true;
-	if (!(g->busy >= gpu->busy)) { // the busiest of those that the job uses
-		g->busy = gpu->busy;
-		g->sm_activity = analysis_figure(a, gpu->entity, NAME_GPU_SM, FIGURE_MEAN);
-		g->tensor_activity = analysis_figure(a, gpu->entity, NAME_GPU_TENSOR, FIGURE_MEAN);
-		g->dram_activity = analysis_figure(a, gpu->entity, NAME_GPU_DRAM, FIGURE_MEAN);
-		g->throttled = held_down(a, gpu->entity);
-	}
-	if (!(g->to_device_rate >= gpu->to_device_bytes_per_s)) {
-		double generation = entity ? entity_number(entity, "pcie_generation_max") : NAN;
-		double width = entity ? entity_number(entity, "pcie_width_max") : NAN;
-		g->to_device_rate = gpu->to_device_bytes_per_s;
-		g->link_rate = generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
-		                       ? width * lane_bytes[(size_t)generation]
-		                       : NAN;
-	}
-	if (!(g->memory_peak_bytes >= gpu->memory_peak_bytes)) {
-		g->memory_peak_bytes = gpu->memory_peak_bytes;
-		g->memory_bytes = gpu->memory_bytes;
-	}
-}
-
 // Settings ---------------------------------------------------------------------------------------
 
 // Whether a key of the run has this value.
@@ -463,10 +403,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	wait_facts_fill(a, trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
-	ret->gpu.n = (unsigned)a->overview.n_gpus;
-	for (size_t i = 0; i < a->overview.n_gpus; i++) {
-		add_gpu(a, &ret->gpu, &a->overview.gpus[i]);
-	}
+	gpu_facts_fill(a, &stretch, &ret->gpu);
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analyze/gpu_facts.h"
 #include "analyze/phases.h"
 
 struct analysis;
@@ -52,20 +53,6 @@ struct memory_facts {
 	double swap_rate; // bytes per second swapped in, whole host
 	double shared_bytes; // peak of the job's shared memory: batches on their way
 	double shared_limit_bytes; // of /dev/shm
-};
-
-struct gpu_facts {
-	unsigned n;
-	bool used; // the job had memory on one
-	double busy; // mean of those that the job used
-	double sm_activity; // GPM
-	double tensor_activity;
-	double dram_activity;
-	double to_device_rate; // of the busiest link
-	double link_rate; // what that link can do
-	double throttled; // share of time that clocks were held down for heat or power
-	double memory_bytes;
-	double memory_peak_bytes;
 };
 
 struct rank_facts {

@@ -89,6 +89,14 @@
 #define SHORT_STEP_S 0.002
 #define GPU_BUSY 0.70
 #define DRAM_BOUND 0.6
+// Multiprocessors of a busy GPU that had work: with fewer, kernels are too small for it. One that
+// computes a large matrix product has nearly all of them at work.
+#define SM_FEW 0.5
+// Time in which tensor cores worked: no product used them.
+#define TENSOR_IDLE 0.01
+// Of a GPU's busy time at its power limit, and the clock lost then, to be reported. It is normal.
+#define CAPPED 0.5
+#define CAPPED_WORTH 0.05
 // Difference between the waits of ranks.
 #define IMBALANCE 0.10
 // Of an iteration, in the optimizer: SGD and Adam in one fused loop stay below 0.15 of a step that

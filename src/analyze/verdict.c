@@ -17,6 +17,7 @@
 
 #include "analyze/advice.h"
 #include "analyze/analysis.h"
+#include "analyze/cause_kinds.h"
 #include "analyze/causes.h"
 #include "analyze/facts.h"
 #include "analyze/names.h"
@@ -58,6 +59,7 @@ const char *gain_kind_name(enum gain_kind kind)
 
 // What a rule says: each appends text and answers how sure it is; CONFIDENCE_NONE: not this one.
 struct opinion {
+	const struct facts *facts;
 	struct text headline;
 	struct text next;
 	size_t action_at; // in next, behind its heading: what to try; 0: there is nothing
@@ -69,17 +71,6 @@ static struct text *propose(struct opinion *opinion)
 	text_append_string(&opinion->next, "to try: ");
 	opinion->action_at = opinion->next.length;
 	return &opinion->next;
-}
-
-static const struct gpu_figures *busiest_gpu(const struct overview *o)
-{
-	const struct gpu_figures *busiest = NULL;
-	for (size_t i = 0; i < o->n_gpus; i++) {
-		if (isfinite(o->gpus[i].busy) && (!busiest || o->gpus[i].busy > busiest->busy)) {
-			busiest = &o->gpus[i];
-		}
-	}
-	return busiest;
 }
 
 static const struct event_row *find_event(const struct analysis *a, const char *kind)
@@ -236,22 +227,35 @@ static enum confidence judge_short(const struct analysis *a, struct opinion *opi
 
 static enum confidence judge_gpu(const struct analysis *a, struct opinion *opinion)
 {
-	const struct gpu_figures *gpu = busiest_gpu(&a->overview);
-	if (!gpu || gpu->busy < SATURATED) {
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	(void)a;
+	if (!gpu->used || !(gpu->busy >= SATURATED)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "GPU-bound: ");
-	text_append_string(
-		&opinion->headline, a->overview.n_gpus > 1 ? "the busiest of " : "the GPU");
-	if (a->overview.n_gpus > 1) {
-		text_format(&opinion->headline, "%zu GPUs", a->overview.n_gpus);
-	}
-	text_append_string(&opinion->headline, " had work ");
-	words_append_percent(&opinion->headline, gpu->busy);
-	text_append_string(&opinion->headline, " of the time");
+	gpu_append_bound(&opinion->headline, gpu);
 	text_append_string(propose(opinion),
-		"a larger batch, mixed precision; how well the GPU was used is not known");
+		gpu_better_use(gpu, opinion->facts->framework == FRAMEWORK_PYTORCH));
+	text_append_string(&opinion->next,
+		isfinite(gpu->sm_activity) ? "" : "; how well the GPU was used is not known");
 	return CONFIDENCE_MEDIUM;
+}
+
+// What the GPU computed then cannot be trusted, however fast it was.
+static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion *opinion)
+{
+	const struct outcome_told *told = &a->overview.outcome;
+	_cleanup_text_ struct text line = {0};
+	if (!gpu_append_fault(&line, &opinion->facts->gpu)) {
+		return CONFIDENCE_NONE;
+	}
+	if (told->text && told->outcome == OUTCOME_CRASH) {
+		text_append_string(&line, "; the job failed: ");
+		text_append_string(&line, told->text);
+	}
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
+	text_append_string(propose(opinion),
+		"another GPU; a reset of this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
+	return CONFIDENCE_HIGH;
 }
 
 static enum confidence judge_memory(const struct analysis *a, struct opinion *opinion)
@@ -323,7 +327,7 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 	text_append_string(&opinion->headline, "CPU-bound: the job used ");
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);
-	if (gpu) {
+	if (gpu->used && isfinite(gpu->busy)) {
 		text_append_string(&opinion->headline, ", GPU busy ");
 		words_append_percent(&opinion->headline, gpu->busy);
 	}
@@ -419,8 +423,8 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 static enum confidence judge_idle(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	const struct gpu_figures *gpu = busiest_gpu(o);
-	if (!(o->cpus_used < IDLE * o->cpus) || (gpu && gpu->busy >= IDLE)) {
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	if (!(o->cpus_used < IDLE * o->cpus) || (gpu->used && gpu->busy >= IDLE)) {
 		return CONFIDENCE_NONE;
 	}
 	text_append_string(&opinion->headline, "mostly idle: the job used ");
@@ -437,11 +441,11 @@ static enum confidence judge_nothing(const struct analysis *a, struct opinion *o
 			"what limits the job is not known: its CPU time was not measured");
 		return CONFIDENCE_LOW;
 	}
-	const struct gpu_figures *gpu = busiest_gpu(o);
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
 	text_append_string(&opinion->headline, "no resource at its limit: the job used ");
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);
-	if (gpu) {
+	if (gpu->used && isfinite(gpu->busy)) {
 		text_append_string(&opinion->headline, ", GPU busy ");
 		words_append_percent(&opinion->headline, gpu->busy);
 	}
@@ -456,6 +460,7 @@ struct rule {
 // What phases cannot make up for: nothing else is said of such a job.
 static const struct rule failures[] = {
 	{BOTTLENECK_FAILED, judge_out_of_memory},
+	{BOTTLENECK_GPU_FAULT, judge_gpu_fault},
 	{BOTTLENECK_FAILED, judge_failed},
 	{BOTTLENECK_UNKNOWN, judge_skipped},
 	{BOTTLENECK_UNKNOWN, judge_short},
@@ -566,8 +571,8 @@ static int keep_causes(const struct causes *c, struct verdict *ret)
 
 int verdict_build(const struct analysis *a, struct verdict *ret)
 {
-	struct opinion opinion = {0};
 	struct facts facts;
+	struct opinion opinion = {.facts = &facts};
 	struct causes causes;
 	_cleanup_text_ struct text shares = {0}, surer = {0};
 	facts_gather(a, &facts);

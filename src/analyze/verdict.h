@@ -24,6 +24,7 @@ enum bottleneck {
 	BOTTLENECK_CPU,
 	BOTTLENECK_ONE_THREAD, // one busy CPU, the others idle
 	BOTTLENECK_GPU,
+	BOTTLENECK_GPU_FAULT, // errors after which its results cannot be trusted, or it is gone
 	BOTTLENECK_IDLE, // waits for something that was not measured
 	// From phases: each is a row of the table in causes.c, judged in this order. Some are
 	// judged from outside, too.
@@ -42,8 +43,9 @@ enum bottleneck {
 	BOTTLENECK_OPTIMIZER,
 	BOTTLENECK_LAUNCH, // the host's own time between the pieces of work
 	BOTTLENECK_GPU_UNUSED,
+	BOTTLENECK_GPU_SHARED, // with other programs
 	BOTTLENECK_COMPUTE,
-	BOTTLENECK_GPU_THROTTLED, // clocks held down
+	BOTTLENECK_GPU_THROTTLED, // clocks held down by heat or hardware
 	BOTTLENECK_TRANSFER, // host to device
 	BOTTLENECK_NOT_KNOWN, // time that nothing explains
 	BOTTLENECK_RANKS, // waits for other ranks
@@ -123,6 +125,11 @@ void verdict_done(struct verdict *v);
 // The evidence alone; verdict_build calls it.
 struct facts;
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
+// Appends a row; takes `value`, which must not be empty. 0 or -ENOMEM.
+int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source);
+// The rows about GPUs (gpu_evidence.c).
+struct gpu_facts;
+int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret);
 
 // The lines that end `strain run`: at most six, one more of a part, one of what to type for a job
 // that marks nothing, and of a job that failed the last three that it printed; each with its
