@@ -70,7 +70,7 @@ void gpu_facts_init(struct gpu_facts *g)
 const char *gpu_owner_name(enum gpu_owner owner)
 {
 	static const char *const names[N_GPU_OWNERS] = {
-		[GPU_OF_JOB] = "job", [GPU_SPARE] = "unused", [GPU_OF_OTHERS] = "other"};
+		[GPU_OF_JOB] = "uses it", [GPU_SPARE] = "may use it", [GPU_OF_OTHERS] = "may not"};
 	return names[owner];
 }
 

@@ -21,7 +21,7 @@ enum gpu_owner {
 	N_GPU_OWNERS,
 };
 
-// "job", "unused", "other": for tables.
+// What the job does with it, for tables: "uses it", "may use it", "may not".
 const char *gpu_owner_name(enum gpu_owner owner);
 // Of overview.gpus[gpu].
 enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu);

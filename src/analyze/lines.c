@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/gpu_facts.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -71,12 +72,17 @@ static void append_points(struct text *t, const struct analysis *a)
 	}
 }
 
-static void append_gpus(struct text *t, const struct overview *o)
+// Of the job's GPUs.
+static void append_gpus(struct text *t, const struct analysis *a)
 {
+	const struct overview *o = &a->overview;
 	const struct gpu_figures *fullest = NULL;
 	double lowest = INFINITY, highest = -INFINITY;
 	for (size_t i = 0; i < o->n_gpus; i++) {
 		const struct gpu_figures *gpu = &o->gpus[i];
+		if (gpu_owner(a, i) != GPU_OF_JOB) {
+			continue;
+		}
 		if (isfinite(gpu->memory_peak_bytes) &&
 			(!fullest || gpu->memory_peak_bytes > fullest->memory_peak_bytes)) {
 			fullest = gpu;
@@ -121,7 +127,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 	} else {
 		text_append_string(t, "host memory not measured");
 	}
-	append_gpus(t, o);
+	append_gpus(t, a);
 }
 
 // "GPU power (not supported by this driver)" ... as many as fit.
@@ -180,7 +186,9 @@ static void append_output(struct text *out, const char *prefix, const struct ana
 {
 	const char *output = a->overview.outcome.output;
 	struct cursor lines[OUTPUT_LINES];
-	bool failed = a->verdict.bottleneck == BOTTLENECK_FAILED && output;
+	bool fault = a->verdict.bottleneck == BOTTLENECK_GPU_FAULT &&
+	             a->overview.outcome.outcome == OUTCOME_CRASH;
+	bool failed = (a->verdict.bottleneck == BOTTLENECK_FAILED || fault) && output;
 	size_t n = failed ? outcome_last_lines(output, OUTPUT_LINES, lines) : 0;
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_text_ struct text line = {0};

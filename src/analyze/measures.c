@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/gpu_facts.h"
 #include "analyze/names.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -254,23 +255,15 @@ static const char *why_no_gpu(const struct analysis *a)
 			return group->reason;
 		}
 	}
-	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the GPU's driver did not tell";
-}
-
-// A figure over those GPUs that the job used, or over all where nobody knows which: their mean, or
-// their sum. Those beside it, idle, would dilute it.
-static bool gpu_is_of_job(const struct analysis *a, size_t gpu)
-{
-	const struct overview *o = &a->overview;
-	bool any_known = false;
-	for (size_t i = 0; i < o->n_gpus; i++) {
-		any_known |= analysis_figure(
-				     a, o->gpus[i].entity, NAME_GPU_JOB_MEMORY, FIGURE_MAX) > 0;
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		if (gpu_owner(a, i) == GPU_OF_JOB) {
+			return "the GPU's driver did not tell";
+		}
 	}
-	return !any_known ||
-	       analysis_figure(a, o->gpus[gpu].entity, NAME_GPU_JOB_MEMORY, FIGURE_MAX) > 0;
+	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the job used no GPU";
 }
 
+// A figure over the job's GPUs: their mean, or their sum. Those beside them would dilute it.
 static double over_gpus(const struct analysis *a, double (*figure)(const struct gpu_figures *gpu),
 	bool mean, const char **ret_why)
 {
@@ -278,7 +271,7 @@ static double over_gpus(const struct analysis *a, double (*figure)(const struct 
 	size_t n = 0;
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		double value = figure(&a->overview.gpus[i]);
-		if (gpu_is_of_job(a, i) && isfinite(value)) {
+		if (gpu_owner(a, i) == GPU_OF_JOB && isfinite(value)) {
 			sum = words_sum(sum, value);
 			n++;
 		}
@@ -346,7 +339,7 @@ size_t measure_each_gpu(
 	                                                 : NULL;
 	size_t n = 0;
 	for (size_t i = 0; figure && i < a->overview.n_gpus && n < most; i++) {
-		if (gpu_is_of_job(a, i)) {
+		if (gpu_owner(a, i) == GPU_OF_JOB) {
 			ret_values[n++] = figure(&a->overview.gpus[i]);
 		}
 	}

@@ -323,7 +323,7 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 	if (!(o->cpus_used >= SATURATED * o->cpus)) {
 		return CONFIDENCE_NONE;
 	}
-	const struct gpu_figures *gpu = busiest_gpu(o);
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
 	text_append_string(&opinion->headline, "CPU-bound: the job used ");
 	append_cpus_used(&opinion->headline, o);
 	append_cpu_split(&opinion->headline, a);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/gpu_facts.h"
 #include "analyze/names.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -69,6 +70,9 @@ static double gpus_epoch_figure(
 	double sum = 0, largest = NAN;
 	size_t n = 0;
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		if (gpu_owner(a, i) != GPU_OF_JOB) {
+			continue;
+		}
 		double value = analysis_epoch_figure(
 			a, a->overview.gpus[i].entity, metric, epoch, figure);
 		largest = fmax(largest, value);
@@ -353,6 +357,7 @@ static const struct column gpu_columns[] = {
 	{"from_device_bytes_per_s", "FROM DEVICE", COLUMN_BYTES_PER_SECOND, 3},
 	{"power_w", "POWER (W)", COLUMN_NUMBER, 4},
 	{"energy_j", "ENERGY (J)", COLUMN_NUMBER, 5},
+	{"job", "THE JOB", COLUMN_LABEL, 1},
 };
 
 int gpu_table_build(const struct analysis *a, struct table **ret)
@@ -368,6 +373,7 @@ int gpu_table_build(const struct analysis *a, struct table **ret)
 		for (size_t c = 0; c < ARRAY_LENGTH(figures); c++) {
 			table_number(*ret, c + 1, figures[c]);
 		}
+		table_text(*ret, ARRAY_LENGTH(figures) + 1, gpu_owner_name(gpu_owner(a, i)));
 	}
 	return r;
 }

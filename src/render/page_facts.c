@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/gpu_facts.h"
 #include "analyze/names.h"
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -162,11 +163,17 @@ static void add_memory_tile(json_t *tiles, const struct overview *o)
 		value, limited ? of : NULL);
 }
 
-// Of several GPUs: the mean of how busy they were, the peak of the fullest.
-static void add_gpu_tiles(json_t *tiles, const struct overview *o)
+// Of several GPUs of the job: the mean of how busy they were, the peak of the fullest.
+static void add_gpu_tiles(json_t *tiles, const struct analysis *a)
 {
+	const struct overview *o = &a->overview;
 	double busy = 0, peak = NAN, memory = NAN;
+	size_t n = 0;
 	for (size_t i = 0; i < o->n_gpus; i++) {
+		if (gpu_owner(a, i) != GPU_OF_JOB) {
+			continue;
+		}
+		n++;
 		busy += o->gpus[i].busy;
 		if (!(o->gpus[i].memory_peak_bytes <= peak)) {
 			peak = o->gpus[i].memory_peak_bytes;
@@ -174,9 +181,9 @@ static void add_gpu_tiles(json_t *tiles, const struct overview *o)
 		}
 	}
 	char value[FIGURE_BYTES], of[FIGURE_BYTES];
-	if (o->n_gpus > 0 && isfinite(busy)) {
-		text_percent(value, sizeof(value), busy / (double)o->n_gpus);
-		add_tile(tiles, o->n_gpus > 1 ? "GPUs busy, mean" : "GPU busy, mean", value, NULL);
+	if (n > 0 && isfinite(busy)) {
+		text_percent(value, sizeof(value), busy / (double)n);
+		add_tile(tiles, n > 1 ? "GPUs busy, mean" : "GPU busy, mean", value, NULL);
 	}
 	if (isfinite(peak)) {
 		text_bytes(value, sizeof(value), peak);
@@ -206,7 +213,7 @@ json_t *page_tiles(const struct analysis *a)
 	add_time_tile(tiles, a);
 	add_cpu_tile(tiles, &a->overview);
 	add_memory_tile(tiles, &a->overview);
-	add_gpu_tiles(tiles, &a->overview);
+	add_gpu_tiles(tiles, a);
 	add_read_tiles(tiles, &a->overview);
 	return tiles;
 }

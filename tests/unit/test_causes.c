@@ -173,6 +173,7 @@ static struct facts gpu_launching(void)
 static struct facts gpu_throttled(void)
 {
 	struct facts f = gpu(0.97);
+	f.gpu.slowed = 0.9;
 	f.gpu.throttled = 0.6;
 	return f;
 }
@@ -181,6 +182,42 @@ static struct facts gpu_unused(void)
 {
 	struct facts f = job(0.02);
 	f.gpu.n = 1;
+	f.gpu.known = f.gpu.unused = true;
+	return f;
+}
+
+static struct facts gpu_not_known(void)
+{
+	struct facts f = job(0.02);
+	f.gpu.n = 1;
+	f.gpu.divided = true;
+	return f;
+}
+
+static struct facts gpu_capped(void)
+{
+	struct facts f = gpu(0.97);
+	f.gpu.capped = 1;
+	f.gpu.capped_lost = f.gpu.clock_lost = 0.12;
+	f.gpu.slowed = f.gpu.throttled = 0;
+	return f;
+}
+
+static struct facts gpu_shared(void)
+{
+	struct facts f = gpu(0.98);
+	f.gpu.others = 1;
+	f.gpu.others_busy = 0.6;
+	f.gpu.job_busy = 0.35;
+	f.gpu.shared_index = 0;
+	return f;
+}
+
+static struct facts gpu_shared_idle(void)
+{
+	struct facts f = gpu_shared();
+	f.gpu.busy = 0.3;
+	f.gpu.others_busy = 0.1;
 	return f;
 }
 
@@ -264,7 +301,13 @@ static const struct example {
 	{"a busy GPU", gpu_computing, BOTTLENECK_COMPUTE, 0.95, CONFIDENCE_HIGH},
 	{"a GPU that waits for the host", gpu_launching, BOTTLENECK_LAUNCH, 0.68,
 		CONFIDENCE_MEDIUM},
-	{"a hot GPU", gpu_throttled, BOTTLENECK_GPU_THROTTLED, 0.6, CONFIDENCE_HIGH},
+	{"a hot GPU", gpu_throttled, BOTTLENECK_GPU_THROTTLED, 0.582, CONFIDENCE_HIGH},
+	{"a GPU at its power cap", gpu_capped, BOTTLENECK_COMPUTE, 0.97, CONFIDENCE_HIGH},
+	{"a GPU of which it is not known who uses it", gpu_not_known, BOTTLENECK_COMPUTE, 0.97,
+		CONFIDENCE_MEDIUM},
+	{"a GPU that is shared", gpu_shared, BOTTLENECK_GPU_SHARED, 0.6, CONFIDENCE_HIGH},
+	{"a GPU that is shared and has time left", gpu_shared_idle, BOTTLENECK_LAUNCH, 0.68,
+		CONFIDENCE_MEDIUM},
 	{"an unused GPU", gpu_unused, BOTTLENECK_GPU_UNUSED, 0.97, CONFIDENCE_HIGH},
 	{"copies", transfer, BOTTLENECK_TRANSFER, 0.6, CONFIDENCE_MEDIUM},
 	{"a slow rank", ranks, BOTTLENECK_RANKS, 0.5, CONFIDENCE_HIGH},
