@@ -191,6 +191,7 @@ static void read_clocks(const struct analysis *a, const struct entity *gpu,
 			    stretch->to_us, &clock, NULL) == 0 &&
 	            reader_series(a->reader, gpu->id, NAME_GPU_THROTTLE, stretch->from_us,
 			    stretch->to_us, &reasons, NULL) == 0;
+	bool known = isfinite(analysis_figure(a, gpu->id, NAME_GPU_CLOCK, FIGURE_MEAN));
 	for (size_t i = 0, j = 0; read && i < reasons.n; i++) {
 		while (j < clock.n && clock.t_us[j] < reasons.t_us[i]) {
 			j++;
@@ -198,7 +199,7 @@ static void read_clocks(const struct analysis *a, const struct entity *gpu,
 		bool together = j < clock.n && clock.t_us[j] == reasons.t_us[i];
 		double hertz = together ? clock.values[j] : NAN;
 		bool bits = reasons.values[i] >= 0 && reasons.values[i] < (double)UINT32_MAX;
-		if (bits && (isfinite(hertz) || clock.n == 0)) {
+		if (bits && (isfinite(hertz) || !known)) {
 			add_clock(ret, (unsigned)reasons.values[i], hertz, highest, application);
 		}
 	}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Verdicts of recorded jobs: their form, and the classes about GPUs, of which a fake NVML (tests/fake)
-# plays what a real card would say. Whether verdicts are right: tests/cases.
+# plays what a real card would say. Whether verdicts are right: tests/cases, tests/truth.
 
 bats_require_minimum_version 1.5.0
 
@@ -79,16 +79,9 @@ expect_bottleneck() {
 
 @test "a GPU whose clocks are held down" {
 	on_gpu
-	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 97/; s/^gpu \* reasons .*/gpu * reasons 64/' "$script"
+	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 97/; s/^gpu \* reasons .*/gpu * reasons 64/; s/^gpu 0 clock.sm .*/gpu 0 clock.sm 900/' "$script"
 	record_gpu
 	expect_bottleneck gpu-throttled
-}
-
-@test "a GPU that nobody uses" {
-	echo 'gpu 0 processes 1:2000000000:31' >>"$script"
-	sed -i 's/^gpu 0 utilization.gpu .*/gpu 0 utilization.gpu 0/' "$script"
-	record_gpu
-	[ "$(verdict 'any(c["cause"] == "gpu-unused" for c in v["causes"])')" = True ]
 }
 
 # Turns for some seconds of CPU time on one CPU, which it gives itself; a shell that may use all waits for it.

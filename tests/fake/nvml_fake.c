@@ -299,6 +299,7 @@ static uint32_t parse_pid(const char *at)
 {
 	size_t length = strcspn(at, ":");
 	return *at == '@'                         ? pid_named(at + 1, length - 1)
+	       : strncmp(at, "job", length) == 0  ? (uint32_t)script_job()
 	       : strncmp(at, "self", length) == 0 ? (uint32_t)getpid()
 	                                          : (uint32_t)strtoul(at, NULL, 10);
 }
@@ -338,6 +339,9 @@ static int list_processes(
 	double value = 0;
 	uint64_t now = script_now_ms();
 	int r = script_enter(d->index, function);
+	if (script_calls(function) > 2 * script_setting("gpus", 1)) {
+		script_say("listed");
+	}
 	r = r ? r : script_text(d->index, "processes", now, &text);
 	if (r != NVML_OK) {
 		return r;

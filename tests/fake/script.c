@@ -19,6 +19,7 @@
 #define SETTING (UINT32_MAX - 1)
 
 struct line {
+	char when[16]; // a file that must be there, SCRIPT.WHEN; empty: none
 	uint64_t t_ms;
 	unsigned gpu; // ALL_GPUS, or SETTING for general ones
 	char key[64];
@@ -106,6 +107,10 @@ static bool parse_line(char *text)
 	if (*word == '\0' || *word == '#') {
 		return true;
 	}
+	if (strcmp(word, "when") == 0) {
+		snprintf(line.when, sizeof(line.when), "%s", next_word(&at));
+		word = next_word(&at);
+	}
 	if (strcmp(word, "at") == 0) {
 		line.t_ms = strtoull(next_word(&at), NULL, 10);
 		word = next_word(&at);
@@ -154,6 +159,40 @@ bool script_load(void)
 	return true;
 }
 
+static const char *beside(char *path, size_t size, const char *suffix)
+{
+	snprintf(path, size, "%s.%s", getenv("STRAIN_FAKE_NVML"), suffix);
+	return path;
+}
+
+void script_say(const char *what)
+{
+	char path[4200];
+	FILE *file = fopen(beside(path, sizeof(path), what), "we");
+	if (file) {
+		fclose(file);
+	}
+}
+
+long script_job(void)
+{
+	char path[4200], text[32] = "";
+	FILE *file = fopen(beside(path, sizeof(path), "pid"), "re");
+	if (file) {
+		if (!fgets(text, sizeof(text), file)) {
+			text[0] = '\0';
+		}
+		fclose(file);
+	}
+	return strtol(text, NULL, 10);
+}
+
+static bool has_happened(const struct line *line)
+{
+	char path[4200];
+	return !line->when[0] || access(beside(path, sizeof(path), line->when), F_OK) == 0;
+}
+
 // The last line that has begun.
 static const struct line *find(unsigned gpu, const char *key, uint64_t at_ms)
 {
@@ -162,7 +201,8 @@ static const struct line *find(unsigned gpu, const char *key, uint64_t at_ms)
 		const struct line *line = &script.lines[i];
 		// Instances of divided GPUs (from 100) are none of "*".
 		bool here = line->gpu == gpu || (line->gpu == ALL_GPUS && gpu < FAKE_MAX_GPUS);
-		if (here && line->t_ms <= at_ms && strcmp(line->key, key) == 0) {
+		if (here && line->t_ms <= at_ms && strcmp(line->key, key) == 0 &&
+			has_happened(line)) {
 			found = line;
 		}
 	}
@@ -249,6 +289,10 @@ int script_enter(unsigned gpu, const char *function)
 	double value;
 	uint64_t now = script_now_ms();
 	count_call(function);
+	// Called so often, it is not for attributes: the first readings of all groups are whole.
+	if (script_calls(function) > 3 * script_setting("gpus", 1) + 2) {
+		script_say("read");
+	}
 	snprintf(key, sizeof(key), "delay.%s", function);
 	if (script_number(gpu, key, now, &value) == 0 && value > 0) {
 		usleep((useconds_t)(value * 1000));

@@ -36,3 +36,8 @@ int script_text(unsigned gpu, const char *key, uint64_t at_ms, const char **ret)
 // error that it says, or 0.
 int script_enter(unsigned gpu, const char *function);
 unsigned script_calls(const char *function);
+
+// For jobs that wait for what they are to be seen with: makes the file SCRIPT.what.
+void script_say(const char *what);
+// The pid in SCRIPT.pid; 0 where there is none.
+long script_job(void);
