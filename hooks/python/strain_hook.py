@@ -90,6 +90,14 @@ class Hook:
         setattr(owner, name, wrapper)
         self._patches.append((owner, name, original, wrapper))
 
+    def unpatch(self, owner, name):
+        """Takes one patch back."""
+        for place, (patched, called, original, wrapper) in enumerate(self._patches):
+            if patched is owner and called == name and vars(owner).get(name) is wrapper:
+                setattr(owner, name, original)
+                del self._patches[place]
+                return
+
     def feature(self, what, install, *arguments):
         """Installs one feature. Where that fails, its patches are undone and the run says why."""
         before = len(self._patches)

@@ -5,12 +5,15 @@
 The loop is asked to iterate over loaders, waits for batches, runs backward and steps; nothing else
 is known of it. From that come epochs, iterations with their samples, and phases:
 
-- An iteration ends with the optimizer's step (of several optimizers, with that of the one that
-  stepped last before the next batch was asked for) and the next one begins there.
+- An iteration ends with the optimizer's step, and the next one begins there. Where several optimizers
+  are in use it has one batch of the loader; without a loader, it ends with the step of the one that
+  steps last before all of them step again. Without any optimizer (p -= rate * p.grad) it has one
+  backward.
 - A pass over a loader that leads to a backward is an epoch of training; one without gradients, or
   that leads to none, is a validation. Until that is known, marks wait (Ring.hold): for three batches
   at most.
-- Forward is the time from the end of the data, or of its transfer, to the start of backward.
+- Forward is the time from the end of the data, or of its transfer, to the start of backward. Where no
+  loader tells when the data is there, models' calls do (strain_calls.py).
 
 A step calls six of these functions, each of which finds caches that the step has filled with its
 own: what counts is how little they do. Where iterations are brief, an ordinary one goes through
@@ -21,6 +24,7 @@ stages is, to the rest of the loop, not begun.
 
 from time import monotonic_ns
 
+from strain_calls import Calls
 from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
 from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, TRANSFER, VALIDATION
 
@@ -49,10 +53,12 @@ class Loop:
                  "samples", "last_ns", "step_ns", "anchor_ns", "weak", "in_forward", "stepping",
                  "closure_ns", "in_backward", "backwards", "stepped", "closer", "training", "current",
                  "feeding", "turning", "ordinary", "stage", "began_ns", "batch", "backward_ns",
-                 "between_ns", "optimizer_ns")  # fmt: skip
+                 "between_ns", "optimizer_ns", "made", "calls", "fetching", "cycle", "before",
+                 "pending_ns", "pending", "computing")  # fmt: skip
 
-    def __init__(self, ring, main=True):
+    def __init__(self, ring, main=True, made=None):
         self.ring = ring
+        self.made = made  # optimizers that are there, however many threads use them; None: not known
         self.main = main  # another thread that never learns only fetches for one that does
         self.device = None  # a DeviceClock
         self.epoch = 0  # the last one's number
@@ -67,7 +73,8 @@ class Loop:
         self.weak = False  # it began with the end of a backward or a step
         self.in_forward = False
         self.stepping = None  # the id of the optimizer whose step this is
-        self.closure_ns = 0  # its closure's last backward ended; 0: no closure
+        self.closure_ns = 0  # it has a closure, and began then, or the last backward ended; 0: none
+        self.computing = False  # the optimizer itself computes, between calls of its closure
         self.in_backward = False
         self.backwards = 0  # so many have begun
         self.stepped = None  # the optimizer that stepped last, in this iteration
@@ -76,6 +83,13 @@ class Loop:
         self.current = None  # the pass whose batches come now
         self.feeding = []  # loaders whose batches are trained on
         # Of iterations that follow one another:
+        self.calls = Calls(self)
+        self.fetching = False  # a batch is waited for
+        # Of several optimizers without a loader:
+        self.cycle = []  # which have stepped in this iteration
+        self.before = ()  # in the one before
+        self.pending_ns = 0  # the iteration may have ended then; marks wait until that is known
+        self.pending = ()  # what was its own then: its samples, so many backwards
         self.turning = None  # the pass whose step has just ended one; nothing came since
         self.ordinary = False  # it took the last batch of its only loader
         self.stage = NONE
@@ -93,6 +107,8 @@ class Loop:
         new = Pass(loader, began_ns, length)
         new.ready_ns = monotonic_ns()
         self._not_brief()
+        self.calls.settle()
+        self._settle(True)
         loader.ahead.clear()
         self._leave_current(new)
         if new.role != BESIDE:
@@ -172,6 +188,16 @@ class Loop:
         self.ring.epoch(self.epoch, new.began_ns)
         self._begin_iteration(new.began_ns)
 
+    def is_free(self):
+        """Whether no loader tells what goes on, and nothing else does."""
+        if self.stage != NONE or self.in_backward or self.stepping is not None or self.fetching:
+            return False
+        run = self.current
+        if run is not None and not run.over and run.role != BESIDE:
+            return False
+        run = self.training
+        return run is None or (run.over and (run.left_ns > 0 or not run.loader.ahead))
+
     def _end_epoch(self, time_ns):
         if self.in_epoch:
             self._finish_iteration()
@@ -208,15 +234,21 @@ class Loop:
         if self.device:
             self.device.end()
         self.in_iteration = False
+        self.before = tuple(self.cycle)
+        self.cycle.clear()
         self.step_ns = time_ns
         self.last_ns = time_ns
 
     def _pause_iteration(self):
         """What comes now belongs to no iteration, and to no epoch whose batches are used up."""
         run = self.training
-        if run is not None and run.over and not run.loader.ahead:
-            self._end_epoch(self.last_ns)
-        if self.stepped is not None:
+        self._settle(True)
+        if run is not None and run.over:
+            if run.left_ns and self.idle:  # a loop that was left once it had its last batch
+                run.loader.ahead.clear()
+            if not run.loader.ahead:
+                self._end_epoch(self.last_ns)
+        if self.stepped is not None or self._is_cycle_over():
             self._finish_iteration()
         self._end_forward(self.last_ns)
         self.step_ns = 0
@@ -254,6 +286,8 @@ class Loop:
     def _next_begins_elsewhere(self, run, now_ns):
         self._not_brief()
         self._abandon_step()
+        self.calls.settle()
+        self.fetching = True
         if self.device:
             self.device.collect()
         if run is not self.current and run.role != BESIDE:
@@ -265,7 +299,7 @@ class Loop:
         else:
             self._end_forward(now_ns)
             if run.role == TRAINING:
-                self._close_steps()
+                self._close_steps(now_ns)
                 if not run.complete():
                     self._need_iteration(now_ns)
         self.ring.begin(DATA, now_ns)
@@ -273,7 +307,7 @@ class Loop:
     def next_ends(self, run, samples):
         """The batch is there, or the wait was in vain (samples None)."""
         self.anchor_ns = self.last_ns = self.ring.end_now()
-        self.weak = False
+        self.weak = self.fetching = False
         if samples is None:
             self._not_brief(self.last_ns)
             return
@@ -329,13 +363,63 @@ class Loop:
             self._end_validation(old)
         self.current = run
 
-    def _close_steps(self):
+    def _close_steps(self, now_ns):
         """The next batch is asked for: whoever stepped last ends iterations from now on."""
         if self.stepped is not None:
             self.closer = self.stepped
             if self.in_iteration:
                 self._end_iteration(self.last_ns)
             self.stepped = None
+        elif self._is_cycle_over():
+            self._end_iteration(now_ns)  # the script has updated its parameters by itself
+
+    def _is_cycle_over(self):
+        """Whether the iteration has had its backward, where no optimizer will step."""
+        return self.in_iteration and not self.idle and self.made is not None and not self.made
+
+    def between_iterations(self):
+        """Whether the iteration, if any, has but begun, or has all that it may have."""
+        return not self.in_iteration or self.idle or self.pending_ns > 0 or self._is_cycle_over()
+
+    def _settle(self, over):
+        """The iteration that may have ended did, or did not: what comes after it is in the next one."""
+        if not self.pending_ns:
+            return
+        held = self.ring.take_held()
+        ended_ns, self.pending_ns = self.pending_ns, 0
+        if over:
+            last_ns, step_ns, stepped = self.last_ns, self.step_ns, self.stepped
+            samples, (self.samples, backwards) = self.samples, self.pending
+            self._end_iteration(ended_ns)
+            self.closer = stepped
+            if held:
+                self._begin_iteration(ended_ns)
+                self.samples = samples
+                self.idle = backwards == self.backwards
+                self.last_ns, self.step_ns = last_ns, 0
+        else:
+            self._add_samples(self.pending[0])
+        self.ring.write(held)
+
+    # Calls of models ---------------------------------------------------------------------------
+
+    def call_begins(self, now_ns, trains):
+        """A model is called while no loader tells what goes on; trains: with gradients."""
+        self._turn_epoch()
+        if trains and self._is_cycle_over():
+            self._end_iteration(now_ns)
+        self._need_iteration(now_ns)
+
+    def _turn_epoch(self):
+        run = self.training
+        if run is not None and run.over and not run.loader.ahead and not self.in_iteration:
+            self._end_epoch(self.last_ns)
+
+    def validation_begins(self):
+        """A model is evaluated while no loader tells what goes on."""
+        self._pause_iteration()
+        if self.in_iteration and self.idle:
+            self._finish_iteration()
 
     # Steps -------------------------------------------------------------------------------------
 
@@ -346,6 +430,7 @@ class Loop:
             self.enter_forward()
         elif self.stage != READY:
             self._not_brief()
+            self.calls.settle()
         self.ring.begin(TRANSFER, began_ns)
         self.last_ns = self.anchor_ns = self.ring.end()
         self.weak = False
@@ -385,10 +470,15 @@ class Loop:
         if run is not None and run.role != TRAINING:
             self._learns(now_ns)
         self.backwards += 1
+        samples = self.calls.backward_begins(now_ns)
+        run = self.training
+        if (run is None or run.over) and self._is_cycle_over() and not self.idle:
+            self._end_iteration(self.last_ns)
         if not self.in_iteration:
             self._need_iteration(now_ns)
         self.idle = False
         self._take_samples()
+        self._add_samples(samples)
         self._forward_until(now_ns)
         self.ring.begin(BACKWARD, now_ns)
         self.in_backward = True
@@ -410,7 +500,7 @@ class Loop:
         if self.closure_ns:
             self.closure_ns = self.last_ns
         run = self.training
-        if run is None or run.over:
+        if (run is None or run.over) and not self.closure_ns:
             self.anchor_ns = 0
         if self.device:
             self.device.cut("backward")
@@ -450,6 +540,11 @@ class Loop:
         run = self.current
         if run is not None and run.role != TRAINING:
             self._learns(now_ns)
+        self.calls.settle()
+        if self.pending_ns:
+            self._settle(optimizer in self.cycle)
+        elif optimizer in self.cycle and optimizer != self.closer:
+            self.closer = optimizer  # the one that closed iterations steps no more
         if not self.in_iteration:
             self._need_iteration(now_ns)
         self.idle = False
@@ -462,6 +557,29 @@ class Loop:
             self._end_forward(now_ns)
         self.anchor_ns = 0
         self.ring.begin(OPTIMIZER, now_ns)
+
+    def closure_begins(self):
+        """The optimizer asks for the loss, and its gradients."""
+        if self.closure_ns and not self.in_backward:
+            self._not_brief()
+            now_ns = monotonic_ns()
+            if self.computing:
+                self.computing = False
+                self.last_ns = self.ring.end(now_ns)
+                self.weak = True
+            if self.weak or not self.anchor_ns:
+                self.anchor_ns = now_ns
+            self.weak = False
+
+    def closure_ends(self):
+        """It has them; what follows is the optimizer's own."""
+        if self.closure_ns and not self.in_backward and not self.computing:
+            now_ns = monotonic_ns()
+            if self.weak:
+                self.anchor_ns = 0
+            self._forward_until(now_ns)
+            self.ring.begin(OPTIMIZER, now_ns)
+            self.computing = True
 
     def step_ends(self, optimizer):
         """The step is done, and often the iteration with it."""
@@ -510,8 +628,10 @@ class Loop:
         self.stepped = optimizer
         if self.closure_ns:
             self._end_forward(now_ns)
-            self.ring.begin(OPTIMIZER, self.closure_ns)
+            if not self.computing:
+                self.ring.begin(OPTIMIZER, self.closure_ns)
             self.closure_ns = 0
+            self.computing = False
         self.last_ns = self.ring.end(now_ns)
         if self.device:
             self.device.cut("optimizer")
@@ -521,7 +641,7 @@ class Loop:
         self.weak = True
         if run is not None:
             self._tell_training(run.loader)
-        if self.closer in (None, optimizer) or not goes_on:
+        if self._is_last_step(optimizer, goes_on):
             self._end_iteration(self.last_ns)
         if run is not None and not self.in_iteration:
             complete = run.complete()
@@ -532,6 +652,25 @@ class Loop:
                 alone = self.feeding == [run.loader] and not run.loader.ahead
                 self.ordinary = alone and self.backwards > 0 and self.closer == optimizer
 
+    def _is_last_step(self, optimizer, goes_on):
+        """Whether the iteration ends with this step; where that is not known, marks wait."""
+        several = self.made is not None and len(self.made) > 1
+        if not several:
+            return not goes_on or self.closer in (None, optimizer)
+        if goes_on:
+            self.closer = None  # with the loader's next batch
+            return False
+        if optimizer not in self.cycle:
+            self.cycle.append(optimizer)
+        if optimizer == self.closer:
+            return True
+        if optimizer not in self.before:
+            self.pending_ns = self.last_ns
+            self.pending = self.samples, self.backwards
+            self.samples = -1
+            self.ring.hold()
+        return False
+
     def _tell_training(self, loader):
         loader.trains = True
         if loader.told:
@@ -540,8 +679,10 @@ class Loop:
 
     def _abandon_step(self):
         """A step that raised never ended."""
-        if self.stepping is not None and not self.closure_ns:
+        if self.stepping is not None and (self.computing or not self.closure_ns):
             self.stepping = None
+            self.computing = False
+            self.closure_ns = 0
             self.last_ns = self.ring.end()
 
     # Other phases ------------------------------------------------------------------------------
@@ -549,6 +690,7 @@ class Loop:
     def phase_begins(self, name):
         """A phase that can be anywhere: a collective, a checkpoint."""
         self._not_brief()
+        self.calls.settle()
         if name == CHECKPOINT:
             self._end_complete()
             self._pause_iteration()
@@ -568,6 +710,7 @@ class Loop:
         if self.backwards > 0 or self.stepped is not None:
             return False
         self._not_brief()
+        self.calls.settle()
         self.ring.take_held()
         if self.current is not None:
             self._end_validation(self.current)
@@ -580,9 +723,13 @@ class Loop:
             self._end_validation(run)
 
     def finish(self):
-        """The process ends: what was held is written."""
+        """The process ends: what was held is written, and what had all that it may have is ended."""
         self._not_brief()
+        self.calls.settle()
+        self._settle(True)
         self._end_complete()
         run = self.current
         if run is not None and run.role == UNKNOWN:
             self._decide(run, EVALUATION if run.batches > (not run.over) else BESIDE)
+        if self.in_iteration and (self.idle or self.stepped is not None or self._is_cycle_over()):
+            self._finish_iteration()

@@ -8,6 +8,7 @@ Nothing here touches a tensor's values, a random number generator, or the device
 """
 
 import atexit
+import functools
 import multiprocessing
 import os
 import sys
@@ -28,6 +29,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
                "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter",
                "reduce_scatter_tensor", "scatter", "send")  # fmt: skip
 installed = []  # for who measures what they cost
+GUESSED = "(samples without a loader are guessed: a model's first argument has so many rows)"
 SEARCHED = 16  # places of a batch in which a tensor is looked for
 
 
@@ -51,6 +53,8 @@ class PyTorch:
         self.looked_at_blas = False
         self.backwards = 0  # that run now, in all threads
         self.fetchers = []  # classes to be patched in children
+        self.made = weakref.WeakSet()  # optimizers
+        self.most = -1  # tensors that one of them has
         self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
@@ -65,6 +69,7 @@ class PyTorch:
             ("prepare", self._hook_prepare),
             ("backward", self._hook_backward),
             ("optimizer", self._hook_optimizer),
+            ("forward", self._hook_calls),
             ("checkpoint", self._hook_checkpoint),
             ("communication", self._hook_communication),
         ):
@@ -97,8 +102,9 @@ class PyTorch:
         except AttributeError:
             ring = strain_ring.here() if self.hook.on else None
             main = threading.current_thread() is threading.main_thread()
-            self.local.loop = Loop(ring, main) if ring else None
-            return self.local.loop
+            self.local.loop = loop = Loop(ring, main, self.made) if ring else None
+            self.local.calls = loop and loop.calls
+            return loop
 
     def _first_loop(self):
         """The same, for a thread that has none yet; never fails."""
@@ -113,7 +119,7 @@ class PyTorch:
         loop = getattr(self.local, "loop", None)
         left = loop is None or loop.leave()
         if left:
-            self.local.loop = None
+            self.local.loop = self.local.calls = None
         return left
 
     def _after_fork(self):
@@ -167,7 +173,7 @@ class PyTorch:
 
         if not self.loaders:
             self._tell(facts)
-        known.told = lambda: self._tell(facts)
+        known.told = lambda: self._tell(facts + [("loader_role", "training")])
         self.loaders[key] = (weakref.ref(loader, gone), known)
         return known
 
@@ -302,11 +308,15 @@ class PyTorch:
         self.fetchers = [fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher]
         for fetcher in self.fetchers:
             fetcher.fetch  # noqa: B018
-        # Who is nobody's child is no worker, and fetches without paying for it. One that is spawned
-        # imports this before it is told whose child it is.
-        parent = getattr(multiprocessing, "parent_process", lambda: True)()
-        if parent or getattr(multiprocessing.current_process(), "_inheriting", False):
+        # Who is nobody's child is no worker, and fetches without paying for it.
+        if self._is_child():
             self._patch_fetchers()
+
+    @staticmethod
+    def _is_child():
+        # One that is spawned imports this before it is told whose child it is.
+        parent = getattr(multiprocessing, "parent_process", lambda: True)()
+        return bool(parent or getattr(multiprocessing.current_process(), "_inheriting", False))
 
     def _patch_fetchers(self):
         while self.fetchers:
@@ -364,12 +374,36 @@ class PyTorch:
 
     def _hook_optimizer(self):
         optimizer = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module
+        self._hook_made(optimizer)
+        self._hook_scaler()
         if hasattr(optimizer, "register_optimizer_step_post_hook"):
             before, after = self._around_step()
             optimizer.register_optimizer_step_pre_hook(before)
             optimizer.register_optimizer_step_post_hook(after)
         else:
             self.hook.patch(optimizer.Optimizer, "_hook_for_profile", self._wrap_optimizer)
+
+    def _hook_made(self, optimizer):
+        self.hook.patch(optimizer.Optimizer, "__init__", self._wrap_made)
+
+    def _wrap_made(self, original):
+        def __init__(optimizer, *arguments, **options):
+            original(optimizer, *arguments, **options)
+            if self.hook.on:
+                try:
+                    self._know_optimizer(optimizer)
+                except Exception as error:
+                    self.hook.fail(error)
+
+        return __init__
+
+    def _know_optimizer(self, optimizer):
+        """What advice needs to know of an optimizer: of several, of the one with the most tensors."""
+        self.made.add(optimizer)
+        tensors = sum(len(group["params"]) for group in optimizer.param_groups)
+        if tensors > self.most and not self._in_worker():
+            self.most = tensors
+            self._tell(_optimizer_facts(optimizer, tensors, strain_hook.caller((self.folder,))))
 
     def _wrap_optimizer(self, original):
         """Each class's step, when its first optimizer is made."""
@@ -398,7 +432,9 @@ class PyTorch:
                 return original(*arguments, **options)
             optimizer = id(arguments[0])
             try:
-                closure = _has_closure(arguments, options) if options or len(arguments) > 1 else False
+                closure = False
+                if options or len(arguments) > 1:
+                    closure, arguments, options = self._watch_closure(loop, arguments, options)
                 loop.step_begins(optimizer, closure)
             except Exception as error:
                 fail(error)
@@ -421,11 +457,17 @@ class PyTorch:
                 loop = local.loop if hook.on else None
             except AttributeError:
                 loop = self._first_loop()
-            if loop is not None:
-                try:
-                    loop.step_begins(id(optimizer), _has_closure(arguments, options))
-                except Exception as error:
-                    fail(error)
+            if loop is None:
+                return None
+            try:
+                closure = False
+                if options or len(arguments) > 1:
+                    closure, arguments, options = self._watch_closure(loop, arguments, options)
+                loop.step_begins(id(optimizer), closure)
+                return (arguments, options) if closure else None
+            except Exception as error:
+                fail(error)
+                return None
 
         def after(optimizer, arguments, options):
             try:
@@ -436,6 +478,134 @@ class PyTorch:
                 fail(error)
 
         return before, after
+
+    def _watch_closure(self, loop, arguments, options):
+        """Whether a step has a closure, and what it is called with: the same closure, watched."""
+        place = 1 if len(arguments) > 1 else "closure"
+        closure = arguments[1] if place == 1 else options.get("closure")
+        if not callable(closure):
+            return False, arguments, options
+        watched = functools.partial(self._in_closure, loop, closure)
+        if place == 1:
+            return True, (arguments[0], watched) + tuple(arguments[2:]), options
+        return True, arguments, dict(options, closure=watched)
+
+    def _in_closure(self, loop, closure, *arguments, **options):
+        if not self._try(loop.closure_begins):
+            return closure(*arguments, **options)
+        try:
+            return closure(*arguments, **options)
+        finally:
+            self._try(loop.closure_ends)
+
+    def _try(self, action, *arguments):
+        """Whether something of ours was done."""
+        try:
+            if self.hook.on:
+                action(*arguments)
+                return True
+        except Exception as error:
+            self.hook.fail(error)
+        return False
+
+    def _hook_scaler(self):
+        """Scaled gradients that are not finite: the step is left out, the iteration is one."""
+        for name in ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler"):
+            scaler = getattr(sys.modules.get(name), "GradScaler", None)
+            if scaler is not None and "step" in vars(scaler):
+                self.hook.patch(scaler, "step", self._wrap_scaler)
+
+    def _wrap_scaler(self, original):
+        def step(scaler, optimizer, *arguments, **options):
+            loop = None
+            try:
+                loop = self.local.loop if self.hook.on else None
+            except AttributeError:
+                pass  # a thread without a loop
+            if loop is None:
+                return original(scaler, optimizer, *arguments, **options)
+            self._try(loop.step_begins, id(optimizer), False)
+            try:
+                return original(scaler, optimizer, *arguments, **options)
+            finally:
+                self._try(loop.step_ends, id(optimizer))
+
+        return step
+
+    # Calls of models ---------------------------------------------------------------------------
+
+    def _hook_calls(self):
+        """A call of each module costs a tenth of a microsecond more. Not of hooks: with one of those that
+        PyTorch has for all modules each call takes the slow way."""
+        module = self.torch.nn.Module
+        if "torch._dynamo.utils" in sys.modules:
+            raise RuntimeError("torch._dynamo was imported before")
+        if hasattr(self.torch, "compile"):
+            self.hook.patch(self.torch, "compile", self._wrap_compile)
+        self.uncalled = module.__call__
+        self.hook.patch(module, "__call__", self._wrap_call)
+        self.called = module.__call__
+        if not self._is_child():  # nor a worker, whose transforms may be modules
+            self.loop()
+
+    def _wrap_call(self, original):
+        local, hook, fail = self.local, self.hook, self.hook.fail
+        has_gradients, tensor = self.torch.is_grad_enabled, self.torch.Tensor
+
+        def __call__(*arguments, **options):
+            try:
+                calls = local.calls
+            except AttributeError:
+                calls = local.calls = None  # a thread without a loop
+            if calls is None or calls.inside or not hook.on:
+                return original(*arguments, **options)
+            calls.inside = True
+            try:
+                calls.begins(arguments[0], has_gradients())
+                if calls.samples < 0 and calls.kind:
+                    self._guess_samples(calls, tensor, arguments, options)
+            except Exception as error:
+                fail(error)
+            try:
+                return original(*arguments, **options)
+            finally:
+                calls.inside = False
+                try:
+                    calls.ends()
+                except Exception as error:
+                    fail(error)
+
+        return __call__
+
+    def _guess_samples(self, calls, tensor, arguments, options):
+        if calls.guess_samples(tensor, (*arguments[1:], *options.values())):
+            self.report.say("hooked", GUESSED)
+
+    def _wrap_compile(self, original):
+        """What is compiled is traced: modules are called as before from then on, but for compiled ones."""
+
+        def compile(*arguments, **options):
+            try:
+                if self.called is not None:
+                    self._uncall()
+            except Exception as error:
+                self.hook.fail(error)
+            return original(*arguments, **options)
+
+        return compile
+
+    def _uncall(self):
+        called, self.called = self.called, None
+        if self.torch.nn.Module.__call__ is not called:
+            raise RuntimeError("somebody has patched what the hooks patched")
+        self.hook.unpatch(self.torch.nn.Module, "__call__")
+        import torch._dynamo.eval_frame as frame  # as what follows does
+
+        for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
+            module = sys.modules.get(name)
+            if getattr(module, "unpatched_nn_module_call", None) is called:
+                module.unpatched_nn_module_call = self.uncalled
+        self.hook.patch(frame.OptimizedModule, "__call__", self._wrap_call)
 
     # Other phases ------------------------------------------------------------------------------
 
@@ -485,12 +655,6 @@ class PyTorch:
             self.hook.fail(error)
 
 
-def _has_closure(arguments, options):
-    if len(arguments) > 1:
-        return arguments[1] is not None
-    return bool(options) and options.get("closure") is not None
-
-
 def _length(loader):
     """So many batches a loader has; 0 where it does not say, or should not be asked."""
     try:
@@ -522,6 +686,22 @@ def _facts(loader, place):
     yield "loader_persistent_workers", str(int(bool(loader.persistent_workers)))
     if loader.num_workers > 0 and loader.prefetch_factor is not None:
         yield "loader_prefetch_factor", str(loader.prefetch_factor)
+    if hasattr(loader, "in_order"):
+        yield "loader_in_order", str(int(bool(loader.in_order)))
+    yield "loader_dataset_kind", "map" if loader._dataset_kind == 0 else "iterable"
+    kind = type(loader.dataset)
+    yield "loader_dataset", "%s.%s" % (kind.__module__, kind.__qualname__)
+
+
+def _optimizer_facts(optimizer, tensors, place):
+    """Keys of the run that describe an optimizer."""
+    if place:
+        yield "optimizer_at", place
+    yield "optimizer_class", type(optimizer).__name__
+    yield "optimizer_tensors", str(tensors)
+    for way in ("foreach", "fused"):
+        if optimizer.defaults.get(way) is not None:
+            yield "optimizer_" + way, str(int(bool(optimizer.defaults[way])))
 
 
 def _blas(torch):

@@ -41,7 +41,7 @@ struct words {
 	int64_t pid;
 	char framework[96]; // the one named last, until it has a feature
 	struct text hooked; // "pytorch 1.13.0: data, backward"
-	struct fact facts[FACTS_MAX]; // loader_..., blas
+	struct fact facts[FACTS_MAX]; // loader_..., optimizer_..., blas
 	size_t n_facts;
 };
 
@@ -58,9 +58,9 @@ static void words_done(struct words *words)
 
 static bool is_fact(const char *key)
 {
+	bool described = strncmp(key, "loader_", 7) == 0 || strncmp(key, "optimizer_", 10) == 0;
 	return strcmp(key, "blas") == 0 ||
-	       (strncmp(key, "loader_", 7) == 0 &&
-		       strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
+	       (described && strspn(key, "abcdefghijklmnopqrstuvwxyz_") == strlen(key));
 }
 
 static void take_fact(struct words *words, const char *key, const char *value)
@@ -312,6 +312,7 @@ static void put_words(const struct words *words, struct writer *w)
 	if (words->n_facts > 0) {
 		// Another process may have spoken before this one, and of more.
 		writer_clear_run(w, "loader_*");
+		writer_clear_run(w, "optimizer_*");
 	}
 	for (size_t i = 0; i < words->n_facts; i++) {
 		writer_put_run(w, words->facts[i].key, words->facts[i].value);

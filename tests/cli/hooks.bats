@@ -169,7 +169,7 @@ assert sorted(k for k in vars(torch) if not k.startswith("__")) == [], vars(torc
 	record "$PYTHON" "$TRAIN" accumulation >with
 	[ "$(run_key run.strain loader_at)" = "$TRAIN:$(grep -n 'train = DataLoader' "$TRAIN" | cut -d : -f 1)" ]
 	[ "$(run_key run.strain loader_batch_size)" = 25 ]
-	[[ "$(run_key run.strain hooks)" == "pytorch "*": data, prepare, backward, optimizer, checkpoint, communication" ]]
+	[[ "$(run_key run.strain hooks)" == "pytorch "*": data, prepare, backward, optimizer, forward, checkpoint, communication" ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	[ "$(python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span GROUP BY 1, 2 ORDER BY 1, 2")" = \
 'epoch|epoch|2|200
@@ -214,7 +214,7 @@ optimizer|iteration' ]
 	needs_torch
 	record "$PYTHON" "$TRAIN" plain closure prefetch patched >with
 	[ "$(python_sql run.strain "SELECT parent IS NULL, count(*), sum(samples) FROM span
-		WHERE kind = 'iteration' GROUP BY 1")" = $'0|21|500\n1|5|None' ]
+		WHERE kind = 'iteration' GROUP BY 1")" = $'0|20|500\n1|5|100' ]
 	[ "$(python_sql run.strain "SELECT number, samples FROM span WHERE kind = 'epoch' ORDER BY id")" = \
 		$'1|100\n2|100\n3|100\n4|100\n5|100' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE attributes ->> 'end' IS NOT NULL")" = 0 ]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""What a training loop (strain_loop.py) learns from calls of its models, where no loader tells it.
+
+Only the outermost call of a module is looked at, and only while no pass over a loader goes on:
+
+- A call with gradients is forward, and so is what comes between the last one and backward (the loss).
+  Calls that follow one another closely, as those of a recurrent cell, are one span.
+- A call of a model in evaluation mode is a validation: at once where that model was seen to train, else
+  from the third in a row that has no gradients (one or two are a teacher's, or a target network's).
+- Other calls without gradients are forward: a policy acts, a generator makes what is judged.
+"""
+
+from time import monotonic_ns
+
+from strain_ring import FORWARD, VALIDATION
+
+GAP_NS = 100000  # two calls that are no further apart are one span: what is between is the loop itself
+IN_A_ROW = 3  # calls of a model that was not seen to train, until they are a validation
+MODELS_KEPT = 256
+SEARCHED = 8  # arguments in which a tensor is looked for
+
+TRAINS, EVALUATES, BESIDE = 1, 2, 3
+
+
+class Calls:
+    """The outermost calls of one thread. All times are from monotonic_ns."""
+
+    __slots__ = ("loop", "inside", "began_ns", "ended_ns", "kind", "row", "trained", "validates", "samples")
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.inside = False  # an outermost call goes on
+        self.began_ns = 0  # of the span that waits: it may go on; 0: none does
+        self.ended_ns = 0
+        self.kind = 0  # of the call that goes on; 0: nothing is marked of it
+        self.row = []  # evaluations that may be a validation: when each began and ended
+        self.trained = set()  # ids of modules that were called in training mode, with gradients
+        self.validates = False  # a validation goes on
+        self.samples = -1  # as the first call since the last backward has it
+
+    def begins(self, module, gradients):
+        """The outermost module is called."""
+        self.kind = 0
+        if self.loop.is_free():
+            self.kind = self._kind_of(module, gradients)
+            (self._trains, self._evaluates, self._goes_beside)[self.kind - 1](module, monotonic_ns())
+
+    def ends(self):
+        """The call that began last."""
+        if self.kind:
+            self.ended_ns = monotonic_ns()
+            if self.kind == EVALUATES and not self.validates:
+                self.row[-1][1] = self.ended_ns
+
+    def _kind_of(self, module, gradients):
+        training = module.training
+        known = id(module) in self.trained
+        if gradients and (training or not known):
+            return TRAINS
+        if training or not (self.trained or self.loop.made):  # nothing trains: inference
+            return EVALUATES if self.validates else BESIDE
+        return EVALUATES if self.validates or self.loop.between_iterations() else BESIDE
+
+    def _trains(self, module, now_ns):
+        self._settle_row()
+        self.end_validation()
+        if module.training and len(self.trained) < MODELS_KEPT:
+            self.trained.add(id(module))
+        self._span(now_ns)
+
+    def _goes_beside(self, module, now_ns):
+        self._settle_row()
+        self._span(now_ns)
+
+    def _span(self, now_ns):
+        """A span of forward begins, or goes on."""
+        if self.began_ns and now_ns - self.ended_ns > GAP_NS:
+            self._flush()
+        self.loop.call_begins(now_ns, self.kind == TRAINS)
+        if not self.began_ns:
+            self.began_ns = now_ns
+
+    def _evaluates(self, module, now_ns):
+        if self.validates:
+            return
+        self._flush()
+        self.row.append([now_ns, now_ns])
+        if id(module) in self.trained or len(self.row) >= IN_A_ROW:
+            began_ns = self.row[0][0]
+            self.row.clear()
+            self.loop.validation_begins()
+            self.loop.ring.begin(VALIDATION, began_ns)
+            self.validates = True
+
+    def _settle_row(self):
+        """There were too few in a row to be a validation."""
+        if self.row:
+            row, self.row = self.row, []
+            for began_ns, ended_ns in row:
+                self.loop.call_begins(began_ns, False)
+                self.began_ns, self.ended_ns = began_ns, ended_ns
+                self._flush()
+
+    def _flush(self):
+        if self.began_ns:
+            loop = self.loop
+            loop.ring.begin(FORWARD, self.began_ns)
+            loop.last_ns = loop.ring.end(self.ended_ns)
+            self.began_ns = 0
+
+    def end_validation(self):
+        """It ended with its last call."""
+        if self.validates:
+            self.validates = False
+            self.loop.last_ns = self.loop.ring.end(self.ended_ns)
+
+    def settle(self):
+        """Something else comes: nothing waits any more."""
+        if self.row:
+            self._settle_row()
+        if self.validates:
+            self.end_validation()
+        if self.began_ns:
+            self._flush()
+
+    def backward_begins(self, now_ns):
+        """What was called last, and the loss after it, is forward until now. Returns its samples."""
+        self._settle_row()
+        self.end_validation()
+        if self.began_ns:
+            loop = self.loop
+            loop.ring.begin(FORWARD, self.began_ns)
+            loop.last_ns = loop.ring.end(now_ns)
+            loop.anchor_ns = self.began_ns = 0
+        samples, self.samples = self.samples, -1
+        return samples
+
+    def guess_samples(self, tensor, arguments):
+        """The first dimension of the first argument that has two: one sample alone has but one."""
+        if self.kind == TRAINS and self.samples < 0:
+            for argument in arguments[:SEARCHED]:
+                if isinstance(argument, tensor):
+                    if argument.dim() > 1:
+                        self.samples = argument.shape[0]
+                    return self.samples >= 0
+        return False

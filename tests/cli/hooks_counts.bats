@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# What the hooks count, held against what training loops of many kinds count themselves
+# (tests/hooks/counts.py), each in a Python of its own. Takes the PyTorch of /usr/bin/python3.
+
+load run_helpers
+
+PYTHON=/usr/bin/python3
+
+# Each case: iterations, samples, epochs and phases as the case has them.
+counts_equal() {
+	[ -d /usr/lib/python3/dist-packages/torch ] || skip "no PyTorch (python3-torch) for $PYTHON"
+	export OMP_NUM_THREADS=1
+	local name
+	for name; do
+		"$STRAIN" run -o "$name.strain" -- "$PYTHON" "$SOURCE_ROOT/tests/hooks/counts.py" "$name" truth.json 2>err ||
+			{ cat err && return 1; }
+		"$STRAIN" show --json "$name.strain" >show.json
+		"$STRAIN" sql --json "$name.strain" "SELECT kind, name, count(*) AS n, sum(samples) AS samples
+			FROM span GROUP BY 1, 2" >spans.json
+		[ -z "$(run_key "$name.strain" hooks_missing)" ]
+		"$PYTHON" - "$name" <<-'EOT'
+			import json, sys
+			truth, show, spans = (json.load(open(f + ".json")) for f in ("truth", "show", "spans"))
+			of = {(row["kind"], row["name"]): row for row in spans}
+			none = {"n": 0, "samples": None}
+			shown = {"iterations": show["iterations"]["count"],
+			         "samples": of.get(("iteration", "iteration"), none)["samples"],
+			         "epochs": len(show["epochs"])}
+			differ = {key: (value, truth[key]) for key, value in shown.items()
+			          if truth[key] not in (value, None)}
+			phases = {name for kind, name in of if kind == "phase"}
+			lacks = set(truth["phases"]) - phases, phases & set(truth["absent"])
+			sys.exit("%s: shown and true: %s; phases missing, and wrong: %s" % (sys.argv[1], differ, lacks)
+			         if differ or any(lacks) or show["iterations"]["cut"] else 0)
+		EOT
+	done
+}
+
+@test "loops over a loader: batches of many kinds" {
+	counts_equal plain dicts named streamed transforms
+}
+
+@test "loops over a loader: left early, asked again, looked at" {
+	counts_equal left_early endless cycled looked_at workers_anew
+}
+
+@test "several optimizers are one iteration a batch" {
+	counts_equal dcgan critic zipped
+}
+
+@test "iterations of several batches, several of one batch, without an optimizer, in closures, left out" {
+	counts_equal accumulated chunks by_hand closures scaled
+}
+
+@test "without a loader: batches made by hand, evaluations, closures" {
+	counts_equal whole nanogpt lbfgs characters
+}
+
+@test "without a loader and an optimizer" {
+	counts_equal language tensors
+}
+
+@test "without a loader: reinforcement learning" {
+	counts_equal reinforce dqn actor_critic ppo
+}
+
+@test "without a loader: several optimizers, other models beside the one that trains" {
+	counts_equal gan_alone seq2seq one_after_another teacher styled
+}
+
+# Each of the ten forwards sleeps for 20 ms, and is one span of its iteration.
+@test "without a loader: forward is where the time is" {
+	counts_equal slow_forward
+	[ "$(python_sql slow_forward.strain "SELECT sum(end_ns - start_ns) >= 200000000 FROM span WHERE name = 'forward'")" = 1 ]
+	[ "$(python_sql slow_forward.strain "SELECT count(*) FROM span f JOIN span i ON i.id = f.parent
+		WHERE f.name = 'forward' AND i.kind = 'iteration' AND f.end_ns - f.start_ns >= 20000000")" = 10 ]
+}
+
+@test "the run knows what its loader and its optimizer are" {
+	counts_equal workers_anew
+	local at="$SOURCE_ROOT/tests/hooks/counts.py"
+	[ "$(run_key workers_anew.strain loader_at)" = "$at:$(grep -n 'rows(48), 8, num_workers' "$at" | cut -d : -f 1)" ]
+	[ "$(run_key workers_anew.strain loader_dataset_kind)" = map ]
+	[ "$(run_key workers_anew.strain loader_dataset)" = torch.utils.data.dataset.TensorDataset ]
+	[ "$(run_key workers_anew.strain loader_role)" = training ]
+	[ "$(run_key workers_anew.strain loader_workers)" = 2 ]
+	[ "$(run_key workers_anew.strain optimizer_at)" = "$at:$(grep -n 'return torch.optim.SGD' "$at" | cut -d : -f 1)" ]
+	[ "$(run_key workers_anew.strain optimizer_class)" = SGD ]
+	[ "$(run_key workers_anew.strain optimizer_tensors)" = 4 ]
+}

@@ -1,0 +1,715 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Training loops as public scripts write them, each with its own count: counts.py CASE FILE. The file gets, as
+JSON, what the case counted: iterations, samples (null where it has none that could be known), epochs, and
+the phases that must be, or must not be, there."""
+
+import itertools
+import json
+import math
+import random
+import sys
+import time
+from collections import namedtuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+CASES = {}
+
+
+def case(function):
+    """Registers a case."""
+    CASES[function.__name__] = function
+    return function
+
+
+class Count:
+    """What the script itself counts."""
+
+    def __init__(self):
+        self.iterations = self.samples = self.epochs = 0
+        self.phases, self.absent = [], []
+
+    def step(self, samples=None):
+        """An iteration was done."""
+        self.iterations += 1
+        self.samples = None if samples is None or self.samples is None else self.samples + samples
+
+
+def mlp(inputs=8, outputs=2):
+    """A model."""
+    return nn.Sequential(nn.Linear(inputs, 16), nn.ReLU(), nn.Linear(16, outputs))
+
+
+def rows(n=50, inputs=8, classes=2):
+    """Samples and their classes."""
+    return TensorDataset(torch.randn(n, inputs), torch.randint(classes, (n,)))
+
+
+def sgd(model, rate=0.01):
+    """Its optimizer."""
+    return torch.optim.SGD(model.parameters(), lr=rate)
+
+
+def update(model, rate=0.01):
+    """Descends without an optimizer."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= rate * p.grad
+            p.grad = None
+
+
+# Loops over a loader ---------------------------------------------------------------------------------
+
+
+@case
+def plain(count):
+    """pytorch/examples/mnist: trains, tests, with a last batch that is smaller."""
+    model, train, test = mlp(), DataLoader(rows(50), 8), DataLoader(rows(30), 10)
+    optimizer = sgd(model)
+    for _ in range(3):
+        model.train()
+        for x, y in train:
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+        model.eval()
+        with torch.no_grad():
+            for x, _ in test:
+                model(x)
+    count.phases += ["data", "forward", "backward", "optimizer", "validation"]
+
+
+class Dicts(Dataset):
+    """Samples as Hugging Face has them."""
+
+    def __len__(self):
+        return 30
+
+    def __getitem__(self, index):
+        return {"name": str(index), "input": torch.full((8,), float(index)), "label": index % 2}
+
+
+@case
+def dicts(count):
+    """Batches are dicts, with strings first."""
+    model, loader = mlp(), DataLoader(Dicts(), 7, shuffle=True)
+    optimizer = sgd(model)
+    for _ in range(2):
+        for batch in loader:
+            functional.cross_entropy(model(batch["input"]), batch["label"]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            count.step(len(batch["label"]))
+        count.epochs += 1
+
+
+Pair = namedtuple("Pair", "target sample")
+
+
+@case
+def named(count):
+    """Batches are named tuples of tuples."""
+
+    def collate(samples):
+        x, y = zip(*samples)
+        return Pair((torch.stack(y),), (torch.stack(x), {"n": len(x)}))
+
+    model, loader = mlp(), DataLoader(rows(20), 6, collate_fn=collate)
+    optimizer = sgd(model)
+    for batch in loader:
+        functional.cross_entropy(model(batch.sample[0]), batch.target[0]).backward()
+        optimizer.step()
+        count.step(len(batch.sample[0]))
+    count.epochs += 1
+
+
+def gan_step(nets, optimizers, real, only_critic=False):
+    """A step of dcgan: the discriminator on real and fake, then the generator."""
+    (d, g), (of_d, of_g) = nets, optimizers
+    d.zero_grad()
+    ones, zeros = torch.ones(len(real), 1), torch.zeros(len(real), 1)
+    loss = nn.BCEWithLogitsLoss()
+    loss(d(real), ones).backward()
+    fake = g(torch.randn(len(real), 4))
+    loss(d(fake.detach()), zeros).backward()
+    of_d.step()
+    if not only_critic:
+        g.zero_grad()
+        loss(d(fake), ones).backward()
+        of_g.step()
+
+
+def gan():
+    """Two networks and their optimizers."""
+    nets = mlp(8, 1), mlp(4, 8)
+    return nets, [torch.optim.Adam(net.parameters(), lr=1e-3) for net in nets]
+
+
+@case
+def dcgan(count):
+    """pytorch/examples/dcgan: two optimizers step in each batch."""
+    nets, optimizers = gan()
+    loader = DataLoader(rows(60), 7)
+    for _ in range(2):
+        for i, (real, _) in enumerate(loader):
+            gan_step(nets, optimizers, real)
+            count.step(len(real))
+            if i % 4 == 0:
+                nets[1](torch.randn(5, 4))
+        count.epochs += 1
+
+
+@case
+def critic(count):
+    """A WGAN: the critic steps with each batch, the generator with every fifth."""
+    nets, optimizers = gan()
+    for _ in range(2):
+        for i, (real, _) in enumerate(DataLoader(rows(60), 5)):
+            gan_step(nets, optimizers, real, i % 5 != 4)
+            count.step(len(real))
+        count.epochs += 1
+
+
+@case
+def zipped(count):
+    """CycleGAN: two loaders side by side."""
+    nets, optimizers = gan()
+    loaders = DataLoader(rows(40), 8), DataLoader(rows(44), 8)
+    for _ in range(2):
+        for (real, _), _ in zip(*loaders):
+            gan_step(nets, optimizers, real)
+            count.step(None)
+        count.epochs += 1
+
+
+@case
+def accumulated(count):
+    """Gradients of four batches; what is left at an epoch's end is a step, too."""
+    model, loader = mlp(), DataLoader(rows(50), 5)
+    optimizer = sgd(model)
+    samples = 0
+    for _ in range(2):
+        for i, (x, y) in enumerate(loader):
+            functional.cross_entropy(model(x), y).backward()
+            samples += len(x)
+            if i % 4 == 3 or i + 1 == len(loader):
+                optimizer.step()
+                optimizer.zero_grad()
+                count.step(samples)
+                samples = 0
+        count.epochs += 1
+
+
+@case
+def left_early(count):
+    """Each epoch is left with a batch in hand that is not used, and evaluated."""
+    model, loader, test = mlp(), DataLoader(rows(50), 5), DataLoader(rows(10), 5)
+    optimizer = sgd(model)
+    for _ in range(3):
+        for i, (x, y) in enumerate(loader):
+            if i == 4:
+                break
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+        with torch.no_grad():
+            for x, _ in test:
+                model(x)
+
+
+@case
+def chunks(count):
+    """Truncated backpropagation: a step for each chunk of a batch."""
+    model, loader = mlp(4), DataLoader(rows(20), 5)
+    optimizer = sgd(model)
+    for x, y in loader:
+        for part in x.split(4, 1):
+            functional.cross_entropy(model(part), y).backward()
+            optimizer.step()
+            count.step(None)
+    count.epochs += 1
+
+
+@case
+def by_hand(count):
+    """yunjey/pytorch-tutorial, and word_language_model: no optimizer; the parameters are updated by hand."""
+    model = mlp()
+    for _ in range(2):
+        for x, y in DataLoader(rows(50), 8):
+            functional.cross_entropy(model(x), y).backward()
+            update(model)
+            count.step(len(x))
+        count.epochs += 1
+
+
+@case
+def workers_anew(count):
+    """Two workers, made anew in each of three epochs."""
+    model, loader = mlp(), DataLoader(rows(48), 8, num_workers=2)
+    optimizer = sgd(model)
+    for _ in range(3):
+        for x, y in loader:
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+    count.phases += ["prepare"]
+
+
+class Stream(IterableDataset):
+    """Samples without a length."""
+
+    def __iter__(self):
+        return ((torch.full((8,), float(i)), i % 2) for i in range(26))
+
+
+@case
+def streamed(count):
+    """An iterable data set."""
+    model, loader = mlp(), DataLoader(Stream(), 4)
+    optimizer = sgd(model)
+    for _ in range(2):
+        for x, y in loader:
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+
+
+@case
+def endless(count):
+    """minGPT: the loader is asked again whenever it has no more, until there were enough."""
+    model, loader = mlp(), DataLoader(rows(30), 8)
+    optimizer, batches = sgd(model), iter(loader)
+    while count.iterations < 21:
+        try:
+            x, y = next(batches)
+        except StopIteration:
+            batches = iter(loader)
+            x, y = next(batches)
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        count.step(len(x))
+    count.epochs = math.ceil(count.iterations / len(loader))
+
+
+@case
+def cycled(count):
+    """itertools.cycle keeps the batches of the first pass: for the rest no loader is asked."""
+    model = mlp()
+    optimizer = sgd(model)
+    for x, y in itertools.islice(itertools.cycle(DataLoader(rows(30), 10)), 8):
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        count.step(len(x))
+    count.epochs = None
+
+
+@case
+def scaled(count):
+    """AMP: every third step, whose gradients would overflow, is left out, as a scaler does."""
+    model, loader = mlp(), DataLoader(rows(48), 4)
+    optimizer, scaler = sgd(model), torch.cuda.amp.GradScaler(enabled=False)
+    takes = itertools.cycle((True, True, False))
+    step, optimizer.step = optimizer.step, lambda *_: step() if next(takes) else None
+    for x, y in loader:
+        loss = functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        count.step(len(x))
+    count.epochs += 1
+
+
+@case
+def closures(count):
+    """Lightning: forward and backward are in a closure of each step."""
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        for x, y in DataLoader(rows(30), 8):
+
+            def closure(x=x, y=y):
+                optimizer.zero_grad()
+                loss = functional.cross_entropy(model(x), y)
+                loss.backward()
+                return loss
+
+            optimizer.step(closure)
+            count.step(len(x))
+        count.epochs += 1
+    count.phases += ["forward", "backward", "optimizer"]
+
+
+@case
+def looked_at(count):
+    """A batch is looked at first, and the model is shown one; then it is trained in the usual way."""
+    loader, model = DataLoader(rows(30), 5), mlp()
+    x, _ = next(iter(loader))
+    model(x)
+    optimizer = sgd(model)
+    for _ in range(2):
+        for x, y in loader:
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+
+
+class Transform(nn.Module):
+    """torchvision's transforms are modules, too."""
+
+    def forward(self, x):
+        """Scales."""
+        return x * 2
+
+
+class Transformed(Dataset):
+    """Applies modules."""
+
+    def __init__(self):
+        self.transform = nn.Sequential(Transform(), Transform())
+
+    def __len__(self):
+        return 24
+
+    def __getitem__(self, index):
+        return self.transform(torch.full((8,), float(index))), index % 2
+
+
+@case
+def transforms(count):
+    """Modules that prepare samples are no forward, in the training process nor in workers."""
+    model = mlp()
+    optimizer = sgd(model)
+    for workers in (0, 2):
+        for x, y in DataLoader(Transformed(), 6, num_workers=workers):
+            functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            count.step(len(x))
+        count.epochs += 1
+
+
+# Loops without a loader --------------------------------------------------------------------------------
+
+
+@case
+def whole(count):
+    """GCN: all of the data in each step, then evaluated in evaluation mode, with gradients."""
+    model, x, y = mlp(), torch.randn(20, 8), torch.randint(2, (20,))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(12):
+        model.train()
+        optimizer.zero_grad()
+        functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        count.step(20)
+        model.eval()
+        model(x).argmax(1)
+    count.phases += ["forward", "backward", "optimizer", "validation"]
+
+
+@case
+def nanogpt(count):
+    """A batch made by hand, micro steps, and a loss that is estimated now and then, at first, too."""
+    model, data = nn.Sequential(nn.Embedding(16, 8), nn.Linear(8, 16)), torch.randint(16, (400,))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def get_batch():
+        at = torch.randint(len(data) - 9, (6,))
+        return (torch.stack([data[i + k : i + k + 8] for i in at]) for k in (0, 1))
+
+    def loss_of(x, y):
+        return functional.cross_entropy(model(x).view(-1, 16), y.view(-1))
+
+    @torch.no_grad()
+    def estimate_loss():
+        model.eval()
+        for _ in range(10):
+            x, y = get_batch()
+            loss_of(x, y).item()
+        model.train()
+
+    x, y = get_batch()
+    for i in range(12):
+        if i % 5 == 0:
+            estimate_loss()
+        for _ in range(3):
+            loss = loss_of(x, y) / 3
+            x, y = get_batch()
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        count.step(18)
+    count.phases += ["forward", "backward", "optimizer", "validation"]
+
+
+@case
+def lbfgs(count):
+    """pytorch/examples/time_sequence_prediction: closures called many times a step; and predicts."""
+    model, x, y = mlp(8, 1), torch.randn(30, 8), torch.randn(30, 1)
+    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=5)
+    for _ in range(6):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = functional.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        count.step(None)
+        with torch.no_grad():
+            model(x)
+    count.phases += ["forward", "backward", "optimizer"]
+
+
+@case
+def language(count):
+    """word_language_model: an LSTM, no loader, no optimizer, evaluated after each epoch."""
+    model = nn.ModuleDict({"e": nn.Embedding(16, 8), "r": nn.LSTM(8, 8), "o": nn.Linear(8, 16)})
+    data = torch.randint(16, (41, 4))
+
+    class Model(nn.Module):
+        """All of it."""
+
+        def __init__(self):
+            super().__init__()
+            self.parts = model
+
+        def forward(self, x):
+            """Scores."""
+            return self.parts["o"](self.parts["r"](self.parts["e"](x))[0]).view(-1, 16)
+
+    network, loss = Model(), nn.CrossEntropyLoss()
+    for _ in range(2):
+        network.train()
+        for at in range(0, 40, 5):
+            loss(network(data[at : at + 5]), data[at + 1 : at + 6].view(-1)).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 0.25)
+            update(network)
+            count.step(None)
+        network.eval()
+        with torch.no_grad():
+            for at in range(0, 40, 10):
+                loss(network(data[at : at + 10]), data[at + 1 : at + 11].view(-1))
+    count.phases += ["forward", "backward", "validation"]
+
+
+@case
+def tensors(count):
+    """pytorch.org's first tutorial: neither modules nor optimizers."""
+    x, y = torch.randn(20, 5), torch.randn(20, 1)
+    w = torch.randn(5, 1, requires_grad=True)
+    for _ in range(15):
+        (x.mm(w) - y).pow(2).sum().backward()
+        with torch.no_grad():
+            w -= 1e-3 * w.grad
+            w.grad.zero_()
+        count.step(None)
+
+
+@case
+def reinforce(count):
+    """pytorch/examples/reinforcement_learning: a policy acts, and learns once an episode."""
+    policy = mlp(4, 2)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+    for _ in range(8):
+        chances = []
+        for _ in range(random.randrange(5, 20)):
+            probabilities = functional.softmax(policy(torch.randn(4)), -1)
+            chances.append(torch.distributions.Categorical(probabilities).log_prob(torch.tensor(0)))
+        optimizer.zero_grad()
+        (-torch.stack(chances).sum()).backward()
+        optimizer.step()
+        count.step(None)
+    count.phases += ["forward", "backward", "optimizer"]
+    count.absent += ["validation"]
+
+
+@case
+def dqn(count):
+    """A network acts without gradients; a target network, in evaluation mode, is asked in each step."""
+    policy, target = mlp(4, 2), mlp(4, 2)
+    target.eval()
+    optimizer = torch.optim.RMSprop(policy.parameters())
+    for i in range(30):
+        with torch.no_grad():
+            policy(torch.randn(1, 4)).max(1)
+        if i < 10:
+            continue
+        values = policy(torch.randn(16, 4)).gather(1, torch.zeros(16, 1, dtype=torch.int64))
+        with torch.no_grad():
+            expected = target(torch.randn(16, 4)).max(1)[0]
+        optimizer.zero_grad()
+        functional.smooth_l1_loss(values, expected.unsqueeze(1)).backward()
+        optimizer.step()
+        count.step(16)
+    count.absent += ["validation"]
+
+
+@case
+def actor_critic(count):
+    """Two optimizers that step one after the other, each after a backward of its own."""
+    actor, judge = mlp(4, 2), mlp(4, 1)
+    optimizers = [torch.optim.Adam(net.parameters(), lr=1e-3) for net in (actor, judge)]
+    for _ in range(9):
+        states = torch.randn(12, 4)
+        for net, optimizer in zip((actor, judge), optimizers):
+            optimizer.zero_grad()
+            net(states).pow(2).mean().backward()
+            optimizer.step()
+        count.step(None)
+
+
+@case
+def gan_alone(count):
+    """A GAN of which batches are made by hand, with a checkpoint in between."""
+    nets, optimizers = gan()
+    for i in range(10):
+        gan_step(nets, optimizers, torch.randn(6, 8))
+        count.step(None)
+        if i == 4:
+            torch.save(nets[0].state_dict(), "checkpoint.pt")
+
+
+@case
+def seq2seq(count):
+    """pytorch.org's translation tutorial: encoder and decoder, each with an optimizer, step together."""
+    encoder, decoder = nn.GRUCell(4, 4), nn.GRUCell(4, 4)
+    optimizers = [sgd(encoder), sgd(decoder)]
+    for _ in range(11):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        hidden, loss = torch.zeros(1, 4), 0
+        for _ in range(6):
+            hidden = encoder(torch.randn(1, 4), hidden)
+        for _ in range(5):
+            hidden = decoder(torch.randn(1, 4), hidden)
+            loss = loss + functional.mse_loss(hidden, torch.zeros(1, 4))
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        count.step(None)
+
+
+@case
+def one_after_another(count):
+    """One model is trained, then another one, whose optimizer was there all the time."""
+    models = mlp(), mlp()
+    optimizers = [sgd(model) for model in models]
+    for model, optimizer in zip(models, optimizers):
+        for _ in range(6):
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+            count.step(None)
+
+
+@case
+def ppo(count):
+    """Acts without gradients, then learns from that in several passes."""
+    policy = mlp(4, 2)
+    optimizer = torch.optim.Adam(policy.parameters())
+    for _ in range(3):
+        with torch.no_grad():
+            states = torch.stack([policy(torch.randn(4)) for _ in range(40)])
+        inputs = torch.randn(len(states), 4)
+        for _ in range(2):
+            for part in inputs.split(10):
+                optimizer.zero_grad()
+                policy(part).sum().backward()
+                optimizer.step()
+                count.step(10)
+    count.absent += ["validation"]
+
+
+@case
+def characters(count):
+    """char-rnn: a model that is called for each character."""
+    cell, out = nn.GRUCell(8, 8), nn.Linear(8, 16)
+    embed = nn.Embedding(16, 8)
+    optimizer = torch.optim.Adam(itertools.chain(*(m.parameters() for m in (cell, out, embed))))
+    loss_of = nn.CrossEntropyLoss()
+    for _ in range(7):
+        hidden, loss = torch.zeros(5, 8), 0
+        text = torch.randint(16, (5, 21))
+        for at in range(20):
+            hidden = cell(embed(text[:, at]), hidden)
+            loss = loss + loss_of(out(hidden), text[:, at + 1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        count.step(None)
+
+
+@case
+def teacher(count):
+    """Distillation without a loader: a teacher in evaluation mode is asked in each step."""
+    model, old = mlp(), mlp().eval()
+    optimizer = sgd(model)
+    for _ in range(8):
+        x = torch.randn(10, 8)
+        with torch.no_grad():
+            wanted = old(x)
+        functional.mse_loss(model(x), wanted).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        count.step(10)
+    count.absent += ["validation"]
+
+
+@case
+def styled(count):
+    """Neural style: the model is in evaluation mode, and an image is what is trained."""
+    model, image = mlp().eval(), torch.randn(3, 8, requires_grad=True)
+    optimizer = torch.optim.Adam([image])
+    for _ in range(8):
+        optimizer.zero_grad()
+        model(image).pow(2).sum().backward()
+        optimizer.step()
+        count.step(3)
+    count.absent += ["validation"]
+    count.phases += ["forward"]
+
+
+@case
+def slow_forward(count):
+    """What a step consists of, where its parts are long: forward and the script's own time."""
+    model = mlp()
+    optimizer = sgd(model)
+
+    class Slow(nn.Module):
+        """Takes 20 ms."""
+
+        def forward(self, x):
+            """As the model."""
+            time.sleep(0.02)
+            return model(x)
+
+    slow = Slow()
+    for _ in range(10):
+        time.sleep(0.01)
+        slow(torch.randn(4, 8)).sum().backward()
+        optimizer.step()
+        count.step(4)
+    count.phases += ["forward"]
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    random.seed(0)
+    torch.set_num_threads(1)
+    counted = Count()
+    CASES[sys.argv[1]](counted)
+    with open(sys.argv[2], "w", encoding="ascii") as file:
+        json.dump(vars(counted), file)
