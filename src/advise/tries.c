@@ -126,15 +126,26 @@ static void find_environment(
 	add_loader(t, settings, ret);
 }
 
+// The last one counts. A single number would be how many of them.
+static void add_cpus(const char *list, struct strings *s)
+{
+	struct text value = {0};
+	text_append_string(&value, list);
+	if (!strpbrk(list, ",-")) {
+		text_format(&value, "-%s", list);
+	}
+	strings_add_all(s, (const char *const[]){"--cpus", NULL});
+	strings_add(s, &value);
+}
+
 static void find_options(
 	const struct tries *t, const struct setting_list *settings, struct strings *ret)
 {
 	strings_add_all(ret, (const char *const[]){"--no-verdict", NULL});
 	strings_add_all(ret, t->config->options);
 	for (size_t i = 0; i < settings->n; i++) {
-		if (settings->items[i].kind == SETTING_CPUS) { // the last one counts
-			strings_add_all(ret,
-				(const char *const[]){"--cpus", settings->items[i].value, NULL});
+		if (settings->items[i].kind == SETTING_CPUS) {
+			add_cpus(settings->items[i].value, ret);
 		}
 	}
 }
@@ -202,6 +213,20 @@ static void describe_status(int status, char *buffer, size_t size)
 	}
 }
 
+// Why strain run began nothing: the end of what it printed.
+static void take_refusal(struct candidate *c, const char *output)
+{
+	char end[400] = "";
+	_cleanup_fclose_ FILE *file = fopen(output, "re");
+	for (char line[400]; file && fgets(line, sizeof(line), file);) {
+		memcpy(end, line, sizeof(end));
+	}
+	end[strcspn(end, "\n")] = '\0';
+	_cleanup_text_ struct text said = {0};
+	text_append_utf8(&said, end, strlen(end));
+	set_missing(c, "nothing was recorded: %s", said.data ? said.data : "");
+}
+
 // What became of a probe: a rate, or why there is none. The job's failure is an error only without
 // settings.
 static int take_probe(struct tries *t, struct candidate *c, const struct trial *trial,
@@ -260,7 +285,7 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 		&trial, e);
 	t->probes++;
 	if (result < 0) {
-		set_missing(c, "%s", e->text);
+		take_refusal(c, output);
 	} else {
 		result = take_probe(t, c, &trial, run, e);
 		trial_done(&trial);
@@ -353,22 +378,22 @@ static int make_rounds(struct turns *turns, size_t first, struct design design, 
 	return 0;
 }
 
-static bool add(struct tries *t, const struct setting_list *settings,
-	const struct estimate *promised, size_t most)
+static bool add(struct tries *t, const struct tried *wanted, size_t most)
 {
-	if (settings->n == 0 || t->n >= most) {
+	if (wanted->settings.n == 0 || t->n >= most) {
 		return false;
 	}
 	for (size_t i = 0; i < t->n; i++) {
-		if (setting_same(&t->items[i].result.settings, settings)) {
+		if (setting_same(&t->items[i].result.settings, &wanted->settings)) {
 			return false;
 		}
 	}
-	t->items[t->n++] = (struct candidate){.result = {
-						      .settings = *settings,
-						      .promised = *promised,
-						      .gain = {NAN, NAN, NAN},
-					      }};
+	struct tried *result = &t->items[t->n].result;
+	t->items[t->n++] = (struct candidate){0};
+	*result = *wanted;
+	result->gain = (struct estimate){NAN, NAN, NAN};
+	result->probes = 0;
+	result->missing = NULL;
 	return true;
 }
 
@@ -420,10 +445,9 @@ static bool join_gains(const struct tries *t, struct setting_list *ret)
 static int make_together(struct turns *turns, unsigned repeats, struct error *e)
 {
 	struct tries *t = turns->t;
-	struct setting_list joined;
-	const struct estimate nothing = {NAN, NAN, NAN};
-	if (!join_gains(t, &joined) || !goes_on(turns) ||
-		!add(t, &joined, &nothing, ARRAY_LENGTH(t->items))) {
+	struct tried joined = {.promised = {NAN, NAN, NAN}};
+	if (!join_gains(t, &joined.settings) || !goes_on(turns) ||
+		!add(t, &joined, ARRAY_LENGTH(t->items))) {
 		return 0;
 	}
 	t->together = true;
@@ -473,10 +497,9 @@ int tries_begin(const struct tries_config *config, struct tries *ret, struct err
 	return result;
 }
 
-bool tries_add(
-	struct tries *t, const struct setting_list *settings, const struct estimate *promised)
+bool tries_add(struct tries *t, const struct tried *wanted)
 {
-	return add(t, settings, promised, TRIES_MOST);
+	return add(t, wanted, TRIES_MOST);
 }
 
 void tries_done(struct tries *t)

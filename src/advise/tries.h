@@ -64,10 +64,9 @@ struct tries {
 // The first probe, without settings: of a job that gives no rate there is nothing to try. 0;
 // -errno, -EINTR. ret must be released in any case. The configuration has to outlive it.
 int tries_begin(const struct tries_config *config, struct tries *ret, struct error *e);
-// Adds a candidate, the largest promise first: the last are left out where time is short. False
-// where there is no room, or it is one already.
-bool tries_add(
-	struct tries *t, const struct setting_list *settings, const struct estimate *promised);
+// Adds a candidate, its settings and what was promised: the last are left out where time is short.
+// False where there is no room, or it is one already.
+bool tries_add(struct tries *t, const struct tried *wanted);
 // The other probes. 0, also where it was interrupted or had no more time: what was found until then
 // is in the results. -errno where the job failed without any settings.
 int tries_make(struct tries *t, struct error *e);

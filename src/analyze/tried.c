@@ -4,7 +4,8 @@
 // Trials of advice: in a run, in a verdict, in words.
 //
 //   [{"settings": [{"environment": "OMP_NUM_THREADS=1"}, {"num_workers": "2"}],
-//     "promised": [1.5, 1.3, 1.7], "gain": [1.48, 1.41, 1.55], "probes": 3, "missing": "..."}]
+//     "promised": [1.5, 1.3, 1.7], "at_most": true, "gain": [1.48, 1.41, 1.55], "probes": 3,
+//     "missing": "..."}]
 
 #include "analyze/tried.h"
 
@@ -71,6 +72,7 @@ static bool read_one(const json_t *json, struct tried *ret)
 {
 	*ret = (struct tried){
 		.promised = read_estimate(json_object_get(json, "promised")),
+		.at_most = json_is_true(json_object_get(json, "at_most")),
 		.gain = read_estimate(json_object_get(json, "gain")),
 	};
 	json_int_t probes = json_integer_value(json_object_get(json, "probes"));
@@ -139,6 +141,7 @@ static void append_one(struct text *t, const struct tried *tried)
 	}
 	text_append_string(t, "]");
 	append_estimate(t, "promised", &tried->promised);
+	text_append_string(t, tried->at_most ? ",\"at_most\":true" : "");
 	append_estimate(t, "gain", &tried->gain);
 	text_format(t, ",\"probes\":%u", tried->probes);
 	if (tried->missing) {
@@ -220,7 +223,20 @@ static void append_times(struct text *t, double times)
 	text_format(t, "%.*f", times < 9.995 ? 2 : times < 99.95 ? 1 : 0, times);
 }
 
-void tried_append(struct text *t, const struct tried *tried)
+static void append_interval(struct text *t, const struct estimate *gain)
+{
+	append_times(t, gain->value);
+	text_append_string(t, "x");
+	if (isfinite(gain->low) && isfinite(gain->high)) {
+		text_append_string(t, " (");
+		append_times(t, gain->low);
+		text_append_string(t, " to ");
+		append_times(t, gain->high);
+		text_append_string(t, ")");
+	}
+}
+
+void tried_append_result(struct text *t, const struct tried *tried)
 {
 	if (!isfinite(tried->gain.value)) {
 		text_append_string(t, "not tried");
@@ -230,22 +246,20 @@ void tried_append(struct text *t, const struct tried *tried)
 		}
 		return;
 	}
-	text_append_string(t, "tried: ");
-	append_times(t, tried->gain.value);
-	text_append_string(t, "x");
-	if (isfinite(tried->gain.low)) {
-		text_append_string(t, " (");
-		append_times(t, tried->gain.low);
-		text_append_string(t, " to ");
-		append_times(t, tried->gain.high);
-		text_append_string(t, ")");
-	}
+	text_append_string(t, tried_in_vain(tried) ? "gained nothing: " : "");
+	append_interval(t, &tried->gain);
 	if (isfinite(tried->promised.value)) {
-		text_append_string(t, ", promised ");
+		text_append_string(t, tried->at_most ? ", promised at most " : ", promised ");
 		text_append_string(t, tried->promised.value >= 20 ? "more than " : "");
 		text_format(t, "%.*fx", tried->promised.value < 9.95 ? 1 : 0,
 			fmin(20, tried->promised.value));
 	}
+}
+
+void tried_append(struct text *t, const struct tried *tried)
+{
+	text_append_string(t, isfinite(tried->gain.value) ? "tried: " : "");
+	tried_append_result(t, tried);
 }
 
 // A verdict ---------------------------------------------------------------------------------------
@@ -311,4 +325,14 @@ int tried_apply(struct verdict *v)
 	}
 	v->n_suggestions = kept;
 	return 0;
+}
+
+bool tried_is_told(const struct verdict *v, const struct tried *tried)
+{
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		if (v->suggestions[i].tried == tried) {
+			return true;
+		}
+	}
+	return false;
 }

@@ -19,6 +19,7 @@ enum { TRIED_MAX = 64 }; // that a run keeps: the last
 struct tried {
 	struct setting_list settings; // all at once
 	struct estimate promised; // times faster; value NAN: nothing was
+	bool at_most; // what was promised is a bound
 	struct estimate gain; // times faster, with the 95 % interval of the ratio; NAN: not known
 	unsigned probes; // with these settings
 	char *missing; // why the gain is not known; NULL where it is
@@ -43,10 +44,15 @@ const struct tried *tried_find(const struct tried_list *list, const struct setti
 bool tried_gained(const struct tried *tried);
 // Whether it is known that it gained nothing that could be told from chance.
 bool tried_in_vain(const struct tried *tried);
+// "1.48x (1.41 to 1.55), promised 1.5x"; "gained nothing: 0.98x (0.94 to 1.02)"; "not tried: the
+// job failed".
+void tried_append_result(struct text *t, const struct tried *tried);
 // "tried: 1.48x (1.41 to 1.55), promised 1.5x".
 void tried_append(struct text *t, const struct tried *tried);
-
+// Whether a suggestion of the verdict tells of it.
 struct verdict;
+bool tried_is_told(const struct verdict *v, const struct tried *tried);
+
 // Gives each suggestion of the verdict the trial of it, the best of its choices; moves those of
 // which every choice was tried in vain to verdict.in_vain; then the largest gain is the first, one
 // that was tried before one that is promised. 0 or -ENOMEM.

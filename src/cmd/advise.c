@@ -63,12 +63,12 @@ static const struct argp_option options[] = {
 		"what preparing and fetching the data costs, from three short runs", 0},
 	{"try", OPTION_TRY, NULL, 0,
 		"what the advice of a run gains that needs no edit of the job: short runs with it "
-                "and "
+		"and "
 		"without, in turns",
 		0},
 	{"with", OPTION_WITH, "SETTINGS", 0,
 		"--try: these in place of the verdict's, \"OMP_NUM_THREADS=1 num_workers=2\"; may "
-                "be "
+		"be "
 		"repeated, each is tried alone",
 		0},
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job so often with each advice (3)", 0},
@@ -128,7 +128,7 @@ static void take_argument(struct advise_options *o, char *argument, struct argp_
 	} else {
 		reading_option_error(state,
 			"advise: expected one RUN; a command goes behind --: strain advise --try "
-		        "-- %s",
+			"-- %s",
 			o->run);
 	}
 }
@@ -303,9 +303,9 @@ int command_advise(int argc, char **argv)
 		"With --stalls: once as it is (warm: its data in the page cache), once with "
 		"prepared batches handed out again (compute), once with its data dropped from the "
 		"page cache (cold). With --try: the advice of RUN's verdict (the newest run's; "
-	        "with "
+		"with "
 		"a command alone, of its first run) that goes without an edit of the job, each "
-	        "alone, "
+		"alone, "
 		"then together what gained; what came of it is written into RUN. The job is "
 		"interrupted when its rate is known; it may leave behind what it leaves behind at "
 		"Ctrl-C.",

@@ -65,11 +65,12 @@ bool try_parse_settings(const char *text, struct setting_list *ret, char *word, 
 
 static void add_choices(struct tries *t, const struct suggestion *suggestions, size_t n)
 {
-	struct setting_list choice;
 	for (size_t i = 0; i < n; i++) {
+		const struct suggestion *s = &suggestions[i];
+		struct tried wanted = {.promised = s->gain, .at_most = s->kind == GAIN_AT_MOST};
 		for (unsigned k = 0; k <= UINT8_MAX; k++) {
-			if (setting_choose(&suggestions[i].settings, k, &choice)) {
-				tries_add(t, &choice, &suggestions[i].gain);
+			if (setting_choose(&s->settings, k, &wanted.settings)) {
+				tries_add(t, &wanted);
 			}
 		}
 	}
@@ -87,9 +88,10 @@ static int add_candidates(struct attempt *a)
 	struct reader *own = NULL, *reader = a->reader;
 	struct analysis analysis;
 	struct error e = {0};
-	const struct estimate nothing = {NAN, NAN, NAN};
 	for (size_t i = 0; i < a->o->n_with; i++) {
-		tries_add(&a->tries, &a->o->with[i], &nothing);
+		const struct tried wanted = {
+			.settings = a->o->with[i], .promised = {NAN, NAN, NAN}};
+		tries_add(&a->tries, &wanted);
 	}
 	int r = 0;
 	if (!reader && a->o->n_with > 0) {

@@ -152,6 +152,25 @@ static json_t *causes_json(const struct verdict *v)
 	return causes;
 }
 
+static json_t *settings_json(const struct setting_list *settings)
+{
+	_cleanup_text_ struct text words = {0};
+	setting_append(&words, settings);
+	return json_from_text(words.data);
+}
+
+static json_t *choices_json(const struct setting_list *settings)
+{
+	json_t *list = json_array();
+	struct setting_list choice;
+	for (unsigned i = 0; i <= UINT8_MAX; i++) {
+		if (setting_choose(settings, i, &choice)) {
+			json_array_append_new(list, settings_json(&choice));
+		}
+	}
+	return list;
+}
+
 static json_t *suggestions_json(const struct verdict *v)
 {
 	json_t *suggestions = json_array();
@@ -162,9 +181,29 @@ static json_t *suggestions_json(const struct verdict *v)
 		json_object_set_new(json, "times_faster", estimate_json(&suggestion->gain));
 		json_object_set_new(json, "action", json_from_text(suggestion->action));
 		json_object_set_new(json, "basis", json_from_text(suggestion->basis));
+		json_object_set_new(json, "settings", choices_json(&suggestion->settings));
+		json_object_set_new(json, "tried",
+			suggestion->tried ? estimate_json(&suggestion->tried->gain) : json_null());
 		json_array_append_new(suggestions, json);
 	}
 	return suggestions;
+}
+
+static json_t *tried_json(const struct verdict *v)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < v->tried.n; i++) {
+		const struct tried *tried = &v->tried.items[i];
+		json_t *json = json_object();
+		json_object_set_new(json, "settings", settings_json(&tried->settings));
+		json_object_set_new(json, "gain", estimate_json(&tried->gain));
+		json_object_set_new(json, "promised", estimate_json(&tried->promised));
+		json_object_set_new(json, "probes", json_integer(tried->probes));
+		json_object_set_new(json, "in_vain", json_boolean(tried_in_vain(tried)));
+		json_object_set_new(json, "missing", json_from_text(tried->missing));
+		json_array_append_new(list, json);
+	}
+	return list;
 }
 
 static json_t *held_json(const struct held *held)
@@ -195,6 +234,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "surer", json_from_text(a->verdict.surer));
 	json_object_set_new(verdict, "causes", causes_json(&a->verdict));
 	json_object_set_new(verdict, "suggestions", suggestions_json(&a->verdict));
+	json_object_set_new(verdict, "tried", tried_json(&a->verdict));
 	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict.held));
 	int r = evidence_table_build(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));

@@ -149,6 +149,39 @@ static void append_range(struct text *t, const struct suggestion *suggestion)
 	text_append_string(t, *suggestion->basis ? ")" : "");
 }
 
+// "1.5x OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive; OMP_NUM_THREADS=1 tried: 1.48x (1.41
+// to 1.55), promised 1.5x"
+static void append_tried(struct text *t, const struct suggestion *suggestion)
+{
+	const struct tried *tried = suggestion->tried;
+	struct setting_list second;
+	text_format(t, "%.1fx ", tried->gain.value);
+	text_append_string(t, suggestion->action);
+	text_append_string(t, "; ");
+	if (setting_choose(&suggestion->settings, 1, &second)) {
+		setting_append(t, &tried->settings);
+		text_append_string(t, " ");
+	}
+	tried_append(t, tried);
+}
+
+// What was tried and is advised no more, or was more than one advice.
+static void print_tried(const struct page *p)
+{
+	const struct verdict *v = &p->a->verdict;
+	bool first = true;
+	for (size_t i = 0; i < v->tried.n; i++) {
+		_cleanup_text_ struct text line = {0};
+		if (!tried_is_told(v, &v->tried.items[i])) {
+			setting_append(&line, &v->tried.items[i].settings);
+			text_append_string(&line, ": ");
+			tried_append_result(&line, &v->tried.items[i]);
+			print_field(p, first ? "Tried" : "", line.data ? line.data : "");
+			first = false;
+		}
+	}
+}
+
 // "1.9x  train.py:42  num_workers 2 -> 4 (1.7 to 2.0; two idle CPUs)"
 static void print_suggestions(const struct page *p)
 {
@@ -156,13 +189,17 @@ static void print_suggestions(const struct page *p)
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		const struct suggestion *suggestion = &v->suggestions[i];
 		_cleanup_text_ struct text line = {0};
-		if (suggestion->gain.value >= 1.05) {
-			text_format(&line, "%s%.1fx ",
-				suggestion->kind == GAIN_AT_MOST ? "at most " : "",
-				suggestion->gain.value);
+		if (suggestion->tried) {
+			append_tried(&line, suggestion);
+		} else {
+			if (suggestion->gain.value >= 1.05) {
+				text_format(&line, "%s%.1fx ",
+					suggestion->kind == GAIN_AT_MOST ? "at most " : "",
+					suggestion->gain.value);
+			}
+			text_append_string(&line, suggestion->action);
+			append_range(&line, suggestion);
 		}
-		text_append_string(&line, suggestion->action);
-		append_range(&line, suggestion);
 		print_field(p, i == 0 ? "Try" : "", line.data ? line.data : "");
 	}
 	if (v->n_suggestions == 0 && *v->next) {
@@ -231,6 +268,7 @@ static int print_verdict(const struct page *p)
 	if (r == 0) {
 		print_held(p);
 		print_suggestions(p);
+		print_tried(p);
 	}
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
 		print_field(p, "Surer", v->surer);

@@ -142,14 +142,18 @@ static json_t *panels_json(
 static json_t *suggestion_json(const struct suggestion *suggestion)
 {
 	json_t *json = json_object();
-	double gain = suggestion->gain.value;
-	bool known = gain >= 1.05;
+	const struct tried *tried = suggestion->tried;
+	double gain = tried ? tried->gain.value : suggestion->gain.value;
+	bool bound = !tried && suggestion->kind == GAIN_AT_MOST;
+	_cleanup_text_ struct text text = {0};
+	if (tried) {
+		tried_append(&text, tried);
+	}
 	json_object_set_new(json, "gain",
-		!known ? json_null()
-		       : page_format("%s%.1fx", suggestion->kind == GAIN_AT_MOST ? "at most " : "",
-				 gain));
+		gain >= 1.05 ? page_format("%s%.1fx", bound ? "at most " : "", gain) : json_null());
 	json_object_set_new(json, "title", page_string(suggestion->action));
-	json_object_set_new(json, "text", page_string(suggestion->basis));
+	json_object_set_new(
+		json, "text", page_string(tried && text.data ? text.data : suggestion->basis));
 	return json;
 }
 
@@ -209,6 +213,20 @@ static void output_text(const struct outcome_told *told, json_t *text)
 	}
 }
 
+// What was tried and is advised no more, or was more than one advice.
+static void tried_text(const struct verdict *v, json_t *lines)
+{
+	for (size_t i = 0; i < v->tried.n; i++) {
+		struct text line = {0};
+		if (!tried_is_told(v, &v->tried.items[i])) {
+			setting_append(&line, &v->tried.items[i].settings);
+			text_append_string(&line, ": ");
+			tried_append_result(&line, &v->tried.items[i]);
+		}
+		append_line(lines, "Tried: ", &line);
+	}
+}
+
 static json_t *verdict_json(const struct analysis *a)
 {
 	const struct verdict *v = &a->verdict;
@@ -220,6 +238,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(json, "title", page_string(v->headline));
 	output_text(&a->overview.outcome, text);
 	verdict_text(v, text);
+	tried_text(v, text);
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		json_t *fact = json_object();
 		json_object_set_new(fact, "what", page_string(v->evidence[i].what));
