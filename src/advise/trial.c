@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,30 @@ static bool set_environment(const char *const *environment)
 	return set;
 }
 
+// Adds CPUs to those that this process may use: who started it may have kept it from some. Where
+// the kernel does not let it, the recording says that it may not use them.
+static void add_cpus(const char *list)
+{
+	cpu_set_t cpus;
+	struct cursor at = cursor_of(list, strlen(list));
+	uint64_t first, last;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0) {
+		return;
+	}
+	while (cursor_u64(&at, &first)) {
+		if (!cursor_literal(&at, "-") || !cursor_u64(&at, &last)) {
+			last = first;
+		}
+		for (uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++) {
+			CPU_SET(cpu, &cpus);
+		}
+		if (!cursor_literal(&at, ",")) {
+			break;
+		}
+	}
+	(void)!sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
 static void become_recording(const struct watched *w)
 {
 	const struct trial_config *config = w->config;
@@ -218,6 +243,9 @@ static void become_recording(const struct watched *w)
 		dprintf(STDERR_FILENO, "strain: %s: %s\n", config->directory,
 			strerrordesc_np(errno));
 		_exit(125);
+	}
+	if (config->cpus) {
+		add_cpus(config->cpus);
 	}
 	setpgid(0, 0); // a Ctrl-C is ours to pass on
 	signal(SIGINT,

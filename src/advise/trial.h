@@ -28,6 +28,7 @@ struct trial_config {
 	const char *output; // where the job's output and strain's words go
 	const char *directory; // where the job runs; NULL: here
 	const char *const *options; // further ones of strain run, ends with NULL; NULL: none
+	const char *cpus; // "0-3,8": it may use these too, where this process may not; NULL: none
 	const char *const *environment; // "NAME=VALUE", or "NAME" to have it unset; ends with NULL
 	double error; // of the rate, at which it is known (0.03)
 	double seconds; // of iterations that it rests on at least; 0: TRIAL_SECONDS

@@ -138,15 +138,24 @@ static void add_cpus(const char *list, struct strings *s)
 	strings_add(s, &value);
 }
 
+// NULL: all that this process may use.
+static const char *find_cpus(const struct setting_list *settings)
+{
+	for (size_t i = 0; i < settings->n; i++) {
+		if (settings->items[i].kind == SETTING_CPUS) {
+			return settings->items[i].value;
+		}
+	}
+	return NULL;
+}
+
 static void find_options(
 	const struct tries *t, const struct setting_list *settings, struct strings *ret)
 {
 	strings_add_all(ret, (const char *const[]){"--no-verdict", NULL});
 	strings_add_all(ret, t->config->options);
-	for (size_t i = 0; i < settings->n; i++) {
-		if (settings->items[i].kind == SETTING_CPUS) {
-			add_cpus(settings->items[i].value, ret);
-		}
+	if (find_cpus(settings)) {
+		add_cpus(find_cpus(settings), ret);
 	}
 }
 
@@ -277,6 +286,7 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 				       .output = output,
 				       .directory = config->directory,
 				       .options = (const char *const *)options.items,
+				       .cpus = find_cpus(&c->result.settings),
 				       .environment = (const char *const *)environment.items,
 				       .error = config->error,
 				       .seconds = t->probes == 0 ? config->first_seconds : 0,
