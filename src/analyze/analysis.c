@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "analyze/leak_facts.h"
 #include "base/cleanup.h"
 
 typedef int analysis_step(struct analysis *a, struct error *e);
@@ -78,6 +79,13 @@ static int load_phases(struct analysis *a, struct error *e)
 	return told < 0 ? error_errno(e, -told, "%s", reader_path(a->reader)) : r;
 }
 
+static int find_leak(struct analysis *a, struct error *e)
+{
+	(void)e;
+	leak_facts_fill(a, &a->growth);
+	return 0;
+}
+
 static int build_verdict(struct analysis *a, struct error *e)
 {
 	int r = verdict_build(a, &a->verdict);
@@ -106,7 +114,7 @@ static int analysis_run(
 
 static analysis_step *const all_steps[] = {load_entities, load_metrics, load_epochs, load_summary,
 	load_missing, load_events, build_processes, build_stops, build_overview, load_phases,
-	build_verdict};
+	find_leak, build_verdict};
 
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {

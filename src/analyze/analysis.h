@@ -7,6 +7,7 @@
 
 #include "analyze/entities.h"
 #include "analyze/epochs.h"
+#include "analyze/facts.h"
 #include "analyze/notes.h"
 #include "analyze/overview.h"
 #include "analyze/phases.h"
@@ -31,6 +32,7 @@ struct analysis {
 	struct stops stops; // the same, or a process that others wait for was stopped
 	struct overview overview;
 	struct phases phases;
+	struct growth_facts growth; // of memory over iterations
 	struct verdict verdict;
 	struct error damage; // the first part of the metadata that could not be read; code 0: none
 };

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "analyze/cause_kinds.h"
+#include "analyze/leak_facts.h"
 #include "analyze/thresholds.h"
 #include "analyze/words.h"
 
@@ -157,22 +158,10 @@ static struct judgement judge_leak(const struct facts *f, const struct causes *f
 	return (struct judgement){0, N_KNOWN_PHASES};
 }
 
-void cause_append_growth(struct text *t, const struct facts *f)
-{
-	const struct growth_facts *g = &f->growth;
-	text_append_string(t, "memory grows by ");
-	words_append_bytes(t, g->bytes_per_iteration.value);
-	text_append_string(t, " an iteration");
-	if (g->full_in_s > 0) {
-		text_append_string(t, ": full in ");
-		words_append_seconds(t, g->full_in_s);
-	}
-}
-
 static void say_leak(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	cause_append_growth(t, f);
+	leak_append_warning(t, &f->growth);
 }
 
 static void advise_leak(struct book *b, const struct cause *cause)

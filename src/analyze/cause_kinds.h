@@ -64,9 +64,6 @@ bool cause_sampled(const struct code_facts *code);
 // CPUs that threads of the training processes spend spinning; NAN without samples.
 double cause_spinning_cpus(const struct facts *f);
 
-// "memory grows by 16 MB an iteration: full in 40 min".
-void cause_append_growth(struct text *t, const struct facts *f);
-
 // The model of the input pipeline (cause_input.c) -------------------------------------------------
 
 // What a batch takes of those that prepare it, in parts of one.

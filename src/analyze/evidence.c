@@ -10,6 +10,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/facts.h"
+#include "analyze/leak_facts.h"
 #include "analyze/names.h"
 #include "analyze/wait_facts.h"
 #include "analyze/words.h"
@@ -89,6 +90,17 @@ static int put_memory(const struct analysis *a, struct verdict *v)
 	overview_append_memory(&value, &o->memory, o->memory_limit_bytes);
 	text_format(&value, " (%s)", o->memory.kind);
 	return evidence_put(v, "memory", &value, o->memory.metric);
+}
+
+static int put_growth(const struct facts *f, struct verdict *v)
+{
+	if (!f->growth.leak) {
+		return 0;
+	}
+	struct text value = {0};
+	leak_append_warning(&value, &f->growth);
+	text_append_string(&value, f->growth.one_epoch ? "; within one epoch" : "");
+	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
 }
 
 static int put_cache(const struct analysis *a, struct verdict *v)
@@ -309,6 +321,7 @@ int evidence_build(const struct analysis *a, const struct facts *f, struct verdi
 	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);
 	r = r < 0 ? r : put_cpu(a, ret);
 	r = r < 0 ? r : put_throttling(a, f, ret);
+	r = r < 0 ? r : put_growth(f, ret);
 	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](a, ret);
 	}

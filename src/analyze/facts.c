@@ -63,7 +63,10 @@ void facts_init(struct facts *f)
 		.throttled_cpu_s = NAN,
 		.queued_cpus = NAN,
 		.needed_cpus = NAN};
-	f->growth = (struct growth_facts){.bytes_per_iteration = unknown, NAN, NAN};
+	f->growth = (struct growth_facts){.bytes_per_iteration = unknown,
+		.bytes_per_s = NAN,
+		.full_in_s = NAN,
+		.gained_bytes = NAN};
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 
@@ -404,6 +407,9 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	gpu_facts_fill(a, &stretch, &ret->gpu);
+	if (a->growth.leak) {
+		ret->growth = a->growth;
+	}
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}

@@ -129,7 +129,10 @@ struct growth_facts { // of memory that cannot be dropped
 	bool leak; // it grew all the time, over iterations
 	struct estimate bytes_per_iteration;
 	double bytes_per_s;
-	double full_in_s; // after the run's end, at the limit; NAN: no limit is known
+	double full_in_s; // after the run's end, at the limit; NAN: no limit is known, or no leak
+	double gained_bytes; // over the steady iterations, and not given back
+	int64_t process; // the one that trains and grows; 0: another, or it is not known
+	bool one_epoch; // what the end of an epoch gives back was not seen
 };
 
 struct facts {

@@ -24,6 +24,7 @@ static const struct {
 	[HOLDING_DATASET] = {"dataset and weights", false, NAME_RESIDENT},
 	[HOLDING_TRAINING] = {"gradients, optimizer and workspace", false, NAME_RESIDENT},
 	[HOLDING_ACTIVATIONS] = {"within a step", false, NAME_RESIDENT},
+	[HOLDING_GROWTH] = {"kept from step to step", false, NAME_RESIDENT},
 	[HOLDING_WORKERS] = {"loader workers", false, NAME_PSS},
 	[HOLDING_BATCHES] = {"shared memory", false, NAME_SHMEM},
 	[HOLDING_FILES] = {"page cache", false, NAME_FILE},
@@ -119,21 +120,46 @@ static void find_training(const struct analysis *a, int64_t process, struct held
 	h->bytes[HOLDING_DATASET] = isfinite(imported) ? more(began, imported) : began;
 	h->bytes[HOLDING_TRAINING] = more(trained, began);
 	h->bytes[HOLDING_ACTIVATIONS] = more(gauge_most(&s, end_us), fmax(trained, began));
+	if (a->growth.leak && isfinite(h->bytes[HOLDING_ACTIVATIONS])) {
+		h->bytes[HOLDING_GROWTH] = a->growth.gained_bytes;
+		h->bytes[HOLDING_ACTIVATIONS] = fmax(
+			0, h->bytes[HOLDING_ACTIVATIONS] - a->growth.gained_bytes);
+	}
 	series_done(&s);
+}
+
+// How many loader workers there were at a time at most: they may be made anew each epoch.
+static size_t workers_at_once(const struct process_list *list, int64_t process)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		const struct process_row *row = &list->items[i];
+		size_t beside = 0;
+		for (size_t k = 0; row->role == ROLE_LOADER && k < list->n; k++) {
+			const struct process_row *other = &list->items[k];
+			beside += other->role == ROLE_LOADER && other->entity != process &&
+			          other->first_s <= row->first_s && other->last_s >= row->first_s;
+		}
+		most = beside > most ? beside : most;
+	}
+	return most;
 }
 
 static void find_others(const struct analysis *a, int64_t process, struct held *h)
 {
 	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
 	double workers = NAN;
+	size_t n = 0;
 	for (size_t i = 0; i < a->processes.n; i++) {
 		const struct process_row *row = &a->processes.items[i];
 		if (row->role == ROLE_LOADER && row->entity != process) {
-			workers = words_sum(
-				workers, analysis_figure(a, row->entity, NAME_PSS, FIGURE_MEAN));
+			double pss = analysis_figure(a, row->entity, NAME_PSS, FIGURE_MEAN);
+			workers = words_sum(workers, pss);
+			n += isfinite(pss);
 		}
 	}
-	h->bytes[HOLDING_WORKERS] = workers;
+	size_t at_once = workers_at_once(&a->processes, process);
+	h->bytes[HOLDING_WORKERS] = n > at_once ? workers / (double)n * (double)at_once : workers;
 	if (job) {
 		h->bytes[HOLDING_BATCHES] = analysis_figure(a, job->id, NAME_SHMEM, FIGURE_MAX);
 		h->bytes[HOLDING_FILES] = analysis_figure(a, job->id, NAME_FILE, FIGURE_MAX);

@@ -20,6 +20,7 @@ enum holding {
 	HOLDING_DATASET, // since then, before the first iteration: dataset, weights
 	HOLDING_TRAINING, // since then, after two iterations: gradients, optimizer state, workspace
 	HOLDING_ACTIVATIONS, // at most more than that, within steps
+	HOLDING_GROWTH, // what steps keep and never give back: a leak
 	HOLDING_WORKERS, // the other processes' own
 	HOLDING_BATCHES, // shared memory: batches on their way
 	HOLDING_FILES, // page cache of the job: can be dropped

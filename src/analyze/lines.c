@@ -9,6 +9,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/gpu_facts.h"
+#include "analyze/leak_facts.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -217,6 +218,9 @@ void verdict_lines(const struct analysis *a, struct text *out)
 		overview_append_recorded(&line, &a->overview);
 		append_line(out, indent, &line);
 	}
+	text_clear(&line);
+	leak_append_warning(&line, &a->growth);
+	append_line(out, indent, &line);
 	text_clear(&line);
 	text_append_string(&line, a->verdict.next);
 	append_line(out, indent, &line);

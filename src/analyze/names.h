@@ -14,6 +14,7 @@
 #define NAME_CPUS_ALLOWED "strain.cpu.allowed"
 #define NAME_THREADS "process.thread.count"
 #define NAME_RESIDENT "process.memory.usage"
+#define NAME_RESIDENT_SHARED "strain.memory.shared"
 #define NAME_PEAK "strain.memory.peak"
 #define NAME_PSS "strain.memory.pss"
 #define NAME_STOPPED "strain.stopped_time" // of the job
@@ -47,6 +48,7 @@
 
 // host
 #define NAME_HOST_CPU "system.cpu.time." // and a mode: "idle", ...
+#define NAME_HOST_MEMORY_AVAILABLE "system.linux.memory.available"
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
 #define NAME_HOST_MAJOR_FAULTS "strain.system.paging.faults.major"
 #define NAME_HOST_OOM_KILLS "strain.system.oom_kills"

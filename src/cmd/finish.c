@@ -13,10 +13,28 @@
 #include <unistd.h>
 
 #include "analyze/analysis.h"
+#include "analyze/leak_facts.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
+#include "trace/amend.h"
+
+// An event of the run, once. Best effort: it is computed anew whenever the run is read.
+static void put_growth_event(const struct analysis *a, const char *path)
+{
+	_cleanup_text_ struct text warning = {0};
+	for (size_t i = 0; i < a->events.n; i++) {
+		if (strcmp(a->events.items[i].kind, "memory_growth") == 0) {
+			return;
+		}
+	}
+	leak_append_warning(&warning, &a->growth);
+	if (warning.length > 0 && warning.data) {
+		const struct amendment event = {AMEND_EVENT, "memory_growth", warning.data};
+		(void)run_amend(path, &event, 1, NULL);
+	}
+}
 
 static int finish_run(struct reader *reader)
 {
@@ -43,6 +61,9 @@ static int finish_run(struct reader *reader)
 	// The first reader computes what could not be written.
 	int r = live ? 0
 	             : summary_write(reader_path(reader), &analysis.summary, &analysis.metrics, &e);
+	if (r == 0 && !live) {
+		put_growth_event(&analysis, reader_path(reader));
+	}
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;
 }

@@ -25,6 +25,17 @@ static void put(json_t *object, const char *name, double value)
 	json_object_set_new(object, name, json_from_number(value));
 }
 
+// Without bounds where none are known, or where they are a cap that the value is not within.
+static json_t *estimate_json(const struct estimate *e)
+{
+	json_t *json = json_object();
+	bool bounded = e->low <= e->value && e->value <= e->high;
+	put(json, "value", e->value);
+	put(json, "low", bounded ? e->low : NAN);
+	put(json, "high", bounded ? e->high : NAN);
+	return json;
+}
+
 // What the run limited its job to, as its keys say it; null where it set no such limit.
 static json_t *limits_json(struct reader *r)
 {
@@ -96,6 +107,19 @@ static json_t *job_json(const struct overview *o)
 	return job;
 }
 
+// How memory grows with the iterations; its figures are there also where it is no leak.
+static json_t *growth_json(const struct growth_facts *growth)
+{
+	json_t *json = json_object();
+	json_object_set_new(json, "leak", json_boolean(growth->leak));
+	json_object_set_new(
+		json, "bytes_per_iteration", estimate_json(&growth->bytes_per_iteration));
+	put(json, "bytes_per_s", growth->bytes_per_s);
+	put(json, "gained_bytes", growth->gained_bytes);
+	put(json, "full_in_s", growth->full_in_s);
+	return json;
+}
+
 static json_t *pressure_json(const struct pressure_figures *pressure)
 {
 	static const char *const names[N_PRESSURES] = {"cpu", "memory", "io"};
@@ -128,15 +152,6 @@ static json_t *rows_json(int result, struct table *t)
 	json_t *rows = result < 0 ? NULL : table_to_json(t);
 	table_free(t);
 	return rows;
-}
-
-static json_t *estimate_json(const struct estimate *e)
-{
-	json_t *json = json_object();
-	put(json, "value", e->value);
-	put(json, "low", e->low);
-	put(json, "high", e->high);
-	return json;
 }
 
 static json_t *causes_json(const struct verdict *v)
@@ -271,7 +286,9 @@ int show_json(const struct analysis *a, FILE *stream)
 	json_t *json = json_object();
 	int failed = json_object_set_new(json, "run", run_json(a));
 	failed |= json_object_set_new(json, "verdict", verdict_json(a));
-	failed |= json_object_set_new(json, "job", job_json(&a->overview));
+	json_t *job = job_json(&a->overview);
+	failed |= json_object_set_new(job, "memory_growth", growth_json(&a->growth));
+	failed |= json_object_set_new(json, "job", job);
 	failed |= json_object_set_new(json, "epochs", epochs_json(a));
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		struct table *t = NULL;

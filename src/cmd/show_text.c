@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "analyze/leak_facts.h"
 #include "analyze/sentence.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -242,6 +243,16 @@ static void print_output(const struct page *p)
 	}
 }
 
+// What will end the job though it costs no time yet.
+static void print_warning(const struct page *p)
+{
+	_cleanup_text_ struct text line = {0};
+	leak_append_warning(&line, &p->a->growth);
+	if (line.length > 0 && line.data) {
+		print_field(p, "Warning", line.data);
+	}
+}
+
 static int print_verdict(const struct page *p)
 {
 	const struct verdict *v = &p->a->verdict;
@@ -256,6 +267,7 @@ static int print_verdict(const struct page *p)
 		print_field(p, "", v->shares);
 	}
 	print_parts(p);
+	print_warning(p);
 	_cleanup_table_ struct table *t = NULL;
 	int r = evidence_table_build(p->a, &t);
 	if (r == 0 && table_rows(t) > 0) {
