@@ -88,7 +88,9 @@ static int put_memory(const struct analysis *a, struct verdict *v)
 	}
 	struct text value = {0};
 	overview_append_memory(&value, &o->memory, o->memory_limit_bytes);
-	text_format(&value, " (%s)", o->memory.kind);
+	bool one = strcmp(o->memory.kind, "resident") == 0;
+	text_format(&value, ", peak of %s (%s)", one ? "the largest process" : "all processes",
+		o->memory.kind);
 	return evidence_put(v, "memory", &value, o->memory.metric);
 }
 

@@ -10,6 +10,7 @@
 #include "analyze/analysis.h"
 #include "analyze/gpu_facts.h"
 #include "analyze/leak_facts.h"
+#include "analyze/measures.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -31,16 +32,9 @@ static void append_line(struct text *out, const char *prefix, const struct text 
 // False where nothing was said.
 static bool append_epochs(struct text *t, const struct analysis *a)
 {
-	size_t n = 0, n_samples = 0;
-	double samples = 0, seconds = 0;
+	size_t n = 0;
 	for (size_t i = 0; i < a->epochs.n; i++) {
-		const struct epoch *epoch = &a->epochs.items[i];
-		n += !epoch->open;
-		if (!epoch->open && epoch->samples > 0) {
-			n_samples++;
-			samples += (double)epoch->samples;
-			seconds += epoch_length_s(epoch);
-		}
+		n += !a->epochs.items[i].open;
 	}
 	if (n == 0 && a->overview.partial) {
 		return false; // that is said above
@@ -53,10 +47,14 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 	words_append_counted(t, (double)n, "epoch");
 	text_append_string(t, " of ");
 	words_append_seconds(t, epoch_typical_seconds(&a->epochs));
-	if (n_samples > 0 && seconds > 0) {
-		char rate[32];
-		text_count(rate, sizeof(rate), (uint64_t)llround(samples / seconds));
-		text_format(t, ", %s samples/s", rate);
+	// The one rate that compare and sweep know too: not what an epoch's whole time makes of it.
+	const char *why = NULL;
+	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
+	if (rate > 0) {
+		char number[32];
+		text_count(number, sizeof(number), (uint64_t)llround(rate));
+		text_format(t, ", %s samples/s%s", number,
+			a->phases.steady > 0 ? " in iterations" : "");
 	}
 	return true;
 }

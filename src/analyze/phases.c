@@ -303,21 +303,23 @@ static bool any_phase(const struct phases *p)
 	return false;
 }
 
-static void append_count(struct text *t, uint64_t n, const char *what)
+static void append_count(struct text *t, uint64_t n, const char *one, const char *several)
 {
 	char count[32];
 	if (n > 0) {
 		text_format(t, "%s%s %s", t->length ? ", " : "",
-			text_count(count, sizeof(count), n), what);
+			text_count(count, sizeof(count), n), n == 1 ? one : several);
 	}
 }
 
 static int say_missing(struct phases *p, const struct analysis *a, uint64_t left_out)
 {
 	struct text incomplete = {0};
-	append_count(&incomplete, p->unrecorded, "iterations were not recorded");
-	append_count(&incomplete, p->cut, "iterations were cut");
-	append_count(&incomplete, left_out, "spans of too many threads or too deep were left out");
+	append_count(&incomplete, p->unrecorded, "iteration was not recorded",
+		"iterations were not recorded");
+	append_count(&incomplete, p->cut, "iteration was cut", "iterations were cut");
+	append_count(&incomplete, left_out, "span of too many threads or too deep was left out",
+		"spans of too many threads or too deep were left out");
 	p->incomplete = incomplete.length > 0 ? text_steal(&incomplete) : NULL;
 	p->missing = p->total == 0 ? why_no_marks(a) : NULL;
 	p->phases_missing = any_phase(p) ? NULL : why_no_marks(a);

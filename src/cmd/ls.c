@@ -269,7 +269,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static int show(struct listing *l, const struct ls_options *ls, const char *directory)
 {
 	if (!is_key(l, ls)) {
-		command_note("--sort: none of these runs has a label '%s'", ls->sort);
+		return command_fail("--sort: none of these runs has a label '%s', and no measure "
+				    "is called so",
+			ls->sort);
 	}
 	if (l->n > 0) {
 		qsort_r(l->items, l->n, sizeof(*l->items), compare_listed,

@@ -33,7 +33,7 @@ static const enum measure_id judged_by[] = {
 struct shown_measure {
 	enum measure_id id;
 	struct column column;
-	double factor; // from the measure's unit to the column's
+	double factor; // from the measure's unit to the column's, for people
 };
 
 static const struct shown_measure shown[] = {
@@ -383,12 +383,24 @@ static void print_end(const struct results *r)
 	printf("strain compare %s\nstrain report %s -o report.html\n", directory, directory);
 }
 
+// A measure has one unit for programs, here, in compare and in ls.
+static void put_in_units(json_t *row, const struct result *result)
+{
+	for (size_t i = 0; i < N_SHOWN; i++) {
+		if (shown[i].factor != 1) {
+			json_object_set_new(row, shown[i].column.name,
+				json_from_number(mean_of(result, i) / shown[i].factor));
+		}
+	}
+}
+
 static json_t *configurations_json(const struct results *r, const struct table *table)
 {
 	json_t *rows = table_to_json(table);
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		json_t *row = json_array_get(rows, i);
 		const struct result *result = &r->items[i];
+		put_in_units(row, result);
 		json_object_set_new(row, "speed_up", json_from_number(result->speed_up));
 		json_object_set_new(row, "probability", json_from_number(result->probability));
 		json_object_set_new(row, "beyond_noise",

@@ -40,7 +40,7 @@ setup() {
 		 109 ms  19.0 s      3          0  data 92.3 ms instead of 15.8 ms; host sta
 		 107 ms   5.8 s      1         96  data 90.7 ms instead of 15.8 ms; read fro
 		
-		EPOCH   TIME  SAMPLES/S  CPUS  GPU BUSY  HOST PSS  GPU MEMORY  READ FROM STO
+		EPOCH   TIME  OVERALL/S  CPUS  GPU BUSY  HOST PSS  GPU MEMORY  READ FROM STO
 	EOF
 }
 

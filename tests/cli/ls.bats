@@ -68,9 +68,10 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 }
 
 @test "a key that no run has is said" {
-	run -0 --separate-stderr "$STRAIN" ls --sort batchsize
-	[ "${#lines[@]}" = 4 ]
-	[ "$stderr" = "strain: --sort: none of these runs has a label 'batchsize'" ]
+	run -1 --separate-stderr "$STRAIN" ls --sort batchsize
+	[ -z "$output" ]
+	[ "$stderr" = "strain: --sort: none of these runs has a label 'batchsize', and no measure is called so" ]
+	run -1 "$STRAIN" ls --json --sort batchsize
 	run -0 --separate-stderr "$STRAIN" ls --sort workers
 	[ -z "$stderr" ]
 }

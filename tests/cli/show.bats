@@ -22,7 +22,7 @@ setup() {
 	[[ "${lines[1]}" == "python3 train.py --workers 2" ]]
 	[[ "$output" == *"Verdict   no resource at its limit: the job used 1."*" of 4 CPUs"* ]]
 	[[ "$output" == *"(low confidence)"* ]]
-	[[ "$output" == *"EPOCH   TIME  SAMPLES/S"*"HOST PSS"*"loss"* ]]
+	[[ "$output" == *"EPOCH   TIME  OVERALL/S"*"HOST PSS"*"loss"* ]]
 	[[ "$output" == *"main    python3 train.py"* ]]
 	[[ "$output" == *"loader  worker 0 "* ]]
 	[[ "$output" == *"Example GPU 16GB"* ]]
