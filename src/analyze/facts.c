@@ -12,6 +12,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/profile.h"
 #include "analyze/quota_facts.h"
 #include "analyze/rate.h"
 #include "analyze/wait_facts.h"
@@ -404,6 +405,9 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	quota_facts_fill(a, &stretch, ret);
 	worker_facts_fill(a, trainer(a), &stretch, ret);
 	wait_facts_fill(a, trainer(a), &stretch, ret);
+	struct code_profile profile;
+	(void)profile_load(a, &stretch, &profile); // without memory for it, no samples
+	profile_facts_fill(a, &profile, trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	gpu_facts_fill(a, &stretch, &ret->gpu);

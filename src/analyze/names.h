@@ -9,6 +9,7 @@
 // job, process, recorder
 #define NAME_CPU_TIME "process.cpu.time"
 #define NAME_CPU_WAIT "strain.cpu.wait"
+#define NAME_CPU_LEADER "strain.cpu.time.leader"
 #define NAME_CPU_CHILDREN "strain.cpu.time.children"
 #define NAME_WAIT "strain.wait." // and a kind: "sleep", ..., or "looks"
 #define NAME_CPUS_ALLOWED "strain.cpu.allowed"

@@ -131,8 +131,8 @@ int evidence_put(struct verdict *v, const char *what, struct text *value, const 
 struct gpu_facts;
 int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret);
 
-// The lines that end `strain run`: at most six, one more of a part, one of memory that grows, one of
-// what to type for a job that marks nothing, and of a job that failed the last three that it
+// The lines that end `strain run`: at most six, one more of a part, one of memory that grows, one
+// of what to type for a job that marks nothing, and of a job that failed the last three that it
 // printed; each with its newline, none over 120 columns but the last two, the commands that show
 // more.
 void verdict_lines(const struct analysis *a, struct text *out);

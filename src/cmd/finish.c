@@ -14,6 +14,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/leak_facts.h"
+#include "analyze/symbols.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/progress.h"
@@ -44,6 +45,7 @@ static int finish_run(struct reader *reader)
 	progress_start(&progress, reader, PROGRESS_ANALYSIS);
 	const bool live = reader_state(reader) == RUN_LIVE;
 	if (!live) {
+		(void)symbols_add(reader_path(reader), NULL); // without names, files say what ran
 		reader_hold(reader);
 	}
 	int loaded = analysis_load(reader, &analysis, &e);

@@ -198,6 +198,29 @@ static int write_span(struct scribe *s, const struct item *item)
 		NULL);
 }
 
+static int write_object(struct scribe *s, const struct item *item)
+{
+	return writer_put_profile_object(s->writer, item->number, item->name);
+}
+
+static int write_samples(struct scribe *s, const struct item *item)
+{
+	int r = 0;
+	for (int64_t i = 0; i < item->samples && r == 0; i++) {
+		r = writer_put_profile_sample(
+			s->writer, &(struct writer_sample){
+					   .entity = item->entity,
+					   .leader = item->thread,
+					   .from_ns = item->t_ns,
+					   .to_ns = item->last_ns,
+					   .object = item->number,
+					   .address = item->storage[2 * i],
+					   .samples = item->storage[2 * i + 1],
+				   });
+	}
+	return r;
+}
+
 static void write_item(struct scribe *s, const struct item *item)
 {
 	static int (*const writes[])(struct scribe * s, const struct item *item) = {
@@ -208,6 +231,8 @@ static void write_item(struct scribe *s, const struct item *item)
 		[ITEM_EVENT] = write_event,
 		[ITEM_SPAN] = write_span,
 		[ITEM_SPAN_END] = write_span_end,
+		[ITEM_OBJECT] = write_object,
+		[ITEM_SAMPLES] = write_samples,
 	};
 	// A failure is the writer's to remember (a full disk): here the job's readings go on.
 	writes[item->kind](s, item);

@@ -199,8 +199,8 @@ static int say_none(const struct places *places, size_t n, struct error *e)
 			n == 1 ? "is" : "are", n, n == 1 ? "" : "s", usual);
 	}
 	return error_set(e, ENOENT, "no run (*.strain) in %s%s%s%s",
-		here ? "the current directory" : "$STRAIN_DIR, ", here ? "" : usual, other ? ", nor in " : "",
-		other ? other : "");
+		here ? "the current directory" : "$STRAIN_DIR, ", here ? "" : usual,
+		other ? ", nor in " : "", other ? other : "");
 }
 
 int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)

@@ -511,6 +511,11 @@ void reader_release(struct reader *r)
 	(void)store_exec(r->database, "COMMIT");
 }
 
+bool reader_has_samples(struct reader *r)
+{
+	return schema_has_table(r->database, "profile_sample");
+}
+
 sqlite3 *reader_database(struct reader *r)
 {
 	return r->database;

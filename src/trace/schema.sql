@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
--- The run file, schema 1.0: described for readers in docs/format.md. Embedded into the binary.
+-- The run file, schema 1.2: described for readers in docs/format.md. Embedded into the binary.
 -- Times in columns are nanoseconds of CLOCK_MONOTONIC since the run's start unless the name says else.
 
 CREATE TABLE run (
@@ -102,6 +102,29 @@ CREATE TABLE event (
 	entity INTEGER REFERENCES entity(id),
 	text TEXT NOT NULL,
 	attributes TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+-- Samples of CPU time: of a process, by the address that ran.
+CREATE TABLE profile_object (
+	id INTEGER PRIMARY KEY,
+	path TEXT NOT NULL             -- of a mapped file; [jit], [kernel], [vdso]
+) STRICT;
+
+CREATE TABLE profile_sample (
+	entity INTEGER NOT NULL REFERENCES entity(id),
+	leader INTEGER NOT NULL,       -- 1: of the first thread of the process; 0: of its others
+	from_ns INTEGER NOT NULL,
+	to_ns INTEGER NOT NULL,
+	object INTEGER NOT NULL REFERENCES profile_object(id),
+	address INTEGER NOT NULL,      -- offset in the file; -1: of many addresses
+	samples INTEGER NOT NULL       -- 49 a second of CPU time
+) STRICT;
+
+-- Added when the run has ended, where the file of the object still has its symbols.
+CREATE TABLE profile_symbol (
+	object INTEGER NOT NULL REFERENCES profile_object(id),
+	address INTEGER NOT NULL,
+	name TEXT NOT NULL
 ) STRICT;
 
 -- Figures are thousandths of the metric's scale, which are short integers; NULL: there is none.

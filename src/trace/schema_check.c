@@ -15,8 +15,14 @@
 #include "trace/store.h"
 
 #define STATEMENTS_MAX 32
-#define FIRST_WITH_SPAN_BLOCKS 1001 // of user_version: schema 1.1
-#define SPAN_BLOCK "CREATE TABLE span_block "
+// Tables that older versions do not have.
+static const struct {
+	const char *statement; // how it begins
+	sqlite3_int64 first; // PRAGMA user_version that has it
+} additions[] = {
+	{"CREATE TABLE span_block ", 1001},
+	{"CREATE TABLE profile_", 1002},
+};
 #define VIEW "CREATE VIEW "
 
 struct statement {
@@ -129,6 +135,16 @@ static bool is_addition(const struct entry *entry, const struct statement *state
 	       !names_ours(entry->name, statements, n) && !names_ours(entry->table, statements, n);
 }
 
+static bool is_younger(const struct statement *s, sqlite3_int64 version)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(additions); i++) {
+		if (begins_with(s, additions[i].statement) && version < additions[i].first) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static int refuse(const struct entry *entry, bool known, struct error *e)
 {
 	char name[41];
@@ -157,8 +173,7 @@ static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
 		seen[i < n ? i : STATEMENTS_MAX - 1] = true;
 	}
 	for (size_t i = 0; i < n && result == SQLITE_DONE; i++) {
-		if (!seen[i] && !(begins_with(&statements[i], SPAN_BLOCK) &&
-					version < FIRST_WITH_SPAN_BLOCKS)) {
+		if (!seen[i] && !is_younger(&statements[i], version)) {
 			struct statement name = word_of(&statements[i], 2);
 			return error_set(e, EBADMSG,
 				"its schema is not a run's: found no '%.*s' as runs have it",

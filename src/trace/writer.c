@@ -56,6 +56,10 @@ static const char *const sql_texts[N_STATEMENTS] = {
 		" < ?1 AND id = (SELECT max(id) FROM span_block WHERE codec = 2)) ORDER BY id",
 	[DELETE_SPANS] = "DELETE FROM span_block WHERE id = ?1",
 	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
+	[PUT_PROFILE_OBJECT] = "INSERT INTO profile_object VALUES(?1, ?2)"
+			       " ON CONFLICT DO UPDATE SET path = ?2",
+	[PUT_PROFILE_SAMPLE] = "INSERT INTO profile_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_PROFILE_SYMBOL] = "INSERT INTO profile_symbol VALUES(?1, ?2, ?3)",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
 	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
 	[SELECT_CANDIDATES] =
@@ -472,6 +476,49 @@ int writer_put_event(
 		disk_is_full(w);
 	}
 	return r;
+}
+
+int writer_put_profile_object(struct writer *w, int64_t id, const char *path)
+{
+	sqlite3_stmt *statement;
+	int r = writer_put_begin(w, PUT_PROFILE_OBJECT, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, id);
+	writer_bind_text(w, statement, 2, path);
+	return writer_put_end(w, statement);
+}
+
+int writer_put_profile_sample(struct writer *w, const struct writer_sample *sample)
+{
+	sqlite3_stmt *statement;
+	int r = writer_put_begin(w, PUT_PROFILE_SAMPLE, &statement);
+	if (r < 0) {
+		return r;
+	}
+	note_time(w, sample->to_ns);
+	sqlite3_bind_int64(statement, 1, sample->entity);
+	sqlite3_bind_int64(statement, 2, sample->leader);
+	sqlite3_bind_int64(statement, 3, sample->from_ns);
+	sqlite3_bind_int64(statement, 4, sample->to_ns);
+	sqlite3_bind_int64(statement, 5, sample->object);
+	sqlite3_bind_int64(statement, 6, sample->address);
+	sqlite3_bind_int64(statement, 7, sample->samples);
+	return writer_put_end(w, statement);
+}
+
+int writer_put_profile_symbol(struct writer *w, int64_t object, int64_t address, const char *name)
+{
+	sqlite3_stmt *statement;
+	int r = writer_put_begin(w, PUT_PROFILE_SYMBOL, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, object);
+	sqlite3_bind_int64(statement, 2, address);
+	writer_bind_text(w, statement, 3, name);
+	return writer_put_end(w, statement);
 }
 
 int writer_commit_now(struct writer *w, struct error *e)

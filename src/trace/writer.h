@@ -104,6 +104,19 @@ int writer_move_span(struct writer *w, int64_t id, int64_t start_ns, int64_t end
 int writer_put_event(struct writer *w, int64_t t_ns, const char *kind, int64_t entity,
 	const char *text); // entity 0 for none
 
+struct writer_sample { // of CPU time
+	int64_t entity;
+	bool leader; // of the process's first thread
+	int64_t from_ns;
+	int64_t to_ns;
+	int64_t object;
+	int64_t address; // -1: of many
+	int64_t samples;
+};
+int writer_put_profile_object(struct writer *w, int64_t id, const char *path);
+int writer_put_profile_sample(struct writer *w, const struct writer_sample *sample);
+int writer_put_profile_symbol(struct writer *w, int64_t object, int64_t address, const char *name);
+
 // Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.
 int writer_commit(struct writer *w, struct error *e);
 

@@ -38,6 +38,9 @@ enum statement {
 	SELECT_SPANS_UNMERGED, // as candidates
 	DELETE_SPANS,
 	PUT_EVENT,
+	PUT_PROFILE_OBJECT,
+	PUT_PROFILE_SAMPLE,
+	PUT_PROFILE_SYMBOL,
 	DELETE_BLOCK,
 	SELECT_BLOCK, // source, payload, clock
 	SELECT_CANDIDATES, // (compact.h) of an entity, that begin from ?2 and end before ?3

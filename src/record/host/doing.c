@@ -10,34 +10,9 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "record/host/maps.h"
 
 // Parsing -----------------------------------------------------------------------------------------
-
-// "0x1f"; false, and nothing moved, where there is none or it passes 64 bits.
-static bool take_hex(struct cursor *c, uint64_t *ret)
-{
-	struct cursor at = *c;
-	uint64_t value = 0;
-	unsigned digits = 0;
-	cursor_skip_blanks(&at);
-	cursor_literal(&at, "0x");
-	for (; at.at < at.end; at.at++, digits++) {
-		char d = *at.at;
-		int digit = d >= '0' && d <= '9'   ? d - '0'
-		            : d >= 'a' && d <= 'f' ? d - 'a' + 10
-		                                   : -1;
-		if (digit < 0) {
-			break;
-		}
-		value = value << 4 | (unsigned)digit;
-	}
-	if (digits == 0 || digits > 16) {
-		return false;
-	}
-	*c = at;
-	*ret = value;
-	return true;
-}
 
 bool doing_parse_call(struct cursor text, struct doing_call *ret)
 {
@@ -50,7 +25,7 @@ bool doing_parse_call(struct cursor text, struct doing_call *ret)
 		return false;
 	}
 	for (size_t i = 0; call.number >= 0 && i < ARRAY_LENGTH(call.arguments); i++) {
-		if (!take_hex(&text, &call.arguments[i])) {
+		if (!maps_take_hex(&text, &call.arguments[i])) {
 			return false;
 		}
 	}
@@ -239,26 +214,6 @@ static bool is_interpreter(struct cursor path)
 	return begins(name, "python3") || begins(name, "libpython3");
 }
 
-struct mapping {
-	uint64_t from;
-	uint64_t to;
-	struct cursor path; // empty: anonymous
-};
-
-// "55d0-55d4 rw-p 00000000 08:01 42   /usr/bin/python3.11"
-static bool take_mapping(struct cursor line, struct mapping *ret)
-{
-	struct mapping m;
-	if (!take_hex(&line, &m.from) || !cursor_literal(&line, "-") || !take_hex(&line, &m.to) ||
-		!cursor_skip_fields(&line, 4)) {
-		return false;
-	}
-	cursor_skip_blanks(&line);
-	m.path = line;
-	*ret = m;
-	return m.to > m.from;
-}
-
 bool doing_find_interpreter(struct cursor maps, uint64_t *ret_from, uint64_t *ret_to)
 {
 	struct cursor line;
@@ -266,7 +221,7 @@ bool doing_find_interpreter(struct cursor maps, uint64_t *ret_from, uint64_t *re
 	bool follows = false;
 	while (cursor_line(&maps, &line)) {
 		struct mapping m;
-		if (!take_mapping(line, &m)) {
+		if (!maps_take_line(line, &m)) {
 			continue;
 		}
 		bool ours = is_interpreter(m.path);

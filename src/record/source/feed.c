@@ -101,6 +101,9 @@ static struct item *item_new(const struct item *fields)
 	item_copy_string(&item->event, at);
 	size_t rows = fields->kind == ITEM_BLOCK ? fields->block.n_rows : 0;
 	item->bytes = size + rows * (1 + fields->block.n_columns) * sizeof(int64_t);
+	if (fields->kind == ITEM_SAMPLES) {
+		item->bytes += 2 * (size_t)fields->samples * sizeof(int64_t);
+	}
 	return item;
 }
 

@@ -23,6 +23,9 @@ enum item_kind {
 	ITEM_EVENT,
 	ITEM_SPAN, // an epoch begins, or a point; of marks (span is set): any span
 	ITEM_SPAN_END, // span, last_ns, samples; attributes are added
+	ITEM_OBJECT, // of samples: number is its id, name its path
+	ITEM_SAMPLES, // of the object `number`: `samples` pairs of address and count in storage;
+	              // thread is 1 for the leader's
 };
 
 // One thing to write. Times are ns since the run's start. Strings lie behind the item in the same

@@ -19,6 +19,7 @@ enum {
 	STAT_SYSTEM,
 	STAT_CHILDREN,
 	STAT_WAIT,
+	STAT_LEADER,
 	STAT_BLOCKED,
 	STAT_MINOR,
 	STAT_MAJOR,
@@ -90,6 +91,7 @@ struct readings {
 	uint64_t left_at_statm_kib, left_at_status_kib; // peak.left_kib when either was read
 	int64_t io[N_IO];
 	int64_t wait_us;
+	int64_t leader_us; // CPU time of the leader thread
 	struct stopped stopped;
 	struct reading io_file, schedstat_file, status_file;
 	struct stream *streams[N_GROUPS];

@@ -30,6 +30,9 @@ static const struct metric stat_metrics[N_STAT] = {
 	[STAT_WAIT] = {"strain.cpu.wait", METRIC_COUNTER, "s", 1e-6,
 		"Time the leader thread was ready to run and had no CPU (schedstat; other threads "
 		"are not in it)."},
+	[STAT_LEADER] = {"strain.cpu.time.leader", METRIC_COUNTER, "s", 1e-6,
+		"CPU time of the leader thread alone (schedstat): in Python, the thread that runs "
+		"the script."},
 	[STAT_BLOCKED] = {"strain.io.wait", METRIC_COUNTER, "s", 0.01,
 		"Time blocked on storage (stat's delayacct_blkio_ticks); needs "
 		"kernel.task_delayacct=1."},

@@ -435,6 +435,7 @@ static int64_t process_wait_us(struct process_source *s, struct process *p)
 	if (stood_still(r, r->schedstat_file.seen_ns)) {
 		return r->wait_us;
 	}
+	r->leader_us = VALUE_MISSING;
 	if (r->schedstat_file.failed ||
 		read_file(s, p, &r->schedstat_file, "schedstat", buffer, sizeof(buffer), &text) <
 			0 ||
@@ -446,6 +447,7 @@ static int64_t process_wait_us(struct process_source *s, struct process *p)
 	}
 	r->schedstat_file.seen_ns = r->cpu_ns;
 	r->wait_us = (int64_t)(schedstat.wait_ns / NS_PER_US);
+	r->leader_us = rounded_us(s, schedstat.run_ns);
 	return r->wait_us;
 }
 
@@ -468,12 +470,14 @@ int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 		process_stopped_look(&r->stopped, stopped, r->cpu_ns, now_ns);
 		any_stopped = any_stopped || stopped;
 		cpu_ns += r->cpu_ns;
+		int64_t wait_us = process_wait_us(s, p); // and the leader's CPU time
 		int64_t values[N_STAT] = {
 			[STAT_USER] = (int64_t)stat.user_ticks,
 			[STAT_SYSTEM] = (int64_t)stat.system_ticks,
 			[STAT_CHILDREN] = (int64_t)(stat.child_user_ticks +
 						    stat.child_system_ticks),
-			[STAT_WAIT] = process_wait_us(s, p),
+			[STAT_WAIT] = wait_us,
+			[STAT_LEADER] = r->leader_us,
 			[STAT_BLOCKED] = s->delay_accounting ? stat.block_delay_ticks
 		                                             : VALUE_MISSING,
 			[STAT_MINOR] = (int64_t)stat.minor_faults,

@@ -294,3 +294,28 @@ void sink_event(
 				  .text = text,
 			  });
 }
+
+void sink_profile_object(struct sink *s, int64_t id, const char *path)
+{
+	feed_put(s->feed, &(struct item){.kind = ITEM_OBJECT, .number = id, .name = path});
+}
+
+void sink_profile(struct sink *s, const struct sink_samples *samples)
+{
+	int64_t *pairs = malloc(2 * samples->n * sizeof(*pairs) + 1);
+	if (!pairs || samples->n == 0) {
+		free(pairs);
+		return;
+	}
+	memcpy(pairs, samples->pairs, 2 * samples->n * sizeof(*pairs));
+	feed_put(s->feed, &(struct item){
+				  .kind = ITEM_SAMPLES,
+				  .entity = samples->entity,
+				  .thread = samples->leader,
+				  .t_ns = since_start(s, samples->from_ns),
+				  .last_ns = since_start(s, samples->to_ns),
+				  .number = samples->object,
+				  .samples = (int64_t)samples->n,
+				  .storage = pairs,
+			  });
+}

@@ -66,3 +66,15 @@ void sink_missing_group(
 // (docs/format.md).
 void sink_event(struct sink *s, uint64_t now_ns, const char *kind, int64_t entity,
 	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+// Samples of CPU time. An object is a mapped file; its id is the source's.
+void sink_profile_object(struct sink *s, int64_t id, const char *path);
+struct sink_samples {
+	int64_t entity;
+	bool leader; // of the process's first thread
+	uint64_t from_ns, to_ns; // CLOCK_MONOTONIC
+	int64_t object;
+	const int64_t *pairs; // [2 n]: address and count, copied
+	size_t n;
+};
+void sink_profile(struct sink *s, const struct sink_samples *samples);

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Where the CPU time of the job's threads goes: samples of the address that runs, 49 for each
+// second of CPU time, counted by mapped file and offset. Names are looked up when the run has ended
+// (trace/symbols): here nothing of the job is opened but /proc/PID/maps, which is read when an
+// address is in no mapping that is known.
+//
+// Bounded: threads that are followed, objects, addresses of a slice of time, mappings of a process.
+// A slice is half a second at first, and then a sixteenth of the run so far, so that the steady
+// part can be told from the start and a run of two days has 150 of them.
+
+#include "record/source/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/host/file.h"
+#include "record/host/maps.h"
+#include "record/host/perf.h"
+#include "record/job/tree.h"
+
+enum {
+	THREADS_MOST = 96, // that are sampled: a descriptor and two pages each
+	OTHERS_MOST = 16, // of a process, beside its first
+	LISTED_MOST = 512, // of a process, that are looked at
+	PROGRAMS_MOST = 64,
+	MAPPINGS_MOST = 1024, // of a process, that can run
+	OBJECTS_MOST = 512,
+	PLACES = 4096, // addresses of a slice; a power of two
+	PLACES_MOST = PLACES * 3 / 4,
+	TAKEN_AT_ONCE = 64,
+	PATH_MOST = 256,
+};
+#define YOUNG_NS (500 * NS_PER_MS) // a process that ends before is not sampled
+#define LOOK_NS NS_PER_S // between looks for new threads
+// Between two readings of a process's mappings: a process loads its libraries in its first seconds,
+// so this doubles with each.
+#define MAPS_NS (500 * NS_PER_MS)
+#define MAPS_LONGEST_NS (64 * NS_PER_S)
+#define SLICE_NS (500 * NS_PER_MS)
+#define SLICE_PART 16
+#define MANY_ADDRESSES -1
+
+enum { SAMPLES, LOST, THREADS, N_PROFILE };
+static const struct metric profile_metrics[N_PROFILE] = {
+	[SAMPLES] = {"strain.profile.samples", METRIC_COUNTER, "{sample}", 1,
+		"Samples of CPU time that were taken of the job's threads, 49 for each second of "
+		"it (perf_event_open, the software CPU clock)."},
+	[LOST] = {"strain.profile.samples.lost", METRIC_COUNTER, "{sample}", 1,
+		"Samples that the kernel dropped because they were not read in time."},
+	[THREADS] = {"strain.profile.threads", METRIC_GAUGE, "{thread}", 1,
+		"Threads that are sampled; of more than 96 the first threads of processes come "
+		"first."},
+};
+
+static int read_profile(void *state, struct sink *sink, uint64_t now_ns);
+
+static const struct group groups[] = {
+	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 500 * NS_PER_MS, read_profile},
+};
+
+struct thread {
+	int64_t entity; // of its process; 0: free
+	pid_t pid, tid;
+	bool seen; // in the last look
+	struct perf_event event;
+};
+
+struct code {
+	uint64_t from, to, offset;
+	int64_t object; // 0: not yet
+	char *path; // NULL: anonymous
+};
+
+struct program { // of a process
+	int64_t entity; // 0: free
+	uint64_t read_ns; // when its mappings were read; 0: not yet
+	uint64_t pause_ns; // until they may be read again
+	struct code *codes; // in the order of their addresses
+	size_t n;
+};
+
+struct place {
+	int64_t entity; // 0: free
+	int64_t object;
+	int64_t address;
+	bool leader;
+	int64_t count;
+};
+
+struct profile {
+	struct tree *tree;
+	int root_fd; // borrowed
+	int64_t recorder;
+	uint64_t start_ns;
+	struct stream *stream;
+	int64_t values[N_PROFILE];
+	struct tree_member *members;
+	size_t n_members, members_capacity;
+	uint64_t looked_ns;
+	uint64_t slice_ns; // when the slice began; 0: there is none yet
+	struct thread threads[THREADS_MOST];
+	struct program programs[PROGRAMS_MOST];
+	char *objects[OBJECTS_MOST]; // id - 1
+	size_t n_objects;
+	struct place places[PLACES];
+	size_t n_places;
+};
+
+// Objects and addresses ---------------------------------------------------------------------------
+
+static int64_t object_of(struct profile *p, struct sink *sink, const char *path)
+{
+	for (size_t i = 0; i < p->n_objects; i++) {
+		if (strcmp(p->objects[i], path) == 0) {
+			return (int64_t)i + 1;
+		}
+	}
+	char *copy = p->n_objects < OBJECTS_MOST ? strdup(path) : NULL;
+	if (!copy) {
+		return 0;
+	}
+	p->objects[p->n_objects++] = copy;
+	sink_profile_object(sink, (int64_t)p->n_objects, path);
+	return (int64_t)p->n_objects;
+}
+
+static void program_done(struct program *program)
+{
+	for (size_t i = 0; i < program->n; i++) {
+		free(program->codes[i].path);
+	}
+	free(program->codes);
+	*program = (struct program){0};
+}
+
+static void add_code(struct program *program, const struct mapping *m)
+{
+	struct code *code = &program->codes[program->n];
+	size_t length = (size_t)(m->path.end - m->path.at);
+	*code = (struct code){m->from, m->to, m->offset, 0, NULL};
+	if (length > 0) {
+		code->path = strndup(m->path.at, length < PATH_MOST ? length : PATH_MOST);
+	}
+	program->n++;
+}
+
+static void read_maps(struct profile *p, struct program *program, pid_t pid, uint64_t now_ns)
+{
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text, line;
+	struct mapping m;
+	char path[64];
+	int64_t entity = program->entity;
+	uint64_t pause_ns = program->read_ns == 0 ? MAPS_NS : 2 * program->pause_ns;
+	program_done(program);
+	*program = (struct program){.entity = entity,
+		.read_ns = now_ns,
+		.pause_ns = pause_ns < MAPS_LONGEST_NS ? pause_ns : MAPS_LONGEST_NS};
+	program->codes = calloc(MAPPINGS_MOST, sizeof(*program->codes));
+	snprintf(path, sizeof(path), "proc/%d/maps", (int)pid);
+	if (program->codes && host_file_open(&file, p->root_fd, path, NULL) == 0 &&
+		host_file_read_to_end(&file, &text) == 0) {
+		while (program->n < MAPPINGS_MOST && cursor_line(&text, &line)) {
+			if (maps_take_line(line, &m) && m.runs) {
+				add_code(program, &m);
+			}
+		}
+	}
+	host_file_close(&file);
+}
+
+static struct program *program_of(struct profile *p, int64_t entity)
+{
+	struct program *hole = NULL;
+	for (size_t i = 0; i < PROGRAMS_MOST; i++) {
+		if (p->programs[i].entity == entity) {
+			return &p->programs[i];
+		}
+		hole = !hole && p->programs[i].entity == 0 ? &p->programs[i] : hole;
+	}
+	if (hole) {
+		*hole = (struct program){.entity = entity};
+	}
+	return hole;
+}
+
+static struct code *code_at(struct program *program, uint64_t address)
+{
+	size_t low = 0, high = program->n;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		struct code *code = &program->codes[middle];
+		if (address < code->from) {
+			high = middle;
+		} else if (address >= code->to) {
+			low = middle + 1;
+		} else {
+			return code;
+		}
+	}
+	return NULL;
+}
+
+// "/usr/lib/x.so" at its offset; "[jit]" is memory without a file, "[unknown]" none that is mapped.
+static int64_t place_of(struct profile *p, struct sink *sink, const struct thread *thread,
+	uint64_t address, uint64_t now_ns, int64_t *ret_address)
+{
+	struct program *program = program_of(p, thread->entity);
+	struct code *code = program ? code_at(program, address) : NULL;
+	bool again = program &&
+	             (program->read_ns == 0 || now_ns >= program->read_ns + program->pause_ns);
+	if (!code && again) {
+		read_maps(p, program, thread->pid, now_ns);
+		code = code_at(program, address);
+	}
+	*ret_address = MANY_ADDRESSES;
+	if (!code) {
+		return object_of(p, sink, "[unknown]");
+	}
+	if (code->object == 0) {
+		code->object = object_of(p, sink, code->path ? code->path : "[jit]");
+	}
+	if (code->path && code->path[0] == '/') {
+		*ret_address = (int64_t)((address - code->from + code->offset) & INT64_MAX);
+	}
+	return code->object;
+}
+
+// Counting ----------------------------------------------------------------------------------------
+
+static void count(struct profile *p, const struct thread *thread, int64_t object, int64_t address)
+{
+	bool leader = thread->pid == thread->tid;
+	address = p->n_places < PLACES_MOST ? address : MANY_ADDRESSES;
+	uint64_t hash = (uint64_t)address * 0x9e3779b97f4a7c15u;
+	hash ^= (uint64_t)(thread->entity * 2 + leader) * 0xc2b2ae3d27d4eb4fu;
+	hash ^= (uint64_t)object * 0x165667b19e3779f9u;
+	for (size_t i = 0; i < PLACES; i++) {
+		struct place *place = &p->places[((hash >> 32) + i) & (PLACES - 1)];
+		bool same = place->entity == thread->entity && place->leader == leader &&
+		            place->object == object && place->address == address;
+		if (place->entity == 0) {
+			*place = (struct place){thread->entity, object, address, leader, 0};
+			p->n_places++;
+			same = true;
+		}
+		if (same) {
+			place->count++;
+			return;
+		}
+	}
+}
+
+static int place_compare(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+	const int64_t keys[][2] = {{a->entity, b->entity}, {a->leader, b->leader},
+		{a->object, b->object}, {a->address, b->address}};
+	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+		if (keys[i][0] != keys[i][1]) {
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+		}
+	}
+	return 0;
+}
+
+static bool is_one_row(const struct place *a, const struct place *b)
+{
+	return a->entity == b->entity && a->leader == b->leader && a->object == b->object;
+}
+
+// Hands on what was counted since the slice began, an object at a time.
+static void end_slice(struct profile *p, struct sink *sink, uint64_t now_ns)
+{
+	_cleanup_free_ int64_t *pairs = malloc(2 * (p->n_places + 1) * sizeof(*pairs));
+	qsort(p->places, PLACES, sizeof(p->places[0]), place_compare);
+	size_t first = PLACES - p->n_places; // free ones have entity 0, and come first
+	for (size_t i = first, n = 0; pairs && i < PLACES; i++) {
+		const struct place *place = &p->places[i];
+		pairs[2 * n] = place->address;
+		pairs[2 * n + 1] = place->count;
+		n++;
+		if (i + 1 == PLACES || !is_one_row(place, &p->places[i + 1])) {
+			sink_profile(sink, &(struct sink_samples){place->entity, place->leader,
+						   p->slice_ns, now_ns, place->object, pairs, n});
+			n = 0;
+		}
+	}
+	memset(p->places, 0, sizeof(p->places));
+	p->n_places = 0;
+	p->slice_ns = now_ns;
+}
+
+static void take_samples(
+	struct profile *p, struct sink *sink, struct thread *thread, uint64_t now_ns)
+{
+	struct perf_sample samples[TAKEN_AT_ONCE];
+	uint64_t lost = 0;
+	size_t n;
+	do {
+		n = perf_take(&thread->event, samples, TAKEN_AT_ONCE, &lost);
+		for (size_t i = 0; i < n; i++) {
+			int64_t address = MANY_ADDRESSES;
+			int64_t object = samples[i].kernel
+			                         ? object_of(p, sink, "[kernel]")
+			                         : place_of(p, sink, thread, samples[i].address,
+							   now_ns, &address);
+			if (object > 0) {
+				count(p, thread, object, address);
+			}
+		}
+		p->values[SAMPLES] += (int64_t)n;
+	} while (n == TAKEN_AT_ONCE);
+	p->values[LOST] += (int64_t)lost;
+}
+
+// Threads -----------------------------------------------------------------------------------------
+
+static struct thread *thread_find(struct profile *p, pid_t tid)
+{
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		if (p->threads[i].entity && p->threads[i].tid == tid) {
+			return &p->threads[i];
+		}
+	}
+	return NULL;
+}
+
+static void follow(struct profile *p, const struct tree_member *member, pid_t tid)
+{
+	struct thread *thread = thread_find(p, tid);
+	if (thread && thread->entity == member->entity) {
+		thread->seen = true;
+		return;
+	}
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		struct thread *hole = &p->threads[i];
+		if (hole->entity == 0) {
+			if (perf_open(&hole->event, tid) == 0) {
+				hole->entity = member->entity;
+				hole->pid = member->pid;
+				hole->tid = tid;
+				hole->seen = true;
+				p->values[THREADS]++;
+			}
+			return;
+		}
+	}
+}
+
+static void follow_others(struct profile *p, const struct tree_member *member)
+{
+	char path[64];
+	unsigned others = 0, listed = 0;
+	snprintf(path, sizeof(path), "proc/%d/task", (int)member->pid);
+	int fd = openat(p->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!tasks) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		return;
+	}
+	const struct dirent *entry;
+	while ((entry = readdir(tasks)) && others < OTHERS_MOST && listed++ < LISTED_MOST) {
+		struct cursor name = cursor_of(entry->d_name, strlen(entry->d_name));
+		int64_t tid;
+		if (cursor_i64(&name, &tid) && tid > 0 && tid <= INT32_MAX && tid != member->pid) {
+			follow(p, member, (pid_t)tid);
+			others++;
+		}
+	}
+	closedir(tasks);
+}
+
+static void thread_end(struct profile *p, struct thread *thread)
+{
+	perf_close(&thread->event);
+	*thread = (struct thread){.event = PERF_CLOSED};
+	p->values[THREADS]--;
+}
+
+static bool is_old_enough(const struct tree_member *member, uint64_t now_ns)
+{
+	return now_ns >= member->first_ns + YOUNG_NS;
+}
+
+// First threads of all processes, then others while there is room; who has gone makes some.
+static void look_for_threads(struct profile *p, struct sink *sink, uint64_t now_ns)
+{
+	if (tree_snapshot(p->tree, &p->members, &p->n_members, &p->members_capacity) < 0) {
+		return;
+	}
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		p->threads[i].seen = false;
+	}
+	for (size_t i = 0; i < p->n_members; i++) {
+		if (is_old_enough(&p->members[i], now_ns)) {
+			follow(p, &p->members[i], p->members[i].pid);
+		}
+	}
+	for (size_t i = 0; i < p->n_members; i++) {
+		if (is_old_enough(&p->members[i], now_ns)) {
+			follow_others(p, &p->members[i]);
+		}
+	}
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		struct thread *thread = &p->threads[i];
+		if (thread->entity && !thread->seen) {
+			take_samples(p, sink, thread, now_ns);
+			thread_end(p, thread);
+		}
+	}
+	for (size_t i = 0; i < PROGRAMS_MOST; i++) {
+		struct program *program = &p->programs[i];
+		bool there = false;
+		for (size_t k = 0; program->entity && k < p->n_members && !there; k++) {
+			there = p->members[k].entity == program->entity;
+		}
+		if (program->entity && !there) {
+			program_done(program);
+		}
+	}
+}
+
+static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct profile *p = state;
+	if (p->slice_ns == 0) {
+		p->slice_ns = now_ns;
+	}
+	if (now_ns >= p->looked_ns + LOOK_NS) {
+		p->looked_ns = now_ns;
+		look_for_threads(p, sink, now_ns);
+	}
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		if (p->threads[i].entity) {
+			take_samples(p, sink, &p->threads[i], now_ns);
+		}
+	}
+	uint64_t elapsed_ns = now_ns > p->start_ns ? now_ns - p->start_ns : 0;
+	uint64_t slice_ns = elapsed_ns / SLICE_PART > SLICE_NS ? elapsed_ns / SLICE_PART : SLICE_NS;
+	if (now_ns + SLICE_NS / 4 >= p->slice_ns + slice_ns) {
+		end_slice(p, sink, now_ns);
+	}
+	if (!p->stream && p->recorder) {
+		p->stream = sink_stream(sink, p->recorder, &groups[0]);
+	}
+	stream_row(p->stream, now_ns, p->values);
+	return 0;
+}
+
+// Opening -----------------------------------------------------------------------------------------
+
+static void profile_close(void *state)
+{
+	struct profile *p = state;
+	for (size_t i = 0; p && i < THREADS_MOST; i++) {
+		perf_close(&p->threads[i].event);
+	}
+	for (size_t i = 0; p && i < PROGRAMS_MOST; i++) {
+		program_done(&p->programs[i]);
+	}
+	for (size_t i = 0; p && i < p->n_objects; i++) {
+		free(p->objects[i]);
+	}
+	if (p) {
+		free(p->members);
+	}
+	free(p); // streams are the sink's
+}
+
+static int say_why_not(int error, struct error *e)
+{
+	return error == -EACCES ? error_set(e, EACCES,
+					  "perf_event_open is not allowed; sysctl "
+					  "kernel.perf_event_paranoid=2")
+	       : error == -EPERM
+	               ? error_set(e, EPERM,
+				 "perf_event_open is forbidden here; docker run "
+				 "--security-opt seccomp=..., or kernel.perf_event_paranoid=2")
+	       : error == -ENOSYS || error == -ENOENT
+	               ? error_set(e, ENOSYS, "this kernel has no perf_event_open")
+	               : error_errno(e, -error, "perf_event_open");
+}
+
+static int profile_open(
+	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
+{
+	struct perf_event probe = PERF_CLOSED;
+	(void)sink;
+	if (context->captured) {
+		return error_set(e, ENOENT, "a captured machine has no threads that run");
+	}
+	if (!context->tree) {
+		return error_set(e, ENOENT, "there is no job whose threads could run");
+	}
+	int r = perf_open(&probe, 0);
+	if (r < 0) {
+		return say_why_not(r, e);
+	}
+	perf_close(&probe);
+	struct profile *p = calloc(1, sizeof(*p));
+	if (!p) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	p->tree = context->tree;
+	p->root_fd = context->root_fd;
+	p->recorder = context->recorder;
+	p->start_ns = context->start_ns;
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		p->threads[i].event = PERF_CLOSED;
+	}
+	*ret_state = p;
+	return 0;
+}
+
+const struct source source_profile = {
+	.name = "profile",
+	.help = "what CPU time goes into: samples of the code that runs",
+	.lane = LANE_MEMORY,
+	.groups = groups,
+	.n_groups = ARRAY_LENGTH(groups),
+	.open = profile_open,
+	.close = profile_close,
+};
