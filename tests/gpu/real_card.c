@@ -260,6 +260,22 @@ static void check_power(const struct series *energy, double seconds)
 	}
 }
 
+// Where a load was given, it is one process of the job, and no other's.
+static void check_sharing(const struct series *processes)
+{
+	const struct series *others = find(processes->entity, "strain.gpu.others.processes");
+	const struct series *ours = find(processes->entity, "strain.gpu.job.utilization");
+	const struct series *theirs = find(processes->entity, "strain.gpu.others.utilization");
+	expect(processes->maximum <= (check.job > 0), processes, "more processes than the job has");
+	expect(others != NULL, processes, "other programs' processes are not known");
+	if (check.job == 0) {
+		expect(!ours || ours->maximum == 0, processes, "busy for a job that is not there");
+	}
+	if (theirs && others && others->maximum == 0) {
+		expect(theirs->maximum == 0, theirs, "busy for nobody");
+	}
+}
+
 static void check_series(const struct series *s, double seconds)
 {
 	bool ratio = strcmp(s->metric->unit, "1") == 0 && s->metric->kind == METRIC_GAUGE;
@@ -277,6 +293,9 @@ static void check_series(const struct series *s, double seconds)
 	if (strcmp(s->metric->name, "hw.gpu.memory.usage") == 0) {
 		const struct series *limit = find(s->entity, "hw.gpu.memory.limit");
 		expect(limit && s->maximum <= limit->last, s, "more than the GPU has");
+	}
+	if (strcmp(s->metric->name, "strain.gpu.job.processes") == 0) {
+		check_sharing(s);
 	}
 	if (strcmp(s->metric->name, "hw.energy") == 0) {
 		check_power(s, seconds);
@@ -332,13 +351,14 @@ int main(int argc, char **argv)
 		start_load(argv + 3);
 	}
 	run(state, seconds);
+	source_nvml.close(state); // tells why what is missing to the end is
+	collect();
 	print_series();
 	print_costs();
 	for (size_t i = 0; i < check.n_series; i++) {
 		check_series(&check.series[i], seconds);
 	}
 	stop_load();
-	source_nvml.close(state);
 	sink_free(check.sink);
 	feed_free(check.feed);
 	registry_done(&check.registry);
