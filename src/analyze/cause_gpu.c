@@ -4,6 +4,7 @@
 // The job's GPUs as causes: not used, shared with other programs, slowed by heat; and what is said
 // of one that computes, or is broken. What is the job's and what is not: gpu_facts.c.
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "analyze/cause_kinds.h"
@@ -178,18 +179,17 @@ void gpu_append_bound(struct text *t, const struct gpu_facts *g)
 
 bool gpu_append_fault(struct text *t, const struct gpu_facts *g)
 {
-	enum gpu_error fault = gpu_facts_fault(g);
-	if (fault == N_GPU_ERRORS && g->lost_index < 0) {
-		return false;
-	}
+	double uncorrected = g->errors[GPU_ERROR_UNCORRECTED];
 	if (g->lost_index >= 0) {
 		text_format(t, "GPU %d was lost after ", g->lost_index);
 		words_append_seconds(t, g->lost_at_s);
-		return true;
+	} else if (uncorrected > 0) {
+		text_format(t, "GPU %d reported ", g->errors_index);
+		words_append_counted(t, uncorrected, "uncorrected ECC error");
+	} else if (g->xid != 0) {
+		text_format(t, "GPU %d reported a fault (Xid %" PRIu64 ")", g->xid_index, g->xid);
 	}
-	text_format(t, "GPU %d reported ", g->errors_index);
-	words_append_counted(t, g->errors[fault], "uncorrected ECC error");
-	return true;
+	return gpu_facts_fault(g);
 }
 
 // Rows --------------------------------------------------------------------------------------------

@@ -125,6 +125,7 @@ static int put_errors(const struct gpu_facts *g, struct verdict *v)
 		[GPU_ERROR_PAGES] = "retired pages",
 		[GPU_ERROR_ROWS] = "remapped rows",
 		[GPU_ERROR_REPLAYS] = "PCIe packets sent again",
+		[GPU_ERROR_XIDS] = "logged by the driver (Xid)",
 	};
 	struct text value = {0};
 	if (g->errors_index < 0) {

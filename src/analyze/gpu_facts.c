@@ -13,6 +13,7 @@
 #include "analyze/names.h"
 #include "analyze/rate.h"
 #include "base/cleanup.h"
+#include "base/parse.h"
 
 // Of the time: a GPU that draws a desktop is busy for less.
 #define BUSY_AT_ALL 0.05
@@ -56,6 +57,7 @@ void gpu_facts_init(struct gpu_facts *g)
 		.memory_bytes = NAN,
 		.memory_peak_bytes = NAN,
 		.errors_index = -1,
+		.xid_index = -1,
 		.lost_index = -1,
 		.lost_at_s = NAN,
 		.neighbour_index = -1,
@@ -247,6 +249,7 @@ static const char *const error_names[N_GPU_ERRORS] = {
 	[GPU_ERROR_PAGES] = NAME_GPU_PAGES,
 	[GPU_ERROR_ROWS] = NAME_GPU_ROWS,
 	[GPU_ERROR_REPLAYS] = NAME_GPU_REPLAYS,
+	[GPU_ERROR_XIDS] = NAME_GPU_XIDS,
 };
 
 static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
@@ -271,20 +274,52 @@ static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *
 	}
 }
 
-static void add_lost(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
+// Of hardware: those that programs cause (13, 31, 43, 45, ...) are none.
+static bool is_fault(uint64_t xid)
+{
+	static const uint64_t faults[] = {48, 64, 74, 79, 94, 95, 119, 120};
+	for (size_t i = 0; i < ARRAY_LENGTH(faults); i++) {
+		if (faults[i] == xid) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// "GPU 0 (H100): Xid 79, ..."
+static uint64_t xid_of(const char *text)
+{
+	static const char word[] = ": Xid ";
+	const char *at = strstr(text, word);
+	uint64_t xid = 0;
+	if (at) {
+		struct cursor rest = cursor_of(at + strlen(word), strlen(at) - strlen(word));
+		xid = cursor_u64(&rest, &xid) ? xid : 0;
+	}
+	return xid;
+}
+
+static void add_events(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
 {
 	for (size_t i = 0; i < a->events.n; i++) {
 		const struct event_row *event = &a->events.items[i];
-		if (strcmp(event->kind, "gpu_lost") == 0 && event->entity == gpu) {
+		if (event->entity != gpu) {
+			continue;
+		}
+		if (strcmp(event->kind, "gpu_lost") == 0) {
 			g->lost_index = index_of(a, gpu);
 			g->lost_at_s = event->t_s;
+		} else if (strcmp(event->kind, "gpu_xid") == 0 && g->xid == 0 &&
+			   is_fault(xid_of(event->text))) {
+			g->xid = xid_of(event->text);
+			g->xid_index = index_of(a, gpu);
 		}
 	}
 }
 
-enum gpu_error gpu_facts_fault(const struct gpu_facts *g)
+bool gpu_facts_fault(const struct gpu_facts *g)
 {
-	return g->errors[GPU_ERROR_UNCORRECTED] > 0 ? GPU_ERROR_UNCORRECTED : N_GPU_ERRORS;
+	return g->errors[GPU_ERROR_UNCORRECTED] > 0 || g->xid != 0 || g->lost_index >= 0;
 }
 
 // One GPU ----------------------------------------------------------------------------------------
@@ -417,7 +452,7 @@ static void add_own(const struct analysis *a, const struct stretch *stretch,
 	add_link(a, gpu, g);
 	add_memory(gpu, g);
 	add_errors(a, gpu->entity, g);
-	add_lost(a, gpu->entity, g);
+	add_events(a, gpu->entity, g);
 }
 
 void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, struct gpu_facts *ret)

@@ -32,6 +32,7 @@ enum gpu_error {
 	GPU_ERROR_PAGES, // retired
 	GPU_ERROR_ROWS, // remapped
 	GPU_ERROR_REPLAYS, // PCIe packets that were sent again
+	GPU_ERROR_XIDS, // that the driver logged
 	N_GPU_ERRORS,
 };
 
@@ -77,6 +78,9 @@ struct gpu_facts {
 	// That the job's GPUs counted while it ran, and the one with the most of the worst kind.
 	double errors[N_GPU_ERRORS];
 	int errors_index; // -1: there were none
+	uint64_t
+		xid; // the first of the job's GPUs that names a fault of the GPU; 0: there was none
+	int xid_index;
 	int lost_index; // a GPU of the job that went away; -1: none did
 	double lost_at_s;
 	// The busiest that is not the job's.
@@ -93,5 +97,5 @@ void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, str
 double gpu_facts_throttled(const struct gpu_facts *g);
 // The part of the time in which the job's GPU worked for others; 0: none; NAN: not known.
 double gpu_facts_shared(const struct gpu_facts *g);
-// An error after which results, or the GPU, cannot be trusted: the kind; N_GPU_ERRORS: none.
-enum gpu_error gpu_facts_fault(const struct gpu_facts *g);
+// Whether its results cannot be trusted: uncorrected errors, an Xid that means so, or it is gone.
+bool gpu_facts_fault(const struct gpu_facts *g);

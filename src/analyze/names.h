@@ -83,6 +83,7 @@
 #define NAME_GPU_CORRECTED "strain.gpu.errors.corrected"
 #define NAME_GPU_PAGES "strain.gpu.pages.retired"
 #define NAME_GPU_ROWS "strain.gpu.rows.remapped"
+#define NAME_GPU_XIDS "strain.gpu.xids"
 #define NAME_GPU_REPLAYS "strain.gpu.pcie.replays"
 #define NAME_GPU_THROTTLE "strain.gpu.throttle"
 #define NAME_GPU_SM "strain.gpu.sm.activity"

@@ -522,6 +522,51 @@ int nvmlDeviceGetProcessUtilization(struct nvml_device *d, struct nvml_process_s
 	return kept > 0 ? NVML_OK : NVML_NOT_FOUND;
 }
 
+// "xid N": an Xid, told once when the number is another than before.
+struct nvml_event_set {
+	double last[FAKE_MAX_GPUS];
+	bool watched[FAKE_MAX_GPUS];
+};
+
+int nvmlEventSetCreate(struct nvml_event_set **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? NVML_OK : NVML_MEMORY;
+}
+
+int nvmlEventSetFree(struct nvml_event_set *set)
+{
+	free(set);
+	return NVML_OK;
+}
+
+int nvmlDeviceRegisterEvents(
+	struct nvml_device *d, unsigned long long types, struct nvml_event_set *set)
+{
+	int r = script_enter(d->index, __func__);
+	if (r == NVML_OK && d->index < FAKE_MAX_GPUS) {
+		set->watched[d->index] = types == NVML_EVENT_XID;
+	}
+	return r;
+}
+
+int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event *ret, unsigned ms)
+{
+	(void)ms;
+	for (unsigned i = 0; i < FAKE_MAX_GPUS; i++) {
+		double xid = 0;
+		script_number(i, "xid", script_now_ms(), &xid);
+		if (set->watched[i] && xid != set->last[i]) {
+			set->last[i] = xid;
+			*ret = (struct nvml_event){.device = &devices[i],
+				.type = NVML_EVENT_XID,
+				.data = (uint64_t)xid};
+			return NVML_OK;
+		}
+	}
+	return NVML_TIMEOUT;
+}
+
 struct nvml_gpm_sample {
 	unsigned gpu;
 	uint64_t at_ms;

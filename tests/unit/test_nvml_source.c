@@ -150,9 +150,12 @@ static void test_what_is_not_supported_is_asked_once(void **state)
 		missing_reason(r, 0, "strain.gpu.memory.usage"), "not supported by this GPU");
 	for (size_t i = 0; i < source_nvml.n_groups; i++) {
 		// "job" is read with the processes, whose environment tells which GPUs they may
-		// use.
-		bool last = (strcmp(source_nvml.groups[i].name, "job") == 0 ||
-			     strcmp(source_nvml.groups[i].name, "gpu_processes") == 0);
+		// use; Xids are told by every GPU.
+		static const char *const lasting[] = {"job", "gpu_processes", "errors"};
+		bool last = false;
+		for (size_t j = 0; j < ARRAY_LENGTH(lasting); j++) {
+			last = last || strcmp(source_nvml.groups[i].name, lasting[j]) == 0;
+		}
 		assert_true(r->ended[i] || last);
 	}
 	recording_free(r);
@@ -421,6 +424,26 @@ static void test_errors_are_events(void **state)
 	recording_free(r);
 }
 
+static void test_xids_are_counted_and_events(void **state)
+{
+	(void)state;
+	needs_new_driver();
+	struct recording *r = record(HOST_PIDS, NULL,
+		"gpus 3\n"
+		"gpu 2 result.nvmlDeviceRegisterEvents 4\n"
+		"at 5000 gpu 1 xid 79\n"
+		"at 15000 gpu 1 xid 31\n"
+		"at 5000 gpu 2 xid 79\n");
+	play(r, 25000);
+	check_value(r, gpu(0), "strain.gpu.xids", 0);
+	check_value(r, gpu(1), "strain.gpu.xids", 2);
+	assert_string_equal(
+		event(r, "gpu_xid")->text, "GPU 1 (Fake GPU): Xid 79, the GPU fell off the bus");
+	assert_int_equal(event(r, "gpu_xid")->entity, gpu(1));
+	assert_non_null(strstr(missing_reason(r, gpu(2), "strain.gpu.xids"), "no permission"));
+	recording_free(r);
+}
+
 static void test_which_gpus_it_sees_where_no_process_is_listed(void **state)
 {
 	(void)state;
@@ -580,6 +603,7 @@ int main(void)
 		cmocka_unit_test(test_a_gpu_that_is_shared),
 		cmocka_unit_test(test_gaps_that_last_have_a_reason),
 		cmocka_unit_test(test_errors_are_events),
+		cmocka_unit_test(test_xids_are_counted_and_events),
 		cmocka_unit_test(test_which_gpus_it_sees_where_no_process_is_listed),
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_which_gpus_the_job_sees),

@@ -119,6 +119,14 @@ int nvml_processes(struct nvml *n, struct nvml_device *d, struct nvml_process *p
 int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us,
 	struct nvml_process_sample *samples, size_t capacity, size_t *ret_n);
 
+// Errors that the driver logs, with a number ("Xid"), for those who wait for them from now on.
+int nvml_xids_new(struct nvml *n, struct nvml_event_set **ret);
+void nvml_xids_free(struct nvml *n, struct nvml_event_set *set); // accepts NULL
+int nvml_xids_watch(struct nvml *n, struct nvml_device *d, struct nvml_event_set *set);
+// The next one, without waiting: NVML_TIMEOUT where there is none.
+int nvml_xids_next(struct nvml *n, struct nvml_event_set *set, struct nvml_device **ret_device,
+	uint64_t *ret_xid);
+
 // GPM: two samples, at least 100 ms apart, and what happened between them. Supported: NVML_OK,
 // NVML_NOT_SUPPORTED where the GPU has none, else what the driver answers.
 int nvml_gpm_supported(struct nvml *n, struct nvml_device *d);

@@ -12,6 +12,7 @@
 
 struct nvml_device; // a handle, the library's
 struct nvml_gpm_sample; // likewise
+struct nvml_event_set; // likewise
 
 // What every call answers.
 enum nvml_result {
@@ -175,6 +176,16 @@ struct nvml_process_sample {
 	uint32_t decoder_percent;
 };
 
+#define NVML_EVENT_XID UINT64_C(8) // errors that the driver logs as "Xid"
+
+struct nvml_event {
+	struct nvml_device *device;
+	uint64_t type;
+	uint64_t data; // an Xid's number
+	uint32_t gpu_instance;
+	uint32_t compute_instance;
+};
+
 struct nvml_temperature {
 	uint32_t version;
 	uint32_t sensor; // 0: the GPU
@@ -225,6 +236,7 @@ static_assert(sizeof(struct nvml_pci) == 68, "as the library has it");
 static_assert(sizeof(struct nvml_field) == 40, "as the library has it");
 static_assert(sizeof(struct nvml_sample) == 16, "as the library has it");
 static_assert(sizeof(struct nvml_process_sample) == 32, "as the library has it");
+static_assert(sizeof(struct nvml_event) == 32, "as the library has it");
 static_assert(sizeof(struct nvml_temperature) == 12, "as the library has it");
 static_assert(sizeof(struct nvml_gpm_metric) == 40, "as the library has it");
 static_assert(sizeof(struct nvml_process_entry) == NVML_PROCESS_ENTRY_V3, "as the library has it");

@@ -43,6 +43,12 @@ struct nvml_calls {
 	int (*process_samples)(struct nvml_device *d, struct nvml_process_sample *samples,
 		unsigned *n, unsigned long long last_us);
 
+	int (*event_set_new)(struct nvml_event_set **ret);
+	int (*event_set_free)(struct nvml_event_set *set);
+	int (*event_register)(
+		struct nvml_device *d, unsigned long long types, struct nvml_event_set *set);
+	int (*event_wait)(struct nvml_event_set *set, struct nvml_event *ret, unsigned ms);
+
 	int (*gpm_support)(struct nvml_device *d, struct nvml_gpm_support *ret);
 	int (*gpm_alloc)(struct nvml_gpm_sample **ret);
 	int (*gpm_free)(struct nvml_gpm_sample *sample);

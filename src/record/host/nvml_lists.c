@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// NVML's calls that fill arrays: fields, samples, processes, GPM.
+// NVML's calls that fill arrays: fields, samples, processes, GPM; and its events.
 
 #include <string.h>
 
@@ -178,6 +178,37 @@ int nvml_process_samples(struct nvml *n, struct nvml_device *d, uint64_t last_us
 	int r = n->call.process_samples(d, samples, &count, last_us);
 	*ret_n = r != NVML_OK ? 0 : count < capacity ? count : capacity;
 	return r;
+}
+
+int nvml_xids_new(struct nvml *n, struct nvml_event_set **ret)
+{
+	bool whole = n->call.event_set_new && n->call.event_set_free && n->call.event_register &&
+	             n->call.event_wait;
+	*ret = NULL;
+	int r = whole ? n->call.event_set_new(ret) : NVML_FUNCTION_NOT_FOUND;
+	return r == NVML_OK && !*ret ? NVML_UNKNOWN : r;
+}
+
+void nvml_xids_free(struct nvml *n, struct nvml_event_set *set)
+{
+	if (set) {
+		n->call.event_set_free(set);
+	}
+}
+
+int nvml_xids_watch(struct nvml *n, struct nvml_device *d, struct nvml_event_set *set)
+{
+	return n->call.event_register(d, NVML_EVENT_XID, set);
+}
+
+int nvml_xids_next(struct nvml *n, struct nvml_event_set *set, struct nvml_device **ret_device,
+	uint64_t *ret_xid)
+{
+	struct nvml_event event = {0};
+	int r = n->call.event_wait(set, &event, 0);
+	*ret_device = event.device;
+	*ret_xid = event.data;
+	return r == NVML_OK && event.type != NVML_EVENT_XID ? NVML_NO_DATA : r;
 }
 
 int nvml_gpm_supported(struct nvml *n, struct nvml_device *d)

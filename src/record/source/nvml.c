@@ -129,6 +129,9 @@ static const struct metric error_metrics[N_ERRORS] = {
 		"Rows of GPU memory replaced for errors, ever (Ampere and later)."},
 	[ERRORS_REPLAYS] = {"strain.gpu.pcie.replays", METRIC_COUNTER, "{packet}", 1,
 		"PCIe packets that had to be sent again: a bad link, and slow."},
+	[ERRORS_XIDS] = {"strain.gpu.xids", METRIC_COUNTER, "{error}", 1,
+		"Errors that the driver logged (\"Xid\", a number that names the kind) since the "
+		"run's start; each is an event with its number."},
 };
 
 static const struct metric job_metrics[N_JOB] = {
@@ -237,6 +240,7 @@ static int read_state(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
 {
+	gpu_take_xids(state, sink, now_ns);
 	return read_group(state, sink, now_ns, GPU_ERRORS, NULL, gpu_read_errors);
 }
 
@@ -363,6 +367,7 @@ static void nvml_source_close(void *state)
 		gpu_say_gaps(s->sink, &s->gpus[i]);
 		gpu_gpm_close(s, &s->gpus[i]);
 	}
+	nvml_xids_free(s->nvml, s->xids);
 	nvml_close(s->nvml);
 	free(s->gpus);
 	free(s->gpm_request);
@@ -402,6 +407,7 @@ static int nvml_source_open(
 		open_gpu(s, &s->gpus[i], sink);
 	}
 	gpu_visible_from_self(s);
+	gpu_xids_open(s, sink);
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		if (!s->gpus[i].lost) {
 			gpu_describe_again(s, &s->gpus[i], sink);

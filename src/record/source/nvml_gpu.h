@@ -48,7 +48,15 @@ enum {
 	STATE_WIDTH,
 	N_STATE
 };
-enum { ERRORS_UNCORRECTED, ERRORS_CORRECTED, ERRORS_PAGES, ERRORS_ROWS, ERRORS_REPLAYS, N_ERRORS };
+enum {
+	ERRORS_UNCORRECTED,
+	ERRORS_CORRECTED,
+	ERRORS_PAGES,
+	ERRORS_ROWS,
+	ERRORS_REPLAYS,
+	ERRORS_XIDS,
+	N_ERRORS
+};
 enum {
 	JOB_MEMORY,
 	JOB_PROCESSES,
@@ -136,6 +144,8 @@ struct gpu {
 	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
 	int64_t errors[N_ERRORS]; // the last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
+	bool xids_watched;
+	int64_t xids;
 	struct stream *streams[N_GPU_GROUPS];
 	struct gpu_buffer buffer;
 	struct gpu_traffic pcie;
@@ -168,6 +178,7 @@ struct gpu_source {
 	char driver[80];
 	char cuda[16]; // "12.4", or empty
 	struct nvml_gpm_request *gpm_request;
+	struct nvml_event_set *xids; // NULL: not told
 
 	struct gpu_process *processes;
 	size_t n_processes;
@@ -220,6 +231,9 @@ void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
 
 // nvml_errors.c: counts, and an event where one has grown.
 void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+// Xids: asks for them, of every GPU; takes those that came, before gpu_read_errors.
+void gpu_xids_open(struct gpu_source *s, struct sink *sink);
+void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
 
 // nvml_busy.c
 void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
