@@ -117,6 +117,8 @@ struct gpu_gpm {
 	uint64_t last_ns; // of the newest; 0: none yet
 };
 
+#define GPU_MAX_STRANGERS 64u // pids that are remembered
+
 struct gpu_instance { // of a divided GPU
 	struct nvml_device *handle;
 	char uuid[96];
@@ -152,6 +154,8 @@ struct gpu {
 	struct gpu_traffic nvlink;
 	struct gpu_gpm gpm;
 	uint64_t process_last_us; // newest process sample
+	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that were not the job's
+	size_t n_strangers;
 	int visible; // enum gpu_visible
 };
 

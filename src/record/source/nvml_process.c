@@ -94,10 +94,43 @@ static int64_t add_known(int64_t sum, int64_t value)
 	return sum == VALUE_MISSING || value == VALUE_MISSING ? VALUE_MISSING : sum + value;
 }
 
+static bool was_stranger(const struct gpu *g, uint32_t pid)
+{
+	for (size_t i = 0; i < g->n_strangers; i++) {
+		if (g->strangers[i] == pid) {
+			return true;
+		}
+	}
+	return g->n_strangers == GPU_MAX_STRANGERS;
+}
+
+// A process of the job that has just begun, or just ended, is in the driver's list and not in the
+// tree. So who is no process of the job is another program's only when it was there before, too.
+// False where there is one that is new.
+static bool know_strangers(
+	struct gpu_source *s, struct gpu *g, const struct nvml_process *list, size_t n)
+{
+	uint32_t pids[GPU_MAX_STRANGERS];
+	size_t kept = 0;
+	bool known = true;
+	for (size_t i = 0; i < n; i++) {
+		if (job_process(s, list[i].pid)) {
+			continue;
+		}
+		known = known && was_stranger(g, list[i].pid);
+		if (kept < GPU_MAX_STRANGERS) {
+			pids[kept++] = list[i].pid;
+		}
+	}
+	memcpy(g->strangers, pids, kept * sizeof(*pids));
+	g->n_strangers = kept;
+	return known;
+}
+
 // What one GPU's list says: what of it is the job's, and what is not. Host's pids in a container
 // tell nothing of others.
-static void take_list(
-	struct gpu_source *s, const struct nvml_process *list, size_t n, struct gpu_reading *r)
+static void take_list(struct gpu_source *s, const struct nvml_process *list, size_t n, bool others,
+	struct gpu_reading *r)
 {
 	int64_t memory[2] = {0, 0}, count[2] = {0, 0}; // of the job, of others
 	for (size_t i = 0; i < n; i++) {
@@ -117,14 +150,16 @@ static void take_list(
 	static const size_t metrics[2][2] = {
 		{JOB_MEMORY, JOB_PROCESSES}, {JOB_OTHER_MEMORY, JOB_OTHER_PROCESSES}};
 	for (size_t i = 0; i < 2; i++) {
-		bool told = i == 0 ? !blind : !s->nested;
+		bool told = i == 0 ? !blind : others;
 		r->result[metrics[i][0]] = told && memory[i] != VALUE_MISSING ? NVML_OK : GPU_QUIET;
 		r->value[metrics[i][0]] = memory[i];
 		r->result[metrics[i][1]] = told ? NVML_OK : GPU_QUIET;
 		r->value[metrics[i][1]] = count[i];
 	}
-	r->why = s->nested ? nested_reason
-	                   : "the driver does not tell how much memory a process holds";
+	bool memoryless = memory[0] == VALUE_MISSING || memory[1] == VALUE_MISSING;
+	r->why = s->nested    ? nested_reason
+	         : memoryless ? "the driver does not tell how much memory a process holds"
+	                      : "it was read too seldom to tell whose a process is";
 }
 
 // The mean of a process's samples, per cent; -1: it has none.
@@ -143,7 +178,7 @@ static int64_t mean_of(const struct nvml_process_sample *samples, size_t n, uint
 // Samples of one GPU, of those in its list. The driver leaves out who did nothing: 0. In a
 // container who has none may be there under another pid: not known.
 static void add_samples(struct gpu_source *s, const struct nvml_process *list, size_t n_list,
-	const struct nvml_process_sample *samples, size_t n, struct gpu_reading *r)
+	const struct nvml_process_sample *samples, size_t n, bool others, struct gpu_reading *r)
 {
 	int64_t sums[2] = {0, 0}; // of the job, of others
 	bool known = true;
@@ -160,12 +195,12 @@ static void add_samples(struct gpu_source *s, const struct nvml_process *list, s
 	bool blind = s->nested && (!s->ever_matched || !known);
 	r->result[JOB_UTILIZATION] = blind ? GPU_QUIET : NVML_OK;
 	r->value[JOB_UTILIZATION] = sums[0] < 100 ? sums[0] : 100;
-	r->result[JOB_OTHER_UTILIZATION] = s->nested ? GPU_QUIET : NVML_OK;
+	r->result[JOB_OTHER_UTILIZATION] = others ? NVML_OK : GPU_QUIET;
 	r->value[JOB_OTHER_UTILIZATION] = sums[1] < 100 ? sums[1] : 100;
 }
 
 static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
-	const struct nvml_process *list, size_t n_list, struct gpu_reading *r)
+	const struct nvml_process *list, size_t n_list, bool others, struct gpu_reading *r)
 {
 	struct nvml_process_sample samples[NVML_MAX_SAMPLES];
 	size_t n = 0;
@@ -189,7 +224,7 @@ static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink,
 		}
 	}
 	if (result == NVML_OK) {
-		add_samples(s, list, n_list, samples, n, r);
+		add_samples(s, list, n_list, samples, n, others, r);
 	}
 }
 
@@ -206,9 +241,10 @@ static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uin
 		r.result[i] = result;
 	}
 	if (result == NVML_OK) {
-		take_list(s, list, n, &r);
+		bool others = know_strangers(s, g, list, n) && !s->nested;
+		take_list(s, list, n, others, &r);
 		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION)) {
-			read_samples(s, g, sink, now_ns, list, n, &r);
+			read_samples(s, g, sink, now_ns, list, n, others, &r);
 		}
 	} else {
 		*ret_reason = part ? nvml_reason(result) : gpu_part_reason;

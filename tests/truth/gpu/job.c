@@ -51,7 +51,8 @@ static struct {
 	[SPIN] = {"spin", 0}, // 1: forward computes; 2: data does
 	[MARKS] = {"marks", 1}, // 0: no phases, no iterations
 	[WAIT] = {"wait", 1}, // for the recorder's readings
-	[LISTED] = {"listed", 0}, // at the end, for the third list of processes
+	[LISTED] = {"listed", 0}, // at the end, for the third list of processes, where the
+                                  // driver has one
 	[DEVICE] = {"device", 0}, // holds what looks like /dev/nvidia0 (pids.c)
 	[EXIT] = {"exit", 0}, // status
 };
