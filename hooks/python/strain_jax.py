@@ -24,6 +24,7 @@ import strain_hook
 import strain_ring
 from strain_ring import DATA, STEP
 
+EARLY = 64  # calls that are kept until a step is known
 LOOKED_AT = 8  # calls, until it is known whether a function is a step
 FED_BACK = 2  # so many of them with what the one before returned
 LEAVES = 4096  # of arguments and results that are looked at
@@ -55,20 +56,49 @@ class Loop:
         self.samples = -1
         self.last_ns = 0
         self.called = None  # in this iteration, that is no step
+        self.early = []  # calls before a step was known: function, began, ended, shapes of arguments
+        self.candidate = None  # the first that is a step; another one may be a larger one
+        self.best = None, 0  # the one with the most bytes of it so far, and those
 
-    def choose(self, function, size):
-        """The function is a step, and was given back so many bytes."""
-        if self.step is None and not strain_hook.claim("jax"):
-            local.quiet = 1
-        elif self.step is None or size > self.step_bytes:
+    def propose(self, function, size):
+        """The function is a step, and was given back so many bytes. Which one it is of several is known
+        when the first of them is called again."""
+        if self.step is None:
+            if self.candidate is None and not strain_hook.claim("jax"):
+                local.quiet = 1
+            self.candidate = self.candidate or function
+            if size > self.best[1]:
+                self.best = function, size
+        elif size > self.step_bytes:
             self.step, self.step_bytes = function, size
 
-    def call_begins(self, function):
+    def choose(self):
+        """Which function is the step is known by now: what was called before is marked."""
+        self.step, self.step_bytes = self.best
+        early, self.early = self.early, []
+        for function, began_ns, ended_ns, shapes in early:
+            if ended_ns and self.call_begins(function, began_ns):
+                if function.batch is not None:
+                    self.samples = shapes.get(function.batch, -1)
+                self.call_ends(function, ended_ns)
+
+    def keep(self, function, shapes):
+        """The call that begins, while no step is known yet."""
+        if len(self.early) == EARLY:
+            del self.early[0]
+        self.early.append([function, monotonic_ns(), 0, shapes])
+
+    def early_ends(self, function):
+        """The one that began last."""
+        if self.early and self.early[-1][0] is function:
+            self.early[-1][2] = monotonic_ns()
+
+    def call_begins(self, function, now_ns=0):
         """A jitted function is called; False where nothing is marked of it."""
         is_step = function is self.step
         if not is_step and (not self.in_iteration or self._evaluates(function)):
             return False
-        now_ns = monotonic_ns()
+        now_ns = now_ns or monotonic_ns()
         if self.done or not self.in_iteration:
             self._turn(now_ns)
         if not is_step:
@@ -102,9 +132,9 @@ class Loop:
         self.in_iteration = False
         return True
 
-    def call_ends(self, function):
+    def call_ends(self, function, now_ns=0):
         """The one that began."""
-        self.last_ns = self.ring.end()
+        self.last_ns = self.ring.end(now_ns)
         if function is self.step:
             self.done = True
 
@@ -120,7 +150,9 @@ class Loop:
         self.last_ns = self.ring.end()
 
     def finish(self):
-        """The thread's last iteration."""
+        """The thread's last iteration; of a job of few, also the first ones."""
+        if self.step is None and self.candidate is not None:
+            self.choose()
         if self.in_iteration:
             if self.done:
                 self.ring.iteration_end(self.samples, self.last_ns)
@@ -195,8 +227,14 @@ class Known:
 
     def _begins(self, loop, arguments):
         try:
+            shapes = None
+            if loop.step is None and loop.candidate is self:
+                loop.choose()
             if self.calls < LOOKED_AT and not self.is_step:
-                self._look(loop, arguments)
+                shapes = self._look(loop, arguments)
+            if loop.step is None:
+                loop.keep(self, shapes or {})
+                return False
             marked = loop.call_begins(self)
             if marked and self.batch is not None:
                 loop.samples = self._samples(arguments)
@@ -209,6 +247,8 @@ class Known:
         try:
             if marked:
                 loop.call_ends(self)
+            elif loop.step is None:
+                loop.early_ends(self)
             if self.calls < LOOKED_AT and not self.is_step:
                 self.calls += 1
                 leaves = self.patches.leaves(result)
@@ -217,7 +257,7 @@ class Known:
             self.patches.hook.fail(error)
 
     def _look(self, loop, arguments):
-        """Whether it was given back what it returned."""
+        """Whether it was given back what it returned. Returns the first dimensions of what is new."""
         size = 0
         fresh = []
         for place, argument in enumerate(arguments):
@@ -232,7 +272,9 @@ class Known:
             self.is_step = True
             self.returned = frozenset()
             self.batch = self._find_batch(fresh)
-            loop.choose(self, size)
+            loop.propose(self, size)
+        return {(place, index): leaf.shape[0] for leaf, place, index in fresh[:EARLY]
+                if getattr(leaf, "shape", ())}  # fmt: skip
 
     def _find_batch(self, fresh):
         """The first array that is new in each call; None where their first dimensions differ."""

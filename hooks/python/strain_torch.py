@@ -557,7 +557,8 @@ class PyTorch:
                 calls = local.calls
             except AttributeError:
                 calls = local.calls = None  # a thread without a loop
-            if calls is None or calls.inside or not hook.on:
+            # In an ordinary iteration over a loader (strain_loop.py) nothing is asked.
+            if calls is None or calls.inside or calls.loop.stage or not hook.on:
                 return original(*arguments, **options)
             calls.inside = True
             try:

@@ -29,13 +29,13 @@ nothing_crosses() {
 	record "$PYTHON" "$LOOP" one >with
 	[[ "$(run_key run.strain hooks)" == "jax 0."*": step, data, (the split of a step is missing: it is one compiled call)" ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
-	# Two steps of the first epoch show that it is one.
-	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '38|608' ]
+	# Also those that showed that it is one.
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '40|640' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM span WHERE kind IN ('epoch', 'point', 'user')")" = 0 ]
 	# Each batch comes after 10 ms.
-	[ "$(python_sql run.strain "SELECT count(*) BETWEEN 36 AND 38, min(end_ns - start_ns) >= 10000000 FROM span s
+	[ "$(python_sql run.strain "SELECT count(*) BETWEEN 38 AND 40, min(end_ns - start_ns) >= 10000000 FROM span s
 		WHERE name = 'data' AND EXISTS (SELECT * FROM span p WHERE p.id = s.parent)")" = '1|1' ]
-	[ "$(python_sql run.strain "SELECT count(*) >= 38 FROM span WHERE name = 'step'")" = 1 ]
+	[ "$(python_sql run.strain "SELECT count(*) >= 40 FROM span WHERE name = 'step'")" = 1 ]
 	nothing_crosses
 	"$PYTHON" "$LOOP" one >without
 	cmp with without
@@ -44,7 +44,7 @@ nothing_crosses() {
 @test "JAX: of several functions that get their results back, the largest is the step" {
 	needs_jax
 	record "$PYTHON" "$LOOP" two >with
-	[ "$(python_sql run.strain "SELECT count(*) >= 17 FROM span WHERE kind = 'iteration'")" = 1 ]
+	[ "$(python_sql run.strain "SELECT count(*) = 20 FROM span WHERE kind = 'iteration'")" = 1 ]
 	# The gradient, the update, and the key's. The last loss is read: where it is not there yet, its
 	# iteration has a wait besides.
 	[ "$(python_sql run.strain "SELECT max(n) FROM (SELECT count(*) AS n FROM span WHERE name = 'step' AND parent <>
@@ -60,8 +60,8 @@ nothing_crosses() {
 		skip "no PyTorch (python3-torch) for $PYTHON"
 	record "$PYTHON" "$LOOP" loader >with 2>/dev/null
 	[ "$(python_sql run.strain "SELECT kind, name, count(*) FROM span WHERE kind = 'iteration' OR name IN
-		('validation', 'epoch') GROUP BY 1, 2")" = 'iteration|iteration|38' ]
-	[ "$(python_sql run.strain "SELECT count(*) >= 37 FROM span WHERE name = 'data'")" = 1 ]
+		('validation', 'epoch') GROUP BY 1, 2")" = 'iteration|iteration|40' ]
+	[ "$(python_sql run.strain "SELECT count(*) >= 39 FROM span WHERE name = 'data'")" = 1 ]
 	nothing_crosses
 	"$PYTHON" "$LOOP" loader >without 2>/dev/null
 	cmp with without
