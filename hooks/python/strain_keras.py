@@ -254,6 +254,8 @@ class Keras:
             return
         self.hook.feature("data", getattr(self, "_hook_data_" + self.backend))
         self.hook.feature("checkpoint", self._hook_checkpoint)
+        if self.backend == "tensorflow":
+            self.hook.feature("tape", self._hook_tape)
         self.report.say("hooked", SPLIT)
         os.register_at_fork(after_in_child=lambda: self.local.__dict__.clear())
         atexit.register(self._do, Fit.finish)
@@ -440,6 +442,17 @@ class Keras:
             return Waits(self, batches) if self._fit() is not None else batches
 
         return _get_iterator
+
+    # Loops of one's own ------------------------------------------------------------------------
+
+    def _hook_tape(self):
+        from strain_tape import Tape
+
+        if self.version.startswith("2."):
+            optimizer, apply = self.keras.optimizers.Optimizer, "apply_gradients"
+        else:
+            optimizer, apply = sys.modules["keras.src.optimizers.base_optimizer"].BaseOptimizer, "apply"
+        Tape(self.hook, _samples_of).install(optimizer, apply)
 
     # Checkpoints -------------------------------------------------------------------------------
 

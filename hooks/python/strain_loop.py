@@ -26,7 +26,7 @@ from time import monotonic_ns
 
 from strain_calls import Calls
 from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
-from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, TRANSFER, VALIDATION
+from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, STEP, TRANSFER, VALIDATION
 
 # So many batches can be asked for ahead of their backward (wrappers that prefetch take one or two).
 AHEAD = 2
@@ -536,7 +536,7 @@ class Loop:
             self._not_brief()
             self._step_begins(optimizer, closure, monotonic_ns())
 
-    def _step_begins(self, optimizer, closure, now_ns):
+    def _step_begins(self, optimizer, closure, now_ns, name=OPTIMIZER):
         run = self.current
         if run is not None and run.role != TRAINING:
             self._learns(now_ns)
@@ -556,7 +556,28 @@ class Loop:
         if self.in_forward:
             self._end_forward(now_ns)
         self.anchor_ns = 0
-        self.ring.begin(OPTIMIZER, now_ns)
+        self.ring.begin(name, now_ns)
+
+    def whole_begins(self, step, began_ns):
+        """A compiled call that is a whole step began then."""
+        if self.stepping is None and self.stage != IN_STEP:
+            self._not_brief()
+            run = self.current
+            if run is not None and run.role != TRAINING:
+                self._learns(began_ns)
+            self.backwards += 1
+            if not self.in_iteration:
+                self._need_iteration(began_ns)
+            self._take_samples()
+            self._end_forward(began_ns)
+            self._step_begins(step, False, began_ns, STEP)
+
+    def whole_ends(self, step):
+        """The one that began last: the iteration, however many optimizers it has."""
+        if self.stepping == step:
+            made, self.made = self.made, None
+            self.step_ends(step)
+            self.made = made
 
     def closure_begins(self):
         """The optimizer asks for the loss, and its gradients."""

@@ -32,7 +32,7 @@ nothing_crosses() {
 @test "Keras on TensorFlow: fit, validated and saved" {
 	needs_keras tensorflow
 	record "$PYTHON" "$FIT" fit >with
-	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on tensorflow: step, data, checkpoint, (the split of a step is missing: it is one compiled call)"* ]]
+	[[ "$(run_key run.strain hooks)" == *"keras 3."*" on tensorflow: step, data, checkpoint, tape, (the split of a step is missing: it is one compiled call)"* ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	# The wait of the first step, which is compiled, is not told from it, nor that of an epoch's last.
 	[ "$(spans)" = 'epoch|epoch|2|200
@@ -100,6 +100,25 @@ phase|step|10|None' ]
 		GROUP BY kind ORDER BY kind")" = $'epoch|1\niteration|7' ]
 }
 
+@test "TensorFlow: loops of one's own around a tape, compiled and not" {
+	needs_keras tensorflow
+	local way parts
+	for way in taped eager; do
+		record "$PYTHON" "$FIT" "$way" >with
+		[ -z "$(run_key run.strain hooks_missing)" ]
+		[ "$(python_sql run.strain "SELECT name, count(*), sum(samples) FROM span WHERE name IN
+			('epoch', 'iteration', 'validation') GROUP BY 1 ORDER BY 1")" = \
+			$'epoch|2|200\niteration|14|200\nvalidation|2|None' ]
+		parts=$'backward|14\nforward|14\noptimizer|14'
+		[ "$way" = eager ] || parts='step|14'
+		[ "$(python_sql run.strain "SELECT s.name, count(*) FROM span s JOIN span p ON p.id = s.parent
+			WHERE p.kind = 'iteration' AND s.name <> 'data' GROUP BY 1 ORDER BY 1")" = "$parts" ]
+		nothing_crosses
+		"$PYTHON" "$FIT" "$way" >without
+		cmp with without
+	done
+}
+
 @test "Keras 2" {
 	needs_keras tf_keras
 	export KERAS=2 KERAS_BACKEND=
@@ -116,7 +135,7 @@ phase|validation|2|None' ]
 		"$PYTHON" "$FIT" "$way" >without
 		cmp with without
 	done
-	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, (the split"* ]]
+	[[ "$(run_key run.strain hooks)" == *"keras 2."*" on tensorflow: step, data, checkpoint, tape, (the split"* ]]
 }
 
 @test "Keras on JAX" {

@@ -128,7 +128,39 @@ def generator():
     tell(network().fit(batches(), epochs=1, verbose=0))
 
 
+def taped(compiled=True):
+    """Two epochs around a tape, a validation after each."""
+    import tensorflow as tf
+
+    x, y = arrays()
+    model, optimizer = network(), keras.optimizers.SGD(0.1)
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+    test = tf.function(model)
+    step = tf.function(step) if compiled else step
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(SIZE)
+    others = tf.data.Dataset.from_tensor_slices(x[:64]).batch(SIZE)
+    for _ in range(2):
+        for batch in data:
+            loss = step(*batch)
+        for batch in others:
+            test(batch)
+        print(float(loss).hex())
+
+
+def eager():
+    """The same, and nothing is compiled."""
+    taped(False)
+
+
 if __name__ == "__main__":
     ways = {"fit": fit, "slow": slow, "several": several, "raises": raises, "generator": generator}
-    ways["forks"] = forks
+    ways.update(forks=forks, taped=taped, eager=eager)
     ways[sys.argv[1]]()
