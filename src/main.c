@@ -21,7 +21,8 @@
 // - model/: statistics of repeats
 // - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and
 //   page.c, which fills web/ with a run's data (lanes.c: phases)
-// - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls
+// - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls,
+//   tries (advice in turns)
 // - experiment/: sweeps: plan (YAML), trials (the matrix), sweep (the directory), executors
 // - cmd/: one file per command in the table below; the only place that prints or exits.
 //   layout_table.c: the tables and figures of studies (docs/studies.md)
@@ -63,7 +64,7 @@ static const struct command commands[] = {
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark epochs and phases of a shell script"},
 	{"sweep", command_sweep, "run a matrix of configurations, or resume one"},
-	{"advise", command_advise, "measure what the input costs a job, by short runs"},
+	{"advise", command_advise, "measure what input costs and advice gains, by short runs"},
 	{"doctor", command_doctor, "report what this machine can measure, and why not the rest"},
 	{"completion", command_completion, "print completions for bash, zsh or fish"},
 	{"complete", complete, NULL},

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/part.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "trace/reader.h"
 
@@ -231,9 +232,10 @@ static void take_refusal(struct candidate *c, const char *output)
 		memcpy(end, line, sizeof(end));
 	}
 	end[strcspn(end, "\n")] = '\0';
-	_cleanup_text_ struct text said = {0};
+	_cleanup_text_ struct text said = {0}, masked = {0};
 	text_append_utf8(&said, end, strlen(end));
-	set_missing(c, "nothing was recorded: %s", said.data ? said.data : "");
+	secret_append_text(&masked, said.data ? said.data : "", said.length); // a run keeps it
+	set_missing(c, "nothing was recorded: %s", masked.data ? masked.data : "");
 }
 
 // What became of a probe: a rate, or why there is none. The job's failure is an error only without

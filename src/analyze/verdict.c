@@ -585,10 +585,11 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	judge_by_causes(&facts, &causes, &opinion, ret);
 	judge_by(a, rules, ARRAY_LENGTH(rules), &opinion, ret);
 	int r = keep_causes(&causes, ret);
+	if (r == 0 && a->reader) {
+		r = tried_read(reader_run(a->reader, "tried"), &ret->tried);
+	}
 	if (r == 0 && whole) {
 		r = advice_build(&facts, &causes, ret);
-		r = r < 0 || !a->reader ? r
-		                        : tried_read(reader_run(a->reader, "tried"), &ret->tried);
 		r = r < 0 ? r : tried_apply(ret);
 		sentence_append_surer(&surer, &facts, &causes);
 		append_first(&opinion, ret);

@@ -30,6 +30,7 @@ struct completing {
 	const char *kept; // of the word, before what is completed: "--where=", "a,"
 	size_t n_kept;
 	const char *typed; // what is behind that
+	bool of_run; // advise --try: the first argument is a run
 	char *const *arguments; // [n_arguments] before it, that are no options
 	size_t n_arguments;
 };
@@ -260,6 +261,12 @@ static const struct {
 	{"sweep", "output", ":directories", NULL},
 	{"advise", "error", "1% 3% 10%", NULL},
 	{"advise", "limit", "30s 2min 10min", NULL},
+	{"advise", "with",
+		"OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive MALLOC_ARENA_MAX=1 num_workers=2 "
+		"prefetch_factor=4 pin_memory=1 persistent_workers=1 cpus=",
+		NULL},
+	{"advise", "repeats", "2 3 5", NULL},
+	{"advise", "time", "5min 10min 30min", NULL},
 	{"advise", "output", ":directories", NULL},
 	{"doctor", "sysroot", ":directories", NULL},
 };
@@ -364,6 +371,10 @@ static void complete_argument(const struct completing *c)
 		}
 		if (kinds[i].kind == RUNS || (kinds[i].kind == RUN && first)) {
 			offer_runs(c, kinds[i].kind == RUN ? RUN_NAME_FILE : RUN_NAME_ANY);
+		} else if (kinds[i].kind == PROGRAM && c->of_run) {
+			if (first) {
+				offer_runs(c, RUN_NAME_FILE);
+			}
 		} else if (kinds[i].kind == PROGRAM) {
 			puts(first ? ":program" : ":files");
 		} else if (kinds[i].kind == FILES) {
@@ -388,12 +399,16 @@ void complete_print(
 			open = NULL;
 		} else if (is_option && strcmp(words[i], "--") == 0) {
 			ended = true;
+			c.n_arguments = c.of_run ? 0 : c.n_arguments; // a command begins
+			c.of_run = false;
 		} else if (is_option && !run_name_is_back(words[i])) {
 			const struct argp_option *found = find_option(options, words[i]);
 			open = found && found->arg && !strchr(words[i], '=') ? found : NULL;
+			c.of_run = c.of_run || strcmp(words[i], "--try") == 0;
 		} else {
 			arguments[c.n_arguments++] = words[i];
-			others = strcmp(command, "run") == 0 || strcmp(command, "advise") == 0;
+			others = strcmp(command, "run") == 0 ||
+			         (strcmp(command, "advise") == 0 && !c.of_run);
 		}
 	}
 	c.arguments = arguments;

@@ -43,7 +43,7 @@ keep() {
 	keep "strain doctor" doctor --metrics
 	keep "strain version" version
 	python3 "$SOURCE_ROOT/tests/cli/json_keys.py" "$SOURCE_ROOT/docs/json.md" said \
-		--without "strain advise --stalls"
+		--without "strain advise --stalls" --without "strain advise --try"
 }
 
 @test "the same of strain advise" {
@@ -59,6 +59,8 @@ keep() {
 			dd if=/dev/fd/3 of=/dev/null bs=1M count=1 2>/dev/null
 		done"
 	rm -r "$FOLDER"
+	keep "strain advise --try" advise --try --repeats 2 --json --with OMP_NUM_THREADS=1 -- \
+		"$BUILD_ROOT/tests/tools/marking" by_threads
 	cat said/*
 	python3 - "$SOURCE_ROOT" <<-'EOF'
 		import json, sys
@@ -66,12 +68,12 @@ keep() {
 		sys.path.insert(0, sys.argv[1] + "/tests/cli")
 		sys.dont_write_bytecode = True
 		import json_keys
-		section = "strain advise --stalls"
-		found = {}
-		json_keys.walk(json.loads(Path("said", section).read_text()), "", found)
-		said = json_keys.documented(Path(sys.argv[1]) / "docs/json.md")[section]
-		wrong = list(json_keys.compare(section, said, found))
-		assert not wrong, wrong
+		for section in ("strain advise --stalls", "strain advise --try"):
+		    found = {}
+		    json_keys.walk(json.loads(Path("said", section).read_text()), "", found)
+		    said = json_keys.documented(Path(sys.argv[1]) / "docs/json.md")[section]
+		    wrong = list(json_keys.compare(section, said, found))
+		    assert not wrong, wrong
 	EOF
 }
 

@@ -1,0 +1,182 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Advice that is tried: short runs with settings and without. No test here asks for an interval: how
+# wide it is depends on the machine (tests/unit/test_gain.c, test_tried.c).
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	unset STRAIN_DIR OMP_NUM_THREADS OMP_WAIT_POLICY
+	FOLDER=$(mktemp -d /var/tmp/strain-try-test-XXXXXX) # nobody else can put a run there
+	cd "$FOLDER" || return
+	chmod go-w . || return
+	umask 022
+	cp "$BUILD_ROOT/tests/tools/marking" job
+}
+
+teardown() {
+	cd /
+	rm -rf "$FOLDER"
+}
+
+field() {
+	/usr/bin/python3 -c 'import json, sys
+a = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2], {}, {"a": a, "tried": {t["settings"]: t for t in a.get("tried", [])}}))' "$@"
+}
+
+# What a run keeps of a trial.
+kept() {
+	"$STRAIN" show --json "$1" >show.json
+	/usr/bin/python3 -c 'import json, sys
+tried = {t["settings"]: t for t in json.load(open("show.json"))["verdict"]["tried"]}
+print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
+}
+
+@test "settings of a job in C: in turns, unmodified first and last" {
+	run -0 --separate-stderr "$STRAIN" advise --try --json --with OMP_NUM_THREADS=1 \
+		--with OMP_WAIT_POLICY=passive -o probes -- ./job by_threads
+	echo "$stderr"
+	echo "$output" | tee found.json
+	[ "$(field found.json 'a["unit"], a["complete"], a["written"]')" = "('samples/s', True, False)" ]
+	# The shorter a sleep, the more of it is the machine's own time.
+	[ "$(field found.json '1.5 < tried["OMP_NUM_THREADS=1"]["gain"]["value"] < 4')" = True ]
+	[ "$(field found.json 'tried["OMP_WAIT_POLICY=passive"]["gain"]["value"] < 1.5')" = True ]
+	[ "$(field found.json 'len(a["unmodified"]["rates"]) >= 4, len(tried["OMP_NUM_THREADS=1"]["rates"])')" = "(True, 3)" ]
+	local last=$(ls probes/*.strain | tail -1)
+	[ -z "$("$STRAIN" sql "$last" "SELECT value FROM run WHERE key = 'omp_num_threads'" --json | grep value)" ]
+	[ "$("$STRAIN" sql probes/probe-02.strain "SELECT value FROM run WHERE key = 'omp_num_threads'" |
+		tail -1)" = 1 ]
+	[[ "$stderr" == *"probe 2 of "*" left: OMP_NUM_THREADS=1"*"left: the job unmodified"* ]]
+}
+
+@test "into the run: its command, where it ran; show says what was tried" {
+	"$STRAIN" run -o own -- ./job by_threads
+	cd /
+	run -0 "$STRAIN" advise --try --repeats 2 --with "OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=1" \
+		--with OMP_NUM_THREADS=3 "$FOLDER/own.strain"
+	echo "$output"
+	[[ "$output" == *"in $FOLDER: ./job by_threads"* ]]
+	[[ "$output" == *"OMP_NUM_THREADS=3: not tried: the job failed (exit status 3)"* ]]
+	cd "$FOLDER"
+	[ "$(kept own 'tried["OMP_NUM_THREADS=1 with MALLOC_ARENA_MAX=1"]["gain"]["value"] > 1.5')" = True ]
+	[ "$(kept own 'tried["OMP_NUM_THREADS=3"]["missing"]')" = "the job failed (exit status 3)" ]
+	run -0 "$STRAIN" show own
+	echo "$output"
+	[[ "$output" == *"Tried     OMP_NUM_THREADS=1 with MALLOC_ARENA_MAX=1: "* ]]
+	# The next trials leave those that are there.
+	run -0 "$STRAIN" advise --try --repeats 2 --with MALLOC_ARENA_MAX=1 own
+	[ "$(kept own 'len(tried)')" = 3 ]
+}
+
+# A run must not decide what is executed unless nobody else can have written it.
+@test "a run that others can write is refused, and what to type" {
+	"$STRAIN" run -o own -- sh -c './job by_threads; echo >>ran'
+	[ "$(wc -l <ran)" = 1 ]
+	chmod g+w own.strain
+	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 own
+	echo "$output"
+	[[ "$output" == *"strain: own.strain: "*" can "* ]] # "others can write it", "group 0 can change it"
+	[[ "${lines[-1]}" == *"strain advise --try own -- COMMAND..." ]]
+	[ "$(wc -l <ran)" = 1 ]
+	# With the command it is the user's word; the run stays as it is.
+	run -0 "$STRAIN" advise --try --repeats 2 --with OMP_NUM_THREADS=1 own -- ./job by_threads
+	echo "$output"
+	[[ "$output" == *"nothing is written into the run: "* ]]
+	chmod g-w own.strain
+	[ "$(kept own 'len(tried)')" = 0 ]
+}
+
+@test "what a run does not tell: secrets, ranks" {
+	"$STRAIN" run -o secret -- ./job by_threads --password hunter2
+	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 secret
+	[[ "$output" == *"its job cannot be started again: a secret of its command was not recorded"* ]]
+	[[ "${lines[-1]}" == *"strain advise --try secret -- COMMAND..." ]]
+	WORLD_SIZE=2 RANK=0 "$STRAIN" run -o rank -- ./job by_threads
+	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 rank.strain
+	[[ "$output" == *"it is one rank of 2"* ]]
+}
+
+@test "a command alone: its first run gives the verdict" {
+	run -0 "$STRAIN" advise --try --repeats 2 -- ./job by_threads
+	echo "$output"
+	[[ "$output" == *"nothing to try: "* || "$output" == *"TRIED"*"unmodified"* ]]
+	run -1 "$STRAIN" advise --try -- sh -c 'echo "no such dataset"; exit 3'
+	[[ "$output" == *"the job failed (exit status 3)"*"no such dataset"* ]]
+	run -1 "$STRAIN" advise --try -- sleep 0.3
+	[[ "$output" == *"strain: no rate: "* ]]
+}
+
+@test "Ctrl-C ends it and its probe; what was found is printed and kept" {
+	mkdir elsewhere
+	cat >endless <<-'EOF'
+		#!/bin/sh
+		while :; do "$STRAIN" mark iteration 1 8; sleep 0.02; done
+	EOF
+	chmod +x endless
+	"$STRAIN" run -o own -- ./endless &
+	local recording=$!
+	sleep 2
+	kill -TERM "$recording" # a shell's & ignores the other
+	wait "$recording" || true
+	TMPDIR="$PWD/elsewhere" "$STRAIN" advise --try --limit 5s --with MALLOC_ARENA_MAX=1 own >said 2>&1 &
+	local advise=$!
+	for _ in $(seq 1200); do
+		[ -z "$(find elsewhere -name probe-02.strain)" ] || break
+		sleep 0.1
+	done
+	[ -n "$(find elsewhere -name probe-02.strain)" ]
+	sleep 0.5
+	kill -INT "$advise" || kill -TERM "$advise"
+	local status=0
+	wait "$advise" || status=$?
+	cat said
+	[ "$status" = 130 ]
+	[ -z "$(ls elsewhere)" ]
+	grep -q "MALLOC_ARENA_MAX=1: not tried: interrupted" said
+	[ "$(kept own 'tried["MALLOC_ARENA_MAX=1"]["missing"]')" = interrupted ]
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/cwd")" != "$FOLDER" ] ||
+			! tr '\0' ' ' <"$process/cmdline" | grep -q endless
+	done
+}
+
+@test "options that are wrong" {
+	run -2 "$STRAIN" advise --try --stalls true
+	[[ "$output" == "strain: advise: expected one question: --stalls or --try"* ]]
+	run -2 "$STRAIN" advise --try --with LD_PRELOAD=x.so -- true
+	[[ "$output" == "strain: --with: 'LD_PRELOAD=x.so' is no setting that can be tried"* ]]
+	run -2 "$STRAIN" advise --try --repeats 1 -- true
+	[[ "$output" == "strain: --repeats: "* ]]
+	run -2 "$STRAIN" advise --try python3 train.py
+	[[ "$output" == *"a command goes behind --: strain advise --try -- python3"* ]]
+	run -1 "$STRAIN" advise --try nowhere.strain
+	[[ "$output" == *"nowhere.strain"* ]]
+}
+
+needs_torch() {
+	[ -d /usr/lib/python3/dist-packages/torch ] ||
+		skip "no PyTorch (python3-torch) for /usr/bin/python3"
+	export OMP_NUM_THREADS=1
+}
+
+@test "which loaders are made otherwise" {
+	needs_torch
+	run -0 /usr/bin/python3 -B "$SOURCE_ROOT/tests/hooks/set.py" "$SOURCE_ROOT/hooks/python"
+	echo "$output"
+	[ "${lines[-1]}" = "made as they should be" ]
+}
+
+# Samples take 5 ms of sleep.
+@test "loader workers of a PyTorch job" {
+	needs_torch
+	"$STRAIN" run -o torch -- /usr/bin/python3 "$SOURCE_ROOT/tests/hooks/sleeps.py" 40
+	run -0 --separate-stderr "$STRAIN" advise --try --repeats 2 --json --with num_workers=2 \
+		--with persistent_workers=1 torch
+	echo "$stderr"
+	echo "$output" | tee found.json
+	[ "$(field found.json 'tried["num_workers=2"]["gain"]["value"] > 1.3')" = True ]
+	[[ "$(field found.json 'tried["persistent_workers=True"]["missing"]')" == *"the loader has none"* ]]
+	[ "$(kept torch 'tried["num_workers=2"]["gain"]["value"] > 1.3')" = True ]
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Loaders with other settings: the one that trains, and no other."""
+
+import functools
+import os
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+import strain_set
+import torch
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+ORIGINAL = DataLoader.__init__
+
+
+class Said:
+    """In place of the report to the run."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, key, value):
+        """Keeps a line."""
+        self.lines.append((key, value))
+
+
+def install(text):
+    """Makes loaders from now on with these settings; returns what the run would be told."""
+
+    def patch(owner, name, wrap):
+        setattr(owner, name, functools.wraps(ORIGINAL)(wrap(ORIGINAL)))
+
+    said = Said()
+    folder = os.path.dirname(torch.__file__) + os.sep
+    strain_set.install(torch, folder, patch, said, text)
+    return said.lines
+
+
+class Endless(IterableDataset):
+    """Each worker would read all of it."""
+
+    def __iter__(self):
+        return iter(range(8))
+
+
+def data(length):
+    """A dataset of that length."""
+    return TensorDataset(torch.zeros(length, 2))
+
+
+def make(dataset, *arguments, **options):
+    """A place that makes all loaders of a script."""
+    return DataLoader(dataset, *arguments, **options)
+
+
+def place_of_make():
+    """Where that is, as the run has it."""
+    code = make.__code__
+    return "%s:%d" % (strain_set.strain_hook.short_path(code.co_filename), code.co_firstlineno + 2)
+
+
+def without_a_place():
+    """Those that shuffle."""
+    said = install("num_workers=2 persistent_workers=1")
+    assert DataLoader(data(8), 4, True).num_workers == 2
+    assert DataLoader(data(8), 4, shuffle=True).persistent_workers
+    assert DataLoader(data(8), 4).num_workers == 0
+    assert set(said) == {("loader_set", "num_workers=2 persistent_workers=1")}, said
+
+
+def at_a_place():
+    """The first there, those of the same dataset, those that shuffle."""
+    said = install("num_workers=3 at=" + place_of_make())
+    assert DataLoader(data(8), 4, True).num_workers == 0
+    assert not said
+    assert make(data(8), 4).num_workers == 3
+    assert make(data(4), 4).num_workers == 0
+    assert make(data(8), 4).num_workers == 3
+    assert make(data(9), 4, shuffle=True).num_workers == 3
+
+
+def what_is_not_set():
+    """Stays as the script wants it, and the run says why."""
+    said = install("persistent_workers=1")
+    assert not DataLoader(data(8), 4, True).persistent_workers
+    assert said[0][0] == "loader_set_missing" and "needs workers" in said[0][1], said
+    said = install("num_workers=2 at=" + place_of_make())
+    assert make(Endless(), 4).num_workers == 0
+    assert "iterable" in said[0][1], said
+    said = install("prefetch_factor=0 at=" + place_of_make())  # PyTorch refuses it
+    assert make(data(8), 4, num_workers=1).prefetch_factor != 0
+    assert said[0][0] == "loader_set_missing", said
+    said = install("num_workers=0 at=" + place_of_make())
+    assert make(data(8), 4, num_workers=2, prefetch_factor=4, persistent_workers=True).num_workers == 0
+    assert said == [("loader_set", "num_workers=0")], said
+    install("num_workers=2 at=" + place_of_make())
+    try:
+        make(data(8), no_such_option=1)
+    except TypeError:
+        pass
+    else:
+        raise AssertionError("the script's own error is gone")
+    try:
+        install("no_setting=1")
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("no setting was taken for one")
+
+
+if __name__ == "__main__":
+    without_a_place()
+    at_a_place()
+    what_is_not_set()
+    print("made as they should be")
