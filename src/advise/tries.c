@@ -22,9 +22,13 @@
 #include "base/part.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "trace/amend.h"
 #include "trace/reader.h"
 
 enum { STRINGS_MOST = 64 };
+
+// A probe that fetched more of what it read from storage was cold.
+#define COLD_FETCHED 0.02
 
 // Strings that end with NULL; all are owned.
 struct strings {
@@ -264,11 +268,26 @@ static int take_probe(struct tries *t, struct candidate *c, const struct trial *
 		return error_set(e, ENODATA, "samples are counted in some of the runs");
 	}
 	t->of_samples = rate->of_samples;
+	if (c == &t->without && c->n < ARRAY_LENGTH(t->fetched)) {
+		t->fetched[c->n] = trial->fetched;
+	}
 	if (was_applied(c, run)) {
 		c->rates[c->n++] = rate->rate.value;
 		c->result.probes++;
 	}
 	return 0;
+}
+
+// A job that we ended may fail for that, by its own status: no failure that the verdict would tell.
+static void note_end(const struct trial *trial, const char *run)
+{
+	static const struct amendment items[] = {
+		{AMEND_KEY, "outcome", "interrupted"},
+		{AMEND_KEY, "outcome_text", "ended by strain advise"},
+	};
+	if (trial->end == TRIAL_KNOWN || trial->end == TRIAL_TIME) {
+		(void)run_amend(run, items, ARRAY_LENGTH(items), NULL);
+	}
 }
 
 static int probe(struct tries *t, struct candidate *c, struct error *e)
@@ -299,6 +318,9 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 	if (result < 0) {
 		take_refusal(c, output);
 	} else {
+		if (t->probes == 1) {
+			note_end(&trial, run);
+		}
 		result = take_probe(t, c, &trial, run, e);
 		trial_done(&trial);
 	}
@@ -409,6 +431,12 @@ static bool add(struct tries *t, const struct tried *wanted, size_t most)
 	return true;
 }
 
+bool tries_first_is_cold(const struct tries *t)
+{
+	return t->without.n > GAIN_REPEATS_MIN && t->fetched[0] > COLD_FETCHED &&
+	       t->fetched[1] < t->fetched[0] / 2;
+}
+
 // Of settings with which the job failed once, nothing is known.
 static void find_gain(const struct tries *t, struct candidate *c)
 {
@@ -416,7 +444,9 @@ static void find_gain(const struct tries *t, struct candidate *c)
 		set_missing(c, t->interrupted ? "interrupted" : "there was no time for it");
 	}
 	if (!c->result.missing) {
-		c->result.gain = gain_of(t->without.rates, t->without.n, c->rates, c->n);
+		size_t first = tries_first_is_cold(t);
+		c->result.gain = gain_of(
+			t->without.rates + first, t->without.n - first, c->rates, c->n);
 	}
 }
 

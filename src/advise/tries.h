@@ -48,6 +48,7 @@ struct tries {
 	char *strain; // the program
 	uint64_t start_ns;
 	struct candidate without; // any settings; one more than in each other
+	double fetched[2]; // of what its first two probes read, the share that came from storage
 	struct candidate items[TRIES_MOST + 1];
 	size_t n;
 	bool together; // the last is of all that gained
@@ -70,4 +71,6 @@ bool tries_add(struct tries *t, const struct tried *wanted);
 // The other probes. 0, also where it was interrupted or had no more time: what was found until then
 // is in the results. -errno where the job failed without any settings.
 int tries_make(struct tries *t, struct error *e);
+// Whether the first probe is in no gain: it was cold, and those behind it were not.
+bool tries_first_is_cold(const struct tries *t);
 void tries_done(struct tries *t);

@@ -331,6 +331,11 @@ static void print_text(const struct attempt *a)
 		}
 	}
 	print_best(t);
+	if (tries_first_is_cold(t)) {
+		puts("the first probe is left out of gains: its data came from storage, that of "
+		     "the "
+		     "others from memory");
+	}
 	if (t->out_of_time) {
 		puts("its time was up before all was tried as often as asked (--time, --repeats)");
 	}
@@ -378,6 +383,7 @@ static json_t *results_json(const struct attempt *a)
 	json_object_set_new(
 		json, "unit", json_string(t->of_samples ? "samples/s" : "iterations/s"));
 	json_object_set_new(json, "unmodified", candidate_json(&t->without));
+	json_object_set_new(json, "first_left_out", json_boolean(tries_first_is_cold(t)));
 	json_object_set_new(json, "tried", tried);
 	json_object_set_new(json, "best", json_from_text(best ? name.data : NULL));
 	json_object_set_new(json, "complete", json_boolean(!t->out_of_time && !t->interrupted));
