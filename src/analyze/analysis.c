@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "analyze/leak_facts.h"
 #include "base/cleanup.h"
@@ -71,6 +72,16 @@ static int build_overview(struct analysis *a, struct error *e)
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
 }
 
+static int check_overview(struct analysis *a, struct error *e)
+{
+	a->implausible = calloc(1, sizeof(*a->implausible));
+	if (!a->implausible) {
+		return error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+	}
+	plausible_overview(a, a->implausible);
+	return 0;
+}
+
 static int load_phases(struct analysis *a, struct error *e)
 {
 	int r = phases_load(a, &a->phases, e);
@@ -113,8 +124,8 @@ static int analysis_run(
 }
 
 static analysis_step *const all_steps[] = {load_entities, load_metrics, load_epochs, load_summary,
-	load_missing, load_events, build_processes, build_stops, build_overview, load_phases,
-	find_leak, build_verdict};
+	load_missing, load_events, build_processes, build_stops, build_overview, check_overview,
+	load_phases, find_leak, build_verdict};
 
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {
@@ -131,7 +142,7 @@ int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e)
 int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
 {
 	static analysis_step *const steps[] = {
-		load_job, load_metrics, load_summary, build_stops, build_overview};
+		load_job, load_metrics, load_summary, build_stops, build_overview, check_overview};
 	*ret = (struct analysis){.reader = r};
 	return analysis_run(ret, steps, ARRAY_LENGTH(steps), e);
 }
@@ -139,6 +150,10 @@ int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
 void analysis_done(struct analysis *a)
 {
 	verdict_done(&a->verdict);
+	if (a->implausible) {
+		implausible_list_done(a->implausible);
+		free(a->implausible);
+	}
 	phases_done(&a->phases);
 	overview_done(&a->overview);
 	stops_done(&a->stops);

@@ -11,6 +11,7 @@
 #include "analyze/notes.h"
 #include "analyze/overview.h"
 #include "analyze/phases.h"
+#include "analyze/plausible.h"
 #include "analyze/processes.h"
 #include "analyze/stops.h"
 #include "analyze/summary.h"
@@ -33,6 +34,7 @@ struct analysis {
 	struct overview overview;
 	struct phases phases;
 	struct growth_facts growth; // of memory over iterations
+	struct implausible_list *implausible; // figures that were left out; owned; NULL: not kept
 	struct verdict verdict;
 	struct error damage; // the first part of the metadata that could not be read; code 0: none
 };

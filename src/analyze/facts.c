@@ -12,6 +12,7 @@
 
 #include "analyze/analysis.h"
 #include "analyze/names.h"
+#include "analyze/plausible.h"
 #include "analyze/profile.h"
 #include "analyze/quota_facts.h"
 #include "analyze/rate.h"
@@ -414,6 +415,9 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->growth.leak) {
 		ret->growth = a->growth;
 	}
+	const struct machine_bounds bounds = plausible_bounds(
+		a, (double)(stretch.to_us - stretch.from_us) / 1e6);
+	plausible_facts(&bounds, ret, a->implausible);
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}

@@ -21,19 +21,34 @@
 #include "cmd/reading.h"
 #include "trace/amend.h"
 
-// An event of the run, once. Best effort: it is computed anew whenever the run is read.
-static void put_growth_event(const struct analysis *a, const char *path)
+static bool has_event(const struct analysis *a, const char *kind)
 {
-	_cleanup_text_ struct text warning = {0};
 	for (size_t i = 0; i < a->events.n; i++) {
-		if (strcmp(a->events.items[i].kind, "memory_growth") == 0) {
-			return;
+		if (strcmp(a->events.items[i].kind, kind) == 0) {
+			return true;
 		}
 	}
+	return false;
+}
+
+// Events of the run, once. Best effort: they are found anew whenever the run is read.
+static void put_events(const struct analysis *a, const char *path)
+{
+	_cleanup_text_ struct text warning = {0}, left_out = {0};
+	struct amendment events[2];
+	size_t n = 0;
 	leak_append_warning(&warning, &a->growth);
-	if (warning.length > 0 && warning.data) {
-		const struct amendment event = {AMEND_EVENT, "memory_growth", warning.data};
-		(void)run_amend(path, &event, 1, NULL);
+	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
+		text_format(&left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
+	}
+	if (warning.length > 0 && warning.data && !has_event(a, "memory_growth")) {
+		events[n++] = (struct amendment){AMEND_EVENT, "memory_growth", warning.data};
+	}
+	if (left_out.length > 0 && left_out.data && !has_event(a, "implausible")) {
+		events[n++] = (struct amendment){AMEND_EVENT, "implausible", left_out.data};
+	}
+	if (n > 0) {
+		(void)run_amend(path, events, n, NULL);
 	}
 }
 
@@ -64,7 +79,7 @@ static int finish_run(struct reader *reader)
 	int r = live ? 0
 	             : summary_write(reader_path(reader), &analysis.summary, &analysis.metrics, &e);
 	if (r == 0 && !live) {
-		put_growth_event(&analysis, reader_path(reader));
+		put_events(&analysis, reader_path(reader));
 	}
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;

@@ -266,6 +266,15 @@ static int all_events(const struct analysis *a, struct table **ret)
 	return event_table_build(a, SIZE_MAX, true, ret);
 }
 
+static json_t *implausible_json(const struct implausible_list *list)
+{
+	json_t *json = json_array();
+	for (size_t i = 0; list && i < list->n; i++) {
+		json_array_append_new(json, json_from_text(list->items[i]));
+	}
+	return json;
+}
+
 static json_t *epochs_json(const struct analysis *a)
 {
 	struct epoch_table epochs = {0};
@@ -295,6 +304,7 @@ int show_json(const struct analysis *a, FILE *stream)
 		int r = sections[i].build(a, &t);
 		failed |= json_object_set_new(json, sections[i].name, rows_json(r, t));
 	}
+	failed |= json_object_set_new(json, "implausible", implausible_json(a->implausible));
 	failed |= show_phases_json(json, a);
 	failed |= json_object_set_new(json, "pressure", pressure_json(&a->overview.pressure));
 	failed |= json_object_set_new(json, "recording", recording_json(&a->overview.recording));

@@ -544,6 +544,11 @@ static void print_missing(const struct page *p)
 		text_format(&line, "%s: %s", parts[shown].what, parts[shown].reason);
 		print_field(p, shown == 0 ? "Missing" : "", line.data ? line.data : "");
 	}
+	for (size_t i = 0; p->a->implausible && i < p->a->implausible->n; i++) {
+		_cleanup_text_ struct text line = {0};
+		text_format(&line, "not plausible, left out: %s", p->a->implausible->items[i]);
+		print_field(p, shown++ == 0 ? "Missing" : "", line.data ? line.data : "");
+	}
 	for (size_t i = 0; i < missing->n; i++) {
 		_cleanup_text_ struct text line = {0};
 		if (!missing_append_subjects(&line, &p->a->metrics, missing, i)) {
