@@ -69,15 +69,17 @@ void cpu_quota_done(struct cpu_quota *q)
 
 // The cgroup of the job ---------------------------------------------------------------------------
 
+// 0 where it has no clock of its own (tree.c).
 static uint64_t cpu_time_of(const struct process *p)
 {
 	struct timespec t;
-	return clock_gettime(p->cpu_clock, &t) == 0
+	return p->cpu_clock != CLOCK_REALTIME && clock_gettime(p->cpu_clock, &t) == 0
 	               ? (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec
 	               : 0;
 }
 
-// Those that used the most CPU time, the most first.
+// Those that used the most CPU time, the most first. One that has ended is in no cgroup any more,
+// and the kernel says the root.
 static size_t find_candidates(const struct tree *tree, struct candidate *ret)
 {
 	size_t n_members, n = 0;
@@ -88,7 +90,7 @@ static size_t find_candidates(const struct tree *tree, struct candidate *ret)
 		while (at > 0 && ret[at - 1].cpu_ns < c.cpu_ns) {
 			at--;
 		}
-		if (at == CANDIDATES) {
+		if (at == CANDIDATES || members[i]->zombie) {
 			continue;
 		}
 		n += n < CANDIDATES;
@@ -313,9 +315,11 @@ bool cpu_quota_look(struct cpu_quota *q, const struct cgroup_places *places, str
 	if (!places && !is_due(q, now_ns)) {
 		return false;
 	}
-	find_levels(q, places ? places : &q->places);
-	if (apply(q, choose_level(q))) {
-		tell(q, sink, job, now_ns);
+	if (places || q->found) {
+		find_levels(q, places ? places : &q->places);
+		if (apply(q, choose_level(q))) {
+			tell(q, sink, job, now_ns);
+		}
 	}
 	return true;
 }
