@@ -170,7 +170,7 @@ def main() -> int:
     if options.sanitized:
         here = os.readlink("/proc/self/ns/pid")
         for replay in [r for r in replays if r.pids() != here]:
-            print(f"skip   {replay.name}: a sanitizer's runtime is loaded first")
+            print(f"skip   {replay.name}: a sanitizer comes before what is preloaded")
             replays.remove(replay)
     if not replays:
         return 77
