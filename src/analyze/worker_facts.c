@@ -112,36 +112,78 @@ static int choose(const struct analysis *a, int64_t main, const struct facts *f,
 	return 0;
 }
 
-// Numbered as they were started.
-static int place_of(const struct chosen *c, size_t index)
+// A worker, and those that were started anew in its place, for each epoch.
+struct place {
+	double batch_s; // total of the medians, each as often as it had batches
+	uint64_t batches;
+};
+
+static int started_compare(const void *left, const void *right)
 {
-	int place = 0;
-	for (size_t i = 0; i < c->n; i++) {
-		const struct phase_worker *worker = c->workers[i];
-		place += worker->entity < c->workers[index]->entity ||
-		         (worker->entity == c->workers[index]->entity && i < index);
+	const struct phase_worker *a = *(struct phase_worker *const *)left;
+	const struct phase_worker *b = *(struct phase_worker *const *)right;
+	if (a->entity != b->entity) {
+		return a->entity < b->entity ? -1 : 1;
 	}
-	return place;
+	return (a->first_s > b->first_s) - (a->first_s < b->first_s);
 }
 
-// The slowest against the median of the others.
-static void find_slowest(const struct chosen *c, struct worker_facts *w)
+// The first place that none of those started before, and still there, has. Workers are in the order
+// of their start.
+static size_t place_of(const struct chosen *c, const size_t *taken, size_t index)
 {
-	_cleanup_free_ double *others = calloc(c->n + 1, sizeof(*others));
-	size_t slowest = 0, n = 0;
-	for (size_t i = 0; i < c->n; i++) {
-		slowest = c->workers[i]->batch_p50_s > c->workers[slowest]->batch_p50_s ? i
-		                                                                        : slowest;
-	}
-	for (size_t i = 0; others && i < c->n; i++) {
-		if (i != slowest && c->workers[i]->batches > 2) {
-			others[n++] = c->workers[i]->batch_p50_s;
+	for (size_t number = 0;; number++) {
+		bool free = true;
+		for (size_t i = 0; i < index && free; i++) {
+			free = taken[i] != number ||
+			       c->workers[i]->last_s <= c->workers[index]->first_s;
+		}
+		if (free) {
+			return number;
 		}
 	}
-	if (n > 0) {
-		qsort(others, n, sizeof(*others), double_compare);
-		w->slowest = c->workers[slowest]->batch_p50_s / others[n / 2];
-		w->slowest_number = place_of(c, slowest);
+}
+
+static size_t fill_places(struct chosen *c, struct place *places)
+{
+	_cleanup_free_ size_t *taken = calloc(c->n + 1, sizeof(*taken));
+	size_t n = 0;
+	if (!taken) {
+		return 0;
+	}
+	qsort(c->workers, c->n, sizeof(struct phase_worker *), started_compare);
+	for (size_t i = 0; i < c->n; i++) {
+		size_t number = taken[i] = place_of(c, taken, i);
+		uint64_t batches = c->workers[i]->batches;
+		places[number].batch_s += c->workers[i]->batch_p50_s * (double)batches;
+		places[number].batches += batches;
+		n = number >= n ? number + 1 : n;
+	}
+	for (size_t i = 0; i < n; i++) {
+		places[i].batch_s /= fmax(1, (double)places[i].batches);
+	}
+	return n;
+}
+
+// The slowest against the median of the others. Workers of one place came one after the other: they
+// are not held against each other.
+static void find_slowest(struct chosen *c, struct worker_facts *w)
+{
+	_cleanup_free_ struct place *places = calloc(c->n + 1, sizeof(*places));
+	_cleanup_free_ double *others = calloc(c->n + 1, sizeof(*others));
+	size_t slowest = 0, n_others = 0, n = places && others ? fill_places(c, places) : 0;
+	for (size_t i = 0; i < n; i++) {
+		slowest = places[i].batch_s > places[slowest].batch_s ? i : slowest;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (i != slowest && places[i].batches > 2) {
+			others[n_others++] = places[i].batch_s;
+		}
+	}
+	if (n_others > 0) {
+		qsort(others, n_others, sizeof(*others), double_compare);
+		w->slowest = places[slowest].batch_s / others[n_others / 2];
+		w->slowest_number = (int)slowest;
 	}
 }
 
@@ -152,8 +194,8 @@ static void add_rates(const struct analysis *a, int64_t entity, const struct str
 	w->queued = words_sum(w->queued, rate_over(a, entity, NAME_CPU_WAIT, stretch));
 }
 
-static void fill_marked(const struct analysis *a, const struct chosen *c,
-	const struct stretch *stretch, struct worker_facts *w)
+static void fill_marked(const struct analysis *a, struct chosen *c, const struct stretch *stretch,
+	struct worker_facts *w)
 {
 	double prepared_s = 0, lived_s = 0;
 	for (size_t i = 0; i < c->n; i++) {

@@ -62,6 +62,26 @@ static void workers_of_every_epoch_are_no_more(void **state)
 	NEAR(w.busiest, 1);
 }
 
+// A worker that was started anew is no slow one because of what there was to prepare.
+static void the_slowest_is_one_of_those_at_a_time(void **state)
+{
+	(void)state;
+	struct phase_worker workers[] = {worker(14, 20, 29, 1), worker(15, 20.1, 29.1, 1),
+		worker(10, 0, 9, 1), worker(11, 0.1, 9.1, 1)};
+	workers[0].batch_p50_s = workers[1].batch_p50_s = 0.3;
+	struct worker_facts w = facts_of(workers, 4);
+	NEAR(w.slowest, 1);
+	workers[1].batch_p50_s = 0.9; // the second of the second epoch
+	w = facts_of(workers, 4);
+	NEAR(w.slowest, 0.5 / 0.2);
+	assert_int_equal(w.slowest_number, 1);
+	struct phase_worker alone[] = {worker(10, 0, 9, 1), worker(11, 10, 19, 1)};
+	alone[1].batch_p50_s = 5;
+	double none = facts_of(alone, 1).slowest;
+	w = facts_of(alone, 2);
+	assert_true(isnan(none) ? isnan(w.slowest) : w.slowest == none);
+}
+
 static void one_batch_is_a_life(void **state)
 {
 	(void)state;
@@ -130,6 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(workers_of_every_epoch_are_no_more),
+		cmocka_unit_test(the_slowest_is_one_of_those_at_a_time),
 		cmocka_unit_test(one_batch_is_a_life),
 		cmocka_unit_test(a_rank_is_no_worker),
 		cmocka_unit_test_setup_teardown(
