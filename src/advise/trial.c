@@ -79,6 +79,25 @@ static void find_processes(struct watched *w, const struct analysis *a)
 	}
 }
 
+// What is prepared ahead is at most a fifth of the iterations that a rate rests on.
+static uint64_t needed_iterations(uint64_t ahead)
+{
+	return 5 * ahead;
+}
+
+bool trial_is_primed(const struct trial *trial)
+{
+	return trial->rate.iterations < needed_iterations(trial->ahead);
+}
+
+static uint64_t find_ahead(struct reader *reader)
+{
+	int64_t workers = reader_run_i64(reader, "loader_workers", 0);
+	int64_t each = reader_run_i64(reader, "loader_prefetch_factor", 2);
+	bool known = workers > 0 && workers <= UINT16_MAX && each > 0 && each <= UINT16_MAX;
+	return known ? (uint64_t)(workers * each) : 0;
+}
+
 // Whether enough is known.
 static bool look(struct watched *w)
 {
@@ -94,6 +113,7 @@ static bool look(struct watched *w)
 	if (phases_load(&a, &phases, &e) == 0) {
 		known = trial_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
+		known = known && phases.steady >= needed_iterations(find_ahead(reader));
 		phases_done(&phases);
 	}
 	close_run(reader, &a);
@@ -271,6 +291,7 @@ static int read_rate(struct watched *w, struct error *e)
 		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
 		phases_done(&phases);
 	}
+	p->ahead = find_ahead(reader);
 	const char *missing = reader_run(reader, "hooks_missing");
 	p->hooks_missing = missing ? strdup(missing) : NULL;
 	const char *hooks = reader_run(reader, "hooks");

@@ -44,6 +44,7 @@ struct trial {
 	enum trial_end end;
 	int status; // of the job as wait(2) gives it; where it was not ended by us
 	double seconds;
+	uint64_t ahead; // batches that the loader's workers prepare ahead, as far as is known
 	char *no_rate; // why the rate is missing, for people; NULL
 	char *hooks_missing; // why no hook entered; NULL where one did, or nobody says
 	bool hooked; // the run has a key `hooks`
@@ -52,6 +53,10 @@ struct trial {
 	double fetched; // share of the bytes that the job read which came from storage; NAN: not
 	                // known
 };
+
+// Whether the batches that were prepared before are too many of those that a rate rests on: it is
+// then the rate of handing them over.
+bool trial_is_primed(const struct trial *trial);
 
 // Records the command until its rate is known, its time is up or it ends by itself. It is
 // interrupted then (SIGINT, after ten seconds SIGTERM, after ten more SIGKILL), and nothing of it

@@ -263,6 +263,13 @@ static int take_probe(struct tries *t, struct candidate *c, const struct trial *
 		set_missing(c, "no rate: %s", trial->no_rate ? trial->no_rate : "no iterations");
 		return error_set(e, ENODATA, "%s", c->result.missing ? c->result.missing : "");
 	}
+	if (trial_is_primed(trial)) {
+		set_missing(c,
+			"%" PRIu64 " iterations are too few: %" PRIu64
+			" batches were prepared ahead",
+			rate->iterations, trial->ahead);
+		return error_set(e, ENODATA, "%s", c->result.missing ? c->result.missing : "");
+	}
 	if (!first && rate->of_samples != t->of_samples) {
 		set_missing(c, "samples are counted in one of the runs alone");
 		return error_set(e, ENODATA, "samples are counted in some of the runs");
