@@ -101,7 +101,6 @@ static int put_growth(const struct facts *f, struct verdict *v)
 	}
 	struct text value = {0};
 	leak_append_warning(&value, &f->growth);
-	text_append_string(&value, f->growth.one_epoch ? "; within one epoch" : "");
 	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
 }
 

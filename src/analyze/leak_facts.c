@@ -356,7 +356,7 @@ void leak_append_warning(struct text *t, const struct growth_facts *growth)
 	}
 	text_append_string(t, ", by ");
 	words_append_bytes(t, growth->gained_bytes);
-	text_append_string(t, " so far");
+	text_append_string(t, growth->one_epoch ? " within one epoch" : " so far");
 	if (isfinite(growth->full_in_s)) {
 		text_append_string(t, ": full in ");
 		words_append_seconds(t, growth->full_in_s);
