@@ -212,6 +212,12 @@ static void test_warning(void **state)
 	leak_append_warning(&t, &growth);
 	assert_string_equal(
 		t.data, "memory grows by 16 MB an iteration (10 MB to 16 MB), by 2.0 GB so far");
+	text_clear(&t);
+	growth.bytes_per_iteration.low = 16 * MB;
+	growth.one_epoch = true;
+	leak_append_warning(&t, &growth);
+	assert_string_equal(
+		t.data, "memory grows by 16 MB an iteration, by 2.0 GB within one epoch");
 }
 
 int main(void)
