@@ -58,13 +58,14 @@ class Calls:
         known = id(module) in self.trained
         if gradients and (training or not known):
             return TRAINS
-        if training or not (self.trained or self.loop.made):  # nothing trains: inference
+        if training or not (self.trained or self.loop.has_optimizer()):  # nothing trains: inference
             return EVALUATES if self.validates else BESIDE
         return EVALUATES if self.validates or self.loop.between_iterations() else BESIDE
 
     def _trains(self, module, now_ns):
-        self._settle_row()
-        self.end_validation()
+        if self.row or self.validates:
+            self._settle_row()
+            self.end_validation()
         if module.training and len(self.trained) < MODELS_KEPT:
             self.trained.add(id(module))
         self._span(now_ns)
@@ -126,8 +127,9 @@ class Calls:
 
     def backward_begins(self, now_ns):
         """What was called last, and the loss after it, is forward until now. Returns its samples."""
-        self._settle_row()
-        self.end_validation()
+        if self.row or self.validates:
+            self._settle_row()
+            self.end_validation()
         if self.began_ns:
             loop = self.loop
             loop.ring.begin(FORWARD, self.began_ns)

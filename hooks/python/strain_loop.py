@@ -375,7 +375,11 @@ class Loop:
 
     def _is_cycle_over(self):
         """Whether the iteration has had its backward, where no optimizer will step."""
-        return self.in_iteration and not self.idle and self.made is not None and not self.made
+        return self.in_iteration and not self.idle and self.made is not None and self.made.count == 0
+
+    def has_optimizer(self):
+        """Whether some optimizer is there, as far as is known."""
+        return self.made is not None and self.made.count > 0
 
     def between_iterations(self):
         """Whether the iteration, if any, has but begun, or has all that it may have."""
@@ -675,8 +679,7 @@ class Loop:
 
     def _is_last_step(self, optimizer, goes_on):
         """Whether the iteration ends with this step; where that is not known, marks wait."""
-        several = self.made is not None and len(self.made) > 1
-        if not several:
+        if self.made is None or self.made.count < 2:
             return not goes_on or self.closer in (None, optimizer)
         if goes_on:
             self.closer = None  # with the loader's next batch

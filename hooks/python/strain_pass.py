@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""What a training loop (strain_loop.py) knows of loaders, and of passes over them."""
+"""What a training loop (strain_loop.py) knows of loaders, of passes over them, and of optimizers."""
 
+import weakref
 from collections import deque
 from time import monotonic_ns
 
@@ -10,6 +11,25 @@ UNKNOWN = 0  # its first batches
 TRAINING = 1  # an epoch
 EVALUATION = 2  # a validation
 BESIDE = 3  # of another pass, or nothing of the kind
+
+
+class Optimizers:
+    """How many optimizers are alive, for all threads."""
+
+    __slots__ = ("count", "_alive")
+
+    def __init__(self):
+        self.count = 0
+        self._alive = set()
+
+    def add(self, optimizer):
+        """One was made."""
+        self._alive.add(weakref.ref(optimizer, self._gone))
+        self.count = len(self._alive)
+
+    def _gone(self, reference):
+        self._alive.discard(reference)
+        self.count = len(self._alive)
 
 
 class Loader:

@@ -16,7 +16,7 @@ from time import monotonic_ns
 import strain_hook
 import strain_ring
 from strain_loop import Loop
-from strain_pass import Loader
+from strain_pass import Loader, Optimizers
 
 
 class Tape:
@@ -30,7 +30,7 @@ class Tape:
         self.eager = tensorflow.executing_eagerly
         self.local = threading.local()  # loop; functions: those that are called now
         self.loaders = {}  # id of a data set: (weak reference, Loader)
-        self.made = weakref.WeakSet()  # optimizers
+        self.made = Optimizers()
 
     def install(self, optimizer, apply):
         """optimizer.apply is what an optimizer's step is called."""

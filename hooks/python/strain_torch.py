@@ -22,7 +22,7 @@ import strain_hook
 import strain_ring
 from strain_cuda import DeviceClock
 from strain_loop import Loop
-from strain_pass import Loader
+from strain_pass import Loader, Optimizers
 
 COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object",
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
@@ -53,7 +53,8 @@ class PyTorch:
         self.looked_at_blas = False
         self.backwards = 0  # that run now, in all threads
         self.fetchers = []  # classes to be patched in children
-        self.made = weakref.WeakSet()  # optimizers
+        self.made = Optimizers()
+        self.guessed = False  # samples, of a loop without a loader; it was said
         self.most = -1  # tensors that one of them has
         self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
@@ -579,7 +580,9 @@ class PyTorch:
         return __call__
 
     def _guess_samples(self, calls, tensor, arguments, options):
-        if calls.guess_samples(tensor, (*arguments[1:], *options.values())):
+        inputs = arguments[1:] if len(arguments) > 1 else tuple(options.values())
+        if calls.guess_samples(tensor, inputs) and not self.guessed:
+            self.guessed = True
             self.report.say("hooked", GUESSED)
 
     def _wrap_compile(self, original):
