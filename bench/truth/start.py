@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs an unedited training script for some seconds, with a bottleneck put into it or without.
+
+    start.py SECONDS SCRIPT [ARGUMENT]...
+
+SECONDS after the first optimizer was made the script ends as by sys.exit(0), where it calls zero_grad
+of that optimizer next, and `iterations N` is printed: how often it did so before. A script that calls
+none ends three seconds later; one that makes no optimizer (TRUTH_OWN_CLOCK=1) SECONDS after it began,
+and two for the start. TRUTH_CAUSE names what is put in (CAUSES, with
+`:` and a number where it takes one), TRUTH_WORKERS the workers of every DataLoader that asks for
+none or others, TRUTH_CGROUP a file that takes the job's pid: a cgroup of its own.
+"""
+
+import fcntl
+import json
+import os
+import random
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+
+class Clock:
+    """When the job ends, and how many iterations it began."""
+
+    def __init__(self):
+        self.owner, self.first, self.calls, self.over = os.getpid(), None, 0, 0.0
+
+    def start(self, seconds, further=0):
+        """Ends the job, cleanly, that many seconds from now; forked workers have no timer."""
+        self.over = time.monotonic() + seconds
+
+        def end(_signal, _frame):
+            if os.getpid() == self.owner:
+                raise SystemExit(0)
+
+        signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, seconds + further)
+
+    def iteration(self, optimizer):
+        """The first optimizer's gradients are cleared: one iteration ended, or the first begins."""
+        if optimizer is not self.first or os.getpid() != self.owner:
+            return
+        if time.monotonic() >= self.over:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            print(f"iterations {self.calls}", flush=True)
+            raise SystemExit(0)
+        self.calls += 1
+
+
+def worker_id():
+    """The number of this loader worker, 0 in the training process."""
+    import torch
+
+    info = torch.utils.data.get_worker_info()
+    return info.id if info else 0
+
+
+# Put into the dataset: called before each sample, with the cause's number.
+
+
+def sleeping(ms):
+    """A sample waits for something far away."""
+    time.sleep(ms / 1000)
+
+
+def locked(ms):
+    """Workers wait for a lock that one of them holds."""
+    with open(os.path.join(tempfile.gettempdir(), "truth-lock"), "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        end = time.perf_counter() + ms / 1000
+        while time.perf_counter() < end:
+            pass
+
+
+def slow_worker(ms):
+    """The first worker only."""
+    if worker_id() == 0:
+        time.sleep(ms / 1000)
+
+
+DOCUMENT = json.dumps([{"id": i, "box": [i, i + 1, i + 2.5], "label": "thing"} for i in range(40)])
+
+
+def parsing(times):
+    """The loader parses text."""
+    for _ in range(int(times)):
+        json.loads(DOCUMENT)
+
+
+def cold(kilobytes):
+    """Reads a piece of a file that the page cache does not hold."""
+    name = os.environ["TRUTH_COLD"]
+    file = os.open(name, os.O_RDONLY)
+    try:
+        size = os.fstat(file).st_size
+        length = int(kilobytes) << 10
+        offset = random.randrange(max(size - length, 1)) & ~4095
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_RANDOM)
+        os.pread(file, length, offset)
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(file)
+
+
+CONNECTION = {}
+
+
+def fetching(ms):
+    """Asks a server for each sample, which answers after so long (jobs/server.py)."""
+    key = os.getpid(), threading.get_ident()
+    if key not in CONNECTION:
+        CONNECTION[key] = socket.create_connection(("127.0.0.1", int(os.environ["TRUTH_PORT"])))
+    CONNECTION[key].sendall(int(ms * 1000).to_bytes(4, "little"))
+    left = 4096
+    while left > 0:
+        left -= len(CONNECTION[key].recv(left))
+
+
+# Put into the step: called by zero_grad, once for each optimizer and step.
+
+
+def children(count):
+    """Starts a program and waits for it."""
+    for _ in range(int(count)):
+        subprocess.run(["true"], check=True)
+
+
+STEP = {"number": 0, "kept": []}
+
+
+def checkpoint(megabytes):
+    """Every fifth step writes a checkpoint and waits until it is on the disk."""
+    STEP["number"] += 1
+    if STEP["number"] % 5 == 0:
+        with tempfile.NamedTemporaryFile(dir=os.getcwd()) as file:
+            file.write(os.urandom(1 << 20) * int(megabytes))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def leak(megabytes):
+    """Keeps memory of each step."""
+    STEP["kept"].append(b"x" * (int(megabytes) << 20))
+
+
+def host_work(ms):
+    """The script's own Python."""
+    end = time.perf_counter() + ms / 1000
+    total = 0
+    while time.perf_counter() < end:
+        total += sum(range(100))
+
+
+# Put beside the step, once.
+
+
+def python_thread(_number):
+    """A thread of the script that computes in Python: it holds the GIL half of the time."""
+
+    def work():
+        while True:
+            sum(range(1000))
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+IN_DATASET = {"sleeping": sleeping, "locked": locked, "slow_worker": slow_worker, "cold": cold,
+              "parsing": parsing, "fetching": fetching}  # fmt: skip
+IN_STEP = {"children": children, "checkpoint": checkpoint, "leak": leak, "host_work": host_work}
+BESIDE = {"python_thread": python_thread}
+
+
+def wrap_dataset(dataset, cause):
+    """Each sample of this class of datasets is delayed from now on."""
+    kind = type(dataset)
+    if getattr(kind, "truth_cause", None) or not hasattr(kind, "__getitem__"):
+        return
+    name, number = cause
+    get = kind.__getitem__
+
+    def delayed(self, index):
+        IN_DATASET[name](number)
+        return get(self, index)
+
+    kind.truth_cause = name
+    kind.__getitem__ = delayed
+
+
+def wrap_loader(data, cause):
+    """Workers and delays of every DataLoader."""
+    make = data.DataLoader.__init__
+    workers = os.environ.get("TRUTH_WORKERS")
+
+    def init(self, dataset, *rest, **options):
+        if workers is not None:
+            options["num_workers"] = int(workers)
+        if cause[0] in IN_DATASET:
+            wrap_dataset(dataset, cause)
+        make(self, dataset, *rest, **options)
+
+    data.DataLoader.__init__ = init
+
+
+def wrap_optimizer(optim, cause, seconds, clock):
+    """The clock begins with the first optimizer; causes in steps and beside them."""
+    make, zero = optim.Optimizer.__init__, optim.Optimizer.zero_grad
+
+    def init(self, *rest, **options):
+        make(self, *rest, **options)
+        if clock.first is None:
+            clock.first = self
+            clock.start(seconds, 3)
+            if cause[0] in BESIDE:
+                BESIDE[cause[0]](cause[1])
+
+    def zero_grad(self, *rest, **options):
+        clock.iteration(self)
+        if cause[0] in IN_STEP:
+            IN_STEP[cause[0]](cause[1])
+        return zero(self, *rest, **options)
+
+    optim.Optimizer.__init__ = init
+    optim.Optimizer.zero_grad = zero_grad
+
+
+class NoAccelerator:
+    """torch.accelerator for versions that lack it: there is none."""
+
+    @staticmethod
+    def is_available():
+        """Whether there is one."""
+        return False
+
+
+def prepare(seconds, clock):
+    """What is put in."""
+    if os.environ.get("TRUTH_CGROUP"):
+        with open(os.environ["TRUTH_CGROUP"], "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
+    name, _, number = os.environ.get("TRUTH_CAUSE", "").partition(":")
+    if name and name not in {**IN_DATASET, **IN_STEP, **BESIDE}:
+        sys.exit(f"start.py: no cause '{name}'")
+    cause = name, float(number or 0)
+    import torch
+    from torch.utils import data
+
+    if not hasattr(torch, "accelerator"):
+        torch.accelerator = NoAccelerator
+    wrap_loader(data, cause)
+    wrap_optimizer(torch.optim, cause, seconds, clock)
+
+
+def main():
+    """The command line."""
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    seconds, script = float(sys.argv[1]), sys.argv[2]
+    sys.argv[:] = sys.argv[2:]
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    clock = Clock()
+    clock.start(seconds + (2 if os.environ.get("TRUTH_OWN_CLOCK") else 15))
+    prepare(seconds, clock)
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
