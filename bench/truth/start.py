@@ -241,9 +241,6 @@ class NoAccelerator:
 
 def prepare(seconds, clock):
     """What is put in."""
-    if os.environ.get("TRUTH_CGROUP"):
-        with open(os.environ["TRUTH_CGROUP"], "w", encoding="ascii") as file:
-            file.write(str(os.getpid()))
     name, _, number = os.environ.get("TRUTH_CAUSE", "").partition(":")
     if name and name not in {**IN_DATASET, **IN_STEP, **BESIDE}:
         sys.exit(f"start.py: no cause '{name}'")
@@ -253,6 +250,10 @@ def prepare(seconds, clock):
 
     if not hasattr(torch, "accelerator"):
         torch.accelerator = NoAccelerator
+    # After the import, which takes seconds itself.
+    if os.environ.get("TRUTH_CGROUP"):
+        with open(os.environ["TRUTH_CGROUP"], "w", encoding="ascii") as file:
+            file.write(str(os.getpid()))
     wrap_loader(data, cause)
     wrap_optimizer(torch.optim, cause, seconds, clock)
 
@@ -265,8 +266,8 @@ def main():
     sys.argv[:] = sys.argv[2:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     clock = Clock()
-    clock.start(seconds + (2 if os.environ.get("TRUTH_OWN_CLOCK") else 15))
     prepare(seconds, clock)
+    clock.start(seconds + (1 if os.environ.get("TRUTH_OWN_CLOCK") else 15))
     runpy.run_path(script, run_name="__main__")
 
 
