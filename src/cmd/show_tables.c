@@ -409,6 +409,82 @@ int device_table_build(const struct analysis *a, struct table **ret)
 	             : device_rows(*ret, "network", a->overview.networks, a->overview.n_networks);
 }
 
+// --- what processes wait for
+
+// In the order of their columns.
+static const char *const wait_metrics[] = {NAME_WAIT "storage", NAME_WAIT "fsync",
+	NAME_WAIT "network", NAME_WAIT "pipe", NAME_WAIT "lock", NAME_WAIT "gil", NAME_WAIT "sleep",
+	NAME_WAIT "child", NAME_WAIT "other"};
+
+enum {
+	WAITS_PROCESS,
+	WAITS_FIRST,
+	WAITS_LOOKS = WAITS_FIRST + ARRAY_LENGTH(wait_metrics),
+	WAITS_ROLE,
+	WAITS_PID,
+	N_WAIT_COLUMNS,
+};
+
+static const struct column wait_columns[N_WAIT_COLUMNS] = {
+	[WAITS_PROCESS] = {"label", "WAITING", COLUMN_TEXT, 0},
+	{"storage_ratio", "STORAGE", COLUMN_RATIO, 0},
+	{"fsync_ratio", "FSYNC", COLUMN_RATIO, 1},
+	{"network_ratio", "NETWORK", COLUMN_RATIO, 2},
+	{"pipe_ratio", "PIPE", COLUMN_RATIO, 3},
+	{"lock_ratio", "LOCK", COLUMN_RATIO, 0},
+	{"gil_ratio", "GIL", COLUMN_RATIO, 4},
+	{"sleep_ratio", "SLEEP", COLUMN_RATIO, 0},
+	{"child_ratio", "CHILD", COLUMN_RATIO, 0},
+	{"other_ratio", "OTHER", COLUMN_RATIO, 5},
+	[WAITS_LOOKS] = {"looks", "LOOKS", COLUMN_WHOLE, 6},
+	[WAITS_ROLE] = {"role", NULL, COLUMN_LABEL, 0},
+	[WAITS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
+};
+
+static double looks_at(const struct analysis *a, const struct process_row *process)
+{
+	return analysis_figure(a, process->entity, NAME_WAIT "looks", FIGURE_TOTAL);
+}
+
+static void wait_cells(
+	struct table *t, const struct analysis *a, const struct process_row *process, double looks)
+{
+	table_text(t, WAITS_PROCESS, process->label);
+	for (size_t i = 0; i < ARRAY_LENGTH(wait_metrics); i++) {
+		double waits = analysis_figure(a, process->entity, wait_metrics[i], FIGURE_TOTAL);
+		table_number(t, WAITS_FIRST + i, waits / looks);
+	}
+	table_number(t, WAITS_LOOKS, looks);
+	table_text(t, WAITS_ROLE, role_name(process->role));
+	table_number(t, WAITS_PID, process->pid >= 0 ? (double)process->pid : NAN);
+}
+
+static bool trains_or_prepares(const struct process_row *process)
+{
+	return process->role == ROLE_MAIN || process->role == ROLE_RANK ||
+	       process->role == ROLE_LOADER;
+}
+
+int wait_table_build(const struct analysis *a, struct table **ret)
+{
+	return wait_table_build_short(a, false, SIZE_MAX, 0, ret);
+}
+
+int wait_table_build_short(
+	const struct analysis *a, bool training, size_t limit, double least, struct table **ret)
+{
+	int r = table_new(wait_columns, N_WAIT_COLUMNS, ret);
+	for (size_t i = 0; i < a->processes.n && r == 0 && table_rows(*ret) < limit; i++) {
+		const struct process_row *process = &a->processes.items[i];
+		double looks = looks_at(a, process);
+		if (looks > least && (!training || trains_or_prepares(process))) {
+			r = table_row(*ret);
+			wait_cells(*ret, a, process, looks);
+		}
+	}
+	return r;
+}
+
 // --- evidence, events, what is missing
 
 static const struct column evidence_columns[] = {

@@ -28,6 +28,12 @@ int process_table_build_short(
 	const struct analysis *a, size_t limit, struct table **ret, struct process_rest *ret_rest);
 int gpu_table_build(const struct analysis *a, struct table **ret);
 int device_table_build(const struct analysis *a, struct table **ret);
+// What the first threads of processes waited for, of those at which there were looks, over their
+// lives. Short: at most `limit` rows, of processes with more than `least` looks, and, where
+// `training` is set, only of those that train or prepare batches.
+int wait_table_build(const struct analysis *a, struct table **ret);
+int wait_table_build_short(
+	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);
 int evidence_table_build(const struct analysis *a, struct table **ret);
 // Without the anchors of the wall clock, which are for programs that align runs, and, in a table,
 // what the job printed.

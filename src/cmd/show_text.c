@@ -12,6 +12,7 @@
 
 #include "analyze/leak_facts.h"
 #include "analyze/sentence.h"
+#include "analyze/thresholds.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -464,6 +465,14 @@ static int print_processes(const struct page *p)
 	return r;
 }
 
+static int print_waits(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	size_t limit = p->all ? SIZE_MAX : PROCESSES_SHOWN;
+	int r = wait_table_build_short(p->a, true, limit, LOOKS_ENOUGH - 1, &t);
+	return print_table(p, r, t);
+}
+
 static int print_devices(const struct page *p)
 {
 	static int (*const builds[])(const struct analysis *a, struct table **ret) = {
@@ -577,6 +586,7 @@ int show_text(const struct analysis *a, const struct show_text_options *options,
 	r = r < 0 ? r : print_spans(&page);
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
+	r = r < 0 ? r : print_waits(&page);
 	r = r < 0 ? r : print_devices(&page);
 	print_recording(&page);
 	r = r < 0 ? r : print_events(&page);
