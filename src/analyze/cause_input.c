@@ -83,7 +83,7 @@ static double lost_to_blocking(const struct facts *f, double part)
 
 static bool reads_storage(const struct facts *f)
 {
-	return f->storage.read_rate > 0 &&
+	return f->storage.read_rate >= READS_WAITED_FOR &&
 	       f->storage.read_rate >= FROM_STORAGE * cause_known(f->storage.asked_rate);
 }
 

@@ -53,6 +53,8 @@ static const struct {
 	{"nvml", "errors", "errors"},
 	{"nvml", "job", "the job's memory"},
 	{"nvml", "gpu_processes", "memory and utilization of each process"},
+	{"waits", "waits", "what first threads wait for"},
+	{"profile", "profile", "samples of CPU time"},
 };
 
 const char *doctor_group_words(const struct source *source, const struct group *group)

@@ -86,7 +86,7 @@ CASES = [
          "-t 2", clean="-t 1", environment={"OMP_WAIT_POLICY": "active"}),
     Case("memory below the dataset", "memory", "-n 6400 -e 2 -w 2 -t 1", "",
          setting=MemorySetting),
-    Case("a script that is the limit", "host", "-n 6400 -e 2 -w 1 -t 1", "--step-us 8000",
+    Case("a script that is the limit", "host|not-known", "-n 6400 -e 2 -w 1 -t 1", "--step-us 8000",
          quick="-n 1280 -e 2 -w 1 -t 1 --model tiny --step-us 20000"),
     Case("a model that is large", "compute", "-e 2 -w 1 -t 1", "-n 640 --model wide",
          clean="-n 640 --model tiny", quick="-n 640 -e 2 -w 1 -t 1 --model wide"),

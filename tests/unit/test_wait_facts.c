@@ -79,7 +79,7 @@ static int remove_place(void **state)
 // Looks over ten seconds: all, and those that found it asleep, at a pipe, waiting for a child.
 static void put(struct recorded *p, int64_t entity, const int64_t counts[SLOTS])
 {
-	static const uint32_t ids[SLOTS] = {1, 2, 3, 4};
+	static uint32_t ids[SLOTS] = {1, 2, 3, 4};
 	int64_t t[] = {0, 10000000};
 	int64_t rows[SLOTS][2];
 	int64_t *columns[SLOTS];
