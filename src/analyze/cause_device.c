@@ -123,7 +123,8 @@ static double interprets(const struct facts *f)
 static struct judgement judge_launch(const struct facts *f, const struct causes *found)
 {
 	if (gpu_known(f)) {
-		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_COMMUNICATION);
+		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_TRANSFER) +
+		               facts_share(f, PHASE_COMMUNICATION);
 		return (struct judgement){
 			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
 	}

@@ -90,25 +90,26 @@ static void wait_for(const char *suffix)
 	}
 }
 
-// Until a moment that earlier delays do not move.
-static void pass(struct timespec *until, long milliseconds, bool spins)
+// From now on: a phase that begins late is no shorter for that.
+static void pass(long milliseconds, bool spins)
 {
-	struct timespec now;
-	until->tv_nsec += milliseconds * 1000000;
-	until->tv_sec += until->tv_nsec / NS;
-	until->tv_nsec %= NS;
+	struct timespec now, until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += milliseconds * 1000000;
+	until.tv_sec += until.tv_nsec / NS;
+	until.tv_nsec %= NS;
 	if (!spins) {
-		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, until, NULL) == EINTR) {
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
 		}
 		return;
 	}
 	do {
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < until->tv_sec ||
-		 (now.tv_sec == until->tv_sec && now.tv_nsec < until->tv_nsec));
+	} while (now.tv_sec < until.tv_sec ||
+		 (now.tv_sec == until.tv_sec && now.tv_nsec < until.tv_nsec));
 }
 
-static void iterate(struct timespec *until, long number)
+static void iterate(long number)
 {
 	bool marks = settings[MARKS].value != 0;
 	if (marks) {
@@ -122,7 +123,7 @@ static void iterate(struct timespec *until, long number)
 			strain_begin(settings[phase].name);
 		}
 		long spinning = phase == FORWARD ? 1 : phase == DATA ? 2 : 0;
-		pass(until, settings[phase].value, settings[SPIN].value & spinning);
+		pass(settings[phase].value, settings[SPIN].value & spinning);
 		if (marks) {
 			strain_end();
 		}
@@ -144,7 +145,6 @@ static void set(const char *argument)
 
 int main(int argc, char **argv)
 {
-	struct timespec until;
 	char path[4200];
 	snprintf(script, sizeof(script), "%s", getenv("STRAIN_FAKE_NVML"));
 	for (int i = 1; i < argc; i++) {
@@ -160,12 +160,11 @@ int main(int argc, char **argv)
 	if (settings[WAIT].value) {
 		wait_for("read");
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
 	for (long i = 0; i < settings[ITERATIONS].value; i++) {
 		if (i == settings[ITERATIONS].value / 2) {
 			write_number("middle", i);
 		}
-		iterate(&until, i);
+		iterate(i);
 	}
 	if (settings[MARKS].value) {
 		strain_iteration_end(-1);
