@@ -255,10 +255,15 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	double busy = f->workers.cpus + f->workers.queued;
 	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
 	double threads = fmax(1, floor(free_cpus));
+	// Those that it has spin: fewer, or none of what it was given.
+	bool fewer = !(threads >= f->omp_threads) || f->omp_threads > 1;
+	threads = threads >= f->omp_threads ? fmax(1, f->omp_threads - 1) : threads;
 	double spins = cause_spinning_cpus(f);
-	text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
-	text_append_string(&action, ", or OMP_WAIT_POLICY=passive");
-	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+	if (fewer) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+	}
+	text_append_string(&action, "OMP_WAIT_POLICY=passive");
 	advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
 	if (isfinite(spins)) {
 		text_append_string(&basis, "samples: ");

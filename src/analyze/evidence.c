@@ -12,6 +12,7 @@
 #include "analyze/facts.h"
 #include "analyze/leak_facts.h"
 #include "analyze/names.h"
+#include "analyze/profile.h"
 #include "analyze/wait_facts.h"
 #include "analyze/words.h"
 
@@ -197,6 +198,28 @@ static int put_waits(const struct facts *f, struct verdict *v)
 	return r < 0 ? r : put_looks(v, "workers wait", &f->worker_waits);
 }
 
+// What CPU time went into.
+static int put_samples(const struct facts *f, struct verdict *v)
+{
+	const struct code_facts *groups[N_CODE_GROUPS] = {
+		[CODE_LEADER] = &f->code,
+		[CODE_THREADS] = &f->code_threads,
+		[CODE_WORKERS] = &f->code_workers,
+	};
+	int r = 0;
+	for (size_t i = 0; i < N_CODE_GROUPS && r == 0; i++) {
+		struct text value = {0};
+		code_facts_append(&value, groups[i]);
+		if (value.length > 0) {
+			text_format(
+				&value, " (%llu samples)", (unsigned long long)groups[i]->samples);
+			r = evidence_put(v, code_group_name((enum code_group)i), &value,
+				"strain.profile.samples");
+		}
+	}
+	return r;
+}
+
 // Both sides of the queue of batches, where one waits for the other.
 static int put_rates(const struct facts *f, struct verdict *v)
 {
@@ -305,7 +328,8 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
-		put_workers, put_training, put_waits, put_disturbed, put_storage, put_ranks};
+		put_workers, put_training, put_waits, put_samples, put_disturbed, put_storage,
+		put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

@@ -39,7 +39,7 @@ void facts_init(struct facts *f)
 	f->data_at_epochs = f->other_at_epochs = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
 	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
-	f->host_cpus = f->host_others_cpus = NAN;
+	f->host_cpus = f->host_others_cpus = f->omp_threads = NAN;
 	f->workers = (struct worker_facts){.cpus = NAN,
 		.queued = NAN,
 		.blocked = NAN,
@@ -94,7 +94,7 @@ static void stretch_grow(struct stretch *stretch, const struct iteration *iterat
 }
 
 // All steady iterations; or, where much stands between them, those of the longest epoch.
-static struct stretch steady_stretch(const struct phases *p)
+static struct stretch steady_of(const struct phases *p)
 {
 	struct stretch all = {0}, longest = {0}, epoch = {0};
 	int64_t number = -1;
@@ -385,6 +385,8 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->reference_blas = reference_blas(r);
 	f->loader_at = reader_run(r, "loader_at");
 	f->wait_policy = reader_run(r, "omp_wait_policy");
+	int64_t omp_threads = reader_run_i64(r, "omp_num_threads", 0);
+	f->omp_threads = omp_threads > 0 ? (double)omp_threads : NAN;
 	f->framework = framework_of(hooks);
 	f->pipeline = f->framework == FRAMEWORK_KERAS && !f->loader_at;
 	// TensorFlow's and XLA's pools have settings of their own.
@@ -393,15 +395,19 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
 }
 
+struct stretch facts_stretch(const struct analysis *a)
+{
+	struct stretch stretch = steady_of(&a->phases);
+	return stretch.to_us > 0 ? stretch
+	                         : (struct stretch){0, (int64_t)(a->overview.recorded_s * 1e6)};
+}
+
 void facts_gather(const struct analysis *a, struct facts *ret)
 {
 	facts_init(ret);
 	fill_phases(&a->phases, ret);
 	fill_ranks(&a->phases, ret);
-	struct stretch stretch = steady_stretch(&a->phases);
-	if (stretch.to_us == 0) {
-		stretch = (struct stretch){0, (int64_t)(a->overview.recorded_s * 1e6)};
-	}
+	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);
 	quota_facts_fill(a, &stretch, ret);
 	worker_facts_fill(a, trainer(a), &stretch, ret);

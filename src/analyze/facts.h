@@ -14,6 +14,7 @@
 
 #include "analyze/gpu_facts.h"
 #include "analyze/phases.h"
+#include "analyze/rate.h"
 
 struct analysis;
 
@@ -189,11 +190,15 @@ struct facts {
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const char *reference_blas; // the file of the slow one, which it uses; as loader_at
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL
+	double omp_threads; // OMP_NUM_THREADS as the job had it; NAN
 	enum framework framework;
 	bool python; // the training process runs Python, as far as is known
 	bool pipeline; // batches come from the framework's own, which has no workers (Keras)
 };
 
+// The steady iterations, which rates are of: all, or those of the longest epoch; the whole run
+// where there are none.
+struct stretch facts_stretch(const struct analysis *a);
 // Needs everything of the analysis but the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
 // Whether it is known that one thread computes: there is no other beside those that feed workers,

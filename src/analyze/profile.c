@@ -17,6 +17,8 @@
 #include "analyze/names.h"
 #include "analyze/query.h"
 #include "analyze/rate.h"
+#include "analyze/thresholds.h"
+#include "analyze/words.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 
@@ -56,6 +58,12 @@ static const struct rule rules[] = {
 	{"python", "subtract_refs", CODE_COLLECTION},
 	{"python", "move_unreachable", CODE_COLLECTION},
 	{"_multiarray_umath", NULL, CODE_FRAMEWORK}, // NumPy
+	{"mtrand", NULL, CODE_FRAMEWORK}, // its random numbers
+	{"_generator.", NULL, CODE_FRAMEWORK},
+	{"zlib.", NULL, CODE_DECODING}, // modules of Python's library
+	{"_bz2.", NULL, CODE_DECODING},
+	{"_lzma.", NULL, CODE_DECODING},
+	{"_json", NULL, CODE_DECODING},
 	{"numpy", NULL, CODE_FRAMEWORK},
 	{"_imaging", NULL, CODE_DECODING}, // Pillow
 	{"python", NULL, CODE_INTERPRETER},
@@ -87,7 +95,6 @@ static const struct rule rules[] = {
 	{"libswscale", NULL, CODE_DECODING},
 	{"libopencv", NULL, CODE_DECODING},
 	{"cv2", NULL, CODE_DECODING},
-	{"_json", NULL, CODE_DECODING},
 	// Matrix products and convolutions.
 	{"blas", NULL, CODE_KERNELS}, // OpenBLAS, the reference's, cuBLAS' host side
 	{"libmkl", NULL, CODE_KERNELS},
@@ -129,7 +136,9 @@ enum code_class code_classify(const char *path, const char *symbol, enum code_cl
 			return rules[i].class;
 		}
 	}
-	return CODE_OTHER;
+	// A stripped C library names what it exports; its variants of memcpy for each CPU it does
+	// not.
+	return strstr(file, "libc.so") && !symbol ? CODE_COPYING : CODE_OTHER;
 }
 
 const char *code_class_name(enum code_class class)
@@ -375,4 +384,24 @@ void profile_facts_fill(const struct analysis *a, const struct code_profile *pro
 		ret->code_threads.cpus = NAN;
 	}
 	ret->code_workers.cpus = ret->workers.cpus;
+}
+
+void code_facts_append(struct text *t, const struct code_facts *code)
+{
+	bool shown[N_CODE_CLASSES] = {false};
+	for (size_t n = 0; code->samples > 0 && n < N_CODE_CLASSES; n++) {
+		size_t largest = N_CODE_CLASSES;
+		for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+			bool larger = largest == N_CODE_CLASSES ||
+			              code->share[i] > code->share[largest];
+			largest = !shown[i] && larger ? i : largest;
+		}
+		if (!(code->share[largest] >= WORTH)) {
+			break;
+		}
+		shown[largest] = true;
+		text_format(
+			t, "%s%s ", n > 0 ? ", " : "", code_class_name((enum code_class)largest));
+		words_append_percent(t, code->share[largest]);
+	}
 }

@@ -57,7 +57,8 @@
 #define SPINNING_CPUS 0.15
 // CPU samples of a group of threads: fewer have a standard error above 7 percentage points.
 #define SAMPLES_ENOUGH 50
-// Looks at what a thread waits for: of as few the largest kind is known, its share within 11 points.
+// Looks at what a thread waits for: of as few the largest kind is known, its share within 11
+// points.
 #define LOOKS_ENOUGH 20
 // Most of a group's samples.
 #define MOST 0.5
@@ -70,8 +71,8 @@
 #define BLOCKED 0.15
 // Share of its time that the busiest worker prepares: below, no worker is waited for.
 #define WORKERS_IDLE 0.5
-// Bytes a second from storage that can keep somebody waiting: a disk that turns gives 4 kB a hundred
-// times a second.
+// Bytes a second from storage that can keep somebody waiting: a disk that turns gives 4 kB a
+// hundred times a second.
 #define READS_WAITED_FOR 3e5
 // Of bytes read: from storage; and of those, dropped from the page cache just before.
 #define FROM_STORAGE 0.05

@@ -12,6 +12,7 @@
 
 #include "analyze/gpu_facts.h"
 #include "analyze/names.h"
+#include "analyze/profile.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
@@ -480,6 +481,38 @@ int wait_table_build_short(
 		if (looks > least && (!training || trains_or_prepares(process))) {
 			r = table_row(*ret);
 			wait_cells(*ret, a, process, looks);
+		}
+	}
+	return r;
+}
+
+// --- samples of CPU time
+
+enum { CODE_WHOSE, CODE_SHARE, CODE_COUNT, CODE_KIND, CODE_FUNCTION, N_CODE_COLUMNS };
+static const struct column code_columns[N_CODE_COLUMNS] = {
+	[CODE_WHOSE] = {"threads", "CPU TIME OF", COLUMN_LABEL, 0},
+	[CODE_SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
+	[CODE_COUNT] = {"samples", "SAMPLES", COLUMN_WHOLE, 2},
+	[CODE_KIND] = {"class", "CLASS", COLUMN_LABEL, 0},
+	[CODE_FUNCTION] = {"function", "FUNCTION", COLUMN_TEXT, 1},
+};
+
+int code_table_build(const struct analysis *a, struct table **ret)
+{
+	struct stretch stretch = facts_stretch(a);
+	struct code_profile profile;
+	int r = profile_load(a, &stretch, &profile);
+	r = r < 0 ? r : table_new(code_columns, N_CODE_COLUMNS, ret);
+	for (size_t i = 0; i < N_CODE_GROUPS && r == 0; i++) {
+		const struct code_group_samples *g = &profile.groups[i];
+		for (size_t k = 0; k < g->n_tops && r == 0; k++) {
+			const struct code_top *top = &g->tops[k];
+			r = table_row(*ret);
+			table_text(*ret, CODE_WHOSE, code_group_name((enum code_group)i));
+			table_number(*ret, CODE_SHARE, (double)top->samples / (double)g->samples);
+			table_number(*ret, CODE_COUNT, (double)top->samples);
+			table_text(*ret, CODE_KIND, code_class_name(top->class));
+			table_text(*ret, CODE_FUNCTION, top->name);
 		}
 	}
 	return r;

@@ -31,6 +31,8 @@ int device_table_build(const struct analysis *a, struct table **ret);
 // What the first threads of processes waited for, of those at which there were looks, over their
 // lives. Short: at most `limit` rows, of processes with more than `least` looks, and, where
 // `training` is set, only of those that train or prepare batches.
+// Functions that CPU time went into, of each kind of thread those with the most samples.
+int code_table_build(const struct analysis *a, struct table **ret);
 int wait_table_build(const struct analysis *a, struct table **ret);
 int wait_table_build_short(
 	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);

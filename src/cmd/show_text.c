@@ -473,6 +473,13 @@ static int print_waits(const struct page *p)
 	return print_table(p, r, t);
 }
 
+static int print_code(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	int r = code_table_build(p->a, &t);
+	return print_table(p, r, t);
+}
+
 static int print_devices(const struct page *p)
 {
 	static int (*const builds[])(const struct analysis *a, struct table **ret) = {
@@ -587,6 +594,7 @@ int show_text(const struct analysis *a, const struct show_text_options *options,
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
 	r = r < 0 ? r : print_waits(&page);
+	r = r < 0 ? r : print_code(&page);
 	r = r < 0 ? r : print_devices(&page);
 	print_recording(&page);
 	r = r < 0 ? r : print_events(&page);

@@ -286,6 +286,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_NO_HOOKS:
 		p->options.no_hooks = true;
 		return 0;
+	case OPTION_NO_PROFILE:
+		p->options.no_profile = true;
+		return 0;
 	case OPTION_NO_VERDICT:
 		p->options.no_verdict = true;
 		return 0;

@@ -56,6 +56,8 @@ const struct argp_option run_option_table[] = {
 		"Take no marks from the job (STRAIN_MARKERS is not set)", 0},
 	{"no-hooks", OPTION_NO_HOOKS, NULL, 0,
 		"Hook no framework in the job's Pythons (PYTHONPATH stays as it is)", 0},
+	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "Take no samples of what the CPU time goes into",
+		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"End without verdict and summary: the first command that reads the run computes "
 		"them",

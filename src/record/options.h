@@ -31,6 +31,7 @@ struct run_options {
 	bool no_cgroup;
 	bool no_markers;
 	bool no_hooks;
+	bool no_profile;
 	bool no_verdict;
 	bool supervised; // by a sweep: its signals are for the job alone, also under Slurm
 	char **command; // argv, ends with NULL; NULL with --pid

@@ -229,6 +229,7 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.start_ns = r->config->start_ns,
 		.interval_ns = r->config->options->interval_ns,
 		.epochs = &r->epochs,
+		.no_profile = r->config->options->no_profile,
 	};
 	result = sampler_new(
 		&context, &r->registry, r->feed, r->config->options->interval_ns, &r->sampler, e);

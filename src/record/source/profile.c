@@ -499,6 +499,9 @@ static int profile_open(
 {
 	struct perf_event probe = PERF_CLOSED;
 	(void)sink;
+	if (context->no_profile) {
+		return error_set(e, ECANCELED, "turned off (--no-profile)");
+	}
 	if (context->captured) {
 		return error_set(e, ENOENT, "a captured machine has no threads that run");
 	}

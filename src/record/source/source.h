@@ -42,6 +42,7 @@ struct source_context {
 	uint64_t interval_ns; // --interval: between two ticks
 	const _Atomic unsigned
 		*epochs; // marks seen so far, from another thread; NULL where none are sought
+	bool no_profile; // --no-profile
 };
 
 struct group {
