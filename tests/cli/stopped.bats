@@ -73,7 +73,7 @@ EDGES=0.35 # seconds that both edges of a stop may be off, and more than a readi
 
 @test "an iteration in which the job was stopped is in no figure of them" {
 	record '"$MARKING" computes & sleep 1; stop 3 $!; sleep 0.3; stop 2 $!; wait'
-	check "iterations['stopped'] in (1, 2, 3) and iterations['steady'] >= 100"
+	check "1 <= iterations['stopped'] <= 9 and iterations['steady'] >= 100"
 	check "iterations['max_s'] < 1.9"
 	check "iterations['total_s'] < run['duration_s'] - truth + 0.7"
 	check "abs(iterations['stopped_s'] - truth) <= 2 * $EDGES + 0.02 * truth"

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Samples of CPU time: which code does what, names of functions, lines of /proc/PID/maps.
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/profile.h"
+#include "analyze/symbols.h"
+#include "base/cleanup.h"
+#include "record/host/maps.h"
+
+static void code_has_a_class(void **state)
+{
+	static const struct {
+		const char *path;
+		const char *symbol;
+		enum code_class class;
+	} examples[] = {
+		{"[kernel]", NULL, CODE_SYSTEM},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", "__sched_yield", CODE_SPINNING},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", "malloc", CODE_ALLOCATION},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", "__memcpy_avx_unaligned", CODE_COPYING},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", NULL, CODE_COPYING},
+		{"/usr/lib/x86_64-linux-gnu/libc.so.6", "qsort_r", CODE_OTHER},
+		{"/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0", NULL, CODE_SPINNING},
+		{"/x/torch/lib/libgomp-a34b3233.so.1", "do_wait", CODE_SPINNING},
+		{"/usr/lib/libopenblasp-r0.3.21.so", "blas_thread_server", CODE_SPINNING},
+		{"/usr/lib/libopenblasp-r0.3.21.so", "sgemm_kernel_HASWELL", CODE_KERNELS},
+		{"/usr/lib/libtorch_cpu.so", "_ZN4dnnl4impl3cpu", CODE_KERNELS},
+		{"/usr/lib/libtorch_cpu.so", "_ZN2at6native3addE", CODE_FRAMEWORK},
+		{"/usr/lib/libtorch_cpu.so", NULL, CODE_FRAMEWORK},
+		{"/usr/bin/python3.11", "_PyEval_EvalFrameDefault", CODE_INTERPRETER},
+		{"/usr/bin/python3.11", "gc_collect_main", CODE_COLLECTION},
+		{"/x/numpy/random/mtrand.cpython-311-x86_64-linux-gnu.so", NULL, CODE_FRAMEWORK},
+		{"/x/PIL/_imaging.cpython-311-x86_64-linux-gnu.so", NULL, CODE_DECODING},
+		{"/usr/lib/libjpeg.so.62.3.0", "jsimd_idct", CODE_DECODING},
+		{"[jit]", NULL, CODE_KERNELS},
+		{"/home/me/train", "spin", CODE_OTHER},
+		{"", NULL, CODE_OTHER},
+	};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+		enum code_class class = code_classify(
+			examples[i].path, examples[i].symbol, CODE_KERNELS);
+		if (class != examples[i].class) {
+			fail_msg("%s %s: %s", examples[i].path,
+				examples[i].symbol ? examples[i].symbol : "",
+				code_class_name(class));
+		}
+	}
+	assert_int_equal(code_classify("[jit]", NULL, CODE_OTHER), CODE_OTHER);
+}
+
+// Symbols -----------------------------------------------------------------------------------------
+
+__attribute__((noinline)) static int a_function_of_this_test(int value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value + 1;
+}
+
+// Where the function is in the file that this program runs from.
+static bool find_offset(uint64_t address, uint64_t *ret)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool found = false;
+	while (maps && !found && fgets(line, sizeof(line), maps)) {
+		struct mapping m;
+		found = maps_take_line(cursor_of(line, strcspn(line, "\n")), &m) &&
+		        address >= m.from && address < m.to;
+		*ret = found ? address - m.from + m.offset : *ret;
+	}
+	if (maps) {
+		fclose(maps);
+	}
+	return found;
+}
+
+static void a_function_is_named(void **state)
+{
+	uint64_t offset = 0;
+	char *names[2];
+	(void)state;
+	assert_int_equal(a_function_of_this_test(1), 2);
+	assert_true(find_offset((uint64_t)(uintptr_t)a_function_of_this_test, &offset));
+	const int64_t offsets[] = {(int64_t)offset, INT64_MAX};
+	int r = symbols_of_file("/proc/self/exe", offsets, 2, names);
+	if (r == -ENOSYS) {
+		skip(); // built without libelf
+	}
+	assert_int_equal(r, 0);
+	assert_non_null(names[0]);
+	assert_non_null(strstr(names[0], "a_function_of_this_test"));
+	assert_null(names[1]); // nowhere
+	free(names[0]);
+}
+
+// Whatever is in a file: no names, and nothing else happens.
+static void hostile_files_have_no_names(void **state)
+{
+	static const char header[] = "\x7f"
+				     "ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0\x3e\0\1\0\0\0";
+	const int64_t offsets[] = {0, 64, 4096};
+	char path[] = "/tmp/strain-symbols-XXXXXX";
+	char *names[3];
+	(void)state;
+	assert_true(symbols_of_file("/nowhere/at/all", offsets, 3, names) < 0);
+	assert_true(symbols_of_file("/dev/zero", offsets, 3, names) < 0);
+	assert_true(symbols_of_file("/proc", offsets, 3, names) < 0);
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_true(symbols_of_file(path, offsets, 3, names) < 0); // empty
+	assert_int_equal(write(fd, header, sizeof(header) - 1), sizeof(header) - 1);
+	assert_true(symbols_of_file(path, offsets, 3, names) < 0); // cut short
+	for (unsigned i = 0; i < 200; i++) { // and followed by anything
+		unsigned char bytes[64];
+		for (size_t k = 0; k < sizeof(bytes); k++) {
+			bytes[k] = (unsigned char)(i * 37 + k * 11 + (i ^ k));
+		}
+		assert_int_equal(write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+		int r = symbols_of_file(path, offsets, 3, names);
+		for (size_t k = 0; k < 3 && r == 0; k++) {
+			free(names[k]);
+		}
+	}
+	close(fd);
+	unlink(path);
+}
+
+// Maps --------------------------------------------------------------------------------------------
+
+static bool take(const char *line, struct mapping *ret)
+{
+	return maps_take_line(cursor_of(line, strlen(line)), ret);
+}
+
+static void lines_of_maps_are_parsed(void **state)
+{
+	struct mapping m;
+	(void)state;
+	assert_true(take("7f00-8000 r-xp 00000200 08:01 42    /usr/lib/a b.so (deleted)", &m));
+	assert_true(m.from == 0x7f00 && m.to == 0x8000 && m.offset == 0x200 && m.runs);
+	assert_true(cursor_is(m.path, "/usr/lib/a b.so (deleted)"));
+	assert_true(take("7f00-8000 rw-p 00000000 00:00 0", &m));
+	assert_false(m.runs);
+	assert_true(m.path.at == m.path.end);
+	static const char *const refused[] = {"", "7f00", "7f00-", "7f00-8000", "7f00-8000 r-xp",
+		"8000-7f00 r-xp 00000200 08:01 42 /a", "x-y r-xp 0 08:01 42 /a",
+		"11111111111111111-8000 r-xp 0 08:01 42 /a"};
+	for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
+		assert_false(take(refused[i], &m));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(code_has_a_class),
+		cmocka_unit_test(a_function_is_named),
+		cmocka_unit_test(hostile_files_have_no_names),
+		cmocka_unit_test(lines_of_maps_are_parsed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
