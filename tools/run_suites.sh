@@ -11,7 +11,7 @@
 set -eu
 folder=$1 log=$2
 shift 2
-few=5
+few=12
 logs=$folder/meson-logs
 newline='
 '
