@@ -61,6 +61,12 @@ static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, s
 {
 	kind = kind_of(b, gain, kind);
 	text_append_string(basis, "");
+	if (b->minor && kind == GAIN_UNKNOWN) { // not worth a line
+		text_done(action);
+		text_done(basis);
+		b->settings.n = 0;
+		return;
+	}
 	keep(b, (struct suggestion){
 			.kind = kind,
 			.gain = kind == GAIN_UNKNOWN ? advice_no_gain : gain,
@@ -289,11 +295,12 @@ static int suggestion_compare(const void *left, const void *right)
 	return (a < b) - (a > b);
 }
 
-static void advise(struct book *b, const struct cause *cause)
+static void advise(struct book *b, const struct cause *cause, bool first_of_all)
 {
 	struct verdict *v = b->verdict;
 	size_t first = v->n_suggestions;
 	b->cause = cause->bottleneck;
+	b->minor = !first_of_all && cause->share.value < CERTAIN;
 	if (b->r == 0 && cause_kind(cause->bottleneck)->advise) {
 		cause_kind(cause->bottleneck)->advise(b, cause);
 	}
@@ -310,11 +317,11 @@ int advice_build(const struct facts *f, const struct causes *c, struct verdict *
 	struct book book = {.f = f, .verdict = ret};
 	for (size_t i = 0; i < c->n; i++) {
 		if (!cause_kind(c->items[i].bottleneck)->first_only) {
-			advise(&book, &c->items[i]);
+			advise(&book, &c->items[i], i == 0);
 		}
 	}
 	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
-		advise(&book, &c->items[0]);
+		advise(&book, &c->items[0], true);
 	}
 	return book.r;
 }

@@ -14,6 +14,7 @@ struct book {
 	const struct facts *f;
 	struct verdict *verdict;
 	enum bottleneck cause; // against which
+	bool minor; // it is not the first cause, and small
 	struct setting_list settings; // of the next suggestion
 	int r;
 };

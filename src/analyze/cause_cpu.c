@@ -398,11 +398,26 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 		"one thread at a time runs Python");
 }
 
+// To start one copies the page tables of a process with a framework in it: time of the kernel, in
+// the training thread, beside children that come and go all the time.
+static double starts_children(const struct facts *f)
+{
+	double cpus = f->children.cpu_s / f->length_s.value;
+	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code);
+	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus)) : 0;
+}
+
 static struct judgement judge_children(const struct facts *f, const struct causes *found)
 {
 	(void)found;
 	double waits = f->children.waits_s / f->length_s.value;
-	return (struct judgement){fmax(waits_in(f, WAIT_CHILD), cause_known(waits)), PHASE_FORWARD};
+	waits = fmax(waits_in(f, WAIT_CHILD), cause_known(waits));
+	return (struct judgement){fmin(1, waits + starts_children(f)), PHASE_FORWARD};
+}
+
+static enum grounds grounds_children(const struct facts *f)
+{
+	return waits_in(f, WAIT_CHILD) >= WORTH ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // "8 an iteration, mostly true", as far as it is known.
@@ -425,7 +440,7 @@ static void append_children(struct text *t, const struct facts *f)
 static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	_cleanup_text_ struct text which = {0};
-	text_append_string(t, "waits for processes that each step starts, ");
+	text_append_string(t, "starts processes in each step and waits for them, ");
 	cause_append_share(t, cause);
 	append_children(&which, f);
 	if (which.length > 0) {
@@ -486,7 +501,7 @@ const struct cause_kind cause_children = {
 	.name = "children",
 	.part = "child processes",
 	.judge = judge_children,
-	.grounds = grounds_waits,
+	.grounds = grounds_children,
 	.say = say_children,
 	.advise = advise_children,
 };

@@ -113,8 +113,7 @@ static double calls_share(const struct facts *f)
 // Interpreter time of the training thread outside of preparing batches.
 static double interprets(const struct facts *f)
 {
-	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION) +
-	                leader_in(f, CODE_ALLOCATION);
+	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
 	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
 }
 
@@ -128,7 +127,10 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 		return (struct judgement){
 			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
 	}
-	double share = causes_handing_over(f) + fmax(interprets(f), calls_share(f));
+	// Threads that spin have the CPU on which a batch would be handed over.
+	bool spins = causes_get(found, BOTTLENECK_THREADS) != NULL;
+	double share = spins ? 0 : causes_handing_over(f);
+	share += fmax(interprets(f), calls_share(f));
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
 		share += cause_known(f->other_at_epochs);
 	}
@@ -148,7 +150,7 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 	if (f->gpu.used) {
 		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
 		cause_append_share(t, cause);
-	} else if (causes_handing_over(f) >= 0.5 * share) {
+	} else if (causes_handing_over(f) >= 0.5 * share && !(interprets(f) >= 0.5 * share)) {
 		text_append_string(t, "host-bound: taking over batches that are ready takes ");
 		cause_append_share(t, cause);
 	} else if (causes_at_epochs(f->other_at_epochs, share)) {

@@ -13,6 +13,7 @@
 #include "analyze/leak_facts.h"
 #include "analyze/names.h"
 #include "analyze/profile.h"
+#include "analyze/thresholds.h"
 #include "analyze/wait_facts.h"
 #include "analyze/words.h"
 
@@ -257,7 +258,9 @@ static int put_others(const struct facts *f, struct verdict *v)
 
 static int put_disturbed(const struct facts *f, struct verdict *v)
 {
-	if (!(f->compute_s >= 1.3 * f->undisturbed_s)) {
+	bool disturbed = f->main_queued >= QUEUED || f->others_cpus >= OTHERS * f->cpus;
+	// Steps differ by themselves, too: then the shortest say nothing of the others.
+	if (!disturbed || !(f->compute_s >= USUAL * f->undisturbed_s)) {
 		return 0;
 	}
 	struct text value = {0};

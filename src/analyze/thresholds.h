@@ -55,6 +55,9 @@
 // CPUs that threads spend spinning: less is the end of each parallel region (2 to 8 % seen with two
 // threads on two idle CPUs).
 #define SPINNING_CPUS 0.15
+// CPUs of processes that were started and have ended: a run has a few, a step that starts some has
+// them all the time.
+#define CHILDREN_CPUS 0.02
 // CPU samples of a group of threads: fewer have a standard error above 7 percentage points.
 #define SAMPLES_ENOUGH 50
 // Looks at what a thread waits for: of as few the largest kind is known, its share within 11

@@ -128,7 +128,7 @@ static void processes_that_steps_start_are_named(void **state)
 	f.main_cpus = 0.5;
 	f.children = (struct children_facts){8, 0.003, 0.0045, "true"};
 	assert_first(&f, BOTTLENECK_CHILDREN, 0.45, CONFIDENCE_HIGH,
-		"waits for processes that each step starts, 45 % of each iteration (8 an "
+		"starts processes in each step and waits for them, 45 % of each iteration (8 an "
 		"iteration, mostly true)");
 }
 

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -101,6 +102,7 @@ struct profile {
 	struct tree *tree;
 	int root_fd; // borrowed
 	int64_t recorder;
+	int most_fd; // descriptors above it are for others
 	uint64_t start_ns;
 	struct stream *stream;
 	int64_t values[N_PROFILE];
@@ -346,7 +348,9 @@ static void follow(struct profile *p, const struct tree_member *member, pid_t ti
 	for (size_t i = 0; i < THREADS_MOST; i++) {
 		struct thread *hole = &p->threads[i];
 		if (hole->entity == 0) {
-			if (perf_open(&hole->event, tid) == 0) {
+			if (perf_open(&hole->event, tid) == 0 && hole->event.fd > p->most_fd) {
+				perf_close(&hole->event);
+			} else if (hole->event.fd >= 0) {
 				hole->entity = member->entity;
 				hole->pid = member->pid;
 				hole->tid = tid;
@@ -521,6 +525,9 @@ static int profile_open(
 	p->root_fd = context->root_fd;
 	p->recorder = context->recorder;
 	p->start_ns = context->start_ns;
+	struct rlimit descriptors = {.rlim_cur = 256};
+	getrlimit(RLIMIT_NOFILE, &descriptors);
+	p->most_fd = (int)(descriptors.rlim_cur < 4096 ? descriptors.rlim_cur / 2 : 2048);
 	for (size_t i = 0; i < THREADS_MOST; i++) {
 		p->threads[i].event = PERF_CLOSED;
 	}
