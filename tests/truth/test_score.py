@@ -43,6 +43,14 @@ class Score(unittest.TestCase):
         self.assertEqual(row(named="host", causes=["host", "cpu", "input"])["class"], "wrong")
         self.assertEqual(row(truth(right=["leak"]), named="compute", causes=["compute", "x", "leak"])["class"], "right")
 
+    def test_removal_decides(self):
+        weak = truth(right=["checkpoint"], removal="none", gain=1.01)
+        self.assertEqual(row(weak, named="compute")["class"], "right")
+        self.assertEqual(row(truth(right=["checkpoint"], removal="none", gain=1.3), named="compute")["class"], "wrong")
+        threads = truth(right=["compute"], removal="OMP_NUM_THREADS=1: fewer", partly=[], gain=1.4)
+        self.assertEqual(row(threads, named="threads")["class"], "right")
+        self.assertEqual(row({**threads, "gain": 1.1}, named="threads")["class"], "wrong")
+
     def test_promises(self):
         self.assertAlmostEqual(row()["error"], 0.1)
         self.assertIsNone(row(gain="at most")["error"])
