@@ -18,9 +18,11 @@ struct preparing input_preparing(const struct facts *f)
 	struct preparing p = {
 		cause_known(w->cpus), cause_known(w->queued), cause_known(w->blocked)};
 	if (w->n == 0) {
-		// The training thread does it: what it neither computed nor waited for a CPU.
+		// The training thread does it: what it neither computed nor waited for a CPU. Other
+		// threads of the process use CPUs, too: its own clock says more.
+		double cpus = isfinite(f->code.cpus) ? f->code.cpus : f->main_cpus;
 		double waits = facts_share(f, PHASE_DATA);
-		p.blocked = fmin(waits, fmax(0, 1 - f->main_cpus - cause_known(f->main_queued)));
+		p.blocked = fmin(waits, fmax(0, 1 - cpus - cause_known(f->main_queued)));
 		p.blocked = isfinite(p.blocked) ? p.blocked : 0;
 		p.cpu = waits - p.blocked;
 	}
@@ -98,7 +100,7 @@ static const struct wait_facts *preparing_waits(const struct facts *f)
 static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
 {
 	static const enum wait_kind preparing[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK,
-		WAIT_PIPE, WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD};
+		WAIT_PIPE, WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
 	const struct wait_facts *w = preparing_waits(f);
 	double all = 0, in = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(preparing); i++) {
@@ -107,7 +109,10 @@ static double blocked_in(const struct facts *f, const enum wait_kind *kinds, siz
 	for (size_t i = 0; i < n; i++) {
 		in += cause_known(w->share[kinds[i]]);
 	}
-	return w->looks >= LOOKS_ENOUGH && all >= WORTH ? in / all : NAN;
+	if (w->looks < LOOKS_ENOUGH) {
+		return NAN;
+	}
+	return all >= WORTH ? in / all : 0;
 }
 
 static double blocked_in_storage(const struct facts *f)
@@ -131,7 +136,8 @@ bool input_at_a_lock(const struct facts *f)
 static double blocked_known(const struct facts *f)
 {
 	return fmin(1, blocked_in_storage(f) + blocked_in_one(f, WAIT_SLEEP) +
-			       blocked_in_one(f, WAIT_LOCK) + blocked_in_one(f, WAIT_NETWORK));
+			       blocked_in_one(f, WAIT_LOCK) + blocked_in_one(f, WAIT_NETWORK) +
+			       blocked_in_one(f, WAIT_CHILD) + blocked_in_one(f, WAIT_GIL));
 }
 
 static struct judgement judge_blocked_in(const struct facts *f, enum wait_kind kind)

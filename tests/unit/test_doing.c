@@ -138,7 +138,8 @@ static void python_has_its_variables_behind_its_program(void **state)
 		"01000000-02000000 rw-p 00000000 00:00 0     [heap]\n"
 		"7f0000000000-7f0000100000 rw-p 00000000 00:00 0 \n";
 	static const char library[] =
-		"00400000-00401000 r-xp 00000000 08:01 41    /opt/bin/train\n"
+		"00400000-00401000 r-xp 00000000 08:01 41    /opt/bin/python3.12\n"
+		"00401000-00402000 rw-p 00000000 00:00 0\n"
 		"7f0000000000-7f0000100000 r-xp 00000000 08:01 43 /opt/lib/libpython3.12.so.1.0\n"
 		"7f0000100000-7f0000200000 rw-p 00100000 08:01 43 /opt/lib/libpython3.12.so.1.0\n"
 		"7f0000200000-7f0000210000 rw-p 00000000 00:00 0\n"

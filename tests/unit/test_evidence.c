@@ -120,6 +120,22 @@ static void another_python_thread_holds_the_interpreter(void **state)
 		"each iteration");
 }
 
+// While it prepares batches, too: what the other thread uses is no work of the training thread.
+static void a_held_interpreter_is_no_preparation(void **state)
+{
+	(void)state;
+	struct facts f = job(0.6);
+	add_samples(&f, CODE_INTERPRETER, 0.25);
+	add_looks(&f.waits, WAIT_GIL, 0.7);
+	f.main_cpus = f.cpus_used = 1.2;
+	struct causes c;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_PYTHON_THREADS);
+	assert_null(causes_get(&c, BOTTLENECK_INPUT_BLOCKED));
+	const struct cause *input = causes_get(&c, BOTTLENECK_INPUT);
+	assert_true(!input || input->share.value < 0.2);
+}
+
 static void processes_that_steps_start_are_named(void **state)
 {
 	(void)state;
@@ -280,6 +296,7 @@ int main(void)
 		cmocka_unit_test(blocked_workers_are_named_by_what_blocks_them),
 		cmocka_unit_test(blocked_workers_are_not_capped_by_cpus),
 		cmocka_unit_test(another_python_thread_holds_the_interpreter),
+		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
 		cmocka_unit_test(spinning_is_seen),
 		cmocka_unit_test(samples_refute_what_steps_suggest),

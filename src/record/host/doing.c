@@ -203,7 +203,8 @@ static bool begins(struct cursor text, const char *prefix)
 	return cursor_literal(&text, prefix);
 }
 
-static bool is_interpreter(struct cursor path)
+// 0: neither, 1: a program of that name, 2: the library, which has the variables where it is used.
+static int interpreter_rank(struct cursor path)
 {
 	struct cursor name = path;
 	for (const char *at = path.at; at < path.end; at++) {
@@ -211,32 +212,28 @@ static bool is_interpreter(struct cursor path)
 			name.at = at + 1;
 		}
 	}
-	return begins(name, "python3") || begins(name, "libpython3");
+	return begins(name, "libpython3") ? 2 : begins(name, "python3") ? 1 : 0;
 }
 
 bool doing_find_interpreter(struct cursor maps, uint64_t *ret_from, uint64_t *ret_to)
 {
 	struct cursor line;
 	uint64_t from = 0, to = 0;
-	bool follows = false;
+	int best = 0;
+	bool follows = false; // the mapping before was part of it
 	while (cursor_line(&maps, &line)) {
 		struct mapping m;
 		if (!maps_take_line(line, &m)) {
 			continue;
 		}
-		bool ours = is_interpreter(m.path);
-		if (ours && to == 0) {
+		int rank = interpreter_rank(m.path);
+		bool variables = follows && m.from == to && m.path.at == m.path.end; // .bss
+		if (rank > best) {
 			from = m.from;
+			best = rank;
 		}
-		if (ours || (follows && m.from == to && m.path.at == m.path.end)) {
-			to = m.to;
-			follows = true;
-		} else {
-			follows = false;
-		}
-		if (to > 0 && !follows && !ours && m.from > to) {
-			break; // what comes later is another library's
-		}
+		follows = (rank > 0 && rank == best) || variables;
+		to = follows ? m.to : to;
 	}
 	*ret_from = from;
 	*ret_to = to;

@@ -28,7 +28,6 @@
 enum {
 	FOLLOWED_MAX = 64, // processes: the first that live
 	POLLED_MAX = 4, // descriptors of a poll that are looked at
-	MAPS_BYTES = 64 * 1024, // of Python's mappings: its program is the first
 };
 #define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is nobody's training
 #define ROW_NS (500 * NS_PER_MS) // between rows
@@ -124,16 +123,18 @@ static struct followed *find(struct waits *w, const struct process *p)
 
 static void seek_interpreter(struct waits *w, struct followed *f, const struct process *p)
 {
-	_cleanup_free_ char *buffer = malloc(MAPS_BYTES);
+	struct host_file file = HOST_FILE_CLOSED;
 	char path[64];
 	struct cursor maps;
 	f->sought = true;
 	f->renamed = p->renamed;
 	f->gil_from = f->gil_to = 0;
 	snprintf(path, sizeof(path), "proc/%d/maps", (int)f->pid);
-	if (buffer && host_read_once(w->root_fd, path, buffer, MAPS_BYTES, &maps, NULL) == 0) {
+	if (host_file_open(&file, w->root_fd, path, NULL) == 0 &&
+		host_file_read_to_end(&file, &maps) == 0) { // libpython is among the last
 		doing_find_interpreter(maps, &f->gil_from, &f->gil_to);
 	}
+	host_file_close(&file);
 }
 
 static void wchan_of(struct waits *w, pid_t pid, char *buffer, size_t size, struct cursor *ret)
