@@ -21,6 +21,8 @@ const char *const beside_suffixes[BESIDE_N] = {"-wal", "-shm", "-journal"};
 
 static const char journal_suffix[] = "-journal";
 
+// By the names in /proc, which lead to the open files: another thread may be closing a descriptor
+// that is looked at here.
 bool beside_is_open(const struct stat *file, int but)
 {
 	DIR *folder = opendir("/proc/self/fd");
@@ -29,8 +31,8 @@ bool beside_is_open(const struct stat *file, int but)
 		int64_t fd;
 		struct stat other;
 		found = parse_integer(entry->d_name, 0, INT32_MAX, &fd, NULL) == 0 && fd != but &&
-		        fstat((int)fd, &other) == 0 && other.st_dev == file->st_dev &&
-		        other.st_ino == file->st_ino;
+		        fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
+		        other.st_dev == file->st_dev && other.st_ino == file->st_ino;
 	}
 	if (folder) {
 		closedir(folder);
