@@ -8,7 +8,8 @@ Only the outermost call of a module is looked at, and only while no pass over a 
   Calls that follow one another closely, as those of a recurrent cell, are one span.
 - A call of a model in evaluation mode is a validation: at once where that model was seen to train, else
   from the third in a row that has no gradients (one or two are a teacher's, or a target network's).
-- Other calls without gradients are forward: a policy acts, a generator makes what is judged.
+- Other calls without gradients are forward: a policy acts, a generator makes what is judged. Where a loader
+  feeds the training they begin no iteration: between its passes they make pictures, or samples to look at.
 """
 
 from time import monotonic_ns
@@ -72,7 +73,14 @@ class Calls:
 
     def _goes_beside(self, module, now_ns):
         self._settle_row()
-        self._span(now_ns)
+        if self._is_outside():
+            self.kind = 0
+        else:
+            self._span(now_ns)
+
+    def _is_outside(self):
+        """Whether a loader feeds the training, and no iteration goes on."""
+        return self.loop.training is not None and not self.loop.in_iteration
 
     def _span(self, now_ns):
         """A span of forward begins, or goes on."""
@@ -98,6 +106,8 @@ class Calls:
         """There were too few in a row to be a validation."""
         if self.row:
             row, self.row = self.row, []
+            if self._is_outside():
+                return
             for began_ns, ended_ns in row:
                 self.loop.call_begins(began_ns, False)
                 self.began_ns, self.ended_ns = began_ns, ended_ns

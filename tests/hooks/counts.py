@@ -683,6 +683,44 @@ def styled(count):
 
 
 @case
+def pictures(count):
+    """A variational autoencoder: after each test its decoder makes pictures, of which nothing is learnt."""
+
+    class Coder(nn.Module):
+        """Its decoder is called by itself, too."""
+
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.first, self.second = mlp(8, 4), nn.Linear(4, 8), nn.Linear(8, 8)
+
+        def decode(self, z):
+            """Two calls of modules."""
+            return self.second(functional.relu(self.first(z)))
+
+        def forward(self, x):
+            """There and back."""
+            return self.decode(self.encoder(x))
+
+    model = Coder()
+    optimizer = sgd(model)
+    train, test = DataLoader(rows(), batch_size=16), DataLoader(rows(20), batch_size=10)
+    for _ in range(3):
+        count.epochs += 1
+        model.train()
+        for x, _ in train:
+            optimizer.zero_grad()
+            functional.mse_loss(model(x), x).backward()
+            optimizer.step()
+            count.step(len(x))
+        model.eval()
+        with torch.no_grad():
+            for x, _ in test:
+                model(x)
+            model.decode(torch.randn(6, 4))
+    count.phases += ["validation"]
+
+
+@case
 def slow_forward(count):
     """What a step consists of, where its parts are long: forward and the script's own time."""
     model = mlp()
