@@ -40,6 +40,11 @@ static const struct salvaged_table {
 	{"span", "id", true},
 	{"span_block", "id", true},
 	{"event", "id", true},
+	{"profile_object", "id", true},
+	{"profile_sample", "rowid", true},
+	{"profile_symbol", "rowid", true},
+	{"phase_sample", "rowid", true},
+	{"line_sample", "rowid", true},
 	{"summary", "rowid", true},
 };
 

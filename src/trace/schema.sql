@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
--- The run file, schema 1.2: described for readers in docs/format.md. Embedded into the binary.
+-- The run file, schema 1.3: described for readers in docs/format.md. Embedded into the binary.
 -- Times in columns are nanoseconds of CLOCK_MONOTONIC since the run's start unless the name says else.
 
 CREATE TABLE run (
@@ -125,6 +125,27 @@ CREATE TABLE profile_symbol (
 	object INTEGER NOT NULL REFERENCES profile_object(id),
 	address INTEGER NOT NULL,
 	name TEXT NOT NULL
+) STRICT;
+
+-- Samples of CPU time by what the thread that trains was doing, over the whole run: several rows of
+-- one key are to be added up.
+CREATE TABLE phase_sample (
+	entity INTEGER NOT NULL REFERENCES entity(id),
+	phase TEXT,                    -- data, forward, ...; '': outside of any; NULL: not known
+	leader INTEGER NOT NULL,       -- as in profile_sample
+	object INTEGER NOT NULL REFERENCES profile_object(id),
+	address INTEGER NOT NULL,
+	samples INTEGER NOT NULL
+) STRICT;
+
+-- Samples of the line that the thread that trains was in (strain run --lines), likewise.
+CREATE TABLE line_sample (
+	entity INTEGER NOT NULL REFERENCES entity(id),
+	phase TEXT,                    -- as in phase_sample
+	file TEXT NOT NULL,
+	line INTEGER NOT NULL,
+	function TEXT NOT NULL,
+	samples INTEGER NOT NULL
 ) STRICT;
 
 -- Figures are thousandths of the metric's scale, which are short integers; NULL: there is none.

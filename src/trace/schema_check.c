@@ -22,6 +22,8 @@ static const struct {
 } additions[] = {
 	{"CREATE TABLE span_block ", 1001},
 	{"CREATE TABLE profile_", 1002},
+	{"CREATE TABLE phase_sample ", 1003},
+	{"CREATE TABLE line_sample ", 1003},
 };
 #define VIEW "CREATE VIEW "
 

@@ -14,7 +14,7 @@
 // "stra", where file(1) and SQLite look for it.
 #define STORE_APPLICATION_ID 0x73747261
 #define STORE_VERSION_MAJOR 1
-#define STORE_VERSION_MINOR 2
+#define STORE_VERSION_MINOR 3
 #define STORE_VERSION (STORE_VERSION_MAJOR * 1000 + STORE_VERSION_MINOR)
 
 // schema.sql, embedded.

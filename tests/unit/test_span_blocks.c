@@ -330,6 +330,24 @@ static void test_a_file_without_blocks(void **state)
 	reader_free(r);
 }
 
+// Of schema 1.2, and of 1.3 without a table that it has.
+static void test_a_file_without_samples_by_phase(void **state)
+{
+	struct written *p = *state;
+	struct error e = {0};
+	struct reader *r;
+	put(p, 0, 100);
+	finish(p);
+	change(p, "DROP TABLE phase_sample; DROP TABLE line_sample");
+	assert_int_equal(reader_open(p->place.run, &r, &e), -EBADMSG);
+	assert_non_null(strstr(e.text, "found no 'phase_sample' as runs have it"));
+	change(p, "PRAGMA user_version = 1002");
+	r = open_run(p);
+	assert_int_equal(number(r, "SELECT count(*) FROM span"), 100);
+	assert_null(reader_notice(r));
+	reader_free(r);
+}
+
 // A view could run for ever, and columns of other names hold no spans.
 static void test_no_table_of_blocks(void **state)
 {
@@ -506,6 +524,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_damaged_block, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_file_without_blocks, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_a_file_without_samples_by_phase, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_many_names, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_no_table_of_blocks, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
