@@ -5,7 +5,8 @@
     start.py SECONDS SCRIPT [ARGUMENT]...
 
 SECONDS after the first optimizer was made the script ends as by sys.exit(0), where it calls zero_grad
-of that optimizer next, and `iterations N` is printed: how often it did so before. A script that calls
+of that optimizer next, and `iterations N` is printed: how often it did so before; and `rate R`: its steps
+a second. A script that calls
 none ends three seconds later; one that makes no optimizer (TRUTH_OWN_CLOCK=1) SECONDS after it began,
 and two for the start. TRUTH_CAUSE names what is put in (CAUSES, with
 `:` and a number where it takes one), TRUTH_WORKERS the workers of every DataLoader that asks for
@@ -31,10 +32,11 @@ class Clock:
 
     def __init__(self):
         self.owner, self.first, self.calls, self.over = os.getpid(), None, 0, 0.0
+        self.seconds, self.steps = 0.0, []  # when the first optimizer's steps ended
 
     def start(self, seconds, further=0):
         """Ends the job, cleanly, that many seconds from now; forked workers have no timer."""
-        self.over = time.monotonic() + seconds
+        self.over, self.seconds = time.monotonic() + seconds, seconds
 
         def end(_signal, _frame):
             if os.getpid() == self.owner:
@@ -52,6 +54,19 @@ class Clock:
             print(f"iterations {self.calls}", flush=True)
             raise SystemExit(0)
         self.calls += 1
+
+    def step(self, optimizer):
+        """A step of it ended. The rate is of the last four fifths of the time."""
+        if optimizer is self.first and os.getpid() == self.owner:
+            now = time.monotonic()
+            if now >= self.over - self.seconds * 0.8:
+                self.steps.append(now)
+
+    def report(self):
+        """The rate, where there is one."""
+        if os.getpid() == self.owner and len(self.steps) > 1:
+            rate = (len(self.steps) - 1) / (self.steps[-1] - self.steps[0])
+            print(f"rate {rate:.6f}", flush=True)
 
 
 def worker_id():
@@ -226,6 +241,19 @@ def wrap_optimizer(optim, cause, seconds, clock):
             IN_STEP[cause[0]](cause[1])
         return zero(self, *rest, **options)
 
+    def wrap_step(kind):
+        inner = kind.step
+
+        def step(self, *rest, **options):
+            result = inner(self, *rest, **options)
+            clock.step(self)
+            return result
+
+        kind.step = step
+
+    for kind in vars(optim).values():
+        if isinstance(kind, type) and "step" in vars(kind) and kind is not optim.Optimizer:
+            wrap_step(kind)
     optim.Optimizer.__init__ = init
     optim.Optimizer.zero_grad = zero_grad
 
@@ -268,7 +296,10 @@ def main():
     clock = Clock()
     prepare(seconds, clock)
     clock.start(seconds + (1 if os.environ.get("TRUTH_OWN_CLOCK") else 15))
-    runpy.run_path(script, run_name="__main__")
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        clock.report()
 
 
 if __name__ == "__main__":
