@@ -21,7 +21,7 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
-#define APART 0.1 // of the stretch: with more, an epoch says more than the whole
+#define APART 0.1 // of the stretch: with more, it is left out
 #define PAGE_BYTES 4096.0
 #define UNDISTURBED 0.02 // quantile
 #define SEVERAL 1.3 // CPUs: more than one thread that computes uses beside those that do not
@@ -93,28 +93,57 @@ static void stretch_grow(struct stretch *stretch, const struct iteration *iterat
 	stretch->to_us = iteration->end_ns / 1000;
 }
 
-// All steady iterations; or, where much stands between them, those of the longest epoch.
-static struct stretch steady_of(const struct phases *p)
+// What is between an epoch and the next is a gap.
+static void stretch_add_epoch(struct stretch *all, const struct stretch *epoch)
 {
-	struct stretch all = {0}, longest = {0}, epoch = {0};
+	if (all->to_us == 0) {
+		*all = *epoch;
+		return;
+	}
+	all->gaps[all->n_gaps++] = (struct stretch_gap){all->to_us, epoch->from_us};
+	all->to_us = epoch->to_us;
+}
+
+static bool steady_next(const struct phases *p, size_t *at, struct stretch *ret)
+{
 	int64_t number = -1;
-	for (size_t i = 0; i < p->n_iterations; i++) {
-		const struct iteration *iteration = &p->iterations[i];
+	*ret = (struct stretch){0};
+	for (; *at < p->n_iterations; (*at)++) {
+		const struct iteration *iteration = &p->iterations[*at];
 		if (!is_steady(iteration)) {
 			continue;
 		}
-		if (iteration->epoch != number) {
-			number = iteration->epoch;
-			epoch = (struct stretch){0};
+		if (ret->to_us > 0 && iteration->epoch != number) {
+			break;
 		}
-		stretch_grow(&all, iteration);
-		stretch_grow(&epoch, iteration);
-		if (epoch.to_us - epoch.from_us > longest.to_us - longest.from_us) {
-			longest = epoch;
-		}
+		number = iteration->epoch;
+		stretch_grow(ret, iteration);
+	}
+	return ret->to_us > 0;
+}
+
+// All steady iterations; where much lies between their epochs, without that: of many epochs those
+// in the middle.
+static struct stretch steady_of(const struct phases *p)
+{
+	struct stretch all = {0}, middle = {0}, epoch;
+	size_t epochs = 0, at = 0;
+	for (; steady_next(p, &at, &epoch); epochs++) {
+		all.from_us = epochs == 0 ? epoch.from_us : all.from_us;
+		all.to_us = epoch.to_us;
 	}
 	double apart_us = (p->apart_s + p->between_s) * 1e6;
-	return apart_us > APART * (double)(all.to_us - all.from_us) ? longest : all;
+	if (!(apart_us > APART * (double)(all.to_us - all.from_us))) {
+		return all;
+	}
+	size_t most = STRETCH_GAPS + 1, first = epochs > most ? (epochs - most) / 2 : 0;
+	at = 0;
+	for (size_t i = 0; i < first + most && steady_next(p, &at, &epoch); i++) {
+		if (i >= first) {
+			stretch_add_epoch(&middle, &epoch);
+		}
+	}
+	return middle;
 }
 
 // Phases -----------------------------------------------------------------------------------------
@@ -398,8 +427,9 @@ static void fill_settings(struct reader *r, struct facts *f)
 struct stretch facts_stretch(const struct analysis *a)
 {
 	struct stretch stretch = steady_of(&a->phases);
-	return stretch.to_us > 0 ? stretch
-	                         : (struct stretch){0, (int64_t)(a->overview.recorded_s * 1e6)};
+	return stretch.to_us > 0
+	               ? stretch
+	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
 }
 
 void facts_gather(const struct analysis *a, struct facts *ret)
@@ -421,8 +451,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->growth.leak) {
 		ret->growth = a->growth;
 	}
-	const struct machine_bounds bounds = plausible_bounds(
-		a, (double)(stretch.to_us - stretch.from_us) / 1e6);
+	const struct machine_bounds bounds = plausible_bounds(a, stretch_seconds(&stretch));
 	plausible_facts(&bounds, ret, a->implausible);
 	if (a->reader) {
 		fill_settings(a->reader, ret);

@@ -196,8 +196,8 @@ struct facts {
 	bool pipeline; // batches come from the framework's own, which has no workers (Keras)
 };
 
-// The steady iterations, which rates are of: all, or those of the longest epoch; the whole run
-// where there are none.
+// The steady iterations, which rates are of, without what lies between their epochs where that is
+// much; the whole run where there are none.
 struct stretch facts_stretch(const struct analysis *a);
 // Needs everything of the analysis but the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);

@@ -47,7 +47,7 @@ static double running_mean(
 	if (a->job_stops.n == 0) {
 		return figure_of(a, entity, metric, FIGURE_MEAN);
 	}
-	const struct stretch run = {0, reader_recorded_ns(a->reader) / 1000};
+	const struct stretch run = {.to_us = reader_recorded_ns(a->reader) / 1000};
 	return rate_over(a, entity ? entity->id : 0, metric, &run);
 }
 

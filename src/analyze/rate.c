@@ -33,22 +33,59 @@ static double growth(const struct series *s, int64_t from_us, int64_t to_us)
 	return counter_at(s, to_us) - counter_at(s, from_us);
 }
 
-static double running_rate(
-	const struct series *s, const struct stops *stops, const struct stretch *stretch)
+// Time that passed, and what the counter grew by in it.
+struct grown {
+	double us;
+	double by;
+};
+
+static void add_part(struct grown *grown, const struct series *s, const struct stops *stops,
+	int64_t part_from_us, int64_t part_to_us)
 {
-	double grown = growth(s, stretch->from_us, stretch->to_us);
-	double length_us = (double)(stretch->to_us - stretch->from_us);
+	grown->by += growth(s, part_from_us, part_to_us);
+	grown->us += (double)(part_to_us - part_from_us);
 	for (size_t i = 0; i < stops->n; i++) {
 		int64_t from_us = stops->items[i].from_ns / 1000;
 		int64_t to_us = stops->items[i].to_ns / 1000;
-		from_us = from_us > stretch->from_us ? from_us : stretch->from_us;
-		to_us = to_us < stretch->to_us ? to_us : stretch->to_us;
+		from_us = from_us > part_from_us ? from_us : part_from_us;
+		to_us = to_us < part_to_us ? to_us : part_to_us;
 		if (to_us > from_us) {
-			grown -= fmax(0, growth(s, from_us, to_us));
-			length_us -= (double)(to_us - from_us);
+			grown->by -= fmax(0, growth(s, from_us, to_us));
+			grown->us -= (double)(to_us - from_us);
 		}
 	}
-	return length_us > 0 ? grown / (length_us / 1e6) : NAN;
+}
+
+static double running_rate(
+	const struct series *s, const struct stops *stops, const struct stretch *stretch)
+{
+	struct grown grown = {0};
+	int64_t from_us = stretch->from_us;
+	for (unsigned i = 0; i < stretch->n_gaps; i++) {
+		add_part(&grown, s, stops, from_us, stretch->gaps[i].from_us);
+		from_us = stretch->gaps[i].to_us;
+	}
+	add_part(&grown, s, stops, from_us, stretch->to_us);
+	return grown.us > 0 ? grown.by / (grown.us / 1e6) : NAN;
+}
+
+double stretch_seconds(const struct stretch *stretch)
+{
+	int64_t us = stretch->to_us - stretch->from_us;
+	for (unsigned i = 0; i < stretch->n_gaps; i++) {
+		us -= stretch->gaps[i].to_us - stretch->gaps[i].from_us;
+	}
+	return (double)us / 1e6;
+}
+
+bool stretch_has(const struct stretch *stretch, double t_us)
+{
+	bool has = t_us >= (double)stretch->from_us && t_us <= (double)stretch->to_us;
+	for (unsigned i = 0; i < stretch->n_gaps && has; i++) {
+		const struct stretch_gap *gap = &stretch->gaps[i];
+		has = !(t_us > (double)gap->from_us && t_us < (double)gap->to_us);
+	}
+	return has;
 }
 
 double rate_over(

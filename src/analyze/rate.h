@@ -5,17 +5,30 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct analysis;
 
+#define STRETCH_GAPS 31
+
 struct stretch { // in microseconds since the run's start
 	int64_t from_us;
 	int64_t to_us;
+	unsigned n_gaps; // what is no part of it, in the order of time, apart from each other
+	struct stretch_gap {
+		int64_t from_us;
+		int64_t to_us;
+	} gaps[STRETCH_GAPS];
 };
 
+// Its length without gaps.
+double stretch_seconds(const struct stretch *stretch);
+// Whether a moment is in it, and in no gap.
+bool stretch_has(const struct stretch *stretch, double t_us);
+
 // What a counter grew by, per second of the stretch. One that began or ended within it is taken
-// from its first reading or to its last, over the whole stretch; without what was while the job was
-// stopped, and that time. NAN: not known.
+// from its first reading or to its last, over the whole stretch; without what was in gaps or while
+// the job was stopped, and that time. NAN: not known.
 double rate_over(const struct analysis *a, int64_t entity, const char *metric,
 	const struct stretch *stretch);

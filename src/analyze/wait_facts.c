@@ -52,7 +52,7 @@ static void add_looks(const struct analysis *a, int64_t entity, const struct str
 static void put_shares(const struct looks *looks, const struct stretch *stretch,
 	enum wait_kind left_out, struct wait_facts *ret)
 {
-	double seconds = (double)(stretch->to_us - stretch->from_us) / 1e6;
+	double seconds = stretch_seconds(stretch);
 	double all = looks->all - (left_out < N_WAITS ? looks->in[left_out] : 0);
 	if (!(all > 0) || !(seconds > 0)) {
 		return;

@@ -105,7 +105,7 @@ static void put(struct recorded *p, uint32_t id, size_t n, const int64_t *second
 // Facts over its ten seconds, of a machine with four CPUs.
 static const struct quota_facts *gather(struct recorded *p)
 {
-	static const struct stretch run = {0, 10000000};
+	static const struct stretch run = {.to_us = 10000000};
 	struct error e = {0};
 	assert_int_equal(writer_finish(p->writer, INT64_C(10000000000), 0, &e), 0);
 	assert_int_equal(reader_open(p->place.run, &p->reader, &e), 0);

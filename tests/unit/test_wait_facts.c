@@ -94,7 +94,7 @@ static void put(struct recorded *p, int64_t entity, const int64_t counts[SLOTS])
 
 static const struct facts *gather(struct recorded *p)
 {
-	static const struct stretch run = {0, 10000000};
+	static const struct stretch run = {.to_us = 10000000};
 	struct error e = {0};
 	assert_int_equal(writer_finish(p->writer, INT64_C(10000000000), 0, &e), 0);
 	assert_int_equal(reader_open(p->place.run, &p->reader, &e), 0);

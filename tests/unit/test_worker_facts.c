@@ -19,7 +19,7 @@
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 
-static const struct stretch whole = {0, 60000000};
+static const struct stretch whole = {.to_us = 60000000};
 
 // A worker that prepared for part of its life.
 static struct phase_worker worker(int64_t entity, double first_s, double last_s, double busy)
