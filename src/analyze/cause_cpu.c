@@ -403,7 +403,8 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 static double starts_children(const struct facts *f)
 {
 	double cpus = f->children.cpu_s / f->length_s.value;
-	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code);
+	bool workers = f->workers.n > 0 && f->workers.restart; // those come and go, too
+	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code) && !workers;
 	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus)) : 0;
 }
 

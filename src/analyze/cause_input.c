@@ -94,17 +94,19 @@ static const struct wait_facts *preparing_waits(const struct facts *f)
 	return f->workers.n > 0 ? &f->worker_waits : &f->waits;
 }
 
+// What a batch can wait for outside of the process.
+static const enum wait_kind preparing_kinds[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK, WAIT_PIPE,
+	WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
+
 // The part of the blocked time that looks found in a kind of wait; NAN where nobody looked, or
 // found too little. A training thread that prepares batches itself also waits for threads of its
 // own, while it computes: those waits are left out.
 static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
 {
-	static const enum wait_kind preparing[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK,
-		WAIT_PIPE, WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
 	const struct wait_facts *w = preparing_waits(f);
 	double all = 0, in = 0;
-	for (size_t i = 0; i < ARRAY_LENGTH(preparing); i++) {
-		all += cause_known(w->share[preparing[i]]);
+	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
+		all += cause_known(w->share[preparing_kinds[i]]);
 	}
 	for (size_t i = 0; i < n; i++) {
 		in += cause_known(w->share[kinds[i]]);
@@ -163,10 +165,19 @@ static struct judgement judge_network(const struct facts *f, const struct causes
 	return judge_blocked_in(f, WAIT_NETWORK);
 }
 
+// A training thread that prepares batches itself and was seen to wait for nothing outside waits for
+// threads of its own: a framework's pipeline, or what it computes beside.
+static bool waits_for_its_own(const struct facts *f)
+{
+	double found = blocked_in(f, preparing_kinds, ARRAY_LENGTH(preparing_kinds));
+	return f->workers.n == 0 && isfinite(found) && found <= 0;
+}
+
 static struct judgement judge_blocked(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	return (struct judgement){lost_to_blocking(f, 1 - blocked_known(f)), PHASE_DATA};
+	double rest = waits_for_its_own(f) ? 0 : 1 - blocked_known(f);
+	return (struct judgement){lost_to_blocking(f, rest), PHASE_DATA};
 }
 
 static enum grounds grounds_looked(const struct facts *f)

@@ -187,11 +187,19 @@ static void weigh(struct causes *c)
 	}
 }
 
-// Computing is what the job is for: it is named first only where nothing that could be taken away
-// has as much as two fifths of its time.
+// Whether it may as well be nothing: what happened in a few iterations only, by its interval.
+static bool is_unproven(const struct cause *cause)
+{
+	return cause->share.low < WORTH;
+}
+
+// Computing is what the job is for: it is named first only where nothing that could be taken away,
+// and is shown to be there, has as much as two fifths of its time.
 static double claim(const struct cause *cause)
 {
-	return cause->weight * (cause->bottleneck == BOTTLENECK_COMPUTE ? NOT_FIRST : 1);
+	bool compute = cause->bottleneck == BOTTLENECK_COMPUTE;
+	double part = !compute && is_unproven(cause) ? cause->share.low / cause->share.value : 1;
+	return cause->weight * part * (compute ? NOT_FIRST : 1);
 }
 
 static int cause_compare(const void *left, const void *right)
@@ -239,7 +247,8 @@ enum confidence causes_confidence(const struct facts *f, const struct causes *c)
 	bool narrow = !(first->share.high - first->share.low > WIDE);
 	bool sure = f->steady >= ENOUGH && !f->lost && narrow && !has_rival(c) &&
 	            first->weight >= CERTAIN;
-	return grounds == GROUNDS_EXCLUSION        ? CONFIDENCE_LOW
+	bool weak = grounds == GROUNDS_EXCLUSION || is_unproven(first);
+	return weak                                ? CONFIDENCE_LOW
 	       : sure && grounds == GROUNDS_DIRECT ? CONFIDENCE_HIGH
 	                                           : CONFIDENCE_MEDIUM;
 }

@@ -260,8 +260,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 	const char *path = (const char *)sqlite3_column_text(row, PATH);
 	const char *symbol = (const char *)sqlite3_column_text(row, SYMBOL);
 	enum code_group group = group_of(l->a, entity, sqlite3_column_int64(row, LEADER) == 1);
-	bool within = middle_us >= (double)l->stretch->from_us &&
-	              middle_us <= (double)l->stretch->to_us;
+	bool within = stretch_has(l->stretch, middle_us);
 	if (!path || count <= 0 || count > UINT32_MAX || group == N_CODE_GROUPS || !within) {
 		return 0;
 	}
@@ -302,38 +301,68 @@ static void name_top(const struct function *f, struct code_top *top)
 }
 
 // A thread that polls by sched_yield spends most of that in the kernel, whose functions have no
-// names here: where one is seen to yield, its samples in the kernel are that. Of the training
-// thread they are page faults rather.
-static bool yields(const struct loading *l)
+// names here: where one is seen to yield, its samples in the kernel are that. Those of the training
+// thread are page faults, too: as many are of yielding as other threads have for the same number of
+// samples in sched_yield itself.
+struct yields {
+	uint64_t yielding[N_CODE_GROUPS];
+	uint64_t kernel[N_CODE_GROUPS];
+};
+
+static struct yields yields_of(const struct loading *l)
 {
-	uint64_t yielding = 0, kernel = 0;
+	struct yields y = {0};
 	for (size_t i = 0; i < l->n; i++) {
 		const struct function *f = &l->functions[i];
 		bool yield = f->symbol && strstr(f->symbol, "sched_yield");
-		yielding += yield ? f->samples[CODE_THREADS] : 0;
-		kernel += strcmp(f->path, "[kernel]") == 0 ? f->samples[CODE_THREADS] : 0;
+		bool kernel = strcmp(f->path, "[kernel]") == 0;
+		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
+			y.yielding[k] += yield ? f->samples[k] : 0;
+			y.kernel[k] += kernel ? f->samples[k] : 0;
+		}
 	}
-	return (double)yielding >= YIELDING * (double)kernel && yielding > 0;
+	return y;
+}
+
+// Samples in the kernel that are of yielding.
+static uint64_t yielding_in_kernel(const struct yields *y, size_t group)
+{
+	uint64_t yielding = y->yielding[CODE_THREADS], kernel = y->kernel[CODE_THREADS];
+	if (yielding == 0 || (double)yielding < YIELDING * (double)kernel) {
+		return 0;
+	}
+	uint64_t most = group == CODE_THREADS  ? kernel
+	                : group == CODE_LEADER ? y->yielding[group] * kernel / yielding
+	                                       : 0;
+	return most < y->kernel[group] ? most : y->kernel[group];
+}
+
+static void add_samples(struct code_group_samples *g, struct code_top *top, uint64_t samples)
+{
+	top->samples = samples;
+	if (samples > 0) {
+		g->samples += samples;
+		g->by_class[top->class] += samples;
+		add_top(g, top);
+	}
 }
 
 static void add_up(const struct loading *l, struct code_profile *ret)
 {
 	enum code_class jit = l->kernels ? CODE_KERNELS : CODE_OTHER;
-	bool polls = yields(l);
+	struct yields yields = yields_of(l);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct function *f = &l->functions[i];
 		enum code_class class = code_classify(f->path, f->symbol, jit);
-		struct code_top top = {.class = class};
+		bool kernel = strcmp(f->path, "[kernel]") == 0;
+		struct code_top top = {0};
 		name_top(f, &top);
 		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
-			top.samples = f->samples[k];
-			bool polling = polls && k == CODE_THREADS && class == CODE_SYSTEM;
-			top.class = polling ? CODE_SPINNING : class;
-			if (top.samples > 0) {
-				ret->groups[k].samples += top.samples;
-				ret->groups[k].by_class[top.class] += top.samples;
-				add_top(&ret->groups[k], &top);
-			}
+			uint64_t yielding = kernel ? yielding_in_kernel(&yields, k) : 0;
+			top.class = CODE_SPINNING;
+			add_samples(&ret->groups[k], &top, yielding);
+			top.class = class;
+			add_samples(&ret->groups[k], &top, f->samples[k] - yielding);
 		}
 	}
 }

@@ -33,6 +33,7 @@ enum {
 	THREADS_MOST = 96, // that are sampled: a descriptor and two pages each
 	OTHERS_MOST = 16, // of a process, beside its first
 	LISTED_MOST = 512, // of a process, that are looked at
+	FEW = 16, // processes: as many are looked at with each reading
 	PROGRAMS_MOST = 64,
 	MAPPINGS_MOST = 1024, // of a process, that can run
 	OBJECTS_MOST = 512,
@@ -41,8 +42,8 @@ enum {
 	TAKEN_AT_ONCE = 64,
 	PATH_MOST = 256,
 };
-#define YOUNG_NS (500 * NS_PER_MS) // a process that ends before is not sampled
-#define LOOK_NS NS_PER_S // between looks for new threads
+#define YOUNG_NS (250 * NS_PER_MS) // a process that ends before is not sampled
+#define LOOK_NS NS_PER_S // between looks for new threads, of more processes than FEW
 // Between two readings of a process's mappings: a process loads its libraries in its first seconds,
 // so this doubles with each.
 #define MAPS_NS (500 * NS_PER_MS)
@@ -338,7 +339,16 @@ static struct thread *thread_find(struct profile *p, pid_t tid)
 	return NULL;
 }
 
-static void follow(struct profile *p, const struct tree_member *member, pid_t tid)
+// A loader's worker may have left before its first samples are taken: its mappings are read now.
+static void know_code(struct profile *p, const struct thread *thread, uint64_t now_ns)
+{
+	struct program *program = program_of(p, thread->entity);
+	if (program && program->read_ns == 0) {
+		read_maps(p, program, thread->pid, now_ns);
+	}
+}
+
+static void follow(struct profile *p, const struct tree_member *member, pid_t tid, uint64_t now_ns)
 {
 	struct thread *thread = thread_find(p, tid);
 	if (thread && thread->entity == member->entity) {
@@ -356,13 +366,14 @@ static void follow(struct profile *p, const struct tree_member *member, pid_t ti
 				hole->tid = tid;
 				hole->seen = true;
 				p->values[THREADS]++;
+				know_code(p, hole, now_ns);
 			}
 			return;
 		}
 	}
 }
 
-static void follow_others(struct profile *p, const struct tree_member *member)
+static void follow_others(struct profile *p, const struct tree_member *member, uint64_t now_ns)
 {
 	char path[64];
 	unsigned others = 0, listed = 0;
@@ -380,7 +391,7 @@ static void follow_others(struct profile *p, const struct tree_member *member)
 		struct cursor name = cursor_of(entry->d_name, strlen(entry->d_name));
 		int64_t tid;
 		if (cursor_i64(&name, &tid) && tid > 0 && tid <= INT32_MAX && tid != member->pid) {
-			follow(p, member, (pid_t)tid);
+			follow(p, member, (pid_t)tid, now_ns);
 			others++;
 		}
 	}
@@ -410,12 +421,12 @@ static void look_for_threads(struct profile *p, struct sink *sink, uint64_t now_
 	}
 	for (size_t i = 0; i < p->n_members; i++) {
 		if (is_old_enough(&p->members[i], now_ns)) {
-			follow(p, &p->members[i], p->members[i].pid);
+			follow(p, &p->members[i], p->members[i].pid, now_ns);
 		}
 	}
 	for (size_t i = 0; i < p->n_members; i++) {
 		if (is_old_enough(&p->members[i], now_ns)) {
-			follow_others(p, &p->members[i]);
+			follow_others(p, &p->members[i], now_ns);
 		}
 	}
 	for (size_t i = 0; i < THREADS_MOST; i++) {
@@ -443,7 +454,8 @@ static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
 	if (p->slice_ns == 0) {
 		p->slice_ns = now_ns;
 	}
-	if (now_ns >= p->looked_ns + LOOK_NS) {
+	// Threads and workers that an epoch makes live for a second or two.
+	if (p->n_members <= FEW || now_ns >= p->looked_ns + LOOK_NS) {
 		p->looked_ns = now_ns;
 		look_for_threads(p, sink, now_ns);
 	}
