@@ -244,11 +244,80 @@ static struct estimate workers_gain(const struct facts *f, unsigned workers)
 	return gain;
 }
 
+// Threads that spin hold the CPUs that a worker would prepare on. With fewer of them a step takes
+// longer by what they computed, and less by what its own thread spins; then workers fit beside it.
+//
+//   K(t) = K - spinning of the training thread - u + n u / t
+//
+// for t of n threads, with u what one of the others computes, as a share of an iteration.
+static double step_with_threads(const struct facts *f, double threads)
+{
+	const struct code_facts *others = &f->code_threads;
+	double n = fmax(2, isfinite(f->omp_threads) ? f->omp_threads : f->cpus);
+	double useful = (1 - others->share[CODE_SPINNING]) * others->cpus / (n - 1);
+	double queued = cause_known(f->main_queued);
+	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, f->code.cpus);
+	double step = 1 - facts_share(f, PHASE_DATA) - queued - spins - useful;
+	return fmax(0.05, step + n * useful / threads);
+}
+
+static double length_with_threads(const struct facts *f, unsigned workers, double threads)
+{
+	double main, prepare;
+	cpu_times(f, &main, &prepare);
+	double step = step_with_threads(f, threads);
+	double input = (facts_share(f, PHASE_DATA) - input_blocked(f)) / workers;
+	double useful = (1 - f->code_threads.share[CODE_SPINNING]) * f->code_threads.cpus;
+	double work = step_with_threads(f, 1) + prepare;
+	return fmax(fmax(step, input), fmax(work, useful) / f->cpus);
+}
+
+// Workers and threads together, where one worker or two fit as threads that spin go. False where
+// they gain little more than workers alone.
+static bool advise_workers_and_threads(struct book *b, double alone)
+{
+	const struct facts *f = b->f;
+	bool spins = cause_sampled(&f->code_threads) && cause_sampled(&f->code) &&
+	             cause_spinning_cpus(f) >= SPINNING_CPUS;
+	unsigned best_workers = 0, best_threads = 0;
+	double best = 1 / fmax(LITTLE, alone * LITTLE);
+	if (!spins || f->workers.n > 0 || !f->openmp || f->omp_threads == 1 || f->ranks.n > 1 ||
+		advice_idle_cpus(f) >= IDLE_CPUS || !f->loader_at || !*f->loader_at) {
+		return false;
+	}
+	for (unsigned workers = 1; workers < f->cpus; workers++) {
+		double threads = fmax(1, floor(f->cpus) - workers);
+		double length = length_with_threads(f, workers, threads);
+		if (length < best / (best_workers ? 1 / WITHIN : 1)) {
+			best = length;
+			best_workers = workers;
+			best_threads = (unsigned)threads;
+		}
+	}
+	if (best_workers == 0) {
+		return false;
+	}
+	struct text action = {0}, basis = {0};
+	append_loader(&action, f);
+	text_format(
+		&action, "num_workers 0 -> %u with OMP_NUM_THREADS=%u", best_workers, best_threads);
+	words_append_number(&basis, cause_spinning_cpus(f));
+	text_append_string(&basis, " CPUs spin, which workers would have");
+	advice_set(b, 0, SETTING_WORKERS, "%u", best_workers);
+	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%u", best_threads);
+	advice_suggest(b, (struct estimate){1 / best, NAN, NAN}, &action, &basis);
+	return true;
+}
+
 void advise_workers(struct book *b)
 {
 	const struct facts *f = b->f;
 	unsigned workers = advice_workers(f);
 	struct estimate gain = workers_gain(f, workers);
+	double alone = workers > f->workers.n && gain.value >= 1 ? gain.value : 1;
+	if (advise_workers_and_threads(b, alone)) {
+		return;
+	}
 	bool quick = f->workers.n == 0 &&
 	             facts_share(f, PHASE_DATA) * f->length_s.value < QUICK_BATCH_S;
 	if (quick || input_at_a_lock(f) || workers <= f->workers.n || !(gain.value >= LITTLE)) {

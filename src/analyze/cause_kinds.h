@@ -3,7 +3,7 @@
 //
 // What a row of the table of causes has, the rows of all families, and what families share. The
 // table itself is in causes.c; a row and its functions are in the file of its family:
-// cause_input.c, cause_cpu.c, cause_device.c, cause_gpu.c, cause_apart.c.
+// cause_input.c, cause_cpu.c, cause_allocation.c, cause_device.c, cause_gpu.c, cause_apart.c.
 
 #pragma once
 
@@ -42,7 +42,7 @@ struct cause_kind {
 extern const struct cause_kind cause_input, cause_input_sleep, cause_input_lock,
 	cause_input_network, cause_input_blocked, cause_storage, cause_memory;
 extern const struct cause_kind cause_quota, cause_threads, cause_contention, cause_python_threads,
-	cause_children;
+	cause_children, cause_allocation;
 extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, cause_gpu_shared,
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_ranks, cause_validation, cause_checkpoint, cause_startup,

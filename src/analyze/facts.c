@@ -38,6 +38,7 @@ void facts_init(struct facts *f)
 	f->samples = f->compute_s = f->undisturbed_s = f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
+	f->page_faults = NAN;
 	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
 	f->host_cpus = f->host_others_cpus = f->omp_threads = NAN;
 	f->workers = (struct worker_facts){.cpus = NAN,
@@ -310,6 +311,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 	f->main_cpus = rate_over(a, main, NAME_CPU_TIME, stretch);
 	f->main_threads = analysis_figure(a, main, NAME_THREADS, FIGURE_MAX);
 	f->main_queued = rate_over(a, main, NAME_CPU_WAIT, stretch);
+	f->page_faults = rate_over(a, main, NAME_MINOR_FAULTS, stretch);
 	double everybody = NAN;
 	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
 		struct text name = {0};

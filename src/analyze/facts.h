@@ -166,6 +166,7 @@ struct facts {
 	bool one_thread; // it is known that one computes
 	bool openmp; // settings of OpenMP change how many compute, as far as is known
 	double main_queued; // share of time its leader thread was ready and had no CPU
+	double page_faults; // of the training process a second, without storage
 	double others_cpus; // of these, used by other programs, or taken by the hypervisor, at
 	                    // least: of a job that may use a part of the machine it is not known
 	                    // where they were

@@ -29,6 +29,7 @@
 #define NAME_READ_ASKED "strain.io.read"
 #define NAME_READ_STORAGE "process.disk.io.read"
 #define NAME_WRITE_STORAGE "process.disk.io.write"
+#define NAME_MINOR_FAULTS "process.paging.faults.minor"
 #define NAME_MAJOR_FAULTS "process.paging.faults.major"
 
 // job, from its cgroup

@@ -32,6 +32,21 @@ static void append_part(struct text *t, const struct cause *cause)
 	}
 }
 
+void sentence_append_second(struct text *t, const struct facts *f, const struct causes *c)
+{
+	bool compute = c->n > 0 && c->items[0].bottleneck == BOTTLENECK_COMPUTE;
+	for (size_t i = 1; i < c->n && compute; i++) {
+		const struct cause *cause = &c->items[i];
+		const struct cause_kind *kind = cause_kind(cause->bottleneck);
+		if (cause->share.value >= SECOND && !(cause->share.low < WORTH) &&
+			!kind->first_only && kind->grounds(f) != GROUNDS_EXCLUSION) {
+			text_format(t, "; then %s, ", kind->part);
+			words_append_percent(t, cause->share.value);
+			return;
+		}
+	}
+}
+
 void sentence_append_parts(struct text *t, const struct verdict *v)
 {
 	const char *comma = "";

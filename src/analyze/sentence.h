@@ -10,6 +10,8 @@
 
 // "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
+// "; then child processes, 16 %": where computing is first, what could be taken away.
+void sentence_append_second(struct text *t, const struct facts *f, const struct causes *c);
 // All that hold in part beside the first; nothing where the verdict is not made from causes.
 void sentence_append_parts(struct text *t, const struct verdict *v);
 // Where an iteration's time goes: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".

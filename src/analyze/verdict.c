@@ -538,6 +538,7 @@ static void judge_by_causes(
 		ret->confidence = causes_confidence(f, c);
 		ret->bottleneck = c->items[0].bottleneck;
 		sentence_append_headline(&opinion->headline, f, &c->items[0]);
+		sentence_append_second(&opinion->headline, f, c);
 	}
 }
 

@@ -141,6 +141,37 @@ static void test_a_worker_at_its_pipe_is_idle(void **state)
 	assert_true(f->worker_waits.share[WAIT_PIPE] == 0);
 }
 
+static void put_looks(struct recorded *p, size_t n, const int64_t *seconds, const int64_t *counts)
+{
+	static uint32_t id = 1;
+	int64_t t[8], values[8];
+	assert_true(n <= ARRAY_LENGTH(t));
+	for (size_t i = 0; i < n; i++) {
+		t[i] = seconds[i] * 1000000;
+		values[i] = counts[i];
+	}
+	struct block b = {(uint32_t)n, 1, &id, NULL, t, (int64_t *[]){values}};
+	assert_int_equal(writer_put_block(p->writer, MAIN, "waits", &b), 0);
+}
+
+// Ten a second, and a hundred a second in what is no part of the stretch.
+static void test_gaps_are_left_out(void **state)
+{
+	static const int64_t seconds[] = {0, 2, 4, 6, 8, 10};
+	static const int64_t looks[] = {0, 20, 220, 240, 440, 460};
+	static const struct stretch gaps = {
+		0, 10000000, 2, {{2000000, 4000000}, {6000000, 8000000}}};
+	struct recorded *p = *state;
+	put_looks(p, ARRAY_LENGTH(looks), seconds, looks);
+	gather(p);
+	double rate = rate_over(&p->analysis, MAIN, "strain.wait.looks", &gaps);
+	assert_true(near(rate, 10));
+	assert_true(near(stretch_seconds(&gaps), 6));
+	assert_true(stretch_has(&gaps, 1e6) && !stretch_has(&gaps, 3e6));
+	assert_true(stretch_has(&gaps, 5e6) && !stretch_has(&gaps, 7e6));
+	assert_true(stretch_has(&gaps, 10e6) && !stretch_has(&gaps, 11e6));
+}
+
 static void test_nobody_looked(void **state)
 {
 	struct recorded *p = *state;
@@ -160,6 +191,7 @@ int main(void)
 			test_shares_of_the_training_thread, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_a_worker_at_its_pipe_is_idle, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_gaps_are_left_out, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_nobody_looked, make_place, remove_place),
 	};
 	return cmocka_run_group_tests_name("wait_facts", tests, NULL, NULL);
