@@ -299,6 +299,8 @@ static int look_at_ring(struct marks *m, size_t i, size_t max, uint64_t now_ns)
 	int n = ring_read(ring->ring, now_ns, max, marked_thread_take, ring->thread, &e);
 	if (n < 0) {
 		ring_is_broken(m, i, &e);
+	} else if ((size_t)n < max) {
+		marked_thread_read(ring->thread, now_ns);
 	}
 	return n;
 }
@@ -508,6 +510,7 @@ int marks_start(const struct marks_config *config, struct marks **ret, struct er
 		r = error_set(e, ENOMEM, "out of memory");
 	}
 	if (r == 0) {
+		spans_log_phases(m->spans, config->phases);
 		int failed = pthread_create(&m->thread, NULL, marks_main, m);
 		r = failed ? error_errno(e, failed, "cannot start a thread") : 0;
 	}

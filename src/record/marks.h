@@ -12,6 +12,7 @@
 struct marks;
 struct feed;
 struct marker_directory;
+struct phase_log;
 struct tree;
 
 struct marks_config {
@@ -22,6 +23,7 @@ struct marks_config {
 	uint64_t start_ns; // the run's start
 	uint64_t max_bytes; // of the run file: a quarter can be spans; 0 for no limit
 	_Atomic unsigned *epochs; // counts beginnings and ends of epochs
+	struct phase_log *phases; // of training threads
 };
 
 // All in *config is borrowed, and outlives the thread.

@@ -41,6 +41,7 @@
 #include "record/scribe.h"
 #include "record/self.h"
 #include "record/source/feed.h"
+#include "record/source/phase_log.h"
 #include "record/source/registry.h"
 #include "record/tail.h"
 #include "record/usage.h"
@@ -68,6 +69,7 @@ struct recorder {
 	struct listener *listener;
 	struct tail tails[2]; // of the job's standard output and error
 	struct marks *marks;
+	struct phase_log *phases;
 	_Atomic unsigned epochs; // that began: seen in the output, or marked by the job
 	struct budget budget;
 	int root_fd;
@@ -230,6 +232,7 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.interval_ns = r->config->options->interval_ns,
 		.epochs = &r->epochs,
 		.no_profile = r->config->options->no_profile,
+		.phases = r->config->markers ? r->phases : NULL,
 	};
 	result = sampler_new(
 		&context, &r->registry, r->feed, r->config->options->interval_ns, &r->sampler, e);
@@ -258,7 +261,8 @@ static void start_marks(struct recorder *r)
 	struct error e = {0};
 	if (config->markers &&
 		marks_start(&(struct marks_config){config->markers, r->root_fd, r->tree, r->feed,
-				    config->start_ns, config->options->max_bytes, &r->epochs},
+				    config->start_ns, config->options->max_bytes, &r->epochs,
+				    r->phases},
 			&r->marks, &e) < 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
 			"the job's marks are not read: %s", e.text);
@@ -287,7 +291,7 @@ static int set_up(struct recorder *r, struct error *e)
 	}
 	put_identity(r);
 	if (describe_run(r->writer, r->config) < 0 || register_metrics(r) < 0 ||
-		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 ||
+		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 || phase_log_new(&r->phases) < 0 ||
 		sink_new(&r->registry, r->feed, r->config->start_ns, &r->sink) < 0) {
 		return error_set(
 			e, ENOMEM, "cannot begin %s: out of memory or disk", r->config->path);
@@ -587,6 +591,7 @@ static void abandon(struct recorder *r)
 static void recorder_done(struct recorder *r)
 {
 	sampler_free(r->sampler);
+	phase_log_free(r->phases);
 	tree_free(r->tree);
 	self_free(r->self);
 	sink_free(r->sink);

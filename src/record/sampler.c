@@ -324,6 +324,20 @@ static void lane_read_last(struct lane_thread *lane)
 	}
 }
 
+// What sources held back.
+static void lane_end_sources(struct lane_thread *lane)
+{
+	void *ended = NULL; // slots of one source stand together
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		struct slot *slot = &lane->slots[i];
+		const struct source *source = source_list[slot->source];
+		if (source->end && slot->state != ended) {
+			source->end(slot->state, lane->sink, clock_monotonic_ns());
+		}
+		ended = slot->state;
+	}
+}
+
 static void *lane_main(void *context)
 {
 	static const char *const names[N_LANES] = {"strain-tick", "strain-memory", "strain-device"};
@@ -343,6 +357,7 @@ static void *lane_main(void *context)
 	lane_loop(lane);
 	lane_answer(lane); // what was asked for in time is read, however late it is
 	lane_read_last(lane);
+	lane_end_sources(lane);
 	sink_flush(lane->sink);
 	lane_close_sources(lane);
 	sink_flush(lane->sink);

@@ -221,6 +221,22 @@ static int write_samples(struct scribe *s, const struct item *item)
 	return r;
 }
 
+static int write_phase_samples(struct scribe *s, const struct item *item)
+{
+	int r = 0;
+	for (int64_t i = 0; i < item->samples && r == 0; i++) {
+		r = writer_put_phase_sample(s->writer, item->text,
+			&(struct writer_sample){
+				.entity = item->entity,
+				.leader = item->thread,
+				.object = item->number,
+				.address = item->storage[2 * i],
+				.samples = item->storage[2 * i + 1],
+			});
+	}
+	return r;
+}
+
 static void write_item(struct scribe *s, const struct item *item)
 {
 	static int (*const writes[])(struct scribe * s, const struct item *item) = {
@@ -233,6 +249,7 @@ static void write_item(struct scribe *s, const struct item *item)
 		[ITEM_SPAN_END] = write_span_end,
 		[ITEM_OBJECT] = write_object,
 		[ITEM_SAMPLES] = write_samples,
+		[ITEM_PHASE_SAMPLES] = write_phase_samples,
 	};
 	// A failure is the writer's to remember (a full disk): here the job's readings go on.
 	writes[item->kind](s, item);

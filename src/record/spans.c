@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "record/source/feed.h"
+#include "record/source/phase_log.h"
 
 #define SPANS_PER_S 2000u
 // Nobody knows how long the job will last. What is left of the spans that the file may hold is
@@ -63,6 +64,8 @@ struct early_samples {
 
 struct spans {
 	struct feed *feed;
+	struct phase_log *log; // NULL: nobody asks
+	int64_t n_threads; // that there ever were
 	uint64_t start_ns;
 	uint64_t max_spans;
 	uint64_t kept;
@@ -94,6 +97,9 @@ struct marked_thread {
 	struct open_span stack[STACK_MAX];
 	size_t n_stack;
 	int64_t last_ns; // of its last mark
+	struct phase_writer log;
+	int phase; // that the log has it in
+	int64_t phase_ns; // its span began
 };
 
 int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic unsigned *epochs,
@@ -111,6 +117,11 @@ int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic 
 	s->epochs_seen = epochs;
 	*ret = s;
 	return 0;
+}
+
+void spans_log_phases(struct spans *s, struct phase_log *log)
+{
+	s->log = log;
 }
 
 void spans_free(struct spans *s)
@@ -162,14 +173,8 @@ static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
 
 static const char *kind_of_span(const struct marked_thread *thread, const char *name)
 {
-	static const char *const phases[] = {"data", "transfer", "forward", "backward", "optimizer",
-		"communication", "validation", "checkpoint", "step", "prepare", "import"};
-	for (size_t i = 0; i < ARRAY_LENGTH(phases) && !thread->nvtx; i++) {
-		if (strcmp(name, phases[i]) == 0) {
-			return "phase";
-		}
-	}
-	return "user";
+	bool is_phase = phase_of_name(name) != LOGGED_NONE || strcmp(name, "prepare") == 0;
+	return is_phase && !thread->nvtx ? "phase" : "user";
 }
 
 static void write_attributes(
@@ -535,6 +540,59 @@ void spans_settle(struct spans *s)
 	s->unsettled = s->n_epochs;
 }
 
+// Phases ----------------------------------------------------------------------------------------
+
+// Where the thread prepares batches itself, that is data of its iterations.
+static int phase_of_span(const struct marked_thread *thread, const char *name)
+{
+	bool prepares = strcmp(name, "prepare") == 0;
+	return thread->nvtx                                 ? LOGGED_NONE
+	       : prepares && thread->iteration.start_ns > 0 ? LOGGED_DATA
+	                                                    : phase_of_name(name);
+}
+
+static void log_phase(struct marked_thread *thread)
+{
+	int phase = thread->iteration.id ? LOGGED_OTHER : LOGGED_NONE;
+	int64_t began_ns = 0;
+	for (size_t i = 0; i < thread->n_stack && !phase_stands_apart(phase); i++) {
+		const struct open_span *span = &thread->stack[i];
+		int found = phase_of_span(thread, span->name);
+		began_ns = found ? span->start_ns : began_ns;
+		phase = found ? found : phase;
+	}
+	if (phase != thread->phase || began_ns != thread->phase_ns) {
+		phase_log_change(&thread->log, thread->last_ns, began_ns, phase);
+		thread->phase = phase;
+		thread->phase_ns = began_ns;
+	}
+}
+
+static void log_lost(struct marked_thread *thread, int64_t from_ns)
+{
+	phase_log_change(&thread->log, from_ns, from_ns, LOGGED_UNKNOWN);
+	thread->phase = LOGGED_UNKNOWN;
+}
+
+// After the mark was taken: what it changed.
+static void log_mark(struct marked_thread *thread, const struct ring_mark *mark,
+	const struct open_span *iteration)
+{
+	if (mark->kind == STRAIN_MARK_SPAN) {
+		int phase = phase_of_span(thread, mark->name);
+		if (phase != LOGGED_NONE) {
+			phase_log_span(&thread->log, run_time(thread, mark->began_ns),
+				thread->last_ns, phase);
+		}
+	} else if (mark->kind == STRAIN_MARK_ITERATION_END && mark->number == 0 && iteration->id) {
+		phase_log_cancel(&thread->log, iteration->start_ns);
+	}
+	log_phase(thread);
+	if (thread->iteration.id != iteration->id) {
+		phase_log_iteration(&thread->log, thread->last_ns, thread->iteration.id != 0);
+	}
+}
+
 // Threads ---------------------------------------------------------------------------------------
 
 int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret)
@@ -545,6 +603,7 @@ int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret)
 	}
 	thread->spans = s;
 	thread->tid = tid;
+	thread->log = (struct phase_writer){s->log, 0, ++s->n_threads};
 	*ret = thread;
 	return 0;
 }
@@ -555,6 +614,15 @@ void marked_thread_owner(
 	thread->entity = entity;
 	thread->pid = owner->pid;
 	thread->nvtx = owner->nvtx;
+	thread->log.entity = entity;
+	if (thread->last_ns > 0) { // marks of before were nobody's
+		log_lost(thread, 0);
+	}
+}
+
+void marked_thread_read(struct marked_thread *thread, uint64_t until_ns)
+{
+	phase_log_read(&thread->log, run_time(thread, until_ns));
 }
 
 void marked_thread_take(void *context, const struct ring_mark *mark)
@@ -570,11 +638,18 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 		[STRAIN_MARK_ITERATION_END] = take_iteration_end,
 	};
 	struct marked_thread *thread = context;
+	const struct open_span iteration = thread->iteration;
+	if (mark->gap) {
+		log_lost(thread, thread->last_ns);
+	}
 	thread->last_ns = run_time(thread, mark->time_ns);
 	// Of the iteration in which marks were dropped nobody knows where it ended, nor what is
 	// missing.
 	thread->lost += mark->gap && thread->iteration.id;
 	takes[mark->kind](thread, mark);
+	if (thread->log.log) {
+		log_mark(thread, mark, &iteration);
+	}
 }
 
 void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char *how)
@@ -586,6 +661,7 @@ void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char
 	}
 	close_iteration(thread, end_ns, how);
 	close_epoch(thread, end_ns, how);
+	phase_log_end(&thread->log, end_ns);
 	if (thread->spans->leader == thread) {
 		thread->spans->leader = NULL;
 		while (thread->spans->n_early > 0) {

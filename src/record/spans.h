@@ -18,12 +18,15 @@
 struct spans;
 struct marked_thread;
 struct feed;
+struct phase_log;
 
 // At most max_spans are kept, and of them no more than about 2,000 a second after the first 20,000,
 // and fewer the longer the job lasts: whole iterations; epochs are not counted. Feed and counter
 // are borrowed; each epoch is added to *epochs.
 int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic unsigned *epochs,
 	struct spans **ret); // 0 or -ENOMEM
+// Phases of training threads go there, too; borrowed.
+void spans_log_phases(struct spans *s, struct phase_log *log);
 void spans_free(struct spans *s); // accepts NULL; after its threads
 // Spans and points that were not kept.
 uint64_t spans_dropped(const struct spans *s);
@@ -37,5 +40,7 @@ void marked_thread_owner(
 	struct marked_thread *thread, int64_t entity, const struct ring_owner *owner);
 // For ring_read; context is the thread.
 void marked_thread_take(void *context, const struct ring_mark *mark);
+// All that it marked before this moment (CLOCK_MONOTONIC) was taken.
+void marked_thread_read(struct marked_thread *thread, uint64_t until_ns);
 // Closes what is open and frees. Attribute "end" of those spans says how: "exit" or "run".
 void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char *how);

@@ -115,6 +115,9 @@ struct writer_sample { // of CPU time
 };
 int writer_put_profile_object(struct writer *w, int64_t id, const char *path);
 int writer_put_profile_sample(struct writer *w, const struct writer_sample *sample);
+// By the phase of the thread that trains, NULL where that is not known; without times.
+int writer_put_phase_sample(
+	struct writer *w, const char *phase, const struct writer_sample *sample);
 int writer_put_profile_symbol(struct writer *w, int64_t object, int64_t address, const char *name);
 
 // Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.

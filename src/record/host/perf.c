@@ -11,11 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-enum { RECORD_MOST = 256 }; // bytes; a sample of an address has 16
+enum { RECORD_MOST = 256 }; // bytes; a sample has 24
 
 static size_t page_bytes(void)
 {
@@ -29,8 +30,10 @@ static int open_event(pid_t thread, bool user_only)
 		.size = sizeof(attributes),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.sample_freq = PERF_HZ,
-		.sample_type = PERF_SAMPLE_IP,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME,
 		.freq = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
 		.exclude_kernel = user_only,
 		.exclude_hv = 1,
 	};
@@ -100,7 +103,7 @@ size_t perf_take(
 		unsigned mode = header.misc & PERF_RECORD_MISC_CPUMODE_MASK;
 		if (header.type == PERF_RECORD_SAMPLE) {
 			samples[n++] = (struct perf_sample){
-				words[0], mode == PERF_RECORD_MISC_KERNEL};
+				words[0], words[1], mode == PERF_RECORD_MISC_KERNEL};
 		} else if (header.type == PERF_RECORD_LOST) {
 			*ret_lost += words[1];
 		}

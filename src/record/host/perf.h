@@ -24,6 +24,7 @@ struct perf_event {
 
 struct perf_sample {
 	uint64_t address;
+	uint64_t time_ns; // CLOCK_MONOTONIC; 0: not known
 	bool kernel; // it was in the kernel; the address says nothing
 };
 

@@ -26,6 +26,7 @@ enum item_kind {
 	ITEM_OBJECT, // of samples: number is its id, name its path
 	ITEM_SAMPLES, // of the object `number`: `samples` pairs of address and count in storage;
 	              // thread is 1 for the leader's
+	ITEM_PHASE_SAMPLES, // the same of the phase `text`
 };
 
 // One thing to write. Times are ns since the run's start. Strings lie behind the item in the same

@@ -9,6 +9,10 @@
 // Bounded: threads that are followed, objects, addresses of a slice of time, mappings of a process.
 // A slice is half a second at first, and then a sixteenth of the run so far, so that the steady
 // part can be told from the start and a run of two days has 150 of them.
+//
+// Samples are counted a second time by the phase that the training thread of their process was in
+// (phase_log.h), over the whole run. Marks tell phases when a step has ended: until then samples
+// wait, and where too many wait the oldest are of a phase that is not known.
 
 #include "record/source/source.h"
 
@@ -28,6 +32,7 @@
 #include "record/host/maps.h"
 #include "record/host/perf.h"
 #include "record/job/tree.h"
+#include "record/source/phase_log.h"
 
 enum {
 	THREADS_MOST = 96, // that are sampled: a descriptor and two pages each
@@ -40,6 +45,7 @@ enum {
 	PLACES = 4096, // addresses of a slice; a power of two
 	PLACES_MOST = PLACES * 3 / 4,
 	TAKEN_AT_ONCE = 64,
+	WAITING_MOST = 16384, // samples, half a megabyte: 20 s of 16 CPUs
 	PATH_MOST = 256,
 };
 #define YOUNG_NS (250 * NS_PER_MS) // a process that ends before is not sampled
@@ -51,6 +57,10 @@ enum {
 #define SLICE_NS (500 * NS_PER_MS)
 #define SLICE_PART 16
 #define MANY_ADDRESSES -1
+// What is counted by phase is handed on when the run has become half as long again: rows of one
+// key are few then, and a recorder that is killed leaves two thirds of them.
+#define PHASES_FIRST_NS ((int64_t)(10 * NS_PER_S))
+#define PHASES_GROWTH 1.5
 
 enum { SAMPLES, LOST, THREADS, N_PROFILE };
 static const struct metric profile_metrics[N_PROFILE] = {
@@ -96,7 +106,21 @@ struct place {
 	int64_t object;
 	int64_t address;
 	bool leader;
+	int phase; // of phase_log.h; of samples by time LOGGED_NONE
 	int64_t count;
+};
+
+struct places {
+	struct place items[PLACES]; // a hash table
+	size_t n;
+};
+
+struct waiting { // for the phase that it was taken in
+	int64_t t_ns; // since the run's start
+	int64_t entity;
+	int64_t address;
+	int32_t object;
+	bool leader;
 };
 
 struct profile {
@@ -115,8 +139,12 @@ struct profile {
 	struct program programs[PROGRAMS_MOST];
 	char *objects[OBJECTS_MOST]; // id - 1
 	size_t n_objects;
-	struct place places[PLACES];
-	size_t n_places;
+	struct places places;
+	struct phase_log *phases; // NULL: nobody marks any
+	struct places by_phase;
+	int64_t phases_ns; // when they were handed on, since the run's start
+	struct waiting *waiting; // about in the order of their times
+	size_t n_waiting, waiting_capacity;
 };
 
 // Objects and addresses ---------------------------------------------------------------------------
@@ -241,24 +269,27 @@ static int64_t place_of(struct profile *p, struct sink *sink, const struct threa
 
 // Counting ----------------------------------------------------------------------------------------
 
-static void count(struct profile *p, const struct thread *thread, int64_t object, int64_t address)
+static bool is_same(const struct place *a, const struct place *b)
 {
-	bool leader = thread->pid == thread->tid;
-	address = p->n_places < PLACES_MOST ? address : MANY_ADDRESSES;
-	uint64_t hash = (uint64_t)address * 0x9e3779b97f4a7c15u;
-	hash ^= (uint64_t)(thread->entity * 2 + leader) * 0xc2b2ae3d27d4eb4fu;
-	hash ^= (uint64_t)object * 0x165667b19e3779f9u;
+	return a->entity == b->entity && a->leader == b->leader && a->object == b->object &&
+	       a->address == b->address && a->phase == b->phase;
+}
+
+static void count(struct places *p, struct place place)
+{
+	place.address = p->n < PLACES_MOST ? place.address : MANY_ADDRESSES;
+	uint64_t hash = (uint64_t)place.address * 0x9e3779b97f4a7c15u;
+	hash ^= (uint64_t)(place.entity * 2 + place.leader) * 0xc2b2ae3d27d4eb4fu;
+	hash ^= (uint64_t)(place.object * 16 + place.phase) * 0x165667b19e3779f9u;
 	for (size_t i = 0; i < PLACES; i++) {
-		struct place *place = &p->places[((hash >> 32) + i) & (PLACES - 1)];
-		bool same = place->entity == thread->entity && place->leader == leader &&
-		            place->object == object && place->address == address;
-		if (place->entity == 0) {
-			*place = (struct place){thread->entity, object, address, leader, 0};
-			p->n_places++;
-			same = true;
+		struct place *at = &p->items[((hash >> 32) + i) & (PLACES - 1)];
+		if (at->entity == 0) {
+			*at = place;
+			at->count = 0;
+			p->n++;
 		}
-		if (same) {
-			place->count++;
+		if (is_same(at, &place)) {
+			at->count++;
 			return;
 		}
 	}
@@ -267,8 +298,8 @@ static void count(struct profile *p, const struct thread *thread, int64_t object
 static int place_compare(const void *left, const void *right)
 {
 	const struct place *a = left, *b = right;
-	const int64_t keys[][2] = {{a->entity, b->entity}, {a->leader, b->leader},
-		{a->object, b->object}, {a->address, b->address}};
+	const int64_t keys[][2] = {{a->entity, b->entity}, {a->phase, b->phase},
+		{a->leader, b->leader}, {a->object, b->object}, {a->address, b->address}};
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		if (keys[i][0] != keys[i][1]) {
 			return keys[i][0] < keys[i][1] ? -1 : 1;
@@ -279,29 +310,134 @@ static int place_compare(const void *left, const void *right)
 
 static bool is_one_row(const struct place *a, const struct place *b)
 {
-	return a->entity == b->entity && a->leader == b->leader && a->object == b->object;
+	return a->entity == b->entity && a->phase == b->phase && a->leader == b->leader &&
+	       a->object == b->object;
 }
 
-// Hands on what was counted since the slice began, an object at a time.
-static void end_slice(struct profile *p, struct sink *sink, uint64_t now_ns)
+// Hands on what was counted, an object at a time, and begins anew. `row` says what all have in
+// common.
+static void hand_on(
+	struct profile *p, struct places *places, struct sink *sink, const struct sink_samples *row)
 {
-	_cleanup_free_ int64_t *pairs = malloc(2 * (p->n_places + 1) * sizeof(*pairs));
-	qsort(p->places, PLACES, sizeof(p->places[0]), place_compare);
-	size_t first = PLACES - p->n_places; // free ones have entity 0, and come first
+	_cleanup_free_ int64_t *pairs = malloc(2 * (places->n + 1) * sizeof(*pairs));
+	qsort(places->items, PLACES, sizeof(places->items[0]), place_compare);
+	size_t first = PLACES - places->n; // free ones have entity 0, and come first
 	for (size_t i = first, n = 0; pairs && i < PLACES; i++) {
-		const struct place *place = &p->places[i];
+		const struct place *place = &places->items[i];
+		bool kept = !row->by_phase || phase_log_iterates(p->phases, place->entity);
 		pairs[2 * n] = place->address;
 		pairs[2 * n + 1] = place->count;
-		n++;
-		if (i + 1 == PLACES || !is_one_row(place, &p->places[i + 1])) {
-			sink_profile(sink, &(struct sink_samples){place->entity, place->leader,
-						   p->slice_ns, now_ns, place->object, pairs, n});
+		n += kept;
+		if (n > 0 && (i + 1 == PLACES || !is_one_row(place, place + 1))) {
+			struct sink_samples samples = *row;
+			samples.entity = place->entity;
+			samples.leader = place->leader;
+			samples.object = place->object;
+			samples.phase = row->by_phase ? phase_log_name(place->phase) : NULL;
+			samples.pairs = pairs;
+			samples.n = n;
+			sink_profile(sink, &samples);
 			n = 0;
 		}
 	}
-	memset(p->places, 0, sizeof(p->places));
-	p->n_places = 0;
+	*places = (struct places){0};
+}
+
+// What was counted since the slice began.
+static void end_slice(struct profile *p, struct sink *sink, uint64_t now_ns)
+{
+	hand_on(p, &p->places, sink,
+		&(struct sink_samples){.from_ns = p->slice_ns, .to_ns = now_ns});
 	p->slice_ns = now_ns;
+}
+
+// Phases ------------------------------------------------------------------------------------------
+
+static void count_in(struct profile *p, const struct waiting *w, int phase)
+{
+	count(&p->by_phase, (struct place){w->entity, w->object, w->address, w->leader, phase, 0});
+}
+
+// Gives the oldest samples up, for whose phases nobody can wait any more.
+static void make_room(struct profile *p)
+{
+	size_t gone = p->n_waiting / 8 + 1;
+	for (size_t i = 0; i < gone && i < p->n_waiting; i++) {
+		count_in(p, &p->waiting[i], LOGGED_UNKNOWN);
+	}
+	gone = gone < p->n_waiting ? gone : p->n_waiting;
+	p->n_waiting -= gone;
+	memmove(p->waiting, p->waiting + gone, p->n_waiting * sizeof(*p->waiting));
+}
+
+static void let_wait(struct profile *p, struct waiting waiting)
+{
+	void *items = p->waiting;
+	if (p->n_waiting == WAITING_MOST) {
+		make_room(p);
+	}
+	if (array_reserve(&items, &p->waiting_capacity, p->n_waiting + 1, sizeof(*p->waiting)) ==
+		0) {
+		p->waiting = items;
+		p->waiting[p->n_waiting++] = waiting;
+	}
+}
+
+// Counts those whose phase is known by now. final: or never will be.
+static void settle_phases(struct profile *p, uint64_t now_ns, bool final)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < p->n_waiting; i++) {
+		const struct waiting waiting = p->waiting[i];
+		int phase = LOGGED_UNKNOWN;
+		if (phase_log_at(p->phases, waiting.entity, waiting.t_ns,
+			    (int64_t)(now_ns - p->start_ns), final, &phase)) {
+			count_in(p, &waiting, phase);
+		} else {
+			p->waiting[left++] = waiting;
+		}
+	}
+	p->n_waiting = left;
+}
+
+// Samples of processes that train: of others there are no phases.
+static void hand_on_phases(struct profile *p, struct sink *sink)
+{
+	if (phase_log_iterates(p->phases, 0)) {
+		hand_on(p, &p->by_phase, sink, &(struct sink_samples){.by_phase = true});
+	}
+}
+
+static void keep_phases(struct profile *p, struct sink *sink, uint64_t now_ns)
+{
+	int64_t elapsed_ns = (int64_t)(now_ns - p->start_ns);
+	double due_ns = PHASES_GROWTH * (double)p->phases_ns;
+	due_ns = p->phases_ns > 0 ? due_ns : (double)PHASES_FIRST_NS;
+	settle_phases(p, now_ns, false);
+	if ((double)elapsed_ns >= due_ns) {
+		hand_on_phases(p, sink);
+		p->phases_ns = elapsed_ns;
+	}
+}
+
+// Taking ------------------------------------------------------------------------------------------
+
+static void take_sample(struct profile *p, struct sink *sink, const struct thread *thread,
+	const struct perf_sample *sample, uint64_t now_ns)
+{
+	int64_t address = MANY_ADDRESSES;
+	int64_t object = sample->kernel
+	                         ? object_of(p, sink, "[kernel]")
+	                         : place_of(p, sink, thread, sample->address, now_ns, &address);
+	bool leader = thread->pid == thread->tid;
+	if (object <= 0) {
+		return;
+	}
+	count(&p->places, (struct place){thread->entity, object, address, leader, LOGGED_NONE, 0});
+	if (p->phases && sample->time_ns > p->start_ns) {
+		let_wait(p, (struct waiting){(int64_t)(sample->time_ns - p->start_ns),
+				    thread->entity, address, (int32_t)object, leader});
+	}
 }
 
 static void take_samples(
@@ -313,14 +449,7 @@ static void take_samples(
 	do {
 		n = perf_take(&thread->event, samples, TAKEN_AT_ONCE, &lost);
 		for (size_t i = 0; i < n; i++) {
-			int64_t address = MANY_ADDRESSES;
-			int64_t object = samples[i].kernel
-			                         ? object_of(p, sink, "[kernel]")
-			                         : place_of(p, sink, thread, samples[i].address,
-							   now_ns, &address);
-			if (object > 0) {
-				count(p, thread, object, address);
-			}
+			take_sample(p, sink, thread, &samples[i], now_ns);
 		}
 		p->values[SAMPLES] += (int64_t)n;
 	} while (n == TAKEN_AT_ONCE);
@@ -469,11 +598,30 @@ static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
 	if (now_ns + SLICE_NS / 4 >= p->slice_ns + slice_ns) {
 		end_slice(p, sink, now_ns);
 	}
+	if (p->phases) {
+		keep_phases(p, sink, now_ns);
+	}
 	if (!p->stream && p->recorder) {
 		p->stream = sink_stream(sink, p->recorder, &groups[0]);
 	}
 	stream_row(p->stream, now_ns, p->values);
 	return 0;
+}
+
+// The job has ended, and all marks are read.
+static void end_profile(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct profile *p = state;
+	for (size_t i = 0; i < THREADS_MOST; i++) {
+		if (p->threads[i].entity) {
+			take_samples(p, sink, &p->threads[i], now_ns);
+		}
+	}
+	end_slice(p, sink, now_ns);
+	if (p->phases) {
+		settle_phases(p, now_ns, true);
+		hand_on_phases(p, sink);
+	}
 }
 
 // Opening -----------------------------------------------------------------------------------------
@@ -492,6 +640,7 @@ static void profile_close(void *state)
 	}
 	if (p) {
 		free(p->members);
+		free(p->waiting);
 	}
 	free(p); // streams are the sink's
 }
@@ -537,6 +686,7 @@ static int profile_open(
 	p->root_fd = context->root_fd;
 	p->recorder = context->recorder;
 	p->start_ns = context->start_ns;
+	p->phases = context->phases;
 	struct rlimit descriptors = {.rlim_cur = 256};
 	getrlimit(RLIMIT_NOFILE, &descriptors);
 	p->most_fd = (int)(descriptors.rlim_cur < 4096 ? descriptors.rlim_cur / 2 : 2048);
@@ -555,4 +705,5 @@ const struct source source_profile = {
 	.n_groups = ARRAY_LENGTH(groups),
 	.open = profile_open,
 	.close = profile_close,
+	.end = end_profile,
 };

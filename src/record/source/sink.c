@@ -309,12 +309,13 @@ void sink_profile(struct sink *s, const struct sink_samples *samples)
 	}
 	memcpy(pairs, samples->pairs, 2 * samples->n * sizeof(*pairs));
 	feed_put(s->feed, &(struct item){
-				  .kind = ITEM_SAMPLES,
+				  .kind = samples->by_phase ? ITEM_PHASE_SAMPLES : ITEM_SAMPLES,
 				  .entity = samples->entity,
 				  .thread = samples->leader,
 				  .t_ns = since_start(s, samples->from_ns),
 				  .last_ns = since_start(s, samples->to_ns),
 				  .number = samples->object,
+				  .text = samples->phase,
 				  .samples = (int64_t)samples->n,
 				  .storage = pairs,
 			  });

@@ -76,5 +76,8 @@ struct sink_samples {
 	int64_t object;
 	const int64_t *pairs; // [2 n]: address and count, copied
 	size_t n;
+	// Of samples by phase: they are of the whole run, and have no times of their own.
+	bool by_phase;
+	const char *phase; // NULL: not known
 };
 void sink_profile(struct sink *s, const struct sink_samples *samples);

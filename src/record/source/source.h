@@ -19,6 +19,7 @@
 
 struct tree;
 struct job_cgroup;
+struct phase_log;
 
 // Readings that may block live in lanes (threads) of their own, so that they delay nobody's ticks.
 enum lane {
@@ -43,6 +44,7 @@ struct source_context {
 	const _Atomic unsigned
 		*epochs; // marks seen so far, from another thread; NULL where none are sought
 	bool no_profile; // --no-profile
+	struct phase_log *phases; // of training threads (phase_log.h); NULL where no marks are read
 };
 
 struct group {
@@ -71,6 +73,8 @@ struct source {
 	int (*open)(const struct source_context *context, struct sink *sink, void **ret_state,
 		struct error *e);
 	void (*close)(void *state); // accepts NULL
+	// Hands over what it holds back, when the job and its marks have ended. NULL: nothing.
+	void (*end)(void *state, struct sink *sink, uint64_t now_ns);
 };
 
 // Every source, in the order of doctor's table; ends with NULL.
