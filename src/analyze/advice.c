@@ -56,9 +56,21 @@ static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum g
 	return !promised || (gain.value > LARGE && !direct) ? GAIN_UNKNOWN : kind;
 }
 
+// What makes iterations faster leaves validation and checkpoints as they are, as far as is known.
+static struct estimate of_training(const struct book *b, struct estimate gain)
+{
+	double part = causes_iterations_share(b->f);
+	if (cause_kind(b->cause)->of != OF_ITERATIONS) {
+		return gain;
+	}
+	return (struct estimate){1 / (part / gain.value + 1 - part),
+		1 / (part / gain.low + 1 - part), 1 / (part / gain.high + 1 - part)};
+}
+
 static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, struct text *action,
 	struct text *basis)
 {
+	gain = of_training(b, gain);
 	kind = kind_of(b, gain, kind);
 	text_append_string(basis, "");
 	if (b->minor && kind == GAIN_UNKNOWN) { // not worth a line
@@ -357,11 +369,12 @@ void advise_epochs(struct book *b, double share)
 
 static int suggestion_compare(const void *left, const void *right)
 {
-	double a = ((const struct suggestion *)left)->gain.value;
-	double b = ((const struct suggestion *)right)->gain.value;
-	a = isfinite(a) ? a : 1;
-	b = isfinite(b) ? b : 1;
-	return (a < b) - (a > b);
+	const struct suggestion *one = left, *other = right;
+	double a = isfinite(one->gain.value) ? one->gain.value : 1;
+	double b = isfinite(other->gain.value) ? other->gain.value : 1;
+	// An estimate is of something that can be done; a bound, of what nothing may reach.
+	int kinds = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
+	return kinds ? kinds : (a < b) - (a > b);
 }
 
 static void advise(struct book *b, const struct cause *cause, bool first_of_all)

@@ -247,6 +247,19 @@ static void say_threads(struct text *t, const struct facts *f, const struct caus
 	cause_append_share(t, cause);
 }
 
+// Whether it is OpenMP's threads that spin, not a BLAS library's own, as far as is known.
+static bool spins_in_openmp(const struct facts *f)
+{
+	const struct code_facts *groups[] = {&f->code, &f->code_threads};
+	double all = 0, in = 0;
+	for (size_t i = 0; i < 2; i++) {
+		double cpus = cause_known(groups[i]->cpus);
+		all += cause_code(groups[i], CODE_SPINNING) * cpus;
+		in += cause_sampled(groups[i]) ? cause_known(groups[i]->in_openmp) * cpus : 0;
+	}
+	return in >= MOST * all;
+}
+
 // To wake a thread that sleeps takes time, too: fewer threads gain more than passive ones.
 static void advise_threads(struct book *b, const struct cause *cause)
 {
@@ -259,12 +272,16 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	bool fewer = !(threads >= f->omp_threads) || f->omp_threads > 1;
 	threads = threads >= f->omp_threads ? fmax(1, f->omp_threads - 1) : threads;
 	double spins = cause_spinning_cpus(f);
+	bool passive = spins_in_openmp(f);
 	if (fewer) {
-		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
+		text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
 		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
 	}
-	text_append_string(&action, "OMP_WAIT_POLICY=passive");
-	advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
+	if (passive || !fewer) {
+		text_append_string(&action,
+			fewer ? ", or OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY=passive");
+		advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
+	}
 	if (isfinite(spins)) {
 		text_append_string(&basis, "samples: ");
 		words_append_number(&basis, spins);

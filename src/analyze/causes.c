@@ -134,7 +134,7 @@ static struct estimate around(double value, const struct facts *f, enum phase_id
 }
 
 // Validation and checkpoints take nothing of an iteration, but of training.
-static double iterations_share(const struct facts *f)
+double causes_iterations_share(const struct facts *f)
 {
 	double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
 	return f->training_s > apart ? 1 - apart / f->training_s : 1;
@@ -150,7 +150,7 @@ static double most_of_device(const struct facts *f, const struct cause_kind *kin
 // A run is longer than its iterations: start-up counts half, for a longer run has less of it.
 static double weight_of(const struct facts *f, const struct cause_kind *kind, double share)
 {
-	return kind->of == OF_ITERATIONS ? share * iterations_share(f)
+	return kind->of == OF_ITERATIONS ? share * causes_iterations_share(f)
 	       : kind->of == OF_RUN      ? share / 2
 	                                 : share;
 }

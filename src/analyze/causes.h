@@ -39,6 +39,8 @@ enum lack {
 	LACK_NOBODY, // it may use fewer than anybody knows
 };
 enum lack causes_lack(const struct facts *f);
+// Iterations' share of training: the rest is validation and checkpoints.
+double causes_iterations_share(const struct facts *f);
 // CPUs that it had work for, on average.
 double causes_needed_cpus(const struct facts *f);
 // Pure: from facts alone.

@@ -103,6 +103,7 @@ struct code_facts { // of one kind of thread
 	uint64_t samples; // 0: none were taken, and no share is known
 	double share[N_CODE_CLASSES]; // of the samples; they add up to 1
 	double cpus; // that these threads used
+	double in_openmp; // of the samples: spinning in OpenMP, which settings of its can end
 };
 
 struct children_facts { // processes that steps start: neither loader workers nor ranks

@@ -363,6 +363,9 @@ static void add_up(const struct loading *l, struct code_profile *ret)
 			add_samples(&ret->groups[k], &top, yielding);
 			top.class = class;
 			add_samples(&ret->groups[k], &top, f->samples[k] - yielding);
+			if (class == CODE_SPINNING && strstr(f->path, "omp")) {
+				ret->groups[k].in_openmp += f->samples[k];
+			}
 		}
 	}
 }
@@ -397,6 +400,7 @@ static void put_group(const struct code_group_samples *g, struct code_facts *ret
 	ret->samples = g->samples;
 	for (size_t i = 0; g->samples > 0 && i < N_CODE_CLASSES; i++) {
 		ret->share[i] = (double)g->by_class[i] / (double)g->samples;
+		ret->in_openmp = (double)g->in_openmp / (double)g->samples;
 	}
 }
 

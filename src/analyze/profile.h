@@ -28,6 +28,7 @@ struct code_profile {
 	struct code_group_samples {
 		uint64_t samples;
 		uint64_t by_class[N_CODE_CLASSES];
+		uint64_t in_openmp; // of spinning: in a library of OpenMP
 		struct code_top tops[CODE_TOPS]; // the most samples first
 		size_t n_tops;
 	} groups[N_CODE_GROUPS];

@@ -38,7 +38,7 @@ enum {
 	THREADS_MOST = 96, // that are sampled: a descriptor and two pages each
 	OTHERS_MOST = 16, // of a process, beside its first
 	LISTED_MOST = 512, // of a process, that are looked at
-	FEW = 16, // processes: as many are looked at with each reading
+	FEW = 6, // processes: as many are looked at with each reading
 	PROGRAMS_MOST = 64,
 	MAPPINGS_MOST = 1024, // of a process, that can run
 	OBJECTS_MOST = 512,
@@ -48,7 +48,7 @@ enum {
 	WAITING_MOST = 16384, // samples, half a megabyte: 20 s of 16 CPUs
 	PATH_MOST = 256,
 };
-#define YOUNG_NS (250 * NS_PER_MS) // a process that ends before is not sampled
+#define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is not sampled
 #define LOOK_NS NS_PER_S // between looks for new threads, of more processes than FEW
 // Between two readings of a process's mappings: a process loads its libraries in its first seconds,
 // so this doubles with each.
@@ -77,7 +77,7 @@ static const struct metric profile_metrics[N_PROFILE] = {
 static int read_profile(void *state, struct sink *sink, uint64_t now_ns);
 
 static const struct group groups[] = {
-	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 500 * NS_PER_MS, read_profile},
+	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 200 * NS_PER_MS, read_profile},
 };
 
 struct thread {
@@ -583,7 +583,7 @@ static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
 	if (p->slice_ns == 0) {
 		p->slice_ns = now_ns;
 	}
-	// Threads and workers that an epoch makes live for a second or two.
+	// Threads and workers that an epoch makes live for less than a second.
 	if (p->n_members <= FEW || now_ns >= p->looked_ns + LOOK_NS) {
 		p->looked_ns = now_ns;
 		look_for_threads(p, sink, now_ns);
