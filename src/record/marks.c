@@ -297,6 +297,7 @@ static int look_at_ring(struct marks *m, size_t i, size_t max, uint64_t now_ns)
 		}
 	}
 	int n = ring_read(ring->ring, now_ns, max, marked_thread_take, ring->thread, &e);
+	tree_note_training(m->config.tree, marked_thread_trains(ring->thread));
 	if (n < 0) {
 		ring_is_broken(m, i, &e);
 	} else if ((size_t)n < max) {

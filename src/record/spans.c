@@ -90,6 +90,7 @@ struct marked_thread {
 	uint32_t pid;
 	bool nvtx;
 	bool leads;
+	bool iterated; // it has marked an iteration
 	struct open_span epoch; // what it calls one
 	struct open_span iteration;
 	bool skips; // the iteration and what is in it are not kept
@@ -502,6 +503,7 @@ static void take_iteration(struct marked_thread *thread, const struct ring_mark 
 	update_allowance(thread->spans, start_ns);
 	thread->iteration = span_open(thread, mark, "iteration");
 	thread->skips = thread->spans->allowance < ITERATION_SPANS;
+	thread->iterated = true;
 	thread->lost = 0;
 }
 
@@ -623,6 +625,11 @@ void marked_thread_owner(
 void marked_thread_read(struct marked_thread *thread, uint64_t until_ns)
 {
 	phase_log_read(&thread->log, run_time(thread, until_ns));
+}
+
+int64_t marked_thread_trains(const struct marked_thread *thread)
+{
+	return thread->iterated ? thread->entity : 0;
 }
 
 void marked_thread_take(void *context, const struct ring_mark *mark)

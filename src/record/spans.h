@@ -42,5 +42,7 @@ void marked_thread_owner(
 void marked_thread_take(void *context, const struct ring_mark *mark);
 // All that it marked before this moment (CLOCK_MONOTONIC) was taken.
 void marked_thread_read(struct marked_thread *thread, uint64_t until_ns);
+// The process that iterates: the thread's entity once it has marked an iteration; else 0.
+int64_t marked_thread_trains(const struct marked_thread *thread);
 // Closes what is open and frees. Attribute "end" of those spans says how: "exit" or "run".
 void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char *how);

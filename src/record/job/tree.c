@@ -73,6 +73,7 @@ struct tree {
 	struct pid_list list; // scratch
 	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew
 	uint64_t own_namespace; // of pids; 0: not known
+	_Atomic int64_t training[TREE_TRAINING_MAX]; // entities; 0: free
 	struct stat program; // this one, as its helpers are too; st_ino 0: not known
 };
 
@@ -557,6 +558,29 @@ int64_t tree_entity_of(struct tree *tree, pid_t pid)
 	int64_t entity = p ? p->entity : 0;
 	pthread_mutex_unlock(&tree->mutex);
 	return entity;
+}
+
+void tree_note_training(struct tree *tree, int64_t entity)
+{
+	for (size_t i = 0; entity != 0 && i < TREE_TRAINING_MAX; i++) {
+		int64_t noted = atomic_load(&tree->training[i]);
+		if (noted == 0) {
+			atomic_store(&tree->training[i], entity);
+		}
+		if (noted == 0 || noted == entity) {
+			return;
+		}
+	}
+}
+
+unsigned tree_training(struct tree *tree, int64_t ret[TREE_TRAINING_MAX])
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < TREE_TRAINING_MAX; i++) {
+		ret[i] = atomic_load(&tree->training[i]);
+		n += ret[i] != 0;
+	}
+	return n;
 }
 
 // All members are asked only where the number is not simply that of one.

@@ -22,6 +22,8 @@
 
 struct tree;
 
+enum { TREE_TRAINING_MAX = 4 };
+
 // A process of the job. Owned by the tree; valid until its `left` call returns.
 struct process {
 	pid_t pid; // in the recorder's pid namespace
@@ -101,6 +103,12 @@ struct tree_member {
 int tree_snapshot(struct tree *tree, struct tree_member **items, size_t *n, size_t *capacity);
 // The entity of a live member, 0 where pid is none of the job's. Any thread.
 int64_t tree_entity_of(struct tree *tree, pid_t pid);
+
+// The processes that mark iterations, and so train: the first four that ever did. Any thread may
+// ask; one thread notes.
+void tree_note_training(struct tree *tree, int64_t entity);
+// How many there are.
+unsigned tree_training(struct tree *tree, int64_t ret[TREE_TRAINING_MAX]);
 // The process that says this of itself, be it alive or one of those that left last. Returns how
 // many members it may be; *ret is filled where it is one. Any thread.
 unsigned tree_identify(struct tree *tree, const struct identity_claim *claim, struct identity *ret);

@@ -16,6 +16,7 @@ extern const struct source source_disk;
 extern const struct source source_network;
 extern const struct source source_nvml;
 extern const struct source source_waits;
+extern const struct source source_threads;
 extern const struct source source_profile;
 
 const struct source *const source_list[] = {
@@ -28,6 +29,7 @@ const struct source *const source_list[] = {
 	&source_network,
 	&source_nvml,
 	&source_waits,
+	&source_threads,
 	&source_profile,
 	NULL,
 };
