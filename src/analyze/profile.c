@@ -184,8 +184,7 @@ struct loading {
 	bool kernels; // libraries are mapped that make code for matrices at run time
 };
 
-// Which group a process is of; N_CODE_GROUPS: none.
-static enum code_group group_of(const struct analysis *a, int64_t entity, bool leader)
+enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader)
 {
 	for (size_t i = 0; i < a->phases.n_ranks; i++) {
 		if (a->phases.ranks[i].entity == entity) {
@@ -205,7 +204,7 @@ static enum code_group group_of(const struct analysis *a, int64_t entity, bool l
 	return N_CODE_GROUPS;
 }
 
-static bool makes_kernels(const char *path)
+bool code_makes_kernels(const char *path)
 {
 	static const char *const libraries[] = {
 		"libtorch", "libdnnl", "mkldnn", "tensorflow", "xla_extension", "libjax"};
@@ -259,7 +258,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 	int64_t count = sqlite3_column_int64(row, COUNT);
 	const char *path = (const char *)sqlite3_column_text(row, PATH);
 	const char *symbol = (const char *)sqlite3_column_text(row, SYMBOL);
-	enum code_group group = group_of(l->a, entity, sqlite3_column_int64(row, LEADER) == 1);
+	enum code_group group = code_group_of(l->a, entity, sqlite3_column_int64(row, LEADER) == 1);
 	bool within = stretch_has(l->stretch, middle_us);
 	if (!path || count <= 0 || count > UINT32_MAX || group == N_CODE_GROUPS || !within) {
 		return 0;
@@ -268,7 +267,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 	if (!function) {
 		return -ENOMEM;
 	}
-	l->kernels |= makes_kernels(path);
+	l->kernels |= code_makes_kernels(path);
 	function->samples[group] += (uint64_t)count;
 	return 0;
 }
@@ -289,14 +288,27 @@ static void add_top(struct code_group_samples *g, const struct code_top *top)
 }
 
 // Names of C++ are too long to read; then the file says it.
-static void name_top(const struct function *f, struct code_top *top)
+static void name_top(const char *path, const char *symbol, struct code_top *top)
 {
-	const char *slash = strrchr(f->path, '/'), *file = slash ? slash + 1 : f->path;
-	bool readable = f->symbol && strncmp(f->symbol, "_Z", 2) != 0;
+	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	bool readable = symbol && strncmp(symbol, "_Z", 2) != 0;
 	if (readable) {
-		snprintf(top->name, sizeof(top->name), "%.56s (%.32s)", f->symbol, file);
+		snprintf(top->name, sizeof(top->name), "%.56s (%.32s)", symbol, file);
 	} else {
 		snprintf(top->name, sizeof(top->name), "%.60s", file);
+	}
+}
+
+void code_count(struct code_group_samples *g, const char *path, const char *symbol,
+	enum code_class class, uint64_t samples)
+{
+	struct code_top top = {.class = class, .samples = samples};
+	if (samples > 0) {
+		name_top(path, symbol, &top);
+		g->samples += samples;
+		g->by_class[class] += samples;
+		g->in_openmp += class == CODE_SPINNING && strstr(path, "omp") ? samples : 0;
+		add_top(g, &top);
 	}
 }
 
@@ -304,68 +316,48 @@ static void name_top(const struct function *f, struct code_top *top)
 // names here: where one is seen to yield, its samples in the kernel are that. Those of the training
 // thread are page faults, too: as many are of yielding as other threads have for the same number of
 // samples in sched_yield itself.
-struct yields {
-	uint64_t yielding[N_CODE_GROUPS];
-	uint64_t kernel[N_CODE_GROUPS];
-};
-
-static struct yields yields_of(const struct loading *l)
+uint64_t code_yielding_in_kernel(
+	const struct code_yields *threads, bool leader, uint64_t yielding, uint64_t kernel)
 {
-	struct yields y = {0};
+	if (threads->yielding == 0 ||
+		(double)threads->yielding < YIELDING * (double)threads->kernel) {
+		return 0;
+	}
+	uint64_t most = leader ? yielding * threads->kernel / threads->yielding : kernel;
+	return most < kernel ? most : kernel;
+}
+
+static void yields_of(const struct loading *l, struct code_yields ret[N_CODE_GROUPS])
+{
 	for (size_t i = 0; i < l->n; i++) {
 		const struct function *f = &l->functions[i];
 		bool yield = f->symbol && strstr(f->symbol, "sched_yield");
 		bool kernel = strcmp(f->path, "[kernel]") == 0;
 		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
-			y.yielding[k] += yield ? f->samples[k] : 0;
-			y.kernel[k] += kernel ? f->samples[k] : 0;
+			ret[k].yielding += yield ? f->samples[k] : 0;
+			ret[k].kernel += kernel ? f->samples[k] : 0;
 		}
-	}
-	return y;
-}
-
-// Samples in the kernel that are of yielding.
-static uint64_t yielding_in_kernel(const struct yields *y, size_t group)
-{
-	uint64_t yielding = y->yielding[CODE_THREADS], kernel = y->kernel[CODE_THREADS];
-	if (yielding == 0 || (double)yielding < YIELDING * (double)kernel) {
-		return 0;
-	}
-	uint64_t most = group == CODE_THREADS  ? kernel
-	                : group == CODE_LEADER ? y->yielding[group] * kernel / yielding
-	                                       : 0;
-	return most < y->kernel[group] ? most : y->kernel[group];
-}
-
-static void add_samples(struct code_group_samples *g, struct code_top *top, uint64_t samples)
-{
-	top->samples = samples;
-	if (samples > 0) {
-		g->samples += samples;
-		g->by_class[top->class] += samples;
-		add_top(g, top);
 	}
 }
 
 static void add_up(const struct loading *l, struct code_profile *ret)
 {
 	enum code_class jit = l->kernels ? CODE_KERNELS : CODE_OTHER;
-	struct yields yields = yields_of(l);
+	struct code_yields yields[N_CODE_GROUPS] = {0};
+	yields_of(l, yields);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct function *f = &l->functions[i];
 		enum code_class class = code_classify(f->path, f->symbol, jit);
 		bool kernel = strcmp(f->path, "[kernel]") == 0;
-		struct code_top top = {0};
-		name_top(f, &top);
 		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
-			uint64_t yielding = kernel ? yielding_in_kernel(&yields, k) : 0;
-			top.class = CODE_SPINNING;
-			add_samples(&ret->groups[k], &top, yielding);
-			top.class = class;
-			add_samples(&ret->groups[k], &top, f->samples[k] - yielding);
-			if (class == CODE_SPINNING && strstr(f->path, "omp")) {
-				ret->groups[k].in_openmp += f->samples[k];
-			}
+			uint64_t spins = !kernel || k == CODE_WORKERS
+			                         ? 0
+			                         : code_yielding_in_kernel(&yields[CODE_THREADS],
+							   k == CODE_LEADER, yields[k].yielding,
+							   yields[k].kernel);
+			code_count(&ret->groups[k], f->path, f->symbol, CODE_SPINNING, spins);
+			code_count(
+				&ret->groups[k], f->path, f->symbol, class, f->samples[k] - spins);
 		}
 	}
 }

@@ -283,6 +283,61 @@ static json_t *epochs_json(const struct analysis *a)
 	return rows;
 }
 
+static json_t *bar_json(const char *name, const struct code_group_samples *bar, uint64_t of)
+{
+	json_t *json = json_object(), *classes = json_object(), *functions = json_array();
+	json_object_set_new(json, "of", json_string(name));
+	json_object_set_new(json, "samples", json_integer((json_int_t)bar->samples));
+	json_object_set_new(
+		json, "share_ratio", json_from_number((double)bar->samples / (double)of));
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		if (bar->by_class[i] > 0) {
+			json_object_set_new(classes, code_class_name((enum code_class)i),
+				json_integer((json_int_t)bar->by_class[i]));
+		}
+	}
+	for (size_t i = 0; i < bar->n_tops; i++) {
+		json_t *top = json_object();
+		json_object_set_new(top, "function", json_from_text(bar->tops[i].name));
+		json_object_set_new(top, "class", json_string(code_class_name(bar->tops[i].class)));
+		json_object_set_new(top, "samples", json_integer((json_int_t)bar->tops[i].samples));
+		json_array_append_new(functions, top);
+	}
+	json_object_set_new(json, "classes", classes);
+	json_object_set_new(json, "functions", functions);
+	return json;
+}
+
+// What CPU time went into, over the whole run.
+static json_t *code_time_json(const struct analysis *a)
+{
+	struct code_time time;
+	if (code_time_load(a, &time) < 0) {
+		return NULL;
+	}
+	json_t *json = json_object(), *roles = json_array(), *phases = json_array();
+	for (size_t i = 0; i < N_CODE_ROLES; i++) {
+		if (time.roles[i].samples > 0) {
+			json_array_append_new(roles, bar_json(code_role_name((enum code_role)i),
+							     &time.roles[i], time.samples));
+		}
+	}
+	for (size_t i = 0; i < N_CODE_PHASES; i++) {
+		size_t phase = code_phase_in_order(i);
+		if (time.phases[phase].samples > 0) {
+			json_array_append_new(
+				phases, bar_json(code_phase_name(phase), &time.phases[phase],
+						time.phase_samples));
+		}
+	}
+	json_object_set_new(json, "roles", roles);
+	json_object_set_new(json, "phases", phases);
+	json_object_set_new(json, "missing", json_from_text(time.missing));
+	json_object_set_new(json, "phases_missing", json_from_text(time.phases_missing));
+	code_time_done(&time);
+	return json;
+}
+
 int show_json(const struct analysis *a, FILE *stream)
 {
 	static const struct section sections[] = {
@@ -306,6 +361,7 @@ int show_json(const struct analysis *a, FILE *stream)
 		int r = sections[i].build(a, &t);
 		failed |= json_object_set_new(json, sections[i].name, rows_json(r, t));
 	}
+	failed |= json_object_set_new(json, "cpu_time", code_time_json(a));
 	failed |= json_object_set_new(json, "implausible", implausible_json(a->implausible));
 	failed |= show_phases_json(json, a);
 	failed |= json_object_set_new(json, "pressure", pressure_json(&a->overview.pressure));

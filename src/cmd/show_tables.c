@@ -12,6 +12,7 @@
 
 #include "analyze/gpu_facts.h"
 #include "analyze/names.h"
+#include "analyze/code_time.h"
 #include "analyze/profile.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
@@ -514,6 +515,47 @@ int code_table_build(const struct analysis *a, struct table **ret)
 			table_text(*ret, CODE_KIND, code_class_name(top->class));
 			table_text(*ret, CODE_FUNCTION, top->name);
 		}
+	}
+	return r;
+}
+
+enum { BAR_NAME, BAR_SHARE, BAR_SAMPLES, BAR_CLASSES, BAR_FUNCTION, N_BAR_COLUMNS };
+static const struct column bar_columns[N_BAR_COLUMNS] = {
+	[BAR_NAME] = {"of", "CPU TIME", COLUMN_LABEL, 0},
+	[BAR_SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
+	[BAR_SAMPLES] = {"samples", "SAMPLES", COLUMN_WHOLE, 2},
+	[BAR_CLASSES] = {"classes", "WENT INTO", COLUMN_PROSE, 0},
+	[BAR_FUNCTION] = {"function", "MOST OF ALL IN", COLUMN_TEXT, 1},
+};
+
+static int add_bar(
+	struct table *t, const char *name, const struct code_group_samples *bar, uint64_t of)
+{
+	_cleanup_text_ struct text classes = {0};
+	if (bar->samples == 0) {
+		return 0;
+	}
+	int r = table_row(t);
+	code_append_classes(&classes, bar);
+	table_text(t, BAR_NAME, name);
+	table_number(t, BAR_SHARE, (double)bar->samples / (double)of);
+	table_number(t, BAR_SAMPLES, (double)bar->samples);
+	table_text(t, BAR_CLASSES, classes.data);
+	table_text(t, BAR_FUNCTION, bar->n_tops > 0 ? bar->tops[0].name : NULL);
+	return r;
+}
+
+int code_time_table_build(const struct code_time *time, struct table **ret)
+{
+	int r = table_new(bar_columns, N_BAR_COLUMNS, ret);
+	for (size_t i = 0; i < N_CODE_ROLES && r == 0; i++) {
+		r = add_bar(
+			*ret, code_role_name((enum code_role)i), &time->roles[i], time->samples);
+	}
+	for (size_t i = 0; i < N_CODE_PHASES && r == 0; i++) {
+		size_t phase = code_phase_in_order(i);
+		r = add_bar(
+			*ret, code_phase_name(phase), &time->phases[phase], time->phase_samples);
 	}
 	return r;
 }

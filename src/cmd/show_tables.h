@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyze/analysis.h"
+#include "analyze/code_time.h"
 #include "render/table.h"
 
 // An epoch's table has columns of the job's own (loss=...), so it owns its columns.
@@ -36,6 +37,8 @@ int code_table_build(const struct analysis *a, struct table **ret);
 int wait_table_build(const struct analysis *a, struct table **ret);
 int wait_table_build_short(
 	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);
+// Samples of CPU time by role, then by phase: shares of all, and of those by phase.
+int code_time_table_build(const struct code_time *time, struct table **ret);
 int evidence_table_build(const struct analysis *a, struct table **ret);
 // Without the anchors of the wall clock, which are for programs that align runs, and, in a table,
 // what the job printed.

@@ -473,10 +473,34 @@ static int print_waits(const struct page *p)
 	return print_table(p, r, t);
 }
 
+// What CPU time went into, or why nobody knows.
+static int print_code_time(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	struct code_time time;
+	int r = code_time_load(p->a, &time);
+	if (r < 0) {
+		return r;
+	}
+	if (time.missing) {
+		fputc('\n', p->stream);
+		print_field(p, "CPU time", time.missing);
+	} else {
+		r = code_time_table_build(&time, &t);
+		r = print_table(p, r, t);
+	}
+	if (r == 0 && !time.missing && time.phases_missing) {
+		print_field(p, "By phase", time.phases_missing);
+	}
+	code_time_done(&time);
+	return r;
+}
+
 static int print_code(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = code_table_build(p->a, &t);
+	int r = print_code_time(p);
+	r = r < 0 ? r : code_table_build(p->a, &t);
 	return print_table(p, r, t);
 }
 

@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "render/page_about.h"
+#include "render/page_code.h"
 #include "render/page_facts.h"
 #include "render/page_phases.h"
 #include "render/panels.h"
@@ -457,6 +458,7 @@ json_t *page_run(
 	json_object_set_new(json, "events", events_json(&a->events));
 	json_object_set_new(json, "panels", panels_json(a, panels, lanes));
 	json_object_set_new(json, "iterations", page_iterations(a));
+	json_object_set_new(json, "cpu_time", page_cpu_time(a));
 	json_object_set_new(json, "own_spans", page_own_spans(&a->phases));
 	json_t *processes = processes_json(&a->processes);
 	size_t left_out = n - json_array_size(processes);

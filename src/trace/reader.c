@@ -516,6 +516,11 @@ bool reader_has_samples(struct reader *r)
 	return schema_has_table(r->database, "profile_sample");
 }
 
+bool reader_has_phase_samples(struct reader *r)
+{
+	return schema_has_table(r->database, "phase_sample");
+}
+
 sqlite3 *reader_database(struct reader *r)
 {
 	return r->database;

@@ -259,6 +259,42 @@ export interface OwnSpan {
 	share: number | null;
 }
 
+export interface CodeClass {
+	name: string;
+	hue: number;
+}
+
+/** A function, or a file that does not name its functions. */
+export interface CodeFunction {
+	name: string;
+	/** Index into CpuTime.classes. */
+	class: number;
+	samples: number;
+}
+
+/** Samples of CPU time of one phase or one role. */
+export interface CodeBar {
+	name: string;
+	samples: number;
+	/** In the order of CpuTime.classes. */
+	classes: number[];
+	/** The most samples first. */
+	functions: CodeFunction[];
+}
+
+/** What CPU time went into, over the whole run. */
+export interface CpuTime {
+	/** Samples of a second of CPU time. */
+	rate: number;
+	classes: CodeClass[];
+	/** Of the processes that train, by the phase of their training thread. */
+	phases: CodeBar[];
+	roles: CodeBar[];
+	/** Why there are no samples, and why none by phase. */
+	missing: string | null;
+	phases_missing: string | null;
+}
+
 export interface Missing {
 	what: string;
 	reason: string;
@@ -297,6 +333,8 @@ export interface Run {
 	panels: Panel[];
 	/** Null where the job marked nothing. */
 	iterations: Iterations | null;
+	/** Null where memory was short. */
+	cpu_time: CpuTime | null;
 	own_spans: OwnSpan[];
 	processes: Process[];
 	/** Processes that the table leaves out: the least busy of very many. */

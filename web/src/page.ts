@@ -6,6 +6,7 @@
 
 import type { Report, Run, Tile, Verdict } from './contract';
 import { card, button, make } from './dom';
+import { cpuTimeCard } from './cpu_time';
 import { clock, date, duration } from './format';
 import { iterationCards } from './iterations';
 import { epochTable, ownTable, processTable, summaryTable } from './tables';
@@ -130,6 +131,7 @@ function view(run: Run, alone: boolean): View {
 		run.tiles.length > 0 ? tiles(run.tiles) : null,
 		timeline ? timeline.element : null,
 		run.iterations ? cards.element : null,
+		run.cpu_time ? cpuTimeCard(run.cpu_time) : null,
 		ownTable(run),
 		epochTable(run, (row) => show(row.start, row.end ?? run.duration)),
 		eventCard(run, (t) => show(t - around, t + around)),
