@@ -54,6 +54,7 @@ static const struct {
 	{"nvml", "job", "the job's memory"},
 	{"nvml", "gpu_processes", "memory and utilization of each process"},
 	{"waits", "waits", "what first threads wait for"},
+	{"threads", "threads", "threads by what they are for"},
 	{"profile", "profile", "samples of CPU time"},
 };
 

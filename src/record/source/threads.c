@@ -276,10 +276,16 @@ static void look_at(struct threads *s, struct program *p, struct thread *t, uint
 	if (r < 0) {
 		return;
 	}
-	t->kind = thread_kind_of_call(text, &p->ranges);
-	if (cursor_literal(&text, "running")) {
+	struct cursor runs = text;
+	if (cursor_literal(&runs, "running")) {
 		p->running_looks++;
-	} else if (t->kind == THREAD_UNNAMED) {
+		return;
+	}
+	if (p->maps_ns == 0) {
+		read_maps(s, p, now_ns);
+	}
+	t->kind = thread_kind_of_call(text, &p->ranges);
+	if (t->kind == THREAD_UNNAMED) {
 		read_maps(s, p, now_ns); // for the next look: a library may be new
 	}
 }
