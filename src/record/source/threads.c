@@ -47,16 +47,20 @@ enum {
 #define MAPS_NS NS_PER_S // between readings of mappings: doubles with each
 #define MAPS_LONGEST_NS (64 * NS_PER_S)
 
-enum { OF_CPU, OF_READY, OF_RUNS, OF_COUNT, N_OF };
+enum { OF_CPU, OF_EARLIER, OF_READY, OF_RUNS, OF_COUNT, N_OF };
 enum { RUNNING_LOOKS = N_OF * N_THREAD_KINDS, ALONE, UNREAD, N_METRICS };
 #define AT(kind, what) ((kind)*N_OF + (what))
 
 #define FROM " (schedstat of each thread)."
+#define SECONDS METRIC_COUNTER, "s", 1e-6
 #define ROWS(kind, name, who)                                                                     \
-	[AT(kind, OF_CPU)] = {"strain.threads." name ".cpu_time", METRIC_COUNTER, "s", 1e-6,      \
+	[AT(kind, OF_CPU)] = {"strain.threads." name ".cpu_time", SECONDS,                        \
 		"CPU time of " who FROM},                                                         \
-		  [AT(kind, OF_READY)] = {"strain.threads." name ".ready_time", METRIC_COUNTER,   \
-			  "s", 1e-6, "Time without a CPU, though ready to run, of " who FROM},    \
+		  [AT(kind, OF_EARLIER)] = {"strain.threads." name ".earlier_time", SECONDS,      \
+			  "CPU time that is in the unnamed threads' and was found later to be "   \
+	                  "that of " who FROM},                                                   \
+		  [AT(kind, OF_READY)] = {"strain.threads." name ".ready_time", SECONDS,          \
+			  "Time without a CPU, though ready to run, of " who FROM},               \
 		  [AT(kind, OF_RUNS)] = {"strain.threads." name ".runs", METRIC_COUNTER, "{run}", \
 			  1, "Times on a CPU, each until a wait or a switch, of " who FROM},      \
 		  [AT(kind, OF_COUNT)] = {"strain.threads." name ".count", METRIC_GAUGE,          \
@@ -97,6 +101,7 @@ struct thread {
 	bool seen; // in the last list
 	unsigned named, looks, idle;
 	uint64_t cpu_ns, ready_ns, runs; // as last read
+	uint64_t unnamed_ns; // CPU time until it was known what it is for
 };
 
 struct program { // a training process
@@ -307,6 +312,7 @@ static bool thread_read(struct program *p, struct thread *t, uint64_t *ret_cpu, 
 	p->sums[OF_CPU][t->kind] += *ret_cpu;
 	p->sums[OF_READY][t->kind] += *ret_ready;
 	p->sums[OF_RUNS][t->kind] += now.slices > t->runs ? now.slices - t->runs : 0;
+	t->unnamed_ns += t->kind == THREAD_UNNAMED ? *ret_cpu : 0;
 	t->idle = *ret_cpu > 0 ? 0 : t->idle + 1;
 	t->cpu_ns = now.run_ns;
 	t->ready_ns = now.wait_ns;
@@ -339,6 +345,10 @@ static void read_program(struct threads *s, struct program *p, uint64_t now_ns)
 		if (t->kind == THREAD_UNNAMED) {
 			look_at(s, p, t, now_ns);
 		}
+		if (t->kind != THREAD_UNNAMED && t->unnamed_ns > 0) {
+			p->sums[OF_EARLIER][t->kind] += t->unnamed_ns;
+			t->unnamed_ns = 0;
+		}
 		if (!thread_read(p, t, &cpu_ns, &ready_ns)) {
 			thread_close(t);
 			p->listed_ns = 0;
@@ -361,6 +371,7 @@ static void put_program(struct program *p, struct sink *sink, uint64_t now_ns)
 	}
 	for (size_t k = 0; k < N_THREAD_KINDS; k++) {
 		values[AT(k, OF_CPU)] = (int64_t)(p->sums[OF_CPU][k] / NS_PER_US);
+		values[AT(k, OF_EARLIER)] = (int64_t)(p->sums[OF_EARLIER][k] / NS_PER_US);
 		values[AT(k, OF_READY)] = (int64_t)(p->sums[OF_READY][k] / NS_PER_US);
 		values[AT(k, OF_RUNS)] = (int64_t)p->sums[OF_RUNS][k];
 		values[AT(k, OF_COUNT)] = (int64_t)counts[k];
