@@ -28,9 +28,16 @@ enum {
 	ADDRESSES_MOST = 50000, // of a run
 	SYMBOLS_MOST = 4 << 20, // of a file
 	NAME_MOST = 200, // bytes
+	HEADERS_MOST = 128, // program headers that are looked at; a linker makes a dozen
+	STEPS_A_LOOK = 65536, // between looks at the clock
 };
+// Of one section, which libelf reads into memory: the largest libraries of frameworks have half of
+// that.
+#define SECTION_MOST_BYTES (UINT64_C(256) << 20)
 #define FILE_MOST_BYTES (INT64_C(4) << 30)
 #define ALL_NS (2 * NS_PER_S)
+// A file can be made so that all symbols lie over all addresses, and no name ends.
+#define FILE_NS NS_PER_S
 
 #ifdef HAVE_LIBELF
 
@@ -76,11 +83,30 @@ static size_t first_from(const struct wanted *wanted, size_t n, uint64_t address
 	return low;
 }
 
-static void take_symbols(Elf_Data *data, size_t entry, struct wanted *wanted, size_t n)
+// What is left of the time for a file.
+struct patience {
+	uint64_t until_ns;
+	uint64_t steps;
+};
+
+static bool is_over(struct patience *p, uint64_t steps)
+{
+	p->steps += steps;
+	if (p->steps < STEPS_A_LOOK) {
+		return false;
+	}
+	p->steps = 0;
+	return clock_monotonic_ns() > p->until_ns;
+}
+
+static void take_symbols(
+	Elf_Data *data, size_t entry, struct wanted *wanted, size_t n, struct patience *patience)
 {
 	size_t symbols = entry > 0 ? data->d_size / entry : 0;
-	for (size_t i = 0; i < symbols && i < SYMBOLS_MOST; i++) {
+	uint64_t steps = 1;
+	for (size_t i = 0; i < symbols && i < SYMBOLS_MOST && !is_over(patience, steps); i++) {
 		GElf_Sym symbol;
+		steps = 1;
 		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
 			symbol.st_size == 0 || symbol.st_name == 0 ||
 			(GELF_ST_TYPE(symbol.st_info) != STT_FUNC &&
@@ -88,7 +114,8 @@ static void take_symbols(Elf_Data *data, size_t entry, struct wanted *wanted, si
 			continue;
 		}
 		for (size_t k = first_from(wanted, n, symbol.st_value);
-			k < n && wanted[k].address - symbol.st_value < symbol.st_size; k++) {
+			k < n && wanted[k].address - symbol.st_value < symbol.st_size;
+			k++, steps++) {
 			if (wanted[k].name == 0 || symbol.st_value > wanted[k].at) {
 				wanted[k].at = symbol.st_value;
 				wanted[k].name = symbol.st_name;
@@ -116,19 +143,42 @@ static Elf_Scn *table_of(Elf *elf, GElf_Shdr *ret)
 	return found;
 }
 
+// A section that can be read: neither too large nor compressed, which could unpack to anything.
+static bool is_fine(Elf_Scn *section, GElf_Shdr *ret)
+{
+	return section && gelf_getshdr(section, ret) && ret->sh_size <= SECTION_MOST_BYTES &&
+	       !(ret->sh_flags & SHF_COMPRESSED);
+}
+
+static void name_all(Elf *elf, size_t strings, const struct wanted *wanted, size_t n,
+	struct patience *patience, char **ret_names)
+{
+	GElf_Shdr header;
+	if (!is_fine(elf_getscn(elf, strings), &header)) {
+		return;
+	}
+	// A table of names without an end is searched for one each time.
+	for (size_t i = 0; i < n && !is_over(patience, 1 + header.sh_size / 64); i++) {
+		const char *name = wanted[i].name ? elf_strptr(elf, strings, wanted[i].name) : NULL;
+		ret_names[wanted[i].index] = name ? strndup(name, NAME_MOST) : NULL;
+	}
+}
+
 static int read_names(Elf *elf, const int64_t *offsets, size_t n, char **ret_names)
 {
 	_cleanup_free_ struct wanted *wanted = calloc(n + 1, sizeof(*wanted));
+	struct patience patience = {.until_ns = clock_monotonic_ns() + FILE_NS};
 	size_t n_headers = 0, found = 0;
 	GElf_Shdr header = {0};
 	if (!wanted) {
 		return -ENOMEM;
 	}
 	Elf_Scn *section = elf_kind(elf) == ELF_K_ELF ? table_of(elf, &header) : NULL;
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	Elf_Data *data = is_fine(section, &header) ? elf_getdata(section, NULL) : NULL;
 	if (!data || elf_getphdrnum(elf, &n_headers) != 0) {
 		return -EBADMSG;
 	}
+	n_headers = n_headers < HEADERS_MOST ? n_headers : HEADERS_MOST;
 	for (size_t i = 0; i < n; i++) {
 		if (offsets[i] >= 0 &&
 			address_of(elf, n_headers, (uint64_t)offsets[i], &wanted[found].address)) {
@@ -136,13 +186,26 @@ static int read_names(Elf *elf, const int64_t *offsets, size_t n, char **ret_nam
 		}
 	}
 	qsort(wanted, found, sizeof(*wanted), wanted_compare);
-	take_symbols(data, header.sh_entsize, wanted, found);
-	for (size_t i = 0; i < found; i++) {
-		const char *name = wanted[i].name ? elf_strptr(elf, header.sh_link, wanted[i].name)
-		                                  : NULL;
-		ret_names[wanted[i].index] = name ? strndup(name, NAME_MOST) : NULL;
-	}
+	take_symbols(data, header.sh_entsize, wanted, found, &patience);
+	name_all(elf, header.sh_link, wanted, found, &patience, ret_names);
 	return 0;
+}
+
+// libelf makes room for as many sections as a file says that it has. More than its header can count
+// no linker makes.
+static bool counts_sections(int fd)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr small;
+		Elf64_Ehdr large;
+	} header = {0};
+	if (pread(fd, &header, sizeof(header), 0) < (ssize_t)sizeof(header.small)) {
+		return false;
+	}
+	// 0 in either order of bytes.
+	return header.ident[EI_CLASS] == ELFCLASS32 ? header.small.e_shnum != 0
+	                                            : header.large.e_shnum != 0;
 }
 
 int symbols_of_file(const char *path, const int64_t *offsets, size_t n, char **ret_names)
@@ -154,7 +217,8 @@ int symbols_of_file(const char *path, const int64_t *offsets, size_t n, char **r
 		return -errno;
 	}
 	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
-		status.st_size > FILE_MOST_BYTES || elf_version(EV_CURRENT) == EV_NONE) {
+		status.st_size > FILE_MOST_BYTES || !counts_sections(fd) ||
+		elf_version(EV_CURRENT) == EV_NONE) {
 		return -EBADMSG;
 	}
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);

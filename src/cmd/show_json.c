@@ -285,15 +285,19 @@ static json_t *epochs_json(const struct analysis *a)
 
 static json_t *bar_json(const char *name, const struct code_group_samples *bar, uint64_t of)
 {
-	json_t *json = json_object(), *classes = json_object(), *functions = json_array();
+	json_t *json = json_object(), *classes = json_array(), *functions = json_array();
 	json_object_set_new(json, "of", json_string(name));
 	json_object_set_new(json, "samples", json_integer((json_int_t)bar->samples));
 	json_object_set_new(
 		json, "share_ratio", json_from_number((double)bar->samples / (double)of));
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		if (bar->by_class[i] > 0) {
-			json_object_set_new(classes, code_class_name((enum code_class)i),
-				json_integer((json_int_t)bar->by_class[i]));
+			json_t *class = json_object();
+			json_object_set_new(
+				class, "class", json_string(code_class_name((enum code_class)i)));
+			json_object_set_new(
+				class, "samples", json_integer((json_int_t)bar->by_class[i]));
+			json_array_append_new(classes, class);
 		}
 	}
 	for (size_t i = 0; i < bar->n_tops; i++) {
