@@ -147,6 +147,16 @@ static void cpu_times(const struct facts *f, double *ret_main, double *ret_prepa
 	}
 }
 
+// Each epoch makes its workers anew, by default: what more of them take, over its iterations.
+static double starting(const struct facts *f, unsigned workers)
+{
+	double further = workers > f->workers.n ? workers - f->workers.n : 0;
+	double first = f->workers.n == 0 ? WORKERS_START_S : 0;
+	double epoch_s = f->epoch_iterations * f->length_s.value;
+	bool anew = f->workers.n == 0 || f->workers.restart;
+	return anew && epoch_s > 0 ? (first + further * WORKER_START_S) / epoch_s : 0;
+}
+
 double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 {
 	double main, prepare, waits = facts_share(f, PHASE_DATA);
@@ -160,8 +170,11 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 	if (workers == 0) {
 		return computing + prepare + blocked;
 	}
-	double input = (prepare + blocked) / workers;
-	return fmax(fmax(computing, input), f->ranks.n * (main + prepare) / cpus);
+	double sent = f->workers.n == 0 ? HAND_OVER_S / f->length_s.value : 0;
+	double taken = f->workers.n == 0 ? TAKE_OVER_S / f->length_s.value : 0;
+	double input = (prepare + blocked + sent) / workers;
+	double work = f->ranks.n * (main + prepare + sent + taken) / cpus;
+	return fmax(fmax(computing + taken, input), work) + starting(f, workers);
 }
 
 // So many workers that what each needs still fits.
@@ -278,10 +291,10 @@ static double length_with_threads(const struct facts *f, unsigned workers, doubl
 	double main, prepare;
 	cpu_times(f, &main, &prepare);
 	double step = step_with_threads(f, threads);
-	double input = (facts_share(f, PHASE_DATA) - input_blocked(f)) / workers;
-	double useful = (1 - f->code_threads.share[CODE_SPINNING]) * f->code_threads.cpus;
-	double work = step_with_threads(f, 1) + prepare;
-	return fmax(fmax(step, input), fmax(work, useful) / f->cpus);
+	double sent = HAND_OVER_S / f->length_s.value, taken = TAKE_OVER_S / f->length_s.value;
+	double input = (facts_share(f, PHASE_DATA) - input_blocked(f) + sent) / workers;
+	double work = step_with_threads(f, 1) + prepare + sent + taken;
+	return fmax(fmax(step + taken, input), work / f->cpus) + starting(f, workers);
 }
 
 // Workers and threads together, where one worker or two fit as threads that spin go. False where

@@ -48,6 +48,8 @@ void advise_epochs(struct book *b, double share);
 //
 //   rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
 //
+// with what handing a batch over takes on either side, where there were no workers, and what each
+// epoch takes to start them;
 // with prepare the time of a batch in a worker that has a CPU of its own, c the CPU time. NAN where
 // the CPU time of the workers or of the training process is not known.
 double advice_length_with(const struct facts *f, unsigned workers, double cpus);

@@ -35,7 +35,8 @@ void facts_init(struct facts *f)
 	}
 	f->length_s = unknown;
 	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
-	f->samples = f->compute_s = f->undisturbed_s = f->undisturbed_waits_s = NAN;
+	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
+		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
 	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
 	f->page_faults = NAN;
@@ -244,6 +245,9 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s;
 	f->length_s = p->length_s;
 	f->samples = p->samples_per_iteration;
+	for (size_t i = 0; i < p->n_epochs; i++) {
+		f->epoch_iterations = fmax(f->epoch_iterations, (double)p->epochs[i].iterations);
+	}
 	for (size_t i = 0; i < N_KNOWN_PHASES && i < p->n; i++) {
 		if (!p->items[i].apart && (p->items[i].spans > 0 || i == PHASE_OTHER)) {
 			f->share[i] = p->items[i].share;

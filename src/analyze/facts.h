@@ -154,6 +154,7 @@ struct facts {
 	double data_at_epochs; // of an iteration: the part of its share that the first ones of
 	double other_at_epochs; // epochs have
 	double samples; // of an iteration
+	double epoch_iterations; // of the longest epoch; NAN: there are none
 	double compute_s; // forward, backward, optimizer, step, other: mean of an iteration
 	double undisturbed_s; // the same where nothing was in the way: of each phase its 2nd
 	                      // percentile

@@ -30,7 +30,14 @@ static void workers_are_advised_by_the_model(void **state)
 	f.cpus = 1;
 	assert_int_equal(advice_workers(&f), 1);
 	f = input_alone();
+	f.length_s = (struct estimate){1, 0.99, 1.01}; // beside which handing over is nothing
 	assert_int_equal(advice_workers(&f), 1); // while it computes
+	f.length_s = (struct estimate){0.010, 0.0099, 0.0101}; // of 5 ms, 2 to send a batch
+	assert_int_equal(advice_workers(&f), 2);
+	assert_true(fabs(advice_length_with(&f, 1, 4) - 0.7) < 1e-9);
+	f.epoch_iterations = 30; // 0.3 s, and workers to start
+	assert_true(fabs(advice_length_with(&f, 1, 4) - 0.9) < 1e-9);
+	f.epoch_iterations = NAN;
 	f.cpus = 1;
 	assert_true(advice_length_with(&f, 1, 1) >= 1 - 1e-9);
 }
@@ -118,6 +125,7 @@ static struct facts computing(double cpus_used)
 static struct facts spins_beside_input(void)
 {
 	struct facts f = job(0.36);
+	f.length_s = (struct estimate){0.036, 0.0356, 0.0364};
 	f.cpus = f.host_cpus = 2;
 	f.main_cpus = f.cpus_used = 1.8;
 	f.others_cpus = f.host_others_cpus = 0.1;
