@@ -14,6 +14,7 @@
 #include "analyze/names.h"
 #include "analyze/profile.h"
 #include "analyze/thresholds.h"
+#include "analyze/thread_facts.h"
 #include "analyze/wait_facts.h"
 #include "analyze/words.h"
 
@@ -199,6 +200,22 @@ static int put_waits(const struct facts *f, struct verdict *v)
 	return r < 0 ? r : put_looks(v, "workers wait", &f->worker_waits);
 }
 
+// Which threads of the training process used CPUs, where more than the first did.
+static int put_threads(const struct facts *f, struct verdict *v)
+{
+	struct text value = {0};
+	if (!f->threads.known || !(f->threads.others_cpus >= 0.05)) {
+		return 0;
+	}
+	thread_facts_append(&value, &f->threads);
+	if (f->threads.team_outside >= 0.05) {
+		text_append_string(&value, ", the team for ");
+		words_append_percent(&value, f->threads.team_outside);
+		text_append_string(&value, " of the time while nothing computes");
+	}
+	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
+}
+
 // What CPU time went into.
 static int put_samples(const struct facts *f, struct verdict *v)
 {
@@ -331,8 +348,8 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
-		put_workers, put_training, put_waits, put_samples, put_disturbed, put_storage,
-		put_ranks};
+		put_workers, put_training, put_waits, put_threads, put_samples, put_disturbed,
+		put_storage, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

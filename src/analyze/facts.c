@@ -16,6 +16,7 @@
 #include "analyze/profile.h"
 #include "analyze/quota_facts.h"
 #include "analyze/rate.h"
+#include "analyze/thread_facts.h"
 #include "analyze/wait_facts.h"
 #include "analyze/worker_facts.h"
 #include "analyze/words.h"
@@ -59,6 +60,7 @@ void facts_init(struct facts *f)
 		f->code.share[i] = f->code_threads.share[i] = f->code_workers.share[i] = NAN;
 	}
 	f->code.cpus = f->code_threads.cpus = f->code_workers.cpus = NAN;
+	thread_facts_init(&f->threads);
 	f->children = (struct children_facts){NAN, NAN, NAN, NULL};
 	f->quota = (struct quota_facts){.cpus = NAN,
 		.used_up = NAN,
@@ -287,7 +289,7 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 // Processes --------------------------------------------------------------------------------------
 
 // The process that trains: it marks iterations, or the tree says so.
-static int64_t trainer(const struct analysis *a)
+int64_t facts_trainer(const struct analysis *a)
 {
 	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {
 		return a->phases.ranks[0].entity;
@@ -306,7 +308,7 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 {
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
-	int64_t host = first_id(a, ENTITY_HOST), main = trainer(a);
+	int64_t host = first_id(a, ENTITY_HOST), main = facts_trainer(a);
 	f->duration_s = o->running_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
@@ -446,11 +448,11 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);
 	quota_facts_fill(a, &stretch, ret);
-	worker_facts_fill(a, trainer(a), &stretch, ret);
-	wait_facts_fill(a, trainer(a), &stretch, ret);
+	worker_facts_fill(a, facts_trainer(a), &stretch, ret);
+	wait_facts_fill(a, facts_trainer(a), &stretch, ret);
 	struct code_profile profile;
 	(void)profile_load(a, &stretch, &profile); // without memory for it, no samples
-	profile_facts_fill(a, &profile, trainer(a), &stretch, ret);
+	profile_facts_fill(a, &profile, facts_trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	gpu_facts_fill(a, &stretch, &ret->gpu);
@@ -462,4 +464,5 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}
+	thread_facts_fill(a, facts_trainer(a), &stretch, ret);
 }

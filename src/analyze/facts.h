@@ -106,6 +106,46 @@ struct code_facts { // of one kind of thread
 	double in_openmp; // of the samples: spinning in OpenMP, which settings of its can end
 };
 
+// What the threads of the training process are for (source `threads`).
+enum thread_group {
+	THREADS_MAIN, // the first
+	THREADS_OPENMP, // the team without it
+	THREADS_BLAS,
+	THREADS_POOL, // the framework's: Eigen, XLA, TBB
+	THREADS_DEVICE, // autograd, drivers, communication
+	THREADS_PYTHON, // beside the first
+	THREADS_UNNAMED, // nothing tells
+	THREADS_OTHER,
+	N_THREAD_GROUPS,
+};
+
+struct thread_group_facts {
+	double threads; // that there were at most; NAN: not known
+	double cpus; // that they used; with what was found out about a thread later
+	double ready; // mean number of them that were ready and had no CPU
+	double runs; // a second: each ends with a wait or a switch
+};
+
+// Of the process that trains, over the steady iterations, all without a sample. NAN throughout
+// where the source was not there (no schedstat, a run of an older recorder): the run's table of
+// missing metrics has the reason. Clocks of groups, and at best medium confidence.
+struct thread_facts {
+	bool known; // the first thread's CPU time is
+	struct thread_group_facts groups[N_THREAD_GROUPS];
+	bool unnamed_poll; // unnamed threads were looked at, and always ran: in a process with
+	                   // Python they are a team that polls, OpenMP's or a BLAS's
+	double team_cpus; // of OpenMP, BLAS, and the unnamed where they poll
+	double team_threads; // of the groups that team_cpus is of
+	double team_busy; // share of the time that a thread of the busiest of these groups runs
+	double team_outside; // of that share, at least the part in which nothing computes: beyond
+	                     // forward, backward, optimizer and step. NAN without phases
+	double team_alone; // share of the time that a thread of them ran and the first neither
+	                   // ran nor was ready, at least. Python's unknown threads are in it
+	double python_together; // CPUs that the first and Python's other threads used. The
+	                        // interpreter's lock bounds what of it is Python to 1
+	double others_cpus; // of all threads but the first: near 0, and one thread computes
+};
+
 struct children_facts { // processes that steps start: neither loader workers nor ranks
 	double per_iteration; // NAN: not known
 	double cpu_s; // of an iteration
@@ -187,6 +227,7 @@ struct facts {
 	struct code_facts code; // of the training thread
 	struct code_facts code_threads; // of the other threads of the training processes
 	struct code_facts code_workers;
+	struct thread_facts threads;
 	struct children_facts children;
 	struct quota_facts quota;
 	struct growth_facts growth;
@@ -202,6 +243,8 @@ struct facts {
 // The steady iterations, which rates are of, without what lies between their epochs where that is
 // much; the whole run where there are none.
 struct stretch facts_stretch(const struct analysis *a);
+// The process that trains; 0: none is known.
+int64_t facts_trainer(const struct analysis *a);
 // Needs everything of the analysis but the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
 // Whether it is known that one thread computes: there is no other beside those that feed workers,

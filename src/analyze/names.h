@@ -12,6 +12,7 @@
 #define NAME_CPU_LEADER "strain.cpu.time.leader"
 #define NAME_CPU_CHILDREN "strain.cpu.time.children"
 #define NAME_WAIT "strain.wait." // and a kind: "sleep", ..., or "looks"
+#define NAME_THREADS_OF "strain.threads." // and a group and a figure: "openmp.cpu_time"
 #define NAME_CPUS_ALLOWED "strain.cpu.allowed"
 #define NAME_THREADS "process.thread.count"
 #define NAME_RESIDENT "process.memory.usage"

@@ -347,6 +347,7 @@ int show_json(const struct analysis *a, FILE *stream)
 	static const struct section sections[] = {
 		{"processes", process_table_build},
 		{"waits", wait_table_build},
+		{"threads", thread_table_build},
 		{"code", code_table_build},
 		{"gpus", gpu_table_build},
 		{"devices", device_table_build},

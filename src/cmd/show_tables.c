@@ -14,6 +14,7 @@
 #include "analyze/names.h"
 #include "analyze/code_time.h"
 #include "analyze/profile.h"
+#include "analyze/thread_facts.h"
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
@@ -485,6 +486,51 @@ int wait_table_build_short(
 		}
 	}
 	return r;
+}
+
+// --- threads of the process that trains
+
+enum { THREADS_GROUP, THREADS_COUNT, THREADS_CPUS, THREADS_READY, THREADS_RUNS, N_THREAD_COLUMNS };
+static const struct column thread_columns[N_THREAD_COLUMNS] = {
+	[THREADS_GROUP] = {"group", "TRAINING THREADS", COLUMN_LABEL, 0},
+	[THREADS_COUNT] = {"threads", "NUMBER", COLUMN_WHOLE, 1},
+	[THREADS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 0},
+	[THREADS_READY] = {"ready_ratio", "READY, NO CPU", COLUMN_RATIO, 2},
+	[THREADS_RUNS] = {"runs_per_second", "RUNS/S", COLUMN_NUMBER, 3},
+};
+
+#define THREADS_SHOWN 0.005 // CPUs: less prints as nothing
+
+static int thread_rows(const struct analysis *a, double least, struct table **ret)
+{
+	struct facts f;
+	struct stretch stretch = facts_stretch(a);
+	facts_init(&f);
+	thread_facts_fill(a, facts_trainer(a), &stretch, &f);
+	int r = table_new(thread_columns, N_THREAD_COLUMNS, ret);
+	for (size_t i = 0; i < N_THREAD_GROUPS && r == 0; i++) {
+		const struct thread_group_facts *g = &f.threads.groups[i];
+		if (!f.threads.known || !(g->threads > 0) || !(g->cpus >= least)) {
+			continue;
+		}
+		r = table_row(*ret);
+		table_text(*ret, THREADS_GROUP, thread_group_title((enum thread_group)i));
+		table_number(*ret, THREADS_COUNT, g->threads);
+		table_number(*ret, THREADS_CPUS, g->cpus);
+		table_number(*ret, THREADS_READY, g->ready / g->threads);
+		table_number(*ret, THREADS_RUNS, g->runs);
+	}
+	return r;
+}
+
+int thread_table_build(const struct analysis *a, struct table **ret)
+{
+	return thread_rows(a, 0, ret);
+}
+
+int thread_table_build_short(const struct analysis *a, struct table **ret)
+{
+	return thread_rows(a, THREADS_SHOWN, ret);
 }
 
 // --- samples of CPU time

@@ -39,6 +39,10 @@ int wait_table_build_short(
 	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);
 // Samples of CPU time by role, then by phase: shares of all, and of those by phase.
 int code_time_table_build(const struct code_time *time, struct table **ret);
+// Threads of the process that trains, by what they are for, over the steady iterations. A row for
+// each group that there was; short: that used CPU time.
+int thread_table_build(const struct analysis *a, struct table **ret);
+int thread_table_build_short(const struct analysis *a, struct table **ret);
 int evidence_table_build(const struct analysis *a, struct table **ret);
 // Without the anchors of the wall clock, which are for programs that align runs, and, in a table,
 // what the job printed.

@@ -496,6 +496,16 @@ static int print_code_time(const struct page *p)
 	return r;
 }
 
+static int print_threads(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	int r = p->all ? thread_table_build(p->a, &t) : thread_table_build_short(p->a, &t);
+	if (r == 0 && table_rows(t) < 2 && !p->all) {
+		return 0; // the first thread alone is in the table of processes
+	}
+	return print_table(p, r, t);
+}
+
 static int print_code(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
@@ -618,6 +628,7 @@ int show_text(const struct analysis *a, const struct show_text_options *options,
 	r = r < 0 ? r : print_epochs(&page);
 	r = r < 0 ? r : print_processes(&page);
 	r = r < 0 ? r : print_waits(&page);
+	r = r < 0 ? r : print_threads(&page);
 	r = r < 0 ? r : print_code(&page);
 	r = r < 0 ? r : print_devices(&page);
 	print_recording(&page);

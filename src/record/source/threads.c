@@ -58,7 +58,7 @@ enum { RUNNING_LOOKS = N_OF * N_THREAD_KINDS, ALONE, UNREAD, N_METRICS };
 		"CPU time of " who FROM},                                                         \
 		  [AT(kind, OF_EARLIER)] = {"strain.threads." name ".earlier_time", SECONDS,      \
 			  "CPU time that is in the unnamed threads' and was found later to be "   \
-	                  "that of " who FROM},                                                   \
+			  "that of " who FROM},                                                   \
 		  [AT(kind, OF_READY)] = {"strain.threads." name ".ready_time", SECONDS,          \
 			  "Time without a CPU, though ready to run, of " who FROM},               \
 		  [AT(kind, OF_RUNS)] = {"strain.threads." name ".runs", METRIC_COUNTER, "{run}", \
@@ -277,7 +277,7 @@ static void look_at(struct threads *s, struct program *p, struct thread *t, uint
 	}
 	t->looks++;
 	int r = task_read(s, p, t->tid, "syscall", buffer, sizeof(buffer), &text);
-	p->hides_calls = r == -EPERM || r == -EACCES || r == -ENOENT;
+	p->hides_calls = r == -EPERM || r == -EACCES; // -ENOENT: the thread has gone
 	if (r < 0) {
 		return;
 	}
