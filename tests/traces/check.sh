@@ -28,6 +28,15 @@ figures() { # FILE
 	"$strain" sql --csv "$1" "SELECT t_ns, kind, text FROM event ORDER BY t_ns, id"
 	echo "# missing"
 	"$strain" sql --csv "$1" "SELECT reason, count(*) FROM missing GROUP BY 1 ORDER BY 1"
+	if [ -n "$("$strain" sql --csv "$1" "SELECT name FROM sqlite_schema WHERE name = 'phase_sample'" | sed 1d)" ]; then
+		echo "# samples of CPU time"
+		"$strain" sql --csv "$1" "SELECT entity, leader, path, name, sum(samples) FROM profile_sample AS s
+			JOIN profile_object AS o ON o.id = s.object
+			LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address
+			GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+		"$strain" sql --csv "$1" "SELECT entity, phase, leader, path, sum(samples) FROM phase_sample AS s
+			JOIN profile_object AS o ON o.id = s.object GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+	fi
 	echo "# export"
 	"$strain" export --format csv --entity job --metric process.cpu.time --every 200ms "$1"
 	"$strain" export --format csv --entity process --metric process.memory.usage --every 1s "$1"

@@ -29,6 +29,8 @@
 
 #define PSS "strain.memory.pss:max"
 
+enum { KEPT = 4 }; // runs in tests/traces
+
 struct place {
 	char directory[32];
 	char runs[96];
@@ -142,8 +144,8 @@ static void test_the_index_remembers_what_was_read(void **state)
 	struct place *p = *state;
 	struct catalogue cold, warm;
 	read_runs(p, &cold);
-	assert_int_equal(cold.n, 3);
-	assert_int_equal(cold.n_read, 3);
+	assert_int_equal(cold.n, KEPT);
+	assert_int_equal(cold.n_read, KEPT);
 	read_runs(p, &warm);
 	assert_int_equal(warm.n_read, 0);
 	assert_same(&cold, &warm);
@@ -171,7 +173,7 @@ static void test_what_was_read_in_part_is_read_whole_when_asked(void **state)
 	assert_true(isfinite(c.runs[0].measures[MEASURE_DURATION]));
 	catalogue_done(&c);
 	read_runs(p, &c);
-	assert_int_equal(c.n_read, 3);
+	assert_int_equal(c.n_read, KEPT);
 	assert_true(isfinite(c.runs[0].measures[MEASURE_EPOCH]));
 	catalogue_done(&c);
 	assert_int_equal(catalogue_read_with(paths, 1, &options, &c, &e), 0);
@@ -216,7 +218,7 @@ static void test_a_moved_file_is_listed_where_it_is(void **state)
 	catalogue_done(&c);
 	shell(p, "mv runs/schema-1000.strain runs/other.strain");
 	read_runs(p, &c);
-	assert_int_equal(c.n, 3);
+	assert_int_equal(c.n, KEPT);
 	run_named(&c, "other");
 	catalogue_done(&c);
 }
@@ -239,7 +241,7 @@ static void test_an_index_that_is_gone_or_no_index_is_made_anew(void **state)
 	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
 		shell(p, spoil[i]);
 		read_runs(p, &c);
-		assert_int_equal(c.n_read, 3);
+		assert_int_equal(c.n_read, KEPT);
 		assert_same(&first, &c);
 		catalogue_done(&c);
 		read_runs(p, &c);
@@ -267,7 +269,7 @@ static void test_without_an_index_everything_is_there(void **state)
 	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
 		shell(p, spoil[i]);
 		read_runs(p, &c);
-		assert_int_equal(c.n_read, 3);
+		assert_int_equal(c.n_read, KEPT);
 		assert_same(&first, &c);
 		catalogue_done(&c);
 	}
@@ -412,8 +414,8 @@ static void test_a_run_without_an_end_is_never_kept(void **state)
 	usleep(60000);
 	for (int i = 0; i < 2; i++) {
 		read_runs(p, &c);
-		assert_int_equal(c.n, 4);
-		assert_int_equal(c.n_read, i == 0 ? 4 : 1);
+		assert_int_equal(c.n, KEPT + 1);
+		assert_int_equal(c.n_read, i == 0 ? KEPT + 1 : 1);
 		catalogue_done(&c);
 	}
 }
@@ -426,7 +428,7 @@ static void test_files_that_are_no_runs_are_named(void **state)
 		 "ln -s nowhere dangling.strain && mkdir directory.strain && echo >notes.txt");
 	for (int i = 0; i < 2; i++) {
 		read_runs(p, &c);
-		assert_int_equal(c.n, 3);
+		assert_int_equal(c.n, KEPT);
 		assert_int_equal(c.n_unreadable, 4);
 		for (size_t k = 0; k < c.n_unreadable; k++) {
 			assert_non_null(strstr(c.unreadable[k], p->runs));
@@ -442,7 +444,7 @@ static void test_what_is_damaged_says_so_also_from_the_index(void **state)
 	shell(p, "truncate -s -8000 runs/schema-1000-onednn.strain && sleep 0.1");
 	for (int i = 0; i < 2; i++) {
 		read_runs(p, &c);
-		assert_int_equal(c.n, 3);
+		assert_int_equal(c.n, KEPT);
 		assert_int_equal(c.n_notices, 1);
 		assert_non_null(strstr(c.notices[0], "schema-1000-onednn.strain: truncated"));
 		assert_true(run_named(&c, "schema-1000-onednn")->damaged);
@@ -459,7 +461,8 @@ static void test_sweeps_and_doubles(void **state)
 		 "cp schema-1000.strain a.sweep/0001-2.strain && echo >a.sweep/plan.yaml && "
 		 "cp schema-1000.strain none/x.strain && ln -s schema-1000.strain again.strain");
 	read_runs(p, &c);
-	assert_int_equal(c.n, 5); // not what is in a directory that is no sweep, nor a file twice
+	assert_int_equal(
+		c.n, KEPT + 2); // not what is in a directory that is no sweep, nor a file twice
 	size_t trials = 0;
 	for (size_t i = 0; i < c.n; i++) {
 		trials += c.runs[i].sweep_directory && strstr(c.runs[i].sweep_directory, "a.sweep");
@@ -494,7 +497,7 @@ static void test_many_at_once(void **state)
 				struct catalogue c;
 				struct error e = {0};
 				fine = catalogue_read((char *[]){p->runs}, 1, &c, &e) == 0 &&
-				       c.n == 3 && c.runs[0].measures[MEASURE_EPOCH] > 1;
+				       c.n == KEPT && c.runs[0].measures[MEASURE_EPOCH] > 1;
 				unlink(i == 0 ? p->index : "");
 			}
 			_exit(fine ? 0 : 1);
