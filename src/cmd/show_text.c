@@ -483,8 +483,10 @@ static int print_code_time(const struct page *p)
 		return r;
 	}
 	if (time.missing) {
+		_cleanup_text_ struct text line = {0};
+		text_format(&line, "not sampled: %s", time.missing);
 		fputc('\n', p->stream);
-		print_field(p, "CPU time", time.missing);
+		print_field(p, "CPU time", line.data ? line.data : "");
 	} else {
 		r = code_time_table_build(&time, &t);
 		r = print_table(p, r, t);

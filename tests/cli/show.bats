@@ -90,6 +90,41 @@ setup() {
 	EOF
 }
 
+@test "what CPU time went into, by role and by phase" {
+	local file="$SOURCE_ROOT/tests/traces/schema-1003-onednn.strain"
+	run -0 --separate-stderr "$STRAIN" show "$file"
+	[[ "$output" == *"CPU TIME "*"WENT INTO"* ]]
+	[[ "$output" == *"training thread   84 %"*"matrix kernels 97 %"* ]]
+	[[ "$output" == *$'\nbackward          73 %'* ]]
+	"$STRAIN" show --json "$file" >"$BATS_TEST_TMPDIR/run.json"
+	python3 - "$BATS_TEST_TMPDIR/run.json" <<-'EOF'
+		import json, sys
+		time = json.load(open(sys.argv[1]))["cpu_time"]
+		assert time["missing"] is None and time["phases_missing"] is None
+		roles = {bar["of"]: bar for bar in time["roles"]}
+		phases = {bar["of"]: bar for bar in time["phases"]}
+		assert {of: bar["samples"] for of, bar in roles.items()} == {"training thread": 132, "workers": 25}
+		assert {of: bar["samples"] for of, bar in phases.items()} == {"forward": 34, "backward": 96, "optimizer": 2}
+		for bar in time["roles"] + time["phases"]:
+		    assert sum(c["samples"] for c in bar["classes"]) == bar["samples"]
+		assert roles["workers"]["functions"][0]["function"] == "dataset_prepare (train)"
+		assert abs(sum(bar["share_ratio"] for bar in time["phases"]) - 1) < 1e-9
+	EOF
+}
+
+@test "why no CPU time was sampled is one line" {
+	"$STRAIN" run --no-profile -o unsampled.strain -- true 2>/dev/null
+	run -0 --separate-stderr "$STRAIN" show unsampled.strain
+	[[ "$output" == *$'\nCPU time  not sampled: turned off (--no-profile)\n'* ]]
+	[[ "$output" != *"CPU TIME OF"* ]]
+	run -0 --separate-stderr "$STRAIN" show "$SOURCE_ROOT/tests/traces/schema-1001-onednn.strain"
+	[[ "$output" == *$'\nCPU time  not sampled: recorded by a strain that took no samples\n'* ]]
+	# Forbidden or not: there are samples or a reason.
+	"$STRAIN" run -o perhaps.strain -- true 2>/dev/null
+	run -0 --separate-stderr "$STRAIN" show perhaps.strain
+	[[ "$output" == *$'\nCPU time  not sampled: '* ]]
+}
+
 @test "finish prints at most seven lines, none over 120 columns, and keeps the summary" {
 	cp train.strain "$BATS_TEST_TMPDIR/again.strain"
 	cd "$BATS_TEST_TMPDIR"

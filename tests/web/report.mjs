@@ -222,6 +222,37 @@ test('what comes from a job stays text', async () => {
 	});
 });
 
+test('what CPU time went into', async () => {
+	const kept = new URL('../traces/schema-1003-onednn.strain', import.meta.url).pathname;
+	execFileSync(strain, ['report', kept, '-o', at('sampled.html')], { stdio: ['ignore', 'inherit', 'pipe'] });
+	await inReport(at('sampled.html'), async (page) => {
+		await page.setViewportSize({ width: 400, height: 900 });
+		await settle(page);
+		const found = await page.evaluate(() => {
+			const card = document.querySelector('section.card.code');
+			const widths = [...card.querySelectorAll('.shares')].map((bar) =>
+				[...bar.children].reduce((sum, part) => sum + parseFloat(part.style.width), 0),
+			);
+			return {
+				names: [...card.querySelectorAll('.bar-rows > span:nth-child(3n + 1)')].map((e) => e.textContent),
+				widths,
+				legend: [...card.querySelectorAll('.code-legend span:not(.key)')].map((e) => e.textContent),
+				tooltip: card.querySelector('.shares i').title,
+				wide: document.documentElement.scrollWidth,
+			};
+		});
+		assert.deepEqual(found.names, ['forward', 'backward', 'optimizer', 'training thread', 'workers']);
+		assert.ok(Math.abs(found.widths[1] - 100) < 0.1 && found.widths.every((width) => width < 100.1), String(found.widths));
+		assert.ok(found.legend.includes('matrix kernels') && !found.legend.includes('spinning'));
+		assert.match(found.tooltip, /^forward: matrix kernels 100 %, .*\n.* \[jit\]/);
+		assert.ok(found.wide <= 400);
+	});
+	await inReport(at('marked.html'), async (page) => {
+		const said = await page.textContent('section.card.code');
+		assert.match(said, /^CPU timeNot sampled: /);
+	});
+});
+
 test('several runs have a tab each', async () => {
 	execFileSync(makeRun, [at('second.strain'), '40']);
 	const file = report('several.html', 'run.strain', 'second.strain');
