@@ -134,6 +134,9 @@ struct thread_facts {
 	struct thread_group_facts groups[N_THREAD_GROUPS];
 	bool unnamed_poll; // unnamed threads were looked at, and always ran: in a process with
 	                   // Python they are a team that polls, OpenMP's or a BLAS's
+	bool unnamed_alone; // they run for long while the first thread neither runs nor is ready,
+	                    // and use one CPU together with it: as a thread does that holds
+	                    // Python's lock. Never with unnamed_poll
 	double team_cpus; // of OpenMP, BLAS, and the unnamed where they poll
 	double team_threads; // of the groups that team_cpus is of
 	double team_busy; // share of the time that a thread of the busiest of these groups runs

@@ -104,6 +104,25 @@ static void test_python_threads_share_one_cpu(void **state)
 	assert_true(isnan(f.threads.team_cpus));
 }
 
+static void test_an_unnamed_thread_that_holds_the_lock(void **state)
+{
+	(void)state;
+	struct facts f = alone(0.1);
+	put(&f, THREADS_MAIN, 1, 0.1);
+	put(&f, THREADS_UNNAMED, 2, 0.94);
+	struct thread_facts t = f.threads;
+	thread_facts_conclude(&t, &f, 5, 0.7);
+	assert_true(t.unnamed_alone);
+	assert_false(t.unnamed_poll);
+	t = f.threads;
+	t.groups[THREADS_MAIN].cpus = 0.6; // two that do not take turns
+	thread_facts_conclude(&t, &f, 5, 0.4);
+	assert_false(t.unnamed_alone);
+	t = f.threads;
+	thread_facts_conclude(&t, &f, 5, NAN);
+	assert_false(t.unnamed_alone);
+}
+
 static void test_time_before_a_name_is_moved(void **state)
 {
 	(void)state;
@@ -149,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_a_team_that_computes),
 		cmocka_unit_test(test_unnamed_threads_are_a_team_where_they_never_wait),
 		cmocka_unit_test(test_python_threads_share_one_cpu),
+		cmocka_unit_test(test_an_unnamed_thread_that_holds_the_lock),
 		cmocka_unit_test(test_time_before_a_name_is_moved),
 		cmocka_unit_test(test_nothing_known),
 	};
