@@ -17,6 +17,7 @@
 #include "analyze/quota_facts.h"
 #include "analyze/rate.h"
 #include "analyze/thread_facts.h"
+#include "analyze/thresholds.h"
 #include "analyze/wait_facts.h"
 #include "analyze/worker_facts.h"
 #include "analyze/words.h"
@@ -440,6 +441,25 @@ struct stretch facts_stretch(const struct analysis *a)
 	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
 }
 
+static double known_or_0(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+// JAX has no loader: what its hooks call data is all that is between two compiled calls, and
+// between those of a short step it is the way into them and out again rather.
+void facts_doubt_data(struct facts *f)
+{
+	struct estimate *data = &f->share[PHASE_DATA], *other = &f->share[PHASE_OTHER];
+	if (f->framework == FRAMEWORK_JAX && f->length_s.value < SHORT_STEP_S &&
+		isfinite(data->value)) {
+		const struct estimate all = {data->value + known_or_0(other->value),
+			data->low + known_or_0(other->low), data->high + known_or_0(other->high)};
+		*other = all;
+		*data = (struct estimate){NAN, NAN, NAN};
+	}
+}
+
 void facts_gather(const struct analysis *a, struct facts *ret)
 {
 	facts_init(ret);
@@ -464,5 +484,6 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}
+	facts_doubt_data(ret);
 	thread_facts_fill(a, facts_trainer(a), &stretch, ret);
 }

@@ -253,6 +253,8 @@ void facts_gather(const struct analysis *a, struct facts *ret);
 // Whether it is known that one thread computes: there is no other beside those that feed workers,
 // or the environment set it to one. A script may have set more since: then it uses more CPUs.
 bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one);
+// Takes a phase for what it is where its name says more than is known.
+void facts_doubt_data(struct facts *f);
 // Nothing known.
 void facts_init(struct facts *f);
 // Share of an iteration, 0 where that phase never was.
