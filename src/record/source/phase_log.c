@@ -17,7 +17,8 @@
 enum {
 	PROCESSES = 16,
 	CHANGES_FIRST = 256,
-	CHANGES_MOST = 8192,
+	CHANGES_MOST = 32768, // of a process: a second and a half of steps of 0.5 ms
+	CHANGES_ALL = 65536, // 1.5 MiB
 	SPLICED_MOST = 1024, // changes within one span that is put in
 };
 // Changes that are younger are not given up while there can be more of them.
@@ -40,6 +41,7 @@ struct process {
 	bool iterates;
 	struct change *changes; // a ring
 	size_t capacity, first, n;
+	size_t *all; // capacity of all processes
 	int64_t forgotten_ns; // before it nothing is known any more
 	int64_t iteration_ns; // since when one is open; -1
 	int64_t marked_ns, read_ns;
@@ -48,6 +50,7 @@ struct process {
 struct phase_log {
 	pthread_mutex_t mutex;
 	bool any; // iterates
+	size_t all;
 	struct process processes[PROCESSES];
 	struct change pieces[SPLICED_MOST + 1];
 };
@@ -122,10 +125,14 @@ static struct change *change_at(const struct process *p, size_t i)
 static bool grow(struct process *p)
 {
 	size_t capacity = p->capacity ? 2 * p->capacity : CHANGES_FIRST;
+	if (capacity > CHANGES_MOST || *p->all + capacity - p->capacity > CHANGES_ALL) {
+		return false;
+	}
 	struct change *changes = calloc(capacity, sizeof(*changes));
 	if (!changes) {
 		return false;
 	}
+	*p->all += capacity - p->capacity;
 	for (size_t i = 0; i < p->n; i++) {
 		changes[i] = *change_at(p, i);
 	}
@@ -147,7 +154,7 @@ static void append(struct process *p, struct change change)
 	}
 	if (p->n == p->capacity) {
 		bool young = p->n == 0 || change.from_ns - change_at(p, 0)->from_ns < ASKED_NS;
-		bool more = p->capacity < CHANGES_MOST && young && grow(p);
+		bool more = young && grow(p);
 		if (!more && p->capacity == 0) {
 			return;
 		}
@@ -217,8 +224,10 @@ static struct process *process_find(struct phase_log *log, int64_t entity)
 
 static void process_begin(struct process *p, const struct phase_writer *w)
 {
+	w->log->all -= p->capacity;
 	free(p->changes);
-	*p = (struct process){.entity = w->entity, .thread = w->thread, .iteration_ns = -1};
+	*p = (struct process){
+		.entity = w->entity, .thread = w->thread, .all = &w->log->all, .iteration_ns = -1};
 }
 
 // A free place, or that of a process whose thread has ended; NULL where all are in use.

@@ -6,8 +6,8 @@
 // phase that began last, and within one that stands apart (validation, checkpoint, import) for that
 // one; `prepare` counts as data; an iteration's time in no phase is "other".
 //
-// Bounded: 16 processes, 8192 changes of each (two seconds of steps of 1.3 ms). Times are ns since
-// the run's start. Every call takes the log's lock.
+// Bounded: 16 processes, 32,768 changes of one (a second and a half of steps of 0.5 ms), 65,536 of
+// all. Times are ns since the run's start. Every call takes the log's lock.
 
 #pragma once
 
