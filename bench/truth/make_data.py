@@ -6,6 +6,7 @@ Scripts look for data at different places relative to where they run: the jobs r
 DIRECTORY/run/here, and `data`, `../data` and `../../data` are one folder.
 """
 
+import gzip
 import random
 import struct
 import sys
@@ -25,6 +26,16 @@ def mnist(folder, rng):
     for part, count in (("train", 6000), ("t10k", 1000)):
         idx(folder / f"{part}-images-idx3-ubyte", (count, 28, 28), rng.randbytes(count * 784))
         idx(folder / f"{part}-labels-idx1-ubyte", (count,), bytes(i % 10 for i in range(count)))
+
+
+def jax_data(raw):
+    """The files that JAX's examples look for, where they do."""
+    folder = Path("/tmp/jax_example_data")
+    folder.mkdir(exist_ok=True)
+    for file in raw.iterdir():
+        target = folder / (file.name + ".gz")
+        if not target.exists():
+            target.write_bytes(gzip.compress(file.read_bytes(), 1))
 
 
 def words(path, rng, count):
@@ -83,6 +94,9 @@ def main():
     (data / "mnist").mkdir(exist_ok=True)
     if not (data / "mnist" / "MNIST").is_symlink():
         (data / "mnist" / "MNIST").symlink_to(data / "MNIST")
+    if not (here / "MNIST").is_symlink():
+        (here / "MNIST").symlink_to(data / "MNIST")
+    jax_data(data / "MNIST" / "raw")
     for part, count in (("train", 40000), ("valid", 4000), ("test", 4000)):
         words(data / "wikitext-2" / f"{part}.txt", rng, count)
     svm(data / "svm.txt", rng)
