@@ -103,6 +103,10 @@ try:
             import strain_opened
 
             strain_opened.install(os.environ["STRAIN_OPENED"])
+        if os.environ.get("STRAIN_LINES"):  # strain run --lines
+            import strain_lines
+
+            strain_lines.install(marks)
 except Exception:
     pass
 # The next one's failure, that there is none included, is to site what it always was.

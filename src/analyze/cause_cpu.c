@@ -220,9 +220,9 @@ static double spinning_inferred(const struct facts *f)
 	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_needs(f, false, 1)));
 }
 
-// Without samples, by the clocks of threads: a team keeps CPUs busy beside workers, and the training
-// thread is ready without one. As seen of teams that spin; one that only computes beside idle
-// workers left it ready for 7 % of the time at most.
+// Without samples, by the clocks of threads: a team keeps CPUs busy beside workers, and the
+// training thread is ready without one. As seen of teams that spin; one that only computes beside
+// idle workers left it ready for 7 % of the time at most.
 static double spinning_by_clocks(const struct facts *f)
 {
 	const struct thread_facts *t = &f->threads;

@@ -178,6 +178,15 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
+// Which lines of a script take the time, nothing says that was recorded without being asked.
+static void advise_lines(struct book *b)
+{
+	if (b->f->python && b->f->lines.looks == 0 && interprets(b->f) >= WORTH) {
+		advice_suggest_unknown(b, "strain run --lines: it names the lines",
+			"the interpreter runs the script's own code");
+	}
+}
+
 static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -193,6 +202,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			: f->gpu.used ? "a larger batch; torch.compile or CUDA graphs"
 				      : "a larger batch; torch.compile",
 			"the same calls compute more samples");
+		advise_lines(b);
 	}
 }
 

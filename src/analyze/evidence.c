@@ -217,6 +217,20 @@ static int put_threads(const struct facts *f, struct verdict *v)
 }
 
 // What CPU time went into.
+static int put_lines(const struct facts *f, struct verdict *v)
+{
+	char count[32];
+	if (f->lines.looks < LOOKS_ENOUGH) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_percent(&value, f->lines.share);
+	text_append_string(&value, " of the run in ");
+	words_append_place(&value, f->lines.top, 60);
+	text_format(&value, " (%s looks)", text_count(count, sizeof(count), f->lines.looks));
+	return evidence_put(v, "lines", &value, NULL);
+}
+
 static int put_samples(const struct facts *f, struct verdict *v)
 {
 	const struct code_facts *groups[N_CODE_GROUPS] = {
@@ -348,8 +362,8 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
-		put_workers, put_training, put_waits, put_threads, put_samples, put_disturbed,
-		put_storage, put_ranks};
+		put_workers, put_training, put_waits, put_threads, put_samples, put_lines,
+		put_disturbed, put_storage, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

@@ -7,10 +7,12 @@
 #include "analyze/facts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/line_shares.h"
 #include "analyze/names.h"
 #include "analyze/plausible.h"
 #include "analyze/profile.h"
@@ -441,6 +443,21 @@ struct stretch facts_stretch(const struct analysis *a)
 	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
 }
 
+static void fill_lines(const struct analysis *a, struct facts *f)
+{
+	struct line_shares shares;
+	if (line_shares_load(a, &shares) < 0 || shares.n == 0) {
+		return;
+	}
+	const struct line_share *top = &shares.items[0];
+	f->lines.looks = shares.samples;
+	f->main_threads = fmax(1, f->main_threads - 1); // the one that looked is no job's
+	f->lines.share = (double)top->samples / (double)shares.samples;
+	snprintf(f->lines.top, sizeof(f->lines.top), "%.60s:%lld %.40s()",
+		line_shares_short(&shares, top->file), (long long)top->line, top->function);
+	line_shares_done(&shares);
+}
+
 static double known_or_0(double value)
 {
 	return isfinite(value) ? value : 0;
@@ -481,6 +498,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	}
 	const struct machine_bounds bounds = plausible_bounds(a, stretch_seconds(&stretch));
 	plausible_facts(&bounds, ret, a->implausible);
+	fill_lines(a, ret);
 	if (a->reader) {
 		fill_settings(a->reader, ret);
 	}

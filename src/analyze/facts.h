@@ -234,6 +234,11 @@ struct facts {
 	struct children_facts children;
 	struct quota_facts quota;
 	struct growth_facts growth;
+	struct line_facts { // looks at lines (strain run --lines)
+		uint64_t looks; // 0: none
+		double share; // of these, in the most frequent line
+		char top[128]; // "train.py:42 augment()"; from the job: escape it
+	} lines;
 	const char *loader_at; // "train.py:42"; from the job: escape it; NULL
 	const char *reference_blas; // the file of the slow one, which it uses; as loader_at
 	const char *wait_policy; // OMP_WAIT_POLICY as the job had it; NULL

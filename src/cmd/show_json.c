@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/reading.h"
+#include "cmd/show_lines.h"
 #include "cmd/show_phases.h"
 #include "cmd/show_tables.h"
 #include "render/json.h"
@@ -349,6 +350,7 @@ int show_json(const struct analysis *a, FILE *stream)
 		{"waits", wait_table_build},
 		{"threads", thread_table_build},
 		{"code", code_table_build},
+		{"lines", line_table_build},
 		{"gpus", gpu_table_build},
 		{"devices", device_table_build},
 		{"events", all_events},

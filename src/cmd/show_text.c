@@ -16,6 +16,7 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "cmd/show_lines.h"
 #include "cmd/show_phases.h"
 #include "cmd/show_ranks.h"
 #include "cmd/show_spans.h"
@@ -498,6 +499,13 @@ static int print_code_time(const struct page *p)
 	return r;
 }
 
+static int print_lines(const struct page *p)
+{
+	_cleanup_table_ struct table *t = NULL;
+	int r = p->all ? line_table_build(p->a, &t) : line_table_build_short(p->a, &t);
+	return r == 0 && table_rows(t) == 0 ? 0 : print_table(p, r, t);
+}
+
 static int print_threads(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
@@ -632,6 +640,7 @@ int show_text(const struct analysis *a, const struct show_text_options *options,
 	r = r < 0 ? r : print_waits(&page);
 	r = r < 0 ? r : print_threads(&page);
 	r = r < 0 ? r : print_code(&page);
+	r = r < 0 ? r : print_lines(&page);
 	r = r < 0 ? r : print_devices(&page);
 	print_recording(&page);
 	r = r < 0 ? r : print_events(&page);

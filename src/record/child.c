@@ -95,7 +95,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 		}
 	}
 	clean_environment();
-	injection_enter(config->markers, config->hooks, config->nvtx);
+	injection_enter(config->markers, config->hooks, config->nvtx, config->lines);
 	signals_restore(config->signals);
 	execvp(config->command[0], config->command);
 	report(report_fd, -errno);

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -23,6 +24,7 @@ struct child_config {
 	const char *markers; // STRAIN_MARKERS of the job; NULL: it has none
 	const char *nvtx; // the library that takes NVTX's ranges; NULL: none
 	const char *hooks; // the first of its PYTHONPATH; NULL: that stays as it is
+	bool lines; // the hooks look at lines
 	int output[2]; // what becomes standard output and error; -1: as it is
 };
 

@@ -289,6 +289,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_NO_PROFILE:
 		p->options.no_profile = true;
 		return 0;
+	case OPTION_LINES:
+		p->options.lines = true;
+		return 0;
 	case OPTION_NO_VERDICT:
 		p->options.no_verdict = true;
 		return 0;

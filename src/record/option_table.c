@@ -58,6 +58,8 @@ const struct argp_option run_option_table[] = {
 		"Hook no framework in the job's Pythons (PYTHONPATH stays as it is)", 0},
 	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "Take no samples of what the CPU time goes into",
 		0},
+	{"lines", OPTION_LINES, NULL, 0,
+		"Look 20 times a second which line of the script each Python is in", 0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"End without verdict and summary: the first command that reads the run computes "
 		"them",

@@ -32,6 +32,7 @@ struct run_options {
 	bool no_markers;
 	bool no_hooks;
 	bool no_profile;
+	bool lines;
 	bool no_verdict;
 	bool supervised; // by a sweep: its signals are for the job alone, also under Slurm
 	char **command; // argv, ends with NULL; NULL with --pid

@@ -28,6 +28,7 @@
 #include "record/clock_watch.h"
 #include "record/describe.h"
 #include "record/hooks.h"
+#include "record/line_counts.h"
 #include "record/job/exit_status.h"
 #include "record/host/file.h"
 #include "record/host/machine.h"
@@ -531,12 +532,26 @@ static void put_output(struct recorder *r, int64_t end_ns)
 	}
 }
 
+// Of processes that the recorder knows.
+static void put_lines(struct recorder *r, struct line_counts *lines)
+{
+	for (size_t i = 0; i < lines->n; i++) {
+		struct identity who;
+		if (tree_identify(r->tree, &lines->processes[i].who, &who) == 1) {
+			line_counts_put(&lines->processes[i], who.entity, r->writer);
+		}
+	}
+	line_counts_done(lines);
+}
+
 static void finish(struct recorder *r)
 {
 	int64_t end_ns = (int64_t)(clock_monotonic_ns() - r->config->start_ns);
 	sampler_read_now(r->sampler, FINAL_READ_NS);
 	stop_listener(r);
 	struct hooks *hooks = hooks_read(r->config->hooks);
+	struct line_counts lines;
+	(void)line_counts_read(r->config->hooks, &lines); // without memory: what there is
 	marks_stop(r->marks);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);
@@ -551,6 +566,7 @@ static void finish(struct recorder *r)
 	scribe_stop(r->scribe, end_ns);
 	r->scribe = NULL;
 	hooks_put(hooks, r->writer);
+	put_lines(r, &lines);
 	put_output(r, end_ns);
 	describe_job_times(r->writer, r->config->start_ns, r->first_ns, r->last_ns);
 	writer_put_run(r->writer, "scheduling", sampler_scheduling(r->sampler));

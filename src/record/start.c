@@ -140,6 +140,7 @@ static int start_child(struct launcher *l, struct error *e)
 		.markers = l->markers.path,
 		.nvtx = l->nvtx,
 		.hooks = l->hooks,
+		.lines = l->options.lines,
 		.output = {forwarding_job(&l->forwarding, STDOUT_FILENO),
 			forwarding_job(&l->forwarding, STDERR_FILENO)},
 	};

@@ -516,6 +516,11 @@ bool reader_has_samples(struct reader *r)
 	return schema_has_table(r->database, "profile_sample");
 }
 
+bool reader_has_lines(struct reader *r)
+{
+	return schema_has_table(r->database, "line_sample");
+}
+
 bool reader_has_phase_samples(struct reader *r)
 {
 	return schema_has_table(r->database, "phase_sample");

@@ -50,9 +50,10 @@ int64_t reader_recorded_ns(struct reader *r);
 // The connection, for queries over metadata; read-only, with the virtual table `samples`
 // registered.
 sqlite3 *reader_database(struct reader *r);
-// Whether its schema has tables of CPU samples, and of those by phase.
+// Whether its schema has tables of CPU samples, of those by phase, and of looks at lines.
 bool reader_has_samples(struct reader *r);
 bool reader_has_phase_samples(struct reader *r);
+bool reader_has_lines(struct reader *r);
 
 // One decoded series, in the metric's unit. Arrays are owned by the series.
 struct series {

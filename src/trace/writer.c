@@ -59,6 +59,7 @@ static const char *const sql_texts[N_STATEMENTS] = {
 	[PUT_PROFILE_OBJECT] = "INSERT INTO profile_object VALUES(?1, ?2)"
 			       " ON CONFLICT DO UPDATE SET path = ?2",
 	[PUT_PROFILE_SAMPLE] = "INSERT INTO profile_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_LINE_SAMPLE] = "INSERT INTO line_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[PUT_PHASE_SAMPLE] = "INSERT INTO phase_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[PUT_PROFILE_SYMBOL] = "INSERT INTO profile_symbol VALUES(?1, ?2, ?3)",
 	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
@@ -522,6 +523,22 @@ int writer_put_phase_sample(struct writer *w, const char *phase, const struct wr
 	sqlite3_bind_int64(statement, 4, sample->object);
 	sqlite3_bind_int64(statement, 5, sample->address);
 	sqlite3_bind_int64(statement, 6, sample->samples);
+	return writer_put_end(w, statement);
+}
+
+int writer_put_line_sample(struct writer *w, const struct writer_line *line)
+{
+	sqlite3_stmt *statement;
+	int r = writer_put_begin(w, PUT_LINE_SAMPLE, &statement);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_bind_int64(statement, 1, line->entity);
+	writer_bind_text(w, statement, 2, line->phase);
+	writer_bind_text(w, statement, 3, line->file);
+	sqlite3_bind_int64(statement, 4, line->line);
+	writer_bind_text(w, statement, 5, line->function);
+	sqlite3_bind_int64(statement, 6, line->samples);
 	return writer_put_end(w, statement);
 }
 

@@ -118,6 +118,16 @@ int writer_put_profile_sample(struct writer *w, const struct writer_sample *samp
 // By the phase of the thread that trains, NULL where that is not known; without times.
 int writer_put_phase_sample(
 	struct writer *w, const char *phase, const struct writer_sample *sample);
+// A line that a thread was in. phase: NULL, it is not known.
+struct writer_line {
+	int64_t entity;
+	const char *phase;
+	const char *file;
+	int64_t line;
+	const char *function;
+	int64_t samples;
+};
+int writer_put_line_sample(struct writer *w, const struct writer_line *line);
 int writer_put_profile_symbol(struct writer *w, int64_t object, int64_t address, const char *name);
 
 // Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 #define NVTX_VARIABLE "NVTX_INJECTION64_PATH"
@@ -25,4 +27,5 @@ int injection_nvtx(char *const *command, char **ret, struct error *e);
 //   markers  STRAIN_MARKERS
 //   hooks    the first of PYTHONPATH, and STRAIN_HOOKS, by which a run within finds it there
 //   nvtx     NVTX_VARIABLE
-void injection_enter(const char *markers, const char *hooks, const char *nvtx);
+//   lines    STRAIN_LINES, by which the hooks look at lines
+void injection_enter(const char *markers, const char *hooks, const char *nvtx, bool lines);
