@@ -479,7 +479,11 @@ int job_cgroup_enter(const struct job_cgroup *cgroup)
 	const char *const directories[] = {
 		cgroup->procs, cgroup->cpu, cgroup->memory, cgroup->cpuset, cgroup->block};
 	for (size_t i = 0; i < ARRAY_LENGTH(directories); i++) {
-		int r = directories[i] ? cgroup_directory_move(directories[i], "0") : 0;
+		if (!directories[i]) {
+			continue;
+		}
+		int r = cgroup->version == 1 ? cgroup_directory_enter_alone(directories[i])
+		                             : cgroup_directory_move(directories[i], "0");
 		if (r < 0) {
 			return r;
 		}

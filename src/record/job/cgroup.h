@@ -48,8 +48,8 @@ int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
 // The cgroup that a run has made under those of proc/self in a captured tree, found by its name.
 // -ENOENT where there is none.
 int job_cgroup_find(int root_fd, struct job_cgroup *ret);
-// Moves the calling process (a child between fork and exec) into it. Async-signal-safe. 0 or
-// -errno.
+// Moves the calling process (a child between fork and exec, which has one thread) into it.
+// Async-signal-safe. 0 or -errno.
 int job_cgroup_enter(const struct job_cgroup *cgroup);
 // Removes it. What still runs in it goes on in the cgroup above, where it would have run without
 // us. -EBUSY where the job made cgroups of its own in there that are still in use.

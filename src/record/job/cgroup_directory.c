@@ -125,16 +125,16 @@ int cgroup_directory_make(int root_fd, const char *parent, char **ret, struct er
 	return 0;
 }
 
-int cgroup_directory_move(const char *directory, const char *pid)
+// file: "/cgroup.procs"
+static int move_by(const char *directory, const char *file, const char *pid)
 {
-	static const char file[] = "/cgroup.procs";
 	char path[PATH_MAX] = "/";
-	size_t length = strlen(directory);
-	if (length + sizeof(file) + 1 > sizeof(path)) {
+	size_t length = strlen(directory), file_size = strlen(file) + 1;
+	if (length + file_size + 1 > sizeof(path)) {
 		return -ENAMETOOLONG;
 	}
 	memcpy(path + 1, directory, length);
-	memcpy(path + 1 + length, file, sizeof(file));
+	memcpy(path + 1 + length, file, file_size);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0) {
 		return -errno;
@@ -142,6 +142,20 @@ int cgroup_directory_move(const char *directory, const char *pid)
 	int r = write(fd, pid, strlen(pid)) < 0 ? -errno : 0;
 	close(fd);
 	return r;
+}
+
+int cgroup_directory_move(const char *directory, const char *pid)
+{
+	return move_by(directory, "/cgroup.procs", pid);
+}
+
+// A process of many threads is moved at once, for which Linux keeps all of the machine from forking
+// and waits for each CPU: milliseconds. A thread that moves itself ("0" to v1's `tasks`) needs
+// neither.
+int cgroup_directory_enter_alone(const char *directory)
+{
+	return move_by(directory, "/tasks", "0") == 0 ? 0
+	                                              : cgroup_directory_move(directory, "0");
 }
 
 // 0: it cannot be read.

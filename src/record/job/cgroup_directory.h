@@ -21,6 +21,9 @@ int cgroup_directory_make(int root_fd, const char *parent, char **ret, struct er
 void cgroup_directory_sweep(int root_fd, const char *parent);
 // Moves a process ("0": the calling one) into it. Nothing but system calls. 0 or -errno.
 int cgroup_directory_move(const char *directory, const char *pid);
+// Moves the calling process, which has one thread, into it: on v1 without the wait of the above.
+// Nothing but system calls. 0 or -errno.
+int cgroup_directory_enter_alone(const char *directory);
 // Moves this process, its children and the sweep that started it (STRAIN_SWEEP_PID, where that is
 // its parent, or its parent's, which moves then too) from the directory into the leaf: all that it
 // takes to empty a cgroup that a sweep was started in. -EBUSY, and nobody has moved, where somebody
