@@ -20,6 +20,7 @@
 #include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "trace/amend.h"
+#include "trace/store.h"
 
 static bool has_event(const struct analysis *a, const char *kind)
 {
@@ -52,6 +53,12 @@ static void put_events(const struct analysis *a, const char *path)
 	}
 }
 
+static bool has_samples(struct reader *reader)
+{
+	return store_number(reader_database(reader), "SELECT EXISTS (SELECT 1 FROM profile_sample)",
+		       0) > 0;
+}
+
 static int finish_run(struct reader *reader)
 {
 	struct analysis analysis;
@@ -60,7 +67,9 @@ static int finish_run(struct reader *reader)
 	progress_start(&progress, reader, PROGRESS_ANALYSIS);
 	const bool live = reader_state(reader) == RUN_LIVE;
 	if (!live) {
-		(void)symbols_add(reader_path(reader), NULL); // without names, files say what ran
+		if (has_samples(reader)) {
+			(void)symbols_add(reader_path(reader), NULL); // else files say what ran
+		}
 		reader_hold(reader);
 	}
 	int loaded = analysis_load(reader, &analysis, &e);

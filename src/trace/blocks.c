@@ -50,6 +50,7 @@ void block_statements_done(struct block_statements *kept)
 {
 	sqlite3_finalize(kept->metrics);
 	sqlite3_finalize(kept->blocks);
+	sqlite3_finalize(kept->known_blocks);
 	*kept = (struct block_statements){0};
 }
 
@@ -104,6 +105,18 @@ static int find_metrics(
 	return r;
 }
 
+static int take_metrics(struct block_scan *scan, const struct block_query *query, struct error *e)
+{
+	scan->metric_ids = calloc(query->n_known, sizeof(*scan->metric_ids));
+	if (!scan->metric_ids) {
+		return error_errno(e, ENOMEM, "cannot read the metrics");
+	}
+	for (size_t i = 0; i < query->n_known; i++) {
+		scan->metric_ids[scan->n_metric_ids++] = query->known[i].id;
+	}
+	return 0;
+}
+
 // What SQLite looks up by index differs with what is asked for.
 static const char *query_sql(const struct block_query *query)
 {
@@ -115,6 +128,9 @@ static const char *query_sql(const struct block_query *query)
 #define WITH_KIND                                                                           \
 	" AND entity IN (SELECT e.id FROM entity e JOIN metric m ON m.entity_kind = e.kind" \
 	" WHERE m.name = ?5)"
+	if (query->known) {
+		return BLOCKS " AND entity = ?1 AND source = ?5" IN_ORDER;
+	}
 	if (query->entity) {
 		return query->metric ? BLOCKS " AND entity = ?1" WITH_SOURCE IN_ORDER
 		                     : BLOCKS " AND entity = ?1" IN_ORDER;
@@ -141,11 +157,14 @@ int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct bl
 	struct block_statements *kept = query->entity && query->metric ? query->kept : NULL;
 	*scan = (struct block_scan){
 		.database = database, .damage = damage, .all_metrics = !query->metric};
-	int r = query->metric ? find_metrics(scan, query->metric, kept ? &kept->metrics : NULL, e)
-	                      : 0;
+	int r = query->known    ? take_metrics(scan, query, e)
+	        : query->metric ? find_metrics(scan, query->metric, kept ? &kept->metrics : NULL, e)
+	                        : 0;
 	if (r == 0 && (scan->all_metrics || scan->n_metric_ids > 0)) {
-		int result = prepare(
-			database, query_sql(query), kept ? &kept->blocks : NULL, &scan->statement);
+		sqlite3_stmt **keep = !kept          ? NULL
+		                      : query->known ? &kept->known_blocks
+		                                     : &kept->blocks;
+		int result = prepare(database, query_sql(query), keep, &scan->statement);
 		scan->kept = kept && result == SQLITE_OK;
 		r = result == SQLITE_OK ? 0
 		                        : store_error(database, result, e, "cannot read blocks");
@@ -159,8 +178,9 @@ int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct bl
 	sqlite3_bind_int64(scan->statement, 2, saturating_ns(query->from_us, -BLOCK_MAX_SPAN_NS));
 	sqlite3_bind_int64(scan->statement, 3, saturating_ns(query->to_us, 0));
 	sqlite3_bind_int64(scan->statement, 4, saturating_ns(query->from_us, 0));
-	if (query->metric) {
-		sqlite3_bind_text(scan->statement, 5, query->metric, -1, SQLITE_TRANSIENT);
+	const char *text = query->known ? query->known->source : query->metric;
+	if (text) {
+		sqlite3_bind_text(scan->statement, 5, text, -1, SQLITE_TRANSIENT);
 	}
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "trace/clock_cache.h"
 #include "trace/codec.h"
+#include "trace/metric_rows.h"
 
 // No block covers more (docs/format.md): who looks for a time need not look further back.
 #define BLOCK_MAX_SPAN_NS INT64_C(3600000000000)
@@ -31,6 +32,7 @@ void damage_add(struct damage *damage, int64_t id);
 struct block_statements {
 	sqlite3_stmt *metrics;
 	sqlite3_stmt *blocks;
+	sqlite3_stmt *known_blocks;
 };
 void block_statements_done(struct block_statements *kept);
 
@@ -42,6 +44,9 @@ struct block_query {
 	int64_t from_us; // INT64_MIN and INT64_MAX: no bound
 	int64_t to_us;
 	struct block_statements *kept; // NULL: parsed anew; only with entity and metric
+	// The metric's rows, all of one source, where they are known; only with `kept`.
+	const struct metric_row *known;
+	size_t n_known;
 };
 
 struct block_scan {

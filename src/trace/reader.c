@@ -421,6 +421,8 @@ void reader_free(struct reader *r)
 	if (r) {
 		free(r->part);
 		sqlite3_finalize(r->scale);
+		sqlite3_finalize(r->kind);
+		metric_rows_done(&r->metrics);
 		block_statements_done(&r->statements);
 		database_close(r->database);
 		pairs_done(&r->run);
@@ -503,11 +505,13 @@ const char *reader_label(struct reader *r, const char *name)
 
 void reader_hold(struct reader *r)
 {
-	(void)store_exec(r->database, "BEGIN");
+	r->held = store_exec(r->database, "BEGIN") == SQLITE_OK;
 }
 
 void reader_release(struct reader *r)
 {
+	metric_rows_done(&r->metrics); // others may add some from now on
+	r->held = r->metrics_tried = false;
 	(void)store_exec(r->database, "COMMIT");
 }
 

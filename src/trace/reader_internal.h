@@ -29,6 +29,10 @@ struct reader {
 	struct damage damage;
 	sqlite3_stmt *scale; // kept by reader_series
 	struct block_statements statements; // of reader_series
+	bool held; // between reader_hold and reader_release
+	bool metrics_tried;
+	struct metric_rows metrics; // while it is held, for reader_series; empty: not loaded
+	sqlite3_stmt *kind; // kept by reader_series
 	void (*progressed)(void *context); // NULL: nobody asks
 	void *progress_context;
 	enum run_state state;

@@ -189,13 +189,63 @@ static bool find_scale(struct reader *r, int64_t entity, const char *metric, dou
 	return found;
 }
 
+// The table of metrics cannot change while the run is held.
+static bool knows_metrics(struct reader *r)
+{
+	if (r->held && !r->metrics_tried) {
+		r->metrics_tried = true;
+		(void)metric_rows_load(r->database, &r->metrics);
+	}
+	return r->metrics.n > 0;
+}
+
+// As find_scale(), from the metric's rows.
+static bool find_known_scale(
+	struct reader *r, int64_t entity, const struct metric_row *rows, size_t n, double *ret)
+{
+	static const char sql[] = "SELECT kind FROM entity WHERE id = ?1";
+	if (!r->kind && sqlite3_prepare_v2(r->database, sql, -1, &r->kind, NULL) != SQLITE_OK) {
+		return false;
+	}
+	sqlite3_bind_int64(r->kind, 1, entity);
+	const char *kind = sqlite3_step(r->kind) == SQLITE_ROW
+	                           ? (const char *)sqlite3_column_text(r->kind, 0)
+	                           : NULL;
+	bool found = false;
+	for (size_t i = 0; i < n && kind && !found; i++) {
+		found = strcmp(rows[i].kind, kind) == 0;
+		*ret = found ? rows[i].scale : *ret;
+	}
+	sqlite3_reset(r->kind);
+	return found;
+}
+
+// The scale, and what is known of the metric for the query. False where the entity has none.
+static bool find_metric(struct reader *r, struct block_query *query, double *ret)
+{
+	if (!knows_metrics(r)) {
+		return find_scale(r, query->entity, query->metric, ret);
+	}
+	size_t n;
+	const struct metric_row *rows = metric_rows_find(&r->metrics, query->metric, &n);
+	if (rows && metric_rows_have_one_source(rows, n)) {
+		query->known = rows;
+		query->n_known = n;
+	}
+	return rows && find_known_scale(r, query->entity, rows, n, ret);
+}
+
 int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t from_us,
 	int64_t to_us, struct series *ret, struct error *e)
 {
 	struct collector c = {.from_us = from_us, .to_us = to_us};
-	struct block_query query = {entity, metric, from_us, to_us, &r->statements};
+	struct block_query query = {.entity = entity,
+		.metric = metric,
+		.from_us = from_us,
+		.to_us = to_us,
+		.kept = &r->statements};
 	struct block_scan scan;
-	if (!entity || !find_scale(r, entity, metric, &c.scale)) {
+	if (!entity || !find_metric(r, &query, &c.scale)) {
 		*ret = (struct series){0};
 		return 0;
 	}

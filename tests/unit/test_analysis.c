@@ -106,6 +106,41 @@ static void test_a_process_total_is_its_last_reading(void **state)
 	series_done(&s);
 }
 
+static void assert_same_series(const struct series *a, const struct series *b)
+{
+	assert_int_equal(a->n, b->n);
+	if (a->n > 0) {
+		assert_memory_equal(a->t_us, b->t_us, a->n * sizeof(*a->t_us));
+		assert_memory_equal(a->values, b->values, a->n * sizeof(*a->values));
+	}
+}
+
+static void test_a_held_run_has_the_same_series(void **state)
+{
+	struct analysed *p = *state;
+	static const char *const names[] = {NAME_CPU_TIME, NAME_GPU_MEMORY, "no.such.metric"};
+	static const int64_t entities[] = {SYNTHETIC_JOB, SYNTHETIC_MAIN, SYNTHETIC_GPU, 999999};
+	size_t read = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(names) * ARRAY_LENGTH(entities); i++) {
+		const char *name = names[i % ARRAY_LENGTH(names)];
+		int64_t entity = entities[i / ARRAY_LENGTH(names)];
+		struct series one = {0}, held = {0};
+		assert_int_equal(
+			reader_series(p->reader, entity, name, INT64_MIN, INT64_MAX, &one, NULL),
+			0);
+		reader_hold(p->reader);
+		assert_int_equal(
+			reader_series(p->reader, entity, name, INT64_MIN, INT64_MAX, &held, NULL),
+			0);
+		reader_release(p->reader);
+		assert_same_series(&one, &held);
+		read += held.n > 0;
+		series_done(&one);
+		series_done(&held);
+	}
+	assert_int_equal(read, 3);
+}
+
 static void test_epochs_share_the_run_between_them(void **state)
 {
 	struct analysed *p = *state;
@@ -260,6 +295,8 @@ int main(void)
 			test_a_gauge_has_the_figures_of_its_readings, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_a_process_total_is_its_last_reading, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_held_run_has_the_same_series, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_epochs_share_the_run_between_them, setup, teardown),
 		cmocka_unit_test_setup_teardown(

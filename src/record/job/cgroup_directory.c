@@ -154,8 +154,7 @@ int cgroup_directory_move(const char *directory, const char *pid)
 // neither.
 int cgroup_directory_enter_alone(const char *directory)
 {
-	return move_by(directory, "/tasks", "0") == 0 ? 0
-	                                              : cgroup_directory_move(directory, "0");
+	return move_by(directory, "/tasks", "0") == 0 ? 0 : cgroup_directory_move(directory, "0");
 }
 
 // 0: it cannot be read.
