@@ -181,6 +181,71 @@ static void start_finisher(struct launcher *l)
 	}
 }
 
+// ---- what the job left running
+
+static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
+{
+	char path[32], stat[512];
+	snprintf(path, sizeof(path), "%.16s/stat", pid);
+	_cleanup_close_ int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+	stat[length > 0 ? length : 0] = '\0';
+	char *open = strchr(stat, '('), *close = strrchr(stat, ')');
+	int64_t parent;
+	if (!open || !close || close < open || strlen(close) < 4 || close[2] == 'Z') {
+		return 0;
+	}
+	struct cursor c = cursor_of(close + 3, strlen(close + 3));
+	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
+	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
+}
+
+// What lost its parent became our child: each is the head of what is left. Returns how many.
+static unsigned find_left(const struct launcher *l, struct text *names)
+{
+	DIR *proc = opendir("/proc");
+	unsigned n = 0;
+	for (struct dirent *entry; proc && (entry = readdir(proc));) {
+		int64_t pid;
+		char name[64];
+		if (parse_integer(entry->d_name, 1, INT_MAX, &pid, NULL) < 0 ||
+			read_parent(dirfd(proc), entry->d_name, name, sizeof(name)) != getpid() ||
+			is_ours(l, (pid_t)pid)) {
+			continue;
+		}
+		if (n++ < LEFT_NAMED) {
+			text_format(names, "%s%s (%d)", n > 1 ? ", " : "", name, (int)pid);
+		}
+	}
+	if (proc) {
+		closedir(proc);
+	}
+	if (n > LEFT_NAMED) {
+		text_format(names, " and %u more", n - LEFT_NAMED);
+	}
+	return n;
+}
+
+static bool names_left(const struct launcher *l)
+{
+	return l->options.pid == 0 && !l->options.supervised; // a sweep ends it
+}
+
+// Looks again where something was left before the file was closed: it may have ended since. What
+// was empty then has stayed so, for everything that the job left is below a child of ours.
+static void name_left(struct launcher *l)
+{
+	_cleanup_text_ struct text names = {0};
+	if (l->left_nothing) {
+		return;
+	}
+	if (find_left(l, &names) > 0 && !names.failed) {
+		say("the job left running: %s", names.data);
+	}
+}
+
+// ---- the end of the file
+
 // Whether the file is closed.
 static bool finish_recording(struct launcher *l)
 {
@@ -188,6 +253,10 @@ static bool finish_recording(struct launcher *l)
 	enum waited waited = wait_until(l, recorder_measures_no_more, DONE_NOTICE_MS);
 	if (waited == WAITED_DONE && !l->options.no_verdict) {
 		start_finisher(l); // its start takes as long as a short run's file to be closed
+	}
+	if (waited == WAITED_DONE && names_left(l)) {
+		_cleanup_text_ struct text names = {0};
+		l->left_nothing = find_left(l, &names) == 0; // while there is time
 	}
 	if (waited == WAITED_DONE) {
 		waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
@@ -210,54 +279,6 @@ static bool finish_recording(struct launcher *l)
 		close_for_recorder(l);
 	}
 	return true;
-}
-
-// ---- what the job left running
-
-static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
-{
-	char path[32], stat[512];
-	snprintf(path, sizeof(path), "%.16s/stat", pid);
-	_cleanup_close_ int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
-	stat[length > 0 ? length : 0] = '\0';
-	char *open = strchr(stat, '('), *close = strrchr(stat, ')');
-	int64_t parent;
-	if (!open || !close || close < open || strlen(close) < 4 || close[2] == 'Z') {
-		return 0;
-	}
-	struct cursor c = cursor_of(close + 3, strlen(close + 3));
-	snprintf(name, size, "%.*s", (int)(close - open - 1), open + 1);
-	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
-}
-
-// What lost its parent became our child: each is the head of what is left.
-static void name_left(struct launcher *l)
-{
-	DIR *proc = opendir("/proc");
-	_cleanup_text_ struct text names = {0};
-	unsigned n = 0;
-	for (struct dirent *entry; proc && (entry = readdir(proc));) {
-		int64_t pid;
-		char name[64];
-		if (parse_integer(entry->d_name, 1, INT_MAX, &pid, NULL) < 0 ||
-			read_parent(dirfd(proc), entry->d_name, name, sizeof(name)) != getpid() ||
-			is_ours(l, (pid_t)pid)) {
-			continue;
-		}
-		if (n++ < LEFT_NAMED) {
-			text_format(&names, "%s%s (%d)", n > 1 ? ", " : "", name, (int)pid);
-		}
-	}
-	if (proc) {
-		closedir(proc);
-	}
-	if (n > LEFT_NAMED) {
-		text_format(&names, " and %u more", n - LEFT_NAMED);
-	}
-	if (n > 0 && !names.failed) {
-		say("the job left running: %s", names.data);
-	}
 }
 
 // ---- the verdict
@@ -288,7 +309,7 @@ void finish_run(struct launcher *l)
 	bool closed = l->path && finish_recording(l);
 	signals_close(&l->signals);
 	reap(l);
-	if (l->options.pid == 0 && !l->options.supervised) { // a sweep ends it
+	if (names_left(l)) {
 		name_left(l);
 	}
 	if (closed) {

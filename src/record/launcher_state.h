@@ -47,6 +47,7 @@ struct launcher {
 	int status; // as waitpid gives it; -1 for unknown
 	uint64_t end_ns; // CLOCK_MONOTONIC
 	int interrupted; // by a signal that came before the job ran
+	bool left_nothing; // the job, when the file began to be closed
 	pid_t finisher; // strain finish; 0: none
 	int finisher_go; // one byte starts it; closed without one, it ends; -1: none
 };
