@@ -176,6 +176,14 @@ double cause_spinning_cpus(const struct facts *f)
 	return cause_sampled(&f->code) || cause_sampled(&f->code_threads) ? cpus : NAN;
 }
 
+// What of an iteration the workers prepare, whoever else has CPUs: none is shorter.
+static double workers_need(const struct facts *f)
+{
+	struct preparing p = input_preparing(f);
+	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
+	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
+}
+
 // Spinning costs only where somebody lacks the CPU that it takes. Then the job needs less CPU time
 // by as much as it spins, which shortens an iteration at most by the time in which its leader
 // spins, is ready without a CPU, or waits for a batch whose workers are.
@@ -190,7 +198,8 @@ static double spinning_seen(const struct facts *f)
 	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
 	double others = f->others_cpus >= OTHERS * f->cpus ? f->others_cpus : 0;
 	double most = spins / (f->cpus_used + others);
-	return fmin(most, leader + cause_known(f->main_queued) + fmax(0, waits));
+	double lost = leader + cause_known(f->main_queued) + fmax(0, waits);
+	return fmax(0, fmin(fmin(most, lost), 1 - workers_need(f)));
 }
 
 // Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn,
@@ -436,8 +445,8 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 static double starts_children(const struct facts *f)
 {
 	double cpus = f->children.cpu_s / f->length_s.value;
-	bool workers = f->workers.n > 0 && f->workers.restart; // those come and go, too
-	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code) && !workers;
+	bool seen = f->workers.n == 0 || f->children.command; // workers come and go, too
+	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code) && seen;
 	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus)) : 0;
 }
 

@@ -201,6 +201,33 @@ static void a_rank_burns_its_part_of_the_cpus(void **state)
 	assert_null(causes_get(&c, BOTTLENECK_THREADS));
 }
 
+// As measured: 423 images/s with a BLAS pool that spins beside a worker, 406 with one thread: the
+// worker, which decodes all the time, is what is waited for.
+static void a_busy_worker_is_the_limit_whoever_spins(void **state)
+{
+	(void)state;
+	struct facts f = job(0.59);
+	struct causes c;
+	f.cpus = f.host_cpus = 2;
+	f.main_cpus = 1.1;
+	f.main_queued = 0.12;
+	add_workers(&f, 1, 0.89, 0.10, 0);
+	f.others_cpus = f.host_others_cpus = 0;
+	add_samples(&f, CODE_KERNELS, 0.32);
+	f.code_threads = f.code;
+	f.code_threads.cpus = 0.75;
+	f.code_threads.share[CODE_KERNELS] = 0.03;
+	f.code_threads.share[CODE_SPINNING] = 0.97;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT);
+	const struct cause *threads = causes_get(&c, BOTTLENECK_THREADS);
+	assert_true(!threads || threads->share.value < 0.13);
+	f.main_cpus = 1.6;
+	add_workers(&f, 1, 0.3, 0.2, 0); // it has time to spare, and no CPU
+	causes_find(&f, &c);
+	assert_true(causes_get(&c, BOTTLENECK_THREADS)->share.value > 0.3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +237,7 @@ int main(void)
 		cmocka_unit_test(who_waits_asleep_burns_no_cpu),
 		cmocka_unit_test(ranks_that_spin_have_work_too),
 		cmocka_unit_test(a_rank_burns_its_part_of_the_cpus),
+		cmocka_unit_test(a_busy_worker_is_the_limit_whoever_spins),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
