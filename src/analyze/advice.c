@@ -290,15 +290,19 @@ static double length_with_threads(const struct facts *f, unsigned workers, doubl
 {
 	double main, prepare;
 	cpu_times(f, &main, &prepare);
-	double step = step_with_threads(f, threads);
-	double sent = HAND_OVER_S / f->length_s.value, taken = TAKE_OVER_S / f->length_s.value;
-	double input = (facts_share(f, PHASE_DATA) - input_blocked(f) + sent) / workers;
+	bool has = f->workers.n > 0;
+	double blocked = has ? cause_known(f->workers.blocked)
+	                     : facts_share(f, PHASE_DATA) - input_blocked(f) - prepare;
+	double sent = has ? 0 : HAND_OVER_S / f->length_s.value;
+	double taken = has ? 0 : TAKE_OVER_S / f->length_s.value;
+	double step = step_with_threads(f, threads) + taken;
+	double input = (prepare + fmax(0, blocked) + sent) / workers;
 	double work = step_with_threads(f, 1) + prepare + sent + taken;
-	return fmax(fmax(step + taken, input), work / f->cpus) + starting(f, workers);
+	return fmax(fmax(step, input), work / f->cpus) + starting(f, workers);
 }
 
-// Workers and threads together, where one worker or two fit as threads that spin go. False where
-// they gain little more than workers alone.
+// Workers and threads together, where more workers fit as threads that spin go. False where they
+// gain little more than workers alone.
 static bool advise_workers_and_threads(struct book *b, double alone)
 {
 	const struct facts *f = b->f;
@@ -306,14 +310,14 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	             cause_spinning_cpus(f) >= SPINNING_CPUS;
 	unsigned best_workers = 0, best_threads = 0;
 	double best = 1 / fmax(LITTLE, alone * LITTLE);
-	if (!spins || f->workers.n > 0 || !f->openmp || f->omp_threads == 1 || f->ranks.n > 1 ||
+	if (!spins || input_at_a_lock(f) || !f->openmp || f->omp_threads == 1 || f->ranks.n > 1 ||
 		advice_idle_cpus(f) >= IDLE_CPUS || !f->loader_at || !*f->loader_at) {
 		return false;
 	}
-	for (unsigned workers = 1; workers < f->cpus; workers++) {
+	for (unsigned workers = f->workers.n + 1; workers <= f->cpus; workers++) {
 		double threads = fmax(1, floor(f->cpus) - workers);
 		double length = length_with_threads(f, workers, threads);
-		if (length < best / (best_workers ? 1 / WITHIN : 1)) {
+		if (length * (best_workers ? WITHIN : 1) < best) {
 			best = length;
 			best_workers = workers;
 			best_threads = (unsigned)threads;
@@ -324,8 +328,8 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	}
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
-	text_format(
-		&action, "num_workers 0 -> %u with OMP_NUM_THREADS=%u", best_workers, best_threads);
+	text_format(&action, "num_workers %u -> %u with OMP_NUM_THREADS=%u", f->workers.n,
+		best_workers, best_threads);
 	words_append_number(&basis, cause_spinning_cpus(f));
 	text_append_string(&basis, " CPUs spin, which workers would have");
 	advice_set(b, 0, SETTING_WORKERS, "%u", best_workers);

@@ -26,6 +26,8 @@ static struct judgement judge_allocation(const struct facts *f, const struct cau
 	double kernel = leader_in_kernel(f) - (children ? children->share.value : 0);
 	double grown = f->growth.leak ? cause_known(f->growth.bytes_per_s) / PAGE_BYTES : 0;
 	double most = (cause_known(f->page_faults) - grown) * FAULT_MOST_S;
+	// What a step saves while its batch is not ready is waited for.
+	most -= f->workers.n > 0 ? input_waiting(f) : 0;
 	bool near = f->memory.peak_bytes >= MEMORY_KEPT * f->memory.limit_bytes;
 	return (struct judgement){near ? 0 : fmax(0, fmin(kernel, most)), PHASE_FORWARD};
 }
