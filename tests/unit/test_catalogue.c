@@ -342,7 +342,7 @@ static void test_figures_of_metrics_come_from_the_index(void **state)
 	struct place *p = *state;
 	struct catalogue c;
 	read_runs(p, &c);
-	double truth[3];
+	double truth[KEPT];
 	for (size_t i = 0; i < c.n; i++) {
 		truth[i] = pss_of(&c, i);
 		put_figure(c.runs[i].path, PSS, 12345, "By");
