@@ -10,7 +10,8 @@ a second. A script that calls
 none ends three seconds later; one that makes no optimizer (TRUTH_OWN_CLOCK=1) SECONDS after it began,
 and two for the start. TRUTH_CAUSE names what is put in (CAUSES, with
 `:` and a number where it takes one), TRUTH_WORKERS the workers of every DataLoader that asks for
-none or others, TRUTH_CGROUP a file that takes the job's pid: a cgroup of its own.
+none or others, TRUTH_CGROUP a file that takes the job's pid: a cgroup of its own. TRUTH_STEPS is a
+file for the job's pid, and at the end for the times of all steps (monotonic, in seconds, a line each).
 """
 
 import fcntl
@@ -25,6 +26,8 @@ import sys
 import tempfile
 import threading
 import time
+
+STEPS = os.environ.get("TRUTH_STEPS")
 
 
 class Clock:
@@ -59,7 +62,7 @@ class Clock:
         """A step of it ended. The rate is of the last four fifths of the time."""
         if optimizer is self.first and os.getpid() == self.owner:
             now = time.monotonic()
-            if now >= self.over - self.seconds * 0.8:
+            if STEPS or now >= self.over - self.seconds * 0.8:
                 self.steps.append(now)
 
     def report(self):
@@ -67,6 +70,9 @@ class Clock:
         if os.getpid() == self.owner and len(self.steps) > 1:
             rate = (len(self.steps) - 1) / (self.steps[-1] - self.steps[0])
             print(f"rate {rate:.6f}", flush=True)
+            if STEPS:
+                with open(STEPS, "a", encoding="ascii") as file:
+                    file.writelines(f"{at:.6f}\n" for at in self.steps)
 
 
 def worker_id():
@@ -292,6 +298,9 @@ def main():
     sys.argv[:] = sys.argv[2:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
     clock = Clock()
+    if STEPS:
+        with open(STEPS, "w", encoding="ascii") as file:
+            file.write(f"{os.getpid()}\n")
     prepare(seconds, clock)
     clock.start(seconds + (1 if os.environ.get("TRUTH_OWN_CLOCK") else 15))
     try:
