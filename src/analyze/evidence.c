@@ -200,6 +200,34 @@ static int put_waits(const struct facts *f, struct verdict *v)
 	return r < 0 ? r : put_looks(v, "workers wait", &f->worker_waits);
 }
 
+static void append_time(struct text *t, double seconds, const char *what)
+{
+	if (seconds >= 1e-6) {
+		text_append_string(t, ", ");
+		words_append_seconds(t, seconds);
+		text_append_string(t, what);
+	}
+}
+
+// Processes that an iteration starts, where it starts any.
+static int put_children(const struct facts *f, struct verdict *v)
+{
+	const struct children_facts *c = &f->children;
+	struct text value = {0};
+	if (!(c->per_iteration >= 0.01)) {
+		return 0;
+	}
+	words_append_number(&value, c->per_iteration);
+	text_append_string(&value, " an iteration");
+	append_time(&value, c->cpu_s, " of CPU time");
+	append_time(&value, c->waits_s, " waited for");
+	if (c->command && *c->command) {
+		text_append_string(&value, ", mostly ");
+		words_append_place(&value, c->command, 24);
+	}
+	return evidence_put(v, "children", &value, NAME_CHILDREN_STARTED);
+}
+
 // Which threads of the training process used CPUs, where more than the first did.
 static int put_threads(const struct facts *f, struct verdict *v)
 {
@@ -362,8 +390,8 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 static int put_phases(const struct facts *f, struct verdict *v)
 {
 	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
-		put_workers, put_training, put_waits, put_threads, put_samples, put_lines,
-		put_disturbed, put_storage, put_ranks};
+		put_workers, put_training, put_waits, put_children, put_threads, put_samples,
+		put_lines, put_disturbed, put_storage, put_ranks};
 	int r = put_others(f, v);
 	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
 		r = puts[i](f, v);

@@ -10,6 +10,7 @@
 #define NAME_CPU_TIME "process.cpu.time"
 #define NAME_CPU_WAIT "strain.cpu.wait"
 #define NAME_CPU_LEADER "strain.cpu.time.leader"
+#define NAME_CHILDREN_STARTED "strain.process.children.started"
 #define NAME_CPU_CHILDREN "strain.cpu.time.children"
 #define NAME_WAIT "strain.wait." // and a kind: "sleep", ..., or "looks"
 #define NAME_THREADS_OF "strain.threads." // and a group and a figure: "openmp.cpu_time"

@@ -16,6 +16,7 @@
 #include "analyze/words.h"
 
 #define CHILD_LIVES_S 5.0 // longer, and it is a service that stays
+#define BRIEF_S 0.1 // seen in one or two readings of the process tree
 
 static const char *const names[N_WAITS] = {
 	[WAIT_STORAGE] = NAME_WAIT "storage",
@@ -65,6 +66,22 @@ static void put_shares(const struct looks *looks, const struct stretch *stretch,
 
 // Children ----------------------------------------------------------------------------------------
 
+static const char *name_of(const struct analysis *a, int64_t entity)
+{
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == entity) {
+			return a->processes.items[i].name;
+		}
+	}
+	return NULL;
+}
+
+// Between its fork and its exec a child has its parent's name.
+static bool is_named(const struct process_row *row, const char *parent)
+{
+	return row->last_s - row->first_s >= BRIEF_S || !parent || strcmp(row->name, parent) != 0;
+}
+
 static bool is_child(const struct process_row *row, int64_t main, const struct stretch *stretch)
 {
 	double from_s = (double)stretch->from_us / 1e6, to_s = (double)stretch->to_us / 1e6;
@@ -76,11 +93,11 @@ static bool is_child(const struct process_row *row, int64_t main, const struct s
 // The name that most of them have, by majority vote: each other name takes one from it.
 static const char *usual_name(const struct analysis *a, int64_t main, const struct stretch *stretch)
 {
-	const char *usual = NULL;
+	const char *usual = NULL, *parent = name_of(a, main);
 	size_t lead = 0;
 	for (size_t i = 0; i < a->processes.n; i++) {
 		const struct process_row *row = &a->processes.items[i];
-		if (!is_child(row, main, stretch)) {
+		if (!is_child(row, main, stretch) || !is_named(row, parent)) {
 			continue;
 		}
 		if (lead == 0) {
@@ -92,13 +109,14 @@ static const char *usual_name(const struct analysis *a, int64_t main, const stru
 }
 
 // Those that end between two readings of the process tree are in no row: of these the CPU time is
-// known, from the parent that waits for them, and not the number.
+// known, from the parent that waits for them, and the number where samples are taken.
 static void fill_children(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
 {
 	struct children_facts *c = &ret->children;
 	double cpus = rate_over(a, main, NAME_CPU_CHILDREN, stretch);
 	c->cpu_s = cpus * ret->length_s.value;
+	c->per_iteration = rate_over(a, main, NAME_CHILDREN_STARTED, stretch) * ret->length_s.value;
 	if (ret->waits.looks > 0) {
 		c->waits_s = ret->waits.share[WAIT_CHILD] * ret->length_s.value;
 	}

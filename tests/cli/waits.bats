@@ -89,3 +89,25 @@ for kind in sys.argv[1:]:
     row = rows[int(open("pid." + kind).read())]
     assert row["looks"] >= 3 and row[kind + "_ratio"] > 0.3, row'  sleep lock pipe child network
 }
+
+@test "processes that steps start are counted, and named" {
+	cat >train.py <<-'EOF'
+	import subprocess
+	import sys
+
+	import strain
+
+	# A name that no Python has: between fork and exec a child has its parent's.
+	for step in strain.iterations(range(250)):
+	    for _ in range(2):
+	        subprocess.run(["true"], check=True)
+	EOF
+	"$STRAIN" run -o run.strain -- python3 train.py 2>err
+	"$STRAIN" sql --csv run.strain "SELECT CAST(max(value) AS INTEGER) FROM samples
+		WHERE metric = 'strain.process.children.started'" | sed 1d >started
+	[ -s started ] || skip 'no samples of CPU time are taken here (perf_event_open)'
+	cat started err
+	[ "$(cat started)" -le 500 ]
+	[ "$(cat started)" -ge 100 ]
+	grep -E '^strain: starts processes in each step .*\((1\.[5-9]|2|2\.[0-9]) an iteration, mostly true\)' err
+}

@@ -11,16 +11,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyze/profile.h"
 #include "analyze/symbols.h"
 #include "base/cleanup.h"
 #include "record/host/maps.h"
+#include "record/host/perf.h"
 
 static void code_has_a_class(void **state)
 {
@@ -166,6 +169,47 @@ static void lines_of_maps_are_parsed(void **state)
 	}
 }
 
+// Children ----------------------------------------------------------------------------------------
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
+static void start_and_wait(void)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		_exit(0);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+// A page holds 128 forks.
+static void processes_that_a_thread_starts_are_counted(void **state)
+{
+	enum { CHILDREN = 200 };
+	struct perf_event event = PERF_CLOSED;
+	struct perf_counts counts = {0};
+	struct perf_sample samples[8];
+	(void)state;
+	if (perf_open(&event, 0, 4) < 0) {
+		skip();
+	}
+	for (size_t i = 0; i < CHILDREN; i++) {
+		start_and_wait();
+	}
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	while (perf_take(&event, samples, ARRAY_LENGTH(samples), &counts) > 0) {
+	}
+	perf_close(&event);
+	assert_int_equal(counts.children + counts.lost, CHILDREN);
+	assert_int_equal(counts.lost, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +217,7 @@ int main(void)
 		cmocka_unit_test(a_function_is_named),
 		cmocka_unit_test(hostile_files_have_no_names),
 		cmocka_unit_test(lines_of_maps_are_parsed),
+		cmocka_unit_test(processes_that_a_thread_starts_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A ring of one page holds 170 samples, three and a half seconds of a thread that never rests. It
-// is shared with the kernel alone, and what is read from it is bounded all the same.
+// A page of a ring holds 170 samples, three and a half seconds of a thread that never rests, or 128
+// forks. It is shared with the kernel alone, and what is read from it is bounded all the same.
 
 #include "record/host/perf.h"
 
@@ -36,12 +36,13 @@ static int open_event(pid_t thread, bool user_only)
 		.clockid = CLOCK_MONOTONIC,
 		.exclude_kernel = user_only,
 		.exclude_hv = 1,
+		.task = 1, // a record for each fork and thread, whatever the rate of samples
 	};
 	long fd = syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int perf_open(struct perf_event *event, pid_t thread)
+int perf_open(struct perf_event *event, pid_t thread, size_t pages)
 {
 	int fd = open_event(thread, false);
 	if (fd == -EACCES || fd == -EPERM) {
@@ -50,20 +51,21 @@ int perf_open(struct perf_event *event, pid_t thread)
 	if (fd < 0) {
 		return fd;
 	}
-	void *ring = mmap(NULL, 2 * page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *ring = mmap(
+		NULL, (1 + pages) * page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ring == MAP_FAILED) {
 		int r = -errno;
 		close(fd);
 		return r == -EPERM ? -ENOMEM : r;
 	}
-	*event = (struct perf_event){fd, ring};
+	*event = (struct perf_event){fd, ring, pages};
 	return 0;
 }
 
 void perf_close(struct perf_event *event)
 {
 	if (event->fd >= 0) {
-		munmap(event->ring, 2 * page_bytes());
+		munmap(event->ring, (1 + event->pages) * page_bytes());
 		close(event->fd);
 	}
 	*event = PERF_CLOSED;
@@ -77,12 +79,20 @@ static void copy(const char *data, size_t size, uint64_t from, void *to, size_t 
 	memcpy((char *)to + first, data, length - first);
 }
 
-size_t perf_take(
-	struct perf_event *event, struct perf_sample *samples, size_t most, uint64_t *ret_lost)
+// Of a FORK record, the first words: pid, ppid, tid, ptid. A thread has its parent's pid.
+static bool is_process(const uint64_t words[2])
+{
+	uint32_t pids[2];
+	memcpy(pids, words, sizeof(pids));
+	return pids[0] != pids[1];
+}
+
+size_t perf_take(struct perf_event *event, struct perf_sample *samples, size_t most,
+	struct perf_counts *counts)
 {
 	struct perf_event_mmap_page *head = event->ring;
-	const size_t size = page_bytes();
-	const char *data = (const char *)event->ring + size;
+	const size_t page = page_bytes(), size = event->pages * page;
+	const char *data = (const char *)event->ring + page;
 	size_t n = 0;
 	if (event->fd < 0) {
 		return 0;
@@ -105,7 +115,9 @@ size_t perf_take(
 			samples[n++] = (struct perf_sample){
 				words[0], words[1], mode == PERF_RECORD_MISC_KERNEL};
 		} else if (header.type == PERF_RECORD_LOST) {
-			*ret_lost += words[1];
+			counts->lost += words[1];
+		} else if (header.type == PERF_RECORD_FORK) {
+			counts->children += is_process(words);
 		}
 		at += header.size;
 	}

@@ -18,6 +18,7 @@
 struct perf_event {
 	int fd; // -1: closed
 	void *ring;
+	size_t pages; // of data
 };
 
 #define PERF_CLOSED ((struct perf_event){.fd = -1})
@@ -28,11 +29,17 @@ struct perf_sample {
 	bool kernel; // it was in the kernel; the address says nothing
 };
 
-// Begins to sample a thread. 0, or -errno: -EACCES, -EPERM (not allowed), -ENOSYS, -ESRCH (gone),
-// -EMFILE, -ENOMEM (no memory may be locked any more).
-int perf_open(struct perf_event *event, pid_t thread);
+// Begins to sample a thread, with a ring of that many pages, a power of two. 0, or -errno: -EACCES,
+// -EPERM (not allowed), -ENOSYS, -ESRCH (gone), -EMFILE, -ENOMEM (no memory may be locked any
+// more).
+int perf_open(struct perf_event *event, pid_t thread, size_t pages);
 void perf_close(struct perf_event *event);
-// Takes up to `most` samples, oldest first; *ret_lost grows by those that the kernel dropped. Never
+struct perf_counts {
+	uint64_t lost; // records that the kernel dropped
+	uint64_t children; // processes that the thread started: forks and the like, no threads
+};
+
+// Takes up to `most` samples, oldest first; *counts grows by what was met beside them. Never
 // blocks.
-size_t perf_take(
-	struct perf_event *event, struct perf_sample *samples, size_t most, uint64_t *ret_lost);
+size_t perf_take(struct perf_event *event, struct perf_sample *samples, size_t most,
+	struct perf_counts *counts);

@@ -35,7 +35,8 @@
 #include "record/source/phase_log.h"
 
 enum {
-	THREADS_MOST = 96, // that are sampled: a descriptor and two pages each
+	THREADS_MOST = 96, // that are sampled: a descriptor and a ring each
+	LEADER_PAGES = 4, // a first thread is the one that starts programs
 	OTHERS_MOST = 16, // of a process, beside its first
 	LISTED_MOST = 512, // of a process, that are looked at
 	FEW = 6, // processes: as many are looked at with each reading
@@ -74,10 +75,22 @@ static const struct metric profile_metrics[N_PROFILE] = {
 		"first."},
 };
 
-static int read_profile(void *state, struct sink *sink, uint64_t now_ns);
+// Most children of a step live for less than the tree's readings are apart, in no row of its own.
+static const struct metric start_metrics[] = {
+	{"strain.process.children.started", METRIC_COUNTER, "{process}", 1,
+		"Processes that the process started, by its sampled threads: the kernel reports "
+		"each "
+		"fork (perf_event_open)."},
+};
 
-static const struct group groups[] = {
+static int read_profile(void *state, struct sink *sink, uint64_t now_ns);
+static int read_starts(void *state, struct sink *sink, uint64_t now_ns);
+
+enum { GROUP_SAMPLES, GROUP_STARTS, N_GROUPS };
+static const struct group groups[N_GROUPS] = {
 	{"profile", ENTITY_RECORDER, profile_metrics, N_PROFILE, 200 * NS_PER_MS, read_profile},
+	{"profile.starts", ENTITY_PROCESS, start_metrics, ARRAY_LENGTH(start_metrics),
+		200 * NS_PER_MS, read_starts},
 };
 
 struct thread {
@@ -99,6 +112,8 @@ struct program { // of a process
 	uint64_t pause_ns; // until they may be read again
 	struct code *codes; // in the order of their addresses
 	size_t n;
+	int64_t started; // processes that it started
+	struct stream *starts; // the sink's; NULL: it started none
 };
 
 struct place {
@@ -165,12 +180,19 @@ static int64_t object_of(struct profile *p, struct sink *sink, const char *path)
 	return (int64_t)p->n_objects;
 }
 
-static void program_done(struct program *program)
+static void forget_codes(struct program *program)
 {
 	for (size_t i = 0; i < program->n; i++) {
 		free(program->codes[i].path);
 	}
 	free(program->codes);
+	program->codes = NULL;
+	program->n = 0;
+}
+
+static void program_done(struct program *program)
+{
+	forget_codes(program);
 	*program = (struct program){0};
 }
 
@@ -191,12 +213,10 @@ static void read_maps(struct profile *p, struct program *program, pid_t pid, uin
 	struct cursor text, line;
 	struct mapping m;
 	char path[64];
-	int64_t entity = program->entity;
 	uint64_t pause_ns = program->read_ns == 0 ? MAPS_NS : 2 * program->pause_ns;
-	program_done(program);
-	*program = (struct program){.entity = entity,
-		.read_ns = now_ns,
-		.pause_ns = pause_ns < MAPS_LONGEST_NS ? pause_ns : MAPS_LONGEST_NS};
+	forget_codes(program);
+	program->read_ns = now_ns;
+	program->pause_ns = pause_ns < MAPS_LONGEST_NS ? pause_ns : MAPS_LONGEST_NS;
 	program->codes = calloc(MAPPINGS_MOST, sizeof(*program->codes));
 	snprintf(path, sizeof(path), "proc/%d/maps", (int)pid);
 	if (program->codes && host_file_open(&file, p->root_fd, path, NULL) == 0 &&
@@ -444,16 +464,20 @@ static void take_samples(
 	struct profile *p, struct sink *sink, struct thread *thread, uint64_t now_ns)
 {
 	struct perf_sample samples[TAKEN_AT_ONCE];
-	uint64_t lost = 0;
+	struct perf_counts counts = {0};
 	size_t n;
 	do {
-		n = perf_take(&thread->event, samples, TAKEN_AT_ONCE, &lost);
+		n = perf_take(&thread->event, samples, TAKEN_AT_ONCE, &counts);
 		for (size_t i = 0; i < n; i++) {
 			take_sample(p, sink, thread, &samples[i], now_ns);
 		}
 		p->values[SAMPLES] += (int64_t)n;
 	} while (n == TAKEN_AT_ONCE);
-	p->values[LOST] += (int64_t)lost;
+	p->values[LOST] += (int64_t)counts.lost;
+	struct program *program = counts.children > 0 ? program_of(p, thread->entity) : NULL;
+	if (program) {
+		program->started += (int64_t)counts.children;
+	}
 }
 
 // Threads -----------------------------------------------------------------------------------------
@@ -487,7 +511,9 @@ static void follow(struct profile *p, const struct tree_member *member, pid_t ti
 	for (size_t i = 0; i < THREADS_MOST; i++) {
 		struct thread *hole = &p->threads[i];
 		if (hole->entity == 0) {
-			if (perf_open(&hole->event, tid) == 0 && hole->event.fd > p->most_fd) {
+			if (perf_open(&hole->event, tid, tid == member->pid ? LEADER_PAGES : 1) ==
+					0 &&
+				hole->event.fd > p->most_fd) {
 				perf_close(&hole->event);
 			} else if (hole->event.fd >= 0) {
 				hole->entity = member->entity;
@@ -572,9 +598,25 @@ static void look_for_threads(struct profile *p, struct sink *sink, uint64_t now_
 			there = p->members[k].entity == program->entity;
 		}
 		if (program->entity && !there) {
+			stream_close(program->starts);
 			program_done(program);
 		}
 	}
+}
+
+static int read_starts(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct profile *p = state;
+	for (size_t i = 0; i < PROGRAMS_MOST; i++) {
+		struct program *program = &p->programs[i];
+		if (program->entity && !program->starts && program->started > 0) {
+			program->starts = sink_stream(sink, program->entity, &groups[GROUP_STARTS]);
+		}
+		if (program->starts) {
+			stream_row(program->starts, now_ns, &program->started);
+		}
+	}
+	return 0;
 }
 
 static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
@@ -602,7 +644,7 @@ static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
 		keep_phases(p, sink, now_ns);
 	}
 	if (!p->stream && p->recorder) {
-		p->stream = sink_stream(sink, p->recorder, &groups[0]);
+		p->stream = sink_stream(sink, p->recorder, &groups[GROUP_SAMPLES]);
 	}
 	stream_row(p->stream, now_ns, p->values);
 	return 0;
@@ -673,7 +715,7 @@ static int profile_open(
 	if (!context->tree) {
 		return error_set(e, ENOENT, "there is no job whose threads could run");
 	}
-	int r = perf_open(&probe, 0);
+	int r = perf_open(&probe, 0, 1);
 	if (r < 0) {
 		return say_why_not(r, e);
 	}
@@ -702,7 +744,7 @@ const struct source source_profile = {
 	.help = "what CPU time goes into: samples of the code that runs",
 	.lane = LANE_MEMORY,
 	.groups = groups,
-	.n_groups = ARRAY_LENGTH(groups),
+	.n_groups = N_GROUPS,
 	.open = profile_open,
 	.close = profile_close,
 	.end = end_profile,
