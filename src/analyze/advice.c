@@ -373,6 +373,9 @@ void advise_epochs(struct book *b, double share)
 		append_loader(&action, f);
 		text_append_string(&action, "persistent_workers=True");
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
+		// They end between two epochs, too.
+		double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
+		share += fmax(0, cause_known(f->between_s) / (f->training_s - apart));
 	} else {
 		text_append_string(&action, "one input pipeline for all epochs");
 		text_append_string(

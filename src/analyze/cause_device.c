@@ -50,7 +50,8 @@ static double prepares_itself(const struct facts *f)
 // What other rows of the training thread have of a share.
 static double taken(const struct causes *found)
 {
-	static const enum bottleneck rows[] = {BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS};
+	static const enum bottleneck rows[] = {
+		BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS, BOTTLENECK_BLOCKED};
 	double sum = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
 		const struct cause *cause = causes_get(found, rows[i]);
@@ -117,6 +118,12 @@ static double interprets(const struct facts *f)
 	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
 }
 
+// Of it, garbage collection.
+static double collects(const struct facts *f)
+{
+	return fmin(interprets(f), leader_in(f, CODE_COLLECTION));
+}
+
 // Time of the host in which the device has nothing to do. On a GPU, all in which it is idle and no
 // batch is waited for.
 static struct judgement judge_launch(const struct facts *f, const struct causes *found)
@@ -130,7 +137,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 	// Threads that spin have the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) != NULL;
 	double share = spins ? 0 : causes_handing_over(f);
-	share += fmax(interprets(f), calls_share(f));
+	share += fmax(interprets(f), calls_share(f) - taken(found));
 	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
 		share += cause_known(f->other_at_epochs);
 	}
@@ -157,6 +164,10 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(t, "host-bound: the start of each epoch, in no phase, takes ");
 		words_append_percent(t, f->other_at_epochs);
 		text_append_string(t, " of the iterations' time");
+	} else if (collects(f) >= MOST * share) {
+		text_append_string(t, "host-bound: Python's garbage collection takes ");
+		words_append_percent(t, leader_in(f, CODE_COLLECTION));
+		text_append_string(t, " of each iteration");
 	} else if (interprets(f) >= 0.5 * share && interprets(f) > calls_share(f)) {
 		text_append_string(t, "host-bound: the Python interpreter takes ");
 		cause_append_share(t, cause);
@@ -194,15 +205,24 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_epochs(b, f->other_at_epochs);
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
 		advise_handing_over(b, cause);
+	} else if (collects(f) >= MOST * cause->share.value) {
+		advice_suggest_plain_at_most(b, collects(f),
+			"no gc.collect() in steps; gc.freeze() before the first one",
+			"each collection looks at all objects that live");
 	} else {
 		// How much of it is for a batch and how much for its samples is not known.
-		bool pytorch = f->framework == FRAMEWORK_PYTORCH;
+		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
+		if (!calls) {
+			advise_lines(b);
+		}
 		advice_suggest_unknown(b,
 			!pytorch      ? "a larger batch"
 			: f->gpu.used ? "a larger batch; torch.compile or CUDA graphs"
 				      : "a larger batch; torch.compile",
 			"the same calls compute more samples");
-		advise_lines(b);
+		if (calls) {
+			advise_lines(b);
+		}
 	}
 }
 
@@ -413,7 +433,8 @@ static struct judgement judge_not_known(const struct facts *f, const struct caus
 	if (gpu_known(f)) {
 		return (struct judgement){0, PHASE_OTHER};
 	}
-	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH);
+	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
+	        found_share(found, BOTTLENECK_ALLOCATION);
 	return (struct judgement){fmax(0, rest), PHASE_OTHER};
 }
 

@@ -10,7 +10,22 @@
 #include "analyze/words.h"
 #include "base/cleanup.h"
 
+// What a batch can wait for outside of the process.
+static const enum wait_kind preparing_kinds[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK, WAIT_PIPE,
+	WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
+
 // The model ---------------------------------------------------------------------------------------
+
+// Share of the time in which a training thread that prepares batches itself waits for something
+// outside of the process; NAN where it is not known when the looks were.
+static double waits_for_batches(const struct facts *f)
+{
+	double sum = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
+		sum += cause_known(f->waits.in_data[preparing_kinds[i]]);
+	}
+	return f->waits.placed >= LOOKS_ENOUGH ? sum : NAN;
+}
 
 struct preparing input_preparing(const struct facts *f)
 {
@@ -18,12 +33,14 @@ struct preparing input_preparing(const struct facts *f)
 	struct preparing p = {
 		cause_known(w->cpus), cause_known(w->queued), cause_known(w->blocked)};
 	if (w->n == 0) {
-		// The training thread does it: what it neither computed nor waited for a CPU. Other
-		// threads of the process use CPUs, too: its own clock says more.
+		// The training thread does it. Where looks do not say what it waited for: what it
+		// neither computed nor waited for a CPU. Other threads of the process use CPUs,
+		// too: its own clock says more.
+		double seen = waits_for_batches(f);
 		double cpus = isfinite(f->code.cpus) ? f->code.cpus : f->main_cpus;
 		double waits = facts_share(f, PHASE_DATA);
 		p.blocked = fmin(waits, fmax(0, 1 - cpus - cause_known(f->main_queued)));
-		p.blocked = isfinite(p.blocked) ? p.blocked : 0;
+		p.blocked = isfinite(seen) ? fmin(waits, seen) : cause_known(p.blocked);
 		p.cpu = waits - p.blocked;
 	}
 	double sum = p.cpu + p.queued + p.blocked;
@@ -94,24 +111,27 @@ static const struct wait_facts *preparing_waits(const struct facts *f)
 	return f->workers.n > 0 ? &f->worker_waits : &f->waits;
 }
 
-// What a batch can wait for outside of the process.
-static const enum wait_kind preparing_kinds[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK, WAIT_PIPE,
-	WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
+// Of a training thread, while it prepares, where that is known.
+static const double *preparing_shares(const struct facts *f)
+{
+	bool placed = f->workers.n == 0 && f->waits.placed >= LOOKS_ENOUGH;
+	return placed ? f->waits.in_data : preparing_waits(f)->share;
+}
 
 // The part of the blocked time that looks found in a kind of wait; NAN where nobody looked, or
 // found too little. A training thread that prepares batches itself also waits for threads of its
 // own, while it computes: those waits are left out.
 static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
 {
-	const struct wait_facts *w = preparing_waits(f);
+	const double *shares = preparing_shares(f);
 	double all = 0, in = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
-		all += cause_known(w->share[preparing_kinds[i]]);
+		all += cause_known(shares[preparing_kinds[i]]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		in += cause_known(w->share[kinds[i]]);
+		in += cause_known(shares[kinds[i]]);
 	}
-	if (w->looks < LOOKS_ENOUGH) {
+	if (preparing_waits(f)->looks < LOOKS_ENOUGH) {
 		return NAN;
 	}
 	return all >= WORTH ? in / all : 0;
@@ -246,9 +266,12 @@ static struct judgement judge_input(const struct facts *f, const struct causes *
 static enum grounds grounds_input(const struct facts *f)
 {
 	const struct worker_facts *w = &f->workers;
+	// Workers that the loader starts anew, as its settings say, and the wait for their first
+	// batches.
+	bool anew = w->restart && causes_at_epochs(f->data_at_epochs, facts_share(f, PHASE_DATA));
 	bool busy = w->n == 0 ? f->main_cpus >= 0.7
 	                      : w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
-	return busy ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	return busy || anew ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
 // Words -------------------------------------------------------------------------------------------
@@ -272,6 +295,14 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		text_append_string(
 			t, "input-bound: the training process prepares batches itself, ");
 		cause_append_share(t, cause);
+		return;
+	}
+	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
+		text_append_string(t, "input-bound: each epoch starts its ");
+		append_workers(t, f);
+		text_append_string(t, " anew: waiting for their first batches takes ");
+		words_append_percent(t, f->data_at_epochs);
+		text_append_string(t, " of the iterations' time");
 		return;
 	}
 	if (w->slowest >= SLOW_WORKER) {

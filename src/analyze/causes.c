@@ -40,6 +40,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_INPUT_BLOCKED] = &cause_input_blocked,
 	[BOTTLENECK_PYTHON_THREADS] = &cause_python_threads,
 	[BOTTLENECK_CHILDREN] = &cause_children,
+	[BOTTLENECK_BLOCKED] = &cause_blocked,
 	[BOTTLENECK_ALLOCATION] = &cause_allocation,
 	[BOTTLENECK_OPTIMIZER] = &cause_optimizer,
 	[BOTTLENECK_LAUNCH] = &cause_launch,
@@ -195,7 +196,8 @@ static bool is_unproven(const struct cause *cause)
 }
 
 // Computing, with the calls that it takes, is what the job is for: it is named first only where
-// nothing that could be taken away, and is shown to be there, has as much as two fifths of its time.
+// nothing that could be taken away, and is shown to be there, has as much as two fifths of its
+// time.
 static double claim(const struct cause *cause)
 {
 	bool compute = cause->bottleneck == BOTTLENECK_COMPUTE ||

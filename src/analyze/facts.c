@@ -38,7 +38,8 @@ void facts_init(struct facts *f)
 		f->share[i] = unknown;
 	}
 	f->length_s = unknown;
-	f->duration_s = f->startup_s = f->training_s = f->validation_s = f->checkpoint_s = NAN;
+	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
+		f->checkpoint_s = NAN;
 	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
 		f->undisturbed_waits_s = NAN;
 	f->data_at_epochs = f->other_at_epochs = NAN;
@@ -58,6 +59,8 @@ void facts_init(struct facts *f)
 	gpu_facts_init(&f->gpu);
 	for (size_t i = 0; i < N_WAITS; i++) {
 		f->waits.share[i] = f->worker_waits.share[i] = NAN;
+		f->waits.in_data[i] = f->worker_waits.in_data[i] = NAN;
+		f->waits.in_step[i] = f->worker_waits.in_step[i] = NAN;
 	}
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		f->code.share[i] = f->code_threads.share[i] = f->code_workers.share[i] = NAN;
@@ -245,6 +248,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	}
 	f->steady = p->steady;
 	f->startup_s = p->startup_s;
+	f->between_s = p->between_s;
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
 	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s;
@@ -435,6 +439,17 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
 }
 
+static bool trains_in_python(const struct analysis *a)
+{
+	int64_t trainer = facts_trainer(a);
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == trainer) {
+			return process_is_python(&a->processes.items[i]);
+		}
+	}
+	return false;
+}
+
 struct stretch facts_stretch(const struct analysis *a)
 {
 	struct stretch stretch = steady_of(&a->phases);
@@ -482,6 +497,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	facts_init(ret);
 	fill_phases(&a->phases, ret);
 	fill_ranks(&a->phases, ret);
+	ret->python = trains_in_python(a);
 	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);
 	quota_facts_fill(a, &stretch, ret);

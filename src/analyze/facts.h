@@ -82,6 +82,10 @@ enum wait_kind {
 struct wait_facts { // of one kind of thread
 	uint64_t looks; // 0: nobody looked, and no share is known
 	double share[N_WAITS]; // of the time; of loader workers: of the time they prepare
+	// Of the training thread alone, and of iterations' time.
+	uint64_t placed; // looks whose phase is known
+	double in_data[N_WAITS]; // while it took a batch; NAN: not known
+	double in_step[N_WAITS]; // in the rest of an iteration
 };
 
 // What CPU time went into, by samples of the user's instruction pointer (source `profile`).
@@ -185,6 +189,7 @@ struct facts {
 	// Where the training thread's time went. Training is the run without its start and its end.
 	double startup_s;
 	double training_s;
+	double between_s; // of it, between iterations, in nothing that stands apart
 	double validation_s;
 	double checkpoint_s;
 	// Steady iterations.

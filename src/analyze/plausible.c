@@ -211,6 +211,10 @@ static void check_shares(const struct limits *l, struct facts *f, struct implaus
 	}
 	for (size_t i = 0; i < N_WAITS; i++) {
 		check("waits of the training thread, share", &f->waits.share[i], bound, notes);
+		check("waits of the training thread for a batch, share", &f->waits.in_data[i],
+			bound, notes);
+		check("waits of the training thread in steps, share", &f->waits.in_step[i], bound,
+			notes);
 		check("waits of workers, share", &f->worker_waits.share[i], bound, notes);
 	}
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {

@@ -332,6 +332,15 @@ void process_append_label(struct text *t, const struct process_list *list, int64
 		t, pid > 0 ? "process %lld" : "thread %lld", (long long)(pid > 0 ? pid : thread));
 }
 
+bool process_is_python(const struct process_row *process)
+{
+	const char *command = process->command ? process->command : "";
+	size_t length = strcspn(command, " ");
+	const char *slash = memrchr(command, '/', length);
+	const char *program = slash ? slash + 1 : command;
+	return strncmp(program, "python", 6) == 0;
+}
+
 void process_list_done(struct process_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {

@@ -79,4 +79,6 @@ int process_list_take_marks(struct process_list *list, const struct phases *p);
 struct text;
 void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
 	int64_t pid, int64_t thread);
+// By its command line.
+bool process_is_python(const struct process_row *process);
 void process_list_done(struct process_list *list);

@@ -479,19 +479,10 @@ static const struct rule rules[] = {
 	{BOTTLENECK_UNKNOWN, judge_nothing},
 };
 
-static bool is_python(const struct process_row *process)
-{
-	const char *command = process->command ? process->command : "";
-	size_t length = strcspn(command, " ");
-	const char *slash = memrchr(command, '/', length);
-	const char *program = slash ? slash + 1 : command;
-	return strncmp(program, "python", 6) == 0;
-}
-
 static bool has_python(const struct process_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		if (is_python(&list->items[i])) {
+		if (process_is_python(&list->items[i])) {
 			return true;
 		}
 	}

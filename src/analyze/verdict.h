@@ -40,6 +40,7 @@ enum bottleneck {
 	BOTTLENECK_INPUT_BLOCKED, // by something else
 	BOTTLENECK_PYTHON_THREADS, // another one holds the interpreter
 	BOTTLENECK_CHILDREN, // processes that a step starts
+	BOTTLENECK_BLOCKED, // the training thread waits in its steps, for something outside
 	BOTTLENECK_ALLOCATION, // page faults of memory that is given back and taken again
 	BOTTLENECK_OPTIMIZER,
 	BOTTLENECK_LAUNCH, // the host's own time between the pieces of work

@@ -14,6 +14,7 @@
 #include "analyze/rate.h"
 #include "analyze/thresholds.h"
 #include "analyze/words.h"
+#include "base/cleanup.h"
 
 #define CHILD_LIVES_S 5.0 // longer, and it is a service that stays
 #define BRIEF_S 0.1 // seen in one or two readings of the process tree
@@ -61,6 +62,29 @@ static void put_shares(const struct looks *looks, const struct stretch *stretch,
 	ret->looks = (uint64_t)llround(all * seconds);
 	for (size_t i = 0; i < N_WAITS; i++) {
 		ret->share[i] = i == left_out ? 0 : fmin(1, looks->in[i] / all);
+	}
+}
+
+static double placed_rate(const struct analysis *a, int64_t main, const struct stretch *stretch,
+	const char *place, size_t wait)
+{
+	_cleanup_text_ struct text name = {0};
+	text_format(&name, "%s%s.%s", NAME_WAIT, place, names[wait] + strlen(NAME_WAIT));
+	return name.data ? rate_over(a, main, name.data, stretch) : NAN;
+}
+
+// Of the training thread: what it waited for while it took a batch, and in steps.
+static void put_placed(const struct analysis *a, int64_t main, const struct stretch *stretch,
+	struct wait_facts *ret)
+{
+	double all = rate_over(a, main, NAME_WAIT "placed", stretch);
+	if (!(all > 0) || !(stretch_seconds(stretch) > 0)) {
+		return;
+	}
+	ret->placed = (uint64_t)llround(all * stretch_seconds(stretch));
+	for (size_t i = 0; i < N_WAITS; i++) {
+		ret->in_data[i] = placed_rate(a, main, stretch, "data", i) / all;
+		ret->in_step[i] = placed_rate(a, main, stretch, "step", i) / all;
 	}
 }
 
@@ -137,6 +161,7 @@ void wait_facts_fill(
 		}
 	}
 	put_shares(&leader, stretch, N_WAITS, &ret->waits);
+	put_placed(a, main, stretch, &ret->waits);
 	put_shares(&workers, stretch, WAIT_PIPE, &ret->worker_waits);
 	fill_children(a, main, stretch, ret);
 }

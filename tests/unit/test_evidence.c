@@ -148,6 +148,100 @@ static void processes_that_steps_start_are_named(void **state)
 		"iteration, mostly true)");
 }
 
+static void place(struct facts *f, enum wait_kind kind, double in_data, double in_step)
+{
+	f->waits.placed = 100;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f->waits.in_data[i] = i == kind ? in_data : 0;
+		f->waits.in_step[i] = i == kind ? in_step : 0;
+	}
+}
+
+// Its other threads spin meanwhile: CPU time of the process says nothing.
+static void a_step_that_sleeps_is_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0.02);
+	struct suggestion s;
+	struct causes c;
+	add_looks(&f.waits, WAIT_SLEEP, 0.6);
+	place(&f, WAIT_SLEEP, 0, 0.6);
+	f.main_cpus = 1.1;
+	assert_first(&f, BOTTLENECK_BLOCKED, 0.6, CONFIDENCE_HIGH,
+		"the training process sleeps in its steps, 60 % of each iteration");
+	assert_true(is_advised(&f, "take the sleep out of the loop", &s));
+	assert_int_equal(s.kind, GAIN_ESTIMATED);
+	causes_find(&f, &c);
+	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value < 0.41);
+	f.gpu.used = true; // whose work it may sleep for
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+}
+
+static void a_batch_that_sleeps_is_input(void **state)
+{
+	(void)state;
+	struct facts f = job(0.65);
+	struct causes c;
+	add_looks(&f.waits, WAIT_SLEEP, 0.6);
+	place(&f, WAIT_SLEEP, 0.6, 0);
+	f.main_cpus = 1.3; // beside it, its team spins
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_INPUT_SLEEP);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	place(&f, WAIT_SLEEP, 0.1, 0.5);
+	f.share[PHASE_DATA].value = 0.15;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_BLOCKED);
+	assert_float_equal(c.items[0].share.value, 0.5, 0.001);
+	f.waits.placed = 0; // nobody knows when: no more than what is not in data
+	causes_find(&f, &c);
+	assert_float_equal(causes_get(&c, BOTTLENECK_BLOCKED)->share.value, 0.45, 0.001);
+}
+
+// Ranks wait for each other at sockets.
+static void ranks_are_not_blocked(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct causes c;
+	add_looks(&f.waits, WAIT_NETWORK, 0.5);
+	place(&f, WAIT_NETWORK, 0, 0.5);
+	causes_find(&f, &c);
+	assert_non_null(causes_get(&c, BOTTLENECK_BLOCKED));
+	f.ranks.n = 2;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_BLOCKED));
+}
+
+static void garbage_collection_is_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0);
+	struct suggestion s;
+	f.main_cpus = 1;
+	add_samples(&f, CODE_COLLECTION, 0.8);
+	assert_first(&f, BOTTLENECK_LAUNCH, 0.8, CONFIDENCE_HIGH,
+		"host-bound: Python's garbage collection takes 80 % of each iteration");
+	assert_true(is_advised(&f, "no gc.collect() in steps", &s));
+}
+
+static void workers_that_start_anew_are_named(void **state)
+{
+	(void)state;
+	struct facts f = job(0.4);
+	struct suggestion s;
+	add_workers(&f, 2, 0.2, 0, 0.1);
+	f.workers.restart = true;
+	f.data_at_epochs = 0.38;
+	f.between_s = 2;
+	f.training_s = 20;
+	causes_find(&f, &(struct causes){0});
+	assert_true(is_advised(&f, "persistent_workers=True", &s));
+	assert_int_equal(s.kind, GAIN_AT_MOST);
+	assert_float_equal(s.gain.value, 1 / (1 - 0.38 - 0.1), 0.01);
+}
+
 // As seen: a VAE on two CPUs with a loader worker; OMP_NUM_THREADS=1 gave 1.5x.
 static struct facts spinning_vae(void)
 {
@@ -298,6 +392,11 @@ int main(void)
 		cmocka_unit_test(another_python_thread_holds_the_interpreter),
 		cmocka_unit_test(a_held_interpreter_is_no_preparation),
 		cmocka_unit_test(processes_that_steps_start_are_named),
+		cmocka_unit_test(a_step_that_sleeps_is_named),
+		cmocka_unit_test(a_batch_that_sleeps_is_input),
+		cmocka_unit_test(ranks_are_not_blocked),
+		cmocka_unit_test(garbage_collection_is_named),
+		cmocka_unit_test(workers_that_start_anew_are_named),
 		cmocka_unit_test(spinning_is_seen),
 		cmocka_unit_test(samples_refute_what_steps_suggest),
 		cmocka_unit_test(advice_fits_the_framework),

@@ -7,6 +7,10 @@
 //
 // Looks are counters: their rates over any stretch of the run say which part of the time a thread
 // waited for what, with the error of a sample (of 500 looks 4.5 percentage points at most).
+//
+// Of a thread that trains, what it waited for while it took a batch is counted apart: a training
+// loop that sleeps and a dataset that does are two things. The marks that say so come when a step
+// has ended (phase_log.h); looks wait for them.
 
 #include "record/source/source.h"
 
@@ -24,10 +28,12 @@
 #include "record/host/doing.h"
 #include "record/host/file.h"
 #include "record/job/tree.h"
+#include "record/source/phase_log.h"
 
 enum {
 	FOLLOWED_MAX = 64, // processes: the first that live
 	POLLED_MAX = 4, // descriptors of a poll that are looked at
+	WAITING_MOST = 1024, // looks at 16 processes for three seconds
 };
 #define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is nobody's training
 #define ROW_NS (500 * NS_PER_MS) // between rows
@@ -64,10 +70,36 @@ static const struct metric wait_metrics[N_WAIT_METRICS] = {
 		"Looks at what the process's first thread does" FROM},
 };
 
-static int read_waits(void *state, struct sink *sink, uint64_t now_ns);
+// Of an iteration's looks: each while it took a batch, and each in the rest of the iteration.
+enum { IN_STEP = N_DOINGS, PLACED = 2 * N_DOINGS, N_PLACED_METRICS };
+#define IN(at, kind, place, what)                                           \
+	[at] = {"strain.wait." place "." kind, METRIC_COUNTER, "{look}", 1, \
+		"Those of strain.wait." kind " at a thread that trains, " what "."}
+#define BOTH(doing, kind)                                              \
+	IN(doing, kind, "data", "while it took a batch (phase data)"), \
+		IN(IN_STEP + (doing), kind, "step", "in the rest of an iteration")
+static const struct metric placed_metrics[N_PLACED_METRICS] = {
+	BOTH(DOING_RUNS, "none"),
+	BOTH(DOING_STORAGE, "storage"),
+	BOTH(DOING_FSYNC, "fsync"),
+	BOTH(DOING_NETWORK, "network"),
+	BOTH(DOING_PIPE, "pipe"),
+	BOTH(DOING_LOCK, "lock"),
+	BOTH(DOING_GIL, "gil"),
+	BOTH(DOING_SLEEP, "sleep"),
+	BOTH(DOING_CHILD, "child"),
+	BOTH(DOING_OTHER, "other"),
+	[PLACED] = {"strain.wait.placed", METRIC_COUNTER, "{look}", 1,
+		"Looks at a thread that trains that found it in an iteration."},
+};
 
-static const struct group groups[] = {
+static int read_waits(void *state, struct sink *sink, uint64_t now_ns);
+static int read_placed(void *state, struct sink *sink, uint64_t now_ns);
+
+enum { GROUP_WAITS, GROUP_PLACED, N_GROUPS };
+static const struct group groups[N_GROUPS] = {
 	{"waits", ENTITY_PROCESS, wait_metrics, N_WAIT_METRICS, 50 * NS_PER_MS, read_waits},
+	{"waits.placed", ENTITY_PROCESS, placed_metrics, N_PLACED_METRICS, ROW_NS, read_placed},
 };
 
 struct followed {
@@ -82,14 +114,25 @@ struct followed {
 	uint64_t gil_from, gil_to;
 	uint64_t row_ns;
 	int64_t counts[N_WAIT_METRICS];
-	struct stream *stream;
+	int64_t placed[N_PLACED_METRICS];
+	struct stream *stream, *placed_stream;
+};
+
+struct waiting { // for the phase that the thread was in
+	int64_t t_ns; // since the run's start
+	int64_t entity;
+	enum doing doing;
 };
 
 struct waits {
 	struct tree *tree;
 	int root_fd; // borrowed
+	uint64_t start_ns;
+	struct phase_log *phases; // NULL: nobody marks any
 	struct followed followed[FOLLOWED_MAX];
 	size_t n; // in use, holes among them
+	struct waiting waiting[WAITING_MOST];
+	size_t n_waiting;
 };
 
 // One process -------------------------------------------------------------------------------------
@@ -222,6 +265,74 @@ static enum doing of_call(
 	return doing_of_futex(call, f->gil_from, f->gil_to);
 }
 
+// Phases ------------------------------------------------------------------------------------------
+
+static void let_wait(struct waits *w, const struct followed *f, enum doing doing, uint64_t now_ns)
+{
+	bool trains = w->phases && phase_log_iterates(w->phases, f->entity);
+	if (trains && w->n_waiting < WAITING_MOST) {
+		w->waiting[w->n_waiting++] = (struct waiting){
+			(int64_t)(now_ns - w->start_ns), f->entity, doing};
+	}
+}
+
+static void place(struct waits *w, const struct waiting *look, int phase)
+{
+	if (phase == LOGGED_UNKNOWN || phase == LOGGED_NONE || phase_stands_apart(phase)) {
+		return;
+	}
+	for (size_t i = 0; i < w->n; i++) {
+		struct followed *f = &w->followed[i];
+		if (f->entity == look->entity) {
+			f->placed[(phase == LOGGED_DATA ? 0 : IN_STEP) + look->doing]++;
+			f->placed[PLACED]++;
+		}
+	}
+}
+
+static void settle(struct waits *w, uint64_t now_ns, bool final)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < w->n_waiting; i++) {
+		const struct waiting look = w->waiting[i];
+		int phase = LOGGED_UNKNOWN;
+		if (phase_log_at(w->phases, look.entity, look.t_ns, (int64_t)(now_ns - w->start_ns),
+			    final, &phase)) {
+			place(w, &look, phase);
+		} else {
+			w->waiting[left++] = look;
+		}
+	}
+	w->n_waiting = left;
+}
+
+static void put_placed(struct waits *w, struct sink *sink, uint64_t now_ns)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		struct followed *f = &w->followed[i];
+		if (f->entity && f->placed[PLACED] > 0 && !f->placed_stream) {
+			f->placed_stream = sink_stream(sink, f->entity, &groups[GROUP_PLACED]);
+		}
+		stream_row(f->placed_stream, now_ns, f->placed);
+	}
+}
+
+static int read_placed(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct waits *w = state;
+	settle(w, now_ns, false);
+	put_placed(w, sink, now_ns);
+	return 0;
+}
+
+// The job has ended, and all marks are read.
+static void end_waits(void *state, struct sink *sink, uint64_t now_ns)
+{
+	struct waits *w = state;
+	settle(w, now_ns, true);
+	put_placed(w, sink, now_ns);
+}
+
 // Looking -----------------------------------------------------------------------------------------
 
 static int open_file(struct waits *w, struct followed *f, const struct process *p)
@@ -279,7 +390,7 @@ static void look_failed(struct followed *f, struct sink *sink, int error)
 	f->failed = true;
 	char reason[128];
 	snprintf(reason, sizeof(reason), "syscall, wchan: %s", strerrordesc_np(-error));
-	sink_missing_group(sink, f->entity, &groups[0], reason);
+	sink_missing_group(sink, f->entity, &groups[GROUP_WAITS], reason);
 }
 
 static void look_at(struct waits *w, struct sink *sink, const struct process *p, uint64_t now_ns)
@@ -300,8 +411,9 @@ static void look_at(struct waits *w, struct sink *sink, const struct process *p,
 	}
 	f->counts[doing]++;
 	f->counts[LOOKS]++;
+	let_wait(w, f, doing, now_ns);
 	if (!f->stream) {
-		f->stream = sink_stream(sink, f->entity, &groups[0]);
+		f->stream = sink_stream(sink, f->entity, &groups[GROUP_WAITS]);
 	}
 	if (now_ns >= f->row_ns + ROW_NS) {
 		f->row_ns = now_ns;
@@ -326,6 +438,7 @@ static int read_waits(void *state, struct sink *sink, uint64_t now_ns)
 		struct followed *f = &w->followed[i];
 		if (f->entity && !f->seen) {
 			stream_close(f->stream);
+			stream_close(f->placed_stream);
 			follow_done(w, f);
 		}
 	}
@@ -353,7 +466,7 @@ static void say_what_yama_hides(const struct source_context *context, struct sin
 		host_read_once(context->root_fd, "proc/sys/kernel/yama/ptrace_scope", buffer,
 			sizeof(buffer), &text, NULL) == 0 &&
 		cursor_u64(&text, &scope) && scope > 0) {
-		sink_missing(sink, 0, &groups[0], DOING_GIL,
+		sink_missing(sink, 0, &groups[GROUP_WAITS], DOING_GIL,
 			"Yama lets nobody read another process's system call, and wchan does not "
 			"tell it; sysctl kernel.yama.ptrace_scope=0");
 	}
@@ -384,6 +497,8 @@ static int waits_open(
 	say_what_yama_hides(context, sink);
 	w->tree = context->tree;
 	w->root_fd = context->root_fd;
+	w->start_ns = context->start_ns;
+	w->phases = context->phases;
 	*ret_state = w;
 	return 0;
 }
@@ -393,7 +508,8 @@ const struct source source_waits = {
 	.help = "what processes wait for: storage, locks, sleep, network, children",
 	.lane = LANE_TICK,
 	.groups = groups,
-	.n_groups = ARRAY_LENGTH(groups),
+	.n_groups = N_GROUPS,
 	.open = waits_open,
 	.close = waits_close,
+	.end = end_waits,
 };
