@@ -14,11 +14,13 @@ import tomllib
 from pathlib import Path
 
 SEED = "2026-11-23"
+SEEN = "varied-"  # what rules were written with
 
 
 def held_out(name):
     """Whether an item's verdict is not looked at until the end."""
-    return hashlib.sha256(f"{SEED} {name}".encode()).digest()[0] & 1 == 1
+    lot = hashlib.sha256(f"{SEED} {name}".encode()).digest()[0] & 1
+    return lot == 1 and not name.startswith(SEEN)
 
 
 def items():

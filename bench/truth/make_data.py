@@ -75,6 +75,44 @@ def characters(folder, rng):
         pickle.dump({"vocab_size": 65, "itos": {}, "stoi": {}}, file)
 
 
+def cora(folder, rng):
+    """A graph of 2,708 papers in the form of Cora's: words of each, and which cites which."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "cora.content", "w", encoding="ascii") as file:
+        for i in range(2708):
+            row = ["1" if rng.random() < 0.0127 else "0" for _ in range(1433)]
+            file.write(" ".join([str(i), *row, f"topic{i % 7}"]) + "\n")
+    with open(folder / "cora.cites", "w", encoding="ascii") as file:
+        for _ in range(5429):
+            file.write(f"{rng.randrange(2708)} {rng.randrange(2708)}\n")
+
+
+def keras_mnist(file, raw):
+    """MNIST as Keras caches it."""
+    import numpy
+
+    def read(name, header):
+        return numpy.frombuffer((raw / name).read_bytes()[header:], numpy.uint8)
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    numpy.savez(file, **{
+        f"{kind}_{part}": read(f"{name}-{what}-ubyte", header).reshape(shape)
+        for part, name in (("train", "train"), ("test", "t10k"))
+        for kind, what, header, shape in (("x", "images-idx3", 16, (-1, 28, 28)), ("y", "labels-idx1", 8, (-1,)))
+    })  # fmt: skip
+
+
+def photographs(folder, rng):
+    """Two classes of 200 JPEG files of 256 x 256."""
+    from PIL import Image
+
+    for label in ("one", "two"):
+        (folder / label).mkdir(parents=True, exist_ok=True)
+        for i in range(200):
+            small = Image.frombytes("RGB", (32, 32), rng.randbytes(3072))
+            small.resize((256, 256)).save(folder / label / f"{i}.jpg")
+
+
 def main():
     """The command line."""
     if len(sys.argv) != 2:
@@ -102,6 +140,8 @@ def main():
     svm(data / "svm.txt", rng)
     labelled(data / "labelled.txt", rng)
     characters(data / "shakespeare_char", rng)
+    cora(data / "cora", rng)
+    words(data / "train.txt", rng, 40000)
     with open(data / "cold.bin", "wb") as file:
         for _ in range(64):
             file.write(rng.randbytes(1 << 20))
@@ -111,8 +151,10 @@ def main():
         torch.manual_seed(1)
         waves = torch.sin(torch.arange(200)[None, :] / 20.0 + torch.randn(40, 1)).double()
         torch.save(waves.numpy(), here / "traindata.pt")
-    except ImportError:
-        print("make_data.py: without PyTorch no data for the LBFGS example", file=sys.stderr)
+        keras_mnist(root / "keras" / "datasets" / "mnist.npz", data / "MNIST" / "raw")
+        photographs(data / "photographs", rng)
+    except ImportError as error:
+        print(f"make_data.py: some jobs have no data: {error}", file=sys.stderr)
     done.touch()
 
 
