@@ -301,6 +301,16 @@ static double length_with_threads(const struct facts *f, unsigned workers, doubl
 	return fmax(fmax(step, input), work / f->cpus) + starting(f, workers);
 }
 
+double advice_length_with_threads(const struct facts *f, double threads)
+{
+	const struct code_facts *others = &f->code_threads;
+	if (!cause_sampled(others) || !cause_sampled(&f->code) || !isfinite(others->cpus)) {
+		return NAN;
+	}
+	return f->workers.n > 0 ? length_with_threads(f, f->workers.n, threads)
+	                        : step_with_threads(f, threads) + facts_share(f, PHASE_DATA);
+}
+
 // Workers and threads together, where more workers fit as threads that spin go. False where they
 // gain little more than workers alone.
 static bool advise_workers_and_threads(struct book *b, double alone)

@@ -53,6 +53,9 @@ void advise_epochs(struct book *b, double share);
 // with prepare the time of a batch in a worker that has a CPU of its own, c the CPU time. NAN where
 // the CPU time of the workers or of the training process is not known.
 double advice_length_with(const struct facts *f, unsigned workers, double cpus);
+// The same with fewer threads that compute, which then do what the others did. NAN where it was not
+// sampled what those do.
+double advice_length_with_threads(const struct facts *f, double threads);
 // The fewest workers within 1 % of the best, as far as CPUs, memory and /dev/shm allow.
 unsigned advice_workers(const struct facts *f);
 

@@ -184,13 +184,26 @@ static double workers_need(const struct facts *f)
 	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
 }
 
+// What the leader spins waiting for threads that lack a CPU. Of a team that has its CPUs it waits
+// for the slowest part of each product: that takes as long with fewer threads.
+static double leader_spins(const struct facts *f)
+{
+	static const enum thread_group teams[] = {THREADS_OPENMP, THREADS_BLAS, THREADS_UNNAMED};
+	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, cause_known(f->code.cpus));
+	double ready = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(teams); i++) {
+		ready += cause_known(f->threads.groups[teams[i]].ready);
+	}
+	return f->threads.known ? fmin(spins, ready) : spins;
+}
+
 // Spinning costs only where somebody lacks the CPU that it takes. Then the job needs less CPU time
 // by as much as it spins, which shortens an iteration at most by the time in which its leader
 // spins, is ready without a CPU, or waits for a batch whose workers are.
 static double spinning_seen(const struct facts *f)
 {
 	double spins = f->ranks.n * cause_spinning_cpus(f);
-	double leader = cause_code(&f->code, CODE_SPINNING) * fmin(1, cause_known(f->code.cpus));
+	double leader = leader_spins(f);
 	double lacks = cause_known(f->main_queued) + cause_known(f->workers.queued);
 	if (!(spins >= SPINNING_CPUS) || !cpus_saturated(f) || lacks < QUEUED) {
 		return 0;
@@ -297,6 +310,16 @@ static double threads_it_has(const struct facts *f)
 	                                      : f->cpus;
 }
 
+static struct estimate gain_up_to(struct estimate share, double most)
+{
+	struct estimate gain = advice_gain_of(share, 1);
+	if (most < gain.value) {
+		double part = most / gain.value;
+		gain = (struct estimate){most, gain.low * part, gain.high * part};
+	}
+	return gain;
+}
+
 // To wake a thread that sleeps takes time, too: fewer threads gain more than passive ones.
 static void advise_threads(struct book *b, const struct cause *cause)
 {
@@ -309,6 +332,9 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	double has = threads_it_has(f);
 	bool fewer = has >= 2 || threads < has;
 	threads = threads >= has ? fmax(1, has - 1) : threads;
+	// What the others compute beside spinning, those that are left have to.
+	double most = 1 / advice_length_with_threads(f, threads);
+	fewer = fewer && !(most < LITTLE);
 	double spins = cause_spinning_cpus(f);
 	bool passive = spins_in_openmp(f);
 	if (fewer) {
@@ -324,7 +350,11 @@ static void advise_threads(struct book *b, const struct cause *cause)
 		text_append_string(&basis, "samples: ");
 		words_append_number(&basis, spins);
 		text_append_string(&basis, " CPUs spin in each training process");
-		advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+		if (fewer) {
+			advice_suggest(b, gain_up_to(cause->share, most), &action, &basis);
+		} else { // to wake them takes time, too
+			advice_suggest_at_most(b, cause->share.value, &action, &basis);
+		}
 		return;
 	}
 	text_append_string(&basis, "a step takes ");
