@@ -87,21 +87,6 @@ def cora(folder, rng):
             file.write(f"{rng.randrange(2708)} {rng.randrange(2708)}\n")
 
 
-def keras_mnist(file, raw):
-    """MNIST as Keras caches it."""
-    import numpy
-
-    def read(name, header):
-        return numpy.frombuffer((raw / name).read_bytes()[header:], numpy.uint8)
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    numpy.savez(file, **{
-        f"{kind}_{part}": read(f"{name}-{what}-ubyte", header).reshape(shape)
-        for part, name in (("train", "train"), ("test", "t10k"))
-        for kind, what, header, shape in (("x", "images-idx3", 16, (-1, 28, 28)), ("y", "labels-idx1", 8, (-1,)))
-    })  # fmt: skip
-
-
 def photographs(folder, rng):
     """Two classes of 200 JPEG files of 256 x 256."""
     from PIL import Image
@@ -151,7 +136,6 @@ def main():
         torch.manual_seed(1)
         waves = torch.sin(torch.arange(200)[None, :] / 20.0 + torch.randn(40, 1)).double()
         torch.save(waves.numpy(), here / "traindata.pt")
-        keras_mnist(root / "keras" / "datasets" / "mnist.npz", data / "MNIST" / "raw")
         photographs(data / "photographs", rng)
     except ImportError as error:
         print(f"make_data.py: some jobs have no data: {error}", file=sys.stderr)
