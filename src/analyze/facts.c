@@ -248,10 +248,10 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	}
 	f->steady = p->steady;
 	f->startup_s = p->startup_s;
-	f->between_s = p->between_s;
+	f->between_s = p->between_s - p->saving_s;
 	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
 	f->validation_s = p->items[PHASE_VALIDATION].total_s;
-	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s;
+	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
 	f->length_s = p->length_s;
 	f->samples = p->samples_per_iteration;
 	for (size_t i = 0; i < p->n_epochs; i++) {

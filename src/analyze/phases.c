@@ -32,6 +32,7 @@ struct gathering {
 	struct iteration last;
 	// Since the last iteration ended:
 	double outside_s; // in nothing that stands apart
+	bool saved; // a checkpoint was written since the last iteration
 	double idle_s; // in no phase either
 };
 
@@ -82,6 +83,7 @@ static void run_take(struct gathering *g, const struct timeline_piece *piece, do
 		p->startup_s += s;
 	} else if (piece->phase >= 0 && phase_is_apart((enum phase_id)piece->phase)) {
 		p->apart_s += s;
+		g->saved = g->saved || piece->phase == PHASE_CHECKPOINT;
 	} else if (piece->in_iteration) {
 		p->iterations_s += s;
 	} else {
@@ -150,6 +152,9 @@ static void settle_gap(struct gathering *g, const struct iteration *iteration)
 	struct phases *p = g->p;
 	bool leaps = p->total > 0 && iteration->epoch == g->last.epoch && g->last.number >= 0 &&
 	             iteration->number - 1 > g->last.number && g->outside_s > 0;
+	if (!leaps && g->saved && p->total > 0 && iteration->epoch == g->last.epoch) {
+		p->saving_s += g->outside_s;
+	}
 	if (!leaps) {
 		p->between_s += g->outside_s;
 	} else {
@@ -162,6 +167,7 @@ static void settle_gap(struct gathering *g, const struct iteration *iteration)
 		}
 	}
 	g->outside_s = g->idle_s = 0;
+	g->saved = false;
 }
 
 static void epoch_count(struct phases *p, const struct iteration *iteration)

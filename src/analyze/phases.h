@@ -205,6 +205,7 @@ struct phases {
 	double iterations_s; // without what stands apart
 	double apart_s; // validation, checkpoint, import, after the first iteration began
 	double between_s; // between iterations: in none, and in nothing apart
+	double saving_s; // of it, within an epoch, beside a checkpoint: flushing it, copying it
 	double after_s; // after the last
 	double unrecorded_s;
 	double stopped_s; // the job was stopped: in none of these

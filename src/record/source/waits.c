@@ -267,10 +267,21 @@ static enum doing of_call(
 
 // Phases ------------------------------------------------------------------------------------------
 
+// Of iterations so long that there is no room, every other look is left out.
+static void make_room(struct waits *w)
+{
+	for (size_t i = 0; i < WAITING_MOST / 2; i++) {
+		w->waiting[i] = w->waiting[2 * i];
+	}
+	w->n_waiting = WAITING_MOST / 2;
+}
+
 static void let_wait(struct waits *w, const struct followed *f, enum doing doing, uint64_t now_ns)
 {
-	bool trains = w->phases && phase_log_iterates(w->phases, f->entity);
-	if (trains && w->n_waiting < WAITING_MOST) {
+	if (w->n_waiting == WAITING_MOST) {
+		make_room(w);
+	}
+	if (w->phases && phase_log_iterates(w->phases, f->entity)) {
 		w->waiting[w->n_waiting++] = (struct waiting){
 			(int64_t)(now_ns - w->start_ns), f->entity, doing};
 	}
@@ -331,6 +342,9 @@ static void end_waits(void *state, struct sink *sink, uint64_t now_ns)
 	struct waits *w = state;
 	settle(w, now_ns, true);
 	put_placed(w, sink, now_ns);
+	for (size_t i = 0; i < w->n; i++) {
+		stream_row(w->followed[i].stream, now_ns, w->followed[i].counts);
+	}
 }
 
 // Looking -----------------------------------------------------------------------------------------
