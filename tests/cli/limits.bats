@@ -100,6 +100,7 @@ in_container() {
 @test "killed at the limit of its container: the verdict, the event, the status" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -137 --separate-stderr in_container -- "$JOB" eat 2000
+	echo "$stderr"
 	[ -z "$output" ]
 	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
 	[[ "$stderr" == *"a larger limit"* ]]
