@@ -102,6 +102,7 @@ print(eval(sys.argv[1]))' "$1"
 	            "forward", "backward", "optimizer"}
 	EOF
 	OMP_NUM_THREADS=1 "$STRAIN" run --lines -o run.strain -- /usr/bin/python3 phases.py
-	[ "$(lines 'sorted({r["phase"] for r in rows if r["phase"]})')" = "['backward', 'forward', 'optimizer']" ]
+	lines 'sorted({r["phase"] for r in rows if r["phase"]})'
+	[ "$(lines '{"backward", "forward", "optimizer"} <= {r["phase"] for r in rows}')" = True ]
 	[ "$(lines '{r["line"] for r in rows if r["phase"] == "backward"}')" = '{15}' ]
 }
