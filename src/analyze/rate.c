@@ -88,8 +88,26 @@ bool stretch_has(const struct stretch *stretch, double t_us)
 	return has;
 }
 
-double rate_over(
-	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
+// The part of the stretch between the first and the last reading.
+static struct stretch covered(const struct stretch *stretch, const struct series *s)
+{
+	struct stretch part = *stretch;
+	part.from_us = part.from_us > s->t_us[0] ? part.from_us : s->t_us[0];
+	part.to_us = part.to_us < s->t_us[s->n - 1] ? part.to_us : s->t_us[s->n - 1];
+	part.n_gaps = 0;
+	for (unsigned i = 0; i < stretch->n_gaps; i++) {
+		struct stretch_gap gap = stretch->gaps[i];
+		gap.from_us = gap.from_us > part.from_us ? gap.from_us : part.from_us;
+		gap.to_us = gap.to_us < part.to_us ? gap.to_us : part.to_us;
+		if (gap.from_us < gap.to_us) {
+			part.gaps[part.n_gaps++] = gap;
+		}
+	}
+	return part;
+}
+
+static double rate_in(const struct analysis *a, int64_t entity, const char *metric,
+	const struct stretch *stretch, bool while_read)
 {
 	enum { MARGIN_US = 11000000 }; // the slowest counters are read every ten seconds
 	struct series s = {0};
@@ -100,8 +118,21 @@ double rate_over(
 	}
 	double rate = NAN;
 	if (s.n >= 2) {
-		rate = running_rate(&s, &a->stops, stretch);
+		struct stretch part = while_read ? covered(stretch, &s) : *stretch;
+		rate = part.to_us > part.from_us ? running_rate(&s, &a->stops, &part) : NAN;
 	}
 	series_done(&s);
 	return rate >= 0 ? rate : NAN;
+}
+
+double rate_over(
+	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
+{
+	return rate_in(a, entity, metric, stretch, false);
+}
+
+double rate_while_read(
+	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
+{
+	return rate_in(a, entity, metric, stretch, true);
 }

@@ -32,3 +32,7 @@ bool stretch_has(const struct stretch *stretch, double t_us);
 // the job was stopped, and that time. NAN: not known.
 double rate_over(const struct analysis *a, int64_t entity, const char *metric,
 	const struct stretch *stretch);
+// The same over the part of the stretch between the first and the last reading: for a counter that
+// begins late because its source did, not because there was nothing to count.
+double rate_while_read(const struct analysis *a, int64_t entity, const char *metric,
+	const struct stretch *stretch);

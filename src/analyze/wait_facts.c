@@ -140,7 +140,8 @@ static void fill_children(
 	struct children_facts *c = &ret->children;
 	double cpus = rate_over(a, main, NAME_CPU_CHILDREN, stretch);
 	c->cpu_s = cpus * ret->length_s.value;
-	c->per_iteration = rate_over(a, main, NAME_CHILDREN_STARTED, stretch) * ret->length_s.value;
+	double started = rate_while_read(a, main, NAME_CHILDREN_STARTED, stretch);
+	c->per_iteration = started * ret->length_s.value;
 	if (ret->waits.looks > 0) {
 		c->waits_s = ret->waits.share[WAIT_CHILD] * ret->length_s.value;
 	}

@@ -659,6 +659,7 @@ static void end_profile(void *state, struct sink *sink, uint64_t now_ns)
 			take_samples(p, sink, &p->threads[i], now_ns);
 		}
 	}
+	read_starts(p, sink, now_ns);
 	end_slice(p, sink, now_ns);
 	if (p->phases) {
 		settle_phases(p, now_ns, true);
