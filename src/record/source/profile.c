@@ -36,7 +36,12 @@
 
 enum {
 	THREADS_MOST = 96, // that are sampled: a descriptor and a ring each
-	LEADER_PAGES = 4, // a first thread is the one that starts programs
+	// Of a ring. A first thread starts programs: 2048 forks fit. Locked memory is limited for
+	// each user, so only the first processes have as much.
+	FIRST_PAGES = 16,
+	FIRST_THREADS = 8,
+	LEADER_PAGES = 4,
+	OTHER_PAGES = 1,
 	OTHERS_MOST = 16, // of a process, beside its first
 	LISTED_MOST = 512, // of a process, that are looked at
 	FEW = 6, // processes: as many are looked at with each reading
@@ -465,15 +470,20 @@ static void take_samples(
 {
 	struct perf_sample samples[TAKEN_AT_ONCE];
 	struct perf_counts counts = {0};
+	uint64_t taken = 0;
 	size_t n;
 	do {
 		n = perf_take(&thread->event, samples, TAKEN_AT_ONCE, &counts);
 		for (size_t i = 0; i < n; i++) {
 			take_sample(p, sink, thread, &samples[i], now_ns);
 		}
-		p->values[SAMPLES] += (int64_t)n;
+		taken += n;
 	} while (n == TAKEN_AT_ONCE);
+	p->values[SAMPLES] += (int64_t)taken;
 	p->values[LOST] += (int64_t)counts.lost;
+	// Lost records are divided like those that were read.
+	uint64_t read = taken + counts.children;
+	counts.children += read > 0 ? counts.lost * counts.children / read : 0;
 	struct program *program = counts.children > 0 ? program_of(p, thread->entity) : NULL;
 	if (program) {
 		program->started += (int64_t)counts.children;
@@ -501,6 +511,20 @@ static void know_code(struct profile *p, const struct thread *thread, uint64_t n
 	}
 }
 
+// A smaller ring where no more memory may be locked.
+static int open_ring(struct profile *p, struct thread *hole, pid_t tid, bool leader)
+{
+	size_t pages = !leader                              ? OTHER_PAGES
+	               : p->values[THREADS] < FIRST_THREADS ? FIRST_PAGES
+	                                                    : LEADER_PAGES;
+	int r = perf_open(&hole->event, tid, pages);
+	while (r == -ENOMEM && pages > 1) {
+		pages /= 4;
+		r = perf_open(&hole->event, tid, pages);
+	}
+	return r;
+}
+
 static void follow(struct profile *p, const struct tree_member *member, pid_t tid, uint64_t now_ns)
 {
 	struct thread *thread = thread_find(p, tid);
@@ -511,8 +535,7 @@ static void follow(struct profile *p, const struct tree_member *member, pid_t ti
 	for (size_t i = 0; i < THREADS_MOST; i++) {
 		struct thread *hole = &p->threads[i];
 		if (hole->entity == 0) {
-			if (perf_open(&hole->event, tid, tid == member->pid ? LEADER_PAGES : 1) ==
-					0 &&
+			if (open_ring(p, hole, tid, tid == member->pid) == 0 &&
 				hole->event.fd > p->most_fd) {
 				perf_close(&hole->event);
 			} else if (hole->event.fd >= 0) {
