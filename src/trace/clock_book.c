@@ -3,8 +3,6 @@
 //
 // Writing clocks.
 
-#include "trace/clock_book.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

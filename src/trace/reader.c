@@ -23,7 +23,7 @@
 #include "trace/database.h"
 #include "trace/metric.h"
 #include "trace/reader_internal.h"
-#include "trace/samples_internal.h"
+#include "trace/samples.h"
 #include "trace/schema_check.h"
 #include "trace/spans_table.h"
 #include "trace/store.h"
@@ -378,7 +378,7 @@ static int make_tables(struct reader *r, struct error *e)
 {
 	bool locked = store_number(r->database, "PRAGMA query_only", 0) == 1;
 	store_exec(r->database, "PRAGMA query_only = OFF");
-	bool made = samples_register_counting(r->database, &r->damage) == 0 &&
+	bool made = samples_register(r->database, &r->damage) == 0 &&
 	            spans_table_make(r->database, &r->damage) == 0 &&
 	            schema_make_views(r->database) == SQLITE_OK;
 	if (locked) {

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "trace/blocks.h"
 #include "trace/metric.h"
-#include "trace/samples_internal.h"
 #include "trace/store.h"
 
 enum { COLUMN_ENTITY, COLUMN_METRIC, COLUMN_T, COLUMN_VALUE };
@@ -343,13 +342,8 @@ static const sqlite3_module samples_module = {
 	.xRowid = read_rowid,
 };
 
-int samples_register_counting(sqlite3 *database, struct damage *damage)
+int samples_register(sqlite3 *database, struct damage *damage)
 {
 	int result = sqlite3_create_module_v2(database, "samples", &samples_module, damage, NULL);
 	return store_errno(database, result);
-}
-
-int samples_register(sqlite3 *database)
-{
-	return samples_register_counting(database, NULL);
 }

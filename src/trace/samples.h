@@ -9,5 +9,8 @@
 
 #include <sqlite3.h>
 
-// Registers the table with a connection to a run file. 0 or -errno.
-int samples_register(sqlite3 *database);
+struct damage;
+
+// Registers the table with a connection to a run file. Damaged blocks are added to `damage`, which
+// outlives the connection; NULL: nobody counts them. 0 or -errno.
+int samples_register(sqlite3 *database, struct damage *damage);

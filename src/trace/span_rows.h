@@ -12,7 +12,20 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "trace/codec.h"
-#include "trace/writer.h"
+
+struct writer_span {
+	const char *name;
+	const char *kind; // "epoch", "iteration", "phase", "user", "point"
+	int64_t start_ns;
+	int64_t end_ns; // -1 while open
+	int64_t thread; // 0 for none
+	int64_t parent; // 0 for none
+	int64_t number; // -1 for none
+	int64_t samples; // -1 for none
+	double value; // NAN for none
+	const char *attributes; // JSON object, or NULL for {}
+	int64_t id; // 0: the next that is free
+};
 
 #define SPAN_ROWS_MAX 8192u // in one block: a reader has many of them open at once
 

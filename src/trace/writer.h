@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "trace/codec.h"
 #include "trace/metric.h"
+#include "trace/span_rows.h"
 
 struct writer;
 
@@ -78,19 +79,6 @@ int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_
 	int64_t to_ns, const char *reason); // entity 0: all of the kind; to_ns -1: to the end
 int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b);
 
-struct writer_span {
-	const char *name;
-	const char *kind; // "epoch", "iteration", "phase", "user", "point"
-	int64_t start_ns;
-	int64_t end_ns; // -1 while open
-	int64_t thread; // 0 for none
-	int64_t parent; // 0 for none
-	int64_t number; // -1 for none
-	int64_t samples; // -1 for none
-	double value; // NAN for none
-	const char *attributes; // JSON object, or NULL for {}
-	int64_t id; // 0: the next that is free
-};
 int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id);
 // samples -1: not known. attributes (a JSON object, or NULL) are added to those that are there.
 int writer_complete_span(

@@ -9,7 +9,6 @@
 #include <sys/types.h>
 
 #include "base/text.h"
-#include "trace/clock_book.h"
 #include "trace/clock_cache.h"
 #include "trace/span_rows.h"
 #include "trace/store.h"
@@ -56,6 +55,21 @@ enum statement {
 
 // Buckets of 100 ms, 1 s, ... 10,000 s.
 #define THIN_LEVELS 6
+
+// The clocks that were written in one pass of compaction: all that is read at the same ticks has the
+// same times, which are a third of a run when each stream keeps its own.
+#define BOOK_CLOCKS 8
+
+struct book_entry {
+	int64_t id;
+	struct block clock; // owned: t only
+};
+
+struct clock_book {
+	struct book_entry entries[BOOK_CLOCKS];
+	unsigned n;
+	unsigned oldest; // the next to be given up for a new one
+};
 
 struct writer {
 	sqlite3 *database;
@@ -119,3 +133,9 @@ int writer_put_end(struct writer *w, sqlite3_stmt *statement);
 
 // Saturates.
 int64_t us_to_ns(int64_t us);
+
+// Encodes the block on the clock that has all its times, on a new one where none has and it is long
+// enough to be one; else with its own times. *ret_clock: the clock's id, 0 for none.
+int clock_book_encode(struct clock_book *book, struct writer *w, const struct block *b,
+	const void **ret_data, size_t *ret_length, int64_t *ret_clock);
+void clock_book_done(struct clock_book *book);

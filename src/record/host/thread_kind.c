@@ -12,21 +12,6 @@
 #include "record/host/doing.h"
 #include "record/host/maps.h"
 
-const char *thread_kind_name(enum thread_kind kind)
-{
-	static const char *const names[N_THREAD_KINDS] = {
-		[THREAD_MAIN] = "main",
-		[THREAD_OPENMP] = "openmp",
-		[THREAD_BLAS] = "blas",
-		[THREAD_POOL] = "pool",
-		[THREAD_DEVICE] = "device",
-		[THREAD_PYTHON] = "python",
-		[THREAD_UNNAMED] = "unnamed",
-		[THREAD_OTHER] = "other",
-	};
-	return names[kind];
-}
-
 struct row {
 	const char *text;
 	enum thread_kind kind;

@@ -25,8 +25,6 @@ enum thread_kind {
 	N_THREAD_KINDS,
 };
 
-// "main", "openmp", ...
-const char *thread_kind_name(enum thread_kind kind);
 // Of a name, without the newline; THREAD_UNNAMED where it says nothing.
 enum thread_kind thread_kind_of_name(struct cursor name);
 // Of the path of a mapped file whose variable a thread waits at, or whose code waits.
