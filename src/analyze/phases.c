@@ -176,8 +176,8 @@ static void epoch_count(struct phases *p, const struct iteration *iteration)
 		return;
 	}
 	struct epoch_phases *epoch = &p->epochs[iteration->epoch];
-	bool unknown = iteration->samples < 0 || (epoch->iterations > 0 && epoch->samples < 0);
-	if (unknown ||
+	bool uncounted = iteration->samples < 0 || (epoch->iterations > 0 && epoch->samples < 0);
+	if (uncounted ||
 		__builtin_add_overflow(epoch->samples, iteration->samples, &epoch->samples)) {
 		epoch->samples = -1;
 	}

@@ -24,12 +24,12 @@
 #define TURNS 1.2
 #define IDLE 0.02 // CPUs: less is bookkeeping
 
-struct group_words {
+struct group_word {
 	const char *name; // in the metrics
 	const char *title;
 };
 
-static const struct group_words words[N_THREAD_GROUPS] = {
+static const struct group_word words_of_groups[N_THREAD_GROUPS] = {
 	[THREADS_MAIN] = {"main", "first thread"},
 	[THREADS_OPENMP] = {"openmp", "OpenMP team"},
 	[THREADS_BLAS] = {"blas", "BLAS pool"},
@@ -42,7 +42,7 @@ static const struct group_words words[N_THREAD_GROUPS] = {
 
 const char *thread_group_title(enum thread_group group)
 {
-	return words[group].title;
+	return words_of_groups[group].title;
 }
 
 void thread_facts_init(struct thread_facts *t)
@@ -159,7 +159,7 @@ void thread_facts_fill(
 	struct thread_facts *t = &ret->threads;
 	double earlier[N_THREAD_GROUPS];
 	for (size_t i = 0; i < N_THREAD_GROUPS; i++) {
-		const char *name = words[i].name;
+		const char *name = words_of_groups[i].name;
 		t->groups[i] = (struct thread_group_facts){
 			.threads = figure_of(a, main, name, "count", FIGURE_MAX),
 			.cpus = rate_of(a, main, name, "cpu_time", stretch),
@@ -180,7 +180,7 @@ void thread_facts_append(struct text *text, const struct thread_facts *t)
 		if (!(g->cpus >= IDLE)) {
 			continue;
 		}
-		text_format(text, "%s%s ", text->length > 0 ? ", " : "", words[i].title);
+		text_format(text, "%s%s ", text->length > 0 ? ", " : "", words_of_groups[i].title);
 		words_append_number(text, g->cpus);
 	}
 	text_append_string(text, text->length > 0 ? " CPUs" : "");

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/bucket.h"
+#include "analyze/resampler.h"
 #include "analyze/entities.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -58,7 +58,7 @@ struct column_state {
 	bool wanted;
 	bool begun; // for the entity at hand
 	struct text prefix;
-	struct bucketer bucketer;
+	struct resampler resampler;
 };
 
 struct export
@@ -162,9 +162,9 @@ static void put_finished_rows(struct export *x, int64_t block_us)
 	int64_t before_us = block_us - x->options->bucket_us;
 	for (size_t i = 0; i < x->n_columns; i++) {
 		const struct column_state *column = &x->columns[i];
-		bool open = column->begun && column->bucketer.open;
-		before_us = open && column->bucketer.bucket.t_us < before_us
-		                    ? column->bucketer.bucket.t_us
+		bool open = column->begun && column->resampler.open;
+		before_us = open && column->resampler.bucket.t_us < before_us
+		                    ? column->resampler.bucket.t_us
 		                    : before_us;
 	}
 	put_wide_rows(x, before_us);
@@ -186,10 +186,10 @@ static void put_row(struct export *x, const struct column_state *column, int64_t
 
 static void put_reading(struct export *x, struct column_state *column, int64_t t_us, double value)
 {
-	struct bucket bucket;
+	struct resampled bucket;
 	if (x->options->bucket_us == 0) {
 		put_row(x, column, t_us, value);
-	} else if (bucketer_add(&column->bucketer, t_us, value, value, value, &bucket)) {
+	} else if (resampler_add(&column->resampler, t_us, value, value, value, &bucket)) {
 		put_row(x, column, bucket.t_us, bucket.value);
 	}
 }
@@ -215,8 +215,8 @@ static struct column_state *column_begin(struct export *x, uint32_t metric)
 			x->options->format->prefix(&column->prefix, x->entity, column->metric);
 		}
 		if (x->options->bucket_us) {
-			bucketer_start(
-				&column->bucketer, column->metric->kind, x->options->bucket_us);
+			resampler_start(
+				&column->resampler, column->metric->kind, x->options->bucket_us);
 		}
 	}
 	return column;
@@ -249,9 +249,9 @@ static int put_entity(struct export *x, struct reader *reader, struct error *e)
 	int r = reader_blocks(reader, x->entity->id, put_block, x, e);
 	for (size_t i = 0; i < x->n_columns; i++) {
 		struct column_state *column = &x->columns[i];
-		struct bucket bucket;
+		struct resampled bucket;
 		if (column->begun && x->options->bucket_us &&
-			bucketer_end(&column->bucketer, &bucket)) {
+			resampler_end(&column->resampler, &bucket)) {
 			put_row(x, column, bucket.t_us, bucket.value);
 		}
 		column->begun = false;

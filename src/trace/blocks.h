@@ -45,7 +45,7 @@ struct block_query {
 	int64_t to_us;
 	struct block_statements *kept; // NULL: parsed anew; only with entity and metric
 	// The metric's rows, all of one source, where they are known; only with `kept`.
-	const struct metric_row *known;
+	const struct metric_entry *known;
 	size_t n_known;
 };
 

@@ -15,7 +15,7 @@
 // A recorder writes some hundred. A forged file may have any number: they stay where they are.
 #define ROWS_MAX 8192
 
-static void row_done(struct metric_row *row)
+static void row_done(struct metric_entry *row)
 {
 	free(row->name);
 	free(row->kind);
@@ -47,7 +47,7 @@ static int add_row(struct metric_rows *rows, sqlite3_stmt *statement)
 		return -ENOMEM;
 	}
 	rows->items = items;
-	struct metric_row row = {.name = text_of(statement, 1),
+	struct metric_entry row = {.name = text_of(statement, 1),
 		.kind = text_of(statement, 2),
 		.source = text_of(statement, 3),
 		.scale = sqlite3_column_double(statement, 4),
@@ -62,7 +62,7 @@ static int add_row(struct metric_rows *rows, sqlite3_stmt *statement)
 
 static int compare(const void *a, const void *b)
 {
-	const struct metric_row *one = a, *other = b;
+	const struct metric_entry *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
 	return order ? order : (one->id > other->id) - (one->id < other->id);
 }
@@ -92,7 +92,7 @@ int metric_rows_load(sqlite3 *database, struct metric_rows *ret)
 	return 0;
 }
 
-const struct metric_row *metric_rows_find(
+const struct metric_entry *metric_rows_find(
 	const struct metric_rows *rows, const char *name, size_t *ret_n)
 {
 	size_t low = 0, high = rows->n, n = 0;
@@ -111,7 +111,7 @@ const struct metric_row *metric_rows_find(
 	return n > 0 ? &rows->items[low] : NULL;
 }
 
-bool metric_rows_have_one_source(const struct metric_row *rows, size_t n)
+bool metric_rows_have_one_source(const struct metric_entry *rows, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
 		if (strcmp(rows[i].source, rows[0].source) != 0) {

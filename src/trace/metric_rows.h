@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct metric_row {
+struct metric_entry {
 	char *name;
 	char *kind; // of entities
 	char *source;
@@ -20,7 +20,7 @@ struct metric_row {
 };
 
 struct metric_rows {
-	struct metric_row *items; // [n], in order of name and id
+	struct metric_entry *items; // [n], in order of name and id
 	size_t n;
 	size_t capacity;
 };
@@ -31,7 +31,7 @@ void metric_rows_done(struct metric_rows *rows);
 
 // Those of one name, one for each kind of entity that has it: the first, and how many. NULL where
 // there is none.
-const struct metric_row *metric_rows_find(
+const struct metric_entry *metric_rows_find(
 	const struct metric_rows *rows, const char *name, size_t *ret_n);
 // Whether all of them are of one source.
-bool metric_rows_have_one_source(const struct metric_row *rows, size_t n);
+bool metric_rows_have_one_source(const struct metric_entry *rows, size_t n);

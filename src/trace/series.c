@@ -201,7 +201,7 @@ static bool knows_metrics(struct reader *r)
 
 // As find_scale(), from the metric's rows.
 static bool find_known_scale(
-	struct reader *r, int64_t entity, const struct metric_row *rows, size_t n, double *ret)
+	struct reader *r, int64_t entity, const struct metric_entry *rows, size_t n, double *ret)
 {
 	static const char sql[] = "SELECT kind FROM entity WHERE id = ?1";
 	if (!r->kind && sqlite3_prepare_v2(r->database, sql, -1, &r->kind, NULL) != SQLITE_OK) {
@@ -227,7 +227,7 @@ static bool find_metric(struct reader *r, struct block_query *query, double *ret
 		return find_scale(r, query->entity, query->metric, ret);
 	}
 	size_t n;
-	const struct metric_row *rows = metric_rows_find(&r->metrics, query->metric, &n);
+	const struct metric_entry *rows = metric_rows_find(&r->metrics, query->metric, &n);
 	if (rows && metric_rows_have_one_source(rows, n)) {
 		query->known = rows;
 		query->n_known = n;

@@ -15,19 +15,19 @@
 
 #include "trace/metric.h"
 
-struct bucket {
+struct resampled {
 	int64_t t_us; // where it starts
 	double value; // NAN where all of its readings are missing
 	double minimum;
 	double maximum;
 };
 
-struct bucketer {
+struct resampler {
 	enum metric_kind kind;
 	int64_t length_us;
 	bool open;
 	bool any; // a reading came before
-	struct bucket bucket; // the open one
+	struct resampled bucket; // the open one
 	int64_t last_us; // the last reading
 	double last; // NAN: missing
 	int64_t spacing_us; // between the last two
@@ -35,10 +35,10 @@ struct bucketer {
 	double stood_us;
 };
 
-void bucketer_start(struct bucketer *b, enum metric_kind kind, int64_t length_us);
+void resampler_start(struct resampler *b, enum metric_kind kind, int64_t length_us);
 // A reading; minimum and maximum are its own where nothing was thinned. True where it ended a
 // bucket, which is then in *ret. Times that fall are taken as the last one.
-bool bucketer_add(struct bucketer *b, int64_t t_us, double value, double minimum, double maximum,
-	struct bucket *ret);
+bool resampler_add(struct resampler *b, int64_t t_us, double value, double minimum, double maximum,
+	struct resampled *ret);
 // The last bucket, if there is one.
-bool bucketer_end(struct bucketer *b, struct bucket *ret);
+bool resampler_end(struct resampler *b, struct resampled *ret);

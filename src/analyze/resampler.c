@@ -3,23 +3,23 @@
 //
 // Buckets of time.
 
-#include "analyze/bucket.h"
+#include "analyze/resampler.h"
 
 #include <math.h>
 
-void bucketer_start(struct bucketer *b, enum metric_kind kind, int64_t length_us)
+void resampler_start(struct resampler *b, enum metric_kind kind, int64_t length_us)
 {
-	*b = (struct bucketer){.kind = kind, .length_us = length_us, .last = NAN};
+	*b = (struct resampler){.kind = kind, .length_us = length_us, .last = NAN};
 }
 
-static int64_t bucket_start(const struct bucketer *b, int64_t t_us)
+static int64_t bucket_start(const struct resampler *b, int64_t t_us)
 {
 	int64_t rest = t_us % b->length_us;
 	return t_us - (rest < 0 ? rest + b->length_us : rest);
 }
 
 // The last reading stands until then, as far as that lies in the open bucket.
-static void stand_until(struct bucketer *b, int64_t until_us)
+static void stand_until(struct resampler *b, int64_t until_us)
 {
 	int64_t from = b->last_us > b->bucket.t_us ? b->last_us : b->bucket.t_us;
 	int64_t end = b->bucket.t_us + b->length_us;
@@ -30,9 +30,9 @@ static void stand_until(struct bucketer *b, int64_t until_us)
 	}
 }
 
-static struct bucket bucket_closed(struct bucketer *b)
+static struct resampled bucket_closed(struct resampler *b)
 {
-	struct bucket closed = b->bucket;
+	struct resampled closed = b->bucket;
 	bool mean = b->kind == METRIC_GAUGE && b->stood_us > 0;
 	closed.value = mean ? b->area / b->stood_us : b->last;
 	if (b->kind == METRIC_GAUGE && isnan(closed.maximum)) {
@@ -42,8 +42,8 @@ static struct bucket bucket_closed(struct bucketer *b)
 	return closed;
 }
 
-bool bucketer_add(struct bucketer *b, int64_t t_us, double value, double minimum, double maximum,
-	struct bucket *ret)
+bool resampler_add(struct resampler *b, int64_t t_us, double value, double minimum, double maximum,
+	struct resampled *ret)
 {
 	t_us = b->any && t_us < b->last_us ? b->last_us : t_us;
 	bool ended = b->open && t_us >= b->bucket.t_us + b->length_us;
@@ -55,7 +55,7 @@ bool bucketer_add(struct bucketer *b, int64_t t_us, double value, double minimum
 	}
 	if (!b->open) {
 		b->open = true;
-		b->bucket = (struct bucket){bucket_start(b, t_us), NAN, NAN, NAN};
+		b->bucket = (struct resampled){bucket_start(b, t_us), NAN, NAN, NAN};
 		b->area = b->stood_us = 0;
 		stand_until(b, b->any ? t_us : b->bucket.t_us);
 	}
@@ -69,7 +69,7 @@ bool bucketer_add(struct bucketer *b, int64_t t_us, double value, double minimum
 	return ended;
 }
 
-bool bucketer_end(struct bucketer *b, struct bucket *ret)
+bool resampler_end(struct resampler *b, struct resampled *ret)
 {
 	if (!b->open) {
 		return false;
