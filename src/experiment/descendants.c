@@ -83,12 +83,6 @@ static void add_told(struct told *t, const struct process_entry *one)
 	}
 }
 
-void told_done(struct told *t)
-{
-	free(t->items);
-	*t = (struct told){0};
-}
-
 static bool send(const struct process_entry *one, int signal_number)
 {
 	return process_signal_child(one->pid, one->start_ticks, signal_number) == 0;

@@ -22,7 +22,6 @@ struct told {
 	size_t capacity;
 };
 
-void told_done(struct told *t);
 
 // Sends a signal to what is below `root` from depth `first` (1: children) to depth `last`, but
 // `kept` (0: none) and what is below that. told: only to those that are not in it, which they are
