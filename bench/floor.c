@@ -29,7 +29,7 @@
 // Proportional memory is read in rounds that take a thousandth of the time.
 #define ROUND_SHARE 1000
 
-// As in src/record/source/process_read.c. Beside these, the CPU clock at every tick.
+// As in src/record/source/process.c. Beside these, the CPU clock at every tick.
 static const struct rule {
 	const char *name;
 	uint64_t every_ns; // 0: every tick

@@ -43,7 +43,7 @@
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
-#include "record/option_table.h"
+#include "record/launch/option_table.h"
 
 struct command {
 	const char *name;

@@ -16,29 +16,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Who may include whom, apart from itself. What these may include in turn, they may too.
+# Which folder may include which, apart from itself. A folder may also include all that these may include.
 LAYERS = {
     "base": set(),
-    "trace": {"base"},
-    "record": {"trace"},
-    "analyze": {"trace"},
-    "model": {"analyze"},
-    "advise": {"analyze", "model"},
-    "experiment": {"analyze", "model"},
-    "render": {"analyze", "model"},
-    "live": {"render"},
-    "cmd": {"record", "advise", "experiment", "live"},
+    "machine": {"base"},
+    "runfile": {"machine"},
+    "record/sample": {"runfile"},
+    "record/mark": {"record/sample"},
+    "record/job": {"runfile"},
+    "record/source": {"record/mark"},
+    "record/output": {"record/sample"},
+    "record": {"record/source", "record/job", "record/output"},
+    "record/launch": {"record"},
+    "run": {"runfile", "verdict"},  # struct analysis holds the verdict, too
+    "verdict": {"run"},
+    "study": {"verdict"},
+    "show": {"study"},
+    "sweep": {"study"},
+    "probe": {"verdict"},
+    "cmd": {"record", "probe", "show", "sweep"},
+    "": {"cmd", "record/launch"},  # src/main.c
 }
-# Inside the recording wing, lowest first; a file in record/ itself is on the top.
-RECORD_ORDER = ["host", "job", "source", "record"]
-# Contracts without code behind them: constants and structs that a lower layer fills in.
-RECORD_CONTRACTS = {"record/options.h", "record/protocol.h"}
-# Inside the commands: what is shared by them.
-OUTERMOST = {"main.c"}
 
 LONGEST_FUNCTION = 100
 OLDEST_PYTHON = (3, 7)
-LONGEST_FILE = 600
 
 BANNED = {
     "sscanf": "parse through base/parse",
@@ -60,11 +61,11 @@ BANNED = {
     "mktemp": "mkstemp",
 }
 # Only commands and the recording program's own main and launcher end the program or print.
-MAY_EXIT = re.compile(r"^src/(main\.c|cmd/|record/(main|launcher|forwarder)\.c$)")
+MAY_EXIT = re.compile(r"^src/(main\.c|cmd/|record/launch/(main|launcher)\.c$|record/output/forwarding\.c$)")
 EXIT_CALLS = {"exit": "return an error", "printf": "only cmd/ prints", "puts": "only cmd/ prints"}
 
-# The one place where SQLite opens a database, hardened (src/trace/database.h).
-OPENS_DATABASES = "src/trace/database.c"
+# The one place where SQLite opens a database, hardened (src/runfile/database.h).
+OPENS_DATABASES = "src/runfile/database.c"
 DATABASE_CALL = re.compile(r"\b(sqlite3_(?:open\w*|load_extension|enable_load_extension|close_v2))\s*\(")
 
 # Variables that say where strain's own files are: a program with more privileges than its caller must
@@ -117,40 +118,90 @@ def may_include(layer):
     return reached
 
 
-def record_rank(path):
-    """The rank of src/record/... in the recording wing's own order."""
-    folder = path.parts[2] if len(path.parts) > 3 else "record"
-    return RECORD_ORDER.index(folder) if folder in RECORD_ORDER else len(RECORD_ORDER) - 1
+def folder_of(path):
+    """The folder of src/FOLDER/file, as LAYERS has it."""
+    return "/".join(path.parts[1:-1])
 
 
-def check_include(path, number, included):
+def module_of(path):
+    """A module is a source and its headers: x.c, x.h, x_internal.h."""
+    return re.sub(r"_internal$", "", str(path.with_suffix("")))
+
+
+def included_files(files):
+    """(path, line, path from the root) of each include of a file of ours."""
+    for path in c_files(files):
+        for number, line in enumerate(read_lines(path), 1):
+            match = INCLUDE.match(line)
+            if match and (ROOT / "src" / match.group(1)).is_file():
+                yield path, number, Path("src") / match.group(1)
+
+
+def check_include(path, included):
     """What is wrong with this include, or None."""
     target = Path("src") / included
     if not (ROOT / target).is_file():
-        beside = path.parent / included
-        if (ROOT / beside).is_file():
+        if (ROOT / path.parent / included).is_file():
             return f'"{included}": write the path from src/'
         return None  # generated, or the workload's own
-    if path.name in OUTERMOST and len(path.parts) == 2:
-        return None
-    layer, below = path.parts[1], target.parts[1]
-    if below not in may_include(layer):
-        return f"{layer} must not include {below} ({included})"
-    if layer == below == "record" and included not in RECORD_CONTRACTS:
-        if record_rank(target) > record_rank(path):
-            return f"{RECORD_ORDER[record_rank(path)]} must not include {included}: " \
-                   + " < ".join(RECORD_ORDER[:-1] + ["recorder"])
+    folder, below = folder_of(path), folder_of(target)
+    if below not in may_include(folder):
+        return f"{folder or 'main'} must not include {below} ({included})"
     return None
 
 
 def rule_includes(files):
-    """base < trace < record, analyze < ...; inside record host < job < source < recorder"""
+    """folders include what lies below them: base < machine < runfile < record, run < verdict ... (LAYERS)"""
     for path in c_files(files):
+        if folder_of(path) not in LAYERS:
+            yield path, 1, f"src/{folder_of(path)} is no folder of LAYERS"
+            continue
         for number, line in enumerate(read_lines(path), 1):
             match = INCLUDE.match(line)
-            wrong = match and check_include(path, number, match.group(1))
+            wrong = match and check_include(path, match.group(1))
             if wrong:
                 yield path, number, wrong
+
+
+def rule_circles(files):
+    """no module includes one that includes it, directly or through others"""
+    includes, places = {}, {}
+    for path, number, target in included_files(files):
+        here, there = module_of(path), module_of(target)
+        if here != there:
+            includes.setdefault(here, set()).add(there)
+            places.setdefault((here, there), (path, number))
+    for circle in circles_of(includes):
+        members = set(circle)
+        for here in sorted(circle):
+            for there in sorted(includes[here] & members):
+                path, number = places[here, there]
+                yield path, number, f"a circle of {len(circle)}: {there} includes {here} in turn"
+
+
+def circles_of(graph):
+    """Strongly connected parts of more than one node (Tarjan 1972), each a list."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            part = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(part) > 1:
+                found.append(part)
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
 
 
 def rule_functions(files):
@@ -166,14 +217,6 @@ def rule_functions(files):
                     yield path, start, f"a function of {number - start + 1} lines; " \
                                        f"at most {LONGEST_FUNCTION}"
                 start = None
-
-
-def rule_files(files):
-    """no source file over 600 lines"""
-    for path in c_files(files) + c_files(files, "workloads"):
-        length = len(read_lines(path))
-        if length > LONGEST_FILE:
-            yield path, length, f"{length} lines; at most {LONGEST_FILE}"
 
 
 def rule_calls(files):
@@ -199,7 +242,7 @@ def rule_environment(files):
 def rule_terminal(files):
     """what is said on standard error goes through cmd/command.h, which escapes it"""
     for path in c_files(files):
-        if path.parts[1] not in ("cmd", "render") or path.name == "command.c":
+        if path.parts[1] not in ("cmd", "show") or path.name == "command.c":
             continue
         for number, line in enumerate(without_comments(read_lines(path)), 1):
             if re.search(r"\bstderr\b", line):
@@ -207,13 +250,13 @@ def rule_terminal(files):
 
 
 def rule_databases(files):
-    """sqlite3_open*() only in src/trace/database.c, which hardens the connection"""
+    """sqlite3_open*() only in src/runfile/database.c, which hardens the connection"""
     for path in c_files(files):
         if str(path) == OPENS_DATABASES:
             continue
         for number, line in enumerate(without_comments(read_lines(path)), 1):
             for match in DATABASE_CALL.finditer(line):
-                yield path, number, f"{match.group(1)}(): database_open() of trace/database.h"
+                yield path, number, f"{match.group(1)}(): database_open() of runfile/database.h"
 
 
 def rule_paths(files):

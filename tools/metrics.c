@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "record/self.h"
-#include "record/source/registry.h"
-#include "record/source/source.h"
-#include "trace/metric.h"
+#include "record/sample/source.h"
+#include "runfile/metric.h"
 
 struct place {
 	const struct source *source;

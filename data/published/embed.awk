@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Makes C strings of the tables, which strain prints beside one's own: awk -f embed.awk FILE.csv...
-BEGIN { print "#include <stddef.h>\n#include \"cmd/published.h\"\nconst struct published_file published_files[] = {" }
+BEGIN { print "#include <stddef.h>\n#include \"study/layout.h\"\nconst struct published_file published_files[] = {" }
 FNR == 1 {
 	if (NR > 1) { print "}," }
 	name = FILENAME

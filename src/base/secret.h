@@ -2,9 +2,9 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Secrets in command lines and other text become ***. docs/secrets.md has the rule:
-// names that are secret by their parts (secret_name.c), values that are secret by their shape
-// (secret_value.c), options that are secret by their program (secret_program.c), and the passwords
-// of URLs. tests/unit/secrets.txt has a line for each case.
+// names that are secret by their parts, values that are secret by their shape, options that are
+// secret by their program, and the passwords of URLs. tests/unit/secrets.txt has a line for each
+// case.
 
 #pragma once
 
@@ -17,8 +17,6 @@
 bool secret_name(const char *name, size_t length);
 // Appends text in which anything may be secret: shell commands, JSON, URLs, lines of output.
 void secret_append_text(struct text *out, const char *data, size_t length);
-// The same of lines that a job printed: an open quote does not reach the next line.
-void secret_append_lines(struct text *out, const char *data, size_t length);
 // The last that a job printed, as valid UTF-8 without NUL. torn: there was more before it. Then the
 // first line, whose beginning is lost, is left out, and so is a private key whose first line is
 // lost.

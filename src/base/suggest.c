@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
-unsigned suggest_distance(const char *a, const char *b)
+// Edit distance of short words: insert, delete, replace, swap neighbours.
+static unsigned suggest_distance(const char *a, const char *b)
 {
 	enum { MAX = 24 };
 	size_t n = strnlen(a, MAX), m = strnlen(b, MAX);

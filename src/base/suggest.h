@@ -5,9 +5,6 @@
 
 #pragma once
 
-// Edit distance of short words: insert, delete, replace, swap neighbours.
-unsigned suggest_distance(const char *a, const char *b);
-
 struct suggestion_of_word {
 	const char *word; // the nearest so far; NULL: none is near
 	unsigned distance;

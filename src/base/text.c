@@ -310,7 +310,8 @@ char *text_bytes(char *buffer, size_t size, double bytes)
 	return bytes_in(buffer, size, bytes, false);
 }
 
-bool text_is_binary_limit(double limit)
+// Whether somebody wrote it in MiB or GiB: whole MiB are that, or 2048 GB.
+static bool text_is_binary_limit(double limit)
 {
 	return limit >= 0x1p20 && fmod(limit, 0x1p20) == 0;
 }

@@ -46,9 +46,9 @@ char *text_steal(struct text *t);
 // Quantities for people: SI units, no more digits than help, and always a value or nothing at all.
 // Each writes at most `size` bytes with its NUL and returns `buffer`.
 char *text_bytes(char *buffer, size_t size, double bytes); // "3.2 GB", "310 MB", "0 B"
-// Whether somebody wrote it in MiB or GiB: whole MiB are that, or 2048 GB.
-bool text_is_binary_limit(double limit);
+
 #define TEXT_BINARY 0x1p20 // a limit of that kind
+
 // The same in the unit in which the limit was written: "4.0 GiB", "3.9 GiB" beside that. A limit is
 // beside itself.
 char *text_bytes_beside(char *buffer, size_t size, double bytes, double limit);

@@ -7,27 +7,733 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/catalogue_metric.h"
 #include "base/cleanup.h"
-#include "base/whole_file.h"
+#include "base/error.h"
 #include "base/suggest.h"
+#include "base/text.h"
+#include "base/whole_file.h"
 #include "cmd/command.h"
-#include "cmd/compare_baseline.h"
-#include "cmd/compare_choice.h"
-#include "cmd/compare_context.h"
-#include "cmd/compare_figure.h"
-#include "cmd/compare_layout.h"
-#include "cmd/compare_warnings.h"
+#include "cmd/layout_show.h"
 #include "cmd/reading.h"
 #include "cmd/selection.h"
-#include "render/pivot_write.h"
+#include "run/analysis.h"
+#include "show/figure.h"
+#include "show/figure_run.h"
+#include "show/pivot_write.h"
+#include "study/catalogue.h"
+#include "study/comparison.h"
+#include "study/pivot.h"
+#include "sweep/plan.h"
+
+// What `compare` holds runs against: what --baseline says, else what the plans of their sweeps do.
+
+struct argp_state;
+
+enum { BASELINE_MAX = PLAN_MAX_FACTORS };
+
+struct compare_baseline {
+	struct pivot_match matches[BASELINE_MAX];
+	size_t n;
+	bool given; // by the option, which may say that there is none
+	bool has_plan;
+	struct plan plan; // that the matches are of
+};
+
+// strain compare --layout NAME: the tables and figures of documents (layout.h).
+
+struct compare_layout {
+	const char *name; // "list": all of them; NULL: no layout was asked for
+	const char *beside; // "published"; NULL
+	const char *keep_directory; // for a figure's script; NULL
+	const char *output; // NULL or "-": standard output
+};
+
+// strain compare --figure KIND: a pivot, or runs over time, as a figure in a file.
+
+struct compare_figure {
+	const char *kind; // "scaling", ...; NULL: no figure was asked for
+	const char *output; // NULL: none was given
+	const char *keep_directory; // for the script; NULL
+};
+
+// Compare baseline --------------------------------------------------------------------------------
+//
+// Baselines, of the option and of plans.
+
+static const char of_plan[] = "the plan's baseline";
+
+// Takes the option's argument apart; ends the program where it is wrong.
+static void compare_baseline_add(
+	struct compare_baseline *b, char *argument, const struct argp_state *state)
+{
+	b->given = true;
+	char *rest = *argument ? argument : NULL; // '' is none
+	for (char *item; rest && (item = strsep(&rest, ","));) {
+		char *equals = strchr(item, '=');
+		if (!equals || equals == item) {
+			reading_option_error(
+				state, "--baseline: expected LABEL=VALUE, found '%s'", item);
+		}
+		if (b->n == BASELINE_MAX) {
+			reading_option_error(
+				state, "--baseline: more than %d labels", BASELINE_MAX);
+		}
+		*equals = '\0';
+		b->matches[b->n++] = (struct pivot_match){item, equals + 1};
+	}
+}
+
+// --- plans
+
+static bool pairs_have(const struct plan_pairs *pairs, const struct plan_pair *pair)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		if (strcmp(pairs->items[i].name, pair->name) == 0) {
+			return pivot_compare_labels(pairs->items[i].value, pair->value) == 0;
+		}
+	}
+	return false;
+}
+
+static bool same_pairs(const struct plan_pairs *a, const struct plan_pairs *b)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		if (!pairs_have(b, &a->items[i])) {
+			return false;
+		}
+	}
+	return a->n == b->n;
+}
+
+static void append_pairs(struct text *t, const struct plan_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->n; i++) {
+		text_format(
+			t, "%s%s=%s", i ? ", " : "", pairs->items[i].name, pairs->items[i].value);
+	}
+}
+
+static void say_different(const char *directory, const struct plan_pairs *one, const char *other,
+	const struct plan_pairs *another)
+{
+	_cleanup_text_ struct text line = {0};
+	text_format(&line, "the plans have different baselines (%s: ", directory);
+	append_pairs(&line, one);
+	text_format(&line, "; %s: ", other);
+	append_pairs(&line, another);
+	text_append_string(&line, "), so none is taken: --baseline says one");
+	command_note("%s", line.data ? line.data : "");
+}
+
+// A plan that is not there, is wrong, or has no baseline has no say.
+static bool read_plan(const char *directory, struct plan *ret)
+{
+	_cleanup_text_ struct text path = {0};
+	struct error wrong = {0};
+	text_format(&path, "%s/plan.yaml", directory);
+	if (!path.data || plan_open(path.data, ret, &wrong) < 0) {
+		return false;
+	}
+	if (ret->baseline.n == 0) {
+		plan_done(ret);
+		return false;
+	}
+	return true;
+}
+
+struct sweeps {
+	const char **seen; // directories
+	size_t n;
+	const char *first; // whose baseline it is
+};
+
+static bool is_new(struct sweeps *sweeps, const char *directory)
+{
+	for (size_t i = sweeps->n; i-- > 0;) {
+		if (strcmp(sweeps->seen[i], directory) == 0) {
+			return false;
+		}
+	}
+	sweeps->seen[sweeps->n++] = directory;
+	return true;
+}
+
+// False where two plans say different things.
+static bool take_plan(struct compare_baseline *b, struct sweeps *sweeps, const char *directory)
+{
+	struct plan plan;
+	if (!read_plan(directory, &plan)) {
+		return true;
+	}
+	if (!b->has_plan) {
+		b->plan = plan;
+		b->has_plan = true;
+		sweeps->first = directory;
+		return true;
+	}
+	bool same = same_pairs(&b->plan.baseline, &plan.baseline);
+	if (!same) {
+		say_different(sweeps->first, &b->plan.baseline, directory, &plan.baseline);
+	}
+	plan_done(&plan);
+	return same;
+}
+
+static bool find_plan(struct compare_baseline *b, const struct pivot_request *request)
+{
+	struct sweeps sweeps = {.seen = calloc(request->n_runs + 1, sizeof(*sweeps.seen))};
+	bool agree = sweeps.seen != NULL;
+	for (size_t i = 0; agree && i < request->n_runs; i++) {
+		const char *directory = request->runs[i]->sweep_directory;
+		if (directory && is_new(&sweeps, directory)) {
+			agree = take_plan(b, &sweeps, directory);
+		}
+	}
+	free(sweeps.seen);
+	return agree && b->has_plan;
+}
+
+// --- what the table can tell of it
+
+static bool is_on_axis(const struct pivot_request *request, const char *label)
+{
+	for (size_t i = 0; i < request->n_rows + request->n_columns; i++) {
+		const char *one = i < request->n_rows ? request->rows[i]
+		                                      : request->columns[i - request->n_rows];
+		if (strcmp(one, label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool all_have(const struct pivot_request *request, const struct plan_pair *pair)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const char *value = pivot_label(request, i, pair->name);
+		if (pivot_compare_labels(value, pair->value) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Without the option, puts into the request what the plans of the sweeps say that its runs are
+// trials of, as far as rows and columns tell it. Plans that say different things are named, on
+// standard error, and none of them is taken.
+static void compare_baseline_of_plans(struct compare_baseline *b, struct pivot_request *request)
+{
+	if (b->given || !find_plan(b, request)) {
+		return;
+	}
+	for (size_t i = 0; i < b->plan.baseline.n && b->n < BASELINE_MAX; i++) {
+		const struct plan_pair *pair = &b->plan.baseline.items[i];
+		if (is_on_axis(request, pair->name) || !all_have(request, pair)) {
+			b->matches[b->n++] = (struct pivot_match){pair->name, pair->value};
+		}
+	}
+	request->baseline = b->matches;
+	request->n_baseline = b->n;
+	request->baseline_from = of_plan;
+}
+
+// pivot_build; a plan's baseline that no run of the request has is said, and left out.
+static int compare_baseline_build(struct pivot_request *request, struct pivot *ret, struct error *e)
+{
+	int r = pivot_build(request, ret, e);
+	if (r == -EINVAL && request->baseline_from) {
+		command_note("the plan's %s: nothing is held against it", e->text);
+		request->n_baseline = 0;
+		request->baseline_from = NULL;
+		*e = (struct error){0};
+		r = pivot_build(request, ret, e);
+	}
+	return r;
+}
+
+static void compare_baseline_done(struct compare_baseline *b)
+{
+	if (b->has_plan) {
+		plan_done(&b->plan);
+	}
+	*b = (struct compare_baseline){0};
+}
+
+// Compare layout ----------------------------------------------------------------------------------
+//
+// Options and output of layouts.
+
+// Whether the output is a figure, and no text.
+static bool compare_layout_draws(const struct compare_layout *l)
+{
+	enum figure_format format;
+	return l->output && figure_format_of(l->output, &format);
+}
+
+// Whether runs have to be read for it.
+static bool compare_layout_needs_runs(const struct compare_layout *l)
+{
+	return layout_needs_runs(l->name);
+}
+
+// Each an exit status. What is wrong with the options is said before any run is read.
+static int compare_layout_check(const struct compare_layout *l)
+{
+	struct error e = {0};
+	if (!l->name) {
+		return !l->beside ? STATUS_OK
+		                  : command_usage("compare", "--beside stands with --layout NAME");
+	}
+	if (l->beside && strcmp(l->beside, "published") != 0) {
+		return command_usage(
+			"compare", "--beside: expected published, found '%s'", l->beside);
+	}
+	if (l->keep_directory && !compare_layout_draws(l)) {
+		return command_usage(
+			"compare", "--keep-script is for figures: -o FILE.pdf, .svg or .png");
+	}
+	return layout_check(l->name, compare_layout_draws(l), &e) < 0
+	               ? command_usage("compare", "--layout: %s", e.text)
+	               : STATUS_OK;
+}
+
+static int show_into_file(struct layout_request *q, const char *output, struct error *e)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t length = 0;
+	static const struct table_style plain = {0};
+	q->stream = open_memstream(&text, &length);
+	q->style = &plain;
+	if (!q->stream) {
+		return error_errno(e, errno, "cannot write %s", output);
+	}
+	int r = layout_show(q, e);
+	bool whole = fclose(q->stream) == 0;
+	if (r == 0) {
+		r = whole ? whole_file_write(output, text, length, e)
+		          : error_errno(e, ENOMEM, "cannot write %s", output);
+	}
+	return r;
+}
+
+static int compare_layout_show(const struct compare_layout *l,
+	const struct catalogue_run *const *runs, size_t n_runs, enum pivot_format format)
+{
+	struct error e = {0};
+	struct table_style style = table_style_for(stdout);
+	struct layout_request q = {.name = l->name,
+		.runs = runs,
+		.n_runs = n_runs,
+		.beside_published = l->beside != NULL,
+		.format = format,
+		.stream = stdout,
+		.style = &style,
+		.figure = compare_layout_draws(l) ? l->output : NULL,
+		.keep_directory = l->keep_directory};
+	bool to_file = !q.figure && l->output && strcmp(l->output, "-") != 0;
+	int r = to_file ? show_into_file(&q, l->output, &e) : layout_show(&q, &e);
+	return r < 0 ? command_fail("%s", e.text) : reading_finish();
+}
+
+// Compare figure ----------------------------------------------------------------------------------
+//
+// Figures of pivots and of runs.
+
+enum figure_kind { KIND_SCALING, KIND_BARS, KIND_HEATMAP, KIND_TIMELINE, KIND_MEMORY, N_KINDS };
+enum { LINES_MAX = 12, NOTES_MAX = 6, LOGARITHM_FROM = 8 };
+
+static const char *const kinds[N_KINDS] = {
+	[KIND_SCALING] = "scaling",
+	[KIND_BARS] = "bars",
+	[KIND_HEATMAP] = "heatmap",
+	[KIND_TIMELINE] = "timeline",
+	[KIND_MEMORY] = "memory",
+};
+
+static enum figure_kind kind_of(const struct compare_figure *f)
+{
+	size_t i = 0;
+	while (i < N_KINDS && strcmp(f->kind, kinds[i]) != 0) {
+		i++;
+	}
+	return (enum figure_kind)i;
+}
+
+// An exit status. What is wrong with the options is said before any run is read.
+static int compare_figure_check(const struct compare_figure *f)
+{
+	enum figure_format format;
+	if (!f->kind) {
+		return STATUS_OK;
+	}
+	if (kind_of(f) == N_KINDS) {
+		struct suggestion_of_word nearest = SUGGEST_NONE;
+		for (size_t i = 0; i < N_KINDS; i++) {
+			suggest_consider(&nearest, f->kind, kinds[i]);
+		}
+		return command_usage("compare",
+			"--figure: expected scaling, bars, heatmap, timeline or memory, found "
+			"'%s'%s%s%s",
+			f->kind, nearest.word ? "; did you mean '" : "",
+			nearest.word ? nearest.word : "", nearest.word ? "'?" : "");
+	}
+	if (!f->output || !figure_format_of(f->output, &format)) {
+		return command_usage("compare",
+			"--figure: expected -o FILE.pdf, FILE.svg or FILE.png, found %s",
+			f->output ? f->output : "none");
+	}
+	return STATUS_OK;
+}
+
+// Whether it shows runs over time, and needs no pivot.
+static bool compare_figure_is_of_runs(const struct compare_figure *f)
+{
+	return kind_of(f) == KIND_TIMELINE || kind_of(f) == KIND_MEMORY;
+}
+
+// --- pivots
+
+static bool is_number(const char *text, double *ret)
+{
+	char *end;
+	*ret = strtod(text, &end);
+	return end != text && !*end && isfinite(*ret);
+}
+
+// Keys joined; labels from `first` to before `last`. A number says of what.
+static void append_key(
+	struct text *t, const struct pivot_axis *axis, size_t key, size_t first, size_t last)
+{
+	for (size_t i = first; i < last; i++) {
+		const char *value = pivot_key(axis, key, i);
+		double number;
+		text_append_string(t, t->length ? " " : "");
+		if (value && is_number(value, &number)) {
+			text_format(t, "%s=", axis->labels[i]);
+		}
+		text_append_string(t, value ? value : "-");
+	}
+}
+
+// The keys alone: on an axis that says of what.
+static void append_values(struct text *t, const struct pivot_axis *axis, size_t key, size_t first)
+{
+	for (size_t i = first; i < axis->n_labels; i++) {
+		const char *value = pivot_key(axis, key, i);
+		text_append_string(t, t->length ? " " : "");
+		text_append_string(t, value ? value : "-");
+	}
+}
+
+static void append_labels(struct text *t, const struct pivot_axis *axis, size_t first, size_t last)
+{
+	for (size_t i = first; i < last; i++) {
+		text_append_string(t, t->length ? ", " : "");
+		text_append_string(t, axis->labels[i]);
+	}
+}
+
+// The label that is the x axis, as numbers; false where one is none.
+static bool x_numbers(const struct pivot *p, double *ret)
+{
+	size_t label = p->rows.n_labels - 1;
+	for (size_t r = 0; r < p->rows.n; r++) {
+		const char *key = pivot_key(&p->rows, r, label);
+		if (!key || !is_number(key, &ret[r])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Doubled values, and what spans much, stand apart evenly.
+static void set_logarithm(struct figure_axis *axis, const double *x, size_t n)
+{
+	double least = INFINITY, most = 0;
+	bool doubled = true;
+	for (size_t i = 0; i < n; i++) {
+		int exponent;
+		least = fmin(least, x[i]);
+		most = fmax(most, x[i]);
+		doubled = doubled && frexp(x[i], &exponent) == 0.5;
+	}
+	bool much = most / least >= LOGARITHM_FROM;
+	axis->logarithm = least > 0 && most > least && (doubled || much) ? 2 : 0;
+}
+
+struct drawing {
+	const struct pivot *p;
+	struct figure_page *page;
+	const double *x; // [rows.n]; NULL: names
+	size_t value;
+	enum figure_kind kind;
+};
+
+static void note_failure(const struct drawing *d, const char *name, const struct pivot_cell *cell)
+{
+	struct text words = {0};
+	pivot_append_failures(&words, cell);
+	if (words.length > 0 && d->page && d->page->n_notes < NOTES_MAX) {
+		figure_add_note(d->page, "%s: %s", name, words.data);
+	}
+	text_done(&words);
+}
+
+static void add_cell(const struct drawing *d, struct figure_panel *panel,
+	struct figure_series *series, size_t row, size_t column)
+{
+	const struct pivot_cell *cell = pivot_at(d->p, row, column, d->value);
+	const struct repeats *r = &cell->repeats;
+	struct text name = {0}, whole = {0};
+	size_t last = d->p->rows.n_labels;
+	append_values(&name, &d->p->rows, row, last - 1);
+	append_key(&whole, &d->p->rows, row, 0, last);
+	append_key(&whole, &d->p->columns, column, 0, d->p->columns.n_labels);
+	double x = d->x ? d->x[row]
+	                : figure_axis_name(panel, &panel->x, name.data ? name.data : "");
+	if (r->n > 0) {
+		figure_add_interval(series, x, r->mean, r->mean - r->half, r->mean + r->half);
+	} else if (cell->n_runs > 0) {
+		if (d->kind == KIND_BARS) {
+			struct text why = {0};
+			pivot_append_failures(&why, cell);
+			figure_add_words(series, x, why.data);
+			text_done(&why);
+		}
+		note_failure(d, whole.data ? whole.data : "", cell);
+	}
+	text_done(&name);
+	text_done(&whole);
+}
+
+// Whether two rows are of one series: all but the last label agree.
+static bool same_series(const struct pivot_axis *rows, size_t a, size_t b)
+{
+	for (size_t i = 0; i + 1 < rows->n_labels; i++) {
+		if (pivot_compare_labels(pivot_key(rows, a, i), pivot_key(rows, b, i)) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// A series for each column, and each value of the labels before the last; rows are sorted by them.
+static void add_series(const struct drawing *d, struct figure_panel *panel)
+{
+	const struct pivot *p = d->p;
+	enum figure_look look = d->kind == KIND_BARS ? LOOK_BARS : LOOK_LINE_POINTS;
+	for (size_t column = 0; column < p->columns.n; column++) {
+		for (size_t from = 0, to; from < p->rows.n; from = to) {
+			struct text name = {0};
+			append_key(&name, &p->rows, from, 0, p->rows.n_labels - 1);
+			append_key(&name, &p->columns, column, 0, p->columns.n_labels);
+			struct figure_series *series = figure_add_series(
+				panel, look, name.data ? name.data : "");
+			for (to = from; to < p->rows.n && same_series(&p->rows, from, to); to++) {
+				add_cell(d, panel, series, to, column);
+			}
+			text_done(&name);
+		}
+	}
+}
+
+static void add_heat(const struct drawing *d, struct figure_panel *panel)
+{
+	const struct pivot *p = d->p;
+	struct figure_series *series = figure_add_series(panel, LOOK_HEAT, "");
+	for (size_t i = 0; i < p->rows.n * p->columns.n; i++) {
+		size_t row = i / p->columns.n, column = i % p->columns.n;
+		const struct pivot_cell *cell = pivot_at(p, row, column, d->value);
+		struct text x = {0}, y = {0}, words = {0};
+		append_values(&x, &p->columns, column, 0);
+		append_values(&y, &p->rows, row, 0);
+		pivot_append_failures(&words, cell);
+		double at_x = figure_axis_name(panel, &panel->x, x.data ? x.data : "");
+		double at_y = figure_axis_name(panel, &panel->y, y.data ? y.data : "");
+		if (cell->n_runs > 0) {
+			figure_add_cell(series, at_x, at_y, cell->repeats.mean,
+				cell->repeats.n > 0 ? NULL : words.data);
+		}
+		text_done(&x);
+		text_done(&y);
+		text_done(&words);
+	}
+}
+
+static void draw_panel(const struct drawing *d)
+{
+	const struct pivot *p = d->p;
+	const struct pivot_value *value = &p->values[d->value];
+	bool heat = d->kind == KIND_HEATMAP;
+	struct figure_panel *panel = figure_add_panel(d->page, heat ? value->title : NULL);
+	struct text x = {0}, y = {0};
+	if (!panel) {
+		return;
+	}
+	if (heat) {
+		append_labels(&x, &p->columns, 0, p->columns.n_labels);
+		append_labels(&y, &p->rows, 0, p->rows.n_labels);
+		figure_axis_set(panel, &panel->x, x.data, NULL);
+		figure_axis_set(panel, &panel->y, y.data, NULL);
+		figure_axis_set(panel, &panel->z, value->title, value->unit);
+		add_heat(d, panel);
+	} else {
+		append_labels(&x, &p->rows, p->rows.n_labels - 1, p->rows.n_labels);
+		figure_axis_set(panel, &panel->x, x.data, NULL);
+		figure_axis_set(panel, &panel->y, value->title, value->unit);
+		if (d->x) {
+			set_logarithm(&panel->x, d->x, p->rows.n);
+		}
+		if (value->kind != MEASURE_KIND_WORDS) {
+			panel->y.minimum = 0;
+		}
+		add_series(d, panel);
+	}
+	text_done(&x);
+	text_done(&y);
+}
+
+static void say_intervals(struct figure_page *page, const struct pivot *p, enum figure_kind kind)
+{
+	bool intervals = kind != KIND_HEATMAP && statistics_has_distributions();
+	const char *words = intervals ? " each, with its 95 % interval (Student's t)" : " each";
+	if (p->most == 1) {
+		figure_add_note(page, "one run each");
+	} else if (p->most > 1 && p->fewest < p->most) {
+		figure_add_note(page, "mean of %zu to %zu runs%s", p->fewest, p->most, words);
+	} else if (p->most > 1) {
+		figure_add_note(page, "mean of %zu runs%s", p->most, words);
+	}
+}
+
+static int check_shape(enum figure_kind kind, const struct pivot *p, struct error *e)
+{
+	if (p->rows.n_labels == 0) {
+		return error_set(e, EINVAL, "--figure %s: needs --rows, a label for its %s axis",
+			kinds[kind], kind == KIND_HEATMAP ? "y" : "x");
+	}
+	if (kind == KIND_HEATMAP && p->columns.n_labels == 0) {
+		return error_set(
+			e, EINVAL, "--figure heatmap: needs --columns, a label for its x axis");
+	}
+	for (size_t i = 0; i < p->n_values; i++) {
+		if (p->values[i].kind == MEASURE_KIND_WORDS) {
+			return error_set(e, EINVAL, "--figure: '%s' is words, and no number",
+				p->values[i].name);
+		}
+	}
+	return 0;
+}
+
+// 0, or -errno with one line.
+static int compare_figure_of_pivot(
+	const struct compare_figure *f, const struct pivot *p, struct error *e)
+{
+	struct drawing d = {.p = p, .kind = kind_of(f)};
+	int r = check_shape(d.kind, p, e);
+	_cleanup_free_ double *x = calloc(p->rows.n + 1, sizeof(*x));
+	if (r < 0 || !x) {
+		return r < 0 ? r : error_errno(e, ENOMEM, "cannot draw");
+	}
+	d.x = d.kind == KIND_SCALING && x_numbers(p, x) ? x : NULL;
+	d.page = figure_new(NULL, p->n_values > 1 ? 2 : 1);
+	for (d.value = 0; d.value < p->n_values; d.value++) {
+		draw_panel(&d);
+	}
+	say_intervals(d.page, p, d.kind);
+	r = figure_write(d.page, f->output, f->keep_directory, e);
+	figure_free(d.page);
+	return r;
+}
+
+// --- runs over time
+
+// Each is read in full: what is drawn is in no index.
+static int load(const struct catalogue_run *run, struct reader **reader, struct analysis *a,
+	struct error *e)
+{
+	int r = reader_open(run->path, reader, e);
+	return r < 0 ? r : analysis_load(*reader, a, e);
+}
+
+static int draw_timeline(struct figure_page *page, const struct catalogue_run *const *runs,
+	size_t n, struct error *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		_cleanup_reader_ struct reader *reader = NULL;
+		struct analysis a;
+		r = load(runs[i], &reader, &a, e);
+		if (r == 0) {
+			_cleanup_text_ struct text name = {0};
+			compare_lines_append_name(&name, runs, n, i);
+			r = figure_runs_add(page, i, &a, n > 1 && name.data ? name.data : "", e);
+			analysis_done(&a);
+		}
+	}
+	return r;
+}
+
+static int draw_memory(struct figure_page *page, const struct catalogue_run *const *runs, size_t n,
+	struct error *e)
+{
+	static const char *const titles[] = {"host memory", "device memory"};
+	struct figure_line_panels panels = {
+		.host = figure_add_panel(page, NULL), .device = figure_add_panel(page, NULL)};
+	struct figure_panel *const both[] = {panels.host, panels.device};
+	int r = 0;
+	page->share_x = true;
+	for (size_t i = 0; i < ARRAY_LENGTH(both) && both[i]; i++) {
+		figure_axis_set(both[i], &both[i]->x, "time", "s");
+		figure_axis_set(both[i], &both[i]->y, titles[i], "By");
+		both[i]->x.minimum = 0;
+	}
+	for (size_t i = 0; i < n && r == 0; i++) {
+		_cleanup_reader_ struct reader *reader = NULL;
+		struct analysis a;
+		r = load(runs[i], &reader, &a, e);
+		if (r == 0) {
+			_cleanup_text_ struct text name = {0};
+			compare_lines_append_name(&name, runs, n, i);
+			r = figure_run_lines(&panels, &a, name.data ? name.data : "", (int)i, e);
+			analysis_done(&a);
+		}
+	}
+	return r;
+}
+
+static int compare_figure_of_runs(const struct compare_figure *f,
+	const struct catalogue_run *const *runs, size_t n, struct error *e)
+{
+	bool timeline = kind_of(f) == KIND_TIMELINE;
+	size_t most = timeline ? FIGURE_RUNS_MAX : LINES_MAX;
+	if (n > most) {
+		return error_set(e, EINVAL,
+			"--figure %s: expected at most %zu runs, found %zu: --where chooses",
+			f->kind, most, n);
+	}
+	const struct catalogue_run *sorted[LINES_MAX];
+	compare_lines_sort(sorted, runs, n);
+	struct figure_page *page = timeline ? figure_runs_new(n) : figure_new(NULL, 1);
+	if (!page) {
+		return error_errno(e, ENOMEM, "cannot draw");
+	}
+	int r = timeline ? draw_timeline(page, sorted, n, e) : draw_memory(page, sorted, n, e);
+	r = r < 0 ? r : figure_write(page, f->output, f->keep_directory, e);
+	figure_free(page);
+	return r;
+}
+
+// Compare -----------------------------------------------------------------------------------------
 
 enum {
 	OPTION_COLUMNS = 256,

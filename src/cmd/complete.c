@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/catalogue.h"
-#include "analyze/entities.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cmd/layout.h"
 #include "cmd/run_name.h"
-#include "trace/places.h"
-#include "trace/reader.h"
+#include "run/entities.h"
+#include "runfile/index.h"
+#include "runfile/reader.h"
+#include "study/catalogue.h"
+#include "study/layout.h"
 
 enum { MOST_OPENED = 64, MOST_HELP_COLUMNS = 72 };
 

@@ -4,29 +4,410 @@
 // strain doctor: what can be measured here, why the rest cannot, and what would make it so. It
 // tries everything once, as a run would, and records nothing.
 
-#include "cmd/command.h"
-
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
-#include "cmd/doctor_checks.h"
-#include "cmd/doctor_words.h"
+#include "cmd/command.h"
 #include "cmd/reading.h"
-#include "record/host/file.h"
-#include "record/host/machine.h"
-#include "record/job/cgroup.h"
-#include "record/job/tree.h"
+#include "machine/cgroup.h"
+#include "machine/file.h"
+#include "machine/machine.h"
+#include "machine/tree.h"
+#include "record/job/injection.h"
+#include "record/job/limits.h"
+#include "record/sample/source.h"
 #include "record/source/probe.h"
-#include "render/json.h"
-#include "render/table.h"
+#include "runfile/writer.h"
+#include "show/json.h"
+#include "show/table.h"
+
+// What doctor finds out beside the sources: about this machine, this user and this directory.
+
+struct job_cgroup;
+
+enum doctor_state { DOCTOR_AVAILABLE, DOCTOR_PARTLY, DOCTOR_MISSING };
+
+struct doctor_check {
+	const char *name;
+	enum doctor_state state;
+	char detail[600];
+};
+
+// Whether `strain run` can limit its job, a check for each limit. The cgroup is
+// the one that a run would get, or NULL, and then why. Needs room for DOCTOR_LIMITS.
+#define DOCTOR_LIMITS 4
+
+// What the sources' groups of metrics are, in words that people know.
+
+struct source;
+
+struct group;
+
+// Doctor checks -----------------------------------------------------------------------------------
+//
+// Each check tries the thing itself: asking for permissions and versions guesses wrong.
+
+static const char *doctor_state_name(enum doctor_state state)
+{
+	static const char *const names[] = {
+		[DOCTOR_AVAILABLE] = "available",
+		[DOCTOR_PARTLY] = "partly",
+		[DOCTOR_MISSING] = "missing",
+	};
+	return names[state];
+}
+
+static void __attribute__((format(printf, 4, 5)))
+report(struct doctor_check *ret, const char *name, enum doctor_state state, const char *format, ...)
+{
+	va_list arguments;
+	*ret = (struct doctor_check){.name = name, .state = state};
+	va_start(arguments, format);
+	vsnprintf(ret->detail, sizeof(ret->detail), format, arguments);
+	va_end(arguments);
+}
+
+// How exact the job's CPU time is: cgroup is the one that a run would get, or NULL, and then why.
+static void doctor_check_cpu_time(
+	const struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
+{
+	if (cgroup && cgroup->cpu) {
+		report(ret, "cpu time", DOCTOR_AVAILABLE, "exact: own cgroup (v%d) in /%.*s",
+			cgroup->version, (int)(strrchr(cgroup->cpu, '/') - cgroup->cpu),
+			cgroup->cpu);
+	} else {
+		report(ret, "cpu time", DOCTOR_PARTLY,
+			"exact unless a process ignores SIGCHLD; no cgroup of the job's own: %s",
+			cgroup ? "cpuacct is not writable" : why->text);
+	}
+}
+
+// How punctual the recorder's ticks can be.
+static void doctor_check_timing(struct doctor_check *ret)
+{
+	const struct sched_param first = {.sched_priority = 1}, none = {.sched_priority = 0};
+	if (sched_setscheduler(0, SCHED_FIFO, &first) == 0) {
+		(void)sched_setscheduler(0, SCHED_OTHER, &none);
+		report(ret, "timing", DOCTOR_AVAILABLE,
+			"real-time priority (SCHED_FIFO) is allowed: ticks come within about "
+			"0.1 ms, also beside busy jobs");
+	} else {
+		report(ret, "timing", DOCTOR_PARTLY,
+			"no real-time priority (%s): beside busy jobs ticks can be some "
+			"milliseconds late; CAP_SYS_NICE, or a limit of at least 1 (ulimit -r 1), "
+			"would allow it",
+			strerrordesc_np(errno));
+	}
+}
+
+// Mounted with hidepid, /proc shows nobody else's processes.
+static bool others_are_hidden(void)
+{
+	return access("/proc/1/stat", R_OK) < 0;
+}
+
+// Whose jobs --pid can record.
+static void doctor_check_others(struct doctor_check *ret)
+{
+	static const char name[] = "other jobs";
+	_cleanup_close_ int fd = open("/proc/1/io", O_RDONLY | O_CLOEXEC);
+	char buffer[512];
+	struct cursor text;
+	if (fd >= 0 && host_pread(fd, buffer, sizeof(buffer), &text) == 0) {
+		report(ret, name, DOCTOR_AVAILABLE, "--pid can record anybody's processes");
+	} else if (geteuid() == 0) {
+		report(ret, name, DOCTOR_PARTLY,
+			"--pid can record processes that have no more privileges than this one "
+			"(pid 1 has)");
+	} else if (others_are_hidden()) {
+		report(ret, name, DOCTOR_PARTLY,
+			"--pid can record your own processes only: /proc hides all others "
+			"(hidepid)");
+	} else {
+		report(ret, name, DOCTOR_PARTLY,
+			"--pid measures other users' CPU time only; memory and I/O of their "
+			"processes need root");
+	}
+}
+
+// Whether the ranges that a job marks through NVTX can be taken.
+static void doctor_check_nvtx(struct doctor_check *ret)
+{
+	static const char name[] = "nvtx";
+	_cleanup_free_ char *library = NULL;
+	struct error e = {0};
+	if (injection_nvtx(NULL, &library, &e) == 0) {
+		report(ret, name, DOCTOR_AVAILABLE, "ranges and marks of NVTX become spans");
+	} else {
+		report(ret, name, DOCTOR_MISSING, "ranges of NVTX are not taken: %s", e.text);
+	}
+}
+
+// Whether a run file can be kept in the current directory, and how soon it holds what was measured.
+static void doctor_check_run_file(struct doctor_check *ret)
+{
+	static const char name[] = "run file";
+	char path[64], beside[80];
+	struct writer *writer = NULL;
+	struct error e = {0};
+	const struct writer_options options = {.replace = true};
+	snprintf(path, sizeof(path), ".strain-doctor-%d.strain", (int)getpid());
+	if (writer_create(path, &options, &writer, &e) < 0) {
+		report(ret, name, DOCTOR_PARTLY,
+			"the current directory cannot hold one, so it goes to "
+			"$XDG_STATE_HOME/strain "
+			"unless -o says else (%s)",
+			e.code ? strerrordesc_np(e.code) : "unknown error");
+	} else if (writer_uses_wal(writer)) {
+		report(ret, name, DOCTOR_AVAILABLE,
+			"in the current directory, at most two seconds behind (WAL)");
+	} else {
+		report(ret, name, DOCTOR_PARTLY,
+			"in the current directory, up to ten seconds behind: its file system "
+			"allows no WAL; -o on a local disk would be more durable");
+	}
+	writer_free(writer);
+	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
+		snprintf(beside, sizeof(beside), "%s%s", path, endings[i]);
+		(void)unlink(beside);
+	}
+}
+
+// Doctor hooks ------------------------------------------------------------------------------------
+//
+// Whether training jobs will mark themselves. Nothing is run or imported for it, which would take
+// seconds: PyTorch is looked for where the Python of PATH has its packages. A job can use another.
+
+enum { PYTHONS_MAX = 8 };
+
+// "__version__ = '1.13.0'"
+static bool read_version(const char *path, char *version, size_t size)
+{
+	char buffer[4096];
+	struct cursor text, line;
+	static const char name[] = "__version__ = '";
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || host_pread(fd, buffer, sizeof(buffer), &text) < 0) {
+		return false;
+	}
+	while (cursor_line(&text, &line)) {
+		size_t length = (size_t)(line.end - line.at), skip = strlen(name);
+		if (length > skip && strncmp(line.at, name, skip) == 0) {
+			const char *end = memchr(line.at + skip, '\'', length - skip);
+			snprintf(version, size, "%.*s",
+				end ? (int)(end - line.at - (ptrdiff_t)skip) : 0, line.at + skip);
+			return end != NULL;
+		}
+	}
+	return false;
+}
+
+// Looks below a prefix (/usr for /usr/bin/python3) as Python itself and Debian lay packages out.
+static bool find_torch(const char *prefix, char *version, size_t size)
+{
+	static const char *const places[] = {"lib/python3*/site-packages",
+		"lib/python3*/dist-packages", "lib64/python3*/site-packages"};
+	bool found = false;
+	for (size_t i = 0; i < ARRAY_LENGTH(places) && !found; i++) {
+		char pattern[PATH_MAX + 64];
+		glob_t matches;
+		snprintf(pattern, sizeof(pattern), "%s/%s/torch/version.py", prefix, places[i]);
+		if (glob(pattern, 0, NULL, &matches) == 0) {
+			for (size_t k = 0; k < matches.gl_pathc && !found; k++) {
+				found = read_version(matches.gl_pathv[k], version, size);
+			}
+			globfree(&matches);
+		}
+	}
+	return found;
+}
+
+// Each python3 of PATH, a few at most: `python` is the first beside which PyTorch lies.
+static bool search_path(char *python, size_t size, char *version, size_t version_size)
+{
+	const char *at = getenv("PATH");
+	for (unsigned n = 0; at && *at && n < PYTHONS_MAX;) {
+		size_t length = strcspn(at, ":");
+		char directory[PATH_MAX];
+		snprintf(directory, sizeof(directory), "%.*s", (int)length, at);
+		snprintf(python, size, "%s/python3", directory);
+		char *last = strrchr(directory, '/');
+		if (length < PATH_MAX && last && access(python, X_OK) == 0) {
+			n++;
+			*last = '\0';
+			if (find_torch(directory, version, version_size)) {
+				return true;
+			}
+		}
+		at += length + (at[length] == ':');
+	}
+	return false;
+}
+
+// Whether the hooks are there, and PyTorch for them to hook.
+static void doctor_check_hooks(struct doctor_check *ret)
+{
+	struct error e = {0};
+	_cleanup_free_ char *folder = NULL;
+	char python[PATH_MAX + 16] = "", version[64] = "";
+	*ret = (struct doctor_check){.name = "hooks", .state = DOCTOR_AVAILABLE};
+	if (injection_hooks(NULL, &folder, &e) < 0) {
+		ret->state = DOCTOR_MISSING;
+		snprintf(ret->detail, sizeof(ret->detail),
+			"training jobs do not mark themselves: %.150s", e.text);
+	} else if (search_path(python, sizeof(python), version, sizeof(version))) {
+		snprintf(ret->detail, sizeof(ret->detail),
+			"PyTorch %.32s of %.80s marks its epochs and phases, and that of other "
+			"Pythons (1.13 and newer)",
+			version, python);
+	} else {
+		snprintf(ret->detail, sizeof(ret->detail),
+			"PyTorch (1.13 and newer) marks its epochs and phases; none is beside the "
+			"python3 of PATH");
+	}
+}
+
+// Doctor limits -----------------------------------------------------------------------------------
+//
+// Which limits `strain run` can give its job here: each is set on a cgroup in which nobody is.
+
+// An amount that no machine is without.
+static const struct {
+	const char *name;
+	const char *least;
+} limit_checks[N_LIMITS] = {
+	[LIMIT_CPUS] = {"limit cpus", "1"},
+	[LIMIT_MEMORY] = {"limit memory", "1MiB"},
+	[LIMIT_DISK_READ] = {"limit disk read", "4KiB/s"},
+	[LIMIT_GPUS] = {"limit gpus", "1"},
+};
+
+// "1 (cpuset 0)" without the amount, which nobody asked for.
+static void append_how(struct doctor_check *check, enum limit limit, const char *set)
+{
+	const char *open = strchr(set, '('), *close = open ? strrchr(open, ')') : NULL;
+	size_t length = close ? (size_t)(close - open) - 1 : 0;
+	if (limit == LIMIT_CPUS || limit == LIMIT_GPUS) {
+		const char *end = close ? memchr(open, limit == LIMIT_CPUS ? ' ' : '=', length)
+		                        : NULL;
+		length = end ? (size_t)(end - open) - 1 : length;
+	}
+	snprintf(check->detail, sizeof(check->detail), "%s can be set: %.*s", limit_option(limit),
+		(int)length, open ? open + 1 : "");
+}
+
+static void try_limit(enum limit limit, const struct limits_place *place, struct doctor_check *ret)
+{
+	struct limits_wanted wanted = {0};
+	struct limits limits = {0};
+	struct error e = {0};
+	*ret = (struct doctor_check){.name = limit_checks[limit].name, .state = DOCTOR_AVAILABLE};
+	int rc = limits_read(&wanted, limit, limit_checks[limit].least, &e);
+	rc = rc < 0 ? rc : limits_set(&wanted, place, &limits, &e);
+	if (rc == 0) {
+		append_how(ret, limit, limits.set[limit]);
+	} else {
+		bool none = limit == LIMIT_GPUS; // that one can always be set
+		ret->state = none ? DOCTOR_PARTLY : DOCTOR_MISSING;
+		snprintf(ret->detail, sizeof(ret->detail), "%s%s%s", limit_option(limit),
+			none ? " 0 only" : "", e.text + strlen(limit_option(limit)));
+	}
+	limits_done(&limits);
+	limits_wanted_done(&wanted);
+}
+
+static void doctor_check_limits(
+	struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
+{
+	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct limits_place place = {root_fd, cgroup, why};
+	for (size_t i = 0; i < N_LIMITS; i++) {
+		try_limit((enum limit)i, &place, &ret[i]);
+	}
+}
+
+// Doctor words ------------------------------------------------------------------------------------
+//
+// A row per group of metrics: docs/metrics.md says what is in each.
+
+static const struct {
+	const char *source;
+	const char *group;
+	const char *words;
+} rows[] = {
+	{"processes", "cpu", "CPU time and memory"},
+	{"processes", "job", "number of processes"},
+	{"processes", "stat", "waits, page faults and threads"},
+	{"processes", "job_stopped", "stops"},
+	{"processes", "io", "I/O"},
+	{"processes", "job_io", "the job's I/O"},
+	{"processes", "status", "context switches and swap"},
+	{"processes", "job_peak", "the job's peak of memory"},
+	{"memory", "pss", "proportional memory (PSS)"},
+	{"memory", "job_pss", "the job's PSS"},
+	{"memory", "cost", "its cost"},
+	{"cgroup", "cpu", "CPU time"},
+	{"cgroup", "throttling", "throttling"},
+	{"cgroup", "limits", "limits of CPU and memory"},
+	{"cgroup", "memory", "memory by use"},
+	{"cgroup", "io", "storage"},
+	{"cgroup", "pressure", "pressure"},
+	{"pressure", "cpu", "CPU"},
+	{"pressure", "memory", "memory"},
+	{"pressure", "io", "storage"},
+	{"host", "cpu", "CPU time by mode"},
+	{"host", "memory", "memory by use"},
+	{"host", "paging", "paging"},
+	{"host", "load", "load"},
+	{"disks", "io", "reads, writes and queues"},
+	{"network", "io", "bytes and packets"},
+	{"nvml", "utilization", "utilization"},
+	{"nvml", "memory", "memory"},
+	{"nvml", "clock", "clocks and throttling"},
+	{"nvml", "power", "power and energy"},
+	{"nvml", "pcie", "PCIe traffic"},
+	{"nvml", "nvlink", "NVLink traffic"},
+	{"nvml", "gpm", "activity of SMs and memory"},
+	{"nvml", "state", "temperature, power limit and PCIe link"},
+	{"nvml", "errors", "errors"},
+	{"nvml", "job", "the job's memory"},
+	{"nvml", "gpu_processes", "memory and utilization of each process"},
+	{"waits", "waits", "what first threads wait for"},
+	{"threads", "threads", "threads by what they are for"},
+	{"profile", "profile", "samples of CPU time"},
+};
+
+// "waits, page faults and threads"; the group's own name where it has no words yet. Lives for ever.
+static const char *doctor_group_words(const struct source *source, const struct group *group)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+		if (strcmp(rows[i].source, source->name) == 0 &&
+			strcmp(rows[i].group, group->name) == 0) {
+			return rows[i].words;
+		}
+	}
+	return group->name;
+}
+
+// Doctor ------------------------------------------------------------------------------------------
 
 struct options {
 	const char *sysroot;

@@ -12,15 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analysis.h"
-#include "analyze/leak_facts.h"
-#include "analyze/symbols.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
-#include "trace/amend.h"
-#include "trace/store.h"
+#include "run/analysis.h"
+#include "run/symbols.h"
+#include "runfile/amend.h"
+#include "runfile/database.h"
+#include "verdict/leak_facts.h"
 
 static bool has_event(const struct analysis *a, const char *kind)
 {

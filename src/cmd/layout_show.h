@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "analyze/catalogue.h"
 #include "base/error.h"
-#include "render/pivot_write.h"
-#include "render/table.h"
+#include "show/pivot_write.h"
+#include "show/table.h"
+#include "study/catalogue.h"
 
 struct layout_request {
 	const char *name; // of the layout; "list": all of them

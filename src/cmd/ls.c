@@ -4,19 +4,420 @@
 // strain ls: the runs of a directory, and its sweeps, a line each.
 
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
-#include "cmd/ls_table.h"
 #include "cmd/reading.h"
 #include "cmd/selection.h"
-#include "render/pivot.h"
+#include "show/json.h"
+#include "show/table.h"
+#include "study/catalogue.h"
+#include "study/comparison.h"
+#include "study/pivot.h"
+
+// The table that `ls` prints.
+
+// A line of the list: a run, or the trials of a sweep.
+struct listed {
+	const struct catalogue_run *run; // of a sweep: its first trial
+	const struct catalogue_run **trials; // [n_trials] owned; NULL: a run
+	size_t n_trials;
+	int64_t start_utc_ns; // 0: not known
+	double duration_s;
+	size_t place; // among those that are alike
+};
+
+struct listing {
+	struct listed *items;
+	size_t n;
+};
+
+// Ls table ----------------------------------------------------------------------------------------
+//
+// Runs and sweeps, a line each, for people and as JSON.
+
+enum {
+	LS_RUN,
+	LS_PATH,
+	LS_START,
+	LS_START_S,
+	LS_OUTCOME,
+	LS_STATE,
+	LS_STATUS,
+	LS_SIGNAL,
+	LS_WORD,
+	LS_WORDS,
+	LS_TRIALS,
+	LS_DURATION,
+	LS_RECORDED,
+	LS_PARTIAL,
+	LS_CPUS,
+	LS_CPU_SECONDS,
+	LS_MEMORY,
+	LS_MEMORY_KIND,
+	LS_MEASURE,
+	LS_LABELS,
+	N_LS_COLUMNS,
+};
+
+static const struct column all_columns[N_LS_COLUMNS] = {
+	[LS_RUN] = {"name", "RUN", COLUMN_LABEL, 0},
+	[LS_PATH] = {"path", NULL, COLUMN_TEXT, 0},
+	[LS_START] = {NULL, "START", COLUMN_LABEL, 4},
+	[LS_START_S] = {"start_utc_s", NULL, COLUMN_NUMBER, 0},
+	[LS_OUTCOME] = {NULL, "STATE", COLUMN_LABEL, 0},
+	[LS_STATE] = {"state", NULL, COLUMN_LABEL, 0},
+	[LS_STATUS] = {"exit_status", NULL, COLUMN_WHOLE, 0},
+	[LS_SIGNAL] = {"exit_signal", NULL, COLUMN_WHOLE, 0},
+	[LS_WORD] = {"outcome", NULL, COLUMN_LABEL, 0},
+	[LS_WORDS] = {"outcome_text", NULL, COLUMN_TEXT, 0},
+	[LS_TRIALS] = {"trials", NULL, COLUMN_WHOLE, 0},
+	[LS_DURATION] = {"duration_s", "TIME", COLUMN_SECONDS, 0},
+	[LS_RECORDED] = {"recorded_s", NULL, COLUMN_SECONDS, 0},
+	[LS_PARTIAL] = {"partial", NULL, COLUMN_TEXT, 0},
+	[LS_CPUS] = {"cpus_used", "CPUS", COLUMN_NUMBER, 2},
+	[LS_CPU_SECONDS] = {"cpu_seconds", NULL, COLUMN_SECONDS, 0},
+	[LS_MEMORY] = {"memory_peak_bytes", "MEMORY", COLUMN_BYTES, 3},
+	[LS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_TEXT, 0},
+	[LS_MEASURE] = {NULL, NULL, COLUMN_NUMBER, 0}, // the one that it is sorted by
+	[LS_LABELS] = {NULL, "LABELS", COLUMN_TEXT, 1},
+};
+
+static const enum column_kind kinds[] = {
+	[MEASURE_KIND_SECONDS] = COLUMN_SECONDS,
+	[MEASURE_KIND_BYTES] = COLUMN_BYTES,
+	[MEASURE_KIND_PERCENT] = COLUMN_RATIO,
+	[MEASURE_KIND_RATE] = COLUMN_NUMBER,
+	[MEASURE_KIND_COUNT] = COLUMN_WHOLE,
+	[MEASURE_KIND_NUMBER] = COLUMN_NUMBER,
+	[MEASURE_KIND_WATTS] = COLUMN_NUMBER,
+	[MEASURE_KIND_JOULES] = COLUMN_NUMBER,
+	[MEASURE_KIND_WORDS] = COLUMN_LABEL,
+};
+
+static void put_start(struct table *t, int64_t start_utc_ns)
+{
+	char text[32];
+	struct tm local;
+	time_t seconds = start_utc_ns / 1000000000;
+	if (start_utc_ns > 0 && localtime_r(&seconds, &local) &&
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &local) > 0) {
+		table_text(t, LS_START, text);
+		table_number(t, LS_START_S, (double)start_utc_ns / 1e9);
+	}
+}
+
+// An outcome that says more than the status.
+static bool tells_more(enum outcome outcome)
+{
+	return outcome == OUTCOME_STOPPED || outcome == OUTCOME_OUT_OF_MEMORY ||
+	       outcome == OUTCOME_TIME_LIMIT || outcome == OUTCOME_SKIPPED ||
+	       outcome == OUTCOME_REFUSED;
+}
+
+static void append_words(struct text *t, const char *word)
+{
+	for (const char *c = word; *c; c++) {
+		text_append(t, *c == '_' ? " " : c, 1);
+	}
+}
+
+static void put_state(struct table *t, const struct catalogue_run *run)
+{
+	const struct overview o = {.state = run->state,
+		.damaged = run->damaged,
+		.exit_status = run->exit_status,
+		.exit_signal = run->exit_signal};
+	_cleanup_text_ struct text outcome = {0};
+	if (tells_more(run->outcome)) {
+		append_words(&outcome, outcome_word(run->outcome));
+		text_append_string(&outcome, run->damaged ? ", damaged" : "");
+	} else {
+		overview_append_outcome(&outcome, &o);
+	}
+	text_append_string(&outcome, *run->partial ? ", partial" : "");
+	table_text(t, LS_OUTCOME, outcome.data);
+	table_text(t, LS_STATE, overview_state(&o));
+	table_number(t, LS_STATUS, o.exit_status >= 0 ? o.exit_status : NAN);
+	table_number(t, LS_SIGNAL, o.exit_signal > 0 ? o.exit_signal : NAN);
+	table_text(t, LS_WORD, outcome_word(run->outcome));
+	table_text(t, LS_WORDS, *run->outcome_text ? run->outcome_text : NULL);
+}
+
+// Labels of the runs, in the order in which a narrow terminal should have them: those in which the
+// runs differ, those that all share, those that were set by whoever started them.
+enum label_rank { LABEL_DIFFERS, LABEL_SHARED, LABEL_AUTOMATIC, N_LABEL_RANKS };
+
+enum { LABELS_RANKED = 64 };
+
+struct ranked_label {
+	const char *name;
+	const char *value; // of the first run
+	size_t n; // runs that have it
+	bool differs;
+};
+
+struct label_ranks {
+	struct ranked_label items[LABELS_RANKED];
+	size_t n;
+	size_t n_runs;
+};
+
+static struct ranked_label *rank_find(struct label_ranks *ranks, const char *name)
+{
+	for (size_t i = 0; i < ranks->n; i++) {
+		if (strcmp(ranks->items[i].name, name) == 0) {
+			return &ranks->items[i];
+		}
+	}
+	return NULL;
+}
+
+static void rank_labels(struct label_ranks *ranks, const struct listing *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct catalogue_run *run = l->items[i].run;
+		ranks->n_runs += !l->items[i].trials;
+		for (size_t k = 0; !l->items[i].trials && k < run->n_labels; k++) {
+			const struct run_label *label = &run->labels[k];
+			struct ranked_label *item = rank_find(ranks, label->name);
+			if (!item && ranks->n < LABELS_RANKED) {
+				item = &ranks->items[ranks->n++];
+				*item = (struct ranked_label){label->name, label->value, 0, false};
+			}
+			if (item) {
+				item->n++;
+				item->differs = item->differs ||
+				                strcmp(item->value, label->value) != 0;
+			}
+		}
+	}
+}
+
+static enum label_rank rank_of(struct label_ranks *ranks, const char *name)
+{
+	const struct ranked_label *item = rank_find(ranks, name);
+	return choice_label_is_automatic(name)                      ? LABEL_AUTOMATIC
+	       : item && (item->differs || item->n < ranks->n_runs) ? LABEL_DIFFERS
+	                                                            : LABEL_SHARED;
+}
+
+static void put_labels(struct table *t, const struct catalogue_run *run, struct label_ranks *ranks)
+{
+	struct text labels = {0};
+	for (int rank = 0; rank < N_LABEL_RANKS; rank++) {
+		for (size_t i = 0; i < run->n_labels; i++) {
+			const struct run_label *label = &run->labels[i];
+			if ((int)rank_of(ranks, label->name) == rank) {
+				text_append_string(&labels, labels.length ? " " : "");
+				text_append_string(&labels, label->name);
+				text_append_string(&labels, "=");
+				text_append_string(&labels, label->value);
+			}
+		}
+	}
+	table_text(t, LS_LABELS, labels.data);
+	text_done(&labels);
+}
+
+static void put_measure(struct table *t, const struct catalogue_run *run, enum measure_id measure)
+{
+	if (measure == MEASURE_OUTCOME || measure == MEASURE_VERDICT) {
+		table_text(t, LS_MEASURE,
+			measure == MEASURE_OUTCOME ? outcome_word(run->outcome) : run->verdict);
+	} else if (measure < N_MEASURES) {
+		bool percent = measures[measure].kind == MEASURE_KIND_PERCENT;
+		table_number(t, LS_MEASURE, run->measures[measure] / (percent ? 100 : 1));
+	}
+}
+
+static void put_run(struct table *t, const struct catalogue_run *run, enum measure_id measure,
+	struct label_ranks *ranks)
+{
+	table_text(t, LS_RUN, run->name);
+	table_text(t, LS_PATH, run->path);
+	put_start(t, run->start_utc_ns);
+	put_state(t, run);
+	table_number(t, LS_DURATION, run->measures[MEASURE_DURATION]);
+	table_number(t, LS_RECORDED, run->recorded_s);
+	table_text(t, LS_PARTIAL, *run->partial ? run->partial : NULL);
+	table_number(t, LS_CPUS, run->measures[MEASURE_CPUS_USED]);
+	table_number(t, LS_CPU_SECONDS, run->measures[MEASURE_CPU_SECONDS]);
+	table_number(t, LS_MEMORY, run->measures[MEASURE_HOST_MEMORY_PEAK]);
+	table_text(t, LS_MEMORY_KIND, *run->memory_kind ? run->memory_kind : NULL);
+	put_measure(t, run, measure);
+	put_labels(t, run, ranks);
+}
+
+// "batch_size=32,64,128 workers=0..8": what the trials' labels are.
+static void append_values(struct text *t, const struct listed *l, const char *label)
+{
+	enum { SHOWN = 4 };
+	_cleanup_free_ const char **values = calloc(l->n_trials, sizeof(*values));
+	size_t n = 0;
+	for (size_t i = 0; values && i < l->n_trials; i++) {
+		const char *value = catalogue_label(l->trials[i], label);
+		size_t k = 0;
+		while (value && k < n && pivot_compare_labels(values[k], value) < 0) {
+			k++;
+		}
+		if (!value || (k < n && pivot_compare_labels(values[k], value) == 0)) {
+			continue;
+		}
+		memmove(&values[k + 1], &values[k], (n++ - k) * sizeof(*values));
+		values[k] = value;
+	}
+	text_format(t, "%s%s=", t->length ? " " : "", label);
+	for (size_t i = 0; i < n && n <= SHOWN; i++) {
+		text_format(t, "%s%s", i ? "," : "", values[i]);
+	}
+	if (n > SHOWN) {
+		text_format(t, "%s..%s", values[0], values[n - 1]);
+	}
+}
+
+static bool all_share(const struct listed *l, const char *label)
+{
+	const char *first = catalogue_label(l->trials[0], label);
+	for (size_t i = 1; i < l->n_trials; i++) {
+		if (pivot_compare_labels(catalogue_label(l->trials[i], label), first) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static void put_trials(struct table *t, const struct listed *l)
+{
+	struct pivot_cell cell = {.n_runs = l->n_trials};
+	struct text state = {0}, labels = {0}, failures = {0}, name = {0};
+	for (size_t i = 0; i < l->n_trials; i++) {
+		cell.outcomes[l->trials[i]->outcome]++;
+	}
+	text_format(&state, "%zu trial%s", l->n_trials, l->n_trials > 1 ? "s" : "");
+	pivot_append_failures(&failures, &cell);
+	if (failures.length > 0) {
+		text_format(&state, ": %s", failures.data);
+	}
+	for (int shared = 0; shared < 2; shared++) { // what it varied comes first
+		for (size_t i = 0; i < l->run->n_labels; i++) {
+			const char *label = l->run->labels[i].name;
+			if (!choice_label_is_automatic(label) && all_share(l, label) == shared) {
+				append_values(&labels, l, label);
+			}
+		}
+	}
+	const char *slash = strrchr(l->run->sweep_directory, '/');
+	text_format(&name, "%s/", slash ? slash + 1 : l->run->sweep_directory);
+	table_text(t, LS_RUN, name.data);
+	table_text(t, LS_PATH, l->run->sweep_directory);
+	put_start(t, l->start_utc_ns);
+	table_text(t, LS_OUTCOME, state.data);
+	table_text(t, LS_STATE, "sweep");
+	table_number(t, LS_TRIALS, (double)l->n_trials);
+	table_number(t, LS_DURATION, l->duration_s);
+	table_text(t, LS_LABELS, labels.data);
+	text_done(&state);
+	text_done(&labels);
+	text_done(&failures);
+	text_done(&name);
+}
+
+static int listing_table(const struct listing *l, const struct column *columns,
+	enum measure_id measure, struct table **ret)
+{
+	struct label_ranks ranks = {.n = 0};
+	int r = table_new(columns, N_LS_COLUMNS, ret);
+	rank_labels(&ranks, l);
+	for (size_t i = 0; i < l->n && r == 0; i++) {
+		r = table_row(*ret);
+		if (r == 0 && l->items[i].trials) {
+			put_trials(*ret, &l->items[i]);
+		} else if (r == 0) {
+			put_run(*ret, l->items[i].run, measure, &ranks);
+		}
+	}
+	return r;
+}
+
+static json_t *measures_json(const struct catalogue_run *run)
+{
+	json_t *object = json_object();
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		if (measures[i].kind != MEASURE_KIND_WORDS &&
+			(!run->job_only || measures[i].job_only)) {
+			json_object_set_new(
+				object, measures[i].name, json_from_number(run->measures[i]));
+		}
+	}
+	json_object_set_new(object, "verdict", json_from_text(*run->verdict ? run->verdict : NULL));
+	return object;
+}
+
+static json_t *outcomes_json(const struct listed *l)
+{
+	json_t *object = json_object();
+	for (size_t i = 0; i < l->n_trials; i++) {
+		const char *word = outcome_word(l->trials[i]->outcome);
+		json_int_t n = json_integer_value(json_object_get(object, word));
+		json_object_set_new(object, word, json_integer(n + 1));
+	}
+	return object;
+}
+
+static int print_json(const struct listing *l, const struct table *t)
+{
+	json_t *rows = table_to_json(t);
+	for (size_t i = 0; rows && i < l->n; i++) {
+		json_t *row = json_array_get(rows, i);
+		const struct catalogue_run *run = l->items[i].run;
+		if (l->items[i].trials) {
+			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
+			continue;
+		}
+		const struct overview o = {.labels = run->labels, .n_labels = run->n_labels};
+		json_object_set_new(row, "labels", reading_labels(&o));
+		json_object_set_new(row, "measures", measures_json(run));
+	}
+	return json_write(rows, stdout);
+}
+
+// Prints the lines, with a column for the measure (N_MEASURES: none). An exit status.
+static int ls_print(const struct listing *l, enum measure_id measure, bool json)
+{
+	struct table *t = NULL;
+	struct table_style style = table_style_for(stdout);
+	struct column columns[N_LS_COLUMNS];
+	char title[64] = "";
+	memcpy(columns, all_columns, sizeof(columns));
+	if (measure < N_MEASURES) {
+		const char *name = measures[measure].name;
+		for (size_t i = 0; name[i] && i + 1 < sizeof(title); i++) {
+			title[i] = (char)toupper((unsigned char)name[i]);
+			title[i + 1] = '\0';
+		}
+		columns[LS_MEASURE].title = title;
+		columns[LS_MEASURE].kind = kinds[measures[measure].kind];
+	}
+	int r = listing_table(l, columns, measure, &t);
+	if (r == 0) {
+		r = json ? print_json(l, t) : table_print(t, stdout, &style);
+	}
+	table_free(t);
+	return r < 0 ? command_fail("cannot list: %s", strerrordesc_np(-r)) : reading_finish();
+}
+
+// Ls ----------------------------------------------------------------------------------------------
 
 struct ls_options {
 	char *directory; // of argv; NULL: where runs usually are

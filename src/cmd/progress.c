@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "analyze/span_pass.h"
-#include "analyze/words.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/words.h"
 #include "cmd/command.h"
-#include "trace/reader.h"
+#include "run/timeline.h"
+#include "runfile/reader.h"
 
 #define SHOW_EVERY_NS (NS_PER_S / 5)
 

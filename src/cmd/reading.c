@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
-#include "analyze/catalogue.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/complete.h"
 #include "cmd/run_name.h"
-#include "render/json.h"
-#include "trace/amend.h"
-#include "trace/places.h"
+#include "run/analysis.h"
+#include "runfile/amend.h"
+#include "runfile/index.h"
+#include "show/json.h"
+#include "study/catalogue.h"
 
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "trace/reader.h"
+#include "runfile/reader.h"
 
 // Parses options with argp: --help and --usage print and exit; a wrong one is said in one line and
 // ends the program with STATUS_USAGE. argv[0] is the command's name. A word such as -1 is a run, an

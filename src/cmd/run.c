@@ -3,14 +3,13 @@
 //
 // strain run: becomes strain-record, which links little and starts in milliseconds.
 
-#include "cmd/command.h"
-
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/part.h"
+#include "cmd/command.h"
 
 int command_run(int argc, char **argv)
 {

@@ -13,14 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyze/catalogue.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "trace/index.h"
-#include "trace/places.h"
+#include "runfile/index.h"
+#include "study/catalogue.h"
 
 #define ENDING ".strain"
 

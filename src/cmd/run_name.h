@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 
-// Whether a word says where a run is, from the end, as an index in Python does: "-1" is the newest, "-2"
-// the one that started before it.
+// Whether a word says where a run is, from the end, as an index in Python does: "-1" is the newest,
+// "-2" the one that started before it.
 bool run_name_is_back(const char *word);
 
 // What the names may stand for.
@@ -23,7 +23,7 @@ enum run_name_kind {
 
 // The path that `name` means, owned by the caller. A path that is there is taken as it is, and one
 // that looks like a path but is not there is left for the opening to refuse. Names are looked for
-// in the folders of trace/places.h. -ENOENT, and -EINVAL for the beginning of several names, which
+// in the folders of runfile/index.h. -ENOENT, and -EINVAL for the beginning of several names, which
 // e lists.
 int run_name_find(const char *name, enum run_name_kind kind, char **ret_path, struct error *e);
 

@@ -18,7 +18,7 @@
 #include "cmd/command.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
-#include "render/pivot.h"
+#include "study/pivot.h"
 
 // Longer ones first.
 static const struct {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analyze/catalogue.h"
+#include "study/catalogue.h"
 
 struct argp_state;
 

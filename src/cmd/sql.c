@@ -15,14 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/query.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "render/csv.h"
-#include "render/table.h"
-#include "trace/database.h"
+#include "run/query.h"
+#include "runfile/database.h"
+#include "show/csv.h"
+#include "show/table.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
 

@@ -10,7 +10,7 @@
 
 #include "cmd/command.h"
 #include "cmd/reading.h"
-#include "render/json.h"
+#include "show/json.h"
 
 static const struct argp_option options[] = {
 	{"json", 256, NULL, 0, "print one JSON document", 0},

@@ -6,8 +6,13 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+
+#include "base/clock.h"
+#include "machine/tree.h"
 
 enum message_kind {
 	// recorder to launcher
@@ -40,3 +45,34 @@ struct message {
 	uint64_t faults; // of pages, of all of them
 	char text[480]; // NUL-terminated
 };
+
+// Usage -------------------------------------------------------------------------------------------
+//
+// What wait4 tells of a process that was reaped, with its own reaped descendants, as a message.
+
+static inline uint64_t usage_us(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * UINT64_C(1000000) + (uint64_t)t.tv_usec;
+}
+
+static inline void usage_fill(struct message *message, const struct rusage *usage)
+{
+	message->user_us = usage_us(usage->ru_utime);
+	message->system_us = usage_us(usage->ru_stime);
+	message->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	message->faults = (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt;
+}
+
+// The other way; false where the launcher did not reap the job.
+static inline bool usage_take(const struct message *message, struct usage *ret)
+{
+	if (message->user_us == UINT64_MAX) {
+		return false;
+	}
+	*ret = (struct usage){
+		.cpu_ns = (message->user_us + message->system_us) * NS_PER_US,
+		.peak_bytes = message->max_rss_bytes,
+		.faults = message->faults,
+	};
+	return true;
+}

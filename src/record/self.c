@@ -13,10 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/file.h"
-#include "record/host/procfs.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 #define SOURCES_MAX 32u
 

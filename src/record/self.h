@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#include "record/sampler.h"
-#include "record/source/source.h"
+#include "record/sample/sampler.h"
+#include "record/sample/source.h"
 
 struct self;
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/host/nvml_api.h"
+#include "machine/nvml_api.h"
 #include "script.h"
 
 // The functions are declared by whoever loads the library.

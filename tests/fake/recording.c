@@ -16,8 +16,8 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "record/host/nvml.h"
-#include "record/job/tree.h"
+#include "machine/nvml.h"
+#include "machine/tree.h"
 
 // Loaded first, the fake is what its name means from then on: nobody needs LD_LIBRARY_PATH, to
 // which Meson adds folders of its own.

@@ -14,9 +14,8 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
-#include "record/source/source.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 extern const struct source source_nvml;
 

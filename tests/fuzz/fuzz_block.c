@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "trace/codec.h"
-#include "trace/crc32.h"
+#include "runfile/codec.h"
+#include "base/crc32.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/catalogue_entry.h"
+#include "study/catalogue.h"
 #include "base/cleanup.h"
 
 static void check(bool holds)

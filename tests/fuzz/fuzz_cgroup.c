@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "record/host/cgroupfs.h"
-#include "record/host/iostat.h"
-#include "record/host/keyed.h"
-#include "record/host/machine.h"
+#include "machine/cgroupfs.h"
+#include "machine/procfs.h"
+#include "machine/file.h"
+#include "machine/machine.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/hooks.h"
-#include "trace/writer.h"
+#include "record/mark/hooks.h"
+#include "runfile/writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "record/job/limits.h"
-#include "record/job/limits_set.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

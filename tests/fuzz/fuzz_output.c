@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/job/output.h"
+#include "record/output/output.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "experiment/plan.h"
-#include "experiment/template.h"
-#include "experiment/trials.h"
+#include "sweep/plan.h"
+#include "sweep/template.h"
+#include "sweep/trials.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);

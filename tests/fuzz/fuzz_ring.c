@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/job/ring.h"
+#include "record/mark/ring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

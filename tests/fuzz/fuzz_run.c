@@ -14,7 +14,7 @@
 
 #include "../unit/synthetic_run.h"
 #include "base/cleanup.h"
-#include "trace/reader.h"
+#include "runfile/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "trace/crc32.h"
-#include "trace/span_rows.h"
+#include "base/crc32.h"
+#include "runfile/span_rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analyze/symbols.h"
+#include "run/symbols.h"
 #include "base/clock.h"
 
 enum { OFFSETS = 300, NAME_MOST = 200 };

@@ -21,10 +21,9 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/job/tree.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
-#include "record/source/source.h"
+#include "machine/tree.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 extern const struct source source_nvml;
 

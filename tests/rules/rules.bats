@@ -7,9 +7,9 @@ bats_require_minimum_version 1.5.0
 
 setup() {
 	tree=$BATS_TEST_TMPDIR/tree
-	mkdir -p "$tree"/src/{base,trace,analyze,cmd} "$tree"/src/record/{host,job,source}
-	touch "$tree"/src/{base/text,trace/reader,analyze/series,cmd/command}.h
-	touch "$tree"/src/record/{recorder,options,host/file,job/tree,source/source}.h
+	mkdir -p "$tree"/src/{base,machine,runfile,run,cmd} "$tree"/src/record/{sample,mark,source}
+	touch "$tree"/src/{base/text,machine/tree,runfile/reader,run/phases,cmd/command}.h
+	touch "$tree"/src/record/{recorder,options,sample/source,mark/marks}.h
 }
 
 check() {
@@ -17,32 +17,56 @@ check() {
 }
 
 @test "an include against the direction is found, with its line" {
-	printf '#include "base/text.h"\n#include "analyze/series.h"\n' >"$tree/src/trace/reader.c"
+	printf '#include "base/text.h"\n#include "run/phases.h"\n' >"$tree/src/runfile/reader.c"
 	run -1 check includes
 	[ "${#lines[@]}" = 1 ]
-	[[ "${lines[0]}" == "src/trace/reader.c:2: trace must not include analyze"* ]]
+	[[ "${lines[0]}" == "src/runfile/reader.c:2: runfile must not include run"* ]]
 }
 
 @test "the wings meet in the run file only" {
-	echo '#include "record/recorder.h"' >"$tree/src/analyze/series.c"
+	echo '#include "record/recorder.h"' >"$tree/src/run/phases.c"
 	run -1 check includes
-	echo '#include "analyze/series.h"' >"$tree/src/record/recorder.c"
+	echo '#include "run/phases.h"' >"$tree/src/record/recorder.c"
 	run -1 check includes
 	[ "${#lines[@]}" = 2 ]
 }
 
-@test "inside the recording wing host < job < source < recorder" {
-	echo '#include "record/source/source.h"' >"$tree/src/record/job/tree.c"
+@test "inside the recording wing sample < mark < source < recorder" {
+	echo '#include "record/mark/marks.h"' >"$tree/src/record/sample/sampler.c"
 	echo '#include "record/recorder.h"' >"$tree/src/record/source/disk.c"
-	echo '#include "record/job/tree.h"' >"$tree/src/record/source/process.c"
+	echo '#include "record/sample/source.h"' >"$tree/src/record/source/process.c"
 	run -1 check includes
 	[ "${#lines[@]}" = 2 ]
-	[[ "$output" == *"src/record/job/tree.c:1: job must not include record/source/source.h"* ]]
-	[[ "$output" == *"src/record/source/disk.c:1: source must not include record/recorder.h"* ]]
+	[[ "$output" == *"src/record/sample/sampler.c:1: record/sample must not include record/mark"* ]]
+	[[ "$output" == *"src/record/source/disk.c:1: record/source must not include record (record/recorder.h)"* ]]
+}
+
+@test "a folder that nobody knows is found" {
+	mkdir "$tree/src/utils"
+	touch "$tree/src/utils/things.c"
+	run -1 check includes
+	[[ "${lines[0]}" == "src/utils/things.c:1: src/utils is no folder of LAYERS"* ]]
+}
+
+@test "modules that include each other are found, also through a third" {
+	echo '#include "run/summary.h"' >"$tree/src/run/phases.c"
+	echo '#include "run/epochs.h"' >"$tree/src/run/summary.h"
+	echo '#include "run/phases.h"' >"$tree/src/run/epochs.h"
+	run -1 check circles
+	[ "${#lines[@]}" = 3 ]
+	[[ "${lines[0]}" == "src/run/epochs.h:1: a circle of 3: src/run/phases includes src/run/epochs in turn"* ]]
+	echo >"$tree/src/run/epochs.h"
+	run -0 check circles
+}
+
+@test "an internal header belongs to its module" {
+	echo '#include "runfile/reader_internal.h"' >"$tree/src/runfile/reader.c"
+	echo '#include "runfile/reader.h"' >"$tree/src/runfile/reader_internal.h"
+	run -0 check circles
 }
 
 @test "commands may include all" {
-	printf '#include "%s"\n' record/options.h analyze/series.h base/text.h >"$tree/src/cmd/run.c"
+	printf '#include "%s"\n' record/options.h run/phases.h base/text.h >"$tree/src/cmd/run.c"
 	run -0 check includes
 }
 
@@ -64,19 +88,19 @@ check() {
 }
 
 @test "a database that is opened elsewhere is found" {
-	echo 'sqlite3_open_v2(x, &y, 0, NULL);' >"$tree/src/trace/database.c"
+	echo 'sqlite3_open_v2(x, &y, 0, NULL);' >"$tree/src/runfile/database.c"
 	run -0 check databases
-	echo 'sqlite3_open(x, &y);' >"$tree/src/trace/reader.c"
+	echo 'sqlite3_open(x, &y);' >"$tree/src/runfile/reader.c"
 	run -1 check databases
-	[[ "$output" == "src/trace/reader.c:1: sqlite3_open()"* ]]
+	[[ "$output" == "src/runfile/reader.c:1: sqlite3_open()"* ]]
 }
 
 @test "a variable that says where our files are is not taken from a less privileged caller" {
-	echo 'a = secure_getenv("HOME"); b = getenv("PATH");' >"$tree/src/trace/reader.c"
+	echo 'a = secure_getenv("HOME"); b = getenv("PATH");' >"$tree/src/runfile/reader.c"
 	run -0 check environment
-	echo 'a = getenv("STRAIN_DIR");' >"$tree/src/trace/reader.c"
+	echo 'a = getenv("STRAIN_DIR");' >"$tree/src/runfile/reader.c"
 	run -1 check environment
-	[[ "$output" == "src/trace/reader.c:1: getenv()"* ]]
+	[[ "$output" == "src/runfile/reader.c:1: getenv()"* ]]
 }
 
 @test "only commands end the program" {

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 enum { N_METRICS = 6, RATE = 100, N_GROUPS = 2 };
 

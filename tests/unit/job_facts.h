@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "analyze/causes.h"
-#include "analyze/facts.h"
+#include "verdict/causes.h"
+#include "verdict/facts.h"
 
 static inline struct estimate known(double value)
 {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/catalogue.h"
+#include "study/catalogue.h"
 
 enum { MADE_RUNS_MAX = 64, MADE_LABELS_MAX = 12 };
 

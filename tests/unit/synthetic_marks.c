@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "synthetic_run.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 #define MAIN_THREAD 4242
 #define WORKER_THREAD 4250

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 enum { MAX_METRICS = 10, ROWS_PER_BLOCK = 1000, N_EPOCHS = 3 };
 

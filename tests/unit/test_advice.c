@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/advice.h"
-#include "analyze/causes.h"
+#include "verdict/advice.h"
+#include "verdict/causes.h"
 #include "job_facts.h"
 
 // rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))

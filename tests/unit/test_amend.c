@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "trace/amend.h"
-#include "trace/reader.h"
+#include "runfile/amend.h"
+#include "runfile/reader.h"
 
 static char folder[] = "/tmp/strain-amend-XXXXXX";
 static char run[64];

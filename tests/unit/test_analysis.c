@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analysis.h"
-#include "analyze/names.h"
+#include "run/analysis.h"
+#include "run/names.h"
 #include "base/cleanup.h"
 #include "place.h"
 #include "synthetic_run.h"

@@ -3,7 +3,7 @@
 //
 // Buckets: bounded, in order, and no spike is lost.
 
-#include "render/buckets.h"
+#include "show/buckets.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,9 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "record/budget.h"
-#include "record/clock_watch.h"
-#include "record/epochs.h"
+#include "record/sample/sampler.h"
+#include "record/scribe.h"
 
 // A recorder whose cost is proportional to its rate: `cost` of a core at slow 1.
 static double settle(struct budget *b, double cost, unsigned seconds)

@@ -18,10 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/catalogue.h"
-#include "analyze/catalogue_entry.h"
-#include "analyze/catalogue_index.h"
-#include "analyze/catalogue_metric.h"
+#include "study/catalogue.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/clock.h"

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/advice.h"
-#include "analyze/causes.h"
-#include "analyze/sentence.h"
+#include "verdict/advice.h"
+#include "verdict/causes.h"
+#include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
 

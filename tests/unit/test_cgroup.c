@@ -21,9 +21,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "record/host/cgroupfs.h"
-#include "record/job/cgroup.h"
-#include "record/job/cgroup_directory.h"
+#include "machine/cgroupfs.h"
+#include "machine/cgroup.h"
 
 static bool create_or_skip(struct job_cgroup *cgroup)
 {

@@ -3,7 +3,7 @@
 //
 // Coarse lines: means and greatest values by time, gaps where nothing was read.
 
-#include "render/coarse.h"
+#include "show/buckets.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "trace/codec.h"
-#include "trace/crc32.h"
-#include "trace/metric.h"
+#include "runfile/codec.h"
+#include "base/crc32.h"
+#include "runfile/metric.h"
 
 enum { ROWS = 300, COLUMNS = 9 };
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
 
 #define PATH_TEMPLATE "/tmp/strain-test-XXXXXX"
 

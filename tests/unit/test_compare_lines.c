@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/compare_lines.h"
+#include "study/comparison.h"
 #include "made_runs.h"
 
 static void assert_name(const struct made_runs *r, size_t which, const char *expected)

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/source/cpu_quota.h"
+#include "record/source/cgroup.h"
 
 struct machine {
 	char root[64];

@@ -25,8 +25,8 @@
 #include "base/cleanup.h"
 #include "place.h"
 #include "synthetic_run.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
 
 struct finished {
 	struct place place;

@@ -3,7 +3,7 @@
 //
 // Which files are a job's data, and their way in and out of the page cache.
 
-#include "advise/dataset.h"
+#include "probe/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,6 @@
 
 #include <cmocka.h>
 
-#include "advise/page_cache.h"
 #include "base/text.h"
 
 #define FILE_BYTES 65536

@@ -21,15 +21,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/cgroupfs.h"
-#include "record/host/iostat.h"
-#include "record/host/machine.h"
-#include "record/host/pressure.h"
-#include "record/host/system.h"
-#include "record/job/cgroup.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
-#include "record/source/source.h"
+#include "machine/cgroupfs.h"
+#include "machine/procfs.h"
+#include "machine/machine.h"
+#include "machine/cgroup.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 extern const struct source source_disk;
 extern const struct source source_network;

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "record/host/doing.h"
+#include "machine/doing.h"
 
 static struct cursor text(const char *s)
 {

@@ -12,10 +12,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
-#include "record/source/sink.h"
-#include "record/source/source.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 #define MAX_BYTES ((size_t)256 << 10)
 

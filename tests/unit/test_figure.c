@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "render/figure.h"
-#include "render/figure_data.h"
+#include "show/figure.h"
+#include "show/figure_script.h"
 
 struct place {
 	char directory[64];

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "record/host/file.h"
+#include "machine/file.h"
 
 static void test_files_of_every_length_are_read_whole(void **state)
 {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "experiment/forecast.h"
-#include "experiment/trials.h"
+#include "sweep/forecast.h"
+#include "sweep/trials.h"
 
 struct study {
 	struct plan plan;

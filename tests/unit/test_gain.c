@@ -3,7 +3,7 @@
 //
 // What settings gain, and how many probes there is time for.
 
-#include "advise/gain.h"
+#include "probe/tries.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "model/statistics.h"
+#include "run/statistics.h"
 
 static void test_ratio_of_rates(void **state)
 {

@@ -21,11 +21,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "record/job/identity.h"
-#include "record/job/tree.h"
-#include "record/marker_directory.h"
-#include "record/marks.h"
-#include "record/source/feed.h"
+#include "machine/tree.h"
+#include "record/mark/marker_directory.h"
+#include "record/mark/marks.h"
+#include "record/sample/feed.h"
 #include "strain/marker.h"
 
 #define SECONDS_MAX 30

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
-#include "analyze/job_memory.h"
+#include "run/analysis.h"
+#include "run/overview.h"
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
 
 enum { JOB = 1, MB = 1000000 };
 enum { PSS = 1, ANONYMOUS, SHARED, RESIDENT, OWN, PEAK, BOUND, CGROUP, FILES, N_METRICS };

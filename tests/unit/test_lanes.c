@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analysis.h"
-#include "render/lanes.h"
-#include "trace/writer.h"
+#include "run/analysis.h"
+#include "show/lanes.h"
+#include "runfile/writer.h"
 
 #define MS INT64_C(1000000)
 #define LENGTH_MS 100 // of an iteration; half of it data, half forward

@@ -14,10 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cmd/layout.h"
-#include "cmd/layout_pivot.h"
-#include "cmd/layout_select.h"
-#include "cmd/published.h"
+#include "study/layout.h"
 #include "made_runs.h"
 
 static double cell(const struct layout_pivot *p, size_t row, size_t column)

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/leak_facts.h"
+#include "verdict/leak_facts.h"
 #include "base/text.h"
 
 #define MB 1e6

@@ -19,9 +19,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "record/job/cgroup.h"
+#include "machine/cgroup.h"
 #include "record/job/limits.h"
-#include "record/job/limits_set.h"
 
 // ---- a machine
 

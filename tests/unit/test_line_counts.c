@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "record/line_counts.h"
+#include "record/mark/hooks.h"
 
 static struct line_process parse(const char *text)
 {

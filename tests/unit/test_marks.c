@@ -23,8 +23,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/job/ring.h"
-#include "record/marker_directory.h"
+#include "record/mark/ring.h"
+#include "record/mark/marker_directory.h"
 
 static struct marker_directory directory;
 

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analysis.h"
-#include "analyze/measures.h"
+#include "run/analysis.h"
+#include "run/measures.h"
 #include "base/cleanup.h"
 #include "synthetic_run.h"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "base/command_name.h"
-#include "record/name.h"
+#include "base/command.h"
+#include "record/job/name.h"
 
 // Splits at blanks; an argument that holds blanks is written with '_' for them here.
 static void expect(const char *line, const char *wanted)

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/nvml.h"
+#include "machine/nvml.h"
 
 static void test_a_training_job_on_two_gpus(void **state)
 {

@@ -22,8 +22,8 @@
 #include "../tools/nvtx_loader.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/job/ring.h"
-#include "record/marker_directory.h"
+#include "record/mark/ring.h"
+#include "record/mark/marker_directory.h"
 
 enum { MARKS_MAX = 4096 };
 

@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/outcome.h"
+#include "run/outcome.h"
 #include "base/cleanup.h"
 #include "base/parse.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 #define EXIT(status) W_EXITCODE(status, 0)
 #define KILLED(number) W_EXITCODE(0, number)

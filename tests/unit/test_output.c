@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "record/job/output.h"
+#include "record/output/output.h"
 
 struct seen {
 	unsigned n;

@@ -4,7 +4,7 @@
 // Packed series: what is read back, by a decoder written from web/README.md, is what went in, as
 // exactly as the page promises.
 
-#include "render/pack.h"
+#include "show/buckets.h"
 
 #include <math.h>
 #include <setjmp.h>

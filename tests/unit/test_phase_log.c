@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "record/job/ring.h"
-#include "record/source/feed.h"
-#include "record/source/phase_log.h"
-#include "record/spans.h"
+#include "record/mark/ring.h"
+#include "record/sample/feed.h"
+#include "record/mark/phase_log.h"
+#include "record/mark/spans.h"
 
 enum { ENTITY = 7, LATE = 1000000000 };
 

@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/analysis.h"
+#include "run/analysis.h"
 #include "base/cleanup.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 #define MS INT64_C(1000000)
 #define MAIN 100

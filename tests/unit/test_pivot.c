@@ -16,9 +16,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "render/pivot.h"
-#include "render/pivot_grid.h"
-#include "render/pivot_write.h"
+#include "study/pivot.h"
+#include "show/pivot_write.h"
 
 enum { RUNS_MAX = 16 };
 

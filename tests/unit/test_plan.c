@@ -17,11 +17,11 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "experiment/expression.h"
-#include "experiment/plan.h"
-#include "experiment/plan_kept.h"
-#include "experiment/template.h"
-#include "experiment/trials.h"
+#include "sweep/expression.h"
+#include "sweep/plan.h"
+#include "sweep/plan_kept.h"
+#include "sweep/template.h"
+#include "sweep/trials.h"
 
 #define ARGS "command: [job, \"${args}\"]\n"
 #define PLAN ARGS "parameters: {b: {values: [1, 2]}}\n"

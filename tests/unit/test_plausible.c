@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
-#include "analyze/facts.h"
-#include "analyze/plausible.h"
+#include "run/analysis.h"
+#include "verdict/facts.h"
+#include "verdict/plausible.h"
 
 // Two CPUs, 16 GB, a run of ten seconds.
 static const struct machine_bounds machine = {2, 16e9, 10, 8};

@@ -26,8 +26,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/process.h"
-#include "trace/still_running.h"
+#include "machine/process.h"
+#include "runfile/still_running.h"
 
 static uint64_t ticks_of(pid_t pid)
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "record/host/file.h"
-#include "record/host/procfs.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
 
 static struct cursor view(const char *text)
 {

@@ -19,11 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyze/profile.h"
-#include "analyze/symbols.h"
+#include "run/profile.h"
+#include "run/symbols.h"
 #include "base/cleanup.h"
-#include "record/host/maps.h"
-#include "record/host/perf.h"
+#include "machine/procfs.h"
+#include "machine/perf.h"
 
 static void code_has_a_class(void **state)
 {

@@ -20,10 +20,10 @@
 #include "base/cleanup.h"
 #include "place.h"
 #include "synthetic_run.h"
-#include "trace/index.h"
-#include "trace/amend.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "runfile/index.h"
+#include "runfile/amend.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
 
 // The name has what means something to SQLite's file names.
 static int make_place(void **state)

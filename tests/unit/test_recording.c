@@ -14,8 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "record/oom_score.h"
-#include "record/recording.h"
+#include "record/launch/recording.h"
 
 struct place {
 	char folder[64];

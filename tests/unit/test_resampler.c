@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "analyze/resampler.h"
+#include "run/resampler.h"
 
 struct reading {
 	int64_t t_us;

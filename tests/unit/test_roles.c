@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "analyze/roles.h"
+#include "run/processes.h"
 
 // Entity ids are 1, 2, ... in the order given.
 static struct process_row process(

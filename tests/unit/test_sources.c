@@ -19,9 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
-#include "record/source/source.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 extern const struct source source_null;
 

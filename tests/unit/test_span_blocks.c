@@ -20,10 +20,10 @@
 
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/reader.h"
-#include "trace/span_rows.h"
-#include "trace/writer.h"
-#include "trace/writer_internal.h"
+#include "runfile/reader.h"
+#include "runfile/span_rows.h"
+#include "runfile/writer.h"
+#include "runfile/writer_internal.h"
 
 #define SECOND INT64_C(1000000000)
 #define FIRST_ID 10

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "record/job/ring.h"
-#include "record/source/feed.h"
-#include "record/spans.h"
+#include "record/mark/ring.h"
+#include "record/sample/feed.h"
+#include "record/mark/spans.h"
 
 struct spans_fixture {
 	struct feed *feed;

@@ -3,7 +3,7 @@
 //
 // What three rates say about the input.
 
-#include "advise/stalls.h"
+#include "probe/stalls.h"
 
 #include <math.h>
 #include <setjmp.h>

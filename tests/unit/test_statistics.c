@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "base/cleanup.h"
-#include "model/statistics.h"
+#include "run/statistics.h"
 
 static void near(double value, double expected, double tolerance)
 {

@@ -25,9 +25,9 @@
 
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/amend.h"
-#include "trace/reader_internal.h"
-#include "trace/writer_internal.h"
+#include "runfile/amend.h"
+#include "runfile/reader_internal.h"
+#include "runfile/writer_internal.h"
 
 static int remove_place(void **state)
 {

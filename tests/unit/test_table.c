@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "render/csv.h"
-#include "render/json.h"
-#include "render/table.h"
+#include "show/csv.h"
+#include "show/json.h"
+#include "show/table.h"
 
 static const struct column columns[] = {
 	{"name", "NAME", COLUMN_TEXT, 0},

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyze/histogram.h"
-#include "analyze/tally.h"
+#include "run/histogram.h"
+#include "run/summary.h"
 
 static void feed(struct tally *t, int64_t t_us, double value)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "analyze/thread_facts.h"
+#include "verdict/facts.h"
 #include "base/text.h"
 #include "job_facts.h"
 

@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
-#include "record/host/thread_kind.h"
+#include "machine/thread_kind.h"
 
 static struct cursor text(const char *s)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "trace/reader.h"
+#include "runfile/reader.h"
 
 static struct reader *open_trace(const char *name)
 {

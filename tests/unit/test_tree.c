@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/job/tree.h"
+#include "machine/tree.h"
 
 #define MANY 64
 #define SECONDS_MAX 30

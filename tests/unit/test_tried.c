@@ -3,7 +3,7 @@
 //
 // Settings that may be tried, trials that a run keeps, and what of the advice they leave.
 
-#include "analyze/tried.h"
+#include "verdict/tried.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "analyze/verdict.h"
+#include "verdict/verdict.h"
 
 static struct setting_list one(enum setting_kind kind, const char *value)
 {

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
-#include "analyze/words.h"
+#include "run/analysis.h"
+#include "base/words.h"
 #include "base/cleanup.h"
 
 // A job of a minute on four CPUs of which nothing else is known.

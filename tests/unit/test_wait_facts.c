@@ -13,14 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analysis.h"
-#include "analyze/facts.h"
-#include "analyze/rate.h"
-#include "analyze/wait_facts.h"
+#include "run/analysis.h"
+#include "verdict/facts.h"
+#include "run/rate.h"
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "runfile/reader.h"
+#include "runfile/writer.h"
 
 enum { MAIN = 1, OTHER_PROCESS };
 enum { SLOTS = 4 };

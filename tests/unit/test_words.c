@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "analyze/words.h"
+#include "base/words.h"
 #include "base/cleanup.h"
 
 static void test_progress(void **state)

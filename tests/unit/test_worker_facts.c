@@ -11,11 +11,11 @@
 
 #include <math.h>
 
-#include "analyze/analysis.h"
-#include "analyze/worker_facts.h"
+#include "run/analysis.h"
+#include "verdict/facts.h"
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 #define NEAR(a, b) assert_true(fabs((a) - (b)) < 1e-9)
 

@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "place.h"
-#include "trace/writer.h"
+#include "runfile/writer.h"
 
 static const struct metric cpu_time = {
 	"process.cpu.time", METRIC_COUNTER, "s", 1e-6, "CPU time of the process."};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What src/render/page.c writes into a page and this program reads: the only joint between the
+// What src/show/page.c writes into a page and this program reads: the only joint between the
 // two. Times are seconds since the run's start; null is "not known", never 0.
 
 /** The unit in which a panel's values are stored; format.ts says how each is shown. */

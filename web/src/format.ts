@@ -78,7 +78,7 @@ export function digitsAmong(values: readonly number[]): (value: number) => strin
 	return values.some((value) => digits(value).includes('.')) ? allDigits : digits;
 }
 
-/** A mean and the half of its interval: two digits of the half count, and both end at the same place (as src/render/pivot_grid.c has it). */
+/** A mean and the half of its interval: two digits of the half count, and both end at the same place (as src/show/pivot_write.c has it). */
 export function withInterval(mean: number, half: number): [string, string] {
 	if (!(half > 0)) {
 		return [digits(mean), '0'];

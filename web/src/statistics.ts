@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // What repeats say: a mean with Student's interval, and how likely a difference of two means is by
-// chance (Welch's test, Holm's correction), as src/model/statistics.c has it. The only place of the
+// chance (Welch's test, Holm's correction), as src/run/statistics.c has it. The only place of the
 // page that reckons with chance.
 
 /** What counts as noise comes out by chance more often than this. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What src/render/page_sweep.c writes into the page of a sweep and this program reads. Everything
+// What src/show/page_sweep.c writes into the page of a sweep and this program reads. Everything
 // of a run stands in columns, one value per run; a string stands once, in `strings`, and elsewhere
 // as its index there, -1 for none. null is "not known", never 0.
 

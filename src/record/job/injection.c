@@ -19,10 +19,10 @@
 #include "base/beneath.h"
 #include "base/cache_folder.h"
 #include "base/cleanup.h"
+#include "base/crc32.h"
 #include "base/part.h"
 #include "base/text.h"
 #include "base/trust.h"
-#include "trace/crc32.h"
 
 enum { PART_BYTES_MAX = 4 << 20 }; // of a file
 

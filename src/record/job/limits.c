@@ -8,24 +8,686 @@
 
 #include "record/job/limits.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "record/host/cgroupfs.h"
-#include "record/host/file.h"
-#include "record/host/keyed.h"
-#include "record/job/cgroup.h"
-#include "record/job/cgroup_directory.h"
-#include "record/job/limits_set.h"
+#include "machine/cgroup.h"
+#include "machine/cgroupfs.h"
+#include "machine/file.h"
+#include "machine/nvml.h"
+#include "runfile/database.h"
+
+// Limits disk -------------------------------------------------------------------------------------
+//
+// How fast the job may read from each disk.
+//
+// All whole disks are limited, since nobody knows where a job's data will be: what is stacked on
+// them (partitions, device mapper, RAID, overlay) comes down to them in the end. The kernel counts
+// a read at every layer, so that limiting the layers, too, would only cost time. Loop devices are
+// limited themselves: before Linux 5.12 what they read from their files was nobody's.
+
+#define FUSE_MAGIC 0x65735546
+#define THROTTLE_V1 "blkio.throttle.read_bps_device"
+#define THROTTLE_V2 "io.max"
+
+enum { NAMED = 6 };
+
+struct disk {
+	char name[64];
+	uint64_t major, minor;
+};
+
+struct disks {
+	struct disk *items;
+	size_t n, capacity;
+};
+
+// ---- which
+
+static bool read_field(int root_fd, const char *name, const char *field, char *buffer, size_t size,
+	struct cursor *ret)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "sys/block/%s/%s", name, field);
+	return host_read_once(root_fd, path, buffer, size, ret, NULL) == 0;
+}
+
+static bool has_number(int root_fd, const char *name, const char *field)
+{
+	char buffer[32];
+	struct cursor text;
+	uint64_t number;
+	return read_field(root_fd, name, field, buffer, sizeof(buffer), &text) &&
+	       cursor_u64(&text, &number) && number > 0;
+}
+
+// Memory that looks like a disk.
+static bool is_memory(const char *name)
+{
+	return strncmp(name, "ram", 3) == 0 || strncmp(name, "zram", 4) == 0;
+}
+
+static bool is_stacked(int root_fd, const char *name)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "sys/block/%s/slaves", name);
+	return host_has_entries(root_fd, path);
+}
+
+static bool read_disk(int root_fd, const char *name, struct disk *ret)
+{
+	char buffer[32];
+	struct cursor text;
+	if (strlen(name) >= sizeof(ret->name) || is_memory(name) ||
+		!has_number(root_fd, name, "size") || has_number(root_fd, name, "hidden") ||
+		is_stacked(root_fd, name) ||
+		!read_field(root_fd, name, "dev", buffer, sizeof(buffer), &text)) {
+		return false;
+	}
+	memcpy(ret->name, name, strlen(name) + 1);
+	return cursor_u64(&text, &ret->major) && cursor_literal(&text, ":") &&
+	       cursor_u64(&text, &ret->minor);
+}
+
+static int compare_disks(const void *left, const void *right)
+{
+	const struct disk *a = left, *b = right;
+	bool a_loop = strncmp(a->name, "loop", 4) == 0, b_loop = strncmp(b->name, "loop", 4) == 0;
+	return a_loop != b_loop ? a_loop - b_loop : strcmp(a->name, b->name);
+}
+
+static int find_disks(int root_fd, struct disks *disks, struct error *e)
+{
+	int fd = openat(root_fd, "sys/block", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	if (!directory) {
+		int code = errno;
+		if (fd >= 0) {
+			close(fd);
+		}
+		return error_errno(e, code, "/sys/block");
+	}
+	int rc = 0;
+	for (struct dirent *item; rc == 0 && (item = readdir(directory));) {
+		struct disk disk;
+		if (item->d_name[0] != '.' && read_disk(root_fd, item->d_name, &disk)) {
+			rc = array_reserve((void **)&disks->items, &disks->capacity, disks->n + 1,
+				sizeof(disk));
+			if (rc == 0) {
+				disks->items[disks->n++] = disk;
+			}
+		}
+	}
+	closedir(directory);
+	if (rc < 0) {
+		return error_errno(e, -rc, "/sys/block");
+	}
+	if (disks->n == 0) {
+		return error_set(e, ENODEV, "no disk is in /sys/block");
+	}
+	qsort(disks->items, disks->n, sizeof(*disks->items), compare_disks);
+	return 0;
+}
+
+// ---- what limits them already
+
+static bool is_one_of(const struct disks *disks, uint64_t major, uint64_t minor)
+{
+	for (size_t i = 0; i < disks->n; i++) {
+		if (disks->items[i].major == major && disks->items[i].minor == minor) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// "8:0 1048576" (v1), "8:0 rbps=1048576 wbps=max riops=max wiops=max" (v2).
+static bool parse_line(struct cursor line, int version, const struct disks *disks, uint64_t *ret)
+{
+	uint64_t major, minor;
+	struct cursor word;
+	if (!cursor_u64(&line, &major) || !cursor_literal(&line, ":") ||
+		!cursor_u64(&line, &minor) || !is_one_of(disks, major, minor)) {
+		return false;
+	}
+	if (version == 1) {
+		return cursor_u64(&line, ret);
+	}
+	while (cursor_word(&line, &word)) {
+		if (cursor_literal(&word, "rbps=") && cursor_u64(&word, ret)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t least_rate_of(
+	int root_fd, const char *directory, int version, const struct disks *disks)
+{
+	_cleanup_free_ char *path = cgroup_directory_join(
+		directory, version == 1 ? THROTTLE_V1 : THROTTLE_V2);
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text, line;
+	uint64_t least = UINT64_MAX, rate;
+	if (path && host_file_open(&file, root_fd, path, NULL) == 0 &&
+		host_file_read(&file, &text) == 0) {
+		while (cursor_line(&text, &line)) {
+			if (parse_line(line, version, disks, &rate) && rate < least) {
+				least = rate;
+			}
+		}
+	}
+	host_file_close(&file);
+	return least;
+}
+
+// A tighter limit of a cgroup above would hold, too. v1 does not inherit: there the one that strain
+// is in is asked, which the job's would otherwise escape.
+static int check_above(const struct limits_place *place, const struct disks *disks, uint64_t wanted,
+	struct error *e)
+{
+	struct cgroup_places places = {0};
+	if (cgroup_places_find(place->root_fd, "self", &places, NULL) < 0) {
+		return 0;
+	}
+	const struct cgroup_place *io = cgroup_place_of(&places, CGROUP_IO);
+	_cleanup_free_ char *directory = io->version ? strdup(io->path) : NULL;
+	int rc = 0;
+	while (directory && rc == 0) {
+		uint64_t rate = least_rate_of(place->root_fd, directory, io->version, disks);
+		if (rate < wanted) {
+			char most[32];
+			text_bytes(most, sizeof(most), (double)rate);
+			rc = error_set(e, ERANGE, "expected at most %s/s, the limit of /%s", most,
+				directory);
+		}
+		char *slash = io->version == 2 ? strrchr(directory + io->mount_length, '/') : NULL;
+		if (!slash) {
+			break;
+		}
+		*slash = '\0';
+	}
+	cgroup_places_done(&places);
+	return rc;
+}
+
+// What comes from another machine, or from a process of somebody else's, no cgroup of ours slows.
+static int check_here_is_local(struct error *e)
+{
+	struct statfs fs;
+	bool fuse = statfs(".", &fs) == 0 && (unsigned)fs.f_type == FUSE_MAGIC;
+	if (!fuse && !store_is_on_network(".")) {
+		return 0;
+	}
+	return error_set(e, EOPNOTSUPP,
+		"the current directory is on a %s file system, whose reads no cgroup limits; a "
+		"directory on a local disk would allow it",
+		fuse ? "FUSE" : "network");
+}
+
+// ---- setting
+
+static int write_rates(
+	const struct limits_place *place, const struct disks *disks, uint64_t rate, struct error *e)
+{
+	const struct job_cgroup *cgroup = place->cgroup;
+	const char *file = cgroup->version == 1 ? THROTTLE_V1 : THROTTLE_V2;
+	const char *format = cgroup->version == 1 ? "" : "rbps=";
+	for (size_t i = 0; i < disks->n; i++) {
+		const struct disk *disk = &disks->items[i];
+		char line[96];
+		snprintf(line, sizeof(line), "%" PRIu64 ":%" PRIu64 " %s%" PRIu64, disk->major,
+			disk->minor, format, rate);
+		int rc = cgroup_directory_write(place->root_fd, cgroup->block, file, line);
+		if (rc < 0) {
+			return error_errno(e, -rc, "/%s/%s: %s", cgroup->block, file, disk->name);
+		}
+	}
+	return 0;
+}
+
+static char *describe(const struct limits_place *place, const struct disks *disks, uint64_t rate)
+{
+	struct text how = {0};
+	text_format(&how, "%" PRIu64 " (cgroup %s", rate,
+		place->cgroup->version == 1 ? "v1 blkio:" : "v2 io:");
+	for (size_t i = 0; i < disks->n && i < NAMED; i++) {
+		text_format(&how, "%s%s", i ? ", " : " ", disks->items[i].name);
+	}
+	if (disks->n > NAMED) {
+		text_format(&how, " and %zu more", disks->n - NAMED);
+	}
+	text_append_string(&how, ")");
+	return text_steal(&how);
+}
+
+static int set_rate(const struct limits_wanted *w, const struct limits_place *place,
+	const struct disks *disks, struct limits *l, struct error *e)
+{
+	if (!place->cgroup) {
+		return error_set(e, place->why_none->code, "no cgroup for the job: %s",
+			place->why_none->text);
+	}
+	int rc = job_cgroup_add(place->root_fd, CGROUP_IO, place->cgroup, e);
+	if (rc < 0) {
+		return job_cgroup_add_hint(place->root_fd, place->cgroup, CGROUP_IO, e);
+	}
+	rc = check_here_is_local(e);
+	rc = rc < 0 ? rc : write_rates(place, disks, w->read_bytes_per_s, e);
+	if (rc == 0) {
+		l->set[LIMIT_DISK_READ] = describe(place, disks, w->read_bytes_per_s);
+		l->in_cgroup = true;
+	}
+	return rc;
+}
+
+static int limits_set_disk_read(const struct limits_wanted *wanted,
+	const struct limits_place *place, struct limits *limits, struct error *e)
+{
+	const bool unlimited = wanted->read_bytes_per_s == 0;
+	struct disks disks = {0};
+	int rc = find_disks(place->root_fd, &disks, e);
+	if (rc < 0 && unlimited) {
+		rc = 0; // nothing is limited where nothing can be
+	} else if (rc == 0) {
+		rc = check_above(
+			place, &disks, unlimited ? UINT64_MAX : wanted->read_bytes_per_s, e);
+		rc = rc < 0 || unlimited ? rc : set_rate(wanted, place, &disks, limits, e);
+	}
+	if (rc == 0 && unlimited) {
+		limits->set[LIMIT_DISK_READ] = strdup("unlimited");
+	}
+	free(disks.items);
+	return rc;
+}
+
+// Limits gpus -------------------------------------------------------------------------------------
+//
+// Which cards the job may use: by CUDA_VISIBLE_DEVICES, which frameworks on NVIDIA's and AMD's
+// cards follow. A job that sets it itself escapes; there is no stronger way without root.
+
+#define NO_CARD "-1" // ends the list: CUDA, HIP and ROCr agree; "" they do not
+
+enum { DRIVER_TIMEOUT_MS = 10000 };
+
+// ---- lists
+
+static struct cursor take_entry(struct cursor *list)
+{
+	const char *comma = memchr(list->at, ',', (size_t)(list->end - list->at));
+	struct cursor entry = {list->at, comma ? comma : list->end};
+	list->at = comma ? comma + 1 : list->end;
+	while (entry.at < entry.end && isspace((unsigned char)*entry.at)) {
+		entry.at++;
+	}
+	while (entry.end > entry.at && isspace((unsigned char)entry.end[-1])) {
+		entry.end--;
+	}
+	return entry;
+}
+
+static bool is_index(struct cursor entry, uint64_t *ret)
+{
+	return entry.at < entry.end && isdigit((unsigned char)*entry.at) &&
+	       cursor_u64(&entry, ret) && entry.at == entry.end;
+}
+
+static bool is_instance(struct cursor entry)
+{
+	return cursor_literal(&entry, "MIG-") && entry.at < entry.end;
+}
+
+static bool is_uuid(struct cursor entry)
+{
+	return is_instance(entry) || (cursor_literal(&entry, "GPU-") && entry.at < entry.end);
+}
+
+static bool same(struct cursor a, struct cursor b)
+{
+	return a.end - a.at == b.end - b.at && memcmp(a.at, b.at, (size_t)(a.end - a.at)) == 0;
+}
+
+static bool is_twice(struct cursor list, struct cursor entry)
+{
+	unsigned n = 0;
+	while (list.at < list.end) {
+		n += same(take_entry(&list), entry);
+	}
+	return n > 1;
+}
+
+// Checks and takes a list of cards, without blanks: "0,2", "GPU-8932f937", "3,".
+static int limits_read_gpu_list(const char *text, char **ret, struct error *e)
+{
+	struct cursor list = cursor_of(text, strlen(text)), rest = list;
+	bool good = list.at < list.end;
+	while (good && rest.at < rest.end) {
+		uint64_t index;
+		struct cursor entry = take_entry(&rest);
+		good = is_index(entry, &index) ? index < LIMIT_GPUS_MAX : is_uuid(entry);
+		for (const char *c = entry.at; c < entry.end; c++) {
+			good = good && (isalnum((unsigned char)*c) || strchr("-/", *c));
+		}
+		if (good && is_twice(list, entry)) {
+			return error_set(e, EINVAL, "card %.*s is there twice in '%s'",
+				(int)(entry.end - entry.at), entry.at, text);
+		}
+	}
+	if (!good) {
+		return error_set(e, EINVAL,
+			"expected a number of cards (1), or a list of them by number or UUID "
+			"(0,2), found '%s'",
+			text);
+	}
+	*ret = strdup(text);
+	return *ret ? 0 : error_errno(e, ENOMEM, "cards");
+}
+
+// ---- choosing
+
+// The one card whose UUID begins so; -1: none, or several.
+static int find_card(const struct gpu_cards *cards, struct cursor uuid)
+{
+	int found = -1;
+	for (unsigned i = 0; i < cards->n; i++) {
+		size_t length = (size_t)(uuid.end - uuid.at);
+		if (strncmp(cards->uuids[i], uuid.at, length) == 0) {
+			found = found < 0 ? (int)i : INT32_MAX;
+		}
+	}
+	return found == INT32_MAX ? -1 : found;
+}
+
+static bool names_card(const struct gpu_cards *cards, struct cursor entry)
+{
+	uint64_t index;
+	return is_index(entry, &index) ? index < cards->n
+	                               : is_instance(entry) || find_card(cards, entry) >= 0;
+}
+
+// The cards that strain itself may use: the entries of the variable up to the first that names
+// none, else all by number.
+struct visible {
+	struct cursor entries[LIMIT_GPUS_MAX];
+	char numbers[LIMIT_GPUS_MAX][12];
+	unsigned n;
+};
+
+static void list_visible(const struct gpu_cards *cards, const char *variable, struct visible *v)
+{
+	struct cursor rest = cursor_of(variable ? variable : "", variable ? strlen(variable) : 0);
+	v->n = 0;
+	while (variable && rest.at < rest.end && v->n < LIMIT_GPUS_MAX) {
+		struct cursor entry = take_entry(&rest);
+		if (!names_card(cards, entry)) {
+			return;
+		}
+		v->entries[v->n++] = entry;
+	}
+	for (unsigned i = 0; !variable && i < cards->n; i++) {
+		snprintf(v->numbers[i], sizeof(v->numbers[i]), "%u", i);
+		v->entries[v->n++] = cursor_of(v->numbers[i], strlen(v->numbers[i]));
+	}
+}
+
+// The visible entry that a wanted one means: by its place, or by its UUID. NULL where there is
+// none.
+static const struct cursor *find_visible(const struct gpu_cards *cards, const char *variable,
+	const struct visible *v, const struct cursor *wanted)
+{
+	uint64_t index;
+	if (is_index(*wanted, &index)) {
+		return index < v->n ? &v->entries[index] : NULL;
+	}
+	if (!variable && names_card(cards, *wanted)) {
+		return wanted;
+	}
+	for (unsigned i = 0; i < v->n; i++) {
+		bool found = is_instance(*wanted)
+		                     ? same(v->entries[i], *wanted)
+		                     : is_uuid(v->entries[i]) && !is_instance(v->entries[i]) &&
+		                               find_card(cards, *wanted) >= 0 &&
+		                               find_card(cards, v->entries[i]) ==
+		                                       find_card(cards, *wanted);
+		if (found) {
+			return &v->entries[i];
+		}
+	}
+	return NULL;
+}
+
+static void append_entry(struct text *t, const struct cursor *entry)
+{
+	text_append_string(t, t->length ? "," : "");
+	text_append(t, entry->at, (size_t)(entry->end - entry->at));
+}
+
+static int refuse_count(
+	const char *variable, const struct visible *v, unsigned wanted, struct error *e)
+{
+	_cleanup_text_ struct text whose = {0};
+	if (variable) {
+		text_format(&whose, "those of CUDA_VISIBLE_DEVICES=");
+		text_append_printable(&whose, variable, strlen(variable));
+	} else {
+		text_format(&whose, "all that this machine has");
+	}
+	return error_set(e, ENODEV, "expected at most %u card%s, %s, found %u", v->n,
+		v->n == 1 ? "" : "s", whose.data ? whose.data : "", wanted);
+}
+
+int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_cards *cards,
+	const char *visible, char **ret, unsigned *ret_count, struct error *e)
+{
+	_cleanup_free_ struct visible *v = calloc(1, sizeof(*v));
+	_cleanup_text_ struct text list = {0};
+	unsigned n = 0;
+	if (!v) {
+		return error_errno(e, ENOMEM, "cards");
+	}
+	list_visible(cards, visible, v);
+	if (!wanted->gpu_list && wanted->gpu_count > v->n) {
+		return refuse_count(visible, v, wanted->gpu_count, e);
+	}
+	for (; !wanted->gpu_list && n < wanted->gpu_count; n++) {
+		append_entry(&list, &v->entries[n]);
+	}
+	struct cursor rest = cursor_of(wanted->gpu_list ? wanted->gpu_list : "",
+		wanted->gpu_list ? strlen(wanted->gpu_list) : 0);
+	for (; rest.at < rest.end; n++) {
+		struct cursor entry = take_entry(&rest);
+		const struct cursor *found = find_visible(cards, visible, v, &entry);
+		if (!found) {
+			return error_set(e, ENODEV,
+				"there is no card %.*s among the %u that strain may use here",
+				(int)(entry.end - entry.at), entry.at, v->n);
+		}
+		append_entry(&list, found);
+	}
+	text_append_string(&list, n == 0 ? NO_CARD : "");
+	*ret = text_steal(&list);
+	*ret_count = n;
+	return *ret ? 0 : error_errno(e, ENOMEM, "cards");
+}
+
+// ---- counting
+
+struct answer {
+	struct error error;
+	struct gpu_cards cards;
+};
+
+static void ask_driver(struct answer *answer)
+{
+	struct nvml *n = NULL;
+	struct nvml_device *device;
+	if (nvml_open(NULL, &n, &answer->error) < 0) {
+		return;
+	}
+	unsigned count = 0;
+	int result = nvml_device_count(n, &count);
+	if (result != 0) {
+		error_set(&answer->error, EIO, "the driver does not tell: %s", nvml_reason(result));
+	}
+	answer->cards.n = count < LIMIT_GPUS_MAX ? count : LIMIT_GPUS_MAX;
+	for (unsigned i = 0; i < answer->cards.n; i++) {
+		if (nvml_device(n, i, &device) != 0 ||
+			nvml_text(n, device, NVML_UUID, answer->cards.uuids[i], GPU_UUID_BYTES) !=
+				0) {
+			answer->cards.uuids[i][0] = '\0';
+		}
+	}
+	nvml_close(n);
+}
+
+// Takes what the helper writes, up to the deadline. True: all of it.
+static bool read_answer(int fd, struct answer *answer)
+{
+	uint64_t deadline = clock_monotonic_ns() + DRIVER_TIMEOUT_MS * NS_PER_MS;
+	size_t have = 0;
+	while (have < sizeof(*answer)) {
+		uint64_t now = clock_monotonic_ns();
+		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+		if (now >= deadline ||
+			poll(&poll_fd, 1, (int)((deadline - now) / NS_PER_MS) + 1) == 0) {
+			return false;
+		}
+		ssize_t length = read(fd, (char *)answer + have, sizeof(*answer) - have);
+		if (length == 0 || (length < 0 && errno != EINTR)) {
+			return false;
+		}
+		have += length > 0 ? (size_t)length : 0;
+	}
+	return true;
+}
+
+// In a process of its own: a driver that hangs must not hang the launcher, and what the library
+// leaves behind is no business of the job's.
+static int ask_driver_aside(struct answer *ret, struct error *e)
+{
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		return error_errno(e, errno, "pipe");
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct answer *answer = calloc(1, sizeof(*answer));
+		if (answer) {
+			ask_driver(answer);
+			(void)!write(fds[1], answer, sizeof(*answer));
+		}
+		_exit(0);
+	}
+	int code = errno;
+	close(fds[1]);
+	bool answered = pid > 0 && read_answer(fds[0], ret);
+	close(fds[0]);
+	if (pid < 0) {
+		return error_errno(e, code, "fork");
+	}
+	if (!answered) {
+		kill(pid, SIGKILL); // one that cannot die is the subreaper's to reap, some day
+		waitpid(pid, NULL, WNOHANG);
+		return error_set(e, ETIMEDOUT, "the driver did not answer within %d s",
+			DRIVER_TIMEOUT_MS / 1000);
+	}
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+// AMD's compute devices: nodes of the topology that have a gpu_id.
+static unsigned count_hip(int root_fd)
+{
+	static const char nodes[] = "sys/class/kfd/kfd/topology/nodes";
+	int fd = openat(root_fd, nodes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	unsigned n = 0;
+	if (!directory) {
+		if (fd >= 0) {
+			close(fd);
+		}
+		return 0;
+	}
+	for (struct dirent *item; (item = readdir(directory));) {
+		char path[320], buffer[32];
+		struct cursor text;
+		uint64_t id;
+		snprintf(path, sizeof(path), "%s/%s/gpu_id", nodes, item->d_name);
+		n += item->d_name[0] != '.' &&
+		     host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+		     cursor_u64(&text, &id) && id > 0;
+	}
+	closedir(directory);
+	return n < LIMIT_GPUS_MAX ? n : LIMIT_GPUS_MAX;
+}
+
+static int find_cards(int root_fd, struct gpu_cards *ret, struct error *e)
+{
+	_cleanup_free_ struct answer *answer = calloc(1, sizeof(*answer));
+	if (!answer) {
+		return error_errno(e, ENOMEM, "cards");
+	}
+	int rc = ask_driver_aside(answer, e);
+	if (rc == 0 && answer->error.code == 0 && answer->cards.n > 0) {
+		*ret = answer->cards;
+		return 0;
+	}
+	ret->n = count_hip(root_fd);
+	ret->hip = ret->n > 0;
+	if (ret->hip) {
+		return 0;
+	}
+	return rc < 0               ? rc
+	       : answer->error.code ? error_set(e, answer->error.code, "%s", answer->error.text)
+	                            : error_set(e, ENODEV, "the driver knows of no card");
+}
+
+// ---- setting
+
+static int limits_set_gpus(const struct limits_wanted *wanted, const struct limits_place *place,
+	struct limits *limits, struct error *e)
+{
+	_cleanup_free_ struct gpu_cards *cards = calloc(1, sizeof(*cards));
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	unsigned n = 0;
+	int rc = cards ? 0 : error_errno(e, ENOMEM, "cards");
+	if (rc == 0 && (wanted->gpu_list || wanted->gpu_count > 0)) {
+		rc = find_cards(place->root_fd, cards, e);
+		rc = rc < 0 ? error_prefix(e, "no card can be given to the job") : 0;
+	}
+	if (cards && cards->hip && getenv("HIP_VISIBLE_DEVICES")) {
+		visible = getenv("HIP_VISIBLE_DEVICES"); // HIP prefers its own
+	}
+	rc = rc < 0 ? rc : limits_choose_gpus(wanted, cards, visible, &limits->gpus, &n, e);
+	if (rc < 0) {
+		return rc;
+	}
+	limits->gpus_of_hip = n == 0 || cards->hip;
+	struct text how = {0};
+	text_format(&how, "%u (CUDA_VISIBLE_DEVICES=%s)", n, limits->gpus);
+	limits->set[LIMIT_GPUS] = text_steal(&how);
+	return 0;
+}
+
+// Limits ------------------------------------------------------------------------------------------
 
 // ---- what is asked for
 

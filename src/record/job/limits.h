@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "record/job/cpus.h"
+#include "machine/cpus.h"
 
 struct job_cgroup;
 
@@ -65,3 +65,22 @@ int limits_enter(const struct limits *limits);
 // In a process from which the job inherits its environment.
 void limits_set_environment(const struct limits *limits);
 void limits_done(struct limits *limits);
+
+// Limits set --------------------------------------------------------------------------------------
+//
+// The setters of limits.c that have files of their own. Each sets one limit and says in
+// limits->set how. 0 or -errno with a text that does not name the option yet.
+
+enum { LIMIT_GPUS_MAX = 128, GPU_UUID_BYTES = 96 };
+
+// The cards of a machine.
+struct gpu_cards {
+	unsigned n;
+	bool hip; // AMD's: no UUIDs
+	char uuids[LIMIT_GPUS_MAX][GPU_UUID_BYTES];
+};
+
+// Which of `cards` the job gets, as CUDA_VISIBLE_DEVICES says it, of those that `visible` (the same
+// variable of ours; NULL: all) names. *ret is owned by the caller.
+int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_cards *cards,
+	const char *visible, char **ret, unsigned *ret_count, struct error *e);

@@ -8,37 +8,505 @@
 // the one that sets them, also where others share it: they slow the job all the same. The job may
 // move into a cgroup that it makes for itself: which quota applies is looked for while it runs.
 
-#include "record/source/source.h"
+#include "record/source/cgroup.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/cgroupfs.h"
-#include "record/host/file.h"
-#include "record/host/iostat.h"
-#include "record/host/keyed.h"
-#include "record/host/pressure.h"
-#include "record/job/cgroup.h"
-#include "record/job/tree.h"
-#include "record/source/cpu_quota.h"
-#include "record/source/out_of_memory.h"
+#include "base/text.h"
+#include "machine/cgroup.h"
+#include "machine/cgroupfs.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "machine/tree.h"
+#include "record/sample/source.h"
+#include "runfile/codec.h"
 
-enum { CPU_TOTAL, CPU_USER, CPU_SYSTEM, N_CPU };
+// Whom the kernel killed for lack of memory, and whether the memory limit was why.
+
+struct sink;
+
+struct out_of_memory {
+	struct host_file kills_file;
+	struct host_file hits_file; // of the directory that sets the limit; closed: none does
+	const char *hits_key; // in hits_file; NULL: it holds the number alone
+	char *limit_directory; // under the machine's root without leading slash
+	uint64_t limit_bytes;
+	int64_t kills, hits; // when last asked, when opened; VALUE_MISSING
+	bool shared; // the kills are those of a cgroup that others share
+};
+
+// Cpu quota ---------------------------------------------------------------------------------------
+//
+// Which quota applies to the job. Of several levels the one counts that throttles: an outer one
+// that others share can be used up before the tighter one inside it. Where none throttles it is the
+// tightest.
+
+#define CANDIDATES 16u // processes whose cgroup is read
+#define TEXT_MAX 4096u // of proc/PID/cgroup
+#define FIRST_NS (200 * NS_PER_MS)
+#define RARELY_NS (10 * NS_PER_S)
+#define THROTTLES 0.1 // of the periods: less is a burst that any quota cuts
+
+struct candidate {
+	pid_t pid;
+	uint64_t cpu_ns;
+	char *text; // proc/PID/cgroup; NULL: it could not be read
+};
+
+void cpu_quota_init(struct cpu_quota *q, int root_fd, struct tree *tree)
+{
+	*q = (struct cpu_quota){.root_fd = root_fd,
+		.tree = tree,
+		.cpus = NAN,
+		.least_cpus = NAN,
+		.stat = HOST_FILE_CLOSED};
+}
+
+void cpu_quota_set_base(struct cpu_quota *q, const struct cgroup_places *places)
+{
+	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_CPU);
+	free(q->base);
+	q->base = place->version ? strdup(place->path) : NULL;
+}
+
+static void drop_levels(struct cpu_quota *q)
+{
+	for (size_t i = 0; i < q->n_levels; i++) {
+		free(q->levels[i].quota.directory);
+	}
+	q->n_levels = 0;
+}
+
+void cpu_quota_done(struct cpu_quota *q)
+{
+	drop_levels(q);
+	host_file_close(&q->stat);
+	cgroup_places_done(&q->places);
+	free(q->base);
+	free(q->text);
+	free(q->directory);
+}
+
+// The cgroup of the job ---------------------------------------------------------------------------
+
+// 0 where it has no clock of its own (tree.c).
+static uint64_t cpu_time_of(const struct process *p)
+{
+	struct timespec t;
+	return p->cpu_clock != CLOCK_REALTIME && clock_gettime(p->cpu_clock, &t) == 0
+	               ? (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec
+	               : 0;
+}
+
+// Those that used the most CPU time, the most first. One that has ended is in no cgroup any more,
+// and the kernel says the root.
+static size_t find_candidates(const struct tree *tree, struct candidate *ret)
+{
+	size_t n_members, n = 0;
+	struct process *const *members = tree_members(tree, &n_members);
+	for (size_t i = 0; i < n_members; i++) {
+		struct candidate c = {members[i]->pid, cpu_time_of(members[i]), NULL};
+		size_t at = n;
+		while (at > 0 && ret[at - 1].cpu_ns < c.cpu_ns) {
+			at--;
+		}
+		if (at == CANDIDATES || members[i]->zombie) {
+			continue;
+		}
+		n += n < CANDIDATES;
+		memmove(&ret[at + 1], &ret[at], (n - at - 1) * sizeof(*ret));
+		ret[at] = c;
+	}
+	return n;
+}
+
+static char *read_cgroup_text(int root_fd, pid_t pid)
+{
+	char path[32], buffer[TEXT_MAX];
+	struct cursor text;
+	snprintf(path, sizeof(path), "proc/%d/cgroup", (int)pid);
+	return host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0
+	               ? strndup(text.at, (size_t)(text.end - text.at))
+	               : NULL;
+}
+
+// What most of the CPU time of the candidates has in proc/PID/cgroup: borrowed from one of them. Of
+// captured processes, whose clocks are not known, what most of them have.
+static const char *heaviest_text(const struct candidate *candidates, size_t n)
+{
+	const char *heaviest = NULL;
+	uint64_t most = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t sum = 0;
+		for (size_t k = 0; candidates[i].text && k < n; k++) {
+			if (candidates[k].text &&
+				strcmp(candidates[i].text, candidates[k].text) == 0) {
+				sum += candidates[k].cpu_ns + 1;
+			}
+		}
+		if (sum > most) {
+			most = sum;
+			heaviest = candidates[i].text;
+		}
+	}
+	return heaviest;
+}
+
+// Takes over the places of the text; those of the last look where they cannot be found.
+static void take_text(struct cpu_quota *q, const char *text)
+{
+	struct host_file mounts_file = HOST_FILE_CLOSED;
+	struct cursor mounts;
+	char *copy = q->text && strcmp(q->text, text) == 0 ? NULL : strdup(text);
+	if (copy && host_file_open(&mounts_file, q->root_fd, "proc/self/mountinfo", NULL) == 0 &&
+		host_file_read_to_end(&mounts_file, &mounts) == 0) {
+		cgroup_places_done(&q->places);
+		cgroup_places_parse(cursor_of(copy, strlen(copy)), mounts, &q->places);
+		q->found = true;
+		free(q->text);
+		q->text = take_pointer(copy);
+	}
+	free(copy);
+	host_file_close(&mounts_file);
+}
+
+// False where the job has no process now.
+static bool find_cgroup(struct cpu_quota *q)
+{
+	struct candidate candidates[CANDIDATES] = {0};
+	size_t n = q->tree ? find_candidates(q->tree, candidates) : 0;
+	for (size_t i = 0; i < n; i++) {
+		candidates[i].text = read_cgroup_text(q->root_fd, candidates[i].pid);
+	}
+	const char *text = heaviest_text(candidates, n);
+	if (text) {
+		take_text(q, text);
+	}
+	for (size_t i = 0; i < n; i++) {
+		free(candidates[i].text);
+	}
+	return n > 0;
+}
+
+// Its quotas --------------------------------------------------------------------------------------
+
+static struct cpu_quota_counts parse_counts(struct cursor text)
+{
+	enum { PERIODS, THROTTLED, TIME_US, TIME_NS, N };
+	static const char *const keys[N] = {
+		"nr_periods", "nr_throttled", "throttled_usec", "throttled_time"};
+	int64_t values[N];
+	keyed_parse(text, keys, N, values);
+	if (values[TIME_US] == KEYED_ABSENT && values[TIME_NS] != KEYED_ABSENT) { // v1
+		values[TIME_US] = values[TIME_NS] / (int64_t)NS_PER_US;
+	}
+	return (struct cpu_quota_counts){values[PERIODS], values[THROTTLED], values[TIME_US]};
+}
+
+static struct cpu_quota_counts read_counts(int root_fd, const char *directory)
+{
+	char buffer[1024];
+	struct cursor text = cursor_of("", 0);
+	(void)cgroup_read(root_fd, directory, "cpu.stat", buffer, sizeof(buffer), &text, NULL);
+	return parse_counts(text);
+}
+
+static int64_t growth(int64_t now, int64_t before)
+{
+	return now == VALUE_MISSING || before == VALUE_MISSING || now < before ? 0 : now - before;
+}
+
+static void find_levels(struct cpu_quota *q, const struct cgroup_places *places)
+{
+	struct cgroup_quota quotas[CPU_QUOTA_LEVELS];
+	struct cpu_quota_level levels[CPU_QUOTA_LEVELS];
+	size_t n = cgroup_cpu_quotas(q->root_fd, places, quotas, CPU_QUOTA_LEVELS);
+	q->least_cpus = NAN;
+	for (size_t i = 0; i < n; i++) {
+		levels[i] = (struct cpu_quota_level){
+			quotas[i], read_counts(q->root_fd, quotas[i].directory), 0};
+		q->least_cpus = fmin(q->least_cpus, quotas[i].cpus);
+		for (size_t k = 0; k < q->n_levels; k++) {
+			const struct cpu_quota_level *before = &q->levels[k];
+			if (strcmp(before->quota.directory, quotas[i].directory) == 0) {
+				int64_t all = growth(levels[i].last.periods, before->last.periods);
+				int64_t cut = growth(
+					levels[i].last.throttled, before->last.throttled);
+				levels[i].share = all > 0 ? (double)cut / (double)all : 0;
+			}
+		}
+	}
+	drop_levels(q);
+	memcpy(q->levels, levels, n * sizeof(*levels));
+	q->n_levels = n;
+}
+
+// The one that throttles most, else the tightest; NULL where no quota applies.
+static const struct cpu_quota_level *choose_level(const struct cpu_quota *q)
+{
+	const struct cpu_quota_level *chosen = NULL;
+	for (size_t i = 0; i < q->n_levels; i++) {
+		const struct cpu_quota_level *level = &q->levels[i];
+		double share = level->share >= THROTTLES ? level->share : 0;
+		double best = chosen && chosen->share >= THROTTLES ? chosen->share : 0;
+		if (!chosen || share > best ||
+			(share == best && level->quota.cpus < chosen->quota.cpus)) {
+			chosen = level;
+		}
+	}
+	return chosen;
+}
+
+// Whether the directory is the base or above it.
+static bool is_around(const char *directory, const char *base)
+{
+	size_t length = strlen(directory);
+	return base && strncmp(directory, base, length) == 0 &&
+	       (base[length] == '/' || !base[length]);
+}
+
+static void tell(const struct cpu_quota *q, struct sink *sink, int64_t job, uint64_t now_ns)
+{
+	if (sink && q->directory) {
+		sink_event(sink, now_ns, "cpu_quota", job, "%.4g CPUs, set %s by cgroup /%s",
+			q->cpus, q->own ? "inside the job" : "around strain", q->directory);
+	} else if (sink) {
+		sink_event(sink, now_ns, "cpu_quota", job, "no CPU quota applies any more");
+	}
+}
+
+// Counts of the new level begin where those of the last one were.
+static void switch_to(struct cpu_quota *q, const struct cpu_quota_level *level)
+{
+	char path[PATH_MAX];
+	host_file_close(&q->stat);
+	free(q->directory);
+	q->directory = level ? strdup(level->quota.directory) : NULL;
+	q->own = q->directory && !is_around(q->directory, q->base);
+	if (q->directory &&
+		snprintf(path, sizeof(path), "%s/cpu.stat", q->directory) < (int)sizeof(path)) {
+		(void)host_file_open(&q->stat, q->root_fd, path, NULL);
+	}
+}
+
+static int64_t gap(int64_t last, int64_t now)
+{
+	return last == VALUE_MISSING || now == VALUE_MISSING ? 0 : last - now;
+}
+
+// Whether another level, or another quota of it, applies than before.
+static bool apply(struct cpu_quota *q, const struct cpu_quota_level *level)
+{
+	bool had = q->directory != NULL;
+	bool other = !level != !had || (level && strcmp(level->quota.directory, q->directory) != 0);
+	bool changed = other || (level && level->quota.cpus != q->cpus);
+	bool counted = q->last.periods > 0;
+	if (other) {
+		switch_to(q, level);
+	}
+	if (other && level && counted) {
+		q->offset = (struct cpu_quota_counts){gap(q->last.periods, level->last.periods),
+			gap(q->last.throttled, level->last.throttled),
+			gap(q->last.throttled_us, level->last.throttled_us)};
+	}
+	q->cpus = level ? level->quota.cpus : NAN;
+	return changed;
+}
+
+static bool is_due(struct cpu_quota *q, uint64_t now_ns)
+{
+	if (now_ns < q->next_ns) {
+		return false;
+	}
+	if (!find_cgroup(q)) {
+		return false;
+	}
+	q->first_ns = q->first_ns ? q->first_ns : now_ns;
+	uint64_t age_ns = now_ns - q->first_ns;
+	q->next_ns = now_ns + (age_ns < FIRST_NS           ? FIRST_NS
+				      : age_ns < RARELY_NS ? age_ns
+							   : RARELY_NS);
+	return true;
+}
+
+bool cpu_quota_look(struct cpu_quota *q, const struct cgroup_places *places, struct sink *sink,
+	int64_t job, uint64_t now_ns)
+{
+	if (!places && !is_due(q, now_ns)) {
+		return false;
+	}
+	if (places || q->found) {
+		find_levels(q, places ? places : &q->places);
+		if (apply(q, choose_level(q))) {
+			tell(q, sink, job, now_ns);
+		}
+	}
+	return true;
+}
+
+static int64_t added(int64_t value, int64_t offset)
+{
+	return value == VALUE_MISSING ? VALUE_MISSING : value + offset;
+}
+
+bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
+{
+	struct cursor text;
+	if (q->stat.fd < 0 || host_file_read(&q->stat, &text) < 0) {
+		return false; // its cgroup may be gone: the next look tells
+	}
+	struct cpu_quota_counts counts = parse_counts(text);
+	q->last = (struct cpu_quota_counts){added(counts.periods, q->offset.periods),
+		added(counts.throttled, q->offset.throttled),
+		added(counts.throttled_us, q->offset.throttled_us)};
+	*ret = q->last;
+	return true;
+}
+
+// Out of memory -----------------------------------------------------------------------------------
+//
+// The kernel counts its kills in the cgroup of the victim: in the job's own, else in the one that
+// the job shares. The limit that was to blame can be one of any cgroup above: that cgroup counts
+// how often it was at its limit, and where that has not moved the machine itself had no memory
+// left.
+
+static bool open_kills_in(struct host_file *f, int root_fd, const char *directory, const char *name)
+{
+	char path[PATH_MAX];
+	return snprintf(path, sizeof(path), "%s/%s", directory, name) < (int)sizeof(path) &&
+	       host_file_open(f, root_fd, path, NULL) == 0;
+}
+
+// The number behind a key, or of a file that holds nothing else.
+static int64_t read_value(struct host_file *f, const char *key)
+{
+	struct cursor text;
+	int64_t number;
+	if (f->fd < 0 || host_file_read(f, &text) < 0) {
+		return VALUE_MISSING;
+	}
+	if (key) {
+		return keyed_parse(text, &key, 1, &number) == 1 ? number : VALUE_MISSING;
+	}
+	return cursor_i64(&text, &number) ? number : VALUE_MISSING;
+}
+
+static int64_t read_kills(struct out_of_memory *o)
+{
+	return read_value(&o->kills_file, "oom_kill");
+}
+
+// How often memory was at the limit.
+static int64_t out_of_memory_limit_hits(struct out_of_memory *o)
+{
+	return read_value(&o->hits_file, o->hits_key);
+}
+
+// Begins to watch the limit of `places`, and the kills in `directory` (the job's own cgroup of this
+// version), or, where that is NULL, in the cgroup that the job shares. What cannot be opened is
+// VALUE_MISSING for ever.
+static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char *directory,
+	int version, const struct cgroup_places *places)
+{
+	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_MEMORY);
+	*o = (struct out_of_memory){.kills_file = HOST_FILE_CLOSED,
+		.hits_file = HOST_FILE_CLOSED,
+		.shared = !directory,
+		.hits_key = place->version == 2 ? "max" : NULL};
+	if (!directory) {
+		directory = place->path;
+		version = place->version;
+	}
+	if (directory) {
+		(void)open_kills_in(&o->kills_file, root_fd, directory,
+			version == 2 ? "memory.events" : "memory.oom_control");
+	}
+	if (cgroup_memory_limit(root_fd, places, &o->limit_bytes, &o->limit_directory) == 0 &&
+		o->limit_directory) {
+		(void)open_kills_in(&o->hits_file, root_fd, o->limit_directory,
+			place->version == 2 ? "memory.events" : "memory.failcnt");
+	}
+	o->kills = read_kills(o);
+	o->hits = out_of_memory_limit_hits(o);
+}
+
+static void out_of_memory_close(struct out_of_memory *o)
+{
+	host_file_close(&o->kills_file);
+	host_file_close(&o->hits_file);
+	free(o->limit_directory);
+	o->limit_directory = NULL;
+}
+
+static void append_why(struct out_of_memory *o, struct text *t)
+{
+	int64_t hits = out_of_memory_limit_hits(o);
+	char limit[32];
+	if (hits == VALUE_MISSING || o->hits == VALUE_MISSING) {
+		text_append_string(t, " for lack of memory");
+	} else if (hits == o->hits) {
+		text_append_string(t, ": the machine's memory was used up");
+	} else {
+		double bytes = (double)o->limit_bytes;
+		text_format(t, " at the limit of %s, set by /%s",
+			text_bytes_beside(limit, sizeof(limit), bytes, bytes), o->limit_directory);
+	}
+}
+
+static void say_kills(
+	struct out_of_memory *o, struct sink *sink, int64_t job, uint64_t now_ns, int64_t kills)
+{
+	struct text text = {0};
+	if (o->shared) {
+		text_format(&text,
+			"the kernel killed %lld process%s in the cgroup that the "
+			"job shares",
+			(long long)kills, kills > 1 ? "es" : "");
+	} else {
+		text_format(
+			&text, "the kernel killed %lld of the job's processes", (long long)kills);
+	}
+	append_why(o, &text);
+	sink_event(sink, now_ns, o->shared ? "oom_kill_nearby" : "oom_kill", job, "%s",
+		text.data ? text.data : "out of memory");
+	text_done(&text);
+}
+
+// How many were killed in the watched cgroup since it was made. An event says so where they have
+// become more: "oom_kill", or, where others share it, "oom_kill_nearby".
+static int64_t out_of_memory_kills(
+	struct out_of_memory *o, struct sink *sink, int64_t job, uint64_t now_ns)
+{
+	int64_t kills = read_kills(o);
+	if (kills != VALUE_MISSING && o->kills != VALUE_MISSING && kills > o->kills) {
+		say_kills(o, sink, job, now_ns, kills - o->kills);
+	}
+	o->kills = kills != VALUE_MISSING ? kills : o->kills;
+	return kills;
+}
+
+// Cgroup ------------------------------------------------------------------------------------------
+
+enum { CPU_TOTAL, CPU_TIME_USER, CPU_TIME_SYSTEM, N_CPU };
 static const struct metric cpu_metrics[N_CPU] = {
 	[CPU_TOTAL] = {"strain.cgroup.cpu.time", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of everything that ever ran in the job's own cgroup, exact (cpu.stat, "
 		"cpuacct.usage)."},
-	[CPU_USER] = {"strain.cgroup.cpu.time.user", METRIC_COUNTER, "s", 1e-6,
+	[CPU_TIME_USER] = {"strain.cgroup.cpu.time.user", METRIC_COUNTER, "s", 1e-6,
 		"The part of it in user mode; on cgroup v1 in hundredths of a second (cpu.stat, "
 		"cpuacct.stat)."},
-	[CPU_SYSTEM] = {"strain.cgroup.cpu.time.system", METRIC_COUNTER, "s", 1e-6,
+	[CPU_TIME_SYSTEM] = {"strain.cgroup.cpu.time.system", METRIC_COUNTER, "s", 1e-6,
 		"The part of it in the kernel; on cgroup v1 in hundredths of a second (cpu.stat, "
 		"cpuacct.stat)."},
 };
@@ -267,7 +735,7 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 		const int64_t us_per_tick = 1000000 / sysconf(_SC_CLK_TCK);
 		read_keys(&s->cpu_modes, v1_keys, N_CPU, values);
 		values[CPU_TOTAL] = divided(read_number(&s->cpu), NS_PER_US);
-		for (size_t i = CPU_USER; i <= CPU_SYSTEM; i++) {
+		for (size_t i = CPU_TIME_USER; i <= CPU_TIME_SYSTEM; i++) {
 			values[i] = values[i] == VALUE_MISSING ? VALUE_MISSING
 			                                       : values[i] * us_per_tick;
 		}
@@ -366,18 +834,18 @@ static int read_limit(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 {
-	enum { ANON, FILE_PAGES, KERNEL, SHMEM, REFAULT_OLD, REFAULT, MAJOR, SWAP, N };
-	static const char *const v2_keys[N] = {"anon", "file", "kernel", "shmem",
+	enum { ANON, FILE_PAGES, KERNEL, SHMEM, REFAULT_OLD, REFAULT, MAJOR, SWAP, CGROUP_N };
+	static const char *const v2_keys[CGROUP_N] = {"anon", "file", "kernel", "shmem",
 		"workingset_refault", "workingset_refault_file", "pgmajfault", ""};
-	static const char *const v1_keys[N] = {"total_rss", "total_cache", "", "total_shmem",
+	static const char *const v1_keys[CGROUP_N] = {"total_rss", "total_cache", "", "total_shmem",
 		"total_workingset_refault", "total_workingset_refault_file", "total_pgmajfault",
 		"total_swap"};
 	struct cgroup_source *s = state;
-	int64_t v[N], kills = out_of_memory_kills(&s->oom, sink, s->job, now_ns);
+	int64_t v[CGROUP_N], kills = out_of_memory_kills(&s->oom, sink, s->job, now_ns);
 	if (s->memory_stat.fd < 0) {
 		return kills == VALUE_MISSING ? -ENOENT : 0;
 	}
-	read_keys(&s->memory_stat, s->version == 2 ? v2_keys : v1_keys, N, v);
+	read_keys(&s->memory_stat, s->version == 2 ? v2_keys : v1_keys, CGROUP_N, v);
 	const int64_t swap = s->version == 2 ? read_number(&s->memory_swap) : v[SWAP];
 	const int64_t values[N_MEMORY] = {
 		[MEMORY_USAGE] = divided(read_number(&s->memory_usage), 1024),
@@ -539,7 +1007,7 @@ static void open_pressure(struct cgroup_source *s, const char *directory, struct
 }
 
 // What limits the job begins with its own cgroup, which need not be below ours: where processes had
-// to step aside for it (job/cgroup.c), it is beside us.
+// to step aside for it (machine/cgroup.c), it is beside us.
 static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
 {
 	struct cgroup_place *place = cgroup->version == 2 ? &s->places.unified

@@ -3,8 +3,6 @@
 //
 // Disks: whole ones, as /sys/block lists them; also those that appear while the job runs.
 
-#include "record/source/source.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/host/file.h"
-#include "record/host/system.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "record/sample/source.h"
 
 enum {
 	DISK_READ,

@@ -3,9 +3,9 @@
 //
 // Every source. Within a lane they are read in this order.
 
-#include "record/source/source.h"
-
 #include <stddef.h>
+
+#include "record/sample/source.h"
 
 extern const struct source source_process;
 extern const struct source source_memory;

@@ -8,8 +8,6 @@
 // read in rounds over the whole job, so that the sum is one moment's, and the next round waits
 // until all of them together have taken at most a thousandth of the time, whoever asked for it.
 
-#include "record/source/source.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -22,11 +20,12 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/part.h"
-#include "base/text.h"
-#include "record/host/file.h"
-#include "record/host/procfs.h"
 #include "base/secret.h"
-#include "record/job/tree.h"
+#include "base/text.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "machine/tree.h"
+#include "record/sample/source.h"
 
 #define ROUND_SHARE 1000 // a round may take one part in this many of the time
 #define EPOCH_SHARE 250 // at the end of an epoch it may come sooner: one part in this many

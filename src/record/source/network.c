@@ -5,8 +5,6 @@
 // never carried a packet is left out until it does. What RDMA moves (InfiniBand, RoCE) passes the
 // interfaces by and is not in these counters.
 
-#include "record/source/source.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +15,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "record/host/file.h"
-#include "record/host/system.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "record/sample/source.h"
 
 // A node of a container cluster has hundreds of virtual interfaces that come and go.
 #define MAX_INTERFACES 64u

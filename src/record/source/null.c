@@ -13,15 +13,14 @@
 //
 // docs/architecture.md says where a source's rows go from here.
 
-#include "record/source/source.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/file.h"
+#include "machine/file.h"
+#include "record/sample/source.h"
 
 // Values are integers; `scale` makes the unit of them. Choose it so that neighbouring readings
 // differ by little: microseconds rather than nanoseconds, KiB rather than bytes of memory.

@@ -2,20 +2,255 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // NVIDIA GPUs through NVML: utilisation, memory, traffic, power, clocks, what throttles them, and
-// which of the job's processes use them. nvml_gpu.h tells the way through the rooms behind.
+// which of the job's processes use them.
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/job/tree.h"
+#include "base/text.h"
+#include "machine/file.h"
+#include "machine/nvml.h"
+#include "machine/tree.h"
+#include "record/sample/source.h"
 #include "record/source/gpu_visible.h"
-#include "record/source/nvml_gpu.h"
+#include "record/source/traffic.h"
+
+// The source's groups, in the order of its table.
+enum gpu_group {
+	GPU_BUSY,
+	GPU_MEMORY,
+	GPU_CLOCK,
+	GPU_POWER,
+	GPU_PCIE,
+	GPU_NVLINK,
+	GPU_GPM,
+	GPU_STATE,
+	GPU_ERRORS,
+	GPU_JOB,
+	GPU_PROCESS,
+	N_GPU_GROUPS,
+};
+
+#define GPU_MAX_METRICS 8u
+
+enum { BUSY_GPU, BUSY_MEMORY, N_BUSY };
+
+enum { MEMORY_USAGE, MEMORY_RESERVED, MEMORY_LIMIT, N_MEMORY };
+
+enum { CLOCK_SM, CLOCK_MEMORY, CLOCK_THROTTLE, N_CLOCK };
+
+enum { POWER_WATTS, POWER_ENERGY, N_POWER };
+
+enum { TRAFFIC_TO_GPU, TRAFFIC_FROM_GPU, N_TRAFFIC };
+
+enum {
+	STATE_TEMPERATURE,
+	STATE_MEMORY_TEMPERATURE,
+	STATE_POWER_LIMIT,
+	STATE_GENERATION,
+	STATE_WIDTH,
+	N_STATE
+};
+
+enum {
+	ERRORS_UNCORRECTED,
+	ERRORS_CORRECTED,
+	ERRORS_PAGES,
+	ERRORS_ROWS,
+	ERRORS_REPLAYS,
+	ERRORS_XIDS,
+	N_ERRORS
+};
+
+enum {
+	JOB_MEMORY,
+	JOB_PROCESSES,
+	JOB_UTILIZATION,
+	JOB_OTHER_PROCESSES,
+	JOB_OTHER_MEMORY,
+	JOB_OTHER_UTILIZATION,
+	N_JOB
+};
+
+enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
+
+// One reading of a group: for each metric what the driver answered, and the value if that was
+// NVML_OK. GPU_QUIET: there is none this time; `why` is the reason, NULL where another reading of
+// the group has the value.
+#define GPU_QUIET (-1)
+
+struct gpu_reading {
+	int result[GPU_MAX_METRICS];
+	int64_t value[GPU_MAX_METRICS];
+	const char *why;
+};
+
+// The driver's buffer of utilisation samples.
+enum gpu_buffer_clock {
+	BUFFER_CLOCK_UNKNOWN,
+	BUFFER_CLOCK_REALTIME,
+	BUFFER_CLOCK_MONOTONIC,
+	BUFFER_UNUSABLE,
+};
+
+struct gpu_buffer {
+	enum gpu_buffer_clock clock;
+	uint64_t last_us[N_BUSY]; // newest sample taken, by the driver's clock
+	int64_t offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC
+	uint64_t last_row_ns;
+};
+
+// Where traffic figures come from, best first.
+enum traffic_method {
+	TRAFFIC_COUNTERS, // of bytes
+	TRAFFIC_GPM, // GPM's rates times time
+	TRAFFIC_SAMPLED, // a rate measured for 20 ms a second, times time
+	TRAFFIC_NONE,
+};
+
+struct gpu_traffic {
+	enum traffic_method method;
+	struct traffic_counter counters[N_TRAFFIC];
+	uint64_t last_ns; // reading before; 0: none yet
+	int64_t last_us; // the same by the driver's clock
+	unsigned unsure; // readings in a row whose counters may have wrapped unseen
+	bool lost_said;
+};
+
+struct gpu_gpm {
+	bool supported;
+	struct nvml_gpm_sample *samples[2];
+	unsigned newest;
+	uint64_t last_ns; // of the newest; 0: none yet
+};
+
+#define GPU_MAX_STRANGERS 64u // pids that are remembered
+
+struct gpu_instance { // of a divided GPU
+	struct nvml_device *handle;
+	char uuid[96];
+};
+
+struct gpu {
+	struct nvml_device *handle;
+	unsigned index;
+	int64_t entity;
+	bool lost;
+	bool mig;
+	struct gpu_instance instances[GPU_MAX_INSTANCES];
+	size_t n_instances;
+	int instance; // the one that the job may use; -1: it is not known
+	unsigned unknown_errors; // in a row
+	char uuid[96];
+	char name[96];
+	char bus_id[32];
+	uint32_t pcie_generation; // of the fastest link; 0: unknown
+	uint32_t pcie_width;
+	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
+	uint8_t never[N_GPU_GROUPS]; // a bit per metric that will not be told in this run
+	uint8_t told[N_GPU_GROUPS]; // a bit per metric that had a value
+	// Why the last reading without a value had none; NULL: there was no such reading.
+	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
+	int64_t errors[N_ERRORS]; // the last counts; VALUE_MISSING: not read yet
+	unsigned error_events[N_ERRORS];
+	bool xids_watched;
+	int64_t xids;
+	struct stream *streams[N_GPU_GROUPS];
+	struct gpu_buffer buffer;
+	struct gpu_traffic pcie;
+	struct gpu_traffic nvlink;
+	struct gpu_gpm gpm;
+	uint64_t process_last_us; // newest process sample
+	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that were not the job's
+	size_t n_strangers;
+	int visible; // enum gpu_visible
+};
+
+// A process of the job that holds memory of a GPU.
+struct gpu_process {
+	int64_t entity;
+	pid_t pid;
+	struct stream *stream;
+	bool listed; // in this reading
+	int64_t memory; // VALUE_MISSING: not known
+	int64_t utilization;
+};
+
+struct gpu_source {
+	struct nvml *nvml;
+	struct sink *sink; // outlives the source
+	struct gpu *gpus; // [n_gpus]
+	size_t n_gpus;
+	int64_t host;
+	uint64_t start_ns;
+	int root_fd;
+	struct tree *tree;
+	bool nested; // in a pid namespace of its own: NVML's pids need not be ours
+	char driver[80];
+	char cuda[16]; // "12.4", or empty
+	struct nvml_gpm_request *gpm_request;
+	struct nvml_event_set *xids; // NULL: not told
+
+	struct gpu_process *processes;
+	size_t n_processes;
+	size_t processes_capacity;
+	bool processes_read; // at least once
+	unsigned readings_unmatched; // of processes, in a row, while none of the job's was listed
+	bool ever_matched;
+
+	struct tree_member *members; // scratch
+	size_t members_capacity;
+	int64_t last_environ_entity; // members up to this one were asked for their environment
+	bool visible_set; // some member has CUDA_VISIBLE_DEVICES
+};
+
+// Fields read in one call, each for a metric; fields of the same metric are added. A call that
+// fails as a whole fails for each.
+struct gpu_field {
+	size_t metric;
+	uint32_t id; // enum nvml_field_id
+};
+
+static bool gpu_wants_any(const struct gpu *g, enum gpu_group group);
+static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_ns,
+	const struct gpu_reading *reading);
+static void gpu_say_gaps(struct sink *sink, struct gpu *g);
+static void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r);
+static void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r);
+static void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r);
+static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r);
+static void gpu_read_errors(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+static void gpu_xids_open(struct gpu_source *s, struct sink *sink);
+static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
+static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+static void gpu_read_pcie(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+static void gpu_read_nvlink(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *sink,
+	uint64_t now_ns, uint64_t elapsed_ns, const double rates[N_TRAFFIC]);
+static void gpu_gpm_close(struct gpu_source *s, struct gpu *g);
+static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
+static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns);
+static void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end);
+static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink);
+static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink);
+static void gpu_visible_from_self(struct gpu_source *s);
+
+// Nvml --------------------------------------------------------------------------------------------
 
 static const struct metric busy_metrics[N_BUSY] = {
 	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
@@ -262,7 +497,7 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 // What costs alike stands together: the sampler stretches a group that proves dear. PCIe's counters
 // of 32 bits wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's buffer of utilisation loses
 // nothing in 200 ms.
-const struct group nvml_groups[N_GPU_GROUPS] = {
+static const struct group nvml_groups[N_GPU_GROUPS] = {
 	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy},
 	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
 		read_memory},
@@ -427,3 +662,1616 @@ const struct source source_nvml = {
 	.open = nvml_source_open,
 	.close = nvml_source_close,
 };
+
+// Nvml row ----------------------------------------------------------------------------------------
+//
+// From what NVML answered to rows: a value, a gap, a reason said once, or a GPU that is lost.
+
+// A driver that answers "unknown error" this often in a row has lost the GPU too.
+#define UNKNOWN_ERRORS_MAX 50u
+
+static bool gpu_wants(const struct gpu *g, enum gpu_group group, size_t metric)
+{
+	return !(g->never[group] & 1u << metric);
+}
+
+static bool gpu_wants_any(const struct gpu *g, enum gpu_group group)
+{
+	unsigned all = (1u << nvml_groups[group].n_metrics) - 1;
+	return !g->lost && (g->never[group] & all) != all;
+}
+
+// Never again, and why.
+static void gpu_never(
+	struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric, const char *reason)
+{
+	if (gpu_wants(g, group, metric)) {
+		g->never[group] |= (uint8_t)(1u << metric);
+		sink_missing(sink, g->entity, &nvml_groups[group], metric, reason);
+	}
+}
+
+static void never_result(
+	struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric, int result)
+{
+	bool divided = g->mig && result == NVML_NOT_SUPPORTED;
+	gpu_never(sink, g, group, metric,
+		divided ? "not supported while the GPU is divided into instances (MIG)"
+			: nvml_reason(result));
+}
+
+// The other GPUs go on. What is lost stays so until the driver is loaded anew.
+static void lose(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
+{
+	g->lost = true;
+	sink_event(sink, now_ns, "gpu_lost", g->entity, "GPU %u (%s, %s): %s", g->index, g->name,
+		g->uuid, nvml_reason(result));
+	for (size_t group = 0; group < N_GPU_GROUPS; group++) {
+		stream_close(take_pointer(g->streams[group]));
+		if (nvml_groups[group].entity_kind == ENTITY_GPU) {
+			sink_missing_group(
+				sink, g->entity, &nvml_groups[group], nvml_reason(result));
+		}
+	}
+	sink_entity_end(sink, g->entity, now_ns, NULL);
+}
+
+// What a result outside of a row means for the GPU: false where it is lost (said by an event).
+static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
+{
+	g->unknown_errors = result == NVML_UNKNOWN ? g->unknown_errors + 1 : 0;
+	if (!g->lost &&
+		(nvml_outcome(result) == NVML_LOST || g->unknown_errors >= UNKNOWN_ERRORS_MAX)) {
+		lose(sink, g, now_ns, result);
+	}
+	return !g->lost;
+}
+
+// At the end: the reasons of those metrics that were wanted and never had a value.
+static void gpu_say_gaps(struct sink *sink, struct gpu *g)
+{
+	for (size_t group = 0; group < N_GPU_GROUPS && !g->lost; group++) {
+		for (size_t i = 0; i < nvml_groups[group].n_metrics; i++) {
+			bool told = g->told[group] & 1u << i;
+			if (gpu_wants(g, group, i) && !told && g->gap[group][i]) {
+				sink_missing(
+					sink, g->entity, &nvml_groups[group], i, g->gap[group][i]);
+			}
+		}
+	}
+}
+
+// The value of one metric of a reading; what it lacks is noted.
+static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric,
+	const struct gpu_reading *reading)
+{
+	int result = reading->result[metric];
+	enum nvml_outcome outcome = result == GPU_QUIET ? NVML_NOT_NOW : nvml_outcome(result);
+	if (outcome == NVML_READ && reading->value[metric] != VALUE_MISSING) {
+		g->told[group] |= (uint8_t)(1u << metric);
+		return reading->value[metric];
+	}
+	if (outcome == NVML_NEVER) {
+		never_result(sink, g, group, metric, result);
+	} else if (outcome == NVML_READ) {
+		g->gap[group][metric] = "the driver answered with a value that cannot be";
+	} else if (result != GPU_QUIET || reading->why) {
+		g->gap[group][metric] = result != GPU_QUIET ? nvml_reason(result) : reading->why;
+	}
+	return VALUE_MISSING;
+}
+
+// Appends a row at t_ns; says what is missing; notes a GPU that is lost.
+static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_ns,
+	const struct gpu_reading *reading)
+{
+	int64_t values[GPU_MAX_METRICS];
+	for (size_t i = 0; i < nvml_groups[group].n_metrics; i++) {
+		int result = reading->result[i];
+		values[i] = VALUE_MISSING;
+		if (!gpu_wants(g, group, i)) {
+			continue;
+		}
+		if (result != GPU_QUIET && !gpu_alive(sink, g, t_ns, result)) {
+			return;
+		}
+		values[i] = take_value(sink, g, group, i, reading);
+	}
+	if (!gpu_wants_any(g, group)) {
+		return;
+	}
+	if (!g->streams[group]) {
+		g->streams[group] = sink_stream(sink, g->entity, &nvml_groups[group]);
+	}
+	stream_row(g->streams[group], t_ns, values);
+}
+
+// Nvml fill ---------------------------------------------------------------------------------------
+//
+// Readings that are one call, or a few.
+
+static int64_t checked(uint64_t value)
+{
+	return value <= INT64_MAX ? (int64_t)value : VALUE_MISSING;
+}
+static const char gpu_part_reason[] =
+	"the GPU is divided into instances (MIG), and which of them the job may use is not known";
+
+// One reading each of what is wanted.
+// Whose memory and processes are the job's: its instance of a divided GPU, the GPU; NULL: which
+// instance it is is not known.
+static struct nvml_device *gpu_part(const struct gpu *g)
+{
+	return g->n_instances == 0 ? g->handle
+	       : g->instance >= 0  ? g->instances[g->instance].handle
+	                           : NULL;
+}
+
+static void gpu_fill_memory(struct nvml *n, struct gpu *g, struct gpu_reading *r)
+{
+	struct nvml_memory_v2 memory = {0};
+	struct nvml_device *part = gpu_part(g);
+	r->why = gpu_part_reason;
+	int result = part ? nvml_memory(n, part, &memory) : GPU_QUIET;
+	for (size_t i = 0; i < N_MEMORY; i++) {
+		r->result[i] = result;
+	}
+	r->value[MEMORY_USAGE] = checked(memory.used);
+	r->value[MEMORY_LIMIT] = checked(memory.total);
+	r->value[MEMORY_RESERVED] = checked(memory.reserved);
+	if (result == NVML_OK && memory.reserved == NVML_NOT_AVAILABLE) {
+		r->result[MEMORY_RESERVED] = NVML_FUNCTION_NOT_FOUND;
+	}
+}
+
+static void fill_clock(
+	struct nvml *n, struct gpu *g, struct gpu_reading *r, size_t metric, unsigned clock)
+{
+	uint32_t megahertz = 0;
+	if (gpu_wants(g, GPU_CLOCK, metric)) {
+		r->result[metric] = nvml_clock(n, g->handle, clock, &megahertz);
+		r->value[metric] = megahertz;
+	}
+}
+
+static void gpu_fill_clock(struct nvml *n, struct gpu *g, struct gpu_reading *r)
+{
+	fill_clock(n, g, r, CLOCK_SM, NVML_CLOCK_SM);
+	fill_clock(n, g, r, CLOCK_MEMORY, NVML_CLOCK_MEMORY);
+	if (gpu_wants(g, GPU_CLOCK, CLOCK_THROTTLE)) {
+		uint64_t reasons = 0;
+		r->result[CLOCK_THROTTLE] = nvml_clock_reasons(n, g->handle, &reasons);
+		r->value[CLOCK_THROTTLE] = checked(reasons);
+	}
+}
+
+static void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
+	const struct gpu_field *wanted, size_t n_wanted, struct gpu_reading *r)
+{
+	struct nvml_field fields[NVML_MAX_FIELDS] = {0};
+	for (size_t i = 0; i < n_wanted; i++) {
+		fields[i].id = wanted[i].id;
+	}
+	int result = nvml_fields(n, g->handle, fields, n_wanted);
+	for (size_t i = 0; i < n_wanted; i++) {
+		size_t metric = wanted[i].metric;
+		int64_t value = 0;
+		if (!gpu_wants(g, group, metric)) {
+			continue;
+		}
+		int one = result == NVML_OK ? (int)fields[i].result : result;
+		if (one == NVML_OK && !nvml_field_value(&fields[i], &value)) {
+			one = NVML_NO_DATA;
+		}
+		// Two fields of one metric are added; where one is told, that is the value.
+		if (r->result[metric] == NVML_OK && one == NVML_OK) {
+			r->value[metric] += value;
+		} else if (r->result[metric] != NVML_OK) {
+			r->result[metric] = one;
+			r->value[metric] = value;
+		}
+	}
+}
+
+static void gpu_fill_power(struct nvml *n, struct gpu *g, struct gpu_reading *r)
+{
+	static const struct gpu_field fields[] = {
+		{POWER_WATTS, NVML_FIELD_POWER_INSTANT},
+		{POWER_ENERGY, NVML_FIELD_ENERGY},
+	};
+	gpu_fill_fields(n, g, GPU_POWER, fields, ARRAY_LENGTH(fields), r);
+	if (gpu_wants(g, GPU_POWER, POWER_WATTS) &&
+		nvml_outcome(r->result[POWER_WATTS]) == NVML_NEVER) {
+		uint32_t milliwatts = 0;
+		r->result[POWER_WATTS] = nvml_number(n, g->handle, NVML_POWER, &milliwatts);
+		r->value[POWER_WATTS] = milliwatts;
+	}
+}
+
+static void fill_number(
+	struct nvml *n, struct gpu *g, struct gpu_reading *r, size_t metric, enum nvml_number which)
+{
+	uint32_t value = 0;
+	if (gpu_wants(g, GPU_STATE, metric)) {
+		r->result[metric] = nvml_number(n, g->handle, which, &value);
+		r->value[metric] = value;
+	}
+}
+
+static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
+{
+	static const struct gpu_field fields[] = {
+		{STATE_MEMORY_TEMPERATURE, NVML_FIELD_MEMORY_TEMPERATURE}};
+	if (gpu_wants(g, GPU_STATE, STATE_TEMPERATURE)) {
+		int32_t celsius = 0;
+		r->result[STATE_TEMPERATURE] = nvml_celsius(n, g->handle, &celsius);
+		r->value[STATE_TEMPERATURE] = celsius;
+	}
+	if (gpu_wants(g, GPU_STATE, STATE_MEMORY_TEMPERATURE)) {
+		gpu_fill_fields(n, g, GPU_STATE, fields, ARRAY_LENGTH(fields), r);
+	}
+	fill_number(n, g, r, STATE_POWER_LIMIT, NVML_POWER_LIMIT);
+	fill_number(n, g, r, STATE_GENERATION, NVML_PCIE_GENERATION);
+	fill_number(n, g, r, STATE_WIDTH, NVML_PCIE_WIDTH);
+}
+
+// Nvml busy ---------------------------------------------------------------------------------------
+//
+// Utilisation from the driver's own buffer of samples: each of its 1/6 to 1 s once, with the
+// driver's time, and nothing lost between two readings. Where that buffer cannot be used, the plain
+// call, which gives the newest of the same samples.
+
+// Samples further from now than this are not of the clock that we think.
+#define BUFFER_PAST_NS (120 * NS_PER_S)
+#define BUFFER_FUTURE_NS (2 * NS_PER_S)
+// A buffer that stays empty for so long is not trusted to be filled at all.
+#define BUFFER_SILENT_NS (3 * NS_PER_S)
+// A clock that was set: samples before it have times of another epoch.
+#define CLOCK_STEP_NS ((int64_t)NS_PER_S)
+
+static int64_t percent(uint64_t value)
+{
+	return value <= 100 ? (int64_t)value : VALUE_MISSING;
+}
+
+static void read_plain(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct nvml_utilization utilization = {0};
+	int result = nvml_utilization(s->nvml, g->handle, &utilization);
+	struct gpu_reading r = {.result = {result, result}};
+	r.value[BUSY_GPU] = percent(utilization.gpu_percent);
+	r.value[BUSY_MEMORY] = percent(utilization.memory_percent);
+	gpu_row(sink, g, GPU_BUSY, now_ns, &r);
+}
+
+// CLOCK_REALTIME at the moment that CLOCK_MONOTONIC shows now_ns.
+static int64_t realtime_offset(void)
+{
+	return (int64_t)clock_realtime_ns() - (int64_t)clock_monotonic_ns();
+}
+
+static bool plausible(uint64_t t_ns, uint64_t now_ns)
+{
+	return t_ns + BUFFER_PAST_NS > now_ns && t_ns < now_ns + BUFFER_FUTURE_NS;
+}
+
+// The sample's time on CLOCK_MONOTONIC; 0 where it is not to be believed.
+static uint64_t sample_time(const struct gpu_buffer *b, uint64_t t_us, uint64_t now_ns)
+{
+	if (t_us > INT64_MAX / NS_PER_US) {
+		return 0;
+	}
+	int64_t offset = b->clock == BUFFER_CLOCK_REALTIME ? b->offset_ns : 0;
+	int64_t t_ns = (int64_t)(t_us * NS_PER_US) - offset;
+	if (t_ns <= 0 || !plausible((uint64_t)t_ns, now_ns)) {
+		return 0;
+	}
+	return (uint64_t)t_ns < now_ns ? (uint64_t)t_ns : now_ns;
+}
+
+// Which clock the driver stamps with: the reference says the CPU's, in microseconds.
+static enum gpu_buffer_clock find_clock(struct gpu_buffer *b, uint64_t newest_us, uint64_t now_ns)
+{
+	static const enum gpu_buffer_clock clocks[] = {
+		BUFFER_CLOCK_REALTIME, BUFFER_CLOCK_MONOTONIC};
+	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
+		b->clock = clocks[i];
+		if (sample_time(b, newest_us, now_ns) != 0) {
+			return b->clock;
+		}
+	}
+	return BUFFER_UNUSABLE;
+}
+
+// Takes the samples of one kind. The number of them, or -1 where the buffer cannot be used (and
+// the plain call will say why).
+static int take_samples(struct gpu_source *s, struct gpu *g, size_t metric, uint64_t now_ns,
+	struct nvml_sample *samples)
+{
+	static const enum nvml_sampling kinds[N_BUSY] = {NVML_SAMPLES_GPU, NVML_SAMPLES_MEMORY};
+	struct gpu_buffer *b = &g->buffer;
+	size_t n = 0, kept = 0;
+	int result = nvml_samples(s->nvml, g->handle, kinds[metric], b->last_us[metric], samples,
+		NVML_MAX_SAMPLES, &n);
+	if (nvml_outcome(result) == NVML_NOT_NOW) {
+		return 0;
+	}
+	if (result != NVML_OK) {
+		return -1;
+	}
+	if (n > 0 && b->clock == BUFFER_CLOCK_UNKNOWN) {
+		b->clock = find_clock(b, samples[n - 1].t_us, now_ns);
+	}
+	if (b->clock == BUFFER_UNUSABLE) {
+		return -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t t_ns = sample_time(b, samples[i].t_us, now_ns);
+		// Ascending, and of this run.
+		if (samples[i].t_us > b->last_us[metric] && t_ns > s->start_ns) {
+			b->last_us[metric] = samples[i].t_us;
+			samples[kept++] = samples[i];
+		}
+	}
+	return (int)kept;
+}
+
+// Both kinds carry the same times where the driver took them together: one row then.
+static void put_samples(struct gpu *g, struct sink *sink, uint64_t now_ns,
+	const struct nvml_sample *samples[N_BUSY], const int n[N_BUSY])
+{
+	int at[N_BUSY] = {0, 0};
+	while (at[BUSY_GPU] < n[BUSY_GPU] || at[BUSY_MEMORY] < n[BUSY_MEMORY]) {
+		uint64_t first = UINT64_MAX;
+		for (size_t i = 0; i < N_BUSY; i++) {
+			if (at[i] < n[i] && samples[i][at[i]].t_us < first) {
+				first = samples[i][at[i]].t_us;
+			}
+		}
+		struct gpu_reading r = {.result = {GPU_QUIET, GPU_QUIET}};
+		for (size_t i = 0; i < N_BUSY; i++) {
+			if (at[i] < n[i] && samples[i][at[i]].t_us == first) {
+				r.result[i] = NVML_OK;
+				r.value[i] = percent(samples[i][at[i]++].value.u64);
+			}
+		}
+		g->buffer.last_row_ns = now_ns;
+		gpu_row(sink, g, GPU_BUSY, sample_time(&g->buffer, first, now_ns), &r);
+	}
+}
+
+static void follow_clock_steps(struct gpu_buffer *b, uint64_t now_ns)
+{
+	int64_t offset = realtime_offset();
+	int64_t step = offset - b->offset_ns;
+	b->offset_ns = offset;
+	if (b->clock == BUFFER_CLOCK_REALTIME && (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS)) {
+		for (size_t i = 0; i < N_BUSY; i++) {
+			b->last_us[i] = (uint64_t)((int64_t)now_ns + offset) / NS_PER_US;
+		}
+	}
+}
+
+static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct gpu_buffer *b = &g->buffer;
+	struct nvml_sample gpu[NVML_MAX_SAMPLES], memory[NVML_MAX_SAMPLES];
+	if (b->clock == BUFFER_UNUSABLE) {
+		read_plain(s, g, sink, now_ns);
+		return;
+	}
+	if (b->last_row_ns == 0) {
+		b->last_row_ns = now_ns;
+	}
+	follow_clock_steps(b, now_ns);
+	int n[N_BUSY];
+	n[BUSY_GPU] = take_samples(s, g, BUSY_GPU, now_ns, gpu);
+	n[BUSY_MEMORY] = n[BUSY_GPU] < 0 ? -1 : take_samples(s, g, BUSY_MEMORY, now_ns, memory);
+	if (n[BUSY_GPU] < 0 || n[BUSY_MEMORY] < 0) {
+		b->clock = BUFFER_UNUSABLE;
+		read_plain(s, g, sink, now_ns);
+		return;
+	}
+	put_samples(g, sink, now_ns, (const struct nvml_sample *[N_BUSY]){gpu, memory}, n);
+	if (now_ns - b->last_row_ns > BUFFER_SILENT_NS) {
+		read_plain(s, g, sink, now_ns);
+	}
+}
+
+// Nvml errors -------------------------------------------------------------------------------------
+//
+// Errors of a GPU: counts that hardly ever change, and an event where one has grown while the job
+// ran. They are read every 10 s and once more when the job has ended (the sampler), so that errors
+// of the last seconds, which are often what ended it, count.
+
+// Of each kind and GPU: one that grows all the time has said enough.
+#define EVENTS_MAX 5u
+#define XIDS_MAX 64u // taken in one reading
+
+// What an event calls them; NULL: no event. PCIe resends packets on healthy machines too.
+static const char *const names[N_ERRORS] = {
+	[ERRORS_UNCORRECTED] = "uncorrected ECC errors",
+	[ERRORS_CORRECTED] = "corrected ECC errors",
+	[ERRORS_PAGES] = "pages of memory retired",
+	[ERRORS_ROWS] = "rows of memory remapped",
+};
+
+static void note_growth(
+	struct gpu *g, struct sink *sink, uint64_t now_ns, size_t metric, int64_t count)
+{
+	int64_t before = g->errors[metric];
+	g->errors[metric] = count;
+	if (before == VALUE_MISSING || count <= before || !names[metric] ||
+		g->error_events[metric]++ >= EVENTS_MAX) {
+		return;
+	}
+	sink_event(sink, now_ns, "gpu_errors", g->entity, "GPU %u (%s): %" PRId64 " %s", g->index,
+		g->name, count - before, names[metric]);
+}
+
+// Known kinds, as NVIDIA's list of Xids calls them.
+static const struct {
+	uint64_t number;
+	const char *name;
+} xid_names[] = {
+	{13, "an exception in a kernel of a program"},
+	{31, "a program's access to memory that is not mapped"},
+	{43, "a program's channel stopped"},
+	{45, "a program's work was removed"},
+	{48, "an uncorrected ECC error"},
+	{63, "a row of memory to remap, or page to retire"},
+	{64, "a row of memory cannot be remapped"},
+	{74, "an NVLink error"},
+	{79, "the GPU fell off the bus"},
+	{92, "many corrected ECC errors"},
+	{94, "an uncorrected ECC error, contained"},
+	{95, "an uncorrected ECC error, not contained"},
+	{119, "the GPU's system processor does not answer"},
+	{120, "the GPU's system processor failed"},
+};
+
+static const char *xid_name(uint64_t number)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(xid_names); i++) {
+		if (xid_names[i].number == number) {
+			return xid_names[i].name;
+		}
+	}
+	return "see NVIDIA's list of Xids";
+}
+
+// Xids: asks for them, of every GPU; takes those that came, before gpu_read_errors.
+static void gpu_xids_open(struct gpu_source *s, struct sink *sink)
+{
+	int opened = nvml_xids_new(s->nvml, &s->xids);
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct gpu *g = &s->gpus[i];
+		int result = opened;
+		if (result == NVML_OK && !g->lost) {
+			result = nvml_xids_watch(s->nvml, g->handle, s->xids);
+		}
+		g->xids_watched = result == NVML_OK && !g->lost;
+		if (result != NVML_OK && !g->lost) {
+			gpu_never(sink, g, GPU_ERRORS, ERRORS_XIDS, nvml_reason(result));
+		}
+	}
+}
+
+static void note_xid(struct gpu_source *s, struct sink *sink, uint64_t now_ns,
+	const struct nvml_device *device, uint64_t xid)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct gpu *g = &s->gpus[i];
+		if (g->handle != device) {
+			continue;
+		}
+		g->xids++;
+		if (g->error_events[ERRORS_XIDS]++ < EVENTS_MAX) {
+			sink_event(sink, now_ns, "gpu_xid", g->entity,
+				"GPU %u (%s): Xid %" PRIu64 ", %s", g->index, g->name, xid,
+				xid_name(xid));
+		}
+	}
+}
+
+static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
+{
+	struct nvml_device *device = NULL;
+	uint64_t xid = 0;
+	// A driver that always has one would keep the lane.
+	for (unsigned n = 0; s->xids && n < XIDS_MAX; n++) {
+		int result = nvml_xids_next(s->nvml, s->xids, &device, &xid);
+		if (result != NVML_OK) {
+			return;
+		}
+		note_xid(s, sink, now_ns, device, xid);
+	}
+}
+
+// Counts, and an event where one has grown.
+static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	static const struct gpu_field fields[] = {
+		{ERRORS_UNCORRECTED, NVML_FIELD_ECC_UNCORRECTED},
+		{ERRORS_CORRECTED, NVML_FIELD_ECC_CORRECTED},
+		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_SINGLE},
+		{ERRORS_PAGES, NVML_FIELD_PAGES_RETIRED_DOUBLE},
+		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_CORRECTABLE},
+		{ERRORS_ROWS, NVML_FIELD_ROWS_REMAPPED_UNCORRECTABLE},
+		{ERRORS_REPLAYS, NVML_FIELD_PCIE_REPLAYS},
+	};
+	struct gpu_reading r = {0};
+	for (size_t i = 0; i < N_ERRORS; i++) {
+		r.result[i] = GPU_QUIET;
+	}
+	gpu_fill_fields(s->nvml, g, GPU_ERRORS, fields, ARRAY_LENGTH(fields), &r);
+	if (g->xids_watched) {
+		r.result[ERRORS_XIDS] = NVML_OK;
+		r.value[ERRORS_XIDS] = g->xids;
+	}
+	gpu_row(sink, g, GPU_ERRORS, now_ns, &r);
+	for (size_t i = 0; i < N_ERRORS && !g->lost; i++) {
+		if (r.result[i] == NVML_OK && gpu_wants(g, GPU_ERRORS, i)) {
+			note_growth(g, sink, now_ns, i, r.value[i]);
+		}
+	}
+}
+
+// Nvml gpm ----------------------------------------------------------------------------------------
+//
+// GPM, on Hopper and later: what the GPU's units did between two samples, not whether a kernel was
+// there. Each sample is the end of one interval and the beginning of the next.
+
+// The driver refreshes its counters at this rate; nearer samples say nothing.
+#define GPM_INTERVAL_MIN_NS (100 * NS_PER_MS)
+// Percent, with two digits.
+#define GPM_SCALE 100.0
+
+// The group's metrics in its order, then the rates of links, which become counters (Nvml traffic).
+static const uint32_t activities[] = {
+	NVML_GPM_SM_ACTIVITY,
+	NVML_GPM_SM_OCCUPANCY,
+	NVML_GPM_TENSOR,
+	NVML_GPM_DRAM,
+	NVML_GPM_FP64,
+	NVML_GPM_FP32,
+	NVML_GPM_FP16,
+	NVML_GPM_INTEGER,
+};
+static const uint32_t rates[] = {
+	NVML_GPM_PCIE_RECEIVE,
+	NVML_GPM_PCIE_TRANSMIT,
+	NVML_GPM_NVLINK_RECEIVE,
+	NVML_GPM_NVLINK_TRANSMIT,
+};
+
+static_assert(ARRAY_LENGTH(activities) <= GPU_MAX_METRICS, "a row holds them");
+
+static void gpu_gpm_open(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	struct gpu_gpm *gpm = &g->gpm;
+	int result = nvml_gpm_supported(s->nvml, g->handle);
+	for (size_t i = 0; i < ARRAY_LENGTH(gpm->samples) && result == NVML_OK; i++) {
+		result = nvml_gpm_new(s->nvml, &gpm->samples[i]);
+	}
+	gpm->supported = result == NVML_OK;
+	const char *reason =
+		result == NVML_FUNCTION_NOT_FOUND
+			? "this driver is too old for it (driver 520 and later, GPUs from Hopper)"
+		: result != NVML_NOT_SUPPORTED ? nvml_reason(result)
+		: g->mig ? "not supported while the GPU is divided into instances (MIG)"
+			 : "not supported by this GPU (Hopper and later)";
+	for (size_t i = 0; i < ARRAY_LENGTH(activities) && !gpm->supported; i++) {
+		gpu_never(sink, g, GPU_GPM, i, reason);
+	}
+}
+
+static void gpu_gpm_close(struct gpu_source *s, struct gpu *g)
+{
+	nvml_gpm_free(s->nvml, g->gpm.samples[0]);
+	nvml_gpm_free(s->nvml, g->gpm.samples[1]);
+}
+
+static void put_activities(
+	struct gpu *g, struct sink *sink, uint64_t now_ns, const struct nvml_gpm_metric *metrics)
+{
+	struct gpu_reading r = {.why = "the driver answered with a value that cannot be"};
+	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
+		double value = metrics[i].value;
+		r.result[i] = (int)metrics[i].result;
+		if (r.result[i] == NVML_OK && !(value >= 0 && value <= 100)) {
+			r.result[i] = GPU_QUIET;
+		}
+		r.value[i] = r.result[i] == NVML_OK ? (int64_t)lround(value * GPM_SCALE) : 0;
+	}
+	gpu_row(sink, g, GPU_GPM, now_ns, &r);
+}
+
+// The traffic of one link, where it is known in no better way.
+static void put_rates(struct gpu *g, enum gpu_group group, struct sink *sink, uint64_t now_ns,
+	uint64_t elapsed, const struct nvml_gpm_metric *metrics)
+{
+	double values[N_TRAFFIC];
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		int result = (int)metrics[i].result;
+		values[i] = result == NVML_OK ? metrics[i].value : (double)NAN;
+		if (nvml_outcome(result) == NVML_NEVER) {
+			gpu_never(sink, g, group, i, nvml_reason(result));
+		}
+	}
+	if (gpu_wants_any(g, group)) {
+		gpu_traffic_rates(g, group, sink, now_ns, elapsed, values);
+	}
+}
+
+static void put_all(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t elapsed)
+{
+	const struct nvml_gpm_metric *metrics = s->gpm_request->metrics;
+	put_activities(g, sink, now_ns, metrics);
+	metrics += ARRAY_LENGTH(activities);
+	if (g->pcie.method == TRAFFIC_GPM) {
+		put_rates(g, GPU_PCIE, sink, now_ns, elapsed, metrics);
+	}
+	metrics += N_TRAFFIC;
+	if (g->nvlink.method == TRAFFIC_GPM) {
+		put_rates(g, GPU_NVLINK, sink, now_ns, elapsed, metrics);
+	}
+}
+
+static int ask(struct gpu_source *s, struct gpu *g)
+{
+	struct nvml_gpm_request *request = s->gpm_request;
+	size_t n = 0;
+	memset(request, 0, sizeof(*request));
+	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
+		request->metrics[n++].id = activities[i];
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(rates); i++) {
+		request->metrics[n++].id = rates[i];
+	}
+	request->n = (uint32_t)n;
+	request->before = g->gpm.samples[1 - g->gpm.newest];
+	request->after = g->gpm.samples[g->gpm.newest];
+	return nvml_gpm_metrics(s->nvml, request);
+}
+
+static void put_failure(struct gpu *g, struct sink *sink, uint64_t now_ns, int result)
+{
+	struct gpu_reading r = {0};
+	for (size_t i = 0; i < ARRAY_LENGTH(activities); i++) {
+		r.result[i] = result;
+	}
+	gpu_row(sink, g, GPU_GPM, now_ns, &r);
+}
+
+static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct gpu_gpm *gpm = &g->gpm;
+	uint64_t before_ns = gpm->last_ns;
+	if (!gpm->supported || (before_ns && now_ns - before_ns < GPM_INTERVAL_MIN_NS)) {
+		return;
+	}
+	unsigned next = 1 - gpm->newest;
+	int result = nvml_gpm_read(s->nvml, g->handle, gpm->samples[next]);
+	if (result == NVML_OK) {
+		gpm->newest = next;
+		gpm->last_ns = now_ns;
+	}
+	if (result == NVML_OK && before_ns) {
+		result = ask(s, g);
+		if (result == NVML_OK) {
+			put_all(s, g, sink, now_ns, now_ns - before_ns);
+		}
+	}
+	if (result != NVML_OK) {
+		put_failure(g, sink, now_ns, result);
+	}
+}
+
+// Nvml traffic ------------------------------------------------------------------------------------
+//
+// Bytes over PCIe and NVLink, each way, as counters since the run's start. PCIe: the driver's byte
+// counters (555 and later), which do not block but wrap at 32 bits, within 0.07 s on a fast link;
+// else GPM's rates; else a rate that the driver measures for 20 ms on request, blocking. NVLink:
+// its counters, else GPM. Received is what comes to the GPU: host to device on PCIe.
+
+// Where the link's peak is not known: generation 5, 16 lanes.
+#define PEAK_UNKNOWN UINT64_C(63000000000)
+// GPM has the bytes of 100 ms exactly: better than counters that wrap faster than this.
+#define GPM_RESOLUTION_S 0.1
+#define COUNTER_RANGE 4294967296.0
+// Counters that are read too rarely so often in a row are given up.
+#define UNSURE_MAX 20u
+#define SAMPLED_INTERVAL_NS (NS_PER_S - NS_PER_S / 20)
+#define MIB 1048576.0
+#define KIB 1024
+#define KB 1000.0 // of nvmlDeviceGetPcieThroughput
+
+static const uint32_t pcie_fields[N_TRAFFIC] = {
+	[TRAFFIC_TO_GPU] = NVML_FIELD_PCIE_RECEIVE,
+	[TRAFFIC_FROM_GPU] = NVML_FIELD_PCIE_TRANSMIT,
+};
+static const uint32_t nvlink_fields[N_TRAFFIC] = {
+	[TRAFFIC_TO_GPU] = NVML_FIELD_NVLINK_RECEIVE,
+	[TRAFFIC_FROM_GPU] = NVML_FIELD_NVLINK_TRANSMIT,
+};
+
+static const char *traffic_method_text(enum traffic_method method)
+{
+	static const char *const texts[] = {
+		[TRAFFIC_COUNTERS] = "byte counters",
+		[TRAFFIC_GPM] = "GPM: link_rates over 100 ms and more, times time",
+		[TRAFFIC_SAMPLED] = "estimated: the rate over 20 ms of each second, times time",
+		[TRAFFIC_NONE] = "not measured",
+	};
+	return texts[method];
+}
+
+static int read_fields(struct nvml *n, struct gpu *g, const uint32_t ids[N_TRAFFIC], uint32_t scope,
+	struct nvml_field fields[N_TRAFFIC], int64_t values[N_TRAFFIC])
+{
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		fields[i] = (struct nvml_field){.id = ids[i], .scope = scope};
+	}
+	int result = nvml_fields(n, g->handle, fields, N_TRAFFIC);
+	for (size_t i = 0; i < N_TRAFFIC && result == NVML_OK; i++) {
+		result = (int)fields[i].result;
+		if (result == NVML_OK && !nvml_field_value(&fields[i], &values[i])) {
+			result = NVML_NOT_SUPPORTED;
+		}
+	}
+	return result;
+}
+
+static uint64_t pcie_peak(const struct gpu *g)
+{
+	return g->pcie_peak ? g->pcie_peak : PEAK_UNKNOWN;
+}
+
+static void never_both(struct gpu *g, enum gpu_group group, struct sink *sink, const char *reason)
+{
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		gpu_never(sink, g, group, i, reason);
+	}
+}
+
+static void probe_pcie(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	struct nvml_field fields[N_TRAFFIC];
+	int64_t values[N_TRAFFIC];
+	uint32_t rate;
+	int result = read_fields(s->nvml, g, pcie_fields, 0, fields, values);
+	bool counters = nvml_outcome(result) != NVML_NEVER;
+	bool fast = (double)pcie_peak(g) * GPM_RESOLUTION_S > COUNTER_RANGE;
+	if (g->gpm.supported && (fast || !counters)) {
+		g->pcie.method = TRAFFIC_GPM;
+		return;
+	}
+	if (counters) {
+		g->pcie.method = TRAFFIC_COUNTERS;
+		return;
+	}
+	result = nvml_pcie_throughput(s->nvml, g->handle, NVML_RECEIVE, &rate);
+	g->pcie.method = nvml_outcome(result) == NVML_NEVER ? TRAFFIC_NONE : TRAFFIC_SAMPLED;
+	if (g->pcie.method == TRAFFIC_NONE) {
+		never_both(g, GPU_PCIE, sink, nvml_reason(result));
+	}
+}
+
+static void gpu_traffic_probe(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	struct nvml_field fields[N_TRAFFIC];
+	int64_t values[N_TRAFFIC];
+	probe_pcie(s, g, sink);
+	int result = read_fields(s->nvml, g, nvlink_fields, NVML_SCOPE_ALL_LINKS, fields, values);
+	if (nvml_outcome(result) != NVML_NEVER) {
+		g->nvlink.method = TRAFFIC_COUNTERS;
+	} else if (g->gpm.supported) {
+		g->nvlink.method = TRAFFIC_GPM;
+	} else {
+		g->nvlink.method = TRAFFIC_NONE;
+		never_both(g, GPU_NVLINK, sink, nvml_reason(result));
+	}
+}
+
+static void put_totals(struct gpu *g, enum gpu_group group, const struct gpu_traffic *t,
+	struct sink *sink, uint64_t now_ns, const int results[N_TRAFFIC])
+{
+	struct gpu_reading r = {0};
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		r.result[i] = t->counters[i].total > INT64_MAX ? GPU_QUIET : results[i];
+		r.value[i] = (int64_t)t->counters[i].total;
+	}
+	gpu_row(sink, g, group, now_ns, &r);
+}
+
+// The longer of what our clock and the driver's saw pass: readings may have waited in the driver.
+static uint64_t elapsed_ns(const struct gpu_traffic *t, uint64_t now_ns, int64_t t_us)
+{
+	uint64_t ours = t->last_ns ? now_ns - t->last_ns : 0;
+	int64_t theirs_us;
+	if (t->last_ns == 0 || __builtin_sub_overflow(t_us, t->last_us, &theirs_us) ||
+		theirs_us <= 0 || theirs_us > 3600 * (int64_t)(NS_PER_S / NS_PER_US)) {
+		return ours;
+	}
+	uint64_t theirs = (uint64_t)theirs_us * NS_PER_US;
+	return theirs > ours ? theirs : ours;
+}
+
+static void say_lost(struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t elapsed)
+{
+	if (!g->pcie.lost_said) {
+		g->pcie.lost_said = true;
+		sink_event(sink, now_ns, "lost", g->entity,
+			"GPU %u: PCIe counters of 32 bits were read %.0f ms apart and may have "
+			"wrapped unseen; such intervals are missing, and the totals lower bounds",
+			g->index, (double)elapsed / (double)NS_PER_MS);
+	}
+}
+
+// A long --interval, or a link faster than the lane's ticks: an estimate says more than nothing.
+static void give_up_counters(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	uint32_t rate;
+	g->pcie.unsure = 0;
+	if (g->gpm.supported) {
+		g->pcie.method = TRAFFIC_GPM;
+	} else if (nvml_pcie_throughput(s->nvml, g->handle, NVML_RECEIVE, &rate) == NVML_OK) {
+		g->pcie.method = TRAFFIC_SAMPLED;
+	} else {
+		return;
+	}
+	sink_event(sink, now_ns, "pcie_method", g->entity,
+		"GPU %u: PCIe counters wrap faster than they are read; from here on %s", g->index,
+		traffic_method_text(g->pcie.method));
+	gpu_describe_again(s, g, sink);
+}
+
+static void read_pcie_counters(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct nvml_field fields[N_TRAFFIC] = {0};
+	int64_t values[N_TRAFFIC] = {0};
+	int result = read_fields(s->nvml, g, pcie_fields, 0, fields, values);
+	int results[N_TRAFFIC] = {result, result};
+	if (result == NVML_OK) {
+		uint64_t elapsed = elapsed_ns(&g->pcie, now_ns, fields[0].t_us);
+		bool sure = true;
+		for (size_t i = 0; i < N_TRAFFIC; i++) {
+			if (!traffic_count(&g->pcie.counters[i], (uint64_t)values[i], elapsed,
+				    pcie_peak(g))) {
+				results[i] = GPU_QUIET;
+				sure = false;
+				say_lost(g, sink, now_ns, elapsed);
+			}
+		}
+		g->pcie.unsure = sure ? 0 : g->pcie.unsure + 1;
+		g->pcie.last_ns = now_ns;
+		g->pcie.last_us = fields[0].t_us;
+	}
+	put_totals(g, GPU_PCIE, &g->pcie, sink, now_ns, results);
+	if (g->pcie.unsure >= UNSURE_MAX) {
+		give_up_counters(s, g, sink, now_ns);
+	}
+}
+
+// A rate of 20 ms in each second, taken for the second.
+static void read_pcie_sampled(
+	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	static const enum nvml_direction directions[N_TRAFFIC] = {NVML_RECEIVE, NVML_TRANSMIT};
+	struct gpu_traffic *t = &g->pcie;
+	uint64_t elapsed = t->last_ns ? now_ns - t->last_ns : 0;
+	if (t->last_ns && elapsed < SAMPLED_INTERVAL_NS) {
+		return;
+	}
+	int results[N_TRAFFIC];
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		uint32_t rate = 0;
+		results[i] = nvml_pcie_throughput(s->nvml, g->handle, directions[i], &rate);
+		if (results[i] == NVML_OK &&
+			!traffic_add_rate(&t->counters[i], rate * KB, elapsed)) {
+			results[i] = GPU_QUIET;
+		}
+	}
+	t->last_ns = now_ns;
+	put_totals(g, GPU_PCIE, t, sink, now_ns, results);
+}
+
+static void gpu_read_pcie(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	if (g->pcie.method == TRAFFIC_COUNTERS) {
+		read_pcie_counters(s, g, sink, now_ns);
+	} else if (g->pcie.method == TRAFFIC_SAMPLED) {
+		read_pcie_sampled(s, g, sink, now_ns);
+	}
+}
+
+static void gpu_read_nvlink(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
+{
+	struct nvml_field fields[N_TRAFFIC];
+	int64_t values[N_TRAFFIC] = {0};
+	if (g->nvlink.method != TRAFFIC_COUNTERS) {
+		return;
+	}
+	int result = read_fields(s->nvml, g, nvlink_fields, NVML_SCOPE_ALL_LINKS, fields, values);
+	struct gpu_reading r = {0};
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		bool overflow = __builtin_mul_overflow(values[i], KIB, &r.value[i]);
+		r.result[i] = overflow ? GPU_QUIET : result;
+	}
+	gpu_row(sink, g, GPU_NVLINK, now_ns, &r);
+}
+
+// Rates (MiB/s, NAN where not told) that GPM measured over elapsed_ns until now_ns.
+static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *sink,
+	uint64_t now_ns, uint64_t elapsed, const double link_rates[N_TRAFFIC])
+{
+	struct gpu_traffic *t = group == GPU_PCIE ? &g->pcie : &g->nvlink;
+	int results[N_TRAFFIC];
+	for (size_t i = 0; i < N_TRAFFIC; i++) {
+		bool told = traffic_add_rate(&t->counters[i], link_rates[i] * MIB, elapsed);
+		results[i] = told ? NVML_OK : GPU_QUIET;
+	}
+	put_totals(g, group, t, sink, now_ns, results);
+}
+
+// Nvml describe -----------------------------------------------------------------------------------
+//
+// What does not change about a GPU: its attributes, with what it can do at most, and whether the
+// job may see it.
+
+#define MAX_ENVIRONMENTS 64u // read at a time
+
+// Bytes a second of one lane, each way, after line coding (8b/10b, 128b/130b, 242b/256b).
+static const double lane_bytes_per_s[] = {
+	[1] = 2.5e9 / 8 * 8 / 10,
+	[2] = 5e9 / 8 * 8 / 10,
+	[3] = 8e9 / 8 * 128 / 130,
+	[4] = 16e9 / 8 * 128 / 130,
+	[5] = 32e9 / 8 * 128 / 130,
+	[6] = 64e9 / 8 * 242 / 256,
+};
+
+// Cores of one multiprocessor by compute capability.
+static const struct {
+	int major;
+	int minor;
+	unsigned cores;
+} multiprocessor_cores[] = {
+	{5, 0, 128},
+	{5, 2, 128},
+	{5, 3, 128},
+	{6, 0, 64},
+	{6, 1, 128},
+	{6, 2, 128},
+	{7, 0, 64},
+	{7, 2, 64},
+	{7, 5, 64},
+	{8, 0, 64},
+	{8, 6, 128},
+	{8, 7, 128},
+	{8, 9, 128},
+	{9, 0, 128},
+	{10, 0, 128},
+	{10, 3, 128},
+	{12, 0, 128},
+	{12, 1, 128},
+};
+
+// JSON members, each preceded by a comma: the object begins with the index.
+static void add_text(struct text *t, const char *name, const char *value)
+{
+	text_format(t, ",\"%s\":", name);
+	text_append_json_string(t, value);
+}
+
+static void add_number(struct text *t, const char *name, double value)
+{
+	text_format(t, ",\"%s\":%.15g", name, value);
+}
+
+static void add_told(struct text *t, const char *name, int result, double value)
+{
+	if (result == NVML_OK) {
+		add_number(t, name, value);
+	}
+}
+
+static void add_link(const struct gpu *g, struct text *t)
+{
+	if (g->pcie_generation > 0) {
+		add_number(t, "pcie_generation_max", g->pcie_generation);
+		add_number(t, "pcie_width_max", g->pcie_width);
+	}
+	if (g->pcie_peak > 0) {
+		add_number(t, "pcie_peak_bytes_per_s", (double)g->pcie_peak);
+	}
+}
+
+// The fastest link that this GPU and its slot can have: an idle one shows less.
+static void find_link(struct gpu_source *s, struct gpu *g)
+{
+	uint32_t generation = 0, width = 0;
+	if (nvml_number(s->nvml, g->handle, NVML_PCIE_GENERATION_MAX, &generation) != NVML_OK ||
+		nvml_number(s->nvml, g->handle, NVML_PCIE_WIDTH_MAX, &width) != NVML_OK) {
+		return;
+	}
+	g->pcie_generation = generation;
+	g->pcie_width = width;
+	if (generation >= 1 && generation < ARRAY_LENGTH(lane_bytes_per_s) && width >= 1 &&
+		width <= 32) {
+		g->pcie_peak = (uint64_t)(lane_bytes_per_s[generation] * width);
+	}
+}
+
+static void add_memory(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	struct nvml_memory_v2 memory = {0};
+	uint32_t bits = 0, megahertz = 0;
+	struct nvml_device *part = gpu_part(g);
+	int result = part ? nvml_memory(s->nvml, part, &memory) : GPU_QUIET;
+	add_told(t, "memory_bytes", result, (double)memory.total);
+	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_MEMORY, &megahertz);
+	add_told(t, "clock_memory_max_hz", result, megahertz * 1e6);
+	int bus = nvml_number(s->nvml, g->handle, NVML_MEMORY_BUS_BITS, &bits);
+	add_told(t, "memory_bus_bits", bus, bits);
+	// NVML's memory clock is half the rate of transfers, for GDDR and HBM alike (A100: 5120
+	// bits, 1215 MHz, 1555 GB/s).
+	add_told(t, "memory_peak_bytes_per_s", result != NVML_OK ? result : bus,
+		bits / 8.0 * megahertz * 1e6 * 2);
+}
+
+static void add_compute(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	int major = 0, minor = 0;
+	uint32_t cores = 0, megahertz = 0;
+	bool told = nvml_compute_capability(s->nvml, g->handle, &major, &minor) == NVML_OK;
+	int result = nvml_number(s->nvml, g->handle, NVML_CORES, &cores);
+	if (told) {
+		text_format(t, ",\"compute_capability\":\"%d.%d\"", major, minor);
+	}
+	add_told(t, "cores", result, cores);
+	for (size_t i = 0; i < ARRAY_LENGTH(multiprocessor_cores) && told; i++) {
+		if (multiprocessor_cores[i].major == major &&
+			multiprocessor_cores[i].minor == minor) {
+			add_told(t, "multiprocessors", result,
+				(double)(cores / multiprocessor_cores[i].cores));
+		}
+	}
+	result = nvml_clock_max(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
+	add_told(t, "clock_sm_max_hz", result, megahertz * 1e6);
+	result = nvml_clock_application(s->nvml, g->handle, NVML_CLOCK_SM, &megahertz);
+	add_told(t, "clock_sm_application_hz", result, megahertz * 1e6);
+}
+
+static void add_rest(struct gpu_source *s, struct gpu *g, struct text *t)
+{
+	uint32_t milliwatts = 0;
+	int result = nvml_number(s->nvml, g->handle, NVML_POWER_LIMIT, &milliwatts);
+	add_told(t, "power_limit_w", result, milliwatts / 1e3);
+	text_format(t, ",\"mig\":%s", g->mig ? "true" : "false");
+	if (g->n_instances > 0) {
+		add_number(t, "mig_instances", (double)g->n_instances);
+	}
+	if (g->instance >= 0) {
+		add_text(t, "mig_instance", g->instances[g->instance].uuid);
+	}
+	if (s->driver[0]) {
+		add_text(t, "driver", s->driver);
+	}
+	if (s->cuda[0]) {
+		add_text(t, "cuda", s->cuda);
+	}
+	add_text(t, "pcie_method", traffic_method_text(g->pcie.method));
+	add_text(t, "nvlink_method", traffic_method_text(g->nvlink.method));
+	if (g->visible != GPU_VISIBLE_UNKNOWN) {
+		text_format(t, ",\"visible\":%s", g->visible == GPU_VISIBLE ? "true" : "false");
+	}
+}
+
+static char *attributes_of(struct gpu_source *s, struct gpu *g)
+{
+	_cleanup_text_ struct text t = {0};
+	text_format(&t, "{\"index\":%u", g->index);
+	add_text(&t, "model", g->name);
+	add_text(&t, "uuid", g->uuid);
+	if (g->bus_id[0]) {
+		add_text(&t, "pci_bus_id", g->bus_id);
+	}
+	add_memory(s, g, &t);
+	add_compute(s, g, &t);
+	add_link(g, &t);
+	add_rest(s, g, &t);
+	text_append_string(&t, "}");
+	return text_steal(&t);
+}
+
+static struct sink_entity entity_of(
+	const struct gpu_source *s, const struct gpu *g, const char *name, const char *attributes)
+{
+	return (struct sink_entity){
+		.kind = ENTITY_GPU,
+		.key = g->uuid,
+		.name = name,
+		.parent = s->host,
+		.first_ns = s->start_ns,
+		.attributes = attributes,
+	};
+}
+
+// Looks up what does not change and announces the GPU.
+static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
+	// Announced first, since the attributes' methods are found out by readings that may have
+	// something to say about it.
+	struct sink_entity entity = entity_of(s, g, name, NULL);
+	g->entity = sink_entity(sink, &entity);
+	if (g->handle) {
+		find_link(s, g);
+		gpu_gpm_open(s, g, sink);
+		gpu_traffic_probe(s, g, sink);
+	}
+}
+
+// Announces its attributes again.
+static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
+	_cleanup_free_ char *attributes = attributes_of(s, g);
+	struct sink_entity entity = entity_of(s, g, name, attributes);
+	sink_entity_update(sink, g->entity, &entity);
+}
+
+static size_t identify(const struct gpu_source *s, struct gpu_identity *identities)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		const struct gpu *g = &s->gpus[i];
+		identities[i] = (struct gpu_identity){.uuid = g->uuid,
+			.name = g->name,
+			.mig = g->mig,
+			.n_instances = g->n_instances};
+		for (size_t j = 0; j < g->n_instances; j++) {
+			identities[i].instances[j] = g->instances[j].uuid;
+		}
+	}
+	return s->n_gpus;
+}
+
+// Which instances the list lets be used, as far as it says.
+static void choose_instances(
+	struct gpu_source *s, const struct gpu_identity *identities, const char *list)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		int instance = gpu_visible_instance(list, &identities[i]);
+		s->gpus[i].instance = instance >= 0 ? instance : s->gpus[i].instance;
+	}
+}
+
+// Which GPUs the recorder's own environment, then the job's processes' show.
+static void gpu_visible_from_self(struct gpu_source *s)
+{
+	struct gpu_identity identities[NVML_MAX_GPUS];
+	enum gpu_visible verdicts[NVML_MAX_GPUS];
+	size_t n = identify(s, identities);
+	gpu_visible(getenv("CUDA_VISIBLE_DEVICES"), getenv("CUDA_DEVICE_ORDER"), identities, n,
+		verdicts);
+	choose_instances(s, identities, getenv("CUDA_VISIBLE_DEVICES"));
+	for (size_t i = 0; i < n; i++) {
+		s->gpus[i].visible = (int)verdicts[i];
+	}
+}
+
+// A variable's value in NUL-separated, NUL-ended text; NULL where it is not set.
+static const char *environment_value(const char *text, size_t length, const char *name)
+{
+	size_t name_length = strlen(name);
+	for (const char *at = text, *end = text + length; at < end;) {
+		const char *stop = memchr(at, '\0', (size_t)(end - at));
+		if (!stop) {
+			return NULL;
+		}
+		if ((size_t)(stop - at) > name_length && memcmp(at, name, name_length) == 0 &&
+			at[name_length] == '=') {
+			return at + name_length + 1;
+		}
+		at = stop + 1;
+	}
+	return NULL;
+}
+
+// Reads one process's environment. A process without the variable says nothing: it is a shell that
+// sets it for its children, as often as one that sees every GPU.
+static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdicts)
+{
+	char path[48];
+	struct host_file file = HOST_FILE_CLOSED;
+	struct cursor text = cursor_of("", 0);
+	snprintf(path, sizeof(path), "proc/%d/environ", (int)pid);
+	int r = host_file_open(&file, s->root_fd, path, NULL);
+	r = r < 0 ? r : host_file_read(&file, &text);
+	size_t length = r < 0 ? 0 : (size_t)(text.end - text.at);
+	const char *list = environment_value(text.at, length, "CUDA_VISIBLE_DEVICES");
+	const char *order = environment_value(text.at, length, "CUDA_DEVICE_ORDER");
+	struct gpu_identity identities[NVML_MAX_GPUS];
+	enum gpu_visible own[NVML_MAX_GPUS] = {0};
+	size_t n = identify(s, identities);
+	if (list) {
+		gpu_visible(list, order, identities, n, own);
+		choose_instances(s, identities, list);
+	}
+	for (size_t i = 0; i < n && list; i++) {
+		verdicts[i] = own[i] == GPU_HIDDEN ? verdicts[i] : own[i];
+	}
+	host_file_close(&file);
+	return list != NULL;
+}
+
+static void announce_visible(
+	struct gpu_source *s, struct sink *sink, const enum gpu_visible *now, const int *before)
+{
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct gpu *g = &s->gpus[i];
+		bool chosen = g->instance != before[i];
+		if (g->visible != (int)now[i] || chosen) {
+			g->visible = (int)now[i];
+			if (!g->lost) {
+				gpu_describe_again(s, g, sink);
+			}
+		}
+	}
+}
+
+static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
+{
+	enum gpu_visible verdicts[NVML_MAX_GPUS];
+	int instances[NVML_MAX_GPUS]; // chosen so far
+	size_t n = 0, asked = 0;
+	bool set = false;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		instances[i] = s->gpus[i].instance;
+		// The first members that say something replace what our own environment said.
+		verdicts[i] = s->visible_set ? (enum gpu_visible)s->gpus[i].visible : GPU_HIDDEN;
+	}
+	if (tree_snapshot(s->tree, &s->members, &n, &s->members_capacity) < 0) {
+		return;
+	}
+	for (size_t i = 0; i < n && asked < MAX_ENVIRONMENTS; i++) {
+		// Entities are numbered in the order of joining.
+		if (s->members[i].entity > s->last_environ_entity) {
+			s->last_environ_entity = s->members[i].entity;
+			set = add_member(s, s->members[i].pid, verdicts) || set;
+			asked++;
+		}
+	}
+	if (set) {
+		s->visible_set = true;
+		announce_visible(s, sink, verdicts, instances);
+	}
+}
+
+// Nvml process ------------------------------------------------------------------------------------
+//
+// Which of the job's processes use which GPU, and how much of it.
+//
+// NVML knows processes by the host's pids. In a container with pids of its own, older drivers tell
+// the host's pids, newer ones (550) list translated pids, without their memory, and still sample
+// utilisation under the host's. So there a pid counts only if that process of the job holds a
+// descriptor of /dev/nvidia*, and what does not fit is missing, with this as the reason.
+
+#define UNMATCHED_READINGS 10u
+#define MAX_DESCRIPTORS 4096u
+
+static const char nested_reason[] =
+	"the driver tells the host's process ids, and this container has its own; start it with "
+	"the host's (docker --pid=host)";
+
+static void cleanup_closedir(DIR **directory)
+{
+	if (*directory) {
+		closedir(*directory);
+	}
+}
+
+static bool holds_gpu(int root_fd, pid_t pid)
+{
+	static const char prefix[] = "/dev/nvidia";
+	char path[48], target[64];
+	snprintf(path, sizeof(path), "proc/%d/fd", (int)pid);
+	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(cleanup_closedir) DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!directory) {
+		return false;
+	}
+	int directory_fd = take_fd(fd);
+	const struct dirent *entry;
+	for (unsigned i = 0; i < MAX_DESCRIPTORS && (entry = readdir(directory)); i++) {
+		ssize_t n = readlinkat(directory_fd, entry->d_name, target, sizeof(target));
+		if (n >= (ssize_t)sizeof(prefix) - 1 &&
+			memcmp(target, prefix, sizeof(prefix) - 1) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct gpu_process *find_process(struct gpu_source *s, int64_t entity)
+{
+	for (size_t i = 0; i < s->n_processes; i++) {
+		if (s->processes[i].entity == entity) {
+			return &s->processes[i];
+		}
+	}
+	return NULL;
+}
+
+// The job's process behind a pid that NVML told; NULL where it is none.
+static struct gpu_process *job_process(struct gpu_source *s, uint32_t pid)
+{
+	int64_t entity = pid <= INT32_MAX ? tree_entity_of(s->tree, (pid_t)pid) : 0;
+	if (entity == 0) {
+		return NULL;
+	}
+	struct gpu_process *known = find_process(s, entity);
+	if (known || (s->nested && !holds_gpu(s->root_fd, (pid_t)pid))) {
+		return known;
+	}
+	void *items = s->processes;
+	if (array_reserve(&items, &s->processes_capacity, s->n_processes + 1,
+		    sizeof(*s->processes)) < 0) {
+		return NULL;
+	}
+	s->processes = items;
+	s->processes[s->n_processes] = (struct gpu_process){
+		.entity = entity, .pid = (pid_t)pid, .utilization = VALUE_MISSING};
+	return &s->processes[s->n_processes++];
+}
+
+static int64_t add_known(int64_t sum, int64_t value)
+{
+	return sum == VALUE_MISSING || value == VALUE_MISSING ? VALUE_MISSING : sum + value;
+}
+
+static bool was_stranger(const struct gpu *g, uint32_t pid)
+{
+	for (size_t i = 0; i < g->n_strangers; i++) {
+		if (g->strangers[i] == pid) {
+			return true;
+		}
+	}
+	return g->n_strangers == GPU_MAX_STRANGERS;
+}
+
+// A process of the job that has just begun, or just ended, is in the driver's list and not in the
+// tree. So who is no process of the job is another program's only when it was there before, too.
+// False where there is one that is new.
+static bool know_strangers(
+	struct gpu_source *s, struct gpu *g, const struct nvml_process *list, size_t n)
+{
+	uint32_t pids[GPU_MAX_STRANGERS];
+	size_t kept = 0;
+	bool known = true;
+	for (size_t i = 0; i < n; i++) {
+		if (job_process(s, list[i].pid)) {
+			continue;
+		}
+		known = known && was_stranger(g, list[i].pid);
+		if (kept < GPU_MAX_STRANGERS) {
+			pids[kept++] = list[i].pid;
+		}
+	}
+	memcpy(g->strangers, pids, kept * sizeof(*pids));
+	g->n_strangers = kept;
+	return known;
+}
+
+// What one GPU's list says: what of it is the job's, and what is not. Host's pids in a container
+// tell nothing of others.
+static void take_list(struct gpu_source *s, const struct nvml_process *list, size_t n, bool others,
+	struct gpu_reading *r)
+{
+	int64_t memory[2] = {0, 0}, count[2] = {0, 0}; // of the job, of others
+	for (size_t i = 0; i < n; i++) {
+		struct gpu_process *p = job_process(s, list[i].pid);
+		bool known = list[i].memory_bytes <= INT64_MAX / NVML_MAX_GPUS &&
+		             !(s->nested && list[i].memory_bytes == 0);
+		int64_t bytes = known ? (int64_t)list[i].memory_bytes : VALUE_MISSING;
+		if (p) {
+			p->listed = true;
+			p->memory = add_known(p->memory, bytes);
+		}
+		memory[!p] = add_known(memory[!p], bytes);
+		count[!p]++;
+	}
+	s->ever_matched = s->ever_matched || count[0] > 0;
+	bool blind = s->nested && !s->ever_matched;
+	static const size_t metrics[2][2] = {
+		{JOB_MEMORY, JOB_PROCESSES}, {JOB_OTHER_MEMORY, JOB_OTHER_PROCESSES}};
+	for (size_t i = 0; i < 2; i++) {
+		bool told = i == 0 ? !blind : others;
+		r->result[metrics[i][0]] = told && memory[i] != VALUE_MISSING ? NVML_OK : GPU_QUIET;
+		r->value[metrics[i][0]] = memory[i];
+		r->result[metrics[i][1]] = told ? NVML_OK : GPU_QUIET;
+		r->value[metrics[i][1]] = count[i];
+	}
+	bool memoryless = memory[0] == VALUE_MISSING || memory[1] == VALUE_MISSING;
+	r->why = s->nested    ? nested_reason
+	         : memoryless ? "the driver does not tell how much memory a process holds"
+	                      : "it was read too seldom to tell whose a process is";
+}
+
+// The mean of a process's samples, per cent; -1: it has none.
+static int64_t mean_of(const struct nvml_process_sample *samples, size_t n, uint32_t pid)
+{
+	uint64_t sum = 0, count = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (samples[i].pid == pid && samples[i].sm_percent <= 100) {
+			sum += samples[i].sm_percent;
+			count++;
+		}
+	}
+	return count > 0 ? (int64_t)(sum / count) : -1;
+}
+
+// Samples of one GPU, of those in its list. The driver leaves out who did nothing: 0. In a
+// container who has none may be there under another pid: not known.
+static void add_samples(struct gpu_source *s, const struct nvml_process *list, size_t n_list,
+	const struct nvml_process_sample *samples, size_t n, bool others, struct gpu_reading *r)
+{
+	int64_t sums[2] = {0, 0}; // of the job, of others
+	bool known = true;
+	for (size_t i = 0; i < n_list; i++) {
+		struct gpu_process *p = job_process(s, list[i].pid);
+		int64_t mean = mean_of(samples, n, list[i].pid);
+		if (p && (mean >= 0 || !s->nested)) {
+			p->utilization = (p->utilization == VALUE_MISSING ? 0 : p->utilization) +
+			                 (mean >= 0 ? mean : 0);
+		}
+		known = known && (!p || mean >= 0 || !s->nested);
+		sums[!p] += mean >= 0 ? mean : 0;
+	}
+	bool blind = s->nested && (!s->ever_matched || !known);
+	r->result[JOB_UTILIZATION] = blind ? GPU_QUIET : NVML_OK;
+	r->value[JOB_UTILIZATION] = sums[0] < 100 ? sums[0] : 100;
+	r->result[JOB_OTHER_UTILIZATION] = others ? NVML_OK : GPU_QUIET;
+	r->value[JOB_OTHER_UTILIZATION] = sums[1] < 100 ? sums[1] : 100;
+}
+
+static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
+	const struct nvml_process *list, size_t n_list, bool others, struct gpu_reading *r)
+{
+	struct nvml_process_sample samples[NVML_MAX_SAMPLES];
+	size_t n = 0;
+	uint64_t now_us = (clock_realtime_ns() - clock_monotonic_ns() + now_ns) / NS_PER_US;
+	// A clock that was set back would hide samples until it is there again.
+	uint64_t last_us = g->process_last_us > now_us + 2000000 ? 0 : g->process_last_us;
+	int result = nvml_process_samples(
+		s->nvml, g->handle, last_us, samples, NVML_MAX_SAMPLES, &n);
+	// Nobody was busy, which is an answer.
+	result = result == NVML_NOT_FOUND ? NVML_OK : result;
+	r->result[JOB_UTILIZATION] = r->result[JOB_OTHER_UTILIZATION] = result;
+	if (nvml_outcome(result) == NVML_NEVER) {
+		sink_missing(sink, 0, &nvml_groups[GPU_PROCESS], PROCESS_UTILIZATION,
+			g->mig && result == NVML_NOT_SUPPORTED
+				? "not supported while the GPU is divided into instances (MIG)"
+				: nvml_reason(result));
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (samples[i].t_us > g->process_last_us) {
+			g->process_last_us = samples[i].t_us;
+		}
+	}
+	if (result == NVML_OK) {
+		add_samples(s, list, n_list, samples, n, others, r);
+	}
+}
+
+// Reads one GPU. False where its list is not known this time.
+static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
+	const char **ret_reason)
+{
+	struct nvml_process list[NVML_MAX_PROCESSES];
+	size_t n = 0;
+	struct nvml_device *part = gpu_part(g);
+	int result = part ? nvml_processes(s->nvml, part, list, NVML_MAX_PROCESSES, &n) : GPU_QUIET;
+	struct gpu_reading r = {.why = gpu_part_reason};
+	for (size_t i = 0; i < N_JOB; i++) {
+		r.result[i] = result;
+	}
+	if (result == NVML_OK) {
+		bool others = know_strangers(s, g, list, n) && !s->nested;
+		take_list(s, list, n, others, &r);
+		if (gpu_wants(g, GPU_JOB, JOB_UTILIZATION)) {
+			read_samples(s, g, sink, now_ns, list, n, others, &r);
+		}
+	} else {
+		*ret_reason = part ? nvml_reason(result) : gpu_part_reason;
+	}
+	gpu_row(sink, g, GPU_JOB, now_ns, &r);
+	return result == NVML_OK;
+}
+
+static void put_process(struct gpu_process *p, struct sink *sink, uint64_t now_ns)
+{
+	const int64_t values[N_PROCESS] = {
+		[PROCESS_MEMORY] = p->memory, [PROCESS_UTILIZATION] = p->utilization};
+	if (!p->stream) {
+		p->stream = sink_stream(sink, p->entity, &nvml_groups[GPU_PROCESS]);
+	}
+	stream_row(p->stream, now_ns, values);
+}
+
+static void put_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns, bool whole)
+{
+	for (size_t i = 0; i < s->n_processes;) {
+		struct gpu_process *p = &s->processes[i];
+		p->memory = whole ? p->memory : VALUE_MISSING;
+		if (p->listed || !whole) {
+			put_process(p, sink, now_ns);
+			i++;
+			continue;
+		}
+		// It is in no list any more: gone, or it holds nothing.
+		if (tree_entity_of(s->tree, p->pid) == p->entity) {
+			put_process(p, sink, now_ns);
+		}
+		stream_close(p->stream);
+		*p = s->processes[--s->n_processes];
+	}
+}
+
+// Where no process of the job was ever listed because of a container: says so.
+// At first the job's processes may not be on a GPU yet. At the end there are no further readings
+// to wait for.
+static void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end)
+{
+	bool silent = !s->nested || s->ever_matched || !s->processes_read;
+	if (silent || (!at_end && ++s->readings_unmatched < UNMATCHED_READINGS)) {
+		return;
+	}
+	sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], nested_reason);
+	sink_missing_group(sink, 0, &nvml_groups[GPU_JOB], nested_reason);
+}
+
+static bool all_lost(const struct gpu_source *s)
+{
+	bool lost = true;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		lost = lost && s->gpus[i].lost;
+	}
+	return lost;
+}
+
+// Every GPU at once, since a process may use several.
+static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
+{
+	const char *reason = "the GPU is lost";
+	bool whole = true, any = false;
+	for (size_t i = 0; i < s->n_processes; i++) {
+		s->processes[i].listed = false;
+		s->processes[i].memory = 0;
+		s->processes[i].utilization = VALUE_MISSING;
+	}
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		struct gpu *g = &s->gpus[i];
+		if (gpu_wants_any(g, GPU_JOB)) {
+			whole = read_gpu(s, g, sink, now_ns, &reason) && whole;
+			any = any || gpu_wants_any(g, GPU_JOB);
+		}
+	}
+	// Which GPUs the job may use is known from its environment, too.
+	gpu_visible_from_job(s, sink);
+	if (!any) {
+		sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], reason);
+		return all_lost(s) ? -ENODEV : 0;
+	}
+	s->processes_read = true;
+	put_processes(s, sink, now_ns, whole);
+	gpu_say_unmatched(s, sink, false);
+	return 0;
+}

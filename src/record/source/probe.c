@@ -12,8 +12,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/source/feed.h"
-#include "record/source/registry.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
 
 #define FEED_MAX_BYTES ((size_t)64 << 20)
 #define ROUNDS 3

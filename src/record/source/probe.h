@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "record/source/source.h"
+#include "record/sample/source.h"
 
 // One metric of one entity: a value, or the reason why there is none.
 struct probe_value {

@@ -14,8 +14,6 @@
 // (phase_log.h), over the whole run. Marks tell phases when a step has ended: until then samples
 // wait, and where too many wait the oldest are of a phase that is not known.
 
-#include "record/source/source.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +26,12 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/file.h"
-#include "record/host/maps.h"
-#include "record/host/perf.h"
-#include "record/job/tree.h"
-#include "record/source/phase_log.h"
+#include "machine/file.h"
+#include "machine/perf.h"
+#include "machine/procfs.h"
+#include "machine/tree.h"
+#include "record/mark/phase_log.h"
+#include "record/sample/source.h"
 
 enum {
 	THREADS_MOST = 96, // that are sampled: a descriptor and a ring each

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The threads of the processes that train: CPU time and time ready without a CPU, ten times a
-// second, added up by what the threads are for (host/thread_kind.h).
+// second, added up by what the threads are for (machine/thread_kind.h).
 //
 // A thread's CPU clock (MAKE_THREAD_CPUCLOCK) can be read by its own process alone: clock_gettime
 // returns EINVAL to others. Its schedstat may be read by anyone, costs 1 us, and says how long it
@@ -11,8 +11,6 @@
 // The processes are those that mark iterations; where none does, the one with most CPU time. What
 // a thread is for is sought until something tells: by its name when it is new, then by looks at
 // the system call that it waits in. Time before that stays with the unnamed.
-
-#include "record/source/source.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,10 +25,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/file.h"
-#include "record/host/procfs.h"
-#include "record/host/thread_kind.h"
-#include "record/job/tree.h"
+#include "machine/file.h"
+#include "machine/procfs.h"
+#include "machine/thread_kind.h"
+#include "machine/tree.h"
+#include "record/sample/source.h"
 
 enum {
 	PROGRAMS_MOST = TREE_TRAINING_MAX,

@@ -3,7 +3,7 @@
 //
 // What the first threads of the job's processes wait for: twenty looks a second, counted by kind. A
 // look costs about a microsecond (one small read) where the thread runs, and up to three reads
-// where it waits for a descriptor. What it can tell is in host/doing.h.
+// where it waits for a descriptor. What it can tell is in machine/doing.h.
 //
 // Looks are counters: their rates over any stretch of the run say which part of the time a thread
 // waited for what, with the error of a sample (of 500 looks 4.5 percentage points at most).
@@ -11,8 +11,6 @@
 // Of a thread that trains, what it waited for while it took a batch is counted apart: a training
 // loop that sleeps and a dataset that does are two things. The marks that say so come when a step
 // has ended (phase_log.h); looks wait for them.
-
-#include "record/source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +23,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "record/host/doing.h"
-#include "record/host/file.h"
-#include "record/job/tree.h"
-#include "record/source/phase_log.h"
+#include "machine/doing.h"
+#include "machine/file.h"
+#include "machine/tree.h"
+#include "record/mark/phase_log.h"
+#include "record/sample/source.h"
 
 enum {
 	FOLLOWED_MAX = 64, // processes: the first that live

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Kernel text files under a root.
+
+#include "machine/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+// Keyed -------------------------------------------------------------------------------------------
+//
+// Names and numbers, a line each.
+
+bool keyed_next(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value)
+{
+	struct cursor line;
+	while (cursor_line(text, &line)) {
+		const char *at = line.at;
+		while (at < line.end && *at != ':' && *at != ' ' && *at != '\t') {
+			at++;
+		}
+		if (at > line.at) {
+			*ret_key = (struct cursor){line.at, at};
+			*ret_value = (struct cursor){at + (at < line.end && *at == ':'), line.end};
+			return true;
+		}
+	}
+	return false;
+}
+
+int64_t keyed_number(struct cursor value)
+{
+	int64_t number;
+	if (!cursor_i64(&value, &number)) {
+		return KEYED_ABSENT;
+	}
+	cursor_skip_blanks(&value);
+	if (cursor_literal(&value, "kB") && __builtin_mul_overflow(number, 1024, &number)) {
+		return KEYED_ABSENT;
+	}
+	return number;
+}
+
+size_t keyed_parse(struct cursor text, const char *const *keys, size_t n, int64_t *values)
+{
+	for (size_t i = 0; i < n; i++) {
+		values[i] = KEYED_ABSENT;
+	}
+	size_t found = 0, expected = 0;
+	struct cursor key, value;
+	while (found < n && keyed_next(&text, &key, &value)) {
+		for (size_t i = 0; i < n; i++) {
+			size_t at = expected + i < n ? expected + i : expected + i - n;
+			if (*keys[at] == *key.at && cursor_is(key, keys[at])) {
+				if (values[at] == KEYED_ABSENT) {
+					values[at] = keyed_number(value);
+					found += values[at] != KEYED_ABSENT;
+				}
+				expected = at + 1 < n ? at + 1 : 0;
+				break;
+			}
+		}
+	}
+	return found;
+}
+
+// File --------------------------------------------------------------------------------------------
+
+#define HOST_FILE_MAX_BYTES ((size_t)1 << 20)
+#define SEQ_FILE_SURELY_WHOLE 3072u
+
+int host_file_open(struct host_file *f, int root_fd, const char *path, struct error *e)
+{
+	int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return error_errno(e, errno, "/%s", path);
+	}
+	*f = (struct host_file){.fd = fd};
+	return 0;
+}
+
+// pread of libc is a point where a thread can be cancelled, which takes it a while to see to.
+static ssize_t pread_bare(int fd, void *buffer, size_t size, off_t offset)
+{
+	return syscall(SYS_pread64, fd, buffer, size, offset);
+}
+
+// Reads until there is nothing more, or until a reading that gave less than was asked for is so
+// short that nothing can be behind it.
+static int read_from_start(struct host_file *f, size_t surely_whole, struct cursor *ret)
+{
+	size_t length = 0;
+	for (;;) {
+		void *buffer = f->buffer;
+		if (length == f->capacity &&
+			array_reserve(&buffer, &f->capacity, length ? length * 2 : 2048, 1) < 0) {
+			return -ENOMEM;
+		}
+		f->buffer = buffer;
+		size_t wanted = f->capacity - length;
+		ssize_t n = pread_bare(f->fd, f->buffer + length, wanted, (off_t)length);
+		if (n < 0) {
+			return -errno;
+		}
+		length += (size_t)n;
+		bool whole = n == 0 || ((size_t)n < wanted && (size_t)n < surely_whole);
+		if (whole || length >= HOST_FILE_MAX_BYTES) {
+			*ret = cursor_of(f->buffer, length);
+			return 0;
+		}
+	}
+}
+
+int host_file_read(struct host_file *f, struct cursor *ret)
+{
+	// seq_file hands over at most about a page at a time, so a short reading near a page's size
+	// may have more behind it; one well below that has ended, and needs no second call.
+	return read_from_start(f, SEQ_FILE_SURELY_WHOLE, ret);
+}
+
+int host_file_read_to_end(struct host_file *f, struct cursor *ret)
+{
+	return read_from_start(f, 0, ret);
+}
+
+void host_file_close(struct host_file *f)
+{
+	if (f->fd >= 0) {
+		close(f->fd);
+	}
+	free(f->buffer);
+	*f = HOST_FILE_CLOSED;
+}
+
+int host_pread(int fd, char *buffer, size_t size, struct cursor *ret)
+{
+	ssize_t n = pread_bare(fd, buffer, size, 0);
+	if (n <= 0) {
+		return n < 0 ? -errno : -ENODATA;
+	}
+	*ret = cursor_of(buffer, (size_t)n);
+	return 0;
+}
+
+int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
+	struct error *e)
+{
+	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0) {
+		return error_errno(e, errno, "/%s", path);
+	}
+	int r = host_pread(fd, buffer, size, ret);
+	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
+}
+
+bool host_has_entries(int root_fd, const char *path)
+{
+	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	bool any = false;
+	for (struct dirent *item; directory && !any && (item = readdir(directory));) {
+		any = item->d_name[0] != '.';
+	}
+	if (directory) {
+		closedir(directory);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return any;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A machine's CPUs, memory and limits, once at the start of a run.
+
+#include "machine/machine.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "machine/file.h"
+
+// Of files that are asked for a few of their first lines (cpuinfo has a kB for every CPU).
+#define READ_MAX_BYTES 8192u
+
+unsigned machine_list_count(struct cursor list)
+{
+	uint64_t count = 0, first, last;
+	while (cursor_u64(&list, &first)) {
+		last = first;
+		if (cursor_literal(&list, "-") && !cursor_u64(&list, &last)) {
+			return 0;
+		}
+		if (last < first || last > INT_MAX || (count += last - first + 1) > INT_MAX) {
+			return 0;
+		}
+		if (!cursor_literal(&list, ",")) {
+			break;
+		}
+	}
+	return (unsigned)count;
+}
+
+// Copies the first line, without blanks around it.
+static void copy_line(struct cursor c, char *to, size_t size)
+{
+	struct cursor line;
+	cursor_skip_blanks(&c);
+	if (!cursor_line(&c, &line)) {
+		return;
+	}
+	size_t length = (size_t)(line.end - line.at);
+	length = length < size ? length : size - 1;
+	memcpy(to, line.at, length);
+	to[length] = '\0';
+}
+
+static void read_line(int root_fd, const char *path, char *to, size_t size)
+{
+	char buffer[256];
+	struct cursor c;
+	if (host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0) {
+		copy_line(c, to, size);
+	}
+}
+
+static unsigned read_list(int root_fd, const char *path)
+{
+	char buffer[1024];
+	struct cursor c;
+	return host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0
+	               ? machine_list_count(c)
+	               : 0;
+}
+
+// The first value of one of the keys: x86 says "model name", others "Processor", "cpu", "cpu
+// model".
+static void read_model(int root_fd, char *to, size_t size)
+{
+	static const char *const keys[] = {"model name", "cpu model", "Processor", "cpu"};
+	char buffer[READ_MAX_BYTES];
+	struct cursor text, line;
+	if (host_read_once(root_fd, "proc/cpuinfo", buffer, sizeof(buffer), &text, NULL) < 0) {
+		return;
+	}
+	while (cursor_line(&text, &line)) {
+		for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+			struct cursor rest = line;
+			if (cursor_literal(&rest, keys[i])) {
+				cursor_skip_blanks(&rest);
+				if (cursor_literal(&rest, ":")) {
+					copy_line(rest, to, size);
+					return;
+				}
+			}
+		}
+	}
+}
+
+static unsigned read_allowed_cpus(int root_fd)
+{
+	char buffer[READ_MAX_BYTES];
+	struct cursor text, key, value;
+	if (host_read_once(root_fd, "proc/self/status", buffer, sizeof(buffer), &text, NULL) < 0) {
+		return 0;
+	}
+	while (keyed_next(&text, &key, &value)) {
+		if (cursor_is(key, "Cpus_allowed_list")) {
+			return machine_list_count(value);
+		}
+	}
+	return 0;
+}
+
+static uint64_t read_memory(int root_fd)
+{
+	static const char *const keys[] = {"MemTotal"};
+	char buffer[READ_MAX_BYTES];
+	struct cursor text;
+	int64_t total;
+	bool found = host_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) ==
+	                     0 &&
+	             keyed_parse(text, keys, 1, &total) == 1 && total > 0;
+	return found ? (uint64_t)total : 0;
+}
+
+void machine_read(int root_fd, struct machine *ret)
+{
+	struct machine m = {0};
+	struct cgroup_places places = {0};
+	m.cpus = read_list(root_fd, "sys/devices/system/cpu/online");
+	m.cpus_allowed = read_allowed_cpus(root_fd);
+	m.nodes = read_list(root_fd, "sys/devices/system/node/online");
+	m.memory_bytes = read_memory(root_fd);
+	read_model(root_fd, m.cpu_model, sizeof(m.cpu_model));
+	read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
+	read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
+	if (cgroup_places_find(root_fd, "self", &places, NULL) == 0) {
+		(void)cgroup_memory_limit(root_fd, &places, &m.memory_limit_bytes, NULL);
+		(void)cgroup_cpu_quota(root_fd, &places, &m.cpu_quota, NULL);
+		cgroup_places_done(&places);
+	}
+	*ret = m;
+}
+
+static void put_name(struct text *t, const char *name)
+{
+	text_format(t, "%s\"%s\":", t->length > 1 ? "," : "", name);
+}
+
+static void put_count(struct text *t, const char *name, uint64_t number)
+{
+	if (number) {
+		put_name(t, name);
+		text_format(t, "%llu", (unsigned long long)number);
+	}
+}
+
+static void put_string(struct text *t, const char *name, const char *string)
+{
+	if (*string) {
+		put_name(t, name);
+		text_append_json_string(t, string);
+	}
+}
+
+char *machine_attributes(const struct machine *machine)
+{
+	struct text t = {0};
+	text_append_string(&t, "{");
+	put_count(&t, "cpus", machine->cpus);
+	put_count(&t, "cpus_allowed", machine->cpus_allowed);
+	if (machine->cpu_quota > 0) {
+		put_name(&t, "cpu_quota");
+		text_format(&t, "%.3f", machine->cpu_quota);
+	}
+	put_count(&t, "numa_nodes", machine->nodes);
+	put_count(&t, "memory_bytes", machine->memory_bytes);
+	put_count(&t, "memory_limit_bytes", machine->memory_limit_bytes);
+	put_string(&t, "cpu_model", machine->cpu_model);
+	put_string(&t, "kernel", machine->kernel);
+	put_string(&t, "hostname", machine->name);
+	text_append_string(&t, "}");
+	return text_steal(&t);
+}

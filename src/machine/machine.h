@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What a machine is made of, and what of it this process may use.
+
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "machine/cgroupfs.h"
+
+struct machine {
+	unsigned cpus; // online
+	unsigned cpus_allowed; // to this process by affinity
+	double cpu_quota; // of the cgroups, in CPUs; 0: none
+	unsigned nodes; // NUMA; 0: not known
+	uint64_t memory_bytes; // 0: not known
+	uint64_t memory_limit_bytes; // of the cgroups; 0: none
+	char cpu_model[128]; // "" where the kernel does not say
+	char kernel[96];
+	char name[72]; // of the host
+};
+
+// What cannot be read stays 0 or "". Never fails.
+void machine_read(int root_fd, struct machine *ret);
+
+// The host entity's attributes: a JSON object with what is known of the above. Owned by the caller;
+// NULL: out of memory.
+char *machine_attributes(const struct machine *machine);
+
+// How many numbers a list such as "0-3,8,10-11" names. 0 where it is none.
+unsigned machine_list_count(struct cursor list);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Which process a pid is.
+
+#include "machine/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+
+// The system calls: not every C library that we are built with has functions for them.
+static int open_pidfd(int64_t pid)
+{
+	long fd = syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int process_send(int pidfd, int signal_number)
+{
+	return syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0) < 0 ? -errno : 0;
+}
+
+// A zombie's is readable, too.
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	return poll(&p, 1, 0) > 0 && p.revents & POLLIN;
+}
+
+struct stat_line {
+	pid_t parent;
+	uint64_t start_ticks;
+	bool zombie; // the first thread has ended, others perhaps not
+};
+
+// 0; -errno: it cannot be read, or (-EINVAL) is something else.
+static int read_stat(int64_t pid, struct stat_line *ret)
+{
+	char path[48], stat[1024];
+	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+	if (n < 0) {
+		return -errno;
+	}
+	stat[n] = '\0';
+	// The name, the second field, can hold anything, also ')'.
+	const char *name_end = strrchr(stat, ')');
+	struct cursor c = cursor_of(
+		name_end ? name_end + 1 : "", name_end ? strlen(name_end + 1) : 0);
+	struct cursor state;
+	int64_t parent;
+	uint64_t ticks;
+	// After the name: state is field 3, the parent 4, starttime 22.
+	if (!cursor_word(&c, &state) || !cursor_i64(&c, &parent) || !cursor_skip_fields(&c, 17) ||
+		!cursor_u64(&c, &ticks)) {
+		return -EINVAL;
+	}
+	bool zombie = cursor_is(state, "Z") || cursor_is(state, "X");
+	*ret = (struct stat_line){(pid_t)parent, ticks, zombie};
+	return 0;
+}
+
+// Whether /proc numbers processes as this process does: not where only one of the two is in a new
+// namespace.
+static bool is_our_proc(void)
+{
+	char self[24], own[24];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+	snprintf(own, sizeof(own), "%d", (int)getpid());
+	self[n > 0 ? n : 0] = '\0';
+	return strcmp(self, own) == 0;
+}
+
+// A kernel or a container without pidfds: what is found can be true no longer when it is used.
+static enum process_answer is_by_number(int64_t pid, uint64_t start_ticks)
+{
+	struct stat_line stat;
+	if (!is_our_proc() || read_stat(pid, &stat) < 0) {
+		return kill((pid_t)pid, 0) < 0 && errno == ESRCH ? PROCESS_NO : PROCESS_CANNOT_TELL;
+	}
+	return stat.start_ticks == start_ticks && !stat.zombie ? PROCESS_YES : PROCESS_NO;
+}
+
+// As long as the process of a pidfd lives nobody else has its pid: what /proc says of the pid while
+// it does is said of that process.
+static enum process_answer is_by_pidfd(int pidfd, int64_t pid, uint64_t start_ticks)
+{
+	struct stat_line stat;
+	bool known = is_our_proc() && read_stat(pid, &stat) == 0;
+	return has_ended(pidfd)                  ? PROCESS_NO
+	       : !known                          ? PROCESS_CANNOT_TELL
+	       : stat.start_ticks != start_ticks ? PROCESS_NO
+	                                         : PROCESS_YES;
+}
+
+// Whether there are no pidfds at all: an old kernel, a container that filters system calls.
+static bool are_refused(int result)
+{
+	return result == -ENOSYS || result == -EPERM || result == -EACCES;
+}
+
+enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd)
+{
+	if (pid <= 0 || pid > INT_MAX || start_ticks == 0) {
+		return PROCESS_NO; // nobody's
+	}
+	_cleanup_close_ int pidfd = open_pidfd(pid);
+	if (pidfd == -ESRCH || pidfd == -EINVAL || pidfd == -ENOENT) {
+		return PROCESS_NO; // nobody has it; or a thread has, whose process has another
+	}
+	if (pidfd < 0) {
+		return are_refused(pidfd) && !ret_pidfd ? is_by_number(pid, start_ticks)
+		                                        : PROCESS_CANNOT_TELL;
+	}
+	enum process_answer answer = is_by_pidfd(pidfd, pid, start_ticks);
+	if (answer == PROCESS_YES && ret_pidfd) {
+		*ret_pidfd = take_fd(pidfd);
+	}
+	return answer;
+}
+
+// Whether the first line of a file, or what a link leads to, is this text.
+static bool file_is(const char *path, const char *text)
+{
+	char line[64];
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	line[n > 0 ? n : 0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return n > 0 && strcmp(line, text) == 0;
+}
+
+static bool link_is(const char *path, const char *text)
+{
+	char target[64];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	return n > 0 && strcmp(target, text) == 0;
+}
+
+enum process_answer process_find(const struct process_name *name, int *ret_pidfd)
+{
+	bool here = name->boot_id && file_is("/proc/sys/kernel/random/boot_id", name->boot_id) &&
+	            (!name->pid_namespace || link_is("/proc/self/ns/pid", name->pid_namespace));
+	return here ? process_is(name->pid, name->start_ticks, ret_pidfd) : PROCESS_CANNOT_TELL;
+}
+
+int process_signal(int64_t pid, uint64_t start_ticks, int signal_number)
+{
+	_cleanup_close_ int pidfd = -1;
+	enum process_answer answer = process_is(pid, start_ticks, &pidfd);
+	return answer == PROCESS_YES  ? process_send(pidfd, signal_number)
+	       : answer == PROCESS_NO ? -ESRCH
+	                              : -EAGAIN;
+}
+
+int process_signal_child(int64_t pid, uint64_t start_ticks, int signal_number)
+{
+	int result = process_signal(pid, start_ticks, signal_number);
+	if (result != -EAGAIN) {
+		return result;
+	}
+	_cleanup_close_ int pidfd = open_pidfd(pid);
+	if (!are_refused(pidfd) || process_is(pid, start_ticks, NULL) != PROCESS_YES) {
+		return -EAGAIN;
+	}
+	return kill((pid_t)pid, signal_number) == 0 ? 0 : -errno;
+}
+
+// A list -----------------------------------------------------------------------------------------
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct process_entry *x = a, *y = b;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int add_process(const char *name, struct process_entry **items, size_t *n, size_t *capacity)
+{
+	struct stat_line stat;
+	int64_t pid;
+	if (parse_integer(name, 1, INT_MAX, &pid, NULL) < 0) {
+		return 0; // no process
+	}
+	int result = read_stat(pid, &stat);
+	if (result == -EMFILE || result == -ENFILE || result == -ENOMEM) {
+		return result;
+	}
+	if (result < 0 || stat.zombie) {
+		return 0; // it has ended, or is not for us to see
+	}
+	if (array_reserve((void **)items, capacity, *n + 1, sizeof(**items)) < 0) {
+		return -ENOMEM;
+	}
+	(*items)[(*n)++] = (struct process_entry){(pid_t)pid, stat.parent, stat.start_ticks};
+	return 0;
+}
+
+int process_list(struct process_entry **ret, size_t *ret_n)
+{
+	struct process_entry *items = NULL;
+	size_t n = 0, capacity = 0;
+	DIR *proc = opendir("/proc");
+	if (!proc) {
+		return -errno;
+	}
+	int result = 0;
+	for (struct dirent *entry; result == 0 && (entry = readdir(proc));) {
+		result = add_process(entry->d_name, &items, &n, &capacity);
+	}
+	closedir(proc);
+	if (result < 0) {
+		free(items);
+		return result;
+	}
+	if (n > 1) {
+		qsort(items, n, sizeof(*items), compare_pids);
+	}
+	*ret = items;
+	*ret_n = n;
+	return 0;
+}

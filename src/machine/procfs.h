@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What /proc/PID tells about a process. Each parser takes the whole text of one file, as one pread
+// gave it, in one pass and without allocating; nothing in the text is trusted. 0, or -EBADMSG where
+// it is not what the kernel writes, and then *ret is untouched. Numbers that this kernel (or this
+// reader's permissions) does not tell are KEYED_ABSENT, never 0. Times are in ticks of
+// sysconf(_SC_CLK_TCK), memory in bytes unless the name says else.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/parse.h"
+#include "machine/file.h"
+
+// /proc/PID/stat
+struct proc_stat {
+	char name[64]; // as the process calls itself: any bytes but NUL; kernel threads' are longer
+	char state; // R, S, D, Z, T, ...
+	pid_t parent;
+	pid_t group;
+	pid_t session;
+	uint32_t flags; // PF_* of the kernel
+	uint64_t minor_faults;
+	uint64_t child_minor_faults; // child_*: of children that were waited for
+	uint64_t major_faults;
+	uint64_t child_major_faults;
+	uint64_t user_ticks;
+	uint64_t system_ticks;
+	uint64_t child_user_ticks;
+	uint64_t child_system_ticks;
+	int64_t threads;
+	uint64_t start_ticks; // since boot: with the pid, the process's identity
+	int64_t rss_pages;
+	int64_t cpu; // that it last ran on
+	int64_t block_delay_ticks; // waited for block I/O; stays 0 unless delay accounting is on
+	int64_t exit_code; // of a zombie, as waitpid gives it; 0 also where it may not be read
+};
+int proc_stat_parse(struct cursor text, struct proc_stat *ret);
+
+// /proc/PID/statm, in pages
+struct proc_statm {
+	uint64_t size_pages;
+	uint64_t resident_pages;
+	uint64_t shared_pages; // resident, of files and shmem
+};
+int proc_statm_parse(struct cursor text, struct proc_statm *ret);
+
+// /proc/PID/io
+struct proc_io {
+	int64_t asked_read_bytes; // rchar: by system calls, from the page cache too
+	int64_t asked_write_bytes; // wchar
+	int64_t read_calls;
+	int64_t write_calls;
+	int64_t storage_read_bytes; // read_bytes: fetched from the block layer
+	int64_t storage_write_bytes;
+	int64_t cancelled_write_bytes;
+};
+int proc_io_parse(struct cursor text, struct proc_io *ret);
+
+// /proc/PID/schedstat: of the thread-group leader only. Kernels without schedstats write zeros.
+struct proc_schedstat {
+	uint64_t run_ns;
+	uint64_t wait_ns; // runnable, without a CPU
+	uint64_t slices;
+};
+int proc_schedstat_parse(struct cursor text, struct proc_schedstat *ret);
+
+// /proc/PID/status
+struct proc_status {
+	int64_t uid; // real
+	int64_t pid_in_namespace; // the pid that the process itself sees
+	int64_t peak_resident_bytes; // VmHWM; absent for kernel threads and zombies
+	int64_t resident_bytes;
+	int64_t anonymous_bytes;
+	int64_t file_bytes;
+	int64_t shmem_bytes;
+	int64_t swap_bytes;
+	int64_t threads;
+	int64_t voluntary_switches; // of the leader thread only
+	int64_t involuntary_switches;
+	uint64_t ignored_signals; // bit n - 1 is signal n
+	unsigned cpus_allowed; // to the leader thread, by affinity and cpuset; 0: not said
+};
+int proc_status_parse(struct cursor text, struct proc_status *ret);
+
+// /proc/PID/smaps_rollup
+struct proc_smaps_rollup {
+	int64_t rss_bytes;
+	int64_t pss_bytes;
+	int64_t pss_anonymous_bytes; // the parts of PSS: Linux 5.4 and later
+	int64_t pss_file_bytes;
+	int64_t pss_shmem_bytes;
+	int64_t private_clean_bytes;
+	int64_t private_dirty_bytes;
+	int64_t swap_bytes;
+	int64_t swap_pss_bytes;
+};
+int proc_smaps_rollup_parse(struct cursor text, struct proc_smaps_rollup *ret);
+
+// /proc/loadavg
+struct proc_loadavg {
+	uint32_t load_hundredths[3]; // over 1, 5 and 15 minutes
+	uint64_t runnable; // threads
+	uint64_t threads;
+	pid_t last_pid; // newest pid in the reader's namespace: it moves when a process or thread
+	                // is born
+};
+int proc_loadavg_parse(struct cursor text, struct proc_loadavg *ret);
+
+// Maps --------------------------------------------------------------------------------------------
+//
+// Lines of /proc/PID/maps (proc(5)).
+
+struct mapping {
+	uint64_t from;
+	uint64_t to;
+	uint64_t offset; // in the file
+	bool runs; // it may be executed
+	struct cursor path; // empty: anonymous; "[stack]", "[vdso]"
+};
+
+// "0x1f", "1f"; false, and nothing moved, where there is no number or it passes 64 bits.
+bool maps_take_hex(struct cursor *c, uint64_t *ret);
+// False where the line is none of such a file.
+bool maps_take_line(struct cursor line, struct mapping *ret);
+
+// Pressure ----------------------------------------------------------------------------------------
+//
+// Pressure (PSI) files, of the machine (proc/pressure/) and of v2 cgroups (cpu.pressure, ...).
+
+struct pressure {
+	int64_t some_us; // total time that at least one task waited for the resource
+	int64_t full_us; // that all tasks waited; KEYED_ABSENT where this kernel has no such line
+};
+
+// The whole text of a pressure file. 0 or -EBADMSG; *ret is then untouched.
+int pressure_parse(struct cursor text, struct pressure *ret);
+
+// Why the file could not be read (error as open or read gave it, positive), and what would help.
+const char *pressure_reason(int error);
+
+// System ------------------------------------------------------------------------------------------
+//
+// What the kernel tells about the whole machine: /proc/stat, its disks and its interfaces. Each
+// parser takes foreign text and trusts nothing; KEYED_ABSENT is what this kernel does not tell.
+
+enum cpu_mode {
+	CPU_USER, // guests' time is in it
+	CPU_NICE,
+	CPU_SYSTEM,
+	CPU_IDLE,
+	CPU_IOWAIT,
+	CPU_IRQ,
+	CPU_SOFTIRQ,
+	CPU_STEAL,
+	N_CPU_MODES,
+};
+
+// /proc/stat
+struct system_stat {
+	int64_t ticks[N_CPU_MODES]; // of all CPUs together
+	int64_t context_switches;
+	int64_t processes; // created since boot, threads too
+	int64_t running; // threads
+	int64_t blocked; // threads that wait for storage
+};
+// 0 or -EBADMSG; *ret is then untouched. The same for all below.
+int system_stat_parse(struct cursor text, struct system_stat *ret);
+
+// One line of /proc/diskstats
+struct disk_line {
+	struct cursor name; // a view into the text
+	int64_t reads, read_sectors, read_ms; // sectors of 512 bytes, whatever the disk's are
+	int64_t writes, write_sectors, write_ms;
+	int64_t in_flight;
+	int64_t busy_ms; // wraps at 32 bits, as do the other ms
+	int64_t queue_ms; // requests times the time they took
+	int64_t discard_sectors; // Linux 4.18
+	int64_t flushes; // Linux 5.5
+};
+int disk_line_parse(struct cursor line, struct disk_line *ret);
+
+// One line of /proc/net/dev
+struct interface_line {
+	struct cursor name; // a view into the text
+	int64_t receive_bytes, receive_packets, receive_errors, receive_dropped;
+	int64_t transmit_bytes, transmit_packets, transmit_errors, transmit_dropped;
+};
+int interface_line_parse(struct cursor line, struct interface_line *ret);
+
+// Iostat ------------------------------------------------------------------------------------------
+//
+// io.stat of a v2 cgroup: "259:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0
+// dios=0", a line a disk that the cgroup has used.
+
+struct iostat_line {
+	struct cursor device; // "259:0", a view into the text
+	int64_t read_bytes; // 0 where the line lacks it: nothing was counted yet
+	int64_t write_bytes;
+	int64_t reads;
+	int64_t writes;
+};
+
+// Takes the next line. False at the end of the text.
+bool iostat_next(struct cursor *text, struct iostat_line *ret);
+
+#define IOSTAT_MAX_DISKS 64u
+
+// Which of the lines count, asked once for each of the first disks. Begins as zeros.
+struct iostat_disks {
+	struct {
+		char number[16]; // "259:0"
+		bool counts;
+	} disks[IOSTAT_MAX_DISKS];
+	size_t n;
+};
+
+// False for a device that stands on others, whose lines have the same bytes again: device mapper,
+// RAID, loop.
+bool iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device);

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Warm, compute, cold.
+
+#include "probe/stall_runs.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/part.h"
+#include "base/text.h"
+
+// A run that fetched less of what it read from storage was a warm one.
+#define WARM_FETCHED_MAX 0.02
+// So much of the dataset may still be cached in a cold run.
+#define COLD_CACHED_MAX 0.05
+// So much of it may come back while that runs, before it is dropped again.
+#define COOL_AGAIN 0.05
+// The share of the memory that is free which the dataset may take.
+#define ROOM 0.8
+
+struct making {
+	const struct stall_config *config;
+	struct stall_runs *runs;
+	char *strain;
+	char *lists; // the folder of the lists of opened files
+	void (*look)(void *context, const pid_t *pids, size_t n); // of the next run
+};
+
+static void say(const struct making *m, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(const struct making *m, const char *format, ...)
+{
+	char line[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	m->config->say(line);
+}
+
+static char *path_in(const struct making *m, const char *name, const char *ending)
+{
+	struct text path = {0};
+	text_format(&path, "%s/%s%s", m->config->folder, name, ending);
+	return text_steal(&path);
+}
+
+static void set_missing(struct making *m, enum trial_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void set_missing(struct making *m, enum trial_kind kind, const char *format, ...)
+{
+	char *reason = NULL;
+	va_list arguments;
+	va_start(arguments, format);
+	if (vasprintf(&reason, format, arguments) < 0) {
+		reason = NULL;
+	}
+	va_end(arguments);
+	free(m->runs->missing[kind]);
+	m->runs->missing[kind] = reason;
+	m->runs->trials[kind].rate.rate = (struct estimate){NAN, NAN, NAN};
+}
+
+// The dataset -----------------------------------------------------------------------------------
+
+static void note_open_files(void *context, const pid_t *pids, size_t n)
+{
+	struct making *m = context;
+	for (size_t i = 0; i < n; i++) {
+		dataset_note_process(&m->runs->dataset, pids[i]);
+	}
+}
+
+// A job that goes through a small dataset again and again would warm it.
+static void keep_cold(void *context, const pid_t *pids, size_t n)
+{
+	struct making *m = context;
+	struct error e = {0};
+	(void)pids;
+	(void)n;
+	if (dataset_cached(&m->runs->dataset) > COOL_AGAIN) {
+		dataset_cool(&m->runs->dataset, &e);
+	}
+}
+
+static bool goes_on(void *context)
+{
+	const struct making *m = context;
+	return *m->config->interrupted == 0;
+}
+
+// Bytes that new pages may take.
+static uint64_t memory_room(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+	while (file && fgets(line, sizeof(line), file)) {
+		struct cursor at = cursor_of(line, strlen(line));
+		uint64_t kib;
+		if (cursor_literal(&at, "MemAvailable:") && cursor_u64(&at, &kib)) {
+			return (uint64_t)(ROOM * (double)kib) * 1024;
+		}
+	}
+	return UINT64_MAX; // then the kernel has to know
+}
+
+// One run ---------------------------------------------------------------------------------------
+
+static int run(struct making *m, enum trial_kind kind, const char *setting, struct error *e)
+{
+	const struct stall_config *config = m->config;
+	const char *name = trial_name(kind);
+	_cleanup_free_ char *path = path_in(m, name, ".strain");
+	_cleanup_free_ char *output = path_in(m, name, ".out");
+	const char *const environment[] = {setting, NULL};
+	struct trial *trial = &m->runs->trials[kind];
+	if (!path || !output) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	unlink(path);
+	trial_done(trial);
+	m->runs->cached[kind] = dataset_cached(&m->runs->dataset);
+	int result = trial_run(&(struct trial_config){.strain = m->strain,
+				       .command = config->command,
+				       .run = path,
+				       .output = output,
+				       .environment = environment,
+				       .error = config->error,
+				       .limit_ns = config->limit_ns,
+				       .look = m->look,
+				       .context = m,
+				       .interrupted = config->interrupted},
+		trial, e);
+	if (result < 0 || trial->end == TRIAL_JOB_FAILED) {
+		m->runs->failed_output = take_pointer(output);
+		result = result < 0 ? error_prefix(e, "%s run", name)
+		                    : error_set(e, ECHILD, "the job failed in the %s run", name);
+	}
+	if (result == 0 && trial->end == TRIAL_INTERRUPTED) {
+		result = error_set(e, EINTR, "interrupted");
+	}
+	if (result == 0 && !isfinite(trial->rate.rate.value)) {
+		set_missing(m, kind, "%s", trial->no_rate ? trial->no_rate : "no iterations");
+	}
+	return result;
+}
+
+static void say_rate(const struct making *m, enum trial_kind kind)
+{
+	const struct trial *p = &m->runs->trials[kind];
+	char seconds[32];
+	if (isfinite(p->rate.rate.value)) {
+		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", trial_name(kind),
+			p->rate.rate.value, p->rate.of_samples ? "samples" : "iterations",
+			p->rate.iterations, text_seconds(seconds, sizeof(seconds), p->seconds),
+			p->end == TRIAL_TIME ? " (not as sure as asked: its time was up)" : "");
+	}
+}
+
+// The three -------------------------------------------------------------------------------------
+
+// Whether the job fetched from storage what it read.
+static bool was_cold(const struct trial *p)
+{
+	return !(p->fetched <= WARM_FETCHED_MAX);
+}
+
+// As it is, to learn what it reads; and again where that was not in the page cache yet.
+static int run_warm(struct making *m, struct error *e)
+{
+	struct stall_runs *runs = m->runs;
+	_cleanup_text_ struct text setting = {0};
+	text_format(&setting, "STRAIN_OPENED=%s", m->lists);
+	if (setting.failed) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	say(m, "warm: the job as it is, and which files it reads");
+	m->look = note_open_files;
+	int result = run(m, TRIAL_WARM, setting.data, e);
+	m->look = NULL;
+	if (result == 0) {
+		result = dataset_note_lists(&runs->dataset, m->lists, e);
+	}
+	result = result == 0 ? dataset_settle(&runs->dataset, e) : result;
+	if (result < 0 || runs->dataset.n == 0 || !was_cold(&runs->trials[TRIAL_WARM])) {
+		return result;
+	}
+	result = dataset_warm(&runs->dataset, memory_room(), goes_on, m, e);
+	if (result == -ENOSPC) {
+		say(m, "%s: the warm run is as warm as it gets", e->text);
+		*e = (struct error){0};
+		return 0;
+	}
+	if (result == 0) {
+		say(m, "warm: again, with its data in the page cache");
+		result = run(m, TRIAL_WARM, NULL, e);
+	}
+	return result;
+}
+
+static int run_compute(struct making *m, struct error *e)
+{
+	const struct trial *warm = &m->runs->trials[TRIAL_WARM];
+	const struct trial *trial = &m->runs->trials[TRIAL_COMPUTE];
+	if (!warm->hooked) {
+		set_missing(m, TRIAL_COMPUTE,
+			"prepared batches can be handed out again only where "
+			"a hook entered: %s",
+			warm->hooks_missing ? warm->hooks_missing : "no framework that has one");
+		return 0;
+	}
+	say(m, "compute: the same batches again and again");
+	int result = run(m, TRIAL_COMPUTE, "STRAIN_REPLAY=1", e);
+	if (result == 0 && isfinite(trial->rate.rate.value) && !trial->replayed) {
+		set_missing(m, TRIAL_COMPUTE, "its loader is none that hands out batches again");
+	}
+	return result;
+}
+
+static int run_cold(struct making *m, struct error *e)
+{
+	struct stall_runs *runs = m->runs;
+	if (runs->dataset.n == 0) {
+		set_missing(m, TRIAL_COLD, "the job read no files of data");
+		return 0;
+	}
+	int result = dataset_cool(&runs->dataset, e);
+	if (result < 0) {
+		set_missing(m, TRIAL_COLD, "%s", e->text);
+		*e = (struct error){0};
+		return 0;
+	}
+	double cached = dataset_cached(&runs->dataset);
+	if (cached > COLD_CACHED_MAX) {
+		set_missing(m, TRIAL_COLD,
+			"%.0f %% of its data stays in memory (a file system in memory, or another "
+			"process has it mapped)",
+			cached * 100);
+		return 0;
+	}
+	say(m, "cold: its data dropped from the page cache");
+	m->look = keep_cold;
+	return run(m, TRIAL_COLD, NULL, e);
+}
+
+int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, struct error *e)
+{
+	static int (*const makings[N_TRIALS])(struct making * m, struct error * e) = {
+		[TRIAL_WARM] = run_warm, [TRIAL_COMPUTE] = run_compute, [TRIAL_COLD] = run_cold};
+	struct making m = {.config = config, .runs = ret, .strain = part_find("strain", X_OK, e)};
+	*ret = (struct stall_runs){.cached = {NAN, NAN, NAN}};
+	m.lists = path_in(&m, "opened", "");
+	int result = !m.strain  ? -ENOENT
+	             : !m.lists ? error_errno(e, ENOMEM, "%s", config->folder)
+	                        : 0;
+	if (result == 0 && mkdir(m.lists, 0700) < 0) {
+		result = error_errno(e, errno, "%s", m.lists);
+	}
+	for (enum trial_kind kind = 0; kind < N_TRIALS && result == 0; kind++) {
+		result = makings[kind](&m, e);
+		say_rate(&m, kind);
+		if (result == 0 && kind == TRIAL_WARM && ret->missing[kind]) {
+			result = error_set(
+				e, ENODATA, "no rate in the warm run: %s", ret->missing[kind]);
+		}
+	}
+	struct trial_rate rates[N_TRIALS];
+	for (enum trial_kind kind = 0; kind < N_TRIALS; kind++) {
+		rates[kind] = ret->trials[kind].rate;
+	}
+	stalls_compute(rates, &ret->stalls);
+	free(m.lists);
+	free(m.strain);
+	return result;
+}
+
+void stall_runs_done(struct stall_runs *runs)
+{
+	for (enum trial_kind kind = 0; kind < N_TRIALS; kind++) {
+		trial_done(&runs->trials[kind]);
+		free(runs->missing[kind]);
+	}
+	dataset_done(&runs->dataset);
+	free(runs->failed_output);
+	*runs = (struct stall_runs){0};
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	(void)status;
+	(void)at;
+	(void)!(type == FTW_DP ? rmdir(path) : unlink(path)); // what cannot go stays
+	return 0;
+}
+
+void stall_runs_remove(const char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Rates, and what their ratios say.
+
+#include "probe/stalls.h"
+
+#include <math.h>
+
+// A rate from fewer is none, and the batches that loader workers prepare ahead (two each is usual)
+// are at most a fifth of those it rests on.
+#define ITERATIONS_MIN 24
+#define ITERATIONS_PER_WORKER 10
+#define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
+
+const char *trial_name(enum trial_kind kind)
+{
+	static const char *const names[N_TRIALS] = {
+		[TRIAL_WARM] = "warm", [TRIAL_COMPUTE] = "compute", [TRIAL_COLD] = "cold"};
+	return names[kind];
+}
+
+static double error_of(const struct estimate *e)
+{
+	return (e->high - e->low) / 2 / e->value;
+}
+
+// 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run
+// that should be slower was faster: noise, and as much of it has to be expected the other way.
+static struct estimate stall_between(const struct trial_rate *slow, const struct trial_rate *fast)
+{
+	struct estimate none = {NAN, NAN, NAN};
+	double ratio = slow->rate.value / fast->rate.value;
+	if (slow->of_samples != fast->of_samples || !(ratio > 0) || !isfinite(ratio)) {
+		return none;
+	}
+	double half = ratio * hypot(error_of(&slow->rate), error_of(&fast->rate));
+	return (struct estimate){
+		.value = 1 - ratio,
+		.low = isfinite(half) ? 1 - ratio - half : NAN,
+		.high = isfinite(half) ? fmin(1 - ratio + half, 1) : NAN,
+	};
+}
+
+// Whether a run that should have been the slower one was faster by more than its own noise.
+static bool is_impossible(const struct estimate *stall)
+{
+	return stall->high < 0;
+}
+
+static void widen(struct estimate *stall, double deviation)
+{
+	double half = hypot(stall->value - stall->low, NORMAL_95 * deviation);
+	stall->low = stall->value - half;
+	stall->high = fmin(stall->value + half, 1);
+}
+
+// What a run cannot know of itself: other load on the machine makes all of it slower. Where that is
+// seen it is taken for one standard deviation between runs, of both stalls.
+static void allow_for_contention(struct stalls *s)
+{
+	double deviation = fmax(is_impossible(&s->prep) ? -s->prep.value : 0,
+		is_impossible(&s->fetch) ? -s->fetch.value : 0);
+	if (deviation > 0) {
+		widen(&s->prep, deviation);
+		widen(&s->fetch, deviation);
+	}
+	s->contention = deviation > 0;
+}
+
+void stalls_compute(const struct trial_rate rates[N_TRIALS], struct stalls *ret)
+{
+	ret->prep = stall_between(&rates[TRIAL_WARM], &rates[TRIAL_COMPUTE]);
+	ret->fetch = stall_between(&rates[TRIAL_COLD], &rates[TRIAL_WARM]);
+	allow_for_contention(ret);
+}
+
+bool stall_is_sure(const struct estimate *stall)
+{
+	return stall->low > 0;
+}
+
+double stall_noise(const struct estimate *stall)
+{
+	return stall->value - stall->low;
+}
+
+void trial_rate_of(const struct phases *p, struct trial_rate *ret)
+{
+	ret->iterations = p->steady;
+	ret->of_samples = isfinite(p->samples_per_s.value);
+	ret->rate = p->samples_per_s;
+	if (!ret->of_samples) {
+		ret->rate = (struct estimate){
+			1 / p->length_s.value, 1 / p->length_s.high, 1 / p->length_s.low};
+	}
+}
+
+bool trial_is_known(const struct phases *p, double error, double seconds)
+{
+	struct trial_rate rate;
+	uint64_t needed = ITERATIONS_PER_WORKER * p->n_workers;
+	trial_rate_of(p, &rate);
+	return p->iterations_s >= seconds && p->steady >= ITERATIONS_MIN && p->steady >= needed &&
+	       error_of(&rate.rate) <= error;
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Recording for a while, and looking at the run file meanwhile.
+
+#include "probe/trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "run/analysis.h"
+#include "runfile/reader.h"
+#include "runfile/still_running.h"
+
+#define STEP_NS (100 * NS_PER_MS)
+// Looking costs the job's machine something: at most one part in this many of the time.
+#define LOOK_SHARE 40
+#define LOOK_SOONEST_NS NS_PER_S
+#define PATIENCE_NS (10 * NS_PER_S)
+#define PIDS_MAX 256u
+
+struct watched {
+	const struct trial_config *config;
+	struct trial *trial;
+	pid_t launcher;
+	char mark[48]; // of its processes, see still_running.h
+	uint64_t start_ns;
+	pid_t pids[PIDS_MAX];
+	size_t n_pids;
+};
+
+// The run as it is now. False where it cannot be read yet.
+static bool open_run(const char *path, struct reader **reader, struct analysis *a)
+{
+	struct error e = {0};
+	if (reader_open(path, reader, &e) < 0) {
+		return false;
+	}
+	if (analysis_load(*reader, a, &e) < 0) {
+		reader_free(*reader);
+		return false;
+	}
+	return true;
+}
+
+static void close_run(struct reader *reader, struct analysis *a)
+{
+	analysis_done(a);
+	reader_free(reader);
+}
+
+// The processes that are still there; their key is "PID:START".
+static void find_processes(struct watched *w, const struct analysis *a)
+{
+	w->n_pids = 0;
+	for (size_t i = 0; i < a->entities.n && w->n_pids < PIDS_MAX; i++) {
+		const struct entity *entity = &a->entities.items[i];
+		struct cursor key = cursor_of(entity->key, strlen(entity->key));
+		uint64_t pid, start;
+		if (entity->kind == ENTITY_PROCESS && !entity->ended && cursor_u64(&key, &pid) &&
+			cursor_literal(&key, ":") && cursor_u64(&key, &start) && pid > 1 &&
+			pid <= INT32_MAX) {
+			w->pids[w->n_pids++] = (pid_t)pid;
+		}
+	}
+}
+
+// What is prepared ahead is at most a fifth of the iterations that a rate rests on.
+static uint64_t needed_iterations(uint64_t ahead)
+{
+	return 5 * ahead;
+}
+
+bool trial_is_primed(const struct trial *trial)
+{
+	return trial->rate.iterations < needed_iterations(trial->ahead);
+}
+
+static uint64_t find_ahead(struct reader *reader)
+{
+	int64_t workers = reader_run_i64(reader, "loader_workers", 0);
+	int64_t each = reader_run_i64(reader, "loader_prefetch_factor", 2);
+	bool known = workers > 0 && workers <= UINT16_MAX && each > 0 && each <= UINT16_MAX;
+	return known ? (uint64_t)(workers * each) : 0;
+}
+
+// Whether enough is known.
+static bool look(struct watched *w)
+{
+	struct reader *reader;
+	struct analysis a;
+	struct phases phases;
+	struct error e = {0};
+	if (!open_run(w->config->run, &reader, &a)) {
+		return false;
+	}
+	find_processes(w, &a);
+	bool known = false;
+	if (phases_load(&a, &phases, &e) == 0) {
+		known = trial_is_known(&phases, w->config->error,
+			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
+		known = known && phases.steady >= needed_iterations(find_ahead(reader));
+		phases_done(&phases);
+	}
+	close_run(reader, &a);
+	if (w->config->look) {
+		w->config->look(w->config->context, w->pids, w->n_pids);
+	}
+	return known;
+}
+
+// Ending --------------------------------------------------------------------------------------
+
+static bool wait_end(const struct watched *w, uint64_t until_ns)
+{
+	do {
+		pid_t ended = waitpid(w->launcher, &w->trial->status, WNOHANG);
+		if (ended == w->launcher || (ended < 0 && errno != EINTR)) {
+			return true;
+		}
+		const struct timespec pause = {.tv_nsec = STEP_NS / 10};
+		nanosleep(&pause, NULL);
+	} while (clock_monotonic_ns() < until_ns);
+	return false;
+}
+
+// The launcher passes signals on to the job; what it cannot, a job that holds out gets.
+static void end_job(struct watched *w)
+{
+	static const int signals[] = {SIGINT, SIGTERM};
+	for (size_t i = 0; i < ARRAY_LENGTH(signals); i++) {
+		kill(w->launcher, signals[i]);
+		if (wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
+			return;
+		}
+	}
+	still_running_signal(w->mark, 0, SIGKILL);
+	while (!wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
+	}
+}
+
+static enum trial_end watch(struct watched *w)
+{
+	const struct trial_config *config = w->config;
+	uint64_t next_ns = w->start_ns + LOOK_SOONEST_NS;
+	for (;;) {
+		if (wait_end(w, clock_monotonic_ns() + STEP_NS)) {
+			bool well = WIFEXITED(w->trial->status) &&
+			            WEXITSTATUS(w->trial->status) == 0;
+			return well ? TRIAL_JOB_ENDED : TRIAL_JOB_FAILED;
+		}
+		uint64_t now_ns = clock_monotonic_ns();
+		if (*config->interrupted) {
+			return TRIAL_INTERRUPTED;
+		}
+		if (now_ns >= w->start_ns + config->limit_ns) {
+			return TRIAL_TIME;
+		}
+		if (now_ns < next_ns) {
+			continue;
+		}
+		if (look(w)) {
+			return TRIAL_KNOWN;
+		}
+		uint64_t took_ns = clock_monotonic_ns() - now_ns;
+		uint64_t pause_ns = took_ns * LOOK_SHARE;
+		next_ns = now_ns + (pause_ns > LOOK_SOONEST_NS ? pause_ns : LOOK_SOONEST_NS);
+	}
+}
+
+// Life ------------------------------------------------------------------------------------------
+
+// "strain run -o RUN OPTIONS -- COMMAND". NULL where there is no memory.
+static char **make_arguments(const struct trial_config *config)
+{
+	const char *own[] = {config->strain, "run", "-o", config->run};
+	size_t n_options = 0, n = 0, k = 0;
+	while (config->options && config->options[n_options]) {
+		n_options++;
+	}
+	while (config->command[n]) {
+		n++;
+	}
+	char **arguments = calloc(ARRAY_LENGTH(own) + n_options + 1 + n + 1, sizeof(*arguments));
+	for (size_t i = 0; arguments && i < ARRAY_LENGTH(own); i++) {
+		arguments[k++] = strdup(own[i]);
+	}
+	for (size_t i = 0; arguments && i < n_options; i++) {
+		arguments[k++] = strdup(config->options[i]);
+	}
+	if (arguments) {
+		arguments[k++] = strdup("--");
+		memcpy(arguments + k, config->command, n * sizeof(*arguments));
+	}
+	return arguments;
+}
+
+static bool set_environment(const char *const *environment)
+{
+	bool set = true;
+	for (size_t i = 0; environment[i]; i++) {
+		char *pair = strdup(environment[i]);
+		set = set && pair && (strchr(pair, '=') ? putenv(pair) : unsetenv(pair)) == 0;
+	}
+	return set;
+}
+
+// Adds CPUs to those that this process may use: who started it may have kept it from some. Where
+// the kernel does not let it, the recording says that it may not use them.
+static void add_cpus(const char *list)
+{
+	cpu_set_t cpus;
+	struct cursor at = cursor_of(list, strlen(list));
+	uint64_t first, last;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0) {
+		return;
+	}
+	while (cursor_u64(&at, &first)) {
+		if (!cursor_literal(&at, "-") || !cursor_u64(&at, &last)) {
+			last = first;
+		}
+		for (uint64_t cpu = first; cpu <= last && cpu < CPU_SETSIZE; cpu++) {
+			CPU_SET(cpu, &cpus);
+		}
+		if (!cursor_literal(&at, ",")) {
+			break;
+		}
+	}
+	(void)!sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+static void become_recording(const struct watched *w)
+{
+	const struct trial_config *config = w->config;
+	int null = open("/dev/null", O_RDONLY);
+	int out = open(config->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+		dup2(out, STDERR_FILENO) < 0) {
+		_exit(125);
+	}
+	close(null);
+	char **arguments = make_arguments(config);
+	if (!arguments || !set_environment(config->environment) ||
+		setenv(STILL_RUNNING_VARIABLE, w->mark, 1) < 0) {
+		_exit(125);
+	}
+	if (config->directory &&
+		(chdir(config->directory) < 0 || setenv("PWD", config->directory, 1) < 0)) {
+		dprintf(STDERR_FILENO, "strain: %s: %s\n", config->directory,
+			strerrordesc_np(errno));
+		_exit(125);
+	}
+	if (config->cpus) {
+		add_cpus(config->cpus);
+	}
+	setpgid(0, 0); // a Ctrl-C is ours to pass on
+	signal(SIGINT,
+		SIG_DFL); // it is how the job will be ended, also where a shell's & had it ignored
+	execv(config->strain, arguments);
+	_exit(125);
+}
+
+// What the finished recording says.
+static int read_rate(struct watched *w, struct error *e)
+{
+	struct reader *reader;
+	struct analysis a;
+	struct phases phases;
+	struct trial *p = w->trial;
+	p->rate.rate = (struct estimate){NAN, NAN, NAN};
+	if (!open_run(w->config->run, &reader, &a)) {
+		return error_set(e, ENODATA, "nothing was recorded");
+	}
+	int result = phases_load(&a, &phases, e);
+	if (result == 0) {
+		trial_rate_of(&phases, &p->rate);
+		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
+		phases_done(&phases);
+	}
+	p->ahead = find_ahead(reader);
+	const char *missing = reader_run(reader, "hooks_missing");
+	p->hooks_missing = missing ? strdup(missing) : NULL;
+	const char *hooks = reader_run(reader, "hooks");
+	p->hooked = hooks != NULL;
+	p->replayed = hooks && strstr(hooks, "replay");
+	p->edited = hooks && strstr(hooks, "replay of copies");
+	const struct entity *job = entity_first(&a.entities, ENTITY_JOB);
+	p->fetched = job ? analysis_figure(&a, job->id, "process.disk.io.read", FIGURE_TOTAL) /
+	                             analysis_figure(&a, job->id, "strain.io.read", FIGURE_TOTAL)
+	                 : NAN;
+	close_run(reader, &a);
+	return result;
+}
+
+// No other trial's.
+static int make_mark(char *mark, size_t size)
+{
+	uint64_t number[2];
+	if (getrandom(number, sizeof(number), 0) != sizeof(number)) {
+		return -EIO;
+	}
+	snprintf(mark, size, "%016" PRIx64 "%016" PRIx64, number[0], number[1]);
+	return 0;
+}
+
+int trial_run(const struct trial_config *config, struct trial *ret, struct error *e)
+{
+	struct watched w = {.config = config, .trial = ret, .start_ns = clock_monotonic_ns()};
+	*ret = (struct trial){0};
+	int result = make_mark(w.mark, sizeof(w.mark));
+	if (result < 0) {
+		return error_errno(e, -result, "cannot start a recording");
+	}
+	w.launcher = fork();
+	if (w.launcher < 0) {
+		return error_errno(e, errno, "cannot start a recording: fork");
+	}
+	if (w.launcher == 0) {
+		become_recording(&w);
+	}
+	ret->end = watch(&w);
+	ret->seconds = (double)(clock_monotonic_ns() - w.start_ns) / 1e9;
+	if (ret->end != TRIAL_JOB_ENDED && ret->end != TRIAL_JOB_FAILED) {
+		end_job(&w);
+	}
+	result = read_rate(&w, e);
+	if (result < 0) {
+		trial_done(ret);
+	}
+	return result;
+}
+
+void trial_done(struct trial *p)
+{
+	free(p->no_rate);
+	free(p->hooks_missing);
+	*p = (struct trial){0};
+}

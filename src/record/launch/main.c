@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain-record: what `strain run` becomes. Here its options are read; launcher.c goes on.
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "record/launch/launcher.h"
+#include "record/launch/option_table.h"
+#include "record/launch/say.h"
+#include "record/output/output.h"
+#include "runfile/index.h"
+
+#define INTERVAL_DEFAULT_NS (10 * NS_PER_MS)
+#define INTERVAL_MIN_NS (100 * NS_PER_US)
+#define INTERVAL_MAX_NS (60 * NS_PER_S)
+#define OVERHEAD_DEFAULT 0.01
+#define SIZE_DEFAULT (UINT64_C(256) << 20)
+#define SIZE_MIN (UINT64_C(1) << 20)
+
+enum { LABEL_NAME_BYTES = 128, LABEL_VALUE_BYTES = 4096 };
+
+static const char about[] =
+	"Record a job from start to end: the command and every process it starts, the host, disks "
+	"and "
+	"GPUs, into one run file.\v"
+	"The job's input, output, signals and exit status are its own; strain writes to standard "
+	"error only. Exit status: the job's; 125 where strain failed before the job started, 126 "
+	"where the command cannot be executed, 127 where it does not exist.\n\n"
+	"Examples:\n"
+	"  strain run python3 train.py --batch-size 64\n"
+	"  strain run --label batch_size=64 -o big.strain -- ./train --epochs 3\n"
+	"  strain run --epoch-pattern '^Epoch (?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
+
+// What the environment says about a run of several processes becomes labels by itself.
+static const char *const environment_labels[] = {
+	"RANK",
+	"LOCAL_RANK",
+	"WORLD_SIZE",
+	"LOCAL_WORLD_SIZE",
+	"GROUP_RANK",
+	"NODE_RANK",
+	"OMPI_COMM_WORLD_RANK",
+	"OMPI_COMM_WORLD_LOCAL_RANK",
+	"OMPI_COMM_WORLD_SIZE",
+	"PMI_RANK",
+	"PMI_SIZE",
+	"SLURM_JOB_ID",
+	"SLURM_JOB_NAME",
+	"SLURM_STEP_ID",
+	"SLURM_PROCID",
+	"SLURM_LOCALID",
+	"SLURM_NODEID",
+	"SLURM_NTASKS",
+	"SLURM_ARRAY_JOB_ID",
+	"SLURM_ARRAY_TASK_ID",
+	"PBS_JOBID",
+	"LSB_JOBID",
+};
+
+struct parsing {
+	struct run_options options;
+	size_t labels_capacity;
+	bool interval_given;
+	bool overhead_given;
+	bool help;
+	struct error error;
+	bool limit_refused; // the value of one, whatever the machine
+};
+
+static const struct run_label *find_label(const struct parsing *p, const char *name, size_t length)
+{
+	for (size_t i = 0; i < p->options.n_labels; i++) {
+		const char *known = p->options.labels[i].name;
+		if (strncmp(known, name, length) == 0 && known[length] == '\0') {
+			return &p->options.labels[i];
+		}
+	}
+	return NULL;
+}
+
+static int add_label(struct parsing *p, const char *name, size_t length, const char *value)
+{
+	struct run_options *options = &p->options;
+	char *name_copy = strndup(name, length), *copy = strdup(value);
+	if (!copy || !name_copy ||
+		array_reserve((void **)&options->labels, &p->labels_capacity, options->n_labels + 1,
+			sizeof(*options->labels)) < 0) {
+		free(copy);
+		free(name_copy);
+		return error_errno(&p->error, ENOMEM, "label");
+	}
+	options->labels[options->n_labels++] = (struct run_label){name_copy, copy};
+	return 0;
+}
+
+// What was given stands.
+static int read_environment(struct parsing *p)
+{
+	int rc = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(environment_labels) && rc == 0; i++) {
+		const char *name = environment_labels[i], *value = getenv(name);
+		if (value && *value && strlen(value) < LABEL_VALUE_BYTES &&
+			!find_label(p, name, strlen(name))) {
+			rc = add_label(p, name, strlen(name), value);
+		}
+	}
+	return rc;
+}
+
+static int read_label(struct parsing *p, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	if (length == 0) {
+		return error_set(
+			&p->error, EINVAL, "--label: expected NAME=VALUE, found '%s'", text);
+	}
+	if (length > LABEL_NAME_BYTES || strlen(equals + 1) > LABEL_VALUE_BYTES) {
+		return error_set(&p->error, EINVAL,
+			"--label: a name has at most %d bytes, a value at most %d",
+			LABEL_NAME_BYTES, LABEL_VALUE_BYTES);
+	}
+	for (const char *c = text; *c; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f || (*c == ' ' && c < equals)) {
+			return error_set(&p->error, EINVAL,
+				"--label: '%.*s' holds a blank or a control character", (int)length,
+				text);
+		}
+	}
+	const struct run_label *given = find_label(p, text, length);
+	if (given && strcmp(given->value, equals + 1) != 0) {
+		return error_set(&p->error, EINVAL, "--label: '%s' is given twice: '%s' and '%s'",
+			given->name, given->value, equals + 1);
+	}
+	return given ? 0 : add_label(p, text, length, equals + 1);
+}
+
+static int read_interval(struct parsing *p, const char *text)
+{
+	uint64_t interval;
+	int rc = parse_duration(text, &interval, &p->error);
+	if (rc == 0 && (interval < INTERVAL_MIN_NS || interval > INTERVAL_MAX_NS)) {
+		rc = error_set(&p->error, ERANGE, "expected 100us to 60s, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--interval");
+	}
+	p->options.interval_ns = interval;
+	p->interval_given = true;
+	return 0;
+}
+
+static int read_overhead(struct parsing *p, const char *text)
+{
+	double ratio;
+	int rc = parse_percent(text, &ratio, &p->error);
+	if (rc == 0 && !(ratio > 0)) {
+		rc = error_set(&p->error, ERANGE, "expected more than 0%%, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--overhead");
+	}
+	p->options.overhead = ratio;
+	p->overhead_given = true;
+	return 0;
+}
+
+static int read_size(struct parsing *p, const char *text)
+{
+	uint64_t bytes;
+	int rc = parse_size(text, &bytes, &p->error);
+	if (rc == 0 && bytes < SIZE_MIN) {
+		rc = error_set(&p->error, ERANGE, "expected at least 1MiB, found '%s'", text);
+	}
+	if (rc < 0) {
+		return error_prefix(&p->error, "--max-size");
+	}
+	p->options.max_bytes = bytes;
+	return 0;
+}
+
+static int read_pid(struct parsing *p, const char *text)
+{
+	int64_t pid;
+	if (parse_integer(text, 1, INT32_MAX, &pid, &p->error) < 0) {
+		return error_prefix(&p->error, "--pid");
+	}
+	p->options.pid = (pid_t)pid;
+	return 0;
+}
+
+static int read_pattern(struct parsing *p, const char *text)
+{
+	struct output_pattern *pattern = NULL;
+	if (strcmp(text, OUTPUT_PATTERN_NONE) == 0) {
+		free(take_pointer(p->options.epoch_pattern));
+		return 0;
+	}
+	if (output_pattern_new(text, &pattern, &p->error) < 0) {
+		return error_prefix(&p->error, "--epoch-pattern");
+	}
+	output_pattern_free(pattern);
+	free(p->options.epoch_pattern);
+	p->options.epoch_pattern = strdup(text);
+	return p->options.epoch_pattern ? 0 : error_errno(&p->error, ENOMEM, "--epoch-pattern");
+}
+
+static int read_output(struct parsing *p, const char *text)
+{
+	if (*text == '\0' || text[strlen(text) - 1] == '/') {
+		return error_set(
+			&p->error, EINVAL, "--output: expected a file name, found '%s'", text);
+	}
+	free(p->options.output);
+	p->options.output = strdup(text);
+	return p->options.output ? 0 : error_errno(&p->error, ENOMEM, "--output");
+}
+
+static int read_limit(struct parsing *p, enum limit limit, const char *text)
+{
+	int rc = limits_read(&p->options.limits, limit, text, &p->error);
+	p->limit_refused = rc == -EINVAL || rc == -ERANGE;
+	return rc;
+}
+
+// What argp did not understand: an option that is unknown, or lacks its value.
+static void explain_option(struct parsing *p, const char *word)
+{
+	size_t length = strcspn(word, "=");
+	for (const struct argp_option *o = run_option_table; o->name; o++) {
+		bool named = (length == 2 && word[1] == o->key) ||
+		             (length > 2 && strncmp(o->name, word + 2, length - 2) == 0);
+		if (named) {
+			error_set(&p->error, EINVAL,
+				o->arg ? "option %.*s needs a value: %s"
+				       : "option %.*s takes no value",
+				(int)length, word, o->arg);
+			return;
+		}
+	}
+	error_set(&p->error, EINVAL, "there is no option '%s'", word);
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+	struct parsing *p = state->input;
+	switch (key) {
+	case 'o':
+		return -read_output(p, argument);
+	case OPTION_FORCE:
+		p->options.force = true;
+		return 0;
+	case OPTION_INTERVAL:
+		return -read_interval(p, argument);
+	case OPTION_OVERHEAD:
+		return -read_overhead(p, argument);
+	case OPTION_LABEL:
+		return -read_label(p, argument);
+	case OPTION_EPOCH_PATTERN:
+		return -read_pattern(p, argument);
+	case OPTION_MAX_SIZE:
+		return -read_size(p, argument);
+	case OPTION_PID:
+		return -read_pid(p, argument);
+	case OPTION_CPUS:
+	case OPTION_MEMORY:
+	case OPTION_DISK_READ:
+	case OPTION_GPUS:
+		return -read_limit(p, (enum limit)(key - OPTION_CPUS), argument);
+	case OPTION_NO_CGROUP:
+		p->options.no_cgroup = true;
+		return 0;
+	case OPTION_NO_MARKERS:
+		p->options.no_markers = true;
+		return 0;
+	case OPTION_NO_HOOKS:
+		p->options.no_hooks = true;
+		return 0;
+	case OPTION_NO_PROFILE:
+		p->options.no_profile = true;
+		return 0;
+	case OPTION_LINES:
+		p->options.lines = true;
+		return 0;
+	case OPTION_NO_VERDICT:
+		p->options.no_verdict = true;
+		return 0;
+	case OPTION_SUPERVISED:
+		p->options.supervised = true;
+		return 0;
+	case OPTION_HELP:
+		p->help = true;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_ARG:
+		// The first word that is no option begins the command; all that follows is its own.
+		p->options.command = &state->argv[state->next - 1];
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_ERROR:
+		if (p->error.code == 0) {
+			explain_option(p, state->argv[state->next - 1]);
+		}
+		return ARGP_ERR_UNKNOWN;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// `-o mine` is mine.strain, which all commands find. What is there and is no file stays what it is,
+// and cannot be written.
+static int complete_output(struct parsing *p)
+{
+	const char *output = p->options.output;
+	struct stat status;
+	char *completed = NULL;
+	bool whole = !output || p->options.supervised || run_name_is(output) ||
+	             (stat(output, &status) == 0 && !S_ISREG(status.st_mode));
+	if (whole) {
+		return 0;
+	}
+	if (asprintf(&completed, "%s.strain", output) < 0) {
+		return error_errno(&p->error, ENOMEM, "--output");
+	}
+	free(p->options.output);
+	p->options.output = completed;
+	return 0;
+}
+
+static int check_options(struct parsing *p)
+{
+	struct run_options *options = &p->options;
+	if (options->pid > 0 && options->command) {
+		return error_set(&p->error, EINVAL,
+			"--pid records a process that runs already: "
+			"there is no command to start");
+	}
+	if (options->pid > 0 && options->epoch_pattern) {
+		return error_set(&p->error, EINVAL,
+			"--epoch-pattern needs a command: the output of a "
+			"process that runs already cannot be read");
+	}
+	for (int i = 0; options->pid > 0 && i < N_LIMITS; i++) {
+		if (options->limits.wanted[i]) {
+			return error_set(&p->error, EINVAL,
+				"%s needs a command: a process that runs already is not limited",
+				limit_option((enum limit)i));
+		}
+	}
+	if (options->pid == 0 && !options->command) {
+		return error_set(&p->error, EINVAL, "no command to run");
+	}
+	options->overhead = p->overhead_given   ? options->overhead
+	                    : p->interval_given ? 0
+	                                        : OVERHEAD_DEFAULT;
+	return complete_output(p);
+}
+
+static const struct argp parser = {
+	.options = run_option_table,
+	.parser = parse_option,
+	.args_doc = "[--] COMMAND [ARGUMENT]...",
+	.doc = about,
+};
+
+static int parse_options(struct parsing *p, int argc, char **argv)
+{
+	// argp's own messages take two lines, and its own help goes silent with them.
+	unsigned flags = ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP;
+	int rc = argp_parse(&parser, argc, argv, flags, NULL, p);
+	return rc != 0 ? -rc : p->help ? 0 : check_options(p);
+}
+
+static void free_options(struct parsing *p)
+{
+	for (size_t i = 0; i < p->options.n_labels; i++) {
+		free(p->options.labels[i].name);
+		free(p->options.labels[i].value);
+	}
+	free(p->options.labels);
+	free(p->options.epoch_pattern);
+	free(p->options.output);
+	limits_wanted_done(&p->options.limits);
+}
+
+int main(int argc, char **argv)
+{
+	struct parsing p = {
+		.options = {.interval_ns = INTERVAL_DEFAULT_NS, .max_bytes = SIZE_DEFAULT},
+	};
+	int status = LAUNCHER_FAILED;
+	if (parse_options(&p, argc, argv) < 0 || read_environment(&p) < 0) {
+		say("%s (strain run --help)", p.error.text);
+		status = p.limit_refused && p.options.supervised ? LAUNCH_REFUSED : status;
+	} else if (p.help) {
+		char name[] = "strain run";
+		argp_help(&parser, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK, name);
+		status = 0;
+	} else {
+		status = launcher_run(&p.options);
+	}
+	free_options(&p);
+	return status;
+}

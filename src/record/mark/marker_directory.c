@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The directory that STRAIN_MARKERS names.
+
+#include "record/mark/marker_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/cleanup.h"
+#include "base/trust.h"
+#include "strain/marker.h"
+
+enum { ROOM_RINGS = 4 };
+
+// The folder that was just made: where the parent is not sticky, it may be somebody else's by now.
+static int hold(const char *path, struct marker_directory *ret, struct error *e)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		return error_errno(e, errno, "%s", path);
+	}
+	int r = trust_own(fd, path, e);
+	if (r < 0) {
+		return r;
+	}
+	char *copy = strdup(path);
+	if (!copy) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	*ret = (struct marker_directory){copy, take_fd(fd)};
+	return 0;
+}
+
+static int make_under(const char *parent, struct marker_directory *ret, struct error *e)
+{
+	struct statvfs room;
+	char path[64];
+	if (statvfs(parent, &room) < 0) {
+		return error_errno(e, errno, "%s", parent);
+	}
+	if ((uint64_t)room.f_bavail * room.f_frsize < ROOM_RINGS * STRAIN_RING_BYTES) {
+		return error_set(e, ENOSPC, "no room in %s", parent);
+	}
+	snprintf(path, sizeof(path), "%s/strain-%u-XXXXXX", parent, (unsigned)geteuid());
+	if (!mkdtemp(path)) {
+		return error_errno(e, errno, "%s", path);
+	}
+	return hold(path, ret, e);
+}
+
+int marker_directory_make(struct marker_directory *ret, struct error *e)
+{
+	struct error first = {0}, second = {0};
+	if (make_under("/dev/shm", ret, &first) == 0 || make_under("/tmp", ret, &second) == 0) {
+		return 0;
+	}
+	return error_set(e, second.code, "%.200s; %.200s", first.text, second.text);
+}
+
+void marker_directory_remove(const struct marker_directory *d)
+{
+	if (d->fd >= 0) {
+		beneath_empty(d->fd);
+		beneath_remove(d->fd, d->path);
+	}
+}
+
+void marker_directory_done(struct marker_directory *d)
+{
+	if (d->fd >= 0) {
+		close(d->fd);
+	}
+	free(d->path);
+	*d = MARKER_DIRECTORY_NONE;
+}

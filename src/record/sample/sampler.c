@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Lanes: threads with a timer. A reading that blocks delays only those of its own lane.
+
+#include "record/sample/sampler.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "record/sample/feed.h"
+#include "record/sample/source.h"
+
+// Budget ------------------------------------------------------------------------------------------
+//
+// Keeps the recorder's cost under its budget by slowing down. Cost is nearly proportional to the
+// rate of ticks, so the step is the ratio of cost to budget itself. Single expensive seconds are
+// paid from what was saved before; only a cost that lasts uses that up.
+
+#define SMOOTHING_SECONDS 5.0
+// Savings, in seconds of the whole budget: at 1 %, 50 ms of CPU time to begin with, 0.3 s at most.
+#define SAVED_FIRST_SECONDS 5.0
+#define SAVED_MAX_SECONDS 30.0
+#define RELAX_BELOW 0.7 // of the budget: then it becomes faster again
+#define RELAX_STEP 0.95 // at least: with much saved it becomes faster at any cost under the budget
+#define STEP_MAX 2.0 // per update, either way
+#define SLOW_MAX 1000.0
+#define WORTH_SAYING 1.25 // times faster or slower than was last said
+
+void budget_init(struct budget *b, double share)
+{
+	*b = (struct budget){
+		.share = share, .slow = 1, .said = 1, .saved_seconds = share * SAVED_FIRST_SECONDS};
+}
+
+static double clamp(double value, double low, double high)
+{
+	return value < low ? low : value > high ? high : value;
+}
+
+bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
+{
+	if (wall_seconds <= 0) {
+		return false;
+	}
+	double used = cpu_seconds / wall_seconds;
+	// The first seconds have nothing before them to be smoothed with.
+	b->seconds = clamp(b->seconds + wall_seconds, 0, SMOOTHING_SECONDS);
+	double weight = clamp(wall_seconds / b->seconds, 0, 1);
+	b->recent += weight * (used - b->recent);
+	double over = b->share > 0 ? b->recent / b->share : 0;
+	double before = b->slow, saved_max = b->share * SAVED_MAX_SECONDS;
+	b->saved_seconds = clamp(
+		b->saved_seconds + b->share * wall_seconds - cpu_seconds, -saved_max, saved_max);
+	if (over > 1 && b->saved_seconds < 0) {
+		b->slow = clamp(b->slow * clamp(over, 1, STEP_MAX), 1, SLOW_MAX);
+		// The cost to come is what this rate will cost, not what the last one did.
+		b->recent *= before / b->slow;
+	} else if (b->slow > 1 && (over < RELAX_BELOW || b->saved_seconds > saved_max / 2)) {
+		double step = clamp(over / RELAX_BELOW, 1 / STEP_MAX, RELAX_STEP);
+		b->slow = clamp(b->slow * step, 1, SLOW_MAX);
+		b->recent *= before / b->slow;
+	}
+	bool far = b->slow > b->said * WORTH_SAYING || b->slow < b->said / WORTH_SAYING;
+	bool first = b->said == 1 && b->slow > 1, back = b->said > 1 && b->slow == 1;
+	if (far || first || back) {
+		b->said = b->slow;
+		return true;
+	}
+	return false;
+}
+
+// Clock watch -------------------------------------------------------------------------------------
+//
+// The wall clock, and the one that counts sleep, against the monotonic one.
+
+#define STEP_MIN_NS ((int64_t)(100 * NS_PER_MS))
+#define ANCHOR_NS (60 * NS_PER_S)
+
+bool clock_watch_look(struct clock_watch *w, uint64_t monotonic_ns, uint64_t boottime_ns,
+	uint64_t realtime_ns, struct clock_change *ret)
+{
+	int64_t offset_ns = (int64_t)(realtime_ns - monotonic_ns);
+	int64_t asleep_ns = (int64_t)(boottime_ns - monotonic_ns);
+	int64_t slept_ns = asleep_ns - w->asleep_ns;
+	bool slept = w->seen && slept_ns > STEP_MIN_NS;
+	int64_t set_ns = offset_ns - w->offset_ns - (slept ? slept_ns : 0);
+	bool set = w->seen && (set_ns > STEP_MIN_NS || set_ns < -STEP_MIN_NS);
+	w->offset_ns = offset_ns;
+	w->asleep_ns = asleep_ns;
+	w->suspended_ns += slept ? (uint64_t)slept_ns : 0;
+	w->seen = true;
+	*ret = (struct clock_change){set ? set_ns : 0, slept ? (uint64_t)slept_ns : 0};
+	return set || slept;
+}
+
+void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
+{
+	struct clock_change change;
+	uint64_t wall_ns = clock_realtime_ns(), boot_ns = clock_read_ns(CLOCK_BOOTTIME);
+	if (clock_watch_look(w, clock_monotonic_ns(), boot_ns, wall_ns, &change)) {
+		w->anchor_ns = now_ns;
+	}
+	if (change.suspended_ns > 0) {
+		sink_event(sink, now_ns, "suspended", 0,
+			"the machine was suspended for %.1f s, which are in none of the run's "
+			"times",
+			(double)change.suspended_ns / 1e9);
+	}
+	if (change.set_ns != 0) {
+		sink_event(sink, now_ns, "clock_step", 0,
+			"the wall clock was set by %+.3f s; the run's own times are not affected",
+			(double)change.set_ns / 1e9);
+	}
+	if (now_ns >= w->anchor_ns) {
+		sink_event(sink, now_ns, "wall_clock", 0, "%lld",
+			(long long)((int64_t)now_ns + w->offset_ns));
+		w->anchor_ns = now_ns + ANCHOR_NS;
+	}
+}
+
+// Sampler -----------------------------------------------------------------------------------------
+
+#define DEFAULT_INTERVAL_NS (10 * NS_PER_MS)
+#define FASTEST_SLOW_LANE_NS (10 * NS_PER_MS)
+#define FLUSH_NS NS_PER_S
+// Outside of the tick lane a reading that takes long is repeated so much later that it takes at
+// most one part in this many of the time.
+#define SLOW_LANE_SHARE 5
+// A real-time tick that takes this long is no tick any more: the lane goes back to ordinary
+// scheduling.
+#define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
+#define STOP_TIMEOUT_NS (2 * NS_PER_S)
+#define OPENING_TIMEOUT_NS (100 * NS_PER_MS)
+#define SLOTS_MAX 64u
+
+// One group in the schedule.
+struct slot {
+	const struct group *group;
+	size_t source; // index into source_list
+	void *state;
+	uint64_t interval_ns; // 0: every tick
+	uint64_t next_ns;
+	bool dropped;
+};
+
+struct lane_thread {
+	struct sampler *sampler;
+	enum lane lane;
+	pthread_t thread;
+	bool running;
+	bool opening; // its sources are being opened; under the mutex
+	bool ended; // the thread will touch nothing any more; under the mutex
+	int timer_fd;
+	struct sink *sink;
+	struct slot slots[SLOTS_MAX];
+	size_t n_slots;
+	uint64_t tick_ns; // at slow 1
+	uint64_t period_ns;
+	uint64_t due_ns; // of the next tick
+	uint64_t flush_ns;
+	bool real_time;
+	_Atomic uint64_t due, late, missed;
+	_Atomic bool stop;
+	_Atomic unsigned asked, answered; // sampler_read_now
+	const char *_Atomic scheduling;
+};
+
+struct sampler {
+	struct source_context context;
+	struct registry *registry;
+	struct feed *feed;
+	uint64_t interval_ns;
+	_Atomic uint64_t slow_permille;
+	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
+	struct lane_thread lanes[N_LANES];
+	pthread_mutex_t mutex;
+	pthread_cond_t answered; // a lane has answered, or ended
+};
+
+// Scheduling ------------------------------------------------------------------------------------
+
+// The kernel's struct of sched_setattr(2), which glibc declares only since 2.41.
+struct kernel_sched_attr {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime;
+	uint64_t deadline;
+	uint64_t period;
+};
+
+// A tick that comes late sees a busy job wrongly. Real time where it is allowed; else a short
+// slice, which lets the scheduler run the lane sooner (Linux 6.12), else as it comes.
+static void lane_schedule(struct lane_thread *lane, bool real_time)
+{
+	struct sched_param fifo = {.sched_priority = 1};
+	struct kernel_sched_attr attr = {
+		.size = sizeof(attr), .policy = SCHED_OTHER, .runtime = 100 * NS_PER_US};
+	lane->real_time = real_time &&
+	                  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &fifo) == 0;
+	if (lane->real_time) {
+		lane->scheduling = "SCHED_FIFO 1";
+	} else if (syscall(SYS_sched_setattr, 0, &attr, 0) == 0) {
+		lane->scheduling = "slice 0.1 ms";
+	} else {
+		lane->scheduling = "default";
+	}
+}
+
+// The schedule ----------------------------------------------------------------------------------
+
+static uint64_t scaled(const struct sampler *s, uint64_t ns)
+{
+	return ns * atomic_load(&s->slow_permille) / 1000;
+}
+
+// A group's interval at this --interval: declared for 10 ms, stretched with it, never shortened.
+static uint64_t group_interval(const struct sampler *s, const struct group *group)
+{
+	if (s->interval_ns <= DEFAULT_INTERVAL_NS) {
+		return group->interval_ns;
+	}
+	return group->interval_ns * (s->interval_ns / NS_PER_US) /
+	       (DEFAULT_INTERVAL_NS / NS_PER_US);
+}
+
+static void lane_add_source(struct lane_thread *lane, size_t index)
+{
+	struct sampler *s = lane->sampler;
+	const struct source *source = source_list[index];
+	struct error e = {0};
+	void *state = NULL;
+	if (source->open(&s->context, lane->sink, &state, &e) < 0) {
+		for (size_t i = 0; i < source->n_groups; i++) {
+			sink_missing_group(lane->sink, 0, &source->groups[i], e.text);
+		}
+		return;
+	}
+	uint64_t now_ns = clock_monotonic_ns();
+	for (size_t i = 0; i < source->n_groups && lane->n_slots < SLOTS_MAX; i++) {
+		lane->slots[lane->n_slots++] = (struct slot){
+			.group = &source->groups[i],
+			.source = index,
+			.state = state,
+			.interval_ns = group_interval(s, &source->groups[i]),
+			.next_ns = now_ns,
+		};
+	}
+}
+
+// A lane ticks as often as its fastest group wants; without groups rarely.
+static void lane_choose_tick(struct lane_thread *lane)
+{
+	uint64_t tick_ns = FLUSH_NS;
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		uint64_t interval_ns = lane->slots[i].interval_ns;
+		tick_ns = interval_ns < tick_ns ? interval_ns : tick_ns;
+	}
+	lane->tick_ns = tick_ns > FASTEST_SLOW_LANE_NS ? tick_ns : FASTEST_SLOW_LANE_NS;
+}
+
+static void lane_open_sources(struct lane_thread *lane)
+{
+	for (size_t i = 0; i < SLOTS_MAX && source_list[i]; i++) {
+		if (source_list[i]->lane == lane->lane) {
+			lane_add_source(lane, i);
+		}
+	}
+}
+
+static void lane_close_sources(struct lane_thread *lane)
+{
+	void *closed = NULL; // slots of one source stand together
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		if (lane->slots[i].state != closed) {
+			closed = lane->slots[i].state;
+			source_list[lane->slots[i].source]->close(closed);
+		}
+	}
+	lane->n_slots = 0;
+}
+
+static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_ns)
+{
+	struct sampler *s = lane->sampler;
+	uint64_t before_ns = clock_monotonic_ns();
+	slot->dropped = slot->group->read(slot->state, lane->sink, now_ns) < 0;
+	uint64_t after_ns = clock_monotonic_ns();
+	uint64_t cost_ns = after_ns - before_ns;
+	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
+	uint64_t interval_ns = scaled(s, slot->interval_ns);
+	slot->next_ns += interval_ns;
+	if (slot->next_ns <= now_ns) {
+		slot->next_ns = now_ns + interval_ns; // ticks were missed: no catching up
+	}
+	if (lane->lane != LANE_TICK && slot->next_ns < after_ns + SLOW_LANE_SHARE * cost_ns) {
+		slot->next_ns = after_ns + SLOW_LANE_SHARE * cost_ns;
+	}
+}
+
+// Reads what is due at now_ns; all: whatever is there.
+static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
+{
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		struct slot *slot = &lane->slots[i];
+		bool due = slot->interval_ns == 0 || slot->next_ns <= now_ns + lane->period_ns / 2;
+		if (!slot->dropped && (due || all)) {
+			slot_read(lane, slot, now_ns);
+		}
+	}
+	if (now_ns >= lane->flush_ns || all) {
+		sink_flush(lane->sink);
+		lane->flush_ns = now_ns + FLUSH_NS;
+		if (lane->lane == LANE_TICK) {
+			feed_wake(lane->sampler->feed); // what is handed on is written at once
+		}
+	}
+}
+
+// Ticks -----------------------------------------------------------------------------------------
+
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+}
+
+// Arms the timer for the next tick, at the period that the budget now wants.
+static void lane_arm(struct lane_thread *lane)
+{
+	uint64_t period_ns = scaled(lane->sampler, lane->tick_ns);
+	uint64_t now_ns = clock_monotonic_ns();
+	if (period_ns != lane->period_ns || lane->due_ns <= now_ns) {
+		lane->due_ns = now_ns + period_ns;
+	}
+	lane->period_ns = period_ns;
+	struct itimerspec timer = {
+		.it_value = timespec_of(lane->due_ns), .it_interval = timespec_of(period_ns)};
+	timerfd_settime(lane->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+static bool lane_is_asked(struct lane_thread *lane)
+{
+	return atomic_load(&lane->stop) ||
+	       atomic_load(&lane->asked) != atomic_load(&lane->answered);
+}
+
+// Reads all at once where sampler_read_now asks for it. False where nobody does.
+static bool lane_answer(struct lane_thread *lane)
+{
+	struct sampler *s = lane->sampler;
+	unsigned asked = atomic_load(&lane->asked);
+	if (asked == atomic_load(&lane->answered)) {
+		return false;
+	}
+	lane_read(lane, clock_monotonic_ns(), true);
+	pthread_mutex_lock(&s->mutex);
+	atomic_store(&lane->answered, asked);
+	pthread_cond_broadcast(&s->answered);
+	pthread_mutex_unlock(&s->mutex);
+	return true;
+}
+
+static void lane_tick(struct lane_thread *lane, uint64_t expirations)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	// The tick that is read is the first one due; those that came due since are skipped.
+	atomic_fetch_add(&lane->due, expirations);
+	atomic_fetch_add(&lane->missed, expirations - 1);
+	atomic_fetch_add(&lane->late, now_ns > lane->due_ns + lane->period_ns);
+	lane->due_ns += expirations * lane->period_ns;
+	lane_read(lane, now_ns, false);
+	if (lane->real_time && clock_monotonic_ns() - now_ns > REAL_TIME_TICK_MAX_NS) {
+		lane_schedule(lane, false);
+	}
+	if (scaled(lane->sampler, lane->tick_ns) != lane->period_ns) {
+		lane_arm(lane);
+	}
+}
+
+// One blocking read a tick: every further system call would cost as much as a reading. Who wants
+// the lane's attention lets its timer expire (lane_wake).
+static void lane_loop(struct lane_thread *lane)
+{
+	lane_arm(lane);
+	while (!atomic_load(&lane->stop)) {
+		uint64_t expirations;
+		// Arming can overwrite a wake: what was asked for before is seen here, what comes
+		// later wakes.
+		if (lane_answer(lane)) {
+			lane_arm(lane);
+			continue;
+		}
+		ssize_t n = read(lane->timer_fd, &expirations, sizeof(expirations));
+		// Where something was asked for, the expiration was the request, not a tick.
+		if (n == sizeof(expirations) && !lane_is_asked(lane)) {
+			lane_tick(lane, expirations);
+		}
+	}
+}
+
+static bool counts(const struct group *group)
+{
+	for (size_t i = 0; i < group->n_metrics; i++) {
+		if (group->metrics[i].kind == METRIC_COUNTER) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Counters of devices that are read seldom are read once more as the job ends: what they count, a
+// GPU's errors, is often why it ended.
+static void lane_read_last(struct lane_thread *lane)
+{
+	for (size_t i = 0; i < lane->n_slots && lane->lane == LANE_DEVICE; i++) {
+		struct slot *slot = &lane->slots[i];
+		if (!slot->dropped && slot->interval_ns >= NS_PER_S && counts(slot->group)) {
+			slot_read(lane, slot, clock_monotonic_ns());
+		}
+	}
+}
+
+// What sources held back.
+static void lane_end_sources(struct lane_thread *lane)
+{
+	void *ended = NULL; // slots of one source stand together
+	for (size_t i = 0; i < lane->n_slots; i++) {
+		struct slot *slot = &lane->slots[i];
+		const struct source *source = source_list[slot->source];
+		if (source->end && slot->state != ended) {
+			source->end(slot->state, lane->sink, clock_monotonic_ns());
+		}
+		ended = slot->state;
+	}
+}
+
+static void *lane_main(void *context)
+{
+	static const char *const names[N_LANES] = {"strain-tick", "strain-memory", "strain-device"};
+	struct lane_thread *lane = context;
+	prctl(PR_SET_NAME, names[lane->lane]);
+	prctl(PR_SET_TIMERSLACK, 1);
+	if (lane->lane == LANE_TICK) {
+		lane_schedule(lane, true);
+	} else {
+		lane_open_sources(lane);
+		lane_choose_tick(lane);
+		pthread_mutex_lock(&lane->sampler->mutex);
+		lane->opening = false;
+		pthread_cond_broadcast(&lane->sampler->answered);
+		pthread_mutex_unlock(&lane->sampler->mutex);
+	}
+	lane_loop(lane);
+	lane_answer(lane); // what was asked for in time is read, however late it is
+	lane_read_last(lane);
+	lane_end_sources(lane);
+	sink_flush(lane->sink);
+	lane_close_sources(lane);
+	sink_flush(lane->sink);
+	pthread_mutex_lock(&lane->sampler->mutex);
+	lane->ended = true;
+	pthread_cond_broadcast(&lane->sampler->answered);
+	pthread_mutex_unlock(&lane->sampler->mutex);
+	return NULL;
+}
+
+// Life ------------------------------------------------------------------------------------------
+
+static int lane_init(struct sampler *s, enum lane kind, struct error *e)
+{
+	struct lane_thread *lane = &s->lanes[kind];
+	lane->sampler = s;
+	lane->lane = kind;
+	lane->scheduling = "default";
+	lane->tick_ns = s->interval_ns; // lane_choose_tick knows better for the others
+	lane->opening = kind != LANE_TICK;
+	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (lane->timer_fd < 0) {
+		return error_errno(e, errno, "timer");
+	}
+	if (sink_new(s->registry, s->feed, s->context.start_ns, &lane->sink) < 0) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
+	uint64_t interval_ns, struct sampler **ret, struct error *e)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	if (!s) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	s->context = *context;
+	s->registry = registry;
+	s->feed = feed;
+	s->interval_ns = interval_ns;
+	atomic_store(&s->slow_permille, 1000);
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_cond_init(&s->answered, &attributes);
+	pthread_condattr_destroy(&attributes);
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		s->lanes[kind].timer_fd = -1;
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		int r = lane_init(s, kind, e);
+		if (r < 0) {
+			sampler_free(s);
+			return r;
+		}
+	}
+	*ret = s;
+	return 0;
+}
+
+static int lane_start(struct lane_thread *lane, struct error *e)
+{
+	int r = pthread_create(&lane->thread, NULL, lane_main, lane);
+	lane->running = r == 0;
+	return r == 0 ? 0 : error_errno(e, r, "cannot start a thread");
+}
+
+int sampler_start(struct sampler *s, struct error *e)
+{
+	lane_open_sources(&s->lanes[LANE_TICK]);
+	int r = lane_start(&s->lanes[LANE_TICK], e);
+	return r < 0 ? r : lane_start(&s->lanes[LANE_MEMORY], e);
+}
+
+int sampler_start_devices(struct sampler *s, struct error *e)
+{
+	return lane_start(&s->lanes[LANE_DEVICE], e);
+}
+
+void sampler_set_slow(struct sampler *s, double slow)
+{
+	atomic_store(&s->slow_permille, (uint64_t)(slow * 1000));
+}
+
+// Lets the timer expire now. Where the lane is just arming it, it looks at its flags one tick
+// later.
+static void lane_wake(struct lane_thread *lane)
+{
+	struct itimerspec now = {.it_value = {.tv_nsec = 1}};
+	timerfd_settime(lane->timer_fd, 0, &now, NULL);
+}
+
+void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
+{
+	struct lane_thread *lane = &s->lanes[LANE_TICK];
+	if (!lane->running) {
+		return;
+	}
+	struct timespec deadline = timespec_of(clock_monotonic_ns() + timeout_ns);
+	pthread_mutex_lock(&s->mutex);
+	unsigned asked = atomic_fetch_add(&lane->asked, 1) + 1;
+	lane_wake(lane);
+	while ((int)(atomic_load(&lane->answered) - asked) < 0 &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, &deadline) == 0) {
+	}
+	pthread_mutex_unlock(&s->mutex);
+}
+
+// NULL once the lane has ended; else what is to be said of one that has not by then. One that is
+// still opening its sources has read nothing yet: it is not waited for long.
+static const char *lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
+{
+	struct sampler *s = lane->sampler;
+	pthread_mutex_lock(&s->mutex);
+	struct timespec soon = timespec_of(clock_monotonic_ns() + OPENING_TIMEOUT_NS);
+	while (!lane->ended && lane->opening &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, &soon) == 0) {
+	}
+	while (!lane->ended && !lane->opening &&
+		pthread_cond_timedwait(&s->answered, &s->mutex, deadline) == 0) {
+	}
+	const char *left =
+		lane->ended     ? NULL
+		: lane->opening ? "the job ended before a device driver was ready; its devices "
+				  "were not read"
+				: "a device driver did not answer; its last readings are missing";
+	pthread_mutex_unlock(&s->mutex);
+	return left;
+}
+
+const char *sampler_stop(struct sampler *s)
+{
+	const char *left = NULL;
+	struct timespec deadline = timespec_of(clock_monotonic_ns() + STOP_TIMEOUT_NS);
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		atomic_store(&s->lanes[kind].stop, true);
+		lane_wake(&s->lanes[kind]);
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		const char *why = lane->running ? lane_wait_end(lane, &deadline) : NULL;
+		if (why) {
+			pthread_detach(lane->thread);
+			left = why;
+		} else if (lane->running) {
+			pthread_join(lane->thread, NULL);
+			lane->running = false;
+		}
+	}
+	return left;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s) {
+		return;
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		if (lane->running) {
+			return; // it may still look at everything: let the process's end free it
+		}
+	}
+	for (enum lane kind = 0; kind < N_LANES; kind++) {
+		struct lane_thread *lane = &s->lanes[kind];
+		lane_close_sources(lane);
+		sink_free(lane->sink);
+		if (lane->timer_fd >= 0) {
+			close(lane->timer_fd);
+		}
+	}
+	pthread_cond_destroy(&s->answered);
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+struct sampler_ticks sampler_ticks(const struct sampler *s)
+{
+	const struct lane_thread *lane = &s->lanes[LANE_TICK];
+	return (struct sampler_ticks){.due = atomic_load(&lane->due),
+		.late = atomic_load(&lane->late),
+		.missed = atomic_load(&lane->missed)};
+}
+
+uint64_t sampler_source_ns(const struct sampler *s, size_t source)
+{
+	return atomic_load(&s->source_ns[source]);
+}
+
+const char *sampler_scheduling(const struct sampler *s)
+{
+	return s->lanes[LANE_TICK].scheduling;
+}

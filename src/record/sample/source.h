@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A source reads one kind of measurement: processes, pressure, disks, GPUs. To add one, copy
+// null.c, fill in its tables and four functions, and name it in list.c.
+//
+// A source's metrics stand in groups: what is read together, at one rate, about one kind of entity.
+// The sampler calls a group's read when it is due and may stretch the interval to keep its budget.
+
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "runfile/metric.h"
+
+// Sink --------------------------------------------------------------------------------------------
+//
+// Where readings go. A sink belongs to one thread; it collects rows in columns and hands them on
+// about once a second. Nothing here touches a disk.
+
+struct sink;
+struct stream;
+struct group;
+struct feed;
+struct registry;
+
+// A sink for one lane: readings are numbered by the registry and go to the feed; both outlive it.
+// Times become relative to start_ns (CLOCK_MONOTONIC). 0 or -ENOMEM.
+int sink_new(struct registry *registry, struct feed *feed, uint64_t start_ns, struct sink **ret);
+// Hands every collected row to the feed. The lane calls it about once a second and at its end.
+void sink_flush(struct sink *s);
+// Flushes nothing. Streams that were not closed are freed. Accepts NULL.
+void sink_free(struct sink *s);
+
+struct sink_entity {
+	enum entity_kind kind;
+	const char *key;
+	const char *name;
+	int64_t parent; // 0 for none
+	uint64_t first_ns; // CLOCK_MONOTONIC
+	const char *attributes; // JSON object, or NULL
+};
+
+// Announces an entity. Its id is unique in the run. Text is copied.
+int64_t sink_entity(struct sink *s, const struct sink_entity *entity);
+// Changes name and attributes of an entity that was announced (an exec, a limit that was learnt
+// later).
+void sink_entity_update(struct sink *s, int64_t id, const struct sink_entity *entity);
+// The entity is gone. attributes replaces what was announced unless NULL. Entity still there at the
+// end of the run need no call.
+void sink_entity_end(struct sink *s, int64_t id, uint64_t last_ns, const char *attributes);
+
+// The rows of one entity and one group. Lives until stream_close or the sink's end. NULL: out of
+// memory.
+struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *group);
+// Appends a row: the group's metrics in order, VALUE_MISSING where one could not be read this time.
+// now_ns is CLOCK_MONOTONIC. Accepts NULL.
+void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values);
+// No more rows will come; what there is is handed on with the next batch. Accepts NULL.
+void stream_close(struct stream *stream);
+
+// The metric cannot be read for this entity (0: for any), and why, as a phrase: "not supported by
+// this driver", "io: Permission denied; run as the job's user". Said again, it is not written
+// again.
+void sink_missing(struct sink *s, int64_t entity, const struct group *group, size_t metric,
+	const char *reason);
+// All metrics of a group at once.
+void sink_missing_group(
+	struct sink *s, int64_t entity, const struct group *group, const char *reason);
+
+// Something happened to the run: "oom_kill", "throttled", "lost", "source_dropped", ...
+// (docs/format.md).
+void sink_event(struct sink *s, uint64_t now_ns, const char *kind, int64_t entity,
+	const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+// Samples of CPU time. An object is a mapped file; its id is the source's.
+void sink_profile_object(struct sink *s, int64_t id, const char *path);
+struct sink_samples {
+	int64_t entity;
+	bool leader; // of the process's first thread
+	uint64_t from_ns, to_ns; // CLOCK_MONOTONIC
+	int64_t object;
+	const int64_t *pairs; // [2 n]: address and count, copied
+	size_t n;
+	// Of samples by phase: they are of the whole run, and have no times of their own.
+	bool by_phase;
+	const char *phase; // NULL: not known
+};
+void sink_profile(struct sink *s, const struct sink_samples *samples);
+
+// Source ------------------------------------------------------------------------------------------
+
+struct tree;
+struct job_cgroup;
+struct phase_log;
+
+// Readings that may block live in lanes (threads) of their own, so that they delay nobody's ticks.
+enum lane {
+	LANE_TICK, // never blocks: kernel counters
+	LANE_MEMORY, // takes the job's mmap lock: smaps_rollup, command lines
+	LANE_DEVICE, // asks a driver: NVML
+	N_LANES,
+};
+
+// What a source may know of the run. Lives as long as the source.
+struct source_context {
+	int root_fd; // of the machine's root: "/", or a captured tree (--sysroot)
+	bool captured; // the tree is a captured one: no clocks, no processes that live
+	struct tree *tree; // the job's processes (machine/tree.h); NULL where there is no job
+	const struct job_cgroup *cgroup; // the job's own cgroup (machine/cgroup.h), or NULL
+	int64_t host; // entity ids
+	int64_t job; // 0 where there is no job
+	int64_t recorder; // 0 where nothing is recorded
+	pid_t reaper; // the launcher, who inherits the job's orphans; 0 where nobody does
+	uint64_t start_ns; // of the run, CLOCK_MONOTONIC
+	uint64_t interval_ns; // --interval: between two ticks
+	const _Atomic unsigned
+		*epochs; // marks seen so far, from another thread; NULL where none are sought
+	bool no_profile; // --no-profile
+	struct phase_log *phases; // of training threads (phase_log.h); NULL where no marks are read
+};
+
+struct group {
+	const char *name; // "cpu", "io"
+	enum entity_kind entity_kind;
+	const struct metric *metrics; // [n_metrics]
+	size_t n_metrics;
+	uint64_t
+		interval_ns; // at --interval 10ms; 0: every tick. Other intervals stretch it alike.
+	// Reads every entity of the group and appends rows to the sink. now_ns is CLOCK_MONOTONIC,
+	// the time that rows of this reading carry. 0, or -errno where the group can never be read
+	// again (the reason has gone to sink_missing). What fails for one entity or metric is no
+	// error: it is VALUE_MISSING in the row, or sink_missing for good.
+	int (*read)(void *state, struct sink *sink, uint64_t now_ns);
+};
+
+struct source {
+	const char *name; // "processes"
+	const char *help; // one line for doctor
+	enum lane lane;
+	const struct group *groups; // [n_groups]
+	size_t n_groups;
+	// Finds out whether there is anything to read, opens what is kept open, announces its
+	// entities. -errno with the reason (and, after "; ", what would make it available) where
+	// there is not.
+	int (*open)(const struct source_context *context, struct sink *sink, void **ret_state,
+		struct error *e);
+	void (*close)(void *state); // accepts NULL
+	// Hands over what it holds back, when the job and its marks have ended. NULL: nothing.
+	void (*end)(void *state, struct sink *sink, uint64_t now_ns);
+};
+
+// Every source, in the order of doctor's table; ends with NULL.
+extern const struct source *const source_list[];
+
+// Registry ----------------------------------------------------------------------------------------
+//
+// Numbers for metrics and entities: which id a group's metrics have in this run's file.
+
+struct group;
+
+struct registry_row {
+	const struct group *group;
+	const char *source; // name
+	uint32_t *ids; // [group->n_metrics], owned
+};
+
+// Filled before the lanes start and constant afterwards, but for the entities' counter.
+struct registry {
+	struct registry_row *rows;
+	size_t n_rows;
+	size_t capacity;
+	uint32_t last_id;
+	_Atomic int64_t last_entity;
+};
+
+// Gives ids to the metrics of a group. 0 or -ENOMEM.
+int registry_add(struct registry *r, const char *source, const struct group *group);
+// NULL where the group is not known.
+const struct registry_row *registry_find(const struct registry *r, const struct group *group);
+void registry_done(struct registry *r);

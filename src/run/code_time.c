@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Rows come function by function, so that no function is kept.
+
+#include "run/code_time.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/query.h"
+#include "runfile/reader.h"
+
+enum { N_BARS = N_CODE_ROLES + N_CODE_PHASES };
+#define SAMPLES_METRIC "strain.profile.samples"
+
+struct bar {
+	struct code_group_samples *samples;
+	uint64_t of_function[2]; // of others and of the first thread, of the function that is read
+	uint64_t kernel[2];
+	uint64_t yielding[2];
+	uint64_t jit;
+};
+
+struct loading {
+	const struct analysis *a;
+	struct bar bars[N_BARS];
+	struct text path, symbol; // of the function that is read
+	bool named;
+	bool kernels;
+	bool failed;
+};
+
+static enum code_role role_of(const struct analysis *a, int64_t entity, bool leader)
+{
+	enum code_group group = code_group_of(a, entity, leader);
+	return group == CODE_LEADER    ? CODE_OF_TRAINING
+	       : group == CODE_THREADS ? CODE_OF_THREADS
+	       : group == CODE_WORKERS ? CODE_OF_WORKERS
+	                               : CODE_OF_CHILDREN;
+}
+
+static size_t phase_of(const char *name)
+{
+	for (size_t i = 0; name && i < N_KNOWN_PHASES; i++) {
+		if (strcmp(phase_name((enum phase_id)i), name) == 0) {
+			return i;
+		}
+	}
+	return name && !*name ? CODE_OUTSIDE : CODE_UNKNOWN;
+}
+
+// A function has all its rows.
+static void end_function(struct loading *l)
+{
+	const char *path = l->path.data ? l->path.data : "";
+	const char *symbol = l->named ? l->symbol.data : NULL;
+	bool jit = strcmp(path, "[jit]") == 0, kernel = strcmp(path, "[kernel]") == 0;
+	bool yields = symbol && strstr(symbol, "sched_yield");
+	enum code_class class = code_classify(path, symbol, CODE_OTHER);
+	for (size_t i = 0; i < N_BARS; i++) {
+		struct bar *bar = &l->bars[i];
+		uint64_t sum = bar->of_function[0] + bar->of_function[1];
+		for (size_t k = 0; k < 2; k++) {
+			bar->kernel[k] += kernel ? bar->of_function[k] : 0;
+			bar->yielding[k] += yields ? bar->of_function[k] : 0;
+			bar->of_function[k] = 0;
+		}
+		bar->jit += jit ? sum : 0;
+		if (!jit && !kernel) {
+			code_count(bar->samples, path, symbol, class, sum);
+		}
+	}
+}
+
+enum { ENTITY, LEADER, COUNT, PATH, SYMBOL, PHASE };
+
+static bool is_another(const struct loading *l, const char *path, const char *symbol)
+{
+	return !l->path.data || strcmp(l->path.data, path) != 0 || l->named != (symbol != NULL) ||
+	       (symbol && l->symbol.data && strcmp(l->symbol.data, symbol) != 0);
+}
+
+static int take_row(struct loading *l, sqlite3_stmt *row, size_t bar)
+{
+	const char *path = (const char *)sqlite3_column_text(row, PATH);
+	const char *symbol = (const char *)sqlite3_column_text(row, SYMBOL);
+	int64_t count = sqlite3_column_int64(row, COUNT);
+	if (!path || count <= 0 || count > UINT32_MAX) {
+		return 0;
+	}
+	if (is_another(l, path, symbol)) {
+		end_function(l);
+		text_clear(&l->path);
+		text_clear(&l->symbol);
+		text_append_string(&l->path, path);
+		text_append_string(&l->symbol, symbol ? symbol : "");
+		l->named = symbol != NULL;
+		l->kernels |= code_makes_kernels(path);
+	}
+	l->bars[bar].of_function[sqlite3_column_int64(row, LEADER) == 1] += (uint64_t)count;
+	return l->path.failed || l->symbol.failed ? -ENOMEM : 0;
+}
+
+static int take_of_role(void *context, sqlite3_stmt *row)
+{
+	struct loading *l = context;
+	return take_row(l, row,
+		role_of(l->a, sqlite3_column_int64(row, ENTITY),
+			sqlite3_column_int64(row, LEADER) == 1));
+}
+
+static int take_of_phase(void *context, sqlite3_stmt *row)
+{
+	const char *phase = (const char *)sqlite3_column_text(row, PHASE);
+	return take_row(context, row, N_CODE_ROLES + phase_of(phase));
+}
+
+// What is decided when all is read: what the kernel did for who polls, what code made at run time
+// is.
+static void settle(struct loading *l)
+{
+	const struct bar *threads = &l->bars[CODE_OF_THREADS];
+	const struct code_yields yields = {threads->yielding[0], threads->kernel[0]};
+	for (size_t i = 0; i < N_BARS; i++) {
+		struct bar *bar = &l->bars[i];
+		bool trains = i != CODE_OF_WORKERS && i != CODE_OF_CHILDREN;
+		uint64_t spins = 0, kernel = bar->kernel[0] + bar->kernel[1];
+		for (size_t k = 0; k < 2 && trains; k++) {
+			spins += code_yielding_in_kernel(
+				&yields, k == 1, bar->yielding[k], bar->kernel[k]);
+		}
+		code_count(bar->samples, "[kernel]", NULL, CODE_SPINNING, spins);
+		code_count(bar->samples, "[kernel]", NULL, CODE_SYSTEM, kernel - spins);
+		code_count(bar->samples, "[jit]", NULL, l->kernels ? CODE_KERNELS : CODE_OTHER,
+			bar->jit);
+	}
+}
+
+static int read_rows(
+	struct loading *l, const char *sql, int (*take)(void *context, sqlite3_stmt *row))
+{
+	int r = query_each(l->a->reader, sql, take, l, NULL);
+	end_function(l);
+	text_clear(&l->path);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int say_missing(char **ret, const char *reason)
+{
+	*ret = strdup(reason);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static const char *samples_reason(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->missing.n; i++) {
+		const struct missing_group *group = &a->missing.items[i];
+		for (size_t k = 0; k < group->n_metrics; k++) {
+			if (strcmp(group->metrics[k], SAMPLES_METRIC) == 0) {
+				return group->reason;
+			}
+		}
+	}
+	return !reader_has_samples(a->reader) ? "recorded by a strain that took no samples"
+	                                      : "no sample was taken: the job was too short";
+}
+
+static int fill_missing(const struct analysis *a, struct code_time *ret)
+{
+	int r = ret->samples == 0 ? say_missing(&ret->missing, samples_reason(a)) : 0;
+	if (r < 0 || ret->phase_samples > 0) {
+		return r;
+	}
+	const char *reason = ret->missing        ? ret->missing
+	                     : a->phases.missing ? a->phases.missing
+	                     : !reader_has_phase_samples(a->reader)
+	                             ? "recorded by a strain that took none by phase"
+	                             : "no sample was taken of the training";
+	return say_missing(&ret->phases_missing, reason);
+}
+
+int code_time_load(const struct analysis *a, struct code_time *ret)
+{
+	static const char by_role[] =
+		"SELECT s.entity, s.leader, s.samples, o.path, y.name, NULL"
+		" FROM profile_sample AS s JOIN profile_object AS o ON o.id = s.object"
+		" LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address"
+		" ORDER BY o.path, y.name";
+	static const char by_phase[] =
+		"SELECT s.entity, s.leader, s.samples, o.path, y.name, s.phase"
+		" FROM phase_sample AS s JOIN profile_object AS o ON o.id = s.object"
+		" LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address"
+		" ORDER BY o.path, y.name";
+	struct loading l = {.a = a};
+	*ret = (struct code_time){0};
+	for (size_t i = 0; i < N_BARS; i++) {
+		l.bars[i].samples = i < N_CODE_ROLES ? &ret->roles[i]
+		                                     : &ret->phases[i - N_CODE_ROLES];
+	}
+	int r = 0;
+	if (reader_has_samples(a->reader)) {
+		r = read_rows(&l, by_role, take_of_role);
+	}
+	if (r == 0 && reader_has_phase_samples(a->reader)) {
+		r = read_rows(&l, by_phase, take_of_phase);
+	}
+	settle(&l);
+	text_done(&l.path);
+	text_done(&l.symbol);
+	for (size_t i = 0; i < N_BARS; i++) {
+		uint64_t *sum = i < N_CODE_ROLES ? &ret->samples : &ret->phase_samples;
+		*sum += l.bars[i].samples->samples;
+	}
+	r = r < 0 ? r : fill_missing(a, ret);
+	if (r < 0) {
+		code_time_done(ret);
+	}
+	return r;
+}
+
+void code_time_done(struct code_time *t)
+{
+	free(t->missing);
+	free(t->phases_missing);
+	*t = (struct code_time){0};
+}
+
+// Words -------------------------------------------------------------------------------------------
+
+const char *code_role_name(enum code_role role)
+{
+	static const char *const names[N_CODE_ROLES] = {
+		[CODE_OF_TRAINING] = "training thread",
+		[CODE_OF_THREADS] = "other threads",
+		[CODE_OF_WORKERS] = "workers",
+		[CODE_OF_CHILDREN] = "other processes",
+	};
+	return names[role];
+}
+
+const char *code_phase_name(size_t phase)
+{
+	return phase == CODE_OUTSIDE   ? "outside iterations"
+	       : phase == CODE_UNKNOWN ? "phase not known"
+	                               : phase_name((enum phase_id)phase);
+}
+
+size_t code_phase_in_order(size_t place)
+{
+	static const size_t order[N_CODE_PHASES] = {PHASE_DATA, PHASE_TRANSFER, PHASE_FORWARD,
+		PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COMMUNICATION, PHASE_STEP, PHASE_OTHER,
+		PHASE_VALIDATION, PHASE_CHECKPOINT, PHASE_IMPORT, CODE_OUTSIDE, CODE_UNKNOWN};
+	return order[place];
+}
+
+void code_append_classes(struct text *t, const struct code_group_samples *samples)
+{
+	struct code_facts facts = {.samples = samples->samples};
+	for (size_t i = 0; samples->samples > 0 && i < N_CODE_CLASSES; i++) {
+		facts.share[i] = (double)samples->by_class[i] / (double)samples->samples;
+	}
+	code_facts_append(t, &facts);
+}

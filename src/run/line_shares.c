@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The table line_sample, which has several rows of one line where processes wrote several.
+
+#include "run/line_shares.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/analysis.h"
+#include "run/query.h"
+#include "runfile/reader.h"
+#include "verdict/facts.h"
+
+void line_shares_done(struct line_shares *shares)
+{
+	for (size_t i = 0; i < shares->n; i++) {
+		free(shares->items[i].phase);
+		free(shares->items[i].file);
+		free(shares->items[i].function);
+	}
+	*shares = (struct line_shares){0};
+}
+
+struct loading {
+	int64_t wanted; // an entity; 0: the first one
+	struct line_shares *shares;
+};
+
+static char *copy_of(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	return text ? strdup(text) : NULL;
+}
+
+// Rows come with the process that has the most looks first, and of each the most frequent lines.
+static int take_row(void *context, sqlite3_stmt *row)
+{
+	enum { ENTITY, PHASE, FILE_NAME, LINE, FUNCTION, SAMPLES };
+	struct loading *l = context;
+	int64_t entity = sqlite3_column_int64(row, ENTITY);
+	int64_t samples = sqlite3_column_int64(row, SAMPLES);
+	l->wanted = l->wanted ? l->wanted : entity;
+	if (entity != l->wanted || samples <= 0 || samples > INT32_MAX) {
+		return 0;
+	}
+	l->shares->samples += (uint64_t)samples;
+	if (l->shares->n == LINE_SHARES_MOST) {
+		return 0;
+	}
+	struct line_share *share = &l->shares->items[l->shares->n++];
+	*share = (struct line_share){copy_of(row, PHASE), copy_of(row, FILE_NAME),
+		sqlite3_column_int64(row, LINE), copy_of(row, FUNCTION), (uint64_t)samples};
+	return share->file && share->function ? 0 : -ENOMEM;
+}
+
+static int load_of(const struct analysis *a, int64_t entity, struct line_shares *ret)
+{
+	static const char select[] =
+		"SELECT s.entity, s.phase, s.file, s.line, s.function, SUM(s.samples) AS n"
+		" FROM line_sample AS s JOIN (SELECT entity, SUM(samples) AS looks FROM line_sample"
+		" GROUP BY entity) AS p ON p.entity = s.entity"
+		" GROUP BY s.entity, s.phase, s.file, s.line, s.function"
+		" ORDER BY p.looks DESC, s.entity, n DESC, s.file, s.line";
+	struct loading l = {entity, ret};
+	*ret = (struct line_shares){0};
+	// A file that is damaged there has the rows before.
+	int r = query_each(a->reader, select, take_row, &l, NULL);
+	if (r == -ENOMEM) {
+		line_shares_done(ret);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+int line_shares_load(const struct analysis *a, struct line_shares *ret)
+{
+	int64_t trainer = facts_trainer(a);
+	*ret = (struct line_shares){0};
+	if (!a->reader || !reader_has_lines(a->reader)) {
+		return 0;
+	}
+	int r = trainer ? load_of(a, trainer, ret) : 0;
+	return r == 0 && ret->samples == 0 ? load_of(a, 0, ret) : r;
+}
+
+// From the last slash but `folders`.
+static const char *end_of(const char *file, unsigned folders)
+{
+	const char *at = file + strlen(file);
+	while (at > file && (at[-1] != '/' || folders-- > 0)) {
+		at--;
+	}
+	return at;
+}
+
+const char *line_shares_short(const struct line_shares *shares, const char *file)
+{
+	enum { FOLDERS_MOST = 8 };
+	for (unsigned folders = 0; folders < FOLDERS_MOST; folders++) {
+		const char *name = end_of(file, folders);
+		bool unique = true;
+		for (size_t i = 0; i < shares->n && unique; i++) {
+			const char *other = shares->items[i].file;
+			unique = strcmp(other, file) == 0 ||
+			         strcmp(end_of(other, folders), name) != 0;
+		}
+		if (unique) {
+			return name;
+		}
+	}
+	return file;
+}

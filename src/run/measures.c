@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Measures: each from what the analysis knows already.
+
+#include "run/measures.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/names.h"
+#include "verdict/gpu_facts.h"
+
+static double known(double value, const char *otherwise, const char **ret_why)
+{
+	if (!isfinite(value)) {
+		*ret_why = otherwise;
+		return NAN;
+	}
+	return value;
+}
+
+// --- time
+
+static double duration(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.duration_s, "the run's length is not known", ret_why);
+}
+
+// The first epoch whose start is one, up to list->n: where lines end epochs the first holds what
+// came before it.
+static size_t first_epoch(const struct epoch_list *list)
+{
+	return list->first_with_start ? 1 : 0;
+}
+
+// Sum of the lengths of the epochs that ended, from the first of them with a start.
+static double epochs_length(const struct epoch_list *list, size_t *ret_n)
+{
+	double seconds = 0;
+	*ret_n = 0;
+	for (size_t i = first_epoch(list); i < list->n; i++) {
+		const struct epoch *epoch = &list->items[i];
+		if (!epoch->open) {
+			seconds += epoch_length_s(epoch);
+			(*ret_n)++;
+		}
+	}
+	return seconds;
+}
+
+static const char *why_no_epoch(const struct epoch_list *list)
+{
+	return list->n == 0 ? "the run has no epochs: neither marks nor --epoch-pattern"
+	       : first_epoch(list) == 0
+	               ? "no epoch ended"
+	               : "no epoch but the first ended, and a line at its end does not "
+	                 "tell when it began";
+}
+
+// When training began. The first iteration tells where lines only end epochs.
+static int64_t training_start_ns(const struct analysis *a)
+{
+	const struct epoch_list *list = &a->epochs;
+	if (!list->first_with_start) {
+		return list->n > 0 ? list->items[0].start_ns : -1;
+	}
+	return a->phases.n_iterations > 0 ? a->phases.iterations[0].start_ns : -1;
+}
+
+static double training(const struct analysis *a, const char **ret_why)
+{
+	int64_t start_ns = training_start_ns(a), end_ns = -1;
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		end_ns = a->epochs.items[i].open ? end_ns : a->epochs.items[i].end_ns;
+	}
+	if (end_ns < 0) {
+		*ret_why = a->epochs.n ? "no epoch ended" : why_no_epoch(&a->epochs);
+		return NAN;
+	}
+	return known(start_ns >= 0 && start_ns < end_ns ? (double)(end_ns - start_ns) / 1e9 : NAN,
+		"lines end epochs, which does not tell when the first began", ret_why);
+}
+
+static double epoch(const struct analysis *a, const char **ret_why)
+{
+	size_t n;
+	double seconds = epochs_length(&a->epochs, &n);
+	return known(n ? seconds / (double)n : NAN, why_no_epoch(&a->epochs), ret_why);
+}
+
+static double first_epoch_seconds(const struct analysis *a, const char **ret_why)
+{
+	const struct epoch_list *list = &a->epochs;
+	if (list->n > 0 && list->first_with_start) {
+		*ret_why = "lines end epochs, which does not tell when the first began";
+		return NAN;
+	}
+	bool ended = list->n > 0 && !list->items[0].open;
+	return known(ended ? epoch_length_s(&list->items[0]) : NAN, why_no_epoch(list), ret_why);
+}
+
+static double epochs(const struct analysis *a, const char **ret_why)
+{
+	double n = 0;
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		n += !a->epochs.items[i].open;
+	}
+	return known(a->epochs.n ? n : NAN, why_no_epoch(&a->epochs), ret_why);
+}
+
+// --- iterations
+
+static const char *why_no_iterations(const struct analysis *a)
+{
+	const struct phases *p = &a->phases;
+	return p->missing          ? p->missing
+	       : p->steady == 0    ? "no iteration is steady"
+	       : p->phases_missing ? p->phases_missing
+	                           : "not known";
+}
+
+static double startup(const struct analysis *a, const char **ret_why)
+{
+	return known(
+		a->phases.total > 0 ? a->phases.startup_s : NAN, why_no_iterations(a), ret_why);
+}
+
+static double iterations(const struct analysis *a, const char **ret_why)
+{
+	return known(
+		a->phases.total > 0 ? (double)a->phases.total : NAN, why_no_iterations(a), ret_why);
+}
+
+static double step(const struct analysis *a, const char **ret_why)
+{
+	return known(a->phases.steady > 0 ? a->phases.p50_s : NAN, why_no_iterations(a), ret_why);
+}
+
+// Of all ranks together, where each of them is known.
+static double steady_rate(const struct phases *p)
+{
+	if (p->steady == 0 || p->n_ranks < 2) {
+		return p->steady > 0 ? p->samples_per_s.value : NAN;
+	}
+	double rate = 0;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		rate += p->ranks[i].samples_per_s;
+	}
+	return rate;
+}
+
+// Without iterations: what the job said of epochs that ended.
+static double epochs_rate(const struct epoch_list *list)
+{
+	double samples = 0, seconds = 0;
+	for (size_t i = first_epoch(list); i < list->n; i++) {
+		const struct epoch *e = &list->items[i];
+		if (!e->open && e->samples >= 0) {
+			samples += (double)e->samples;
+			seconds += epoch_length_s(e);
+		}
+	}
+	return samples > 0 && seconds > 0 ? samples / seconds : NAN;
+}
+
+static double samples_per_second(const struct analysis *a, const char **ret_why)
+{
+	double rate = steady_rate(&a->phases);
+	return known(isfinite(rate) ? rate : epochs_rate(&a->epochs),
+		a->phases.steady > 0 ? "nobody said how many samples an iteration has"
+				     : why_no_iterations(a),
+		ret_why);
+}
+
+static double share(const struct analysis *a, enum phase_id phase, const char **ret_why)
+{
+	bool any = a->phases.steady > 0 && !a->phases.phases_missing;
+	return known(any ? 100 * a->phases.items[phase].share.value : NAN, why_no_iterations(a),
+		ret_why);
+}
+
+#define SHARE_OF(name, phase)                                                      \
+	static double name##_share(const struct analysis *a, const char **ret_why) \
+	{                                                                          \
+		return share(a, phase, ret_why);                                   \
+	}
+SHARE_OF(data, PHASE_DATA)
+SHARE_OF(transfer, PHASE_TRANSFER)
+SHARE_OF(forward, PHASE_FORWARD)
+SHARE_OF(backward, PHASE_BACKWARD)
+SHARE_OF(optimizer, PHASE_OPTIMIZER)
+SHARE_OF(communication, PHASE_COMMUNICATION)
+SHARE_OF(step, PHASE_STEP)
+SHARE_OF(other, PHASE_OTHER)
+#undef SHARE_OF
+
+// --- CPU and memory of the host
+
+static const char no_cpu[] = "the job's CPU time was not measured";
+static const char no_memory[] = "the job's memory was not measured";
+static const char no_io[] = "the job's input and output were not measured";
+
+static double cpu_seconds(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.cpu_seconds, no_cpu, ret_why);
+}
+
+static double cpus_used(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.cpus_used, no_cpu, ret_why);
+}
+
+static double cpu_utilization(const struct analysis *a, const char **ret_why)
+{
+	return known(100 * a->overview.cpus_used, no_cpu, ret_why);
+}
+
+static double host_memory_peak(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.memory.peak_bytes, no_memory, ret_why);
+}
+
+static double host_memory_mean(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.memory.mean_bytes, no_memory, ret_why);
+}
+
+static double read_bytes(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.asked_bytes, no_io, ret_why);
+}
+
+static double disk_read_bytes(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.storage_read_bytes, no_io, ret_why);
+}
+
+static double disk_write_bytes(const struct analysis *a, const char **ret_why)
+{
+	return known(a->overview.storage_write_bytes, no_io, ret_why);
+}
+
+// --- GPUs
+
+static const char *why_no_gpu(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->missing.n; i++) {
+		const struct missing_group *group = &a->missing.items[i];
+		if (a->overview.n_gpus == 0 && strcmp(group->kind, "gpu") == 0 &&
+			group->to_the_end) {
+			return group->reason;
+		}
+	}
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		if (gpu_owner(a, i) == GPU_OF_JOB) {
+			return "the GPU's driver did not tell";
+		}
+	}
+	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the job used no GPU";
+}
+
+// A figure over the job's GPUs: their mean, or their sum. Those beside them would dilute it.
+static double over_gpus(const struct analysis *a, double (*figure)(const struct gpu_figures *gpu),
+	bool mean, const char **ret_why)
+{
+	double sum = NAN;
+	size_t n = 0;
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		double value = figure(&a->overview.gpus[i]);
+		if (gpu_owner(a, i) == GPU_OF_JOB && isfinite(value)) {
+			sum = words_sum(sum, value);
+			n++;
+		}
+	}
+	return known(mean && n ? sum / (double)n : sum, why_no_gpu(a), ret_why);
+}
+
+static double gpu_busy(const struct gpu_figures *gpu)
+{
+	return 100 * gpu->busy;
+}
+
+static double gpu_filled(const struct gpu_figures *gpu)
+{
+	return gpu->memory_bytes > 0 ? 100 * gpu->memory_peak_bytes / gpu->memory_bytes : NAN;
+}
+
+static double gpu_memory(const struct gpu_figures *gpu)
+{
+	return gpu->memory_peak_bytes;
+}
+
+static double gpu_watts(const struct gpu_figures *gpu)
+{
+	return gpu->power_watts;
+}
+
+static double gpu_joules(const struct gpu_figures *gpu)
+{
+	return gpu->energy_joules;
+}
+
+static double gpu_utilization(const struct analysis *a, const char **ret_why)
+{
+	return over_gpus(a, gpu_busy, true, ret_why);
+}
+
+static double gpu_memory_utilization(const struct analysis *a, const char **ret_why)
+{
+	return over_gpus(a, gpu_filled, true, ret_why);
+}
+
+static double device_memory_peak(const struct analysis *a, const char **ret_why)
+{
+	return over_gpus(a, gpu_memory, false, ret_why);
+}
+
+static double gpu_power(const struct analysis *a, const char **ret_why)
+{
+	return over_gpus(a, gpu_watts, false, ret_why);
+}
+
+static double gpu_energy(const struct analysis *a, const char **ret_why)
+{
+	return over_gpus(a, gpu_joules, false, ret_why);
+}
+
+size_t measure_each_gpu(
+	const struct analysis *a, enum measure_id measure, double *ret_values, size_t most)
+{
+	double (*figure)(
+		const struct gpu_figures *gpu) = measure == MEASURE_GPU_UTILIZATION ? gpu_busy
+	                                         : measure == MEASURE_GPU_MEMORY_UTILIZATION
+	                                                 ? gpu_filled
+	                                                 : NULL;
+	size_t n = 0;
+	for (size_t i = 0; figure && i < a->overview.n_gpus && n < most; i++) {
+		if (gpu_owner(a, i) == GPU_OF_JOB) {
+			ret_values[n++] = figure(&a->overview.gpus[i]);
+		}
+	}
+	return n;
+}
+
+// --- the recording
+
+static double recorder_cpu(const struct analysis *a, const char **ret_why)
+{
+	return known(100 * a->overview.recording.cpu_share, "the recorder's cost was not measured",
+		ret_why);
+}
+
+// --- the table
+
+const struct measure measures[N_MEASURES] = {
+	[MEASURE_DURATION] = {"duration_seconds", "duration", "s", MEASURE_KIND_SECONDS,
+		BETTER_LESS, true, "From the job's start to its end.", duration},
+	[MEASURE_TRAINING] = {"training_seconds", "training time", "s", MEASURE_KIND_SECONDS,
+		BETTER_LESS, false,
+		"From the start of the first epoch to the end of the last one that ended.",
+		training},
+	[MEASURE_EPOCH] = {"epoch_seconds", "time of an epoch", "s", MEASURE_KIND_SECONDS,
+		BETTER_LESS, false, "Mean length of the epochs that ended.", epoch},
+	[MEASURE_FIRST_EPOCH] = {"first_epoch_seconds", "time of the first epoch", "s",
+		MEASURE_KIND_SECONDS, BETTER_LESS, false,
+		"Length of the first epoch, in which caches are cold.", first_epoch_seconds},
+	[MEASURE_EPOCHS] = {"epochs_ended", "epochs", "{epoch}", MEASURE_KIND_COUNT, BETTER_NEITHER,
+		false, "Epochs that ended.", epochs},
+	[MEASURE_STARTUP] = {"startup_seconds", "start-up", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
+		false, "From the job's start to its first iteration.", startup},
+	[MEASURE_SAMPLES_PER_SECOND] = {"samples_per_second", "samples per second", "{sample}/s",
+		MEASURE_KIND_RATE, BETTER_MORE, false,
+		"Samples trained per second of steady iterations, of all ranks together; without "
+		"iterations, of the epochs that ended.",
+		samples_per_second},
+	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
+		false, "Median length of steady iterations.", step},
+	[MEASURE_ITERATIONS] = {"iterations", "iterations", "{iteration}", MEASURE_KIND_COUNT,
+		BETTER_NEITHER, false, "Iterations recorded.", iterations},
+	[MEASURE_CPU_SECONDS] = {"cpu_seconds", "CPU time", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
+		true, "CPU time of the whole job.", cpu_seconds},
+	[MEASURE_CPUS_USED] = {"cpus_used", "CPUs used", "{cpu}", MEASURE_KIND_NUMBER,
+		BETTER_NEITHER, true, "CPU time of the whole job over its duration.", cpus_used},
+	[MEASURE_CPU_UTILIZATION] = {"cpu_utilization", "CPU utilization", "%",
+		MEASURE_KIND_PERCENT, BETTER_NEITHER, true,
+		"CPU time over duration in per cent of one CPU, so above 100 where several work.",
+		cpu_utilization},
+	[MEASURE_HOST_MEMORY_PEAK] = {"host_memory_peak", "host memory, peak", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, true,
+		"The most host memory that the job held, pages that its processes share counted "
+		"once.",
+		host_memory_peak},
+	[MEASURE_HOST_MEMORY_MEAN] = {"host_memory_mean", "host memory, mean", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, true, "Host memory that the job held on average.",
+		host_memory_mean},
+	[MEASURE_GPU_UTILIZATION] = {"gpu_utilization", "GPU utilization", "%",
+		MEASURE_KIND_PERCENT, BETTER_MORE, false,
+		"Time in which a kernel was resident, mean of the job's GPUs.", gpu_utilization},
+	[MEASURE_GPU_MEMORY_UTILIZATION] = {"gpu_memory_utilization", "GPU memory in use", "%",
+		MEASURE_KIND_PERCENT, BETTER_NEITHER, false,
+		"Peak of the memory in use as a share of what the GPU has, mean of the job's GPUs.",
+		gpu_memory_utilization},
+	[MEASURE_DEVICE_MEMORY_PEAK] = {"device_memory_peak", "device memory, peak", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, false,
+		"The most memory in use on the job's GPUs, added up.", device_memory_peak},
+	[MEASURE_GPU_POWER] = {"gpu_power", "GPU power", "W", MEASURE_KIND_WATTS, BETTER_LESS,
+		false, "Mean power of the job's GPUs, added up.", gpu_power},
+	[MEASURE_GPU_ENERGY] = {"gpu_energy", "GPU energy", "J", MEASURE_KIND_JOULES, BETTER_LESS,
+		false, "Energy of the job's GPUs over the run.", gpu_energy},
+	[MEASURE_READ_BYTES] = {"read_bytes", "read", "By", MEASURE_KIND_BYTES, BETTER_NEITHER,
+		true, "Bytes that the job asked for through system calls.", read_bytes},
+	[MEASURE_DISK_READ_BYTES] = {"disk_read_bytes", "read from storage", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, true,
+		"Bytes that storage had to deliver, because the page cache did not have them.",
+		disk_read_bytes},
+	[MEASURE_DISK_WRITE_BYTES] = {"disk_write_bytes", "written to storage", "By",
+		MEASURE_KIND_BYTES, BETTER_LESS, true, "Bytes sent to storage.", disk_write_bytes},
+	[MEASURE_DATA_SHARE] = {"data_share", "waiting for data", "%", MEASURE_KIND_PERCENT,
+		BETTER_LESS, false,
+		"Share of an iteration in which the training thread waits for its batch.",
+		data_share},
+	[MEASURE_TRANSFER_SHARE] = {"transfer_share", "transfer", "%", MEASURE_KIND_PERCENT,
+		BETTER_LESS, false, "Share of an iteration that copies to the device take.",
+		transfer_share},
+	[MEASURE_FORWARD_SHARE] = {"forward_share", "forward", "%", MEASURE_KIND_PERCENT,
+		BETTER_NEITHER, false, "Share of the forward pass.", forward_share},
+	[MEASURE_BACKWARD_SHARE] = {"backward_share", "backward", "%", MEASURE_KIND_PERCENT,
+		BETTER_NEITHER, false, "Share of the backward pass.", backward_share},
+	[MEASURE_OPTIMIZER_SHARE] = {"optimizer_share", "optimizer", "%", MEASURE_KIND_PERCENT,
+		BETTER_NEITHER, false, "Share of the optimizer's step.", optimizer_share},
+	[MEASURE_COMMUNICATION_SHARE] = {"communication_share", "communication", "%",
+		MEASURE_KIND_PERCENT, BETTER_LESS, false,
+		"Share of waiting for other ranks, where that is marked.", communication_share},
+	[MEASURE_STEP_SHARE] = {"step_share", "opaque step", "%", MEASURE_KIND_PERCENT,
+		BETTER_NEITHER, false,
+		"Share of steps that cannot be told apart further (JAX, Keras).", step_share},
+	[MEASURE_OTHER_SHARE] = {"other_share", "other", "%", MEASURE_KIND_PERCENT, BETTER_LESS,
+		false, "Share of an iteration that is in no phase.", other_share},
+	[MEASURE_RECORDER_CPU] = {"recorder_cpu", "cost of recording", "%", MEASURE_KIND_PERCENT,
+		BETTER_LESS, false, "CPU time of the recorder in per cent of one CPU.",
+		recorder_cpu},
+	[MEASURE_OUTCOME] = {"outcome", "outcome", "", MEASURE_KIND_WORDS, BETTER_NEITHER, true,
+		"What became of the job: success, stopped, out_of_memory, ...", NULL},
+	[MEASURE_VERDICT] = {"verdict", "verdict", "", MEASURE_KIND_WORDS, BETTER_NEITHER, false,
+		"What limits the job, in a word: input, compute, cpu, gpu, ...", NULL},
+};
+
+enum measure_id measure_by_name(const char *name)
+{
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		if (strcmp(measures[i].name, name) == 0) {
+			return (enum measure_id)i;
+		}
+	}
+	return N_MEASURES;
+}
+
+bool measure_is_speed(enum measure_id measure)
+{
+	// CPU time is none: a job that needs half of it need not be faster.
+	static const enum measure_id speeds[] = {MEASURE_DURATION, MEASURE_TRAINING, MEASURE_EPOCH,
+		MEASURE_FIRST_EPOCH, MEASURE_STARTUP, MEASURE_SAMPLES_PER_SECOND, MEASURE_STEP};
+	for (size_t i = 0; i < ARRAY_LENGTH(speeds); i++) {
+		if (speeds[i] == measure) {
+			return true;
+		}
+	}
+	return false;
+}
+
+double measure_against(enum measure_id measure, double number, double baseline)
+{
+	bool is_time = measure_is_speed(measure) && measures[measure].better == BETTER_LESS;
+	double times = is_time ? baseline / number : number / baseline;
+	return number != 0 && baseline != 0 && isfinite(times) ? times : NAN;
+}
+
+void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],
+	const char *ret_reasons[static N_MEASURES])
+{
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		const struct measure *measure = &measures[i];
+		ret_values[i] = NAN;
+		ret_reasons[i] = NULL;
+		if (measure->compute && (measure->job_only || !job_only)) {
+			ret_values[i] = measure->compute(a, &ret_reasons[i]);
+		}
+	}
+}

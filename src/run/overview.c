@@ -1,0 +1,765 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The figures of the job and its host.
+
+#include "run/overview.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/names.h"
+#include "run/outcome.h"
+#include "run/query.h"
+#include "run/rate.h"
+#include "verdict/facts.h"
+
+static int overview_devices_build(const struct analysis *a, struct overview *ret);
+
+// Job memory --------------------------------------------------------------------------------------
+//
+// What PSS has beyond the cgroup's memory is files that are mapped: libraries, which come when a
+// job starts and stay. Without a cgroup the sum of what each process has of its own stands in for
+// its memory; what PSS has beyond that is also what processes share. So it is that difference which
+// is carried from reading to reading: a job of one process is met within 0.1 %, and memory that
+// comes and goes between two readings is there.
+
+// What is read of the job.
+struct readings {
+	struct series pss;
+	struct series cgroup; // anonymous and shared; without one what each process has of its own
+	bool own; // that is it
+	struct series resident;
+	double *beyond; // [pss.n] what PSS has beyond the cgroup's memory
+};
+
+static void readings_done(struct readings *r)
+{
+	series_done(&r->pss);
+	series_done(&r->cgroup);
+	series_done(&r->resident);
+	free(r->beyond);
+}
+
+// Readings that are missing say nothing of memory.
+static void drop_missing(struct series *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		if (isfinite(s->values[i])) {
+			s->t_us[n] = s->t_us[i];
+			s->values[n] = s->values[i];
+			s->minimum[n] = s->minimum[i];
+			s->maximum[n++] = s->maximum[i];
+		}
+	}
+	s->n = n;
+}
+
+static int read_metric(struct reader *reader, int64_t job, const char *metric, struct series *ret)
+{
+	int r = reader_series(reader, job, metric, INT64_MIN, INT64_MAX, ret, NULL);
+	if (r == 0) {
+		drop_missing(ret);
+	}
+	return r == -ENOMEM ? r : 0; // what is damaged is not there
+}
+
+// Both parts are of one row.
+static int read_cgroup(struct reader *reader, int64_t job, struct series *ret)
+{
+	struct series shared = {0};
+	int r = read_metric(reader, job, NAME_ANONYMOUS, ret);
+	r = r < 0 ? r : read_metric(reader, job, NAME_SHMEM, &shared);
+	for (size_t i = 0, j = 0; r == 0 && i < ret->n; i++) {
+		while (j < shared.n && shared.t_us[j] < ret->t_us[i]) {
+			j++;
+		}
+		if (j < shared.n && shared.t_us[j] == ret->t_us[i]) {
+			bool thinned = ret->maximum != ret->values;
+			ret->values[i] += shared.values[j];
+			ret->maximum[i] += thinned ? shared.maximum[j] : 0;
+		}
+	}
+	series_done(&shared);
+	return r;
+}
+
+// The value at a time, on the line between two readings; the nearest outside. `at` moves on.
+static double value_at(const struct series *s, const double *values, int64_t t_us, size_t *at)
+{
+	while (*at + 1 < s->n && s->t_us[*at + 1] <= t_us) {
+		++*at;
+	}
+	size_t i = *at;
+	if (t_us <= s->t_us[i] || i + 1 == s->n) {
+		return values[i];
+	}
+	double share = (double)(t_us - s->t_us[i]) / (double)(s->t_us[i + 1] - s->t_us[i]);
+	return values[i] + share * (values[i + 1] - values[i]);
+}
+
+static bool held_any(const struct series *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->maximum[i] > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Where there is no cgroup, what is known of processes at each tick.
+static int read_held(struct reader *reader, int64_t job, struct readings *all)
+{
+	int r = read_cgroup(reader, job, &all->cgroup);
+	if (r == 0 && !held_any(&all->cgroup)) {
+		series_done(&all->cgroup);
+		all->own = true;
+		r = read_metric(reader, job, NAME_OWN_SUM, &all->cgroup);
+	}
+	return r;
+}
+
+static int find_beyond(struct readings *r)
+{
+	size_t at = 0;
+	r->beyond = calloc(r->pss.n + 1, sizeof(*r->beyond));
+	for (size_t i = 0; r->beyond && i < r->pss.n; i++) {
+		double held = value_at(&r->cgroup, r->cgroup.values, r->pss.t_us[i], &at);
+		r->beyond[i] = fmax(0, r->pss.values[i] - held);
+	}
+	return r->beyond ? 0 : -ENOMEM;
+}
+
+static void put(struct series *s, int64_t t_us, double value, double maximum)
+{
+	s->t_us[s->n] = t_us;
+	s->values[s->n] = value;
+	s->maximum[s->n++] = maximum;
+}
+
+static int reserve(struct series *s, size_t n)
+{
+	*s = (struct series){.t_us = calloc(n + 1, sizeof(*s->t_us)),
+		.values = calloc(n + 1, sizeof(*s->values)),
+		.maximum = calloc(n + 1, sizeof(*s->maximum))};
+	s->minimum = s->values;
+	return s->t_us && s->values && s->maximum ? 0 : -ENOMEM;
+}
+
+// Readings of both, by their time.
+static int join(const struct readings *r, struct series *ret)
+{
+	int failed = reserve(ret, r->cgroup.n + r->pss.n);
+	size_t at = 0, resident = 0, pss = 0;
+	for (size_t i = 0; failed == 0 && i < r->cgroup.n; i++) {
+		int64_t t_us = r->cgroup.t_us[i];
+		for (; pss < r->pss.n && r->pss.t_us[pss] <= t_us; pss++) {
+			put(ret, r->pss.t_us[pss], r->pss.values[pss], r->pss.maximum[pss]);
+		}
+		double beyond = value_at(&r->pss, r->beyond, t_us, &at);
+		if (r->resident.n > 0) {
+			double sum = value_at(&r->resident, r->resident.maximum, t_us, &resident);
+			beyond = fmin(beyond, fmax(0, sum - r->cgroup.values[i]));
+		}
+		put(ret, t_us, r->cgroup.values[i] + beyond, r->cgroup.maximum[i] + beyond);
+	}
+	for (; failed == 0 && pss < r->pss.n; pss++) {
+		put(ret, r->pss.t_us[pss], r->pss.values[pss], r->pss.maximum[pss]);
+	}
+	return failed;
+}
+
+static void take(struct job_memory *m, struct series *from, const char *kind, const char *metric)
+{
+	*m = (struct job_memory){*from, kind, metric};
+	*from = (struct series){0};
+}
+
+int job_memory_read(struct reader *reader, int64_t job, struct job_memory *ret)
+{
+	struct readings all = {0};
+	struct series joined = {0};
+	*ret = (struct job_memory){0};
+	int r = read_metric(reader, job, NAME_PSS, &all.pss);
+	r = r < 0 ? r : read_held(reader, job, &all);
+	r = r < 0 ? r : read_metric(reader, job, NAME_RESIDENT_SUM, &all.resident);
+	bool pss = held_any(&all.pss), cgroup = held_any(&all.cgroup);
+	if (r == 0 && pss && cgroup) {
+		r = find_beyond(&all);
+		r = r < 0 ? r : join(&all, &joined);
+	}
+	if (r < 0) {
+		series_done(&joined);
+	} else if (joined.n > 0) {
+		take(ret, &joined, "PSS", NAME_PSS);
+	} else if (pss) {
+		take(ret, &all.pss, "PSS", NAME_PSS);
+	} else if (cgroup) {
+		take(ret, &all.cgroup, all.own ? "anonymous" : "anonymous and shared",
+			all.own ? NAME_OWN_SUM : NAME_ANONYMOUS);
+	} else if (held_any(&all.resident)) { // a job that was gone before either was read
+		take(ret, &all.resident, "sum of resident", NAME_RESIDENT_SUM);
+	}
+	readings_done(&all);
+	return r;
+}
+
+void job_memory_done(struct job_memory *m)
+{
+	series_done(&m->series);
+	*m = (struct job_memory){0};
+}
+
+// Overview ----------------------------------------------------------------------------------------
+
+#define WORKS 0.05 // of the job's CPU time
+#define PEAK_MET 1.03 // as much more the job can have had, and the peak is known
+#define PEAK_MET_BYTES 1048576.0
+#define BOUND 1.1 // of the CPUs that are allowed: more is no error of measurement
+
+static double figure_of(const struct analysis *a, const struct entity *entity, const char *metric,
+	enum figure figure)
+{
+	return entity ? analysis_figure(a, entity->id, metric, figure) : NAN;
+}
+
+// A counter's mean over the run, as far as the job was not stopped.
+static double running_mean(
+	const struct analysis *a, const struct entity *entity, const char *metric)
+{
+	if (a->job_stops.n == 0) {
+		return figure_of(a, entity, metric, FIGURE_MEAN);
+	}
+	const struct stretch run = {.to_us = reader_recorded_ns(a->reader) / 1000};
+	return rate_over(a, entity ? entity->id : 0, metric, &run);
+}
+
+static void fill_times(struct reader *r, struct overview *o)
+{
+	int64_t start_ns = reader_run_i64(r, "job_start_ns", -1);
+	int64_t end_ns = reader_run_i64(r, "job_end_ns", -1);
+	o->end_s = (double)reader_end_ns(r) / 1e9;
+	o->duration_s = start_ns >= 0 && end_ns >= start_ns ? (double)(end_ns - start_ns) / 1e9
+	                                                    : o->end_s;
+	o->partial = reader_partial(r);
+	o->recorded_s = o->duration_s;
+	if (o->partial) {
+		int64_t recorded_ns = reader_recorded_ns(r) - (start_ns >= 0 ? start_ns : 0);
+		o->recorded_s = fmin(fmax((double)recorded_ns / 1e9, 0), o->duration_s);
+	}
+}
+
+static int fill_run(const struct analysis *a, struct overview *o)
+{
+	struct reader *r = a->reader;
+	const char *path = reader_path(r), *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t length = strlen(name), suffix = strlen(".strain");
+	bool ours = length > suffix && strcmp(name + length - suffix, ".strain") == 0;
+	const char *command = reader_run(r, "command");
+	const char *pattern = reader_run(r, "epoch_pattern");
+	o->name = strndup(name, ours ? length - suffix : length);
+	o->command = command_line(command ? command : "");
+	o->state = reader_state(r);
+	o->damaged = reader_is_damaged(r);
+	o->attached = reader_run(r, "attached_pid");
+	o->epoch_pattern = pattern && strcmp(pattern, "auto") != 0;
+	fill_times(r, o);
+	o->stopped_s = fmin(a->job_stops.total_s, o->recorded_s);
+	o->running_s = o->recorded_s - o->stopped_s;
+	int64_t status = reader_run_i64(r, "status", -1);
+	bool known = o->state == RUN_FINISHED && status >= 0 && status <= INT32_MAX;
+	o->exit_status = known && WIFEXITED((int)status) ? WEXITSTATUS((int)status) : -1;
+	o->exit_signal = known && WIFSIGNALED((int)status) ? WTERMSIG((int)status) : 0;
+	const char *outcome = reader_run(r, "outcome"), *why = reader_run(r, "outcome_text");
+	bool stopped = known && outcome && strcmp(outcome, outcome_word(OUTCOME_STOPPED)) == 0;
+	o->stopped = stopped ? strdup(why && *why ? why : outcome) : NULL;
+	o->outcome.outcome = OUTCOME_UNKNOWN; // where the file is damaged, too
+	if (outcome_tell(r, &o->outcome, NULL) == -ENOMEM) {
+		return -ENOMEM;
+	}
+	return o->name && o->command && (o->stopped || !stopped) ? 0 : -ENOMEM;
+}
+
+static void fill_cpus(const struct analysis *a, struct overview *o)
+{
+	static const char *const busy[] = {"user", "nice", "system", "irq", "softirq", "steal"};
+	static const char *const free_modes[] = {"idle", "iowait"};
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	o->host_cpus_used = NAN;
+	double unused = NAN;
+	char name[64];
+	for (size_t i = 0; i < ARRAY_LENGTH(busy); i++) {
+		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, busy[i]);
+		o->host_cpus_used = words_sum(o->host_cpus_used, running_mean(a, host, name));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(free_modes); i++) {
+		snprintf(name, sizeof(name), "%s%s", NAME_HOST_CPU, free_modes[i]);
+		unused = words_sum(unused, running_mean(a, host, name));
+	}
+	double declared = host ? entity_number(host, "cpus") : NAN;
+	o->host_cpus = declared > 0 ? declared : round(o->host_cpus_used + unused);
+}
+
+double overview_limit(const struct analysis *a, const char *name)
+{
+	const char *text = a->reader ? reader_run(a->reader, "limits") : NULL;
+	json_t *limits = text ? json_loads(text, 0, NULL) : NULL;
+	double value = json_number_value(json_object_get(limits, name));
+	json_decref(limits);
+	return value > 0 ? value : NAN;
+}
+
+static double cpu_wait(const struct analysis *a)
+{
+	double seconds = NAN;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		if (a->entities.items[i].kind == ENTITY_PROCESS) {
+			seconds = words_sum(seconds,
+				figure_of(a, &a->entities.items[i], NAME_CPU_WAIT, FIGURE_TOTAL));
+		}
+	}
+	return seconds;
+}
+
+// CPUs that the job's processes may run on, of those that work: what stands around them (a shell, a
+// launcher) may have more. A job narrows itself (taskset, sched_setaffinity) after its start. Where
+// more is used than that, threads are bound one by one, and the leaders' word says little.
+static double cpus_allowed(const struct analysis *a, const struct overview *o)
+{
+	double most = NAN;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		const struct entity *entity = &a->entities.items[i];
+		if (entity->kind == ENTITY_PROCESS &&
+			figure_of(a, entity, NAME_CPU_TIME, FIGURE_TOTAL) >=
+				WORKS * o->cpu_seconds) {
+			most = fmax(most, figure_of(a, entity, NAME_CPUS_ALLOWED, FIGURE_P50));
+		}
+	}
+	return o->cpus_used > BOUND * most || o->cpus_used_p95 > BOUND * most ? NAN : most;
+}
+
+static void fill_job(const struct analysis *a, struct overview *o)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	o->cpu_seconds = figure_of(a, job, NAME_CPU_TIME, FIGURE_TOTAL);
+	o->cpus_used = o->running_s > 0 ? o->cpu_seconds / o->running_s : NAN;
+	o->cpus_used_p95 = figure_of(a, job, NAME_CPU_TIME, FIGURE_P95);
+	for (size_t i = 0; i < a->events.n; i++) {
+		o->cpu_inexact |= strcmp(a->events.items[i].kind, "cpu_time_inexact") == 0;
+	}
+	// fmin passes what is not known over.
+	double allowed = fmin(overview_limit(a, "cpu_count"),
+		fmin(overview_limit(a, "cgroup_cpus"), quota_cpus(a)));
+	allowed = fmin(allowed, cpus_allowed(a, o));
+	o->cpus = isfinite(allowed) ? fmin(allowed, o->host_cpus) : o->host_cpus;
+	o->cpu_wait_seconds = cpu_wait(a);
+	double periods = figure_of(a, job, NAME_PERIODS, FIGURE_TOTAL);
+	o->throttled = periods > 0
+	                       ? figure_of(a, job, NAME_PERIODS_THROTTLED, FIGURE_TOTAL) / periods
+	                       : NAN;
+	o->asked_bytes = figure_of(a, job, NAME_READ_ASKED, FIGURE_TOTAL);
+	o->storage_read_bytes = figure_of(a, job, NAME_READ_STORAGE, FIGURE_TOTAL);
+	o->storage_write_bytes = figure_of(a, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
+}
+
+// What is known of the peak beside readings: the most that one process had is less, the sum of
+// those that lived together is more, and so is what a cgroup was charged, with the files that
+// others had been charged for.
+static void bound_peak(const struct analysis *a, const struct entity *job, struct memory_figure *m)
+{
+	double largest = figure_of(a, job, NAME_PEAK, FIGURE_MAX);
+	double most = figure_of(a, job, NAME_PEAK_BOUND, FIGURE_MAX);
+	double charged = figure_of(a, job, NAME_CGROUP_PEAK, FIGURE_MAX);
+	charged = charged > 0 ? charged + figure_of(a, job, NAME_PSS_FILE, FIGURE_MAX) : NAN;
+	// A sum of resident sizes is no lower bound.
+	bool sum = m->metric && strcmp(m->metric, NAME_RESIDENT_SUM) == 0;
+	if (largest > 0 && (sum || !(m->peak_bytes >= largest))) {
+		m->peak_bytes = largest;
+		m->kind = "resident";
+		m->metric = NAME_PEAK;
+		sum = false;
+	}
+	double bound = fmin(most, charged);
+	bool met = bound <= m->peak_bytes * PEAK_MET + PEAK_MET_BYTES;
+	m->source = !m->kind        ? NULL
+	            : !met          ? "sampled"
+	            : bound == most ? "high-water marks"
+	                            : "cgroup";
+	m->at_least = !met && !sum;
+	m->at_most_bytes = isfinite(bound) ? fmax(bound, m->peak_bytes) : NAN;
+}
+
+// What the job held: its peak, and its mean over the readings.
+static struct memory_figure job_memory_figure(const struct analysis *a, const struct entity *job)
+{
+	struct memory_figure figure = {.peak_bytes = NAN, .at_most_bytes = NAN, .mean_bytes = NAN};
+	struct job_memory memory = {0};
+	if (!job || job_memory_read(a->reader, job->id, &memory) < 0) {
+		return figure;
+	}
+	double sum = 0;
+	for (size_t i = 0; i < memory.series.n; i++) {
+		figure.peak_bytes = fmax(figure.peak_bytes, memory.series.maximum[i]);
+		sum += memory.series.values[i];
+	}
+	if (memory.kind) {
+		figure.mean_bytes = sum / (double)memory.series.n;
+		figure.kind = memory.kind;
+		figure.metric = memory.metric;
+	}
+	job_memory_done(&memory);
+	bound_peak(a, job, &figure);
+	return figure;
+}
+
+static void fill_memory(const struct analysis *a, struct overview *o)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	o->memory = job_memory_figure(a, job);
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	double host_limit = figure_of(a, host, NAME_HOST_MEMORY_LIMIT, FIGURE_MAX);
+	double limit = fmin(overview_limit(a, "cgroup_memory_bytes"),
+		figure_of(a, job, NAME_MEMORY_LIMIT, FIGURE_MAX));
+	o->memory_limit_is_cgroup = limit < host_limit ||
+	                            (isfinite(limit) && !isfinite(host_limit));
+	o->memory_limit_bytes = o->memory_limit_is_cgroup ? limit : host_limit;
+}
+
+static double pressure_of(const struct analysis *a, const struct entity *entity,
+	const char *resource, const char *who)
+{
+	char name[64];
+	snprintf(name, sizeof(name), "%s%s.%s",
+		entity && entity->kind == ENTITY_JOB ? NAME_JOB_PRESSURE : NAME_PRESSURE, resource,
+		who);
+	return running_mean(a, entity, name);
+}
+
+static void fill_pressure(const struct analysis *a, struct overview *o)
+{
+	static const char *const resources[N_PRESSURES] = {
+		[PRESSURE_CPU] = "cpu",
+		[PRESSURE_MEMORY] = "memory",
+		[PRESSURE_IO] = "io",
+	};
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	o->pressure.of_job = isfinite(pressure_of(a, job, "cpu", "some"));
+	const struct entity *entity = o->pressure.of_job ? job : host;
+	for (unsigned i = 0; i < N_PRESSURES; i++) {
+		o->pressure.some[i] = pressure_of(a, entity, resources[i], "some");
+		o->pressure.full[i] = pressure_of(a, entity, resources[i], "full");
+	}
+}
+
+// Of a live run what is not yet in the file itself, too. -1 where that is not known.
+static int64_t file_bytes(const char *path)
+{
+	struct stat status;
+	struct text log = {0};
+	int64_t bytes = stat(path, &status) == 0 ? status.st_size : -1;
+	text_format(&log, "%s-wal", path);
+	if (bytes >= 0 && log.data && stat(log.data, &status) == 0) {
+		bytes += status.st_size;
+	}
+	text_done(&log);
+	return bytes;
+}
+
+static void fill_recording(const struct analysis *a, struct overview *o)
+{
+	const struct entity *recorder = entity_first(&a->entities, ENTITY_RECORDER);
+	double seconds = figure_of(a, recorder, NAME_CPU_TIME, FIGURE_TOTAL);
+	double memory = figure_of(a, recorder, NAME_PSS, FIGURE_MAX);
+	double recorded_s = (double)reader_recorded_ns(a->reader) / 1e9;
+	o->recording = (struct recording_figures){
+		.cpu_share = recorded_s > 0 ? seconds / recorded_s : NAN,
+		.memory_peak_bytes = isfinite(memory)
+	                                     ? memory
+	                                     : figure_of(a, recorder, NAME_RESIDENT, FIGURE_MAX),
+		.ticks = figure_of(a, recorder, NAME_TICKS, FIGURE_TOTAL),
+		.ticks_late = figure_of(a, recorder, NAME_TICKS_LATE, FIGURE_TOTAL),
+		.ticks_missed = figure_of(a, recorder, NAME_TICKS_MISSED, FIGURE_TOTAL),
+		.file_bytes = file_bytes(reader_path(a->reader)),
+	};
+}
+
+static int label_add(void *context, sqlite3_stmt *row)
+{
+	struct overview *o = context;
+	struct run_label *grown = realloc(o->labels, (o->n_labels + 1) * sizeof(*grown));
+	if (!grown) {
+		return -ENOMEM;
+	}
+	o->labels = grown;
+	grown[o->n_labels] = (struct run_label){query_text(row, 0), query_text(row, 1)};
+	o->n_labels++;
+	return grown[o->n_labels - 1].name && grown[o->n_labels - 1].value ? 0 : -ENOMEM;
+}
+
+int overview_build(const struct analysis *a, struct overview *ret)
+{
+	int r = fill_run(a, ret);
+	fill_cpus(a, ret);
+	fill_job(a, ret);
+	fill_memory(a, ret);
+	fill_pressure(a, ret);
+	fill_recording(a, ret);
+	if (r == 0 && query_each(a->reader, "SELECT name, value FROM label ORDER BY name",
+			      label_add, ret, NULL) == -ENOMEM) {
+		r = -ENOMEM;
+	}
+	return r < 0 ? r : overview_devices_build(a, ret);
+}
+
+void overview_done(struct overview *o)
+{
+	free(o->name);
+	free(o->command);
+	free(o->stopped);
+	outcome_told_done(&o->outcome);
+	for (size_t i = 0; i < o->n_labels; i++) {
+		free(o->labels[i].name);
+		free(o->labels[i].value);
+	}
+	free(o->labels);
+	free(o->gpus);
+	free(o->disks);
+	free(o->networks);
+	*o = (struct overview){0};
+}
+
+const char *overview_state(const struct overview *o)
+{
+	static const char *const names[] = {
+		[RUN_FINISHED] = "finished",
+		[RUN_LIVE] = "live",
+		[RUN_CUT_OFF] = "cut off",
+	};
+	return o->damaged ? "damaged" : names[o->state];
+}
+
+void overview_append_outcome(struct text *t, const struct overview *o)
+{
+	const char *signal = o->exit_signal > 0 ? sigabbrev_np(o->exit_signal) : NULL;
+	if (o->stopped) {
+		text_append_printable(t, o->stopped, strlen(o->stopped));
+	} else if (o->exit_status >= 0) {
+		text_format(t, "exit %d", o->exit_status);
+	} else if (signal) {
+		text_format(t, "SIG%s", signal);
+	} else if (o->exit_signal > 0) { // a real-time one
+		text_format(t, "signal %d", o->exit_signal);
+	} else if (o->state == RUN_FINISHED) {
+		text_append_string(t, "exit status unknown");
+	} else {
+		text_append_string(t, o->state == RUN_LIVE ? "live" : "cut off");
+	}
+	text_append_string(t, o->damaged ? ", damaged" : "");
+}
+
+void overview_append_recorded(struct text *t, const struct overview *o)
+{
+	text_append_string(t, "recorded ");
+	words_append_seconds(t, o->recorded_s);
+	text_append_string(t, " of ");
+	words_append_seconds(t, o->duration_s);
+	text_append_string(t, ": ");
+	text_append_printable(t, o->partial, strlen(o->partial));
+}
+
+void overview_append_memory(struct text *t, const struct memory_figure *memory, double of)
+{
+	text_append_string(t, memory->at_least ? "at least " : "");
+	if (isfinite(of)) {
+		words_append_bytes_of_limit(t, memory->peak_bytes, of);
+	} else {
+		words_append_bytes(t, memory->peak_bytes);
+	}
+}
+
+void overview_append_running(struct text *t, const struct overview *o)
+{
+	words_append_seconds(t, o->running_s);
+	if (o->stopped_s > 0) {
+		text_append_string(t, ", and was stopped for ");
+		words_append_seconds(t, o->stopped_s);
+	}
+}
+
+// The number at the head of a key is in `amount`; -1: it has none.
+typedef void limit_writer(struct text *t, int64_t amount);
+
+static void write_cpus(struct text *t, int64_t amount)
+{
+	text_format(t, "%" PRId64 " CPU%s", amount, amount == 1 ? "" : "s");
+}
+
+static void write_memory(struct text *t, int64_t amount)
+{
+	words_append_limit(t, (double)amount);
+	text_append_string(t, " of memory");
+}
+
+static void write_disk_read(struct text *t, int64_t amount)
+{
+	if (amount < 0) {
+		text_append_string(t, "reads from disks");
+		return;
+	}
+	words_append_limit(t, (double)amount);
+	text_append_string(t, "/s of reads from each disk");
+}
+
+static void write_gpus(struct text *t, int64_t amount)
+{
+	if (amount == 0) {
+		text_append_string(t, "no GPU");
+	} else {
+		text_format(t, "%" PRId64 " GPU%s", amount, amount == 1 ? "" : "s");
+	}
+}
+
+void overview_append_limits(struct text *t, struct reader *r)
+{
+	static const struct {
+		const char *key; // of table run: "2 (cpuset 0-1)", "unlimited"
+		limit_writer *write;
+	} limits[] = {{"limit_cpus", write_cpus}, {"limit_memory", write_memory},
+		{"limit_disk_read", write_disk_read}, {"limit_gpus", write_gpus}};
+	const char *comma = "";
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+		const char *text = reader_run(r, limits[i].key);
+		struct cursor rest = cursor_of(text ? text : "", text ? strlen(text) : 0);
+		int64_t amount = -1;
+		if (!text) {
+			continue;
+		}
+		bool number = cursor_i64(&rest, &amount);
+		cursor_skip_blanks(&rest);
+		text_append_string(t, comma);
+		limits[i].write(t, number ? amount : -1);
+		text_append_string(t, rest.at < rest.end ? " " : "");
+		text_append_printable(t, rest.at, (size_t)(rest.end - rest.at));
+		comma = ", ";
+	}
+}
+
+double overview_cache_share(const struct overview *o)
+{
+	// More than was asked for: mapped files and read-ahead, of which no share can be told.
+	if (!(o->asked_bytes > 0) || !(o->storage_read_bytes <= o->asked_bytes)) {
+		return NAN;
+	}
+	return 1 - o->storage_read_bytes / o->asked_bytes;
+}
+
+// Overview devices --------------------------------------------------------------------------------
+//
+// GPUs, disks and network interfaces in figures.
+
+static size_t count_kind(const struct analysis *a, enum entity_kind kind)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		n += a->entities.items[i].kind == kind;
+	}
+	return n;
+}
+
+static struct gpu_figures gpu_of(const struct analysis *a, const struct entity *entity)
+{
+	int64_t id = entity->id;
+	double limit = analysis_figure(a, id, NAME_GPU_MEMORY_LIMIT, FIGURE_MAX);
+	double power = analysis_figure(a, id, NAME_GPU_ENERGY, FIGURE_MEAN);
+	return (struct gpu_figures){
+		.entity = id,
+		.name = entity->name,
+		.memory_peak_bytes = analysis_figure(a, id, NAME_GPU_MEMORY, FIGURE_MAX),
+		.memory_bytes = isfinite(limit) ? limit : entity_number(entity, "memory_bytes"),
+		.busy = analysis_figure(a, id, NAME_GPU_BUSY, FIGURE_MEAN),
+		.busy_p95 = analysis_figure(a, id, NAME_GPU_BUSY, FIGURE_P95),
+		.power_watts = isfinite(power)
+	                               ? power
+	                               : analysis_figure(a, id, NAME_GPU_POWER, FIGURE_MEAN),
+		.energy_joules = analysis_figure(a, id, NAME_GPU_ENERGY, FIGURE_TOTAL),
+		.to_device_bytes_per_s = analysis_figure(a, id, NAME_GPU_RECEIVED, FIGURE_MEAN),
+		.from_device_bytes_per_s = analysis_figure(a, id, NAME_GPU_SENT, FIGURE_MEAN),
+	};
+}
+
+struct device_names {
+	enum entity_kind kind;
+	const char *in;
+	const char *out;
+	const char *busy; // NULL for none
+};
+
+static int devices_build(const struct analysis *a, const struct device_names *names,
+	struct device_figures **ret, size_t *ret_n)
+{
+	struct device_figures *devices = calloc(count_kind(a, names->kind) + 1, sizeof(*devices));
+	if (!devices) {
+		return -ENOMEM;
+	}
+	size_t n = 0;
+	for (size_t i = 0; i < a->entities.n; i++) {
+		const struct entity *entity = &a->entities.items[i];
+		struct device_figures device = {
+			.entity = entity->id,
+			.name = entity->name,
+			.in_bytes = analysis_figure(a, entity->id, names->in, FIGURE_TOTAL),
+			.out_bytes = analysis_figure(a, entity->id, names->out, FIGURE_TOTAL),
+			.busy = names->busy
+		                        ? analysis_figure(a, entity->id, names->busy, FIGURE_MEAN)
+		                        : NAN,
+		};
+		if (entity->kind == names->kind && (device.in_bytes > 0 || device.out_bytes > 0)) {
+			devices[n++] = device;
+		}
+	}
+	*ret = devices;
+	*ret_n = n;
+	return 0;
+}
+
+static int gpus_build(const struct analysis *a, struct overview *ret)
+{
+	ret->gpus = calloc(count_kind(a, ENTITY_GPU) + 1, sizeof(*ret->gpus));
+	if (!ret->gpus) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < a->entities.n; i++) {
+		if (a->entities.items[i].kind == ENTITY_GPU) {
+			ret->gpus[ret->n_gpus++] = gpu_of(a, &a->entities.items[i]);
+		}
+	}
+	return 0;
+}
+
+static int overview_devices_build(const struct analysis *a, struct overview *ret)
+{
+	static const struct device_names disk = {
+		ENTITY_DISK, NAME_DISK_READ, NAME_DISK_WRITE, NAME_DISK_BUSY};
+	static const struct device_names network = {
+		ENTITY_NETWORK, NAME_NETWORK_RECEIVED, NAME_NETWORK_SENT, NULL};
+	int r = gpus_build(a, ret);
+	r = r < 0 ? r : devices_build(a, &disk, &ret->disks, &ret->n_disks);
+	return r < 0 ? r : devices_build(a, &network, &ret->networks, &ret->n_networks);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The job's processes as people ask for them: who did what, with how much CPU and memory.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct analysis;
+struct phases;
+
+// What a process is for: from the tree, the command lines and what it marked.
+enum role {
+	ROLE_MAIN, // trains: the job's root, or what its launchers started
+	ROLE_RANK, // one of several that train together
+	ROLE_LOADER, // prepares batches for those
+	ROLE_CHILD, // another forked copy of its parent that stays
+	ROLE_LAUNCHER, // shells, torchrun, mpirun: starts others and waits
+	ROLE_HELPER, // anything else
+	ROLE_STRAIN, // a process of strain's own: of a `strain run` in the job
+	N_ROLES,
+};
+
+// "main", "rank", "loader", "child", "launcher", "helper", "strain"
+const char *role_name(enum role role);
+
+struct process_row {
+	int64_t entity;
+	int64_t parent; // entity of its parent; 0 for none
+	int64_t pid; // -1 where the key does not say
+	enum role role;
+	int rank; // its number, where marks say that it is one; -1
+	bool iterates; // it marked iterations
+	bool prepares; // it marked batches that it prepared
+	bool strain; // the recorder saw that it runs a program of strain's
+	int number; // of a rank or loader among its kind, from 0; -1 else
+	const char *name; // as the kernel has it; from the job: escape it. Lives with the analysis
+	char *command; // the command line; from the job: escape it
+	char *label; // short, for tables: "python3 train.py", "worker 0"; printable, at most
+	             // PROCESS_LABEL_COLUMNS characters
+	double first_s;
+	double last_s;
+	bool ended; // before the run did
+	int exit_status; // -1 where unknown or killed
+	int exit_signal; // 0 for none
+	// NAN where missing
+	double cpu_seconds;
+	double cpu_share; // of one CPU, over its life but stops: 1.98 is nearly two CPUs
+	double stopped_s; // that it was stopped
+	double memory_peak_bytes;
+	const char *memory_kind; // which memory that is: "PSS" or "resident"; NULL where missing
+	double resident_peak_bytes; // its high-water mark
+	bool resident_at_least; // and what came after that was read is not known
+	double pss_peak_bytes; // of readings, which are rare; so for the next
+	double uss_peak_bytes;
+	double asked_bytes; // read through system calls
+	double storage_bytes; // of those, fetched from storage
+	double written_bytes; // sent to storage
+};
+
+#define PROCESS_LABEL_COLUMNS 32
+
+struct process_list {
+	struct process_row *items; // by role, then number, then CPU time, largest first
+	size_t n;
+	size_t capacity;
+};
+
+// Needs the analysis' entities, metrics and summary.
+int process_list_build(const struct analysis *a, struct process_list *ret);
+// Processes whose threads iterate beside each other are ranks, whatever the tree looks like, and
+// who prepares batches is a loader worker: who is who is told anew. 0 or -ENOMEM.
+int process_list_take_marks(struct process_list *list, const struct phases *p);
+// "worker 0": what the process of a thread is called; "process 4242", or the thread, where the
+// recorder never saw it.
+struct text;
+void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
+	int64_t pid, int64_t thread);
+// By its command line.
+bool process_is_python(const struct process_row *process);
+void process_list_done(struct process_list *list);
+
+// Roles -------------------------------------------------------------------------------------------
+//
+// What the processes of a job are for. Only processes.c needs this.
+
+// Fills role and number of every row. Rows are sorted by entity; parent, command, name, times, CPU
+// time and what is known of marks and programs are there. 0 or -ENOMEM.
+int roles_assign(struct process_row *rows, size_t n);

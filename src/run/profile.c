@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// One table says which code does what. Names of files and functions are those of glibc, libgomp,
+// OpenBLAS, oneDNN, PyTorch, TensorFlow, CPython and what they decode images with, as they were
+// seen in samples or in their sources.
+
+#include "run/profile.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/names.h"
+#include "run/query.h"
+#include "run/rate.h"
+#include "verdict/thresholds.h"
+
+enum { FUNCTIONS_MOST = 4096 };
+#define YIELDING 0.04 // of samples in the kernel: seen 5 to 13 % where all of them were sched_yield
+
+struct rule {
+	const char *file; // in the file's name
+	const char *symbol; // in the function's; NULL: any, also none that is known
+	enum code_class class;
+};
+
+// The first that fits.
+static const struct rule rules[] = {
+	{"[kernel]", NULL, CODE_SYSTEM},
+	{"[vdso]", NULL, CODE_SYSTEM},
+	// Threads that wait for each other and poll meanwhile.
+	{"libc.so", "sched_yield", CODE_SPINNING},
+	{"libgomp", "gomp_thread_start", CODE_OTHER},
+	{"libgomp", NULL, CODE_SPINNING}, // the rest of it begins and ends regions
+	{"libiomp5", NULL, CODE_SPINNING},
+	{"libomp", NULL, CODE_SPINNING},
+	{"blas", "blas_thread_server", CODE_SPINNING},
+	{"blas", "exec_blas", CODE_SPINNING},
+	{"blas", "inner_thread", CODE_SPINNING}, // waits for other threads' blocks
+	{"", "pthreadpool_wait", CODE_SPINNING},
+	{"", "wait_worker_threads", CODE_SPINNING},
+	{"", "thread_main", CODE_SPINNING}, // of pthreadpool
+	{"", "__kmp_", CODE_SPINNING},
+	{"", "ThreadPoolTempl", CODE_SPINNING}, // Eigen's, which steals and spins
+	{"", "WaitForWork", CODE_SPINNING},
+	{"libtbb", NULL, CODE_SPINNING},
+	// Python.
+	{"python", "gc_collect", CODE_COLLECTION},
+	{"python", "visit_decref", CODE_COLLECTION},
+	{"python", "visit_reachable", CODE_COLLECTION},
+	{"python", "subtract_refs", CODE_COLLECTION},
+	{"python", "move_unreachable", CODE_COLLECTION},
+	{"_multiarray_umath", NULL, CODE_FRAMEWORK}, // NumPy
+	{"mtrand", NULL, CODE_FRAMEWORK}, // its random numbers
+	{"_generator.", NULL, CODE_FRAMEWORK},
+	{"zlib.", NULL, CODE_DECODING}, // modules of Python's library
+	{"_bz2.", NULL, CODE_DECODING},
+	{"_lzma.", NULL, CODE_DECODING},
+	{"_json", NULL, CODE_DECODING},
+	{"numpy", NULL, CODE_FRAMEWORK},
+	{"_imaging", NULL, CODE_DECODING}, // Pillow
+	{"python", NULL, CODE_INTERPRETER},
+	{"libtorch_python", NULL, CODE_INTERPRETER}, // arguments to and from Python
+	{"_C.", NULL, CODE_INTERPRETER},
+	// Allocation and copies, in whatever library.
+	{"libc.so", "malloc", CODE_ALLOCATION},
+	{"libc.so", "calloc", CODE_ALLOCATION},
+	{"libc.so", "realloc", CODE_ALLOCATION},
+	{"libc.so", "free", CODE_ALLOCATION},
+	{"libc.so", "memalign", CODE_ALLOCATION},
+	{"libc.so", "mem", CODE_COPYING}, // memcpy, memmove, memset and their variants
+	{"libc.so", "_mem", CODE_COPYING},
+	{"malloc", NULL, CODE_ALLOCATION}, // jemalloc, tcmalloc, mimalloc
+	// Decoding, decompressing.
+	{"libjpeg", NULL, CODE_DECODING},
+	{"libturbojpeg", NULL, CODE_DECODING},
+	{"libpng", NULL, CODE_DECODING},
+	{"libwebp", NULL, CODE_DECODING},
+	{"libtiff", NULL, CODE_DECODING},
+	{"libz.so", NULL, CODE_DECODING},
+	{"libz-", NULL, CODE_DECODING},
+	{"libzstd", NULL, CODE_DECODING},
+	{"liblz4", NULL, CODE_DECODING},
+	{"libbz2", NULL, CODE_DECODING},
+	{"liblzma", NULL, CODE_DECODING},
+	{"libavcodec", NULL, CODE_DECODING},
+	{"libavformat", NULL, CODE_DECODING},
+	{"libswscale", NULL, CODE_DECODING},
+	{"libopencv", NULL, CODE_DECODING},
+	{"cv2", NULL, CODE_DECODING},
+	// Matrix products and convolutions.
+	{"blas", NULL, CODE_KERNELS}, // OpenBLAS, the reference's, cuBLAS' host side
+	{"libmkl", NULL, CODE_KERNELS},
+	{"libblis", NULL, CODE_KERNELS},
+	{"libdnnl", NULL, CODE_KERNELS},
+	{"libmkldnn", NULL, CODE_KERNELS},
+	{"", "gemm", CODE_KERNELS},
+	{"", "gemv", CODE_KERNELS},
+	{"", "dnnl", CODE_KERNELS},
+	{"", "mkldnn", CODE_KERNELS},
+	{"", "mkl_", CODE_KERNELS},
+	{"", "convolution", CODE_KERNELS},
+	{"", "xnn_", CODE_KERNELS},
+	{"", "gebp_kernel", CODE_KERNELS}, // Eigen's
+	{"", "nnpack", CODE_KERNELS},
+	// Other arithmetic, and calls.
+	{"libtorch", NULL, CODE_FRAMEWORK},
+	{"libc10", NULL, CODE_FRAMEWORK},
+	{"tensorflow", NULL, CODE_FRAMEWORK},
+	{"xla_extension", NULL, CODE_FRAMEWORK},
+	{"libjax", NULL, CODE_FRAMEWORK},
+	{"libxgboost", NULL, CODE_FRAMEWORK},
+	{"lib_lightgbm", NULL, CODE_FRAMEWORK},
+	{"libsleef", NULL, CODE_FRAMEWORK},
+	{"libm.so", NULL, CODE_FRAMEWORK},
+	{"libmvec", NULL, CODE_FRAMEWORK},
+	{"libstdc++", NULL, CODE_FRAMEWORK},
+};
+
+enum code_class code_classify(const char *path, const char *symbol, enum code_class jit)
+{
+	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	if (strcmp(path, "[jit]") == 0) {
+		return jit;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(rules); i++) {
+		bool fits = strstr(file, rules[i].file) != NULL;
+		if (fits && (!rules[i].symbol || (symbol && strstr(symbol, rules[i].symbol)))) {
+			return rules[i].class;
+		}
+	}
+	// A stripped C library names what it exports; its variants of memcpy for each CPU it does
+	// not.
+	return strstr(file, "libc.so") && !symbol ? CODE_COPYING : CODE_OTHER;
+}
+
+const char *code_class_name(enum code_class class)
+{
+	static const char *const names[N_CODE_CLASSES] = {
+		[CODE_SPINNING] = "spinning",
+		[CODE_KERNELS] = "matrix kernels",
+		[CODE_FRAMEWORK] = "other arithmetic",
+		[CODE_INTERPRETER] = "interpreter",
+		[CODE_COLLECTION] = "garbage collection",
+		[CODE_ALLOCATION] = "allocation",
+		[CODE_COPYING] = "copying",
+		[CODE_DECODING] = "decoding",
+		[CODE_SYSTEM] = "kernel",
+		[CODE_OTHER] = "other code",
+	};
+	return names[class];
+}
+
+const char *code_group_name(enum code_group group)
+{
+	static const char *const names[N_CODE_GROUPS] = {
+		[CODE_LEADER] = "training thread",
+		[CODE_THREADS] = "other threads",
+		[CODE_WORKERS] = "workers",
+	};
+	return names[group];
+}
+
+// Reading -----------------------------------------------------------------------------------------
+
+struct function {
+	char *path;
+	char *symbol; // NULL: not known
+	uint64_t samples[N_CODE_GROUPS];
+};
+
+struct loading {
+	const struct analysis *a;
+	const struct stretch *stretch;
+	struct function *functions; // in the order of the query: path, symbol
+	size_t n, capacity;
+	bool kernels; // libraries are mapped that make code for matrices at run time
+};
+
+enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader)
+{
+	for (size_t i = 0; i < a->phases.n_ranks; i++) {
+		if (a->phases.ranks[i].entity == entity) {
+			return leader ? CODE_LEADER : CODE_THREADS;
+		}
+	}
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		bool trains = row->role == ROLE_MAIN || row->role == ROLE_RANK;
+		if (row->entity == entity) {
+			return row->role == ROLE_LOADER           ? CODE_WORKERS
+			       : !trains || a->phases.n_ranks > 0 ? N_CODE_GROUPS
+			       : leader                           ? CODE_LEADER
+			                                          : CODE_THREADS;
+		}
+	}
+	return N_CODE_GROUPS;
+}
+
+bool code_makes_kernels(const char *path)
+{
+	static const char *const libraries[] = {
+		"libtorch", "libdnnl", "mkldnn", "tensorflow", "xla_extension", "libjax"};
+	for (size_t i = 0; i < ARRAY_LENGTH(libraries); i++) {
+		if (strstr(path, libraries[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static struct function *function_of(struct loading *l, const char *path, const char *symbol)
+{
+	struct function *last = l->n > 0 ? &l->functions[l->n - 1] : NULL;
+	void *functions = l->functions;
+	if (last && same_text(last->path, path) && same_text(last->symbol, symbol)) {
+		return last;
+	}
+	if (l->n >= FUNCTIONS_MOST) {
+		return last;
+	}
+	if (array_reserve(&functions, &l->capacity, l->n + 1, sizeof(*l->functions)) < 0) {
+		return NULL;
+	}
+	l->functions = functions;
+	struct function *f = &l->functions[l->n];
+	*f = (struct function){.path = strdup(path), .symbol = symbol ? strdup(symbol) : NULL};
+	if (!f->path || (symbol && !f->symbol)) {
+		free(f->path);
+		free(f->symbol);
+		return NULL;
+	}
+	l->n++;
+	return f;
+}
+
+enum { ENTITY, LEADER, FROM, TO, COUNT, PATH, SYMBOL };
+
+static int take_row(void *context, sqlite3_stmt *row)
+{
+	struct loading *l = context;
+	int64_t entity = sqlite3_column_int64(row, ENTITY);
+	double middle_us = ((double)sqlite3_column_int64(row, FROM) +
+				   (double)sqlite3_column_int64(row, TO)) /
+	                   2000;
+	int64_t count = sqlite3_column_int64(row, COUNT);
+	const char *path = (const char *)sqlite3_column_text(row, PATH);
+	const char *symbol = (const char *)sqlite3_column_text(row, SYMBOL);
+	enum code_group group = code_group_of(l->a, entity, sqlite3_column_int64(row, LEADER) == 1);
+	bool within = stretch_has(l->stretch, middle_us);
+	if (!path || count <= 0 || count > UINT32_MAX || group == N_CODE_GROUPS || !within) {
+		return 0;
+	}
+	struct function *function = function_of(l, path, symbol);
+	if (!function) {
+		return -ENOMEM;
+	}
+	l->kernels |= code_makes_kernels(path);
+	function->samples[group] += (uint64_t)count;
+	return 0;
+}
+
+// Adding up ---------------------------------------------------------------------------------------
+
+static void add_top(struct code_group_samples *g, const struct code_top *top)
+{
+	size_t at = g->n_tops < CODE_TOPS ? g->n_tops : CODE_TOPS - 1;
+	if (g->n_tops == CODE_TOPS && top->samples <= g->tops[at].samples) {
+		return;
+	}
+	for (; at > 0 && g->tops[at - 1].samples < top->samples; at--) {
+		g->tops[at] = g->tops[at - 1];
+	}
+	g->tops[at] = *top;
+	g->n_tops += g->n_tops < CODE_TOPS;
+}
+
+// Names of C++ are too long to read; then the file says it.
+static void name_top(const char *path, const char *symbol, struct code_top *top)
+{
+	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	bool readable = symbol && strncmp(symbol, "_Z", 2) != 0;
+	if (readable) {
+		snprintf(top->name, sizeof(top->name), "%.56s (%.32s)", symbol, file);
+	} else {
+		snprintf(top->name, sizeof(top->name), "%.60s", file);
+	}
+}
+
+void code_count(struct code_group_samples *g, const char *path, const char *symbol,
+	enum code_class class, uint64_t samples)
+{
+	struct code_top top = {.class = class, .samples = samples};
+	if (samples > 0) {
+		name_top(path, symbol, &top);
+		g->samples += samples;
+		g->by_class[class] += samples;
+		g->in_openmp += class == CODE_SPINNING && strstr(path, "omp") ? samples : 0;
+		add_top(g, &top);
+	}
+}
+
+// A thread that polls by sched_yield spends most of that in the kernel, whose functions have no
+// names here: where one is seen to yield, its samples in the kernel are that. Those of the training
+// thread are page faults, too: as many are of yielding as other threads have for the same number of
+// samples in sched_yield itself.
+uint64_t code_yielding_in_kernel(
+	const struct code_yields *threads, bool leader, uint64_t yielding, uint64_t kernel)
+{
+	if (threads->yielding == 0 ||
+		(double)threads->yielding < YIELDING * (double)threads->kernel) {
+		return 0;
+	}
+	uint64_t most = leader ? yielding * threads->kernel / threads->yielding : kernel;
+	return most < kernel ? most : kernel;
+}
+
+static void yields_of(const struct loading *l, struct code_yields ret[N_CODE_GROUPS])
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct function *f = &l->functions[i];
+		bool yield = f->symbol && strstr(f->symbol, "sched_yield");
+		bool kernel = strcmp(f->path, "[kernel]") == 0;
+		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
+			ret[k].yielding += yield ? f->samples[k] : 0;
+			ret[k].kernel += kernel ? f->samples[k] : 0;
+		}
+	}
+}
+
+static void add_up(const struct loading *l, struct code_profile *ret)
+{
+	enum code_class jit = l->kernels ? CODE_KERNELS : CODE_OTHER;
+	struct code_yields yields[N_CODE_GROUPS] = {0};
+	yields_of(l, yields);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct function *f = &l->functions[i];
+		enum code_class class = code_classify(f->path, f->symbol, jit);
+		bool kernel = strcmp(f->path, "[kernel]") == 0;
+		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
+			uint64_t spins = !kernel || k == CODE_WORKERS
+			                         ? 0
+			                         : code_yielding_in_kernel(&yields[CODE_THREADS],
+							   k == CODE_LEADER, yields[k].yielding,
+							   yields[k].kernel);
+			code_count(&ret->groups[k], f->path, f->symbol, CODE_SPINNING, spins);
+			code_count(
+				&ret->groups[k], f->path, f->symbol, class, f->samples[k] - spins);
+		}
+	}
+}
+
+int profile_load(const struct analysis *a, const struct stretch *stretch, struct code_profile *ret)
+{
+	static const char select[] =
+		"SELECT s.entity, s.leader, s.from_ns, s.to_ns, s.samples, o.path, y.name"
+		" FROM profile_sample AS s JOIN profile_object AS o ON o.id = s.object"
+		" LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address"
+		" ORDER BY o.path, y.name";
+	struct loading l = {.a = a, .stretch = stretch};
+	*ret = (struct code_profile){0};
+	if (!a->reader || !reader_has_samples(a->reader)) {
+		return 0;
+	}
+	// A file that is damaged there has the samples before.
+	int r = query_each(a->reader, select, take_row, &l, NULL);
+	add_up(&l, ret);
+	for (size_t i = 0; i < l.n; i++) {
+		free(l.functions[i].path);
+		free(l.functions[i].symbol);
+	}
+	free(l.functions);
+	return r == -ENOMEM ? r : 0;
+}
+
+// Facts -------------------------------------------------------------------------------------------
+
+static void put_group(const struct code_group_samples *g, struct code_facts *ret)
+{
+	ret->samples = g->samples;
+	for (size_t i = 0; g->samples > 0 && i < N_CODE_CLASSES; i++) {
+		ret->share[i] = (double)g->by_class[i] / (double)g->samples;
+		ret->in_openmp = (double)g->in_openmp / (double)g->samples;
+	}
+}
+
+// CPUs of the threads come from clocks, which are exact, also where no samples can be taken.
+void profile_facts_fill(const struct analysis *a, const struct code_profile *profile, int64_t main,
+	const struct stretch *stretch, struct facts *ret)
+{
+	put_group(&profile->groups[CODE_LEADER], &ret->code);
+	put_group(&profile->groups[CODE_THREADS], &ret->code_threads);
+	put_group(&profile->groups[CODE_WORKERS], &ret->code_workers);
+	ret->code.cpus = rate_over(a, main, NAME_CPU_LEADER, stretch);
+	ret->code_threads.cpus = fmax(0, ret->main_cpus - ret->code.cpus);
+	if (!isfinite(ret->code.cpus)) {
+		ret->code_threads.cpus = NAN;
+	}
+	ret->code_workers.cpus = ret->workers.cpus;
+}
+
+void code_facts_append(struct text *t, const struct code_facts *code)
+{
+	bool shown[N_CODE_CLASSES] = {false};
+	for (size_t n = 0; code->samples > 0 && n < N_CODE_CLASSES; n++) {
+		size_t largest = N_CODE_CLASSES;
+		for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+			bool larger = largest == N_CODE_CLASSES ||
+			              code->share[i] > code->share[largest];
+			largest = !shown[i] && larger ? i : largest;
+		}
+		if (!(code->share[largest] >= WORTH)) {
+			break;
+		}
+		shown[largest] = true;
+		text_format(
+			t, "%s%s ", n > 0 ? ", " : "", code_class_name((enum code_class)largest));
+		words_append_percent(t, code->share[largest]);
+	}
+}

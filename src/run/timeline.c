@@ -1,0 +1,938 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Replaying spans: a cursor for each kind, in the order of their start, merged, so that nothing is
+// sorted and no span is kept.
+
+#include "run/timeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/parse.h"
+#include "run/histogram.h"
+#include "run/phases.h"
+#include "run/query.h"
+#include "runfile/reader.h"
+#include "runfile/spans_table.h"
+
+// Which threads iterate, which of them the run's iterations are of, and how many of these were
+// warm-up. Only timeline.c needs this.
+
+struct reader;
+
+// The columns of the queries below.
+enum {
+	COLUMN_START,
+	COLUMN_END,
+	COLUMN_THREAD,
+	COLUMN_ATTRIBUTES,
+	COLUMN_NUMBER,
+	COLUMN_SAMPLES,
+	COLUMN_NAME,
+};
+
+// The index of spans by kind and start gives this order: nothing is sorted.
+#define SURVEY_ROWS(kind)                                                                    \
+	"SELECT start_ns, end_ns, thread, attributes, number, samples, name FROM span WHERE" \
+	" kind = '" kind "' AND start_ns >= 0 AND end_ns > start_ns ORDER BY start_ns, id"
+#define SURVEY_ITERATIONS SURVEY_ROWS("iteration")
+#define SURVEY_PHASES SURVEY_ROWS("phase")
+#define SURVEY_OWN SURVEY_ROWS("user")
+#define LANE_NONE SIZE_MAX
+
+struct survey_key {
+	int64_t entity;
+	int64_t pid;
+	int64_t thread;
+};
+
+struct survey_thread {
+	struct survey_key key;
+	size_t lane; // 0: a main one; LANE_NONE: not yet in one
+	bool leads; // epochs of the run are its
+	uint64_t spans; // iterations; where the run has none, phases
+	uint64_t whole; // of these
+	int64_t first_ns;
+	int64_t last_ns;
+	uint64_t warm_up;
+	struct histogram lengths;
+	double *head; // [n_head], lengths of the first
+	size_t n_head;
+	size_t head_capacity;
+};
+
+struct survey {
+	struct survey_thread **threads; // sorted by key
+	size_t n;
+	size_t capacity;
+	struct survey_thread *recent;
+	struct span_pass pass; // while it is read
+	struct survey_thread *main; // the first of the main ones; NULL without any
+	uint64_t whole; // iterations of main threads
+	uint64_t warm_up;
+};
+
+static void survey_done(struct survey *s);
+static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thread **ret);
+
+// Span pass ---------------------------------------------------------------------------------------
+//
+// Time stands for work: iterations are about alike.
+
+#define SPANS_A_PART 1000
+#define PARTS_MAX 100000 // whatever a file says
+
+uint64_t span_pass_parts(struct reader *r)
+{
+	// Spans of files of schema 1.0 are rows; their ids were given one after the other.
+	static const char *const queries[] = {
+		"SELECT sum(rows) FROM main.span_block", "SELECT max(id) FROM main.span"};
+	int64_t spans = 0;
+	for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]) && spans == 0; i++) {
+		_cleanup_statement_ sqlite3_stmt *statement = NULL;
+		if (sqlite3_prepare_v2(reader_database(r), queries[i], -1, &statement, NULL) ==
+				SQLITE_OK &&
+			sqlite3_step(statement) == SQLITE_ROW) {
+			spans = sqlite3_column_int64(statement, 0);
+		}
+	}
+	int64_t parts = spans / SPANS_A_PART;
+	return parts < 0 ? 0 : parts < PARTS_MAX ? (uint64_t)parts : PARTS_MAX;
+}
+
+static void span_pass_start(struct span_pass *pass, struct reader *r, uint64_t parts)
+{
+	*pass = (struct span_pass){.reader = r, .end_ns = reader_end_ns(r), .parts = parts};
+}
+
+static void tell(struct span_pass *pass, uint64_t parts)
+{
+	for (; pass->told < parts; pass->told++) {
+		reader_progress(pass->reader);
+	}
+}
+
+// What begins before this was read. Cheap.
+static void span_pass_at(struct span_pass *pass, int64_t start_ns)
+{
+	if (start_ns > 0 && start_ns < pass->end_ns) {
+		tell(pass,
+			(uint64_t)((double)pass->parts * (double)start_ns / (double)pass->end_ns));
+	}
+}
+
+static void span_pass_end(struct span_pass *pass)
+{
+	tell(pass, pass->parts);
+}
+
+// Survey ------------------------------------------------------------------------------------------
+//
+// The first look at a run's spans.
+
+#define WINDOW 5 // iterations whose median is looked at
+
+// Threads ---------------------------------------------------------------------------------------
+
+// The recorder writes {"process":12} or {"pid":4242}: not worth a parser for each of millions.
+static bool number_of(const char *attributes, const char *name, int64_t *ret)
+{
+	const char *at = strstr(attributes, name);
+	if (!at) {
+		return false;
+	}
+	at += strlen(name);
+	struct cursor c = cursor_of(at, strlen(at));
+	return cursor_i64(&c, ret);
+}
+
+static struct survey_key key_of_row(sqlite3_stmt *row)
+{
+	struct survey_key key = {.thread = sqlite3_column_int64(row, COLUMN_THREAD)};
+	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
+	if (attributes && !number_of(attributes, "\"process\":", &key.entity)) {
+		number_of(attributes, "\"pid\":", &key.pid);
+	}
+	return key;
+}
+
+// Whether an iteration did not end as it should, or lost something.
+static bool survey_is_cut(sqlite3_stmt *row)
+{
+	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
+	return attributes && (strstr(attributes, "\"end\":") || strstr(attributes, "\"lost\":"));
+}
+
+static int key_compare(const struct survey_key *a, const struct survey_key *b)
+{
+	return a->entity != b->entity ? (a->entity > b->entity) - (a->entity < b->entity)
+	       : a->pid != b->pid     ? (a->pid > b->pid) - (a->pid < b->pid)
+	                              : (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+static size_t place_of(const struct survey *s, const struct survey_key *key)
+{
+	size_t low = 0, high = s->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (key_compare(&s->threads[middle]->key, key) < 0) {
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
+static int thread_insert(struct survey *s, size_t place, const struct survey_key *key)
+{
+	void *threads = s->threads;
+	struct survey_thread *thread = calloc(1, sizeof(*thread));
+	if (!thread || array_reserve(&threads, &s->capacity, s->n + 1,
+			       sizeof(struct survey_thread *)) < 0) {
+		free(thread);
+		return -ENOMEM;
+	}
+	s->threads = threads;
+	*thread = (struct survey_thread){.key = *key, .lane = LANE_NONE, .first_ns = INT64_MAX};
+	memmove(s->threads + place + 1, s->threads + place,
+		(s->n - place) * sizeof(struct survey_thread *));
+	s->threads[place] = thread;
+	s->n++;
+	return 0;
+}
+
+// Whose a row is; NULL where there is no room for another thread. 0 or -ENOMEM.
+static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thread **ret)
+{
+	struct survey_key key = key_of_row(row);
+	if (s->recent && key_compare(&s->recent->key, &key) == 0) {
+		*ret = s->recent;
+		return 0;
+	}
+	size_t place = place_of(s, &key);
+	if (place == s->n || key_compare(&s->threads[place]->key, &key) != 0) {
+		if (s->n == THREADS_MAX) {
+			*ret = NULL;
+			return 0;
+		}
+		int r = thread_insert(s, place, &key);
+		if (r < 0) {
+			return r;
+		}
+	}
+	s->recent = s->threads[place];
+	*ret = s->recent;
+	return 0;
+}
+
+// Rows ------------------------------------------------------------------------------------------
+
+static void thread_saw(struct survey_thread *thread, sqlite3_stmt *row)
+{
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
+	thread->spans++;
+	thread->first_ns = start_ns < thread->first_ns ? start_ns : thread->first_ns;
+	thread->last_ns = end_ns > thread->last_ns ? end_ns : thread->last_ns;
+}
+
+static int saw_iteration(void *context, sqlite3_stmt *row)
+{
+	struct survey *s = context;
+	struct survey_thread *thread = NULL;
+	int r = survey_thread(s, row, &thread);
+	span_pass_at(&s->pass, sqlite3_column_int64(row, COLUMN_START));
+	if (r < 0 || !thread) {
+		return r;
+	}
+	thread_saw(thread, row);
+	if (survey_is_cut(row)) {
+		return 0;
+	}
+	double seconds = (double)(sqlite3_column_int64(row, COLUMN_END) -
+				  sqlite3_column_int64(row, COLUMN_START)) /
+	                 1e9;
+	void *head = thread->head;
+	thread->whole++;
+	histogram_add(&thread->lengths, seconds, 1);
+	if (thread->n_head < WARM_UP_MAX + WINDOW) {
+		r = array_reserve(
+			&head, &thread->head_capacity, thread->n_head + 1, sizeof(*thread->head));
+		thread->head = head;
+		if (r == 0) {
+			thread->head[thread->n_head++] = seconds;
+		}
+	}
+	return r;
+}
+
+static int saw_phase(void *context, sqlite3_stmt *row)
+{
+	struct survey_thread *thread = NULL;
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	if (name && strcmp(name, "prepare") == 0) {
+		return 0;
+	}
+	int r = survey_thread(context, row, &thread);
+	if (r == 0 && thread) {
+		thread_saw(thread, row);
+	}
+	return r;
+}
+
+static int saw_epoch(void *context, sqlite3_stmt *row)
+{
+	struct survey_thread *thread = NULL;
+	if (sqlite3_column_type(row, COLUMN_THREAD) == SQLITE_NULL) {
+		return 0; // from a line of the output
+	}
+	int r = survey_thread(context, row, &thread);
+	if (r == 0 && thread) {
+		thread->leads = true;
+	}
+	return r;
+}
+
+// Main threads ----------------------------------------------------------------------------------
+
+// Those that lead first, then those with the most spans, then the earliest, then whom the recorder
+// saw: the same each time.
+static int thread_compare(const void *left, const void *right)
+{
+	const struct survey_thread *a = *(struct survey_thread *const *)left;
+	const struct survey_thread *b = *(struct survey_thread *const *)right;
+	return a->leads != b->leads   ? b->leads - a->leads
+	       : a->spans != b->spans ? (a->spans < b->spans) - (a->spans > b->spans)
+	       : a->first_ns != b->first_ns
+	               ? (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns)
+	       : !a->key.entity != !b->key.entity ? !a->key.entity - !b->key.entity
+	                                          : key_compare(&a->key, &b->key);
+}
+
+static bool overlaps(const struct survey_thread *a, const struct survey_thread *b)
+{
+	return a->first_ns < b->last_ns && b->first_ns < a->last_ns;
+}
+
+// The best, and each further one that was there when none of the better ones was.
+static int choose_main(struct survey *s)
+{
+	_cleanup_free_ struct survey_thread **order = calloc(
+		s->n + 1, sizeof(struct survey_thread *));
+	_cleanup_free_ struct survey_thread **chosen = calloc(
+		s->n + 1, sizeof(struct survey_thread *));
+	if (!order || !chosen) {
+		return -ENOMEM;
+	}
+	if (s->n > 0) {
+		memcpy(order, s->threads, s->n * sizeof(struct survey_thread *));
+	}
+	qsort(order, s->n, sizeof(struct survey_thread *), thread_compare);
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		bool beside = order[i]->spans == 0;
+		for (size_t k = 0; k < n && !beside; k++) {
+			beside = overlaps(order[i], chosen[k]);
+		}
+		if (!beside) {
+			chosen[n++] = order[i];
+			order[i]->lane = 0;
+			s->whole += order[i]->whole;
+		}
+	}
+	s->main = n > 0 ? chosen[0] : NULL;
+	return 0;
+}
+
+// Warm-up ---------------------------------------------------------------------------------------
+
+static double median_of_window(const double *values)
+{
+	double sorted[WINDOW];
+	for (size_t i = 0; i < WINDOW; i++) {
+		size_t place = i;
+		while (place > 0 && sorted[place - 1] > values[i]) {
+			sorted[place] = sorted[place - 1];
+			place--;
+		}
+		sorted[place] = values[i];
+	}
+	return sorted[WINDOW / 2];
+}
+
+static uint64_t warm_up_of(const struct survey_thread *thread)
+{
+	if (thread->whole < WINDOW) {
+		return 0;
+	}
+	double median = histogram_quantile(&thread->lengths, 0.5);
+	double low = fmin(histogram_quantile(&thread->lengths, 0.2), median * 0.9);
+	double high = fmax(histogram_quantile(&thread->lengths, 0.8), median * 1.1);
+	uint64_t most = thread->whole / 5;
+	most = most < WARM_UP_MAX ? most : WARM_UP_MAX;
+	for (size_t i = 1; i < most && i + WINDOW <= thread->n_head; i++) {
+		double here = median_of_window(thread->head + i);
+		if (here >= low && here <= high) {
+			return i;
+		}
+	}
+	return most;
+}
+
+static void count_warm_up(struct survey *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct survey_thread *thread = s->threads[i];
+		thread->warm_up = warm_up_of(thread);
+		s->warm_up += thread->lane == 0 ? thread->warm_up : 0;
+		histogram_done(&thread->lengths);
+		free(thread->head);
+		thread->head = NULL;
+		thread->n_head = thread->head_capacity = 0;
+	}
+}
+
+static bool any_spans(const struct survey *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->threads[i]->spans > 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// 0 or -ENOMEM, or -EBADMSG: what came before the damage is there.
+static int survey_read(struct survey *s, struct reader *r, struct error *e)
+{
+	*s = (struct survey){0};
+	span_pass_start(&s->pass, r, span_pass_parts(r) / 4);
+	int result = query_each(r,
+		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
+		saw_epoch, s, e);
+	if (result == 0) {
+		result = query_each(r, SURVEY_ITERATIONS, saw_iteration, s, e);
+	}
+	if (result == 0 && !any_spans(s)) {
+		result = query_each(r, SURVEY_PHASES, saw_phase, s, e);
+	}
+	if (result != -ENOMEM && choose_main(s) < 0) {
+		result = error_errno(e, ENOMEM, "%s", reader_path(r));
+	}
+	span_pass_end(&s->pass);
+	count_warm_up(s);
+	if (result == -ENOMEM) {
+		survey_done(s);
+	}
+	return result;
+}
+
+static void survey_done(struct survey *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		histogram_done(&s->threads[i]->lengths);
+		free(s->threads[i]->head);
+		free(s->threads[i]);
+	}
+	free(s->threads);
+	*s = (struct survey){0};
+}
+
+// Timeline ----------------------------------------------------------------------------------------
+
+#define DEPTH_MAX 64
+
+struct open_phase {
+	int64_t end_ns;
+	int phase;
+};
+
+struct lane {
+	struct timeline_lane public;
+	const struct survey_thread *thread; // whose iteration came last
+	int64_t cursor_ns; // up to where its time was told
+	struct open_phase stack[DEPTH_MAX];
+	size_t n_stack;
+	ptrdiff_t apart; // place in the stack of the outermost that stands apart; -1
+	bool in_iteration;
+	int64_t place;
+	uint64_t place_in_thread;
+	struct iteration iteration;
+};
+
+struct timeline {
+	struct reader *reader;
+	struct survey survey;
+	struct lane **lanes;
+	size_t n_lanes;
+	size_t lanes_capacity;
+	char names[PHASES_MAX][PHASE_NAME_MAX];
+	size_t n_names;
+	uint64_t left_out;
+	const struct timeline_sink *sink;
+};
+
+static const struct {
+	const char *name;
+	bool apart;
+} known_phases[N_KNOWN_PHASES] = {
+	[PHASE_OTHER] = {"other", false},
+	[PHASE_DATA] = {"data", false},
+	[PHASE_TRANSFER] = {"transfer", false},
+	[PHASE_FORWARD] = {"forward", false},
+	[PHASE_BACKWARD] = {"backward", false},
+	[PHASE_OPTIMIZER] = {"optimizer", false},
+	[PHASE_COMMUNICATION] = {"communication", false},
+	[PHASE_STEP] = {"step", false},
+	[PHASE_VALIDATION] = {"validation", true},
+	[PHASE_CHECKPOINT] = {"checkpoint", true},
+	[PHASE_IMPORT] = {"import", true},
+};
+
+const char *phase_name(enum phase_id phase)
+{
+	return known_phases[phase].name;
+}
+
+bool phase_is_apart(enum phase_id phase)
+{
+	return phase < N_KNOWN_PHASES && known_phases[phase].apart;
+}
+
+// Names -----------------------------------------------------------------------------------------
+
+// More names than there is room for are in no phase.
+static int phase_of_name(struct timeline *t, const char *name)
+{
+	for (size_t i = 0; i < t->n_names; i++) {
+		if (strncmp(t->names[i], name, PHASE_NAME_MAX - 1) == 0) {
+			return (int)i;
+		}
+	}
+	if (t->n_names == PHASES_MAX) {
+		return PHASE_OTHER;
+	}
+	memcpy(t->names[t->n_names], name, strnlen(name, PHASE_NAME_MAX - 1));
+	return (int)t->n_names++;
+}
+
+// Lanes -----------------------------------------------------------------------------------------
+
+static int lane_add(struct timeline *t, const struct survey_thread *thread, struct lane **ret)
+{
+	void *lanes = t->lanes;
+	struct lane *lane = calloc(1, sizeof(*lane));
+	if (!lane || array_reserve(&lanes, &t->lanes_capacity, t->n_lanes + 1,
+			     sizeof(struct lane *)) < 0) {
+		free(lane);
+		return -ENOMEM;
+	}
+	t->lanes = lanes;
+	lane->public.index = t->n_lanes;
+	if (thread) {
+		lane->public.entity = thread->key.entity;
+		lane->public.pid = thread->key.pid;
+		lane->public.thread = thread->key.thread;
+	}
+	t->lanes[t->n_lanes++] = lane;
+	*ret = lane;
+	return 0;
+}
+
+static void lane_reset(struct lane *lane)
+{
+	lane->thread = NULL;
+	lane->cursor_ns = lane->public.index == 0 ? 0 : -1;
+	lane->n_stack = 0;
+	lane->apart = -1;
+	lane->in_iteration = false;
+	lane->place = 0;
+	lane->place_in_thread = 0;
+}
+
+// The lane of a row's thread; NULL where there is no room for another.
+static int lane_of_row(
+	struct timeline *t, sqlite3_stmt *row, struct lane **ret, struct survey_thread **ret_thread)
+{
+	struct survey_thread *thread = NULL;
+	int r = survey_thread(&t->survey, row, &thread);
+	*ret = NULL;
+	if (r < 0 || !thread) {
+		t->left_out += r == 0;
+		return r;
+	}
+	if (thread->lane == LANE_NONE) {
+		struct lane *lane = NULL;
+		r = lane_add(t, thread, &lane);
+		if (r < 0) {
+			return r;
+		}
+		lane_reset(lane);
+		thread->lane = lane->public.index;
+	}
+	*ret = t->lanes[thread->lane];
+	*ret_thread = thread;
+	return 0;
+}
+
+static void iteration_finish(struct timeline *t, struct lane *lane)
+{
+	lane->in_iteration = false;
+	if (t->sink->iteration) {
+		t->sink->iteration(t->sink->context, &lane->public, &lane->iteration);
+	}
+}
+
+// What the lane is in from its cursor on, once what has ended is gone.
+static int lane_phase(struct lane *lane)
+{
+	while (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns <= lane->cursor_ns) {
+		lane->n_stack--;
+	}
+	if (lane->apart >= (ptrdiff_t)lane->n_stack ||
+		(lane->apart >= 0 && lane->stack[lane->apart].end_ns <= lane->cursor_ns)) {
+		lane->apart = -1;
+	}
+	return lane->apart >= 0     ? lane->stack[lane->apart].phase
+	       : lane->n_stack > 0  ? lane->stack[lane->n_stack - 1].phase
+	       : lane->in_iteration ? PHASE_OTHER
+	                            : -1;
+}
+
+// Up to when that stays so.
+static int64_t lane_stands_until(const struct lane *lane, int64_t until_ns)
+{
+	if (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns < until_ns) {
+		until_ns = lane->stack[lane->n_stack - 1].end_ns;
+	}
+	if (lane->apart >= 0 && lane->stack[lane->apart].end_ns < until_ns) {
+		until_ns = lane->stack[lane->apart].end_ns;
+	}
+	return lane->in_iteration && lane->iteration.end_ns < until_ns ? lane->iteration.end_ns
+	                                                               : until_ns;
+}
+
+// Tells the time of a lane up to now.
+static void lane_advance(struct timeline *t, struct lane *lane, int64_t now_ns)
+{
+	while (lane->cursor_ns < now_ns) {
+		int phase = lane_phase(lane);
+		struct timeline_piece piece = {lane->cursor_ns, lane_stands_until(lane, now_ns),
+			phase, lane->in_iteration};
+		struct iteration *iteration = &lane->iteration;
+		if (lane->in_iteration) {
+			int64_t length_ns = piece.to_ns - piece.from_ns;
+			iteration->phase_ns[phase] += length_ns;
+			iteration->length_ns += phase_is_apart((enum phase_id)phase) ? 0
+			                                                             : length_ns;
+		}
+		if (t->sink->piece) {
+			t->sink->piece(t->sink->context, &lane->public, &piece);
+		}
+		lane->cursor_ns = piece.to_ns;
+		if (lane->in_iteration && iteration->end_ns <= lane->cursor_ns) {
+			iteration_finish(t, lane);
+		}
+	}
+}
+
+static void lane_goto(struct timeline *t, struct lane *lane, int64_t now_ns)
+{
+	if (lane->cursor_ns < 0) {
+		lane->cursor_ns = now_ns;
+	}
+	lane_advance(t, lane, now_ns);
+}
+
+// Rows ------------------------------------------------------------------------------------------
+
+static int64_t known_or_less(sqlite3_stmt *row, int column)
+{
+	int64_t value = sqlite3_column_int64(row, column);
+	return sqlite3_column_type(row, column) == SQLITE_NULL || value < 0 ? -1 : value;
+}
+
+static int take_iteration(struct timeline *t, sqlite3_stmt *row)
+{
+	struct lane *lane;
+	struct survey_thread *thread;
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	lane_goto(t, lane, start_ns);
+	if (lane->in_iteration) { // it ends here, whatever it says
+		lane->iteration.end_ns = start_ns;
+		lane->iteration.cut = true;
+		iteration_finish(t, lane);
+	}
+	if (lane->thread != thread) {
+		lane->place_in_thread = 0;
+		lane->thread = thread;
+	}
+	lane->in_iteration = true;
+	lane->iteration = (struct iteration){
+		.start_ns = start_ns,
+		.end_ns = sqlite3_column_int64(row, COLUMN_END),
+		.number = known_or_less(row, COLUMN_NUMBER),
+		.samples = known_or_less(row, COLUMN_SAMPLES),
+		.epoch = -1,
+		.place = lane->place++,
+		.warm_up = lane->place_in_thread++ < thread->warm_up,
+		.cut = survey_is_cut(row),
+	};
+	return 0;
+}
+
+static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t end_ns)
+{
+	lane_phase(lane); // pops what has ended
+	if (lane->n_stack == DEPTH_MAX) {
+		t->left_out++;
+		return;
+	}
+	if (lane->apart < 0 && phase_is_apart((enum phase_id)phase)) {
+		lane->apart = (ptrdiff_t)lane->n_stack;
+	}
+	lane->stack[lane->n_stack++] = (struct open_phase){end_ns, phase};
+	if (t->sink->phase) {
+		t->sink->phase(t->sink->context, &lane->public, phase);
+	}
+}
+
+static int take_phase(struct timeline *t, sqlite3_stmt *row)
+{
+	struct lane *lane;
+	struct survey_thread *thread;
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
+	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
+	bool prepares = name && strcmp(name, "prepare") == 0;
+	if (prepares && t->sink->prepare) {
+		r = t->sink->prepare(t->sink->context, &lane->public, start_ns, end_ns,
+			known_or_less(row, COLUMN_SAMPLES));
+	}
+	if (r == 0 && (!prepares || lane->public.index == 0)) {
+		lane_goto(t, lane, start_ns);
+		push_phase(t, lane, prepares ? PHASE_DATA : phase_of_name(t, name ? name : ""),
+			end_ns);
+	}
+	return r;
+}
+
+// Other threads than the one whose epochs are the run's have theirs among these.
+static bool is_epoch(sqlite3_stmt *row, const char *name)
+{
+	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
+	return strcmp(name, "epoch") == 0 && known_or_less(row, COLUMN_NUMBER) >= 0 &&
+	       !(attributes && strstr(attributes, "\"from\":"));
+}
+
+static int take_own(struct timeline *t, sqlite3_stmt *row)
+{
+	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
+	struct lane *lane;
+	struct survey_thread *thread;
+	if (!name || is_epoch(row, name)) {
+		return 0;
+	}
+	int r = lane_of_row(t, row, &lane, &thread);
+	if (r < 0 || !lane) {
+		return r;
+	}
+	struct timeline_own span = {.name = name,
+		.start_ns = sqlite3_column_int64(row, COLUMN_START),
+		.end_ns = sqlite3_column_int64(row, COLUMN_END)};
+	lane_goto(t, lane, span.start_ns);
+	span.inside = lane->in_iteration && span.end_ns <= lane->iteration.end_ns;
+	return t->sink->own(t->sink->context, &lane->public, &span);
+}
+
+// One for each kind; of rows that start at the same time the one of the first comes first.
+enum { CURSOR_ITERATIONS, CURSOR_PHASES, CURSOR_OWN, N_CURSORS };
+
+struct cursors {
+	sqlite3_stmt *rows[N_CURSORS]; // NULL: not asked for
+	int64_t start_ns[N_CURSORS]; // of the row that is next; INT64_MAX at the end
+	int status; // SQLITE_OK, or SQLite's result where one failed
+};
+
+static void cursors_done(struct cursors *c)
+{
+	for (size_t i = 0; i < N_CURSORS; i++) {
+		sqlite3_finalize(c->rows[i]);
+	}
+}
+#define _cleanup_cursors_ _cleanup_(cursors_done)
+
+static void cursors_step(struct cursors *c, size_t i)
+{
+	int result = c->rows[i] ? sqlite3_step(c->rows[i]) : SQLITE_DONE;
+	c->start_ns[i] = INT64_MAX;
+	if (result == SQLITE_ROW) {
+		c->start_ns[i] = sqlite3_column_int64(c->rows[i], COLUMN_START);
+	} else if (result != SQLITE_DONE && c->status == SQLITE_OK) {
+		c->status = result;
+	}
+}
+
+static void cursors_open(struct cursors *c, const struct timeline *t)
+{
+	static const char *const queries[N_CURSORS] = {
+		SURVEY_ITERATIONS, SURVEY_PHASES, SURVEY_OWN};
+	bool wants_own = t->sink->own && spans_table_may_have(reader_database(t->reader), "user");
+	for (size_t i = 0; i < N_CURSORS && c->status == SQLITE_OK; i++) {
+		if (i != CURSOR_OWN || wants_own) {
+			c->status = sqlite3_prepare_v2(
+				reader_database(t->reader), queries[i], -1, &c->rows[i], NULL);
+		}
+	}
+	for (size_t i = 0; i < N_CURSORS; i++) {
+		cursors_step(c, i);
+	}
+}
+
+// 0, or -errno of what was done with a row. Where a cursor fails the others go on.
+static int walk_rows(struct timeline *t, struct cursors *c)
+{
+	static int (*const takes[N_CURSORS])(struct timeline * t, sqlite3_stmt * row) = {
+		take_iteration, take_phase, take_own};
+	struct span_pass pass;
+	span_pass_start(&pass, t->reader, span_pass_parts(t->reader));
+	for (;;) {
+		size_t first = 0;
+		for (size_t i = 1; i < N_CURSORS; i++) {
+			first = c->start_ns[i] < c->start_ns[first] ? i : first;
+		}
+		if (c->start_ns[first] == INT64_MAX) {
+			span_pass_end(&pass);
+			return 0;
+		}
+		span_pass_at(&pass, c->start_ns[first]);
+		int r = takes[first](t, c->rows[first]);
+		if (r < 0) {
+			return r;
+		}
+		cursors_step(c, first);
+	}
+}
+
+// What is open at the end ends; lane 0 is told about to the end of the run.
+static void walk_end(struct timeline *t)
+{
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		struct lane *lane = t->lanes[i];
+		int64_t end_ns = lane->in_iteration ? lane->iteration.end_ns : lane->cursor_ns;
+		for (size_t k = 0; k < lane->n_stack; k++) {
+			end_ns = lane->stack[k].end_ns > end_ns ? lane->stack[k].end_ns : end_ns;
+		}
+		lane_advance(t, lane, end_ns);
+	}
+	if (t->lanes[0]->cursor_ns < reader_recorded_ns(t->reader)) {
+		lane_advance(t, t->lanes[0], reader_recorded_ns(t->reader));
+	}
+}
+
+int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct error *e)
+{
+	_cleanup_cursors_ struct cursors cursors = {.status = SQLITE_OK};
+	t->sink = sink;
+	t->left_out = 0;
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		lane_reset(t->lanes[i]);
+	}
+	cursors_open(&cursors, t);
+	int r = walk_rows(t, &cursors);
+	if (r < 0) {
+		return error_errno(e, -r, "%s", reader_path(t->reader));
+	}
+	walk_end(t);
+	return cursors.status == SQLITE_OK ? 0
+	       : cursors.status == SQLITE_NOMEM
+	               ? error_errno(e, ENOMEM, "%s", reader_path(t->reader))
+	               : error_set(e, EBADMSG, "%s: %s", reader_path(t->reader),
+				 sqlite3_errmsg(reader_database(t->reader)));
+}
+
+// Opening ---------------------------------------------------------------------------------------
+
+int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
+{
+	struct timeline *t = calloc(1, sizeof(*t));
+	struct lane *main_lane = NULL;
+	if (!t || lane_add(t, NULL, &main_lane) < 0) {
+		timeline_free(t);
+		return error_errno(e, ENOMEM, "%s", reader_path(r));
+	}
+	t->reader = r;
+	for (size_t i = 0; i < N_KNOWN_PHASES; i++) {
+		memcpy(t->names[i], known_phases[i].name, strlen(known_phases[i].name));
+	}
+	t->n_names = N_KNOWN_PHASES;
+	int result = survey_read(&t->survey, r, e);
+	if (result == -ENOMEM) {
+		timeline_free(t);
+		return result;
+	}
+	const struct survey_thread *first = t->survey.main;
+	if (first) {
+		main_lane->public.entity = first->key.entity;
+		main_lane->public.pid = first->key.pid;
+		main_lane->public.thread = first->key.thread;
+	}
+	*ret = t;
+	return result;
+}
+
+void timeline_free(struct timeline *t)
+{
+	if (t) {
+		for (size_t i = 0; i < t->n_lanes; i++) {
+			free(t->lanes[i]);
+		}
+		free(t->lanes);
+		survey_done(&t->survey);
+		free(t);
+	}
+}
+
+uint64_t timeline_iterations(const struct timeline *t)
+{
+	return t->survey.whole;
+}
+
+uint64_t timeline_warm_up(const struct timeline *t)
+{
+	return t->survey.warm_up;
+}
+
+uint64_t timeline_left_out(const struct timeline *t)
+{
+	return t->left_out;
+}
+
+size_t timeline_phases(const struct timeline *t)
+{
+	return t->n_names;
+}
+
+const char *timeline_phase_name(const struct timeline *t, size_t phase)
+{
+	return t->names[phase];
+}

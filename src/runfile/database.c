@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Opening databases, hardened.
+
+#include "runfile/database.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "runfile/codec.h"
+
+// Store -------------------------------------------------------------------------------------------
+//
+// SQLite's errors and small statements.
+
+static bool is_no_room(int code)
+{
+	return code == ENOSPC || code == EDQUOT || code == EFBIG;
+}
+
+int store_errno(sqlite3 *database, int result)
+{
+	static const struct {
+		int result;
+		int code;
+	} codes[] = {
+		{SQLITE_OK, 0},
+		{SQLITE_DONE, 0},
+		{SQLITE_ROW, 0},
+		{SQLITE_FULL, ENOSPC},
+		{SQLITE_BUSY, EBUSY},
+		{SQLITE_LOCKED, EBUSY},
+		{SQLITE_NOMEM, ENOMEM},
+		{SQLITE_CONSTRAINT, EINVAL},
+		{SQLITE_TOOBIG, EINVAL},
+		{SQLITE_READONLY, EROFS},
+		{SQLITE_PERM, EACCES},
+		{SQLITE_AUTH, EACCES},
+		{SQLITE_CORRUPT, EBADMSG},
+		{SQLITE_NOTADB, EBADMSG},
+		{SQLITE_SCHEMA, EBADMSG},
+	};
+	for (size_t i = 0; i < ARRAY_LENGTH(codes); i++) {
+		if (codes[i].result == (result & 0xff)) {
+			return -codes[i].code;
+		}
+	}
+	// SQLITE_IOERR, SQLITE_CANTOPEN: the system call says more.
+	int code = database ? sqlite3_system_errno(database) : 0;
+	return is_no_room(code) ? -ENOSPC : code > 0 ? -code : -EIO;
+}
+
+int store_error(sqlite3 *database, int result, struct error *e, const char *context)
+{
+	int r = store_errno(database, result);
+	const char *text = database ? sqlite3_errmsg(database) : sqlite3_errstr(result);
+	return r == -EIO || r == -EINVAL || r == -EBADMSG
+	               ? error_set(e, -r, "%s: %s", context, text)
+	               : error_errno(e, -r, "%s", context);
+}
+
+int store_exec(sqlite3 *database, const char *sql)
+{
+	return sqlite3_exec(database, sql, NULL, NULL, NULL);
+}
+
+sqlite3_int64 store_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise)
+{
+	sqlite3_stmt *statement = NULL;
+	sqlite3_int64 number = otherwise;
+	if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK &&
+		sqlite3_step(statement) == SQLITE_ROW &&
+		sqlite3_column_type(statement, 0) == SQLITE_INTEGER) {
+		number = sqlite3_column_int64(statement, 0);
+	}
+	sqlite3_finalize(statement);
+	return number;
+}
+
+bool store_is_on_network(const char *path)
+{
+	// From linux/magic.h and the file systems' own sources; f_type is 32 bits of a long.
+	static const unsigned network[] = {
+		0x6969, // NFS
+		0x0bd00bd0, // Lustre
+		0x47504653, // GPFS
+		0x19830326, // BeeGFS
+		0x00c36400, // Ceph
+		0xff534d42, // CIFS
+		0xfe534d42, // SMB2
+		0x517b, // SMB
+		0x5346414f, // AFS
+		0x6b414653, // kAFS
+		0x564c, // NCP
+		0x01161970, // GFS2
+		0x7461636f, // OCFS2
+		0x01021997, // 9P: no shared mapping
+	};
+	struct statfs fs;
+	if (statfs(path, &fs) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(network); i++) {
+		if ((unsigned)fs.f_type == network[i]) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Beside ------------------------------------------------------------------------------------------
+//
+// Files beside a database.
+
+static const char *const beside_suffixes[BESIDE_N] = {"-wal", "-shm", "-journal"};
+
+static const char journal_suffix[] = "-journal";
+
+// By the names in /proc, which lead to the open files: another thread may be closing a descriptor
+// that is looked at here.
+bool beside_is_open(const struct stat *file, int but)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	bool found = !folder; // nobody can tell
+	for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+		int64_t fd;
+		struct stat other;
+		found = parse_integer(entry->d_name, 0, INT32_MAX, &fd, NULL) == 0 && fd != but &&
+		        fstatat(dirfd(folder), entry->d_name, &other, 0) == 0 &&
+		        other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+	}
+	if (folder) {
+		closedir(folder);
+	}
+	return found;
+}
+
+bool beside_is_shared_journal(int fd)
+{
+	static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	unsigned char end[sizeof(magic)];
+	struct stat status;
+	return fstat(fd, &status) == 0 && status.st_size >= 2 * (off_t)sizeof(end) &&
+	       pread(fd, end, sizeof(end), status.st_size - (off_t)sizeof(end)) ==
+	               (ssize_t)sizeof(end) &&
+	       memcmp(end, magic, sizeof(magic)) == 0;
+}
+
+static int check_status(
+	const char *name, const struct stat *status, const struct stat *file, struct error *e)
+{
+	if (!S_ISREG(status->st_mode)) {
+		return error_set(
+			e, EPERM, "%s: expected a file of SQLite's, found no regular file", name);
+	}
+	if (status->st_uid != file->st_uid) {
+		return error_set(e, EPERM, "%s: belongs to user %u, not to %u as the run does",
+			name, (unsigned)status->st_uid, (unsigned)file->st_uid);
+	}
+	if (status->st_nlink != 1) {
+		return error_set(e, EPERM, "%s: has another name besides", name);
+	}
+	return 0;
+}
+
+static int check_journal(const char *name, struct error *e)
+{
+	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	return fd >= 0 && beside_is_shared_journal(fd)
+	               ? error_set(e, EPROTO, "%s: names another file, which no run's journal does",
+				 name)
+	               : 0;
+}
+
+// must_be_open: where it is there, SQLite has it open.
+static int check_all(const char *path, const struct stat *file, bool must_be_open, struct error *e)
+{
+	// SQLite follows links, and looks beside the file that they lead to.
+	_cleanup_free_ char *real = realpath(path, NULL);
+	for (size_t i = 0; i < BESIDE_N; i++) {
+		_cleanup_free_ char *name = NULL;
+		struct stat status;
+		if (asprintf(&name, "%s%s", real ? real : path, beside_suffixes[i]) < 0) {
+			return error_errno(e, ENOMEM, "%s", path);
+		}
+		if (lstat(name, &status) < 0) {
+			if (errno == ENOENT) {
+				continue;
+			}
+			return error_errno(e, errno, "%s", name);
+		}
+		bool is_journal = strcmp(beside_suffixes[i], journal_suffix) == 0;
+		int r = check_status(name, &status, file, e);
+		if (r == 0 && is_journal && !must_be_open) {
+			r = check_journal(name, e);
+		}
+		if (r == 0 && !is_journal && must_be_open && !beside_is_open(&status, -1)) {
+			r = error_set(e, ESTALE, "%s: was replaced while it was opened", name);
+		}
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+int beside_check(const char *path, const struct stat *file, struct error *e)
+{
+	return check_all(path, file, false, e);
+}
+
+int beside_check_open(const char *path, const struct stat *file, struct error *e)
+{
+	return check_all(path, file, true, e);
+}
+
+static char *journal_of(const char *path)
+{
+	_cleanup_free_ char *real = realpath(path, NULL);
+	char *name = NULL;
+	return asprintf(&name, "%s%s", real ? real : path, journal_suffix) < 0 ? NULL : name;
+}
+
+int beside_claim_journal(const char *path, const struct stat *file, struct error *e)
+{
+	_cleanup_free_ char *name = journal_of(path);
+	struct stat status;
+	if (!name) {
+		return error_errno(e, ENOMEM, "%s", path);
+	}
+	_cleanup_close_ int fd = open(
+		name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0) {
+		return 0;
+	}
+	if (errno != EEXIST || lstat(name, &status) < 0) {
+		return error_errno(e, errno, "%s", name);
+	}
+	int r = check_status(name, &status, file, e);
+	return r < 0 ? r : check_journal(name, e);
+}
+
+void beside_release_journal(const char *path)
+{
+	_cleanup_free_ char *name = journal_of(path);
+	struct stat status;
+	if (name && lstat(name, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 &&
+		status.st_uid == geteuid()) {
+		unlink(name);
+	}
+}
+
+// Schema check ------------------------------------------------------------------------------------
+//
+// The texts in sqlite_schema against those in schema.sql. SQLite keeps a statement as it was typed,
+// and the embedded text has neither comments nor anything else that differs between builds.
+
+#define STATEMENTS_MAX 32
+// Tables that older versions do not have.
+static const struct {
+	const char *statement; // how it begins
+	sqlite3_int64 first; // PRAGMA user_version that has it
+} additions[] = {
+	{"CREATE TABLE span_block ", 1001},
+	{"CREATE TABLE profile_", 1002},
+	{"CREATE TABLE phase_sample ", 1003},
+	{"CREATE TABLE line_sample ", 1003},
+};
+#define VIEW "CREATE VIEW "
+
+struct statement {
+	const char *text;
+	size_t length;
+};
+
+// The statements of schema.sql, without their semicolons.
+static size_t split_schema(struct statement ret[STATEMENTS_MAX])
+{
+	size_t n = 0;
+	for (const char *at = schema_sql + strspn(schema_sql, " \t\n");
+		*at && n < STATEMENTS_MAX;) {
+		size_t length = strcspn(at, ";");
+		ret[n++] = (struct statement){at, length};
+		at += length;
+		at += strspn(at, "; \t\n");
+	}
+	return n;
+}
+
+static bool begins_with(const struct statement *s, const char *text)
+{
+	return s->length >= strlen(text) && memcmp(s->text, text, strlen(text)) == 0;
+}
+
+// The word after this many others.
+static struct statement word_of(const struct statement *s, unsigned skip)
+{
+	const char *at = s->text, *end = s->text + s->length;
+	for (; skip > 0; skip--) {
+		const char *space = memchr(at, ' ', (size_t)(end - at));
+		at = space ? space + 1 : end;
+	}
+	const char *space = memchr(at, ' ', (size_t)(end - at));
+	return (struct statement){at, (size_t)((space ? space : end) - at)};
+}
+
+static bool is_word(const struct statement *word, const char *text, bool any_case)
+{
+	return strlen(text) == word->length &&
+	       (any_case ? sqlite3_strnicmp(word->text, text, (int)word->length)
+			 : memcmp(word->text, text, word->length)) == 0;
+}
+
+// A row of sqlite_schema. NULL stands for "".
+struct entry {
+	const char *type;
+	const char *name;
+	const char *table;
+	const char *sql;
+	size_t sql_length;
+};
+
+static const char *text_at(sqlite3_stmt *row, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(row, column);
+	return text ? text : "";
+}
+
+static struct entry entry_of(sqlite3_stmt *row)
+{
+	return (struct entry){text_at(row, 0), text_at(row, 1), text_at(row, 2), text_at(row, 3),
+		(size_t)sqlite3_column_bytes(row, 3)};
+}
+
+// Of an index, the word behind "ON" names the table.
+static bool is_of(const struct entry *entry, const struct statement *s)
+{
+	struct statement type = word_of(s, 1), name = word_of(s, 2),
+			 table = word_of(s, begins_with(s, "CREATE INDEX ") ? 4 : 2);
+	return entry->sql_length == s->length && memcmp(entry->sql, s->text, s->length) == 0 &&
+	       is_word(&type, entry->type, true) && is_word(&name, entry->name, false) &&
+	       is_word(&table, entry->table, false);
+}
+
+// SQLite's own index of UNIQUE, of which it keeps no text.
+static bool is_automatic(const struct entry *entry)
+{
+	return strcmp(entry->type, "index") == 0 && entry->sql_length == 0 &&
+	       strcmp(entry->name, "sqlite_autoindex_entity_1") == 0 &&
+	       strcmp(entry->table, "entity") == 0;
+}
+
+static size_t find(const struct entry *entry, const struct statement *statements, size_t n)
+{
+	size_t i = 0;
+	while (i < n && !is_of(entry, &statements[i])) {
+		i++;
+	}
+	return i;
+}
+
+static bool names_ours(const char *name, const struct statement *statements, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct statement word = word_of(&statements[i], 2);
+		if (is_word(&word, name, true)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// What a newer minor version may add: an ordinary table, an index of such.
+static bool is_addition(const struct entry *entry, const struct statement *statements, size_t n)
+{
+	return (strcmp(entry->type, "table") == 0 || strcmp(entry->type, "index") == 0) &&
+	       sqlite3_strnicmp(entry->sql, "CREATE VIRTUAL", 14) != 0 &&
+	       !names_ours(entry->name, statements, n) && !names_ours(entry->table, statements, n);
+}
+
+static bool is_younger(const struct statement *s, sqlite3_int64 version)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(additions); i++) {
+		if (begins_with(s, additions[i].statement) && version < additions[i].first) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int refuse(const struct entry *entry, bool known, struct error *e)
+{
+	char name[41];
+	snprintf(name, sizeof(name), "%s", entry->name);
+	name[strcspn(name, "\n\r")] = '\0';
+	bool vowel = strcmp(entry->type, "index") == 0;
+	return error_set(e, EBADMSG, "its schema is not a run's: found %s %.10s, '%s', %s",
+		vowel ? "an" : "a", entry->type, name,
+		known ? "as no run has it" : "that no run has");
+}
+
+static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
+{
+	struct statement statements[STATEMENTS_MAX];
+	bool seen[STATEMENTS_MAX] = {false};
+	size_t n = split_schema(statements);
+	int result;
+	while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+		struct entry entry = entry_of(row);
+		size_t i = find(&entry, statements, n);
+		bool ours = i < n && !seen[i];
+		if (!ours && !is_automatic(&entry) &&
+			!(version > STORE_VERSION && is_addition(&entry, statements, n))) {
+			return refuse(&entry, names_ours(entry.name, statements, n), e);
+		}
+		seen[i < n ? i : STATEMENTS_MAX - 1] = true;
+	}
+	for (size_t i = 0; i < n && result == SQLITE_DONE; i++) {
+		if (!seen[i] && !is_younger(&statements[i], version)) {
+			struct statement name = word_of(&statements[i], 2);
+			return error_set(e, EBADMSG,
+				"its schema is not a run's: found no '%.*s' as runs have it",
+				(int)name.length, name.text);
+		}
+	}
+	return result == SQLITE_DONE ? 0 : -EBADMSG;
+}
+
+int schema_check(sqlite3 *database, struct error *e)
+{
+	sqlite3_stmt *row = NULL;
+	sqlite3_int64 version = store_number(database, "PRAGMA user_version", -1);
+	int result = sqlite3_prepare_v2(
+		database, "SELECT type, name, tbl_name, sql FROM sqlite_master", -1, &row, NULL);
+	int r = result == SQLITE_OK ? check_rows(row, version, e) : -EBADMSG;
+	if (r < 0 && e && !e->code) {
+		store_error(database, result == SQLITE_OK ? SQLITE_CORRUPT : result, e,
+			"its schema cannot be read");
+	}
+	sqlite3_finalize(row);
+	return r;
+}
+
+bool schema_has_table(sqlite3 *database, const char *name)
+{
+	struct statement statements[STATEMENTS_MAX];
+	size_t n = split_schema(statements), ours = 0, others = 0;
+	sqlite3_stmt *row = NULL;
+	if (sqlite3_prepare_v2(database,
+		    "SELECT type, name, tbl_name, sql FROM sqlite_master"
+		    " WHERE name = ?1 COLLATE NOCASE",
+		    -1, &row, NULL) != SQLITE_OK) {
+		return false;
+	}
+	sqlite3_bind_text(row, 1, name, -1, SQLITE_STATIC);
+	while (sqlite3_step(row) == SQLITE_ROW) {
+		struct entry entry = entry_of(row);
+		bool found = strcmp(entry.type, "table") == 0 && find(&entry, statements, n) < n;
+		ours += found;
+		others += !found;
+	}
+	sqlite3_finalize(row);
+	return ours == 1 && others == 0;
+}
+
+int schema_make_views(sqlite3 *database)
+{
+	struct statement statements[STATEMENTS_MAX];
+	size_t n = split_schema(statements);
+	int result = SQLITE_OK;
+	for (size_t i = 0; i < n && result == SQLITE_OK; i++) {
+		if (begins_with(&statements[i], VIEW)) {
+			_cleanup_text_ struct text sql = {0};
+			text_format(&sql, "CREATE TEMP VIEW %.*s",
+				(int)(statements[i].length - strlen(VIEW)),
+				statements[i].text + strlen(VIEW));
+			result = sql.failed ? SQLITE_NOMEM : store_exec(database, sql.data);
+		}
+	}
+	return result;
+}
+
+// Database ----------------------------------------------------------------------------------------
+
+#define BUSY_TIMEOUT_MS 5000
+
+static const struct {
+	int option;
+	int value;
+} settings[] = {
+	{SQLITE_DBCONFIG_DEFENSIVE, 1},
+	{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+	{SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+	{SQLITE_DBCONFIG_ENABLE_VIEW, 0}, // those in the file; TEMP views are ours
+	{SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+};
+
+// A block and what belongs to it is the longest value. The schema is short, and no query of ours is
+// deep.
+static const struct {
+	int id;
+	int value;
+} limits[] = {
+	{SQLITE_LIMIT_LENGTH, 2 * BLOCK_MAX_BYTES},
+	{SQLITE_LIMIT_COLUMN, 512},
+	{SQLITE_LIMIT_EXPR_DEPTH, 200},
+	{SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+	{SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
+	{SQLITE_LIMIT_WORKER_THREADS, 0},
+};
+
+static int too_long(void *nothing)
+{
+	(void)nothing;
+	return 1;
+}
+
+void database_bound_statements(sqlite3 *database, int64_t instructions)
+{
+	// SQLite asks each time that a statement has taken so many: the first time is the last.
+	int n = instructions > INT_MAX ? INT_MAX : (int)instructions;
+	sqlite3_progress_handler(database, n, n ? too_long : NULL, NULL);
+}
+
+static int harden(sqlite3 *database, enum database_use use)
+{
+	bool damaged = use == DATABASE_DAMAGED || use == DATABASE_DAMAGED_FROZEN;
+	sqlite3_extended_result_codes(database, 1);
+	sqlite3_busy_timeout(database, BUSY_TIMEOUT_MS);
+	for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
+		// DEFENSIVE would not let a damaged schema be passed over.
+		if (settings[i].option != SQLITE_DBCONFIG_DEFENSIVE || !damaged) {
+			sqlite3_db_config(database, settings[i].option, settings[i].value, NULL);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+		sqlite3_limit(database, limits[i].id, limits[i].value);
+	}
+	database_bound_statements(database, INT_MAX);
+	if (damaged) {
+		// Lets SQLite open a file that is shorter than its header says.
+		store_exec(database, "PRAGMA writable_schema = ON");
+	}
+	store_exec(database, "PRAGMA cache_size = -8192"); // reads the file, which may be none
+	return store_exec(database, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
+}
+
+// "file:PATH?QUERY" with everything but plain characters escaped. NULL: out of memory.
+static char *make_uri(const char *path, const char *query)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
+	struct text uri = {0};
+	// An empty authority, because a path that begins with two slashes would be one.
+	text_append_string(&uri, path[0] == '/' ? "file://" : "file:");
+	for (const char *c = path; *c; c++) {
+		if (strchr(plain, *c)) {
+			text_append(&uri, c, 1);
+		} else {
+			text_format(&uri, "%%%02x", (unsigned char)*c);
+		}
+	}
+	text_append_string(&uri, query);
+	return text_steal(&uri);
+}
+
+int database_open(
+	const char *path, enum database_use use, const char *vfs, sqlite3 **ret, struct error *e)
+{
+	static const struct {
+		int flags;
+		const char *query;
+	} ways[] = {
+		[DATABASE_READ] = {SQLITE_OPEN_READONLY, "?mode=ro"},
+		[DATABASE_FROZEN] = {SQLITE_OPEN_READONLY, "?mode=ro&immutable=1"},
+		[DATABASE_DAMAGED] = {SQLITE_OPEN_READONLY, "?mode=ro"},
+		[DATABASE_DAMAGED_FROZEN] = {SQLITE_OPEN_READONLY, "?mode=ro&immutable=1"},
+		[DATABASE_WRITE] = {SQLITE_OPEN_READWRITE, ""},
+		[DATABASE_CREATE] = {SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, ""},
+		[DATABASE_PRIVATE] = {SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL},
+	};
+	_cleanup_free_ char *uri = ways[use].query ? make_uri(path, ways[use].query) : strdup("");
+	sqlite3 *database = NULL;
+	if (!uri) {
+		error_errno(e, ENOMEM, "%s", path);
+		return SQLITE_NOMEM;
+	}
+	sqlite3_hard_heap_limit64(SQLITE_BYTES_MAX);
+	int result = sqlite3_open_v2(
+		uri, &database, ways[use].flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
+	result = result == SQLITE_OK ? harden(database, use) : result;
+	if (result != SQLITE_OK) {
+		store_error(database, result, e, path);
+		sqlite3_close(database);
+		return result;
+	}
+	*ret = database;
+	return SQLITE_OK;
+}
+
+void database_close(sqlite3 *database)
+{
+	sqlite3_close(database);
+}

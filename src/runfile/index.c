@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Runs of a directory.
+
+#include "runfile/index.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "runfile/database.h"
+#include "runfile/reader_internal.h"
+
+// Index -------------------------------------------------------------------------------------------
+
+struct dated_run {
+	char *path;
+	int64_t start_utc_ns;
+	bool readable;
+};
+
+struct dated_runs {
+	struct dated_run *items;
+	size_t n;
+	size_t capacity;
+	const struct run_starts *starts;
+};
+
+static void dated_runs_done(struct dated_runs *runs)
+{
+	for (size_t i = 0; i < runs->n; i++) {
+		free(runs->items[i].path);
+	}
+	free(runs->items);
+}
+
+// Reads no more than that it is a run, and its start. false: the whole of the reader has to see.
+static bool read_start(struct dated_run *run)
+{
+	sqlite3 *database = NULL;
+	if (reader_open_database(run->path, &database, NULL) < 0) {
+		return false;
+	}
+	run->start_utc_ns = store_number(
+		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'", 0);
+	database_close(database);
+	return run->start_utc_ns > 0;
+}
+
+static void date_run(struct dated_run *run, const struct run_starts *starts)
+{
+	struct reader *reader = NULL;
+	struct stat status;
+	// Of anything else, such as a FIFO, the opening alone could wait for ever.
+	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
+		return;
+	}
+	if (starts && starts->find(starts->context, run->path, &status, &run->start_utc_ns)) {
+		run->readable = true;
+		return;
+	}
+	run->readable = read_start(run);
+	if (!run->readable && reader_open(run->path, &reader, NULL) == 0) {
+		run->readable = true;
+		run->start_utc_ns = reader_run_i64(reader, "start_utc_ns", 0);
+		reader_free(reader);
+	}
+	if (starts && run->readable && run->start_utc_ns > 0) {
+		starts->found(starts->context, run->path, &status, run->start_utc_ns);
+	}
+}
+
+bool run_name_is(const char *name)
+{
+	static const char suffix[] = ".strain";
+	size_t length = strlen(name), n = sizeof(suffix) - 1;
+	return length > n && strcmp(name + length - n, suffix) == 0;
+}
+
+static int add_run(struct dated_runs *runs, const char *directory, const char *name)
+{
+	void *items = runs->items;
+	struct dated_run run = {0};
+	bool here = strcmp(directory, ".") == 0;
+	if (asprintf(&run.path, "%s%s%s", here ? "" : directory, here ? "" : "/", name) < 0) {
+		return -ENOMEM;
+	}
+	date_run(&run, runs->starts);
+	if (array_reserve(&items, &runs->capacity, runs->n + 1, sizeof(run)) < 0) {
+		free(run.path);
+		return -ENOMEM;
+	}
+	runs->items = items;
+	runs->items[runs->n++] = run;
+	return 0;
+}
+
+static int compare_newest_first(const void *a, const void *b)
+{
+	const struct dated_run *x = a, *y = b;
+	if (x->readable != y->readable) {
+		return x->readable ? -1 : 1;
+	}
+	if (x->start_utc_ns != y->start_utc_ns) {
+		return x->start_utc_ns < y->start_utc_ns ? 1 : -1;
+	}
+	return strcmp(x->path, y->path);
+}
+
+static int read_directory(const char *directory, struct dated_runs *runs, struct error *e)
+{
+	DIR *stream = opendir(directory);
+	if (!stream) {
+		return error_errno(e, errno, "%s", directory);
+	}
+	int r = 0;
+	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
+		if (run_name_is(entry->d_name)) {
+			r = add_run(runs, directory, entry->d_name);
+		}
+	}
+	closedir(stream);
+	return r < 0 ? error_errno(e, -r, "%s", directory) : 0;
+}
+
+// Takes what was read; runs is empty then.
+static int sort_runs(struct dated_runs *runs, struct run_list *ret)
+{
+	char **paths = calloc(runs->n + 1, sizeof(*paths));
+	if (!paths) {
+		return -ENOMEM;
+	}
+	if (runs->n) {
+		qsort(runs->items, runs->n, sizeof(*runs->items), compare_newest_first);
+	}
+	struct run_list list = {.paths = paths};
+	for (size_t i = 0; i < runs->n; i++) {
+		list.n += runs->items[i].readable;
+		list.n_unreadable += !runs->items[i].readable;
+		paths[i] = take_pointer(runs->items[i].path);
+	}
+	*ret = list;
+	return 0;
+}
+
+int run_list_read(const char *directory, struct run_list *ret, struct error *e)
+{
+	struct dated_runs runs = {0};
+	int r = read_directory(directory, &runs, e);
+	if (r == 0 && sort_runs(&runs, ret) < 0) {
+		r = error_errno(e, ENOMEM, "%s", directory);
+	}
+	dated_runs_done(&runs);
+	return r;
+}
+
+void run_list_done(struct run_list *list)
+{
+	for (size_t i = 0; i < list->n + list->n_unreadable; i++) {
+		free(list->paths[i]);
+	}
+	free(list->paths);
+	*list = (struct run_list){0};
+}
+
+// One folder that cannot be read is no reason not to look into the other.
+static int list_places(const struct places *places, const struct run_starts *starts,
+	struct run_list *ret, struct error *e)
+{
+	struct dated_runs runs = {.starts = starts};
+	int first = 0, r = 0;
+	for (size_t i = 0; i < places->n && r != -ENOMEM; i++) {
+		struct error why = {0};
+		r = read_directory(places->paths[i], &runs, &why);
+		if (i == 0 && r < 0) {
+			first = error_set(e, -r, "%s", why.text);
+		}
+	}
+	r = runs.n == 0 && first < 0 ? first
+	    : r == -ENOMEM || sort_runs(&runs, ret) < 0
+	            ? error_errno(e, ENOMEM, "cannot look for runs")
+	            : 0;
+	dated_runs_done(&runs);
+	return r;
+}
+
+static int say_none(const struct places *places, size_t n, struct error *e)
+{
+	const char *usual = places->paths[0], *other = places->n > 1 ? places->paths[1] : NULL;
+	bool here = strcmp(usual, ".") == 0;
+	if (n > 0) {
+		return error_set(e, ENOENT, "there %s only %zu run%s (*.strain) in %s",
+			n == 1 ? "is" : "are", n, n == 1 ? "" : "s", usual);
+	}
+	return error_set(e, ENOENT, "no run (*.strain) in %s%s%s%s",
+		here ? "the current directory" : "$STRAIN_DIR, ", here ? "" : usual,
+		other ? ", nor in " : "", other ? other : "");
+}
+
+int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)
+{
+	struct places places;
+	struct run_list list = {0};
+	if (places_find(&places) < 0) {
+		return error_errno(e, ENOMEM, "cannot look for runs");
+	}
+	int r = list_places(&places, starts, &list, e);
+	if (r == 0 && back < list.n) {
+		*ret_path = take_pointer(list.paths[back]);
+	} else if (r == 0) {
+		r = say_none(&places, list.n, e);
+	}
+	run_list_done(&list);
+	places_done(&places);
+	return r;
+}
+
+// Places ------------------------------------------------------------------------------------------
+//
+// Where runs are.
+
+const char *places_usual(void)
+{
+	const char *chosen = secure_getenv("STRAIN_DIR");
+	return chosen && *chosen ? chosen : ".";
+}
+
+char *places_fallback(void)
+{
+	const char *state = secure_getenv("XDG_STATE_HOME"), *home = secure_getenv("HOME");
+	struct text path = {0};
+	if (state && *state == '/') {
+		text_format(&path, "%s/strain", state);
+	} else if (home && *home == '/') {
+		text_format(&path, "%s/.local/state/strain", home);
+	} else {
+		return NULL;
+	}
+	return text_steal(&path);
+}
+
+static bool is_sweep(DIR *stream, const char *name)
+{
+	struct text plan = {0};
+	text_format(&plan, "%s/plan.yaml", name);
+	bool there = plan.data && faccessat(dirfd(stream), plan.data, F_OK, 0) == 0;
+	text_done(&plan);
+	return there;
+}
+
+static bool holds_runs(const char *directory)
+{
+	DIR *stream = opendir(directory);
+	bool found = false;
+	for (struct dirent *entry; stream && !found && (entry = readdir(stream));) {
+		found = run_name_is(entry->d_name) ||
+		        (entry->d_type != DT_REG && entry->d_name[0] != '.' &&
+				is_sweep(stream, entry->d_name));
+	}
+	if (stream) {
+		closedir(stream);
+	}
+	return found;
+}
+
+int places_find(struct places *ret)
+{
+	const char *usual = places_usual();
+	struct places places = {.paths = {strdup(usual)}, .n = 1};
+	if (!places.paths[0]) {
+		return -ENOMEM;
+	}
+	if (!holds_runs(usual) || faccessat(AT_FDCWD, usual, W_OK | X_OK, AT_EACCESS) < 0) {
+		char *fallback = places_fallback();
+		if (fallback && access(fallback, R_OK | X_OK) == 0) {
+			places.paths[places.n++] = fallback;
+		} else {
+			free(fallback);
+		}
+	}
+	*ret = places;
+	return 0;
+}
+
+void places_done(struct places *places)
+{
+	for (size_t i = 0; i < places->n; i++) {
+		free(places->paths[i]);
+	}
+	*places = (struct places){0};
+}

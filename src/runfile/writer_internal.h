@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The writer's own state, for writer.c (puts, commits, compaction), writer_file.c (beginning and
+// end) and amend.c.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/text.h"
+#include "runfile/blocks.h"
+#include "runfile/database.h"
+#include "runfile/span_rows.h"
+#include "runfile/writer.h"
+
+enum statement {
+	PUT_RUN,
+	CLEAR_RUN,
+	PUT_LABEL,
+	PUT_METRIC,
+	PUT_ENTITY,
+	END_ENTITY,
+	PUT_MISSING,
+	PUT_BLOCK,
+	PUT_CLOCK,
+	DELETE_CLOCKS, // to which no block refers
+	PUT_SPAN,
+	END_SPAN,
+	COMPLETE_SPAN,
+	DROP_SPAN,
+	EACH_COMMAND,
+	ADOPT_POINTS,
+	MOVE_SPAN,
+	PUT_SPANS,
+	SELECT_SPANS, // words, payload
+	SELECT_SPANS_UNMERGED, // as candidates
+	DELETE_SPANS,
+	PUT_EVENT,
+	PUT_PROFILE_OBJECT,
+	PUT_PROFILE_SAMPLE,
+	PUT_LINE_SAMPLE,
+	PUT_PHASE_SAMPLE,
+	PUT_PROFILE_SYMBOL,
+	DELETE_BLOCK,
+	SELECT_BLOCK, // source, payload, clock
+	SELECT_CANDIDATES, // (writer.h) of an entity, that begin from ?2 and end before ?3
+	SELECT_ENDED,
+	SELECT_UNMERGED, // entities of plain blocks after id ?1 that end before ?2, as candidates
+	SELECT_ENTITIES, // as candidates
+	SELECT_METRIC_KIND,
+	UPDATE_EVENT,
+	N_STATEMENTS,
+};
+
+// Buckets of 100 ms, 1 s, ... 10,000 s.
+#define THIN_LEVELS 6
+
+// The clocks that were written in one pass of compaction: all that is read at the same ticks has
+// the same times, which are a third of a run when each stream keeps its own.
+#define BOOK_CLOCKS 8
+
+struct book_entry {
+	int64_t id;
+	struct block clock; // owned: t only
+};
+
+struct clock_book {
+	struct book_entry entries[BOOK_CLOCKS];
+	unsigned n;
+	unsigned oldest; // the next to be given up for a new one
+};
+
+struct writer {
+	sqlite3 *database;
+	char *path;
+	sqlite3_stmt *statements[N_STATEMENTS]; // prepared at first use, kept
+	struct encoder *encoder;
+	struct span_rows spans; // that go into the next block of spans
+	struct text scratch; // text made valid UTF-8 before it is bound
+	uint64_t max_bytes;
+	uint64_t committed_ns; // CLOCK_MONOTONIC of the last commit
+	int64_t last_ns; // the latest time put
+	struct clock_book clocks; // of the pass that compacts
+	struct clock_cache clock_cache;
+	int64_t merged_id; // blocks up to this id are merged
+	int64_t thinned_ns[THIN_LEVELS]; // up to when each level has thinned
+	int64_t thin_events[THIN_LEVELS]; // ids of the events that say so; 0: none yet
+	int reserve; // unlinked file that holds disk space for the last event; -1: spent
+	bool wal;
+	bool full; // the disk was: nothing more is written
+	bool displaced; // the file was removed or replaced: nothing more is written
+	int held; // the file, from before SQLite opened it until after it is closed
+	bool claimed; // the journal beside it is ours
+	dev_t device; // of the file, as it was opened
+	ino_t inode;
+};
+
+// Commits now, whatever the journal mode's pace.
+int writer_commit_now(struct writer *w, struct error *e);
+// Whether another file, or none, stands at the path by now. SQLite's own files beside the run go by
+// name, so what would be written or removed there is that other run's.
+bool writer_is_displaced(struct writer *w);
+// Leaves WAL where nobody else has the file open, so that it becomes one file that opens anywhere.
+// With a reader beside it stays in WAL mode, whole and readable; run_close settles it.
+void writer_settle(struct writer *w);
+
+void clock_book_done(struct clock_book *book);

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A run as the page's program wants it: web/src/contract.ts, field by field.
+
+#pragma once
+
+#include <jansson.h>
+
+struct analysis;
+
+struct buckets;
+
+struct detail_series;
+
+struct detail_window;
+
+struct lane_list;
+
+struct packed;
+
+struct panel_list;
+
+// NULL: out of memory.
+json_t *page_run(
+	const struct analysis *a, const struct panel_list *panels, const struct lane_list *lanes);
+
+// Page facts --------------------------------------------------------------------------------------
+//
+// The figures and sentences of a page: tiles, chips, the table of epochs, the notes at its end.
+
+#define MOST_EPOCHS 2000 // that are drawn and listed; the notes count the others
+
+struct analysis;
+
+struct panel_list;
+
+// A string; NULL is null, bytes that are not UTF-8 become '?'.
+json_t *page_string(const char *string);
+json_t *page_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// A number; null where it is not finite.
+json_t *page_number(double value);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// A run on the terminal.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "run/analysis.h"
+
+struct show_text_options {
+	bool all; // every process and event instead of the first few, and what iterations asks for
+	bool iterations; // phases of each epoch, every worker, the slowest iterations
+};
+
+// 0 or -errno.
+int show_text(const struct analysis *a, const struct show_text_options *options, FILE *stream);

@@ -1,0 +1,1286 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Choosing rows, columns and values.
+
+#include "study/comparison.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/command.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "runfile/reader.h"
+#include "study/catalogue.h"
+#include "study/pivot.h"
+
+// Compare choice ----------------------------------------------------------------------------------
+
+enum {
+	COLUMNS_MAX = 6, // keys of a label that becomes the columns by itself
+	LABELS_SEEN_MAX = 256,
+	SIDE_BY_SIDE_MAX = 6, // runs
+};
+
+struct difference {
+	const char *label;
+	size_t n; // distinct values, none counted as one
+	bool is_number;
+};
+
+struct differences {
+	struct difference items[LABELS_SEEN_MAX];
+	size_t n;
+};
+
+bool choice_label_is_automatic(const char *label)
+{
+	static const char *const prefixes[] = {"SLURM_", "OMPI_", "PMI_"};
+	static const char *const names[] = {"sweep", "trial", "repeat", "LOCAL_RANK", "GROUP_RANK",
+		"NODE_RANK", "PBS_JOBID", "LSB_JOBID"};
+	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {
+		if (strncmp(label, prefixes[i], strlen(prefixes[i])) == 0) {
+			return true;
+		}
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		if (strcmp(label, names[i]) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has(const struct differences *d, const char *label)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		if (strcmp(d->items[i].label, label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int compare_values(const void *left, const void *right)
+{
+	return pivot_compare_labels(*(const char *const *)left, *(const char *const *)right);
+}
+
+static bool is_number(const char *value)
+{
+	char *end;
+	return value && (strtod(value, &end), end != value && !*end);
+}
+
+// Counts the values of a label; notes it where there is more than one.
+static int add_label(struct differences *d, const struct pivot_request *request, const char *label)
+{
+	_cleanup_free_ const char **values = calloc(request->n_runs + 1, sizeof(*values));
+	if (!values) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < request->n_runs; i++) {
+		values[i] = pivot_label(request, i, label);
+	}
+	qsort(values, request->n_runs, sizeof(*values), compare_values);
+	struct difference found = {label, 1, is_number(values[0])};
+	for (size_t i = 1; i < request->n_runs; i++) {
+		found.n += pivot_compare_labels(values[i - 1], values[i]) != 0;
+		found.is_number = found.is_number && (!values[i] || is_number(values[i]));
+	}
+	if (found.n > 1 && d->n < LABELS_SEEN_MAX) {
+		d->items[d->n++] = found;
+	}
+	return 0;
+}
+
+// Every label of any run, once.
+static int find_differences(struct differences *d, const struct pivot_request *request)
+{
+	struct differences seen = {.n = 0};
+	int r = 0;
+	for (size_t i = 0; i < request->n_runs && r == 0; i++) {
+		const struct catalogue_run *run = request->runs[i];
+		for (size_t k = 0; k < run->n_labels && r == 0; k++) {
+			const char *label = run->labels[k].name;
+			if (choice_label_is_automatic(label) || has(&seen, label) ||
+				seen.n == LABELS_SEEN_MAX) {
+				continue;
+			}
+			seen.items[seen.n++].label = label;
+			r = add_label(d, request, label);
+		}
+	}
+	if (r == 0 && !has(&seen, "machine")) {
+		r = add_label(d, request, "machine");
+	}
+	return r == 0 && request->sources ? add_label(d, request, PIVOT_LABEL_SOURCE) : r;
+}
+
+// --- values
+
+static bool is_known(const struct pivot_request *request, enum measure_id measure)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const struct catalogue_run *run = request->runs[i];
+		if (isfinite(run->measures[measure]) &&
+			(request->count_failed || outcome_is_success(run->outcome))) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// A phase that no run has is no line.
+static bool is_zero_share(const struct pivot_request *request, enum measure_id measure)
+{
+	bool zero = measure >= MEASURE_DATA_SHARE && measure <= MEASURE_OTHER_SHARE;
+	for (size_t i = 0; i < request->n_runs && zero; i++) {
+		zero = !(request->runs[i]->measures[measure] > 0);
+	}
+	return zero;
+}
+
+static void add_value(struct choice *c, enum measure_id measure)
+{
+	c->values[c->n_values++] = pivot_value_of(measure);
+}
+
+// The time that says most: of an epoch, else of the run.
+static const enum measure_id times[] = {MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP};
+
+static enum measure_id first_time(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(times); i++) {
+		if (is_known(request, times[i])) {
+			return times[i];
+		}
+	}
+	return MEASURE_DURATION;
+}
+
+static void choose_values(struct choice *c, const struct pivot_request *request)
+{
+	static const enum measure_id others[] = {MEASURE_SAMPLES_PER_SECOND,
+		MEASURE_CPU_UTILIZATION, MEASURE_GPU_UTILIZATION, MEASURE_HOST_MEMORY_PEAK,
+		MEASURE_DEVICE_MEMORY_PEAK, MEASURE_DATA_SHARE};
+	add_value(c, first_time(request));
+	for (size_t i = 0; c->n_columns == 0 && i < ARRAY_LENGTH(others); i++) {
+		if (is_known(request, others[i])) {
+			add_value(c, others[i]);
+		}
+	}
+}
+
+// Two runs beside each other: all there is, but what another one says too.
+static void choose_all_values(struct choice *c, const struct pivot_request *request)
+{
+	add_value(c, MEASURE_OUTCOME);
+	add_value(c, MEASURE_VERDICT);
+	for (size_t i = 0; i < MEASURE_OUTCOME; i++) {
+		if (i != MEASURE_CPUS_USED && is_known(request, (enum measure_id)i) &&
+			!is_zero_share(request, (enum measure_id)i)) {
+			add_value(c, (enum measure_id)i);
+		}
+	}
+}
+
+// --- labels
+
+static bool is_in(const char *const *labels, size_t n, const char *label)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(labels[i], label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_used(const struct choice *c, const char *label)
+{
+	return is_in(c->rows, c->n_rows, label) || is_in(c->columns, c->n_columns, label);
+}
+
+// Where runs are from, else words before numbers, and few before many.
+static const struct difference *best_column(const struct differences *d)
+{
+	const struct difference *best = NULL;
+	for (size_t i = 0; i < d->n; i++) {
+		const struct difference *item = &d->items[i];
+		if (strcmp(item->label, PIVOT_LABEL_SOURCE) == 0) {
+			return item;
+		}
+		if (item->n <= COLUMNS_MAX &&
+			(!best || item->is_number < best->is_number ||
+				(item->is_number == best->is_number && item->n < best->n))) {
+			best = item;
+		}
+	}
+	return d->n > 1 ? best : NULL;
+}
+
+static void choose_rows(struct choice *c, const struct differences *d)
+{
+	for (int numbers = 0; numbers < 2; numbers++) {
+		for (size_t i = 0; i < d->n && c->n_rows < CHOICE_LABELS_MAX; i++) {
+			const struct difference *item = &d->items[i];
+			if (item->is_number == numbers && !is_used(c, item->label)) {
+				c->rows[c->n_rows++] = item->label;
+			}
+		}
+	}
+}
+
+// Of few runs: their name, where it is another one in each.
+static const char *label_of_each(const struct pivot_request *request)
+{
+	for (size_t i = 1; i < request->n_runs; i++) {
+		for (size_t k = 0; k < i; k++) {
+			if (pivot_compare_labels(pivot_label(request, i, PIVOT_LABEL_RUN),
+				    pivot_label(request, k, PIVOT_LABEL_RUN)) == 0) {
+				return PIVOT_LABEL_PATH;
+			}
+		}
+	}
+	return PIVOT_LABEL_RUN;
+}
+
+static void choose_labels(
+	struct choice *c, const struct differences *d, const struct pivot_request *request)
+{
+	bool sources = request->sources != NULL;
+	bool none_given = !c->rows_given && !c->columns_given;
+	bool from_files = !sources && request->n_runs <= 2;
+	c->side_by_side = none_given && !c->of_labels && request->n_runs <= SIDE_BY_SIDE_MAX &&
+	                  !sources && (from_files || d->n == 0);
+	if (c->side_by_side) {
+		c->columns[c->n_columns++] = label_of_each(request);
+		return;
+	}
+	const struct difference *column = none_given ? best_column(d) : NULL;
+	if (column) {
+		c->columns[c->n_columns++] = column->label;
+	}
+	if (!c->rows_given) {
+		choose_rows(c, d);
+	}
+}
+
+struct sorting {
+	const struct choice *choice;
+	const struct pivot_request *request;
+	const char *label;
+	const struct differences *differences;
+};
+
+static int compare_cells(const struct sorting *s, size_t a, size_t b)
+{
+	const struct choice *c = s->choice;
+	int order = 0;
+	for (size_t i = 0; i < c->n_rows + c->n_columns && order == 0; i++) {
+		const char *label = i < c->n_rows ? c->rows[i] : c->columns[i - c->n_rows];
+		order = pivot_compare_labels(
+			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
+	}
+	return order;
+}
+
+static int compare_runs(const void *left, const void *right, void *context)
+{
+	return compare_cells(context, *(const size_t *)left, *(const size_t *)right);
+}
+
+// Whether runs of one cell have different values of a label.
+static bool is_merged(const struct sorting *s, size_t *order)
+{
+	for (size_t i = 0; i < s->request->n_runs; i++) {
+		order[i] = i;
+	}
+	qsort_r(order, s->request->n_runs, sizeof(*order), compare_runs, (struct sorting[]){*s});
+	for (size_t i = 1; i < s->request->n_runs; i++) {
+		if (compare_cells(s, order[i - 1], order[i]) == 0 &&
+			pivot_compare_labels(pivot_label(s->request, order[i - 1], s->label),
+				pivot_label(s->request, order[i], s->label)) != 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *merged_label(
+	const struct choice *c, const struct differences *d, const struct pivot_request *request)
+{
+	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
+	for (size_t i = 0; order && i < d->n; i++) {
+		const struct sorting sorting = {
+			.choice = c, .request = request, .label = d->items[i].label};
+		if (!is_used(c, sorting.label) && is_merged(&sorting, order)) {
+			return sorting.label;
+		}
+	}
+	return NULL;
+}
+
+static bool are_of_one_configuration(const struct sorting *s, size_t a, size_t b)
+{
+	for (size_t i = 0; i < s->differences->n; i++) {
+		const char *label = s->differences->items[i].label;
+		if (pivot_compare_labels(pivot_label(s->request, a, label),
+			    pivot_label(s->request, b, label)) != 0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether a label's value follows from those that the choice's rows have. Values that no two
+// configurations share tell anything, as where a search drew them at random: one label needs a
+// value that is shared; several together, that most of their combinations are.
+static bool is_told_by(const struct sorting *s, size_t *order)
+{
+	size_t n_runs = s->request->n_runs, n = 0, n_shared = 0;
+	if (is_merged(s, order)) {
+		return false;
+	}
+	for (size_t i = 0, end; i < n_runs; i = end) {
+		bool shared = false;
+		for (end = i; end < n_runs && compare_cells(s, order[i], order[end]) == 0; end++) {
+			shared = shared || !are_of_one_configuration(s, order[i], order[end]);
+		}
+		n++;
+		n_shared += shared;
+	}
+	return s->choice->n_rows == 1 ? n_shared > 0 : 2 * n_shared > n;
+}
+
+// Whether the label's value follows from that of another with fewer values (of a number also from
+// words with as many), or from those of all such: the number of samples from the dataset. Then it
+// would only make the table wider, and its cells empty. What changes together with as many values
+// stays.
+static bool is_told(const struct differences *d, size_t label, const struct pivot_request *request,
+	size_t *order)
+{
+	const struct difference *item = &d->items[label];
+	struct choice others = {.n_rows = 0};
+	struct sorting sorting = {.request = request, .label = item->label, .differences = d};
+	bool told = false;
+	for (size_t i = 0; i < d->n && others.n_rows < CHOICE_LABELS_MAX && !told; i++) {
+		const struct difference *other = &d->items[i];
+		bool simpler = other->n < item->n ||
+		               (other->n == item->n && item->is_number && !other->is_number);
+		if (i != label && simpler) {
+			struct choice one = {.rows = {other->label}, .n_rows = 1};
+			others.rows[others.n_rows++] = other->label;
+			sorting.choice = &one;
+			told = is_told_by(&sorting, order);
+		}
+	}
+	sorting.choice = &others;
+	return strcmp(item->label, PIVOT_LABEL_SOURCE) != 0 &&
+	       (told || (others.n_rows > 1 && is_told_by(&sorting, order)));
+}
+
+// Numbers first: words say more.
+static void leave_out_told(
+	struct choice *c, struct differences *d, const struct pivot_request *request)
+{
+	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
+	for (int words = 0; order && words < 2; words++) {
+		for (size_t i = d->n; i-- > 0;) {
+			if (d->items[i].is_number == !words && c->n_told < CHOICE_LABELS_MAX &&
+				!is_used(c, d->items[i].label) && is_told(d, i, request, order)) {
+				c->told[c->n_told++] = d->items[i].label;
+				memmove(&d->items[i], &d->items[i + 1],
+					(--d->n - i) * sizeof(d->items[0]));
+			}
+		}
+	}
+}
+
+// Everything but the command that may tell runs apart: what the recorder sets of the runs of one
+// sweep stands in their commands, too.
+static int compare_all_labels(const struct sorting *s, size_t a, size_t b)
+{
+	static const char *const of_sweep[] = {"trial", "repeat"};
+	int order = compare_cells(s, a, b);
+	for (size_t i = 0; i < s->differences->n && order == 0; i++) {
+		const char *label = s->differences->items[i].label;
+		order = pivot_compare_labels(
+			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(of_sweep) && order == 0; i++) {
+		order = pivot_compare_labels(catalogue_label(s->request->runs[a], of_sweep[i]),
+			catalogue_label(s->request->runs[b], of_sweep[i]));
+	}
+	return order;
+}
+
+static int compare_labels_of_runs(const void *left, const void *right, void *context)
+{
+	return compare_all_labels(context, *(const size_t *)left, *(const size_t *)right);
+}
+
+// Whether a cell has runs of different commands that no label tells apart.
+static bool merges_jobs(
+	const struct choice *c, const struct differences *d, const struct pivot_request *request)
+{
+	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
+	struct sorting s = {.choice = c, .request = request, .differences = d};
+	for (size_t i = 0; order && i < request->n_runs; i++) {
+		order[i] = i;
+	}
+	if (order) {
+		qsort_r(order, request->n_runs, sizeof(*order), compare_labels_of_runs, &s);
+	}
+	for (size_t i = 1; order && i < request->n_runs; i++) {
+		if (compare_all_labels(&s, order[i - 1], order[i]) == 0 &&
+			strcmp(request->runs[order[i - 1]]->command,
+				request->runs[order[i]]->command) != 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+int choice_complete(struct choice *choice, const struct pivot_request *request)
+{
+	struct differences *d = calloc(1, sizeof(*d));
+	int r = d ? find_differences(d, request) : -ENOMEM;
+	if (r == 0) {
+		if (!choice->rows_given && d->n > 2) {
+			leave_out_told(choice, d, request);
+		}
+		choose_labels(choice, d, request);
+		if (!choice->side_by_side) {
+			choice->merged = merged_label(choice, d, request);
+			choice->merged_jobs = merges_jobs(choice, d, request);
+		}
+		struct pivot_request counted = *request;
+		counted.count_failed = choice->count_failed || choice->side_by_side;
+		if (!choice->values_given && choice->side_by_side) {
+			choose_all_values(choice, &counted);
+		} else if (!choice->values_given) {
+			choose_values(choice, &counted);
+		}
+	}
+	free(d);
+	return r;
+}
+
+static bool is_of_baseline(const struct pivot_request *request, size_t run)
+{
+	for (size_t i = 0; i < request->n_baseline; i++) {
+		const struct pivot_match *match = &request->baseline[i];
+		if (pivot_compare_labels(pivot_label(request, run, match->label), match->value) !=
+			0) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether runs of the baseline have a measure, and others have it too.
+static bool is_on_both_sides(const struct pivot_request *request, enum measure_id measure)
+{
+	bool sides[2] = {false, false};
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const struct catalogue_run *run = request->runs[i];
+		if (isfinite(run->measures[measure]) &&
+			(request->count_failed || outcome_is_success(run->outcome))) {
+			sides[is_of_baseline(request, i)] = true;
+		}
+	}
+	return sides[false] && sides[true];
+}
+
+void choice_suit_baseline(struct choice *choice, const struct pivot_request *request)
+{
+	if (choice->values_given || choice->side_by_side || request->n_baseline == 0) {
+		return;
+	}
+	enum measure_id measure = MEASURE_DURATION;
+	for (size_t i = ARRAY_LENGTH(times); i-- > 0;) {
+		measure = is_on_both_sides(request, times[i]) ? times[i] : measure;
+	}
+	if (is_on_both_sides(request, measure)) {
+		choice->values[0] = pivot_value_of(measure);
+	}
+}
+
+// Compare lines -----------------------------------------------------------------------------------
+//
+// Names and order of runs in a figure. They are a dozen at most, their labels not many more.
+
+// Whether the runs differ in a label that somebody gave them.
+static bool tells_apart(const struct catalogue_run *const *runs, size_t n, const char *label)
+{
+	if (choice_label_is_automatic(label)) {
+		return false;
+	}
+	const char *first = catalogue_label(runs[0], label);
+	for (size_t i = 1; i < n; i++) {
+		const char *value = catalogue_label(runs[i], label);
+		if ((first == NULL) != (value == NULL) || (value && strcmp(first, value) != 0)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool line_is_number(const char *value)
+{
+	return value && *value >= '0' && *value <= '9';
+}
+
+// < 0, 0 or > 0: by the labels of one kind. `all` tells in which labels the runs differ.
+static int compare_by(const struct catalogue_run *a, const struct catalogue_run *b,
+	const struct catalogue_run *const *all, size_t n, bool numbers)
+{
+	for (size_t i = 0; i < a->n_labels; i++) {
+		const char *label = a->labels[i].name, *value = a->labels[i].value;
+		if (line_is_number(value) != numbers || !tells_apart(all, n, label)) {
+			continue;
+		}
+		const char *other = catalogue_label(b, label);
+		int order = pivot_compare_labels(value, other ? other : "");
+		if (order != 0) {
+			return order;
+		}
+	}
+	return 0;
+}
+
+static int compare_line_runs(const struct catalogue_run *a, const struct catalogue_run *b,
+	const struct catalogue_run *const *all, size_t n)
+{
+	int order = compare_by(a, b, all, n, false);
+	return order ? order : compare_by(a, b, all, n, true);
+}
+
+void compare_lines_sort(
+	const struct catalogue_run **ret, const struct catalogue_run *const *runs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t j = i;
+		for (; j > 0 && compare_line_runs(ret[j - 1], runs[i], runs, n) > 0; j--) {
+			ret[j] = ret[j - 1];
+		}
+		ret[j] = runs[i];
+	}
+}
+
+static void append_value(struct text *t, const struct run_label *label)
+{
+	text_append_string(t, t->length > 0 ? " " : "");
+	for (const char *c = label->name; line_is_number(label->value) && *c; c++) {
+		text_append(t, *c == '_' ? " " : c, 1);
+	}
+	text_format(t, "%s%s", line_is_number(label->value) ? " " : "", label->value);
+}
+
+static void append_differences(struct text *t, const struct catalogue_run *const *runs, size_t n,
+	const struct catalogue_run *run)
+{
+	for (int numbers = 0; numbers < 2; numbers++) {
+		for (size_t i = 0; i < run->n_labels; i++) {
+			if (line_is_number(run->labels[i].value) == (numbers == 1) &&
+				tells_apart(runs, n, run->labels[i].name)) {
+				append_value(t, &run->labels[i]);
+			}
+		}
+	}
+}
+
+void compare_lines_append_name(
+	struct text *t, const struct catalogue_run *const *runs, size_t n, size_t which)
+{
+	struct text own = {0};
+	append_differences(&own, runs, n, runs[which]);
+	bool alone = own.length > 0;
+	for (size_t i = 0; i < n && alone; i++) {
+		struct text other = {0};
+		append_differences(&other, runs, n, runs[i]);
+		alone = i == which || !other.data || strcmp(own.data, other.data) != 0;
+		text_done(&other);
+	}
+	text_append_string(t, alone ? own.data : runs[which]->name);
+	text_done(&own);
+}
+
+// Compare context ---------------------------------------------------------------------------------
+//
+// Differences of runs, by the keys that their files have. Arguments that all commands have are left
+// out of each: what is left is what was changed.
+
+enum { RUNS_READ = 64, ARGUMENTS_MAX = 128 };
+
+// A command, taken apart: an option and what follows it are one argument.
+struct job {
+	char *items[ARGUMENTS_MAX]; // [n] owned
+	size_t n;
+	char *program; // "python train.py": what is run, whichever the interpreter's version
+	char *interpreter; // "/usr/bin/python3"
+};
+
+static void job_done(struct job *job)
+{
+	for (size_t i = 0; i < job->n; i++) {
+		free(job->items[i]);
+	}
+	free(job->program);
+	free(job->interpreter);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+// "python3.11" is "python".
+static size_t length_without_version(const char *name)
+{
+	size_t length = strlen(name);
+	while (length > 1 && strchr("0123456789.", name[length - 1])) {
+		length--;
+	}
+	return length;
+}
+
+// Whether what a program runs is named by its first argument that is no option.
+static bool is_interpreter(const char *name, size_t length)
+{
+	static const char *const names[] = {"python", "bash", "sh", "dash", "perl", "Rscript",
+		"node", "julia", "ruby", "torchrun", "ipython", "pypy"};
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		if (strlen(names[i]) == length && strncmp(names[i], name, length) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *argument(const json_t *command, size_t i)
+{
+	const char *text = json_string_value(json_array_get(command, i));
+	return text ? text : "";
+}
+
+// Of an interpreter, how many arguments name what it runs, from `at` on; they are not those of the
+// job.
+static size_t script_at(const json_t *command, size_t *at)
+{
+	size_t n = json_array_size(command), i = 1;
+	while (i < n && argument(command, i)[0] == '-') {
+		const char *option = argument(command, i);
+		if ((strcmp(option, "-m") == 0 || strcmp(option, "-c") == 0) && i + 1 < n) {
+			*at = i;
+			return 2;
+		}
+		i++;
+	}
+	*at = i;
+	return i < n ? 1 : 0;
+}
+
+static char *joined(const char *one, const char *other)
+{
+	struct text t = {0};
+	text_append_string(&t, one);
+	text_append_string(&t, other && *one ? " " : "");
+	text_append_string(&t, other ? other : "");
+	return text_steal(&t);
+}
+
+// An option with the word behind it, unless that is another option.
+static bool takes_next(const json_t *command, size_t i, size_t n)
+{
+	const char *option = argument(command, i);
+	return option[0] == '-' && option[1] && !strchr(option, '=') && i + 1 < n &&
+	       argument(command, i + 1)[0] != '-';
+}
+
+static int take_arguments(struct job *job, const json_t *command, size_t script, size_t n_script)
+{
+	size_t n = json_array_size(command);
+	for (size_t i = 1; i < n && job->n < ARGUMENTS_MAX; i++) {
+		if (i >= script && i < script + n_script) {
+			continue;
+		}
+		bool both = takes_next(command, i, n) && i + 1 != script;
+		char *item = joined(argument(command, i), both ? argument(command, i + 1) : NULL);
+		if (!item) {
+			return -ENOMEM;
+		}
+		job->items[job->n++] = item;
+		i += both;
+	}
+	return 0;
+}
+
+// Takes off what only starts the program: nice, env and its variables, timeout.
+static void skip_runners(json_t *command)
+{
+	size_t n = json_array_size(command);
+	char **words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++) {
+		const char *word = argument(command, i);
+		memcpy(&words[i], &word, sizeof(word)); // not written to
+	}
+	size_t skipped = words && n > 0 ? (size_t)(command_program(words) - words) : 0;
+	free(words);
+	while (skipped-- > 0) {
+		json_array_remove(command, 0);
+	}
+}
+
+static int job_parse(const char *text, struct job *ret)
+{
+	json_t *command = text ? json_loads(text, 0, NULL) : NULL;
+	skip_runners(command);
+	struct text program = {0};
+	size_t at = 1, n_script = 0;
+	const char *first = argument(command, 0), *name = base_name(first);
+	size_t length = length_without_version(name);
+	text_append(&program, name, length);
+	if (json_array_size(command) > 0 && is_interpreter(name, length)) {
+		n_script = script_at(command, &at);
+		for (size_t i = at; i < at + n_script; i++) {
+			text_append_string(&program, " ");
+			text_append_string(&program, n_script == 1 ? base_name(argument(command, i))
+								   : argument(command, i));
+		}
+	}
+	ret->interpreter = strdup(first);
+	int r = take_arguments(ret, command, at, n_script);
+	ret->program = text_steal(&program);
+	json_decref(command);
+	return r == 0 && ret->program && ret->interpreter ? 0 : -ENOMEM;
+}
+
+static size_t count_of(const struct job *job, const char *item)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < job->n; i++) {
+		n += strcmp(job->items[i], item) == 0;
+	}
+	return n;
+}
+
+// Whether all jobs have the argument, and equally often.
+static bool is_common(const struct job *jobs, size_t n, const char *item)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (count_of(&jobs[i], item) != count_of(&jobs[0], item)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// --- rows
+
+struct reading {
+	struct compare_context *context;
+	const struct catalogue_run *const *runs;
+	size_t n; // in all
+	size_t n_read;
+};
+
+// NULL: no memory, which costs a word.
+static const char *keep(struct compare_context *c, char *text)
+{
+	char **grown = text ? realloc(c->owned, (c->n_owned + 1) * sizeof(*grown)) : NULL;
+	if (!grown) {
+		free(text);
+		return NULL;
+	}
+	c->owned = grown;
+	return grown[c->n_owned++] = text;
+}
+
+// The words of the next row; NULL where there are enough.
+static const char **next_row(struct reading *r)
+{
+	struct compare_context *c = r->context;
+	return c->n_values < CONTEXT_VALUES_MAX ? &c->words[c->n_values * r->n] : NULL;
+}
+
+static bool differ(const char **words, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		const char *a = words[0], *b = words[i];
+		if ((a == NULL) != (b == NULL) || (a && strcmp(a, b) != 0)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Keeps the row where runs differ in it.
+static void add_row(struct reading *r, const char *name)
+{
+	struct compare_context *c = r->context;
+	const char **words = next_row(r);
+	if (differ(words, r->n_read)) {
+		c->values[c->n_values++] = (struct pivot_value){.name = name,
+			.title = name,
+			.unit = "",
+			.kind = MEASURE_KIND_WORDS,
+			.measure = N_MEASURES,
+			.words = words};
+	} else {
+		memset(words, 0, r->n * sizeof(*words));
+	}
+}
+
+static bool has_row(const struct compare_context *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_values; i++) {
+		if (strcmp(c->values[i].name, name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void add_labels(struct reading *r)
+{
+	for (size_t i = 0; i < r->n_read; i++) {
+		for (size_t k = 0; k < r->runs[i]->n_labels; k++) {
+			const char *label = r->runs[i]->labels[k].name;
+			const char **words = next_row(r);
+			if (!words || choice_label_is_automatic(label) ||
+				has_row(r->context, label)) {
+				continue;
+			}
+			for (size_t j = 0; j < r->n_read; j++) {
+				words[j] = catalogue_label(r->runs[j], label);
+			}
+			add_row(r, label);
+		}
+	}
+}
+
+static void add_jobs(struct reading *r, const struct job *jobs)
+{
+	const char **words = next_row(r);
+	for (size_t i = 0; words && i < r->n_read; i++) {
+		words[i] = keep(r->context, strdup(jobs[i].program));
+	}
+	if (words) {
+		add_row(r, "command");
+	}
+	words = next_row(r);
+	for (size_t i = 0; words && i < r->n_read; i++) {
+		struct text changed = {0};
+		for (size_t k = 0; k < jobs[i].n; k++) {
+			if (!is_common(jobs, r->n_read, jobs[i].items[k])) {
+				text_append_string(&changed, changed.length ? " " : "");
+				text_append_string(&changed, jobs[i].items[k]);
+			}
+		}
+		words[i] = keep(r->context, text_steal(&changed));
+	}
+	if (words) {
+		add_row(r, "arguments");
+	}
+	words = next_row(r);
+	for (size_t i = 0; words && i < r->n_read; i++) {
+		words[i] = keep(r->context, strdup(jobs[i].interpreter));
+	}
+	if (words) {
+		add_row(r, "program");
+	}
+}
+
+static const struct key {
+	const char *name; // of the row
+	const char *key; // of table run
+	char until; // what follows is no version; 0: all of it
+} keys[] = {
+	{"host", "hostname", 0},
+	{"kernel", "kernel", 0},
+	{"framework", "hooks", ':'},
+	{"blas", "blas", 0},
+	{"strain", "version", 0},
+	{"directory", "directory", 0},
+	{"limit_cpus", "limit_cpus", 0},
+	{"limit_memory", "limit_memory", 0},
+	{"limit_disk_read", "limit_disk_read", 0},
+	{"limit_gpus", "limit_gpus", 0},
+	{"omp_num_threads", "omp_num_threads", 0},
+	{"loader_workers", "loader_workers", 0},
+	{"loader_batch_size", "loader_batch_size", 0},
+};
+
+static void add_keys(struct reading *r, struct reader **readers)
+{
+	for (size_t k = 0; k < ARRAY_LENGTH(keys); k++) {
+		const char **words = next_row(r);
+		for (size_t i = 0; words && i < r->n_read; i++) {
+			const char *value = readers[i] ? reader_run(readers[i], keys[k].key) : NULL;
+			size_t length = value && keys[k].until
+			                        ? strcspn(value, (char[]){keys[k].until, 0})
+			                : value ? strlen(value)
+			                        : 0;
+			words[i] = value ? keep(r->context, strndup(value, length)) : NULL;
+		}
+		if (words) {
+			add_row(r, keys[k].name);
+		}
+	}
+}
+
+// --- one job?
+
+static char *say_unlike(const struct job *one, const struct job *other)
+{
+	struct text t = {0};
+	text_format(&t, "'%.60s' and '%.60s' are different jobs", one->program, other->program);
+	return text_steal(&t);
+}
+
+// Trials of one sweep are what its plan compares, whatever they run.
+static bool in_one_sweep(const char *one, const char *other)
+{
+	const char *slash = strrchr(one, '/');
+	size_t length = slash ? (size_t)(slash - one) : 0;
+	bool together = slash && strncmp(one, other, length + 1) == 0 &&
+	                !strchr(other + length + 1, '/');
+	_cleanup_free_ char *folder = together ? strndup(one, length) : NULL;
+	return folder && catalogue_is_sweep(folder);
+}
+
+static void tell_unlike(struct reading *r, const struct job *jobs, bool outcomes)
+{
+	struct compare_context *c = r->context;
+	for (size_t i = 1; i < r->n_read && !c->unlike; i++) {
+		if (strcmp(jobs[0].program, jobs[i].program) != 0 &&
+			!in_one_sweep(r->runs[0]->path, r->runs[i]->path)) {
+			c->unlike = say_unlike(&jobs[0], &jobs[i]);
+		} else if (outcomes && r->runs[0]->outcome != r->runs[i]->outcome) {
+			struct text t = {0};
+			text_format(&t, "they ended differently (%s, %s)",
+				outcome_word(r->runs[0]->outcome),
+				outcome_word(r->runs[i]->outcome));
+			c->unlike = text_steal(&t);
+		}
+	}
+}
+
+int compare_context_read(const struct catalogue_run *const *runs, size_t n, bool outcomes,
+	struct compare_context *ret)
+{
+	struct reading r = {ret, runs, n, n < RUNS_READ ? n : RUNS_READ};
+	_cleanup_free_ struct reader **readers = calloc(r.n_read + 1, sizeof(struct reader *));
+	struct job *jobs = calloc(r.n_read + 1, sizeof(*jobs));
+	*ret = (struct compare_context){0};
+	ret->words = calloc((n + 1) * CONTEXT_VALUES_MAX, sizeof(*ret->words));
+	int result = readers && jobs && ret->words ? 0 : -ENOMEM;
+	for (size_t i = 0; i < r.n_read && result == 0; i++) {
+		struct error ignored = {0};
+		if (reader_open(runs[i]->path, &readers[i], &ignored) < 0) {
+			readers[i] = NULL;
+		}
+		result = job_parse(readers[i] ? reader_run(readers[i], "command") : NULL, &jobs[i]);
+	}
+	if (result == 0) {
+		tell_unlike(&r, jobs, outcomes);
+		add_jobs(&r, jobs);
+		add_labels(&r);
+		add_keys(&r, readers);
+	}
+	for (size_t i = 0; jobs && i < r.n_read; i++) {
+		job_done(&jobs[i]);
+		if (readers) {
+			reader_free(readers[i]);
+		}
+	}
+	free(jobs);
+	return result;
+}
+
+void compare_context_done(struct compare_context *c)
+{
+	for (size_t i = 0; i < c->n_owned; i++) {
+		free(c->owned[i]);
+	}
+	free(c->owned);
+	free(c->words);
+	free(c->unlike);
+	*c = (struct compare_context){0};
+}
+
+// Compare warnings --------------------------------------------------------------------------------
+//
+// Warnings about runs beside each other.
+
+#define OTHERS_CPUS 0.25 // that other programs may use before it is worth a line
+#define OTHERS_SHARE 0.05 // the same, of the machine's CPUs
+#define FIRST_MORE \
+	0.1 // so much slower than the slowest of the rest, and than three times their spread
+#define RUNS_LOOKED_AT 64 // for other load, which an index that is cold has to read
+
+static int add_line(struct compare_warnings *w, struct text *line)
+{
+	char **grown = realloc(w->lines, (w->n + 1) * sizeof(*grown));
+	char *text = text_steal(line);
+	if (!grown || !text) {
+		w->lines = grown ? grown : w->lines;
+		free(text);
+		return -ENOMEM;
+	}
+	w->lines = grown;
+	grown[w->n++] = text;
+	return 0;
+}
+
+static void append_foreign(struct text *t, const char *text)
+{
+	words_append_elided(t, text, 48);
+}
+
+// --- repeats
+
+struct group {
+	const struct catalogue_run **runs; // [n] the oldest first
+	double *seconds; // [n] a time, or the inverse of a rate
+	size_t n;
+};
+
+static bool is_same_key(const struct pivot_request *request, size_t a, size_t b)
+{
+	bool same = !request->apart;
+	for (size_t i = 0; i < request->n_rows + request->n_columns && same; i++) {
+		const char *label = i < request->n_rows ? request->rows[i]
+		                                        : request->columns[i - request->n_rows];
+		same = pivot_compare_labels(
+			       pivot_label(request, a, label), pivot_label(request, b, label)) == 0;
+	}
+	return same;
+}
+
+// The first of the values that tells how fast a job is; N_MEASURES where none does.
+static enum measure_id measure_of(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < request->n_values; i++) {
+		enum measure_id measure = request->values[i].measure;
+		if (measure < N_MEASURES && measure_is_speed(measure)) {
+			return measure;
+		}
+	}
+	return N_MEASURES;
+}
+
+static void insert(struct group *g, const struct catalogue_run *run, enum measure_id measure)
+{
+	double value = run->measures[measure];
+	size_t i = g->n++;
+	for (; i > 0 && g->runs[i - 1]->start_utc_ns > run->start_utc_ns; i--) {
+		g->runs[i] = g->runs[i - 1];
+		g->seconds[i] = g->seconds[i - 1];
+	}
+	g->runs[i] = run;
+	g->seconds[i] = measures[measure].better == BETTER_MORE ? 1 / value : value;
+}
+
+// Those that count, and have the measure, of the same key as `first`.
+static void fill_group(struct group *g, const struct pivot_request *request, size_t first,
+	enum measure_id measure, bool *seen)
+{
+	g->n = 0;
+	for (size_t i = first; i < request->n_runs; i++) {
+		const struct catalogue_run *run = request->runs[i];
+		if (seen[i] || !is_same_key(request, first, i)) {
+			continue;
+		}
+		seen[i] = true;
+		bool counts = request->count_failed || outcome_is_success(run->outcome);
+		if (counts && run->measures[measure] > 0) {
+			insert(g, run, measure);
+		}
+	}
+}
+
+static void append_times(struct text *t, double one, const char *between, double other)
+{
+	char buffer[32];
+	text_append_string(t, text_seconds(buffer, sizeof(buffer), one));
+	text_append_string(t, between);
+	text_append_string(t, text_seconds(buffer, sizeof(buffer), other));
+}
+
+static int compare_seconds(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static int warn_of_outliers(
+	struct compare_warnings *w, const struct group *g, const char *title, bool *outlier)
+{
+	_cleanup_free_ double *sorted = calloc(g->n + 1, sizeof(*sorted));
+	int found = statistics_outliers(g->seconds, g->n, outlier);
+	struct text line = {0};
+	if (found <= 0 || !sorted) {
+		return found < 0 || !sorted ? -ENOMEM : 0;
+	}
+	memcpy(sorted, g->seconds, g->n * sizeof(*sorted));
+	qsort(sorted, g->n, sizeof(*sorted), compare_seconds);
+	text_format(&line, "outliers in the %s: ", title);
+	for (size_t i = 0, shown = 0; i < g->n; i++) {
+		if (outlier[i]) {
+			text_append_string(&line, shown++ ? ", " : "");
+			append_foreign(&line, g->runs[i]->name);
+			text_append_string(&line, " ");
+			append_times(
+				&line, g->seconds[i], ", where the median is ", sorted[g->n / 2]);
+		}
+	}
+	text_format(&line, " (of %zu runs)", g->n);
+	return add_line(w, &line);
+}
+
+// Caches that it filled make the others faster.
+static int warn_of_first(struct compare_warnings *w, const struct group *g, const char *title)
+{
+	double least = INFINITY, most = 0;
+	struct text line = {0};
+	for (size_t i = 1; i < g->n; i++) {
+		least = fmin(least, g->seconds[i]);
+		most = fmax(most, g->seconds[i]);
+	}
+	if (g->n < 3 || g->seconds[0] <= most + fmax(3 * (most - least), FIRST_MORE * most)) {
+		return 0;
+	}
+	text_format(&line, "the first run was slower than the rest in the %s: ", title);
+	append_foreign(&line, g->runs[0]->name);
+	text_append_string(&line, " ");
+	append_times(&line, g->seconds[0], ", the others at most ", most);
+	text_append_string(&line,
+		"; caches were cold, perhaps: leave it out, or start with one that "
+		"does not count");
+	return add_line(w, &line);
+}
+
+static int warn_of_repeats(struct compare_warnings *w, const struct pivot_request *request)
+{
+	enum measure_id measure = measure_of(request);
+	size_t n = request->n_runs;
+	_cleanup_free_ bool *seen = calloc(2 * n + 1, sizeof(*seen));
+	_cleanup_free_ const struct catalogue_run **runs = calloc(n + 1, sizeof(*runs));
+	_cleanup_free_ double *numbers = calloc(n + 1, sizeof(*numbers));
+	struct group g = {runs, numbers, 0};
+	int r = seen && runs && numbers ? 0 : -ENOMEM;
+	for (size_t i = 0; i < n && r == 0 && measure < N_MEASURES; i++) {
+		if (!seen[i]) {
+			const char *title = measures[measure].better == BETTER_MORE
+			                            ? "time of a sample"
+			                            : measures[measure].title;
+			fill_group(&g, request, i, measure, seen);
+			r = warn_of_outliers(w, &g, title, seen + n);
+			r = r == 0 ? warn_of_first(w, &g, title) : r;
+		}
+	}
+	return r;
+}
+
+// --- other load
+
+struct load {
+	double *busy; // [n] CPUs that all programs of the machine used, on average; NAN: not known
+	double *cpus; // [n] that there are
+};
+
+static int read_part(const struct pivot_request *request, const char *name, double *sum, bool first)
+{
+	struct catalogue_metric metric = {0};
+	struct error ignored = {0};
+	int r = catalogue_metric_read(request->runs, request->n_runs, name, &metric, &ignored);
+	for (size_t i = 0; i < request->n_runs; i++) {
+		double part = r < 0 ? NAN : metric.numbers[i];
+		sum[i] = first ? part : sum[i] + (isfinite(part) ? part : 0);
+	}
+	catalogue_metric_done(&metric);
+	return r == -ENOMEM ? r : 0;
+}
+
+// The first part must be known.
+static int read_load(const struct pivot_request *request, struct load *load)
+{
+	static const char *const parts[] = {"system.cpu.time.user:mean",
+		"system.cpu.time.nice:mean", "system.cpu.time.system:mean",
+		"system.cpu.time.irq:mean", "system.cpu.time.softirq:mean",
+		"system.cpu.time.steal:mean"};
+	static const char *const idle[] = {
+		"system.cpu.time.idle:mean", "system.cpu.time.iowait:mean"};
+	int r = 0;
+	for (size_t k = 0; k < ARRAY_LENGTH(parts) && r == 0; k++) {
+		r = read_part(request, parts[k], load->busy, k == 0);
+	}
+	memcpy(load->cpus, load->busy, request->n_runs * sizeof(*load->cpus));
+	for (size_t k = 0; k < ARRAY_LENGTH(idle) && r == 0; k++) {
+		r = read_part(request, idle[k], load->cpus, false);
+	}
+	return r;
+}
+
+static int warn_of_load(struct compare_warnings *w, const struct pivot_request *request)
+{
+	enum { NAMED = 4 };
+	_cleanup_free_ double *numbers = calloc(2 * request->n_runs + 1, sizeof(*numbers));
+	struct load load = {numbers, numbers ? numbers + request->n_runs : NULL};
+	struct text names = {0}, line = {0};
+	size_t n = 0;
+	double most = 0;
+	int r = numbers ? read_load(request, &load) : -ENOMEM;
+	for (size_t i = 0; i < request->n_runs && r == 0; i++) {
+		const double *of_run = request->runs[i]->measures;
+		double own = of_run[MEASURE_CPUS_USED],
+		       recorder = of_run[MEASURE_RECORDER_CPU] / 100;
+		double others = load.busy[i] - own - (isfinite(recorder) ? recorder : 0);
+		if (others >= fmax(OTHERS_CPUS, OTHERS_SHARE * load.cpus[i])) {
+			most = fmax(most, others);
+			text_append_string(&names, n == 0 ? "" : n < NAMED ? ", " : "");
+			if (n++ < NAMED) {
+				append_foreign(&names, request->runs[i]->name);
+			}
+		}
+	}
+	if (r == 0 && n > 0) {
+		text_format(&line, "other programs used up to %.1f CPUs during %zu of %zu runs: %s",
+			most, n, request->n_runs, names.data ? names.data : "");
+		text_append_string(&line, n > NAMED ? ", ..." : "");
+		r = add_line(w, &line);
+	}
+	text_done(&names);
+	return r;
+}
+
+int compare_warnings_find(const struct pivot_request *request, struct compare_warnings *ret)
+{
+	*ret = (struct compare_warnings){0};
+	int r = warn_of_repeats(ret, request);
+	if (r == 0 && request->n_runs <= RUNS_LOOKED_AT) {
+		r = warn_of_load(ret, request);
+	}
+	return r;
+}
+
+void compare_warnings_done(struct compare_warnings *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		free(w->lines[i]);
+	}
+	free(w->lines);
+	*w = (struct compare_warnings){0};
+}

@@ -1,0 +1,1378 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Filters of a layout over runs.
+
+#include "study/layout.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "run/analysis.h"
+#include "runfile/reader.h"
+#include "study/comparison.h"
+#include "study/pivot.h"
+
+static int layout_narrow(const struct layout *l, struct layout_selection *s);
+
+// Layout select -----------------------------------------------------------------------------------
+
+static bool any_has(const struct layout_selection *s, const char *label)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (catalogue_label(s->runs[i], label)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static size_t count_with(const struct catalogue_run *const *runs, size_t n, const char *label)
+{
+	size_t with = 0;
+	for (size_t i = 0; i < n; i++) {
+		with += catalogue_label(runs[i], label) != NULL;
+	}
+	return with;
+}
+
+// A run without the label passes where no run has it: nobody said what they are.
+static bool passes(
+	const struct catalogue_run *run, const struct layout_filter *filter, bool labelled)
+{
+	const char *value = catalogue_label(run, filter->label);
+	return value ? strcasecmp(value, filter->value) == 0 : !labelled;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	return pivot_compare_labels(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Each value of the label once, in order: "32, 64". How many there are.
+static size_t append_values(
+	struct text *t, const struct catalogue_run *const *runs, size_t n, const char *label)
+{
+	_cleanup_free_ const char **values = calloc(n + 1, sizeof(void *));
+	size_t there = 0, found = 0;
+	for (size_t i = 0; values && i < n; i++) {
+		values[there] = catalogue_label(runs[i], label);
+		there += values[there] != NULL;
+	}
+	if (there > 0) {
+		qsort(values, there, sizeof(void *), compare_values);
+	}
+	for (size_t i = 0; i < there; i++) {
+		if (i == 0 || strcmp(values[i], values[i - 1]) != 0) {
+			text_append_string(t, found++ > 0 ? ", " : "");
+			text_append_printable(t, values[i], strlen(values[i]));
+		}
+	}
+	return found;
+}
+
+static void append_filters(struct text *t, const struct layout *l)
+{
+	for (size_t i = 0; i < LAYOUT_LABELS && l->filters[i].label; i++) {
+		text_format(
+			t, "%s%s=%s", i > 0 ? ", " : "", l->filters[i].label, l->filters[i].value);
+	}
+}
+
+// Says which filter no run passes, and what there is instead.
+static int explain_none(
+	const struct layout *l, const struct catalogue_run *const *runs, size_t n, struct error *e)
+{
+	_cleanup_text_ struct text wanted = {0}, there = {0};
+	append_filters(&wanted, l);
+	const struct layout_filter *guilty = NULL;
+	for (size_t i = 0; !guilty && i < LAYOUT_LABELS && l->filters[i].label; i++) {
+		bool any = false, labelled = count_with(runs, n, l->filters[i].label) > 0;
+		for (size_t j = 0; j < n; j++) {
+			any = any || passes(runs[j], &l->filters[i], labelled);
+		}
+		guilty = any ? NULL : &l->filters[i];
+	}
+	if (!guilty) {
+		return error_set(e, ENOENT, "%s shows runs with %s: none of %zu has all of these",
+			l->name, wanted.data ? wanted.data : "", n);
+	}
+	append_values(&there, runs, n, guilty->label);
+	return error_set(e, ENOENT, "%s shows runs with %s: none of %zu has %s=%s (there: %s)",
+		l->name, wanted.data ? wanted.data : "", n, guilty->label, guilty->value,
+		there.data ? there.data : "");
+}
+
+static void note_missing(
+	struct layout_selection *s, const char *label, size_t without, bool left_out)
+{
+	if (without == s->n) {
+		text_format(&s->unlabelled, "%s%s", s->unlabelled.length > 0 ? ", " : "", label);
+	} else {
+		text_format(&s->notes, "%zu of %zu runs have no label %s%s\n", without, s->n, label,
+			left_out ? ", and are left out" : "");
+	}
+}
+
+// Keeps the runs that pass the filter, and says how many it cannot tell of.
+static void filter_runs(struct layout_selection *s, const struct layout_filter *filter)
+{
+	size_t with = count_with(s->runs, s->n, filter->label), n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		if (passes(s->runs[i], filter, with > 0)) {
+			s->runs[n++] = s->runs[i];
+		}
+	}
+	if (with < s->n) {
+		note_missing(s, filter->label, s->n - with, with > 0);
+	}
+	s->n = n;
+}
+
+// Of a figure over a label, runs that have none of it have no place.
+static void require_label(struct layout_selection *s, const char *label)
+{
+	size_t with = count_with(s->runs, s->n, label), n = 0;
+	if (with == 0 || with == s->n) {
+		return;
+	}
+	note_missing(s, label, s->n - with, true);
+	for (size_t i = 0; i < s->n; i++) {
+		if (catalogue_label(s->runs[i], label)) {
+			s->runs[n++] = s->runs[i];
+		}
+	}
+	s->n = n;
+}
+
+static size_t copy_labels(struct layout_selection *s, const char *const wanted[LAYOUT_LABELS],
+	const char *instead, const char *ret[LAYOUT_LABELS])
+{
+	size_t n = 0;
+	for (; n < LAYOUT_LABELS && wanted[n]; n++) {
+		bool other = n == 0 && instead && !any_has(s, wanted[n]) && any_has(s, instead);
+		ret[n] = other ? instead : wanted[n];
+		size_t without = s->n - count_with(s->runs, s->n, ret[n]);
+		if (without > 0) {
+			note_missing(s, ret[n], without, false);
+		}
+	}
+	return n;
+}
+
+static int compare_starts(const void *left, const void *right)
+{
+	const struct catalogue_run *a = *(const struct catalogue_run *const *)left;
+	const struct catalogue_run *b = *(const struct catalogue_run *const *)right;
+	int order = (a->start_utc_ns < b->start_utc_ns) - (a->start_utc_ns > b->start_utc_ns);
+	return order ? order : strcmp(b->path, a->path);
+}
+
+int layout_select(const struct layout *l, const struct catalogue_run *const *runs, size_t n,
+	struct layout_selection *ret, struct error *e)
+{
+	*ret = (struct layout_selection){.runs = calloc(n + 1, sizeof(void *))};
+	if (!ret->runs) {
+		return error_errno(e, ENOMEM, "cannot choose runs");
+	}
+	memcpy(ret->runs, runs, n * sizeof(void *));
+	ret->n = n;
+	for (size_t i = 0; i < LAYOUT_LABELS && l->filters[i].label; i++) {
+		filter_runs(ret, &l->filters[i]);
+	}
+	if (ret->n == 0) {
+		layout_selection_done(ret);
+		return explain_none(l, runs, n, e);
+	}
+	if (layout_is_figure(l) && l->rows[0]) {
+		bool other = l->row_instead && !any_has(ret, l->rows[0]);
+		require_label(ret, other ? l->row_instead : l->rows[0]);
+	}
+	ret->n_rows = copy_labels(ret, l->rows, l->row_instead, ret->rows);
+	ret->n_columns = copy_labels(ret, l->columns, NULL, ret->columns);
+	if (ret->unlabelled.length > 0) {
+		text_format(&ret->notes, "no run has a label %s (strain run --label NAME=VALUE)\n",
+			ret->unlabelled.data);
+	}
+	if (layout_is_timeline(l)) {
+		ret->columns[ret->n_columns++] = "machine";
+	}
+	if (layout_narrow(l, ret) < 0) {
+		layout_selection_done(ret);
+		return error_errno(e, ENOMEM, "cannot choose runs");
+	}
+	qsort(ret->runs, ret->n, sizeof(void *), compare_starts);
+	return 0;
+}
+
+void layout_selection_done(struct layout_selection *s)
+{
+	free(s->runs);
+	text_done(&s->shown);
+	text_done(&s->notes);
+	text_done(&s->unlabelled);
+	*s = (struct layout_selection){0};
+}
+
+// Layout narrow -----------------------------------------------------------------------------------
+//
+// One configuration for each cell.
+
+// What makes runs different configurations, in the order in which they are chosen; after these
+// every other label that somebody gave.
+static const char *const configuration[] = {"machine", "framework", "model", "dataset",
+	"image_size", "samples", "epochs", "batch_size", "processes", "gpus", "memory", "disk_read",
+	"cpus", "threads", "workers"};
+
+struct placed {
+	const struct catalogue_run *run;
+	char *series; // values of the labels that the layout shows, but of those that it holds
+	              // against each other
+	char *whole; // and of these
+	const char *cell; // of the two the one whose runs may not differ in the label at hand
+	const char *line; // and the one that is cleared of other values where a cell has several
+	const char *value; // of the label at hand; "" for none
+	bool mixed; // another run of the cell has another value
+};
+
+static const char *value_of(const struct catalogue_run *run, const char *label)
+{
+	const char *value = catalogue_label(run, label);
+	return value ? value : "";
+}
+
+static bool stands_in(const char *label, const char *const *labels, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(labels[i], label) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_shown(const struct layout *l, const struct layout_selection *s, const char *label)
+{
+	return stands_in(label, s->rows, s->n_rows) || stands_in(label, s->columns, s->n_columns) ||
+	       (l->best && strcmp(l->best, label) == 0) ||
+	       (l->ratio.label && strcmp(l->ratio.label, label) == 0);
+}
+
+// Whether the layout makes a number of cells that differ in the label alone: these are of one
+// configuration too.
+static bool is_held_against(
+	const struct layout *l, const struct layout_selection *s, const char *label)
+{
+	return (l->best && strcmp(l->best, label) == 0) ||
+	       (l->ratio.label && strcmp(l->ratio.label, label) == 0) ||
+	       (layout_is_figure(l) && s->n_rows > 0 && strcmp(s->rows[0], label) == 0);
+}
+
+// Whether cells of a series may not differ at all: its numbers are made of several of them. Else
+// they may where that is all there is: the number of samples that goes with a batch size.
+static bool is_one_number(const struct layout *l)
+{
+	return l->best || l->change != CHANGE_NONE;
+}
+
+// Whether the label counts what the series is drawn over, by its other name: threads and cpus.
+static bool goes_along(const struct layout *l, const char *label)
+{
+	return layout_is_figure(l) && l->row_instead &&
+	       (strcmp(l->row_instead, label) == 0 || strcmp(l->rows[0], label) == 0);
+}
+
+static bool place_run(struct placed *place, const struct layout *l,
+	const struct layout_selection *s, const struct catalogue_run *run)
+{
+	const char *labels[2 * LAYOUT_LABELS + 2];
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_rows; i++) {
+		labels[n++] = s->rows[i];
+	}
+	for (size_t i = 0; i < s->n_columns; i++) {
+		labels[n++] = s->columns[i];
+	}
+	labels[n++] = l->best ? l->best : "";
+	labels[n++] = l->ratio.label ? l->ratio.label : "";
+	_cleanup_text_ struct text series = {0}, whole = {0};
+	for (size_t i = 0; i < n; i++) {
+		const char *value = value_of(run, labels[i]);
+		text_format(&whole, "%s%c", value, '\n');
+		if (!is_held_against(l, s, labels[i])) {
+			text_format(&series, "%s%c", value, '\n');
+		}
+	}
+	*place = (struct placed){
+		.run = run, .series = text_steal(&series), .whole = text_steal(&whole)};
+	return place->series && place->whole;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct placed *a = left, *b = right;
+	int order = strcmp(a->cell, b->cell);
+	return order ? order : pivot_compare_labels(a->value, b->value);
+}
+
+static int compare_lines(const void *left, const void *right)
+{
+	const struct placed *a = left, *b = right;
+	return strcmp(a->line, b->line);
+}
+
+static int narrow_compare_values(const void *left, const void *right)
+{
+	const struct placed *a = left, *b = right;
+	int order = pivot_compare_labels(a->value, b->value);
+	return order ? order : strcmp(a->whole, b->whole);
+}
+
+// Whether there is a cell whose runs differ in the label.
+static bool find_mixed(struct placed *places, size_t n, const char *label)
+{
+	bool found = false;
+	for (size_t i = 0; i < n; i++) {
+		places[i].value = value_of(places[i].run, label);
+	}
+	qsort(places, n, sizeof(*places), compare_places);
+	for (size_t from = 0, to; from < n; from = to) {
+		for (to = from + 1; to < n && strcmp(places[to].cell, places[from].cell) == 0;) {
+			to++;
+		}
+		bool mixed = strcmp(places[from].value, places[to - 1].value) != 0;
+		for (size_t i = from; i < to; i++) {
+			places[i].mixed = mixed;
+		}
+		found = found || mixed;
+	}
+	return found;
+}
+
+// Of the values in mixed cells the one that most cells have, so that these can be held against each
+// other, or most runs; all of them into `all`.
+static const char *most_frequent(struct placed *places, size_t n, struct text *all)
+{
+	const char *best = "";
+	size_t most = 0, runs = 0;
+	qsort(places, n, sizeof(*places), narrow_compare_values);
+	for (size_t from = 0, to; from < n; from = to) {
+		const char *value = places[from].value;
+		bool mixed = false;
+		size_t cells = 0;
+		for (to = from; to < n && strcmp(places[to].value, value) == 0; to++) {
+			cells += to == from || strcmp(places[to].whole, places[to - 1].whole) != 0;
+			mixed = mixed || places[to].mixed;
+		}
+		if (mixed) {
+			text_append_string(all, all->length > 0 ? ", " : "");
+			text_append_printable(
+				all, *value ? value : "none", *value ? strlen(value) : 4);
+		}
+		if (mixed && (cells > most || (cells == most && to - from > runs))) {
+			most = cells;
+			runs = to - from;
+			best = value;
+		}
+	}
+	return best;
+}
+
+static void place_done(struct placed *place)
+{
+	free(place->series);
+	free(place->whole);
+}
+
+// Drops the runs with other values from the lines that have the value. Returns how many stay.
+static size_t keep_value(struct placed *places, size_t n, const char *value)
+{
+	size_t kept = 0;
+	qsort(places, n, sizeof(*places), compare_lines);
+	for (size_t from = 0, to; from < n; from = to) {
+		bool has = false, mixed = false;
+		const char *line = places[from].line;
+		for (to = from; to < n && strcmp(places[to].line, line) == 0; to++) {
+			has = has || strcmp(places[to].value, value) == 0;
+			mixed = mixed || places[to].mixed;
+		}
+		for (size_t i = from; i < to; i++) {
+			if (mixed && has && strcmp(places[i].value, value) != 0) {
+				place_done(&places[i]);
+			} else {
+				places[kept++] = places[i];
+			}
+		}
+	}
+	return kept;
+}
+
+static size_t narrow_label(struct placed *places, size_t n, const struct layout *l,
+	const char *label, struct layout_selection *s)
+{
+	for (size_t i = 0; i < n; i++) {
+		places[i].line = goes_along(l, label) ? places[i].whole : places[i].series;
+		places[i].cell = is_one_number(l) ? places[i].line : places[i].whole;
+	}
+	// a mixed cell without the first value needs another
+	while (find_mixed(places, n, label)) {
+		_cleanup_text_ struct text all = {0}, shown = {0};
+		const char *value = most_frequent(places, n, &all);
+		text_append_printable(&shown, value, strlen(value));
+		text_format(&s->notes,
+			"%s (%s): runs with %s are shown; --where %s=... shows others\n", label,
+			all.data ? all.data : "", shown.length > 0 ? shown.data : "none", label);
+		n = keep_value(places, n, value);
+	}
+	return n;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+// Labels of any run that are not on the list, each once, in order; the caller's. NULL: no memory.
+static const char **list_others(const struct layout_selection *s, size_t *ret_n)
+{
+	size_t room = 1, n = 0, kept = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		room += s->runs[i]->n_labels;
+	}
+	const char **names = calloc(room, sizeof(*names));
+	for (size_t i = 0; names && i < s->n; i++) {
+		for (size_t k = 0; k < s->runs[i]->n_labels; k++) {
+			const char *name = s->runs[i]->labels[k].name;
+			if (!choice_label_is_automatic(name) &&
+				!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
+				names[n++] = name;
+			}
+		}
+	}
+	if (n > 0) {
+		qsort(names, n, sizeof(*names), compare_names);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0) {
+			names[kept++] = names[i];
+		}
+	}
+	*ret_n = kept;
+	return names;
+}
+
+static size_t narrow_labels(struct placed *places, size_t n, const struct layout *l,
+	const char *const *labels, size_t n_labels, struct layout_selection *s)
+{
+	for (size_t i = 0; i < n_labels; i++) {
+		if (!is_shown(l, s, labels[i])) {
+			n = narrow_label(places, n, l, labels[i], s);
+		}
+	}
+	return n;
+}
+
+// Of what is left, each value of a label where a line has several: nobody but who made the runs
+// knows whether it goes with what the line is drawn over.
+static void note_differences(struct placed *places, size_t n, const struct layout *l,
+	const char *const *labels, size_t n_labels, struct layout_selection *s)
+{
+	for (size_t label = 0; label < n_labels; label++) {
+		if (is_shown(l, s, labels[label]) || goes_along(l, labels[label])) {
+			continue;
+		}
+		_cleanup_text_ struct text all = {0};
+		for (size_t i = 0; i < n; i++) {
+			places[i].cell = places[i].series;
+		}
+		if (find_mixed(places, n, labels[label])) {
+			most_frequent(places, n, &all);
+			text_format(&s->notes,
+				"%s differs along a line (%s): --where %s=... shows one\n",
+				labels[label], all.data ? all.data : "", labels[label]);
+		}
+	}
+}
+
+// Where runs of a cell differ in a label that the layout does not show, those with the value that
+// most have stay, and it is said: a mean over different configurations is none of repeats. Cells
+// of which the layout makes one number (the best, a ratio), or one figure, are one for this; where
+// what differs along a line cannot be told from what the line is drawn over, it is said. -ENOMEM.
+static int layout_narrow(const struct layout *l, struct layout_selection *s)
+{
+	size_t n = s->n, n_others = 0;
+	_cleanup_free_ struct placed *places = calloc(n + 1, sizeof(*places));
+	_cleanup_free_ const char **others = list_others(s, &n_others);
+	bool failed = !places || !others;
+	for (size_t i = 0; places && i < n; i++) {
+		failed = !place_run(&places[i], l, s, s->runs[i]) || failed;
+	}
+	if (!failed) {
+		n = narrow_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
+		n = narrow_labels(places, n, l, others, n_others, s);
+	}
+	if (!failed && layout_is_figure(l)) {
+		note_differences(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
+		note_differences(places, n, l, others, n_others, s);
+	}
+	for (size_t i = 0; places && i < n; i++) {
+		s->runs[i] = places[i].run;
+		place_done(&places[i]);
+	}
+	s->n = n;
+	return failed ? -ENOMEM : 0;
+}
+
+// Layout gpus -------------------------------------------------------------------------------------
+//
+// A run for each of its GPUs. The index knows a measure's mean over them, so that files of runs
+// with GPUs are opened.
+
+enum { GPUS_MAX = 64 };
+
+struct spread {
+	double values[GPUS_MAX];
+	size_t n; // 0: not known
+};
+
+static void read_gpus(const struct catalogue_run *run, enum measure_id measure, struct spread *ret)
+{
+	struct reader *reader = NULL;
+	struct analysis a;
+	ret->n = 0;
+	if (!isfinite(run->measures[measure]) || reader_open(run->path, &reader, NULL) < 0) {
+		return;
+	}
+	if (analysis_load_brief(reader, &a, NULL) == 0) {
+		ret->n = measure_each_gpu(&a, measure, ret->values, GPUS_MAX);
+		analysis_done(&a);
+	}
+	reader_free(reader);
+}
+
+static int copy_run(struct layout_gpus *gpus, const struct catalogue_run *run,
+	enum measure_id measure, const struct spread *spread, size_t gpu)
+{
+	struct catalogue_run *copy = &gpus->copies[gpus->n];
+	struct text value = {0};
+	text_format(&value, "GPU %zu of %zu", gpu, spread->n);
+	*copy = *run;
+	copy->labels = calloc(run->n_labels + 1, sizeof(*copy->labels));
+	copy->n_labels = 0;
+	char *text = text_steal(&value);
+	if (!copy->labels || !text) {
+		free(copy->labels);
+		free(text);
+		return -ENOMEM;
+	}
+	gpus->n++;
+	// the first, so that a label of the run's own that is called so is not taken for it
+	copy->labels[copy->n_labels++] = (struct run_label){
+		.name = (char *)(uintptr_t)LAYOUT_LABEL_GPU, .value = text};
+	for (size_t i = 0; i < run->n_labels; i++) {
+		copy->labels[copy->n_labels++] = run->labels[i];
+	}
+	copy->measures[measure] = spread->values[gpu];
+	return 0;
+}
+
+static int copy_runs(struct layout_gpus *gpus, enum measure_id measure,
+	const struct catalogue_run ***runs, size_t *n, const struct spread *spreads)
+{
+	size_t room = 0, filled = 0;
+	for (size_t i = 0; i < *n; i++) {
+		room += spreads[i].n > 0 ? spreads[i].n : 1;
+	}
+	const struct catalogue_run **all = calloc(room + 1, sizeof(void *));
+	gpus->copies = calloc(room + 1, sizeof(*gpus->copies));
+	int r = all && gpus->copies ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < *n; i++) {
+		if (spreads[i].n == 0) {
+			all[filled++] = (*runs)[i];
+		}
+		gpus->n_runs += spreads[i].n > 0;
+		for (size_t gpu = 0; r == 0 && gpu < spreads[i].n; gpu++) {
+			r = copy_run(gpus, (*runs)[i], measure, &spreads[i], gpu);
+			all[filled++] = r == 0 ? &gpus->copies[gpus->n - 1] : NULL;
+		}
+	}
+	if (r < 0) {
+		free(all);
+		return r;
+	}
+	free(*runs);
+	*runs = all;
+	*n = filled;
+	return 0;
+}
+
+// Replaces runs that used several GPUs by copies, one for each GPU; where any did, others get the
+// label, too. Nothing happens where none did. The array grows as it must; what the copies point to
+// is the runs'. -ENOMEM.
+static int layout_gpus_spread(enum measure_id measure, const struct catalogue_run ***runs,
+	size_t *n, struct layout_gpus *ret)
+{
+	*ret = (struct layout_gpus){0};
+	_cleanup_free_ struct spread *spreads = calloc(*n + 1, sizeof(*spreads));
+	bool several = false;
+	for (size_t i = 0; spreads && i < *n; i++) {
+		read_gpus((*runs)[i], measure, &spreads[i]);
+		several = several || spreads[i].n > 1;
+	}
+	return !spreads ? -ENOMEM : several ? copy_runs(ret, measure, runs, n, spreads) : 0;
+}
+
+static void layout_gpus_done(struct layout_gpus *gpus)
+{
+	for (size_t i = 0; i < gpus->n; i++) {
+		free(gpus->copies[i].labels[0].value);
+		free(gpus->copies[i].labels);
+	}
+	free(gpus->copies);
+	*gpus = (struct layout_gpus){0};
+}
+
+// Published ---------------------------------------------------------------------------------------
+//
+// Reads the tables that are part of the program.
+
+// Cuts a field at its end, without its quotes. Returns where the next begins; *ended: it was the
+// line's last.
+static char *cut_field(char *at, char **field, int *ended)
+{
+	if (*at == '"') {
+		*field = ++at;
+		at += strcspn(at, "\"");
+		if (*at) {
+			*at++ = '\0';
+		}
+	} else {
+		*field = at;
+	}
+	at += strcspn(at, ",\n");
+	*ended = *at != ',';
+	if (*at) {
+		*at++ = '\0';
+	}
+	return at;
+}
+
+static int add_field(struct published *p, size_t *capacity, size_t n, char *field)
+{
+	void *items = p->fields;
+	int r = array_reserve(&items, capacity, n + 1, sizeof(char *));
+	p->fields = items;
+	if (r == 0) {
+		p->fields[n] = field;
+	}
+	return r;
+}
+
+static int cut_table(struct published *p)
+{
+	size_t n = 0, capacity = 0, in_line = 0, lines = 0;
+	for (char *at = p->text; *at;) {
+		char *field;
+		int ended;
+		at = cut_field(at, &field, &ended);
+		int r = add_field(p, &capacity, n++, field);
+		if (r < 0) {
+			return r;
+		}
+		in_line++;
+		if (ended) {
+			p->n_columns = lines == 0 ? in_line : p->n_columns;
+			if (in_line != p->n_columns) {
+				return -EBADMSG;
+			}
+			lines++;
+			in_line = 0;
+		}
+	}
+	p->n_rows = lines > 0 ? lines - 1 : 0;
+	return 0;
+}
+
+int published_read(const char *name, struct published *ret, struct error *e)
+{
+	for (size_t i = 0; i < n_published_files; i++) {
+		if (strcmp(published_files[i].name, name) != 0) {
+			continue;
+		}
+		*ret = (struct published){.text = strdup(published_files[i].text)};
+		int r = ret->text ? cut_table(ret) : -ENOMEM;
+		if (r < 0) {
+			published_done(ret);
+			return error_errno(e, -r, "cannot read what was published as %s", name);
+		}
+		return 0;
+	}
+	return error_set(e, ENOENT, "nothing was published as %s", name);
+}
+
+void published_done(struct published *p)
+{
+	free(p->fields);
+	free(p->text);
+	*p = (struct published){0};
+}
+
+const char *published_field(const struct published *p, size_t row, const char *column)
+{
+	for (size_t i = 0; i < p->n_columns; i++) {
+		if (strcmp(p->fields[i], column) == 0) {
+			return p->fields[(row + 1) * p->n_columns + i];
+		}
+	}
+	return NULL;
+}
+
+double published_number(const struct published *p, size_t row, const char *column)
+{
+	const char *field = published_field(p, row, column);
+	char *end;
+	double value = field && *field ? strtod(field, &end) : NAN;
+	return field && *field && *end == '\0' ? value : NAN;
+}
+
+// Layout pivot ------------------------------------------------------------------------------------
+//
+// From runs, and what was published, to a pivot.
+
+#define SOURCE_HERE "here"
+#define SOURCE_PUBLISHED "published"
+
+// What a published table calls a label.
+struct published_label {
+	const char *label;
+	const char *column;
+	const char *unit; // written behind
+};
+
+static const struct published_label published_labels[] = {
+	{"machine", "machine", ""},
+	{"framework", "framework", ""},
+	{"dataset", "dataset", ""},
+	{"model", "model", ""},
+	{"batch_size", "batch_size", ""},
+	{"workers", "workers", ""},
+	{"memory", "dram_gb", "GB"},
+};
+
+// What was published, as runs ------------------------------------------------------------------
+
+static bool pivot_is_shown(const struct layout *l, const struct published *table, size_t row)
+{
+	if (!l->published_only.label) {
+		return true;
+	}
+	const char *field = published_field(table, row, l->published_only.label);
+	return field && strcmp(field, l->published_only.value) == 0;
+}
+
+static int add_label(struct layout_pivot *p, struct run_label *label,
+	const struct published_label *from, const char *field)
+{
+	_cleanup_text_ struct text name = {0}, value = {0};
+	text_append_string(&name, from->label);
+	text_format(&value, "%s%s", field, from->unit);
+	label->name = p->texts[p->n_texts++] = text_steal(&name);
+	label->value = p->texts[p->n_texts++] = text_steal(&value);
+	return label->name && label->value ? 0 : -ENOMEM;
+}
+
+static int add_published(struct layout_pivot *p, const struct published *table, size_t row)
+{
+	struct catalogue_run *run = &p->published[p->n_published];
+	run->labels = &p->labels[p->n_published * ARRAY_LENGTH(published_labels)];
+	run->outcome = OUTCOME_SUCCESS;
+	run->host = run->command = run->outcome_text = run->memory_kind = "";
+	run->verdict = run->headline = "";
+	run->path = run->name = p->texts[0];
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		run->measures[i] = NAN;
+		run->reasons[i] = "not published";
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(published_labels); i++) {
+		const struct published_label *from = &published_labels[i];
+		const char *field = published_field(table, row, from->column);
+		if (field && add_label(p, &run->labels[run->n_labels++], from, field) < 0) {
+			return -ENOMEM;
+		}
+	}
+	for (size_t i = 0; i < LAYOUT_VALUES && p->layout->values[i].measure; i++) {
+		const struct layout_value *value = &p->layout->values[i];
+		bool same = measure_by_name(value->measure) == p->values[i].measure;
+		if (value->published && same) {
+			double number = published_number(table, row, value->published);
+			run->measures[p->values[i].measure] = number * value->published_scale;
+		}
+	}
+	p->runs[p->n_runs] = run;
+	p->sources[p->n_runs++] = SOURCE_PUBLISHED;
+	p->n_published++;
+	return 0;
+}
+
+static int add_published_table(struct layout_pivot *p, const struct published *table)
+{
+	size_t labels = table->n_rows * ARRAY_LENGTH(published_labels);
+	void *runs = reallocarray(p->runs, p->n_runs + table->n_rows + 1, sizeof(void *));
+	p->runs = runs ? runs : p->runs;
+	void *sources = reallocarray(p->sources, p->n_runs + table->n_rows + 1, sizeof(void *));
+	p->sources = sources ? sources : p->sources;
+	p->published = calloc(table->n_rows + 1, sizeof(*p->published));
+	p->labels = calloc(labels + 1, sizeof(*p->labels));
+	p->texts = calloc(2 * labels + 1, sizeof(void *));
+	if (!runs || !sources || !p->published || !p->labels || !p->texts) {
+		return -ENOMEM;
+	}
+	p->texts[p->n_texts++] = strdup(SOURCE_PUBLISHED);
+	int r = p->texts[0] ? 0 : -ENOMEM;
+	for (size_t row = 0; r == 0 && row < table->n_rows; row++) {
+		r = pivot_is_shown(p->layout, table, row) ? add_published(p, table, row) : 0;
+	}
+	return r;
+}
+
+static int read_published(struct layout_pivot *p, struct layout_selection *s, struct error *e)
+{
+	const struct layout *l = p->layout;
+	const char *source = documents[l->document].source;
+	bool numbers = false;
+	for (size_t i = 0; i < LAYOUT_VALUES && l->values[i].measure; i++) {
+		numbers = numbers || (l->published && l->values[i].published);
+	}
+	if (!numbers) {
+		text_format(&s->notes, "%s, %s: the document gives no values%s%s\n", source,
+			l->item, l->said ? "; its text says: " : "", l->said ? l->said : "");
+		return 0;
+	}
+	struct published table;
+	int r = published_read(l->published, &table, e);
+	if (r < 0) {
+		return r;
+	}
+	r = add_published_table(p, &table);
+	published_done(&table);
+	text_format(&s->notes,
+		SOURCE_PUBLISHED ": %s, %s; measured by its authors on their machines\n", source,
+		l->item);
+	return r < 0 ? error_errno(e, -r, "cannot read what was published") : 0;
+}
+
+// Values ------------------------------------------------------------------------------------------
+
+static bool pivot_any_has(
+	const struct layout_selection *s, enum measure_id measure, const char **why)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (isfinite(s->runs[i]->measures[measure])) {
+			return true;
+		}
+		*why = s->runs[i]->reasons[measure] ? s->runs[i]->reasons[measure] : *why;
+	}
+	return false;
+}
+
+static void note_instead(struct layout_selection *s, const struct measure *wanted,
+	const struct measure *got, const char *why)
+{
+	_cleanup_text_ struct text reason = {0};
+	const char *remedy = strstr(why, "; ");
+	text_append_printable(&reason, why, remedy ? (size_t)(remedy - why) : strlen(why));
+	text_format(&s->notes, "no run has the %s%s%s%s; the %s instead\n", wanted->title,
+		reason.length > 0 ? " (" : "", reason.data ? reason.data : "",
+		reason.length > 0 ? ")" : "", got->title);
+}
+
+static size_t find_values(struct layout_pivot *p, struct layout_selection *s)
+{
+	size_t n = 0;
+	for (; n < LAYOUT_VALUES && p->layout->values[n].measure; n++) {
+		const struct layout_value *value = &p->layout->values[n];
+		enum measure_id measure = measure_by_name(value->measure);
+		const char *why = "", *other = "";
+		if (!pivot_any_has(s, measure, &why) && value->instead &&
+			pivot_any_has(s, measure_by_name(value->instead), &other)) {
+			enum measure_id instead = measure_by_name(value->instead);
+			note_instead(s, &measures[measure], &measures[instead], why);
+			measure = instead;
+		}
+		p->values[n] = pivot_value_of(measure);
+	}
+	return n;
+}
+
+// Numbers that come of several runs --------------------------------------------------------------
+
+static bool agree(
+	const struct layout_pivot *p, size_t a, size_t b, const char *const *labels, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *x = pivot_label(&p->request, a, labels[i]);
+		const char *y = pivot_label(&p->request, b, labels[i]);
+		if ((x == NULL) != (y == NULL) || (x && strcmp(x, y) != 0)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+// Whether two runs stand in one cell, `first` rows aside.
+static bool share_cell(const struct layout_pivot *p, size_t a, size_t b, size_t first)
+{
+	const struct pivot_request *q = &p->request;
+	return agree(p, a, b, q->rows + first, q->n_rows - first) &&
+	       agree(p, a, b, q->columns, q->n_columns);
+}
+
+static bool has_label(
+	const struct layout_pivot *p, size_t run, const char *label, const char *value)
+{
+	const char *found = pivot_label(&p->request, run, label);
+	return found && strcmp(found, value) == 0;
+}
+
+static double number_of(const struct layout_pivot *p, size_t run)
+{
+	const struct catalogue_run *r = p->runs[run];
+	return outcome_is_success(r->outcome) ? r->measures[p->values[0].measure] : NAN;
+}
+
+struct mean {
+	double sum;
+	size_t n;
+};
+
+static void mean_add(struct mean *mean, double value)
+{
+	mean->sum += isfinite(value) ? value : 0;
+	mean->n += isfinite(value);
+}
+
+static double mean_of(const struct mean *mean)
+{
+	return mean->n > 0 ? mean->sum / (double)mean->n : NAN;
+}
+
+// To the mean of the runs of the same series with the least x that has a value.
+static double by_first(const struct layout_pivot *p, size_t run)
+{
+	const char *x = p->request.rows[0], *least = NULL;
+	struct mean base = {0, 0};
+	for (size_t i = 0; i < p->n_runs; i++) {
+		const char *at = pivot_label(&p->request, i, x);
+		if (!at || !isfinite(number_of(p, i)) || !share_cell(p, run, i, 1)) {
+			continue;
+		}
+		int order = least ? pivot_compare_labels(at, least) : -1;
+		if (order < 0) {
+			least = at;
+			base = (struct mean){0, 0};
+		}
+		if (order <= 0) {
+			mean_add(&base, number_of(p, i));
+		}
+	}
+	return number_of(p, run) / mean_of(&base);
+}
+
+static double ratio(const struct layout_pivot *p, size_t run)
+{
+	const struct layout *l = p->layout;
+	struct mean base = {0, 0};
+	if (!has_label(p, run, l->ratio.label, l->ratio.to)) {
+		return NAN;
+	}
+	for (size_t i = 0; i < p->n_runs; i++) {
+		if (has_label(p, i, l->ratio.label, l->ratio.from) && share_cell(p, run, i, 0)) {
+			mean_add(&base, number_of(p, i));
+		}
+	}
+	return number_of(p, run) / mean_of(&base);
+}
+
+// Mean over the runs of the cell with the same value of the label `best` as this one.
+static double mean_of_kind(const struct layout_pivot *p, size_t run)
+{
+	struct mean mean = {0, 0};
+	for (size_t i = 0; i < p->n_runs; i++) {
+		if (share_cell(p, run, i, 0) && agree(p, run, i, &p->layout->best, 1)) {
+			mean_add(&mean, number_of(p, i));
+		}
+	}
+	return mean_of(&mean);
+}
+
+// The label's value where no other of the cell has a smaller mean, of its first run only: it is one
+// number, whose repeats would say nothing.
+static double best(const struct layout_pivot *p, size_t run, const double *means)
+{
+	const char *value = pivot_label(&p->request, run, p->layout->best);
+	for (size_t i = 0; i < p->n_runs; i++) {
+		bool better = means[i] < means[run] || (i < run && means[i] == means[run]);
+		if (better && share_cell(p, run, i, 0)) {
+			return NAN;
+		}
+	}
+	return value && isfinite(means[run]) ? strtod(value, NULL) : NAN;
+}
+
+static int find_best(struct layout_pivot *p)
+{
+	_cleanup_free_ double *means = calloc(p->n_runs + 1, sizeof(*means));
+	if (!means) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_runs; i++) {
+		means[i] = mean_of_kind(p, i);
+	}
+	for (size_t i = 0; i < p->n_runs; i++) {
+		// what was published is the answer already
+		bool published = strcmp(p->sources[i], SOURCE_PUBLISHED) == 0;
+		p->numbers[i] = published ? p->runs[i]->measures[p->values[0].measure]
+		                          : best(p, i, means);
+	}
+	return 0;
+}
+
+static int change_numbers(struct layout_pivot *p)
+{
+	const struct layout *l = p->layout;
+	if (l->kind != LAYOUT_BEST && l->change == CHANGE_NONE) {
+		return 0;
+	}
+	p->numbers = calloc(p->n_runs + 1, sizeof(*p->numbers));
+	p->reasons = calloc(p->n_runs + 1, sizeof(void *));
+	int r = p->numbers && p->reasons ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < p->n_runs; i++) {
+		p->reasons[i] = "no run to hold it against";
+	}
+	if (r == 0 && l->kind == LAYOUT_BEST) {
+		r = find_best(p);
+	}
+	for (size_t i = 0; r == 0 && l->kind != LAYOUT_BEST && i < p->n_runs; i++) {
+		p->numbers[i] = l->change == CHANGE_RATIO ? ratio(p, i) : by_first(p, i);
+	}
+	p->values[0] = (struct pivot_value){
+		.name = l->kind == LAYOUT_BEST      ? l->best
+	                : l->change == CHANGE_RATIO ? "gain"
+	                                            : "relative",
+		.title = l->kind == LAYOUT_BEST ? l->title : "relative throughput",
+		.unit = "",
+		.kind = l->kind == LAYOUT_BEST ? MEASURE_KIND_COUNT : MEASURE_KIND_NUMBER,
+		.better = l->kind == LAYOUT_BEST ? BETTER_NEITHER : BETTER_MORE,
+		.measure = N_MEASURES,
+		.numbers = p->numbers,
+		.reasons = p->reasons,
+	};
+	return r;
+}
+
+// All together ------------------------------------------------------------------------------------
+
+static int pivot_copy_runs(struct layout_pivot *p, const struct layout_selection *s)
+{
+	p->runs = calloc(s->n + 1, sizeof(void *));
+	p->sources = calloc(s->n + 1, sizeof(void *));
+	if (!p->runs || !p->sources) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		p->runs[i] = s->runs[i];
+		p->sources[i] = SOURCE_HERE;
+	}
+	p->n_runs = s->n;
+	return 0;
+}
+
+static int spread_gpus(struct layout_pivot *p, struct layout_selection *s)
+{
+	if (!p->layout->each_gpu) {
+		return 0;
+	}
+	int r = layout_gpus_spread(p->values[0].measure, &p->runs, &p->n_runs, &p->gpus);
+	void *sources = reallocarray(p->sources, p->n_runs + 1, sizeof(void *));
+	p->sources = sources ? sources : p->sources;
+	if (r < 0 || !sources) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_runs; i++) {
+		p->sources[i] = SOURCE_HERE;
+	}
+	if (p->gpus.n > 0) {
+		s->columns[0] = LAYOUT_LABEL_GPU;
+	}
+	return 0;
+}
+
+static void make_request(struct layout_pivot *p, const struct layout_selection *s, size_t n_values)
+{
+	size_t n_rows = 0;
+	if (p->n_published > 0) {
+		p->rows[n_rows++] = PIVOT_LABEL_SOURCE;
+	}
+	for (size_t i = 0; i < s->n_rows; i++) {
+		p->rows[n_rows++] = s->rows[i];
+	}
+	memcpy(p->columns, s->columns, sizeof(p->columns));
+	p->request = (struct pivot_request){.runs = p->runs,
+		.n_runs = p->n_runs,
+		.sources = p->n_published > 0 ? p->sources : NULL,
+		.rows = p->rows,
+		.n_rows = n_rows,
+		.columns = p->columns,
+		.n_columns = s->n_columns,
+		.values = p->values,
+		.n_values = n_values};
+}
+
+int layout_pivot(const struct layout *l, struct layout_selection *s, bool beside,
+	struct layout_pivot *ret, struct error *e)
+{
+	*ret = (struct layout_pivot){.layout = l};
+	int r = pivot_copy_runs(ret, s) < 0 ? error_errno(e, ENOMEM, "cannot lay out %s", l->name)
+	                                    : 0;
+	size_t n_values = r == 0 ? find_values(ret, s) : 0;
+	if (r == 0 && spread_gpus(ret, s) < 0) {
+		r = error_errno(e, ENOMEM, "cannot lay out %s", l->name);
+	}
+	r = r == 0 && beside ? read_published(ret, s, e) : r;
+	if (r == 0) {
+		make_request(ret, s, n_values);
+		r = change_numbers(ret) < 0 ? error_errno(e, ENOMEM, "cannot lay out %s", l->name)
+		                            : 0;
+	}
+	r = r < 0 ? r : pivot_build(&ret->request, &ret->pivot, e);
+	if (r < 0) {
+		layout_pivot_done(ret);
+	}
+	return r;
+}
+
+void layout_pivot_done(struct layout_pivot *p)
+{
+	pivot_done(&p->pivot);
+	layout_gpus_done(&p->gpus);
+	for (size_t i = 0; i < p->n_texts; i++) {
+		free(p->texts[i]);
+	}
+	free(p->texts);
+	free(p->labels);
+	free(p->published);
+	free(p->numbers);
+	free(p->reasons);
+	free(p->runs);
+	free(p->sources);
+	*p = (struct layout_pivot){0};
+}
+
+// Layout table ------------------------------------------------------------------------------------
+//
+// Every table and figure of the four documents. docs/studies.md is made of this (`make docs`).
+
+enum { TORRES, DUBE, TRIPATHI, JAYARAJAN };
+
+const struct document documents[] = {
+	[TORRES] = {"torres2021", "Torres, Barrios and Denneulin 2021", "examples/torres2021.yaml"},
+	[DUBE] = {"dube-sura", "Dube and Sura", "examples/dube-sura.yaml"},
+	[TRIPATHI] = {"tripathi2019", "Tripathi 2019", "examples/tripathi2019.yaml"},
+	[JAYARAJAN] = {"jayarajan", "Jayarajan and Fedorova", NULL},
+};
+const size_t n_documents = ARRAY_LENGTH(documents);
+
+#define MB 1e6
+
+#define EPOCH_TIME                                                          \
+	{                                                                   \
+		"epoch_seconds", NULL, "time per epoch", "epoch_seconds", 1 \
+	}
+#define THROUGHPUT                                                       \
+	{                                                                \
+		"samples_per_second", NULL, "images per second", NULL, 1 \
+	}
+#define GPU_USE                                                          \
+	{                                                                \
+		"gpu_utilization", "cpu_utilization", "GPU utilisation", \
+			"gpu_utilization_percent", 1                     \
+	}
+#define GPU_MEMORY                                                                              \
+	{                                                                                       \
+		"gpu_memory_utilization", "host_memory_peak", "GPU memory utilisation", NULL, 1 \
+	}
+
+#define OF(framework, dataset)                                                    \
+	{                                                                         \
+		{"framework", framework}, {"dataset", dataset}, {"model", "cnn"}, \
+	}
+#define RUN_OF(framework, dataset, batch)                                              \
+	{                                                                              \
+		{"framework", framework}, {"dataset", dataset}, {"batch_size", batch}, \
+			{"model", "cnn"},                                              \
+	}
+
+#define TRIPATHI_GPUS "a line for each GPU, where jobs used several; else for each number of GPUs"
+
+const struct layout layouts[] = {
+	// Torres, Barrios and Denneulin 2021
+	{"torres2021-table1", TORRES, "Table 1", "layers of the network", LAYOUT_PUBLISHED,
+		.published = "torres2021_cnn",
+		.note = "the model `cnn` of every workload; its 89,450 parameters are checked "
+			"there"},
+	{"torres2021-table2", TORRES, "Table 2", "the two GPUs", LAYOUT_PUBLISHED,
+		.published = "torres2021_gpus", .note = "of a machine of one's own: strain doctor"},
+	{"torres2021-table3", TORRES, "Table 3", "training time", LAYOUT_TABLE,
+		.filters = {{"model", "cnn"}}, .rows = {"machine", "framework", "dataset"},
+		.columns = {"batch_size"},
+		.values = {{"training_seconds", NULL, "training time", "seconds", 1}},
+		.published = "torres2021_training_time"},
+	{"torres2021-table4", TORRES, "Table 4", "peak memory of host and device", LAYOUT_TABLE,
+		.filters = {{"batch_size", "32"}, {"model", "cnn"}},
+		.rows = {"machine", "framework", "dataset"},
+		.values = {{"host_memory_peak", NULL, "host", "host_mb", MB},
+			{"device_memory_peak", NULL, "device", "device_mb", MB}},
+		.published = "torres2021_peak_memory"},
+	{"torres2021-fig1", TORRES, "Figure 1", "a run over time: TensorFlow, DT1, batch size 32",
+		LAYOUT_RUNS, .filters = RUN_OF("tensorflow", "dt1", "32")},
+	{"torres2021-fig2", TORRES, "Figure 2", "memory by batch size: TensorFlow, DT1",
+		LAYOUT_MEMORY, .filters = OF("tensorflow", "dt1"), .rows = {"batch_size"}},
+	{"torres2021-fig3", TORRES, "Figure 3", "a run over time: PyTorch, DT1, batch size 32",
+		LAYOUT_RUNS, .filters = RUN_OF("pytorch", "dt1", "32")},
+	{"torres2021-fig4", TORRES, "Figure 4", "memory by batch size: PyTorch, DT1", LAYOUT_MEMORY,
+		.filters = OF("pytorch", "dt1"), .rows = {"batch_size"}},
+	{"torres2021-fig5", TORRES, "Figure 5", "GPU utilisation of the frameworks: DT1",
+		LAYOUT_GPU, .filters = {{"dataset", "dt1"}, {"model", "cnn"}},
+		.rows = {"framework"}},
+	{"torres2021-fig6", TORRES, "Figure 6", "memory by batch size: TensorFlow, DT2",
+		LAYOUT_MEMORY, .filters = OF("tensorflow", "dt2"), .rows = {"batch_size"}},
+	{"torres2021-fig7", TORRES, "Figure 7", "memory by batch size: PyTorch, DT2", LAYOUT_MEMORY,
+		.filters = OF("pytorch", "dt2"), .rows = {"batch_size"}},
+	{"torres2021-fig8", TORRES, "Figure 8", "a run over time: TensorFlow, DT2, batch size 512",
+		LAYOUT_RUNS, .filters = RUN_OF("tensorflow", "dt2", "512")},
+	{"torres2021-fig9", TORRES, "Figure 9", "a run over time: PyTorch, DT2, batch size 512",
+		LAYOUT_RUNS, .filters = RUN_OF("pytorch", "dt2", "512")},
+	{"torres2021-fig10", TORRES, "Figure 10",
+		"a run over time: AlexNet, TensorFlow, batch size 32", LAYOUT_RUNS,
+		.filters = {{"framework", "tensorflow"}, {"model", "alexnet"},
+			{"batch_size", "32"}}},
+	// Dube and Sura
+	{"dube-sura-table1", DUBE, "Table 1", "what was varied", LAYOUT_PUBLISHED,
+		.published = "dube_sura_parameters", .note = "the plan of the same name varies it"},
+	{"dube-sura-fig1", DUBE, "Figure 1", "throughput by CPU threads, one and two GPUs",
+		LAYOUT_SERIES, .filters = {{"framework", "onednn"}}, .rows = {"threads"},
+		.row_instead = "cpus", .columns = {"gpus", "model"}, .values = {THROUGHPUT},
+		.said = "it saturates at 4 threads with one GPU and at 8 with two",
+		.note = "the document's is Caffe with VGG16; here it is oneDNN, on CPUs"},
+	{"dube-sura-fig2", DUBE, "Figure 2", "throughput by CPUs, relative to the fewest",
+		LAYOUT_SERIES, .filters = {{"batch_size", "64"}}, .rows = {"cpus"},
+		.row_instead = "threads", .columns = {"model", "framework"}, .values = {THROUGHPUT},
+		.change = CHANGE_BY_FIRST,
+		.said = "from 8 to 30 threads AlexNet gains 1.28 times, VGG16 1.03 times",
+		.note = "the document's framework is TensorFlow"},
+	{"dube-sura-fig3", DUBE, "Figure 3", "gain of batch size 128 over 64 by CPUs",
+		LAYOUT_SERIES, .rows = {"cpus"}, .row_instead = "threads",
+		.columns = {"model", "framework"}, .values = {THROUGHPUT}, .change = CHANGE_RATIO,
+		.ratio = {"batch_size", "64", "128"},
+		.said = "AlexNet gains up to 1.2 times, Inception3 1.05 times at 30 threads",
+		.note = "the document's framework is TensorFlow"},
+	// Tripathi 2019
+	{"tripathi2019-table3.1", TRIPATHI, "Table 3.1", "workers for the shortest epoch by DRAM",
+		LAYOUT_BEST, .rows = {"model", "memory"}, .columns = {"batch_size"},
+		.values = {{"epoch_seconds", NULL, "workers", "workers", 1}}, .best = "workers",
+		.published = "tripathi2019_dram", .published_only = {"table", "3.1"}},
+	{"tripathi2019-table5.1", TRIPATHI, "Table 5.1", "largest batch size, GPUs of 16 GB",
+		LAYOUT_WAITS, .published = "tripathi2019_max_batch",
+		.waits = "the estimator of the batch size"},
+	{"tripathi2019-table5.2", TRIPATHI, "Table 5.2", "largest batch size, GPUs of 11 GB",
+		LAYOUT_WAITS, .published = "tripathi2019_max_batch",
+		.waits = "the estimator of the batch size"},
+	{"tripathi2019-table5.3", TRIPATHI, "Table 5.3", "workers and batch size: ResNet50",
+		LAYOUT_TABLE, .filters = {{"model", "resnet50"}}, .rows = {"workers", "batch_size"},
+		.values = {EPOCH_TIME, GPU_USE}, .published = "tripathi2019_workers",
+		.published_only = {"model", "resnet50"}},
+	{"tripathi2019-table5.4", TRIPATHI, "Table 5.4", "workers and batch size: 3D convolution",
+		LAYOUT_TABLE, .filters = {{"model", "conv3d"}}, .rows = {"workers", "batch_size"},
+		.values = {EPOCH_TIME, GPU_USE}, .published = "tripathi2019_workers",
+		.published_only = {"model", "conv3d"},
+		.note = "no workload here has 3D convolutions yet; runs of one's own that are "
+			"labelled "
+			"model=conv3d fill it"},
+	{"tripathi2019-table5.5", TRIPATHI, "Table 5.5", "workers and batch size: ResNet34",
+		LAYOUT_TABLE, .filters = {{"model", "resnet34"}}, .rows = {"workers", "batch_size"},
+		.values = {EPOCH_TIME, GPU_USE}, .published = "tripathi2019_workers",
+		.published_only = {"model", "resnet34"}},
+	{"tripathi2019-table5.6", TRIPATHI, "Table 5.6", "workers that fit by DRAM", LAYOUT_WAITS,
+		.published = "tripathi2019_dram", .waits = "the estimator of the batch size"},
+	{"tripathi2019-table5.7", TRIPATHI, "Table 5.7",
+		"loss and accuracy with the advised batch size", LAYOUT_WAITS,
+		.published = "tripathi2019_convergence",
+		.waits = "the estimator of the batch size"},
+	{"tripathi2019-table5.8", TRIPATHI, "Table 5.8", "time to find a batch size", LAYOUT_WAITS,
+		.published = "tripathi2019_search_time",
+		.waits = "the estimator of the batch size"},
+	{"tripathi2019-fig3.1", TRIPATHI, "Figure 3.1", "time of each epoch", LAYOUT_EPOCHS,
+		.rows = {"batch_size"}, .said = "flat after the first epoch"},
+	{"tripathi2019-fig3.2", TRIPATHI, "Figure 3.2", "time, utilisation, memory by batch size",
+		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"workers"},
+		.values = {EPOCH_TIME, GPU_USE, GPU_MEMORY},
+		.said = "with 16 workers and 2 GPUs 95 % of the GPU memory at 256; 512 does not "
+			"fit"},
+	{"tripathi2019-fig3.3", TRIPATHI, "Figure 3.3", "GPU utilisation by batch size and workers",
+		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"gpus", "workers"},
+		.values = {GPU_USE}, .bars = true, .each_gpu = true,
+		.said = "the best batch size grows with the workers: 128 with 4, 512 with 32",
+		.note = TRIPATHI_GPUS},
+	{"tripathi2019-fig3.4", TRIPATHI, "Figure 3.4", "GPU memory by batch size and workers",
+		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"gpus", "workers"},
+		.values = {GPU_MEMORY}, .bars = true, .each_gpu = true, .note = TRIPATHI_GPUS},
+	{"tripathi2019-fig3.5", TRIPATHI, "Figure 3.5", "time, utilisation, memory by workers",
+		LAYOUT_SERIES, .rows = {"workers"}, .columns = {"batch_size"},
+		.values = {EPOCH_TIME, GPU_USE, GPU_MEMORY}},
+	{"tripathi2019-fig3.6", TRIPATHI, "Figure 3.6", "GPU utilisation by workers", LAYOUT_SERIES,
+		.rows = {"workers"}, .columns = {"batch_size"}, .values = {GPU_USE},
+		.said = "17 to 83 % at batch size 32, 13 to 97 % at 256"},
+	{"tripathi2019-fig3.7", TRIPATHI, "Figure 3.7", "time, utilisation, memory by GPUs",
+		LAYOUT_SERIES, .rows = {"processes"}, .row_instead = "gpus",
+		.columns = {"batch_size"}, .values = {EPOCH_TIME, GPU_USE, GPU_MEMORY},
+		.said = "all three fall from 1 to 4 GPUs"},
+	{"tripathi2019-fig3.8", TRIPATHI, "Figure 3.8", "time per epoch by DRAM and batch size",
+		LAYOUT_SERIES, .rows = {"batch_size"}, .columns = {"memory"},
+		.values = {EPOCH_TIME}, .bars = true,
+		.said = "20 and 128 GB are similar, with 32 workers"},
+	// Jayarajan and Fedorova
+	{"jayarajan-gpus", JAYARAJAN, "table of GPUs", "the GPUs", LAYOUT_PUBLISHED,
+		.published = "jayarajan_gpus"},
+	{"jayarajan-workloads", JAYARAJAN, "table of workloads", "applications and models",
+		LAYOUT_PUBLISHED, .published = "jayarajan_workloads"},
+	{"jayarajan-throughput", JAYARAJAN, "figure of throughput",
+		"throughput by GPU for each application", LAYOUT_WAITS,
+		.waits = "more applications (recurrent networks, reinforcement learning)"},
+	{"jayarajan-cost", JAYARAJAN, "figure of cost", "throughput per cost by GPU", LAYOUT_WAITS,
+		.waits = "prices of machines, and more applications"},
+	{"jayarajan-utilization", JAYARAJAN, "figure of utilisation",
+		"CPU and GPU utilisation by application", LAYOUT_WAITS,
+		.waits = "more applications"},
+	{"jayarajan-stalls", JAYARAJAN, "figure of stall reasons",
+		"share of stall reasons by application", LAYOUT_WAITS,
+		.waits = "stall reasons of GPU kernels, and more applications"},
+};
+const size_t n_layouts = ARRAY_LENGTH(layouts);
+
+const struct layout *layout_by_name(const char *name)
+{
+	for (size_t i = 0; i < n_layouts; i++) {
+		if (strcmp(layouts[i].name, name) == 0) {
+			return &layouts[i];
+		}
+	}
+	return NULL;
+}

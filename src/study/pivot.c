@@ -1,0 +1,749 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Pivots. Runs are sorted by the labels of each axis, so that equal ones stand together; the same
+// order is that of the table.
+
+#include "study/pivot.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+
+static int pivot_ranking_build(struct pivot *p);
+static void pivot_ranking_done(struct pivot_ranking *ranking);
+
+// Pivot -------------------------------------------------------------------------------------------
+
+struct pivot_value pivot_value_of(enum measure_id measure)
+{
+	const struct measure *m = &measures[measure];
+	return (struct pivot_value){.name = m->name,
+		.title = m->title,
+		.unit = m->unit,
+		.kind = m->kind,
+		.better = m->better,
+		.measure = measure};
+}
+
+const char *pivot_label(const struct pivot_request *request, size_t index, const char *label)
+{
+	const char *value = catalogue_label(request->runs[index], label);
+	if (value) {
+		return value;
+	}
+	if (strcmp(label, PIVOT_LABEL_PATH) == 0) {
+		return request->runs[index]->path;
+	}
+	if (strcmp(label, PIVOT_LABEL_RUN) == 0) {
+		return request->runs[index]->name;
+	}
+	return request->sources && strcmp(label, PIVOT_LABEL_SOURCE) == 0 ? request->sources[index]
+	                                                                  : NULL;
+}
+
+// --- order
+
+// "32", "4GiB", "100MB/s".
+static bool is_size(const char *text, double *ret)
+{
+	char *end;
+	uint64_t bytes;
+	*ret = strtod(text, &end);
+	if (end != text && !*end && isfinite(*ret)) {
+		return true;
+	}
+	size_t length = strlen(text), rate = length > 2 && strcmp(text + length - 2, "/s") == 0;
+	_cleanup_free_ char *size = strndup(text, rate ? length - 2 : length);
+	bool is = size && parse_size(size, &bytes, NULL) == 0;
+	*ret = is ? (double)bytes : NAN;
+	return is;
+}
+
+bool pivot_is_binary_size(const char *value)
+{
+	double bytes;
+	size_t length = value ? strcspn(value, "/") : 0;
+	return length > 2 && strncmp(value + length - 2, "iB", 2) == 0 && is_size(value, &bytes);
+}
+
+static bool has_binary_sizes(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		for (size_t k = 0; k < request->runs[i]->n_labels; k++) {
+			if (pivot_is_binary_size(request->runs[i]->labels[k].value)) {
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+int pivot_compare_labels(const char *a, const char *b)
+{
+	double x, y;
+	if (!a || !b) {
+		return !a - !b;
+	}
+	if (strcmp(a, b) == 0) {
+		return 0;
+	}
+	bool left = is_size(a, &x), right = is_size(b, &y);
+	if (left != right) {
+		return left ? -1 : 1;
+	}
+	int order = left ? (x > y) - (x < y) : 0;
+	return order ? order : strcmp(a, b);
+}
+
+struct sorting {
+	const struct pivot_request *request;
+	const char *const *labels;
+	size_t n_labels;
+	bool apart; // every run has a key of its own
+};
+
+static int compare_keys(const struct sorting *s, size_t a, size_t b)
+{
+	int order = 0;
+	for (size_t i = 0; i < s->n_labels && order == 0; i++) {
+		order = pivot_compare_labels(pivot_label(s->request, a, s->labels[i]),
+			pivot_label(s->request, b, s->labels[i]));
+	}
+	return order;
+}
+
+static int compare_runs(const void *left, const void *right, void *context)
+{
+	size_t a = *(const size_t *)left, b = *(const size_t *)right;
+	int order = compare_keys(context, a, b);
+	return order ? order : (a > b) - (a < b);
+}
+
+// Fills the axis, and the key of each run.
+static int axis_build(const struct sorting *s, struct pivot_axis *ret, size_t *keys_of)
+{
+	size_t n = s->request->n_runs;
+	_cleanup_free_ size_t *order = calloc(n + 1, sizeof(*order));
+	ret->labels = s->labels;
+	ret->n_labels = s->n_labels;
+	ret->keys = calloc((n + 1) * (s->n_labels + 1), sizeof(*ret->keys));
+	if (!order || !ret->keys) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		order[i] = i;
+	}
+	struct sorting sorting = *s;
+	qsort_r(order, n, sizeof(*order), compare_runs, &sorting);
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || s->apart || compare_keys(s, order[i - 1], order[i]) != 0) {
+			for (size_t k = 0; k < s->n_labels; k++) {
+				ret->keys[ret->n * s->n_labels + k] = pivot_label(
+					s->request, order[i], s->labels[k]);
+			}
+			ret->n++;
+		}
+		keys_of[order[i]] = ret->n - 1;
+	}
+	ret->n = ret->n ? ret->n : 1;
+	ret->sorted = true;
+	return 0;
+}
+
+// Puts keys in the order in which runs come that have them.
+static int axis_unsort(struct pivot_axis *axis, size_t *keys_of, size_t n_runs)
+{
+	size_t row = axis->n_labels * sizeof(*axis->keys), seen = 0;
+	const char **keys = calloc(axis->n + 1, row + sizeof(*keys));
+	_cleanup_free_ size_t *place = calloc(axis->n + 1, sizeof(*place)); // from 1; 0: none yet
+	if (!keys || !place) {
+		free(keys);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n_runs; i++) {
+		size_t key = keys_of[i];
+		if (place[key] == 0) {
+			memcpy(&keys[seen * axis->n_labels], &axis->keys[key * axis->n_labels],
+				row);
+			place[key] = ++seen;
+		}
+		keys_of[i] = place[key] - 1;
+	}
+	free(axis->keys);
+	axis->keys = keys;
+	axis->sorted = false;
+	return 0;
+}
+
+const char *pivot_key(const struct pivot_axis *axis, size_t key, size_t label)
+{
+	return axis->keys[key * axis->n_labels + label];
+}
+
+static struct pivot_cell *cell_at(const struct pivot *p, size_t row, size_t column, size_t value)
+{
+	return &p->cells[(row * p->columns.n + column) * p->n_values + value];
+}
+
+const struct pivot_cell *pivot_at(const struct pivot *p, size_t row, size_t column, size_t value)
+{
+	return cell_at(p, row, column, value);
+}
+
+// --- cells
+
+static bool counts(const struct pivot_request *request, const struct catalogue_run *run)
+{
+	return request->count_failed || outcome_is_success(run->outcome);
+}
+
+static const char *words_of(
+	const struct pivot_request *request, size_t index, const struct pivot_value *value)
+{
+	const struct catalogue_run *run = request->runs[index];
+	return value->measure == MEASURE_OUTCOME   ? outcome_word(run->outcome)
+	       : value->measure == MEASURE_VERDICT ? run->verdict
+	       : value->words                      ? value->words[index]
+	                                           : NULL;
+}
+
+static double number_of(
+	const struct pivot_request *request, size_t index, const struct pivot_value *value)
+{
+	return value->measure < N_MEASURES ? request->runs[index]->measures[value->measure]
+	       : value->numbers            ? value->numbers[index]
+	                                   : NAN;
+}
+
+static const char *reason_of(
+	const struct pivot_request *request, size_t index, const struct pivot_value *value)
+{
+	return value->measure < N_MEASURES ? request->runs[index]->reasons[value->measure]
+	                                   : value->reasons[index];
+}
+
+// The note's number; the same words have one number. 0: no memory, which costs a note.
+static size_t note_of(struct pivot *p, const char *words)
+{
+	for (size_t i = 0; i < p->n_notes; i++) {
+		if (strcmp(p->notes[i], words) == 0) {
+			return i + 1;
+		}
+	}
+	char **grown = realloc(p->notes, (p->n_notes + 1) * sizeof(*grown));
+	if (!grown) {
+		return 0;
+	}
+	p->notes = grown;
+	grown[p->n_notes] = strdup(words);
+	return grown[p->n_notes] ? ++p->n_notes : 0;
+}
+
+// The runs of a cell, in the order of the request.
+struct group {
+	const struct pivot_request *request;
+	const size_t *runs;
+	size_t n;
+	double *numbers; // [n], room for them
+};
+
+static void take_words(
+	const struct group *g, const struct pivot_value *value, struct pivot_cell *cell)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < g->n; i++) {
+		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const char *words = words_of(g->request, g->runs[i], value);
+		size_t same = 0;
+		if (!words || !*words ||
+			(value->measure != MEASURE_OUTCOME && !value->words &&
+				!counts(g->request, run))) {
+			continue;
+		}
+		for (size_t k = 0; k < g->n; k++) {
+			const char *other = words_of(g->request, g->runs[k], value);
+			same += other && strcmp(other, words) == 0;
+		}
+		cell->words_differ = cell->words_differ ||
+		                     (cell->words && strcmp(cell->words, words) != 0);
+		cell->words = same > most ? words : cell->words;
+		most = same > most ? same : most;
+	}
+}
+
+// What failed says what of; what did not says why it has no value, or that the value is of a part.
+static size_t take_note(struct pivot *p, const struct group *g, const struct pivot_value *value,
+	const struct pivot_cell *cell)
+{
+	for (size_t i = 0; i < g->n && cell->repeats.n < g->n; i++) {
+		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const char *reason = reason_of(g->request, g->runs[i], value);
+		bool failed = !outcome_is_success(run->outcome);
+		if (failed && *run->outcome_text) {
+			return note_of(p, run->outcome_text);
+		}
+		if (!failed && cell->repeats.n == 0 && reason) {
+			return note_of(p, reason);
+		}
+	}
+	for (size_t i = 0; i < g->n; i++) {
+		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		if (counts(g->request, run) && run->partial && *run->partial) {
+			return note_of(p, run->partial);
+		}
+	}
+	return 0;
+}
+
+static void fill_cell(struct pivot *p, const struct group *g, const struct pivot_value *value,
+	struct pivot_cell *cell)
+{
+	cell->n_runs = g->n;
+	for (size_t i = 0; i < g->n; i++) {
+		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		cell->outcomes[run->outcome]++;
+		g->numbers[i] = counts(g->request, run) ? number_of(g->request, g->runs[i], value)
+		                                        : NAN;
+	}
+	cell->repeats = statistics_of(g->numbers, g->n);
+	if (value->kind == MEASURE_KIND_WORDS) {
+		take_words(g, value, cell);
+		cell->words_are_foreign = value->words != NULL;
+	} else {
+		cell->note = take_note(p, g, value, cell);
+	}
+	if (cell->repeats.n > 0) {
+		p->fewest = p->fewest && p->fewest < cell->repeats.n ? p->fewest : cell->repeats.n;
+		p->most = p->most > cell->repeats.n ? p->most : cell->repeats.n;
+	}
+}
+
+struct placing {
+	const size_t *row_of;
+	const size_t *column_of;
+};
+
+static int compare_places(const void *left, const void *right, void *context)
+{
+	const struct placing *place = context;
+	size_t a = *(const size_t *)left, b = *(const size_t *)right;
+	if (place->row_of[a] != place->row_of[b]) {
+		return place->row_of[a] < place->row_of[b] ? -1 : 1;
+	}
+	if (place->column_of[a] != place->column_of[b]) {
+		return place->column_of[a] < place->column_of[b] ? -1 : 1;
+	}
+	return (a > b) - (a < b);
+}
+
+static int fill_cells(
+	struct pivot *p, const struct pivot_request *request, const struct placing *place)
+{
+	size_t n = request->n_runs;
+	_cleanup_free_ size_t *order = calloc(n + 1, sizeof(*order));
+	_cleanup_free_ double *numbers = calloc(n + 1, sizeof(*numbers));
+	if (!order || !numbers) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		order[i] = i;
+	}
+	qsort_r(order, n, sizeof(*order), compare_places,
+		&(struct placing){place->row_of, place->column_of});
+	for (size_t from = 0, to; from < n; from = to) {
+		size_t row = place->row_of[order[from]], column = place->column_of[order[from]];
+		for (to = from; to < n && place->row_of[order[to]] == row &&
+				place->column_of[order[to]] == column;
+			to++) {
+		}
+		struct group group = {request, &order[from], to - from, numbers};
+		for (size_t v = 0; v < request->n_values; v++) {
+			fill_cell(p, &group, &request->values[v], cell_at(p, row, column, v));
+		}
+	}
+	return 0;
+}
+
+// --- baseline
+
+static const char *baseline_of(const struct pivot_request *request, const char *label)
+{
+	for (size_t i = 0; i < request->n_baseline; i++) {
+		if (strcmp(request->baseline[i].label, label) == 0) {
+			return request->baseline[i].value;
+		}
+	}
+	return NULL;
+}
+
+// How a key compares with another one that has the baseline's labels instead of its own.
+static int compare_with_baseline(const struct pivot_request *request, const struct pivot_axis *axis,
+	size_t key, size_t other)
+{
+	int order = 0;
+	for (size_t i = 0; i < axis->n_labels && order == 0; i++) {
+		const char *instead = baseline_of(request, axis->labels[i]);
+		order = pivot_compare_labels(
+			pivot_key(axis, key, i), instead ? instead : pivot_key(axis, other, i));
+	}
+	return order;
+}
+
+// The key with the baseline's labels instead of its own; axis->n where there is none.
+static size_t baseline_key(
+	const struct pivot_request *request, const struct pivot_axis *axis, size_t key)
+{
+	size_t low = 0, high = axis->n;
+	if (!axis->sorted) {
+		while (low < high && compare_with_baseline(request, axis, low, key) != 0) {
+			low++;
+		}
+		return low;
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare_with_baseline(request, axis, middle, key);
+		if (order == 0) {
+			return middle;
+		}
+		low = order < 0 ? middle + 1 : low;
+		high = order < 0 ? high : middle;
+	}
+	return axis->n;
+}
+
+// Takes the value as the runs write it: "32.0" is "32".
+static bool axis_has(const struct pivot_axis *axis, struct pivot_match *match, bool *ret_label)
+{
+	for (size_t i = 0; i < axis->n_labels; i++) {
+		if (strcmp(axis->labels[i], match->label) != 0) {
+			continue;
+		}
+		*ret_label = true;
+		for (size_t k = 0; k < axis->n; k++) {
+			const char *key = pivot_key(axis, k, i);
+			double a, b;
+			if (key && (strcmp(key, match->value) == 0 ||
+					   (is_size(key, &a) && is_size(match->value, &b) &&
+						   a == b))) {
+				match->value = key;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static int check_baseline(const struct pivot *p, struct pivot_match *match, struct error *e)
+{
+	bool label = false;
+	if (axis_has(&p->rows, match, &label) || axis_has(&p->columns, match, &label)) {
+		return 0;
+	}
+	return label ? error_set(
+			       e, EINVAL, "baseline: no run has %s=%s", match->label, match->value)
+	             : error_set(e, EINVAL, "baseline: '%s' is no label of rows or columns",
+			       match->label);
+}
+
+static void compare_cell(
+	enum measure_id measure, struct pivot_cell *cell, const struct pivot_cell *base)
+{
+	cell->is_baseline = cell == base;
+	if (cell == base || cell->repeats.n == 0 || base->repeats.n == 0) {
+		return;
+	}
+	cell->against = measure_against(measure, cell->repeats.mean, base->repeats.mean);
+	if (isfinite(cell->against)) {
+		cell->probability = statistics_welch(&cell->repeats, &base->repeats);
+	}
+}
+
+static int correct(struct pivot *p)
+{
+	size_t n = p->rows.n * p->columns.n * p->n_values;
+	_cleanup_free_ double *probabilities = calloc(n + 1, sizeof(*probabilities));
+	if (!probabilities) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		probabilities[i] = p->cells[i].probability;
+		p->n_tests += !isnan(probabilities[i]);
+	}
+	if (statistics_holm(probabilities, n) < 0) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		p->cells[i].probability = probabilities[i];
+		p->cells[i].beyond_noise = probabilities[i] < STATISTICS_LEVEL;
+	}
+	return 0;
+}
+
+static int say_baseline(struct pivot *p, const struct pivot_request *request)
+{
+	struct text said = {0};
+	for (size_t i = 0; i < request->n_baseline; i++) {
+		text_format(&said, "%s%s=%s", i ? ", " : "", request->baseline[i].label,
+			request->baseline[i].value);
+	}
+	for (size_t i = 0; request->n_baseline == 0 && i < p->columns.n_labels; i++) {
+		const char *key = pivot_key(&p->columns, 0, i);
+		text_format(&said, "%s%s", i ? ", " : "", key ? key : "-");
+	}
+	p->baseline = text_steal(&said);
+	p->baseline_from = request->baseline_from;
+	return p->baseline ? 0 : -ENOMEM;
+}
+
+static int compare_all(struct pivot *p, const struct pivot_request *request)
+{
+	for (size_t row = 0; row < p->rows.n; row++) {
+		size_t base_row = baseline_key(request, &p->rows, row);
+		for (size_t column = 0; column < p->columns.n; column++) {
+			size_t base = request->n_baseline
+			                      ? baseline_key(request, &p->columns, column)
+			                      : 0;
+			if (base_row == p->rows.n || base == p->columns.n) {
+				continue;
+			}
+			for (size_t v = 0; v < p->n_values; v++) {
+				compare_cell(p->values[v].measure, cell_at(p, row, column, v),
+					cell_at(p, base_row, base, v));
+			}
+		}
+	}
+	int r = correct(p);
+	return r < 0 ? r : say_baseline(p, request);
+}
+
+static int apply_baseline(struct pivot *p, const struct pivot_request *request, struct error *e)
+{
+	if (request->n_baseline == 0) {
+		return request->first_is_baseline ? compare_all(p, request) : 0;
+	}
+	_cleanup_free_ struct pivot_match *matches = calloc(request->n_baseline, sizeof(*matches));
+	if (!matches) {
+		return -ENOMEM;
+	}
+	memcpy(matches, request->baseline, request->n_baseline * sizeof(*matches));
+	for (size_t i = 0; i < request->n_baseline; i++) {
+		int r = check_baseline(p, &matches[i], e);
+		if (r < 0) {
+			return r;
+		}
+	}
+	struct pivot_request as_runs_say = *request;
+	as_runs_say.baseline = matches;
+	return compare_all(p, &as_runs_say);
+}
+
+// --- all of it
+
+static int build(struct pivot *p, const struct pivot_request *request, struct error *e)
+{
+	_cleanup_free_ size_t *rows = calloc(request->n_runs + 1, sizeof(*rows));
+	_cleanup_free_ size_t *columns = calloc(request->n_runs + 1, sizeof(*columns));
+	const struct sorting by_row = {request, request->rows, request->n_rows, false};
+	const struct sorting by_column = {
+		request, request->columns, request->n_columns, request->apart};
+	if (!rows || !columns || axis_build(&by_row, &p->rows, rows) < 0 ||
+		axis_build(&by_column, &p->columns, columns) < 0 ||
+		(request->keep_order && axis_unsort(&p->columns, columns, request->n_runs) < 0)) {
+		return -ENOMEM;
+	}
+	size_t n = p->rows.n * p->columns.n * request->n_values;
+	p->cells = calloc(n + 1, sizeof(*p->cells));
+	if (!p->cells) {
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		p->cells[i].against = p->cells[i].probability = NAN;
+		p->cells[i].repeats = statistics_of(NULL, 0);
+	}
+	int r = fill_cells(p, request, &(struct placing){rows, columns});
+	r = r < 0 ? r : apply_baseline(p, request, e);
+	return r < 0 ? r : pivot_ranking_build(p);
+}
+
+int pivot_build(const struct pivot_request *request, struct pivot *ret, struct error *e)
+{
+	struct pivot p = {.values = request->values,
+		.n_values = request->n_values,
+		.binary_sizes = has_binary_sizes(request),
+		.unranked = request->unranked,
+		.warnings = request->warnings,
+		.n_warnings = request->n_warnings};
+	int r = build(&p, request, e);
+	if (r < 0) {
+		pivot_done(&p);
+		return r == -ENOMEM ? error_errno(e, ENOMEM, "cannot compare") : r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void pivot_done(struct pivot *p)
+{
+	for (size_t i = 0; i < p->n_notes; i++) {
+		free(p->notes[i]);
+	}
+	free(p->notes);
+	free(p->rows.keys);
+	free(p->columns.keys);
+	free(p->cells);
+	free(p->baseline);
+	pivot_ranking_done(&p->ranking);
+	*p = (struct pivot){0};
+}
+
+// --- what failed
+
+size_t pivot_failed(const struct pivot_cell *cell)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		n += !outcome_is_success((enum outcome)i) ? cell->outcomes[i] : 0;
+	}
+	return n;
+}
+
+static void append_words(struct text *t, const char *word)
+{
+	for (const char *c = word; *c; c++) {
+		text_append(t, *c == '_' ? " " : c, 1);
+	}
+}
+
+void pivot_append_failures(struct text *t, const struct pivot_cell *cell)
+{
+	size_t failed = pivot_failed(cell), kinds = 0;
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		kinds += !outcome_is_success((enum outcome)i) && cell->outcomes[i] > 0;
+	}
+	bool all_alike = kinds == 1 && failed == cell->n_runs;
+	bool first = true;
+	for (size_t i = 0; i < N_OUTCOMES; i++) {
+		if (outcome_is_success((enum outcome)i) || cell->outcomes[i] == 0) {
+			continue;
+		}
+		text_append_string(t, first ? "" : ", ");
+		if (!all_alike) {
+			text_format(t, "%zu ", cell->outcomes[i]);
+		}
+		append_words(t, outcome_word((enum outcome)i));
+		first = false;
+	}
+}
+
+// Pivot ranking -----------------------------------------------------------------------------------
+//
+// The ranking of a pivot's columns.
+
+static const struct repeats *repeats_of(const struct pivot *p, size_t column, size_t value)
+{
+	return &pivot_at(p, 0, column, value)->repeats;
+}
+
+static bool is_known(const struct pivot *p, size_t column, size_t value)
+{
+	return repeats_of(p, column, value)->mean > 0;
+}
+
+static size_t columns_with(const struct pivot *p, size_t value)
+{
+	size_t n = 0;
+	for (size_t c = 0; c < p->columns.n; c++) {
+		n += is_known(p, c, value);
+	}
+	return n;
+}
+
+// p->n_values where there is none.
+static size_t value_of(const struct pivot *p, enum measure_id measure)
+{
+	size_t v = 0;
+	while (v < p->n_values && !(p->values[v].measure == measure && columns_with(p, v) > 1)) {
+		v++;
+	}
+	return v;
+}
+
+static size_t value_that_ranks(const struct pivot *p)
+{
+	static const enum measure_id first[] = {
+		MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP, MEASURE_DURATION};
+	for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+		size_t v = value_of(p, first[i]);
+		if (v < p->n_values) {
+			return v;
+		}
+	}
+	for (size_t v = 0; v < p->n_values; v++) {
+		enum measure_id measure = p->values[v].measure;
+		if (measure < N_MEASURES && measure_is_speed(measure) && columns_with(p, v) > 1) {
+			return v;
+		}
+	}
+	return p->n_values;
+}
+
+// How many times as fast one column is as another.
+static double times_as_fast(const struct pivot *p, size_t value, size_t one, size_t other)
+{
+	return measure_against(p->values[value].measure, repeats_of(p, one, value)->mean,
+		repeats_of(p, other, value)->mean);
+}
+
+static size_t fastest_of(const struct pivot *p, size_t value)
+{
+	size_t fastest = p->columns.n;
+	for (size_t c = 0; c < p->columns.n; c++) {
+		if (is_known(p, c, value) &&
+			(fastest == p->columns.n || times_as_fast(p, value, c, fastest) > 1)) {
+			fastest = c;
+		}
+	}
+	return fastest;
+}
+
+// Fills p->ranking: of a pivot without rows, by the first value that tells how fast a job is (a
+// time of an epoch before others), of the columns that have it. Fewer than two: none. -ENOMEM.
+static int pivot_ranking_build(struct pivot *p)
+{
+	struct pivot_ranking *ranking = &p->ranking;
+	if (p->rows.n_labels > 0 || p->columns.n < 2 || !p->baseline) {
+		return 0;
+	}
+	ranking->value = value_that_ranks(p);
+	if (ranking->value == p->n_values) {
+		return 0;
+	}
+	ranking->others = calloc(p->columns.n, sizeof(*ranking->others));
+	if (!ranking->others) {
+		return -ENOMEM;
+	}
+	ranking->fastest = fastest_of(p, ranking->value);
+	for (size_t c = 0; c < p->columns.n; c++) {
+		if (c != ranking->fastest && is_known(p, c, ranking->value)) {
+			ranking->others[ranking->n++] = (struct pivot_ratio){.column = c,
+				.times = times_as_fast(p, ranking->value, ranking->fastest, c),
+				.half = statistics_ratio(
+					repeats_of(p, ranking->fastest, ranking->value),
+					repeats_of(p, c, ranking->value))};
+		}
+	}
+	return 0;
+}
+
+static void pivot_ranking_done(struct pivot_ranking *ranking)
+{
+	free(ranking->others);
+	*ranking = (struct pivot_ranking){0};
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The list of suggestions, what a gain is, and the model of workers and CPUs. What is advised
+// against a cause is in its row (cause_kinds.h).
+
+#include "verdict/advice.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/thresholds.h"
+
+// Suggestions -------------------------------------------------------------------------------------
+
+// Takes both texts. Two causes can call for the same.
+static void keep(struct book *b, struct suggestion made)
+{
+	struct verdict *v = b->verdict;
+	struct suggestion *grown = realloc(v->suggestions, (v->n_suggestions + 1) * sizeof(*grown));
+	v->suggestions = grown ? grown : v->suggestions;
+	bool known = false;
+	for (size_t i = 0; grown && made.action && i < v->n_suggestions; i++) {
+		known |= strcmp(grown[i].action, made.action) == 0;
+	}
+	if (!grown || !made.action || !made.basis || known) {
+		free(made.action);
+		free(made.basis);
+		b->r = known ? b->r : -ENOMEM;
+		return;
+	}
+	grown[v->n_suggestions++] = made;
+}
+
+void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const char *format, ...)
+{
+	char value[SETTING_VALUE_MAX];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(value, sizeof(value), format, arguments);
+	va_end(arguments);
+	setting_add(&b->settings, choice, kind, value);
+}
+
+// A large gain that nothing was seen for is not promised.
+static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum gain_kind kind)
+{
+	bool promised = isfinite(gain.value) && gain.value >= 1;
+	bool direct = causes_direct(b->f, b->cause);
+	return !promised || (gain.value > LARGE && !direct) ? GAIN_UNKNOWN : kind;
+}
+
+// What makes iterations faster leaves validation and checkpoints as they are, as far as is known.
+static struct estimate of_training(const struct book *b, struct estimate gain)
+{
+	double part = causes_iterations_share(b->f);
+	if (cause_kind(b->cause)->of != OF_ITERATIONS) {
+		return gain;
+	}
+	return (struct estimate){1 / (part / gain.value + 1 - part),
+		1 / (part / gain.low + 1 - part), 1 / (part / gain.high + 1 - part)};
+}
+
+static void suggest(struct book *b, struct estimate gain, enum gain_kind kind, struct text *action,
+	struct text *basis)
+{
+	gain = of_training(b, gain);
+	kind = kind_of(b, gain, kind);
+	text_append_string(basis, "");
+	if (b->minor && kind == GAIN_UNKNOWN) { // not worth a line
+		text_done(action);
+		text_done(basis);
+		b->settings.n = 0;
+		return;
+	}
+	keep(b, (struct suggestion){
+			.kind = kind,
+			.gain = kind == GAIN_UNKNOWN ? advice_no_gain : gain,
+			.action = text_steal(action),
+			.basis = text_steal(basis),
+			.settings = b->settings,
+		});
+	b->settings.n = 0;
+}
+
+void advice_suggest(struct book *b, struct estimate gain, struct text *action, struct text *basis)
+{
+	suggest(b, gain, GAIN_ESTIMATED, action, basis);
+}
+
+// Nothing goes away altogether: of what takes nearly all of the time, the bound says nothing.
+void advice_suggest_at_most(struct book *b, double share, struct text *action, struct text *basis)
+{
+	const struct estimate all = {share, NAN, NAN};
+	struct estimate gain = share < BOUND_SAYS ? advice_gain_of(all, 1) : advice_no_gain;
+	suggest(b, gain, GAIN_AT_MOST, action, basis);
+}
+
+void advice_suggest_plain_at_most(
+	struct book *b, double share, const char *action, const char *basis)
+{
+	struct text what = {0}, why = {0};
+	text_append_string(&what, action);
+	text_append_string(&why, basis);
+	advice_suggest_at_most(b, share, &what, &why);
+}
+
+void advice_suggest_unknown(struct book *b, const char *action, const char *basis)
+{
+	struct text what = {0}, why = {0};
+	text_append_string(&what, action);
+	text_append_string(&why, basis);
+	suggest(b, advice_no_gain, GAIN_UNKNOWN, &what, &why);
+}
+
+struct estimate advice_gain_of(struct estimate share, double part)
+{
+	return (struct estimate){
+		1 / fmax(0.02, 1 - part * share.value),
+		1 / fmax(0.02, 1 - part * share.low),
+		1 / fmax(0.02, 1 - part * share.high),
+	};
+}
+
+const struct estimate advice_no_gain = {NAN, NAN, NAN};
+
+// Workers ----------------------------------------------------------------------------------------
+
+// CPU time of an iteration, as a share of its length, of the training process without preparing,
+// and of preparing.
+static void cpu_times(const struct facts *f, double *ret_main, double *ret_prepare)
+{
+	*ret_main = f->main_cpus;
+	*ret_prepare = f->workers.cpus;
+	if (f->workers.n == 0) {
+		double waits = facts_share(f, PHASE_DATA);
+		double queued = isfinite(f->main_queued) ? f->main_queued : 0;
+		double blocked = fmin(waits, fmax(0, 1 - f->main_cpus - queued));
+		*ret_prepare = waits - blocked;
+		*ret_main = f->main_cpus - *ret_prepare;
+	}
+}
+
+// Each epoch makes its workers anew, by default: what more of them take, over its iterations.
+static double starting(const struct facts *f, unsigned workers)
+{
+	double further = workers > f->workers.n ? workers - f->workers.n : 0;
+	double first = f->workers.n == 0 ? WORKERS_START_S : 0;
+	double epoch_s = f->epoch_iterations * f->length_s.value;
+	bool anew = f->workers.n == 0 || f->workers.restart;
+	return anew && epoch_s > 0 ? (first + further * WORKER_START_S) / epoch_s : 0;
+}
+
+double advice_length_with(const struct facts *f, unsigned workers, double cpus)
+{
+	double main, prepare, waits = facts_share(f, PHASE_DATA);
+	cpu_times(f, &main, &prepare);
+	double blocked = f->workers.n == 0              ? waits - prepare
+	                 : isfinite(f->workers.blocked) ? f->workers.blocked
+	                                                : 0;
+	// Run-queue waits go as CPUs come: the last term has them.
+	double queued = isfinite(f->main_queued) ? f->main_queued : 0;
+	double computing = fmax(0.05, 1 - waits - queued);
+	if (workers == 0) {
+		return computing + prepare + blocked;
+	}
+	double sent = f->workers.n == 0 ? HAND_OVER_S / f->length_s.value : 0;
+	double taken = f->workers.n == 0 ? TAKE_OVER_S / f->length_s.value : 0;
+	double input = (prepare + blocked + sent) / workers;
+	double work = f->ranks.n * (main + prepare + sent + taken) / cpus;
+	return fmax(fmax(computing + taken, input), work) + starting(f, workers);
+}
+
+// So many workers that what each needs still fits.
+static unsigned workers_that_fit(const struct facts *f)
+{
+	const struct memory_facts *m = &f->memory;
+	// Workers that compute need a CPU each; those that are blocked wait side by side.
+	bool blocked = input_preparing(f).blocked >= BLOCKED;
+	unsigned n = f->workers.n;
+	unsigned most = blocked ? WORKERS_MOST : (unsigned)fmin(256, fmax(1, ceil(f->cpus)));
+	double processes = n + 1.0;
+	double each = m->peak_bytes / processes;
+	if (isfinite(each) && isfinite(m->limit_bytes)) {
+		double room = MEMORY_KEPT * m->limit_bytes - m->peak_bytes;
+		most = (unsigned)fmin(most, n + fmax(0, floor(room / each)));
+	}
+	if (n > 0 && m->shared_bytes > 0 && isfinite(m->shared_limit_bytes)) {
+		double each_shares = m->shared_bytes / n;
+		most = (unsigned)fmin(
+			most, fmax(n, floor(MEMORY_KEPT * m->shared_limit_bytes / each_shares)));
+	}
+	return most;
+}
+
+unsigned advice_workers(const struct facts *f)
+{
+	unsigned most = workers_that_fit(f), fewest = f->workers.n;
+	double best = advice_length_with(f, f->workers.n, f->cpus);
+	for (unsigned n = 1; n <= most; n++) {
+		best = fmin(best, advice_length_with(f, n, f->cpus));
+	}
+	for (unsigned n = most; n >= 1 && isfinite(best); n--) {
+		fewest = advice_length_with(f, n, f->cpus) <= best * WITHIN ? n : fewest;
+	}
+	return fewest;
+}
+
+static void append_loader(struct text *t, const struct facts *f)
+{
+	if (f->loader_at && *f->loader_at) {
+		words_append_place(t, f->loader_at, 40);
+		text_append_string(t, "  ");
+	}
+}
+
+// CPUs that nobody uses.
+double advice_idle_cpus(const struct facts *f)
+{
+	double others = isfinite(f->others_cpus) ? f->others_cpus : 0;
+	return fmax(0, f->cpus - f->cpus_used - others);
+}
+
+void advice_append_idle(struct text *t, const struct facts *f)
+{
+	double idle = advice_idle_cpus(f);
+	if (idle < 0.05) {
+		text_append_string(t, "no CPU is idle");
+		return;
+	}
+	words_append_number(t, idle);
+	text_append_string(t, " of ");
+	words_append_counted(t, f->cpus, "CPU");
+	text_append_string(t, " idle");
+}
+
+void advice_append_prepare_cost(struct text *t, const struct facts *f)
+{
+	double main, prepare;
+	cpu_times(f, &main, &prepare);
+	double per_sample = prepare * f->length_s.value / f->samples;
+	// Threads of a pipeline prepare while others compute: what they take is not known.
+	if (per_sample > 0 && !f->pipeline) {
+		text_append_string(t, "a sample takes ");
+		words_append_seconds(t, per_sample);
+		text_append_string(t, " of CPU to prepare; ");
+	}
+	advice_append_idle(t, f);
+}
+
+// From what the model says of now to what it says of then; the interval is that of the wait.
+static struct estimate workers_gain(const struct facts *f, unsigned workers)
+{
+	// Both by the model: what it does not know of is in both.
+	double now = advice_length_with(f, f->workers.n, f->cpus);
+	double then = advice_length_with(f, workers, f->cpus);
+	struct estimate gain = {now / then, NAN, NAN}, waits = f->share[PHASE_DATA];
+	if (isfinite(waits.low)) {
+		double width = fmax(0.05, waits.high - waits.low);
+		gain.low = fmax(1, gain.value * (1 - width));
+		gain.high = gain.value * (1 + width);
+	}
+	return gain;
+}
+
+// Threads that spin hold the CPUs that a worker would prepare on. With fewer of them a step takes
+// longer by what they computed, and less by what its own thread spins; then workers fit beside it.
+//
+//   K(t) = K - spinning of the training thread - u + n u / t
+//
+// for t of n threads, with u what one of the others computes, as a share of an iteration.
+static double step_with_threads(const struct facts *f, double threads)
+{
+	const struct code_facts *others = &f->code_threads;
+	double n = fmax(2, isfinite(f->omp_threads) ? f->omp_threads : f->cpus);
+	double useful = (1 - others->share[CODE_SPINNING]) * others->cpus / (n - 1);
+	double queued = cause_known(f->main_queued);
+	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, f->code.cpus);
+	double step = 1 - facts_share(f, PHASE_DATA) - queued - spins - useful;
+	return fmax(0.05, step + n * useful / threads);
+}
+
+static double length_with_threads(const struct facts *f, unsigned workers, double threads)
+{
+	double main, prepare;
+	cpu_times(f, &main, &prepare);
+	bool has = f->workers.n > 0;
+	double blocked = has ? cause_known(f->workers.blocked)
+	                     : facts_share(f, PHASE_DATA) - input_blocked(f) - prepare;
+	double sent = has ? 0 : HAND_OVER_S / f->length_s.value;
+	double taken = has ? 0 : TAKE_OVER_S / f->length_s.value;
+	double step = step_with_threads(f, threads) + taken;
+	double input = (prepare + fmax(0, blocked) + sent) / workers;
+	double work = step_with_threads(f, 1) + prepare + sent + taken;
+	return fmax(fmax(step, input), work / f->cpus) + starting(f, workers);
+}
+
+double advice_length_with_threads(const struct facts *f, double threads)
+{
+	const struct code_facts *others = &f->code_threads;
+	if (!cause_sampled(others) || !cause_sampled(&f->code) || !isfinite(others->cpus)) {
+		return NAN;
+	}
+	return f->workers.n > 0 ? length_with_threads(f, f->workers.n, threads)
+	                        : step_with_threads(f, threads) + facts_share(f, PHASE_DATA);
+}
+
+// Workers and threads together, where more workers fit as threads that spin go. False where they
+// gain little more than workers alone.
+static bool advise_workers_and_threads(struct book *b, double alone)
+{
+	const struct facts *f = b->f;
+	bool spins = cause_sampled(&f->code_threads) && cause_sampled(&f->code) &&
+	             cause_spinning_cpus(f) >= SPINNING_CPUS;
+	unsigned best_workers = 0, best_threads = 0;
+	double best = 1 / fmax(LITTLE, alone * LITTLE);
+	if (!spins || input_at_a_lock(f) || !f->openmp || f->omp_threads == 1 || f->ranks.n > 1 ||
+		advice_idle_cpus(f) >= IDLE_CPUS || !f->loader_at || !*f->loader_at) {
+		return false;
+	}
+	for (unsigned workers = f->workers.n + 1; workers <= f->cpus; workers++) {
+		double threads = fmax(1, floor(f->cpus) - workers);
+		double length = length_with_threads(f, workers, threads);
+		if (length * (best_workers ? WITHIN : 1) < best) {
+			best = length;
+			best_workers = workers;
+			best_threads = (unsigned)threads;
+		}
+	}
+	if (best_workers == 0) {
+		return false;
+	}
+	struct text action = {0}, basis = {0};
+	append_loader(&action, f);
+	text_format(&action, "num_workers %u -> %u with OMP_NUM_THREADS=%u", f->workers.n,
+		best_workers, best_threads);
+	words_append_number(&basis, cause_spinning_cpus(f));
+	text_append_string(&basis, " CPUs spin, which workers would have");
+	advice_set(b, 0, SETTING_WORKERS, "%u", best_workers);
+	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%u", best_threads);
+	advice_suggest(b, (struct estimate){1 / best, NAN, NAN}, &action, &basis);
+	return true;
+}
+
+void advise_workers(struct book *b)
+{
+	const struct facts *f = b->f;
+	unsigned workers = advice_workers(f);
+	struct estimate gain = workers_gain(f, workers);
+	double alone = workers > f->workers.n && gain.value >= 1 ? gain.value : 1;
+	if (advise_workers_and_threads(b, alone)) {
+		return;
+	}
+	bool quick = f->workers.n == 0 &&
+	             facts_share(f, PHASE_DATA) * f->length_s.value < QUICK_BATCH_S;
+	if (quick || input_at_a_lock(f) || workers <= f->workers.n || !(gain.value >= LITTLE)) {
+		return;
+	}
+	struct text action = {0}, basis = {0};
+	append_loader(&action, f);
+	// PyTorch's word, where PyTorch's hook told of the loader.
+	text_format(&action, "%s %u -> %u", action.length > 0 ? "num_workers" : "loader workers",
+		f->workers.n, workers);
+	advice_append_prepare_cost(&basis, f);
+	if (!f->pipeline && f->loader_at && *f->loader_at) {
+		advice_set(b, 0, SETTING_WORKERS, "%u", workers);
+	}
+	advice_suggest(b, gain, &action, &basis);
+}
+
+// What each epoch makes anew: iterators, a pipeline, workers.
+void advise_epochs(struct book *b, double share)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (f->workers.restart) {
+		append_loader(&action, f);
+		text_append_string(&action, "persistent_workers=True");
+		advice_set(b, 0, SETTING_PERSISTENT, "1");
+		// They end between two epochs, too.
+		double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
+		share += fmax(0, cause_known(f->between_s) / (f->training_s - apart));
+	} else {
+		text_append_string(&action, "one input pipeline for all epochs");
+		text_append_string(
+			&action, f->pipeline ? " (dataset.repeat(), steps_per_epoch)" : "");
+	}
+	text_append_string(&basis, "the first iterations of epochs take it");
+	advice_suggest_at_most(b, share, &action, &basis);
+}
+
+// All ---------------------------------------------------------------------------------------------
+
+static int suggestion_compare(const void *left, const void *right)
+{
+	const struct suggestion *one = left, *other = right;
+	double a = isfinite(one->gain.value) ? one->gain.value : 1;
+	double b = isfinite(other->gain.value) ? other->gain.value : 1;
+	// An estimate is of something that can be done; a bound, of what nothing may reach.
+	int kinds = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
+	return kinds ? kinds : (a < b) - (a > b);
+}
+
+static void advise(struct book *b, const struct cause *cause, bool first_of_all)
+{
+	struct verdict *v = b->verdict;
+	size_t first = v->n_suggestions;
+	b->cause = cause->bottleneck;
+	b->minor = !first_of_all && cause->share.value < CERTAIN;
+	if (b->r == 0 && cause_kind(cause->bottleneck)->advise) {
+		cause_kind(cause->bottleneck)->advise(b, cause);
+	}
+	if (v->n_suggestions > first + 1) {
+		qsort(v->suggestions + first, v->n_suggestions - first, sizeof(*v->suggestions),
+			suggestion_compare);
+	}
+}
+
+// Of the first cause first, of each the largest gain; what is advised only for a first cause
+// (computing, start-up) is what remains when nothing else can be changed.
+int advice_build(const struct facts *f, const struct causes *c, struct verdict *ret)
+{
+	struct book book = {.f = f, .verdict = ret};
+	for (size_t i = 0; i < c->n; i++) {
+		if (!cause_kind(c->items[i].bottleneck)->first_only) {
+			advise(&book, &c->items[i], i == 0);
+		}
+	}
+	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
+		advise(&book, &c->items[0], true);
+	}
+	return book.r;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Causes outside a rank's own iterations: other ranks, validation, checkpoints, start-up, and
+// memory that grows.
+
+#include <math.h>
+
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/leak_facts.h"
+#include "verdict/thresholds.h"
+
+// The phase or the wait was measured itself.
+static enum grounds grounds_measured(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT;
+}
+
+// Ranks -------------------------------------------------------------------------------------------
+
+static struct judgement judge_ranks(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double own = facts_share(f, PHASE_COMMUNICATION);
+	double most = f->ranks.n > 1 ? fmax(own, cause_known(f->ranks.waits_most)) : own;
+	return (struct judgement){most, f->ranks.inferred ? PHASE_BACKWARD : PHASE_COMMUNICATION};
+}
+
+static enum grounds grounds_ranks(const struct facts *f)
+{
+	bool seen = f->ranks.waits_most - f->ranks.waits_least >= IMBALANCE;
+	return seen && !f->ranks.inferred ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_ranks(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	const struct rank_facts *r = &f->ranks;
+	text_append_string(t, "waits for other ranks, ");
+	cause_append_share(t, cause);
+	if (r->waits_most - r->waits_least >= IMBALANCE) {
+		text_format(t, ": rank %d of %u is slower than the others", r->slowest, r->n);
+	}
+}
+
+static void advise_ranks(struct book *b, const struct cause *cause)
+{
+	const struct rank_facts *r = &b->f->ranks;
+	struct text action = {0}, basis = {0};
+	if (r->waits_most - r->waits_least >= IMBALANCE) {
+		text_format(&action,
+			"give rank %d as much to do as the others, and as much machine",
+			r->slowest);
+		text_append_string(&basis, "it waits ");
+		words_append_percent(&basis, r->waits_least);
+		text_append_string(&basis, " of its iterations, another ");
+		words_append_percent(&basis, r->waits_most);
+	} else {
+		text_append_string(
+			&action, "larger batches, fewer synchronisations, a faster network");
+		text_append_string(&basis, "all ranks wait alike");
+	}
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Validation and checkpoints ----------------------------------------------------------------------
+
+static struct judgement judge_validation(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){cause_known(f->validation_s) / f->training_s, N_KNOWN_PHASES};
+}
+
+// Saving is a phase of its own where hooks see it; a script's own fsync is seen by looks.
+static struct judgement judge_checkpoint(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double saved = cause_known(f->checkpoint_s) / f->training_s;
+	double synced = f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[WAIT_FSYNC])
+	                                               : 0;
+	return (struct judgement){fmax(saved, synced), N_KNOWN_PHASES};
+}
+
+static void append_of_training(struct text *t, const struct facts *f, double share, double seconds)
+{
+	words_append_percent(t, share);
+	text_append_string(t, " of training");
+	if (seconds >= 0.5 * share * f->training_s) {
+		text_append_string(t, ": ");
+		words_append_seconds(t, seconds);
+		text_append_string(t, " of ");
+		words_append_seconds(t, f->training_s);
+	}
+}
+
+static void say_validation(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "validation takes ");
+	append_of_training(t, f, cause->share.value, f->validation_s);
+}
+
+static void say_checkpoint(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "saving checkpoints takes ");
+	append_of_training(t, f, cause->share.value, f->checkpoint_s);
+}
+
+static void advise_validation(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "validate half as often");
+	text_append_string(&basis, "half of the time that it takes");
+	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
+}
+
+static void advise_checkpoint(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "save half as often, or in a thread beside training");
+	text_append_string(&basis, "half of the time that it takes");
+	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
+}
+
+// Start -------------------------------------------------------------------------------------------
+
+// It counts half: a longer run makes it smaller.
+static struct judgement judge_startup(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = f->startup_s / f->duration_s;
+	return (struct judgement){share >= STARTUP ? share : 0, N_KNOWN_PHASES};
+}
+
+static void say_startup(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "start-up takes ");
+	words_append_percent(t, cause->share.value);
+	text_append_string(t, " of the run: ");
+	words_append_seconds(t, f->startup_s);
+	text_append_string(t, " before the first iteration");
+}
+
+static void advise_startup(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(
+		b, "more work in one run: it starts once", "time before the first iteration");
+}
+
+// Growth ------------------------------------------------------------------------------------------
+
+// A leak costs memory, and time only in the end, so it has no share: causes_find() puts it last.
+static struct judgement judge_leak(const struct facts *f, const struct causes *found)
+{
+	(void)f;
+	(void)found;
+	return (struct judgement){0, N_KNOWN_PHASES};
+}
+
+static void say_leak(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	leak_append_warning(t, &f->growth);
+}
+
+static void advise_leak(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(b,
+		"keep no results of earlier iterations (loss.item(), not loss; lists that grow)",
+		"memory that cannot be dropped grew from the first iterations to the last");
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_ranks = {
+	.name = "ranks",
+	.part = "other ranks",
+	.judge = judge_ranks,
+	.grounds = grounds_ranks,
+	.say = say_ranks,
+	.advise = advise_ranks,
+};
+
+const struct cause_kind cause_validation = {
+	.name = "validation",
+	.part = "validation",
+	.of = OF_TRAINING,
+	.judge = judge_validation,
+	.grounds = grounds_measured,
+	.say = say_validation,
+	.advise = advise_validation,
+};
+
+const struct cause_kind cause_checkpoint = {
+	.name = "checkpoint",
+	.part = "checkpoints",
+	.of = OF_TRAINING,
+	.judge = judge_checkpoint,
+	.grounds = grounds_measured,
+	.say = say_checkpoint,
+	.advise = advise_checkpoint,
+};
+
+const struct cause_kind cause_startup = {
+	.name = "start-up",
+	.part = "start-up",
+	.of = OF_RUN,
+	.first_only = true,
+	.judge = judge_startup,
+	.grounds = grounds_measured,
+	.say = say_startup,
+	.advise = advise_startup,
+};
+
+const struct cause_kind cause_leak = {
+	.name = "leak",
+	.part = "memory that grows",
+	.of = OF_RUN,
+	.judge = judge_leak,
+	.grounds = grounds_measured,
+	.say = say_leak,
+	.advise = advise_leak,
+};

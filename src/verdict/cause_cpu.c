@@ -1,0 +1,769 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Who lacks CPUs, and why: a quota, threads that spin, other programs, too few of them; and what
+// the training thread waits for while others of its process, or its children, run.
+
+#include <math.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/thresholds.h"
+
+// Cause allocation --------------------------------------------------------------------------------
+//
+// Memory that a step gives back to the kernel and takes again: each page of it is a page fault, in
+// which the kernel clears the page. glibc gives large blocks back as they are freed.
+
+#define PAGE_BYTES 4096.0 // or more: then there are fewer faults
+
+static double leader_in_kernel(const struct facts *f)
+{
+	return cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus));
+}
+
+// What the kernel does for the training thread, as far as its page faults can take that long: those
+// of memory that is kept are no part of it, and to start processes, which takes faults, too, has a
+// row of its own. Computing has that time as well: it is where the faults are.
+static struct judgement judge_allocation(const struct facts *f, const struct causes *found)
+{
+	const struct cause *children = causes_get(found, BOTTLENECK_CHILDREN);
+	double kernel = leader_in_kernel(f) - (children ? children->share.value : 0);
+	double grown = f->growth.leak ? cause_known(f->growth.bytes_per_s) / PAGE_BYTES : 0;
+	double most = (cause_known(f->page_faults) - grown) * FAULT_MOST_S;
+	// What a step saves while its batch is not ready is waited for.
+	most -= f->workers.n > 0 ? input_waiting(f) : 0;
+	bool near = f->memory.peak_bytes >= MEMORY_KEPT * f->memory.limit_bytes;
+	return (struct judgement){near ? 0 : fmax(0, fmin(kernel, most)), PHASE_FORWARD};
+}
+
+// Samples in the kernel do not say what for.
+static enum grounds grounds_allocation(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_INDIRECT;
+}
+
+static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "gives memory back and takes it again: page faults take ");
+	cause_append_share(t, cause);
+}
+
+// The thresholds are as large as glibc allows: 32 MiB for a block of its own, and no end for what
+// is kept at the top of the heap.
+static void advise_allocation(struct book *b, const struct cause *cause)
+{
+	static const char trim[] = "MALLOC_TRIM_THRESHOLD_=2000000000";
+	static const char map[] = "MALLOC_MMAP_THRESHOLD_=33554432";
+	struct text action = {0}, basis = {0};
+	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", trim);
+	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
+	text_format(&action, "%s %s (glibc keeps what is freed), or jemalloc", trim, map);
+	words_append_number(&basis, b->f->page_faults);
+	text_append_string(&basis, " page faults a second; the kernel takes ");
+	words_append_percent(&basis, leader_in_kernel(b->f));
+	text_append_string(&basis, " of the training thread's time");
+	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+}
+
+const struct cause_kind cause_allocation = {
+	.name = "allocation",
+	.part = "page faults",
+	.judge = judge_allocation,
+	.grounds = grounds_allocation,
+	.say = say_allocation,
+	.advise = advise_allocation,
+};
+
+// Cause cpu ---------------------------------------------------------------------------------------
+
+// Who has the CPUs --------------------------------------------------------------------------------
+
+// Share of the periods of a quota in which it was used up, of the job's own cgroup or the tightest
+// around it.
+static double used_up(const struct facts *f)
+{
+	return fmax(cause_known(f->throttled), cause_known(f->quota.used_up));
+}
+
+static bool cpus_saturated(const struct facts *f)
+{
+	bool job = f->cpus_used >= SATURATED * f->cpus;
+	return job || used_up(f) >= THROTTLED ||
+	       f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus;
+}
+
+// As far as the CPU time tells: what the process used while its leader ran.
+double cpus_computing_threads(const struct facts *f)
+{
+	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : input_blocked(f);
+	waits += facts_share(f, PHASE_COMMUNICATION) + cause_known(f->main_queued);
+	return f->main_cpus / fmax(0.05, 1 - waits);
+}
+
+// CPUs that it had work for, on average.
+static double causes_needed_cpus(const struct facts *f)
+{
+	return f->cpus_used + f->ranks.n * cause_known(f->main_queued) +
+	       cause_known(f->workers.queued);
+}
+
+enum lack causes_lack(const struct facts *f)
+{
+	bool own = f->cpus_used >= SATURATED * f->cpus, others = f->host_others_cpus >= SLACK;
+	if (own && (causes_needed_cpus(f) > f->cpus + SLACK || used_up(f) >= THROTTLED)) {
+		return LACK_OWN;
+	}
+	if (own) { // those that it may use would do if it had them to itself
+		return others ? LACK_OTHERS : LACK_OWN;
+	}
+	// Others anywhere on a larger machine are no reason, unless they leave nothing of it.
+	bool full = f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus ||
+	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
+	return full ? LACK_OTHERS : LACK_NOBODY;
+}
+
+// CPUs that the training processes need for what they compute, as long as it takes undisturbed, and
+// for batches that they prepare themselves.
+static double computing_cpus(const struct facts *f, double threads, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	return f->ranks.n * (alone * threads + fmax(0, prepares));
+}
+
+// Lacking CPUs
+// --------------------------------------------------------------------------------------
+
+// That thread waits for its pool asleep while the pool waits for CPUs, which shows in how long a
+// step takes. At most as much as all that the others used would give.
+double cpus_dilation(const struct facts *f)
+{
+	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
+	              f->cpus_used < SATURATED * f->cpus && cpus_saturated(f);
+	if (!others || f->gpu.used) {
+		return 0;
+	}
+	double lost = f->compute_s - USUAL * f->undisturbed_s;
+	double most = f->others_cpus / (f->others_cpus + f->cpus_used);
+	return fmax(0, fmin(most, lost / f->length_s.value));
+}
+
+// What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
+// whatever seems to have been idle: its affinity may be narrower than anybody knows.
+static double contention_share(const struct facts *f)
+{
+	double queued = cause_known(f->main_queued), waits = facts_share(f, PHASE_DATA);
+	struct preparing p = input_preparing(f);
+	bool lacked = cpus_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
+	                                : queued >= QUEUED_LONG;
+	if (!lacked) {
+		return cpus_dilation(f);
+	}
+	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
+	// of which the leader had none while it was ready without one.
+	double threads = fmax(1, round(cpus_computing_threads(f)));
+	double computes = fmin(f->main_cpus / threads, 1 - queued);
+	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
+	double input = f->workers.n > 0 ? input_needs(f, false, 1) : waits;
+	double left = f->workers.n > 0 ? fmax(computes, input) : computes + input;
+	return fmax(cpus_dilation(f), 1 - left);
+}
+
+// Quota -------------------------------------------------------------------------------------------
+
+// Share of the time in which the training thread neither ran nor waited for anything: it was ready.
+// Not every kernel counts a thread that a quota stops as ready.
+static double leader_ready(const struct facts *f)
+{
+	double ready = cause_known(f->main_queued), asleep = 0;
+	if (f->waits.looks < LOOKS_ENOUGH || !isfinite(f->code.cpus)) {
+		return ready;
+	}
+	for (size_t i = 0; i < N_WAITS; i++) {
+		asleep += cause_known(f->waits.share[i]);
+	}
+	return fmax(ready, 1 - f->code.cpus - asleep);
+}
+
+// A lower bound, by what it used of what it needed at least (quota_facts); and the leader says it,
+// where its time is known.
+static struct judgement judge_quota(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	const struct quota_facts *q = &f->quota;
+	double stood = q->needed_cpus > 0 ? 1 - q->used_cpus / q->needed_cpus : 0;
+	double share = fmax(fmax(leader_ready(f), stood), contention_share(f));
+	return (struct judgement){used_up(f) >= THROTTLED ? fmin(0.98, share) : 0, PHASE_DATA};
+}
+
+static enum grounds grounds_quota(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the kernel counts the periods
+}
+
+static double cpus_of_quota(const struct facts *f)
+{
+	return isfinite(f->quota.cpus) ? f->quota.cpus : f->cpus;
+}
+
+static void say_quota(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "held back by its CPU quota of ");
+	words_append_counted(t, cpus_of_quota(f), "CPU");
+	text_append_string(t, ", which costs ");
+	cause_append_share(t, cause);
+}
+
+static void advise_quota(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "a larger CPU quota");
+	if (b->f->quota.own) {
+		text_append_string(&action, " in the cgroup that the job made");
+	} else {
+		text_append_string(&action, " (docker run --cpus, systemd CPUQuota=)");
+	}
+	text_append_string(&basis, "used up in ");
+	words_append_percent(&basis, used_up(b->f));
+	text_append_string(&basis, " of its periods");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Threads that spin -------------------------------------------------------------------------------
+
+double cause_spinning_cpus(const struct facts *f)
+{
+	double cpus = 0;
+	const struct code_facts *groups[] = {&f->code, &f->code_threads};
+	for (size_t i = 0; i < 2; i++) {
+		cpus += cause_code(groups[i], CODE_SPINNING) * cause_known(groups[i]->cpus);
+	}
+	return cause_sampled(&f->code) || cause_sampled(&f->code_threads) ? cpus : NAN;
+}
+
+// What of an iteration the workers prepare, whoever else has CPUs: none is shorter.
+static double workers_need(const struct facts *f)
+{
+	struct preparing p = input_preparing(f);
+	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
+	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
+}
+
+// What the leader spins waiting for threads that lack a CPU. Of a team that has its CPUs it waits
+// for the slowest part of each product: that takes as long with fewer threads.
+static double leader_spins(const struct facts *f)
+{
+	static const enum thread_group teams[] = {THREADS_OPENMP, THREADS_BLAS, THREADS_UNNAMED};
+	double spins = cause_code(&f->code, CODE_SPINNING) * fmin(1, cause_known(f->code.cpus));
+	double ready = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(teams); i++) {
+		ready += cause_known(f->threads.groups[teams[i]].ready);
+	}
+	return f->threads.known ? fmin(spins, ready) : spins;
+}
+
+// Spinning costs only where somebody lacks the CPU that it takes. Then the job needs less CPU time
+// by as much as it spins, which shortens an iteration at most by the time in which its leader
+// spins, is ready without a CPU, or waits for a batch whose workers are.
+static double spinning_seen(const struct facts *f)
+{
+	double spins = f->ranks.n * cause_spinning_cpus(f);
+	double leader = leader_spins(f);
+	double lacks = cause_known(f->main_queued) + cause_known(f->workers.queued);
+	if (!(spins >= SPINNING_CPUS) || !cpus_saturated(f) || lacks < QUEUED) {
+		return 0;
+	}
+	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
+	double others = f->others_cpus >= OTHERS * f->cpus ? f->others_cpus : 0;
+	double most = spins / (f->cpus_used + others);
+	double lost = leader + cause_known(f->main_queued) + fmax(0, waits);
+	return fmax(0, fmin(fmin(most, lost), 1 - workers_need(f)));
+}
+
+// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn,
+// of CPUs that the ranks share: who waits asleep takes longer, and no more of it.
+static bool burns_cpus(const struct facts *f, double alone)
+{
+	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	double turning = fmin(f->cpus / fmax(1, f->ranks.n), f->main_threads);
+	return f->main_cpus - prepares >= BURNT * alone * turning;
+}
+
+// Without samples: the same step takes far longer, and more CPU time, than it does undisturbed.
+// What is left without the spinning is what the CPUs have to do at least.
+static double spinning_inferred(const struct facts *f)
+{
+	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double threads = cpus_computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
+	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
+	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
+	if (passive || f->one_thread || !several || !f->openmp || !cpus_saturated(f) ||
+		!(f->compute_s >= DILATED * f->undisturbed_s) || !burns_cpus(f, alone)) {
+		return 0;
+	}
+	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
+	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
+	double work = (computing_cpus(f, threads, alone) + cause_known(f->workers.cpus)) / f->cpus;
+	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_needs(f, false, 1)));
+}
+
+// Without samples, by the clocks of threads: a team keeps CPUs busy beside workers, and the
+// training thread is ready without one. As seen of teams that spin; one that only computes beside
+// idle workers left it ready for 7 % of the time at most.
+static double spinning_by_clocks(const struct facts *f)
+{
+	const struct thread_facts *t = &f->threads;
+	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
+	if (!t->known || !(t->team_cpus >= MOST) || f->workers.n == 0 || passive || !f->openmp ||
+		f->one_thread || !cpus_saturated(f) || !(f->main_queued >= QUEUED_LONG)) {
+		return 0;
+	}
+	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
+	return fmin(f->main_queued + waits, t->team_cpus / f->cpus);
+}
+
+static struct judgement judge_threads(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	bool sampled = isfinite(cause_spinning_cpus(f));
+	double share = sampled ? spinning_seen(f)
+	                       : fmax(spinning_inferred(f), spinning_by_clocks(f));
+	return (struct judgement){share, PHASE_FORWARD};
+}
+
+static enum grounds grounds_threads(const struct facts *f)
+{
+	return isfinite(cause_spinning_cpus(f)) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "too many threads: those that compute spin beside ");
+	if (f->workers.n > 0) {
+		text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
+	} else {
+		text_append_string(t, "others");
+	}
+	text_append_string(t, " on ");
+	words_append_counted(t, f->cpus, "CPU");
+	text_append_string(t, "; that costs ");
+	cause_append_share(t, cause);
+}
+
+// Whether it is OpenMP's threads that spin, not a BLAS library's own, as far as is known.
+static bool spins_in_openmp(const struct facts *f)
+{
+	const struct code_facts *groups[] = {&f->code, &f->code_threads};
+	double all = 0, in = 0;
+	for (size_t i = 0; i < 2; i++) {
+		double cpus = cause_known(groups[i]->cpus);
+		all += cause_code(groups[i], CODE_SPINNING) * cpus;
+		in += cause_sampled(groups[i]) ? cause_known(groups[i]->in_openmp) * cpus : 0;
+	}
+	return in >= MOST * all;
+}
+
+// Threads that a training process computes with: what it was given, else its teams, else a thread
+// for each CPU, however many ranks there are.
+static double threads_it_has(const struct facts *f)
+{
+	const struct thread_group_facts *groups = f->threads.groups;
+	double team = fmax(cause_known(groups[THREADS_OPENMP].threads),
+		cause_known(groups[THREADS_BLAS].threads));
+	return f->omp_threads > 0             ? f->omp_threads
+	       : f->threads.known && team > 0 ? team + 1
+	                                      : f->cpus;
+}
+
+static struct estimate gain_up_to(struct estimate share, double most)
+{
+	struct estimate gain = advice_gain_of(share, 1);
+	if (most < gain.value) {
+		double part = most / gain.value;
+		gain = (struct estimate){most, gain.low * part, gain.high * part};
+	}
+	return gain;
+}
+
+// To wake a thread that sleeps takes time, too: fewer threads gain more than passive ones.
+static void advise_threads(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double busy = f->workers.cpus + f->workers.queued;
+	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
+	double threads = fmax(1, floor(free_cpus));
+	// Those that it has spin: fewer, or none of what it was given.
+	double has = threads_it_has(f);
+	bool fewer = has >= 2 || threads < has;
+	threads = threads >= has ? fmax(1, has - 1) : threads;
+	// What the others compute beside spinning, those that are left have to.
+	double most = 1 / advice_length_with_threads(f, threads);
+	fewer = fewer && !(most < LITTLE);
+	double spins = cause_spinning_cpus(f);
+	bool passive = spins_in_openmp(f);
+	if (fewer) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f", threads);
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+	}
+	if (passive || !fewer) {
+		text_append_string(&action,
+			fewer ? ", or OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY=passive");
+		advice_set(b, 1, SETTING_ENVIRONMENT, "OMP_WAIT_POLICY=passive");
+	}
+	if (isfinite(spins)) {
+		text_append_string(&basis, "samples: ");
+		words_append_number(&basis, spins);
+		text_append_string(&basis, " CPUs spin in each training process");
+		if (fewer) {
+			advice_suggest(b, gain_up_to(cause->share, most), &action, &basis);
+		} else { // to wake them takes time, too
+			advice_suggest_at_most(b, cause->share.value, &action, &basis);
+		}
+		return;
+	}
+	text_append_string(&basis, "a step takes ");
+	words_append_seconds(&basis, f->compute_s);
+	text_append_string(&basis, ", an undisturbed one of as many samples ");
+	words_append_seconds(&basis, f->undisturbed_s);
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Contention --------------------------------------------------------------------------------------
+
+// What is left to gain by a CPU for everyone once nobody spins.
+static double contention_beside_threads(const struct facts *f, double contention, double threads)
+{
+	if (isfinite(cause_spinning_cpus(f))) {
+		return fmax(0, contention - threads);
+	}
+	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
+	double alone = f->undisturbed_s / f->length_s.value;
+	return fmax(0, 1 - threads - fmax(alone + waits, input_needs(f, false, 1)));
+}
+
+// A quota is what lacks CPUs where it is used up: the same time is not given twice.
+static struct judgement judge_contention(const struct facts *f, const struct causes *found)
+{
+	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
+	double share = causes_get(found, BOTTLENECK_CPU_QUOTA) ? 0 : contention_share(f);
+	if (threads && share >= WORTH) {
+		share = contention_beside_threads(f, share, threads->share.value);
+	}
+	return (struct judgement){share, PHASE_DATA};
+}
+
+// Threads were ready, and no CPU was free: the job itself filled them, or they were seen to queue.
+static enum grounds grounds_contention(const struct facts *f)
+{
+	bool full = f->cpus_used >= SATURATED * f->cpus;
+	return full ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_contention(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
+		// Other programs may have been on all that it may use.
+		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
+		text_append_string(t, "lacks CPUs: it was ready without one while others of ");
+		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
+		text_append_string(t, " were idle, ");
+	} else if (lack == LACK_OTHERS) {
+		text_append_string(t, "shares its CPUs: other programs used ");
+		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
+		text_append_string(t, ", which costs ");
+	} else if (f->workers.n > 0) {
+		text_append_string(t, "CPU-bound: preparation and training share ");
+		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, ", which costs ");
+	} else {
+		text_append_string(t, "CPU-bound: there was work for more than ");
+		words_append_counted(t, f->cpus, "CPU");
+		text_append_string(t, ", which costs ");
+	}
+	cause_append_share(t, cause);
+}
+
+static void advise_contention(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double needed = causes_needed_cpus(f);
+	enum lack lack = causes_lack(f);
+	if (lack == LACK_NOBODY) {
+		text_append_string(&action, "a wider CPU affinity (taskset, numactl, cpuset)");
+		text_append_string(&basis, "it was ready without a CPU ");
+		words_append_percent(&basis, f->main_queued);
+		text_append_string(&basis, " of the time while others were idle");
+	} else if (lack == LACK_OTHERS) {
+		text_append_string(&action, "a machine, or CPUs, of its own");
+		text_append_string(&basis, "other programs used ");
+		words_append_number(&basis, f->host_others_cpus);
+		text_append_string(&basis, f->cpus < f->host_cpus ? " of the machine's " : " of ");
+		words_append_counted(&basis, f->host_cpus, "CPU");
+	} else {
+		text_append_string(&action, "more CPUs (");
+		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
+		text_append_string(&action, " would all be used)");
+		text_append_string(&basis, "the job may use ");
+		words_append_counted(&basis, f->cpus, "CPU");
+		text_append_string(&basis, " and on average had work for ");
+		words_append_number(&basis, needed);
+	}
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Waits of the training thread --------------------------------------------------------------------
+
+static double waits_in(const struct facts *f, enum wait_kind kind)
+{
+	return f->waits.looks >= LOOKS_ENOUGH ? cause_known(f->waits.share[kind]) : 0;
+}
+
+static enum grounds grounds_waits(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // looks found the thread waiting for just that
+}
+
+static struct judgement judge_python_threads(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){waits_in(f, WAIT_GIL), PHASE_FORWARD};
+}
+
+static void say_python_threads(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "another Python thread holds the interpreter (GIL): waiting for it ");
+	text_append_string(t, "takes ");
+	cause_append_share(t, cause);
+}
+
+// No bound: the other thread takes a CPU, too, from those that compute (13 times faster seen
+// without one, where waits for the lock were half of the time).
+static void advise_python_threads(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(b,
+		"move the work of the other Python threads into a process of its own",
+		"one thread at a time runs Python");
+}
+
+// To start one copies the page tables of a process with a framework in it: time of the kernel, in
+// the training thread, beside children that come and go all the time.
+static double starts_children(const struct facts *f)
+{
+	double cpus = f->children.cpu_s / f->length_s.value;
+	bool seen = f->workers.n == 0 || f->children.command; // workers come and go, too
+	bool start = cpus >= CHILDREN_CPUS && cause_sampled(&f->code) && seen;
+	return start ? cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus)) : 0;
+}
+
+static struct judgement judge_children(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double waits = f->children.waits_s / f->length_s.value;
+	waits = fmax(waits_in(f, WAIT_CHILD), cause_known(waits));
+	return (struct judgement){fmin(1, waits + starts_children(f)), PHASE_FORWARD};
+}
+
+static enum grounds grounds_children(const struct facts *f)
+{
+	return waits_in(f, WAIT_CHILD) >= WORTH ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+// "8 an iteration, mostly true", as far as it is known.
+static void append_children(struct text *t, const struct facts *f)
+{
+	const struct children_facts *c = &f->children;
+	const char *comma = "";
+	if (c->per_iteration >= 0.5) {
+		words_append_number(t, c->per_iteration);
+		text_append_string(t, " an iteration");
+		comma = ", ";
+	}
+	if (c->command && *c->command) {
+		text_append_string(t, comma);
+		text_append_string(t, "mostly ");
+		words_append_place(t, c->command, 24);
+	}
+}
+
+static void say_children(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	_cleanup_text_ struct text which = {0};
+	text_append_string(t, "starts processes in each step and waits for them, ");
+	cause_append_share(t, cause);
+	append_children(&which, f);
+	if (which.length > 0) {
+		text_format(t, " (%s)", which.data);
+	}
+}
+
+static void advise_children(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "start no process in a step: one that stays, or a library");
+	append_children(&basis, b->f);
+	if (basis.length == 0) {
+		text_append_string(&basis, "the training thread waits for a child process");
+	}
+	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+}
+
+// A step that waits for something outside of its process, which no other row has. Ranks wait for
+// each other at sockets and in shared memory.
+struct step_wait {
+	enum wait_kind kind;
+	bool of_others; // also how ranks wait for each other
+	const char *says, *action, *basis;
+};
+
+static const struct step_wait step_waits[] = {
+	{WAIT_SLEEP, false, "sleeps in its steps",
+		"take the sleep out of the loop: a limit of its rate, "
+		"a poll, a callback",
+		"sleep computes nothing"},
+	{WAIT_NETWORK, true, "waits for the network in its steps",
+		"send and fetch in a thread beside training, or less often",
+		"the training thread waits at a socket"},
+	{WAIT_LOCK, true, "waits in its steps for a lock that processes share",
+		"hold the lock for less, or do without", "another process holds it"},
+	{WAIT_PIPE, true, "waits in its steps for another process (a pipe, a local socket)",
+		"let the other process work ahead: a queue of several results",
+		"the training thread waits at a pipe"},
+	{WAIT_STORAGE, false, "waits for files in its steps",
+		"read and write files in a thread beside training, or less often",
+		"the training thread waits for storage"},
+};
+
+// In its steps alone: what it waits for while it takes a batch is input.
+static double waits_in_steps(const struct facts *f, const struct step_wait *wait)
+{
+	bool others = f->ranks.n > 1 || facts_share(f, PHASE_COMMUNICATION) > 0;
+	double all = waits_in(f, wait->kind);
+	if (wait->of_others && others) {
+		return 0;
+	}
+	return f->waits.placed >= LOOKS_ENOUGH ? cause_known(f->waits.in_step[wait->kind])
+	                                       : fmax(0, all - facts_share(f, PHASE_DATA));
+}
+
+static const struct step_wait *largest_step_wait(const struct facts *f)
+{
+	const struct step_wait *largest = &step_waits[0];
+	for (size_t i = 1; i < ARRAY_LENGTH(step_waits); i++) {
+		if (waits_in_steps(f, &step_waits[i]) > waits_in_steps(f, largest)) {
+			largest = &step_waits[i];
+		}
+	}
+	return largest;
+}
+
+static struct judgement judge_blocked(const struct facts *f, const struct causes *found)
+{
+	static const enum phase_id phases[] = {
+		PHASE_OTHER, PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
+	enum phase_id shows_in = PHASE_OTHER;
+	double sum = 0;
+	(void)found;
+	if (f->gpu.used) { // whose work a thread may sleep for
+		return (struct judgement){0, PHASE_OTHER};
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(step_waits); i++) {
+		sum += waits_in_steps(f, &step_waits[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+		bool larger = facts_share(f, phases[i]) > facts_share(f, shows_in);
+		shows_in = larger ? phases[i] : shows_in;
+	}
+	return (struct judgement){fmin(1, sum), shows_in};
+}
+
+// Where nobody knows whether the job uses a GPU, it may sleep for that.
+static enum grounds grounds_blocked(const struct facts *f)
+{
+	return f->gpu.n > 0 && !f->gpu.unused ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
+}
+
+static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_format(t, "the training process %s, ", largest_step_wait(f)->says);
+	cause_append_share(t, cause);
+}
+
+static void advise_blocked(struct book *b, const struct cause *cause)
+{
+	const struct step_wait *wait = largest_step_wait(b->f);
+	if (wait->kind == WAIT_SLEEP) { // can be taken out as a whole
+		struct text action = {0}, basis = {0};
+		text_append_string(&action, wait->action);
+		text_append_string(&basis, wait->basis);
+		advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
+		return;
+	}
+	advice_suggest_plain_at_most(b, cause->share.value, wait->action, wait->basis);
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_quota = {
+	.name = "cpu-quota",
+	.part = "CPU quota",
+	.judge = judge_quota,
+	.grounds = grounds_quota,
+	.say = say_quota,
+	.advise = advise_quota,
+};
+
+const struct cause_kind cause_threads = {
+	.name = "threads",
+	.part = "spinning threads",
+	.judge = judge_threads,
+	.grounds = grounds_threads,
+	.say = say_threads,
+	.advise = advise_threads,
+};
+
+const struct cause_kind cause_contention = {
+	.name = "contention",
+	.part = "too few CPUs",
+	.judge = judge_contention,
+	.grounds = grounds_contention,
+	.say = say_contention,
+	.advise = advise_contention,
+};
+
+const struct cause_kind cause_python_threads = {
+	.name = "python-threads",
+	.part = "other Python threads",
+	.judge = judge_python_threads,
+	.grounds = grounds_waits,
+	.say = say_python_threads,
+	.advise = advise_python_threads,
+};
+
+const struct cause_kind cause_children = {
+	.name = "children",
+	.part = "child processes",
+	.judge = judge_children,
+	.grounds = grounds_children,
+	.say = say_children,
+	.advise = advise_children,
+};
+
+const struct cause_kind cause_blocked = {
+	.name = "blocked",
+	.part = "waits in its steps",
+	.judge = judge_blocked,
+	.grounds = grounds_blocked,
+	.say = say_blocked,
+	.advise = advise_blocked,
+};

@@ -1,0 +1,740 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The steps themselves: computing, the host's calls around it, the optimizer, and time that nothing
+// explains.
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/thresholds.h"
+
+// Cause gpu ---------------------------------------------------------------------------------------
+//
+// The job's GPUs as causes: not used, shared with other programs, slowed by heat; and what is said
+// of one that computes, or is broken. What is the job's and what is not: gpu_facts.c.
+
+static enum grounds grounds_driver(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the driver says it, of this GPU and these processes
+}
+
+// Whether the job uses a GPU and it is known how busy that is.
+static bool gpu_known(const struct facts *f)
+{
+	return f->gpu.used && isfinite(f->gpu.busy);
+}
+
+// Unused ------------------------------------------------------------------------------------------
+
+static struct judgement device_computing(const struct facts *f, const struct causes *found);
+
+static struct judgement judge_unused(const struct facts *f, const struct causes *found)
+{
+	struct judgement judgement = device_computing(f, found);
+	judgement.share = f->gpu.unused ? judgement.share : 0;
+	return judgement;
+}
+
+static void say_unused(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, f->gpu.n > 1 ? "GPUs unused" : "the GPU is unused");
+	text_append_string(t, ": the CPU computes ");
+	cause_append_share(t, cause);
+}
+
+static void advise_unused(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	advice_suggest_unknown(b,
+		b->f->python ? "put model and batches on the GPU (.to(\"cuda\"))"
+			     : "compute on the GPU",
+		"no process of the job is on a GPU that it may use");
+}
+
+// Shared ------------------------------------------------------------------------------------------
+
+// Others cost the job something where the GPU has hardly time left: then at most the time in which
+// it works for them.
+static double shared_share(const struct facts *f)
+{
+	double others = gpu_facts_shared(&f->gpu);
+	bool full = f->gpu.used && f->gpu.busy >= GPU_BUSY;
+	return full && others > 0 ? fmin(others, f->gpu.busy) : 0;
+}
+
+static struct judgement judge_shared(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){shared_share(f), N_KNOWN_PHASES};
+}
+
+static void say_shared(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	text_format(t, "shares GPU %d: processes of other programs use it ", f->gpu.shared_index);
+	words_append_percent(t, f->gpu.others_busy);
+	text_append_string(t, " of the time");
+	if (isfinite(f->gpu.job_busy)) {
+		text_append_string(t, ", the job ");
+		words_append_percent(t, f->gpu.job_busy);
+	}
+}
+
+static void advise_shared(struct book *b, const struct cause *cause)
+{
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"a GPU of its own (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
+		"the GPU would work for the job alone");
+}
+
+// Slowed ------------------------------------------------------------------------------------------
+
+static struct judgement judge_throttled(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	bool works = f->gpu.used && f->gpu.busy >= GPU_BUSY;
+	return (struct judgement){
+		works ? cause_known(gpu_facts_throttled(&f->gpu)) : 0, N_KNOWN_PHASES};
+}
+
+static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	text_format(t, "throttled: heat or a hardware slowdown held GPU %d's clock down ",
+		f->gpu.index);
+	words_append_percent(t, f->gpu.slowed);
+	text_append_string(t, " of the time, which costs ");
+	words_append_percent(t, f->gpu.throttled);
+	text_append_string(t, " of it");
+}
+
+static void advise_throttled(struct book *b, const struct cause *cause)
+{
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"better cooling, a working power supply (nvidia-smi -q -d PERFORMANCE)",
+		"the clock would be the highest");
+}
+
+// Computing on one
+// ----------------------------------------------------------------------------------
+
+// Share of the time in which the GPU works for the job; where that is known.
+static double gpu_computing(const struct facts *f)
+{
+	return fmax(0, f->gpu.busy - shared_share(f));
+}
+
+// " (limited by memory bandwidth), at its power cap (clock 12 % below the highest)"; nothing where
+// nothing is known of it.
+static void gpu_append_use(struct text *t, const struct gpu_facts *g)
+{
+	if (g->dram_activity >= DRAM_BOUND) {
+		text_append_string(t, " (limited by memory bandwidth)");
+	} else if (g->sm_activity < SM_FEW) {
+		text_append_string(t, ", but ");
+		words_append_percent(t, 1 - g->sm_activity);
+		text_append_string(t, " of its multiprocessors are idle");
+	} else if (isfinite(g->dram_activity)) {
+		text_append_string(t, " (by arithmetic)");
+	}
+	if (g->capped >= CAPPED && g->capped_lost >= CAPPED_WORTH) {
+		text_append_string(t, ", at its power cap (clock ");
+		words_append_percent(t, g->capped_lost);
+		text_append_string(t, " below the highest)");
+	}
+}
+
+// What use of a busy GPU would be better.
+const char *gpu_better_use(const struct gpu_facts *g, bool pytorch)
+{
+	if (g->dram_activity >= DRAM_BOUND) {
+		return pytorch ? "mixed precision, torch.compile: fewer bytes to and from memory"
+		               : "mixed precision, fused kernels: fewer bytes to and from memory";
+	}
+	if (g->sm_activity < SM_FEW) {
+		return pytorch ? "a larger batch, torch.compile or CUDA graphs: larger kernels"
+		               : "a larger batch: larger kernels";
+	}
+	if (g->tensor_activity < TENSOR_IDLE) {
+		return "mixed precision: the tensor cores are idle";
+	}
+	return "mixed precision, a larger batch, a faster GPU";
+}
+
+// Without phases
+// ------------------------------------------------------------------------------------
+
+static unsigned own_gpus(const struct gpu_facts *g)
+{
+	return g->n_used > 0 ? g->n_used : g->known ? 0 : g->n;
+}
+
+void gpu_append_bound(struct text *t, const struct gpu_facts *g)
+{
+	unsigned n = own_gpus(g);
+	text_append_string(t, "GPU-bound: ");
+	text_append_string(t, n > 1 ? "the busiest of " : "the GPU");
+	if (n > 1) {
+		text_format(t, "%u GPUs", n);
+	}
+	text_append_string(t, " had work ");
+	words_append_percent(t, g->busy);
+	text_append_string(t, " of the time");
+	gpu_append_use(t, g);
+}
+
+bool gpu_append_fault(struct text *t, const struct gpu_facts *g)
+{
+	double uncorrected = g->errors[GPU_ERROR_UNCORRECTED];
+	if (g->lost_index >= 0) {
+		text_format(t, "GPU %d was lost after ", g->lost_index);
+		words_append_seconds(t, g->lost_at_s);
+	} else if (uncorrected > 0) {
+		text_format(t, "GPU %d reported ", g->errors_index);
+		words_append_counted(t, uncorrected, "uncorrected ECC error");
+	} else if (g->xid != 0) {
+		text_format(t, "GPU %d reported a fault (Xid %" PRIu64 ")", g->xid_index, g->xid);
+	}
+	return gpu_facts_fault(g);
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_gpu_unused = {
+	.name = "gpu-unused",
+	.part = "a GPU that is not used",
+	.of_device = true,
+	.judge = judge_unused,
+	.grounds = grounds_driver,
+	.say = say_unused,
+	.advise = advise_unused,
+};
+
+const struct cause_kind cause_gpu_shared = {
+	.name = "gpu-shared",
+	.part = "other programs on the GPU",
+	.of_device = true,
+	.judge = judge_shared,
+	.grounds = grounds_driver,
+	.say = say_shared,
+	.advise = advise_shared,
+};
+
+const struct cause_kind cause_gpu_throttled = {
+	.name = "gpu-throttled",
+	.part = "throttled clocks",
+	.of_device = true,
+	.judge = judge_throttled,
+	.grounds = grounds_driver,
+	.say = say_throttled,
+	.advise = advise_throttled,
+};
+
+// Cause device ------------------------------------------------------------------------------------
+
+static double step_share(const struct facts *f)
+{
+	return facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD) +
+	       facts_share(f, PHASE_OPTIMIZER) + facts_share(f, PHASE_STEP);
+}
+
+static enum phase_id largest_step_phase(const struct facts *f)
+{
+	static const enum phase_id phases[] = {
+		PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
+	enum phase_id largest = PHASE_FORWARD;
+	for (size_t i = 0; i < ARRAY_LENGTH(phases); i++) {
+		largest = facts_share(f, phases[i]) > facts_share(f, largest) ? phases[i] : largest;
+	}
+	return largest;
+}
+
+// Share of the time in which the training thread runs a class of code, by samples.
+static double leader_in(const struct facts *f, enum code_class class)
+{
+	return cause_code(&f->code, class) * fmin(1, cause_known(f->code.cpus));
+}
+
+// Arithmetic of the training thread.
+static double leader_computes(const struct facts *f)
+{
+	return leader_in(f, CODE_KERNELS) + leader_in(f, CODE_FRAMEWORK) +
+	       leader_in(f, CODE_COPYING);
+}
+
+// Time that a batch takes the training thread itself, which is input.
+static double prepares_itself(const struct facts *f)
+{
+	return f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
+}
+
+// What other rows of the training thread have of a share.
+static double taken(const struct causes *found)
+{
+	static const enum bottleneck rows[] = {
+		BOTTLENECK_CHILDREN, BOTTLENECK_PYTHON_THREADS, BOTTLENECK_BLOCKED};
+	double sum = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+		const struct cause *cause = causes_get(found, rows[i]);
+		sum += cause ? cause->share.value : 0;
+	}
+	return sum;
+}
+
+// The optimizer -----------------------------------------------------------------------------------
+
+// On a CPU, where an update of weights is a fraction of a step that multiplies them: a larger one
+// is many small tensors, or arithmetic that is done again for each.
+static struct judgement judge_optimizer(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = f->gpu.used ? 0 : facts_share(f, PHASE_OPTIMIZER);
+	bool heavy = share >= OPTIMIZER_HEAVY * (1 - facts_share(f, PHASE_DATA));
+	bool computes = share < facts_share(f, PHASE_FORWARD) + facts_share(f, PHASE_BACKWARD);
+	return (struct judgement){heavy && !computes ? share : 0, PHASE_OPTIMIZER};
+}
+
+static enum grounds grounds_optimizer(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // the phase is the cause
+}
+
+static void say_optimizer(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "optimizer-bound: updating the weights takes ");
+	cause_append_share(t, cause);
+}
+
+static void advise_optimizer(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
+	advice_suggest_unknown(b,
+		pytorch ? "foreach=True or fused=True, fewer and larger parameters, a simpler "
+			  "optimizer"
+			: "fewer and larger parameters, a simpler optimizer",
+		"forward and backward take less time than the update of the weights");
+}
+
+// The host ----------------------------------------------------------------------------------------
+
+// Steps so short that calls cost as much as arithmetic; a batch that the training thread puts
+// together in less than that is calls, too. Samples say it directly.
+static double calls_share(const struct facts *f)
+{
+	double step = step_share(f), data = prepares_itself(f);
+	double calls = step + (data < step ? data : 0);
+	bool small = calls * f->length_s.value < SHORT_STEP_S &&
+	             cpus_computing_threads(f) < PARALLEL;
+	bool arithmetic = cause_sampled(&f->code) && cause_code(&f->code, CODE_KERNELS) >= MOST;
+	return small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
+}
+
+// Interpreter time of the training thread outside of preparing batches.
+static double interprets(const struct facts *f)
+{
+	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
+	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
+}
+
+// Of it, garbage collection.
+static double collects(const struct facts *f)
+{
+	return fmin(interprets(f), leader_in(f, CODE_COLLECTION));
+}
+
+// Time of the host in which the device has nothing to do. On a GPU, all in which it is idle and no
+// batch is waited for.
+static struct judgement judge_launch(const struct facts *f, const struct causes *found)
+{
+	if (gpu_known(f)) {
+		double waits = facts_share(f, PHASE_DATA) + facts_share(f, PHASE_TRANSFER) +
+		               facts_share(f, PHASE_COMMUNICATION);
+		return (struct judgement){
+			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
+	}
+	// Threads that spin have the CPU on which a batch would be handed over.
+	bool spins = causes_get(found, BOTTLENECK_THREADS) != NULL;
+	double share = spins ? 0 : causes_handing_over(f);
+	share += fmax(interprets(f), calls_share(f) - taken(found));
+	if (causes_at_epochs(f->other_at_epochs, facts_share(f, PHASE_OTHER))) {
+		share += cause_known(f->other_at_epochs);
+	}
+	return (struct judgement){fmin(1, share), PHASE_OTHER};
+}
+
+static enum grounds grounds_launch(const struct facts *f)
+{
+	bool seen = cause_sampled(&f->code) && interprets(f) >= WORTH;
+	bool handed = causes_handing_over(f) >= WORTH;
+	return seen || handed ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_launch(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	double share = cause->share.value;
+	if (f->gpu.used) {
+		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
+		cause_append_share(t, cause);
+	} else if (causes_handing_over(f) >= 0.5 * share && !(interprets(f) >= 0.5 * share)) {
+		text_append_string(t, "host-bound: taking over batches that are ready takes ");
+		cause_append_share(t, cause);
+	} else if (causes_at_epochs(f->other_at_epochs, share)) {
+		text_append_string(t, "host-bound: the start of each epoch, in no phase, takes ");
+		words_append_percent(t, f->other_at_epochs);
+		text_append_string(t, " of the iterations' time");
+	} else if (collects(f) >= MOST * share) {
+		text_append_string(t, "host-bound: Python's garbage collection takes ");
+		words_append_percent(t, leader_in(f, CODE_COLLECTION));
+		text_append_string(t, " of each iteration");
+	} else if (interprets(f) >= 0.5 * share && interprets(f) > calls_share(f)) {
+		text_append_string(t, "host-bound: the Python interpreter takes ");
+		cause_append_share(t, cause);
+	} else {
+		text_append_string(t, "host-bound: steps of ");
+		words_append_seconds(t, f->compute_s);
+		text_append_string(t, ", in which calls cost as much as arithmetic");
+	}
+}
+
+static void advise_handing_over(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "a larger batch: workers hand over fewer");
+	text_append_string(&basis, "they prepare ");
+	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
+	text_append_string(&basis, " of the time");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Which lines of a script take the time, nothing says that was recorded without being asked.
+static void advise_lines(struct book *b)
+{
+	if (b->f->python && b->f->lines.looks == 0 && interprets(b->f) >= WORTH) {
+		advice_suggest_unknown(b, "strain run --lines: it names the lines",
+			"the interpreter runs the script's own code");
+	}
+}
+
+static void advise_launch(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
+		advise_epochs(b, f->other_at_epochs);
+	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
+		advise_handing_over(b, cause);
+	} else if (collects(f) >= MOST * cause->share.value) {
+		advice_suggest_plain_at_most(b, collects(f),
+			"no gc.collect() in steps; gc.freeze() before the first one",
+			"each collection looks at all objects that live");
+	} else {
+		// How much of it is for a batch and how much for its samples is not known.
+		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
+		if (!calls) {
+			advise_lines(b);
+		}
+		advice_suggest_unknown(b,
+			!pytorch      ? "a larger batch"
+			: f->gpu.used ? "a larger batch; torch.compile or CUDA graphs"
+				      : "a larger batch; torch.compile",
+			"the same calls compute more samples");
+		if (calls) {
+			advise_lines(b);
+		}
+	}
+}
+
+// Computing ---------------------------------------------------------------------------------------
+
+// Arithmetic in no phase: samples find more of it than phases of steps have room for.
+static double computes_elsewhere(const struct facts *f)
+{
+	double rest = fmax(0, leader_computes(f) - step_share(f) - prepares_itself(f));
+	return fmin(rest, facts_share(f, PHASE_OTHER));
+}
+
+static double found_share(const struct causes *found, enum bottleneck bottleneck)
+{
+	const struct cause *cause = causes_get(found, bottleneck);
+	return cause ? cause->share.value : 0;
+}
+
+static double computing_share(const struct facts *f, const struct causes *found)
+{
+	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
+	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
+	double lost = contention ? fmax(cause_known(f->main_queued), cpus_dilation(f)) : 0;
+	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
+	// However long it is kept from a CPU, what a step takes undisturbed is computing.
+	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
+	computes = fmax(least, computes - lost);
+	if (!gpu_known(f)) {
+		computes += computes_elsewhere(f) - taken(found) - interprets(f) -
+		            found_share(found, BOTTLENECK_OPTIMIZER) -
+		            found_share(found, BOTTLENECK_CPU_QUOTA);
+	}
+	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));
+}
+
+// What of an iteration is computing, on whatever device.
+static struct judgement device_computing(const struct facts *f, const struct causes *found)
+{
+	double computes = computing_share(f, found);
+	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
+	if (!f->gpu.used && isfinite(f->main_cpus)) {
+		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
+		double most = f->main_cpus + cause_known(f->main_queued) + UNSEEN;
+		computes = fmin(computes, most);
+	}
+	if (threads && isfinite(cause_spinning_cpus(f))) {
+		computes = fmax(0, computes - leader_in(f, CODE_SPINNING));
+	} else if (threads) {
+		// The rest of a step is spent on waiting for each other and for CPUs.
+		computes = fmin(computes, f->undisturbed_s / f->length_s.value);
+	}
+	return (struct judgement){computes, largest_step_phase(f)};
+}
+
+static struct judgement judge_compute(const struct facts *f, const struct causes *found)
+{
+	struct judgement judgement = device_computing(f, found);
+	judgement.share = f->gpu.unused ? 0 : judgement.share;
+	return judgement;
+}
+
+static enum grounds grounds_compute(const struct facts *f)
+{
+	if (f->gpu.used) {
+		return f->gpu.busy >= GPU_BUSY ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+	}
+	bool spins = cause_code(&f->code, CODE_SPINNING) >= 0.25;
+	bool seen = cause_sampled(&f->code) && leader_computes(f) >= MOST * step_share(f) && !spins;
+	return seen ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+static void say_compute(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "compute-bound: the ");
+	text_append_string(t, f->gpu.used ? "GPU" : "training process");
+	text_append_string(t, " computes ");
+	cause_append_share(t, cause);
+	if (f->gpu.used) {
+		gpu_append_use(t, &f->gpu);
+	} else if (isfinite(f->main_cpus)) {
+		text_append_string(t, " (");
+		cause_append_cpus(t, f->main_cpus, f->cpus);
+		text_append_string(t, ")");
+	}
+}
+
+// How much threads gain is not known: what of a step can be split shows only when it is.
+static void advise_one_thread(struct book *b)
+{
+	const struct facts *f = b->f;
+	// Each rank has its part of the CPUs.
+	double threads = fmin(
+		round(1 + advice_idle_cpus(f) / f->ranks.n), floor(f->cpus / f->ranks.n));
+	struct text action = {0}, basis = {0};
+	if (threads >= 2 && f->openmp) {
+		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
+		text_append_string(&action, "faster CPUs, a GPU");
+		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
+	} else {
+		text_append_string(
+			&action, "faster CPUs, a GPU, or more threads on CPUs of its own");
+	}
+	text_append_string(&basis, "it computes with one thread; ");
+	advice_append_idle(&basis, f);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+// CPUs that the training process uses while it computes: where it is, not waiting for batches, nor
+// for what an epoch begins with.
+static double cpus_while_computing(const struct facts *f)
+{
+	double other = cause_known(f->other_at_epochs);
+	return f->main_cpus / fmax(0.05, 1 - facts_share(f, PHASE_DATA) - other);
+}
+
+// CPUs are idle beside threads that compute: further ones would be, too.
+static void advise_few_threads(struct book *b)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	if (f->ranks.n > 1) {
+		text_format(&basis, "its %u ranks keep ", f->ranks.n);
+	} else if (f->main_threads >= 2) {
+		text_format(&basis, "its %.0f threads keep ", f->main_threads);
+	} else {
+		text_append_string(&basis, "it keeps ");
+	}
+	words_append_number(&basis, fmin(f->cpus, f->ranks.n * cpus_while_computing(f)));
+	text_append_string(&basis, " of ");
+	words_append_counted(&basis, f->cpus, "CPU");
+	text_append_string(&basis, " busy: more CPUs would be idle");
+	text_append_string(&action, "faster CPUs, a GPU");
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+// How much it gains depends on how much of the model is linear layers: a hundredth of a
+// convolutional network's time, nearly all of AlexNet's.
+static void advise_blas(struct book *b)
+{
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "an optimised BLAS (Debian: libopenblas0-openmp)");
+	text_append_string(&basis, "linear layers run in the reference BLAS, many times "
+				   "slower than need be: ");
+	words_append_place(&basis, b->f->reference_blas, 80);
+	advice_suggest(b, advice_no_gain, &action, &basis);
+}
+
+static void advise_compute(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	double idle = advice_idle_cpus(f) / f->ranks.n + f->main_cpus - cpus_while_computing(f);
+	(void)cause;
+	if (!f->gpu.used && f->reference_blas) {
+		advise_blas(b);
+	}
+	if (f->gpu.used) {
+		advice_suggest_unknown(b,
+			gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
+			"the GPU is what the job waits for");
+	} else if (f->one_thread && f->cpus >= 2) {
+		advise_one_thread(b);
+	} else if (idle >= IDLE_CPUS) {
+		advise_few_threads(b);
+	} else {
+		advice_suggest_unknown(
+			b, "more or faster CPUs, a GPU", "computing is what the job waits for");
+	}
+}
+
+// Transfer ----------------------------------------------------------------------------------------
+
+static struct judgement judge_transfer(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return (struct judgement){facts_share(f, PHASE_TRANSFER), PHASE_TRANSFER};
+}
+
+static enum grounds grounds_transfer(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_INDIRECT; // the phase may be a wait for the device
+}
+
+static void say_transfer(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "transfer-bound: copies from host to device take ");
+	cause_append_share(t, cause);
+	if (isfinite(f->gpu.to_device_rate) && isfinite(f->gpu.link_rate)) {
+		text_append_string(t, " (");
+		words_append_bytes_of(t, f->gpu.to_device_rate, f->gpu.link_rate);
+		text_append_string(t, "/s)");
+	}
+}
+
+static void advise_transfer(struct book *b, const struct cause *cause)
+{
+	advice_set(b, 0, SETTING_PIN, "1");
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"pin_memory=True, .to(device, non_blocking=True)",
+		"copies would go on while the device computes");
+}
+
+// What is left ------------------------------------------------------------------------------------
+
+// Time of the training thread in no phase that neither samples nor looks explain.
+static struct judgement judge_not_known(const struct facts *f, const struct causes *found)
+{
+	double rest = facts_share(f, PHASE_OTHER) - taken(found);
+	if (gpu_known(f)) {
+		return (struct judgement){0, PHASE_OTHER};
+	}
+	rest -= computes_elsewhere(f) + found_share(found, BOTTLENECK_LAUNCH) +
+	        found_share(found, BOTTLENECK_ALLOCATION);
+	return (struct judgement){fmax(0, rest), PHASE_OTHER};
+}
+
+static enum grounds grounds_not_known(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_EXCLUSION;
+}
+
+static void say_not_known(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)f;
+	text_append_string(t, "not known: ");
+	cause_append_share(t, cause);
+	text_append_string(t, " is in no phase, and nothing that was measured explains it");
+}
+
+static void advise_not_known(struct book *b, const struct cause *cause)
+{
+	(void)cause;
+	bool python = b->f->python;
+	advice_suggest_unknown(b,
+		python ? "mark it: import strain; with strain.phase(\"forward\"):"
+		       : "mark it: strain_begin(\"forward\"), strain_end() (docs/markers.md)",
+		"a phase says what the time is spent on");
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_optimizer = {
+	.name = "optimizer",
+	.part = "the optimizer",
+	.judge = judge_optimizer,
+	.grounds = grounds_optimizer,
+	.say = say_optimizer,
+	.advise = advise_optimizer,
+};
+
+const struct cause_kind cause_launch = {
+	.name = "host",
+	.part = "the host",
+	.judge = judge_launch,
+	.grounds = grounds_launch,
+	.say = say_launch,
+	.advise = advise_launch,
+};
+
+const struct cause_kind cause_compute = {
+	.name = "compute",
+	.part = "computing",
+	.of_device = true,
+	.first_only = true,
+	.judge = judge_compute,
+	.grounds = grounds_compute,
+	.say = say_compute,
+	.advise = advise_compute,
+};
+
+const struct cause_kind cause_transfer = {
+	.name = "transfer",
+	.part = "host-to-device transfer",
+	.of_device = true,
+	.judge = judge_transfer,
+	.grounds = grounds_transfer,
+	.say = say_transfer,
+	.advise = advise_transfer,
+};
+
+const struct cause_kind cause_not_known = {
+	.name = "not-known",
+	.part = "time in no phase",
+	.judge = judge_not_known,
+	.grounds = grounds_not_known,
+	.say = say_not_known,
+	.advise = advise_not_known,
+};

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Batches that are not ready: preparation on the CPU, reads, and workers that are blocked.
+
+#include <math.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/thresholds.h"
+
+// What a batch can wait for outside of the process.
+static const enum wait_kind preparing_kinds[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK, WAIT_PIPE,
+	WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
+
+// The model ---------------------------------------------------------------------------------------
+
+// Share of the time in which a training thread that prepares batches itself waits for something
+// outside of the process; NAN where it is not known when the looks were.
+static double waits_for_batches(const struct facts *f)
+{
+	double sum = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
+		sum += cause_known(f->waits.in_data[preparing_kinds[i]]);
+	}
+	return f->waits.placed >= LOOKS_ENOUGH ? sum : NAN;
+}
+
+struct preparing input_preparing(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	struct preparing p = {
+		cause_known(w->cpus), cause_known(w->queued), cause_known(w->blocked)};
+	if (w->n == 0) {
+		// The training thread does it. Where looks do not say what it waited for: what it
+		// neither computed nor waited for a CPU. Other threads of the process use CPUs,
+		// too: its own clock says more.
+		double seen = waits_for_batches(f);
+		double cpus = isfinite(f->code.cpus) ? f->code.cpus : f->main_cpus;
+		double waits = facts_share(f, PHASE_DATA);
+		p.blocked = fmin(waits, fmax(0, 1 - cpus - cause_known(f->main_queued)));
+		p.blocked = isfinite(seen) ? fmin(waits, seen) : cause_known(p.blocked);
+		p.cpu = waits - p.blocked;
+	}
+	double sum = p.cpu + p.queued + p.blocked;
+	return sum > 0 ? (struct preparing){p.cpu / sum, p.queued / sum, p.blocked / sum}
+	               : (struct preparing){1, 0, 0};
+}
+
+double input_blocked(const struct facts *f)
+{
+	return facts_share(f, PHASE_DATA) * input_preparing(f).blocked;
+}
+
+// To hand a batch over takes time, too. As an epoch begins there is none yet.
+double causes_handing_over(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	bool idle = w->n > 0 && w->busiest < WORKERS_IDLE && !(w->slowest >= SLOW_WORKER);
+	return idle ? fmax(0, facts_share(f, PHASE_DATA) - cause_known(f->data_at_epochs)) : 0;
+}
+
+double input_waiting(const struct facts *f)
+{
+	return facts_share(f, PHASE_DATA) - causes_handing_over(f);
+}
+
+// Of a batch that waits for its workers, they need all of the iteration.
+double input_needs(const struct facts *f, bool queued, double blocked_part)
+{
+	struct preparing p = input_preparing(f);
+	double kept = p.cpu + (queued ? p.queued : 0) + blocked_part * p.blocked;
+	if (input_waiting(f) > JITTER) {
+		return f->workers.n > 0 ? kept : 0;
+	}
+	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
+	return fmin(1, busy) * kept;
+}
+
+// What is left of an iteration when batches are always ready.
+static double without_data(const struct facts *f)
+{
+	return 1 - input_waiting(f);
+}
+
+// What an iteration would lose if a part of the blocked time were gone.
+static double lost_to_blocking(const struct facts *f, double part)
+{
+	struct preparing p = input_preparing(f);
+	double waits = input_waiting(f);
+	if (waits <= JITTER || p.blocked < BLOCKED || part <= 0) {
+		return 0;
+	}
+	if (f->workers.n == 0) {
+		return waits * p.blocked * part;
+	}
+	return 1 - fmax(without_data(f), input_needs(f, true, 1 - part));
+}
+
+// What blocks -------------------------------------------------------------------------------------
+
+static bool reads_storage(const struct facts *f)
+{
+	return f->storage.read_rate >= READS_WAITED_FOR &&
+	       f->storage.read_rate >= FROM_STORAGE * cause_known(f->storage.asked_rate);
+}
+
+static const struct wait_facts *preparing_waits(const struct facts *f)
+{
+	return f->workers.n > 0 ? &f->worker_waits : &f->waits;
+}
+
+// Of a training thread, while it prepares, where that is known.
+static const double *preparing_shares(const struct facts *f)
+{
+	bool placed = f->workers.n == 0 && f->waits.placed >= LOOKS_ENOUGH;
+	return placed ? f->waits.in_data : preparing_waits(f)->share;
+}
+
+// The part of the blocked time that looks found in a kind of wait; NAN where nobody looked, or
+// found too little. A training thread that prepares batches itself also waits for threads of its
+// own, while it computes: those waits are left out.
+static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
+{
+	const double *shares = preparing_shares(f);
+	double all = 0, in = 0;
+	for (size_t i = 0; i < ARRAY_LENGTH(preparing_kinds); i++) {
+		all += cause_known(shares[preparing_kinds[i]]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		in += cause_known(shares[kinds[i]]);
+	}
+	if (preparing_waits(f)->looks < LOOKS_ENOUGH) {
+		return NAN;
+	}
+	return all >= WORTH ? in / all : 0;
+}
+
+static double blocked_in_storage(const struct facts *f)
+{
+	static const enum wait_kind kinds[] = {WAIT_STORAGE, WAIT_FSYNC};
+	double seen = blocked_in(f, kinds, ARRAY_LENGTH(kinds));
+	return isfinite(seen) ? seen : reads_storage(f) ? 1 : 0;
+}
+
+static double blocked_in_one(const struct facts *f, enum wait_kind kind)
+{
+	return cause_known(blocked_in(f, &kind, 1));
+}
+
+bool input_at_a_lock(const struct facts *f)
+{
+	return input_preparing(f).blocked >= BLOCKED && blocked_in_one(f, WAIT_LOCK) >= MOST;
+}
+
+// What has a row of its own.
+static double blocked_known(const struct facts *f)
+{
+	return fmin(1, blocked_in_storage(f) + blocked_in_one(f, WAIT_SLEEP) +
+			       blocked_in_one(f, WAIT_LOCK) + blocked_in_one(f, WAIT_NETWORK) +
+			       blocked_in_one(f, WAIT_CHILD) + blocked_in_one(f, WAIT_GIL));
+}
+
+static struct judgement judge_blocked_in(const struct facts *f, enum wait_kind kind)
+{
+	return (struct judgement){lost_to_blocking(f, blocked_in_one(f, kind)), PHASE_DATA};
+}
+
+static struct judgement judge_sleep(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return judge_blocked_in(f, WAIT_SLEEP);
+}
+
+static struct judgement judge_lock(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return judge_blocked_in(f, WAIT_LOCK);
+}
+
+static struct judgement judge_network(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	return judge_blocked_in(f, WAIT_NETWORK);
+}
+
+// A training thread that prepares batches itself and was seen to wait for nothing outside waits for
+// threads of its own: a framework's pipeline, or what it computes beside.
+static bool waits_for_its_own(const struct facts *f)
+{
+	double found = blocked_in(f, preparing_kinds, ARRAY_LENGTH(preparing_kinds));
+	return f->workers.n == 0 && isfinite(found) && found <= 0;
+}
+
+static struct judgement judge_blocked(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double rest = waits_for_its_own(f) ? 0 : 1 - blocked_known(f);
+	return (struct judgement){lost_to_blocking(f, rest), PHASE_DATA};
+}
+
+static enum grounds grounds_looked(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_DIRECT; // looks found it
+}
+
+static enum grounds grounds_blocked(const struct facts *f)
+{
+	(void)f;
+	return GROUNDS_INDIRECT;
+}
+
+// Storage and memory ------------------------------------------------------------------------------
+
+static bool thrashes(const struct facts *f)
+{
+	double dropped = cause_known(f->storage.refault_rate);
+	return f->memory.stalled >= MEMORY_STALLED ||
+	       (f->memory.limited && dropped > 0 && dropped >= REFAULTS * f->storage.read_rate);
+}
+
+static struct judgement judge_storage(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = thrashes(f) ? 0 : lost_to_blocking(f, blocked_in_storage(f));
+	return (struct judgement){share, PHASE_DATA};
+}
+
+static struct judgement judge_memory(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double share = thrashes(f) ? lost_to_blocking(f, blocked_in_storage(f)) : 0;
+	if (f->memory.stalled >= MEMORY_STALLED) {
+		share = fmax(share, f->memory.stalled);
+	}
+	return (struct judgement){share, PHASE_DATA};
+}
+
+// Bytes come from the disk while somebody waits for it; pressure of the host alone may be others'.
+static enum grounds grounds_storage(const struct facts *f)
+{
+	bool looked = preparing_waits(f)->looks >= LOOKS_ENOUGH;
+	bool stalled = f->storage.stalled >= STORAGE_SEEN;
+	return reads_storage(f) && (looked || stalled) ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+// Preparation -------------------------------------------------------------------------------------
+
+// Without preparation only the blocked time is left.
+static struct judgement judge_input(const struct facts *f, const struct causes *found)
+{
+	(void)found;
+	double waits = input_waiting(f), blocked = input_preparing(f).blocked;
+	bool counts = blocked >= BLOCKED || reads_storage(f);
+	double rest = counts ? blocked : 0;
+	if (waits <= JITTER) {
+		return (struct judgement){0, PHASE_DATA};
+	}
+	double share = f->workers.n > 0 ? 1 - fmax(without_data(f), rest) : waits * (1 - rest);
+	return (struct judgement){share, PHASE_DATA};
+}
+
+// The phase says that training waits; CPU time, that those who prepare compute meanwhile.
+static enum grounds grounds_input(const struct facts *f)
+{
+	const struct worker_facts *w = &f->workers;
+	// Workers that the loader starts anew, as its settings say, and the wait for their first
+	// batches.
+	bool anew = w->restart && causes_at_epochs(f->data_at_epochs, facts_share(f, PHASE_DATA));
+	bool busy = w->n == 0 ? f->main_cpus >= 0.7
+	                      : w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
+	return busy || anew ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
+}
+
+// Words -------------------------------------------------------------------------------------------
+
+static void append_workers(struct text *t, const struct facts *f)
+{
+	text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
+}
+
+static void append_wait(struct text *t, const struct facts *f)
+{
+	text_append_string(t, "each iteration waits ");
+	words_append_percent(t, facts_share(f, PHASE_DATA));
+	text_append_string(t, " of its time");
+}
+
+static void say_input(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	const struct worker_facts *w = &f->workers;
+	if (w->n == 0) {
+		text_append_string(
+			t, "input-bound: the training process prepares batches itself, ");
+		cause_append_share(t, cause);
+		return;
+	}
+	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
+		text_append_string(t, "input-bound: each epoch starts its ");
+		append_workers(t, f);
+		text_append_string(t, " anew: waiting for their first batches takes ");
+		words_append_percent(t, f->data_at_epochs);
+		text_append_string(t, " of the iterations' time");
+		return;
+	}
+	if (w->slowest >= SLOW_WORKER) {
+		text_append_string(t, "input-bound: ");
+		append_wait(t, f);
+		text_format(t, "; loader worker %d takes ", w->slowest_number);
+		words_append_number(t, w->slowest);
+		text_append_string(t, " times as long as others");
+		return;
+	}
+	text_append_string(t, "input-bound (preparation on the CPU): ");
+	append_wait(t, f);
+	text_append_string(t, " for ");
+	append_workers(t, f);
+	if (isfinite(w->cpus)) {
+		text_append_string(t, " (");
+		cause_append_cpus(t, w->cpus, f->cpus);
+		text_append_string(t, ")");
+	}
+}
+
+static void say_blocked_on(struct text *t, const struct facts *f, const char *what)
+{
+	text_append_string(t, "input-bound (");
+	text_append_string(t, what);
+	text_append_string(t, "): ");
+	append_wait(t, f);
+	if (f->workers.n > 0) {
+		text_append_string(t, " for ");
+		append_workers(t, f);
+	} else {
+		text_append_string(t, " for its batch");
+	}
+}
+
+static void say_sleep(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	say_blocked_on(t, f, "preparation sleeps");
+}
+
+static void say_lock(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	say_blocked_on(t, f, f->workers.n > 1 ? "workers wait for a lock" : "waits for a lock");
+}
+
+static void say_network(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	say_blocked_on(t, f, "preparation waits for the network");
+}
+
+static void say_blocked(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	(void)cause;
+	say_blocked_on(t, f, "preparation is blocked");
+}
+
+static void say_storage(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "storage-bound: waiting for reads takes ");
+	cause_append_share(t, cause);
+	if (f->storage.read_rate > 0) {
+		text_append_string(t, "; ");
+		words_append_bytes(t, f->storage.read_rate);
+		text_append_string(t, "/s come from storage");
+	}
+}
+
+static void say_memory(struct text *t, const struct facts *f, const struct cause *cause)
+{
+	text_append_string(t, "memory too small: ");
+	if (f->storage.refault_rate > 0) {
+		text_append_string(t, "files leave the page cache and are read again, ");
+	} else {
+		text_append_string(t, "waiting for memory takes ");
+	}
+	cause_append_share(t, cause);
+	if (f->memory.limited) {
+		text_append_string(t, " (limit ");
+		words_append_bytes(t, f->memory.limit_bytes);
+		text_append_string(t, ")");
+	}
+}
+
+// Advice ------------------------------------------------------------------------------------------
+
+static void advise_pipeline(struct book *b, const struct cause *cause)
+{
+	struct text action = {0}, basis = {0};
+	advice_append_idle(&basis, b->f);
+	text_append_string(&action, "batches prepared ahead, by more threads (tf.data: prefetch, "
+				    "num_parallel_calls)");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+static void advise_slow_worker(struct book *b, const struct cause *cause)
+{
+	const struct worker_facts *w = &b->f->workers;
+	struct text action = {0}, basis = {0};
+	text_format(&action, "find out why loader worker %d is slow", w->slowest_number);
+	text_append_string(&basis, "it takes ");
+	words_append_number(&basis, w->slowest);
+	text_append_string(&basis, " times as long for a batch as the others");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+static void advise_input(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	if (causes_at_epochs(f->data_at_epochs, cause->share.value) &&
+		(f->pipeline || f->workers.restart)) {
+		advise_epochs(b, f->data_at_epochs);
+		return;
+	}
+	if (f->workers.slowest >= SLOW_WORKER) {
+		advise_slow_worker(b, cause);
+	}
+	if (f->pipeline) {
+		advise_pipeline(b, cause);
+	} else {
+		advise_workers(b);
+	}
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "less preparation: decode, scale or cache the data beforehand");
+	advice_append_prepare_cost(&basis, f);
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Workers that are blocked need no CPU meanwhile: more of them wait side by side.
+static void advise_blocked(struct book *b, const struct cause *cause)
+{
+	if (!b->f->pipeline) {
+		advise_workers(b);
+	}
+	struct text action = {0}, basis = {0};
+	text_append_string(&action, "fetch the data beforehand, or in larger pieces");
+	text_append_string(&basis, "a worker is blocked ");
+	words_append_percent(&basis, input_preparing(b->f).blocked);
+	text_append_string(&basis, " of the time that it prepares");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// One at a time: more workers wait for it, too.
+static void advise_lock(struct book *b, const struct cause *cause)
+{
+	advice_suggest_plain_at_most(b, cause->share.value,
+		"hold the lock for less, or give each worker a file, a connection of its own",
+		"workers wait for each other: more of them would, too");
+}
+
+static void advise_storage(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	double room = f->memory.limit_bytes - f->memory.peak_bytes;
+	words_append_bytes(&basis, room);
+	text_append_string(&basis, " of memory are free; ");
+	words_append_bytes(&basis, f->storage.read_rate);
+	text_append_string(&basis, "/s come from storage");
+	text_append_string(
+		&action, "the dataset in memory (page cache, /dev/shm), or a faster disk");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+	if (cause->share.value >= 0.1) {
+		advise_workers(b);
+	}
+}
+
+static void advise_memory(struct book *b, const struct cause *cause)
+{
+	const struct facts *f = b->f;
+	struct text action = {0}, basis = {0};
+	words_append_bytes(&basis, f->storage.refault_rate);
+	text_append_string(&basis, "/s are read again that the page cache had just dropped");
+	text_append_string(
+		&action, f->memory.limited ? "a larger memory limit, or a smaller dataset at a time"
+					   : "more memory, or a smaller dataset at a time");
+	advice_suggest_at_most(b, cause->share.value, &action, &basis);
+}
+
+// Rows --------------------------------------------------------------------------------------------
+
+const struct cause_kind cause_storage = {
+	.name = "storage",
+	.part = "storage",
+	.judge = judge_storage,
+	.grounds = grounds_storage,
+	.say = say_storage,
+	.advise = advise_storage,
+};
+
+const struct cause_kind cause_memory = {
+	.name = "memory",
+	.part = "memory too small",
+	.judge = judge_memory,
+	.grounds = grounds_storage,
+	.say = say_memory,
+	.advise = advise_memory,
+};
+
+const struct cause_kind cause_input_sleep = {
+	.name = "input-sleep",
+	.part = "sleeping workers",
+	.judge = judge_sleep,
+	.grounds = grounds_looked,
+	.say = say_sleep,
+	.advise = advise_blocked,
+};
+
+const struct cause_kind cause_input_lock = {
+	.name = "input-lock",
+	.part = "a lock between workers",
+	.judge = judge_lock,
+	.grounds = grounds_looked,
+	.say = say_lock,
+	.advise = advise_lock,
+};
+
+const struct cause_kind cause_input_network = {
+	.name = "input-network",
+	.part = "the network",
+	.judge = judge_network,
+	.grounds = grounds_looked,
+	.say = say_network,
+	.advise = advise_blocked,
+};
+
+const struct cause_kind cause_input_blocked = {
+	.name = "input-blocked",
+	.part = "blocked workers",
+	.judge = judge_blocked,
+	.grounds = grounds_blocked,
+	.say = say_blocked,
+	.advise = advise_blocked,
+};
+
+const struct cause_kind cause_input = {
+	.name = "input",
+	.part = "preparation",
+	.judge = judge_input,
+	.grounds = grounds_input,
+	.say = say_input,
+	.advise = advise_input,
+};

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The table of causes, their order, and how sure the first one is. Thresholds are in thresholds.h.
+
+#include "verdict/causes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/words.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/thresholds.h"
+
+// Names of what is judged without phases (verdict.c), where there is no row.
+static const struct cause_kind kind_unknown = {.name = "unknown"}, kind_failed = {.name = "failed"},
+			       kind_cpu = {.name = "cpu"}, kind_gpu = {.name = "gpu"},
+			       kind_gpu_fault = {.name = "gpu-fault"},
+			       kind_one_thread = {.name = "one-thread"},
+			       kind_idle = {.name = "idle"};
+
+static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
+	[BOTTLENECK_UNKNOWN] = &kind_unknown,
+	[BOTTLENECK_FAILED] = &kind_failed,
+	[BOTTLENECK_CPU] = &kind_cpu,
+	[BOTTLENECK_ONE_THREAD] = &kind_one_thread,
+	[BOTTLENECK_GPU] = &kind_gpu,
+	[BOTTLENECK_GPU_FAULT] = &kind_gpu_fault,
+	[BOTTLENECK_IDLE] = &kind_idle,
+	// Judged in this order: a row may look at what those above found.
+	[BOTTLENECK_CPU_QUOTA] = &cause_quota,
+	[BOTTLENECK_THREADS] = &cause_threads,
+	[BOTTLENECK_CONTENTION] = &cause_contention,
+	[BOTTLENECK_STORAGE] = &cause_storage,
+	[BOTTLENECK_MEMORY] = &cause_memory,
+	[BOTTLENECK_INPUT] = &cause_input,
+	[BOTTLENECK_INPUT_SLEEP] = &cause_input_sleep,
+	[BOTTLENECK_INPUT_LOCK] = &cause_input_lock,
+	[BOTTLENECK_INPUT_NETWORK] = &cause_input_network,
+	[BOTTLENECK_INPUT_BLOCKED] = &cause_input_blocked,
+	[BOTTLENECK_PYTHON_THREADS] = &cause_python_threads,
+	[BOTTLENECK_CHILDREN] = &cause_children,
+	[BOTTLENECK_BLOCKED] = &cause_blocked,
+	[BOTTLENECK_ALLOCATION] = &cause_allocation,
+	[BOTTLENECK_OPTIMIZER] = &cause_optimizer,
+	[BOTTLENECK_LAUNCH] = &cause_launch,
+	[BOTTLENECK_GPU_UNUSED] = &cause_gpu_unused,
+	[BOTTLENECK_GPU_SHARED] = &cause_gpu_shared,
+	[BOTTLENECK_COMPUTE] = &cause_compute,
+	[BOTTLENECK_GPU_THROTTLED] = &cause_gpu_throttled,
+	[BOTTLENECK_TRANSFER] = &cause_transfer,
+	[BOTTLENECK_NOT_KNOWN] = &cause_not_known,
+	[BOTTLENECK_RANKS] = &cause_ranks,
+	[BOTTLENECK_VALIDATION] = &cause_validation,
+	[BOTTLENECK_CHECKPOINT] = &cause_checkpoint,
+	[BOTTLENECK_STARTUP] = &cause_startup,
+	[BOTTLENECK_LEAK] = &cause_leak,
+};
+
+const struct cause_kind *cause_kind(enum bottleneck bottleneck)
+{
+	return kinds[bottleneck];
+}
+
+const char *bottleneck_name(enum bottleneck bottleneck)
+{
+	return kinds[bottleneck]->name;
+}
+
+// What rows share ---------------------------------------------------------------------------------
+
+double cause_known(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+double facts_share(const struct facts *f, enum phase_id phase)
+{
+	return cause_known(f->share[phase].value);
+}
+
+bool cause_sampled(const struct code_facts *code)
+{
+	return code->samples >= SAMPLES_ENOUGH;
+}
+
+double cause_code(const struct code_facts *code, enum code_class class)
+{
+	return cause_sampled(code) ? cause_known(code->share[class]) : 0;
+}
+
+void cause_append_share(struct text *t, const struct cause *cause)
+{
+	words_append_percent(t, cause->share.value);
+	text_append_string(t, " of each iteration");
+}
+
+void cause_append_cpus(struct text *t, double used, double of)
+{
+	words_append_number(t, used);
+	text_append_string(t, " of ");
+	words_append_counted(t, of, "CPU");
+}
+
+bool causes_at_epochs(double at_epochs, double share)
+{
+	return at_epochs >= 0.5 * share && share > 0;
+}
+
+// Finding -----------------------------------------------------------------------------------------
+
+const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->items[i].bottleneck == bottleneck) {
+			return &c->items[i];
+		}
+	}
+	return NULL;
+}
+
+// An interval is as wide as that of the phase that the cause shows in.
+static struct estimate around(double value, const struct facts *f, enum phase_id shows_in)
+{
+	struct estimate e = {value, NAN, NAN};
+	if (shows_in == N_KNOWN_PHASES) {
+		return e;
+	}
+	struct estimate of = f->share[shows_in];
+	if (isfinite(of.low) && isfinite(of.value)) {
+		e.low = fmax(0, value - (of.value - of.low));
+		e.high = fmin(1, value + (of.high - of.value));
+	}
+	return e;
+}
+
+// Validation and checkpoints take nothing of an iteration, but of training.
+double causes_iterations_share(const struct facts *f)
+{
+	double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
+	return f->training_s > apart ? 1 - apart / f->training_s : 1;
+}
+
+// What holds up the host costs at most the time in which the device has nothing to do.
+static double most_of_device(const struct facts *f, const struct cause_kind *kind)
+{
+	bool bounded = f->gpu.used && isfinite(f->gpu.busy) && !kind->of_device;
+	return bounded ? fmax(0, 1 - f->gpu.busy) : 1;
+}
+
+// A run is longer than its iterations: start-up counts half, for a longer run has less of it.
+static double weight_of(const struct facts *f, const struct cause_kind *kind, double share)
+{
+	return kind->of == OF_ITERATIONS ? share * causes_iterations_share(f)
+	       : kind->of == OF_RUN      ? share / 2
+	                                 : share;
+}
+
+static void judge(const struct facts *f, enum bottleneck bottleneck, struct causes *c)
+{
+	const struct cause_kind *kind = kinds[bottleneck];
+	struct judgement judged = kind->judge(f, c);
+	double share = judged.share;
+	if (kind->of == OF_ITERATIONS) {
+		share = fmin(share, most_of_device(f, kind));
+	}
+	if (share >= WORTH && c->n < CAUSES_MAX) {
+		c->items[c->n++] = (struct cause){
+			.bottleneck = bottleneck,
+			.share = around(fmin(1, share), f, judged.shows_in),
+			.weight = weight_of(f, kind, share),
+		};
+	}
+}
+
+// What a quota starves comes after it; a setting of the job (threads) before a larger machine.
+static void weigh(struct causes *c)
+{
+	const struct cause *quota = causes_get(c, BOTTLENECK_CPU_QUOTA);
+	double rest = quota ? 1 - quota->share.value : 1;
+	bool threads = causes_get(c, BOTTLENECK_THREADS) != NULL;
+	for (size_t i = 0; i < c->n; i++) {
+		struct cause *cause = &c->items[i];
+		bool starved = kinds[cause->bottleneck]->of == OF_ITERATIONS;
+		cause->weight *= starved && cause->bottleneck != BOTTLENECK_CPU_QUOTA ? rest : 1;
+		if (threads && cause->bottleneck == BOTTLENECK_CONTENTION) {
+			cause->weight *= NOT_FIRST;
+		}
+	}
+}
+
+// Whether it may as well be nothing: what happened in a few iterations only, by its interval.
+static bool is_unproven(const struct cause *cause)
+{
+	return cause->share.low < WORTH;
+}
+
+// Computing, with the calls that it takes, is what the job is for: it is named first only where
+// nothing that could be taken away, and is shown to be there, has as much as two fifths of its
+// time.
+static double claim(const struct cause *cause)
+{
+	bool compute = cause->bottleneck == BOTTLENECK_COMPUTE ||
+	               (cause->bottleneck == BOTTLENECK_LAUNCH && cause->share.value < HOST_FIRST);
+	double part = !compute && is_unproven(cause) ? cause->share.low / cause->share.value : 1;
+	return cause->weight * part * (compute ? NOT_FIRST : 1);
+}
+
+static int cause_compare(const void *left, const void *right)
+{
+	double a = claim(left), b = claim(right);
+	return (a < b) - (a > b);
+}
+
+void causes_find(const struct facts *f, struct causes *ret)
+{
+	*ret = (struct causes){.n = 0};
+	for (size_t i = 0; f->parts && i < N_BOTTLENECKS; i++) {
+		if (kinds[i]->judge) {
+			judge(f, (enum bottleneck)i, ret);
+		}
+	}
+	weigh(ret);
+	qsort(ret->items, ret->n, sizeof(*ret->items), cause_compare);
+	if (f->parts && f->growth.leak && ret->n < CAUSES_MAX) {
+		const struct estimate none = {NAN, NAN, NAN}; // it costs memory, not time
+		ret->items[ret->n++] = (struct cause){BOTTLENECK_LEAK, none, 0};
+	}
+}
+
+// How sure ----------------------------------------------------------------------------------------
+
+static bool has_rival(const struct causes *c)
+{
+	for (size_t i = 1; i < c->n; i++) { // computing is beside every cause
+		if (c->items[i].bottleneck != BOTTLENECK_COMPUTE) {
+			return claim(&c->items[i]) >= RIVAL * claim(&c->items[0]);
+		}
+	}
+	return false;
+}
+
+bool causes_direct(const struct facts *f, enum bottleneck bottleneck)
+{
+	return kinds[bottleneck]->grounds && kinds[bottleneck]->grounds(f) == GROUNDS_DIRECT;
+}
+
+enum confidence causes_confidence(const struct facts *f, const struct causes *c)
+{
+	if (c->n == 0 || f->steady < FEW) {
+		return CONFIDENCE_LOW;
+	}
+	const struct cause *first = &c->items[0];
+	enum grounds grounds = kinds[first->bottleneck]->grounds(f);
+	bool narrow = !(first->share.high - first->share.low > WIDE);
+	bool sure = f->steady >= ENOUGH && !f->lost && narrow && !has_rival(c) &&
+	            first->weight >= CERTAIN;
+	bool weak = grounds == GROUNDS_EXCLUSION || is_unproven(first);
+	return weak                                ? CONFIDENCE_LOW
+	       : sure && grounds == GROUNDS_DIRECT ? CONFIDENCE_HIGH
+	                                           : CONFIDENCE_MEDIUM;
+}

@@ -1,0 +1,800 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The figures under a verdict: a row each, of those that were measured.
+
+#include "verdict/evidence.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/names.h"
+#include "run/profile.h"
+#include "run/query.h"
+#include "verdict/facts.h"
+#include "verdict/gpu_facts.h"
+#include "verdict/leak_facts.h"
+#include "verdict/thresholds.h"
+#include "verdict/verdict.h"
+
+// Gpu evidence ------------------------------------------------------------------------------------
+//
+// The rows of evidence about GPUs: the job's, who else was on them, and those beside them.
+
+#define WORTH_A_WORD 0.05 // clock lost
+
+static int evidence_put(
+	struct verdict *v, const char *what, struct text *value, const char *source);
+
+static int put_busy(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (g->unused) {
+		text_format(&value, "no process of the job on %s",
+			g->n > 1 ? "those that it may use" : "the one that it may use");
+		return evidence_put(v, "GPUs", &value, NAME_GPU_JOB_PROCESSES);
+	}
+	if (g->index < 0 || !isfinite(g->busy)) {
+		return 0;
+	}
+	bool several = g->least_index != g->index && isfinite(g->least_busy);
+	words_append_percent(&value, several ? g->least_busy : g->busy);
+	if (several) {
+		text_format(&value, " (GPU %d) to ", g->least_index);
+		words_append_percent(&value, g->busy);
+		text_format(&value, " (GPU %d)", g->index);
+	}
+	if (!g->known && g->n_used == 0) {
+		text_append_string(&value, "; whether by the job is not known");
+	}
+	return evidence_put(v, "GPU busy", &value, NAME_GPU_BUSY);
+}
+
+// Of a divided GPU the driver tells little.
+static int put_unknown(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (g->n == 0 || g->unused || (g->index >= 0 && isfinite(g->busy)) || g->n_used > 0) {
+		return 0;
+	}
+	text_append_string(&value, g->used ? "its memory filled while the job ran"
+					   : "whether the job uses one is not known");
+	text_append_string(&value, g->divided ? "; divided into instances (MIG)" : "");
+	return evidence_put(v, "GPU", &value, NAME_GPU_MEMORY);
+}
+
+static int put_activity(const struct gpu_facts *g, struct verdict *v)
+{
+	const struct {
+		const char *name;
+		double value;
+	} parts[] = {{"multiprocessors", g->sm_activity}, {"occupancy", g->occupancy},
+		{"tensor cores", g->tensor_activity}, {"memory bandwidth", g->dram_activity}};
+	struct text value = {0};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (isfinite(parts[i].value)) {
+			text_format(&value, "%s%s ", value.length ? ", " : "", parts[i].name);
+			words_append_percent(&value, parts[i].value);
+		}
+	}
+	return value.length ? evidence_put(v, "GPU activity", &value, NAME_GPU_SM) : 0;
+}
+
+// Why its clock was lower, and what that cost.
+static int put_clock(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	bool slowed = g->slowed > 0, capped = g->capped > 0;
+	if (!(g->clock_lost >= WORTH_A_WORD) && !slowed) {
+		return 0;
+	}
+	if (isfinite(g->clock_lost)) {
+		words_append_percent(&value, g->clock_lost);
+		text_append_string(&value, " below the highest while busy");
+	} else {
+		text_append_string(&value, "how far it was down is not known");
+	}
+	if (slowed) {
+		text_append_string(&value, "; heat or hardware slowdown ");
+		words_append_percent(&value, g->slowed);
+		text_append_string(&value, " of the time");
+	}
+	if (capped) {
+		text_append_string(&value, "; at the power limit ");
+		words_append_percent(&value, g->capped);
+		text_append_string(&value, " of the time");
+	}
+	return evidence_put(v, "GPU clock", &value, NAME_GPU_THROTTLE);
+}
+
+static int put_shared(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (g->shared_index < 0) {
+		return 0;
+	}
+	text_format(&value, "%.0f process%s of other programs on GPU %d", fmax(1, round(g->others)),
+		g->others >= 1.5 ? "es" : "", g->shared_index);
+	if (isfinite(g->others_busy)) {
+		text_append_string(&value, ", busy ");
+		words_append_percent(&value, g->others_busy);
+	}
+	if (isfinite(g->job_busy)) {
+		text_append_string(&value, " (the job ");
+		words_append_percent(&value, g->job_busy);
+		text_append_string(&value, ")");
+	}
+	if (isfinite(g->others_bytes)) {
+		text_append_string(&value, ", with ");
+		words_append_bytes(&value, g->others_bytes);
+	}
+	return evidence_put(v, "GPU shared", &value, NAME_GPU_OTHERS_BUSY);
+}
+
+static int put_errors(const struct gpu_facts *g, struct verdict *v)
+{
+	static const char *const names[N_GPU_ERRORS] = {
+		[GPU_ERROR_UNCORRECTED] = "uncorrected",
+		[GPU_ERROR_CORRECTED] = "corrected",
+		[GPU_ERROR_PAGES] = "retired pages",
+		[GPU_ERROR_ROWS] = "remapped rows",
+		[GPU_ERROR_REPLAYS] = "PCIe packets sent again",
+		[GPU_ERROR_XIDS] = "logged by the driver (Xid)",
+	};
+	struct text value = {0};
+	if (g->errors_index < 0) {
+		return 0;
+	}
+	text_format(&value, "GPU %d: ", g->errors_index);
+	const char *comma = "";
+	for (size_t i = 0; i < N_GPU_ERRORS; i++) {
+		if (g->errors[i] > 0) {
+			text_format(&value, "%s%.0f %s", comma, g->errors[i], names[i]);
+			comma = ", ";
+		}
+	}
+	return evidence_put(v, "GPU errors", &value, NAME_GPU_UNCORRECTED);
+}
+
+static int put_neighbour(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (g->neighbour_index < 0) {
+		return 0;
+	}
+	text_format(&value, "GPU %d: ", g->neighbour_index);
+	words_append_percent(&value, g->neighbour_busy);
+	text_append_string(&value, " busy");
+	return evidence_put(v, "another program's", &value, NAME_GPU_BUSY);
+}
+
+static int put_spare(const struct gpu_facts *g, struct verdict *v)
+{
+	struct text value = {0};
+	if (!g->known || g->n_used == 0 || g->n_used >= g->n) {
+		return 0;
+	}
+	text_format(&value, "%u of %u that the job may use", g->n_used, g->n);
+	return evidence_put(v, "GPUs used", &value, NAME_GPU_JOB_PROCESSES);
+}
+
+static int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret)
+{
+	static int (*const puts[])(const struct gpu_facts *g, struct verdict *v) = {put_busy,
+		put_unknown, put_spare, put_activity, put_clock, put_shared, put_errors,
+		put_neighbour};
+	int r = 0;
+	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
+		r = puts[i](g, ret);
+	}
+	return r;
+}
+
+// Held --------------------------------------------------------------------------------------------
+//
+// Readings of memory at the moments that spans mark.
+
+#define NEAR_US 1000000 // a reading this much older still says what was held: the next is due
+#define SHOWN_BYTES 1e6
+
+static const struct {
+	const char *name;
+	bool of_gpu;
+	const char *metric;
+} holdings[N_HOLDINGS] = {
+	[HOLDING_FRAMEWORK] = {"framework", false, NAME_RESIDENT},
+	[HOLDING_DATASET] = {"dataset and weights", false, NAME_RESIDENT},
+	[HOLDING_TRAINING] = {"gradients, optimizer and workspace", false, NAME_RESIDENT},
+	[HOLDING_ACTIVATIONS] = {"within a step", false, NAME_RESIDENT},
+	[HOLDING_GROWTH] = {"kept from step to step", false, NAME_RESIDENT},
+	[HOLDING_WORKERS] = {"loader workers", false, NAME_PSS},
+	[HOLDING_BATCHES] = {"shared memory", false, NAME_SHMEM},
+	[HOLDING_FILES] = {"page cache", false, NAME_FILE},
+	[HOLDING_GPU_MODEL] = {"context and weights", true, NAME_GPU_JOB_MEMORY},
+	[HOLDING_GPU_TRAINING] = {"gradients, optimizer, activations and reserved", true,
+		NAME_GPU_JOB_MEMORY},
+};
+
+const char *holding_name(enum holding holding)
+{
+	return holdings[holding].name;
+}
+
+bool holding_is_of_gpu(enum holding holding)
+{
+	return holdings[holding].of_gpu;
+}
+
+const char *holding_metric(enum holding holding)
+{
+	return holdings[holding].metric;
+}
+
+// The last reading before t_us; NAN where it is old.
+static double gauge_at(const struct series *s, int64_t t_us)
+{
+	size_t i = s->n;
+	while (i > 0 && s->t_us[i - 1] > t_us) {
+		i--;
+	}
+	return i > 0 && t_us - s->t_us[i - 1] <= NEAR_US ? s->values[i - 1] : NAN;
+}
+
+static double gauge_most(const struct series *s, int64_t from_us)
+{
+	double most = NAN;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->t_us[i] >= from_us) {
+			most = fmax(most, s->maximum[i]);
+		}
+	}
+	return most;
+}
+
+static int note_time(void *context, sqlite3_stmt *row)
+{
+	if (sqlite3_column_type(row, 0) != SQLITE_NULL) {
+		*(int64_t *)context = sqlite3_column_int64(row, 0) / 1000;
+	}
+	return 0;
+}
+
+// When the training process's imports were done; -1 where nobody marked them.
+static int64_t imported_us(const struct analysis *a, int64_t before_us)
+{
+	int64_t t_us = -1;
+	(void)query_each(a->reader,
+		"SELECT max(end_ns) FROM span WHERE kind = 'phase' AND name = 'import'", note_time,
+		&t_us, NULL);
+	return t_us < before_us ? t_us : -1;
+}
+
+// Where the first two iterations began and ended.
+static bool first_iterations(const struct phases *p, int64_t *ret_start_us, int64_t *ret_end_us)
+{
+	if (p->n_iterations < 3 || p->stride != 1) {
+		return false;
+	}
+	*ret_start_us = p->iterations[0].start_ns / 1000;
+	*ret_end_us = p->iterations[2].start_ns / 1000;
+	return true;
+}
+
+static double more(double after, double before)
+{
+	return isfinite(after - before) ? fmax(0, after - before) : NAN;
+}
+
+static void find_training(const struct analysis *a, int64_t process, struct held *h)
+{
+	int64_t start_us, end_us;
+	struct series s = {0};
+	if (!first_iterations(&a->phases, &start_us, &end_us) ||
+		reader_series(a->reader, process, NAME_RESIDENT, INT64_MIN, INT64_MAX, &s, NULL) <
+			0) {
+		return;
+	}
+	int64_t import_us = imported_us(a, start_us);
+	double imported = import_us >= 0 ? gauge_at(&s, import_us) : NAN;
+	double began = gauge_at(&s, start_us), trained = gauge_at(&s, end_us);
+	h->bytes[HOLDING_FRAMEWORK] = imported;
+	// Without a mark of the import it cannot be told from the dataset.
+	h->bytes[HOLDING_DATASET] = isfinite(imported) ? more(began, imported) : began;
+	h->bytes[HOLDING_TRAINING] = more(trained, began);
+	h->bytes[HOLDING_ACTIVATIONS] = more(gauge_most(&s, end_us), fmax(trained, began));
+	if (a->growth.leak && isfinite(h->bytes[HOLDING_ACTIVATIONS])) {
+		h->bytes[HOLDING_GROWTH] = a->growth.gained_bytes;
+		h->bytes[HOLDING_ACTIVATIONS] = fmax(
+			0, h->bytes[HOLDING_ACTIVATIONS] - a->growth.gained_bytes);
+	}
+	series_done(&s);
+}
+
+// How many loader workers there were at a time at most: they may be made anew each epoch.
+static size_t workers_at_once(const struct process_list *list, int64_t process)
+{
+	size_t most = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		const struct process_row *row = &list->items[i];
+		size_t beside = 0;
+		for (size_t k = 0; row->role == ROLE_LOADER && k < list->n; k++) {
+			const struct process_row *other = &list->items[k];
+			beside += other->role == ROLE_LOADER && other->entity != process &&
+			          other->first_s <= row->first_s && other->last_s >= row->first_s;
+		}
+		most = beside > most ? beside : most;
+	}
+	return most;
+}
+
+static void find_others(const struct analysis *a, int64_t process, struct held *h)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	double workers = NAN;
+	size_t n = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->role == ROLE_LOADER && row->entity != process) {
+			double pss = analysis_figure(a, row->entity, NAME_PSS, FIGURE_MEAN);
+			workers = words_sum(workers, pss);
+			n += isfinite(pss);
+		}
+	}
+	size_t at_once = workers_at_once(&a->processes, process);
+	h->bytes[HOLDING_WORKERS] = n > at_once ? workers / (double)n * (double)at_once : workers;
+	if (job) {
+		h->bytes[HOLDING_BATCHES] = analysis_figure(a, job->id, NAME_SHMEM, FIGURE_MAX);
+		h->bytes[HOLDING_FILES] = analysis_figure(a, job->id, NAME_FILE, FIGURE_MAX);
+	}
+}
+
+static void find_gpu(const struct analysis *a, struct held *h)
+{
+	int64_t start_us, end_us;
+	if (!first_iterations(&a->phases, &start_us, &end_us)) {
+		return;
+	}
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		struct series s = {0};
+		if (reader_series(a->reader, a->overview.gpus[i].entity, NAME_GPU_JOB_MEMORY,
+			    INT64_MIN, INT64_MAX, &s, NULL) < 0) {
+			continue;
+		}
+		double began = gauge_at(&s, start_us);
+		double grew = more(gauge_most(&s, start_us), began);
+		h->bytes[HOLDING_GPU_MODEL] = words_sum(h->bytes[HOLDING_GPU_MODEL], began);
+		h->bytes[HOLDING_GPU_TRAINING] = words_sum(h->bytes[HOLDING_GPU_TRAINING], grew);
+		series_done(&s);
+	}
+}
+
+void held_find(const struct analysis *a, struct held *ret)
+{
+	for (size_t i = 0; i < N_HOLDINGS; i++) {
+		ret->bytes[i] = NAN;
+	}
+	int64_t process = a->phases.n_ranks > 0 ? a->phases.ranks[0].entity : 0;
+	if (a->reader && process) {
+		find_training(a, process, ret);
+		find_others(a, process, ret);
+		find_gpu(a, ret);
+	}
+}
+
+void held_append(struct text *t, const struct held *held, bool of_gpu)
+{
+	const char *comma = "";
+	for (size_t i = 0; i < N_HOLDINGS; i++) {
+		if (held->bytes[i] >= SHOWN_BYTES && holdings[i].of_gpu == of_gpu) {
+			bool whole = i == HOLDING_DATASET && isnan(held->bytes[HOLDING_FRAMEWORK]);
+			text_format(t, "%s%s ", comma,
+				whole ? "before the first iteration" : holdings[i].name);
+			words_append_bytes(t, held->bytes[i]);
+			comma = ", ";
+		}
+	}
+}
+
+// Evidence ----------------------------------------------------------------------------------------
+
+#define APART_S 0.2 // of two stops, to be different
+#define STOLEN 0.75 // of what others used: it was the hypervisor
+
+// Appends a row; takes `value`, which must not be empty. 0 or -ENOMEM.
+static int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
+{
+	struct evidence *grown = realloc(v->evidence, (v->n_evidence + 1) * sizeof(*grown));
+	if (!grown) {
+		text_done(value);
+		return -ENOMEM;
+	}
+	v->evidence = grown;
+	struct text title = {0};
+	text_append_string(&title, what);
+	struct evidence evidence = {text_steal(&title), text_steal(value), source};
+	if (!evidence.what || !evidence.value) {
+		free(evidence.what);
+		free(evidence.value);
+		return -ENOMEM;
+	}
+	grown[v->n_evidence++] = evidence;
+	return 0;
+}
+
+static int put_cpu(const struct analysis *a, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	if (!isfinite(o->cpus_used)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_number(&value, o->cpus_used);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, o->cpus, "CPU");
+	if (isfinite(o->cpus_used_p95)) {
+		text_append_string(&value, ", 95th percentile ");
+		words_append_number(&value, o->cpus_used_p95);
+	}
+	return evidence_put(v, "CPU", &value, NAME_CPU_TIME);
+}
+
+static int put_throttling(const struct analysis *a, const struct facts *f, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->throttled > 0)) {
+		return 0;
+	}
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	double seconds = analysis_figure(a, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
+	struct text value = {0};
+	text_append_string(&value, "used up in ");
+	words_append_percent(&value, o->throttled);
+	text_append_string(&value, " of its periods");
+	if (isfinite(seconds)) { // each CPU counts: it may pass the time of the run
+		text_append_string(&value, "; ");
+		words_append_number(&value, seconds);
+		text_append_string(&value, " CPU-seconds held back");
+	}
+	if (f->quota.where) {
+		text_append_string(
+			&value, f->quota.own ? "; the job's own cgroup " : "; around strain: ");
+		text_append_printable(&value, f->quota.where, strlen(f->quota.where));
+	}
+	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
+}
+
+static int put_memory(const struct analysis *a, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	if (!isfinite(o->memory.peak_bytes)) {
+		return 0;
+	}
+	struct text value = {0};
+	overview_append_memory(&value, &o->memory, o->memory_limit_bytes);
+	bool one = strcmp(o->memory.kind, "resident") == 0;
+	text_format(&value, ", peak of %s (%s)", one ? "the largest process" : "all processes",
+		o->memory.kind);
+	return evidence_put(v, "memory", &value, o->memory.metric);
+}
+
+static int put_growth(const struct facts *f, struct verdict *v)
+{
+	if (!f->growth.leak) {
+		return 0;
+	}
+	struct text value = {0};
+	leak_append_warning(&value, &f->growth);
+	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
+}
+
+static int put_cache(const struct analysis *a, struct verdict *v)
+{
+	double share = overview_cache_share(&a->overview);
+	if (!isfinite(share)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_percent(&value, share);
+	text_append_string(&value, " of ");
+	words_append_bytes(&value, a->overview.asked_bytes);
+	text_append_string(&value, " read");
+	return evidence_put(v, "page cache", &value, NAME_READ_ASKED);
+}
+
+static int put_pressure(const struct analysis *a, struct verdict *v)
+{
+	static const char *const titles[N_PRESSURES] = {"cpu", "memory", "io"};
+	const struct pressure_figures *pressure = &a->overview.pressure;
+	struct text value = {0};
+	for (unsigned i = 0; i < N_PRESSURES; i++) {
+		if (isfinite(pressure->some[i])) {
+			text_format(&value, "%s%s ", value.length ? ", " : "", titles[i]);
+			words_append_percent(&value, pressure->some[i]);
+		}
+	}
+	if (value.length == 0) {
+		return 0;
+	}
+	text_append_string(&value, pressure->of_job ? " (of the job)" : " (of the host)");
+	return evidence_put(v, "pressure", &value,
+		pressure->of_job ? "strain.cgroup.pressure" : "strain.pressure");
+}
+
+// What phases make known -------------------------------------------------------------------------
+
+static int put_training(const struct facts *f, struct verdict *v)
+{
+	if (!isfinite(f->main_cpus)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_number(&value, f->main_cpus);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, f->cpus, "CPU");
+	if (f->main_queued >= 0.01) {
+		text_append_string(&value, "; ready without one ");
+		words_append_percent(&value, f->main_queued);
+		text_append_string(&value, " of the time");
+	}
+	return evidence_put(
+		v, "training", &value, f->main_queued >= 0.01 ? NAME_CPU_WAIT : NAME_CPU_TIME);
+}
+
+static int put_workers(const struct facts *f, struct verdict *v)
+{
+	const struct worker_facts *w = &f->workers;
+	if (w->n == 0 || !isfinite(w->cpus)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%u use ", w->n);
+	words_append_number(&value, w->cpus);
+	text_append_string(&value, " of ");
+	words_append_counted(&value, f->cpus, "CPU");
+	if (w->preparing > 0) {
+		text_append_string(&value, ", preparing ");
+		words_append_percent(&value, fmin(1, w->preparing / w->n));
+		text_append_string(&value, " of the time");
+	}
+	return evidence_put(v, "loader workers", &value, NAME_CPU_TIME);
+}
+
+static int put_looks(struct verdict *v, const char *what, const struct wait_facts *waits)
+{
+	struct text value = {0};
+	if (waits->looks == 0) {
+		return 0;
+	}
+	wait_facts_append(&value, waits);
+	if (value.length == 0) {
+		return 0;
+	}
+	text_format(&value, " (%llu looks)", (unsigned long long)waits->looks);
+	return evidence_put(v, what, &value, NAME_WAIT "looks");
+}
+
+// What the training thread and the workers wait for.
+static int put_waits(const struct facts *f, struct verdict *v)
+{
+	int r = put_looks(v, "training waits", &f->waits);
+	return r < 0 ? r : put_looks(v, "workers wait", &f->worker_waits);
+}
+
+static void append_time(struct text *t, double seconds, const char *what)
+{
+	if (seconds >= 1e-6) {
+		text_append_string(t, ", ");
+		words_append_seconds(t, seconds);
+		text_append_string(t, what);
+	}
+}
+
+// Processes that an iteration starts, where it starts any.
+static int put_children(const struct facts *f, struct verdict *v)
+{
+	const struct children_facts *c = &f->children;
+	struct text value = {0};
+	if (!(c->per_iteration >= 0.01)) {
+		return 0;
+	}
+	words_append_number(&value, c->per_iteration);
+	text_append_string(&value, " an iteration");
+	append_time(&value, c->cpu_s, " of CPU time");
+	append_time(&value, c->waits_s, " waited for");
+	if (c->command && *c->command) {
+		text_append_string(&value, ", mostly ");
+		words_append_place(&value, c->command, 24);
+	}
+	return evidence_put(v, "children", &value, NAME_CHILDREN_STARTED);
+}
+
+// Which threads of the training process used CPUs, where more than the first did.
+static int put_threads(const struct facts *f, struct verdict *v)
+{
+	struct text value = {0};
+	if (!f->threads.known || !(f->threads.others_cpus >= 0.05)) {
+		return 0;
+	}
+	thread_facts_append(&value, &f->threads);
+	if (f->threads.team_outside >= 0.05) {
+		text_append_string(&value, ", the team for ");
+		words_append_percent(&value, f->threads.team_outside);
+		text_append_string(&value, " of the time while nothing computes");
+	}
+	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
+}
+
+// What CPU time went into.
+static int put_lines(const struct facts *f, struct verdict *v)
+{
+	char count[32];
+	if (f->lines.looks < LOOKS_ENOUGH) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_percent(&value, f->lines.share);
+	text_append_string(&value, " of the run in ");
+	words_append_place(&value, f->lines.top, 60);
+	text_format(&value, " (%s looks)", text_count(count, sizeof(count), f->lines.looks));
+	return evidence_put(v, "lines", &value, NULL);
+}
+
+static int put_samples(const struct facts *f, struct verdict *v)
+{
+	const struct code_facts *groups[N_CODE_GROUPS] = {
+		[CODE_LEADER] = &f->code,
+		[CODE_THREADS] = &f->code_threads,
+		[CODE_WORKERS] = &f->code_workers,
+	};
+	int r = 0;
+	for (size_t i = 0; i < N_CODE_GROUPS && r == 0; i++) {
+		struct text value = {0};
+		code_facts_append(&value, groups[i]);
+		if (value.length > 0) {
+			text_format(
+				&value, " (%llu samples)", (unsigned long long)groups[i]->samples);
+			r = evidence_put(v, code_group_name((enum code_group)i), &value,
+				"strain.profile.samples");
+		}
+	}
+	return r;
+}
+
+// Both sides of the queue of batches, where one waits for the other.
+static int put_rates(const struct facts *f, struct verdict *v)
+{
+	double rate = f->samples / f->length_s.value, trains = f->samples / f->compute_s;
+	char number[32];
+	if (!(rate > 0) || !(trains > 0) || !(f->share[PHASE_DATA].value >= 0.05)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%s samples/s",
+		text_count(number, sizeof(number), (uint64_t)llround(rate)));
+	text_format(&value, "; %s would be trained if they were there",
+		text_count(number, sizeof(number), (uint64_t)llround(trains)));
+	return evidence_put(v, "input", &value, NULL);
+}
+
+// Others on the same CPUs, programs and machines.
+static int put_others(const struct facts *f, struct verdict *v)
+{
+	if (!(f->host_others_cpus >= 0.1)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_number(&value, f->host_others_cpus);
+	text_append_string(&value, f->cpus < f->host_cpus ? " of the machine's " : " of ");
+	words_append_counted(&value, f->host_cpus, "CPU");
+	if (f->stolen_cpus >= STOLEN * f->host_others_cpus) {
+		text_append_string(&value, ", taken by the hypervisor");
+	} else if (f->stolen_cpus >= 0.05) {
+		text_append_string(&value, ", of which the hypervisor took ");
+		words_append_number(&value, f->stolen_cpus);
+	}
+	return evidence_put(v, "others", &value, "system.cpu.time");
+}
+
+static int put_disturbed(const struct facts *f, struct verdict *v)
+{
+	bool disturbed = f->main_queued >= QUEUED || f->others_cpus >= OTHERS * f->cpus;
+	// Steps differ by themselves, too: then the shortest say nothing of the others.
+	if (!disturbed || !(f->compute_s >= USUAL * f->undisturbed_s)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_seconds(&value, f->compute_s);
+	text_append_string(&value, " on average, ");
+	words_append_seconds(&value, f->undisturbed_s);
+	text_append_string(&value, " undisturbed");
+	return evidence_put(v, "a step", &value, NULL);
+}
+
+static int put_storage(const struct facts *f, struct verdict *v)
+{
+	const struct storage_facts *s = &f->storage;
+	if (!(s->read_rate >= 1e5)) {
+		return 0;
+	}
+	struct text value = {0};
+	words_append_bytes(&value, s->read_rate);
+	text_append_string(&value, "/s from storage");
+	if (s->refault_rate >= 1e5) {
+		text_append_string(&value, ", of which ");
+		words_append_bytes(&value, s->refault_rate);
+		text_append_string(&value, "/s had just been dropped");
+	}
+	return evidence_put(
+		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
+}
+
+static int put_ranks(const struct facts *f, struct verdict *v)
+{
+	if (f->ranks.n < 2 || !isfinite(f->ranks.waits_most)) {
+		return 0;
+	}
+	struct text value = {0};
+	text_format(&value, "%u, waiting ", f->ranks.n);
+	words_append_percent(&value, f->ranks.waits_least);
+	text_append_string(&value, " to ");
+	words_append_percent(&value, f->ranks.waits_most);
+	text_append_string(&value, " of their iterations");
+	text_append_string(&value, f->ranks.inferred ? ", as far as backward tells" : "");
+	return evidence_put(v, "ranks", &value, NULL);
+}
+
+// Who was stopped, and for how long: the job, and of its processes those that were beside it.
+static int put_stopped(const struct analysis *a, struct verdict *v)
+{
+	const struct overview *o = &a->overview;
+	struct text value = {0};
+	if (o->stopped_s > 0) {
+		text_append_string(&value, "for ");
+		words_append_seconds(&value, o->stopped_s);
+	}
+	for (size_t i = 0; i < a->processes.n && a->stops.total_s > a->job_stops.total_s; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->stopped_s > o->stopped_s + APART_S) {
+			text_format(&value, "%s%s for ", value.length ? "; " : "", row->label);
+			words_append_seconds(&value, row->stopped_s);
+		}
+	}
+	if (value.length == 0) {
+		return 0;
+	}
+	text_append_string(&value, ", which is in no share and no rate");
+	return evidence_put(
+		v, "stopped", &value, o->stopped_s > 0 ? NAME_STOPPED : NAME_PROCESS_STOPPED);
+}
+
+static int put_phases(const struct facts *f, struct verdict *v)
+{
+	static int (*const puts[])(const struct facts *f, struct verdict *v) = {put_rates,
+		put_workers, put_training, put_waits, put_children, put_threads, put_samples,
+		put_lines, put_disturbed, put_storage, put_ranks};
+	int r = put_others(f, v);
+	for (size_t i = 0; f->parts && i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
+		r = puts[i](f, v);
+	}
+	return r;
+}
+
+int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret)
+{
+	static int (*const puts[])(const struct analysis *a, struct verdict *v) = {
+		put_memory, put_cache, put_pressure};
+	int r = put_stopped(a, ret);
+	r = r < 0 ? r : put_phases(f, ret);
+	r = r < 0 ? r : gpu_evidence_build(&f->gpu, ret);
+	r = r < 0 ? r : put_cpu(a, ret);
+	r = r < 0 ? r : put_throttling(a, f, ret);
+	r = r < 0 ? r : put_growth(f, ret);
+	for (size_t i = 0; i < sizeof(puts) / sizeof(puts[0]) && r == 0; i++) {
+		r = puts[i](a, ret);
+	}
+	return r;
+}

@@ -1,0 +1,1221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Facts from an analysis: the phases as they are, and what resources did in a stretch of steady
+// iterations.
+
+#include "verdict/facts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/line_shares.h"
+#include "run/names.h"
+#include "run/profile.h"
+#include "run/rate.h"
+#include "verdict/plausible.h"
+#include "verdict/thresholds.h"
+
+// Thread facts ------------------------------------------------------------------------------------
+//
+// Clocks of groups of threads over the steady iterations.
+
+// Looks are ten a second at each unnamed thread, until one tells: fewer than one a second in the
+// steady iterations say nothing about their threads.
+#define LOOKS_TELL 1.0
+// Share of the time in which a thread runs and the first does not, nor is ready. Of seven jobs
+// whose teams computed or spun it was 0.02 at most, beside a thread that held Python's lock 0.68.
+#define ALONE 0.25
+// CPUs of two threads that take turns: what the first computes without the lock comes on top.
+#define TURNS 1.2
+#define IDLE 0.02 // CPUs: less is bookkeeping
+
+struct group_word {
+	const char *name; // in the metrics
+	const char *title;
+};
+
+static const struct group_word words_of_groups[N_THREAD_GROUPS] = {
+	[THREADS_MAIN] = {"main", "first thread"},
+	[THREADS_OPENMP] = {"openmp", "OpenMP team"},
+	[THREADS_BLAS] = {"blas", "BLAS pool"},
+	[THREADS_POOL] = {"pool", "framework's pool"},
+	[THREADS_DEVICE] = {"device", "autograd, devices"},
+	[THREADS_PYTHON] = {"python", "Python threads"},
+	[THREADS_UNNAMED] = {"unnamed", "unnamed threads"},
+	[THREADS_OTHER] = {"other", "other threads"},
+};
+
+const char *thread_group_title(enum thread_group group)
+{
+	return words_of_groups[group].title;
+}
+
+static void thread_facts_init(struct thread_facts *t)
+{
+	*t = (struct thread_facts){.team_cpus = NAN,
+		.team_threads = NAN,
+		.team_busy = NAN,
+		.team_outside = NAN,
+		.team_alone = NAN,
+		.python_together = NAN,
+		.others_cpus = NAN};
+	for (size_t i = 0; i < N_THREAD_GROUPS; i++) {
+		t->groups[i] = (struct thread_group_facts){NAN, NAN, NAN, NAN};
+	}
+}
+
+// Conclusions -------------------------------------------------------------------------------------
+
+void thread_facts_rename(
+	struct thread_facts *t, const double earlier[N_THREAD_GROUPS], double unnamed_s)
+{
+	double unnamed = t->groups[THREADS_UNNAMED].cpus, moved = 0;
+	if (!(unnamed > 0) || !(unnamed_s > 0)) {
+		return;
+	}
+	for (size_t i = 0; i < N_THREAD_GROUPS; i++) {
+		if (i == THREADS_UNNAMED || !(earlier[i] > 0)) {
+			continue;
+		}
+		double part = fmin(1, earlier[i] / unnamed_s) * unnamed;
+		t->groups[i].cpus = words_sum(t->groups[i].cpus, part);
+		moved += part;
+	}
+	t->groups[THREADS_UNNAMED].cpus = fmax(0, unnamed - moved);
+}
+
+static void add_team(struct thread_facts *t, enum thread_group group)
+{
+	const struct thread_group_facts *g = &t->groups[group];
+	if (!(g->threads > 0) || !isfinite(g->cpus)) {
+		return;
+	}
+	t->team_cpus = words_sum(t->team_cpus, g->cpus);
+	t->team_threads = words_sum(t->team_threads, g->threads);
+	t->team_busy = fmax(t->team_busy, fmin(1, g->cpus / g->threads)); // NAN gives way
+}
+
+// Shares of an iteration in which a team has work to do.
+static double computing(const struct facts *f)
+{
+	static const enum phase_id phases[] = {
+		PHASE_FORWARD, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_STEP};
+	double sum = NAN;
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		sum = words_sum(sum, f->share[phases[i]].value);
+	}
+	return sum;
+}
+
+void thread_facts_conclude(
+	struct thread_facts *t, const struct facts *f, double running_looks, double alone)
+{
+	const struct thread_group_facts *main = &t->groups[THREADS_MAIN];
+	t->known = isfinite(main->cpus);
+	if (!t->known) {
+		return;
+	}
+	bool python = f->python || f->framework != FRAMEWORK_UNKNOWN ||
+	              t->groups[THREADS_PYTHON].threads > 0;
+	double unnamed = python ? t->groups[THREADS_UNNAMED].cpus : NAN;
+	t->unnamed_alone = alone >= ALONE && unnamed >= ALONE && main->cpus + unnamed <= TURNS;
+	t->unnamed_poll = unnamed > IDLE && running_looks >= LOOKS_TELL && !(alone >= ALONE);
+	add_team(t, THREADS_OPENMP);
+	add_team(t, THREADS_BLAS);
+	if (t->unnamed_poll) {
+		add_team(t, THREADS_UNNAMED);
+	}
+	t->team_outside = fmax(0, t->team_busy - computing(f));
+	t->team_outside = isfinite(t->team_busy) && isfinite(computing(f)) ? t->team_outside : NAN;
+	t->team_alone = alone;
+	double others = t->groups[THREADS_PYTHON].cpus;
+	t->python_together = isfinite(others) ? main->cpus + others : NAN;
+	t->others_cpus = 0;
+	for (size_t i = THREADS_MAIN + 1; i < N_THREAD_GROUPS; i++) {
+		t->others_cpus += isfinite(t->groups[i].cpus) ? t->groups[i].cpus : 0;
+	}
+}
+
+// Reading -----------------------------------------------------------------------------------------
+
+static double figure_of(const struct analysis *a, int64_t main, const char *group, const char *what,
+	enum figure figure)
+{
+	struct text name = {0};
+	text_format(&name, "%s%s.%s", NAME_THREADS_OF, group, what);
+	double value = name.data ? analysis_figure(a, main, name.data, figure) : NAN;
+	text_done(&name);
+	return value;
+}
+
+static double rate_of(const struct analysis *a, int64_t main, const char *group, const char *what,
+	const struct stretch *stretch)
+{
+	struct text name = {0};
+	text_format(&name, "%s%s.%s", NAME_THREADS_OF, group, what);
+	double value = name.data ? rate_over(a, main, name.data, stretch) : NAN;
+	text_done(&name);
+	return value;
+}
+
+void thread_facts_fill(
+	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
+{
+	struct thread_facts *t = &ret->threads;
+	double earlier[N_THREAD_GROUPS];
+	for (size_t i = 0; i < N_THREAD_GROUPS; i++) {
+		const char *name = words_of_groups[i].name;
+		t->groups[i] = (struct thread_group_facts){
+			.threads = figure_of(a, main, name, "count", FIGURE_MAX),
+			.cpus = rate_of(a, main, name, "cpu_time", stretch),
+			.ready = rate_of(a, main, name, "ready_time", stretch),
+			.runs = rate_of(a, main, name, "runs", stretch),
+		};
+		earlier[i] = figure_of(a, main, name, "earlier_time", FIGURE_TOTAL);
+	}
+	thread_facts_rename(t, earlier, figure_of(a, main, "unnamed", "cpu_time", FIGURE_TOTAL));
+	thread_facts_conclude(t, ret, rate_of(a, main, "unnamed", "running_looks", stretch),
+		rate_of(a, main, "team", "alone_time", stretch));
+}
+
+void thread_facts_append(struct text *text, const struct thread_facts *t)
+{
+	for (size_t i = 0; i < N_THREAD_GROUPS; i++) {
+		const struct thread_group_facts *g = &t->groups[i];
+		if (!(g->cpus >= IDLE)) {
+			continue;
+		}
+		text_format(text, "%s%s ", text->length > 0 ? ", " : "", words_of_groups[i].title);
+		words_append_number(text, g->cpus);
+	}
+	text_append_string(text, text->length > 0 ? " CPUs" : "");
+}
+
+// Wait facts --------------------------------------------------------------------------------------
+//
+// Looks are counters: their rates in the steady stretch are shares of its time.
+
+#define CHILD_LIVES_S 5.0 // longer, and it is a service that stays
+#define BRIEF_S 0.1 // seen in one or two readings of the process tree
+
+static const char *const names[N_WAITS] = {
+	[WAIT_STORAGE] = NAME_WAIT "storage",
+	[WAIT_FSYNC] = NAME_WAIT "fsync",
+	[WAIT_NETWORK] = NAME_WAIT "network",
+	[WAIT_PIPE] = NAME_WAIT "pipe",
+	[WAIT_LOCK] = NAME_WAIT "lock",
+	[WAIT_GIL] = NAME_WAIT "gil",
+	[WAIT_SLEEP] = NAME_WAIT "sleep",
+	[WAIT_CHILD] = NAME_WAIT "child",
+	[WAIT_OTHER] = NAME_WAIT "other",
+};
+
+struct looks {
+	double all; // a second
+	double in[N_WAITS];
+};
+
+static void add_looks(const struct analysis *a, int64_t entity, const struct stretch *stretch,
+	struct looks *looks)
+{
+	double all = rate_over(a, entity, NAME_WAIT "looks", stretch);
+	if (!(all > 0)) {
+		return;
+	}
+	looks->all += all;
+	for (size_t i = 0; i < N_WAITS; i++) {
+		double rate = rate_over(a, entity, names[i], stretch);
+		looks->in[i] += isfinite(rate) ? rate : 0;
+	}
+}
+
+// `left_out`: looks that found this are no part of the time; N_WAITS: all are.
+static void put_shares(const struct looks *looks, const struct stretch *stretch,
+	enum wait_kind left_out, struct wait_facts *ret)
+{
+	double seconds = stretch_seconds(stretch);
+	double all = looks->all - (left_out < N_WAITS ? looks->in[left_out] : 0);
+	if (!(all > 0) || !(seconds > 0)) {
+		return;
+	}
+	ret->looks = (uint64_t)llround(all * seconds);
+	for (size_t i = 0; i < N_WAITS; i++) {
+		ret->share[i] = i == left_out ? 0 : fmin(1, looks->in[i] / all);
+	}
+}
+
+static double placed_rate(const struct analysis *a, int64_t main, const struct stretch *stretch,
+	const char *place, size_t wait)
+{
+	_cleanup_text_ struct text name = {0};
+	text_format(&name, "%s%s.%s", NAME_WAIT, place, names[wait] + strlen(NAME_WAIT));
+	return name.data ? rate_over(a, main, name.data, stretch) : NAN;
+}
+
+// Of the training thread: what it waited for while it took a batch, and in steps.
+static void put_placed(const struct analysis *a, int64_t main, const struct stretch *stretch,
+	struct wait_facts *ret)
+{
+	double all = rate_over(a, main, NAME_WAIT "placed", stretch);
+	if (!(all > 0) || !(stretch_seconds(stretch) > 0)) {
+		return;
+	}
+	ret->placed = (uint64_t)llround(all * stretch_seconds(stretch));
+	for (size_t i = 0; i < N_WAITS; i++) {
+		ret->in_data[i] = placed_rate(a, main, stretch, "data", i) / all;
+		ret->in_step[i] = placed_rate(a, main, stretch, "step", i) / all;
+	}
+}
+
+// Children ----------------------------------------------------------------------------------------
+
+static const char *name_of(const struct analysis *a, int64_t entity)
+{
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == entity) {
+			return a->processes.items[i].name;
+		}
+	}
+	return NULL;
+}
+
+// Between its fork and its exec a child has its parent's name.
+static bool is_named(const struct process_row *row, const char *parent)
+{
+	return row->last_s - row->first_s >= BRIEF_S || !parent || strcmp(row->name, parent) != 0;
+}
+
+static bool is_child(const struct process_row *row, int64_t main, const struct stretch *stretch)
+{
+	double from_s = (double)stretch->from_us / 1e6, to_s = (double)stretch->to_us / 1e6;
+	bool role = row->role == ROLE_CHILD || row->role == ROLE_HELPER;
+	return role && row->parent == main && row->name && row->first_s >= from_s &&
+	       row->first_s <= to_s && row->last_s - row->first_s < CHILD_LIVES_S;
+}
+
+// The name that most of them have, by majority vote: each other name takes one from it.
+static const char *usual_name(const struct analysis *a, int64_t main, const struct stretch *stretch)
+{
+	const char *usual = NULL, *parent = name_of(a, main);
+	size_t lead = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (!is_child(row, main, stretch) || !is_named(row, parent)) {
+			continue;
+		}
+		if (lead == 0) {
+			usual = row->name;
+		}
+		lead = strcmp(usual, row->name) == 0 ? lead + 1 : lead - 1;
+	}
+	return usual;
+}
+
+// Those that end between two readings of the process tree are in no row: of these the CPU time is
+// known, from the parent that waits for them, and the number where samples are taken.
+static void fill_children(
+	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
+{
+	struct children_facts *c = &ret->children;
+	double cpus = rate_over(a, main, NAME_CPU_CHILDREN, stretch);
+	c->cpu_s = cpus * ret->length_s.value;
+	double started = rate_while_read(a, main, NAME_CHILDREN_STARTED, stretch);
+	c->per_iteration = started * ret->length_s.value;
+	if (ret->waits.looks > 0) {
+		c->waits_s = ret->waits.share[WAIT_CHILD] * ret->length_s.value;
+	}
+	if (c->waits_s > 0 || c->cpu_s > 0) {
+		c->command = usual_name(a, main, stretch);
+	}
+}
+
+void wait_facts_fill(
+	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
+{
+	struct looks leader = {0}, workers = {0};
+	add_looks(a, main, stretch, &leader);
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->role == ROLE_LOADER) {
+			add_looks(a, row->entity, stretch, &workers);
+		}
+	}
+	put_shares(&leader, stretch, N_WAITS, &ret->waits);
+	put_placed(a, main, stretch, &ret->waits);
+	put_shares(&workers, stretch, WAIT_PIPE, &ret->worker_waits);
+	fill_children(a, main, stretch, ret);
+}
+
+void wait_facts_append(struct text *t, const struct wait_facts *waits)
+{
+	bool told[N_WAITS] = {false};
+	for (size_t n = 0; n < N_WAITS; n++) {
+		size_t largest = 0;
+		for (size_t i = 0; i < N_WAITS; i++) {
+			bool larger = waits->share[i] > waits->share[largest] || told[largest];
+			largest = !told[i] && larger ? i : largest;
+		}
+		if (told[largest] || !(waits->share[largest] >= WORTH)) {
+			return;
+		}
+		told[largest] = true;
+		text_format(
+			t, "%s%s ", t->length > 0 ? ", " : "", names[largest] + strlen(NAME_WAIT));
+		words_append_percent(t, waits->share[largest]);
+	}
+}
+
+// Worker facts ------------------------------------------------------------------------------------
+//
+// Workers that prepare batches: which count, and what they did meanwhile.
+
+#define ANOTHER 0.25 // of what the training loader's workers prepared: another loader's
+
+static int double_compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+	return (a > b) - (a < b);
+}
+
+static bool is_rank(const struct phases *p, int64_t entity)
+{
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		if (entity && p->ranks[i].entity == entity) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// When a worker was there.
+struct life {
+	double first_s;
+	double last_s;
+};
+
+static unsigned most_at_once(const struct life *lives, size_t n)
+{
+	unsigned most = 0;
+	for (size_t i = 0; i < n; i++) {
+		unsigned beside = 0;
+		for (size_t k = 0; k < n; k++) {
+			beside += lives[k].first_s <= lives[i].first_s &&
+			          lives[k].last_s >= lives[i].first_s;
+		}
+		most = beside > most ? beside : most;
+	}
+	return most;
+}
+
+// Marked ones ------------------------------------------------------------------------------------
+
+struct chosen {
+	const struct phase_worker **workers;
+	size_t n;
+	unsigned at_once;
+	unsigned all_at_once; // with those that were left out
+};
+
+static unsigned chosen_at_once(const struct chosen *c)
+{
+	_cleanup_free_ struct life *lives = calloc(c->n + 1, sizeof(*lives));
+	for (size_t i = 0; lives && i < c->n; i++) {
+		lives[i] = (struct life){c->workers[i]->first_s, c->workers[i]->last_s};
+	}
+	return lives ? most_at_once(lives, c->n) : (unsigned)c->n;
+}
+
+// Leaves out those that prepared far less than as many as the loader has.
+static void leave_out_others(struct chosen *c, size_t asked)
+{
+	_cleanup_free_ double *prepared_s = calloc(c->n + 1, sizeof(*prepared_s));
+	if (!prepared_s || asked == 0 || c->at_once <= asked) {
+		return;
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		prepared_s[i] = c->workers[i]->prepare_s;
+	}
+	qsort(prepared_s, c->n, sizeof(*prepared_s), double_compare);
+	double least_s = ANOTHER * prepared_s[c->n - asked];
+	size_t kept = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->workers[i]->prepare_s >= least_s) {
+			c->workers[kept++] = c->workers[i];
+		}
+	}
+	c->n = kept;
+	c->at_once = chosen_at_once(c);
+	c->at_once = c->at_once > asked ? (unsigned)asked : c->at_once;
+}
+
+static int choose(const struct analysis *a, int64_t main, const struct facts *f, struct chosen *ret)
+{
+	const struct phases *p = &a->phases;
+	struct chosen c = {.workers = calloc(p->n_workers + 1, sizeof(struct phase_worker *))};
+	if (!c.workers) {
+		return -1;
+	}
+	for (size_t i = 0; i < p->n_workers; i++) {
+		int64_t entity = p->workers[i].entity;
+		if (entity != main && !is_rank(p, entity)) {
+			c.workers[c.n++] = &p->workers[i];
+		}
+	}
+	int64_t each = a->reader ? reader_run_i64(a->reader, "loader_workers", 0) : 0;
+	c.at_once = c.all_at_once = chosen_at_once(&c);
+	leave_out_others(&c, each > 0 && each <= THREADS_MAX ? (size_t)each * f->ranks.n : 0);
+	*ret = c;
+	return 0;
+}
+
+// A worker, and those that were started anew in its place, for each epoch.
+struct place {
+	double batch_s; // total of the medians, each as often as it had batches
+	uint64_t batches;
+};
+
+static int started_compare(const void *left, const void *right)
+{
+	const struct phase_worker *a = *(struct phase_worker *const *)left;
+	const struct phase_worker *b = *(struct phase_worker *const *)right;
+	if (a->entity != b->entity) {
+		return a->entity < b->entity ? -1 : 1;
+	}
+	return (a->first_s > b->first_s) - (a->first_s < b->first_s);
+}
+
+// The first place that none of those started before, and still there, has. Workers are in the order
+// of their start.
+static size_t place_of(const struct chosen *c, const size_t *taken, size_t index)
+{
+	for (size_t number = 0;; number++) {
+		bool free = true;
+		for (size_t i = 0; i < index && free; i++) {
+			free = taken[i] != number ||
+			       c->workers[i]->last_s <= c->workers[index]->first_s;
+		}
+		if (free) {
+			return number;
+		}
+	}
+}
+
+static size_t fill_places(struct chosen *c, struct place *places)
+{
+	_cleanup_free_ size_t *taken = calloc(c->n + 1, sizeof(*taken));
+	size_t n = 0;
+	if (!taken) {
+		return 0;
+	}
+	qsort(c->workers, c->n, sizeof(struct phase_worker *), started_compare);
+	for (size_t i = 0; i < c->n; i++) {
+		size_t number = taken[i] = place_of(c, taken, i);
+		uint64_t batches = c->workers[i]->batches;
+		places[number].batch_s += c->workers[i]->batch_p50_s * (double)batches;
+		places[number].batches += batches;
+		n = number >= n ? number + 1 : n;
+	}
+	for (size_t i = 0; i < n; i++) {
+		places[i].batch_s /= fmax(1, (double)places[i].batches);
+	}
+	return n;
+}
+
+// The slowest against the median of the others. Workers of one place came one after the other: they
+// are not held against each other.
+static void find_slowest(struct chosen *c, struct worker_facts *w)
+{
+	_cleanup_free_ struct place *places = calloc(c->n + 1, sizeof(*places));
+	_cleanup_free_ double *others = calloc(c->n + 1, sizeof(*others));
+	size_t slowest = 0, n_others = 0, n = places && others ? fill_places(c, places) : 0;
+	for (size_t i = 0; i < n; i++) {
+		slowest = places[i].batch_s > places[slowest].batch_s ? i : slowest;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (i != slowest && places[i].batches > 2) {
+			others[n_others++] = places[i].batch_s;
+		}
+	}
+	if (n_others > 0) {
+		qsort(others, n_others, sizeof(*others), double_compare);
+		w->slowest = places[slowest].batch_s / others[n_others / 2];
+		w->slowest_number = (int)slowest;
+	}
+}
+
+static void add_rates(const struct analysis *a, int64_t entity, const struct stretch *stretch,
+	struct worker_facts *w)
+{
+	w->cpus = words_sum(w->cpus, rate_over(a, entity, NAME_CPU_TIME, stretch));
+	w->queued = words_sum(w->queued, rate_over(a, entity, NAME_CPU_WAIT, stretch));
+}
+
+static void fill_marked(const struct analysis *a, struct chosen *c, const struct stretch *stretch,
+	struct worker_facts *w)
+{
+	double prepared_s = 0, lived_s = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		const struct phase_worker *worker = c->workers[i];
+		double life_s = worker->last_s - worker->first_s;
+		add_rates(a, worker->entity, stretch, w);
+		if (life_s > 0) {
+			prepared_s += worker->prepare_s;
+			lived_s += life_s;
+			w->busiest = fmax(w->busiest, worker->prepare_s / life_s);
+		}
+	}
+	w->n = c->at_once;
+	w->feeding = c->all_at_once;
+	w->marked = lived_s > 0;
+	w->preparing = lived_s > 0 ? w->n * prepared_s / lived_s : NAN;
+	find_slowest(c, w);
+}
+
+// Those that the tree of processes takes for loader workers ---------------------------------------
+
+static void fill_seen(
+	const struct analysis *a, const struct stretch *stretch, struct worker_facts *w)
+{
+	_cleanup_free_ struct life *lives = calloc(a->processes.n + 1, sizeof(*lives));
+	size_t n = 0;
+	for (size_t i = 0; lives && i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		bool there = row->first_s * 1e6 < (double)stretch->to_us &&
+		             row->last_s * 1e6 > (double)stretch->from_us;
+		if (row->role == ROLE_LOADER && there && !is_rank(&a->phases, row->entity)) {
+			add_rates(a, row->entity, stretch, w);
+			lives[n++] = (struct life){row->first_s, row->last_s};
+		}
+	}
+	w->n = w->feeding = lives ? most_at_once(lives, n) : 0;
+}
+
+void worker_facts_fill(
+	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
+{
+	struct worker_facts *w = &ret->workers;
+	struct chosen c;
+	if (choose(a, main, ret, &c) < 0) {
+		return;
+	}
+	if (c.n > 0) {
+		fill_marked(a, &c, stretch, w);
+	} else {
+		fill_seen(a, stretch, w);
+	}
+	w->blocked = fmax(0, w->preparing - w->cpus - (isfinite(w->queued) ? w->queued : 0));
+	w->blocked = isfinite(w->preparing) && isfinite(w->cpus) ? w->blocked : NAN;
+	free(c.workers);
+}
+
+// Facts -------------------------------------------------------------------------------------------
+
+#define APART 0.1 // of the stretch: with more, it is left out
+#define PAGE_BYTES 4096.0
+#define UNDISTURBED 0.02 // quantile
+#define SEVERAL 1.3 // CPUs: more than one thread that computes uses beside those that do not
+
+void facts_init(struct facts *f)
+{
+	*f = (struct facts){0};
+	const struct estimate unknown = {NAN, NAN, NAN};
+	for (size_t i = 0; i < ARRAY_LENGTH(f->share); i++) {
+		f->share[i] = unknown;
+	}
+	f->length_s = unknown;
+	f->duration_s = f->startup_s = f->training_s = f->between_s = f->validation_s =
+		f->checkpoint_s = NAN;
+	f->samples = f->epoch_iterations = f->compute_s = f->undisturbed_s =
+		f->undisturbed_waits_s = NAN;
+	f->data_at_epochs = f->other_at_epochs = NAN;
+	f->cpus = f->cpus_used = f->main_cpus = f->main_queued = f->others_cpus = NAN;
+	f->page_faults = NAN;
+	f->throttled = f->main_threads = f->stolen_cpus = f->cpu_stalled = NAN;
+	f->host_cpus = f->host_others_cpus = f->omp_threads = NAN;
+	f->workers = (struct worker_facts){.cpus = NAN,
+		.queued = NAN,
+		.blocked = NAN,
+		.preparing = NAN,
+		.busiest = NAN,
+		.slowest = NAN};
+	f->storage = (struct storage_facts){NAN, NAN, NAN, NAN, NAN, NAN, false};
+	f->memory = (struct memory_facts){
+		.limit_bytes = NAN, .peak_bytes = NAN, .limit_hits = NAN, NAN, NAN, NAN, NAN};
+	gpu_facts_init(&f->gpu);
+	for (size_t i = 0; i < N_WAITS; i++) {
+		f->waits.share[i] = f->worker_waits.share[i] = NAN;
+		f->waits.in_data[i] = f->worker_waits.in_data[i] = NAN;
+		f->waits.in_step[i] = f->worker_waits.in_step[i] = NAN;
+	}
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		f->code.share[i] = f->code_threads.share[i] = f->code_workers.share[i] = NAN;
+	}
+	f->code.cpus = f->code_threads.cpus = f->code_workers.cpus = NAN;
+	thread_facts_init(&f->threads);
+	f->children = (struct children_facts){NAN, NAN, NAN, NULL};
+	f->quota = (struct quota_facts){.cpus = NAN,
+		.used_up = NAN,
+		.used_cpus = NAN,
+		.throttled_cpus = NAN,
+		.throttled_cpu_s = NAN,
+		.queued_cpus = NAN,
+		.needed_cpus = NAN};
+	f->growth = (struct growth_facts){.bytes_per_iteration = unknown,
+		.bytes_per_s = NAN,
+		.full_in_s = NAN,
+		.gained_bytes = NAN};
+	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
+}
+
+static int64_t first_id(const struct analysis *a, enum entity_kind kind)
+{
+	const struct entity *entity = entity_first(&a->entities, kind);
+	return entity ? entity->id : 0;
+}
+
+// Stretches --------------------------------------------------------------------------------------
+
+static bool is_steady(const struct iteration *iteration)
+{
+	return !iteration->warm_up && !iteration->cut;
+}
+
+static void stretch_grow(struct stretch *stretch, const struct iteration *iteration)
+{
+	if (stretch->to_us == 0) {
+		stretch->from_us = iteration->start_ns / 1000;
+	}
+	stretch->to_us = iteration->end_ns / 1000;
+}
+
+// What is between an epoch and the next is a gap.
+static void stretch_add_epoch(struct stretch *all, const struct stretch *epoch)
+{
+	if (all->to_us == 0) {
+		*all = *epoch;
+		return;
+	}
+	all->gaps[all->n_gaps++] = (struct stretch_gap){all->to_us, epoch->from_us};
+	all->to_us = epoch->to_us;
+}
+
+static bool steady_next(const struct phases *p, size_t *at, struct stretch *ret)
+{
+	int64_t number = -1;
+	*ret = (struct stretch){0};
+	for (; *at < p->n_iterations; (*at)++) {
+		const struct iteration *iteration = &p->iterations[*at];
+		if (!is_steady(iteration)) {
+			continue;
+		}
+		if (ret->to_us > 0 && iteration->epoch != number) {
+			break;
+		}
+		number = iteration->epoch;
+		stretch_grow(ret, iteration);
+	}
+	return ret->to_us > 0;
+}
+
+// All steady iterations; where much lies between their epochs, without that: of many epochs those
+// in the middle.
+static struct stretch steady_of(const struct phases *p)
+{
+	struct stretch all = {0}, middle = {0}, epoch;
+	size_t epochs = 0, at = 0;
+	for (; steady_next(p, &at, &epoch); epochs++) {
+		all.from_us = epochs == 0 ? epoch.from_us : all.from_us;
+		all.to_us = epoch.to_us;
+	}
+	double apart_us = (p->apart_s + p->between_s) * 1e6;
+	if (!(apart_us > APART * (double)(all.to_us - all.from_us))) {
+		return all;
+	}
+	size_t most = STRETCH_GAPS + 1, first = epochs > most ? (epochs - most) / 2 : 0;
+	at = 0;
+	for (size_t i = 0; i < first + most && steady_next(p, &at, &epoch); i++) {
+		if (i >= first) {
+			stretch_add_epoch(&middle, &epoch);
+		}
+	}
+	return middle;
+}
+
+// Phases -----------------------------------------------------------------------------------------
+
+static bool is_computing(size_t phase)
+{
+	return phase != PHASE_DATA && phase != PHASE_TRANSFER && phase != PHASE_COMMUNICATION &&
+	       (phase >= N_KNOWN_PHASES || !phase_is_apart((enum phase_id)phase));
+}
+
+// What a step takes undisturbed is asked of steps like the usual one: of as many samples, and not
+// the last of an epoch, whose batch may be smaller and nobody said so.
+static bool is_usual(const struct phases *p, size_t at)
+{
+	const struct iteration *iteration = &p->iterations[at];
+	bool last = at + 1 < p->n_iterations && p->iterations[at + 1].epoch != iteration->epoch;
+	if (iteration->samples >= 0 && isfinite(p->samples_per_iteration)) {
+		return fabs((double)iteration->samples - p->samples_per_iteration) < 0.5;
+	}
+	return !last && at + 1 < p->n_iterations;
+}
+
+// Mean of one phase in steady iterations, and a low quantile of it in usual ones. `lengths` has
+// room for all.
+static void add_computing(
+	const struct phases *p, size_t phase, double *lengths, double *mean_s, double *low_s)
+{
+	size_t n = 0, usual = 0;
+	double sum = 0;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		if (is_steady(&p->iterations[i])) {
+			double length_s = (double)p->iterations[i].phase_ns[phase] / 1e9;
+			sum += length_s;
+			n++;
+			if (is_usual(p, i)) {
+				lengths[usual++] = length_s;
+			}
+		}
+	}
+	if (n > 0) {
+		*mean_s = words_sum(*mean_s, sum / (double)n);
+	}
+	if (usual > 0) {
+		qsort(lengths, usual, sizeof(*lengths), double_compare);
+		*low_s = words_sum(*low_s, lengths[(size_t)((double)usual * UNDISTURBED)]);
+	}
+}
+
+// Phase by phase: each is short, and sometimes nobody is in its way.
+static void fill_computing(const struct phases *p, struct facts *f)
+{
+	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
+	double waits_s = NAN;
+	for (size_t i = 0; lengths && i < p->n; i++) {
+		if (is_computing(i)) {
+			add_computing(p, i, lengths, &f->compute_s, &f->undisturbed_s);
+		} else if (i == PHASE_TRANSFER || i == PHASE_COMMUNICATION) {
+			add_computing(p, i, lengths, &waits_s, &f->undisturbed_waits_s);
+		}
+	}
+}
+
+// Of what steady iterations spend in a phase, the part that the first ones of epochs do, as a share
+// of all their time.
+static double share_at_epochs(const struct phases *p, enum phase_id phase)
+{
+	double all_ns = 0, first_ns = 0;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *iteration = &p->iterations[i];
+		if (is_steady(iteration)) {
+			bool first = iteration->number == 0;
+			all_ns += (double)iteration->length_ns;
+			first_ns += first ? (double)iteration->phase_ns[phase] : 0;
+		}
+	}
+	return all_ns > 0 ? first_ns / all_ns : NAN;
+}
+
+static void fill_phases(const struct phases *p, struct facts *f)
+{
+	f->iterations = p->total > 0;
+	f->parts = f->iterations && !p->phases_missing && p->steady > 0;
+	f->lost = p->incomplete;
+	if (!f->iterations) {
+		return;
+	}
+	f->steady = p->steady;
+	f->startup_s = p->startup_s;
+	f->between_s = p->between_s - p->saving_s;
+	f->training_s = p->iterations_s + p->apart_s + p->between_s + p->unrecorded_s;
+	f->validation_s = p->items[PHASE_VALIDATION].total_s;
+	f->checkpoint_s = p->items[PHASE_CHECKPOINT].total_s + p->saving_s;
+	f->length_s = p->length_s;
+	f->samples = p->samples_per_iteration;
+	for (size_t i = 0; i < p->n_epochs; i++) {
+		f->epoch_iterations = fmax(f->epoch_iterations, (double)p->epochs[i].iterations);
+	}
+	for (size_t i = 0; i < N_KNOWN_PHASES && i < p->n; i++) {
+		if (!p->items[i].apart && (p->items[i].spans > 0 || i == PHASE_OTHER)) {
+			f->share[i] = p->items[i].share;
+		}
+	}
+	fill_computing(p, f);
+	f->data_at_epochs = share_at_epochs(p, PHASE_DATA);
+	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
+}
+
+// Ranks are numbered as they were started.
+static int rank_place(const struct phases *p, size_t index)
+{
+	int place = 0;
+	for (size_t i = 0; i < p->n_ranks; i++) {
+		place += p->ranks[i].entity < p->ranks[index].entity;
+	}
+	return place;
+}
+
+static void fill_ranks(const struct phases *p, struct facts *f)
+{
+	f->ranks.n = p->n_ranks > 0 ? (unsigned)p->n_ranks : 1;
+	f->ranks.inferred = p->waits_inferred;
+	f->ranks.own = p->n_ranks > 1 ? p->ranks[0].waits : NAN;
+	for (size_t i = 0; i < p->n_ranks && p->n_ranks > 1; i++) {
+		const struct phase_rank *rank = &p->ranks[i];
+		double waits = rank->waits;
+		if (isfinite(waits) && !(waits >= f->ranks.waits_least)) {
+			f->ranks.waits_least = waits;
+			f->ranks.slowest = rank_place(p, i);
+		}
+		f->ranks.waits_most = fmax(waits, f->ranks.waits_most);
+	}
+}
+
+// Processes --------------------------------------------------------------------------------------
+
+// The process that trains: it marks iterations, or the tree says so.
+int64_t facts_trainer(const struct analysis *a)
+{
+	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {
+		return a->phases.ranks[0].entity;
+	}
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].role == ROLE_MAIN) {
+			return a->processes.items[i].entity;
+		}
+	}
+	return 0;
+}
+
+// Resources --------------------------------------------------------------------------------------
+
+static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
+{
+	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
+	const struct overview *o = &a->overview;
+	int64_t host = first_id(a, ENTITY_HOST), main = facts_trainer(a);
+	f->duration_s = o->running_s;
+	f->cpus = o->cpus;
+	f->throttled = o->throttled;
+	f->cpus_used = rate_over(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
+	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
+	f->main_cpus = rate_over(a, main, NAME_CPU_TIME, stretch);
+	f->main_threads = analysis_figure(a, main, NAME_THREADS, FIGURE_MAX);
+	f->main_queued = rate_over(a, main, NAME_CPU_WAIT, stretch);
+	f->page_faults = rate_over(a, main, NAME_MINOR_FAULTS, stretch);
+	double everybody = NAN;
+	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
+		struct text name = {0};
+		text_format(&name, "%s%s", NAME_HOST_CPU, modes[i]);
+		everybody = words_sum(
+			everybody, name.data ? rate_over(a, host, name.data, stretch) : NAN);
+		text_done(&name);
+	}
+	f->host_cpus = isfinite(o->host_cpus) ? fmax(o->host_cpus, o->cpus) : o->cpus;
+	if (isfinite(everybody)) {
+		f->host_others_cpus = fmax(0, everybody - f->cpus_used);
+		f->others_cpus = fmax(0, f->host_others_cpus - (f->host_cpus - f->cpus));
+	}
+	f->stolen_cpus = rate_over(a, host, NAME_HOST_CPU "steal", stretch);
+	f->cpu_stalled = rate_over(a, host, NAME_PRESSURE "cpu.some", stretch);
+}
+
+static void fill_storage(const struct analysis *a, struct facts *f, const struct stretch *stretch)
+{
+	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	struct storage_facts *s = &f->storage;
+	s->read_rate = rate_over(a, job, NAME_READ_STORAGE, stretch);
+	s->written_rate = rate_over(a, job, NAME_WRITE_STORAGE, stretch);
+	s->asked_rate = rate_over(a, job, NAME_READ_ASKED, stretch);
+	s->refault_rate = PAGE_BYTES * rate_over(a, job, NAME_REFAULTS, stretch);
+	s->refaults_of_host = PAGE_BYTES * rate_over(a, host, NAME_HOST_REFAULTS, stretch);
+	s->stalled = rate_over(a, job, NAME_JOB_PRESSURE "io.some", stretch);
+	s->stalled_of_job = isfinite(s->stalled);
+	if (!s->stalled_of_job) {
+		s->stalled = rate_over(a, host, NAME_PRESSURE "io.some", stretch);
+	}
+}
+
+static void fill_memory(const struct analysis *a, struct facts *f, const struct stretch *stretch)
+{
+	const struct overview *o = &a->overview;
+	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	struct memory_facts *m = &f->memory;
+	m->limit_bytes = o->memory_limit_bytes;
+	m->limited = o->memory_limit_is_cgroup;
+	m->peak_bytes = o->memory.peak_bytes;
+	m->limit_hits = analysis_figure(a, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
+	m->stalled = rate_over(a, job, NAME_JOB_PRESSURE "memory.full", stretch);
+	if (!isfinite(m->stalled)) {
+		m->stalled = rate_over(a, host, NAME_PRESSURE "memory.full", stretch);
+	}
+	m->shared_bytes = analysis_figure(a, job, NAME_SHMEM, FIGURE_MAX);
+	m->shared_limit_bytes = overview_limit(a, "shared_memory_bytes");
+	m->swap_rate = PAGE_BYTES * rate_over(a, host, NAME_HOST_SWAP_IN, stretch);
+}
+
+// Settings ---------------------------------------------------------------------------------------
+
+// Whether a key of the run has this value.
+static bool key_is(struct reader *r, const char *key, const char *value)
+{
+	const char *found = reader_run(r, key);
+	return found && strcmp(found, value) == 0;
+}
+
+bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one)
+{
+	return !(f->main_cpus >= SEVERAL) && (f->main_threads - feeding < 2 || set_to_one);
+}
+
+// PyTorch feeds each loader worker by a thread of its own; further threads may compute, or be a
+// library's that never does.
+static bool computes_with_one_thread(struct reader *r, const struct facts *f)
+{
+	double feeding = reader_run(r, "loader_workers") ? f->workers.feeding / fmax(1, f->ranks.n)
+	                                                 : 0;
+	return facts_one_thread(f, feeding, key_is(r, "omp_num_threads", "1"));
+}
+
+// "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"
+static const char *reference_blas(struct reader *r)
+{
+	static const char word[] = "reference ";
+	const char *blas = reader_run(r, "blas");
+	return blas && strncmp(blas, word, strlen(word)) == 0 ? blas + strlen(word) : NULL;
+}
+
+// "pytorch 1.13.0: data, backward"; of several, PyTorch: it is what has a loader.
+static enum framework framework_of(const char *hooks)
+{
+	static const struct {
+		const char *word;
+		enum framework framework;
+	} words[] = {
+		{"pytorch", FRAMEWORK_PYTORCH}, {"keras", FRAMEWORK_KERAS}, {"jax", FRAMEWORK_JAX}};
+	for (size_t i = 0; hooks && i < ARRAY_LENGTH(words); i++) {
+		if (strstr(hooks, words[i].word)) {
+			return words[i].framework;
+		}
+	}
+	return FRAMEWORK_UNKNOWN;
+}
+
+static void fill_settings(struct reader *r, struct facts *f)
+{
+	const char *hooks = reader_run(r, "hooks");
+	f->reference_blas = reference_blas(r);
+	f->loader_at = reader_run(r, "loader_at");
+	f->wait_policy = reader_run(r, "omp_wait_policy");
+	int64_t omp_threads = reader_run_i64(r, "omp_num_threads", 0);
+	f->omp_threads = omp_threads > 0 ? (double)omp_threads : NAN;
+	f->framework = framework_of(hooks);
+	f->pipeline = f->framework == FRAMEWORK_KERAS && !f->loader_at;
+	// TensorFlow's and XLA's pools have settings of their own.
+	f->openmp = f->framework == FRAMEWORK_UNKNOWN || f->framework == FRAMEWORK_PYTORCH;
+	f->one_thread = !f->pipeline && computes_with_one_thread(r, f);
+	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
+}
+
+static bool trains_in_python(const struct analysis *a)
+{
+	int64_t trainer = facts_trainer(a);
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].entity == trainer) {
+			return process_is_python(&a->processes.items[i]);
+		}
+	}
+	return false;
+}
+
+struct stretch facts_stretch(const struct analysis *a)
+{
+	struct stretch stretch = steady_of(&a->phases);
+	return stretch.to_us > 0
+	               ? stretch
+	               : (struct stretch){.to_us = (int64_t)(a->overview.recorded_s * 1e6)};
+}
+
+static void fill_lines(const struct analysis *a, struct facts *f)
+{
+	struct line_shares shares;
+	if (line_shares_load(a, &shares) < 0 || shares.n == 0) {
+		return;
+	}
+	const struct line_share *top = &shares.items[0];
+	f->lines.looks = shares.samples;
+	f->main_threads = fmax(1, f->main_threads - 1); // the one that looked is no job's
+	f->lines.share = (double)top->samples / (double)shares.samples;
+	snprintf(f->lines.top, sizeof(f->lines.top), "%.60s:%lld %.40s()",
+		line_shares_short(&shares, top->file), (long long)top->line, top->function);
+	line_shares_done(&shares);
+}
+
+static double known_or_0(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+// JAX has no loader: what its hooks call data is all that is between two compiled calls, and
+// between those of a short step it is the way into them and out again rather.
+void facts_doubt_data(struct facts *f)
+{
+	struct estimate *data = &f->share[PHASE_DATA], *other = &f->share[PHASE_OTHER];
+	if (f->framework == FRAMEWORK_JAX && f->length_s.value < SHORT_STEP_S &&
+		isfinite(data->value)) {
+		const struct estimate all = {data->value + known_or_0(other->value),
+			data->low + known_or_0(other->low), data->high + known_or_0(other->high)};
+		*other = all;
+		*data = (struct estimate){NAN, NAN, NAN};
+	}
+}
+
+void facts_gather(const struct analysis *a, struct facts *ret)
+{
+	facts_init(ret);
+	fill_phases(&a->phases, ret);
+	fill_ranks(&a->phases, ret);
+	ret->python = trains_in_python(a);
+	struct stretch stretch = facts_stretch(a);
+	fill_cpus(a, ret, &stretch);
+	quota_facts_fill(a, &stretch, ret);
+	worker_facts_fill(a, facts_trainer(a), &stretch, ret);
+	wait_facts_fill(a, facts_trainer(a), &stretch, ret);
+	struct code_profile profile;
+	(void)profile_load(a, &stretch, &profile); // without memory for it, no samples
+	profile_facts_fill(a, &profile, facts_trainer(a), &stretch, ret);
+	fill_storage(a, ret, &stretch);
+	fill_memory(a, ret, &stretch);
+	gpu_facts_fill(a, &stretch, &ret->gpu);
+	if (a->growth.leak) {
+		ret->growth = a->growth;
+	}
+	const struct machine_bounds bounds = plausible_bounds(a, stretch_seconds(&stretch));
+	plausible_facts(&bounds, ret, a->implausible);
+	fill_lines(a, ret);
+	if (a->reader) {
+		fill_settings(a->reader, ret);
+	}
+	facts_doubt_data(ret);
+	thread_facts_fill(a, facts_trainer(a), &stretch, ret);
+}
+
+// Quota facts -------------------------------------------------------------------------------------
+//
+// What a quota takes is known from two clocks. The cgroup's throttled time is summed over CPUs on
+// which some thread was ready and held back. What threads wait for a CPU (schedstat's run delay)
+// has that in it before Linux 6.18, not since (seen on 6.18: 7 ms beside 2.0 s throttled), and of a
+// process only its leader's is read. So the larger of both is what was asked for beyond what was
+// used, and more may have been: several threads that wait on one CPU count once.
+
+struct reading {
+	double value;
+	double length_us; // until the next
+};
+
+static int reading_compare(const void *left, const void *right)
+{
+	double a = ((const struct reading *)left)->value;
+	double b = ((const struct reading *)right)->value;
+	return (a > b) - (a < b);
+}
+
+// The median over time; exact, where a figure's percentile is within 0.4 %.
+static double series_median(const struct series *s, int64_t end_us)
+{
+	_cleanup_free_ struct reading *readings = calloc(s->n + 1, sizeof(*readings));
+	double all_us = 0, passed_us = 0;
+	size_t n = 0;
+	for (size_t i = 0; readings && i < s->n; i++) {
+		int64_t until_us = i + 1 < s->n ? s->t_us[i + 1] : end_us;
+		double length_us = fmax(1, (double)(until_us - s->t_us[i]));
+		if (isfinite(s->values[i])) {
+			readings[n++] = (struct reading){s->values[i], length_us};
+			all_us += length_us;
+		}
+	}
+	if (n > 0) {
+		qsort(readings, n, sizeof(*readings), reading_compare);
+	}
+	for (size_t i = 0; i < n; i++) {
+		passed_us += readings[i].length_us;
+		if (2 * passed_us >= all_us) {
+			return readings[i].value;
+		}
+	}
+	return NAN;
+}
+
+double quota_cpus(const struct analysis *a)
+{
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	struct series s = {0};
+	if (!a->reader || !job ||
+		reader_series(a->reader, job->id, NAME_CPU_LIMIT, INT64_MIN, INT64_MAX, &s, NULL) <
+			0) {
+		return NAN;
+	}
+	double median = series_median(&s, reader_recorded_ns(a->reader) / 1000);
+	series_done(&s);
+	return median;
+}
+
+// The end of the path of the cgroup that sets it, as the last event about it has it.
+static const char *find_where(const struct analysis *a)
+{
+	static const char before[] = " by cgroup /";
+	const char *where = NULL;
+	for (size_t i = 0; i < a->events.n; i++) {
+		const struct event_row *event = &a->events.items[i];
+		const char *path = strcmp(event->kind, "cpu_quota") == 0
+		                           ? strstr(event->text, before)
+		                           : NULL;
+		where = path ? path + strlen(before) : where;
+	}
+	const char *slash = where ? strrchr(where, '/') : NULL;
+	while (slash && slash > where && slash[-1] != '/') {
+		slash--; // the last two names: one alone is often "0" or "task"
+	}
+	return slash ? slash : where;
+}
+
+// CPUs that processes of the job were ready for and did not have.
+static double queued_cpus(const struct analysis *a, const struct stretch *stretch)
+{
+	double sum = NAN;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		sum = words_sum(
+			sum, rate_over(a, a->processes.items[i].entity, NAME_CPU_WAIT, stretch));
+	}
+	return sum;
+}
+
+void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, struct facts *ret)
+{
+	struct quota_facts *q = &ret->quota;
+	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
+	int64_t job = entity ? entity->id : 0;
+	q->cpus = quota_cpus(a);
+	if (!isfinite(q->cpus)) {
+		return;
+	}
+	q->own = analysis_figure(a, job, NAME_CPU_LIMIT_INSIDE, FIGURE_P50) >= 0.5;
+	q->where = find_where(a);
+	double periods = rate_over(a, job, NAME_PERIODS, stretch);
+	double throttled = rate_over(a, job, NAME_PERIODS_THROTTLED, stretch);
+	q->used_up = periods > 0 ? fmin(1, throttled / periods) : a->overview.throttled;
+	q->throttled_cpu_s = analysis_figure(a, job, NAME_THROTTLED_TIME, FIGURE_TOTAL);
+	q->throttled_cpus = rate_over(a, job, NAME_THROTTLED_TIME, stretch);
+	q->queued_cpus = queued_cpus(a, stretch);
+	q->used_cpus = ret->cpus_used;
+	double asked = fmax(q->throttled_cpus, q->queued_cpus); // passes over what is not known
+	q->needed_cpus = fmin(q->used_cpus + asked, fmax(ret->host_cpus, q->used_cpus));
+}

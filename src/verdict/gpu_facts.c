@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Whose a GPU is, and what the job's did.
+
+#include "verdict/gpu_facts.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "run/analysis.h"
+#include "run/names.h"
+#include "run/rate.h"
+
+// Of the time: a GPU that draws a desktop is busy for less.
+#define BUSY_AT_ALL 0.05
+// A CUDA context takes some 200 MB and more: memory that grew by less may be the driver's.
+#define CONTEXT_BYTES 100e6
+// Readings of processes, once a second: with fewer a short use can have been between two.
+#define LOOKS_ENOUGH 2u
+// The highest clock is one of an idle, cool board: in long runs on healthy boards the clock is up
+// to a tenth below. What exceeds that is worth a cause.
+#define CLOCK_USUAL 0.10
+// Below this a GPU that is shared is not worth a cause: a monitor, a desktop.
+#define SHARED_WORTH 0.05
+
+#define REASON_IDLE 1u
+#define REASON_APPLICATION 2u
+#define REASON_POWER 4u
+#define REASONS_SLOWED (8u | 32u | 64u | 128u) // hardware, heat (software, hardware), power brake
+
+void gpu_facts_init(struct gpu_facts *g)
+{
+	*g = (struct gpu_facts){.index = -1,
+		.busy = NAN,
+		.sm_activity = NAN,
+		.occupancy = NAN,
+		.tensor_activity = NAN,
+		.dram_activity = NAN,
+		.least_busy = NAN,
+		.least_index = -1,
+		.clock_lost = NAN,
+		.slowed = NAN,
+		.throttled = NAN,
+		.capped = NAN,
+		.capped_lost = NAN,
+		.others = NAN,
+		.others_busy = NAN,
+		.others_bytes = NAN,
+		.job_busy = NAN,
+		.shared_index = -1,
+		.to_device_rate = NAN,
+		.link_rate = NAN,
+		.memory_bytes = NAN,
+		.memory_peak_bytes = NAN,
+		.errors_index = -1,
+		.xid_index = -1,
+		.lost_index = -1,
+		.lost_at_s = NAN,
+		.neighbour_index = -1,
+		.neighbour_busy = NAN};
+	for (size_t i = 0; i < N_GPU_ERRORS; i++) {
+		g->errors[i] = NAN;
+	}
+}
+
+// Whose ------------------------------------------------------------------------------------------
+
+const char *gpu_owner_name(enum gpu_owner owner)
+{
+	static const char *const names[N_GPU_OWNERS] = {
+		[GPU_OF_JOB] = "uses it", [GPU_SPARE] = "may use it", [GPU_OF_OTHERS] = "may not"};
+	return names[owner];
+}
+
+static bool is_hidden(const struct analysis *a, int64_t gpu)
+{
+	const struct entity *entity = entity_find(&a->entities, gpu);
+	return entity && json_is_false(json_object_get(entity->attributes, "visible"));
+}
+
+enum use { USE_UNKNOWN, USE_NONE, USE_SOME };
+
+// What the lists of processes say.
+static enum use use_of(const struct analysis *a, int64_t gpu)
+{
+	double processes = analysis_figure(a, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
+	double memory = analysis_figure(a, gpu, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
+	return processes > 0 || memory > 0               ? USE_SOME
+	       : isfinite(processes) || isfinite(memory) ? USE_NONE
+	                                                 : USE_UNKNOWN;
+}
+
+static bool any_in_use(const struct analysis *a)
+{
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		if (use_of(a, a->overview.gpus[i].entity) == USE_SOME) {
+			return true;
+		}
+	}
+	return false;
+}
+
+enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu)
+{
+	int64_t id = a->overview.gpus[gpu].entity;
+	enum use use = use_of(a, id);
+	if (use == USE_SOME) {
+		return GPU_OF_JOB;
+	}
+	if (is_hidden(a, id)) {
+		return GPU_OF_OTHERS;
+	}
+	return use == USE_NONE || any_in_use(a) ? GPU_SPARE : GPU_OF_JOB;
+}
+
+// Figures of the stretch -------------------------------------------------------------------------
+
+// The mean over the stretch of a gauge, of which each reading lasts until the next one; over the
+// run where nothing was read in the stretch.
+static double mean_over(
+	const struct analysis *a, int64_t gpu, const char *metric, const struct stretch *stretch)
+{
+	struct series s = {0};
+	double sum = 0, time = 0;
+	if (!a->reader ||
+		reader_series(a->reader, gpu, metric, INT64_MIN, stretch->to_us, &s, NULL) < 0) {
+		s.n = 0;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		int64_t from = s.t_us[i] > stretch->from_us ? s.t_us[i] : stretch->from_us;
+		int64_t to = i + 1 < s.n ? s.t_us[i + 1] : stretch->to_us;
+		if (isfinite(s.values[i]) && to > from) {
+			sum += s.values[i] * (double)(to - from);
+			time += (double)(to - from);
+		}
+	}
+	series_done(&s);
+	return time > 0 ? sum / time : analysis_figure(a, gpu, metric, FIGURE_MEAN);
+}
+
+static int index_of(const struct analysis *a, int64_t gpu)
+{
+	const struct entity *entity = entity_find(&a->entities, gpu);
+	double index = entity ? entity_number(entity, "index") : NAN;
+	return index >= 0 && index < 1e6 ? (int)index : 0;
+}
+
+// Clocks -----------------------------------------------------------------------------------------
+
+struct clocks { // of readings in which the GPU was not idle
+	size_t n;
+	size_t n_slowed;
+	size_t n_capped;
+	double lost;
+	double lost_slowed;
+	double lost_capped;
+};
+
+static void add_clock(
+	struct clocks *c, unsigned reasons, double clock, double highest, double application)
+{
+	double asked = (reasons & REASON_APPLICATION) && application > 0 && application < highest
+	                       ? application
+	                       : highest;
+	double lost = fmin(1, fmax(0, 1 - clock / asked));
+	if (reasons & REASON_IDLE) {
+		return;
+	}
+	c->n++;
+	c->lost += lost;
+	if (reasons & REASONS_SLOWED) {
+		c->n_slowed++;
+		c->lost_slowed += lost;
+	} else if (reasons & REASON_POWER) {
+		c->n_capped++;
+		c->lost_capped += lost;
+	}
+}
+
+// Both are read together, and what is missing of either counts for nothing. Where the clock is not
+// known, its reasons alone are, and what they cost is not.
+static void read_clocks(const struct analysis *a, const struct entity *gpu,
+	const struct stretch *stretch, struct clocks *ret)
+{
+	struct series clock = {0}, reasons = {0};
+	double highest = entity_number(gpu, "clock_sm_max_hz");
+	double application = entity_number(gpu, "clock_sm_application_hz");
+	bool read = reader_series(a->reader, gpu->id, NAME_GPU_CLOCK, stretch->from_us,
+			    stretch->to_us, &clock, NULL) == 0 &&
+	            reader_series(a->reader, gpu->id, NAME_GPU_THROTTLE, stretch->from_us,
+			    stretch->to_us, &reasons, NULL) == 0;
+	bool known = isfinite(analysis_figure(a, gpu->id, NAME_GPU_CLOCK, FIGURE_MEAN));
+	for (size_t i = 0, j = 0; read && i < reasons.n; i++) {
+		while (j < clock.n && clock.t_us[j] < reasons.t_us[i]) {
+			j++;
+		}
+		bool together = j < clock.n && clock.t_us[j] == reasons.t_us[i];
+		double hertz = together ? clock.values[j] : NAN;
+		bool bits = reasons.values[i] >= 0 && reasons.values[i] < (double)UINT32_MAX;
+		if (bits && (isfinite(hertz) || !known)) {
+			add_clock(ret, (unsigned)reasons.values[i], hertz, highest, application);
+		}
+	}
+	series_done(&clock);
+	series_done(&reasons);
+}
+
+static void fill_clocks(
+	const struct analysis *a, const struct stretch *stretch, struct gpu_facts *g)
+{
+	const struct entity *gpu = entity_find(&a->entities, g->entity);
+	struct clocks c = {0};
+	if (!a->reader || !gpu) {
+		return;
+	}
+	read_clocks(a, gpu, stretch, &c);
+	if (c.n == 0) {
+		return;
+	}
+	double n = (double)c.n;
+	bool known = isfinite(entity_number(gpu, "clock_sm_max_hz")) &&
+	             isfinite(analysis_figure(a, g->entity, NAME_GPU_CLOCK, FIGURE_MEAN));
+	g->slowed = (double)c.n_slowed / n;
+	g->capped = (double)c.n_capped / n;
+	g->clock_lost = known ? c.lost / n : NAN;
+	g->throttled = known ? c.lost_slowed / n : NAN;
+	g->capped_lost = known && c.n_capped > 0 ? c.lost_capped / (double)c.n_capped : NAN;
+}
+
+double gpu_facts_throttled(const struct gpu_facts *g)
+{
+	if (!isfinite(g->throttled)) {
+		return g->slowed > 0 ? NAN : 0;
+	}
+	// While they last they must cost more than clocks usually differ, and so on average.
+	bool considerable = g->throttled >= CLOCK_USUAL;
+	return considerable ? g->throttled * (isfinite(g->busy) ? g->busy : 1) : 0;
+}
+
+// Errors -----------------------------------------------------------------------------------------
+
+static const char *const error_names[N_GPU_ERRORS] = {
+	[GPU_ERROR_UNCORRECTED] = NAME_GPU_UNCORRECTED,
+	[GPU_ERROR_CORRECTED] = NAME_GPU_CORRECTED,
+	[GPU_ERROR_PAGES] = NAME_GPU_PAGES,
+	[GPU_ERROR_ROWS] = NAME_GPU_ROWS,
+	[GPU_ERROR_REPLAYS] = NAME_GPU_REPLAYS,
+	[GPU_ERROR_XIDS] = NAME_GPU_XIDS,
+};
+
+static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
+{
+	enum gpu_error worst = N_GPU_ERRORS;
+	for (size_t i = 0; i < N_GPU_ERRORS; i++) {
+		double n = analysis_figure(a, gpu, error_names[i], FIGURE_TOTAL);
+		bool first = !(g->errors[i] > 0);
+		if (n > 0 && first && worst == N_GPU_ERRORS) {
+			worst = (enum gpu_error)i;
+		}
+		if (isfinite(n)) {
+			g->errors[i] = n + (isfinite(g->errors[i]) ? g->errors[i] : 0);
+		}
+	}
+	bool worse = true; // than what another GPU had
+	for (size_t i = 0; i < (size_t)worst && i < N_GPU_ERRORS; i++) {
+		worse = worse && !(g->errors[i] > 0);
+	}
+	if (worst < N_GPU_ERRORS && worse) {
+		g->errors_index = index_of(a, gpu);
+	}
+}
+
+// Of hardware: those that programs cause (13, 31, 43, 45, ...) are none.
+static bool is_fault(uint64_t xid)
+{
+	static const uint64_t faults[] = {48, 64, 74, 79, 94, 95, 119, 120};
+	for (size_t i = 0; i < ARRAY_LENGTH(faults); i++) {
+		if (faults[i] == xid) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// "GPU 0 (H100): Xid 79, ..."
+static uint64_t xid_of(const char *text)
+{
+	static const char word[] = ": Xid ";
+	const char *at = strstr(text, word);
+	uint64_t xid = 0;
+	if (at) {
+		struct cursor rest = cursor_of(at + strlen(word), strlen(at) - strlen(word));
+		xid = cursor_u64(&rest, &xid) ? xid : 0;
+	}
+	return xid;
+}
+
+static void add_events(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
+{
+	for (size_t i = 0; i < a->events.n; i++) {
+		const struct event_row *event = &a->events.items[i];
+		if (event->entity != gpu) {
+			continue;
+		}
+		if (strcmp(event->kind, "gpu_lost") == 0) {
+			g->lost_index = index_of(a, gpu);
+			g->lost_at_s = event->t_s;
+		} else if (strcmp(event->kind, "gpu_xid") == 0 && g->xid == 0 &&
+			   is_fault(xid_of(event->text))) {
+			g->xid = xid_of(event->text);
+			g->xid_index = index_of(a, gpu);
+		}
+	}
+}
+
+bool gpu_facts_fault(const struct gpu_facts *g)
+{
+	return g->errors[GPU_ERROR_UNCORRECTED] > 0 || g->xid != 0 || g->lost_index >= 0;
+}
+
+// One GPU ----------------------------------------------------------------------------------------
+
+// The busiest of the job's: its own figures.
+static void add_busy(const struct analysis *a, const struct stretch *stretch,
+	const struct gpu_figures *gpu, struct gpu_facts *g)
+{
+	double busy = mean_over(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	busy = isfinite(busy) ? busy : gpu->busy;
+	const struct entity *entity = entity_find(&a->entities, gpu->entity);
+	if (!(busy >= g->least_busy)) {
+		g->least_busy = isfinite(busy) ? busy : g->least_busy;
+		g->least_index = isfinite(busy) ? index_of(a, gpu->entity) : g->least_index;
+	}
+	if (g->index >= 0 && !(busy > g->busy) && !(isfinite(busy) && !isfinite(g->busy))) {
+		return;
+	}
+	g->index = index_of(a, gpu->entity);
+	g->entity = gpu->entity;
+	g->divided = entity && entity_flag(entity, "mig");
+	g->busy = busy;
+	g->sm_activity = mean_over(a, gpu->entity, NAME_GPU_SM, stretch);
+	g->occupancy = mean_over(a, gpu->entity, NAME_GPU_OCCUPANCY, stretch);
+	g->tensor_activity = mean_over(a, gpu->entity, NAME_GPU_TENSOR, stretch);
+	g->dram_activity = mean_over(a, gpu->entity, NAME_GPU_DRAM, stretch);
+}
+
+static void add_sharing(
+	const struct analysis *a, const struct stretch *stretch, int64_t gpu, struct gpu_facts *g)
+{
+	double others = mean_over(a, gpu, NAME_GPU_OTHERS, stretch);
+	double busy = mean_over(a, gpu, NAME_GPU_OTHERS_BUSY, stretch);
+	bool more = !isfinite(g->others) || busy > g->others_busy ||
+	            (!isfinite(g->others_busy) && others > g->others);
+	if (!isfinite(others) || !more) {
+		return;
+	}
+	g->others = others;
+	g->others_busy = busy;
+	g->others_bytes = mean_over(a, gpu, NAME_GPU_OTHERS_MEMORY, stretch);
+	g->job_busy = mean_over(a, gpu, NAME_GPU_JOB_BUSY, stretch);
+	g->shared_index = others >= 0.5 ? index_of(a, gpu) : -1;
+}
+
+double gpu_facts_shared(const struct gpu_facts *g)
+{
+	if (g->shared_index < 0) {
+		return isfinite(g->others) ? 0 : NAN;
+	}
+	return !isfinite(g->others_busy)        ? NAN
+	       : g->others_busy >= SHARED_WORTH ? g->others_busy
+	                                        : 0;
+}
+
+static void add_link(const struct analysis *a, const struct gpu_figures *gpu, struct gpu_facts *g)
+{
+	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
+	const struct entity *entity = entity_find(&a->entities, gpu->entity);
+	if (g->to_device_rate >= gpu->to_device_bytes_per_s) {
+		return;
+	}
+	double generation = entity ? entity_number(entity, "pcie_generation_max") : NAN;
+	double width = entity ? entity_number(entity, "pcie_width_max") : NAN;
+	g->to_device_rate = gpu->to_device_bytes_per_s;
+	g->link_rate = generation >= 1 && generation < (double)ARRAY_LENGTH(lane_bytes)
+	                       ? width * lane_bytes[(size_t)generation]
+	                       : NAN;
+}
+
+static void add_memory(const struct gpu_figures *gpu, struct gpu_facts *g)
+{
+	if (!(g->memory_peak_bytes >= gpu->memory_peak_bytes)) {
+		g->memory_peak_bytes = gpu->memory_peak_bytes;
+		g->memory_bytes = gpu->memory_bytes;
+	}
+}
+
+// Where nobody knows whose the processes are: its memory filled while the job ran.
+static bool filled(const struct analysis *a, int64_t gpu)
+{
+	struct series s = {0};
+	double first = NAN, most = NAN;
+	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_MEMORY, INT64_MIN, INT64_MAX, &s,
+				  NULL) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		first = isfinite(first) ? first : s.values[i];
+		most = fmax(most, s.values[i]);
+	}
+	series_done(&s);
+	return most - first >= CONTEXT_BYTES;
+}
+
+static bool looked_enough(const struct analysis *a, int64_t gpu)
+{
+	struct series s = {0};
+	size_t n = 0;
+	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_JOB_PROCESSES, INT64_MIN,
+				  INT64_MAX, &s, NULL) < 0) {
+		return false;
+	}
+	for (size_t i = 0; i < s.n; i++) {
+		n += isfinite(s.values[i]);
+	}
+	series_done(&s);
+	return n >= LOOKS_ENOUGH;
+}
+
+static void add_neighbour(const struct analysis *a, const struct stretch *stretch,
+	const struct gpu_figures *gpu, struct gpu_facts *g)
+{
+	double busy = mean_over(a, gpu->entity, NAME_GPU_BUSY, stretch);
+	if (busy >= BUSY_AT_ALL && !(busy <= g->neighbour_busy)) {
+		g->neighbour_busy = busy;
+		g->neighbour_index = index_of(a, gpu->entity);
+	}
+}
+
+// A GPU that the job uses or may be using.
+static void add_own(const struct analysis *a, const struct stretch *stretch,
+	const struct gpu_figures *gpu, struct gpu_facts *g)
+{
+	enum use use = use_of(a, gpu->entity);
+	g->n_used += use == USE_SOME;
+	g->used = g->used || use == USE_SOME || gpu->busy >= BUSY_AT_ALL || filled(a, gpu->entity);
+	add_busy(a, stretch, gpu, g);
+	add_sharing(a, stretch, gpu->entity, g);
+	add_link(a, gpu, g);
+	add_memory(gpu, g);
+	add_errors(a, gpu->entity, g);
+	add_events(a, gpu->entity, g);
+}
+
+void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, struct gpu_facts *ret)
+{
+	const struct overview *o = &a->overview;
+	bool enough = true;
+	gpu_facts_init(ret);
+	ret->known = true;
+	for (size_t i = 0; i < o->n_gpus; i++) {
+		enum gpu_owner owner = gpu_owner(a, i);
+		ret->n += owner != GPU_OF_OTHERS;
+		if (owner != GPU_OF_OTHERS) {
+			ret->known = ret->known && use_of(a, o->gpus[i].entity) != USE_UNKNOWN;
+			enough = enough && looked_enough(a, o->gpus[i].entity);
+		}
+		if (owner == GPU_OF_JOB) {
+			add_own(a, stretch, &o->gpus[i], ret);
+		} else {
+			add_neighbour(a, stretch, &o->gpus[i], ret);
+		}
+	}
+	fill_clocks(a, stretch, ret);
+	ret->unused = ret->n > 0 && ret->known && enough && ret->n_used == 0;
+}

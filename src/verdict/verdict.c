@@ -1,0 +1,858 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The verdict. Where there are phases the causes have the word (causes.h). What comes before them,
+// a job that failed, and what is said where there are none, are the rules here: each looks at the
+// overview and either recognises its bottleneck or does not; the first in the table that does has
+// the word. Thresholds are where a resource is used so much that more of the rest would change
+// little; none of them can see inside an iteration, so none is surer than "medium".
+
+#include "verdict/verdict.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/words.h"
+#include "run/analysis.h"
+#include "run/measures.h"
+#include "run/names.h"
+#include "verdict/advice.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/causes.h"
+#include "verdict/facts.h"
+#include "verdict/gpu_facts.h"
+#include "verdict/leak_facts.h"
+#include "verdict/sentence.h"
+#include "verdict/thresholds.h"
+
+// Lines -------------------------------------------------------------------------------------------
+//
+// The lines at the end of a run.
+
+#define COLUMNS 120
+#define INDENT 8 // "strain: "
+#define OUTPUT_LINES 3
+
+static void append_line(struct text *out, const char *prefix, const struct text *line)
+{
+	if (line->length > 0) {
+		text_append_string(out, prefix);
+		words_append_elided(out, line->data, COLUMNS - INDENT);
+		text_append(out, "\n", 1);
+	}
+}
+
+// Epochs and their rate: the part that the job's own words make known. Phases will stand here too.
+// False where nothing was said.
+static bool append_epochs(struct text *t, const struct analysis *a)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->epochs.n; i++) {
+		n += !a->epochs.items[i].open;
+	}
+	if (n == 0 && a->overview.partial) {
+		return false; // that is said above
+	}
+	if (n == 0) {
+		text_append_string(t, "ran ");
+		words_append_seconds(t, a->overview.duration_s);
+		return true;
+	}
+	words_append_counted(t, (double)n, "epoch");
+	text_append_string(t, " of ");
+	words_append_seconds(t, epoch_typical_seconds(&a->epochs));
+	// The one rate that compare and sweep know too: not what an epoch's whole time makes of it.
+	const char *why = NULL;
+	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
+	if (rate > 0) {
+		char number[32];
+		text_count(number, sizeof(number), (uint64_t)llround(rate));
+		text_format(t, ", %s samples/s%s", number,
+			a->phases.steady > 0 ? " in iterations" : "");
+	}
+	return true;
+}
+
+// What the job printed about its last epoch: "loss 0.218".
+static void append_points(struct text *t, const struct analysis *a)
+{
+	enum { SHOWN = 2 };
+	const struct epoch *last = a->epochs.n ? &a->epochs.items[a->epochs.n - 1] : NULL;
+	for (size_t i = 0; last && i < last->n_points && i < SHOWN; i++) {
+		text_append_string(t, ", ");
+		words_append_elided(t, last->points[i].name, 16);
+		text_format(t, " %.3g", last->points[i].value);
+	}
+}
+
+// Of the job's GPUs.
+static void append_gpus(struct text *t, const struct analysis *a)
+{
+	const struct overview *o = &a->overview;
+	const struct gpu_figures *fullest = NULL;
+	double lowest = INFINITY, highest = -INFINITY;
+	for (size_t i = 0; i < o->n_gpus; i++) {
+		const struct gpu_figures *gpu = &o->gpus[i];
+		if (gpu_owner(a, i) != GPU_OF_JOB) {
+			continue;
+		}
+		if (isfinite(gpu->memory_peak_bytes) &&
+			(!fullest || gpu->memory_peak_bytes > fullest->memory_peak_bytes)) {
+			fullest = gpu;
+		}
+		lowest = fmin(lowest, gpu->busy); // fmin and fmax pass NAN over
+		highest = fmax(highest, gpu->busy);
+	}
+	if (fullest) {
+		text_append_string(t, ", GPU memory ");
+		words_append_bytes_of(t, fullest->memory_peak_bytes, fullest->memory_bytes);
+	}
+	if (isfinite(highest)) {
+		text_append_string(t, ", GPU busy ");
+		words_append_percent(t, lowest);
+	}
+	if (isfinite(highest) && highest > lowest) {
+		text_append_string(t, " to ");
+		words_append_percent(t, highest);
+	}
+}
+
+static void append_figures(struct text *t, const struct analysis *a)
+{
+	const struct overview *o = &a->overview;
+	if (append_epochs(t, a)) {
+		append_points(t, a);
+		if (a->stops.total_s > 0) {
+			text_append_string(t, ", stopped for ");
+			words_append_seconds(t, a->stops.total_s);
+		}
+		text_append_string(t, "; ");
+	}
+	if (isfinite(o->cpu_seconds) && (o->n_gpus == 0 || o->cpu_inexact)) {
+		text_append_string(t, "CPU time ");
+		words_append_seconds(t, o->cpu_seconds);
+		text_append_string(t, o->cpu_inexact ? " (inexact), " : ", ");
+	}
+	if (isfinite(o->memory.peak_bytes)) {
+		text_append_string(t, "host memory ");
+		overview_append_memory(t, &o->memory, NAN);
+		text_format(t, " (%s)", o->memory.kind);
+	} else {
+		text_append_string(t, "host memory not measured");
+	}
+	append_gpus(t, a);
+}
+
+// "GPU power (not supported by this driver)" ... as many as fit.
+static void append_missing(struct text *t, const struct analysis *a, size_t columns)
+{
+	size_t shown = 0, rest = 0;
+	for (size_t i = 0; i < a->missing.n; i++) {
+		_cleanup_text_ struct text item = {0};
+		text_append_string(&item, shown ? ", " : "; not measured: ");
+		if (!missing_append_subjects(&item, &a->metrics, &a->missing, i)) {
+			continue;
+		}
+		text_append_string(&item, " (");
+		missing_append_reason(&item, &a->missing.items[i]);
+		text_append_string(&item, ")");
+		// Room for " and 12 more".
+		bool fits = rest == 0 && item.data &&
+		            words_columns(t->data) + words_columns(item.data) + 12 <= columns;
+		if (fits) {
+			text_append(t, item.data, item.length);
+		}
+		shown += fits;
+		rest += !fits;
+	}
+	if (rest > 0) {
+		text_format(
+			t, shown ? " and %zu more" : "; not measured: %zu kinds of figures", rest);
+	}
+}
+
+static void append_recording(struct text *t, const struct analysis *a)
+{
+	const struct recording_figures *recording = &a->overview.recording;
+	if (isfinite(recording->cpu_share)) {
+		text_append_string(t, "recording cost ");
+		words_append_percent(t, recording->cpu_share);
+		text_append_string(t, " of one CPU");
+	} else {
+		text_append_string(t, "what recording cost is not known");
+	}
+	append_missing(t, a, COLUMNS - INDENT);
+}
+
+// Whole commands, to be copied.
+static void append_commands(struct text *out, const char *indent, const char *path)
+{
+	text_format(out, "%sstrain show ", indent);
+	text_append_word(out, path);
+	text_format(out, "\n%sstrain report ", indent);
+	text_append_word(out, path);
+	text_append_string(out, " -o report.html\n");
+}
+
+// The last that a job printed which failed, as far as it is known.
+static void append_output(struct text *out, const char *prefix, const struct analysis *a)
+{
+	const char *output = a->overview.outcome.output;
+	struct cursor lines[OUTPUT_LINES];
+	bool fault = a->verdict.bottleneck == BOTTLENECK_GPU_FAULT &&
+	             a->overview.outcome.outcome == OUTCOME_CRASH;
+	bool failed = (a->verdict.bottleneck == BOTTLENECK_FAILED || fault) && output;
+	size_t n = failed ? outcome_last_lines(output, OUTPUT_LINES, lines) : 0;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_text_ struct text line = {0};
+		text_append_string(&line, "| ");
+		text_append(&line, lines[i].at, (size_t)(lines[i].end - lines[i].at));
+		append_line(out, prefix, &line);
+	}
+}
+
+void verdict_lines(const struct analysis *a, struct text *out)
+{
+	static const char indent[] = "        ";
+	struct text line = {0};
+	// That it failed comes before that not all of it is known, and that before what is known.
+	bool failed = a->verdict.bottleneck == BOTTLENECK_FAILED;
+	if (a->overview.partial && !failed) {
+		overview_append_recorded(&line, &a->overview);
+		append_line(out, "strain: ", &line);
+		text_clear(&line);
+	}
+	text_append_string(&line, a->verdict.headline);
+	append_line(out, a->overview.partial && !failed ? indent : "strain: ", &line);
+	append_output(out, indent, a);
+	if (a->overview.partial && failed) {
+		text_clear(&line);
+		overview_append_recorded(&line, &a->overview);
+		append_line(out, indent, &line);
+	}
+	text_clear(&line);
+	leak_append_warning(&line, &a->growth);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	text_append_string(&line, a->verdict.next);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	text_append_string(&line, a->verdict.marking);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	append_figures(&line, a);
+	append_line(out, indent, &line);
+	text_clear(&line);
+	append_recording(&line, a);
+	append_line(out, indent, &line);
+	append_commands(out, indent, reader_path(a->reader));
+	text_done(&line);
+}
+
+// Verdict -----------------------------------------------------------------------------------------
+
+#define TOO_SHORT_S 1.0
+#define WAITED 0.10 // of the time, for a CPU that others had
+#define ONE_THREAD_SHARE 0.6 // of the job's CPU time
+#define ONE_THREAD_MOST 1.03 // CPUs: more, and there are several
+#define IDLE 0.15
+#define ASLEEP 0.02 // CPUs: who wants one is given more, however many others do
+
+#define NEXT_COLUMNS 112 // what the line after a run has room for
+
+const char *confidence_name(enum confidence confidence)
+{
+	static const char *const names[] = {
+		[CONFIDENCE_NONE] = "no",
+		[CONFIDENCE_LOW] = "low",
+		[CONFIDENCE_MEDIUM] = "medium",
+		[CONFIDENCE_HIGH] = "high",
+	};
+	return names[confidence];
+}
+
+const char *gain_kind_name(enum gain_kind kind)
+{
+	static const char *const names[] = {
+		[GAIN_UNKNOWN] = "unknown",
+		[GAIN_AT_MOST] = "at most",
+		[GAIN_ESTIMATED] = "estimated",
+	};
+	return names[kind];
+}
+
+// What a rule says: each appends text and answers how sure it is; CONFIDENCE_NONE: not this one.
+struct opinion {
+	const struct facts *facts;
+	struct text headline;
+	struct text next;
+	size_t action_at; // in next, behind its heading: what to try; 0: there is nothing
+};
+
+// Begins what to try, as `next`.
+static struct text *propose(struct opinion *opinion)
+{
+	text_append_string(&opinion->next, "to try: ");
+	opinion->action_at = opinion->next.length;
+	return &opinion->next;
+}
+
+static const struct event_row *find_event(const struct analysis *a, const char *kind)
+{
+	for (size_t i = 0; i < a->events.n; i++) {
+		if (strcmp(a->events.items[i].kind, kind) == 0) {
+			return &a->events.items[i];
+		}
+	}
+	return NULL;
+}
+
+static void append_cpus_used(struct text *t, const struct overview *o)
+{
+	words_append_number(t, o->cpus_used);
+	text_append_string(t, " of ");
+	words_append_counted(t, o->cpus, "CPU");
+}
+
+static double role_cpus(const struct analysis *a, enum role role)
+{
+	double seconds = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->role == role && isfinite(row->cpu_seconds)) {
+			seconds += row->cpu_seconds;
+		}
+	}
+	return seconds / a->overview.running_s;
+}
+
+// " (loader workers 1.2, main 0.7)" where there are loader workers.
+static void append_cpu_split(struct text *t, const struct analysis *a)
+{
+	double loaders = role_cpus(a, ROLE_LOADER);
+	if (loaders > 0) {
+		text_append_string(t, " (loader workers ");
+		words_append_number(t, loaders);
+		text_append_string(t, ", training ");
+		words_append_number(t, role_cpus(a, ROLE_MAIN) + role_cpus(a, ROLE_RANK));
+		text_append_string(t, ")");
+	}
+}
+
+static bool was_killed(const struct analysis *a)
+{
+	bool killed = a->overview.exit_signal == SIGKILL;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		killed = killed || a->processes.items[i].exit_signal == SIGKILL;
+	}
+	return killed;
+}
+
+// How sure it is that the kernel killed a process of the job for lack of memory. It counts its
+// victims by cgroup: where the job has none of its own, somebody near it or on this host was one.
+static enum confidence out_of_memory(const struct analysis *a, int64_t job)
+{
+	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	if (find_event(a, "oom_kill") ||
+		analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL) > 0) {
+		return CONFIDENCE_HIGH;
+	}
+	if (a->overview.stopped) {
+		return CONFIDENCE_NONE; // who killed it is known
+	}
+	if (find_event(a, "oom_kill_nearby") && (was_killed(a) || a->overview.exit_status > 0)) {
+		return CONFIDENCE_MEDIUM;
+	}
+	// Where memory ends the recorder, who can be spared, goes first.
+	if (find_event(a, "recorder_died") && a->overview.exit_signal == SIGKILL) {
+		return CONFIDENCE_LOW;
+	}
+	bool own = isfinite(analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL));
+	bool anybody = host && analysis_figure(a, host->id, NAME_HOST_OOM_KILLS, FIGURE_TOTAL) > 0;
+	return !own && anybody && was_killed(a) ? CONFIDENCE_LOW : CONFIDENCE_NONE;
+}
+
+static enum confidence judge_out_of_memory(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	int64_t id = job ? job->id : 0;
+	enum confidence confidence = out_of_memory(a, id);
+	if (confidence == CONFIDENCE_NONE) {
+		return confidence;
+	}
+	text_format(&opinion->headline, "out of memory%s: the kernel killed ",
+		confidence == CONFIDENCE_LOW ? ", it seems" : "");
+	text_append_string(
+		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
+	text_append_string(propose(opinion), "a smaller batch, fewer loader workers");
+	// Where the limit was never reached, the machine had no memory left.
+	if (analysis_figure(a, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
+		text_append_string(&opinion->headline, ", the machine had none left");
+	} else if (o->memory_limit_is_cgroup) {
+		text_append_string(&opinion->headline, " at its limit of ");
+		words_append_limit(&opinion->headline, o->memory_limit_bytes);
+		text_append_string(&opinion->next,
+			a->reader && reader_run(a->reader, "limit_memory")
+				? ", a larger limit (--memory)"
+				: ", a larger limit (docker run --memory, sbatch --mem)");
+	}
+	text_append_string(&opinion->headline, " after ");
+	words_append_seconds(&opinion->headline, o->duration_s);
+	return confidence;
+}
+
+// A job that ended by itself, and not as it should. What limited it until then is of no use to who
+// has to mend it. Who ended it on purpose still wants to know.
+static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
+{
+	const struct outcome_told *told = &a->overview.outcome;
+	bool memory = told->outcome == OUTCOME_OUT_OF_MEMORY;
+	if (!told->text || (told->outcome != OUTCOME_CRASH && !memory)) {
+		return CONFIDENCE_NONE;
+	}
+	_cleanup_text_ struct text line = {0};
+	text_append_string(&line, "failed after ");
+	words_append_seconds(&line, a->overview.duration_s);
+	text_append_string(&line, ": ");
+	text_append_string(&line, told->text);
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
+	if (memory) {
+		text_append_string(propose(opinion), "a smaller batch");
+	}
+	return CONFIDENCE_HIGH;
+}
+
+static enum confidence judge_skipped(const struct analysis *a, struct opinion *opinion)
+{
+	const struct outcome_told *told = &a->overview.outcome;
+	if (told->outcome != OUTCOME_SKIPPED) {
+		return CONFIDENCE_NONE;
+	}
+	_cleanup_text_ struct text line = {0};
+	text_format(&line, "skipped, says its exit status %d: %s", EXIT_SKIPPED,
+		told->text ? told->text : "");
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
+	return CONFIDENCE_HIGH;
+}
+
+static enum confidence judge_short(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (o->running_s >= TOO_SHORT_S) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline,
+		o->partial ? "too short to tell what limits it: of it is recorded "
+			   : "too short to tell what limits it: it ran for ");
+	overview_append_running(&opinion->headline, o);
+	return CONFIDENCE_LOW;
+}
+
+static enum confidence judge_gpu(const struct analysis *a, struct opinion *opinion)
+{
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	(void)a;
+	if (!gpu->used || !(gpu->busy >= SATURATED)) {
+		return CONFIDENCE_NONE;
+	}
+	gpu_append_bound(&opinion->headline, gpu);
+	text_append_string(propose(opinion),
+		gpu_better_use(gpu, opinion->facts->framework == FRAMEWORK_PYTORCH));
+	text_append_string(&opinion->next,
+		isfinite(gpu->sm_activity) ? "" : "; how well the GPU was used is not known");
+	return CONFIDENCE_MEDIUM;
+}
+
+// What the GPU computed then cannot be trusted, however fast it was.
+static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion *opinion)
+{
+	const struct outcome_told *told = &a->overview.outcome;
+	_cleanup_text_ struct text line = {0};
+	if (!gpu_append_fault(&line, &opinion->facts->gpu)) {
+		return CONFIDENCE_NONE;
+	}
+	if (told->text && told->outcome == OUTCOME_CRASH) {
+		text_append_string(&line, "; the job failed: ");
+		text_append_string(&line, told->text);
+	}
+	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
+	text_append_string(propose(opinion),
+		"another GPU; a reset of this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
+	return CONFIDENCE_HIGH;
+}
+
+static enum confidence judge_memory(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	double share = o->memory.peak_bytes / o->memory_limit_bytes;
+	double stalled = o->pressure.full[PRESSURE_MEMORY];
+	if (!(share >= MEMORY_NEAR) && !(stalled >= MEMORY_STALLED)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "memory near its limit: ");
+	if (isfinite(share)) {
+		overview_append_memory(&opinion->headline, &o->memory, o->memory_limit_bytes);
+	}
+	if (stalled >= MEMORY_STALLED) {
+		text_append_string(&opinion->headline, isfinite(share) ? ", " : "");
+		text_append_string(&opinion->headline, "all tasks stalled for it ");
+		words_append_percent(&opinion->headline, stalled);
+		text_append_string(&opinion->headline, " of the time");
+	}
+	text_append_string(
+		propose(opinion), "a smaller batch, fewer loader workers, a larger limit");
+	return stalled >= MEMORY_STALLED ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+}
+
+static enum confidence judge_quota(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->throttled >= THROTTLED)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "held back by its CPU quota: ");
+	words_append_counted(&opinion->headline, o->cpus, "CPU");
+	text_append_string(&opinion->headline, " used up in ");
+	words_append_percent(&opinion->headline, o->throttled);
+	text_append_string(&opinion->headline, " of the periods");
+	text_append_string(propose(opinion),
+		"a larger quota, or no more threads and loader workers than it allows");
+	return CONFIDENCE_MEDIUM;
+}
+
+static enum confidence judge_storage(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	double stalled = o->pressure.some[PRESSURE_IO];
+	double moved = words_sum(o->storage_read_bytes, o->storage_write_bytes);
+	if (!(stalled >= STORAGE_STALLED) || o->cpus_used >= SATURATED * o->cpus || !(moved > 0)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "waits for storage: io pressure ");
+	words_append_percent(&opinion->headline, stalled);
+	text_append_string(&opinion->headline, o->pressure.of_job ? "" : " on this host");
+	text_append_string(&opinion->headline, "; the job read ");
+	words_append_bytes(&opinion->headline, o->storage_read_bytes);
+	text_append_string(&opinion->headline, " from disk, wrote ");
+	words_append_bytes(&opinion->headline, o->storage_write_bytes);
+	text_append_string(propose(opinion),
+		"data that fits the page cache, a faster disk, more loader workers");
+	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
+}
+
+static enum confidence judge_cpu(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!(o->cpus_used >= SATURATED * o->cpus)) {
+		return CONFIDENCE_NONE;
+	}
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	text_append_string(&opinion->headline, "CPU-bound: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	append_cpu_split(&opinion->headline, a);
+	if (gpu->used && isfinite(gpu->busy)) {
+		text_append_string(&opinion->headline, ", GPU busy ");
+		words_append_percent(&opinion->headline, gpu->busy);
+	}
+	if (o->pressure.some[PRESSURE_CPU] >= CPU_STALLED) {
+		text_append_string(propose(opinion), "fewer threads or OMP_WAIT_POLICY=passive; "
+						     "tasks waited for a CPU ");
+		words_append_percent(&opinion->next, o->pressure.some[PRESSURE_CPU]);
+		text_append_string(&opinion->next, " of the time");
+	} else {
+		text_append_string(propose(opinion), "more CPUs, or less work for each sample");
+	}
+	return CONFIDENCE_MEDIUM;
+}
+
+static enum confidence tell_contention(
+	const struct overview *o, struct opinion *opinion, double waited_s, enum confidence sure)
+{
+	double others = o->host_cpus_used - o->cpus_used, host = o->host_cpus;
+	if (!(o->host_cpus_used >= SATURATED * host && others >= 0.25 * host)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "shares its CPUs");
+	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? ", it seems" : "");
+	text_append_string(&opinion->headline, ": the job used ");
+	append_cpus_used(&opinion->headline, o);
+	if (waited_s >= WAITED * o->running_s) {
+		text_append_string(&opinion->headline, " and waited ");
+		words_append_seconds(&opinion->headline, waited_s);
+		text_append_string(&opinion->headline, " for one");
+	}
+	text_append_string(&opinion->headline, "; other programs used ");
+	words_append_number(&opinion->headline, others);
+	text_append_string(propose(opinion),
+		"record it again on a quiet machine; like this no other limit shows");
+	return sure;
+}
+
+// Others take the CPUs that the job would like to have. Leaders that wait, asleep, for threads of
+// theirs do not see that these have none: the pressure of the job does.
+static enum confidence judge_contention(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	bool stalled = o->pressure.of_job && o->pressure.some[PRESSURE_CPU] >= CPU_STALLED;
+	return stalled || o->cpu_wait_seconds >= WAITED * o->running_s
+	               ? tell_contention(o, opinion, o->cpu_wait_seconds, CONFIDENCE_MEDIUM)
+	               : CONFIDENCE_NONE;
+}
+
+// By the host's pressure: all that waited may be others, so this is after what is known of the job.
+static enum confidence judge_starved(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	return o->pressure.some[PRESSURE_CPU] >= CPU_STALLED && o->cpus_used >= ASLEEP
+	               ? tell_contention(o, opinion, NAN, CONFIDENCE_LOW)
+	               : CONFIDENCE_NONE;
+}
+
+// One process that keeps one CPU busy, and takes most of the job's time, is what the others wait
+// for. That it is one of its threads is a guess.
+static bool is_one_thread(const struct overview *o, const struct process_row *row)
+{
+	return row->cpu_share >= SATURATED && row->cpu_share <= ONE_THREAD_MOST &&
+	       row->cpu_seconds >= ONE_THREAD_SHARE * o->cpu_seconds;
+}
+
+static enum confidence judge_one_thread(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	size_t i = 0;
+	while (i < a->processes.n && !is_one_thread(o, &a->processes.items[i])) {
+		i++;
+	}
+	if (!(o->cpus >= 2) || !(o->cpus_used >= SATURATED) || i == a->processes.n) {
+		return CONFIDENCE_NONE;
+	}
+	bool alone = a->processes.items[i].cpu_seconds >= SATURATED * o->cpu_seconds;
+	text_append_string(&opinion->headline, "bound by one thread, it seems: ");
+	text_append_string(&opinion->headline, a->processes.items[i].label);
+	text_append_string(&opinion->headline, " kept one CPU busy of ");
+	words_append_number(&opinion->headline, o->cpus);
+	if (!alone) {
+		text_append_string(&opinion->headline, "; all others used ");
+		words_append_number(&opinion->headline,
+			o->cpus_used - a->processes.items[i].cpu_seconds / o->running_s);
+	}
+	text_append_string(propose(opinion), alone ? "loader workers, more threads "
+						     "(OMP_NUM_THREADS), a larger batch"
+						   : "more threads (OMP_NUM_THREADS), "
+						     "a larger batch");
+	return CONFIDENCE_LOW;
+}
+
+static enum confidence judge_idle(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	if (!(o->cpus_used < IDLE * o->cpus) || (gpu->used && gpu->busy >= IDLE)) {
+		return CONFIDENCE_NONE;
+	}
+	text_append_string(&opinion->headline, "mostly idle: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	text_append_string(&opinion->headline, " and waited for something that was not measured");
+	return CONFIDENCE_LOW;
+}
+
+static enum confidence judge_nothing(const struct analysis *a, struct opinion *opinion)
+{
+	const struct overview *o = &a->overview;
+	if (!isfinite(o->cpus_used) || !isfinite(o->cpus)) {
+		text_append_string(&opinion->headline,
+			"what limits the job is not known: its CPU time was not measured");
+		return CONFIDENCE_LOW;
+	}
+	const struct gpu_facts *gpu = &opinion->facts->gpu;
+	text_append_string(&opinion->headline, "no resource at its limit: the job used ");
+	append_cpus_used(&opinion->headline, o);
+	append_cpu_split(&opinion->headline, a);
+	if (gpu->used && isfinite(gpu->busy)) {
+		text_append_string(&opinion->headline, ", GPU busy ");
+		words_append_percent(&opinion->headline, gpu->busy);
+	}
+	return CONFIDENCE_LOW;
+}
+
+struct rule {
+	enum bottleneck bottleneck;
+	enum confidence (*judge)(const struct analysis *a, struct opinion *opinion);
+};
+
+// What phases cannot make up for: nothing else is said of such a job.
+static const struct rule failures[] = {
+	{BOTTLENECK_FAILED, judge_out_of_memory},
+	{BOTTLENECK_GPU_FAULT, judge_gpu_fault},
+	{BOTTLENECK_FAILED, judge_failed},
+	{BOTTLENECK_UNKNOWN, judge_skipped},
+	{BOTTLENECK_UNKNOWN, judge_short},
+};
+
+static const struct rule rules[] = {
+	{BOTTLENECK_MEMORY, judge_memory},
+	{BOTTLENECK_GPU, judge_gpu},
+	{BOTTLENECK_CPU_QUOTA, judge_quota},
+	{BOTTLENECK_STORAGE, judge_storage},
+	{BOTTLENECK_CPU, judge_cpu},
+	{BOTTLENECK_CONTENTION, judge_contention},
+	{BOTTLENECK_ONE_THREAD, judge_one_thread},
+	{BOTTLENECK_CONTENTION, judge_starved},
+	{BOTTLENECK_IDLE, judge_idle},
+	{BOTTLENECK_UNKNOWN, judge_nothing},
+};
+
+static bool has_python(const struct process_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		if (process_is_python(&list->items[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// What would have given a run without iterations some, or epochs; "" where nothing would.
+static const char *way_to_marks(const struct analysis *a)
+{
+	bool python = has_python(&a->processes),
+	     marks = !a->reader || !reader_run(a->reader, "markers_missing");
+	if (a->overview.attached) {
+		return ""; // the output of a process that ran already cannot be read
+	}
+	if (a->epochs.n > 0) {
+		return python && marks ? "for iterations, in the script: import strain; "
+		                         "for batch in strain.iterations(loader):"
+		                       : "";
+	}
+	if (a->overview.epoch_pattern) { // of a live run there may be some yet
+		return a->overview.state == RUN_LIVE
+		               ? ""
+		               : "no line that was read matched --epoch-pattern";
+	}
+	return !marks   ? "for epochs: --epoch-pattern REGEX"
+	       : python ? "for epochs, in the script: import strain; "
+	                  "for epoch in strain.epochs(range(3)): (or --epoch-pattern REGEX)"
+	                : "for epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the script";
+}
+
+static void judge_by(const struct analysis *a, const struct rule *table, size_t n,
+	struct opinion *opinion, struct verdict *ret)
+{
+	for (size_t i = 0; i < n && !ret->confidence; i++) {
+		ret->confidence = table[i].judge(a, opinion);
+		ret->bottleneck = table[i].bottleneck;
+	}
+}
+
+static void judge_by_causes(
+	const struct facts *f, const struct causes *c, struct opinion *opinion, struct verdict *ret)
+{
+	if (!ret->confidence && c->n > 0) {
+		ret->confidence = causes_confidence(f, c);
+		ret->bottleneck = c->items[0].bottleneck;
+		sentence_append_headline(&opinion->headline, f, &c->items[0]);
+		sentence_append_second(&opinion->headline, f, c);
+	}
+}
+
+// The first thing to try, in a line: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
+static void append_first(struct opinion *opinion, const struct verdict *v)
+{
+	const struct suggestion *first = v->n_suggestions ? &v->suggestions[0] : NULL;
+	if (first && opinion->next.length == 0) {
+		struct text *t = propose(opinion);
+		text_append_string(t, first->action);
+		if (first->tried) {
+			text_append_string(t, ": ");
+			tried_append(t, first->tried);
+		} else if (first->gain.value >= 1.05) {
+			text_append_string(t, ": ");
+			sentence_append_gain(t, first);
+		}
+	}
+}
+
+static int keep_causes(const struct causes *c, struct verdict *ret)
+{
+	ret->causes = calloc(c->n + 1, sizeof(*ret->causes));
+	if (!ret->causes) {
+		return -ENOMEM;
+	}
+	memcpy(ret->causes, c->items, c->n * sizeof(*ret->causes));
+	ret->n_causes = c->n;
+	return 0;
+}
+
+int verdict_build(const struct analysis *a, struct verdict *ret)
+{
+	struct facts facts;
+	struct opinion opinion = {.facts = &facts};
+	struct causes causes;
+	_cleanup_text_ struct text shares = {0}, surer = {0};
+	facts_gather(a, &facts);
+	causes_find(&facts, &causes);
+	judge_by(a, failures, ARRAY_LENGTH(failures), &opinion, ret);
+	bool whole = !ret->confidence;
+	if (!whole) {
+		causes.n = 0;
+	}
+	judge_by_causes(&facts, &causes, &opinion, ret);
+	judge_by(a, rules, ARRAY_LENGTH(rules), &opinion, ret);
+	int r = keep_causes(&causes, ret);
+	if (r == 0 && a->reader) {
+		r = tried_read(reader_run(a->reader, "tried"), &ret->tried);
+	}
+	if (r == 0 && whole) {
+		r = advice_build(&facts, &causes, ret);
+		r = r < 0 ? r : tried_apply(ret);
+		sentence_append_surer(&surer, &facts, &causes);
+		append_first(&opinion, ret);
+	}
+	sentence_append_shares(&shares, &facts);
+	held_find(a, &ret->held);
+	ret->marking = strdup(whole && !facts.iterations ? way_to_marks(a) : "");
+	ret->headline = text_steal(&opinion.headline);
+	ret->next = text_steal(&opinion.next);
+	ret->action = ret->next && opinion.action_at > 0 ? ret->next + opinion.action_at : NULL;
+	ret->shares = text_steal(&shares);
+	ret->surer = text_steal(&surer);
+	bool complete = r == 0 && ret->headline && ret->next && ret->shares && ret->surer &&
+	                ret->marking;
+	return complete ? evidence_build(a, &facts, ret) : -ENOMEM;
+}
+
+static void free_suggestions(struct suggestion *suggestions, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(suggestions[i].action);
+		free(suggestions[i].basis);
+	}
+	free(suggestions);
+}
+
+void verdict_done(struct verdict *v)
+{
+	for (size_t i = 0; i < v->n_evidence; i++) {
+		free(v->evidence[i].what);
+		free(v->evidence[i].value);
+	}
+	free(v->evidence);
+	free_suggestions(v->suggestions, v->n_suggestions);
+	free_suggestions(v->in_vain, v->n_in_vain);
+	tried_done(&v->tried);
+	free(v->causes);
+	free(v->headline);
+	free(v->shares);
+	free(v->next);
+	free(v->marking);
+	free(v->surer);
+	*v = (struct verdict){0};
+}
