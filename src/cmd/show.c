@@ -19,6 +19,9 @@
 #include "show/json.h"
 #include "show/run_tables.h"
 #include "show/run_text.h"
+#include "verdict/causes.h"
+#include "verdict/evidence.h"
+#include "verdict/tried.h"
 
 // Show json ---------------------------------------------------------------------------------------
 //

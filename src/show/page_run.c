@@ -24,6 +24,8 @@
 #include "show/panels.h"
 #include "verdict/gpu_facts.h"
 #include "verdict/sentence.h"
+#include "verdict/evidence.h"
+#include "verdict/tried.h"
 
 // What a page's header says of a run: where it ran, for how long, how it ended, with which
 // versions.

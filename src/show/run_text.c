@@ -17,6 +17,8 @@
 #include "verdict/leak_facts.h"
 #include "verdict/sentence.h"
 #include "verdict/thresholds.h"
+#include "verdict/evidence.h"
+#include "verdict/tried.h"
 
 #define WIDTH 100 // of sentences, where no terminal says another
 #define INDENT 10 // of what stands beside a word such as "Verdict"

@@ -37,6 +37,7 @@
 #include "runfile/database.h"
 #include "runfile/index.h"
 #include "runfile/reader.h"
+#include "verdict/causes.h"
 
 // Reads the runs that the index does not know, by as many threads as there are CPUs.
 

@@ -52,15 +52,14 @@ void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const c
 static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum gain_kind kind)
 {
 	bool promised = isfinite(gain.value) && gain.value >= 1;
-	bool direct = causes_direct(b->f, b->cause);
-	return !promised || (gain.value > LARGE && !direct) ? GAIN_UNKNOWN : kind;
+	return !promised || (gain.value > LARGE && !b->direct) ? GAIN_UNKNOWN : kind;
 }
 
 // What makes iterations faster leaves validation and checkpoints as they are, as far as is known.
 static struct estimate of_training(const struct book *b, struct estimate gain)
 {
-	double part = causes_iterations_share(b->f);
-	if (cause_kind(b->cause)->of != OF_ITERATIONS) {
+	double part = facts_iterations_share(b->f);
+	if (!b->of_iterations) {
 		return gain;
 	}
 	return (struct estimate){1 / (part / gain.value + 1 - part),
@@ -393,47 +392,4 @@ void advise_epochs(struct book *b, double share)
 	}
 	text_append_string(&basis, "the first iterations of epochs take it");
 	advice_suggest_at_most(b, share, &action, &basis);
-}
-
-// All ---------------------------------------------------------------------------------------------
-
-static int suggestion_compare(const void *left, const void *right)
-{
-	const struct suggestion *one = left, *other = right;
-	double a = isfinite(one->gain.value) ? one->gain.value : 1;
-	double b = isfinite(other->gain.value) ? other->gain.value : 1;
-	// An estimate is of something that can be done; a bound, of what nothing may reach.
-	int kinds = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
-	return kinds ? kinds : (a < b) - (a > b);
-}
-
-static void advise(struct book *b, const struct cause *cause, bool first_of_all)
-{
-	struct verdict *v = b->verdict;
-	size_t first = v->n_suggestions;
-	b->cause = cause->bottleneck;
-	b->minor = !first_of_all && cause->share.value < CERTAIN;
-	if (b->r == 0 && cause_kind(cause->bottleneck)->advise) {
-		cause_kind(cause->bottleneck)->advise(b, cause);
-	}
-	if (v->n_suggestions > first + 1) {
-		qsort(v->suggestions + first, v->n_suggestions - first, sizeof(*v->suggestions),
-			suggestion_compare);
-	}
-}
-
-// Of the first cause first, of each the largest gain; what is advised only for a first cause
-// (computing, start-up) is what remains when nothing else can be changed.
-int advice_build(const struct facts *f, const struct causes *c, struct verdict *ret)
-{
-	struct book book = {.f = f, .verdict = ret};
-	for (size_t i = 0; i < c->n; i++) {
-		if (!cause_kind(c->items[i].bottleneck)->first_only) {
-			advise(&book, &c->items[i], i == 0);
-		}
-	}
-	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
-		advise(&book, &c->items[0], true);
-	}
-	return book.r;
 }

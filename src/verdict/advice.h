@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What to try against the causes that were found, and what it would bring.
+// Suggestions: what to try, and what it would bring. What is advised against a cause is in its row
+// (cause_kinds.h).
 
 #pragma once
 
-#include "verdict/causes.h"
+#include "verdict/facts.h"
+#include "verdict/types.h"
 
 struct text;
 
@@ -15,6 +17,8 @@ struct book {
 	struct verdict *verdict;
 	enum bottleneck cause; // against which
 	bool minor; // it is not the first cause, and small
+	bool direct; // something was seen that only it does
+	bool of_iterations; // its share is one of iterations, not of all of training
 	struct setting_list settings; // of the next suggestion
 	int r;
 };
@@ -58,7 +62,3 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus);
 double advice_length_with_threads(const struct facts *f, double threads);
 // The fewest workers within 1 % of the best, as far as CPUs, memory and /dev/shm allow.
 unsigned advice_workers(const struct facts *f);
-
-// Appends to ret->suggestions, in the order of the causes, of each the largest gain first. 0 or
-// -ENOMEM.
-int advice_build(const struct facts *f, const struct causes *c, struct verdict *ret);

@@ -8,9 +8,31 @@
 #pragma once
 
 #include "verdict/advice.h"
-#include "verdict/causes.h"
+#include "verdict/facts.h"
+#include "verdict/types.h"
 
 struct text;
+
+#define CAUSES_MAX N_BOTTLENECKS
+
+struct causes {
+	struct cause items[CAUSES_MAX]; // the largest share first
+	size_t n;
+};
+
+// What an iteration waits for batches that workers had long been done with.
+double causes_handing_over(const struct facts *f);
+// Whether at least half of a share of iterations is where epochs begin.
+bool causes_at_epochs(double at_epochs, double share);
+// Who has the CPUs that a job lacks.
+enum lack {
+	LACK_OWN, // the job itself: there are fewer than it has work for
+	LACK_OTHERS,
+	LACK_NOBODY, // it may use fewer than anybody knows
+};
+enum lack causes_lack(const struct facts *f);
+// NULL where it does not hold.
+const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck);
 
 // What a cause rests on, which bounds how sure a verdict is.
 enum grounds {
@@ -47,9 +69,6 @@ extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, 
 	cause_compute, cause_gpu_throttled, cause_transfer, cause_not_known;
 extern const struct cause_kind cause_ranks, cause_validation, cause_checkpoint, cause_startup,
 	cause_leak;
-
-// The row of a bottleneck; its functions are NULL where it is judged without phases.
-const struct cause_kind *cause_kind(enum bottleneck bottleneck);
 
 // NAN as 0.
 double cause_known(double value);
@@ -91,9 +110,6 @@ double cpus_computing_threads(const struct facts *f);
 double cpus_dilation(const struct facts *f);
 
 // Steps (cause_device.c) --------------------------------------------------------------------------
-
-// GPUs (cause_device.c)
-// ------------------------------------------------------------------------------
 
 const char *gpu_better_use(const struct gpu_facts *g, bool pytorch);
 // "GPU-bound: the busiest of 2 GPUs had work 93 % of the time".

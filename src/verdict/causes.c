@@ -67,57 +67,7 @@ const char *bottleneck_name(enum bottleneck bottleneck)
 	return kinds[bottleneck]->name;
 }
 
-// What rows share ---------------------------------------------------------------------------------
-
-double cause_known(double value)
-{
-	return isfinite(value) ? value : 0;
-}
-
-double facts_share(const struct facts *f, enum phase_id phase)
-{
-	return cause_known(f->share[phase].value);
-}
-
-bool cause_sampled(const struct code_facts *code)
-{
-	return code->samples >= SAMPLES_ENOUGH;
-}
-
-double cause_code(const struct code_facts *code, enum code_class class)
-{
-	return cause_sampled(code) ? cause_known(code->share[class]) : 0;
-}
-
-void cause_append_share(struct text *t, const struct cause *cause)
-{
-	words_append_percent(t, cause->share.value);
-	text_append_string(t, " of each iteration");
-}
-
-void cause_append_cpus(struct text *t, double used, double of)
-{
-	words_append_number(t, used);
-	text_append_string(t, " of ");
-	words_append_counted(t, of, "CPU");
-}
-
-bool causes_at_epochs(double at_epochs, double share)
-{
-	return at_epochs >= 0.5 * share && share > 0;
-}
-
 // Finding -----------------------------------------------------------------------------------------
-
-const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		if (c->items[i].bottleneck == bottleneck) {
-			return &c->items[i];
-		}
-	}
-	return NULL;
-}
 
 // An interval is as wide as that of the phase that the cause shows in.
 static struct estimate around(double value, const struct facts *f, enum phase_id shows_in)
@@ -134,13 +84,6 @@ static struct estimate around(double value, const struct facts *f, enum phase_id
 	return e;
 }
 
-// Validation and checkpoints take nothing of an iteration, but of training.
-double causes_iterations_share(const struct facts *f)
-{
-	double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
-	return f->training_s > apart ? 1 - apart / f->training_s : 1;
-}
-
 // What holds up the host costs at most the time in which the device has nothing to do.
 static double most_of_device(const struct facts *f, const struct cause_kind *kind)
 {
@@ -151,7 +94,7 @@ static double most_of_device(const struct facts *f, const struct cause_kind *kin
 // A run is longer than its iterations: start-up counts half, for a longer run has less of it.
 static double weight_of(const struct facts *f, const struct cause_kind *kind, double share)
 {
-	return kind->of == OF_ITERATIONS ? share * causes_iterations_share(f)
+	return kind->of == OF_ITERATIONS ? share * facts_iterations_share(f)
 	       : kind->of == OF_RUN      ? share / 2
 	                                 : share;
 }
@@ -259,4 +202,49 @@ enum confidence causes_confidence(const struct facts *f, const struct causes *c)
 	return weak                                ? CONFIDENCE_LOW
 	       : sure && grounds == GROUNDS_DIRECT ? CONFIDENCE_HIGH
 	                                           : CONFIDENCE_MEDIUM;
+}
+
+// Advice ------------------------------------------------------------------------------------------
+
+static int suggestion_compare(const void *left, const void *right)
+{
+	const struct suggestion *one = left, *other = right;
+	double a = isfinite(one->gain.value) ? one->gain.value : 1;
+	double b = isfinite(other->gain.value) ? other->gain.value : 1;
+	// An estimate is of something that can be done; a bound, of what nothing may reach.
+	int order = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
+	return order ? order : (a < b) - (a > b);
+}
+
+static void advise(struct book *b, const struct cause *cause, bool first_of_all)
+{
+	struct verdict *v = b->verdict;
+	size_t first = v->n_suggestions;
+	b->cause = cause->bottleneck;
+	b->direct = causes_direct(b->f, cause->bottleneck);
+	b->of_iterations = cause_kind(cause->bottleneck)->of == OF_ITERATIONS;
+	b->minor = !first_of_all && cause->share.value < CERTAIN;
+	if (b->r == 0 && cause_kind(cause->bottleneck)->advise) {
+		cause_kind(cause->bottleneck)->advise(b, cause);
+	}
+	if (v->n_suggestions > first + 1) {
+		qsort(v->suggestions + first, v->n_suggestions - first, sizeof(*v->suggestions),
+			suggestion_compare);
+	}
+}
+
+// Of the first cause first, of each the largest gain; what is advised only for a first cause
+// (computing, start-up) is what remains when nothing else can be changed.
+int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
+{
+	struct book book = {.f = f, .verdict = ret};
+	for (size_t i = 0; i < c->n; i++) {
+		if (!cause_kind(c->items[i].bottleneck)->first_only) {
+			advise(&book, &c->items[i], i == 0);
+		}
+	}
+	if (c->n > 0 && cause_kind(c->items[0].bottleneck)->first_only) {
+		advise(&book, &c->items[0], true);
+	}
+	return book.r;
 }

@@ -19,33 +19,26 @@
 #include <stddef.h>
 
 #include "verdict/facts.h"
-#include "verdict/verdict.h"
+#include "verdict/cause_kinds.h"
+#include "verdict/types.h"
 
-#define CAUSES_MAX N_BOTTLENECKS
-
-struct causes {
-	struct cause items[CAUSES_MAX]; // the largest share first
-	size_t n;
-};
-
-// What an iteration waits for batches that workers had long been done with.
-double causes_handing_over(const struct facts *f);
-// Whether at least half of a share of iterations is where epochs begin.
-bool causes_at_epochs(double at_epochs, double share);
-// Who has the CPUs that a job lacks.
-enum lack {
-	LACK_OWN, // the job itself: there are fewer than it has work for
-	LACK_OTHERS,
-	LACK_NOBODY, // it may use fewer than anybody knows
-};
-enum lack causes_lack(const struct facts *f);
 // Iterations' share of training: the rest is validation and checkpoints.
 double causes_iterations_share(const struct facts *f);
 // Pure: from facts alone.
 void causes_find(const struct facts *f, struct causes *ret);
-// NULL where it does not hold.
-const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck);
 // Whether something was seen that only this cause does.
 bool causes_direct(const struct facts *f, enum bottleneck bottleneck);
 // How sure it is that the first cause is what holds the run back.
 enum confidence causes_confidence(const struct facts *f, const struct causes *c);
+// The row of a bottleneck; its functions are NULL where it is judged without phases.
+const struct cause_kind *cause_kind(enum bottleneck bottleneck);
+
+// "cpu", "gpu" ...: for JSON; "low", ...
+const char *bottleneck_name(enum bottleneck bottleneck);
+const char *confidence_name(enum confidence confidence);
+// "unknown", "at most", "estimated".
+const char *gain_kind_name(enum gain_kind kind);
+
+// Appends to ret->suggestions, in the order of the causes, of each the largest gain first. 0 or
+// -ENOMEM.
+int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret);

@@ -1219,3 +1219,22 @@ void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, s
 	double asked = fmax(q->throttled_cpus, q->queued_cpus); // passes over what is not known
 	q->needed_cpus = fmin(q->used_cpus + asked, fmax(ret->host_cpus, q->used_cpus));
 }
+
+// Shares ----------------------------------------------------------------------------------------
+
+static double zero_unless_known(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+double facts_share(const struct facts *f, enum phase_id phase)
+{
+	return zero_unless_known(f->share[phase].value);
+}
+
+// Validation and checkpoints take nothing of an iteration, but of training.
+double facts_iterations_share(const struct facts *f)
+{
+	double apart = zero_unless_known(f->validation_s) + zero_unless_known(f->checkpoint_s);
+	return f->training_s > apart ? 1 - apart / f->training_s : 1;
+}

@@ -270,6 +270,8 @@ void facts_doubt_data(struct facts *f);
 void facts_init(struct facts *f);
 // Share of an iteration, 0 where that phase never was.
 double facts_share(const struct facts *f, enum phase_id phase);
+// Iterations' share of training: the rest is validation and checkpoints.
+double facts_iterations_share(const struct facts *f);
 
 // Quota facts -------------------------------------------------------------------------------------
 //

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "verdict/causes.h"
+#include "verdict/types.h"
 
 // "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);

@@ -11,24 +11,9 @@
 #include <stddef.h>
 
 #include "base/text.h"
-#include "run/phases.h"
-#include "verdict/setting.h"
+#include "verdict/types.h"
 
 enum { TRIED_MAX = 64 }; // that a run keeps: the last
-
-struct tried {
-	struct setting_list settings; // all at once
-	struct estimate promised; // times faster; value NAN: nothing was
-	bool at_most; // what was promised is a bound
-	struct estimate gain; // times faster, with the 95 % interval of the ratio; NAN: not known
-	unsigned probes; // with these settings
-	char *missing; // why the gain is not known; NULL where it is
-};
-
-struct tried_list {
-	struct tried *items; // [n]
-	size_t n;
-};
 
 // Reads the key's value; NULL and what is no such array are an empty list. 0 or -ENOMEM.
 int tried_read(const char *json, struct tried_list *ret);
@@ -50,7 +35,6 @@ void tried_append_result(struct text *t, const struct tried *tried);
 // "tried: 1.48x (1.41 to 1.55), promised 1.5x".
 void tried_append(struct text *t, const struct tried *tried);
 // Whether a suggestion of the verdict tells of it.
-struct verdict;
 bool tried_is_told(const struct verdict *v, const struct tried *tried);
 
 // Gives each suggestion of the verdict the trial of it, the best of its choices; moves those of

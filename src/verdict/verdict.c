@@ -30,6 +30,8 @@
 #include "verdict/leak_facts.h"
 #include "verdict/sentence.h"
 #include "verdict/thresholds.h"
+#include "verdict/evidence.h"
+#include "verdict/tried.h"
 
 // Lines -------------------------------------------------------------------------------------------
 //
@@ -811,7 +813,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 		r = tried_read(reader_run(a->reader, "tried"), &ret->tried);
 	}
 	if (r == 0 && whole) {
-		r = advice_build(&facts, &causes, ret);
+		r = causes_advise(&facts, &causes, ret);
 		r = r < 0 ? r : tried_apply(ret);
 		sentence_append_surer(&surer, &facts, &causes);
 		append_first(&opinion, ret);

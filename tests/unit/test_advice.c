@@ -15,6 +15,7 @@
 #include "verdict/advice.h"
 #include "verdict/causes.h"
 #include "job_facts.h"
+#include "verdict/verdict.h"
 
 // rate(W, C) = min(1 / computing, W / prepare, C / (c_main + c_prepare))
 static void workers_are_advised_by_the_model(void **state)
@@ -64,7 +65,7 @@ static void assert_advised(const char *loader_at, const char *action)
 	struct verdict v = {0};
 	f.loader_at = loader_at;
 	causes_find(&f, &c);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_true(v.n_suggestions >= 2);
 	bool named = false;
 	for (size_t i = 0; i < v.n_suggestions; i++) {
@@ -82,7 +83,7 @@ static void the_same_is_advised_once(void **state)
 	const struct causes both = {
 		.n = 2, .items = {{BOTTLENECK_INPUT, half, 0.5}, {BOTTLENECK_STORAGE, half, 0.5}}};
 	struct verdict v = {0};
-	assert_int_equal(advice_build(&f, &both, &v), 0);
+	assert_int_equal(causes_advise(&f, &both, &v), 0);
 	unsigned workers = 0;
 	for (size_t i = 0; i < v.n_suggestions; i++) {
 		workers += strstr(v.suggestions[i].action, "loader workers") != NULL;
@@ -104,7 +105,7 @@ static void assert_first(const struct facts *f, const char *action, const char *
 	struct causes c;
 	struct verdict v = {0};
 	causes_find(f, &c);
-	assert_int_equal(advice_build(f, &c, &v), 0);
+	assert_int_equal(causes_advise(f, &c, &v), 0);
 	assert_true(v.n_suggestions > 0);
 	assert_string_equal(v.suggestions[0].action, action);
 	assert_string_equal(v.suggestions[0].basis, basis);
@@ -159,7 +160,7 @@ static void workers_come_with_fewer_threads_that_spin(void **state)
 	struct causes c;
 	struct verdict v = {0};
 	causes_find(&f, &c);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *both = find_action(
 		&v, "num_workers 0 -> 1 with OMP_NUM_THREADS=1");
 	assert_non_null(both);
@@ -168,7 +169,7 @@ static void workers_come_with_fewer_threads_that_spin(void **state)
 	verdict_done(&v);
 	f.omp_threads = 1; // it has but one
 	v = (struct verdict){0};
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(find_action(&v, "with OMP_NUM_THREADS"));
 	verdict_done(&v);
 	f = job(0.6); // as measured: 416 images/s, and 1.5 times as many with two workers
@@ -187,7 +188,7 @@ static void workers_come_with_fewer_threads_that_spin(void **state)
 	f.code_threads.share[CODE_SPINNING] = 0.96;
 	causes_find(&f, &c);
 	v = (struct verdict){0};
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	both = find_action(&v, "num_workers 1 -> 2 with OMP_NUM_THREADS=1");
 	assert_non_null(both);
 	assert_true(both->gain.value > 1.4 && both->gain.value < 1.7);
@@ -195,7 +196,7 @@ static void workers_come_with_fewer_threads_that_spin(void **state)
 	f = spins_beside_input();
 	f.code_threads.samples = f.code.samples = 0; // nobody looked
 	v = (struct verdict){0};
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_null(find_action(&v, "with OMP_NUM_THREADS"));
 	verdict_done(&v);
 }
@@ -215,7 +216,7 @@ static void memory_that_is_given_back_is_kept(void **state)
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_ALLOCATION, 0.13);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	const struct suggestion *keep = find_action(&v, "MALLOC_TRIM_THRESHOLD_=");
 	assert_non_null(keep);
 	assert_int_equal(keep->settings.n, 2);
@@ -322,7 +323,7 @@ static void cpus_are_counted_while_it_computes(void **state)
 	struct causes c;
 	struct verdict v = {0};
 	causes_find(&f, &c);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	bool more = false;
 	for (size_t i = 0; i < v.n_suggestions; i++) {
 		more |= strcmp(v.suggestions[i].action, "more or faster CPUs, a GPU") == 0;
@@ -364,12 +365,12 @@ static void no_more_cpus_than_there_are(void **state)
 	struct verdict v = {0};
 	const struct estimate part = {0.1, NAN, NAN};
 	const struct causes c = {.n = 1, .items = {{BOTTLENECK_CONTENTION, part, 0.1}}};
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_string_equal(v.suggestions[0].action, "a machine, or CPUs, of its own");
 	verdict_done(&v);
 	f.others_cpus = f.host_others_cpus = 0;
 	v = (struct verdict){0};
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_string_equal(v.suggestions[0].action, "more CPUs (3 would all be used)");
 	verdict_done(&v);
 }

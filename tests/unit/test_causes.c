@@ -19,6 +19,7 @@
 #include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
+#include "verdict/verdict.h"
 
 static struct facts slow_worker(void)
 {
@@ -356,7 +357,7 @@ static void sentences_and_advice_fit(void **state)
 		if (headline.length > 112) {
 			fail_msg("%zu columns: %s", headline.length, headline.data);
 		}
-		assert_int_equal(advice_build(&f, &c, &v), 0);
+		assert_int_equal(causes_advise(&f, &c, &v), 0);
 		assert_true(v.n_suggestions > 0);
 		for (size_t j = 0; j < v.n_suggestions; j++) {
 			assert_true(v.suggestions[j].kind == GAIN_UNKNOWN ||

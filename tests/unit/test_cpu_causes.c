@@ -19,6 +19,7 @@
 #include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
+#include "verdict/verdict.h"
 
 static void assert_headline(const struct facts *f, const char *headline)
 {
@@ -169,7 +170,7 @@ static void ranks_that_spin_have_work_too(void **state)
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
 	assert_share(&c, BOTTLENECK_THREADS, 1 - 2 * 2 * 0.0052 / 0.026 / 2);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_string_equal(
 		v.suggestions[0].action, "OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive");
 	verdict_done(&v);
@@ -192,7 +193,7 @@ static void a_rank_burns_its_part_of_the_cpus(void **state)
 	struct verdict v = {0};
 	causes_find(&f, &c);
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_THREADS);
-	assert_int_equal(advice_build(&f, &c, &v), 0);
+	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	assert_string_equal(
 		v.suggestions[0].action, "OMP_NUM_THREADS=2, or OMP_WAIT_POLICY=passive");
 	verdict_done(&v);

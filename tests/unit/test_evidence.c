@@ -18,6 +18,7 @@
 #include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
+#include "verdict/verdict.h"
 
 static void assert_first(const struct facts *f, enum bottleneck expected, double share,
 	enum confidence confidence, const char *headline)
@@ -43,7 +44,7 @@ static bool is_advised(const struct facts *f, const char *part, struct suggestio
 	struct verdict v = {0};
 	bool found = false;
 	causes_find(f, &c);
-	assert_int_equal(advice_build(f, &c, &v), 0);
+	assert_int_equal(causes_advise(f, &c, &v), 0);
 	for (size_t i = 0; i < v.n_suggestions && !found; i++) {
 		found = strstr(v.suggestions[i].action, part) != NULL;
 		*ret = v.suggestions[i];

@@ -18,6 +18,7 @@
 #include "run/analysis.h"
 #include "base/words.h"
 #include "base/cleanup.h"
+#include "verdict/causes.h"
 
 // A job of a minute on four CPUs of which nothing else is known.
 static struct analysis quiet_job(void)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What the rows of the table of causes share.
+
+#include "verdict/cause_kinds.h"
+
+#include <math.h>
+
+#include "base/words.h"
+#include "verdict/thresholds.h"
+
+double cause_known(double value)
+{
+	return isfinite(value) ? value : 0;
+}
+
+bool cause_sampled(const struct code_facts *code)
+{
+	return code->samples >= SAMPLES_ENOUGH;
+}
+
+double cause_code(const struct code_facts *code, enum code_class class)
+{
+	return cause_sampled(code) ? cause_known(code->share[class]) : 0;
+}
+
+void cause_append_share(struct text *t, const struct cause *cause)
+{
+	words_append_percent(t, cause->share.value);
+	text_append_string(t, " of each iteration");
+}
+
+void cause_append_cpus(struct text *t, double used, double of)
+{
+	words_append_number(t, used);
+	text_append_string(t, " of ");
+	words_append_counted(t, of, "CPU");
+}
+
+bool causes_at_epochs(double at_epochs, double share)
+{
+	return at_epochs >= 0.5 * share && share > 0;
+}
+
+const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (c->items[i].bottleneck == bottleneck) {
+			return &c->items[i];
+		}
+	}
+	return NULL;
+}
