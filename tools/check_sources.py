@@ -28,7 +28,7 @@ LAYERS = {
     "record/output": {"record/sample"},
     "record": {"record/source", "record/job", "record/output"},
     "record/launch": {"record"},
-    "run": {"runfile", "verdict"},  # struct analysis holds the verdict, too
+    "run": {"runfile"},
     "verdict": {"run"},
     "study": {"verdict"},
     "show": {"study"},

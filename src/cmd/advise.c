@@ -33,6 +33,7 @@
 #include "show/json.h"
 #include "show/table.h"
 #include "verdict/setting.h"
+#include "verdict/verdict.h"
 
 // What `strain advise` says.
 
@@ -349,13 +350,16 @@ static int add_candidates(struct attempt *a)
 		r = reader_open(a->tries.first_run, &own, &e);
 		reader = own;
 	}
+	struct verdict verdict;
 	r = r < 0 ? r : analysis_load(reader, &analysis, &e);
+	r = r < 0 ? r : verdict_judge(&analysis, &verdict, &e);
 	if (r == 0) {
 		if (a->o->n_with == 0) {
-			add_verdict(&a->tries, &analysis.verdict);
-			advise_say(analysis.verdict.headline);
+			add_verdict(&a->tries, &verdict);
+			advise_say(verdict.headline);
 		}
 		r = tried_read(reader_run(reader, "tried"), &a->kept);
+		verdict_done(&verdict);
 		analysis_done(&analysis);
 	}
 	reader_free(own);

@@ -17,15 +17,16 @@
 #include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "run/analysis.h"
+#include "verdict/verdict.h"
 #include "run/symbols.h"
 #include "runfile/amend.h"
 #include "runfile/database.h"
-#include "verdict/leak_facts.h"
+#include "run/growth.h"
 
 static bool has_event(const struct analysis *a, const char *kind)
 {
-	for (size_t i = 0; i < a->events.n; i++) {
-		if (strcmp(a->events.items[i].kind, kind) == 0) {
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		if (strcmp(a->tables.events.items[i].kind, kind) == 0) {
 			return true;
 		}
 	}
@@ -38,7 +39,7 @@ static void put_events(const struct analysis *a, const char *path)
 	_cleanup_text_ struct text warning = {0}, left_out = {0};
 	struct amendment events[2];
 	size_t n = 0;
-	leak_append_warning(&warning, &a->growth);
+	growth_append_warning(&warning, &a->growth);
 	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
 		text_format(&left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
 	}
@@ -72,7 +73,9 @@ static int finish_run(struct reader *reader)
 		}
 		reader_hold(reader);
 	}
+	struct verdict verdict;
 	int loaded = analysis_load(reader, &analysis, &e);
+	loaded = loaded < 0 ? loaded : verdict_judge(&analysis, &verdict, &e);
 	if (!live) {
 		reader_release(reader);
 	}
@@ -86,10 +89,12 @@ static int finish_run(struct reader *reader)
 	text_done(&lines);
 	// The first reader computes what could not be written.
 	int r = live ? 0
-	             : summary_write(reader_path(reader), &analysis.summary, &analysis.metrics, &e);
+	             : summary_write(reader_path(reader), &analysis.tables.summary,
+			       &analysis.tables.metrics, &e);
 	if (r == 0 && !live) {
 		put_events(&analysis, reader_path(reader));
 	}
+	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;
 }

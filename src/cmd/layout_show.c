@@ -400,14 +400,14 @@ static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 	if (series) {
 		series->style = (int)line;
 	}
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		const struct epoch *epoch = &a->epochs.items[i];
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		const struct epoch *epoch = &a->tables.epochs.items[i];
 		if (!epoch->open) {
 			figure_add_point(
-				series, (double)epoch->number, epoch_seconds(&a->epochs, i));
+				series, (double)epoch->number, epoch_seconds(&a->tables.epochs, i));
 		}
 	}
-	if (a->epochs.n > 0 && a->epochs.first_with_start && page->n_notes == 0) {
+	if (a->tables.epochs.n > 0 && a->tables.epochs.first_with_start && page->n_notes == 0) {
 		figure_add_note(page, "lines end epochs, which does not tell when the first began");
 	}
 	return 0;

@@ -297,7 +297,7 @@ void reading_damage(const struct analysis *a)
 	if (a->damage.code) {
 		print_notice(a->damage.text);
 	}
-	reading_damaged_blocks(a->reader);
+	reading_damaged_blocks(a->tables.reader);
 }
 
 json_t *reading_labels(const struct overview *o)

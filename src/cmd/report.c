@@ -33,6 +33,7 @@
 #include "study/comparison.h"
 #include "sweep/plan.h"
 #include "sweep/trials.h"
+#include "verdict/verdict.h"
 
 // Report figure -----------------------------------------------------------------------------------
 //
@@ -514,10 +515,13 @@ static int add_run(FILE *out, struct reader *reader, const struct report_options
 	struct analysis analysis;
 	struct progress progress;
 	progress_start(&progress, reader, PROGRESS_ANALYSIS | PROGRESS_BLOCKS | PROGRESS_PAGE);
+	struct verdict verdict;
 	int r = analysis_load(reader, &analysis, e);
+	r = r < 0 ? r : verdict_judge(&analysis, &verdict, e);
 	if (r == 0) {
 		r = index == 0 ? page_begin(out) : 0;
 		r = r < 0 ? r : page_add_run(out, &analysis, index, options->n_runs, e);
+		verdict_done(&verdict);
 		analysis_done(&analysis);
 	}
 	progress_end(&progress);

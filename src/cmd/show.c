@@ -22,6 +22,7 @@
 #include "verdict/causes.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
+#include "verdict/verdict.h"
 
 // Show json ---------------------------------------------------------------------------------------
 //
@@ -68,12 +69,13 @@ static json_t *run_json(const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
 	json_t *run = json_object();
-	json_object_set_new(run, "path", json_from_text(reader_path(a->reader)));
+	json_object_set_new(run, "path", json_from_text(reader_path(a->tables.reader)));
 	json_object_set_new(run, "name", json_from_text(o->name));
 	json_object_set_new(run, "command", json_from_text(o->command));
-	json_object_set_new(run, "hostname", json_from_text(reader_run(a->reader, "hostname")));
+	json_object_set_new(
+		run, "hostname", json_from_text(reader_run(a->tables.reader, "hostname")));
 	json_object_set_new(run, "state", json_string(overview_state(o)));
-	put(run, "start_utc_s", (double)reader_run_i64(a->reader, "start_utc_ns", 0) / 1e9);
+	put(run, "start_utc_s", (double)reader_run_i64(a->tables.reader, "start_utc_ns", 0) / 1e9);
 	put(run, "duration_s", o->duration_s);
 	put(run, "recorded_s", o->recorded_s);
 	_cleanup_text_ struct text partial = {0};
@@ -83,15 +85,15 @@ static json_t *run_json(const struct analysis *a)
 	json_object_set_new(run, "partial", json_from_text(partial.data));
 	put(run, "stopped_s", a->stops.total_s);
 	put(run, "job_stopped_s", o->stopped_s);
-	put(run, "suspended_s", (double)reader_run_i64(a->reader, "suspended_ns", 0) / 1e9);
+	put(run, "suspended_s", (double)reader_run_i64(a->tables.reader, "suspended_ns", 0) / 1e9);
 	json_object_set_new(run, "exit_status", known_integer(o->exit_status, -1));
 	json_object_set_new(run, "exit_signal", known_integer(o->exit_signal, 0));
 	json_object_set_new(run, "outcome", json_string(outcome_word(o->outcome.outcome)));
 	json_object_set_new(run, "outcome_text", json_from_text(o->outcome.text));
 	json_object_set_new(run, "output", json_from_text(o->outcome.output));
 	json_object_set_new(run, "labels", reading_labels(o));
-	json_object_set_new(run, "limits", limits_json(a->reader));
-	put(run, "damaged_blocks", (double)reader_damage(a->reader));
+	json_object_set_new(run, "limits", limits_json(a->tables.reader));
+	put(run, "damaged_blocks", (double)reader_damage(a->tables.reader));
 	return run;
 }
 
@@ -120,7 +122,7 @@ static json_t *job_json(const struct overview *o)
 }
 
 // How memory grows with the iterations; its figures are there also where it is no leak.
-static json_t *growth_json(const struct growth_facts *growth)
+static json_t *growth_json(const struct growth *growth)
 {
 	json_t *json = json_object();
 	json_object_set_new(json, "leak", json_boolean(growth->leak));
@@ -252,17 +254,17 @@ static json_t *verdict_json(const struct analysis *a)
 	struct table *t = NULL;
 	json_t *verdict = json_object();
 	json_object_set_new(
-		verdict, "bottleneck", json_string(bottleneck_name(a->verdict.bottleneck)));
+		verdict, "bottleneck", json_string(bottleneck_name(a->verdict->bottleneck)));
 	json_object_set_new(
-		verdict, "confidence", json_string(confidence_name(a->verdict.confidence)));
-	json_object_set_new(verdict, "headline", json_from_text(a->verdict.headline));
-	json_object_set_new(verdict, "next", json_from_text(a->verdict.next));
-	json_object_set_new(verdict, "marking", json_from_text(a->verdict.marking));
-	json_object_set_new(verdict, "surer", json_from_text(a->verdict.surer));
-	json_object_set_new(verdict, "causes", causes_json(&a->verdict));
-	json_object_set_new(verdict, "suggestions", suggestions_json(&a->verdict));
-	json_object_set_new(verdict, "tried", tried_json(&a->verdict));
-	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict.held));
+		verdict, "confidence", json_string(confidence_name(a->verdict->confidence)));
+	json_object_set_new(verdict, "headline", json_from_text(a->verdict->headline));
+	json_object_set_new(verdict, "next", json_from_text(a->verdict->next));
+	json_object_set_new(verdict, "marking", json_from_text(a->verdict->marking));
+	json_object_set_new(verdict, "surer", json_from_text(a->verdict->surer));
+	json_object_set_new(verdict, "causes", causes_json(a->verdict));
+	json_object_set_new(verdict, "suggestions", suggestions_json(a->verdict));
+	json_object_set_new(verdict, "tried", tried_json(a->verdict));
+	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->held));
 	int r = evidence_table_build(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;
@@ -453,13 +455,16 @@ int command_show(int argc, char **argv)
 	}
 	struct progress progress;
 	progress_start(&progress, reader, PROGRESS_ANALYSIS);
+	struct verdict verdict;
 	int loaded = analysis_load(reader, &analysis, &e);
+	loaded = loaded < 0 ? loaded : verdict_judge(&analysis, &verdict, &e);
 	progress_end(&progress);
 	if (loaded < 0) {
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);
 	int r = show.json ? show_json(&analysis, stdout) : show_text(&analysis, &show.text, stdout);
+	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : reading_finish();
 }

@@ -67,8 +67,8 @@ static void close_run(struct reader *reader, struct analysis *a)
 static void find_processes(struct watched *w, const struct analysis *a)
 {
 	w->n_pids = 0;
-	for (size_t i = 0; i < a->entities.n && w->n_pids < PIDS_MAX; i++) {
-		const struct entity *entity = &a->entities.items[i];
+	for (size_t i = 0; i < a->tables.entities.n && w->n_pids < PIDS_MAX; i++) {
+		const struct entity *entity = &a->tables.entities.items[i];
 		struct cursor key = cursor_of(entity->key, strlen(entity->key));
 		uint64_t pid, start;
 		if (entity->kind == ENTITY_PROCESS && !entity->ended && cursor_u64(&key, &pid) &&
@@ -110,7 +110,8 @@ static bool look(struct watched *w)
 	}
 	find_processes(w, &a);
 	bool known = false;
-	if (phases_load(&a, &phases, &e) == 0) {
+	const struct phases_input input = {&a.tables, &a.stops, true};
+	if (phases_load(&input, &phases, &e) == 0) {
 		known = trial_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader));
@@ -285,7 +286,8 @@ static int read_rate(struct watched *w, struct error *e)
 	if (!open_run(w->config->run, &reader, &a)) {
 		return error_set(e, ENODATA, "nothing was recorded");
 	}
-	int result = phases_load(&a, &phases, e);
+	const struct phases_input input = {&a.tables, &a.stops, true};
+	int result = phases_load(&input, &phases, e);
 	if (result == 0) {
 		trial_rate_of(&phases, &p->rate);
 		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
@@ -298,9 +300,10 @@ static int read_rate(struct watched *w, struct error *e)
 	p->hooked = hooks != NULL;
 	p->replayed = hooks && strstr(hooks, "replay");
 	p->edited = hooks && strstr(hooks, "replay of copies");
-	const struct entity *job = entity_first(&a.entities, ENTITY_JOB);
-	p->fetched = job ? analysis_figure(&a, job->id, "process.disk.io.read", FIGURE_TOTAL) /
-	                             analysis_figure(&a, job->id, "strain.io.read", FIGURE_TOTAL)
+	const struct entity *job = entity_first(&a.tables.entities, ENTITY_JOB);
+	p->fetched = job ? tables_figure(&a.tables, job->id, "process.disk.io.read", FIGURE_TOTAL) /
+	                             tables_figure(
+					     &a.tables, job->id, "strain.io.read", FIGURE_TOTAL)
 	                 : NAN;
 	close_run(reader, &a);
 	return result;

@@ -1,184 +1,127 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Loads all there is to know about a run, in the order in which one thing needs another.
+// Each stage is given what it needs; what is damaged leaves the others.
 
 #include "run/analysis.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "base/cleanup.h"
-#include "verdict/leak_facts.h"
+#include "run/marking.h"
 
-typedef int analysis_step(struct analysis *a, struct error *e);
-
-static int load_entities(struct analysis *a, struct error *e)
+// The error of a stage that has only a number.
+static int stage_error(const struct analysis *a, int r, struct error *e)
 {
-	return entity_list_load(a->reader, false, &a->entities, e);
+	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->tables.reader)) : 0;
 }
 
-static int load_job(struct analysis *a, struct error *e)
+static int find_stops(struct analysis *a)
 {
-	return entity_list_load(a->reader, true, &a->entities, e);
-}
-
-static int load_metrics(struct analysis *a, struct error *e)
-{
-	return metric_list_load(a->reader, &a->metrics, e);
-}
-
-static int load_epochs(struct analysis *a, struct error *e)
-{
-	return epoch_list_load(a->reader, &a->epochs, e);
-}
-
-static int load_summary(struct analysis *a, struct error *e)
-{
-	return summary_load(a->reader, &a->entities, &a->metrics, &a->epochs, &a->summary, e);
-}
-
-static int load_missing(struct analysis *a, struct error *e)
-{
-	return missing_list_load(a->reader, &a->missing, e);
-}
-
-static int load_events(struct analysis *a, struct error *e)
-{
-	return event_list_load(a->reader, &a->events, e);
-}
-
-static int build_processes(struct analysis *a, struct error *e)
-{
-	int r = process_list_build(a, &a->processes);
-	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
-}
-
-static int build_stops(struct analysis *a, struct error *e)
-{
-	int r = stops_of_job(a, &a->job_stops);
-	r = r < 0 ? r : stops_of_any(a, &a->stops);
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		struct epoch *epoch = &a->epochs.items[i];
+	struct epoch_list *epochs = &a->tables.epochs;
+	int r = stops_of_job(&a->tables, &a->job_stops);
+	r = r < 0 ? r : stops_of_any(&a->tables, &a->processes, &a->stops);
+	for (size_t i = 0; i < epochs->n; i++) {
+		struct epoch *epoch = &epochs->items[i];
 		epoch->stopped_ns = stops_within(&a->stops, epoch->start_ns, epoch->end_ns);
 	}
-	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
+	return r;
 }
 
-static int build_overview(struct analysis *a, struct error *e)
+static int build_overview(struct analysis *a)
 {
-	int r = overview_build(a, &a->overview);
-	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
-}
-
-static int check_overview(struct analysis *a, struct error *e)
-{
+	int r = overview_build(&a->tables, &a->job_stops, &a->stops, &a->overview);
 	a->implausible = calloc(1, sizeof(*a->implausible));
-	if (!a->implausible) {
-		return error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+	if (r < 0 || !a->implausible) {
+		return r < 0 ? r : -ENOMEM;
 	}
-	plausible_overview(a, a->implausible);
+	plausible_overview(&a->tables, &a->overview, a->implausible);
 	return 0;
 }
 
-static int load_phases(struct analysis *a, struct error *e)
+static int find_phases(struct analysis *a, bool brief)
 {
-	int r = phases_load(a, &a->phases, e);
-	int told = process_list_take_marks(&a->processes, &a->phases);
-	told = told < 0 ? told : phases_keep_workers(&a->phases, &a->processes);
-	return told < 0 ? error_errno(e, -told, "%s", reader_path(a->reader)) : r;
-}
-
-static int find_leak(struct analysis *a, struct error *e)
-{
-	(void)e;
-	leak_facts_fill(a, &a->growth);
-	return 0;
-}
-
-static int build_verdict(struct analysis *a, struct error *e)
-{
-	int r = verdict_build(a, &a->verdict);
-	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->reader)) : 0;
-}
-
-static int analysis_run(
-	struct analysis *a, analysis_step *const *steps, size_t n_steps, struct error *e)
-{
-	for (size_t i = 0; i < n_steps; i++) {
-		struct error step_error = {0};
-		int result = steps[i](a, &step_error);
-		if (result == -ENOMEM) {
-			analysis_done(a);
-			if (e) {
-				*e = step_error;
-			}
-			return result;
-		}
-		if (result < 0 && !a->damage.code) {
-			a->damage = step_error;
-		}
+	const struct phases_input input = {&a->tables, &a->stops, brief};
+	struct error e = {0};
+	int r = phases_load(&input, &a->phases, &e);
+	if (r < 0 && r != -ENOMEM && !a->damage.code) {
+		a->damage = e;
 	}
-	return 0;
+	return r == -ENOMEM ? r : marking_join(&a->processes, &a->phases);
 }
 
-static analysis_step *const all_steps[] = {load_entities, load_metrics, load_epochs, load_summary,
-	load_missing, load_events, build_processes, build_stops, build_overview, check_overview,
-	load_phases, find_leak, build_verdict};
+// -ENOMEM leaves nothing.
+static int finish(struct analysis *a, int r, struct error *e)
+{
+	if (r < 0) {
+		stage_error(a, r, e);
+		analysis_done(a);
+	}
+	return r;
+}
+
+static int load(struct reader *reader, bool brief, struct analysis *ret, struct error *e)
+{
+	*ret = (struct analysis){0};
+	int r = tables_load(reader, &ret->tables, &ret->damage);
+	if (r < 0) {
+		return finish(ret, r, e);
+	}
+	r = process_list_build(&ret->tables, &ret->processes);
+	r = r < 0 ? r : find_stops(ret);
+	r = r < 0 ? r : build_overview(ret);
+	r = r < 0 ? r : find_phases(ret, brief);
+	if (r < 0) {
+		return finish(ret, r, e);
+	}
+	growth_fill(&ret->tables, &ret->overview, &ret->phases, &ret->growth);
+	return 0;
+}
 
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e)
 {
-	*ret = (struct analysis){.reader = r};
-	return analysis_run(ret, all_steps, ARRAY_LENGTH(all_steps), e);
+	return load(r, false, ret, e);
 }
 
 int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e)
 {
-	*ret = (struct analysis){.reader = r, .brief = true};
-	return analysis_run(ret, all_steps, ARRAY_LENGTH(all_steps), e);
+	return load(r, true, ret, e);
 }
 
-int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e)
+int analysis_load_job(struct reader *reader, struct analysis *ret, struct error *e)
 {
-	static analysis_step *const steps[] = {
-		load_job, load_metrics, load_summary, build_stops, build_overview, check_overview};
-	*ret = (struct analysis){.reader = r};
-	return analysis_run(ret, steps, ARRAY_LENGTH(steps), e);
+	*ret = (struct analysis){0};
+	int r = tables_load_job(reader, &ret->tables, &ret->damage);
+	r = r < 0 ? r : find_stops(ret);
+	r = r < 0 ? r : build_overview(ret);
+	return finish(ret, r, e);
 }
 
 void analysis_done(struct analysis *a)
 {
-	verdict_done(&a->verdict);
+	phases_done(&a->phases);
 	if (a->implausible) {
 		implausible_list_done(a->implausible);
 		free(a->implausible);
 	}
-	phases_done(&a->phases);
 	overview_done(&a->overview);
 	stops_done(&a->stops);
 	stops_done(&a->job_stops);
 	process_list_done(&a->processes);
-	event_list_done(&a->events);
-	missing_list_done(&a->missing);
-	summary_done(&a->summary);
-	epoch_list_done(&a->epochs);
-	metric_list_done(&a->metrics);
-	entity_list_done(&a->entities);
+	tables_done(&a->tables);
 	*a = (struct analysis){0};
 }
 
-double analysis_epoch_figure(const struct analysis *a, int64_t entity, const char *metric,
-	int64_t epoch, enum figure figure)
+// The process that trains: it marks iterations, or the tree says so.
+int64_t analysis_trainer(const struct analysis *a)
 {
-	const struct entity *about = entity_find(&a->entities, entity);
-	const struct metric_row *row = about ? metric_by_name(&a->metrics, about->kind, metric)
-	                                     : NULL;
-	return row ? summary_figure(&a->summary, entity, row->id, epoch, figure) : NAN;
-}
-
-double analysis_figure(
-	const struct analysis *a, int64_t entity, const char *metric, enum figure figure)
-{
-	return analysis_epoch_figure(a, entity, metric, SUMMARY_WHOLE_RUN, figure);
+	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {
+		return a->phases.ranks[0].entity;
+	}
+	for (size_t i = 0; i < a->processes.n; i++) {
+		if (a->processes.items[i].role == ROLE_MAIN) {
+			return a->processes.items[i].entity;
+		}
+	}
+	return 0;
 }

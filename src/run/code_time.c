@@ -146,7 +146,7 @@ static void settle(struct loading *l)
 static int read_rows(
 	struct loading *l, const char *sql, int (*take)(void *context, sqlite3_stmt *row))
 {
-	int r = query_each(l->a->reader, sql, take, l, NULL);
+	int r = query_each(l->a->tables.reader, sql, take, l, NULL);
 	end_function(l);
 	text_clear(&l->path);
 	return r == -ENOMEM ? r : 0;
@@ -160,16 +160,16 @@ static int say_missing(char **ret, const char *reason)
 
 static const char *samples_reason(const struct analysis *a)
 {
-	for (size_t i = 0; i < a->missing.n; i++) {
-		const struct missing_group *group = &a->missing.items[i];
+	for (size_t i = 0; i < a->tables.missing.n; i++) {
+		const struct missing_group *group = &a->tables.missing.items[i];
 		for (size_t k = 0; k < group->n_metrics; k++) {
 			if (strcmp(group->metrics[k], SAMPLES_METRIC) == 0) {
 				return group->reason;
 			}
 		}
 	}
-	return !reader_has_samples(a->reader) ? "recorded by a strain that took no samples"
-	                                      : "no sample was taken: the job was too short";
+	return !reader_has_samples(a->tables.reader) ? "recorded by a strain that took no samples"
+	                                             : "no sample was taken: the job was too short";
 }
 
 static int fill_missing(const struct analysis *a, struct code_time *ret)
@@ -180,7 +180,7 @@ static int fill_missing(const struct analysis *a, struct code_time *ret)
 	}
 	const char *reason = ret->missing        ? ret->missing
 	                     : a->phases.missing ? a->phases.missing
-	                     : !reader_has_phase_samples(a->reader)
+	                     : !reader_has_phase_samples(a->tables.reader)
 	                             ? "recorded by a strain that took none by phase"
 	                             : "no sample was taken of the training";
 	return say_missing(&ret->phases_missing, reason);
@@ -205,10 +205,10 @@ int code_time_load(const struct analysis *a, struct code_time *ret)
 		                                     : &ret->phases[i - N_CODE_ROLES];
 	}
 	int r = 0;
-	if (reader_has_samples(a->reader)) {
+	if (reader_has_samples(a->tables.reader)) {
 		r = read_rows(&l, by_role, take_of_role);
 	}
-	if (r == 0 && reader_has_phase_samples(a->reader)) {
+	if (r == 0 && reader_has_phase_samples(a->tables.reader)) {
 		r = read_rows(&l, by_phase, take_of_phase);
 	}
 	settle(&l);

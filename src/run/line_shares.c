@@ -12,7 +12,6 @@
 #include "run/analysis.h"
 #include "run/query.h"
 #include "runfile/reader.h"
-#include "verdict/facts.h"
 
 void line_shares_done(struct line_shares *shares)
 {
@@ -67,7 +66,7 @@ static int load_of(const struct analysis *a, int64_t entity, struct line_shares 
 	struct loading l = {entity, ret};
 	*ret = (struct line_shares){0};
 	// A file that is damaged there has the rows before.
-	int r = query_each(a->reader, select, take_row, &l, NULL);
+	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	if (r == -ENOMEM) {
 		line_shares_done(ret);
 	}
@@ -76,9 +75,9 @@ static int load_of(const struct analysis *a, int64_t entity, struct line_shares 
 
 int line_shares_load(const struct analysis *a, struct line_shares *ret)
 {
-	int64_t trainer = facts_trainer(a);
+	int64_t trainer = analysis_trainer(a);
 	*ret = (struct line_shares){0};
-	if (!a->reader || !reader_has_lines(a->reader)) {
+	if (!a->tables.reader || !reader_has_lines(a->tables.reader)) {
 		return 0;
 	}
 	int r = trainer ? load_of(a, trainer, ret) : 0;

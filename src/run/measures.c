@@ -12,7 +12,7 @@
 #include "base/words.h"
 #include "run/analysis.h"
 #include "run/names.h"
-#include "verdict/gpu_facts.h"
+#include "run/gpu_facts.h"
 
 static double known(double value, const char *otherwise, const char **ret_why)
 {
@@ -64,7 +64,7 @@ static const char *why_no_epoch(const struct epoch_list *list)
 // When training began. The first iteration tells where lines only end epochs.
 static int64_t training_start_ns(const struct analysis *a)
 {
-	const struct epoch_list *list = &a->epochs;
+	const struct epoch_list *list = &a->tables.epochs;
 	if (!list->first_with_start) {
 		return list->n > 0 ? list->items[0].start_ns : -1;
 	}
@@ -74,11 +74,11 @@ static int64_t training_start_ns(const struct analysis *a)
 static double training(const struct analysis *a, const char **ret_why)
 {
 	int64_t start_ns = training_start_ns(a), end_ns = -1;
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		end_ns = a->epochs.items[i].open ? end_ns : a->epochs.items[i].end_ns;
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		end_ns = a->tables.epochs.items[i].open ? end_ns : a->tables.epochs.items[i].end_ns;
 	}
 	if (end_ns < 0) {
-		*ret_why = a->epochs.n ? "no epoch ended" : why_no_epoch(&a->epochs);
+		*ret_why = a->tables.epochs.n ? "no epoch ended" : why_no_epoch(&a->tables.epochs);
 		return NAN;
 	}
 	return known(start_ns >= 0 && start_ns < end_ns ? (double)(end_ns - start_ns) / 1e9 : NAN,
@@ -88,13 +88,13 @@ static double training(const struct analysis *a, const char **ret_why)
 static double epoch(const struct analysis *a, const char **ret_why)
 {
 	size_t n;
-	double seconds = epochs_length(&a->epochs, &n);
-	return known(n ? seconds / (double)n : NAN, why_no_epoch(&a->epochs), ret_why);
+	double seconds = epochs_length(&a->tables.epochs, &n);
+	return known(n ? seconds / (double)n : NAN, why_no_epoch(&a->tables.epochs), ret_why);
 }
 
 static double first_epoch_seconds(const struct analysis *a, const char **ret_why)
 {
-	const struct epoch_list *list = &a->epochs;
+	const struct epoch_list *list = &a->tables.epochs;
 	if (list->n > 0 && list->first_with_start) {
 		*ret_why = "lines end epochs, which does not tell when the first began";
 		return NAN;
@@ -106,10 +106,10 @@ static double first_epoch_seconds(const struct analysis *a, const char **ret_why
 static double epochs(const struct analysis *a, const char **ret_why)
 {
 	double n = 0;
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		n += !a->epochs.items[i].open;
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		n += !a->tables.epochs.items[i].open;
 	}
-	return known(a->epochs.n ? n : NAN, why_no_epoch(&a->epochs), ret_why);
+	return known(a->tables.epochs.n ? n : NAN, why_no_epoch(&a->tables.epochs), ret_why);
 }
 
 // --- iterations
@@ -170,7 +170,7 @@ static double epochs_rate(const struct epoch_list *list)
 static double samples_per_second(const struct analysis *a, const char **ret_why)
 {
 	double rate = steady_rate(&a->phases);
-	return known(isfinite(rate) ? rate : epochs_rate(&a->epochs),
+	return known(isfinite(rate) ? rate : epochs_rate(&a->tables.epochs),
 		a->phases.steady > 0 ? "nobody said how many samples an iteration has"
 				     : why_no_iterations(a),
 		ret_why);
@@ -248,8 +248,8 @@ static double disk_write_bytes(const struct analysis *a, const char **ret_why)
 
 static const char *why_no_gpu(const struct analysis *a)
 {
-	for (size_t i = 0; i < a->missing.n; i++) {
-		const struct missing_group *group = &a->missing.items[i];
+	for (size_t i = 0; i < a->tables.missing.n; i++) {
+		const struct missing_group *group = &a->tables.missing.items[i];
 		if (a->overview.n_gpus == 0 && strcmp(group->kind, "gpu") == 0 &&
 			group->to_the_end) {
 			return group->reason;

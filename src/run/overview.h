@@ -13,7 +13,8 @@
 #include "run/summary.h"
 #include "runfile/reader.h"
 
-struct analysis;
+struct run_tables;
+struct stops;
 struct text;
 
 // Of the peak two bounds are known. Where they are as good as one (3 %) it is the peak; else no
@@ -117,7 +118,10 @@ struct overview {
 	struct recording_figures recording;
 };
 
-int overview_build(const struct analysis *a, struct overview *ret);
+// job_stops: nothing of the job ran; stops: the same, or a process that others wait for was
+// stopped. 0 or -ENOMEM.
+int overview_build(const struct run_tables *tables, const struct stops *job_stops,
+	const struct stops *stops, struct overview *ret);
 void overview_done(struct overview *o);
 // "at least 2.1 GB", or what is known to be all; `of` NAN for none: "2.1 of 16 GB".
 void overview_append_memory(struct text *t, const struct memory_figure *memory, double of);
@@ -135,7 +139,9 @@ void overview_append_limits(struct text *t, struct reader *r);
 // Share of what was read that the page cache answered; NAN where that is not known.
 double overview_cache_share(const struct overview *o);
 // A number of the run's key "limits" (what the job was allowed); NAN where there is none.
-double overview_limit(const struct analysis *a, const char *name);
+double overview_limit(struct reader *r, const char *name);
+// CPUs that the quota allowed for most of the run (the median over time); NAN: none is known.
+double overview_quota_cpus(const struct run_tables *t);
 
 // Job memory --------------------------------------------------------------------------------------
 //

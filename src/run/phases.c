@@ -16,7 +16,8 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/words.h"
-#include "run/analysis.h"
+#include "run/stops.h"
+#include "run/tables.h"
 #include "run/names.h"
 #include "run/timeline.h"
 
@@ -155,18 +156,7 @@ static int phase_threads_prepare(struct phase_threads *threads, const struct tim
 	return 0;
 }
 
-static double cpu_seconds(const struct analysis *a, int64_t entity)
-{
-	for (size_t i = 0; i < a->processes.n; i++) {
-		if (a->processes.items[i].entity == entity) {
-			return a->processes.items[i].cpu_seconds;
-		}
-	}
-	return NAN;
-}
-
-static void put_worker(
-	const struct thread_count *count, const struct analysis *a, struct phase_worker *ret)
+static void put_worker(const struct thread_count *count, struct phase_worker *ret)
 {
 	*ret = count->worker;
 	ret->entity = count->lane.entity;
@@ -175,7 +165,7 @@ static void put_worker(
 	ret->batch_p50_s = histogram_quantile(&count->batches, 0.5);
 	ret->batch_max_s = count->batches.total > 0 ? count->batches.largest : NAN;
 	ret->per_sample_s = ret->samples > 0 ? ret->prepare_s / (double)ret->samples : NAN;
-	ret->cpu_s = ret->entity ? cpu_seconds(a, ret->entity) : NAN;
+	ret->cpu_s = NAN; // processes.h
 }
 
 static void put_rank(const struct thread_count *count, struct phase_rank *ret)
@@ -291,8 +281,7 @@ static int worker_compare(const void *left, const void *right)
 }
 
 // Fills workers and ranks.
-static int phase_threads_finish(
-	const struct phase_threads *threads, const struct analysis *a, struct phases *ret)
+static int phase_threads_finish(const struct phase_threads *threads, struct phases *ret)
 {
 	ret->workers = calloc(threads->n + 1, sizeof(*ret->workers));
 	ret->ranks = calloc(threads->n + 1, sizeof(*ret->ranks));
@@ -302,7 +291,7 @@ static int phase_threads_finish(
 	for (size_t i = 0; i < threads->n; i++) {
 		const struct thread_count *count = threads->lanes[i];
 		if (count && count->worker.batches > 0) {
-			put_worker(count, a, &ret->workers[ret->n_workers++]);
+			put_worker(count, &ret->workers[ret->n_workers++]);
 		}
 		if (count && count->rank.iterations > 0) {
 			put_rank(count, &ret->ranks[ret->n_ranks++]);
@@ -312,45 +301,6 @@ static int phase_threads_finish(
 	number_ranks(ret);
 	fill_waits(ret);
 	find_slowest(ret);
-	return 0;
-}
-
-static bool feeds(const struct phases *p, const struct process_list *processes, int64_t entity)
-{
-	for (size_t i = 0; entity && i < processes->n; i++) {
-		const struct process_row *row = &processes->items[i];
-		if (row->entity == entity) {
-			return row->iterates || row->role == ROLE_LOADER;
-		}
-	}
-	return p->n_ranks > 0; // the recorder never saw it
-}
-
-int phases_keep_workers(struct phases *p, const struct process_list *processes)
-{
-	struct own_span own = {.name = "prepare", .parent = OWN_SPAN_NONE, .share = NAN};
-	size_t n = 0;
-	for (size_t i = 0; i < p->n_workers; i++) {
-		const struct phase_worker *worker = &p->workers[i];
-		if (feeds(p, processes, worker->entity)) {
-			p->workers[n++] = *worker;
-			continue;
-		}
-		own.p50_s = own.threads++ == 0 ? worker->batch_p50_s : NAN;
-		own.count += worker->batches;
-		own.total_s += worker->prepare_s;
-		own.max_s = fmax(own.max_s, worker->batch_max_s);
-	}
-	p->n_workers = n;
-	if (own.threads == 0) {
-		return 0;
-	}
-	struct own_span *grown = realloc(p->own, (p->n_own + 1) * sizeof(*grown));
-	if (!grown) {
-		return -ENOMEM;
-	}
-	p->own = grown;
-	grown[p->n_own++] = own;
 	return 0;
 }
 
@@ -636,22 +586,23 @@ static double rate_within(const struct series *s)
 }
 
 static const struct entity *entity_of_rate(
-	const struct analysis *a, const struct phases *p, size_t rate)
+	const struct phases_input *in, const struct phases *p, size_t rate)
 {
 	if (rates[rate].kind == ENTITY_PROCESS) {
-		return p->n_ranks > 0 ? entity_find(&a->entities, p->ranks[0].entity) : NULL;
+		return p->n_ranks > 0 ? entity_find(&in->tables->entities, p->ranks[0].entity)
+		                      : NULL;
 	}
-	return entity_first(&a->entities, rates[rate].kind);
+	return entity_first(&in->tables->entities, rates[rate].kind);
 }
 
-static int explain_by_rate(const struct analysis *a, const struct entity *entity,
+static int explain_by_rate(const struct phases_input *in, const struct entity *entity,
 	struct slow_iteration *slow, size_t rate, struct error *e)
 {
 	const struct metric_row *metric = metric_by_name(
-		&a->metrics, rates[rate].kind, rates[rate].metric);
-	double usual = entity && metric
-	                       ? analysis_figure(a, entity->id, rates[rate].metric, FIGURE_P50)
-	                       : NAN;
+		&in->tables->metrics, rates[rate].kind, rates[rate].metric);
+	double usual = entity && metric ? tables_figure(in->tables, entity->id, rates[rate].metric,
+						  FIGURE_P50)
+	                                : NAN;
 	if (!isfinite(usual)) {
 		return 0;
 	}
@@ -662,7 +613,7 @@ static int explain_by_rate(const struct analysis *a, const struct entity *entity
 		to_us = from_us + AROUND_US;
 	}
 	int r = reader_series(
-		a->reader, entity->id, rates[rate].metric, from_us, to_us, &series, e);
+		in->tables->reader, entity->id, rates[rate].metric, from_us, to_us, &series, e);
 	double value = r == 0 ? rate_within(&series) : NAN;
 	series_done(&series);
 	if (value >= rates[rate].least && value >= rates[rate].ratio * usual) {
@@ -676,15 +627,15 @@ static int explain_by_rate(const struct analysis *a, const struct entity *entity
 }
 
 // Fills what p->slowest have beside their iterations. 0, or -errno: the rest is not explained.
-static int slowest_explain(
-	const struct analysis *a, const struct steady *steady, struct phases *p, struct error *e)
+static int slowest_explain(const struct phases_input *in, const struct steady *steady,
+	struct phases *p, struct error *e)
 {
 	int r = 0;
 	for (size_t i = 0; i < p->n_slowest; i++) {
 		struct slow_iteration *slow = &p->slowest[i];
 		explain_by_phases(slow, steady, p);
 		for (size_t k = 0; k < ARRAY_LENGTH(rates) && r == 0; k++) {
-			r = explain_by_rate(a, entity_of_rate(a, p, k), slow, k, e);
+			r = explain_by_rate(in, entity_of_rate(in, p, k), slow, k, e);
 		}
 	}
 	return r;
@@ -748,7 +699,7 @@ void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow
 // Phases ------------------------------------------------------------------------------------------
 
 struct gathering {
-	const struct analysis *a;
+	const struct phases_input *in;
 	struct phases *p;
 	struct steady steady;
 	struct phase_threads threads;
@@ -769,7 +720,7 @@ struct gathering {
 // The epoch that holds t_ns, and up to when that stays so.
 static struct epoch_phases *epoch_of(struct gathering *g, int64_t t_ns, int64_t *until_ns)
 {
-	const struct epoch_list *epochs = &g->a->epochs;
+	const struct epoch_list *epochs = &g->in->tables->epochs;
 	ptrdiff_t at = epoch_at(epochs, t_ns, g->epoch);
 	if (at >= 0) {
 		g->epoch = (size_t)at;
@@ -823,7 +774,7 @@ static void run_take(struct gathering *g, const struct timeline_piece *piece, do
 // Time in which the job ran.
 static double running_s(const struct gathering *g, int64_t from_ns, int64_t to_ns)
 {
-	return (double)(to_ns - from_ns - stops_within(&g->a->stops, from_ns, to_ns)) / 1e9;
+	return (double)(to_ns - from_ns - stops_within(g->in->stops, from_ns, to_ns)) / 1e9;
 }
 
 static void main_piece(struct gathering *g, const struct timeline_piece *piece)
@@ -931,7 +882,7 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 {
 	struct phases *p = g->p;
 	int64_t middle_ns = iteration->start_ns + (iteration->end_ns - iteration->start_ns) / 2;
-	iteration->epoch = epoch_at(&g->a->epochs, middle_ns, 0);
+	iteration->epoch = epoch_at(&g->in->tables->epochs, middle_ns, 0);
 	settle_gap(g, iteration);
 	epoch_count(p, iteration);
 	if (iteration->stopped) {
@@ -964,7 +915,7 @@ static void take_iteration(
 {
 	struct gathering *g = context;
 	struct iteration copy = *iteration;
-	copy.stopped = stops_within(&g->a->stops, copy.start_ns, copy.end_ns) > 0;
+	copy.stopped = stops_within(g->in->stops, copy.start_ns, copy.end_ns) > 0;
 	copy.cut = copy.cut || copy.stopped;
 	if (phase_threads_iteration(&g->threads, lane, &copy) < 0) {
 		g->no_room = true;
@@ -1005,15 +956,17 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 		.prepare = take_prepare,
 		.own = take_own};
 	int r = timeline_walk(t, &sink, e);
-	return r == 0 && g->no_room ? error_errno(e, ENOMEM, "%s", reader_path(g->a->reader)) : r;
+	return r == 0 && g->no_room
+	               ? error_errno(e, ENOMEM, "%s", reader_path(g->in->tables->reader))
+	               : r;
 }
 
 // What is missing -------------------------------------------------------------------------------
 
-static char *why_no_marks(const struct analysis *a)
+static char *why_no_marks(const struct phases_input *in)
 {
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(a->reader, parts);
+	size_t n = parts_missing(in->tables->reader, parts);
 	struct text why = {0};
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].phases) {
@@ -1046,7 +999,7 @@ static void append_count(struct text *t, uint64_t n, const char *one, const char
 	}
 }
 
-static int say_missing(struct phases *p, const struct analysis *a, uint64_t left_out)
+static int say_missing(struct phases *p, const struct phases_input *in, uint64_t left_out)
 {
 	struct text incomplete = {0};
 	append_count(&incomplete, p->unrecorded, "iteration was not recorded",
@@ -1055,8 +1008,8 @@ static int say_missing(struct phases *p, const struct analysis *a, uint64_t left
 	append_count(&incomplete, left_out, "span of too many threads or too deep was left out",
 		"spans of too many threads or too deep were left out");
 	p->incomplete = incomplete.length > 0 ? text_steal(&incomplete) : NULL;
-	p->missing = p->total == 0 ? why_no_marks(a) : NULL;
-	p->phases_missing = any_phase(p) ? NULL : why_no_marks(a);
+	p->missing = p->total == 0 ? why_no_marks(in) : NULL;
+	p->phases_missing = any_phase(p) ? NULL : why_no_marks(in);
 	return incomplete.failed || (p->total == 0 && !p->missing) ||
 	                       (!any_phase(p) && !p->phases_missing)
 	               ? -ENOMEM
@@ -1099,31 +1052,31 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	}
 	p->after_s = g->began ? g->outside_s : 0;
 	name_phases(p, t);
-	epochs_finish(p, &g->a->epochs);
-	int more = phase_threads_finish(&g->threads, g->a, p);
-	double run_s = (double)reader_recorded_ns(g->a->reader) / 1e9;
+	epochs_finish(p, &g->in->tables->epochs);
+	int more = phase_threads_finish(&g->threads, p);
+	double run_s = (double)reader_recorded_ns(g->in->tables->reader) / 1e9;
 	more = more < 0 ? more : own_spans_finish(g->own, &g->threads, run_s, p);
-	more = more < 0 ? more : say_missing(p, g->a, timeline_left_out(t));
+	more = more < 0 ? more : say_missing(p, g->in, timeline_left_out(t));
 	if (more < 0) {
-		return error_errno(e, -more, "%s", reader_path(g->a->reader));
+		return error_errno(e, -more, "%s", reader_path(g->in->tables->reader));
 	}
 	struct error slow_error = {0};
-	if (!g->a->brief) {
-		slowest_explain(g->a, &g->steady, p, &slow_error); // what is damaged is not told
+	if (!g->in->brief) {
+		slowest_explain(g->in, &g->steady, p, &slow_error); // what is damaged is not told
 	}
 	steady_figures(&g->steady, p);
 	return r;
 }
 
-int phases_load(const struct analysis *a, struct phases *ret, struct error *e)
+int phases_load(const struct phases_input *in, struct phases *ret, struct error *e)
 {
 	struct timeline *t = NULL;
-	struct gathering g = {.a = a, .p = ret};
-	*ret = (struct phases){.stride = 1, .n_epochs = a->epochs.n};
+	struct gathering g = {.in = in, .p = ret};
+	*ret = (struct phases){.stride = 1, .n_epochs = in->tables->epochs.n};
 	ret->epochs = calloc(ret->n_epochs + 1, sizeof(*ret->epochs));
 	int opened = ret->epochs && own_spans_new(&g.own) == 0
-	                     ? timeline_open(a->reader, &t, e)
-	                     : error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+	                     ? timeline_open(in->tables->reader, &t, e)
+	                     : error_errno(e, ENOMEM, "%s", reader_path(in->tables->reader));
 	int r = opened == -ENOMEM ? opened : gather(&g, t, opened < 0 ? NULL : e);
 	steady_done(&g.steady);
 	phase_threads_done(&g.threads);

@@ -32,31 +32,10 @@
 
 #include "base/error.h"
 #include "run/histogram.h"
+#include "run/timeline.h"
 
-struct analysis;
-struct timeline;
-
-enum phase_id {
-	PHASE_OTHER, // of an iteration, in no phase
-	PHASE_DATA,
-	PHASE_TRANSFER,
-	PHASE_FORWARD,
-	PHASE_BACKWARD,
-	PHASE_OPTIMIZER,
-	PHASE_COMMUNICATION,
-	PHASE_STEP,
-	PHASE_VALIDATION, // stand apart: in no iteration's length
-	PHASE_CHECKPOINT,
-	PHASE_IMPORT,
-	N_KNOWN_PHASES, // names of spans of kind `phase` that are none of these come after
-	PHASES_MAX = 16,
-};
-
-#define PHASE_NAME_MAX 64
 #define ITERATIONS_KEPT 32768
-#define WARM_UP_MAX 1000
 #define SLOWEST_MAX 10
-#define THREADS_MAX 4096 // that mark; of more, nothing is said but how many spans
 
 // With its 95 % interval; NAN where not known (no interval: fewer than ten steady iterations).
 struct estimate {
@@ -77,20 +56,6 @@ struct phase {
 	double p50_s;
 	double p95_s;
 	double max_s;
-};
-
-struct iteration {
-	int64_t start_ns;
-	int64_t end_ns;
-	int64_t length_ns; // without what stands apart
-	int64_t number; // -1: not known
-	int64_t samples; // -1: not known
-	int64_t epoch; // index into analysis.epochs; -1: none
-	int64_t place; // among all of its thread, from 0
-	bool warm_up;
-	bool cut; // did not end as it should, or something within it was not recorded, or:
-	bool stopped; // the job was, while it lasted
-	int64_t phase_ns[PHASES_MAX];
 };
 
 // Where the time of an epoch went, on the main thread. Its length is the sum of phase_s,
@@ -225,14 +190,22 @@ struct phases {
 	size_t n_slowest;
 };
 
-// Needs the analysis' epochs, processes and summary. Works on live and cut-off runs. -ENOMEM, or
+struct run_tables;
+struct stops;
+
+// What phases are computed from.
+struct phases_input {
+	const struct run_tables *tables;
+	const struct stops *stops; // time that says nothing of the job
+	bool brief; // without what was different in the slowest iterations
+};
+
+// Works on live and cut-off runs. -ENOMEM, or
 // -EBADMSG where the file is damaged: what came before it is there.
-int phases_load(const struct analysis *a, struct phases *ret, struct error *e);
+int phases_load(const struct phases_input *in, struct phases *ret, struct error *e);
 void phases_done(struct phases *p);
 // Leaves out of the workers those that feed no training (a script's `strain mark begin prepare`):
 // what they marked is a span of the job's own. Needs the roles. 0 or -ENOMEM.
-struct process_list;
-int phases_keep_workers(struct phases *p, const struct process_list *processes);
 
 struct text;
 // "data 400 ms instead of 40 ms; read from storage 120 MB/s instead of 0 B/s"; nothing where
@@ -242,7 +215,3 @@ void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow
 // Sets those of shown[n_own] that took the longest, at most `limit`, and what holds them. 0 or
 // -ENOMEM.
 int own_spans_longest(const struct phases *p, size_t limit, bool *shown);
-
-// "data", ...; of a known phase.
-const char *phase_name(enum phase_id phase);
-bool phase_is_apart(enum phase_id phase);

@@ -15,7 +15,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/words.h"
-#include "run/analysis.h"
+#include "run/tables.h"
 #include "run/names.h"
 
 // Processes ---------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ struct memory_choice {
 	const char *kind;
 };
 
-static void fill_memory(const struct analysis *a, struct process_row *row)
+static void fill_memory(const struct run_tables *tables, struct process_row *row)
 {
 	static const struct memory_choice choices[] = {
 		{NAME_PSS, "PSS"},
@@ -58,7 +58,7 @@ static void fill_memory(const struct analysis *a, struct process_row *row)
 	};
 	row->memory_peak_bytes = NAN;
 	for (size_t i = 0; i < ARRAY_LENGTH(choices) && !row->memory_kind; i++) {
-		double peak = analysis_figure(a, row->entity, choices[i].metric, FIGURE_MAX);
+		double peak = tables_figure(tables, row->entity, choices[i].metric, FIGURE_MAX);
 		if (isfinite(peak)) {
 			row->memory_peak_bytes = peak;
 			row->memory_kind = choices[i].kind;
@@ -67,31 +67,31 @@ static void fill_memory(const struct analysis *a, struct process_row *row)
 }
 
 // The mark of the largest is known from whoever reaped it, that of those that live from now.
-static void fill_resident(const struct analysis *a, struct process_row *row)
+static void fill_resident(const struct run_tables *tables, struct process_row *row)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *job = entity_first(&tables->entities, ENTITY_JOB);
 	int64_t id = job ? job->id : 0;
-	row->resident_peak_bytes = fmax(analysis_figure(a, row->entity, NAME_PEAK, FIGURE_MAX),
-		analysis_figure(a, row->entity, NAME_RESIDENT, FIGURE_MAX));
-	bool reaped = isfinite(analysis_figure(a, id, NAME_PEAK_BOUND, FIGURE_MAX));
-	double largest = analysis_figure(a, id, NAME_PEAK, FIGURE_MAX);
+	row->resident_peak_bytes = fmax(tables_figure(tables, row->entity, NAME_PEAK, FIGURE_MAX),
+		tables_figure(tables, row->entity, NAME_RESIDENT, FIGURE_MAX));
+	bool reaped = isfinite(tables_figure(tables, id, NAME_PEAK_BOUND, FIGURE_MAX));
+	double largest = tables_figure(tables, id, NAME_PEAK, FIGURE_MAX);
 	row->resident_at_least = isfinite(row->resident_peak_bytes) && row->ended &&
 	                         !(reaped && row->resident_peak_bytes >= MET * largest);
-	row->pss_peak_bytes = analysis_figure(a, row->entity, NAME_PSS, FIGURE_MAX);
-	row->uss_peak_bytes = analysis_figure(a, row->entity, NAME_USS, FIGURE_MAX);
+	row->pss_peak_bytes = tables_figure(tables, row->entity, NAME_PSS, FIGURE_MAX);
+	row->uss_peak_bytes = tables_figure(tables, row->entity, NAME_USS, FIGURE_MAX);
 }
 
-static void fill_figures(const struct analysis *a, struct process_row *row)
+static void fill_figures(const struct run_tables *tables, struct process_row *row)
 {
-	row->cpu_seconds = analysis_figure(a, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
-	row->stopped_s = analysis_figure(a, row->entity, NAME_PROCESS_STOPPED, FIGURE_TOTAL);
+	row->cpu_seconds = tables_figure(tables, row->entity, NAME_CPU_TIME, FIGURE_TOTAL);
+	row->stopped_s = tables_figure(tables, row->entity, NAME_PROCESS_STOPPED, FIGURE_TOTAL);
 	double life_s = row->last_s - row->first_s - (row->stopped_s > 0 ? row->stopped_s : 0);
 	row->cpu_share = life_s > 0 ? row->cpu_seconds / life_s : NAN;
-	row->asked_bytes = analysis_figure(a, row->entity, NAME_READ_ASKED, FIGURE_TOTAL);
-	row->storage_bytes = analysis_figure(a, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL);
-	row->written_bytes = analysis_figure(a, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL);
-	fill_memory(a, row);
-	fill_resident(a, row);
+	row->asked_bytes = tables_figure(tables, row->entity, NAME_READ_ASKED, FIGURE_TOTAL);
+	row->storage_bytes = tables_figure(tables, row->entity, NAME_READ_STORAGE, FIGURE_TOTAL);
+	row->written_bytes = tables_figure(tables, row->entity, NAME_WRITE_STORAGE, FIGURE_TOTAL);
+	fill_memory(tables, row);
+	fill_resident(tables, row);
 }
 
 static int attribute_integer(const struct entity *entity, const char *name, int otherwise)
@@ -100,7 +100,8 @@ static int attribute_integer(const struct entity *entity, const char *name, int 
 	return value >= 0 && value <= 255 ? (int)value : otherwise;
 }
 
-static int row_add(struct process_list *list, const struct analysis *a, const struct entity *entity)
+static int row_add(
+	struct process_list *list, const struct run_tables *tables, const struct entity *entity)
 {
 	void *items = list->items;
 	int r = array_reserve(&items, &list->capacity, list->n + 1, sizeof(*list->items));
@@ -125,7 +126,7 @@ static int row_add(struct process_list *list, const struct analysis *a, const st
 	if (!row.command) {
 		return -ENOMEM;
 	}
-	fill_figures(a, &row);
+	fill_figures(tables, &row);
 	list->items[list->n++] = row;
 	return 0;
 }
@@ -267,7 +268,7 @@ static int row_compare(const void *left, const void *right)
 }
 
 // Of rows that are as the entities are: sorted by id.
-static int tell_roles(struct process_list *list)
+int process_list_tell_roles(struct process_list *list)
 {
 	int r = roles_assign(list->items, list->n);
 	for (size_t i = 0; i < list->n && r == 0; i++) {
@@ -279,45 +280,15 @@ static int tell_roles(struct process_list *list)
 	return r;
 }
 
-int process_list_build(const struct analysis *a, struct process_list *ret)
+int process_list_build(const struct run_tables *tables, struct process_list *ret)
 {
 	int r = 0;
-	for (size_t i = 0; i < a->entities.n && r == 0; i++) {
-		if (a->entities.items[i].kind == ENTITY_PROCESS) {
-			r = row_add(ret, a, &a->entities.items[i]);
+	for (size_t i = 0; i < tables->entities.n && r == 0; i++) {
+		if (tables->entities.items[i].kind == ENTITY_PROCESS) {
+			r = row_add(ret, tables, &tables->entities.items[i]);
 		}
 	}
-	return r < 0 ? r : tell_roles(ret);
-}
-
-static int compare_entities(const void *left, const void *right)
-{
-	const struct process_row *a = left, *b = right;
-	return (a->entity > b->entity) - (a->entity < b->entity);
-}
-
-static void take_marks(struct process_row *row, const struct phases *p)
-{
-	for (size_t i = 0; i < p->n_ranks; i++) {
-		bool is_it = p->ranks[i].entity == row->entity;
-		row->iterates = row->iterates || is_it;
-		row->rank = is_it && row->rank < 0 ? p->ranks[i].number : row->rank;
-	}
-	for (size_t i = 0; i < p->n_workers; i++) {
-		row->prepares = row->prepares || p->workers[i].entity == row->entity;
-	}
-}
-
-int process_list_take_marks(struct process_list *list, const struct phases *p)
-{
-	if ((p->n_ranks == 0 && p->n_workers == 0) || list->n == 0) {
-		return 0;
-	}
-	for (size_t i = 0; i < list->n; i++) {
-		take_marks(&list->items[i], p);
-	}
-	qsort(list->items, list->n, sizeof(*list->items), compare_entities);
-	return tell_roles(list);
+	return r < 0 ? r : process_list_tell_roles(ret);
 }
 
 void process_append_label(struct text *t, const struct process_list *list, int64_t entity,

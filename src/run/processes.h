@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct analysis;
-struct phases;
+struct run_tables;
 
 // What a process is for: from the tree, the command lines and what it marked.
 enum role {
@@ -69,11 +68,10 @@ struct process_list {
 	size_t capacity;
 };
 
-// Needs the analysis' entities, metrics and summary.
-int process_list_build(const struct analysis *a, struct process_list *ret);
-// Processes whose threads iterate beside each other are ranks, whatever the tree looks like, and
-// who prepares batches is a loader worker: who is who is told anew. 0 or -ENOMEM.
-int process_list_take_marks(struct process_list *list, const struct phases *p);
+int process_list_build(const struct run_tables *tables, struct process_list *ret);
+// Roles by the shape of the tree and by what rows iterate or prepare; rows are sorted by them. 0 or
+// -ENOMEM.
+int process_list_tell_roles(struct process_list *list);
 // "worker 0": what the process of a thread is called; "process 4242", or the thread, where the
 // recorder never saw it.
 struct text;

@@ -20,9 +20,9 @@
 #include "run/names.h"
 #include "run/query.h"
 #include "run/rate.h"
-#include "verdict/thresholds.h"
 
 enum { FUNCTIONS_MOST = 4096 };
+#define SHOWN 0.05 // of the samples
 #define YIELDING 0.04 // of samples in the kernel: seen 5 to 13 % where all of them were sched_yield
 
 struct rule {
@@ -371,11 +371,11 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 		" ORDER BY o.path, y.name";
 	struct loading l = {.a = a, .stretch = stretch};
 	*ret = (struct code_profile){0};
-	if (!a->reader || !reader_has_samples(a->reader)) {
+	if (!a->tables.reader || !reader_has_samples(a->tables.reader)) {
 		return 0;
 	}
 	// A file that is damaged there has the samples before.
-	int r = query_each(a->reader, select, take_row, &l, NULL);
+	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	add_up(&l, ret);
 	for (size_t i = 0; i < l.n; i++) {
 		free(l.functions[i].path);
@@ -387,28 +387,13 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 
 // Facts -------------------------------------------------------------------------------------------
 
-static void put_group(const struct code_group_samples *g, struct code_facts *ret)
+void code_facts_put(const struct code_group_samples *g, struct code_facts *ret)
 {
 	ret->samples = g->samples;
 	for (size_t i = 0; g->samples > 0 && i < N_CODE_CLASSES; i++) {
 		ret->share[i] = (double)g->by_class[i] / (double)g->samples;
 		ret->in_openmp = (double)g->in_openmp / (double)g->samples;
 	}
-}
-
-// CPUs of the threads come from clocks, which are exact, also where no samples can be taken.
-void profile_facts_fill(const struct analysis *a, const struct code_profile *profile, int64_t main,
-	const struct stretch *stretch, struct facts *ret)
-{
-	put_group(&profile->groups[CODE_LEADER], &ret->code);
-	put_group(&profile->groups[CODE_THREADS], &ret->code_threads);
-	put_group(&profile->groups[CODE_WORKERS], &ret->code_workers);
-	ret->code.cpus = rate_over(a, main, NAME_CPU_LEADER, stretch);
-	ret->code_threads.cpus = fmax(0, ret->main_cpus - ret->code.cpus);
-	if (!isfinite(ret->code.cpus)) {
-		ret->code_threads.cpus = NAN;
-	}
-	ret->code_workers.cpus = ret->workers.cpus;
 }
 
 void code_facts_append(struct text *t, const struct code_facts *code)
@@ -421,7 +406,7 @@ void code_facts_append(struct text *t, const struct code_facts *code)
 			              code->share[i] > code->share[largest];
 			largest = !shown[i] && larger ? i : largest;
 		}
-		if (!(code->share[largest] >= WORTH)) {
+		if (!(code->share[largest] >= SHOWN)) {
 			break;
 		}
 		shown[largest] = true;

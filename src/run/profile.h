@@ -6,13 +6,36 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "verdict/facts.h"
+#include "base/text.h"
 
 struct analysis;
 struct stretch;
+
+// What CPU time went into, by samples of the user's instruction pointer (source `profile`).
+enum code_class {
+	CODE_SPINNING, // waits of OpenMP, BLAS and pools that poll, sched_yield
+	CODE_KERNELS, // matrix products and convolutions
+	CODE_FRAMEWORK, // other arithmetic and dispatch of the framework
+	CODE_INTERPRETER, // Python's
+	CODE_COLLECTION, // its garbage collection
+	CODE_ALLOCATION,
+	CODE_COPYING,
+	CODE_DECODING, // and resizing, decompressing
+	CODE_SYSTEM, // the kernel
+	CODE_OTHER,
+	N_CODE_CLASSES,
+};
+
+struct code_facts { // of one kind of thread
+	uint64_t samples; // 0: none were taken, and no share is known
+	double share[N_CODE_CLASSES]; // of the samples; they add up to 1
+	double cpus; // that these threads used
+	double in_openmp; // of the samples: spinning in OpenMP, which settings of its can end
+};
 
 enum code_group { CODE_LEADER, CODE_THREADS, CODE_WORKERS, N_CODE_GROUPS };
 
@@ -37,9 +60,8 @@ struct code_profile {
 // The samples whose slice of time lies, by its middle, within the stretch. A run without samples
 // gives none. 0 or -ENOMEM.
 int profile_load(const struct analysis *a, const struct stretch *stretch, struct code_profile *ret);
-// Fills facts.code, code_threads and code_workers. `main` is the process that trains.
-void profile_facts_fill(const struct analysis *a, const struct code_profile *profile, int64_t main,
-	const struct stretch *stretch, struct facts *ret);
+// Shares of the classes; `cpus` is the caller's to fill.
+void code_facts_put(const struct code_group_samples *g, struct code_facts *ret);
 
 // Which group a process's threads are of; N_CODE_GROUPS: none.
 enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader);

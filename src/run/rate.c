@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-#include "run/analysis.h"
+#include "run/stops.h"
+#include "runfile/reader.h"
 
 // The counter on the line between its readings: its first before them, its last after them.
 static double counter_at(const struct series *s, int64_t t_us)
@@ -106,33 +107,33 @@ static struct stretch covered(const struct stretch *stretch, const struct series
 	return part;
 }
 
-static double rate_in(const struct analysis *a, int64_t entity, const char *metric,
-	const struct stretch *stretch, bool while_read)
+static double rate_in(struct reader *reader, const struct stops *stops, int64_t entity,
+	const char *metric, const struct stretch *stretch, bool while_read)
 {
 	enum { MARGIN_US = 11000000 }; // the slowest counters are read every ten seconds
 	struct series s = {0};
-	if (!a->reader || !entity || stretch->to_us <= stretch->from_us ||
-		reader_series(a->reader, entity, metric, stretch->from_us - MARGIN_US,
+	if (!reader || !entity || stretch->to_us <= stretch->from_us ||
+		reader_series(reader, entity, metric, stretch->from_us - MARGIN_US,
 			stretch->to_us + MARGIN_US, &s, NULL) < 0) {
 		return NAN;
 	}
 	double rate = NAN;
 	if (s.n >= 2) {
 		struct stretch part = while_read ? covered(stretch, &s) : *stretch;
-		rate = part.to_us > part.from_us ? running_rate(&s, &a->stops, &part) : NAN;
+		rate = part.to_us > part.from_us ? running_rate(&s, stops, &part) : NAN;
 	}
 	series_done(&s);
 	return rate >= 0 ? rate : NAN;
 }
 
-double rate_over(
-	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
+double rate_over(struct reader *reader, const struct stops *stops, int64_t entity,
+	const char *metric, const struct stretch *stretch)
 {
-	return rate_in(a, entity, metric, stretch, false);
+	return rate_in(reader, stops, entity, metric, stretch, false);
 }
 
-double rate_while_read(
-	const struct analysis *a, int64_t entity, const char *metric, const struct stretch *stretch)
+double rate_while_read(struct reader *reader, const struct stops *stops, int64_t entity,
+	const char *metric, const struct stretch *stretch)
 {
-	return rate_in(a, entity, metric, stretch, true);
+	return rate_in(reader, stops, entity, metric, stretch, true);
 }

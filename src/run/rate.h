@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct analysis;
+struct reader;
+struct stops;
 
 #define STRETCH_GAPS 31
 
@@ -30,9 +31,9 @@ bool stretch_has(const struct stretch *stretch, double t_us);
 // What a counter grew by, per second of the stretch. One that began or ended within it is taken
 // from its first reading or to its last, over the whole stretch; without what was in gaps or while
 // the job was stopped, and that time. NAN: not known.
-double rate_over(const struct analysis *a, int64_t entity, const char *metric,
-	const struct stretch *stretch);
+double rate_over(struct reader *reader, const struct stops *stops, int64_t entity,
+	const char *metric, const struct stretch *stretch);
 // The same over the part of the stretch between the first and the last reading: for a counter that
 // begins late because its source did, not because there was nothing to count.
-double rate_while_read(const struct analysis *a, int64_t entity, const char *metric,
-	const struct stretch *stretch);
+double rate_while_read(struct reader *reader, const struct stops *stops, int64_t entity,
+	const char *metric, const struct stretch *stretch);

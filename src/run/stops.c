@@ -11,7 +11,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "run/analysis.h"
+#include "run/processes.h"
+#include "run/tables.h"
 #include "run/names.h"
 
 #define WORKS 0.05 // of the job's CPU time
@@ -47,13 +48,14 @@ static int take_series(struct stops *s, const struct series *counter)
 	return r;
 }
 
-static int take(const struct analysis *a, int64_t entity, const char *metric, struct stops *stops)
+static int take(
+	const struct run_tables *tables, int64_t entity, const char *metric, struct stops *stops)
 {
 	struct series counter = {0};
-	if (!(analysis_figure(a, entity, metric, FIGURE_TOTAL) > 0)) {
+	if (!(tables_figure(tables, entity, metric, FIGURE_TOTAL) > 0)) {
 		return 0;
 	}
-	int r = reader_series(a->reader, entity, metric, INT64_MIN, INT64_MAX, &counter, NULL);
+	int r = reader_series(tables->reader, entity, metric, INT64_MIN, INT64_MAX, &counter, NULL);
 	r = r < 0 ? (r == -ENOMEM ? r : 0) : take_series(stops, &counter);
 	series_done(&counter);
 	return r;
@@ -87,29 +89,30 @@ static void join(struct stops *s)
 	}
 }
 
-static int take_job(const struct analysis *a, struct stops *ret)
+static int take_job(const struct run_tables *tables, struct stops *ret)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	return job && a->reader ? take(a, job->id, NAME_STOPPED, ret) : 0;
+	const struct entity *job = entity_first(&tables->entities, ENTITY_JOB);
+	return job && tables->reader ? take(tables, job->id, NAME_STOPPED, ret) : 0;
 }
 
-int stops_of_job(const struct analysis *a, struct stops *ret)
+int stops_of_job(const struct run_tables *tables, struct stops *ret)
 {
-	int r = take_job(a, ret);
+	int r = take_job(tables, ret);
 	join(ret);
 	return r;
 }
 
-int stops_of_any(const struct analysis *a, struct stops *ret)
+int stops_of_any(
+	const struct run_tables *tables, const struct process_list *processes, struct stops *ret)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	double cpu_s = job ? analysis_figure(a, job->id, NAME_CPU_TIME, FIGURE_TOTAL) : NAN;
-	int r = take_job(a, ret);
-	for (size_t i = 0; i < a->processes.n && r == 0; i++) {
-		const struct process_row *row = &a->processes.items[i];
+	const struct entity *job = entity_first(&tables->entities, ENTITY_JOB);
+	double cpu_s = job ? tables_figure(tables, job->id, NAME_CPU_TIME, FIGURE_TOTAL) : NAN;
+	int r = take_job(tables, ret);
+	for (size_t i = 0; i < processes->n && r == 0; i++) {
+		const struct process_row *row = &processes->items[i];
 		if (row->role == ROLE_MAIN || row->role == ROLE_RANK ||
 			row->cpu_seconds >= WORKS * cpu_s) {
-			r = take(a, row->entity, NAME_PROCESS_STOPPED, ret);
+			r = take(tables, row->entity, NAME_PROCESS_STOPPED, ret);
 		}
 	}
 	join(ret);

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct analysis;
+struct process_list;
+struct run_tables;
 
 struct stop { // since the run's start
 	int64_t from_ns;
@@ -24,10 +25,11 @@ struct stops {
 };
 
 // Of the job as a whole: nothing of it ran. 0 or -ENOMEM.
-int stops_of_job(const struct analysis *a, struct stops *ret);
+int stops_of_job(const struct run_tables *tables, struct stops *ret);
 // With those of a process that the others wait for: it trains, or has a part of the job's CPU time.
-// Needs the analysis' processes. 0 or -ENOMEM.
-int stops_of_any(const struct analysis *a, struct stops *ret);
+// 0 or -ENOMEM.
+int stops_of_any(
+	const struct run_tables *tables, const struct process_list *processes, struct stops *ret);
 void stops_done(struct stops *s);
 // How much of a stretch they are.
 int64_t stops_within(const struct stops *s, int64_t from_ns, int64_t to_ns);

@@ -20,7 +20,6 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "run/histogram.h"
-#include "run/phases.h"
 #include "run/query.h"
 #include "runfile/reader.h"
 #include "runfile/spans_table.h"

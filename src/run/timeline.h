@@ -2,8 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The spans that a job marked, replayed in order of time: who iterates, what each thread is in at
-// every moment. phases.h says by which rules. Only what needs more than struct phases has to say
-// needs this: phases.c itself, and pictures.
+// every moment. phases.h says by which rules. Phases and pictures replay it.
 
 #pragma once
 
@@ -12,10 +11,47 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "run/phases.h"
 
 struct reader;
 struct timeline;
+
+enum phase_id {
+	PHASE_OTHER, // of an iteration, in no phase
+	PHASE_DATA,
+	PHASE_TRANSFER,
+	PHASE_FORWARD,
+	PHASE_BACKWARD,
+	PHASE_OPTIMIZER,
+	PHASE_COMMUNICATION,
+	PHASE_STEP,
+	PHASE_VALIDATION, // stand apart: in no iteration's length
+	PHASE_CHECKPOINT,
+	PHASE_IMPORT,
+	N_KNOWN_PHASES, // names of spans of kind `phase` that are none of these come after
+	PHASES_MAX = 16,
+};
+
+#define PHASE_NAME_MAX 64
+#define WARM_UP_MAX 1000
+#define THREADS_MAX 4096 // that mark; of more, nothing is said but how many spans
+
+// "data", ...; of a known phase.
+const char *phase_name(enum phase_id phase);
+bool phase_is_apart(enum phase_id phase);
+
+struct iteration {
+	int64_t start_ns;
+	int64_t end_ns;
+	int64_t length_ns; // without what stands apart
+	int64_t number; // -1: not known
+	int64_t samples; // -1: not known
+	int64_t epoch; // index into analysis.epochs; -1: none
+	int64_t place; // among all of its thread, from 0
+	bool warm_up;
+	bool cut; // did not end as it should, or something within it was not recorded, or:
+	bool stopped; // the job was, while it lasted
+	int64_t phase_ns[PHASES_MAX];
+};
 
 // A thread. All main threads, one after the other, are lane 0.
 struct timeline_lane {

@@ -182,10 +182,10 @@ static size_t draw_part(struct figure_panel *into, struct panel_list *panels,
 static int draw_host_memory(
 	struct figure_panel *into, const struct analysis *a, const char *own_name, int style)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
 	struct job_memory memory = {0};
 	struct buckets buckets;
-	int r = job ? job_memory_read(a->reader, job->id, &memory) : 0;
+	int r = job ? job_memory_read(a->tables.reader, job->id, &memory) : 0;
 	buckets_init(&buckets, MEMORY_BUCKETS);
 	for (size_t i = 0; r == 0 && i < memory.series.n; i++) {
 		r = buckets_add(&buckets, memory.series.t_us[i], memory.series.values[i],
@@ -224,15 +224,15 @@ static bool has_part(const struct panel_list *panels, const struct part *part)
 
 static bool has_gpu(const struct analysis *a)
 {
-	return entity_first(&a->entities, ENTITY_GPU) != NULL;
+	return entity_first(&a->tables.entities, ENTITY_GPU) != NULL;
 }
 
 // Why nothing of a GPU was measured, as the run says it: the reason that the most metrics have.
 static void append_gpu_reason(struct text *t, const struct analysis *a)
 {
 	const struct missing_group *found = NULL;
-	for (size_t i = 0; i < a->missing.n; i++) {
-		const struct missing_group *group = &a->missing.items[i];
+	for (size_t i = 0; i < a->tables.missing.n; i++) {
+		const struct missing_group *group = &a->tables.missing.items[i];
 		bool more = !found || group->n_metrics > found->n_metrics;
 		if (strcmp(group->kind, "gpu") == 0 && more) {
 			found = group;
@@ -282,8 +282,9 @@ static void add_epochs(struct figure_page *page, size_t column, const struct ana
 {
 	for (size_t strip = 0; strip < N_STRIPS; strip++) {
 		struct figure_panel *panel = page->panels[strip * page->columns + column];
-		for (size_t i = 0; i < a->epochs.n; i++) {
-			figure_add_vertical(panel, (double)a->epochs.items[i].start_ns * 1e-9,
+		for (size_t i = 0; i < a->tables.epochs.n; i++) {
+			figure_add_vertical(panel,
+				(double)a->tables.epochs.items[i].start_ns * 1e-9,
 				strip == 0 ? "epoch starts" : NULL);
 		}
 	}

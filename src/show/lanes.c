@@ -66,7 +66,7 @@ static void choose_grid(struct lane_maker *m)
 	}
 	size_t most = CELLS / n;
 	most = most > BUCKETS_MOST ? BUCKETS_MOST : most < BUCKETS_LEAST ? BUCKETS_LEAST : most;
-	int64_t end_ns = reader_end_ns(m->a->reader);
+	int64_t end_ns = reader_end_ns(m->a->tables.reader);
 	m->width_ns = (int64_t)BUCKET_SHORTEST_US * 1000;
 	while (end_ns / m->width_ns >= (int64_t)most) {
 		m->width_ns *= 2;

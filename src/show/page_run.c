@@ -22,10 +22,11 @@
 #include "show/json.h"
 #include "show/lanes.h"
 #include "show/panels.h"
-#include "verdict/gpu_facts.h"
+#include "run/gpu_facts.h"
 #include "verdict/sentence.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
+#include "verdict/verdict.h"
 
 // What a page's header says of a run: where it ran, for how long, how it ended, with which
 // versions.
@@ -86,13 +87,13 @@ json_t *page_number(double value)
 
 static json_t *page_started(const struct analysis *a)
 {
-	int64_t start_ns = reader_run_i64(a->reader, "start_utc_ns", 0);
+	int64_t start_ns = reader_run_i64(a->tables.reader, "start_utc_ns", 0);
 	return start_ns > 0 ? json_real((double)start_ns * 1e-9) : json_null();
 }
 
 static json_t *page_notice(const struct analysis *a)
 {
-	const char *notice = reader_notice(a->reader);
+	const char *notice = reader_notice(a->tables.reader);
 	if (!notice && a->overview.partial) {
 		_cleanup_text_ struct text part = {0};
 		overview_append_recorded(&part, &a->overview);
@@ -132,7 +133,7 @@ static json_t *page_chips(const struct analysis *a)
 	const struct overview *o = &a->overview;
 	json_t *chips = json_array();
 	char bytes[FIGURE_BYTES];
-	add_labels(chips, a->reader);
+	add_labels(chips, a->tables.reader);
 	if (o->cpus > 0) {
 		json_array_append_new(
 			chips, page_format("%.4g CPU%s", o->cpus, o->cpus == 1 ? "" : "s"));
@@ -166,7 +167,7 @@ static void add_tile(json_t *tiles, const char *label, const char *value, const 
 static void add_time_tile(json_t *tiles, const struct analysis *a)
 {
 	char value[FIGURE_BYTES];
-	double epoch = epoch_typical_seconds(&a->epochs);
+	double epoch = epoch_typical_seconds(&a->tables.epochs);
 	bool epochs = isfinite(epoch);
 	text_seconds(value, sizeof(value), epochs ? epoch : a->overview.duration_s);
 	add_tile(tiles, epochs ? "per epoch, median" : "from start to end", value, NULL);
@@ -290,16 +291,16 @@ static json_t *figure_json(double value, enum epoch_format format)
 
 static double epoch_value(const struct analysis *a, size_t figure, const struct epoch *epoch)
 {
-	const struct entity *entity = entity_first(&a->entities, epoch_figures[figure].kind);
-	return entity ? analysis_epoch_figure(a, entity->id, epoch_figures[figure].metric,
+	const struct entity *entity = entity_first(&a->tables.entities, epoch_figures[figure].kind);
+	return entity ? tables_epoch_figure(&a->tables, entity->id, epoch_figures[figure].metric,
 				epoch->number, epoch_figures[figure].figure)
 	              : NAN;
 }
 
 static bool figure_known(const struct analysis *a, size_t figure)
 {
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		if (isfinite(epoch_value(a, figure, &a->epochs.items[i]))) {
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		if (isfinite(epoch_value(a, figure, &a->tables.epochs.items[i]))) {
 			return true;
 		}
 	}
@@ -324,7 +325,7 @@ static double epoch_point(const struct epoch *epoch, const char *name)
 
 static json_t *epoch_columns(const struct analysis *a, const bool *known)
 {
-	const struct epoch *first = &a->epochs.items[0];
+	const struct epoch *first = &a->tables.epochs.items[0];
 	json_t *columns = json_array();
 	if (isfinite(epoch_rate(first))) {
 		json_array_append_new(columns, json_string("samples/s"));
@@ -342,7 +343,7 @@ static json_t *epoch_columns(const struct analysis *a, const bool *known)
 
 static json_t *epoch_row(const struct analysis *a, const bool *known, const struct epoch *epoch)
 {
-	const struct epoch *first = &a->epochs.items[0];
+	const struct epoch *first = &a->tables.epochs.items[0];
 	json_t *row = json_object(), *values = json_array();
 	if (isfinite(epoch_rate(first))) {
 		json_array_append_new(values, figure_json(epoch_rate(epoch), EPOCH_NUMBER));
@@ -373,11 +374,11 @@ static void page_epoch_table(json_t *run, const struct analysis *a)
 	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
 		known[i] = figure_known(a, i);
 	}
-	for (size_t i = 0; i < a->epochs.n && i < MOST_EPOCHS; i++) {
-		json_array_append_new(rows, epoch_row(a, known, &a->epochs.items[i]));
+	for (size_t i = 0; i < a->tables.epochs.n && i < MOST_EPOCHS; i++) {
+		json_array_append_new(rows, epoch_row(a, known, &a->tables.epochs.items[i]));
 	}
-	json_object_set_new(
-		run, "epoch_columns", a->epochs.n > 0 ? epoch_columns(a, known) : json_array());
+	json_object_set_new(run, "epoch_columns",
+		a->tables.epochs.n > 0 ? epoch_columns(a, known) : json_array());
 	json_object_set_new(run, "epoch_rows", rows);
 }
 
@@ -446,9 +447,9 @@ static void add_left_out_note(
 				panels->items[i].title, panels->items[i].left_out);
 		}
 	}
-	if (a->epochs.n > MOST_EPOCHS) {
+	if (a->tables.epochs.n > MOST_EPOCHS) {
 		text_format(&left, "%s%zu more epochs", left.length ? "; " : "",
-			a->epochs.n - MOST_EPOCHS);
+			a->tables.epochs.n - MOST_EPOCHS);
 	}
 	if (left.length > 0) {
 		text_append_string(&left, ".");
@@ -496,8 +497,8 @@ static bool is_versioned_python(const char *name)
 
 static void add_python(json_t *versions, const struct analysis *a)
 {
-	for (size_t i = 0; i < a->entities.n; i++) {
-		const struct entity *entity = &a->entities.items[i];
+	for (size_t i = 0; i < a->tables.entities.n; i++) {
+		const struct entity *entity = &a->tables.entities.items[i];
 		if (entity->kind == ENTITY_PROCESS && is_versioned_python(entity->name)) {
 			json_array_append_new(versions,
 				page_format("Python %s", entity->name + strlen("python")));
@@ -523,12 +524,12 @@ static void add_frameworks(json_t *versions, const char *hooks)
 static json_t *page_about(const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
-	const char *version = reader_run(a->reader, "version");
-	const char *kernel = reader_run(a->reader, "kernel");
+	const char *version = reader_run(a->tables.reader, "version");
+	const char *kernel = reader_run(a->tables.reader, "kernel");
 	_cleanup_text_ struct text outcome = {0};
 	json_t *json = json_object(), *versions = json_array();
 	overview_append_outcome(&outcome, o);
-	add_frameworks(versions, reader_run(a->reader, "hooks"));
+	add_frameworks(versions, reader_run(a->tables.reader, "hooks"));
 	add_python(versions, a);
 	if (kernel) {
 		json_array_append_new(versions, page_string(kernel));
@@ -536,7 +537,7 @@ static json_t *page_about(const struct analysis *a)
 	if (version) {
 		json_array_append_new(versions, page_format("strain %s", version));
 	}
-	json_object_set_new(json, "host", page_string(reader_run(a->reader, "hostname")));
+	json_object_set_new(json, "host", page_string(reader_run(a->tables.reader, "hostname")));
 	json_object_set_new(json, "lasted", page_number(o->duration_s));
 	json_object_set_new(json, "ended", page_string(outcome.length > 0 ? outcome.data : NULL));
 	json_object_set_new(json, "versions", versions);
@@ -838,7 +839,7 @@ static void tried_text(const struct verdict *v, json_t *lines)
 
 static json_t *verdict_json(const struct analysis *a)
 {
-	const struct verdict *v = &a->verdict;
+	const struct verdict *v = a->verdict;
 	if (!v->headline || !*v->headline) {
 		return json_null();
 	}
@@ -990,8 +991,8 @@ static json_t *entity_label(const struct entity *entity)
 
 static json_t *summary_row_json(const struct analysis *a, const struct summary_row *row)
 {
-	const struct entity *entity = entity_find(&a->entities, row->entity);
-	const struct metric_row *metric = metric_by_id(&a->metrics, row->metric);
+	const struct entity *entity = entity_find(&a->tables.entities, row->entity);
+	const struct metric_row *metric = metric_by_id(&a->tables.metrics, row->metric);
 	if (!entity || !metric || entity->kind == ENTITY_PROCESS ||
 		row->epoch != SUMMARY_WHOLE_RUN) {
 		return NULL;
@@ -1009,8 +1010,9 @@ static json_t *summary_row_json(const struct analysis *a, const struct summary_r
 static json_t *summary_json(const struct analysis *a)
 {
 	json_t *json = json_array();
-	for (size_t i = 0; i < a->summary.n && json_array_size(json) < MOST_SUMMARY_ROWS; i++) {
-		json_t *row = summary_row_json(a, &a->summary.rows[i]);
+	for (size_t i = 0; i < a->tables.summary.n && json_array_size(json) < MOST_SUMMARY_ROWS;
+		i++) {
+		json_t *row = summary_row_json(a, &a->tables.summary.rows[i]);
 		if (row) {
 			json_array_append_new(json, row);
 		}
@@ -1030,14 +1032,14 @@ static json_t *missing_json(const struct analysis *a)
 {
 	json_t *json = json_array();
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(a->reader, parts);
+	size_t n = parts_missing(a->tables.reader, parts);
 	for (size_t i = 0; i < n; i++) {
 		missing_append(json, parts[i].what, parts[i].reason);
 	}
-	for (size_t i = 0; i < a->missing.n; i++) {
-		const struct missing_group *group = &a->missing.items[i];
+	for (size_t i = 0; i < a->tables.missing.n; i++) {
+		const struct missing_group *group = &a->tables.missing.items[i];
 		_cleanup_text_ struct text subject = {0};
-		missing_append_subject(&subject, &a->metrics, group);
+		missing_append_subject(&subject, &a->tables.metrics, group);
 		missing_append(json, subject.data, group->reason);
 	}
 	return json;
@@ -1061,9 +1063,9 @@ json_t *page_run(
 	json_object_set_new(json, "chips", page_chips(a));
 	json_object_set_new(json, "verdict", verdict_json(a));
 	json_object_set_new(json, "tiles", page_tiles(a));
-	json_object_set_new(json, "epochs", epochs_json(&a->epochs));
+	json_object_set_new(json, "epochs", epochs_json(&a->tables.epochs));
 	page_epoch_table(json, a);
-	json_object_set_new(json, "events", events_json(&a->events));
+	json_object_set_new(json, "events", events_json(&a->tables.events));
 	json_object_set_new(json, "panels", panels_json(a, panels, lanes));
 	json_object_set_new(json, "iterations", page_iterations(a));
 	json_object_set_new(json, "cpu_time", page_cpu_time(a));
@@ -1189,8 +1191,8 @@ static json_t *phase_epochs_json(const struct analysis *a)
 			json_array_append_new(seconds, page_number(epoch->phase_s[order[k]]));
 		}
 		json_object_set_new(row, "name",
-			page_format("epoch %lld", (long long)a->epochs.items[i].number));
-		put(row, "start", (double)a->epochs.items[i].start_ns / 1e9);
+			page_format("epoch %lld", (long long)a->tables.epochs.items[i].number));
+		put(row, "start", (double)a->tables.epochs.items[i].start_ns / 1e9);
 		put(row, "seconds", epoch->seconds);
 		put(row, "iterations", (double)epoch->iterations);
 		put(row, "rate", epoch->samples_per_s);
@@ -1258,7 +1260,7 @@ static json_t *slow_json(const struct analysis *a, const struct slow_iteration *
 	put(json, "end", (double)iteration->end_ns / 1e9);
 	put(json, "length", (double)iteration->length_ns / 1e9);
 	put_count(json, "epoch",
-		iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number : -1);
+		iteration->epoch >= 0 ? a->tables.epochs.items[iteration->epoch].number : -1);
 	put_count(json, "number", iteration->number);
 	json_object_set_new(json, "why", page_string(why.data));
 	return json;

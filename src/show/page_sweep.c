@@ -25,6 +25,7 @@
 #include "show/page_run.h"
 #include "show/panels.h"
 #include "study/catalogue.h"
+#include "verdict/verdict.h"
 
 // What the page of a sweep shows of one run when it is opened.
 
@@ -317,10 +318,10 @@ static void set_analysis(json_t *json, const struct analysis *a, const struct ca
 	struct page_sweep_room *room)
 {
 	bool good = outcome_is_success(run->outcome);
-	set_verdict(json, &a->verdict, room->strings);
-	json_object_set_new(json, "limits", limits_json(a->reader, room->strings));
-	set_epochs(json, &a->epochs, room->epochs);
-	set_output(json, &a->events, good ? room->output_bytes : room->failed_output_bytes);
+	set_verdict(json, a->verdict, room->strings);
+	json_object_set_new(json, "limits", limits_json(a->tables.reader, room->strings));
+	set_epochs(json, &a->tables.epochs, room->epochs);
+	set_output(json, &a->tables.events, good ? room->output_bytes : room->failed_output_bytes);
 	json_object_set_new(json, "lines", lines_json(a, room));
 }
 
@@ -342,8 +343,11 @@ static json_t *page_sweep_run(
 		if (finished) {
 			reader_hold(reader);
 		}
-		if (analysis_load_brief(reader, &analysis, &gone) == 0) {
+		struct verdict verdict;
+		if (analysis_load_brief(reader, &analysis, &gone) == 0 &&
+			verdict_judge(&analysis, &verdict, &gone) == 0) {
 			set_analysis(json, &analysis, run, room);
+			verdict_done(&verdict);
 			analysis_done(&analysis);
 		}
 		if (finished) {

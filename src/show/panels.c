@@ -192,7 +192,8 @@ static struct panel *add_panel(
 static bool line_add_metric(
 	struct line *line, const struct analysis *a, const char *name, size_t *index)
 {
-	const struct metric_row *metric = metric_by_name(&a->metrics, line->spec->kind, name);
+	const struct metric_row *metric = metric_by_name(
+		&a->tables.metrics, line->spec->kind, name);
 	if (!metric) {
 		return false;
 	}
@@ -255,8 +256,8 @@ static int add_line(struct panel *panel, const struct analysis *a, const struct 
 static size_t count_entities(const struct analysis *a, enum entity_kind kind)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < a->entities.n; i++) {
-		n += a->entities.items[i].kind == kind;
+	for (size_t i = 0; i < a->tables.entities.n; i++) {
+		n += a->tables.entities.items[i].kind == kind;
 	}
 	return n;
 }
@@ -265,8 +266,8 @@ static size_t count_entities(const struct analysis *a, enum entity_kind kind)
 static int add_lines(struct panel *panel, const struct analysis *a, const struct line_spec *spec)
 {
 	size_t number = 0, n = count_entities(a, spec->kind);
-	for (size_t i = 0; i < a->entities.n; i++) {
-		const struct entity *entity = &a->entities.items[i];
+	for (size_t i = 0; i < a->tables.entities.n; i++) {
+		const struct entity *entity = &a->tables.entities.items[i];
 		if (entity->kind != spec->kind) {
 			continue;
 		}
@@ -559,10 +560,10 @@ int panels_collect(const struct analysis *a, struct panel_list *ret, struct erro
 	if (r < 0) {
 		error_errno(e, -r, "cannot plan the panels");
 	}
-	for (size_t i = 0; r == 0 && i < a->entities.n; i++) {
-		int64_t entity = a->entities.items[i].id;
+	for (size_t i = 0; r == 0 && i < a->tables.entities.n; i++) {
+		int64_t entity = a->tables.entities.items[i].id;
 		if (has_line(&panels, entity)) {
-			r = reader_blocks(a->reader, entity, add_block, &panels, e);
+			r = reader_blocks(a->tables.reader, entity, add_block, &panels, e);
 		}
 	}
 	if (r < 0) {

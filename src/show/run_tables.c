@@ -21,7 +21,8 @@
 #include "show/json.h"
 #include "show/table.h"
 #include "verdict/facts.h"
-#include "verdict/gpu_facts.h"
+#include "run/gpu_facts.h"
+#include "verdict/verdict.h"
 
 // Show ranks --------------------------------------------------------------------------------------
 //
@@ -503,7 +504,8 @@ int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *
 	int r = table_new(ret->columns, N_OF_EPOCH + n, &ret->table);
 	for (size_t i = 0; i < p->n_epochs && n > 0 && r == 0; i++) {
 		r = table_row(ret->table);
-		epoch_phase_cells(ret->table, &p->epochs[i], a->epochs.items[i].number, order, n);
+		epoch_phase_cells(
+			ret->table, &p->epochs[i], a->tables.epochs.items[i].number, order, n);
 	}
 	return r;
 }
@@ -577,7 +579,8 @@ static void slowest_cells(
 	slow_iteration_append_why(&why, slow);
 	table_number(t, 0, (double)iteration->length_ns / 1e9);
 	table_number(t, 1, (double)iteration->start_ns / 1e9);
-	number_cell(t, 2, iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number : -1);
+	number_cell(
+		t, 2, iteration->epoch >= 0 ? a->tables.epochs.items[iteration->epoch].number : -1);
 	number_cell(t, 3, iteration->number);
 	table_text(t, 4, why.data);
 }
@@ -653,7 +656,7 @@ static json_t *epochs_json(const struct analysis *a)
 	for (size_t i = 0; i < p->n_epochs; i++) {
 		const struct epoch_phases *epoch = &p->epochs[i];
 		json_t *row = json_object();
-		json_object_set_new(row, "epoch", number_json(a->epochs.items[i].number));
+		json_object_set_new(row, "epoch", number_json(a->tables.epochs.items[i].number));
 		put(row, "seconds", epoch->seconds);
 		put(row, "iterations", p->total > 0 ? (double)epoch->iterations : NAN);
 		json_object_set_new(row, "samples", number_json(epoch->samples));
@@ -695,8 +698,9 @@ static json_t *slowest_json(const struct analysis *a)
 			seconds[k] = (double)iteration->phase_ns[k] / 1e9;
 		}
 		json_object_set_new(row, "epoch",
-			number_json(iteration->epoch >= 0 ? a->epochs.items[iteration->epoch].number
-							  : -1));
+			number_json(iteration->epoch >= 0
+					    ? a->tables.epochs.items[iteration->epoch].number
+					    : -1));
 		json_object_set_new(row, "number", number_json(iteration->number));
 		put(row, "start_s", (double)iteration->start_ns / 1e9);
 		put(row, "length_s", (double)iteration->length_ns / 1e9);
@@ -821,8 +825,8 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 static size_t point_names(const struct analysis *a, const char *names[static MAX_POINTS])
 {
 	size_t n = 0;
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		const struct epoch *epoch = &a->epochs.items[i];
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		const struct epoch *epoch = &a->tables.epochs.items[i];
 		for (size_t j = 0; j < epoch->n_points && n < MAX_POINTS; j++) {
 			bool known = false;
 			for (size_t k = 0; k < n; k++) {
@@ -845,8 +849,8 @@ static double gpus_epoch_figure(
 		if (gpu_owner(a, i) != GPU_OF_JOB) {
 			continue;
 		}
-		double value = analysis_epoch_figure(
-			a, a->overview.gpus[i].entity, metric, epoch, figure);
+		double value = tables_epoch_figure(
+			&a->tables, a->overview.gpus[i].entity, metric, epoch, figure);
 		largest = fmax(largest, value);
 		sum += isfinite(value) ? value : 0;
 		n += isfinite(value);
@@ -871,9 +875,9 @@ static const struct epoch_memory *epoch_memory(const struct analysis *a, int64_t
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(choices); i++) {
 		bool known = true;
-		for (size_t k = 0; k < a->epochs.n && known; k++) {
-			known = isfinite(analysis_epoch_figure(
-				a, job, choices[i].metric, a->epochs.items[k].number, FIGURE_MAX));
+		for (size_t k = 0; k < a->tables.epochs.n && known; k++) {
+			known = isfinite(tables_epoch_figure(&a->tables, job, choices[i].metric,
+				a->tables.epochs.items[k].number, FIGURE_MAX));
 		}
 		if (known) {
 			return &choices[i];
@@ -885,10 +889,10 @@ static const struct epoch_memory *epoch_memory(const struct analysis *a, int64_t
 static void epoch_memory_cells(struct table *t, const struct analysis *a, int64_t job,
 	int64_t number, const struct epoch_memory *memory)
 {
-	double bytes = analysis_epoch_figure(a, job, memory->metric, number, FIGURE_MAX);
+	double bytes = tables_epoch_figure(&a->tables, job, memory->metric, number, FIGURE_MAX);
 	if (memory->more) {
-		bytes = words_sum(
-			bytes, analysis_epoch_figure(a, job, memory->more, number, FIGURE_MAX));
+		bytes = words_sum(bytes,
+			tables_epoch_figure(&a->tables, job, memory->more, number, FIGURE_MAX));
 	}
 	table_number(t, EPOCH_MEMORY, bytes);
 	table_text(t, EPOCH_MEMORY_KIND, memory->kind);
@@ -904,7 +908,8 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	table_number(t, EPOCH_OPEN, epoch->open); // 1: it had not ended
 	table_number(t, EPOCH_RATE, epoch->samples > 0 ? (double)epoch->samples / seconds : NAN);
 	table_number(t, EPOCH_CPUS,
-		analysis_epoch_figure(a, job, NAME_CPU_TIME, number, FIGURE_TOTAL) / seconds);
+		tables_epoch_figure(&a->tables, job, NAME_CPU_TIME, number, FIGURE_TOTAL) /
+			seconds);
 	table_number(t, EPOCH_GPU_BUSY, gpus_epoch_figure(a, NAME_GPU_BUSY, number, FIGURE_MEAN));
 	if (memory) {
 		epoch_memory_cells(t, a, job, number, memory);
@@ -912,7 +917,7 @@ static void epoch_row(struct table *t, const struct analysis *a, int64_t job,
 	table_number(
 		t, EPOCH_GPU_MEMORY, gpus_epoch_figure(a, NAME_GPU_MEMORY, number, FIGURE_MAX));
 	table_number(t, EPOCH_STORAGE,
-		analysis_epoch_figure(a, job, NAME_READ_STORAGE, number, FIGURE_TOTAL));
+		tables_epoch_figure(&a->tables, job, NAME_READ_STORAGE, number, FIGURE_TOTAL));
 }
 
 static void point_cells(
@@ -941,18 +946,18 @@ int epoch_table_build(const struct analysis *a, struct epoch_table *ret)
 		ret->columns[N_EPOCH_COLUMNS + i] = (struct column){
 			names[i], names[i], COLUMN_NUMBER, 3};
 	}
-	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *entity = entity_first(&a->tables.entities, ENTITY_JOB);
 	int64_t job = entity ? entity->id : 0;
 	const struct epoch_memory *memory = epoch_memory(a, job);
 	if (memory) {
 		ret->columns[EPOCH_MEMORY].title = memory->title;
 	}
 	int r = table_new(ret->columns, N_EPOCH_COLUMNS + n_points, &ret->table);
-	for (size_t i = 0; i < a->epochs.n && r == 0; i++) {
+	for (size_t i = 0; i < a->tables.epochs.n && r == 0; i++) {
 		r = table_row(ret->table);
 		if (r == 0) {
-			epoch_row(ret->table, a, job, &a->epochs.items[i], memory);
-			point_cells(ret->table, &a->epochs.items[i], names, n_points);
+			epoch_row(ret->table, a, job, &a->tables.epochs.items[i], memory);
+			point_cells(ret->table, &a->tables.epochs.items[i], names, n_points);
 		}
 	}
 	return r;
@@ -1215,7 +1220,7 @@ static const struct column wait_columns[N_WAIT_COLUMNS] = {
 
 static double looks_at(const struct analysis *a, const struct process_row *process)
 {
-	return analysis_figure(a, process->entity, NAME_WAIT "looks", FIGURE_TOTAL);
+	return tables_figure(&a->tables, process->entity, NAME_WAIT "looks", FIGURE_TOTAL);
 }
 
 static void wait_cells(
@@ -1223,7 +1228,8 @@ static void wait_cells(
 {
 	table_text(t, WAITS_PROCESS, process->label);
 	for (size_t i = 0; i < ARRAY_LENGTH(wait_metrics); i++) {
-		double waits = analysis_figure(a, process->entity, wait_metrics[i], FIGURE_TOTAL);
+		double waits = tables_figure(
+			&a->tables, process->entity, wait_metrics[i], FIGURE_TOTAL);
 		table_number(t, WAITS_FIRST + i, waits / looks);
 	}
 	table_number(t, WAITS_LOOKS, looks);
@@ -1275,7 +1281,7 @@ static int thread_rows(const struct analysis *a, double least, struct table **re
 	struct facts f;
 	struct stretch stretch = facts_stretch(a);
 	facts_init(&f);
-	thread_facts_fill(a, facts_trainer(a), &stretch, &f);
+	thread_facts_fill(a, analysis_trainer(a), &stretch, &f);
 	int r = table_new(thread_columns, N_THREAD_COLUMNS, ret);
 	for (size_t i = 0; i < N_THREAD_GROUPS && r == 0; i++) {
 		const struct thread_group_facts *g = &f.threads.groups[i];
@@ -1386,11 +1392,11 @@ static const struct column evidence_columns[] = {
 int evidence_table_build(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(evidence_columns, ARRAY_LENGTH(evidence_columns), ret);
-	for (size_t i = 0; i < a->verdict.n_evidence && r == 0; i++) {
+	for (size_t i = 0; i < a->verdict->n_evidence && r == 0; i++) {
 		r = table_row(*ret);
-		table_text(*ret, 0, a->verdict.evidence[i].what);
-		table_text(*ret, 1, a->verdict.evidence[i].value);
-		table_text(*ret, 2, a->verdict.evidence[i].source);
+		table_text(*ret, 0, a->verdict->evidence[i].what);
+		table_text(*ret, 1, a->verdict->evidence[i].value);
+		table_text(*ret, 2, a->verdict->evidence[i].source);
 	}
 	return r;
 }
@@ -1411,8 +1417,8 @@ static bool is_shown(const struct event_row *event, bool output)
 size_t event_count_shown(const struct analysis *a)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < a->events.n; i++) {
-		n += is_shown(&a->events.items[i], false);
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		n += is_shown(&a->tables.events.items[i], false);
 	}
 	return n;
 }
@@ -1420,8 +1426,8 @@ size_t event_count_shown(const struct analysis *a)
 int event_table_build(const struct analysis *a, size_t limit, bool output, struct table **ret)
 {
 	int r = table_new(event_columns, ARRAY_LENGTH(event_columns), ret);
-	for (size_t i = 0; i < a->events.n && table_rows(*ret) < limit && r == 0; i++) {
-		const struct event_row *event = &a->events.items[i];
+	for (size_t i = 0; i < a->tables.events.n && table_rows(*ret) < limit && r == 0; i++) {
+		const struct event_row *event = &a->tables.events.items[i];
 		if (!is_shown(event, output)) {
 			continue;
 		}
@@ -1445,7 +1451,7 @@ static const struct column missing_columns[] = {
 int missing_table_build(const struct analysis *a, struct table **ret)
 {
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(a->reader, parts);
+	size_t n = parts_missing(a->tables.reader, parts);
 	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = table_row(*ret);
@@ -1453,10 +1459,10 @@ int missing_table_build(const struct analysis *a, struct table **ret)
 		table_text(*ret, 1, parts[i].reason);
 		table_text(*ret, 2, "run");
 	}
-	for (size_t i = 0; i < a->missing.n && r == 0; i++) {
-		const struct missing_group *group = &a->missing.items[i];
+	for (size_t i = 0; i < a->tables.missing.n && r == 0; i++) {
+		const struct missing_group *group = &a->tables.missing.items[i];
 		struct text subject = {0}, metrics = {0};
-		missing_append_subject(&subject, &a->metrics, group);
+		missing_append_subject(&subject, &a->tables.metrics, group);
 		for (size_t k = 0; k < group->n_metrics; k++) {
 			text_append_string(&metrics, k ? " " : "");
 			text_append_string(&metrics, group->metrics[k]);

@@ -14,11 +14,12 @@
 #include "base/parse.h"
 #include "base/words.h"
 #include "show/run_tables.h"
-#include "verdict/leak_facts.h"
+#include "run/growth.h"
 #include "verdict/sentence.h"
 #include "verdict/thresholds.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
+#include "verdict/verdict.h"
 
 #define WIDTH 100 // of sentences, where no terminal says another
 #define INDENT 10 // of what stands beside a word such as "Verdict"
@@ -120,7 +121,7 @@ static void print_head(const struct page *p)
 	if (labels.data && !beside) {
 		print_field(p, "Labels", labels.data);
 	}
-	overview_append_limits(&limits, p->a->reader);
+	overview_append_limits(&limits, p->a->tables.reader);
 	if (limits.length > 0 && limits.data) {
 		print_field(p, "Limits", limits.data);
 	}
@@ -131,7 +132,7 @@ static void print_head(const struct page *p)
 static void print_parts(const struct page *p)
 {
 	_cleanup_text_ struct text line = {0};
-	sentence_append_parts(&line, &p->a->verdict);
+	sentence_append_parts(&line, p->a->verdict);
 	if (line.length > 0 && line.data) {
 		print_field(p, "In part", line.data);
 	}
@@ -169,7 +170,7 @@ static void append_tried(struct text *t, const struct suggestion *suggestion)
 // What was tried and is advised no more, or was more than one advice.
 static void print_tried(const struct page *p)
 {
-	const struct verdict *v = &p->a->verdict;
+	const struct verdict *v = p->a->verdict;
 	bool first = true;
 	for (size_t i = 0; i < v->tried.n; i++) {
 		_cleanup_text_ struct text line = {0};
@@ -186,7 +187,7 @@ static void print_tried(const struct page *p)
 // "1.9x  train.py:42  num_workers 2 -> 4 (1.7 to 2.0; two idle CPUs)"
 static void print_suggestions(const struct page *p)
 {
-	const struct verdict *v = &p->a->verdict;
+	const struct verdict *v = p->a->verdict;
 	for (size_t i = 0; i < v->n_suggestions; i++) {
 		const struct suggestion *suggestion = &v->suggestions[i];
 		_cleanup_text_ struct text line = {0};
@@ -215,8 +216,8 @@ static void print_suggestions(const struct page *p)
 static void print_held(const struct page *p)
 {
 	_cleanup_text_ struct text host = {0}, gpu = {0};
-	held_append(&host, &p->a->verdict.held, false);
-	held_append(&gpu, &p->a->verdict.held, true);
+	held_append(&host, &p->a->verdict->held, false);
+	held_append(&gpu, &p->a->verdict->held, true);
 	if (host.length > 0) {
 		print_field(p, "Memory", host.data ? host.data : "");
 	}
@@ -247,7 +248,7 @@ static void print_output(const struct page *p)
 static void print_warning(const struct page *p)
 {
 	_cleanup_text_ struct text line = {0};
-	leak_append_warning(&line, &p->a->growth);
+	growth_append_warning(&line, &p->a->growth);
 	if (line.length > 0 && line.data) {
 		print_field(p, "Warning", line.data);
 	}
@@ -255,7 +256,7 @@ static void print_warning(const struct page *p)
 
 static int print_verdict(const struct page *p)
 {
-	const struct verdict *v = &p->a->verdict;
+	const struct verdict *v = p->a->verdict;
 	_cleanup_text_ struct text line = {0};
 	text_append_string(&line, v->headline);
 	if (v->confidence != CONFIDENCE_NONE) {
@@ -593,9 +594,9 @@ static void print_recording(const struct page *p)
 
 static void print_missing(const struct page *p)
 {
-	const struct missing_list *missing = &p->a->missing;
+	const struct missing_list *missing = &p->a->tables.missing;
 	struct part_missing parts[PARTS_MAX];
-	size_t n_parts = parts_missing(p->a->reader, parts);
+	size_t n_parts = parts_missing(p->a->tables.reader, parts);
 	size_t shown = 0, rest = 0;
 	for (; shown < n_parts; shown++) {
 		_cleanup_text_ struct text line = {0};
@@ -609,7 +610,7 @@ static void print_missing(const struct page *p)
 	}
 	for (size_t i = 0; i < missing->n; i++) {
 		_cleanup_text_ struct text line = {0};
-		if (!missing_append_subjects(&line, &p->a->metrics, missing, i)) {
+		if (!missing_append_subjects(&line, &p->a->tables.metrics, missing, i)) {
 			continue;
 		}
 		if (!p->all && shown == MISSING_SHOWN) {

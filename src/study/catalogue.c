@@ -38,6 +38,7 @@
 #include "runfile/index.h"
 #include "runfile/reader.h"
 #include "verdict/causes.h"
+#include "verdict/verdict.h"
 
 // Reads the runs that the index does not know, by as many threads as there are CPUs.
 
@@ -1216,14 +1217,16 @@ struct judged {
 static void pack_run(struct packer *p, const struct analysis *a, const struct judged *judged)
 {
 	const struct overview *o = &a->overview;
-	const int64_t numbers[] = {judged->job_only, reader_run_i64(a->reader, "start_utc_ns", 0),
-		o->state, o->damaged, o->exit_status, o->exit_signal, judged->outcome};
+	const int64_t numbers[] = {judged->job_only,
+		reader_run_i64(a->tables.reader, "start_utc_ns", 0), o->state, o->damaged,
+		o->exit_status, o->exit_signal, judged->outcome};
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
 		pack_integer(p, numbers[i]);
 	}
-	const char *const strings[] = {reader_run(a->reader, "hostname"), o->command, judged->text,
-		o->memory.kind, judged->job_only ? "" : bottleneck_name(a->verdict.bottleneck),
-		judged->job_only ? "" : a->verdict.headline, judged->notice};
+	const char *const strings[] = {reader_run(a->tables.reader, "hostname"), o->command,
+		judged->text, o->memory.kind,
+		judged->job_only ? "" : bottleneck_name(a->verdict->bottleneck),
+		judged->job_only ? "" : a->verdict->headline, judged->notice};
 	for (size_t i = 0; i < ARRAY_LENGTH(strings); i++) {
 		pack_string(p, strings[i]);
 	}
@@ -1367,7 +1370,7 @@ static int pack_analysis(const struct analysis *a, const struct judged *judged,
 	pack_run(&p, a, judged);
 	if (p.failed) {
 		free(p.bytes.data);
-		return error_errno(e, ENOMEM, "%s", reader_path(a->reader));
+		return error_errno(e, ENOMEM, "%s", reader_path(a->tables.reader));
 	}
 	ret->data = p.bytes.data;
 	ret->length = p.bytes.length;
@@ -1388,6 +1391,8 @@ static int encode(
 	struct analysis a;
 	struct judged judged = {.job_only = job_only};
 	int r = job_only ? analysis_load_job(reader, &a, e) : analysis_load_brief(reader, &a, e);
+	struct verdict verdict = {0};
+	r = r < 0 || job_only ? r : verdict_judge(&a, &verdict, e);
 	if (r < 0) {
 		return r;
 	}
@@ -1395,6 +1400,7 @@ static int encode(
 	judged.text = a.overview.outcome.text;
 	judged.notice = reader_is_damaged(reader) ? reader_notice(reader) : NULL;
 	r = pack_analysis(&a, &judged, ret, e);
+	verdict_done(&verdict);
 	analysis_done(&a);
 	return r;
 }

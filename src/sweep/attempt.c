@@ -32,6 +32,7 @@
 #include "sweep/executor.h"
 #include "sweep/plan.h"
 #include "sweep/template.h"
+#include "verdict/verdict.h"
 
 // When a trial has shown enough: the plan's stop rules, held against the run file that is still
 // being recorded.
@@ -468,9 +469,9 @@ static int set_outcome(struct attempt *a, enum outcome outcome, struct text *tex
 
 static const char *find_event(const struct analysis *a, const char *kind)
 {
-	for (size_t i = 0; i < a->events.n; i++) {
-		if (strcmp(a->events.items[i].kind, kind) == 0) {
-			return a->events.items[i].text;
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		if (strcmp(a->tables.events.items[i].kind, kind) == 0) {
+			return a->tables.events.items[i].text;
 		}
 	}
 	return NULL;
@@ -489,23 +490,24 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	const char *why;
 	int result = find_event(a, "disk_full") ? error_errno(r->e, ENOSPC, "%s", r->run) : 0;
 	if (result == 0 && !ret->outcome_text) {
-		result = outcome_of(a->reader, &ret->outcome, &ret->outcome_text, r->e);
+		result = outcome_of(a->tables.reader, &ret->outcome, &ret->outcome_text, r->e);
 	}
 	result = result < 0 ? result : check_recording(r, a, ret->outcome);
-	result = result < 0 ? result : summary_write(r->run, &a->summary, &a->metrics, r->e);
-	if (result == 0 && reader_state(a->reader) != RUN_FINISHED) {
+	result = result < 0 ? result
+	                    : summary_write(r->run, &a->tables.summary, &a->tables.metrics, r->e);
+	if (result == 0 && reader_state(a->tables.reader) != RUN_FINISHED) {
 		result = error_set(r->e, EIO, "what records it was killed");
 	}
 	if (result < 0) {
 		return result;
 	}
 	bool ended = outcome_is_success(ret->outcome) || ret->outcome == OUTCOME_TIME_LIMIT;
-	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->epochs.n == 0;
+	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->tables.epochs.n == 0;
 	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
 	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
-	return reader_is_damaged(a->reader) ? 0
-	                                    : catalogue_entry_make(a, ret->outcome,
-						      ret->outcome_text, &ret->entry, r->e);
+	return reader_is_damaged(a->tables.reader) ? 0
+	                                           : catalogue_entry_make(a, ret->outcome,
+							     ret->outcome_text, &ret->entry, r->e);
 }
 
 static int finish_run(const struct running *r, struct attempt *ret)
@@ -517,10 +519,13 @@ static int finish_run(const struct running *r, struct attempt *ret)
 		return result;
 	}
 	reader_hold(reader);
+	struct verdict verdict;
 	result = analysis_load(reader, &a, r->e);
+	result = result < 0 ? result : verdict_judge(&a, &verdict, r->e);
 	reader_release(reader);
 	if (result == 0) {
 		result = finish_analysed(r, &a, ret);
+		verdict_done(&verdict);
 		analysis_done(&a);
 	}
 	reader_free(reader);

@@ -7,8 +7,9 @@
 #include <math.h>
 
 #include "base/words.h"
+#include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
-#include "verdict/leak_facts.h"
+#include "run/growth.h"
 #include "verdict/thresholds.h"
 
 // The phase or the wait was measured itself.
@@ -161,7 +162,7 @@ static struct judgement judge_leak(const struct facts *f, const struct causes *f
 static void say_leak(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	leak_append_warning(t, &f->growth);
+	growth_append_warning(t, &f->growth);
 }
 
 static void advise_leak(struct book *b, const struct cause *cause)

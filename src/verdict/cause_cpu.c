@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/words.h"
+#include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 

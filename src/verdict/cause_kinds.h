@@ -7,10 +7,10 @@
 
 #pragma once
 
-#include "verdict/advice.h"
 #include "verdict/facts.h"
 #include "verdict/types.h"
 
+struct book; // advice.h
 struct text;
 
 #define CAUSES_MAX N_BOTTLENECKS

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/words.h"
+#include "verdict/advice.h"
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
@@ -183,7 +184,8 @@ static bool has_rival(const struct causes *c)
 	return false;
 }
 
-bool causes_direct(const struct facts *f, enum bottleneck bottleneck)
+// Whether something was seen that only this cause does.
+static bool causes_direct(const struct facts *f, enum bottleneck bottleneck)
 {
 	return kinds[bottleneck]->grounds && kinds[bottleneck]->grounds(f) == GROUNDS_DIRECT;
 }

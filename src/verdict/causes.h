@@ -26,8 +26,6 @@
 double causes_iterations_share(const struct facts *f);
 // Pure: from facts alone.
 void causes_find(const struct facts *f, struct causes *ret);
-// Whether something was seen that only this cause does.
-bool causes_direct(const struct facts *f, enum bottleneck bottleneck);
 // How sure it is that the first cause is what holds the run back.
 enum confidence causes_confidence(const struct facts *f, const struct causes *c);
 // The row of a bottleneck; its functions are NULL where it is judged without phases.

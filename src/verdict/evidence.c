@@ -16,10 +16,9 @@
 #include "run/profile.h"
 #include "run/query.h"
 #include "verdict/facts.h"
-#include "verdict/gpu_facts.h"
-#include "verdict/leak_facts.h"
+#include "run/gpu_facts.h"
+#include "run/growth.h"
 #include "verdict/thresholds.h"
-#include "verdict/verdict.h"
 
 // Gpu evidence ------------------------------------------------------------------------------------
 //
@@ -267,7 +266,7 @@ static int note_time(void *context, sqlite3_stmt *row)
 static int64_t imported_us(const struct analysis *a, int64_t before_us)
 {
 	int64_t t_us = -1;
-	(void)query_each(a->reader,
+	(void)query_each(a->tables.reader,
 		"SELECT max(end_ns) FROM span WHERE kind = 'phase' AND name = 'import'", note_time,
 		&t_us, NULL);
 	return t_us < before_us ? t_us : -1;
@@ -294,8 +293,8 @@ static void find_training(const struct analysis *a, int64_t process, struct held
 	int64_t start_us, end_us;
 	struct series s = {0};
 	if (!first_iterations(&a->phases, &start_us, &end_us) ||
-		reader_series(a->reader, process, NAME_RESIDENT, INT64_MIN, INT64_MAX, &s, NULL) <
-			0) {
+		reader_series(a->tables.reader, process, NAME_RESIDENT, INT64_MIN, INT64_MAX, &s,
+			NULL) < 0) {
 		return;
 	}
 	int64_t import_us = imported_us(a, start_us);
@@ -333,13 +332,13 @@ static size_t workers_at_once(const struct process_list *list, int64_t process)
 
 static void find_others(const struct analysis *a, int64_t process, struct held *h)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
 	double workers = NAN;
 	size_t n = 0;
 	for (size_t i = 0; i < a->processes.n; i++) {
 		const struct process_row *row = &a->processes.items[i];
 		if (row->role == ROLE_LOADER && row->entity != process) {
-			double pss = analysis_figure(a, row->entity, NAME_PSS, FIGURE_MEAN);
+			double pss = tables_figure(&a->tables, row->entity, NAME_PSS, FIGURE_MEAN);
 			workers = words_sum(workers, pss);
 			n += isfinite(pss);
 		}
@@ -347,8 +346,9 @@ static void find_others(const struct analysis *a, int64_t process, struct held *
 	size_t at_once = workers_at_once(&a->processes, process);
 	h->bytes[HOLDING_WORKERS] = n > at_once ? workers / (double)n * (double)at_once : workers;
 	if (job) {
-		h->bytes[HOLDING_BATCHES] = analysis_figure(a, job->id, NAME_SHMEM, FIGURE_MAX);
-		h->bytes[HOLDING_FILES] = analysis_figure(a, job->id, NAME_FILE, FIGURE_MAX);
+		h->bytes[HOLDING_BATCHES] = tables_figure(
+			&a->tables, job->id, NAME_SHMEM, FIGURE_MAX);
+		h->bytes[HOLDING_FILES] = tables_figure(&a->tables, job->id, NAME_FILE, FIGURE_MAX);
 	}
 }
 
@@ -360,7 +360,7 @@ static void find_gpu(const struct analysis *a, struct held *h)
 	}
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		struct series s = {0};
-		if (reader_series(a->reader, a->overview.gpus[i].entity, NAME_GPU_JOB_MEMORY,
+		if (reader_series(a->tables.reader, a->overview.gpus[i].entity, NAME_GPU_JOB_MEMORY,
 			    INT64_MIN, INT64_MAX, &s, NULL) < 0) {
 			continue;
 		}
@@ -378,7 +378,7 @@ void held_find(const struct analysis *a, struct held *ret)
 		ret->bytes[i] = NAN;
 	}
 	int64_t process = a->phases.n_ranks > 0 ? a->phases.ranks[0].entity : 0;
-	if (a->reader && process) {
+	if (a->tables.reader && process) {
 		find_training(a, process, ret);
 		find_others(a, process, ret);
 		find_gpu(a, ret);
@@ -448,8 +448,9 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 	if (!(o->throttled > 0)) {
 		return 0;
 	}
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	double seconds = analysis_figure(a, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
+	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
+	double seconds = tables_figure(
+		&a->tables, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
 	struct text value = {0};
 	text_append_string(&value, "used up in ");
 	words_append_percent(&value, o->throttled);
@@ -487,7 +488,7 @@ static int put_growth(const struct facts *f, struct verdict *v)
 		return 0;
 	}
 	struct text value = {0};
-	leak_append_warning(&value, &f->growth);
+	growth_append_warning(&value, &f->growth);
 	return evidence_put(v, "growth", &value, NAME_ANONYMOUS);
 }
 

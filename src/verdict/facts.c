@@ -19,7 +19,7 @@
 #include "run/names.h"
 #include "run/profile.h"
 #include "run/rate.h"
-#include "verdict/plausible.h"
+#include "run/plausible.h"
 #include "verdict/thresholds.h"
 
 // Thread facts ------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ static double figure_of(const struct analysis *a, int64_t main, const char *grou
 {
 	struct text name = {0};
 	text_format(&name, "%s%s.%s", NAME_THREADS_OF, group, what);
-	double value = name.data ? analysis_figure(a, main, name.data, figure) : NAN;
+	double value = name.data ? tables_figure(&a->tables, main, name.data, figure) : NAN;
 	text_done(&name);
 	return value;
 }
@@ -160,7 +160,8 @@ static double rate_of(const struct analysis *a, int64_t main, const char *group,
 {
 	struct text name = {0};
 	text_format(&name, "%s%s.%s", NAME_THREADS_OF, group, what);
-	double value = name.data ? rate_over(a, main, name.data, stretch) : NAN;
+	double value = name.data ? rate_over(a->tables.reader, &a->stops, main, name.data, stretch)
+	                         : NAN;
 	text_done(&name);
 	return value;
 }
@@ -225,13 +226,13 @@ struct looks {
 static void add_looks(const struct analysis *a, int64_t entity, const struct stretch *stretch,
 	struct looks *looks)
 {
-	double all = rate_over(a, entity, NAME_WAIT "looks", stretch);
+	double all = rate_over(a->tables.reader, &a->stops, entity, NAME_WAIT "looks", stretch);
 	if (!(all > 0)) {
 		return;
 	}
 	looks->all += all;
 	for (size_t i = 0; i < N_WAITS; i++) {
-		double rate = rate_over(a, entity, names[i], stretch);
+		double rate = rate_over(a->tables.reader, &a->stops, entity, names[i], stretch);
 		looks->in[i] += isfinite(rate) ? rate : 0;
 	}
 }
@@ -256,14 +257,14 @@ static double placed_rate(const struct analysis *a, int64_t main, const struct s
 {
 	_cleanup_text_ struct text name = {0};
 	text_format(&name, "%s%s.%s", NAME_WAIT, place, names[wait] + strlen(NAME_WAIT));
-	return name.data ? rate_over(a, main, name.data, stretch) : NAN;
+	return name.data ? rate_over(a->tables.reader, &a->stops, main, name.data, stretch) : NAN;
 }
 
 // Of the training thread: what it waited for while it took a batch, and in steps.
 static void put_placed(const struct analysis *a, int64_t main, const struct stretch *stretch,
 	struct wait_facts *ret)
 {
-	double all = rate_over(a, main, NAME_WAIT "placed", stretch);
+	double all = rate_over(a->tables.reader, &a->stops, main, NAME_WAIT "placed", stretch);
 	if (!(all > 0) || !(stretch_seconds(stretch) > 0)) {
 		return;
 	}
@@ -324,9 +325,10 @@ static void fill_children(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
 {
 	struct children_facts *c = &ret->children;
-	double cpus = rate_over(a, main, NAME_CPU_CHILDREN, stretch);
+	double cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_CHILDREN, stretch);
 	c->cpu_s = cpus * ret->length_s.value;
-	double started = rate_while_read(a, main, NAME_CHILDREN_STARTED, stretch);
+	double started = rate_while_read(
+		a->tables.reader, &a->stops, main, NAME_CHILDREN_STARTED, stretch);
 	c->per_iteration = started * ret->length_s.value;
 	if (ret->waits.looks > 0) {
 		c->waits_s = ret->waits.share[WAIT_CHILD] * ret->length_s.value;
@@ -468,7 +470,7 @@ static int choose(const struct analysis *a, int64_t main, const struct facts *f,
 			c.workers[c.n++] = &p->workers[i];
 		}
 	}
-	int64_t each = a->reader ? reader_run_i64(a->reader, "loader_workers", 0) : 0;
+	int64_t each = a->tables.reader ? reader_run_i64(a->tables.reader, "loader_workers", 0) : 0;
 	c.at_once = c.all_at_once = chosen_at_once(&c);
 	leave_out_others(&c, each > 0 && each <= THREADS_MAX ? (size_t)each * f->ranks.n : 0);
 	*ret = c;
@@ -553,8 +555,10 @@ static void find_slowest(struct chosen *c, struct worker_facts *w)
 static void add_rates(const struct analysis *a, int64_t entity, const struct stretch *stretch,
 	struct worker_facts *w)
 {
-	w->cpus = words_sum(w->cpus, rate_over(a, entity, NAME_CPU_TIME, stretch));
-	w->queued = words_sum(w->queued, rate_over(a, entity, NAME_CPU_WAIT, stretch));
+	w->cpus = words_sum(
+		w->cpus, rate_over(a->tables.reader, &a->stops, entity, NAME_CPU_TIME, stretch));
+	w->queued = words_sum(
+		w->queued, rate_over(a->tables.reader, &a->stops, entity, NAME_CPU_WAIT, stretch));
 }
 
 static void fill_marked(const struct analysis *a, struct chosen *c, const struct stretch *stretch,
@@ -667,7 +671,7 @@ void facts_init(struct facts *f)
 		.throttled_cpu_s = NAN,
 		.queued_cpus = NAN,
 		.needed_cpus = NAN};
-	f->growth = (struct growth_facts){.bytes_per_iteration = unknown,
+	f->growth = (struct growth){.bytes_per_iteration = unknown,
 		.bytes_per_s = NAN,
 		.full_in_s = NAN,
 		.gained_bytes = NAN};
@@ -676,7 +680,7 @@ void facts_init(struct facts *f)
 
 static int64_t first_id(const struct analysis *a, enum entity_kind kind)
 {
-	const struct entity *entity = entity_first(&a->entities, kind);
+	const struct entity *entity = entity_first(&a->tables.entities, kind);
 	return entity ? entity->id : 0;
 }
 
@@ -881,42 +885,30 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 
 // Processes --------------------------------------------------------------------------------------
 
-// The process that trains: it marks iterations, or the tree says so.
-int64_t facts_trainer(const struct analysis *a)
-{
-	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {
-		return a->phases.ranks[0].entity;
-	}
-	for (size_t i = 0; i < a->processes.n; i++) {
-		if (a->processes.items[i].role == ROLE_MAIN) {
-			return a->processes.items[i].entity;
-		}
-	}
-	return 0;
-}
-
 // Resources --------------------------------------------------------------------------------------
 
 static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
-	int64_t host = first_id(a, ENTITY_HOST), main = facts_trainer(a);
+	int64_t host = first_id(a, ENTITY_HOST), main = analysis_trainer(a);
 	f->duration_s = o->running_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
-	f->cpus_used = rate_over(a, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
+	f->cpus_used = rate_over(
+		a->tables.reader, &a->stops, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
-	f->main_cpus = rate_over(a, main, NAME_CPU_TIME, stretch);
-	f->main_threads = analysis_figure(a, main, NAME_THREADS, FIGURE_MAX);
-	f->main_queued = rate_over(a, main, NAME_CPU_WAIT, stretch);
-	f->page_faults = rate_over(a, main, NAME_MINOR_FAULTS, stretch);
+	f->main_cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_TIME, stretch);
+	f->main_threads = tables_figure(&a->tables, main, NAME_THREADS, FIGURE_MAX);
+	f->main_queued = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_WAIT, stretch);
+	f->page_faults = rate_over(a->tables.reader, &a->stops, main, NAME_MINOR_FAULTS, stretch);
 	double everybody = NAN;
 	for (size_t i = 0; i < ARRAY_LENGTH(modes); i++) {
 		struct text name = {0};
 		text_format(&name, "%s%s", NAME_HOST_CPU, modes[i]);
-		everybody = words_sum(
-			everybody, name.data ? rate_over(a, host, name.data, stretch) : NAN);
+		everybody = words_sum(everybody,
+			name.data ? rate_over(a->tables.reader, &a->stops, host, name.data, stretch)
+				  : NAN);
 		text_done(&name);
 	}
 	f->host_cpus = isfinite(o->host_cpus) ? fmax(o->host_cpus, o->cpus) : o->cpus;
@@ -924,23 +916,29 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 		f->host_others_cpus = fmax(0, everybody - f->cpus_used);
 		f->others_cpus = fmax(0, f->host_others_cpus - (f->host_cpus - f->cpus));
 	}
-	f->stolen_cpus = rate_over(a, host, NAME_HOST_CPU "steal", stretch);
-	f->cpu_stalled = rate_over(a, host, NAME_PRESSURE "cpu.some", stretch);
+	f->stolen_cpus = rate_over(
+		a->tables.reader, &a->stops, host, NAME_HOST_CPU "steal", stretch);
+	f->cpu_stalled = rate_over(
+		a->tables.reader, &a->stops, host, NAME_PRESSURE "cpu.some", stretch);
 }
 
 static void fill_storage(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
 	struct storage_facts *s = &f->storage;
-	s->read_rate = rate_over(a, job, NAME_READ_STORAGE, stretch);
-	s->written_rate = rate_over(a, job, NAME_WRITE_STORAGE, stretch);
-	s->asked_rate = rate_over(a, job, NAME_READ_ASKED, stretch);
-	s->refault_rate = PAGE_BYTES * rate_over(a, job, NAME_REFAULTS, stretch);
-	s->refaults_of_host = PAGE_BYTES * rate_over(a, host, NAME_HOST_REFAULTS, stretch);
-	s->stalled = rate_over(a, job, NAME_JOB_PRESSURE "io.some", stretch);
+	s->read_rate = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
+	s->written_rate = rate_over(a->tables.reader, &a->stops, job, NAME_WRITE_STORAGE, stretch);
+	s->asked_rate = rate_over(a->tables.reader, &a->stops, job, NAME_READ_ASKED, stretch);
+	s->refault_rate = PAGE_BYTES *
+	                  rate_over(a->tables.reader, &a->stops, job, NAME_REFAULTS, stretch);
+	s->refaults_of_host = PAGE_BYTES * rate_over(a->tables.reader, &a->stops, host,
+						   NAME_HOST_REFAULTS, stretch);
+	s->stalled = rate_over(
+		a->tables.reader, &a->stops, job, NAME_JOB_PRESSURE "io.some", stretch);
 	s->stalled_of_job = isfinite(s->stalled);
 	if (!s->stalled_of_job) {
-		s->stalled = rate_over(a, host, NAME_PRESSURE "io.some", stretch);
+		s->stalled = rate_over(
+			a->tables.reader, &a->stops, host, NAME_PRESSURE "io.some", stretch);
 	}
 }
 
@@ -952,14 +950,17 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	m->limit_bytes = o->memory_limit_bytes;
 	m->limited = o->memory_limit_is_cgroup;
 	m->peak_bytes = o->memory.peak_bytes;
-	m->limit_hits = analysis_figure(a, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
-	m->stalled = rate_over(a, job, NAME_JOB_PRESSURE "memory.full", stretch);
+	m->limit_hits = tables_figure(&a->tables, job, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL);
+	m->stalled = rate_over(
+		a->tables.reader, &a->stops, job, NAME_JOB_PRESSURE "memory.full", stretch);
 	if (!isfinite(m->stalled)) {
-		m->stalled = rate_over(a, host, NAME_PRESSURE "memory.full", stretch);
+		m->stalled = rate_over(
+			a->tables.reader, &a->stops, host, NAME_PRESSURE "memory.full", stretch);
 	}
-	m->shared_bytes = analysis_figure(a, job, NAME_SHMEM, FIGURE_MAX);
-	m->shared_limit_bytes = overview_limit(a, "shared_memory_bytes");
-	m->swap_rate = PAGE_BYTES * rate_over(a, host, NAME_HOST_SWAP_IN, stretch);
+	m->shared_bytes = tables_figure(&a->tables, job, NAME_SHMEM, FIGURE_MAX);
+	m->shared_limit_bytes = overview_limit(a->tables.reader, "shared_memory_bytes");
+	m->swap_rate = PAGE_BYTES *
+	               rate_over(a->tables.reader, &a->stops, host, NAME_HOST_SWAP_IN, stretch);
 }
 
 // Settings ---------------------------------------------------------------------------------------
@@ -1025,9 +1026,24 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
 }
 
+// CPUs of the threads come from clocks, which are exact, also where no samples can be taken.
+static void fill_code(const struct analysis *a, const struct code_profile *profile, int64_t main,
+	const struct stretch *stretch, struct facts *ret)
+{
+	code_facts_put(&profile->groups[CODE_LEADER], &ret->code);
+	code_facts_put(&profile->groups[CODE_THREADS], &ret->code_threads);
+	code_facts_put(&profile->groups[CODE_WORKERS], &ret->code_workers);
+	ret->code.cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_LEADER, stretch);
+	ret->code_threads.cpus = fmax(0, ret->main_cpus - ret->code.cpus);
+	if (!isfinite(ret->code.cpus)) {
+		ret->code_threads.cpus = NAN;
+	}
+	ret->code_workers.cpus = ret->workers.cpus;
+}
+
 static bool trains_in_python(const struct analysis *a)
 {
-	int64_t trainer = facts_trainer(a);
+	int64_t trainer = analysis_trainer(a);
 	for (size_t i = 0; i < a->processes.n; i++) {
 		if (a->processes.items[i].entity == trainer) {
 			return process_is_python(&a->processes.items[i]);
@@ -1087,25 +1103,26 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	struct stretch stretch = facts_stretch(a);
 	fill_cpus(a, ret, &stretch);
 	quota_facts_fill(a, &stretch, ret);
-	worker_facts_fill(a, facts_trainer(a), &stretch, ret);
-	wait_facts_fill(a, facts_trainer(a), &stretch, ret);
+	worker_facts_fill(a, analysis_trainer(a), &stretch, ret);
+	wait_facts_fill(a, analysis_trainer(a), &stretch, ret);
 	struct code_profile profile;
 	(void)profile_load(a, &stretch, &profile); // without memory for it, no samples
-	profile_facts_fill(a, &profile, facts_trainer(a), &stretch, ret);
+	fill_code(a, &profile, analysis_trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
 	gpu_facts_fill(a, &stretch, &ret->gpu);
 	if (a->growth.leak) {
 		ret->growth = a->growth;
 	}
-	const struct machine_bounds bounds = plausible_bounds(a, stretch_seconds(&stretch));
+	const struct machine_bounds bounds = plausible_bounds(
+		&a->tables, &a->overview, stretch_seconds(&stretch));
 	plausible_facts(&bounds, ret, a->implausible);
 	fill_lines(a, ret);
-	if (a->reader) {
-		fill_settings(a->reader, ret);
+	if (a->tables.reader) {
+		fill_settings(a->tables.reader, ret);
 	}
 	facts_doubt_data(ret);
-	thread_facts_fill(a, facts_trainer(a), &stretch, ret);
+	thread_facts_fill(a, analysis_trainer(a), &stretch, ret);
 }
 
 // Quota facts -------------------------------------------------------------------------------------
@@ -1116,65 +1133,13 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 // process only its leader's is read. So the larger of both is what was asked for beyond what was
 // used, and more may have been: several threads that wait on one CPU count once.
 
-struct reading {
-	double value;
-	double length_us; // until the next
-};
-
-static int reading_compare(const void *left, const void *right)
-{
-	double a = ((const struct reading *)left)->value;
-	double b = ((const struct reading *)right)->value;
-	return (a > b) - (a < b);
-}
-
-// The median over time; exact, where a figure's percentile is within 0.4 %.
-static double series_median(const struct series *s, int64_t end_us)
-{
-	_cleanup_free_ struct reading *readings = calloc(s->n + 1, sizeof(*readings));
-	double all_us = 0, passed_us = 0;
-	size_t n = 0;
-	for (size_t i = 0; readings && i < s->n; i++) {
-		int64_t until_us = i + 1 < s->n ? s->t_us[i + 1] : end_us;
-		double length_us = fmax(1, (double)(until_us - s->t_us[i]));
-		if (isfinite(s->values[i])) {
-			readings[n++] = (struct reading){s->values[i], length_us};
-			all_us += length_us;
-		}
-	}
-	if (n > 0) {
-		qsort(readings, n, sizeof(*readings), reading_compare);
-	}
-	for (size_t i = 0; i < n; i++) {
-		passed_us += readings[i].length_us;
-		if (2 * passed_us >= all_us) {
-			return readings[i].value;
-		}
-	}
-	return NAN;
-}
-
-double quota_cpus(const struct analysis *a)
-{
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
-	struct series s = {0};
-	if (!a->reader || !job ||
-		reader_series(a->reader, job->id, NAME_CPU_LIMIT, INT64_MIN, INT64_MAX, &s, NULL) <
-			0) {
-		return NAN;
-	}
-	double median = series_median(&s, reader_recorded_ns(a->reader) / 1000);
-	series_done(&s);
-	return median;
-}
-
 // The end of the path of the cgroup that sets it, as the last event about it has it.
 static const char *find_where(const struct analysis *a)
 {
 	static const char before[] = " by cgroup /";
 	const char *where = NULL;
-	for (size_t i = 0; i < a->events.n; i++) {
-		const struct event_row *event = &a->events.items[i];
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		const struct event_row *event = &a->tables.events.items[i];
 		const char *path = strcmp(event->kind, "cpu_quota") == 0
 		                           ? strstr(event->text, before)
 		                           : NULL;
@@ -1192,8 +1157,8 @@ static double queued_cpus(const struct analysis *a, const struct stretch *stretc
 {
 	double sum = NAN;
 	for (size_t i = 0; i < a->processes.n; i++) {
-		sum = words_sum(
-			sum, rate_over(a, a->processes.items[i].entity, NAME_CPU_WAIT, stretch));
+		sum = words_sum(sum, rate_over(a->tables.reader, &a->stops,
+					     a->processes.items[i].entity, NAME_CPU_WAIT, stretch));
 	}
 	return sum;
 }
@@ -1201,23 +1166,104 @@ static double queued_cpus(const struct analysis *a, const struct stretch *stretc
 void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, struct facts *ret)
 {
 	struct quota_facts *q = &ret->quota;
-	const struct entity *entity = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *entity = entity_first(&a->tables.entities, ENTITY_JOB);
 	int64_t job = entity ? entity->id : 0;
-	q->cpus = quota_cpus(a);
+	q->cpus = overview_quota_cpus(&a->tables);
 	if (!isfinite(q->cpus)) {
 		return;
 	}
-	q->own = analysis_figure(a, job, NAME_CPU_LIMIT_INSIDE, FIGURE_P50) >= 0.5;
+	q->own = tables_figure(&a->tables, job, NAME_CPU_LIMIT_INSIDE, FIGURE_P50) >= 0.5;
 	q->where = find_where(a);
-	double periods = rate_over(a, job, NAME_PERIODS, stretch);
-	double throttled = rate_over(a, job, NAME_PERIODS_THROTTLED, stretch);
+	double periods = rate_over(a->tables.reader, &a->stops, job, NAME_PERIODS, stretch);
+	double throttled = rate_over(
+		a->tables.reader, &a->stops, job, NAME_PERIODS_THROTTLED, stretch);
 	q->used_up = periods > 0 ? fmin(1, throttled / periods) : a->overview.throttled;
-	q->throttled_cpu_s = analysis_figure(a, job, NAME_THROTTLED_TIME, FIGURE_TOTAL);
-	q->throttled_cpus = rate_over(a, job, NAME_THROTTLED_TIME, stretch);
+	q->throttled_cpu_s = tables_figure(&a->tables, job, NAME_THROTTLED_TIME, FIGURE_TOTAL);
+	q->throttled_cpus = rate_over(
+		a->tables.reader, &a->stops, job, NAME_THROTTLED_TIME, stretch);
 	q->queued_cpus = queued_cpus(a, stretch);
 	q->used_cpus = ret->cpus_used;
 	double asked = fmax(q->throttled_cpus, q->queued_cpus); // passes over what is not known
 	q->needed_cpus = fmin(q->used_cpus + asked, fmax(ret->host_cpus, q->used_cpus));
+}
+
+// Plausible ---------------------------------------------------------------------------------------
+
+#define OF_FACTS(member) offsetof(struct facts, member)
+
+static const struct plausible_row fact_rows[] = {
+	{"start-up, s", OF_FACTS(startup_s), BOUND_RUN},
+	{"training, s", OF_FACTS(training_s), BOUND_RUN},
+	{"validation, s", OF_FACTS(validation_s), BOUND_RUN},
+	{"checkpoints, s", OF_FACTS(checkpoint_s), BOUND_RUN},
+	{"CPUs that the job used while training", OF_FACTS(cpus_used), BOUND_CPUS},
+	{"CPUs of the training process", OF_FACTS(main_cpus), BOUND_CPUS},
+	{"CPUs that others used", OF_FACTS(host_others_cpus), BOUND_CPUS},
+	{"CPUs that the hypervisor took", OF_FACTS(stolen_cpus), BOUND_CPUS},
+	{"training thread ready without a CPU, share", OF_FACTS(main_queued), BOUND_SHARE},
+	{"pressure on CPUs while training, share", OF_FACTS(cpu_stalled), BOUND_SHARE},
+	{"loader workers, CPUs", OF_FACTS(workers.cpus), BOUND_CPUS},
+	{"the busiest worker, share", OF_FACTS(workers.busiest), BOUND_SHARE},
+	{"bytes per second from storage", OF_FACTS(storage.read_rate), BOUND_RATE},
+	{"bytes per second to storage", OF_FACTS(storage.written_rate), BOUND_RATE},
+	{"bytes per second read", OF_FACTS(storage.asked_rate), BOUND_RATE},
+	{"waiting for storage, share", OF_FACTS(storage.stalled), BOUND_SHARE},
+	{"waiting for memory, share", OF_FACTS(memory.stalled), BOUND_SHARE},
+	{"the GPU's multiprocessors, share", OF_FACTS(gpu.sm_activity), BOUND_SHARE},
+	{"the GPU's tensor cores, share", OF_FACTS(gpu.tensor_activity), BOUND_SHARE},
+	{"the GPU's memory, share", OF_FACTS(gpu.dram_activity), BOUND_SHARE},
+	{"GPU held down, share", OF_FACTS(gpu.throttled), BOUND_SHARE},
+	{"quota used up, share", OF_FACTS(quota.used_up), BOUND_SHARE},
+	{"CPUs of samples of the training thread", OF_FACTS(code.cpus), BOUND_CPUS},
+	{"CPUs of samples of other threads", OF_FACTS(code_threads.cpus), BOUND_CPUS},
+	{"CPUs of samples of workers", OF_FACTS(code_workers.cpus), BOUND_CPUS},
+};
+
+// Of things that are so many at a time: a mean number of them is no larger.
+static void check_counts(
+	const struct plausible_limits *l, struct facts *f, struct implausible_list *notes)
+{
+	double workers = f->workers.n * l->most[BOUND_SHARE];
+	plausible_check("loader workers that prepare", &f->workers.preparing, workers, notes);
+	plausible_check("loader workers that are blocked", &f->workers.blocked, workers, notes);
+	plausible_check("loader workers ready without a CPU", &f->workers.queued, workers, notes);
+	plausible_check("bytes per second to the GPU while training", &f->gpu.to_device_rate,
+		f->gpu.link_rate * PLAUSIBLE_ERROR, notes);
+}
+
+static void check_shares(
+	const struct plausible_limits *l, struct facts *f, struct implausible_list *notes)
+{
+	double bound = l->most[BOUND_SHARE];
+	for (size_t i = 0; i < N_KNOWN_PHASES; i++) {
+		plausible_check("a phase of an iteration, share", &f->share[i].value, bound, notes);
+	}
+	for (size_t i = 0; i < N_WAITS; i++) {
+		plausible_check(
+			"waits of the training thread, share", &f->waits.share[i], bound, notes);
+		plausible_check("waits of the training thread for a batch, share",
+			&f->waits.in_data[i], bound, notes);
+		plausible_check("waits of the training thread in steps, share",
+			&f->waits.in_step[i], bound, notes);
+		plausible_check("waits of workers, share", &f->worker_waits.share[i], bound, notes);
+	}
+	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
+		plausible_check(
+			"samples of the training thread, share", &f->code.share[i], bound, notes);
+		plausible_check(
+			"samples of threads, share", &f->code_threads.share[i], bound, notes);
+		plausible_check(
+			"samples of workers, share", &f->code_workers.share[i], bound, notes);
+	}
+}
+
+void plausible_facts(
+	const struct machine_bounds *bounds, struct facts *f, struct implausible_list *notes)
+{
+	const struct plausible_limits limits = plausible_limits_of(bounds);
+	plausible_rows(fact_rows, ARRAY_LENGTH(fact_rows), &limits, f, notes);
+	check_counts(&limits, f, notes);
+	check_shares(&limits, f, notes);
 }
 
 // Shares ----------------------------------------------------------------------------------------

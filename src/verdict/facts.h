@@ -15,7 +15,9 @@
 #include "base/text.h"
 #include "run/phases.h"
 #include "run/rate.h"
-#include "verdict/gpu_facts.h"
+#include "run/gpu_facts.h"
+#include "run/growth.h"
+#include "run/profile.h"
 
 struct analysis;
 
@@ -89,28 +91,6 @@ struct wait_facts { // of one kind of thread
 	double in_step[N_WAITS]; // in the rest of an iteration
 };
 
-// What CPU time went into, by samples of the user's instruction pointer (source `profile`).
-enum code_class {
-	CODE_SPINNING, // waits of OpenMP, BLAS and pools that poll, sched_yield
-	CODE_KERNELS, // matrix products and convolutions
-	CODE_FRAMEWORK, // other arithmetic and dispatch of the framework
-	CODE_INTERPRETER, // Python's
-	CODE_COLLECTION, // its garbage collection
-	CODE_ALLOCATION,
-	CODE_COPYING,
-	CODE_DECODING, // and resizing, decompressing
-	CODE_SYSTEM, // the kernel
-	CODE_OTHER,
-	N_CODE_CLASSES,
-};
-
-struct code_facts { // of one kind of thread
-	uint64_t samples; // 0: none were taken, and no share is known
-	double share[N_CODE_CLASSES]; // of the samples; they add up to 1
-	double cpus; // that these threads used
-	double in_openmp; // of the samples: spinning in OpenMP, which settings of its can end
-};
-
 // What the threads of the training process are for (source `threads`).
 enum thread_group {
 	THREADS_MAIN, // the first
@@ -175,16 +155,6 @@ struct quota_facts { // of the tightest cgroup around the job's processes
 	                    // needed_cpus is the time that a larger quota would save
 };
 
-struct growth_facts { // of memory that cannot be dropped
-	bool leak; // it grew all the time, over iterations
-	struct estimate bytes_per_iteration;
-	double bytes_per_s;
-	double full_in_s; // after the run's end, at the limit; NAN: no limit is known, or no leak
-	double gained_bytes; // over the steady iterations, and not given back
-	int64_t process; // the one that trains and grows; 0: another, or it is not known
-	bool one_epoch; // what the end of an epoch gives back was not seen
-};
-
 struct facts {
 	double duration_s;
 	// Where the training thread's time went. Training is the run without its start and its end.
@@ -239,7 +209,7 @@ struct facts {
 	struct thread_facts threads;
 	struct children_facts children;
 	struct quota_facts quota;
-	struct growth_facts growth;
+	struct growth growth;
 	struct line_facts { // looks at lines (strain run --lines)
 		uint64_t looks; // 0: none
 		double share; // of these, in the most frequent line
@@ -257,8 +227,6 @@ struct facts {
 // The steady iterations, which rates are of, without what lies between their epochs where that is
 // much; the whole run where there are none.
 struct stretch facts_stretch(const struct analysis *a);
-// The process that trains; 0: none is known.
-int64_t facts_trainer(const struct analysis *a);
 // Needs everything of the analysis but the verdict.
 void facts_gather(const struct analysis *a, struct facts *ret);
 // Whether it is known that one thread computes: there is no other beside those that feed workers,
@@ -282,8 +250,6 @@ struct analysis;
 struct facts;
 struct stretch;
 
-// CPUs that the quota allowed for most of the run (the median over time); NAN: none is known.
-double quota_cpus(const struct analysis *a);
 // Fills facts.quota. Needs cpus_used and host_cpus; narrows nothing.
 void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, struct facts *ret);
 
@@ -346,3 +312,9 @@ void wait_facts_append(struct text *t, const struct wait_facts *waits);
 // ret->ranks.
 void worker_facts_fill(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret);
+
+// Figures that no machine can have become NAN (run/plausible.h); `notes` NULL: none are kept.
+struct implausible_list;
+struct machine_bounds;
+void plausible_facts(
+	const struct machine_bounds *bounds, struct facts *f, struct implausible_list *notes);

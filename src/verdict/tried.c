@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "verdict/verdict.h"
 
 enum { JSON_BYTES_MAX = 64 << 10, MISSING_BYTES_MAX = 500 };
 

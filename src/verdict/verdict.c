@@ -26,8 +26,8 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/causes.h"
 #include "verdict/facts.h"
-#include "verdict/gpu_facts.h"
-#include "verdict/leak_facts.h"
+#include "run/gpu_facts.h"
+#include "run/growth.h"
 #include "verdict/sentence.h"
 #include "verdict/thresholds.h"
 #include "verdict/evidence.h"
@@ -55,8 +55,8 @@ static void append_line(struct text *out, const char *prefix, const struct text 
 static bool append_epochs(struct text *t, const struct analysis *a)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < a->epochs.n; i++) {
-		n += !a->epochs.items[i].open;
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		n += !a->tables.epochs.items[i].open;
 	}
 	if (n == 0 && a->overview.partial) {
 		return false; // that is said above
@@ -68,7 +68,7 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 	}
 	words_append_counted(t, (double)n, "epoch");
 	text_append_string(t, " of ");
-	words_append_seconds(t, epoch_typical_seconds(&a->epochs));
+	words_append_seconds(t, epoch_typical_seconds(&a->tables.epochs));
 	// The one rate that compare and sweep know too: not what an epoch's whole time makes of it.
 	const char *why = NULL;
 	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
@@ -85,7 +85,9 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 static void append_points(struct text *t, const struct analysis *a)
 {
 	enum { SHOWN = 2 };
-	const struct epoch *last = a->epochs.n ? &a->epochs.items[a->epochs.n - 1] : NULL;
+	const struct epoch *last = a->tables.epochs.n
+	                                   ? &a->tables.epochs.items[a->tables.epochs.n - 1]
+	                                   : NULL;
 	for (size_t i = 0; last && i < last->n_points && i < SHOWN; i++) {
 		text_append_string(t, ", ");
 		words_append_elided(t, last->points[i].name, 16);
@@ -155,14 +157,14 @@ static void append_figures(struct text *t, const struct analysis *a)
 static void append_missing(struct text *t, const struct analysis *a, size_t columns)
 {
 	size_t shown = 0, rest = 0;
-	for (size_t i = 0; i < a->missing.n; i++) {
+	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		_cleanup_text_ struct text item = {0};
 		text_append_string(&item, shown ? ", " : "; not measured: ");
-		if (!missing_append_subjects(&item, &a->metrics, &a->missing, i)) {
+		if (!missing_append_subjects(&item, &a->tables.metrics, &a->tables.missing, i)) {
 			continue;
 		}
 		text_append_string(&item, " (");
-		missing_append_reason(&item, &a->missing.items[i]);
+		missing_append_reason(&item, &a->tables.missing.items[i]);
 		text_append_string(&item, ")");
 		// Room for " and 12 more".
 		bool fits = rest == 0 && item.data &&
@@ -207,9 +209,9 @@ static void append_output(struct text *out, const char *prefix, const struct ana
 {
 	const char *output = a->overview.outcome.output;
 	struct cursor lines[OUTPUT_LINES];
-	bool fault = a->verdict.bottleneck == BOTTLENECK_GPU_FAULT &&
+	bool fault = a->verdict->bottleneck == BOTTLENECK_GPU_FAULT &&
 	             a->overview.outcome.outcome == OUTCOME_CRASH;
-	bool failed = (a->verdict.bottleneck == BOTTLENECK_FAILED || fault) && output;
+	bool failed = (a->verdict->bottleneck == BOTTLENECK_FAILED || fault) && output;
 	size_t n = failed ? outcome_last_lines(output, OUTPUT_LINES, lines) : 0;
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_text_ struct text line = {0};
@@ -224,13 +226,13 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	static const char indent[] = "        ";
 	struct text line = {0};
 	// That it failed comes before that not all of it is known, and that before what is known.
-	bool failed = a->verdict.bottleneck == BOTTLENECK_FAILED;
+	bool failed = a->verdict->bottleneck == BOTTLENECK_FAILED;
 	if (a->overview.partial && !failed) {
 		overview_append_recorded(&line, &a->overview);
 		append_line(out, "strain: ", &line);
 		text_clear(&line);
 	}
-	text_append_string(&line, a->verdict.headline);
+	text_append_string(&line, a->verdict->headline);
 	append_line(out, a->overview.partial && !failed ? indent : "strain: ", &line);
 	append_output(out, indent, a);
 	if (a->overview.partial && failed) {
@@ -239,13 +241,13 @@ void verdict_lines(const struct analysis *a, struct text *out)
 		append_line(out, indent, &line);
 	}
 	text_clear(&line);
-	leak_append_warning(&line, &a->growth);
+	growth_append_warning(&line, &a->growth);
 	append_line(out, indent, &line);
 	text_clear(&line);
-	text_append_string(&line, a->verdict.next);
+	text_append_string(&line, a->verdict->next);
 	append_line(out, indent, &line);
 	text_clear(&line);
-	text_append_string(&line, a->verdict.marking);
+	text_append_string(&line, a->verdict->marking);
 	append_line(out, indent, &line);
 	text_clear(&line);
 	append_figures(&line, a);
@@ -253,7 +255,7 @@ void verdict_lines(const struct analysis *a, struct text *out)
 	text_clear(&line);
 	append_recording(&line, a);
 	append_line(out, indent, &line);
-	append_commands(out, indent, reader_path(a->reader));
+	append_commands(out, indent, reader_path(a->tables.reader));
 	text_done(&line);
 }
 
@@ -307,9 +309,9 @@ static struct text *propose(struct opinion *opinion)
 
 static const struct event_row *find_event(const struct analysis *a, const char *kind)
 {
-	for (size_t i = 0; i < a->events.n; i++) {
-		if (strcmp(a->events.items[i].kind, kind) == 0) {
-			return &a->events.items[i];
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		if (strcmp(a->tables.events.items[i].kind, kind) == 0) {
+			return &a->tables.events.items[i];
 		}
 	}
 	return NULL;
@@ -360,9 +362,9 @@ static bool was_killed(const struct analysis *a)
 // victims by cgroup: where the job has none of its own, somebody near it or on this host was one.
 static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 {
-	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	const struct entity *host = entity_first(&a->tables.entities, ENTITY_HOST);
 	if (find_event(a, "oom_kill") ||
-		analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL) > 0) {
+		tables_figure(&a->tables, job, NAME_OOM_KILLS, FIGURE_TOTAL) > 0) {
 		return CONFIDENCE_HIGH;
 	}
 	if (a->overview.stopped) {
@@ -375,15 +377,16 @@ static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 	if (find_event(a, "recorder_died") && a->overview.exit_signal == SIGKILL) {
 		return CONFIDENCE_LOW;
 	}
-	bool own = isfinite(analysis_figure(a, job, NAME_OOM_KILLS, FIGURE_TOTAL));
-	bool anybody = host && analysis_figure(a, host->id, NAME_HOST_OOM_KILLS, FIGURE_TOTAL) > 0;
+	bool own = isfinite(tables_figure(&a->tables, job, NAME_OOM_KILLS, FIGURE_TOTAL));
+	bool anybody = host &&
+	               tables_figure(&a->tables, host->id, NAME_HOST_OOM_KILLS, FIGURE_TOTAL) > 0;
 	return !own && anybody && was_killed(a) ? CONFIDENCE_LOW : CONFIDENCE_NONE;
 }
 
 static enum confidence judge_out_of_memory(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
 	int64_t id = job ? job->id : 0;
 	enum confidence confidence = out_of_memory(a, id);
 	if (confidence == CONFIDENCE_NONE) {
@@ -395,13 +398,13 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
 	text_append_string(propose(opinion), "a smaller batch, fewer loader workers");
 	// Where the limit was never reached, the machine had no memory left.
-	if (analysis_figure(a, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
+	if (tables_figure(&a->tables, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
 		text_append_string(&opinion->headline, ", the machine had none left");
 	} else if (o->memory_limit_is_cgroup) {
 		text_append_string(&opinion->headline, " at its limit of ");
 		words_append_limit(&opinion->headline, o->memory_limit_bytes);
 		text_append_string(&opinion->next,
-			a->reader && reader_run(a->reader, "limit_memory")
+			a->tables.reader && reader_run(a->tables.reader, "limit_memory")
 				? ", a larger limit (--memory)"
 				: ", a larger limit (docker run --memory, sbatch --mem)");
 	}
@@ -725,11 +728,11 @@ static bool has_python(const struct process_list *list)
 static const char *way_to_marks(const struct analysis *a)
 {
 	bool python = has_python(&a->processes),
-	     marks = !a->reader || !reader_run(a->reader, "markers_missing");
+	     marks = !a->tables.reader || !reader_run(a->tables.reader, "markers_missing");
 	if (a->overview.attached) {
 		return ""; // the output of a process that ran already cannot be read
 	}
-	if (a->epochs.n > 0) {
+	if (a->tables.epochs.n > 0) {
 		return python && marks ? "for iterations, in the script: import strain; "
 		                         "for batch in strain.iterations(loader):"
 		                       : "";
@@ -795,6 +798,7 @@ static int keep_causes(const struct causes *c, struct verdict *ret)
 
 int verdict_build(const struct analysis *a, struct verdict *ret)
 {
+	*ret = (struct verdict){0};
 	struct facts facts;
 	struct opinion opinion = {.facts = &facts};
 	struct causes causes;
@@ -809,8 +813,8 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 	judge_by_causes(&facts, &causes, &opinion, ret);
 	judge_by(a, rules, ARRAY_LENGTH(rules), &opinion, ret);
 	int r = keep_causes(&causes, ret);
-	if (r == 0 && a->reader) {
-		r = tried_read(reader_run(a->reader, "tried"), &ret->tried);
+	if (r == 0 && a->tables.reader) {
+		r = tried_read(reader_run(a->tables.reader, "tried"), &ret->tried);
 	}
 	if (r == 0 && whole) {
 		r = causes_advise(&facts, &causes, ret);
@@ -838,6 +842,18 @@ static void free_suggestions(struct suggestion *suggestions, size_t n)
 		free(suggestions[i].basis);
 	}
 	free(suggestions);
+}
+
+int verdict_judge(struct analysis *a, struct verdict *ret, struct error *e)
+{
+	int r = verdict_build(a, ret);
+	if (r < 0) {
+		error_errno(e, -r, "%s", reader_path(a->tables.reader));
+		analysis_done(a);
+		return r;
+	}
+	a->verdict = ret;
+	return 0;
 }
 
 void verdict_done(struct verdict *v)

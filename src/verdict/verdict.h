@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include "base/error.h"
 #include "base/text.h"
 #include "verdict/types.h"
 
@@ -14,6 +15,9 @@ struct analysis;
 
 // Needs the analysis' overview and epochs. Every text is printable.
 int verdict_build(const struct analysis *a, struct verdict *ret);
+// The same of what analysis_load gave, which has it then (a->verdict): *ret lives as long. -ENOMEM:
+// and the analysis is released.
+int verdict_judge(struct analysis *a, struct verdict *ret, struct error *e);
 void verdict_done(struct verdict *v);
 
 // The lines that end `strain run`: at most six, one more of a part, one of memory that grows, one

@@ -20,11 +20,13 @@
 #include "base/cleanup.h"
 #include "place.h"
 #include "synthetic_run.h"
+#include "verdict/verdict.h"
 
 struct analysed {
 	struct place place;
 	struct reader *reader;
 	struct analysis analysis;
+	struct verdict verdict;
 };
 
 static int setup_run(void **state, const struct synthetic_run *run)
@@ -36,6 +38,7 @@ static int setup_run(void **state, const struct synthetic_run *run)
 	assert_int_equal(synthetic_run_write(p->place.run, run, &e), 0);
 	assert_int_equal(reader_open(p->place.run, &p->reader, &e), 0);
 	assert_int_equal(analysis_load(p->reader, &p->analysis, &e), 0);
+	assert_int_equal(verdict_judge(&p->analysis, &p->verdict, &e), 0);
 	*state = p;
 	return 0;
 }
@@ -53,6 +56,7 @@ static int setup_unfinished(void **state)
 static int teardown(void **state)
 {
 	struct analysed *p = *state;
+	verdict_done(&p->verdict);
 	analysis_done(&p->analysis);
 	reader_free(p->reader);
 	assert_int_equal(place_done(&p->place), 0);
@@ -81,14 +85,16 @@ static void test_a_gauge_has_the_figures_of_its_readings(void **state)
 	qsort(s.values, s.n, sizeof(*s.values), compare);
 	const struct analysis *a = &p->analysis;
 	double p50 = s.values[s.n / 2], p95 = s.values[s.n * 95 / 100];
-	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MEAN) /
+	assert_true(fabs(tables_figure(&a->tables, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MEAN) /
 				    (sum / (double)s.n) -
 			    1) < 1e-3);
-	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P50) / p50 - 1) <
-		    5e-3);
-	assert_true(fabs(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P95) / p95 - 1) <
-		    5e-3);
-	assert_float_equal(analysis_figure(a, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MAX),
+	assert_true(
+		fabs(tables_figure(&a->tables, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P50) / p50 -
+			1) < 5e-3);
+	assert_true(
+		fabs(tables_figure(&a->tables, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_P95) / p95 -
+			1) < 5e-3);
+	assert_float_equal(tables_figure(&a->tables, SYNTHETIC_GPU, NAME_GPU_MEMORY, FIGURE_MAX),
 		s.values[s.n - 1], 0);
 	series_done(&s);
 }
@@ -101,7 +107,7 @@ static void test_a_process_total_is_its_last_reading(void **state)
 				 INT64_MAX, &s, NULL),
 		0);
 	assert_float_equal(
-		analysis_figure(&p->analysis, SYNTHETIC_MAIN, NAME_CPU_TIME, FIGURE_TOTAL),
+		tables_figure(&p->analysis.tables, SYNTHETIC_MAIN, NAME_CPU_TIME, FIGURE_TOTAL),
 		s.values[s.n - 1], 1e-9);
 	series_done(&s);
 }
@@ -145,20 +151,21 @@ static void test_epochs_share_the_run_between_them(void **state)
 {
 	struct analysed *p = *state;
 	const struct analysis *a = &p->analysis;
-	assert_int_equal(a->epochs.n, 3);
+	assert_int_equal(a->tables.epochs.n, 3);
 	struct series s = {0};
 	assert_int_equal(reader_series(p->reader, SYNTHETIC_JOB, NAME_CPU_TIME,
-				 a->epochs.items[0].start_ns / 1000,
-				 a->epochs.items[2].end_ns / 1000, &s, NULL),
+				 a->tables.epochs.items[0].start_ns / 1000,
+				 a->tables.epochs.items[2].end_ns / 1000, &s, NULL),
 		0);
 	double within = s.values[s.n - 1] - s.values[0], sum = 0;
 	for (int64_t epoch = 1; epoch <= 3; epoch++) {
-		sum += analysis_epoch_figure(a, SYNTHETIC_JOB, NAME_CPU_TIME, epoch, FIGURE_TOTAL);
+		sum += tables_epoch_figure(
+			&a->tables, SYNTHETIC_JOB, NAME_CPU_TIME, epoch, FIGURE_TOTAL);
 	}
 	assert_true(fabs(sum / within - 1) < 5e-3);
-	assert_int_equal(a->epochs.items[0].n_points, 1);
-	assert_string_equal(a->epochs.items[0].points[0].name, "loss");
-	assert_float_equal(a->epochs.items[2].points[0].value, 2.3 / 3, 1e-6);
+	assert_int_equal(a->tables.epochs.items[0].n_points, 1);
+	assert_string_equal(a->tables.epochs.items[0].points[0].name, "loss");
+	assert_float_equal(a->tables.epochs.items[2].points[0].value, 2.3 / 3, 1e-6);
 	series_done(&s);
 }
 
@@ -167,18 +174,18 @@ static void test_the_summary_comes_back_as_it_was_written(void **state)
 	struct analysed *p = *state;
 	struct error e = {0};
 	for (int i = 0; i < 2; i++) { // the second replaces the first
-		assert_int_equal(
-			summary_write(p->place.run, &p->analysis.summary, &p->analysis.metrics, &e),
+		assert_int_equal(summary_write(p->place.run, &p->analysis.tables.summary,
+					 &p->analysis.tables.metrics, &e),
 			0);
 	}
 	struct reader *again;
 	struct analysis b;
 	assert_int_equal(reader_open(p->place.run, &again, &e), 0);
 	assert_int_equal(analysis_load(again, &b, &e), 0);
-	assert_int_equal(b.summary.n, p->analysis.summary.n);
-	for (size_t i = 0; i < b.summary.n; i++) {
-		const struct summary_row *x = &b.summary.rows[i];
-		const struct summary_row *y = &p->analysis.summary.rows[i];
+	assert_int_equal(b.tables.summary.n, p->analysis.tables.summary.n);
+	for (size_t i = 0; i < b.tables.summary.n; i++) {
+		const struct summary_row *x = &b.tables.summary.rows[i];
+		const struct summary_row *y = &p->analysis.tables.summary.rows[i];
 		assert_int_equal(x->entity, y->entity);
 		assert_int_equal(x->epoch, y->epoch);
 		for (unsigned f = 0; f < N_FIGURES; f++) {
@@ -195,10 +202,10 @@ static void test_what_the_summary_leaves_out(void **state)
 	struct analysed *p = *state;
 	const struct analysis *a = &p->analysis;
 	size_t n_epochs = 0;
-	for (size_t i = 0; i < a->summary.n; i++) {
-		const struct summary_row *row = &a->summary.rows[i];
-		const struct entity *entity = entity_find(&a->entities, row->entity);
-		const struct metric_row *metric = metric_by_id(&a->metrics, row->metric);
+	for (size_t i = 0; i < a->tables.summary.n; i++) {
+		const struct summary_row *row = &a->tables.summary.rows[i];
+		const struct entity *entity = entity_find(&a->tables.entities, row->entity);
+		const struct metric_row *metric = metric_by_id(&a->tables.metrics, row->metric);
 		bool epoch = row->epoch != SUMMARY_WHOLE_RUN;
 		n_epochs += epoch;
 		assert_false(epoch && entity->kind == ENTITY_PROCESS);
@@ -206,14 +213,14 @@ static void test_what_the_summary_leaves_out(void **state)
 		assert_string_equal(metric->help, "");
 	}
 	assert_true(n_epochs > 0);
-	assert_non_null(
-		strstr(metric_row_help(metric_by_name(&a->metrics, ENTITY_JOB, NAME_CPU_TIME)),
-			"CPU time"));
-	assert_float_equal(
-		analysis_epoch_figure(a, SYNTHETIC_GPU, "hw.gpu.memory.limit", 2, FIGURE_MAX),
+	assert_non_null(strstr(
+		metric_row_help(metric_by_name(&a->tables.metrics, ENTITY_JOB, NAME_CPU_TIME)),
+		"CPU time"));
+	assert_float_equal(tables_epoch_figure(
+				   &a->tables, SYNTHETIC_GPU, "hw.gpu.memory.limit", 2, FIGURE_MAX),
 		17179869184.0, 0);
-	assert_true(
-		isnan(analysis_epoch_figure(a, SYNTHETIC_MAIN, NAME_CPU_TIME, 2, FIGURE_TOTAL)));
+	assert_true(isnan(
+		tables_epoch_figure(&a->tables, SYNTHETIC_MAIN, NAME_CPU_TIME, 2, FIGURE_TOTAL)));
 }
 
 static void test_figures_as_the_file_keeps_them(void **state)

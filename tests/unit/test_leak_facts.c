@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "verdict/leak_facts.h"
+#include "run/growth.h"
 #include "base/text.h"
 
 #define MB 1e6
@@ -39,7 +39,7 @@ static struct judged judge(held_by *held)
 		at[i] = 20 + 500 * part;
 		bytes[i] = MB * held(part, (double)random / 2147483648.0 - 1);
 	}
-	j.leak = leak_judge(at, bytes, N, &j.slope, &j.gained);
+	j.leak = growth_judge(at, bytes, N, &j.slope, &j.gained);
 	j.slope.value /= MB;
 	j.slope.low /= MB;
 	j.slope.high /= MB;
@@ -183,39 +183,39 @@ static void test_too_little_to_tell(void **state)
 		at[i] = (double)i;
 		bytes[i] = 100 * MB * (double)i;
 	}
-	assert_true(leak_judge(at, bytes, 40, &slope, &gained));
-	assert_false(leak_judge(at, bytes, 20, &slope, &gained));
+	assert_true(growth_judge(at, bytes, 40, &slope, &gained));
+	assert_false(growth_judge(at, bytes, 20, &slope, &gained));
 	assert_true(isnan(slope.value) && isnan(slope.low) && isnan(gained));
-	assert_false(leak_judge(at, bytes, 0, &slope, &gained));
+	assert_false(growth_judge(at, bytes, 0, &slope, &gained));
 	for (size_t i = 0; i < 40; i++) {
 		at[i] = 3; // one iteration
 	}
-	assert_false(leak_judge(at, bytes, 40, &slope, &gained));
+	assert_false(growth_judge(at, bytes, 40, &slope, &gained));
 }
 
 static void test_warning(void **state)
 {
 	(void)state;
 	_cleanup_text_ struct text t = {0};
-	struct growth_facts growth = {.bytes_per_iteration = {16 * MB, 15.9 * MB, 16.1 * MB},
+	struct growth growth = {.bytes_per_iteration = {16 * MB, 15.9 * MB, 16.1 * MB},
 		.full_in_s = 2400,
 		.gained_bytes = 2000 * MB};
-	leak_append_warning(&t, &growth);
+	growth_append_warning(&t, &growth);
 	assert_int_equal(t.length, 0);
 	growth.leak = true;
-	leak_append_warning(&t, &growth);
+	growth_append_warning(&t, &growth);
 	assert_string_equal(t.data, "memory grows by 16 MB an iteration, by 2.0 GB so far: full in "
 				    "40 min 0 s at that rate");
 	text_clear(&t);
 	growth.bytes_per_iteration.low = 10 * MB;
 	growth.full_in_s = NAN;
-	leak_append_warning(&t, &growth);
+	growth_append_warning(&t, &growth);
 	assert_string_equal(
 		t.data, "memory grows by 16 MB an iteration (10 MB to 16 MB), by 2.0 GB so far");
 	text_clear(&t);
 	growth.bytes_per_iteration.low = 16 * MB;
 	growth.one_epoch = true;
-	leak_append_warning(&t, &growth);
+	growth_append_warning(&t, &growth);
 	assert_string_equal(
 		t.data, "memory grows by 16 MB an iteration, by 2.0 GB within one epoch");
 }

@@ -14,7 +14,7 @@
 
 #include "run/analysis.h"
 #include "verdict/facts.h"
-#include "verdict/plausible.h"
+#include "run/plausible.h"
 
 // Two CPUs, 16 GB, a run of ten seconds.
 static const struct machine_bounds machine = {2, 16e9, 10, 8};
@@ -115,7 +115,7 @@ static void test_the_overview(void **state)
 				     .throttled = 0.5,
 				     .gpus = &gpu,
 				     .n_gpus = 1}};
-	plausible_overview(&a, &notes);
+	plausible_overview(&a.tables, &a.overview, &notes);
 	assert_true(isnan(a.overview.cpu_seconds) && isnan(a.overview.cpus_used));
 	assert_true(a.overview.cpus_used_p95 == 2.2 && a.overview.throttled == 0.5);
 	assert_true(isnan(gpu.busy) && isnan(gpu.memory_peak_bytes));

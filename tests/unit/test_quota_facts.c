@@ -170,7 +170,7 @@ static void test_without_a_quota(void **state)
 	PUT(p, WAIT, ends, {0, 90000});
 	const struct quota_facts *q = gather(p);
 	assert_true(isnan(q->cpus) && isnan(q->needed_cpus) && isnan(q->throttled_cpu_s));
-	assert_true(isnan(quota_cpus(&p->analysis)));
+	assert_true(isnan(overview_quota_cpus(&p->analysis.tables)));
 }
 
 int main(void)

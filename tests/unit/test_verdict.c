@@ -19,6 +19,7 @@
 #include "base/words.h"
 #include "base/cleanup.h"
 #include "verdict/causes.h"
+#include "verdict/verdict.h"
 
 // A job of a minute on four CPUs of which nothing else is known.
 static struct analysis quiet_job(void)
@@ -217,7 +218,7 @@ static void test_failures(void **state)
 	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
 	a.overview.cpus_used = 2;
 	struct event_row event = {.kind = (char[]){"oom_kill"}, .text = (char[]){""}};
-	a.events = (struct event_list){&event, 1, 1, 1};
+	a.tables.events = (struct event_list){&event, 1, 1, 1};
 	a.overview.exit_signal = SIGKILL;
 	a.overview.memory_limit_is_cgroup = true;
 	a.overview.memory_limit_bytes = 2e9;
@@ -239,7 +240,7 @@ static void test_a_kill_nearby(void **state)
 	(void)state;
 	struct analysis a = quiet_job();
 	struct event_row event = {.kind = (char[]){"oom_kill_nearby"}, .text = (char[]){""}};
-	a.events = (struct event_list){&event, 1, 1, 1};
+	a.tables.events = (struct event_list){&event, 1, 1, 1};
 	// The job ended well: it was somebody else.
 	assert_verdict(
 		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
@@ -260,19 +261,20 @@ static void test_a_recorder_that_died(void **state)
 	struct analysis a = quiet_job();
 	struct event_row event = {
 		.t_s = 21, .kind = (char[]){"recorder_died"}, .text = (char[]){""}};
-	a.events = (struct event_list){&event, 1, 1, 1};
+	a.tables.events = (struct event_list){&event, 1, 1, 1};
 	a.overview.partial = "the recorder was killed (signal 9)";
 	a.overview.recorded_s = a.overview.running_s = 21;
 	a.overview.cpus_used = 3.9; // of that part
 	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
 	struct text lines = {0};
-	assert_int_equal(verdict_build(&a, &a.verdict), 0);
+	struct verdict v;
+	assert_int_equal(verdict_build(&a, &v), 0);
 	// What verdict_lines begins with: no run of a file is needed for that.
 	overview_append_recorded(&lines, &a.overview);
 	assert_string_equal(
 		lines.data, "recorded 21.0 s of 60.0 s: the recorder was killed (signal 9)");
 	text_done(&lines);
-	verdict_done(&a.verdict);
+	verdict_done(&v);
 	a.overview.recorded_s = a.overview.running_s = 0.4;
 	assert_verdict(&a, BOTTLENECK_UNKNOWN,
 		"too short to tell what limits it: of it is recorded 400 ms");

@@ -163,7 +163,8 @@ static void test_gaps_are_left_out(void **state)
 	struct recorded *p = *state;
 	put_looks(p, ARRAY_LENGTH(looks), seconds, looks);
 	gather(p);
-	double rate = rate_over(&p->analysis, MAIN, "strain.wait.looks", &gaps);
+	double rate = rate_over(
+		p->analysis.tables.reader, &p->analysis.stops, MAIN, "strain.wait.looks", &gaps);
 	assert_true(near(rate, 10));
 	assert_true(near(stretch_seconds(&gaps), 6));
 	assert_true(stretch_has(&gaps, 1e6) && !stretch_has(&gaps, 3e6));

@@ -35,7 +35,8 @@ static struct phase_worker worker(int64_t entity, double first_s, double last_s,
 static struct worker_facts facts_in(
 	struct reader *r, struct phase_worker *workers, size_t n, unsigned ranks)
 {
-	struct analysis a = {.reader = r, .phases = {.workers = workers, .n_workers = n}};
+	struct analysis a = {
+		.tables = {.reader = r}, .phases = {.workers = workers, .n_workers = n}};
 	struct facts f;
 	facts_init(&f);
 	f.ranks.n = ranks;

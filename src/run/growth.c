@@ -3,14 +3,15 @@
 //
 // Growth of memory over iterations.
 
-#include "verdict/leak_facts.h"
+#include "run/growth.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/words.h"
-#include "run/analysis.h"
+#include "run/overview.h"
+#include "run/tables.h"
 #include "run/names.h"
 
 #define PARTS_MAX_LEAK 48u // in which a median is taken: a dip of one reading is none of memory
@@ -139,7 +140,7 @@ static bool grows_throughout(const struct points *p, double gained)
 	return true;
 }
 
-bool leak_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
+bool growth_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
 	double *ret_gained)
 {
 	struct points points;
@@ -211,22 +212,28 @@ static bool within_iterations(const struct phases *p, const struct series *s, st
 }
 
 // One metric and another of the same rows, added or taken away.
-static bool read_sum(const struct analysis *a, int64_t entity, const char *metric,
-	const char *other, double sign, struct series *ret)
+struct known {
+	const struct run_tables *tables;
+	const struct overview *overview;
+	const struct phases *phases;
+};
+
+static bool read_sum(const struct known *k, int64_t entity, const char *metric, const char *other,
+	double sign, struct series *ret)
 {
 	struct series second = {0};
-	if (reader_series(a->reader, entity, metric, INT64_MIN, INT64_MAX, ret, NULL) < 0) {
+	if (reader_series(k->tables->reader, entity, metric, INT64_MIN, INT64_MAX, ret, NULL) < 0) {
 		series_done(ret);
 		return false;
 	}
-	bool found = !other || reader_series(a->reader, entity, other, INT64_MIN, INT64_MAX,
+	bool found = !other || reader_series(k->tables->reader, entity, other, INT64_MIN, INT64_MAX,
 				       &second, NULL) >= 0;
-	for (size_t i = 0, k = 0; other && i < ret->n; i++) {
-		while (k < second.n && second.t_us[k] < ret->t_us[i]) {
-			k++;
+	for (size_t i = 0, at = 0; other && i < ret->n; i++) {
+		while (at < second.n && second.t_us[at] < ret->t_us[i]) {
+			at++;
 		}
-		bool same = k < second.n && second.t_us[k] == ret->t_us[i];
-		ret->values[i] = same ? ret->values[i] + sign * second.values[k] : NAN;
+		bool same = at < second.n && second.t_us[at] == ret->t_us[i];
+		ret->values[i] = same ? ret->values[i] + sign * second.values[at] : NAN;
 	}
 	series_done(&second);
 	return found && ret->n > 0;
@@ -240,12 +247,12 @@ struct candidate {
 	double last;
 };
 
-static struct candidate judge(const struct analysis *a, int64_t entity, struct series *s)
+static struct candidate judge(const struct known *k, int64_t entity, struct series *s)
 {
 	struct candidate c = {entity, false, {NAN, NAN, NAN}, NAN, NAN};
 	struct readings readings = {0};
-	if (within_iterations(&a->phases, s, &readings)) {
-		c.leak = leak_judge(readings.at, readings.bytes, readings.n, &c.slope, &c.gained);
+	if (within_iterations(k->phases, s, &readings)) {
+		c.leak = growth_judge(readings.at, readings.bytes, readings.n, &c.slope, &c.gained);
 		c.last = readings.last;
 	}
 	readings_done(&readings);
@@ -254,37 +261,37 @@ static struct candidate judge(const struct analysis *a, int64_t entity, struct s
 }
 
 // Anonymous and shared memory of the cgroup, else what the processes have of their own.
-static struct candidate judge_job(const struct analysis *a)
+static struct candidate judge_job(const struct known *k)
 {
-	const struct entity *job = entity_first(&a->entities, ENTITY_JOB);
+	const struct entity *job = entity_first(&k->tables->entities, ENTITY_JOB);
 	struct series s = {0};
-	if (job && !read_sum(a, job->id, NAME_ANONYMOUS, NAME_SHMEM, 1, &s)) {
+	if (job && !read_sum(k, job->id, NAME_ANONYMOUS, NAME_SHMEM, 1, &s)) {
 		series_done(&s);
-		(void)read_sum(a, job->id, NAME_OWN_SUM, NULL, 0, &s);
+		(void)read_sum(k, job->id, NAME_OWN_SUM, NULL, 0, &s);
 	}
-	return judge(a, 0, &s);
+	return judge(k, 0, &s);
 }
 
-static struct candidate judge_process(const struct analysis *a, int64_t entity)
+static struct candidate judge_process(const struct known *k, int64_t entity)
 {
 	struct series s = {0};
-	(void)read_sum(a, entity, NAME_RESIDENT, NAME_RESIDENT_SHARED, -1, &s);
-	return judge(a, entity, &s);
+	(void)read_sum(k, entity, NAME_RESIDENT, NAME_RESIDENT_SHARED, -1, &s);
+	return judge(k, entity, &s);
 }
 
 // What there still is until memory is full, when the run ended: below the cgroup's limit, else what
 // the machine has.
-static double left_bytes(const struct analysis *a, double held)
+static double left_bytes(const struct known *k, double held)
 {
-	const struct overview *o = &a->overview;
-	const struct entity *host = entity_first(&a->entities, ENTITY_HOST);
+	const struct overview *o = k->overview;
+	const struct entity *host = entity_first(&k->tables->entities, ENTITY_HOST);
 	struct series s = {0};
 	double left = NAN;
 	if (o->memory_limit_is_cgroup) {
 		return fmax(0, o->memory_limit_bytes - held);
 	}
-	if (host && reader_series(a->reader, host->id, NAME_HOST_MEMORY_AVAILABLE, INT64_MIN,
-			    INT64_MAX, &s, NULL) >= 0) {
+	if (host && reader_series(k->tables->reader, host->id, NAME_HOST_MEMORY_AVAILABLE,
+			    INT64_MIN, INT64_MAX, &s, NULL) >= 0) {
 		for (size_t i = s.n; i-- > 0 && !isfinite(left);) {
 			left = s.values[i];
 		}
@@ -309,20 +316,22 @@ static double iterations_per_s(const struct phases *p)
 	               : NAN;
 }
 
-void leak_facts_fill(const struct analysis *a, struct growth_facts *ret)
+void growth_fill(const struct run_tables *tables, const struct overview *overview,
+	const struct phases *phases, struct growth *ret)
 {
-	const struct phases *p = &a->phases;
-	*ret = (struct growth_facts){.bytes_per_iteration = {NAN, NAN, NAN},
+	const struct known *k = &(struct known){tables, overview, phases};
+	const struct phases *p = phases;
+	*ret = (struct growth){.bytes_per_iteration = {NAN, NAN, NAN},
 		.bytes_per_s = NAN,
 		.full_in_s = NAN,
 		.gained_bytes = NAN};
-	if (!a->reader || p->steady < STEADY_MIN) {
+	if (!k->tables->reader || p->steady < STEADY_MIN) {
 		return;
 	}
-	struct candidate found = judge_job(a);
+	struct candidate found = judge_job(k);
 	for (size_t i = 0; i < p->n_ranks && i < TRAINERS_MAX; i++) {
 		if (p->ranks[i].entity) {
-			struct candidate c = judge_process(a, p->ranks[i].entity);
+			struct candidate c = judge_process(k, p->ranks[i].entity);
 			bool larger = c.leak && (!found.leak || c.slope.value > found.slope.value);
 			ret->process = c.leak ? c.entity : ret->process;
 			found = larger || !isfinite(found.slope.value) ? c : found;
@@ -332,13 +341,13 @@ void leak_facts_fill(const struct analysis *a, struct growth_facts *ret)
 	ret->bytes_per_iteration = found.slope;
 	ret->bytes_per_s = found.slope.value * iterations_per_s(p);
 	ret->gained_bytes = found.gained;
-	ret->one_epoch = a->epochs.n <= 1;
+	ret->one_epoch = k->tables->epochs.n <= 1;
 	if (found.leak && ret->bytes_per_s > 0) {
-		ret->full_in_s = left_bytes(a, found.last) / ret->bytes_per_s;
+		ret->full_in_s = left_bytes(k, found.last) / ret->bytes_per_s;
 	}
 }
 
-void leak_append_warning(struct text *t, const struct growth_facts *growth)
+void growth_append_warning(struct text *t, const struct growth *growth)
 {
 	const struct estimate *slope = &growth->bytes_per_iteration;
 	if (!growth->leak) {

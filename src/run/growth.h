@@ -12,22 +12,36 @@
 
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "verdict/facts.h"
+#include "run/phases.h"
 
-struct analysis;
+struct overview;
+struct run_tables;
 struct text;
+
+struct growth { // of memory that cannot be dropped
+	bool leak; // it grew all the time, over iterations
+	struct estimate bytes_per_iteration;
+	double bytes_per_s;
+	double full_in_s; // after the run's end, at the limit; NAN: no limit is known, or no leak
+	double gained_bytes; // over the steady iterations, and not given back
+	int64_t process; // the one that trains and grows; 0: another, or it is not known
+	bool one_epoch; // what the end of an epoch gives back was not seen
+};
 
 // `bytes` held at iteration `at` (a fraction is within it); at ascends. NAN is left out. True for a
 // leak. Where there is enough to say anything (16 points), *ret_slope are bytes for each
 // iteration: the median of the slopes between medians of up to 48 parts (Theil and Sen), with a 95
 // % interval (Kendall's), wider where neighbours resemble each other; NAN else.
-bool leak_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
+bool growth_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
 	double *ret_gained);
 
 // Needs phases and overview. Always filled: NAN where there are no iterations or readings.
-void leak_facts_fill(const struct analysis *a, struct growth_facts *ret);
+void growth_fill(const struct run_tables *tables, const struct overview *overview,
+	const struct phases *phases, struct growth *ret);
 // "memory grows by 16 MB an iteration (14 to 17): full in 40 min at that rate"; nothing where it is
 // no leak. Printable.
-void leak_append_warning(struct text *t, const struct growth_facts *growth);
+void growth_append_warning(struct text *t, const struct growth *growth);

@@ -3,7 +3,7 @@
 //
 // Whose a GPU is, and what the job's did.
 
-#include "verdict/gpu_facts.h"
+#include "run/gpu_facts.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -78,7 +78,7 @@ const char *gpu_owner_name(enum gpu_owner owner)
 
 static bool is_hidden(const struct analysis *a, int64_t gpu)
 {
-	const struct entity *entity = entity_find(&a->entities, gpu);
+	const struct entity *entity = entity_find(&a->tables.entities, gpu);
 	return entity && json_is_false(json_object_get(entity->attributes, "visible"));
 }
 
@@ -87,8 +87,8 @@ enum use { USE_UNKNOWN, USE_NONE, USE_SOME };
 // What the lists of processes say.
 static enum use use_of(const struct analysis *a, int64_t gpu)
 {
-	double processes = analysis_figure(a, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
-	double memory = analysis_figure(a, gpu, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
+	double processes = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
+	double memory = tables_figure(&a->tables, gpu, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
 	return processes > 0 || memory > 0               ? USE_SOME
 	       : isfinite(processes) || isfinite(memory) ? USE_NONE
 	                                                 : USE_UNKNOWN;
@@ -126,8 +126,8 @@ static double mean_over(
 {
 	struct series s = {0};
 	double sum = 0, time = 0;
-	if (!a->reader ||
-		reader_series(a->reader, gpu, metric, INT64_MIN, stretch->to_us, &s, NULL) < 0) {
+	if (!a->tables.reader || reader_series(a->tables.reader, gpu, metric, INT64_MIN,
+					 stretch->to_us, &s, NULL) < 0) {
 		s.n = 0;
 	}
 	for (size_t i = 0; i < s.n; i++) {
@@ -139,12 +139,12 @@ static double mean_over(
 		}
 	}
 	series_done(&s);
-	return time > 0 ? sum / time : analysis_figure(a, gpu, metric, FIGURE_MEAN);
+	return time > 0 ? sum / time : tables_figure(&a->tables, gpu, metric, FIGURE_MEAN);
 }
 
 static int index_of(const struct analysis *a, int64_t gpu)
 {
-	const struct entity *entity = entity_find(&a->entities, gpu);
+	const struct entity *entity = entity_find(&a->tables.entities, gpu);
 	double index = entity ? entity_number(entity, "index") : NAN;
 	return index >= 0 && index < 1e6 ? (int)index : 0;
 }
@@ -189,11 +189,11 @@ static void read_clocks(const struct analysis *a, const struct entity *gpu,
 	struct series clock = {0}, reasons = {0};
 	double highest = entity_number(gpu, "clock_sm_max_hz");
 	double application = entity_number(gpu, "clock_sm_application_hz");
-	bool read = reader_series(a->reader, gpu->id, NAME_GPU_CLOCK, stretch->from_us,
+	bool read = reader_series(a->tables.reader, gpu->id, NAME_GPU_CLOCK, stretch->from_us,
 			    stretch->to_us, &clock, NULL) == 0 &&
-	            reader_series(a->reader, gpu->id, NAME_GPU_THROTTLE, stretch->from_us,
+	            reader_series(a->tables.reader, gpu->id, NAME_GPU_THROTTLE, stretch->from_us,
 			    stretch->to_us, &reasons, NULL) == 0;
-	bool known = isfinite(analysis_figure(a, gpu->id, NAME_GPU_CLOCK, FIGURE_MEAN));
+	bool known = isfinite(tables_figure(&a->tables, gpu->id, NAME_GPU_CLOCK, FIGURE_MEAN));
 	for (size_t i = 0, j = 0; read && i < reasons.n; i++) {
 		while (j < clock.n && clock.t_us[j] < reasons.t_us[i]) {
 			j++;
@@ -212,9 +212,9 @@ static void read_clocks(const struct analysis *a, const struct entity *gpu,
 static void fill_clocks(
 	const struct analysis *a, const struct stretch *stretch, struct gpu_facts *g)
 {
-	const struct entity *gpu = entity_find(&a->entities, g->entity);
+	const struct entity *gpu = entity_find(&a->tables.entities, g->entity);
 	struct clocks c = {0};
-	if (!a->reader || !gpu) {
+	if (!a->tables.reader || !gpu) {
 		return;
 	}
 	read_clocks(a, gpu, stretch, &c);
@@ -223,7 +223,7 @@ static void fill_clocks(
 	}
 	double n = (double)c.n;
 	bool known = isfinite(entity_number(gpu, "clock_sm_max_hz")) &&
-	             isfinite(analysis_figure(a, g->entity, NAME_GPU_CLOCK, FIGURE_MEAN));
+	             isfinite(tables_figure(&a->tables, g->entity, NAME_GPU_CLOCK, FIGURE_MEAN));
 	g->slowed = (double)c.n_slowed / n;
 	g->capped = (double)c.n_capped / n;
 	g->clock_lost = known ? c.lost / n : NAN;
@@ -256,7 +256,7 @@ static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *
 {
 	enum gpu_error worst = N_GPU_ERRORS;
 	for (size_t i = 0; i < N_GPU_ERRORS; i++) {
-		double n = analysis_figure(a, gpu, error_names[i], FIGURE_TOTAL);
+		double n = tables_figure(&a->tables, gpu, error_names[i], FIGURE_TOTAL);
 		bool first = !(g->errors[i] > 0);
 		if (n > 0 && first && worst == N_GPU_ERRORS) {
 			worst = (enum gpu_error)i;
@@ -301,8 +301,8 @@ static uint64_t xid_of(const char *text)
 
 static void add_events(const struct analysis *a, int64_t gpu, struct gpu_facts *g)
 {
-	for (size_t i = 0; i < a->events.n; i++) {
-		const struct event_row *event = &a->events.items[i];
+	for (size_t i = 0; i < a->tables.events.n; i++) {
+		const struct event_row *event = &a->tables.events.items[i];
 		if (event->entity != gpu) {
 			continue;
 		}
@@ -330,7 +330,7 @@ static void add_busy(const struct analysis *a, const struct stretch *stretch,
 {
 	double busy = mean_over(a, gpu->entity, NAME_GPU_BUSY, stretch);
 	busy = isfinite(busy) ? busy : gpu->busy;
-	const struct entity *entity = entity_find(&a->entities, gpu->entity);
+	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
 	if (!(busy >= g->least_busy)) {
 		g->least_busy = isfinite(busy) ? busy : g->least_busy;
 		g->least_index = isfinite(busy) ? index_of(a, gpu->entity) : g->least_index;
@@ -378,7 +378,7 @@ double gpu_facts_shared(const struct gpu_facts *g)
 static void add_link(const struct analysis *a, const struct gpu_figures *gpu, struct gpu_facts *g)
 {
 	static const double lane_bytes[] = {0, 250e6, 500e6, 985e6, 1969e6, 3938e6, 7563e6};
-	const struct entity *entity = entity_find(&a->entities, gpu->entity);
+	const struct entity *entity = entity_find(&a->tables.entities, gpu->entity);
 	if (g->to_device_rate >= gpu->to_device_bytes_per_s) {
 		return;
 	}
@@ -403,8 +403,8 @@ static bool filled(const struct analysis *a, int64_t gpu)
 {
 	struct series s = {0};
 	double first = NAN, most = NAN;
-	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_MEMORY, INT64_MIN, INT64_MAX, &s,
-				  NULL) < 0) {
+	if (!a->tables.reader || reader_series(a->tables.reader, gpu, NAME_GPU_MEMORY, INT64_MIN,
+					 INT64_MAX, &s, NULL) < 0) {
 		return false;
 	}
 	for (size_t i = 0; i < s.n; i++) {
@@ -419,8 +419,8 @@ static bool looked_enough(const struct analysis *a, int64_t gpu)
 {
 	struct series s = {0};
 	size_t n = 0;
-	if (!a->reader || reader_series(a->reader, gpu, NAME_GPU_JOB_PROCESSES, INT64_MIN,
-				  INT64_MAX, &s, NULL) < 0) {
+	if (!a->tables.reader || reader_series(a->tables.reader, gpu, NAME_GPU_JOB_PROCESSES,
+					 INT64_MIN, INT64_MAX, &s, NULL) < 0) {
 		return false;
 	}
 	for (size_t i = 0; i < s.n; i++) {
