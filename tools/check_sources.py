@@ -179,6 +179,30 @@ def rule_circles(files):
                 yield path, number, f"a circle of {len(circle)}: {there} includes {here} in turn"
 
 
+PROTOTYPE = re.compile(r"^(?!static|typedef|extern|#|\s)(?:\w+[\s*]+)+?(\w+)\s*\(", re.M)
+
+
+def rule_names(files):
+    """what a header exports begins with its module's name, or with that of a struct or enum that it is about"""
+    for path in c_files(files):
+        if path.suffix != ".h":
+            continue
+        text = "\n".join(without_comments(read_lines(path)))
+        module = Path(module_of(path)).name
+        prefixes = {module, module.rstrip("s"), re.sub("ies$", "y", module)}
+        prefixes.update(re.findall(r"\b(?:struct|enum|union)\s+(\w+)", text))
+        while True:  # what is in braces is no prototype; lines stay
+            flat = re.sub(r"\{[^{}]*\}", lambda match: "\n" * match.group(0).count("\n"), text)
+            if flat == text:
+                break
+            text = flat
+        for match in PROTOTYPE.finditer(text):
+            name = match.group(1)
+            if name != module and not any(name == prefix or name.startswith(prefix + "_") for prefix in prefixes):
+                number = text.count("\n", 0, match.start(1)) + 1
+                yield path, number, f"{name}(): begin it with {module}_, or with a struct's or enum's name"
+
+
 def circles_of(graph):
     """Strongly connected parts of more than one node (Tarjan 1972), each a list."""
     index, low, stack, found = {}, {}, [], []

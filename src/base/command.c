@@ -54,7 +54,7 @@ static int search_problem(const char *name, const char *path)
 	return problem;
 }
 
-int program_check(const char *name, const char *path)
+int command_check_program(const char *name, const char *path)
 {
 	return *name == '\0'       ? ENOENT
 	       : strchr(name, '/') ? program_problem(name)

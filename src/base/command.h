@@ -17,4 +17,4 @@ char *const *command_program(char *const *command);
 // Whether a command can be executed, before it is.
 
 // 0, or the errno value that execvp gives for this name. path: what PATH is then; NULL: not set.
-int program_check(const char *name, const char *path);
+int command_check_program(const char *name, const char *path);

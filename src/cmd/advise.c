@@ -123,7 +123,7 @@ static struct table *rates_table(const struct stall_runs *runs, const struct col
 		if (!isfinite(p->rate.rate.value) || table_row(table) < 0) {
 			continue;
 		}
-		table_text(table, RATE_RUN, trial_name(shown[i]));
+		table_text(table, RATE_RUN, stalls_trial_name(shown[i]));
 		table_number(table, RATE_RATE, p->rate.rate.value);
 		table_number(table, RATE_LOW, p->rate.rate.low);
 		table_number(table, RATE_HIGH, p->rate.rate.high);
@@ -457,7 +457,7 @@ static int write_results(struct attempt *a)
 		return command_fail("out of memory");
 	}
 	const struct amendment item = {AMEND_KEY, "tried", json.data};
-	a->writes = run_amend(path, &item, 1, &e) == 0;
+	a->writes = amend_run(path, &item, 1, &e) == 0;
 	return a->writes ? STATUS_OK : command_fail("%s", e.text);
 }
 

@@ -282,7 +282,7 @@ static bool compare_layout_draws(const struct compare_layout *l)
 // Whether runs have to be read for it.
 static bool compare_layout_needs_runs(const struct compare_layout *l)
 {
-	return layout_needs_runs(l->name);
+	return layout_show_needs_runs(l->name);
 }
 
 // Each an exit status. What is wrong with the options is said before any run is read.
@@ -301,7 +301,7 @@ static int compare_layout_check(const struct compare_layout *l)
 		return command_usage(
 			"compare", "--keep-script is for figures: -o FILE.pdf, .svg or .png");
 	}
-	return layout_check(l->name, compare_layout_draws(l), &e) < 0
+	return layout_show_check(l->name, compare_layout_draws(l), &e) < 0
 	               ? command_usage("compare", "--layout: %s", e.text)
 	               : STATUS_OK;
 }
@@ -675,8 +675,8 @@ static int draw_timeline(struct figure_page *page, const struct catalogue_run *c
 		r = load(runs[i], &reader, &a, e);
 		if (r == 0) {
 			_cleanup_text_ struct text name = {0};
-			compare_lines_append_name(&name, runs, n, i);
-			r = figure_runs_add(page, i, &a, n > 1 && name.data ? name.data : "", e);
+			comparison_append_line_name(&name, runs, n, i);
+			r = figure_run_add(page, i, &a, n > 1 && name.data ? name.data : "", e);
 			analysis_done(&a);
 		}
 	}
@@ -703,7 +703,7 @@ static int draw_memory(struct figure_page *page, const struct catalogue_run *con
 		r = load(runs[i], &reader, &a, e);
 		if (r == 0) {
 			_cleanup_text_ struct text name = {0};
-			compare_lines_append_name(&name, runs, n, i);
+			comparison_append_line_name(&name, runs, n, i);
 			r = figure_run_lines(&panels, &a, name.data ? name.data : "", (int)i, e);
 			analysis_done(&a);
 		}
@@ -722,8 +722,8 @@ static int compare_figure_of_runs(const struct compare_figure *f,
 			f->kind, most, n);
 	}
 	const struct catalogue_run *sorted[LINES_MAX];
-	compare_lines_sort(sorted, runs, n);
-	struct figure_page *page = timeline ? figure_runs_new(n) : figure_new(NULL, 1);
+	comparison_sort_lines(sorted, runs, n);
+	struct figure_page *page = timeline ? figure_run_new(n) : figure_new(NULL, 1);
 	if (!page) {
 		return error_errno(e, ENOMEM, "cannot draw");
 	}

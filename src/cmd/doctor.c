@@ -130,7 +130,7 @@ static void doctor_check_others(struct doctor_check *ret)
 	_cleanup_close_ int fd = open("/proc/1/io", O_RDONLY | O_CLOEXEC);
 	char buffer[512];
 	struct cursor text;
-	if (fd >= 0 && host_pread(fd, buffer, sizeof(buffer), &text) == 0) {
+	if (fd >= 0 && file_pread(fd, buffer, sizeof(buffer), &text) == 0) {
 		report(ret, name, DOCTOR_AVAILABLE, "--pid can record anybody's processes");
 	} else if (geteuid() == 0) {
 		report(ret, name, DOCTOR_PARTLY,
@@ -205,7 +205,7 @@ static bool read_version(const char *path, char *version, size_t size)
 	struct cursor text, line;
 	static const char name[] = "__version__ = '";
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || host_pread(fd, buffer, sizeof(buffer), &text) < 0) {
+	if (fd < 0 || file_pread(fd, buffer, sizeof(buffer), &text) < 0) {
 		return false;
 	}
 	while (cursor_line(&text, &line)) {
@@ -437,7 +437,7 @@ static pid_t first_process(int root_fd, bool captured)
 	if (!captured) {
 		return getpid();
 	}
-	return host_read_once(root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
+	return file_read_once(root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
 	                               0 &&
 	                       cursor_u64(&text, &pid) && pid < INT32_MAX
 	               ? (pid_t)pid

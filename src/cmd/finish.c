@@ -50,14 +50,14 @@ static void put_events(const struct analysis *a, const char *path)
 		events[n++] = (struct amendment){AMEND_EVENT, "implausible", left_out.data};
 	}
 	if (n > 0) {
-		(void)run_amend(path, events, n, NULL);
+		(void)amend_run(path, events, n, NULL);
 	}
 }
 
 static bool has_samples(struct reader *reader)
 {
-	return store_number(reader_database(reader), "SELECT EXISTS (SELECT 1 FROM profile_sample)",
-		       0) > 0;
+	return database_number(reader_database(reader),
+		       "SELECT EXISTS (SELECT 1 FROM profile_sample)", 0) > 0;
 }
 
 static int finish_run(struct reader *reader)

@@ -372,7 +372,7 @@ static int draw_whole(struct figure_page *page, size_t column, size_t line,
 	const struct analysis *a, const char *name, struct error *e)
 {
 	(void)line;
-	return figure_runs_add(page, column, a, name, e);
+	return figure_run_add(page, column, a, name, e);
 }
 
 static int draw_memory(struct figure_page *page, size_t column, size_t line,
@@ -436,7 +436,7 @@ static const struct timeline_kind kinds[] = {
 static struct figure_page *new_page(const struct timeline_kind *kind, const struct plan *plan)
 {
 	if (kind->n_strips == 0) {
-		return figure_runs_new(plan->n_columns);
+		return figure_run_new(plan->n_columns);
 	}
 	struct figure_page *page = figure_new(NULL, plan->n_columns);
 	for (size_t strip = 0; page && strip < kind->n_strips; strip++) {
@@ -747,7 +747,7 @@ static int show_timeline(const struct layout *l, const struct layout_request *q,
 	return draw_page(l, q, page, s, e);
 }
 
-int layout_check(const char *name, bool to_figure, struct error *e)
+int layout_show_check(const char *name, bool to_figure, struct error *e)
 {
 	if (strcmp(name, LIST) == 0) {
 		return 0;
@@ -765,7 +765,7 @@ int layout_check(const char *name, bool to_figure, struct error *e)
 	return 0;
 }
 
-bool layout_needs_runs(const char *name)
+bool layout_show_needs_runs(const char *name)
 {
 	const struct layout *l = layout_by_name(name);
 	return l && l->kind != LAYOUT_PUBLISHED && l->kind != LAYOUT_WAITS;

@@ -27,8 +27,8 @@ struct layout_request {
 };
 
 // Whether there is such a layout, before any run is read: 0, or -EINVAL with one line.
-int layout_check(const char *name, bool to_figure, struct error *e);
+int layout_show_check(const char *name, bool to_figure, struct error *e);
 // Whether it needs runs at all.
-bool layout_needs_runs(const char *name);
+bool layout_show_needs_runs(const char *name);
 // 0, or -errno with one line.
 int layout_show(const struct layout_request *q, struct error *e);

@@ -247,7 +247,7 @@ struct reader *reading_open(const char *name)
 	if (r == 0 && reader_is_unclosed(reader)) {
 		reader_free(reader);
 		reader = NULL;
-		(void)run_close(path, NULL); // where it can be
+		(void)amend_close(path, NULL); // where it can be
 		r = reader_open(path, &reader, &e);
 	}
 	if (r < 0) {

@@ -66,7 +66,7 @@ static int figure_add_run(
 	if (r == 0) {
 		_cleanup_text_ struct text title = {0};
 		words_append_elided(&title, analysis.overview.name, TITLE_COLUMNS);
-		r = figure_runs_add(page, column, &analysis, title.data, e);
+		r = figure_run_add(page, column, &analysis, title.data, e);
 		if (page->columns == 1) {
 			note_labels(page, &analysis.overview);
 		}
@@ -87,7 +87,7 @@ static void close_readers(struct reader **readers, size_t n)
 static int draw_runs(struct reader *const *readers, size_t n, const char *output,
 	const char *keep_directory, struct error *e)
 {
-	struct figure_page *page = figure_runs_new(n);
+	struct figure_page *page = figure_run_new(n);
 	int r = page ? 0 : error_errno(e, ENOMEM, "cannot make the figure");
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = figure_add_run(page, i, readers[i], e);

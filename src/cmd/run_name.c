@@ -84,7 +84,7 @@ static int add_entry(struct candidates *c, const char *directory, const char *en
 	if (strncmp(entry, start, strlen(start)) != 0 || (*entry == '.' && *start != '.')) {
 		return 0;
 	}
-	if (run_name_is(entry)) {
+	if (index_run_name_is(entry)) {
 		return add(c, path_in(directory, entry),
 			strndup(entry, strlen(entry) - strlen(ENDING)));
 	}
@@ -144,7 +144,7 @@ static bool may_be_run(const char *path, const struct stat *status)
 {
 	static const char magic[] = "SQLite format 3";
 	char found[sizeof(magic)] = "";
-	if (run_name_is(path) || !S_ISREG(status->st_mode)) {
+	if (index_run_name_is(path) || !S_ISREG(status->st_mode)) {
 		return true;
 	}
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
@@ -250,12 +250,12 @@ static int find_in(const char *name, enum run_name_kind kind, struct places *pla
 	if (found == FOUND_RUN) {
 		return *ret_path ? 0 : error_errno(e, ENOMEM, "cannot look for runs");
 	}
-	int r = run_name_is(name) ? -ENOENT : find_beginning(name, kind, places, ret_path, e);
+	int r = index_run_name_is(name) ? -ENOENT : find_beginning(name, kind, places, ret_path, e);
 	if (r != -ENOENT) {
 		return r;
 	}
 	// What is there but is no run, and what is not there: opening it says what is wrong.
-	if (found == FOUND_OTHER || strchr(name, '/') || run_name_is(name)) {
+	if (found == FOUND_OTHER || strchr(name, '/') || index_run_name_is(name)) {
 		*ret_path = strdup(name);
 		return *ret_path ? 0 : error_errno(e, ENOMEM, "cannot look for runs");
 	}

@@ -265,7 +265,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "suggestions", suggestions_json(a->verdict));
 	json_object_set_new(verdict, "tried", tried_json(a->verdict));
 	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->held));
-	int r = evidence_table_build(a, &t);
+	int r = run_table_evidence(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;
 }
@@ -277,7 +277,7 @@ struct section {
 
 static int all_events(const struct analysis *a, struct table **ret)
 {
-	return event_table_build(a, SIZE_MAX, true, ret);
+	return run_table_events(a, SIZE_MAX, true, ret);
 }
 
 static json_t *implausible_json(const struct implausible_list *list)
@@ -341,10 +341,10 @@ static json_t *code_time_json(const struct analysis *a)
 		}
 	}
 	for (size_t i = 0; i < N_CODE_PHASES; i++) {
-		size_t phase = code_phase_in_order(i);
+		size_t phase = code_time_phase_in_order(i);
 		if (time.phases[phase].samples > 0) {
 			json_array_append_new(
-				phases, bar_json(code_phase_name(phase), &time.phases[phase],
+				phases, bar_json(code_time_phase_name(phase), &time.phases[phase],
 						time.phase_samples));
 		}
 	}
@@ -360,15 +360,15 @@ static json_t *code_time_json(const struct analysis *a)
 static int show_json(const struct analysis *a, FILE *stream)
 {
 	static const struct section sections[] = {
-		{"processes", process_table_build},
-		{"waits", wait_table_build},
-		{"threads", thread_table_build},
-		{"code", code_table_build},
-		{"lines", line_table_build},
-		{"gpus", gpu_table_build},
-		{"devices", device_table_build},
+		{"processes", run_table_processes},
+		{"waits", run_table_waits},
+		{"threads", run_table_threads},
+		{"code", run_table_code},
+		{"lines", run_table_lines},
+		{"gpus", run_table_gpus},
+		{"devices", run_table_devices},
 		{"events", all_events},
-		{"missing", missing_table_build},
+		{"missing", run_table_missing},
 	};
 	json_t *json = json_object();
 	int failed = json_object_set_new(json, "run", run_json(a));
@@ -384,7 +384,7 @@ static int show_json(const struct analysis *a, FILE *stream)
 	}
 	failed |= json_object_set_new(json, "cpu_time", code_time_json(a));
 	failed |= json_object_set_new(json, "implausible", implausible_json(a->implausible));
-	failed |= show_phases_json(json, a);
+	failed |= run_table_phases_json(json, a);
 	failed |= json_object_set_new(json, "pressure", pressure_json(&a->overview.pressure));
 	failed |= json_object_set_new(json, "recording", recording_json(&a->overview.recording));
 	if (failed) {
@@ -463,7 +463,8 @@ int command_show(int argc, char **argv)
 		return command_fail("%s", e.text);
 	}
 	reading_damage(&analysis);
-	int r = show.json ? show_json(&analysis, stdout) : show_text(&analysis, &show.text, stdout);
+	int r = show.json ? show_json(&analysis, stdout)
+	                  : run_text_print(&analysis, &show.text, stdout);
 	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r)) : reading_finish();

@@ -181,7 +181,7 @@ static pid_t parent_of(int root_fd, pid_t pid)
 	struct cursor text;
 	struct proc_stat stat;
 	snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
-	return host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
 	                       proc_stat_parse(text, &stat) == 0
 	               ? (pid_t)stat.parent
 	               : 0;
@@ -211,7 +211,7 @@ int cgroup_directory_step_aside(int root_fd, const char *directory, const char *
 	struct cursor text, line;
 	uint64_t pid;
 	pid_t sweep = find_sweep(root_fd);
-	int r = cgroup_read(
+	int r = cgroupfs_read(
 		root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text, NULL);
 	if (r < 0 || text.end == buffer + sizeof(buffer)) {
 		return r < 0 ? r : -EBUSY;
@@ -303,10 +303,10 @@ static int check_keeps_limit(int root_fd, const struct cgroup_places *places, st
 	char buffer[16];
 	struct cursor text;
 	uint64_t on, limit;
-	if (cgroup_read(root_fd, directory, "memory.use_hierarchy", buffer, sizeof(buffer), &text,
+	if (cgroupfs_read(root_fd, directory, "memory.use_hierarchy", buffer, sizeof(buffer), &text,
 		    NULL) == 0 &&
 		cursor_u64(&text, &on) && on == 0 &&
-		cgroup_memory_limit(root_fd, places, &limit, NULL) == 0) {
+		cgroupfs_memory_limit(root_fd, places, &limit, NULL) == 0) {
 		return error_set(e, ENOTSUP,
 			"/%s: a child would not be under its limit (memory.use_hierarchy is 0)",
 			directory);
@@ -318,9 +318,9 @@ static bool has_controller(int root_fd, const char *directory, const char *contr
 {
 	char buffer[512];
 	struct cursor list;
-	return cgroup_read(root_fd, directory, "cgroup.controllers", buffer, sizeof(buffer), &list,
-		       NULL) == 0 &&
-	       cgroup_list_has(list, controller);
+	return cgroupfs_read(root_fd, directory, "cgroup.controllers", buffer, sizeof(buffer),
+		       &list, NULL) == 0 &&
+	       cgroupfs_list_has(list, controller);
 }
 
 // A process may be moved only by who may write the cgroup.procs of the nearest common ancestor: the
@@ -381,7 +381,7 @@ static int check_takes_processes(int root_fd, const char *directory, struct erro
 {
 	char buffer[32];
 	struct cursor text, word;
-	if (cgroup_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text, NULL) ==
+	if (cgroupfs_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text, NULL) ==
 			0 &&
 		cursor_word(&text, &word) && cursor_word(&text, &word) &&
 		cursor_is(word, "invalid")) {
@@ -615,9 +615,9 @@ static bool is_in_use(int root_fd, const char *directory)
 {
 	char buffer[64];
 	struct cursor text, word;
-	return cgroup_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text,
+	return cgroupfs_read(root_fd, directory, "cgroup.type", buffer, sizeof(buffer), &text,
 		       NULL) == 0 &&
-	       cgroup_read(root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text,
+	       cgroupfs_read(root_fd, directory, "cgroup.procs", buffer, sizeof(buffer), &text,
 		       NULL) == 0 &&
 	       cursor_word(&text, &word);
 }

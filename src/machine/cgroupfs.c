@@ -46,7 +46,7 @@ static bool list_has(struct cursor list, const char *word)
 	return false;
 }
 
-bool cgroup_list_has(struct cursor list, const char *word)
+bool cgroupfs_list_has(struct cursor list, const char *word)
 {
 	return list_has(list, word);
 }
@@ -266,14 +266,14 @@ const struct cgroup_place *cgroup_place_of(
 	return legacy->version ? legacy : &places->unified;
 }
 
-int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
+int cgroupfs_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
 	struct cursor *ret, struct error *e)
 {
 	char path[PATH_MAX];
 	if (snprintf(path, sizeof(path), "%s/%s", directory, name) >= (int)sizeof(path)) {
 		return error_errno(e, ENAMETOOLONG, "/%s", directory);
 	}
-	return host_read_once(root_fd, path, buffer, size, ret, e);
+	return file_read_once(root_fd, path, buffer, size, ret, e);
 }
 
 // One number of a file; -ENOENT where the file is not there or holds none ("max").
@@ -282,7 +282,7 @@ static int read_number(int root_fd, const char *directory, const char *name, int
 	char buffer[64];
 	struct cursor c;
 	int64_t number;
-	if (cgroup_read(root_fd, directory, name, buffer, sizeof(buffer), &c, NULL) < 0 ||
+	if (cgroupfs_read(root_fd, directory, name, buffer, sizeof(buffer), &c, NULL) < 0 ||
 		!cursor_i64(&c, &number)) {
 		return -ENOENT;
 	}
@@ -312,7 +312,7 @@ static double cpu_quota_of(int root_fd, const char *directory, int version)
 	if (version == 2) {
 		char buffer[64];
 		struct cursor c;
-		if (cgroup_read(root_fd, directory, "cpu.max", buffer, sizeof(buffer), &c, NULL) <
+		if (cgroupfs_read(root_fd, directory, "cpu.max", buffer, sizeof(buffer), &c, NULL) <
 				0 ||
 			!cursor_i64(&c, &quota) || !cursor_i64(&c, &period)) {
 			return INFINITY;
@@ -350,7 +350,7 @@ static double least_limit(
 	return least;
 }
 
-int cgroup_memory_limit(
+int cgroupfs_memory_limit(
 	int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes, char **ret_directory)
 {
 	double least = least_limit(
@@ -362,7 +362,7 @@ int cgroup_memory_limit(
 	return 0;
 }
 
-int cgroup_cpu_quota(
+int cgroupfs_cpu_quota(
 	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory)
 {
 	double least = least_limit(
@@ -374,7 +374,7 @@ int cgroup_cpu_quota(
 	return 0;
 }
 
-size_t cgroup_cpu_quotas(
+size_t cgroupfs_cpu_quotas(
 	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n)
 {
 	const struct cgroup_place *place = cgroup_place_of(places, CGROUP_CPU);

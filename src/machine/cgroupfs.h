@@ -56,10 +56,10 @@ const struct cgroup_place *cgroup_place_of(
 
 // The tightest limit from the directory up to the mount point, and which directory sets it (owned
 // by the caller; ret_directory may be NULL). 0, or -ENOENT where nothing limits.
-int cgroup_memory_limit(
+int cgroupfs_memory_limit(
 	int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes, char **ret_directory);
 // In CPUs (2.5): the CFS quota over its period.
-int cgroup_cpu_quota(
+int cgroupfs_cpu_quota(
 	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory);
 
 struct cgroup_quota {
@@ -69,12 +69,12 @@ struct cgroup_quota {
 
 // Every level from the directory up to the mount point that sets a CPU quota, the innermost first.
 // Returns how many, at most n; more levels than that are left out.
-size_t cgroup_cpu_quotas(
+size_t cgroupfs_cpu_quotas(
 	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n);
 
 // Reads one file of a directory: path/name. Buffer and view as in host_read_once.
-int cgroup_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
+int cgroupfs_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
 	struct cursor *ret, struct error *e);
 
 // Whether a list of words (cgroup.controllers) has the word.
-bool cgroup_list_has(struct cursor list, const char *word);
+bool cgroupfs_list_has(struct cursor list, const char *word);

@@ -118,7 +118,7 @@ static bool read_cpus(int root_fd, const char *path, struct cpus *ret)
 {
 	char buffer[4096];
 	struct cursor text;
-	return host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
 	       text.end < buffer + sizeof(buffer) && cpus_parse(text, ret);
 }
 

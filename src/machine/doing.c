@@ -25,7 +25,7 @@ bool doing_parse_call(struct cursor text, struct doing_call *ret)
 		return false;
 	}
 	for (size_t i = 0; call.number >= 0 && i < ARRAY_LENGTH(call.arguments); i++) {
-		if (!maps_take_hex(&text, &call.arguments[i])) {
+		if (!procfs_take_hex(&text, &call.arguments[i])) {
 			return false;
 		}
 	}
@@ -223,7 +223,7 @@ bool doing_find_interpreter(struct cursor maps, uint64_t *ret_from, uint64_t *re
 	bool follows = false; // the mapping before was part of it
 	while (cursor_line(&maps, &line)) {
 		struct mapping m;
-		if (!maps_take_line(line, &m)) {
+		if (!procfs_take_maps_line(line, &m)) {
 			continue;
 		}
 		int rank = interpreter_rank(m.path);

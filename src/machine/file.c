@@ -19,7 +19,7 @@
 //
 // Names and numbers, a line each.
 
-bool keyed_next(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value)
+bool file_next_key(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value)
 {
 	struct cursor line;
 	while (cursor_line(text, &line)) {
@@ -36,7 +36,7 @@ bool keyed_next(struct cursor *text, struct cursor *ret_key, struct cursor *ret_
 	return false;
 }
 
-int64_t keyed_number(struct cursor value)
+int64_t file_key_number(struct cursor value)
 {
 	int64_t number;
 	if (!cursor_i64(&value, &number)) {
@@ -49,19 +49,19 @@ int64_t keyed_number(struct cursor value)
 	return number;
 }
 
-size_t keyed_parse(struct cursor text, const char *const *keys, size_t n, int64_t *values)
+size_t file_keys_parse(struct cursor text, const char *const *keys, size_t n, int64_t *values)
 {
 	for (size_t i = 0; i < n; i++) {
 		values[i] = KEYED_ABSENT;
 	}
 	size_t found = 0, expected = 0;
 	struct cursor key, value;
-	while (found < n && keyed_next(&text, &key, &value)) {
+	while (found < n && file_next_key(&text, &key, &value)) {
 		for (size_t i = 0; i < n; i++) {
 			size_t at = expected + i < n ? expected + i : expected + i - n;
 			if (*keys[at] == *key.at && cursor_is(key, keys[at])) {
 				if (values[at] == KEYED_ABSENT) {
-					values[at] = keyed_number(value);
+					values[at] = file_key_number(value);
 					found += values[at] != KEYED_ABSENT;
 				}
 				expected = at + 1 < n ? at + 1 : 0;
@@ -140,7 +140,7 @@ void host_file_close(struct host_file *f)
 	*f = HOST_FILE_CLOSED;
 }
 
-int host_pread(int fd, char *buffer, size_t size, struct cursor *ret)
+int file_pread(int fd, char *buffer, size_t size, struct cursor *ret)
 {
 	ssize_t n = pread_bare(fd, buffer, size, 0);
 	if (n <= 0) {
@@ -150,18 +150,18 @@ int host_pread(int fd, char *buffer, size_t size, struct cursor *ret)
 	return 0;
 }
 
-int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
+int file_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e)
 {
 	_cleanup_close_ int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
 		return error_errno(e, errno, "/%s", path);
 	}
-	int r = host_pread(fd, buffer, size, ret);
+	int r = file_pread(fd, buffer, size, ret);
 	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
 }
 
-bool host_has_entries(int root_fd, const char *path)
+bool file_has_entries(int root_fd, const char *path)
 {
 	int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);

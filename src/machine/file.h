@@ -32,14 +32,14 @@ int host_file_read_to_end(struct host_file *f, struct cursor *ret);
 void host_file_close(struct host_file *f);
 
 // One pread of at most size bytes. 0 or -errno; -ENODATA where there was nothing.
-int host_pread(int fd, char *buffer, size_t size, struct cursor *ret);
+int file_pread(int fd, char *buffer, size_t size, struct cursor *ret);
 
 // Opens, reads at most size bytes and closes again.
-int host_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
+int file_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e);
 
 // Whether the directory is there and holds anything.
-bool host_has_entries(int root_fd, const char *path);
+bool file_has_entries(int root_fd, const char *path);
 
 // Keyed -------------------------------------------------------------------------------------------
 //
@@ -51,13 +51,13 @@ bool host_has_entries(int root_fd, const char *path);
 
 // Takes the next line that has a name. value begins behind the name and its colon and ends with the
 // line. False at the end of the text.
-bool keyed_next(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value);
+bool file_next_key(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value);
 
 // The number that value begins with; "kB" behind it makes bytes of it. KEYED_ABSENT where there is
 // none or it passes 63 bits.
-int64_t keyed_number(struct cursor value);
+int64_t file_key_number(struct cursor value);
 
 // Finds the numbers of n names, in one pass and fastest where the names stand in the text's order.
 // values[i] is KEYED_ABSENT for what the text lacks; of a name that comes twice the first counts.
 // Returns how many were found.
-size_t keyed_parse(struct cursor text, const char *const *keys, size_t n, int64_t *values);
+size_t file_keys_parse(struct cursor text, const char *const *keys, size_t n, int64_t *values);

@@ -52,7 +52,7 @@ static void read_line(int root_fd, const char *path, char *to, size_t size)
 {
 	char buffer[256];
 	struct cursor c;
-	if (host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0) {
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0) {
 		copy_line(c, to, size);
 	}
 }
@@ -61,7 +61,7 @@ static unsigned read_list(int root_fd, const char *path)
 {
 	char buffer[1024];
 	struct cursor c;
-	return host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0
+	return file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) == 0
 	               ? machine_list_count(c)
 	               : 0;
 }
@@ -73,7 +73,7 @@ static void read_model(int root_fd, char *to, size_t size)
 	static const char *const keys[] = {"model name", "cpu model", "Processor", "cpu"};
 	char buffer[READ_MAX_BYTES];
 	struct cursor text, line;
-	if (host_read_once(root_fd, "proc/cpuinfo", buffer, sizeof(buffer), &text, NULL) < 0) {
+	if (file_read_once(root_fd, "proc/cpuinfo", buffer, sizeof(buffer), &text, NULL) < 0) {
 		return;
 	}
 	while (cursor_line(&text, &line)) {
@@ -94,10 +94,10 @@ static unsigned read_allowed_cpus(int root_fd)
 {
 	char buffer[READ_MAX_BYTES];
 	struct cursor text, key, value;
-	if (host_read_once(root_fd, "proc/self/status", buffer, sizeof(buffer), &text, NULL) < 0) {
+	if (file_read_once(root_fd, "proc/self/status", buffer, sizeof(buffer), &text, NULL) < 0) {
 		return 0;
 	}
-	while (keyed_next(&text, &key, &value)) {
+	while (file_next_key(&text, &key, &value)) {
 		if (cursor_is(key, "Cpus_allowed_list")) {
 			return machine_list_count(value);
 		}
@@ -111,9 +111,9 @@ static uint64_t read_memory(int root_fd)
 	char buffer[READ_MAX_BYTES];
 	struct cursor text;
 	int64_t total;
-	bool found = host_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) ==
+	bool found = file_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) ==
 	                     0 &&
-	             keyed_parse(text, keys, 1, &total) == 1 && total > 0;
+	             file_keys_parse(text, keys, 1, &total) == 1 && total > 0;
 	return found ? (uint64_t)total : 0;
 }
 
@@ -129,8 +129,8 @@ void machine_read(int root_fd, struct machine *ret)
 	read_line(root_fd, "proc/sys/kernel/osrelease", m.kernel, sizeof(m.kernel));
 	read_line(root_fd, "proc/sys/kernel/hostname", m.name, sizeof(m.name));
 	if (cgroup_places_find(root_fd, "self", &places, NULL) == 0) {
-		(void)cgroup_memory_limit(root_fd, &places, &m.memory_limit_bytes, NULL);
-		(void)cgroup_cpu_quota(root_fd, &places, &m.cpu_quota, NULL);
+		(void)cgroupfs_memory_limit(root_fd, &places, &m.memory_limit_bytes, NULL);
+		(void)cgroupfs_cpu_quota(root_fd, &places, &m.cpu_quota, NULL);
 		cgroup_places_done(&places);
 	}
 	*ret = m;

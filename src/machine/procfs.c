@@ -16,7 +16,7 @@
 
 // Maps --------------------------------------------------------------------------------------------
 
-bool maps_take_hex(struct cursor *c, uint64_t *ret)
+bool procfs_take_hex(struct cursor *c, uint64_t *ret)
 {
 	struct cursor at = *c;
 	uint64_t value = 0;
@@ -42,13 +42,13 @@ bool maps_take_hex(struct cursor *c, uint64_t *ret)
 }
 
 // "55d0-55d4 r-xp 00000000 08:01 42   /usr/bin/python3.11"
-bool maps_take_line(struct cursor line, struct mapping *ret)
+bool procfs_take_maps_line(struct cursor line, struct mapping *ret)
 {
 	struct mapping m = {.from = 0};
 	struct cursor modes;
-	if (!maps_take_hex(&line, &m.from) || !cursor_literal(&line, "-") ||
-		!maps_take_hex(&line, &m.to) || !cursor_word(&line, &modes) ||
-		!maps_take_hex(&line, &m.offset) || !cursor_skip_fields(&line, 2)) {
+	if (!procfs_take_hex(&line, &m.from) || !cursor_literal(&line, "-") ||
+		!procfs_take_hex(&line, &m.to) || !cursor_word(&line, &modes) ||
+		!procfs_take_hex(&line, &m.offset) || !cursor_skip_fields(&line, 2)) {
 		return false;
 	}
 	cursor_skip_blanks(&line);
@@ -136,7 +136,7 @@ int system_stat_parse(struct cursor text, struct system_stat *ret)
 		return -EBADMSG;
 	}
 	int64_t v[N];
-	keyed_parse(text, keys, N, v);
+	file_keys_parse(text, keys, N, v);
 	stat.context_switches = v[CONTEXT_SWITCHES];
 	stat.processes = v[PROCESSES];
 	stat.running = v[RUNNING];
@@ -220,7 +220,7 @@ int interface_line_parse(struct cursor line, struct interface_line *ret)
 //
 // io.stat (Documentation/admin-guide/cgroup-v2.rst).
 
-bool iostat_next(struct cursor *text, struct iostat_line *ret)
+bool procfs_next_iostat(struct cursor *text, struct iostat_line *ret)
 {
 	struct iostat_line found = {0};
 	const struct {
@@ -262,10 +262,10 @@ static bool is_stacked(int root_fd, struct cursor device)
 	int length = (int)(device.end - device.at);
 	snprintf(path, sizeof(path), "sys/dev/block/%.*s/slaves", length < 32 ? length : 32,
 		device.at);
-	return host_has_entries(root_fd, path);
+	return file_has_entries(root_fd, path);
 }
 
-bool iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device)
+bool procfs_iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device)
 {
 	for (size_t i = 0; i < known->n; i++) {
 		if (cursor_is(device, known->disks[i].number)) {
@@ -418,7 +418,7 @@ int proc_io_parse(struct cursor text, struct proc_io *ret)
 	static const char *const keys[] = {"rchar", "wchar", "syscr", "syscw", "read_bytes",
 		"write_bytes", "cancelled_write_bytes"};
 	int64_t v[ARRAY_LENGTH(keys)];
-	if (keyed_parse(text, keys, ARRAY_LENGTH(keys), v) == 0) {
+	if (file_keys_parse(text, keys, ARRAY_LENGTH(keys), v) == 0) {
 		return -EBADMSG;
 	}
 	*ret = (struct proc_io){v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
@@ -430,7 +430,7 @@ int proc_smaps_rollup_parse(struct cursor text, struct proc_smaps_rollup *ret)
 	static const char *const keys[] = {"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem",
 		"Private_Clean", "Private_Dirty", "Swap", "SwapPss"};
 	int64_t v[ARRAY_LENGTH(keys)];
-	keyed_parse(text, keys, ARRAY_LENGTH(keys), v);
+	file_keys_parse(text, keys, ARRAY_LENGTH(keys), v);
 	if (v[0] == KEYED_ABSENT || v[1] == KEYED_ABSENT) {
 		return -EBADMSG;
 	}
@@ -490,7 +490,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 	struct cursor line[PROCFS_N] = {0};
 	struct cursor key, value;
 	// The lines come in the order of the table, whichever of them there are.
-	for (size_t expected = 0; expected < PROCFS_N && keyed_next(&text, &key, &value);) {
+	for (size_t expected = 0; expected < PROCFS_N && file_next_key(&text, &key, &value);) {
 		for (size_t i = expected; i < PROCFS_N; i++) {
 			if (*keys[i] == *key.at && cursor_is(key, keys[i])) {
 				line[i] = value;
@@ -504,7 +504,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 	}
 	int64_t v[PROCFS_N];
 	for (size_t i = 0; i < PROCFS_N; i++) {
-		v[i] = keyed_number(line[i]);
+		v[i] = file_key_number(line[i]);
 	}
 	*ret = (struct proc_status){
 		.uid = v[UID],

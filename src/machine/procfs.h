@@ -125,9 +125,9 @@ struct mapping {
 };
 
 // "0x1f", "1f"; false, and nothing moved, where there is no number or it passes 64 bits.
-bool maps_take_hex(struct cursor *c, uint64_t *ret);
+bool procfs_take_hex(struct cursor *c, uint64_t *ret);
 // False where the line is none of such a file.
-bool maps_take_line(struct cursor line, struct mapping *ret);
+bool procfs_take_maps_line(struct cursor line, struct mapping *ret);
 
 // Pressure ----------------------------------------------------------------------------------------
 //
@@ -207,7 +207,7 @@ struct iostat_line {
 };
 
 // Takes the next line. False at the end of the text.
-bool iostat_next(struct cursor *text, struct iostat_line *ret);
+bool procfs_next_iostat(struct cursor *text, struct iostat_line *ret);
 
 #define IOSTAT_MAX_DISKS 64u
 
@@ -222,4 +222,4 @@ struct iostat_disks {
 
 // False for a device that stands on others, whose lines have the same bytes again: device mapper,
 // RAID, loop.
-bool iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device);
+bool procfs_iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device);

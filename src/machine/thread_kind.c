@@ -114,7 +114,7 @@ void thread_ranges_read(struct cursor maps, struct thread_ranges *ret)
 	*ret = (struct thread_ranges){0};
 	while (cursor_line(&maps, &line)) {
 		struct mapping m;
-		if (!maps_take_line(line, &m)) {
+		if (!procfs_take_maps_line(line, &m)) {
 			continue;
 		}
 		enum thread_kind kind = thread_kind_of_object(m.path);
@@ -147,7 +147,7 @@ static bool take_code_address(struct cursor line, uint64_t *ret)
 	uint64_t address = 0;
 	bool whole = cursor_i64(&line, &number);
 	for (unsigned i = 0; whole && i < 6 + 2; i++) {
-		whole = maps_take_hex(&line, &address);
+		whole = procfs_take_hex(&line, &address);
 	}
 	*ret = address;
 	return whole;

@@ -94,7 +94,7 @@ static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *
 		return;
 	}
 	snprintf(path, sizeof(path), "%d/status", (int)identity->pid);
-	if (host_read_once(proc_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+	if (file_read_once(proc_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
 		proc_status_parse(text, &status) == 0 && status.pid_in_namespace > 0 &&
 		status.pid_in_namespace <= INT32_MAX) {
 		identity->inner_pid = (pid_t)status.pid_in_namespace;
@@ -467,10 +467,10 @@ static int read_stat(struct tree *tree, const struct process *p, struct proc_sta
 	struct cursor text;
 	int r;
 	if (p->stat_fd >= 0) {
-		r = host_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+		r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
 	} else {
 		snprintf(path, sizeof(path), "%d/stat", (int)p->pid);
-		r = host_read_once(tree->proc_fd, path, buffer, sizeof(buffer), &text, NULL);
+		r = file_read_once(tree->proc_fd, path, buffer, sizeof(buffer), &text, NULL);
 	}
 	return r < 0 ? r : proc_stat_parse(text, ret);
 }

@@ -97,7 +97,7 @@ static int page_cache_resident(int fd, uint64_t *ret_bytes)
 	               : -errno;
 }
 
-int page_cache_fill(int fd)
+int dataset_fill_page_cache(int fd)
 {
 	_cleanup_free_ char *buffer = malloc(READ_BYTES);
 	if (!buffer) {
@@ -559,7 +559,7 @@ int dataset_warm(const struct dataset *d, uint64_t room_bytes, bool (*goes_on)(v
 		if (!goes_on(context)) {
 			return error_set(e, EINTR, "interrupted");
 		}
-		int result = fd < 0 ? 0 : page_cache_fill(fd);
+		int result = fd < 0 ? 0 : dataset_fill_page_cache(fd);
 		if (result < 0) {
 			return error_errno(e, -result, "%s", d->paths[i]);
 		}

@@ -55,4 +55,4 @@ int dataset_cool(const struct dataset *d, struct error *e);
 // files that may be read.
 
 // Reads the whole file, so that it is in the cache where there is room. 0, or -errno.
-int page_cache_fill(int fd);
+int dataset_fill_page_cache(int fd);

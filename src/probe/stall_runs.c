@@ -123,7 +123,7 @@ static uint64_t memory_room(void)
 static int run(struct making *m, enum trial_kind kind, const char *setting, struct error *e)
 {
 	const struct stall_config *config = m->config;
-	const char *name = trial_name(kind);
+	const char *name = stalls_trial_name(kind);
 	_cleanup_free_ char *path = path_in(m, name, ".strain");
 	_cleanup_free_ char *output = path_in(m, name, ".out");
 	const char *const environment[] = {setting, NULL};
@@ -164,7 +164,7 @@ static void say_rate(const struct making *m, enum trial_kind kind)
 	const struct trial *p = &m->runs->trials[kind];
 	char seconds[32];
 	if (isfinite(p->rate.rate.value)) {
-		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", trial_name(kind),
+		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", stalls_trial_name(kind),
 			p->rate.rate.value, p->rate.of_samples ? "samples" : "iterations",
 			p->rate.iterations, text_seconds(seconds, sizeof(seconds), p->seconds),
 			p->end == TRIAL_TIME ? " (not as sure as asked: its time was up)" : "");

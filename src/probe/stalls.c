@@ -13,7 +13,7 @@
 #define ITERATIONS_PER_WORKER 10
 #define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
 
-const char *trial_name(enum trial_kind kind)
+const char *stalls_trial_name(enum trial_kind kind)
 {
 	static const char *const names[N_TRIALS] = {
 		[TRIAL_WARM] = "warm", [TRIAL_COMPUTE] = "compute", [TRIAL_COLD] = "cold"};
@@ -96,7 +96,7 @@ void trial_rate_of(const struct phases *p, struct trial_rate *ret)
 	}
 }
 
-bool trial_is_known(const struct phases *p, double error, double seconds)
+bool stalls_rate_is_known(const struct phases *p, double error, double seconds)
 {
 	struct trial_rate rate;
 	uint64_t needed = ITERATIONS_PER_WORKER * p->n_workers;

@@ -37,7 +37,7 @@ struct stalls {
 void stalls_compute(const struct trial_rate rates[N_TRIALS], struct stalls *ret);
 
 // "compute", "warm", "cold"
-const char *trial_name(enum trial_kind kind);
+const char *stalls_trial_name(enum trial_kind kind);
 
 // Whether a stall is more than chance: its interval does not reach 0.
 bool stall_is_sure(const struct estimate *stall);
@@ -52,4 +52,4 @@ void trial_rate_of(const struct phases *p, struct trial_rate *ret);
 
 // Whether it is known to within `error` (a ratio, half the interval over the mean), from so many
 // seconds of iterations, and from enough of these that what was prefetched at the start is few.
-bool trial_is_known(const struct phases *p, double error, double seconds);
+bool stalls_rate_is_known(const struct phases *p, double error, double seconds);

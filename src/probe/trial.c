@@ -112,7 +112,7 @@ static bool look(struct watched *w)
 	bool known = false;
 	const struct phases_input input = {&a.tables, &a.stops, true};
 	if (phases_load(&input, &phases, &e) == 0) {
-		known = trial_is_known(&phases, w->config->error,
+		known = stalls_rate_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader));
 		phases_done(&phases);

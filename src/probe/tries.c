@@ -29,7 +29,8 @@
 //
 // Ratios of rates.
 
-struct estimate gain_of(const double *without, size_t n_without, const double *with, size_t n_with)
+struct estimate tries_gain(
+	const double *without, size_t n_without, const double *with, size_t n_with)
 {
 	struct repeats a = statistics_of(without, n_without), b = statistics_of(with, n_with);
 	struct estimate gain = {NAN, NAN, NAN};
@@ -341,7 +342,7 @@ static void note_end(const struct trial *trial, const char *run)
 		{AMEND_KEY, "outcome_text", "ended by strain advise"},
 	};
 	if (trial->end == TRIAL_KNOWN || trial->end == TRIAL_TIME) {
-		(void)run_amend(run, items, ARRAY_LENGTH(items), NULL);
+		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
 	}
 }
 
@@ -500,7 +501,7 @@ static void find_gain(const struct tries *t, struct candidate *c)
 	}
 	if (!c->result.missing) {
 		size_t first = tries_first_is_cold(t);
-		c->result.gain = gain_of(
+		c->result.gain = tries_gain(
 			t->without.rates + first, t->without.n - first, c->rates, c->n);
 	}
 }

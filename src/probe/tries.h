@@ -88,7 +88,8 @@ void tries_done(struct tries *t);
 // Mean rate with settings over that without. The 95 % interval of the ratio is by the spread of
 // repeats (statistics_ratio): it has in it what differs from run to run, which no run can know of
 // itself. low and high NAN: too few repeats, or no distributions; all NAN: no rate of either.
-struct estimate gain_of(const double *without, size_t n_without, const double *with, size_t n_with);
+struct estimate tries_gain(
+	const double *without, size_t n_without, const double *with, size_t n_with);
 
 // What is left to do after the first probe without settings.
 struct design {

@@ -167,7 +167,7 @@ static void put_identity(struct recorder *r)
 	struct cursor text;
 	struct proc_stat stat;
 	put_number(r, "recorder_pid", (uint64_t)getpid());
-	if (host_read_once(r->root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
+	if (file_read_once(r->root_fd, "proc/self/stat", buffer, sizeof(buffer), &text, NULL) ==
 			0 &&
 		proc_stat_parse(text, &stat) == 0) {
 		put_number(r, "recorder_start_ticks", stat.start_ticks);
@@ -712,7 +712,7 @@ static void put_attached(struct description *d, pid_t pid)
 	struct cursor command;
 	_cleanup_text_ struct text json = {0};
 	snprintf(path, sizeof(path), "proc/%d/cmdline", (int)pid);
-	if (buffer && host_read_once(d->root, path, buffer, ARG_BYTES, &command, NULL) == 0) {
+	if (buffer && file_read_once(d->root, path, buffer, ARG_BYTES, &command, NULL) == 0) {
 		secret_append_command(&json, command.at, (size_t)(command.end - command.at));
 	} else {
 		text_append_string(&json, "[]");
@@ -752,7 +752,7 @@ static void put_machine(struct description *d)
 		put(d, "hostname", names.nodename);
 		put_format(d, "kernel", "%s %s %s", names.sysname, names.release, names.machine);
 	}
-	if (host_read_once(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot), &id,
+	if (file_read_once(d->root, "proc/sys/kernel/random/boot_id", boot, sizeof(boot), &id,
 		    NULL) == 0 &&
 		cursor_line(&id, &line)) {
 		put_format(d, "boot_id", "%.*s", (int)(line.end - line.at), line.at);
@@ -798,10 +798,10 @@ static void append_cgroup(struct text *json, int root, const struct limits *limi
 	(void)cgroup_places_find(root, "self", &places, NULL);
 	if (limits->memory_bytes > 0) {
 		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", limits->memory_bytes);
-	} else if (cgroup_memory_limit(root, &places, &bytes, NULL) == 0) {
+	} else if (cgroupfs_memory_limit(root, &places, &bytes, NULL) == 0) {
 		text_format(json, "\"cgroup_memory_bytes\":%" PRIu64 ",", bytes);
 	}
-	if (cgroup_cpu_quota(root, &places, &cpus, NULL) == 0) {
+	if (cgroupfs_cpu_quota(root, &places, &cpus, NULL) == 0) {
 		text_format(json, "\"cgroup_cpus\":%g,", cpus);
 	}
 	cgroup_places_done(&places);

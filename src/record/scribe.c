@@ -23,7 +23,7 @@
 //
 // Whether a matching line begins an epoch or ends one.
 
-bool epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns)
+bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns)
 {
 	if (n == 0) {
 		return false;
@@ -344,7 +344,7 @@ static void settle_epochs(struct scribe *s, int64_t end_ns)
 	if (s->n_epochs == 0) {
 		return;
 	}
-	if (!epochs_end_at_lines(s->epochs, s->n_epochs, end_ns)) {
+	if (!scribe_epochs_end_at_lines(s->epochs, s->n_epochs, end_ns)) {
 		writer_end_span(s->writer, s->epochs[s->n_epochs - 1].span, end_ns);
 		return;
 	}

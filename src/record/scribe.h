@@ -39,4 +39,4 @@ struct epoch_line {
 // Whether the lines stand at the ends of epochs: next to nothing comes after the last one, measured
 // by the time between lines, and something came before the first. Needs two lines at least; false
 // otherwise.
-bool epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns);
+bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns);

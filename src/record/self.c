@@ -123,7 +123,7 @@ static int64_t resident_kib(const struct self *self)
 	char buffer[128];
 	struct cursor text;
 	struct proc_statm statm;
-	if (self->statm_fd < 0 || host_pread(self->statm_fd, buffer, sizeof(buffer), &text) < 0 ||
+	if (self->statm_fd < 0 || file_pread(self->statm_fd, buffer, sizeof(buffer), &text) < 0 ||
 		proc_statm_parse(text, &statm) < 0) {
 		return VALUE_MISSING;
 	}

@@ -49,7 +49,7 @@ static enum code_role role_of(const struct analysis *a, int64_t entity, bool lea
 static size_t phase_of(const char *name)
 {
 	for (size_t i = 0; name && i < N_KNOWN_PHASES; i++) {
-		if (strcmp(phase_name((enum phase_id)i), name) == 0) {
+		if (strcmp(phase_id_name((enum phase_id)i), name) == 0) {
 			return i;
 		}
 	}
@@ -63,7 +63,7 @@ static void end_function(struct loading *l)
 	const char *symbol = l->named ? l->symbol.data : NULL;
 	bool jit = strcmp(path, "[jit]") == 0, kernel = strcmp(path, "[kernel]") == 0;
 	bool yields = symbol && strstr(symbol, "sched_yield");
-	enum code_class class = code_classify(path, symbol, CODE_OTHER);
+	enum code_class class = profile_classify(path, symbol, CODE_OTHER);
 	for (size_t i = 0; i < N_BARS; i++) {
 		struct bar *bar = &l->bars[i];
 		uint64_t sum = bar->of_function[0] + bar->of_function[1];
@@ -74,7 +74,7 @@ static void end_function(struct loading *l)
 		}
 		bar->jit += jit ? sum : 0;
 		if (!jit && !kernel) {
-			code_count(bar->samples, path, symbol, class, sum);
+			profile_count(bar->samples, path, symbol, class, sum);
 		}
 	}
 }
@@ -102,7 +102,7 @@ static int take_row(struct loading *l, sqlite3_stmt *row, size_t bar)
 		text_append_string(&l->path, path);
 		text_append_string(&l->symbol, symbol ? symbol : "");
 		l->named = symbol != NULL;
-		l->kernels |= code_makes_kernels(path);
+		l->kernels |= profile_makes_kernels(path);
 	}
 	l->bars[bar].of_function[sqlite3_column_int64(row, LEADER) == 1] += (uint64_t)count;
 	return l->path.failed || l->symbol.failed ? -ENOMEM : 0;
@@ -133,12 +133,12 @@ static void settle(struct loading *l)
 		bool trains = i != CODE_OF_WORKERS && i != CODE_OF_CHILDREN;
 		uint64_t spins = 0, kernel = bar->kernel[0] + bar->kernel[1];
 		for (size_t k = 0; k < 2 && trains; k++) {
-			spins += code_yielding_in_kernel(
+			spins += profile_yielding_in_kernel(
 				&yields, k == 1, bar->yielding[k], bar->kernel[k]);
 		}
-		code_count(bar->samples, "[kernel]", NULL, CODE_SPINNING, spins);
-		code_count(bar->samples, "[kernel]", NULL, CODE_SYSTEM, kernel - spins);
-		code_count(bar->samples, "[jit]", NULL, l->kernels ? CODE_KERNELS : CODE_OTHER,
+		profile_count(bar->samples, "[kernel]", NULL, CODE_SPINNING, spins);
+		profile_count(bar->samples, "[kernel]", NULL, CODE_SYSTEM, kernel - spins);
+		profile_count(bar->samples, "[jit]", NULL, l->kernels ? CODE_KERNELS : CODE_OTHER,
 			bar->jit);
 	}
 }
@@ -245,14 +245,14 @@ const char *code_role_name(enum code_role role)
 	return names[role];
 }
 
-const char *code_phase_name(size_t phase)
+const char *code_time_phase_name(size_t phase)
 {
 	return phase == CODE_OUTSIDE   ? "outside iterations"
 	       : phase == CODE_UNKNOWN ? "phase not known"
-	                               : phase_name((enum phase_id)phase);
+	                               : phase_id_name((enum phase_id)phase);
 }
 
-size_t code_phase_in_order(size_t place)
+size_t code_time_phase_in_order(size_t place)
 {
 	static const size_t order[N_CODE_PHASES] = {PHASE_DATA, PHASE_TRANSFER, PHASE_FORWARD,
 		PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COMMUNICATION, PHASE_STEP, PHASE_OTHER,
@@ -260,7 +260,7 @@ size_t code_phase_in_order(size_t place)
 	return order[place];
 }
 
-void code_append_classes(struct text *t, const struct code_group_samples *samples)
+void code_time_append_classes(struct text *t, const struct code_group_samples *samples)
 {
 	struct code_facts facts = {.samples = samples->samples};
 	for (size_t i = 0; samples->samples > 0 && i < N_CODE_CLASSES; i++) {

@@ -40,9 +40,9 @@ void code_time_done(struct code_time *t);
 // "training thread", "other threads", "workers", "other processes".
 const char *code_role_name(enum code_role role);
 // "data", ..., "outside iterations", "phase not known".
-const char *code_phase_name(size_t phase);
+const char *code_time_phase_name(size_t phase);
 // In the order in which they are shown: as an iteration goes through them.
-size_t code_phase_in_order(size_t place); // place < N_CODE_PHASES
+size_t code_time_phase_in_order(size_t place); // place < N_CODE_PHASES
 // "matrix kernels 62 %, interpreter 20 %": classes with 5 % or more, the largest first.
 struct text;
-void code_append_classes(struct text *t, const struct code_group_samples *samples);
+void code_time_append_classes(struct text *t, const struct code_group_samples *samples);

@@ -190,7 +190,7 @@ char *entity_command(const struct entity *entity)
 	return command_join(json_object_get(entity->attributes, "command"));
 }
 
-char *command_line(const char *json)
+char *entity_command_line(const char *json)
 {
 	json_t *command = json_loads(json, JSON_DECODE_ANY, NULL);
 	char *line = command ? command_join(command) : strdup(json);
@@ -266,13 +266,13 @@ static int metric_compare(const void *key, const void *item)
 	return (id > other) - (id < other);
 }
 
-const struct metric_row *metric_by_id(const struct metric_list *list, uint32_t id)
+const struct metric_row *metric_list_find(const struct metric_list *list, uint32_t id)
 {
 	return list->n ? bsearch(&id, list->items, list->n, sizeof(*list->items), metric_compare)
 	               : NULL;
 }
 
-const struct metric_row *metric_by_name(
+const struct metric_row *metric_list_find_name(
 	const struct metric_list *list, enum entity_kind kind, const char *name)
 {
 	for (size_t i = 0; i < list->n; i++) {

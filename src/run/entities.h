@@ -46,7 +46,7 @@ bool entity_flag(const struct entity *entity, const char *attribute);
 // A command line for people: its arguments (a JSON array) with blanks between, quoted where they
 // need it; "" where there is none. Owned by the caller; NULL: out of memory.
 char *entity_command(const struct entity *entity);
-char *command_line(const char *json);
+char *entity_command_line(const char *json);
 // false where `name` is no kind.
 bool entity_kind_parse(const char *name, enum entity_kind *ret);
 
@@ -73,6 +73,6 @@ const char *metric_row_help(const struct metric_row *metric);
 
 int metric_list_load(struct reader *r, struct metric_list *ret, struct error *e);
 void metric_list_done(struct metric_list *list);
-const struct metric_row *metric_by_id(const struct metric_list *list, uint32_t id);
-const struct metric_row *metric_by_name(
+const struct metric_row *metric_list_find(const struct metric_list *list, uint32_t id);
+const struct metric_row *metric_list_find_name(
 	const struct metric_list *list, enum entity_kind kind, const char *name);

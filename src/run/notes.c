@@ -205,7 +205,7 @@ static bool is_ambiguous(const struct metric_list *metrics, const struct missing
 	return false;
 }
 
-void missing_append_subject(
+void missing_list_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group)
 {
 	enum { NAMED = 3 };
@@ -245,7 +245,7 @@ static bool goes_without_saying(
 	return true;
 }
 
-bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
+bool missing_list_append_subjects(struct text *t, const struct metric_list *metrics,
 	const struct missing_list *list, size_t index)
 {
 	const char *reason = list->items[index].reason;
@@ -255,25 +255,25 @@ bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
 		}
 	}
 	const struct missing_group *leader = &list->items[index];
-	missing_append_subject(t, metrics, leader);
+	missing_list_append_subject(t, metrics, leader);
 	for (size_t i = index + 1; i < list->n; i++) {
 		if (strcmp(list->items[i].reason, reason) == 0 &&
 			!goes_without_saying(&list->items[i], leader)) {
 			text_append_string(t, ", ");
-			missing_append_subject(t, metrics, &list->items[i]);
+			missing_list_append_subject(t, metrics, &list->items[i]);
 		}
 	}
 	return true;
 }
 
-void missing_append_reason(struct text *t, const struct missing_group *group)
+void missing_list_append_reason(struct text *t, const struct missing_group *group)
 {
 	const char *end = strstr(group->reason, "; ");
 	text_append_printable(
 		t, group->reason, end ? (size_t)(end - group->reason) : strlen(group->reason));
 }
 
-size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX])
+size_t notes_parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX])
 {
 	static const struct {
 		const char *key; // of table run

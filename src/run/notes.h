@@ -34,14 +34,14 @@ struct missing_list {
 int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e);
 void missing_list_done(struct missing_list *list);
 // "GPU power", "disk", "pressure": what a group of metrics is, in few words.
-void missing_append_subject(
+void missing_list_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
 // The subjects of every group with the reason of list->items[index]. False, and nothing appended,
 // where an earlier group has that reason.
-bool missing_append_subjects(struct text *t, const struct metric_list *metrics,
+bool missing_list_append_subjects(struct text *t, const struct metric_list *metrics,
 	const struct missing_list *list, size_t index);
 // The reason without what would make it available (the part after "; ").
-void missing_append_reason(struct text *t, const struct missing_group *group);
+void missing_list_append_reason(struct text *t, const struct missing_group *group);
 
 // What was off in the whole run: its marks, or what marks by itself.
 struct part_missing {
@@ -51,7 +51,7 @@ struct part_missing {
 };
 #define PARTS_MAX 3
 // Returns how many, a reason that all share only once; borrowed from the reader.
-size_t parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX]);
+size_t notes_parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX]);
 
 struct event_row {
 	double t_s;

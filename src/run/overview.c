@@ -280,7 +280,7 @@ static int fill_run(const struct known *k, struct overview *o)
 	const char *command = reader_run(r, "command");
 	const char *pattern = reader_run(r, "epoch_pattern");
 	o->name = strndup(name, ours ? length - suffix : length);
-	o->command = command_line(command ? command : "");
+	o->command = entity_command_line(command ? command : "");
 	o->state = reader_state(r);
 	o->damaged = reader_is_damaged(r);
 	o->attached = reader_run(r, "attached_pid");

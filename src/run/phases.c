@@ -598,7 +598,7 @@ static const struct entity *entity_of_rate(
 static int explain_by_rate(const struct phases_input *in, const struct entity *entity,
 	struct slow_iteration *slow, size_t rate, struct error *e)
 {
-	const struct metric_row *metric = metric_by_name(
+	const struct metric_row *metric = metric_list_find_name(
 		&in->tables->metrics, rates[rate].kind, rates[rate].metric);
 	double usual = entity && metric ? tables_figure(in->tables, entity->id, rates[rate].metric,
 						  FIGURE_P50)
@@ -745,7 +745,7 @@ static void epoch_take(struct epoch_phases *epoch, const struct timeline_piece *
 	} else {
 		epoch->outside_s += s;
 	}
-	if (piece->in_iteration && !phase_is_apart((enum phase_id)piece->phase)) {
+	if (piece->in_iteration && !phase_id_is_apart((enum phase_id)piece->phase)) {
 		epoch->iteration_s += s;
 	}
 }
@@ -760,7 +760,7 @@ static void run_take(struct gathering *g, const struct timeline_piece *piece, do
 	g->began = g->began || piece->in_iteration;
 	if (!g->began) {
 		p->startup_s += s;
-	} else if (piece->phase >= 0 && phase_is_apart((enum phase_id)piece->phase)) {
+	} else if (piece->phase >= 0 && phase_id_is_apart((enum phase_id)piece->phase)) {
 		p->apart_s += s;
 		g->saved = g->saved || piece->phase == PHASE_CHECKPOINT;
 	} else if (piece->in_iteration) {
@@ -966,7 +966,7 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 static char *why_no_marks(const struct phases_input *in)
 {
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(in->tables->reader, parts);
+	size_t n = notes_parts_missing(in->tables->reader, parts);
 	struct text why = {0};
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].phases) {
@@ -1037,7 +1037,7 @@ static void name_phases(struct phases *p, const struct timeline *t)
 	for (size_t i = 0; i < p->n; i++) {
 		snprintf(p->items[i].name, sizeof(p->items[i].name), "%s",
 			timeline_phase_name(t, i));
-		p->items[i].apart = phase_is_apart((enum phase_id)i);
+		p->items[i].apart = phase_id_is_apart((enum phase_id)i);
 	}
 }
 
@@ -1352,7 +1352,7 @@ static int compare_totals(const void *left, const void *right)
 	                                : (a > b) - (a < b);
 }
 
-int own_spans_longest(const struct phases *p, size_t limit, bool *shown)
+int phases_longest_own_spans(const struct phases *p, size_t limit, bool *shown)
 {
 	_cleanup_free_ const struct own_span **order = calloc(
 		p->n_own + 1, sizeof(struct own_span *));

@@ -214,4 +214,4 @@ void slow_iteration_append_why(struct text *t, const struct slow_iteration *slow
 
 // Sets those of shown[n_own] that took the longest, at most `limit`, and what holds them. 0 or
 // -ENOMEM.
-int own_spans_longest(const struct phases *p, size_t limit, bool *shown);
+int phases_longest_own_spans(const struct phases *p, size_t limit, bool *shown);

@@ -270,7 +270,7 @@ static int row_compare(const void *left, const void *right)
 // Of rows that are as the entities are: sorted by id.
 int process_list_tell_roles(struct process_list *list)
 {
-	int r = roles_assign(list->items, list->n);
+	int r = processes_assign_roles(list->items, list->n);
 	for (size_t i = 0; i < list->n && r == 0; i++) {
 		r = label_row(list, &list->items[i]);
 	}
@@ -291,7 +291,7 @@ int process_list_build(const struct run_tables *tables, struct process_list *ret
 	return r < 0 ? r : process_list_tell_roles(ret);
 }
 
-void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
+void process_list_append_label(struct text *t, const struct process_list *list, int64_t entity,
 	int64_t pid, int64_t thread)
 {
 	for (size_t i = 0; entity && i < list->n; i++) {
@@ -304,7 +304,7 @@ void process_append_label(struct text *t, const struct process_list *list, int64
 		t, pid > 0 ? "process %lld" : "thread %lld", (long long)(pid > 0 ? pid : thread));
 }
 
-bool process_is_python(const struct process_row *process)
+bool process_row_is_python(const struct process_row *process)
 {
 	const char *command = process->command ? process->command : "";
 	size_t length = strcspn(command, " ");
@@ -681,7 +681,7 @@ static void others_assign(struct forest *f)
 	}
 }
 
-int roles_assign(struct process_row *rows, size_t n)
+int processes_assign_roles(struct process_row *rows, size_t n)
 {
 	struct forest forest = {0};
 	int r = forest_grow(&forest, rows, n);

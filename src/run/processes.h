@@ -75,10 +75,10 @@ int process_list_tell_roles(struct process_list *list);
 // "worker 0": what the process of a thread is called; "process 4242", or the thread, where the
 // recorder never saw it.
 struct text;
-void process_append_label(struct text *t, const struct process_list *list, int64_t entity,
+void process_list_append_label(struct text *t, const struct process_list *list, int64_t entity,
 	int64_t pid, int64_t thread);
 // By its command line.
-bool process_is_python(const struct process_row *process);
+bool process_row_is_python(const struct process_row *process);
 void process_list_done(struct process_list *list);
 
 // Roles -------------------------------------------------------------------------------------------
@@ -87,4 +87,4 @@ void process_list_done(struct process_list *list);
 
 // Fills role and number of every row. Rows are sorted by entity; parent, command, name, times, CPU
 // time and what is known of marks and programs are there. 0 or -ENOMEM.
-int roles_assign(struct process_row *rows, size_t n);
+int processes_assign_roles(struct process_row *rows, size_t n);

@@ -124,7 +124,7 @@ static const struct rule rules[] = {
 	{"libstdc++", NULL, CODE_FRAMEWORK},
 };
 
-enum code_class code_classify(const char *path, const char *symbol, enum code_class jit)
+enum code_class profile_classify(const char *path, const char *symbol, enum code_class jit)
 {
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
 	if (strcmp(path, "[jit]") == 0) {
@@ -204,7 +204,7 @@ enum code_group code_group_of(const struct analysis *a, int64_t entity, bool lea
 	return N_CODE_GROUPS;
 }
 
-bool code_makes_kernels(const char *path)
+bool profile_makes_kernels(const char *path)
 {
 	static const char *const libraries[] = {
 		"libtorch", "libdnnl", "mkldnn", "tensorflow", "xla_extension", "libjax"};
@@ -267,7 +267,7 @@ static int take_row(void *context, sqlite3_stmt *row)
 	if (!function) {
 		return -ENOMEM;
 	}
-	l->kernels |= code_makes_kernels(path);
+	l->kernels |= profile_makes_kernels(path);
 	function->samples[group] += (uint64_t)count;
 	return 0;
 }
@@ -299,7 +299,7 @@ static void name_top(const char *path, const char *symbol, struct code_top *top)
 	}
 }
 
-void code_count(struct code_group_samples *g, const char *path, const char *symbol,
+void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples)
 {
 	struct code_top top = {.class = class, .samples = samples};
@@ -316,7 +316,7 @@ void code_count(struct code_group_samples *g, const char *path, const char *symb
 // names here: where one is seen to yield, its samples in the kernel are that. Those of the training
 // thread are page faults, too: as many are of yielding as other threads have for the same number of
 // samples in sched_yield itself.
-uint64_t code_yielding_in_kernel(
+uint64_t profile_yielding_in_kernel(
 	const struct code_yields *threads, bool leader, uint64_t yielding, uint64_t kernel)
 {
 	if (threads->yielding == 0 ||
@@ -347,16 +347,16 @@ static void add_up(const struct loading *l, struct code_profile *ret)
 	yields_of(l, yields);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct function *f = &l->functions[i];
-		enum code_class class = code_classify(f->path, f->symbol, jit);
+		enum code_class class = profile_classify(f->path, f->symbol, jit);
 		bool kernel = strcmp(f->path, "[kernel]") == 0;
 		for (size_t k = 0; k < N_CODE_GROUPS; k++) {
 			uint64_t spins = !kernel || k == CODE_WORKERS
 			                         ? 0
-			                         : code_yielding_in_kernel(&yields[CODE_THREADS],
+			                         : profile_yielding_in_kernel(&yields[CODE_THREADS],
 							   k == CODE_LEADER, yields[k].yielding,
 							   yields[k].kernel);
-			code_count(&ret->groups[k], f->path, f->symbol, CODE_SPINNING, spins);
-			code_count(
+			profile_count(&ret->groups[k], f->path, f->symbol, CODE_SPINNING, spins);
+			profile_count(
 				&ret->groups[k], f->path, f->symbol, class, f->samples[k] - spins);
 		}
 	}

@@ -66,21 +66,21 @@ void code_facts_put(const struct code_group_samples *g, struct code_facts *ret);
 // Which group a process's threads are of; N_CODE_GROUPS: none.
 enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader);
 // Adds samples of a function, NULL where its name is not known.
-void code_count(struct code_group_samples *g, const char *path, const char *symbol,
+void profile_count(struct code_group_samples *g, const char *path, const char *symbol,
 	enum code_class class, uint64_t samples);
 // Whether a library makes code for matrices at run time.
-bool code_makes_kernels(const char *path);
+bool profile_makes_kernels(const char *path);
 // How many of the samples in the kernel are of polling: of the first thread of a process, or of the
 // others. threads: what those others have.
 struct code_yields {
 	uint64_t yielding; // samples in sched_yield
 	uint64_t kernel;
 };
-uint64_t code_yielding_in_kernel(
+uint64_t profile_yielding_in_kernel(
 	const struct code_yields *threads, bool leader, uint64_t yielding, uint64_t kernel);
 // The class of a function, NULL where its name is not known, in a mapped file. jit: what code made
 // at run time is, in a process of these libraries.
-enum code_class code_classify(const char *path, const char *symbol, enum code_class jit);
+enum code_class profile_classify(const char *path, const char *symbol, enum code_class jit);
 // "matrix kernels", "spinning", ...
 const char *code_class_name(enum code_class class);
 // "training thread", "other threads", "workers".

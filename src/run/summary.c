@@ -139,7 +139,8 @@ static int stored_row(void *context, sqlite3_stmt *row)
 	const struct summary_loader *loader = context;
 	int64_t entity = sqlite3_column_int64(row, 0), number = sqlite3_column_int64(row, 1);
 	const struct metric_row *metric = number >= 0 && number <= UINT32_MAX
-	                                          ? metric_by_id(loader->metrics, (uint32_t)number)
+	                                          ? metric_list_find(
+							    loader->metrics, (uint32_t)number)
 	                                          : NULL;
 	if (!metric || !entity_find(loader->entities, entity)) {
 		return 0;
@@ -221,7 +222,7 @@ static int insert_rows(
 			-1, &insert, NULL);
 	}
 	for (size_t i = 0; i < s->n && status == SQLITE_OK; i++) {
-		const struct metric_row *metric = metric_by_id(metrics, s->rows[i].metric);
+		const struct metric_row *metric = metric_list_find(metrics, s->rows[i].metric);
 		status = metric ? insert_row(insert, &s->rows[i], metric->scale) : SQLITE_OK;
 	}
 	if (status == SQLITE_OK) {

@@ -90,8 +90,7 @@ void tables_done(struct run_tables *t)
 	*t = (struct run_tables){0};
 }
 
-// The first entity of a kind; 0: there is none.
-static int64_t tables_first(const struct run_tables *t, enum entity_kind kind)
+int64_t tables_first(const struct run_tables *t, enum entity_kind kind)
 {
 	const struct entity *entity = entity_first(&t->entities, kind);
 	return entity ? entity->id : 0;
@@ -101,7 +100,8 @@ double tables_epoch_figure(const struct run_tables *t, int64_t entity, const cha
 	int64_t epoch, enum figure figure)
 {
 	const struct entity *about = entity_find(&t->entities, entity);
-	const struct metric_row *row = about ? metric_by_name(&t->metrics, about->kind, metric)
+	const struct metric_row *row = about ? metric_list_find_name(
+						       &t->metrics, about->kind, metric)
 	                                     : NULL;
 	return row ? summary_figure(&t->summary, entity, row->id, epoch, figure) : NAN;
 }

@@ -33,6 +33,8 @@ int tables_load(struct reader *r, struct run_tables *ret, struct error *ret_dama
 int tables_load_job(struct reader *r, struct run_tables *ret, struct error *ret_damage);
 void tables_done(struct run_tables *t);
 
+// The first entity of a kind; 0: there is none.
+int64_t tables_first(const struct run_tables *t, enum entity_kind kind);
 // A figure of the whole run, or of an epoch, by the metric's name; NAN where there is none.
 double tables_figure(
 	const struct run_tables *t, int64_t entity, const char *metric, enum figure figure);

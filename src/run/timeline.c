@@ -499,12 +499,12 @@ static const struct {
 	[PHASE_IMPORT] = {"import", true},
 };
 
-const char *phase_name(enum phase_id phase)
+const char *phase_id_name(enum phase_id phase)
 {
 	return known_phases[phase].name;
 }
 
-bool phase_is_apart(enum phase_id phase)
+bool phase_id_is_apart(enum phase_id phase)
 {
 	return phase < N_KNOWN_PHASES && known_phases[phase].apart;
 }
@@ -512,7 +512,7 @@ bool phase_is_apart(enum phase_id phase)
 // Names -----------------------------------------------------------------------------------------
 
 // More names than there is room for are in no phase.
-static int phase_of_name(struct timeline *t, const char *name)
+static int phase_log_of_name(struct timeline *t, const char *name)
 {
 	for (size_t i = 0; i < t->n_names; i++) {
 		if (strncmp(t->names[i], name, PHASE_NAME_MAX - 1) == 0) {
@@ -633,8 +633,8 @@ static void lane_advance(struct timeline *t, struct lane *lane, int64_t now_ns)
 		if (lane->in_iteration) {
 			int64_t length_ns = piece.to_ns - piece.from_ns;
 			iteration->phase_ns[phase] += length_ns;
-			iteration->length_ns += phase_is_apart((enum phase_id)phase) ? 0
-			                                                             : length_ns;
+			iteration->length_ns += phase_id_is_apart((enum phase_id)phase) ? 0
+			                                                                : length_ns;
 		}
 		if (t->sink->piece) {
 			t->sink->piece(t->sink->context, &lane->public, &piece);
@@ -702,7 +702,7 @@ static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t
 		t->left_out++;
 		return;
 	}
-	if (lane->apart < 0 && phase_is_apart((enum phase_id)phase)) {
+	if (lane->apart < 0 && phase_id_is_apart((enum phase_id)phase)) {
 		lane->apart = (ptrdiff_t)lane->n_stack;
 	}
 	lane->stack[lane->n_stack++] = (struct open_phase){end_ns, phase};
@@ -729,7 +729,7 @@ static int take_phase(struct timeline *t, sqlite3_stmt *row)
 	}
 	if (r == 0 && (!prepares || lane->public.index == 0)) {
 		lane_goto(t, lane, start_ns);
-		push_phase(t, lane, prepares ? PHASE_DATA : phase_of_name(t, name ? name : ""),
+		push_phase(t, lane, prepares ? PHASE_DATA : phase_log_of_name(t, name ? name : ""),
 			end_ns);
 	}
 	return r;

@@ -36,8 +36,8 @@ enum phase_id {
 #define THREADS_MAX 4096 // that mark; of more, nothing is said but how many spans
 
 // "data", ...; of a known phase.
-const char *phase_name(enum phase_id phase);
-bool phase_is_apart(enum phase_id phase);
+const char *phase_id_name(enum phase_id phase);
+bool phase_id_is_apart(enum phase_id phase);
 
 struct iteration {
 	int64_t start_ns;

@@ -44,7 +44,7 @@ static int put(struct writer *w, const struct amendment *item, int64_t end_ns)
 // One batch: a writer commits by itself only in the mode that writes all the time.
 static int put_all(struct writer *w, const struct amendment *items, size_t n, struct error *e)
 {
-	int64_t end_ns = store_number(
+	int64_t end_ns = database_number(
 		w->database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'end_ns'", 0);
 	for (size_t i = 0; i < n; i++) {
 		int result = put(w, &items[i], end_ns);
@@ -65,7 +65,7 @@ static int commit_patiently(struct writer *w, struct error *e)
 	return result;
 }
 
-int run_amend(const char *path, const struct amendment *items, size_t n, struct error *e)
+int amend_run(const char *path, const struct amendment *items, size_t n, struct error *e)
 {
 	struct writer *w = NULL;
 	int result = writer_open(path, &w, e);
@@ -75,7 +75,7 @@ int run_amend(const char *path, const struct amendment *items, size_t n, struct 
 	result = put_all(w, items, n, e);
 	result = result < 0 ? result : commit_patiently(w, e);
 	if (result < 0 && !sqlite3_get_autocommit(w->database)) {
-		store_exec(w->database, "ROLLBACK");
+		database_exec(w->database, "ROLLBACK");
 	}
 	writer_free(w);
 	return result;
@@ -94,7 +94,7 @@ static int put_start(struct writer *w)
 	return result;
 }
 
-int run_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e)
+int amend_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e)
 {
 	const struct writer_options options = {0};
 	struct writer *w = NULL;
@@ -122,10 +122,10 @@ static bool is_to_be_closed(struct reader *r)
 	struct stat status;
 	return reader_is_unclosed(r) && stat(reader_path(r), &status) == 0 &&
 	       status.st_uid == geteuid() && !reader_is_damaged(r) &&
-	       store_number(reader_database(r), "PRAGMA user_version", 0) <= STORE_VERSION;
+	       database_number(reader_database(r), "PRAGMA user_version", 0) <= STORE_VERSION;
 }
 
-int run_close(const char *path, struct error *e)
+int amend_close(const char *path, struct error *e)
 {
 	struct reader *reader = NULL;
 	struct writer *w = NULL;
@@ -205,7 +205,7 @@ static int write_anew(const char *from, const char *to, struct error *e)
 	code = code == SQLITE_OK ? sqlite3_bind_text(copy, 1, to, -1, SQLITE_STATIC) : code;
 	code = code == SQLITE_OK ? sqlite3_step(copy) : code;
 	if (code != SQLITE_DONE) {
-		result = store_error(w->database, code, e, from);
+		result = database_error(w->database, code, e, from);
 	}
 	sqlite3_finalize(copy);
 	writer_free(w);
@@ -217,7 +217,7 @@ static int rename_or_fail(const char *from, const char *to, struct error *e)
 	return rename(from, to) < 0 ? error_errno(e, errno, "%s", to) : 0;
 }
 
-int run_rename(const char *from, const char *to, struct error *e)
+int amend_rename(const char *from, const char *to, struct error *e)
 {
 	if (settle(from)) {
 		return rename_or_fail(from, to, e);

@@ -23,19 +23,19 @@ struct amendment {
 
 // All or nothing. What has the same name is replaced (events: added). 0, or -errno with a text that
 // names the path: -ENOSPC where the disk is full.
-int run_amend(const char *path, const struct amendment *items, size_t n, struct error *e);
+int amend_run(const char *path, const struct amendment *items, size_t n, struct error *e);
 
 // A finished run file with nothing but these, and when and where it was made: of a job that could
 // not be started. -EEXIST, -ENOSPC, ...
-int run_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e);
+int amend_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e);
 
 // Gives a finished run its last name. Who reads it at that moment may keep SQLite's log beside it,
 // which a rename would part from it: the run is then written anew under that name. Its old name is
 // free afterwards. 0, or -errno: the run is where it was.
-int run_rename(const char *from, const char *to, struct error *e);
+int amend_rename(const char *from, const char *to, struct error *e);
 
 // Closes a run that nobody else will: gives one that was cut off its end, the last time in it, and
 // makes one that is left with a log beside it a single file. Only the effective user's own runs;
 // others, those that are damaged, live, or of a newer version are left as they are. 0, also where
 // nothing was to do; -errno.
-int run_close(const char *path, struct error *e);
+int amend_close(const char *path, struct error *e);

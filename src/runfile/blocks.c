@@ -144,7 +144,7 @@ int metric_rows_load(sqlite3 *database, struct metric_rows *ret)
 		result = SQLITE_OK;
 	}
 	if (r == 0 && result != SQLITE_DONE) {
-		r = store_errno(database, result);
+		r = database_errno(database, result);
 	}
 	sqlite3_finalize(statement);
 	if (r < 0) {
@@ -276,7 +276,7 @@ static int find_metrics(
 	}
 	int r = result == SQLITE_DONE
 	                ? 0
-	                : store_error(scan->database, result, e, "cannot read the metrics");
+	                : database_error(scan->database, result, e, "cannot read the metrics");
 	put_back(statement, kept && *kept);
 	return r;
 }
@@ -343,7 +343,7 @@ int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct bl
 		int result = prepare(database, query_sql(query), keep, &scan->statement);
 		scan->kept = kept && result == SQLITE_OK;
 		r = result == SQLITE_OK ? 0
-		                        : store_error(database, result, e, "cannot read blocks");
+		                        : database_error(database, result, e, "cannot read blocks");
 	}
 	if (r < 0) {
 		block_scan_done(scan);
@@ -420,8 +420,9 @@ int block_scan_next(struct block_scan *scan, struct block *ret, struct error *e)
 			return error_set(e, -r, "%s", decode_error.text);
 		}
 	}
-	return result == SQLITE_DONE ? 0
-	                             : store_error(scan->database, result, e, "cannot read blocks");
+	return result == SQLITE_DONE
+	               ? 0
+	               : database_error(scan->database, result, e, "cannot read blocks");
 }
 
 void block_scan_done(struct block_scan *scan)

@@ -31,7 +31,7 @@ static bool is_no_room(int code)
 	return code == ENOSPC || code == EDQUOT || code == EFBIG;
 }
 
-int store_errno(sqlite3 *database, int result)
+int database_errno(sqlite3 *database, int result)
 {
 	static const struct {
 		int result;
@@ -63,21 +63,21 @@ int store_errno(sqlite3 *database, int result)
 	return is_no_room(code) ? -ENOSPC : code > 0 ? -code : -EIO;
 }
 
-int store_error(sqlite3 *database, int result, struct error *e, const char *context)
+int database_error(sqlite3 *database, int result, struct error *e, const char *context)
 {
-	int r = store_errno(database, result);
+	int r = database_errno(database, result);
 	const char *text = database ? sqlite3_errmsg(database) : sqlite3_errstr(result);
 	return r == -EIO || r == -EINVAL || r == -EBADMSG
 	               ? error_set(e, -r, "%s: %s", context, text)
 	               : error_errno(e, -r, "%s", context);
 }
 
-int store_exec(sqlite3 *database, const char *sql)
+int database_exec(sqlite3 *database, const char *sql)
 {
 	return sqlite3_exec(database, sql, NULL, NULL, NULL);
 }
 
-sqlite3_int64 store_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise)
+sqlite3_int64 database_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise)
 {
 	sqlite3_stmt *statement = NULL;
 	sqlite3_int64 number = otherwise;
@@ -90,7 +90,7 @@ sqlite3_int64 store_number(sqlite3 *database, const char *sql, sqlite3_int64 oth
 	return number;
 }
 
-bool store_is_on_network(const char *path)
+bool database_is_on_network(const char *path)
 {
 	// From linux/magic.h and the file systems' own sources; f_type is 32 bits of a long.
 	static const unsigned network[] = {
@@ -131,7 +131,7 @@ static const char journal_suffix[] = "-journal";
 
 // By the names in /proc, which lead to the open files: another thread may be closing a descriptor
 // that is looked at here.
-bool beside_is_open(const struct stat *file, int but)
+bool database_is_open_beside(const struct stat *file, int but)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	bool found = !folder; // nobody can tell
@@ -148,7 +148,7 @@ bool beside_is_open(const struct stat *file, int but)
 	return found;
 }
 
-bool beside_is_shared_journal(int fd)
+bool database_is_shared_journal(int fd)
 {
 	static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
 	unsigned char end[sizeof(magic)];
@@ -179,7 +179,7 @@ static int check_status(
 static int check_journal(const char *name, struct error *e)
 {
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	return fd >= 0 && beside_is_shared_journal(fd)
+	return fd >= 0 && database_is_shared_journal(fd)
 	               ? error_set(e, EPROTO, "%s: names another file, which no run's journal does",
 				 name)
 	               : 0;
@@ -207,7 +207,8 @@ static int check_all(const char *path, const struct stat *file, bool must_be_ope
 		if (r == 0 && is_journal && !must_be_open) {
 			r = check_journal(name, e);
 		}
-		if (r == 0 && !is_journal && must_be_open && !beside_is_open(&status, -1)) {
+		if (r == 0 && !is_journal && must_be_open &&
+			!database_is_open_beside(&status, -1)) {
 			r = error_set(e, ESTALE, "%s: was replaced while it was opened", name);
 		}
 		if (r < 0) {
@@ -217,12 +218,12 @@ static int check_all(const char *path, const struct stat *file, bool must_be_ope
 	return 0;
 }
 
-int beside_check(const char *path, const struct stat *file, struct error *e)
+int database_check_beside(const char *path, const struct stat *file, struct error *e)
 {
 	return check_all(path, file, false, e);
 }
 
-int beside_check_open(const char *path, const struct stat *file, struct error *e)
+int database_check_open_beside(const char *path, const struct stat *file, struct error *e)
 {
 	return check_all(path, file, true, e);
 }
@@ -234,7 +235,7 @@ static char *journal_of(const char *path)
 	return asprintf(&name, "%s%s", real ? real : path, journal_suffix) < 0 ? NULL : name;
 }
 
-int beside_claim_journal(const char *path, const struct stat *file, struct error *e)
+int database_claim_journal(const char *path, const struct stat *file, struct error *e)
 {
 	_cleanup_free_ char *name = journal_of(path);
 	struct stat status;
@@ -253,7 +254,7 @@ int beside_claim_journal(const char *path, const struct stat *file, struct error
 	return r < 0 ? r : check_journal(name, e);
 }
 
-void beside_release_journal(const char *path)
+void database_release_journal(const char *path)
 {
 	_cleanup_free_ char *name = journal_of(path);
 	struct stat status;
@@ -439,22 +440,22 @@ static int check_rows(sqlite3_stmt *row, sqlite3_int64 version, struct error *e)
 	return result == SQLITE_DONE ? 0 : -EBADMSG;
 }
 
-int schema_check(sqlite3 *database, struct error *e)
+int database_check_schema(sqlite3 *database, struct error *e)
 {
 	sqlite3_stmt *row = NULL;
-	sqlite3_int64 version = store_number(database, "PRAGMA user_version", -1);
+	sqlite3_int64 version = database_number(database, "PRAGMA user_version", -1);
 	int result = sqlite3_prepare_v2(
 		database, "SELECT type, name, tbl_name, sql FROM sqlite_master", -1, &row, NULL);
 	int r = result == SQLITE_OK ? check_rows(row, version, e) : -EBADMSG;
 	if (r < 0 && e && !e->code) {
-		store_error(database, result == SQLITE_OK ? SQLITE_CORRUPT : result, e,
+		database_error(database, result == SQLITE_OK ? SQLITE_CORRUPT : result, e,
 			"its schema cannot be read");
 	}
 	sqlite3_finalize(row);
 	return r;
 }
 
-bool schema_has_table(sqlite3 *database, const char *name)
+bool database_has_table(sqlite3 *database, const char *name)
 {
 	struct statement statements[STATEMENTS_MAX];
 	size_t n = split_schema(statements), ours = 0, others = 0;
@@ -476,7 +477,7 @@ bool schema_has_table(sqlite3 *database, const char *name)
 	return ours == 1 && others == 0;
 }
 
-int schema_make_views(sqlite3 *database)
+int database_make_views(sqlite3 *database)
 {
 	struct statement statements[STATEMENTS_MAX];
 	size_t n = split_schema(statements);
@@ -487,7 +488,7 @@ int schema_make_views(sqlite3 *database)
 			text_format(&sql, "CREATE TEMP VIEW %.*s",
 				(int)(statements[i].length - strlen(VIEW)),
 				statements[i].text + strlen(VIEW));
-			result = sql.failed ? SQLITE_NOMEM : store_exec(database, sql.data);
+			result = sql.failed ? SQLITE_NOMEM : database_exec(database, sql.data);
 		}
 	}
 	return result;
@@ -552,10 +553,10 @@ static int harden(sqlite3 *database, enum database_use use)
 	database_bound_statements(database, INT_MAX);
 	if (damaged) {
 		// Lets SQLite open a file that is shorter than its header says.
-		store_exec(database, "PRAGMA writable_schema = ON");
+		database_exec(database, "PRAGMA writable_schema = ON");
 	}
-	store_exec(database, "PRAGMA cache_size = -8192"); // reads the file, which may be none
-	return store_exec(database, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
+	database_exec(database, "PRAGMA cache_size = -8192"); // reads the file, which may be none
+	return database_exec(database, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
 }
 
 // "file:PATH?QUERY" with everything but plain characters escaped. NULL: out of memory.
@@ -603,7 +604,7 @@ int database_open(
 		uri, &database, ways[use].flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, vfs);
 	result = result == SQLITE_OK ? harden(database, use) : result;
 	if (result != SQLITE_OK) {
-		store_error(database, result, e, path);
+		database_error(database, result, e, path);
 		sqlite3_close(database);
 		return result;
 	}

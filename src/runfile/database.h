@@ -51,20 +51,20 @@ extern const char schema_sql[];
 
 // SQLite's result as -errno. ENOSPC stands for every way of having no room: a full disk, a quota, a
 // limit on the file's size.
-int store_errno(sqlite3 *database, int result);
+int database_errno(sqlite3 *database, int result);
 
 // Fills e from the last failure of the connection: "CONTEXT: text", and returns -errno.
-int store_error(sqlite3 *database, int result, struct error *e, const char *context);
+int database_error(sqlite3 *database, int result, struct error *e, const char *context);
 
 // Runs statements without results. 0 or SQLite's (extended) result.
-int store_exec(sqlite3 *database, const char *sql);
+int database_exec(sqlite3 *database, const char *sql);
 
 // The number that a statement of one row and one column gives; `otherwise` where it gives none.
-sqlite3_int64 store_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise);
+sqlite3_int64 database_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise);
 
 // Whether the file is on a file system of several machines, where a WAL's shared memory would not
 // be shared (NFS, Lustre, ...).
-bool store_is_on_network(const char *path);
+bool database_is_on_network(const char *path);
 
 // Beside ------------------------------------------------------------------------------------------
 //
@@ -77,20 +77,20 @@ bool store_is_on_network(const char *path);
 // Whether what is beside the file `path`, which has this status, is its owner's alone: regular
 // files, each with one name. 0; -EPERM "PATH-wal: belongs to user 7, not to 5 as the run does";
 // -EPROTO: a shared journal (below); -errno.
-int beside_check(const char *path, const struct stat *file, struct error *e);
+int database_check_beside(const char *path, const struct stat *file, struct error *e);
 // The same, and that what is there is what this process has open: SQLite found no other file by the
 // name. Call it when SQLite has opened what it needs.
-int beside_check_open(const char *path, const struct stat *file, struct error *e);
+int database_check_open_beside(const char *path, const struct stat *file, struct error *e);
 // Whether a descriptor of this process besides `but` (-1: none) leads to this very file.
-bool beside_is_open(const struct stat *file, int but);
+bool database_is_open_beside(const struct stat *file, int but);
 // Makes the file's journal, empty, before SQLite would, so that nobody else does. 0, also where it
 // is there and the owner's; else as beside_check.
-int beside_claim_journal(const char *path, const struct stat *file, struct error *e);
+int database_claim_journal(const char *path, const struct stat *file, struct error *e);
 // Removes a journal that is empty and the effective user's.
-void beside_release_journal(const char *path);
+void database_release_journal(const char *path);
 // Whether a journal says that it belongs to a transaction of several databases: SQLite would remove
 // the file that it names. No run has one.
-bool beside_is_shared_journal(int fd);
+bool database_is_shared_journal(int fd);
 
 // Schema check ------------------------------------------------------------------------------------
 //
@@ -100,14 +100,14 @@ bool beside_is_shared_journal(int fd);
 // The schema of its version (PRAGMA user_version) and nothing else; a newer minor version may have
 // tables and indexes besides. 0; -EBADMSG with a text "a trigger, 'x', that no run has", without
 // the path.
-int schema_check(sqlite3 *database, struct error *e);
+int database_check_schema(sqlite3 *database, struct error *e);
 
 // Whether the table of that name is ours, whatever the rest of the schema is.
-bool schema_has_table(sqlite3 *database, const char *name);
+bool database_has_table(sqlite3 *database, const char *name);
 
 // Makes the view of the schema a TEMP one of the connection: those in files are not believed. 0 or
 // SQLite's result.
-int schema_make_views(sqlite3 *database);
+int database_make_views(sqlite3 *database);
 
 // Bounds ------------------------------------------------------------------------------------------
 //

@@ -51,7 +51,7 @@ static bool read_start(struct dated_run *run)
 	if (reader_open_database(run->path, &database, NULL) < 0) {
 		return false;
 	}
-	run->start_utc_ns = store_number(
+	run->start_utc_ns = database_number(
 		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'start_utc_ns'", 0);
 	database_close(database);
 	return run->start_utc_ns > 0;
@@ -80,7 +80,7 @@ static void date_run(struct dated_run *run, const struct run_starts *starts)
 	}
 }
 
-bool run_name_is(const char *name)
+bool index_run_name_is(const char *name)
 {
 	static const char suffix[] = ".strain";
 	size_t length = strlen(name), n = sizeof(suffix) - 1;
@@ -125,7 +125,7 @@ static int read_directory(const char *directory, struct dated_runs *runs, struct
 	}
 	int r = 0;
 	for (struct dirent *entry; r == 0 && (entry = readdir(stream));) {
-		if (run_name_is(entry->d_name)) {
+		if (index_run_name_is(entry->d_name)) {
 			r = add_run(runs, directory, entry->d_name);
 		}
 	}
@@ -207,7 +207,7 @@ static int say_none(const struct places *places, size_t n, struct error *e)
 		other ? ", nor in " : "", other ? other : "");
 }
 
-int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)
+int index_newest_run(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)
 {
 	struct places places;
 	struct run_list list = {0};
@@ -263,7 +263,7 @@ static bool holds_runs(const char *directory)
 	DIR *stream = opendir(directory);
 	bool found = false;
 	for (struct dirent *entry; stream && !found && (entry = readdir(stream));) {
-		found = run_name_is(entry->d_name) ||
+		found = index_run_name_is(entry->d_name) ||
 		        (entry->d_type != DT_REG && entry->d_name[0] != '.' &&
 				is_sweep(stream, entry->d_name));
 	}

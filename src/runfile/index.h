@@ -20,7 +20,7 @@ struct run_list {
 };
 
 // Whether a file's name is a run's: *.strain.
-bool run_name_is(const char *name);
+bool index_run_name_is(const char *name);
 
 // Every run file (*.strain) directly in `directory`, also what is left of a damaged one.
 int run_list_read(const char *directory, struct run_list *ret, struct error *e);
@@ -35,7 +35,8 @@ struct run_starts {
 
 // The path of the newest run, or (back > 0) of the one that started so many before it; owned by the
 // caller. -ENOENT with a text that says where was looked. starts: NULL: nobody.
-int run_newest(const struct run_starts *starts, size_t back, char **ret_path, struct error *e);
+int index_newest_run(
+	const struct run_starts *starts, size_t back, char **ret_path, struct error *e);
 
 // Places ------------------------------------------------------------------------------------------
 //

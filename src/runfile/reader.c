@@ -52,9 +52,9 @@ static int try_open(
 	}
 	database_bound_statements(
 		database, (int64_t)(OPENING_STEPS + OPENING_STEPS_PER_BYTE * bytes));
-	result = store_exec(database, "SELECT 1 FROM sqlite_master LIMIT 1");
+	result = database_exec(database, "SELECT 1 FROM sqlite_master LIMIT 1");
 	if (result != SQLITE_OK) {
-		store_error(database, result, e, path);
+		database_error(database, result, e, path);
 		database_close(database);
 		return result;
 	}
@@ -67,7 +67,7 @@ static int say_why(int result, const struct error *why, const char *path, struct
 {
 	return result == SQLITE_OK ? 0
 	       : why->code         ? error_set(e, why->code, "%s", why->text)
-	                           : store_error(NULL, result, e, path);
+	                           : database_error(NULL, result, e, path);
 }
 
 // Whether there is a file of that name with something in it: "-wal", "-journal".
@@ -118,7 +118,7 @@ static int source_open(
 		s->fd = -1;
 		return run ? 0 : error_set(e, EINVAL, "%s: no regular file", path);
 	}
-	if (run && beside_is_shared_journal(s->fd)) {
+	if (run && database_is_shared_journal(s->fd)) {
 		return error_set(
 			e, EPROTO, "%s: names another file, which no run's journal does", path);
 	}
@@ -225,10 +225,10 @@ static int settle_copy(const char *copy, struct error *e)
 	sqlite3 *database = NULL;
 	int result = database_open(copy, DATABASE_WRITE, NULL, &database, e);
 	if (result == SQLITE_OK) {
-		result = store_exec(
+		result = database_exec(
 			database, "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE");
 		if (result != SQLITE_OK) {
-			store_error(database, result, e, copy);
+			database_error(database, result, e, copy);
 		}
 	}
 	database_close(database);
@@ -294,7 +294,7 @@ static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct 
 	if (!S_ISREG(ret->st_mode)) {
 		return error_set(e, EINVAL, "%s: no regular file", path);
 	}
-	int beside = beside_check(path, ret, &why);
+	int beside = database_check_beside(path, ret, &why);
 	if (beside == -EPROTO) {
 		return error_set(e, EPROTO, "%s", why.text);
 	}
@@ -305,7 +305,8 @@ static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct 
 // That what SQLite found is what was looked at: a name can be somebody else's by then.
 static bool is_as_found(const char *path, const struct stat *status)
 {
-	return beside_is_open(status, -1) && beside_check_open(path, status, NULL) == 0;
+	return database_is_open_beside(status, -1) &&
+	       database_check_open_beside(path, status, NULL) == 0;
 }
 
 // Whether the file is read from a private copy, because what is beside it is not to be believed.
@@ -350,8 +351,9 @@ int reader_open_database(const char *path, sqlite3 **ret, struct error *e)
 	sqlite3 *database = NULL;
 	struct error why = {0};
 	int r = reader_open_unchecked(path, &database, e);
-	if (r == 0 && (store_number(database, "PRAGMA application_id", 0) != STORE_APPLICATION_ID ||
-			      schema_check(database, &why) < 0)) {
+	if (r == 0 &&
+		(database_number(database, "PRAGMA application_id", 0) != STORE_APPLICATION_ID ||
+			database_check_schema(database, &why) < 0)) {
 		database_close(database);
 		return error_set(e, EBADMSG, "%s: not a run file%s%s", path,
 			why.text[0] ? ": " : "", why.text);
@@ -562,7 +564,7 @@ static void salvage_rows(struct salvage *s)
 static void salvage_table(struct salvage *s)
 {
 	// Of another text, it could do anything: a generated column, a view that never ends.
-	if (!schema_has_table(s->from, s->table->name)) {
+	if (!database_has_table(s->from, s->table->name)) {
 		return;
 	}
 	_cleanup_free_ char *columns = list_columns(s->to, s->table->name);
@@ -594,11 +596,12 @@ static int create_target(const char *path, sqlite3 **ret, struct error *e)
 {
 	int result = database_open(path, DATABASE_PRIVATE, NULL, ret, e);
 	if (result != SQLITE_OK) {
-		return store_errno(NULL, result);
+		return database_errno(NULL, result);
 	}
-	result = store_exec(*ret, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN");
-	result = result == SQLITE_OK ? store_exec(*ret, schema_sql) : result;
-	return result == SQLITE_OK ? 0 : store_error(*ret, result, e, path);
+	result = database_exec(
+		*ret, "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN");
+	result = result == SQLITE_OK ? database_exec(*ret, schema_sql) : result;
+	return result == SQLITE_OK ? 0 : database_error(*ret, result, e, path);
 }
 
 // Copies every row that can still be read into a private database. *ret_rows counts them.
@@ -614,8 +617,8 @@ static int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows,
 		salvage_table(&s);
 	}
 	if (r == 0) {
-		int result = store_exec(s.to, "COMMIT; PRAGMA query_only = ON");
-		r = result == SQLITE_OK ? 0 : store_error(s.to, result, e, path);
+		int result = database_exec(s.to, "COMMIT; PRAGMA query_only = ON");
+		r = result == SQLITE_OK ? 0 : database_error(s.to, result, e, path);
 	}
 	database_close(s.from);
 	if (r < 0) {
@@ -1080,9 +1083,9 @@ static int check_file(const char *path, uint64_t *ret_missing, struct error *e)
 
 static int check_identity(struct reader *r, struct error *e)
 {
-	sqlite3_int64 version = store_number(r->database, "PRAGMA user_version", -1);
+	sqlite3_int64 version = database_number(r->database, "PRAGMA user_version", -1);
 	sqlite3_int64 major = version / 1000, minor = version % 1000;
-	if (store_number(r->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID ||
+	if (database_number(r->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID ||
 		major < 1) {
 		return error_set(e, EBADMSG, "%s: not a run file but another database", r->path);
 	}
@@ -1160,12 +1163,12 @@ static int check_density(struct reader *r, struct error *e)
 		"SELECT sum(min(max(rows, 0), 1048576) * 257 +"
 		" ifnull((SELECT min(max(rows, 0), 1048576) FROM clock WHERE id = block.clock), 0))"
 		" FROM block";
-	int64_t pages = store_number(r->database, "PRAGMA page_count", 0) -
-	                store_number(r->database, "PRAGMA freelist_count", 0);
-	int64_t bytes = pages * store_number(r->database, "PRAGMA page_size", 0);
+	int64_t pages = database_number(r->database, "PRAGMA page_count", 0) -
+	                database_number(r->database, "PRAGMA freelist_count", 0);
+	int64_t bytes = pages * database_number(r->database, "PRAGMA page_size", 0);
 	int64_t limit = bytes < (int64_t)RUN_BYTES_MAX ? bytes * RUN_VALUES_PER_BYTE : INT64_MAX;
 	limit = limit > RUN_VALUES_MIN ? limit : RUN_VALUES_MIN;
-	if (store_number(r->database, most, 0) <= limit || count_values(r->database) <= limit) {
+	if (database_number(r->database, most, 0) <= limit || count_values(r->database) <= limit) {
 		return 0;
 	}
 	return error_set(e, EFBIG,
@@ -1176,7 +1179,7 @@ static int check_density(struct reader *r, struct error *e)
 static int check_bounds(struct reader *r, struct error *e)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
-		sqlite3_int64 found = store_number(r->database, bounds[i].sql, 0);
+		sqlite3_int64 found = database_number(r->database, bounds[i].sql, 0);
 		if (found > bounds[i].most) {
 			return error_set(e, EFBIG, "%s: %lld %s, more than the %lld of any run",
 				r->path, (long long)found, bounds[i].what,
@@ -1219,7 +1222,7 @@ static bool is_whole(sqlite3 *database)
 
 static bool is_readable(sqlite3 *database)
 {
-	return store_exec(database, "SELECT name FROM sqlite_master") == SQLITE_OK;
+	return database_exec(database, "SELECT name FROM sqlite_master") == SQLITE_OK;
 }
 
 static void note_truncated(struct reader *r, uint64_t missing_bytes)
@@ -1276,7 +1279,7 @@ static int open_checked(struct reader *r, struct error *e)
 		return code;
 	}
 	struct error why = {0};
-	if (schema_check(r->database, &why) < 0) {
+	if (database_check_schema(r->database, &why) < 0) {
 		// One that SQLite cannot read is damaged; one that it can is another's.
 		return is_readable(r->database)
 		               ? error_set(e, EBADMSG, "%s: not a run file: %s", r->path, why.text)
@@ -1317,13 +1320,13 @@ static void note_cut_off(struct reader *r)
 // What a query asks beside the tables of the file: decoded samples, all spans, our own views.
 static int make_tables(struct reader *r, struct error *e)
 {
-	bool locked = store_number(r->database, "PRAGMA query_only", 0) == 1;
-	store_exec(r->database, "PRAGMA query_only = OFF");
+	bool locked = database_number(r->database, "PRAGMA query_only", 0) == 1;
+	database_exec(r->database, "PRAGMA query_only = OFF");
 	bool made = samples_register(r->database, &r->damage) == 0 &&
 	            spans_table_make(r->database, &r->damage) == 0 &&
-	            schema_make_views(r->database) == SQLITE_OK;
+	            database_make_views(r->database) == SQLITE_OK;
 	if (locked) {
-		store_exec(r->database, "PRAGMA query_only = ON");
+		database_exec(r->database, "PRAGMA query_only = ON");
 	}
 	return made ? 0 : error_errno(e, ENOMEM, "%s", r->path);
 }
@@ -1387,7 +1390,7 @@ enum run_state reader_state(const struct reader *r)
 bool reader_is_unclosed(const struct reader *r)
 {
 	bool finished = r->state == RUN_FINISHED || pairs_get(&r->run, "end_ns");
-	return finished ? store_number(r->database,
+	return finished ? database_number(r->database,
 				  "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0) == 1
 	                : r->state == RUN_CUT_OFF && recorder_has_ended(&r->run);
 }
@@ -1446,29 +1449,29 @@ const char *reader_label(struct reader *r, const char *name)
 
 void reader_hold(struct reader *r)
 {
-	r->held = store_exec(r->database, "BEGIN") == SQLITE_OK;
+	r->held = database_exec(r->database, "BEGIN") == SQLITE_OK;
 }
 
 void reader_release(struct reader *r)
 {
 	metric_rows_done(&r->metrics); // others may add some from now on
 	r->held = r->metrics_tried = false;
-	(void)store_exec(r->database, "COMMIT");
+	(void)database_exec(r->database, "COMMIT");
 }
 
 bool reader_has_samples(struct reader *r)
 {
-	return schema_has_table(r->database, "profile_sample");
+	return database_has_table(r->database, "profile_sample");
 }
 
 bool reader_has_lines(struct reader *r)
 {
-	return schema_has_table(r->database, "line_sample");
+	return database_has_table(r->database, "line_sample");
 }
 
 bool reader_has_phase_samples(struct reader *r)
 {
-	return schema_has_table(r->database, "phase_sample");
+	return database_has_table(r->database, "phase_sample");
 }
 
 sqlite3 *reader_database(struct reader *r)
@@ -1493,7 +1496,7 @@ static int64_t last_recorded_ns(sqlite3 *database)
 	};
 	int64_t last = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(queries); i++) {
-		int64_t t = store_number(database, queries[i], 0);
+		int64_t t = database_number(database, queries[i], 0);
 		last = t > last ? t : last;
 	}
 	return last;
@@ -1521,7 +1524,7 @@ static void find_part(struct reader *r)
 		return;
 	}
 	// Of what comes second a batch may have been lost: samples tell how far it goes.
-	int64_t last_ns = store_number(r->database, last_block, 0);
+	int64_t last_ns = database_number(r->database, last_block, 0);
 	int64_t event_ns = sqlite3_column_int64(row, 0), end_ns = reader_end_ns(r);
 	last_ns = last_ns < event_ns ? last_ns : event_ns;
 	r->part_end_ns = last_ns < 0 ? 0 : last_ns < end_ns ? last_ns : end_ns;

@@ -345,5 +345,5 @@ static const sqlite3_module samples_module = {
 int samples_register(sqlite3 *database, struct damage *damage)
 {
 	int result = sqlite3_create_module_v2(database, "samples", &samples_module, damage, NULL);
-	return store_errno(database, result);
+	return database_errno(database, result);
 }

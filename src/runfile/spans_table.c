@@ -638,15 +638,16 @@ int spans_table_make(sqlite3 *database, struct damage *damage)
 {
 	int result = sqlite3_create_module_v2(
 		database, "strain_spans", &spans_module, damage, NULL);
-	bool locked = store_number(database, "PRAGMA query_only", 0) == 1;
+	bool locked = database_number(database, "PRAGMA query_only", 0) == 1;
 	if (result == SQLITE_OK) {
-		result = store_exec(database, "PRAGMA query_only = OFF;"
-					      "CREATE VIRTUAL TABLE temp.span USING strain_spans");
+		result = database_exec(database,
+			"PRAGMA query_only = OFF;"
+			"CREATE VIRTUAL TABLE temp.span USING strain_spans");
 	}
 	if (locked) {
-		store_exec(database, "PRAGMA query_only = ON");
+		database_exec(database, "PRAGMA query_only = ON");
 	}
-	return store_errno(database, result);
+	return database_errno(database, result);
 }
 
 static bool any_row(sqlite3 *database, const char *sql, const void *kind, size_t length)

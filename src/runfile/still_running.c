@@ -135,9 +135,9 @@ static pid_t find_recorder(const char *path, const char *mark, int *ret_pidfd)
 	if (reader_open_database(path, &database, NULL) < 0) {
 		return 0;
 	}
-	sqlite3_int64 pid = store_number(
+	sqlite3_int64 pid = database_number(
 		database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'recorder_pid'", 0);
-	sqlite3_int64 start = store_number(database,
+	sqlite3_int64 start = database_number(database,
 		"SELECT CAST(value AS INTEGER) FROM run WHERE key = 'recorder_start_ticks'", 0);
 	sqlite3_close(database);
 	_cleanup_close_ int pidfd = -1;

@@ -363,7 +363,7 @@ static int candidates_load(struct candidates *list, sqlite3 *database, sqlite3_s
 		};
 	}
 	sqlite3_reset(statement);
-	return store_errno(database, result);
+	return database_errno(database, result);
 }
 
 // The block's source, owned by the caller, and (where wanted) its rows. -EBADMSG where it is
@@ -460,8 +460,8 @@ static void remember_merged(struct writer *w)
 	char sql[128];
 	snprintf(sql, sizeof(sql), "SELECT min(id) - 1 FROM block WHERE id > %lld AND codec = %d",
 		(long long)w->merged_id, CODEC_PLAIN);
-	int64_t last = store_number(w->database, "SELECT max(id) FROM block", 0);
-	w->merged_id = store_number(w->database, sql, last);
+	int64_t last = database_number(w->database, "SELECT max(id) FROM block", 0);
+	w->merged_id = database_number(w->database, sql, last);
 }
 
 static int writer_merge_spans(struct writer *w);
@@ -492,10 +492,10 @@ static int in_transaction(struct writer *w, int (*work)(struct writer *, int64_t
 	clock_book_done(&w->clocks);
 	clock_cache_done(&w->clock_cache);
 	if (r == 0) {
-		r = store_errno(w->database, store_exec(w->database, "COMMIT"));
+		r = database_errno(w->database, database_exec(w->database, "COMMIT"));
 	}
 	if (!sqlite3_get_autocommit(w->database)) {
-		store_exec(w->database, "ROLLBACK");
+		database_exec(w->database, "ROLLBACK");
 	}
 	return r;
 }
@@ -552,9 +552,9 @@ static int64_t window_ns(int level)
 
 static uint64_t used_bytes(struct writer *w)
 {
-	int64_t pages = store_number(w->database, "PRAGMA page_count", 0) -
-	                store_number(w->database, "PRAGMA freelist_count", 0);
-	return (uint64_t)pages * (uint64_t)store_number(w->database, "PRAGMA page_size", 4096);
+	int64_t pages = database_number(w->database, "PRAGMA page_count", 0) -
+	                database_number(w->database, "PRAGMA freelist_count", 0);
+	return (uint64_t)pages * (uint64_t)database_number(w->database, "PRAGMA page_size", 4096);
 }
 
 // What the file will take once the newest blocks are merged too, as far as that can be told: until
@@ -567,11 +567,11 @@ static uint64_t merged_bytes(struct writer *w)
 		"SELECT count(*) FROM (SELECT 1 FROM block WHERE id > %lld AND codec = %d LIMIT 1)",
 		(long long)w->merged_id, CODEC_PLAIN);
 	// The whole table is looked through, so not where the answer is of no interest.
-	if (used <= w->max_bytes / 2 || store_number(w->database, newest, 0) == 0) {
+	if (used <= w->max_bytes / 2 || database_number(w->database, newest, 0) == 0) {
 		return used;
 	}
 	// A row and its places in two indexes take about a hundred bytes.
-	int64_t merged = store_number(w->database,
+	int64_t merged = database_number(w->database,
 		"SELECT (SELECT coalesce(sum(length(payload) + 100), 0) FROM block WHERE codec = 2)"
 		" + (SELECT coalesce(sum(length(payload) + 50), 0) FROM clock WHERE codec = 2)"
 		" + (SELECT coalesce(sum(length(payload) + length(words)), 0) FROM span_block)",
@@ -760,7 +760,7 @@ static int thin_window(struct writer *w, int level, int64_t to_ns)
 	return r;
 }
 
-int delete_clocks(struct writer *w)
+int writer_delete_clocks(struct writer *w)
 {
 	sqlite3_stmt *statement = writer_statement(w, DELETE_CLOCKS);
 	return statement ? writer_step(w, statement) : -ENOMEM;
@@ -817,7 +817,7 @@ static int next_level(const struct writer *w, int n_levels, int64_t whole_from_n
 static int thin_step(struct writer *w, int level, int64_t to_ns)
 {
 	int r = thin_window(w, level, to_ns);
-	r = r < 0 ? r : delete_clocks(w);
+	r = r < 0 ? r : writer_delete_clocks(w);
 	// Ids of what was deleted can come again.
 	clock_book_done(&w->clocks);
 	clock_cache_done(&w->clock_cache);
@@ -1137,7 +1137,7 @@ static int writer_begin(struct writer *w)
 	if (!sqlite3_get_autocommit(w->database)) {
 		return 0;
 	}
-	return store_errno(w->database, store_exec(w->database, "BEGIN IMMEDIATE"));
+	return database_errno(w->database, database_exec(w->database, "BEGIN IMMEDIATE"));
 }
 
 // Binds text as valid UTF-8, NULL as NULL.
@@ -1167,7 +1167,7 @@ static void bind_optional(sqlite3_stmt *statement, int index, int64_t value, int
 static int writer_step(struct writer *w, sqlite3_stmt *statement)
 {
 	int result = sqlite3_step(statement);
-	int r = store_errno(w->database, result);
+	int r = database_errno(w->database, result);
 	sqlite3_reset(statement);
 	sqlite3_clear_bindings(statement);
 	return r;
@@ -1194,7 +1194,7 @@ static void disk_is_full(struct writer *w)
 	w->full = true;
 	span_rows_clear(&w->spans); // of the same batch; the end of the run needs the room
 	if (!sqlite3_get_autocommit(w->database)) {
-		store_exec(w->database, "ROLLBACK");
+		database_exec(w->database, "ROLLBACK");
 	}
 	if (w->reserve >= 0) {
 		close(w->reserve);
@@ -1203,10 +1203,10 @@ static void disk_is_full(struct writer *w)
 	if (writer_begin(w) == 0 &&
 		writer_insert_event(w, w->last_ns, "disk_full", 0,
 			"the disk is full: nothing is recorded after this") == 0) {
-		store_exec(w->database, "COMMIT");
+		database_exec(w->database, "COMMIT");
 	}
 	if (!sqlite3_get_autocommit(w->database)) {
-		store_exec(w->database, "ROLLBACK");
+		database_exec(w->database, "ROLLBACK");
 	}
 }
 
@@ -1225,7 +1225,7 @@ static int writer_put_begin(struct writer *w, enum statement which, sqlite3_stmt
 		return r;
 	}
 	*ret = writer_statement(w, which);
-	return *ret ? 0 : store_errno(w->database, sqlite3_errcode(w->database));
+	return *ret ? 0 : database_errno(w->database, sqlite3_errcode(w->database));
 }
 
 static int writer_put_end(struct writer *w, sqlite3_stmt *statement)
@@ -1476,7 +1476,7 @@ int writer_each_command(struct writer *w, const char *pattern,
 			(const char *)sqlite3_column_text(statement, 1));
 	}
 	sqlite3_reset(statement);
-	return r == SQLITE_DONE || r == SQLITE_ROW ? 0 : store_errno(w->database, r);
+	return r == SQLITE_DONE || r == SQLITE_ROW ? 0 : database_errno(w->database, r);
 }
 
 int writer_adopt_points(struct writer *w)
@@ -1608,22 +1608,22 @@ int writer_commit_now(struct writer *w, struct error *e)
 	bool batch = !sqlite3_get_autocommit(w->database);
 	if (writer_is_displaced(w)) {
 		if (batch) {
-			store_exec(w->database, "ROLLBACK");
+			database_exec(w->database, "ROLLBACK");
 		}
 		return error_set(e, ESTALE, "%s: was removed or replaced", w->path);
 	}
 	if (!batch) {
 		return w->full ? error_errno(e, ENOSPC, "%s", w->path) : 0;
 	}
-	int result = store_exec(w->database, "COMMIT");
-	int r = store_errno(w->database, result);
+	int result = database_exec(w->database, "COMMIT");
+	int r = database_errno(w->database, result);
 	if (r == -EBUSY) {
 		// A reader holds the file (only without WAL): the batch stays open.
 		return error_set(e, EBUSY, "%s: a reader keeps it from being written", w->path);
 	}
 	w->committed_ns = clock_monotonic_ns();
 	if (r < 0) {
-		store_error(w->database, result, e, w->path);
+		database_error(w->database, result, e, w->path);
 	}
 	if (r == -ENOSPC) {
 		disk_is_full(w);

@@ -168,4 +168,4 @@ struct candidates {
 };
 
 // Deletes the clocks to which no block refers any more.
-int delete_clocks(struct writer *w);
+int writer_delete_clocks(struct writer *w);

@@ -66,16 +66,16 @@ static int check_opened(struct writer *w, const struct stat *held, struct error 
 	if (stat(w->path, &now) < 0) {
 		return error_errno(e, errno, "%s", w->path);
 	}
-	if (!is_the_same(&now, held) || !beside_is_open(held, w->held)) {
+	if (!is_the_same(&now, held) || !database_is_open_beside(held, w->held)) {
 		return error_set(e, ESTALE, "%s: was replaced while it was opened", w->path);
 	}
-	return beside_check_open(w->path, held, e);
+	return database_check_open_beside(w->path, held, e);
 }
 
 // A journal of our own before SQLite needs one, which is kept until the end.
 static int use_own_journal(struct writer *w, const struct stat *held, struct error *e)
 {
-	int r = beside_claim_journal(w->path, held, e);
+	int r = database_claim_journal(w->path, held, e);
 	w->claimed = w->claimed || r == 0;
 	return r;
 }
@@ -95,7 +95,7 @@ static int open_database(struct writer *w, const char *vfs, struct error *e)
 	}
 	w->device = held.st_dev;
 	w->inode = held.st_ino;
-	int r = beside_check(w->path, &held, e);
+	int r = database_check_beside(w->path, &held, e);
 	bool has_journal = held.st_size > 0 && !is_in_wal_mode(w);
 	r = r == 0 && has_journal ? use_own_journal(w, &held, e) : r;
 	if (r < 0) {
@@ -108,10 +108,11 @@ static int open_database(struct writer *w, const char *vfs, struct error *e)
 	}
 	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
 	if (has_journal) {
-		store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
+		database_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
 	}
 	if (held.st_size > 0) {
-		store_exec(w->database, "SELECT 1 FROM sqlite_master LIMIT 1"); // it opens lazily
+		database_exec(
+			w->database, "SELECT 1 FROM sqlite_master LIMIT 1"); // it opens lazily
 	}
 	return check_opened(w, &held, e);
 }
@@ -120,20 +121,20 @@ static int open_database(struct writer *w, const char *vfs, struct error *e)
 static bool try_wal(struct writer *w)
 {
 	sqlite3_stmt *statement = NULL;
-	bool wal = !store_is_on_network(w->path) &&
+	bool wal = !database_is_on_network(w->path) &&
 	           sqlite3_prepare_v2(w->database, "PRAGMA journal_mode = WAL", -1, &statement,
 			   NULL) == SQLITE_OK &&
 	           sqlite3_step(statement) == SQLITE_ROW &&
 	           sqlite3_stricmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
 	sqlite3_finalize(statement);
 	// The mode is only known to work when the shared memory has been mapped.
-	wal = wal && store_exec(w->database, "BEGIN IMMEDIATE; COMMIT") == SQLITE_OK;
+	wal = wal && database_exec(w->database, "BEGIN IMMEDIATE; COMMIT") == SQLITE_OK;
 	if (!wal) {
 		struct stat held;
-		store_exec(w->database, "ROLLBACK");
-		store_exec(w->database, "PRAGMA journal_mode = DELETE");
+		database_exec(w->database, "ROLLBACK");
+		database_exec(w->database, "PRAGMA journal_mode = DELETE");
 		if (fstat(w->held, &held) == 0 && use_own_journal(w, &held, NULL) == 0) {
-			store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
+			database_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
 		}
 	}
 	return wal;
@@ -160,8 +161,8 @@ static int configure(struct writer *w, struct error *e)
 		"256;"
 		"PRAGMA journal_size_limit = 1048576; PRAGMA temp_store = MEMORY",
 		w->wal ? 1024 : 4096);
-	int result = store_exec(w->database, sql);
-	return result == SQLITE_OK ? 0 : store_error(w->database, result, e, w->path);
+	int result = database_exec(w->database, sql);
+	return result == SQLITE_OK ? 0 : database_error(w->database, result, e, w->path);
 }
 
 static int create_schema(struct writer *w, struct error *e)
@@ -169,18 +170,18 @@ static int create_schema(struct writer *w, struct error *e)
 	char sql[256];
 	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d;",
 		STORE_APPLICATION_ID, STORE_VERSION);
-	int result = store_exec(w->database, "BEGIN IMMEDIATE");
+	int result = database_exec(w->database, "BEGIN IMMEDIATE");
 	if (result == SQLITE_OK) {
-		result = store_exec(w->database, sql);
+		result = database_exec(w->database, sql);
 	}
 	if (result == SQLITE_OK) {
-		result = store_exec(w->database, schema_sql);
+		result = database_exec(w->database, schema_sql);
 	}
 	if (result == SQLITE_OK) {
-		result = store_exec(
+		result = database_exec(
 			w->database, "INSERT INTO run VALUES('state', 'recording'); COMMIT");
 	}
-	return result == SQLITE_OK ? 0 : store_error(w->database, result, e, w->path);
+	return result == SQLITE_OK ? 0 : database_error(w->database, result, e, w->path);
 }
 
 // SQLite's own files beside the run. Left over from a run before, they would be taken for this
@@ -277,7 +278,7 @@ static int writer_new(const char *path, struct writer **ret, struct error *e)
 static int check_schema(struct writer *w, struct error *e)
 {
 	struct error why = {0};
-	return schema_check(w->database, &why) < 0
+	return database_check_schema(w->database, &why) < 0
 	               ? error_set(e, EBADMSG, "%s: not a run file: %s", w->path, why.text)
 	               : 0;
 }
@@ -293,8 +294,8 @@ static int create_database(struct writer *w, const char *vfs, struct error *e)
 	// than with 4,096 bytes. auto_vacuum lets a finished run give back what it does not need.
 	// Without the first, auto_vacuum, which writes the first page, waits for the disk four
 	// times, making the file WAL six, and the job for that.
-	store_exec(w->database, "PRAGMA synchronous = OFF; PRAGMA page_size = 2048;"
-				"PRAGMA auto_vacuum = INCREMENTAL");
+	database_exec(w->database, "PRAGMA synchronous = OFF; PRAGMA page_size = 2048;"
+				   "PRAGMA auto_vacuum = INCREMENTAL");
 	w->wal = try_wal(w);
 	r = configure(w, e);
 	r = r < 0 ? r : create_schema(w, e);
@@ -342,8 +343,8 @@ int writer_create(const char *path, const struct writer_options *options, struct
 
 static int check_identity(struct writer *w, struct error *e)
 {
-	sqlite3_int64 version = store_number(w->database, "PRAGMA user_version", -1);
-	if (store_number(w->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID) {
+	sqlite3_int64 version = database_number(w->database, "PRAGMA user_version", -1);
+	if (database_number(w->database, "PRAGMA application_id", -1) != STORE_APPLICATION_ID) {
 		return error_set(e, EBADMSG, "%s: not a run file", w->path);
 	}
 	if (version / 1000 != STORE_VERSION_MAJOR) {
@@ -416,14 +417,14 @@ void writer_settle(struct writer *w)
 	}
 	// Who reads is not waited for long: the job's end would be late for that.
 	sqlite3_busy_timeout(w->database, SETTLE_TIMEOUT_MS);
-	store_exec(w->database, "PRAGMA incremental_vacuum");
-	store_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
-	store_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
+	database_exec(w->database, "PRAGMA incremental_vacuum");
+	database_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
+	database_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
 	// In a small file half empty pages weigh: a tenth of it for two minutes, written anew in
 	// 10 ms. Does nothing where somebody reads, or where there is no room.
 	if (writer_file_bytes(w) < SMALL_FILE_BYTES) {
-		store_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
-					"PRAGMA page_size = 512; VACUUM");
+		database_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
+					   "PRAGMA page_size = 512; VACUUM");
 	}
 	sqlite3_busy_timeout(w->database, BUSY_TIMEOUT_MS);
 }
@@ -440,7 +441,7 @@ static int finish(struct writer *w, const char *state, int64_t end_ns, int statu
 	w->full = false;
 	int put = put_end_of_run(w, state, end_ns, status);
 	if (put == 0 && !was_full) {
-		delete_clocks(w); // in the same batch
+		writer_delete_clocks(w); // in the same batch
 	}
 	if (put < 0 && r == 0) {
 		r = error_errno(e, -put, "%s: cannot write the end of the run", w->path);
@@ -482,7 +483,7 @@ void writer_free(struct writer *w)
 	}
 	database_close(w->database);
 	if (w->claimed) {
-		beside_release_journal(w->path);
+		database_release_journal(w->path);
 	}
 	if (w->held >= 0) {
 		close(w->held); // not before: with it go all locks on the file

@@ -352,7 +352,7 @@ static unsigned char code(double value, double most)
 	return (unsigned char)lrint(fmin(fmax(value / most, 0), 1) * TOP);
 }
 
-bool coarse_append(
+bool buckets_append_coarse(
 	struct text *t, const struct buckets *b, double seconds, size_t n, double *ret_most)
 {
 	double most = buckets_figures(b).maximum;
@@ -385,7 +385,7 @@ bool coarse_append(
 #define LEAST_US 10000 // before and after it, as timeline.ts has it
 #define MORE 1.5
 
-size_t detail_windows(const struct phases *p, struct detail_window ret[static DETAILS_MAX])
+size_t buckets_detail_windows(const struct phases *p, struct detail_window ret[static DETAILS_MAX])
 {
 	size_t n = p->n_slowest < DETAILS_MAX ? p->n_slowest : DETAILS_MAX;
 	for (size_t i = 0; i < n; i++) {
@@ -400,7 +400,7 @@ size_t detail_windows(const struct phases *p, struct detail_window ret[static DE
 	return n;
 }
 
-int details_add(struct detail_series *details, const struct detail_window *windows, size_t n,
+int buckets_add_detail(struct detail_series *details, const struct detail_window *windows, size_t n,
 	int64_t t_us, double value, double minimum, double maximum, double weight)
 {
 	int r = 0;
@@ -413,7 +413,7 @@ int details_add(struct detail_series *details, const struct detail_window *windo
 	return r;
 }
 
-int details_pack(struct detail_series *details, size_t n, const struct buckets *whole)
+int buckets_pack_details(struct detail_series *details, size_t n, const struct buckets *whole)
 {
 	int r = 0;
 	bool coarse = whole->samples > whole->n + whole->n / 16;
@@ -425,7 +425,7 @@ int details_pack(struct detail_series *details, size_t n, const struct buckets *
 	return r;
 }
 
-void details_done(struct detail_series *details, size_t n)
+void buckets_details_done(struct detail_series *details, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		buckets_done(&details[i].buckets);

@@ -61,7 +61,7 @@ struct bucket_figures buckets_figures(const struct buckets *b);
 // Appends the columns of [0, seconds] as base64: n means, then n greatest values; 255 where nothing
 // could be read, 254 is *ret_most. False, and nothing appended, where no value is above 0 or memory
 // is short.
-bool coarse_append(
+bool buckets_append_coarse(
 	struct text *t, const struct buckets *b, double seconds, size_t n, double *ret_most);
 
 // Pack --------------------------------------------------------------------------------------------
@@ -104,11 +104,11 @@ struct detail_series {
 };
 
 // A reading, as for buckets_add, into each window that holds its time.
-int details_add(struct detail_series *details, const struct detail_window *windows, size_t n,
+int buckets_add_detail(struct detail_series *details, const struct detail_window *windows, size_t n,
 	int64_t t_us, double value, double minimum, double maximum, double weight);
 // Packs them where the line as a whole is coarser than its readings. 0 or -ENOMEM.
-int details_pack(struct detail_series *details, size_t n, const struct buckets *whole);
-void details_done(struct detail_series *details, size_t n);
+int buckets_pack_details(struct detail_series *details, size_t n, const struct buckets *whole);
+void buckets_details_done(struct detail_series *details, size_t n);
 
 // Returns how many there are.
-size_t detail_windows(const struct phases *p, struct detail_window ret[static DETAILS_MAX]);
+size_t buckets_detail_windows(const struct phases *p, struct detail_window ret[static DETAILS_MAX]);

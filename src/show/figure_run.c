@@ -59,7 +59,7 @@ static const struct strip_spec reads = {"reads", "By/s",
 		{"Job's files", "from storage", "from storage", NULL},
 	}};
 
-struct figure_page *figure_runs_new(size_t n_runs)
+struct figure_page *figure_run_new(size_t n_runs)
 {
 	struct figure_page *page = figure_new(NULL, n_runs);
 	for (size_t i = 0; page && i < n_runs * N_STRIPS; i++) {
@@ -239,7 +239,7 @@ static void append_gpu_reason(struct text *t, const struct analysis *a)
 		}
 	}
 	if (found) {
-		missing_append_reason(t, found);
+		missing_list_append_reason(t, found);
 	} else {
 		text_append_string(t, has_gpu(a) ? "no reading" : "the run saw none");
 	}
@@ -315,7 +315,7 @@ static void draw_utilization(
 	}
 }
 
-int figure_runs_add(struct figure_page *page, size_t column, const struct analysis *a,
+int figure_run_add(struct figure_page *page, size_t column, const struct analysis *a,
 	const char *title, struct error *e)
 {
 	struct panel_list panels;

@@ -15,10 +15,10 @@ struct analysis;
 #define FIGURE_RUNS_MAX 4
 
 // Room for so many runs; NULL: out of memory.
-struct figure_page *figure_runs_new(size_t n_runs);
+struct figure_page *figure_run_new(size_t n_runs);
 // Fills column 0, 1, ... from a run, which is not needed afterwards. title "": none. -ENOMEM or
 // -EBADMSG.
-int figure_runs_add(struct figure_page *page, size_t column, const struct analysis *a,
+int figure_run_add(struct figure_page *page, size_t column, const struct analysis *a,
 	const char *title, struct error *e);
 
 // One run as a line in panels of many: its host's memory, its device's, its GPU's utilisation. Each

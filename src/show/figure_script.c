@@ -593,8 +593,8 @@ static size_t stretch_end(
 	return n;
 }
 
-int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
-	struct figure_point **ret, size_t *ret_n)
+int figure_script_thin(const struct figure_point *points, size_t n, size_t columns,
+	bool logarithmic, struct figure_point **ret, size_t *ret_n)
 {
 	struct figure_point *kept = calloc(n + 1, sizeof(*kept));
 	if (!kept) {
@@ -640,7 +640,7 @@ static void append_line(struct text *t, const struct panel_place *place,
 {
 	_cleanup_free_ struct figure_point *points = NULL;
 	size_t n;
-	if (figure_thin(series->points, series->n, columns, logarithmic, &points, &n) < 0) {
+	if (figure_script_thin(series->points, series->n, columns, logarithmic, &points, &n) < 0) {
 		t->failed = true;
 		return;
 	}

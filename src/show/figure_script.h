@@ -58,5 +58,5 @@ struct page_layout {
 // Points of a line, at most four for each of `columns` stretches of x between the first and the
 // last: its first, least, greatest and last, so that no peak is lost. Missing ones stay. 0 or
 // -ENOMEM; *ret is the caller's.
-int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
-	struct figure_point **ret, size_t *ret_n);
+int figure_script_thin(const struct figure_point *points, size_t n, size_t columns,
+	bool logarithmic, struct figure_point **ret, size_t *ret_n);

@@ -113,7 +113,8 @@ static int grid_series(struct lane_maker *m, struct lane_grid *grid, struct lane
 static char *worker_label(const struct analysis *a, const struct phase_worker *worker)
 {
 	struct text label = {0};
-	process_append_label(&label, &a->processes, worker->entity, worker->pid, worker->thread);
+	process_list_append_label(
+		&label, &a->processes, worker->entity, worker->pid, worker->thread);
 	return text_steal(&label);
 }
 
@@ -328,8 +329,8 @@ static void take_iteration(
 		struct lane_list *lanes = m->lanes;
 		int r = buckets_add(&lanes->lengths.buckets, end_us, seconds, seconds, seconds, 1);
 		r = r < 0 ? r
-		          : details_add(lanes->lengths_details, lanes->windows, lanes->n_windows,
-				    end_us, seconds, seconds, seconds, 1);
+		          : buckets_add_detail(lanes->lengths_details, lanes->windows,
+				    lanes->n_windows, end_us, seconds, seconds, seconds, 1);
 		m->failed = m->failed || r < 0;
 	}
 }
@@ -370,7 +371,7 @@ int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error 
 	*ret = (struct lane_list){0};
 	struct lane_maker m = {.a = a, .lanes = ret};
 	buckets_init(&ret->lengths.buckets, BUCKETS_MOST);
-	ret->n_windows = detail_windows(&a->phases, ret->windows);
+	ret->n_windows = buckets_detail_windows(&a->phases, ret->windows);
 	int r = assign_rows(&m);
 	assign_ranks(&m);
 	choose_grid(&m);
@@ -444,7 +445,7 @@ int lanes_pack(struct lane_list *lanes, size_t most)
 		r = pack_all(lanes, &total);
 	}
 	return r < 0 ? r
-	             : details_pack(
+	             : buckets_pack_details(
 			       lanes->lengths_details, lanes->n_windows, &lanes->lengths.buckets);
 }
 
@@ -457,7 +458,7 @@ static void lane_series_done(struct lane_series *series)
 void lanes_done(struct lane_list *lanes)
 {
 	lane_series_done(&lanes->lengths);
-	details_done(lanes->lengths_details, DETAILS_MAX);
+	buckets_details_done(lanes->lengths_details, DETAILS_MAX);
 	for (size_t i = 0; i < PHASES_MAX; i++) {
 		lane_series_done(&lanes->phases[i]);
 	}

@@ -55,7 +55,7 @@ static void page_add_lanes(json_t *panels, const struct analysis *a, const struc
 
 #define FIGURE_BYTES 48
 
-json_t *page_string(const char *string)
+json_t *page_run_string(const char *string)
 {
 	if (!string) {
 		return json_null();
@@ -69,18 +69,18 @@ json_t *page_string(const char *string)
 	return json_string(printable.data ? printable.data : "");
 }
 
-json_t *page_format(const char *format, ...)
+json_t *page_run_format(const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
 	char *string = NULL;
-	json_t *json = vasprintf(&string, format, arguments) < 0 ? NULL : page_string(string);
+	json_t *json = vasprintf(&string, format, arguments) < 0 ? NULL : page_run_string(string);
 	va_end(arguments);
 	free(string);
 	return json ? json : json_null();
 }
 
-json_t *page_number(double value)
+json_t *page_run_number(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
@@ -97,12 +97,13 @@ static json_t *page_notice(const struct analysis *a)
 	if (!notice && a->overview.partial) {
 		_cleanup_text_ struct text part = {0};
 		overview_append_recorded(&part, &a->overview);
-		return page_format("Of this run is only a part: %s.", part.data ? part.data : "");
+		return page_run_format(
+			"Of this run is only a part: %s.", part.data ? part.data : "");
 	}
 	if (!notice && a->overview.state == RUN_LIVE) {
 		notice = "This run was still being recorded when the report was made.";
 	}
-	return page_string(notice);
+	return page_run_string(notice);
 }
 
 // Chips -----------------------------------------------------------------------------------------
@@ -111,7 +112,8 @@ static int add_label_chip(void *context, sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, 0);
 	const char *value = (const char *)sqlite3_column_text(row, 1);
-	json_array_append_new(context, page_format("%s %s", name ? name : "", value ? value : ""));
+	json_array_append_new(
+		context, page_run_format("%s %s", name ? name : "", value ? value : ""));
 	return 0;
 }
 
@@ -136,7 +138,7 @@ static json_t *page_chips(const struct analysis *a)
 	add_labels(chips, a->tables.reader);
 	if (o->cpus > 0) {
 		json_array_append_new(
-			chips, page_format("%.4g CPU%s", o->cpus, o->cpus == 1 ? "" : "s"));
+			chips, page_run_format("%.4g CPU%s", o->cpus, o->cpus == 1 ? "" : "s"));
 	}
 	if (o->n_gpus > 0) {
 		const struct gpu_figures *gpu = &o->gpus[0];
@@ -146,7 +148,7 @@ static json_t *page_chips(const struct analysis *a)
 		}
 		bool known = gpu->memory_bytes > 0;
 		json_array_append_new(chips,
-			page_format("%s%s%s%s", count, gpu->name ? gpu->name : "GPU",
+			page_run_format("%s%s%s%s", count, gpu->name ? gpu->name : "GPU",
 				known ? " " : "",
 				known ? text_bytes(bytes, sizeof(bytes), gpu->memory_bytes) : ""));
 	}
@@ -158,9 +160,9 @@ static json_t *page_chips(const struct analysis *a)
 static void add_tile(json_t *tiles, const char *label, const char *value, const char *of)
 {
 	json_t *tile = json_object();
-	json_object_set_new(tile, "value", page_string(value));
-	json_object_set_new(tile, "of", of ? page_format("of %s", of) : json_null());
-	json_object_set_new(tile, "label", page_string(label));
+	json_object_set_new(tile, "value", page_run_string(value));
+	json_object_set_new(tile, "of", of ? page_run_format("of %s", of) : json_null());
+	json_object_set_new(tile, "label", page_run_string(label));
 	json_array_append_new(tiles, tile);
 }
 
@@ -285,7 +287,7 @@ static json_t *figure_json(double value, enum epoch_format format)
 		return value >= 999.5 && value < 1e15
 		               ? json_string(text_count(
 					 figure, sizeof(figure), (uint64_t)llround(value)))
-		               : page_format("%.3g", value);
+		               : page_run_format("%.3g", value);
 	}
 }
 
@@ -336,7 +338,7 @@ static json_t *epoch_columns(const struct analysis *a, const bool *known)
 		}
 	}
 	for (size_t i = 0; i < first->n_points && i < 4; i++) {
-		json_array_append_new(columns, page_string(first->points[i].name));
+		json_array_append_new(columns, page_run_string(first->points[i].name));
 	}
 	return columns;
 }
@@ -358,10 +360,10 @@ static json_t *epoch_row(const struct analysis *a, const bool *known, const stru
 		double value = epoch_point(epoch, first->points[i].name);
 		json_array_append_new(values, figure_json(value, EPOCH_NUMBER));
 	}
-	json_object_set_new(row, "name", page_format("epoch %lld", (long long)epoch->number));
-	json_object_set_new(row, "start", page_number((double)epoch->start_ns * 1e-9));
+	json_object_set_new(row, "name", page_run_format("epoch %lld", (long long)epoch->number));
+	json_object_set_new(row, "start", page_run_number((double)epoch->start_ns * 1e-9));
 	json_object_set_new(
-		row, "end", page_number(epoch->open ? NAN : (double)epoch->end_ns * 1e-9));
+		row, "end", page_run_number(epoch->open ? NAN : (double)epoch->end_ns * 1e-9));
 	json_object_set_new(row, "values", values);
 	return row;
 }
@@ -388,7 +390,7 @@ static void add_note(json_t *notes, const char *title, const char *text)
 {
 	json_t *note = json_object();
 	json_object_set_new(note, "title", json_string(title));
-	json_object_set_new(note, "text", page_string(text));
+	json_object_set_new(note, "text", page_run_string(text));
 	json_array_append_new(notes, note);
 }
 
@@ -501,7 +503,7 @@ static void add_python(json_t *versions, const struct analysis *a)
 		const struct entity *entity = &a->tables.entities.items[i];
 		if (entity->kind == ENTITY_PROCESS && is_versioned_python(entity->name)) {
 			json_array_append_new(versions,
-				page_format("Python %s", entity->name + strlen("python")));
+				page_run_format("Python %s", entity->name + strlen("python")));
 			return;
 		}
 	}
@@ -513,7 +515,7 @@ static void add_frameworks(json_t *versions, const char *hooks)
 	while (hooks && *hooks) {
 		size_t length = strcspn(hooks, ";"), name = strcspn(hooks, ":;");
 		if (name > 0 && name < length) {
-			json_array_append_new(versions, page_format("%.*s", (int)name, hooks));
+			json_array_append_new(versions, page_run_format("%.*s", (int)name, hooks));
 		}
 		hooks += length;
 		hooks += strspn(hooks, "; ");
@@ -532,14 +534,16 @@ static json_t *page_about(const struct analysis *a)
 	add_frameworks(versions, reader_run(a->tables.reader, "hooks"));
 	add_python(versions, a);
 	if (kernel) {
-		json_array_append_new(versions, page_string(kernel));
+		json_array_append_new(versions, page_run_string(kernel));
 	}
 	if (version) {
-		json_array_append_new(versions, page_format("strain %s", version));
+		json_array_append_new(versions, page_run_format("strain %s", version));
 	}
-	json_object_set_new(json, "host", page_string(reader_run(a->tables.reader, "hostname")));
-	json_object_set_new(json, "lasted", page_number(o->duration_s));
-	json_object_set_new(json, "ended", page_string(outcome.length > 0 ? outcome.data : NULL));
+	json_object_set_new(
+		json, "host", page_run_string(reader_run(a->tables.reader, "hostname")));
+	json_object_set_new(json, "lasted", page_run_number(o->duration_s));
+	json_object_set_new(
+		json, "ended", page_run_string(outcome.length > 0 ? outcome.data : NULL));
 	json_object_set_new(json, "versions", versions);
 	return json;
 }
@@ -565,14 +569,14 @@ static const unsigned hues[N_CODE_CLASSES] = {
 static json_t *bar_json(const char *name, const struct code_group_samples *bar)
 {
 	json_t *json = json_object(), *classes = json_array(), *functions = json_array();
-	json_object_set_new(json, "name", page_string(name));
+	json_object_set_new(json, "name", page_run_string(name));
 	json_object_set_new(json, "samples", json_integer((json_int_t)bar->samples));
 	for (size_t i = 0; i < N_CODE_CLASSES; i++) {
 		json_array_append_new(classes, json_integer((json_int_t)bar->by_class[i]));
 	}
 	for (size_t i = 0; i < bar->n_tops; i++) {
 		json_t *top = json_object();
-		json_object_set_new(top, "name", page_string(bar->tops[i].name));
+		json_object_set_new(top, "name", page_run_string(bar->tops[i].name));
 		json_object_set_new(top, "class", json_integer(bar->tops[i].class));
 		json_object_set_new(top, "samples", json_integer((json_int_t)bar->tops[i].samples));
 		json_array_append_new(functions, top);
@@ -610,8 +614,8 @@ static json_t *page_cpu_time(const struct analysis *a)
 	}
 	json_t *json = json_object(), *phases = json_array(), *roles = json_array();
 	for (size_t i = 0; i < N_CODE_PHASES; i++) {
-		size_t phase = code_phase_in_order(i);
-		add_bar(phases, code_phase_name(phase), &time.phases[phase]);
+		size_t phase = code_time_phase_in_order(i);
+		add_bar(phases, code_time_phase_name(phase), &time.phases[phase]);
 	}
 	for (size_t i = 0; i < N_CODE_ROLES; i++) {
 		add_bar(roles, code_role_name((enum code_role)i), &time.roles[i]);
@@ -620,8 +624,8 @@ static json_t *page_cpu_time(const struct analysis *a)
 	json_object_set_new(json, "classes", classes_json());
 	json_object_set_new(json, "phases", phases);
 	json_object_set_new(json, "roles", roles);
-	json_object_set_new(json, "missing", page_string(time.missing));
-	json_object_set_new(json, "phases_missing", page_string(time.phases_missing));
+	json_object_set_new(json, "missing", page_run_string(time.missing));
+	json_object_set_new(json, "phases_missing", page_run_string(time.phases_missing));
 	code_time_done(&time);
 	return json;
 }
@@ -641,16 +645,16 @@ static json_t *page_series(const char *label, const char *help, unsigned hue,
 {
 	struct bucket_figures figures = buckets_figures(buckets);
 	json_t *json = json_object();
-	json_object_set_new(json, "label", page_string(label));
-	json_object_set_new(json, "help", page_string(help));
+	json_object_set_new(json, "label", page_run_string(label));
+	json_object_set_new(json, "help", page_run_string(help));
 	json_object_set_new(json, "hue", json_integer(hue));
-	json_object_set_new(json, "width", page_number(buckets_width_s(buckets)));
+	json_object_set_new(json, "width", page_run_number(buckets_width_s(buckets)));
 	json_object_set_new(json, "points", json_integer((json_int_t)buckets->n));
 	json_object_set_new(json, "samples", json_integer((json_int_t)buckets->samples));
-	json_object_set_new(json, "unit", page_number(packed->unit));
-	json_object_set_new(json, "minimum", page_number(figures.minimum));
-	json_object_set_new(json, "mean", page_number(figures.mean));
-	json_object_set_new(json, "maximum", page_number(figures.maximum));
+	json_object_set_new(json, "unit", page_run_number(packed->unit));
+	json_object_set_new(json, "minimum", page_run_number(figures.minimum));
+	json_object_set_new(json, "mean", page_run_number(figures.mean));
+	json_object_set_new(json, "maximum", page_run_number(figures.maximum));
 	const struct text *data = &packed->base64;
 	json_object_set_new(json, "data", json_stringn(data->data ? data->data : "", data->length));
 	return json;
@@ -660,11 +664,11 @@ static json_t *detail_json(const struct detail_series *detail, const struct deta
 {
 	json_t *json = json_object();
 	const struct text *data = &detail->packed.base64;
-	json_object_set_new(json, "from", page_number((double)window->from_us / 1e6));
-	json_object_set_new(json, "to", page_number((double)window->to_us / 1e6));
-	json_object_set_new(json, "width", page_number(buckets_width_s(&detail->buckets)));
+	json_object_set_new(json, "from", page_run_number((double)window->from_us / 1e6));
+	json_object_set_new(json, "to", page_run_number((double)window->to_us / 1e6));
+	json_object_set_new(json, "width", page_run_number(buckets_width_s(&detail->buckets)));
 	json_object_set_new(json, "points", json_integer((json_int_t)detail->buckets.n));
-	json_object_set_new(json, "unit", page_number(detail->packed.unit));
+	json_object_set_new(json, "unit", page_run_number(detail->packed.unit));
 	json_object_set_new(json, "data", json_stringn(data->data, data->length));
 	return json;
 }
@@ -695,7 +699,7 @@ static json_t *limit_json(const char *label, double value)
 {
 	json_t *json = json_object();
 	json_object_set_new(json, "label", json_string(label));
-	json_object_set_new(json, "value", page_number(value));
+	json_object_set_new(json, "value", page_run_number(value));
 	return json;
 }
 
@@ -720,11 +724,12 @@ static json_t *panel_json(
 	json_t *json = json_object(), *limits = json_array(), *series = json_array();
 	const struct panel_spec *spec = panel->spec;
 	json_object_set_new(json, "kind", json_string("lines"));
-	json_object_set_new(json, "title", page_string(panel->title));
+	json_object_set_new(json, "title", page_run_string(panel->title));
 	json_object_set_new(json, "unit", json_string(spec->unit));
 	json_object_set_new(json, "help", json_string(spec->help));
-	json_object_set_new(json, "floor", page_number(spec->floor > 0 ? spec->floor : NAN));
-	json_object_set_new(json, "ceiling", page_number(spec->ceiling > 0 ? spec->ceiling : NAN));
+	json_object_set_new(json, "floor", page_run_number(spec->floor > 0 ? spec->floor : NAN));
+	json_object_set_new(
+		json, "ceiling", page_run_number(spec->ceiling > 0 ? spec->ceiling : NAN));
 	for (size_t i = 0; i < PANEL_LIMITS; i++) {
 		add_limit(limits, o, spec->limits[i]);
 	}
@@ -760,17 +765,18 @@ static json_t *suggestion_json(const struct suggestion *suggestion)
 		tried_append(&text, tried);
 	}
 	json_object_set_new(json, "gain",
-		gain >= 1.05 ? page_format("%s%.1fx", bound ? "at most " : "", gain) : json_null());
-	json_object_set_new(json, "title", page_string(suggestion->action));
+		gain >= 1.05 ? page_run_format("%s%.1fx", bound ? "at most " : "", gain)
+			     : json_null());
+	json_object_set_new(json, "title", page_run_string(suggestion->action));
 	json_object_set_new(
-		json, "text", page_string(tried && text.data ? text.data : suggestion->basis));
+		json, "text", page_run_string(tried && text.data ? text.data : suggestion->basis));
 	return json;
 }
 
 static void append_line(json_t *lines, const char *before, struct text *line)
 {
 	if (line->length > 0 && line->data) {
-		json_array_append_new(lines, page_format("%s%s", before, line->data));
+		json_array_append_new(lines, page_run_format("%s%s", before, line->data));
 	}
 	text_done(line);
 }
@@ -780,15 +786,15 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 {
 	struct text parts = {0};
 	if (*v->shares) {
-		json_array_append_new(lines, page_string(v->shares));
+		json_array_append_new(lines, page_run_string(v->shares));
 	}
 	sentence_append_parts(&parts, v);
 	append_line(lines, "In part: ", &parts);
 	if (v->confidence != CONFIDENCE_NONE) {
 		bool surer = *v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0;
-		json_array_append_new(
-			lines, page_format("Confidence: %s%s%s.", confidence_name(v->confidence),
-				       surer ? "; surer with " : "", surer ? v->surer : ""));
+		json_array_append_new(lines,
+			page_run_format("Confidence: %s%s%s.", confidence_name(v->confidence),
+				surer ? "; surer with " : "", surer ? v->surer : ""));
 	}
 }
 
@@ -801,8 +807,8 @@ static void held_facts(const struct verdict *v, json_t *evidence)
 		held_append(&value, &v->held, i == 1);
 		if (value.length > 0 && value.data) {
 			json_t *fact = json_object();
-			json_object_set_new(fact, "what", page_string(titles[i]));
-			json_object_set_new(fact, "value", page_string(value.data));
+			json_object_set_new(fact, "what", page_run_string(titles[i]));
+			json_object_set_new(fact, "value", page_run_string(value.data));
 			json_array_append_new(evidence, fact);
 		}
 		text_done(&value);
@@ -819,7 +825,7 @@ static void output_text(const struct outcome_told *told, json_t *text)
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_text_ struct text line = {0};
 		text_append(&line, lines[i].at, (size_t)(lines[i].end - lines[i].at));
-		json_array_append_new(text, page_string(line.data ? line.data : ""));
+		json_array_append_new(text, page_run_string(line.data ? line.data : ""));
 	}
 }
 
@@ -845,14 +851,14 @@ static json_t *verdict_json(const struct analysis *a)
 	}
 	json_t *json = json_object(), *text = json_array(), *evidence = json_array();
 	json_t *advice = json_array();
-	json_object_set_new(json, "title", page_string(v->headline));
+	json_object_set_new(json, "title", page_run_string(v->headline));
 	output_text(&a->overview.outcome, text);
 	verdict_text(v, text);
 	tried_text(v, text);
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		json_t *fact = json_object();
-		json_object_set_new(fact, "what", page_string(v->evidence[i].what));
-		json_object_set_new(fact, "value", page_string(v->evidence[i].value));
+		json_object_set_new(fact, "what", page_run_string(v->evidence[i].what));
+		json_object_set_new(fact, "value", page_run_string(v->evidence[i].value));
 		json_array_append_new(evidence, fact);
 	}
 	held_facts(v, evidence);
@@ -863,7 +869,8 @@ static json_t *verdict_json(const struct analysis *a)
 		// In the terminal the line begins with what here is the heading.
 		json_t *next = json_object();
 		json_object_set_new(next, "gain", json_null());
-		json_object_set_new(next, "title", page_string(v->action ? v->action : v->next));
+		json_object_set_new(
+			next, "title", page_run_string(v->action ? v->action : v->next));
 		json_object_set_new(next, "text", json_null());
 		json_array_append_new(advice, next);
 	}
@@ -878,10 +885,10 @@ static json_t *verdict_json(const struct analysis *a)
 static json_t *span_json(const struct epoch *epoch)
 {
 	json_t *json = json_object();
-	json_object_set_new(json, "name", page_format("epoch %lld", (long long)epoch->number));
-	json_object_set_new(json, "start", page_number((double)epoch->start_ns * 1e-9));
+	json_object_set_new(json, "name", page_run_format("epoch %lld", (long long)epoch->number));
+	json_object_set_new(json, "start", page_run_number((double)epoch->start_ns * 1e-9));
 	json_object_set_new(
-		json, "end", page_number(epoch->open ? NAN : (double)epoch->end_ns * 1e-9));
+		json, "end", page_run_number(epoch->open ? NAN : (double)epoch->end_ns * 1e-9));
 	return json;
 }
 
@@ -903,9 +910,9 @@ static json_t *events_json(const struct event_list *events)
 			continue;
 		}
 		json_t *event = json_object();
-		json_object_set_new(event, "t", page_number(events->items[i].t_s));
-		json_object_set_new(event, "kind", page_string(events->items[i].kind));
-		json_object_set_new(event, "text", page_string(events->items[i].text));
+		json_object_set_new(event, "t", page_run_number(events->items[i].t_s));
+		json_object_set_new(event, "kind", page_run_string(events->items[i].kind));
+		json_object_set_new(event, "text", page_run_string(events->items[i].text));
 		json_array_append_new(json, event);
 	}
 	return json;
@@ -916,9 +923,10 @@ static json_t *events_json(const struct event_list *events)
 static json_t *ending_json(const struct process_row *p)
 {
 	if (p->exit_signal > 0) {
-		return page_format("killed by signal %d", p->exit_signal);
+		return page_run_format("killed by signal %d", p->exit_signal);
 	}
-	return p->exit_status >= 0 ? page_format("exit status %d", p->exit_status) : json_null();
+	return p->exit_status >= 0 ? page_run_format("exit status %d", p->exit_status)
+	                           : json_null();
 }
 
 static json_t *process_json(const struct process_row *p)
@@ -927,15 +935,15 @@ static json_t *process_json(const struct process_row *p)
 	json_object_set_new(
 		json, "pid", p->pid >= 0 ? json_integer((json_int_t)p->pid) : json_null());
 	json_object_set_new(json, "role", json_string(role_name(p->role)));
-	json_object_set_new(json, "name", page_string(p->label));
-	json_object_set_new(json, "command", page_string(p->command));
-	json_object_set_new(json, "cpu_seconds", page_number(p->cpu_seconds));
-	json_object_set_new(json, "cpu", page_number(p->cpu_share));
-	json_object_set_new(json, "memory_peak", page_number(p->memory_peak_bytes));
-	json_object_set_new(json, "asked", page_number(p->asked_bytes));
-	json_object_set_new(json, "storage", page_number(p->storage_bytes));
-	json_object_set_new(json, "start", page_number(p->first_s));
-	json_object_set_new(json, "end", page_number(p->ended ? p->last_s : NAN));
+	json_object_set_new(json, "name", page_run_string(p->label));
+	json_object_set_new(json, "command", page_run_string(p->command));
+	json_object_set_new(json, "cpu_seconds", page_run_number(p->cpu_seconds));
+	json_object_set_new(json, "cpu", page_run_number(p->cpu_share));
+	json_object_set_new(json, "memory_peak", page_run_number(p->memory_peak_bytes));
+	json_object_set_new(json, "asked", page_run_number(p->asked_bytes));
+	json_object_set_new(json, "storage", page_run_number(p->storage_bytes));
+	json_object_set_new(json, "start", page_run_number(p->first_s));
+	json_object_set_new(json, "end", page_run_number(p->ended ? p->last_s : NAN));
 	json_object_set_new(json, "ending", ending_json(p));
 	return json;
 }
@@ -986,23 +994,23 @@ static json_t *entity_label(const struct entity *entity)
 	const char *kind = entity_kind_name(entity->kind);
 	bool named = entity->kind == ENTITY_GPU || entity->kind == ENTITY_DISK ||
 	             entity->kind == ENTITY_NETWORK;
-	return named ? page_format("%s %s", kind, entity->name) : json_string(kind);
+	return named ? page_run_format("%s %s", kind, entity->name) : json_string(kind);
 }
 
 static json_t *summary_row_json(const struct analysis *a, const struct summary_row *row)
 {
 	const struct entity *entity = entity_find(&a->tables.entities, row->entity);
-	const struct metric_row *metric = metric_by_id(&a->tables.metrics, row->metric);
+	const struct metric_row *metric = metric_list_find(&a->tables.metrics, row->metric);
 	if (!entity || !metric || entity->kind == ENTITY_PROCESS ||
 		row->epoch != SUMMARY_WHOLE_RUN) {
 		return NULL;
 	}
 	json_t *json = json_object();
 	json_object_set_new(json, "entity", entity_label(entity));
-	json_object_set_new(json, "metric", page_string(metric->name));
-	json_object_set_new(json, "unit", page_string(metric->unit));
+	json_object_set_new(json, "metric", page_run_string(metric->name));
+	json_object_set_new(json, "unit", page_run_string(metric->unit));
 	for (int f = 0; f < N_FIGURES; f++) {
-		json_object_set_new(json, figure_name(f), page_number(row->figures[f]));
+		json_object_set_new(json, figure_name(f), page_run_number(row->figures[f]));
 	}
 	return json;
 }
@@ -1023,8 +1031,8 @@ static json_t *summary_json(const struct analysis *a)
 static void missing_append(json_t *list, const char *what, const char *reason)
 {
 	json_t *item = json_object();
-	json_object_set_new(item, "what", page_string(what));
-	json_object_set_new(item, "reason", page_string(reason));
+	json_object_set_new(item, "what", page_run_string(what));
+	json_object_set_new(item, "reason", page_run_string(reason));
 	json_array_append_new(list, item);
 }
 
@@ -1032,14 +1040,14 @@ static json_t *missing_json(const struct analysis *a)
 {
 	json_t *json = json_array();
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(a->tables.reader, parts);
+	size_t n = notes_parts_missing(a->tables.reader, parts);
 	for (size_t i = 0; i < n; i++) {
 		missing_append(json, parts[i].what, parts[i].reason);
 	}
 	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		const struct missing_group *group = &a->tables.missing.items[i];
 		_cleanup_text_ struct text subject = {0};
-		missing_append_subject(&subject, &a->tables.metrics, group);
+		missing_list_append_subject(&subject, &a->tables.metrics, group);
 		missing_append(json, subject.data, group->reason);
 	}
 	return json;
@@ -1054,11 +1062,11 @@ json_t *page_run(
 	if (!json) {
 		return NULL;
 	}
-	json_object_set_new(json, "name", page_string(o->name));
-	json_object_set_new(json, "command", page_string(o->command));
+	json_object_set_new(json, "name", page_run_string(o->name));
+	json_object_set_new(json, "command", page_run_string(o->command));
 	json_object_set_new(json, "about", page_about(a));
 	json_object_set_new(json, "started", page_started(a));
-	json_object_set_new(json, "duration", page_number(o->end_s));
+	json_object_set_new(json, "duration", page_run_number(o->end_s));
 	json_object_set_new(json, "notice", page_notice(a));
 	json_object_set_new(json, "chips", page_chips(a));
 	json_object_set_new(json, "verdict", verdict_json(a));
@@ -1112,7 +1120,7 @@ static unsigned hue_of(size_t phase)
 
 static void put(json_t *object, const char *name, double value)
 {
-	json_object_set_new(object, name, page_number(value));
+	json_object_set_new(object, name, page_run_number(value));
 }
 
 // As text: a program with doubles loses digits of what a job may give as a number.
@@ -1120,7 +1128,7 @@ static void put_count(json_t *object, const char *name, int64_t value)
 {
 	char count[32];
 	json_object_set_new(object, name,
-		value >= 0 ? page_string(text_count(count, sizeof(count), (uint64_t)value))
+		value >= 0 ? page_run_string(text_count(count, sizeof(count), (uint64_t)value))
 			   : json_null());
 }
 
@@ -1156,7 +1164,7 @@ static size_t phases_in_order(const struct phases *p, size_t order[static PHASES
 static json_t *phase_json(const struct phase *phase, size_t index)
 {
 	json_t *json = json_object();
-	json_object_set_new(json, "name", page_string(phase->name));
+	json_object_set_new(json, "name", page_run_string(phase->name));
 	json_object_set_new(json, "hue", json_integer(hue_of(index)));
 	json_object_set_new(json, "apart", json_boolean(phase->apart));
 	put(json, "share", phase->share.value);
@@ -1188,10 +1196,10 @@ static json_t *phase_epochs_json(const struct analysis *a)
 		const struct epoch_phases *epoch = &p->epochs[i];
 		json_t *row = json_object(), *seconds = json_array();
 		for (size_t k = 0; k < n; k++) {
-			json_array_append_new(seconds, page_number(epoch->phase_s[order[k]]));
+			json_array_append_new(seconds, page_run_number(epoch->phase_s[order[k]]));
 		}
 		json_object_set_new(row, "name",
-			page_format("epoch %lld", (long long)a->tables.epochs.items[i].number));
+			page_run_format("epoch %lld", (long long)a->tables.epochs.items[i].number));
 		put(row, "start", (double)a->tables.epochs.items[i].start_ns / 1e9);
 		put(row, "seconds", epoch->seconds);
 		put(row, "iterations", (double)epoch->iterations);
@@ -1239,7 +1247,7 @@ static json_t *histogram_json(const struct phases *p)
 	}
 	json_t *json = json_object(), *list = json_array();
 	for (size_t i = 0; i < n; i++) {
-		json_array_append_new(list, page_number(bars[i]));
+		json_array_append_new(list, page_run_number(bars[i]));
 	}
 	put(json, "start", start);
 	put(json, "width", width);
@@ -1262,7 +1270,7 @@ static json_t *slow_json(const struct analysis *a, const struct slow_iteration *
 	put_count(json, "epoch",
 		iteration->epoch >= 0 ? a->tables.epochs.items[iteration->epoch].number : -1);
 	put_count(json, "number", iteration->number);
-	json_object_set_new(json, "why", page_string(why.data));
+	json_object_set_new(json, "why", page_run_string(why.data));
 	return json;
 }
 
@@ -1283,7 +1291,7 @@ static json_t *rank_phases_json(const struct phases *p, const struct phase_rank 
 		size_t phase = i + 1 < p->n ? i + 1 : PHASE_OTHER; // what is in none last
 		if (rank->phase_s[phase] > 0 && !p->items[phase].apart) {
 			json_t *part = json_object();
-			json_object_set_new(part, "name", page_string(p->items[phase].name));
+			json_object_set_new(part, "name", page_run_string(p->items[phase].name));
 			json_object_set_new(part, "hue", json_integer(hue_of(phase)));
 			put(part, "seconds", rank->phase_s[phase] / (double)rank->iterations);
 			json_array_append_new(json, part);
@@ -1302,7 +1310,7 @@ static json_t *ranks_json(const struct phases *p)
 			rank++;
 		}
 		json_t *row = json_object();
-		json_object_set_new(row, "name", page_format("rank %d", rank->number));
+		json_object_set_new(row, "name", page_run_format("rank %d", rank->number));
 		json_object_set_new(row, "leads", json_boolean(rank == p->ranks));
 		json_object_set_new(row, "slowest", json_boolean(rank->slowest));
 		put(row, "iterations", (double)rank->iterations);
@@ -1318,7 +1326,7 @@ static json_t *ranks_json(const struct phases *p)
 static json_t *own_json(const struct own_span *span, bool first)
 {
 	json_t *json = json_object();
-	json_object_set_new(json, "name", page_string(span->name));
+	json_object_set_new(json, "name", page_run_string(span->name));
 	json_object_set_new(json, "depth", json_integer((json_int_t)span->depth));
 	json_object_set_new(json, "first", json_boolean(first));
 	json_object_set_new(json, "inside", json_boolean(span->inside));
@@ -1336,7 +1344,7 @@ static json_t *page_own_spans(const struct phases *p)
 {
 	_cleanup_free_ bool *first = calloc(p->n_own + 1, sizeof(*first));
 	json_t *json = json_array();
-	if (!first || own_spans_longest(p, OWN_AT_FIRST, first) < 0) {
+	if (!first || phases_longest_own_spans(p, OWN_AT_FIRST, first) < 0) {
 		return json;
 	}
 	for (size_t i = 0; i < p->n_own; i++) {
@@ -1366,9 +1374,9 @@ static json_t *page_iterations(const struct analysis *a)
 	put(json, "rate", p->samples_per_s.value);
 	put(json, "rate_low", p->samples_per_s.low);
 	put(json, "rate_high", p->samples_per_s.high);
-	json_object_set_new(json, "missing", page_string(p->missing));
-	json_object_set_new(json, "phases_missing", page_string(p->phases_missing));
-	json_object_set_new(json, "incomplete", page_string(p->incomplete));
+	json_object_set_new(json, "missing", page_run_string(p->missing));
+	json_object_set_new(json, "phases_missing", page_run_string(p->phases_missing));
+	json_object_set_new(json, "incomplete", page_run_string(p->incomplete));
 	json_object_set_new(json, "phases", phases_json(p));
 	json_object_set_new(json, "epochs", phase_epochs_json(a));
 	json_object_set_new(json, "ranks", p->n_ranks > 1 ? ranks_json(p) : json_array());

@@ -36,7 +36,7 @@ struct analysis;
 struct panel_list;
 
 // A string; NULL is null, bytes that are not UTF-8 become '?'.
-json_t *page_string(const char *string);
-json_t *page_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+json_t *page_run_string(const char *string);
+json_t *page_run_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // A number; null where it is not finite.
-json_t *page_number(double value);
+json_t *page_run_number(double value);

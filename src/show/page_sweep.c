@@ -76,13 +76,13 @@ static json_t *string_of(const char *string)
 {
 	size_t length = strnlen(string, MOST_STRING + 1);
 	if (length <= MOST_STRING) {
-		return page_string(string);
+		return page_run_string(string);
 	}
 	length = MOST_STRING;
 	while (length > MOST_STRING - 4 && ((unsigned char)string[length] & 0xc0) == 0x80) {
 		length--;
 	}
-	return page_format("%.*s…", (int)length, string);
+	return page_run_format("%.*s…", (int)length, string);
 }
 
 // Its place in the list; -1 for NULL. Very long ones are cut.
@@ -149,10 +149,10 @@ static json_t *limits_json(struct reader *r, struct page_strings *strings)
 static json_t *short_number(double value)
 {
 	if (!isfinite(value) || value == 0) {
-		return page_number(value);
+		return page_run_number(value);
 	}
 	double unit = pow(10, floor(log10(fabs(value))) - 5);
-	return page_number(round(value / unit) * unit);
+	return page_run_number(round(value / unit) * unit);
 }
 
 static void set_epochs(json_t *json, const struct epoch_list *epochs, size_t most)
@@ -240,7 +240,7 @@ static bool line_wanted(
 static json_t *line_kind(const struct panel *panel, const struct line *line)
 {
 	json_t *kind = json_object();
-	json_object_set_new(kind, "panel", page_string(panel->spec->title));
+	json_object_set_new(kind, "panel", page_run_string(panel->spec->title));
 	json_object_set_new(kind, "label", string_of(line->label ? line->label : ""));
 	json_object_set_new(kind, "unit", json_string(panel->spec->unit));
 	json_object_set_new(kind, "hue", json_integer((json_int_t)line->hue));
@@ -264,7 +264,8 @@ static void add_line(json_t *lines, const struct panel *panel, const struct line
 {
 	_cleanup_text_ struct text data = {0};
 	double most = 0;
-	if (!coarse_append(&data, &line->buckets, seconds, room->points, &most) || data.failed) {
+	if (!buckets_append_coarse(&data, &line->buckets, seconds, room->points, &most) ||
+		data.failed) {
 		return;
 	}
 	json_t *kind = line_kind(panel, line);
@@ -334,7 +335,7 @@ static json_t *page_sweep_run(
 		return NULL;
 	}
 	set_nothing(json);
-	json_object_set_new(json, "report", page_string(report));
+	json_object_set_new(json, "report", page_run_string(report));
 	struct reader *reader = NULL;
 	struct analysis analysis;
 	struct error gone = {0}; // its row says what the catalogue knew
@@ -448,7 +449,7 @@ static int order_runs(struct builder *b)
 static json_t *twelve_digits(double value)
 {
 	if (!isfinite(value) || value == 0) {
-		return page_number(value);
+		return page_run_number(value);
 	}
 	char text[32];
 	snprintf(text, sizeof(text), "%.12g", value);
@@ -477,8 +478,8 @@ static void add_run_row(struct builder *b, struct run_columns *c, size_t i)
 	const struct catalogue_run *run = b->rows[i].run;
 	struct page_strings *s = &b->strings;
 	double start = (double)run->start_utc_ns * 1e-9;
-	json_array_append_new(c->names, page_string(b->rows[i].name));
-	json_array_append_new(c->paths, page_string(run->path));
+	json_array_append_new(c->names, page_run_string(b->rows[i].name));
+	json_array_append_new(c->paths, page_run_string(run->path));
 	json_array_append_new(c->outcomes, json_string(outcome_word(run->outcome)));
 	json_array_append_new(
 		c->outcome_texts, page_strings_add(s, unless_empty(run->outcome_text)));
@@ -727,7 +728,7 @@ static json_t *machines_json(const struct builder *b)
 {
 	json_t *json = json_array(), *seen = json_object();
 	for (size_t i = 0; i < b->catalogue->n; i++) {
-		json_t *host = page_string(unless_empty(b->rows[i].run->host));
+		json_t *host = page_run_string(unless_empty(b->rows[i].run->host));
 		const char *name = json_string_value(host);
 		if (name && !json_object_get(seen, name)) {
 			json_object_set_new(seen, name, json_true());
@@ -747,8 +748,8 @@ static json_t *unreadable_json(const struct catalogue *catalogue)
 		const char *line = catalogue->unreadable[i], *colon = strstr(line, ": ");
 		json_t *pair = json_array();
 		json_array_append_new(
-			pair, page_format("%.*s", colon ? (int)(colon - line) : 0, line));
-		json_array_append_new(pair, page_string(colon ? colon + 2 : line));
+			pair, page_run_format("%.*s", colon ? (int)(colon - line) : 0, line));
+		json_array_append_new(pair, page_run_string(colon ? colon + 2 : line));
 		json_array_append_new(json, pair);
 	}
 	return json;
@@ -759,8 +760,8 @@ static json_t *baseline_json(const struct page_sweep *sweep)
 	json_t *json = json_array();
 	for (size_t i = 0; i < sweep->n_baseline; i++) {
 		json_t *pair = json_array();
-		json_array_append_new(pair, page_string(sweep->baseline[i].name));
-		json_array_append_new(pair, page_string(sweep->baseline[i].value));
+		json_array_append_new(pair, page_run_string(sweep->baseline[i].name));
+		json_array_append_new(pair, page_run_string(sweep->baseline[i].value));
 		json_array_append_new(json, pair);
 	}
 	return json;
@@ -783,8 +784,8 @@ static int build(struct builder *b, const struct page_sweep *sweep)
 	struct page_sweep_room room = room_for(b, line_kinds);
 	json_object_set_new(json, "version", json_integer(1));
 	json_object_set_new(json, "generator", json_string("strain " STRAIN_VERSION));
-	json_object_set_new(json, "name", page_string(sweep->name));
-	json_object_set_new(json, "command", page_string(sweep->command));
+	json_object_set_new(json, "name", page_run_string(sweep->name));
+	json_object_set_new(json, "command", page_run_string(sweep->command));
 	json_object_set_new(json, "plan", plan_json(sweep->plan));
 	json_object_set_new(json, "baseline", baseline_json(sweep));
 	json_object_set_new(json, "measure", json_null());

@@ -192,7 +192,7 @@ static struct panel *add_panel(
 static bool line_add_metric(
 	struct line *line, const struct analysis *a, const char *name, size_t *index)
 {
-	const struct metric_row *metric = metric_by_name(
+	const struct metric_row *metric = metric_list_find_name(
 		&a->tables.metrics, line->spec->kind, name);
 	if (!metric) {
 		return false;
@@ -320,8 +320,8 @@ static int line_put(struct line *line, const struct panel_list *panels, int64_t 
 {
 	int r = buckets_add(&line->buckets, t_us, value, minimum, maximum, weight);
 	return r < 0 ? r
-	             : details_add(line->details, panels->windows, panels->n_windows, t_us, value,
-			       minimum, maximum, weight);
+	             : buckets_add_detail(line->details, panels->windows, panels->n_windows, t_us,
+			       value, minimum, maximum, weight);
 }
 
 static void line_set_base(struct line *line, int64_t t_us, double value, double of)
@@ -485,7 +485,7 @@ static void line_done(struct line *line)
 	free(line->label);
 	buckets_done(&line->buckets);
 	text_done(&line->packed.base64);
-	details_done(line->details, DETAILS_MAX);
+	buckets_details_done(line->details, DETAILS_MAX);
 }
 
 static void panel_done(struct panel *panel)
@@ -553,7 +553,7 @@ int panels_collect(const struct analysis *a, struct panel_list *ret, struct erro
 {
 	struct panel_list panels = {0};
 	int r = 0;
-	panels.n_windows = detail_windows(&a->phases, panels.windows);
+	panels.n_windows = buckets_detail_windows(&a->phases, panels.windows);
 	for (size_t i = 0; r == 0 && i < panel_table_length; i++) {
 		r = plan_panel(&panels, a, &panel_table[i]);
 	}
@@ -611,7 +611,8 @@ int panels_pack(struct panel_list *panels, size_t most)
 	for (size_t i = 0; i < panels->n; i++) {
 		for (size_t j = 0; r == 0 && j < panels->items[i].n; j++) {
 			struct line *packed = &panels->items[i].lines[j];
-			r = details_pack(packed->details, panels->n_windows, &packed->buckets);
+			r = buckets_pack_details(
+				packed->details, panels->n_windows, &packed->buckets);
 		}
 	}
 	return r;

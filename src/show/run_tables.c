@@ -117,7 +117,7 @@ static const struct phase_rank **ranks_in_order(
 	return order;
 }
 
-int rank_table_build(const struct analysis *a, size_t limit, struct table **ret)
+int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret)
 {
 	const struct phases *p = &a->phases;
 	int r = table_new(rank_columns, N_RANK_COLUMNS, ret);
@@ -134,7 +134,7 @@ int rank_table_build(const struct analysis *a, size_t limit, struct table **ret)
 	return r;
 }
 
-void rank_append_whose(struct text *t, const struct phases *p)
+void run_table_append_rank(struct text *t, const struct phases *p)
 {
 	double rate = 0;
 	char count[32];
@@ -161,7 +161,7 @@ static json_t *rank_json(const struct analysis *a, const struct phase_rank *rank
 	_cleanup_text_ struct text label = {0};
 	json_t *row = json_object(), *seconds = json_object();
 	int64_t pid = pid_of(a, rank);
-	process_append_label(&label, &a->processes, rank->entity, rank->pid, rank->thread);
+	process_list_append_label(&label, &a->processes, rank->entity, rank->pid, rank->thread);
 	json_object_set_new(row, "rank", json_integer(rank->number));
 	json_object_set_new(row, "label", json_from_text(label.data));
 	put(row, "process", rank->entity ? (double)rank->entity : NAN);
@@ -176,7 +176,7 @@ static json_t *rank_json(const struct analysis *a, const struct phase_rank *rank
 	json_object_set_new(row, "waits_inferred", json_boolean(a->phases.waits_inferred));
 	for (size_t k = 0; k < N_KNOWN_PHASES; k++) {
 		if (rank->phase_s[k] > 0) {
-			put(seconds, phase_name((enum phase_id)k), rank->phase_s[k]);
+			put(seconds, phase_id_name((enum phase_id)k), rank->phase_s[k]);
 		}
 	}
 	json_object_set_new(row, "phases_s", seconds);
@@ -247,14 +247,14 @@ static void span_cells(struct table *t, const struct own_span *span, bool thread
 	table_number(t, SPAN_THREADS, threads ? (double)span->threads : NAN);
 }
 
-int span_table_build(const struct analysis *a, size_t limit, struct table **ret)
+int run_table_spans(const struct analysis *a, size_t limit, struct table **ret)
 {
 	const struct phases *p = &a->phases;
 	_cleanup_free_ bool *shown = calloc(p->n_own + 1, sizeof(*shown));
 	bool threads = any_of_several_threads(p);
 	int r = table_new(span_columns, N_SPAN_COLUMNS, ret);
 	if (r == 0) {
-		r = shown ? own_spans_longest(p, limit, shown) : -ENOMEM;
+		r = shown ? phases_longest_own_spans(p, limit, shown) : -ENOMEM;
 	}
 	for (size_t i = 0; i < p->n_own && r == 0; i++) {
 		if (shown[i]) {
@@ -326,7 +326,7 @@ static const struct column iteration_columns[] = {
 	{"samples_per_second", "SAMPLES/S", COLUMN_NUMBER, 0},
 };
 
-int iteration_table_build(const struct analysis *a, struct table **ret)
+int run_table_iterations(const struct analysis *a, struct table **ret)
 {
 	const struct phases *p = &a->phases;
 	int r = table_new(iteration_columns, ARRAY_LENGTH(iteration_columns), ret);
@@ -425,7 +425,7 @@ static size_t phases_in_order(const struct phases *p, size_t order[static PHASES
 	return n;
 }
 
-int phase_table_build(const struct analysis *a, struct table **ret)
+int run_table_phases(const struct analysis *a, struct table **ret)
 {
 	size_t order[PHASES_MAX], n = phases_in_order(&a->phases, order);
 	int r = table_new(phase_columns, N_PHASE_COLUMNS, ret);
@@ -538,7 +538,8 @@ static void worker_cells(
 	struct table *t, const struct analysis *a, const struct phase_worker *worker)
 {
 	_cleanup_text_ struct text label = {0};
-	process_append_label(&label, &a->processes, worker->entity, worker->pid, worker->thread);
+	process_list_append_label(
+		&label, &a->processes, worker->entity, worker->pid, worker->thread);
 	table_text(t, 0, label.data);
 	double life_s = worker->last_s - worker->first_s;
 	const double figures[] = {(double)worker->batches, known(worker->samples),
@@ -551,7 +552,7 @@ static void worker_cells(
 	}
 }
 
-int worker_table_build(const struct analysis *a, struct table **ret)
+int run_table_workers(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(worker_columns, ARRAY_LENGTH(worker_columns), ret);
 	for (size_t i = 0; i < a->phases.n_workers && r == 0; i++) {
@@ -585,7 +586,7 @@ static void slowest_cells(
 	table_text(t, 4, why.data);
 }
 
-int slowest_table_build(const struct analysis *a, size_t limit, struct table **ret)
+int run_table_slowest(const struct analysis *a, size_t limit, struct table **ret)
 {
 	int r = table_new(slowest_columns, ARRAY_LENGTH(slowest_columns), ret);
 	for (size_t i = 0; i < a->phases.n_slowest && i < limit && r == 0; i++) {
@@ -719,14 +720,14 @@ static json_t *rows_json(int result, struct table *t)
 	return rows;
 }
 
-int show_phases_json(json_t *json, const struct analysis *a)
+int run_table_phases_json(json_t *json, const struct analysis *a)
 {
 	struct table *phases = NULL, *workers = NULL;
-	int r = phase_table_build(a, &phases);
+	int r = run_table_phases(a, &phases);
 	int failed = json_object_set_new(json, "iterations", iterations_json(&a->phases));
 	failed |= json_object_set_new(json, "phases", rows_json(r, phases));
 	failed |= json_object_set_new(json, "phases_by_epoch", epochs_json(a));
-	r = worker_table_build(a, &workers);
+	r = run_table_workers(a, &workers);
 	failed |= json_object_set_new(json, "workers", rows_json(r, workers));
 	failed |= json_object_set_new(json, "ranks", rank_list_json(a));
 	failed |= json_object_set_new(json, "spans", span_list_json(&a->phases));
@@ -779,12 +780,12 @@ static int build(const struct analysis *a, size_t most, struct table **ret)
 	return r;
 }
 
-int line_table_build(const struct analysis *a, struct table **ret)
+int run_table_lines(const struct analysis *a, struct table **ret)
 {
 	return build(a, LINE_SHARES_MOST, ret);
 }
 
-int line_table_build_short(const struct analysis *a, struct table **ret)
+int run_table_lines_short(const struct analysis *a, struct table **ret)
 {
 	return build(a, SHORT, ret);
 }
@@ -1045,7 +1046,7 @@ static void process_cells(struct table *t, const struct process_row *row)
 	table_number(t, PROCESS_SIGNAL, row->exit_signal > 0 ? row->exit_signal : NAN);
 }
 
-int process_table_build(const struct analysis *a, struct table **ret)
+int run_table_processes(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(process_columns, N_PROCESS_COLUMNS, ret);
 	for (size_t i = 0; i < a->processes.n && r == 0; i++) {
@@ -1097,7 +1098,7 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 	}
 }
 
-int process_table_build_short(
+int run_table_processes_short(
 	const struct analysis *a, size_t limit, struct table **ret, struct process_rest *ret_rest)
 {
 	const struct process_list *list = &a->processes;
@@ -1137,7 +1138,7 @@ static const struct column gpu_columns[] = {
 	{"job", "THE JOB", COLUMN_LABEL, 1},
 };
 
-int gpu_table_build(const struct analysis *a, struct table **ret)
+int run_table_gpus(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(gpu_columns, ARRAY_LENGTH(gpu_columns), ret);
 	for (size_t i = 0; i < a->overview.n_gpus && r == 0; i++) {
@@ -1178,7 +1179,7 @@ static int device_rows(
 	return r;
 }
 
-int device_table_build(const struct analysis *a, struct table **ret)
+int run_table_devices(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(device_columns, ARRAY_LENGTH(device_columns), ret);
 	r = r < 0 ? r : device_rows(*ret, "disk", a->overview.disks, a->overview.n_disks);
@@ -1243,12 +1244,12 @@ static bool trains_or_prepares(const struct process_row *process)
 	       process->role == ROLE_LOADER;
 }
 
-int wait_table_build(const struct analysis *a, struct table **ret)
+int run_table_waits(const struct analysis *a, struct table **ret)
 {
-	return wait_table_build_short(a, false, SIZE_MAX, 0, ret);
+	return run_table_waits_short(a, false, SIZE_MAX, 0, ret);
 }
 
-int wait_table_build_short(
+int run_table_waits_short(
 	const struct analysis *a, bool training, size_t limit, double least, struct table **ret)
 {
 	int r = table_new(wait_columns, N_WAIT_COLUMNS, ret);
@@ -1298,12 +1299,12 @@ static int thread_rows(const struct analysis *a, double least, struct table **re
 	return r;
 }
 
-int thread_table_build(const struct analysis *a, struct table **ret)
+int run_table_threads(const struct analysis *a, struct table **ret)
 {
 	return thread_rows(a, 0, ret);
 }
 
-int thread_table_build_short(const struct analysis *a, struct table **ret)
+int run_table_threads_short(const struct analysis *a, struct table **ret)
 {
 	return thread_rows(a, THREADS_SHOWN, ret);
 }
@@ -1319,7 +1320,7 @@ static const struct column code_columns[N_CODE_COLUMNS] = {
 	[CODE_FUNCTION] = {"function", "FUNCTION", COLUMN_TEXT, 1},
 };
 
-int code_table_build(const struct analysis *a, struct table **ret)
+int run_table_code(const struct analysis *a, struct table **ret)
 {
 	struct stretch stretch = facts_stretch(a);
 	struct code_profile profile;
@@ -1357,7 +1358,7 @@ static int add_bar(
 		return 0;
 	}
 	int r = table_row(t);
-	code_append_classes(&classes, bar);
+	code_time_append_classes(&classes, bar);
 	table_text(t, BAR_NAME, name);
 	table_number(t, BAR_SHARE, (double)bar->samples / (double)of);
 	table_number(t, BAR_SAMPLES, (double)bar->samples);
@@ -1374,9 +1375,9 @@ int code_time_table_build(const struct code_time *time, struct table **ret)
 			*ret, code_role_name((enum code_role)i), &time->roles[i], time->samples);
 	}
 	for (size_t i = 0; i < N_CODE_PHASES && r == 0; i++) {
-		size_t phase = code_phase_in_order(i);
-		r = add_bar(
-			*ret, code_phase_name(phase), &time->phases[phase], time->phase_samples);
+		size_t phase = code_time_phase_in_order(i);
+		r = add_bar(*ret, code_time_phase_name(phase), &time->phases[phase],
+			time->phase_samples);
 	}
 	return r;
 }
@@ -1389,7 +1390,7 @@ static const struct column evidence_columns[] = {
 	{"metric", "METRIC", COLUMN_LABEL, 1},
 };
 
-int evidence_table_build(const struct analysis *a, struct table **ret)
+int run_table_evidence(const struct analysis *a, struct table **ret)
 {
 	int r = table_new(evidence_columns, ARRAY_LENGTH(evidence_columns), ret);
 	for (size_t i = 0; i < a->verdict->n_evidence && r == 0; i++) {
@@ -1414,7 +1415,7 @@ static bool is_shown(const struct event_row *event, bool output)
 	       (output || strcmp(event->kind, "output") != 0);
 }
 
-size_t event_count_shown(const struct analysis *a)
+size_t run_table_events_shown(const struct analysis *a)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < a->tables.events.n; i++) {
@@ -1423,7 +1424,7 @@ size_t event_count_shown(const struct analysis *a)
 	return n;
 }
 
-int event_table_build(const struct analysis *a, size_t limit, bool output, struct table **ret)
+int run_table_events(const struct analysis *a, size_t limit, bool output, struct table **ret)
 {
 	int r = table_new(event_columns, ARRAY_LENGTH(event_columns), ret);
 	for (size_t i = 0; i < a->tables.events.n && table_rows(*ret) < limit && r == 0; i++) {
@@ -1448,10 +1449,10 @@ static const struct column missing_columns[] = {
 	{"entities", NULL, COLUMN_WHOLE, 0},
 };
 
-int missing_table_build(const struct analysis *a, struct table **ret)
+int run_table_missing(const struct analysis *a, struct table **ret)
 {
 	struct part_missing parts[PARTS_MAX];
-	size_t n = parts_missing(a->tables.reader, parts);
+	size_t n = notes_parts_missing(a->tables.reader, parts);
 	int r = table_new(missing_columns, ARRAY_LENGTH(missing_columns), ret);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = table_row(*ret);
@@ -1462,7 +1463,7 @@ int missing_table_build(const struct analysis *a, struct table **ret)
 	for (size_t i = 0; i < a->tables.missing.n && r == 0; i++) {
 		const struct missing_group *group = &a->tables.missing.items[i];
 		struct text subject = {0}, metrics = {0};
-		missing_append_subject(&subject, &a->tables.metrics, group);
+		missing_list_append_subject(&subject, &a->tables.metrics, group);
 		for (size_t k = 0; k < group->n_metrics; k++) {
 			text_append_string(&metrics, k ? " " : "");
 			text_append_string(&metrics, group->metrics[k]);

@@ -20,47 +20,47 @@ int epoch_table_build(const struct analysis *a, struct epoch_table *ret);
 void epoch_table_done(struct epoch_table *t);
 
 // Each builds a table: 0 or -ENOMEM.
-int process_table_build(const struct analysis *a, struct table **ret); // every process
+int run_table_processes(const struct analysis *a, struct table **ret); // every process
 // At most `limit` rows; workers that followed each other share one. *ret_rest: how many processes
 // are in no row, and their CPU time.
 struct process_rest {
 	size_t n;
 	double cpu_seconds;
 };
-int process_table_build_short(
+int run_table_processes_short(
 	const struct analysis *a, size_t limit, struct table **ret, struct process_rest *ret_rest);
-int gpu_table_build(const struct analysis *a, struct table **ret);
-int device_table_build(const struct analysis *a, struct table **ret);
+int run_table_gpus(const struct analysis *a, struct table **ret);
+int run_table_devices(const struct analysis *a, struct table **ret);
 // What the first threads of processes waited for, of those at which there were looks, over their
 // lives. Short: at most `limit` rows, of processes with more than `least` looks, and, where
 // `training` is set, only of those that train or prepare batches.
 // Functions that CPU time went into, of each kind of thread those with the most samples.
-int code_table_build(const struct analysis *a, struct table **ret);
-int wait_table_build(const struct analysis *a, struct table **ret);
-int wait_table_build_short(
+int run_table_code(const struct analysis *a, struct table **ret);
+int run_table_waits(const struct analysis *a, struct table **ret);
+int run_table_waits_short(
 	const struct analysis *a, bool training, size_t limit, double least, struct table **ret);
 // Samples of CPU time by role, then by phase: shares of all, and of those by phase.
 int code_time_table_build(const struct code_time *time, struct table **ret);
 // Threads of the process that trains, by what they are for, over the steady iterations. A row for
 // each group that there was; short: that used CPU time.
-int thread_table_build(const struct analysis *a, struct table **ret);
-int thread_table_build_short(const struct analysis *a, struct table **ret);
-int evidence_table_build(const struct analysis *a, struct table **ret);
+int run_table_threads(const struct analysis *a, struct table **ret);
+int run_table_threads_short(const struct analysis *a, struct table **ret);
+int run_table_evidence(const struct analysis *a, struct table **ret);
 // Without the anchors of the wall clock, which are for programs that align runs, and, in a table,
 // what the job printed.
-size_t event_count_shown(const struct analysis *a);
-int event_table_build(const struct analysis *a, size_t limit, bool output, struct table **ret);
-int missing_table_build(const struct analysis *a, struct table **ret);
+size_t run_table_events_shown(const struct analysis *a);
+int run_table_events(const struct analysis *a, size_t limit, bool output, struct table **ret);
+int run_table_missing(const struct analysis *a, struct table **ret);
 
 // Show phases -------------------------------------------------------------------------------------
 //
 // Tables of iterations and phases for `strain show`, for people and as JSON.
 
 // Each builds a table: 0 or -ENOMEM. Without rows where nothing was marked.
-int iteration_table_build(const struct analysis *a, struct table **ret); // one row
-int phase_table_build(const struct analysis *a, struct table **ret);
-int worker_table_build(const struct analysis *a, struct table **ret);
-int slowest_table_build(const struct analysis *a, size_t limit, struct table **ret);
+int run_table_iterations(const struct analysis *a, struct table **ret); // one row
+int run_table_phases(const struct analysis *a, struct table **ret);
+int run_table_workers(const struct analysis *a, struct table **ret);
+int run_table_slowest(const struct analysis *a, size_t limit, struct table **ret);
 // Columns are the phases of this run, so it owns them.
 struct epoch_phase_table {
 	struct table *table;
@@ -71,7 +71,7 @@ void epoch_phase_table_done(struct epoch_phase_table *t);
 
 // What stands in no table: sets "iterations", "phases", "phases_by_epoch", "workers", "ranks",
 // "spans" and "slowest_iterations". 0, or -1: out of memory.
-int show_phases_json(struct json_t *json, const struct analysis *a);
+int run_table_phases_json(struct json_t *json, const struct analysis *a);
 
 // Show ranks --------------------------------------------------------------------------------------
 //
@@ -79,10 +79,10 @@ int show_phases_json(struct json_t *json, const struct analysis *a);
 
 // By number; of more than `limit` the slowest. Without rows where there is one rank or none. 0 or
 // -ENOMEM.
-int rank_table_build(const struct analysis *a, size_t limit, struct table **ret);
+int run_table_ranks(const struct analysis *a, size_t limit, struct table **ret);
 // "1, whose epochs are the run's; all 2 ranks together 1,182 samples/s": of which of several ranks
 // the run's figures are; nothing where there is one.
-void rank_append_whose(struct text *t, const struct phases *p);
+void run_table_append_rank(struct text *t, const struct phases *p);
 
 // Show spans --------------------------------------------------------------------------------------
 //
@@ -90,7 +90,7 @@ void rank_append_whose(struct text *t, const struct phases *p);
 
 // Those that took the longest, at most `limit`, and what holds them; each behind the one that holds
 // it. 0 or -ENOMEM.
-int span_table_build(const struct analysis *a, size_t limit, struct table **ret);
+int run_table_spans(const struct analysis *a, size_t limit, struct table **ret);
 
 // Show lines --------------------------------------------------------------------------------------
 //
@@ -101,6 +101,6 @@ struct table;
 
 // The most frequent ones, at most as many as LINE_SHARES_MOST; no row where nobody looked. 0 or
 // -ENOMEM.
-int line_table_build(const struct analysis *a, struct table **ret);
+int run_table_lines(const struct analysis *a, struct table **ret);
 // The first ten.
-int line_table_build_short(const struct analysis *a, struct table **ret);
+int run_table_lines_short(const struct analysis *a, struct table **ret);

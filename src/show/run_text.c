@@ -270,7 +270,7 @@ static int print_verdict(const struct page *p)
 	print_parts(p);
 	print_warning(p);
 	_cleanup_table_ struct table *t = NULL;
-	int r = evidence_table_build(p->a, &t);
+	int r = run_table_evidence(p->a, &t);
 	if (r == 0 && table_rows(t) > 0) {
 		struct table_style style = p->style;
 		style.indent = INDENT;
@@ -368,11 +368,11 @@ static int print_ranks(const struct page *p)
 	_cleanup_table_ struct table *t = NULL;
 	_cleanup_text_ struct text whose = {0};
 	size_t n = p->a->phases.n_ranks, limit = p->iterations ? SIZE_MAX : RANKS_SHOWN;
-	rank_append_whose(&whose, &p->a->phases);
+	run_table_append_rank(&whose, &p->a->phases);
 	if (whose.length > 0 && whose.data) {
 		print_field(p, "Of rank", whose.data);
 	}
-	int r = rank_table_build(p->a, limit, &t);
+	int r = run_table_ranks(p->a, limit, &t);
 	r = print_table(p, r, t);
 	if (p->a->phases.waits_inferred && r == 0) {
 		fputs("waits as far as backward tells: nobody marked them\n", p->stream);
@@ -388,7 +388,7 @@ static int print_spans(const struct page *p)
 	const struct phases *phases = &p->a->phases;
 	_cleanup_table_ struct table *t = NULL;
 	char count[32];
-	int r = span_table_build(p->a, p->all ? SIZE_MAX : SPANS_SHOWN, &t);
+	int r = run_table_spans(p->a, p->all ? SIZE_MAX : SPANS_SHOWN, &t);
 	r = print_table(p, r, t);
 	size_t rest = r < 0 ? 0 : phases->n_own - table_rows(t);
 	if (rest > 0) {
@@ -412,7 +412,7 @@ static int print_slowest(const struct page *p)
 					  SLOW_RATIO * phases->p50_s)) {
 		limit++;
 	}
-	int r = slowest_table_build(p->a, limit, &t);
+	int r = run_table_slowest(p->a, limit, &t);
 	return print_table(p, r, t);
 }
 
@@ -423,16 +423,16 @@ static int print_details(const struct page *p)
 	int r = epoch_phase_table_build(p->a, &epochs);
 	r = print_table(p, r, epochs.table);
 	epoch_phase_table_done(&epochs);
-	r = r < 0 ? r : worker_table_build(p->a, &workers);
+	r = r < 0 ? r : run_table_workers(p->a, &workers);
 	return r < 0 ? r : print_table(p, r, workers);
 }
 
 static int print_iterations(const struct page *p)
 {
 	_cleanup_table_ struct table *iterations = NULL, *phases = NULL;
-	int r = iteration_table_build(p->a, &iterations);
+	int r = run_table_iterations(p->a, &iterations);
 	r = print_table(p, r, iterations);
-	r = r < 0 ? r : phase_table_build(p->a, &phases);
+	r = r < 0 ? r : run_table_phases(p->a, &phases);
 	r = r < 0 ? r : print_table(p, r, phases);
 	if (p->a->phases.total > 0) {
 		print_outside(p);
@@ -447,7 +447,7 @@ static int print_processes(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
 	struct process_rest rest;
-	int r = process_table_build_short(p->a, p->all ? SIZE_MAX : PROCESSES_SHOWN, &t, &rest);
+	int r = run_table_processes_short(p->a, p->all ? SIZE_MAX : PROCESSES_SHOWN, &t, &rest);
 	if (r < 0 || table_rows(t) == 0) {
 		return r;
 	}
@@ -469,7 +469,7 @@ static int print_waits(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
 	size_t limit = p->all ? SIZE_MAX : PROCESSES_SHOWN;
-	int r = wait_table_build_short(p->a, true, limit, LOOKS_ENOUGH - 1, &t);
+	int r = run_table_waits_short(p->a, true, limit, LOOKS_ENOUGH - 1, &t);
 	return print_table(p, r, t);
 }
 
@@ -501,14 +501,14 @@ static int print_code_time(const struct page *p)
 static int print_lines(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = p->all ? line_table_build(p->a, &t) : line_table_build_short(p->a, &t);
+	int r = p->all ? run_table_lines(p->a, &t) : run_table_lines_short(p->a, &t);
 	return r == 0 && table_rows(t) == 0 ? 0 : print_table(p, r, t);
 }
 
 static int print_threads(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = p->all ? thread_table_build(p->a, &t) : thread_table_build_short(p->a, &t);
+	int r = p->all ? run_table_threads(p->a, &t) : run_table_threads_short(p->a, &t);
 	if (r == 0 && table_rows(t) < 2 && !p->all) {
 		return 0; // the first thread alone is in the table of processes
 	}
@@ -519,14 +519,14 @@ static int print_code(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
 	int r = print_code_time(p);
-	r = r < 0 ? r : code_table_build(p->a, &t);
+	r = r < 0 ? r : run_table_code(p->a, &t);
 	return print_table(p, r, t);
 }
 
 static int print_devices(const struct page *p)
 {
 	static int (*const builds[])(const struct analysis *a, struct table **ret) = {
-		gpu_table_build, device_table_build};
+		run_table_gpus, run_table_devices};
 	int r = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(builds) && r == 0; i++) {
 		_cleanup_table_ struct table *t = NULL;
@@ -542,7 +542,7 @@ static int print_devices(const struct page *p)
 static int print_events(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
-	int r = event_table_build(p->a, p->all ? SIZE_MAX : EVENTS_SHOWN, false, &t);
+	int r = run_table_events(p->a, p->all ? SIZE_MAX : EVENTS_SHOWN, false, &t);
 	if (r < 0 || table_rows(t) == 0) {
 		return r;
 	}
@@ -551,7 +551,7 @@ static int print_events(const struct page *p)
 	style.no_titles = true;
 	style.lead = "Events";
 	r = table_print(t, p->stream, &style);
-	size_t rest = event_count_shown(p->a) - table_rows(t);
+	size_t rest = run_table_events_shown(p->a) - table_rows(t);
 	if (rest > 0) {
 		fprintf(p->stream, "%*sand %zu more (--all)\n", INDENT, "", rest);
 	}
@@ -596,7 +596,7 @@ static void print_missing(const struct page *p)
 {
 	const struct missing_list *missing = &p->a->tables.missing;
 	struct part_missing parts[PARTS_MAX];
-	size_t n_parts = parts_missing(p->a->tables.reader, parts);
+	size_t n_parts = notes_parts_missing(p->a->tables.reader, parts);
 	size_t shown = 0, rest = 0;
 	for (; shown < n_parts; shown++) {
 		_cleanup_text_ struct text line = {0};
@@ -610,7 +610,7 @@ static void print_missing(const struct page *p)
 	}
 	for (size_t i = 0; i < missing->n; i++) {
 		_cleanup_text_ struct text line = {0};
-		if (!missing_append_subjects(&line, &p->a->tables.metrics, missing, i)) {
+		if (!missing_list_append_subjects(&line, &p->a->tables.metrics, missing, i)) {
 			continue;
 		}
 		if (!p->all && shown == MISSING_SHOWN) {
@@ -626,7 +626,7 @@ static void print_missing(const struct page *p)
 	}
 }
 
-int show_text(const struct analysis *a, const struct show_text_options *options, FILE *stream)
+int run_text_print(const struct analysis *a, const struct show_text_options *options, FILE *stream)
 {
 	struct page page = {a, stream, table_style_for(stream), options->all,
 		options->all || options->iterations};

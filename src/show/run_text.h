@@ -16,4 +16,4 @@ struct show_text_options {
 };
 
 // 0 or -errno.
-int show_text(const struct analysis *a, const struct show_text_options *options, FILE *stream);
+int run_text_print(const struct analysis *a, const struct show_text_options *options, FILE *stream);

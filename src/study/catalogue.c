@@ -132,7 +132,7 @@ static void configure(sqlite3 *database)
 {
 	sqlite3_busy_timeout(database, BUSY_TIMEOUT_MS);
 	sqlite3_limit(database, SQLITE_LIMIT_LENGTH, 2 * CATALOGUE_ENTRY_MAX);
-	store_exec(database, "PRAGMA cache_size = -4096; PRAGMA synchronous = OFF");
+	database_exec(database, "PRAGMA cache_size = -4096; PRAGMA synchronous = OFF");
 }
 
 // Remembers when the file itself is at fault.
@@ -178,17 +178,17 @@ static int open_database(struct catalogue_index *index, const char *path)
 		return result;
 	}
 	configure(index->database);
-	result = saw(index, store_exec(index->database, "SELECT 1 FROM sqlite_master LIMIT 1"));
+	result = saw(index, database_exec(index->database, "SELECT 1 FROM sqlite_master LIMIT 1"));
 	if (result != SQLITE_OK) {
 		return result;
 	}
-	bool empty = store_number(index->database, "SELECT count(*) FROM sqlite_master", 1) == 0;
+	bool empty = database_number(index->database, "SELECT count(*) FROM sqlite_master", 1) == 0;
 	if (empty) {
-		result = store_exec(index->database, schema);
+		result = database_exec(index->database, schema);
 		return result == SQLITE_OK ? prepare(index) : result;
 	}
-	if (store_number(index->database, "PRAGMA application_id", 0) != APPLICATION_ID ||
-		store_number(index->database, "PRAGMA user_version", 0) != LAYOUT) {
+	if (database_number(index->database, "PRAGMA application_id", 0) != APPLICATION_ID ||
+		database_number(index->database, "PRAGMA user_version", 0) != LAYOUT) {
 		index->broken = true;
 		return SQLITE_NOTADB;
 	}
@@ -330,8 +330,8 @@ static bool catalogue_index_find(struct catalogue_index *index, const struct fil
 
 static void commit(struct catalogue_index *index)
 {
-	if (index->begun_ns && saw(index, store_exec(index->database, "COMMIT")) != SQLITE_OK) {
-		store_exec(index->database, "ROLLBACK");
+	if (index->begun_ns && saw(index, database_exec(index->database, "COMMIT")) != SQLITE_OK) {
+		database_exec(index->database, "ROLLBACK");
 		index->unwritable = true; // busy for too long, or a full disk
 	}
 	index->begun_ns = 0;
@@ -343,7 +343,7 @@ static bool begin(struct catalogue_index *index)
 		commit(index);
 	}
 	if (!index->begun_ns && !index->unwritable) {
-		index->unwritable = saw(index, store_exec(index->database, "BEGIN IMMEDIATE")) !=
+		index->unwritable = saw(index, database_exec(index->database, "BEGIN IMMEDIATE")) !=
 		                    SQLITE_OK;
 		index->begun_ns = index->unwritable ? 0 : clock_monotonic_ns();
 	}
@@ -357,7 +357,7 @@ static void keep(struct catalogue_index *index, sqlite3_stmt *put)
 	sqlite3_reset(put);
 	sqlite3_clear_bindings(put);
 	if (!kept) {
-		store_exec(index->database, "ROLLBACK");
+		database_exec(index->database, "ROLLBACK");
 		index->begun_ns = 0;
 		index->unwritable = true;
 	}
@@ -492,10 +492,10 @@ static void prune(struct catalogue_index *index)
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(tables); i++) {
 		char *sql = sqlite3_mprintf(tables[i].too_old, (long long)(today() - KEPT_DAYS));
-		saw(index, sql ? store_exec(index->database, sql) : SQLITE_NOMEM);
+		saw(index, sql ? database_exec(index->database, sql) : SQLITE_NOMEM);
 		sqlite3_free(sql);
-		if (store_number(index->database, tables[i].count, 0) > tables[i].most) {
-			saw(index, store_exec(index->database, tables[i].halve));
+		if (database_number(index->database, tables[i].count, 0) > tables[i].most) {
+			saw(index, database_exec(index->database, tables[i].halve));
 		}
 	}
 }
@@ -1115,7 +1115,7 @@ static bool is_settled(const char *path, const struct file_identity *file)
 {
 	int64_t now_ns = (int64_t)clock_realtime_ns();
 	return now_ns - file->ctime_ns >=
-	       (store_is_on_network(path) ? SETTLED_ON_NETWORK_NS : SETTLED_NS);
+	       (database_is_on_network(path) ? SETTLED_ON_NETWORK_NS : SETTLED_NS);
 }
 
 // Whether what was read of a file since it was `before` is of it as it is now, and will be of any
@@ -1649,7 +1649,7 @@ int catalogue_newest(size_t back, char **ret_path, struct error *e)
 {
 	struct catalogue_index *index = catalogue_index_open();
 	const struct run_starts starts = {.find = find, .found = newest_found, .context = index};
-	int r = run_newest(index ? &starts : NULL, back, ret_path, e);
+	int r = index_newest_run(index ? &starts : NULL, back, ret_path, e);
 	catalogue_index_close(index);
 	return r;
 }

@@ -77,7 +77,8 @@ void catalogue_done(struct catalogue *c);
 // label has that name. Lives as long as the run.
 const char *catalogue_label(const struct catalogue_run *run, const char *name);
 
-// run_newest (runfile/index.h), which opens only those files whose start the index does not know.
+// index_newest_run (runfile/index.h), which opens only those files whose start the index does not
+// know.
 int catalogue_newest(size_t back, char **ret_path, struct error *e);
 
 // Whether a directory is a sweep's: it holds a plan and the lock or the runs of trials.

@@ -565,7 +565,7 @@ static int compare_line_runs(const struct catalogue_run *a, const struct catalog
 	return order ? order : compare_by(a, b, all, n, true);
 }
 
-void compare_lines_sort(
+void comparison_sort_lines(
 	const struct catalogue_run **ret, const struct catalogue_run *const *runs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -599,7 +599,7 @@ static void append_differences(struct text *t, const struct catalogue_run *const
 	}
 }
 
-void compare_lines_append_name(
+void comparison_append_line_name(
 	struct text *t, const struct catalogue_run *const *runs, size_t n, size_t which)
 {
 	struct text own = {0};

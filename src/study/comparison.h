@@ -49,11 +49,11 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 
 // Into ret, [n]: by the labels in which they differ, words first, then numbers. Runs that agree
 // stay as they are.
-void compare_lines_sort(
+void comparison_sort_lines(
 	const struct catalogue_run **ret, const struct catalogue_run *const *runs, size_t n);
 // What is this run's own: "pytorch batch size 32", or its name where labels do not tell it from
 // another.
-void compare_lines_append_name(
+void comparison_append_line_name(
 	struct text *t, const struct catalogue_run *const *runs, size_t n, size_t which);
 
 // Compare context ---------------------------------------------------------------------------------

@@ -540,7 +540,7 @@ static int write_outcome(const struct running *r, const struct attempt *a, const
 		{AMEND_KEY, "outcome_text", a->outcome_text},
 		{AMEND_EVENT, "output", output},
 	};
-	return run_amend(r->run, items, ARRAY_LENGTH(items) - !output, r->e);
+	return amend_run(r->run, items, ARRAY_LENGTH(items) - !output, r->e);
 }
 
 // What the sweep itself did to the job counts before what one can see of it.
@@ -564,7 +564,7 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 		return result < 0 ? result : finish_run(r, ret);
 	}
 	bool failed = r->status != 0;
-	result = failed ? run_amend(r->run, &event, 1, r->e) : 0;
+	result = failed ? amend_run(r->run, &event, 1, r->e) : 0;
 	result = result < 0 ? result : finish_run(r, ret);
 	if (result < 0) {
 		return result;
@@ -574,7 +574,7 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 		{AMEND_KEY, "outcome_text", ret->outcome_text},
 		event,
 	};
-	return run_amend(r->run, items, ARRAY_LENGTH(items) - failed, r->e);
+	return amend_run(r->run, items, ARRAY_LENGTH(items) - failed, r->e);
 }
 
 // Its recorder was killed this time too: what there is is kept, and does not count.
@@ -607,7 +607,7 @@ static int write_unrecorded(const struct running *r, const struct attempt *ret, 
 		items[i] = (struct amendment){
 			AMEND_LABEL, pairs.items[2 * i], pairs.items[2 * i + 1]};
 	}
-	result = result < 0 ? result : run_write_empty(r->run, items, n, r->e);
+	result = result < 0 ? result : amend_write_empty(r->run, items, n, r->e);
 	result = result < 0 ? result : write_outcome(r, ret, output);
 	free(items);
 	template_free_words(pairs.items);
@@ -662,7 +662,7 @@ static int complete(const struct running *r, struct attempt *ret)
 		unlinkat(r->sweep->folder, r->log, 0);
 	}
 	// The last step: from here on the trial is there.
-	result = run_rename(r->run, r->final_run, r->e);
+	result = amend_rename(r->run, r->final_run, r->e);
 	if (result < 0) {
 		return result;
 	}

@@ -314,7 +314,7 @@ static int take_place(const struct sweep *sweep, const struct move *move, struct
 	name_trial(name, sizeof(name), move->to);
 	const struct amendment trial = {AMEND_LABEL, "trial", number};
 	int result = path.failed ? error_errno(e, ENOMEM, "%s", sweep->directory)
-	                         : run_amend(path.data, &trial, 1, e);
+	                         : amend_run(path.data, &trial, 1, e);
 	return result < 0 || move->there ? result
 	                                 : rename_run(sweep, move->name, sweep->folder, name, e);
 }
@@ -1191,7 +1191,7 @@ static int look_up(const struct sweep *sweep, size_t configuration, struct looku
 		lookup_done(l);
 		l->name = strdup(command[0]);
 		l->path = path ? strdup(path) : NULL;
-		l->problem = program_check(command[0], path);
+		l->problem = command_check_program(command[0], path);
 		result = l->name && (l->path || !path) ? 0 : -ENOMEM;
 	}
 	template_free_words(command);

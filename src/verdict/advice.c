@@ -181,7 +181,7 @@ static unsigned workers_that_fit(const struct facts *f)
 {
 	const struct memory_facts *m = &f->memory;
 	// Workers that compute need a CPU each; those that are blocked wait side by side.
-	bool blocked = input_preparing(f).blocked >= BLOCKED;
+	bool blocked = cause_batches_preparing(f).blocked >= BLOCKED;
 	unsigned n = f->workers.n;
 	unsigned most = blocked ? WORKERS_MOST : (unsigned)fmin(256, fmax(1, ceil(f->cpus)));
 	double processes = n + 1.0;
@@ -291,7 +291,7 @@ static double length_with_threads(const struct facts *f, unsigned workers, doubl
 	cpu_times(f, &main, &prepare);
 	bool has = f->workers.n > 0;
 	double blocked = has ? cause_known(f->workers.blocked)
-	                     : facts_share(f, PHASE_DATA) - input_blocked(f) - prepare;
+	                     : facts_share(f, PHASE_DATA) - cause_batches_blocked(f) - prepare;
 	double sent = has ? 0 : HAND_OVER_S / f->length_s.value;
 	double taken = has ? 0 : TAKE_OVER_S / f->length_s.value;
 	double step = step_with_threads(f, threads) + taken;
@@ -319,8 +319,9 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	             cause_spinning_cpus(f) >= SPINNING_CPUS;
 	unsigned best_workers = 0, best_threads = 0;
 	double best = 1 / fmax(LITTLE, alone * LITTLE);
-	if (!spins || input_at_a_lock(f) || !f->openmp || f->omp_threads == 1 || f->ranks.n > 1 ||
-		advice_idle_cpus(f) >= IDLE_CPUS || !f->loader_at || !*f->loader_at) {
+	if (!spins || cause_batches_at_a_lock(f) || !f->openmp || f->omp_threads == 1 ||
+		f->ranks.n > 1 || advice_idle_cpus(f) >= IDLE_CPUS || !f->loader_at ||
+		!*f->loader_at) {
 		return false;
 	}
 	for (unsigned workers = f->workers.n + 1; workers <= f->cpus; workers++) {
@@ -347,7 +348,7 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	return true;
 }
 
-void advise_workers(struct book *b)
+void advice_suggest_workers(struct book *b)
 {
 	const struct facts *f = b->f;
 	unsigned workers = advice_workers(f);
@@ -358,7 +359,8 @@ void advise_workers(struct book *b)
 	}
 	bool quick = f->workers.n == 0 &&
 	             facts_share(f, PHASE_DATA) * f->length_s.value < QUICK_BATCH_S;
-	if (quick || input_at_a_lock(f) || workers <= f->workers.n || !(gain.value >= LITTLE)) {
+	if (quick || cause_batches_at_a_lock(f) || workers <= f->workers.n ||
+		!(gain.value >= LITTLE)) {
 		return;
 	}
 	struct text action = {0}, basis = {0};
@@ -374,7 +376,7 @@ void advise_workers(struct book *b)
 }
 
 // What each epoch makes anew: iterators, a pipeline, workers.
-void advise_epochs(struct book *b, double share)
+void advice_suggest_at_epochs(struct book *b, double share)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};

@@ -44,9 +44,9 @@ void advice_append_idle(struct text *t, const struct facts *f);
 // "a sample takes 1.2 ms of CPU to prepare; 1.2 of 4 CPUs idle".
 void advice_append_prepare_cost(struct text *t, const struct facts *f);
 // More loader workers, where the model says that they gain.
-void advise_workers(struct book *b);
+void advice_suggest_workers(struct book *b);
 // Against what each epoch begins with.
-void advise_epochs(struct book *b, double share);
+void advice_suggest_at_epochs(struct book *b, double share);
 
 // What the iteration would take with so many workers, as a share of what it takes now:
 //

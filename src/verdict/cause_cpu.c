@@ -35,7 +35,7 @@ static struct judgement judge_allocation(const struct facts *f, const struct cau
 	double grown = f->growth.leak ? cause_known(f->growth.bytes_per_s) / PAGE_BYTES : 0;
 	double most = (cause_known(f->page_faults) - grown) * FAULT_MOST_S;
 	// What a step saves while its batch is not ready is waited for.
-	most -= f->workers.n > 0 ? input_waiting(f) : 0;
+	most -= f->workers.n > 0 ? cause_batches_waiting(f) : 0;
 	bool near = f->memory.peak_bytes >= MEMORY_KEPT * f->memory.limit_bytes;
 	return (struct judgement){near ? 0 : fmax(0, fmin(kernel, most)), PHASE_FORWARD};
 }
@@ -99,9 +99,9 @@ static bool cpus_saturated(const struct facts *f)
 }
 
 // As far as the CPU time tells: what the process used while its leader ran.
-double cpus_computing_threads(const struct facts *f)
+double cause_computing_threads(const struct facts *f)
 {
-	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : input_blocked(f);
+	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : cause_batches_blocked(f);
 	waits += facts_share(f, PHASE_COMMUNICATION) + cause_known(f->main_queued);
 	return f->main_cpus / fmax(0.05, 1 - waits);
 }
@@ -132,7 +132,8 @@ enum lack causes_lack(const struct facts *f)
 // for batches that they prepare themselves.
 static double computing_cpus(const struct facts *f, double threads, double alone)
 {
-	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	double prepares = f->workers.n > 0 ? 0
+	                                   : facts_share(f, PHASE_DATA) - cause_batches_blocked(f);
 	return f->ranks.n * (alone * threads + fmax(0, prepares));
 }
 
@@ -141,7 +142,7 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 
 // That thread waits for its pool asleep while the pool waits for CPUs, which shows in how long a
 // step takes. At most as much as all that the others used would give.
-double cpus_dilation(const struct facts *f)
+double cause_dilation(const struct facts *f)
 {
 	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
 	              f->cpus_used < SATURATED * f->cpus && cpus_saturated(f);
@@ -158,20 +159,20 @@ double cpus_dilation(const struct facts *f)
 static double contention_share(const struct facts *f)
 {
 	double queued = cause_known(f->main_queued), waits = facts_share(f, PHASE_DATA);
-	struct preparing p = input_preparing(f);
+	struct preparing p = cause_batches_preparing(f);
 	bool lacked = cpus_saturated(f) ? queued >= QUEUED || p.queued >= QUEUED
 	                                : queued >= QUEUED_LONG;
 	if (!lacked) {
-		return cpus_dilation(f);
+		return cause_dilation(f);
 	}
 	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
 	// of which the leader had none while it was ready without one.
-	double threads = fmax(1, round(cpus_computing_threads(f)));
+	double threads = fmax(1, round(cause_computing_threads(f)));
 	double computes = fmin(f->main_cpus / threads, 1 - queued);
 	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
-	double input = f->workers.n > 0 ? input_needs(f, false, 1) : waits;
+	double input = f->workers.n > 0 ? cause_batches_need(f, false, 1) : waits;
 	double left = f->workers.n > 0 ? fmax(computes, input) : computes + input;
-	return fmax(cpus_dilation(f), 1 - left);
+	return fmax(cause_dilation(f), 1 - left);
 }
 
 // Quota -------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ double cause_spinning_cpus(const struct facts *f)
 // What of an iteration the workers prepare, whoever else has CPUs: none is shorter.
 static double workers_need(const struct facts *f)
 {
-	struct preparing p = input_preparing(f);
+	struct preparing p = cause_batches_preparing(f);
 	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
 	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
 }
@@ -279,7 +280,7 @@ static double spinning_seen(const struct facts *f)
 	if (!(spins >= SPINNING_CPUS) || !cpus_saturated(f) || lacks < QUEUED) {
 		return 0;
 	}
-	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
+	double waits = cause_known(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
 	double others = f->others_cpus >= OTHERS * f->cpus ? f->others_cpus : 0;
 	double most = spins / (f->cpus_used + others);
 	double lost = leader + cause_known(f->main_queued) + fmax(0, waits);
@@ -290,7 +291,8 @@ static double spinning_seen(const struct facts *f)
 // of CPUs that the ranks share: who waits asleep takes longer, and no more of it.
 static bool burns_cpus(const struct facts *f, double alone)
 {
-	double prepares = f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA) - input_blocked(f);
+	double prepares = f->workers.n > 0 ? 0
+	                                   : facts_share(f, PHASE_DATA) - cause_batches_blocked(f);
 	double turning = fmin(f->cpus / fmax(1, f->ranks.n), f->main_threads);
 	return f->main_cpus - prepares >= BURNT * alone * turning;
 }
@@ -300,7 +302,7 @@ static bool burns_cpus(const struct facts *f, double alone)
 static double spinning_inferred(const struct facts *f)
 {
 	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
-	double threads = cpus_computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
+	double threads = cause_computing_threads(f), alone = f->undisturbed_s / f->length_s.value;
 	bool passive = f->wait_policy && strcasecmp(f->wait_policy, "passive") == 0;
 	bool several = !(f->main_threads < 2) && threads >= PARALLEL;
 	if (passive || f->one_thread || !several || !f->openmp || !cpus_saturated(f) ||
@@ -310,7 +312,7 @@ static double spinning_inferred(const struct facts *f)
 	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
 	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
 	double work = (computing_cpus(f, threads, alone) + cause_known(f->workers.cpus)) / f->cpus;
-	return fmax(0, 1 - fmax(fmax(alone + waits, work), input_needs(f, false, 1)));
+	return fmax(0, 1 - fmax(fmax(alone + waits, work), cause_batches_need(f, false, 1)));
 }
 
 // Without samples, by the clocks of threads: a team keeps CPUs busy beside workers, and the
@@ -324,7 +326,7 @@ static double spinning_by_clocks(const struct facts *f)
 		f->one_thread || !cpus_saturated(f) || !(f->main_queued >= QUEUED_LONG)) {
 		return 0;
 	}
-	double waits = cause_known(f->workers.queued) >= QUEUED ? input_waiting(f) : 0;
+	double waits = cause_known(f->workers.queued) >= QUEUED ? cause_batches_waiting(f) : 0;
 	return fmin(f->main_queued + waits, t->team_cpus / f->cpus);
 }
 
@@ -445,7 +447,7 @@ static double contention_beside_threads(const struct facts *f, double contention
 	}
 	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
 	double alone = f->undisturbed_s / f->length_s.value;
-	return fmax(0, 1 - threads - fmax(alone + waits, input_needs(f, false, 1)));
+	return fmax(0, 1 - threads - fmax(alone + waits, cause_batches_need(f, false, 1)));
 }
 
 // A quota is what lacks CPUs where it is used up: the same time is not given twice.

@@ -151,7 +151,7 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 }
 
 // What use of a busy GPU would be better.
-const char *gpu_better_use(const struct gpu_facts *g, bool pytorch)
+const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 {
 	if (g->dram_activity >= DRAM_BOUND) {
 		return pytorch ? "mixed precision, torch.compile: fewer bytes to and from memory"
@@ -175,7 +175,7 @@ static unsigned own_gpus(const struct gpu_facts *g)
 	return g->n_used > 0 ? g->n_used : g->known ? 0 : g->n;
 }
 
-void gpu_append_bound(struct text *t, const struct gpu_facts *g)
+void cause_append_gpu_bound(struct text *t, const struct gpu_facts *g)
 {
 	unsigned n = own_gpus(g);
 	text_append_string(t, "GPU-bound: ");
@@ -189,7 +189,7 @@ void gpu_append_bound(struct text *t, const struct gpu_facts *g)
 	gpu_append_use(t, g);
 }
 
-bool gpu_append_fault(struct text *t, const struct gpu_facts *g)
+bool cause_append_gpu_fault(struct text *t, const struct gpu_facts *g)
 {
 	double uncorrected = g->errors[GPU_ERROR_UNCORRECTED];
 	if (g->lost_index >= 0) {
@@ -333,7 +333,7 @@ static double calls_share(const struct facts *f)
 	double step = step_share(f), data = prepares_itself(f);
 	double calls = step + (data < step ? data : 0);
 	bool small = calls * f->length_s.value < SHORT_STEP_S &&
-	             cpus_computing_threads(f) < PARALLEL;
+	             cause_computing_threads(f) < PARALLEL;
 	bool arithmetic = cause_sampled(&f->code) && cause_code(&f->code, CODE_KERNELS) >= MOST;
 	return small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
 }
@@ -429,7 +429,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	if (causes_at_epochs(f->other_at_epochs, cause->share.value)) {
-		advise_epochs(b, f->other_at_epochs);
+		advice_suggest_at_epochs(b, f->other_at_epochs);
 	} else if (causes_handing_over(f) >= 0.5 * cause->share.value) {
 		advise_handing_over(b, cause);
 	} else if (collects(f) >= MOST * cause->share.value) {
@@ -472,7 +472,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 {
 	const struct cause *contention = causes_get(found, BOTTLENECK_CONTENTION);
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
-	double lost = contention ? fmax(cause_known(f->main_queued), cpus_dilation(f)) : 0;
+	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
 	// However long it is kept from a CPU, what a step takes undisturbed is computing.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
@@ -607,7 +607,7 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	}
 	if (f->gpu.used) {
 		advice_suggest_unknown(b,
-			gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
+			cause_gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
 			"the GPU is what the job waits for");
 	} else if (f->one_thread && f->cpus >= 2) {
 		advise_one_thread(b);

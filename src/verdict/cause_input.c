@@ -28,7 +28,7 @@ static double waits_for_batches(const struct facts *f)
 	return f->waits.placed >= LOOKS_ENOUGH ? sum : NAN;
 }
 
-struct preparing input_preparing(const struct facts *f)
+struct preparing cause_batches_preparing(const struct facts *f)
 {
 	const struct worker_facts *w = &f->workers;
 	struct preparing p = {
@@ -49,9 +49,9 @@ struct preparing input_preparing(const struct facts *f)
 	               : (struct preparing){1, 0, 0};
 }
 
-double input_blocked(const struct facts *f)
+double cause_batches_blocked(const struct facts *f)
 {
-	return facts_share(f, PHASE_DATA) * input_preparing(f).blocked;
+	return facts_share(f, PHASE_DATA) * cause_batches_preparing(f).blocked;
 }
 
 // To hand a batch over takes time, too. As an epoch begins there is none yet.
@@ -62,17 +62,17 @@ double causes_handing_over(const struct facts *f)
 	return idle ? fmax(0, facts_share(f, PHASE_DATA) - cause_known(f->data_at_epochs)) : 0;
 }
 
-double input_waiting(const struct facts *f)
+double cause_batches_waiting(const struct facts *f)
 {
 	return facts_share(f, PHASE_DATA) - causes_handing_over(f);
 }
 
 // Of a batch that waits for its workers, they need all of the iteration.
-double input_needs(const struct facts *f, bool queued, double blocked_part)
+double cause_batches_need(const struct facts *f, bool queued, double blocked_part)
 {
-	struct preparing p = input_preparing(f);
+	struct preparing p = cause_batches_preparing(f);
 	double kept = p.cpu + (queued ? p.queued : 0) + blocked_part * p.blocked;
-	if (input_waiting(f) > JITTER) {
+	if (cause_batches_waiting(f) > JITTER) {
 		return f->workers.n > 0 ? kept : 0;
 	}
 	double busy = cause_known(f->workers.preparing) / fmax(1, f->workers.n);
@@ -82,21 +82,21 @@ double input_needs(const struct facts *f, bool queued, double blocked_part)
 // What is left of an iteration when batches are always ready.
 static double without_data(const struct facts *f)
 {
-	return 1 - input_waiting(f);
+	return 1 - cause_batches_waiting(f);
 }
 
 // What an iteration would lose if a part of the blocked time were gone.
 static double lost_to_blocking(const struct facts *f, double part)
 {
-	struct preparing p = input_preparing(f);
-	double waits = input_waiting(f);
+	struct preparing p = cause_batches_preparing(f);
+	double waits = cause_batches_waiting(f);
 	if (waits <= JITTER || p.blocked < BLOCKED || part <= 0) {
 		return 0;
 	}
 	if (f->workers.n == 0) {
 		return waits * p.blocked * part;
 	}
-	return 1 - fmax(without_data(f), input_needs(f, true, 1 - part));
+	return 1 - fmax(without_data(f), cause_batches_need(f, true, 1 - part));
 }
 
 // What blocks -------------------------------------------------------------------------------------
@@ -150,9 +150,10 @@ static double blocked_in_one(const struct facts *f, enum wait_kind kind)
 	return cause_known(blocked_in(f, &kind, 1));
 }
 
-bool input_at_a_lock(const struct facts *f)
+bool cause_batches_at_a_lock(const struct facts *f)
 {
-	return input_preparing(f).blocked >= BLOCKED && blocked_in_one(f, WAIT_LOCK) >= MOST;
+	return cause_batches_preparing(f).blocked >= BLOCKED &&
+	       blocked_in_one(f, WAIT_LOCK) >= MOST;
 }
 
 // What has a row of its own.
@@ -253,7 +254,7 @@ static enum grounds grounds_storage(const struct facts *f)
 static struct judgement judge_input(const struct facts *f, const struct causes *found)
 {
 	(void)found;
-	double waits = input_waiting(f), blocked = input_preparing(f).blocked;
+	double waits = cause_batches_waiting(f), blocked = cause_batches_preparing(f).blocked;
 	bool counts = blocked >= BLOCKED || reads_storage(f);
 	double rest = counts ? blocked : 0;
 	if (waits <= JITTER) {
@@ -417,7 +418,7 @@ static void advise_input(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	if (causes_at_epochs(f->data_at_epochs, cause->share.value) &&
 		(f->pipeline || f->workers.restart)) {
-		advise_epochs(b, f->data_at_epochs);
+		advice_suggest_at_epochs(b, f->data_at_epochs);
 		return;
 	}
 	if (f->workers.slowest >= SLOW_WORKER) {
@@ -426,7 +427,7 @@ static void advise_input(struct book *b, const struct cause *cause)
 	if (f->pipeline) {
 		advise_pipeline(b, cause);
 	} else {
-		advise_workers(b);
+		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "less preparation: decode, scale or cache the data beforehand");
@@ -438,12 +439,12 @@ static void advise_input(struct book *b, const struct cause *cause)
 static void advise_blocked(struct book *b, const struct cause *cause)
 {
 	if (!b->f->pipeline) {
-		advise_workers(b);
+		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "fetch the data beforehand, or in larger pieces");
 	text_append_string(&basis, "a worker is blocked ");
-	words_append_percent(&basis, input_preparing(b->f).blocked);
+	words_append_percent(&basis, cause_batches_preparing(b->f).blocked);
 	text_append_string(&basis, " of the time that it prepares");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -469,7 +470,7 @@ static void advise_storage(struct book *b, const struct cause *cause)
 		&action, "the dataset in memory (page cache, /dev/shm), or a faster disk");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	if (cause->share.value >= 0.1) {
-		advise_workers(b);
+		advice_suggest_workers(b);
 	}
 }
 

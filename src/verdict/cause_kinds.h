@@ -91,28 +91,28 @@ struct preparing {
 	double queued;
 	double blocked;
 };
-struct preparing input_preparing(const struct facts *f);
+struct preparing cause_batches_preparing(const struct facts *f);
 // Share of an iteration in which a training thread that prepares batches itself is blocked.
-double input_blocked(const struct facts *f);
+double cause_batches_blocked(const struct facts *f);
 // Share of an iteration in which its batch is not ready.
-double input_waiting(const struct facts *f);
+double cause_batches_waiting(const struct facts *f);
 // How much of an iteration the workers need where they never queue, or where only a part of their
 // blocked time is left.
-double input_needs(const struct facts *f, bool queued, double blocked_part);
+double cause_batches_need(const struct facts *f, bool queued, double blocked_part);
 
 // Whether those that prepare wait for each other most of their blocked time.
-bool input_at_a_lock(const struct facts *f);
+bool cause_batches_at_a_lock(const struct facts *f);
 
 // CPUs (cause_cpu.c) ------------------------------------------------------------------------------
 
-double cpus_computing_threads(const struct facts *f);
+double cause_computing_threads(const struct facts *f);
 // What other programs cost a job whose computing threads wait asleep while others run.
-double cpus_dilation(const struct facts *f);
+double cause_dilation(const struct facts *f);
 
 // Steps (cause_device.c) --------------------------------------------------------------------------
 
-const char *gpu_better_use(const struct gpu_facts *g, bool pytorch);
+const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch);
 // "GPU-bound: the busiest of 2 GPUs had work 93 % of the time".
-void gpu_append_bound(struct text *t, const struct gpu_facts *g);
+void cause_append_gpu_bound(struct text *t, const struct gpu_facts *g);
 // "GPU 0 reported 12 uncorrected ECC errors"; false, and nothing, where the GPU is whole.
-bool gpu_append_fault(struct text *t, const struct gpu_facts *g);
+bool cause_append_gpu_fault(struct text *t, const struct gpu_facts *g);

@@ -678,12 +678,6 @@ void facts_init(struct facts *f)
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 
-static int64_t first_id(const struct analysis *a, enum entity_kind kind)
-{
-	const struct entity *entity = entity_first(&a->tables.entities, kind);
-	return entity ? entity->id : 0;
-}
-
 // Stretches --------------------------------------------------------------------------------------
 
 static bool is_steady(const struct iteration *iteration)
@@ -757,7 +751,7 @@ static struct stretch steady_of(const struct phases *p)
 static bool is_computing(size_t phase)
 {
 	return phase != PHASE_DATA && phase != PHASE_TRANSFER && phase != PHASE_COMMUNICATION &&
-	       (phase >= N_KNOWN_PHASES || !phase_is_apart((enum phase_id)phase));
+	       (phase >= N_KNOWN_PHASES || !phase_id_is_apart((enum phase_id)phase));
 }
 
 // What a step takes undisturbed is asked of steps like the usual one: of as many samples, and not
@@ -891,12 +885,12 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 {
 	static const char *const modes[] = {"user", "nice", "system", "irq", "softirq", "steal"};
 	const struct overview *o = &a->overview;
-	int64_t host = first_id(a, ENTITY_HOST), main = analysis_trainer(a);
+	int64_t host = tables_first(&a->tables, ENTITY_HOST), main = analysis_trainer(a);
 	f->duration_s = o->running_s;
 	f->cpus = o->cpus;
 	f->throttled = o->throttled;
-	f->cpus_used = rate_over(
-		a->tables.reader, &a->stops, first_id(a, ENTITY_JOB), NAME_CPU_TIME, stretch);
+	f->cpus_used = rate_over(a->tables.reader, &a->stops, tables_first(&a->tables, ENTITY_JOB),
+		NAME_CPU_TIME, stretch);
 	f->cpus_used = isfinite(f->cpus_used) ? f->cpus_used : o->cpus_used;
 	f->main_cpus = rate_over(a->tables.reader, &a->stops, main, NAME_CPU_TIME, stretch);
 	f->main_threads = tables_figure(&a->tables, main, NAME_THREADS, FIGURE_MAX);
@@ -924,7 +918,8 @@ static void fill_cpus(const struct analysis *a, struct facts *f, const struct st
 
 static void fill_storage(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
-	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	int64_t job = tables_first(&a->tables, ENTITY_JOB),
+		host = tables_first(&a->tables, ENTITY_HOST);
 	struct storage_facts *s = &f->storage;
 	s->read_rate = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
 	s->written_rate = rate_over(a->tables.reader, &a->stops, job, NAME_WRITE_STORAGE, stretch);
@@ -945,7 +940,8 @@ static void fill_storage(const struct analysis *a, struct facts *f, const struct
 static void fill_memory(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
 	const struct overview *o = &a->overview;
-	int64_t job = first_id(a, ENTITY_JOB), host = first_id(a, ENTITY_HOST);
+	int64_t job = tables_first(&a->tables, ENTITY_JOB),
+		host = tables_first(&a->tables, ENTITY_HOST);
 	struct memory_facts *m = &f->memory;
 	m->limit_bytes = o->memory_limit_bytes;
 	m->limited = o->memory_limit_is_cgroup;
@@ -1046,7 +1042,7 @@ static bool trains_in_python(const struct analysis *a)
 	int64_t trainer = analysis_trainer(a);
 	for (size_t i = 0; i < a->processes.n; i++) {
 		if (a->processes.items[i].entity == trainer) {
-			return process_is_python(&a->processes.items[i]);
+			return process_row_is_python(&a->processes.items[i]);
 		}
 	}
 	return false;
@@ -1116,7 +1112,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	}
 	const struct machine_bounds bounds = plausible_bounds(
 		&a->tables, &a->overview, stretch_seconds(&stretch));
-	plausible_facts(&bounds, ret, a->implausible);
+	facts_check_plausible(&bounds, ret, a->implausible);
 	fill_lines(a, ret);
 	if (a->tables.reader) {
 		fill_settings(a->tables.reader, ret);
@@ -1257,7 +1253,7 @@ static void check_shares(
 	}
 }
 
-void plausible_facts(
+void facts_check_plausible(
 	const struct machine_bounds *bounds, struct facts *f, struct implausible_list *notes)
 {
 	const struct plausible_limits limits = plausible_limits_of(bounds);

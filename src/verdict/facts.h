@@ -316,5 +316,5 @@ void worker_facts_fill(
 // Figures that no machine can have become NAN (run/plausible.h); `notes` NULL: none are kept.
 struct implausible_list;
 struct machine_bounds;
-void plausible_facts(
+void facts_check_plausible(
 	const struct machine_bounds *bounds, struct facts *f, struct implausible_list *notes);

@@ -71,7 +71,7 @@ void sentence_append_shares(struct text *t, const struct facts *f)
 	for (size_t i = 0; i < ARRAY_LENGTH(order); i++) {
 		const struct estimate *share = &f->share[order[i]];
 		if (share->value >= 0.005) {
-			text_format(t, "%s%s ", t->length ? ", " : "", phase_name(order[i]));
+			text_format(t, "%s%s ", t->length ? ", " : "", phase_id_name(order[i]));
 			words_append_percent(t, share->value);
 			widest = fmax(widest, (share->high - share->low) / 2);
 		}

@@ -160,11 +160,12 @@ static void append_missing(struct text *t, const struct analysis *a, size_t colu
 	for (size_t i = 0; i < a->tables.missing.n; i++) {
 		_cleanup_text_ struct text item = {0};
 		text_append_string(&item, shown ? ", " : "; not measured: ");
-		if (!missing_append_subjects(&item, &a->tables.metrics, &a->tables.missing, i)) {
+		if (!missing_list_append_subjects(
+			    &item, &a->tables.metrics, &a->tables.missing, i)) {
 			continue;
 		}
 		text_append_string(&item, " (");
-		missing_append_reason(&item, &a->tables.missing.items[i]);
+		missing_list_append_reason(&item, &a->tables.missing.items[i]);
 		text_append_string(&item, ")");
 		// Room for " and 12 more".
 		bool fits = rest == 0 && item.data &&
@@ -467,9 +468,9 @@ static enum confidence judge_gpu(const struct analysis *a, struct opinion *opini
 	if (!gpu->used || !(gpu->busy >= SATURATED)) {
 		return CONFIDENCE_NONE;
 	}
-	gpu_append_bound(&opinion->headline, gpu);
+	cause_append_gpu_bound(&opinion->headline, gpu);
 	text_append_string(propose(opinion),
-		gpu_better_use(gpu, opinion->facts->framework == FRAMEWORK_PYTORCH));
+		cause_gpu_better_use(gpu, opinion->facts->framework == FRAMEWORK_PYTORCH));
 	text_append_string(&opinion->next,
 		isfinite(gpu->sm_activity) ? "" : "; how well the GPU was used is not known");
 	return CONFIDENCE_MEDIUM;
@@ -480,7 +481,7 @@ static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion 
 {
 	const struct outcome_told *told = &a->overview.outcome;
 	_cleanup_text_ struct text line = {0};
-	if (!gpu_append_fault(&line, &opinion->facts->gpu)) {
+	if (!cause_append_gpu_fault(&line, &opinion->facts->gpu)) {
 		return CONFIDENCE_NONE;
 	}
 	if (told->text && told->outcome == OUTCOME_CRASH) {
@@ -717,7 +718,7 @@ static const struct rule rules[] = {
 static bool has_python(const struct process_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		if (process_is_python(&list->items[i])) {
+		if (process_row_is_python(&list->items[i])) {
 			return true;
 		}
 	}

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const keys[] = {"anon", "file", "shmem", "usage_usec", "oom_kill"};
 	struct cursor text = cursor_of((const char *)data, size);
 	int64_t values[ARRAY_LENGTH(keys)];
-	size_t found = keyed_parse(text, keys, ARRAY_LENGTH(keys), values);
+	size_t found = file_keys_parse(text, keys, ARRAY_LENGTH(keys), values);
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		found -= values[i] != KEYED_ABSENT;
 	}
@@ -44,13 +44,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	struct cursor rest = text;
 	struct iostat_line line;
-	while (iostat_next(&rest, &line)) {
+	while (procfs_next_iostat(&rest, &line)) {
 		if (line.read_bytes < 0 || line.writes < 0 || line.device.at >= line.device.end) {
 			abort();
 		}
 	}
 	(void)machine_list_count(text);
-	(void)cgroup_list_has(text, "memory");
+	(void)cgroupfs_list_has(text, "memory");
 	const char *nul = size ? memchr(text.at, '\0', size) : NULL;
 	if (nul) {
 		find_places((struct cursor){text.at, nul}, (struct cursor){nul + 1, text.end});

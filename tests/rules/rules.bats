@@ -59,6 +59,15 @@ check() {
 	run -0 check circles
 }
 
+@test "a name without its module, or a type of its header, is found" {
+	printf 'struct span;\nvoid phases_free(struct phases *p);\nint span_add(\n\tstruct span *s);\n' >"$tree/src/run/phases.h"
+	run -0 check names
+	printf 'struct span {\n\tint n;\n};\n\nint helper(struct span *s);\n' >"$tree/src/run/phases.h"
+	run -1 check names
+	[ "${#lines[@]}" = 1 ]
+	[[ "${lines[0]}" == "src/run/phases.h:5: helper(): begin it with phases_"* ]]
+}
+
 @test "an internal header belongs to its module" {
 	echo '#include "runfile/reader_internal.h"' >"$tree/src/runfile/reader.c"
 	echo '#include "runfile/reader.h"' >"$tree/src/runfile/reader_internal.h"

@@ -62,8 +62,8 @@ static void test_empty(void **state)
 	struct reader *reader = NULL;
 	struct error e = {0};
 	(void)state;
-	assert_int_equal(run_write_empty(run, first, ARRAY_LENGTH(first), &e), 0);
-	assert_int_equal(run_write_empty(run, first, ARRAY_LENGTH(first), &e), -EEXIST);
+	assert_int_equal(amend_write_empty(run, first, ARRAY_LENGTH(first), &e), 0);
+	assert_int_equal(amend_write_empty(run, first, ARRAY_LENGTH(first), &e), -EEXIST);
 	assert_int_equal(reader_open(run, &reader, &e), 0);
 	assert_int_equal(reader_state(reader), RUN_FINISHED);
 	assert_true(reader_run_i64(reader, "start_utc_ns", 0) > 0);
@@ -83,7 +83,7 @@ static void test_amend(void **state)
 	struct reader *reader = NULL;
 	struct error e = {0};
 	(void)state;
-	assert_int_equal(run_amend(run, items, ARRAY_LENGTH(items), &e), 0);
+	assert_int_equal(amend_run(run, items, ARRAY_LENGTH(items), &e), 0);
 	assert_int_equal(reader_open(run, &reader, &e), 0);
 	assert_string_equal(reader_label(reader, "trial"), "7");
 	assert_string_equal(reader_label(reader, "batch_size"), "32");
@@ -106,11 +106,11 @@ static void test_no_run(void **state)
 	char path[96];
 	(void)state;
 	snprintf(path, sizeof(path), "%s/none.strain", folder);
-	assert_true(run_amend(path, first, 1, &e) < 0);
+	assert_true(amend_run(path, first, 1, &e) < 0);
 	assert_non_null(strstr(e.text, path));
 	assert_int_equal(access(path, F_OK), -1);
-	assert_true(run_amend("/etc/passwd", first, 1, &e) < 0);
-	assert_int_equal(run_write_empty("/nonexistent/a.strain", first, 1, &e), -ENOENT);
+	assert_true(amend_run("/etc/passwd", first, 1, &e) < 0);
+	assert_int_equal(amend_write_empty("/nonexistent/a.strain", first, 1, &e), -ENOENT);
 }
 
 int main(void)

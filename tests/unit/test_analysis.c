@@ -205,7 +205,7 @@ static void test_what_the_summary_leaves_out(void **state)
 	for (size_t i = 0; i < a->tables.summary.n; i++) {
 		const struct summary_row *row = &a->tables.summary.rows[i];
 		const struct entity *entity = entity_find(&a->tables.entities, row->entity);
-		const struct metric_row *metric = metric_by_id(&a->tables.metrics, row->metric);
+		const struct metric_row *metric = metric_list_find(&a->tables.metrics, row->metric);
 		bool epoch = row->epoch != SUMMARY_WHOLE_RUN;
 		n_epochs += epoch;
 		assert_false(epoch && entity->kind == ENTITY_PROCESS);
@@ -213,8 +213,8 @@ static void test_what_the_summary_leaves_out(void **state)
 		assert_string_equal(metric->help, "");
 	}
 	assert_true(n_epochs > 0);
-	assert_non_null(strstr(
-		metric_row_help(metric_by_name(&a->tables.metrics, ENTITY_JOB, NAME_CPU_TIME)),
+	assert_non_null(strstr(metric_row_help(metric_list_find_name(
+				       &a->tables.metrics, ENTITY_JOB, NAME_CPU_TIME)),
 		"CPU time"));
 	assert_float_equal(tables_epoch_figure(
 				   &a->tables, SYNTHETIC_GPU, "hw.gpu.memory.limit", 2, FIGURE_MAX),

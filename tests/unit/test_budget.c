@@ -130,19 +130,20 @@ static void test_lines_that_begin_epochs(void **state)
 {
 	(void)state;
 	const struct epoch_line lines[] = {line(4), line(14), line(24)};
-	assert_false(epochs_end_at_lines(lines, 3, 34000000000));
-	assert_false(epochs_end_at_lines(lines, 3, 36000000000)); // something saved at the end
-	assert_false(epochs_end_at_lines(lines, 1, 34000000000));
-	assert_false(epochs_end_at_lines(lines, 0, 34000000000));
+	assert_false(scribe_epochs_end_at_lines(lines, 3, 34000000000));
+	assert_false(
+		scribe_epochs_end_at_lines(lines, 3, 36000000000)); // something saved at the end
+	assert_false(scribe_epochs_end_at_lines(lines, 1, 34000000000));
+	assert_false(scribe_epochs_end_at_lines(lines, 0, 34000000000));
 }
 
 static void test_lines_that_end_epochs(void **state)
 {
 	(void)state;
 	const struct epoch_line lines[] = {line(14), line(24), line(34)};
-	assert_true(epochs_end_at_lines(lines, 3, 34500000000));
-	assert_true(epochs_end_at_lines(lines, 3, 36000000000));
-	assert_true(epochs_end_at_lines(lines, 1, 15000000000));
+	assert_true(scribe_epochs_end_at_lines(lines, 3, 34500000000));
+	assert_true(scribe_epochs_end_at_lines(lines, 3, 36000000000));
+	assert_true(scribe_epochs_end_at_lines(lines, 1, 15000000000));
 }
 
 static void test_a_clock_that_is_set_is_noticed(void **state)

@@ -50,7 +50,7 @@ static void means_and_peaks_of_each_column(void **state)
 	for (int i = 0; i < 1000; i++) { // 10 s; 1, then 2, with one peak of 4
 		add(&b, i * 0.01, i == 700 ? 4 : i < 500 ? 1 : 2);
 	}
-	assert_true(coarse_append(&text, &b, 10, 4, &most));
+	assert_true(buckets_append_coarse(&text, &b, 10, 4, &most));
 	assert_float_equal(most, 4, 1e-9);
 	assert_true(decode(&text, bytes) >= 8);
 	assert_in_range(bytes[0], 63, 64);
@@ -77,7 +77,7 @@ static void a_pause_is_a_gap_and_rare_readings_are_none(void **state)
 			add(&b, i * 0.01, 1);
 		}
 	}
-	assert_true(coarse_append(&text, &b, 10, 10, &most));
+	assert_true(buckets_append_coarse(&text, &b, 10, 10, &most));
 	decode(&text, bytes);
 	for (size_t c = 0; c < 10; c++) {
 		assert_int_equal(bytes[c], c >= 3 && c < 7 ? 255 : 254);
@@ -88,7 +88,7 @@ static void a_pause_is_a_gap_and_rare_readings_are_none(void **state)
 	for (int i = 0; i < 5; i++) { // one every two seconds, ten columns a second
 		add(&b, i * 2.0, 3);
 	}
-	assert_true(coarse_append(&text, &b, 10, 20, &most));
+	assert_true(buckets_append_coarse(&text, &b, 10, 20, &most));
 	decode(&text, bytes);
 	for (size_t c = 0; c < 20; c++) {
 		assert_int_equal(bytes[c], 254);
@@ -104,17 +104,17 @@ static void nothing_to_draw(void **state)
 	struct text text = {0};
 	double most;
 	buckets_init(&b, 100);
-	assert_false(coarse_append(&text, &b, 10, 10, &most));
+	assert_false(buckets_append_coarse(&text, &b, 10, 10, &most));
 	add(&b, 1, 0);
-	assert_false(coarse_append(&text, &b, 10, 10, &most));
+	assert_false(buckets_append_coarse(&text, &b, 10, 10, &most));
 	add(&b, 2, NAN);
-	assert_false(coarse_append(&text, &b, 10, 10, &most));
+	assert_false(buckets_append_coarse(&text, &b, 10, 10, &most));
 	add(&b, 3, 5);
-	assert_false(coarse_append(&text, &b, 0, 10, &most));
-	assert_false(coarse_append(&text, &b, NAN, 10, &most));
-	assert_false(coarse_append(&text, &b, 10, 0, &most));
+	assert_false(buckets_append_coarse(&text, &b, 0, 10, &most));
+	assert_false(buckets_append_coarse(&text, &b, NAN, 10, &most));
+	assert_false(buckets_append_coarse(&text, &b, 10, 0, &most));
 	assert_int_equal(text.length, 0);
-	assert_true(coarse_append(&text, &b, 2, 10, &most)); // later than the end: left out
+	assert_true(buckets_append_coarse(&text, &b, 2, 10, &most)); // later than the end: left out
 	text_done(&text);
 	buckets_done(&b);
 }

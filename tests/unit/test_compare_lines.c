@@ -16,7 +16,7 @@
 static void assert_name(const struct made_runs *r, size_t which, const char *expected)
 {
 	_cleanup_text_ struct text name = {0};
-	compare_lines_append_name(&name, r->list, r->n, which);
+	comparison_append_line_name(&name, r->list, r->n, which);
 	assert_string_equal(name.data, expected);
 }
 
@@ -31,7 +31,7 @@ static void test_names_and_order_by_what_differs(void **state)
 	made_runs_add(&r, "framework=pytorch dataset=dt1 trial=4", 0, 0);
 	assert_name(&r, 0, "tensorflow batch size 128");
 	assert_name(&r, 3, "pytorch");
-	compare_lines_sort(sorted, r.list, r.n);
+	comparison_sort_lines(sorted, r.list, r.n);
 	assert_true(sorted[2] == r.list[1] && sorted[3] == r.list[0]); // 32, 128 of TensorFlow
 	made_runs_done(&r);
 }
@@ -47,7 +47,7 @@ static void test_repeats_have_their_names(void **state)
 	assert_name(&r, 0, "0001-1");
 	assert_name(&r, 1, "0001-2");
 	assert_name(&r, 2, "workers 0");
-	compare_lines_sort(sorted, r.list, r.n);
+	comparison_sort_lines(sorted, r.list, r.n);
 	assert_true(sorted[0] == r.list[2] && sorted[1] == r.list[0] && sorted[2] == r.list[1]);
 	r.n = 1;
 	assert_name(&r, 0, "0001-1");

@@ -272,7 +272,7 @@ static void test_cold_and_warm(void **state)
 	}
 	// One of the six again, by hand.
 	int fd = open(d.paths[2], O_RDONLY);
-	assert_int_equal(page_cache_fill(fd), 0);
+	assert_int_equal(dataset_fill_page_cache(fd), 0);
 	close(fd);
 	assert_true(dataset_cached(&d) * 6 >= 1);
 	go = false;

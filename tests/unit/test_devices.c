@@ -126,15 +126,15 @@ static void test_io_of_a_cgroup(void **state)
 	struct cursor text = view(
 		"\n259:0 rbytes=10 wbytes=20 rios=3 wios=4 dbytes=5 dios=6\n8:0 \n");
 	struct iostat_line line;
-	assert_true(iostat_next(&text, &line));
+	assert_true(procfs_next_iostat(&text, &line));
 	assert_true(cursor_is(line.device, "259:0"));
 	assert_int_equal(line.read_bytes, 10);
 	assert_int_equal(line.write_bytes, 20);
 	assert_int_equal(line.reads, 3);
 	assert_int_equal(line.writes, 4);
-	assert_true(iostat_next(&text, &line));
+	assert_true(procfs_next_iostat(&text, &line));
 	assert_int_equal(line.read_bytes, 0);
-	assert_false(iostat_next(&text, &line));
+	assert_false(procfs_next_iostat(&text, &line));
 }
 
 static void expect_place(const char *cgroups, const char *mounts, enum cgroup_controller c,

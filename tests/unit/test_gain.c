@@ -19,9 +19,9 @@ static void test_ratio_of_rates(void **state)
 	(void)state;
 	const double without[] = {100, 102, 98, 100}, with[] = {150, 153, 147},
 		     same[] = {101, 97, 103};
-	struct estimate gain = gain_of(without, 4, with, 3);
+	struct estimate gain = tries_gain(without, 4, with, 3);
 	assert_true(fabs(gain.value - 1.5) < 1e-12);
-	struct estimate none = gain_of(without, 4, same, 3);
+	struct estimate none = tries_gain(without, 4, same, 3);
 	if (!statistics_has_distributions()) {
 		assert_true(isnan(gain.low) && isnan(none.low));
 		return;
@@ -36,11 +36,11 @@ static void test_what_is_missing(void **state)
 {
 	(void)state;
 	const double rates[] = {100, 102}, one[] = {150};
-	struct estimate gain = gain_of(rates, 2, one, 1);
+	struct estimate gain = tries_gain(rates, 2, one, 1);
 	assert_true(gain.value > 1 && isnan(gain.low) && isnan(gain.high));
-	gain = gain_of(rates, 2, one, 0);
+	gain = tries_gain(rates, 2, one, 0);
 	assert_true(isnan(gain.value) && isnan(gain.low));
-	gain = gain_of(rates, 0, one, 1);
+	gain = tries_gain(rates, 0, one, 1);
 	assert_true(isnan(gain.value));
 }
 

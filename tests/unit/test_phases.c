@@ -442,7 +442,8 @@ static void test_own_spans(void **state)
 	assert_int_equal(own_named(p, "decode", false)->threads, 2);
 	NEAR(own_named(p, "decode", false)->share, 0.2, 1e-9);
 	bool longest[7] = {false};
-	assert_int_equal(own_spans_longest(p, 4, longest), 0); // with "load", whose holder is there
+	assert_int_equal(
+		phases_longest_own_spans(p, 4, longest), 0); // with "load", whose holder is there
 	assert_true(longest[encode - p->own] && !longest[setup - p->own]);
 	NEAR(p->items[PHASE_FORWARD].share.value, 0.4, 1e-9); // nothing of phases is otherwise
 }

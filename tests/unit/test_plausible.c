@@ -35,7 +35,7 @@ static void test_what_is_possible_stays(void **state)
 	f.gpu.to_device_rate = 12e9;
 	f.gpu.link_rate = 15.8e9;
 	before = f;
-	plausible_facts(&machine, &f, &notes);
+	facts_check_plausible(&machine, &f, &notes);
 	assert_memory_equal(&f, &before, sizeof(f));
 	assert_int_equal(notes.n, 0);
 }
@@ -55,7 +55,7 @@ static void test_what_is_not_is_left_out_and_noted(void **state)
 	f.gpu.link_rate = 15.8e9;
 	f.storage.read_rate = 1e15;
 	f.cpus_used = INFINITY;
-	plausible_facts(&machine, &f, &notes);
+	facts_check_plausible(&machine, &f, &notes);
 	assert_true(isnan(f.workers.cpus) && isnan(f.workers.preparing));
 	assert_true(isnan(f.share[PHASE_FORWARD].value) && isnan(f.training_s));
 	assert_true(isnan(f.gpu.to_device_rate) && isnan(f.storage.read_rate));
@@ -63,9 +63,9 @@ static void test_what_is_not_is_left_out_and_noted(void **state)
 	assert_int_equal(notes.n, 7);
 	assert_string_equal(notes.items[2], "loader workers, CPUs: 2.5 of at most 2.053");
 	f.workers.cpus = 2.5; // gathered anew: it is noted once
-	plausible_facts(&machine, &f, &notes);
+	facts_check_plausible(&machine, &f, &notes);
 	assert_int_equal(notes.n, 7);
-	plausible_facts(&machine, &f, NULL);
+	facts_check_plausible(&machine, &f, NULL);
 	implausible_list_done(&notes);
 }
 
@@ -78,11 +78,11 @@ static void test_short_stretches(void **state)
 	struct facts f;
 	facts_init(&f);
 	f.cpus_used = 4;
-	plausible_facts(&brief, &f, NULL);
+	facts_check_plausible(&brief, &f, NULL);
 	assert_true(f.cpus_used == 4);
 	f.cpus_used = 4000;
 	f.training_s = 4000;
-	plausible_facts(&unknown, &f, NULL);
+	facts_check_plausible(&unknown, &f, NULL);
 	assert_true(f.cpus_used == 4000 && f.training_s == 4000);
 }
 
@@ -94,7 +94,7 @@ static void test_notes_are_bounded(void **state)
 	for (size_t i = 0; i < 2 * (size_t)IMPLAUSIBLE_MAX; i++) {
 		facts_init(&f);
 		f.cpus_used = 100 + (double)i;
-		plausible_facts(&machine, &f, &notes);
+		facts_check_plausible(&machine, &f, &notes);
 		assert_true(isnan(f.cpus_used));
 	}
 	assert_int_equal(notes.n, IMPLAUSIBLE_MAX);

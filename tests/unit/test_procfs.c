@@ -203,14 +203,14 @@ static void test_this_process(void **state)
 	struct cursor text;
 	struct proc_stat stat;
 	assert_int_equal(
-		host_read_once(AT_FDCWD, "/proc/self/stat", buffer, sizeof(buffer), &text, NULL),
+		file_read_once(AT_FDCWD, "/proc/self/stat", buffer, sizeof(buffer), &text, NULL),
 		0);
 	assert_int_equal(proc_stat_parse(text, &stat), 0);
 	assert_int_equal(stat.parent, getppid());
 	assert_string_equal(stat.name, "test_procfs");
 	struct proc_status status;
 	assert_int_equal(
-		host_read_once(AT_FDCWD, "/proc/self/status", buffer, sizeof(buffer), &text, NULL),
+		file_read_once(AT_FDCWD, "/proc/self/status", buffer, sizeof(buffer), &text, NULL),
 		0);
 	assert_int_equal(proc_status_parse(text, &status), 0);
 	assert_int_equal(status.uid, getuid());

@@ -56,7 +56,7 @@ static void code_has_a_class(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
-		enum code_class class = code_classify(
+		enum code_class class = profile_classify(
 			examples[i].path, examples[i].symbol, CODE_KERNELS);
 		if (class != examples[i].class) {
 			fail_msg("%s %s: %s", examples[i].path,
@@ -64,7 +64,7 @@ static void code_has_a_class(void **state)
 				code_class_name(class));
 		}
 	}
-	assert_int_equal(code_classify("[jit]", NULL, CODE_OTHER), CODE_OTHER);
+	assert_int_equal(profile_classify("[jit]", NULL, CODE_OTHER), CODE_OTHER);
 }
 
 // Symbols -----------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ static bool find_offset(uint64_t address, uint64_t *ret)
 	bool found = false;
 	while (maps && !found && fgets(line, sizeof(line), maps)) {
 		struct mapping m;
-		found = maps_take_line(cursor_of(line, strcspn(line, "\n")), &m) &&
+		found = procfs_take_maps_line(cursor_of(line, strcspn(line, "\n")), &m) &&
 		        address >= m.from && address < m.to;
 		*ret = found ? address - m.from + m.offset : *ret;
 	}
@@ -148,7 +148,7 @@ static void hostile_files_have_no_names(void **state)
 
 static bool take(const char *line, struct mapping *ret)
 {
-	return maps_take_line(cursor_of(line, strlen(line)), ret);
+	return procfs_take_maps_line(cursor_of(line, strlen(line)), ret);
 }
 
 static void lines_of_maps_are_parsed(void **state)

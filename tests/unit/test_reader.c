@@ -323,7 +323,7 @@ static void test_a_run_that_was_cut_off_is_closed_by_a_call_of_its_own(void **st
 	assert_int_equal(reader_state(r), RUN_LIVE);
 	assert_null(reader_run(r, "end_ns"));
 	reader_free(r);
-	assert_int_equal(run_close(p->run, &e), 0); // not while it is recorded
+	assert_int_equal(amend_close(p->run, &e), 0); // not while it is recorded
 	r = open_run(p->run);
 	assert_int_equal(reader_state(r), RUN_LIVE);
 	reader_free(r);
@@ -333,7 +333,7 @@ static void test_a_run_that_was_cut_off_is_closed_by_a_call_of_its_own(void **st
 		assert_cut_off(p->run, false);
 	}
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(run_close(p->run, &e), 0);
+		assert_int_equal(amend_close(p->run, &e), 0);
 		assert_cut_off(p->run, true);
 	}
 	char wal[128];
@@ -366,7 +366,7 @@ static void test_the_newest_run(void **state)
 	struct error e = {0};
 	char *path = NULL, other[128];
 	setenv("STRAIN_DIR", p->directory, 1);
-	assert_int_equal(run_newest(NULL, 0, &path, &e), -ENOENT);
+	assert_int_equal(index_newest_run(NULL, 0, &path, &e), -ENOENT);
 	assert_non_null(strstr(e.text, p->directory));
 	write_run(p->run, &(struct synthetic_run){.seconds = 1});
 	snprintf(other, sizeof(other), "%s/b.strain", p->directory);
@@ -386,13 +386,13 @@ static void test_the_newest_run(void **state)
 	assert_string_equal(list.paths[1], p->run);
 	assert_int_equal(list.n_unreadable, 1);
 	assert_non_null(strstr(list.paths[2], "/c.strain"));
-	assert_int_equal(run_newest(NULL, 0, &path, &e), 0);
+	assert_int_equal(index_newest_run(NULL, 0, &path, &e), 0);
 	assert_string_equal(path, list.paths[0]);
 	free(path);
-	assert_int_equal(run_newest(NULL, 1, &path, &e), 0);
+	assert_int_equal(index_newest_run(NULL, 1, &path, &e), 0);
 	assert_string_equal(path, list.paths[1]);
 	free(path);
-	assert_int_equal(run_newest(NULL, 2, &path, &e), -ENOENT);
+	assert_int_equal(index_newest_run(NULL, 2, &path, &e), -ENOENT);
 	run_list_done(&list);
 	assert_int_equal(run_list_read("/nowhere", &list, &e), -ENOENT);
 }

@@ -129,19 +129,19 @@ static void test_without_a_recorder_there_is_nothing_to_do(void **state)
 // What it is raised by, in bytes of the limit.
 static double raise_mib(uint64_t limit_mib)
 {
-	return oom_score_raise_under(limit_mib << 20) * (double)limit_mib / 1000;
+	return recording_raise_oom_score(limit_mib << 20) * (double)limit_mib / 1000;
 }
 
 static void test_large_processes_of_the_job_go_before_the_recorder(void **state)
 {
 	(void)state;
-	assert_int_equal(oom_score_raise_under(0), 300); // not known
-	assert_int_equal(oom_score_raise_under(64 << 20), 300);
+	assert_int_equal(recording_raise_oom_score(0), 300); // not known
+	assert_int_equal(recording_raise_oom_score(64 << 20), 300);
 	for (uint64_t limit_mib = 512; limit_mib <= 128 * 1024; limit_mib *= 2) {
 		assert_true(raise_mib(limit_mib) >= 128);
 		assert_true(raise_mib(limit_mib) <= 128 + (double)limit_mib / 1000);
 	}
-	assert_int_equal(oom_score_raise_under(UINT64_MAX), 1); // never none
+	assert_int_equal(recording_raise_oom_score(UINT64_MAX), 1); // never none
 }
 
 int main(void)

@@ -44,11 +44,11 @@ static void test_a_shell_that_starts_python_with_loader_workers(void **state)
 		process(9, 2, "python3 -c from multiprocessing.resource_tracker import main", 0, 5,
 			99),
 	};
-	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(processes_assign_roles(rows, 9), 0);
 	assert_int_equal(rows[2].role, ROLE_CHILD); // for what, nobody said
 	assert_int_equal(rows[2].number, -1);
 	rows[1].iterates = true;
-	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(processes_assign_roles(rows, 9), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_MAIN);
 	const int numbers[] = {0, 1, 0, 1}; // the second pair takes the numbers of the first
@@ -60,7 +60,7 @@ static void test_a_shell_that_starts_python_with_loader_workers(void **state)
 	assert_int_equal(rows[7].role, ROLE_HELPER);
 	assert_int_equal(rows[8].role, ROLE_HELPER);
 	rows[3].prepares = true; // then who does not is another child
-	assert_int_equal(roles_assign(rows, 9), 0);
+	assert_int_equal(processes_assign_roles(rows, 9), 0);
 	assert_int_equal(rows[2].role, ROLE_CHILD);
 	assert_int_equal(rows[3].role, ROLE_LOADER);
 	assert_int_equal(rows[3].number, 0);
@@ -80,19 +80,19 @@ static void test_who_prepares_feeds_a_training(void **state)
 	};
 	rows[0].prepares = rows[2].prepares = rows[4].prepares = rows[5].prepares = true;
 	rows[1].iterates = true;
-	assert_int_equal(roles_assign(rows, 6), 0);
+	assert_int_equal(processes_assign_roles(rows, 6), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_MAIN);
 	assert_int_equal(rows[2].role, ROLE_HELPER);
 	assert_int_equal(rows[4].role, ROLE_LOADER);
 	assert_int_equal(rows[5].role, ROLE_LOADER);
 	rows[1].iterates = false; // then a process beside it feeds nobody that is known
-	assert_int_equal(roles_assign(rows, 6), 0);
+	assert_int_equal(processes_assign_roles(rows, 6), 0);
 	assert_int_equal(rows[4].role, ROLE_LOADER); // the hooks' workers, before any iteration
 	assert_int_equal(rows[5].role, ROLE_HELPER);
 	struct process_row alone = process(1, 0, "sh job.sh", 1, 0, 2);
 	alone.prepares = true;
-	assert_int_equal(roles_assign(&alone, 1), 0);
+	assert_int_equal(processes_assign_roles(&alone, 1), 0);
 	assert_int_equal(alone.role, ROLE_MAIN);
 }
 
@@ -109,14 +109,14 @@ static void test_strain_is_passed_through(void **state)
 	};
 	rows[0].strain = rows[1].strain = rows[4].strain = true;
 	rows[2].iterates = true;
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_STRAIN);
 	assert_int_equal(rows[1].role, ROLE_STRAIN);
 	assert_int_equal(rows[2].role, ROLE_MAIN);
 	assert_int_equal(rows[3].role, ROLE_LOADER);
 	assert_int_equal(rows[4].role, ROLE_STRAIN);
 	rows[2].strain = true; // nothing but strain
-	assert_int_equal(roles_assign(rows, 3), 0);
+	assert_int_equal(processes_assign_roles(rows, 3), 0);
 	assert_int_equal(rows[2].role, ROLE_STRAIN);
 }
 
@@ -131,7 +131,7 @@ static void test_ranks_under_a_launcher(void **state)
 		process(5, 1, "nvidia-smi", 0.1, 1, 2),
 	};
 	rows[2].iterates = true;
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_RANK);
 	assert_int_equal(rows[2].role, ROLE_RANK);
@@ -151,16 +151,16 @@ static void test_ranks_that_marks_tell(void **state)
 		process(4, 1, "python3 train.py", 80, 1, 99), // does not iterate
 		process(5, 3, "python3 train.py", 20, 5, 99),
 	};
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_MAIN);
 	assert_int_equal(rows[1].role, ROLE_CHILD);
 	rows[1].rank = 0;
 	rows[1].iterates = true;
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[1].role, ROLE_CHILD); // one alone is none
 	rows[2].rank = 1;
 	rows[2].iterates = true;
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_LAUNCHER);
 	assert_int_equal(rows[1].role, ROLE_RANK);
 	assert_int_equal(rows[2].role, ROLE_RANK);
@@ -170,7 +170,7 @@ static void test_ranks_that_marks_tell(void **state)
 	assert_int_equal(rows[4].number, 0);
 	rows[0].rank = 2; // forked them, and trains
 	rows[0].iterates = true;
-	assert_int_equal(roles_assign(rows, 5), 0);
+	assert_int_equal(processes_assign_roles(rows, 5), 0);
 	assert_int_equal(rows[0].role, ROLE_RANK);
 	assert_int_equal(rows[3].role, ROLE_LOADER);
 }
@@ -184,7 +184,7 @@ static void test_a_script_of_many_commands_is_main_itself(void **state)
 		process(3, 1, "gzip b", 1, 1, 2),
 		process(4, 1, "gzip c", 1, 2, 3),
 	};
-	assert_int_equal(roles_assign(rows, 4), 0);
+	assert_int_equal(processes_assign_roles(rows, 4), 0);
 	assert_int_equal(rows[0].role, ROLE_MAIN);
 	assert_int_equal(rows[1].role, ROLE_HELPER);
 }
@@ -193,7 +193,7 @@ static void test_strange_trees(void **state)
 {
 	(void)state;
 	struct process_row none[1];
-	assert_int_equal(roles_assign(none, 0), 0);
+	assert_int_equal(processes_assign_roles(none, 0), 0);
 	// Parents that are not there, that are themselves, that form a circle; no command lines.
 	struct process_row rows[] = {
 		process(1, 1, "", NAN, 0, 1),
@@ -201,7 +201,7 @@ static void test_strange_trees(void **state)
 		process(3, 2, "sh", NAN, 0, 1),
 		process(4, 99, "  ", NAN, 5, 1),
 	};
-	assert_int_equal(roles_assign(rows, 4), 0);
+	assert_int_equal(processes_assign_roles(rows, 4), 0);
 }
 
 int main(void)

@@ -111,16 +111,16 @@ static void test_when_a_rate_is_known(void **state)
 {
 	(void)state;
 	struct phases p = run_of(100, 10, 0.002);
-	assert_true(trial_is_known(&p, 0.03, TRIAL_SECONDS));
-	assert_false(trial_is_known(&p, 0.01, TRIAL_SECONDS));
+	assert_true(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.01, TRIAL_SECONDS));
 	p.n_workers = 11; // each of which prepared batches before the first was taken
-	assert_false(trial_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
 	p = run_of(10, 10, 0.002);
-	assert_false(trial_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
 	p = run_of(100, 1, 0.002);
-	assert_false(trial_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
 	p = run_of(100, 10, NAN);
-	assert_false(trial_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
 }
 
 static void test_iterations_where_nobody_counts_samples(void **state)

@@ -190,7 +190,7 @@ static void test_a_reader_while_it_ends(void **state)
 	reader_free(r);
 	assert_int_equal(count_rows(p->run), 200);
 	assert_int_equal(access(wal, F_OK), 0); // who reads changes nothing
-	assert_int_equal(run_close(p->run, &e), 0);
+	assert_int_equal(amend_close(p->run, &e), 0);
 	assert_int_equal(count_rows(p->run), 200);
 	assert_int_equal(access(wal, F_OK), -1); // one file now
 }

@@ -307,7 +307,7 @@ static void assert_subject(struct missing_list *list, const char *expected)
 	};
 	struct metric_list metrics = {more, 3, 3};
 	struct text subject = {0};
-	assert_true(missing_append_subjects(&subject, &metrics, list, 0));
+	assert_true(missing_list_append_subjects(&subject, &metrics, list, 0));
 	_cleanup_free_ char *text = text_steal(&subject);
 	assert_string_equal(text, expected);
 }
@@ -330,7 +330,7 @@ static void test_missing_in_words(void **state)
 	assert_subject(&list, "xpu gpu power");
 	struct text none = {0};
 	groups[1].reason[0] = 'a';
-	assert_false(missing_append_subjects(&none, &(struct metric_list){0}, &list, 1));
+	assert_false(missing_list_append_subjects(&none, &(struct metric_list){0}, &list, 1));
 	assert_null(none.data);
 }
 

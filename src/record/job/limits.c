@@ -67,7 +67,7 @@ static bool read_field(int root_fd, const char *name, const char *field, char *b
 {
 	char path[160];
 	snprintf(path, sizeof(path), "sys/block/%s/%s", name, field);
-	return host_read_once(root_fd, path, buffer, size, ret, NULL) == 0;
+	return file_read_once(root_fd, path, buffer, size, ret, NULL) == 0;
 }
 
 static bool has_number(int root_fd, const char *name, const char *field)
@@ -89,7 +89,7 @@ static bool is_stacked(int root_fd, const char *name)
 {
 	char path[128];
 	snprintf(path, sizeof(path), "sys/block/%s/slaves", name);
-	return host_has_entries(root_fd, path);
+	return file_has_entries(root_fd, path);
 }
 
 static bool read_disk(int root_fd, const char *name, struct disk *ret)
@@ -234,7 +234,7 @@ static int check_here_is_local(struct error *e)
 {
 	struct statfs fs;
 	bool fuse = statfs(".", &fs) == 0 && (unsigned)fs.f_type == FUSE_MAGIC;
-	if (!fuse && !store_is_on_network(".")) {
+	if (!fuse && !database_is_on_network(".")) {
 		return 0;
 	}
 	return error_set(e, EOPNOTSUPP,
@@ -632,7 +632,7 @@ static unsigned count_hip(int root_fd)
 		uint64_t id;
 		snprintf(path, sizeof(path), "%s/%s/gpu_id", nodes, item->d_name);
 		n += item->d_name[0] != '.' &&
-		     host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
+		     file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0 &&
 		     cursor_u64(&text, &id) && id > 0;
 	}
 	closedir(directory);
@@ -774,7 +774,7 @@ static int check_quota(const struct limits_place *place, unsigned n, struct erro
 	double quota;
 	int rc = 0;
 	if (cgroup_places_find(place->root_fd, "self", &places, NULL) == 0 &&
-		cgroup_cpu_quota(place->root_fd, &places, &quota, &directory) == 0 &&
+		cgroupfs_cpu_quota(place->root_fd, &places, &quota, &directory) == 0 &&
 		n > ceil(quota)) {
 		rc = error_set(e, ERANGE, "expected at most %g CPUs, the quota of /%s, found %u",
 			quota, directory ? directory : "", n);
@@ -820,8 +820,8 @@ static int copy_memory_nodes(const struct limits_place *place, const char *direc
 	int rc = parent ? 0 : -ENOMEM;
 	if (rc == 0) {
 		*strrchr(parent, '/') = '\0';
-		rc = cgroup_read(place->root_fd, parent, "cpuset.mems", buffer, sizeof(buffer) - 1,
-			&text, NULL);
+		rc = cgroupfs_read(place->root_fd, parent, "cpuset.mems", buffer,
+			sizeof(buffer) - 1, &text, NULL);
 	}
 	if (rc < 0) {
 		return rc;
@@ -869,8 +869,8 @@ static bool read_meminfo(int root_fd, const char *key, int64_t *ret_bytes)
 {
 	char buffer[4096];
 	struct cursor text;
-	return host_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) == 0 &&
-	       keyed_parse(text, &key, 1, ret_bytes) == 1;
+	return file_read_once(root_fd, "proc/meminfo", buffer, sizeof(buffer), &text, NULL) == 0 &&
+	       file_keys_parse(text, &key, 1, ret_bytes) == 1;
 }
 
 // The least of the machine's memory and what the cgroups above allow.
@@ -884,7 +884,7 @@ static uint64_t memory_available(const struct limits_place *place, char **ret_di
 	}
 	if (cgroup_places_find(place->root_fd, "self", &places, NULL) == 0) {
 		_cleanup_free_ char *directory = NULL;
-		if (cgroup_memory_limit(place->root_fd, &places, &limit, &directory) == 0 &&
+		if (cgroupfs_memory_limit(place->root_fd, &places, &limit, &directory) == 0 &&
 			limit < most) {
 			most = limit;
 			*ret_directory = take_pointer(directory);
@@ -921,7 +921,7 @@ static int check_written(
 	char buffer[64];
 	struct cursor text;
 	uint64_t found = 0;
-	int rc = cgroup_read(
+	int rc = cgroupfs_read(
 		place->root_fd, place->cgroup->memory, name, buffer, sizeof(buffer), &text, e);
 	if (rc == 0 &&
 		(!cursor_u64(&text, &found) || found > bytes || found + page_bytes() <= bytes)) {

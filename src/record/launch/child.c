@@ -31,7 +31,7 @@ static int cannot_run(const char *name, int code, struct error *e)
 
 int child_check(char *const *command, struct error *e)
 {
-	int problem = program_check(command[0], getenv("PATH"));
+	int problem = command_check_program(command[0], getenv("PATH"));
 	return problem ? cannot_run(command[0], problem, e) : 0;
 }
 

@@ -324,7 +324,7 @@ static int complete_output(struct parsing *p)
 	const char *output = p->options.output;
 	struct stat status;
 	char *completed = NULL;
-	bool whole = !output || p->options.supervised || run_name_is(output) ||
+	bool whole = !output || p->options.supervised || index_run_name_is(output) ||
 	             (stat(output, &status) == 0 && !S_ISREG(status.st_mode));
 	if (whole) {
 		return 0;

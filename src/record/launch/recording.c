@@ -41,7 +41,7 @@
 
 enum { RAISE_MOST = 300, SCORE_MAX = 1000 };
 
-unsigned oom_score_raise_under(uint64_t memory_bytes)
+unsigned recording_raise_oom_score(uint64_t memory_bytes)
 {
 	uint64_t unit = memory_bytes / SCORE_MAX;
 	uint64_t raise = unit > 0 ? (PREFERRED_BYTES + unit - 1) / unit : RAISE_MOST;
@@ -59,7 +59,7 @@ static uint64_t memory_limit(void)
 	if (root_fd < 0 || cgroup_places_find(root_fd, "self", &places, NULL) < 0) {
 		return limit;
 	}
-	if (cgroup_memory_limit(root_fd, &places, &of_cgroup, NULL) == 0 &&
+	if (cgroupfs_memory_limit(root_fd, &places, &of_cgroup, NULL) == 0 &&
 		(limit == 0 || of_cgroup < limit)) {
 		limit = of_cgroup;
 	}
@@ -80,7 +80,7 @@ static void oom_score_raise(void)
 	if (parse_integer(text, -SCORE_MAX, SCORE_MAX, &score, NULL) < 0) {
 		return;
 	}
-	score += oom_score_raise_under(memory_limit());
+	score += recording_raise_oom_score(memory_limit());
 	score = score < SCORE_MAX ? score : SCORE_MAX;
 	int length = snprintf(text, sizeof(text), "%" PRId64, score);
 	(void)!pwrite(fd, text, (size_t)length, 0);

@@ -64,4 +64,4 @@ void recording_describe_death(const struct recording *r, char *buffer, size_t si
 // Whom the kernel kills where memory ends: the recorder, or a process of the job.
 
 // What is added to the recorder's oom_score_adj under a limit; memory_bytes 0: not known.
-unsigned oom_score_raise_under(uint64_t memory_bytes);
+unsigned recording_raise_oom_score(uint64_t memory_bytes);

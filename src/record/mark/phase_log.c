@@ -95,7 +95,7 @@ void phase_log_free(struct phase_log *log)
 	}
 }
 
-int phase_of_name(const char *name)
+int phase_log_of_name(const char *name)
 {
 	for (size_t i = LOGGED_DATA; i < ARRAY_LENGTH(phases); i++) {
 		if (strcmp(name, phases[i].name) == 0) {
@@ -105,7 +105,7 @@ int phase_of_name(const char *name)
 	return LOGGED_NONE;
 }
 
-bool phase_stands_apart(int phase)
+bool phase_log_stands_apart(int phase)
 {
 	return phase >= 0 && phases[phase].apart;
 }
@@ -172,11 +172,13 @@ static void append(struct process *p, struct change change)
 static struct change covered(struct change change, struct change span)
 {
 	bool named = change.phase > LOGGED_OTHER;
-	bool inner = named && change.began_ns >= span.from_ns && !phase_stands_apart(span.phase);
+	bool inner = named && change.began_ns >= span.from_ns &&
+	             !phase_log_stands_apart(span.phase);
 	struct change ret = {change.from_ns, span.from_ns, span.phase};
-	return change.phase == LOGGED_UNKNOWN || phase_stands_apart(change.phase) || inner ? change
-	       : span.phase == LOGGED_NONE && change.phase != LOGGED_OTHER                 ? change
-	                                                                                   : ret;
+	return change.phase == LOGGED_UNKNOWN || phase_log_stands_apart(change.phase) || inner
+	               ? change
+	       : span.phase == LOGGED_NONE && change.phase != LOGGED_OTHER ? change
+	                                                                   : ret;
 }
 
 // Puts in a span that began before what is in the log already.

@@ -18,7 +18,7 @@ enum logged_phase {
 	LOGGED_UNKNOWN = -1,
 	LOGGED_NONE, // in none
 	LOGGED_OTHER, // of an iteration, in none
-	LOGGED_DATA, // and what phase_of_name() gives
+	LOGGED_DATA, // and what phase_log_of_name() gives
 };
 
 struct phase_log;
@@ -27,8 +27,8 @@ int phase_log_new(struct phase_log **ret); // 0 or -ENOMEM
 void phase_log_free(struct phase_log *log); // accepts NULL
 
 // The phase that a span of this name is; LOGGED_NONE where it is the author's own, or `prepare`.
-int phase_of_name(const char *name);
-bool phase_stands_apart(int phase);
+int phase_log_of_name(const char *name);
+bool phase_log_stands_apart(int phase);
 // "data"; "" of LOGGED_NONE, NULL of LOGGED_UNKNOWN.
 const char *phase_log_name(int phase);
 

@@ -359,7 +359,7 @@ static int64_t inner_tid_of(int root_fd, const char *path)
 	char buffer[4096];
 	struct cursor text;
 	struct proc_status status;
-	if (host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) < 0 ||
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) < 0 ||
 		proc_status_parse(text, &status) < 0) {
 		return -1;
 	}
@@ -416,7 +416,7 @@ bool ring_writer_lives(int root_fd, const struct ring_writer *writer)
 	}
 	snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)writer->pid,
 		(int)(writer->tid > 0 ? writer->tid : writer->pid));
-	int r = host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
+	int r = file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL);
 	if (r < 0) {
 		return r != -ENOENT && r != -ESRCH;
 	}

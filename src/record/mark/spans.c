@@ -174,7 +174,7 @@ static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
 
 static const char *kind_of_span(const struct marked_thread *thread, const char *name)
 {
-	bool is_phase = phase_of_name(name) != LOGGED_NONE || strcmp(name, "prepare") == 0;
+	bool is_phase = phase_log_of_name(name) != LOGGED_NONE || strcmp(name, "prepare") == 0;
 	return is_phase && !thread->nvtx ? "phase" : "user";
 }
 
@@ -550,14 +550,14 @@ static int phase_of_span(const struct marked_thread *thread, const char *name)
 	bool prepares = strcmp(name, "prepare") == 0;
 	return thread->nvtx                                 ? LOGGED_NONE
 	       : prepares && thread->iteration.start_ns > 0 ? LOGGED_DATA
-	                                                    : phase_of_name(name);
+	                                                    : phase_log_of_name(name);
 }
 
 static void log_phase(struct marked_thread *thread)
 {
 	int phase = thread->iteration.id ? LOGGED_OTHER : LOGGED_NONE;
 	int64_t began_ns = 0;
-	for (size_t i = 0; i < thread->n_stack && !phase_stands_apart(phase); i++) {
+	for (size_t i = 0; i < thread->n_stack && !phase_log_stands_apart(phase); i++) {
 		const struct open_span *span = &thread->stack[i];
 		int found = phase_of_span(thread, span->name);
 		began_ns = found ? span->start_ns : began_ns;

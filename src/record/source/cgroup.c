@@ -136,7 +136,7 @@ static char *read_cgroup_text(int root_fd, pid_t pid)
 	char path[32], buffer[TEXT_MAX];
 	struct cursor text;
 	snprintf(path, sizeof(path), "proc/%d/cgroup", (int)pid);
-	return host_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0
+	return file_read_once(root_fd, path, buffer, sizeof(buffer), &text, NULL) == 0
 	               ? strndup(text.at, (size_t)(text.end - text.at))
 	               : NULL;
 }
@@ -207,7 +207,7 @@ static struct cpu_quota_counts parse_counts(struct cursor text)
 	static const char *const keys[N] = {
 		"nr_periods", "nr_throttled", "throttled_usec", "throttled_time"};
 	int64_t values[N];
-	keyed_parse(text, keys, N, values);
+	file_keys_parse(text, keys, N, values);
 	if (values[TIME_US] == KEYED_ABSENT && values[TIME_NS] != KEYED_ABSENT) { // v1
 		values[TIME_US] = values[TIME_NS] / (int64_t)NS_PER_US;
 	}
@@ -218,7 +218,7 @@ static struct cpu_quota_counts read_counts(int root_fd, const char *directory)
 {
 	char buffer[1024];
 	struct cursor text = cursor_of("", 0);
-	(void)cgroup_read(root_fd, directory, "cpu.stat", buffer, sizeof(buffer), &text, NULL);
+	(void)cgroupfs_read(root_fd, directory, "cpu.stat", buffer, sizeof(buffer), &text, NULL);
 	return parse_counts(text);
 }
 
@@ -231,7 +231,7 @@ static void find_levels(struct cpu_quota *q, const struct cgroup_places *places)
 {
 	struct cgroup_quota quotas[CPU_QUOTA_LEVELS];
 	struct cpu_quota_level levels[CPU_QUOTA_LEVELS];
-	size_t n = cgroup_cpu_quotas(q->root_fd, places, quotas, CPU_QUOTA_LEVELS);
+	size_t n = cgroupfs_cpu_quotas(q->root_fd, places, quotas, CPU_QUOTA_LEVELS);
 	q->least_cpus = NAN;
 	for (size_t i = 0; i < n; i++) {
 		levels[i] = (struct cpu_quota_level){
@@ -397,7 +397,7 @@ static int64_t read_value(struct host_file *f, const char *key)
 		return VALUE_MISSING;
 	}
 	if (key) {
-		return keyed_parse(text, &key, 1, &number) == 1 ? number : VALUE_MISSING;
+		return file_keys_parse(text, &key, 1, &number) == 1 ? number : VALUE_MISSING;
 	}
 	return cursor_i64(&text, &number) ? number : VALUE_MISSING;
 }
@@ -432,7 +432,7 @@ static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char 
 		(void)open_kills_in(&o->kills_file, root_fd, directory,
 			version == 2 ? "memory.events" : "memory.oom_control");
 	}
-	if (cgroup_memory_limit(root_fd, places, &o->limit_bytes, &o->limit_directory) == 0 &&
+	if (cgroupfs_memory_limit(root_fd, places, &o->limit_bytes, &o->limit_directory) == 0 &&
 		o->limit_directory) {
 		(void)open_kills_in(&o->hits_file, root_fd, o->limit_directory,
 			place->version == 2 ? "memory.events" : "memory.failcnt");
@@ -673,7 +673,7 @@ static bool read_keys(struct host_file *f, const char *const *keys, size_t n, in
 {
 	struct cursor text;
 	if (f->fd >= 0 && host_file_read(f, &text) == 0) {
-		return keyed_parse(text, keys, n, values) > 0;
+		return file_keys_parse(text, keys, n, values) > 0;
 	}
 	for (size_t i = 0; i < n; i++) {
 		values[i] = VALUE_MISSING;
@@ -785,7 +785,7 @@ static void put_limits(struct cgroup_source *s, struct sink *sink, uint64_t now_
 		values[LIMIT_CPUS] = (int64_t)llround(q->least_cpus * 1000);
 		values[LIMIT_INSIDE] = q->own;
 	}
-	if (cgroup_memory_limit(s->root_fd, q->found ? &q->places : &s->places, &bytes, NULL) ==
+	if (cgroupfs_memory_limit(s->root_fd, q->found ? &q->places : &s->places, &bytes, NULL) ==
 		0) {
 		values[LIMIT_MEMORY] = (int64_t)(bytes / 1024);
 		values[LIMIT_HITS] = out_of_memory_limit_hits(&s->oom);
@@ -867,14 +867,14 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 static void sum_io(struct cgroup_source *s, struct cursor text, int64_t *sums)
 {
 	struct iostat_line line;
-	while (iostat_next(&text, &line)) {
+	while (procfs_next_iostat(&text, &line)) {
 		const int64_t values[N_IO] = {
 			[IO_READ] = line.read_bytes,
 			[IO_WRITE] = line.write_bytes,
 			[IO_READS] = line.reads,
 			[IO_WRITES] = line.writes,
 		};
-		bool counted = iostat_counts(&s->disks, s->root_fd, line.device);
+		bool counted = procfs_iostat_counts(&s->disks, s->root_fd, line.device);
 		for (size_t i = 0; counted && i < N_IO; i++) {
 			if (__builtin_add_overflow(sums[i], values[i], &sums[i])) {
 				sums[i] = INT64_MAX;

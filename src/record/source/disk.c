@@ -95,7 +95,7 @@ static bool read_attribute(int root_fd, const char *disk, const char *file, char
 	char path[128], buffer[256];
 	struct cursor c, line;
 	snprintf(path, sizeof(path), "sys/block/%s/%s", disk, file);
-	if (host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
 		!cursor_line(&c, &line)) {
 		return false;
 	}
@@ -126,7 +126,7 @@ static bool is_stacked(int root_fd, const char *disk)
 {
 	char path[128];
 	snprintf(path, sizeof(path), "sys/block/%s/slaves", disk);
-	return host_has_entries(root_fd, path);
+	return file_has_entries(root_fd, path);
 }
 
 static char *describe(int root_fd, const char *disk)

@@ -427,7 +427,7 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 		return r;
 	}
 	int64_t v[N];
-	keyed_parse(text, keys, N, v);
+	file_keys_parse(text, keys, N, v);
 	if (v[TOTAL] == KEYED_ABSENT || v[FREE] == KEYED_ABSENT) {
 		return read_broken(s, sink, GROUP_MEMORY);
 	}
@@ -475,7 +475,7 @@ static int read_paging(void *state, struct sink *sink, uint64_t now_ns)
 		return r;
 	}
 	int64_t values[N_PAGING + 1];
-	if (keyed_parse(text, keys, ARRAY_LENGTH(keys), values) == 0) {
+	if (file_keys_parse(text, keys, ARRAY_LENGTH(keys), values) == 0) {
 		return read_broken(s, sink, GROUP_PAGING);
 	}
 	if (values[PAGING_REFAULTS] == KEYED_ABSENT) {

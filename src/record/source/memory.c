@@ -158,7 +158,7 @@ static int open_of(const struct memory_source *s, const struct tree_member *memb
 	if (directory < 0) {
 		return errno == ENOENT ? -ESRCH : -errno;
 	}
-	int r = host_read_once(directory, "stat", buffer, sizeof(buffer), &text, NULL);
+	int r = file_read_once(directory, "stat", buffer, sizeof(buffer), &text, NULL);
 	r = r < 0 ? r : proc_stat_parse(text, &stat);
 	if (r < 0 || stat.start_ticks != member->start_ticks) {
 		return r < 0 ? r : -ESRCH;
@@ -217,7 +217,7 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 	k->renamed = member->renamed;
 	_cleanup_close_ int fd = open_of(s, member, "cmdline", O_RDONLY);
 	struct cursor text;
-	if (fd < 0 || host_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
+	if (fd < 0 || file_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
 		return;
 	}
 	// A fork of the launcher's becomes the job: then it is strain's no more.
@@ -259,7 +259,7 @@ static int read_smaps(
 		return fd;
 	}
 	s->readings++;
-	int r = host_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text);
+	int r = file_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text);
 	r = r < 0 ? r : proc_smaps_rollup_parse(text, &smaps);
 	if (r == 0) {
 		values[PSS] = kib(smaps.pss_bytes);

@@ -81,7 +81,7 @@ static bool read_attribute(
 	char path[128], buffer[64];
 	struct cursor c, word;
 	snprintf(path, sizeof(path), "sys/class/net/%s/%s", interface, file);
-	if (host_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
+	if (file_read_once(root_fd, path, buffer, sizeof(buffer), &c, NULL) < 0 ||
 		!cursor_word(&c, &word) || (size_t)(word.end - word.at) >= size) {
 		return false;
 	}

@@ -388,7 +388,7 @@ static bool huge_faults(int root_fd, uint64_t *ret)
 	            host_file_read(&file, &text) == 0;
 	*ret = 0;
 	if (read) {
-		keyed_parse(text, keys, ARRAY_LENGTH(keys), values);
+		file_keys_parse(text, keys, ARRAY_LENGTH(keys), values);
 		for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 			*ret += values[i] > 0 ? (uint64_t)values[i] : 0; // absent: it has none
 		}
@@ -510,7 +510,7 @@ static uint64_t launcher_kib(const struct peak *peak)
 	struct proc_status status;
 	snprintf(path, sizeof(path), "proc/%d/status", (int)peak->reaper);
 	bool known = peak->reaper > 0 &&
-	             host_read_once(peak->root_fd, path, buffer, sizeof(buffer), &text, NULL) ==
+	             file_read_once(peak->root_fd, path, buffer, sizeof(buffer), &text, NULL) ==
 	                     0 &&
 	             proc_status_parse(text, &status) == 0 && status.peak_resident_bytes >= 0;
 	return known ? (uint64_t)status.peak_resident_bytes / 1024 : UINT64_MAX;
@@ -656,7 +656,7 @@ static int read_file(struct process_source *s, const struct process *p, struct r
 		file->fd = tree_open(s->tree, p, name);
 	}
 	if (file->fd >= 0) {
-		return host_pread(file->fd, buffer, size, ret);
+		return file_pread(file->fd, buffer, size, ret);
 	}
 	if (file->fd != -EMFILE) {
 		return file->fd;
@@ -665,7 +665,7 @@ static int read_file(struct process_source *s, const struct process *p, struct r
 	if (fd < 0) {
 		return fd;
 	}
-	int result = host_pread(fd, buffer, size, ret);
+	int result = file_pread(fd, buffer, size, ret);
 	close(fd);
 	return result;
 }
@@ -707,7 +707,7 @@ static int process_stat(struct process_source *s, struct process *p, struct proc
 	struct cursor text;
 	int r;
 	if (p->stat_fd >= 0) {
-		r = host_pread(p->stat_fd, buffer, sizeof(buffer), &text);
+		r = file_pread(p->stat_fd, buffer, sizeof(buffer), &text);
 	} else {
 		struct reading once = {.fd = -EMFILE};
 		r = read_file(s, p, &once, "stat", buffer, sizeof(buffer), &text);
@@ -728,7 +728,7 @@ static int process_statm(struct process_source *s, struct process *p, struct pro
 	char buffer[128];
 	struct cursor text;
 	if (p->statm_fd >= 0) {
-		int r = host_pread(p->statm_fd, buffer, sizeof(buffer), &text);
+		int r = file_pread(p->statm_fd, buffer, sizeof(buffer), &text);
 		return r < 0 ? r : proc_statm_parse(text, ret);
 	}
 	struct proc_stat stat;
@@ -1163,7 +1163,7 @@ static void process_reaper_io(struct process_source *s, int64_t values[N_IO])
 	struct proc_io io;
 	memset(values, 0, N_IO * sizeof(*values));
 	if (s->reaper_io_fd >= 0 &&
-		host_pread(s->reaper_io_fd, buffer, sizeof(buffer), &text) == 0 &&
+		file_pread(s->reaper_io_fd, buffer, sizeof(buffer), &text) == 0 &&
 		proc_io_parse(text, &io) == 0) {
 		io_values(&io, values);
 	}
@@ -1270,7 +1270,7 @@ static bool delay_accounting_on(int root_fd)
 	char buffer[16];
 	struct cursor text;
 	uint64_t on;
-	return host_read_once(root_fd, "proc/sys/kernel/task_delayacct", buffer, sizeof(buffer),
+	return file_read_once(root_fd, "proc/sys/kernel/task_delayacct", buffer, sizeof(buffer),
 		       &text, NULL) == 0 &&
 	       cursor_u64(&text, &on) && on == 1;
 }

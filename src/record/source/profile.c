@@ -226,7 +226,7 @@ static void read_maps(struct profile *p, struct program *program, pid_t pid, uin
 	if (program->codes && host_file_open(&file, p->root_fd, path, NULL) == 0 &&
 		host_file_read_to_end(&file, &text) == 0) {
 		while (program->n < MAPPINGS_MOST && cursor_line(&text, &line)) {
-			if (maps_take_line(line, &m) && m.runs) {
+			if (procfs_take_maps_line(line, &m) && m.runs) {
 				add_code(program, &m);
 			}
 		}

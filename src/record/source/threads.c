@@ -145,7 +145,7 @@ static int task_read(struct threads *s, const struct program *p, pid_t tid, cons
 {
 	char path[96];
 	snprintf(path, sizeof(path), "proc/%d/task/%d/%s", (int)p->pid, (int)tid, file);
-	return host_read_once(s->root_fd, path, buffer, size, ret, NULL);
+	return file_read_once(s->root_fd, path, buffer, size, ret, NULL);
 }
 
 static bool thread_add(struct threads *s, struct program *p, pid_t tid)
@@ -302,7 +302,7 @@ static bool thread_read(struct program *p, struct thread *t, uint64_t *ret_cpu, 
 	char buffer[128];
 	struct cursor text;
 	struct proc_schedstat now;
-	if (host_pread(t->fd, buffer, sizeof(buffer), &text) < 0 ||
+	if (file_pread(t->fd, buffer, sizeof(buffer), &text) < 0 ||
 		proc_schedstat_parse(text, &now) < 0) {
 		return false;
 	}
@@ -526,7 +526,7 @@ static int threads_open(
 	if (!context->tree) {
 		return error_set(e, ENOENT, "there is no job whose threads could run");
 	}
-	if (host_read_once(context->root_fd, "proc/self/schedstat", buffer, sizeof(buffer), &text,
+	if (file_read_once(context->root_fd, "proc/self/schedstat", buffer, sizeof(buffer), &text,
 		    NULL) < 0) {
 		return error_set(
 			e, ENOENT, "no /proc/PID/schedstat (a kernel without CONFIG_SCHED_INFO)");

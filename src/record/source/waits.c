@@ -183,7 +183,7 @@ static void wchan_of(struct waits *w, pid_t pid, char *buffer, size_t size, stru
 {
 	char path[64];
 	snprintf(path, sizeof(path), "proc/%d/wchan", (int)pid);
-	if (host_read_once(w->root_fd, path, buffer, size, ret, NULL) < 0) {
+	if (file_read_once(w->root_fd, path, buffer, size, ret, NULL) < 0) {
 		*ret = cursor_of("", 0);
 	}
 }
@@ -288,7 +288,7 @@ static void let_wait(struct waits *w, const struct followed *f, enum doing doing
 
 static void place(struct waits *w, const struct waiting *look, int phase)
 {
-	if (phase == LOGGED_UNKNOWN || phase == LOGGED_NONE || phase_stands_apart(phase)) {
+	if (phase == LOGGED_UNKNOWN || phase == LOGGED_NONE || phase_log_stands_apart(phase)) {
 		return;
 	}
 	for (size_t i = 0; i < w->n; i++) {
@@ -363,7 +363,7 @@ static int look(struct waits *w, struct followed *f, const struct process *p, en
 	struct cursor text;
 	struct doing_call call;
 	int r = open_file(w, f, p);
-	r = r < 0 ? r : host_pread(f->fd, buffer, sizeof(buffer), &text);
+	r = r < 0 ? r : file_pread(f->fd, buffer, sizeof(buffer), &text);
 	if (r < 0) {
 		return r;
 	}
@@ -476,7 +476,7 @@ static void say_what_yama_hides(const struct source_context *context, struct sin
 	struct cursor text;
 	uint64_t scope;
 	if (geteuid() != 0 &&
-		host_read_once(context->root_fd, "proc/sys/kernel/yama/ptrace_scope", buffer,
+		file_read_once(context->root_fd, "proc/sys/kernel/yama/ptrace_scope", buffer,
 			sizeof(buffer), &text, NULL) == 0 &&
 		cursor_u64(&text, &scope) && scope > 0) {
 		sink_missing(sink, 0, &groups[GROUP_WAITS], DOING_GIL,
@@ -496,9 +496,9 @@ static int waits_open(
 	if (!context->tree) {
 		return error_set(e, ENOENT, "there is no job whose threads could wait");
 	}
-	if (host_read_once(context->root_fd, "proc/self/syscall", buffer, sizeof(buffer), &text,
+	if (file_read_once(context->root_fd, "proc/self/syscall", buffer, sizeof(buffer), &text,
 		    NULL) < 0 &&
-		host_read_once(context->root_fd, "proc/self/wchan", buffer, sizeof(buffer), &text,
+		file_read_once(context->root_fd, "proc/self/wchan", buffer, sizeof(buffer), &text,
 			NULL) < 0) {
 		return error_set(
 			e, ENOENT, "/proc/self/syscall, /proc/self/wchan: this kernel has neither");
