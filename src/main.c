@@ -3,32 +3,31 @@
 //
 // strain: what a deep-network training run does to a machine, why it is slow, and what to change.
 //
-// The way through the program. Two wings, and the run file between them:
+// The way through the program. Two parts, and the run file between them:
 //
-// - record/: strain-record, a program of its own. main.c reads the options of `run`; start.c starts
-//   recorder and job, launcher.c keeps terminal, signals and exit status while the job runs,
-//   finish.c sees to the end (attach.c: --pid); forwarder.c passes the job's output on. recorder.c
-//   is the other process: sampler.c keeps the ticks, budget.c their cost, listener.c finds epochs
-//   in the output, marks.c reads the rings of
-//   marks that the job writes (include/strain/marker.h), scribe.c writes the run file.
-//   - host/: reads a machine under a root directory: kernel text files, NVML
-//   - job/: the process tree, the job's cgroup and limits, its output
-//   - source/: one file per kind of measurement, all in list.c; null.c shows how to add one.
-//     sink.c and feed.c carry their rows to the scribe
-// - trace/: the run file: schema.sql, codec (blocks), writer, reader, samples (a SQL table), index
-// - analyze/: epochs, iterations and phases, processes and their roles, summary, verdict, outcome;
-//   measures.c: what it is worth, in numbers; catalogue.c: many runs, with an index of them
-// - model/: statistics of repeats
-// - render/: tables, JSON, CSV, pivot.c (runs by label), figure.c (for papers; gnuplot draws), and
-//   page.c, which fills web/ with a run's data (lanes.c: phases)
-// - advise/: short runs of a job that answer a question: dataset and page cache, trials, stalls,
-//   tries (advice in turns)
-// - experiment/: sweeps: plan (YAML), trials (the matrix), sweep (the directory), executors
-// - cmd/: one file per command in the table below; the only place that prints or exits.
-//   layout_table.c: the tables and figures of studies (docs/studies.md)
-// - base/: what is secret in a command (secret.c), errors, cleanup, parsing, clock, arrays, text
+// - base/: errors, cleanup, parsing, clocks, arrays, text, files, secrets
+// - machine/: a machine under a root directory: kernel text files, cgroups, NVML, processes
+// - runfile/: the run file: schema.sql, codec (blocks), writer, reader, samples and spans as SQL
+//   tables, index (the runs of a directory)
+// - record/: strain-record, a program of its own
+//   - launch/: main.c reads the options of `run`; launcher.c starts recorder and job, keeps
+//   terminal,
+//     signals and exit status while the job runs, and sees to the end
+//   - recorder.c is the other process. sample/sampler.c keeps the ticks and their cost, source/ has
+//     one file per kind of measurement (list.c names them, null.c shows how to add one), mark/
+//     reads what the job says of itself, output/ finds epochs in what it prints, scribe.c writes
+//     the file
+//   - job/: its limits, what is injected into it, the name of its run
+// - run/: what one run says: analysis.c loads it in stages (tables, processes, overview, phases);
+//   summary, measures, outcome
+// - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
+// - study/: many runs: catalogue.c, pivot.c (by label), comparison.c, layout.c (of the studies)
+// - show/: tables, JSON, CSV, figure.c (gnuplot draws), page.c, which fills web/ with a run's data
+// - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors
+// - probe/: short runs of a job that answer a question: stalls, and the gain of advice
+// - cmd/: one file per command in the table below; the only place that prints or exits
 //
-// kernel, NVML -> host -> source -> sampler -> writer -> run file -> reader -> analyze -> render
+// kernel, NVML -> machine -> source -> sampler -> writer -> run file -> reader -> run -> verdict
 //
 // docs/architecture.md says more; docs/format.md describes the run file.
 
