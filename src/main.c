@@ -58,14 +58,16 @@ static const struct command commands[] = {
 	{"report", command_report, "write an HTML page of runs, or a figure for a paper"},
 	{"show", command_show, "show the verdict, epochs, processes and devices of a run"},
 	{"ls", command_ls, "list runs, filtered and sorted by label or measure"},
-	{"compare", command_compare, "compare runs and sweeps, with tests for noise"},
-	{"export", command_export, "print a run's readings as CSV or JSON"},
+	{"compare", command_compare, "compare runs and sweeps, with tests of significance"},
+	{"export", command_export, "print the samples of a run as CSV or JSON"},
 	{"sql", command_sql, "query a run with SQL"},
 	{"mark", command_mark, "mark epochs and phases of a shell script"},
 	{"sweep", command_sweep, "run a matrix of configurations, or resume one"},
-	{"advise", command_advise, "measure what input costs and advice gains, by short runs"},
-	{"doctor", command_doctor, "report what this machine can measure, and why not the rest"},
-	{"completion", command_completion, "print completions for bash, zsh or fish"},
+	{"advise", command_advise, "measure with short runs what limits a job, and what to change"},
+	{"doctor", command_doctor,
+		"report what this machine can measure, and how to enable the "
+		"rest"},
+	{"completion", command_completion, "print a completion script for bash, zsh or fish"},
 	{"complete", complete, NULL},
 	{"finish", command_finish, NULL},
 	{"help", help, NULL},
@@ -74,17 +76,16 @@ static const struct command commands[] = {
 
 static void print_help(FILE *stream)
 {
-	fputs("Usage: strain COMMAND [OPTION]...\n\n"
-	      "What a training run does to a machine, why it is slow, and what to change.\n\n",
+	fputs("Usage: strain COMMAND [OPTION]...\n\nRecord a deep-learning training job, explain "
+	      "what limits it, and suggest what to change.\n\n",
 		stream);
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
 		if (commands[i].summary) {
 			fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
 		}
 	}
-	fputs("\nstrain help COMMAND   the options of a command\n"
-	      "man strain            the manual\n"
-	      "strain version        which version this is\n",
+	fputs("\nstrain help COMMAND   show the options of a command\nman strain            read "
+	      "the manual\nstrain version        print the version\n",
 		stream);
 }
 

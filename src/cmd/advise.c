@@ -179,7 +179,7 @@ static void print_stall(
 	}
 	text_percent(value, sizeof(value), fabs(stall->value));
 	if (stall->value < 0) {
-		printf("none found, the %s run was %s faster than the %s run", says->slow, value,
+		printf("none found: the %s run was %s faster than the %s run", says->slow, value,
 			says->fast);
 	} else {
 		printf("%s of %s", value, says->of);
@@ -188,10 +188,10 @@ static void print_stall(
 	if (stall_is_sure(stall)) {
 		printf(": %s\n", says->means);
 	} else if (isfinite(stall->low)) {
-		printf(": less than %s cannot be told from noise\n",
+		printf(": below %s, not significant\n",
 			text_percent(value, sizeof(value), stall_noise(stall)));
 	} else {
-		puts(": too few iterations to tell it from noise");
+		puts(": too few iterations for a test of significance");
 	}
 }
 
@@ -204,7 +204,7 @@ static const char *first_missing(const struct stall_runs *runs, enum trial_kind 
 static void advise_stalls_print(const struct stall_runs *runs)
 {
 	static const struct saying prep = {"prep stall", "the time, data cached",
-		"the job waits for batches to be prepared", "warm", "compute"};
+		"the job waits for its batches to be prepared", "warm", "compute"};
 	static const struct saying fetch = {"fetch stall", "the time, data on storage",
 		"the job waits for storage", "cold", "warm"};
 	char bytes[32], files[32];
@@ -213,19 +213,19 @@ static void advise_stalls_print(const struct stall_runs *runs)
 	print_stall(&prep, &runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE));
 	print_stall(&fetch, &runs->stalls.fetch, first_missing(runs, TRIAL_COLD));
 	if (runs->stalls.contention) {
-		puts("note         a run with more to do was faster: the machine was busy with "
-		     "something else; intervals allow for that");
+		puts("note         a run with more work was faster, because the machine was busy "
+		     "with something else; the intervals account for it");
 	}
 	if (runs->dataset.n > 0) {
 		printf("data         %s in %s file%s%s\n",
 			text_bytes(bytes, sizeof(bytes), (double)runs->dataset.bytes),
 			text_count(files, sizeof(files), runs->dataset.n),
 			runs->dataset.n > 1 ? "s" : "",
-			runs->dataset.too_many ? " (there are more)" : "");
+			runs->dataset.too_many ? " (and more)" : "");
 	}
 	if (runs->trials[TRIAL_COMPUTE].edited) {
-		puts("note         the job edits its batches in place: in the compute run each was "
-		     "copied, which is in its time");
+		puts("note         the job modifies its batches in place: the compute run copied "
+		     "each batch, and its time includes the copies");
 	}
 }
 
@@ -383,15 +383,15 @@ static bool find_command(struct attempt *a)
 	if (replay_allowed(path, &e) < 0) {
 		command_fail("%s", e.text);
 		command_detail(
-			"        a run that others can write does not decide what is executed; "
-			"type it: strain advise --try %s -- COMMAND...",
+			"        a run file that others can write cannot supply the command; enter "
+			"it: strain advise --try %s -- COMMAND...",
 			a->o->run ? a->o->run : path);
 		return false;
 	}
 	if (replay_read(a->reader, &a->replay, &e) < 0) {
-		command_fail("%s: its job cannot be started again: %s", path, e.text);
-		command_detail("        where and how you started it: strain advise --try %s -- "
-			       "COMMAND...",
+		command_fail("%s: cannot restart its job: %s", path, e.text);
+		command_detail("        start it as you did, from the same directory: strain "
+			       "advise --try %s -- COMMAND...",
 			a->o->run ? a->o->run : path);
 		return false;
 	}
@@ -407,16 +407,17 @@ static bool open_run(struct attempt *a)
 		return false;
 	}
 	if (reader_state(a->reader) == RUN_LIVE) {
-		command_fail("%s is still being recorded: what is tried beside it would slow it",
+		command_fail("%s is still being recorded: trials would slow it down",
 			reader_path(a->reader));
 		return false;
 	}
 	a->writes = replay_allowed(reader_path(a->reader), &e) == 0;
 	if (!a->writes && o->command) {
-		command_note("nothing is written into the run: %s", e.text);
+		command_note("results are not written into the run: %s", e.text);
 	}
 	if (a->writes && !is_of_this_machine(a->reader)) {
-		command_note("nothing is written into the run: it is of another machine");
+		command_note("results are not written into the run: it was recorded on another "
+			     "machine");
 		a->writes = false;
 	}
 	return o->command || find_command(a);
@@ -559,7 +560,7 @@ static void print_best(const struct tries *t)
 		known = known || tried_in_vain(&t->items[i].result);
 	}
 	if (known) {
-		puts("nothing that was tried gained more than chance");
+		puts("no setting gained significantly");
 	}
 }
 
@@ -567,8 +568,8 @@ static void print_text(const struct attempt *a)
 {
 	const struct tries *t = &a->tries;
 	if (t->n == 0) {
-		puts("nothing to try: no advice of the verdict goes without an edit "
-		     "(--with SETTING tries another)");
+		puts("nothing to try: all advice of the verdict needs an edit of the job (--with "
+		     "SETTING tries another setting)");
 		return;
 	}
 	print_table(t);
@@ -584,12 +585,12 @@ static void print_text(const struct attempt *a)
 	}
 	print_best(t);
 	if (tries_first_is_cold(t)) {
-		puts("the first probe is left out of gains: its data came from storage, that of "
-		     "the "
-		     "others from memory");
+		puts("the first probe is excluded: it read its data from storage, the others from "
+		     "memory");
 	}
 	if (t->out_of_time) {
-		puts("its time was up before all was tried as often as asked (--time, --repeats)");
+		puts("the time ran out before all settings were repeated as often as requested "
+		     "(--time, --repeats)");
 	}
 }
 
@@ -747,23 +748,24 @@ struct advise_options {
 
 static const struct argp_option options[] = {
 	{"stalls", OPTION_STALLS, NULL, 0,
-		"what preparing and fetching the data costs, from three short runs", 0},
+		"measure the cost of preparing and of fetching the data, with three short runs", 0},
 	{"try", OPTION_TRY, NULL, 0,
-		"what the advice of a run gains that needs no edit of the job: short runs with it "
-		"and "
-		"without, in turns",
+		"measure the gain of a verdict's advice that needs no edit of the job, with "
+		"alternating short runs",
 		0},
 	{"with", OPTION_WITH, "SETTINGS", 0,
-		"--try: these in place of the verdict's, \"OMP_NUM_THREADS=1 num_workers=2\"; may "
-		"be "
-		"repeated, each is tried alone",
+		"--try: try these settings instead of the verdict's: \"OMP_NUM_THREADS=1 "
+		"num_workers=2\"; may be repeated, each is tried separately",
 		0},
-	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job so often with each advice (3)", 0},
-	{"time", OPTION_TIME, "TIME", 0, "--try: begin no run after this time (10min)", 0},
-	{"error", OPTION_ERROR, "PERCENT", 0, "end a run when its rate is so sure (3%)", 0},
+	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
+	{"time", OPTION_TIME, "TIME", 0, "--try: start no run after TIME (10min)", 0},
+	{"error", OPTION_ERROR, "PERCENT", 0,
+		"end a run when its rate is known to within PERCENT "
+		"(3%)",
+		0},
 	{"limit", OPTION_LIMIT, "TIME", 0,
-		"end a run after this time in any case (--stalls: 2min; --try: 30s)", 0},
-	{"output", 'o', "DIR", 0, "keep the runs in this new folder", 0},
+		"end a run after TIME at the latest (--stalls: 2min; --try: 30s)", 0},
+	{"output", 'o', "DIR", 0, "keep the runs in the new folder DIR", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
 	{0},
 };
@@ -790,13 +792,13 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 {
 	char wrong[80];
 	if (o->n_with == TRY_WITH_MOST) {
-		return error_set(e, E2BIG, "at most %d may be tried", TRY_WITH_MOST);
+		return error_set(e, E2BIG, "at most %d settings can be tried", TRY_WITH_MOST);
 	}
 	if (!try_parse_settings(argument, &o->with[o->n_with], wrong, sizeof(wrong))) {
 		return error_set(e, EINVAL,
-			"'%s' is no setting that can be tried; there are: num_workers=N, "
-			"prefetch_factor=N, pin_memory=1, persistent_workers=1, cpus=0-3, "
-			"OMP_NUM_THREADS=N and the like (man strain-advise)",
+			"'%s' cannot be tried; expected num_workers=N, prefetch_factor=N, "
+			"pin_memory=1, persistent_workers=1, cpus=0-3, OMP_NUM_THREADS=N or "
+			"similar (man strain-advise)",
 			wrong);
 	}
 	o->n_with++;
@@ -814,8 +816,8 @@ static void take_argument(struct advise_options *o, char *argument, struct argp_
 		o->run = argument;
 	} else {
 		reading_option_error(state,
-			"advise: expected one RUN; a command goes behind --: strain advise --try "
-			"-- %s",
+			"advise: expected one RUN; put a command behind --: strain advise --try -- "
+			"%s",
 			o->run);
 	}
 }
@@ -903,7 +905,7 @@ static char *make_folder(const struct advise_options *o)
 	text_format(&path, "%s/strain-advise-XXXXXX", parent && *parent ? parent : "/tmp");
 	char *folder = text_steal(&path);
 	if (!folder || !mkdtemp(folder)) {
-		command_fail("cannot make a folder for the runs: %s", strerrordesc_np(errno));
+		command_fail("cannot create a folder for the runs: %s", strerrordesc_np(errno));
 		free(folder);
 		return NULL;
 	}
@@ -973,8 +975,8 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 static const char *find_wrong(const struct advise_options *o)
 {
 	if (o->stalls == o->tries) {
-		return o->stalls ? "advise: expected one question: --stalls or --try"
-		                 : "advise: expected a question: --stalls or --try";
+		return o->stalls ? "advise: expected one of --stalls and --try"
+		                 : "advise: expected --stalls or --try";
 	}
 	bool command = o->command && o->command[0];
 	return (o->stalls && !command) || (o->command && !command)
@@ -986,16 +988,14 @@ int command_advise(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse_option,
 		"--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]",
-		"Run a job for a short while, several times, to answer a question.\v"
-		"With --stalls: once as it is (warm: its data in the page cache), once with "
-		"prepared batches handed out again (compute), once with its data dropped from the "
-		"page cache (cold). With --try: the advice of RUN's verdict (the newest run's; "
-		"with "
-		"a command alone, of its first run) that goes without an edit of the job, each "
-		"alone, "
-		"then together what gained; what came of it is written into RUN. The job is "
-		"interrupted when its rate is known; it may leave behind what it leaves behind at "
-		"Ctrl-C.",
+		"Measure with short runs what limits a job, and what to change.\vWith --stalls: "
+		"runs the unmodified job with its data in the page cache (warm), with prepared "
+		"batches reused (compute), and with its data dropped from the page cache (cold). "
+		"With --try: tries the advice of RUN's verdict that needs no edit of the job, each "
+		"setting separately, then those that gained together, and writes the results into "
+		"RUN. RUN is the newest run by default; with a command alone, a first run gives "
+		"the verdict. The job is interrupted when its rate is known, and may leave behind "
+		"what it leaves at Ctrl-C.",
 		NULL, NULL, NULL};
 	struct advise_options o = {.error = 0.03, .time_ns = 600 * NS_PER_S, .repeats = 3};
 	reading_options_before(&argp, argc, argv, &o);

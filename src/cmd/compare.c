@@ -130,7 +130,7 @@ static void say_different(const char *directory, const struct plan_pairs *one, c
 	append_pairs(&line, one);
 	text_format(&line, "; %s: ", other);
 	append_pairs(&line, another);
-	text_append_string(&line, "), so none is taken: --baseline says one");
+	text_append_string(&line, "), so none is used: select one with --baseline");
 	command_note("%s", line.data ? line.data : "");
 }
 
@@ -251,7 +251,7 @@ static int compare_baseline_build(struct pivot_request *request, struct pivot *r
 {
 	int r = pivot_build(request, ret, e);
 	if (r == -EINVAL && request->baseline_from) {
-		command_note("the plan's %s: nothing is held against it", e->text);
+		command_note("the plan's %s: no baseline is used", e->text);
 		request->n_baseline = 0;
 		request->baseline_from = NULL;
 		*e = (struct error){0};
@@ -291,7 +291,7 @@ static int compare_layout_check(const struct compare_layout *l)
 	struct error e = {0};
 	if (!l->name) {
 		return !l->beside ? STATUS_OK
-		                  : command_usage("compare", "--beside stands with --layout NAME");
+		                  : command_usage("compare", "--beside needs --layout NAME");
 	}
 	if (l->beside && strcmp(l->beside, "published") != 0) {
 		return command_usage(
@@ -299,7 +299,7 @@ static int compare_layout_check(const struct compare_layout *l)
 	}
 	if (l->keep_directory && !compare_layout_draws(l)) {
 		return command_usage(
-			"compare", "--keep-script is for figures: -o FILE.pdf, .svg or .png");
+			"compare", "--keep-script needs a figure: -o FILE.pdf, .svg or .png");
 	}
 	return layout_show_check(l->name, compare_layout_draws(l), &e) < 0
 	               ? command_usage("compare", "--layout: %s", e.text)
@@ -627,7 +627,7 @@ static int check_shape(enum figure_kind kind, const struct pivot *p, struct erro
 	}
 	for (size_t i = 0; i < p->n_values; i++) {
 		if (p->values[i].kind == MEASURE_KIND_WORDS) {
-			return error_set(e, EINVAL, "--figure: '%s' is words, and no number",
+			return error_set(e, EINVAL, "--figure: '%s' is text, not a number",
 				p->values[i].name);
 		}
 	}
@@ -718,7 +718,7 @@ static int compare_figure_of_runs(const struct compare_figure *f,
 	size_t most = timeline ? FIGURE_RUNS_MAX : LINES_MAX;
 	if (n > most) {
 		return error_set(e, EINVAL,
-			"--figure %s: expected at most %zu runs, found %zu: --where chooses",
+			"--figure %s: expected at most %zu runs, found %zu: select with --where",
 			f->kind, most, n);
 	}
 	const struct catalogue_run *sorted[LINES_MAX];
@@ -762,40 +762,37 @@ struct compare_options {
 // --- options
 
 static const struct argp_option options[] = {
-	{"rows", 'r', "LABEL[,...]", 0, "what the rows of the table are", 1},
+	{"rows", 'r', "LABEL[,...]", 0, "use these labels as rows", 1},
 	{"columns", OPTION_COLUMNS, "LABEL[,...]", 0,
-		"what its columns are. Beside the labels of the runs: machine (the host's name), "
-		"run (the name of each), path (its file), from (the argument that it comes from)",
+		"use these labels as columns; also machine (host name), run (name), path (file), "
+		"from (the argument that selected the run)",
 		1},
 	{"value", 'v', "MEASURE[,...]", 0,
-		"what the cells hold: epoch_seconds, samples_per_second, ...; 'help' lists them",
+		"show these measures: epoch_seconds, samples_per_second, ...; 'help' lists them",
 		1},
 	{"where", 'w', "LABEL=VALUE", 0,
-		"only runs with this label, or with such a measure (outcome=crash, "
-		"epoch_seconds<60); several must all hold",
+		"use only runs with this label or measure (outcome=crash, epoch_seconds<60); if "
+		"repeated, all must hold",
 		1},
-	{"all", 'a', NULL, 0,
-		"runs that failed, or whose end nobody saw, count too; else only those that ended "
-		"well",
-		1},
+	{"all", 'a', NULL, 0, "include runs that failed or whose end was not recorded", 1},
 	{"baseline", OPTION_BASELINE, "LABEL=VALUE[,...]", 0,
-		"hold each cell against the one that has these labels instead (speed-up or "
-		"ratio); without it what the plan of a sweep says, '' for none",
+		"compare each cell with the one that has these labels (speed-up or ratio); "
+		"default: the baseline of the sweep's plan; '' for none",
 		1},
 	{"layout", OPTION_LAYOUT, "NAME", 0,
-		"a table or figure of a document, laid out as there; 'list' names them", 1},
-	{"beside", OPTION_BESIDE, "published", 0,
-		"of a layout, what the document published beside one's own", 1},
+		"print the table or draw the figure NAME of a document; 'list' lists them", 1},
+	{"beside", OPTION_BESIDE, "published", 0, "with --layout, also show the published numbers",
+		1},
 	{"figure", OPTION_FIGURE, "KIND", 0,
-		"draw it, into -o FILE.pdf, .svg or .png: scaling, bars, heatmap, or (runs over "
-		"time) timeline, memory",
+		"draw a figure into -o FILE.pdf, .svg or .png: scaling, bars, heatmap, or over "
+		"time: timeline, memory",
 		2},
 	{"format", OPTION_FORMAT, "FORMAT", 0,
-		"text, markdown, latex, csv or json (without it by the ending of FILE)", 2},
-	{"json", OPTION_JSON, NULL, 0, "as --format json", 2},
+		"print text, markdown, latex, csv or json (default: by the ending of FILE)", 2},
+	{"json", OPTION_JSON, NULL, 0, "same as --format json", 2},
 	{"output", 'o', "FILE", 0, "write to FILE instead of standard output", 2},
 	{"keep-script", OPTION_KEEP_SCRIPT, "FOLDER", 0,
-		"of a figure, leave gnuplot's script and its data in FOLDER", 2},
+		"with a figure, keep gnuplot's script and data in FOLDER", 2},
 	{0},
 };
 
@@ -833,7 +830,8 @@ static void unknown_measure(struct argp_state *state, const char *name)
 	struct suggestion_of_word suggestion = SUGGEST_NONE;
 	if (strchr(name, '.')) { // as metrics are called
 		reading_option_error(state,
-			"--value: of a metric expected METRIC:AGGREGATE, as %s:max, found '%s'",
+			"--value: expected METRIC:AGGREGATE for a metric, such as %s:max, found "
+			"'%s'",
 			name, name);
 	}
 	for (size_t i = 0; i < N_MEASURES; i++) {
@@ -857,7 +855,8 @@ static void add_values(struct argp_state *state, struct choice *choice, char *ar
 			unknown_measure(state, item);
 		}
 		if (choice->n_values == N_MEASURES) {
-			reading_option_error(state, "--value: more than %d", N_MEASURES);
+			reading_option_error(
+				state, "--value: expected at most %d measures", N_MEASURES);
 		}
 		choice->values[choice->n_values++] = is_metric ? (struct pivot_value){.name = item,
 									 .measure = N_MEASURES}
@@ -924,10 +923,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
-	"Compare runs: as tables by their labels, repeats averaged, held against a baseline, and "
-	"marked only where that is beyond noise. Two runs stand side by side. Without options it "
-	"finds out what "
-	"tells the runs apart. Without RUN: those of $STRAIN_DIR, else of the current directory.",
+	"Compare runs and sweeps as tables by label, with means of repeats, confidence intervals, "
+	"and marks for significant differences from a baseline. Without options the labels that "
+	"differ become rows and columns. Two runs are shown in adjacent columns. Default RUN: "
+	"those of $STRAIN_DIR, or of the current directory.",
 	NULL, NULL, NULL};
 
 // --- runs
@@ -1046,16 +1045,16 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	const char *output = compare->output, *ending = output ? strrchr(output, '.') : NULL;
 	*ret = PIVOT_TEXT;
 	if (ending && strcmp(ending, ".strain") == 0) {
-		return command_usage("compare", "--output: '%s' would replace a run", output);
+		return command_usage(
+			"compare", "--output: '%s' is a run and would be overwritten", output);
 	}
 	const struct choice *choice = &compare->choice;
 	if (compare->layout.name &&
 		(compare->figure.kind || choice->rows_given || choice->columns_given ||
 			choice->values_given || choice->count_failed || compare->baseline.given)) {
 		return command_usage("compare",
-			"--layout: its rows, columns and values are its own, and it is drawn as it "
-			"is laid "
-			"out (without --rows, --columns, --value, --all, --baseline, --figure)");
+			"--layout cannot be combined with --rows, --columns, --value, --all, "
+			"--baseline or --figure");
 	}
 	if (compare->figure.kind) {
 		return compare_figure_check(&compare->figure);
@@ -1071,7 +1070,8 @@ static int find_format(const struct compare_options *compare, enum pivot_format 
 	if (!compare->format && output && strcmp(output, "-") != 0 &&
 		!pivot_format_of(output, ret)) {
 		return command_usage("compare",
-			"--output: '%s' ends in none of .txt, .md, .tex, .csv, .json: say --format",
+			"--output: '%s' does not end in .txt, .md, .tex, .csv or .json: use "
+			"--format",
 			output);
 	}
 	return STATUS_OK;
@@ -1116,7 +1116,7 @@ static void say_told(const struct choice *choice)
 		text_append_printable(&names, choice->told[i], strlen(choice->told[i]));
 	}
 	if (names.length > 0 && names.data) {
-		command_note("left out, since other labels tell them: %s (--rows shows them)",
+		command_note("left out because other labels determine them: %s (--rows shows them)",
 			names.data);
 	}
 }
@@ -1124,13 +1124,13 @@ static void say_told(const struct choice *choice)
 static void say_merged(const struct choice *choice)
 {
 	if (choice->merged) {
-		command_note("runs in a cell differ in %s, too: --rows or --columns would tell "
-			     "them apart, --where choose",
+		command_note("runs of one cell differ in %s: separate them with --rows or "
+			     "--columns, or select with --where",
 			choice->merged);
 	}
 	if (choice->merged_jobs) {
-		command_note("runs in a cell are of different commands, and no label tells them "
-			     "apart: --columns path would");
+		command_note("runs of one cell have different commands but the same labels: "
+			     "separate them with --columns path");
 	}
 }
 
@@ -1270,7 +1270,7 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 		status = command_fail("cannot compare: %s", strerrordesc_np(ENOMEM));
 	} else if (chosen.n == 0) {
 		status = command_fail("no runs in %s%s", compare->paths[0],
-			compare->selection.n_where ? " that --where chooses" : "");
+			compare->selection.n_where ? " that match --where" : "");
 	} else if (compare->layout.name) {
 		status = compare_layout_show(&compare->layout, chosen.runs, chosen.n, format);
 	} else if (compare->figure.kind && compare_figure_is_of_runs(&compare->figure)) {

@@ -46,8 +46,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int command_completion(int argc, char **argv)
 {
 	static const struct argp argp = {NULL, parse, "SHELL",
-		"Print what makes a shell (bash, zsh, fish) complete commands, options, and the "
-		"names of runs, labels and metrics.\vExample:\n  source <(strain completion bash)",
+		"Print a script that lets a shell (bash, zsh, fish) complete commands, options, "
+		"and the names of runs, labels and metrics.\vExample:\n  source <(strain "
+		"completion bash)",
 		NULL, NULL, NULL};
 	const char *script = NULL;
 	reading_options(&argp, argc, argv, &script);

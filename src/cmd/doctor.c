@@ -94,7 +94,8 @@ static void doctor_check_cpu_time(
 			cgroup->cpu);
 	} else {
 		report(ret, "cpu time", DOCTOR_PARTLY,
-			"exact unless a process ignores SIGCHLD; no cgroup of the job's own: %s",
+			"exact unless a process ignores SIGCHLD; the job has no cgroup of its own: "
+			"%s",
 			cgroup ? "cpuacct is not writable" : why->text);
 	}
 }
@@ -106,13 +107,13 @@ static void doctor_check_timing(struct doctor_check *ret)
 	if (sched_setscheduler(0, SCHED_FIFO, &first) == 0) {
 		(void)sched_setscheduler(0, SCHED_OTHER, &none);
 		report(ret, "timing", DOCTOR_AVAILABLE,
-			"real-time priority (SCHED_FIFO) is allowed: ticks come within about "
-			"0.1 ms, also beside busy jobs");
+			"real-time priority (SCHED_FIFO) is available: ticks are accurate to about "
+			"0.1 ms even next to busy jobs");
 	} else {
 		report(ret, "timing", DOCTOR_PARTLY,
-			"no real-time priority (%s): beside busy jobs ticks can be some "
-			"milliseconds late; CAP_SYS_NICE, or a limit of at least 1 (ulimit -r 1), "
-			"would allow it",
+			"no real-time priority (%s): next to busy jobs, ticks can be some "
+			"milliseconds late; enable it with CAP_SYS_NICE, or a limit of at least 1 "
+			"(ulimit -r 1)",
 			strerrordesc_np(errno));
 	}
 }
@@ -131,19 +132,19 @@ static void doctor_check_others(struct doctor_check *ret)
 	char buffer[512];
 	struct cursor text;
 	if (fd >= 0 && file_pread(fd, buffer, sizeof(buffer), &text) == 0) {
-		report(ret, name, DOCTOR_AVAILABLE, "--pid can record anybody's processes");
+		report(ret, name, DOCTOR_AVAILABLE, "--pid can record the processes of every user");
 	} else if (geteuid() == 0) {
 		report(ret, name, DOCTOR_PARTLY,
-			"--pid can record processes that have no more privileges than this one "
-			"(pid 1 has)");
+			"--pid can record processes with no more privileges than this one (those "
+			"of pid 1)");
 	} else if (others_are_hidden()) {
 		report(ret, name, DOCTOR_PARTLY,
-			"--pid can record your own processes only: /proc hides all others "
-			"(hidepid)");
+			"--pid can record only your own processes: /proc hides all others "
+		        "(hidepid)");
 	} else {
 		report(ret, name, DOCTOR_PARTLY,
-			"--pid measures other users' CPU time only; memory and I/O of their "
-			"processes need root");
+			"for other users' processes, --pid measures only CPU time; memory and I/O "
+			"need root");
 	}
 }
 
@@ -154,9 +155,9 @@ static void doctor_check_nvtx(struct doctor_check *ret)
 	_cleanup_free_ char *library = NULL;
 	struct error e = {0};
 	if (injection_nvtx(NULL, &library, &e) == 0) {
-		report(ret, name, DOCTOR_AVAILABLE, "ranges and marks of NVTX become spans");
+		report(ret, name, DOCTOR_AVAILABLE, "NVTX ranges and marks become spans");
 	} else {
-		report(ret, name, DOCTOR_MISSING, "ranges of NVTX are not taken: %s", e.text);
+		report(ret, name, DOCTOR_MISSING, "NVTX ranges are not recorded: %s", e.text);
 	}
 }
 
@@ -171,17 +172,16 @@ static void doctor_check_run_file(struct doctor_check *ret)
 	snprintf(path, sizeof(path), ".strain-doctor-%d.strain", (int)getpid());
 	if (writer_create(path, &options, &writer, &e) < 0) {
 		report(ret, name, DOCTOR_PARTLY,
-			"the current directory cannot hold one, so it goes to "
-			"$XDG_STATE_HOME/strain "
-			"unless -o says else (%s)",
+			"runs go to $XDG_STATE_HOME/strain unless -o is given: the current "
+			"directory is not writable (%s)",
 			e.code ? strerrordesc_np(e.code) : "unknown error");
 	} else if (writer_uses_wal(writer)) {
 		report(ret, name, DOCTOR_AVAILABLE,
 			"in the current directory, at most two seconds behind (WAL)");
 	} else {
 		report(ret, name, DOCTOR_PARTLY,
-			"in the current directory, up to ten seconds behind: its file system "
-			"allows no WAL; -o on a local disk would be more durable");
+			"in the current directory, up to ten seconds behind: its file system does "
+			"not support WAL; a local disk (-o) is more durable");
 	}
 	writer_free(writer);
 	static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
@@ -272,16 +272,16 @@ static void doctor_check_hooks(struct doctor_check *ret)
 	if (injection_hooks(NULL, &folder, &e) < 0) {
 		ret->state = DOCTOR_MISSING;
 		snprintf(ret->detail, sizeof(ret->detail),
-			"training jobs do not mark themselves: %.150s", e.text);
+			"training jobs are not marked automatically: %.150s", e.text);
 	} else if (search_path(python, sizeof(python), version, sizeof(version))) {
 		snprintf(ret->detail, sizeof(ret->detail),
-			"PyTorch %.32s of %.80s marks its epochs and phases, and that of other "
-			"Pythons (1.13 and newer)",
+			"epochs and phases are marked in PyTorch %.32s of %.80s, and in other "
+			"Pythons with PyTorch 1.13 or newer",
 			version, python);
 	} else {
 		snprintf(ret->detail, sizeof(ret->detail),
-			"PyTorch (1.13 and newer) marks its epochs and phases; none is beside the "
-			"python3 of PATH");
+			"epochs and phases are marked with PyTorch 1.13 or newer; the python3 of "
+			"PATH has none");
 	}
 }
 
@@ -360,13 +360,13 @@ static const struct {
 	{"processes", "io", "I/O"},
 	{"processes", "job_io", "the job's I/O"},
 	{"processes", "status", "context switches and swap"},
-	{"processes", "job_peak", "the job's peak of memory"},
+	{"processes", "job_peak", "peak memory of the job"},
 	{"memory", "pss", "proportional memory (PSS)"},
 	{"memory", "job_pss", "the job's PSS"},
 	{"memory", "cost", "its cost"},
 	{"cgroup", "cpu", "CPU time"},
 	{"cgroup", "throttling", "throttling"},
-	{"cgroup", "limits", "limits of CPU and memory"},
+	{"cgroup", "limits", "CPU and memory limits"},
 	{"cgroup", "memory", "memory by use"},
 	{"cgroup", "io", "storage"},
 	{"cgroup", "pressure", "pressure"},
@@ -385,14 +385,14 @@ static const struct {
 	{"nvml", "power", "power and energy"},
 	{"nvml", "pcie", "PCIe traffic"},
 	{"nvml", "nvlink", "NVLink traffic"},
-	{"nvml", "gpm", "activity of SMs and memory"},
+	{"nvml", "gpm", "SM and memory activity"},
 	{"nvml", "state", "temperature, power limit and PCIe link"},
 	{"nvml", "errors", "errors"},
 	{"nvml", "job", "the job's memory"},
-	{"nvml", "gpu_processes", "memory and utilization of each process"},
-	{"waits", "waits", "what first threads wait for"},
-	{"threads", "threads", "threads by what they are for"},
-	{"profile", "profile", "samples of CPU time"},
+	{"nvml", "gpu_processes", "memory and utilisation of each process"},
+	{"waits", "waits", "waits of first threads"},
+	{"threads", "threads", "threads by purpose"},
+	{"profile", "profile", "CPU time samples"},
 };
 
 // "waits, page faults and threads"; the group's own name where it has no words yet. Lives for ever.
@@ -661,7 +661,7 @@ static void add_source(struct table *t, const struct probe_result *r)
 		bool nothing_said = r->n_values == 0 || !r->values[0].reason;
 		add_row(t, name, word,
 			r->failed.code ? r->failed.text
-			: nothing_said ? "nothing to read here"
+			: nothing_said ? "nothing to measure here"
 				       : r->values[0].reason);
 		return;
 	}
@@ -671,7 +671,7 @@ static void add_source(struct table *t, const struct probe_result *r)
 			const char *reason = r->values[i].reason;
 			_cleanup_free_ char *missing = describe_missing(r, reason);
 			_cleanup_text_ struct text line = {0};
-			text_format(&line, "not %s: %s", missing ? missing : "", reason);
+			text_format(&line, "%s missing: %s", missing ? missing : "", reason);
 			add_row(t, "", "", line.data ? line.data : reason);
 		}
 	}
@@ -873,21 +873,26 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 int command_doctor(int argc, char **argv)
 {
 	static const struct argp_option argp_options[] = {
-		{"metrics", 'm', NULL, 0, "Each metric, with its value or the reason why not", 0},
-		{"json", 'j', NULL, 0, "The same as JSON", 0},
-		{"sysroot", 's', "DIR", 0, "Look at a captured machine: a tree with proc and sys",
+		{"metrics", 'm', NULL, 0,
+			"show each metric with its value, or the reason why it "
+			"is missing",
+			0},
+		{"json", 'j', NULL, 0, "print JSON", 0},
+		{"sysroot", 's', "DIR", 0,
+			"examine a captured machine instead: a folder with proc "
+			"and sys",
 			0},
 		{0},
 	};
 	static const struct argp argp = {argp_options, parse_option, NULL,
-		"What can be measured here, why the rest cannot, and what would make it so.", NULL,
-		NULL, NULL};
+		"Report what this machine can measure, and how to enable the rest.", NULL, NULL,
+		NULL};
 	struct options options = {0};
 	reading_options(&argp, argc, argv, &options);
 	const char *root = options.sysroot ? options.sysroot : "/";
 	_cleanup_close_ int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0) {
-		return command_fail("cannot look at %s: %s", root, strerrordesc_np(errno));
+		return command_fail("cannot examine %s: %s", root, strerrordesc_np(errno));
 	}
 	struct findings findings = {.captured = options.sysroot != NULL};
 	struct error e = {0};

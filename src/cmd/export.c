@@ -553,20 +553,21 @@ static int export_run(struct reader *reader, const struct export_options *option
 
 static const struct argp_option options[] = {
 	{"format", 'f', "FORMAT", 0,
-		"csv (quoted as RFC 4180 says, lines end with LF), json (one document: an array of "
-		"rows) or jsonl (a row per line)",
+		"print csv (RFC 4180 quoting, LF line ends), json (one array of rows) or jsonl "
+		"(one row per line)",
 		0},
-	{"json", OPTION_JSON, NULL, 0, "as --format json", 0},
-	{"metric", 'm', "NAME", 0, "only this metric; may be given several times", 0},
+	{"json", OPTION_JSON, NULL, 0, "same as --format json", 0},
+	{"metric", 'm', "NAME", 0, "print only this metric; may be repeated", 0},
 	{"entity", 'e', "KIND", 0,
-		"only entities of this kind: host, job, process, gpu, disk, network, recorder", 0},
+		"print only entities of this kind: host, job, process, gpu, disk, network, "
+                "recorder",
+		0},
 	{"every", 't', "DURATION", 0,
-		"one value per bucket of time: of a gauge the mean weighted by how long each "
-		"reading "
-		"stood, of a counter its value at the bucket's end; t_s is the bucket's start",
+		"print one value per DURATION: the time-weighted mean of a gauge, the last value "
+		"of a counter; t_s is the start of the bucket",
 		0},
 	{"wide", 'w', NULL, 0,
-		"a column for each metric and a row for each time of each entity: one for each "
+		"print a column for each metric and a row for each time of each entity, one per "
 		"bucket of --every (1s)",
 		0},
 	{0},
@@ -612,7 +613,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case 'm':
 		if (x->n_metrics == MAX_METRICS) {
-			reading_option_error(state, "--metric: more than %d of them", MAX_METRICS);
+			reading_option_error(
+				state, "--metric: expected at most %d metrics", MAX_METRICS);
 		}
 		x->metrics[x->n_metrics++] = argument;
 		return 0;
@@ -642,9 +644,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int command_export(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN]",
-		"Print the readings of a run for other programs: seconds since its start, values "
-		"in "
-		"the metric's unit; a value that could not be read is an empty field, or null.",
+		"Print the samples of a run as CSV or JSON: seconds since its start, and the value "
+		"in the metric's unit. A missing value is an empty field, or null.",
 		NULL, NULL, NULL};
 	struct export_options x = {.format = &formats[0], .every_kind = true};
 	reading_options(&argp, argc, argv, &x);

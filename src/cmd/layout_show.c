@@ -210,8 +210,7 @@ static void note_failures(const struct layout_pivot *p, struct layout_selection 
 		}
 	}
 	if (n > FAILURES_MOST) {
-		text_format(&s->notes, "and %zu more places with runs that failed\n",
-			n - FAILURES_MOST);
+		text_format(&s->notes, "and %zu more cells with failed runs\n", n - FAILURES_MOST);
 	}
 }
 
@@ -408,7 +407,8 @@ static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 		}
 	}
 	if (a->tables.epochs.n > 0 && a->tables.epochs.first_with_start && page->n_notes == 0) {
-		figure_add_note(page, "lines end epochs, which does not tell when the first began");
+		figure_add_note(page, "the lines mark the ends of epochs, so the start of the "
+				      "first one is not known");
 	}
 	return 0;
 }
@@ -507,13 +507,14 @@ static int layout_timeline(const struct layout *l, struct layout_selection *sele
 	plan_runs(&plan, selection, kind->lines_most);
 	sort_lines(&plan, label);
 	if (plan.n_columns == 0) {
-		return error_set(e, ENOENT, "%s: none of the %zu runs that it would show succeeded",
-			l->name, selection->n);
+		return error_set(e, ENOENT, "%s: none of the %zu selected runs succeeded", l->name,
+			selection->n);
 	}
 	layout_timeline_say_shown(&plan, &selection->shown);
 	if (plan.left_out > 0) {
 		text_format(&selection->notes,
-			"%zu of %zu runs are not drawn: older repeats, failed, or without room\n",
+			"%zu of %zu runs are not drawn: older repeats, failed, or beyond the "
+			"limit\n",
 			plan.left_out, selection->n);
 	}
 	struct figure_page *page = new_page(kind, &plan);
@@ -670,7 +671,7 @@ static int show_published(const struct layout *l, const struct layout_request *q
 		l->item);
 	add_own_note(l, &notes);
 	if (l->waits) {
-		text_format(&notes, "its own waits for %s\n", l->waits);
+		text_format(&notes, "not yet possible; missing: %s\n", l->waits);
 	}
 	r = print_published_rows(&table, q);
 	published_done(&table);
@@ -740,7 +741,7 @@ static int show_timeline(const struct layout *l, const struct layout_request *q,
 	}
 	add_own_note(l, &s->notes);
 	if (q->beside_published) {
-		text_format(&s->notes, "%s, %s: the document gives no values%s%s\n",
+		text_format(&s->notes, "%s, %s: the document contains no values%s%s\n",
 			documents[l->document].source, l->item, l->said ? "; its text says: " : "",
 			l->said ? l->said : "");
 	}
@@ -754,7 +755,7 @@ int layout_show_check(const char *name, bool to_figure, struct error *e)
 	}
 	const struct layout *l = layout_by_name(name);
 	if (!l) {
-		return error_set(e, EINVAL, "no layout '%s' (--layout list names all)", name);
+		return error_set(e, EINVAL, "no layout '%s' (--layout list lists them)", name);
 	}
 	if (to_figure && !layout_is_figure(l)) {
 		return error_set(e, EINVAL, "%s is a table, not a figure", name);
@@ -778,8 +779,8 @@ int layout_show(const struct layout_request *q, struct error *e)
 	}
 	const struct layout *l = layout_by_name(q->name);
 	if (l->kind == LAYOUT_WAITS && !(q->beside_published && l->published)) {
-		return error_set(e, ENOTSUP, "%s (%s, %s) waits for %s", l->name,
-			documents[l->document].source, l->item, l->waits);
+		return error_set(e, ENOTSUP, "%s (%s, %s) is not yet possible; missing: %s",
+			l->name, documents[l->document].source, l->item, l->waits);
 	}
 	if (l->kind == LAYOUT_PUBLISHED || l->kind == LAYOUT_WAITS) {
 		return show_published(l, q, e);

@@ -626,14 +626,14 @@ static void listing_done(struct listing *l)
 
 static const struct argp_option options[] = {
 	{"where", 'w', "LABEL=VALUE", 0,
-		"only runs with this label, or with such a measure (outcome=crash, "
-		"samples_per_second>1000); several must all hold",
+		"list only runs with this label or measure (outcome=crash, "
+		"samples_per_second>1000); if repeated, all must hold",
 		0},
 	{"sort", 's', "KEY", 0,
-		"start (the default: the newest first), duration, name, cpu, memory, a label's "
-		"name, or a measure (strain compare --value help lists them)",
+		"sort by start (default, newest first), duration, name, cpu, memory, a label, or a "
+		"measure (strain compare --value help lists them)",
 		0},
-	{"reverse", 'r', NULL, 0, "the other way round", 0},
+	{"reverse", 'r', NULL, 0, "reverse the order", 0},
 	{"json", 256, NULL, 0, "print one JSON array", 0},
 	{0},
 };
@@ -670,8 +670,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static int show(struct listing *l, const struct ls_options *ls, const char *directory)
 {
 	if (!is_key(l, ls)) {
-		return command_fail("--sort: none of these runs has a label '%s', and no measure "
-				    "is called so",
+		return command_fail("--sort: no label of these runs and no measure has the name "
+				    "'%s'",
 			ls->sort);
 	}
 	if (l->n > 0) {
@@ -695,9 +695,8 @@ static bool needs_all(const struct ls_options *ls)
 int command_ls(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[DIR]",
-		"List the runs in a directory ($STRAIN_DIR, else the current one). A sweep in it "
-		"is "
-		"one line; its trials are listed where DIR is the sweep.",
+		"List the runs in a directory (default: $STRAIN_DIR, or the current directory). A "
+		"sweep is one line; give its directory as DIR to list its trials.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start", .measure = N_MEASURES};
 	reading_options(&argp, argc, argv, &ls);

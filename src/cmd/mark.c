@@ -189,8 +189,8 @@ int command_mark(int argc, char **argv)
 	static const struct argp argp = {NULL, parse_option,
 		"begin NAME\nend [NAME]\npoint NAME [VALUE]\nepoch NUMBER\nepoch-end\n"
 		"iteration NUMBER [SAMPLES]",
-		"Mark where a shell script is: spans, values, epochs and iterations go into the "
-		"run that records it. Without strain run it does nothing.",
+		"Mark spans, values, epochs and iterations of a shell script in the run that "
+		"records it. Outside of strain run it does nothing.",
 		NULL, NULL, NULL};
 	struct arguments a = {0};
 	struct mark mark = {.number = -1, .samples = -1, .value = NAN};
@@ -216,7 +216,7 @@ int command_mark(int argc, char **argv)
 	const char *directory = secure_getenv("STRAIN_MARKERS");
 	if (directory && *directory && put_mark(directory, verb, &mark) < 0) {
 		// A script must not end because it cannot be measured.
-		command_fail("mark: not marked: %s", strerrordesc_np(errno));
+		command_fail("mark: cannot mark: %s", strerrordesc_np(errno));
 	}
 	return STATUS_OK;
 }

@@ -62,8 +62,8 @@ static bool is_valued(const struct argp *argp, const char *word)
 // Options of every command. argp's own --help would go with its messages, which take two lines.
 enum { OPTION_USAGE = 512 };
 static const struct argp_option common_options[] = {
-	{"help", 'h', NULL, 0, "print this", -1},
-	{"usage", OPTION_USAGE, NULL, 0, "print the options in short", -1},
+	{"help", 'h', NULL, 0, "print this help", -1},
+	{"usage", OPTION_USAGE, NULL, 0, "print the list of options", -1},
 	{0},
 };
 
@@ -287,7 +287,7 @@ void reading_damaged_blocks(const struct reader *reader)
 {
 	uint64_t blocks = reader_damage(reader);
 	if (blocks > 0) {
-		command_note("%s: %llu damaged block%s left out", reader_path(reader),
+		command_note("%s: %llu damaged block%s skipped", reader_path(reader),
 			(unsigned long long)blocks, blocks > 1 ? "s" : "");
 	}
 }

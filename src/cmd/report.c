@@ -116,8 +116,8 @@ static int report_figure(
 {
 	struct error e = {0};
 	if (n_runs > FIGURE_RUNS_MAX) {
-		return command_usage("report", "%s: a figure has room for %d runs, %zu were named",
-			output, FIGURE_RUNS_MAX, n_runs);
+		return command_usage("report", "%s: a figure can show %d runs, not %zu", output,
+			FIGURE_RUNS_MAX, n_runs);
 	}
 	struct reader **readers = calloc(n_runs + 1, sizeof(void *));
 	size_t n = 0;
@@ -368,7 +368,7 @@ static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths, con
 	}
 	say_troubles(&catalogue);
 	if (catalogue.n == 0) {
-		r = error_set(e, ENOENT, "%s: there is no run in it%s", paths[0],
+		r = error_set(e, ENOENT, "%s: contains no run%s", paths[0],
 			catalogue.n_unreadable > 0 ? " that can be read" : "");
 	} else {
 		r = write_catalogue(out, &catalogue, paths, n_paths, output, e);
@@ -393,12 +393,12 @@ enum { OPTION_KEEP = 256 };
 
 static const struct argp_option option_table[] = {
 	{"output", 'o', "FILE", 0,
-		"write to FILE (report.html): a page (.html), or a figure (.pdf, .svg, .png); - is "
-		"the page on standard output",
+		"write to FILE (report.html): a page (.html) or a figure (.pdf, .svg, .png); - "
+		"writes the page to standard output",
 		0},
-	{"force", 'f', NULL, 0, "replace FILE also where it is no report", 0},
+	{"force", 'f', NULL, 0, "overwrite FILE even if it is not a report", 0},
 	{"keep-script", OPTION_KEEP, "FOLDER", 0,
-		"of a figure, leave gnuplot's script and its data in FOLDER", 0},
+		"with a figure, keep gnuplot's script and data in FOLDER", 0},
 	{0},
 };
 
@@ -427,11 +427,11 @@ static const struct argp report_argp = {
 	.options = option_table,
 	.parser = parse_option,
 	.args_doc = "[RUN...]\nDIRECTORY...",
-	.doc = "Write one page that shows runs: self-contained, it opens from a file in any "
-	       "browser, without network. Of a sweep, or of any directory with runs: a table, "
-	       "curves, a heat map, and each run to open. Or, by FILE's ending, a figure for a "
-	       "paper: memory, traffic and utilisation over time. Without RUN: the newest in "
-	       "$STRAIN_DIR, else in the current directory.",
+	.doc = "Write an HTML page of runs, or a figure for a paper. The page is self-contained: "
+	       "any browser opens it from the file, without a network. For a sweep or a directory "
+	       "of runs it has a table, curves, a heat map and the details of each run. With a "
+	       "FILE that ends with .pdf, .svg or .png, draw memory, traffic and utilisation over "
+	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 };
 
 static bool is_page_name(const char *path)
@@ -461,11 +461,11 @@ static int check_output(const struct report_options *options)
 	}
 	if (options->keep_directory) {
 		return command_usage("report",
-			"--keep-script is for figures, and %s is none (.pdf, .svg, .png)",
+			"--keep-script needs a figure (.pdf, .svg, .png); %s is none",
 			options->output);
 	}
 	if (page_missing()) {
-		return command_fail("this strain was built without pages: %s", page_missing());
+		return command_fail("this strain was built without HTML pages: %s", page_missing());
 	}
 	return STATUS_OK;
 }
@@ -503,7 +503,8 @@ static int check_replaced(const struct report_options *options, struct error *e)
 	}
 	if (!options->force && !is_report(path)) {
 		return error_set(e, EEXIST,
-			"cannot write %s: it exists and is no report (--force replaces it)", path);
+			"cannot write %s: it exists and is not a report (--force overwrites it)",
+			path);
 	}
 	return 0;
 }
@@ -613,7 +614,7 @@ static int figure(const struct report_options *options, struct error *e)
 {
 	if (report_is_sweep(options->runs, options->n_runs)) {
 		return command_usage("report",
-			"%s: figures of several runs are drawn by strain compare --figure",
+			"%s: strain compare --figure draws figures of several runs",
 			options->output);
 	}
 	return check_replaced(options, e) < 0

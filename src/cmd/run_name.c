@@ -191,7 +191,7 @@ static enum finding try_exact(
 static int say_several(const char *name, const struct candidates *c, struct error *e)
 {
 	_cleanup_text_ struct text line = {0};
-	text_format(&line, "'%s' begins %zu names: ", name, c->n);
+	text_format(&line, "'%s' is ambiguous (%zu names): ", name, c->n);
 	for (size_t i = 0; i < c->n && i < LISTED; i++) {
 		text_format(&line, "%s%s", i ? ", " : "", c->items[i].name);
 	}

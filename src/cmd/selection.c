@@ -76,8 +76,8 @@ static void check_condition(const struct condition *c, const struct argp_state *
 		double bound = strtod(c->value, &end);
 		if (end == c->value || *end || !isfinite(bound)) {
 			reading_option_error(state,
-				"--where: %s: expected a number (seconds, bytes, ratios), found "
-				"'%s'",
+				"--where: %s: expected a number (in seconds, bytes or as a ratio), "
+				"found '%s'",
 				c->name, c->value);
 		}
 	}
@@ -86,7 +86,7 @@ static void check_condition(const struct condition *c, const struct argp_state *
 void selection_add(struct selection *s, const char *argument, const struct argp_state *state)
 {
 	if (s->n_where == WHERE_MAX) {
-		reading_option_error(state, "--where: more than %d of them", WHERE_MAX);
+		reading_option_error(state, "--where: expected at most %d conditions", WHERE_MAX);
 	}
 	if (!parse_condition(argument, &s->where[s->n_where])) {
 		reading_option_error(state, "--where: expected LABEL=VALUE, found '%s'", argument);
@@ -295,7 +295,7 @@ void selection_say_unknown(
 	const char *nearest = suggestion.word;
 	struct text line = {0};
 	text_format(&line, "%s: no run has a label '%s'%s", option, name,
-		measures_too ? ", and it is no measure" : "");
+		measures_too ? ", and no measure has that name" : "");
 	if (nearest) {
 		text_format(&line, "; did you mean '%s'?", nearest);
 	}

@@ -405,10 +405,10 @@ struct show_options {
 enum { OPTION_JSON = 256 };
 
 static const struct argp_option options[] = {
-	{"all", 'a', NULL, 0, "every process and every event", 0},
+	{"all", 'a', NULL, 0, "show every process and every event", 0},
 	{"iterations", 'i', NULL, 0,
-		"the phases of each epoch, every loader worker, and the slowest iterations with "
-		"what was otherwise in them",
+		"show the phases of each epoch, every loader worker, and the slowest iterations "
+		"with what was different in them",
 		0},
 	{"json", OPTION_JSON, NULL, 0, "print one JSON document", 0},
 	{0},
@@ -441,9 +441,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 int command_show(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN]",
-		"Show what a run says: verdict, evidence, iterations and phases, epochs, "
-		"processes, devices, what recording cost and what is missing. Without RUN: the "
-		"newest in $STRAIN_DIR, else in the current directory.",
+		"Show the verdict, evidence, iterations and phases, epochs, processes, devices, "
+		"recording cost and missing data of a run. Default RUN: the newest in $STRAIN_DIR, "
+		"or in the current directory.",
 		NULL, NULL, NULL};
 	struct show_options show = {0};
 	reading_options(&argp, argc, argv, &show);

@@ -157,7 +157,7 @@ static void sweep_append_counts(struct text *t, const struct sweep *sweep)
 		text_format(t, " (%zu excluded by constraints)", sweep->trials.excluded);
 	}
 	if (sweep->n_done > 0) {
-		text_format(t, ", %zu there", sweep->n_done);
+		text_format(t, ", %zu complete", sweep->n_done);
 	}
 	text_format(t, ", into %s", sweep->directory);
 }
@@ -281,7 +281,7 @@ static void append_time(struct text *t, const struct sweep_progress *p)
 		words_append_seconds(t, p->left_s);
 		return;
 	}
-	text_append_string(t, "time not known until the first has run");
+	text_append_string(t, "the remaining time is known after the first trial");
 	if (most > 0) {
 		text_append_string(t, " (at most ");
 		words_append_seconds(t, most * (double)p->to_run);
@@ -448,7 +448,7 @@ static void say_of_trial(const struct sweep_progress *p, const char *what)
 static void sweep_progress_left(void *context, const char *processes)
 {
 	_cleanup_text_ struct text what = {0};
-	text_format(&what, "left running, as they could not be ended: %s", processes);
+	text_format(&what, "could not be ended and still runs: %s", processes);
 	say_of_trial(context, what.data ? what.data : "");
 }
 
@@ -456,8 +456,8 @@ static void say_missed_epochs(const struct sweep_progress *p, const struct attem
 {
 	if (attempt->missed_epochs) {
 		say_of_trial(p,
-			"no epoch was seen, so stop.epochs could not end it (epoch_pattern: a "
-			"regular expression finds them in its output)");
+			"no epoch was detected, so stop.epochs had no effect (set epoch_pattern to "
+			"a regular expression that matches its output)");
 	}
 }
 
@@ -821,12 +821,12 @@ static const char *why_untested(const struct results *r)
 	for (size_t i = 0; i < r->sweep->trials.n_configurations; i++) {
 		const struct result *result = &r->items[i];
 		if (isfinite(result->speed_up)) {
-			return "none is tested: that takes at least two runs of both";
+			return "not tested: that takes at least two runs of both";
 		}
 		baseline_has = baseline_has || (result->is_baseline && result->n_judged > 0);
 	}
-	return baseline_has ? "there is none: nothing but the baseline has such a value"
-	                    : "there is none: the baseline has no such value";
+	return baseline_has ? "none: only the baseline has this value"
+	                    : "none: the baseline has no such value";
 }
 
 static void print_baseline(const struct results *r)
@@ -846,7 +846,7 @@ static void print_baseline(const struct results *r)
 	printf("\nspeed-up: times as fast as %s, by the %s; ", line.data ? line.data : "",
 		measures[r->measure].title);
 	if (r->n_tests > 0) {
-		printf("* is beyond noise (" STATISTICS_TEST
+		printf("* is significant (" STATISTICS_TEST
 		       " over %zu comparison%s, %.0f %% level)\n",
 			r->n_tests, r->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
 	} else {
@@ -863,7 +863,7 @@ static void print_end(const struct results *r)
 	text_append_word(&next, r->sweep->directory);
 	const char *directory = next.data ? next.data : "";
 	printf("\n%zu of %zu trials: %s\n", r->sweep->n_done, r->sweep->trials.n,
-		outcomes.data ? outcomes.data : "none is there");
+		outcomes.data ? outcomes.data : "none complete");
 	printf("strain compare %s\nstrain report %s -o report.html\n", directory, directory);
 }
 
@@ -995,17 +995,18 @@ struct sweep_command {
 };
 
 static const struct argp_option options[] = {
-	{"output", 'o', "DIR", 0, "the sweep's folder (PLAN.sweep here)", 0},
-	{"dry-run", OPTION_DRY_RUN, NULL, 0, "print the trials in their order, and run none", 0},
-	{"force", OPTION_FORCE, NULL, 0, "go on with a plan changed after the start", 0},
+	{"output", 'o', "DIR", 0, "use DIR as the folder of the sweep (PLAN.sweep)", 0},
+	{"dry-run", OPTION_DRY_RUN, NULL, 0, "print the trials in their order without running them",
+		0},
+	{"force", OPTION_FORCE, NULL, 0, "resume with a plan that changed after the start", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
 	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0}, // to say why not
 	{0},
 };
 
 static const char no_jobs[] =
-	"--jobs %s: trials run one at a time: side by side they would share the CPUs, memory, disk "
-	"and GPUs that are measured; a plan would have to give each trial its own";
+	"--jobs %s: trials run one at a time, because parallel trials would share the measured "
+	"CPUs, memory, disk and GPUs";
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -1069,7 +1070,8 @@ static void catch_signals(void)
 static int say_interrupted(const struct sweep *sweep)
 {
 	_cleanup_text_ struct text line = {0};
-	text_format(&line, "interrupted: %zu of %zu trials are there; to go on: strain sweep ",
+	text_format(&line,
+		"interrupted: %zu of %zu trials are complete; resume with: strain sweep ",
 		sweep->n_done, sweep->trials.n);
 	text_append_word(&line, sweep->directory);
 	sweep_say(line.data ? line.data : "");
@@ -1125,10 +1127,10 @@ static int check_space(const struct sweep *sweep)
 		return STATUS_OK;
 	}
 	_cleanup_text_ struct text line = {0};
-	text_format(&line, "%s: no space for %zu more trials: they take ", sweep->directory,
-		sweep->trials.n - sweep->n_done);
+	text_format(&line, "%s: not enough space for %zu more trials: they need at least ",
+		sweep->directory, sweep->trials.n - sweep->n_done);
 	words_append_bytes(&line, needed);
-	text_append_string(&line, " at least, free are ");
+	text_append_string(&line, ", available: ");
 	words_append_bytes(&line, there);
 	return command_fail("%s", line.data ? line.data : "");
 }
@@ -1151,11 +1153,10 @@ static int run_sweep(struct sweep *sweep, bool json)
 int command_sweep(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse_option, "PLAN.yaml|DIR",
-		"Run every trial of a plan, each recorded into a file of the sweep's folder, and "
-		"print what came out.\v"
-		"Started again, with the plan or the folder, it goes on where it was: what is "
-		"complete stays, a trial that was cut off is run again. man strain-sweep describes "
-		"plans.",
+		"Run every trial of a plan, record each into a file in the sweep's folder, and "
+		"print the results.\vTo resume, start it again with the plan or the folder: "
+		"complete trials are kept, an interrupted one runs again. man strain-sweep "
+		"describes plans.",
 		NULL, NULL, NULL};
 	struct sweep_command c = {.options = {.say = sweep_say}};
 	struct sweep sweep;

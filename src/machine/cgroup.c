@@ -392,13 +392,13 @@ static int check_takes_processes(int root_fd, const char *directory, struct erro
 	return 0;
 }
 
-static const char ownership_hint[] = "starting in a cgroup there that is yours would allow it";
+static const char ownership_hint[] = "start strain in a cgroup that you own";
 
 static const char *delegation_hint(void)
 {
-	return geteuid() == 0 ? "a delegated cgroup would allow it: systemd-run --scope -p "
-	                        "Delegate=yes strain run ..."
-	                      : "a delegated cgroup would allow it: systemd-run --user --scope -p "
+	return geteuid() == 0 ? "use a delegated cgroup: systemd-run --scope -p Delegate=yes "
+	                        "strain run ..."
+	                      : "use a delegated cgroup: systemd-run --user --scope -p "
 	                        "Delegate=yes strain run ...";
 }
 
@@ -439,8 +439,8 @@ int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
 static int add_hint(int r, const char *unless_permitted, struct error *e)
 {
 	const char *hint = r == -EACCES || r == -EPERM ? unless_permitted
-	                   : r == -EROFS               ? "a container whose cgroups are mounted "
-	                                                 "writable would allow it"
+	                   : r == -EROFS               ? "use a container with a writable cgroup "
+	                                                 "mount"
 	                                               : NULL;
 	if (e && hint) {
 		const struct error inner = *e;
@@ -655,7 +655,7 @@ static int add_v2(int root_fd, enum cgroup_controller controller, struct job_cgr
 		int r = hand_one_down(root_fd, name, cgroup);
 		if (r < 0 || !has_controller(root_fd, cgroup->procs, name)) {
 			return error_set(e, r < 0 ? -r : ENOENT,
-				"the %s controller is not handed down to /%s", name, cgroup->procs);
+				"the %s controller is not enabled for /%s", name, cgroup->procs);
 		}
 	}
 	*ret = strdup(cgroup->procs);

@@ -390,9 +390,9 @@ static const struct result_text results[] = {
 	{NVML_UNINITIALIZED, NVML_LOST, "the driver was unloaded"},
 	{NVML_INVALID_ARGUMENT, NVML_NEVER, "not known to this driver"},
 	{NVML_NOT_SUPPORTED, NVML_NEVER, "not supported by this GPU"},
-	{NVML_NO_PERMISSION, NVML_NEVER, "no permission: the driver tells it only to root"},
+	{NVML_NO_PERMISSION, NVML_NEVER, "no permission: the driver reports it only to root"},
 	{NVML_NOT_FOUND, NVML_NOT_NOW, "the driver found nothing"},
-	{NVML_INSUFFICIENT_SIZE, NVML_NOT_NOW, "more entries than are believed"},
+	{NVML_INSUFFICIENT_SIZE, NVML_NOT_NOW, "more entries than plausible"},
 	{NVML_INSUFFICIENT_POWER, NVML_NEVER, "the GPU's power cables are not attached"},
 	{NVML_DRIVER_NOT_LOADED, NVML_LOST, "the driver was unloaded"},
 	{NVML_TIMEOUT, NVML_NOT_NOW, "the driver timed out"},
@@ -410,9 +410,9 @@ static const struct result_text results[] = {
 	{NVML_INSUFFICIENT_RESOURCES, NVML_NOT_NOW, "the driver was out of resources"},
 	{NVML_FREQUENCY_NOT_SUPPORTED, NVML_NEVER, "not supported by this GPU"},
 	{NVML_ARGUMENT_VERSION, NVML_NEVER, "this driver knows another version of the call"},
-	{NVML_DEPRECATED, NVML_NEVER, "no longer told by this driver"},
+	{NVML_DEPRECATED, NVML_NEVER, "no longer reported by this driver"},
 	{NVML_NOT_READY, NVML_NOT_NOW, "the driver was not ready"},
-	{NVML_INVALID_STATE, NVML_NOT_NOW, "the GPU was not in a state to tell"},
+	{NVML_INVALID_STATE, NVML_NOT_NOW, "the GPU was in a state without this value"},
 	{NVML_UNKNOWN, NVML_NOT_NOW, "the driver answered: unknown error"},
 };
 
@@ -443,8 +443,8 @@ static int load_error(struct error *e, const char *path)
 	const char *text = dlerror();
 	if (!text || strstr(text, "cannot open shared object file: No such file")) {
 		return error_set(e, ENOENT,
-			"%s is not on this machine; install NVIDIA's driver, or start the "
-			"container with its GPUs (--gpus all)",
+			"%s was not found; install NVIDIA's driver, or start the container with "
+			"its GPUs (--gpus all)",
 			path);
 	}
 	return error_set(e, ELIBACC, "%s cannot be loaded: %s", path, text);
@@ -483,17 +483,18 @@ static const struct {
 		"driver/library version mismatch: the driver was updated while it was loaded; "
 		"reboot, or reload the nvidia modules"},
 	{NVML_NO_PERMISSION, EACCES,
-		"no permission to ask NVIDIA's driver; make /dev/nvidiactl readable and writable "
+		"no permission to use NVIDIA's driver; make /dev/nvidiactl readable and writable "
 		"for this user"},
 	{NVML_OPERATING_SYSTEM, EPERM,
 		"NVIDIA's devices are blocked here; allow /dev/nvidia* in this job's or "
 		"container's "
 		"device cgroup"},
-	{NVML_GPU_NOT_FOUND, ENODEV, "no NVIDIA GPU; none is attached or given to this container"},
+	{NVML_GPU_NOT_FOUND, ENODEV,
+		"no NVIDIA GPU; attach one, or start the container with its GPUs (--gpus all)"},
 	{NVML_GPU_IS_LOST, EIO, "a GPU has fallen off the bus; reset it or reboot"},
 	{NVML_INSUFFICIENT_POWER, EIO, "a GPU's power cables are not attached; attach them"},
 	{NVML_LIBRARY_NOT_FOUND, ENOENT,
-		"NVML does not find a library that it needs; reinstall NVIDIA's driver"},
+		"NVML cannot find a library that it needs; reinstall NVIDIA's driver"},
 };
 
 static int start_error(struct error *e, int result)
@@ -503,7 +504,7 @@ static int start_error(struct error *e, int result)
 			return error_set(e, start_failures[i].code, "%s", start_failures[i].text);
 		}
 	}
-	return error_set(e, EIO, "NVML does not start (code %d): %s; see dmesg", result,
+	return error_set(e, EIO, "NVML failed to start (code %d): %s; see dmesg", result,
 		nvml_reason(result));
 }
 

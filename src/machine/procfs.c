@@ -99,11 +99,10 @@ const char *pressure_reason(int error)
 	switch (error) {
 	case ENOENT:
 		// Newer kernels that are booted with psi=0 do not even have the files.
-		return "this kernel keeps no pressure; the boot option psi=1 would switch it on, "
-		       "where it has it (Linux 4.20, CONFIG_PSI)";
+		return "the kernel does not measure pressure; enable it with the boot option psi=1 "
+		       "(Linux 4.20 with CONFIG_PSI)";
 	case EOPNOTSUPP:
-		return "pressure is switched off in this kernel; the boot option psi=1 would "
-		       "switch it on";
+		return "pressure is disabled in the kernel; enable it with the boot option psi=1";
 	default:
 		return strerrordesc_np(error);
 	}

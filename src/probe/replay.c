@@ -40,7 +40,7 @@ static int take_argument(struct replay *r, size_t i, const char *argument, struc
 		return error_set(e, EBADMSG, "its command is damaged");
 	}
 	if (strstr(argument, MASKED)) {
-		return error_set(e, ENODATA, "a secret of its command was not recorded");
+		return error_set(e, ENODATA, "a secret in its command was not recorded");
 	}
 	if (strstr(argument, NO_UTF8)) {
 		return error_set(e, ENODATA, "bytes of its command were not recorded");
@@ -151,7 +151,7 @@ int replay_read(struct reader *reader, struct replay *ret, struct error *e)
 {
 	*ret = (struct replay){0};
 	if (reader_run(reader, "attached_pid")) {
-		return error_set(e, ENOTSUP, "it is of a process that ran already (--pid)");
+		return error_set(e, ENOTSUP, "it recorded a running process (--pid)");
 	}
 	int result = check_ranks(reader, e);
 	result = result < 0 ? result : read_command(reader, ret, e);

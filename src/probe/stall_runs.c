@@ -167,7 +167,8 @@ static void say_rate(const struct making *m, enum trial_kind kind)
 		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", stalls_trial_name(kind),
 			p->rate.rate.value, p->rate.of_samples ? "samples" : "iterations",
 			p->rate.iterations, text_seconds(seconds, sizeof(seconds), p->seconds),
-			p->end == TRIAL_TIME ? " (not as sure as asked: its time was up)" : "");
+			p->end == TRIAL_TIME ? " (less certain than requested: time limit reached)"
+					     : "");
 	}
 }
 
@@ -188,7 +189,7 @@ static int run_warm(struct making *m, struct error *e)
 	if (setting.failed) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
-	say(m, "warm: the job as it is, and which files it reads");
+	say(m, "warm: the unmodified job; finding the files that it reads");
 	m->look = note_open_files;
 	int result = run(m, TRIAL_WARM, setting.data, e);
 	m->look = NULL;
@@ -201,12 +202,12 @@ static int run_warm(struct making *m, struct error *e)
 	}
 	result = dataset_warm(&runs->dataset, memory_room(), goes_on, m, e);
 	if (result == -ENOSPC) {
-		say(m, "%s: the warm run is as warm as it gets", e->text);
+		say(m, "%s: the warm run cannot become warmer", e->text);
 		*e = (struct error){0};
 		return 0;
 	}
 	if (result == 0) {
-		say(m, "warm: again, with its data in the page cache");
+		say(m, "warm: repeated, with its data in the page cache");
 		result = run(m, TRIAL_WARM, NULL, e);
 	}
 	return result;
@@ -218,15 +219,14 @@ static int run_compute(struct making *m, struct error *e)
 	const struct trial *trial = &m->runs->trials[TRIAL_COMPUTE];
 	if (!warm->hooked) {
 		set_missing(m, TRIAL_COMPUTE,
-			"prepared batches can be handed out again only where "
-			"a hook entered: %s",
-			warm->hooks_missing ? warm->hooks_missing : "no framework that has one");
+			"prepared batches can be reused only if a hook was loaded: %s",
+			warm->hooks_missing ? warm->hooks_missing : "no framework with hooks");
 		return 0;
 	}
-	say(m, "compute: the same batches again and again");
+	say(m, "compute: reusing the same batches");
 	int result = run(m, TRIAL_COMPUTE, "STRAIN_REPLAY=1", e);
 	if (result == 0 && isfinite(trial->rate.rate.value) && !trial->replayed) {
-		set_missing(m, TRIAL_COMPUTE, "its loader is none that hands out batches again");
+		set_missing(m, TRIAL_COMPUTE, "its loader cannot reuse batches");
 	}
 	return result;
 }
@@ -235,7 +235,7 @@ static int run_cold(struct making *m, struct error *e)
 {
 	struct stall_runs *runs = m->runs;
 	if (runs->dataset.n == 0) {
-		set_missing(m, TRIAL_COLD, "the job read no files of data");
+		set_missing(m, TRIAL_COLD, "the job read no data files");
 		return 0;
 	}
 	int result = dataset_cool(&runs->dataset, e);
@@ -247,8 +247,8 @@ static int run_cold(struct making *m, struct error *e)
 	double cached = dataset_cached(&runs->dataset);
 	if (cached > COLD_CACHED_MAX) {
 		set_missing(m, TRIAL_COLD,
-			"%.0f %% of its data stays in memory (a file system in memory, or another "
-			"process has it mapped)",
+			"%.0f %% of its data remains in memory (a file system in memory, or mapped "
+			"by another process)",
 			cached * 100);
 		return 0;
 	}

@@ -246,8 +246,10 @@ static bool was_applied(struct candidate *c, const char *run)
 	if (!applied) {
 		const char *why = reader_run(reader, "loader_set_missing");
 		why = why ? why : reader_run(reader, "hooks_missing");
-		set_missing(c, "the loader was not made so: %s",
-			why ? why : "no hook saw a training loader made where it was before");
+		set_missing(c, "the loader was not created with these settings: %s",
+			why ? why
+			    : "no hook saw the training loader that the unmodified job "
+			      "creates");
 	}
 	reader_free(reader);
 	return applied;
@@ -497,7 +499,7 @@ bool tries_first_is_cold(const struct tries *t)
 static void find_gain(const struct tries *t, struct candidate *c)
 {
 	if (!c->result.missing && c->n < GAIN_REPEATS_MIN) {
-		set_missing(c, t->interrupted ? "interrupted" : "there was no time for it");
+		set_missing(c, t->interrupted ? "interrupted" : "no time was left for it");
 	}
 	if (!c->result.missing) {
 		size_t first = tries_first_is_cold(t);
@@ -581,7 +583,7 @@ int tries_begin(const struct tries_config *config, struct tries *ret, struct err
 	if (!ret->strain) {
 		return -ENOENT;
 	}
-	config->say("the job unmodified: its rate, and how long a probe takes");
+	config->say("the unmodified job: its rate, and the duration of a probe");
 	int result = probe(ret, &ret->without, e);
 	if (result == 0 && ret->interrupted) {
 		result = error_set(e, EINTR, "interrupted");

@@ -149,7 +149,7 @@ static int open_file(struct recorder *r, struct error *e)
 		.context = r};
 	int rc = writer_create(r->config->path, &writer, &r->writer, e);
 	return rc == -EEXIST && !options->force
-	               ? error_set(e, EEXIST, "%s exists (--force replaces it)", r->config->path)
+	               ? error_set(e, EEXIST, "%s exists (--force overwrites it)", r->config->path)
 	               : rc;
 }
 
@@ -266,7 +266,7 @@ static void start_listener(struct recorder *r)
 		listener_start(options->epoch_pattern, r->config->output, r->feed,
 			r->config->start_ns, &r->epochs, r->tails, &r->listener, &e) < 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "source_dropped", 0,
-			"the job's output is not read for epochs: %s", e.text);
+			"the job's output is not searched for epochs: %s", e.text);
 	}
 }
 
@@ -308,8 +308,8 @@ static int set_up(struct recorder *r, struct error *e)
 	if (describe_run(r->writer, r->config) < 0 || register_metrics(r) < 0 ||
 		feed_new(QUEUE_MAX_BYTES, &r->feed) < 0 || phase_log_new(&r->phases) < 0 ||
 		sink_new(&r->registry, r->feed, r->config->start_ns, &r->sink) < 0) {
-		return error_set(
-			e, ENOMEM, "cannot begin %s: out of memory or disk", r->config->path);
+		return error_set(e, ENOMEM, "cannot create %s: out of memory or disk space",
+			r->config->path);
 	}
 	announce_entities(r);
 	result = writer_commit(r->writer, e);
@@ -435,7 +435,7 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 	text_seconds(interval, sizeof(interval),
 		(double)r->config->options->interval_ns * r->budget.slow / 1e9);
 	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
-		"readings are %s apart now, to stay within %s of a core", interval, budget);
+		"the interval is now %s, to stay within %s of one CPU", interval, budget);
 }
 
 // Once a second: the recorder's own row, its budget, the clocks.
@@ -479,7 +479,7 @@ static void run(struct recorder *r)
 		if (polled[0].revents && !hear_launcher(r)) {
 			r->launcher = false;
 			sink_event(r->sink, clock_monotonic_ns(), "launcher", 0,
-				"the launcher is gone; the recording goes on");
+				"the launcher is gone; recording continues");
 		}
 		if (polled[1].revents && !r->ended) {
 			first_ended(r);
@@ -508,7 +508,7 @@ static void note_left_running(struct recorder *r)
 	}
 	if (left > 0 && names.data) {
 		sink_event(r->sink, clock_monotonic_ns(), "left_running", r->job,
-			"%zu of the job's processes still ran when it ended: %s%s", left,
+			"%zu of the job's processes were still running when it ended: %s%s", left,
 			names.data, left > 8 ? ", ..." : "");
 	}
 	text_done(&names);
@@ -525,7 +525,7 @@ static void stop_listener(struct recorder *r)
 	if (losses.limited_lines > 0) {
 		sink_event(r->sink, clock_monotonic_ns(), "lost", 0,
 			"%llu lines of output not searched for epochs: the pattern backtracks too "
-			"long on them",
+			"much",
 			(unsigned long long)losses.limited_lines);
 	}
 }

@@ -109,7 +109,7 @@ static int write_event(struct scribe *s, const struct item *item)
 static int too_many(struct scribe *s, const struct item *item)
 {
 	return writer_put_event(s->writer, item->t_ns, "lost", 0,
-		"the pattern matches too many lines: no more of them are kept");
+		"the pattern matches too many lines; further matches are dropped");
 }
 
 static void drop_epochs(struct scribe *s)
@@ -353,7 +353,9 @@ static void settle_epochs(struct scribe *s, int64_t end_ns)
 		writer_move_span(s->writer, s->epochs[i].span, from_ns, s->epochs[i].t_ns);
 		from_ns = s->epochs[i].t_ns;
 	}
-	writer_put_run(s->writer, "epochs", "lines end epochs; the first begins with the job");
+	writer_put_run(s->writer, "epochs",
+		"the lines mark the ends of epochs; the first epoch "
+		"begins with the job");
 }
 
 void scribe_stop(struct scribe *s, int64_t end_ns)

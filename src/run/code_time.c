@@ -168,8 +168,9 @@ static const char *samples_reason(const struct analysis *a)
 			}
 		}
 	}
-	return !reader_has_samples(a->tables.reader) ? "recorded by a strain that took no samples"
-	                                             : "no sample was taken: the job was too short";
+	return !reader_has_samples(a->tables.reader) ? "recorded by a version of strain without "
+	                                               "sampling"
+	                                             : "no samples: the job was too short";
 }
 
 static int fill_missing(const struct analysis *a, struct code_time *ret)
@@ -181,8 +182,8 @@ static int fill_missing(const struct analysis *a, struct code_time *ret)
 	const char *reason = ret->missing        ? ret->missing
 	                     : a->phases.missing ? a->phases.missing
 	                     : !reader_has_phase_samples(a->tables.reader)
-	                             ? "recorded by a strain that took none by phase"
-	                             : "no sample was taken of the training";
+	                             ? "recorded by a version of strain without samples by phase"
+	                             : "no samples of the training";
 	return say_missing(&ret->phases_missing, reason);
 }
 

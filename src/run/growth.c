@@ -367,7 +367,7 @@ void growth_append_warning(struct text *t, const struct growth *growth)
 	words_append_bytes(t, growth->gained_bytes);
 	text_append_string(t, growth->one_epoch ? " within one epoch" : " so far");
 	if (isfinite(growth->full_in_s)) {
-		text_append_string(t, ": full in ");
+		text_append_string(t, ": memory is exhausted in ");
 		words_append_seconds(t, growth->full_in_s);
 		text_append_string(t, " at that rate");
 	}

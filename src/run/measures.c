@@ -27,7 +27,7 @@ static double known(double value, const char *otherwise, const char **ret_why)
 
 static double duration(const struct analysis *a, const char **ret_why)
 {
-	return known(a->overview.duration_s, "the run's length is not known", ret_why);
+	return known(a->overview.duration_s, "the duration of the run is not known", ret_why);
 }
 
 // The first epoch whose start is one, up to list->n: where lines end epochs the first holds what
@@ -54,10 +54,10 @@ static double epochs_length(const struct epoch_list *list, size_t *ret_n)
 
 static const char *why_no_epoch(const struct epoch_list *list)
 {
-	return list->n == 0 ? "the run has no epochs: neither marks nor --epoch-pattern"
+	return list->n == 0 ? "the run has no epochs: no marks and no match of --epoch-pattern"
 	       : first_epoch(list) == 0
-	               ? "no epoch ended"
-	               : "no epoch but the first ended, and a line at its end does not "
+	               ? "no epoch was completed"
+	               : "only the first epoch was completed, and the line at its end does not "
 	                 "tell when it began";
 }
 
@@ -78,11 +78,13 @@ static double training(const struct analysis *a, const char **ret_why)
 		end_ns = a->tables.epochs.items[i].open ? end_ns : a->tables.epochs.items[i].end_ns;
 	}
 	if (end_ns < 0) {
-		*ret_why = a->tables.epochs.n ? "no epoch ended" : why_no_epoch(&a->tables.epochs);
+		*ret_why = a->tables.epochs.n ? "no epoch was completed"
+		                              : why_no_epoch(&a->tables.epochs);
 		return NAN;
 	}
 	return known(start_ns >= 0 && start_ns < end_ns ? (double)(end_ns - start_ns) / 1e9 : NAN,
-		"lines end epochs, which does not tell when the first began", ret_why);
+		"the lines mark the ends of epochs, so the start of the first one is not known",
+		ret_why);
 }
 
 static double epoch(const struct analysis *a, const char **ret_why)
@@ -96,7 +98,8 @@ static double first_epoch_seconds(const struct analysis *a, const char **ret_why
 {
 	const struct epoch_list *list = &a->tables.epochs;
 	if (list->n > 0 && list->first_with_start) {
-		*ret_why = "lines end epochs, which does not tell when the first began";
+		*ret_why = "the lines mark the ends of epochs, so the start of the first one is "
+			   "not known";
 		return NAN;
 	}
 	bool ended = list->n > 0 && !list->items[0].open;
@@ -118,7 +121,7 @@ static const char *why_no_iterations(const struct analysis *a)
 {
 	const struct phases *p = &a->phases;
 	return p->missing          ? p->missing
-	       : p->steady == 0    ? "no iteration is steady"
+	       : p->steady == 0    ? "no steady iterations"
 	       : p->phases_missing ? p->phases_missing
 	                           : "not known";
 }
@@ -171,7 +174,7 @@ static double samples_per_second(const struct analysis *a, const char **ret_why)
 {
 	double rate = steady_rate(&a->phases);
 	return known(isfinite(rate) ? rate : epochs_rate(&a->tables.epochs),
-		a->phases.steady > 0 ? "nobody said how many samples an iteration has"
+		a->phases.steady > 0 ? "the number of samples per iteration is not known"
 				     : why_no_iterations(a),
 		ret_why);
 }
@@ -202,7 +205,7 @@ SHARE_OF(other, PHASE_OTHER)
 
 static const char no_cpu[] = "the job's CPU time was not measured";
 static const char no_memory[] = "the job's memory was not measured";
-static const char no_io[] = "the job's input and output were not measured";
+static const char no_io[] = "the job's I/O was not measured";
 
 static double cpu_seconds(const struct analysis *a, const char **ret_why)
 {
@@ -257,7 +260,7 @@ static const char *why_no_gpu(const struct analysis *a)
 	}
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		if (gpu_owner(a, i) == GPU_OF_JOB) {
-			return "the GPU's driver did not tell";
+			return "the GPU driver did not report it";
 		}
 	}
 	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the job used no GPU";
@@ -350,103 +353,112 @@ size_t measure_each_gpu(
 
 static double recorder_cpu(const struct analysis *a, const char **ret_why)
 {
-	return known(100 * a->overview.recording.cpu_share, "the recorder's cost was not measured",
-		ret_why);
+	return known(100 * a->overview.recording.cpu_share,
+		"the cost of recording was not measured", ret_why);
 }
 
 // --- the table
 
 const struct measure measures[N_MEASURES] = {
 	[MEASURE_DURATION] = {"duration_seconds", "duration", "s", MEASURE_KIND_SECONDS,
-		BETTER_LESS, true, "From the job's start to its end.", duration},
+		BETTER_LESS, true, "From the start of the job to its end.", duration},
 	[MEASURE_TRAINING] = {"training_seconds", "training time", "s", MEASURE_KIND_SECONDS,
 		BETTER_LESS, false,
-		"From the start of the first epoch to the end of the last one that ended.",
+		"From the start of the first epoch to the end of the last complete epoch.",
 		training},
 	[MEASURE_EPOCH] = {"epoch_seconds", "time of an epoch", "s", MEASURE_KIND_SECONDS,
-		BETTER_LESS, false, "Mean length of the epochs that ended.", epoch},
+		BETTER_LESS, false, "Mean duration of the complete epochs.", epoch},
 	[MEASURE_FIRST_EPOCH] = {"first_epoch_seconds", "time of the first epoch", "s",
 		MEASURE_KIND_SECONDS, BETTER_LESS, false,
-		"Length of the first epoch, in which caches are cold.", first_epoch_seconds},
+		"Duration of the first epoch, with cold caches.", first_epoch_seconds},
 	[MEASURE_EPOCHS] = {"epochs_ended", "epochs", "{epoch}", MEASURE_KIND_COUNT, BETTER_NEITHER,
-		false, "Epochs that ended.", epochs},
+		false, "Number of complete epochs.", epochs},
 	[MEASURE_STARTUP] = {"startup_seconds", "start-up", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
-		false, "From the job's start to its first iteration.", startup},
+		false, "From the start of the job to its first iteration.", startup},
 	[MEASURE_SAMPLES_PER_SECOND] = {"samples_per_second", "samples per second", "{sample}/s",
 		MEASURE_KIND_RATE, BETTER_MORE, false,
-		"Samples trained per second of steady iterations, of all ranks together; without "
-		"iterations, of the epochs that ended.",
+		"Samples trained per second of steady iterations, over all ranks; without "
+		"iterations, of the complete epochs.",
 		samples_per_second},
 	[MEASURE_STEP] = {"step_seconds", "time of a step", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
-		false, "Median length of steady iterations.", step},
+		false, "Median duration of steady iterations.", step},
 	[MEASURE_ITERATIONS] = {"iterations", "iterations", "{iteration}", MEASURE_KIND_COUNT,
-		BETTER_NEITHER, false, "Iterations recorded.", iterations},
+		BETTER_NEITHER, false, "Number of recorded iterations.", iterations},
 	[MEASURE_CPU_SECONDS] = {"cpu_seconds", "CPU time", "s", MEASURE_KIND_SECONDS, BETTER_LESS,
 		true, "CPU time of the whole job.", cpu_seconds},
 	[MEASURE_CPUS_USED] = {"cpus_used", "CPUs used", "{cpu}", MEASURE_KIND_NUMBER,
-		BETTER_NEITHER, true, "CPU time of the whole job over its duration.", cpus_used},
+		BETTER_NEITHER, true, "CPU time of the whole job divided by its duration.",
+		cpus_used},
 	[MEASURE_CPU_UTILIZATION] = {"cpu_utilization", "CPU utilization", "%",
 		MEASURE_KIND_PERCENT, BETTER_NEITHER, true,
-		"CPU time over duration in per cent of one CPU, so above 100 where several work.",
+		"CPU time divided by duration, in per cent of one CPU; above 100 if several CPUs "
+		"are used.",
 		cpu_utilization},
 	[MEASURE_HOST_MEMORY_PEAK] = {"host_memory_peak", "host memory, peak", "By",
 		MEASURE_KIND_BYTES, BETTER_LESS, true,
-		"The most host memory that the job held, pages that its processes share counted "
-		"once.",
+		"Peak host memory of the job. Pages shared by its processes count once.",
 		host_memory_peak},
 	[MEASURE_HOST_MEMORY_MEAN] = {"host_memory_mean", "host memory, mean", "By",
-		MEASURE_KIND_BYTES, BETTER_LESS, true, "Host memory that the job held on average.",
+		MEASURE_KIND_BYTES, BETTER_LESS, true, "Mean host memory of the job.",
 		host_memory_mean},
 	[MEASURE_GPU_UTILIZATION] = {"gpu_utilization", "GPU utilization", "%",
 		MEASURE_KIND_PERCENT, BETTER_MORE, false,
-		"Time in which a kernel was resident, mean of the job's GPUs.", gpu_utilization},
+		"Share of time with a kernel on the GPU, mean over the job's GPUs.",
+		gpu_utilization},
 	[MEASURE_GPU_MEMORY_UTILIZATION] = {"gpu_memory_utilization", "GPU memory in use", "%",
 		MEASURE_KIND_PERCENT, BETTER_NEITHER, false,
-		"Peak of the memory in use as a share of what the GPU has, mean of the job's GPUs.",
+		"Peak memory in use as a share of the memory of the GPU, mean over the job's GPUs.",
 		gpu_memory_utilization},
 	[MEASURE_DEVICE_MEMORY_PEAK] = {"device_memory_peak", "device memory, peak", "By",
 		MEASURE_KIND_BYTES, BETTER_LESS, false,
-		"The most memory in use on the job's GPUs, added up.", device_memory_peak},
+		"Peak memory in use, summed over the job's GPUs.", device_memory_peak},
 	[MEASURE_GPU_POWER] = {"gpu_power", "GPU power", "W", MEASURE_KIND_WATTS, BETTER_LESS,
-		false, "Mean power of the job's GPUs, added up.", gpu_power},
+		false, "Mean power, summed over the job's GPUs.", gpu_power},
 	[MEASURE_GPU_ENERGY] = {"gpu_energy", "GPU energy", "J", MEASURE_KIND_JOULES, BETTER_LESS,
-		false, "Energy of the job's GPUs over the run.", gpu_energy},
+		false, "Energy of the job's GPUs during the run.", gpu_energy},
 	[MEASURE_READ_BYTES] = {"read_bytes", "read", "By", MEASURE_KIND_BYTES, BETTER_NEITHER,
-		true, "Bytes that the job asked for through system calls.", read_bytes},
+		true, "Bytes that the job read through system calls.", read_bytes},
 	[MEASURE_DISK_READ_BYTES] = {"disk_read_bytes", "read from storage", "By",
 		MEASURE_KIND_BYTES, BETTER_LESS, true,
-		"Bytes that storage had to deliver, because the page cache did not have them.",
+		"Bytes read from storage, because they were not in the page cache.",
 		disk_read_bytes},
 	[MEASURE_DISK_WRITE_BYTES] = {"disk_write_bytes", "written to storage", "By",
-		MEASURE_KIND_BYTES, BETTER_LESS, true, "Bytes sent to storage.", disk_write_bytes},
+		MEASURE_KIND_BYTES, BETTER_LESS, true, "Bytes written to storage.",
+		disk_write_bytes},
 	[MEASURE_DATA_SHARE] = {"data_share", "waiting for data", "%", MEASURE_KIND_PERCENT,
 		BETTER_LESS, false,
 		"Share of an iteration in which the training thread waits for its batch.",
 		data_share},
 	[MEASURE_TRANSFER_SHARE] = {"transfer_share", "transfer", "%", MEASURE_KIND_PERCENT,
-		BETTER_LESS, false, "Share of an iteration that copies to the device take.",
+		BETTER_LESS, false, "Share of an iteration spent copying to the device.",
 		transfer_share},
 	[MEASURE_FORWARD_SHARE] = {"forward_share", "forward", "%", MEASURE_KIND_PERCENT,
-		BETTER_NEITHER, false, "Share of the forward pass.", forward_share},
+		BETTER_NEITHER, false, "Share of an iteration spent in the forward pass.",
+		forward_share},
 	[MEASURE_BACKWARD_SHARE] = {"backward_share", "backward", "%", MEASURE_KIND_PERCENT,
-		BETTER_NEITHER, false, "Share of the backward pass.", backward_share},
+		BETTER_NEITHER, false, "Share of an iteration spent in the backward pass.",
+		backward_share},
 	[MEASURE_OPTIMIZER_SHARE] = {"optimizer_share", "optimizer", "%", MEASURE_KIND_PERCENT,
-		BETTER_NEITHER, false, "Share of the optimizer's step.", optimizer_share},
+		BETTER_NEITHER, false, "Share of an iteration spent in the optimizer step.",
+		optimizer_share},
 	[MEASURE_COMMUNICATION_SHARE] = {"communication_share", "communication", "%",
 		MEASURE_KIND_PERCENT, BETTER_LESS, false,
-		"Share of waiting for other ranks, where that is marked.", communication_share},
+		"Share of an iteration spent waiting for other ranks, if it is marked.",
+		communication_share},
 	[MEASURE_STEP_SHARE] = {"step_share", "opaque step", "%", MEASURE_KIND_PERCENT,
 		BETTER_NEITHER, false,
-		"Share of steps that cannot be told apart further (JAX, Keras).", step_share},
+		"Share of an iteration spent in steps that cannot be divided into phases (JAX, "
+		"Keras).",
+		step_share},
 	[MEASURE_OTHER_SHARE] = {"other_share", "other", "%", MEASURE_KIND_PERCENT, BETTER_LESS,
-		false, "Share of an iteration that is in no phase.", other_share},
+		false, "Share of an iteration outside all phases.", other_share},
 	[MEASURE_RECORDER_CPU] = {"recorder_cpu", "cost of recording", "%", MEASURE_KIND_PERCENT,
-		BETTER_LESS, false, "CPU time of the recorder in per cent of one CPU.",
+		BETTER_LESS, false, "CPU time of the recorder, in per cent of one CPU.",
 		recorder_cpu},
 	[MEASURE_OUTCOME] = {"outcome", "outcome", "", MEASURE_KIND_WORDS, BETTER_NEITHER, true,
-		"What became of the job: success, stopped, out_of_memory, ...", NULL},
+		"How the job ended: success, stopped, out_of_memory, ...", NULL},
 	[MEASURE_VERDICT] = {"verdict", "verdict", "", MEASURE_KIND_WORDS, BETTER_NEITHER, false,
-		"What limits the job, in a word: input, compute, cpu, gpu, ...", NULL},
+		"What limits the job: input, compute, cpu, gpu, ...", NULL},
 };
 
 enum measure_id measure_by_name(const char *name)

@@ -369,15 +369,15 @@ static enum outcome judge_recorded(const struct outcome_evidence *e, struct text
 static enum outcome judge_state(const struct outcome_evidence *e, struct text *t)
 {
 	if (e->state == RUN_LIVE) {
-		text_append_string(t, "it still runs");
+		text_append_string(t, "still running");
 		return OUTCOME_LIVE;
 	}
 	if (e->state == RUN_CUT_OFF) {
-		text_append_string(t, "cut off: nobody saw its end");
+		text_append_string(t, "cut off: the end was not recorded");
 		return OUTCOME_CUT_OFF;
 	}
 	if (!has_status(e)) {
-		text_append_string(t, "it ended, and nobody knows how");
+		text_append_string(t, "ended; the exit status is not known");
 		return OUTCOME_UNKNOWN;
 	}
 	return N_OUTCOMES;
@@ -403,9 +403,8 @@ static enum outcome judge_kill(const struct outcome_evidence *e, struct text *t)
 	if (!kill) {
 		return N_OUTCOMES;
 	}
-	text_format(t,
-		"%s%s: ", strstr(kill, " at the limit of ") ? "out of the cgroup's memory" : HOST,
-		nearby ? ", it seems" : "");
+	text_format(t, "%s%s: ", strstr(kill, " at the limit of ") ? "cgroup out of memory" : HOST,
+		nearby ? " (probably)" : "");
 	text_append_printable(t, kill, strlen(kill));
 	return OUTCOME_OUT_OF_MEMORY;
 }
@@ -479,9 +478,9 @@ static enum outcome judge_crash(const struct outcome_evidence *e, struct text *t
 		text_format(t, "ended by signal %d", number);
 	}
 	if (name && status >= 0) {
-		text_format(t, ", says its exit status %d", status);
+		text_format(t, " (exit status %d)", status);
 	}
-	text_append_string(t, number == SIGKILL ? "; there is no sign that memory was out" : "");
+	text_append_string(t, number == SIGKILL ? "; no sign that memory ran out" : "");
 	append_reason(t, e);
 	return OUTCOME_CRASH;
 }

@@ -504,7 +504,7 @@ static const struct {
 } rates[] = {
 	{"CPU of the job", NAME_CPU_TIME, ENTITY_JOB, 1.75, 0.5},
 	{"waiting for a CPU", NAME_CPU_WAIT, ENTITY_PROCESS, 2, 0.1},
-	{"CPU of the job's quota refused", NAME_THROTTLED_TIME, ENTITY_JOB, 1.5, 0.05},
+	{"throttled by the job's CPU quota", NAME_THROTTLED_TIME, ENTITY_JOB, 1.5, 0.05},
 	{"stalled for CPU", NAME_JOB_PRESSURE "cpu.some", ENTITY_JOB, 2, 0.1},
 	{"stalled for memory", NAME_JOB_PRESSURE "memory.some", ENTITY_JOB, 2, 0.02},
 	{"stalled for I/O", NAME_JOB_PRESSURE "io.some", ENTITY_JOB, 2, 0.1},
@@ -514,7 +514,7 @@ static const struct {
 	{"read from storage", NAME_READ_STORAGE, ENTITY_JOB, 2, 1e6},
 	{"written to storage", NAME_WRITE_STORAGE, ENTITY_JOB, 2, 1e6},
 	{"major faults", NAME_MAJOR_FAULTS, ENTITY_PROCESS, 2, 10},
-	{"pages read back after reclaim", NAME_REFAULTS, ENTITY_JOB, 2, 100},
+	{"pages re-read after eviction", NAME_REFAULTS, ENTITY_JOB, 2, 100},
 	{"host's major faults", NAME_HOST_MAJOR_FAULTS, ENTITY_HOST, 2, 10},
 };
 
@@ -975,7 +975,7 @@ static char *why_no_marks(const struct phases_input *in)
 		}
 	}
 	if (why.length == 0) {
-		text_append_string(&why, "the job marked none");
+		text_append_string(&why, "the job did not mark iterations");
 	}
 	return text_steal(&why);
 }
@@ -1004,9 +1004,11 @@ static int say_missing(struct phases *p, const struct phases_input *in, uint64_t
 	struct text incomplete = {0};
 	append_count(&incomplete, p->unrecorded, "iteration was not recorded",
 		"iterations were not recorded");
-	append_count(&incomplete, p->cut, "iteration was cut", "iterations were cut");
-	append_count(&incomplete, left_out, "span of too many threads or too deep was left out",
-		"spans of too many threads or too deep were left out");
+	append_count(&incomplete, p->cut, "iteration was truncated", "iterations were truncated");
+	append_count(&incomplete, left_out,
+		"span was left out: too many threads, or nested too "
+		"deeply",
+		"spans were left out: too many threads, or nested too deeply");
 	p->incomplete = incomplete.length > 0 ? text_steal(&incomplete) : NULL;
 	p->missing = p->total == 0 ? why_no_marks(in) : NULL;
 	p->phases_missing = any_phase(p) ? NULL : why_no_marks(in);

@@ -241,7 +241,7 @@ static void append_gpu_reason(struct text *t, const struct analysis *a)
 	if (found) {
 		missing_list_append_reason(t, found);
 	} else {
-		text_append_string(t, has_gpu(a) ? "no reading" : "the run saw none");
+		text_append_string(t, has_gpu(a) ? "no reading" : "no GPU in the run");
 	}
 }
 
@@ -264,7 +264,7 @@ static void draw_traffic(
 		return;
 	}
 	if (has_gpu(a) && is_idle(panels, "PCIe")) {
-		figure_say(panel, "nothing went over PCIe");
+		figure_say(panel, "no PCIe traffic");
 		return;
 	}
 	if (has_gpu(a)) {
@@ -274,7 +274,7 @@ static void draw_traffic(
 	bool moved = draw_strip(panel, panels, &reads, 0) > 0;
 	say_gpu(panel, a, "no PCIe without a GPU");
 	if (!moved && is_idle(panels, "Job's files")) {
-		figure_say(panel, "and the job read nothing by read calls");
+		figure_say(panel, "and the job made no read calls");
 	}
 }
 

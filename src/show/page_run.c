@@ -98,7 +98,7 @@ static json_t *page_notice(const struct analysis *a)
 		_cleanup_text_ struct text part = {0};
 		overview_append_recorded(&part, &a->overview);
 		return page_run_format(
-			"Of this run is only a part: %s.", part.data ? part.data : "");
+			"This is only a part of the run: %s.", part.data ? part.data : "");
 	}
 	if (!notice && a->overview.state == RUN_LIVE) {
 		notice = "This run was still being recorded when the report was made.";
@@ -464,7 +464,7 @@ static json_t *page_notes(const struct analysis *a, const struct panel_list *pan
 	json_t *notes = json_array();
 	add_cost_note(notes, &a->overview.recording);
 	if (a->overview.cpu_inexact) {
-		add_note(notes, "Inexact", "CPU time misses processes that nobody waited for.");
+		add_note(notes, "Inexact", "CPU time excludes processes that nobody waited for.");
 	}
 	if (a->overview.memory.kind) {
 		_cleanup_text_ struct text kind = {0};
@@ -1450,7 +1450,7 @@ static json_t *exact_json(const struct lane_list *lanes, const struct lane_detai
 static json_t *lengths_panel(const struct analysis *a, const struct lane_list *lanes)
 {
 	json_t *json = phase_panel_json("lines", "Iterations", "s",
-		"How long each iteration took, where it ends. Dots: the slowest; press one to see "
+		"Duration of each iteration, at its end. Dots mark the slowest; click one to see "
 		"it.");
 	json_t *series = json_array(), *marks = json_array();
 	json_t *lengths = page_series("one iteration", "from marks of the job", 0,
@@ -1476,8 +1476,7 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 	size_t order[PHASES_MAX], n = phases_in_order(p, order), places[PHASES_MAX], n_places = 0;
 	double bucket_s = 0;
 	json_t *json = phase_panel_json("stack", "Training thread", "1",
-		"What the thread that trains spends its time on. Empty: in no iteration and no "
-		"phase.");
+		"Phases of the training thread. Empty: outside iterations and phases.");
 	json_t *series = json_array();
 	for (size_t i = 0; i < n; i++) {
 		const struct lane_series *lane = &lanes->phases[order[i]];
@@ -1537,7 +1536,7 @@ static void add_rows(json_t *panel, const struct lane_list *lanes, const struct 
 static json_t *workers_panel(const struct lane_list *lanes)
 {
 	json_t *json = phase_panel_json("lanes", "Loader workers", "1",
-		"When each worker prepares a batch: the darker, the more of the time.");
+		"Share of time in which each worker prepares a batch (darker is more).");
 	json_object_set_new(json, "verb", json_string("prepare"));
 	add_rows(json, lanes, lanes->workers, lanes->n_workers, lanes->worker_details,
 		known_hues[PHASE_DATA]);
@@ -1548,10 +1547,10 @@ static json_t *ranks_panel(const struct phases *p, const struct lane_list *lanes
 {
 	json_t *json = phase_panel_json("lanes", "Ranks", "1",
 		p->waits_inferred
-			? "When each rank is in an iteration: the darker, the more of the time. "
-			  "What it waits for the others is in its backward passes, unmarked."
-			: "When each rank does its own work, and does not wait for the others: the "
-			  "darker, the more of the time.");
+			? "Share of time in which each rank is in an iteration (darker is more). "
+			  "Its waits for other ranks are in its backward passes, unmarked."
+			: "Share of time in which each rank works and does not wait for the others "
+			  "(darker is more).");
 	json_object_set_new(json, "verb", json_string("work"));
 	add_rows(json, lanes, lanes->ranks, lanes->n_ranks, lanes->rank_details,
 		known_hues[PHASE_FORWARD]);

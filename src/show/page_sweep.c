@@ -463,7 +463,7 @@ static const char *notice_of(const struct catalogue_run *run)
 	if (run->state == RUN_LIVE) {
 		return "This run was still being recorded when the page was made.";
 	}
-	return run->damaged ? "This file is damaged: what could be read of it is here."
+	return run->damaged                    ? "This file is damaged; this is the readable part."
 	       : run->partial && *run->partial ? run->partial
 	                                       : NULL;
 }

@@ -47,8 +47,9 @@ enum { JOB_HUE, DEVICE_HUE, CACHE_HUE, FOURTH_HUE, FIFTH_HUE, SIXTH_HUE, SEVENTH
 	}
 static const struct panel_spec panel_table[] = {
 	{"Memory", "By",
-		"Memory of the job on the host, each shared page once, and of its devices.", 0, 0,
-		false, {LIMIT_MEMORY, LIMIT_GPU_MEMORY},
+		"Host memory of the job, with each shared page counted once, and memory of its "
+		"devices.",
+		0, 0, false, {LIMIT_MEMORY, LIMIT_GPU_MEMORY},
 		{
 			{.label = "job",
 				.kind = ENTITY_JOB,
@@ -80,15 +81,15 @@ static const struct panel_spec panel_table[] = {
 					"system.cpu.time.softirq", "system.cpu.time.steal"},
 				.hue = HOST_HUE,
 				.window_ms = HOST_CPU_WINDOW_MS},
-			{.label = "held back by the quota",
+			{.label = "throttled by the quota",
 				.kind = ENTITY_JOB,
 				.value = LINE_RATE,
 				.metrics = {"strain.cgroup.cpu.throttled_time"},
 				.hue = FOURTH_HUE,
 				.window_ms = SHARE_WINDOW_MS},
 		}},
-	{"GPU", "1", "Share of time in which a kernel ran, and how busy it kept the device.", 1, 1,
-		false, {LIMIT_NONE},
+	{"GPU", "1", "Share of time with a kernel on the device, and how busy it kept the device.",
+		1, 1, false, {LIMIT_NONE},
 		{
 			GAUGE("a kernel ran", ENTITY_GPU, "hw.gpu.utilization", DEVICE_HUE),
 			GAUGE("SMs active", ENTITY_GPU, "strain.gpu.sm.activity", FOURTH_HUE),
@@ -103,17 +104,16 @@ static const struct panel_spec panel_table[] = {
 				DEVICE_HUE),
 		}},
 	{"Job's files", "By/s",
-		"What the job asked for by read calls, and what of it came from storage.", 0, 0,
-		TRAFFIC, {LIMIT_NONE},
+		"Bytes that the job read through system calls, and the part read from storage.", 0,
+		0, TRAFFIC, {LIMIT_NONE},
 		{
 			BYTES("asked for", ENTITY_JOB, "strain.io.read", JOB_HUE),
 			BYTES("from storage", ENTITY_JOB, "process.disk.io.read", DEVICE_HUE),
 			BYTES("to storage", ENTITY_JOB, "process.disk.io.write", FOURTH_HUE),
 		}},
 	{"Page cache", "1",
-		"Share of what the job read that did not come from storage (reads through "
-		"memory maps "
-		"are not in it).",
+		"Share of the job's reads that did not come from storage (without reads through "
+		"memory maps).",
 		1, 1, false, {LIMIT_NONE},
 		{
 			{.label = "share of reads",
@@ -125,18 +125,18 @@ static const struct panel_spec panel_table[] = {
 				.window_ms = SHARE_WINDOW_MS,
 				.hold_ms = SHARE_HOLD_MS},
 		}},
-	{"Disk", "By/s", "Bytes that the devices moved, for everybody.", 0, 0, TRAFFIC,
-		{LIMIT_NONE},
+	{"Disk", "By/s", "Bytes moved by the disks, for all programs.", 0, 0, TRAFFIC, {LIMIT_NONE},
 		{
 			BYTES("read", ENTITY_DISK, "system.disk.io.read", JOB_HUE),
 			BYTES("written", ENTITY_DISK, "system.disk.io.write", DEVICE_HUE),
 		}},
-	{"Network", "By/s", "Bytes through the host's interfaces.", 0, 0, TRAFFIC, {LIMIT_NONE},
+	{"Network", "By/s", "Bytes through the host's network interfaces.", 0, 0, TRAFFIC,
+		{LIMIT_NONE},
 		{
 			BYTES("received", ENTITY_NETWORK, "system.network.io.receive", JOB_HUE),
 			BYTES("sent", ENTITY_NETWORK, "system.network.io.transmit", DEVICE_HUE),
 		}},
-	{"Pressure", "1", "Share of time in which something waited for the resource (PSI, some).",
+	{"Pressure", "1", "Share of time in which a task waited for the resource (PSI, some).",
 		0.05, 1, false, {LIMIT_NONE},
 		{
 			PRESSURE("cpu", ENTITY_JOB, "strain.cgroup.pressure.cpu.some", JOB_HUE),
@@ -148,12 +148,12 @@ static const struct panel_spec panel_table[] = {
 				CACHE_HUE),
 			PRESSURE("io, host", ENTITY_HOST, "strain.pressure.io.some", DEVICE_HUE),
 		}},
-	{"Processes", "{process}", "Processes of the job that live.", 0, 0, false, {LIMIT_NONE},
+	{"Processes", "{process}", "Number of processes of the job.", 0, 0, false, {LIMIT_NONE},
 		{
 			GAUGE("processes", ENTITY_JOB, "strain.process.count", JOB_HUE),
 			GAUGE("threads", ENTITY_JOB, "process.thread.count", HOST_HUE),
 		}},
-	{"GPU power", "W", "Power that the device draws.", 0, 0, false, {LIMIT_NONE},
+	{"GPU power", "W", "Power drawn by the device.", 0, 0, false, {LIMIT_NONE},
 		{
 			GAUGE("power", ENTITY_GPU, "hw.power", DEVICE_HUE),
 		}},

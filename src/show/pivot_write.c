@@ -415,7 +415,7 @@ static char *interval_words(const struct pivot *p)
 	}
 	text_append_string(&t, p->fewest == p->most ? "" : "mean of ");
 	if (p->most == 1) {
-		text_append_string(&t, "one run each: no interval, and what is noise is not known");
+		text_append_string(&t, "single runs: no intervals, and the noise is not known");
 	} else if (p->fewest == p->most) {
 		text_format(&t, "mean of %zu runs each", p->most);
 	} else {
@@ -511,8 +511,8 @@ static char *closing_words(const struct pivot *p)
 	}
 	text_append_string(&t, ", by the ");
 	text_append_string(&t, p->values[ranking->value].title);
-	text_append_string(&t, !tested ? " (one run each has no interval: it may be noise)"
-			       : !sure && ranking->n == 1 ? ": that is within noise"
+	text_append_string(&t, !tested ? " (single runs have no interval: this may be noise)"
+			       : !sure && ranking->n == 1 ? ": within noise"
 							  : "");
 	return text_steal(&t);
 }
@@ -533,11 +533,11 @@ static char *baseline_words(const struct pivot *p)
 	}
 	if (p->n_tests > 0) {
 		text_format(&t,
-			"; * is beyond noise (" STATISTICS_TEST
+			"; * is significant (" STATISTICS_TEST
 			" over %zu comparison%s, %.0f %% level)",
 			p->n_tests, p->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
 	} else {
-		text_append_string(&t, "; none is tested: that takes at least two runs of both");
+		text_append_string(&t, "; not tested: that takes at least two runs of both");
 	}
 	return text_steal(&t);
 }

@@ -144,9 +144,9 @@ void run_table_append_rank(struct text *t, const struct phases *p)
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		rate += p->ranks[i].samples_per_s;
 	}
-	text_format(t, "%d, whose epochs are the run's", p->ranks[0].number);
+	text_format(t, "%d, which also marks the epochs of the run", p->ranks[0].number);
 	if (isfinite(rate)) {
-		text_format(t, "; all %zu ranks together %s samples/s", p->n_ranks,
+		text_format(t, "; all %zu ranks: %s samples/s", p->n_ranks,
 			text_count(count, sizeof(count), (uint64_t)llround(rate)));
 	}
 }

@@ -319,9 +319,9 @@ static void print_outside(const struct page *p)
 		const char *what;
 		double seconds;
 	} parts[] = {{"before the first iteration", phases->startup_s},
-		{"validation, checkpoints and the like", phases->apart_s},
+		{"validation, checkpoints and similar", phases->apart_s},
 		{"between iterations", phases->between_s},
-		{"in iterations whose marks were lost", phases->unrecorded_s},
+		{"in iterations with lost marks", phases->unrecorded_s},
 		{"after the last", phases->after_s}, {"stopped", phases->stopped_s}};
 	_cleanup_text_ struct text line = {0};
 	for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
@@ -351,7 +351,7 @@ static void print_left_out(const struct page *p)
 		text_format(&line, "%s%s", line.length ? "; " : "", phases->incomplete);
 	}
 	if (phases->stopped > 0) {
-		text_format(&line, "%s%s in which the job was stopped", line.length ? "; " : "",
+		text_format(&line, "%s%s during which the job was stopped", line.length ? "; " : "",
 			text_count(count, sizeof(count), phases->stopped));
 	}
 	if (line.length > 0) {
@@ -375,10 +375,10 @@ static int print_ranks(const struct page *p)
 	int r = run_table_ranks(p->a, limit, &t);
 	r = print_table(p, r, t);
 	if (p->a->phases.waits_inferred && r == 0) {
-		fputs("waits as far as backward tells: nobody marked them\n", p->stream);
+		fputs("waits estimated from backward passes: they are not marked\n", p->stream);
 	}
 	if (n > 1 && n > limit) {
-		fprintf(p->stream, "and %zu more, which wait longer (--iterations)\n", n - limit);
+		fprintf(p->stream, "and %zu more with longer waits (--iterations)\n", n - limit);
 	}
 	return r;
 }
@@ -392,11 +392,11 @@ static int print_spans(const struct page *p)
 	r = print_table(p, r, t);
 	size_t rest = r < 0 ? 0 : phases->n_own - table_rows(t);
 	if (rest > 0) {
-		fprintf(p->stream, "and %s more, which took less time (--all)\n",
+		fprintf(p->stream, "and %s more with shorter times (--all)\n",
 			text_count(count, sizeof(count), rest));
 	}
 	if (phases->own_left_out > 0) {
-		fprintf(p->stream, "and %s spans of more names than there is room for\n",
+		fprintf(p->stream, "and %s spans with names beyond the limit\n",
 			text_count(count, sizeof(count), phases->own_left_out));
 	}
 	return r;
@@ -567,7 +567,7 @@ static void print_recording(const struct page *p)
 		words_append_percent(&line, recording->cpu_share);
 		text_append_string(&line, " of one CPU, ");
 	} else {
-		text_append_string(&line, "its CPU time was not measured; ");
+		text_append_string(&line, "CPU time was not measured; ");
 	}
 	if (isfinite(recording->memory_peak_bytes)) {
 		words_append_bytes(&line, recording->memory_peak_bytes);
@@ -605,7 +605,7 @@ static void print_missing(const struct page *p)
 	}
 	for (size_t i = 0; p->a->implausible && i < p->a->implausible->n; i++) {
 		_cleanup_text_ struct text line = {0};
-		text_format(&line, "not plausible, left out: %s", p->a->implausible->items[i]);
+		text_format(&line, "implausible, discarded: %s", p->a->implausible->items[i]);
 		print_field(p, shown++ == 0 ? "Missing" : "", line.data ? line.data : "");
 	}
 	for (size_t i = 0; i < missing->n; i++) {
@@ -617,7 +617,8 @@ static void print_missing(const struct page *p)
 			rest++;
 			continue;
 		}
-		text_append_string(&line, missing->items[i].to_the_end ? ": " : " (for a while): ");
+		text_append_string(
+			&line, missing->items[i].to_the_end ? ": " : " (part of the run): ");
 		text_append_string(&line, missing->items[i].reason);
 		print_field(p, shown++ == 0 ? "Missing" : "", line.data ? line.data : "");
 	}

@@ -1453,7 +1453,7 @@ static int parse_name(const char *name, struct asked *ret, struct error *e)
 		}
 	}
 	return error_set(e, EINVAL,
-		"'%s': expected METRIC:AGGREGATE, of total, mean, p50, p95 and max", name);
+		"'%s': expected METRIC:AGGREGATE, with total, mean, p50, p95 or max", name);
 }
 
 // What the entities of one kind have.
@@ -1500,9 +1500,9 @@ static void gather(sqlite3_stmt *row, enum figure figure, struct gathered *all)
 // Why there is none, by the numbers that the index keeps.
 enum { WHY_NONE_MISSING, WHY_NO_METRIC, WHY_NO_SUMMARY, WHY_UNREADABLE, N_WHYS };
 static const char *const whys[N_WHYS] = {
-	[WHY_NO_METRIC] = "the run's summary has no such metric",
+	[WHY_NO_METRIC] = "the summary of the run does not contain this metric",
 	[WHY_NO_SUMMARY] = "the run has no summary",
-	[WHY_UNREADABLE] = "the run cannot be read any more",
+	[WHY_UNREADABLE] = "the run can no longer be read",
 };
 
 static struct catalogue_figure metric_take_figure(const struct gathered *all, enum figure figure)
@@ -1599,7 +1599,7 @@ int catalogue_metric_read(const struct catalogue_run *const *runs, size_t n, con
 	if (!found.numbers || !found.reasons || known == 0) {
 		catalogue_metric_done(&found);
 		return known == 0 ? error_set(e, ENOENT,
-					    "no run has a metric '%s' with such an aggregate "
+					    "no run has a metric '%s' with that aggregate "
 					    "(docs/metrics.md lists them)",
 					    metric)
 		                  : error_errno(e, ENOMEM, "%s", name);

@@ -1142,8 +1142,7 @@ static int warn_of_outliers(
 			text_append_string(&line, shown++ ? ", " : "");
 			append_foreign(&line, g->runs[i]->name);
 			text_append_string(&line, " ");
-			append_times(
-				&line, g->seconds[i], ", where the median is ", sorted[g->n / 2]);
+			append_times(&line, g->seconds[i], "; the median is ", sorted[g->n / 2]);
 		}
 	}
 	text_format(&line, " (of %zu runs)", g->n);
@@ -1162,13 +1161,13 @@ static int warn_of_first(struct compare_warnings *w, const struct group *g, cons
 	if (g->n < 3 || g->seconds[0] <= most + fmax(3 * (most - least), FIRST_MORE * most)) {
 		return 0;
 	}
-	text_format(&line, "the first run was slower than the rest in the %s: ", title);
+	text_format(&line, "the first run was slower than the others in the %s: ", title);
 	append_foreign(&line, g->runs[0]->name);
 	text_append_string(&line, " ");
 	append_times(&line, g->seconds[0], ", the others at most ", most);
 	text_append_string(&line,
-		"; caches were cold, perhaps: leave it out, or start with one that "
-		"does not count");
+		"; possibly because of cold caches: leave it out, or start with a run that does "
+		"not count");
 	return add_line(w, &line);
 }
 

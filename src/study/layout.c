@@ -102,11 +102,11 @@ static int explain_none(
 		guilty = any ? NULL : &l->filters[i];
 	}
 	if (!guilty) {
-		return error_set(e, ENOENT, "%s shows runs with %s: none of %zu has all of these",
+		return error_set(e, ENOENT, "%s needs runs with %s: none of %zu has all of these",
 			l->name, wanted.data ? wanted.data : "", n);
 	}
 	append_values(&there, runs, n, guilty->label);
-	return error_set(e, ENOENT, "%s shows runs with %s: none of %zu has %s=%s (there: %s)",
+	return error_set(e, ENOENT, "%s needs runs with %s: none of %zu has %s=%s (found: %s)",
 		l->name, wanted.data ? wanted.data : "", n, guilty->label, guilty->value,
 		there.data ? there.data : "");
 }
@@ -428,7 +428,7 @@ static size_t narrow_label(struct placed *places, size_t n, const struct layout 
 		const char *value = most_frequent(places, n, &all);
 		text_append_printable(&shown, value, strlen(value));
 		text_format(&s->notes,
-			"%s (%s): runs with %s are shown; --where %s=... shows others\n", label,
+			"%s (%s): showing runs with %s; --where %s=... selects others\n", label,
 			all.data ? all.data : "", shown.length > 0 ? shown.data : "none", label);
 		n = keep_value(places, n, value);
 	}
@@ -496,7 +496,7 @@ static void note_differences(struct placed *places, size_t n, const struct layou
 		if (find_mixed(places, n, labels[label])) {
 			most_frequent(places, n, &all);
 			text_format(&s->notes,
-				"%s differs along a line (%s): --where %s=... shows one\n",
+				"%s varies along a line (%s): --where %s=... selects one\n",
 				labels[label], all.data ? all.data : "", labels[label]);
 		}
 	}
@@ -711,11 +711,11 @@ int published_read(const char *name, struct published *ret, struct error *e)
 		int r = ret->text ? cut_table(ret) : -ENOMEM;
 		if (r < 0) {
 			published_done(ret);
-			return error_errno(e, -r, "cannot read what was published as %s", name);
+			return error_errno(e, -r, "cannot read the published values of %s", name);
 		}
 		return 0;
 	}
-	return error_set(e, ENOENT, "nothing was published as %s", name);
+	return error_set(e, ENOENT, "no published values of %s", name);
 }
 
 void published_done(struct published *p)
@@ -852,7 +852,7 @@ static int read_published(struct layout_pivot *p, struct layout_selection *s, st
 		numbers = numbers || (l->published && l->values[i].published);
 	}
 	if (!numbers) {
-		text_format(&s->notes, "%s, %s: the document gives no values%s%s\n", source,
+		text_format(&s->notes, "%s, %s: the document contains no values%s%s\n", source,
 			l->item, l->said ? "; its text says: " : "", l->said ? l->said : "");
 		return 0;
 	}
@@ -866,7 +866,7 @@ static int read_published(struct layout_pivot *p, struct layout_selection *s, st
 	text_format(&s->notes,
 		SOURCE_PUBLISHED ": %s, %s; measured by its authors on their machines\n", source,
 		l->item);
-	return r < 0 ? error_errno(e, -r, "cannot read what was published") : 0;
+	return r < 0 ? error_errno(e, -r, "cannot read the published values") : 0;
 }
 
 // Values ------------------------------------------------------------------------------------------
@@ -889,7 +889,7 @@ static void note_instead(struct layout_selection *s, const struct measure *wante
 	_cleanup_text_ struct text reason = {0};
 	const char *remedy = strstr(why, "; ");
 	text_append_printable(&reason, why, remedy ? (size_t)(remedy - why) : strlen(why));
-	text_format(&s->notes, "no run has the %s%s%s%s; the %s instead\n", wanted->title,
+	text_format(&s->notes, "no run has the %s%s%s%s; showing the %s instead\n", wanted->title,
 		reason.length > 0 ? " (" : "", reason.data ? reason.data : "",
 		reason.length > 0 ? ")" : "", got->title);
 }
@@ -1055,7 +1055,7 @@ static int change_numbers(struct layout_pivot *p)
 	p->reasons = calloc(p->n_runs + 1, sizeof(void *));
 	int r = p->numbers && p->reasons ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < p->n_runs; i++) {
-		p->reasons[i] = "no run to hold it against";
+		p->reasons[i] = "no run to compare it with";
 	}
 	if (r == 0 && l->kind == LAYOUT_BEST) {
 		r = find_best(p);

@@ -448,7 +448,7 @@ static int check_baseline(const struct pivot *p, struct pivot_match *match, stru
 	}
 	return label ? error_set(
 			       e, EINVAL, "baseline: no run has %s=%s", match->label, match->value)
-	             : error_set(e, EINVAL, "baseline: '%s' is no label of rows or columns",
+	             : error_set(e, EINVAL, "baseline: '%s' is not a label of rows or columns",
 			       match->label);
 }
 

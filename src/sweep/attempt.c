@@ -175,7 +175,7 @@ static void stop_watch_append_reason(
 		words_append_seconds(t, w->plan->stop.seconds);
 		break;
 	case STOP_STEP_ERROR:
-		text_append_string(t, "stopped when its step was known to ");
+		text_append_string(t, "stopped when its step was known to within ");
 		words_append_percent(t, w->step_error);
 		break;
 	case STOP_TIMEOUT:
@@ -496,7 +496,7 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	result = result < 0 ? result
 	                    : summary_write(r->run, &a->tables.summary, &a->tables.metrics, r->e);
 	if (result == 0 && reader_state(a->tables.reader) != RUN_FINISHED) {
-		result = error_set(r->e, EIO, "what records it was killed");
+		result = error_set(r->e, EIO, "the recorder was killed");
 	}
 	if (result < 0) {
 		return result;
@@ -581,7 +581,7 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 static int complete_unseen(const struct running *r, struct attempt *ret, const char *output)
 {
 	struct text why = {0};
-	text_format(&why, "%s, as when it ran before", r->e->text);
+	text_format(&why, "%s, as in the previous attempt", r->e->text);
 	int result = set_outcome(ret, OUTCOME_UNKNOWN, &why);
 	result = result < 0 ? result : write_outcome(r, ret, r->reason == STOP_NOT ? output : NULL);
 	return result < 0 ? result : finish_run(r, ret);

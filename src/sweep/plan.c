@@ -391,7 +391,7 @@ static int check_name(const struct plan_reading *r, const struct yaml_node *key)
 	for (size_t i = 0; i < ARRAY_LENGTH(taken); i++) {
 		if (strcmp(key->text, taken[i]) == 0) {
 			return yaml_wrong(&r->plan->yaml, key, r->e, "parameters",
-				"a name that means nothing else");
+				"a name without another meaning");
 		}
 	}
 	return plain ? 0
@@ -899,11 +899,12 @@ static int check_method(const struct plan_reading *r)
 	const struct yaml_node *trials = yaml_get(r->plan->yaml.root, "trials");
 	if (r->plan->random && !trials) {
 		return yaml_error(&r->plan->yaml, yaml_get(r->plan->yaml.root, "method"), r->e,
-			"trials", "expected how many configurations to draw, found nothing");
+			"trials", "expected the number of configurations to draw, found nothing");
 	}
 	if (!r->plan->random && trials) {
 		return yaml_error(&r->plan->yaml, trials, r->e, "trials",
-			"expected none with method grid (repeats is how often), found '%s'",
+			"expected no trials with method grid (use repeats for repetitions), found "
+			"'%s'",
 			trials->text);
 	}
 	return 0;
@@ -952,7 +953,7 @@ static int check_labels(const struct plan_reading *r)
 		}
 		if (taken) {
 			return yaml_wrong(&plan->yaml, map->items[2 * i], r->e, "labels",
-				"a label that no trial has by itself");
+				"a label other than those that every trial has");
 		}
 	}
 	return 0;
@@ -973,8 +974,8 @@ static int check_secrets(const struct plan_reading *r)
 			if (strcmp(masked.data, factor->values[k]) != 0 &&
 				strcmp(factor->values[k], "***") != 0) {
 				return yaml_error(&r->plan->yaml, factor->place, r->e, field.data,
-					"expected no secrets, which would be labels of runs "
-					"(set them in the environment of strain sweep)");
+					"expected no secrets, because parameters become labels of "
+					"runs (set them in the environment of strain sweep)");
 			}
 		}
 	}

@@ -71,7 +71,7 @@ struct plan_stop { // 0: no such rule
 
 // The first line of a plan whose secrets were masked (plan_kept.h): it can be read, but not run.
 #define PLAN_MASKED \
-	"# Secrets of this plan are left out (***): the plan that it was made of can go on."
+	"# Secrets are left out of this plan (***): only the original plan can resume the sweep."
 
 struct plan {
 	struct yaml yaml;

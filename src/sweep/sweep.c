@@ -378,7 +378,7 @@ static int renumber_runs(const struct sweep *sweep, const struct plan *was,
 		_cleanup_text_ struct text line = {0};
 		text_format(&line, "the changed plan keeps %zu of %zu runs%s", moves.n - left_out,
 			moves.n,
-			left_out > 0 ? "; the others are in the folder " SWEEP_LEFT_OUT : "");
+			left_out > 0 ? "; the others are moved to the folder " SWEEP_LEFT_OUT : "");
 		say(line.data ? line.data : "");
 	}
 	for (size_t i = 0; i < moves.n; i++) {
@@ -824,8 +824,7 @@ static int plan_changed(
 	result = plan_kept_differs(&was, &sweep->plan, ret, &what, e);
 	if (result == 0 && *ret) {
 		error_set(e, ESTALE,
-			"%s was started with another plan: %.330s (--force: go on "
-			"with this one)",
+			"%s was started with another plan: %.330s (--force resumes with this plan)",
 			sweep->directory, what ? what : "");
 	}
 	free(what);
@@ -887,8 +886,7 @@ static int go_on_changing(const struct sweep_options *options, struct sweep *swe
 	}
 	if (options->look) {
 		return error_set(e, ESTALE,
-			"%s: a change of its plan was not done to the end (strain sweep %s goes on "
-			"with it)",
+			"%s: a change of its plan is incomplete (strain sweep %s completes it)",
 			sweep->directory, sweep->directory);
 	}
 	int result = finish_change(options, sweep, e);
@@ -1011,7 +1009,7 @@ static int end_left(const struct sweep_options *options, const struct sweep *swe
 	while ((left = still_running_signal(sweep->mark, 0, 0)) > 0) {
 		uint64_t passed_ns = clock_monotonic_ns() - start_ns;
 		if (say && !said) {
-			say("ending the trial that a killed sweep has left running");
+			say("ending the trial that a killed sweep left running");
 			said = true;
 		}
 		if (passed_ns > grace_ns + WAIT_NS) {
@@ -1029,7 +1027,9 @@ static int end_left(const struct sweep_options *options, const struct sweep *swe
 		const struct timespec pause = {.tv_nsec = (long)PAUSE_NS};
 		nanosleep(&pause, NULL);
 	}
-	return left < 0 ? error_errno(e, (int)-left, "%s: cannot tell what still runs of it: /proc",
+	return left < 0 ? error_errno(e, (int)-left,
+				  "%s: cannot determine which of its processes "
+				  "still run: /proc",
 				  sweep->directory)
 	                : 0;
 }
@@ -1100,8 +1100,8 @@ static int check_masked(const struct sweep_options *options, const struct sweep 
 	return options->look || !sweep->plan.masked
 	               ? 0
 	               : error_set(e, EINVAL,
-				 "%s: secrets are left out in it (***): go on with the plan that "
-				 "it was made of (strain sweep PLAN.yaml -o %s)",
+				 "%s: secrets are left out of it (***): resume with the original "
+				 "plan (strain sweep PLAN.yaml -o %s)",
 				 path, sweep->directory);
 }
 

@@ -248,7 +248,7 @@ void advice_append_prepare_cost(struct text *t, const struct facts *f)
 	if (per_sample > 0 && !f->pipeline) {
 		text_append_string(t, "a sample takes ");
 		words_append_seconds(t, per_sample);
-		text_append_string(t, " of CPU to prepare; ");
+		text_append_string(t, " of CPU time to prepare; ");
 	}
 	advice_append_idle(t, f);
 }
@@ -341,7 +341,7 @@ static bool advise_workers_and_threads(struct book *b, double alone)
 	text_format(&action, "num_workers %u -> %u with OMP_NUM_THREADS=%u", f->workers.n,
 		best_workers, best_threads);
 	words_append_number(&basis, cause_spinning_cpus(f));
-	text_append_string(&basis, " CPUs spin, which workers would have");
+	text_append_string(&basis, " CPUs spin that workers could use");
 	advice_set(b, 0, SETTING_WORKERS, "%u", best_workers);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%u", best_threads);
 	advice_suggest(b, (struct estimate){1 / best, NAN, NAN}, &action, &basis);
@@ -388,10 +388,10 @@ void advice_suggest_at_epochs(struct book *b, double share)
 		double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
 		share += fmax(0, cause_known(f->between_s) / (f->training_s - apart));
 	} else {
-		text_append_string(&action, "one input pipeline for all epochs");
+		text_append_string(&action, "use one input pipeline for all epochs");
 		text_append_string(
 			&action, f->pipeline ? " (dataset.repeat(), steps_per_epoch)" : "");
 	}
-	text_append_string(&basis, "the first iterations of epochs take it");
+	text_append_string(&basis, "the first iterations of each epoch take this time");
 	advice_suggest_at_most(b, share, &action, &basis);
 }

@@ -51,7 +51,7 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	if (r->waits_most - r->waits_least >= IMBALANCE) {
 		text_format(&action,
-			"give rank %d as much to do as the others, and as much machine",
+			"give rank %d the same amount of work and resources as the others",
 			r->slowest);
 		text_append_string(&basis, "it waits ");
 		words_append_percent(&basis, r->waits_least);
@@ -59,8 +59,8 @@ static void advise_ranks(struct book *b, const struct cause *cause)
 		words_append_percent(&basis, r->waits_most);
 	} else {
 		text_append_string(
-			&action, "larger batches, fewer synchronisations, a faster network");
-		text_append_string(&basis, "all ranks wait alike");
+			&action, "use larger batches, fewer synchronisations or a faster network");
+		text_append_string(&basis, "all ranks wait equally");
 	}
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -111,15 +111,15 @@ static void advise_validation(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	text_append_string(&action, "validate half as often");
-	text_append_string(&basis, "half of the time that it takes");
+	text_append_string(&basis, "saves half of this time");
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 
 static void advise_checkpoint(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "save half as often, or in a thread beside training");
-	text_append_string(&basis, "half of the time that it takes");
+	text_append_string(&action, "save half as often, or in a background thread");
+	text_append_string(&basis, "saves half of this time");
 	advice_suggest(b, advice_gain_of(cause->share, 0.5), &action, &basis);
 }
 
@@ -145,8 +145,8 @@ static void say_startup(struct text *t, const struct facts *f, const struct caus
 static void advise_startup(struct book *b, const struct cause *cause)
 {
 	(void)cause;
-	advice_suggest_unknown(
-		b, "more work in one run: it starts once", "time before the first iteration");
+	advice_suggest_unknown(b, "do more work per run: start-up happens once",
+		"time before the first iteration");
 }
 
 // Growth ------------------------------------------------------------------------------------------
@@ -169,8 +169,9 @@ static void advise_leak(struct book *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
-		"keep no results of earlier iterations (loss.item(), not loss; lists that grow)",
-		"memory that cannot be dropped grew from the first iterations to the last");
+		"do not keep results of earlier iterations (loss.item() instead of loss; growing "
+		"lists)",
+		"unreclaimable memory grew from the first iterations to the last");
 }
 
 // Rows --------------------------------------------------------------------------------------------

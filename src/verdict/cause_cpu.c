@@ -50,7 +50,7 @@ static enum grounds grounds_allocation(const struct facts *f)
 static void say_allocation(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)f;
-	text_append_string(t, "gives memory back and takes it again: page faults take ");
+	text_append_string(t, "returns memory and allocates it again: page faults take ");
 	cause_append_share(t, cause);
 }
 
@@ -63,7 +63,7 @@ static void advise_allocation(struct book *b, const struct cause *cause)
 	struct text action = {0}, basis = {0};
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", trim);
 	advice_set(b, 0, SETTING_ENVIRONMENT, "%s", map);
-	text_format(&action, "%s %s (glibc keeps what is freed), or jemalloc", trim, map);
+	text_format(&action, "%s %s (glibc then keeps freed memory), or jemalloc", trim, map);
 	words_append_number(&basis, b->f->page_faults);
 	text_append_string(&basis, " page faults a second; the kernel takes ");
 	words_append_percent(&basis, leader_in_kernel(b->f));
@@ -215,7 +215,7 @@ static double cpus_of_quota(const struct facts *f)
 
 static void say_quota(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "held back by its CPU quota of ");
+	text_append_string(t, "limited by its CPU quota of ");
 	words_append_counted(t, cpus_of_quota(f), "CPU");
 	text_append_string(t, ", which costs ");
 	cause_append_share(t, cause);
@@ -224,13 +224,13 @@ static void say_quota(struct text *t, const struct facts *f, const struct cause 
 static void advise_quota(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "a larger CPU quota");
+	text_append_string(&action, "raise the CPU quota");
 	if (b->f->quota.own) {
-		text_append_string(&action, " in the cgroup that the job made");
+		text_append_string(&action, " of the cgroup that the job created");
 	} else {
 		text_append_string(&action, " (docker run --cpus, systemd CPUQuota=)");
 	}
-	text_append_string(&basis, "used up in ");
+	text_append_string(&basis, "exhausted in ");
 	words_append_percent(&basis, used_up(b->f));
 	text_append_string(&basis, " of its periods");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
@@ -346,7 +346,7 @@ static enum grounds grounds_threads(const struct facts *f)
 
 static void say_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
-	text_append_string(t, "too many threads: those that compute spin beside ");
+	text_append_string(t, "too many threads: compute threads spin next to ");
 	if (f->workers.n > 0) {
 		text_format(t, "%u loader worker%s", f->workers.n, f->workers.n == 1 ? "" : "s");
 	} else {
@@ -354,7 +354,7 @@ static void say_threads(struct text *t, const struct facts *f, const struct caus
 	}
 	text_append_string(t, " on ");
 	words_append_counted(t, f->cpus, "CPU");
-	text_append_string(t, "; that costs ");
+	text_append_string(t, ", which costs ");
 	cause_append_share(t, cause);
 }
 
@@ -432,7 +432,7 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	}
 	text_append_string(&basis, "a step takes ");
 	words_append_seconds(&basis, f->compute_s);
-	text_append_string(&basis, ", an undisturbed one of as many samples ");
+	text_append_string(&basis, ", an undisturbed step with as many samples ");
 	words_append_seconds(&basis, f->undisturbed_s);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -474,19 +474,19 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 	if (lack == LACK_NOBODY) {
 		// Other programs may have been on all that it may use.
 		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
-		text_append_string(t, "lacks CPUs: it was ready without one while others of ");
+		text_append_string(t, "lacks CPUs: it waited for a CPU while others of ");
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
 		text_append_string(t, " were idle, ");
 	} else if (lack == LACK_OTHERS) {
-		text_append_string(t, "shares its CPUs: other programs used ");
+		text_append_string(t, "contention for CPUs: other programs used ");
 		cause_append_cpus(t, f->host_others_cpus, f->host_cpus);
 		text_append_string(t, ", which costs ");
 	} else if (f->workers.n > 0) {
-		text_append_string(t, "CPU-bound: preparation and training share ");
+		text_append_string(t, "CPU-bound: preparation and training compete for ");
 		words_append_counted(t, f->cpus, "CPU");
 		text_append_string(t, ", which costs ");
 	} else {
-		text_append_string(t, "CPU-bound: there was work for more than ");
+		text_append_string(t, "CPU-bound: the job had work for more than ");
 		words_append_counted(t, f->cpus, "CPU");
 		text_append_string(t, ", which costs ");
 	}
@@ -500,12 +500,12 @@ static void advise_contention(struct book *b, const struct cause *cause)
 	double needed = causes_needed_cpus(f);
 	enum lack lack = causes_lack(f);
 	if (lack == LACK_NOBODY) {
-		text_append_string(&action, "a wider CPU affinity (taskset, numactl, cpuset)");
-		text_append_string(&basis, "it was ready without a CPU ");
+		text_append_string(&action, "widen the CPU affinity (taskset, numactl, cpuset)");
+		text_append_string(&basis, "it waited for a CPU ");
 		words_append_percent(&basis, f->main_queued);
 		text_append_string(&basis, " of the time while others were idle");
 	} else if (lack == LACK_OTHERS) {
-		text_append_string(&action, "a machine, or CPUs, of its own");
+		text_append_string(&action, "use a dedicated machine, or dedicated CPUs");
 		text_append_string(&basis, "other programs used ");
 		words_append_number(&basis, f->host_others_cpus);
 		text_append_string(&basis, f->cpus < f->host_cpus ? " of the machine's " : " of ");
@@ -513,8 +513,8 @@ static void advise_contention(struct book *b, const struct cause *cause)
 	} else {
 		text_append_string(&action, "more CPUs (");
 		words_append_number(&action, fmax(ceil(needed), floor(f->cpus) + 1));
-		text_append_string(&action, " would all be used)");
-		text_append_string(&basis, "the job may use ");
+		text_append_string(&action, " could be used)");
+		text_append_string(&basis, "the job has ");
 		words_append_counted(&basis, f->cpus, "CPU");
 		text_append_string(&basis, " and on average had work for ");
 		words_append_number(&basis, needed);
@@ -544,7 +544,8 @@ static struct judgement judge_python_threads(const struct facts *f, const struct
 static void say_python_threads(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)f;
-	text_append_string(t, "another Python thread holds the interpreter (GIL): waiting for it ");
+	text_append_string(t, "another Python thread holds the interpreter lock (GIL): waiting for "
+			      "it ");
 	text_append_string(t, "takes ");
 	cause_append_share(t, cause);
 }
@@ -555,8 +556,8 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
-		"move the work of the other Python threads into a process of its own",
-		"one thread at a time runs Python");
+		"move the work of the other Python threads into a separate process",
+		"only one thread at a time executes Python code");
 }
 
 // To start one copies the page tables of a process with a framework in it: time of the kernel, in
@@ -582,20 +583,21 @@ static enum grounds grounds_children(const struct facts *f)
 	return waits_in(f, WAIT_CHILD) >= WORTH ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
-// "8 an iteration, mostly true", as far as it is known.
+// "8 per iteration, mostly \"convert\"", as far as it is known.
 static void append_children(struct text *t, const struct facts *f)
 {
 	const struct children_facts *c = &f->children;
 	const char *comma = "";
 	if (c->per_iteration >= 0.5) {
 		words_append_number(t, c->per_iteration);
-		text_append_string(t, " an iteration");
+		text_append_string(t, " per iteration");
 		comma = ", ";
 	}
 	if (c->command && *c->command) {
 		text_append_string(t, comma);
-		text_append_string(t, "mostly ");
+		text_append_string(t, "mostly \"");
 		words_append_place(t, c->command, 24);
+		text_append_string(t, "\"");
 	}
 }
 
@@ -613,7 +615,8 @@ static void say_children(struct text *t, const struct facts *f, const struct cau
 static void advise_children(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "start no process in a step: one that stays, or a library");
+	text_append_string(&action, "do not start processes in a step: use a long-lived process, "
+				    "or a library");
 	append_children(&basis, b->f);
 	if (basis.length == 0) {
 		text_append_string(&basis, "the training thread waits for a child process");
@@ -631,19 +634,18 @@ struct step_wait {
 
 static const struct step_wait step_waits[] = {
 	{WAIT_SLEEP, false, "sleeps in its steps",
-		"take the sleep out of the loop: a limit of its rate, "
-		"a poll, a callback",
-		"sleep computes nothing"},
+		"remove the sleep from the loop: a rate limit, polling, a callback",
+		"no computation happens during sleep"},
 	{WAIT_NETWORK, true, "waits for the network in its steps",
-		"send and fetch in a thread beside training, or less often",
-		"the training thread waits at a socket"},
-	{WAIT_LOCK, true, "waits in its steps for a lock that processes share",
-		"hold the lock for less, or do without", "another process holds it"},
+		"send and fetch in a background thread, or less often",
+		"the training thread waits for a socket"},
+	{WAIT_LOCK, true, "waits in its steps for a lock shared between processes",
+		"hold the lock for a shorter time, or avoid it", "another process holds it"},
 	{WAIT_PIPE, true, "waits in its steps for another process (a pipe, a local socket)",
-		"let the other process work ahead: a queue of several results",
-		"the training thread waits at a pipe"},
+		"let the other process work ahead, with a queue of several results",
+		"the training thread waits for a pipe"},
 	{WAIT_STORAGE, false, "waits for files in its steps",
-		"read and write files in a thread beside training, or less often",
+		"read and write files in a background thread, or less often",
 		"the training thread waits for storage"},
 };
 

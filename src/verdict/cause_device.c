@@ -52,9 +52,9 @@ static void advise_unused(struct book *b, const struct cause *cause)
 {
 	(void)cause;
 	advice_suggest_unknown(b,
-		b->f->python ? "put model and batches on the GPU (.to(\"cuda\"))"
+		b->f->python ? "move model and batches to the GPU (.to(\"cuda\"))"
 			     : "compute on the GPU",
-		"no process of the job is on a GPU that it may use");
+		"no process of the job uses the GPUs that it has access to");
 }
 
 // Shared ------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ static struct judgement judge_shared(const struct facts *f, const struct causes 
 static void say_shared(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	text_format(t, "shares GPU %d: processes of other programs use it ", f->gpu.shared_index);
+	text_format(t, "contention for GPU %d: other programs use it ", f->gpu.shared_index);
 	words_append_percent(t, f->gpu.others_busy);
 	text_append_string(t, " of the time");
 	if (isfinite(f->gpu.job_busy)) {
@@ -89,8 +89,8 @@ static void say_shared(struct text *t, const struct facts *f, const struct cause
 static void advise_shared(struct book *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
-		"a GPU of its own (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
-		"the GPU would work for the job alone");
+		"use a dedicated GPU (CUDA_VISIBLE_DEVICES, the scheduler's --gpus)",
+		"the GPU would serve only the job");
 }
 
 // Slowed ------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ static struct judgement judge_throttled(const struct facts *f, const struct caus
 static void say_throttled(struct text *t, const struct facts *f, const struct cause *cause)
 {
 	(void)cause;
-	text_format(t, "throttled: heat or a hardware slowdown held GPU %d's clock down ",
+	text_format(t, "throttled: heat or a hardware slowdown lowered the clock of GPU %d ",
 		f->gpu.index);
 	words_append_percent(t, f->gpu.slowed);
 	text_append_string(t, " of the time, which costs ");
@@ -117,8 +117,8 @@ static void say_throttled(struct text *t, const struct facts *f, const struct ca
 static void advise_throttled(struct book *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
-		"better cooling, a working power supply (nvidia-smi -q -d PERFORMANCE)",
-		"the clock would be the highest");
+		"improve the cooling, check the power supply (nvidia-smi -q -d PERFORMANCE)",
+		"the GPU would run at its highest clock");
 }
 
 // Computing on one
@@ -154,17 +154,18 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 {
 	if (g->dram_activity >= DRAM_BOUND) {
-		return pytorch ? "mixed precision, torch.compile: fewer bytes to and from memory"
-		               : "mixed precision, fused kernels: fewer bytes to and from memory";
+		return pytorch ? "use mixed precision or torch.compile, for less memory traffic"
+		               : "use mixed precision or fused kernels, for less memory traffic";
 	}
 	if (g->sm_activity < SM_FEW) {
-		return pytorch ? "a larger batch, torch.compile or CUDA graphs: larger kernels"
-		               : "a larger batch: larger kernels";
+		return pytorch ? "use a larger batch, torch.compile or CUDA graphs, for larger "
+		                 "kernels"
+		               : "use a larger batch, for larger kernels";
 	}
 	if (g->tensor_activity < TENSOR_IDLE) {
-		return "mixed precision: the tensor cores are idle";
+		return "use mixed precision: the tensor cores are idle";
 	}
-	return "mixed precision, a larger batch, a faster GPU";
+	return "use mixed precision, a larger batch or a faster GPU";
 }
 
 // Without phases
@@ -183,7 +184,7 @@ void cause_append_gpu_bound(struct text *t, const struct gpu_facts *g)
 	if (n > 1) {
 		text_format(t, "%u GPUs", n);
 	}
-	text_append_string(t, " had work ");
+	text_append_string(t, " was busy ");
 	words_append_percent(t, g->busy);
 	text_append_string(t, " of the time");
 	gpu_append_use(t, g);
@@ -208,7 +209,7 @@ bool cause_append_gpu_fault(struct text *t, const struct gpu_facts *g)
 
 const struct cause_kind cause_gpu_unused = {
 	.name = "gpu-unused",
-	.part = "a GPU that is not used",
+	.part = "an unused GPU",
 	.of_device = true,
 	.judge = judge_unused,
 	.grounds = grounds_driver,
@@ -318,10 +319,10 @@ static void advise_optimizer(struct book *b, const struct cause *cause)
 	(void)cause;
 	bool pytorch = b->f->framework == FRAMEWORK_PYTORCH;
 	advice_suggest_unknown(b,
-		pytorch ? "foreach=True or fused=True, fewer and larger parameters, a simpler "
-			  "optimizer"
-			: "fewer and larger parameters, a simpler optimizer",
-		"forward and backward take less time than the update of the weights");
+		pytorch ? "use foreach=True or fused=True, fewer and larger parameters, or a "
+			  "simpler optimizer"
+			: "use fewer and larger parameters, or a simpler optimizer",
+		"the weight update takes longer than forward and backward pass");
 }
 
 // The host ----------------------------------------------------------------------------------------
@@ -385,10 +386,11 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 		text_append_string(t, "host-bound: the GPU waits for the host to give it work, ");
 		cause_append_share(t, cause);
 	} else if (causes_handing_over(f) >= 0.5 * share && !(interprets(f) >= 0.5 * share)) {
-		text_append_string(t, "host-bound: taking over batches that are ready takes ");
+		text_append_string(t, "host-bound: receiving batches that are ready takes ");
 		cause_append_share(t, cause);
 	} else if (causes_at_epochs(f->other_at_epochs, share)) {
-		text_append_string(t, "host-bound: the start of each epoch, in no phase, takes ");
+		text_append_string(t, "host-bound: the start of each epoch, outside all phases, "
+				      "takes ");
 		words_append_percent(t, f->other_at_epochs);
 		text_append_string(t, " of the iterations' time");
 	} else if (collects(f) >= MOST * share) {
@@ -401,7 +403,7 @@ static void say_launch(struct text *t, const struct facts *f, const struct cause
 	} else {
 		text_append_string(t, "host-bound: steps of ");
 		words_append_seconds(t, f->compute_s);
-		text_append_string(t, ", in which calls cost as much as arithmetic");
+		text_append_string(t, ", in which call overhead costs as much as arithmetic");
 	}
 }
 
@@ -409,7 +411,7 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "a larger batch: workers hand over fewer");
+	text_append_string(&action, "use a larger batch, so that workers hand over fewer batches");
 	text_append_string(&basis, "they prepare ");
 	words_append_percent(&basis, fmin(1, f->workers.preparing / f->workers.n));
 	text_append_string(&basis, " of the time");
@@ -420,8 +422,8 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 static void advise_lines(struct book *b)
 {
 	if (b->f->python && b->f->lines.looks == 0 && interprets(b->f) >= WORTH) {
-		advice_suggest_unknown(b, "strain run --lines: it names the lines",
-			"the interpreter runs the script's own code");
+		advice_suggest_unknown(b, "find the lines with strain run --lines",
+			"the interpreter executes the script's own code");
 	}
 }
 
@@ -434,8 +436,8 @@ static void advise_launch(struct book *b, const struct cause *cause)
 		advise_handing_over(b, cause);
 	} else if (collects(f) >= MOST * cause->share.value) {
 		advice_suggest_plain_at_most(b, collects(f),
-			"no gc.collect() in steps; gc.freeze() before the first one",
-			"each collection looks at all objects that live");
+			"call no gc.collect() in steps, and gc.freeze() before the first step",
+			"each collection visits all live objects");
 	} else {
 		// How much of it is for a batch and how much for its samples is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
@@ -443,10 +445,10 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			advise_lines(b);
 		}
 		advice_suggest_unknown(b,
-			!pytorch      ? "a larger batch"
-			: f->gpu.used ? "a larger batch; torch.compile or CUDA graphs"
-				      : "a larger batch; torch.compile",
-			"the same calls compute more samples");
+			!pytorch      ? "use a larger batch"
+			: f->gpu.used ? "use a larger batch, torch.compile or CUDA graphs"
+				      : "use a larger batch, or torch.compile",
+			"the same number of calls then computes more samples");
 		if (calls) {
 			advise_lines(b);
 		}
@@ -550,7 +552,7 @@ static void advise_one_thread(struct book *b)
 		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
 	} else {
 		text_append_string(
-			&action, "faster CPUs, a GPU, or more threads on CPUs of its own");
+			&action, "use faster CPUs, a GPU, or more threads on separate CPUs");
 	}
 	text_append_string(&basis, "it computes with one thread; ");
 	advice_append_idle(&basis, f);
@@ -580,7 +582,7 @@ static void advise_few_threads(struct book *b)
 	words_append_number(&basis, fmin(f->cpus, f->ranks.n * cpus_while_computing(f)));
 	text_append_string(&basis, " of ");
 	words_append_counted(&basis, f->cpus, "CPU");
-	text_append_string(&basis, " busy: more CPUs would be idle");
+	text_append_string(&basis, " busy: additional CPUs would be idle");
 	text_append_string(&action, "faster CPUs, a GPU");
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
@@ -590,9 +592,9 @@ static void advise_few_threads(struct book *b)
 static void advise_blas(struct book *b)
 {
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "an optimised BLAS (Debian: libopenblas0-openmp)");
-	text_append_string(&basis, "linear layers run in the reference BLAS, many times "
-				   "slower than need be: ");
+	text_append_string(&action, "use an optimised BLAS (Debian: libopenblas0-openmp)");
+	text_append_string(&basis, "linear layers use the reference BLAS, which is many times "
+				   "slower: ");
 	words_append_place(&basis, b->f->reference_blas, 80);
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
@@ -608,14 +610,14 @@ static void advise_compute(struct book *b, const struct cause *cause)
 	if (f->gpu.used) {
 		advice_suggest_unknown(b,
 			cause_gpu_better_use(&f->gpu, f->framework == FRAMEWORK_PYTORCH),
-			"the GPU is what the job waits for");
+			"the job waits for the GPU");
 	} else if (f->one_thread && f->cpus >= 2) {
 		advise_one_thread(b);
 	} else if (idle >= IDLE_CPUS) {
 		advise_few_threads(b);
 	} else {
 		advice_suggest_unknown(
-			b, "more or faster CPUs, a GPU", "computing is what the job waits for");
+			b, "use more or faster CPUs, or a GPU", "the job waits for computation");
 	}
 }
 
@@ -649,7 +651,7 @@ static void advise_transfer(struct book *b, const struct cause *cause)
 	advice_set(b, 0, SETTING_PIN, "1");
 	advice_suggest_plain_at_most(b, cause->share.value,
 		"pin_memory=True, .to(device, non_blocking=True)",
-		"copies would go on while the device computes");
+		"copies would overlap with computation");
 }
 
 // What is left ------------------------------------------------------------------------------------
@@ -677,7 +679,7 @@ static void say_not_known(struct text *t, const struct facts *f, const struct ca
 	(void)f;
 	text_append_string(t, "not known: ");
 	cause_append_share(t, cause);
-	text_append_string(t, " is in no phase, and nothing that was measured explains it");
+	text_append_string(t, " is outside all phases and unexplained by the measurements");
 }
 
 static void advise_not_known(struct book *b, const struct cause *cause)
@@ -685,9 +687,9 @@ static void advise_not_known(struct book *b, const struct cause *cause)
 	(void)cause;
 	bool python = b->f->python;
 	advice_suggest_unknown(b,
-		python ? "mark it: import strain; with strain.phase(\"forward\"):"
-		       : "mark it: strain_begin(\"forward\"), strain_end() (docs/markers.md)",
-		"a phase says what the time is spent on");
+		python ? "mark the time: import strain; with strain.phase(\"forward\"):"
+		       : "mark the time: strain_begin(\"forward\"), strain_end() (docs/markers.md)",
+		"phases show where the time is spent");
 }
 
 // Rows --------------------------------------------------------------------------------------------
@@ -733,7 +735,7 @@ const struct cause_kind cause_transfer = {
 
 const struct cause_kind cause_not_known = {
 	.name = "not-known",
-	.part = "time in no phase",
+	.part = "time outside all phases",
 	.judge = judge_not_known,
 	.grounds = grounds_not_known,
 	.say = say_not_known,

@@ -295,14 +295,14 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 	const struct worker_facts *w = &f->workers;
 	if (w->n == 0) {
 		text_append_string(
-			t, "input-bound: the training process prepares batches itself, ");
+			t, "input-bound: the training process prepares the batches itself, ");
 		cause_append_share(t, cause);
 		return;
 	}
 	if (w->restart && causes_at_epochs(f->data_at_epochs, cause->share.value)) {
-		text_append_string(t, "input-bound: each epoch starts its ");
+		text_append_string(t, "input-bound: each epoch restarts its ");
 		append_workers(t, f);
-		text_append_string(t, " anew: waiting for their first batches takes ");
+		text_append_string(t, ": waiting for their first batches takes ");
 		words_append_percent(t, f->data_at_epochs);
 		text_append_string(t, " of the iterations' time");
 		return;
@@ -312,7 +312,7 @@ static void say_input(struct text *t, const struct facts *f, const struct cause 
 		append_wait(t, f);
 		text_format(t, "; loader worker %d takes ", w->slowest_number);
 		words_append_number(t, w->slowest);
-		text_append_string(t, " times as long as others");
+		text_append_string(t, " times as long as the others");
 		return;
 	}
 	text_append_string(t, "input-bound (preparation on the CPU): ");
@@ -371,7 +371,7 @@ static void say_storage(struct text *t, const struct facts *f, const struct caus
 	if (f->storage.read_rate > 0) {
 		text_append_string(t, "; ");
 		words_append_bytes(t, f->storage.read_rate);
-		text_append_string(t, "/s come from storage");
+		text_append_string(t, "/s are read from storage");
 	}
 }
 
@@ -379,7 +379,7 @@ static void say_memory(struct text *t, const struct facts *f, const struct cause
 {
 	text_append_string(t, "memory too small: ");
 	if (f->storage.refault_rate > 0) {
-		text_append_string(t, "files leave the page cache and are read again, ");
+		text_append_string(t, "files are evicted from the page cache and read again, ");
 	} else {
 		text_append_string(t, "waiting for memory takes ");
 	}
@@ -397,7 +397,7 @@ static void advise_pipeline(struct book *b, const struct cause *cause)
 {
 	struct text action = {0}, basis = {0};
 	advice_append_idle(&basis, b->f);
-	text_append_string(&action, "batches prepared ahead, by more threads (tf.data: prefetch, "
+	text_append_string(&action, "prefetch batches with more threads (tf.data: prefetch, "
 				    "num_parallel_calls)");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -409,7 +409,7 @@ static void advise_slow_worker(struct book *b, const struct cause *cause)
 	text_format(&action, "find out why loader worker %d is slow", w->slowest_number);
 	text_append_string(&basis, "it takes ");
 	words_append_number(&basis, w->slowest);
-	text_append_string(&basis, " times as long for a batch as the others");
+	text_append_string(&basis, " times as long per batch as the others");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
@@ -430,7 +430,8 @@ static void advise_input(struct book *b, const struct cause *cause)
 		advice_suggest_workers(b);
 	}
 	struct text action = {0}, basis = {0};
-	text_append_string(&action, "less preparation: decode, scale or cache the data beforehand");
+	text_append_string(
+		&action, "reduce preparation: decode, scale or cache the data beforehand");
 	advice_append_prepare_cost(&basis, f);
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
@@ -445,7 +446,7 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 	text_append_string(&action, "fetch the data beforehand, or in larger pieces");
 	text_append_string(&basis, "a worker is blocked ");
 	words_append_percent(&basis, cause_batches_preparing(b->f).blocked);
-	text_append_string(&basis, " of the time that it prepares");
+	text_append_string(&basis, " of its preparation time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
@@ -453,8 +454,8 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 static void advise_lock(struct book *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,
-		"hold the lock for less, or give each worker a file, a connection of its own",
-		"workers wait for each other: more of them would, too");
+		"hold the lock for a shorter time, or give each worker its own file or connection",
+		"workers wait for each other, and more workers would too");
 }
 
 static void advise_storage(struct book *b, const struct cause *cause)
@@ -465,9 +466,9 @@ static void advise_storage(struct book *b, const struct cause *cause)
 	words_append_bytes(&basis, room);
 	text_append_string(&basis, " of memory are free; ");
 	words_append_bytes(&basis, f->storage.read_rate);
-	text_append_string(&basis, "/s come from storage");
+	text_append_string(&basis, "/s are read from storage");
 	text_append_string(
-		&action, "the dataset in memory (page cache, /dev/shm), or a faster disk");
+		&action, "keep the dataset in memory (page cache, /dev/shm), or use a faster disk");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 	if (cause->share.value >= 0.1) {
 		advice_suggest_workers(b);
@@ -479,10 +480,11 @@ static void advise_memory(struct book *b, const struct cause *cause)
 	const struct facts *f = b->f;
 	struct text action = {0}, basis = {0};
 	words_append_bytes(&basis, f->storage.refault_rate);
-	text_append_string(&basis, "/s are read again that the page cache had just dropped");
+	text_append_string(&basis, "/s are read again after eviction from the page cache");
 	text_append_string(
-		&action, f->memory.limited ? "a larger memory limit, or a smaller dataset at a time"
-					   : "more memory, or a smaller dataset at a time");
+		&action, f->memory.limited ? "raise the memory limit, or process a smaller dataset "
+					     "at a time"
+					   : "add memory, or process a smaller dataset at a time");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 

@@ -34,7 +34,7 @@ static int put_busy(const struct gpu_facts *g, struct verdict *v)
 	struct text value = {0};
 	if (g->unused) {
 		text_format(&value, "no process of the job on %s",
-			g->n > 1 ? "those that it may use" : "the one that it may use");
+			g->n > 1 ? "the GPUs that it can use" : "the GPU that it can use");
 		return evidence_put(v, "GPUs", &value, NAME_GPU_JOB_PROCESSES);
 	}
 	if (g->index < 0 || !isfinite(g->busy)) {
@@ -48,7 +48,7 @@ static int put_busy(const struct gpu_facts *g, struct verdict *v)
 		text_format(&value, " (GPU %d)", g->index);
 	}
 	if (!g->known && g->n_used == 0) {
-		text_append_string(&value, "; whether by the job is not known");
+		text_append_string(&value, "; whether the job uses it is not known");
 	}
 	return evidence_put(v, "GPU busy", &value, NAME_GPU_BUSY);
 }
@@ -60,9 +60,9 @@ static int put_unknown(const struct gpu_facts *g, struct verdict *v)
 	if (g->n == 0 || g->unused || (g->index >= 0 && isfinite(g->busy)) || g->n_used > 0) {
 		return 0;
 	}
-	text_append_string(&value, g->used ? "its memory filled while the job ran"
+	text_append_string(&value, g->used ? "GPU memory grew while the job ran"
 					   : "whether the job uses one is not known");
-	text_append_string(&value, g->divided ? "; divided into instances (MIG)" : "");
+	text_append_string(&value, g->divided ? "; partitioned (MIG)" : "");
 	return evidence_put(v, "GPU", &value, NAME_GPU_MEMORY);
 }
 
@@ -95,7 +95,7 @@ static int put_clock(const struct gpu_facts *g, struct verdict *v)
 		words_append_percent(&value, g->clock_lost);
 		text_append_string(&value, " below the highest while busy");
 	} else {
-		text_append_string(&value, "how far it was down is not known");
+		text_append_string(&value, "the clock reduction is not known");
 	}
 	if (slowed) {
 		text_append_string(&value, "; heat or hardware slowdown ");
@@ -141,7 +141,7 @@ static int put_errors(const struct gpu_facts *g, struct verdict *v)
 		[GPU_ERROR_CORRECTED] = "corrected",
 		[GPU_ERROR_PAGES] = "retired pages",
 		[GPU_ERROR_ROWS] = "remapped rows",
-		[GPU_ERROR_REPLAYS] = "PCIe packets sent again",
+		[GPU_ERROR_REPLAYS] = "PCIe packets retransmitted",
 		[GPU_ERROR_XIDS] = "logged by the driver (Xid)",
 	};
 	struct text value = {0};
@@ -177,7 +177,7 @@ static int put_spare(const struct gpu_facts *g, struct verdict *v)
 	if (!g->known || g->n_used == 0 || g->n_used >= g->n) {
 		return 0;
 	}
-	text_format(&value, "%u of %u that the job may use", g->n_used, g->n);
+	text_format(&value, "%u of the job's %u", g->n_used, g->n);
 	return evidence_put(v, "GPUs used", &value, NAME_GPU_JOB_PROCESSES);
 }
 
@@ -452,17 +452,17 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 	double seconds = tables_figure(
 		&a->tables, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
 	struct text value = {0};
-	text_append_string(&value, "used up in ");
+	text_append_string(&value, "exhausted in ");
 	words_append_percent(&value, o->throttled);
 	text_append_string(&value, " of its periods");
 	if (isfinite(seconds)) { // each CPU counts: it may pass the time of the run
 		text_append_string(&value, "; ");
 		words_append_number(&value, seconds);
-		text_append_string(&value, " CPU-seconds held back");
+		text_append_string(&value, " CPU-seconds throttled");
 	}
 	if (f->quota.where) {
 		text_append_string(
-			&value, f->quota.own ? "; the job's own cgroup " : "; around strain: ");
+			&value, f->quota.own ? "; the cgroup of the job " : "; outside strain: ");
 		text_append_printable(&value, f->quota.where, strlen(f->quota.where));
 	}
 	return evidence_put(v, "CPU quota", &value, NAME_PERIODS_THROTTLED);
@@ -537,7 +537,7 @@ static int put_training(const struct facts *f, struct verdict *v)
 	text_append_string(&value, " of ");
 	words_append_counted(&value, f->cpus, "CPU");
 	if (f->main_queued >= 0.01) {
-		text_append_string(&value, "; ready without one ");
+		text_append_string(&value, "; waiting for a CPU ");
 		words_append_percent(&value, f->main_queued);
 		text_append_string(&value, " of the time");
 	}
@@ -574,7 +574,7 @@ static int put_looks(struct verdict *v, const char *what, const struct wait_fact
 	if (value.length == 0) {
 		return 0;
 	}
-	text_format(&value, " (%llu looks)", (unsigned long long)waits->looks);
+	text_format(&value, " (%llu samples)", (unsigned long long)waits->looks);
 	return evidence_put(v, what, &value, NAME_WAIT "looks");
 }
 
@@ -603,12 +603,13 @@ static int put_children(const struct facts *f, struct verdict *v)
 		return 0;
 	}
 	words_append_number(&value, c->per_iteration);
-	text_append_string(&value, " an iteration");
+	text_append_string(&value, " per iteration");
 	append_time(&value, c->cpu_s, " of CPU time");
-	append_time(&value, c->waits_s, " waited for");
+	append_time(&value, c->waits_s, " of waiting");
 	if (c->command && *c->command) {
-		text_append_string(&value, ", mostly ");
+		text_append_string(&value, ", mostly \"");
 		words_append_place(&value, c->command, 24);
+		text_append_string(&value, "\"");
 	}
 	return evidence_put(v, "children", &value, NAME_CHILDREN_STARTED);
 }
@@ -624,7 +625,7 @@ static int put_threads(const struct facts *f, struct verdict *v)
 	if (f->threads.team_outside >= 0.05) {
 		text_append_string(&value, ", the team for ");
 		words_append_percent(&value, f->threads.team_outside);
-		text_append_string(&value, " of the time while nothing computes");
+		text_append_string(&value, " of the time without work to compute");
 	}
 	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
 }
@@ -640,7 +641,7 @@ static int put_lines(const struct facts *f, struct verdict *v)
 	words_append_percent(&value, f->lines.share);
 	text_append_string(&value, " of the run in ");
 	words_append_place(&value, f->lines.top, 60);
-	text_format(&value, " (%s looks)", text_count(count, sizeof(count), f->lines.looks));
+	text_format(&value, " (%s samples)", text_count(count, sizeof(count), f->lines.looks));
 	return evidence_put(v, "lines", &value, NULL);
 }
 
@@ -676,7 +677,7 @@ static int put_rates(const struct facts *f, struct verdict *v)
 	struct text value = {0};
 	text_format(&value, "%s samples/s",
 		text_count(number, sizeof(number), (uint64_t)llround(rate)));
-	text_format(&value, "; %s would be trained if they were there",
+	text_format(&value, "; training could process %s",
 		text_count(number, sizeof(number), (uint64_t)llround(trains)));
 	return evidence_put(v, "input", &value, NULL);
 }
@@ -692,9 +693,9 @@ static int put_others(const struct facts *f, struct verdict *v)
 	text_append_string(&value, f->cpus < f->host_cpus ? " of the machine's " : " of ");
 	words_append_counted(&value, f->host_cpus, "CPU");
 	if (f->stolen_cpus >= STOLEN * f->host_others_cpus) {
-		text_append_string(&value, ", taken by the hypervisor");
+		text_append_string(&value, ", used by the hypervisor");
 	} else if (f->stolen_cpus >= 0.05) {
-		text_append_string(&value, ", of which the hypervisor took ");
+		text_append_string(&value, ", of which the hypervisor used ");
 		words_append_number(&value, f->stolen_cpus);
 	}
 	return evidence_put(v, "others", &value, "system.cpu.time");
@@ -727,7 +728,7 @@ static int put_storage(const struct facts *f, struct verdict *v)
 	if (s->refault_rate >= 1e5) {
 		text_append_string(&value, ", of which ");
 		words_append_bytes(&value, s->refault_rate);
-		text_append_string(&value, "/s had just been dropped");
+		text_append_string(&value, "/s had just been evicted");
 	}
 	return evidence_put(
 		v, "reading", &value, s->refault_rate >= 1e5 ? NAME_REFAULTS : NAME_READ_STORAGE);
@@ -744,7 +745,7 @@ static int put_ranks(const struct facts *f, struct verdict *v)
 	text_append_string(&value, " to ");
 	words_append_percent(&value, f->ranks.waits_most);
 	text_append_string(&value, " of their iterations");
-	text_append_string(&value, f->ranks.inferred ? ", as far as backward tells" : "");
+	text_append_string(&value, f->ranks.inferred ? ", estimated from backward passes" : "");
 	return evidence_put(v, "ranks", &value, NULL);
 }
 
@@ -767,7 +768,7 @@ static int put_stopped(const struct analysis *a, struct verdict *v)
 	if (value.length == 0) {
 		return 0;
 	}
-	text_append_string(&value, ", which is in no share and no rate");
+	text_append_string(&value, ", excluded from shares and rates");
 	return evidence_put(
 		v, "stopped", &value, o->stopped_s > 0 ? NAME_STOPPED : NAME_PROCESS_STOPPED);
 }

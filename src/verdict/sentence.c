@@ -102,7 +102,7 @@ void sentence_append_surer(struct text *t, const struct facts *f, const struct c
 		comma = "; ";
 	}
 	if (f->workers.n > 0 && !f->workers.marked && facts_share(f, PHASE_DATA) > 0.1) {
-		text_format(t, "%smarks of what loader workers prepare", comma);
+		text_format(t, "%smarks of the batches that loader workers prepare", comma);
 		comma = "; ";
 	}
 	bool closely = c->n > 1 && c->items[1].weight >= RIVAL * c->items[0].weight &&

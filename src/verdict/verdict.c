@@ -177,8 +177,7 @@ static void append_missing(struct text *t, const struct analysis *a, size_t colu
 		rest += !fits;
 	}
 	if (rest > 0) {
-		text_format(
-			t, shown ? " and %zu more" : "; not measured: %zu kinds of figures", rest);
+		text_format(t, shown ? " and %zu more" : "; %zu kinds of data not measured", rest);
 	}
 }
 
@@ -190,7 +189,7 @@ static void append_recording(struct text *t, const struct analysis *a)
 		words_append_percent(t, recording->cpu_share);
 		text_append_string(t, " of one CPU");
 	} else {
-		text_append_string(t, "what recording cost is not known");
+		text_append_string(t, "recording cost unknown");
 	}
 	append_missing(t, a, COLUMNS - INDENT);
 }
@@ -394,20 +393,20 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 		return confidence;
 	}
 	text_format(&opinion->headline, "out of memory%s: the kernel killed ",
-		confidence == CONFIDENCE_LOW ? ", it seems" : "");
+		confidence == CONFIDENCE_LOW ? " (probably)" : "");
 	text_append_string(
 		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
-	text_append_string(propose(opinion), "a smaller batch, fewer loader workers");
+	text_append_string(propose(opinion), "use a smaller batch or fewer loader workers");
 	// Where the limit was never reached, the machine had no memory left.
 	if (tables_figure(&a->tables, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
-		text_append_string(&opinion->headline, ", the machine had none left");
+		text_append_string(&opinion->headline, " when the machine ran out of memory");
 	} else if (o->memory_limit_is_cgroup) {
 		text_append_string(&opinion->headline, " at its limit of ");
 		words_append_limit(&opinion->headline, o->memory_limit_bytes);
 		text_append_string(&opinion->next,
 			a->tables.reader && reader_run(a->tables.reader, "limit_memory")
-				? ", a larger limit (--memory)"
-				: ", a larger limit (docker run --memory, sbatch --mem)");
+				? ", or raise the limit (--memory)"
+				: ", or raise the limit (docker run --memory, sbatch --mem)");
 	}
 	text_append_string(&opinion->headline, " after ");
 	words_append_seconds(&opinion->headline, o->duration_s);
@@ -430,7 +429,7 @@ static enum confidence judge_failed(const struct analysis *a, struct opinion *op
 	text_append_string(&line, told->text);
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	if (memory) {
-		text_append_string(propose(opinion), "a smaller batch");
+		text_append_string(propose(opinion), "use a smaller batch");
 	}
 	return CONFIDENCE_HIGH;
 }
@@ -442,8 +441,8 @@ static enum confidence judge_skipped(const struct analysis *a, struct opinion *o
 		return CONFIDENCE_NONE;
 	}
 	_cleanup_text_ struct text line = {0};
-	text_format(&line, "skipped, says its exit status %d: %s", EXIT_SKIPPED,
-		told->text ? told->text : "");
+	text_format(
+		&line, "skipped (exit status %d): %s", EXIT_SKIPPED, told->text ? told->text : "");
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	return CONFIDENCE_HIGH;
 }
@@ -454,9 +453,8 @@ static enum confidence judge_short(const struct analysis *a, struct opinion *opi
 	if (o->running_s >= TOO_SHORT_S) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline,
-		o->partial ? "too short to tell what limits it: of it is recorded "
-			   : "too short to tell what limits it: it ran for ");
+	text_append_string(&opinion->headline, o->partial ? "too short for a verdict: recorded "
+							  : "too short for a verdict: ran for ");
 	overview_append_running(&opinion->headline, o);
 	return CONFIDENCE_LOW;
 }
@@ -472,7 +470,7 @@ static enum confidence judge_gpu(const struct analysis *a, struct opinion *opini
 	text_append_string(propose(opinion),
 		cause_gpu_better_use(gpu, opinion->facts->framework == FRAMEWORK_PYTORCH));
 	text_append_string(&opinion->next,
-		isfinite(gpu->sm_activity) ? "" : "; how well the GPU was used is not known");
+		isfinite(gpu->sm_activity) ? "" : "; the efficiency of the GPU is not known");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -490,7 +488,7 @@ static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion 
 	}
 	words_append_elided(&opinion->headline, line.data ? line.data : "", NEXT_COLUMNS);
 	text_append_string(propose(opinion),
-		"another GPU; a reset of this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
+		"use another GPU, or reset this one (nvidia-smi -q -d ECC,ROW_REMAPPER)");
 	return CONFIDENCE_HIGH;
 }
 
@@ -508,12 +506,12 @@ static enum confidence judge_memory(const struct analysis *a, struct opinion *op
 	}
 	if (stalled >= MEMORY_STALLED) {
 		text_append_string(&opinion->headline, isfinite(share) ? ", " : "");
-		text_append_string(&opinion->headline, "all tasks stalled for it ");
+		text_append_string(&opinion->headline, "all tasks stalled for memory ");
 		words_append_percent(&opinion->headline, stalled);
 		text_append_string(&opinion->headline, " of the time");
 	}
 	text_append_string(
-		propose(opinion), "a smaller batch, fewer loader workers, a larger limit");
+		propose(opinion), "use a smaller batch, fewer loader workers or a larger limit");
 	return stalled >= MEMORY_STALLED ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
@@ -523,13 +521,13 @@ static enum confidence judge_quota(const struct analysis *a, struct opinion *opi
 	if (!(o->throttled >= THROTTLED)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "held back by its CPU quota: ");
+	text_append_string(&opinion->headline, "limited by its CPU quota: ");
 	words_append_counted(&opinion->headline, o->cpus, "CPU");
-	text_append_string(&opinion->headline, " used up in ");
+	text_append_string(&opinion->headline, ", used up in ");
 	words_append_percent(&opinion->headline, o->throttled);
 	text_append_string(&opinion->headline, " of the periods");
 	text_append_string(propose(opinion),
-		"a larger quota, or no more threads and loader workers than it allows");
+		"raise the quota, or use no more threads and loader workers than it allows");
 	return CONFIDENCE_MEDIUM;
 }
 
@@ -541,7 +539,7 @@ static enum confidence judge_storage(const struct analysis *a, struct opinion *o
 	if (!(stalled >= STORAGE_STALLED) || o->cpus_used >= SATURATED * o->cpus || !(moved > 0)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "waits for storage: io pressure ");
+	text_append_string(&opinion->headline, "storage-bound: I/O pressure ");
 	words_append_percent(&opinion->headline, stalled);
 	text_append_string(&opinion->headline, o->pressure.of_job ? "" : " on this host");
 	text_append_string(&opinion->headline, "; the job read ");
@@ -549,7 +547,7 @@ static enum confidence judge_storage(const struct analysis *a, struct opinion *o
 	text_append_string(&opinion->headline, " from disk, wrote ");
 	words_append_bytes(&opinion->headline, o->storage_write_bytes);
 	text_append_string(propose(opinion),
-		"data that fits the page cache, a faster disk, more loader workers");
+		"make the data fit the page cache, use a faster disk or more loader workers");
 	return o->pressure.of_job ? CONFIDENCE_MEDIUM : CONFIDENCE_LOW;
 }
 
@@ -568,12 +566,14 @@ static enum confidence judge_cpu(const struct analysis *a, struct opinion *opini
 		words_append_percent(&opinion->headline, gpu->busy);
 	}
 	if (o->pressure.some[PRESSURE_CPU] >= CPU_STALLED) {
-		text_append_string(propose(opinion), "fewer threads or OMP_WAIT_POLICY=passive; "
-						     "tasks waited for a CPU ");
+		text_append_string(propose(opinion),
+			"use fewer threads or "
+			"OMP_WAIT_POLICY=passive; tasks waited for a CPU ");
 		words_append_percent(&opinion->next, o->pressure.some[PRESSURE_CPU]);
 		text_append_string(&opinion->next, " of the time");
 	} else {
-		text_append_string(propose(opinion), "more CPUs, or less work for each sample");
+		text_append_string(
+			propose(opinion), "use more CPUs, or reduce the work per sample");
 	}
 	return CONFIDENCE_MEDIUM;
 }
@@ -585,19 +585,19 @@ static enum confidence tell_contention(
 	if (!(o->host_cpus_used >= SATURATED * host && others >= 0.25 * host)) {
 		return CONFIDENCE_NONE;
 	}
-	text_append_string(&opinion->headline, "shares its CPUs");
-	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? ", it seems" : "");
+	text_append_string(&opinion->headline, "contention for CPUs");
+	text_append_string(&opinion->headline, sure == CONFIDENCE_LOW ? " (probably)" : "");
 	text_append_string(&opinion->headline, ": the job used ");
 	append_cpus_used(&opinion->headline, o);
 	if (waited_s >= WAITED * o->running_s) {
 		text_append_string(&opinion->headline, " and waited ");
 		words_append_seconds(&opinion->headline, waited_s);
-		text_append_string(&opinion->headline, " for one");
+		text_append_string(&opinion->headline, " for a CPU");
 	}
 	text_append_string(&opinion->headline, "; other programs used ");
 	words_append_number(&opinion->headline, others);
 	text_append_string(propose(opinion),
-		"record it again on a quiet machine; like this no other limit shows");
+		"record it again on an idle machine: contention hides other limits");
 	return sure;
 }
 
@@ -640,19 +640,19 @@ static enum confidence judge_one_thread(const struct analysis *a, struct opinion
 		return CONFIDENCE_NONE;
 	}
 	bool alone = a->processes.items[i].cpu_seconds >= SATURATED * o->cpu_seconds;
-	text_append_string(&opinion->headline, "bound by one thread, it seems: ");
+	text_append_string(&opinion->headline, "probably bound by one thread: ");
 	text_append_string(&opinion->headline, a->processes.items[i].label);
-	text_append_string(&opinion->headline, " kept one CPU busy of ");
+	text_append_string(&opinion->headline, " kept one CPU busy out of ");
 	words_append_number(&opinion->headline, o->cpus);
 	if (!alone) {
-		text_append_string(&opinion->headline, "; all others used ");
+		text_append_string(&opinion->headline, "; all other processes used ");
 		words_append_number(&opinion->headline,
 			o->cpus_used - a->processes.items[i].cpu_seconds / o->running_s);
 	}
-	text_append_string(propose(opinion), alone ? "loader workers, more threads "
-						     "(OMP_NUM_THREADS), a larger batch"
-						   : "more threads (OMP_NUM_THREADS), "
-						     "a larger batch");
+	text_append_string(propose(opinion), alone ? "use loader workers, more threads "
+						     "(OMP_NUM_THREADS) or a larger batch"
+						   : "use more threads (OMP_NUM_THREADS) or a "
+						     "larger batch");
 	return CONFIDENCE_LOW;
 }
 
@@ -674,7 +674,7 @@ static enum confidence judge_nothing(const struct analysis *a, struct opinion *o
 	const struct overview *o = &a->overview;
 	if (!isfinite(o->cpus_used) || !isfinite(o->cpus)) {
 		text_append_string(&opinion->headline,
-			"what limits the job is not known: its CPU time was not measured");
+			"bottleneck unknown: the job's CPU time was not measured");
 		return CONFIDENCE_LOW;
 	}
 	const struct gpu_facts *gpu = &opinion->facts->gpu;
@@ -734,19 +734,20 @@ static const char *way_to_marks(const struct analysis *a)
 		return ""; // the output of a process that ran already cannot be read
 	}
 	if (a->tables.epochs.n > 0) {
-		return python && marks ? "for iterations, in the script: import strain; "
+		return python && marks ? "to mark iterations, add to the script: import strain; "
 		                         "for batch in strain.iterations(loader):"
 		                       : "";
 	}
 	if (a->overview.epoch_pattern) { // of a live run there may be some yet
 		return a->overview.state == RUN_LIVE
 		               ? ""
-		               : "no line that was read matched --epoch-pattern";
+		               : "no line of the searched output matched --epoch-pattern";
 	}
-	return !marks   ? "for epochs: --epoch-pattern REGEX"
-	       : python ? "for epochs, in the script: import strain; "
-	                  "for epoch in strain.epochs(range(3)): (or --epoch-pattern REGEX)"
-	                : "for epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the script";
+	return !marks   ? "to mark epochs: --epoch-pattern REGEX"
+	       : python ? "to mark epochs, add to the script: import strain; for epoch in "
+	                  "strain.epochs(range(3)): (or use --epoch-pattern REGEX)"
+	                : "to mark epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the "
+	                  "script";
 }
 
 static void judge_by(const struct analysis *a, const struct rule *table, size_t n,

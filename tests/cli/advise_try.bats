@@ -91,7 +91,7 @@ print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
 @test "what a run does not tell: secrets, ranks" {
 	"$STRAIN" run -o secret -- ./job by_threads --password hunter2
 	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 secret
-	[[ "$output" == *"its job cannot be started again: a secret of its command was not recorded"* ]]
+	[[ "$output" == *"its job cannot be started again: a secret in its command was not recorded"* ]]
 	[[ "${lines[-1]}" == *"strain advise --try secret -- COMMAND..." ]]
 	WORLD_SIZE=2 RANK=0 "$STRAIN" run -o rank -- ./job by_threads
 	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 rank.strain
@@ -144,7 +144,7 @@ print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
 
 @test "options that are wrong" {
 	run -2 "$STRAIN" advise --try --stalls true
-	[[ "$output" == "strain: advise: expected one question: --stalls or --try"* ]]
+	[[ "$output" == "strain: advise: expected one of --stalls and --try"* ]]
 	run -2 "$STRAIN" advise --try --with LD_PRELOAD=x.so -- true
 	[[ "$output" == "strain: --with: 'LD_PRELOAD=x.so' is no setting that can be tried"* ]]
 	run -2 "$STRAIN" advise --try --repeats 1 -- true

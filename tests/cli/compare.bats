@@ -71,7 +71,7 @@ batch_size            pytorch   tensorflow
 
 mean of 3 runs each; +- is its 95 % interval (Student's t)
 [1] out of device memory: tried to allocate 2 GiB
-[2] the run has no epochs: neither marks nor --epoch-pattern" ] || { echo "$output"; false; }
+[2] the run has no epochs: no marks and no match of --epoch-pattern" ] || { echo "$output"; false; }
 	[ -z "$stderr" ]
 }
 
@@ -82,7 +82,7 @@ mean of 3 runs each; +- is its 95 % interval (Student's t)
 	[[ "${lines[0]}" == "time of an epoch, s (speed-up), by framework" ]]
 	[[ "${lines[3]}" == "       128  0.910 +-0.025  1.33x* "*" 1.50 +-0.12  1.000x" ]]
 	[[ "$output" == *"speed-up: times as fast as batch_size=32; * is beyond"* ]]
-	[[ "$output" == *"* is beyond noise (Welch's t-test, Holm's correction over 2 comparisons, 5 % level)"* ]]
+	[[ "$output" == *"* is significant (Welch's t-test, Holm's correction over 2 comparisons, 5 % level)"* ]]
 	"$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32 --format json |
 		python3 -c 'import json, sys
 table = json.load(sys.stdin)
@@ -200,7 +200,7 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	[[ "${lines[1]}" == *" success  baseline "* ]]
 	if [ "$GSL" = 1 ]; then
 		[[ "${lines[3]}" == *" success    1.33x* "* ]]
-		[[ "$output" == *"speed-up: times as fast as batch_size=32, by the time of an epoch; * is beyond noise (Welch"* ]]
+		[[ "$output" == *"speed-up: times as fast as batch_size=32, by the time of an epoch; * is significant (Welch"* ]]
 	fi
 }
 
@@ -213,7 +213,7 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	run -0 --separate-stderr "$STRAIN" compare a.sweep --rows framework --where 'batch_size<=128'
 	[[ "$stderr" == *"strain: the plan's baseline: 'batch_size' is no label of rows or columns: nothing is held against it"* ]]
 	run -0 --separate-stderr "$STRAIN" compare a.sweep b.sweep --rows batch_size --columns framework --where 'batch_size<=128'
-	[[ "$stderr" == "strain: the plans have different baselines (a.sweep: batch_size=32; b.sweep: framework=tensorflow), so none is taken: --baseline says one"* ]]
+	[[ "$stderr" == "strain: the plans have different baselines (a.sweep: batch_size=32; b.sweep: framework=tensorflow), so none is used: select one with --baseline"* ]]
 	[[ "$output" != *"speed-up"* ]]
 	planned_sweep c "{batch_size: 32}"
 	run -0 "$STRAIN" compare a.sweep c.sweep --rows batch_size --columns framework --where 'batch_size<=128'
@@ -301,7 +301,7 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	[ "${lines[0]}" = "columns: run" ]
 	[[ "${lines[1]}" == *" 0003-1 "*" 0001-1" ]]
 	[[ "$output" == *"time of an epoch, s "*" 0.900 "*" 1.20 "*" 0.75x"* ]]
-	[[ "$output" == *"none is tested: that takes at least two runs of both"* ]]
+	[[ "$output" == *"not tested: that takes at least two runs of both"* ]]
 	[[ "$output" != *"x*"* ]]
 	[ -z "$stderr" ]
 	cp paper.sweep/0001-1.strain "$BATS_TEST_TMPDIR/"
@@ -399,8 +399,8 @@ with_keys() { # NAME TO [KEY VALUE]...
 	[[ "${lines[4]}" =~ ^"host "\ +node1\ +node2$ ]]
 	[[ "${lines[5]}" =~ ^"framework "\ +"pytorch 1.13.0"\ +"pytorch 2.6.0"$ ]]
 	[[ "${lines[6]}" == "outcome "* ]] # what is equal is left out
-	[[ "$output" == *"two is 1.000 times as fast as one, by the time of an epoch (one run each has no interval: it may be noise)" ||
-		"$output" == *"one is 1.000 times as fast as two, by the time of an epoch (one run each has no interval: it may be noise)" ]]
+	[[ "$output" == *"two is 1.000 times as fast as one, by the time of an epoch (single runs have no interval: this may be noise)" ||
+		"$output" == *"one is 1.000 times as fast as two, by the time of an epoch (single runs have no interval: this may be noise)" ]]
 	"$STRAIN" compare one.strain two.strain --json >table.json
 	python3 - <<-'EOF'
 		import json
@@ -493,7 +493,7 @@ epochs_of() { # FOLDER SECONDS...
 		assert abs(other["low"] * other["high"] - 4) < 1e-9
 	EOF
 	run -0 "$STRAIN" compare slow noisy
-	[[ "${lines[-1]}" == "slow is 1.042 (95 %: "*" times as fast as noisy, by the time of an epoch: that is within noise" ]] ||
+	[[ "${lines[-1]}" == "slow is 1.042 (95 %: "*" times as fast as noisy, by the time of an epoch: within noise" ]] ||
 		{ echo "$output"; false; }
 	run -0 "$STRAIN" compare slow fast noisy
 	[[ "${lines[-1]}" == "fast is 2.00 +-0.46 times as fast as slow, 2.08 (95 %: "*" to "*") times as fast as noisy, by the time of an epoch" ]] || { echo "$output"; false; }
@@ -509,7 +509,7 @@ epochs_of() { # FOLDER SECONDS...
 	epochs_of first 1.4 1.0 1.01
 	epochs_of quiet 1.0 1.02 0.99 1.01 1.005
 	run -0 --separate-stderr "$STRAIN" compare outlier quiet
-	[ "$stderr" = "strain: warning: outliers in the time of an epoch: run4 1.4 s, where the median is 1.0 s (of 5 runs)" ] ||
+	[ "$stderr" = "strain: warning: outliers in the time of an epoch: run4 1.4 s; the median is 1.0 s (of 5 runs)" ] ||
 		{ echo "$stderr"; false; }
 	run -0 --separate-stderr "$STRAIN" compare first quiet
 	[[ "$stderr" == "strain: warning: the first run was slower than the rest in the time of an epoch: run1 1.4 s, the others at most 1.0 s; "* ]] ||
@@ -540,7 +540,7 @@ epochs_of() { # FOLDER SECONDS...
 	copy_run 0001-1 jobs/a.strain "train"
 	copy_run 0001-1 jobs/b.strain "another"
 	copy_run 0003-1 jobs/c.strain "train"
-	local line="strain: runs in a cell are of different commands, and no label tells them apart: --columns path would"
+	local line="strain: runs of one cell have different commands but the same labels: separate them with --columns path"
 	run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds
 	[ "$stderr" = "$line" ]
 	run -0 --separate-stderr "$STRAIN" compare jobs --value epoch_seconds --columns path
@@ -639,7 +639,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where outcom=crash
 	[[ "$stderr" == *"did you mean 'outcome'?"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where batch_size=7
-	[ "$stderr" = "strain: no runs in paper.sweep that --where chooses" ]
+	[ "$stderr" = "strain: no runs in paper.sweep that match --where" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where 'epoch_seconds<4s'
 	[[ "$stderr" == "strain: --where: epoch_seconds: expected a number (seconds, bytes, ratios), found '4s'"* ]]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where outcome=crashed
@@ -702,7 +702,7 @@ assert cells["strain.memory.pss:max"] == cells["host_memory_peak"] > 0, cells'
 
 @test "measures have a list" {
 	run -0 "$STRAIN" compare --value help
-	[[ "$output" == *"epoch_seconds "*" s "*"Mean length of the epochs that ended."* ]]
+	[[ "$output" == *"epoch_seconds "*" s "*"Mean duration of the complete epochs."* ]]
 	[ "${#lines[@]}" -gt 25 ]
 	for line in "${lines[@]}"; do
 		grep -qE "^\\*${line%% *}\\*" "$SOURCE_ROOT/man/strain-compare.1.scd" || {

@@ -39,7 +39,7 @@ fake_torch() {
 		len(sys.argv) == 1 and subprocess.run([sys.executable, __file__, "child"], check=True)
 	EOF
 	OWN="$PWD/own" PYTHONPATH="$PWD/own" record "$PYTHON" look.py
-	[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch, Keras, JAX) was imported" ]
+	[ "$(run_key run.strain hooks_missing)" = "no framework with hooks (PyTorch, Keras, JAX) was imported" ]
 	# Where there is no other, there is none.
 	record "$PYTHON" -s -c 'import sys, os; assert not any("strain" in str(m) for m in sys.modules)
 assert os.environ["PYTHONPATH"] == os.environ["STRAIN_HOOKS"]'
@@ -375,6 +375,6 @@ if verdict["bottleneck"] == "ranks":
 		venv/bin/python look.py >without
 		record venv/bin/python look.py >with
 		cmp with without
-		[ "$(run_key run.strain hooks_missing)" = "no framework that has hooks (PyTorch, Keras, JAX) was imported" ]
+		[ "$(run_key run.strain hooks_missing)" = "no framework with hooks (PyTorch, Keras, JAX) was imported" ]
 	done
 }

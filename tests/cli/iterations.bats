@@ -167,7 +167,7 @@ setup() {
 	run -0 "$STRAIN" show --iterations bare.strain
 	[[ "$output" != *ITERATIONS* && "$output" != *PHASE* ]]
 	run -0 "$STRAIN" show --json bare.strain
-	[[ "$output" == *'"missing": "the job marked none"'* ]]
+	[[ "$output" == *'"missing": "the job did not mark iterations"'* ]]
 	[[ "$output" == *'"p50_s": null'* ]]
 }
 

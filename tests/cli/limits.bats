@@ -181,12 +181,12 @@ in_container() {
 	limited cpu cpu.cfs_quota_us 20000
 	[ "$(cat "$cgroup/cpu.cfs_period_us")" = 100000 ] || skip "another period than the usual"
 	run -0 --separate-stderr in_container -- "$JOB" burn 300
-	[[ "$stderr" == *"strain: held back by its CPU quota: 0.2 CPUs used up in "*" % of the periods"* ]]
+	[[ "$stderr" == *"strain: limited by its CPU quota: 0.2 CPUs used up in "*" % of the periods"* ]]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_cpus') FROM run WHERE key = 'limits'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) FROM samples WHERE metric = 'strain.cgroup.cpu.limit'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) - min(value) > 0.5 FROM samples WHERE metric = 'strain.cgroup.cpu.throttled_time'")" = 1 ]
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *"CPU quota "*"used up in "*" % of its periods; "*" CPU-seconds held back"* ]]
+	[[ "$output" == *"CPU quota "*"used up in "*" % of its periods; "*" CPU-seconds throttled"* ]]
 }
 
 @test "cgroup v2: the job has a cgroup of its own, and nothing of it is left" {
@@ -222,5 +222,5 @@ in_container() {
 	made=("$cgroup")
 	run -0 --separate-stderr only_v2 bwrap --dev-bind / / --ro-bind /sys/fs/cgroup /sys/fs/cgroup \
 		"$STRAIN" run -o run.strain true
-	[[ "$(ask "$refused")" == *"Read-only file system; a container whose cgroups are mounted writable would allow it"* ]]
+	[[ "$(ask "$refused")" == *"Read-only file system; use a container with a writable cgroup mount"* ]]
 }

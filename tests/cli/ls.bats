@@ -194,7 +194,7 @@ assert sweep["path"] == "a.sweep"'
 	[[ "${lines[0]}" == *" EPOCH_SECONDS  LABELS" ]]
 	[[ "${lines[1]}" == "run8 "*"800 ms "* ]]
 	run -0 --separate-stderr "$STRAIN" ls --where outcom=success
-	[[ "$stderr" == "strain: --where: no run has a label 'outcom', and it is no measure; did you mean 'outcome'? There are: batch_size, workers; "* ]]
+	[[ "$stderr" == "strain: --where: no run has a label 'outcom', and no measure has that name; did you mean 'outcome'? There are: batch_size, workers; "* ]]
 }
 
 @test "the index makes no difference but to time" {

@@ -14,7 +14,7 @@ fails_125() {
 
 @test "no command is wrong usage" {
 	fails_125
-	[ "$stderr" = "strain: no command to run (strain run --help)" ]
+	[ "$stderr" = "strain: expected a command to run (strain run --help)" ]
 	fails_125 --
 	fails_125 --label a=b
 }

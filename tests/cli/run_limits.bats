@@ -86,7 +86,7 @@ own_cgroup() { # CONTROLLER
 	[[ "$stderr" == *"strain: --memory: expected at most 128 MiB, the limit of /"*", found 256 MiB (268435456)"* ]]
 }
 
-@test "the CPUs that the job may use, of threads and children too; strain has the others" {
+@test "the CPUs that the job has, of threads and children too; strain has the others" {
 	allowed=$(nproc)
 	run -0 record --cpus 1 sh -c 'nproc; (sh -c nproc); sed -n "s/^Cpus_allowed_list:\t//p" "/proc/$PPID/status"'
 	[ "${lines[0]}" = 1 ]
@@ -121,7 +121,7 @@ own_cgroup() { # CONTROLLER
 	[[ "$output" == *"ended: 0" ]]
 	run -0 --separate-stderr "${scope[@]}" sh -c '"$0" run -o memory.strain --memory 64MiB true; echo "ended: $?"' "$STRAIN"
 	[ "$output" = "ended: 125" ]
-	[[ "$stderr" == "strain: --memory: the memory controller is not handed down to /"*"; a delegated cgroup would allow it: systemd-run "* ]]
+	[[ "$stderr" == "strain: --memory: the memory controller is not enabled for /"*"; use a delegated cgroup: systemd-run "* ]]
 }
 
 @test "without a cgroup CPUs are limited all the same, memory is not and says so" {
@@ -156,7 +156,7 @@ own_cgroup() { # CONTROLLER
 	fi
 	[ "$status" = 125 ]
 	[ "${#stderr_lines[@]}" = 1 ]
-	[[ "$stderr" == "strain: --memory: "*"; "*" would allow it"* ]]
+	[[ "$stderr" == "strain: --memory: "*"; use a "*"cgroup"* ]]
 	[ ! -e ran ]
 }
 

@@ -244,7 +244,7 @@ with sqlite3.connect("runs/r34.strain") as run:
     run.execute("INSERT INTO run VALUES (?, ?)", ("epochs", "lines end epochs"))'
 	figure tripathi2019-fig3.1
 	[ "$(points)" = $'1 gap\n2 time' ]
-	says 'lines end epochs, which does not tell when the first began'
+	says 'the lines mark the ends of epochs, so the start of the first one is not known'
 }
 
 @test "a figure of numbers is a table without -o; the others say what they are" {

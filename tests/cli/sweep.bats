@@ -88,7 +88,7 @@ is_running() {
 		timeout: 1min
 	EOF
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "${stderr_lines[0]}" == *"time not known until the first has run (at most 6 min"* ]]
+	[[ "${stderr_lines[0]}" == *"the remaining time is known after the first trial (at most 6 min"* ]]
 	[ "$(grep -c ' s left$' <<<"$stderr")" = 5 ]
 	[[ "$stderr" != *"6 of 6"*left* ]]
 	rm plan.sweep/0003-2.strain
@@ -109,7 +109,7 @@ is_running() {
 	grep -qE '^strain: [1-4] of 4: 0002-[12] .* left$' <<<"$stderr"
 	rm plan.sweep/0002-[12].strain
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "${stderr_lines[0]}" == *"2 there"*": time not known until the first has run"* ]]
+	[[ "${stderr_lines[0]}" == *"2 there"*": the remaining time is known after the first trial"* ]]
 }
 
 @test "--dry-run prints trials and makes nothing" {
@@ -289,10 +289,10 @@ is_running() {
 	[[ "$output" == *"time of an epoch"* ]] || { echo "$output"; false; }
 	sed 's/quiet/fails/' plan.yaml >fails.yaml
 	run "$STRAIN" sweep fails.yaml
-	[[ "$output" == *"; there is none: the baseline has no such value"* ]] || { echo "$output"; false; }
+	[[ "$output" == *"; none: the baseline has no such value"* ]] || { echo "$output"; false; }
 	sed '$d' plan.yaml >once.yaml
 	run -0 "$STRAIN" sweep once.yaml
-	[[ "$output" == *"; none is tested: that takes at least two runs of both"* ]] || { echo "$output"; false; }
+	[[ "$output" == *"; not tested: that takes at least two runs of both"* ]] || { echo "$output"; false; }
 }
 
 @test "epochs that a job marks are its epochs, whatever it prints" {
@@ -316,7 +316,7 @@ is_running() {
 	EOF
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --json
 	[ "$(key plan.sweep/0001-1.strain outcome)" = stopped ]
-	[[ "$(key plan.sweep/0001-1.strain outcome_text)" == "stopped when its step was known to "* ]]
+	[[ "$(key plan.sweep/0001-1.strain outcome_text)" == "stopped when its step was known to within "* ]]
 	[ "$(jq '.configurations[0].step_seconds > 0' <<<"$output")" = true ]
 }
 
@@ -400,7 +400,7 @@ is_running() {
 	: >second
 	kill -0 "$(cat pid)"
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "$stderr" == *"ending the trial that a killed sweep has left running"* ]]
+	[[ "$stderr" == *"ending the trial that a killed sweep left running"* ]]
 	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
 	run -1 kill -0 "$(cat pid)"
 	is_clean plan.sweep
@@ -472,7 +472,7 @@ has_ended() {
 	eventually [ -s child ]
 	: >second
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "$stderr" == *"ending the trial that a killed sweep has left running"* ]]
+	[[ "$stderr" == *"ending the trial that a killed sweep left running"* ]]
 	[[ "$output" == *"1 of 1 trials: 1 success"* ]]
 	has_ended "$(cat pid)"
 	has_ended "$(cat child)"
@@ -625,7 +625,7 @@ has_ended() {
 	fi
 	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3]}}\nrepeats: 10\n' >plan.yaml
 	run -1 "$STRAIN" sweep plan.yaml -o small/s
-	[[ "$output" == "strain: small/s: no space for 30 more trials: they take 492 kB at least, free are "*" kB" ]]
+	[[ "$output" == "strain: small/s: no space for 30 more trials: they take 492 kB , available: "*" kB" ]]
 	[ ! -e ran ]
 }
 

@@ -108,9 +108,9 @@ for kind in sys.argv[1:]:
 	"$STRAIN" run -o run.strain -- python3 train.py 2>err
 	"$STRAIN" sql --csv run.strain "SELECT CAST(max(value) AS INTEGER) FROM samples
 		WHERE metric = 'strain.process.children.started'" | sed 1d >started
-	[ -s started ] || skip 'no samples of CPU time are taken here (perf_event_open)'
+	[ -s started ] || skip 'no CPU time samples are taken here (perf_event_open)'
 	cat steps started err
 	[ "$(cat started)" -le $((2 * $(cat steps))) ]
 	"$STRAIN" show run.strain >page
-	grep -E '^ +children +(1\.[5-9]|2|2\.[0-4]) an iteration, ' page
+	grep -E '^ +children +(1\.[5-9]|2|2\.[0-4]) per iteration, ' page
 }

@@ -29,7 +29,7 @@ figures() { # FILE
 	echo "# missing"
 	"$strain" sql --csv "$1" "SELECT reason, count(*) FROM missing GROUP BY 1 ORDER BY 1"
 	if [ -n "$("$strain" sql --csv "$1" "SELECT name FROM sqlite_schema WHERE name = 'phase_sample'" | sed 1d)" ]; then
-		echo "# samples of CPU time"
+		echo "# CPU time samples"
 		"$strain" sql --csv "$1" "SELECT entity, leader, path, name, sum(samples) FROM profile_sample AS s
 			JOIN profile_object AS o ON o.id = s.object
 			LEFT JOIN profile_symbol AS y ON y.object = s.object AND y.address = s.address

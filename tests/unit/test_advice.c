@@ -241,16 +241,16 @@ static void threads_are_advised_where_one_computes(void **state)
 	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
 		"it computes with one thread; 1.0 of 2 CPUs idle");
 	f.others_cpus = f.host_others_cpus = 0.9; // then none is idle
-	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
+	assert_first(&f, "use faster CPUs, a GPU, or more threads on separate CPUs",
 		"it computes with one thread; 0.2 of 2 CPUs idle");
 	f.others_cpus = f.host_others_cpus =
 		0.1; // as seen: `make demo`, whose two threads were told to be two
 	f.one_thread = false;
 	f.main_cpus = f.cpus_used = 1.2;
 	assert_first(&f, "faster CPUs, a GPU",
-		"its 2 threads keep 1.2 of 2 CPUs busy: more CPUs would be idle");
+		"its 2 threads keep 1.2 of 2 CPUs busy: additional CPUs would be idle");
 	f.main_cpus = f.cpus_used = 1.8;
-	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
+	assert_first(&f, "use more or faster CPUs, or a GPU", "the job waits for computation");
 }
 
 // The CPUs that are idle are for all ranks, and so are those in use.
@@ -268,18 +268,18 @@ static void ranks_share_what_is_idle(void **state)
 	assert_first(&f, "OMP_NUM_THREADS=4, or faster CPUs, a GPU",
 		"it computes with one thread; 12 of 16 CPUs idle");
 	f.cpus = f.host_cpus = 6; // two each would be too many
-	assert_first(&f, "faster CPUs, a GPU, or more threads on CPUs of its own",
+	assert_first(&f, "use faster CPUs, a GPU, or more threads on separate CPUs",
 		"it computes with one thread; 2.0 of 6 CPUs idle");
 	f.cpus = f.host_cpus = 16;
 	f.one_thread = false;
 	f.main_threads = 4;
 	f.main_cpus = 3.5;
 	f.cpus_used = 14;
-	assert_first(&f, "more or faster CPUs, a GPU", "computing is what the job waits for");
+	assert_first(&f, "use more or faster CPUs, or a GPU", "the job waits for computation");
 	f.main_cpus = 2.475;
 	f.cpus_used = 9.9;
 	assert_first(&f, "faster CPUs, a GPU",
-		"its 4 ranks keep 10 of 16 CPUs busy: more CPUs would be idle");
+		"its 4 ranks keep 10 of 16 CPUs busy: additional CPUs would be idle");
 }
 
 // torch.set_num_threads(6), whatever OMP_NUM_THREADS=1 in the environment said before.
@@ -303,13 +303,12 @@ static void an_optimised_blas_is_advised_where_the_reference_multiplies(void **s
 	(void)state;
 	struct facts f = computing(1.0);
 	f.reference_blas = "/usr/lib/blas/libblas.so.3.11.0";
-	assert_first(&f, "an optimised BLAS (Debian: libopenblas0-openmp)",
-		"linear layers run in the reference BLAS, many times slower than need be: "
+	assert_first(&f, "use an optimised BLAS (Debian: libopenblas0-openmp)",
+		"linear layers use the reference BLAS, which is many times slower: "
 		"/usr/lib/blas/libblas.so.3.11.0");
 	f.reference_blas = "\x1b[31m";
-	assert_first(&f, "an optimised BLAS (Debian: libopenblas0-openmp)",
-		"linear layers run in the reference BLAS, many times slower than need be: "
-		"\\x1b[31m");
+	assert_first(&f, "use an optimised BLAS (Debian: libopenblas0-openmp)",
+		"linear layers use the reference BLAS, which is many times slower: \\x1b[31m");
 }
 
 // While an epoch begins nobody computes: that says nothing of how many CPUs are used else.
@@ -326,10 +325,10 @@ static void cpus_are_counted_while_it_computes(void **state)
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
 	bool more = false;
 	for (size_t i = 0; i < v.n_suggestions; i++) {
-		more |= strcmp(v.suggestions[i].action, "more or faster CPUs, a GPU") == 0;
+		more |= strcmp(v.suggestions[i].action, "use more or faster CPUs, or a GPU") == 0;
 	}
 	assert_true(more);
-	assert_string_equal(v.suggestions[0].action, "one input pipeline for all epochs");
+	assert_string_equal(v.suggestions[0].action, "use one input pipeline for all epochs");
 	assert_true(fabs(v.suggestions[0].gain.value - 1 / (1 - 0.29)) < 1e-9);
 	verdict_done(&v);
 }
@@ -340,17 +339,18 @@ static void a_pipeline_has_no_workers(void **state)
 	struct facts f = input_alone();
 	f.pipeline = true;
 	assert_first(&f,
-		"batches prepared ahead, by more threads (tf.data: prefetch, num_parallel_calls)",
+		"prefetch batches with more threads (tf.data: prefetch, num_parallel_calls)",
 		"2.9 of 4 CPUs idle");
 	f.data_at_epochs = 0.45;
-	assert_first(&f, "one input pipeline for all epochs (dataset.repeat(), steps_per_epoch)",
-		"the first iterations of epochs take it");
+	assert_first(&f,
+		"use one input pipeline for all epochs (dataset.repeat(), steps_per_epoch)",
+		"the first iterations of each epoch take this time");
 	f = input_workers();
 	f.data_at_epochs = 0.5;
 	f.workers.restart = true;
 	f.loader_at = "train.py:42";
 	assert_first(&f, "train.py:42  persistent_workers=True",
-		"the first iterations of epochs take it");
+		"the first iterations of each epoch take this time");
 }
 
 static void no_more_cpus_than_there_are(void **state)
@@ -366,12 +366,12 @@ static void no_more_cpus_than_there_are(void **state)
 	const struct estimate part = {0.1, NAN, NAN};
 	const struct causes c = {.n = 1, .items = {{BOTTLENECK_CONTENTION, part, 0.1}}};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_string_equal(v.suggestions[0].action, "a machine, or CPUs, of its own");
+	assert_string_equal(v.suggestions[0].action, "use a dedicated machine, or dedicated CPUs");
 	verdict_done(&v);
 	f.others_cpus = f.host_others_cpus = 0;
 	v = (struct verdict){0};
 	assert_int_equal(causes_advise(&f, &c, &v), 0);
-	assert_string_equal(v.suggestions[0].action, "more CPUs (3 would all be used)");
+	assert_string_equal(v.suggestions[0].action, "more CPUs (3 could be used)");
 	verdict_done(&v);
 }
 

@@ -41,11 +41,11 @@ static void others_are_on_other_cpus_too(void **state)
 	f.host_others_cpus = 1.1;
 	f.others_cpus = 0.1;
 	assert_int_equal(causes_lack(&f), LACK_OTHERS);
-	assert_headline(&f, "shares its CPUs: other programs used 1.1 of 2 CPUs, which costs 20 % "
-			    "of each iteration");
+	assert_headline(&f, "contention for CPUs: other programs used 1.1 of 2 CPUs, which costs "
+			    "20 % of each iteration");
 	f.main_queued = 0.5; // it has work for more
 	assert_int_equal(causes_lack(&f), LACK_OWN);
-	assert_headline(&f, "CPU-bound: there was work for more than 1 CPU, which costs 20 % of "
+	assert_headline(&f, "CPU-bound: the job had work for more than 1 CPU, which costs 20 % of "
 			    "each iteration");
 	f.main_queued = 0.09;
 	f.throttled = 0.5; // by its quota
@@ -77,12 +77,12 @@ static void others_elsewhere_take_no_cpu(void **state)
 	f.host_others_cpus = 2;
 	f.others_cpus = 0;
 	assert_int_equal(causes_lack(&f), LACK_NOBODY);
-	assert_headline(&f, "lacks CPUs: it was ready without one while others of 4 CPUs were "
-			    "idle, 20 % of each iteration");
+	assert_headline(&f, "lacks CPUs: it waited for a CPU while others of 4 CPUs were idle, 20 "
+			    "% of each iteration");
 	f.host_others_cpus = 20; // these four may all have been in use, others were not
 	assert_int_equal(causes_lack(&f), LACK_NOBODY);
-	assert_headline(&f, "lacks CPUs: it was ready without one while others of 64 CPUs were "
-			    "idle, 20 % of each iteration");
+	assert_headline(&f, "lacks CPUs: it waited for a CPU while others of 64 CPUs were idle, 20 "
+			    "% of each iteration");
 	f.host_others_cpus = 58; // of 64: hardly any was left
 	assert_int_equal(causes_lack(&f), LACK_OTHERS);
 	f.host_others_cpus = 62.5;

@@ -80,8 +80,8 @@ static void blocked_workers_are_named_by_what_blocks_them(void **state)
 	f = blocked_workers(WAIT_STORAGE);
 	f.storage.read_rate = f.storage.asked_rate = 30e6;
 	assert_first(&f, BOTTLENECK_STORAGE, 0.84, CONFIDENCE_HIGH,
-		"storage-bound: waiting for reads takes 84 % of each iteration; 30 MB/s come from "
-		"storage");
+		"storage-bound: waiting for reads takes 84 % of each iteration; 30 MB/s are read "
+		"from storage");
 	f = blocked_workers(WAIT_SLEEP);
 	f.worker_waits.looks = 0; // nobody looked
 	assert_first(&f, BOTTLENECK_INPUT_BLOCKED, 0.84, CONFIDENCE_MEDIUM,
@@ -105,7 +105,7 @@ static void blocked_workers_are_not_capped_by_cpus(void **state)
 	assert_int_equal(advice_workers(&f), 4);
 	f = blocked_workers(WAIT_LOCK);
 	assert_false(is_advised(&f, "loader workers", &s));
-	assert_true(is_advised(&f, "hold the lock for less", &s));
+	assert_true(is_advised(&f, "hold the lock for a shorter time", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 }
 
@@ -117,8 +117,8 @@ static void another_python_thread_holds_the_interpreter(void **state)
 	add_looks(&f.waits, WAIT_GIL, 0.48);
 	f.main_cpus = 1.4;
 	assert_first(&f, BOTTLENECK_PYTHON_THREADS, 0.48, CONFIDENCE_HIGH,
-		"another Python thread holds the interpreter (GIL): waiting for it takes 48 % of "
-		"each iteration");
+		"another Python thread holds the interpreter lock (GIL): waiting for it takes 48 % "
+		"of each iteration");
 }
 
 // While it prepares batches, too: what the other thread uses is no work of the training thread.
@@ -145,8 +145,8 @@ static void processes_that_steps_start_are_named(void **state)
 	f.main_cpus = 0.5;
 	f.children = (struct children_facts){8, 0.003, 0.0045, "true"};
 	assert_first(&f, BOTTLENECK_CHILDREN, 0.45, CONFIDENCE_HIGH,
-		"starts processes in each step and waits for them, 45 % of each iteration (8 an "
-		"iteration, mostly true)");
+		"starts processes in each step and waits for them, 45 % of each iteration (8 per "
+		"iteration, mostly \"true\")");
 }
 
 static void place(struct facts *f, enum wait_kind kind, double in_data, double in_step)
@@ -170,7 +170,7 @@ static void a_step_that_sleeps_is_named(void **state)
 	f.main_cpus = 1.1;
 	assert_first(&f, BOTTLENECK_BLOCKED, 0.6, CONFIDENCE_HIGH,
 		"the training process sleeps in its steps, 60 % of each iteration");
-	assert_true(is_advised(&f, "take the sleep out of the loop", &s));
+	assert_true(is_advised(&f, "remove the sleep from the loop", &s));
 	assert_int_equal(s.kind, GAIN_ESTIMATED);
 	causes_find(&f, &c);
 	assert_true(causes_get(&c, BOTTLENECK_COMPUTE)->share.value < 0.41);
@@ -342,8 +342,8 @@ static void a_quota_comes_before_what_it_starves(void **state)
 	f.quota.own = true;
 	struct suggestion s;
 	assert_first(&f, BOTTLENECK_CPU_QUOTA, 0.75, CONFIDENCE_HIGH,
-		"held back by its CPU quota of 0.5 CPUs, which costs 75 % of each iteration");
-	assert_true(is_advised(&f, "a larger CPU quota in the cgroup that the job made", &s));
+		"limited by its CPU quota of 0.5 CPUs, which costs 75 % of each iteration");
+	assert_true(is_advised(&f, "raise the CPU quota of the cgroup that the job created", &s));
 	assert_false(is_advised(&f, "CPU affinity", &s));
 }
 
@@ -361,7 +361,7 @@ static void growth_costs_memory_and_no_time(void **state)
 	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_COMPUTE);
 	assert_int_equal(c.items[c.n - 1].bottleneck, BOTTLENECK_LEAK);
 	assert_true(isnan(c.items[c.n - 1].share.value));
-	assert_true(is_advised(&f, "keep no results of earlier iterations", &s));
+	assert_true(is_advised(&f, "do not keep results of earlier iterations", &s));
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 }
 
@@ -376,11 +376,11 @@ static void a_large_gain_needs_direct_evidence(void **state)
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 	f = job(0.95);
 	f.main_cpus = f.cpus_used = 1;
-	assert_true(is_advised(&f, "less preparation", &s));
+	assert_true(is_advised(&f, "reduce preparation", &s));
 	assert_int_equal(s.kind, GAIN_UNKNOWN);
 	f = job(0.5);
 	f.main_cpus = f.cpus_used = 1;
-	assert_true(is_advised(&f, "less preparation", &s));
+	assert_true(is_advised(&f, "reduce preparation", &s));
 	assert_int_equal(s.kind, GAIN_AT_MOST);
 	assert_true(fabs(s.gain.value - 2) < 0.01);
 }

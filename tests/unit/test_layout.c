@@ -50,8 +50,8 @@ static void test_filters_and_labels_that_are_missing(void **state)
 		(char *)(uintptr_t) "model", (char *)(uintptr_t) "cnn"};
 	assert_int_equal(layout_select(l, r.list, 1, &s, &e), -ENOENT);
 	assert_string_equal(e.text,
-		"tripathi2019-table5.5 shows runs with model=resnet34: none of 1 "
-		"has model=resnet34 (there: cnn)");
+		"tripathi2019-table5.5 needs runs with model=resnet34: none of 1 has "
+		"model=resnet34 (found: cnn)");
 	made_runs_done(&r);
 }
 
@@ -70,8 +70,8 @@ static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 	made_runs_add(&r, "workers=8 batch_size=32 memory=16GiB samples=9", MEASURE_EPOCH, 6);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): runs with 4GiB are shown; --where "
-			    "memory=... shows others\n"));
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): showing runs with 4GiB; --where "
+			    "memory=... selects others\n"));
 	assert_false(has(&s, "samples"));
 	assert_int_equal(s.n, 3); // the line is of 4GiB: where it has only 512MiB there is a gap
 	for (size_t i = 0; i < s.n; i++) {
@@ -82,7 +82,7 @@ static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 	// cells of a table stand alone: each has what there is
 	assert_int_equal(
 		layout_select(layout_by_name("torres2021-table3"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): runs with 4GiB are shown"));
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): showing runs with 4GiB"));
 	layout_selection_done(&s);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, 3, &s, &e), 0);
@@ -104,13 +104,13 @@ static void test_what_differs_along_a_line_is_said(void **state)
 	made_runs_add(&r, "workers=2 batch_size=64 framework=jax", MEASURE_EPOCH, 3);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(s.n, 3);
-	assert_true(has(&s, "framework differs along a line (jax, pytorch): --where framework=... "
-			    "shows one\n"));
+	assert_true(has(&s, "framework varies along a line (jax, pytorch): --where framework=... "
+			    "selects one\n"));
 	layout_selection_done(&s);
 	// with a repeat in the other framework the line is of one, and so are those beside it
 	made_runs_add(&r, "workers=1 batch_size=32 framework=jax", MEASURE_EPOCH, 4);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "framework (jax, pytorch): runs with jax are shown; "));
+	assert_true(has(&s, "framework (jax, pytorch): showing runs with jax; "));
 	assert_false(has(&s, "differs"));
 	assert_int_equal(s.n, 3);
 	layout_selection_done(&s);
@@ -134,9 +134,9 @@ static void test_labels_that_nobody_knows_make_configurations(void **state)
 	}
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "lr (0.1, none): runs with none are shown; --where lr=... shows"));
-	assert_true(has(&s, "optimizer (none, adam): runs with none are shown; "));
-	assert_true(has(&s, "precision (none, fp16, fp32): runs with none are shown; "));
+	assert_true(has(&s, "lr (0.1, none): showing runs with none; --where lr=... selects"));
+	assert_true(has(&s, "optimizer (none, adam): showing runs with none; "));
+	assert_true(has(&s, "precision (none, fp16, fp32): showing runs with none; "));
 	assert_false(has(&s, "trial"));
 	assert_false(has(&s, "repeat"));
 	assert_false(has(&s, "PBS_JOBID"));
@@ -168,7 +168,7 @@ static void test_the_best_is_of_one_configuration(void **state)
 	made_runs_add(
 		&r, "model=rnn memory=1GB batch_size=32 workers=1 samples=9", MEASURE_EPOCH, 9);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "samples (640, 6400): runs with 640 are shown; --where samples=... "));
+	assert_true(has(&s, "samples (640, 6400): showing runs with 640; --where samples=... "));
 	assert_int_equal(s.n, 3); // the other model's samples are its own
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(cell(&p, 0, 0) == 2 && cell(&p, 1, 0) == 1);
@@ -190,7 +190,7 @@ static void test_a_series_is_of_one_configuration(void **state)
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 dataset=dt1 threads=2", rate, 100);
 	made_runs_add(&r, "model=cnn cpus=4 batch_size=64 dataset=dt1 threads=4", rate, 150);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "dataset (dt1, dt2): runs with dt1 are shown; --where dataset=... "));
+	assert_true(has(&s, "dataset (dt1, dt2): showing runs with dt1; --where dataset=... "));
 	assert_false(has(&s, "threads (")); // they go with the CPUs
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12);
@@ -200,7 +200,7 @@ static void test_a_series_is_of_one_configuration(void **state)
 	// but where they do not, a mean over them is one over configurations
 	r.runs[2].labels[1].value = r.runs[1].labels[1].value;
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "threads (2, 4): runs with 2 are shown; "));
+	assert_true(has(&s, "threads (2, 4): showing runs with 2; "));
 	layout_selection_done(&s);
 	made_runs_done(&r);
 }
@@ -218,13 +218,13 @@ static void test_a_gain_is_of_one_configuration(void **state)
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=128 machine=b", rate, 900);
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 machine=b", rate, 600);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "machine (a, b): runs with b are shown; --where machine=... "));
+	assert_true(has(&s, "machine (a, b): showing runs with b; --where machine=... "));
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(fabs(cell(&p, 0, 0) - 1.5) < 1e-12);
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
 	assert_int_equal(layout_select(l, r.list, 2, &s, &e), 0);
-	assert_true(has(&s, "machine (a, b): runs with a are shown; --where machine=... "));
+	assert_true(has(&s, "machine (a, b): showing runs with a; --where machine=... "));
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(isnan(cell(&p, 0, 0))); // no gain of one machine over another
 	layout_pivot_done(&p);
@@ -252,8 +252,9 @@ static void test_throughput_relative_to_the_fewest_cpus(void **state)
 	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12); // 90 and 110, by their mean
 	assert_true(fabs(cell(&p, 1, 0) - 1.5) < 1e-12);
 	assert_true(fabs(cell(&p, 1, 1) - 1.1) < 1e-12);
-	assert_true(has(&s, "Dube and Sura, Figure 2: the document gives no values; its text says: "
-			    "from 8 to 30 threads AlexNet gains 1.28 times"));
+	assert_true(
+		has(&s, "Dube and Sura, Figure 2: the document contains no values; its text says: "
+			"from 8 to 30 threads AlexNet gains 1.28 times"));
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
 	made_runs_done(&r);
@@ -356,8 +357,8 @@ static void test_another_measure_instead_of_one_that_no_run_has(void **state)
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
 	assert_string_equal(p.values[1].name, "cpu_utilization");
-	assert_true(has(&s,
-		"no run has the GPU utilization (not measured); the CPU utilization instead\n"));
+	assert_true(has(&s, "no run has the GPU utilization (not measured); showing the CPU "
+	                    "utilization instead\n"));
 	for (size_t row = 0; row < p.pivot.rows.n; row++) {
 		// GPU utilisation that was published does not stand under CPU utilisation
 		double value = pivot_at(&p.pivot, row, 0, 1)->repeats.mean;

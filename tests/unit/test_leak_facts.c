@@ -204,8 +204,8 @@ static void test_warning(void **state)
 	assert_int_equal(t.length, 0);
 	growth.leak = true;
 	growth_append_warning(&t, &growth);
-	assert_string_equal(t.data, "memory grows by 16 MB an iteration, by 2.0 GB so far: full in "
-				    "40 min 0 s at that rate");
+	assert_string_equal(t.data, "memory grows by 16 MB an iteration, by 2.0 GB so far: memory "
+				    "is exhausted in 40 min 0 s at that rate");
 	text_clear(&t);
 	growth.bytes_per_iteration.low = 10 * MB;
 	growth.full_in_s = NAN;

@@ -169,7 +169,7 @@ static void test_nonsense_is_one_line_that_names_the_option(void **state)
 		{LIMIT_GPUS, "GPU-1;x",
 			"--gpus: expected a number of cards (1), or a list of them by number or "
 			"UUID (0,2), found 'GPU-1;x'"},
-		{LIMIT_GPUS, "1,2,1", "--gpus: card 1 is there twice in '1,2,1'"},
+		{LIMIT_GPUS, "1,2,1", "--gpus: card 1 appears twice in '1,2,1'"},
 	};
 	for (size_t i = 0; i < ARRAY_LENGTH(table); i++) {
 		struct limits_wanted w = {0};
@@ -309,8 +309,8 @@ static void test_memory_of_v2(void **state)
 		"(18253611008)");
 	free(take_pointer(h->cgroup.memory));
 	expect_hint(h, LIMIT_MEMORY, "4GiB",
-		"--memory: the memory controller is not handed down to "
-		"/sys/fs/cgroup/scope/strain-7; a delegated cgroup would allow it: systemd-run ");
+		"--memory: the memory controller is not enabled for "
+		"/sys/fs/cgroup/scope/strain-7; use a delegated cgroup: systemd-run ");
 	h->place.cgroup = NULL;
 	error_set(&h->why_none, EACCES, "the reason");
 	expect_refused(h, LIMIT_MEMORY, "4GiB", "--memory: no cgroup for the job: the reason");
@@ -425,11 +425,10 @@ static void test_io_that_is_not_handed_down(void **state)
 	put(h, OWN "cgroup.controllers", "memory\n");
 	put(h, "sys/fs/cgroup/scope/cgroup.controllers", "memory pids\n");
 	expect_hint(h, LIMIT_DISK_READ, "100MB/s",
-		geteuid() == 0
-			? "--disk-read: the io controller is not handed down to "
-			  "/sys/fs/cgroup/scope/strain-7; a delegated cgroup would allow it: "
-			: "--disk-read: the io controller is not handed down to "
-			  "/sys/fs/cgroup/scope/strain-7; root can delegate it to users: ");
+		geteuid() == 0 ? "--disk-read: the io controller is not enabled for "
+				 "/sys/fs/cgroup/scope/strain-7; use a delegated cgroup: "
+			       : "--disk-read: the io controller is not enabled for "
+				 "/sys/fs/cgroup/scope/strain-7; root can delegate it to users: ");
 	assert_null(h->cgroup.block);
 }
 

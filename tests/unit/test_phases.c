@@ -525,7 +525,7 @@ static void test_phases_without_iterations(void **state)
 	}
 	const struct phases *p = analyse(m, 1000 * MS);
 	assert_int_equal(p->total, 0);
-	assert_string_equal(p->missing, "the job marked none");
+	assert_string_equal(p->missing, "the job did not mark iterations");
 	assert_null(p->phases_missing);
 	NEAR(p->items[PHASE_STEP].total_s, 0.5, 1e-9);
 	assert_true(isnan(p->items[PHASE_STEP].share.value));

@@ -189,10 +189,10 @@ static const struct bad_plan bad_plans[] = {
 		"3:9: method: expected grid or random, found 'bayes'"},
 	{"random without trials",
 		YAML(PLAN "method: random\n"),
-		"3:9: trials: expected how many configurations to draw, found nothing"},
+		"3:9: trials: expected the number of configurations to draw, found nothing"},
 	{"trials with grid",
 		YAML(PLAN "trials: 3\n"),
-		"3:9: trials: expected none with method grid (repeats is how often), found '3'"},
+		"3:9: trials: expected no trials with method grid (use repeats for repetitions), found '3'"},
 	{"random too many",
 		YAML(PLAN "method: random\ntrials: 3\n"),
 		"4:9: trials: expected at most as many as there are configurations, found 3 where 2 could be drawn"},
@@ -225,7 +225,7 @@ static const struct bad_plan bad_plans[] = {
 		"2:14: parameters: expected a name of letters, digits and _ (at most 64), found 'b c'"},
 	{"parameter name taken",
 		YAML(ARGS "parameters: {trial: {value: 1}}\n"),
-		"2:14: parameters: expected a name that means nothing else, found 'trial'"},
+		"2:14: parameters: expected a name without another meaning, found 'trial'"},
 	{"repeats too many",
 		YAML(PLAN "repeats: 1000000\n"),
 		"3:10: repeats: expected a whole number from 1 to 1000, found '1000000'"},
@@ -680,8 +680,8 @@ static void test_values_that_are_secrets(void **state)
 				   "parameters: {x: {values: [a, hf_AbCdEfGhIjKlMnOpQr0123]}}\n";
 	assert_int_equal(plan_read("plan.yaml", YAML(yaml), &plan, &e), -EINVAL);
 	assert_string_equal(e.text,
-		"plan.yaml:2:14: parameters.x: expected no secrets, which would be labels of runs "
-		"(set them in the environment of strain sweep)");
+		"plan.yaml:2:14: parameters.x: expected no secrets, because parameters become "
+		"labels of runs (set them in the environment of strain sweep)");
 }
 
 int main(void)

@@ -223,7 +223,8 @@ static void test_few_descriptors(void **state)
 	setrlimit(RLIMIT_NOFILE, &before);
 	struct item *items = feed_take(f->feed, 0);
 	assert_int_equal(count(items, ITEM_SPAN, "rests"), 10);
-	assert_int_equal(count(items, ITEM_EVENT, "more than 10 threads marked at once"), 1);
+	assert_int_equal(
+		count(items, ITEM_EVENT, "more than 10 threads marked at the same time"), 1);
 	free_items(items);
 }
 

@@ -153,7 +153,7 @@ static void test_parts(void **state)
 	make_file(p, "a/link", 0644);
 	assert_int_equal(trust_part(path_of(p, "a/link"), false, &e), 0);
 	assert_int_equal(trust_part(path_of(p, "a/link"), true, &e), -EPERM);
-	assert_non_null(strstr(e.text, "everyone can make files"));
+	assert_non_null(strstr(e.text, "everyone can create files"));
 	assert_int_equal(chmod(path_of(p, "a"), 0777), 0);
 	assert_int_equal(trust_part(path_of(p, "a/link"), false, &e), -EPERM);
 	assert_non_null(strstr(e.text, "everyone can change it"));

@@ -87,12 +87,12 @@ static void test_one_thread_and_company(void **state)
 	a.overview.cpus_used = 1;
 	a.overview.cpu_seconds = 60;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
-		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
+		"probably bound by one thread: python3 train.py kept one CPU busy out of 4");
 	row.cpu_seconds = 50; // loader workers beside it, far from busy
 	a.overview.cpus_used = 1.2;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
-		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4; all "
-		"others used 0.4");
+		"probably bound by one thread: python3 train.py kept one CPU busy out of 4; all "
+		"other processes used 0.4");
 	row.cpu_share = 1.1; // not one thread
 	assert_verdict(
 		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 1.2 of 4 CPUs");
@@ -102,10 +102,10 @@ static void test_one_thread_and_company(void **state)
 	a.overview.host_cpus_used = 3.9;
 	a.overview.cpu_wait_seconds = 1; // it hardly ever wanted more
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
-		"bound by one thread, it seems: python3 train.py kept one CPU busy of 4");
+		"probably bound by one thread: python3 train.py kept one CPU busy out of 4");
 	a.overview.cpu_wait_seconds = 41;
 	assert_verdict(&a, BOTTLENECK_CONTENTION,
-		"shares its CPUs: the job used 1 of 4 CPUs and waited 41.0 s for one; other "
+		"contention for CPUs: the job used 1 of 4 CPUs and waited 41.0 s for a CPU; other "
 		"programs used 2.9");
 	a.overview.host_cpus_used = NAN;
 	a.overview.cpus_used = 0.04;
@@ -126,17 +126,18 @@ static void test_starved_of_cpus(void **state)
 	o->cpu_wait_seconds = 0.2;
 	o->pressure.some[PRESSURE_CPU] = 0.7;
 	assert_verdict(&a, BOTTLENECK_CONTENTION,
-		"shares its CPUs, it seems: the job used 0.1 of 2 CPUs; other programs used 1.8");
+		"contention for CPUs (probably): the job used 0.1 of 2 CPUs; other programs used "
+		"1.8");
 	o->pressure.of_job = true;
 	assert_verdict(&a, BOTTLENECK_CONTENTION,
-		"shares its CPUs: the job used 0.1 of 2 CPUs; other programs used 1.8");
+		"contention for CPUs: the job used 0.1 of 2 CPUs; other programs used 1.8");
 	o->pressure.of_job = false;
 	struct process_row row = {.cpu_seconds = 59, .cpu_share = 0.98, .label = (char[]){"train"}};
 	a.processes = (struct process_list){&row, 1, 1};
 	o->cpus_used = 1; // others waited: it had a CPU all the time
 	o->cpu_seconds = 60;
 	assert_verdict(&a, BOTTLENECK_ONE_THREAD,
-		"bound by one thread, it seems: train kept one CPU busy of 2");
+		"probably bound by one thread: train kept one CPU busy out of 2");
 	a.processes.n = 0;
 	static const char idle[] = "mostly idle: the job used 0.1 of 2 CPUs and waited for "
 				   "something that was not measured";
@@ -160,10 +161,10 @@ static void test_devices(void **state)
 	struct gpu_figures gpus[] = {{.busy = 0.93, .name = "a"}, {.busy = NAN, .name = "b"}};
 	a.overview.gpus = gpus;
 	a.overview.n_gpus = 1;
-	assert_verdict(&a, BOTTLENECK_GPU, "GPU-bound: the GPU had work 93 % of the time");
+	assert_verdict(&a, BOTTLENECK_GPU, "GPU-bound: the GPU was busy 93 % of the time");
 	a.overview.n_gpus = 2;
 	assert_verdict(
-		&a, BOTTLENECK_GPU, "GPU-bound: the busiest of 2 GPUs had work 93 % of the time");
+		&a, BOTTLENECK_GPU, "GPU-bound: the busiest of 2 GPUs was busy 93 % of the time");
 	a.overview.n_gpus = 0;
 	a.overview.pressure.some[PRESSURE_IO] = 0.4;
 	a.overview.pressure.of_job = true;
@@ -172,7 +173,7 @@ static void test_devices(void **state)
 		&a, BOTTLENECK_UNKNOWN, "no resource at its limit: the job used 2 of 4 CPUs");
 	a.overview.storage_read_bytes = 3.2e9;
 	assert_verdict(&a, BOTTLENECK_STORAGE,
-		"waits for storage: io pressure 40 %; the job read 3.2 GB from disk, wrote ?");
+		"storage-bound: I/O pressure 40 %; the job read 3.2 GB from disk, wrote ?");
 }
 
 static void test_limits(void **state)
@@ -181,7 +182,7 @@ static void test_limits(void **state)
 	struct analysis a = quiet_job();
 	a.overview.throttled = 0.35;
 	assert_verdict(&a, BOTTLENECK_CPU_QUOTA,
-		"held back by its CPU quota: 4 CPUs used up in 35 % of the periods");
+		"limited by its CPU quota: 4 CPUs, used up in 35 % of the periods");
 	a.overview.memory = (struct memory_figure){.peak_bytes = 7.8e9,
 		.at_most_bytes = 7.9e9,
 		.mean_bytes = NAN,
@@ -212,7 +213,7 @@ static void test_failures(void **state)
 	a.overview.outcome.outcome = OUTCOME_OUT_OF_MEMORY;
 	assert_verdict(&a, BOTTLENECK_FAILED, "failed after 60.0 s: ended by SIGSEGV");
 	a.overview.outcome = (struct outcome_told){OUTCOME_SKIPPED, (char[]){"no GPU"}, NULL};
-	assert_verdict(&a, BOTTLENECK_UNKNOWN, "skipped, says its exit status 77: no GPU");
+	assert_verdict(&a, BOTTLENECK_UNKNOWN, "skipped (exit status 77): no GPU");
 	a.overview.outcome = (struct outcome_told){
 		OUTCOME_INTERRUPTED, (char[]){"ended by SIGTERM"}, NULL};
 	assert_verdict(&a, BOTTLENECK_CPU, "CPU-bound: the job used 3.9 of 4 CPUs");
@@ -276,13 +277,12 @@ static void test_a_recorder_that_died(void **state)
 	text_done(&lines);
 	verdict_done(&v);
 	a.overview.recorded_s = a.overview.running_s = 0.4;
-	assert_verdict(&a, BOTTLENECK_UNKNOWN,
-		"too short to tell what limits it: of it is recorded 400 ms");
+	assert_verdict(&a, BOTTLENECK_UNKNOWN, "too short for a verdict: recorded 400 ms");
 	a.overview.recorded_s = a.overview.running_s = 21;
 	a.overview.exit_status = -1;
 	a.overview.exit_signal = SIGKILL;
 	assert_verdict(&a, BOTTLENECK_FAILED,
-		"out of memory, it seems: the kernel killed the job after 60.0 s");
+		"out of memory (probably): the kernel killed the job after 60.0 s");
 }
 
 static void test_what_is_not_known_is_not_claimed(void **state)
@@ -290,12 +290,11 @@ static void test_what_is_not_known_is_not_claimed(void **state)
 	(void)state;
 	struct analysis a = quiet_job();
 	a.overview.duration_s = a.overview.recorded_s = a.overview.running_s = 0.02;
-	assert_verdict(
-		&a, BOTTLENECK_UNKNOWN, "too short to tell what limits it: it ran for 20.0 ms");
+	assert_verdict(&a, BOTTLENECK_UNKNOWN, "too short for a verdict: ran for 20.0 ms");
 	a.overview.duration_s = a.overview.recorded_s = a.overview.running_s = 60;
 	a.overview.cpus_used = a.overview.cpu_seconds = NAN;
-	assert_verdict(&a, BOTTLENECK_UNKNOWN,
-		"what limits the job is not known: its CPU time was not measured");
+	assert_verdict(
+		&a, BOTTLENECK_UNKNOWN, "bottleneck unknown: the job's CPU time was not measured");
 }
 
 static void assert_subject(struct missing_list *list, const char *expected)

@@ -87,9 +87,9 @@ function rank(view: View, measure: MeasureColumn): Ranked[] {
 
 function noiseText(beyond: boolean | null): string {
 	return beyond === null
-		? 'one run each: whether that is beyond noise is not known'
+		? 'single runs: significance is not known'
 		: beyond
-			? `beyond noise (${TEST_NAME})`
+			? `significant (${TEST_NAME})`
 			: `within noise (${TEST_NAME})`;
 }
 

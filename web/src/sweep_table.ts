@@ -243,7 +243,7 @@ export class TableCard implements Card {
 		return {
 			name: BASELINE,
 			title: againstWord(by),
-			help: `${by?.name ?? 'A measure'}: times as ${by?.speed ? 'fast' : 'much'} as the baseline (${words}); * is beyond noise (${TEST_NAME})`,
+			help: `${by?.name ?? 'A measure'}: times as ${by?.speed ? 'fast' : 'much'} as the baseline (${words}); * is significant (${TEST_NAME})`,
 			text: false,
 			cell: (row) => {
 				const one = found(row);
@@ -252,7 +252,7 @@ export class TableCard implements Card {
 				}
 				const beyond = one.beyondNoise === true;
 				const cell = make('span', beyond ? '' : 'soft-cell', `${againstText(one.against)}${beyond ? '*' : ''}`);
-				cell.title = one.beyondNoise === null ? 'too few repeats to tell from noise' : beyond ? 'beyond noise' : 'within noise';
+				cell.title = one.beyondNoise === null ? 'too few repeats for a test' : beyond ? 'significant' : 'not significant';
 				return cell;
 			},
 			order: (row) => found(row)?.against ?? null,

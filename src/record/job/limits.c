@@ -238,8 +238,8 @@ static int check_here_is_local(struct error *e)
 		return 0;
 	}
 	return error_set(e, EOPNOTSUPP,
-		"the current directory is on a %s file system, whose reads no cgroup limits; a "
-		"directory on a local disk would allow it",
+		"the current directory is on a %s file system, whose reads cgroups cannot limit; "
+		"use a directory on a local disk",
 		fuse ? "FUSE" : "network");
 }
 
@@ -387,7 +387,7 @@ static int limits_read_gpu_list(const char *text, char **ret, struct error *e)
 			good = good && (isalnum((unsigned char)*c) || strchr("-/", *c));
 		}
 		if (good && is_twice(list, entry)) {
-			return error_set(e, EINVAL, "card %.*s is there twice in '%s'",
+			return error_set(e, EINVAL, "card %.*s appears twice in '%s'",
 				(int)(entry.end - entry.at), entry.at, text);
 		}
 	}
@@ -516,8 +516,7 @@ int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_card
 		struct cursor entry = take_entry(&rest);
 		const struct cursor *found = find_visible(cards, visible, v, &entry);
 		if (!found) {
-			return error_set(e, ENODEV,
-				"there is no card %.*s among the %u that strain may use here",
+			return error_set(e, ENODEV, "no card %.*s among the %u available to strain",
 				(int)(entry.end - entry.at), entry.at, v->n);
 		}
 		append_entry(&list, found);
@@ -545,7 +544,8 @@ static void ask_driver(struct answer *answer)
 	unsigned count = 0;
 	int result = nvml_device_count(n, &count);
 	if (result != 0) {
-		error_set(&answer->error, EIO, "the driver does not tell: %s", nvml_reason(result));
+		error_set(&answer->error, EIO, "the driver did not report it: %s",
+			nvml_reason(result));
 	}
 	answer->cards.n = count < LIMIT_GPUS_MAX ? count : LIMIT_GPUS_MAX;
 	for (unsigned i = 0; i < answer->cards.n; i++) {
@@ -657,7 +657,7 @@ static int find_cards(int root_fd, struct gpu_cards *ret, struct error *e)
 	}
 	return rc < 0               ? rc
 	       : answer->error.code ? error_set(e, answer->error.code, "%s", answer->error.text)
-	                            : error_set(e, ENODEV, "the driver knows of no card");
+	                            : error_set(e, ENODEV, "the driver found no card");
 }
 
 // ---- setting
@@ -790,17 +790,17 @@ static int choose_cpus(const struct limits_wanted *w, const struct limits_place 
 	_cleanup_text_ struct text list = {0};
 	int rc = cpus_of_self(&allowed);
 	if (rc < 0) {
-		return error_errno(e, -rc, "cannot tell which CPUs may be used");
+		return error_errno(e, -rc, "cannot determine the available CPUs");
 	}
 	cpus_append(&list, &allowed);
 	int outside = cpus_first_outside(&w->cpus, &allowed);
 	if (w->cpu_count > cpus_count(&allowed)) {
 		return error_set(e, ERANGE,
-			"expected at most %u, the CPUs that strain may use here (%s), found %u",
+			"expected at most %u, the CPUs available to strain (%s), found %u",
 			cpus_count(&allowed), list.data ? list.data : "", w->cpu_count);
 	}
 	if (w->cpu_count == 0 && outside >= 0) {
-		return error_set(e, ERANGE, "expected CPUs that strain may use here (%s), found %d",
+		return error_set(e, ERANGE, "expected CPUs available to strain (%s), found %d",
 			list.data ? list.data : "", outside);
 	}
 	if (w->cpu_count > 0) {
@@ -976,7 +976,7 @@ static int refuse_memory(const struct limits_place *place, struct error *e)
 		return error_set(e, place->why_none->code, "no cgroup for the job: %s", reason);
 	}
 	error_set(e, reason ? cgroup->memory_code : ENOENT, "%s%s",
-		reason ? reason : "the memory controller is not handed down to /",
+		reason ? reason : "the memory controller is not enabled for /",
 		reason ? "" : cgroup->procs);
 	return job_cgroup_add_hint(place->root_fd, cgroup, CGROUP_MEMORY, e);
 }

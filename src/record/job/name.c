@@ -146,7 +146,7 @@ int name_reserve(const char *name, char **ret_path, struct beneath_file *ret_fil
 		return error_errno(e, -first, "cannot write to %s", shown);
 	}
 	struct text notice = {0};
-	text_format(&notice, "cannot write to %s (%s): recording to %s", shown,
+	text_format(&notice, "cannot write to %s (%s); recording to %s", shown,
 		strerrordesc_np(-first), *ret_path);
 	*ret_notice = text_steal(&notice);
 	return 0;

@@ -104,8 +104,8 @@ static void forwarder_ended(struct launcher *l, pid_t pid, int status)
 		char how[64], text[192];
 		exit_status_describe(status, how, sizeof(how));
 		snprintf(text, sizeof(text),
-			"what passes the job's output on %s; another one does now, but up to %d "
-			"bytes of output are lost",
+			"the output forwarder %s and was replaced; up to %d bytes of output are "
+			"lost",
 			how, FORWARDER_BYTES);
 		recording_say(&l->recording, "forwarder_died", text);
 	}
@@ -603,7 +603,7 @@ static int open_process(pid_t pid, struct error *e)
 	int fd = pidfd_open(pid, 0);
 	if (fd < 0) {
 		return errno == ESRCH || errno == EINVAL
-		               ? error_set(e, ESRCH, "there is no process %d", (int)pid)
+		               ? error_set(e, ESRCH, "no process %d", (int)pid)
 		               : error_errno(e, errno, "cannot watch process %d", (int)pid);
 	}
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
@@ -659,7 +659,7 @@ static int attach(struct launcher *l)
 {
 	struct error e = {0};
 	_cleanup_close_ int fd = open_process(l->options.pid, &e);
-	error_set(&l->cgroup_error, ECANCELED, "strain was attached to a process that ran already");
+	error_set(&l->cgroup_error, ECANCELED, "strain attached to a running process");
 	l->hooks_error = l->nvtx_error = l->markers_error = l->cgroup_error;
 	l->status = -1;
 	if (fd < 0 || signals_open(&l->signals, false, &e) < 0 || start_recording(l, &e) < 0) {
@@ -671,7 +671,8 @@ static int attach(struct launcher *l)
 	l->job = l->options.pid;
 	recording_send_patiently(&l->recording,
 		&(struct message){.kind = MESSAGE_STARTED, .pid = l->job}, SEND_TIMEOUT_MS);
-	say("recording process %d to %s until it ends (Ctrl-C: until now)", (int)l->job, l->path);
+	say("recording process %d to %s until it ends (Ctrl-C stops recording)", (int)l->job,
+		l->path);
 	watch_process(l, fd);
 	l->end_ns = clock_monotonic_ns();
 	return 0;
@@ -765,8 +766,8 @@ static void say_lost_output(struct launcher *l)
 {
 	unsigned deaths = forwarding_deaths(&l->forwarding);
 	if (deaths > 0) {
-		say("what passes the job's output on was killed %u time%s and started again: up "
-		    "to %d bytes of output are missing%s",
+		say("the output forwarder was killed %u time%s and restarted: up to %d bytes of "
+		    "output are missing%s",
 			deaths, deaths > 1 ? "s" : "", FORWARDER_BYTES,
 			deaths > 1 ? " each time" : "");
 	}
@@ -896,7 +897,7 @@ static void name_left(struct launcher *l)
 		return;
 	}
 	if (find_left(l, &names) > 0 && !names.failed) {
-		say("the job left running: %s", names.data);
+		say("processes that the job left running: %s", names.data);
 	}
 }
 
@@ -918,11 +919,11 @@ static bool finish_recording(struct launcher *l)
 		waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
 	}
 	if (waited == WAITED_TIME) {
-		say("writing the end of %s (Ctrl-C: not to wait)", l->path);
+		say("writing the end of %s (Ctrl-C: do not wait)", l->path);
 		waited = wait_until(l, recorder_has_answered, DONE_TIMEOUT_MS - DONE_NOTICE_MS);
 	}
 	if (waited != WAITED_DONE) {
-		say("not waiting for the recorder, which still writes %s", l->path);
+		say("no longer waiting for the recorder, which still writes %s", l->path);
 		return false;
 	}
 	// Also where a signal ended the wait, the recorder may have been reaped in it.

@@ -30,16 +30,13 @@
 enum { LABEL_NAME_BYTES = 128, LABEL_VALUE_BYTES = 4096 };
 
 static const char about[] =
-	"Record a job from start to end: the command and every process it starts, the host, disks "
-	"and "
-	"GPUs, into one run file.\v"
-	"The job's input, output, signals and exit status are its own; strain writes to standard "
-	"error only. Exit status: the job's; 125 where strain failed before the job started, 126 "
-	"where the command cannot be executed, 127 where it does not exist.\n\n"
-	"Examples:\n"
-	"  strain run python3 train.py --batch-size 64\n"
-	"  strain run --label batch_size=64 -o big.strain -- ./train --epochs 3\n"
-	"  strain run --epoch-pattern '^Epoch (?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
+	"Record a job from start to end: the command and its descendants, the host, disks and "
+	"GPUs, in one run file.\vThe job keeps its input, output, signals and exit status; strain "
+	"writes only to standard error. Exit status: that of the job; 125 if strain failed before "
+	"the job started, 126 if the command cannot be executed, 127 if it was not "
+	"found.\n\nExamples:\n  strain run python3 train.py --batch-size 64\n  strain run --label "
+	"batch_size=64 -o big.strain -- ./train --epochs 3\n  strain run --epoch-pattern '^Epoch "
+	"(?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
 
 // What the environment says about a run of several processes becomes labels by itself.
 static const char *const environment_labels[] = {
@@ -127,14 +124,14 @@ static int read_label(struct parsing *p, const char *text)
 	}
 	if (length > LABEL_NAME_BYTES || strlen(equals + 1) > LABEL_VALUE_BYTES) {
 		return error_set(&p->error, EINVAL,
-			"--label: a name has at most %d bytes, a value at most %d",
+			"--label: expected a name of at most %d bytes and a value of at most %d",
 			LABEL_NAME_BYTES, LABEL_VALUE_BYTES);
 	}
 	for (const char *c = text; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f || (*c == ' ' && c < equals)) {
 			return error_set(&p->error, EINVAL,
-				"--label: '%.*s' holds a blank or a control character", (int)length,
-				text);
+				"--label: '%.*s' contains a blank or a control character",
+				(int)length, text);
 		}
 	}
 	const struct run_label *given = find_label(p, text, length);
@@ -248,7 +245,7 @@ static void explain_option(struct parsing *p, const char *word)
 			return;
 		}
 	}
-	error_set(&p->error, EINVAL, "there is no option '%s'", word);
+	error_set(&p->error, EINVAL, "no option '%s'", word);
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -341,24 +338,23 @@ static int check_options(struct parsing *p)
 {
 	struct run_options *options = &p->options;
 	if (options->pid > 0 && options->command) {
-		return error_set(&p->error, EINVAL,
-			"--pid records a process that runs already: "
-			"there is no command to start");
+		return error_set(
+			&p->error, EINVAL, "--pid records a running process and takes no command");
 	}
 	if (options->pid > 0 && options->epoch_pattern) {
 		return error_set(&p->error, EINVAL,
-			"--epoch-pattern needs a command: the output of a "
-			"process that runs already cannot be read");
+			"--epoch-pattern needs a command: the output of a running process cannot "
+			"be read");
 	}
 	for (int i = 0; options->pid > 0 && i < N_LIMITS; i++) {
 		if (options->limits.wanted[i]) {
 			return error_set(&p->error, EINVAL,
-				"%s needs a command: a process that runs already is not limited",
+				"%s needs a command: a running process cannot be limited",
 				limit_option((enum limit)i));
 		}
 	}
 	if (options->pid == 0 && !options->command) {
-		return error_set(&p->error, EINVAL, "no command to run");
+		return error_set(&p->error, EINVAL, "expected a command to run");
 	}
 	options->overhead = p->overhead_given   ? options->overhead
 	                    : p->interval_given ? 0

@@ -316,7 +316,7 @@ int recording_close_file(struct recording *r, uint64_t end_ns, int status, struc
 	struct writer *w = NULL;
 	char death[128], text[256];
 	recording_describe_death(r, death, sizeof(death));
-	snprintf(text, sizeof(text), "%s; nothing was recorded from here on", death);
+	snprintf(text, sizeof(text), "%s; nothing was recorded after this", death);
 	int rc = writer_open(r->path, &w, e);
 	if (rc < 0) {
 		return rc;

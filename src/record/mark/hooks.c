@@ -487,19 +487,18 @@ static void why_none(const struct hooks *h, struct writer *w, char *buffer, size
 {
 	struct python_search search = {0};
 	if (h->entered) {
-		snprintf(buffer, size,
-			"no framework that has hooks (PyTorch, Keras, JAX) was imported");
+		snprintf(
+			buffer, size, "no framework with hooks (PyTorch, Keras, JAX) was imported");
 		return;
 	}
 	writer_each_command(w, "python*", take_command, &search);
 	if (search.flagged) {
-		snprintf(buffer, size,
-			"no hook entered: %s ran, which does not look at PYTHONPATH%s",
+		snprintf(buffer, size, "no hook was loaded: %s ran, which ignores PYTHONPATH%s",
 			search.found, strstr(search.found, "-S") ? " or sitecustomize" : "");
 	} else if (*search.found) {
 		snprintf(buffer, size,
-			"no hook entered: %s ran, but not with the PYTHONPATH that strain set, or "
-			"where it cannot be seen",
+			"no hook was loaded: %s ran with another PYTHONPATH than strain set, or "
+			"cannot read it",
 			search.found);
 	}
 }

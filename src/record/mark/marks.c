@@ -358,34 +358,30 @@ static void tell_losses(struct marks *m)
 	char text[256];
 	if (m->dropped > 0) {
 		snprintf(text, sizeof(text),
-			"%llu marks were dropped: the job made them faster than they are read",
+			"%llu marks were dropped: the job produced them faster than they are read",
 			(unsigned long long)m->dropped);
 		put_event(m, text);
 	}
 	if (spans_dropped(m->spans) > 0) {
 		snprintf(text, sizeof(text),
-			"%llu spans and points of marks were not kept: there were too many; "
-			"samples "
-			"of epochs count them all",
+			"%llu spans and points were dropped: there were too many; the samples of "
+			"epochs include them",
 			(unsigned long long)spans_dropped(m->spans));
 		put_event(m, text);
 	}
 	if (m->no_room > 0) {
-		snprintf(text, sizeof(text), "%u threads could not mark: no room in %.150s",
+		snprintf(text, sizeof(text), "%u threads could not mark: no space in %.150s",
 			m->no_room, m->config.directory->path);
 		put_event(m, text);
 	}
 	if (m->too_many) {
 		snprintf(text, sizeof(text),
-			"more than %zu threads marked at once: not all of them were read",
+			"more than %zu threads marked at the same time; not all were read",
 			m->max_rings);
 		put_event(m, text);
 	}
 	if (m->broken > TOLD_MAX) {
-		snprintf(text, sizeof(text),
-			"marks of %u threads in all are not what they should "
-			"be",
-			m->broken);
+		snprintf(text, sizeof(text), "the marks of %u threads are invalid", m->broken);
 		put_event(m, text);
 	}
 }

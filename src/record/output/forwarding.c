@@ -416,7 +416,7 @@ static int open_channels(struct forwarding *f, bool only_files, struct error *e)
 		int opened = open_channel(&f->channels[i], fd);
 		if (opened < 0) {
 			close_channel(&f->channels[i]);
-			rc = error_errno(e, -opened, "cannot look for epochs in %s", names[i]);
+			rc = error_errno(e, -opened, "cannot search %s for epochs", names[i]);
 			continue;
 		}
 		f->of[i] = i;
@@ -475,7 +475,7 @@ int forwarding_start(struct forwarding *f, struct error *e)
 		int rc = c->output >= 0 ? start_channel(c, false) : 0;
 		if (rc < 0) {
 			forwarding_release(f);
-			return error_errno(e, -rc, "cannot pass the job's output on: fork");
+			return error_errno(e, -rc, "cannot forward the job's output: fork");
 		}
 	}
 	return 0;

@@ -114,13 +114,13 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 	}
 	if (change.suspended_ns > 0) {
 		sink_event(sink, now_ns, "suspended", 0,
-			"the machine was suspended for %.1f s, which are in none of the run's "
-			"times",
+			"the machine was suspended for %.1f s; the times of the run exclude this",
 			(double)change.suspended_ns / 1e9);
 	}
 	if (change.set_ns != 0) {
 		sink_event(sink, now_ns, "clock_step", 0,
-			"the wall clock was set by %+.3f s; the run's own times are not affected",
+			"the system clock was set by %+.3f s; the times of the run are not "
+		        "affected",
 			(double)change.set_ns / 1e9);
 	}
 	if (now_ns >= w->anchor_ns) {

@@ -740,7 +740,7 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 			                                       : values[i] * us_per_tick;
 		}
 	}
-	put_row(s, sink, GROUP_CPU, now_ns, values, "the cgroup's files do not have it");
+	put_row(s, sink, GROUP_CPU, now_ns, values, "the cgroup's files do not contain it");
 	return 0;
 }
 
@@ -859,8 +859,7 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 		[MEMORY_OOM] = kills,
 	};
 	put_row(s, sink, GROUP_MEMORY, now_ns, values,
-		"this kernel's memory controller does not "
-		"tell it");
+		"the memory controller of this kernel does not provide it");
 	return 0;
 }
 
@@ -918,7 +917,7 @@ static int read_pressure(void *state, struct sink *sink, uint64_t now_ns)
 	if (!any) {
 		return -ENOENT;
 	}
-	put_row(s, sink, GROUP_PRESSURE, now_ns, values, "this kernel does not tell it");
+	put_row(s, sink, GROUP_PRESSURE, now_ns, values, "this kernel does not provide it");
 	return 0;
 }
 
@@ -977,7 +976,8 @@ static void open_io(struct cgroup_source *s, const char *directory, struct sink 
 {
 	if (s->version == 1) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
-			"only cgroup v2 counts a job's storage, its page cache included");
+			"only cgroup v2 measures the storage I/O of a job, including its page "
+		        "cache");
 	} else if (open_in(s, &s->io, directory, "io.stat", NULL) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
 			"on cgroup v2 storage is counted where strain is alone in a cgroup that "
@@ -998,7 +998,8 @@ static void open_pressure(struct cgroup_source *s, const char *directory, struct
 		}
 		if (r < 0) {
 			const char *reason = s->version == 1
-			                             ? "only cgroup v2 keeps a job's pressure"
+			                             ? "only cgroup v2 measures the pressure of a "
+			                               "job"
 			                             : pressure_reason(-r);
 			sink_missing(sink, s->job, &groups[GROUP_PRESSURE], 2 * i, reason);
 			sink_missing(sink, s->job, &groups[GROUP_PRESSURE], 2 * i + 1, reason);
@@ -1122,8 +1123,7 @@ static int cgroup_open(
 	}
 	for (size_t i = 0; !context->cgroup && i < ARRAY_LENGTH(own_groups); i++) {
 		sink_missing_group(sink, s->job, &groups[own_groups[i]],
-			"the job has no cgroup of its own, and the one that it shares would say "
-			"nothing about it");
+			"the job shares a cgroup, whose values would not describe the job");
 	}
 	open_quota(s, context);
 	if (s->ran && !s->quota.directory) {

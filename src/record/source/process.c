@@ -263,7 +263,7 @@ static const struct metric job_metrics[N_JOB] = {
 		"CPU time of the job with every process that ever was in it; the run's key "
 		"cpu_time_source says how it is known."},
 	[JOB_PROCESSES] = {"strain.process.count", METRIC_GAUGE, "{process}", 1,
-		"Processes of the job that live."},
+		"Number of processes of the job."},
 	[JOB_RSS] = {"strain.memory.rss_sum", METRIC_GAUGE, "By", 1024,
 		"Sum of the processes' resident memory: shared pages count more than once. See "
 		"strain.memory.pss and the cgroup's."},
