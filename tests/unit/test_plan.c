@@ -258,7 +258,7 @@ static const struct bad_plan bad_plans[] = {
 		"3:15: baseline.b: expected one of its values, found '3'"},
 	{"label",
 		YAML(PLAN "labels: {b: 3}\n"),
-		"3:10: labels: expected a label that no trial has by itself, found 'b'"},
+		"3:10: labels: expected a label other than those that every trial has, found 'b'"},
 	{"env name",
 		YAML(PLAN "env: {\"A B\": 3}\n"),
 		"3:7: env: expected a name of letters, digits and _ (at most 64), found 'A B'"},
