@@ -83,7 +83,7 @@ print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
 	# With the command it is the user's word; the run stays as it is.
 	run -0 "$STRAIN" advise --try --repeats 2 --with OMP_NUM_THREADS=1 own -- ./job by_threads
 	echo "$output"
-	[[ "$output" == *"nothing is written into the run: "* ]]
+	[[ "$output" == *"results are not written into the run: "* ]]
 	chmod g-w own.strain
 	[ "$(kept own 'len(tried)')" = 0 ]
 }

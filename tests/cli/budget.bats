@@ -21,7 +21,7 @@ readings() {
 		sh -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 6 & done; wait'
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'interval'")" -ge 2 ]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'interval' ORDER BY t_ns LIMIT 1")" == \
-		*"readings are "*" ms apart now, to stay within 0.05 % of a core"* ]]
+		*"the interval is now "*" ms, to stay within 0.05 % of one CPU"* ]]
 	local first last
 	first=$(readings 0 1)
 	last=$(readings 4 5)

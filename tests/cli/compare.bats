@@ -81,7 +81,7 @@ mean of 3 runs each; +- is its 95 % interval (Student's t)
 	[[ "${lines[2]}" == "        32  1.210 +-0.025 "*" 1.50 +-0.25"* ]]
 	[[ "${lines[0]}" == "time of an epoch, s (speed-up), by framework" ]]
 	[[ "${lines[3]}" == "       128  0.910 +-0.025  1.33x* "*" 1.50 +-0.12  1.000x" ]]
-	[[ "$output" == *"speed-up: times as fast as batch_size=32; * is beyond"* ]]
+	[[ "$output" == *"speed-up: times as fast as batch_size=32; * is significant"* ]]
 	[[ "$output" == *"* is significant (Welch's t-test, Holm's correction over 2 comparisons, 5 % level)"* ]]
 	"$STRAIN" compare paper.sweep --where 'batch_size<=128' --baseline batch_size=32 --format json |
 		python3 -c 'import json, sys
@@ -209,9 +209,9 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 	planned_sweep a "{batch_size: 32}"
 	planned_sweep b "{framework: tensorflow}"
 	run -0 --separate-stderr "$STRAIN" compare a.sweep --where batch_size=128 --rows framework,batch_size
-	[ "$stderr" = "strain: the plan's baseline: no run has batch_size=32: nothing is held against it" ]
+	[ "$stderr" = "strain: the plan's baseline: no run has batch_size=32: no baseline is used" ]
 	run -0 --separate-stderr "$STRAIN" compare a.sweep --rows framework --where 'batch_size<=128'
-	[[ "$stderr" == *"strain: the plan's baseline: 'batch_size' is no label of rows or columns: nothing is held against it"* ]]
+	[[ "$stderr" == *"strain: the plan's baseline: 'batch_size' is not a label of rows or columns: no baseline is used"* ]]
 	run -0 --separate-stderr "$STRAIN" compare a.sweep b.sweep --rows batch_size --columns framework --where 'batch_size<=128'
 	[[ "$stderr" == "strain: the plans have different baselines (a.sweep: batch_size=32; b.sweep: framework=tensorflow), so none is used: select one with --baseline"* ]]
 	[[ "$output" != *"speed-up"* ]]
@@ -242,7 +242,7 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 
 @test "what is averaged though it differs is said" {
 	run -0 --separate-stderr "$STRAIN" compare paper.sweep --rows batch_size --value epoch_seconds
-	[[ "$stderr" == "strain: runs in a cell differ in framework, too: "* ]]
+	[[ "$stderr" == "strain: runs of one cell differ in framework: "* ]]
 }
 
 @test "a label that others tell is left out, and that is said" {
@@ -258,14 +258,14 @@ assert table["baseline"] == "batch_size=32" and table["baseline_from"] == "the p
 		done
 	done
 	run -0 --separate-stderr "$STRAIN" compare told
-	[ "$stderr" = "strain: left out, since other labels tell them: samples (--rows shows them)" ]
+	[ "$stderr" = "strain: left out because other labels determine them: samples (--rows shows them)" ]
 	[[ "${lines[1]}" =~ ^batch_size\ +rate\ +dt1\ +dt2$ ]] || { echo "$output"; false; } # both change together
 	[ "${#lines[@]}" = 6 ]
 	run -0 --separate-stderr "$STRAIN" compare told --rows batch_size,samples
 	[[ "${lines[0]}" =~ ^batch_size\ +samples\  ]]
 	[ -z "$stderr" ]
 	run -2 --separate-stderr "$STRAIN" compare told --value process.cpu.time
-	[[ "$stderr" == "strain: --value: of a metric expected METRIC:AGGREGATE, as process.cpu.time:max, found 'process.cpu.time'"* ]]
+	[[ "$stderr" == "strain: --value: expected METRIC:AGGREGATE for a metric, such as process.cpu.time:max, found 'process.cpu.time'"* ]]
 }
 
 @test "what a random search drew is not told by the rest of each draw, which no other run has" {
@@ -437,7 +437,7 @@ with_keys() { # NAME TO [KEY VALUE]...
 		'["nice", "-n", "5", "env", "A=1", "python3", "train.py"]'; do
 		with_keys 0003-1 two.strain command "$command"
 		run -0 "$STRAIN" compare one.strain two.strain
-		[[ "$output" == *"two is 1.33 times as fast as one, by the time of an epoch (one run each"* ]] || { echo "$output"; false; }
+		[[ "$output" == *"two is 1.33 times as fast as one, by the time of an epoch (single runs"* ]] || { echo "$output"; false; }
 	done
 	# What only starts a program is not what runs.
 	with_keys 0001-1 three.strain command '["timeout", "5", "python3", "a.py"]'
@@ -512,7 +512,7 @@ epochs_of() { # FOLDER SECONDS...
 	[ "$stderr" = "strain: warning: outliers in the time of an epoch: run4 1.4 s; the median is 1.0 s (of 5 runs)" ] ||
 		{ echo "$stderr"; false; }
 	run -0 --separate-stderr "$STRAIN" compare first quiet
-	[[ "$stderr" == "strain: warning: the first run was slower than the rest in the time of an epoch: run1 1.4 s, the others at most 1.0 s; "* ]] ||
+	[[ "$stderr" == "strain: warning: the first run was slower than the others in the time of an epoch: run1 1.4 s, the others at most 1.0 s; "* ]] ||
 		{ echo "$stderr"; false; }
 	[[ "$("$STRAIN" compare first quiet --json 2>&1 | jq -r '.warnings | length, .[0]')" == "1"*"the first run was slower"* ]]
 	mkdir busy
@@ -574,7 +574,7 @@ epochs_of() { # FOLDER SECONDS...
 	EOF
 	[ "$(find "$BATS_TEST_TMPDIR" -type f | wc -l)" = 3 ] # nothing half-written beside them
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o "$BATS_TEST_TMPDIR/t.xyz"
-	[[ "$stderr" == *"ends in none of .txt, .md, .tex, .csv, .json: say --format"* ]]
+	[[ "$stderr" == *"does not end in .txt, .md, .tex, .csv or .json: use --format"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep -o /nowhere/t.md
 	[ "$stderr" = "strain: cannot write /nowhere/t.md: No such file or directory" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o paper.sweep/0001-1.strain --format csv
@@ -641,7 +641,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --where batch_size=7
 	[ "$stderr" = "strain: no runs in paper.sweep that match --where" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where 'epoch_seconds<4s'
-	[[ "$stderr" == "strain: --where: epoch_seconds: expected a number (seconds, bytes, ratios), found '4s'"* ]]
+	[[ "$stderr" == "strain: --where: epoch_seconds: expected a number (in seconds, bytes or as a ratio), found '4s'"* ]]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --where outcome=crashed
 	[[ "$stderr" == "strain: --where: outcome: expected success, "*", found 'crashed'"* ]]
 	run -0 "$STRAIN" compare paper.sweep --where 'outcome=out of memory' --value outcome
@@ -650,7 +650,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batch_size=33
 	[ "$stderr" = "strain: --baseline: no run has batch_size=33" ]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batchsize=32
-	[ "$stderr" = "strain: --baseline: 'batchsize' is no label of rows or columns" ]
+	[ "$stderr" = "strain: --baseline: 'batchsize' is not a label of rows or columns" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --format yaml
 	[[ "$stderr" == "strain: --format: expected text, markdown, latex, csv or json, found 'yaml'"* ]]
 	run -1 --separate-stderr "$STRAIN" compare /nowhere
@@ -663,7 +663,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --figure bars -o a.tex
 	[[ "$stderr" == *"expected -o FILE.pdf, FILE.svg or FILE.png, found a.tex"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure timeline -o a.svg
-	[[ "$stderr" == *"expected at most 4 runs, found 14: --where chooses" ]]
+	[[ "$stderr" == *"expected at most 4 runs, found 14: select with --where" ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure bars --value outcome --rows batch_size -o a.svg
 	[[ "$stderr" == *"'outcome' is words, and no number"* ]]
 	[ ! -e a.svg ]
@@ -695,9 +695,9 @@ cells = {c["measure"]: c["mean"] for c in table["cells"] if c["labels"]["framewo
 assert cells["process.cpu.time:total"] == cells["cpu_seconds"] > 0, cells
 assert cells["strain.memory.pss:max"] == cells["host_memory_peak"] > 0, cells'
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --rows framework --value process.cpu.tim:max
-	[[ "$stderr" == "strain: --value: no run has a metric 'process.cpu.tim' with such an aggregate "* ]]
+	[[ "$stderr" == "strain: --value: no run has a metric 'process.cpu.tim' with that aggregate "* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --rows framework --value process.cpu.time:most
-	[[ "$stderr" == "strain: --value: 'process.cpu.time:most': expected METRIC:AGGREGATE, of total, mean, p50, p95 and max" ]]
+	[[ "$stderr" == "strain: --value: 'process.cpu.time:most': expected METRIC:AGGREGATE, with total, mean, p50, p95 or max" ]]
 }
 
 @test "measures have a list" {

@@ -54,7 +54,7 @@ left_behind() {
 			print "\t{\"" source "\", \"" $2 "\", "}' >groups
 	[ "$(wc -l <groups)" -gt 30 ]
 	while IFS= read -r group; do
-		grep -F "$group" "$SOURCE_ROOT/src/cmd/doctor_words.c"
+		grep -F "$group" "$SOURCE_ROOT/src/cmd/doctor.c"
 	done <groups
 }
 
@@ -97,7 +97,7 @@ left_behind() {
 	inside=(bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --unshare-pid)
 	"${inside[@]}" true 2>/dev/null || skip "bubblewrap may not be used here"
 	run -0 --separate-stderr "${inside[@]}" --chdir /mnt "$STRAIN" doctor
-	[[ "$output" == *"cpu time"*"partly"*"no cgroup of the job's own: "* ]]
+	[[ "$output" == *"cpu time"*"partly"*"the job has no cgroup of its own: "* ]]
 	[[ "$output" =~ host\ +available ]]
 }
 
@@ -119,5 +119,5 @@ left_behind() {
 	run -2 --separate-stderr "$STRAIN" doctor everything
 	[ "$stderr" = "strain: unexpected argument 'everything' (strain doctor --help)" ]
 	run -1 --separate-stderr "$STRAIN" doctor --sysroot nowhere
-	[ "$stderr" = "strain: cannot look at nowhere: No such file or directory" ]
+	[ "$stderr" = "strain: cannot examine nowhere: No such file or directory" ]
 }

@@ -102,7 +102,7 @@ has_words() {
 	has_words two.svg run other
 	[ "$(words two.svg | grep -cx 'time (s)')" -eq 2 ]
 	run -2 "$STRAIN" report run.strain run.strain run.strain run.strain run.strain -o five.svg
-	[[ ${lines[0]} == *'a figure has room for 4 runs, 5 were named'* ]]
+	[[ ${lines[0]} == *'a figure can show 4 runs, not 5'* ]]
 	[ ! -e five.svg ]
 }
 
@@ -130,14 +130,14 @@ has_words() {
 		"$STRAIN" report run.strain -o "$name"
 		echo notes >"$name"
 		run -1 "$STRAIN" report run.strain -o "$name"
-		[ "$output" = "strain: cannot write $name: it exists and is no report (--force replaces it)" ]
+		[ "$output" = "strain: cannot write $name: it exists and is not a report (--force overwrites it)" ]
 		[ "$(cat "$name")" = notes ]
 	done
 }
 
 @test "wrong usage, and what is no run" {
 	run -2 "$STRAIN" report run.strain -o page.html --keep-script kept
-	[[ ${lines[0]} == *'--keep-script is for figures, and page.html is none'* ]]
+	[[ ${lines[0]} == *'--keep-script needs a figure (.pdf, .svg, .png); page.html is none'* ]]
 	echo text >no.strain
 	run -1 "$STRAIN" report no.strain -o no.pdf
 	[ "$output" = 'strain: no.strain: not a run file' ]

@@ -99,7 +99,7 @@ assert os.environ["PYTHONPATH"] == os.environ["STRAIN_HOOKS"]'
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	for flag in -I -E -S; do
 		record "$PYTHON" "$flag" -c 'import time; time.sleep(0.3)'
-		[[ "$(run_key run.strain hooks_missing)" == "no hook entered: python3"*" $flag ran, which does not look at PYTHONPATH"* ]]
+		[[ "$(run_key run.strain hooks_missing)" == "no hook was loaded: python3"*" $flag ran, which ignores PYTHONPATH"* ]]
 	done
 	PYTHONPATH=/x record sh -c 'PYTHONPATH=/nowhere exec "$0" -c "import time; time.sleep(0.3)"' "$PYTHON"
 	[[ "$(run_key run.strain hooks_missing)" == "no hook entered: python3 ran, but not with the PYTHONPATH that strain set"* ]]

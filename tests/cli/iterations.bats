@@ -107,7 +107,7 @@ setup() {
 	run -0 --separate-stderr "$STRAIN" show ranks.strain
 	[ -z "$stderr" ]
 	diff - <(sed -n '/^Of rank/,/^SLOWEST/p' <<<"$output") <<-'EOF'
-		Of rank   2, whose epochs are the run's; all 3 ranks together 4,107 samples/s
+		Of rank   2, which also marks the epochs of the run; all 3 ranks: 4,107 samples/s
 
 		RANK  PID   ITERATIONS  SAMPLES/S   MEDIAN  OWN WORK  WAITS
 		   0  6001         900      1,369  26.3 ms   9.39 ms   60 %
@@ -120,7 +120,7 @@ setup() {
 	[[ "$output" == *$'\n'"RANK  OWN WORK  WAITS"$'\n'*"the slowest"$'\n'* ]]
 	"$BUILD_ROOT/tests/tools/make_run" ranks.strain 30 10ms 0 300 0 20
 	run -0 "$STRAIN" show ranks.strain
-	[[ "$output" == *$'\n'"  19  4242 "*"the slowest"$'\n'*"and 4 more, which wait longer (--iterations)"* ]]
+	[[ "$output" == *$'\n'"  19  4242 "*"the slowest"$'\n'*"and 4 more with longer waits (--iterations)"* ]]
 	run -0 "$STRAIN" show --iterations ranks.strain
 	[[ "$output" == *$'\n'"  18  6019 "*$'\n'"  19  4242 "*"the slowest"$'\n'* && "$output" != *"which wait longer"* ]]
 	run -0 "$STRAIN" show --iterations train.strain
@@ -157,7 +157,7 @@ setup() {
 	EOF
 	"$BUILD_ROOT/tests/tools/make_run" own.strain 30 10ms 0 90 0 0 15
 	run -0 "$STRAIN" show own.strain
-	[[ "$output" == *$'\n'"and 4 more, which took less time (--all)"* && "$output" != *"part</b> 11"* ]]
+	[[ "$output" == *$'\n'"and 4 more with shorter times (--all)"* && "$output" != *"part</b> 11"* ]]
 	run -0 "$STRAIN" show --all own.strain
 	[[ "$output" == *"part</b> 14"* && "$output" != *"which took less time"* ]]
 }

@@ -103,7 +103,7 @@ in_container() {
 	echo "$stderr"
 	[ -z "$output" ]
 	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
-	[[ "$stderr" == *"a larger limit"* ]]
+	[[ "$stderr" == *"raise the limit"* ]]
 	[ "$(ask "SELECT value FROM run WHERE key = 'status'")" = 9 ]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT cast(max(value) AS INTEGER) FROM samples WHERE metric = 'strain.cgroup.memory.limit'")" = $MEMORY_LIMIT ]
@@ -114,7 +114,7 @@ in_container() {
 	[[ "${lines[0]}" == *"SIGKILL"* ]]
 	[[ "$(tr -s ' \n' ' ' <<<"$output")" == *"Verdict out of memory: "*" 400 MiB after "*" (high confidence)"* ]]
 	[[ "$output" == *"memory "*" of 400 MiB"* ]]
-	"$STRAIN" report run.strain -o page.html 2>err || grep -q 'built without pages' err
+	"$STRAIN" report run.strain -o page.html 2>err || grep -q 'built without HTML pages' err
 	if [ -e page.html ]; then
 		grep -q "\"label\":\"job's limit\",\"value\":$MEMORY_LIMIT" page.html
 	fi
@@ -181,7 +181,7 @@ in_container() {
 	limited cpu cpu.cfs_quota_us 20000
 	[ "$(cat "$cgroup/cpu.cfs_period_us")" = 100000 ] || skip "another period than the usual"
 	run -0 --separate-stderr in_container -- "$JOB" burn 300
-	[[ "$stderr" == *"strain: limited by its CPU quota: 0.2 CPUs used up in "*" % of the periods"* ]]
+	[[ "$stderr" == *"strain: limited by its CPU quota: 0.2 CPUs, used up in "*" % of the periods"* ]]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_cpus') FROM run WHERE key = 'limits'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) FROM samples WHERE metric = 'strain.cgroup.cpu.limit'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) - min(value) > 0.5 FROM samples WHERE metric = 'strain.cgroup.cpu.throttled_time'")" = 1 ]

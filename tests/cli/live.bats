@@ -44,7 +44,7 @@ assert run["epochs"][0]["open"] == 1, run["epochs"]'
 	"$STRAIN" ls --json . | valid_json
 	"$STRAIN" export --format json live.strain | valid_json
 	[ "$("$STRAIN" export live.strain | wc -l)" -gt 100 ]
-	run -0 --separate-stderr "$STRAIN" report live.strain -o live.html || [[ "$stderr" == *"without pages"* ]]
+	run -0 --separate-stderr "$STRAIN" report live.strain -o live.html || [[ "$stderr" == *"without HTML pages"* ]]
 	[ "$(run_key live.strain state)" != finished ]
 	touch stop
 	wait "$job"

@@ -70,7 +70,7 @@ print(*(run["name"] for run in json.load(sys.stdin)))'
 @test "a key that no run has is said" {
 	run -1 --separate-stderr "$STRAIN" ls --sort batchsize
 	[ -z "$output" ]
-	[ "$stderr" = "strain: --sort: none of these runs has a label 'batchsize', and no measure is called so" ]
+	[ "$stderr" = "strain: --sort: no label of these runs and no measure has the name 'batchsize'" ]
 	run -1 "$STRAIN" ls --json --sort batchsize
 	run -0 --separate-stderr "$STRAIN" ls --sort workers
 	[ -z "$stderr" ]

@@ -195,7 +195,7 @@ open|user|None|None|None|exit' ]
 	[ -z "$output" ]
 	STRAIN_MARKERS=/nowhere run "$STRAIN" mark begin x
 	[ "$status" -eq 0 ]
-	[[ "$output" == "strain: mark: not marked: "* ]]
+	[[ "$output" == "strain: mark: cannot mark: "* ]]
 	for wrong in '' 'frob' 'begin' 'begin a b' 'point x y' 'epoch x' 'epoch -1' 'iteration 1 0' \
 		'point x 1 2'; do
 		# shellcheck disable=SC2086

@@ -56,12 +56,12 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 @test "a beginning of several names is one error that lists them" {
 	run -1 --separate-stderr "$STRAIN" show train
 	[ -z "$output" ]
-	[ "$stderr" = "strain: 'train' begins 3 names: train-1, train-10, train-3" ]
+	[ "$stderr" = "strain: 'train' is ambiguous (3 names): train-1, train-10, train-3" ]
 	for i in 1 2 3 4 5; do
 		cp eval-1.strain "train-2$i.strain"
 	done
 	run -1 --separate-stderr "$STRAIN" sql train "SELECT 1"
-	[ "$stderr" = "strain: 'train' begins 8 names: train-1, train-10, train-21, train-22, train-23, train-24 and 2 more" ]
+	[ "$stderr" = "strain: 'train' is ambiguous (8 names): train-1, train-10, train-21, train-22, train-23, train-24 and 2 more" ]
 }
 
 @test "a program beside its runs is not taken for one of them" {

@@ -63,7 +63,7 @@ no_advice() {
 	failing "$STRAIN" run -o run.strain sh -c "'$train' -n 960 -e 2 -t 1 -w 1 --prepare-us 2000; exit 4" >out 2>err
 	[ "$(shown 'len(d["iterations"]) > 0')" = True ]
 	no_advice
-	"$STRAIN" report -o run.html run.strain || skip 'built without pages'
+	"$STRAIN" report -o run.html run.strain || skip 'built without HTML pages'
 	grep -aq 'exit status 4' run.html
 	! grep -aq 'num_workers' run.html
 }

@@ -60,7 +60,7 @@ said() {
 	without_summary=$(said)
 	on_terminal export --format csv train.strain
 	says_how_far
-	if "$STRAIN" report -o page.html train.strain 2>err || ! grep -q 'built without pages' err; then
+	if "$STRAIN" report -o page.html train.strain 2>err || ! grep -q 'built without HTML pages' err; then
 		on_terminal report --force -o page.html train.strain
 		says_how_far
 	fi

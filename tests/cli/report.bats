@@ -10,8 +10,8 @@ setup() {
 	mkdir "$BATS_TEST_TMPDIR/work"
 	cd "$BATS_TEST_TMPDIR/work"
 	"$BUILD_ROOT/tests/tools/make_run" run.strain 5
-	if "$STRAIN" report run.strain -o probe.html 2>&1 | grep -q 'built without pages'; then
-		skip 'strain was built without pages'
+	if "$STRAIN" report run.strain -o probe.html 2>&1 | grep -q 'built without HTML pages'; then
+		skip 'strain was built without HTML pages'
 	fi
 	rm -f probe.html
 }

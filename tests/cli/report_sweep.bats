@@ -16,8 +16,8 @@ setup() {
 	done
 	echo 'command: [train]' >tiny.sweep/plan.yaml
 	touch tiny.sweep/lock
-	if "$STRAIN" report tiny.sweep -o probe.html 2>&1 | grep -q 'built without pages'; then
-		skip 'strain was built without pages'
+	if "$STRAIN" report tiny.sweep -o probe.html 2>&1 | grep -q 'built without HTML pages'; then
+		skip 'strain was built without HTML pages'
 	fi
 	rm -f probe.html
 }
@@ -91,10 +91,10 @@ with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
 @test "directories without a run, and none at all" {
 	mkdir empty
 	run -1 "$STRAIN" report empty -o page.html
-	[ "$output" = 'strain: empty: there is no run in it' ]
+	[ "$output" = 'strain: empty: contains no run' ]
 	echo nothing >empty/a.strain
 	run -1 "$STRAIN" report empty -o page.html
-	[ "${lines[1]}" = 'strain: empty: there is no run in it that can be read' ]
+	[ "${lines[1]}" = 'strain: empty: contains no run that can be read' ]
 	run -1 "$STRAIN" report empty none -o page.html
 	[[ ${lines[0]} == *none* ]]
 	[ ! -e page.html ]
@@ -122,6 +122,6 @@ with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
 
 @test "a figure of directories: who draws it" {
 	run -2 "$STRAIN" report tiny.sweep -o page.pdf
-	[[ ${lines[0]} == *'page.pdf: figures of several runs are drawn by strain compare --figure'* ]]
+	[[ ${lines[0]} == *'page.pdf: strain compare --figure draws figures of several runs'* ]]
 	[ ! -e page.pdf ]
 }

@@ -108,7 +108,7 @@ fails_125() {
 
 @test "an unknown option, or one without its value, is named" {
 	fails_125 --frobnicate true
-	[ "$stderr" = "strain: there is no option '--frobnicate' (strain run --help)" ]
+	[ "$stderr" = "strain: no option '--frobnicate' (strain run --help)" ]
 	fails_125 --interval
 	[ "$stderr" = "strain: option --interval needs a value: TIME (strain run --help)" ]
 }
@@ -132,7 +132,7 @@ fails_125() {
 @test "an output that exists is refused, unless --force is given" {
 	echo precious >run.strain
 	run -125 --separate-stderr "$STRAIN" run -o run.strain touch was-run
-	[ "$stderr" = "strain: run.strain exists (--force replaces it)" ]
+	[ "$stderr" = "strain: run.strain exists (--force overwrites it)" ]
 	[ "$(cat run.strain)" = precious ]
 	[ ! -e was-run ]
 	run -0 "$STRAIN" run -o run.strain --force true
@@ -174,7 +174,7 @@ fails_125() {
 	local gone=$!
 	wait "$gone"
 	fails_125 --pid "$gone"
-	[ "$stderr" = "strain: there is no process $gone" ]
+	[ "$stderr" = "strain: no process $gone" ]
 	fails_125 --pid 0
 	fails_125 --pid many
 	fails_125 --pid $$ true

@@ -258,7 +258,7 @@ print(sum(len("line %d\n" % n) for n in range(1, max(whole)) if n not in whole))
 	[ "$(epochs)" = '7|0.7' ]
 	[ "$(python_sql run.strain "SELECT count(*) FROM event WHERE kind = 'forwarder_died'
 		AND text LIKE '%killed (signal 9)%'")" = 3 ]
-	grep -q '^strain: what passes the job.s output on was killed 3 times and started again' err
+	grep -q '^strain: the output forwarder was killed 3 times and restarted' err
 }
 
 # The state of a process, and nothing of it where it is gone.

@@ -158,7 +158,7 @@ sys.exit(5)'
 	pid=$(cat pid)
 	kill -0 "$pid"
 	kill "$pid"
-	[[ "$stderr" == *"strain: the job left running: sleep ($pid)"* ]]
+	[[ "$stderr" == *"strain: processes that the job left running: sleep ($pid)"* ]]
 }
 
 @test "what it leaves running does not keep us, also where it holds the output" {
@@ -232,7 +232,7 @@ print(job.wait())' "$STRAIN" run $mode sh -c 'trap - PIPE; while :; do echo line
 	eventually grep -q 'writing the end of' err
 	kill -TERM "$launcher"
 	wait "$launcher"
-	grep -q 'not waiting for the recorder' err
+	grep -q 'no longer waiting for the recorder' err
 	kill -CONT "$recorder"
 	eventually sh -c "! kill -0 $recorder 2>/dev/null"
 	[ "$(run_key "$(only_run)" status)" = 0 ]

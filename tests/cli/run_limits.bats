@@ -69,7 +69,7 @@ own_cgroup() { # CONTROLLER
 	run -137 --separate-stderr record --memory 64MiB "$JOB" eat 500
 	[[ "$(key limit_memory)" == "67108864 (cgroup v"?" memory"* ]]
 	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 64 MiB"* ]]
-	[[ "$stderr" == *"a larger limit (--memory)"* ]]
+	[[ "$stderr" == *"raise the limit (--memory)"* ]]
 	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == \
 		*"the kernel killed 1 of the job's processes at the limit of 64 MiB, set by /"*"/strain-"* ]]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = 67108864 ]
@@ -97,7 +97,7 @@ own_cgroup() { # CONTROLLER
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *"Limits    1 CPU ("* ]]
 	run -125 --separate-stderr record --cpus $((allowed + 1)) touch ran
-	[[ "$stderr" == "strain: --cpus: expected at most $allowed, the CPUs that strain may use here ("*"), found $((allowed + 1))" ]]
+	[[ "$stderr" == "strain: --cpus: expected at most $allowed, the CPUs available to strain ("*"), found $((allowed + 1))" ]]
 	[ ! -e ran ]
 	[ ! -e run.strain ]
 }
@@ -109,9 +109,9 @@ own_cgroup() { # CONTROLLER
 	run -0 taskset -c "$one" "$STRAIN" run -o one.strain --cpus 1 nproc
 	[ "${lines[0]}" = 1 ]
 	run -125 --separate-stderr taskset -c "$one" "$STRAIN" run -o two.strain --cpus 2 true
-	[ "$stderr" = "strain: --cpus: expected at most 1, the CPUs that strain may use here ($one), found 2" ]
+	[ "$stderr" = "strain: --cpus: expected at most 1, the CPUs available to strain ($one), found 2" ]
 	run -125 --separate-stderr taskset -c "$one" "$STRAIN" run -o two.strain --cpus "$one,8191" true
-	[ "$stderr" = "strain: --cpus: expected CPUs that strain may use here ($one), found 8191" ]
+	[ "$stderr" = "strain: --cpus: expected CPUs available to strain ($one), found 8191" ]
 }
 
 @test "in a scope of v2 that others are in too CPUs are limited, memory is not, and both say so" {
@@ -156,7 +156,7 @@ own_cgroup() { # CONTROLLER
 	fi
 	[ "$status" = 125 ]
 	[ "${#stderr_lines[@]}" = 1 ]
-	[[ "$stderr" == "strain: --memory: "*"; use a "*"cgroup"* ]]
+	[[ "$stderr" == "strain: --memory: "*"; "*"cgroup"* ]]
 	[ ! -e ran ]
 }
 
@@ -206,7 +206,7 @@ own_cgroup() { # CONTROLLER
 	run -125 --separate-stderr fake --gpus 2
 	[ "$stderr" = "strain: --gpus: expected at most 1 card, those of CUDA_VISIBLE_DEVICES=1, found 2" ]
 	run -125 --separate-stderr fake --gpus 1,
-	[ "$stderr" = "strain: --gpus: there is no card 1 among the 1 that strain may use here" ]
+	[ "$stderr" = "strain: --gpus: no card 1 among the 1 available to strain" ]
 }
 
 @test "GPUs where nobody can tell how many there are" {
@@ -215,7 +215,7 @@ own_cgroup() { # CONTROLLER
 		skip "this machine has NVIDIA's driver"
 	fi
 	run -125 --separate-stderr record --gpus 1 touch ran
-	[[ "$stderr" == "strain: --gpus: no card can be given to the job: libnvidia-ml.so.1 is not on this machine; "* ]]
+	[[ "$stderr" == "strain: --gpus: no card can be given to the job: libnvidia-ml.so.1 was not found; "* ]]
 	[ ! -e ran ]
 	run -0 record --gpus 0 sh -c 'echo "$CUDA_VISIBLE_DEVICES $HIP_VISIBLE_DEVICES $ROCR_VISIBLE_DEVICES"'
 	[ "${lines[0]}" = '-1 -1 -1' ]
@@ -232,7 +232,7 @@ own_cgroup() { # CONTROLLER
 		[[ "$stderr" == *"${option%%[ =]*}"* ]]
 	done
 	run -125 --separate-stderr "$STRAIN" run --pid $$ --memory 1GiB
-	[ "$stderr" = "strain: --memory needs a command: a process that runs already is not limited (strain run --help)" ]
+	[ "$stderr" = "strain: --memory needs a command: a running process cannot be limited (strain run --help)" ]
 }
 
 @test "nothing of the limits' cgroups is left, also of a launcher that was killed" {

@@ -82,7 +82,7 @@ END
 	no_secret_below plan.sweep
 	only_ours_below plan.sweep
 	run -1 --separate-stderr "$STRAIN" sweep plan.sweep
-	[[ "$stderr" == "strain: plan.sweep/plan.yaml: secrets are left out in it (***): go on with the plan that "* ]]
+	[[ "$stderr" == "strain: plan.sweep/plan.yaml: secrets are left out of it (***): resume with the original plan "* ]]
 	"$STRAIN" sweep plan.sweep --dry-run
 	sed -i 's/0.2/0.3/' plan.yaml
 	run -1 --separate-stderr "$STRAIN" sweep plan.yaml

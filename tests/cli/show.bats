@@ -169,9 +169,9 @@ assert a["processes"] == b["processes"] and a["epochs"] == b["epochs"] and a["jo
 	for line in "${stderr_lines[@]: -2}"; do
 		[[ "$line" == "        strain "* ]]
 		bash -c "strain() { \"$STRAIN\" \"\$@\"; }; $line" 2>said ||
-			grep -q 'built without pages' said
+			grep -q 'built without HTML pages' said
 	done
-	[ -s report.html ] || [[ "$("$STRAIN" report -o x.html 2>&1)" == *"built without pages"* ]]
+	[ -s report.html ] || [[ "$("$STRAIN" report -o x.html 2>&1)" == *"built without HTML pages"* ]]
 }
 
 @test "a run without an end is shown" {

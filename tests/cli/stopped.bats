@@ -71,7 +71,7 @@ EDGES=0.35 # seconds that both edges of a stop may be off, and more than a readi
 	grep -q 'stopped  *for [45]' text
 }
 
-@test "an iteration in which the job was stopped is in no figure of them" {
+@test "an iteration during which the job was stopped is in no figure of them" {
 	record '"$MARKING" computes & sleep 1; stop 3 $!; sleep 0.3; stop 2 $!; wait'
 	check "1 <= iterations['stopped'] <= 9 and iterations['steady'] >= 100"
 	check "iterations['max_s'] < 1.9"

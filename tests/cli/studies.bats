@@ -165,7 +165,7 @@ has_no_gpu() {
 	csv dube-sura-fig3 | awk -F, -v e="$one" '$1 == 1 && $2 == "vgg16" {found = ($8 - e) ^ 2 < 1e-9}
 		END {exit !found}'
 	figure dube-sura-fig3 --beside published
-	grep -q 'Dube and Sura, Figure 3: the document gives no values; its text' kept/figure.gp
+	grep -q 'Dube and Sura, Figure 3: the document contains no values; its text' kept/figure.gp
 }
 
 @test "Tripathi Table 3.1: the best number of workers" {
@@ -261,7 +261,7 @@ with sqlite3.connect("runs/r34.strain") as run:
 	run -0 "$STRAIN" compare --layout torres2021-table2
 	[[ $output == *'Tesla P100'*'published: Torres, Barrios and Denneulin 2021, Table 2; not measured here'* ]]
 	run -1 "$STRAIN" compare --layout tripathi2019-table5.8
-	[ "$output" = 'strain: tripathi2019-table5.8 (Tripathi 2019, Table 5.8) waits for the estimator of the batch size' ]
+	[ "$output" = 'strain: tripathi2019-table5.8 (Tripathi 2019, Table 5.8) is not yet possible; missing: the estimator of the batch size' ]
 	run -0 "$STRAIN" compare --layout tripathi2019-table5.8 --beside published
 	[[ $output == *5133.51* ]]
 }
@@ -270,11 +270,11 @@ with sqlite3.connect("runs/r34.strain") as run:
 	run -0 "$STRAIN" compare runs/r34.strain --layout dube-sura-fig1
 	[[ $output == *'no run has a label framework, threads, gpus (strain run --label NAME=VALUE)'* ]]
 	run -1 "$STRAIN" compare runs/r34.strain --layout tripathi2019-table5.3
-	[ "$output" = 'strain: tripathi2019-table5.3 shows runs with model=resnet50: none of 1 has model=resnet50 (there: resnet34)' ]
+	[ "$output" = 'strain: tripathi2019-table5.3 needs runs with model=resnet50: none of 1 has model=resnet50 (found: resnet34)' ]
 	run -0 "$STRAIN" compare runs/c3d.strain --layout tripathi2019-fig3.8
 	[[ $output == *'no run has a label memory (strain run --label NAME=VALUE)'* ]]
 	run -2 "$STRAIN" compare runs --layout torres2021-table33
-	[[ ${lines[0]} == *"no layout 'torres2021-table33' (--layout list names all)"* ]]
+	[[ ${lines[0]} == *"no layout 'torres2021-table33' (--layout list lists them)"* ]]
 }
 
 @test "gnuplot draws them" {

@@ -489,7 +489,7 @@ has_ended() {
 	eventually is_running plan.sweep
 	kill -INT $sweep
 	ends_with 130 $sweep
-	grep -q 'interrupted: 0 of 2 trials are there; to go on: strain sweep plan.sweep' out
+	grep -q 'interrupted: 0 of 2 trials are complete; resume with: strain sweep plan.sweep' out
 	[ -z "$(runs plan.sweep)" ]
 	is_clean plan.sweep
 	: >quick
@@ -530,7 +530,7 @@ has_ended() {
 	run -0 "$STRAIN" sweep plan.yaml
 	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [0, 3, 2]}}\n' >plan.yaml
 	run -1 "$STRAIN" sweep plan.yaml
-	[ "$output" = "strain: plan.sweep was started with another plan: parameters.n.values: was [1, 2, 3], is [0, 3, 2] (--force: go on with this one)" ]
+	[ "$output" = "strain: plan.sweep was started with another plan: parameters.n.values: was [1, 2, 3], is [0, 3, 2] (--force resumes with this plan)" ]
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml --force
 	[[ "$stderr" == *"keeps 2 of 3 runs"* ]]
 	[ "$(ran)" = "1x0 1x1 1x2 1x3" ]
@@ -625,7 +625,7 @@ has_ended() {
 	fi
 	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3]}}\nrepeats: 10\n' >plan.yaml
 	run -1 "$STRAIN" sweep plan.yaml -o small/s
-	[[ "$output" == "strain: small/s: no space for 30 more trials: they take 492 kB , available: "*" kB" ]]
+	[[ "$output" == "strain: small/s: not enough space for 30 more trials: they need at least 492 kB , available: "*" kB" ]]
 	[ ! -e ran ]
 }
 
@@ -732,7 +732,7 @@ has_ended() {
 	cd "$BATS_TEST_TMPDIR"
 	rm -r "$folder"
 	[ "$status" = 0 ]
-	[ "$(grep -cE '^strain: 000[12]-1: left running, as they could not be ended: [0-9]+ \(outrank\)$' err)" = 2 ]
+	[ "$(grep -cE '^strain: 000[12]-1: could not be ended and still runs: [0-9]+ \(outrank\)$' err)" = 2 ]
 }
 
 @test "a job that is to end ends in order: its first process, what that leaves, then everything" {
