@@ -61,7 +61,7 @@ int command_check_program(const char *name, const char *path)
 	                           : search_problem(name, path);
 }
 
-// Command name ------------------------------------------------------------------------------------
+// Name --------------------------------------------------------------------------------------------
 
 // Programs whose arguments name what really runs.
 struct runner {

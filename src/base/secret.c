@@ -67,7 +67,7 @@ static struct secret_word secret_next_word(struct secret_words *w, const char *w
 
 static const char blanks[] = " \t", word_ends[] = " \t\r\n;&|\"'`<>";
 
-// Values behind a name ---------------------------------------------------------------------------
+// Values behind a name ----------------------------------------------------------------------------
 
 // A value as it stands in a text.
 struct value {
@@ -238,7 +238,7 @@ static size_t mark_pieces(const struct secret_marks *m, struct value value)
 	return value.next;
 }
 
-// Names in a text --------------------------------------------------------------------------------
+// Names in a text ---------------------------------------------------------------------------------
 
 // What stands between a name and its value.
 struct joint {
@@ -399,7 +399,7 @@ static void mark_names(const struct secret_marks *m, enum origin origin)
 	}
 }
 
-// Words ------------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 
 // The words of a script, with and without quotes around several of them: sh -c 'mysql -pX'.
 static void mark_words(const struct secret_marks *m)
@@ -443,7 +443,7 @@ static void mark_words(const struct secret_marks *m)
 	}
 }
 
-// The text ---------------------------------------------------------------------------------------
+// The text ----------------------------------------------------------------------------------------
 
 static bool marks_init(struct secret_marks *m, const char *text, size_t length)
 {
@@ -594,7 +594,7 @@ void secret_append_end(struct text *out, const char *data, size_t length, bool t
 	out->failed = out->failed || valid.failed;
 }
 
-// Arguments --------------------------------------------------------------------------------------
+// Arguments ---------------------------------------------------------------------------------------
 
 // -c and -lc of a shell, -c and -e of Python and Perl: a script follows.
 static bool takes_script(const char *option)
@@ -671,7 +671,7 @@ void secret_append_command(struct text *out, const char *data, size_t length)
 	text_append_string(out, "]");
 }
 
-// Secret name -------------------------------------------------------------------------------------
+// Name --------------------------------------------------------------------------------------------
 //
 // Names of secrets. A name is cut into its parts: AWS_SECRET_ACCESS_KEY and awsSecretAccessKey are
 // "aws secret access key". Language models have tokens and keys that are no secrets: pad_token,
@@ -955,7 +955,7 @@ static bool secret_is_count(const char *value, size_t length)
 	return number >= length || memchr(value, '/', length) || memchr(value, '.', length);
 }
 
-// Secret program ----------------------------------------------------------------------------------
+// Program -----------------------------------------------------------------------------------------
 //
 // Options that are followed by a secret. -p is a port for one program and a password for another.
 
@@ -1170,11 +1170,11 @@ static struct secret_word secret_next_word(struct secret_words *w, const char *w
 	               : take_operand(w, word, length);
 }
 
-// Secret value ------------------------------------------------------------------------------------
+// Value -------------------------------------------------------------------------------------------
 //
 // Secrets that are known by their shape. All of it is linear in the text's length.
 
-// Tokens with a prefix ---------------------------------------------------------------------------
+// Tokens with a prefix ----------------------------------------------------------------------------
 
 enum charset {
 	LETTERS, // letters and digits
@@ -1329,7 +1329,7 @@ static void mark_web_tokens(const struct secret_marks *m)
 	}
 }
 
-// Private keys -----------------------------------------------------------------------------------
+// Private keys ------------------------------------------------------------------------------------
 
 static void mark_private_keys(const struct secret_marks *m)
 {
@@ -1349,7 +1349,7 @@ static void mark_private_keys(const struct secret_marks *m)
 	}
 }
 
-// Authorization and addresses that are secret ----------------------------------------------------
+// Authorization and addresses that are secret -----------------------------------------------------
 
 static bool is_random(const char *at, size_t length)
 {
@@ -1401,7 +1401,7 @@ static void mark_addresses(const struct secret_marks *m)
 	}
 }
 
-// The user information of URLs -------------------------------------------------------------------
+// The user information of URLs --------------------------------------------------------------------
 
 // Where a word without blanks and quotes ends, and its last '@'; found once for each such word.
 struct run {

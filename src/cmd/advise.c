@@ -57,7 +57,7 @@ struct try_options {
 	const volatile sig_atomic_t *interrupted; // the signal; 0: go on
 };
 
-// Advise text -------------------------------------------------------------------------------------
+// Text --------------------------------------------------------------------------------------------
 //
 // Stalls as a table, as sentences and as JSON.
 
@@ -89,7 +89,7 @@ static void advise_print_tail(const char *path)
 	}
 }
 
-// Rates -----------------------------------------------------------------------------------------
+// Rates -------------------------------------------------------------------------------------------
 
 enum {
 	RATE_RUN,
@@ -149,7 +149,7 @@ static void print_rates(const struct stall_runs *runs)
 	table_free(table);
 }
 
-// Stalls ----------------------------------------------------------------------------------------
+// Stalls ------------------------------------------------------------------------------------------
 
 struct saying {
 	const char *name;
@@ -229,7 +229,7 @@ static void advise_stalls_print(const struct stall_runs *runs)
 	}
 }
 
-// JSON ------------------------------------------------------------------------------------------
+// JSON --------------------------------------------------------------------------------------------
 
 static json_t *estimate_json(const struct estimate *e, const char *missing)
 {
@@ -268,7 +268,7 @@ static json_t *advise_stalls_json(const struct stall_runs *runs)
 	return json;
 }
 
-// Advise try --------------------------------------------------------------------------------------
+// Try ---------------------------------------------------------------------------------------------
 //
 // Tries the advice of a run's verdict, or of the first probe's, and writes what came of it into the
 // run.

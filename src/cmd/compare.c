@@ -65,7 +65,7 @@ struct compare_figure {
 	const char *keep_directory; // for the script; NULL
 };
 
-// Compare baseline --------------------------------------------------------------------------------
+// Baseline ----------------------------------------------------------------------------------------
 //
 // Baselines, of the option and of plans.
 
@@ -268,7 +268,7 @@ static void compare_baseline_done(struct compare_baseline *b)
 	*b = (struct compare_baseline){0};
 }
 
-// Compare layout ----------------------------------------------------------------------------------
+// Layout ------------------------------------------------------------------------------------------
 //
 // Options and output of layouts.
 
@@ -344,7 +344,7 @@ static int compare_layout_show(const struct compare_layout *l,
 	return r < 0 ? command_fail("%s", e.text) : reading_finish();
 }
 
-// Compare figure ----------------------------------------------------------------------------------
+// Figure ------------------------------------------------------------------------------------------
 //
 // Figures of pivots and of runs.
 

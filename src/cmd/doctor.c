@@ -60,7 +60,7 @@ struct source;
 
 struct group;
 
-// Doctor checks -----------------------------------------------------------------------------------
+// Checks ------------------------------------------------------------------------------------------
 //
 // Each check tries the thing itself: asking for permissions and versions guesses wrong.
 
@@ -140,7 +140,7 @@ static void doctor_check_others(struct doctor_check *ret)
 	} else if (others_are_hidden()) {
 		report(ret, name, DOCTOR_PARTLY,
 			"--pid can record only your own processes: /proc hides all others "
-		        "(hidepid)");
+			"(hidepid)");
 	} else {
 		report(ret, name, DOCTOR_PARTLY,
 			"for other users' processes, --pid measures only CPU time; memory and I/O "
@@ -191,7 +191,7 @@ static void doctor_check_run_file(struct doctor_check *ret)
 	}
 }
 
-// Doctor hooks ------------------------------------------------------------------------------------
+// Hooks -------------------------------------------------------------------------------------------
 //
 // Whether training jobs will mark themselves. Nothing is run or imported for it, which would take
 // seconds: PyTorch is looked for where the Python of PATH has its packages. A job can use another.
@@ -285,7 +285,7 @@ static void doctor_check_hooks(struct doctor_check *ret)
 	}
 }
 
-// Doctor limits -----------------------------------------------------------------------------------
+// Limits ------------------------------------------------------------------------------------------
 //
 // Which limits `strain run` can give its job here: each is set on a cgroup in which nobody is.
 
@@ -344,7 +344,7 @@ static void doctor_check_limits(
 	}
 }
 
-// Doctor words ------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 //
 // A row per group of metrics: docs/metrics.md says what is in each.
 
@@ -426,7 +426,7 @@ struct findings {
 	struct probe *probe;
 };
 
-// Finding out -----------------------------------------------------------------------------------
+// Finding out -------------------------------------------------------------------------------------
 
 // Of a captured tree: the process that `self` was.
 static pid_t first_process(int root_fd, bool captured)
@@ -477,7 +477,7 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 	return r < 0 ? error_errno(e, -r, "cannot try the sources") : 0;
 }
 
-// What a source has, in words -------------------------------------------------------------------
+// What a source has, in words ---------------------------------------------------------------------
 
 static bool has_value(const struct probe_value *v)
 {
@@ -601,7 +601,7 @@ static char *describe_missing(const struct probe_result *r, const char *reason)
 	return join_words(list);
 }
 
-// For people ------------------------------------------------------------------------------------
+// For people --------------------------------------------------------------------------------------
 
 static void print_words(const char *before, const char *words, const char *after)
 {
@@ -757,7 +757,7 @@ static int print_metrics(const struct findings *f)
 	return r;
 }
 
-// For programs ----------------------------------------------------------------------------------
+// For programs ------------------------------------------------------------------------------------
 
 static json_t *metric_to_json(const struct probe_value *v)
 {
@@ -848,7 +848,7 @@ static int print_json(const struct findings *f, bool metrics)
 	return json_write(all, stdout);
 }
 
-// Options ---------------------------------------------------------------------------------------
+// Options -----------------------------------------------------------------------------------------
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {

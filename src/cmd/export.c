@@ -40,7 +40,7 @@ struct wide {
 	bool json;
 };
 
-// Export wide -------------------------------------------------------------------------------------
+// Wide --------------------------------------------------------------------------------------------
 //
 // Values by metric become rows by time.
 
@@ -560,7 +560,7 @@ static const struct argp_option options[] = {
 	{"metric", 'm', "NAME", 0, "print only this metric; may be repeated", 0},
 	{"entity", 'e', "KIND", 0,
 		"print only entities of this kind: host, job, process, gpu, disk, network, "
-                "recorder",
+		"recorder",
 		0},
 	{"every", 't', "DURATION", 0,
 		"print one value per DURATION: the time-weighted mean of a gauge, the last value "

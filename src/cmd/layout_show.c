@@ -28,7 +28,7 @@
 
 struct figure_page;
 
-// Layout figure -----------------------------------------------------------------------------------
+// Figure ------------------------------------------------------------------------------------------
 //
 // Series layouts as figures: a panel for each value and each key of the second column label, a
 // series for each key of the first.
@@ -255,7 +255,7 @@ struct figure_page *layout_pivot_figure(const struct layout_pivot *p, struct lay
 	return page;
 }
 
-// Layout timeline ---------------------------------------------------------------------------------
+// Timeline ----------------------------------------------------------------------------------------
 //
 // Runs over time: a column for each machine, and in it the newest run that succeeded of each kind.
 
@@ -528,7 +528,7 @@ static int layout_timeline(const struct layout *l, struct layout_selection *sele
 	return 0;
 }
 
-// Layout show -------------------------------------------------------------------------------------
+// Show --------------------------------------------------------------------------------------------
 
 #define LIST "list"
 
@@ -597,7 +597,7 @@ static int print_published_rows(const struct published *p, const struct layout_r
 	return r;
 }
 
-// Notes -----------------------------------------------------------------------------------------
+// Notes -------------------------------------------------------------------------------------------
 
 // How a note is written so that what is printed stays what it is.
 static const char *const note_starts[N_PIVOT_FORMATS] = {
@@ -657,7 +657,7 @@ static void add_own_note(const struct layout *l, struct text *notes)
 	}
 }
 
-// Kinds -----------------------------------------------------------------------------------------
+// Kinds -------------------------------------------------------------------------------------------
 
 static int show_published(const struct layout *l, const struct layout_request *q, struct error *e)
 {

@@ -35,7 +35,7 @@
 #include "sweep/trials.h"
 #include "verdict/verdict.h"
 
-// Report figure -----------------------------------------------------------------------------------
+// Figure ------------------------------------------------------------------------------------------
 //
 // The figure of one run, or of a few side by side.
 
@@ -139,7 +139,7 @@ static int report_figure(
 	return n == n_runs && n > 0 ? STATUS_OK : STATUS_FAILURE;
 }
 
-// Report sweep ------------------------------------------------------------------------------------
+// Sweep -------------------------------------------------------------------------------------------
 //
 // strain report SWEEP: which runs, and what the plan knows of them.
 
@@ -163,7 +163,7 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	return false;
 }
 
-// How far it is --------------------------------------------------------------------------------
+// How far it is -----------------------------------------------------------------------------------
 
 struct sweep_progress {
 	const char *doing;
@@ -203,7 +203,7 @@ static void end_progress(const struct sweep_progress *p)
 	}
 }
 
-// What is shown --------------------------------------------------------------------------------
+// What is shown -----------------------------------------------------------------------------------
 
 static int read_catalogue(
 	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)

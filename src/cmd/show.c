@@ -24,7 +24,7 @@
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
 
-// Show json ---------------------------------------------------------------------------------------
+// Json --------------------------------------------------------------------------------------------
 //
 // A run as one JSON document: the same tables as on the terminal, with every row.
 

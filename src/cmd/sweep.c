@@ -74,7 +74,7 @@ struct text;
 
 static void sweep_progress_tick(void *context); // of attempt_watch
 
-// Sweep text --------------------------------------------------------------------------------------
+// Text --------------------------------------------------------------------------------------------
 //
 // The words and tables of `strain sweep`.
 
@@ -193,7 +193,7 @@ static int sweep_print_trials(const struct sweep *sweep, bool json)
 	                  : reading_finish();
 }
 
-// Sweep progress ----------------------------------------------------------------------------------
+// Progress ----------------------------------------------------------------------------------------
 //
 // Progress of a sweep.
 
@@ -201,7 +201,7 @@ static int sweep_print_trials(const struct sweep *sweep, bool json)
 #define LABEL_COLUMNS 60 // of the line that changes
 #define LABEL_COLUMNS_MOST 200
 
-// Before -----------------------------------------------------------------------------------------
+// Before ------------------------------------------------------------------------------------------
 
 // What the plan allows a trial at most; 0: no limit.
 static double longest_s(const struct plan *plan)
@@ -334,7 +334,7 @@ static void sweep_progress_begin(struct sweep_progress *p, const struct sweep *s
 	sweep_say(line.data ? line.data : "");
 }
 
-// While ------------------------------------------------------------------------------------------
+// While -------------------------------------------------------------------------------------------
 
 static void append_labels(struct text *t, const struct sweep *sweep, size_t index, size_t columns)
 {
@@ -503,7 +503,7 @@ static void sweep_progress_done(struct sweep_progress *p)
 	p->forecast = NULL;
 }
 
-// Sweep results -----------------------------------------------------------------------------------
+// Results -----------------------------------------------------------------------------------------
 //
 // The table that ends a sweep, computed from its runs alone.
 
@@ -1040,7 +1040,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	}
 }
 
-// Signals ----------------------------------------------------------------------------------------
+// Signals -----------------------------------------------------------------------------------------
 
 static volatile sig_atomic_t interrupts;
 static volatile sig_atomic_t interrupted_by;
@@ -1065,7 +1065,7 @@ static void catch_signals(void)
 	}
 }
 
-// Running ----------------------------------------------------------------------------------------
+// Running -----------------------------------------------------------------------------------------
 
 static int say_interrupted(const struct sweep *sweep)
 {

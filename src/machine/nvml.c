@@ -67,7 +67,7 @@ struct nvml {
 	struct nvml_calls call;
 };
 
-// Nvml lists --------------------------------------------------------------------------------------
+// Lists -------------------------------------------------------------------------------------------
 //
 // NVML's calls that fill arrays: fields, samples, processes, GPM; and its events.
 

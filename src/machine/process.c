@@ -182,7 +182,7 @@ int process_signal_child(int64_t pid, uint64_t start_ticks, int signal_number)
 	return kill((pid_t)pid, signal_number) == 0 ? 0 : -errno;
 }
 
-// A list -----------------------------------------------------------------------------------------
+// A list ------------------------------------------------------------------------------------------
 
 static int compare_pids(const void *a, const void *b)
 {

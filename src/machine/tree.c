@@ -443,7 +443,7 @@ struct process *tree_find(const struct tree *tree, pid_t pid)
 	return pid_table_find(&tree->table, pid);
 }
 
-// Joining and leaving ---------------------------------------------------------------------------
+// Joining and leaving -----------------------------------------------------------------------------
 
 int tree_open_once(struct tree *tree, const struct process *p, const char *name)
 {
@@ -593,7 +593,7 @@ void tree_remove(struct tree *tree, struct process *p)
 	leave(tree, p);
 }
 
-// Finding ---------------------------------------------------------------------------------------
+// Finding -----------------------------------------------------------------------------------------
 
 // A helper of ours: the launcher's child, of the same program, under a name that ours have from
 // birth.
@@ -751,7 +751,7 @@ void tree_update(struct tree *tree, uint64_t now_ns)
 	}
 }
 
-// Looking ---------------------------------------------------------------------------------------
+// Looking -----------------------------------------------------------------------------------------
 
 struct process *const *tree_members(const struct tree *tree, size_t *ret_n)
 {

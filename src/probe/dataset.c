@@ -330,7 +330,7 @@ int dataset_note_lists(struct dataset *d, const char *folder, struct error *e)
 	return result;
 }
 
-// Folders of which files are a sample -----------------------------------------------------------
+// Folders of which files are a sample -------------------------------------------------------------
 
 static int by_name(const void *a, const void *b)
 {
@@ -525,7 +525,7 @@ void dataset_done(struct dataset *d)
 	*d = (struct dataset){0};
 }
 
-// The page cache --------------------------------------------------------------------------------
+// The page cache ----------------------------------------------------------------------------------
 
 double dataset_cached(const struct dataset *d)
 {

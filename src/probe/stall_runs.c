@@ -75,7 +75,7 @@ static void set_missing(struct making *m, enum trial_kind kind, const char *form
 	m->runs->trials[kind].rate.rate = (struct estimate){NAN, NAN, NAN};
 }
 
-// The dataset -----------------------------------------------------------------------------------
+// The dataset -------------------------------------------------------------------------------------
 
 static void note_open_files(void *context, const pid_t *pids, size_t n)
 {
@@ -118,7 +118,7 @@ static uint64_t memory_room(void)
 	return UINT64_MAX; // then the kernel has to know
 }
 
-// One run ---------------------------------------------------------------------------------------
+// One run -----------------------------------------------------------------------------------------
 
 static int run(struct making *m, enum trial_kind kind, const char *setting, struct error *e)
 {
@@ -172,7 +172,7 @@ static void say_rate(const struct making *m, enum trial_kind kind)
 	}
 }
 
-// The three -------------------------------------------------------------------------------------
+// The three ---------------------------------------------------------------------------------------
 
 // Whether the job fetched from storage what it read.
 static bool was_cold(const struct trial *p)

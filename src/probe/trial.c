@@ -124,7 +124,7 @@ static bool look(struct watched *w)
 	return known;
 }
 
-// Ending --------------------------------------------------------------------------------------
+// Ending ------------------------------------------------------------------------------------------
 
 static bool wait_end(const struct watched *w, uint64_t until_ns)
 {
@@ -183,7 +183,7 @@ static enum trial_end watch(struct watched *w)
 	}
 }
 
-// Life ------------------------------------------------------------------------------------------
+// Life --------------------------------------------------------------------------------------------
 
 // "strain run -o RUN OPTIONS -- COMMAND". NULL where there is no memory.
 static char **make_arguments(const struct trial_config *config)

@@ -99,7 +99,7 @@ struct recorder {
 	struct clock_watch clocks;
 };
 
-// Words with the launcher -----------------------------------------------------------------------
+// Words with the launcher -------------------------------------------------------------------------
 
 static void tell(const struct recorder *r, enum message_kind kind, const char *text)
 {
@@ -109,7 +109,7 @@ static void tell(const struct recorder *r, enum message_kind kind, const char *t
 	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
-// Setting up ------------------------------------------------------------------------------------
+// Setting up --------------------------------------------------------------------------------------
 
 // Many processes mean many descriptors; the job's own limit is not touched.
 static void raise_descriptor_limit(void)
@@ -328,7 +328,7 @@ static int set_up(struct recorder *r, struct error *e)
 	return result;
 }
 
-// While it runs ---------------------------------------------------------------------------------
+// While it runs -----------------------------------------------------------------------------------
 
 static void job_started(struct recorder *r, pid_t pid)
 {
@@ -487,7 +487,7 @@ static void run(struct recorder *r)
 	}
 }
 
-// The end ---------------------------------------------------------------------------------------
+// The end -----------------------------------------------------------------------------------------
 
 // Names what the job leaves behind; it is left alone.
 static void note_left_running(struct recorder *r)

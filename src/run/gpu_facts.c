@@ -67,7 +67,7 @@ void gpu_facts_init(struct gpu_facts *g)
 	}
 }
 
-// Whose ------------------------------------------------------------------------------------------
+// Whose -------------------------------------------------------------------------------------------
 
 const char *gpu_owner_name(enum gpu_owner owner)
 {
@@ -117,7 +117,7 @@ enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu)
 	return use == USE_NONE || any_in_use(a) ? GPU_SPARE : GPU_OF_JOB;
 }
 
-// Figures of the stretch -------------------------------------------------------------------------
+// Figures of the stretch --------------------------------------------------------------------------
 
 // The mean over the stretch of a gauge, of which each reading lasts until the next one; over the
 // run where nothing was read in the stretch.
@@ -149,7 +149,7 @@ static int index_of(const struct analysis *a, int64_t gpu)
 	return index >= 0 && index < 1e6 ? (int)index : 0;
 }
 
-// Clocks -----------------------------------------------------------------------------------------
+// Clocks ------------------------------------------------------------------------------------------
 
 struct clocks { // of readings in which the GPU was not idle
 	size_t n;
@@ -241,7 +241,7 @@ double gpu_facts_throttled(const struct gpu_facts *g)
 	return considerable ? g->throttled * (isfinite(g->busy) ? g->busy : 1) : 0;
 }
 
-// Errors -----------------------------------------------------------------------------------------
+// Errors ------------------------------------------------------------------------------------------
 
 static const char *const error_names[N_GPU_ERRORS] = {
 	[GPU_ERROR_UNCORRECTED] = NAME_GPU_UNCORRECTED,
@@ -322,7 +322,7 @@ bool gpu_facts_fault(const struct gpu_facts *g)
 	return g->errors[GPU_ERROR_UNCORRECTED] > 0 || g->xid != 0 || g->lost_index >= 0;
 }
 
-// One GPU ----------------------------------------------------------------------------------------
+// One GPU -----------------------------------------------------------------------------------------
 
 // The busiest of the job's: its own figures.
 static void add_busy(const struct analysis *a, const struct stretch *stretch,

@@ -35,7 +35,7 @@ static double median_of(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// Parts ------------------------------------------------------------------------------------------
+// Parts -------------------------------------------------------------------------------------------
 
 struct points {
 	double x[PARTS_MAX_LEAK];
@@ -68,7 +68,7 @@ static void take_parts(const double *at, const double *bytes, size_t n, double *
 	}
 }
 
-// The slope --------------------------------------------------------------------------------------
+// The slope ---------------------------------------------------------------------------------------
 
 // How alike neighbours are, as the autocorrelation of what the line leaves over.
 static double likeness(const struct points *p, double slope)
@@ -106,8 +106,7 @@ static struct estimate find_slope(const struct points *p)
 	return e;
 }
 
-// Whether it stays
-// ---------------------------------------------------------------------------------
+// Whether it stays --------------------------------------------------------------------------------
 
 // What is held from each point on at least; grows or stays.
 static void take_floor(struct points *p)
@@ -162,7 +161,7 @@ bool growth_judge(const double *at, const double *bytes, size_t n, struct estima
 	       grows_throughout(&points, *ret_gained);
 }
 
-// Of a run ---------------------------------------------------------------------------------------
+// Of a run ----------------------------------------------------------------------------------------
 
 struct readings {
 	double *at;

@@ -731,7 +731,7 @@ double overview_cache_share(const struct overview *o)
 	return 1 - o->storage_read_bytes / o->asked_bytes;
 }
 
-// Overview devices --------------------------------------------------------------------------------
+// Devices -----------------------------------------------------------------------------------------
 //
 // GPUs, disks and network interfaces in figures.
 

@@ -525,7 +525,7 @@ static void add_cause(struct slow_iteration *slow, const struct slow_cause *caus
 	}
 }
 
-// Phases ----------------------------------------------------------------------------------------
+// Phases ------------------------------------------------------------------------------------------
 
 // The phase that passed its median most among those not told yet; -1 where none did by much.
 static int longest_beyond(const struct slow_iteration *slow, const struct steady *steady,
@@ -565,7 +565,7 @@ static void explain_by_phases(
 	}
 }
 
-// The machine -----------------------------------------------------------------------------------
+// The machine -------------------------------------------------------------------------------------
 
 // A counter's growth per second over a window that begins and ends with a reading; NAN where less
 // than two were there.
@@ -641,7 +641,7 @@ static int slowest_explain(const struct phases_input *in, const struct steady *s
 	return r;
 }
 
-// Words -----------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 
 static void append_pressure(struct text *t, double value)
 {
@@ -715,7 +715,7 @@ struct gathering {
 	double idle_s; // in no phase either
 };
 
-// Time ------------------------------------------------------------------------------------------
+// Time --------------------------------------------------------------------------------------------
 
 // The epoch that holds t_ns, and up to when that stays so.
 static struct epoch_phases *epoch_of(struct gathering *g, int64_t t_ns, int64_t *until_ns)
@@ -791,7 +791,7 @@ static void main_piece(struct gathering *g, const struct timeline_piece *piece)
 	}
 }
 
-// Iterations ------------------------------------------------------------------------------------
+// Iterations --------------------------------------------------------------------------------------
 
 // Of twice as many as are kept, every second one goes.
 static void iterations_halve(struct phases *p)
@@ -900,7 +900,7 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 	g->last = *iteration;
 }
 
-// The walk --------------------------------------------------------------------------------------
+// The walk ----------------------------------------------------------------------------------------
 
 static void take_piece(
 	void *context, const struct timeline_lane *lane, const struct timeline_piece *piece)
@@ -961,7 +961,7 @@ static int walk(struct gathering *g, struct timeline *t, struct error *e)
 	               : r;
 }
 
-// What is missing -------------------------------------------------------------------------------
+// What is missing ---------------------------------------------------------------------------------
 
 static char *why_no_marks(const struct phases_input *in)
 {
@@ -1018,7 +1018,7 @@ static int say_missing(struct phases *p, const struct phases_input *in, uint64_t
 	               : 0;
 }
 
-// Ends ------------------------------------------------------------------------------------------
+// Ends --------------------------------------------------------------------------------------------
 
 static void epochs_finish(struct phases *p, const struct epoch_list *epochs)
 {
@@ -1165,7 +1165,7 @@ static void own_spans_free(struct own_gathering *own)
 	free(own);
 }
 
-// Threads ---------------------------------------------------------------------------------------
+// Threads -----------------------------------------------------------------------------------------
 
 static struct stack *stack_of(struct own_gathering *own, size_t lane)
 {
@@ -1197,7 +1197,7 @@ static size_t holder_of(struct stack *stack, const struct timeline_own *span)
 	return OWN_SPAN_NONE;
 }
 
-// Names -----------------------------------------------------------------------------------------
+// Names -------------------------------------------------------------------------------------------
 
 static bool is_node(
 	const struct node *node, const char *name, size_t parent, const struct timeline_own *span)

@@ -455,7 +455,7 @@ void tally_figures(
 	}
 }
 
-// Summary compute ---------------------------------------------------------------------------------
+// Compute -----------------------------------------------------------------------------------------
 //
 // One pass over the blocks, an entity after the other, each reading seen once: a tally for the
 // whole run and one for the epoch that it is in.

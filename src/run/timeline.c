@@ -141,7 +141,7 @@ static void span_pass_end(struct span_pass *pass)
 
 #define WINDOW 5 // iterations whose median is looked at
 
-// Threads ---------------------------------------------------------------------------------------
+// Threads -----------------------------------------------------------------------------------------
 
 // The recorder writes {"process":12} or {"pid":4242}: not worth a parser for each of millions.
 static bool number_of(const char *attributes, const char *name, int64_t *ret)
@@ -235,7 +235,7 @@ static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thre
 	return 0;
 }
 
-// Rows ------------------------------------------------------------------------------------------
+// Rows --------------------------------------------------------------------------------------------
 
 static void thread_saw(struct survey_thread *thread, sqlite3_stmt *row)
 {
@@ -303,7 +303,7 @@ static int saw_epoch(void *context, sqlite3_stmt *row)
 	return r;
 }
 
-// Main threads ----------------------------------------------------------------------------------
+// Main threads ------------------------------------------------------------------------------------
 
 // Those that lead first, then those with the most spans, then the earliest, then whom the recorder
 // saw: the same each time.
@@ -354,7 +354,7 @@ static int choose_main(struct survey *s)
 	return 0;
 }
 
-// Warm-up ---------------------------------------------------------------------------------------
+// Warm-up -----------------------------------------------------------------------------------------
 
 static double median_of_window(const double *values)
 {
@@ -509,7 +509,7 @@ bool phase_id_is_apart(enum phase_id phase)
 	return phase < N_KNOWN_PHASES && known_phases[phase].apart;
 }
 
-// Names -----------------------------------------------------------------------------------------
+// Names -------------------------------------------------------------------------------------------
 
 // More names than there is room for are in no phase.
 static int phase_log_of_name(struct timeline *t, const char *name)
@@ -526,7 +526,7 @@ static int phase_log_of_name(struct timeline *t, const char *name)
 	return (int)t->n_names++;
 }
 
-// Lanes -----------------------------------------------------------------------------------------
+// Lanes -------------------------------------------------------------------------------------------
 
 static int lane_add(struct timeline *t, const struct survey_thread *thread, struct lane **ret)
 {
@@ -654,7 +654,7 @@ static void lane_goto(struct timeline *t, struct lane *lane, int64_t now_ns)
 	lane_advance(t, lane, now_ns);
 }
 
-// Rows ------------------------------------------------------------------------------------------
+// Rows --------------------------------------------------------------------------------------------
 
 static int64_t known_or_less(sqlite3_stmt *row, int column)
 {
@@ -869,7 +869,7 @@ int timeline_walk(struct timeline *t, const struct timeline_sink *sink, struct e
 				 sqlite3_errmsg(reader_database(t->reader)));
 }
 
-// Opening ---------------------------------------------------------------------------------------
+// Opening -----------------------------------------------------------------------------------------
 
 int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
 {

@@ -28,7 +28,7 @@
 #include "runfile/samples.h"
 #include "runfile/spans_table.h"
 
-// Reader open -------------------------------------------------------------------------------------
+// Open --------------------------------------------------------------------------------------------
 //
 // Ways to open a run file for reading. SQLite needs to write beside a file in WAL mode even to read
 // it, and maps what is beside it; where the directory does not allow that, or the file is somebody

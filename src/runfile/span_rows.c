@@ -50,7 +50,7 @@ void span_rows_done(struct span_rows *rows)
 	*rows = (struct span_rows){0};
 }
 
-// Words -----------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 
 // Three strings in one piece of memory.
 static int words_add(struct span_rows *rows, const struct span_words *words)
@@ -96,7 +96,7 @@ static int words_find(struct span_rows *rows, const struct span_words *words, ui
 	return rows->n_words < WORDS_MAX ? words_add(rows, words) : -ENOBUFS;
 }
 
-// Rows ------------------------------------------------------------------------------------------
+// Rows --------------------------------------------------------------------------------------------
 
 int span_rows_add(struct span_rows *rows, const struct writer_span *span)
 {
@@ -149,7 +149,7 @@ struct writer_span span_rows_get(const struct span_rows *rows, size_t i)
 	};
 }
 
-// Encoding --------------------------------------------------------------------------------------
+// Encoding ----------------------------------------------------------------------------------------
 
 static int row_compare(const void *left, const void *right)
 {
@@ -216,7 +216,7 @@ int span_rows_encode(struct span_rows *rows, struct encoder *encoder, enum codec
 	return words->failed ? -ENOMEM : block_encode(encoder, &b, codec, ret_data, ret_length);
 }
 
-// Decoding --------------------------------------------------------------------------------------
+// Decoding ----------------------------------------------------------------------------------------
 
 static int damaged(struct error *e, const char *what)
 {

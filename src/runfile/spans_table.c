@@ -121,7 +121,7 @@ static void span_heap_sink(struct span_heap *heap)
 	}
 }
 
-// Spans table -------------------------------------------------------------------------------------
+// Table -------------------------------------------------------------------------------------------
 
 enum {
 	COLUMN_ID,
@@ -247,7 +247,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 	return SQLITE_OK;
 }
 
-// Reading blocks --------------------------------------------------------------------------------
+// Reading blocks ----------------------------------------------------------------------------------
 
 static void note_damage(const struct spans_cursor *cursor, int64_t id)
 {
@@ -298,7 +298,7 @@ static int read_block(
 	return SQLITE_OK;
 }
 
-// Cursors ---------------------------------------------------------------------------------------
+// Cursors -----------------------------------------------------------------------------------------
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **ret)
 {
@@ -447,7 +447,7 @@ static int choose_next(struct spans_cursor *cursor)
 	return result;
 }
 
-// One span --------------------------------------------------------------------------------------
+// One span ----------------------------------------------------------------------------------------
 
 // Who asks for one asks for those beside it as well (JOIN span p ON p.id = s.parent): the block in
 // which one was found is looked into first.

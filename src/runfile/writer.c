@@ -54,7 +54,147 @@ struct stretches {
 	size_t capacity;
 };
 
-// Clock book --------------------------------------------------------------------------------------
+// Statements --------------------------------------------------------------------------------------
+
+static const char *const sql_texts[N_STATEMENTS] = {
+	[PUT_RUN] = "INSERT INTO run VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
+	[CLEAR_RUN] = "DELETE FROM run WHERE key GLOB ?1",
+	[PUT_LABEL] = "INSERT INTO label VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
+	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, '')"
+		       " ON CONFLICT (id) DO UPDATE SET name = ?2, entity_kind = ?3, kind = ?4,"
+		       " unit = ?5, scale = ?6, source = ?7",
+	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
+		       " parent = ?5, first_ns = ?6, last_ns = coalesce(?7, last_ns),"
+		       " attributes = json_patch(attributes, ?8)",
+	[END_ENTITY] = "UPDATE entity SET last_ns = ?2, attributes = json_patch(attributes, ?3)"
+		       " WHERE id = ?1",
+	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",
+	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?8, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_CLOCK] = "INSERT INTO clock VALUES(NULL, ?1, ?2, ?3, ?4, ?5)",
+	[DELETE_CLOCKS] = "DELETE FROM clock WHERE NOT EXISTS"
+			  " (SELECT 1 FROM block WHERE block.clock = clock.id)",
+	[PUT_SPAN] = "INSERT INTO span VALUES(?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
+	[COMPLETE_SPAN] = "UPDATE span SET end_ns = ?2, samples = ?3,"
+			  " attributes = json_patch(attributes, ?4) WHERE id = ?1",
+	[ADOPT_POINTS] = "UPDATE span SET parent = e.id FROM (SELECT number AS of, min(id) AS id"
+			 " FROM span WHERE kind = 'epoch' GROUP BY number) AS e"
+			 " WHERE kind = 'point' AND parent IS NULL AND number = e.of",
+	[EACH_COMMAND] = "SELECT name, attributes ->> '$.command' AS command FROM entity"
+			 " WHERE kind = 'process' AND (name GLOB ?1 OR"
+			 " command ->> 0 GLOB ?1 OR command ->> 0 GLOB '*/' || ?1) ORDER BY id",
+	[DROP_SPAN] = "DELETE FROM span WHERE id = ?1",
+	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
+	[PUT_SPANS] = "INSERT INTO span_block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[SELECT_SPANS] = "SELECT words, payload FROM span_block WHERE id = ?1",
+	// The newest of the merged ones grows until it is large.
+	[SELECT_SPANS_UNMERGED] =
+		"SELECT id, first_ns, last_ns, rows, codec FROM span_block WHERE codec = 1 OR (rows"
+		" < ?1 AND id = (SELECT max(id) FROM span_block WHERE codec = 2)) ORDER BY id",
+	[DELETE_SPANS] = "DELETE FROM span_block WHERE id = ?1",
+	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
+	[PUT_PROFILE_OBJECT] = "INSERT INTO profile_object VALUES(?1, ?2)"
+			       " ON CONFLICT DO UPDATE SET path = ?2",
+	[PUT_PROFILE_SAMPLE] = "INSERT INTO profile_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[PUT_LINE_SAMPLE] = "INSERT INTO line_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+	[PUT_PHASE_SAMPLE] = "INSERT INTO phase_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+	[PUT_PROFILE_SYMBOL] = "INSERT INTO profile_symbol VALUES(?1, ?2, ?3)",
+	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
+	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
+	[SELECT_CANDIDATES] =
+		"SELECT id, t_first, t_last, rows, codec FROM block"
+		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
+		" ORDER BY t_first, id",
+	// A block is of the stretch in which it ends: those that reach over a bound are of one,
+        // too.
+	[SELECT_ENDED] = "SELECT id, t_first, t_last, rows, codec FROM block"
+			 " WHERE entity = ?1 AND t_first >= ?2 - ?4 AND t_first < ?3"
+			 " AND t_last >= ?2 AND t_last < ?3 ORDER BY t_first, id",
+	[SELECT_UNMERGED] = ("SELECT entity, min(t_first), 0, 0, 0 FROM block"
+			     " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity"),
+	[SELECT_ENTITIES] = "SELECT id, 0, 0, 0, 0 FROM entity",
+	[SELECT_METRIC_KIND] = "SELECT kind FROM metric WHERE id = ?1",
+	[UPDATE_EVENT] = "UPDATE event SET text = ?2 WHERE id = ?1",
+};
+
+// Prepares (once) and resets a statement. NULL where that fails.
+static sqlite3_stmt *writer_statement(struct writer *w, enum statement which)
+{
+	sqlite3_stmt **statement = &w->statements[which];
+	if (!*statement) {
+		sqlite3_prepare_v3(w->database, sql_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
+			statement, NULL);
+	}
+	return *statement;
+}
+
+// Opens the batch where none is open. 0 or -errno.
+static int writer_begin(struct writer *w)
+{
+	// An error can have rolled the batch back: the connection knows, a flag would not.
+	if (!sqlite3_get_autocommit(w->database)) {
+		return 0;
+	}
+	return database_errno(w->database, database_exec(w->database, "BEGIN IMMEDIATE"));
+}
+
+// Binds text as valid UTF-8, NULL as NULL.
+static void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text)
+{
+	if (!text) {
+		sqlite3_bind_null(statement, index);
+		return;
+	}
+	text_clear(&w->scratch);
+	text_append_utf8(&w->scratch, text, strlen(text));
+	sqlite3_bind_text(statement, index, w->scratch.data ? w->scratch.data : "",
+		(int)w->scratch.length, SQLITE_TRANSIENT);
+}
+
+// Stands for "none" in a column that can be NULL.
+static void bind_optional(sqlite3_stmt *statement, int index, int64_t value, int64_t none)
+{
+	if (value == none) {
+		sqlite3_bind_null(statement, index);
+	} else {
+		sqlite3_bind_int64(statement, index, value);
+	}
+}
+
+// Steps a bound statement and resets it. 0 or -errno.
+static int writer_step(struct writer *w, sqlite3_stmt *statement)
+{
+	int result = sqlite3_step(statement);
+	int r = database_errno(w->database, result);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+// Inserts a row without opening a batch or looking for a full disk.
+static int writer_insert_event(
+	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
+{
+	sqlite3_stmt *statement = writer_statement(w, PUT_EVENT);
+	if (!statement) {
+		return -ENOMEM;
+	}
+	sqlite3_bind_int64(statement, 1, t_ns);
+	writer_bind_text(w, statement, 2, kind);
+	bind_optional(statement, 3, entity, 0);
+	writer_bind_text(w, statement, 4, text);
+	return writer_step(w, statement);
+}
+
+// Saturates.
+static int64_t us_to_ns(int64_t us)
+{
+	int64_t ns;
+	return __builtin_mul_overflow(us, 1000, &ns) ? (us < 0 ? INT64_MIN : INT64_MAX) : ns;
+}
+
+// Clocks ------------------------------------------------------------------------------------------
 //
 // Writing clocks.
 
@@ -73,12 +213,6 @@ static bool covers(const struct block *clock, const struct block *b)
 {
 	return b->t[0] >= clock->t[0] && b->t[b->n_rows - 1] <= clock->t[clock->n_rows - 1];
 }
-
-static int64_t us_to_ns(int64_t us);
-
-static sqlite3_stmt *writer_statement(struct writer *w, enum statement which);
-
-static int writer_step(struct writer *w, sqlite3_stmt *statement);
 
 static int insert_clock(struct writer *w, const struct block *clock, int64_t *ret_id)
 {
@@ -150,7 +284,34 @@ static int clock_book_encode(struct clock_book *book, struct writer *w, const st
 		w->encoder, b, &added->clock, CODEC_ZSTD, ret_data, ret_length);
 }
 
-// Stretch -----------------------------------------------------------------------------------------
+static int writer_insert_block(struct writer *w, int64_t entity, const char *source,
+	const struct block *b, enum codec codec)
+{
+	const void *payload;
+	size_t length;
+	int64_t clock = 0;
+	int r = codec == CODEC_PLAIN
+	                ? block_encode(w->encoder, b, codec, &payload, &length)
+	                : clock_book_encode(&w->clocks, w, b, &payload, &length, &clock);
+	if (r < 0) {
+		return r;
+	}
+	sqlite3_stmt *statement = writer_statement(w, PUT_BLOCK);
+	if (!statement) {
+		return -ENOMEM;
+	}
+	sqlite3_bind_int64(statement, 1, entity);
+	writer_bind_text(w, statement, 2, source);
+	sqlite3_bind_int64(statement, 3, us_to_ns(b->t[0]));
+	sqlite3_bind_int64(statement, 4, us_to_ns(b->t[b->n_rows - 1]));
+	sqlite3_bind_int64(statement, 5, b->n_rows);
+	sqlite3_bind_int64(statement, 6, codec);
+	sqlite3_bind_blob64(statement, 7, payload, length, SQLITE_STATIC);
+	bind_optional(statement, 8, clock, 0);
+	return writer_step(w, statement);
+}
+
+// Stretches ---------------------------------------------------------------------------------------
 //
 // Gathering the rows of many small blocks into few large ones.
 
@@ -225,9 +386,6 @@ static int append_rows(struct stretch *stretch, int64_t id, const struct block *
 	to->n_rows += b->n_rows;
 	return 0;
 }
-
-static int writer_insert_block(struct writer *w, int64_t entity, const char *source,
-	const struct block *b, enum codec codec);
 
 static int write_stretch(struct stretches *s, const struct stretch *stretch)
 {
@@ -326,7 +484,7 @@ static void stretches_done(struct stretches *s)
 	s->n = s->capacity = 0;
 }
 
-// Compact -----------------------------------------------------------------------------------------
+// Compaction --------------------------------------------------------------------------------------
 //
 // Compaction: the small plain blocks that a recorder writes each second become large compressed
 // ones, entity by entity, so that memory stays bounded. A compressed block that is still small
@@ -479,8 +637,6 @@ static int merge(struct writer *w, int64_t now_ns)
 	return r < 0 ? r : writer_merge_spans(w);
 }
 
-static int writer_begin(struct writer *w);
-
 // One transaction of its own: where it fails, the recording goes on with its small blocks.
 static int in_transaction(struct writer *w, int (*work)(struct writer *, int64_t), int64_t now_ns)
 {
@@ -522,7 +678,7 @@ int writer_compact(struct writer *w, int64_t now_ns, struct error *e)
 	return r < 0 && e && !e->code ? error_errno(e, -r, "cannot compact %s", w->path) : r;
 }
 
-// Thin --------------------------------------------------------------------------------------------
+// Thinning ----------------------------------------------------------------------------------------
 //
 // Keeping the file under its limit: of the oldest readings only one row a tenth of a second is
 // kept, then one a second, and so on where that is not enough. A gauge keeps its minimum, mean and
@@ -766,12 +922,6 @@ int writer_delete_clocks(struct writer *w)
 	return statement ? writer_step(w, statement) : -ENOMEM;
 }
 
-static void writer_bind_text(
-	struct writer *w, sqlite3_stmt *statement, int index, const char *text);
-
-static int writer_insert_event(
-	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text);
-
 // One event for each level, which moves on with it.
 static int say_thinned(struct writer *w, int level)
 {
@@ -883,7 +1033,7 @@ bool writer_is_over_limit(struct writer *w)
 	return w->max_bytes && used_bytes(w) > w->max_bytes;
 }
 
-// Span blocks -------------------------------------------------------------------------------------
+// Spans -------------------------------------------------------------------------------------------
 //
 // Spans on their way into the run file: those of a second become a plain block with the commit,
 // and those blocks large compressed ones when the file is compacted.
@@ -968,7 +1118,7 @@ static int writer_pack_span(struct writer *w, const struct writer_span *span)
 	return r;
 }
 
-// Merging ---------------------------------------------------------------------------------------
+// Merging -----------------------------------------------------------------------------------------
 
 // The rows of one block join those that wait; those that have no room are written before.
 static int merge_block(struct writer *w, struct span_rows *gathered, const struct span_rows *block)
@@ -1053,140 +1203,9 @@ static int writer_merge_spans(struct writer *w)
 	return r;
 }
 
-// Writer ------------------------------------------------------------------------------------------
+// Puts and commits --------------------------------------------------------------------------------
 
 #define COMMIT_INTERVAL_WITHOUT_WAL_NS (10 * NS_PER_S)
-
-static const char *const sql_texts[N_STATEMENTS] = {
-	[PUT_RUN] = "INSERT INTO run VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
-	[CLEAR_RUN] = "DELETE FROM run WHERE key GLOB ?1",
-	[PUT_LABEL] = "INSERT INTO label VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2",
-	[PUT_METRIC] = "INSERT INTO metric VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, '')"
-		       " ON CONFLICT (id) DO UPDATE SET name = ?2, entity_kind = ?3, kind = ?4,"
-		       " unit = ?5, scale = ?6, source = ?7",
-	[PUT_ENTITY] = "INSERT INTO entity VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-		       " ON CONFLICT (id) DO UPDATE SET kind = ?2, key = ?3, name = ?4,"
-		       " parent = ?5, first_ns = ?6, last_ns = coalesce(?7, last_ns),"
-		       " attributes = json_patch(attributes, ?8)",
-	[END_ENTITY] = "UPDATE entity SET last_ns = ?2, attributes = json_patch(attributes, ?3)"
-		       " WHERE id = ?1",
-	[PUT_MISSING] = "INSERT INTO missing VALUES(?1, ?2, ?3, ?4, ?5)",
-	[PUT_BLOCK] = "INSERT INTO block VALUES(NULL, ?1, ?2, ?8, ?3, ?4, ?5, ?6, ?7)",
-	[PUT_CLOCK] = "INSERT INTO clock VALUES(NULL, ?1, ?2, ?3, ?4, ?5)",
-	[DELETE_CLOCKS] = "DELETE FROM clock WHERE NOT EXISTS"
-			  " (SELECT 1 FROM block WHERE block.clock = clock.id)",
-	[PUT_SPAN] = "INSERT INTO span VALUES(?11, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-	[END_SPAN] = "UPDATE span SET end_ns = ?2 WHERE id = ?1",
-	[COMPLETE_SPAN] = "UPDATE span SET end_ns = ?2, samples = ?3,"
-			  " attributes = json_patch(attributes, ?4) WHERE id = ?1",
-	[ADOPT_POINTS] = "UPDATE span SET parent = e.id FROM (SELECT number AS of, min(id) AS id"
-			 " FROM span WHERE kind = 'epoch' GROUP BY number) AS e"
-			 " WHERE kind = 'point' AND parent IS NULL AND number = e.of",
-	[EACH_COMMAND] = "SELECT name, attributes ->> '$.command' AS command FROM entity"
-			 " WHERE kind = 'process' AND (name GLOB ?1 OR"
-			 " command ->> 0 GLOB ?1 OR command ->> 0 GLOB '*/' || ?1) ORDER BY id",
-	[DROP_SPAN] = "DELETE FROM span WHERE id = ?1",
-	[MOVE_SPAN] = "UPDATE span SET start_ns = ?2, end_ns = ?3 WHERE id = ?1",
-	[PUT_SPANS] = "INSERT INTO span_block VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	[SELECT_SPANS] = "SELECT words, payload FROM span_block WHERE id = ?1",
-	// The newest of the merged ones grows until it is large.
-	[SELECT_SPANS_UNMERGED] =
-		"SELECT id, first_ns, last_ns, rows, codec FROM span_block WHERE codec = 1 OR (rows"
-		" < ?1 AND id = (SELECT max(id) FROM span_block WHERE codec = 2)) ORDER BY id",
-	[DELETE_SPANS] = "DELETE FROM span_block WHERE id = ?1",
-	[PUT_EVENT] = "INSERT INTO event VALUES(NULL, ?1, ?2, ?3, ?4, '{}')",
-	[PUT_PROFILE_OBJECT] = "INSERT INTO profile_object VALUES(?1, ?2)"
-			       " ON CONFLICT DO UPDATE SET path = ?2",
-	[PUT_PROFILE_SAMPLE] = "INSERT INTO profile_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[PUT_LINE_SAMPLE] = "INSERT INTO line_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-	[PUT_PHASE_SAMPLE] = "INSERT INTO phase_sample VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-	[PUT_PROFILE_SYMBOL] = "INSERT INTO profile_symbol VALUES(?1, ?2, ?3)",
-	[DELETE_BLOCK] = "DELETE FROM block WHERE id = ?1",
-	[SELECT_BLOCK] = "SELECT source, payload, clock FROM block WHERE id = ?1",
-	[SELECT_CANDIDATES] =
-		"SELECT id, t_first, t_last, rows, codec FROM block"
-		" WHERE entity = ?1 AND t_first >= ?2 AND t_first < ?3 AND t_last < ?3"
-		" ORDER BY t_first, id",
-	// A block is of the stretch in which it ends: those that reach over a bound are of one,
-        // too.
-	[SELECT_ENDED] = "SELECT id, t_first, t_last, rows, codec FROM block"
-			 " WHERE entity = ?1 AND t_first >= ?2 - ?4 AND t_first < ?3"
-			 " AND t_last >= ?2 AND t_last < ?3 ORDER BY t_first, id",
-	[SELECT_UNMERGED] = ("SELECT entity, min(t_first), 0, 0, 0 FROM block"
-			     " WHERE id > ?1 AND codec = 1 AND t_last < ?2 GROUP BY entity"),
-	[SELECT_ENTITIES] = "SELECT id, 0, 0, 0, 0 FROM entity",
-	[SELECT_METRIC_KIND] = "SELECT kind FROM metric WHERE id = ?1",
-	[UPDATE_EVENT] = "UPDATE event SET text = ?2 WHERE id = ?1",
-};
-
-// Prepares (once) and resets a statement. NULL where that fails.
-static sqlite3_stmt *writer_statement(struct writer *w, enum statement which)
-{
-	sqlite3_stmt **statement = &w->statements[which];
-	if (!*statement) {
-		sqlite3_prepare_v3(w->database, sql_texts[which], -1, SQLITE_PREPARE_PERSISTENT,
-			statement, NULL);
-	}
-	return *statement;
-}
-
-// Opens the batch where none is open. 0 or -errno.
-static int writer_begin(struct writer *w)
-{
-	// An error can have rolled the batch back: the connection knows, a flag would not.
-	if (!sqlite3_get_autocommit(w->database)) {
-		return 0;
-	}
-	return database_errno(w->database, database_exec(w->database, "BEGIN IMMEDIATE"));
-}
-
-// Binds text as valid UTF-8, NULL as NULL.
-static void writer_bind_text(struct writer *w, sqlite3_stmt *statement, int index, const char *text)
-{
-	if (!text) {
-		sqlite3_bind_null(statement, index);
-		return;
-	}
-	text_clear(&w->scratch);
-	text_append_utf8(&w->scratch, text, strlen(text));
-	sqlite3_bind_text(statement, index, w->scratch.data ? w->scratch.data : "",
-		(int)w->scratch.length, SQLITE_TRANSIENT);
-}
-
-// Stands for "none" in a column that can be NULL.
-static void bind_optional(sqlite3_stmt *statement, int index, int64_t value, int64_t none)
-{
-	if (value == none) {
-		sqlite3_bind_null(statement, index);
-	} else {
-		sqlite3_bind_int64(statement, index, value);
-	}
-}
-
-// Steps a bound statement and resets it. 0 or -errno.
-static int writer_step(struct writer *w, sqlite3_stmt *statement)
-{
-	int result = sqlite3_step(statement);
-	int r = database_errno(w->database, result);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
-	return r;
-}
-
-// Inserts a row without opening a batch or looking for a full disk.
-static int writer_insert_event(
-	struct writer *w, int64_t t_ns, const char *kind, int64_t entity, const char *text)
-{
-	sqlite3_stmt *statement = writer_statement(w, PUT_EVENT);
-	if (!statement) {
-		return -ENOMEM;
-	}
-	sqlite3_bind_int64(statement, 1, t_ns);
-	writer_bind_text(w, statement, 2, kind);
-	bind_optional(statement, 3, entity, 0);
-	writer_bind_text(w, statement, 4, text);
-	return writer_step(w, statement);
-}
 
 // The disk is full: the batch is given up, the reserve makes room for saying so.
 static void disk_is_full(struct writer *w)
@@ -1343,40 +1362,6 @@ int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_
 	bind_optional(statement, 4, to_ns, -1);
 	writer_bind_text(w, statement, 5, reason);
 	return writer_put_end(w, statement);
-}
-
-// Saturates.
-static int64_t us_to_ns(int64_t us)
-{
-	int64_t ns;
-	return __builtin_mul_overflow(us, 1000, &ns) ? (us < 0 ? INT64_MIN : INT64_MAX) : ns;
-}
-
-static int writer_insert_block(struct writer *w, int64_t entity, const char *source,
-	const struct block *b, enum codec codec)
-{
-	const void *payload;
-	size_t length;
-	int64_t clock = 0;
-	int r = codec == CODEC_PLAIN
-	                ? block_encode(w->encoder, b, codec, &payload, &length)
-	                : clock_book_encode(&w->clocks, w, b, &payload, &length, &clock);
-	if (r < 0) {
-		return r;
-	}
-	sqlite3_stmt *statement = writer_statement(w, PUT_BLOCK);
-	if (!statement) {
-		return -ENOMEM;
-	}
-	sqlite3_bind_int64(statement, 1, entity);
-	writer_bind_text(w, statement, 2, source);
-	sqlite3_bind_int64(statement, 3, us_to_ns(b->t[0]));
-	sqlite3_bind_int64(statement, 4, us_to_ns(b->t[b->n_rows - 1]));
-	sqlite3_bind_int64(statement, 5, b->n_rows);
-	sqlite3_bind_int64(statement, 6, codec);
-	sqlite3_bind_blob64(statement, 7, payload, length, SQLITE_STATIC);
-	bind_optional(statement, 8, clock, 0);
-	return writer_step(w, statement);
 }
 
 int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b)

@@ -326,7 +326,7 @@ void figure_add_note(struct figure_page *page, const char *format, ...)
 	page->n_notes += page->notes[page->n_notes] != NULL;
 }
 
-// Figure draw -------------------------------------------------------------------------------------
+// Draw --------------------------------------------------------------------------------------------
 //
 // gnuplot draws: script, data, picture and complaints are files in memory, so that whatever ends
 // this program leaves nothing behind. The picture is written when it is whole.

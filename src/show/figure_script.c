@@ -17,7 +17,7 @@
 #include "base/words.h"
 #include "show/figure.h"
 
-// Figure layout -----------------------------------------------------------------------------------
+// Layout ------------------------------------------------------------------------------------------
 //
 // Ranges, units and room.
 
@@ -38,7 +38,7 @@
 #define TURNED 35 // degrees
 #define TURNED_HIGH 0.57
 
-// Words ---------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 
 // Breaks text into lines of at most `columns` letters, at blanks where there are any.
 static void layout_wrap(struct text *into, const char *text, size_t columns)
@@ -71,7 +71,7 @@ static void layout_said(struct text *into, const struct figure_panel *panel, dou
 	layout_wrap(into, panel->said, (size_t)fmax(10, width / FIGURE_WORDS_LETTER_CM));
 }
 
-// Ranges and units ----------------------------------------------------------------------------
+// Ranges and units --------------------------------------------------------------------------------
 
 struct prefix {
 	const char *letter;
@@ -351,7 +351,7 @@ static void find_brief(const struct figure_page *page, struct panel_place *place
 	}
 }
 
-// Room ----------------------------------------------------------------------------------------
+// Room --------------------------------------------------------------------------------------------
 
 // Entries of the panel's legend.
 static size_t layout_legend_entries(const struct figure_panel *panel)
@@ -538,7 +538,7 @@ static void layout_done(struct page_layout *layout)
 	*layout = (struct page_layout){0};
 }
 
-// Figure data -------------------------------------------------------------------------------------
+// Data --------------------------------------------------------------------------------------------
 //
 // From points to lines of numbers.
 
@@ -760,7 +760,7 @@ static void figure_data(
 	}
 }
 
-// Figure script -----------------------------------------------------------------------------------
+// Script ------------------------------------------------------------------------------------------
 
 #define MOST_VERTICALS_PER_CM 6.0
 #define MOST_WORDY_CELLS 400 // of more the values are not written
@@ -811,7 +811,7 @@ static void append_quoted(struct text *t, const char *string, bool is_format)
 	text_append_string(t, "'");
 }
 
-// Terminals ------------------------------------------------------------------------------------
+// Terminals ---------------------------------------------------------------------------------------
 
 struct terminal {
 	const char *name;
@@ -851,7 +851,7 @@ static void append_terminal(struct text *t, const struct page_layout *layout,
 	}
 }
 
-// Axes -----------------------------------------------------------------------------------------
+// Axes --------------------------------------------------------------------------------------------
 
 static void append_names(struct text *t, char letter, const struct figure_axis *axis)
 {
@@ -898,7 +898,7 @@ static void append_axes(struct text *t, const struct figure_page *page,
 	}
 }
 
-// What stands beside and in the axes ------------------------------------------------------------
+// What stands beside and in the axes --------------------------------------------------------------
 
 static void append_label(struct text *t, const char *label, const char *where)
 {

@@ -49,7 +49,7 @@ static json_t *page_iterations(const struct analysis *a);
 static json_t *page_own_spans(const struct phases *p);
 static void page_add_lanes(json_t *panels, const struct analysis *a, const struct lane_list *lanes);
 
-// Page facts --------------------------------------------------------------------------------------
+// Facts -------------------------------------------------------------------------------------------
 //
 // What the page says in words and single figures.
 
@@ -106,7 +106,7 @@ static json_t *page_notice(const struct analysis *a)
 	return page_run_string(notice);
 }
 
-// Chips -----------------------------------------------------------------------------------------
+// Chips -------------------------------------------------------------------------------------------
 
 static int add_label_chip(void *context, sqlite3_stmt *row)
 {
@@ -155,7 +155,7 @@ static json_t *page_chips(const struct analysis *a)
 	return chips;
 }
 
-// Tiles -----------------------------------------------------------------------------------------
+// Tiles -------------------------------------------------------------------------------------------
 
 static void add_tile(json_t *tiles, const char *label, const char *value, const char *of)
 {
@@ -255,7 +255,7 @@ static json_t *page_tiles(const struct analysis *a)
 	return tiles;
 }
 
-// Epochs ----------------------------------------------------------------------------------------
+// Epochs ------------------------------------------------------------------------------------------
 
 enum epoch_format { EPOCH_NUMBER, EPOCH_BYTES, EPOCH_PERCENT };
 
@@ -384,7 +384,7 @@ static void page_epoch_table(json_t *run, const struct analysis *a)
 	json_object_set_new(run, "epoch_rows", rows);
 }
 
-// Notes -----------------------------------------------------------------------------------------
+// Notes -------------------------------------------------------------------------------------------
 
 static void add_note(json_t *notes, const char *title, const char *text)
 {
@@ -484,7 +484,7 @@ static json_t *page_notes(const struct analysis *a, const struct panel_list *pan
 	return notes;
 }
 
-// Page about --------------------------------------------------------------------------------------
+// About -------------------------------------------------------------------------------------------
 //
 // A page's header.
 
@@ -548,7 +548,7 @@ static json_t *page_about(const struct analysis *a)
 	return json;
 }
 
-// Page code ---------------------------------------------------------------------------------------
+// Code --------------------------------------------------------------------------------------------
 //
 // Bars by phase and by role; a class of code has the same colour in all.
 
@@ -630,14 +630,14 @@ static json_t *page_cpu_time(const struct analysis *a)
 	return json;
 }
 
-// Page run ----------------------------------------------------------------------------------------
+// Run ---------------------------------------------------------------------------------------------
 
 // More than a person looks through; the page says how many were left out.
 #define MOST_PROCESSES 300
 #define MOST_EVENTS 500
 #define MOST_SUMMARY_ROWS 2000
 
-// Panels ----------------------------------------------------------------------------------------
+// Panels ------------------------------------------------------------------------------------------
 
 // One series of a panel.
 static json_t *page_series(const char *label, const char *help, unsigned hue,
@@ -752,7 +752,7 @@ static json_t *panels_json(
 	return json;
 }
 
-// Verdict ---------------------------------------------------------------------------------------
+// Verdict -----------------------------------------------------------------------------------------
 
 static json_t *suggestion_json(const struct suggestion *suggestion)
 {
@@ -880,7 +880,7 @@ static json_t *verdict_json(const struct analysis *a)
 	return json;
 }
 
-// Epochs and events -----------------------------------------------------------------------------
+// Epochs and events -------------------------------------------------------------------------------
 
 static json_t *span_json(const struct epoch *epoch)
 {
@@ -918,7 +918,7 @@ static json_t *events_json(const struct event_list *events)
 	return json;
 }
 
-// Processes -------------------------------------------------------------------------------------
+// Processes ---------------------------------------------------------------------------------------
 
 static json_t *ending_json(const struct process_row *p)
 {
@@ -987,7 +987,7 @@ static json_t *processes_json(const struct process_list *processes)
 	return json;
 }
 
-// Summary ---------------------------------------------------------------------------------------
+// Summary -----------------------------------------------------------------------------------------
 
 static json_t *entity_label(const struct entity *entity)
 {
@@ -1088,7 +1088,7 @@ json_t *page_run(
 	return json;
 }
 
-// Page phases -------------------------------------------------------------------------------------
+// Phases ------------------------------------------------------------------------------------------
 //
 // What web/src/contract.ts calls Iterations, and the panels of kind "stack" and "lanes".
 

@@ -47,7 +47,7 @@ struct page_sweep_room {
 	size_t points; // of a line
 };
 
-// Page sweep run ----------------------------------------------------------------------------------
+// Sweep run ---------------------------------------------------------------------------------------
 //
 // A run in a few kilobytes: strings that many runs share are places in a list, lines are coarse,
 // and of long things only the end is there.
@@ -56,7 +56,7 @@ struct page_sweep_room {
 #define MOST_LINES 3 // of a panel
 #define MOST_EVIDENCE 24
 
-// Strings ---------------------------------------------------------------------------------------
+// Strings -----------------------------------------------------------------------------------------
 
 static int page_strings_init(struct page_strings *strings)
 {
@@ -114,7 +114,7 @@ static const char *unless_empty(const char *string)
 	return string && *string ? string : NULL;
 }
 
-// Parts of a run --------------------------------------------------------------------------------
+// Parts of a run ----------------------------------------------------------------------------------
 
 static void set_verdict(json_t *json, const struct verdict *v, struct page_strings *strings)
 {
@@ -193,7 +193,7 @@ static void set_output(json_t *json, const struct event_list *events, size_t mos
 	json_object_set_new(json, "output_left_out", json_integer((json_int_t)left));
 }
 
-// Lines -----------------------------------------------------------------------------------------
+// Lines -------------------------------------------------------------------------------------------
 
 // What a run is looked at by first; of disks only where nothing is known of its own files.
 static const struct {
@@ -297,7 +297,7 @@ static json_t *lines_json(const struct analysis *a, struct page_sweep_room *room
 	return json;
 }
 
-// A run -----------------------------------------------------------------------------------------
+// A run -------------------------------------------------------------------------------------------
 
 static void set_nothing(json_t *json)
 {
@@ -359,7 +359,7 @@ static json_t *page_sweep_run(
 	return json;
 }
 
-// Page sweep --------------------------------------------------------------------------------------
+// Sweep -------------------------------------------------------------------------------------------
 
 #ifdef STRAIN_PAGES
 #include "sweep_template.h"

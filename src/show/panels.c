@@ -167,7 +167,7 @@ static const size_t panel_table_length = ARRAY_LENGTH(panel_table);
 #define SHARE_LEAST_BYTES 65536.0 // a share of less says nothing
 #define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
 
-// Which lines there are -------------------------------------------------------------------------
+// Which lines there are ---------------------------------------------------------------------------
 
 static struct panel *add_panel(
 	struct panel_list *panels, const struct panel_spec *spec, const char *line)
@@ -313,7 +313,7 @@ static int plan_panel(
 	return 0;
 }
 
-// From readings to buckets ----------------------------------------------------------------------
+// From readings to buckets ------------------------------------------------------------------------
 
 static int line_put(struct line *line, const struct panel_list *panels, int64_t t_us, double value,
 	double minimum, double maximum, double weight)
@@ -478,7 +478,7 @@ static bool has_line(const struct panel_list *panels, int64_t entity)
 	return false;
 }
 
-// What stays ------------------------------------------------------------------------------------
+// What stays --------------------------------------------------------------------------------------
 
 static void line_done(struct line *line)
 {

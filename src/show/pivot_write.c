@@ -26,7 +26,7 @@ static int pivot_write_csv(const struct pivot *p, FILE *stream);
 static int pivot_write_json(const struct pivot *p, FILE *stream);
 static void grid_list_done(struct grid_list *list);
 
-// Pivot grid --------------------------------------------------------------------------------------
+// Grid --------------------------------------------------------------------------------------------
 //
 // Laying pivots out.
 
@@ -622,7 +622,7 @@ static void grid_list_done(struct grid_list *list)
 	*list = (struct grid_list){0};
 }
 
-// Pivot write -------------------------------------------------------------------------------------
+// Write -------------------------------------------------------------------------------------------
 
 static const struct {
 	const char *name;
@@ -682,7 +682,7 @@ int pivot_write(const struct pivot *p, enum pivot_format format, FILE *stream,
 	return r < 0 ? r : fflush(stream) == EOF || ferror(stream) ? -(errno ? errno : EIO) : 0;
 }
 
-// Pivot text --------------------------------------------------------------------------------------
+// Text --------------------------------------------------------------------------------------------
 //
 // Pivots in the terminal. In a column points stand below points, intervals below intervals; columns
 // that the terminal has no room for follow below, behind the same headings of rows.
@@ -939,7 +939,7 @@ static int pivot_write_text(
 	return r;
 }
 
-// Pivot markup ------------------------------------------------------------------------------------
+// Markup ------------------------------------------------------------------------------------------
 //
 // Pivots as Markdown (tables with pipes, as GitHub has them) and as LaTeX (booktabs). Whatever a
 // run calls its labels stays letters.
@@ -1266,7 +1266,7 @@ static int pivot_write_latex(const struct grid_list *list, FILE *stream)
 	return put(&t, stream);
 }
 
-// Pivot data --------------------------------------------------------------------------------------
+// Data --------------------------------------------------------------------------------------------
 //
 // Pivots for programs: a record for each cell that has runs, numbers in base units.
 

@@ -60,7 +60,7 @@ static uint32_t catalogue_entry_stamp(void);
 static void catalogue_index_put(
 	struct catalogue_index *index, const struct catalogue_entry *entry, bool job_only);
 
-// Catalogue index ---------------------------------------------------------------------------------
+// Index -------------------------------------------------------------------------------------------
 //
 // The index of runs. Whatever fails here costs time only, so nothing is reported: a find finds
 // nothing, a put keeps nothing. No WAL, which needs memory shared between those who use it: home
@@ -520,7 +520,7 @@ void catalogue_index_close(struct catalogue_index *index)
 	free(index);
 }
 
-// Catalogue reading -------------------------------------------------------------------------------
+// Reading -----------------------------------------------------------------------------------------
 //
 // Threads take one file after the other. Only the caller's own thread touches the index and says
 // how far it is.
@@ -1053,7 +1053,7 @@ const char *catalogue_label(const struct catalogue_run *run, const char *name)
 	return strcmp(name, "machine") == 0 && *run->host ? run->host : NULL;
 }
 
-// Catalogue entry ---------------------------------------------------------------------------------
+// Entry -------------------------------------------------------------------------------------------
 //
 // Entries of the catalogue. Numbers are as the machine has them: an index is never carried to
 // another. Strings have their length before them and a NUL behind, so that a run can point at them.
@@ -1430,7 +1430,7 @@ int catalogue_entry_read(
 	return 0;
 }
 
-// Catalogue metric --------------------------------------------------------------------------------
+// Metric ------------------------------------------------------------------------------------------
 //
 // Figures of metrics, run by run.
 
@@ -1615,7 +1615,7 @@ void catalogue_metric_done(struct catalogue_metric *metric)
 	*metric = (struct catalogue_metric){0};
 }
 
-// Catalogue newest --------------------------------------------------------------------------------
+// Newest ------------------------------------------------------------------------------------------
 //
 // The newest run of a directory, by what the index knows of starts.
 
@@ -1654,7 +1654,7 @@ int catalogue_newest(size_t back, char **ret_path, struct error *e)
 	return r;
 }
 
-// Catalogue keep ----------------------------------------------------------------------------------
+// Keep --------------------------------------------------------------------------------------------
 //
 // Entries on their way into the index.
 

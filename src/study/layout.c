@@ -23,7 +23,7 @@
 
 static int layout_narrow(const struct layout *l, struct layout_selection *s);
 
-// Layout select -----------------------------------------------------------------------------------
+// Select ------------------------------------------------------------------------------------------
 
 static bool any_has(const struct layout_selection *s, const char *label)
 {
@@ -222,7 +222,7 @@ void layout_selection_done(struct layout_selection *s)
 	*s = (struct layout_selection){0};
 }
 
-// Layout narrow -----------------------------------------------------------------------------------
+// Narrow ------------------------------------------------------------------------------------------
 //
 // One configuration for each cell.
 
@@ -531,7 +531,7 @@ static int layout_narrow(const struct layout *l, struct layout_selection *s)
 	return failed ? -ENOMEM : 0;
 }
 
-// Layout gpus -------------------------------------------------------------------------------------
+// Gpus --------------------------------------------------------------------------------------------
 //
 // A run for each of its GPUs. The index knows a measure's mean over them, so that files of runs
 // with GPUs are opened.
@@ -743,7 +743,7 @@ double published_number(const struct published *p, size_t row, const char *colum
 	return field && *field && *end == '\0' ? value : NAN;
 }
 
-// Layout pivot ------------------------------------------------------------------------------------
+// Pivot -------------------------------------------------------------------------------------------
 //
 // From runs, and what was published, to a pivot.
 
@@ -767,7 +767,7 @@ static const struct published_label published_labels[] = {
 	{"memory", "dram_gb", "GB"},
 };
 
-// What was published, as runs ------------------------------------------------------------------
+// What was published, as runs ---------------------------------------------------------------------
 
 static bool pivot_is_shown(const struct layout *l, const struct published *table, size_t row)
 {
@@ -912,7 +912,7 @@ static size_t find_values(struct layout_pivot *p, struct layout_selection *s)
 	return n;
 }
 
-// Numbers that come of several runs --------------------------------------------------------------
+// Numbers that come of several runs ---------------------------------------------------------------
 
 static bool agree(
 	const struct layout_pivot *p, size_t a, size_t b, const char *const *labels, size_t n)
@@ -1176,7 +1176,7 @@ void layout_pivot_done(struct layout_pivot *p)
 	*p = (struct layout_pivot){0};
 }
 
-// Layout table ------------------------------------------------------------------------------------
+// Table -------------------------------------------------------------------------------------------
 //
 // Every table and figure of the four documents. docs/studies.md is made of this (`make docs`).
 

@@ -642,7 +642,7 @@ void pivot_append_failures(struct text *t, const struct pivot_cell *cell)
 	}
 }
 
-// Pivot ranking -----------------------------------------------------------------------------------
+// Ranking -----------------------------------------------------------------------------------------
 //
 // The ranking of a pivot's columns.
 

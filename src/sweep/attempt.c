@@ -209,7 +209,7 @@ struct running {
 	struct error *e;
 };
 
-// Arguments ------------------------------------------------------------------------------------
+// Arguments ---------------------------------------------------------------------------------------
 
 struct words {
 	char **items;
@@ -345,7 +345,7 @@ static int start(struct running *r)
 	return result;
 }
 
-// While it runs --------------------------------------------------------------------------------
+// While it runs -----------------------------------------------------------------------------------
 
 // A second Ctrl-C is for who does not want to wait.
 static bool is_hurried(const struct running *r)
@@ -418,7 +418,7 @@ static void watch_job(struct running *r)
 	// A signal that came as the job ended was meant for the sweep; the trial is complete.
 }
 
-// What it printed --------------------------------------------------------------------------------
+// What it printed ---------------------------------------------------------------------------------
 
 // The last of the log, valid UTF-8, from the beginning of a line.
 static char *read_tail(const struct running *r)
@@ -457,7 +457,7 @@ static void append_last_line(struct text *t, const char *output)
 	text_append_printable(t, line, length > 300 ? 300 : length);
 }
 
-// Its end ----------------------------------------------------------------------------------------
+// Its end -----------------------------------------------------------------------------------------
 
 static int set_outcome(struct attempt *a, enum outcome outcome, struct text *text)
 {

@@ -22,7 +22,7 @@
 #include "runfile/still_running.h"
 #include "sweep/keeper.h"
 
-// Executor local ----------------------------------------------------------------------------------
+// Local -------------------------------------------------------------------------------------------
 //
 // strain-record below a keeper: in a process group of its own, so that a Ctrl-C at the terminal is
 // the sweep's to pass on.

@@ -342,7 +342,7 @@ const char *expression_name(const struct expression *x, size_t i, size_t *ret_at
 	return NULL;
 }
 
-// Values ---------------------------------------------------------------------------------------
+// Values ------------------------------------------------------------------------------------------
 
 bool expression_number(const char *text, double *ret)
 {

@@ -137,7 +137,7 @@ void forecast_free(struct forecast *f)
 	free(f);
 }
 
-// The fit ----------------------------------------------------------------------------------------
+// The fit -----------------------------------------------------------------------------------------
 
 static size_t level_of(const struct forecast *f, size_t configuration, size_t factor)
 {
@@ -257,8 +257,7 @@ static void fit(struct forecast *f)
 	f->scale = took / said;
 }
 
-// What it is asked
-// ---------------------------------------------------------------------------------
+// What it is asked --------------------------------------------------------------------------------
 
 bool forecast_learn(struct forecast *f, size_t configuration, double seconds)
 {

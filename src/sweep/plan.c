@@ -37,7 +37,7 @@ static int plan_text(
 	const struct plan_reading *r, const struct yaml_node *node, const char *field, char **ret);
 static bool plan_is_name(const char *name);
 
-// Plan command ------------------------------------------------------------------------------------
+// Command -----------------------------------------------------------------------------------------
 //
 // The command of a plan, and what of the plan it uses.
 
@@ -80,7 +80,7 @@ static int plan_command(const struct plan_reading *r, const struct yaml_node *no
 		"a program and its arguments, at most %d words", WORDS_MAX);
 }
 
-// Use ------------------------------------------------------------------------------------------
+// Use ---------------------------------------------------------------------------------------------
 
 static struct plan_factor *find(struct plan *plan, const char *name)
 {
@@ -169,7 +169,7 @@ static int plan_check_use(const struct plan_reading *r)
 	return result;
 }
 
-// Plan factors ------------------------------------------------------------------------------------
+// Factors -----------------------------------------------------------------------------------------
 //
 // What varies in a plan: parameters and resources.
 
@@ -190,7 +190,7 @@ struct factor_reading {
 	const struct yaml_node *node;
 };
 
-// Values ---------------------------------------------------------------------------------------
+// Values ------------------------------------------------------------------------------------------
 
 static int add_value(const struct factor_reading *f, const struct yaml_node *node)
 {
@@ -235,7 +235,7 @@ static int read_value(const struct factor_reading *f, const struct yaml_node *va
 	                         : error_errno(f->r->e, ENOMEM, "%s", f->field);
 }
 
-// Intervals --------------------------------------------------------------------------------------
+// Intervals ---------------------------------------------------------------------------------------
 
 static bool is_whole(const struct yaml_node *node)
 {
@@ -308,7 +308,7 @@ static int read_interval(const struct factor_reading *f)
 	return result < 0 ? result : check_interval(f, low, step);
 }
 
-// A factor ---------------------------------------------------------------------------------------
+// A factor ----------------------------------------------------------------------------------------
 
 static int check_keys(const struct factor_reading *f)
 {
@@ -381,7 +381,7 @@ static int read_factor(const struct plan_reading *r, const struct yaml_node *key
 						     "{values: [...]}, {value: ...} or a value");
 }
 
-// Parameters -----------------------------------------------------------------------------------
+// Parameters --------------------------------------------------------------------------------------
 
 static int check_name(const struct plan_reading *r, const struct yaml_node *key)
 {
@@ -416,7 +416,7 @@ static int plan_parameters(const struct plan_reading *r, const struct yaml_node 
 	return result;
 }
 
-// Resources --------------------------------------------------------------------------------------
+// Resources ---------------------------------------------------------------------------------------
 
 struct resource {
 	const char *name;
@@ -529,7 +529,7 @@ static int plan_resources(const struct plan_reading *r, const struct yaml_node *
 	return result;
 }
 
-// Plan values -------------------------------------------------------------------------------------
+// Values ------------------------------------------------------------------------------------------
 //
 // Scalars of a plan.
 
@@ -660,7 +660,7 @@ static int plan_pairs(const struct plan_reading *r, const struct yaml_node *node
 
 // Plan --------------------------------------------------------------------------------------------
 
-// The small keys -------------------------------------------------------------------------------
+// The small keys ----------------------------------------------------------------------------------
 
 static int read_name(const struct plan_reading *r, const struct yaml_node *node)
 {
@@ -740,7 +740,7 @@ static int read_baseline(const struct plan_reading *r, const struct yaml_node *n
 	return plan_pairs(r, node, "baseline", &r->plan->baseline);
 }
 
-// Keys by their table ---------------------------------------------------------------------------
+// Keys by their table -----------------------------------------------------------------------------
 
 struct plan_key {
 	const char *name;
@@ -810,7 +810,7 @@ static int read_stop(const struct plan_reading *r, const struct yaml_node *node)
 	return read_keys(r, node, "stop", keys, ARRAY_LENGTH(keys));
 }
 
-// Constraints ------------------------------------------------------------------------------------
+// Constraints -------------------------------------------------------------------------------------
 
 static int check_constraint_names(
 	const struct plan_reading *r, const struct expression *x, const struct yaml_node *node)
@@ -871,7 +871,7 @@ static int read_constraints(const struct plan_reading *r, const struct yaml_node
 	return result;
 }
 
-// The whole --------------------------------------------------------------------------------------
+// The whole ---------------------------------------------------------------------------------------
 
 static const struct plan_key keys[] = {
 	{"name", read_name},
@@ -1116,7 +1116,7 @@ const struct plan_factor *plan_factor(const struct plan *plan, const char *name)
 	return NULL;
 }
 
-// Changes ----------------------------------------------------------------------------------------
+// Changes -----------------------------------------------------------------------------------------
 
 // Configurations are numbered in the order of what varies.
 static bool same_order(const struct plan *was, const struct plan *is)

@@ -410,7 +410,7 @@ static bool renumber_is_begun(const struct sweep *sweep)
 #define PAUSE_NS (20 * NS_PER_MS)
 #define WAIT_NS (60 * NS_PER_S)
 
-// Names ------------------------------------------------------------------------------------------
+// Names -------------------------------------------------------------------------------------------
 
 char *sweep_trial_name(struct trial_place trial)
 {
@@ -524,7 +524,7 @@ static int find_places(const struct sweep_options *options, struct sweep *sweep,
 	return 0;
 }
 
-// Files ------------------------------------------------------------------------------------------
+// Files -------------------------------------------------------------------------------------------
 
 // Whether there is something of this name.
 static bool sweep_has(const struct sweep *sweep, const char *name)

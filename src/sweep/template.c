@@ -72,7 +72,7 @@ void template_expand(struct text *t, const char *template,
 	append_plain(t, template + at, strlen(template + at));
 }
 
-// Words -----------------------------------------------------------------------------------------
+// Words -------------------------------------------------------------------------------------------
 
 struct splitting {
 	const char *at;

@@ -39,7 +39,7 @@ static double random_ratio(uint64_t *state)
 	return (double)(next_random(state) >> 11) * 0x1p-53;
 }
 
-// Values ---------------------------------------------------------------------------------------
+// Values ------------------------------------------------------------------------------------------
 
 const char *trials_value(const struct trials *trials, size_t configuration, size_t factor)
 {
@@ -103,7 +103,7 @@ static int reserve_rows(struct trials *trials, size_t *capacity, size_t n, struc
 	return result < 0 ? error_errno(e, ENOMEM, "%s", trials->plan->yaml.name) : 0;
 }
 
-// Grid -----------------------------------------------------------------------------------------
+// Grid --------------------------------------------------------------------------------------------
 
 static int count_grid(const struct plan *plan, size_t *ret, struct error *e)
 {
@@ -147,7 +147,7 @@ static int make_grid(struct trials *trials, struct error *e)
 	return result;
 }
 
-// Random ---------------------------------------------------------------------------------------
+// Random ------------------------------------------------------------------------------------------
 
 static double draw_number(const struct plan_factor *f, uint64_t *state)
 {
@@ -256,7 +256,7 @@ static int draw(struct trials *trials, struct error *e)
 	return 0;
 }
 
-// Order ----------------------------------------------------------------------------------------
+// Order -------------------------------------------------------------------------------------------
 
 static void shuffle(struct trial_place *places, size_t n, uint64_t *state)
 {
@@ -319,7 +319,7 @@ void trials_done(struct trials *trials)
 	*trials = (struct trials){0};
 }
 
-// What a trial is ------------------------------------------------------------------------------
+// What a trial is ---------------------------------------------------------------------------------
 
 static bool is_baseline_of(const struct trials *trials, size_t base, size_t configuration)
 {

@@ -37,7 +37,7 @@ struct building {
 	unsigned documents;
 };
 
-// Errors -------------------------------------------------------------------------------------
+// Errors ------------------------------------------------------------------------------------------
 
 int yaml_error(const struct yaml *y, const struct yaml_node *node, struct error *e,
 	const char *field, const char *format, ...)
@@ -75,7 +75,7 @@ int yaml_wrong(const struct yaml *y, const struct yaml_node *node, struct error 
 		y, node, e, field, "expected %s, found %s", what, found.data ? found.data : "");
 }
 
-// For people ---------------------------------------------------------------------------------
+// For people --------------------------------------------------------------------------------------
 
 static void append_scalar(struct text *t, const char *string)
 {
@@ -108,7 +108,7 @@ void yaml_append(struct text *t, const struct yaml_node *node)
 	}
 }
 
-// The tree -----------------------------------------------------------------------------------
+// The tree ----------------------------------------------------------------------------------------
 
 bool yaml_is_null(const struct yaml_node *node)
 {
@@ -175,7 +175,7 @@ bool yaml_same(const struct yaml_node *was, const struct yaml_node *is, struct t
 	return same;
 }
 
-// Building -----------------------------------------------------------------------------------
+// Building ----------------------------------------------------------------------------------------
 
 // The library's marks of quoted text lie behind the quote.
 static struct yaml_node place_of(const struct building *b, struct fy_event *event)
@@ -373,7 +373,7 @@ static int take_event(struct building *b, struct fy_event *event)
 	}
 }
 
-// libfyaml ---------------------------------------------------------------------------------------
+// libfyaml ----------------------------------------------------------------------------------------
 
 static void print_nothing(struct fy_diag *diag, void *user, const char *buffer, size_t length)
 {

@@ -129,7 +129,7 @@ struct estimate advice_gain_of(struct estimate share, double part)
 
 const struct estimate advice_no_gain = {NAN, NAN, NAN};
 
-// Workers ----------------------------------------------------------------------------------------
+// Workers -----------------------------------------------------------------------------------------
 
 // CPU time of an iteration, as a share of its length, of the training process without preparing,
 // and of preparing.

@@ -13,7 +13,7 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
-// Cause allocation --------------------------------------------------------------------------------
+// Allocation --------------------------------------------------------------------------------------
 //
 // Memory that a step gives back to the kernel and takes again: each page of it is a page fault, in
 // which the kernel clears the page. glibc gives large blocks back as they are freed.
@@ -80,7 +80,7 @@ const struct cause_kind cause_allocation = {
 	.advise = advise_allocation,
 };
 
-// Cause cpu ---------------------------------------------------------------------------------------
+// Cpu ---------------------------------------------------------------------------------------------
 
 // Who has the CPUs --------------------------------------------------------------------------------
 
@@ -137,8 +137,7 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 	return f->ranks.n * (alone * threads + fmax(0, prepares));
 }
 
-// Lacking CPUs
-// --------------------------------------------------------------------------------------
+// Lacking CPUs ------------------------------------------------------------------------------------
 
 // That thread waits for its pool asleep while the pool waits for CPUs, which shows in how long a
 // step takes. At most as much as all that the others used would give.

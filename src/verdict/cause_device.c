@@ -13,7 +13,7 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
-// Cause gpu ---------------------------------------------------------------------------------------
+// Gpu ---------------------------------------------------------------------------------------------
 //
 // The job's GPUs as causes: not used, shared with other programs, slowed by heat; and what is said
 // of one that computes, or is broken. What is the job's and what is not: gpu_facts.c.
@@ -121,8 +121,7 @@ static void advise_throttled(struct book *b, const struct cause *cause)
 		"the GPU would run at its highest clock");
 }
 
-// Computing on one
-// ----------------------------------------------------------------------------------
+// Computing on one --------------------------------------------------------------------------------
 
 // Share of the time in which the GPU works for the job; where that is known.
 static double gpu_computing(const struct facts *f)
@@ -168,8 +167,7 @@ const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 	return "use mixed precision, a larger batch or a faster GPU";
 }
 
-// Without phases
-// ------------------------------------------------------------------------------------
+// Without phases ----------------------------------------------------------------------------------
 
 static unsigned own_gpus(const struct gpu_facts *g)
 {
@@ -237,7 +235,7 @@ const struct cause_kind cause_gpu_throttled = {
 	.advise = advise_throttled,
 };
 
-// Cause device ------------------------------------------------------------------------------------
+// Device ------------------------------------------------------------------------------------------
 
 static double step_share(const struct facts *f)
 {

@@ -525,7 +525,7 @@ static int put_pressure(const struct analysis *a, struct verdict *v)
 		pressure->of_job ? "strain.cgroup.pressure" : "strain.pressure");
 }
 
-// What phases make known -------------------------------------------------------------------------
+// What phases make known --------------------------------------------------------------------------
 
 static int put_training(const struct facts *f, struct verdict *v)
 {

@@ -416,7 +416,7 @@ static unsigned most_at_once(const struct life *lives, size_t n)
 	return most;
 }
 
-// Marked ones ------------------------------------------------------------------------------------
+// Marked ones -------------------------------------------------------------------------------------
 
 struct chosen {
 	const struct phase_worker **workers;
@@ -678,7 +678,7 @@ void facts_init(struct facts *f)
 	f->ranks = (struct rank_facts){.n = 1, .waits_most = NAN, .waits_least = NAN, .own = NAN};
 }
 
-// Stretches --------------------------------------------------------------------------------------
+// Stretches ---------------------------------------------------------------------------------------
 
 static bool is_steady(const struct iteration *iteration)
 {
@@ -746,7 +746,7 @@ static struct stretch steady_of(const struct phases *p)
 	return middle;
 }
 
-// Phases -----------------------------------------------------------------------------------------
+// Phases ------------------------------------------------------------------------------------------
 
 static bool is_computing(size_t phase)
 {
@@ -877,9 +877,9 @@ static void fill_ranks(const struct phases *p, struct facts *f)
 	}
 }
 
-// Processes --------------------------------------------------------------------------------------
+// Processes ---------------------------------------------------------------------------------------
 
-// Resources --------------------------------------------------------------------------------------
+// Resources ---------------------------------------------------------------------------------------
 
 static void fill_cpus(const struct analysis *a, struct facts *f, const struct stretch *stretch)
 {
@@ -959,7 +959,7 @@ static void fill_memory(const struct analysis *a, struct facts *f, const struct 
 	               rate_over(a->tables.reader, &a->stops, host, NAME_HOST_SWAP_IN, stretch);
 }
 
-// Settings ---------------------------------------------------------------------------------------
+// Settings ----------------------------------------------------------------------------------------
 
 // Whether a key of the run has this value.
 static bool key_is(struct reader *r, const char *key, const char *value)
@@ -1262,7 +1262,7 @@ void facts_check_plausible(
 	check_shares(&limits, f, notes);
 }
 
-// Shares ----------------------------------------------------------------------------------------
+// Shares ------------------------------------------------------------------------------------------
 
 static double zero_unless_known(double value)
 {

@@ -24,8 +24,7 @@ enum { JSON_BYTES_MAX = 64 << 10, MISSING_BYTES_MAX = 500 };
 
 static const struct estimate no_estimate = {NAN, NAN, NAN};
 
-// In a run
-// -----------------------------------------------------------------------------------------
+// In a run ----------------------------------------------------------------------------------------
 
 static bool is_gain(double value)
 {

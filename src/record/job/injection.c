@@ -36,8 +36,7 @@ struct part {
 static const struct part hooks_part = {"hooks/python", NULL, "hooks"};
 static const struct part nvtx_part = {"libstrain-nvtx.so", "libstrain-nvtx.so", "nvtx"};
 
-// The files of a part
-// ------------------------------------------------------------------------------
+// The files of a part -----------------------------------------------------------------------------
 
 // The whole of a regular file. -errno.
 static int read_file(int folder, const char *name, struct text *ret)
@@ -112,8 +111,7 @@ static int go_through(const struct part *part, int folder, int to, uint32_t *sum
 	return r;
 }
 
-// A copy in the cache
-// ------------------------------------------------------------------------------
+// A copy in the cache -----------------------------------------------------------------------------
 
 static int open_folder(const char *path, struct error *e)
 {
@@ -187,8 +185,7 @@ static int copy_part(const struct part *part, const char *folder, char **ret, st
 	return r;
 }
 
-// Which one
-// ----------------------------------------------------------------------------------------
+// Which one ---------------------------------------------------------------------------------------
 
 // Programs whose job runs in a container: its view of files is another.
 static bool is_container(char *const *command)
@@ -287,8 +284,7 @@ int injection_nvtx(char *const *command, char **ret, struct error *e)
 	return find_part(&nvtx_part, command, ret, e);
 }
 
-// The environment
-// -----------------------------------------------------------------------------------
+// The environment ---------------------------------------------------------------------------------
 
 static void set(const char *variable, const char *value)
 {

@@ -35,7 +35,7 @@
 #include "machine/nvml.h"
 #include "runfile/database.h"
 
-// Limits disk -------------------------------------------------------------------------------------
+// Disk --------------------------------------------------------------------------------------------
 //
 // How fast the job may read from each disk.
 //
@@ -319,7 +319,7 @@ static int limits_set_disk_read(const struct limits_wanted *wanted,
 	return rc;
 }
 
-// Limits gpus -------------------------------------------------------------------------------------
+// Gpus --------------------------------------------------------------------------------------------
 //
 // Which cards the job may use: by CUDA_VISIBLE_DEVICES, which frameworks on NVIDIA's and AMD's
 // cards follow. A job that sets it itself escapes; there is no stronger way without root.

@@ -49,8 +49,7 @@ void line_counts_done(struct line_counts *counts)
 	*counts = (struct line_counts){0};
 }
 
-// A line
-// -------------------------------------------------------------------------------------------
+// A line ------------------------------------------------------------------------------------------
 
 static bool take_number(struct cursor *at, int64_t least, int64_t most, int64_t *ret)
 {
@@ -419,7 +418,7 @@ struct hooks *hooks_read(int directory)
 	return h;
 }
 
-// Why no hook entered ---------------------------------------------------------------------------
+// Why no hook entered -----------------------------------------------------------------------------
 
 struct python_search {
 	char found[96]; // how a Python ran, "" where none did

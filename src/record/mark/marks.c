@@ -97,7 +97,7 @@ static void put_event(struct marks *m, const char *text)
 			.text = text});
 }
 
-// Rings that end --------------------------------------------------------------------------------
+// Rings that end ----------------------------------------------------------------------------------
 
 // Closes its spans and removes its file. The last takes its place.
 static void remove_ring(struct marks *m, size_t i, const char *how)
@@ -128,7 +128,7 @@ static void ring_is_broken(struct marks *m, size_t i, const struct error *e)
 	remove_ring(m, i, "lost");
 }
 
-// Rings that begin ------------------------------------------------------------------------------
+// Rings that begin --------------------------------------------------------------------------------
 
 static bool is_known(const struct marks *m, const char *name)
 {
@@ -266,7 +266,7 @@ static bool find_owner(struct marks *m, struct marked_ring *ring, uint64_t now_n
 	return true;
 }
 
-// A look ----------------------------------------------------------------------------------------
+// A look ------------------------------------------------------------------------------------------
 
 static void take_nothing(void *context, const struct ring_mark *mark)
 {
@@ -407,7 +407,7 @@ static void finish(struct marks *m)
 	tell_losses(m);
 }
 
-// The thread ------------------------------------------------------------------------------------
+// The thread --------------------------------------------------------------------------------------
 
 // Sooner where rings fill, later where nothing comes.
 static void choose_wait(struct marks *m, size_t taken)

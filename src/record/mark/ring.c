@@ -65,7 +65,7 @@ struct ring {
 	const char *names[STRAIN_RING_NAMES]; // NULL: not looked at yet
 };
 
-// Names -----------------------------------------------------------------------------------------
+// Names -------------------------------------------------------------------------------------------
 
 int ring_names_new(struct ring_names **ret)
 {
@@ -129,7 +129,7 @@ static int ring_name(struct ring *ring, unsigned index, const char **ret, struct
 	return 0;
 }
 
-// Files -----------------------------------------------------------------------------------------
+// Files -------------------------------------------------------------------------------------------
 
 // What the name stands for is looked at before it is opened for reading: opening a device can do
 // something.
@@ -193,7 +193,7 @@ bool ring_has_no_room(const struct ring *ring)
 	return !ring->ready && fstat(ring->fd, &status) == 0 && status.st_size == 0;
 }
 
-// Reading ---------------------------------------------------------------------------------------
+// Reading -----------------------------------------------------------------------------------------
 
 // 1 where the ring is ready; 0 where its header is not there yet.
 static int read_header(
@@ -347,7 +347,7 @@ int ring_read(struct ring *ring, uint64_t now_ns, size_t max,
 	return r < 0 ? r : (int)n;
 }
 
-// Ring writer -------------------------------------------------------------------------------------
+// Writer ------------------------------------------------------------------------------------------
 //
 // Who writes a ring, and whether they live.
 

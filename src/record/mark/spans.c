@@ -138,7 +138,7 @@ uint64_t spans_dropped(const struct spans *s)
 	return s->dropped;
 }
 
-// Writing ---------------------------------------------------------------------------------------
+// Writing -----------------------------------------------------------------------------------------
 
 // Spans a second that may be kept from now on.
 static double pace_of(const struct spans *s, int64_t now_ns)
@@ -232,7 +232,7 @@ static struct open_span span_open(
 	};
 }
 
-// Spans of one's own ----------------------------------------------------------------------------
+// Spans of one's own ------------------------------------------------------------------------------
 
 // What holds the span at this place of the stack.
 static int64_t parent_at(const struct marked_thread *thread, size_t place)
@@ -321,7 +321,7 @@ static void take_point(struct marked_thread *thread, const struct ring_mark *mar
 				      });
 }
 
-// Epochs and iterations -------------------------------------------------------------------------
+// Epochs and iterations ---------------------------------------------------------------------------
 
 // The epoch that this moment lies in; NULL where none is. They stand in order of time.
 static struct marked_epoch *epoch_at(struct spans *s, int64_t at_ns)
@@ -542,7 +542,7 @@ void spans_settle(struct spans *s)
 	s->unsettled = s->n_epochs;
 }
 
-// Phases ----------------------------------------------------------------------------------------
+// Phases ------------------------------------------------------------------------------------------
 
 // Where the thread prepares batches itself, that is data of its iterations.
 static int phase_of_span(const struct marked_thread *thread, const char *name)
@@ -595,7 +595,7 @@ static void log_mark(struct marked_thread *thread, const struct ring_mark *mark,
 	}
 }
 
-// Threads ---------------------------------------------------------------------------------------
+// Threads -----------------------------------------------------------------------------------------
 
 int marked_thread_new(struct spans *s, uint32_t tid, struct marked_thread **ret)
 {

@@ -120,7 +120,7 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 	if (change.set_ns != 0) {
 		sink_event(sink, now_ns, "clock_step", 0,
 			"the system clock was set by %+.3f s; the times of the run are not "
-		        "affected",
+			"affected",
 			(double)change.set_ns / 1e9);
 	}
 	if (now_ns >= w->anchor_ns) {
@@ -189,7 +189,7 @@ struct sampler {
 	pthread_cond_t answered; // a lane has answered, or ended
 };
 
-// Scheduling ------------------------------------------------------------------------------------
+// Scheduling --------------------------------------------------------------------------------------
 
 // The kernel's struct of sched_setattr(2), which glibc declares only since 2.41.
 struct kernel_sched_attr {
@@ -221,7 +221,7 @@ static void lane_schedule(struct lane_thread *lane, bool real_time)
 	}
 }
 
-// The schedule ----------------------------------------------------------------------------------
+// The schedule ------------------------------------------------------------------------------------
 
 static uint64_t scaled(const struct sampler *s, uint64_t ns)
 {
@@ -331,7 +331,7 @@ static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 	}
 }
 
-// Ticks -----------------------------------------------------------------------------------------
+// Ticks -------------------------------------------------------------------------------------------
 
 static struct timespec timespec_of(uint64_t ns)
 {
@@ -478,7 +478,7 @@ static void *lane_main(void *context)
 	return NULL;
 }
 
-// Life ------------------------------------------------------------------------------------------
+// Life --------------------------------------------------------------------------------------------
 
 static int lane_init(struct sampler *s, enum lane kind, struct error *e)
 {

@@ -667,7 +667,7 @@ struct cgroup_source {
 	struct iostat_disks disks; // seen in io.stat so far
 };
 
-// Reading ---------------------------------------------------------------------------------------
+// Reading -----------------------------------------------------------------------------------------
 
 static bool read_keys(struct host_file *f, const char *const *keys, size_t n, int64_t *values)
 {
@@ -921,7 +921,7 @@ static int read_pressure(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// Opening ---------------------------------------------------------------------------------------
+// Opening -----------------------------------------------------------------------------------------
 
 static int open_in(struct cgroup_source *s, struct host_file *f, const char *directory,
 	const char *name, struct error *e)
@@ -977,7 +977,7 @@ static void open_io(struct cgroup_source *s, const char *directory, struct sink 
 	if (s->version == 1) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
 			"only cgroup v2 measures the storage I/O of a job, including its page "
-		        "cache");
+			"cache");
 	} else if (open_in(s, &s->io, directory, "io.stat", NULL) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
 			"on cgroup v2 storage is counted where strain is alone in a cgroup that "

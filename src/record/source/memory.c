@@ -113,7 +113,7 @@ struct memory_source {
 	char *buffer; // [COMMAND_MAX_BYTES]
 };
 
-// Who is there ----------------------------------------------------------------------------------
+// Who is there ------------------------------------------------------------------------------------
 
 // Takes in who has come and lets go who has left since the last time. Members stand in the order of
 // joining, and so of their entities: two sorted lists are merged.
@@ -167,7 +167,7 @@ static int open_of(const struct memory_source *s, const struct tree_member *memb
 	return fd < 0 ? -errno : fd;
 }
 
-// Command lines ---------------------------------------------------------------------------------
+// Command lines -----------------------------------------------------------------------------------
 
 static void note_own_program(struct own_program *ret, const char *path)
 {
@@ -242,7 +242,7 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 		});
 }
 
-// Proportional memory ---------------------------------------------------------------------------
+// Proportional memory -----------------------------------------------------------------------------
 
 static int64_t kib(int64_t bytes)
 {
@@ -378,7 +378,7 @@ static int read_cost(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// Opening ---------------------------------------------------------------------------------------
+// Opening -----------------------------------------------------------------------------------------
 
 static void memory_source_close(void *state)
 {

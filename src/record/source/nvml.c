@@ -250,7 +250,7 @@ static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
 static void gpu_describe_again(struct gpu_source *s, struct gpu *g, struct sink *sink);
 static void gpu_visible_from_self(struct gpu_source *s);
 
-// Nvml --------------------------------------------------------------------------------------------
+// Source ------------------------------------------------------------------------------------------
 
 static const struct metric busy_metrics[N_BUSY] = {
 	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
@@ -663,7 +663,7 @@ const struct source source_nvml = {
 	.close = nvml_source_close,
 };
 
-// Nvml row ----------------------------------------------------------------------------------------
+// Rows --------------------------------------------------------------------------------------------
 //
 // From what NVML answered to rows: a value, a gap, a reason said once, or a GPU that is lost.
 
@@ -786,7 +786,7 @@ static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint
 	stream_row(g->streams[group], t_ns, values);
 }
 
-// Nvml fill ---------------------------------------------------------------------------------------
+// Single readings ---------------------------------------------------------------------------------
 //
 // Readings that are one call, or a few.
 
@@ -915,7 +915,7 @@ static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 	fill_number(n, g, r, STATE_WIDTH, NVML_PCIE_WIDTH);
 }
 
-// Nvml busy ---------------------------------------------------------------------------------------
+// Utilisation -------------------------------------------------------------------------------------
 //
 // Utilisation from the driver's own buffer of samples: each of its 1/6 to 1 s once, with the
 // driver's time, and nothing lost between two readings. Where that buffer cannot be used, the plain
@@ -1078,7 +1078,7 @@ static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink
 	}
 }
 
-// Nvml errors -------------------------------------------------------------------------------------
+// Errors ------------------------------------------------------------------------------------------
 //
 // Errors of a GPU: counts that hardly ever change, and an event where one has grown while the job
 // ran. They are read every 10 s and once more when the job has ended (the sampler), so that errors
@@ -1217,7 +1217,7 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 	}
 }
 
-// Nvml gpm ----------------------------------------------------------------------------------------
+// GPM ---------------------------------------------------------------------------------------------
 //
 // GPM, on Hopper and later: what the GPU's units did between two samples, not whether a kernel was
 // there. Each sample is the end of one interval and the beginning of the next.
@@ -1369,7 +1369,7 @@ static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink,
 	}
 }
 
-// Nvml traffic ------------------------------------------------------------------------------------
+// PCIe and NVLink ---------------------------------------------------------------------------------
 //
 // Bytes over PCIe and NVLink, each way, as counters since the run's start. PCIe: the driver's byte
 // counters (555 and later), which do not block but wrap at 32 bits, within 0.07 s on a fast link;
@@ -1618,7 +1618,7 @@ static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *
 	put_totals(g, group, t, sink, now_ns, results);
 }
 
-// Nvml describe -----------------------------------------------------------------------------------
+// Attributes --------------------------------------------------------------------------------------
 //
 // What does not change about a GPU: its attributes, with what it can do at most, and whether the
 // job may see it.
@@ -1955,7 +1955,7 @@ static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 	}
 }
 
-// Nvml process ------------------------------------------------------------------------------------
+// Processes ---------------------------------------------------------------------------------------
 //
 // Which of the job's processes use which GPU, and how much of it.
 //

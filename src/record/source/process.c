@@ -174,7 +174,7 @@ static int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns);
 static int process_read_status(void *state, struct sink *sink, uint64_t now_ns);
 static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns);
 
-// Process metrics ---------------------------------------------------------------------------------
+// Metrics -----------------------------------------------------------------------------------------
 //
 // What is told of processes, and of the job as their sum.
 
@@ -308,7 +308,7 @@ static const struct group process_groups[N_GROUPS] = {
 		process_read_job_peak},
 };
 
-// Process stopped ---------------------------------------------------------------------------------
+// Stopped -----------------------------------------------------------------------------------------
 //
 // Time in which a process was stopped, from looks at its state some 100 ms apart. A tracer stops
 // its program at every system call, for microseconds: a stop counts where two looks in a row met it
@@ -348,7 +348,7 @@ static int process_read_job_stopped(void *state, struct sink *sink, uint64_t now
 	return 0;
 }
 
-// Process memory ----------------------------------------------------------------------------------
+// Memory ------------------------------------------------------------------------------------------
 //
 // What of the job's memory is known without a cgroup: between which bounds its peak lies, and how
 // much it held at each tick.
@@ -609,7 +609,7 @@ static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns
 	return 0;
 }
 
-// Process read ------------------------------------------------------------------------------------
+// Read --------------------------------------------------------------------------------------------
 //
 // How processes are read.
 //
@@ -686,7 +686,7 @@ static void reading_failed(struct process_source *s, const struct process *p, st
 	sink_missing_group(s->sink, p->entity, &process_groups[group], reason);
 }
 
-// CPU -------------------------------------------------------------------------------------------
+// CPU ---------------------------------------------------------------------------------------------
 
 static void note_stat(struct process_source *s, struct process *p, const struct proc_stat *stat)
 {
@@ -855,7 +855,7 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 	return 0;
 }
 
-// status ----------------------------------------------------------------------------------------
+// status ------------------------------------------------------------------------------------------
 
 // Children of a process that ignores SIGCHLD vanish without being waited for, and with them their
 // time.
@@ -930,7 +930,7 @@ static int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// The job ---------------------------------------------------------------------------------------
+// The job -----------------------------------------------------------------------------------------
 
 // The counter of the job's own cgroup. False where there is none.
 static bool process_cgroup_ns(struct process_source *s, uint64_t *ret)
@@ -1024,7 +1024,7 @@ static int process_read_job(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// stat, schedstat -------------------------------------------------------------------------------
+// stat, schedstat ---------------------------------------------------------------------------------
 
 static int64_t process_wait_us(struct process_source *s, struct process *p)
 {
@@ -1092,7 +1092,7 @@ static int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// io --------------------------------------------------------------------------------------------
+// io ----------------------------------------------------------------------------------------------
 
 static void io_values(const struct proc_io *io, int64_t values[N_IO])
 {
@@ -1197,7 +1197,7 @@ static int process_read_job_io(void *state, struct sink *sink, uint64_t now_ns)
 
 // Process -----------------------------------------------------------------------------------------
 
-// Joining and leaving ---------------------------------------------------------------------------
+// Joining and leaving -----------------------------------------------------------------------------
 
 static int process_joined(void *context, struct process *p)
 {
@@ -1263,7 +1263,7 @@ static void process_left(void *context, struct process *p)
 	free(r);
 }
 
-// Opening ---------------------------------------------------------------------------------------
+// Opening -----------------------------------------------------------------------------------------
 
 static bool delay_accounting_on(int root_fd)
 {
