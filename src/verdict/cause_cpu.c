@@ -229,7 +229,7 @@ static void advise_quota(struct book *b, const struct cause *cause)
 	} else {
 		text_append_string(&action, " (docker run --cpus, systemd CPUQuota=)");
 	}
-	text_append_string(&basis, "exhausted in ");
+	text_append_string(&basis, "used up in ");
 	words_append_percent(&basis, used_up(b->f));
 	text_append_string(&basis, " of its periods");
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);

@@ -546,7 +546,7 @@ static void advise_one_thread(struct book *b)
 	struct text action = {0}, basis = {0};
 	if (threads >= 2 && f->openmp) {
 		text_format(&action, "OMP_NUM_THREADS=%.0f, or ", threads);
-		text_append_string(&action, "faster CPUs, a GPU");
+		text_append_string(&action, "use faster CPUs, or a GPU");
 		advice_set(b, 0, SETTING_ENVIRONMENT, "OMP_NUM_THREADS=%.0f", threads);
 	} else {
 		text_append_string(
@@ -581,7 +581,7 @@ static void advise_few_threads(struct book *b)
 	text_append_string(&basis, " of ");
 	words_append_counted(&basis, f->cpus, "CPU");
 	text_append_string(&basis, " busy: additional CPUs would be idle");
-	text_append_string(&action, "faster CPUs, a GPU");
+	text_append_string(&action, "use faster CPUs, or a GPU");
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 

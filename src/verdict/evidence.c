@@ -452,7 +452,7 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 	double seconds = tables_figure(
 		&a->tables, job ? job->id : 0, NAME_THROTTLED_TIME, FIGURE_TOTAL);
 	struct text value = {0};
-	text_append_string(&value, "exhausted in ");
+	text_append_string(&value, "used up in ");
 	words_append_percent(&value, o->throttled);
 	text_append_string(&value, " of its periods");
 	if (isfinite(seconds)) { // each CPU counts: it may pass the time of the run

@@ -578,7 +578,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep -o /nowhere/t.md
 	[ "$stderr" = "strain: cannot write /nowhere/t.md: No such file or directory" ]
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep -o paper.sweep/0001-1.strain --format csv
-	[[ "$stderr" == *"would replace a run"* ]]
+	[[ "$stderr" == *"is a run and would be overwritten"* ]]
 }
 
 @test "an output is written into what is no file, and takes the place of what is one" {
@@ -646,7 +646,7 @@ epochs_of() { # FOLDER SECONDS...
 	[[ "$stderr" == "strain: --where: outcome: expected success, "*", found 'crashed'"* ]]
 	run -0 "$STRAIN" compare paper.sweep --where 'outcome=out of memory' --value outcome
 	run -2 --separate-stderr "$STRAIN" compare paper.sweep --layout torres2021-table3 --rows batch_size
-	[[ "$stderr" == "strain: --layout: its rows, columns and values are its own"* ]]
+	[[ "$stderr" == "strain: --layout cannot be combined with --rows"* ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batch_size=33
 	[ "$stderr" = "strain: --baseline: no run has batch_size=33" ]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --baseline batchsize=32
@@ -665,7 +665,7 @@ epochs_of() { # FOLDER SECONDS...
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure timeline -o a.svg
 	[[ "$stderr" == *"expected at most 4 runs, found 14: select with --where" ]]
 	run -1 --separate-stderr "$STRAIN" compare paper.sweep --figure bars --value outcome --rows batch_size -o a.svg
-	[[ "$stderr" == *"'outcome' is words, and no number"* ]]
+	[[ "$stderr" == *"'outcome' is text, not a number"* ]]
 	[ ! -e a.svg ]
 	command -v gnuplot || skip "no gnuplot"
 	cd "$BATS_TEST_TMPDIR"

@@ -93,7 +93,7 @@ is_running() {
 	[[ "$stderr" != *"6 of 6"*left* ]]
 	rm plan.sweep/0003-2.strain
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "${stderr_lines[0]}" == *"5 there"*": about "*"; disk: about "* ]]
+	[[ "${stderr_lines[0]}" == *"5 complete"*": about "*"; disk: about "* ]]
 }
 
 @test "a trial that failed does not tell how long others take" {
@@ -109,7 +109,7 @@ is_running() {
 	grep -qE '^strain: [1-4] of 4: 0002-[12] .* left$' <<<"$stderr"
 	rm plan.sweep/0002-[12].strain
 	run -0 --separate-stderr "$STRAIN" sweep plan.yaml
-	[[ "${stderr_lines[0]}" == *"2 there"*": the remaining time is known after the first trial"* ]]
+	[[ "${stderr_lines[0]}" == *"2 complete"*": the remaining time is known after the first trial"* ]]
 }
 
 @test "--dry-run prints trials and makes nothing" {
@@ -250,7 +250,7 @@ is_running() {
 	[ "$(jq '.[0].first == 1 and .[0].last == .[0].n' <<<"$output")" = true ]
 	printf 'command: [./job, 2]\nstop: {epochs: 2}\nepoch_pattern: none\n' >none.yaml
 	run -0 --separate-stderr "$STRAIN" sweep none.yaml
-	[[ "$stderr" == *"strain: 0001-1: no epoch was seen, so stop.epochs could not end it"* ]]
+	[[ "$stderr" == *"strain: 0001-1: no epoch was detected, so stop.epochs had no effect"* ]]
 	[ "$(key none.sweep/0001-1.strain outcome)" = success ]
 	[ "$(key none.sweep/0001-1.strain epochs_from)" = null ]
 }
@@ -567,7 +567,7 @@ has_ended() {
 	[[ "$stderr" == *"left-out/"*": Not a directory"* ]]
 	rm plan.sweep/left-out
 	run -1 "$STRAIN" sweep plan.sweep --dry-run
-	[[ "$output" == "strain: plan.sweep: a change of its plan was not done to the end"* ]]
+	[[ "$output" == "strain: plan.sweep: a change of its plan is incomplete"* ]]
 	run -0 --separate-stderr "$STRAIN" sweep plan.sweep
 	[[ "$output" == *"2 of 2 trials: 1 success, 1 crash"* ]]
 	cmp plan.yaml plan.sweep/plan.yaml
@@ -612,7 +612,7 @@ has_ended() {
 	run -2 "$STRAIN" sweep
 	run -2 "$STRAIN" sweep plan.yaml plan.yaml
 	run -2 "$STRAIN" sweep plan.yaml --jobs 2
-	[[ "${lines[0]}" == "strain: --jobs 2: trials run one at a time: side by side they would share"* ]]
+	[[ "${lines[0]}" == "strain: --jobs 2: trials run one at a time, because parallel trials would share"* ]]
 	# A folder with what Ctrl-C, a shell or a person may have left in it is still a sweep.
 	run -0 "$STRAIN" sweep plan.yaml -o here/
 	: >here/notes.txt
@@ -625,7 +625,7 @@ has_ended() {
 	fi
 	printf 'command: [sh, -c, "echo ${n} >>ran"]\nparameters: {n: {values: [1, 2, 3]}}\nrepeats: 10\n' >plan.yaml
 	run -1 "$STRAIN" sweep plan.yaml -o small/s
-	[[ "$output" == "strain: small/s: not enough space for 30 more trials: they need at least 492 kB , available: "*" kB" ]]
+	[[ "$output" == "strain: small/s: not enough space for 30 more trials: they need at least 492 kB, available: "*" kB" ]]
 	[ ! -e ran ]
 }
 
@@ -901,7 +901,7 @@ has_ended() {
 	[[ "$output" == *"2 of 2 trials: 1 success, 1 unknown"* ]]
 	[ "$(key plan.sweep/0001-1.strain outcome)" = success ]
 	[ "$(key plan.sweep/0002-1.strain outcome)" = unknown ]
-	[[ "$(key plan.sweep/0002-1.strain outcome_text)" == "recorder "*"as when it ran before" ]]
+	[[ "$(key plan.sweep/0002-1.strain outcome_text)" == "recorder "*"as in the previous attempt" ]]
 }
 
 @test "a trial that is stopped before its job runs has an outcome" {

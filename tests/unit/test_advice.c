@@ -238,7 +238,7 @@ static void threads_are_advised_where_one_computes(void **state)
 	struct facts f = computing(0.95);
 	f.main_threads = 2; // one of them feeds a loader's worker
 	f.one_thread = true;
-	assert_first(&f, "OMP_NUM_THREADS=2, or faster CPUs, a GPU",
+	assert_first(&f, "OMP_NUM_THREADS=2, or use faster CPUs, or a GPU",
 		"it computes with one thread; 1.0 of 2 CPUs idle");
 	f.others_cpus = f.host_others_cpus = 0.9; // then none is idle
 	assert_first(&f, "use faster CPUs, a GPU, or more threads on separate CPUs",
@@ -247,7 +247,7 @@ static void threads_are_advised_where_one_computes(void **state)
 		0.1; // as seen: `make demo`, whose two threads were told to be two
 	f.one_thread = false;
 	f.main_cpus = f.cpus_used = 1.2;
-	assert_first(&f, "faster CPUs, a GPU",
+	assert_first(&f, "use faster CPUs, or a GPU",
 		"its 2 threads keep 1.2 of 2 CPUs busy: additional CPUs would be idle");
 	f.main_cpus = f.cpus_used = 1.8;
 	assert_first(&f, "use more or faster CPUs, or a GPU", "the job waits for computation");
@@ -265,7 +265,7 @@ static void ranks_share_what_is_idle(void **state)
 	f.others_cpus = f.host_others_cpus = 0;
 	f.ranks.n = 4;
 	f.one_thread = true;
-	assert_first(&f, "OMP_NUM_THREADS=4, or faster CPUs, a GPU",
+	assert_first(&f, "OMP_NUM_THREADS=4, or use faster CPUs, or a GPU",
 		"it computes with one thread; 12 of 16 CPUs idle");
 	f.cpus = f.host_cpus = 6; // two each would be too many
 	assert_first(&f, "use faster CPUs, a GPU, or more threads on separate CPUs",
@@ -278,7 +278,7 @@ static void ranks_share_what_is_idle(void **state)
 	assert_first(&f, "use more or faster CPUs, or a GPU", "the job waits for computation");
 	f.main_cpus = 2.475;
 	f.cpus_used = 9.9;
-	assert_first(&f, "faster CPUs, a GPU",
+	assert_first(&f, "use faster CPUs, or a GPU",
 		"its 4 ranks keep 10 of 16 CPUs busy: additional CPUs would be idle");
 }
 
