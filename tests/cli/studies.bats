@@ -191,13 +191,15 @@ has_no_gpu() {
 		cat "$SOURCE_ROOT/tests/fake/training.script"
 		echo 'gpu 1 utilization.gpu 20'
 		echo 'gpu 1 memory.used 42760404992'
-		echo 'gpu 0 processes @sleep:2000000000:31'
-		echo 'gpu 1 processes @sleep:2000000000:20'
+		# A name of its own: other tests sleep, too.
+		echo 'gpu 0 processes @studies_gpus:2000000000:31'
+		echo 'gpu 1 processes @studies_gpus:2000000000:20'
 	} >"$script"
+	cp "$(command -v sleep)" "$BATS_TEST_TMPDIR/studies_gpus"
 	mkdir -p "$BATS_TEST_TMPDIR/gpus"
 	for batch in 32 64; do
 		LD_LIBRARY_PATH=$fake STRAIN_FAKE_NVML=$script "$STRAIN" run -o "$BATS_TEST_TMPDIR/gpus/$batch.strain" \
-			--label batch_size=$batch --label workers=2 --label gpus=2 -- sleep 1.5
+			--label batch_size=$batch --label workers=2 --label gpus=2 -- "$BATS_TEST_TMPDIR/studies_gpus" 1.5
 	done
 	cd "$BATS_TEST_TMPDIR"
 	"$STRAIN" compare gpus --layout tripathi2019-fig3.3 --format csv >fig3.3.csv 2>notes
