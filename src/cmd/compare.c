@@ -604,7 +604,7 @@ static void draw_panel(const struct drawing *d)
 
 static void say_intervals(struct figure_page *page, const struct pivot *p, enum figure_kind kind)
 {
-	bool intervals = kind != KIND_HEATMAP && statistics_has_distributions();
+	bool intervals = kind != KIND_HEATMAP;
 	const char *words = intervals ? " each, with its 95 % interval (Student's t)" : " each";
 	if (p->most == 1) {
 		figure_add_note(page, "one run each");

@@ -183,7 +183,7 @@ static void say_shown(const struct layout_pivot *p, struct text *into)
 	} else if (most > 1) {
 		text_format(into, ", mean of %zu to %zu each", fewest, most);
 	}
-	if (most > 1 && statistics_has_distributions()) {
+	if (most > 1) {
 		text_append_string(into, ", with its 95 % interval (Student's t)");
 	}
 }

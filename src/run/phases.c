@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/words.h"
+#include "run/statistics.h"
 #include "run/stops.h"
 #include "run/tables.h"
 #include "run/names.h"
@@ -378,17 +379,6 @@ static void steady_add(struct steady *s, const struct iteration *iteration)
 	}
 }
 
-// Student's t, 97.5 %, for 4 to BATCHES_MAX - 1 degrees of freedom.
-static double student_t(size_t freedom)
-{
-	static const double table[] = {2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201,
-		2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069,
-		2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042, 2.040};
-	size_t last = sizeof(table) / sizeof(table[0]) - 1;
-	size_t at = freedom - 4;
-	return table[at < last ? at : last];
-}
-
 // What a batch counts: a phase's time, all time, samples, iterations.
 typedef double batch_value(const struct steady_batch *batch, size_t phase);
 
@@ -435,7 +425,7 @@ static struct estimate ratio_of(
 		return (struct estimate){ratio, NAN, NAN};
 	}
 	double count = (double)n;
-	double half = student_t(n - 1) * sqrt(squares * count / (count - 1)) / over;
+	double half = statistics_t95((double)(n - 1)) * sqrt(squares * count / (count - 1)) / over;
 	return (struct estimate){ratio, fmax(0, ratio - half), fmin(most, ratio + half)};
 }
 

@@ -13,13 +13,7 @@
 
 #include "base/cleanup.h"
 
-bool statistics_has_distributions(void)
-{
-	return true;
-}
-
-// The t that 95 % of the distribution lie within; degrees at least 1.
-static double student_t95(double degrees)
+double statistics_t95(double degrees)
 {
 	return gsl_cdf_tdist_Pinv(0.975, degrees);
 }
@@ -45,7 +39,7 @@ struct repeats statistics_of(const double *values, size_t n)
 	}
 	if (r.n > 1) {
 		r.deviation = sqrt(squares / (double)(r.n - 1));
-		r.half = student_t95((double)(r.n - 1)) * r.deviation / sqrt((double)r.n);
+		r.half = statistics_t95((double)(r.n - 1)) * r.deviation / sqrt((double)r.n);
 	}
 	return r;
 }
@@ -59,7 +53,7 @@ double statistics_welch(const struct repeats *a, const struct repeats *b)
 	double right = b->deviation * b->deviation / (double)b->n;
 	double variance = left + right;
 	if (!(variance > 0)) {
-		return !statistics_has_distributions() ? NAN : a->mean == b->mean ? 1 : 0;
+		return a->mean == b->mean ? 1 : 0;
 	}
 	double degrees = variance * variance /
 	                 (left * left / (double)(a->n - 1) + right * right / (double)(b->n - 1));
@@ -75,11 +69,11 @@ double statistics_ratio(const struct repeats *a, const struct repeats *b)
 	double right = pow(b->deviation / b->mean, 2) / (double)b->n;
 	double variance = left + right;
 	if (!(variance > 0)) {
-		return statistics_has_distributions() ? 0 : NAN;
+		return 0;
 	}
 	double degrees = variance * variance /
 	                 (left * left / (double)(a->n - 1) + right * right / (double)(b->n - 1));
-	return student_t95(fmax(degrees, 1)) * sqrt(variance);
+	return statistics_t95(fmax(degrees, 1)) * sqrt(variance);
 }
 
 static int compare_doubles(const void *left, const void *right)

@@ -19,7 +19,8 @@ struct repeats {
 	double half; // of the 95 % interval of the mean (Student's t); NAN where n is below 2
 };
 
-bool statistics_has_distributions(void);
+// Student's t: 95 % of the distribution lie within. degrees at least 1.
+double statistics_t95(double degrees);
 // Values that are NAN are left out.
 struct repeats statistics_of(const double *values, size_t n);
 // Probability of a difference as large as this if there were none (two-sided); NAN where either has

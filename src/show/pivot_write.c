@@ -421,10 +421,8 @@ static char *interval_words(const struct pivot *p)
 	} else {
 		text_format(&t, "%zu to %zu runs", p->fewest, p->most);
 	}
-	if (p->most > 1 && statistics_has_distributions()) {
+	if (p->most > 1) {
 		text_append_string(&t, "; +- is its 95 % interval (Student's t)");
-	} else if (p->most > 1) {
-		text_append_string(&t, "; intervals and tests need a build with GSL");
 	}
 	return text_steal(&t);
 }

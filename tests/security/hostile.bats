@@ -102,15 +102,15 @@ refuses_everywhere() {
 	is_refused dense_blocks.strain show dense_blocks.strain
 	[[ $stderr == *"values of samples in "*" bytes, which no run has" ]]
 	run -0 --separate-stderr bounded show dense_blocks_that_say_little.strain
-	[[ $stderr == *"1860 damaged blocks left out"* ]]
+	[[ $stderr == *"1860 damaged blocks skipped"* ]]
 }
 
 @test "blocks that hold more rows than their row says, words without spans" {
 	unlimited_under_sanitizers
 	run -0 --separate-stderr bounded show constants_that_say_little.strain
-	[[ $stderr == *"200 damaged blocks left out"* ]]
+	[[ $stderr == *"200 damaged blocks skipped"* ]]
 	run -0 --separate-stderr bounded show words_of_spans.strain
-	[[ $stderr == *"1 damaged block left out"* ]]
+	[[ $stderr == *"1 damaged block skipped"* ]]
 }
 
 @test "more keys and entities than any run has" {

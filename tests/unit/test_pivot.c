@@ -151,9 +151,9 @@ static void test_a_baseline_is_held_against_each_of_its_kind(void **state)
 	assert_true(pivot_at(&p, 0, 1, 0)->is_baseline);
 	const struct pivot_cell *cell = pivot_at(&p, 1, 0, 0);
 	assert_true(fabs(cell->against - 41.2 / (90.7 / 3)) < 1e-9); // the shorter the faster
-	assert_true(cell->beyond_noise == statistics_has_distributions());
+	assert_true(cell->beyond_noise);
 	assert_true(isnan(pivot_at(&p, 1, 1, 0)->against));
-	assert_int_equal(p.n_tests, statistics_has_distributions() ? 1 : 0);
+	assert_int_equal(p.n_tests, 1);
 	assert_string_equal(p.baseline, "batch_size=32");
 	pivot_done(&p);
 	struct error e = {0};
@@ -239,9 +239,6 @@ static void assert_written(
 	void **state, enum pivot_format format, unsigned width, const char *expected)
 {
 	struct both *both = *state;
-	if (!statistics_has_distributions()) {
-		skip();
-	}
 	_cleanup_free_ char *text = written(&both->p, format, width);
 	assert_string_equal(text, expected);
 }

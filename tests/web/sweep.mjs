@@ -227,7 +227,7 @@ test('strain compare says the same', async () => {
 			assert.equal(measure.speed ? cell.ratio : cell.speed_up, null);
 			held += found ? 1 : 0;
 			assert.equal(model.baselineOf(configuration) === configuration, cell.is_baseline, `baseline of ${what}`);
-			if (compared.test !== null && figure) { // null: built without GSL
+			if (compared.test !== null && figure) {
 				near(figure.half, cell.high === null ? null : cell.high - cell.mean, `interval of ${what}`);
 				near(found?.probability ?? null, cell.probability, `probability of ${what}`);
 				assert.equal(found?.beyondNoise ?? null, cell.beyond_noise, `noise of ${what}`);
