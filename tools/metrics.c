@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/self.h"
+#include "record/own_cost.h"
 #include "record/sample/source.h"
 #include "runfile/metric.h"
 
@@ -132,17 +132,17 @@ static int print_recorder(void)
 {
 	struct registry registry = {0};
 	struct self *self;
-	if (self_new(&registry, &self) < 0) {
+	if (own_cost_new(&registry, &self) < 0) {
 		return -1;
 	}
 	size_t n;
-	const struct group *groups = self_groups(self, &n);
+	const struct group *groups = own_cost_groups(self, &n);
 	struct source recorder = {.name = "recorder",
 		.help = "what recording costs",
 		.groups = groups,
 		.n_groups = n};
 	print_source(&recorder);
-	self_free(self);
+	own_cost_free(self);
 	registry_done(&registry);
 	return 0;
 }

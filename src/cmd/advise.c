@@ -64,7 +64,7 @@ struct try_options {
 enum { TAIL_BYTES = 2000 };
 
 // In the order in which they are read: what could be, what is, what is at worst.
-static const enum trial_kind shown[N_TRIALS] = {TRIAL_COMPUTE, TRIAL_WARM, TRIAL_COLD};
+static const enum probe_kind shown[N_TRIALS] = {PROBE_COMPUTE, PROBE_WARM, PROBE_COLD};
 
 // A line on standard error while it works.
 static void advise_say(const char *text)
@@ -119,11 +119,11 @@ static struct table *rates_table(const struct stall_runs *runs, const struct col
 		return NULL;
 	}
 	for (size_t i = 0; i < N_TRIALS; i++) {
-		const struct trial *p = &runs->trials[shown[i]];
+		const struct probe *p = &runs->probes[shown[i]];
 		if (!isfinite(p->rate.rate.value) || table_row(table) < 0) {
 			continue;
 		}
-		table_text(table, RATE_RUN, stalls_trial_name(shown[i]));
+		table_text(table, RATE_RUN, stalls_probe_name(shown[i]));
 		table_number(table, RATE_RATE, p->rate.rate.value);
 		table_number(table, RATE_LOW, p->rate.rate.low);
 		table_number(table, RATE_HIGH, p->rate.rate.high);
@@ -138,7 +138,7 @@ static void print_rates(const struct stall_runs *runs)
 {
 	struct column columns[N_RATE];
 	memcpy(columns, samples_columns, sizeof(columns));
-	if (!runs->trials[TRIAL_WARM].rate.of_samples) {
+	if (!runs->probes[PROBE_WARM].rate.of_samples) {
 		columns[RATE_RATE].title = "ITERATIONS/S";
 	}
 	struct table *table = rates_table(runs, columns);
@@ -195,9 +195,9 @@ static void print_stall(
 	}
 }
 
-static const char *first_missing(const struct stall_runs *runs, enum trial_kind kind)
+static const char *first_missing(const struct stall_runs *runs, enum probe_kind kind)
 {
-	return runs->missing[kind] ? runs->missing[kind] : runs->missing[TRIAL_WARM];
+	return runs->missing[kind] ? runs->missing[kind] : runs->missing[PROBE_WARM];
 }
 
 // The rates, the stalls and what they mean, on standard output.
@@ -210,8 +210,8 @@ static void advise_stalls_print(const struct stall_runs *runs)
 	char bytes[32], files[32];
 	print_rates(runs);
 	putchar('\n');
-	print_stall(&prep, &runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE));
-	print_stall(&fetch, &runs->stalls.fetch, first_missing(runs, TRIAL_COLD));
+	print_stall(&prep, &runs->stalls.prep, first_missing(runs, PROBE_COMPUTE));
+	print_stall(&fetch, &runs->stalls.fetch, first_missing(runs, PROBE_COLD));
 	if (runs->stalls.contention) {
 		puts("note         a run with more work was faster, because the machine was busy "
 		     "with something else; the intervals account for it");
@@ -223,7 +223,7 @@ static void advise_stalls_print(const struct stall_runs *runs)
 			runs->dataset.n > 1 ? "s" : "",
 			runs->dataset.too_many ? " (and more)" : "");
 	}
-	if (runs->trials[TRIAL_COMPUTE].edited) {
+	if (runs->probes[PROBE_COMPUTE].edited) {
 		puts("note         the job modifies its batches in place: the compute run copied "
 		     "each batch, and its time includes the copies");
 	}
@@ -251,20 +251,20 @@ static json_t *advise_stalls_json(const struct stall_runs *runs)
 	struct table *table = rates_table(runs, samples_columns);
 	json_object_set_new(json, "unit",
 		json_string(
-			runs->trials[TRIAL_WARM].rate.of_samples ? "samples/s" : "iterations/s"));
+			runs->probes[PROBE_WARM].rate.of_samples ? "samples/s" : "iterations/s"));
 	json_object_set_new(json, "runs", table ? table_to_json(table) : json_null());
 	table_free(table);
 	json_object_set_new(stalls, "prep",
-		estimate_json(&runs->stalls.prep, first_missing(runs, TRIAL_COMPUTE)));
+		estimate_json(&runs->stalls.prep, first_missing(runs, PROBE_COMPUTE)));
 	json_object_set_new(stalls, "fetch",
-		estimate_json(&runs->stalls.fetch, first_missing(runs, TRIAL_COLD)));
+		estimate_json(&runs->stalls.fetch, first_missing(runs, PROBE_COLD)));
 	json_object_set_new(stalls, "contention", json_boolean(runs->stalls.contention));
 	json_object_set_new(json, "stalls", stalls);
 	json_object_set_new(data, "files", json_integer((json_int_t)runs->dataset.n));
 	json_object_set_new(data, "bytes", json_integer((json_int_t)runs->dataset.bytes));
 	json_object_set_new(json, "data", data);
 	json_object_set_new(
-		json, "batches_edited_in_place", json_boolean(runs->trials[TRIAL_COMPUTE].edited));
+		json, "batches_edited_in_place", json_boolean(runs->probes[PROBE_COMPUTE].edited));
 	return json;
 }
 
@@ -407,7 +407,7 @@ static bool open_run(struct attempt *a)
 		return false;
 	}
 	if (reader_state(a->reader) == RUN_LIVE) {
-		command_fail("%s is still being recorded: trials would slow it down",
+		command_fail("%s is still being recorded: probes would slow it down",
 			reader_path(a->reader));
 		return false;
 	}
@@ -435,7 +435,7 @@ static void say_command(const struct attempt *a)
 	}
 }
 
-// Adds what came of it to the run's trials. An exit status.
+// Adds what came of it to the run's probes. An exit status.
 static int write_results(struct attempt *a)
 {
 	struct error e = {0};

@@ -33,7 +33,7 @@
 #include "record/job/injection.h"
 #include "record/job/limits.h"
 #include "record/sample/source.h"
-#include "record/source/probe.h"
+#include "record/source/availability.h"
 #include "runfile/writer.h"
 #include "show/json.h"
 #include "show/table.h"
@@ -423,7 +423,7 @@ struct findings {
 	struct machine machine;
 	struct doctor_check checks[MAX_CHECKS];
 	size_t n_checks;
-	struct probe *probe;
+	struct availability *probe;
 };
 
 // Finding out -------------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 	                       : job_cgroup_create(&cgroup, &why);
 	context.cgroup = made == 0 ? &cgroup : NULL;
 	machine_read(root_fd, &f->machine);
-	int r = probe_run(&context, &f->probe);
+	int r = availability_run(&context, &f->probe);
 	if (!f->captured) {
 		doctor_check_cpu_time(context.cgroup, &why, &f->checks[f->n_checks++]);
 		doctor_check_timing(&f->checks[f->n_checks++]);
@@ -479,12 +479,12 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 
 // What a source has, in words ---------------------------------------------------------------------
 
-static bool has_value(const struct probe_value *v)
+static bool has_value(const struct availability_value *v)
 {
 	return v->value != VALUE_MISSING;
 }
 
-static enum doctor_state state_of(const struct probe_result *r)
+static enum doctor_state state_of(const struct availability_result *r)
 {
 	size_t values = 0, reasons = 0;
 	for (size_t i = 0; i < r->n_values; i++) {
@@ -528,11 +528,11 @@ static bool stands_for_itself(enum entity_kind kind)
 }
 
 // The groups that have values; where each entity is a device, the devices.
-static char *describe_measured(const struct probe_result *r)
+static char *describe_measured(const struct availability_result *r)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
-		const struct probe_value *v = &r->values[i];
+		const struct availability_value *v = &r->values[i];
 		if (has_value(v)) {
 			add_word(list, stands_for_itself(v->group->entity_kind)
 					       ? v->entity
@@ -543,11 +543,11 @@ static char *describe_measured(const struct probe_result *r)
 }
 
 // Whether the reason is that of every metric of the group, for the entity or (NULL) for all.
-static bool is_reason_of_all(const struct probe_result *r, const struct group *group,
+static bool is_reason_of_all(const struct availability_result *r, const struct group *group,
 	const char *entity, const char *reason)
 {
 	for (size_t i = 0; i < r->n_values; i++) {
-		const struct probe_value *v = &r->values[i];
+		const struct availability_value *v = &r->values[i];
 		if (v->group == group && (!entity || strcmp(v->entity, entity) == 0) &&
 			(!v->reason || strcmp(v->reason, reason) != 0)) {
 			return false;
@@ -558,7 +558,8 @@ static bool is_reason_of_all(const struct probe_result *r, const struct group *g
 
 // What a value stands for, in a list of what is missing: the group where all of it is, with the
 // entity where others have it, else the metric.
-static void add_missing(json_t *list, const struct probe_result *r, const struct probe_value *v)
+static void add_missing(
+	json_t *list, const struct availability_result *r, const struct availability_value *v)
 {
 	const char *words = doctor_group_words(r->source, v->group);
 	if (is_reason_of_all(r, v->group, NULL, v->reason)) {
@@ -573,13 +574,13 @@ static void add_missing(json_t *list, const struct probe_result *r, const struct
 	}
 }
 
-static bool has_reason(const struct probe_value *v, const char *reason)
+static bool has_reason(const struct availability_value *v, const char *reason)
 {
 	return v->reason && strcmp(v->reason, reason) == 0;
 }
 
 // Whether value i is the first one with its reason.
-static bool is_first_with_reason(const struct probe_result *r, size_t i)
+static bool is_first_with_reason(const struct availability_result *r, size_t i)
 {
 	for (size_t k = 0; k < i; k++) {
 		if (r->values[i].reason && has_reason(&r->values[k], r->values[i].reason)) {
@@ -590,7 +591,7 @@ static bool is_first_with_reason(const struct probe_result *r, size_t i)
 }
 
 // What is missing for a reason: "storage, pressure".
-static char *describe_missing(const struct probe_result *r, const char *reason)
+static char *describe_missing(const struct availability_result *r, const char *reason)
 {
 	json_t *list = json_array();
 	for (size_t k = 0; k < r->n_values; k++) {
@@ -652,7 +653,7 @@ static void add_row(struct table *t, const char *name, const char *state, const 
 	table_text(t, 2, detail);
 }
 
-static void add_source(struct table *t, const struct probe_result *r)
+static void add_source(struct table *t, const struct availability_result *r)
 {
 	enum doctor_state state = state_of(r);
 	_cleanup_free_ char *measured = describe_measured(r);
@@ -686,7 +687,7 @@ static int print_overview(const struct findings *f)
 	};
 	struct table *t;
 	size_t n;
-	const struct probe_result *results = probe_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->probe, &n);
 	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
 	if (r < 0) {
 		return r;
@@ -717,7 +718,7 @@ static void format_value(char *buffer, size_t size, const struct metric *metric,
 	}
 }
 
-static void add_metric(struct table *t, const char *source, const struct probe_value *v)
+static void add_metric(struct table *t, const char *source, const struct availability_value *v)
 {
 	const struct metric *metric = &v->group->metrics[v->metric];
 	char value[64] = "";
@@ -741,7 +742,7 @@ static int print_metrics(const struct findings *f)
 	};
 	struct table *t;
 	size_t n;
-	const struct probe_result *results = probe_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->probe, &n);
 	int r = table_new(columns, ARRAY_LENGTH(columns), &t);
 	if (r < 0) {
 		return r;
@@ -759,7 +760,7 @@ static int print_metrics(const struct findings *f)
 
 // For programs ------------------------------------------------------------------------------------
 
-static json_t *metric_to_json(const struct probe_value *v)
+static json_t *metric_to_json(const struct availability_value *v)
 {
 	const struct metric *metric = &v->group->metrics[v->metric];
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s}", "metric", metric->name, "entity_kind",
@@ -774,11 +775,11 @@ static json_t *metric_to_json(const struct probe_value *v)
 }
 
 // Names of the metrics that have a value (reason NULL), or that are missing for a reason.
-static json_t *metric_names(const struct probe_result *r, const char *reason)
+static json_t *metric_names(const struct availability_result *r, const char *reason)
 {
 	json_t *names = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
-		const struct probe_value *v = &r->values[i];
+		const struct availability_value *v = &r->values[i];
 		if (reason ? has_reason(v, reason) : has_value(v)) {
 			add_word(names, v->group->metrics[v->metric].name);
 		}
@@ -786,11 +787,11 @@ static json_t *metric_names(const struct probe_result *r, const char *reason)
 	return names;
 }
 
-static json_t *device_names(const struct probe_result *r)
+static json_t *device_names(const struct availability_result *r)
 {
 	json_t *names = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
-		const struct probe_value *v = &r->values[i];
+		const struct availability_value *v = &r->values[i];
 		if (has_value(v) && stands_for_itself(v->group->entity_kind)) {
 			add_word(names, v->entity);
 		}
@@ -798,14 +799,14 @@ static json_t *device_names(const struct probe_result *r)
 	return names;
 }
 
-static json_t *missing_to_json(const struct probe_result *r, const char *reason)
+static json_t *missing_to_json(const struct availability_result *r, const char *reason)
 {
 	_cleanup_free_ char *what = describe_missing(r, reason);
 	return json_pack("{s:s?, s:o, s:s}", "what", what, "metrics", metric_names(r, reason),
 		"reason", reason);
 }
 
-static json_t *source_to_json(const struct probe_result *r, bool metrics)
+static json_t *source_to_json(const struct availability_result *r, bool metrics)
 {
 	json_t *missing = json_array(), *list = json_array();
 	for (size_t i = 0; i < r->n_values; i++) {
@@ -830,7 +831,7 @@ static json_t *source_to_json(const struct probe_result *r, bool metrics)
 static int print_json(const struct findings *f, bool metrics)
 {
 	size_t n;
-	const struct probe_result *results = probe_results(f->probe, &n);
+	const struct availability_result *results = availability_results(f->probe, &n);
 	json_t *sources = json_array(), *checks = json_array();
 	for (size_t i = 0; i < n; i++) {
 		json_array_append_new(sources, source_to_json(&results[i], metrics));
@@ -902,7 +903,7 @@ int command_doctor(int argc, char **argv)
 	int r = options.json      ? print_json(&findings, options.metrics)
 	        : options.metrics ? print_metrics(&findings)
 	                          : print_overview(&findings);
-	probe_free(findings.probe);
+	availability_free(findings.probe);
 	if (r < 0 || fflush(stdout) != 0) {
 		return command_fail("cannot print: %s", strerrordesc_np(r < 0 ? -r : errno));
 	}

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "cmd/command.h"
 
 int command_run(int argc, char **argv)
 {
 	(void)argc;
 	struct error e = {0};
-	_cleanup_free_ char *recorder = part_find("strain-record", X_OK, &e);
+	_cleanup_free_ char *recorder = installation_find("strain-record", X_OK, &e);
 	if (!recorder) {
 		command_fail("cannot record: %s", e.text);
 		return STATUS_RUN_FAILED;

@@ -235,7 +235,7 @@ static json_t *tried_json(const struct verdict *v)
 	return list;
 }
 
-static json_t *held_json(const struct held *held)
+static json_t *held_json(const struct memory_breakdown *memory)
 {
 	json_t *rows = json_array();
 	for (unsigned i = 0; i < N_HOLDINGS; i++) {
@@ -243,7 +243,7 @@ static json_t *held_json(const struct held *held)
 		json_object_set_new(row, "what", json_string(holding_name(i)));
 		json_object_set_new(row, "of", json_string(holding_is_of_gpu(i) ? "gpu" : "host"));
 		json_object_set_new(row, "metric", json_string(holding_metric(i)));
-		put(row, "bytes", held->bytes[i]);
+		put(row, "bytes", memory->bytes[i]);
 		json_array_append_new(rows, row);
 	}
 	return rows;
@@ -264,7 +264,7 @@ static json_t *verdict_json(const struct analysis *a)
 	json_object_set_new(verdict, "causes", causes_json(a->verdict));
 	json_object_set_new(verdict, "suggestions", suggestions_json(a->verdict));
 	json_object_set_new(verdict, "tried", tried_json(a->verdict));
-	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->held));
+	json_object_set_new(verdict, "memory_holds", held_json(&a->verdict->memory));
 	int r = run_table_evidence(a, &t);
 	json_object_set_new(verdict, "evidence", rows_json(r, t));
 	return verdict;

@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "base/text.h"
 
 // A run that fetched less of what it read from storage was a warm one.
@@ -58,10 +58,10 @@ static char *path_in(const struct making *m, const char *name, const char *endin
 	return text_steal(&path);
 }
 
-static void set_missing(struct making *m, enum trial_kind kind, const char *format, ...)
+static void set_missing(struct making *m, enum probe_kind kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void set_missing(struct making *m, enum trial_kind kind, const char *format, ...)
+static void set_missing(struct making *m, enum probe_kind kind, const char *format, ...)
 {
 	char *reason = NULL;
 	va_list arguments;
@@ -72,7 +72,7 @@ static void set_missing(struct making *m, enum trial_kind kind, const char *form
 	va_end(arguments);
 	free(m->runs->missing[kind]);
 	m->runs->missing[kind] = reason;
-	m->runs->trials[kind].rate.rate = (struct estimate){NAN, NAN, NAN};
+	m->runs->probes[kind].rate.rate = (struct estimate){NAN, NAN, NAN};
 }
 
 // The dataset -------------------------------------------------------------------------------------
@@ -120,21 +120,21 @@ static uint64_t memory_room(void)
 
 // One run -----------------------------------------------------------------------------------------
 
-static int run(struct making *m, enum trial_kind kind, const char *setting, struct error *e)
+static int run(struct making *m, enum probe_kind kind, const char *setting, struct error *e)
 {
 	const struct stall_config *config = m->config;
-	const char *name = stalls_trial_name(kind);
+	const char *name = stalls_probe_name(kind);
 	_cleanup_free_ char *path = path_in(m, name, ".strain");
 	_cleanup_free_ char *output = path_in(m, name, ".out");
 	const char *const environment[] = {setting, NULL};
-	struct trial *trial = &m->runs->trials[kind];
+	struct probe *probe = &m->runs->probes[kind];
 	if (!path || !output) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
 	unlink(path);
-	trial_done(trial);
+	probe_done(probe);
 	m->runs->cached[kind] = dataset_cached(&m->runs->dataset);
-	int result = trial_run(&(struct trial_config){.strain = m->strain,
+	int result = probe_run(&(struct probe_config){.strain = m->strain,
 				       .command = config->command,
 				       .run = path,
 				       .output = output,
@@ -144,30 +144,30 @@ static int run(struct making *m, enum trial_kind kind, const char *setting, stru
 				       .look = m->look,
 				       .context = m,
 				       .interrupted = config->interrupted},
-		trial, e);
-	if (result < 0 || trial->end == TRIAL_JOB_FAILED) {
+		probe, e);
+	if (result < 0 || probe->end == PROBE_JOB_FAILED) {
 		m->runs->failed_output = take_pointer(output);
 		result = result < 0 ? error_prefix(e, "%s run", name)
 		                    : error_set(e, ECHILD, "the job failed in the %s run", name);
 	}
-	if (result == 0 && trial->end == TRIAL_INTERRUPTED) {
+	if (result == 0 && probe->end == PROBE_INTERRUPTED) {
 		result = error_set(e, EINTR, "interrupted");
 	}
-	if (result == 0 && !isfinite(trial->rate.rate.value)) {
-		set_missing(m, kind, "%s", trial->no_rate ? trial->no_rate : "no iterations");
+	if (result == 0 && !isfinite(probe->rate.rate.value)) {
+		set_missing(m, kind, "%s", probe->no_rate ? probe->no_rate : "no iterations");
 	}
 	return result;
 }
 
-static void say_rate(const struct making *m, enum trial_kind kind)
+static void say_rate(const struct making *m, enum probe_kind kind)
 {
-	const struct trial *p = &m->runs->trials[kind];
+	const struct probe *p = &m->runs->probes[kind];
 	char seconds[32];
 	if (isfinite(p->rate.rate.value)) {
-		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", stalls_trial_name(kind),
+		say(m, "%s: %.4g %s/s from %" PRIu64 " iterations in %s%s", stalls_probe_name(kind),
 			p->rate.rate.value, p->rate.of_samples ? "samples" : "iterations",
 			p->rate.iterations, text_seconds(seconds, sizeof(seconds), p->seconds),
-			p->end == TRIAL_TIME ? " (less certain than requested: time limit reached)"
+			p->end == PROBE_TIME ? " (less certain than requested: time limit reached)"
 					     : "");
 	}
 }
@@ -175,7 +175,7 @@ static void say_rate(const struct making *m, enum trial_kind kind)
 // The three ---------------------------------------------------------------------------------------
 
 // Whether the job fetched from storage what it read.
-static bool was_cold(const struct trial *p)
+static bool was_cold(const struct probe *p)
 {
 	return !(p->fetched <= WARM_FETCHED_MAX);
 }
@@ -191,13 +191,13 @@ static int run_warm(struct making *m, struct error *e)
 	}
 	say(m, "warm: the unmodified job; finding the files that it reads");
 	m->look = note_open_files;
-	int result = run(m, TRIAL_WARM, setting.data, e);
+	int result = run(m, PROBE_WARM, setting.data, e);
 	m->look = NULL;
 	if (result == 0) {
 		result = dataset_note_lists(&runs->dataset, m->lists, e);
 	}
 	result = result == 0 ? dataset_settle(&runs->dataset, e) : result;
-	if (result < 0 || runs->dataset.n == 0 || !was_cold(&runs->trials[TRIAL_WARM])) {
+	if (result < 0 || runs->dataset.n == 0 || !was_cold(&runs->probes[PROBE_WARM])) {
 		return result;
 	}
 	result = dataset_warm(&runs->dataset, memory_room(), goes_on, m, e);
@@ -208,25 +208,25 @@ static int run_warm(struct making *m, struct error *e)
 	}
 	if (result == 0) {
 		say(m, "warm: repeated, with its data in the page cache");
-		result = run(m, TRIAL_WARM, NULL, e);
+		result = run(m, PROBE_WARM, NULL, e);
 	}
 	return result;
 }
 
 static int run_compute(struct making *m, struct error *e)
 {
-	const struct trial *warm = &m->runs->trials[TRIAL_WARM];
-	const struct trial *trial = &m->runs->trials[TRIAL_COMPUTE];
+	const struct probe *warm = &m->runs->probes[PROBE_WARM];
+	const struct probe *probe = &m->runs->probes[PROBE_COMPUTE];
 	if (!warm->hooked) {
-		set_missing(m, TRIAL_COMPUTE,
+		set_missing(m, PROBE_COMPUTE,
 			"prepared batches can be reused only if a hook was loaded: %s",
 			warm->hooks_missing ? warm->hooks_missing : "no framework with hooks");
 		return 0;
 	}
 	say(m, "compute: reusing the same batches");
-	int result = run(m, TRIAL_COMPUTE, "STRAIN_REPLAY=1", e);
-	if (result == 0 && isfinite(trial->rate.rate.value) && !trial->replayed) {
-		set_missing(m, TRIAL_COMPUTE, "its loader cannot reuse batches");
+	int result = run(m, PROBE_COMPUTE, "STRAIN_REPLAY=1", e);
+	if (result == 0 && isfinite(probe->rate.rate.value) && !probe->replayed) {
+		set_missing(m, PROBE_COMPUTE, "its loader cannot reuse batches");
 	}
 	return result;
 }
@@ -235,18 +235,18 @@ static int run_cold(struct making *m, struct error *e)
 {
 	struct stall_runs *runs = m->runs;
 	if (runs->dataset.n == 0) {
-		set_missing(m, TRIAL_COLD, "the job read no data files");
+		set_missing(m, PROBE_COLD, "the job read no data files");
 		return 0;
 	}
 	int result = dataset_cool(&runs->dataset, e);
 	if (result < 0) {
-		set_missing(m, TRIAL_COLD, "%s", e->text);
+		set_missing(m, PROBE_COLD, "%s", e->text);
 		*e = (struct error){0};
 		return 0;
 	}
 	double cached = dataset_cached(&runs->dataset);
 	if (cached > COLD_CACHED_MAX) {
-		set_missing(m, TRIAL_COLD,
+		set_missing(m, PROBE_COLD,
 			"%.0f %% of its data remains in memory (a file system in memory, or mapped "
 			"by another process)",
 			cached * 100);
@@ -254,14 +254,15 @@ static int run_cold(struct making *m, struct error *e)
 	}
 	say(m, "cold: its data dropped from the page cache");
 	m->look = keep_cold;
-	return run(m, TRIAL_COLD, NULL, e);
+	return run(m, PROBE_COLD, NULL, e);
 }
 
 int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, struct error *e)
 {
 	static int (*const makings[N_TRIALS])(struct making * m, struct error * e) = {
-		[TRIAL_WARM] = run_warm, [TRIAL_COMPUTE] = run_compute, [TRIAL_COLD] = run_cold};
-	struct making m = {.config = config, .runs = ret, .strain = part_find("strain", X_OK, e)};
+		[PROBE_WARM] = run_warm, [PROBE_COMPUTE] = run_compute, [PROBE_COLD] = run_cold};
+	struct making m = {
+		.config = config, .runs = ret, .strain = installation_find("strain", X_OK, e)};
 	*ret = (struct stall_runs){.cached = {NAN, NAN, NAN}};
 	m.lists = path_in(&m, "opened", "");
 	int result = !m.strain  ? -ENOENT
@@ -270,17 +271,17 @@ int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, s
 	if (result == 0 && mkdir(m.lists, 0700) < 0) {
 		result = error_errno(e, errno, "%s", m.lists);
 	}
-	for (enum trial_kind kind = 0; kind < N_TRIALS && result == 0; kind++) {
+	for (enum probe_kind kind = 0; kind < N_TRIALS && result == 0; kind++) {
 		result = makings[kind](&m, e);
 		say_rate(&m, kind);
-		if (result == 0 && kind == TRIAL_WARM && ret->missing[kind]) {
+		if (result == 0 && kind == PROBE_WARM && ret->missing[kind]) {
 			result = error_set(
 				e, ENODATA, "no rate in the warm run: %s", ret->missing[kind]);
 		}
 	}
-	struct trial_rate rates[N_TRIALS];
-	for (enum trial_kind kind = 0; kind < N_TRIALS; kind++) {
-		rates[kind] = ret->trials[kind].rate;
+	struct probe_rate rates[N_TRIALS];
+	for (enum probe_kind kind = 0; kind < N_TRIALS; kind++) {
+		rates[kind] = ret->probes[kind].rate;
 	}
 	stalls_compute(rates, &ret->stalls);
 	free(m.lists);
@@ -290,8 +291,8 @@ int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, s
 
 void stall_runs_done(struct stall_runs *runs)
 {
-	for (enum trial_kind kind = 0; kind < N_TRIALS; kind++) {
-		trial_done(&runs->trials[kind]);
+	for (enum probe_kind kind = 0; kind < N_TRIALS; kind++) {
+		probe_done(&runs->probes[kind]);
 		free(runs->missing[kind]);
 	}
 	dataset_done(&runs->dataset);

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "probe/dataset.h"
 #include "probe/stalls.h"
-#include "probe/trial.h"
+#include "probe/probe.h"
 
 struct stall_config {
 	char *const *command; // ends with NULL
@@ -23,7 +23,7 @@ struct stall_config {
 };
 
 struct stall_runs {
-	struct trial trials[N_TRIALS];
+	struct probe probes[N_TRIALS];
 	char *missing[N_TRIALS]; // why there is no such rate, for people; NULL where there is one
 	double cached[N_TRIALS]; // share of the dataset in the page cache as it began; NAN: not
 	                         // known

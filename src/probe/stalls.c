@@ -13,10 +13,10 @@
 #define ITERATIONS_PER_WORKER 10
 #define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
 
-const char *stalls_trial_name(enum trial_kind kind)
+const char *stalls_probe_name(enum probe_kind kind)
 {
 	static const char *const names[N_TRIALS] = {
-		[TRIAL_WARM] = "warm", [TRIAL_COMPUTE] = "compute", [TRIAL_COLD] = "cold"};
+		[PROBE_WARM] = "warm", [PROBE_COMPUTE] = "compute", [PROBE_COLD] = "cold"};
 	return names[kind];
 }
 
@@ -27,7 +27,7 @@ static double error_of(const struct estimate *e)
 
 // 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run
 // that should be slower was faster: noise, and as much of it has to be expected the other way.
-static struct estimate stall_between(const struct trial_rate *slow, const struct trial_rate *fast)
+static struct estimate stall_between(const struct probe_rate *slow, const struct probe_rate *fast)
 {
 	struct estimate none = {NAN, NAN, NAN};
 	double ratio = slow->rate.value / fast->rate.value;
@@ -68,10 +68,10 @@ static void allow_for_contention(struct stalls *s)
 	s->contention = deviation > 0;
 }
 
-void stalls_compute(const struct trial_rate rates[N_TRIALS], struct stalls *ret)
+void stalls_compute(const struct probe_rate rates[N_TRIALS], struct stalls *ret)
 {
-	ret->prep = stall_between(&rates[TRIAL_WARM], &rates[TRIAL_COMPUTE]);
-	ret->fetch = stall_between(&rates[TRIAL_COLD], &rates[TRIAL_WARM]);
+	ret->prep = stall_between(&rates[PROBE_WARM], &rates[PROBE_COMPUTE]);
+	ret->fetch = stall_between(&rates[PROBE_COLD], &rates[PROBE_WARM]);
 	allow_for_contention(ret);
 }
 
@@ -85,7 +85,7 @@ double stall_noise(const struct estimate *stall)
 	return stall->value - stall->low;
 }
 
-void trial_rate_of(const struct phases *p, struct trial_rate *ret)
+void probe_rate_of(const struct phases *p, struct probe_rate *ret)
 {
 	ret->iterations = p->steady;
 	ret->of_samples = isfinite(p->samples_per_s.value);
@@ -98,9 +98,9 @@ void trial_rate_of(const struct phases *p, struct trial_rate *ret)
 
 bool stalls_rate_is_known(const struct phases *p, double error, double seconds)
 {
-	struct trial_rate rate;
+	struct probe_rate rate;
 	uint64_t needed = ITERATIONS_PER_WORKER * p->n_workers;
-	trial_rate_of(p, &rate);
+	probe_rate_of(p, &rate);
 	return p->iterations_s >= seconds && p->steady >= ITERATIONS_MIN && p->steady >= needed &&
 	       error_of(&rate.rate) <= error;
 }

@@ -16,10 +16,10 @@
 
 #include "run/phases.h"
 
-enum trial_kind { TRIAL_WARM, TRIAL_COMPUTE, TRIAL_COLD, N_TRIALS };
+enum probe_kind { PROBE_WARM, PROBE_COMPUTE, PROBE_COLD, N_TRIALS };
 
 // One of the runs. `rate`: per second, of samples or, where nobody counts these, of iterations.
-struct trial_rate {
+struct probe_rate {
 	struct estimate rate; // value NAN: missing
 	uint64_t iterations; // that it rests on
 	bool of_samples;
@@ -34,10 +34,10 @@ struct stalls {
 
 // 95 % intervals, the runs taken as independent. Where rates are of different things, or missing,
 // so is the stall.
-void stalls_compute(const struct trial_rate rates[N_TRIALS], struct stalls *ret);
+void stalls_compute(const struct probe_rate rates[N_TRIALS], struct stalls *ret);
 
 // "compute", "warm", "cold"
-const char *stalls_trial_name(enum trial_kind kind);
+const char *stalls_probe_name(enum probe_kind kind);
 
 // Whether a stall is more than chance: its interval does not reach 0.
 bool stall_is_sure(const struct estimate *stall);
@@ -45,10 +45,10 @@ bool stall_is_sure(const struct estimate *stall);
 double stall_noise(const struct estimate *stall);
 
 // The rate that a run has reached, without its first iterations.
-void trial_rate_of(const struct phases *p, struct trial_rate *ret);
+void probe_rate_of(const struct phases *p, struct probe_rate *ret);
 
 // Machines and storage change their minds more slowly than a few iterations show.
-#define TRIAL_SECONDS 3
+#define PROBE_SECONDS 3
 
 // Whether it is known to within `error` (a ratio, half the interval over the mean), from so many
 // seconds of iterations, and from enough of these that what was prefetched at the start is few.

@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "base/secret.h"
 #include "run/statistics.h"
 #include "base/text.h"
@@ -295,30 +295,30 @@ static void take_refusal(struct candidate *c, const char *output)
 
 // What became of a probe: a rate, or why there is none. The job's failure is an error only without
 // settings.
-static int take_probe(struct tries *t, struct candidate *c, const struct trial *trial,
+static int take_probe(struct tries *t, struct candidate *c, const struct probe *probe,
 	const char *run, struct error *e)
 {
 	char status[32];
-	const struct trial_rate *rate = &trial->rate;
+	const struct probe_rate *rate = &probe->rate;
 	bool first = t->probes == 1;
-	if (trial->end == TRIAL_INTERRUPTED) {
+	if (probe->end == PROBE_INTERRUPTED) {
 		t->interrupted = true;
 		return 0;
 	}
-	if (trial->end == TRIAL_JOB_FAILED) {
-		describe_status(trial->status, status, sizeof(status));
+	if (probe->end == PROBE_JOB_FAILED) {
+		describe_status(probe->status, status, sizeof(status));
 		set_missing(c, "the job failed (%s)", status);
 		return error_set(e, ECHILD, "the job failed (%s)", status);
 	}
 	if (!isfinite(rate->rate.value)) {
-		set_missing(c, "no rate: %s", trial->no_rate ? trial->no_rate : "no iterations");
+		set_missing(c, "no rate: %s", probe->no_rate ? probe->no_rate : "no iterations");
 		return error_set(e, ENODATA, "%s", c->result.missing ? c->result.missing : "");
 	}
-	if (trial_is_primed(trial)) {
+	if (probe_is_primed(probe)) {
 		set_missing(c,
 			"%" PRIu64 " iterations are too few: %" PRIu64
 			" batches were prepared ahead",
-			rate->iterations, trial->ahead);
+			rate->iterations, probe->ahead);
 		return error_set(e, ENODATA, "%s", c->result.missing ? c->result.missing : "");
 	}
 	if (!first && rate->of_samples != t->of_samples) {
@@ -327,7 +327,7 @@ static int take_probe(struct tries *t, struct candidate *c, const struct trial *
 	}
 	t->of_samples = rate->of_samples;
 	if (c == &t->without && c->n < ARRAY_LENGTH(t->fetched)) {
-		t->fetched[c->n] = trial->fetched;
+		t->fetched[c->n] = probe->fetched;
 	}
 	if (was_applied(c, run)) {
 		c->rates[c->n++] = rate->rate.value;
@@ -337,13 +337,13 @@ static int take_probe(struct tries *t, struct candidate *c, const struct trial *
 }
 
 // A job that we ended may fail for that, by its own status: no failure that the verdict would tell.
-static void note_end(const struct trial *trial, const char *run)
+static void note_end(const struct probe *probe, const char *run)
 {
 	static const struct amendment items[] = {
 		{AMEND_KEY, "outcome", "interrupted"},
 		{AMEND_KEY, "outcome_text", "ended by strain advise"},
 	};
-	if (trial->end == TRIAL_KNOWN || trial->end == TRIAL_TIME) {
+	if (probe->end == PROBE_KNOWN || probe->end == PROBE_TIME) {
 		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
 	}
 }
@@ -353,13 +353,13 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 	const struct tries_config *config = t->config;
 	_cleanup_free_ char *run = path_of(t, ".strain"), *output = path_of(t, ".out");
 	_cleanup_strings_ struct strings environment = {0}, options = {0};
-	struct trial trial;
+	struct probe probe;
 	find_environment(t, &c->result.settings, &environment);
 	find_options(t, &c->result.settings, &options);
 	if (!run || !output || environment.failed || options.failed) {
 		return error_set(e, ENOMEM, "out of memory");
 	}
-	int result = trial_run(&(struct trial_config){.strain = t->strain,
+	int result = probe_run(&(struct probe_config){.strain = t->strain,
 				       .command = config->command,
 				       .run = run,
 				       .output = output,
@@ -371,16 +371,16 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 				       .seconds = t->probes == 0 ? config->first_seconds : 0,
 				       .limit_ns = config->limit_ns,
 				       .interrupted = config->interrupted},
-		&trial, e);
+		&probe, e);
 	t->probes++;
 	if (result < 0) {
 		take_refusal(c, output);
 	} else {
 		if (t->probes == 1) {
-			note_end(&trial, run);
+			note_end(&probe, run);
 		}
-		result = take_probe(t, c, &trial, run, e);
-		trial_done(&trial);
+		result = take_probe(t, c, &probe, run, e);
+		probe_done(&probe);
 	}
 	if (result < 0) {
 		free(t->failed_output);
@@ -579,7 +579,7 @@ int tries_make(struct tries *t, struct error *e)
 int tries_begin(const struct tries_config *config, struct tries *ret, struct error *e)
 {
 	*ret = (struct tries){.config = config, .start_ns = clock_monotonic_ns()};
-	ret->strain = part_find("strain", X_OK, e);
+	ret->strain = installation_find("strain", X_OK, e);
 	if (!ret->strain) {
 		return -ENOENT;
 	}

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "probe/trial.h"
+#include "probe/probe.h"
 #include "run/phases.h"
 #include "verdict/setting.h"
 #include "verdict/tried.h"
@@ -28,7 +28,7 @@ struct tries_config {
 	char *const *command; // ends with NULL
 	const char *directory; // where the job runs; NULL: here
 	const char *const *options; // of strain run, ends with NULL; NULL: none
-	const char *const *environment; // of all probes, as of struct trial_config; NULL: none
+	const char *const *environment; // of all probes, as of struct probe_config; NULL: none
 	const char *folder; // exists; runs and what the job printed go there. An absolute path
 	double error; // at which the rate of a probe is known
 	double first_seconds; // of iterations in the first probe; 0: as in the others

@@ -49,7 +49,7 @@
 #include "record/sample/sampler.h"
 #include "record/sample/source.h"
 #include "record/scribe.h"
-#include "record/self.h"
+#include "record/own_cost.h"
 #include "runfile/writer.h"
 
 // What a run is: the keys of table `run` and the labels that are known before the job runs.
@@ -195,7 +195,7 @@ static int register_metrics(struct recorder *r)
 			}
 		}
 	}
-	if (self_new(&r->registry, &r->self) < 0) {
+	if (own_cost_new(&r->registry, &r->self) < 0) {
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < r->registry.n_rows; i++) {
@@ -226,7 +226,7 @@ static void announce_entities(struct recorder *r)
 					      .name = "job",
 					      .parent = r->host,
 					      .first_ns = start_ns});
-	r->recorder = self_announce(r->self, r->sink, clock_monotonic_ns());
+	r->recorder = own_cost_announce(r->self, r->sink, clock_monotonic_ns());
 }
 
 static int start_sampler(struct recorder *r, struct error *e)
@@ -442,7 +442,7 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 static void beat(struct recorder *r)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	uint64_t cpu_ns = self_read(r->self, r->sampler, r->feed, r->budget.slow,
+	uint64_t cpu_ns = own_cost_read(r->self, r->sampler, r->feed, r->budget.slow,
 		r->config->options->interval_ns, now_ns);
 	// What starting cost is no sign of what going on will, nor what ending does.
 	if (r->beat_ns != 0 && !r->ended) {
@@ -623,7 +623,7 @@ static void recorder_done(struct recorder *r)
 	sampler_free(r->sampler);
 	phase_log_free(r->phases);
 	tree_free(r->tree);
-	self_free(r->self);
+	own_cost_free(r->self);
 	sink_free(r->sink);
 	feed_free(r->feed);
 	registry_done(&r->registry);

@@ -63,7 +63,7 @@ struct steady {
 
 static int own_spans_new(struct own_gathering **ret); // 0 or -ENOMEM
 static void own_spans_free(struct own_gathering *own); // accepts NULL
-static int own_spans_add(struct own_gathering *own, const struct timeline_lane *lane,
+static int own_spans_add(struct own_gathering *own, const struct timeline_thread *lane,
 	const struct timeline_own *span);
 static int own_spans_finish(const struct own_gathering *own, const struct phase_threads *threads,
 	double run_s, struct phases *ret);
@@ -78,7 +78,7 @@ static int own_spans_finish(const struct own_gathering *own, const struct phase_
 #define GRAIN 0.03 // of an iteration: a wait that backward seems to hold may be noise
 
 struct thread_count {
-	struct timeline_lane lane;
+	struct timeline_thread lane;
 	struct phase_rank rank;
 	struct histogram lengths; // of its steady iterations, in seconds
 	double steady_samples; // NAN: of one nobody said
@@ -87,7 +87,7 @@ struct thread_count {
 };
 
 static struct thread_count *count_of(
-	struct phase_threads *threads, const struct timeline_lane *lane)
+	struct phase_threads *threads, const struct timeline_thread *lane)
 {
 	void *lanes = threads->lanes;
 	if (array_reserve(&lanes, &threads->capacity, lane->index + 1,
@@ -109,8 +109,8 @@ static struct thread_count *count_of(
 }
 
 // 0 or -ENOMEM.
-static int phase_threads_iteration(struct phase_threads *threads, const struct timeline_lane *lane,
-	const struct iteration *iteration)
+static int phase_threads_iteration(struct phase_threads *threads,
+	const struct timeline_thread *lane, const struct iteration *iteration)
 {
 	struct thread_count *count = count_of(threads, lane);
 	if (!count) {
@@ -135,7 +135,7 @@ static int phase_threads_iteration(struct phase_threads *threads, const struct t
 	return 0;
 }
 
-static int phase_threads_prepare(struct phase_threads *threads, const struct timeline_lane *lane,
+static int phase_threads_prepare(struct phase_threads *threads, const struct timeline_thread *lane,
 	int64_t start_ns, int64_t end_ns, int64_t samples)
 {
 	struct thread_count *count = count_of(threads, lane);
@@ -893,7 +893,7 @@ static void main_iteration(struct gathering *g, struct iteration *iteration)
 // The walk ----------------------------------------------------------------------------------------
 
 static void take_piece(
-	void *context, const struct timeline_lane *lane, const struct timeline_piece *piece)
+	void *context, const struct timeline_thread *lane, const struct timeline_piece *piece)
 {
 	if (lane->index == 0) {
 		main_piece(context, piece);
@@ -901,7 +901,7 @@ static void take_piece(
 }
 
 static void take_iteration(
-	void *context, const struct timeline_lane *lane, const struct iteration *iteration)
+	void *context, const struct timeline_thread *lane, const struct iteration *iteration)
 {
 	struct gathering *g = context;
 	struct iteration copy = *iteration;
@@ -915,7 +915,7 @@ static void take_iteration(
 	}
 }
 
-static void take_phase(void *context, const struct timeline_lane *lane, int phase)
+static void take_phase(void *context, const struct timeline_thread *lane, int phase)
 {
 	struct gathering *g = context;
 	if (lane->index == 0) {
@@ -923,7 +923,7 @@ static void take_phase(void *context, const struct timeline_lane *lane, int phas
 	}
 }
 
-static int take_prepare(void *context, const struct timeline_lane *lane, int64_t start_ns,
+static int take_prepare(void *context, const struct timeline_thread *lane, int64_t start_ns,
 	int64_t end_ns, int64_t samples)
 {
 	struct gathering *g = context;
@@ -931,7 +931,7 @@ static int take_prepare(void *context, const struct timeline_lane *lane, int64_t
 }
 
 static int take_own(
-	void *context, const struct timeline_lane *lane, const struct timeline_own *span)
+	void *context, const struct timeline_thread *lane, const struct timeline_own *span)
 {
 	struct gathering *g = context;
 	return own_spans_add(g->own, lane, span);
@@ -1236,7 +1236,7 @@ static int node_of(
 }
 
 // 0 or -ENOMEM.
-static int own_spans_add(struct own_gathering *own, const struct timeline_lane *lane,
+static int own_spans_add(struct own_gathering *own, const struct timeline_thread *lane,
 	const struct timeline_own *span)
 {
 	struct stack *stack = lane->index < LANES_MAX ? stack_of(own, lane->index) : NULL;

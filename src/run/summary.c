@@ -264,25 +264,26 @@ int summary_write(const char *path, const struct summary *s, const struct metric
 	return 0;
 }
 
-// Tally -------------------------------------------------------------------------------------------
+// Accumulator
+// -------------------------------------------------------------------------------------------
 //
 // Figures of a stream of readings.
 
 #define STEADY_ROWS 16 // in a row, for which a shorter way pays
 
-void tally_start(struct tally *t, enum metric_kind kind)
+void accumulator_start(struct accumulator *t, enum metric_kind kind)
 {
 	histogram_clear(&t->histogram);
 	struct histogram kept = t->histogram;
-	*t = (struct tally){.kind = kind, .histogram = kept};
+	*t = (struct accumulator){.kind = kind, .histogram = kept};
 }
 
-void tally_done(struct tally *t)
+void accumulator_done(struct accumulator *t)
 {
 	histogram_done(&t->histogram);
 }
 
-static void window_close(struct tally *t, int64_t end_us)
+static void window_close(struct accumulator *t, int64_t end_us)
 {
 	double length_us = (double)(end_us - t->window_us);
 	if (length_us > 0) {
@@ -292,7 +293,7 @@ static void window_close(struct tally *t, int64_t end_us)
 	t->window_added = 0;
 }
 
-static void counter_add(struct tally *t, int64_t t_us, double value)
+static void counter_add(struct accumulator *t, int64_t t_us, double value)
 {
 	if (t->readings == 0) {
 		t->window_us = t_us;
@@ -307,7 +308,7 @@ static void counter_add(struct tally *t, int64_t t_us, double value)
 	}
 }
 
-static void gauge_stand(struct tally *t, int64_t until_us)
+static void gauge_stand(struct accumulator *t, int64_t until_us)
 {
 	double length_us = (double)(until_us - t->last_us);
 	if (t->standing && length_us > 0) {
@@ -317,7 +318,7 @@ static void gauge_stand(struct tally *t, int64_t until_us)
 	}
 }
 
-static inline void add_reading(struct tally *t, int64_t t_us, double value, double largest)
+static inline void add_reading(struct accumulator *t, int64_t t_us, double value, double largest)
 {
 	if (t->readings > 0 && t_us < t->last_us) {
 		return;
@@ -346,7 +347,7 @@ static inline void add_reading(struct tally *t, int64_t t_us, double value, doub
 // do, once nothing is left that was added before. How many rows it took; the others are to be
 // added.
 static size_t add_steady(
-	struct tally *t, const int64_t *t_us, double value, double largest, size_t n)
+	struct accumulator *t, const int64_t *t_us, double value, double largest, size_t n)
 {
 	size_t i = 0;
 	do {
@@ -359,16 +360,16 @@ static size_t add_steady(
 	return i;
 }
 
-void tally_add(struct tally *t, int64_t t_us, double value, double largest)
+void accumulator_add(struct accumulator *t, int64_t t_us, double value, double largest)
 {
 	add_reading(t, t_us, value, largest);
 }
 
-void tally_add_rows(
-	struct tally *t, const int64_t *t_us, const double *values, const double *largest, size_t n)
+void accumulator_add_rows(struct accumulator *t, const int64_t *t_us, const double *values,
+	const double *largest, size_t n)
 {
 	// A day at 10 ms has a hundred million readings: what can stay in registers does.
-	struct tally local = *t;
+	struct accumulator local = *t;
 	for (size_t i = 0, end; i < n; i = end) {
 		end = i + 1;
 		while (end < n && values[end] == values[i] && largest[end] == largest[i]) {
@@ -387,7 +388,8 @@ void tally_add_rows(
 
 // The value at t_us between the last reading and a next one: on the line for a counter, the last
 // one for a gauge.
-static double tally_between(const struct tally *t, int64_t t_us, int64_t next_us, double next)
+static double accumulator_between(
+	const struct accumulator *t, int64_t t_us, int64_t next_us, double next)
 {
 	if (t->readings == 0 || !t->standing) {
 		return NAN;
@@ -400,7 +402,7 @@ static double tally_between(const struct tally *t, int64_t t_us, int64_t next_us
 	return t->last + (next - t->last) * share;
 }
 
-static void counter_figures(struct tally *t, bool from_zero, double figures[static N_FIGURES])
+static void counter_figures(struct accumulator *t, bool from_zero, double figures[static N_FIGURES])
 {
 	if (t->readings < 2 && !from_zero) {
 		return;
@@ -420,7 +422,7 @@ static void counter_figures(struct tally *t, bool from_zero, double figures[stat
 	figures[FIGURE_MAX] = t->histogram.largest;
 }
 
-static void gauge_figures(struct tally *t, int64_t end_us, double figures[static N_FIGURES])
+static void gauge_figures(struct accumulator *t, int64_t end_us, double figures[static N_FIGURES])
 {
 	if (end_us == INT64_MIN) {
 		double spacing = t->readings > 1 ? (double)(t->last_us - t->first_us) /
@@ -439,8 +441,8 @@ static void gauge_figures(struct tally *t, int64_t end_us, double figures[static
 	figures[FIGURE_MAX] = t->peak;
 }
 
-void tally_figures(
-	struct tally *t, int64_t end_us, bool from_zero, double ret_figures[static N_FIGURES])
+void accumulator_figures(
+	struct accumulator *t, int64_t end_us, bool from_zero, double ret_figures[static N_FIGURES])
 {
 	for (unsigned i = 0; i < N_FIGURES; i++) {
 		ret_figures[i] = NAN;
@@ -457,8 +459,8 @@ void tally_figures(
 
 // Compute -----------------------------------------------------------------------------------------
 //
-// One pass over the blocks, an entity after the other, each reading seen once: a tally for the
-// whole run and one for the epoch that it is in.
+// One pass over the blocks, an entity after the other, each reading seen once: a accumulator for
+// the whole run and one for the epoch that it is in.
 
 // One metric of the entity at hand.
 struct slot {
@@ -466,8 +468,8 @@ struct slot {
 	bool used;
 	bool steady; // it did not change over the run
 	bool from_zero; // the counter began with its entity
-	struct tally run;
-	struct tally epoch;
+	struct accumulator run;
+	struct accumulator epoch;
 	size_t epoch_index; // of the epoch that `epoch` is about, or will be
 };
 
@@ -488,10 +490,10 @@ struct computation {
 
 // The row, until the next one is stored; NULL where there are no figures.
 static const struct summary_row *figures_store(struct computation *c, const struct slot *slot,
-	int64_t epoch, struct tally *tally, int64_t end_us, bool from_zero)
+	int64_t epoch, struct accumulator *accumulator, int64_t end_us, bool from_zero)
 {
 	double figures[N_FIGURES];
-	tally_figures(tally, end_us, from_zero, figures);
+	accumulator_figures(accumulator, end_us, from_zero, figures);
 	bool any = false;
 	for (unsigned i = 0; i < N_FIGURES; i++) {
 		figures[i] = summary_round(figures[i], slot->metric->scale);
@@ -507,7 +509,8 @@ static const struct summary_row *figures_store(struct computation *c, const stru
 	return row;
 }
 
-// Whether the epoch's tally holds the entity's very first reading of a counter that began at 0.
+// Whether the epoch's accumulator holds the entity's very first reading of a counter that began at
+// 0.
 static bool epoch_from_zero(const struct slot *slot)
 {
 	return slot->from_zero && slot->epoch.first_us == slot->run.first_us;
@@ -531,19 +534,19 @@ static void epochs_advance(struct computation *c, struct slot *slot, int64_t t_u
 		bool begun = slot->epoch.readings > 0;
 		if (!begun && t_us > start_us && slot->run.readings > 0 &&
 			slot->run.last_us <= start_us) {
-			double edge = tally_between(&slot->run, start_us, t_us, value);
-			tally_add(&slot->epoch, start_us, edge, edge);
+			double edge = accumulator_between(&slot->run, start_us, t_us, value);
+			accumulator_add(&slot->epoch, start_us, edge, edge);
 		}
 		if (t_us < end_us) {
 			return;
 		}
 		if (slot->epoch.readings > 0) {
-			double edge = tally_between(&slot->epoch, end_us, t_us, value);
-			tally_add(&slot->epoch, end_us, edge, edge);
+			double edge = accumulator_between(&slot->epoch, end_us, t_us, value);
+			accumulator_add(&slot->epoch, end_us, edge, edge);
 			epoch_store(c, slot, end_us);
 		}
 		slot->epoch_index++;
-		tally_start(&slot->epoch, slot->metric->kind);
+		accumulator_start(&slot->epoch, slot->metric->kind);
 	}
 }
 
@@ -555,9 +558,9 @@ static void slot_add(
 	}
 	if (slot->epoch_index < c->n_epochs &&
 		t_us >= c->epochs->items[slot->epoch_index].start_ns / 1000) {
-		tally_add(&slot->epoch, t_us, value, largest);
+		accumulator_add(&slot->epoch, t_us, value, largest);
 	}
-	tally_add(&slot->run, t_us, value, largest);
+	accumulator_add(&slot->run, t_us, value, largest);
 }
 
 static enum aggregate column_aggregate(const struct block *b, uint32_t column)
@@ -603,10 +606,11 @@ static void slot_add_rows(struct computation *c, struct slot *slot, const struct
 			continue;
 		}
 		if (slot->epoch.readings > 0) {
-			tally_add_rows(
+			accumulator_add_rows(
 				&slot->epoch, b->t + row, values + row, largest + row, end - row);
 		}
-		tally_add_rows(&slot->run, b->t + row, values + row, largest + row, end - row);
+		accumulator_add_rows(
+			&slot->run, b->t + row, values + row, largest + row, end - row);
 	}
 }
 
@@ -650,8 +654,8 @@ static void slot_begin(struct computation *c, struct slot *slot)
 	slot->epoch_index = 0;
 	slot->from_zero = kind == ENTITY_RECORDER ||
 	                  ((kind == ENTITY_JOB || kind == ENTITY_PROCESS) && !c->attached);
-	tally_start(&slot->run, slot->metric->kind);
-	tally_start(&slot->epoch, slot->metric->kind);
+	accumulator_start(&slot->run, slot->metric->kind);
+	accumulator_start(&slot->epoch, slot->metric->kind);
 }
 
 static int block_add(void *context, int64_t entity, const struct block *b)
@@ -716,8 +720,8 @@ static int entity_compute(struct computation *c, struct reader *r, struct error 
 static void computation_done(struct computation *c)
 {
 	for (size_t i = 0; c->slots && i < c->n_slots; i++) {
-		tally_done(&c->slots[i].run);
-		tally_done(&c->slots[i].epoch);
+		accumulator_done(&c->slots[i].run);
+		accumulator_done(&c->slots[i].epoch);
 	}
 	free(c->slots);
 	free(c->slot_of);

@@ -86,13 +86,14 @@ bool summary_pack(double figure, double scale, int64_t *ret);
 double summary_figure(const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch,
 	enum figure figure);
 
-// Tally -------------------------------------------------------------------------------------------
+// Accumulator
+// -------------------------------------------------------------------------------------------
 //
 // Five figures from readings that stream by. summary.h says what each figure is.
 
 #define TALLY_WINDOW_US 100000 // rates are taken over at least this long
 
-struct tally {
+struct accumulator {
 	enum metric_kind kind;
 	struct histogram histogram;
 	uint64_t readings; // that were there
@@ -111,15 +112,17 @@ struct tally {
 	double length_us; // that values stood
 };
 
-void tally_start(struct tally *t, enum metric_kind kind); // keeps memory of an earlier use
-void tally_done(struct tally *t);
+void accumulator_start(
+	struct accumulator *t, enum metric_kind kind); // keeps memory of an earlier use
+void accumulator_done(struct accumulator *t);
 // A reading; NAN is missing. `largest` is the value itself, or its bucket's maximum. Times that
 // fall are ignored.
-void tally_add(struct tally *t, int64_t t_us, double value, double largest);
+void accumulator_add(struct accumulator *t, int64_t t_us, double value, double largest);
 // Many of them, in order.
-void tally_add_rows(struct tally *t, const int64_t *t_us, const double *values,
+void accumulator_add_rows(struct accumulator *t, const int64_t *t_us, const double *values,
 	const double *largest, size_t n);
-// Ends the tally: a gauge's last value stands until end_us, where that is known (INT64_MIN: as long
-// as the one before). NAN where there is no figure. from_zero: the counter began with its entity.
-void tally_figures(
-	struct tally *t, int64_t end_us, bool from_zero, double ret_figures[static N_FIGURES]);
+// Ends the accumulator: a gauge's last value stands until end_us, where that is known (INT64_MIN:
+// as long as the one before). NAN where there is no figure. from_zero: the counter began with its
+// entity.
+void accumulator_figures(struct accumulator *t, int64_t end_us, bool from_zero,
+	double ret_figures[static N_FIGURES]);

@@ -49,14 +49,14 @@ enum {
 #define SURVEY_OWN SURVEY_ROWS("user")
 #define LANE_NONE SIZE_MAX
 
-struct survey_key {
+struct first_pass_key {
 	int64_t entity;
 	int64_t pid;
 	int64_t thread;
 };
 
-struct survey_thread {
-	struct survey_key key;
+struct first_pass_thread {
+	struct first_pass_key key;
 	size_t lane; // 0: a main one; LANE_NONE: not yet in one
 	bool leads; // epochs of the run are its
 	uint64_t spans; // iterations; where the run has none, phases
@@ -70,19 +70,20 @@ struct survey_thread {
 	size_t head_capacity;
 };
 
-struct survey {
-	struct survey_thread **threads; // sorted by key
+struct first_pass {
+	struct first_pass_thread **threads; // sorted by key
 	size_t n;
 	size_t capacity;
-	struct survey_thread *recent;
+	struct first_pass_thread *recent;
 	struct span_pass pass; // while it is read
-	struct survey_thread *main; // the first of the main ones; NULL without any
+	struct first_pass_thread *main; // the first of the main ones; NULL without any
 	uint64_t whole; // iterations of main threads
 	uint64_t warm_up;
 };
 
-static void survey_done(struct survey *s);
-static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thread **ret);
+static void first_pass_done(struct first_pass *s);
+static int first_pass_thread(
+	struct first_pass *s, sqlite3_stmt *row, struct first_pass_thread **ret);
 
 // Span pass ---------------------------------------------------------------------------------------
 //
@@ -155,9 +156,9 @@ static bool number_of(const char *attributes, const char *name, int64_t *ret)
 	return cursor_i64(&c, ret);
 }
 
-static struct survey_key key_of_row(sqlite3_stmt *row)
+static struct first_pass_key key_of_row(sqlite3_stmt *row)
 {
-	struct survey_key key = {.thread = sqlite3_column_int64(row, COLUMN_THREAD)};
+	struct first_pass_key key = {.thread = sqlite3_column_int64(row, COLUMN_THREAD)};
 	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
 	if (attributes && !number_of(attributes, "\"process\":", &key.entity)) {
 		number_of(attributes, "\"pid\":", &key.pid);
@@ -166,20 +167,20 @@ static struct survey_key key_of_row(sqlite3_stmt *row)
 }
 
 // Whether an iteration did not end as it should, or lost something.
-static bool survey_is_cut(sqlite3_stmt *row)
+static bool first_pass_is_cut(sqlite3_stmt *row)
 {
 	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
 	return attributes && (strstr(attributes, "\"end\":") || strstr(attributes, "\"lost\":"));
 }
 
-static int key_compare(const struct survey_key *a, const struct survey_key *b)
+static int key_compare(const struct first_pass_key *a, const struct first_pass_key *b)
 {
 	return a->entity != b->entity ? (a->entity > b->entity) - (a->entity < b->entity)
 	       : a->pid != b->pid     ? (a->pid > b->pid) - (a->pid < b->pid)
 	                              : (a->thread > b->thread) - (a->thread < b->thread);
 }
 
-static size_t place_of(const struct survey *s, const struct survey_key *key)
+static size_t place_of(const struct first_pass *s, const struct first_pass_key *key)
 {
 	size_t low = 0, high = s->n;
 	while (low < high) {
@@ -193,28 +194,29 @@ static size_t place_of(const struct survey *s, const struct survey_key *key)
 	return low;
 }
 
-static int thread_insert(struct survey *s, size_t place, const struct survey_key *key)
+static int thread_insert(struct first_pass *s, size_t place, const struct first_pass_key *key)
 {
 	void *threads = s->threads;
-	struct survey_thread *thread = calloc(1, sizeof(*thread));
+	struct first_pass_thread *thread = calloc(1, sizeof(*thread));
 	if (!thread || array_reserve(&threads, &s->capacity, s->n + 1,
-			       sizeof(struct survey_thread *)) < 0) {
+			       sizeof(struct first_pass_thread *)) < 0) {
 		free(thread);
 		return -ENOMEM;
 	}
 	s->threads = threads;
-	*thread = (struct survey_thread){.key = *key, .lane = LANE_NONE, .first_ns = INT64_MAX};
+	*thread = (struct first_pass_thread){.key = *key, .lane = LANE_NONE, .first_ns = INT64_MAX};
 	memmove(s->threads + place + 1, s->threads + place,
-		(s->n - place) * sizeof(struct survey_thread *));
+		(s->n - place) * sizeof(struct first_pass_thread *));
 	s->threads[place] = thread;
 	s->n++;
 	return 0;
 }
 
 // Whose a row is; NULL where there is no room for another thread. 0 or -ENOMEM.
-static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thread **ret)
+static int first_pass_thread(
+	struct first_pass *s, sqlite3_stmt *row, struct first_pass_thread **ret)
 {
-	struct survey_key key = key_of_row(row);
+	struct first_pass_key key = key_of_row(row);
 	if (s->recent && key_compare(&s->recent->key, &key) == 0) {
 		*ret = s->recent;
 		return 0;
@@ -237,7 +239,7 @@ static int survey_thread(struct survey *s, sqlite3_stmt *row, struct survey_thre
 
 // Rows --------------------------------------------------------------------------------------------
 
-static void thread_saw(struct survey_thread *thread, sqlite3_stmt *row)
+static void thread_saw(struct first_pass_thread *thread, sqlite3_stmt *row)
 {
 	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
 	int64_t end_ns = sqlite3_column_int64(row, COLUMN_END);
@@ -248,15 +250,15 @@ static void thread_saw(struct survey_thread *thread, sqlite3_stmt *row)
 
 static int saw_iteration(void *context, sqlite3_stmt *row)
 {
-	struct survey *s = context;
-	struct survey_thread *thread = NULL;
-	int r = survey_thread(s, row, &thread);
+	struct first_pass *s = context;
+	struct first_pass_thread *thread = NULL;
+	int r = first_pass_thread(s, row, &thread);
 	span_pass_at(&s->pass, sqlite3_column_int64(row, COLUMN_START));
 	if (r < 0 || !thread) {
 		return r;
 	}
 	thread_saw(thread, row);
-	if (survey_is_cut(row)) {
+	if (first_pass_is_cut(row)) {
 		return 0;
 	}
 	double seconds = (double)(sqlite3_column_int64(row, COLUMN_END) -
@@ -278,12 +280,12 @@ static int saw_iteration(void *context, sqlite3_stmt *row)
 
 static int saw_phase(void *context, sqlite3_stmt *row)
 {
-	struct survey_thread *thread = NULL;
+	struct first_pass_thread *thread = NULL;
 	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
 	if (name && strcmp(name, "prepare") == 0) {
 		return 0;
 	}
-	int r = survey_thread(context, row, &thread);
+	int r = first_pass_thread(context, row, &thread);
 	if (r == 0 && thread) {
 		thread_saw(thread, row);
 	}
@@ -292,11 +294,11 @@ static int saw_phase(void *context, sqlite3_stmt *row)
 
 static int saw_epoch(void *context, sqlite3_stmt *row)
 {
-	struct survey_thread *thread = NULL;
+	struct first_pass_thread *thread = NULL;
 	if (sqlite3_column_type(row, COLUMN_THREAD) == SQLITE_NULL) {
 		return 0; // from a line of the output
 	}
-	int r = survey_thread(context, row, &thread);
+	int r = first_pass_thread(context, row, &thread);
 	if (r == 0 && thread) {
 		thread->leads = true;
 	}
@@ -309,8 +311,8 @@ static int saw_epoch(void *context, sqlite3_stmt *row)
 // saw: the same each time.
 static int thread_compare(const void *left, const void *right)
 {
-	const struct survey_thread *a = *(struct survey_thread *const *)left;
-	const struct survey_thread *b = *(struct survey_thread *const *)right;
+	const struct first_pass_thread *a = *(struct first_pass_thread *const *)left;
+	const struct first_pass_thread *b = *(struct first_pass_thread *const *)right;
 	return a->leads != b->leads   ? b->leads - a->leads
 	       : a->spans != b->spans ? (a->spans < b->spans) - (a->spans > b->spans)
 	       : a->first_ns != b->first_ns
@@ -319,25 +321,25 @@ static int thread_compare(const void *left, const void *right)
 	                                          : key_compare(&a->key, &b->key);
 }
 
-static bool overlaps(const struct survey_thread *a, const struct survey_thread *b)
+static bool overlaps(const struct first_pass_thread *a, const struct first_pass_thread *b)
 {
 	return a->first_ns < b->last_ns && b->first_ns < a->last_ns;
 }
 
 // The best, and each further one that was there when none of the better ones was.
-static int choose_main(struct survey *s)
+static int choose_main(struct first_pass *s)
 {
-	_cleanup_free_ struct survey_thread **order = calloc(
-		s->n + 1, sizeof(struct survey_thread *));
-	_cleanup_free_ struct survey_thread **chosen = calloc(
-		s->n + 1, sizeof(struct survey_thread *));
+	_cleanup_free_ struct first_pass_thread **order = calloc(
+		s->n + 1, sizeof(struct first_pass_thread *));
+	_cleanup_free_ struct first_pass_thread **chosen = calloc(
+		s->n + 1, sizeof(struct first_pass_thread *));
 	if (!order || !chosen) {
 		return -ENOMEM;
 	}
 	if (s->n > 0) {
-		memcpy(order, s->threads, s->n * sizeof(struct survey_thread *));
+		memcpy(order, s->threads, s->n * sizeof(struct first_pass_thread *));
 	}
-	qsort(order, s->n, sizeof(struct survey_thread *), thread_compare);
+	qsort(order, s->n, sizeof(struct first_pass_thread *), thread_compare);
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		bool beside = order[i]->spans == 0;
@@ -370,7 +372,7 @@ static double median_of_window(const double *values)
 	return sorted[WINDOW / 2];
 }
 
-static uint64_t warm_up_of(const struct survey_thread *thread)
+static uint64_t warm_up_of(const struct first_pass_thread *thread)
 {
 	if (thread->whole < WINDOW) {
 		return 0;
@@ -389,10 +391,10 @@ static uint64_t warm_up_of(const struct survey_thread *thread)
 	return most;
 }
 
-static void count_warm_up(struct survey *s)
+static void count_warm_up(struct first_pass *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		struct survey_thread *thread = s->threads[i];
+		struct first_pass_thread *thread = s->threads[i];
 		thread->warm_up = warm_up_of(thread);
 		s->warm_up += thread->lane == 0 ? thread->warm_up : 0;
 		histogram_done(&thread->lengths);
@@ -402,7 +404,7 @@ static void count_warm_up(struct survey *s)
 	}
 }
 
-static bool any_spans(const struct survey *s)
+static bool any_spans(const struct first_pass *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		if (s->threads[i]->spans > 0) {
@@ -413,9 +415,9 @@ static bool any_spans(const struct survey *s)
 }
 
 // 0 or -ENOMEM, or -EBADMSG: what came before the damage is there.
-static int survey_read(struct survey *s, struct reader *r, struct error *e)
+static int first_pass_read(struct first_pass *s, struct reader *r, struct error *e)
 {
-	*s = (struct survey){0};
+	*s = (struct first_pass){0};
 	span_pass_start(&s->pass, r, span_pass_parts(r) / 4);
 	int result = query_each(r,
 		"SELECT start_ns, end_ns, thread, attributes FROM main.span WHERE kind = 'epoch'",
@@ -432,12 +434,12 @@ static int survey_read(struct survey *s, struct reader *r, struct error *e)
 	span_pass_end(&s->pass);
 	count_warm_up(s);
 	if (result == -ENOMEM) {
-		survey_done(s);
+		first_pass_done(s);
 	}
 	return result;
 }
 
-static void survey_done(struct survey *s)
+static void first_pass_done(struct first_pass *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		histogram_done(&s->threads[i]->lengths);
@@ -445,7 +447,7 @@ static void survey_done(struct survey *s)
 		free(s->threads[i]);
 	}
 	free(s->threads);
-	*s = (struct survey){0};
+	*s = (struct first_pass){0};
 }
 
 // Timeline ----------------------------------------------------------------------------------------
@@ -458,8 +460,8 @@ struct open_phase {
 };
 
 struct lane {
-	struct timeline_lane public;
-	const struct survey_thread *thread; // whose iteration came last
+	struct timeline_thread public;
+	const struct first_pass_thread *thread; // whose iteration came last
 	int64_t cursor_ns; // up to where its time was told
 	struct open_phase stack[DEPTH_MAX];
 	size_t n_stack;
@@ -472,7 +474,7 @@ struct lane {
 
 struct timeline {
 	struct reader *reader;
-	struct survey survey;
+	struct first_pass first_pass;
 	struct lane **lanes;
 	size_t n_lanes;
 	size_t lanes_capacity;
@@ -528,7 +530,7 @@ static int phase_log_of_name(struct timeline *t, const char *name)
 
 // Lanes -------------------------------------------------------------------------------------------
 
-static int lane_add(struct timeline *t, const struct survey_thread *thread, struct lane **ret)
+static int lane_add(struct timeline *t, const struct first_pass_thread *thread, struct lane **ret)
 {
 	void *lanes = t->lanes;
 	struct lane *lane = calloc(1, sizeof(*lane));
@@ -561,11 +563,11 @@ static void lane_reset(struct lane *lane)
 }
 
 // The lane of a row's thread; NULL where there is no room for another.
-static int lane_of_row(
-	struct timeline *t, sqlite3_stmt *row, struct lane **ret, struct survey_thread **ret_thread)
+static int lane_of_row(struct timeline *t, sqlite3_stmt *row, struct lane **ret,
+	struct first_pass_thread **ret_thread)
 {
-	struct survey_thread *thread = NULL;
-	int r = survey_thread(&t->survey, row, &thread);
+	struct first_pass_thread *thread = NULL;
+	int r = first_pass_thread(&t->first_pass, row, &thread);
 	*ret = NULL;
 	if (r < 0 || !thread) {
 		t->left_out += r == 0;
@@ -665,7 +667,7 @@ static int64_t known_or_less(sqlite3_stmt *row, int column)
 static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 {
 	struct lane *lane;
-	struct survey_thread *thread;
+	struct first_pass_thread *thread;
 	int r = lane_of_row(t, row, &lane, &thread);
 	if (r < 0 || !lane) {
 		return r;
@@ -690,7 +692,7 @@ static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 		.epoch = -1,
 		.place = lane->place++,
 		.warm_up = lane->place_in_thread++ < thread->warm_up,
-		.cut = survey_is_cut(row),
+		.cut = first_pass_is_cut(row),
 	};
 	return 0;
 }
@@ -714,7 +716,7 @@ static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t
 static int take_phase(struct timeline *t, sqlite3_stmt *row)
 {
 	struct lane *lane;
-	struct survey_thread *thread;
+	struct first_pass_thread *thread;
 	int r = lane_of_row(t, row, &lane, &thread);
 	if (r < 0 || !lane) {
 		return r;
@@ -747,7 +749,7 @@ static int take_own(struct timeline *t, sqlite3_stmt *row)
 {
 	const char *name = (const char *)sqlite3_column_text(row, COLUMN_NAME);
 	struct lane *lane;
-	struct survey_thread *thread;
+	struct first_pass_thread *thread;
 	if (!name || is_epoch(row, name)) {
 		return 0;
 	}
@@ -884,12 +886,12 @@ int timeline_open(struct reader *r, struct timeline **ret, struct error *e)
 		memcpy(t->names[i], known_phases[i].name, strlen(known_phases[i].name));
 	}
 	t->n_names = N_KNOWN_PHASES;
-	int result = survey_read(&t->survey, r, e);
+	int result = first_pass_read(&t->first_pass, r, e);
 	if (result == -ENOMEM) {
 		timeline_free(t);
 		return result;
 	}
-	const struct survey_thread *first = t->survey.main;
+	const struct first_pass_thread *first = t->first_pass.main;
 	if (first) {
 		main_lane->public.entity = first->key.entity;
 		main_lane->public.pid = first->key.pid;
@@ -906,19 +908,19 @@ void timeline_free(struct timeline *t)
 			free(t->lanes[i]);
 		}
 		free(t->lanes);
-		survey_done(&t->survey);
+		first_pass_done(&t->first_pass);
 		free(t);
 	}
 }
 
 uint64_t timeline_iterations(const struct timeline *t)
 {
-	return t->survey.whole;
+	return t->first_pass.whole;
 }
 
 uint64_t timeline_warm_up(const struct timeline *t)
 {
-	return t->survey.warm_up;
+	return t->first_pass.warm_up;
 }
 
 uint64_t timeline_left_out(const struct timeline *t)

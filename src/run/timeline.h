@@ -54,7 +54,7 @@ struct iteration {
 };
 
 // A thread. All main threads, one after the other, are lane 0.
-struct timeline_lane {
+struct timeline_thread {
 	size_t index;
 	int64_t entity; // its process; 0: the recorder never saw it
 	int64_t pid; // where entity is 0
@@ -81,17 +81,17 @@ struct timeline_own {
 // 0, from its first span in others; an iteration comes after its pieces. -errno ends the walk.
 struct timeline_sink {
 	void *context;
-	void (*piece)(void *context, const struct timeline_lane *lane,
+	void (*piece)(void *context, const struct timeline_thread *lane,
 		const struct timeline_piece *piece);
-	void (*iteration)(
-		void *context, const struct timeline_lane *lane, const struct iteration *iteration);
-	void (*phase)(void *context, const struct timeline_lane *lane, int phase); // one begins
+	void (*iteration)(void *context, const struct timeline_thread *lane,
+		const struct iteration *iteration);
+	void (*phase)(void *context, const struct timeline_thread *lane, int phase); // one begins
 	// A span of preparation, in the order of their starts; samples -1: not known.
-	int (*prepare)(void *context, const struct timeline_lane *lane, int64_t start_ns,
+	int (*prepare)(void *context, const struct timeline_thread *lane, int64_t start_ns,
 		int64_t end_ns, int64_t samples);
 	// In the order of their starts.
 	int (*own)(
-		void *context, const struct timeline_lane *lane, const struct timeline_own *span);
+		void *context, const struct timeline_thread *lane, const struct timeline_own *span);
 };
 
 // Reads the iterations alone. *ret is there unless -ENOMEM is returned; -EBADMSG: the file is

@@ -195,7 +195,7 @@ static void assign_ranks(struct lane_maker *m)
 }
 
 // Those who prepare.
-static int find_worker(const struct lane_maker *m, const struct timeline_lane *lane)
+static int find_worker(const struct lane_maker *m, const struct timeline_thread *lane)
 {
 	const struct phases *p = &m->a->phases;
 	for (size_t i = 0; i < p->n_workers; i++) {
@@ -208,7 +208,7 @@ static int find_worker(const struct lane_maker *m, const struct timeline_lane *l
 }
 
 // Those who iterate beside others.
-static int find_rank(const struct lane_maker *m, const struct timeline_lane *lane)
+static int find_rank(const struct lane_maker *m, const struct timeline_thread *lane)
 {
 	const struct phases *p = &m->a->phases;
 	for (size_t i = 0; i < p->n_ranks && m->lanes->n_ranks > 0; i++) {
@@ -221,10 +221,10 @@ static int find_rank(const struct lane_maker *m, const struct timeline_lane *lan
 	return ROW_NONE;
 }
 
-typedef int find_row(const struct lane_maker *m, const struct timeline_lane *lane);
+typedef int find_row(const struct lane_maker *m, const struct timeline_thread *lane);
 
 static int row_of_lane(struct lane_maker *m, struct row_index *index,
-	const struct timeline_lane *lane, find_row *find)
+	const struct timeline_thread *lane, find_row *find)
 {
 	void *rows = index->rows;
 	if (array_reserve(&rows, &index->capacity, lane->index + 1, sizeof(*index->rows)) < 0) {
@@ -305,7 +305,7 @@ static void take_work(struct lane_maker *m, size_t row, const struct timeline_pi
 }
 
 static void take_piece(
-	void *context, const struct timeline_lane *lane, const struct timeline_piece *piece)
+	void *context, const struct timeline_thread *lane, const struct timeline_piece *piece)
 {
 	struct lane_maker *m = context;
 	if (lane->index == 0 && piece->phase >= 0) {
@@ -320,7 +320,7 @@ static void take_piece(
 }
 
 static void take_iteration(
-	void *context, const struct timeline_lane *lane, const struct iteration *iteration)
+	void *context, const struct timeline_thread *lane, const struct iteration *iteration)
 {
 	struct lane_maker *m = context;
 	if (lane->index == 0 && !iteration->cut) {
@@ -335,7 +335,7 @@ static void take_iteration(
 	}
 }
 
-static int take_prepare(void *context, const struct timeline_lane *lane, int64_t start_ns,
+static int take_prepare(void *context, const struct timeline_thread *lane, int64_t start_ns,
 	int64_t end_ns, int64_t samples)
 {
 	struct lane_maker *m = context;

@@ -804,7 +804,7 @@ static void held_facts(const struct verdict *v, json_t *evidence)
 	static const char *const titles[] = {"memory holds", "GPU memory holds"};
 	for (unsigned i = 0; i < 2; i++) {
 		struct text value = {0};
-		held_append(&value, &v->held, i == 1);
+		memory_breakdown_append(&value, &v->memory, i == 1);
 		if (value.length > 0 && value.data) {
 			json_t *fact = json_object();
 			json_object_set_new(fact, "what", page_run_string(titles[i]));

@@ -15,7 +15,7 @@
 #include "base/words.h"
 #include "run/analysis.h"
 #include "run/code_time.h"
-#include "run/line_shares.h"
+#include "run/script_lines.h"
 #include "run/names.h"
 #include "run/profile.h"
 #include "show/json.h"
@@ -752,10 +752,11 @@ static const struct column line_columns[N_COLUMNS] = {
 	[LINE] = {"line", NULL, COLUMN_WHOLE, 0},
 };
 
-static int add_row(struct table *t, const struct line_shares *shares, const struct line_share *row)
+static int add_row(
+	struct table *t, const struct script_lines *shares, const struct script_line *row)
 {
 	_cleanup_text_ struct text place = {0};
-	text_append_string(&place, line_shares_short(shares, row->file));
+	text_append_string(&place, script_lines_short(shares, row->file));
 	text_format(&place, ":%lld", (long long)row->line);
 	int r = table_row(t);
 	table_text(t, PLACE, place.data);
@@ -770,13 +771,13 @@ static int add_row(struct table *t, const struct line_shares *shares, const stru
 
 static int build(const struct analysis *a, size_t most, struct table **ret)
 {
-	struct line_shares shares;
-	int r = line_shares_load(a, &shares);
+	struct script_lines shares;
+	int r = script_lines_load(a, &shares);
 	r = r < 0 ? r : table_new(line_columns, N_COLUMNS, ret);
 	for (size_t i = 0; i < shares.n && i < most && r == 0; i++) {
 		r = add_row(*ret, &shares, &shares.items[i]);
 	}
-	line_shares_done(&shares);
+	script_lines_done(&shares);
 	return r;
 }
 

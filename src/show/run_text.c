@@ -216,8 +216,8 @@ static void print_suggestions(const struct page *p)
 static void print_held(const struct page *p)
 {
 	_cleanup_text_ struct text host = {0}, gpu = {0};
-	held_append(&host, &p->a->verdict->held, false);
-	held_append(&gpu, &p->a->verdict->held, true);
+	memory_breakdown_append(&host, &p->a->verdict->memory, false);
+	memory_breakdown_append(&gpu, &p->a->verdict->memory, true);
 	if (host.length > 0) {
 		print_field(p, "Memory", host.data ? host.data : "");
 	}

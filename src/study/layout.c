@@ -329,7 +329,7 @@ static int compare_lines(const void *left, const void *right)
 	return strcmp(a->line, b->line);
 }
 
-static int narrow_compare_values(const void *left, const void *right)
+static int compare_kept_values(const void *left, const void *right)
 {
 	const struct placed *a = left, *b = right;
 	int order = pivot_compare_labels(a->value, b->value);
@@ -363,7 +363,7 @@ static const char *most_frequent(struct placed *places, size_t n, struct text *a
 {
 	const char *best = "";
 	size_t most = 0, runs = 0;
-	qsort(places, n, sizeof(*places), narrow_compare_values);
+	qsort(places, n, sizeof(*places), compare_kept_values);
 	for (size_t from = 0, to; from < n; from = to) {
 		const char *value = places[from].value;
 		bool mixed = false;
@@ -415,7 +415,7 @@ static size_t keep_value(struct placed *places, size_t n, const char *value)
 	return kept;
 }
 
-static size_t narrow_label(struct placed *places, size_t n, const struct layout *l,
+static size_t filter_label(struct placed *places, size_t n, const struct layout *l,
 	const char *label, struct layout_selection *s)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -469,12 +469,12 @@ static const char **list_others(const struct layout_selection *s, size_t *ret_n)
 	return names;
 }
 
-static size_t narrow_labels(struct placed *places, size_t n, const struct layout *l,
+static size_t filter_labels(struct placed *places, size_t n, const struct layout *l,
 	const char *const *labels, size_t n_labels, struct layout_selection *s)
 {
 	for (size_t i = 0; i < n_labels; i++) {
 		if (!is_shown(l, s, labels[i])) {
-			n = narrow_label(places, n, l, labels[i], s);
+			n = filter_label(places, n, l, labels[i], s);
 		}
 	}
 	return n;
@@ -516,8 +516,8 @@ static int layout_narrow(const struct layout *l, struct layout_selection *s)
 		failed = !place_run(&places[i], l, s, s->runs[i]) || failed;
 	}
 	if (!failed) {
-		n = narrow_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
-		n = narrow_labels(places, n, l, others, n_others, s);
+		n = filter_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
+		n = filter_labels(places, n, l, others, n_others, s);
 	}
 	if (!failed && layout_is_figure(l)) {
 		note_differences(places, n, l, configuration, ARRAY_LENGTH(configuration), s);

@@ -18,7 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "runfile/still_running.h"
 #include "sweep/keeper.h"
 
@@ -107,7 +107,7 @@ static int start_keeper(
 
 static int start(const struct execution_request *request, struct execution **ret, struct error *e)
 {
-	_cleanup_free_ char *program = part_find("strain-record", X_OK, e);
+	_cleanup_free_ char *program = installation_find("strain-record", X_OK, e);
 	if (!program) {
 		return error_prefix(e, "cannot record");
 	}

@@ -288,7 +288,7 @@ static double more(double after, double before)
 	return isfinite(after - before) ? fmax(0, after - before) : NAN;
 }
 
-static void find_training(const struct analysis *a, int64_t process, struct held *h)
+static void find_training(const struct analysis *a, int64_t process, struct memory_breakdown *h)
 {
 	int64_t start_us, end_us;
 	struct series s = {0};
@@ -330,7 +330,7 @@ static size_t workers_at_once(const struct process_list *list, int64_t process)
 	return most;
 }
 
-static void find_others(const struct analysis *a, int64_t process, struct held *h)
+static void find_others(const struct analysis *a, int64_t process, struct memory_breakdown *h)
 {
 	const struct entity *job = entity_first(&a->tables.entities, ENTITY_JOB);
 	double workers = NAN;
@@ -352,7 +352,7 @@ static void find_others(const struct analysis *a, int64_t process, struct held *
 	}
 }
 
-static void find_gpu(const struct analysis *a, struct held *h)
+static void find_gpu(const struct analysis *a, struct memory_breakdown *h)
 {
 	int64_t start_us, end_us;
 	if (!first_iterations(&a->phases, &start_us, &end_us)) {
@@ -372,7 +372,7 @@ static void find_gpu(const struct analysis *a, struct held *h)
 	}
 }
 
-void held_find(const struct analysis *a, struct held *ret)
+void memory_breakdown_find(const struct analysis *a, struct memory_breakdown *ret)
 {
 	for (size_t i = 0; i < N_HOLDINGS; i++) {
 		ret->bytes[i] = NAN;
@@ -385,15 +385,16 @@ void held_find(const struct analysis *a, struct held *ret)
 	}
 }
 
-void held_append(struct text *t, const struct held *held, bool of_gpu)
+void memory_breakdown_append(struct text *t, const struct memory_breakdown *memory, bool of_gpu)
 {
 	const char *comma = "";
 	for (size_t i = 0; i < N_HOLDINGS; i++) {
-		if (held->bytes[i] >= SHOWN_BYTES && holdings[i].of_gpu == of_gpu) {
-			bool whole = i == HOLDING_DATASET && isnan(held->bytes[HOLDING_FRAMEWORK]);
+		if (memory->bytes[i] >= SHOWN_BYTES && holdings[i].of_gpu == of_gpu) {
+			bool whole = i == HOLDING_DATASET &&
+			             isnan(memory->bytes[HOLDING_FRAMEWORK]);
 			text_format(t, "%s%s ", comma,
 				whole ? "before the first iteration" : holdings[i].name);
-			words_append_bytes(t, held->bytes[i]);
+			words_append_bytes(t, memory->bytes[i]);
 			comma = ", ";
 		}
 	}

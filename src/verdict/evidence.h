@@ -16,10 +16,10 @@ struct facts;
 // Appends to ret->evidence what was measured. 0 or -ENOMEM.
 int evidence_build(const struct analysis *a, const struct facts *f, struct verdict *ret);
 
-void held_find(const struct analysis *a, struct held *ret);
+void memory_breakdown_find(const struct analysis *a, struct memory_breakdown *ret);
 // "framework", ...; whether it is on a GPU; "strain.memory.pss", ...
 const char *holding_name(enum holding holding);
 bool holding_is_of_gpu(enum holding holding);
 const char *holding_metric(enum holding holding);
 // "framework 210 MB, dataset and weights 150 MB, ...": what has at least a megabyte.
-void held_append(struct text *t, const struct held *held, bool of_gpu);
+void memory_breakdown_append(struct text *t, const struct memory_breakdown *memory, bool of_gpu);

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "base/words.h"
 #include "run/analysis.h"
-#include "run/line_shares.h"
+#include "run/script_lines.h"
 #include "run/names.h"
 #include "run/profile.h"
 #include "run/rate.h"
@@ -1058,17 +1058,17 @@ struct stretch facts_stretch(const struct analysis *a)
 
 static void fill_lines(const struct analysis *a, struct facts *f)
 {
-	struct line_shares shares;
-	if (line_shares_load(a, &shares) < 0 || shares.n == 0) {
+	struct script_lines shares;
+	if (script_lines_load(a, &shares) < 0 || shares.n == 0) {
 		return;
 	}
-	const struct line_share *top = &shares.items[0];
+	const struct script_line *top = &shares.items[0];
 	f->lines.looks = shares.samples;
 	f->main_threads = fmax(1, f->main_threads - 1); // the one that looked is no job's
 	f->lines.share = (double)top->samples / (double)shares.samples;
 	snprintf(f->lines.top, sizeof(f->lines.top), "%.60s:%lld %.40s()",
-		line_shares_short(&shares, top->file), (long long)top->line, top->function);
-	line_shares_done(&shares);
+		script_lines_short(&shares, top->file), (long long)top->line, top->function);
+	script_lines_done(&shares);
 }
 
 static double known_or_0(double value)

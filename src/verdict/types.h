@@ -89,7 +89,7 @@ enum holding {
 	N_HOLDINGS,
 };
 
-struct held {
+struct memory_breakdown {
 	double bytes[N_HOLDINGS]; // NAN: not known
 };
 
@@ -144,5 +144,5 @@ struct verdict {
 	struct tried_list tried; // what of this run was tried
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
-	struct held held;
+	struct memory_breakdown memory;
 };

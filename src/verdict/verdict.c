@@ -825,7 +825,7 @@ int verdict_build(const struct analysis *a, struct verdict *ret)
 		append_first(&opinion, ret);
 	}
 	sentence_append_shares(&shares, &facts);
-	held_find(a, &ret->held);
+	memory_breakdown_find(a, &ret->memory);
 	ret->marking = strdup(whole && !facts.iterations ? way_to_marks(a) : "");
 	ret->headline = text_steal(&opinion.headline);
 	ret->next = text_steal(&opinion.next);

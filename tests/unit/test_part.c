@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/part.h"
+#include "base/installation.h"
 
 static void make_file(const char *folder, const char *name, mode_t mode)
 {
@@ -37,12 +37,12 @@ static void test_the_home_comes_first(void **state)
 	make_file(folder, "test_part", 0700); // as the program that runs
 	make_file(folder, "text", 0600);
 	setenv("STRAIN_HOME", folder, 1);
-	char *found = part_find("test_part", X_OK, NULL);
+	char *found = installation_find("test_part", X_OK, NULL);
 	snprintf(expected, sizeof(expected), "%s/test_part", folder);
 	assert_string_equal(found, expected);
 	free(found);
-	assert_null(part_find("text", X_OK, NULL)); // it cannot be run
-	found = part_find("text", R_OK, NULL);
+	assert_null(installation_find("text", X_OK, NULL)); // it cannot be run
+	found = installation_find("text", R_OK, NULL);
 	assert_non_null(found);
 	free(found);
 	remove_file(folder, "test_part");
@@ -54,15 +54,15 @@ static void test_else_beside_the_program(void **state)
 {
 	(void)state;
 	setenv("STRAIN_HOME", "/nowhere", 1);
-	char *found = part_find("test_part", X_OK, NULL);
+	char *found = installation_find("test_part", X_OK, NULL);
 	assert_non_null(found);
 	assert_non_null(strstr(found, "/test_part"));
 	free(found);
 	unsetenv("STRAIN_HOME");
-	found = part_find("test_part", X_OK, NULL);
+	found = installation_find("test_part", X_OK, NULL);
 	assert_non_null(found);
 	free(found);
-	assert_null(part_find("strain-no-such-part", R_OK, NULL));
+	assert_null(installation_find("strain-no-such-part", R_OK, NULL));
 }
 
 int main(void)

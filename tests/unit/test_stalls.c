@@ -12,13 +12,13 @@
 
 #include <cmocka.h>
 
-static struct trial_rate rate(double value, double half)
+static struct probe_rate rate(double value, double half)
 {
-	return (struct trial_rate){
+	return (struct probe_rate){
 		.rate = {value, value - half, value + half}, .iterations = 100, .of_samples = true};
 }
 
-static const struct trial_rate nothing = {.rate = {NAN, NAN, NAN}};
+static const struct probe_rate nothing = {.rate = {NAN, NAN, NAN}};
 
 static void near(double found, double expected)
 {
@@ -28,9 +28,9 @@ static void near(double found, double expected)
 static void test_shares_of_time(void **state)
 {
 	(void)state;
-	const struct trial_rate rates[N_TRIALS] = {[TRIAL_COMPUTE] = rate(400, 4),
-		[TRIAL_WARM] = rate(300, 3),
-		[TRIAL_COLD] = rate(150, 15)};
+	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(400, 4),
+		[PROBE_WARM] = rate(300, 3),
+		[PROBE_COLD] = rate(150, 15)};
 	struct stalls s;
 	stalls_compute(rates, &s);
 	near(s.prep.value, 0.25);
@@ -44,9 +44,9 @@ static void test_shares_of_time(void **state)
 static void test_chance_is_no_stall(void **state)
 {
 	(void)state;
-	const struct trial_rate rates[N_TRIALS] = {[TRIAL_COMPUTE] = rate(300, 9),
-		[TRIAL_WARM] = rate(298, 9),
-		[TRIAL_COLD] = rate(305, 9)};
+	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(300, 9),
+		[PROBE_WARM] = rate(298, 9),
+		[PROBE_COLD] = rate(305, 9)};
 	struct stalls s;
 	stalls_compute(rates, &s);
 	assert_true(s.prep.value > 0 && s.prep.low < 0);
@@ -62,9 +62,9 @@ static void test_chance_is_no_stall(void **state)
 static void test_contention_makes_intervals_wide(void **state)
 {
 	(void)state;
-	const struct trial_rate rates[N_TRIALS] = {[TRIAL_COMPUTE] = rate(250, 2.5),
-		[TRIAL_WARM] = rate(300, 3),
-		[TRIAL_COLD] = rate(270, 2.7)};
+	const struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = rate(250, 2.5),
+		[PROBE_WARM] = rate(300, 3),
+		[PROBE_COLD] = rate(270, 2.7)};
 	struct stalls s;
 	stalls_compute(rates, &s);
 	near(s.prep.value, -0.2);
@@ -79,21 +79,21 @@ static void test_contention_makes_intervals_wide(void **state)
 static void test_what_is_missing(void **state)
 {
 	(void)state;
-	struct trial_rate rates[N_TRIALS] = {[TRIAL_COMPUTE] = nothing,
-		[TRIAL_WARM] = rate(300, 9),
-		[TRIAL_COLD] = rate(100, 1)};
+	struct probe_rate rates[N_TRIALS] = {[PROBE_COMPUTE] = nothing,
+		[PROBE_WARM] = rate(300, 9),
+		[PROBE_COLD] = rate(100, 1)};
 	struct stalls s;
 	stalls_compute(rates, &s);
 	assert_true(isnan(s.prep.value) && isnan(s.prep.low));
 	assert_true(isfinite(s.fetch.value));
-	rates[TRIAL_COLD].of_samples = false; // iterations a second, not samples
+	rates[PROBE_COLD].of_samples = false; // iterations a second, not samples
 	stalls_compute(rates, &s);
 	assert_true(isnan(s.fetch.value));
-	rates[TRIAL_COLD] = rate(0, 0);
+	rates[PROBE_COLD] = rate(0, 0);
 	stalls_compute(rates, &s);
 	assert_true(isnan(s.fetch.value));
 	// A rate from too few iterations has no interval: neither has the stall.
-	rates[TRIAL_COLD] = rate(100, NAN);
+	rates[PROBE_COLD] = rate(100, NAN);
 	stalls_compute(rates, &s);
 	assert_true(isfinite(s.fetch.value) && isnan(s.fetch.low));
 	assert_false(stall_is_sure(&s.fetch));
@@ -111,30 +111,30 @@ static void test_when_a_rate_is_known(void **state)
 {
 	(void)state;
 	struct phases p = run_of(100, 10, 0.002);
-	assert_true(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
-	assert_false(stalls_rate_is_known(&p, 0.01, TRIAL_SECONDS));
+	assert_true(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.01, PROBE_SECONDS));
 	p.n_workers = 11; // each of which prepared batches before the first was taken
-	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(10, 10, 0.002);
-	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(100, 1, 0.002);
-	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
 	p = run_of(100, 10, NAN);
-	assert_false(stalls_rate_is_known(&p, 0.03, TRIAL_SECONDS));
+	assert_false(stalls_rate_is_known(&p, 0.03, PROBE_SECONDS));
 }
 
 static void test_iterations_where_nobody_counts_samples(void **state)
 {
 	(void)state;
 	struct phases p = run_of(100, 10, 0.02);
-	struct trial_rate found;
-	trial_rate_of(&p, &found);
+	struct probe_rate found;
+	probe_rate_of(&p, &found);
 	assert_false(found.of_samples);
 	near(found.rate.value, 10);
 	near(found.rate.low, 1 / 0.12);
 	near(found.rate.high, 1 / 0.08);
 	p.samples_per_s = (struct estimate){320, 310, 330};
-	trial_rate_of(&p, &found);
+	probe_rate_of(&p, &found);
 	assert_true(found.of_samples);
 	near(found.rate.value, 320);
 }

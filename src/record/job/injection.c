@@ -20,7 +20,7 @@
 #include "base/cache_folder.h"
 #include "base/cleanup.h"
 #include "base/crc32.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "base/text.h"
 #include "base/trust.h"
 
@@ -28,7 +28,7 @@ enum { PART_BYTES_MAX = 4 << 20 }; // of a file
 
 // A part is files of one folder.
 struct part {
-	const char *name; // for part_find(): of the folder, or of its only file
+	const char *name; // for installation_find(): of the folder, or of its only file
 	const char *file; // the only one; NULL: all sources of Python
 	const char *copy; // how its copy's name begins
 };
@@ -234,7 +234,7 @@ static int trust_folder(const char *path, unsigned deeper, struct error *e)
 
 static int find_part(const struct part *part, char *const *command, char **ret, struct error *e)
 {
-	_cleanup_free_ char *found = part_find(part->name, R_OK, e), *copy = NULL;
+	_cleanup_free_ char *found = installation_find(part->name, R_OK, e), *copy = NULL;
 	struct error why = {0};
 	if (!found) {
 		return -ENOENT;

@@ -30,7 +30,7 @@
 #include "base/descriptors.h"
 #include "base/error.h"
 #include "base/parse.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "base/text.h"
 #include "machine/cgroup.h"
 #include "machine/exit_status.h"
@@ -813,7 +813,7 @@ static void close_for_recorder(struct launcher *l)
 // strain finish, waiting on its standard input.
 static void start_finisher(struct launcher *l)
 {
-	_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
+	_cleanup_free_ char *strain = installation_find("strain", X_OK, NULL);
 	int go[2];
 	if (!strain || pipe2(go, O_CLOEXEC) < 0) {
 		return;

@@ -19,7 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/part.h"
+#include "base/installation.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "machine/file.h"
@@ -416,7 +416,7 @@ static int memory_source_open(
 		.buffer = buffer,
 	};
 	if (!context->captured) {
-		_cleanup_free_ char *strain = part_find("strain", X_OK, NULL);
+		_cleanup_free_ char *strain = installation_find("strain", X_OK, NULL);
 		note_own_program(&s->own[0], "/proc/self/exe");
 		note_own_program(&s->own[1], strain);
 	}

@@ -13,15 +13,15 @@
 struct self;
 
 // Adds the recorder's groups to the registry, before the metrics are written. 0 or -ENOMEM.
-int self_new(struct registry *registry, struct self **ret);
-void self_free(struct self *self);
+int own_cost_new(struct registry *registry, struct self **ret);
+void own_cost_free(struct self *self);
 
 // The groups, for documents: what they hold, and how many there are.
-const struct group *self_groups(const struct self *self, size_t *ret_n);
+const struct group *own_cost_groups(const struct self *self, size_t *ret_n);
 
 // Announces the entity. Returns its id.
-int64_t self_announce(struct self *self, struct sink *sink, uint64_t now_ns);
+int64_t own_cost_announce(struct self *self, struct sink *sink, uint64_t now_ns);
 
 // Appends a row of each group. Returns the CPU time of this process in ns.
-uint64_t self_read(struct self *self, const struct sampler *sampler, struct feed *feed, double slow,
-	uint64_t interval_ns, uint64_t now_ns);
+uint64_t own_cost_read(struct self *self, const struct sampler *sampler, struct feed *feed,
+	double slow, uint64_t interval_ns, uint64_t now_ns);

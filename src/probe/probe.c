@@ -3,7 +3,7 @@
 //
 // Recording for a while, and looking at the run file meanwhile.
 
-#include "probe/trial.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +34,8 @@
 #define PIDS_MAX 256u
 
 struct watched {
-	const struct trial_config *config;
-	struct trial *trial;
+	const struct probe_config *config;
+	struct probe *probe;
 	pid_t launcher;
 	char mark[48]; // of its processes, see still_running.h
 	uint64_t start_ns;
@@ -85,9 +85,9 @@ static uint64_t needed_iterations(uint64_t ahead)
 	return 5 * ahead;
 }
 
-bool trial_is_primed(const struct trial *trial)
+bool probe_is_primed(const struct probe *probe)
 {
-	return trial->rate.iterations < needed_iterations(trial->ahead);
+	return probe->rate.iterations < needed_iterations(probe->ahead);
 }
 
 static uint64_t find_ahead(struct reader *reader)
@@ -113,7 +113,7 @@ static bool look(struct watched *w)
 	const struct phases_input input = {&a.tables, &a.stops, true};
 	if (phases_load(&input, &phases, &e) == 0) {
 		known = stalls_rate_is_known(&phases, w->config->error,
-			w->config->seconds > 0 ? w->config->seconds : TRIAL_SECONDS);
+			w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader));
 		phases_done(&phases);
 	}
@@ -129,7 +129,7 @@ static bool look(struct watched *w)
 static bool wait_end(const struct watched *w, uint64_t until_ns)
 {
 	do {
-		pid_t ended = waitpid(w->launcher, &w->trial->status, WNOHANG);
+		pid_t ended = waitpid(w->launcher, &w->probe->status, WNOHANG);
 		if (ended == w->launcher || (ended < 0 && errno != EINTR)) {
 			return true;
 		}
@@ -154,28 +154,28 @@ static void end_job(struct watched *w)
 	}
 }
 
-static enum trial_end watch(struct watched *w)
+static enum probe_end watch(struct watched *w)
 {
-	const struct trial_config *config = w->config;
+	const struct probe_config *config = w->config;
 	uint64_t next_ns = w->start_ns + LOOK_SOONEST_NS;
 	for (;;) {
 		if (wait_end(w, clock_monotonic_ns() + STEP_NS)) {
-			bool well = WIFEXITED(w->trial->status) &&
-			            WEXITSTATUS(w->trial->status) == 0;
-			return well ? TRIAL_JOB_ENDED : TRIAL_JOB_FAILED;
+			bool well = WIFEXITED(w->probe->status) &&
+			            WEXITSTATUS(w->probe->status) == 0;
+			return well ? PROBE_JOB_ENDED : PROBE_JOB_FAILED;
 		}
 		uint64_t now_ns = clock_monotonic_ns();
 		if (*config->interrupted) {
-			return TRIAL_INTERRUPTED;
+			return PROBE_INTERRUPTED;
 		}
 		if (now_ns >= w->start_ns + config->limit_ns) {
-			return TRIAL_TIME;
+			return PROBE_TIME;
 		}
 		if (now_ns < next_ns) {
 			continue;
 		}
 		if (look(w)) {
-			return TRIAL_KNOWN;
+			return PROBE_KNOWN;
 		}
 		uint64_t took_ns = clock_monotonic_ns() - now_ns;
 		uint64_t pause_ns = took_ns * LOOK_SHARE;
@@ -186,7 +186,7 @@ static enum trial_end watch(struct watched *w)
 // Life --------------------------------------------------------------------------------------------
 
 // "strain run -o RUN OPTIONS -- COMMAND". NULL where there is no memory.
-static char **make_arguments(const struct trial_config *config)
+static char **make_arguments(const struct probe_config *config)
 {
 	const char *own[] = {config->strain, "run", "-o", config->run};
 	size_t n_options = 0, n = 0, k = 0;
@@ -246,7 +246,7 @@ static void add_cpus(const char *list)
 
 static void become_recording(const struct watched *w)
 {
-	const struct trial_config *config = w->config;
+	const struct probe_config *config = w->config;
 	int null = open("/dev/null", O_RDONLY);
 	int out = open(config->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (null < 0 || out < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
@@ -281,7 +281,7 @@ static int read_rate(struct watched *w, struct error *e)
 	struct reader *reader;
 	struct analysis a;
 	struct phases phases;
-	struct trial *p = w->trial;
+	struct probe *p = w->probe;
 	p->rate.rate = (struct estimate){NAN, NAN, NAN};
 	if (!open_run(w->config->run, &reader, &a)) {
 		return error_set(e, ENODATA, "nothing was recorded");
@@ -289,7 +289,7 @@ static int read_rate(struct watched *w, struct error *e)
 	const struct phases_input input = {&a.tables, &a.stops, true};
 	int result = phases_load(&input, &phases, e);
 	if (result == 0) {
-		trial_rate_of(&phases, &p->rate);
+		probe_rate_of(&phases, &p->rate);
 		p->no_rate = phases.missing ? strdup(phases.missing) : NULL;
 		phases_done(&phases);
 	}
@@ -309,7 +309,7 @@ static int read_rate(struct watched *w, struct error *e)
 	return result;
 }
 
-// No other trial's.
+// No other probe's.
 static int make_mark(char *mark, size_t size)
 {
 	uint64_t number[2];
@@ -320,10 +320,10 @@ static int make_mark(char *mark, size_t size)
 	return 0;
 }
 
-int trial_run(const struct trial_config *config, struct trial *ret, struct error *e)
+int probe_run(const struct probe_config *config, struct probe *ret, struct error *e)
 {
-	struct watched w = {.config = config, .trial = ret, .start_ns = clock_monotonic_ns()};
-	*ret = (struct trial){0};
+	struct watched w = {.config = config, .probe = ret, .start_ns = clock_monotonic_ns()};
+	*ret = (struct probe){0};
 	int result = make_mark(w.mark, sizeof(w.mark));
 	if (result < 0) {
 		return error_errno(e, -result, "cannot start a recording");
@@ -337,19 +337,19 @@ int trial_run(const struct trial_config *config, struct trial *ret, struct error
 	}
 	ret->end = watch(&w);
 	ret->seconds = (double)(clock_monotonic_ns() - w.start_ns) / 1e9;
-	if (ret->end != TRIAL_JOB_ENDED && ret->end != TRIAL_JOB_FAILED) {
+	if (ret->end != PROBE_JOB_ENDED && ret->end != PROBE_JOB_FAILED) {
 		end_job(&w);
 	}
 	result = read_rate(&w, e);
 	if (result < 0) {
-		trial_done(ret);
+		probe_done(ret);
 	}
 	return result;
 }
 
-void trial_done(struct trial *p)
+void probe_done(struct probe *p)
 {
 	free(p->no_rate);
 	free(p->hooks_missing);
-	*p = (struct trial){0};
+	*p = (struct probe){0};
 }

@@ -12,4 +12,4 @@
 // and
 // ../../bin: but not in a folder that somebody can write who could not replace the program itself.
 // access_mode: as for access(), what must be possible with it.
-char *part_find(const char *name, int access_mode, struct error *e);
+char *installation_find(const char *name, int access_mode, struct error *e);

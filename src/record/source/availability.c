@@ -3,7 +3,7 @@
 //
 // Sources, opened and read as the recorder does it, with the feed's items kept in memory.
 
-#include "record/source/probe.h"
+#include "record/source/availability.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,17 +40,17 @@ struct result {
 	size_t n_readings, capacity;
 };
 
-struct probe {
+struct availability {
 	struct registry registry;
 	struct feed *feed;
 	struct entity *entities;
 	size_t n_entities, entities_capacity;
 	struct result *kept; // [n]
-	struct probe_result *results; // [n]
+	struct availability_result *results; // [n]
 	size_t n;
 };
 
-static const char *entity_name(const struct probe *p, int64_t id)
+static const char *entity_name(const struct availability *p, int64_t id)
 {
 	static const char *const fixed[] = {"", "host", "job", "recorder"};
 	if (id >= 0 && id <= FIXED_ENTITIES) {
@@ -64,7 +64,7 @@ static const char *entity_name(const struct probe *p, int64_t id)
 	return "?";
 }
 
-static int note_entity(struct probe *p, const struct item *item)
+static int note_entity(struct availability *p, const struct item *item)
 {
 	for (size_t i = 0; i < p->n_entities; i++) {
 		if (p->entities[i].id == item->entity) {
@@ -84,8 +84,8 @@ static int note_entity(struct probe *p, const struct item *item)
 }
 
 // The group and the place in it of a metric's id.
-static bool find_metric(
-	const struct probe *p, uint32_t id, const struct group **ret_group, size_t *ret_metric)
+static bool find_metric(const struct availability *p, uint32_t id, const struct group **ret_group,
+	size_t *ret_metric)
 {
 	for (size_t i = 0; i < p->registry.n_rows; i++) {
 		const struct registry_row *row = &p->registry.rows[i];
@@ -101,7 +101,7 @@ static bool find_metric(
 }
 
 // A value replaces a reason and an older value; a reason replaces nothing.
-static int note(struct probe *p, struct result *kept, uint32_t metric_id, int64_t entity,
+static int note(struct availability *p, struct result *kept, uint32_t metric_id, int64_t entity,
 	int64_t value, const char *reason)
 {
 	struct reading new = {.entity = entity, .value = value};
@@ -130,7 +130,7 @@ static int note(struct probe *p, struct result *kept, uint32_t metric_id, int64_
 	return 0;
 }
 
-static int note_item(struct probe *p, struct result *kept, const struct item *item)
+static int note_item(struct availability *p, struct result *kept, const struct item *item)
 {
 	if (item->kind == ITEM_ENTITY) {
 		return note_entity(p, item);
@@ -149,7 +149,7 @@ static int note_item(struct probe *p, struct result *kept, const struct item *it
 	return r;
 }
 
-static int drain(struct probe *p, struct sink *sink, struct result *kept)
+static int drain(struct availability *p, struct sink *sink, struct result *kept)
 {
 	int r = 0;
 	sink_flush(sink);
@@ -176,8 +176,8 @@ static void read_groups(
 }
 
 // A source that does not open has its reason for each of its metrics.
-static int note_failure(
-	struct probe *p, struct result *kept, const struct source *source, const char *reason)
+static int note_failure(struct availability *p, struct result *kept, const struct source *source,
+	const char *reason)
 {
 	for (size_t g = 0; g < source->n_groups; g++) {
 		const struct registry_row *row = registry_find(&p->registry, &source->groups[g]);
@@ -191,7 +191,7 @@ static int note_failure(
 	return 0;
 }
 
-static int try_source(struct probe *p, const struct source_context *context,
+static int try_source(struct availability *p, const struct source_context *context,
 	const struct source *source, struct result *kept, struct error *failed)
 {
 	struct sink *sink = NULL;
@@ -258,8 +258,8 @@ static bool has_entities(const struct result *kept, const struct group *group)
 	return false;
 }
 
-static int publish(
-	struct probe *p, struct result *kept, const struct source *source, struct probe_result *ret)
+static int publish(struct availability *p, struct result *kept, const struct source *source,
+	struct availability_result *ret)
 {
 	ret->source = source;
 	ret->values = calloc(kept->n_readings + 1, sizeof(*ret->values));
@@ -276,7 +276,7 @@ static int publish(
 			continue; // each of them says it
 		}
 		const char *reason = r->reason ? r->reason : general ? general->reason : NULL;
-		ret->values[ret->n_values++] = (struct probe_value){
+		ret->values[ret->n_values++] = (struct availability_value){
 			.group = r->group,
 			.metric = r->metric,
 			.entity = entity_name(p, r->entity),
@@ -287,9 +287,9 @@ static int publish(
 	return 0;
 }
 
-int probe_run(const struct source_context *context, struct probe **ret)
+int availability_run(const struct source_context *context, struct availability **ret)
 {
-	struct probe *p = calloc(1, sizeof(*p));
+	struct availability *p = calloc(1, sizeof(*p));
 	if (!p) {
 		return -ENOMEM;
 	}
@@ -313,14 +313,14 @@ int probe_run(const struct source_context *context, struct probe **ret)
 		r = publish(p, &p->kept[i], source_list[i], &p->results[i]);
 	}
 	if (r < 0) {
-		probe_free(p);
+		availability_free(p);
 		return r;
 	}
 	*ret = p;
 	return 0;
 }
 
-void probe_free(struct probe *p)
+void availability_free(struct availability *p)
 {
 	if (!p) {
 		return;
@@ -347,7 +347,7 @@ void probe_free(struct probe *p)
 	free(p);
 }
 
-const struct probe_result *probe_results(const struct probe *p, size_t *ret_n)
+const struct availability_result *availability_results(const struct availability *p, size_t *ret_n)
 {
 	*ret_n = p->n;
 	return p->results;

@@ -3,7 +3,7 @@
 //
 // Where the parts of an installation are.
 
-#include "base/part.h"
+#include "base/installation.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -42,7 +42,7 @@ static bool find_here(char *buffer, size_t size)
 	return slash;
 }
 
-char *part_find(const char *name, int access_mode, struct error *e)
+char *installation_find(const char *name, int access_mode, struct error *e)
 {
 	static const char *const places[] = {"", "/../lib/strain", "/../bin", "/../../bin"};
 	// Whoever sets it chooses it, as with PATH.

@@ -13,7 +13,7 @@
 #include "record/sample/source.h"
 
 // One metric of one entity: a value, or the reason why there is none.
-struct probe_value {
+struct availability_value {
 	const struct group *group;
 	size_t metric; // in the group
 	const char *entity; // name; "" for all of the kind
@@ -21,17 +21,17 @@ struct probe_value {
 	const char *reason; // NULL where there is a value, or nothing was said
 };
 
-struct probe_result {
+struct availability_result {
 	const struct source *source;
 	struct error failed; // code 0 where the source opened
-	struct probe_value *values; // [n_values], in the order of groups, entities, metrics
+	struct availability_value *values; // [n_values], in the order of groups, entities, metrics
 	size_t n_values;
 };
 
-struct probe;
+struct availability;
 
 // context needs root_fd, captured, tree and cgroup; entities are given ids here. Readings are taken
 // as if some seconds passed between them. 0 or -ENOMEM.
-int probe_run(const struct source_context *context, struct probe **ret);
-void probe_free(struct probe *p); // accepts NULL
-const struct probe_result *probe_results(const struct probe *p, size_t *ret_n);
+int availability_run(const struct source_context *context, struct availability **ret);
+void availability_free(struct availability *p); // accepts NULL
+const struct availability_result *availability_results(const struct availability *p, size_t *ret_n);

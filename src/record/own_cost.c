@@ -3,7 +3,7 @@
 //
 // The recorder's own cost.
 
-#include "record/self.h"
+#include "record/own_cost.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ enum {
 	SELF_LOST,
 	N_SELF
 };
-static const struct metric self_metrics[N_SELF] = {
+static const struct metric own_cost_metrics[N_SELF] = {
 	[SELF_CPU] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of the recorder, all its threads."},
 	[SELF_MEMORY] = {"process.memory.usage", METRIC_GAUGE, "By", 1024,
@@ -51,11 +51,11 @@ static const struct metric self_metrics[N_SELF] = {
 		"Rows that did not fit the queue, because writing was too slow, and were dropped."},
 };
 
-static const struct group self_group = {
-	"self", ENTITY_RECORDER, self_metrics, N_SELF, NS_PER_S, NULL};
+static const struct group own_cost_group = {
+	"self", ENTITY_RECORDER, own_cost_metrics, N_SELF, NS_PER_S, NULL};
 
 struct self {
-	struct group groups[2]; // self_group, and the time in each source
+	struct group groups[2]; // own_cost_group, and the time in each source
 	struct metric times[SOURCES_MAX];
 	char names[SOURCES_MAX][64];
 	struct stream *streams[2];
@@ -64,7 +64,7 @@ struct self {
 	int64_t kib_per_page;
 };
 
-int self_new(struct registry *registry, struct self **ret)
+int own_cost_new(struct registry *registry, struct self **ret)
 {
 	struct self *self = calloc(1, sizeof(*self));
 	if (!self) {
@@ -77,20 +77,20 @@ int self_new(struct registry *registry, struct self **ret)
 		self->times[n] = (struct metric){self->names[n], METRIC_COUNTER, "s", 1e-6,
 			"Time that the readings of this source took, waiting included."};
 	}
-	self->groups[0] = self_group;
+	self->groups[0] = own_cost_group;
 	self->groups[1] = (struct group){"times", ENTITY_RECORDER, self->times, n, NS_PER_S, NULL};
 	self->kib_per_page = sysconf(_SC_PAGESIZE) / 1024;
 	self->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	if (registry_add(registry, "recorder", &self->groups[0]) < 0 ||
 		registry_add(registry, "recorder", &self->groups[1]) < 0) {
-		self_free(self);
+		own_cost_free(self);
 		return -ENOMEM;
 	}
 	*ret = self;
 	return 0;
 }
 
-void self_free(struct self *self)
+void own_cost_free(struct self *self)
 {
 	if (self && self->statm_fd >= 0) {
 		close(self->statm_fd);
@@ -98,13 +98,13 @@ void self_free(struct self *self)
 	free(self);
 }
 
-const struct group *self_groups(const struct self *self, size_t *ret_n)
+const struct group *own_cost_groups(const struct self *self, size_t *ret_n)
 {
 	*ret_n = ARRAY_LENGTH(self->groups);
 	return self->groups;
 }
 
-int64_t self_announce(struct self *self, struct sink *sink, uint64_t now_ns)
+int64_t own_cost_announce(struct self *self, struct sink *sink, uint64_t now_ns)
 {
 	char key[32];
 	snprintf(key, sizeof(key), "%d", (int)getpid());
@@ -130,8 +130,8 @@ static int64_t resident_kib(const struct self *self)
 	return (int64_t)statm.resident_pages * self->kib_per_page;
 }
 
-uint64_t self_read(struct self *self, const struct sampler *sampler, struct feed *feed, double slow,
-	uint64_t interval_ns, uint64_t now_ns)
+uint64_t own_cost_read(struct self *self, const struct sampler *sampler, struct feed *feed,
+	double slow, uint64_t interval_ns, uint64_t now_ns)
 {
 	uint64_t cpu_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct sampler_ticks ticks = sampler_ticks(sampler);

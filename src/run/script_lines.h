@@ -14,7 +14,7 @@ struct analysis;
 #define LINE_SHARES_MOST 20
 
 // Texts are from the job: escape them.
-struct line_share {
+struct script_line {
 	char *phase; // NULL: not known
 	char *file;
 	int64_t line;
@@ -22,15 +22,15 @@ struct line_share {
 	uint64_t samples;
 };
 
-struct line_shares {
-	struct line_share items[LINE_SHARES_MOST];
+struct script_lines {
+	struct script_line items[LINE_SHARES_MOST];
 	size_t n;
 	uint64_t samples; // of all lines of the process; 0: nobody looked
 };
 
 // Of the process that trains; where it has none or none is known, of the one with the most looks. 0
 // or -ENOMEM; then *ret is empty.
-int line_shares_load(const struct analysis *a, struct line_shares *ret);
-void line_shares_done(struct line_shares *shares);
+int script_lines_load(const struct analysis *a, struct script_lines *ret);
+void script_lines_done(struct script_lines *shares);
 // "train.py", or "model/train.py" where another one of these files is a train.py, too. Within file.
-const char *line_shares_short(const struct line_shares *shares, const char *file);
+const char *script_lines_short(const struct script_lines *shares, const char *file);

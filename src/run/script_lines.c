@@ -3,7 +3,7 @@
 //
 // The table line_sample, which has several rows of one line where processes wrote several.
 
-#include "run/line_shares.h"
+#include "run/script_lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,19 +13,19 @@
 #include "run/query.h"
 #include "runfile/reader.h"
 
-void line_shares_done(struct line_shares *shares)
+void script_lines_done(struct script_lines *shares)
 {
 	for (size_t i = 0; i < shares->n; i++) {
 		free(shares->items[i].phase);
 		free(shares->items[i].file);
 		free(shares->items[i].function);
 	}
-	*shares = (struct line_shares){0};
+	*shares = (struct script_lines){0};
 }
 
 struct loading {
 	int64_t wanted; // an entity; 0: the first one
-	struct line_shares *shares;
+	struct script_lines *shares;
 };
 
 static char *copy_of(sqlite3_stmt *row, int column)
@@ -49,13 +49,13 @@ static int take_row(void *context, sqlite3_stmt *row)
 	if (l->shares->n == LINE_SHARES_MOST) {
 		return 0;
 	}
-	struct line_share *share = &l->shares->items[l->shares->n++];
-	*share = (struct line_share){copy_of(row, PHASE), copy_of(row, FILE_NAME),
+	struct script_line *share = &l->shares->items[l->shares->n++];
+	*share = (struct script_line){copy_of(row, PHASE), copy_of(row, FILE_NAME),
 		sqlite3_column_int64(row, LINE), copy_of(row, FUNCTION), (uint64_t)samples};
 	return share->file && share->function ? 0 : -ENOMEM;
 }
 
-static int load_of(const struct analysis *a, int64_t entity, struct line_shares *ret)
+static int load_of(const struct analysis *a, int64_t entity, struct script_lines *ret)
 {
 	static const char select[] =
 		"SELECT s.entity, s.phase, s.file, s.line, s.function, SUM(s.samples) AS n"
@@ -64,19 +64,19 @@ static int load_of(const struct analysis *a, int64_t entity, struct line_shares 
 		" GROUP BY s.entity, s.phase, s.file, s.line, s.function"
 		" ORDER BY p.looks DESC, s.entity, n DESC, s.file, s.line";
 	struct loading l = {entity, ret};
-	*ret = (struct line_shares){0};
+	*ret = (struct script_lines){0};
 	// A file that is damaged there has the rows before.
 	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	if (r == -ENOMEM) {
-		line_shares_done(ret);
+		script_lines_done(ret);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
-int line_shares_load(const struct analysis *a, struct line_shares *ret)
+int script_lines_load(const struct analysis *a, struct script_lines *ret)
 {
 	int64_t trainer = analysis_trainer(a);
-	*ret = (struct line_shares){0};
+	*ret = (struct script_lines){0};
 	if (!a->tables.reader || !reader_has_lines(a->tables.reader)) {
 		return 0;
 	}
@@ -94,7 +94,7 @@ static const char *end_of(const char *file, unsigned folders)
 	return at;
 }
 
-const char *line_shares_short(const struct line_shares *shares, const char *file)
+const char *script_lines_short(const struct script_lines *shares, const char *file)
 {
 	enum { FOLDERS_MOST = 8 };
 	for (unsigned folders = 0; folders < FOLDERS_MOST; folders++) {

@@ -15,110 +15,110 @@
 #include "run/histogram.h"
 #include "run/summary.h"
 
-static void feed(struct tally *t, int64_t t_us, double value)
+static void feed(struct accumulator *t, int64_t t_us, double value)
 {
-	tally_add(t, t_us, value, value);
+	accumulator_add(t, t_us, value, value);
 }
 
 static void test_a_counter_that_begins_with_its_entity(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_COUNTER);
+	accumulator_start(&t, METRIC_COUNTER);
 	feed(&t, 0, 0.5);
 	feed(&t, 1000000, 1.5);
 	feed(&t, 2000000, 4.5);
-	tally_figures(&t, INT64_MIN, true, f);
+	accumulator_figures(&t, INT64_MIN, true, f);
 	assert_float_equal(f[FIGURE_TOTAL], 4.5, 1e-9);
 	assert_float_equal(
 		f[FIGURE_MEAN], 2, 1e-9); // what came before the first reading has no time
 	assert_float_equal(f[FIGURE_P50], 1, 0.004);
 	assert_float_equal(f[FIGURE_P95], 3, 0.012);
 	assert_float_equal(f[FIGURE_MAX], 3, 1e-9);
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static void test_a_counter_that_was_there_before(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_COUNTER);
+	accumulator_start(&t, METRIC_COUNTER);
 	feed(&t, 0, 1000);
-	tally_figures(&t, INT64_MIN, false, f);
+	accumulator_figures(&t, INT64_MIN, false, f);
 	assert_true(isnan(f[FIGURE_TOTAL])); // one reading tells nothing
-	tally_start(&t, METRIC_COUNTER);
+	accumulator_start(&t, METRIC_COUNTER);
 	feed(&t, 0, 1000);
 	feed(&t, 1000000, 1003);
-	tally_figures(&t, INT64_MIN, false, f);
+	accumulator_figures(&t, INT64_MIN, false, f);
 	assert_float_equal(f[FIGURE_TOTAL], 3, 1e-9);
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static void test_a_counter_that_steps_back_adds_nothing(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_COUNTER);
+	accumulator_start(&t, METRIC_COUNTER);
 	feed(&t, 0, 10);
 	feed(&t, 1000000, 12);
 	feed(&t, 2000000, 1); // reset
 	feed(&t, 3000000, 2);
-	tally_figures(&t, INT64_MIN, false, f);
+	accumulator_figures(&t, INT64_MIN, false, f);
 	assert_float_equal(f[FIGURE_TOTAL], 3, 1e-9);
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static void test_rates_are_over_windows(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_COUNTER);
+	accumulator_start(&t, METRIC_COUNTER);
 	// One CPU for 10 of every 100 ms: no window of 100 ms shows more than a tenth.
 	for (int64_t i = 0; i <= 1000; i++) {
 		feed(&t, i * 10000, (double)((i + 9) / 10) * 0.01);
 	}
-	tally_figures(&t, INT64_MIN, true, f);
+	accumulator_figures(&t, INT64_MIN, true, f);
 	assert_float_equal(f[FIGURE_MAX], 0.1, 1e-6);
 	assert_float_equal(f[FIGURE_MEAN], 0.1, 1e-6);
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static void test_a_gauge_is_weighted_by_how_long_it_stood(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_GAUGE);
+	accumulator_start(&t, METRIC_GAUGE);
 	feed(&t, 0, 10);
 	feed(&t, 900000, 1000); // a spike of a tenth
 	feed(&t, 1000000, 10);
 	feed(&t, 1000000, NAN);
-	tally_figures(&t, INT64_MIN, true, f);
+	accumulator_figures(&t, INT64_MIN, true, f);
 	assert_true(isnan(f[FIGURE_TOTAL]));
 	assert_float_equal(f[FIGURE_MEAN], 109, 1e-6);
 	assert_float_equal(f[FIGURE_P50], 10, 0.04);
 	assert_float_equal(f[FIGURE_P95], 1000, 4);
 	assert_float_equal(f[FIGURE_MAX], 1000, 0);
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static void test_nothing_read_is_no_figure(void **state)
 {
 	(void)state;
-	struct tally t = {0};
+	struct accumulator t = {0};
 	double f[N_FIGURES];
-	tally_start(&t, METRIC_GAUGE);
+	accumulator_start(&t, METRIC_GAUGE);
 	feed(&t, 0, NAN);
 	feed(&t, 10, NAN);
-	tally_figures(&t, INT64_MIN, true, f);
+	accumulator_figures(&t, INT64_MIN, true, f);
 	for (unsigned i = 0; i < N_FIGURES; i++) {
 		assert_true(isnan(f[i]));
 	}
-	tally_done(&t);
+	accumulator_done(&t);
 }
 
 static int compare(const void *left, const void *right)
@@ -173,27 +173,27 @@ static void test_rows_together(void **state)
 			t_us[i] = (i ? t_us[i - 1] : 0) + 9000 + (int64_t)(random >> 20) % 2000;
 			values[i] = i % 777 == 0 ? NAN : value;
 		}
-		struct tally one = {0}, together = {0};
+		struct accumulator one = {0}, together = {0};
 		double f[N_FIGURES], g[N_FIGURES];
-		tally_start(&one, kind);
-		tally_start(&together, kind);
+		accumulator_start(&one, kind);
+		accumulator_start(&together, kind);
 		for (int i = 0; i < N; i++) {
 			feed(&one, t_us[i], values[i]);
 		}
 		for (int i = 0; i < N; i += 4000) { // as blocks bring them
-			tally_add_rows(&together, t_us + i, values + i, values + i, 4000);
+			accumulator_add_rows(&together, t_us + i, values + i, values + i, 4000);
 		}
 		assert_int_equal(one.readings, together.readings);
-		tally_figures(&one, INT64_MIN, true, f);
-		tally_figures(&together, INT64_MIN, true, g);
+		accumulator_figures(&one, INT64_MIN, true, f);
+		accumulator_figures(&together, INT64_MIN, true, g);
 		for (unsigned i = 0; i < N_FIGURES; i++) {
 			assert_true(isnan(f[i]) == isnan(g[i]));
 			// After a rest, a counter's windows begin at another reading.
 			double tolerance = kind == METRIC_COUNTER && i >= FIGURE_P50 ? 0.1 : 1e-9;
 			assert_true(isnan(f[i]) || fabs(f[i] - g[i]) <= tolerance * fabs(f[i]));
 		}
-		tally_done(&one);
-		tally_done(&together);
+		accumulator_done(&one);
+		accumulator_done(&together);
 	}
 }
 
