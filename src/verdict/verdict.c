@@ -734,7 +734,7 @@ static const char *way_to_marks(const struct analysis *a)
 		return ""; // the output of a process that ran already cannot be read
 	}
 	if (a->tables.epochs.n > 0) {
-		return python && marks ? "to mark iterations, add to the script: import strain; "
+		return python && marks ? "to mark iterations in the script: import strain; "
 		                         "for batch in strain.iterations(loader):"
 		                       : "";
 	}
@@ -744,8 +744,8 @@ static const char *way_to_marks(const struct analysis *a)
 		               : "no line of the searched output matched --epoch-pattern";
 	}
 	return !marks   ? "to mark epochs: --epoch-pattern REGEX"
-	       : python ? "to mark epochs, add to the script: import strain; for epoch in "
-	                  "strain.epochs(range(3)): (or use --epoch-pattern REGEX)"
+	       : python ? "to mark epochs in the script: import strain; for epoch in "
+	                  "strain.epochs(range(3)): (or --epoch-pattern REGEX)"
 	                : "to mark epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the "
 	                  "script";
 }

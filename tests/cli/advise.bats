@@ -56,7 +56,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	[ "$(field 'runs["warm"]["rate"] > 0')" = True ]
 	[ "$(field 'a["data"]["bytes"], a["data"]["files"]')" = "(4000000, 1)" ]
 	# No framework hands out its batches again.
-	[[ "$(field 'a["stalls"]["prep"]["missing"]')" == *"only where a hook entered"* ]]
+	[[ "$(field 'a["stalls"]["prep"]["missing"]')" == *"only if a hook was loaded"* ]]
 	if [[ "$stderr" != *"dropped from the page cache"* ]]; then
 		[[ "$(field 'a["stalls"]["fetch"]["missing"]')" == *"stays in memory"* ]]
 		skip "what is in /var/tmp stays in memory"
@@ -77,7 +77,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 	[[ "$line" == "fetch stall  none found: the cold run was "*" % faster than the warm run (95 %: -"* ]]
 	[[ "$line" == *" %): below "*" %, not significant" ]]
 	[[ "$line" != *" 0 % to 0 %"* ]]
-	[[ "$output" == *"note         a run with more to do was faster"* ]]
+	[[ "$output" == *"note         a run with more work was faster"* ]]
 }
 
 @test "nothing is left behind, of the job and of the runs" {
@@ -129,7 +129,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 @test "options that are wrong" {
 	run -2 "$STRAIN" advise
 	[ "${#lines[@]}" = 1 ]
-	[[ "$output" == "strain: advise: expected a question: --stalls"* ]]
+	[[ "$output" == "strain: advise: expected --stalls"* ]]
 	run -2 "$STRAIN" advise --stalls
 	[[ "$output" == "strain: advise: expected a command to run"* ]]
 	run -2 "$STRAIN" advise --stalls --error 0 true

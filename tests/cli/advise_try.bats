@@ -91,7 +91,7 @@ print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
 @test "what a run does not tell: secrets, ranks" {
 	"$STRAIN" run -o secret -- ./job by_threads --password hunter2
 	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 secret
-	[[ "$output" == *"its job cannot be started again: a secret in its command was not recorded"* ]]
+	[[ "$output" == *"cannot restart its job: a secret in its command was not recorded"* ]]
 	[[ "${lines[-1]}" == *"strain advise --try secret -- COMMAND..." ]]
 	WORLD_SIZE=2 RANK=0 "$STRAIN" run -o rank -- ./job by_threads
 	run -1 "$STRAIN" advise --try --with OMP_NUM_THREADS=1 rank.strain
@@ -146,11 +146,11 @@ print(eval(sys.argv[1], {}, {"tried": tried}))' "$2"
 	run -2 "$STRAIN" advise --try --stalls true
 	[[ "$output" == "strain: advise: expected one of --stalls and --try"* ]]
 	run -2 "$STRAIN" advise --try --with LD_PRELOAD=x.so -- true
-	[[ "$output" == "strain: --with: 'LD_PRELOAD=x.so' is no setting that can be tried"* ]]
+	[[ "$output" == "strain: --with: 'LD_PRELOAD=x.so' cannot be tried"* ]]
 	run -2 "$STRAIN" advise --try --repeats 1 -- true
 	[[ "$output" == "strain: --repeats: "* ]]
 	run -2 "$STRAIN" advise --try python3 train.py
-	[[ "$output" == *"a command goes behind --: strain advise --try -- python3"* ]]
+	[[ "$output" == *"put a command behind --: strain advise --try -- python3"* ]]
 	run -1 "$STRAIN" advise --try nowhere.strain
 	[[ "$output" == *"nowhere.strain"* ]]
 }

@@ -43,12 +43,12 @@ for epoch in (1, 2):
     print("epoch", epoch, flush=True)
     time.sleep(0.6)'
 	run -0 --separate-stderr record "$PYTHON" -c "$job"
-	[[ "$stderr" == *$'\n        to mark epochs, add to the script: import strain; for epoch in strain.epochs(range(3)): (or use --epoch-pattern REGEX)\n'* ]]
+	[[ "$stderr" == *$'\n        to mark epochs in the script: import strain; for epoch in strain.epochs(range(3)): (or --epoch-pattern REGEX)\n'* ]]
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *$'\n'"Mark      for epochs, in the script: import strain; "* ]]
-	"$STRAIN" show --json run.strain | grep -q '"marking": "for epochs, in the script'
+	[[ "$output" == *$'\n'"Mark      to mark epochs in the script: import strain; "* ]]
+	"$STRAIN" show --json run.strain | grep -q '"marking": "to mark epochs in the script'
 	run -0 --separate-stderr record --epoch-pattern '^epoch' "$PYTHON" -c "$job"
-	[[ "$stderr" == *$'\n        to mark iterations, add to the script: import strain; for batch in strain.iterations(loader):\n'* ]]
+	[[ "$stderr" == *$'\n        to mark iterations in the script: import strain; for batch in strain.iterations(loader):\n'* ]]
 	run -0 --separate-stderr record sleep 1.2
 	[[ "$stderr" == *$'\n        to mark epochs: --epoch-pattern REGEX, or strain mark epoch 1 in the script\n'* ]]
 	run -0 --separate-stderr record --no-markers "$PYTHON" -c "$job"

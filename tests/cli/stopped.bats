@@ -77,7 +77,7 @@ EDGES=0.35 # seconds that both edges of a stop may be off, and more than a readi
 	check "iterations['max_s'] < 1.9"
 	check "iterations['total_s'] < run['duration_s'] - truth + 0.7"
 	check "abs(iterations['stopped_s'] - truth) <= 2 * $EDGES + 0.02 * truth"
-	grep -q 'in which the job was stopped' text
+	grep -q 'during which the job was stopped' text
 }
 
 @test "all processes of a job are stopped, its shell too" {
