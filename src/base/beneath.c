@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Folders by descriptor. unlinkat() and rmdir act on a name and never on what is mounted there;
-// only opening and asking for a status do, which is what beneath_open and statx's cached answer are
-// for.
+// Folders by descriptor. unlinkat() and rmdir() act on a name, never on a file system mounted
+// there. Opening and asking for a status follow mounts, so beneath_open and statx's cached answer
+// are used for these.
 
 #include "base/beneath.h"
 

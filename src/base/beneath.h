@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Folders in which somebody else makes what is there: links, mounts, whatever takes the place of
-// what was removed.
+// Files in folders to which other users can add links, mounts or replacements.
 
 #pragma once
 

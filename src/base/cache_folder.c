@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The user's folder for what can be made again.
+// The user's folder for data that can be recreated.
 
 #include "base/cache_folder.h"
 

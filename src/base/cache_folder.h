@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The user's folder for what can be made again: $XDG_CACHE_HOME/strain, else ~/.cache/strain.
+// The user's folder for data that can be recreated: $XDG_CACHE_HOME/strain, else ~/.cache/strain.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a command line runs.
+// The program that a command line runs.
 
 #include "base/command.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a command line runs. Programs that run another (env, nice, srun, ...) are looked through.
+// The program that a command line runs. Programs that run another (env, nice, srun, ...) are looked
+// through.
 
 #pragma once
 

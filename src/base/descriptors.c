@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Whose descriptors are whose.
+// Ownership of descriptors.
 
 #include "base/descriptors.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Whose descriptors are whose. What strain inherited belongs to the job; what strain opens never
-// reaches it; a helper of ours holds nothing of the job's open.
+// Ownership of descriptors. Those that strain inherited belong to the job; those that strain opens
+// never reach it; helpers keep none of the job's open.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One way to fail: functions return 0 or -errno and fill a struct error whose text callers extend
+// Error handling: functions return 0 or -errno and fill a struct error, whose text callers extend
 // outwards until it reads as a sentence: "cannot open train.strain: not a run file: ...".
 
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where the parts of an installation are.
+// Locations of the parts of an installation.
 
 #include "base/installation.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where the parts of an installation are: programs and files that belong to the one that runs.
+// Locations of the parts of an installation: programs and files that belong to the running program.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Exit statuses of strain-record where the job did not run. Whoever starts it decides by them, not
-// by what it prints.
+// Exit statuses of strain-record when the job did not run. Callers decide by these codes, not by
+// printed text.
 
 #pragma once
 

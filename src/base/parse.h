@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Reading numbers out of foreign bytes: what was wrong is said, nothing is guessed, nothing is
-// read past the end. Kernel text is walked with a cursor; options are parsed whole.
+// Parsing numbers in untrusted bytes: errors are reported, nothing is guessed, nothing is read past
+// the end. Kernel text is walked with a cursor; options are parsed whole.
 
 #pragma once
 

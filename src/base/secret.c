@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Marks the bytes of a text that are secret, then writes it with *** for each stretch of them. What
-// one rule has marked, no other takes back.
+// Marks the secret bytes of a text, then writes it with *** for each marked range. No rule unmarks
+// bytes that another has marked.
 
 #include "base/secret.h"
 

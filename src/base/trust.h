@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Who else could change what a path leads to. Root and the effective user always can; this is about
-// the others: owners of the file and of the folders and links on the way to it, groups that may
-// write there, everyone. By mode and owner alone: what an ACL grants shows as the mode's group.
+// Finds users other than root and the effective user who could change the target of a path: owners
+// of the file and of the folders and links on the way to it, groups with write permission,
+// everyone. It uses modes and owners only: permissions of an ACL appear as the group mode.
 
 #pragma once
 

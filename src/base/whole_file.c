@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Under another name first: a full disk or a kill leaves what was there before.
+// Writes under another name first: a full disk or a kill preserves the previous file.
 
 #include "base/whole_file.h"
 

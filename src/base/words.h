@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Figures as words of a sentence. What is not known is "?".
+// Figures as words of a sentence. Unknown values are "?".
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain advise: short runs of a job that answer a question. --stalls: what its input costs. --try:
-// what advice gains.
+// strain advise: short runs of a job that answer a question. --stalls: the cost of its input.
+// --try: the gain of advice.
 
 #include <argp.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What every command needs: what is said on standard error. Names of files and what a job has
-// chosen are in it: all of it is escaped, here.
+// Messages on standard error, for all commands. They contain names of files and text from jobs: all
+// of it is escaped here.
 
 #include "cmd/command.h"
 

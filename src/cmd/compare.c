@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain compare: runs, directories and sweeps as tables by label, and what of their differences is
-// beyond noise.
+// strain compare: runs, directories and sweeps as tables by label, with tests of significance.
 
 #include <argp.h>
 #include <errno.h>

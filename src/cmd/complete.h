@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What may come next on a command line: for shells, which ask with each press of Tab.
+// Completion candidates for a command line, for shells.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain completion SHELL: what makes a shell complete strain's command lines (completions/).
+// strain completion SHELL: prints the script that completes strain's command lines in a shell
+// (completions/).
 
 #include <argp.h>
 #include <stdio.h>

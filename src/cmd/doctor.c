@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain doctor: what can be measured here, why the rest cannot, and what would make it so. It
-// tries everything once, as a run would, and records nothing.
+// strain doctor: what this machine can measure, and how to enable the rest. It tries everything
+// once, as a run would, and records nothing.
 
 #include <argp.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a layout becomes: a table, a figure, or what was published.
+// Prints a layout as a table, a figure, or published numbers.
 
 #include "cmd/layout_show.h"
 

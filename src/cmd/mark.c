@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain mark: marks from a shell script. Each call is a process of its own; what they write is
-// their parent's: a ring for the shell, in which the calls take turns.
+// strain mark: marks from a shell script. Each call is a separate process; its marks are its
+// parent's: the shell has one ring, which the calls use in turn.
 
 #include <argp.h>
 #include <errno.h>

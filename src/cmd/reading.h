@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the commands that read runs have in common.
+// Options and errors common to the commands that read runs.
 
 #pragma once
 

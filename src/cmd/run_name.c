@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// From what a person types to a run's path.
+// Finds a run's path from the user's input.
 
 #include "cmd/run_name.h"
 

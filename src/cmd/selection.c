@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Choosing runs by what their labels say and by what they are worth.
+// Selects runs by their labels and measures.
 
 #include "cmd/selection.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which runs a command is about: what `ls` and `compare` have in common.
+// Selection of runs, common to `ls` and `compare`.
 
 #pragma once
 

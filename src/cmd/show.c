@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain show: what a run says, for a person or (--json) for a program.
+// strain show: the contents of a run, for people or (--json) for programs.
 
 #include <argp.h>
 #include <errno.h>

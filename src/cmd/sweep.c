@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain sweep: runs the trials of a plan, and goes on where it was.
+// strain sweep: runs the trials of a plan, and resumes it.
 
 #include <argp.h>
 #include <errno.h>

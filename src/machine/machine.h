@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a machine is made of, and what of it this process may use.
+// The hardware of a machine, and the part of it that this process may use.
 
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// /proc/PID: proc(5) and the kernel's Documentation/filesystems/proc.rst say what the fields are.
+// Parsers of /proc/PID: proc(5) and the kernel's Documentation/filesystems/proc.rst describe the
+// fields.
 
 #include "machine/procfs.h"
 

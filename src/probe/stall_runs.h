@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The runs that tell what a job's input costs: warm, compute, cold (probe/stalls.h).
+// The runs that measure the cost of a job's input: warm, compute, cold (probe/stalls.h).
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Rates, and what their ratios say.
+// Rates, and stalls from their ratios.
 
 #include "probe/stalls.h"
 

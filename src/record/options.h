@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What `strain run` was asked to do.
+// The options of `strain run`.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The recorder as an entity like any other: what it costs and what it lost.
+// The recorder as an entity like any other: its cost and its losses.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the pieces of a timeline add up to.
+// Adds up the pieces of a timeline.
 
 #include "run/phases.h"
 

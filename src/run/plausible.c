@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A table of figures with what bounds each.
+// A table of figures with their bounds.
 
 #include "run/plausible.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Figures against what the machine can do: no more CPUs than it has, shares between 0 and 1, no
-// more time than the run had, no more bytes than a link or memory can move. A figure that fails is
-// an error of measurement or of arithmetic: it becomes NAN, which rules and tables take for "not
-// known", and is noted.
+// Checks of figures against the machine: no more CPUs than it has, shares between 0 and 1, no more
+// time than the run had, no more bytes than a link or memory can move. A figure that fails is an
+// error of measurement or of arithmetic: it becomes NAN, which rules and tables treat as unknown,
+// and is noted.
 
 #pragma once
 

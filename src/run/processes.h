@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's processes as people ask for them: who did what, with how much CPU and memory.
+// The job's processes: role, CPU time and memory.
 
 #pragma once
 

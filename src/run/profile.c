@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One table says which code does what. Names of files and functions are those of glibc, libgomp,
-// OpenBLAS, oneDNN, PyTorch, TensorFlow, CPython and what they decode images with, as they were
-// seen in samples or in their sources.
+// One table classifies code. Names of files and functions are those of glibc, libgomp, OpenBLAS,
+// oneDNN, PyTorch, TensorFlow, CPython and their image decoders, as seen in samples or in their
+// sources.
 
 #include "run/profile.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What CPU time went into: samples by class of code, for the training thread, the other threads of
-// the training processes, and the loader's workers.
+// Samples of CPU time by class of code, for the training thread, the other threads of the training
+// processes, and the loader's workers.
 
 #pragma once
 

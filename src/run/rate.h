@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What counters did in a stretch of a run.
+// Rates of counters over a stretch of a run.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The table line_sample, which has several rows of one line where processes wrote several.
+// The table line_sample, which has one row per process and line.
 
 #include "run/script_lines.h"
 

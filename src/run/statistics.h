@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What repeats tell of a number: its mean, how sure that is, and whether two differ by more than
-// noise. Distributions are GSL's; built without it there are means, but no intervals and no tests.
+// Statistics of repeated measurements: mean, confidence interval, significance of a difference. GSL
+// provides the distributions.
 
 #pragma once
 

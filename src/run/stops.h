@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// When the job was stopped (SIGSTOP, Ctrl-Z, a debugger). What it does then and how long it takes
-// says nothing of the job, and is in no share and no rate.
+// Times in which the job was stopped (SIGSTOP, Ctrl-Z, a debugger). They say nothing about the job
+// and are excluded from shares and rates.
 
 #pragma once
 

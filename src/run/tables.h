@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A run's tables in memory: what it measured about what, the figures of its summary, what is
-// missing and what happened. All else that is known of a run is computed from these and from its
-// blocks.
+// A run's tables in memory: entities and metrics, the figures of its summary, missing data and
+// events. Everything else about a run is computed from these and from its blocks.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The spans that a job marked, replayed in order of time: who iterates, what each thread is in at
-// every moment. phases.h says by which rules. Phases and pictures replay it.
+// The spans that a job marked, replayed in order of time: which threads iterate, and what each
+// thread does at every moment. phases.h has the rules. Phases and pictures replay it.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Walking over the blocks of a run file: what the reader and the table `samples` share.
+// Iteration over the blocks of a run file, for the reader and the table `samples`.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The one way to open an SQLite database. Every file is taken for hostile, the one that this
-// process writes too: SQLite's page "Defense Against The Dark Arts" says what is set and why.
+// The only place that opens SQLite databases. Every file is untrusted, including those that this
+// process writes: SQLite's page "Defense Against The Dark Arts" explains the settings.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a metric and an entity are. Every source declares its metrics as const tables of these rows;
+// Metrics and entities. Every source declares its metrics as const tables of these rows;
 // docs/metrics.md, tooltips and doctor come from the same rows.
 
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The reader's own state, for reader.c and for what looks at many files (index.c).
+// The reader's own state, for reader.c and for index.c, which looks at many files.
 
 #pragma once
 

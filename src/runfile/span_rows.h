@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Closed spans, many together, and the block that they become (docs/format.md, "Blocks of spans").
-// A row of its own takes a span 87 bytes in a run file, a place in a block less than ten.
+// Closed spans, collected and encoded as a block (docs/format.md, "Blocks of spans"). A span takes
+// 87 bytes as a row of the run file and less than ten in a block.
 
 #pragma once
 

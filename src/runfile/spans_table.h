@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The virtual table temp.span: all spans of a run, those that are rows and those in blocks, in
-// order of their start. It has the columns of the table `span`, in whose place it stands.
+// The virtual table temp.span: all spans of a run, from rows and blocks, in order of their start.
+// It has the columns of the table `span` and replaces it.
 
 #pragma once
 

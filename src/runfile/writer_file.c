@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The run file being written: how it begins and how it ends.
-//
-// Nothing is synced to the disk: what is committed survives the death of this process, and a
-// recorder that made the kernel flush would slow the job it measures.
+// Creation and completion of a run file. Nothing is synced to the disk: committed data survive the
+// death of this process, and a recorder that made the kernel flush would slow the job.
 
 #include <errno.h>
 #include <fcntl.h>

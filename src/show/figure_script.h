@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where everything of a figure stands: ranges, units and room, worked out before gnuplot sees it,
-// so that panels line up.
+// The geometry of a figure: ranges, units and room, computed before gnuplot sees it, so that panels
+// line up.
 
 #pragma once
 

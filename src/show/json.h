@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// JSON values of what runs hold: always valid, whatever bytes a job used as names.
+// JSON values of a run's contents: always valid, whatever bytes a job used as names.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The report as one page: what web/ was built into, with the data of runs put in. web/README.md and
-// web/src/contract.ts describe the data.
+// The report as one HTML page: the program built from web/, with the data of runs. web/README.md
+// and web/src/contract.ts describe the data.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A run as JSON. What is not known is null, never 0.
+// A run as JSON. Unknown values are null, never 0.
 
 #include "show/page_run.h"
 

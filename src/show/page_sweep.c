@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Runs in columns, so that thousands of them are a few megabytes, and what is looked at one by one
-// beside them.
+// Runs in columns, so that thousands of them take a few megabytes, and details of single runs.
 
 #include "show/page_sweep.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The panels of the report: which metrics stand together, and their readings in buckets. A new
-// panel is a row of the table in panels.c.
+// The panels of the report: groups of metrics, and their readings in buckets. A new panel is a row
+// of the table in panels.c.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A run on the terminal: the answer first, then what it rests on.
+// A run on the terminal: the verdict first, then its evidence.
 
 #include "show/run_text.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The catalogue: which files there are, what the index knows of them, and the others read, by
-// several threads where there are CPUs for them.
+// The catalogue: lists files, takes known runs from the index, and reads the others with several
+// threads if there are CPUs for them.
 
 #include "study/catalogue.h"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Many runs, a row each: what lists, comparisons and pages of sweeps are made of. Reading a long
-// run takes seconds, so what was found is kept in an index; files have the last
-// word.
+// Many runs, a row each, for lists, comparisons and pages of sweeps. Reading a long run takes
+// seconds, so an index keeps the results; an entry counts only while its file is unchanged.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What `compare` shows of the runs that it was given, as far as its options do not say: which
-// labels tell them apart, and which values are worth a column.
+// Default contents of `compare`: the labels that distinguish the given runs, and the values worth a
+// column.
 
 #pragma once
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The tables and figures of the documents that strain started from, each a row of one table: which
-// runs it shows, laid out how. What is drawn comes from runs alone; what a document published can
-// stand beside it, marked.
+// The tables and figures of four studies, each a row of one table: which runs it shows, and in
+// which layout. It uses only runs; published numbers can be shown next to them, marked.
 
 #pragma once
 

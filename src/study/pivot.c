@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Pivots. Runs are sorted by the labels of each axis, so that equal ones stand together; the same
-// order is that of the table.
+// Pivots. Runs are sorted by the labels of each axis, so that equal ones are neighbours; the table
+// has the same order.
 
 #include "study/pivot.h"
 

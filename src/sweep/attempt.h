@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One trial, run once: recorded under another name, stopped by the plan's rules, given its outcome,
-// and only then called what a complete trial is called.
+// One attempt of a trial: recorded under a temporary name, stopped by the plan's rules, given its
+// outcome, and only then renamed to a complete trial.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where trials run. One row for each way: this machine now, others later.
+// Where trials run, one row for each way: this machine now, others later.
 
 #pragma once
 

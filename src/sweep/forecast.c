@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Ridge regression by coordinate descent: every effect in turn takes what the others leave.
+// Ridge regression by coordinate descent: each effect in turn fits the residual of the others.
 
 #include "sweep/forecast.h"
 

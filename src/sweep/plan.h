@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a sweep is to run: a YAML file of the shape that W&B's sweeps made familiar, read strictly.
+// The plan of a sweep: a YAML file in the format that W&B's sweeps made familiar, read strictly.
 // docs: strain-sweep(1).
 
 #pragma once

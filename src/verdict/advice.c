@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The list of suggestions, what a gain is, and the model of workers and CPUs. What is advised
-// against a cause is in its row (cause_kinds.h).
+// The list of suggestions, kinds of gains, and the model of workers and CPUs. The advice against a
+// cause is in its row (cause_kinds.h).
 
 #include "verdict/advice.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Suggestions: what to try, and what it would bring. What is advised against a cause is in its row
-// (cause_kinds.h).
+// Suggestions: remedies and their gains. The advice against a cause is in its row (cause_kinds.h).
 
 #pragma once
 

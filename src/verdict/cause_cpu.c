@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Who lacks CPUs, and why: a quota, threads that spin, other programs, too few of them; and what
-// the training thread waits for while others of its process, or its children, run.
+// Causes of a lack of CPUs: a quota, spinning threads, other programs, too few CPUs; and waits of
+// the training thread while other threads of its process, or its children, run.
 
 #include <math.h>
 #include <strings.h>

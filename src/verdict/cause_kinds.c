@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the rows of the table of causes share.
+// Functions that the rows of the table of causes share.
 
 #include "verdict/cause_kinds.h"
 

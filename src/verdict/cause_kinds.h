@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a row of the table of causes has, the rows of all families, and what families share. The
-// table itself is in causes.c; a row and its functions are in the file of its family:
+// The type of a row of the table of causes, the rows of all families, and their common functions.
+// The table itself is in causes.c; a row and its functions are in the file of its family:
 // cause_input.c, cause_cpu.c, cause_device.c, cause_apart.c.
 
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The figures under a verdict, and what memory holds.
+// The figures under a verdict, and the contents of memory.
 
 #pragma once
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Facts from an analysis: the phases as they are, and what resources did in a stretch of steady
-// iterations.
+// Facts from an analysis: its phases, and the use of resources in a stretch of steady iterations.
 
 #include "verdict/facts.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a person would say.
+// The sentences of a verdict.
 
 #include "verdict/sentence.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A setting of a job that needs no edit of its script: what advice consists of where
-// `strain advise --try` can try it.
+// A setting of a job that needs no edit of its script. Advice that `strain advise --try` can try
+// consists of settings.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Every threshold of the verdict, with its reason. A threshold says from where on something is
-// worth reporting, not where it begins. docs/how-to-read.md repeats those that users ask about.
+// Every threshold of the verdict, with its reason. Below a threshold an effect is not worth
+// reporting; it does not begin there. docs/how-to-read.md repeats those that users ask about.
 
 #pragma once
 

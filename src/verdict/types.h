@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a verdict is made of: causes, what to try, evidence, what memory holds, what was tried.
+// The parts of a verdict: causes, suggestions, evidence, contents of memory, trials of advice.
 
 #pragma once
 

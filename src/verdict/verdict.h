@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What holds the run back, with the evidence, how sure that is, and what to try. From the phases of
-// its iterations where there are any (causes.h), else from outside the job. Sentences are made
-// here, once, for the terminal, the end of a run and the report.
+// The bottleneck of a run, with the evidence, the confidence, and what to try: from the phases of
+// its iterations if there are any (causes.h), else from system metrics. Sentences are made here,
+// once, for the terminal, the end of a run and the report.
 
 #pragma once
 

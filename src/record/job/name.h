@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The default name of a run file: what ran, when, which rank: train-20261120-104211-rank3.strain
+// The default name of a run file: program, time, rank: train-20261120-104211-rank3.strain
 
 #pragma once
 

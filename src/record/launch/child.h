@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's first process: made early, so that it is in its cgroup before anything is measured, and
-// told to run the command when the recorder is ready. It gets what strain got: signals, mask,
-// limits, descriptors, environment.
+// The first process of the job. It is created early, so that it is in its cgroup before any
+// measurement, and runs the command when the recorder is ready. It inherits strain's signals, mask,
+// limits, descriptors and environment.
 
 #pragma once
 

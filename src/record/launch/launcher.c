@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The launcher while the job runs: it passes signals on, reaps, and listens to nobody else.
+// The launcher while the job runs: it passes signals on, reaps children, and waits for nothing
+// else.
 
 #include "record/launch/launcher.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain-record: what `strain run` becomes. Here its options are read; launcher.c goes on.
+// strain-record, which `strain run` becomes: reads the options and starts launcher.c.
 
 #include <argp.h>
 #include <errno.h>

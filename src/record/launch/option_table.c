@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What can be said to `strain run`, a row each.
+// The options of `strain run`, a row each.
 
 #include "record/launch/option_table.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One write a line, so that it does not mix with what the job prints at the same time.
+// One write per line, so that lines do not mix with the job's output.
 
 #include "record/launch/say.h"
 

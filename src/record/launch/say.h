@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One line to the person at the terminal: "strain: TEXT". Only main.c, the launcher and what they
-// call before the job starts or after it ended may speak; standard output is the job's alone.
+// Prints one line to the terminal: "strain: TEXT". Only main.c, the launcher and functions that
+// they call before the job starts or after it ends may print; standard output belongs to the job.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the hooks in the job's processes have said: files in the marker directory, a line a fact
+// The reports of the hooks in the job's processes: files in the marker directory, one fact per line
 // (docs/hooks.md). The job can write anything there.
 
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Spans: beginnings find their ends. Where marks were dropped, the depth that each carries tells
-// which spans lost theirs.
+// Matches the ends of spans with their beginnings. If marks were dropped, the depth in each mark
+// tells which spans lost theirs.
 
 #include "record/mark/spans.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Channels between the job and what it writes to, as the launcher sees them.
+// Channels between the job and the targets of its output, from the launcher's side.
 
 #include "record/output/forwarding.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Copies of the job's output: pipes, which tell when there is something, and regular files, of
-// which inotify tells.
+// Copies of the job's output: pipes, which poll, and regular files, which inotify watches.
 
 #include "record/output/listener.h"
 

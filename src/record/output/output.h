@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// --epoch-pattern: finds lines of the job's output that match. Lines end at \n or \r; a line longer
-// than 4 KiB is cut there. What the job prints is hostile: matching has limits in time and depth.
+// --epoch-pattern: finds matching lines in the job's output. Lines end at \n or \r; a line longer
+// than 4 KiB is cut there. The output is untrusted: matching has limits in time and depth.
 
 #pragma once
 
