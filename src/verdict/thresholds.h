@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Every threshold of the verdict, with its reason. Below a threshold an effect is not worth
-// reporting; it does not begin there. docs/how-to-read.md repeats those that users ask about.
+// Every threshold of the verdict, with its reason. An effect below its threshold may exist, but is
+// not worth reporting. docs/how-to-read.md repeats those that users ask about.
 
 #pragma once
 
