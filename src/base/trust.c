@@ -243,7 +243,7 @@ int trust_part(const char *path, bool lasting, struct error *e)
 	if (lasting && part.in_public) {
 		return error_set(e, EPERM,
 			"%s: not used, because it is in a folder in which everyone can create "
-		        "files",
+			"files",
 			path);
 	}
 	return 0;
