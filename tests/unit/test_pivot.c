@@ -306,8 +306,7 @@ static void test_latex(void **state)
 		"  \\par\\footnotesize mean of 2 to 3 runs; $\\pm$ is its 95 \\% interval "
 		"(Student's t)\n"
 		"  \\par\\footnotesize speed-up: times as fast as batch\\_size=32; * is "
-	        "significant "
-		"(Welch's t-test, Holm's correction over 1 comparison, 5 \\% level)\n"
+		"significant (Welch's t-test, Holm's correction over 1 comparison, 5 \\% level)\n"
 		"  \\par\\footnotesize\\textsuperscript{1}~SIGSEGV\n"
 		"  \\par\\footnotesize\\textsuperscript{2}~out of device memory: 3 GB\n"
 		"\\end{table}\n");
