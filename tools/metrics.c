@@ -27,7 +27,7 @@ static const char introduction[] =
 	"ratio), `{fault}` (a number of\nfaults). Names without `strain.` in front are those of "
 	"the "
 	"OpenTelemetry semantic conventions.\n\n"
-	"The interval is the one at the default `--interval 10ms`; another one stretches all "
+	"The interval is the one at the default `--interval 20ms`; another one stretches all "
 	"alike, "
 	"and\n`--overhead` may stretch them further. What cannot be read is missing, with the "
 	"reason: `strain\ndoctor` tells what this machine has.\n";

@@ -229,7 +229,7 @@ static const struct {
 	void (*list)(const struct completing *c);
 } values[] = {
 	{"run", "output", ":files", NULL},
-	{"run", "interval", "1ms 10ms 100ms 1s", NULL},
+	{"run", "interval", "1ms 10ms 20ms 50ms 100ms 1s", NULL},
 	{"run", "overhead", "0.5% 1% 2%", NULL},
 	{"run", "label", NULL, list_label_values},
 	{"run", "epoch-pattern", "auto none", NULL},

@@ -251,5 +251,5 @@ fails_125() {
 @test "without an interval there is a budget of one percent" {
 	"$STRAIN" run true
 	[ "$(run_key "$(only_run)" overhead)" = 0.01 ]
-	[ "$(run_key "$(only_run)" interval_ns)" = 10000000 ]
+	[ "$(run_key "$(only_run)" interval_ns)" = 20000000 ]
 }

@@ -20,7 +20,7 @@
 #include "record/output/output.h"
 #include "runfile/index.h"
 
-#define INTERVAL_DEFAULT_NS (10 * NS_PER_MS)
+#define INTERVAL_DEFAULT_NS (20 * NS_PER_MS) // docs/rates.md says why
 #define INTERVAL_MIN_NS (100 * NS_PER_US)
 #define INTERVAL_MAX_NS (60 * NS_PER_S)
 #define OVERHEAD_DEFAULT 0.01

@@ -132,7 +132,7 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 
 // Sampler -----------------------------------------------------------------------------------------
 
-#define DEFAULT_INTERVAL_NS (10 * NS_PER_MS)
+#define DEFAULT_INTERVAL_NS (20 * NS_PER_MS)
 #define FASTEST_SLOW_LANE_NS (10 * NS_PER_MS)
 #define FLUSH_NS NS_PER_S
 // Outside of the tick lane a reading that takes long is repeated so much later that it takes at
@@ -228,7 +228,8 @@ static uint64_t scaled(const struct sampler *s, uint64_t ns)
 	return ns * atomic_load(&s->slow_permille) / 1000;
 }
 
-// A group's interval at this --interval: declared for 10 ms, stretched with it, never shortened.
+// A group's interval at this --interval: declared for the default, stretched with it, never
+// shortened.
 static uint64_t group_interval(const struct sampler *s, const struct group *group)
 {
 	if (s->interval_ns <= DEFAULT_INTERVAL_NS) {

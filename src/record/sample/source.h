@@ -131,7 +131,7 @@ struct group {
 	const struct metric *metrics; // [n_metrics]
 	size_t n_metrics;
 	uint64_t
-		interval_ns; // at --interval 10ms; 0: every tick. Other intervals stretch it alike.
+		interval_ns; // at the default --interval; 0: every tick. Other intervals stretch it alike.
 	// Reads every entity of the group and appends rows to the sink. now_ns is CLOCK_MONOTONIC,
 	// the time that rows of this reading carry. 0, or -errno where the group can never be read
 	// again (the reason has gone to sink_missing). What fails for one entity or metric is no
