@@ -6,11 +6,13 @@ import subprocess
 import tempfile
 import time
 
-from harness import PYTHON, TICK_S, Recording, Result, events, query, run_file, sql, trainer_script
+from harness import PYTHON, Recording, Result, events, query, run_file, sql, trainer_script
 from reads import floor_command
 
 EPOCH = r"^epoch (?<epoch>\d+)/\d+ +loss (?<loss>[0-9.]+) +accuracy (?<accuracy>[0-9.]+)"
 WORKERS, EPOCHS, FLOOR_S = 2, 6, 30
+
+DEFAULT_TICK_S = 0.02  # of strain run
 
 
 def job_processes(recording):
@@ -29,7 +31,7 @@ def floor_share(pids):
         command = floor_command(FLOOR_S, counter.name, pids)
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     ticks, took_ns = map(int, out.split())
-    return took_ns / 1e9 / (ticks * TICK_S)
+    return took_ns / 1e9 / (ticks * DEFAULT_TICK_S)
 
 
 def measure():
