@@ -80,7 +80,7 @@ keep() {
 @test "every command has --json or is named among those that print no data" {
 	for command in $("$STRAIN" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
 		"$STRAIN" "$command" --help | grep -q -- --json ||
-			sed -n '/^# /,/^What holds/p' "$SOURCE_ROOT/docs/json.md" | grep -qw "$command" || {
+			sed -n '/^# /,/^## /p' "$SOURCE_ROOT/docs/json.md" | grep -qw "$command" || {
 			echo "strain $command"
 			return 1
 		}
