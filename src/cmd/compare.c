@@ -325,7 +325,7 @@ static int show_into_file(struct layout_request *q, const char *output, struct e
 }
 
 static int compare_layout_show(const struct compare_layout *l,
-	const struct catalogue_run *const *runs, size_t n_runs, enum pivot_format format)
+	const struct digest *const *runs, size_t n_runs, enum pivot_format format)
 {
 	struct error e = {0};
 	struct table_style style = table_style_for(stdout);
@@ -657,14 +657,14 @@ static int compare_figure_of_pivot(
 // --- runs over time
 
 // Each is read in full: what is drawn is in no index.
-static int load(const struct catalogue_run *run, struct reader **reader, struct analysis *a,
+static int load(const struct digest *run, struct reader **reader, struct analysis *a,
 	struct error *e)
 {
 	int r = reader_open(run->path, reader, e);
 	return r < 0 ? r : analysis_load(*reader, a, e);
 }
 
-static int draw_timeline(struct figure_page *page, const struct catalogue_run *const *runs,
+static int draw_timeline(struct figure_page *page, const struct digest *const *runs,
 	size_t n, struct error *e)
 {
 	int r = 0;
@@ -682,7 +682,7 @@ static int draw_timeline(struct figure_page *page, const struct catalogue_run *c
 	return r;
 }
 
-static int draw_memory(struct figure_page *page, const struct catalogue_run *const *runs, size_t n,
+static int draw_memory(struct figure_page *page, const struct digest *const *runs, size_t n,
 	struct error *e)
 {
 	static const char *const titles[] = {"host memory", "device memory"};
@@ -711,7 +711,7 @@ static int draw_memory(struct figure_page *page, const struct catalogue_run *con
 }
 
 static int compare_figure_of_runs(const struct compare_figure *f,
-	const struct catalogue_run *const *runs, size_t n, struct error *e)
+	const struct digest *const *runs, size_t n, struct error *e)
 {
 	bool timeline = kind_of(f) == KIND_TIMELINE;
 	size_t most = timeline ? FIGURE_RUNS_MAX : LINES_MAX;
@@ -720,7 +720,7 @@ static int compare_figure_of_runs(const struct compare_figure *f,
 			"--figure %s: expected at most %zu runs, found %zu: select with --where",
 			f->kind, most, n);
 	}
-	const struct catalogue_run *sorted[LINES_MAX];
+	const struct digest *sorted[LINES_MAX];
 	comparison_sort_lines(sorted, runs, n);
 	struct figure_page *page = timeline ? figure_run_new(n) : figure_new(NULL, 1);
 	if (!page) {
@@ -932,7 +932,7 @@ static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
 
 // The runs that were chosen, in a pivot's terms.
 struct chosen {
-	const struct catalogue_run **runs;
+	const struct digest **runs;
 	const char **sources;
 	size_t n;
 };
@@ -946,8 +946,8 @@ static void chosen_done(struct chosen *chosen)
 // By the argument that found them; the catalogue has the newest first.
 static int compare_found(const void *left, const void *right)
 {
-	const struct catalogue_run *a = *(const struct catalogue_run *const *)left;
-	const struct catalogue_run *b = *(const struct catalogue_run *const *)right;
+	const struct digest *a = *(const struct digest *const *)left;
+	const struct digest *b = *(const struct digest *const *)right;
 	int order = (a->found_by > b->found_by) - (a->found_by < b->found_by);
 	return order ? order : (a < b) - (a > b);
 }

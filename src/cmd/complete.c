@@ -142,7 +142,7 @@ static void offer_labels_of(const struct completing *c, bool with_value)
 	}
 	if (catalogue_read_with(places.paths, places.n, &options, &catalogue, NULL) == 0) {
 		for (size_t i = 0; i < catalogue.n; i++) {
-			const struct catalogue_run *run = &catalogue.runs[i];
+			const struct digest *run = &catalogue.runs[i];
 			for (size_t k = 0; k < run->n_labels; k++) {
 				offer_label(c, &offered, run->labels[k].name, run->labels[k].value,
 					with_value);

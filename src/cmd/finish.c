@@ -19,9 +19,9 @@
 #include "run/analysis.h"
 #include "verdict/verdict.h"
 #include "run/symbols.h"
-#include "runfile/amend.h"
 #include "runfile/database.h"
 #include "run/growth.h"
+#include "study/digest.h"
 
 static bool has_event(const struct analysis *a, const char *kind)
 {
@@ -33,25 +33,32 @@ static bool has_event(const struct analysis *a, const char *kind)
 	return false;
 }
 
-// Events of the run, once. Best effort: they are found anew whenever the run is read.
-static void put_events(const struct analysis *a, const char *path)
+// What else the file should say, once: readers find it anew where it could not be written.
+static size_t list_events(const struct analysis *a, struct text *warning, struct text *left_out,
+	struct digest_event ret[2])
+{
+	size_t n = 0;
+	growth_append_warning(warning, &a->growth);
+	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
+		text_format(left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
+	}
+	if (warning->length > 0 && warning->data && !has_event(a, "memory_growth")) {
+		ret[n++] = (struct digest_event){"memory_growth", warning->data};
+	}
+	if (left_out->length > 0 && left_out->data && !has_event(a, "implausible")) {
+		ret[n++] = (struct digest_event){"implausible", left_out->data};
+	}
+	return n;
+}
+
+static int store(const struct analysis *a, const char *path)
 {
 	_cleanup_text_ struct text warning = {0}, left_out = {0};
-	struct amendment events[2];
-	size_t n = 0;
-	growth_append_warning(&warning, &a->growth);
-	for (size_t i = 0; a->implausible && i < a->implausible->n; i++) {
-		text_format(&left_out, "%s%s", i ? "; " : "left out: ", a->implausible->items[i]);
-	}
-	if (warning.length > 0 && warning.data && !has_event(a, "memory_growth")) {
-		events[n++] = (struct amendment){AMEND_EVENT, "memory_growth", warning.data};
-	}
-	if (left_out.length > 0 && left_out.data && !has_event(a, "implausible")) {
-		events[n++] = (struct amendment){AMEND_EVENT, "implausible", left_out.data};
-	}
-	if (n > 0) {
-		(void)amend_run(path, events, n, NULL);
-	}
+	struct digest_event events[2];
+	struct error e = {0};
+	size_t n = list_events(a, &warning, &left_out, events);
+	const struct outcome_told *outcome = &a->overview.outcome;
+	return digest_store(path, a, outcome->outcome, outcome->text, events, n, &e);
 }
 
 static bool has_samples(struct reader *reader)
@@ -87,13 +94,8 @@ static int finish_run(struct reader *reader)
 	verdict_lines(&analysis, &lines);
 	command_lines(lines.data ? lines.data : "");
 	text_done(&lines);
-	// The first reader computes what could not be written.
-	int r = live ? 0
-	             : summary_write(reader_path(reader), &analysis.tables.summary,
-			       &analysis.tables.metrics, &e);
-	if (r == 0 && !live) {
-		put_events(&analysis, reader_path(reader));
-	}
+	// Readers compute what could not be written.
+	int r = live ? 0 : store(&analysis, reader_path(reader));
 	verdict_done(&verdict);
 	analysis_done(&analysis);
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;

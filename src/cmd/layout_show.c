@@ -263,16 +263,16 @@ struct figure_page *layout_pivot_figure(const struct layout_pivot *p, struct lay
 
 // Runs of a figure: [column][line].
 struct plan {
-	const struct catalogue_run *runs[FIGURE_RUNS_MAX][LINES_MOST];
+	const struct digest *runs[FIGURE_RUNS_MAX][LINES_MOST];
 	size_t n_lines[FIGURE_RUNS_MAX];
 	const char *machines[FIGURE_RUNS_MAX];
 	size_t n_columns;
 	size_t left_out; // runs of one kind that are older, failed, or found no room
 };
 
-static const char *label_or_none(const struct catalogue_run *run, const char *label)
+static const char *label_or_none(const struct digest *run, const char *label)
 {
-	const char *value = label ? catalogue_label(run, label) : NULL;
+	const char *value = label ? digest_label(run, label) : NULL;
 	return value ? value : "";
 }
 
@@ -306,7 +306,7 @@ static void plan_runs(struct plan *plan, const struct layout_selection *s, size_
 {
 	const char *label = s->n_rows > 0 ? s->rows[0] : NULL;
 	for (size_t i = 0; i < s->n; i++) {
-		const struct catalogue_run *run = s->runs[i];
+		const struct digest *run = s->runs[i];
 		size_t column = outcome_is_success(run->outcome)
 		                        ? find_column(plan, label_or_none(run, "machine"))
 		                        : FIGURE_RUNS_MAX;
@@ -323,7 +323,7 @@ static void plan_runs(struct plan *plan, const struct layout_selection *s, size_
 static void sort_lines(struct plan *plan, const char *label)
 {
 	for (size_t column = 0; label && column < plan->n_columns; column++) {
-		const struct catalogue_run **runs = plan->runs[column];
+		const struct digest **runs = plan->runs[column];
 		for (size_t i = 1; i < plan->n_lines[column]; i++) {
 			for (size_t j = i; j > 0; j--) {
 				const char *a = label_or_none(runs[j - 1], label);
@@ -331,7 +331,7 @@ static void sort_lines(struct plan *plan, const char *label)
 				if (pivot_compare_labels(a, b) <= 0) {
 					break;
 				}
-				const struct catalogue_run *swapped = runs[j];
+				const struct digest *swapped = runs[j];
 				runs[j] = runs[j - 1];
 				runs[j - 1] = swapped;
 			}
@@ -340,7 +340,7 @@ static void sort_lines(struct plan *plan, const char *label)
 }
 
 // "batch size 32", or what the value itself says.
-static void append_line_name(struct text *t, const char *label, const struct catalogue_run *run)
+static void append_line_name(struct text *t, const char *label, const struct digest *run)
 {
 	const char *value = label_or_none(run, label);
 	bool number = *value >= '0' && *value <= '9';
@@ -354,7 +354,7 @@ typedef int draw_run(struct figure_page *page, size_t column, size_t line, const
 	const char *name, struct error *e);
 
 static int read_run(struct figure_page *page, size_t column, size_t line,
-	const struct catalogue_run *run, const char *name, draw_run *draw, struct error *e)
+	const struct digest *run, const char *name, draw_run *draw, struct error *e)
 {
 	_cleanup_reader_ struct reader *reader = NULL;
 	struct analysis analysis;
@@ -464,7 +464,7 @@ static int draw_plan(const struct timeline_kind *kind, const struct plan *plan, 
 {
 	for (size_t column = 0; column < plan->n_columns; column++) {
 		for (size_t line = 0; line < plan->n_lines[column]; line++) {
-			const struct catalogue_run *run = plan->runs[column][line];
+			const struct digest *run = plan->runs[column][line];
 			_cleanup_text_ struct text name = {0};
 			if (label) {
 				append_line_name(&name, label, run);

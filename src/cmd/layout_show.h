@@ -16,7 +16,7 @@
 
 struct layout_request {
 	const char *name; // of the layout; "list": all of them
-	const struct catalogue_run *const *runs; // [n_runs]
+	const struct digest *const *runs; // [n_runs]
 	size_t n_runs;
 	bool beside_published;
 	enum pivot_format format; // of what is printed

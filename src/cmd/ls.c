@@ -29,8 +29,8 @@
 
 // A line of the list: a run, or the trials of a sweep.
 struct listed {
-	const struct catalogue_run *run; // of a sweep: its first trial
-	const struct catalogue_run **trials; // [n_trials] owned; NULL: a run
+	const struct digest *run; // of a sweep: its first trial
+	const struct digest **trials; // [n_trials] owned; NULL: a run
 	size_t n_trials;
 	int64_t start_utc_ns; // 0: not known
 	double duration_s;
@@ -132,7 +132,7 @@ static void append_words(struct text *t, const char *word)
 	}
 }
 
-static void put_state(struct table *t, const struct catalogue_run *run)
+static void put_state(struct table *t, const struct digest *run)
 {
 	const struct overview o = {.state = run->state,
 		.damaged = run->damaged,
@@ -186,7 +186,7 @@ static struct ranked_label *rank_find(struct label_ranks *ranks, const char *nam
 static void rank_labels(struct label_ranks *ranks, const struct listing *l)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		const struct catalogue_run *run = l->items[i].run;
+		const struct digest *run = l->items[i].run;
 		ranks->n_runs += !l->items[i].trials;
 		for (size_t k = 0; !l->items[i].trials && k < run->n_labels; k++) {
 			const struct run_label *label = &run->labels[k];
@@ -212,7 +212,7 @@ static enum label_rank rank_of(struct label_ranks *ranks, const char *name)
 	                                                            : LABEL_SHARED;
 }
 
-static void put_labels(struct table *t, const struct catalogue_run *run, struct label_ranks *ranks)
+static void put_labels(struct table *t, const struct digest *run, struct label_ranks *ranks)
 {
 	struct text labels = {0};
 	for (int rank = 0; rank < N_LABEL_RANKS; rank++) {
@@ -230,7 +230,7 @@ static void put_labels(struct table *t, const struct catalogue_run *run, struct 
 	text_done(&labels);
 }
 
-static void put_measure(struct table *t, const struct catalogue_run *run, enum measure_id measure)
+static void put_measure(struct table *t, const struct digest *run, enum measure_id measure)
 {
 	if (measure == MEASURE_OUTCOME || measure == MEASURE_VERDICT) {
 		table_text(t, LS_MEASURE,
@@ -241,7 +241,7 @@ static void put_measure(struct table *t, const struct catalogue_run *run, enum m
 	}
 }
 
-static void put_run(struct table *t, const struct catalogue_run *run, enum measure_id measure,
+static void put_run(struct table *t, const struct digest *run, enum measure_id measure,
 	struct label_ranks *ranks)
 {
 	table_text(t, LS_RUN, run->name);
@@ -266,7 +266,7 @@ static void append_values(struct text *t, const struct listed *l, const char *la
 	_cleanup_free_ const char **values = calloc(l->n_trials, sizeof(*values));
 	size_t n = 0;
 	for (size_t i = 0; values && i < l->n_trials; i++) {
-		const char *value = catalogue_label(l->trials[i], label);
+		const char *value = digest_label(l->trials[i], label);
 		size_t k = 0;
 		while (value && k < n && pivot_compare_labels(values[k], value) < 0) {
 			k++;
@@ -288,9 +288,9 @@ static void append_values(struct text *t, const struct listed *l, const char *la
 
 static bool all_share(const struct listed *l, const char *label)
 {
-	const char *first = catalogue_label(l->trials[0], label);
+	const char *first = digest_label(l->trials[0], label);
 	for (size_t i = 1; i < l->n_trials; i++) {
-		if (pivot_compare_labels(catalogue_label(l->trials[i], label), first) != 0) {
+		if (pivot_compare_labels(digest_label(l->trials[i], label), first) != 0) {
 			return false;
 		}
 	}
@@ -350,7 +350,7 @@ static int listing_table(const struct listing *l, const struct column *columns,
 	return r;
 }
 
-static json_t *measures_json(const struct catalogue_run *run)
+static json_t *measures_json(const struct digest *run)
 {
 	json_t *object = json_object();
 	for (size_t i = 0; i < N_MEASURES; i++) {
@@ -380,7 +380,7 @@ static int print_json(const struct listing *l, const struct table *t)
 	json_t *rows = table_to_json(t);
 	for (size_t i = 0; rows && i < l->n; i++) {
 		json_t *row = json_array_get(rows, i);
-		const struct catalogue_run *run = l->items[i].run;
+		const struct digest *run = l->items[i].run;
 		if (l->items[i].trials) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
 			continue;
@@ -489,7 +489,7 @@ static const struct {
 
 static const char *label_of(const struct listed *l, const char *label)
 {
-	return l->trials ? NULL : catalogue_label(l->run, label);
+	return l->trials ? NULL : digest_label(l->run, label);
 }
 
 static int by_measure(const struct listed *a, const struct listed *b, enum measure_id measure)
@@ -548,8 +548,8 @@ static int compare_listed(const void *left, const void *right, void *context)
 
 // --- runs and sweeps
 
-static const struct catalogue_run **trials_of(
-	struct listing *l, const struct catalogue_run *run, struct listed **ret)
+static const struct digest **trials_of(
+	struct listing *l, const struct digest *run, struct listed **ret)
 {
 	for (size_t i = l->n; i-- > 0;) {
 		struct listed *item = &l->items[i];
@@ -561,11 +561,11 @@ static const struct catalogue_run **trials_of(
 	return NULL;
 }
 
-static int add_trial(struct listing *l, const struct catalogue_run *run, size_t room)
+static int add_trial(struct listing *l, const struct digest *run, size_t room)
 {
 	struct listed *sweep = NULL;
 	if (!trials_of(l, run, &sweep)) {
-		const struct catalogue_run **trials = calloc(room, sizeof(void *));
+		const struct digest **trials = calloc(room, sizeof(void *));
 		if (!trials) {
 			return -ENOMEM;
 		}
@@ -580,7 +580,7 @@ static int add_trial(struct listing *l, const struct catalogue_run *run, size_t 
 	return 0;
 }
 
-static bool is_inside(const struct catalogue_run *run, const char *directory)
+static bool is_inside(const struct digest *run, const char *directory)
 {
 	size_t length = strlen(directory);
 	while (length > 1 && directory[length - 1] == '/') {
@@ -597,7 +597,7 @@ static int listing_fill(struct listing *l, const struct catalogue *c,
 	l->items = calloc(c->n + 1, sizeof(*l->items));
 	int r = l->items ? 0 : -ENOMEM;
 	for (size_t i = 0; i < c->n && r == 0; i++) {
-		const struct catalogue_run *run = &c->runs[i];
+		const struct digest *run = &c->runs[i];
 		if (!selection_has(&options->selection, run)) {
 			continue;
 		}

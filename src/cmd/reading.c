@@ -242,7 +242,7 @@ struct reader *reading_open(const char *name)
 	_cleanup_free_ char *path = NULL;
 	struct reader *reader = NULL;
 	int r = name ? run_name_find(name, RUN_NAME_FILE, &path, &e)
-	             : catalogue_newest(0, &path, &e);
+	             : index_newest_run(0, &path, &e);
 	r = r < 0 ? r : reader_open(path, &reader, &e);
 	if (r == 0 && reader_is_unclosed(reader)) {
 		reader_free(reader);

@@ -267,7 +267,7 @@ int run_name_find(const char *name, enum run_name_kind kind, char **ret_path, st
 	struct places places;
 	int64_t from_end = 0;
 	if (run_name_is_back(name) && parse_integer(name + 1, 1, 999999, &from_end, NULL) == 0) {
-		return catalogue_newest((size_t)from_end - 1, ret_path, e);
+		return index_newest_run((size_t)from_end - 1, ret_path, e);
 	}
 	if (places_find(&places) < 0) {
 		return error_errno(e, ENOMEM, "cannot look for runs");

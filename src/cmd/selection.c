@@ -132,9 +132,9 @@ static bool words_hold(const struct condition *c, const char *words)
 	return holds(c->kind, order);
 }
 
-static bool condition_holds(const struct condition *c, const struct catalogue_run *run)
+static bool condition_holds(const struct condition *c, const struct digest *run)
 {
-	const char *label = catalogue_label(run, c->name);
+	const char *label = digest_label(run, c->name);
 	enum measure_id measure = measure_by_name(c->name);
 	if (label) {
 		return holds(c->kind, pivot_compare_labels(label, c->value));
@@ -147,7 +147,7 @@ static bool condition_holds(const struct condition *c, const struct catalogue_ru
 	                            : c->kind == WHERE_IS_NOT;
 }
 
-bool selection_has(const struct selection *s, const struct catalogue_run *run)
+bool selection_has(const struct selection *s, const struct digest *run)
 {
 	for (size_t i = 0; i < s->n_where; i++) {
 		if (!condition_holds(&s->where[i], run)) {

@@ -37,7 +37,7 @@ struct selection {
 // Parses "LABEL=VALUE", "MEASURE>NUMBER", ...; ends the program where it is neither.
 void selection_add(struct selection *s, const char *argument, const struct argp_state *state);
 void selection_done(struct selection *s);
-bool selection_has(const struct selection *s, const struct catalogue_run *run);
+bool selection_has(const struct selection *s, const struct digest *run);
 // Whether a condition needs more than the job as a whole.
 bool selection_needs_all(const struct selection *s);
 

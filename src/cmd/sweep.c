@@ -560,7 +560,7 @@ struct results {
 };
 
 // The configuration that a run is of, from its file's name; 0: none.
-static size_t results_configuration_of(const struct sweep *sweep, const struct catalogue_run *run)
+static size_t results_configuration_of(const struct sweep *sweep, const struct digest *run)
 {
 	struct cursor c = cursor_of(run->name, strlen(run->name));
 	uint64_t configuration, repeat;
@@ -571,7 +571,7 @@ static size_t results_configuration_of(const struct sweep *sweep, const struct c
 	return ours ? (size_t)configuration : 0;
 }
 
-static void add_run(struct results *r, const struct catalogue_run *run)
+static void add_run(struct results *r, const struct digest *run)
 {
 	size_t configuration = results_configuration_of(r->sweep, run);
 	if (configuration == 0) {
@@ -625,7 +625,7 @@ static size_t count_pairs(const struct results *r, enum measure_id measure, bool
 	bool has_baseline = false;
 	memset(has, 0, (n_configurations + 1) * sizeof(*has));
 	for (size_t i = 0; i < r->catalogue.n; i++) {
-		const struct catalogue_run *run = &r->catalogue.runs[i];
+		const struct digest *run = &r->catalogue.runs[i];
 		size_t configuration = results_configuration_of(r->sweep, run);
 		if (configuration > 0 && outcome_is_success(run->outcome) &&
 			isfinite(run->measures[measure])) {
@@ -797,7 +797,7 @@ static void print_failures(const struct results *r)
 {
 	size_t n = 0;
 	for (size_t i = r->catalogue.n; i > 0; i--) { // the oldest first
-		const struct catalogue_run *run = &r->catalogue.runs[i - 1];
+		const struct digest *run = &r->catalogue.runs[i - 1];
 		if (results_configuration_of(r->sweep, run) == 0 ||
 			outcome_is_success(run->outcome)) {
 			continue;
@@ -984,8 +984,6 @@ static int sweep_print_results(const struct sweep *sweep, bool json)
 // A run of `true` takes 40 kB, one that a limit refused 14 kB.
 #define SMALLEST_RUN_BYTES 16384
 
-enum { KEPT_AT_ONCE = 100 }; // runs, until the index is told of them
-
 enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS };
 
 struct sweep_command {
@@ -1078,8 +1076,7 @@ static int say_interrupted(const struct sweep *sweep)
 	return 128 + interrupted_by;
 }
 
-static int run_trials(
-	struct sweep *sweep, struct sweep_progress *progress, struct catalogue_keep *keep)
+static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 {
 	const struct attempt_watch watch = {
 		&interrupts, sweep_progress_tick, sweep_progress_left, progress};
@@ -1102,10 +1099,6 @@ static int run_trials(
 		sweep->done[i] = true;
 		sweep->n_done++;
 		sweep_progress_result(progress, &attempt);
-		catalogue_keep_add(keep, &attempt.entry, attempt.run);
-		if (keep->n >= KEPT_AT_ONCE) {
-			catalogue_keep_flush(keep);
-		}
 		attempt_done(&attempt);
 	}
 	sweep_progress_end(progress);
@@ -1138,14 +1131,12 @@ static int check_space(const struct sweep *sweep)
 static int run_sweep(struct sweep *sweep, bool json)
 {
 	struct sweep_progress progress;
-	struct catalogue_keep keep = {0};
 	if (check_space(sweep) != STATUS_OK) {
 		return STATUS_FAILURE;
 	}
 	sweep_progress_begin(&progress, sweep);
 	catch_signals();
-	int status = run_trials(sweep, &progress, &keep);
-	catalogue_keep_flush(&keep);
+	int status = run_trials(sweep, &progress);
 	sweep_progress_done(&progress);
 	return status == STATUS_OK ? sweep_print_results(sweep, json) : status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "runfile/database.h"
 #include "runfile/reader.h"
 
 static int query_failed(struct reader *r, int status, struct error *e)

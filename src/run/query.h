@@ -17,11 +17,5 @@ struct reader;
 int query_each(struct reader *r, const char *sql, int (*each)(void *context, sqlite3_stmt *row),
 	void *context, struct error *e);
 
-static inline void statement_finalize(sqlite3_stmt **statement)
-{
-	sqlite3_finalize(*statement);
-}
-#define _cleanup_statement_ _cleanup_(statement_finalize)
-
 // A column as a string of its own, "" where it is NULL; NULL: out of memory.
 char *query_text(sqlite3_stmt *row, int column);

@@ -16,6 +16,7 @@
 #include "run/entities.h"
 #include "run/epochs.h"
 #include "run/query.h"
+#include "runfile/database.h"
 #include "runfile/reader.h"
 #include "runfile/writer.h"
 
@@ -185,11 +186,6 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 
 // --- writing
 
-static void writer_close(struct writer **writer)
-{
-	writer_free(*writer);
-}
-
 static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, double scale)
 {
 	sqlite3_clear_bindings(insert); // what is not bound is NULL
@@ -209,59 +205,22 @@ static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, doubl
 	return status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-static int insert_rows(
-	sqlite3 *database, const struct summary *s, const struct metric_list *metrics)
+int summary_put(struct writer *w, const struct summary *s, const struct metric_list *metrics)
 {
+	static const char sql[] =
+		"INSERT INTO summary (entity, metric, epoch, total, mean, p50, p95, max)"
+		" VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+	sqlite3 *database = writer_database(w);
 	_cleanup_statement_ sqlite3_stmt *insert = NULL;
-	int status = sqlite3_exec(
-		database, "BEGIN IMMEDIATE; DELETE FROM summary", NULL, NULL, NULL);
+	int status = database_exec(database, "DELETE FROM summary");
 	if (status == SQLITE_OK) {
-		status = sqlite3_prepare_v2(database,
-			"INSERT INTO summary (entity, metric, epoch, total, mean, p50, p95, max)"
-			" VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			-1, &insert, NULL);
+		status = sqlite3_prepare_v2(database, sql, -1, &insert, NULL);
 	}
 	for (size_t i = 0; i < s->n && status == SQLITE_OK; i++) {
 		const struct metric_row *metric = metric_list_find(metrics, s->rows[i].metric);
 		status = metric ? insert_row(insert, &s->rows[i], metric->scale) : SQLITE_OK;
 	}
-	if (status == SQLITE_OK) {
-		status = sqlite3_exec(database, "COMMIT", NULL, NULL, NULL);
-	}
-	return status;
-}
-
-// Once for all: waiting for the disk four times, as SQLite does for a transaction, would only order
-// writes of a file that the recorder has written without waiting at all.
-static void sync_file(sqlite3 *database)
-{
-	sqlite3_file *file = NULL;
-	if (sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&file) ==
-			SQLITE_OK &&
-		file && file->pMethods) {
-		(void)file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-	}
-}
-
-int summary_write(const char *path, const struct summary *s, const struct metric_list *metrics,
-	struct error *e)
-{
-	_cleanup_(writer_close) struct writer *writer = NULL;
-	int r = writer_open(path, &writer, e);
-	if (r < 0) {
-		return error_prefix(e, "cannot write the summary");
-	}
-	sqlite3 *database = writer_database(writer);
-	int status = insert_rows(database, s, metrics);
-	if (status == SQLITE_OK) {
-		sync_file(database);
-	}
-	if (status != SQLITE_OK) {
-		// Closing the connection rolls an open transaction back.
-		return error_set(
-			e, EIO, "cannot write the summary: %s: %s", path, sqlite3_errmsg(database));
-	}
-	return 0;
+	return database_errno(database, status);
 }
 
 // Accumulator

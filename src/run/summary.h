@@ -38,6 +38,7 @@
 #include "runfile/metric.h"
 
 struct reader;
+struct writer;
 struct entity_list;
 struct metric_list;
 struct epoch_list;
@@ -77,9 +78,8 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e);
 void summary_done(struct summary *s);
-// Writes it into the file at `path`, replacing what is there, in one transaction.
-int summary_write(const char *path, const struct summary *s, const struct metric_list *metrics,
-	struct error *e);
+// Replaces the summary in the file, in the writer's open transaction. 0 or -errno.
+int summary_put(struct writer *w, const struct summary *s, const struct metric_list *metrics);
 // As the file holds a figure: in thousandths of the metric's scale. false: there is none.
 bool summary_pack(double figure, double scale, int64_t *ret);
 // NAN where there is none.

@@ -21,6 +21,7 @@
 #include "base/parse.h"
 #include "run/histogram.h"
 #include "run/query.h"
+#include "runfile/database.h"
 #include "runfile/reader.h"
 #include "runfile/spans_table.h"
 

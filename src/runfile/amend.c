@@ -29,7 +29,7 @@ enum {
 	FORMAT_AT = 18, // in SQLite's header: 1, or 2 for a file in WAL mode
 };
 
-static int put(struct writer *w, const struct amendment *item, int64_t end_ns)
+static int put_item(struct writer *w, const struct amendment *item, int64_t end_ns)
 {
 	switch (item->kind) {
 	case AMEND_KEY:
@@ -47,7 +47,7 @@ static int put_all(struct writer *w, const struct amendment *items, size_t n, st
 	int64_t end_ns = database_number(
 		w->database, "SELECT CAST(value AS INTEGER) FROM run WHERE key = 'end_ns'", 0);
 	for (size_t i = 0; i < n; i++) {
-		int result = put(w, &items[i], end_ns);
+		int result = put_item(w, &items[i], end_ns);
 		if (result < 0) {
 			return error_errno(e, -result, "%s: cannot add %s", w->path, items[i].name);
 		}
@@ -62,6 +62,42 @@ static int commit_patiently(struct writer *w, struct error *e)
 	for (int i = 1; result == -EBUSY && i < COMMIT_TRIES; i++) {
 		result = writer_commit_now(w, e);
 	}
+	return result;
+}
+
+// Once for all: waiting for the disk four times, as SQLite does for a transaction, would only order
+// writes of a file that the recorder has written without waiting at all.
+static void sync_file(sqlite3 *database)
+{
+	sqlite3_file *file = NULL;
+	if (sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&file) ==
+			SQLITE_OK &&
+		file && file->pMethods) {
+		(void)file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+	}
+}
+
+int amend_with(const char *path, int (*put)(struct writer *w, void *context), void *context,
+	struct error *e)
+{
+	struct writer *w = NULL;
+	int result = writer_open(path, &w, e);
+	if (result < 0) {
+		return result;
+	}
+	result = database_errno(w->database, database_exec(w->database, "BEGIN IMMEDIATE"));
+	result = result < 0 ? result : put(w, context);
+	if (result < 0) {
+		error_set(e, -result, "%s: %s", path, sqlite3_errmsg(w->database));
+	}
+	result = result < 0 ? result : commit_patiently(w, e);
+	if (result < 0 && !sqlite3_get_autocommit(w->database)) {
+		database_exec(w->database, "ROLLBACK");
+	}
+	if (result == 0) {
+		sync_file(w->database);
+	}
+	writer_free(w);
 	return result;
 }
 

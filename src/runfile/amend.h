@@ -25,6 +25,14 @@ struct amendment {
 // names the path: -ENOSPC where the disk is full.
 int amend_run(const char *path, const struct amendment *items, size_t n, struct error *e);
 
+struct writer;
+
+// Calls `put` with a writer whose transaction is open, commits what it put into the run, and writes
+// the file to the disk. All or nothing. put returns 0 or -errno; its statements go through
+// writer_database.
+int amend_with(const char *path, int (*put)(struct writer *w, void *context), void *context,
+	struct error *e);
+
 // A finished run file with nothing but these, and when and where it was made: of a job that could
 // not be started. -EEXIST, -ENOSPC, ...
 int amend_write_empty(const char *path, const struct amendment *items, size_t n, struct error *e);

@@ -43,7 +43,7 @@ void database_bound_statements(sqlite3 *database, int64_t instructions);
 // "stra", where file(1) and SQLite look for it.
 #define STORE_APPLICATION_ID 0x73747261
 #define STORE_VERSION_MAJOR 1
-#define STORE_VERSION_MINOR 3
+#define STORE_VERSION_MINOR 4
 #define STORE_VERSION (STORE_VERSION_MAJOR * 1000 + STORE_VERSION_MINOR)
 
 // schema.sql, embedded.
@@ -61,6 +61,12 @@ int database_exec(sqlite3 *database, const char *sql);
 
 // The number that a statement of one row and one column gives; `otherwise` where it gives none.
 sqlite3_int64 database_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise);
+
+static inline void database_finalize(sqlite3_stmt **statement)
+{
+	sqlite3_finalize(*statement);
+}
+#define _cleanup_statement_ __attribute__((cleanup(database_finalize)))
 
 // Whether the file is on a file system of several machines, where a WAL's shared memory would not
 // be shared (NFS, Lustre, ...).

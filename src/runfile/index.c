@@ -17,6 +17,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "runfile/database.h"
 #include "runfile/reader_internal.h"
@@ -25,6 +26,7 @@
 
 struct dated_run {
 	char *path;
+	int64_t written_ns; // modification time of the file; INT64_MAX: not known
 	int64_t start_utc_ns;
 	bool readable;
 };
@@ -33,7 +35,6 @@ struct dated_runs {
 	struct dated_run *items;
 	size_t n;
 	size_t capacity;
-	const struct run_starts *starts;
 };
 
 static void dated_runs_done(struct dated_runs *runs)
@@ -57,7 +58,7 @@ static bool read_start(struct dated_run *run)
 	return run->start_utc_ns > 0;
 }
 
-static void date_run(struct dated_run *run, const struct run_starts *starts)
+static void date_run(struct dated_run *run)
 {
 	struct reader *reader = NULL;
 	struct stat status;
@@ -65,18 +66,11 @@ static void date_run(struct dated_run *run, const struct run_starts *starts)
 	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
 		return;
 	}
-	if (starts && starts->find(starts->context, run->path, &status, &run->start_utc_ns)) {
-		run->readable = true;
-		return;
-	}
 	run->readable = read_start(run);
 	if (!run->readable && reader_open(run->path, &reader, NULL) == 0) {
 		run->readable = true;
 		run->start_utc_ns = reader_run_i64(reader, "start_utc_ns", 0);
 		reader_free(reader);
-	}
-	if (starts && run->readable && run->start_utc_ns > 0) {
-		starts->found(starts->context, run->path, &status, run->start_utc_ns);
 	}
 }
 
@@ -95,7 +89,11 @@ static int add_run(struct dated_runs *runs, const char *directory, const char *n
 	if (asprintf(&run.path, "%s%s%s", here ? "" : directory, here ? "" : "/", name) < 0) {
 		return -ENOMEM;
 	}
-	date_run(&run, runs->starts);
+	struct stat status;
+	run.written_ns = stat(run.path, &status) < 0
+	                         ? INT64_MAX
+	                         : (int64_t)status.st_mtim.tv_sec * (int64_t)NS_PER_S +
+	                                   status.st_mtim.tv_nsec;
 	if (array_reserve(&items, &runs->capacity, runs->n + 1, sizeof(run)) < 0) {
 		free(run.path);
 		return -ENOMEM;
@@ -133,65 +131,65 @@ static int read_directory(const char *directory, struct dated_runs *runs, struct
 	return r < 0 ? error_errno(e, -r, "%s", directory) : 0;
 }
 
-// Takes what was read; runs is empty then.
-static int sort_runs(struct dated_runs *runs, struct run_list *ret)
+static int compare_last_written_first(const void *a, const void *b)
 {
-	char **paths = calloc(runs->n + 1, sizeof(*paths));
-	if (!paths) {
-		return -ENOMEM;
+	const struct dated_run *x = a, *y = b;
+	return (x->written_ns < y->written_ns) - (x->written_ns > y->written_ns);
+}
+
+// Clocks of file servers may be so wrong.
+#define SLACK_NS (600 * (int64_t)NS_PER_S)
+
+enum { NEWEST_MAX = 64 };
+
+// Keeps the `wanted` newest starts, the newest first.
+static void keep_newest(int64_t starts[NEWEST_MAX], size_t wanted, int64_t start)
+{
+	for (size_t i = 0; i < wanted; i++) {
+		if (start > starts[i]) {
+			int64_t older = starts[i];
+			starts[i] = start;
+			start = older;
+		}
 	}
-	if (runs->n) {
-		qsort(runs->items, runs->n, sizeof(*runs->items), compare_newest_first);
+}
+
+// Opens runs until `wanted` of them are known to be the newest: a file is written last after its
+// run has started, so a file written before the start of the last of these need not be opened. Such
+// runs count as unreadable.
+static void date_newest(struct dated_runs *runs, size_t wanted)
+{
+	int64_t starts[NEWEST_MAX] = {0};
+	bool bounded = wanted <= NEWEST_MAX;
+	if (runs->n > 0) {
+		qsort(runs->items, runs->n, sizeof(*runs->items), compare_last_written_first);
 	}
-	struct run_list list = {.paths = paths};
 	for (size_t i = 0; i < runs->n; i++) {
-		list.n += runs->items[i].readable;
-		list.n_unreadable += !runs->items[i].readable;
-		paths[i] = take_pointer(runs->items[i].path);
+		struct dated_run *run = &runs->items[i];
+		if (bounded && starts[wanted - 1] - SLACK_NS > run->written_ns) {
+			return;
+		}
+		date_run(run);
+		if (bounded && run->readable) {
+			keep_newest(starts, wanted, run->start_utc_ns);
+		}
 	}
-	*ret = list;
-	return 0;
 }
 
-int run_list_read(const char *directory, struct run_list *ret, struct error *e)
+// The run files of all places. One that cannot be read is no reason not to look into the other.
+static int list_places(const struct places *places, struct dated_runs *ret, struct error *e)
 {
-	struct dated_runs runs = {0};
-	int r = read_directory(directory, &runs, e);
-	if (r == 0 && sort_runs(&runs, ret) < 0) {
-		r = error_errno(e, ENOMEM, "%s", directory);
-	}
-	dated_runs_done(&runs);
-	return r;
-}
-
-void run_list_done(struct run_list *list)
-{
-	for (size_t i = 0; i < list->n + list->n_unreadable; i++) {
-		free(list->paths[i]);
-	}
-	free(list->paths);
-	*list = (struct run_list){0};
-}
-
-// One folder that cannot be read is no reason not to look into the other.
-static int list_places(const struct places *places, const struct run_starts *starts,
-	struct run_list *ret, struct error *e)
-{
-	struct dated_runs runs = {.starts = starts};
 	int first = 0, r = 0;
 	for (size_t i = 0; i < places->n && r != -ENOMEM; i++) {
 		struct error why = {0};
-		r = read_directory(places->paths[i], &runs, &why);
+		r = read_directory(places->paths[i], ret, &why);
 		if (i == 0 && r < 0) {
 			first = error_set(e, -r, "%s", why.text);
 		}
 	}
-	r = runs.n == 0 && first < 0 ? first
-	    : r == -ENOMEM || sort_runs(&runs, ret) < 0
-	            ? error_errno(e, ENOMEM, "cannot look for runs")
-	            : 0;
-	dated_runs_done(&runs);
-	return r;
+	return ret->n == 0 && first < 0 ? first
+	       : r == -ENOMEM           ? error_errno(e, ENOMEM, "cannot look for runs")
+	                                : 0;
 }
 
 static int say_none(const struct places *places, size_t n, struct error *e)
@@ -207,20 +205,28 @@ static int say_none(const struct places *places, size_t n, struct error *e)
 		other ? ", nor in " : "", other ? other : "");
 }
 
-int index_newest_run(const struct run_starts *starts, size_t back, char **ret_path, struct error *e)
+int index_newest_run(size_t back, char **ret_path, struct error *e)
 {
 	struct places places;
-	struct run_list list = {0};
+	struct dated_runs runs = {0};
+	size_t readable = 0;
 	if (places_find(&places) < 0) {
 		return error_errno(e, ENOMEM, "cannot look for runs");
 	}
-	int r = list_places(&places, starts, &list, e);
-	if (r == 0 && back < list.n) {
-		*ret_path = take_pointer(list.paths[back]);
-	} else if (r == 0) {
-		r = say_none(&places, list.n, e);
+	int r = list_places(&places, &runs, e);
+	if (r == 0 && runs.n > 0) {
+		date_newest(&runs, back + 1);
+		qsort(runs.items, runs.n, sizeof(*runs.items), compare_newest_first);
 	}
-	run_list_done(&list);
+	for (size_t i = 0; i < runs.n; i++) {
+		readable += runs.items[i].readable;
+	}
+	if (r == 0 && back < readable) {
+		*ret_path = take_pointer(runs.items[back].path);
+	} else if (r == 0) {
+		r = say_none(&places, readable, e);
+	}
+	dated_runs_done(&runs);
 	places_done(&places);
 	return r;
 }

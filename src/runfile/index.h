@@ -11,32 +11,12 @@
 
 #include "base/error.h"
 
-struct stat;
-
-struct run_list {
-	char **paths; // [n + n_unreadable] runs sorted by start, newest first; then the others
-	size_t n;
-	size_t n_unreadable; // files of that name of which nothing of a run can be read
-};
-
 // Whether a file's name is a run's: *.strain.
 bool index_run_name_is(const char *name);
 
-// Every run file (*.strain) directly in `directory`, also what is left of a damaged one.
-int run_list_read(const char *directory, struct run_list *ret, struct error *e);
-void run_list_done(struct run_list *list);
-
-// Somebody who knows when runs began, so that their files need not be opened.
-struct run_starts {
-	bool (*find)(void *context, const char *path, const struct stat *status, int64_t *ret_ns);
-	void (*found)(void *context, const char *path, const struct stat *status, int64_t start_ns);
-	void *context;
-};
-
-// The path of the newest run, or (back > 0) of the one that started so many before it; owned by the
-// caller. -ENOENT with a text that says where was looked. starts: NULL: nobody.
-int index_newest_run(
-	const struct run_starts *starts, size_t back, char **ret_path, struct error *e);
+// The path of the newest run, or (back > 0) of the one that started `back` runs before it; owned by
+// the caller. -ENOENT with a text that names the directories.
+int index_newest_run(size_t back, char **ret_path, struct error *e);
 
 // Places ------------------------------------------------------------------------------------------
 //

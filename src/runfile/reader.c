@@ -399,6 +399,7 @@ static const struct salvaged_table {
 	{"phase_sample", "rowid", true},
 	{"line_sample", "rowid", true},
 	{"summary", "rowid", true},
+	{"finding", "name", false},
 };
 
 struct salvage {
@@ -1118,6 +1119,7 @@ static const struct {
 	{"SELECT count(*) FROM missing", RUN_MISSING_MAX, "missing values"},
 	{"SELECT count(*) FROM event", RUN_EVENTS_MAX, "events"},
 	{"SELECT count(*) FROM summary", RUN_SUMMARY_MAX, "rows of its summary"},
+	{"SELECT count(*) FROM finding", RUN_KEYS_MAX, "findings"},
 	{"SELECT count(*) FROM main.span", RUN_SPANS_MAX, "spans"},
 	// What a block holds is compared with what its row says when it is decoded.
 	{"SELECT sum(min(max(rows, 0), 1048576)) FROM span_block", RUN_SPANS_MAX,

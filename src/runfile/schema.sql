@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-3.0-or-later
--- The run file, schema 1.3: described for readers in docs/format.md. Embedded into the binary.
+-- The run file, schema 1.4: described for readers in docs/format.md. Embedded into the binary.
 -- Times in columns are nanoseconds of CLOCK_MONOTONIC since the run's start unless the name says else.
 
 CREATE TABLE run (
@@ -159,6 +159,14 @@ CREATE TABLE summary (
 	p95 INTEGER,
 	max INTEGER
 ) STRICT;
+
+-- Figures and words that `strain finish` found, by the rules of the row 'rules'; a reader with other
+-- rules computes them from the rest of the file.
+CREATE TABLE finding (
+	name TEXT PRIMARY KEY,         -- a measure, 'outcome', 'verdict', 'headline', ...
+	number REAL,
+	text TEXT                      -- a word or a line; of a measure without number, the reason
+) STRICT, WITHOUT ROWID;
 
 CREATE VIEW summary_by_name AS
 WITH figure (entity, metric, epoch, aggregate, stored) AS (

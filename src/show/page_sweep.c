@@ -28,7 +28,7 @@
 
 // What the page of a sweep shows of one run when it is opened.
 
-struct catalogue_run;
+struct digest;
 
 // Strings of a page, each once.
 struct page_strings {
@@ -314,7 +314,7 @@ static void set_nothing(json_t *json)
 	json_object_set_new(json, "output_left_out", json_integer(0));
 }
 
-static void set_analysis(json_t *json, const struct analysis *a, const struct catalogue_run *run,
+static void set_analysis(json_t *json, const struct analysis *a, const struct digest *run,
 	struct page_sweep_room *room)
 {
 	bool good = outcome_is_success(run->outcome);
@@ -327,7 +327,7 @@ static void set_analysis(json_t *json, const struct analysis *a, const struct ca
 
 // NULL: out of memory. What of the run cannot be read is left out.
 static json_t *page_sweep_run(
-	const struct catalogue_run *run, const char *report, struct page_sweep_room *room)
+	const struct digest *run, const char *report, struct page_sweep_room *room)
 {
 	json_t *json = json_object();
 	if (!json) {
@@ -376,7 +376,7 @@ static const unsigned char sweep_before[1], sweep_after[1];
 #define LINES_OF_A_RUN 6 // as many as most runs have
 
 struct row {
-	const struct catalogue_run *run;
+	const struct digest *run;
 	char *name; // unique
 };
 
@@ -402,7 +402,7 @@ static bool name_taken(json_t *taken, const char *name)
 }
 
 // The file's name, with as much of its directories as tells it from the others.
-static char *unique_name(json_t *taken, const struct catalogue_run *run)
+static char *unique_name(json_t *taken, const struct digest *run)
 {
 	_cleanup_text_ struct text name = {0};
 	text_append_utf8(&name, run->name, strlen(run->name));
@@ -457,7 +457,7 @@ static json_t *twelve_digits(double value)
 	return whole ? json_integer((json_int_t)shorter) : json_real(shorter);
 }
 
-static const char *notice_of(const struct catalogue_run *run)
+static const char *notice_of(const struct digest *run)
 {
 	if (run->state == RUN_LIVE) {
 		return "This run was still being recorded when the page was made.";
@@ -474,7 +474,7 @@ struct run_columns {
 
 static void add_run_row(struct builder *b, struct run_columns *c, size_t i)
 {
-	const struct catalogue_run *run = b->rows[i].run;
+	const struct digest *run = b->rows[i].run;
 	struct page_strings *s = &b->strings;
 	double start = (double)run->start_utc_ns * 1e-9;
 	json_array_append_new(c->names, page_run_string(b->rows[i].name));
@@ -546,7 +546,7 @@ static json_t *label_column(struct builder *b, json_t *labels, json_t *places, c
 static bool label_used(const struct builder *b, const char *name)
 {
 	for (size_t i = 0; i < b->catalogue->n; i++) {
-		const struct catalogue_run *run = b->rows[i].run;
+		const struct digest *run = b->rows[i].run;
 		for (size_t j = 0; j < run->n_labels; j++) {
 			if (strcmp(run->labels[j].name, name) == 0) {
 				return true;
@@ -565,7 +565,7 @@ static json_t *labels_json(struct builder *b, const struct page_sweep *sweep)
 		}
 	}
 	for (size_t i = 0; i < b->catalogue->n; i++) {
-		const struct catalogue_run *run = b->rows[i].run;
+		const struct digest *run = b->rows[i].run;
 		for (size_t j = 0; j < run->n_labels; j++) {
 			json_t *values = label_column(b, labels, places, run->labels[j].name);
 			json_t *value = page_strings_add(&b->strings, run->labels[j].value);
@@ -604,7 +604,7 @@ static json_t *measure_json(struct builder *b, size_t id)
 	json_object_set_new(json, "better", json_integer(ways[measure->better]));
 	json_object_set_new(json, "speed", json_boolean(measure_is_speed(id)));
 	for (size_t i = 0; i < b->catalogue->n; i++) {
-		const struct catalogue_run *run = b->rows[i].run;
+		const struct digest *run = b->rows[i].run;
 		json_array_append_new(values, twelve_digits(run->measures[id]));
 		json_array_append_new(reasons, page_strings_add(&b->strings, run->reasons[id]));
 	}

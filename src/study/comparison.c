@@ -107,7 +107,7 @@ static int find_differences(struct differences *d, const struct pivot_request *r
 	struct differences seen = {.n = 0};
 	int r = 0;
 	for (size_t i = 0; i < request->n_runs && r == 0; i++) {
-		const struct catalogue_run *run = request->runs[i];
+		const struct digest *run = request->runs[i];
 		for (size_t k = 0; k < run->n_labels && r == 0; k++) {
 			const char *label = run->labels[k].name;
 			if (choice_label_is_automatic(label) || has(&seen, label) ||
@@ -129,7 +129,7 @@ static int find_differences(struct differences *d, const struct pivot_request *r
 static bool is_known(const struct pivot_request *request, enum measure_id measure)
 {
 	for (size_t i = 0; i < request->n_runs; i++) {
-		const struct catalogue_run *run = request->runs[i];
+		const struct digest *run = request->runs[i];
 		if (isfinite(run->measures[measure]) &&
 			(request->count_failed || outcome_is_success(run->outcome))) {
 			return true;
@@ -417,8 +417,8 @@ static int compare_all_labels(const struct sorting *s, size_t a, size_t b)
 			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(of_sweep) && order == 0; i++) {
-		order = pivot_compare_labels(catalogue_label(s->request->runs[a], of_sweep[i]),
-			catalogue_label(s->request->runs[b], of_sweep[i]));
+		order = pivot_compare_labels(digest_label(s->request->runs[a], of_sweep[i]),
+			digest_label(s->request->runs[b], of_sweep[i]));
 	}
 	return order;
 }
@@ -492,7 +492,7 @@ static bool is_on_both_sides(const struct pivot_request *request, enum measure_i
 {
 	bool sides[2] = {false, false};
 	for (size_t i = 0; i < request->n_runs; i++) {
-		const struct catalogue_run *run = request->runs[i];
+		const struct digest *run = request->runs[i];
 		if (isfinite(run->measures[measure]) &&
 			(request->count_failed || outcome_is_success(run->outcome))) {
 			sides[is_of_baseline(request, i)] = true;
@@ -520,14 +520,14 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 // Names and order of runs in a figure. They are a dozen at most, their labels not many more.
 
 // Whether the runs differ in a label that somebody gave them.
-static bool tells_apart(const struct catalogue_run *const *runs, size_t n, const char *label)
+static bool tells_apart(const struct digest *const *runs, size_t n, const char *label)
 {
 	if (choice_label_is_automatic(label)) {
 		return false;
 	}
-	const char *first = catalogue_label(runs[0], label);
+	const char *first = digest_label(runs[0], label);
 	for (size_t i = 1; i < n; i++) {
-		const char *value = catalogue_label(runs[i], label);
+		const char *value = digest_label(runs[i], label);
 		if ((first == NULL) != (value == NULL) || (value && strcmp(first, value) != 0)) {
 			return true;
 		}
@@ -541,15 +541,15 @@ static bool line_is_number(const char *value)
 }
 
 // < 0, 0 or > 0: by the labels of one kind. `all` tells in which labels the runs differ.
-static int compare_by(const struct catalogue_run *a, const struct catalogue_run *b,
-	const struct catalogue_run *const *all, size_t n, bool numbers)
+static int compare_by(const struct digest *a, const struct digest *b,
+	const struct digest *const *all, size_t n, bool numbers)
 {
 	for (size_t i = 0; i < a->n_labels; i++) {
 		const char *label = a->labels[i].name, *value = a->labels[i].value;
 		if (line_is_number(value) != numbers || !tells_apart(all, n, label)) {
 			continue;
 		}
-		const char *other = catalogue_label(b, label);
+		const char *other = digest_label(b, label);
 		int order = pivot_compare_labels(value, other ? other : "");
 		if (order != 0) {
 			return order;
@@ -558,15 +558,14 @@ static int compare_by(const struct catalogue_run *a, const struct catalogue_run 
 	return 0;
 }
 
-static int compare_line_runs(const struct catalogue_run *a, const struct catalogue_run *b,
-	const struct catalogue_run *const *all, size_t n)
+static int compare_line_runs(
+	const struct digest *a, const struct digest *b, const struct digest *const *all, size_t n)
 {
 	int order = compare_by(a, b, all, n, false);
 	return order ? order : compare_by(a, b, all, n, true);
 }
 
-void comparison_sort_lines(
-	const struct catalogue_run **ret, const struct catalogue_run *const *runs, size_t n)
+void comparison_sort_lines(const struct digest **ret, const struct digest *const *runs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		size_t j = i;
@@ -586,8 +585,8 @@ static void append_value(struct text *t, const struct run_label *label)
 	text_format(t, "%s%s", line_is_number(label->value) ? " " : "", label->value);
 }
 
-static void append_differences(struct text *t, const struct catalogue_run *const *runs, size_t n,
-	const struct catalogue_run *run)
+static void append_differences(
+	struct text *t, const struct digest *const *runs, size_t n, const struct digest *run)
 {
 	for (int numbers = 0; numbers < 2; numbers++) {
 		for (size_t i = 0; i < run->n_labels; i++) {
@@ -600,7 +599,7 @@ static void append_differences(struct text *t, const struct catalogue_run *const
 }
 
 void comparison_append_line_name(
-	struct text *t, const struct catalogue_run *const *runs, size_t n, size_t which)
+	struct text *t, const struct digest *const *runs, size_t n, size_t which)
 {
 	struct text own = {0};
 	append_differences(&own, runs, n, runs[which]);
@@ -790,7 +789,7 @@ static bool is_common(const struct job *jobs, size_t n, const char *item)
 
 struct reading {
 	struct compare_context *context;
-	const struct catalogue_run *const *runs;
+	const struct digest *const *runs;
 	size_t n; // in all
 	size_t n_read;
 };
@@ -863,7 +862,7 @@ static void add_labels(struct reading *r)
 				continue;
 			}
 			for (size_t j = 0; j < r->n_read; j++) {
-				words[j] = catalogue_label(r->runs[j], label);
+				words[j] = digest_label(r->runs[j], label);
 			}
 			add_row(r, label);
 		}
@@ -977,8 +976,8 @@ static void tell_unlike(struct reading *r, const struct job *jobs, bool outcomes
 	}
 }
 
-int compare_context_read(const struct catalogue_run *const *runs, size_t n, bool outcomes,
-	struct compare_context *ret)
+int compare_context_read(
+	const struct digest *const *runs, size_t n, bool outcomes, struct compare_context *ret)
 {
 	struct reading r = {ret, runs, n, n < RUNS_READ ? n : RUNS_READ};
 	_cleanup_free_ struct reader **readers = calloc(r.n_read + 1, sizeof(struct reader *));
@@ -1028,7 +1027,6 @@ void compare_context_done(struct compare_context *c)
 #define OTHERS_SHARE 0.05 // the same, of the machine's CPUs
 #define FIRST_MORE \
 	0.1 // so much slower than the slowest of the rest, and than three times their spread
-#define RUNS_LOOKED_AT 64 // for other load, which an index that is cold has to read
 
 static int add_line(struct compare_warnings *w, struct text *line)
 {
@@ -1052,7 +1050,7 @@ static void append_foreign(struct text *t, const char *text)
 // --- repeats
 
 struct group {
-	const struct catalogue_run **runs; // [n] the oldest first
+	const struct digest **runs; // [n] the oldest first
 	double *seconds; // [n] a time, or the inverse of a rate
 	size_t n;
 };
@@ -1081,7 +1079,7 @@ static enum measure_id measure_of(const struct pivot_request *request)
 	return N_MEASURES;
 }
 
-static void insert(struct group *g, const struct catalogue_run *run, enum measure_id measure)
+static void insert(struct group *g, const struct digest *run, enum measure_id measure)
 {
 	double value = run->measures[measure];
 	size_t i = g->n++;
@@ -1099,7 +1097,7 @@ static void fill_group(struct group *g, const struct pivot_request *request, siz
 {
 	g->n = 0;
 	for (size_t i = first; i < request->n_runs; i++) {
-		const struct catalogue_run *run = request->runs[i];
+		const struct digest *run = request->runs[i];
 		if (seen[i] || !is_same_key(request, first, i)) {
 			continue;
 		}
@@ -1176,7 +1174,7 @@ static int warn_of_repeats(struct compare_warnings *w, const struct pivot_reques
 	enum measure_id measure = measure_of(request);
 	size_t n = request->n_runs;
 	_cleanup_free_ bool *seen = calloc(2 * n + 1, sizeof(*seen));
-	_cleanup_free_ const struct catalogue_run **runs = calloc(n + 1, sizeof(*runs));
+	_cleanup_free_ const struct digest **runs = calloc(n + 1, sizeof(*runs));
 	_cleanup_free_ double *numbers = calloc(n + 1, sizeof(*numbers));
 	struct group g = {runs, numbers, 0};
 	int r = seen && runs && numbers ? 0 : -ENOMEM;
@@ -1195,59 +1193,20 @@ static int warn_of_repeats(struct compare_warnings *w, const struct pivot_reques
 
 // --- other load
 
-struct load {
-	double *busy; // [n] CPUs that all programs of the machine used, on average; NAN: not known
-	double *cpus; // [n] that there are
-};
-
-static int read_part(const struct pivot_request *request, const char *name, double *sum, bool first)
-{
-	struct catalogue_metric metric = {0};
-	struct error ignored = {0};
-	int r = catalogue_metric_read(request->runs, request->n_runs, name, &metric, &ignored);
-	for (size_t i = 0; i < request->n_runs; i++) {
-		double part = r < 0 ? NAN : metric.numbers[i];
-		sum[i] = first ? part : sum[i] + (isfinite(part) ? part : 0);
-	}
-	catalogue_metric_done(&metric);
-	return r == -ENOMEM ? r : 0;
-}
-
-// The first part must be known.
-static int read_load(const struct pivot_request *request, struct load *load)
-{
-	static const char *const parts[] = {"system.cpu.time.user:mean",
-		"system.cpu.time.nice:mean", "system.cpu.time.system:mean",
-		"system.cpu.time.irq:mean", "system.cpu.time.softirq:mean",
-		"system.cpu.time.steal:mean"};
-	static const char *const idle[] = {
-		"system.cpu.time.idle:mean", "system.cpu.time.iowait:mean"};
-	int r = 0;
-	for (size_t k = 0; k < ARRAY_LENGTH(parts) && r == 0; k++) {
-		r = read_part(request, parts[k], load->busy, k == 0);
-	}
-	memcpy(load->cpus, load->busy, request->n_runs * sizeof(*load->cpus));
-	for (size_t k = 0; k < ARRAY_LENGTH(idle) && r == 0; k++) {
-		r = read_part(request, idle[k], load->cpus, false);
-	}
-	return r;
-}
-
 static int warn_of_load(struct compare_warnings *w, const struct pivot_request *request)
 {
 	enum { NAMED = 4 };
-	_cleanup_free_ double *numbers = calloc(2 * request->n_runs + 1, sizeof(*numbers));
-	struct load load = {numbers, numbers ? numbers + request->n_runs : NULL};
 	struct text names = {0}, line = {0};
 	size_t n = 0;
 	double most = 0;
-	int r = numbers ? read_load(request, &load) : -ENOMEM;
-	for (size_t i = 0; i < request->n_runs && r == 0; i++) {
-		const double *of_run = request->runs[i]->measures;
+	int r = 0;
+	for (size_t i = 0; i < request->n_runs; i++) {
+		const struct digest *run = request->runs[i];
+		const double *of_run = run->measures;
 		double own = of_run[MEASURE_CPUS_USED],
 		       recorder = of_run[MEASURE_RECORDER_CPU] / 100;
-		double others = load.busy[i] - own - (isfinite(recorder) ? recorder : 0);
-		if (others >= fmax(OTHERS_CPUS, OTHERS_SHARE * load.cpus[i])) {
+		double others = run->host_cpus_used - own - (isfinite(recorder) ? recorder : 0);
+		if (others >= fmax(OTHERS_CPUS, OTHERS_SHARE * run->host_cpus)) {
 			most = fmax(most, others);
 			text_append_string(&names, n == 0 ? "" : n < NAMED ? ", " : "");
 			if (n++ < NAMED) {
@@ -1255,7 +1214,7 @@ static int warn_of_load(struct compare_warnings *w, const struct pivot_request *
 			}
 		}
 	}
-	if (r == 0 && n > 0) {
+	if (n > 0) {
 		text_format(&line, "other programs used up to %.1f CPUs during %zu of %zu runs: %s",
 			most, n, request->n_runs, names.data ? names.data : "");
 		text_append_string(&line, n > NAMED ? ", ..." : "");
@@ -1269,10 +1228,7 @@ int compare_warnings_find(const struct pivot_request *request, struct compare_wa
 {
 	*ret = (struct compare_warnings){0};
 	int r = warn_of_repeats(ret, request);
-	if (r == 0 && request->n_runs <= RUNS_LOOKED_AT) {
-		r = warn_of_load(ret, request);
-	}
-	return r;
+	return r < 0 ? r : warn_of_load(ret, request);
 }
 
 void compare_warnings_done(struct compare_warnings *w)

@@ -49,12 +49,11 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 
 // Into ret, [n]: by the labels in which they differ, words first, then numbers. Runs that agree
 // stay as they are.
-void comparison_sort_lines(
-	const struct catalogue_run **ret, const struct catalogue_run *const *runs, size_t n);
+void comparison_sort_lines(const struct digest **ret, const struct digest *const *runs, size_t n);
 // What is this run's own: "pytorch batch size 32", or its name where labels do not tell it from
 // another.
 void comparison_append_line_name(
-	struct text *t, const struct catalogue_run *const *runs, size_t n, size_t which);
+	struct text *t, const struct digest *const *runs, size_t n, size_t which);
 
 // Compare context ---------------------------------------------------------------------------------
 //
@@ -74,8 +73,8 @@ struct compare_context {
 
 // Reads it out of the files of the first 64 runs; what cannot be read is missing.
 // outcomes: runs that ended differently are unlike, too. 0, -ENOMEM.
-int compare_context_read(const struct catalogue_run *const *runs, size_t n, bool outcomes,
-	struct compare_context *ret);
+int compare_context_read(
+	const struct digest *const *runs, size_t n, bool outcomes, struct compare_context *ret);
 void compare_context_done(struct compare_context *c);
 
 // Compare warnings --------------------------------------------------------------------------------

@@ -28,27 +28,26 @@ static int layout_narrow(const struct layout *l, struct layout_selection *s);
 static bool any_has(const struct layout_selection *s, const char *label)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		if (catalogue_label(s->runs[i], label)) {
+		if (digest_label(s->runs[i], label)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-static size_t count_with(const struct catalogue_run *const *runs, size_t n, const char *label)
+static size_t count_with(const struct digest *const *runs, size_t n, const char *label)
 {
 	size_t with = 0;
 	for (size_t i = 0; i < n; i++) {
-		with += catalogue_label(runs[i], label) != NULL;
+		with += digest_label(runs[i], label) != NULL;
 	}
 	return with;
 }
 
 // A run without the label passes where no run has it: nobody said what they are.
-static bool passes(
-	const struct catalogue_run *run, const struct layout_filter *filter, bool labelled)
+static bool passes(const struct digest *run, const struct layout_filter *filter, bool labelled)
 {
-	const char *value = catalogue_label(run, filter->label);
+	const char *value = digest_label(run, filter->label);
 	return value ? strcasecmp(value, filter->value) == 0 : !labelled;
 }
 
@@ -59,12 +58,12 @@ static int compare_values(const void *a, const void *b)
 
 // Each value of the label once, in order: "32, 64". How many there are.
 static size_t append_values(
-	struct text *t, const struct catalogue_run *const *runs, size_t n, const char *label)
+	struct text *t, const struct digest *const *runs, size_t n, const char *label)
 {
 	_cleanup_free_ const char **values = calloc(n + 1, sizeof(void *));
 	size_t there = 0, found = 0;
 	for (size_t i = 0; values && i < n; i++) {
-		values[there] = catalogue_label(runs[i], label);
+		values[there] = digest_label(runs[i], label);
 		there += values[there] != NULL;
 	}
 	if (there > 0) {
@@ -89,7 +88,7 @@ static void append_filters(struct text *t, const struct layout *l)
 
 // Says which filter no run passes, and what there is instead.
 static int explain_none(
-	const struct layout *l, const struct catalogue_run *const *runs, size_t n, struct error *e)
+	const struct layout *l, const struct digest *const *runs, size_t n, struct error *e)
 {
 	_cleanup_text_ struct text wanted = {0}, there = {0};
 	append_filters(&wanted, l);
@@ -146,7 +145,7 @@ static void require_label(struct layout_selection *s, const char *label)
 	}
 	note_missing(s, label, s->n - with, true);
 	for (size_t i = 0; i < s->n; i++) {
-		if (catalogue_label(s->runs[i], label)) {
+		if (digest_label(s->runs[i], label)) {
 			s->runs[n++] = s->runs[i];
 		}
 	}
@@ -170,13 +169,13 @@ static size_t copy_labels(struct layout_selection *s, const char *const wanted[L
 
 static int compare_starts(const void *left, const void *right)
 {
-	const struct catalogue_run *a = *(const struct catalogue_run *const *)left;
-	const struct catalogue_run *b = *(const struct catalogue_run *const *)right;
+	const struct digest *a = *(const struct digest *const *)left;
+	const struct digest *b = *(const struct digest *const *)right;
 	int order = (a->start_utc_ns < b->start_utc_ns) - (a->start_utc_ns > b->start_utc_ns);
 	return order ? order : strcmp(b->path, a->path);
 }
 
-int layout_select(const struct layout *l, const struct catalogue_run *const *runs, size_t n,
+int layout_select(const struct layout *l, const struct digest *const *runs, size_t n,
 	struct layout_selection *ret, struct error *e)
 {
 	*ret = (struct layout_selection){.runs = calloc(n + 1, sizeof(void *))};
@@ -233,7 +232,7 @@ static const char *const configuration[] = {"machine", "framework", "model", "da
 	"cpus", "threads", "workers"};
 
 struct placed {
-	const struct catalogue_run *run;
+	const struct digest *run;
 	char *series; // values of the labels that the layout shows, but of those that it holds
 	              // against each other
 	char *whole; // and of these
@@ -243,9 +242,9 @@ struct placed {
 	bool mixed; // another run of the cell has another value
 };
 
-static const char *value_of(const struct catalogue_run *run, const char *label)
+static const char *value_of(const struct digest *run, const char *label)
 {
-	const char *value = catalogue_label(run, label);
+	const char *value = digest_label(run, label);
 	return value ? value : "";
 }
 
@@ -291,7 +290,7 @@ static bool goes_along(const struct layout *l, const char *label)
 }
 
 static bool place_run(struct placed *place, const struct layout *l,
-	const struct layout_selection *s, const struct catalogue_run *run)
+	const struct layout_selection *s, const struct digest *run)
 {
 	const char *labels[2 * LAYOUT_LABELS + 2];
 	size_t n = 0;
@@ -543,7 +542,7 @@ struct spread {
 	size_t n; // 0: not known
 };
 
-static void read_gpus(const struct catalogue_run *run, enum measure_id measure, struct spread *ret)
+static void read_gpus(const struct digest *run, enum measure_id measure, struct spread *ret)
 {
 	struct reader *reader = NULL;
 	struct analysis a;
@@ -558,10 +557,10 @@ static void read_gpus(const struct catalogue_run *run, enum measure_id measure, 
 	reader_free(reader);
 }
 
-static int copy_run(struct layout_gpus *gpus, const struct catalogue_run *run,
-	enum measure_id measure, const struct spread *spread, size_t gpu)
+static int copy_run(struct layout_gpus *gpus, const struct digest *run, enum measure_id measure,
+	const struct spread *spread, size_t gpu)
 {
-	struct catalogue_run *copy = &gpus->copies[gpus->n];
+	struct digest *copy = &gpus->copies[gpus->n];
 	struct text value = {0};
 	text_format(&value, "GPU %zu of %zu", gpu, spread->n);
 	*copy = *run;
@@ -584,14 +583,14 @@ static int copy_run(struct layout_gpus *gpus, const struct catalogue_run *run,
 	return 0;
 }
 
-static int copy_runs(struct layout_gpus *gpus, enum measure_id measure,
-	const struct catalogue_run ***runs, size_t *n, const struct spread *spreads)
+static int copy_runs(struct layout_gpus *gpus, enum measure_id measure, const struct digest ***runs,
+	size_t *n, const struct spread *spreads)
 {
 	size_t room = 0, filled = 0;
 	for (size_t i = 0; i < *n; i++) {
 		room += spreads[i].n > 0 ? spreads[i].n : 1;
 	}
-	const struct catalogue_run **all = calloc(room + 1, sizeof(void *));
+	const struct digest **all = calloc(room + 1, sizeof(void *));
 	gpus->copies = calloc(room + 1, sizeof(*gpus->copies));
 	int r = all && gpus->copies ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < *n; i++) {
@@ -617,8 +616,8 @@ static int copy_runs(struct layout_gpus *gpus, enum measure_id measure,
 // Replaces runs that used several GPUs by copies, one for each GPU; where any did, others get the
 // label, too. Nothing happens where none did. The array grows as it must; what the copies point to
 // is the runs'. -ENOMEM.
-static int layout_gpus_spread(enum measure_id measure, const struct catalogue_run ***runs,
-	size_t *n, struct layout_gpus *ret)
+static int layout_gpus_spread(
+	enum measure_id measure, const struct digest ***runs, size_t *n, struct layout_gpus *ret)
 {
 	*ret = (struct layout_gpus){0};
 	_cleanup_free_ struct spread *spreads = calloc(*n + 1, sizeof(*spreads));
@@ -791,7 +790,7 @@ static int add_label(struct layout_pivot *p, struct run_label *label,
 
 static int add_published(struct layout_pivot *p, const struct published *table, size_t row)
 {
-	struct catalogue_run *run = &p->published[p->n_published];
+	struct digest *run = &p->published[p->n_published];
 	run->labels = &p->labels[p->n_published * ARRAY_LENGTH(published_labels)];
 	run->outcome = OUTCOME_SUCCESS;
 	run->host = run->command = run->outcome_text = run->memory_kind = "";
@@ -944,7 +943,7 @@ static bool has_label(
 
 static double number_of(const struct layout_pivot *p, size_t run)
 {
-	const struct catalogue_run *r = p->runs[run];
+	const struct digest *r = p->runs[run];
 	return outcome_is_success(r->outcome) ? r->measures[p->values[0].measure] : NAN;
 }
 

@@ -105,7 +105,7 @@ static inline bool layout_is_timeline(const struct layout *l)
 // Which of many runs a layout shows, and what is to be said of that.
 
 struct layout_selection {
-	const struct catalogue_run **runs; // [n], the newest first
+	const struct digest **runs; // [n], the newest first
 	size_t n;
 	const char *rows[LAYOUT_LABELS]; // the layout's labels
 	size_t n_rows;
@@ -117,7 +117,7 @@ struct layout_selection {
 };
 
 // A run without a filter's label stays, and is said. -ENOENT with one line where no run is left.
-int layout_select(const struct layout *l, const struct catalogue_run *const *runs, size_t n,
+int layout_select(const struct layout *l, const struct digest *const *runs, size_t n,
 	struct layout_selection *ret, struct error *e);
 void layout_selection_done(struct layout_selection *s);
 
@@ -128,7 +128,7 @@ void layout_selection_done(struct layout_selection *s);
 #define LAYOUT_LABEL_GPU "gpu" // "GPU 0 of 2"
 
 struct layout_gpus {
-	struct catalogue_run *copies; // [n] each with the measure of one GPU, and its label
+	struct digest *copies; // [n] each with the measure of one GPU, and its label
 	size_t n;
 	size_t n_runs; // that they are of
 };
@@ -142,11 +142,11 @@ struct figure_page;
 // The pivot, and what it borrows.
 struct layout_pivot {
 	const struct layout *layout;
-	const struct catalogue_run **runs; // [n_runs] the selection's, then what was published
+	const struct digest **runs; // [n_runs] the selection's, then what was published
 	const char **sources; // [n_runs]
 	size_t n_runs;
 	struct layout_gpus gpus; // runs that stand there once for each GPU
-	struct catalogue_run *published; // [n_published]
+	struct digest *published; // [n_published]
 	size_t n_published;
 	struct run_label *labels; // of those
 	char **texts; // [n_texts] that labels point to

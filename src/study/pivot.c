@@ -33,7 +33,7 @@ struct pivot_value pivot_value_of(enum measure_id measure)
 
 const char *pivot_label(const struct pivot_request *request, size_t index, const char *label)
 {
-	const char *value = catalogue_label(request->runs[index], label);
+	const char *value = digest_label(request->runs[index], label);
 	if (value) {
 		return value;
 	}
@@ -198,7 +198,7 @@ const struct pivot_cell *pivot_at(const struct pivot *p, size_t row, size_t colu
 
 // --- cells
 
-static bool counts(const struct pivot_request *request, const struct catalogue_run *run)
+static bool counts(const struct pivot_request *request, const struct digest *run)
 {
 	return request->count_failed || outcome_is_success(run->outcome);
 }
@@ -206,7 +206,7 @@ static bool counts(const struct pivot_request *request, const struct catalogue_r
 static const char *words_of(
 	const struct pivot_request *request, size_t index, const struct pivot_value *value)
 {
-	const struct catalogue_run *run = request->runs[index];
+	const struct digest *run = request->runs[index];
 	return value->measure == MEASURE_OUTCOME   ? outcome_word(run->outcome)
 	       : value->measure == MEASURE_VERDICT ? run->verdict
 	       : value->words                      ? value->words[index]
@@ -258,7 +258,7 @@ static void take_words(
 {
 	size_t most = 0;
 	for (size_t i = 0; i < g->n; i++) {
-		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const struct digest *run = g->request->runs[g->runs[i]];
 		const char *words = words_of(g->request, g->runs[i], value);
 		size_t same = 0;
 		if (!words || !*words ||
@@ -282,7 +282,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 	const struct pivot_cell *cell)
 {
 	for (size_t i = 0; i < g->n && cell->repeats.n < g->n; i++) {
-		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const struct digest *run = g->request->runs[g->runs[i]];
 		const char *reason = reason_of(g->request, g->runs[i], value);
 		bool failed = !outcome_is_success(run->outcome);
 		if (failed && *run->outcome_text) {
@@ -293,7 +293,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 		}
 	}
 	for (size_t i = 0; i < g->n; i++) {
-		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const struct digest *run = g->request->runs[g->runs[i]];
 		if (counts(g->request, run) && run->partial && *run->partial) {
 			return note_of(p, run->partial);
 		}
@@ -306,7 +306,7 @@ static void fill_cell(struct pivot *p, const struct group *g, const struct pivot
 {
 	cell->n_runs = g->n;
 	for (size_t i = 0; i < g->n; i++) {
-		const struct catalogue_run *run = g->request->runs[g->runs[i]];
+		const struct digest *run = g->request->runs[g->runs[i]];
 		cell->outcomes[run->outcome]++;
 		g->numbers[i] = counts(g->request, run) ? number_of(g->request, g->runs[i], value)
 		                                        : NAN;

@@ -41,7 +41,7 @@ struct pivot_match {
 
 // All borrowed, and to outlive the pivot.
 struct pivot_request {
-	const struct catalogue_run *const *runs;
+	const struct digest *const *runs;
 	size_t n_runs;
 	const char *const *sources; // [n_runs]; NULL: no run has a label PIVOT_LABEL_SOURCE
 	const char *const *rows; // names of labels

@@ -29,6 +29,7 @@
 #include "run/measures.h"
 #include "runfile/amend.h"
 #include "runfile/reader.h"
+#include "study/digest.h"
 #include "sweep/executor.h"
 #include "sweep/plan.h"
 #include "sweep/template.h"
@@ -484,7 +485,7 @@ static int check_recording(const struct running *r, const struct analysis *a, en
 	return died && outcome_is_success(outcome) ? error_set(r->e, ENODATA, "%s", died) : 0;
 }
 
-// What `strain finish` would have done, and what the catalogue would.
+// What `strain finish` would have done.
 static int finish_analysed(const struct running *r, struct analysis *a, struct attempt *ret)
 {
 	const char *why;
@@ -493,8 +494,9 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 		result = outcome_of(a->tables.reader, &ret->outcome, &ret->outcome_text, r->e);
 	}
 	result = result < 0 ? result : check_recording(r, a, ret->outcome);
-	result = result < 0 ? result
-	                    : summary_write(r->run, &a->tables.summary, &a->tables.metrics, r->e);
+	result = result < 0
+	                 ? result
+	                 : digest_store(r->run, a, ret->outcome, ret->outcome_text, NULL, 0, r->e);
 	if (result == 0 && reader_state(a->tables.reader) != RUN_FINISHED) {
 		result = error_set(r->e, EIO, "the recorder was killed");
 	}
@@ -505,9 +507,7 @@ static int finish_analysed(const struct running *r, struct analysis *a, struct a
 	ret->missed_epochs = ended && r->sweep->plan.stop.epochs > 0 && a->tables.epochs.n == 0;
 	ret->epoch_seconds = measures[MEASURE_EPOCH].compute(a, &why);
 	ret->samples_per_second = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
-	return reader_is_damaged(a->tables.reader) ? 0
-	                                           : catalogue_entry_make(a, ret->outcome,
-							     ret->outcome_text, &ret->entry, r->e);
+	return 0;
 }
 
 static int finish_run(const struct running *r, struct attempt *ret)
@@ -724,6 +724,5 @@ void attempt_done(struct attempt *a)
 {
 	free(a->outcome_text);
 	free(a->run);
-	free(a->entry.data);
 	*a = (struct attempt){0};
 }

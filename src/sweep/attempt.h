@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "run/outcome.h"
-#include "study/catalogue.h"
 #include "sweep/sweep.h"
 
 struct attempt {
@@ -23,7 +22,6 @@ struct attempt {
 	double epoch_seconds; // measures.h; NAN: missing
 	double samples_per_second;
 	bool missed_epochs; // a rule on epochs could not end it: the run has none
-	struct catalogue_entry entry; // of the run, for catalogue_keep; data NULL: none
 };
 
 struct attempt_watch {

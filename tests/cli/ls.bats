@@ -197,19 +197,6 @@ assert sweep["path"] == "a.sweep"'
 	[[ "$stderr" == "strain: --where: no run has a label 'outcom', and no measure has that name; did you mean 'outcome'? There are: batch_size, workers; "* ]]
 }
 
-@test "the index makes no difference but to time" {
-	export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache
-	sleep 0.1 # younger files are not kept
-	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/cold"
-	[ -s "$XDG_CACHE_HOME/strain/runs-2.sqlite" ]
-	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/warm"
-	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/warm"
-	[ "$(sqlite3 "$XDG_CACHE_HOME/strain/runs-2.sqlite" "SELECT count(*) FROM entry")" = 3 ]
-	rm -r "$XDG_CACHE_HOME" && touch "$XDG_CACHE_HOME"
-	"$STRAIN" ls --json --sort epoch_seconds >"$BATS_TEST_TMPDIR/none"
-	cmp "$BATS_TEST_TMPDIR/cold" "$BATS_TEST_TMPDIR/none"
-}
-
 @test "wrong usage says what was expected" {
 	run -2 --separate-stderr "$STRAIN" ls --where batch_size
 	[ "$stderr" = "strain: --where: expected LABEL=VALUE, found 'batch_size' (strain ls --help)" ]

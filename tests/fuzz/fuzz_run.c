@@ -14,6 +14,7 @@
 
 #include "../unit/synthetic_run.h"
 #include "base/cleanup.h"
+#include "runfile/findings.h"
 #include "runfile/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -108,6 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		write_file(path, data, size);
 	} else {
 		write_changed(path, data, size);
+	}
+	struct findings findings;
+	if (findings_read(path, &findings, NULL) == 0) {
+		findings_done(&findings);
 	}
 	if (reader_open(path, &r, &e) == 0) {
 		read_all(r);

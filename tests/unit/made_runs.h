@@ -22,23 +22,23 @@
 enum { MADE_RUNS_MAX = 64, MADE_LABELS_MAX = 12 };
 
 struct made_runs {
-	struct catalogue_run runs[MADE_RUNS_MAX];
+	struct digest runs[MADE_RUNS_MAX];
 	struct run_label labels[MADE_RUNS_MAX][MADE_LABELS_MAX];
 	char *words[MADE_RUNS_MAX]; // that labels point to
-	const struct catalogue_run *list[MADE_RUNS_MAX]; // [n]
+	const struct digest *list[MADE_RUNS_MAX]; // [n]
 	size_t n;
 };
 
 // A run that succeeded, later than those before it, with labels "a=1 b=2" and one measure. The run
 // may be changed until made_runs_done.
-static inline struct catalogue_run *made_runs_add(
+static inline struct digest *made_runs_add(
 	struct made_runs *m, const char *labels, enum measure_id measure, double value)
 {
 	static char name[] = "run";
 	assert(m->n < MADE_RUNS_MAX);
-	struct catalogue_run *run = &m->runs[m->n];
+	struct digest *run = &m->runs[m->n];
 	char *rest = m->words[m->n] = strdup(labels);
-	*run = (struct catalogue_run){.path = name,
+	*run = (struct digest){.path = name,
 		.name = name,
 		.host = "here",
 		.command = "",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Many runs, and the index that remembers them: whatever becomes of it, files have the last word.
+// Many runs: finding their files, and their digests, stored or computed.
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,13 +26,11 @@
 
 #define PSS "strain.memory.pss:max"
 
-enum { KEPT = 4 }; // runs in tests/traces
+enum { KEPT = 5 }; // runs in tests/traces
 
 struct place {
 	char directory[32];
 	char runs[96];
-	char cache[96];
-	char index[128];
 };
 
 // A place with a cache of its own, and the stored runs in it.
@@ -44,13 +42,9 @@ static int make_place(void **state)
 	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
 	assert_non_null(mkdtemp(p->directory));
 	snprintf(p->runs, sizeof(p->runs), "%s/runs", p->directory);
-	snprintf(p->cache, sizeof(p->cache), "%s/cache", p->directory);
-	snprintf(p->index, sizeof(p->index), "%s/strain/runs-2.sqlite", p->cache);
-	setenv("XDG_CACHE_HOME", p->cache, 1);
 	snprintf(command, sizeof(command), "mkdir %s && cp %s/tests/traces/*.strain %s", p->runs,
 		getenv("SOURCE_ROOT"), p->runs);
 	assert_int_equal(system(command), 0);
-	usleep(60000); // younger files are not kept
 	*state = p;
 	return 0;
 }
@@ -86,7 +80,7 @@ static void read_runs(struct place *p, struct catalogue *c)
 	read_paths(c, (char *[]){p->runs}, 1);
 }
 
-static const struct catalogue_run *run_named(const struct catalogue *c, const char *name)
+static const struct digest *run_named(const struct catalogue *c, const char *name)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		if (strcmp(c->runs[i].name, name) == 0) {
@@ -105,7 +99,7 @@ static void assert_same_text(const char *a, const char *b)
 	}
 }
 
-static void assert_same_run(const struct catalogue_run *a, const struct catalogue_run *b)
+static void assert_same_run(const struct digest *a, const struct digest *b)
 {
 	const char *const left[] = {a->path, a->name, a->sweep_directory, a->host, a->command,
 		a->outcome_text, a->memory_kind, a->verdict, a->headline};
@@ -136,175 +130,139 @@ static void assert_same(const struct catalogue *a, const struct catalogue *b)
 	}
 }
 
-static void test_the_index_remembers_what_was_read(void **state)
-{
-	struct place *p = *state;
-	struct catalogue cold, warm;
-	read_runs(p, &cold);
-	assert_int_equal(cold.n, KEPT);
-	assert_int_equal(cold.n_read, KEPT);
-	read_runs(p, &warm);
-	assert_int_equal(warm.n_read, 0);
-	assert_same(&cold, &warm);
-	const struct catalogue_run *run = run_named(&warm, "schema-1001-onednn");
-	assert_string_equal(catalogue_label(run, "batch_size"), "64");
-	assert_null(catalogue_label(run, "batch"));
-	assert_string_equal(catalogue_label(run, "machine"), "node1");
-	assert_int_equal(run->outcome, OUTCOME_SUCCESS);
-	assert_true(run->measures[MEASURE_SAMPLES_PER_SECOND] > 1000);
-	assert_true(*run->verdict && *run->headline);
-	assert_true(warm.runs[0].start_utc_ns >= warm.runs[1].start_utc_ns);
-	catalogue_done(&cold);
-	catalogue_done(&warm);
-}
-
-static void test_what_was_read_in_part_is_read_whole_when_asked(void **state)
+static void test_a_digest_has_what_lists_show(void **state)
 {
 	struct place *p = *state;
 	struct catalogue c;
-	struct error e = {0};
-	struct catalogue_options options = {.job_only = true};
-	char *paths[] = {p->runs};
-	assert_int_equal(catalogue_read_with(paths, 1, &options, &c, &e), 0);
-	assert_true(c.runs[0].job_only && isnan(c.runs[0].measures[MEASURE_EPOCH]));
-	assert_true(isfinite(c.runs[0].measures[MEASURE_DURATION]));
-	catalogue_done(&c);
-	read_runs(p, &c);
-	assert_int_equal(c.n_read, KEPT);
-	assert_true(isfinite(c.runs[0].measures[MEASURE_EPOCH]));
-	catalogue_done(&c);
-	assert_int_equal(catalogue_read_with(paths, 1, &options, &c, &e), 0);
-	assert_int_equal(c.n_read, 0); // the whole holds the part
-	catalogue_done(&c);
-}
-
-// The same size and mtime: inode and ctime tell.
-static void test_a_file_that_was_replaced_is_read_again(void **state)
-{
-	struct place *p = *state;
-	struct catalogue c;
-	read_runs(p, &c);
-	catalogue_done(&c);
-	shell(p, "cd runs && cp schema-1000-onednn.strain new && "
-		 "sqlite3 new \"UPDATE label SET value = '65' WHERE name = 'batch_size'\" && "
-		 "touch -r schema-1000-onednn.strain new && "
-		 "test $(stat -c %s new) = $(stat -c %s schema-1000-onednn.strain) && "
-		 "mv new schema-1000-onednn.strain");
-	read_runs(p, &c);
-	assert_int_equal(c.n_read, 1);
-	assert_string_equal(
-		catalogue_label(run_named(&c, "schema-1000-onednn"), "batch_size"), "65");
-	catalogue_done(&c);
-	// In place, so that the inode stays.
-	shell(p, "cd runs && cp -p schema-1000-onednn.strain times && "
-		 "sqlite3 schema-1000-onednn.strain "
-		 "\"UPDATE label SET value = '66' WHERE name = 'batch_size'\" && "
-		 "touch -r times schema-1000-onednn.strain && rm times");
-	read_runs(p, &c);
-	assert_int_equal(c.n_read, 1);
-	assert_string_equal(
-		catalogue_label(run_named(&c, "schema-1000-onednn"), "batch_size"), "66");
-	catalogue_done(&c);
-}
-
-static void test_a_moved_file_is_listed_where_it_is(void **state)
-{
-	struct place *p = *state;
-	struct catalogue c;
-	read_runs(p, &c);
-	catalogue_done(&c);
-	shell(p, "mv runs/schema-1000.strain runs/other.strain");
 	read_runs(p, &c);
 	assert_int_equal(c.n, KEPT);
-	run_named(&c, "other");
+	const struct digest *run = run_named(&c, "schema-1001-onednn");
+	assert_string_equal(digest_label(run, "batch_size"), "64");
+	assert_null(digest_label(run, "batch"));
+	assert_string_equal(digest_label(run, "machine"), "node1");
+	assert_int_equal(run->outcome, OUTCOME_SUCCESS);
+	assert_int_equal(run->exit_status, 0);
+	assert_true(run->measures[MEASURE_SAMPLES_PER_SECOND] > 1000);
+	assert_true(*run->verdict && *run->headline && strstr(run->command, "./train"));
+	assert_true(c.runs[0].start_utc_ns >= c.runs[1].start_utc_ns);
 	catalogue_done(&c);
 }
 
-static void test_an_index_that_is_gone_or_no_index_is_made_anew(void **state)
+#define STORED "schema-1004-onednn"
+
+// Changes findings of the stored run, and reads all.
+static void read_changed(struct place *p, const char *sql, struct catalogue *ret)
 {
-	struct place *p = *state;
-	struct catalogue first, c;
-	static const char *const spoil[] = {
-		"rm cache/strain/runs-2.sqlite",
-		"rm -r cache/strain",
-		"echo nothing >cache/strain/runs-2.sqlite",
-		": >cache/strain/runs-2.sqlite",
-		"truncate -s 5000 cache/strain/runs-2.sqlite",
-		"sqlite3 cache/strain/runs-2.sqlite 'PRAGMA user_version = 7'",
-		"sqlite3 cache/strain/runs-2.sqlite 'DROP TABLE entry; CREATE TABLE entry (a)'",
-		"cp runs/schema-1000.strain cache/strain/runs-2.sqlite",
-	};
-	read_runs(p, &first);
-	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
-		shell(p, spoil[i]);
-		read_runs(p, &c);
-		assert_int_equal(c.n_read, KEPT);
-		assert_same(&first, &c);
-		catalogue_done(&c);
-		read_runs(p, &c);
-		assert_int_equal(c.n_read, 0);
-		assert_same(&first, &c);
-		catalogue_done(&c);
-	}
-	catalogue_done(&first);
+	_cleanup_text_ struct text command = {0};
+	text_format(&command, "sqlite3 runs/" STORED ".strain \"%s\"", sql);
+	shell(p, command.data);
+	read_runs(p, ret);
+	assert_int_equal(ret->n, KEPT);
 }
 
-// Every way in which there can be no index; root may write anywhere, so not by permissions.
-static void test_without_an_index_everything_is_there(void **state)
+// The digest does not say where it is from, but what it says can be changed in the file.
+static void test_a_stored_digest_is_used(void **state)
 {
 	struct place *p = *state;
-	struct catalogue first, c;
-	static const char *const spoil[] = {
-		"rm -rf cache && : >cache", // no directory
-		"rm -rf cache && ln -s /proc cache", // none that can be written
-		"rm -rf cache && mkdir -p cache/strain/runs-2.sqlite",
-		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-2.sqlite",
-		"rm -rf cache && mkdir -p cache/strain && mkfifo cache/strain/runs-2.sqlite.lock",
-		"rm -rf cache; mkdir -p cache/strain; ln -s /dev/full cache/strain/runs-2.sqlite",
-	};
-	read_runs(p, &first);
-	for (size_t i = 0; i < ARRAY_LENGTH(spoil); i++) {
-		shell(p, spoil[i]);
-		read_runs(p, &c);
-		assert_int_equal(c.n_read, KEPT);
-		assert_same(&first, &c);
-		catalogue_done(&c);
-	}
-	catalogue_done(&first);
+	struct catalogue c;
+	read_changed(p, "UPDATE finding SET number = 12345 WHERE name = 'epoch_seconds'", &c);
+	assert_true(run_named(&c, STORED)->measures[MEASURE_EPOCH] == 12345);
+	catalogue_done(&c);
+	struct catalogue_options options = {.job_only = true};
+	struct error e = {0};
+	assert_int_equal(catalogue_read_with((char *[]){p->runs}, 1, &options, &c, &e), 0);
+	assert_true(run_named(&c, STORED)->measures[MEASURE_EPOCH] == 12345);
+	const struct digest *older = run_named(&c, "schema-1001-onednn");
+	assert_true(older->job_only && isnan(older->measures[MEASURE_EPOCH]));
+	assert_true(isfinite(older->measures[MEASURE_DURATION]));
+	catalogue_done(&c);
 }
 
-// Bytes of the index change: what comes out is the truth or nothing.
-static void test_a_damaged_index_is_never_believed(void **state)
+static void test_a_stored_digest_is_what_would_be_computed(void **state)
 {
 	struct place *p = *state;
-	struct catalogue first, c;
-	read_runs(p, &first);
-	uint64_t random = 88172645463325252u;
-	for (int round = 0; round < 25; round++) {
-		struct stat status;
-		assert_int_equal(stat(p->index, &status), 0);
-		_cleanup_close_ int fd = open(p->index, O_RDWR);
-		for (int i = 0; i < 1 + round / 2; i++) {
-			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-			uint8_t byte = (uint8_t)(random >> 32);
-			assert_int_equal(
-				pwrite(fd, &byte, 1, (off_t)(random % (uint64_t)status.st_size)),
-				1);
-		}
-		read_runs(p, &c);
-		assert_same(&first, &c);
-		catalogue_done(&c);
-		read_runs(p, &c); // heals
+	struct catalogue stored, computed;
+	read_runs(p, &stored);
+	read_changed(p, "DELETE FROM finding", &computed);
+	assert_same(&stored, &computed);
+	catalogue_done(&stored);
+	catalogue_done(&computed);
+}
+
+// Labels may be added after the end of the run.
+static void test_labels_are_those_of_the_file(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	read_changed(p, "UPDATE label SET value = '65' WHERE name = 'batch_size'", &c);
+	assert_string_equal(digest_label(run_named(&c, STORED), "batch_size"), "65");
+	catalogue_done(&c);
+}
+
+// Whatever is wrong with the findings, the digest is then that of the samples.
+static void test_a_digest_that_does_not_count_is_computed(void **state)
+{
+	struct place *p = *state;
+	struct catalogue computed, c;
+	static const char *const changes[] = {
+		"UPDATE finding SET number = 0 WHERE name = 'rules'",
+		"UPDATE finding SET number = 1e300 WHERE name = 'rules'",
+		"UPDATE finding SET number = NULL, text = '1' WHERE name = 'rules'",
+		"UPDATE finding SET text = 'excellent' WHERE name = 'outcome'",
+		"DELETE FROM finding WHERE name = 'rules'",
+		"PRAGMA journal_mode = WAL",
+	};
+	shell(p, "cp runs/" STORED ".strain kept");
+	read_changed(p, "DELETE FROM finding", &computed);
+	for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+		shell(p, "cp kept runs/" STORED ".strain");
+		shell(p, "sqlite3 runs/" STORED
+			 ".strain \"UPDATE finding SET number = 7 WHERE name = 'cpu_seconds'\"");
+		read_changed(p, changes[i], &c);
+		assert_same(&computed, &c);
 		catalogue_done(&c);
 	}
-	catalogue_done(&first);
+	catalogue_done(&computed);
+}
+
+static void test_numbers_that_are_none_are_missing(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	read_changed(p,
+		"UPDATE finding SET number = 9e999 WHERE name = 'cpu_seconds';"
+		"UPDATE finding SET number = -9e999, text = 'why' WHERE name = 'epoch_seconds';"
+		"INSERT INTO finding VALUES ('state', 1, NULL), ('no measure', 5, 'x')",
+		&c);
+	const struct digest *run = run_named(&c, STORED);
+	assert_true(isnan(run->measures[MEASURE_CPU_SECONDS]));
+	assert_null(run->reasons[MEASURE_CPU_SECONDS]);
+	assert_true(isnan(run->measures[MEASURE_EPOCH]));
+	assert_string_equal(run->reasons[MEASURE_EPOCH], "why");
+	catalogue_done(&c);
+}
+
+// More rows or bytes than any run has: the reader says so, as of any other table.
+static void test_too_many_findings_are_refused(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	shell(p,
+		"sqlite3 runs/" STORED ".strain \"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+		"SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO finding SELECT 'x' || i, i, NULL "
+		"FROM n\"");
+	read_runs(p, &c);
+	assert_int_equal(c.n, KEPT - 1);
+	assert_int_equal(c.n_unreadable, 1);
+	assert_non_null(strstr(c.unreadable[0], "findings"));
+	catalogue_done(&c);
 }
 
 static double pss_of(const struct catalogue *c, size_t run)
 {
 	struct catalogue_metric metric;
 	struct error e = {0};
-	const struct catalogue_run *const runs[] = {&c->runs[run]};
+	const struct digest *const runs[] = {&c->runs[run]};
 	if (catalogue_metric_read(runs, 1, PSS, &metric, &e) < 0) {
 		return NAN;
 	}
@@ -315,106 +273,56 @@ static double pss_of(const struct catalogue *c, size_t run)
 	return value;
 }
 
-static struct file_identity identity_of(const char *path)
-{
-	struct stat status;
-	assert_int_equal(stat(path, &status), 0);
-	return file_identity_of(&status);
-}
-
-static void put_figure(const char *path, const char *name, double value, const char *unit)
-{
-	struct file_identity file = identity_of(path);
-	struct catalogue_figure figure = {.value = value};
-	struct catalogue_index *index = catalogue_index_open();
-	assert_non_null(index);
-	snprintf(figure.unit, sizeof(figure.unit), "%s", unit);
-	catalogue_index_put_figure(index, &file, name, &figure);
-	catalogue_index_close(index);
-}
-
-// A figure that is not the file's own shows whether the index was asked.
-static void test_figures_of_metrics_come_from_the_index(void **state)
+static void test_figures_of_metrics(void **state)
 {
 	struct place *p = *state;
 	struct catalogue c;
 	read_runs(p, &c);
-	double truth[KEPT];
-	for (size_t i = 0; i < c.n; i++) {
-		truth[i] = pss_of(&c, i);
-		put_figure(c.runs[i].path, PSS, 12345, "By");
-		assert_true(pss_of(&c, i) == 12345);
-		put_figure(c.runs[i].path, "strain.memory.pss:mean", 1, "By"); // is another one
-		assert_true(pss_of(&c, i) == 12345);
+	for (size_t i = 0; i < c.n; i++) { // of settled files, and through the reader
+		double pss = pss_of(&c, i);
+		_cleanup_text_ struct text command = {0};
+		text_format(&command, "sqlite3 '%s' 'PRAGMA journal_mode = WAL' >/dev/null",
+			c.runs[i].path);
+		shell(p, command.data);
+		assert_memory_equal(&(double){pss_of(&c, i)}, &pss, sizeof(double));
 	}
-	shell(p, "sqlite3 cache/strain/runs-2.sqlite 'UPDATE figure SET value = 777'");
-	for (size_t i = 0; i < c.n; i++) { // is not what was kept
-		assert_memory_equal(&(double){pss_of(&c, i)}, &truth[i], sizeof(double));
-	}
-	put_figure(c.runs[0].path, PSS, 12345, "By");
-	shell(p, "touch runs/*.strain"); // other files for all that anyone can tell
-	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
-	shell(p, "rm -r cache");
-	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
-	shell(p, "rm -r cache && : >cache"); // there can be none
-	assert_memory_equal(&(double){pss_of(&c, 0)}, &truth[0], sizeof(double));
 	catalogue_done(&c);
 }
 
-static void assert_newest(const struct place *p, const char *name)
-{
-	_cleanup_free_ char *path = NULL, *expected = NULL;
-	struct error e = {0};
-	setenv("STRAIN_DIR", p->runs, 1);
-	assert_int_equal(catalogue_newest(0, &path, &e), 0);
-	assert_true(asprintf(&expected, "%s/%s", p->runs, name) > 0);
-	assert_string_equal(path, expected);
-}
-
-static void test_the_newest_run_comes_from_the_index(void **state)
-{
-	struct place *p = *state;
-	struct catalogue c;
-	read_runs(p, &c);
-	_cleanup_text_ struct text newest = {0}, oldest = {0};
-	text_format(&newest, "%s.strain", c.runs[0].name);
-	text_format(&oldest, "%s.strain", c.runs[c.n - 1].name);
-	for (int round = 0; round < 2; round++) {
-		assert_newest(p, newest.data);
-	}
-	put_figure(c.runs[c.n - 1].path, "start_utc_ns", 8e18, "ns");
-	assert_newest(p, oldest.data);
-	shell(p, "touch runs/*.strain");
-	assert_newest(p, newest.data);
-	shell(p, "rm -r cache && : >cache");
-	assert_newest(p, newest.data);
-	catalogue_done(&c);
-}
-
-static void test_a_run_without_an_end_is_never_kept(void **state)
+static void test_a_live_run_is_computed(void **state)
 {
 	struct place *p = *state;
 	struct catalogue c;
 	struct error e = {0};
 	char path[160];
-	// Its recorder is this process.
-	FILE *stat_file = fopen("/proc/self/stat", "r");
-	assert_non_null(stat_file);
-	fclose(stat_file);
 	snprintf(path, sizeof(path), "%s/live.strain", p->runs);
+	// Its recorder is this process.
 	assert_int_equal(
 		synthetic_run_write(path,
 			&(struct synthetic_run){
 				.seconds = 2, .unfinished = true, .recorder_pid = getpid()},
 			&e),
 		0);
-	usleep(60000);
-	for (int i = 0; i < 2; i++) {
-		read_runs(p, &c);
-		assert_int_equal(c.n, KEPT + 1);
-		assert_int_equal(c.n_read, i == 0 ? KEPT + 1 : 1);
-		catalogue_done(&c);
-	}
+	read_runs(p, &c);
+	assert_int_equal(c.n, KEPT + 1);
+	assert_int_equal(run_named(&c, "live")->state, RUN_LIVE);
+	assert_int_equal(run_named(&c, "live")->outcome, OUTCOME_LIVE);
+	catalogue_done(&c);
+}
+
+static void test_at_most_so_many_are_read(void **state)
+{
+	struct place *p = *state;
+	struct catalogue c;
+	struct error e = {0};
+	struct catalogue_options options = {.job_only = true, .most_read = 2};
+	shell(p, "touch -d 2001-01-01 runs/*; touch runs/schema-1000.strain; touch -d 2002-01-01 "
+		 "runs/schema-1001-onednn.strain");
+	assert_int_equal(catalogue_read_with((char *[]){p->runs}, 1, &options, &c, &e), 0);
+	assert_int_equal(c.n, 2);
+	run_named(&c, "schema-1000");
+	run_named(&c, "schema-1001-onednn");
+	catalogue_done(&c);
 }
 
 static void test_files_that_are_no_runs_are_named(void **state)
@@ -423,30 +331,30 @@ static void test_files_that_are_no_runs_are_named(void **state)
 	struct catalogue c;
 	shell(p, "cd runs && echo nothing >text.strain && mkfifo fifo.strain && : >empty.strain && "
 		 "ln -s nowhere dangling.strain && mkdir directory.strain && echo >notes.txt");
-	for (int i = 0; i < 2; i++) {
-		read_runs(p, &c);
-		assert_int_equal(c.n, KEPT);
-		assert_int_equal(c.n_unreadable, 4);
-		for (size_t k = 0; k < c.n_unreadable; k++) {
-			assert_non_null(strstr(c.unreadable[k], p->runs));
-		}
-		catalogue_done(&c);
+	read_runs(p, &c);
+	assert_int_equal(c.n, KEPT);
+	assert_int_equal(c.n_unreadable, 4);
+	for (size_t k = 0; k < c.n_unreadable; k++) {
+		assert_non_null(strstr(c.unreadable[k], p->runs));
 	}
+	catalogue_done(&c);
 }
 
-static void test_what_is_damaged_says_so_also_from_the_index(void **state)
+static void test_what_is_damaged_says_so(void **state)
 {
 	struct place *p = *state;
 	struct catalogue c;
-	shell(p, "truncate -s -8000 runs/schema-1000-onednn.strain && sleep 0.1");
-	for (int i = 0; i < 2; i++) {
-		read_runs(p, &c);
-		assert_int_equal(c.n, KEPT);
-		assert_int_equal(c.n_notices, 1);
-		assert_non_null(strstr(c.notices[0], "schema-1000-onednn.strain: truncated"));
-		assert_true(run_named(&c, "schema-1000-onednn")->damaged);
-		catalogue_done(&c);
+	shell(p, "truncate -s -8000 runs/schema-1000-onednn.strain && truncate -s -512 "
+		 "runs/" STORED ".strain");
+	read_runs(p, &c);
+	assert_int_equal(c.n, KEPT);
+	assert_int_equal(c.n_notices, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_non_null(strstr(c.notices[i], ".strain: truncated"));
 	}
+	assert_true(run_named(&c, "schema-1000-onednn")->damaged);
+	assert_true(run_named(&c, STORED)->damaged);
+	catalogue_done(&c);
 }
 
 static void test_sweeps_and_doubles(void **state)
@@ -480,85 +388,33 @@ static void test_sweeps_and_doubles(void **state)
 	assert_string_equal(e.text, "/nowhere: No such file or directory");
 }
 
-// Several commands at once, with a cold index: all see the same.
-static void test_many_at_once(void **state)
-{
-	struct place *p = *state;
-	pid_t children[6];
-	for (size_t i = 0; i < ARRAY_LENGTH(children); i++) {
-		children[i] = fork();
-		assert_true(children[i] >= 0);
-		if (children[i] == 0) {
-			bool fine = true;
-			for (int round = 0; round < 5 && fine; round++) {
-				struct catalogue c;
-				struct error e = {0};
-				fine = catalogue_read((char *[]){p->runs}, 1, &c, &e) == 0 &&
-				       c.n == KEPT && c.runs[0].measures[MEASURE_EPOCH] > 1;
-				unlink(i == 0 ? p->index : "");
-			}
-			_exit(fine ? 0 : 1);
-		}
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(children); i++) {
-		int status;
-		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-		assert_int_equal(status, 0);
-	}
-}
-
-static void test_bytes_that_are_no_entry_are_refused(void **state)
-{
-	struct place *p = *state;
-	struct catalogue_entry entry;
-	struct catalogue_run run;
-	struct error e = {0};
-	const char *notice;
-	char path[200];
-	snprintf(path, sizeof(path), "%s/schema-1001-onednn.strain", p->runs);
-	assert_int_equal(catalogue_entry_read(path, false, &entry, &e), 0);
-	assert_true(entry.lasting);
-	assert_int_equal(catalogue_entry_decode(entry.data, entry.length, &run, &notice), 0);
-	free(run.labels);
-	for (size_t length = 0; length < entry.length; length++) {
-		_cleanup_free_ void *part = malloc(length + 1);
-		memcpy(part, entry.data, length);
-		assert_true(catalogue_entry_decode(part, length, &run, &notice) < 0);
-	}
-	free(entry.data);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
-			test_the_index_remembers_what_was_read, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_what_was_read_in_part_is_read_whole_when_asked,
-			make_place, remove_place),
+			test_a_digest_has_what_lists_show, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_file_that_was_replaced_is_read_again, make_place, remove_place),
+			test_a_stored_digest_is_used, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_moved_file_is_listed_where_it_is, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_an_index_that_is_gone_or_no_index_is_made_anew,
-			make_place, remove_place),
+			test_a_stored_digest_is_what_would_be_computed, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_without_an_index_everything_is_there, make_place, remove_place),
+			test_labels_are_those_of_the_file, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_damaged_index_is_never_believed, make_place, remove_place),
+			test_a_digest_that_does_not_count_is_computed, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_figures_of_metrics_come_from_the_index, make_place, remove_place),
+			test_numbers_that_are_none_are_missing, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_the_newest_run_comes_from_the_index, make_place, remove_place),
+			test_too_many_findings_are_refused, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(test_figures_of_metrics, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_run_without_an_end_is_never_kept, make_place, remove_place),
+			test_a_live_run_is_computed, make_place, remove_place),
+		cmocka_unit_test_setup_teardown(
+			test_at_most_so_many_are_read, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
 			test_files_that_are_no_runs_are_named, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_what_is_damaged_says_so_also_from_the_index, make_place, remove_place),
+			test_what_is_damaged_says_so, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_sweeps_and_doubles, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(test_many_at_once, make_place, remove_place),
-		cmocka_unit_test_setup_teardown(
-			test_bytes_that_are_no_entry_are_refused, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void test_names_and_order_by_what_differs(void **state)
 {
 	(void)state;
 	struct made_runs r = {0};
-	const struct catalogue_run *sorted[4];
+	const struct digest *sorted[4];
 	made_runs_add(&r, "batch_size=128 framework=tensorflow dataset=dt1 trial=1", 0, 0);
 	made_runs_add(&r, "batch_size=32 framework=tensorflow dataset=dt1 trial=2", 0, 0);
 	made_runs_add(&r, "batch_size=128 framework=pytorch dataset=dt1 trial=3", 0, 0);
@@ -40,7 +40,7 @@ static void test_repeats_have_their_names(void **state)
 {
 	(void)state;
 	struct made_runs r = {0};
-	const struct catalogue_run *sorted[3];
+	const struct digest *sorted[3];
 	made_runs_add(&r, "workers=2 repeat=1", 0, 0)->name = (char *)(uintptr_t) "0001-1";
 	made_runs_add(&r, "workers=2 repeat=2", 0, 0)->name = (char *)(uintptr_t) "0001-2";
 	made_runs_add(&r, "workers=0 repeat=1", 0, 0);

@@ -120,11 +120,11 @@ static void test_other_versions(void **state)
 	struct finished *p = *state;
 	change(p->place.run, "PRAGMA user_version = 2000");
 	assert_refused(p->place.run, EPROTONOSUPPORT, "a newer strain is needed");
-	change(p->place.run, "PRAGMA user_version = 1004; CREATE TABLE colour (id INTEGER)");
+	change(p->place.run, "PRAGMA user_version = 1005; CREATE TABLE colour (id INTEGER)");
 	struct reader *r;
 	struct error e = {0};
 	assert_int_equal(reader_open(p->place.run, &r, &e), 0);
-	assert_non_null(strstr(reader_notice(r), "newer strain (schema 1.4)"));
+	assert_non_null(strstr(reader_notice(r), "newer strain (schema 1.5)"));
 	assert_int_equal(reader_state(r), RUN_FINISHED);
 	reader_free(r);
 	change(p->place.run, "ALTER TABLE span ADD COLUMN colour TEXT");

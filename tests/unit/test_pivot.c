@@ -22,20 +22,20 @@
 enum { RUNS_MAX = 16 };
 
 struct made {
-	struct catalogue_run runs[RUNS_MAX];
+	struct digest runs[RUNS_MAX];
 	struct run_label labels[RUNS_MAX][2];
-	const struct catalogue_run *pointers[RUNS_MAX];
+	const struct digest *pointers[RUNS_MAX];
 	size_t n;
 };
 
 static void add(struct made *m, const char *batch, const char *framework, double epoch_s)
 {
-	struct catalogue_run *run = &m->runs[m->n];
+	struct digest *run = &m->runs[m->n];
 	m->labels[m->n][0] = (struct run_label){
 		(char *)(uintptr_t) "batch_size", (char *)(uintptr_t)batch};
 	m->labels[m->n][1] = (struct run_label){
 		(char *)(uintptr_t) "framework", (char *)(uintptr_t)framework};
-	*run = (struct catalogue_run){.name = (char *)(uintptr_t) "run",
+	*run = (struct digest){.name = (char *)(uintptr_t) "run",
 		.host = "node1",
 		.labels = m->labels[m->n],
 		.n_labels = 2,

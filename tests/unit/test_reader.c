@@ -362,11 +362,10 @@ static void test_where_nothing_can_be_written(void **state)
 static void test_the_newest_run(void **state)
 {
 	struct place *p = *state;
-	struct run_list list;
 	struct error e = {0};
 	char *path = NULL, other[128];
 	setenv("STRAIN_DIR", p->directory, 1);
-	assert_int_equal(index_newest_run(NULL, 0, &path, &e), -ENOENT);
+	assert_int_equal(index_newest_run(0, &path, &e), -ENOENT);
 	assert_non_null(strstr(e.text, p->directory));
 	write_run(p->run, &(struct synthetic_run){.seconds = 1});
 	snprintf(other, sizeof(other), "%s/b.strain", p->directory);
@@ -380,37 +379,30 @@ static void test_the_newest_run(void **state)
 	assert_non_null(file);
 	fputs("no run", file);
 	fclose(file);
-	assert_int_equal(run_list_read(p->directory, &list, &e), 0);
-	assert_int_equal(list.n, 2);
-	assert_non_null(strstr(list.paths[0], "/b.strain"));
-	assert_string_equal(list.paths[1], p->run);
-	assert_int_equal(list.n_unreadable, 1);
-	assert_non_null(strstr(list.paths[2], "/c.strain"));
-	assert_int_equal(index_newest_run(NULL, 0, &path, &e), 0);
-	assert_string_equal(path, list.paths[0]);
+	assert_int_equal(index_newest_run(0, &path, &e), 0);
+	assert_non_null(strstr(path, "/b.strain"));
 	free(path);
-	assert_int_equal(index_newest_run(NULL, 1, &path, &e), 0);
-	assert_string_equal(path, list.paths[1]);
+	assert_int_equal(index_newest_run(1, &path, &e), 0);
+	assert_string_equal(path, p->run);
 	free(path);
-	assert_int_equal(index_newest_run(NULL, 2, &path, &e), -ENOENT);
-	run_list_done(&list);
-	assert_int_equal(run_list_read("/nowhere", &list, &e), -ENOENT);
+	assert_int_equal(index_newest_run(2, &path, &e), -ENOENT);
+	setenv("STRAIN_DIR", "/nowhere", 1);
+	assert_int_equal(index_newest_run(0, &path, &e), -ENOENT);
 }
 
-static void test_a_truncated_run_is_in_the_list(void **state)
+static void test_a_truncated_run_is_the_newest(void **state)
 {
 	struct place *p = *state;
-	struct run_list list;
+	char *path = NULL;
 	struct error e = {0};
 	struct stat status;
 	write_run(p->run, &(struct synthetic_run){.seconds = 5});
 	assert_int_equal(stat(p->run, &status), 0);
 	assert_int_equal(truncate(p->run, status.st_size * 9 / 10), 0);
-	assert_int_equal(run_list_read(p->directory, &list, &e), 0);
-	assert_int_equal(list.n, 1);
-	assert_int_equal(list.n_unreadable, 0);
-	assert_string_equal(list.paths[0], p->run);
-	run_list_done(&list);
+	setenv("STRAIN_DIR", p->directory, 1);
+	assert_int_equal(index_newest_run(0, &path, &e), 0);
+	assert_string_equal(path, p->run);
+	free(path);
 	struct reader *r = open_run(p->run);
 	assert_true(reader_is_damaged(r));
 	assert_non_null(strstr(reader_notice(r), "truncated"));
@@ -436,7 +428,7 @@ int main(void)
 			test_where_nothing_can_be_written, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(test_the_newest_run, make_place, remove_place),
 		cmocka_unit_test_setup_teardown(
-			test_a_truncated_run_is_in_the_list, make_place, remove_place),
+			test_a_truncated_run_is_the_newest, make_place, remove_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

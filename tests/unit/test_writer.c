@@ -84,7 +84,7 @@ static void test_a_finished_run_is_one_file(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_answer(p->run, "PRAGMA journal_mode", "delete");
 	assert_answer(p->run, "PRAGMA application_id", "1937011297");
-	assert_answer(p->run, "PRAGMA user_version", "1003");
+	assert_answer(p->run, "PRAGMA user_version", "1004");
 	assert_answer(p->run, "PRAGMA integrity_check", "ok");
 	assert_answer(p->run,
 		"SELECT group_concat(key || '=' || value) FROM run WHERE key != 'command'",
