@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Prints docs/studies.md from the table of layouts (src/study/layout.c). Fails where a row of
+// Prints docs/studies.md from the table of layouts (data/studies). Fails where a row of
 // it contradicts itself.
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 static const char introduction[] =
 	"# Studies\n\n"
-	"Made by `make docs` from the table in `src/study/layout.c`; a change here is lost.\n\n"
+	"Made by `make docs` from `data/studies`; a change here is lost.\n\n"
 	"Every table and figure of the four documents that strain started from, with the command "
 	"that\nprints or draws it from runs of one's own, or what it still waits for. Runs are "
 	"chosen by their\nlabels (`batch_size`, `framework`, ...), which `strain sweep` gives "

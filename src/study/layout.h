@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The tables and figures of four studies, each a row of one table: which runs it shows, and in
-// which layout. It uses only runs; published numbers can be shown next to them, marked.
+// Tables and figures of studies (data/studies): which runs each shows, and how. Their contents come
+// from runs only; published numbers can be shown next to them, marked.
 
 #pragma once
 

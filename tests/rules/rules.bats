@@ -143,3 +143,19 @@ check() {
 	[ "${#lines[@]}" = 1 ]
 	[[ "$output" == "src/cmd/ls.c:1: stderr: command_note"* ]]
 }
+
+@test "a mistake in the table of a study is found, with its line" {
+	layouts() { awk -f "$SOURCE_ROOT/data/studies/layouts.awk" "$BATS_TEST_TMPDIR/x.study"; }
+	local file=$BATS_TEST_TMPDIR/x.study
+	printf 'source: X\n\n[t]\nitem: T\ntitle: t\nkind: table\nwhere: a=b\nvalue: x; title y\n' >"$file"
+	run -0 layouts
+	[[ "$output" == *'.filters = {{"a", "b"}}'*'.measure = "x", .title = "y"'* ]]
+	for mistake in 'kind: tabel' 'colour: red' 'where: a' 'value: x; times 3' 'ratio: a over b' 'rows: a, b, c, d, e'; do
+		printf 'source: X\n\n[t]\n%s\nitem: T\n' "$mistake" >"$file"
+		run -1 layouts
+		[[ "${lines[-1]}" == *"x.study:4: "* ]]
+	done
+	printf 'source: X\n\n[t]\nitem: T\nkind: table\n' >"$file"
+	run -1 layouts
+	[[ "$output" == *"no title"* ]]
+}
