@@ -97,7 +97,7 @@ static bool pairs_have(const struct plan_pairs *pairs, const struct plan_pair *p
 {
 	for (size_t i = 0; i < pairs->n; i++) {
 		if (strcmp(pairs->items[i].name, pair->name) == 0) {
-			return pivot_compare_labels(pairs->items[i].value, pair->value) == 0;
+			return run_table_compare(pairs->items[i].value, pair->value) == 0;
 		}
 	}
 	return false;
@@ -219,7 +219,7 @@ static bool all_have(const struct pivot_request *request, const struct plan_pair
 {
 	for (size_t i = 0; i < request->n_runs; i++) {
 		const char *value = pivot_label(request, i, pair->name);
-		if (pivot_compare_labels(value, pair->value) != 0) {
+		if (run_table_compare(value, pair->value) != 0) {
 			return false;
 		}
 	}
@@ -518,7 +518,7 @@ static void add_cell(const struct drawing *d, struct figure_panel *panel,
 static bool same_series(const struct pivot_axis *rows, size_t a, size_t b)
 {
 	for (size_t i = 0; i + 1 < rows->n_labels; i++) {
-		if (pivot_compare_labels(pivot_key(rows, a, i), pivot_key(rows, b, i)) != 0) {
+		if (run_table_compare(pivot_key(rows, a, i), pivot_key(rows, b, i)) != 0) {
 			return false;
 		}
 	}
@@ -1107,12 +1107,12 @@ static int read_metrics(
 }
 
 // Runs side by side leave none out: all their differences are there.
-static void say_told(const struct choice *choice)
+static void say_determined(const struct choice *choice)
 {
 	_cleanup_text_ struct text names = {0};
-	for (size_t i = 0; i < choice->n_told && !choice->side_by_side; i++) {
+	for (size_t i = 0; i < choice->n_determined && !choice->side_by_side; i++) {
 		text_append_string(&names, i ? ", " : "");
-		text_append_printable(&names, choice->told[i], strlen(choice->told[i]));
+		text_append_printable(&names, choice->determined[i], strlen(choice->determined[i]));
 	}
 	if (names.length > 0 && names.data) {
 		command_note("left out because other labels determine them: %s (--rows shows them)",
@@ -1228,7 +1228,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 	request.apart = choice->side_by_side;
 	request.count_failed = choice->count_failed || choice->side_by_side;
 	bool by_source = choice->n_columns == 1 &&
-	                 strcmp(choice->columns[0], PIVOT_LABEL_SOURCE) == 0;
+	                 strcmp(choice->columns[0], RUN_TABLE_SOURCE) == 0;
 	request.first_is_baseline = !compare->baseline.given &&
 	                            ((choice->side_by_side && chosen->n > 1) || by_source);
 	request.keep_order = choice->side_by_side || by_source;
@@ -1243,7 +1243,7 @@ static int compare_runs(struct compare_options *compare, const struct chosen *ch
 		beside_done(&beside);
 		return command_fail("%s%s", r == -EINVAL ? "--" : "", e.text);
 	}
-	say_told(choice);
+	say_determined(choice);
 	say_merged(choice);
 	if (format != PIVOT_JSON) {
 		say_warnings(&beside.warnings);

@@ -328,7 +328,7 @@ static void sort_lines(struct plan *plan, const char *label)
 			for (size_t j = i; j > 0; j--) {
 				const char *a = label_or_none(runs[j - 1], label);
 				const char *b = label_or_none(runs[j], label);
-				if (pivot_compare_labels(a, b) <= 0) {
+				if (run_table_compare(a, b) <= 0) {
 					break;
 				}
 				const struct digest *swapped = runs[j];

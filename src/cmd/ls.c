@@ -268,10 +268,10 @@ static void append_values(struct text *t, const struct listed *l, const char *la
 	for (size_t i = 0; values && i < l->n_trials; i++) {
 		const char *value = digest_label(l->trials[i], label);
 		size_t k = 0;
-		while (value && k < n && pivot_compare_labels(values[k], value) < 0) {
+		while (value && k < n && run_table_compare(values[k], value) < 0) {
 			k++;
 		}
-		if (!value || (k < n && pivot_compare_labels(values[k], value) == 0)) {
+		if (!value || (k < n && run_table_compare(values[k], value) == 0)) {
 			continue;
 		}
 		memmove(&values[k + 1], &values[k], (n++ - k) * sizeof(*values));
@@ -290,7 +290,7 @@ static bool all_share(const struct listed *l, const char *label)
 {
 	const char *first = digest_label(l->trials[0], label);
 	for (size_t i = 1; i < l->n_trials; i++) {
-		if (pivot_compare_labels(digest_label(l->trials[i], label), first) != 0) {
+		if (run_table_compare(digest_label(l->trials[i], label), first) != 0) {
 			return false;
 		}
 	}
@@ -538,7 +538,7 @@ static int compare_listed(const void *left, const void *right, void *context)
 	int order = compare ? compare(a, b)
 	            : options->measure < N_MEASURES
 	                    ? by_measure(a, b, options->measure)
-	                    : pivot_compare_labels(
+	                    : run_table_compare(
 				      label_of(a, options->sort), label_of(b, options->sort));
 	if (order == 0) {
 		return (a->place > b->place) - (a->place < b->place);

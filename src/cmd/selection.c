@@ -137,7 +137,7 @@ static bool condition_holds(const struct condition *c, const struct digest *run)
 	const char *label = digest_label(run, c->name);
 	enum measure_id measure = measure_by_name(c->name);
 	if (label) {
-		return holds(c->kind, pivot_compare_labels(label, c->value));
+		return holds(c->kind, run_table_compare(label, c->value));
 	}
 	if (measure == MEASURE_OUTCOME || measure == MEASURE_VERDICT) {
 		return words_hold(

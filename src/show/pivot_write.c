@@ -1129,7 +1129,7 @@ static void append_latex_cell(struct text *t, const struct grid_cell *cell)
 static bool same_key(const struct pivot_axis *axis, size_t a, size_t b, size_t n_labels)
 {
 	for (size_t i = 0; i < n_labels; i++) {
-		if (pivot_compare_labels(pivot_key(axis, a, i), pivot_key(axis, b, i)) != 0) {
+		if (run_table_compare(pivot_key(axis, a, i), pivot_key(axis, b, i)) != 0) {
 			return false;
 		}
 	}

@@ -17,27 +17,32 @@
 #include "base/command.h"
 #include "base/text.h"
 #include "base/words.h"
+#include "runfile/database.h"
 #include "runfile/reader.h"
 #include "study/catalogue.h"
 #include "study/pivot.h"
+#include "study/run_table.h"
 
 // Compare choice ----------------------------------------------------------------------------------
 
 enum {
 	COLUMNS_MAX = 6, // keys of a label that becomes the columns by itself
-	LABELS_SEEN_MAX = 256,
+	LABELS_SEEN_MAX = 100, // an expression of SQLite is at most 200 deep
 	SIDE_BY_SIDE_MAX = 6, // runs
 };
 
 struct difference {
 	const char *label;
-	size_t n; // distinct values, none counted as one
+	unsigned column; // of the table `wide`
+	size_t n; // distinct values, no value counted as one
 	bool is_number;
 };
 
+// The labels in which the runs differ, and a table `wide` (id, l0, l1, ...) with a column for each.
 struct differences {
 	struct difference items[LABELS_SEEN_MAX];
 	size_t n;
+	struct run_table table;
 };
 
 bool choice_label_is_automatic(const char *label)
@@ -58,70 +63,57 @@ bool choice_label_is_automatic(const char *label)
 	return false;
 }
 
-static bool has(const struct differences *d, const char *label)
+// The name as the run has it, which outlives a query.
+static const char *lasting_name(const struct digest *run, const char *name)
 {
-	for (size_t i = 0; i < d->n; i++) {
-		if (strcmp(d->items[i].label, label) == 0) {
-			return true;
+	for (size_t i = 0; i < run->n_labels; i++) {
+		if (strcmp(run->labels[i].name, name) == 0) {
+			return run->labels[i].name;
 		}
 	}
-	return false;
+	return strcmp(name, RUN_TABLE_SOURCE) == 0 ? RUN_TABLE_SOURCE : "machine";
 }
 
-static int compare_values(const void *left, const void *right)
+static void make_wide(struct differences *d)
 {
-	return pivot_compare_labels(*(const char *const *)left, *(const char *const *)right);
+	_cleanup_text_ struct text sql = {0};
+	text_append_string(&sql, "CREATE TABLE wide AS SELECT id, command");
+	for (size_t i = 0; i < d->n; i++) {
+		text_append_string(&sql, ", ");
+		run_table_append_label(&sql, d->items[i].label);
+		text_format(&sql, " AS l%u", d->items[i].column);
+	}
+	text_append_string(&sql, " FROM run");
+	d->table.failed = d->table.failed || sql.failed;
+	run_table_run(&d->table, sql.data);
 }
 
-static bool is_number(const char *value)
-{
-	char *end;
-	return value && (strtod(value, &end), end != value && !*end);
-}
-
-// Counts the values of a label; notes it where there is more than one.
-static int add_label(struct differences *d, const struct pivot_request *request, const char *label)
-{
-	_cleanup_free_ const char **values = calloc(request->n_runs + 1, sizeof(*values));
-	if (!values) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < request->n_runs; i++) {
-		values[i] = pivot_label(request, i, label);
-	}
-	qsort(values, request->n_runs, sizeof(*values), compare_values);
-	struct difference found = {label, 1, is_number(values[0])};
-	for (size_t i = 1; i < request->n_runs; i++) {
-		found.n += pivot_compare_labels(values[i - 1], values[i]) != 0;
-		found.is_number = found.is_number && (!values[i] || is_number(values[i]));
-	}
-	if (found.n > 1 && d->n < LABELS_SEEN_MAX) {
-		d->items[d->n++] = found;
-	}
-	return 0;
-}
-
-// Every label of any run, once.
+// In the order in which runs have them. -ENOMEM.
 static int find_differences(struct differences *d, const struct pivot_request *request)
 {
-	struct differences seen = {.n = 0};
-	int r = 0;
-	for (size_t i = 0; i < request->n_runs && r == 0; i++) {
-		const struct digest *run = request->runs[i];
-		for (size_t k = 0; k < run->n_labels && r == 0; k++) {
-			const char *label = run->labels[k].name;
-			if (choice_label_is_automatic(label) || has(&seen, label) ||
-				seen.n == LABELS_SEEN_MAX) {
-				continue;
-			}
-			seen.items[seen.n++].label = label;
-			r = add_label(d, request, label);
+	_cleanup_text_ struct text sql = {0};
+	if (run_table_make(request->runs, request->sources, request->n_runs, &d->table) < 0) {
+		return -ENOMEM;
+	}
+	text_format(&sql,
+		"SELECT name, min(run), count(DISTINCT value) + (count(*) < %zu) AS n,"
+		" min(is_number(value)) FROM label"
+		" WHERE given OR name IN ('machine', '" RUN_TABLE_SOURCE "')"
+		" GROUP BY name HAVING n > 1 ORDER BY min(rowid)",
+		request->n_runs);
+	_cleanup_statement_ sqlite3_stmt *query = run_table_query(&d->table, &sql);
+	while (run_table_next(&d->table, query) && d->n < LABELS_SEEN_MAX) {
+		const char *name = (const char *)sqlite3_column_text(query, 0);
+		const struct digest *run = request->runs[sqlite3_column_int64(query, 1)];
+		if (name && !choice_label_is_automatic(name)) {
+			d->items[d->n] = (struct difference){lasting_name(run, name),
+				(unsigned)d->n, (size_t)sqlite3_column_int64(query, 2),
+				sqlite3_column_int(query, 3)};
+			d->n++;
 		}
 	}
-	if (r == 0 && !has(&seen, "machine")) {
-		r = add_label(d, request, "machine");
-	}
-	return r == 0 && request->sources ? add_label(d, request, PIVOT_LABEL_SOURCE) : r;
+	make_wide(d);
+	return d->table.failed ? -ENOMEM : 0;
 }
 
 // --- values
@@ -215,7 +207,7 @@ static const struct difference *best_column(const struct differences *d)
 	const struct difference *best = NULL;
 	for (size_t i = 0; i < d->n; i++) {
 		const struct difference *item = &d->items[i];
-		if (strcmp(item->label, PIVOT_LABEL_SOURCE) == 0) {
+		if (strcmp(item->label, RUN_TABLE_SOURCE) == 0) {
 			return item;
 		}
 		if (item->n <= COLUMNS_MAX &&
@@ -244,13 +236,13 @@ static const char *label_of_each(const struct pivot_request *request)
 {
 	for (size_t i = 1; i < request->n_runs; i++) {
 		for (size_t k = 0; k < i; k++) {
-			if (pivot_compare_labels(pivot_label(request, i, PIVOT_LABEL_RUN),
-				    pivot_label(request, k, PIVOT_LABEL_RUN)) == 0) {
-				return PIVOT_LABEL_PATH;
+			if (run_table_compare(pivot_label(request, i, RUN_TABLE_RUN),
+				    pivot_label(request, k, RUN_TABLE_RUN)) == 0) {
+				return RUN_TABLE_PATH;
 			}
 		}
 	}
-	return PIVOT_LABEL_RUN;
+	return RUN_TABLE_RUN;
 }
 
 static void choose_labels(
@@ -274,130 +266,105 @@ static void choose_labels(
 	}
 }
 
-struct sorting {
-	const struct choice *choice;
-	const struct pivot_request *request;
-	const char *label;
-	const struct differences *differences;
-};
-
-static int compare_cells(const struct sorting *s, size_t a, size_t b)
+// The value of a label in `wide`, which need not be one in which runs differ.
+static void append_value(struct text *sql, const struct differences *d, const char *label)
 {
-	const struct choice *c = s->choice;
-	int order = 0;
-	for (size_t i = 0; i < c->n_rows + c->n_columns && order == 0; i++) {
-		const char *label = i < c->n_rows ? c->rows[i] : c->columns[i - c->n_rows];
-		order = pivot_compare_labels(
-			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
-	}
-	return order;
-}
-
-static int compare_runs(const void *left, const void *right, void *context)
-{
-	return compare_cells(context, *(const size_t *)left, *(const size_t *)right);
-}
-
-// Whether runs of one cell have different values of a label.
-static bool is_merged(const struct sorting *s, size_t *order)
-{
-	for (size_t i = 0; i < s->request->n_runs; i++) {
-		order[i] = i;
-	}
-	qsort_r(order, s->request->n_runs, sizeof(*order), compare_runs, (struct sorting[]){*s});
-	for (size_t i = 1; i < s->request->n_runs; i++) {
-		if (compare_cells(s, order[i - 1], order[i]) == 0 &&
-			pivot_compare_labels(pivot_label(s->request, order[i - 1], s->label),
-				pivot_label(s->request, order[i], s->label)) != 0) {
-			return true;
+	for (size_t i = 0; i < d->n; i++) {
+		if (strcmp(d->items[i].label, label) == 0) {
+			text_format(sql, "l%u", d->items[i].column);
+			return;
 		}
 	}
-	return false;
+	run_table_append_label(sql, label);
 }
 
-static const char *merged_label(
-	const struct choice *c, const struct differences *d, const struct pivot_request *request)
+// " GROUP BY ..." the cells of the table.
+static void append_cells(struct text *sql, const struct differences *d, const struct choice *c)
 {
-	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
-	for (size_t i = 0; order && i < d->n; i++) {
-		const struct sorting sorting = {
-			.choice = c, .request = request, .label = d->items[i].label};
-		if (!is_used(c, sorting.label) && is_merged(&sorting, order)) {
-			return sorting.label;
+	text_append_string(sql, " GROUP BY NULL");
+	for (size_t i = 0; i < c->n_rows + c->n_columns; i++) {
+		text_append_string(sql, ", ");
+		append_value(sql, d, i < c->n_rows ? c->rows[i] : c->columns[i - c->n_rows]);
+	}
+}
+
+// The first label, not of the table, in which runs of one cell differ; NULL: there is none.
+static const char *merged_label(const struct choice *c, struct differences *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		_cleanup_text_ struct text sql = {0};
+		if (is_used(c, d->items[i].label)) {
+			continue;
+		}
+		text_append_string(&sql, "SELECT 1 FROM wide");
+		append_cells(&sql, d, c);
+		text_format(&sql,
+			" HAVING count(DISTINCT l%u) + (count(l%u) < count(*)) > 1 LIMIT 1",
+			d->items[i].column, d->items[i].column);
+		if (run_table_number(&d->table, &sql)) {
+			return d->items[i].label;
 		}
 	}
 	return NULL;
 }
 
-static bool are_of_one_configuration(const struct sorting *s, size_t a, size_t b)
+// Whether the label's value follows from those of `labels`. Values that no two configurations share
+// determine anything, as where a search drew them at random: one label needs a value that is
+// shared; several together, that most of their combinations are.
+static bool is_determined_by(struct differences *d, const struct difference *item,
+	const struct difference *const *labels, size_t n)
 {
-	for (size_t i = 0; i < s->differences->n; i++) {
-		const char *label = s->differences->items[i].label;
-		if (pivot_compare_labels(pivot_label(s->request, a, label),
-			    pivot_label(s->request, b, label)) != 0) {
-			return false;
-		}
+	_cleanup_text_ struct text sql = {0};
+	text_format(&sql,
+		"SELECT max(differ) = 1 AND %s FROM (SELECT"
+		" count(DISTINCT l%u) + (count(l%u) < count(*)) AS differ, count(DISTINCT ''",
+		n == 1 ? "sum(configurations > 1) > 0" : "2 * sum(configurations > 1) > count(*)",
+		item->column, item->column);
+	for (size_t i = 0; i < d->n; i++) {
+		text_format(&sql, " || quote(l%u)", d->items[i].column);
 	}
-	return true;
-}
-
-// Whether a label's value follows from those that the choice's rows have. Values that no two
-// configurations share tell anything, as where a search drew them at random: one label needs a
-// value that is shared; several together, that most of their combinations are.
-static bool is_told_by(const struct sorting *s, size_t *order)
-{
-	size_t n_runs = s->request->n_runs, n = 0, n_shared = 0;
-	if (is_merged(s, order)) {
-		return false;
+	text_append_string(&sql, ") AS configurations FROM wide GROUP BY NULL");
+	for (size_t i = 0; i < n; i++) {
+		text_format(&sql, ", l%u", labels[i]->column);
 	}
-	for (size_t i = 0, end; i < n_runs; i = end) {
-		bool shared = false;
-		for (end = i; end < n_runs && compare_cells(s, order[i], order[end]) == 0; end++) {
-			shared = shared || !are_of_one_configuration(s, order[i], order[end]);
-		}
-		n++;
-		n_shared += shared;
-	}
-	return s->choice->n_rows == 1 ? n_shared > 0 : 2 * n_shared > n;
+	text_append_string(&sql, ")");
+	return run_table_number(&d->table, &sql) != 0;
 }
 
 // Whether the label's value follows from that of another with fewer values (of a number also from
 // words with as many), or from those of all such: the number of samples from the dataset. Then it
 // would only make the table wider, and its cells empty. What changes together with as many values
 // stays.
-static bool is_told(const struct differences *d, size_t label, const struct pivot_request *request,
-	size_t *order)
+static bool is_determined(struct differences *d, const struct difference *item)
 {
-	const struct difference *item = &d->items[label];
-	struct choice others = {.n_rows = 0};
-	struct sorting sorting = {.request = request, .label = item->label, .differences = d};
-	bool told = false;
-	for (size_t i = 0; i < d->n && others.n_rows < CHOICE_LABELS_MAX && !told; i++) {
+	const struct difference *others[CHOICE_LABELS_MAX];
+	size_t n = 0;
+	if (strcmp(item->label, RUN_TABLE_SOURCE) == 0) {
+		return false;
+	}
+	for (size_t i = 0; i < d->n && n < CHOICE_LABELS_MAX; i++) {
 		const struct difference *other = &d->items[i];
 		bool simpler = other->n < item->n ||
 		               (other->n == item->n && item->is_number && !other->is_number);
-		if (i != label && simpler) {
-			struct choice one = {.rows = {other->label}, .n_rows = 1};
-			others.rows[others.n_rows++] = other->label;
-			sorting.choice = &one;
-			told = is_told_by(&sorting, order);
+		if (other != item && simpler) {
+			others[n++] = other;
+			if (is_determined_by(d, item, &other, 1)) {
+				return true;
+			}
 		}
 	}
-	sorting.choice = &others;
-	return strcmp(item->label, PIVOT_LABEL_SOURCE) != 0 &&
-	       (told || (others.n_rows > 1 && is_told_by(&sorting, order)));
+	return n > 1 && is_determined_by(d, item, others, n);
 }
 
 // Numbers first: words say more.
-static void leave_out_told(
-	struct choice *c, struct differences *d, const struct pivot_request *request)
+static void leave_out_determined(struct choice *c, struct differences *d)
 {
-	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
-	for (int words = 0; order && words < 2; words++) {
+	for (int words = 0; words < 2; words++) {
 		for (size_t i = d->n; i-- > 0;) {
-			if (d->items[i].is_number == !words && c->n_told < CHOICE_LABELS_MAX &&
-				!is_used(c, d->items[i].label) && is_told(d, i, request, order)) {
-				c->told[c->n_told++] = d->items[i].label;
+			if (d->items[i].is_number == !words &&
+				c->n_determined < CHOICE_LABELS_MAX &&
+				!is_used(c, d->items[i].label) && is_determined(d, &d->items[i])) {
+				c->determined[c->n_determined++] = d->items[i].label;
 				memmove(&d->items[i], &d->items[i + 1],
 					(--d->n - i) * sizeof(d->items[0]));
 			}
@@ -405,49 +372,22 @@ static void leave_out_told(
 	}
 }
 
-// Everything but the command that may tell runs apart: what the recorder sets of the runs of one
-// sweep stands in their commands, too.
-static int compare_all_labels(const struct sorting *s, size_t a, size_t b)
+// Whether a cell has runs of different commands that no label tells apart. The commands of a sweep
+// contain its labels and the number of the trial.
+static bool merges_jobs(const struct choice *c, struct differences *d)
 {
-	static const char *const of_sweep[] = {"trial", "repeat"};
-	int order = compare_cells(s, a, b);
-	for (size_t i = 0; i < s->differences->n && order == 0; i++) {
-		const char *label = s->differences->items[i].label;
-		order = pivot_compare_labels(
-			pivot_label(s->request, a, label), pivot_label(s->request, b, label));
+	_cleanup_text_ struct text sql = {0};
+	text_append_string(&sql, "SELECT 1 FROM wide");
+	append_cells(&sql, d, c);
+	for (size_t i = 0; i < d->n; i++) {
+		text_format(&sql, ", l%u", d->items[i].column);
 	}
-	for (size_t i = 0; i < ARRAY_LENGTH(of_sweep) && order == 0; i++) {
-		order = pivot_compare_labels(digest_label(s->request->runs[a], of_sweep[i]),
-			digest_label(s->request->runs[b], of_sweep[i]));
-	}
-	return order;
-}
-
-static int compare_labels_of_runs(const void *left, const void *right, void *context)
-{
-	return compare_all_labels(context, *(const size_t *)left, *(const size_t *)right);
-}
-
-// Whether a cell has runs of different commands that no label tells apart.
-static bool merges_jobs(
-	const struct choice *c, const struct differences *d, const struct pivot_request *request)
-{
-	_cleanup_free_ size_t *order = calloc(request->n_runs + 1, sizeof(*order));
-	struct sorting s = {.choice = c, .request = request, .differences = d};
-	for (size_t i = 0; order && i < request->n_runs; i++) {
-		order[i] = i;
-	}
-	if (order) {
-		qsort_r(order, request->n_runs, sizeof(*order), compare_labels_of_runs, &s);
-	}
-	for (size_t i = 1; order && i < request->n_runs; i++) {
-		if (compare_all_labels(&s, order[i - 1], order[i]) == 0 &&
-			strcmp(request->runs[order[i - 1]]->command,
-				request->runs[order[i]]->command) != 0) {
-			return true;
-		}
-	}
-	return false;
+	text_append_string(&sql, ", ");
+	run_table_append_label(&sql, "trial");
+	text_append_string(&sql, ", ");
+	run_table_append_label(&sql, "repeat");
+	text_append_string(&sql, " HAVING count(DISTINCT command) > 1 LIMIT 1");
+	return run_table_number(&d->table, &sql) != 0;
 }
 
 int choice_complete(struct choice *choice, const struct pivot_request *request)
@@ -456,13 +396,14 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 	int r = d ? find_differences(d, request) : -ENOMEM;
 	if (r == 0) {
 		if (!choice->rows_given && d->n > 2) {
-			leave_out_told(choice, d, request);
+			leave_out_determined(choice, d);
 		}
 		choose_labels(choice, d, request);
 		if (!choice->side_by_side) {
-			choice->merged = merged_label(choice, d, request);
-			choice->merged_jobs = merges_jobs(choice, d, request);
+			choice->merged = merged_label(choice, d);
+			choice->merged_jobs = merges_jobs(choice, d);
 		}
+		r = d->table.failed ? -ENOMEM : 0;
 		struct pivot_request counted = *request;
 		counted.count_failed = choice->count_failed || choice->side_by_side;
 		if (!choice->values_given && choice->side_by_side) {
@@ -470,6 +411,9 @@ int choice_complete(struct choice *choice, const struct pivot_request *request)
 		} else if (!choice->values_given) {
 			choose_values(choice, &counted);
 		}
+	}
+	if (d) {
+		run_table_done(&d->table);
 	}
 	free(d);
 	return r;
@@ -479,8 +423,7 @@ static bool is_of_baseline(const struct pivot_request *request, size_t run)
 {
 	for (size_t i = 0; i < request->n_baseline; i++) {
 		const struct pivot_match *match = &request->baseline[i];
-		if (pivot_compare_labels(pivot_label(request, run, match->label), match->value) !=
-			0) {
+		if (run_table_compare(pivot_label(request, run, match->label), match->value) != 0) {
 			return false;
 		}
 	}
@@ -550,7 +493,7 @@ static int compare_by(const struct digest *a, const struct digest *b,
 			continue;
 		}
 		const char *other = digest_label(b, label);
-		int order = pivot_compare_labels(value, other ? other : "");
+		int order = run_table_compare(value, other ? other : "");
 		if (order != 0) {
 			return order;
 		}
@@ -576,7 +519,7 @@ void comparison_sort_lines(const struct digest **ret, const struct digest *const
 	}
 }
 
-static void append_value(struct text *t, const struct run_label *label)
+static void append_line_value(struct text *t, const struct run_label *label)
 {
 	text_append_string(t, t->length > 0 ? " " : "");
 	for (const char *c = label->name; line_is_number(label->value) && *c; c++) {
@@ -592,7 +535,7 @@ static void append_differences(
 		for (size_t i = 0; i < run->n_labels; i++) {
 			if (line_is_number(run->labels[i].value) == (numbers == 1) &&
 				tells_apart(runs, n, run->labels[i].name)) {
-				append_value(t, &run->labels[i]);
+				append_line_value(t, &run->labels[i]);
 			}
 		}
 	}
@@ -1061,7 +1004,7 @@ static bool is_same_key(const struct pivot_request *request, size_t a, size_t b)
 	for (size_t i = 0; i < request->n_rows + request->n_columns && same; i++) {
 		const char *label = i < request->n_rows ? request->rows[i]
 		                                        : request->columns[i - request->n_rows];
-		same = pivot_compare_labels(
+		same = run_table_compare(
 			       pivot_label(request, a, label), pivot_label(request, b, label)) == 0;
 	}
 	return same;

@@ -28,8 +28,8 @@ struct choice {
 	bool of_labels; // never runs side by side: for figures
 	bool count_failed; // what failed is a value too
 	bool side_by_side; // runs, not configurations: nothing is averaged
-	const char *told[CHOICE_LABELS_MAX]; // labels left out: others of the rows and columns tell
-	size_t n_told;
+	const char *determined[CHOICE_LABELS_MAX]; // left out: follow from labels of the table
+	size_t n_determined;
 	const char *merged; // a label that differs within cells; NULL
 	bool merged_jobs; // runs that agree in every label are of different commands
 };

@@ -53,7 +53,7 @@ static bool passes(const struct digest *run, const struct layout_filter *filter,
 
 static int compare_values(const void *a, const void *b)
 {
-	return pivot_compare_labels(*(const char *const *)a, *(const char *const *)b);
+	return run_table_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
 // Each value of the label once, in order: "32, 64". How many there are.
@@ -319,7 +319,7 @@ static int compare_places(const void *left, const void *right)
 {
 	const struct placed *a = left, *b = right;
 	int order = strcmp(a->cell, b->cell);
-	return order ? order : pivot_compare_labels(a->value, b->value);
+	return order ? order : run_table_compare(a->value, b->value);
 }
 
 static int compare_lines(const void *left, const void *right)
@@ -331,7 +331,7 @@ static int compare_lines(const void *left, const void *right)
 static int compare_kept_values(const void *left, const void *right)
 {
 	const struct placed *a = left, *b = right;
-	int order = pivot_compare_labels(a->value, b->value);
+	int order = run_table_compare(a->value, b->value);
 	return order ? order : strcmp(a->whole, b->whole);
 }
 
@@ -973,7 +973,7 @@ static double by_first(const struct layout_pivot *p, size_t run)
 		if (!at || !isfinite(number_of(p, i)) || !share_cell(p, run, i, 1)) {
 			continue;
 		}
-		int order = least ? pivot_compare_labels(at, least) : -1;
+		int order = least ? run_table_compare(at, least) : -1;
 		if (order < 0) {
 			least = at;
 			base = (struct mean){0, 0};
@@ -1118,7 +1118,7 @@ static void make_request(struct layout_pivot *p, const struct layout_selection *
 {
 	size_t n_rows = 0;
 	if (p->n_published > 0) {
-		p->rows[n_rows++] = PIVOT_LABEL_SOURCE;
+		p->rows[n_rows++] = RUN_TABLE_SOURCE;
 	}
 	for (size_t i = 0; i < s->n_rows; i++) {
 		p->rows[n_rows++] = s->rows[i];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Pivots. Runs are sorted by the labels of each axis, so that equal ones are neighbours; the table
-// has the same order.
+// Pivots: a query for each axis finds its keys, and the key of each run.
 
 #include "study/pivot.h"
 
@@ -12,8 +11,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/parse.h"
 #include "base/text.h"
+#include "runfile/database.h"
+#include "study/run_table.h"
 
 static int pivot_ranking_build(struct pivot *p);
 static void pivot_ranking_done(struct pivot_ranking *ranking);
@@ -37,39 +37,24 @@ const char *pivot_label(const struct pivot_request *request, size_t index, const
 	if (value) {
 		return value;
 	}
-	if (strcmp(label, PIVOT_LABEL_PATH) == 0) {
+	if (strcmp(label, RUN_TABLE_PATH) == 0) {
 		return request->runs[index]->path;
 	}
-	if (strcmp(label, PIVOT_LABEL_RUN) == 0) {
+	if (strcmp(label, RUN_TABLE_RUN) == 0) {
 		return request->runs[index]->name;
 	}
-	return request->sources && strcmp(label, PIVOT_LABEL_SOURCE) == 0 ? request->sources[index]
-	                                                                  : NULL;
+	return request->sources && strcmp(label, RUN_TABLE_SOURCE) == 0 ? request->sources[index]
+	                                                                : NULL;
 }
 
 // --- order
-
-// "32", "4GiB", "100MB/s".
-static bool is_size(const char *text, double *ret)
-{
-	char *end;
-	uint64_t bytes;
-	*ret = strtod(text, &end);
-	if (end != text && !*end && isfinite(*ret)) {
-		return true;
-	}
-	size_t length = strlen(text), rate = length > 2 && strcmp(text + length - 2, "/s") == 0;
-	_cleanup_free_ char *size = strndup(text, rate ? length - 2 : length);
-	bool is = size && parse_size(size, &bytes, NULL) == 0;
-	*ret = is ? (double)bytes : NAN;
-	return is;
-}
 
 bool pivot_is_binary_size(const char *value)
 {
 	double bytes;
 	size_t length = value ? strcspn(value, "/") : 0;
-	return length > 2 && strncmp(value + length - 2, "iB", 2) == 0 && is_size(value, &bytes);
+	return length > 2 && strncmp(value + length - 2, "iB", 2) == 0 &&
+	       run_table_size(value, &bytes);
 }
 
 static bool has_binary_sizes(const struct pivot_request *request)
@@ -84,101 +69,69 @@ static bool has_binary_sizes(const struct pivot_request *request)
 	return false;
 }
 
-int pivot_compare_labels(const char *a, const char *b)
-{
-	double x, y;
-	if (!a || !b) {
-		return !a - !b;
-	}
-	if (strcmp(a, b) == 0) {
-		return 0;
-	}
-	bool left = is_size(a, &x), right = is_size(b, &y);
-	if (left != right) {
-		return left ? -1 : 1;
-	}
-	int order = left ? (x > y) - (x < y) : 0;
-	return order ? order : strcmp(a, b);
-}
-
-struct sorting {
-	const struct pivot_request *request;
+struct axis_request {
 	const char *const *labels;
 	size_t n_labels;
 	bool apart; // every run has a key of its own
+	bool keep_order; // keys as their runs come, not by size
 };
 
-static int compare_keys(const struct sorting *s, size_t a, size_t b)
+// A row for each run: its id and the number of its key, from 1, both in the order of the keys.
+static void append_axis_query(struct text *sql, const struct axis_request *axis)
 {
-	int order = 0;
-	for (size_t i = 0; i < s->n_labels && order == 0; i++) {
-		order = pivot_compare_labels(pivot_label(s->request, a, s->labels[i]),
-			pivot_label(s->request, b, s->labels[i]));
+	_cleanup_text_ struct text order = {0};
+	for (size_t i = 0; i < axis->n_labels; i++) {
+		text_append_string(&order, i ? ", " : " ORDER BY ");
+		run_table_append_label(&order, axis->labels[i]);
+		text_append_string(&order, " NULLS LAST");
 	}
-	return order;
-}
-
-static int compare_runs(const void *left, const void *right, void *context)
-{
-	size_t a = *(const size_t *)left, b = *(const size_t *)right;
-	int order = compare_keys(context, a, b);
-	return order ? order : (a > b) - (a < b);
+	sql->failed = sql->failed || order.failed;
+	const char *by = order.data ? order.data : "";
+	if (axis->apart && axis->keep_order) {
+		text_append_string(sql, "SELECT id, id + 1 FROM run ORDER BY id");
+	} else if (axis->apart) {
+		text_format(sql,
+			"SELECT id, row_number() OVER (%s%s id) AS key FROM run ORDER BY key", by,
+			axis->n_labels ? "," : " ORDER BY");
+	} else if (!axis->n_labels) {
+		text_append_string(sql, "SELECT id, 1 FROM run ORDER BY id");
+	} else if (axis->keep_order) {
+		text_format(sql,
+			"WITH keys AS (SELECT id, dense_rank() OVER (%s) AS size FROM run),"
+			" firsts AS (SELECT id, min(id) OVER (PARTITION BY size) AS first FROM "
+		        "keys)"
+			" SELECT id, dense_rank() OVER (ORDER BY first) AS key FROM firsts"
+			" ORDER BY key, id",
+			by);
+	} else {
+		text_format(sql,
+			"SELECT id, dense_rank() OVER (%s) AS key FROM run ORDER BY key, id", by);
+	}
 }
 
 // Fills the axis, and the key of each run.
-static int axis_build(const struct sorting *s, struct pivot_axis *ret, size_t *keys_of)
+static int axis_build(const struct pivot_request *request, struct run_table *table,
+	const struct axis_request *axis, struct pivot_axis *ret, size_t *keys_of)
 {
-	size_t n = s->request->n_runs;
-	_cleanup_free_ size_t *order = calloc(n + 1, sizeof(*order));
-	ret->labels = s->labels;
-	ret->n_labels = s->n_labels;
-	ret->keys = calloc((n + 1) * (s->n_labels + 1), sizeof(*ret->keys));
-	if (!order || !ret->keys) {
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++) {
-		order[i] = i;
-	}
-	struct sorting sorting = *s;
-	qsort_r(order, n, sizeof(*order), compare_runs, &sorting);
-	for (size_t i = 0; i < n; i++) {
-		if (i == 0 || s->apart || compare_keys(s, order[i - 1], order[i]) != 0) {
-			for (size_t k = 0; k < s->n_labels; k++) {
-				ret->keys[ret->n * s->n_labels + k] = pivot_label(
-					s->request, order[i], s->labels[k]);
-			}
-			ret->n++;
+	_cleanup_text_ struct text sql = {0};
+	append_axis_query(&sql, axis);
+	*ret = (struct pivot_axis){.labels = axis->labels,
+		.n_labels = axis->n_labels,
+		.keys = calloc((request->n_runs + 1) * (axis->n_labels + 1), sizeof(*ret->keys)),
+		.sorted = !axis->keep_order};
+	_cleanup_statement_ sqlite3_stmt *query = run_table_query(table, &sql);
+	while (ret->keys && run_table_next(table, query)) {
+		size_t run = (size_t)sqlite3_column_int64(query, 0);
+		size_t key = (size_t)sqlite3_column_int64(query, 1);
+		for (size_t k = 0; key > ret->n && k < axis->n_labels; k++) {
+			ret->keys[ret->n * axis->n_labels + k] = pivot_label(
+				request, run, axis->labels[k]);
 		}
-		keys_of[order[i]] = ret->n - 1;
+		ret->n = key;
+		keys_of[run] = key - 1;
 	}
 	ret->n = ret->n ? ret->n : 1;
-	ret->sorted = true;
-	return 0;
-}
-
-// Puts keys in the order in which runs come that have them.
-static int axis_unsort(struct pivot_axis *axis, size_t *keys_of, size_t n_runs)
-{
-	size_t row = axis->n_labels * sizeof(*axis->keys), seen = 0;
-	const char **keys = calloc(axis->n + 1, row + sizeof(*keys));
-	_cleanup_free_ size_t *place = calloc(axis->n + 1, sizeof(*place)); // from 1; 0: none yet
-	if (!keys || !place) {
-		free(keys);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n_runs; i++) {
-		size_t key = keys_of[i];
-		if (place[key] == 0) {
-			memcpy(&keys[seen * axis->n_labels], &axis->keys[key * axis->n_labels],
-				row);
-			place[key] = ++seen;
-		}
-		keys_of[i] = place[key] - 1;
-	}
-	free(axis->keys);
-	axis->keys = keys;
-	axis->sorted = false;
-	return 0;
+	return ret->keys && !table->failed ? 0 : -ENOMEM;
 }
 
 const char *pivot_key(const struct pivot_axis *axis, size_t key, size_t label)
@@ -389,7 +342,7 @@ static int compare_with_baseline(const struct pivot_request *request, const stru
 	int order = 0;
 	for (size_t i = 0; i < axis->n_labels && order == 0; i++) {
 		const char *instead = baseline_of(request, axis->labels[i]);
-		order = pivot_compare_labels(
+		order = run_table_compare(
 			pivot_key(axis, key, i), instead ? instead : pivot_key(axis, other, i));
 	}
 	return order;
@@ -430,8 +383,8 @@ static bool axis_has(const struct pivot_axis *axis, struct pivot_match *match, b
 			const char *key = pivot_key(axis, k, i);
 			double a, b;
 			if (key && (strcmp(key, match->value) == 0 ||
-					   (is_size(key, &a) && is_size(match->value, &b) &&
-						   a == b))) {
+					   (run_table_size(key, &a) &&
+						   run_table_size(match->value, &b) && a == b))) {
 				match->value = key;
 				return true;
 			}
@@ -550,13 +503,18 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 {
 	_cleanup_free_ size_t *rows = calloc(request->n_runs + 1, sizeof(*rows));
 	_cleanup_free_ size_t *columns = calloc(request->n_runs + 1, sizeof(*columns));
-	const struct sorting by_row = {request, request->rows, request->n_rows, false};
-	const struct sorting by_column = {
-		request, request->columns, request->n_columns, request->apart};
-	if (!rows || !columns || axis_build(&by_row, &p->rows, rows) < 0 ||
-		axis_build(&by_column, &p->columns, columns) < 0 ||
-		(request->keep_order && axis_unsort(&p->columns, columns, request->n_runs) < 0)) {
-		return -ENOMEM;
+	const struct axis_request by_row = {request->rows, request->n_rows, false, false};
+	const struct axis_request by_column = {
+		request->columns, request->n_columns, request->apart, request->keep_order};
+	struct run_table table = {0};
+	int r = rows && columns
+	                ? run_table_make(request->runs, request->sources, request->n_runs, &table)
+	                : -ENOMEM;
+	r = r < 0 ? r : axis_build(request, &table, &by_row, &p->rows, rows);
+	r = r < 0 ? r : axis_build(request, &table, &by_column, &p->columns, columns);
+	run_table_done(&table);
+	if (r < 0) {
+		return r;
 	}
 	size_t n = p->rows.n * p->columns.n * request->n_values;
 	p->cells = calloc(n + 1, sizeof(*p->cells));
@@ -567,7 +525,7 @@ static int build(struct pivot *p, const struct pivot_request *request, struct er
 		p->cells[i].against = p->cells[i].probability = NAN;
 		p->cells[i].repeats = statistics_of(NULL, 0);
 	}
-	int r = fill_cells(p, request, &(struct placing){rows, columns});
+	r = fill_cells(p, request, &(struct placing){rows, columns});
 	r = r < 0 ? r : apply_baseline(p, request, e);
 	return r < 0 ? r : pivot_ranking_build(p);
 }

@@ -12,13 +12,8 @@
 #include "base/error.h"
 #include "run/statistics.h"
 #include "run/measures.h"
-#include "study/catalogue.h"
-
-// Labels that every run has, whatever it was given: its name, its path, and (where the request has
-// sources) where it is from.
-#define PIVOT_LABEL_RUN "run"
-#define PIVOT_LABEL_PATH "path"
-#define PIVOT_LABEL_SOURCE "from"
+#include "study/digest.h"
+#include "study/run_table.h"
 
 // A number, or a word, of every run.
 struct pivot_value {
@@ -43,7 +38,7 @@ struct pivot_match {
 struct pivot_request {
 	const struct digest *const *runs;
 	size_t n_runs;
-	const char *const *sources; // [n_runs]; NULL: no run has a label PIVOT_LABEL_SOURCE
+	const char *const *sources; // [n_runs]; NULL: no run has a label RUN_TABLE_SOURCE
 	const char *const *rows; // names of labels
 	size_t n_rows;
 	const char *const *columns;
@@ -126,9 +121,6 @@ const char *pivot_key(const struct pivot_axis *axis, size_t key, size_t label);
 
 // The value of a label of run `index` of the request, NULL where it has none.
 const char *pivot_label(const struct pivot_request *request, size_t index, const char *label);
-// Numbers and sizes by size, words after them by their bytes, no value last.
-int pivot_compare_labels(const char *a, const char *b);
-
 // Whether a label's value is a size that was written in KiB, MiB, GiB or TiB.
 bool pivot_is_binary_size(const char *value);
 
