@@ -17,9 +17,11 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "run/analysis.h"
+#include "runfile/database.h"
 #include "runfile/reader.h"
 #include "study/comparison.h"
 #include "study/pivot.h"
+#include "study/run_table.h"
 
 static int layout_narrow(const struct layout *l, struct layout_selection *s);
 
@@ -231,23 +233,6 @@ static const char *const configuration[] = {"machine", "framework", "model", "da
 	"image_size", "samples", "epochs", "batch_size", "processes", "gpus", "memory", "disk_read",
 	"cpus", "threads", "workers"};
 
-struct placed {
-	const struct digest *run;
-	char *series; // values of the labels that the layout shows, but of those that it holds
-	              // against each other
-	char *whole; // and of these
-	const char *cell; // of the two the one whose runs may not differ in the label at hand
-	const char *line; // and the one that is cleared of other values where a cell has several
-	const char *value; // of the label at hand; "" for none
-	bool mixed; // another run of the cell has another value
-};
-
-static const char *value_of(const struct digest *run, const char *label)
-{
-	const char *value = digest_label(run, label);
-	return value ? value : "";
-}
-
 static bool stands_in(const char *label, const char *const *labels, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -289,251 +274,197 @@ static bool goes_along(const struct layout *l, const char *label)
 	       (strcmp(l->row_instead, label) == 0 || strcmp(l->rows[0], label) == 0);
 }
 
-static bool place_run(struct placed *place, const struct layout *l,
-	const struct layout_selection *s, const struct digest *run)
+// Appends what tells cells apart (whole), or the series that cells are in, as one text.
+static void append_place(
+	struct text *sql, const struct layout *l, const struct layout_selection *s, bool whole)
 {
 	const char *labels[2 * LAYOUT_LABELS + 2];
 	size_t n = 0;
-	for (size_t i = 0; i < s->n_rows; i++) {
-		labels[n++] = s->rows[i];
+	for (size_t i = 0; i < s->n_rows + s->n_columns; i++) {
+		labels[n++] = i < s->n_rows ? s->rows[i] : s->columns[i - s->n_rows];
 	}
-	for (size_t i = 0; i < s->n_columns; i++) {
-		labels[n++] = s->columns[i];
+	if (l->best) {
+		labels[n++] = l->best;
 	}
-	labels[n++] = l->best ? l->best : "";
-	labels[n++] = l->ratio.label ? l->ratio.label : "";
-	_cleanup_text_ struct text series = {0}, whole = {0};
+	if (l->ratio.label) {
+		labels[n++] = l->ratio.label;
+	}
+	text_append_string(sql, "''");
 	for (size_t i = 0; i < n; i++) {
-		const char *value = value_of(run, labels[i]);
-		text_format(&whole, "%s%c", value, '\n');
-		if (!is_held_against(l, s, labels[i])) {
-			text_format(&series, "%s%c", value, '\n');
+		if (whole || !is_held_against(l, s, labels[i])) {
+			text_append_string(sql, " || quote(");
+			run_table_append_label(sql, labels[i]);
+			text_append_string(sql, ")");
 		}
 	}
-	*place = (struct placed){
-		.run = run, .series = text_steal(&series), .whole = text_steal(&whole)};
-	return place->series && place->whole;
 }
 
-static int compare_places(const void *left, const void *right)
+// The table `place` (id, series, whole, value, mixed): the runs that are still shown, the value of
+// the label at hand, and whether another run of the cell has another value.
+static void make_places(
+	struct run_table *t, const struct layout *l, const struct layout_selection *s)
 {
-	const struct placed *a = left, *b = right;
-	int order = strcmp(a->cell, b->cell);
-	return order ? order : run_table_compare(a->value, b->value);
+	_cleanup_text_ struct text sql = {0};
+	text_append_string(&sql,
+		"CREATE TABLE place (id INTEGER PRIMARY KEY, series TEXT, whole TEXT,"
+		" value TEXT COLLATE label, mixed INTEGER); INSERT INTO place SELECT id, ");
+	append_place(&sql, l, s, false);
+	text_append_string(&sql, ", ");
+	append_place(&sql, l, s, true);
+	text_append_string(&sql, ", NULL, 0 FROM run");
+	t->failed = t->failed || sql.failed;
+	run_table_run(t, sql.data);
 }
 
-static int compare_lines(const void *left, const void *right)
+// Whether there is a cell (a column of `place`) whose runs differ in the label.
+static bool find_mixed(struct run_table *t, const char *cell, const char *label)
 {
-	const struct placed *a = left, *b = right;
-	return strcmp(a->line, b->line);
+	_cleanup_text_ struct text sql = {0}, any = {0};
+	text_append_string(&sql, "UPDATE place SET mixed = 0, value = ifnull(");
+	run_table_append_label(&sql, label);
+	text_format(&sql,
+		", ''); UPDATE place SET mixed = 1 WHERE %s IN"
+		" (SELECT %s FROM place GROUP BY %s HAVING count(DISTINCT value) > 1)",
+		cell, cell, cell);
+	t->failed = t->failed || sql.failed;
+	run_table_run(t, sql.data);
+	text_append_string(&any, "SELECT EXISTS (SELECT 1 FROM place WHERE mixed)");
+	return run_table_number(t, &any) != 0;
 }
 
-static int compare_kept_values(const void *left, const void *right)
+// The values in mixed cells: into `all` in their order, into `most` the one that most cells have,
+// so that these can be held against each other, or most runs.
+static void list_values(struct run_table *t, struct text *all, struct text *most)
 {
-	const struct placed *a = left, *b = right;
-	int order = run_table_compare(a->value, b->value);
-	return order ? order : strcmp(a->whole, b->whole);
-}
-
-// Whether there is a cell whose runs differ in the label.
-static bool find_mixed(struct placed *places, size_t n, const char *label)
-{
-	bool found = false;
-	for (size_t i = 0; i < n; i++) {
-		places[i].value = value_of(places[i].run, label);
-	}
-	qsort(places, n, sizeof(*places), compare_places);
-	for (size_t from = 0, to; from < n; from = to) {
-		for (to = from + 1; to < n && strcmp(places[to].cell, places[from].cell) == 0;) {
-			to++;
-		}
-		bool mixed = strcmp(places[from].value, places[to - 1].value) != 0;
-		for (size_t i = from; i < to; i++) {
-			places[i].mixed = mixed;
-		}
-		found = found || mixed;
-	}
-	return found;
-}
-
-// Of the values in mixed cells the one that most cells have, so that these can be held against each
-// other, or most runs; all of them into `all`.
-static const char *most_frequent(struct placed *places, size_t n, struct text *all)
-{
-	const char *best = "";
-	size_t most = 0, runs = 0;
-	qsort(places, n, sizeof(*places), compare_kept_values);
-	for (size_t from = 0, to; from < n; from = to) {
-		const char *value = places[from].value;
-		bool mixed = false;
-		size_t cells = 0;
-		for (to = from; to < n && strcmp(places[to].value, value) == 0; to++) {
-			cells += to == from || strcmp(places[to].whole, places[to - 1].whole) != 0;
-			mixed = mixed || places[to].mixed;
-		}
-		if (mixed) {
-			text_append_string(all, all->length > 0 ? ", " : "");
-			text_append_printable(
-				all, *value ? value : "none", *value ? strlen(value) : 4);
-		}
-		if (mixed && (cells > most || (cells == most && to - from > runs))) {
-			most = cells;
-			runs = to - from;
-			best = value;
+	_cleanup_text_ struct text sql = {0};
+	int64_t most_cells = 0, most_runs = 0;
+	text_append_string(&sql,
+		"SELECT value, count(DISTINCT whole), count(*) FROM place GROUP BY value"
+		" HAVING max(mixed) ORDER BY value");
+	_cleanup_statement_ sqlite3_stmt *query = run_table_query(t, &sql);
+	while (run_table_next(t, query)) {
+		const char *value = (const char *)sqlite3_column_text(query, 0);
+		int64_t cells = sqlite3_column_int64(query, 1);
+		int64_t runs = sqlite3_column_int64(query, 2);
+		const char *shown = value && *value ? value : "none";
+		text_append_string(all, all->length > 0 ? ", " : "");
+		text_append_printable(all, shown, strlen(shown));
+		if (cells > most_cells || (cells == most_cells && runs > most_runs)) {
+			most_cells = cells;
+			most_runs = runs;
+			text_clear(most);
+			text_append_string(most, value ? value : "");
 		}
 	}
-	return best;
 }
 
-static void place_done(struct placed *place)
+// Drops the runs with other values from the lines (a column of `place`) that have the value.
+static void keep_value(struct run_table *t, const char *line, const char *value)
 {
-	free(place->series);
-	free(place->whole);
+	_cleanup_text_ struct text sql = {0};
+	text_append_string(&sql, "DELETE FROM place WHERE value <> ");
+	run_table_append_text(&sql, value);
+	text_format(&sql,
+		" AND %s IN (SELECT %s FROM place GROUP BY %s HAVING max(mixed) AND max(value = ",
+		line, line, line);
+	run_table_append_text(&sql, value);
+	text_append_string(&sql, "))");
+	t->failed = t->failed || sql.failed;
+	run_table_run(t, sql.data);
 }
 
-// Drops the runs with other values from the lines that have the value. Returns how many stay.
-static size_t keep_value(struct placed *places, size_t n, const char *value)
+static void filter_label(
+	struct run_table *t, const struct layout *l, const char *label, struct layout_selection *s)
 {
-	size_t kept = 0;
-	qsort(places, n, sizeof(*places), compare_lines);
-	for (size_t from = 0, to; from < n; from = to) {
-		bool has = false, mixed = false;
-		const char *line = places[from].line;
-		for (to = from; to < n && strcmp(places[to].line, line) == 0; to++) {
-			has = has || strcmp(places[to].value, value) == 0;
-			mixed = mixed || places[to].mixed;
-		}
-		for (size_t i = from; i < to; i++) {
-			if (mixed && has && strcmp(places[i].value, value) != 0) {
-				place_done(&places[i]);
-			} else {
-				places[kept++] = places[i];
-			}
-		}
-	}
-	return kept;
-}
-
-static size_t filter_label(struct placed *places, size_t n, const struct layout *l,
-	const char *label, struct layout_selection *s)
-{
-	for (size_t i = 0; i < n; i++) {
-		places[i].line = goes_along(l, label) ? places[i].whole : places[i].series;
-		places[i].cell = is_one_number(l) ? places[i].line : places[i].whole;
-	}
+	const char *line = goes_along(l, label) ? "whole" : "series";
+	const char *cell = is_one_number(l) ? line : "whole";
 	// a mixed cell without the first value needs another
-	while (find_mixed(places, n, label)) {
-		_cleanup_text_ struct text all = {0}, shown = {0};
-		const char *value = most_frequent(places, n, &all);
+	while (find_mixed(t, cell, label) && !t->failed) {
+		_cleanup_text_ struct text all = {0}, most = {0}, shown = {0};
+		list_values(t, &all, &most);
+		const char *value = most.data ? most.data : "";
 		text_append_printable(&shown, value, strlen(value));
 		text_format(&s->notes,
 			"%s (%s): showing runs with %s; --where %s=... selects others\n", label,
 			all.data ? all.data : "", shown.length > 0 ? shown.data : "none", label);
-		n = keep_value(places, n, value);
+		keep_value(t, line, value);
 	}
-	return n;
-}
-
-static int compare_names(const void *left, const void *right)
-{
-	return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-// Labels of any run that are not on the list, each once, in order; the caller's. NULL: no memory.
-static const char **list_others(const struct layout_selection *s, size_t *ret_n)
-{
-	size_t room = 1, n = 0, kept = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		room += s->runs[i]->n_labels;
-	}
-	const char **names = calloc(room, sizeof(*names));
-	for (size_t i = 0; names && i < s->n; i++) {
-		for (size_t k = 0; k < s->runs[i]->n_labels; k++) {
-			const char *name = s->runs[i]->labels[k].name;
-			if (!choice_label_is_automatic(name) &&
-				!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
-				names[n++] = name;
-			}
-		}
-	}
-	if (n > 0) {
-		qsort(names, n, sizeof(*names), compare_names);
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0) {
-			names[kept++] = names[i];
-		}
-	}
-	*ret_n = kept;
-	return names;
-}
-
-static size_t filter_labels(struct placed *places, size_t n, const struct layout *l,
-	const char *const *labels, size_t n_labels, struct layout_selection *s)
-{
-	for (size_t i = 0; i < n_labels; i++) {
-		if (!is_shown(l, s, labels[i])) {
-			n = filter_label(places, n, l, labels[i], s);
-		}
-	}
-	return n;
 }
 
 // Of what is left, each value of a label where a line has several: nobody but who made the runs
 // knows whether it goes with what the line is drawn over.
-static void note_differences(struct placed *places, size_t n, const struct layout *l,
-	const char *const *labels, size_t n_labels, struct layout_selection *s)
+static void note_differences(
+	struct run_table *t, const struct layout *l, const char *label, struct layout_selection *s)
 {
-	for (size_t label = 0; label < n_labels; label++) {
-		if (is_shown(l, s, labels[label]) || goes_along(l, labels[label])) {
-			continue;
+	if (!goes_along(l, label) && find_mixed(t, "series", label)) {
+		_cleanup_text_ struct text all = {0}, most = {0};
+		list_values(t, &all, &most);
+		text_format(&s->notes, "%s varies along a line (%s): --where %s=... selects one\n",
+			label, all.data ? all.data : "", label);
+	}
+}
+
+// Every label that the layout does not show: those of `configuration`, then others that runs were
+// given, by name.
+static void each_label(struct run_table *t, const struct layout *l, struct layout_selection *s,
+	void (*each)(struct run_table *t, const struct layout *l, const char *label,
+		struct layout_selection *s))
+{
+	_cleanup_text_ struct text sql = {0};
+	text_append_string(&sql, "SELECT DISTINCT name FROM label WHERE given ORDER BY name");
+	_cleanup_statement_ sqlite3_stmt *query = run_table_query(t, &sql);
+	for (size_t i = 0; i < ARRAY_LENGTH(configuration); i++) {
+		if (!is_shown(l, s, configuration[i])) {
+			each(t, l, configuration[i], s);
 		}
-		_cleanup_text_ struct text all = {0};
-		for (size_t i = 0; i < n; i++) {
-			places[i].cell = places[i].series;
-		}
-		if (find_mixed(places, n, labels[label])) {
-			most_frequent(places, n, &all);
-			text_format(&s->notes,
-				"%s varies along a line (%s): --where %s=... selects one\n",
-				labels[label], all.data ? all.data : "", labels[label]);
+	}
+	while (run_table_next(t, query)) {
+		const char *name = (const char *)sqlite3_column_text(query, 0);
+		if (name && !choice_label_is_automatic(name) && !is_shown(l, s, name) &&
+			!stands_in(name, configuration, ARRAY_LENGTH(configuration))) {
+			each(t, l, name, s);
 		}
 	}
 }
 
-// Where runs of a cell differ in a label that the layout does not show, those with the value that
-// most have stay, and it is said: a mean over different configurations is none of repeats. Cells
-// of which the layout makes one number (the best, a ratio), or one figure, are one for this; where
-// what differs along a line cannot be told from what the line is drawn over, it is said. -ENOMEM.
-static int layout_narrow(const struct layout *l, struct layout_selection *s)
+static void take_places(struct run_table *t, struct layout_selection *s)
 {
-	size_t n = s->n, n_others = 0;
-	_cleanup_free_ struct placed *places = calloc(n + 1, sizeof(*places));
-	_cleanup_free_ const char **others = list_others(s, &n_others);
-	bool failed = !places || !others;
-	for (size_t i = 0; places && i < n; i++) {
-		failed = !place_run(&places[i], l, s, s->runs[i]) || failed;
-	}
-	if (!failed) {
-		n = filter_labels(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
-		n = filter_labels(places, n, l, others, n_others, s);
-	}
-	if (!failed && layout_is_figure(l)) {
-		note_differences(places, n, l, configuration, ARRAY_LENGTH(configuration), s);
-		note_differences(places, n, l, others, n_others, s);
-	}
-	for (size_t i = 0; places && i < n; i++) {
-		s->runs[i] = places[i].run;
-		place_done(&places[i]);
+	_cleanup_text_ struct text sql = {0};
+	size_t n = 0;
+	text_append_string(&sql, "SELECT id FROM place ORDER BY id");
+	_cleanup_statement_ sqlite3_stmt *query = run_table_query(t, &sql);
+	while (run_table_next(t, query)) {
+		s->runs[n++] = s->runs[sqlite3_column_int64(query, 0)];
 	}
 	s->n = n;
-	return failed ? -ENOMEM : 0;
+}
+
+// Where runs of a cell differ in a label that the layout does not show, those with the value that
+// most have stay, and a note says so: a mean over different configurations is none of repeats.
+// Cells of which the layout makes one number (the best, a ratio), or one figure, are one for this;
+// where what differs along a line cannot be told from what the line is drawn over, a note says
+// so. -ENOMEM.
+static int layout_narrow(const struct layout *l, struct layout_selection *s)
+{
+	struct run_table t;
+	if (run_table_make(s->runs, NULL, s->n, &t) < 0) {
+		return -ENOMEM;
+	}
+	make_places(&t, l, s);
+	each_label(&t, l, s, filter_label);
+	if (layout_is_figure(l)) {
+		each_label(&t, l, s, note_differences);
+	}
+	take_places(&t, s);
+	int r = t.failed ? -ENOMEM : 0;
+	run_table_done(&t);
+	return r;
 }
 
 // Gpus --------------------------------------------------------------------------------------------
 //
-// A run for each of its GPUs. The index knows a measure's mean over them, so that files of runs
-// with GPUs are opened.
+// A run for each of its GPUs. A digest has the mean over them, so files of runs with GPUs are
+// opened.
 
 enum { GPUS_MAX = 64 };
 
