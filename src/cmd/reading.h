@@ -24,11 +24,6 @@ void reading_option_error(const struct argp_state *state, const char *format, ..
 // Opens a run: the one that `name` means (run_name.h), else (NULL) the newest. Says what is worth a
 // line on standard error. NULL after it has said why it cannot.
 struct reader *reading_open(const char *name);
-static inline void reading_close(struct reader **reader)
-{
-	reader_free(*reader);
-}
-#define _cleanup_reader_ __attribute__((cleanup(reading_close)))
 
 // Puts the paths in place of the names of runs, sweeps and directories, owned by the caller. False
 // after it has said of each what is wrong.

@@ -26,6 +26,11 @@ enum run_state {
 // damaged block costs that block: see reader_damage.
 int reader_open(const char *path, struct reader **ret, struct error *e);
 void reader_free(struct reader *r);
+static inline void reader_close(struct reader **r)
+{
+	reader_free(*r);
+}
+#define _cleanup_reader_ __attribute__((cleanup(reader_close)))
 
 const char *reader_path(const struct reader *r);
 enum run_state reader_state(const struct reader *r);

@@ -3,7 +3,7 @@
 //
 // Prints a layout as a table, a figure, or published numbers.
 
-#include "cmd/layout_show.h"
+#include "show/layout_show.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "run/statistics.h"
 #include "base/text.h"
-#include "cmd/command.h"
-#include "cmd/reading.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
 #include "show/figure.h"
@@ -353,8 +351,8 @@ static void append_line_name(struct text *t, const char *label, const struct dig
 typedef int draw_run(struct figure_page *page, size_t column, size_t line, const struct analysis *a,
 	const char *name, struct error *e);
 
-static int read_run(struct figure_page *page, size_t column, size_t line,
-	const struct digest *run, const char *name, draw_run *draw, struct error *e)
+static int read_run(struct figure_page *page, size_t column, size_t line, const struct digest *run,
+	const char *name, draw_run *draw, struct error *e)
 {
 	_cleanup_reader_ struct reader *reader = NULL;
 	struct analysis analysis;
@@ -607,7 +605,8 @@ static void print_note(const struct layout_request *q, const char *note, size_t 
 {
 	bool apart = q->format == PIVOT_CSV || q->format == PIVOT_JSON;
 	if (apart) {
-		command_note("%.*s", (int)length, note);
+		_cleanup_free_ char *line = strndup(note, length);
+		q->note(line ? line : "");
 	} else {
 		fprintf(q->stream, "%s%.*s\n", note_starts[q->format], (int)length, note);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain compare --layout NAME: prints or draws a layout.
+// Prints or draws a table or figure of a study (study/layout.h).
 
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "show/pivot_write.h"
 #include "show/table.h"
-#include "study/catalogue.h"
+#include "study/digest.h"
 
 struct layout_request {
 	const char *name; // of the layout; "list": all of them
@@ -21,6 +21,7 @@ struct layout_request {
 	bool beside_published;
 	enum pivot_format format; // of what is printed
 	FILE *stream;
+	void (*note)(const char *line); // prints a note beside formats that have no room for it
 	const struct table_style *style;
 	const char *figure; // file to draw into, by its ending; NULL: print
 	const char *keep_directory; // see figure_write; NULL
