@@ -27,10 +27,9 @@ static const char introduction[] =
 	"ratio), `{fault}` (a number of\nfaults). Names without `strain.` in front are those of "
 	"the "
 	"OpenTelemetry semantic conventions.\n\n"
-	"The interval is the one at the default `--interval 20ms`; another one stretches all "
-	"alike, "
-	"and\n`--overhead` may stretch them further. What cannot be read is missing, with the "
-	"reason: `strain\ndoctor` tells what this machine has.\n";
+	"A tick is every 20 or 50 ms, or as `--interval` says; an interval of 1 s or more holds "
+	"for all\nsources. `--overhead` may stretch all intervals. What cannot be read is missing, "
+	"with the reason:\n`strain doctor` tells what this machine has.\n";
 
 static void print_interval(uint64_t interval_ns)
 {

@@ -330,7 +330,7 @@ struct tree {
 	pid_t last_pid;
 	bool moved; // pids were given since the last resync
 	uint64_t resync_ns;
-	uint64_t seen;
+	_Atomic uint64_t seen;
 	struct reaped reaped;
 	struct pid_list list; // scratch
 	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew

@@ -154,7 +154,7 @@ void tree_remove(struct tree *tree, struct process *p);
 // The members in order of joining: parents before their children. Invalid after update and remove.
 struct process *const *tree_members(const struct tree *tree, size_t *ret_n);
 struct process *tree_find(const struct tree *tree, pid_t pid); // NULL where it is none of the job's
-uint64_t tree_seen(const struct tree *tree); // members so far
+uint64_t tree_seen(const struct tree *tree); // members so far; from any thread
 // Whether they were so many that short-lived ones are no longer followed.
 bool tree_many(const struct tree *tree);
 

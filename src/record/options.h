@@ -20,7 +20,7 @@ struct run_label {
 struct run_options {
 	char *output; // -o; NULL: a name that says what ran
 	bool force; // replace an existing file
-	uint64_t interval_ns; // --interval; 20 ms
+	uint64_t interval_ns; // --interval; 0: adapted to the job (sample/sampler.h, Pace)
 	double overhead; // --overhead, of one core; 0: no budget
 	uint64_t max_bytes; // --max-size; 256 MiB
 	char *epoch_pattern; // NULL for none

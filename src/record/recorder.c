@@ -87,6 +87,8 @@ struct recorder {
 	struct phase_log *phases;
 	_Atomic unsigned epochs; // that began: seen in the output, or marked by the job
 	struct budget budget;
+	struct pace pace;
+	uint64_t interval_ns; // of ticks, now
 	int root_fd;
 	int64_t host, job, recorder;
 	pid_t first; // the job's first process; 0 until it is started
@@ -235,6 +237,8 @@ static int start_sampler(struct recorder *r, struct error *e)
 	if (result < 0) {
 		return result;
 	}
+	pace_init(&r->pace, r->config->options->interval_ns, clock_monotonic_ns());
+	uint64_t interval_ns = pace_update(&r->pace, clock_monotonic_ns(), 0, 0);
 	const struct source_context context = {
 		.root_fd = r->root_fd,
 		.tree = r->tree,
@@ -244,13 +248,13 @@ static int start_sampler(struct recorder *r, struct error *e)
 		.recorder = r->recorder,
 		.reaper = r->config->options->pid ? 0 : r->config->launcher,
 		.start_ns = r->config->start_ns,
-		.interval_ns = r->config->options->interval_ns,
+		.interval_ns = interval_ns,
 		.epochs = &r->epochs,
 		.no_profile = r->config->options->no_profile,
 		.phases = r->config->markers ? r->phases : NULL,
 	};
-	result = sampler_new(
-		&context, &r->registry, r->feed, r->config->options->interval_ns, &r->sampler, e);
+	r->interval_ns = interval_ns;
+	result = sampler_new(&context, &r->registry, r->feed, interval_ns, &r->sampler, e);
 	return result < 0 ? result : sampler_start(r->sampler, e);
 }
 
@@ -432,8 +436,7 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 	char budget[32], interval[32];
 	// As it was given: text_percent would make 0.1 % of 0.05 %.
 	snprintf(budget, sizeof(budget), "%.3g %%", r->budget.share * 100);
-	text_seconds(interval, sizeof(interval),
-		(double)r->config->options->interval_ns * r->budget.slow / 1e9);
+	text_seconds(interval, sizeof(interval), (double)r->interval_ns * r->budget.slow / 1e9);
 	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
 		"the interval is now %s, to stay within %s of one CPU", interval, budget);
 }
@@ -442,8 +445,8 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 static void beat(struct recorder *r)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	uint64_t cpu_ns = own_cost_read(r->self, r->sampler, r->feed, r->budget.slow,
-		r->config->options->interval_ns, now_ns);
+	uint64_t cpu_ns = own_cost_read(
+		r->self, r->sampler, r->feed, r->budget.slow, r->interval_ns, now_ns);
 	// What starting cost is no sign of what going on will, nor what ending does.
 	if (r->beat_ns != 0 && !r->ended) {
 		keep_budget(
@@ -451,6 +454,8 @@ static void beat(struct recorder *r)
 	}
 	r->beat_ns = now_ns;
 	r->cpu_ns = cpu_ns;
+	r->interval_ns = pace_update(&r->pace, now_ns, atomic_load(&r->epochs), tree_seen(r->tree));
+	sampler_set_interval(r->sampler, r->interval_ns);
 	clock_watch_tell(&r->clocks, r->sink, now_ns);
 	sink_flush(r->sink);
 }
@@ -892,7 +897,12 @@ static void put_label(struct description *d, const struct run_label *label)
 static void put_options(struct description *d, const struct run_options *options)
 {
 	put(d, "version", STRAIN_VERSION);
-	put_format(d, "interval_ns", "%" PRIu64, options->interval_ns);
+	if (options->interval_ns) {
+		put_format(d, "interval_ns", "%" PRIu64, options->interval_ns);
+	} else {
+		put_format(d, "interval_ns", "%" PRIu64, PACE_INTERVAL_NS);
+		put_format(d, "interval_fast_ns", "%" PRIu64, PACE_FAST_INTERVAL_NS);
+	}
 	put_format(d, "overhead", "%g", options->overhead);
 	if (options->epoch_pattern) {
 		put(d, "epoch_pattern", options->epoch_pattern);

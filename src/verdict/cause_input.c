@@ -138,11 +138,14 @@ static double blocked_in(const struct facts *f, const enum wait_kind *kinds, siz
 	return all >= WORTH ? in / all : 0;
 }
 
+// With too few looks to tell waits apart, reads alone do not say that somebody waits for them: a
+// job that sleeps reads, too. Pressure does.
 static double blocked_in_storage(const struct facts *f)
 {
 	static const enum wait_kind kinds[] = {WAIT_STORAGE, WAIT_FSYNC};
 	double seen = blocked_in(f, kinds, ARRAY_LENGTH(kinds));
-	return isfinite(seen) ? seen : reads_storage(f) ? 1 : 0;
+	bool pressed = reads_storage(f) && f->storage.stalled >= STORAGE_SEEN;
+	return isfinite(seen) ? seen : pressed ? 1 : 0;
 }
 
 static double blocked_in_one(const struct facts *f, enum wait_kind kind)

@@ -181,9 +181,40 @@ static void test_a_machine_that_sleeps_is_noticed_and_its_clock_was_not_set(void
 	assert_int_equal(w.suspended_ns, 70 * s);
 }
 
+static void test_the_pace_adapts(void **state)
+{
+	(void)state;
+	struct pace p;
+	uint64_t now = 1000 * NS_PER_S, epochs = 0, processes = 1;
+	pace_init(&p, 0, now);
+	for (int second = 0; second < 30; second++, now += NS_PER_S) {
+		// A burst of starts at 10 s, epochs of 0.4 s from 20 s to 22 s.
+		processes += second == 10 ? 8 : 0;
+		epochs += second >= 20 && second <= 22 ? 3 : second % 4 == 0;
+		bool fast = second < 5 || (second >= 10 && second < 15) ||
+		            (second >= 20 && second < 27);
+		assert_int_equal(pace_update(&p, now, epochs, processes),
+			fast ? PACE_FAST_INTERVAL_NS : PACE_INTERVAL_NS);
+	}
+}
+
+static void test_a_pace_that_was_asked_for_is_kept(void **state)
+{
+	(void)state;
+	struct pace p;
+	uint64_t now = 1000 * NS_PER_S;
+	pace_init(&p, 7 * NS_PER_MS, now);
+	for (uint64_t second = 0; second < 10; second++) {
+		assert_int_equal(pace_update(&p, now + second * NS_PER_S, 9 * second, 9 * second),
+			7 * NS_PER_MS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_pace_adapts),
+		cmocka_unit_test(test_a_pace_that_was_asked_for_is_kept),
 		cmocka_unit_test(test_a_cheap_recorder_is_never_slowed),
 		cmocka_unit_test(test_an_expensive_one_comes_under_its_budget_and_stays),
 		cmocka_unit_test(test_it_becomes_faster_again),

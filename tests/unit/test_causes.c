@@ -403,10 +403,32 @@ static void both_parts_of_a_wait_are_told(void **state)
 	struct facts f = job(0.6);
 	add_workers(&f, 2, 1.2, 0, 0.8); // reads and decodes, one after the other
 	f.storage.read_rate = f.storage.asked_rate = 30e6;
+	f.storage.stalled = 0.4;
 	struct causes c;
 	causes_find(&f, &c);
 	assert_share(&c, BOTTLENECK_STORAGE, 0.4);
 	assert_share(&c, BOTTLENECK_INPUT, 0.6); // reads alone keep up
+}
+
+// Workers that sleep between reads: without looks at their waits, only pressure says that they wait
+// for the disk.
+static void reads_alone_do_not_say_who_waits(void **state)
+{
+	(void)state;
+	struct facts f = storage_workers();
+	struct causes c;
+	f.worker_waits.looks = 3;
+	f.storage.stalled = NAN;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_STORAGE));
+	assert_true(c.n > 0);
+	assert_int_not_equal(causes_confidence(&f, &c), CONFIDENCE_HIGH);
+	f.storage.stalled = 0.01;
+	causes_find(&f, &c);
+	assert_null(causes_get(&c, BOTTLENECK_STORAGE));
+	f.storage.stalled = 0.5;
+	causes_find(&f, &c);
+	assert_int_equal(c.items[0].bottleneck, BOTTLENECK_STORAGE);
 }
 
 // A worker that others keep from its CPU prepares all the same.
@@ -679,6 +701,7 @@ int main(void)
 		cmocka_unit_test(sentences_and_advice_fit),
 		cmocka_unit_test(what_is_not_known_is_not_sure),
 		cmocka_unit_test(both_parts_of_a_wait_are_told),
+		cmocka_unit_test(reads_alone_do_not_say_who_waits),
 		cmocka_unit_test(preparation_counts_its_own_queue),
 		cmocka_unit_test(what_is_handed_over_was_prepared),
 		cmocka_unit_test(others_keep_threads_of_a_pool_from_cpus),

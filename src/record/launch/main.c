@@ -20,7 +20,6 @@
 #include "record/output/output.h"
 #include "runfile/index.h"
 
-#define INTERVAL_DEFAULT_NS (20 * NS_PER_MS) // docs/rates.md says why
 #define INTERVAL_MIN_NS (100 * NS_PER_US)
 #define INTERVAL_MAX_NS (60 * NS_PER_S)
 #define OVERHEAD_DEFAULT 0.01
@@ -392,7 +391,7 @@ static void free_options(struct parsing *p)
 int main(int argc, char **argv)
 {
 	struct parsing p = {
-		.options = {.interval_ns = INTERVAL_DEFAULT_NS, .max_bytes = SIZE_DEFAULT},
+		.options = {.max_bytes = SIZE_DEFAULT},
 	};
 	int status = LAUNCHER_FAILED;
 	if (parse_options(&p, argc, argv) < 0 || read_environment(&p) < 0) {

@@ -14,7 +14,7 @@ const struct argp_option run_option_table[] = {
 		0},
 	{"force", OPTION_FORCE, NULL, 0, "Overwrite FILE if it exists", 0},
 	{"interval", OPTION_INTERVAL, "TIME", 0,
-		"Read the job's processes every TIME, 100us to 60s (20ms)", 0},
+		"Read the job's processes every TIME, 100us to 60s (50 or 20ms)", 0},
 	{"overhead", OPTION_OVERHEAD, "PERCENT", 0,
 		"Read less often if recording takes more than PERCENT of one CPU (1%; no limit if "
 		"only --interval is given)",

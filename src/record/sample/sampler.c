@@ -81,6 +81,37 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 	return false;
 }
 
+// Pace --------------------------------------------------------------------------------------------
+//
+// Reasons to read fast are seen by the second: two epochs a second, or processes that begin. Where
+// processes live less than 50 ms, about half of them are seen, which is enough to notice.
+
+#define PACE_EPOCHS_PER_S 2
+#define PACE_PROCESSES_PER_S 2
+
+void pace_init(struct pace *p, uint64_t fixed_ns, uint64_t now_ns)
+{
+	*p = (struct pace){
+		.fixed_ns = fixed_ns, .fast_until_ns = now_ns + PACE_FAST_NS, .seen_ns = now_ns};
+}
+
+uint64_t pace_update(struct pace *p, uint64_t now_ns, uint64_t epochs, uint64_t processes)
+{
+	uint64_t elapsed_ns = now_ns - p->seen_ns;
+	bool short_epochs = (epochs - p->epochs) * NS_PER_S >= PACE_EPOCHS_PER_S * elapsed_ns;
+	bool births = (processes - p->processes) * NS_PER_S >= PACE_PROCESSES_PER_S * elapsed_ns;
+	if (elapsed_ns > 0 && (short_epochs || births)) {
+		p->fast_until_ns = now_ns + PACE_FAST_NS > p->fast_until_ns ? now_ns + PACE_FAST_NS
+		                                                            : p->fast_until_ns;
+	}
+	p->seen_ns = now_ns;
+	p->epochs = epochs;
+	p->processes = processes;
+	return p->fixed_ns                 ? p->fixed_ns
+	       : now_ns < p->fast_until_ns ? PACE_FAST_INTERVAL_NS
+	                                   : PACE_INTERVAL_NS;
+}
+
 // Clock watch -------------------------------------------------------------------------------------
 //
 // The wall clock, and the one that counts sleep, against the monotonic one.
@@ -132,7 +163,7 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 
 // Sampler -----------------------------------------------------------------------------------------
 
-#define DEFAULT_INTERVAL_NS (20 * NS_PER_MS)
+#define STRETCHED_FROM_NS NS_PER_S // an --interval that stretches every source
 #define FASTEST_SLOW_LANE_NS (10 * NS_PER_MS)
 #define FLUSH_NS NS_PER_S
 // Outside of the tick lane a reading that takes long is repeated so much later that it takes at
@@ -150,7 +181,7 @@ struct slot {
 	const struct group *group;
 	size_t source; // index into source_list
 	void *state;
-	uint64_t interval_ns; // 0: every tick
+	uint64_t interval_ns; // 0: as the sampler's
 	uint64_t next_ns;
 	bool dropped;
 };
@@ -166,7 +197,6 @@ struct lane_thread {
 	struct sink *sink;
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
-	uint64_t tick_ns; // at slow 1
 	uint64_t period_ns;
 	uint64_t due_ns; // of the next tick
 	uint64_t flush_ns;
@@ -181,7 +211,8 @@ struct sampler {
 	struct source_context context;
 	struct registry *registry;
 	struct feed *feed;
-	uint64_t interval_ns;
+	uint64_t stretched_ns; // no group is read more often; 0: each as it declares
+	_Atomic uint64_t interval_ns; // of groups that declare none
 	_Atomic uint64_t slow_permille;
 	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
 	struct lane_thread lanes[N_LANES];
@@ -228,15 +259,16 @@ static uint64_t scaled(const struct sampler *s, uint64_t ns)
 	return ns * atomic_load(&s->slow_permille) / 1000;
 }
 
-// A group's interval at this --interval: declared for the default, stretched with it, never
-// shortened.
+// As the group declares, but no more often than an --interval of a second or more.
 static uint64_t group_interval(const struct sampler *s, const struct group *group)
 {
-	if (s->interval_ns <= DEFAULT_INTERVAL_NS) {
-		return group->interval_ns;
-	}
-	return group->interval_ns * (s->interval_ns / NS_PER_US) /
-	       (DEFAULT_INTERVAL_NS / NS_PER_US);
+	bool stretched = group->interval_ns > 0 && group->interval_ns < s->stretched_ns;
+	return stretched ? s->stretched_ns : group->interval_ns;
+}
+
+static uint64_t slot_interval(const struct sampler *s, const struct slot *slot)
+{
+	return slot->interval_ns ? slot->interval_ns : atomic_load(&s->interval_ns);
 }
 
 static void lane_add_source(struct lane_thread *lane, size_t index)
@@ -263,15 +295,17 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 	}
 }
 
-// A lane ticks as often as its fastest group wants; without groups rarely.
-static void lane_choose_tick(struct lane_thread *lane)
+// A lane ticks as often as its fastest group wants; without groups rarely. Only the tick lane may
+// be faster than FASTEST_SLOW_LANE_NS.
+static uint64_t lane_tick_ns(const struct lane_thread *lane)
 {
-	uint64_t tick_ns = FLUSH_NS;
+	bool is_tick = lane->lane == LANE_TICK;
+	uint64_t tick_ns = is_tick ? atomic_load(&lane->sampler->interval_ns) : FLUSH_NS;
 	for (size_t i = 0; i < lane->n_slots; i++) {
-		uint64_t interval_ns = lane->slots[i].interval_ns;
+		uint64_t interval_ns = slot_interval(lane->sampler, &lane->slots[i]);
 		tick_ns = interval_ns < tick_ns ? interval_ns : tick_ns;
 	}
-	lane->tick_ns = tick_ns > FASTEST_SLOW_LANE_NS ? tick_ns : FASTEST_SLOW_LANE_NS;
+	return is_tick || tick_ns > FASTEST_SLOW_LANE_NS ? tick_ns : FASTEST_SLOW_LANE_NS;
 }
 
 static void lane_open_sources(struct lane_thread *lane)
@@ -303,7 +337,7 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 	uint64_t after_ns = clock_monotonic_ns();
 	uint64_t cost_ns = after_ns - before_ns;
 	atomic_fetch_add(&s->source_ns[slot->source], cost_ns);
-	uint64_t interval_ns = scaled(s, slot->interval_ns);
+	uint64_t interval_ns = scaled(s, slot_interval(s, slot));
 	slot->next_ns += interval_ns;
 	if (slot->next_ns <= now_ns) {
 		slot->next_ns = now_ns + interval_ns; // ticks were missed: no catching up
@@ -318,7 +352,7 @@ static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 {
 	for (size_t i = 0; i < lane->n_slots; i++) {
 		struct slot *slot = &lane->slots[i];
-		bool due = slot->interval_ns == 0 || slot->next_ns <= now_ns + lane->period_ns / 2;
+		bool due = slot->next_ns <= now_ns + lane->period_ns / 2;
 		if (!slot->dropped && (due || all)) {
 			slot_read(lane, slot, now_ns);
 		}
@@ -342,7 +376,7 @@ static struct timespec timespec_of(uint64_t ns)
 // Arms the timer for the next tick, at the period that the budget now wants.
 static void lane_arm(struct lane_thread *lane)
 {
-	uint64_t period_ns = scaled(lane->sampler, lane->tick_ns);
+	uint64_t period_ns = scaled(lane->sampler, lane_tick_ns(lane));
 	uint64_t now_ns = clock_monotonic_ns();
 	if (period_ns != lane->period_ns || lane->due_ns <= now_ns) {
 		lane->due_ns = now_ns + period_ns;
@@ -387,7 +421,7 @@ static void lane_tick(struct lane_thread *lane, uint64_t expirations)
 	if (lane->real_time && clock_monotonic_ns() - now_ns > REAL_TIME_TICK_MAX_NS) {
 		lane_schedule(lane, false);
 	}
-	if (scaled(lane->sampler, lane->tick_ns) != lane->period_ns) {
+	if (scaled(lane->sampler, lane_tick_ns(lane)) != lane->period_ns) {
 		lane_arm(lane);
 	}
 }
@@ -459,7 +493,6 @@ static void *lane_main(void *context)
 		lane_schedule(lane, true);
 	} else {
 		lane_open_sources(lane);
-		lane_choose_tick(lane);
 		pthread_mutex_lock(&lane->sampler->mutex);
 		lane->opening = false;
 		pthread_cond_broadcast(&lane->sampler->answered);
@@ -487,7 +520,6 @@ static int lane_init(struct sampler *s, enum lane kind, struct error *e)
 	lane->sampler = s;
 	lane->lane = kind;
 	lane->scheduling = "default";
-	lane->tick_ns = s->interval_ns; // lane_choose_tick knows better for the others
 	lane->opening = kind != LANE_TICK;
 	lane->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (lane->timer_fd < 0) {
@@ -509,7 +541,8 @@ int sampler_new(const struct source_context *context, struct registry *registry,
 	s->context = *context;
 	s->registry = registry;
 	s->feed = feed;
-	s->interval_ns = interval_ns;
+	s->stretched_ns = interval_ns >= STRETCHED_FROM_NS ? interval_ns : 0;
+	atomic_store(&s->interval_ns, interval_ns);
 	atomic_store(&s->slow_permille, 1000);
 	pthread_condattr_t attributes;
 	pthread_condattr_init(&attributes);
@@ -548,6 +581,11 @@ int sampler_start(struct sampler *s, struct error *e)
 int sampler_start_devices(struct sampler *s, struct error *e)
 {
 	return lane_start(&s->lanes[LANE_DEVICE], e);
+}
+
+void sampler_set_interval(struct sampler *s, uint64_t interval_ns)
+{
+	atomic_store(&s->interval_ns, interval_ns);
 }
 
 void sampler_set_slow(struct sampler *s, double slow)

@@ -130,8 +130,9 @@ struct group {
 	enum entity_kind entity_kind;
 	const struct metric *metrics; // [n_metrics]
 	size_t n_metrics;
-	uint64_t
-		interval_ns; // at the default --interval; 0: every tick. Other intervals stretch it alike.
+	// 0: every tick, as often as --interval says, or pace (sampler.h). An --interval of 1 s or
+	// more stretches the others to as much.
+	uint64_t interval_ns;
 	// Reads every entity of the group and appends rows to the sink. now_ns is CLOCK_MONOTONIC,
 	// the time that rows of this reading carry. 0, or -errno where the group can never be read
 	// again (the reason has gone to sink_missing). What fails for one entity or metric is no
