@@ -8,6 +8,7 @@ NAMES = [
     "mmap_stall",
     "memory",
     "late_ticks",
+    "slowdown",
     "short_lived",
     "forward_delay",
     "report",
