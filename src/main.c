@@ -21,7 +21,7 @@
 // - run/: what one run says: analysis.c loads it in stages (tables, processes, overview, phases);
 //   summary, measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
-// - study/: many runs: catalogue.c, pivot.c (by label), comparison.c, layout.c (of the studies)
+// - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
 // - show/: tables, JSON, CSV, figure.c (gnuplot draws), page.c, which fills web/ with a run's data
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors
 // - probe/: short runs of a job that answer a question: stalls, and the gain of advice

@@ -42,7 +42,7 @@
 struct catalogue_file {
 	char *path; // owned
 	char *sweep; // owned; NULL: no trial
-	size_t found_by; // as of the run
+	size_t found_by; // as in struct digest
 	dev_t device;
 	ino_t inode;
 	int64_t mtime_ns;
@@ -65,7 +65,7 @@ struct reading {
 	struct catalogue_file **files; // [n] to be read
 	size_t n;
 	bool job_only;
-	pthread_mutex_t mutex; // for all below
+	pthread_mutex_t mutex; // guards the fields below
 	pthread_cond_t all_read;
 	size_t taken;
 	size_t n_done;
@@ -121,7 +121,7 @@ static size_t threads_wanted(size_t files)
 	return n < files ? n : files;
 }
 
-// Signals are the main thread's. Returns how many there are.
+// Starts threads that block all signals. Returns their number.
 static size_t start_threads(struct reading *reading, pthread_t threads[static THREADS_MAX_READING])
 {
 	sigset_t all, before;
@@ -222,7 +222,7 @@ struct found {
 	struct catalogue_file *items;
 	size_t n;
 	size_t capacity;
-	size_t by; // which path is looked at
+	size_t by; // index of the path that is being walked
 };
 
 static void found_done(struct found *found)
@@ -233,7 +233,7 @@ static void found_done(struct found *found)
 	free(found->items);
 }
 
-// What stat says of a file, or why it says nothing, is for the reading of it to tell.
+// If stat fails, reading the file will say why.
 static int found_add(struct found *found, const char *path, const char *sweep)
 {
 	void *items = found->items;
@@ -297,7 +297,7 @@ bool catalogue_is_sweep(const char *directory)
 	       (has_file(directory, "lock") || has_trial(directory));
 }
 
-// A path below a directory, owned by the caller; what is in "." has no directory before it.
+// DIRECTORY/NAME, or NAME in "."; owned by the caller.
 static char *path_in(const char *directory, const char *name)
 {
 	char *path = NULL;
@@ -353,7 +353,7 @@ static int walk(struct found *found, const char *directory, bool is_sweep, struc
 	return r;
 }
 
-// A sweep's directory that is named as such knows its trials as well as one that is come upon.
+// Adds the run files at a path; in a sweep's directory they are trials.
 static int find_files(struct found *found, const char *path, struct error *e)
 {
 	struct stat status;
@@ -540,9 +540,9 @@ void catalogue_done(struct catalogue *c)
 
 // Metric ------------------------------------------------------------------------------------------
 //
-// Figures of metrics, run by run.
+// Reads a figure of a metric from each run.
 
-// Kinds of entities, the one that is meant first where several have the metric.
+// Kinds of entities, in the order in which they are searched for the metric.
 static const char *const kinds[] = {"job", "host", "gpu", "disk", "network", "recorder"};
 
 struct asked {
@@ -564,7 +564,7 @@ static int parse_name(const char *name, struct asked *ret, struct error *e)
 		"'%s': expected METRIC:AGGREGATE, with total, mean, p50, p95 or max", name);
 }
 
-// What the entities of one kind have.
+// The figures of the entities of one kind.
 struct gathered {
 	size_t n;
 	double sum;
@@ -581,7 +581,7 @@ static size_t kind_of(const char *kind)
 	return i;
 }
 
-// A counter's rates are per second: seconds per second are a number.
+// Rates of counters are per second; seconds per second have no unit.
 static void take_unit(char *ret, size_t size, const char *unit, bool is_rate)
 {
 	bool seconds = strcmp(unit, "s") == 0;
@@ -611,7 +611,7 @@ static const char unreadable[] = "the run can no longer be read";
 
 struct found_figure {
 	double value; // NAN: missing
-	const char *reason; // why; NULL
+	const char *reason; // why it is missing; NULL
 	char unit[48];
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Choosing rows, columns and values.
+// Chooses rows, columns and values from the labels in which runs differ; lists differences of runs
+// that are not measured; warns about repeats.
 
 #include "study/comparison.h"
 
@@ -26,7 +27,7 @@
 // Compare choice ----------------------------------------------------------------------------------
 
 enum {
-	COLUMNS_MAX = 6, // keys of a label that becomes the columns by itself
+	COLUMNS_MAX = 6, // most values of a label that becomes the columns by default
 	LABELS_SEEN_MAX = 100, // an expression of SQLite is at most 200 deep
 	SIDE_BY_SIDE_MAX = 6, // runs
 };
@@ -34,7 +35,7 @@ enum {
 struct difference {
 	const char *label;
 	unsigned column; // of the table `wide`
-	size_t n; // distinct values, no value counted as one
+	size_t n; // number of distinct values, counting "no value"
 	bool is_number;
 };
 
@@ -63,7 +64,7 @@ bool choice_label_is_automatic(const char *label)
 	return false;
 }
 
-// The name as the run has it, which outlives a query.
+// The string in the run, which outlives the query.
 static const char *lasting_name(const struct digest *run, const char *name)
 {
 	for (size_t i = 0; i < run->n_labels; i++) {
@@ -130,7 +131,7 @@ static bool is_known(const struct pivot_request *request, enum measure_id measur
 	return false;
 }
 
-// A phase that no run has is no line.
+// Whether the measure is the share of a phase that no run has: it gets no line.
 static bool is_zero_share(const struct pivot_request *request, enum measure_id measure)
 {
 	bool zero = measure >= MEASURE_DATA_SHARE && measure <= MEASURE_OTHER_SHARE;
@@ -145,7 +146,7 @@ static void add_value(struct choice *c, enum measure_id measure)
 	c->values[c->n_values++] = pivot_value_of(measure);
 }
 
-// The time that says most: of an epoch, else of the run.
+// Times in the order of preference.
 static const enum measure_id times[] = {MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP};
 
 static enum measure_id first_time(const struct pivot_request *request)
@@ -171,7 +172,7 @@ static void choose_values(struct choice *c, const struct pivot_request *request)
 	}
 }
 
-// Two runs beside each other: all there is, but what another one says too.
+// For runs side by side: every known measure, except those that repeat another one.
 static void choose_all_values(struct choice *c, const struct pivot_request *request)
 {
 	add_value(c, MEASURE_OUTCOME);
@@ -201,7 +202,8 @@ static bool is_used(const struct choice *c, const char *label)
 	return is_in(c->rows, c->n_rows, label) || is_in(c->columns, c->n_columns, label);
 }
 
-// Where runs are from, else words before numbers, and few before many.
+// The label that becomes the columns: the source of the runs, else words before numbers, few values
+// before many. NULL: a single label becomes the rows.
 static const struct difference *best_column(const struct differences *d)
 {
 	const struct difference *best = NULL;
@@ -231,7 +233,7 @@ static void choose_rows(struct choice *c, const struct differences *d)
 	}
 }
 
-// Of few runs: their name, where it is another one in each.
+// The name of the run if all names differ, else its path.
 static const char *label_of_each(const struct pivot_request *request)
 {
 	for (size_t i = 1; i < request->n_runs; i++) {
@@ -266,7 +268,7 @@ static void choose_labels(
 	}
 }
 
-// The value of a label in `wide`, which need not be one in which runs differ.
+// Appends the value of a label, which need not be one in which runs differ.
 static void append_value(struct text *sql, const struct differences *d, const char *label)
 {
 	for (size_t i = 0; i < d->n; i++) {
@@ -278,7 +280,7 @@ static void append_value(struct text *sql, const struct differences *d, const ch
 	run_table_append_label(sql, label);
 }
 
-// " GROUP BY ..." the cells of the table.
+// Appends the clause that groups runs by the cells of the table.
 static void append_cells(struct text *sql, const struct differences *d, const struct choice *c)
 {
 	text_append_string(sql, " GROUP BY NULL");
@@ -288,7 +290,7 @@ static void append_cells(struct text *sql, const struct differences *d, const st
 	}
 }
 
-// The first label, not of the table, in which runs of one cell differ; NULL: there is none.
+// The first label in which runs of one cell differ and which is not in the table; NULL: none.
 static const char *merged_label(const struct choice *c, struct differences *d)
 {
 	for (size_t i = 0; i < d->n; i++) {
@@ -356,7 +358,7 @@ static bool is_determined(struct differences *d, const struct difference *item)
 	return n > 1 && is_determined_by(d, item, others, n);
 }
 
-// Numbers first: words say more.
+// Leaves numbers out before words, which are easier to read.
 static void leave_out_determined(struct choice *c, struct differences *d)
 {
 	for (int words = 0; words < 2; words++) {
@@ -430,7 +432,7 @@ static bool is_of_baseline(const struct pivot_request *request, size_t run)
 	return true;
 }
 
-// Whether runs of the baseline have a measure, and others have it too.
+// Whether some runs of the baseline and some others have a measure.
 static bool is_on_both_sides(const struct pivot_request *request, enum measure_id measure)
 {
 	bool sides[2] = {false, false};
@@ -460,9 +462,9 @@ void choice_suit_baseline(struct choice *choice, const struct pivot_request *req
 
 // Compare lines -----------------------------------------------------------------------------------
 //
-// Names and order of runs in a figure. They are a dozen at most, their labels not many more.
+// Names and order of at most a dozen runs in a figure.
 
-// Whether the runs differ in a label that somebody gave them.
+// Whether the runs differ in a label that a user gave them.
 static bool tells_apart(const struct digest *const *runs, size_t n, const char *label)
 {
 	if (choice_label_is_automatic(label)) {
@@ -483,7 +485,7 @@ static bool line_is_number(const char *value)
 	return value && *value >= '0' && *value <= '9';
 }
 
-// < 0, 0 or > 0: by the labels of one kind. `all` tells in which labels the runs differ.
+// Compares two runs by the labels, numbers or words, in which the runs of `all` differ.
 static int compare_by(const struct digest *a, const struct digest *b,
 	const struct digest *const *all, size_t n, bool numbers)
 {
@@ -559,16 +561,16 @@ void comparison_append_line_name(
 
 // Compare context ---------------------------------------------------------------------------------
 //
-// Differences of runs, by the keys that their files have. Arguments that all commands have are left
-// out of each: what is left is what was changed.
+// Differences of runs, from the keys of their files. Arguments that all commands share are left
+// out.
 
 enum { RUNS_READ = 64, ARGUMENTS_MAX = 128 };
 
-// A command, taken apart: an option and what follows it are one argument.
+// A parsed command. An option and its value are one argument.
 struct job {
 	char *items[ARGUMENTS_MAX]; // [n] owned
 	size_t n;
-	char *program; // "python train.py": what is run, whichever the interpreter's version
+	char *program; // "python train.py", without the version of the interpreter
 	char *interpreter; // "/usr/bin/python3"
 };
 
@@ -597,7 +599,7 @@ static size_t length_without_version(const char *name)
 	return length;
 }
 
-// Whether what a program runs is named by its first argument that is no option.
+// Whether the program runs the script that its first argument without `-` names.
 static bool is_interpreter(const char *name, size_t length)
 {
 	static const char *const names[] = {"python", "bash", "sh", "dash", "perl", "Rscript",
@@ -616,8 +618,8 @@ static const char *argument(const json_t *command, size_t i)
 	return text ? text : "";
 }
 
-// Of an interpreter, how many arguments name what it runs, from `at` on; they are not those of the
-// job.
+// The number of arguments, from `at` on, with which an interpreter names its script: they are not
+// arguments of the job.
 static size_t script_at(const json_t *command, size_t *at)
 {
 	size_t n = json_array_size(command), i = 1;
@@ -642,7 +644,7 @@ static char *joined(const char *one, const char *other)
 	return text_steal(&t);
 }
 
-// An option with the word behind it, unless that is another option.
+// An option with its value: the next word, unless that is an option.
 static bool takes_next(const json_t *command, size_t i, size_t n)
 {
 	const char *option = argument(command, i);
@@ -668,7 +670,7 @@ static int take_arguments(struct job *job, const json_t *command, size_t script,
 	return 0;
 }
 
-// Takes off what only starts the program: nice, env and its variables, timeout.
+// Removes wrappers: nice, env and its variables, timeout.
 static void skip_runners(json_t *command)
 {
 	size_t n = json_array_size(command);
@@ -717,7 +719,7 @@ static size_t count_of(const struct job *job, const char *item)
 	return n;
 }
 
-// Whether all jobs have the argument, and equally often.
+// Whether all jobs have the argument the same number of times.
 static bool is_common(const struct job *jobs, size_t n, const char *item)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -737,7 +739,7 @@ struct reading {
 	size_t n_read;
 };
 
-// NULL: no memory, which costs a word.
+// NULL: out of memory, and a word is missing.
 static const char *keep(struct compare_context *c, char *text)
 {
 	char **grown = text ? realloc(c->owned, (c->n_owned + 1) * sizeof(*grown)) : NULL;
@@ -749,7 +751,7 @@ static const char *keep(struct compare_context *c, char *text)
 	return grown[c->n_owned++] = text;
 }
 
-// The words of the next row; NULL where there are enough.
+// The words of the next row; NULL: there is no room.
 static const char **next_row(struct reading *r)
 {
 	struct compare_context *c = r->context;
@@ -767,7 +769,7 @@ static bool differ(const char **words, size_t n)
 	return false;
 }
 
-// Keeps the row where runs differ in it.
+// Keeps the row if runs differ in it.
 static void add_row(struct reading *r, const char *name)
 {
 	struct compare_context *c = r->context;
@@ -847,7 +849,7 @@ static void add_jobs(struct reading *r, const struct job *jobs)
 static const struct key {
 	const char *name; // of the row
 	const char *key; // of table run
-	char until; // what follows is no version; 0: all of it
+	char until; // the value ends before this character; 0: use all of it
 } keys[] = {
 	{"host", "hostname", 0},
 	{"kernel", "kernel", 0},
@@ -891,7 +893,7 @@ static char *say_unlike(const struct job *one, const struct job *other)
 	return text_steal(&t);
 }
 
-// Trials of one sweep are what its plan compares, whatever they run.
+// Trials of one sweep are comparable whatever they run: the plan says so.
 static bool in_one_sweep(const char *one, const char *other)
 {
 	const char *slash = strrchr(one, '/');
@@ -964,12 +966,12 @@ void compare_context_done(struct compare_context *c)
 
 // Compare warnings --------------------------------------------------------------------------------
 //
-// Warnings about runs beside each other.
+// Outliers, first runs, other load.
 
-#define OTHERS_CPUS 0.25 // that other programs may use before it is worth a line
-#define OTHERS_SHARE 0.05 // the same, of the machine's CPUs
+#define OTHERS_CPUS 0.25 // CPUs that other programs may use without a warning
+#define OTHERS_SHARE 0.05 // the same, as a share of all CPUs
 #define FIRST_MORE \
-	0.1 // so much slower than the slowest of the rest, and than three times their spread
+	0.1 // slower than the slowest of the others by this share, and by three times their spread
 
 static int add_line(struct compare_warnings *w, struct text *line)
 {
@@ -1010,7 +1012,7 @@ static bool is_same_key(const struct pivot_request *request, size_t a, size_t b)
 	return same;
 }
 
-// The first of the values that tells how fast a job is; N_MEASURES where none does.
+// The first value that measures speed; N_MEASURES: none does.
 static enum measure_id measure_of(const struct pivot_request *request)
 {
 	for (size_t i = 0; i < request->n_values; i++) {
@@ -1034,7 +1036,7 @@ static void insert(struct group *g, const struct digest *run, enum measure_id me
 	g->seconds[i] = measures[measure].better == BETTER_MORE ? 1 / value : value;
 }
 
-// Those that count, and have the measure, of the same key as `first`.
+// The runs with the same labels as `first` that count and have the measure.
 static void fill_group(struct group *g, const struct pivot_request *request, size_t first,
 	enum measure_id measure, bool *seen)
 {
@@ -1090,7 +1092,7 @@ static int warn_of_outliers(
 	return add_line(w, &line);
 }
 
-// Caches that it filled make the others faster.
+// The first run may have filled caches for the others.
 static int warn_of_first(struct compare_warnings *w, const struct group *g, const char *title)
 {
 	double least = INFINITY, most = 0;

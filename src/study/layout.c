@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Filters of a layout over runs.
+// Applies layouts to runs: selects them, keeps one configuration for each cell, adds published
+// numbers, and makes a pivot.
 
 #include "study/layout.h"
 
@@ -46,7 +47,7 @@ static size_t count_with(const struct digest *const *runs, size_t n, const char 
 	return with;
 }
 
-// A run without the label passes where no run has it: nobody said what they are.
+// A run without the label passes if no run has the label: then nothing is known about it.
 static bool passes(const struct digest *run, const struct layout_filter *filter, bool labelled)
 {
 	const char *value = digest_label(run, filter->label);
@@ -58,7 +59,7 @@ static int compare_values(const void *a, const void *b)
 	return run_table_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Each value of the label once, in order: "32, 64". How many there are.
+// Appends the distinct values of a label, sorted: "32, 64". Returns their number.
 static size_t append_values(
 	struct text *t, const struct digest *const *runs, size_t n, const char *label)
 {
@@ -88,7 +89,7 @@ static void append_filters(struct text *t, const struct layout *l)
 	}
 }
 
-// Says which filter no run passes, and what there is instead.
+// The error for the first filter that no run passes, with the values that runs have.
 static int explain_none(
 	const struct layout *l, const struct digest *const *runs, size_t n, struct error *e)
 {
@@ -123,7 +124,7 @@ static void note_missing(
 	}
 }
 
-// Keeps the runs that pass the filter, and says how many it cannot tell of.
+// Keeps the runs that pass the filter, and notes how many have no such label.
 static void filter_runs(struct layout_selection *s, const struct layout_filter *filter)
 {
 	size_t with = count_with(s->runs, s->n, filter->label), n = 0;
@@ -138,7 +139,7 @@ static void filter_runs(struct layout_selection *s, const struct layout_filter *
 	s->n = n;
 }
 
-// Of a figure over a label, runs that have none of it have no place.
+// Drops the runs without a label that a figure is drawn over.
 static void require_label(struct layout_selection *s, const char *label)
 {
 	size_t with = count_with(s->runs, s->n, label), n = 0;
@@ -227,8 +228,8 @@ void layout_selection_done(struct layout_selection *s)
 //
 // One configuration for each cell.
 
-// What makes runs different configurations, in the order in which they are chosen; after these
-// every other label that somebody gave.
+// Labels of a configuration, in the order in which their values are chosen. All other labels that
+// users gave follow.
 static const char *const configuration[] = {"machine", "framework", "model", "dataset",
 	"image_size", "samples", "epochs", "batch_size", "processes", "gpus", "memory", "disk_read",
 	"cpus", "threads", "workers"};
@@ -250,8 +251,7 @@ static bool is_shown(const struct layout *l, const struct layout_selection *s, c
 	       (l->ratio.label && strcmp(l->ratio.label, label) == 0);
 }
 
-// Whether the layout makes a number of cells that differ in the label alone: these are of one
-// configuration too.
+// Whether the layout computes one number from cells that differ in this label only.
 static bool is_held_against(
 	const struct layout *l, const struct layout_selection *s, const char *label)
 {
@@ -260,21 +260,22 @@ static bool is_held_against(
 	       (layout_is_figure(l) && s->n_rows > 0 && strcmp(s->rows[0], label) == 0);
 }
 
-// Whether cells of a series may not differ at all: its numbers are made of several of them. Else
-// they may where that is all there is: the number of samples that goes with a batch size.
+// Whether a number of the layout is computed from several cells, which must then be of one
+// configuration. Otherwise cells of a series may differ, as in the number of samples that goes with
+// a batch size.
 static bool is_one_number(const struct layout *l)
 {
 	return l->best || l->change != CHANGE_NONE;
 }
 
-// Whether the label counts what the series is drawn over, by its other name: threads and cpus.
+// Whether the label is the other name of the x axis: threads and cpus.
 static bool goes_along(const struct layout *l, const char *label)
 {
 	return layout_is_figure(l) && l->row_instead &&
 	       (strcmp(l->row_instead, label) == 0 || strcmp(l->rows[0], label) == 0);
 }
 
-// Appends what tells cells apart (whole), or the series that cells are in, as one text.
+// Appends an expression for the identity of a cell (whole), or of the series that it is in.
 static void append_place(
 	struct text *sql, const struct layout *l, const struct layout_selection *s, bool whole)
 {
@@ -299,8 +300,8 @@ static void append_place(
 	}
 }
 
-// The table `place` (id, series, whole, value, mixed): the runs that are still shown, the value of
-// the label at hand, and whether another run of the cell has another value.
+// The table `place` (id, series, whole, value, mixed) has the runs that are still shown, the value
+// of the current label, and whether runs of the same cell have different values.
 static void make_places(
 	struct run_table *t, const struct layout *l, const struct layout_selection *s)
 {
@@ -332,8 +333,8 @@ static bool find_mixed(struct run_table *t, const char *cell, const char *label)
 	return run_table_number(t, &any) != 0;
 }
 
-// The values in mixed cells: into `all` in their order, into `most` the one that most cells have,
-// so that these can be held against each other, or most runs.
+// The values in mixed cells: appends all to `all`, sorted, and sets `most` to the one in most
+// cells, so that most cells can be compared, or of most runs.
 static void list_values(struct run_table *t, struct text *all, struct text *most)
 {
 	_cleanup_text_ struct text sql = {0};
@@ -358,7 +359,7 @@ static void list_values(struct run_table *t, struct text *all, struct text *most
 	}
 }
 
-// Drops the runs with other values from the lines (a column of `place`) that have the value.
+// In lines (a column of `place`) that have the value, drops the runs with other values.
 static void keep_value(struct run_table *t, const char *line, const char *value)
 {
 	_cleanup_text_ struct text sql = {0};
@@ -378,7 +379,7 @@ static void filter_label(
 {
 	const char *line = goes_along(l, label) ? "whole" : "series";
 	const char *cell = is_one_number(l) ? line : "whole";
-	// a mixed cell without the first value needs another
+	// A mixed cell without the most frequent value needs another round.
 	while (find_mixed(t, cell, label) && !t->failed) {
 		_cleanup_text_ struct text all = {0}, most = {0}, shown = {0};
 		list_values(t, &all, &most);
@@ -391,8 +392,8 @@ static void filter_label(
 	}
 }
 
-// Of what is left, each value of a label where a line has several: nobody but who made the runs
-// knows whether it goes with what the line is drawn over.
+// Notes the labels that vary along a line of a figure: whether they belong to the x axis only the
+// user knows.
 static void note_differences(
 	struct run_table *t, const struct layout *l, const char *label, struct layout_selection *s)
 {
@@ -404,8 +405,8 @@ static void note_differences(
 	}
 }
 
-// Every label that the layout does not show: those of `configuration`, then others that runs were
-// given, by name.
+// Calls `each` for every label that the layout does not show: `configuration` first, then the other
+// labels of the runs by name.
 static void each_label(struct run_table *t, const struct layout *l, struct layout_selection *s,
 	void (*each)(struct run_table *t, const struct layout *l, const char *label,
 		struct layout_selection *s))
@@ -439,11 +440,10 @@ static void take_places(struct run_table *t, struct layout_selection *s)
 	s->n = n;
 }
 
-// Where runs of a cell differ in a label that the layout does not show, those with the value that
-// most have stay, and a note says so: a mean over different configurations is none of repeats.
-// Cells of which the layout makes one number (the best, a ratio), or one figure, are one for this;
-// where what differs along a line cannot be told from what the line is drawn over, a note says
-// so. -ENOMEM.
+// Keeps one configuration for each cell, since a mean over several is not a mean of repeats: where
+// runs of a cell differ in a label that the layout does not show, those with the most frequent
+// value stay, and a note says so. Cells that the layout combines (the best, a ratio) count as one
+// cell. A note names labels that vary along a line of a figure. -ENOMEM.
 static int layout_narrow(const struct layout *l, struct layout_selection *s)
 {
 	struct run_table t;
@@ -463,8 +463,7 @@ static int layout_narrow(const struct layout *l, struct layout_selection *s)
 
 // Gpus --------------------------------------------------------------------------------------------
 //
-// A run for each of its GPUs. A digest has the mean over them, so files of runs with GPUs are
-// opened.
+// A copy of a run for each of its GPUs. Digests have the mean over GPUs, so the files are opened.
 
 enum { GPUS_MAX = 64 };
 
@@ -504,7 +503,7 @@ static int copy_run(struct layout_gpus *gpus, const struct digest *run, enum mea
 		return -ENOMEM;
 	}
 	gpus->n++;
-	// the first, so that a label of the run's own that is called so is not taken for it
+	// First, before a label of the run with the same name.
 	copy->labels[copy->n_labels++] = (struct run_label){
 		.name = (char *)(uintptr_t)LAYOUT_LABEL_GPU, .value = text};
 	for (size_t i = 0; i < run->n_labels; i++) {
@@ -544,9 +543,8 @@ static int copy_runs(struct layout_gpus *gpus, enum measure_id measure, const st
 	return 0;
 }
 
-// Replaces runs that used several GPUs by copies, one for each GPU; where any did, others get the
-// label, too. Nothing happens where none did. The array grows as it must; what the copies point to
-// is the runs'. -ENOMEM.
+// Replaces each run on several GPUs by a copy for each GPU; then the others get the label, too.
+// Changes nothing if no run used several. The copies borrow the strings of the runs. -ENOMEM.
 static int layout_gpus_spread(
 	enum measure_id measure, const struct digest ***runs, size_t *n, struct layout_gpus *ret)
 {
@@ -572,10 +570,10 @@ static void layout_gpus_done(struct layout_gpus *gpus)
 
 // Published ---------------------------------------------------------------------------------------
 //
-// Reads the tables that are part of the program.
+// Parses the tables that are part of the program.
 
-// Cuts a field at its end, without its quotes. Returns where the next begins; *ended: it was the
-// line's last.
+// Terminates a field and removes its quotes. Returns the start of the next one; *ended: it was the
+// last of its line.
 static char *cut_field(char *at, char **field, int *ended)
 {
 	if (*at == '"') {
@@ -675,16 +673,16 @@ double published_number(const struct published *p, size_t row, const char *colum
 
 // Pivot -------------------------------------------------------------------------------------------
 //
-// From runs, and what was published, to a pivot.
+// Makes a pivot of runs and published numbers.
 
 #define SOURCE_HERE "here"
 #define SOURCE_PUBLISHED "published"
 
-// What a published table calls a label.
+// The column of a published table for a label.
 struct published_label {
 	const char *label;
 	const char *column;
-	const char *unit; // written behind
+	const char *unit; // appended to the value
 };
 
 static const struct published_label published_labels[] = {
@@ -697,7 +695,7 @@ static const struct published_label published_labels[] = {
 	{"memory", "dram_gb", "GB"},
 };
 
-// What was published, as runs ---------------------------------------------------------------------
+// Published numbers as runs ---------------------------------------------------------------------
 
 static bool pivot_is_shown(const struct layout *l, const struct published *table, size_t row)
 {
@@ -842,7 +840,8 @@ static size_t find_values(struct layout_pivot *p, struct layout_selection *s)
 	return n;
 }
 
-// Numbers that come of several runs ---------------------------------------------------------------
+// Numbers computed from several runs
+// ---------------------------------------------------------------
 
 static bool agree(
 	const struct layout_pivot *p, size_t a, size_t b, const char *const *labels, size_t n)
@@ -857,7 +856,7 @@ static bool agree(
 	return true;
 }
 
-// Whether two runs stand in one cell, `first` rows aside.
+// Whether two runs are in one cell, ignoring the first `first` rows.
 static bool share_cell(const struct layout_pivot *p, size_t a, size_t b, size_t first)
 {
 	const struct pivot_request *q = &p->request;
@@ -894,7 +893,7 @@ static double mean_of(const struct mean *mean)
 	return mean->n > 0 ? mean->sum / (double)mean->n : NAN;
 }
 
-// To the mean of the runs of the same series with the least x that has a value.
+// Divides by the mean of the runs of the same series at the smallest x that has a value.
 static double by_first(const struct layout_pivot *p, size_t run)
 {
 	const char *x = p->request.rows[0], *least = NULL;
@@ -931,7 +930,7 @@ static double ratio(const struct layout_pivot *p, size_t run)
 	return number_of(p, run) / mean_of(&base);
 }
 
-// Mean over the runs of the cell with the same value of the label `best` as this one.
+// The mean over the runs of the cell that have the same value of the label `best`.
 static double mean_of_kind(const struct layout_pivot *p, size_t run)
 {
 	struct mean mean = {0, 0};
@@ -943,8 +942,8 @@ static double mean_of_kind(const struct layout_pivot *p, size_t run)
 	return mean_of(&mean);
 }
 
-// The label's value where no other of the cell has a smaller mean, of its first run only: it is one
-// number, whose repeats would say nothing.
+// The label's value if no other value in the cell has a smaller mean; only for the first run, since
+// it is one number without repeats.
 static double best(const struct layout_pivot *p, size_t run, const double *means)
 {
 	const char *value = pivot_label(&p->request, run, p->layout->best);
@@ -967,7 +966,7 @@ static int find_best(struct layout_pivot *p)
 		means[i] = mean_of_kind(p, i);
 	}
 	for (size_t i = 0; i < p->n_runs; i++) {
-		// what was published is the answer already
+		// Published numbers are the answer already.
 		bool published = strcmp(p->sources[i], SOURCE_PUBLISHED) == 0;
 		p->numbers[i] = published ? p->runs[i]->measures[p->values[0].measure]
 		                          : best(p, i, means);
@@ -1008,7 +1007,7 @@ static int change_numbers(struct layout_pivot *p)
 	return r;
 }
 
-// All together ------------------------------------------------------------------------------------
+// The whole ------------------------------------------------------------------------------------
 
 static int pivot_copy_runs(struct layout_pivot *p, const struct layout_selection *s)
 {

@@ -99,7 +99,7 @@ static void append_axis_query(struct text *sql, const struct axis_request *axis)
 		text_format(sql,
 			"WITH keys AS (SELECT id, dense_rank() OVER (%s) AS size FROM run),"
 			" firsts AS (SELECT id, min(id) OVER (PARTITION BY size) AS first FROM "
-		        "keys)"
+			"keys)"
 			" SELECT id, dense_rank() OVER (ORDER BY first) AS key FROM firsts"
 			" ORDER BY key, id",
 			by);
@@ -181,7 +181,7 @@ static const char *reason_of(
 	                                   : value->reasons[index];
 }
 
-// The note's number; the same words have one number. 0: no memory, which costs a note.
+// The number of a note, from 1; equal notes share one. 0: out of memory, and the note is lost.
 static size_t note_of(struct pivot *p, const char *words)
 {
 	for (size_t i = 0; i < p->n_notes; i++) {
@@ -203,7 +203,7 @@ struct group {
 	const struct pivot_request *request;
 	const size_t *runs;
 	size_t n;
-	double *numbers; // [n], room for them
+	double *numbers; // [n] scratch space
 };
 
 static void take_words(
@@ -230,7 +230,7 @@ static void take_words(
 	}
 }
 
-// What failed says what of; what did not says why it has no value, or that the value is of a part.
+// The first reason of: why a run failed, why a value is missing, that only a part was recorded.
 static size_t take_note(struct pivot *p, const struct group *g, const struct pivot_value *value,
 	const struct pivot_cell *cell)
 {
@@ -335,7 +335,7 @@ static const char *baseline_of(const struct pivot_request *request, const char *
 	return NULL;
 }
 
-// How a key compares with another one that has the baseline's labels instead of its own.
+// Compares a key with another key in which the baseline's labels replace its own.
 static int compare_with_baseline(const struct pivot_request *request, const struct pivot_axis *axis,
 	size_t key, size_t other)
 {
@@ -348,7 +348,7 @@ static int compare_with_baseline(const struct pivot_request *request, const stru
 	return order;
 }
 
-// The key with the baseline's labels instead of its own; axis->n where there is none.
+// The key that is equal to this one with the baseline's labels; axis->n: there is none.
 static size_t baseline_key(
 	const struct pivot_request *request, const struct pivot_axis *axis, size_t key)
 {
@@ -371,7 +371,7 @@ static size_t baseline_key(
 	return axis->n;
 }
 
-// Takes the value as the runs write it: "32.0" is "32".
+// Replaces the value of the match by the equal one that runs have: "32" for "32.0".
 static bool axis_has(const struct pivot_axis *axis, struct pivot_match *match, bool *ret_label)
 {
 	for (size_t i = 0; i < axis->n_labels; i++) {
@@ -602,7 +602,7 @@ void pivot_append_failures(struct text *t, const struct pivot_cell *cell)
 
 // Ranking -----------------------------------------------------------------------------------------
 //
-// The ranking of a pivot's columns.
+// Columns by speed.
 
 static const struct repeats *repeats_of(const struct pivot *p, size_t column, size_t value)
 {
@@ -623,7 +623,7 @@ static size_t columns_with(const struct pivot *p, size_t value)
 	return n;
 }
 
-// p->n_values where there is none.
+// p->n_values: no value has this measure in two columns.
 static size_t value_of(const struct pivot *p, enum measure_id measure)
 {
 	size_t v = 0;
@@ -652,7 +652,7 @@ static size_t value_that_ranks(const struct pivot *p)
 	return p->n_values;
 }
 
-// How many times as fast one column is as another.
+// The speed-up of one column over another.
 static double times_as_fast(const struct pivot *p, size_t value, size_t one, size_t other)
 {
 	return measure_against(p->values[value].measure, repeats_of(p, one, value)->mean,
@@ -671,8 +671,8 @@ static size_t fastest_of(const struct pivot *p, size_t value)
 	return fastest;
 }
 
-// Fills p->ranking: of a pivot without rows, by the first value that tells how fast a job is (a
-// time of an epoch before others), of the columns that have it. Fewer than two: none. -ENOMEM.
+// Fills p->ranking for a pivot without rows: by the first value that measures speed (the time of an
+// epoch before others), over the columns that have it. No ranking of fewer than two. -ENOMEM.
 static int pivot_ranking_build(struct pivot *p)
 {
 	struct pivot_ranking *ranking = &p->ranking;

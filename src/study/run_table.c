@@ -79,7 +79,7 @@ static int create(sqlite3 *database)
 	text_append_string(&sql,
 		"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;"
 		"CREATE TABLE label (run INTEGER, name TEXT, value TEXT COLLATE label, given "
-	        "INTEGER,"
+		"INTEGER,"
 		" UNIQUE (name, run));"
 		"CREATE INDEX label_by_run ON label (run);"
 		"CREATE TABLE run (id INTEGER PRIMARY KEY, command TEXT, start_ns INTEGER,"
