@@ -33,7 +33,7 @@
 #include "study/pivot.h"
 #include "sweep/plan.h"
 
-// What `compare` holds runs against: what --baseline says, else what the plans of their sweeps do.
+// The baseline of `compare`: that of --baseline, else that of the plans of the sweeps.
 
 struct argp_state;
 
@@ -42,9 +42,9 @@ enum { BASELINE_MAX = PLAN_MAX_FACTORS };
 struct compare_baseline {
 	struct pivot_match matches[BASELINE_MAX];
 	size_t n;
-	bool given; // by the option, which may say that there is none
+	bool given; // by --baseline, which may be empty: no baseline
 	bool has_plan;
-	struct plan plan; // that the matches are of
+	struct plan plan; // owns the strings of the matches
 };
 
 // strain compare --layout NAME: the tables and figures of documents (layout.h).
@@ -66,16 +66,16 @@ struct compare_figure {
 
 // Baseline ----------------------------------------------------------------------------------------
 //
-// Baselines, of the option and of plans.
+// Baselines from the option and from plans.
 
 static const char of_plan[] = "the plan's baseline";
 
-// Takes the option's argument apart; ends the program where it is wrong.
+// Parses the argument of --baseline; ends the program if it is wrong.
 static void compare_baseline_add(
 	struct compare_baseline *b, char *argument, const struct argp_state *state)
 {
 	b->given = true;
-	char *rest = *argument ? argument : NULL; // '' is none
+	char *rest = *argument ? argument : NULL; // '': no baseline
 	for (char *item; rest && (item = strsep(&rest, ","));) {
 		char *equals = strchr(item, '=');
 		if (!equals || equals == item) {
@@ -133,7 +133,7 @@ static void say_different(const char *directory, const struct plan_pairs *one, c
 	command_note("%s", line.data ? line.data : "");
 }
 
-// A plan that is not there, is wrong, or has no baseline has no say.
+// False: there is no readable plan with a baseline.
 static bool read_plan(const char *directory, struct plan *ret)
 {
 	_cleanup_text_ struct text path = {0};
@@ -152,7 +152,7 @@ static bool read_plan(const char *directory, struct plan *ret)
 struct sweeps {
 	const char **seen; // directories
 	size_t n;
-	const char *first; // whose baseline it is
+	const char *first; // the directory whose plan was taken first
 };
 
 static bool is_new(struct sweeps *sweeps, const char *directory)
@@ -166,7 +166,7 @@ static bool is_new(struct sweeps *sweeps, const char *directory)
 	return true;
 }
 
-// False where two plans say different things.
+// False: the plans have different baselines.
 static bool take_plan(struct compare_baseline *b, struct sweeps *sweeps, const char *directory)
 {
 	struct plan plan;
@@ -226,9 +226,8 @@ static bool all_have(const struct pivot_request *request, const struct plan_pair
 	return true;
 }
 
-// Without the option, puts into the request what the plans of the sweeps say that its runs are
-// trials of, as far as rows and columns tell it. Plans that say different things are named, on
-// standard error, and none of them is taken.
+// Without --baseline, takes the baseline of the plans of the sweeps, except labels that are not in
+// the table and the same in all runs. Uses none if the plans differ, and says so on standard error.
 static void compare_baseline_of_plans(struct compare_baseline *b, struct pivot_request *request)
 {
 	if (b->given || !find_plan(b, request)) {
@@ -245,7 +244,7 @@ static void compare_baseline_of_plans(struct compare_baseline *b, struct pivot_r
 	request->baseline_from = of_plan;
 }
 
-// pivot_build; a plan's baseline that no run of the request has is said, and left out.
+// pivot_build, again without the plan's baseline if no run has it; a note says so.
 static int compare_baseline_build(struct pivot_request *request, struct pivot *ret, struct error *e)
 {
 	int r = pivot_build(request, ret, e);
@@ -271,20 +270,20 @@ static void compare_baseline_done(struct compare_baseline *b)
 //
 // Options and output of layouts.
 
-// Whether the output is a figure, and no text.
+// Whether the output is a figure.
 static bool compare_layout_draws(const struct compare_layout *l)
 {
 	enum figure_format format;
 	return l->output && figure_format_of(l->output, &format);
 }
 
-// Whether runs have to be read for it.
+// Whether the layout needs runs.
 static bool compare_layout_needs_runs(const struct compare_layout *l)
 {
 	return layout_show_needs_runs(l->name);
 }
 
-// Each an exit status. What is wrong with the options is said before any run is read.
+// Checks the options before any run is read. An exit status.
 static int compare_layout_check(const struct compare_layout *l)
 {
 	struct error e = {0};
@@ -351,7 +350,7 @@ static int compare_layout_show(const struct compare_layout *l, const struct dige
 
 // Figure ------------------------------------------------------------------------------------------
 
-// An exit status. What is wrong with the options is said before any run is read.
+// Checks the options before any run is read. An exit status.
 static int compare_figure_check(const struct compare_figure *f)
 {
 	enum figure_format format;
@@ -462,7 +461,7 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-// The next item of a list with commas, cut out of it; NULL at the end.
+// Cuts the next item off a list with commas; NULL at the end.
 static char *next_item(char **list)
 {
 	char *item = *list ? strsep(list, ",") : NULL;
@@ -494,7 +493,7 @@ static void print_measures(void)
 static void unknown_measure(struct argp_state *state, const char *name)
 {
 	struct suggestion_of_word suggestion = SUGGEST_NONE;
-	if (strchr(name, '.')) { // as metrics are called
+	if (strchr(name, '.')) { // looks like the name of a metric
 		reading_option_error(state,
 			"--value: expected METRIC:AGGREGATE for a metric, such as %s:max, found "
 			"'%s'",
@@ -597,7 +596,7 @@ static const struct argp compare_argp = {options, parse, "[RUN|DIR|SWEEP...]",
 
 // --- runs
 
-// The runs that were chosen, in a pivot's terms.
+// The chosen runs, as a pivot needs them.
 struct chosen {
 	const struct digest **runs;
 	const char **sources;
@@ -610,7 +609,7 @@ static void chosen_done(struct chosen *chosen)
 	free(chosen->sources);
 }
 
-// By the argument that found them; the catalogue has the newest first.
+// By the argument that found them, then the oldest first; the catalogue has the newest first.
 static int compare_found(const void *left, const void *right)
 {
 	const struct digest *a = *(const struct digest *const *)left;
@@ -619,7 +618,7 @@ static int compare_found(const void *left, const void *right)
 	return order ? order : (a < b) - (a > b);
 }
 
-// In the order in which they, or where they are, were named; there the oldest first.
+// In the order of the arguments; runs of one argument by their start.
 static int choose_runs(
 	struct chosen *chosen, const struct compare_options *compare, const struct catalogue *c)
 {
@@ -651,7 +650,7 @@ static bool are_files(const struct compare_options *compare)
 	return true;
 }
 
-// A label that no run has is a typing error.
+// A label that no run has is a typo: says so.
 static bool labels_are_known(const struct pivot_request *request, const struct catalogue *c,
 	const char *option, const char *const *labels, size_t n)
 {
@@ -691,7 +690,7 @@ static int write_pivot(const struct pivot *p, enum pivot_format format, const ch
 	return r < 0 ? command_fail("%s", e.text) : STATUS_OK;
 }
 
-// What is wrong with it is said before a run is read.
+// Checks options before any run is read.
 static int find_format(const struct compare_options *compare, enum pivot_format *ret)
 {
 	const char *output = compare->output, *ending = output ? strrchr(output, '.') : NULL;
@@ -738,7 +737,7 @@ static enum measure_kind kind_of_unit(const char *unit)
 	                                 : MEASURE_KIND_NUMBER;
 }
 
-// Values that are no measures: METRIC:AGGREGATE, out of the files.
+// Reads values that are not measures, METRIC:AGGREGATE, from the run files.
 static int read_metrics(
 	struct compare_options *compare, const struct chosen *chosen, struct error *e)
 {
@@ -759,7 +758,7 @@ static int read_metrics(
 	return r < 0 ? error_prefix(e, "--value") : 0;
 }
 
-// Runs side by side leave none out: all their differences are there.
+// Runs side by side show all their differences.
 static void say_determined(const struct choice *choice)
 {
 	_cleanup_text_ struct text names = {0};
@@ -786,7 +785,7 @@ static void say_merged(const struct choice *choice)
 	}
 }
 
-// What stands beside the measures of a table.
+// Rows and warnings besides the measures of a table.
 struct beside {
 	struct compare_context context;
 	struct compare_warnings warnings;
@@ -800,8 +799,8 @@ static void beside_done(struct beside *beside)
 	free(beside->values);
 }
 
-// Differences come first, where runs or directories are columns and values the rows; unlike ones
-// are not ranked, unless a baseline is asked for.
+// Adds the differences of runs or directories as first rows. Runs of different jobs are not ranked
+// unless --baseline is given.
 static int put_context(
 	struct beside *beside, const struct compare_options *compare, struct pivot_request *request)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain finish [--wait] RUN: what strain-record starts when the job has ended. Writes the summary
-// and prints the verdict on standard error. Its failure changes nothing. --wait: it is started
-// while the file is being closed, and waits on its standard input for a byte that says that it is;
-// at the end of that, it does nothing.
+// strain finish [--wait] RUN: strain-record starts it when the job has ended. It stores summary and
+// digest in the run file and prints the verdict on standard error. The run is complete without it.
+// --wait: it is started while the file is being closed, and waits for a byte on standard input that
+// says that the file is closed; at end of file it does nothing.
 
 #include <locale.h>
 #include <stdbool.h>
@@ -33,7 +33,7 @@ static bool has_event(const struct analysis *a, const char *kind)
 	return false;
 }
 
-// What else the file should say, once: readers find it anew where it could not be written.
+// Events for the file, unless it has them. Readers that find none compute them.
 static size_t list_events(const struct analysis *a, struct text *warning, struct text *left_out,
 	struct digest_event ret[2])
 {
@@ -76,7 +76,8 @@ static int finish_run(struct reader *reader)
 	const bool live = reader_state(reader) == RUN_LIVE;
 	if (!live) {
 		if (has_samples(reader)) {
-			(void)symbols_add(reader_path(reader), NULL); // else files say what ran
+			(void)symbols_add(
+				reader_path(reader), NULL); // without symbols, files name the code
 		}
 		reader_hold(reader);
 	}

@@ -29,12 +29,12 @@
 
 // A line of the list: a run, or the trials of a sweep.
 struct listed {
-	const struct digest *run; // of a sweep: its first trial
+	const struct digest *run; // or the first trial of a sweep
 	const struct digest **trials; // [n_trials] owned; NULL: a run
 	size_t n_trials;
 	int64_t start_utc_ns; // 0: not known
 	double duration_s;
-	size_t place; // among those that are alike
+	size_t place; // keeps the order of equal lines
 };
 
 struct listing {
@@ -89,7 +89,7 @@ static const struct column all_columns[N_LS_COLUMNS] = {
 	[LS_CPU_SECONDS] = {"cpu_seconds", NULL, COLUMN_SECONDS, 0},
 	[LS_MEMORY] = {"memory_peak_bytes", "MEMORY", COLUMN_BYTES, 3},
 	[LS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_TEXT, 0},
-	[LS_MEASURE] = {NULL, NULL, COLUMN_NUMBER, 0}, // the one that it is sorted by
+	[LS_MEASURE] = {NULL, NULL, COLUMN_NUMBER, 0}, // the sort key
 	[LS_LABELS] = {NULL, "LABELS", COLUMN_TEXT, 1},
 };
 
@@ -117,7 +117,7 @@ static void put_start(struct table *t, int64_t start_utc_ns)
 	}
 }
 
-// An outcome that says more than the status.
+// Whether the outcome adds to the exit status.
 static bool tells_more(enum outcome outcome)
 {
 	return outcome == OUTCOME_STOPPED || outcome == OUTCOME_OUT_OF_MEMORY ||
@@ -154,15 +154,15 @@ static void put_state(struct table *t, const struct digest *run)
 	table_text(t, LS_WORDS, *run->outcome_text ? run->outcome_text : NULL);
 }
 
-// Labels of the runs, in the order in which a narrow terminal should have them: those in which the
-// runs differ, those that all share, those that were set by whoever started them.
+// Labels in the order that a narrow terminal needs: those in which runs differ, those that all
+// share, those that sweeps and batch systems set.
 enum label_rank { LABEL_DIFFERS, LABEL_SHARED, LABEL_AUTOMATIC, N_LABEL_RANKS };
 
 enum { LABELS_RANKED = 64 };
 
 struct ranked_label {
 	const char *name;
-	const char *value; // of the first run
+	const char *value; // of the first run that has it
 	size_t n; // runs that have it
 	bool differs;
 };
@@ -259,7 +259,7 @@ static void put_run(struct table *t, const struct digest *run, enum measure_id m
 	put_labels(t, run, ranks);
 }
 
-// "batch_size=32,64,128 workers=0..8": what the trials' labels are.
+// Appends the values of a label of the trials: "batch_size=32,64,128 workers=0..8".
 static void append_values(struct text *t, const struct listed *l, const char *label)
 {
 	enum { SHOWN = 4 };
@@ -309,7 +309,7 @@ static void put_trials(struct table *t, const struct listed *l)
 	if (failures.length > 0) {
 		text_format(&state, ": %s", failures.data);
 	}
-	for (int shared = 0; shared < 2; shared++) { // what it varied comes first
+	for (int shared = 0; shared < 2; shared++) { // labels that differ come first
 		for (size_t i = 0; i < l->run->n_labels; i++) {
 			const char *label = l->run->labels[i].name;
 			if (!choice_label_is_automatic(label) && all_share(l, label) == shared) {
@@ -420,10 +420,10 @@ static int ls_print(const struct listing *l, enum measure_id measure, bool json)
 // Ls ----------------------------------------------------------------------------------------------
 
 struct ls_options {
-	char *directory; // of argv; NULL: where runs usually are
+	char *directory; // of argv; NULL: the default places
 	struct selection selection;
 	const char *sort;
-	enum measure_id measure; // that it sorts by; N_MEASURES: none
+	enum measure_id measure; // the sort key; N_MEASURES: another key
 	bool reverse;
 	bool json;
 };
@@ -432,7 +432,7 @@ struct ls_options {
 
 typedef int run_order(const struct listed *a, const struct listed *b);
 
-static int order_numbers(double a, double b) // the largest first, what is not known last
+static int order_numbers(double a, double b) // descending, unknown last
 {
 	if (isfinite(a) != isfinite(b)) {
 		return isfinite(a) ? -1 : 1;
@@ -523,7 +523,7 @@ static bool any_has_label(const struct listing *l, const char *label)
 	return false;
 }
 
-// Whether a key orders the runs at all: a mistyped one does not.
+// Whether the key exists: it may be mistyped.
 static bool is_key(const struct listing *l, const struct ls_options *options)
 {
 	return l->n == 0 || order_by(options->sort) || options->measure < N_MEASURES ||
@@ -535,11 +535,10 @@ static int compare_listed(const void *left, const void *right, void *context)
 	const struct ls_options *options = context;
 	const struct listed *a = left, *b = right;
 	run_order *compare = order_by(options->sort);
-	int order = compare ? compare(a, b)
-	            : options->measure < N_MEASURES
-	                    ? by_measure(a, b, options->measure)
-	                    : run_table_compare(
-				      label_of(a, options->sort), label_of(b, options->sort));
+	int order = compare                         ? compare(a, b)
+	            : options->measure < N_MEASURES ? by_measure(a, b, options->measure)
+	                                            : run_table_compare(label_of(a, options->sort),
+							      label_of(b, options->sort));
 	if (order == 0) {
 		return (a->place > b->place) - (a->place < b->place);
 	}
@@ -573,7 +572,7 @@ static int add_trial(struct listing *l, const struct digest *run, size_t room)
 		*sweep = (struct listed){.run = run, .trials = trials, .place = l->n++};
 	}
 	sweep->trials[sweep->n_trials++] = run;
-	sweep->run = run; // the newest come first: at last the first
+	sweep->run = run; // runs come newest first, so the oldest remains
 	sweep->start_utc_ns = run->start_utc_ns;
 	double duration = run->measures[MEASURE_DURATION];
 	sweep->duration_s += isfinite(duration) ? duration : 0;

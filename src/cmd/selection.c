@@ -55,7 +55,8 @@ static void underscore(struct text *t)
 	}
 }
 
-// A bound that no run can be held against would choose nothing, and look like a result.
+// Ends the program if the value cannot be compared with the measure: the result would be empty and
+// look valid.
 static void check_condition(const struct condition *c, const struct argp_state *state)
 {
 	enum measure_id measure = measure_by_name(c->name);
@@ -121,7 +122,7 @@ static bool measure_holds(const struct condition *c, double value)
 	       holds(c->kind, (value > bound) - (value < bound));
 }
 
-// "out of memory" is "out_of_memory".
+// Accepts "out of memory" for "out_of_memory".
 static bool words_hold(const struct condition *c, const char *words)
 {
 	struct text value = {0};
@@ -173,7 +174,7 @@ static void say_line(const char *line)
 	command_note("%s", line);
 }
 
-// What a line "PATH: what" says of its path.
+// The text after the path in "PATH: TEXT".
 static const char *said_of(const char *line)
 {
 	const char *colon = strstr(line, ": ");
@@ -190,7 +191,7 @@ static bool was_said(char *const *lines, size_t i)
 	return false;
 }
 
-// Lines "PATH: what"; the same of several runs once: "3 runs: what (a.strain, b.strain, ...)".
+// Prints lines "PATH: TEXT"; equal texts once: "3 runs: TEXT (a.strain, b.strain, ...)".
 static void say_grouped(char *const *lines, size_t n)
 {
 	enum { NAMED = 3 };
@@ -265,7 +266,7 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-// Labels in order; behind them the measures. Returns how many are labels.
+// Labels, sorted, then measures. Returns the number of labels.
 static size_t list_names(struct names *names, const struct catalogue *c, bool measures_too)
 {
 	for (size_t i = 0; i < c->n; i++) {

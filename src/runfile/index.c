@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Runs of a directory.
+// Finds the newest run.
 
 #include "runfile/index.h"
 
@@ -45,7 +45,7 @@ static void dated_runs_done(struct dated_runs *runs)
 	free(runs->items);
 }
 
-// Reads no more than that it is a run, and its start. false: the whole of the reader has to see.
+// Reads the start of the run only. False: the reader has to look at the file.
 static bool read_start(struct dated_run *run)
 {
 	sqlite3 *database = NULL;
@@ -62,7 +62,7 @@ static void date_run(struct dated_run *run)
 {
 	struct reader *reader = NULL;
 	struct stat status;
-	// Of anything else, such as a FIFO, the opening alone could wait for ever.
+	// Opening anything else, such as a FIFO, could block for ever.
 	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
 		return;
 	}
@@ -137,7 +137,7 @@ static int compare_last_written_first(const void *a, const void *b)
 	return (x->written_ns < y->written_ns) - (x->written_ns > y->written_ns);
 }
 
-// Clocks of file servers may be so wrong.
+// Tolerance for the clock of a file server.
 #define SLACK_NS (600 * (int64_t)NS_PER_S)
 
 enum { NEWEST_MAX = 64 };
@@ -176,7 +176,7 @@ static void date_newest(struct dated_runs *runs, size_t wanted)
 	}
 }
 
-// The run files of all places. One that cannot be read is no reason not to look into the other.
+// The run files of all places. A place that cannot be read is skipped.
 static int list_places(const struct places *places, struct dated_runs *ret, struct error *e)
 {
 	int first = 0, r = 0;
@@ -233,7 +233,7 @@ int index_newest_run(size_t back, char **ret_path, struct error *e)
 
 // Places ------------------------------------------------------------------------------------------
 //
-// Where runs are.
+// Directories of runs.
 
 const char *places_usual(void)
 {

@@ -59,7 +59,7 @@ static bool is_number(const char *text, double *ret)
 	return end != text && !*end && isfinite(*ret);
 }
 
-// Keys joined; labels from `first` to before `last`. A number says of what.
+// Appends the values of labels `first` to `last` - 1, numbers with the name of their label.
 static void append_key(
 	struct text *t, const struct pivot_axis *axis, size_t key, size_t first, size_t last)
 {
@@ -74,7 +74,7 @@ static void append_key(
 	}
 }
 
-// The keys alone: on an axis that says of what.
+// Appends the values alone, for an axis that names the label.
 static void append_values(struct text *t, const struct pivot_axis *axis, size_t key, size_t first)
 {
 	for (size_t i = first; i < axis->n_labels; i++) {
@@ -92,7 +92,7 @@ static void append_labels(struct text *t, const struct pivot_axis *axis, size_t 
 	}
 }
 
-// The label that is the x axis, as numbers; false where one is none.
+// The values of the x axis; false if one is not a number.
 static bool x_numbers(const struct pivot *p, double *ret)
 {
 	size_t label = p->rows.n_labels - 1;
@@ -105,7 +105,7 @@ static bool x_numbers(const struct pivot *p, double *ret)
 	return true;
 }
 
-// Doubled values, and what spans much, stand apart evenly.
+// A logarithmic axis for powers of two and for wide ranges.
 static void set_logarithm(struct figure_axis *axis, const double *x, size_t n)
 {
 	double least = INFINITY, most = 0;
@@ -123,7 +123,7 @@ static void set_logarithm(struct figure_axis *axis, const double *x, size_t n)
 struct drawing {
 	const struct pivot *p;
 	struct figure_page *page;
-	const double *x; // [rows.n]; NULL: names
+	const double *x; // [rows.n]; NULL: x values are names
 	size_t value;
 	enum figure_pivot_kind kind;
 };
@@ -165,7 +165,7 @@ static void add_cell(const struct drawing *d, struct figure_panel *panel,
 	text_done(&whole);
 }
 
-// Whether two rows are of one series: all but the last label agree.
+// Whether two rows belong to one series: all labels but the last are equal.
 static bool same_series(const struct pivot_axis *rows, size_t a, size_t b)
 {
 	for (size_t i = 0; i + 1 < rows->n_labels; i++) {
@@ -176,7 +176,8 @@ static bool same_series(const struct pivot_axis *rows, size_t a, size_t b)
 	return true;
 }
 
-// A series for each column, and each value of the labels before the last; rows are sorted by them.
+// A series for each column and each combination of the labels before the last, by which rows are
+// sorted.
 static void add_series(const struct drawing *d, struct figure_panel *panel)
 {
 	const struct pivot *p = d->p;

@@ -31,7 +31,7 @@ struct figure_page;
 // Series layouts as figures: a panel for each value and each key of the second column label, a
 // series for each key of the first.
 
-#define FAILURES_MOST 6 // that notes name
+#define FAILURES_MOST 6 // that the notes list
 
 static const char *key_of(const struct pivot_axis *axis, size_t key, size_t label)
 {
@@ -39,7 +39,7 @@ static const char *key_of(const struct pivot_axis *axis, size_t key, size_t labe
 	return value ? value : "";
 }
 
-// The place of a column's key among the distinct ones of that label.
+// The index of a column's key among the distinct keys of the label.
 static size_t number_of_key(const struct pivot_axis *axis, size_t key, size_t label)
 {
 	size_t n = 0;
@@ -66,7 +66,7 @@ static size_t count_keys(const struct pivot_axis *axis, size_t label)
 	return n;
 }
 
-// "batch size 32" of a number, else the value alone.
+// "batch size 32" for a number, else the value alone.
 static void append_key(struct text *t, const char *label, const char *value)
 {
 	bool number = *value >= '0' && *value <= '9';
@@ -146,7 +146,7 @@ static void draw_series(struct figure_panel *panel, const struct layout_pivot *p
 	}
 }
 
-// Where there is no number the panel says why.
+// A panel without numbers shows the reason.
 static void say_nothing(struct figure_panel *panel, const struct layout_pivot *p, size_t value)
 {
 	for (size_t i = 0; panel && i < panel->n_series; i++) {
@@ -255,9 +255,9 @@ struct figure_page *layout_pivot_figure(const struct layout_pivot *p, struct lay
 
 // Timeline ----------------------------------------------------------------------------------------
 //
-// Runs over time: a column for each machine, and in it the newest run that succeeded of each kind.
+// Runs over time: a column for each machine, with the newest successful run of each kind.
 
-#define LINES_MOST 8 // styles that a figure tells apart
+#define LINES_MOST 8 // distinguishable line styles
 
 // Runs of a figure: [column][line].
 struct plan {
@@ -265,7 +265,7 @@ struct plan {
 	size_t n_lines[FIGURE_RUNS_MAX];
 	const char *machines[FIGURE_RUNS_MAX];
 	size_t n_columns;
-	size_t left_out; // runs of one kind that are older, failed, or found no room
+	size_t left_out; // older runs of the same kind, failed runs, runs without room
 };
 
 static const char *label_or_none(const struct digest *run, const char *label)
@@ -274,7 +274,7 @@ static const char *label_or_none(const struct digest *run, const char *label)
 	return value ? value : "";
 }
 
-// Where the value stands in the list, at its end where it is new; most where there is no room.
+// The column of a machine, added if it is new; FIGURE_RUNS_MAX if there is no room.
 static size_t find_column(struct plan *plan, const char *machine)
 {
 	for (size_t i = 0; i < plan->n_columns; i++) {
@@ -337,7 +337,7 @@ static void sort_lines(struct plan *plan, const char *label)
 	}
 }
 
-// "batch size 32", or what the value itself says.
+// "batch size 32" for a number, else the value, else the name of the run.
 static void append_line_name(struct text *t, const char *label, const struct digest *run)
 {
 	const char *value = label_or_none(run, label);
@@ -387,7 +387,7 @@ static int draw_gpu(struct figure_page *page, size_t column, size_t line, const 
 	return figure_run_lines(&into, a, name, (int)line, e);
 }
 
-// Where lines end epochs nobody knows when the first began: a gap, and why.
+// If lines of output mark ends of epochs, the start of the first is unknown: a gap with a note.
 static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 	const struct analysis *a, const char *name, struct error *e)
 {
@@ -411,7 +411,7 @@ static int draw_epochs(struct figure_page *page, size_t column, size_t line,
 	return 0;
 }
 
-// How a kind is laid out: its rows of panels, and what draws a run.
+// The panels of a kind, and the function that draws a run.
 struct timeline_kind {
 	enum layout_kind kind;
 	size_t n_strips;
@@ -492,7 +492,7 @@ static void layout_timeline_say_shown(const struct plan *plan, struct text *into
 	}
 }
 
-// 0 and a page, which is the caller's; -errno and one line.
+// Sets *ret_page, owned by the caller. 0, or -errno with one line.
 static int layout_timeline(const struct layout *l, struct layout_selection *selection,
 	struct figure_page **ret, struct error *e)
 {
@@ -530,7 +530,7 @@ static int layout_timeline(const struct layout *l, struct layout_selection *sele
 
 #define LIST "list"
 
-// Tables that are no pivots -----------------------------------------------------------------------
+// Tables other than pivots -----------------------------------------------------------------------
 
 static int print_table(const struct table *t, const struct layout_request *q)
 {
@@ -597,7 +597,7 @@ static int print_published_rows(const struct published *p, const struct layout_r
 
 // Notes -------------------------------------------------------------------------------------------
 
-// How a note is written so that what is printed stays what it is.
+// Prefixes that keep the output valid in its format.
 static const char *const note_starts[N_PIVOT_FORMATS] = {
 	[PIVOT_TEXT] = "  ", [PIVOT_MARKDOWN] = "\n", [PIVOT_LATEX] = "% "};
 
@@ -629,7 +629,7 @@ static void print_line(void *context, const char *line, size_t n)
 	print_note(context, line, n);
 }
 
-// Below a figure stands what it shows, not how another is made.
+// A figure shows the note without the hint at an option.
 static void draw_line(void *context, const char *line, size_t n)
 {
 	static const char *const hints[] = {"; --where ", ": --where ", " (strain run --label "};

@@ -16,16 +16,17 @@ struct sampler;
 struct feed;
 struct registry;
 
-// All three are borrowed and outlive the sampler. The registry has every group of source_list.
+// The pointers are borrowed and must outlive the sampler. The registry has every group of
+// source_list.
 int sampler_new(const struct source_context *context, struct registry *registry, struct feed *feed,
 	uint64_t interval_ns, struct sampler **ret, struct error *e);
 
-// Opens the sources of the tick lane and starts it and the lane of memory, which opens its sources
-// in its own thread.
+// Opens the sources of the tick lane, starts it, and starts the memory lane, which opens its
+// sources in its own thread.
 int sampler_start(struct sampler *s, struct error *e);
-// Starts the lane of devices, which opens them in its thread: a driver may take seconds. To be
-// called when all other threads run: while its library is loaded, the dynamic linker's lock keeps
-// others from beginning. Once, after sampler_start(); without it no device is read.
+// Starts the device lane, which opens devices in its thread, since a driver may take seconds. Call
+// it once, after sampler_start and when all other threads run: loading the driver's library holds
+// the dynamic linker's lock, and no thread can start meanwhile. Without it no device is read.
 int sampler_start_devices(struct sampler *s, struct error *e);
 
 // Multiplies every interval. At least 1.
@@ -33,79 +34,79 @@ void sampler_set_slow(struct sampler *s, double slow);
 // The interval of groups that are read at every tick, from now on.
 void sampler_set_interval(struct sampler *s, uint64_t interval_ns);
 
-// Reads everything in the tick lane once more, now, and hands it to the feed. Waits at most
-// timeout_ns.
+// Reads everything in the tick lane now and passes it to the feed. Waits at most timeout_ns.
 void sampler_read_now(struct sampler *s, uint64_t timeout_ns);
 
-// Ends the lanes and hands the last rows to the feed. A lane that hangs in a driver, or has not
-// come back from opening one, is left behind: its thread, its sources and what they hold stay until
-// the process ends, which must then be by _exit. NULL, or what was left behind, as a sentence.
+// Ends the lanes and passes the last rows to the feed. A lane that hangs in a driver is abandoned:
+// its thread and sources stay until the process ends, which must then call _exit. Returns NULL, or
+// a sentence that names the abandoned lane.
 const char *sampler_stop(struct sampler *s);
 void sampler_free(struct sampler *s); // accepts NULL; after sampler_stop
 
-// Counts of the tick lane since the start: ticks that were due, those read more than a tick too
-// late, and those that were skipped.
+// Counts of the tick lane since the start: ticks due, ticks more than one interval late, ticks
+// missed.
 struct sampler_ticks {
 	uint64_t due;
 	uint64_t late;
 	uint64_t missed;
 };
 struct sampler_ticks sampler_ticks(const struct sampler *s);
-// Time spent in the readings of a source (index into source_list).
+// Time spent in reading a source (index into source_list).
 uint64_t sampler_source_ns(const struct sampler *s, size_t source);
-// How the tick lane is scheduled: "SCHED_FIFO 1", "slice 0.1 ms", "default".
+// The scheduling of the tick lane: "SCHED_FIFO 1", "slice 0.1 ms", "default".
 const char *sampler_scheduling(const struct sampler *s);
 
 // Budget ------------------------------------------------------------------------------------------
 //
-// The budget: how much slower the recorder must read to cost no more than it was allowed. What it
-// did not use it saves up for a while, and has some to begin with: starting, a compaction, a round
-// of smaps_rollup are paid from that, and no reading is slowed for them.
+// The budget slows readings down where recording would cost more than it may. Unused CPU time is
+// saved for a while, and the start is paid in advance: single costs, such as starting, a compaction
+// or a round of smaps_rollup, slow nothing down.
 
 struct budget {
 	double share; // of one core; 0: no budget
 	double slow; // every interval is multiplied by it; at least 1
-	double recent; // share of a core used lately, smoothed over a few seconds
-	double seconds; // that `recent` is of
-	double saved_seconds; // CPU time that was allowed and not used; negative: overdrawn
-	double said; // `slow` as the run was last told
+	double recent; // share of a core used, smoothed over a few seconds
+	double seconds; // length of time that `recent` is about
+	double saved_seconds; // CPU time allowed and not used; negative: overdrawn
+	double said; // `slow` of the last event
 };
 
 void budget_init(struct budget *b, double share);
 
-// Takes in what the last stretch of time cost and changes `slow`. True where it has moved so far
-// from what the run was last told that this is worth an event; the caller then tells.
+// Updates `slow` from the cost of the last stretch of time. True: it differs enough from the last
+// event that the caller should write another one.
 bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds);
 
 // Pace --------------------------------------------------------------------------------------------
 //
-// How often to read what is read at every tick, where --interval does not say. docs/rates.md has
-// the measurements: 50 ms costs a third of 10 ms and gives the same verdicts, but loses the first
-// seconds of a run, epochs shorter than 0.5 s, and processes that live as long.
+// The interval between ticks without --interval. Ticks of 50 ms give the same verdicts as 10 ms for
+// a third of the CPU time, but lose detail in the first seconds of a run, in epochs shorter than
+// 0.5 s, and of processes that live as long (docs/rates.md).
 
 #define PACE_INTERVAL_NS (50 * NS_PER_MS)
 #define PACE_FAST_INTERVAL_NS (20 * NS_PER_MS)
-#define PACE_FAST_NS (5 * NS_PER_S) // that a reason counts, and the start of the run
+#define PACE_FAST_NS \
+	(5 * NS_PER_S) // how long a reason for fast ticks counts; also the start of the run
 
 struct pace {
 	uint64_t fixed_ns; // --interval; 0: none was given
 	uint64_t fast_until_ns; // CLOCK_MONOTONIC
-	uint64_t seen_ns; // when pace_update saw these last
+	uint64_t seen_ns; // time of the last pace_update
 	uint64_t epochs;
 	uint64_t processes;
 };
 
 // fixed_ns: 0 to adapt the interval.
 void pace_init(struct pace *p, uint64_t fixed_ns, uint64_t now_ns);
-// Takes in how many epochs and processes began so far, and returns the interval for now. To be
-// called about once a second.
+// Returns the interval for now. epochs, processes: the numbers that have started so far. Call it
+// about once a second.
 uint64_t pace_update(struct pace *p, uint64_t now_ns, uint64_t epochs, uint64_t processes);
 
 // Clock watch -------------------------------------------------------------------------------------
 //
-// Notices that the wall clock was set, or that the machine slept: the run's own times count in
-// CLOCK_MONOTONIC, which stands still meanwhile; CLOCK_BOOTTIME goes on; CLOCK_REALTIME goes on as
-// that does, until it is set.
+// Detects that the wall clock was set, or that the machine slept. Times of a run are
+// CLOCK_MONOTONIC, which stops while the machine sleeps; CLOCK_BOOTTIME and CLOCK_REALTIME
+// continue.
 
 struct sink;
 
@@ -113,19 +114,19 @@ struct clock_watch {
 	int64_t offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC, as last seen
 	int64_t asleep_ns; // CLOCK_BOOTTIME less CLOCK_MONOTONIC, as last seen
 	uint64_t suspended_ns; // since the watch began
-	uint64_t anchor_ns; // when the wall clock is told next
+	uint64_t anchor_ns; // when to record the wall clock next
 	bool seen;
 };
 
 struct clock_change {
-	int64_t set_ns; // by how much the wall clock was set; 0: it was not
-	uint64_t suspended_ns; // for how long the machine slept; 0: it did not
+	int64_t set_ns; // step of the wall clock; 0: none
+	uint64_t suspended_ns; // how long the machine slept; 0: it did not
 };
 
-// Takes in the clocks, read one after the other. True where something has happened since the last
-// time; what NTP slews is no step.
+// Compares the clocks, read one after the other, with those of the last call. True: one was set, or
+// the machine slept. A clock that NTP slews was not set.
 bool clock_watch_look(struct clock_watch *w, uint64_t monotonic_ns, uint64_t boottime_ns,
 	uint64_t realtime_ns, struct clock_change *ret);
-// Reads them, and tells what happened as events; and once a minute what the wall clock shows, to
-// align runs of several hosts.
+// Reads the clocks and writes changes as events, and once a minute the wall clock, which aligns
+// runs of several hosts.
 void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns);
