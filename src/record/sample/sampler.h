@@ -85,8 +85,8 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds);
 
 #define PACE_INTERVAL_NS (50 * NS_PER_MS)
 #define PACE_FAST_INTERVAL_NS (20 * NS_PER_MS)
-#define PACE_FAST_NS \
-	(5 * NS_PER_S) // how long a reason for fast ticks counts; also the start of the run
+// How long a reason for fast ticks counts; also the start of the run.
+#define PACE_FAST_NS (5 * NS_PER_S)
 
 struct pace {
 	uint64_t fixed_ns; // --interval; 0: none was given
