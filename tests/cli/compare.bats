@@ -5,47 +5,9 @@
 
 bats_require_minimum_version 1.5.0
 
-# A sweep of two batch sizes by two frameworks, three repeats each, whose epochs last what is known;
-# one trial of it crashed, one was skipped, one gives no epochs.
 setup_file() {
-	mkdir "$BATS_FILE_TMPDIR/paper.sweep" && cd "$BATS_FILE_TMPDIR/paper.sweep" || return
-	echo "command: x" >plan.yaml
-	python3 - "$SOURCE_ROOT/tests/traces/schema-1001-onednn.strain" <<-'EOF'
-		import shutil, sqlite3, sys
-
-		def make(name, labels, epoch_s, status=0, **keys):
-		    shutil.copy(sys.argv[1], name)
-		    run = sqlite3.connect(name)
-		    run.execute("DELETE FROM label")
-		    # Other programs ran beside the trace, which is another test's matter.
-		    run.execute("UPDATE metric SET name = 'system.cpu.time.' || name WHERE name = 'system.cpu.time.user'")
-		    run.executemany("INSERT INTO label VALUES (?, ?)", labels.items())
-		    if epoch_s:
-		        run.execute("UPDATE span SET start_ns = number * ?1, end_ns = (number + 1) * ?1"
-		                    " WHERE kind = 'epoch'", (int(epoch_s * 1e9),))
-		    else:
-		        run.execute("DELETE FROM span WHERE kind = 'epoch'")
-		    run.execute("UPDATE run SET value = ? WHERE key = 'status'", (str(status),))
-		    for key, value in keys.items():
-		        run.execute("INSERT OR REPLACE INTO run VALUES (?, ?)", (key, value))
-		    run.execute("UPDATE run SET value = value + ? WHERE key = 'start_utc_ns'", (make.n * 10**10,))
-		    make.n += 1
-		    run.commit()
-		    run.close()
-
-		make.n = 0
-		seconds = {("32", "pytorch"): (1.20, 1.22, 1.21), ("32", "tensorflow"): (1.5, 1.6, 1.4),
-		           ("128", "pytorch"): (0.90, 0.91, 0.92), ("128", "tensorflow"): (1.45, 1.5, 1.55)}
-		for trial, ((batch, framework), repeats) in enumerate(seconds.items(), 1):
-		    for repeat, epoch_s in enumerate(repeats, 1):
-		        labels = {"batch_size": batch, "framework": framework, "sweep": "paper",
-		                  "trial": str(trial), "repeat": str(repeat)}
-		        make(f"{trial:04}-{repeat}.strain", labels, epoch_s)
-		labels = {"framework": "pytorch", "sweep": "paper", "repeat": "1"}
-		make("0005-1.strain", {"batch_size": "512", "trial": "5", **labels}, 1, 256,
-		     outcome="out_of_memory", outcome_text="out of device memory: tried to allocate 2 GiB")
-		make("0006-1.strain", {"batch_size": "1024", "trial": "6", **labels}, None)
-	EOF
+	cd "$BATS_FILE_TMPDIR" || return
+	python3 "$SOURCE_ROOT/tests/cli/paper_sweep.py" "$SOURCE_ROOT/tests/traces/schema-1001-onednn.strain"
 	sleep 0.1
 }
 

@@ -2,7 +2,7 @@
 #
 # For the tests of `strain run`: runs go to a folder of the test's own.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 setup() {
 	export STRAIN_DIR="$BATS_TEST_TMPDIR/runs"
