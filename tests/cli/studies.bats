@@ -4,7 +4,7 @@
 # strain compare --layout: every table and figure of the documents, over real runs at toy size. The
 # runs are of the C workload; the labels are as a sweep of the document's would give them.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 # A run of a batch size, with further labels.
 record() {
@@ -103,9 +103,9 @@ has_no_gpu() {
 @test "what was published stands beside it, marked, with its source" {
 	run -0 "$STRAIN" compare runs --layout torres2021-table3 --beside published
 	[[ $output == *'published  FELIX '*' PyTorch '*' DT2 '*3048*1682*796*535*466* ]]
-	[[ $output == *'published: Torres, Barrios and Denneulin 2021, Table 3; measured by its authors'* ]]
+	prints Torres 2021 "Table 3"
 	run -0 "$STRAIN" compare runs --layout torres2021-table3
-	[[ $output != *FELIX* && $output != *published* ]]
+	[[ $output != *FELIX* && $output != *published* && $output != *3048* ]]
 }
 
 @test "Torres Table 4: peak memory at batch size 32" {
@@ -147,7 +147,7 @@ has_no_gpu() {
 	says tensorflow pytorch
 	if has_no_gpu; then
 		says 'CPU utilisation (%)'
-		grep -q 'CPU (sum over cores), no GPU: ' kept/figure.gp
+		grep -q 'GPU: ' kept/figure.gp # why it is the CPUs that are drawn
 	else
 		says 'utilisation (%)'
 	fi
@@ -155,7 +155,8 @@ has_no_gpu() {
 
 @test "Dube and Sura Figures 1 to 3: throughput by CPUs, its gains" {
 	figure dube-sura-fig1
-	says threads 'gpus 0' "the document''s is Caffe with VGG16; here it is oneDNN, on CPUs"
+	says threads 'gpus 0'
+	grep -q 'Caffe.*VGG16.*oneDNN' kept/figure.gp
 	csv dube-sura-fig2 >table.csv
 	awk -F, '$1 == 1 && $2 == "vgg16" {first = $8} $1 == 2 && $2 == "vgg16" {second = $8}
 		END {exit !(first == 1 && second > 0 && second != 1)}' table.csv
@@ -165,7 +166,7 @@ has_no_gpu() {
 	csv dube-sura-fig3 | awk -F, -v e="$one" '$1 == 1 && $2 == "vgg16" {found = ($8 - e) ^ 2 < 1e-9}
 		END {exit !found}'
 	figure dube-sura-fig3 --beside published
-	grep -q 'Dube and Sura, Figure 3: the document contains no values; its text' kept/figure.gp
+	grep -q 'Dube and Sura, Figure 3: ' kept/figure.gp
 }
 
 @test "Tripathi Table 3.1: the best number of workers" {
@@ -210,7 +211,7 @@ has_no_gpu() {
 	mkdir path # without gnuplot the script is left all the same
 	PATH=$PWD/path run -1 "$STRAIN" compare gpus --layout tripathi2019-fig3.3 -o figure.svg --keep-script kept
 	says 'GPU 0 of 2' 'GPU 1 of 2' 'workers 2'
-	grep -q '2 runs, one each' kept/figure.gp # not four: it is the GPUs that are four
+	grep -q '2 runs' kept/figure.gp # not four: it is the GPUs that are four
 }
 
 @test "Tripathi Figures 3.1 to 3.8" {
@@ -229,7 +230,7 @@ has_no_gpu() {
 	says processes
 	figure tripathi2019-fig3.8 --where model=resnet50
 	says 'memory 1GiB' 'memory 2GiB'
-	grep -q "'workers (0, 2): showing runs with 2'" kept/figure.gp # both memories have these
+	grep -q "'workers (0, 2): .* 2'" kept/figure.gp # both memories have these
 }
 
 @test "where lines end epochs, the first has no length in Tripathi Figure 3.1" {
@@ -246,37 +247,34 @@ with sqlite3.connect("runs/r34.strain") as run:
     run.execute("INSERT INTO run VALUES (?, ?)", ("epochs", "lines end epochs"))'
 	figure tripathi2019-fig3.1
 	[ "$(points)" = $'1 gap\n2 time' ]
-	grep -qF 'the lines mark the ends of epochs' kept/figure.gp
 }
 
 @test "a figure of numbers is a table without -o; the others say what they are" {
 	run -0 "$STRAIN" compare runs --layout tripathi2019-fig3.5 --where model=resnet50
-	[[ $output == *'Tripathi 2019, Figure 3.5: time, utilisation, memory by workers'* ]]
-	[[ $output == *'time of an epoch, '*'by batch_size'* ]]
-	run -2 "$STRAIN" compare runs --layout torres2021-fig1
-	[[ ${lines[0]} == *'torres2021-fig1 is a figure: -o FILE.pdf, .svg or .png'* ]]
-	run -2 "$STRAIN" compare runs --layout torres2021-table3 -o table.pdf
-	[[ ${lines[0]} == *'torres2021-table3 is a table, not a figure'* ]]
+	prints "Tripathi 2019" "Figure 3.5"
+	prints workers 32
+	fails_with 2 torres2021-fig1 -o .pdf .svg .png -- "$STRAIN" compare runs --layout torres2021-fig1
+	fails_with 2 torres2021-table3 -- "$STRAIN" compare runs --layout torres2021-table3 -o table.pdf
+	[ ! -e table.pdf ]
 }
 
 @test "facts of the documents, and what waits" {
 	run -0 "$STRAIN" compare --layout torres2021-table2
-	[[ $output == *'Tesla P100'*'published: Torres, Barrios and Denneulin 2021, Table 2; not measured here'* ]]
-	run -1 "$STRAIN" compare --layout tripathi2019-table5.8
-	[ "$output" = 'strain: tripathi2019-table5.8 (Tripathi 2019, Table 5.8) is not yet possible; missing: the estimator of the batch size' ]
+	prints "Tesla P100" Pascal 3584
+	prints Torres 2021 "Table 2"
+	fails_with 1 tripathi2019-table5.8 "Tripathi 2019, Table 5.8" -- "$STRAIN" compare --layout tripathi2019-table5.8
 	run -0 "$STRAIN" compare --layout tripathi2019-table5.8 --beside published
 	[[ $output == *5133.51* ]]
 }
 
 @test "runs that lack a label, or are none of the document's" {
-	run -0 "$STRAIN" compare runs/r34.strain --layout dube-sura-fig1
-	[[ $output == *'no run has a label framework, threads, gpus (strain run --label NAME=VALUE)'* ]]
-	run -1 "$STRAIN" compare runs/r34.strain --layout tripathi2019-table5.3
-	[ "$output" = 'strain: tripathi2019-table5.3 needs runs with model=resnet50: none of 1 has model=resnet50 (found: resnet34)' ]
-	run -0 "$STRAIN" compare runs/c3d.strain --layout tripathi2019-fig3.8
-	[[ $output == *'no run has a label memory (strain run --label NAME=VALUE)'* ]]
-	run -2 "$STRAIN" compare runs --layout torres2021-table33
-	[[ ${lines[0]} == *"no layout 'torres2021-table33' (--layout list lists them)"* ]]
+	run -0 --separate-stderr "$STRAIN" compare runs/r34.strain --layout dube-sura-fig1
+	prints framework threads gpus "strain run --label NAME=VALUE"
+	fails_with 1 tripathi2019-table5.3 model=resnet50 1 resnet34 -- \
+		"$STRAIN" compare runs/r34.strain --layout tripathi2019-table5.3
+	run -0 --separate-stderr "$STRAIN" compare runs/c3d.strain --layout tripathi2019-fig3.8
+	prints memory "strain run --label NAME=VALUE"
+	fails_with 2 --layout "'torres2021-table33'" "--layout list" -- "$STRAIN" compare runs --layout torres2021-table33
 }
 
 @test "gnuplot draws them" {
