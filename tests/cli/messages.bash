@@ -66,5 +66,5 @@ json() { # EXPRESSION COMMAND...
 	"${@:2}" --json 2>/dev/null | /usr/bin/python3 -c '
 import json, sys
 d = json.load(sys.stdin)
-print(eval(sys.argv[1]))' "$1"
+print(eval("(" + sys.argv[1] + ")"))' "$1"
 }
