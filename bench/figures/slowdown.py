@@ -80,7 +80,7 @@ def rate_between(times, first, last):
 
 
 def ratios(times, changes):
-    """For each stretch that was stopped, its rate over the mean of the two beside it, less 1."""
+    """For each stretch that was stopped, its rate over that of a stretch beside it, less 1."""
     rates, at = [], 0
     for first, last in zip(changes, changes[1:]):
         while at < len(times) and times[at] < first - 1:
@@ -89,9 +89,10 @@ def ratios(times, changes):
         rates.append(rate_between(near, first + SETTLE_S, last))
     found = []
     for i in range(2, len(rates) - 1, 2):
-        stopped, before, after = rates[i], rates[i - 1], rates[i + 1]
-        if stopped and before and after:
-            found.append(stopped / ((before + after) / 2) - 1)
+        # One neighbour, in turn the one before and the one behind: a mean of two would be less skewed than one.
+        beside = rates[i + 1 if i % 4 else i - 1]
+        if rates[i] and beside:
+            found.append(rates[i] / beside - 1)
     return found
 
 

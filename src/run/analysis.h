@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// All that is known of a run but its verdict, each part made from those above it: what show,
-// finish, ls and report tell.
+// Everything known about a run except its verdict. Each part is computed from the parts above it.
 
 #pragma once
 
@@ -20,25 +19,26 @@ struct verdict;
 struct analysis {
 	struct run_tables tables;
 	struct process_list processes;
-	struct stops job_stops; // nothing of the job ran
-	struct stops stops; // the same, or a process that others wait for was stopped
+	struct stops job_stops; // when the whole job was stopped
+	struct stops stops; // when the job, or a process that others wait for, was stopped
 	struct overview overview;
-	struct implausible_list *implausible; // figures that were left out; owned; NULL: not kept
+	struct implausible_list
+		*implausible; // owned; impossible figures that were left out; NULL: not kept
 	struct phases phases;
 	struct growth growth; // of memory over iterations
 	struct error damage; // the first part of the metadata that could not be read; code 0: none
-	const struct verdict *verdict; // borrowed; whoever judged the run sets it (verdict_load)
+	const struct verdict *verdict; // borrowed; set by verdict_judge
 };
 
-// Works on live, cut-off and damaged runs: what can be read is read, and the rest named in
-// `damage` (blocks: reader_damage). -ENOMEM.
+// Also loads live, cut-off and damaged runs, as far as they can be read: `damage` has the first
+// failure (of blocks: reader_damage). -ENOMEM.
 int analysis_load(struct reader *r, struct analysis *ret, struct error *e);
-// The same without what was different in the slowest iterations, which nothing else rests on: half
-// the time where there are many short runs.
+// The same without the differences of the slowest iterations, on which nothing else depends. Takes
+// half the time for short runs.
 int analysis_load_brief(struct reader *r, struct analysis *ret, struct error *e);
-// Only host and job, for lists of runs: no epochs, processes, devices or phases.
+// Host and job only, for lists of runs: no epochs, processes, devices or phases.
 int analysis_load_job(struct reader *r, struct analysis *ret, struct error *e);
 void analysis_done(struct analysis *a);
 
-// The process that trains: it marks iterations, or the tree says so; 0: none is known.
+// The entity of the training process, from its marks or from the process tree; 0: not known.
 int64_t analysis_trainer(const struct analysis *a);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What CPU time went into, for people: samples of the whole run by class of code, for each role of
-// a thread and for each phase of the training.
+// CPU time by class of code, for each role of a thread and each phase of training, from samples of
+// the whole run.
 
 #pragma once
 
@@ -21,7 +21,7 @@ enum code_role {
 	N_CODE_ROLES
 };
 
-// The known phases, then outside of any, then where that is not known.
+// The known phases, then "outside any phase", then "phase not known".
 enum { CODE_OUTSIDE = N_KNOWN_PHASES, CODE_UNKNOWN, N_CODE_PHASES };
 
 struct code_time {
@@ -29,11 +29,11 @@ struct code_time {
 	struct code_group_samples phases[N_CODE_PHASES]; // of processes that train, all threads
 	uint64_t samples; // of all roles
 	uint64_t phase_samples; // of all phases
-	char *missing; // why there are no samples; NULL where there are. For people
-	char *phases_missing; // why none by phase
+	char *missing; // why there are no samples, for people; NULL: there are
+	char *phases_missing; // why there are none by phase; NULL: there are
 };
 
-// 0 or -ENOMEM. What a damaged file has before the damage is there.
+// 0 or -ENOMEM. Of a damaged file it has the samples before the damage.
 int code_time_load(const struct analysis *a, struct code_time *ret);
 void code_time_done(struct code_time *t);
 
@@ -41,7 +41,7 @@ void code_time_done(struct code_time *t);
 const char *code_role_name(enum code_role role);
 // "data", ..., "outside iterations", "phase not known".
 const char *code_time_phase_name(size_t phase);
-// In the order in which they are shown: as an iteration goes through them.
+// The phase at a place in the order of display, which is that of an iteration.
 size_t code_time_phase_in_order(size_t place); // place < N_CODE_PHASES
 // "matrix kernels 62 %, interpreter 20 %": classes with 5 % or more, the largest first.
 struct text;

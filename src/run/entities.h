@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a run measured, and about what: its entity and metric tables in memory. Everything in them
-// comes from the job or from a file: never trusted, never printed unescaped.
+// The entity and metric tables of a run, in memory. All strings come from the job or from a file:
+// escape them.
 
 #pragma once
 
@@ -22,9 +22,9 @@ struct entity {
 	char *name;
 	int64_t parent; // id; 0 for none
 	int64_t first_ns;
-	int64_t last_ns; // the run's end where it was there to the end
-	bool ended; // it was gone before the run ended
-	struct json_t *attributes; // jansson's; an object, empty where the file held none
+	int64_t last_ns; // the end of the run if it lasted until then
+	bool ended; // it ended before the run did
+	struct json_t *attributes; // a JSON object, maybe empty
 };
 
 struct entity_list {
@@ -33,21 +33,21 @@ struct entity_list {
 	size_t capacity;
 };
 
-// Kinds that this version does not know are left out. job_only: host and job, nothing else.
+// Leaves out kinds that this version does not know. job_only: loads host and job only.
 int entity_list_load(struct reader *r, bool job_only, struct entity_list *ret, struct error *e);
 void entity_list_done(struct entity_list *list);
-// NULL where there is none.
+// NULL: there is none.
 const struct entity *entity_find(const struct entity_list *list, int64_t id);
 const struct entity *entity_first(const struct entity_list *list, enum entity_kind kind);
-// An attribute as a number; NAN where it is not there.
+// An attribute as a number; NAN: it has none.
 double entity_number(const struct entity *entity, const char *attribute);
 // Whether an attribute is true.
 bool entity_flag(const struct entity *entity, const char *attribute);
-// A command line for people: its arguments (a JSON array) with blanks between, quoted where they
-// need it; "" where there is none. Owned by the caller; NULL: out of memory.
+// The command line of a JSON array of arguments, quoted for a shell; "" for none. Owned by the
+// caller; NULL: out of memory.
 char *entity_command(const struct entity *entity);
 char *entity_command_line(const char *json);
-// false where `name` is no kind.
+// False: `name` is not a kind.
 bool entity_kind_parse(const char *name, enum entity_kind *ret);
 
 struct metric_row {
@@ -67,8 +67,8 @@ struct metric_list {
 	size_t capacity;
 };
 
-// What the metric is, for people: the file's own words where it has any, else those that this
-// version knows; "" where it knows none. Lives with the metric.
+// The description of the metric: that of the file, else that of this version; "" if neither has
+// one. Lives as long as the metric.
 const char *metric_row_help(const struct metric_row *metric);
 
 int metric_list_load(struct reader *r, struct metric_list *ret, struct error *e);

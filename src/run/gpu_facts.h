@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which GPUs are the job's, and what these did. A machine has GPUs that the job may not use
-// (CUDA_VISIBLE_DEVICES), that it may use and does not, and that it shares with other programs:
-// only what the job's own did says something about the job.
+// The GPUs of the job, and their load. A machine also has GPUs that the job may not use
+// (CUDA_VISIBLE_DEVICES), GPUs that it may use and does not, and GPUs that it shares with other
+// programs.
 
 #pragma once
 
@@ -15,9 +15,9 @@ struct analysis;
 struct stretch;
 
 enum gpu_owner {
-	GPU_OF_JOB, // a process of the job was on it; or it may be, and nobody knows who was
-	GPU_SPARE, // the job may use it, and no process of it was on it
-	GPU_OF_OTHERS, // the job's environment hides it
+	GPU_OF_JOB, // used by a process of the job; or visible to it, and the users are not known
+	GPU_SPARE, // visible to the job, but not used
+	GPU_OF_OTHERS, // hidden by the job's environment
 	N_GPU_OWNERS,
 };
 
@@ -36,17 +36,17 @@ enum gpu_error {
 	N_GPU_ERRORS,
 };
 
-// Numbers are NAN where they are not known. Shares of time are of a stretch of steady iterations;
-// where there are no iterations, of what is recorded.
+// NAN: not known. Shares of time refer to a stretch of steady iterations, else to everything
+// recorded.
 struct gpu_facts {
 	unsigned n; // GPUs that the job may use
-	unsigned n_used; // of these, with a process of the job on them; where nobody knows: 0
-	bool known; // of each of them it is known whether a process of the job was on it
-	bool used; // the job uses one: it is known, or nobody knows whose processes there are, and
-	           // one of those that it may use was busy, or its memory filled
-	bool unused; // known: no process of the job was on any that it may use
-	bool divided; // the busiest is (MIG)
-	// The busiest of the job's, and what it did.
+	unsigned n_used; // GPUs with a process of the job; 0 if not known
+	bool known; // whether the users of all of them are known
+	bool used; // the job uses one: known, or assumed because one that it may use
+	           // was busy or its memory filled
+	bool unused; // known: the job used none
+	bool divided; // the busiest is divided (MIG)
+	// The busiest GPU of the job.
 	int index; // NVML's number; -1: there is none
 	int64_t entity;
 	double busy; // share of time with a kernel resident
@@ -54,17 +54,17 @@ struct gpu_facts {
 	double occupancy; // warps, as a share of what they hold (GPM)
 	double tensor_activity;
 	double dram_activity; // bandwidth, as a share of the peak (GPM)
-	double least_busy; // of the job's GPUs the one that is least busy
+	double least_busy; // the same of the least busy GPU of the job
 	int least_index;
 	// Its clock while it had work: lost is 1 - clock / the clock that was asked for (the
 	// highest, or that set for applications). Driver's reasons of a lower clock: heat, a
 	// hardware slowdown or a power brake come first, the power limit second.
 	double clock_lost; // on average
 	double slowed; // share of busy time with a reason of the first kind
-	double throttled; // what these cost: clock lost then, averaged over all busy time
+	double throttled; // clock lost for these reasons, averaged over busy time
 	double capped; // share of busy time at the power limit, with no reason of the first kind
 	double capped_lost; // clock lost then
-	// Who else was on the job's GPU; of the one that had most of it.
+	// Other users of the job's GPU that has most of them.
 	double others; // mean number of their processes
 	double others_busy; // share of time with a kernel of theirs
 	double others_bytes; // memory that they held, on average
@@ -75,15 +75,15 @@ struct gpu_facts {
 	double link_rate; // what that link can do
 	double memory_bytes; // of the fullest; of a divided one its instance's
 	double memory_peak_bytes;
-	// That the job's GPUs counted while it ran, and the one with the most of the worst kind.
+	// Errors that the GPUs of the job counted, and the GPU with most errors of the worst kind.
 	double errors[N_GPU_ERRORS];
 	int errors_index; // -1: there were none
 	uint64_t
 		xid; // the first of the job's GPUs that names a fault of the GPU; 0: there was none
 	int xid_index;
-	int lost_index; // a GPU of the job that went away; -1: none did
+	int lost_index; // a GPU of the job that disappeared; -1: none
 	double lost_at_s;
-	// The busiest that is not the job's.
+	// The busiest GPU that the job does not use.
 	int neighbour_index; // -1: none was busy
 	double neighbour_busy;
 };
@@ -92,10 +92,10 @@ struct gpu_facts {
 void gpu_facts_init(struct gpu_facts *g);
 // Needs overview and events.
 void gpu_facts_fill(const struct analysis *a, const struct stretch *stretch, struct gpu_facts *ret);
-// The part of the job's time that slow clocks took; 0: none, or too little to be told from the
-// usual. NAN: not known.
+// The share of the job's time lost to slow clocks; 0: none, or within the usual variation. NAN: not
+// known.
 double gpu_facts_throttled(const struct gpu_facts *g);
-// The part of the time in which the job's GPU worked for others; 0: none; NAN: not known.
+// The share of time in which the job's GPU worked for others; 0: none; NAN: not known.
 double gpu_facts_shared(const struct gpu_facts *g);
-// Whether its results cannot be trusted: uncorrected errors, an Xid that means so, or it is gone.
+// Whether a GPU of the job is faulty: uncorrected errors, an Xid of a fault, or it disappeared.
 bool gpu_facts_fault(const struct gpu_facts *g);

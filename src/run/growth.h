@@ -5,10 +5,10 @@
 // and shared, no page cache), of the job and of each process that trains, against the number of the
 // iteration, without warm-up.
 //
-// A leak is claimed where the memory that is never given back again (at each time, the least that
-// is held from then on) grows by 64 MB and in each quarter of the iterations by at least half of
-// its even share: what fills up and then stays (caches, queues of a loader), and what comes and
-// goes with each epoch, does not. Of a run of one epoch it is not known what its end gives back.
+// A leak is reported if the memory that is never freed again (at each time, the minimum from then
+// on) grows by 64 MB, and in each quarter of the iterations by at least half of its even share.
+// Caches and queues that fill up and then stay, and memory that comes and goes with each epoch, do
+// not count. A run of one epoch does not show what the end of an epoch frees.
 
 #pragma once
 
@@ -23,13 +23,13 @@ struct run_tables;
 struct text;
 
 struct growth { // of memory that cannot be dropped
-	bool leak; // it grew all the time, over iterations
+	bool leak; // it grew throughout the iterations
 	struct estimate bytes_per_iteration;
 	double bytes_per_s;
 	double full_in_s; // after the run's end, at the limit; NAN: no limit is known, or no leak
-	double gained_bytes; // over the steady iterations, and not given back
-	int64_t process; // the one that trains and grows; 0: another, or it is not known
-	bool one_epoch; // what the end of an epoch gives back was not seen
+	double gained_bytes; // over the steady iterations, and not freed
+	int64_t process; // the training process, if that grows; 0: another one, or not known
+	bool one_epoch; // the run did not reach the end of an epoch
 };
 
 // `bytes` held at iteration `at` (a fraction is within it); at ascends. NAN is left out. True for a
@@ -39,7 +39,7 @@ struct growth { // of memory that cannot be dropped
 bool growth_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
 	double *ret_gained);
 
-// Needs phases and overview. Always filled: NAN where there are no iterations or readings.
+// Always fills *ret; NAN without iterations or readings.
 void growth_fill(const struct run_tables *tables, const struct overview *overview,
 	const struct phases *phases, struct growth *ret);
 // "memory grows by 16 MB an iteration (14 to 17): full in 40 min at that rate"; nothing where it is

@@ -30,8 +30,8 @@ struct histogram {
 // A zeroed histogram is empty. Values that are not finite and weights that are not above 0 are
 // ignored; out of memory drops the value.
 void histogram_add(struct histogram *h, double value, double weight);
-// The smallest value that at least `share` of the weight does not pass; NAN where it is empty.
+// The smallest value such that at least `share` of the weight is not above it; NAN: empty.
 double histogram_quantile(const struct histogram *h, double share);
-// Empties it; keeps what it allocated.
+// Empties it and keeps its memory.
 void histogram_clear(struct histogram *h);
 void histogram_done(struct histogram *h);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the process tree and the marks know of each other: processes that iterate or prepare have
-// their role by that; workers have the CPU time of their processes, and who prepares without
-// feeding a thread that trains is no worker, but a span of the job's own.
+// Joins the process tree and the marks: processes that iterate or prepare batches get their role,
+// workers get the CPU time of their processes, and threads that prepare batches for no training
+// thread become spans of the job.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a run is worth, a number at a time: what runs are compared, sorted and plotted by. One
-// table; a new measure is a row there and a function.
+// Measures of a run: the numbers by which runs are compared, sorted and plotted. A new measure is a
+// row of one table and a function.
 
 #pragma once
 
@@ -43,12 +43,13 @@ enum measure_id {
 	MEASURE_STEP_SHARE,
 	MEASURE_OTHER_SHARE,
 	MEASURE_RECORDER_CPU,
-	MEASURE_OUTCOME, // words, no number: always NAN
+	MEASURE_OUTCOME, // words: the number is always NAN
 	MEASURE_VERDICT,
 	N_MEASURES,
 };
 
-// What its numbers are, and so how they are written. Per cent are 0 to 100 (of CPUs: 100 for each).
+// The kind of its numbers, which decides their format. Per cent are 0 to 100 (of CPUs: 100 for
+// each).
 enum measure_kind {
 	MEASURE_KIND_SECONDS,
 	MEASURE_KIND_BYTES,
@@ -69,31 +70,31 @@ struct measure {
 	const char *unit; // "s", "By", "%", ... as UCUM writes it; "" of words
 	enum measure_kind kind;
 	enum measure_better better;
-	bool job_only; // of the job as a whole: analysis_load_job is enough
+	bool job_only; // needs analysis_load_job only
 	const char *help; // one sentence
-	// NAN sets *ret_why, one line: from the analysis, or for ever. From a run: escape it.
+	// NAN sets *ret_why to one line, static or owned by the analysis. It may be from a run:
+	// escape it.
 	double (*compute)(const struct analysis *a, const char **ret_why);
 };
 
 // By measure_id.
 extern const struct measure measures[N_MEASURES];
 
-// N_MEASURES where there is none of that name.
+// N_MEASURES: there is none of that name.
 enum measure_id measure_by_name(const char *name);
 
-// Whether it tells how fast a job is, as a time or as a rate: two such are held against each other
-// by how many times as fast one is, and larger is better. Of anything else it is how many times as
-// much.
+// Whether it measures speed, as a time or a rate. Speeds are compared as speed-up (larger is
+// better), other measures as ratio.
 bool measure_is_speed(enum measure_id measure);
-// The speed-up, else the ratio, of a number over a baseline's. NAN where there is none.
+// The speed-up or ratio of a number over that of the baseline; NAN: not known.
 double measure_against(enum measure_id measure, double number, double baseline);
 
-// What `measure` says of each GPU that the job used, at most `most` of them; how many. 0 of a
-// measure that is no utilisation of GPUs, whose mean over them it is else.
+// The values of each GPU that the job used, at most `most`, for measures that are a mean over GPUs.
+// Returns their number; 0 for other measures.
 size_t measure_each_gpu(
 	const struct analysis *a, enum measure_id measure, double *ret_values, size_t most);
 
-// Every measure (job_only: of those; the others are NAN without a reason). Reasons live as long as
-// the analysis.
+// Computes all measures (job_only: only those; the others are NAN without a reason). Reasons live
+// as long as the analysis.
 void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],
 	const char *ret_reasons[static N_MEASURES]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The figures of a run that a person asks for first. NAN, -1 or NULL is "not known", never 0.
+// The main figures of a run. NAN, -1 and NULL mean "not known"; 0 never does.
 
 #pragma once
 
@@ -17,16 +17,16 @@ struct run_tables;
 struct stops;
 struct text;
 
-// Of the peak two bounds are known. Where they are as good as one (3 %) it is the peak; else no
-// more is known than that it was at least so much.
+// The peak is known by two bounds. If they differ by at most 3 %, it is reported as exact, else as
+// a lower bound.
 struct memory_figure {
 	double peak_bytes; // at least
 	double at_most_bytes;
 	double mean_bytes;
-	// What is in the peak: job_memory's kinds, or "resident" (of one process); NULL
+	// The kind of memory: one of job_memory's, or "resident" (of one process); NULL
 	const char *kind;
 	const char *metric; // its name; NULL
-	const char *source; // how the peak is known: "high-water marks", "cgroup", "sampled"; NULL
+	const char *source; // source of the peak: "high-water marks", "cgroup", "sampled"; NULL
 	bool at_least; // the peak may have been more
 };
 
@@ -34,7 +34,7 @@ struct gpu_figures {
 	int64_t entity;
 	const char *name; // escape it
 	double memory_peak_bytes; // of the device
-	double memory_bytes; // that it has
+	double memory_bytes; // capacity
 	double busy; // mean ratio: a kernel was resident
 	double busy_p95;
 	double power_watts; // mean
@@ -53,7 +53,7 @@ struct device_figures { // a disk or a network interface
 
 enum pressure_resource { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, N_PRESSURES };
 
-// Share of time in which some (or all) of those who wanted to run were stalled.
+// Share of time in which some (or all) tasks that could run were stalled.
 struct pressure_figures {
 	double some[N_PRESSURES]; // mean ratio
 	double full[N_PRESSURES];
@@ -80,28 +80,29 @@ struct overview {
 	struct run_label *labels; // [n_labels], by name
 	size_t n_labels;
 	enum run_state state;
-	bool damaged; // something of the file is lost
+	bool damaged; // part of the file is lost
 	bool attached; // to a process that ran already
-	bool epoch_pattern; // one of its own was given
-	double duration_s; // of the job; of the run where nobody saw the job's start and end
-	double end_s; // of the run, since its start, which is before the job's
-	double recorded_s; // how much of duration_s is in the file: what rates are of
-	double running_s; // of recorded_s, without stopped_s
-	double stopped_s; // nothing of the job ran, since it was stopped (stops.h)
-	const char *partial; // why it is not all of it, or NULL; the reader's. Escape it
+	bool epoch_pattern; // --epoch-pattern other than auto
+	double duration_s; // of the job, else of the run
+	double end_s; // end of the run, since its start
+	double recorded_s; // recorded part of duration_s, to which rates refer
+	double running_s; // recorded_s - stopped_s
+	double stopped_s; // time for which the whole job was stopped (stops.h)
+	const char *partial; // why only a part was recorded; NULL: all was. Borrowed from the
+	                     // reader; escape it
 	int exit_status; // -1 where unknown or killed
 	int exit_signal; // 0 for none
 	struct outcome_told outcome;
-	char *stopped; // how a sweep ended it, as it was to; NULL: it did not. Escape it
-	double cpus; // that the job may use (affinity, cgroup quota), else the host's
+	char *stopped; // stop rule by which a sweep ended it; NULL: none. Escape it
+	double cpus; // available to the job (affinity, cgroup quota), else those of the host
 	double cpu_seconds; // of the job
-	bool cpu_inexact; // the run says that the total misses something
+	bool cpu_inexact; // the total is known to be incomplete
 	double cpus_used; // mean
 	double cpus_used_p95;
-	double cpu_wait_seconds; // that the processes' leader threads were ready and had no CPU
-	double throttled; // ratio of its quota's periods that ended early because it was used up
-	double host_cpus; // that the machine has
-	double host_cpus_used; // by everybody, mean
+	double cpu_wait_seconds; // time for which leader threads were runnable and waited for a CPU
+	double throttled; // ratio of periods in which the CPU quota was used up
+	double host_cpus; // of the machine
+	double host_cpus_used; // by all programs, mean
 	struct memory_figure memory; // of the job
 	double memory_limit_bytes; // the cgroup's, else the host's memory
 	bool memory_limit_is_cgroup;
@@ -118,37 +119,37 @@ struct overview {
 	struct recording_figures recording;
 };
 
-// job_stops: nothing of the job ran; stops: the same, or a process that others wait for was
-// stopped. 0 or -ENOMEM.
+// job_stops: when the whole job was stopped; stops: also when a process that others wait for was. 0
+// or -ENOMEM.
 int overview_build(const struct run_tables *tables, const struct stops *job_stops,
 	const struct stops *stops, struct overview *ret);
 void overview_done(struct overview *o);
-// "at least 2.1 GB", or what is known to be all; `of` NAN for none: "2.1 of 16 GB".
+// "at least 2.1 GB", "2.1 GB", or with a capacity `of`, "2.1 of 16 GB" (NAN: none).
 void overview_append_memory(struct text *t, const struct memory_figure *memory, double of);
 // "0.8 s", "0.8 s, and was stopped for 12.0 s"
 void overview_append_running(struct text *t, const struct overview *o);
-// How the run stands, in one word for programs: "live", "finished", "cut off", "damaged".
+// The state of the run for programs: "live", "finished", "cut off", "damaged".
 const char *overview_state(const struct overview *o);
-// The same for people, with what became of the job: "exit 0", "SIGKILL", "cut off, damaged".
+// The state for people, with the exit status: "exit 0", "SIGKILL", "cut off, damaged".
 void overview_append_outcome(struct text *t, const struct overview *o);
-// "recorded 12.0 s of 30.0 s: the disk was full"; of a part.
+// "recorded 12.0 s of 30.0 s: the disk was full", for a run of which a part was recorded.
 void overview_append_recorded(struct text *t, const struct overview *o);
-// The limits that the run set for its job, in words: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup
-// v1 memory)"; nothing where it set none.
+// The limits that the run set for its job: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup v1
+// memory)"; nothing if it set none.
 void overview_append_limits(struct text *t, struct reader *r);
-// Share of what was read that the page cache answered; NAN where that is not known.
+// Share of the bytes read that came from the page cache; NAN: not known.
 double overview_cache_share(const struct overview *o);
-// A number of the run's key "limits" (what the job was allowed); NAN where there is none.
+// A number of the key "limits" of the run; NAN: there is none.
 double overview_limit(struct reader *r, const char *name);
 // CPUs that the quota allowed for most of the run (the median over time); NAN: none is known.
 double overview_quota_cpus(const struct run_tables *t);
 
 // Job memory --------------------------------------------------------------------------------------
 //
-// The host memory that a job held, over time. No one metric is that: PSS counts each shared page
-// once, and is read seldom; the cgroup's anonymous and shared memory is read often, without the
-// files that processes have mapped; a sum of resident sizes counts shared pages several times; what
-// each process has of its own (no cgroup) leaves out what they share.
+// Host memory of a job over time. No single metric has it: PSS counts each shared page once, but is
+// read rarely; the cgroup's anonymous and shared memory is read often, but does not include mapped
+// files; a sum of resident sizes counts shared pages several times; private memory of processes
+// leaves shared memory out.
 
 struct job_memory {
 	struct series series; // empty: nothing was read
@@ -158,8 +159,8 @@ struct job_memory {
 	const char *metric; // its name; NULL
 };
 
-// PSS where it was read: at its readings that, and between them the cgroup's memory, or the
-// processes' own, with what PSS had beyond it, never above the sum of resident sizes. Else the
-// cgroup's, else the processes' own, else the sum. -ENOMEM.
+// PSS if it was read; between its readings the cgroup's or the processes' private memory plus the
+// difference at the last reading of PSS, at most the sum of resident sizes. Else the cgroup's
+// memory, else private memory, else the sum. -ENOMEM.
 int job_memory_read(struct reader *r, int64_t job, struct job_memory *ret);
 void job_memory_done(struct job_memory *m);
