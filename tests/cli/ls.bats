@@ -203,3 +203,20 @@ assert sweep["path"] == "a.sweep"'
 	run -2 --separate-stderr "$STRAIN" ls --sort
 	[ "$stderr" = "strain: option '--sort' needs an argument (strain ls --help)" ]
 }
+
+@test "a finished run holds what lists show, and lists show the same without it" {
+	cd "$BATS_TEST_TMPDIR"
+	"$STRAIN" run -o done --label batch_size=32 -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; exit 3' 2>/dev/null || true
+	finding() { "$STRAIN" sql --csv done.strain "SELECT text FROM finding WHERE name = '$1'" | tail -n 1; }
+	[ "$(finding outcome)" = crash ]
+	[ -n "$(finding verdict)" ]
+	"$STRAIN" ls --json . | jq 'del(.[].measures)' >stored
+	[ "$("$STRAIN" ls --json . | jq '.[0].measures | has("epoch_seconds")')" = true ]
+	sqlite3 done.strain 'DELETE FROM finding'
+	"$STRAIN" ls --json . | jq 'del(.[].measures)' >computed
+	cmp stored computed
+	# Finishing it again stores them again.
+	"$STRAIN" finish done.strain 2>/dev/null
+	[ "$(finding outcome)" = crash ]
+	"$STRAIN" ls --json . | jq 'del(.[].measures)' | cmp - stored
+}
