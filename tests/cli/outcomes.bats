@@ -35,25 +35,27 @@ first_line() {
 no_advice() {
 	[ "$(shown 'd["verdict"]["bottleneck"], d["verdict"]["causes"], d["verdict"]["suggestions"], d["verdict"]["next"]')" = \
 		"('failed', [], [], '')" ]
-	! grep -q 'to try\|for epochs' err
+	[ "$(grep -c '^        ' err)" -le "$(($(grep -c '^        |' err) + 4))" ] # figures, cost, show, report
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" != *Try* ]] && [[ "$output" != *"Next  "* ]]
+	[[ "$output" != *$'\nTry  '* ]] && [[ "$output" != *$'\nNext  '* ]]
 	run -0 "$STRAIN" ls --json --sort verdict .
 	[[ "$output" == *'"verdict": "failed"'* ]]
 }
 
 @test "a job that fails says so first, with its status and how long it ran" {
 	fail 'exit 3'
-	[[ "$(first_line)" =~ ^"strain: failed after 1."[0-9]" s: exit status 3"$ ]]
+	[[ "$(first_line)" =~ " 1."[0-9]" s" ]]
+	line_names "$(first_line)" 3
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *$'\nVerdict   failed after 1.'*' s: exit status 3 (high confidence)'* ]]
-	[ "$(shown 'd["run"]["outcome"], d["run"]["outcome_text"]')" = "('crash', 'exit status 3')" ]
+	[[ "$output" == *$'\nVerdict   '*' 1.'*' s'*' 3 '* ]]
+	[ "$(shown 'd["run"]["outcome"], d["run"]["exit_status"], d["verdict"]["confidence"]')" = "('crash', 3, 'high')" ]
 	no_advice
 }
 
 @test "a signal is called by its name" {
 	fail 'kill -SEGV $$'
-	[[ "$(first_line)" == "strain: failed after 1."*" s: ended by SIGSEGV" ]]
+	line_names "$(first_line)" SIGSEGV
+	[ "$(shown 'd["run"]["outcome"], d["run"]["exit_signal"]')" = "('crash', 11)" ]
 	no_advice
 }
 
@@ -64,7 +66,8 @@ no_advice() {
 	[ "$(shown 'len(d["iterations"]) > 0')" = True ]
 	no_advice
 	"$STRAIN" report -o run.html run.strain || skip 'built without HTML pages'
-	grep -aq 'exit status 4' run.html
+	grep -aqF "$(shown 'd["run"]["outcome_text"]')" run.html
+	[ "$(shown 'd["run"]["exit_status"]')" = 4 ]
 	! grep -aq 'num_workers' run.html
 }
 
@@ -84,7 +87,7 @@ no_advice() {
 	echo "ValueError: of before" >log
 	failing "$STRAIN" run -o run.strain /usr/bin/python3 train.py >>log 2>&1
 	grep '^strain: ' log >err
-	[[ "$(first_line)" == 'strain: failed after 1.'*' s: exit status 1: ValueError: no batch \x1b[31m' ]]
+	[[ "$(first_line)" == *' 1: ValueError: no batch \x1b[31m' ]]
 	grep -q '^        | ValueError: no batch' log
 	run -0 "$STRAIN" show run.strain
 	[[ "$output" == *$'\nOutput    epoch 1\n          Traceback (most recent call last):\n'* ]]
@@ -97,20 +100,20 @@ no_advice() {
 @test "standard output and error in files of their own: what error says is the last" {
 	printf 'sleep 1.1; echo "MemoryError: none left" >&2; echo last of output; exit 1\n' >job.sh
 	failing "$STRAIN" run -o run.strain sh job.sh >out.log 2>err
-	[[ "$(first_line)" == *"exit status 1: last of output" || "$(first_line)" == *"out of host memory: MemoryError: none left" ]]
+	[[ "$(first_line)" == *" 1: last of output" || "$(first_line)" == *"MemoryError: none left" ]]
 	[ "$(shown 'd["run"]["outcome"]')" = out_of_memory ]
 }
 
 @test "what passes a pipe or a terminal is known with --epoch-pattern, else nothing is put in between" {
 	printf 'sleep 1.1; readlink /proc/self/fd/1; seq 30000; echo "RuntimeError: the last"; exit 2\n' >job.sh
 	{ run -2 "$STRAIN" run --epoch-pattern 'none such' -o run.strain sh job.sh; echo "$output" >err; }
-	[[ "$(first_line)" == *"exit status 2: RuntimeError: the last" ]]
+	[[ "$(first_line)" == *" 2: RuntimeError: the last" ]]
 	[ "$(shown 'len(d["run"]["output"]) <= 8192 and d["run"]["output"].splitlines()[0].isdigit()')" = True ]
 	rm run.strain
 	{ "$STRAIN" run -o run.strain sh job.sh 2>err || true; } | cat >piped
 	head -1 piped >link
 	[[ "$(cat link)" == pipe:* ]]
-	[[ "$(first_line)" == *"exit status 2" ]]
+	[[ "$(first_line)" == *" 2" ]]
 	[ "$(shown 'd["run"]["output"]')" = None ]
 }
 
@@ -122,10 +125,9 @@ no_advice() {
 @test "CUDA out of memory is an outcome" {
 	printf 'echo "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"; echo bye; exit 1\n' >job.sh
 	failing "$STRAIN" run -o run.strain sh job.sh >log 2>&1
-	grep -q '^strain: failed after .*: out of device memory: torch.cuda.OutOfMemoryError: CUDA out of memory' log
+	grep -q '^strain: .*: torch.cuda.OutOfMemoryError: CUDA out of memory' log
 	[ "$(shown 'd["run"]["outcome"], d["verdict"]["bottleneck"]')" = "('out_of_memory', 'failed')" ]
-	run -0 "$STRAIN" ls .
-	[[ "$output" == *"out of memory"* ]]
+	[ "$(json '[r["outcome"] for r in d]' "$STRAIN" ls .)" = "['out_of_memory']" ]
 }
 
 @test "a job that somebody ended is none that crashed: it keeps its verdict" {
@@ -134,9 +136,9 @@ no_advice() {
 		rm -f run.strain
 		printf 'import os, signal, time\nt = time.time()\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nwhile time.time() - t < 1.5: pass\nos.kill(os.getpid(), signal.SIG%s)\n' $signal >job.py
 		failing "$STRAIN" run -o run.strain /usr/bin/python3 job.py >out 2>err
-		[ "$(shown 'd["run"]["outcome"], d["run"]["outcome_text"]')" = "('interrupted', 'ended by SIG$signal')" ]
+		[ "$(shown 'd["run"]["outcome"], "SIG'$signal'" in d["run"]["outcome_text"]')" = "('interrupted', True)" ]
 		[ "$(shown 'd["verdict"]["bottleneck"]')" != failed ]
-		[[ "$(first_line)" != *failed* ]]
+		[[ "$(first_line)" == *"$(shown 'd["verdict"]["headline"][:30]')"* ]]
 	done
 	"$STRAIN" ls --where outcome=interrupted . | grep -q SIGTERM
 }
@@ -149,23 +151,25 @@ t = time.time()
 while time.time() - t < 6: pass
 print("whole")'
 
-# That run.strain is known to be a part, for this reason: in every view.
-is_a_part() {
+# That run.strain is known to be a part, for a reason that has these words: in every view.
+is_a_part() { # RUN WORD...
+	local run=$1 reason
+	shift
 	[ "$(shown 'abs(d["job"]["cpus_used"] * d["run"]["recorded_s"] / d["job"]["cpu_seconds"] - 1) < 0.001')" = True ]
 	[ "$(shown 'd["run"]["duration_s"] >= 6 and d["run"]["recorded_s"] < 0.8 * d["run"]["duration_s"]')" = True ]
-	[[ "$(shown 'd["run"]["partial"]')" == "recorded "*": $1" ]]
+	reason=$(shown 'd["run"]["partial"]' "$run")
+	line_names "$reason" "$@"
+	[[ "$reason" =~ [0-9.]+" s".*[0-9.]+" s" ]]
 	# The verdict is about the part.
-	[ "$(shown '"not known" in d["verdict"]["headline"] or "too short" in d["verdict"]["headline"]')" = False ]
-	[[ "$(first_line)" =~ ^"strain: recorded "[0-9.]+" s of "[0-9.]+" s: $1"$ ]]
-	! grep -q 'ran [0-9]' err
-	run -0 "$STRAIN" show "$2"
-	[[ "${lines[0]}" =~ "   recorded "[0-9.]+" s of "[0-9.]+" s: $1   exit 0"$ ]]
-	run -0 "$STRAIN" ls "$(dirname "$2")"
-	[[ "$output" == *"exit 0, partial"* ]]
-	run -0 --separate-stderr "$STRAIN" compare "$2"
-	[[ "$output" == *"recorded "*" of "*": $1"* ]]
-	run -0 --separate-stderr "$STRAIN" ls --json "$(dirname "$2")"
-	[[ "$output" == *'"partial": "recorded '*": $1\""* ]]
+	[ "$(shown 'd["verdict"]["bottleneck"] not in ("unknown", "failed", "not-known")')" = True ]
+	[[ "$(first_line)" == "strain: $reason" ]]
+	run -0 "$STRAIN" show "$run"
+	[[ "${lines[0]}" == *"   $reason   exit 0" ]]
+	run -0 "$STRAIN" ls "$(dirname "$run")"
+	[[ "$output" == *"exit 0, "* ]]
+	run -0 --separate-stderr "$STRAIN" compare "$run"
+	[[ "$output" == *"${reason##*: }"* ]]
+	[ "$(json 'd[0]["partial"]' "$STRAIN" ls "$(dirname "$run")")" = "$reason" ]
 }
 
 @test "the recorder is killed: what there is says of which part it is" {
@@ -176,9 +180,10 @@ is_a_part() {
 	kill -KILL "$recorder"
 	wait $launcher
 	[ "$(cat out)" = whole ]
-	grep -v 'the recording stops at' err >said
-	mv said err
-	is_a_part 'the recorder was killed (signal 9)' run.strain
+	# The launcher says first that it goes on alone.
+	sed -i "0,/^strain: /{/^strain: /d}" err
+	is_a_part run.strain 9
+	[ "$("$STRAIN" sql --csv run.strain "SELECT count(*) FROM event WHERE kind = 'recorder_died'" | tail -n 1)" = 1 ]
 }
 
 @test "the disk was full: what there is says of which part it is" {
@@ -193,7 +198,7 @@ is_a_part() {
 	rm -f small/ballast small/rest
 	[ "$(cat out)" = whole ]
 	cp small/run.strain .
-	is_a_part 'the disk was full' small/run.strain
+	is_a_part small/run.strain disk
 }
 
 teardown() {

@@ -4,7 +4,7 @@
 # strain report DIRECTORY: which runs are on the page, what is said of the others. The page itself is
 # tested in a browser (tests/web/sweep.mjs).
 
-bats_require_minimum_version 1.5.0
+load messages
 
 setup() {
 	mkdir "$BATS_TEST_TMPDIR/work"
@@ -83,18 +83,18 @@ with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
 @test "what cannot be read is named, and the others make the page" {
 	echo nothing >tiny.sweep/0003-1.strain
 	run -1 --separate-stderr "$STRAIN" report tiny.sweep -o page.html
-	[[ ${stderr_lines[0]} == 'strain: tiny.sweep/0003-1.strain: '* ]]
-	[[ ${stderr_lines[1]} == 'strain: page.html, '*', 4 of 5 runs' ]]
+	line_names "${stderr_lines[0]}" tiny.sweep/0003-1.strain
+	line_names "${stderr_lines[1]}" page.html "4 of 5"
 	[ "$(data page.html 'data["unreadable"][0][0]')" = tiny.sweep/0003-1.strain ]
 }
 
 @test "directories without a run, and none at all" {
 	mkdir empty
-	run -1 "$STRAIN" report empty -o page.html
-	[ "$output" = 'strain: empty: contains no run' ]
+	fails_with 1 empty -- "$STRAIN" report empty -o page.html
 	echo nothing >empty/a.strain
-	run -1 "$STRAIN" report empty -o page.html
-	[ "${lines[1]}" = 'strain: empty: contains no run that can be read' ]
+	run -1 --separate-stderr "$STRAIN" report empty -o page.html
+	line_names "${stderr_lines[0]}" empty/a.strain
+	line_names "${stderr_lines[1]}" empty
 	run -1 "$STRAIN" report empty none -o page.html
 	[[ ${lines[0]} == *none* ]]
 	[ ! -e page.html ]
@@ -107,7 +107,6 @@ with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
 		UPDATE run SET value = '$(cat /proc/sys/kernel/random/boot_id)' WHERE key = 'boot_id'"
 	"$STRAIN" report tiny.sweep -o page.html
 	[ "$(data page.html 'data["runs"]["outcomes"].count("live")')" = 1 ]
-	[[ $(data page.html '*data["strings"]') == *'still being recorded'* ]]
 }
 
 @test "a report beside a run is linked, from wherever the page is" {
@@ -121,7 +120,6 @@ with sqlite3.connect("tiny.sweep/0002-1.strain") as run:
 }
 
 @test "a figure of directories: who draws it" {
-	run -2 "$STRAIN" report tiny.sweep -o page.pdf
-	[[ ${lines[0]} == *'page.pdf: strain compare --figure draws figures of several runs'* ]]
+	fails_with 2 page.pdf "strain compare --figure" -- "$STRAIN" report tiny.sweep -o page.pdf
 	[ ! -e page.pdf ]
 }
