@@ -18,7 +18,7 @@ struct run_label {
 };
 
 struct run_options {
-	char *output; // -o; NULL: a name that says what ran
+	char *output; // -o; NULL: a name made of program and start
 	bool force; // replace an existing file
 	uint64_t interval_ns; // --interval; 0: adapted to the job (sample/sampler.h, Pace)
 	double overhead; // --overhead, of one core; 0: no budget
@@ -34,6 +34,6 @@ struct run_options {
 	bool no_profile;
 	bool lines;
 	bool no_verdict;
-	bool supervised; // by a sweep: its signals are for the job alone, also under Slurm
+	bool supervised; // by a sweep, whose signals are for the job only, also under Slurm
 	char **command; // argv, ends with NULL; NULL with --pid
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The recorder as an entity like any other: its cost and its losses.
+// The recorder as an entity of the run: its cost and its losses.
 
 #pragma once
 
@@ -16,7 +16,7 @@ struct self;
 int own_cost_new(struct registry *registry, struct self **ret);
 void own_cost_free(struct self *self);
 
-// The groups, for documents: what they hold, and how many there are.
+// The groups and their number, for documents.
 const struct group *own_cost_groups(const struct self *self, size_t *ret_n);
 
 // Announces the entity. Returns its id.

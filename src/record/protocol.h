@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What launcher and recorder say to each other, over a SOCK_SEQPACKET pair: one struct message a
-// packet. Either may vanish at any moment; the other then goes on alone.
+// Messages between launcher and recorder over a SOCK_SEQPACKET pair, one struct message per packet.
+// Either process may die at any moment; the other continues alone.
 
 #pragma once
 
@@ -16,17 +16,17 @@
 
 enum message_kind {
 	// recorder to launcher
-	MESSAGE_CREATED = 1, // the run file is there: device, inode
+	MESSAGE_CREATED = 1, // the run file exists: device, inode
 	MESSAGE_READY, // sampling can start
-	MESSAGE_FAILED, // it cannot: text says why; the recorder ends
+	MESSAGE_FAILED, // sampling cannot start: text; the recorder ends
 	MESSAGE_LAST_READ, // answer to MESSAGE_EXITED: the zombie may be reaped
-	MESSAGE_CLOSING, // after MESSAGE_END: nothing is measured any more
+	MESSAGE_CLOSING, // after MESSAGE_END: measuring has ended
 	MESSAGE_DONE, // then: the file is closed
 	// launcher to recorder
 	MESSAGE_STARTED, // the command runs as pid
 	MESSAGE_ORPHAN, // a process that lost its parent was reaped: pid, status, user_us,
 	                // system_us; pid 0: several, of which only the sums are told
-	MESSAGE_EXITED, // the command ended with status and is a zombie still
+	MESSAGE_EXITED, // the command ended with status and is not reaped yet
 	MESSAGE_END, // it was reaped: status, user_us and system_us (with its reaped descendants)
 	MESSAGE_EVENT, // text for the event table: kind, a tab, text
 };

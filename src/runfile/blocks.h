@@ -17,23 +17,23 @@
 //
 // Clocks: times that several blocks share.
 
-// The clock that was read last: blocks come in order of time, those of one minute after another.
+// The last clock read: blocks are read in order of time, and those of a minute share clocks.
 struct clock_cache {
 	sqlite3_stmt *statement;
 	int64_t id; // 0: none
 	struct block clock;
 };
 
-// The clock of that id (0: *ret is NULL). -EBADMSG where it is not there or damaged. Lives until
-// the next call.
+// The clock with this id (0: *ret is NULL). -EBADMSG: missing or damaged. Lives until the next
+// call.
 int clock_cache_get(struct clock_cache *cache, sqlite3 *database, int64_t id,
 	const struct block **ret, struct error *e);
 void clock_cache_done(struct clock_cache *cache);
 
 // Metric rows -------------------------------------------------------------------------------------
 //
-// The table of metrics in memory. It has no index, and a verdict asks for hundreds of series by
-// their metrics' names: to look each up in it takes longer than a short run's blocks.
+// The table of metrics in memory. In the file it has no index, and a verdict reads hundreds of
+// series by name: looking each up takes longer than reading the blocks of a short run.
 
 struct metric_entry {
 	char *name;
@@ -49,23 +49,22 @@ struct metric_rows {
 	size_t capacity;
 };
 
-// All of them as they are now. -errno, and nothing, where they cannot be read.
+// Loads all rows. -errno: none are loaded.
 int metric_rows_load(sqlite3 *database, struct metric_rows *ret);
 void metric_rows_done(struct metric_rows *rows);
 
-// Those of one name, one for each kind of entity that has it: the first, and how many. NULL where
-// there is none.
+// The rows with this name, one for each kind of entity: the first, and their number. NULL: none.
 const struct metric_entry *metric_rows_find(
 	const struct metric_rows *rows, const char *name, size_t *ret_n);
-// Whether all of them are of one source.
+// Whether all rows have the same source.
 bool metric_rows_have_one_source(const struct metric_entry *rows, size_t n);
 
 // Blocks ------------------------------------------------------------------------------------------
 
-// No block covers more (docs/format.md): who looks for a time need not look further back.
+// The longest time that a block covers (docs/format.md), which bounds searches by time.
 #define BLOCK_MAX_SPAN_NS INT64_C(3600000000000)
 
-// Blocks that could not be decoded, each once.
+// The distinct blocks that could not be decoded.
 struct damage {
 	int64_t *ids; // [n], sorted
 	size_t n;
@@ -74,8 +73,8 @@ struct damage {
 void damage_done(struct damage *damage);
 void damage_add(struct damage *damage, int64_t id);
 
-// Statements that are kept from one query of an entity's metric to the next, which comes when that
-// is done: to parse them takes longer than a short run's blocks.
+// Prepared statements, reused by the next query once this one is done: preparing them takes longer
+// than reading the blocks of a short run.
 struct block_statements {
 	sqlite3_stmt *metrics;
 	sqlite3_stmt *blocks;
@@ -83,14 +82,13 @@ struct block_statements {
 };
 void block_statements_done(struct block_statements *kept);
 
-// What to walk over. Only blocks that can hold such rows are decoded; rows outside of the times
-// still come with them.
+// Selects blocks: those that may hold such rows are decoded, with all their rows.
 struct block_query {
 	int64_t entity; // 0 for all
 	const char *metric; // name; NULL for all
 	int64_t from_us; // INT64_MIN and INT64_MAX: no bound
 	int64_t to_us;
-	struct block_statements *kept; // NULL: parsed anew; only with entity and metric
+	struct block_statements *kept; // NULL: prepare them; only with entity and metric
 	// The metric's rows, all of one source, where they are known; only with `kept`.
 	const struct metric_entry *known;
 	size_t n_known;
@@ -103,9 +101,9 @@ struct block_scan {
 	uint32_t *metric_ids; // of the query's metric
 	size_t n_metric_ids;
 	bool all_metrics;
-	bool kept; // the statement is not ours to finalize
+	bool kept; // the statement is borrowed
 	struct clock_cache clocks;
-	int64_t entity; // of the block that was returned last
+	int64_t entity; // of the last block returned
 };
 
 // In order of entity and time. The query's text need not outlive the call.

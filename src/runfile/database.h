@@ -14,13 +14,13 @@
 #include "base/error.h"
 
 enum database_use {
-	DATABASE_READ, // beside its writer
-	DATABASE_FROZEN, // nobody writes it: no locks, and no file beside it is looked at
-	DATABASE_DAMAGED, // to read; its schema may make no sense
+	DATABASE_READ, // while a writer may be writing
+	DATABASE_FROZEN, // immutable: no locks, and no file beside it is opened
+	DATABASE_DAMAGED, // to read a damaged file; its schema may be invalid
 	DATABASE_DAMAGED_FROZEN,
-	DATABASE_WRITE, // the file is there
-	DATABASE_CREATE, // made where it is not there
-	DATABASE_PRIVATE, // without a name; gone when it is closed. The path is not looked at
+	DATABASE_WRITE, // the file exists
+	DATABASE_CREATE, // created if it does not exist
+	DATABASE_PRIVATE, // temporary, without a name; the path is ignored
 };
 
 // vfs: SQLite's name of one; NULL: its default. SQLITE_OK and a connection for database_close, or
@@ -30,17 +30,16 @@ int database_open(
 // Accepts NULL.
 void database_close(sqlite3 *database);
 
-// How many instructions of SQLite a statement may take from now on before it fails with
-// SQLITE_INTERRUPT; 0: as many as it likes, for statements that a user typed. After database_open
-// it is two billion.
+// Bounds the instructions of SQLite that a statement may execute before it fails with
+// SQLITE_INTERRUPT; 0: no bound, for statements that a user typed. After database_open it is two
+// billion.
 void database_bound_statements(sqlite3 *database, int64_t instructions);
 
 // Store -------------------------------------------------------------------------------------------
 //
-// What the writer and the reader share of SQLite: its errors as ours, and the marks by which a run
-// file is known.
+// Common to writer and reader: SQLite's errors as -errno, and the identification of run files.
 
-// "stra", where file(1) and SQLite look for it.
+// "stra", in the header field that file(1) and SQLite use.
 #define STORE_APPLICATION_ID 0x73747261
 #define STORE_VERSION_MAJOR 1
 #define STORE_VERSION_MINOR 4
@@ -49,8 +48,7 @@ void database_bound_statements(sqlite3 *database, int64_t instructions);
 // schema.sql, embedded.
 extern const char schema_sql[];
 
-// SQLite's result as -errno. ENOSPC stands for every way of having no room: a full disk, a quota, a
-// limit on the file's size.
+// SQLite's result as -errno. -ENOSPC: a full disk, a quota, or a limit on the file size.
 int database_errno(sqlite3 *database, int result);
 
 // Fills e from the last failure of the connection: "CONTEXT: text", and returns -errno.
@@ -59,7 +57,7 @@ int database_error(sqlite3 *database, int result, struct error *e, const char *c
 // Runs statements without results. 0 or SQLite's (extended) result.
 int database_exec(sqlite3 *database, const char *sql);
 
-// The number that a statement of one row and one column gives; `otherwise` where it gives none.
+// The integer result of a query with one row and one column; `otherwise` if there is none.
 sqlite3_int64 database_number(sqlite3 *database, const char *sql, sqlite3_int64 otherwise);
 
 static inline void database_finalize(sqlite3_stmt **statement)
@@ -74,45 +72,45 @@ bool database_is_on_network(const char *path);
 
 // Beside ------------------------------------------------------------------------------------------
 //
-// The files that SQLite keeps beside a database and finds by their names: PATH-wal, PATH-shm,
-// PATH-journal. In a folder where others can make names one of them may be somebody else's: what is
-// written would be theirs to read, and what they wrote would be played back.
+// Files that SQLite keeps beside a database and finds by name: PATH-wal, PATH-shm, PATH-journal. In
+// a directory that others can write, such a file may be another user's, who could read what is
+// written to it, and whose content SQLite would play back.
 
 #define BESIDE_N 3
 
-// Whether what is beside the file `path`, which has this status, is its owner's alone: regular
-// files, each with one name. 0; -EPERM "PATH-wal: belongs to user 7, not to 5 as the run does";
+// Checks that files beside `path`, a file with this status, are regular files of its owner with one
+// name each. 0; -EPERM "PATH-wal: belongs to user 7, not to 5 as the run does";
 // -EPROTO: a shared journal (below); -errno.
 int database_check_beside(const char *path, const struct stat *file, struct error *e);
-// The same, and that what is there is what this process has open: SQLite found no other file by the
-// name. Call it when SQLite has opened what it needs.
+// The same, and checks that this process has these very files open, so that SQLite found no others.
+// Call it after SQLite has opened them.
 int database_check_open_beside(const char *path, const struct stat *file, struct error *e);
-// Whether a descriptor of this process besides `but` (-1: none) leads to this very file.
+// Whether a descriptor of this process other than `but` (-1: any) refers to this file.
 bool database_is_open_beside(const struct stat *file, int but);
-// Makes the file's journal, empty, before SQLite would, so that nobody else does. 0, also where it
-// is there and the owner's; else as beside_check.
+// Creates an empty journal before SQLite does, so that nobody else can. 0, also if the owner's
+// journal exists; else as database_check_beside.
 int database_claim_journal(const char *path, const struct stat *file, struct error *e);
-// Removes a journal that is empty and the effective user's.
+// Removes the journal if it is empty and belongs to the effective user.
 void database_release_journal(const char *path);
-// Whether a journal says that it belongs to a transaction of several databases: SQLite would remove
-// the file that it names. No run has one.
+// Whether a journal belongs to a transaction over several databases. SQLite would delete the file
+// that such a journal names; no run has one.
 bool database_is_shared_journal(int fd);
 
 // Schema check ------------------------------------------------------------------------------------
 //
-// Whether a database's schema is a run's: compared as text, since what a table of another text does
-// when it is asked is anybody's guess (docs/format.md).
+// Whether the schema of a database is that of a run. It is compared as text, because queries to
+// tables with other definitions could do anything (docs/format.md).
 
-// The schema of its version (PRAGMA user_version) and nothing else; a newer minor version may have
-// tables and indexes besides. 0; -EBADMSG with a text "a trigger, 'x', that no run has", without
+// 0: exactly the schema of its version (PRAGMA user_version); a newer minor version may have
+// additional tables and indexes. -EBADMSG with a text "a trigger, 'x', that no run has", without
 // the path.
 int database_check_schema(sqlite3 *database, struct error *e);
 
-// Whether the table of that name is ours, whatever the rest of the schema is.
+// Whether the table with this name is defined as in schema.sql, whatever the rest of the schema is.
 bool database_has_table(sqlite3 *database, const char *name);
 
-// Makes the view of the schema a TEMP one of the connection: those in files are not believed. 0 or
-// SQLite's result.
+// Creates the views of schema.sql as TEMP views of the connection; those in files are not trusted.
+// 0 or SQLite's result.
 int database_make_views(sqlite3 *database);
 
 // Bounds ------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Reads a run file, finished or still being recorded, whole or damaged. Never trusts a byte of it.
+// Reads a run file, finished or being recorded, intact or damaged. Everything in it is untrusted.
 
 #pragma once
 
@@ -16,14 +16,14 @@ struct reader;
 
 enum run_state {
 	RUN_FINISHED, // has an end
-	RUN_LIVE, // its recorder lives (from another host: was written within 30 s)
-	RUN_CUT_OFF, // nobody saw its end (closed later, or not yet)
+	RUN_LIVE, // its recorder is alive (from another host: written within 30 s)
+	RUN_CUT_OFF, // its end was not recorded
 };
 
-// Opens read-only and changes nothing: a run that was cut off stays as it is (run_close). Errors,
-// each one line with the path: not there, a directory, empty, not a run, another schema than a
-// run's, more of something than any run has, from a newer major schema, not a database any more. A
-// damaged block costs that block: see reader_damage.
+// Opens a run and changes nothing (amend_close closes one that was cut off). Errors, each one line
+// with the path: it does not exist, is a directory, is empty, is not a run, has another schema,
+// exceeds a bound, has a newer major schema, or is damaged beyond reading. Damaged blocks are
+// skipped: see reader_damage.
 int reader_open(const char *path, struct reader **ret, struct error *e);
 void reader_free(struct reader *r);
 static inline void reader_close(struct reader **r)
@@ -34,11 +34,11 @@ static inline void reader_close(struct reader **r)
 
 const char *reader_path(const struct reader *r);
 enum run_state reader_state(const struct reader *r);
-// Whether run_close would find something to do: it was cut off and has no end, or its log is still
-// beside it.
+// Whether amend_close has something to do: the run was cut off and has no end, or its log still
+// exists.
 bool reader_is_unclosed(const struct reader *r);
-// A notice worth a line to the user (newer minor schema, truncated, damaged blocks so far, cut
-// off), or NULL. Lives until the next call.
+// A line for the user (newer minor schema, truncated, damaged blocks so far, cut off), or NULL.
+// Lives until the next call.
 const char *reader_notice(struct reader *r);
 // Value of a key of table `run`, or NULL. Lives as long as the reader.
 const char *reader_run(struct reader *r, const char *key);
@@ -47,15 +47,15 @@ int64_t reader_run_i64(struct reader *r, const char *key, int64_t otherwise);
 const char *reader_label(struct reader *r, const char *name);
 // End of the run, or the last time recorded so far; ns since the start.
 int64_t reader_end_ns(struct reader *r);
-// Why only a part of a finished run was recorded, for people ("the disk was full"), or NULL. Lives
-// as long as the reader.
+// Why only a part of a finished run was recorded ("the disk was full"), or NULL. Lives as long as
+// the reader.
 const char *reader_partial(struct reader *r);
-// The end of what was recorded: of a part the last time in it, else reader_end_ns.
+// The last time in a run of which a part was recorded, else reader_end_ns.
 int64_t reader_recorded_ns(struct reader *r);
 // The connection, for queries over metadata; read-only, with the virtual table `samples`
 // registered.
 sqlite3 *reader_database(struct reader *r);
-// Whether its schema has tables of CPU samples, of those by phase, and of looks at lines.
+// Whether the schema has tables of CPU samples, of samples by phase, and of lines.
 bool reader_has_samples(struct reader *r);
 bool reader_has_phase_samples(struct reader *r);
 bool reader_has_lines(struct reader *r);
@@ -64,8 +64,8 @@ bool reader_has_lines(struct reader *r);
 struct series {
 	size_t n;
 	int64_t *t_us; // since the run's start; never falls
-	double *values; // NAN where missing; the mean of a bucket where the run was thinned
-	double *minimum; // the bucket's; the same array as values where nothing was thinned
+	double *values; // NAN: missing; the mean of a bucket in a thinned run
+	double *minimum; // of the bucket; the array `values` itself if nothing was thinned
 	double *maximum;
 };
 void series_done(struct series *s);
@@ -81,17 +81,17 @@ int reader_blocks(struct reader *r, int64_t entity,
 	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
 	struct error *e);
 
-// Until reader_release all queries see the file as it is now, and lock it once instead of each: for
-// a finished run, and not for long, since who wants to write into it waits.
+// Until reader_release, all queries see the present state of the file under one lock. For finished
+// runs and for a short time: writers have to wait.
 void reader_hold(struct reader *r);
 void reader_release(struct reader *r);
 
-// Calls `progressed` after each block that is read from now on; NULL: no more.
+// Calls `progressed` after each block read; NULL: stop calling.
 void reader_watch(struct reader *r, void (*progressed)(void *context), void *context);
-// A block was read, or something else that takes about as long.
+// Reports progress: call it after work that takes about as long as reading a block.
 void reader_progress(const struct reader *r);
 
-// Whether something of the file is lost: it is truncated or damaged, or a block so far was.
+// Whether part of the file is lost: it is truncated or damaged, or a block read so far was.
 bool reader_is_damaged(const struct reader *r);
-// Blocks that could not be decoded so far.
+// The number of blocks that could not be decoded so far.
 uint64_t reader_damage(const struct reader *r);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Writes a run file. Not thread-safe: one thread owns a writer. Nothing here allocates without
-// bound.
+// Writes a run file. Not thread-safe: one thread owns a writer. All memory use is bounded.
 //
-// Every put joins the open batch; writer_commit makes the batch durable against a crash of this
-// process. Where WAL cannot be (a network file system), commits are 10 s apart, and a batch that
-// meets SQLITE_BUSY is kept and tried again. On ENOSPC the reserve is spent on the last event, and
-// every later put answers -ENOSPC without harm: what was committed stays readable.
+// Every put joins the open batch; writer_commit makes the batch survive a crash of this process. On
+// file systems without WAL (network file systems) commits are 10 s apart, and a batch that meets
+// SQLITE_BUSY is kept and retried. On ENOSPC the reserve holds a last event, and all later puts
+// return -ENOSPC: what was committed stays readable.
 
 #pragma once
 
@@ -29,7 +28,7 @@ struct writer_options {
 	bool replace; // an existing regular file is replaced (--force); else -EEXIST
 	uint64_t max_bytes; // --max-size; 0 for no limit
 	const char *vfs; // SQLite's name of a VFS; NULL: its default (tests: one without WAL)
-	// Told as soon as the file is there; NULL: nobody is.
+	// Called as soon as the file exists; may be NULL.
 	void (*made)(void *context, struct beneath_file file);
 	void *context;
 };
@@ -39,20 +38,19 @@ struct writer_options {
 int writer_create(const char *path, const struct writer_options *options, struct writer **ret,
 	struct error *e);
 
-// Opens a run file that another process was writing, to close it or to add to it. The file and what
-// is beside it have to be one user's; its schema has to be a run's.
+// Opens a run file that another process has written, to close it or to add to it. The file and
+// those beside it must belong to one user, and its schema must be that of a run.
 int writer_open(const char *path, struct writer **ret, struct error *e);
 
-// The connection, for statements of another part in a transaction of their own. Lives as long as
-// the writer.
+// The connection, for statements of other modules. Lives as long as the writer.
 sqlite3 *writer_database(struct writer *w);
 
-// False where the file system allows no WAL: commits are then 10 s apart.
+// False: the file system does not support WAL, and commits are 10 s apart.
 bool writer_uses_wal(const struct writer *w);
 
 // All puts: 0 or -errno. Text is copied. Times are ns since the run's start.
 int writer_put_run(struct writer *w, const char *key, const char *value);
-// Takes keys that match back: "loader_*".
+// Removes keys that match a GLOB pattern: "loader_*".
 int writer_clear_run(struct writer *w, const char *pattern);
 int writer_put_label(struct writer *w, const char *name, const char *value);
 int writer_put_metric(struct writer *w, uint32_t id, const struct metric *metric,
@@ -65,16 +63,16 @@ struct writer_entity {
 	const char *name;
 	int64_t parent; // 0 for none
 	int64_t first_ns;
-	int64_t last_ns; // -1 while it is there
+	int64_t last_ns; // -1 while it exists
 	const char *attributes; // JSON object, or NULL for {}
 };
-// Inserts, or updates the entity with that id: every column, but one that has ended stays so, and
-// attributes are added to those that are there.
+// Inserts the entity, or updates all columns of the one with this id, except that an ended one
+// stays ended and attributes are merged.
 int writer_put_entity(struct writer *w, const struct writer_entity *entity);
-// The entity is gone. attributes (a JSON object, or NULL) are added to those that are there.
+// The entity has ended. attributes (a JSON object, or NULL) are merged.
 int writer_end_entity(struct writer *w, int64_t id, int64_t last_ns, const char *attributes);
-// The processes whose name or program is like the pattern (of GLOB), in the order in which they
-// came: name, and command line as a JSON array (NULL: not known). Until take returns false.
+// Calls `take` with name and command line (a JSON array; NULL: not known) of each process whose
+// name or program matches a GLOB pattern, in order of appearance, until it returns false.
 int writer_each_command(struct writer *w, const char *pattern,
 	bool (*take)(void *context, const char *name, const char *command), void *context);
 int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_t from_ns,
@@ -82,11 +80,11 @@ int writer_put_missing(struct writer *w, int64_t entity, uint32_t metric, int64_
 int writer_put_block(struct writer *w, int64_t entity, const char *source, const struct block *b);
 
 int writer_put_span(struct writer *w, const struct writer_span *span, int64_t *ret_id);
-// samples -1: not known. attributes (a JSON object, or NULL) are added to those that are there.
+// samples -1: not known. attributes (a JSON object, or NULL) are merged.
 int writer_complete_span(
 	struct writer *w, int64_t id, int64_t end_ns, int64_t samples, const char *attributes);
-// Gives the points that have a number and no parent, as lines of output have, to the epoch of that
-// number: a line printed at an epoch's end is read when the next one has begun.
+// Assigns points with a number but no parent (from lines of output) to the epoch with that number:
+// a line printed at the end of an epoch is read when the next one has begun.
 int writer_adopt_points(struct writer *w);
 int writer_drop_span(struct writer *w, int64_t id);
 int writer_end_span(struct writer *w, int64_t id, int64_t end_ns);
@@ -105,10 +103,10 @@ struct writer_sample { // of CPU time
 };
 int writer_put_profile_object(struct writer *w, int64_t id, const char *path);
 int writer_put_profile_sample(struct writer *w, const struct writer_sample *sample);
-// By the phase of the thread that trains, NULL where that is not known; without times.
+// A sample by the phase of the training thread (NULL: not known), without times.
 int writer_put_phase_sample(
 	struct writer *w, const char *phase, const struct writer_sample *sample);
-// A line that a thread was in. phase: NULL, it is not known.
+// A line in which a thread was. phase NULL: not known.
 struct writer_line {
 	int64_t entity;
 	const char *phase;
@@ -120,39 +118,39 @@ struct writer_line {
 int writer_put_line_sample(struct writer *w, const struct writer_line *line);
 int writer_put_profile_symbol(struct writer *w, int64_t object, int64_t address, const char *name);
 
-// Makes everything put so far durable. Cheap where nothing was put. -ENOSPC once the disk is full.
+// Commits everything put so far. Cheap if nothing was put. -ENOSPC once the disk was full.
 int writer_commit(struct writer *w, struct error *e);
 
 // Merges the small blocks of finished minutes into CODEC_ZSTD blocks, in one transaction, and keeps
 // the file under max_bytes by thinning the oldest blocks to 100 ms, then 1 s (minimum, mean,
-// maximum; an event says so). Called every other minute, or where writer_is_over_limit; now_ns is
+// maximum; an event reports it). Called every other minute, or if writer_is_over_limit; now_ns is
 // the time up to which blocks are complete.
 int writer_compact(struct writer *w, int64_t now_ns, struct error *e);
 
-// Whether the file, with its log, has grown past max_bytes since it was compacted.
+// Whether file and log have exceeded max_bytes since the last compaction.
 bool writer_is_over_limit(struct writer *w);
 
 // Compacts everything, writes run keys end_ns and status, checkpoints, leaves DELETE mode: one
 // file. status: a wait status as waitpid gives it, or -1 for unknown.
 int writer_finish(struct writer *w, int64_t end_ns, int status, struct error *e);
 
-// The same for a run whose writer is gone and whose end nobody saw: run key state says so
-// ("cut_off" instead of "finished"), and there is no status.
+// The same for a run whose writer was killed: the key `state` is "cut_off" instead of "finished",
+// and there is no status.
 int writer_finish_cut_off(struct writer *w, int64_t end_ns, struct error *e);
 
 uint64_t writer_file_bytes(const struct writer *w);
 
-// Commits what it can and frees. Accepts NULL. A run without writer_finish stays "being recorded".
+// Commits if possible, and frees. Accepts NULL. A run without writer_finish stays "being recorded".
 void writer_free(struct writer *w);
-// Frees, and removes the file, unless its name is another's by now.
+// Frees, and removes the file, unless its name refers to another file by now.
 void writer_discard(struct writer *w);
 
 // Compact -----------------------------------------------------------------------------------------
 //
 // Merging small blocks into large ones, and keeping the file under its limit.
 
-// A block that may be written anew. Listed before any is, because a SELECT that runs while its
-// table changes may meet its own results.
+// A block to rewrite. All are listed first: a SELECT over a table that changes may return its own
+// results.
 struct candidate {
 	int64_t id;
 	int64_t t_first;
