@@ -68,6 +68,9 @@ words() {
 		verdict "$run.strain"
 	done
 
+	title "Verdicts on invented facts, with their advice"
+	"$(dirname "$strain")/tests/unit/test_causes" --words
+
 	title "How runs end"
 	with status 768 json.strain failed.strain
 	with status 9 json.strain killed.strain
@@ -174,27 +177,9 @@ words() {
 	say sweep nowhere.yaml
 	say sweep folder
 	say sweep gil.strain
-	n=0
-	while IFS= read -r text; do
-		n=$((n + 1))
-		printf '%b' "$text" >"plan$n.yaml"
-		printf '\n$ cat plan%s.yaml\n' "$n"
-		cat "plan$n.yaml"
-		say sweep "plan$n.yaml" --dry-run
-	done <<-'END'
-		parameters: {n: 3}\n
-		command: [job, "${batch}"]\nparameters: {batch_size: 3}\n
-		command: [job, "${args}"]\nparameters: {n: {values: []}}\n
-		command: [job, "${args}"]\nparameters: {n: {values: [1, 1]}}\n
-		command: job\nrepeat: 3\n
-		command: job\nrepeats: 0\n
-		command: job\ntimeout: soon\n
-		command: job ${args}\nparameters: {n: {values: [1, 2]}}\nconstraints: ["n > m"]\n
-		command: job ${args}\nparameters: {n: {values: [1, 2]}}\nconstraints: ["n > 5"]\n
-		command: job ${args}\nparameters: {n: {values: [1, 2]}}\nbaseline: {n: 3}\n
-		command: job\nresources: {cpus: none}\n
-		command: job\nstop: {epochs: 0}\n
-	END
+
+	title "Plans that are wrong"
+	"$(dirname "$strain")/tests/unit/test_plan" --words
 
 	title "Help"
 	say --help

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -691,8 +692,31 @@ static void waits_for_its_own_threads_are_no_blocked_input(void **state)
 	assert_non_null(causes_get(&c, BOTTLENECK_INPUT_SLEEP));
 }
 
-int main(void)
+// For tests/cli/words.golden: what is said of each.
+static void print_sentences(void)
 {
+	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
+		struct facts f = examples[i].facts();
+		struct causes c;
+		struct verdict v = {0};
+		_cleanup_text_ struct text headline = {0};
+		causes_find(&f, &c);
+		sentence_append_headline(&headline, &f, &c.items[0]);
+		printf("%s: %s\n", examples[i].name, headline.data);
+		causes_advise(&f, &c, &v);
+		for (size_t j = 0; j < v.n_suggestions; j++) {
+			printf("    %s (%s)\n", v.suggestions[j].action, v.suggestions[j].basis);
+		}
+		verdict_done(&v);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "--words") == 0) {
+		print_sentences();
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),

@@ -22,6 +22,7 @@
 #include "sweep/plan_kept.h"
 #include "sweep/template.h"
 #include "sweep/trials.h"
+#include "words.h"
 
 #define ARGS "command: [job, \"${args}\"]\n"
 #define PLAN ARGS "parameters: {b: {values: [1, 2]}}\n"
@@ -31,267 +32,266 @@ struct bad_plan {
 	const char *what;
 	const char *yaml;
 	size_t size;
-	const char *line; // behind "plan.yaml:"
+	const char *names; // behind "plan.yaml:", as words_found() takes it
 };
 
-// Behind "expected YAML" are the library's own words.
 // clang-format off
 static const struct bad_plan bad_plans[] = {
 	{"unknown key",
 		YAML(PLAN "reptas: 3\n"),
-		"3:1: expected a known key, found 'reptas'; did you mean 'repeats'?"},
+		"3:1: ... 'reptas' ... 'repeats'"},
 	{"unknown key, nothing near",
 		YAML(PLAN "colour: red\n"),
-		"3:1: expected a known key, found 'colour'"},
+		"3:1: ... 'colour'"},
 	{"unknown key in stop",
 		YAML(PLAN "stop: {epoch: 3}\n"),
-		"3:8: stop: expected a known key, found 'epoch'; did you mean 'epochs'?"},
+		"3:8: stop: ... 'epoch' ... 'epochs'"},
 	{"wrong type of repeats",
 		YAML(PLAN "repeats: [3]\n"),
-		"3:10: repeats: expected a whole number from 1 to 1000, found a list"},
+		"3:10: repeats: ... 1 ... 1000"},
 	{"wrong type of repeats, text",
 		YAML(PLAN "repeats: many\n"),
-		"3:10: repeats: expected a whole number from 1 to 1000, found 'many'"},
+		"3:10: repeats: ... 1 ... 1000 ... 'many'"},
 	{"no grace",
 		YAML(PLAN "grace: 0\n"),
-		"3:8: grace: expected seconds, or a time such as 10min, found '0'"},
+		"3:8: grace: ... seconds ... 10min ... '0'"},
 	{"wrong type of command",
 		YAML("command: {a: b}\n"),
-		"1:10: command: expected a program and its arguments, at most 1000 words, found a map"},
+		"1:10: command: ... 1000"},
 	{"no command",
 		YAML("parameters: {b: {values: [1]}}\n"),
-		"1:1: command: expected a program and its arguments, found nothing"},
+		"1:1: command:"},
 	{"empty",
 		YAML(""),
-		"1:1: expected a map with a command, found nothing"},
+		"1:1:"},
 	{"only a comment",
 		YAML("# nothing\n"),
-		"1:1: expected a map with a command, found nothing"},
+		"1:1:"},
 	{"a list",
 		YAML("- command\n"),
-		"1:1: expected a map with a command, found a list"},
+		"1:1:"},
 	{"empty list",
 		YAML(ARGS "parameters:\n  b:\n    values: []\n"),
-		"4:13: parameters.b: expected a list of 1 to 10000 values, found an empty list"},
+		"4:13: parameters.b: ... 1 ... 10000"},
 	{"empty command",
 		YAML("command: []\n"),
-		"1:10: command: expected a program and its arguments, at most 1000 words, found an empty list"},
+		"1:10: command: ... 1000"},
 	{"values is no list",
 		YAML(ARGS "parameters: {b: {values: 3}}\n"),
-		"2:26: parameters.b: expected a list of 1 to 10000 values, found '3'"},
+		"2:26: parameters.b: ... 1 ... 10000 ... '3'"},
 	{"value is a list",
 		YAML(ARGS "parameters: {b: {value: [3]}}\n"),
-		"2:25: parameters.b: expected a value, found a list"},
+		"2:25: parameters.b:"},
 	{"null value",
 		YAML(ARGS "parameters: {b: {values: [1, ~]}}\n"),
-		"2:30: parameters.b: expected a value, found nothing"},
+		"2:30: parameters.b:"},
 	{"nested list",
 		YAML(ARGS "parameters: {b: {values: [1, [2, 3]]}}\n"),
-		"2:30: parameters.b: expected a value, found a list"},
+		"2:30: parameters.b:"},
 	{"undefined alias",
 		YAML(ARGS "parameters:\n  b: {values: *batches}\n"),
-		"3:16: expected an alias of an anchor, found '*batches' without '&batches' before it"},
+		"3:16: ... '*batches' ... '&batches'"},
 	{"alias within itself",
 		YAML(ARGS "parameters: &p\n  b: {values: [*p]}\n"),
-		"3:17: expected an alias of something else, found '*p' within '&p'"},
+		"3:17: ... '*p' ... '&p'"},
 	{"laughs",
 		YAML("a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d, *d]\nf: &f [*e, *e, *e, *e, *e, *e, *e, *e, *e]\ng: &g [*f, *f, *f, *f, *f, *f, *f, *f, *f]\nh: &h [*g, *g, *g, *g, *g, *g, *g, *g, *g]\ni: &i [*h, *h, *h, *h, *h, *h, *h, *h, *h]\ncommand: *i\n"),
-		"1:1: expected a known key, found 'a'"},
+		"1:1: ... 'a'"},
 	{"laughs as values",
 		YAML("command: [job, \"${b}\"]\nlabels:\n  a: 1\nparameters:\n  b:\n    values: [&a [1, 2], *a]\n"),
-		"6:17: parameters.b: expected a value, found a list"},
+		"6:17: parameters.b:"},
 	{"duplicate key",
 		YAML(PLAN "repeats: 2\nrepeats: 3\n"),
-		"4:1: repeats: expected once, found again after line 3"},
+		"4:1: repeats: ... 3"},
 	{"duplicate parameter",
 		YAML(ARGS "parameters:\n  b: {value: 1}\n  b: {value: 2}\n"),
-		"4:3: b: expected once, found again after line 3"},
+		"4:3: b: ... 3"},
 	{"duplicate value",
 		YAML(ARGS "parameters: {b: {values: [1, 2, 1]}}\n"),
-		"2:33: parameters.b: expected each value once, found '1' twice"},
+		"2:33: parameters.b: ... '1'"},
 	{"placeholder without parameter",
 		YAML("command: [job, \"--x=${batch}\"]\nparameters: {batch_size: {values: [1]}}\n"),
-		"1:16: command: expected a parameter or a resource, found '${batch}'"},
+		"1:16: command: ... '${batch}'"},
 	{"placeholder, near",
 		YAML("command: [job, \"${batchsize}\"]\nparameters: {batch_size: {values: [1]}}\n"),
-		"1:16: command: expected a parameter or a resource, found '${batchsize}'; did you mean '${batch_size}'?"},
+		"1:16: command: ... '${batchsize}' ... '${batch_size}'"},
 	{"parameter without placeholder",
 		YAML("command: [job, \"${a}\"]\nparameters:\n  a: {value: 1}\n  b: {value: 2}\n"),
-		"4:3: parameters.b: expected ${b} (or ${args}) in command or env, found neither"},
+		"4:3: parameters.b:"},
 	{"placeholder without end",
 		YAML("command: job ${b\nparameters: {b: {value: 1}}\n"),
-		"1:10: command: expected ${name} ($${ for ${ itself), found '${b'"},
+		"1:10: command: ... '${b'"},
 	{"placeholder without name",
 		YAML("command: job ${}\n"),
-		"1:10: command: expected ${name} ($${ for ${ itself), found '${}'"},
+		"1:10: command: ... '${}'"},
 	{"args within a word",
 		YAML("command: [job, \"x${args}\"]\nparameters: {b: {value: 1}}\n"),
-		"1:16: command: expected ${args} as a word of its own in command, found 'x${args}'"},
+		"1:16: command: ... 'x${args}'"},
 	{"args in env",
 		YAML("command: [job]\nenv: {A: \"${args}\"}\n"),
-		"2:10: env.A: expected ${args} as a word of its own in command, found '${args}'"},
+		"2:10: env.A: ... '${args}'"},
 	{"an open quote",
 		YAML("command: \"job 'a\"\n"),
-		"1:10: command: expected a closing ', found the end"},
+		"1:10: command:"},
 	{"a pipe",
 		YAML("command: job | tee log\n"),
-		"1:10: command: expected a program and its arguments, found '|', which needs a shell: [sh, -c, '...']"},
+		"1:10: command: ... '|'"},
 	{"cpus",
 		YAML(PLAN "resources: {cpus: {values: [1, 0]}}\n"),
-		"3:32: resources.cpus: expected a whole number of CPUs, at least 1, found '0'"},
+		"3:32: resources.cpus: ... 1 ... '0'"},
 	{"memory",
 		YAML(PLAN "resources: {memory: {values: [4GiB, 4Gib]}}\n"),
-		"3:37: resources.memory: expected a size of at least 1MiB such as 4GiB, or unlimited, found '4Gib'"},
+		"3:37: resources.memory: ... 1MiB ... 4GiB ... '4Gib'"},
 	{"memory tiny",
 		YAML(PLAN "resources: {memory: 1kB}\n"),
-		"3:21: resources.memory: expected a size of at least 1MiB such as 4GiB, or unlimited, found '1kB'"},
+		"3:21: resources.memory: ... 1MiB ... 4GiB ... '1kB'"},
 	{"rate",
 		YAML(PLAN "resources:\n  disk_read: 100MB\n"),
-		"4:14: resources.disk_read: expected a rate such as 100MB/s, or unlimited, found '100MB'"},
+		"4:14: resources.disk_read: ... 100MB ... '100MB'"},
 	{"gpu type",
 		YAML(PLAN "resources: {gpu_type: H100}\n"),
-		"3:23: resources.gpu_type: expected any (the local executor has the GPUs that there are), found 'H100'"},
+		"3:23: resources.gpu_type: ... 'H100'"},
 	{"unknown resource",
 		YAML(PLAN "resources: {cpu: 1}\n"),
-		"3:13: resources: expected cpus, memory, gpus, gpu_type or disk_read, found 'cpu'; did you mean 'cpus'?"},
+		"3:13: resources: ... 'cpu' ... 'cpus'"},
 	{"constraint removes all",
 		YAML(PLAN "constraints: [\"b > 2\"]\n"),
-		"3:15: constraints: expected some of 2 configurations to be left, found none"},
+		"3:15: constraints: ... 2"},
 	{"constraint syntax",
 		YAML(PLAN "constraints: [\"b >\"]\n"),
-		"3:15: constraints: character 4: expected a value, found the end"},
+		"3:15: constraints: ... 4"},
 	{"constraint rest",
 		YAML(PLAN "constraints: [\"b < 2 < 3\"]\n"),
-		"3:15: constraints: character 7: expected 'and', 'or' or the end, found '< 3'"},
+		"3:15: constraints: ... 7 ... 'and' ... 'or' ... '< 3'"},
 	{"constraint name",
 		YAML(PLAN "constraints: [\"batch > 2\"]\n"),
-		"3:15: constraints: expected a parameter, a resource or a text in quotes, found 'batch' (character 1)"},
+		"3:15: constraints: ... 'batch' ... 1"},
 	{"constraint type",
 		YAML(ARGS "parameters: {m: {values: [cnn]}}\nconstraints: [\"m > 2\"]\n"),
-		"3:15: constraints: character 1: expected a number, found a text ('cnn')"},
+		"3:15: constraints: ... 1 ... 'cnn'"},
 	{"constraint no truth",
 		YAML(PLAN "constraints: [\"b + 1\"]\n"),
-		"3:15: constraints: character 3: expected a comparison, found a number"},
+		"3:15: constraints: ... 3"},
 	{"constraint zero",
 		YAML(PLAN "constraints: [\"b / 0 > 1\"]\n"),
-		"3:15: constraints: character 3: expected a number, found a division by zero or one too large"},
+		"3:15: constraints: ... 3"},
 	{"constraint hex",
 		YAML(PLAN "constraints: [\"b > 0x10\"]\n"),
-		"3:15: constraints: character 5: expected a decimal number, found '0x10'"},
+		"3:15: constraints: ... 5 ... '0x10'"},
 	{"constraint quote",
 		YAML(PLAN "constraints: ['b == \"x']\n"),
-		"3:15: constraints: character 6: expected a closing quote, found '\"x'"},
+		"3:15: constraints: ... 6 ... '\"x'"},
 	{"constraints no list",
 		YAML(PLAN "constraints: b > 1\n"),
-		"3:14: constraints: expected a list of 1 to 100 comparisons, found 'b > 1'"},
+		"3:14: constraints: ... 1 ... 100 ... 'b > 1'"},
 	{"method",
 		YAML(PLAN "method: bayes\n"),
-		"3:9: method: expected grid or random, found 'bayes'"},
+		"3:9: method: ... grid ... random ... 'bayes'"},
 	{"random without trials",
 		YAML(PLAN "method: random\n"),
-		"3:9: trials: expected the number of configurations to draw, found nothing"},
+		"3:9: trials:"},
 	{"trials with grid",
 		YAML(PLAN "trials: 3\n"),
-		"3:9: trials: expected no trials with method grid (use repeats for repetitions), found '3'"},
+		"3:9: trials: ... grid ... repeats ... '3'"},
 	{"random too many",
 		YAML(PLAN "method: random\ntrials: 3\n"),
-		"4:9: trials: expected at most as many as there are configurations, found 3 where 2 could be drawn"},
+		"4:9: trials: ... 3 ... 2"},
 	{"interval with grid",
 		YAML(ARGS "parameters: {lr: {min: 0, max: 1}}\n"),
-		"2:18: parameters.lr: expected values: [...] (min and max are for method: random), found an interval"},
+		"2:18: parameters.lr: ... min ... max ... random"},
 	{"interval half",
 		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0}}\n"),
-		"4:18: parameters.lr: expected min and max, found one of them"},
+		"4:18: parameters.lr: ... min ... max"},
 	{"interval upside down",
 		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 1, max: 0}}\n"),
-		"4:24: parameters.lr: expected a min that is less than max, found 1 and 0"},
+		"4:24: parameters.lr: ... min ... max ... 1 ... 0"},
 	{"log of zero",
 		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0, max: 1, distribution: log_uniform_values}}\n"),
-		"4:24: parameters.lr: expected a min above 0 for log_uniform_values, found 0"},
+		"4:24: parameters.lr: ... min ... 0 ... log_uniform_values ... 0"},
 	{"distribution",
 		YAML(ARGS "method: random\ntrials: 2\nparameters: {lr: {min: 0, max: 1, distribution: normal}}\n"),
-		"4:49: parameters.lr: expected uniform, int_uniform, q_uniform or log_uniform_values, found 'normal'"},
+		"4:49: parameters.lr: ... uniform ... int_uniform ... q_uniform ... log_uniform_values ... 'normal'"},
 	{"values and value",
 		YAML(ARGS "parameters: {b: {values: [1], value: 1}}\n"),
-		"2:17: parameters.b: expected one of values, value, or min and max, found several"},
+		"2:17: parameters.b: ... min ... max"},
 	{"parameter key",
 		YAML(ARGS "parameters: {b: {valuse: [1]}}\n"),
-		"2:18: parameters.b: expected values, value, or min and max, found 'valuse'; did you mean 'values'?"},
+		"2:18: parameters.b: ... min ... max ... 'valuse' ... 'values'"},
 	{"parameter list",
 		YAML(ARGS "parameters: {b: [1, 2]}\n"),
-		"2:17: parameters.b: expected {values: [...]}, {value: ...} or a value, found a list"},
+		"2:17: parameters.b:"},
 	{"parameter name",
 		YAML(ARGS "parameters: {\"b c\": {value: 1}}\n"),
-		"2:14: parameters: expected a name of letters, digits and _ (at most 64), found 'b c'"},
+		"2:14: parameters: ... 64 ... 'b c'"},
 	{"parameter name taken",
 		YAML(ARGS "parameters: {trial: {value: 1}}\n"),
-		"2:14: parameters: expected a name without another meaning, found 'trial'"},
+		"2:14: parameters: ... 'trial'"},
 	{"repeats too many",
 		YAML(PLAN "repeats: 1000000\n"),
-		"3:10: repeats: expected a whole number from 1 to 1000, found '1000000'"},
+		"3:10: repeats: ... 1 ... 1000 ... '1000000'"},
 	{"order",
 		YAML(PLAN "order: sorted\n"),
-		"3:8: order: expected random or plan, found 'sorted'"},
+		"3:8: order: ... random ... 'sorted'"},
 	{"stop epochs",
 		YAML(PLAN "stop: {epochs: 0}\n"),
-		"3:16: stop.epochs: expected a whole number from 1 to 1000000, found '0'"},
+		"3:16: stop.epochs: ... 1 ... 1000000 ... '0'"},
 	{"stop seconds",
 		YAML(PLAN "stop: {seconds: soon}\n"),
-		"3:17: stop.seconds: expected seconds, or a time such as 10min, found 'soon'"},
+		"3:17: stop.seconds: ... seconds ... 10min ... 'soon'"},
 	{"stop error",
 		YAML(PLAN "stop: {step_error: 3}\n"),
-		"3:20: stop.step_error: expected 0.1% to 100%, found '3'"},
+		"3:20: stop.step_error: ... 0.1% ... 100% ... '3'"},
 	{"stop empty",
 		YAML(PLAN "stop: {}\n"),
-		"3:7: stop: expected a map of epochs, seconds or step_error, found an empty map"},
+		"3:7: stop: ... epochs ... seconds ... step_error"},
 	{"timeout",
 		YAML(PLAN "timeout: 0\n"),
-		"3:10: timeout: expected seconds, or a time such as 10min, found '0'"},
+		"3:10: timeout: ... seconds ... 10min ... '0'"},
 	{"executor",
 		YAML(PLAN "executor: slurm\n"),
-		"3:11: executor: expected local, found 'slurm'"},
+		"3:11: executor: ... 'slurm'"},
 	{"baseline name",
 		YAML(PLAN "baseline: {c: 1}\n"),
-		"3:12: baseline: expected a parameter or a resource, found 'c'"},
+		"3:12: baseline: ... 'c'"},
 	{"baseline value",
 		YAML(PLAN "baseline: {b: 3}\n"),
-		"3:15: baseline.b: expected one of its values, found '3'"},
+		"3:15: baseline.b: ... '3'"},
 	{"label",
 		YAML(PLAN "labels: {b: 3}\n"),
-		"3:10: labels: expected a label other than those that every trial has, found 'b'"},
+		"3:10: labels: ... 'b'"},
 	{"env name",
 		YAML(PLAN "env: {\"A B\": 3}\n"),
-		"3:7: env: expected a name of letters, digits and _ (at most 64), found 'A B'"},
+		"3:7: env: ... 64 ... 'A B'"},
 	{"tab",
 		YAML("command: [job]\n\tname: x\n"),
-		"2:1: expected YAML"},
+		"2:1: ... YAML"},
 	{"open bracket",
 		YAML("command: [job\n"),
-		"2:1: expected YAML"},
+		"2:1: ... YAML"},
 	{"two documents",
 		YAML("command: [job]\n---\ncommand: [job]\n"),
-		"2:1: expected one document, found another"},
+		"2:1:"},
 	{"merge key",
 		YAML("a: &a {x: 1}\n<<: *a\ncommand: job\n"),
-		"1:1: expected a known key, found 'a'"},
+		"1:1: ... 'a'"},
 	{"utf8",
 		YAML("command: [job]\nname: \377\376\n"),
-		"2:7: expected UTF-8, found the byte 0xff"},
+		"2:7: ... UTF-8 ... 0xff"},
 	{"utf8 2",
 		YAML("command: [job]\nname: \303\251\303\n"),
-		"2:8: expected UTF-8, found the byte 0xc3"},
+		"2:8: ... UTF-8 ... 0xc3"},
 	{"nul",
 		YAML("command: [job]\nname: a\000b\n"),
-		"2:8: expected UTF-8, found the byte 0x00"},
+		"2:8: ... UTF-8 ... 0x00"},
 	{"escaped nul",
 		YAML("command: [job]\nname: \"a\\0b\"\n"),
-		"2:7: expected text, found a NUL character after 'a'"},
+		"2:7: ... NUL ... 'a'"},
 	{"control",
 		YAML("command: [job]\nname: \"a\\nb\"\n"),
-		"2:7: name: expected a line of text, found the control character 0x0a"},
+		"2:7: name: ... 0x0a"},
 	{"complex key",
 		YAML("? [a]\n: b\n"),
-		"1:3: expected a key of one word, found a list"},
+		"1:3:"},
 };
 // clang-format on
 
@@ -305,19 +305,17 @@ static int read_plan(
 	return result;
 }
 
-static void assert_bad(const char *what, const char *yaml, size_t size, const char *line)
+static void assert_bad(const char *what, const char *yaml, size_t size, const char *names)
 {
 	struct plan plan;
 	struct trials trials;
 	struct error e = {0};
-	char expected[480];
 	print_message("%s\n", what);
 	assert_int_equal(read_plan(yaml, size, &plan, &trials, &e), -22);
-	snprintf(expected, sizeof(expected), "plan.yaml:%s", line);
-	size_t length = strlen(expected);
-	bool syntax = strcmp(expected + length - 4, "YAML") == 0;
-	e.text[syntax ? length : sizeof(e.text) - 1] = '\0';
-	assert_string_equal(e.text, expected);
+	assert_int_equal(strncmp(e.text, "plan.yaml:", strlen("plan.yaml:")), 0);
+	if (!words_found(e.text + strlen("plan.yaml:"), names)) {
+		fail_msg("%s: %s, expected %s", what, e.text, names);
+	}
 	assert_null(strchr(e.text, '\n'));
 }
 
@@ -326,7 +324,25 @@ static void test_bad_plans(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LENGTH(bad_plans); i++) {
 		const struct bad_plan *bad = &bad_plans[i];
-		assert_bad(bad->what, bad->yaml, bad->size, bad->line);
+		assert_bad(bad->what, bad->yaml, bad->size, bad->names);
+	}
+}
+
+// For tests/cli/words.golden: what is said of each.
+static void print_sentences(void)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(bad_plans); i++) {
+		const struct bad_plan *bad = &bad_plans[i];
+		struct plan plan;
+		struct trials trials;
+		struct error e = {0};
+		read_plan(bad->yaml, bad->size, &plan, &trials, &e);
+		// Behind "YAML" are the library's own words.
+		char *library = strstr(e.text, "YAML: ");
+		if (library) {
+			library[strlen("YAML")] = '\0';
+		}
+		printf("%s: %s\n", bad->what, e.text);
 	}
 }
 
@@ -346,33 +362,28 @@ static void test_too_much(void **state)
 	text_append_string(&many, ARGS "repeats: 1000\nparameters:\n");
 	append_numbers(&many, "a", 100);
 	append_numbers(&many, "c", 100);
-	assert_bad("trials", many.data, many.length,
-		"2:10: repeats: expected at most 100000 trials, found 10000000");
+	assert_bad("trials", many.data, many.length, "2:10: repeats: ... 100000 ... 10000000");
 	text_append_string(&more, ARGS "parameters:\n");
 	append_numbers(&more, "a", 2000);
 	append_numbers(&more, "c", 2000);
-	assert_bad("configurations", more.data, more.length,
-		"4:3: parameters: expected at most 1000000 configurations, found more");
+	assert_bad("configurations", more.data, more.length, "4:3: parameters: ... 1000000");
 	text_append_string(&deep, "command: ");
 	for (unsigned i = 0; i < 100; i++) {
 		text_append_string(&deep, "[");
 	}
-	assert_bad("levels", deep.data, deep.length,
-		"1:41: expected at most 32 levels of lists and maps");
+	assert_bad("levels", deep.data, deep.length, "1:41: ... 32");
 	text_append_string(&alternate, PLAN "constraints: ['");
 	for (unsigned i = 0; i < 200; i++) {
 		text_append_string(&alternate, "(");
 	}
 	text_append_string(&alternate, "']\n");
 	assert_bad("parentheses", alternate.data, alternate.length,
-		"3:15: constraints: character 51: expected fewer parentheses, found "
-		"'(((((((((((((((((((('");
+		"3:15: constraints: ... 51 ... '(((((((((((((((((((('");
 	text_append_string(&wide, PLAN "name: ");
 	for (unsigned i = 0; i < 5000; i++) {
 		text_append_string(&wide, "x");
 	}
-	assert_bad("a long line", wide.data, wide.length,
-		"3:7: name: expected at most 4096 bytes, found 5000");
+	assert_bad("a long line", wide.data, wide.length, "3:7: name: ... 4096 ... 5000");
 }
 
 // Each level names the one before it nine times: a tree that were expanded would have 9^30 leaves.
@@ -389,8 +400,7 @@ static void test_laughs(void **state)
 		text_append_string(&yaml, "],\n");
 	}
 	text_append_string(&yaml, " }\ncommand: *a30\n");
-	assert_bad(
-		"laughs", yaml.data, yaml.length, "30:12: command: expected a value, found a list");
+	assert_bad("laughs", yaml.data, yaml.length, "30:12: command:");
 }
 
 static void assert_words(char **words, const char *const *expected)
@@ -684,8 +694,12 @@ static void test_values_that_are_secrets(void **state)
 		"labels of runs (set them in the environment of strain sweep)");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "--words") == 0) {
+		print_sentences();
+		return 0;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bad_plans),
 		cmocka_unit_test(test_too_much),

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// For tests of messages: what one must name, never its sentence. The sentences are in
+// tests/cli/words.golden, and may change. A test whose sentences no kept run shows prints them with
+// --words.
+
+#pragma once
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+static inline bool word_goes_on(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+// Whether a word is there as a whole: 1 is not in 10, 21, 1.5 or 0.1.
+static inline bool word_is_whole(const char *text, const char *at, size_t length)
+{
+	const char *end = at + length;
+	bool begins = at == text || !word_goes_on(*at) ||
+	              !(word_goes_on(at[-1]) ||
+			      (at[-1] == '.' && at > text + 1 && word_goes_on(at[-2])));
+	bool ends = !word_goes_on(end[-1]) ||
+	            !(word_goes_on(*end) || (*end == '.' && word_goes_on(end[1])));
+	return begins && ends;
+}
+
+// Whether a text has these words, in this order: "a.yaml:3: ... 1 ... 'many'". What stands before
+// the first "..." is its beginning.
+static inline bool words_found(const char *text, const char *words)
+{
+	static const char gap[] = " ... ";
+	const char *from = text;
+	bool first = strncmp(words, gap + 1, strlen(gap + 1)) != 0;
+	words += first ? 0 : strlen(gap + 1);
+	for (;; first = false) {
+		const char *end = strstr(words, gap);
+		size_t length = end ? (size_t)(end - words) : strlen(words);
+		const char *at = from;
+		while (strncmp(at, words, length) != 0 || !word_is_whole(text, at, length)) {
+			if (first || *at == '\0') {
+				return false;
+			}
+			at++;
+		}
+		if (!end) {
+			return true;
+		}
+		from = at + length;
+		words = end + strlen(gap);
+	}
+}
