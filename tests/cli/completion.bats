@@ -4,7 +4,7 @@
 # What Tab completes: what the program says of it (strain complete), and what bash, zsh and fish make
 # of that.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 setup_file() {
 	cd "$BATS_FILE_TMPDIR" || return
@@ -120,10 +120,8 @@ commands() {
 	for shell in bash zsh fish; do
 		"$STRAIN" completion "$shell" | cmp - "$SOURCE_ROOT/completions/strain.$shell"
 	done
-	run -2 --separate-stderr "$STRAIN" completion tcsh
-	[ "$stderr" = "strain: expected bash, zsh or fish, found 'tcsh' (strain completion --help)" ]
-	run -2 --separate-stderr "$STRAIN" completion
-	[ "$stderr" = "strain: expected a shell: bash, zsh or fish (strain completion --help)" ]
+	fails_with 2 bash zsh fish "'tcsh'" -- "$STRAIN" completion tcsh
+	fails_with 2 bash zsh fish -- "$STRAIN" completion
 }
 
 # What bash has for a command line after Tab; as bash cuts it, at = and :, too.

@@ -3,7 +3,7 @@
 #
 # strain doctor on the machine that runs the test. What it finds on others: tests/hosts.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 setup() {
 	mkdir "$BATS_TEST_TMPDIR/here"
@@ -97,7 +97,7 @@ left_behind() {
 	inside=(bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --unshare-pid)
 	"${inside[@]}" true 2>/dev/null || skip "bubblewrap may not be used here"
 	run -0 --separate-stderr "${inside[@]}" --chdir /mnt "$STRAIN" doctor
-	[[ "$output" == *"cpu time"*"partly"*"the job has no cgroup of its own: "* ]]
+	[[ "$output" == *"cpu time"*"partly"*cgroup* ]]
 	[[ "$output" =~ host\ +available ]]
 }
 
@@ -116,8 +116,6 @@ left_behind() {
 }
 
 @test "wrong usage is said in one line" {
-	run -2 --separate-stderr "$STRAIN" doctor everything
-	[ "$stderr" = "strain: unexpected argument 'everything' (strain doctor --help)" ]
-	run -1 --separate-stderr "$STRAIN" doctor --sysroot nowhere
-	[ "$stderr" = "strain: cannot examine nowhere: No such file or directory" ]
+	fails_with 2 "'everything'" "strain doctor --help" -- "$STRAIN" doctor everything
+	fails_with 1 nowhere "No such file or directory" -- "$STRAIN" doctor --sysroot nowhere
 }

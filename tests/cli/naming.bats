@@ -4,7 +4,7 @@
 # How runs are named to commands: as strain ls prints them, by the beginning of a name, by how far
 # back they are; and where they are looked for.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 # Four runs, eval-1 the oldest and train-3 the newest.
 setup_file() {
@@ -54,14 +54,11 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 }
 
 @test "a beginning of several names is one error that lists them" {
-	run -1 --separate-stderr "$STRAIN" show train
-	[ -z "$output" ]
-	[ "$stderr" = "strain: 'train' is ambiguous (3 names): train-1, train-10, train-3" ]
+	fails_with 1 "'train'" 3 "train-1, train-10, train-3" -- "$STRAIN" show train
 	for i in 1 2 3 4 5; do
 		cp eval-1.strain "train-2$i.strain"
 	done
-	run -1 --separate-stderr "$STRAIN" sql train "SELECT 1"
-	[ "$stderr" = "strain: 'train' is ambiguous (8 names): train-1, train-10, train-21, train-22, train-23, train-24 and 2 more" ]
+	fails_with 1 "'train'" 8 "train-1, train-10, train-21, train-22, train-23, train-24" 2 -- "$STRAIN" sql train "SELECT 1"
 }
 
 @test "a program beside its runs is not taken for one of them" {
@@ -71,11 +68,9 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 	rm train && mkdir train
 	[ "$(shown train)" = train-3 ]
 	rm train-3.strain
-	run -1 --separate-stderr "$STRAIN" show train
-	[ "$stderr" = "strain: train: expected a run file, found a directory" ]
+	fails_with 1 train -- "$STRAIN" show train
 	echo text >notes
-	run -1 --separate-stderr "$STRAIN" show notes
-	[ "$stderr" = "strain: notes: not a run file" ]
+	fails_with 1 notes -- "$STRAIN" show notes
 }
 
 @test "-1 is the newest run, -2 the newest but one" {
@@ -84,21 +79,14 @@ print(*(run["name"] for run in json.load(sys.stdin)))'); do
 	[ "$(shown -2)" = train-10 ]
 	[ "$(shown -3)" = train-1 ]
 	[ "$(shown -4)" = eval-1 ]
-	run -1 --separate-stderr "$STRAIN" show -5
-	[ "$stderr" = "strain: there are only 4 runs (*.strain) in ." ]
-	run -1 --separate-stderr "$STRAIN" show -999999
-	[ "$stderr" = "strain: there are only 4 runs (*.strain) in ." ]
-	run -2 --separate-stderr "$STRAIN" show -0
-	[ "$stderr" = "strain: no option '-0' (strain show --help)" ]
+	fails_with 1 4 . -- "$STRAIN" show -5
+	fails_with 1 4 . -- "$STRAIN" show -999999
+	fails_with 2 "'-0'" "strain show --help" -- "$STRAIN" show -0
 	# What follows an option that takes a value is its value.
-	run -2 --separate-stderr "$STRAIN" export --every -1
-	[[ "$stderr" == "strain: --every: "*"found '-1'"* ]]
-	run -2 --separate-stderr "$STRAIN" show -1 -2
-	[ "$stderr" = "strain: expected one run, found '-2' too (strain show --help)" ]
-	run -2 --separate-stderr "$STRAIN" show -1x
-	[ "$stderr" = "strain: no option '-1x' (strain show --help)" ]
-	run -2 --separate-stderr "$STRAIN" mark --frob
-	[ "$stderr" = "strain: no option '--frob' (strain mark --help)" ]
+	fails_with 2 --every "'-1'" -- "$STRAIN" export --every -1
+	fails_with 2 "'-2'" "strain show --help" -- "$STRAIN" show -1 -2
+	fails_with 2 "'-1x'" "strain show --help" -- "$STRAIN" show -1x
+	fails_with 2 "'--frob'" "strain mark --help" -- "$STRAIN" mark --frob
 }
 
 @test "every command that takes a run takes all of these" {
@@ -132,14 +120,10 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 }
 
 @test "a name that nothing has is said, with the nearest" {
-	run -1 --separate-stderr "$STRAIN" show tarin-3
-	[ "$stderr" = "strain: no run 'tarin-3' in the current directory; did you mean 'train-3'?" ]
-	run -1 --separate-stderr "$STRAIN" show frobnicate
-	[ "$stderr" = "strain: no run 'frobnicate' in the current directory (strain ls lists the runs)" ]
-	run -1 --separate-stderr "$STRAIN" show none.strain
-	[ "$stderr" = "strain: none.strain: No such file or directory" ]
-	run -1 --separate-stderr "$STRAIN" show $'x\e[31m'
-	[[ "$stderr" == "strain: no run 'x\x1b[31m' "* ]]
+	fails_with 1 "'tarin-3'" "'train-3'" -- "$STRAIN" show tarin-3
+	fails_with 1 "'frobnicate'" "strain ls" -- "$STRAIN" show frobnicate
+	fails_with 1 none.strain "No such file or directory" -- "$STRAIN" show none.strain
+	fails_with 1 "'x\x1b[31m'" -- "$STRAIN" show $'x\e[31m'
 }
 
 @test "the folder of runs that could not be written here is searched, too" {
@@ -152,11 +136,9 @@ print(*(run["name"] for run in json.load(sys.stdin)))')" = 0001-1 ]
 	[ "$(shown)" = train-3 ]
 	[ "$(shown -1)" = train-3 ]
 	[[ "$("$STRAIN" ls)" == *"train-3 "* ]]
-	run -1 --separate-stderr "$STRAIN" show -2
-	[ "$stderr" = "strain: there is only 1 run (*.strain) in ." ]
+	fails_with 1 1 . -- "$STRAIN" show -2
 	rm -r "$XDG_STATE_HOME"
-	run -1 --separate-stderr "$STRAIN" show
-	[ "$stderr" = "strain: no run (*.strain) in the current directory" ]
+	fails_with 1 .strain -- "$STRAIN" show
 }
 
 @test "where the folder cannot be written, the newest may be in the other one" {
@@ -193,6 +175,5 @@ v1.2.strain" ]
 	[ "$(shown mine)" = mine ]
 	run -125 --separate-stderr "$STRAIN" run -o mine true
 	[[ "$stderr" == *mine.strain* ]]
-	run -125 --separate-stderr "$STRAIN" run -o new/ true
-	[ "$stderr" = "strain: --output: expected a file name, found 'new/' (strain run --help)" ]
+	fails_with 125 --output "'new/'" "strain run --help" -- "$STRAIN" run -o new/ true
 }
