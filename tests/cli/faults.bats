@@ -53,7 +53,7 @@ check_killed() {
 	[ "$(cat "$1.out")" = whole ]
 	[ ! -e "$1.alive" ] || return 0
 	killed=$((killed + 1))
-	grep -q "recorder was killed" "$1.err"
+	grep -q "^strain: .*recorder" "$1.err"
 	[ "$(ask "$1.strain" "SELECT value FROM run WHERE key = 'state'")" = finished ]
 	local last started lost
 	last=$(ask "$1.strain" "SELECT coalesce(max(t), 0) FROM samples")

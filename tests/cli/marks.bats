@@ -38,12 +38,12 @@ record() {
 	# shellcheck disable=SC2016
 	STRAIN_MARKERS=/nowhere record --no-markers sh -c 'echo "${STRAIN_MARKERS-none}"' >out
 	[ "$(cat out)" = none ]
-	[ "$(run_key run.strain markers_missing)" = "--no-markers was given" ]
-	"$STRAIN" show run.strain | grep -q '^Missing   marks: --no-markers was given$'
+	line_names "$(run_key run.strain markers_missing)" --no-markers
+	"$STRAIN" show run.strain | grep -q '^Missing   marks: .*--no-markers'
 	"$STRAIN" show --json run.strain | /usr/bin/python3 -c '
 import json, sys
-assert {"subject": "marks", "reason": "--no-markers was given"}.items() <= \
-    json.load(sys.stdin)["missing"][0].items()'
+missing = json.load(sys.stdin)["missing"][0]
+assert missing["subject"] == "marks" and "--no-markers" in missing["reason"]'
 }
 
 @test "show says why there are no marks, whatever that reason is made of" {
@@ -195,7 +195,8 @@ open|user|None|None|None|exit' ]
 	[ -z "$output" ]
 	STRAIN_MARKERS=/nowhere run "$STRAIN" mark begin x
 	[ "$status" -eq 0 ]
-	[[ "$output" == "strain: mark: cannot mark: "* ]]
+	[[ "$output" == "strain: mark: "* ]]
+	[ "${#lines[@]}" = 1 ]
 	for wrong in '' 'frob' 'begin' 'begin a b' 'point x y' 'epoch x' 'epoch -1' 'iteration 1 0' \
 		'point x 1 2'; do
 		# shellcheck disable=SC2086

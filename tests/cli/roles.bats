@@ -34,8 +34,8 @@ time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)'
 		grep -qx 'main python3 train.py' <<<"$output"
 		[ "$(grep -c '^main ' <<<"$output")" = 1 ]
 		grep -qx 'strain strain run' <<<"$output"
-		! grep -q '^loader\|^child' <<<"$output"
-		! grep -q 'loader workers [0-9]' err
+		run ! grep '^loader\|^child' <<<"$output"
+		run ! grep 'loader workers [0-9]' err
 		run -0 roles inner.strain
 		[ "$output" = 'main python3 train.py' ]
 	done
@@ -59,7 +59,7 @@ time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)'
 	EOF
 	"$STRAIN" run -o run.strain /usr/bin/python3 pool.py 2>err
 	[ "$(roles | sort)" = $'child python3 pool.py\nchild python3 pool.py\nmain python3 pool.py' ]
-	! grep -q 'loader workers [0-9]' err
+	run ! grep 'loader workers [0-9]' err
 	[ "$(shown '[h["bytes"] for h in d["verdict"]["memory_holds"] if h["what"] == "loader workers"]')" = '[None]' ]
 }
 
