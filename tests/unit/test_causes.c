@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +19,7 @@
 #include "verdict/sentence.h"
 #include "base/cleanup.h"
 #include "job_facts.h"
+#include "messages.h"
 #include "verdict/verdict.h"
 
 static struct facts slow_worker(void)
@@ -358,9 +358,12 @@ static void sentences_and_advice_fit(void **state)
 		if (headline.length > 112) {
 			fail_msg("%zu columns: %s", headline.length, headline.data);
 		}
+		message_note(headline.data);
 		assert_int_equal(causes_advise(&f, &c, &v), 0);
 		assert_true(v.n_suggestions > 0);
 		for (size_t j = 0; j < v.n_suggestions; j++) {
+			message_note(v.suggestions[j].action);
+			message_note(v.suggestions[j].basis);
 			assert_true(v.suggestions[j].kind == GAIN_UNKNOWN ||
 				    v.suggestions[j].gain.value >= 1);
 		}
@@ -692,31 +695,8 @@ static void waits_for_its_own_threads_are_no_blocked_input(void **state)
 	assert_non_null(causes_get(&c, BOTTLENECK_INPUT_SLEEP));
 }
 
-// For tests/cli/words.golden: what is said of each.
-static void print_sentences(void)
+int main(void)
 {
-	for (size_t i = 0; i < ARRAY_LENGTH(examples); i++) {
-		struct facts f = examples[i].facts();
-		struct causes c;
-		struct verdict v = {0};
-		_cleanup_text_ struct text headline = {0};
-		causes_find(&f, &c);
-		sentence_append_headline(&headline, &f, &c.items[0]);
-		printf("%s: %s\n", examples[i].name, headline.data);
-		causes_advise(&f, &c, &v);
-		for (size_t j = 0; j < v.n_suggestions; j++) {
-			printf("    %s (%s)\n", v.suggestions[j].action, v.suggestions[j].basis);
-		}
-		verdict_done(&v);
-	}
-}
-
-int main(int argc, char **argv)
-{
-	if (argc == 2 && strcmp(argv[1], "--words") == 0) {
-		print_sentences();
-		return 0;
-	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_cause_is_found),
 		cmocka_unit_test(who_computes_uses_a_cpu),

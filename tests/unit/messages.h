@@ -2,13 +2,15 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // For tests of messages: what one must name, never its sentence. The sentences are in
-// tests/cli/words.golden, and may change. A test whose sentences no kept run shows prints them with
-// --words.
+// tests/cli/words.golden, and may change; with STRAIN_WORDS=FILE a test adds those that it saw to a
+// file, for that one (tests/cli/words.sh).
 
 #pragma once
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static inline bool word_goes_on(char c)
@@ -30,10 +32,13 @@ static inline bool word_is_whole(const char *text, const char *at, size_t length
 
 // Whether a text has these words, in this order: "a.yaml:3: ... 1 ... 'many'". What stands before
 // the first "..." is its beginning.
-static inline bool words_found(const char *text, const char *words)
+static inline bool message_has(const char *text, const char *words)
 {
 	static const char gap[] = " ... ";
 	const char *from = text;
+	if (*words == '\0') {
+		return true;
+	}
 	bool first = strncmp(words, gap + 1, strlen(gap + 1)) != 0;
 	words += first ? 0 : strlen(gap + 1);
 	for (;; first = false) {
@@ -51,5 +56,25 @@ static inline bool words_found(const char *text, const char *words)
 		}
 		from = at + length;
 		words = end + strlen(gap);
+	}
+}
+
+static inline void message_note(const char *sentence)
+{
+	const char *path = getenv("STRAIN_WORDS");
+	FILE *file = path ? fopen(path, "ae") : NULL;
+	if (file) {
+		fprintf(file, "%s\n", sentence);
+		fclose(file);
+	}
+}
+
+// That a sentence has these words, as message_has() takes them. Of cmocka's tests, after its
+// header.
+static inline void assert_says(const char *sentence, const char *words)
+{
+	message_note(sentence);
+	if (!message_has(sentence, words)) {
+		fail_msg("\"%s\" has not: %s", sentence, words);
 	}
 }
