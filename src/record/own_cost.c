@@ -43,8 +43,7 @@ static const struct metric own_cost_metrics[N_SELF] = {
 	[SELF_MISSED] = {"strain.recorder.ticks.missed", METRIC_COUNTER, "{tick}", 1,
 		"Ticks that were skipped because the one before was not over."},
 	[SELF_INTERVAL] = {"strain.recorder.interval", METRIC_GAUGE, "s", 1e-6,
-		"The interval of the fast lane: what was asked for, stretched where the budget "
-		"needs it."},
+		"The interval between ticks, lengthened where the budget needs it."},
 	[SELF_QUEUE] = {"strain.recorder.queue", METRIC_GAUGE, "By", 1,
 		"Readings that wait to be written."},
 	[SELF_LOST] = {"strain.recorder.lost", METRIC_COUNTER, "{row}", 1,

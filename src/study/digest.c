@@ -198,6 +198,18 @@ static void fill_measures(struct digest *d)
 	}
 }
 
+// The key that a sweep sets decides, as in outcome_judge; it may be set after the digest was
+// stored.
+static bool fill_outcome(struct digest *d)
+{
+	const struct findings *f = &d->findings;
+	const char *key = findings_text(f, FINDINGS_KEY, "outcome");
+	bool set = key && outcome_parse(key, &d->outcome);
+	d->outcome_text = set ? text_or_empty(f, FINDINGS_KEY, "outcome_text")
+	                      : word_or_empty(f, OUTCOME_TEXT);
+	return set || outcome_parse(word_or_empty(f, measures[MEASURE_OUTCOME].name), &d->outcome);
+}
+
 // Rows of labels are neighbours, sorted by name.
 static int fill_labels(struct digest *d)
 {
@@ -230,8 +242,7 @@ static int fill(struct digest *d)
 	const struct findings *f = &d->findings;
 	double state = findings_number(f, STATE);
 	d->state = state == RUN_LIVE ? RUN_LIVE : state == RUN_CUT_OFF ? RUN_CUT_OFF : RUN_FINISHED;
-	if (findings_number(f, RULES) != DIGEST_RULES ||
-		!outcome_parse(word_or_empty(f, measures[MEASURE_OUTCOME].name), &d->outcome)) {
+	if (findings_number(f, RULES) != DIGEST_RULES || !fill_outcome(d)) {
 		return -EBADMSG;
 	}
 	d->damaged = flag(f, DAMAGED);
@@ -241,7 +252,6 @@ static int fill(struct digest *d)
 	d->start_utc_ns = key_number(f, "start_utc_ns", 0);
 	d->partial = word_or_empty(f, PARTIAL);
 	d->recorded_s = findings_number(f, RECORDED);
-	d->outcome_text = word_or_empty(f, OUTCOME_TEXT);
 	d->memory_kind = word_or_empty(f, MEMORY_KIND);
 	d->host_cpus = findings_number(f, HOST_CPUS);
 	d->host_cpus_used = findings_number(f, HOST_CPUS_USED);

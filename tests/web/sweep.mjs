@@ -47,6 +47,7 @@ function makeSweep(directory, trials) {
 		return [
 			`ATTACH ${text(file)} AS r; PRAGMA r.synchronous = OFF; PRAGMA r.journal_mode = MEMORY; BEGIN`,
 			'DELETE FROM r.label',
+			'DELETE FROM r.finding',
 			...Object.entries(labels).map(([label, value]) => `INSERT INTO r.label VALUES (${text(label)}, ${text(value)})`),
 			...Object.entries(keys).map(([key, value]) => `INSERT OR REPLACE INTO r.run VALUES (${text(key)}, ${text(value)})`),
 			`UPDATE r.run SET value = value + ${i * 20}000000000 WHERE key = 'start_utc_ns'`,
