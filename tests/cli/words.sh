@@ -175,7 +175,7 @@ words() {
 	say sweep folder
 	say sweep gil.strain
 
-	for test in verdict causes cpu_causes evidence advice plan; do
+	for test in verdict causes cpu_causes evidence advice plan limits pivot layout; do
 		title "What tests/unit/test_$test.c sees"
 		: >said
 		STRAIN_WORDS=$PWD/said "$(dirname "$strain")/tests/unit/test_$test" >/dev/null 2>&1 || true

@@ -16,15 +16,25 @@
 #include "base/cleanup.h"
 #include "study/layout.h"
 #include "made_runs.h"
+#include "messages.h"
 
 static double cell(const struct layout_pivot *p, size_t row, size_t column)
 {
 	return pivot_at(&p->pivot, row, column, 0)->repeats.mean;
 }
 
+// Whether a note has these words.
 static bool has(const struct layout_selection *s, const char *words)
 {
-	return s->notes.data && strstr(s->notes.data, words);
+	_cleanup_free_ char *notes = strdup(s->notes.data ? s->notes.data : "");
+	char *rest = notes;
+	assert_non_null(notes);
+	for (char *line; (line = strsep(&rest, "\n"));) {
+		if (message_has(line, words)) {
+			return true;
+		}
+	}
+	return false;
 }
 
 static void test_filters_and_labels_that_are_missing(void **state)
@@ -42,16 +52,14 @@ static void test_filters_and_labels_that_are_missing(void **state)
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(s.n, 2);
 	assert_true(s.runs[0] == r.list[2]); // the newest first
-	assert_true(has(&s, "1 of 2 runs have no label dataset\n"));
-	assert_true(has(&s, "no run has a label model (strain run --label NAME=VALUE)\n"));
+	assert_true(has(&s, "1 of 2 ... dataset"));
+	assert_true(has(&s, "... model (strain run --label NAME=VALUE)"));
 	layout_selection_done(&s);
 	l = layout_by_name("tripathi2019-table5.5");
 	r.runs[0].labels[0] = (struct run_label){
 		(char *)(uintptr_t) "model", (char *)(uintptr_t) "cnn"};
 	assert_int_equal(layout_select(l, r.list, 1, &s, &e), -ENOENT);
-	assert_string_equal(e.text,
-		"tripathi2019-table5.5 needs runs with model=resnet34: none of 1 has "
-		"model=resnet34 (found: cnn)");
+	assert_says(e.text, "tripathi2019-table5.5 ... model=resnet34 ... 1 ... cnn");
 	made_runs_done(&r);
 }
 
@@ -70,9 +78,8 @@ static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 	made_runs_add(&r, "workers=8 batch_size=32 memory=16GiB samples=9", MEASURE_EPOCH, 6);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): showing runs with 4GiB; --where "
-			    "memory=... selects others\n"));
-	assert_false(has(&s, "samples"));
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB) ... 4GiB ... --where memory="));
+	assert_false(has(&s, "... samples"));
 	assert_int_equal(s.n, 3); // the line is of 4GiB: where it has only 512MiB there is a gap
 	for (size_t i = 0; i < s.n; i++) {
 		double value = s.runs[i]->measures[MEASURE_EPOCH];
@@ -82,12 +89,12 @@ static void test_runs_of_one_cell_are_of_one_configuration(void **state)
 	// cells of a table stand alone: each has what there is
 	assert_int_equal(
 		layout_select(layout_by_name("torres2021-table3"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB): showing runs with 4GiB"));
+	assert_true(has(&s, "memory (512MiB, 4GiB, 16GiB) ... 4GiB"));
 	layout_selection_done(&s);
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.8"), r.list, 3, &s, &e), 0);
 	assert_int_equal(s.n, 3); // memory is shown there
-	assert_false(has(&s, "are shown"));
+	assert_false(has(&s, "... memory"));
 	layout_selection_done(&s);
 	made_runs_done(&r);
 }
@@ -104,14 +111,14 @@ static void test_what_differs_along_a_line_is_said(void **state)
 	made_runs_add(&r, "workers=2 batch_size=64 framework=jax", MEASURE_EPOCH, 3);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(s.n, 3);
-	assert_true(has(&s, "framework varies along a line (jax, pytorch): --where framework=... "
-			    "selects one\n"));
+	assert_true(has(&s, "framework ... (jax, pytorch) ... --where framework="));
 	layout_selection_done(&s);
 	// with a repeat in the other framework the line is of one, and so are those beside it
 	made_runs_add(&r, "workers=1 batch_size=32 framework=jax", MEASURE_EPOCH, 4);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "framework (jax, pytorch): showing runs with jax; "));
-	assert_false(has(&s, "differs"));
+	assert_true(has(&s, "framework (jax, pytorch) ... jax"));
+	assert_null(
+		strstr(strstr(s.notes.data, "(jax, pytorch)") + 1, "(jax, pytorch)")); // said once
 	assert_int_equal(s.n, 3);
 	layout_selection_done(&s);
 	made_runs_done(&r);
@@ -134,12 +141,12 @@ static void test_labels_that_nobody_knows_make_configurations(void **state)
 	}
 	assert_int_equal(
 		layout_select(layout_by_name("tripathi2019-fig3.5"), r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "lr (0.1, none): showing runs with none; --where lr=... selects"));
-	assert_true(has(&s, "optimizer (none, adam): showing runs with none; "));
-	assert_true(has(&s, "precision (none, fp16, fp32): showing runs with none; "));
-	assert_false(has(&s, "trial"));
-	assert_false(has(&s, "repeat"));
-	assert_false(has(&s, "PBS_JOBID"));
+	assert_true(has(&s, "lr (0.1, none) ... none ... --where lr="));
+	assert_true(has(&s, "optimizer (none, adam) ... none"));
+	assert_true(has(&s, "precision (none, fp16, fp32) ... none"));
+	assert_false(has(&s, "... trial"));
+	assert_false(has(&s, "... repeat"));
+	assert_false(has(&s, "... PBS_JOBID"));
 	assert_int_equal(s.n, 2); // repeats that two trials made
 	assert_true(s.runs[0] == r.list[5] && s.runs[1] == r.list[4]);
 	layout_selection_done(&s);
@@ -168,7 +175,7 @@ static void test_the_best_is_of_one_configuration(void **state)
 	made_runs_add(
 		&r, "model=rnn memory=1GB batch_size=32 workers=1 samples=9", MEASURE_EPOCH, 9);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "samples (640, 6400): showing runs with 640; --where samples=... "));
+	assert_true(has(&s, "samples (640, 6400) ... 640 ... --where samples="));
 	assert_int_equal(s.n, 3); // the other model's samples are its own
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(cell(&p, 0, 0) == 2 && cell(&p, 1, 0) == 1);
@@ -190,8 +197,8 @@ static void test_a_series_is_of_one_configuration(void **state)
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 dataset=dt1 threads=2", rate, 100);
 	made_runs_add(&r, "model=cnn cpus=4 batch_size=64 dataset=dt1 threads=4", rate, 150);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "dataset (dt1, dt2): showing runs with dt1; --where dataset=... "));
-	assert_false(has(&s, "threads (")); // they go with the CPUs
+	assert_true(has(&s, "dataset (dt1, dt2) ... dt1 ... --where dataset="));
+	assert_false(has(&s, "threads")); // they go with the CPUs
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12);
 	assert_true(fabs(cell(&p, 1, 0) - 1.5) < 1e-12);
@@ -200,7 +207,7 @@ static void test_a_series_is_of_one_configuration(void **state)
 	// but where they do not, a mean over them is one over configurations
 	r.runs[2].labels[1].value = r.runs[1].labels[1].value;
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "threads (2, 4): showing runs with 2; "));
+	assert_true(has(&s, "threads (2, 4) ... 2"));
 	layout_selection_done(&s);
 	made_runs_done(&r);
 }
@@ -218,13 +225,13 @@ static void test_a_gain_is_of_one_configuration(void **state)
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=128 machine=b", rate, 900);
 	made_runs_add(&r, "model=cnn cpus=2 batch_size=64 machine=b", rate, 600);
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
-	assert_true(has(&s, "machine (a, b): showing runs with b; --where machine=... "));
+	assert_true(has(&s, "machine (a, b) ... b ... --where machine="));
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(fabs(cell(&p, 0, 0) - 1.5) < 1e-12);
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
 	assert_int_equal(layout_select(l, r.list, 2, &s, &e), 0);
-	assert_true(has(&s, "machine (a, b): showing runs with a; --where machine=... "));
+	assert_true(has(&s, "machine (a, b) ... a ... --where machine="));
 	assert_int_equal(layout_pivot(l, &s, false, &p, &e), 0);
 	assert_true(isnan(cell(&p, 0, 0))); // no gain of one machine over another
 	layout_pivot_done(&p);
@@ -252,9 +259,8 @@ static void test_throughput_relative_to_the_fewest_cpus(void **state)
 	assert_true(fabs(cell(&p, 0, 0) - 1) < 1e-12); // 90 and 110, by their mean
 	assert_true(fabs(cell(&p, 1, 0) - 1.5) < 1e-12);
 	assert_true(fabs(cell(&p, 1, 1) - 1.1) < 1e-12);
-	assert_true(
-		has(&s, "Dube and Sura, Figure 2: the document contains no values; its text says: "
-			"from 8 to 30 threads AlexNet gains 1.28 times"));
+	assert_true(has(
+		&s, "Dube and Sura, Figure 2: ... from 8 to 30 threads AlexNet gains 1.28 times"));
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
 	made_runs_done(&r);
@@ -337,9 +343,7 @@ static void test_what_was_published_is_never_ours(void **state)
 		assert_true(!same || cell(&p, row, 0) == 313);
 	}
 	assert_int_equal(found, 1);
-	assert_true(
-		has(&s, "published: Torres, Barrios and Denneulin 2021, Table 3; measured by its "
-			"authors on their machines\n"));
+	assert_true(has(&s, "... Torres, Barrios and Denneulin 2021, Table 3"));
 	layout_pivot_done(&p);
 	layout_selection_done(&s);
 	made_runs_done(&r);
@@ -357,8 +361,7 @@ static void test_another_measure_instead_of_one_that_no_run_has(void **state)
 	assert_int_equal(layout_select(l, r.list, r.n, &s, &e), 0);
 	assert_int_equal(layout_pivot(l, &s, true, &p, &e), 0);
 	assert_string_equal(p.values[1].name, "cpu_utilization");
-	assert_true(has(&s, "no run has the GPU utilization (not measured); showing the CPU "
-			    "utilization instead\n"));
+	assert_true(has(&s, "... GPU utilization ... CPU utilization"));
 	for (size_t row = 0; row < p.pivot.rows.n; row++) {
 		// GPU utilisation that was published does not stand under CPU utilisation
 		double value = pivot_at(&p.pivot, row, 0, 1)->repeats.mean;
