@@ -4,7 +4,7 @@
 # Run files that were made to hang, to fill the machine or to remove files of whoever reads them
 # (hostile_runs.py): every command ends with an error of one line.
 
-bats_require_minimum_version 1.5.0
+load ../cli/messages
 
 # Bounds, not speeds: a machine under load, a sanitizer's build and its shadow are within them.
 SECONDS_MOST=120
@@ -100,17 +100,17 @@ refuses_everywhere() {
 		refuses_everywhere "$name"
 	done
 	is_refused dense_blocks.strain show dense_blocks.strain
-	[[ $stderr == *"values of samples in "*" bytes, which no run has" ]]
+	[[ $stderr =~ [1-9][0-9]+.*" bytes" ]]
 	run -0 --separate-stderr bounded show dense_blocks_that_say_little.strain
-	[[ $stderr == *"1860 damaged blocks skipped"* ]]
+	line_names "$stderr" 1860
 }
 
 @test "blocks that hold more rows than their row says, words without spans" {
 	unlimited_under_sanitizers
 	run -0 --separate-stderr bounded show constants_that_say_little.strain
-	[[ $stderr == *"200 damaged blocks skipped"* ]]
+	line_names "$stderr" 200
 	run -0 --separate-stderr bounded show words_of_spans.strain
-	[[ $stderr == *"1 damaged block skipped"* ]]
+	line_names "$stderr" 1
 }
 
 @test "more keys and entities than any run has" {
@@ -126,7 +126,7 @@ refuses_everywhere() {
 	unlimited_under_sanitizers
 	run --separate-stderr bounded show rows_that_refer_to_each_other.strain
 	[ "$status" -eq 0 ]
-	[[ $stderr == *"damaged: what can still be read is read"* ]]
+	line_names "$stderr" rows_that_refer_to_each_other.strain
 }
 
 @test "a journal that names a file which SQLite would remove" {

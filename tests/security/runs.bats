@@ -34,7 +34,7 @@ make_beside() {
 	make_beside "$SHARED/x.strain"
 	run --separate-stderr as $VICTIM "$STRAIN" run -o "$SHARED/x.strain" -- true
 	[ "$status" -ne 0 ]
-	[[ $stderr == *"belongs to user $ATTACKER"* ]]
+	line_names "$stderr" "$ATTACKER"
 	local name
 	for name in wal shm journal; do
 		[ ! -s "$SHARED/x.strain-$name" ]
@@ -93,7 +93,7 @@ sqlite3_python() {
 	run --separate-stderr as $VICTIM env TMPDIR="$PWD/copies" prlimit --fsize=100000000 \
 		timeout -s KILL 100 "$STRAIN" show "$HOMES/$ATTACKER/x.strain"
 	[ "$status" -eq 1 ]
-	[[ $stderr == *"more than 1024 MiB are not copied"* ]]
+	line_names "$stderr" "1024 MiB"
 	[ -z "$(ls copies)" ]
 }
 
@@ -191,7 +191,7 @@ while True:
 	inode=$(stat -c %i x.strain)
 	run --separate-stderr as $VICTIM "$STRAIN" run --force -o x.strain -- true
 	[ "$status" -ne 0 ]
-	[[ $stderr == *"not replaced, since process $recorder on "* ]]
+	line_names "$stderr" "$recorder" "$(uname -n)"
 	[ "$(stat -c %i x.strain)" = "$inode" ]
 }
 

@@ -2,7 +2,7 @@
 #
 # Two users of one machine, whom root plays. Neither has a name or a home of the system's.
 
-bats_require_minimum_version 1.5.0
+load ../cli/messages
 
 VICTIM=61234
 ATTACKER=61235
