@@ -3,7 +3,7 @@
 #
 # A job inside a container with limits: bubblewrap in a cgroup (v1) that the test makes and limits.
 
-bats_require_minimum_version 1.5.0
+load messages
 
 MEMORY_LIMIT=419430400 # "400 MiB"; enough for a recorder with sanitizers
 
@@ -102,18 +102,18 @@ in_container() {
 	run -137 --separate-stderr in_container -- "$JOB" eat 2000
 	echo "$stderr"
 	[ -z "$output" ]
-	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
-	[[ "$stderr" == *"raise the limit"* ]]
+	notes memory "400 MiB"
 	[ "$(ask "SELECT value FROM run WHERE key = 'status'")" = 9 ]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_memory_bytes') FROM run WHERE key = 'limits'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT cast(max(value) AS INTEGER) FROM samples WHERE metric = 'strain.cgroup.memory.limit'")" = $MEMORY_LIMIT ]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'recorder_died'")" = 0 ]
-	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == \
-		*"the kernel killed 1 of the job's processes at the limit of 400 MiB, set by $cgroup"* ]]
+	line_names "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" 1 "400 MiB" "$cgroup"
 	run -0 "$STRAIN" show run.strain
 	[[ "${lines[0]}" == *"SIGKILL"* ]]
-	[[ "$(tr -s ' \n' ' ' <<<"$output")" == *"Verdict out of memory: "*" 400 MiB after "*" (high confidence)"* ]]
-	[[ "$output" == *"memory "*" of 400 MiB"* ]]
+	[[ "$output" == *$'\nVerdict   '*"400 MiB"* ]]
+	prints memory "400 MiB"
+	[ "$(json 'd["run"]["outcome"], d["verdict"]["bottleneck"], d["verdict"]["confidence"], d["verdict"]["next"] != ""' \
+		"$STRAIN" show run.strain)" = "('out_of_memory', 'failed', 'high', True)" ]
 	"$STRAIN" report run.strain -o page.html 2>err || grep -q 'built without HTML pages' err
 	if [ -e page.html ]; then
 		grep -q "\"label\":\"job's limit\",\"value\":$MEMORY_LIMIT" page.html
@@ -123,14 +123,15 @@ in_container() {
 @test "a process of the job killed at the limit: the job goes on, the verdict says it" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -3 --separate-stderr in_container -- sh -c "$JOB eat 2000; exit 3"
-	[[ "$stderr" == *"strain: out of memory: the kernel killed a process of the job at its limit of 400 MiB"* ]]
+	notes memory "400 MiB"
+	[ "$(json 'd["run"]["outcome"]' "$STRAIN" show run.strain)" = out_of_memory ]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'oom_kill'")" = 1 ]
 }
 
 @test "killed at the limit where no cgroup of the job's own can be made" {
 	limited memory memory.limit_in_bytes $MEMORY_LIMIT
 	run -137 --separate-stderr in_container --ro-bind /sys/fs/cgroup /sys/fs/cgroup -- "$JOB" eat 2000
-	[[ "$stderr" == *"strain: out of memory: the kernel killed the job at its limit of 400 MiB"* ]]
+	notes memory "400 MiB"
 	[ "$(ask "SELECT count(*) FROM event WHERE kind = 'oom_kill_nearby'")" = 1 ]
 	[[ "$(ask "SELECT value FROM run WHERE key = 'cgroup_missing'")" == *"Read-only file system"* ]]
 }
@@ -145,7 +146,7 @@ in_container() {
 	[ "$(ask "SELECT value FROM run WHERE key = 'state'")" = finished ]
 	[ "$(ask "SELECT value FROM run WHERE key = 'status'")" = $((5 << 8)) ]
 	[ "$(ask "SELECT count(*) FROM event WHERE kind IN ('recorder_died', 'oom_kill')")" -ge 1 ]
-	[[ "$stderr" == *"strain: out of memory: "* || "$stderr" == *"recorder was killed"* ]]
+	[[ "$stderr" == *memory* || "$stderr" == *recorder* ]]
 }
 
 @test "processes that fill the memory are killed before the recorder, also where each has a part of it" {
@@ -168,25 +169,26 @@ in_container() {
 	# The mounts are those of the host: what they show is not the container's.
 	run -137 in_container --unshare-cgroup -- "$JOB" eat 2000
 	[[ "$(ask "SELECT reason FROM missing m JOIN metric x ON x.id = m.metric WHERE x.name = 'strain.cgroup.memory.limit'")" == \
-		*"cgroups are mounted here as they are outside of the container"* ]]
+		*container* ]]
 	run -137 in_container --tmpfs /sys/fs/cgroup -- "$JOB" eat 2000
 	# Its own, mounted on top.
 	run -137 --separate-stderr in_container --unshare-cgroup --tmpfs /sys/fs/cgroup \
 		--bind "$cgroup" /sys/fs/cgroup/memory -- "$JOB" eat 2000
-	[[ "$stderr" == *"at its limit of 400 MiB"* ]]
-	[[ "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" == *", set by /sys/fs/cgroup/memory"* ]]
+	notes memory "400 MiB"
+	line_names "$(ask "SELECT text FROM event WHERE kind = 'oom_kill'")" /sys/fs/cgroup/memory
 }
 
 @test "throttled by its CPU quota: measured, and the verdict says it" {
 	limited cpu cpu.cfs_quota_us 20000
 	[ "$(cat "$cgroup/cpu.cfs_period_us")" = 100000 ] || skip "another period than the usual"
 	run -0 --separate-stderr in_container -- "$JOB" burn 300
-	[[ "$stderr" == *"strain: limited by its CPU quota: 0.2 CPUs, used up in "*" % of the periods"* ]]
+	notes "CPU quota" "0.2 CPUs" %
+	[ "$(json 'd["verdict"]["bottleneck"]' "$STRAIN" show run.strain)" = cpu-quota ]
 	[ "$(ask "SELECT json_extract(value, '\$.cgroup_cpus') FROM run WHERE key = 'limits'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) FROM samples WHERE metric = 'strain.cgroup.cpu.limit'")" = 0.2 ]
 	[ "$(ask "SELECT max(value) - min(value) > 0.5 FROM samples WHERE metric = 'strain.cgroup.cpu.throttled_time'")" = 1 ]
 	run -0 "$STRAIN" show run.strain
-	[[ "$output" == *"CPU quota "*"used up in "*" % of its periods; "*" CPU-seconds throttled"* ]]
+	[[ "$output" =~ "CPU quota "[^$'\n']*" % "[^$'\n']*CPU-seconds ]]
 }
 
 @test "cgroup v2: the job has a cgroup of its own, and nothing of it is left" {
@@ -207,13 +209,13 @@ in_container() {
 	echo threaded >"$cgroup/thread/cgroup.type" || skip "no threaded cgroups here"
 	run -0 --separate-stderr only_v2 "$STRAIN" run -o run.strain sh -c 'cat /proc/self/cgroup; exit 0'
 	[[ "$output" == *"/$(basename "$cgroup")"* && "$output" != */strain-* ]]
-	[[ "$(ask "$refused")" == *"beside threaded cgroups none can be made"* ]]
+	[[ "$(ask "$refused")" == *threaded* ]]
 	[ "$(ask "SELECT value FROM run WHERE key = 'cpu_time_source'")" = processes ]
 	# Within one processes cannot even be told from threads.
 	rm run.strain
 	made=("$cgroup/thread")
 	run -0 --separate-stderr only_v2 "$STRAIN" run -o run.strain true
-	[[ "$(ask "$refused")" == *"is a threaded cgroup, which cannot hold whole processes"* ]]
+	[[ "$(ask "$refused")" == *threaded* ]]
 	made=("$cgroup/thread" "$cgroup")
 	[ "$(find "$cgroup" -name 'strain-*')" = '' ]
 	# And one that may not be written.
@@ -222,5 +224,5 @@ in_container() {
 	made=("$cgroup")
 	run -0 --separate-stderr only_v2 bwrap --dev-bind / / --ro-bind /sys/fs/cgroup /sys/fs/cgroup \
 		"$STRAIN" run -o run.strain true
-	[[ "$(ask "$refused")" == *"Read-only file system; use a container with a writable cgroup mount"* ]]
+	[[ "$(ask "$refused")" == *"Read-only file system; "*cgroup* ]]
 }
