@@ -21,7 +21,7 @@ compare() { # FOUND EXPECTED-FILE THING
 	if [ -n "$update" ]; then
 		printf '%s\n' "$1" >"$2"
 	elif ! printf '%s\n' "$1" | diff -u "$2" -; then
-		echo "$3: it does not say what it said; if that is right, check.sh --update" >&2
+		echo "$3: it does not say what it said; if that is right, $(basename "$0") --update" >&2
 		status=1
 	fi
 }

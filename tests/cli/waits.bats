@@ -112,5 +112,5 @@ for kind in sys.argv[1:]:
 	cat steps started err
 	[ "$(cat started)" -le $((2 * $(cat steps))) ]
 	"$STRAIN" show run.strain >page
-	grep -E '^ +children +(1\.[5-9]|2|2\.[0-4]) per iteration, ' page
+	grep -E '^ +children +(1\.[5-9]|2|2\.[0-4]) .*iteration' page
 }
