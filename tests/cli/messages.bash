@@ -5,13 +5,13 @@
 
 bats_require_minimum_version 1.5.0
 
-# Whether a line has all of these, each as a whole: 1 is not in 10 or 1.5, a.yaml not in aa.yaml.
+# Whether a line has all of these, each as a whole: 1 is not in 10, 1.5 or run-1, a.yaml not in aa.yaml.
 line_names() { # LINE WORD...
 	local line=" $1 " word before after
 	shift
 	for word; do
 		before='' after=''
-		[[ $word != [[:alnum:]_]* ]] || before='([^[:alnum:]_.]|[^[:alnum:]]\.)'
+		[[ $word != [[:alnum:]_]* ]] || before='([^[:alnum:]_.-]|[^[:alnum:]][.-])'
 		[[ $word != *[[:alnum:]_] ]] || after='([^[:alnum:]_.-]|[.-][^[:alnum:]])'
 		[[ $line =~ $before"$word"$after ]] || return 1
 	done

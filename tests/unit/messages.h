@@ -18,16 +18,20 @@ static inline bool word_goes_on(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-// Whether a word is there as a whole: 1 is not in 10, 21, 1.5 or 0.1.
+// Whether a word is there as a whole: 1 is not in 10, 21, 1.5, 0.1 or run-1.
 static inline bool word_is_whole(const char *text, const char *at, size_t length)
 {
 	const char *end = at + length;
-	bool begins = at == text || !word_goes_on(*at) ||
-	              !(word_goes_on(at[-1]) ||
-			      (at[-1] == '.' && at > text + 1 && word_goes_on(at[-2])));
-	bool ends = !word_goes_on(end[-1]) ||
-	            !(word_goes_on(*end) || (*end == '.' && word_goes_on(end[1])));
-	return begins && ends;
+	bool begins = at == text || !word_goes_on(*at);
+	if (!begins) {
+		bool joined = (at[-1] == '.' || at[-1] == '-') && at > text + 1;
+		begins = !word_goes_on(at[joined ? -2 : -1]);
+	}
+	if (!word_goes_on(end[-1])) {
+		return begins;
+	}
+	bool joined = *end == '.' || *end == '-';
+	return begins && !word_goes_on(end[joined]);
 }
 
 // Whether a text has these words, in this order: "a.yaml:3: ... 1 ... 'many'". What stands before
