@@ -146,7 +146,7 @@ static void test_devices(void **state)
 	a.overview.n_gpus = 1;
 	assert_verdict(&a, BOTTLENECK_GPU, "... GPU ... 93 %");
 	a.overview.n_gpus = 2;
-	assert_verdict(&a, BOTTLENECK_GPU, "... GPU ... 2 ... GPUs ... 93 %");
+	assert_verdict(&a, BOTTLENECK_GPU, "... 2 GPUs ... 93 %");
 	a.overview.n_gpus = 0;
 	a.overview.pressure.some[PRESSURE_IO] = 0.4;
 	a.overview.pressure.of_job = true;
