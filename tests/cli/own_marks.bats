@@ -161,7 +161,7 @@ except ModuleNotFoundError: pass'
 	[ "$(cd site && ls *.py)" = $'strain.py\nstrain_folder.py\nstrain_ring.py' ]
 	[ -n "$(find site -name 'LICENSE*')" ]
 	grep -q '^License: MIT' site/*.dist-info/METADATA
-	! grep -q '^Requires-Dist' site/*.dist-info/METADATA
+	run ! grep '^Requires-Dist' site/*.dist-info/METADATA
 	run -0 env PYTHONPATH="$PWD/site" "$PYTHON" -B "$JOB" train
 	[ "$output" = "$PWD/site/strain.py False" ]
 	# Recorded without the hooks; with them, whose ring is the thread's one.

@@ -246,7 +246,7 @@ static void test_the_terminal(void **state)
 		"... , s (speed-up), by framework\nbatch_size               "
 		"pytorch            tensorflow\n        32  41.20 +-0.75          52 +-18, 1 crash "
 		"[1]\n       128  30.23 +-0.38  1.36x*     out of memory [2]\n\n ... 2 to 3 ... 95 "
-	        "% "
+		"% "
 		"... \nspeed-up: ... batch_size=32 ... Welch ... Holm ... 1 ... 5 % ... \n[1] "
 		"SIGSEGV\n[2] out of device memory: 3 GB\n");
 }
