@@ -71,7 +71,8 @@ time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 0)'
 		sleep 0.6
 	EOF
 	"$STRAIN" run -o run.strain sh job.sh "$STRAIN"
-	! roles | grep -q '^loader'
+	run -0 roles
+	[[ "$output" != *loader* ]]
 	[ "$(shown 'd["workers"]')" = '[]' ]
 	run -0 "$STRAIN" show -i run.strain
 	[[ "$output" != *PREPARES* ]]
