@@ -7,29 +7,31 @@
 
 #include <sys/types.h>
 
-// Opens a name in an open folder, one step down: no link is followed, no mount entered (a dead
-// FUSE server would hold whoever asks it). flags as for open(), with O_CLOEXEC added. A descriptor,
-// or -errno: -EXDEV for a mount, -ELOOP for a link. Before Linux 5.6 mounts are entered.
+// Opens a name directly in an open folder. It follows no link and enters no mount, because a dead
+// FUSE server would block the caller. flags as for open(), with O_CLOEXEC added. Returns a
+// descriptor, or -errno: -EXDEV for a mount, -ELOOP for a link. Before Linux 5.6, mounts are
+// entered.
 int beneath_open(int folder, const char *name, int flags);
 
-// Removes all that is in an open folder, and no mount. What another process puts there meanwhile
-// may stay, and so may what lies more than 16 folders deep.
+// Removes the content of an open folder, except mounts. Files that another process adds meanwhile
+// may remain, and so may files more than 16 folders deep.
 void beneath_empty(int folder);
 
-// Removes the empty folder that `path` names, if it is still the open one. Nothing else that may
-// have that name by now is touched. Once it is removed, later calls do nothing.
+// Removes the empty folder at `path` if it is still the open one, and never another folder that now
+// has the name. After the removal, later calls do nothing.
 void beneath_remove(int folder, const char *path);
 
-// Which file a name stood for. ino 0: none.
+// The identity of a file. inode 0: none.
 struct beneath_file {
 	dev_t device;
 	ino_t inode;
 };
 
-// Of an open file.
+// Returns the identity of an open file.
 struct beneath_file beneath_file_of(int fd);
 
-// Removes a file's names that begin with `path` and end with each of these endings ("" is the file
-// itself), NULL after the last, if `path` still stands for that file, in the one folder in which it
-// does: whoever can exchange folders on the way does not choose what goes. Else does nothing.
+// Removes the names made of `path` and each of `endings` ("" is the file itself; NULL ends the
+// list) if `path` still names that file; otherwise does nothing. All names are removed in the one
+// folder in which the file was found, so that a user who can exchange folders on the path cannot
+// choose the files removed.
 void beneath_unlink(const char *path, struct beneath_file file, const char *const *endings);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-// Its path, owned by the caller; made (mode 0700) where it is not there. NULL, with the reason,
-// where there is none: HOME is not set, the folder belongs to another user (a home that sudo kept:
-// what root leaves there its owner could not replace), or others can write it.
+// Returns the path, owned by the caller, and creates the folder with mode 0700 if necessary.
+// Returns NULL and sets e if HOME is not set, if others can write the folder, or if it belongs to
+// another user (sudo may keep HOME, and the owner could not replace files that root leaves there).
 char *cache_folder(struct error *e);

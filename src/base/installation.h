@@ -7,9 +7,8 @@
 
 #include "base/error.h"
 
-// The path of a part, owned by the caller; NULL where there is none, and then e says why. Looked
-// for in STRAIN_HOME, else beside the running program, in ../lib/strain, and (from there) in ../bin
-// and
-// ../../bin: but not in a folder that somebody can write who could not replace the program itself.
-// access_mode: as for access(), what must be possible with it.
+// Returns the path of a part, owned by the caller; or NULL with the reason in e. Searches
+// STRAIN_HOME, if set; otherwise the folder of the running program, ../lib/strain, and (from there)
+// ../bin and ../../bin. A folder is skipped if a user who could not replace the program itself can
+// write it. access_mode: the access required, as for access().
 char *installation_find(const char *name, int access_mode, struct error *e);

@@ -7,9 +7,8 @@
 #pragma once
 
 enum launch_status {
-	LAUNCH_REFUSED =
-		124, // with --supervised: this machine cannot set a limit, and will not later
-	LAUNCH_FAILED = 125, // with --supervised: for a reason that may pass
-	LAUNCH_NOT_EXECUTABLE = 126, // the command, as a shell has it
+	LAUNCH_REFUSED = 124, // with --supervised: this machine can never set a limit
+	LAUNCH_FAILED = 125, // with --supervised: a failure that may be temporary
+	LAUNCH_NOT_EXECUTABLE = 126, // the command is not executable, as in a shell
 	LAUNCH_NOT_FOUND = 127,
 };

@@ -7,8 +7,9 @@
 
 #include <pthread.h>
 
-// Whoever holds it runs with the priority of those who wait: else a real-time tick waits for a
-// thread that the job keeps off its CPU (4 ms were seen). Where the system cannot, a plain mutex.
+// The holder inherits the priority of its waiters. Otherwise a real-time tick waits for a thread
+// that the job keeps off its CPU (4 ms were seen). Where the system has no priority inheritance,
+// this is a plain mutex.
 static inline void mutex_init_inheriting(pthread_mutex_t *mutex)
 {
 	pthread_mutexattr_t attributes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// "Did you mean": the nearest of the words that there are.
+// "Did you mean": finds the word nearest to a mistyped one.
 
 #pragma once
 
@@ -10,8 +10,8 @@ struct suggestion_of_word {
 	unsigned distance;
 };
 
-// Nothing that is farther away than two edits is near.
+// A word more than two edits away is not near.
 #define SUGGEST_NONE ((struct suggestion_of_word){NULL, 3})
 
-// Takes `candidate` where it is nearer to `word` than what was found so far.
+// Keeps `candidate` if it is nearer to `word` than the best so far.
 void suggest_consider(struct suggestion_of_word *s, const char *word, const char *candidate);

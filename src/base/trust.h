@@ -20,28 +20,29 @@ struct trust {
 	size_t n_owners;
 	gid_t groups[TRUST_MOST]; // that may write
 	size_t n_groups;
-	bool everyone; // somebody else can put another thing in its place
-	bool in_public; // somebody else can, once it is gone: a folder on the way is like /tmp
+	bool everyone; // another user can replace the target
+	bool in_public; // another user can once it is removed: a folder on the path is like /tmp
 };
 
-// Looks at each folder and link on the way, from the root on, and at the file. -errno: the path
-// cannot be followed.
+// Checks the file and each folder and link on the path, starting at the root. Returns -errno if the
+// path cannot be followed.
 int trust_of(const char *path, struct trust *ret, struct error *e);
 
-// Whether all who could change the one could change the other as well.
+// Whether everyone who could change `one` could also change `other`.
 bool trust_within(const struct trust *one, const struct trust *other);
 
-// Whether a part of an installation, found from the running program, is to be believed: nobody can
-// change it who could not change the program. lasting: the path outlives this process, in a job's
-// environment; then it may not be below a folder like /tmp either. 0, or -EPERM: "PATH: ...".
+// Whether a part of an installation, located relative to the running program, can be trusted: only
+// users who could change the program can change it. lasting: the path outlives this process, in a
+// job's environment; it must then not be below a folder like /tmp either. Returns 0, or -EPERM with
+// "PATH: ...".
 int trust_part(const char *path, bool lasting, struct error *e);
 
-// Whether nobody but root and the effective user owns anything on the way, and nobody else can put
-// another thing in its place: who can, could put a link there. Groups may write where that is the
-// user's own matter, not root's. 0, or -EPERM: "PATH: ...".
+// Whether only root and the effective user own anything on the path, and nobody else can replace
+// its target: such a user could put a link there. Group write permission is accepted on the user's
+// own folders, not on root's. Returns 0, or -EPERM with "PATH: ...".
 int trust_way(const char *path, struct error *e);
 
-// Whether an open file or folder belongs to the effective user and only he can write it: what it
-// says may be obeyed. 0; -EPERM with who owns it, or who may write it, and what to do; -errno.
-// path: for the text.
+// Whether an open file or folder belongs to the effective user and only that user can write it, so
+// that its content can be trusted. Returns 0; -EPERM, naming the owner or the permitted writers and
+// the remedy; or -errno. path: for the message.
 int trust_own(int fd, const char *path, struct error *e);

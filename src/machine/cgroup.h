@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's own cgroup: a child of the one that strain was started in, made where that is writable.
-// v2: one directory. v1: one in `memory` and one in `cpuacct`, where each can be made.
+// The job's own cgroup: a child of the cgroup in which strain was started, if that is writable. v2:
+// one directory. v1: one in `memory` and one in `cpuacct`, as far as each can be created.
 
 #pragma once
 
@@ -14,62 +14,63 @@
 
 struct job_cgroup {
 	int version; // 2 or 1
-	// Paths under the machine's root without leading slash, owned; NULL where there is none. On
-	// v2 all are the same directory's (a controller that is not enabled is NULL).
+	// Paths under the machine's root without leading slash, owned; NULL if there is none. On v2
+	// all are the same directory (NULL for a controller that is not enabled).
 	char *cpu; // has cpuacct.usage (v1) or cpu.stat (v2)
 	char *memory; // has memory.stat
-	char *memory_reason; // v1: why there is none; NULL where there is
+	char *memory_reason; // v1: why `memory` is NULL; else NULL
 	int memory_code; // the same as an errno value
 	char *io; // has io.stat (v2); NULL on v1
 	char *procs; // has cgroup.procs: lists every process of the job
-	// Only where a limit asked for them (job_cgroup_add).
+	// Only if a limit requested them (job_cgroup_add).
 	char *cpuset; // has cpuset.cpus
 	char *block; // has blkio.throttle.read_bps_device (v1) or io.max (v2)
-	// v2: where this process went, so that the cgroup above could hand controllers down, and
-	// which it was made to hand down ("-memory -io"); NULL where nothing was changed.
+	// v2: the cgroup into which this process moved, so that the cgroup above could enable
+	// controllers for its children, and the words that disable them again ("-memory -io"); NULL
+	// if nothing was changed.
 	char *leaf;
 	char *undo;
 };
 
-// Makes the job's cgroup under those of this process, named strain-PID. -errno with the reason (and
-// what would allow it) where none can be made; then nothing is left behind. Also removes empty ones
-// that a killed launcher left there.
+// Creates the job's cgroup, named strain-PID, below those of this process. Returns -errno with the
+// reason and the remedy if none can be created; nothing is then left behind. Also removes empty
+// cgroups left by a killed launcher.
 int job_cgroup_create(struct job_cgroup *ret, struct error *e);
-// Adds a controller that only limits need, CGROUP_CPUSET or CGROUP_IO: `cpuset` or `block` is then
-// there. -errno with the reason where it is not to be had; nothing has changed then.
+// Adds a controller that only limits need, CGROUP_CPUSET or CGROUP_IO, and sets `cpuset` or
+// `block`. Returns -errno with the reason if it is not available; nothing has then changed.
 int job_cgroup_add(
 	int root_fd, enum cgroup_controller controller, struct job_cgroup *cgroup, struct error *e);
-// Takes CGROUP_CPUSET back, where its files then cannot be written.
+// Removes CGROUP_CPUSET again, if its files turn out not to be writable.
 void job_cgroup_drop_cpuset(struct job_cgroup *cgroup);
-// Appends to the reason why a controller is not to be had what would change that, where something
-// would. Returns -e->code.
+// Appends the remedy, if there is one, to the reason why a controller is not available. Returns
+// -e->code.
 int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
 	enum cgroup_controller controller, struct error *e);
-// The cgroup that a run has made under those of proc/self in a captured tree, found by its name.
-// -ENOENT where there is none.
+// Finds the cgroup of a run by its name below those of proc/self in a captured tree. Returns
+// -ENOENT if there is none.
 int job_cgroup_find(int root_fd, struct job_cgroup *ret);
-// Moves the calling process (a child between fork and exec, which has one thread) into it.
-// Async-signal-safe. 0 or -errno.
+// Moves the calling process (a single-threaded child between fork and exec) into the cgroup.
+// Async-signal-safe. Returns 0 or -errno.
 int job_cgroup_enter(const struct job_cgroup *cgroup);
-// Removes it. What still runs in it goes on in the cgroup above, where it would have run without
-// us. -EBUSY where the job made cgroups of its own in there that are still in use.
+// Removes the cgroup. Remaining processes continue in the parent cgroup, where they would have run
+// without strain. Returns -EBUSY if cgroups that the job made inside are still in use.
 int job_cgroup_remove(const struct job_cgroup *cgroup);
 void job_cgroup_done(struct job_cgroup *cgroup);
 
 // Cgroup directory --------------------------------------------------------------------------------
 //
-// Making, filling and removing directories of cgroups. Paths are under the machine's root without
+// Creating, filling and removing cgroup directories. Paths are under the machine's root, without
 // leading slash.
 
 #define CGROUP_NAME_PREFIX "strain-"
 #define CGROUP_LEAF_SUFFIX ".self"
 
-// directory/name, owned by the caller; NULL: out of memory.
+// Returns directory/name, owned by the caller; NULL: out of memory.
 char *cgroup_directory_join(const char *directory, const char *name);
-// Moves this process, its children and the sweep that started it (STRAIN_SWEEP_PID, where that is
-// its parent, or its parent's, which moves then too) from the directory into the leaf: all that it
-// takes to empty a cgroup that a sweep was started in. -EBUSY, and nobody has moved, where somebody
-// else is there too.
+// Empties a cgroup in which a sweep was started: moves this process, its children and the sweep
+// that started it (STRAIN_SWEEP_PID, if that is its parent or its parent's parent, which then moves
+// too) from the directory into the leaf. Returns -EBUSY, and moves nobody, if any other process is
+// in the directory.
 int cgroup_directory_step_aside(int root_fd, const char *directory, const char *leaf);
-// Writes a line to one of the directory's files. 0 or -errno.
+// Writes a line to one of the directory's files. Returns 0 or -errno.
 int cgroup_directory_write(int root_fd, const char *directory, const char *name, const char *line);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which cgroups a process is in, where their files are, and what limits them: v2, v1, or both
-// mounted beside each other (hybrid).
+// The cgroups of a process, the location of their files, and their limits. Supports v2, v1, and
+// both mounted beside each other (hybrid).
 
 #pragma once
 
@@ -23,11 +23,11 @@ enum cgroup_controller {
 };
 
 struct cgroup_place {
-	int version; // 2 or 1; 0: this machine has none
+	int version; // 2 or 1; 0: none on this machine
 	char *path; // the directory, under the machine's root without leading slash; owned
-	size_t mount_length; // of path: the part that is the mount point, where climbing ends
-	// version 0: there is one, but what is mounted here was mounted outside of our cgroup
-	// namespace, and cannot be searched for it
+	size_t mount_length; // length of the mount point in `path`, where climbing ends
+	// version 0: a cgroup exists, but the mount was made outside of our cgroup namespace, so it
+	// cannot be found there
 	bool hidden;
 };
 
@@ -40,25 +40,25 @@ struct cgroup_places {
 	struct cgroup_place legacy[N_CGROUP_CONTROLLERS]; // v1
 };
 
-// Reads proc/PID/cgroup and proc/self/mountinfo under root_fd; pid is "self" or digits. -errno
-// where they cannot be read; a machine without cgroups is no error.
+// Reads proc/PID/cgroup and proc/self/mountinfo under root_fd; pid is "self" or digits. Returns
+// -errno if they cannot be read; a machine without cgroups is no error.
 int cgroup_places_find(int root_fd, const char *pid, struct cgroup_places *ret, struct error *e);
-// The same from the two files' texts.
+// The same from the content of the two files.
 void cgroup_places_parse(struct cursor cgroups, struct cursor mounts, struct cgroup_places *ret);
 void cgroup_places_done(struct cgroup_places *places);
 
-// Whether any is hidden; then CGROUP_HIDDEN_REASON says why it was not found.
+// Whether any place is hidden; CGROUP_HIDDEN_REASON then says why it was not found.
 bool cgroup_places_hidden(const struct cgroup_places *places);
 
-// The hierarchy that accounts the controller: v1 where it is mounted there, else v2. Borrowed.
+// The hierarchy that accounts the controller: v1 if it is mounted there, else v2. Borrowed.
 const struct cgroup_place *cgroup_place_of(
 	const struct cgroup_places *places, enum cgroup_controller controller);
 
-// The tightest limit from the directory up to the mount point, and which directory sets it (owned
-// by the caller; ret_directory may be NULL). 0, or -ENOENT where nothing limits.
+// Finds the tightest limit from the directory up to the mount point, and the directory that sets it
+// (owned by the caller; ret_directory may be NULL). Returns 0, or -ENOENT if there is no limit.
 int cgroupfs_memory_limit(
 	int root_fd, const struct cgroup_places *places, uint64_t *ret_bytes, char **ret_directory);
-// In CPUs (2.5): the CFS quota over its period.
+// The same for CPUs (2.5): the CFS quota divided by its period.
 int cgroupfs_cpu_quota(
 	int root_fd, const struct cgroup_places *places, double *ret_cpus, char **ret_directory);
 
@@ -67,14 +67,14 @@ struct cgroup_quota {
 	double cpus;
 };
 
-// Every level from the directory up to the mount point that sets a CPU quota, the innermost first.
-// Returns how many, at most n; more levels than that are left out.
+// Lists each level with a CPU quota from the directory up to the mount point, the innermost first.
+// Returns their number, at most n; further levels are left out.
 size_t cgroupfs_cpu_quotas(
 	int root_fd, const struct cgroup_places *places, struct cgroup_quota *ret, size_t n);
 
-// Reads one file of a directory: path/name. Buffer and view as in host_read_once.
+// Reads the file path/name of a directory. Buffer and view as in file_read_once.
 int cgroupfs_read(int root_fd, const char *directory, const char *name, char *buffer, size_t size,
 	struct cursor *ret, struct error *e);
 
-// Whether a list of words (cgroup.controllers) has the word.
+// Whether a list of words (cgroup.controllers) contains the word.
 bool cgroupfs_list_has(struct cursor list, const char *word);

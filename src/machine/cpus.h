@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Sets of CPUs: as the kernel writes them ("0-3,8"), as a process may use them, and which to take
-// of them.
+// Sets of CPUs: the kernel's list format ("0-3,8"), the set that a process may use, and choosing
+// CPUs from a set.
 
 #pragma once
 
@@ -20,13 +20,14 @@ struct cpus {
 
 void cpus_add(struct cpus *cpus, unsigned cpu);
 unsigned cpus_count(const struct cpus *cpus);
-// The first that is in `cpus` and not in `among`; -1 where all are.
+// Returns the first CPU in `cpus` that is not in `among`; -1 if there is none.
 int cpus_first_outside(const struct cpus *cpus, const struct cpus *among);
-// "0-3,8", a newline at the end or not. False where it is no such list, empty, or beyond CPUS_MAX.
+// Parses "0-3,8" with or without a final newline. Returns false if it is not such a list, is empty,
+// or exceeds CPUS_MAX.
 bool cpus_parse(struct cursor list, struct cpus *ret);
 void cpus_append(struct text *t, const struct cpus *cpus);
-// Those that this process may use. 0 or -errno.
+// The CPUs that this process may use. Returns 0 or -errno.
 int cpus_of_self(struct cpus *ret);
-// Takes n of `from`, which has as many: on cores of their own, in one NUMA node, as far as there
-// are such, by what the machine under root_fd says of itself.
+// Chooses n CPUs of `from`, which must have at least n: on separate cores and in one NUMA node as
+// far as possible, by the topology under root_fd.
 void cpus_choose(int root_fd, const struct cpus *from, unsigned n, struct cpus *ret);

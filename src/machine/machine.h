@@ -12,22 +12,22 @@
 
 struct machine {
 	unsigned cpus; // online
-	unsigned cpus_allowed; // to this process by affinity
+	unsigned cpus_allowed; // that this process may use, by affinity
 	double cpu_quota; // of the cgroups, in CPUs; 0: none
 	unsigned nodes; // NUMA; 0: not known
 	uint64_t memory_bytes; // 0: not known
 	uint64_t memory_limit_bytes; // of the cgroups; 0: none
-	char cpu_model[128]; // "" where the kernel does not say
+	char cpu_model[128]; // "" if unknown
 	char kernel[96];
-	char name[72]; // of the host
+	char name[72]; // host name
 };
 
-// What cannot be read stays 0 or "". Never fails.
+// Reads what is available; the rest stays 0 or "". Never fails.
 void machine_read(int root_fd, struct machine *ret);
 
-// The host entity's attributes: a JSON object with what is known of the above. Owned by the caller;
-// NULL: out of memory.
+// Returns the attributes of the host entity, a JSON object of the known fields above. Owned by the
+// caller; NULL: out of memory.
 char *machine_attributes(const struct machine *machine);
 
-// How many numbers a list such as "0-3,8,10-11" names. 0 where it is none.
+// Counts the numbers in a list such as "0-3,8,10-11". Returns 0 if it is not a list.
 unsigned machine_list_count(struct cursor list);

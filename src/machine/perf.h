@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Samples of where a thread's CPU time goes: perf_event_open(2), the kernel's software clock of CPU
-// time, 49 times a second of it. User addresses alone need perf_event_paranoid of at most 2 and the
-// same user; the kernel's, too, where that is allowed. Containers' seccomp profiles may forbid the
-// call.
+// Samples of the code in which a thread spends its CPU time: perf_event_open(2) with the kernel's
+// software CPU clock, 49 times per second of CPU time. User addresses need the same user and
+// perf_event_paranoid of at most 2; kernel addresses are included if permitted. Seccomp profiles of
+// containers may forbid the call.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PERF_HZ 49 // not a divisor of what others do periodically
+#define PERF_HZ 49 // does not divide the rates of common periodic work
 
 struct perf_event {
 	int fd; // -1: closed
@@ -26,20 +26,20 @@ struct perf_event {
 struct perf_sample {
 	uint64_t address;
 	uint64_t time_ns; // CLOCK_MONOTONIC; 0: not known
-	bool kernel; // it was in the kernel; the address says nothing
+	bool kernel; // in the kernel; `address` is meaningless
 };
 
-// Begins to sample a thread, with a ring of that many pages, a power of two. 0, or -errno: -EACCES,
-// -EPERM (not allowed), -ENOSYS, -ESRCH (gone), -EMFILE, -ENOMEM (no memory may be locked any
-// more).
+// Starts sampling a thread, with a ring of `pages` pages, a power of two. Returns 0 or -errno:
+// -EACCES, -EPERM (not permitted), -ENOSYS, -ESRCH (thread gone), -EMFILE, -ENOMEM (limit of locked
+// memory reached).
 int perf_open(struct perf_event *event, pid_t thread, size_t pages);
 void perf_close(struct perf_event *event);
 struct perf_counts {
 	uint64_t lost; // records that the kernel dropped
-	uint64_t children; // processes that the thread started: forks and the like, no threads
+	uint64_t children; // processes that the thread started (fork and the like), not threads
 };
 
-// Takes up to `most` samples, oldest first; *counts grows by what was met beside them. Never
+// Takes up to `most` samples, oldest first, and adds the other records found to *counts. Never
 // blocks.
 size_t perf_take(struct perf_event *event, struct perf_sample *samples, size_t most,
 	struct perf_counts *counts);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What /proc/PID tells about a process. Each parser takes the whole text of one file, as one pread
-// gave it, in one pass and without allocating; nothing in the text is trusted. 0, or -EBADMSG where
-// it is not what the kernel writes, and then *ret is untouched. Numbers that this kernel (or this
-// reader's permissions) does not tell are KEYED_ABSENT, never 0. Times are in ticks of
-// sysconf(_SC_CLK_TCK), memory in bytes unless the name says else.
+// Parsers for files of /proc/PID. Each parses the whole text of one file, read with one pread, in
+// one pass and without allocating. The text is untrusted. Returns 0, or -EBADMSG, leaving *ret
+// unchanged, if it is not the kernel's format. Numbers that this kernel does not provide, or that
+// this reader may not see, are KEYED_ABSENT, never 0. Times are in ticks of sysconf(_SC_CLK_TCK),
+// memory is in bytes unless the name says otherwise.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 // /proc/PID/stat
 struct proc_stat {
-	char name[64]; // as the process calls itself: any bytes but NUL; kernel threads' are longer
+	char name[64]; // set by the process: any bytes but NUL; kernel threads have longer names
 	char state; // R, S, D, Z, T, ...
 	pid_t parent;
 	pid_t group;
@@ -36,9 +36,9 @@ struct proc_stat {
 	int64_t threads;
 	uint64_t start_ticks; // since boot: with the pid, the process's identity
 	int64_t rss_pages;
-	int64_t cpu; // that it last ran on
+	int64_t cpu; // on which it last ran
 	int64_t block_delay_ticks; // waited for block I/O; stays 0 unless delay accounting is on
-	int64_t exit_code; // of a zombie, as waitpid gives it; 0 also where it may not be read
+	int64_t exit_code; // of a zombie, as waitpid gives it; 0 also if it is not readable
 };
 int proc_stat_parse(struct cursor text, struct proc_stat *ret);
 
@@ -62,7 +62,7 @@ struct proc_io {
 };
 int proc_io_parse(struct cursor text, struct proc_io *ret);
 
-// /proc/PID/schedstat: of the thread-group leader only. Kernels without schedstats write zeros.
+// /proc/PID/schedstat: the thread-group leader only. Kernels without schedstats write zeros.
 struct proc_schedstat {
 	uint64_t run_ns;
 	uint64_t wait_ns; // runnable, without a CPU
@@ -107,8 +107,8 @@ struct proc_loadavg {
 	uint32_t load_hundredths[3]; // over 1, 5 and 15 minutes
 	uint64_t runnable; // threads
 	uint64_t threads;
-	pid_t last_pid; // newest pid in the reader's namespace: it moves when a process or thread
-	                // is born
+	pid_t last_pid; // newest pid in the reader's namespace: changes when a process or thread
+	                // starts
 };
 int proc_loadavg_parse(struct cursor text, struct proc_loadavg *ret);
 
@@ -120,13 +120,14 @@ struct mapping {
 	uint64_t from;
 	uint64_t to;
 	uint64_t offset; // in the file
-	bool runs; // it may be executed
+	bool runs; // executable
 	struct cursor path; // empty: anonymous; "[stack]", "[vdso]"
 };
 
-// "0x1f", "1f"; false, and nothing moved, where there is no number or it passes 64 bits.
+// "0x1f", "1f". Returns false, without moving the cursor, if there is no number or it exceeds 64
+// bits.
 bool procfs_take_hex(struct cursor *c, uint64_t *ret);
-// False where the line is none of such a file.
+// Returns false if the line is not of a maps file.
 bool procfs_take_maps_line(struct cursor line, struct mapping *ret);
 
 // Pressure ----------------------------------------------------------------------------------------
@@ -135,22 +136,23 @@ bool procfs_take_maps_line(struct cursor line, struct mapping *ret);
 
 struct pressure {
 	int64_t some_us; // total time that at least one task waited for the resource
-	int64_t full_us; // that all tasks waited; KEYED_ABSENT where this kernel has no such line
+	int64_t full_us; // total time that all tasks waited; KEYED_ABSENT if the kernel has no such
+	                 // line
 };
 
-// The whole text of a pressure file. 0 or -EBADMSG; *ret is then untouched.
+// Parses a whole pressure file. Returns 0 or -EBADMSG; *ret is then unchanged.
 int pressure_parse(struct cursor text, struct pressure *ret);
 
-// Why the file could not be read (error as open or read gave it, positive), and what would help.
+// The reason why the file could not be read, and the remedy. error: positive errno of open or read.
 const char *pressure_reason(int error);
 
 // System ------------------------------------------------------------------------------------------
 //
-// What the kernel tells about the whole machine: /proc/stat, its disks and its interfaces. Each
-// parser takes foreign text and trusts nothing; KEYED_ABSENT is what this kernel does not tell.
+// Statistics of the whole machine: /proc/stat, disks and interfaces. The text is untrusted; numbers
+// that this kernel does not provide are KEYED_ABSENT.
 
 enum cpu_mode {
-	CPU_USER, // guests' time is in it
+	CPU_USER, // includes the time of guests
 	CPU_NICE,
 	CPU_SYSTEM,
 	CPU_IDLE,
@@ -165,21 +167,22 @@ enum cpu_mode {
 struct system_stat {
 	int64_t ticks[N_CPU_MODES]; // of all CPUs together
 	int64_t context_switches;
-	int64_t processes; // created since boot, threads too
+	int64_t processes; // created since boot, including threads
 	int64_t running; // threads
 	int64_t blocked; // threads that wait for storage
 };
-// 0 or -EBADMSG; *ret is then untouched. The same for all below.
+// Returns 0 or -EBADMSG; *ret is then unchanged. The same for all functions below.
 int system_stat_parse(struct cursor text, struct system_stat *ret);
 
 // One line of /proc/diskstats
 struct disk_line {
 	struct cursor name; // a view into the text
-	int64_t reads, read_sectors, read_ms; // sectors of 512 bytes, whatever the disk's are
+	int64_t reads, read_sectors,
+		read_ms; // sectors of 512 bytes, whatever the disk's sector size
 	int64_t writes, write_sectors, write_ms;
 	int64_t in_flight;
 	int64_t busy_ms; // wraps at 32 bits, as do the other ms
-	int64_t queue_ms; // requests times the time they took
+	int64_t queue_ms; // sum of the requests' durations
 	int64_t discard_sectors; // Linux 4.18
 	int64_t flushes; // Linux 5.5
 };
@@ -195,23 +198,23 @@ int interface_line_parse(struct cursor line, struct interface_line *ret);
 
 // Iostat ------------------------------------------------------------------------------------------
 //
-// io.stat of a v2 cgroup: "259:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=0
-// dios=0", a line a disk that the cgroup has used.
+// io.stat of a v2 cgroup has a line for each disk that the cgroup has used: "259:0 rbytes=1459200
+// wbytes=314773504 rios=192 wios=353 dbytes=0 dios=0".
 
 struct iostat_line {
 	struct cursor device; // "259:0", a view into the text
-	int64_t read_bytes; // 0 where the line lacks it: nothing was counted yet
+	int64_t read_bytes; // 0 if the line lacks it: nothing counted yet
 	int64_t write_bytes;
 	int64_t reads;
 	int64_t writes;
 };
 
-// Takes the next line. False at the end of the text.
+// Takes the next line. Returns false at the end of the text.
 bool procfs_next_iostat(struct cursor *text, struct iostat_line *ret);
 
 #define IOSTAT_MAX_DISKS 64u
 
-// Which of the lines count, asked once for each of the first disks. Begins as zeros.
+// Caches which of the first disks count. Initialise with zeros.
 struct iostat_disks {
 	struct {
 		char number[16]; // "259:0"
@@ -220,6 +223,6 @@ struct iostat_disks {
 	size_t n;
 };
 
-// False for a device that stands on others, whose lines have the same bytes again: device mapper,
-// RAID, loop.
+// Returns false for a device on top of others (device mapper, RAID, loop): the lines of those count
+// the same bytes again.
 bool procfs_iostat_counts(struct iostat_disks *known, int root_fd, struct cursor device);

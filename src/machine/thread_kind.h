@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a thread of a training process is for, by evidence: its name (comm), the system call that it
-// waits in, and the library whose variable or code that call uses. Threads inherit the name of the
-// one that makes them, so that most teams have no name of their own.
+// The purpose of a thread of a training process, from its name (comm), the system call in which it
+// waits, and the library whose variable or code the call uses. A thread inherits the name of its
+// creator, so most thread teams have no name of their own.
 
 #pragma once
 
@@ -20,17 +20,18 @@ enum thread_kind {
 	THREAD_POOL, // the framework's: Eigen, XLA, TBB
 	THREAD_DEVICE, // autograd, and threads of a device's driver or communication
 	THREAD_PYTHON,
-	THREAD_UNNAMED, // nothing tells yet
+	THREAD_UNNAMED, // no evidence yet
 	THREAD_OTHER, // known to be none of these
 	N_THREAD_KINDS,
 };
 
-// Of a name, without the newline; THREAD_UNNAMED where it says nothing.
+// Classifies a name without newline; THREAD_UNNAMED if it is not known.
 enum thread_kind thread_kind_of_name(struct cursor name);
-// Of the path of a mapped file whose variable a thread waits at, or whose code waits.
+// Classifies the path of a mapped file that has the variable at which a thread waits, or the code
+// that waits.
 enum thread_kind thread_kind_of_object(struct cursor path);
 
-// The mappings of a process that say what a thread is for.
+// The mappings of a process that identify the purpose of threads.
 struct thread_ranges {
 	struct thread_range {
 		uint64_t from, to;
@@ -39,10 +40,10 @@ struct thread_ranges {
 	size_t n;
 	bool python; // it runs Python's interpreter
 };
-// From the text of /proc/PID/maps: files that thread_kind_of_object() knows, each with the memory
+// Reads /proc/PID/maps and keeps the files that thread_kind_of_object() knows, each with the memory
 // that follows without a gap (.bss).
 void thread_ranges_read(struct cursor maps, struct thread_ranges *ret);
-// Of a line of /proc/PID/task/TID/syscall. THREAD_UNNAMED where it runs, or waits at a variable of
-// nobody known. Teams and pools wait at futexes alone: what reads, polls or sleeps in a process
-// with Python is a thread of the script's.
+// Classifies a line of /proc/PID/task/TID/syscall. THREAD_UNNAMED if the thread is running or waits
+// at a variable of no known library. Teams and pools wait only at futexes: in a process with
+// Python, a thread that reads, polls or sleeps belongs to the script.
 enum thread_kind thread_kind_of_call(struct cursor line, const struct thread_ranges *ranges);
