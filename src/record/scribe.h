@@ -15,20 +15,20 @@
 struct scribe;
 struct feed;
 
-// Starts the thread. From now on the writer is the scribe's until scribe_stop. hooks: the directory
-// in which they speak, borrowed; -1 for none.
+// Starts the thread, which owns the writer until scribe_stop. hooks: the directory of the hooks'
+// reports, borrowed; -1: none.
 int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, int hooks,
 	struct scribe **ret, struct error *e);
 
-// Writes what waits, ends the thread, ends the open epoch at end_ns and settles where epochs begin.
-// The writer is the caller's again. Frees the scribe.
+// Writes queued rows, ends the thread, closes the open epoch at end_ns, decides where epochs begin,
+// and frees the scribe. The caller owns the writer again.
 void scribe_stop(struct scribe *s, int64_t end_ns);
 
 // Epochs ------------------------------------------------------------------------------------------
 //
-// Epochs from lines of the job's output. Some jobs print a line when an epoch begins ("Epoch
-// 2/10"), some when it has ended ("epoch 2  loss 0.31"). Which of the two is known at the end of
-// the run.
+// Epochs from lines of the job's output. Some jobs print a line at the start of an epoch ("Epoch
+// 2/10"), some at its end ("epoch 2  loss 0.31"). Which one it is, is decided at the end of the
+// run.
 
 struct epoch_line {
 	int64_t t_ns; // since the run's start; never falls
@@ -36,7 +36,7 @@ struct epoch_line {
 	int64_t span; // id of the span in the run file
 };
 
-// Whether the lines stand at the ends of epochs: next to nothing comes after the last one, measured
-// by the time between lines, and something came before the first. Needs two lines at least; false
+// Whether the lines mark the ends of epochs: relative to the time between lines, almost nothing
+// follows the last one, and some time precedes the first. Needs at least two lines; false
 // otherwise.
 bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns);

@@ -45,15 +45,16 @@ const char *findings_text(const struct findings *f, enum findings_table table, c
 // NAN: no such row, or it has no number.
 double findings_number(const struct findings *f, const char *name);
 
-// Reads keys, labels and findings of the run at `path`. -ENODATA: the file has no findings, or is
-// not one that nobody will write any more (live, cut off, WAL mode, truncated): use reader_open,
-// which also explains what is wrong with the file. Other errors: -errno, one line with the path.
+// Reads keys, labels and findings of the run at `path`. Returns -ENODATA if the file has no
+// findings or may still be written (live, cut off, WAL mode, truncated): use reader_open, which
+// also explains what is wrong with the file. Other errors: -errno, one line with the path.
 int findings_read(const char *path, struct findings *ret, struct error *e);
 
-// Puts the rows of table `finding`, and removes older ones, in the writer's open transaction. A
-// file of an older schema has no such table and stays unchanged. 0 or -errno.
+// Replaces the rows of table `finding` in the writer's open transaction. A file of an older schema
+// has no such table and is not changed. Returns 0 or -errno.
 int findings_put(struct writer *w, const struct findings *f);
 
-// Opens a finished run for small queries over its own tables: no locks, no file beside it is looked
-// at, schema checked, statements bounded. Errors as findings_read. For database_close.
+// Opens a finished run for small queries over its own tables. It takes no locks, ignores the files
+// beside it, checks the schema, and bounds statements. Errors as findings_read. Close with
+// database_close.
 int findings_open(const char *path, sqlite3 **ret, struct error *e);

@@ -11,18 +11,18 @@
 
 #include "base/error.h"
 
-// Whether a file name is that of a run: *.strain.
+// Whether a file name is the name of a run: *.strain.
 bool index_run_name_is(const char *name);
 
-// The path of the newest run, or (back > 0) of the one that started `back` runs before it; owned by
-// the caller. -ENOENT with a text that names the directories.
+// Returns the path of the newest run, or (back > 0) of the run started `back` runs earlier; owned
+// by the caller. Returns -ENOENT with a text that names the directories.
 int index_newest_run(size_t back, char **ret_path, struct error *e);
 
 // Places ------------------------------------------------------------------------------------------
 //
 // Directories of runs: the usual one, and the fallback if that is not writable.
 
-// $STRAIN_DIR, else ".". Lives as long as the environment.
+// $STRAIN_DIR, else ".". Valid as long as the environment.
 const char *places_usual(void);
 // $XDG_STATE_HOME/strain, else ~/.local/state/strain. Owned by the caller; NULL: neither variable
 // is set.

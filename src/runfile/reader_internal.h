@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The reader's own state, for reader.c and for index.c, which looks at many files.
+// The reader's state, shared by reader.c and index.c, which opens many files.
 
 #pragma once
 
@@ -30,22 +30,23 @@ struct reader {
 	struct block_statements statements; // of reader_series
 	bool held; // between reader_hold and reader_release
 	bool metrics_tried;
-	struct metric_rows metrics; // while it is held, for reader_series; empty: not loaded
+	struct metric_rows metrics; // between reader_hold and reader_release, for reader_series;
+	                            // empty: not loaded
 	sqlite3_stmt *kind; // kept by reader_series
-	void (*progressed)(void *context); // NULL: nobody asks
+	void (*progressed)(void *context); // NULL: no progress wanted
 	void *progress_context;
 	enum run_state state;
-	bool part_known; // the two below
-	char *part; // why only a part was recorded; NULL: all was
+	bool part_known; // whether the two fields below are known
+	char *part; // why only a part was recorded; NULL: everything was
 	int64_t part_end_ns;
 	bool incomplete; // the file is truncated or damaged
-	char trouble[256]; // what the opening found; "" for nothing
+	char trouble[256]; // a problem found while opening; "": none
 	char notice[400]; // trouble and damage together
 };
 
-// Opens the file at `path` for reading by whatever way there is: beside its writer, on a disk that
-// cannot be written, in a private copy. The connection is known to work. -EBADMSG where SQLite
-// finds no database in it, and where its schema is not a run's. Its pages may still be damaged.
+// Opens the file at `path` for reading by any way that works: beside its writer, on a read-only
+// disk, from a private copy. The connection was tested. Returns -EBADMSG if it is not an SQLite
+// database or has another schema than a run. Its pages may still be damaged.
 int reader_open_database(const char *path, sqlite3 **ret, struct error *e);
-// The same with any schema, which the caller has to check before it asks anything.
+// The same for any schema. The caller must check the schema before it queries anything.
 int reader_open_unchecked(const char *path, sqlite3 **ret, struct error *e);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The virtual table samples(entity, metric, t, value): entity is entity.id, metric the name, t
-// seconds since the run's start, value in the metric's unit (NULL where missing). Constraints on
-// entity, metric and t reach the blocks, so that a narrow query decodes little.
+// The virtual table samples(entity, metric, t, value): entity is entity.id, metric the name, t in
+// seconds since the run's start, value in the metric's unit (NULL if missing). Constraints on
+// entity, metric and t select blocks, so that a narrow query decodes few of them.
 
 #pragma once
 
@@ -12,5 +12,5 @@
 struct damage;
 
 // Registers the table with a connection to a run file. Damaged blocks are added to `damage`, which
-// outlives the connection; NULL: nobody counts them. 0 or -errno.
+// must outlive the connection and may be NULL. Returns 0 or -errno.
 int samples_register(sqlite3 *database, struct damage *damage);

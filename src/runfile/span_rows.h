@@ -24,12 +24,12 @@ struct writer_span {
 	int64_t samples; // -1 for none
 	double value; // NAN for none
 	const char *attributes; // JSON object, or NULL for {}
-	int64_t id; // 0: the next that is free
+	int64_t id; // 0: the next free id
 };
 
-#define SPAN_ROWS_MAX 8192u // in one block: a reader has many of them open at once
+#define SPAN_ROWS_MAX 8192u // in a block: a reader has many blocks open at once
 
-// What many spans have in common. None: thread 0, as in struct writer_span.
+// Properties shared by many spans. None: thread 0, as in struct writer_span.
 struct span_words {
 	const char *name;
 	const char *kind;
@@ -45,7 +45,7 @@ struct span_row {
 	int64_t parent;
 	int64_t number;
 	int64_t samples;
-	uint32_t words; // place in the list
+	uint32_t words; // index into span_rows.words
 };
 
 struct span_rows {
@@ -59,17 +59,17 @@ struct span_rows {
 
 void span_rows_done(struct span_rows *rows);
 void span_rows_clear(struct span_rows *rows);
-// Copies a span. -ENOBUFS: full, or too many different words; -ENOMEM.
+// Copies a span. Returns -ENOBUFS if full or with too many different words; -ENOMEM.
 int span_rows_add(struct span_rows *rows, const struct writer_span *span);
-// Row i as it was added; its strings live as long as the rows.
+// Returns row i. Its strings are valid as long as the rows.
 struct writer_span span_rows_get(const struct span_rows *rows, size_t i);
 
-// Sorts the rows by their start and encodes them: the words, each string with its NUL, into *words,
-// the numbers into *ret_data, which lives until the encoder's next use. 0 or -errno.
+// Sorts the rows by start and encodes them: the words, each string with its NUL, into *words; the
+// numbers into *ret_data, which is valid until the encoder's next use. Returns 0 or -errno.
 int span_rows_encode(struct span_rows *rows, struct encoder *encoder, enum codec codec,
 	struct text *words, const void **ret_data, size_t *ret_length);
 
-// Bytes from a file, which are hostile. 0, and rows that the caller owns, in the order of their
-// start; -EBADMSG with a text, -ENOMEM.
+// Decodes untrusted bytes from a file. Returns 0 and rows sorted by start, which the caller owns;
+// -EBADMSG with a text; or -ENOMEM.
 int span_rows_decode(const void *words, size_t words_length, const void *data, size_t length,
 	enum codec codec, struct span_rows *ret, struct error *e);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the job may use at most, as --cpus, --memory, --disk-read and --gpus ask for it: set before
-// the job runs, on the job alone, or the job does not run.
+// Resource limits of the job: --cpus, --memory, --disk-read and --gpus. They are set before the job
+// runs and apply to it alone. If one cannot be set, the job does not run.
 
 #pragma once
 
@@ -21,66 +21,67 @@ enum limit { LIMIT_CPUS, LIMIT_MEMORY, LIMIT_DISK_READ, LIMIT_GPUS, N_LIMITS };
 
 struct limits_wanted {
 	bool wanted[N_LIMITS];
-	unsigned cpu_count; // 0: those of `cpus`
+	unsigned cpu_count; // 0: the set in `cpus`
 	struct cpus cpus;
 	uint64_t memory_bytes;
 	uint64_t read_bytes_per_s; // from each disk; 0: unlimited
-	unsigned gpu_count; // where gpu_list is NULL
+	unsigned gpu_count; // if gpu_list is NULL
 	char *gpu_list; // "0,2", "GPU-8932f937": owned
 };
 
-// Takes the value of an option, in place of one that was given before. -EINVAL or -ERANGE with a
-// text that names the option.
+// Parses the value of an option, replacing an earlier one. Returns -EINVAL or -ERANGE with a text
+// that names the option.
 int limits_read(struct limits_wanted *wanted, enum limit limit, const char *text, struct error *e);
 bool limits_any(const struct limits_wanted *wanted);
 void limits_wanted_done(struct limits_wanted *wanted);
 
-// "--cpus" and "limit_cpus": the option, and the key of table run that tells what was set.
+// "--cpus" and "limit_cpus": the option, and the key in table run with the limit that was set.
 const char *limit_option(enum limit limit);
 const char *limit_key(enum limit limit);
 
 struct limits {
-	char *set[N_LIMITS]; // what was set and how, "2 (cpuset 0-1)"; NULL: nothing; owned
-	struct cpus cpus; // where cpus were limited
-	bool affinity; // and the job's first process has to do that itself
-	bool in_cgroup; // some are the cgroup's: a job that is not in it must not run
+	char *set[N_LIMITS]; // the limit and its means, "2 (cpuset 0-1)"; NULL: none; owned
+	struct cpus cpus; // if CPUs are limited
+	bool affinity; // the job's first process must set its own affinity
+	bool in_cgroup; // the cgroup has some limits: a job outside it must not run
 	uint64_t memory_bytes; // 0: not limited
-	char *gpus; // the job's CUDA_VISIBLE_DEVICES; NULL: as it is; owned
-	bool gpus_of_hip; // its HIP_VISIBLE_DEVICES, too
+	char *gpus; // the job's CUDA_VISIBLE_DEVICES; NULL: unchanged; owned
+	bool gpus_of_hip; // sets HIP_VISIBLE_DEVICES, too
 };
 
-// Where they are set.
+// Where limits are set.
 struct limits_place {
 	int root_fd; // the machine's
-	struct job_cgroup *cgroup; // the job's own, where nobody is yet; NULL: none
-	const struct error *why_none; // then
+	struct job_cgroup *cgroup; // the job's own, still empty; NULL: none
+	const struct error *why_none; // why `cgroup` is NULL
 };
 
-// Sets all that are wanted. -errno with one line where one cannot be; those before it are left to
-// the cgroup's removal.
+// Sets all wanted limits. Returns -errno with one line if one cannot be set; limits set before it
+// disappear with the cgroup.
 int limits_set(const struct limits_wanted *wanted, const struct limits_place *place,
 	struct limits *ret, struct error *e);
-// In the job's first process: what no cgroup does. Async-signal-safe. 0 or -errno.
+// Sets the limits that no cgroup sets, in the job's first process. Async-signal-safe. Returns 0 or
+// -errno.
 int limits_enter(const struct limits *limits);
-// In a process from which the job inherits its environment.
+// Sets the variables in a process from which the job inherits its environment.
 void limits_set_environment(const struct limits *limits);
 void limits_done(struct limits *limits);
 
 // Limits set --------------------------------------------------------------------------------------
 //
-// The setters of limits.c that have files of their own. Each sets one limit and says in
-// limits->set how. 0 or -errno with a text that does not name the option yet.
+// Setters in files of their own. Each sets one limit and describes it in limits->set. Returns 0, or
+// -errno with a text that does not yet name the option.
 
 enum { LIMIT_GPUS_MAX = 128, GPU_UUID_BYTES = 96 };
 
-// The cards of a machine.
+// The GPUs of a machine.
 struct gpu_cards {
 	unsigned n;
-	bool hip; // AMD's: no UUIDs
+	bool hip; // AMD GPUs, which have no UUIDs
 	char uuids[LIMIT_GPUS_MAX][GPU_UUID_BYTES];
 };
 
-// Which of `cards` the job gets, as CUDA_VISIBLE_DEVICES says it, of those that `visible` (the same
-// variable of ours; NULL: all) names. *ret is owned by the caller.
+// Chooses GPUs of `cards` for the job, in the format of CUDA_VISIBLE_DEVICES, from those in
+// `visible` (our value of that variable; NULL: all). *ret is owned by the caller.
 int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_cards *cards,
 	const char *visible, char **ret, unsigned *ret_count, struct error *e);

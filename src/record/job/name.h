@@ -12,13 +12,14 @@
 #include "base/beneath.h"
 #include "base/error.h"
 
-// "train-20261120-104211" or with the rank of the environment "train-20261120-104211-rank3".
+// "train-20261120-104211", or with a rank in the environment "train-20261120-104211-rank3".
 void name_of_run(char *const *command, time_t start, char *buffer, size_t size);
-// The same of a process that runs already, by its command line; "pid-42" where that is not told.
+// The same for a running process, from its command line; "pid-42" if that is not readable.
 void name_of_attached(pid_t pid, time_t start, char *buffer, size_t size);
 
-// Reserves a new, empty file NAME.strain (NAME-2.strain where that is taken) in $STRAIN_DIR, else
-// in the current directory; where that cannot be written in $XDG_STATE_HOME/strain. *ret_notice is
-// then a text that says so, else NULL; *ret_file is that file. Both are owned by the caller.
+// Creates a new, empty file NAME.strain (NAME-2.strain if that exists) in $STRAIN_DIR, else in the
+// current directory; if that is not writable, in $XDG_STATE_HOME/strain, and *ret_notice is then a
+// text that says so, else NULL. *ret_file identifies the file. Path and notice are owned by the
+// caller.
 int name_reserve(const char *name, char **ret_path, struct beneath_file *ret_file,
 	char **ret_notice, struct error *e);

@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // The launcher: the job's parent, which keeps the terminal, the signals and the exit status. Once
-// the job runs, nothing of ours may fail it.
+// the job runs, no failure of strain may make it fail.
 
 #pragma once
 
@@ -13,6 +13,6 @@ enum {
 	LAUNCHER_FAILED = LAUNCH_FAILED, // before the job was started
 };
 
-// Records the job and returns the exit status of the process: the job's own. Where the job died of
-// a signal, so does this process.
+// Records the job and returns the job's exit status. If a signal ended the job, the same signal
+// ends this process.
 int launcher_run(const struct run_options *options);

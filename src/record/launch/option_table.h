@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The options of `strain run`: strain-record reads them, strain completes them in a shell.
+// The options of `strain run`: strain-record parses them, and strain completes them in shells.
 
 #pragma once
 
@@ -15,7 +15,7 @@ enum option_key {
 	OPTION_OVERHEAD,
 	OPTION_MAX_SIZE,
 	OPTION_PID,
-	OPTION_CPUS, // and the other limits behind it, as enum limit has them
+	OPTION_CPUS, // followed by the other limits in the order of enum limit
 	OPTION_MEMORY,
 	OPTION_DISK_READ,
 	OPTION_GPUS,

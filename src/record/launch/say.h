@@ -6,5 +6,5 @@
 
 #pragma once
 
-// Writes the line to standard error in one piece. A standard error that is gone is no error.
+// Writes the line to standard error in one write. A closed standard error is not an error.
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

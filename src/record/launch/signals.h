@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The launcher's signals. It shares the shell's process group with the job, so that what the
-// terminal sends reaches the job without us. What was sent to the launcher alone is passed on,
-// once.
+// The launcher's signals. It is in the same process group as the job, so signals from the terminal
+// reach the job directly. A signal sent only to the launcher is passed on, once.
 //
-// Whether kill() meant the group or the launcher cannot be seen in the signal. A witness can tell:
-// a process in the same group that blocks every signal, so that what reached the group stays
-// pending with it until the launcher asks.
+// A signal does not show whether kill() was sent to the group or to the launcher alone. A witness
+// process finds out: it is in the same group and blocks all signals, so that a signal to the group
+// stays pending in the witness until the launcher asks.
 
 #pragma once
 
@@ -25,33 +24,33 @@ struct signals {
 	struct sigaction original_pipe; // SIGPIPE
 	bool pass; // false under Slurm, which signals every process itself
 	pid_t witness; // 0: none yet
-	int question; // to the witness; -1: none
-	pid_t guard; // the last one: its SIGCONT is not for the job
-	unsigned group[NSIG]; // how often each reached the group, as the witness told, without
-	                      // those that the launcher has taken
-	bool asked; // since the launcher had no signal left
+	int question; // socket to the witness; -1: none
+	pid_t guard; // the last one: its SIGCONT is not meant for the job
+	unsigned group[NSIG]; // how often each signal reached the group according to the witness,
+	                      // less those that the launcher has taken
+	bool asked; // since the launcher last had no signal pending
 };
 
-// Blocks the signals and opens the descriptor. supervised: what signals the launcher does not
-// signal the job, whoever else would (Slurm).
+// Blocks the signals and opens the descriptor. supervised: whoever signals the launcher does not
+// signal the job, not even under Slurm.
 int signals_open(struct signals *s, bool supervised, struct error *e);
-// In a child of the launcher, before exec: dispositions and mask as strain found them.
+// Restores strain's original dispositions and mask in a child of the launcher, before exec.
 // Async-signal-safe.
 void signals_restore(const struct signals *s);
 
-// Starts the witness; to be called after the job's child was forked. Without one, every signal that
+// Starts the witness; call it after forking the job's child. Without a witness, every signal that
 // is not the terminal's is passed on.
 void signals_watch(struct signals *s);
-// Takes the next signal. False where none is pending.
+// Takes the next signal. Returns false if none is pending.
 bool signals_take(struct signals *s, struct signalfd_siginfo *ret);
-// Passes it on to the job, unless the job has it already.
+// Passes the signal on to the job, unless the job already has it.
 void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t job);
-// The job has stopped: stops the launcher too, so that the shell sees it, until somebody continues
-// one of the two.
+// After the job stopped: stops the launcher too, so that the shell notices, until one of the two is
+// continued.
 void signals_stop_with(struct signals *s, pid_t job);
 // Ends the witness.
 void signals_close(struct signals *s);
 
-// Ends this process by the signal that the job died of, without a core dump of ours.
-// Returns only where that was not possible.
+// Ends this process by the signal that ended the job, without writing a second core dump. Returns
+// only if that failed.
 void signals_die_of(int signal_number);

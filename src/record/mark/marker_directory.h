@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The directory of a run's rings of marks, which STRAIN_MARKERS names: in memory (/dev/shm) where
-// there is room, else in /tmp. Everybody can make names there, and the job anything within, so it
-// is held by descriptor from the moment it was made: what its name leads to later is not looked at.
+// The directory of a run's mark rings, named by STRAIN_MARKERS: in memory (/dev/shm) if there is
+// room, else in /tmp. Everybody can create names there, and the job can write anything inside. The
+// directory is therefore held by descriptor from its creation, and its path is not followed again.
 
 #pragma once
 
 #include "base/error.h"
 
 struct marker_directory {
-	char *path; // owned; NULL: there is none
-	int fd; // of the directory; -1: there is none
+	char *path; // owned; NULL: no directory
+	int fd; // of the directory; -1: no directory
 };
 
 #define MARKER_DIRECTORY_NONE ((struct marker_directory){NULL, -1})
 
-// Makes it, for this user alone. -errno, with the reason why there is none.
+// Creates it, accessible to this user only. Returns -errno with the reason if that fails.
 int marker_directory_make(struct marker_directory *ret, struct error *e);
-// Removes what it holds, and then it, unless another process has already. Where both the launcher
-// and the recorder have it, each may.
+// Removes the content and then the directory, unless another process already has. Launcher and
+// recorder may both call it.
 void marker_directory_remove(const struct marker_directory *d);
-// Closes and frees; nothing is removed.
+// Closes and frees; removes nothing.
 void marker_directory_done(struct marker_directory *d);

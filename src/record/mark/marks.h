@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A thread that reads the rings of the run's marker directory and makes spans of their marks.
+// A thread that reads the rings in the run's marker directory and makes spans from their marks.
 
 #pragma once
 
@@ -18,16 +18,16 @@ struct tree;
 struct marks_config {
 	const struct marker_directory *directory;
 	int root_fd;
-	struct tree *tree; // for who the writers are
+	struct tree *tree; // to identify the writers
 	struct feed *feed;
 	uint64_t start_ns; // the run's start
-	uint64_t max_bytes; // of the run file: a quarter can be spans; 0 for no limit
-	_Atomic unsigned *epochs; // counts beginnings and ends of epochs
+	uint64_t max_bytes; // of the run file: spans may use a quarter; 0: no limit
+	_Atomic unsigned *epochs; // counts starts and ends of epochs
 	struct phase_log *phases; // of training threads
 };
 
-// All in *config is borrowed, and outlives the thread.
+// Everything in *config is borrowed and must outlive the thread.
 int marks_start(const struct marks_config *config, struct marks **ret, struct error *e);
-// Reads what is there, closes what is open, says in the run what was not kept, ends the thread,
-// removes the directory and frees. Accepts NULL.
+// Reads the remaining marks, closes open spans, records in the run what was dropped, ends the
+// thread, removes the directory and frees. Accepts NULL.
 void marks_stop(struct marks *m);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// --epoch-pattern reads the job's output, and puts something in its way only where it must: a file
-// is opened a second time; before a pipe stands a pipe, before a terminal a raw terminal that is
-// nobody's controlling one, with a process of ours, a forwarder, that passes on what comes. It
-// outlives the launcher; the launcher keeps what another one would need, should it be killed; and
-// the recorder's copy is dropped rather than the job ever waiting for it.
+// --epoch-pattern reads the job's output, and interposes only where necessary. A file is opened a
+// second time. A pipe is put before a pipe, and a raw, non-controlling terminal before a terminal;
+// a forwarder process copies the data on. The forwarder outlives the launcher. If it is killed, the
+// launcher has kept all that another one needs. The recorder's copy is dropped rather than letting
+// the job wait.
 
 #pragma once
 
@@ -17,31 +17,31 @@
 
 // Forwarder ---------------------------------------------------------------------------------------
 //
-// The forwarder: a process that passes on what the job writes to one pipe or terminal, with a copy
-// to the recorder.
+// The forwarder: a process that forwards the job's output to one pipe or terminal, and copies it to
+// the recorder.
 
 enum channel_kind {
-	CHANNEL_NONE, // closed, or not readable: nothing is seen of it
+	CHANNEL_NONE, // closed or not readable: not observed
 	CHANNEL_FILE,
 	CHANNEL_PIPE,
 	CHANNEL_TERMINAL,
 };
 
-enum { FORWARDER_BYTES = 64 * 1024 }; // what a forwarder has in hand at most
+enum { FORWARDER_BYTES = 64 * 1024 }; // upper bound of the data that a forwarder holds
 
-// One object that the job writes to: standard output, standard error, or both.
+// One file, pipe or terminal to which the job writes: standard output, standard error, or both.
 struct channel {
 	enum channel_kind kind;
-	int output; // the object; -1 where nothing is between
+	int output; // the destination; -1: nothing is interposed
 	int input; // what the forwarder reads: a pipe, or the master of a terminal
 	int job; // what the job writes to
 	int copy_in; // the recorder's copy, written by the forwarder
 	int copy; // read by the recorder
-	int control; // the launcher's end; a byte comes when all was passed on
+	int control; // the launcher's end; receives a byte when everything was forwarded
 	pid_t pid; // of the forwarder; 0: none
-	bool through; // that byte came
+	bool through; // that byte was received
 	unsigned deaths; // forwarders that were killed, or could not be started
-	uint64_t due_ns; // when another is to be started, CLOCK_MONOTONIC; 0: none is due
+	uint64_t due_ns; // when to start another, CLOCK_MONOTONIC; 0: not scheduled
 	volatile uint64_t *dropped; // bytes that the copy lacks; shared memory
 };
 
@@ -54,44 +54,46 @@ struct channel {
 
 struct forwarding {
 	struct channel channels[2];
-	int of[2]; // which channel standard output and error use; -1 for none
+	int of[2]; // the channels of standard output and error; -1: none
 	bool finishing; // the job has ended
 };
 
 #define FORWARDING_NONE \
 	((struct forwarding){.channels = {CHANNEL_CLOSED, CHANNEL_CLOSED}, .of = {-1, -1}})
 
-// Looks at standard output and error and makes their channels; no process yet. A stream that cannot
-// be read is left as it is; *e says why and the answer is -errno; the others still work.
+// Examines standard output and error and creates their channels, but no process. A stream that
+// cannot be read is left unchanged; *e then has the reason and the result is -errno; other streams
+// still work.
 int forwarding_open(struct forwarding *f, struct error *e);
-// Only of streams that are regular files, which are read where they are: nothing is put in between.
+// The same for streams that are regular files only, which are read in place: nothing is interposed.
 void forwarding_open_files(struct forwarding *f);
-// What the job's standard stream 1 or 2 becomes, or -1: as it is.
+// Returns the replacement for the job's standard stream 1 or 2, or -1: unchanged.
 int forwarding_job(const struct forwarding *f, int stream);
 // The recorder's copy of standard stream 1 or 2, or -1.
 int forwarding_copy(const struct forwarding *f, int stream);
-// Forks a forwarder for each channel that needs one. Where that fails, all is released.
+// Forks a forwarder for each channel that needs one. On failure everything is released.
 int forwarding_start(struct forwarding *f, struct error *e);
-// Closes what belongs to the job and the recorder; what a forwarder needs stays.
+// Closes the descriptors of the job and the recorder; keeps those that a forwarder needs.
 void forwarding_let_go(struct forwarding *f);
-// Closes all: forwarders end with what they read.
+// Closes everything. Forwarders end after forwarding what they have read.
 void forwarding_release(struct forwarding *f);
 
 // Whether pid is a forwarder.
 bool forwarding_owns(const struct forwarding *f, pid_t pid);
-// The launcher reaped a forwarder. One that had passed on everything, or whose reader is gone, has
-// its channel closed, so that the job and its reader find out. True where it was killed instead:
-// forwarding_tend starts another, which goes on where it was; what it had in hand is lost.
+// Handles a forwarder that the launcher reaped. If it had forwarded everything, or its reader is
+// gone, its channel is closed, so that the job and its reader notice. Returns true if it was killed
+// instead: forwarding_tend starts another, which continues at the same place; the data it held is
+// lost.
 bool forwarding_reaped(struct forwarding *f, pid_t pid, int status);
-// Starts the forwarders that are due. Returns in how many ms to call it again; -1: no need.
+// Starts the forwarders that are due. Returns the time in ms until the next call; -1: none needed.
 int forwarding_tend(struct forwarding *f);
 
-// The job has ended: asks the forwarders to pass on what is left.
+// The job has ended: tells the forwarders to forward the rest.
 void forwarding_finish(struct forwarding *f);
-// Whether they did. Some forwarder's `control` becomes readable, or it is reaped, before that
-// changes.
+// Whether all of them have finished. Before the result changes, a forwarder's `control` becomes
+// readable or the forwarder is reaped.
 bool forwarding_is_through(struct forwarding *f);
-// Bytes that the recorder's copies lack.
+// Number of bytes missing in the recorder's copies.
 uint64_t forwarding_dropped(const struct forwarding *f);
-// How many forwarders were killed.
+// Number of forwarders killed.
 unsigned forwarding_deaths(const struct forwarding *f);

@@ -16,24 +16,24 @@
 
 // Tail --------------------------------------------------------------------------------------------
 //
-// The last of what the job printed, as far as the recorder sees it: of a regular file the end of
-// the file, of a pipe or terminal the end of what the forwarder copied.
+// The end of the job's output as far as the recorder sees it: for a regular file the end of the
+// file, for a pipe or terminal the end of the forwarder's copy.
 
 enum { TAIL_BYTES = 8 * 1024 };
 
 struct tail {
-	int file; // a descriptor of its own; -1: of no regular file
-	off_t from; // where in the file the job's output begins
+	int file; // its own descriptor; -1: not a regular file
+	off_t from; // offset in the file where the job's output begins
 	size_t kept; // bytes in `bytes`
-	bool cut; // there was more before them
+	bool cut; // output before them was dropped
 	char bytes[TAIL_BYTES];
 };
 
-// fd: as in recorder_config.output; -1 for none. It stays the caller's.
+// fd: as in recorder_config.output; -1: none. The caller keeps it.
 void tail_open(struct tail *t, int fd);
 void tail_close(struct tail *t);
-// Appends the last of it as valid UTF-8 without NUL and secrets, from the beginning of a line.
-// Reads the file where it is one.
+// Appends the end of the output from the beginning of a line, as valid UTF-8 without NUL, secrets
+// masked. Reads the file if it is one.
 void tail_append(struct tail *t, struct text *ret);
 
 // Listener ----------------------------------------------------------------------------------------
@@ -41,30 +41,29 @@ void tail_append(struct tail *t, struct text *ret);
 struct listener;
 struct feed;
 
-// No log says more in a second, and reading what is none would cost more than a recorder may.
+// More than any log prints per second. Reading more would cost more than a recorder may.
 enum { LISTENER_BYTES_PER_S = 4 * 1024 * 1024 };
 
 struct listener_second {
 	uint64_t since_ns;
-	size_t bytes; // that came in it
+	size_t bytes; // received in it
 };
-// Whether it has had its share. Where it is over, the next begins.
+// Whether the second has used its share. Starts the next second if this one is over.
 bool listener_second_is_full(struct listener_second *second);
 
-// In a pipe's copy: bytes are missing here. The job's own zeros come as 1.
+// In a pipe's copy: bytes are missing here. The job's own zeros arrive as 1.
 #define LISTENER_TORN '\0'
 
-// What was not searched for epochs.
+// Output that was not searched for epochs.
 struct listener_losses {
-	uint64_t skipped_bytes; // of regular files: more came than LISTENER_BYTES_PER_S
-	uint64_t limited_lines; // the pattern took too many steps on them
+	uint64_t skipped_bytes; // of regular files: more arrived than LISTENER_BYTES_PER_S
+	uint64_t limited_lines; // on which the pattern took too many steps
 };
 
-// fds: as in recorder_config.output; -1 for none. The listener closes them. 0, or -errno (a pattern
-// that is none).
-// Each match is added to *epochs. What comes from pipes is added to tails[2] of their descriptors,
-// which are the listener's until it is stopped.
+// fds: as in recorder_config.output; -1: none. The listener closes them. Each match increases
+// *epochs. Output from pipes is added to tails[2] of their descriptors, which the listener owns
+// until it is stopped. Returns 0, or -errno (an invalid pattern).
 int listener_start(const char *pattern, const int fds[2], struct feed *feed, uint64_t start_ns,
 	_Atomic unsigned *epochs, struct tail *tails, struct listener **ret, struct error *e);
-// Reads what is there, ends the thread and frees. Accepts NULL.
+// Reads the remaining output, ends the thread and frees. Accepts NULL.
 struct listener_losses listener_stop(struct listener *l);

@@ -12,16 +12,16 @@
 
 #include "base/error.h"
 
-// In place of a pattern: lines as "Epoch 3/10", "[epoch 3]", "Train Epoch: 3", whose numbers count
-// up.
+// A value instead of a pattern: lines such as "Epoch 3/10", "[epoch 3]", "Train Epoch: 3" with
+// increasing numbers.
 #define OUTPUT_PATTERN_AUTO "auto"
-// In place of a pattern: none.
+// A value instead of a pattern: no search.
 #define OUTPUT_PATTERN_NONE "none"
 
 struct output_pattern; // compiled, shared by both streams
 struct output_stream; // the state of one stream: the unfinished line
 
-// -EINVAL with a text for a pattern that is none, or that matches every line.
+// Returns -EINVAL with a text for a pattern that is invalid or matches every line.
 int output_pattern_new(const char *pattern, struct output_pattern **ret, struct error *e);
 void output_pattern_free(struct output_pattern *p);
 
@@ -30,36 +30,36 @@ struct output_point {
 	double value;
 };
 
-// What a match told. number is that of a group named `epoch` (or the first named group whose
-// name ends in "epoch"), else -1. Points are the other named groups that hold a number.
+// A match. number is the value of a group named `epoch` (or of the first group whose name ends in
+// "epoch"), else -1. Points are the other named groups that contain a number.
 struct output_match {
 	int64_t number;
-	uint32_t form; // of the line up to the number, whatever other numbers stand there
+	uint32_t form; // hash of the line up to the number, ignoring other numbers in it
 	size_t n_points;
 	struct output_point points[16];
 };
 
-// Counts what the lines of OUTPUT_PATTERN_AUTO tell: numbers begin with 0 or 1, and each is the one
-// before and 1. A further line of the same epoch, or what only looks like one, tells nothing.
-// Settings that a job prints before it begins may look like its first epoch: which line was the
-// first is known from the second, which has the form of the first.
+// Counts epochs in the lines of OUTPUT_PATTERN_AUTO: numbers begin with 0 or 1, and each is one
+// more than the last. Further lines of the same epoch, and lines that only look like one, are
+// ignored. Settings printed before training may look like the first epoch. The second epoch's line
+// identifies the line of the first, because both have the same form.
 struct output_count {
 	bool begun;
-	int64_t last; // number that was told, once begun
-	bool sure; // which the first was
+	int64_t last; // last number reported, after the first
+	bool sure; // the first line is known
 	size_t n_firsts;
 	struct output_first {
 		int64_t number;
 		int64_t t_ns;
 		uint32_t form;
-	} firsts[8]; // lines that may have been; the first was told
+	} firsts[8]; // lines that may be the first epoch; the first of them was reported
 };
 
 enum output_told {
 	OUTPUT_TOLD_NOTHING,
 	OUTPUT_TOLD_NEXT, // the next epoch
-	OUTPUT_TOLD_ANEW, // it too; but all that was told is wrong: there was one, from
-	                  // *ret_first_ns
+	OUTPUT_TOLD_ANEW, // also the next epoch, but all earlier reports are wrong: there was one
+	                  // epoch, from *ret_first_ns
 };
 
 enum output_told output_count_line(struct output_count *c, const struct output_match *match,
@@ -67,10 +67,10 @@ enum output_told output_count_line(struct output_count *c, const struct output_m
 
 int output_stream_new(struct output_pattern *p, struct output_stream **ret);
 void output_stream_free(struct output_stream *s);
-// Feeds bytes; calls `matched` for each line that matches.
+// Adds bytes; calls `matched` for each matching line.
 void output_stream_feed(struct output_stream *s, const char *data, size_t length,
 	void (*matched)(void *context, const struct output_match *match), void *context);
-// Bytes are missing here: the unfinished line is dropped, and what follows up to the next line end.
+// Bytes are missing here. Drops the unfinished line and everything up to the next line end.
 void output_stream_reset(struct output_stream *s);
-// Lines whose matching hit a limit so far. Accepts NULL.
+// Number of lines on which matching reached a limit. Accepts NULL.
 uint64_t output_stream_limited(const struct output_stream *s);

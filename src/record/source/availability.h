@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Tries every source once: what can be measured here, and why the rest cannot. Nothing is recorded.
+// Tries every source once: which metrics can be measured here, and why others cannot. Records
+// nothing.
 
 #pragma once
 
@@ -15,10 +16,10 @@
 // One metric of one entity: a value, or the reason why there is none.
 struct availability_value {
 	const struct group *group;
-	size_t metric; // in the group
+	size_t metric; // index in the group
 	const char *entity; // name; "" for all of the kind
-	int64_t value; // VALUE_MISSING where there is none
-	const char *reason; // NULL where there is a value, or nothing was said
+	int64_t value; // VALUE_MISSING if there is none
+	const char *reason; // NULL if there is a value or no known reason
 };
 
 struct availability_result {
@@ -30,8 +31,8 @@ struct availability_result {
 
 struct availability;
 
-// context needs root_fd, captured, tree and cgroup; entities are given ids here. Readings are taken
-// as if some seconds passed between them. 0 or -ENOMEM.
+// context needs root_fd, captured, tree and cgroup; entities get their ids here. Readings are taken
+// as if seconds passed between them. Returns 0 or -ENOMEM.
 int availability_run(const struct source_context *context, struct availability **ret);
 void availability_free(struct availability *p); // accepts NULL
 const struct availability_result *availability_results(const struct availability *p, size_t *ret_n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which GPUs a process may use, from its CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
+// The GPUs that a process may use, from its CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
 
 #pragma once
 
@@ -11,27 +11,26 @@
 enum gpu_visible {
 	GPU_HIDDEN,
 	GPU_VISIBLE,
-	GPU_VISIBLE_UNKNOWN, // the list does not say
+	GPU_VISIBLE_UNKNOWN, // the list does not determine it
 };
 
-#define GPU_MAX_INSTANCES 8u // of a divided GPU; CUDA has seven
+#define GPU_MAX_INSTANCES 8u // of a divided GPU; CUDA allows seven
 
 struct gpu_identity {
 	const char *uuid; // "GPU-8932f937-..."
 	const char *name; // of the model
 	bool mig; // divided into instances
-	const char
-		*instances[GPU_MAX_INSTANCES]; // their UUIDs, "MIG-6f5e...", where they are known
+	const char *instances[GPU_MAX_INSTANCES]; // their UUIDs, "MIG-6f5e...", if known
 	size_t n_instances;
 };
 
-// Fills ret[n] for the GPUs in NVML's order. list: the value of CUDA_VISIBLE_DEVICES, NULL where it
-// is not set; order: that of CUDA_DEVICE_ORDER, or NULL. CUDA's rules: the first entry that names
-// no GPU ends the list; a UUID may be cut short while it names one GPU only. An index means NVML's
-// order where the models are all the same or the order is PCI_BUS_ID; else CUDA puts the fastest
-// first, which cannot be known here.
+// Fills ret[n] for the GPUs in NVML's order. list: the value of CUDA_VISIBLE_DEVICES, NULL if not
+// set; order: that of CUDA_DEVICE_ORDER, or NULL. CUDA's rules: the first entry that names no GPU
+// ends the list; a UUID may be abbreviated if it matches only one GPU. An index counts in NVML's
+// order if all models are equal or the order is PCI_BUS_ID. Otherwise CUDA lists the fastest first,
+// which cannot be determined here.
 void gpu_visible(const char *list, const char *order, const struct gpu_identity *gpus, size_t n,
 	enum gpu_visible *ret);
-// The instance of a divided GPU that the list lets a process use: the only one that there is, or
-// the only one that the list names. -1: none, several, or the list does not say.
+// Returns the instance of a divided GPU that the list lets a process use: the only instance, or the
+// only one named. -1: none, several, or not determined by the list.
 int gpu_visible_instance(const char *list, const struct gpu_identity *gpu);

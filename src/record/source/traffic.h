@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Starts zeroed.
+// Initialise with zeros.
 struct traffic_counter {
-	uint64_t raw; // as read last
+	uint64_t raw; // last value read
 	uint64_t total; // since the first reading
 	bool started;
-	bool wide; // has shown a value past 32 bits: does not wrap there
+	bool wide; // exceeded 32 bits once: does not wrap there
 };
 
-// Takes a reading of a counter that may wrap at 32 bits, elapsed_ns after the one before, of a link
-// that carries at most peak bytes a second. False where it may have wrapped unseen: the total is
-// then a lower bound.
+// Adds a reading of a counter that may wrap at 32 bits, taken elapsed_ns after the last one, on a
+// link with a peak of `peak` bytes per second. Returns false if it may have wrapped undetected: the
+// total is then a lower bound.
 bool traffic_count(
 	struct traffic_counter *c, uint64_t raw, uint64_t elapsed_ns, uint64_t peak_bytes_per_s);
 
-// Adds what a rate means for a time. False where the rate is no number that a link can have.
+// Adds a rate times a duration. Returns false if the rate is impossible for a link.
 bool traffic_add_rate(struct traffic_counter *c, double bytes_per_s, uint64_t elapsed_ns);
