@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Folders by descriptor. unlinkat() and rmdir() act on a name, never on a file system mounted
-// there. Opening and asking for a status follow mounts, so beneath_open and statx's cached answer
-// are used for these.
+// there. Opening and stat follow mounts; beneath_open and statx with cached results are used
+// instead.
 
 #include "base/beneath.h"
 
@@ -23,7 +23,7 @@
 
 enum {
 	DEEPEST = 16,
-	PASSES = 3, // over a folder in which something is being made
+	PASSES = 3, // over a folder to which files are being added
 	ENTRIES_MOST = 1 << 20,
 };
 
@@ -37,7 +37,7 @@ int beneath_open(int folder, const char *name, int flags)
 	if (fd >= 0) {
 		return (int)fd;
 	}
-	// Filters of system calls that know none of this one say EPERM.
+	// System call filters that do not know this call return EPERM.
 	if (errno == ENOSYS || errno == EPERM) {
 		fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
 	}
@@ -47,8 +47,8 @@ int beneath_open(int folder, const char *name, int flags)
 // Emptying ----------------------------------------------------------------------------------------
 
 struct emptying {
-	unsigned left; // entries that may still be looked at
-	unsigned deeper; // folders that may be entered below this one
+	unsigned left; // upper bound of entries still to be examined
+	unsigned deeper; // upper bound of folder levels below this one
 };
 
 static bool empty_folder(struct emptying *e, int folder);
@@ -82,7 +82,7 @@ static bool remove_entry(struct emptying *e, int folder, const char *name)
 	return (errno == EISDIR || errno == EPERM) && remove_folder(e, folder, name);
 }
 
-// One look through it. Whether anything was removed; closes the descriptor.
+// One pass over the folder. Closes the descriptor. Returns whether anything was removed.
 static bool empty_once(struct emptying *e, int fd)
 {
 	DIR *list = fdopendir(fd);
@@ -98,12 +98,12 @@ static bool empty_once(struct emptying *e, int fd)
 	return removed;
 }
 
-// Takes the descriptor. Whether anything was removed.
+// Takes ownership of the descriptor. Returns whether anything was removed.
 static bool empty_folder(struct emptying *e, int folder)
 {
 	bool removed = false;
 	for (int i = 0; i < PASSES; i++) {
-		// A place of its own in the list, whoever else reads it.
+		// A new descriptor has its own directory offset, whoever else reads the folder.
 		int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 || !empty_once(e, fd)) {
 			break;
@@ -123,7 +123,7 @@ void beneath_empty(int folder)
 	}
 }
 
-// Whether a path names that folder, without asking a file system that may not answer.
+// Whether a path names that folder, without a request to a file system that may hang.
 static bool names_folder(const char *path, const struct stat *folder)
 {
 	struct statx found;
@@ -136,7 +136,7 @@ static bool names_folder(const char *path, const struct stat *folder)
 void beneath_remove(int folder, const char *path)
 {
 	struct stat status;
-	// Without a link it was removed already, and its name is anyone's.
+	// Without a link, the folder was removed already and its name may belong to anyone.
 	if (fstat(folder, &status) == 0 && status.st_nlink > 0 && names_folder(path, &status)) {
 		rmdir(path);
 	}

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "base/trust.h"
 
-// A link is followed: people keep caches elsewhere.
+// A link is followed: users may keep caches elsewhere.
 static int make(const char *path, struct error *e)
 {
 	if (mkdir(path, 0700) < 0 && errno != EEXIST) {
@@ -23,7 +23,7 @@ static int make(const char *path, struct error *e)
 	return trust_way(path, e);
 }
 
-// Nothing is made in a folder of somebody else's.
+// Never creates anything in a folder of another user.
 static int make_in_own(const char *path, struct error *e)
 {
 	const char *slash = strrchr(path, '/');

@@ -18,9 +18,9 @@
 
 // Program -----------------------------------------------------------------------------------------
 //
-// Looking a command up.
+// Search for a command.
 
-// 0 or the errno value that exec would give.
+// Returns 0 or the errno value that exec would give.
 static int program_problem(const char *path)
 {
 	struct stat st;
@@ -30,8 +30,8 @@ static int program_problem(const char *path)
 	return !S_ISREG(st.st_mode) ? EACCES : access(path, X_OK) < 0 ? errno : 0;
 }
 
-// As a shell searches: the first that can run; "not executable" where one was found that cannot. In
-// a directory that may not be entered nothing is found.
+// Searches like a shell: the first executable file; "not executable" if only others were found.
+// Nothing is found in a directory that cannot be entered.
 static int search_problem(const char *name, const char *path)
 {
 	int problem = ENOENT;
@@ -63,16 +63,16 @@ int command_check_program(const char *name, const char *path)
 
 // Name --------------------------------------------------------------------------------------------
 
-// Programs whose arguments name what really runs.
+// Programs whose arguments name the program that really runs.
 struct runner {
-	const char *name; // matched with its version: python is also python3.11
+	const char *name; // matched with its version: python also matches python3.11
 	enum {
-		RUNS_PROGRAM, // env, nice: the next word is a program again
+		RUNS_PROGRAM, // env, nice: the next word is again a program
 		RUNS_SCRIPT, // python, bash: the next word is a script; -m a module
 		RUNS_PYTHON, // torchrun: the first *.py among its arguments
 	} kind;
-	const char *valued; // one-letter options that take the next word
-	const char *inlined; // one-letter options whose program is the next word itself
+	const char *valued; // one-letter options with the next word as value
+	const char *inlined; // one-letter options followed by the program itself
 };
 
 static const struct runner runners[] = {
@@ -130,7 +130,7 @@ static bool ends_with(const char *word, const char *ending)
 	return length > ending_length && strcmp(word + length - ending_length, ending) == 0;
 }
 
-// FOO=1, and what options take that we do not know: 10s, 0-3, 0xff, 4.
+// FOO=1, or a value of an unknown option: 10s, 0-3, 0xff, 4.
 static bool is_operand(const char *word)
 {
 	size_t name = strspn(
@@ -138,7 +138,7 @@ static bool is_operand(const char *word)
 	return word[name] == '=' || isdigit((unsigned char)*word);
 }
 
-// The word after a runner's options that it runs; NULL where there is none.
+// Returns the word that a runner runs, after its options; NULL if there is none.
 static char *const *skip_options(const struct runner *runner, char *const *at, bool *ret_inlined)
 {
 	for (at++; *at; at++) {
@@ -162,7 +162,7 @@ static char *const *skip_options(const struct runner *runner, char *const *at, b
 	return NULL;
 }
 
-// What names a run: a program, a script, or a module (its last part then).
+// The name of a run: a program, a script, or the last part of a module.
 struct naming {
 	const char *word;
 	bool module;
@@ -222,7 +222,7 @@ static struct naming find_naming(char *const *at)
 	}
 }
 
-// The length of a name without the endings of scripts.
+// The length of a name without script suffixes.
 static size_t stem_length(const char *name)
 {
 	static const char *const endings[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// CRC-32, a byte at a time: blocks are a kilobyte, more speed would buy nothing.
+// CRC-32, one byte at a time: blocks are a kilobyte, so more speed would not help.
 
 #include "base/crc32.h"
 

@@ -15,8 +15,8 @@
 
 enum { FIRST_OTHER = STDERR_FILENO + 1 };
 
-// The next descriptor above standard error that is open, in the order of their numbers; -1 at the
-// end, or where there is no list.
+// Returns the next open descriptor above standard error, in ascending order; -1 at the end, or if
+// there is no list.
 static int next_open(DIR *fds)
 {
 	for (struct dirent *entry; fds && (entry = readdir(fds));) {
@@ -34,7 +34,7 @@ void descriptors_inherit(struct descriptors *ret)
 	*ret = (struct descriptors){0};
 	for (int fd = 0; fd < FIRST_OTHER; fd++) {
 		if (fcntl(fd, F_GETFD) < 0) {
-			// The lowest number that is free is this one.
+			// open() returns the lowest free number, which is this one.
 			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 		}
 	}
@@ -80,7 +80,7 @@ static void close_between(unsigned first, unsigned last)
 	if (first > last || close_range(first, last, 0) == 0) {
 		return;
 	}
-	// Linux before 5.9: those that are open, for the limit may be a billion.
+	// Before Linux 5.9: only the open ones, because the limit may be a billion.
 	DIR *directory = opendir("/proc/self/fd");
 	for (int fd; (fd = next_open(directory)) >= 0;) {
 		if ((unsigned)fd >= first && (unsigned)fd <= last) {

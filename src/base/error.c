@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Errors as text that grows outwards.
+// Errors as text to which callers add context.
 
 #include "base/error.h"
 

@@ -27,7 +27,7 @@ static char *part_in(const char *directory, const char *between, const char *nam
 	return NULL;
 }
 
-// The folder of the running program. False where it is not known.
+// The folder of the running program. Returns false if it is unknown.
 static bool find_here(char *buffer, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
@@ -45,7 +45,7 @@ static bool find_here(char *buffer, size_t size)
 char *installation_find(const char *name, int access_mode, struct error *e)
 {
 	static const char *const places[] = {"", "/../lib/strain", "/../bin", "/../../bin"};
-	// Whoever sets it chooses it, as with PATH.
+	// Trusted like PATH: the user sets it.
 	const char *home = secure_getenv("STRAIN_HOME");
 	char *found = home && *home ? part_in(home, "", name, access_mode) : NULL;
 	char here[PATH_MAX];

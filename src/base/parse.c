@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Cursors over foreign bytes, and the values of options.
+// Cursors over untrusted bytes, and the values of options.
 
 #include "base/parse.h"
 
@@ -127,14 +127,14 @@ struct unit {
 	double factor;
 };
 
-// A number of at least 0 with one of the units. `bare` is the factor without unit, 0 where one is
-// needed.
+// A number of at least 0 with one of the units. `bare` is the factor without a unit; 0: a unit is
+// required.
 static int parse_with_unit(const char *text, const struct unit *units, size_t n_units, double bare,
 	double maximum, double *ret, const char *expected, struct error *e)
 {
 	char *rest;
 	errno = 0;
-	// strtod would take "inf", "nan", "0x10" and leading blanks.
+	// strtod would accept "inf", "nan", "0x10" and leading blanks.
 	bool plain = is_digit(text[0]) || (text[0] == '.' && is_digit(text[1]));
 	if (!plain || (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))) {
 		return error_set(e, EINVAL, "expected %s, found '%s'", expected, text);
@@ -180,7 +180,7 @@ int parse_duration(const char *text, uint64_t *ret_ns, struct error *e)
 	return r;
 }
 
-// `per` is what has to follow the unit.
+// `per` must follow the unit.
 static int parse_bytes(const char *text, const char *per, uint64_t *ret_bytes, const char *expected,
 	struct error *e)
 {
@@ -195,7 +195,7 @@ static int parse_bytes(const char *text, const char *per, uint64_t *ret_bytes, c
 		{"MiB", 1048576.0},
 		{"GiB", 1073741824.0},
 		{"TiB", 1099511627776.0},
-		// As Slurm, systemd and Docker have them.
+		// As in Slurm, systemd and Docker.
 		{"K", 1024.0},
 		{"M", 1048576.0},
 		{"G", 1073741824.0},

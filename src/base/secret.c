@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // Marks the secret bytes of a text, then writes it with *** for each marked range. No rule unmarks
-// bytes that another has marked.
+// bytes that another rule marked.
 
 #include "base/secret.h"
 
@@ -15,9 +15,9 @@
 
 #include "base/cleanup.h"
 
-// What the files that look for secrets share.
+// Definitions shared by the searches for secrets.
 
-// A text, and which of its bytes are secret.
+// A text, and a flag for each byte that is secret.
 struct secret_marks {
 	const char *text; // ends with NUL
 	size_t length;
@@ -36,24 +36,24 @@ static inline bool secret_is_name_byte(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
 }
 
-// What the words of a command line are, one after the other.
+// The state while reading the words of a command line one after the other.
 struct secret_words {
-	const char *program; // the last that was named and that we know, in the text of that word
+	const char *program; // the last known program, in the text of its word
 	size_t program_length;
-	bool subcommand; // the word that the program's row asks for was there
+	bool subcommand; // the subcommand that the program's row requires was seen
 	enum secret_kind {
 		SECRET_NOTHING,
-		SECRET_WHOLE, // all of the word
-		SECRET_AFTER, // what comes after the first of some delimiters: user:password
-	} pending; // what the next word is
-	bool may_be_count; // the option before may have a number or a file: --tokens
-	bool may_be_flag; // the option before may have no value: --auth
+		SECRET_WHOLE, // the whole word
+		SECRET_AFTER, // the part after the first of some delimiters: user:password
+	} pending; // expected in the next word
+	bool may_be_count; // the last option may have a number or a file as value: --tokens
+	bool may_be_flag; // the last option may have no value: --auth
 	const char *delimiters;
 };
 
 struct secret_word {
 	enum secret_kind kind;
-	size_t from; // of what is secret in it
+	size_t from; // where the secret begins in it
 };
 
 static bool secret_query_name(const char *name, size_t length);
@@ -69,19 +69,19 @@ static const char blanks[] = " \t", word_ends[] = " \t\r\n;&|\"'`<>";
 
 // Values behind a name ----------------------------------------------------------------------------
 
-// A value as it stands in a text.
+// A value in a text.
 struct value {
 	size_t from;
 	size_t to;
-	size_t next; // where the text goes on, behind a closing quote
+	size_t next; // where the text continues, after a closing quote
 };
 
-// From one quote to the next of its kind; in JSON within a string both have a backslash before.
+// A value between two quotes of the same kind, both escaped by a backslash in JSON within a string.
 static struct value find_quoted(const char *text, size_t at)
 {
 	bool escaped = text[at] == '\\';
 	char quote = text[at + escaped], close[] = {escaped ? '\\' : quote, quote, quote, '\0'};
-	bool threefold = !escaped && strncmp(text + at, close, 3) == 0; // Python's
+	bool threefold = !escaped && strncmp(text + at, close, 3) == 0; // Python's triple quotes
 	close[threefold ? 3 : escaped ? 2 : 1] = '\0';
 	size_t from = at + strlen(close), to = from;
 	while (text[to] && strncmp(text + to, close, strlen(close)) != 0) {
@@ -90,7 +90,7 @@ static struct value find_quoted(const char *text, size_t at)
 	return (struct value){from, to, text[to] ? to + strlen(close) : to};
 }
 
-// A list or a map, to the bracket that closes it.
+// A list or a map, up to its closing bracket.
 static struct value find_bracketed(const char *text, size_t at)
 {
 	size_t depth = 1, to = at + 1;
@@ -159,7 +159,7 @@ static bool is_any_of(const char *const *words, size_t n, const char *at, size_t
 	return false;
 }
 
-// /etc/ssl/key.pem, ./token.txt, /run/secrets/db: where a secret is.
+// /etc/ssl/key.pem, ./token.txt, /run/secrets/db: the location of a secret, not a secret.
 static bool is_file_name(const char *at, size_t length)
 {
 	static const char *const endings[] = {".cfg", ".conf", ".crt", ".env", ".ini", ".json",
@@ -175,7 +175,7 @@ static bool is_file_name(const char *at, size_t length)
 	return strncmp(at, "/run/secrets/", 13) == 0;
 }
 
-// $NAME and os.environ[...] in a script, where nothing has put a value in their place yet.
+// $NAME and os.environ[...] in a script, before any value is substituted.
 static bool is_expression(const char *at, size_t length)
 {
 	static const char *const calls[] = {"os.environ", "os.getenv(", "getenv(", "getpass",
@@ -200,7 +200,7 @@ static size_t scheme_length(const char *value)
 	return 0;
 }
 
-// What stands behind a secret name and is no secret.
+// A value after a secret name that is not secret.
 static bool is_harmless(const char *value, size_t length, bool script)
 {
 	static const char *const literals[] = {
@@ -221,8 +221,8 @@ static void mark_value(const struct secret_marks *m, struct value value, bool sc
 	}
 }
 
-// TOKEN="a"'b' of a shell is one value. A quote behind a value may also be one around all of it:
-// then what follows it does not look like a piece.
+// TOKEN="a"'b' in a shell is one value. A quote after a value may also be one around the whole of
+// it; the text after it then does not look like a piece.
 static size_t mark_pieces(const struct secret_marks *m, struct value value)
 {
 	while (value.next > value.to &&
@@ -240,14 +240,14 @@ static size_t mark_pieces(const struct secret_marks *m, struct value value)
 
 // Names in a text ---------------------------------------------------------------------------------
 
-// What stands between a name and its value.
+// The text between a name and its value.
 struct joint {
 	size_t value; // 0: no value follows
 	char kind; // '=' ':' ','
-	bool quoted; // the name was
+	bool quoted; // the name was quoted
 };
 
-// `after` is where the name has ended.
+// `after` is the end of the name.
 static struct joint find_joint(const char *text, size_t after)
 {
 	size_t at = after, quotes = 0;
@@ -261,7 +261,7 @@ static struct joint find_joint(const char *text, size_t after)
 	if (*sign == '=' || (*sign == ':' && sign[1] == '=')) {
 		joint.kind = '=';
 		sign += *sign == ':' || sign[1] == '=' || sign[1] == '>' ? 2 : 1;
-		// NAME= VALUE of a shell gives no value to the name.
+		// NAME= VALUE in a shell does not assign VALUE to the name.
 		spaces = joint.quoted || spaces > 0 ? strspn(sign, blanks) : 0;
 	} else if (*sign == ':' && sign[1] != ':') {
 		joint.kind = ':';
@@ -294,7 +294,7 @@ static bool is_number(const char *at)
 	return length > 0 && length < 12 && !secret_is_name_byte(at[length]);
 }
 
-// The value of --tokens=; as much of it as a number or the name of a file has.
+// The value of --tokens=, up to the end of a number or a file name.
 static bool begins_with_count(const char *value)
 {
 	enum { LOOK_BYTES = 256 };
@@ -314,7 +314,7 @@ static bool is_secret(const struct secret_marks *m, size_t from, size_t to, stru
 	bool own = (length == 3 && strncmp(name, "PWD", 3) == 0) ||
 	           (length == 6 && strncmp(name, "OLDPWD", 6) == 0);
 	if (own && m->text[joint.value] == '/') {
-		return false; // the shell's folder
+		return false; // the shell's current folder
 	}
 	if (joint.kind == ':' && is_number(m->text + joint.value) && length >= 5 &&
 		strncasecmp(name + length - 5, "token", 5) == 0) {
@@ -340,11 +340,11 @@ static bool is_header(const char *name, size_t length)
 	return is_any_of(headers, ARRAY_LENGTH(headers), name, length);
 }
 
-// How the text came about decides where a value ends.
+// The origin of a text decides where a value ends.
 enum origin {
-	ARGUMENT, // of a program: all of it is one value, after its name
-	VALUE, // nothing but one value: no names are in it
-	SCRIPT, // words that a shell or another interpreter has still to read
+	ARGUMENT, // of a program: the whole text after the name is one value
+	VALUE, // a single value that contains no names
+	SCRIPT, // words that a shell or another interpreter has yet to parse
 };
 
 static struct value value_of_name(const struct secret_marks *m, size_t from, size_t to,
@@ -367,7 +367,7 @@ static struct value value_of_name(const struct secret_marks *m, size_t from, siz
 	size_t scheme = scheme_length(text + at);
 	struct value value = find_value(text, at + scheme);
 	value.from = scheme > 0 ? at : value.from;
-	if (from > 0 && strchr("?&", text[from - 1]) && !is_quote(text + at)) { // a query's
+	if (from > 0 && strchr("?&", text[from - 1]) && !is_quote(text + at)) { // in a URL's query
 		value.to = at + strcspn(text + at, "&# \t\r\n\"'`<>");
 		value.next = value.to;
 	}
@@ -386,7 +386,7 @@ static void mark_names(const struct secret_marks *m, enum origin origin)
 			continue;
 		}
 		struct joint joint = find_joint(m->text, to);
-		// \"token\" in JSON within JSON: the n of \n is no part of a name
+		// \"token\" in JSON within JSON: the n of \n is not part of a name.
 		size_t escape = from > 0 && m->text[from - 1] == '\\' && to - from > 1;
 		if (joint.value == 0 || !is_secret(m, from + escape, to, joint)) {
 			from = to;
@@ -421,7 +421,8 @@ static void mark_words(const struct secret_marks *m)
 		while (end > from && strchr(closing, text[end - 1])) {
 			end--;
 		}
-		bool nothing = end == from || (end - from == 1 && text[from] == '-'); // YAML's
+		bool nothing = end == from ||
+		               (end - from == 1 && text[from] == '-'); // YAML's list marker
 		struct secret_word word = nothing ? (struct secret_word){SECRET_NOTHING, 0}
 		                                  : secret_next_word(
 							    &words, text + from, end - from);
@@ -463,7 +464,7 @@ static void append_unmarked(struct text *out, const struct secret_marks *m)
 	}
 }
 
-// Masks once. False: out of memory.
+// Masks once. Returns false if out of memory.
 static bool mask_once(
 	struct text *out, const char *text, enum origin origin, struct secret_word word)
 {
@@ -486,8 +487,8 @@ static bool mask_once(
 	return !out->failed;
 }
 
-// A mask may bring a name and a value together: until nothing changes. What never comes to rest
-// was made for that, and is masked whole.
+// Masking may bring a name and a value together, so it repeats until nothing changes. A text that
+// never settles was made to do so and is masked as a whole.
 static void append_masked(
 	struct text *out, const char *text, enum origin origin, struct secret_word word)
 {
@@ -513,7 +514,7 @@ static void append_masked(
 	text_done(&after);
 }
 
-// Bytes as a string: NUL ends it for all that looks for secrets.
+// Copies bytes to a string. All searches for secrets end at NUL.
 static char *string_of(const char *data, size_t length)
 {
 	char *copy = malloc(length + 1);
@@ -541,7 +542,7 @@ void secret_append_text(struct text *out, const char *data, size_t length)
 	append_data(out, data, length, SCRIPT);
 }
 
-// The same of lines that a job printed: an open quote does not reach the next line.
+// The same for lines that a job printed: an open quote does not extend to the next line.
 static void secret_append_lines(struct text *out, const char *data, size_t length)
 {
 	_cleanup_text_ struct text whole = {0};
@@ -561,7 +562,8 @@ void secret_append_value(struct text *out, const char *data, size_t length)
 	append_data(out, data, length, VALUE);
 }
 
-// What follows the first line, and the rest of a private key, whose beginnings are lost.
+// Appends the text after the first line, and after the rest of a private key, whose beginnings are
+// missing.
 static void append_whole_lines(struct text *out, const char *text)
 {
 	static const char begin[] = "-----BEGIN ", end[] = "-----END ";
@@ -572,7 +574,7 @@ static void append_whole_lines(struct text *out, const char *text)
 		text_append_string(out, "***");
 		at = close;
 	} else if (!*at && *text) {
-		text_append_string(out, "***"); // one line, too long to be kept
+		text_append_string(out, "***"); // one line, too long to be kept whole
 	}
 	secret_append_lines(out, at, strlen(at));
 }
@@ -673,8 +675,8 @@ void secret_append_command(struct text *out, const char *data, size_t length)
 
 // Name --------------------------------------------------------------------------------------------
 //
-// Names of secrets. A name is cut into its parts: AWS_SECRET_ACCESS_KEY and awsSecretAccessKey are
-// "aws secret access key". Language models have tokens and keys that are no secrets: pad_token,
+// Names of secrets. A name is split into parts: AWS_SECRET_ACCESS_KEY and awsSecretAccessKey are
+// "aws secret access key". Language models have tokens and keys that are not secrets: pad_token,
 // max_tokens, key_dim.
 
 enum { NAME_BYTES = 128, PARTS_MAX = 32 };
@@ -686,19 +688,19 @@ struct parts {
 };
 
 enum match {
-	WHOLE, // the part is the word
-	END, // it ends with it: "hftoken"
-	WITHIN, // it has it: "pgpassword"
+	WHOLE, // the part equals the word
+	END, // the part ends with it: "hftoken"
+	WITHIN, // the part contains it: "pgpassword"
 };
 
 struct secret_name_word {
 	const char *word;
 	enum match match;
-	const char *before; // parts, or beginnings of this part, that make it another word
-	const char *after; // parts that may follow; NULL: all but those that are about a secret
+	const char *before; // parts before it (or their beginnings) that give it another meaning
+	const char *after; // parts that may follow; NULL: all except those about a secret
 };
 
-// A file with a secret, its length, its age are no secrets.
+// A file with a secret, its length or its age is not a secret.
 static const char about[] =
 	" algorithm arn authentication backend callback class cmd command column count dir "
 	"directory"
@@ -780,7 +782,7 @@ static const struct secret_name_word words[] = {
 	{"token", END, token_words, " b64 data key str string value "},
 };
 
-// Two parts that follow each other; the second may be a plural.
+// Two consecutive parts; the second may be a plural.
 struct pair {
 	const char *first; // a list
 	const char *second;
@@ -813,7 +815,7 @@ static const struct pair pairs[] = {
 	{" recovery seed ", "phrase"},
 };
 
-// Whether a list " a b c " has a word of `length` bytes.
+// Whether a list " a b c " contains a word of `length` bytes.
 static bool secret_listed(const char *list, const char *word, size_t length)
 {
 	for (const char *at = list; length > 0 && *at;) {
@@ -832,8 +834,8 @@ static bool is_listed(const char *list, const char *word)
 	return secret_listed(list, word, strlen(word));
 }
 
-// A part begins where a capital letter follows a small one, or begins a word after capitals:
-// APIKey.
+// A part begins at a capital letter after a small one, and at the last of several capitals before a
+// small letter: APIKey.
 static bool begins_part(const char *name, size_t length, size_t i)
 {
 	bool upper = isupper((unsigned char)name[i]);
@@ -844,7 +846,7 @@ static bool begins_part(const char *name, size_t length, size_t i)
 	return upper && (after_lower || ends_capitals);
 }
 
-// Longer names are judged by their end. Numbers at the end of a part are dropped: password2.
+// Only the end of a longer name is used. Digits at the end of a part are dropped: password2.
 static void cut(const char *name, size_t length, struct parts *ret)
 {
 	size_t from = length > NAME_BYTES - 1 ? length - (NAME_BYTES - 1) : 0, used = 0;
@@ -869,7 +871,7 @@ static void cut(const char *name, size_t length, struct parts *ret)
 	}
 }
 
-// What comes after part i allows that it is a secret.
+// Whether the parts after part i permit it to be a secret.
 static bool fits_after(const struct parts *p, size_t i, const char *after)
 {
 	for (size_t k = i + 1; k < p->n; k++) {
@@ -928,7 +930,7 @@ bool secret_name(const char *name, size_t length)
 	return false;
 }
 
-// Names that are secret in the query of a URL only: sig, key.
+// Names that are secret only in the query of a URL: sig, key.
 static bool secret_query_name(const char *name, size_t length)
 {
 	static const char *const names[] = {"AWSAccessKeyId", "GoogleAccessId", "code", "hmac",
@@ -941,13 +943,13 @@ static bool secret_query_name(const char *name, size_t length)
 	return false;
 }
 
-// --tokens, which takes secrets or a number of tokens.
+// --tokens, whose value is either secrets or a number of tokens.
 static bool secret_tokens_option(const char *name, size_t length)
 {
 	return length == 8 && memcmp(name, "--tokens", 8) == 0;
 }
 
-// What such an option has for a number, or a file: 300, 1e9, 10B, a/b.bin.
+// A number or a file as the value of such an option: 300, 1e9, 10B, a/b.bin.
 static bool secret_is_count(const char *value, size_t length)
 {
 	size_t number = strspn(value, "+-.,_0123456789");
@@ -957,17 +959,17 @@ static bool secret_is_count(const char *value, size_t length)
 
 // Program -----------------------------------------------------------------------------------------
 //
-// Options that are followed by a secret. -p is a port for one program and a password for another.
+// Options followed by a secret. -p is a port for one program and a password for another.
 
 struct secret_program {
 	const char *names; // a list
-	const char *subcommand; // what must have come before; NULL: nothing
-	const char *option; // "" for a word that is no option, "=" for one after a secret name
+	const char *subcommand; // required before the option; NULL: none
+	const char *option; // "" for a word that is not an option, "=" for one after a secret name
 	enum secret_kind kind;
-	const char *delimiters; // of SECRET_AFTER
+	const char *delimiters; // for SECRET_AFTER
 };
 
-// Of any program that is not named in another row: -u user:password.
+// Any program without a row of its own: -u user:password.
 static const char any[] = "";
 
 static const struct secret_program programs[] = {
@@ -1029,7 +1031,7 @@ static bool is_of(const struct secret_program *row, const struct secret_words *w
 	                         : secret_listed(row->names, w->program, w->program_length);
 }
 
-// Whether a word names a program that we know: that is the one whose words follow.
+// Whether a word names a known program. The following words then belong to it.
 static bool begin_program(struct secret_words *w, const char *word, size_t length)
 {
 	const char *slash = memrchr(word, '/', length);
@@ -1049,7 +1051,7 @@ static bool is(const char *word, size_t length, const char *other)
 	return strlen(other) == length && memcmp(word, other, length) == 0;
 }
 
-// Where what follows the first delimiter in a word begins; the word's end where there is none.
+// Returns the position after the first delimiter in a word; the word's end if there is none.
 static size_t after_delimiter(const char *word, size_t from, size_t length, const char *delimiters)
 {
 	while (from < length && !strchr(delimiters, word[from])) {
@@ -1066,7 +1068,7 @@ static struct secret_word found(
 		kind == SECRET_AFTER ? after_delimiter(word, from, length, delimiters) : from};
 }
 
-// The options without a value that may stand before another one in a word: curl -sSu.
+// The length of the flags before another option in the same word: curl -sSu.
 static size_t flags_before(const struct secret_words *w, const char *word, size_t length)
 {
 	size_t flags = 0;
@@ -1077,7 +1079,7 @@ static size_t flags_before(const struct secret_words *w, const char *word, size_
 	return flags + 1 < length ? flags : 0;
 }
 
-// An option of the program: its value is in this word, or the next one.
+// An option of the program, with its value in this word or the next one.
 static struct secret_word take_program_option(
 	struct secret_words *w, const char *word, size_t length)
 {
@@ -1122,7 +1124,7 @@ static struct secret_word take_option(struct secret_words *w, const char *word, 
 	return take_program_option(w, word, length);
 }
 
-// A word that is no option: the program, a subcommand, or what they take.
+// A word that is not an option: the program, a subcommand, or an operand.
 static struct secret_word take_operand(struct secret_words *w, const char *word, size_t length)
 {
 	if (begin_program(w, word, length)) {
@@ -1144,7 +1146,7 @@ static struct secret_word take_operand(struct secret_words *w, const char *word,
 	return (struct secret_word){SECRET_NOTHING, 0};
 }
 
-// An option where a value might be. Passwords may begin with a dash: --password -x.
+// Whether a word is an option rather than a value. Passwords may begin with a dash: --password -x.
 static bool is_other_option(const struct secret_words *w, const char *word, size_t length)
 {
 	return length > 1 && word[0] == '-' &&
@@ -1152,7 +1154,7 @@ static bool is_other_option(const struct secret_words *w, const char *word, size
 		       (word[1] == '-' && length > 2 && isalpha((unsigned char)word[2])));
 }
 
-// What the next word is. The words of a script are given without their quotes.
+// Classifies the next word. The words of a script are passed without their quotes.
 static struct secret_word secret_next_word(struct secret_words *w, const char *word, size_t length)
 {
 	enum secret_kind kind = w->pending;
@@ -1172,7 +1174,7 @@ static struct secret_word secret_next_word(struct secret_words *w, const char *w
 
 // Value -------------------------------------------------------------------------------------------
 //
-// Secrets that are known by their shape. All of it is linear in the text's length.
+// Secrets recognised by their shape. All searches are linear in the text's length.
 
 // Tokens with a prefix ----------------------------------------------------------------------------
 
@@ -1187,9 +1189,9 @@ enum charset {
 
 struct token {
 	const char *prefix;
-	enum charset charset; // of what follows
-	unsigned least; // bytes that follow
-	bool mixed; // a digit or a capital is among them, or they are 20 at least
+	enum charset charset; // of the characters after the prefix
+	unsigned least; // minimum number of bytes after the prefix
+	bool mixed; // they must contain a digit or a capital, or be at least 20
 };
 
 static const struct token tokens[] = {
@@ -1261,7 +1263,8 @@ static bool fits(enum charset charset, char c)
 	}
 }
 
-// Whether a word may begin at i: after no letter, digit or _, but for the \n of JSON and %3D.
+// Whether a word may begin at i: not after a letter, digit or _, except after the \n of JSON and
+// %3D.
 static bool is_boundary(const char *text, size_t i)
 {
 	if (i == 0 || !(isalnum((unsigned char)text[i - 1]) || text[i - 1] == '_')) {
@@ -1273,7 +1276,7 @@ static bool is_boundary(const char *text, size_t i)
 			       isxdigit((unsigned char)text[i - 1])));
 }
 
-// The length of the token at `at`; 0 where it is none.
+// Returns the length of the token at `at`; 0 if there is none.
 static size_t token_length(const struct token *token, const char *at)
 {
 	size_t prefix = strlen(token->prefix), end = prefix;
@@ -1288,7 +1291,7 @@ static size_t token_length(const struct token *token, const char *at)
 	if (end - prefix < token->least || (token->mixed && !mixed && end - prefix < 20)) {
 		return 0;
 	}
-	while (fits(DASHES, at[end])) { // no rest of it stays
+	while (fits(DASHES, at[end])) { // mask the rest of it, too
 		end++;
 	}
 	return end;
@@ -1403,7 +1406,7 @@ static void mark_addresses(const struct secret_marks *m)
 
 // The user information of URLs --------------------------------------------------------------------
 
-// Where a word without blanks and quotes ends, and its last '@'; found once for each such word.
+// The end of a word without blanks and quotes, and its last '@'; computed once for each such word.
 struct run {
 	size_t to;
 	size_t last_at; // 0: none
@@ -1434,7 +1437,7 @@ static bool secret_is_reference(const char *at, size_t length)
 		digit = digit || isdigit((unsigned char)at[from + 1 + names]);
 		names++;
 	}
-	// {S3cr3t} is the name of nothing.
+	// {S3cr3t} is not a variable name.
 	return from + 2 + names == length && (from > 0 || !(upper && lower && digit));
 }
 
@@ -1456,8 +1459,7 @@ static bool is_web(const char *text, size_t colon)
 	       (length == 5 && strncasecmp(text + from, "https", 5) == 0);
 }
 
-// The '@' that ends the user information of the URL whose authority begins at `from`; 0: it has
-// none.
+// Returns the '@' that ends the user information of a URL with its authority at `from`; 0: none.
 static size_t find_at(const struct secret_marks *m, size_t from, bool web, const struct run *run)
 {
 	const char *text = m->text;
@@ -1469,7 +1471,7 @@ static size_t find_at(const struct secret_marks *m, size_t from, bool web, const
 	if (run->last_at < from || run->last_at == 0) {
 		return 0;
 	}
-	// A password may hold '/', '?' and '#'; host:8080/a@b has none.
+	// A password may contain '/', '?' and '#'; host:8080/a@b has no password.
 	const char *colon = memchr(text + from, ':', length);
 	size_t port = colon ? (size_t)(colon - text) + 1 : 0;
 	bool digits = colon && port + strspn(text + port, "0123456789") == from + length;
@@ -1509,7 +1511,7 @@ static void mark_urls(const struct secret_marks *m)
 	}
 }
 
-// user:password@host without a scheme. pkg:extra@1.2, image:tag@sha256:... and mailto: are none.
+// user:password@host without a scheme. pkg:extra@1.2, image:tag@sha256:... and mailto: are not.
 static bool is_host(const char *at)
 {
 	size_t length = strspn(at, "0123456789.");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// How near two words are.
+// The distance of two words.
 
 #include "base/suggest.h"
 

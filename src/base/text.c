@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Strings that grow, escape and read well.
+// Growing strings: escaping and readable quantities.
 
 #include "base/text.h"
 
@@ -70,7 +70,8 @@ void text_format(struct text *t, const char *format, ...)
 	va_end(arguments);
 }
 
-// Length of the UTF-8 sequence at data, 0 where it is not one (overlong forms and surrogates too).
+// Length of the UTF-8 sequence at data, 0 if it is invalid (including overlong forms and
+// surrogates).
 static size_t utf8_length(const unsigned char *data, size_t length)
 {
 	unsigned char c = data[0];
@@ -92,8 +93,8 @@ static size_t utf8_length(const unsigned char *data, size_t length)
 	return overlong || beyond ? 0 : n;
 }
 
-// Characters of two bytes and more that are not shown as themselves: they move the cursor, turn the
-// direction of what follows, or cannot be seen.
+// Characters of two and more bytes that are escaped: they move the cursor, change the writing
+// direction, or are invisible.
 struct code_range {
 	uint32_t first, last;
 };
@@ -106,8 +107,8 @@ static const struct code_range hidden[] = {
 	{0x115f, 0x1160}, // Hangul fillers
 	{0x17b4, 0x17b5}, // Khmer inherent vowels
 	{0x180e, 0x180e}, // Mongolian vowel separator
-	{0x200b, 0x200f}, // of no width; marks of a direction
-	{0x2028, 0x202e}, // separators, embeddings and overrides of the direction
+	{0x200b, 0x200f}, // zero width; direction marks
+	{0x2028, 0x202e}, // separators; embeddings and overrides of the direction
 	{0x2060, 0x206f}, // word joiner, invisible operators, isolates
 	{0x3164, 0x3164}, // Hangul filler
 	{0xfeff, 0xfeff}, // byte order mark
@@ -135,7 +136,7 @@ static bool is_hidden(uint32_t code)
 	return code < 0x20 || code == 0x7f;
 }
 
-// \u202e, or two of them for what is beyond 16 bits.
+// \u202e, or two of them for a character beyond 16 bits.
 static void append_json_escape(struct text *t, uint32_t code)
 {
 	if (code > 0xffff) {
@@ -204,7 +205,7 @@ void text_append_json_string(struct text *t, const char *string)
 	text_append_json(t, string, strlen(string));
 }
 
-// One character of n bytes, or a byte that is none (n 0), as it is shown.
+// One character of n bytes, or an invalid byte (n 0), in displayed form.
 static void append_shown(struct text *t, const char *data, size_t n)
 {
 	uint32_t code = n > 0 ? code_of((const unsigned char *)data, n) : (unsigned char)*data;
@@ -310,7 +311,7 @@ char *text_bytes(char *buffer, size_t size, double bytes)
 	return bytes_in(buffer, size, bytes, false);
 }
 
-// Whether somebody wrote it in MiB or GiB: whole MiB are that, or 2048 GB.
+// Whether a limit was written in MiB or GiB: a multiple of 1 MiB, or 2048 GB.
 static bool text_is_binary_limit(double limit)
 {
 	return limit >= 0x1p20 && fmod(limit, 0x1p20) == 0;

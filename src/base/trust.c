@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-enum { LINKS_MOST = 40 }; // as the kernel follows
+enum { LINKS_MOST = 40 }; // as in the kernel
 
 // Who can change things ---------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ static void add_owner(struct trust *t, uid_t owner)
 		}
 	}
 	if (t->n_owners == TRUST_MOST) {
-		t->everyone = true; // so many are as good as all
+		t->everyone = true; // too many to list: treat as everyone
 		return;
 	}
 	t->owners[t->n_owners++] = owner;
@@ -51,12 +51,12 @@ static void add_group(struct trust *t, gid_t group)
 	t->groups[t->n_groups++] = group;
 }
 
-// A sticky folder lets others make names, but not take away those that are there.
+// In a sticky folder others can create names, but not remove existing ones.
 static void add_status(struct trust *t, const struct stat *status)
 {
 	add_owner(t, status->st_uid);
 	if (S_ISLNK(status->st_mode)) {
-		return; // its mode says nothing
+		return; // a link's mode means nothing
 	}
 	bool sticky = S_ISDIR(status->st_mode) && status->st_mode & S_ISVTX;
 	if (status->st_mode & (S_IWGRP | S_IWOTH) && sticky) {
@@ -71,7 +71,7 @@ static void add_status(struct trust *t, const struct stat *status)
 
 // The way -----------------------------------------------------------------------------------------
 
-// A walk along a path: what was walked ("" is the root), and what is left.
+// A walk along a path: the part already walked ("" is the root) and the rest.
 struct walk {
 	struct text at;
 	struct text rest;
@@ -93,7 +93,7 @@ static void go_up(struct text *at)
 	}
 }
 
-// The link's target comes before what is left.
+// The link's target is put before the rest.
 static int follow(struct walk *w)
 {
 	char target[PATH_MAX];
@@ -117,7 +117,7 @@ static int follow(struct walk *w)
 	return 0;
 }
 
-// Takes the next name off what is left. False: there is none.
+// Takes the next name from the rest. Returns false if there is none.
 static bool next_name(struct text *rest, char *name, size_t size)
 {
 	const char *from = rest->data ? rest->data + strspn(rest->data, "/") : "";
@@ -234,7 +234,7 @@ int trust_part(const char *path, bool lasting, struct error *e)
 		return result;
 	}
 	if (trust_of("/proc/self/exe", &program, NULL) < 0) {
-		program = (struct trust){0}; // it was removed: nobody's word counts then
+		program = (struct trust){0}; // it was removed: trust no owner then
 	}
 	if (!trust_within(&part, &program) || (lasting && part.everyone)) {
 		return error_set(e, EPERM, "%s: not used, because %s can change it", path,

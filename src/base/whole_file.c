@@ -58,8 +58,8 @@ static int replace(const char *path, const void *data, size_t length)
 	return r;
 }
 
-// Whether the path is a name of one of this process's descriptors, as the caller's shell means it:
-// /dev/stdout, /dev/fd/3. A link somewhere that leads there is not.
+// Whether the path is a name of one of this process's descriptors, as a shell uses it: /dev/stdout,
+// /dev/fd/3. A link elsewhere that leads to one does not count.
 static bool names_descriptor(const char *path, int *ret_fd)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -79,10 +79,10 @@ static bool names_descriptor(const char *path, int *ret_fd)
 	return false;
 }
 
-// What is written to as it is: a device of root's (/dev/null, a terminal) and a FIFO of the
-// caller's. Opened by a name that is no link, and looked at once it is open: the name may have
-// become another's. A descriptor; -EINVAL: a regular file, a link, or nothing, which are replaced;
-// -EPERM: another's.
+// Opens a file that is written in place: a device owned by root (/dev/null, a terminal), or a FIFO
+// of the caller. The path must not be a link, and is checked after opening, because it may have
+// been exchanged. Returns a descriptor; -EINVAL for a regular file, a link or nothing, which are
+// replaced; -EPERM for another user's file.
 static int open_special(const char *path)
 {
 	struct stat status;

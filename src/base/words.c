@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Sentences' figures.
+// Numbers for sentences.
 
 #include "base/words.h"
 
@@ -47,7 +47,7 @@ void words_append_bytes(struct text *t, double bytes)
 	}
 }
 
-// limit: in whose unit both are written; NAN: SI
+// limit: both are written in its unit; NAN: SI
 static void append_bytes_of(struct text *t, double bytes, double of, double limit)
 {
 	char part[32], whole[32];
@@ -106,7 +106,7 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 	if (seconds < WORDS_PROGRESS_AFTER_S) {
 		return false;
 	}
-	// What was estimated wrongly shall not end before it ends.
+	// A wrong estimate must not show the end before the end.
 	double share = total > 0 ? (double)done / (double)total : 0;
 	share = share > 0.99 ? 0.99 : share;
 	text_format(t, "%.0f %%", floor(share * 100 + 1e-9));
@@ -123,7 +123,7 @@ bool words_append_progress(struct text *t, uint64_t done, uint64_t total, double
 	return true;
 }
 
-// Whether a unit stands here, alone or before what ends a part of a sentence.
+// Whether a unit is here, alone or before the end of a part of a sentence.
 static bool is_unit(const char *text)
 {
 	static const char *const units[] = {"%", "s", "ms", "us", "min", "h", "B", "kB", "MB", "GB",
@@ -165,7 +165,7 @@ void words_append_elided(struct text *t, const char *text, size_t columns)
 {
 	struct text whole = {0};
 	text_append_printable(&whole, text, strlen(text));
-	size_t cut = 0, n = 0; // cut: where the character begins that an ellipsis would replace
+	size_t cut = 0, n = 0; // cut: start of the character that an ellipsis would replace
 	for (size_t i = 0; i < whole.length; i++) {
 		if (begins_character(whole.data[i])) {
 			n++;

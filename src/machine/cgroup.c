@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A cgroup for the job: exact CPU time and memory of everything that it ever starts.
+// The job's cgroup, for exact CPU time and memory of every process that it starts.
 //
-// On v2 a cgroup that holds processes cannot hand controllers to its children (no internal
-// processes), and the one that we were started in holds at least us. Where it holds nobody else but
-// a sweep that started us, we step aside into a leaf of our own for as long as the run lasts,
-// and it can. Elsewhere the job's cgroup has cpu.stat, which needs no controller, but neither
-// memory.stat nor io.stat.
+// On v2 a cgroup that holds processes cannot enable controllers for its children (no internal
+// processes), and the one in which strain was started holds at least strain. If it holds no other
+// processes except a sweep that started strain, they move aside into a leaf of their own for the
+// duration of the run, and controllers can be enabled. Otherwise the job's cgroup has cpu.stat,
+// which needs no controller, but neither memory.stat nor io.stat.
 
 #include "machine/cgroup.h"
 
@@ -33,7 +33,7 @@
 
 // Directory ---------------------------------------------------------------------------------------
 //
-// Directories of cgroups.
+// Cgroup directories.
 
 char *cgroup_directory_join(const char *directory, const char *name)
 {
@@ -42,10 +42,8 @@ char *cgroup_directory_join(const char *directory, const char *name)
 	return text_steal(&path);
 }
 
-// Removes the children of the directory that a killed launcher left there, where nothing runs in
-// them any more.
-// They are ours, their process is gone, nothing runs in them (rmdir sees to that), and they are not
-// just being made.
+// Removes empty child directories that a killed launcher left: their names are ours, their process
+// is gone, nothing runs in them (rmdir checks that), and they are not just being created.
 static void cgroup_directory_sweep(int root_fd, const char *parent)
 {
 	enum { SURELY_MADE_SECONDS = 10 };
@@ -78,8 +76,8 @@ static void cgroup_directory_sweep(int root_fd, const char *parent)
 	closedir(directory);
 }
 
-// Refuses a directory that this process is not in: a child of it would take the job out of its own
-// cgroup, and from under its limits. mountinfo of a container can mislead to such a one.
+// Rejects a directory that does not contain this process: a child of it would move the job out of
+// its own cgroup and its limits. A container's mountinfo can lead to such a directory.
 static int check_is_here(int root_fd, const char *directory, struct error *e)
 {
 	_cleanup_free_ char *path = cgroup_directory_join(directory, "cgroup.procs");
@@ -96,7 +94,7 @@ static int check_is_here(int root_fd, const char *directory, struct error *e)
 		found = cursor_u64(&line, &pid) && pid == (uint64_t)getpid();
 	}
 	host_file_close(&file);
-	if (r == -EOPNOTSUPP) { // what v2 answers for the threads of a threaded cgroup
+	if (r == -EOPNOTSUPP) { // the result on v2 for threads of a threaded cgroup
 		return error_set(e, EOPNOTSUPP,
 			"/%s is a threaded cgroup, which cannot hold whole processes", directory);
 	}
@@ -106,8 +104,8 @@ static int check_is_here(int root_fd, const char *directory, struct error *e)
 	return found ? 0 : error_set(e, ESRCH, "strain does not run in /%s", directory);
 }
 
-// Makes parent/strain-PID; *ret is its path. Refuses a parent that this process is not in. Removes
-// those that a killed launcher left there. The text of an error names the directory.
+// Creates parent/strain-PID; *ret is its path. Rejects a parent that does not contain this process.
+// Removes directories left by a killed launcher. Errors name the directory.
 static int cgroup_directory_make(int root_fd, const char *parent, char **ret, struct error *e)
 {
 	_cleanup_close_ int parent_fd = openat(root_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -125,7 +123,7 @@ static int cgroup_directory_make(int root_fd, const char *parent, char **ret, st
 		return error_errno(e, ENOMEM, "/%s", parent);
 	}
 	cgroup_directory_sweep(parent_fd, ".");
-	// One with our own pid is of an earlier process; an empty one will do, so make it anew.
+	// A directory with our pid is from an earlier process. If it is empty, recreate it.
 	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 	if (mkdirat(parent_fd, name, 0755) < 0) {
 		return error_errno(e, errno, "/%s", parent);
@@ -158,23 +156,23 @@ static int move_by(const char *directory, const char *file, const char *pid)
 	return r;
 }
 
-// Moves a process ("0": the calling one) into it. Nothing but system calls. 0 or -errno.
+// Moves a process ("0": the calling one) into the directory. Only system calls. Returns 0 or
+// -errno.
 static int cgroup_directory_move(const char *directory, const char *pid)
 {
 	return move_by(directory, "/cgroup.procs", pid);
 }
 
-// Moves the calling process, which has one thread, into it: on v1 without the wait of the above.
-// Nothing but system calls. 0 or -errno.
-// A process of many threads is moved at once, for which Linux keeps all of the machine from forking
-// and waits for each CPU: milliseconds. A thread that moves itself ("0" to v1's `tasks`) needs
-// neither.
+// Moves the calling process, which has one thread, into the directory; on v1 without the delay of
+// cgroup_directory_move. Only system calls. Returns 0 or -errno. To move a process with many
+// threads at once, Linux blocks all forks on the machine and waits for each CPU, for milliseconds.
+// A thread that moves itself ("0" to v1's `tasks`) needs neither.
 static int cgroup_directory_enter_alone(const char *directory)
 {
 	return move_by(directory, "/tasks", "0") == 0 ? 0 : cgroup_directory_move(directory, "0");
 }
 
-// 0: it cannot be read.
+// Returns 0 if it cannot be read.
 static pid_t parent_of(int root_fd, pid_t pid)
 {
 	char path[40], buffer[512];
@@ -187,8 +185,8 @@ static pid_t parent_of(int root_fd, pid_t pid)
 	               : 0;
 }
 
-// The sweep that waits for this process, and does nothing else meanwhile; between the two stands a
-// keeper, which does not either. 0: there is none.
+// Returns the sweep that waits for this process and does nothing else meanwhile. A keeper is
+// between the two, which does not either. 0: there is none.
 static pid_t find_sweep(int root_fd)
 {
 	const char *value = secure_getenv("STRAIN_SWEEP_PID");
@@ -233,7 +231,7 @@ int cgroup_directory_step_aside(int root_fd, const char *directory, const char *
 	return r;
 }
 
-// Moves what runs in the directory into the one above.
+// Moves the directory's processes into its parent.
 static void move_out(const char *directory)
 {
 	_cleanup_free_ char *parent = strdup(directory);
@@ -258,11 +256,11 @@ static void move_out(const char *directory)
 	host_file_close(&file);
 }
 
-// Removes it; what runs in it goes on in the one above. 0 (also where it is gone already), or
-// -errno: -EBUSY where it has children of its own that are in use.
+// Removes the directory. Its processes continue in the parent. Returns 0 (also if it is gone
+// already) or -errno: -EBUSY if it has children in use.
 static int cgroup_directory_remove(const char *directory)
 {
-	// A process that has just ended, or forks while it is moved, takes another round.
+	// A process that has just ended, or that forks while it is moved, needs another round.
 	enum { ROUNDS = 50, PAUSE_US = 2000 };
 	char path[PATH_MAX];
 	if (snprintf(path, sizeof(path), "/%s", directory) >= (int)sizeof(path)) {
@@ -295,8 +293,8 @@ int cgroup_directory_write(int root_fd, const char *directory, const char *name,
 
 // Cgroup ------------------------------------------------------------------------------------------
 
-// With v1's memory.use_hierarchy at 0 (before Linux 5.11) a child is not under its parent's limit:
-// the job would lose the one that it has.
+// With v1's memory.use_hierarchy at 0 (before Linux 5.11), a child is not subject to its parent's
+// limit: the job would lose its limit.
 static int check_keeps_limit(int root_fd, const struct cgroup_places *places, struct error *e)
 {
 	const char *directory = places->legacy[CGROUP_MEMORY].path;
@@ -323,8 +321,8 @@ static bool has_controller(int root_fd, const char *directory, const char *contr
 	       cgroupfs_list_has(list, controller);
 }
 
-// A process may be moved only by who may write the cgroup.procs of the nearest common ancestor: the
-// one that it is in now.
+// A process may be moved only by a user who can write the cgroup.procs of the nearest common
+// ancestor, which is its present cgroup.
 static int check_procs_writable(int root_fd, const char *directory, struct error *e)
 {
 	_cleanup_free_ char *procs = cgroup_directory_join(directory, "cgroup.procs");
@@ -334,8 +332,8 @@ static int check_procs_writable(int root_fd, const char *directory, struct error
 	return 0;
 }
 
-// Makes the directory hand memory and io down to its children, if need be by stepping aside.
-// Leaves everything as it was where that does not work.
+// Enables memory and io for the directory's children, moving its processes aside if necessary. If
+// that fails, everything is restored.
 static void hand_down(int root_fd, const char *directory, struct job_cgroup *made)
 {
 	static const char control[] = "cgroup.subtree_control";
@@ -362,7 +360,7 @@ static void hand_down(int root_fd, const char *directory, struct job_cgroup *mad
 	}
 }
 
-// What a v2 directory serves: CPU time always, the rest where the controllers are.
+// The services of a v2 directory: CPU time always, the others if their controllers are enabled.
 static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
 {
 	struct job_cgroup made = {.version = 2, .procs = strdup(path), .cpu = strdup(path)};
@@ -376,7 +374,7 @@ static int fill_v2(int root_fd, const char *path, struct job_cgroup *ret)
 	return 0;
 }
 
-// v2: a new child of a cgroup that has threaded ones is a "domain invalid": it takes nobody in.
+// v2: a new child of a cgroup with threaded children is "domain invalid" and accepts no processes.
 static int check_takes_processes(int root_fd, const char *directory, struct error *e)
 {
 	char buffer[32];
@@ -410,7 +408,8 @@ static const char *name_of(enum cgroup_controller controller, int version)
 	                                     : "io";
 }
 
-// The cgroup that strain was started in has it, and somebody else is there too; or has it not.
+// Either strain's own cgroup has the controller but holds other processes, or it lacks the
+// controller.
 static const char *hint_v2(int root_fd, const struct job_cgroup *cgroup, const char *controller)
 {
 	static const char user_hint[] =
@@ -435,7 +434,7 @@ int job_cgroup_add_hint(int root_fd, const struct job_cgroup *cgroup,
 	return hint ? error_set(e, inner.code, "%s; %s", inner.text, hint) : -inner.code;
 }
 
-// Appends to the reason what would allow it. Returns r.
+// Appends the remedy to the reason. Returns r.
 static int add_hint(int r, const char *unless_permitted, struct error *e)
 {
 	const char *hint = r == -EACCES || r == -EPERM ? unless_permitted
@@ -485,7 +484,7 @@ static int create_v2(
 	return 0;
 }
 
-// Says in `made` why there is no directory, where there is none.
+// If there is no directory, stores the reason in `made`.
 static int make_memory_child(
 	int root_fd, const struct cgroup_places *places, struct job_cgroup *made, struct error *e)
 {
@@ -506,13 +505,13 @@ static int make_memory_child(
 	return r;
 }
 
-// Some mount all controllers as one hierarchy; one directory then serves both.
+// Some systems mount all controllers as one hierarchy; one directory then serves both.
 static bool is_shared(const struct cgroup_place *a, const struct cgroup_place *b)
 {
 	return a->version && b->version && strcmp(a->path, b->path) == 0;
 }
 
-// Where a run has a cgroup only for a limit, no other run may ever make one.
+// A run that needs a cgroup only for a limit cleans up here, because no other run may ever do so.
 static void sweep_others(int root_fd, const struct cgroup_places *places)
 {
 	static const enum cgroup_controller others[] = {CGROUP_CPUSET, CGROUP_IO};
@@ -574,7 +573,7 @@ int job_cgroup_create(struct job_cgroup *ret, struct error *e)
 	return r;
 }
 
-// Where one directory serves several controllers, it is there already.
+// If one directory serves several controllers, it already exists.
 static char *find_made(const struct job_cgroup *cgroup, const struct cgroup_place *place)
 {
 	const char *const made[] = {cgroup->memory, cgroup->cpu, cgroup->cpuset, cgroup->block};
@@ -607,10 +606,10 @@ static int add_v1(int root_fd, enum cgroup_controller controller, const struct j
 	return r;
 }
 
-// Whether processes are in it, which keeps io from being handed down, and makes it a threaded
-// domain where cpuset is: its children are "domain invalid" then and take no process in, also those
-// of other runs (Documentation/admin-guide/cgroup-v2.rst, "Threads"). The root of all has no type,
-// and may have both.
+// Whether the cgroup holds processes. They prevent enabling io for children. With cpuset the cgroup
+// becomes a threaded domain: its children, including those of other runs, are then "domain invalid"
+// and accept no processes (Documentation/admin-guide/cgroup-v2.rst, "Threads"). The root cgroup has
+// no type and permits both.
 static bool is_in_use(int root_fd, const char *directory)
 {
 	char buffer[64];
@@ -622,7 +621,7 @@ static bool is_in_use(int root_fd, const char *directory)
 	       cursor_word(&text, &word);
 }
 
-// Hands one more controller down to the job's cgroup.
+// Enables one more controller for the job's cgroup.
 static int hand_one_down(int root_fd, const char *name, struct job_cgroup *cgroup)
 {
 	_cleanup_free_ char *parent = strdup(cgroup->procs);
@@ -686,7 +685,7 @@ void job_cgroup_drop_cpuset(struct job_cgroup *cgroup)
 	free(take_pointer(cgroup->cpuset));
 }
 
-// The job's cgroup of a run whose processes are in `place`: beside their leaf, or below.
+// Finds the cgroup of a run with processes in `place`: beside their leaf, or below.
 static char *find_child(int root_fd, const struct cgroup_place *place)
 {
 	const size_t suffix = strlen(CGROUP_LEAF_SUFFIX),
@@ -758,16 +757,16 @@ int job_cgroup_enter(const struct job_cgroup *cgroup)
 	return 0;
 }
 
-// Whether the directory has more children than the one of the job.
+// Whether the directory has other children than the job's.
 static bool has_other_children(int root_fd, const char *path)
 {
 	struct stat status;
-	// A directory in cgroupfs has two links, and one for each child.
+	// A cgroupfs directory has two links, plus one for each child.
 	return fstatat(root_fd, path, &status, 0) == 0 && status.st_nlink > 3;
 }
 
-// The cgroup above hands down again what it did before; not where it still has other children than
-// our leaf, for whom that would be a loss.
+// Restores the controllers that the parent cgroup enabled before, unless it has other children than
+// our leaf: they would lose them.
 static void take_back(const struct job_cgroup *cgroup)
 {
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -787,7 +786,8 @@ int job_cgroup_remove(const struct job_cgroup *cgroup)
 	const char *const directories[] = {
 		cgroup->procs, cgroup->cpu, cgroup->memory, cgroup->cpuset, cgroup->block};
 	int result = 0;
-	// First of all, because a cgroup that hands controllers down takes no processes in.
+	// This comes first, because a cgroup that enables controllers for its children accepts no
+	// processes.
 	if (cgroup->undo) {
 		take_back(cgroup);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Finding cgroups: proc/PID/cgroup names them within their hierarchies, mountinfo says where a
-// hierarchy, or a part of it, is mounted (cgroups(7)).
+// Locates cgroups: proc/PID/cgroup has their names within the hierarchies, mountinfo the mount
+// points of hierarchies or parts of them (cgroups(7)).
 
 #include "machine/cgroupfs.h"
 
@@ -30,7 +30,7 @@ static char *copy_view(struct cursor c)
 	return strndup(c.at, (size_t)(c.end - c.at));
 }
 
-// Whether `list`, separated by commas or blanks, has the word.
+// Whether `list`, separated by commas or blanks, contains the word.
 static bool list_has(struct cursor list, const char *word)
 {
 	while (list.at < list.end) {
@@ -63,8 +63,8 @@ static bool take_until(struct cursor *c, char separator, struct cursor *ret)
 	return true;
 }
 
-// A cgroup's path within its hierarchy, from the line of proc/PID/cgroup that names the controller
-// (NULL: v2's line, which names none).
+// Finds a cgroup's path within its hierarchy, in the line of proc/PID/cgroup that names the
+// controller (NULL: the line of v2, which names none).
 static bool find_name(struct cursor text, const char *controller, struct cursor *ret)
 {
 	struct cursor line, id, controllers;
@@ -83,11 +83,11 @@ static bool find_name(struct cursor text, const char *controller, struct cursor 
 }
 
 struct mount {
-	char *root; // of the hierarchy, that is mounted there
+	char *root; // the part of the hierarchy that is mounted
 	char *point;
 };
 
-// mountinfo writes blanks, newlines and backslashes in octal.
+// mountinfo escapes blanks, newlines and backslashes in octal.
 static char *unescape(struct cursor c)
 {
 	char *copy = copy_view(c);
@@ -107,8 +107,8 @@ static char *unescape(struct cursor c)
 	return copy;
 }
 
-// Whether the line of mountinfo is of the hierarchy with the controller (NULL: v2); the fields are
-// still escaped.
+// Whether the mountinfo line is for the hierarchy with the controller (NULL: v2). The returned
+// fields are still escaped.
 static bool is_mount(struct cursor line, const char *controller, struct cursor *ret_root,
 	struct cursor *ret_point)
 {
@@ -117,7 +117,7 @@ static bool is_mount(struct cursor line, const char *controller, struct cursor *
 		!cursor_word(&line, ret_point)) {
 		return false;
 	}
-	// Optional fields, as many as there are, end with a dash.
+	// A dash ends the optional fields, which vary in number.
 	while (cursor_word(&line, &word) && !cursor_is(word, "-")) {
 	}
 	return cursor_word(&line, &type) && cursor_word(&line, &source) &&
@@ -125,15 +125,15 @@ static bool is_mount(struct cursor line, const char *controller, struct cursor *
 	       (!controller || list_has(options, controller));
 }
 
-// A path that leads out of the cgroup namespace: what is there has no name in here.
+// A path outside of the cgroup namespace has no name inside it.
 static bool is_outside(const char *path)
 {
 	return strncmp(path, "/..", 3) == 0 && (path[3] == '/' || !path[3]);
 }
 
-// Where a cgroup is below a mount of its hierarchy: its name less the mount's root. NULL where it
-// is not there, or nobody can tell: a mount that was made outside of the cgroup namespace shows
-// cgroups above, of which ours is some descendant.
+// Returns the cgroup's path below a mount of its hierarchy: its name less the mount's root. NULL if
+// it is not there, or cannot be determined: a mount made outside of the cgroup namespace shows
+// cgroups above ours, which is some descendant of them.
 static const char *name_below(const char *name, const char *root)
 {
 	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
@@ -146,7 +146,7 @@ static const char *name_below(const char *name, const char *root)
 
 enum fit {
 	FIT_NONE,
-	FIT_MOUNT, // a container that sees its own cgroup as the mount, but the host's names
+	FIT_MOUNT, // the mount is a container's own cgroup, but names are the host's
 	FIT_NAME,
 };
 
@@ -161,8 +161,8 @@ static enum fit fit_of(const char *name, const char *root, const char **ret_belo
 	return lost ? FIT_NONE : FIT_MOUNT;
 }
 
-// Takes the mount for the cgroup's place, unless one that fits better was seen. Of two that fit
-// equally the later is on top.
+// Uses the mount for the cgroup unless an earlier one fits better. Of two equal ones the later is
+// on top.
 static enum fit consider_mount(const struct mount *mount, const char *name, int version,
 	enum fit best, struct cgroup_place *place)
 {
@@ -276,7 +276,7 @@ int cgroupfs_read(int root_fd, const char *directory, const char *name, char *bu
 	return file_read_once(root_fd, path, buffer, size, ret, e);
 }
 
-// One number of a file; -ENOENT where the file is not there or holds none ("max").
+// Reads one number from a file; -ENOENT if the file is missing or has none ("max").
 static int read_number(int root_fd, const char *directory, const char *name, int64_t *ret)
 {
 	char buffer[64];
@@ -290,7 +290,7 @@ static int read_number(int root_fd, const char *directory, const char *name, int
 	return 0;
 }
 
-// What limits one directory, in the limit's unit; INFINITY where nothing does.
+// Returns the limit of one directory in the limit's unit; INFINITY if there is none.
 typedef double limit_reader(int root_fd, const char *directory, int version);
 
 static double memory_limit_of(int root_fd, const char *directory, int version)
@@ -324,7 +324,7 @@ static double cpu_quota_of(int root_fd, const char *directory, int version)
 	return quota > 0 && period > 0 ? (double)quota / (double)period : INFINITY;
 }
 
-// The least of what `read` finds from the directory up to the mount point, and where.
+// The smallest result of `read` from the directory up to the mount point, and its directory.
 static double least_limit(
 	int root_fd, const struct cgroup_place *place, limit_reader *read, char **ret_directory)
 {

@@ -104,14 +104,14 @@ int cpus_of_self(struct cpus *ret)
 struct candidate {
 	unsigned cpu;
 	unsigned node;
-	unsigned rank; // among the CPUs of its core that may be taken
+	unsigned rank; // among the available CPUs of its core
 };
 
 struct node {
 	unsigned number;
 	struct cpus cpus;
-	unsigned cores; // of which a CPU may be taken
-	unsigned place; // in the order in which nodes are taken
+	unsigned cores; // with an available CPU
+	unsigned place; // position in the order in which nodes are used
 };
 
 static bool read_cpus(int root_fd, const char *path, struct cpus *ret)
@@ -122,7 +122,7 @@ static bool read_cpus(int root_fd, const char *path, struct cpus *ret)
 	       text.end < buffer + sizeof(buffer) && cpus_parse(text, ret);
 }
 
-// How many CPUs of the same core come before it. 0 where the machine does not say.
+// Returns the number of CPUs of the same core before this one; 0 if the topology is unknown.
 static unsigned rank_of(int root_fd, const struct cpus *from, unsigned cpu)
 {
 	static const char *const names[] = {
@@ -144,7 +144,7 @@ static unsigned rank_of(int root_fd, const struct cpus *from, unsigned cpu)
 
 static size_t read_nodes(int root_fd, struct node *nodes)
 {
-	struct cpus online; // the list of nodes has the same form
+	struct cpus online; // the list of nodes has the same format
 	size_t n = 0;
 	if (!read_cpus(root_fd, "sys/devices/system/node/online", &online)) {
 		return 0;
@@ -169,8 +169,8 @@ static unsigned node_of(const struct node *nodes, size_t n, unsigned cpu)
 	return 0;
 }
 
-// Whether node a is taken before b: one that has all that is wanted, the smallest such; else the
-// one with most cores.
+// Whether node a is used before b: the smallest node that has enough cores, otherwise the one with
+// the most.
 static bool comes_before(const struct node *a, const struct node *b, unsigned wanted)
 {
 	bool a_fits = a->cores >= wanted, b_fits = b->cores >= wanted;
@@ -204,7 +204,7 @@ static int compare_candidates(const void *left, const void *right)
 	return a->cpu < b->cpu ? -1 : a->cpu > b->cpu;
 }
 
-// The first n, without a word about cores and nodes.
+// Takes the first n, ignoring cores and nodes.
 static void take_first(const struct cpus *from, unsigned n, struct cpus *ret)
 {
 	*ret = (struct cpus){0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Tables of system calls and of the kernel's functions that wait.
+// Tables of system calls and kernel functions that wait.
 
 #include "machine/doing.h"
 
@@ -69,7 +69,7 @@ static const struct doing_rule rules[] = {
 	{SYS_clock_nanosleep, CLUE_KIND, DOING_SLEEP, 0},
 	{SYS_wait4, CLUE_KIND, DOING_CHILD, 0},
 	{SYS_waitid, CLUE_KIND, DOING_CHILD, 0},
-	{SYS_clone, CLUE_KIND, DOING_CHILD, 0}, // as vfork: until the child runs its program
+	{SYS_clone, CLUE_KIND, DOING_CHILD, 0}, // like vfork: until the child runs its program
 	{SYS_clone3, CLUE_KIND, DOING_CHILD, 0},
 	{SYS_ppoll, CLUE_POLL, DOING_PIPE, 1},
 	{SYS_pselect6, CLUE_POLL, DOING_PIPE, 0},
@@ -135,7 +135,7 @@ struct function {
 	enum doing kind;
 };
 
-// The first that fits. Names as of Linux 4.18 to 6.18.
+// The first match counts. Names from Linux 4.18 to 6.18.
 static const struct function functions[] = {
 	{"hrtimer_nanosleep", DOING_SLEEP},
 	{"do_nanosleep", DOING_SLEEP},
@@ -203,7 +203,7 @@ static bool begins(struct cursor text, const char *prefix)
 	return cursor_literal(&text, prefix);
 }
 
-// 0: neither, 1: a program of that name, 2: the library, which has the variables where it is used.
+// 0: neither. 1: a program of that name. 2: the library, which has the variables if it is used.
 static int interpreter_rank(struct cursor path)
 {
 	struct cursor name = path;
@@ -220,7 +220,7 @@ bool doing_find_interpreter(struct cursor maps, uint64_t *ret_from, uint64_t *re
 	struct cursor line;
 	uint64_t from = 0, to = 0;
 	int best = 0;
-	bool follows = false; // the mapping before was part of it
+	bool follows = false; // the mapping before belonged to it
 	while (cursor_line(&maps, &line)) {
 		struct mapping m;
 		if (!procfs_take_maps_line(line, &m)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// PIDFD_GET_INFO.
+// Exit status by PIDFD_GET_INFO.
 
 #include "machine/exit_status.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 // The kernel's struct pidfd_info (include/uapi/linux/pidfd.h) in its first version; newer headers
-// have it.
+// define it.
 struct exit_info {
 	uint64_t mask;
 	uint64_t cgroup;
@@ -29,8 +29,8 @@ int exit_status_watch(pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct exit_info info = {.mask = EXIT_INFO_MASK};
-	// Of a process that lives the kernel tells everything but this; an older one knows no such
-	// question.
+	// For a living process the kernel returns all other fields; an older kernel does not know
+	// the request.
 	if (pidfd >= 0 && ioctl(pidfd, EXIT_INFO_GET, &info) < 0) {
 		close(pidfd);
 		pidfd = -1;

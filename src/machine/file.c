@@ -17,7 +17,7 @@
 
 // Keyed -------------------------------------------------------------------------------------------
 //
-// Names and numbers, a line each.
+// Lines with a name and a number.
 
 bool file_next_key(struct cursor *text, struct cursor *ret_key, struct cursor *ret_value)
 {
@@ -87,14 +87,14 @@ int host_file_open(struct host_file *f, int root_fd, const char *path, struct er
 	return 0;
 }
 
-// pread of libc is a point where a thread can be cancelled, which takes it a while to see to.
+// libc's pread is a cancellation point, and handling that takes time.
 static ssize_t pread_bare(int fd, void *buffer, size_t size, off_t offset)
 {
 	return syscall(SYS_pread64, fd, buffer, size, offset);
 }
 
-// Reads until there is nothing more, or until a reading that gave less than was asked for is so
-// short that nothing can be behind it.
+// Reads until nothing is left, or until a short read of at most `surely_whole` bytes, after which
+// nothing can follow.
 static int read_from_start(struct host_file *f, size_t surely_whole, struct cursor *ret)
 {
 	size_t length = 0;
@@ -121,8 +121,8 @@ static int read_from_start(struct host_file *f, size_t surely_whole, struct curs
 
 int host_file_read(struct host_file *f, struct cursor *ret)
 {
-	// seq_file hands over at most about a page at a time, so a short reading near a page's size
-	// may have more behind it; one well below that has ended, and needs no second call.
+	// seq_file returns about a page at a time: after a short read close to a page's size more
+	// may follow. A read well below that is complete and needs no second call.
 	return read_from_start(f, SEQ_FILE_SURELY_WHOLE, ret);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A machine's CPUs, memory and limits, once at the start of a run.
+// CPUs, memory and limits of a machine, read once at the start of a run.
 
 #include "machine/machine.h"
 
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "machine/file.h"
 
-// Of files that are asked for a few of their first lines (cpuinfo has a kB for every CPU).
+// Only the first lines of these files are needed (cpuinfo has a kB for every CPU).
 #define READ_MAX_BYTES 8192u
 
 unsigned machine_list_count(struct cursor list)
@@ -34,7 +34,7 @@ unsigned machine_list_count(struct cursor list)
 	return (unsigned)count;
 }
 
-// Copies the first line, without blanks around it.
+// Copies the first line, trimmed.
 static void copy_line(struct cursor c, char *to, size_t size)
 {
 	struct cursor line;
@@ -66,8 +66,7 @@ static unsigned read_list(int root_fd, const char *path)
 	               : 0;
 }
 
-// The first value of one of the keys: x86 says "model name", others "Processor", "cpu", "cpu
-// model".
+// The value of the first key found: x86 has "model name", others "Processor", "cpu", "cpu model".
 static void read_model(int root_fd, char *to, size_t size)
 {
 	static const char *const keys[] = {"model name", "cpu model", "Processor", "cpu"};

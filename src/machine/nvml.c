@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Opening NVML, and its plain calls.
+// Opening NVML, and its simple calls.
 
 #include "machine/nvml.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-// The library's functions as they were found. NULL: not in this library.
+// Functions found in the library. NULL: not in this library.
 
 struct nvml_calls {
 	int (*init)(void);
@@ -80,7 +80,7 @@ int nvml_fields(struct nvml *n, struct nvml_device *d, struct nvml_field *fields
 		return NVML_INSUFFICIENT_SIZE;
 	}
 	for (size_t i = 0; i < n_fields; i++) {
-		// A library that skips a field leaves this behind.
+		// The value that remains if the library skips a field.
 		fields[i].result = NVML_INVALID_ARGUMENT;
 	}
 	return n->call.fields(d, (int)n_fields, fields);
@@ -130,7 +130,7 @@ int nvml_samples(struct nvml *n, struct nvml_device *d, enum nvml_sampling which
 		return NVML_FUNCTION_NOT_FOUND;
 	}
 	unsigned type = NVML_VALUE_U32, count = (unsigned)capacity;
-	// More may be claimed than was written.
+	// The library may report more samples than it wrote.
 	memset(samples, 0, capacity * sizeof(*samples));
 	int r = n->call.samples(d, which, last_us, &type, &count, samples);
 	if (r != NVML_OK) {
@@ -149,10 +149,10 @@ int nvml_samples(struct nvml *n, struct nvml_device *d, enum nvml_sampling which
 	return NVML_OK;
 }
 
-// The list is read into bytes of this value, to see afterwards how far the library wrote.
+// Fill byte of the buffer for the list, to detect afterwards how far the library wrote.
 #define UNTOUCHED 0xa5u
 
-// The size of an entry, from what was written of `count` of them; 0 where it is none we know.
+// Finds the size of an entry from the bytes written for `count` of them; 0 if it is unknown.
 static size_t entry_size(const unsigned char *bytes, size_t size, size_t count)
 {
 	static const size_t sizes[] = {
@@ -166,7 +166,7 @@ static size_t entry_size(const unsigned char *bytes, size_t size, size_t count)
 			return sizes[i];
 		}
 	}
-	// The long entry with its last member not filled in.
+	// The long entry, whose last member the library left unset.
 	return end + sizeof(uint64_t) == count * NVML_PROCESS_ENTRY_V3 ? NVML_PROCESS_ENTRY_V3 : 0;
 }
 
@@ -189,7 +189,7 @@ typedef int processes_call(struct nvml_device *d, unsigned *n, void *entries);
 static int list_processes(processes_call *call, struct nvml_device *d,
 	struct nvml_process *processes, size_t capacity, size_t *n)
 {
-	// Twice the longest entry, for one that grows again.
+	// Twice the longest entry, in case it grows again.
 	unsigned char bytes[NVML_MAX_PROCESSES * 2 * NVML_PROCESS_ENTRY_V3];
 	memset(bytes, UNTOUCHED, sizeof(bytes));
 	unsigned count = NVML_MAX_PROCESSES;
@@ -219,8 +219,7 @@ int nvml_processes(struct nvml *n, struct nvml_device *d, struct nvml_process *p
 	for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
 		int result = calls[i] ? list_processes(calls[i], d, processes, capacity, &count)
 		                      : NVML_FUNCTION_NOT_FOUND;
-		// The first list is the one that matters: GPUs without displays or MPS refuse the
-		// others.
+		// Only the first list is essential: GPUs without displays or MPS reject the others.
 		r = i == 0 || nvml_outcome(result) == NVML_LOST ? result : r;
 		if (r != NVML_OK) {
 			return r;
@@ -310,8 +309,8 @@ int nvml_gpm_metrics(struct nvml *n, struct nvml_gpm_request *request)
 
 // Nvml --------------------------------------------------------------------------------------------
 
-// What is looked up. Several names for one place: the first that the library has is taken, so
-// newer ones stand first.
+// Functions to look up. If several names fill one pointer, the first name in the library is used,
+// so newer names come first.
 struct symbol {
 	const char *name;
 	size_t offset;
@@ -543,7 +542,7 @@ void nvml_close(struct nvml *n)
 
 int nvml_driver_version(struct nvml *n, char *buffer, size_t size)
 {
-	char text[80 + 1] = ""; // the length that the reference names, and our own end
+	char text[80 + 1] = ""; // documented length and our own NUL
 	if (!n->call.driver_version) {
 		return NVML_FUNCTION_NOT_FOUND;
 	}
@@ -685,7 +684,7 @@ int nvml_instances(struct nvml *n, struct nvml_device *d, struct nvml_device **i
 		return NVML_FUNCTION_NOT_FOUND;
 	}
 	int r = n->call.instance_count(d, &count);
-	// Numbers of instances that are not there, or not given to a container, are skipped.
+	// Instances that do not exist, or are not assigned to the container, are skipped.
 	for (unsigned i = 0; r == NVML_OK && i < count && i < capacity; i++) {
 		struct nvml_device *instance = NULL;
 		if (n->call.instance(d, i, &instance) == NVML_OK && instance) {

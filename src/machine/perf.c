@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A page of a ring holds 170 samples, three and a half seconds of a thread that never rests, or 128
-// forks. It is shared with the kernel alone, and what is read from it is bounded all the same.
+// A page of a ring holds 170 samples (three and a half seconds of a thread that never rests), or
+// 128 forks. Only the kernel shares it; reads from it are bounded all the same.
 
 #include "machine/perf.h"
 
@@ -36,7 +36,7 @@ static int open_event(pid_t thread, bool user_only)
 		.clockid = CLOCK_MONOTONIC,
 		.exclude_kernel = user_only,
 		.exclude_hv = 1,
-		.task = 1, // a record for each fork and thread, whatever the rate of samples
+		.task = 1, // a record for each fork and thread, independent of the sampling rate
 	};
 	long fd = syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
@@ -71,7 +71,7 @@ void perf_close(struct perf_event *event)
 	*event = PERF_CLOSED;
 }
 
-// Copies from the ring, which wraps.
+// Copies from the ring, which wraps around.
 static void copy(const char *data, size_t size, uint64_t from, void *to, size_t length)
 {
 	size_t at = from % size, first = length < size - at ? length : size - at;
@@ -79,7 +79,7 @@ static void copy(const char *data, size_t size, uint64_t from, void *to, size_t 
 	memcpy((char *)to + first, data, length - first);
 }
 
-// Of a FORK record, the first words: pid, ppid, tid, ptid. A thread has its parent's pid.
+// The first words of a FORK record are pid, ppid, tid, ptid. A thread has its parent's pid.
 static bool is_process(const uint64_t words[2])
 {
 	uint32_t pids[2];
@@ -104,7 +104,7 @@ size_t perf_take(struct perf_event *event, struct perf_sample *samples, size_t m
 		copy(data, size, at, &header, sizeof(header));
 		if (header.size < sizeof(header) || header.size > RECORD_MOST ||
 			at + header.size > end) {
-			at = end; // not what the kernel writes: begin anew
+			at = end; // not written by the kernel: skip everything
 			break;
 		}
 		size_t length = header.size - sizeof(header);

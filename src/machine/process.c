@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which process a pid is.
+// Identifies processes.
 
 #include "machine/process.h"
 
@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 
-// The system calls: not every C library that we are built with has functions for them.
+// Direct system calls: not every C library has functions for them.
 static int open_pidfd(int64_t pid)
 {
 	long fd = syscall(SYS_pidfd_open, (pid_t)pid, 0);
@@ -34,7 +34,7 @@ int process_send(int pidfd, int signal_number)
 	return syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0) < 0 ? -errno : 0;
 }
 
-// A zombie's is readable, too.
+// The pidfd of a zombie is readable, too.
 static bool has_ended(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -44,10 +44,10 @@ static bool has_ended(int pidfd)
 struct stat_line {
 	pid_t parent;
 	uint64_t start_ticks;
-	bool zombie; // the first thread has ended, others perhaps not
+	bool zombie; // the first thread has ended; others may still run
 };
 
-// 0; -errno: it cannot be read, or (-EINVAL) is something else.
+// Returns 0, or -errno: it cannot be read, or (-EINVAL) has another format.
 static int read_stat(int64_t pid, struct stat_line *ret)
 {
 	char path[48], stat[1024];
@@ -58,7 +58,7 @@ static int read_stat(int64_t pid, struct stat_line *ret)
 		return -errno;
 	}
 	stat[n] = '\0';
-	// The name, the second field, can hold anything, also ')'.
+	// The second field, the name, can contain anything, including ')'.
 	const char *name_end = strrchr(stat, ')');
 	struct cursor c = cursor_of(
 		name_end ? name_end + 1 : "", name_end ? strlen(name_end + 1) : 0);
@@ -75,8 +75,8 @@ static int read_stat(int64_t pid, struct stat_line *ret)
 	return 0;
 }
 
-// Whether /proc numbers processes as this process does: not where only one of the two is in a new
-// namespace.
+// Whether /proc uses the pid namespace of this process. It does not if only one of the two is in a
+// new namespace.
 static bool is_our_proc(void)
 {
 	char self[24], own[24];
@@ -86,7 +86,7 @@ static bool is_our_proc(void)
 	return strcmp(self, own) == 0;
 }
 
-// A kernel or a container without pidfds: what is found can be true no longer when it is used.
+// For kernels and containers without pidfds: the result may be outdated when it is used.
 static enum process_answer is_by_number(int64_t pid, uint64_t start_ticks)
 {
 	struct stat_line stat;
@@ -96,8 +96,8 @@ static enum process_answer is_by_number(int64_t pid, uint64_t start_ticks)
 	return stat.start_ticks == start_ticks && !stat.zombie ? PROCESS_YES : PROCESS_NO;
 }
 
-// As long as the process of a pidfd lives nobody else has its pid: what /proc says of the pid while
-// it does is said of that process.
+// While the process of a pidfd lives, no other process can have its pid. What /proc says about the
+// pid in that time therefore applies to that process.
 static enum process_answer is_by_pidfd(int pidfd, int64_t pid, uint64_t start_ticks)
 {
 	struct stat_line stat;
@@ -108,7 +108,7 @@ static enum process_answer is_by_pidfd(int pidfd, int64_t pid, uint64_t start_ti
 	                                         : PROCESS_YES;
 }
 
-// Whether there are no pidfds at all: an old kernel, a container that filters system calls.
+// Whether pidfds are unavailable: an old kernel, or a container that filters system calls.
 static bool are_refused(int result)
 {
 	return result == -ENOSYS || result == -EPERM || result == -EACCES;
@@ -117,11 +117,11 @@ static bool are_refused(int result)
 enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd)
 {
 	if (pid <= 0 || pid > INT_MAX || start_ticks == 0) {
-		return PROCESS_NO; // nobody's
+		return PROCESS_NO; // no such process
 	}
 	_cleanup_close_ int pidfd = open_pidfd(pid);
 	if (pidfd == -ESRCH || pidfd == -EINVAL || pidfd == -ENOENT) {
-		return PROCESS_NO; // nobody has it; or a thread has, whose process has another
+		return PROCESS_NO; // no such process, or a thread of a process with another pid
 	}
 	if (pidfd < 0) {
 		return are_refused(pidfd) && !ret_pidfd ? is_by_number(pid, start_ticks)
@@ -134,7 +134,7 @@ enum process_answer process_is(int64_t pid, uint64_t start_ticks, int *ret_pidfd
 	return answer;
 }
 
-// Whether the first line of a file, or what a link leads to, is this text.
+// Whether the first line of a file, or the target of a link, equals this text.
 static bool file_is(const char *path, const char *text)
 {
 	char line[64];
@@ -195,14 +195,14 @@ static int add_process(const char *name, struct process_entry **items, size_t *n
 	struct stat_line stat;
 	int64_t pid;
 	if (parse_integer(name, 1, INT_MAX, &pid, NULL) < 0) {
-		return 0; // no process
+		return 0; // not a process
 	}
 	int result = read_stat(pid, &stat);
 	if (result == -EMFILE || result == -ENFILE || result == -ENOMEM) {
 		return result;
 	}
 	if (result < 0 || stat.zombie) {
-		return 0; // it has ended, or is not for us to see
+		return 0; // it has ended, or is not visible to us
 	}
 	if (array_reserve((void **)items, capacity, *n + 1, sizeof(**items)) < 0) {
 		return -ENOMEM;

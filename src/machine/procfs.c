@@ -62,7 +62,7 @@ bool procfs_take_maps_line(struct cursor line, struct mapping *ret)
 // Pressure ----------------------------------------------------------------------------------------
 //
 // "some avg10=3.51 avg60=2.58 avg300=0.94 total=17824653" (Documentation/accounting/psi.rst). Only
-// the totals are taken: averages are analysis.
+// totals are used; averages are left to the analysis.
 
 static int64_t find_total(struct cursor line)
 {
@@ -99,7 +99,7 @@ const char *pressure_reason(int error)
 {
 	switch (error) {
 	case ENOENT:
-		// Newer kernels that are booted with psi=0 do not even have the files.
+		// With psi=0, newer kernels do not even have the files.
 		return "the kernel does not measure pressure; enable it with the boot option psi=1 "
 		       "(Linux 4.20 with CONFIG_PSI)";
 	case EOPNOTSUPP:
@@ -111,9 +111,9 @@ const char *pressure_reason(int error)
 
 // System ------------------------------------------------------------------------------------------
 //
-// The machine's own files: proc(5), Documentation/admin-guide/iostats.rst.
+// Files of the whole machine: proc(5), Documentation/admin-guide/iostats.rst.
 
-// Takes up to n numbers; the rest become KEYED_ABSENT. Returns how many there were.
+// Takes up to n numbers; the rest become KEYED_ABSENT. Returns the number taken.
 static unsigned take_numbers(struct cursor *c, unsigned n, int64_t *numbers)
 {
 	unsigned taken = 0;
@@ -197,7 +197,7 @@ int interface_line_parse(struct cursor line, struct interface_line *ret)
 	const char *colon = line.at < line.end ? memchr(line.at, ':', (size_t)(line.end - line.at))
 	                                       : NULL;
 	struct cursor name = {line.at, colon};
-	line.at = colon ? colon + 1 : line.end; // the first number may stand right behind it
+	line.at = colon ? colon + 1 : line.end; // the first number may follow without a blank
 	if (!colon || name.at == name.end || take_numbers(&line, N, v) < N) {
 		return -EBADMSG;
 	}
@@ -256,7 +256,7 @@ static bool is_stacked(int root_fd, struct cursor device)
 {
 	struct cursor c = device;
 	if (cursor_literal(&c, "7:")) {
-		return true; // loop devices name no slaves
+		return true; // loop devices list no slaves
 	}
 	char path[64];
 	int length = (int)(device.end - device.at);
@@ -306,8 +306,8 @@ enum stat_field {
 	STAT_FIELDS,
 };
 
-// A number of either sign behind at most one blank. Inlined, and checked only where the digits are
-// so many that they may not fit: fifty of them make a reading.
+// A number of either sign after at most one blank. Inlined, and checked for overflow only if it has
+// very many digits: one read parses fifty of them.
 static inline bool take_number(struct cursor *c, uint64_t *ret)
 {
 	enum { SURELY_FITS = 19 };
@@ -332,8 +332,7 @@ static inline bool take_number(struct cursor *c, uint64_t *ret)
 	return true;
 }
 
-// Fills field[STAT_PARENT..] from the rest of the line; returns the number of the last field that
-// was there.
+// Fills field[STAT_PARENT..] from the rest of the line. Returns the number of the last field found.
 static unsigned take_fields(struct cursor c, uint64_t *field)
 {
 	unsigned at = STAT_PARENT;
@@ -350,8 +349,8 @@ static int64_t field_or_absent(const uint64_t *field, unsigned last, enum stat_f
 
 int proc_stat_parse(struct cursor text, struct proc_stat *ret)
 {
-	// A name may hold anything, also ") R 1 (" and newlines; only numbers follow, so the last
-	// parenthesis closes it.
+	// A name may contain anything, including ") R 1 (" and newlines. Only numbers follow, so
+	// the last parenthesis ends it.
 	size_t length = (size_t)(text.end - text.at);
 	const char *open = length ? memchr(text.at, '(', length) : NULL;
 	const char *close = length ? memrchr(text.at, ')', length) : NULL;
@@ -489,7 +488,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 		"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"};
 	struct cursor line[PROCFS_N] = {0};
 	struct cursor key, value;
-	// The lines come in the order of the table, whichever of them there are.
+	// The lines are in the order of the table, although some may be missing.
 	for (size_t expected = 0; expected < PROCFS_N && file_next_key(&text, &key, &value);) {
 		for (size_t i = expected; i < PROCFS_N; i++) {
 			if (*keys[i] == *key.at && cursor_is(key, keys[i])) {
@@ -524,7 +523,7 @@ int proc_status_parse(struct cursor text, struct proc_status *ret)
 	return 0;
 }
 
-// "0.66": two digits behind the point.
+// "0.66": two digits after the point.
 static bool take_hundredths(struct cursor *c, uint32_t *ret)
 {
 	uint64_t whole, fraction;

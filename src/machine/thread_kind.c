@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Tables of names and of libraries, each row with its reason.
+// Tables of thread names and libraries, each row with its reason.
 
 #include "machine/thread_kind.h"
 
@@ -17,8 +17,8 @@ struct row {
 	enum thread_kind kind;
 };
 
-// Beginnings of names: the kernel keeps 15 bytes. "python" and "pt_main_thread" are in no row:
-// every thread has them that names itself nothing.
+// Prefixes of names; the kernel keeps 15 bytes. "python" and "pt_main_thread" are not listed: every
+// thread that sets no name has them.
 static const struct row names[] = {
 	{"pt_autograd", THREAD_DEVICE}, // PyTorch: one for each device, and for the host
 	{"pt_data_pin", THREAD_PYTHON}, // PyTorch: copies batches into pinned memory
@@ -35,36 +35,37 @@ static const struct row names[] = {
 	{"tf_", THREAD_POOL}, // TensorFlow: tf_Compute, tf_data_*, tf_inter_op
 	{"XLA", THREAD_POOL},
 	{"xla", THREAD_POOL},
-	{"pjrt", THREAD_DEVICE}, // JAX: runs what was dispatched
+	{"pjrt", THREAD_DEVICE}, // JAX: runs dispatched work
 	{"py_xla", THREAD_DEVICE},
 	{"Eigen", THREAD_POOL},
 	{"tbb", THREAD_POOL},
-	{"llvm-worker", THREAD_POOL}, // compilers of XLA
+	{"llvm-worker", THREAD_POOL}, // XLA's compilers
 	{"grpc", THREAD_OTHER},
-	{"jemalloc", THREAD_OTHER}, // gives memory back
-	{"iou-", THREAD_OTHER}, // the kernel, for the process
+	{"jemalloc", THREAD_OTHER}, // returns memory to the system
+	{"iou-", THREAD_OTHER}, // a kernel thread that works for the process
 	{"Thread-", THREAD_PYTHON}, // threading, since Python 3.14
 	{"ThreadPoolExec", THREAD_PYTHON},
 	{"QueueFeeder", THREAD_PYTHON}, // multiprocessing
 	{"QueueManager", THREAD_PYTHON},
 };
 
-// Beginnings of files' names. BLAS before OpenMP: a library of either kind may have the other's
-// name in it ("libopenblas64_p-r0.so", "libgomp-a34b3233.so.1" as wheels rename them).
+// Prefixes of file names. BLAS precedes OpenMP: a library of either kind may have the other's name
+// in it ("libopenblas64_p-r0.so", "libgomp-a34b3233.so.1" as wheels rename them).
 static const struct row objects[] = {
-	{"libopenblas", THREAD_BLAS}, // waits at variables of its own (thread_status)
+	{"libopenblas", THREAD_BLAS}, // waits at its own variables (thread_status)
 	{"libscipy_openblas", THREAD_BLAS},
 	{"libcblas", THREAD_BLAS}, // a link to OpenBLAS in Debian
 	{"libblas", THREAD_BLAS},
 	{"libblis", THREAD_BLAS},
-	{"libgomp", THREAD_OPENMP}, // calls futex itself: its code waits
+	{"libgomp", THREAD_OPENMP}, // calls futex directly: its own code waits
 	{"libomp", THREAD_OPENMP},
 	{"libiomp5", THREAD_OPENMP},
 	{"libtbb", THREAD_POOL},
 	{"libtensorflow", THREAD_POOL},
 	{"libcuda.so", THREAD_DEVICE},
 	{"libnccl", THREAD_DEVICE},
-	{"libpython3", THREAD_PYTHON}, // waits for the interpreter's lock, among its variables
+	{"libpython3",
+		THREAD_PYTHON}, // waits for the interpreter's lock, which is in its variables
 	{"python3", THREAD_PYTHON},
 };
 
@@ -140,7 +141,7 @@ static enum thread_kind kind_at(const struct thread_ranges *ranges, uint64_t add
 
 // Calls -------------------------------------------------------------------------------------------
 
-// After the arguments come the stack pointer and the address of the code that calls.
+// The arguments are followed by the stack pointer and the address of the calling code.
 static bool take_code_address(struct cursor line, uint64_t *ret)
 {
 	int64_t number;

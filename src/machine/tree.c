@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The process tree. /proc/loadavg names the newest pid, so a tick without forks costs one small
-// read; after forks only the pids that were given since are looked at. About once a second, while
-// anything moves, the whole list is read, for those who came in another way.
+// The process tree. /proc/loadavg has the newest pid, so that a tick without forks costs one small
+// read. After forks only the pids assigned since the last look are examined. About once a second,
+// while anything changes, the whole list is read, to find processes that arrived in other ways.
 
 #include "machine/tree.h"
 
@@ -32,7 +32,7 @@
 #include "machine/file.h"
 #include "machine/procfs.h"
 
-// Lists of pids, as the kernel tells them; and a set of pids, for those that have been looked at.
+// Lists of pids from the kernel, and a set of pids already examined.
 
 struct pid_list {
 	pid_t *pids;
@@ -40,7 +40,7 @@ struct pid_list {
 	size_t capacity;
 };
 
-// One bit a pid, up to the kernel's limit of 2^22.
+// One bit per pid, up to the kernel's limit of 2^22.
 struct pid_set {
 	uint64_t *words; // NULL while empty
 };
@@ -50,7 +50,7 @@ struct pid_set {
 struct process;
 
 struct pid_table {
-	struct process **slots; // NULL is free
+	struct process **slots; // NULL: free
 	size_t n_slots; // 0, or a power of two
 	size_t n;
 };
@@ -58,14 +58,14 @@ struct pid_table {
 static int pid_table_reserve(struct pid_table *table);
 static void pid_table_insert(struct pid_table *table, struct process *p);
 static void pid_table_remove(struct pid_table *table, const struct process *p);
-static struct process *pid_table_find(const struct pid_table *table, pid_t pid); // NULL: not there
+static struct process *pid_table_find(const struct pid_table *table, pid_t pid); // NULL: not found
 static void pid_table_done(struct pid_table *table);
 
 // Identity ----------------------------------------------------------------------------------------
 //
-// Numbers in pid namespaces, and whose they are.
+// Pids in namespaces and the processes that have them.
 
-// A process's start is known to a tick of the kernel's, and on another clock.
+// The start of a process is known to one kernel tick, and on another clock.
 #define START_SLACK_NS (20 * NS_PER_MS)
 
 static uint64_t namespace_of(int directory_fd, const char *path)
@@ -79,9 +79,9 @@ uint64_t identity_own_namespace(int root_fd)
 	return namespace_of(root_fd, "proc/self/ns/pid");
 }
 
-// Reads inner_pid and pid_namespace of identity->pid, as far as they can be known: the number is
-// everybody's to read, the namespace is not where the process has more rights than its user.
-// own_namespace: that of /proc.
+// Reads inner_pid and pid_namespace of identity->pid as far as possible. Anyone may read the pid;
+// the namespace is not readable if the process has more privileges than its user. own_namespace:
+// that of /proc.
 static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *identity)
 {
 	char path[32], buffer[4096];
@@ -99,7 +99,8 @@ static void identity_read(int proc_fd, uint64_t own_namespace, struct identity *
 		status.pid_in_namespace <= INT32_MAX) {
 		identity->inner_pid = (pid_t)status.pid_in_namespace;
 	}
-	// Who has one number for both is at home here, whatever may be read of him.
+	// A process with the same pid in both namespaces is in ours, even if its namespace is
+	// unreadable.
 	if (identity->pid_namespace == 0 && identity->inner_pid == identity->pid) {
 		identity->pid_namespace = own_namespace;
 	}
@@ -120,7 +121,7 @@ void identity_consider(struct identity_search *search, const struct identity *id
 		(known && theirs != claim->pid_namespace)) {
 		return;
 	}
-	// Of those who have had the number one after the other, it is the last before the claim.
+	// Of several processes that had the pid in turn, it is the last one before the claim.
 	if (known && (!search->sure || identity->first_ns > search->best.first_ns)) {
 		search->sure = true;
 		search->best = *identity;
@@ -149,7 +150,7 @@ unsigned identity_count(const struct identity_search *search)
 
 #define PID_LIMIT ((pid_t)1 << 22) // PID_MAX_LIMIT of 64-bit kernels
 #define WORD_BITS 64
-#define CGROUPS_MAX 256 // below the job's
+#define CGROUPS_MAX 256 // below the job's cgroup
 #define CGROUPS_DEPTH 8
 
 static bool list_add(struct pid_list *list, uint64_t pid)
@@ -164,8 +165,8 @@ static bool list_add(struct pid_list *list, uint64_t pid)
 	return true;
 }
 
-// Every process of a machine: the names in /proc. The list is emptied first; what does not fit into
-// memory is left out.
+// Lists every process of a machine: the names in /proc. Clears the list first. Entries are left out
+// when memory is short.
 static void pid_list_proc(struct pid_list *list, int proc_fd)
 {
 	list->n = 0;
@@ -189,7 +190,7 @@ static void pid_list_proc(struct pid_list *list, int proc_fd)
 	closedir(directory);
 }
 
-// Appends what a cgroup.procs says.
+// Appends the content of a cgroup.procs file.
 static void list_procs(struct pid_list *list, int root_fd, const char *path)
 {
 	struct host_file file = HOST_FILE_CLOSED;
@@ -203,7 +204,7 @@ static void list_procs(struct pid_list *list, int root_fd, const char *path)
 	host_file_close(&file);
 }
 
-// A directory of cgroupfs has two links and one for each directory in it.
+// A directory of cgroupfs has two links, plus one for each directory in it.
 static DIR *open_parent(int root_fd, const char *path)
 {
 	struct stat st;
@@ -243,10 +244,10 @@ static void list_below(
 	}
 }
 
-// Every process of a cgroup: path is that of its cgroup.procs under the root. Opened anew each
-// time, because cgroup v1 goes on showing an open descriptor the list that it saw first. With those
-// of the cgroups below it, which a job may make: a `strain run`, a container. A few hundred of them
-// at most.
+// Lists every process of a cgroup; path is its cgroup.procs under the root. The file is opened anew
+// each time, because on cgroup v1 an open descriptor keeps showing the first list. The cgroups
+// below it, which a job may create (a `strain run`, a container), are included, up to a few
+// hundred.
 static void pid_list_cgroup(struct pid_list *list, int root_fd, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -289,18 +290,18 @@ static void pid_set_clear(struct pid_set *set)
 
 // Tree --------------------------------------------------------------------------------------------
 
-// More new pids than this since the last look, and listing them all is cheaper.
+// With more new pids than this since the last look, listing all processes is cheaper.
 #define WINDOW_MAX 512
-// A cgroup of at most this many processes is listed at every tick with more than a few forks.
+// A cgroup with at most this many processes is listed at every tick with more than a few forks.
 #define LIST_MAX 128
 #define FEW_PIDS 4
 #define RESYNC_NS NS_PER_S
-// A job that has had this many processes makes its short ones by the million: from then on only
-// those that live for a second are followed, and the others are counted in time, with their
+// A job with this many processes so far may create short-lived ones by the million. From then on
+// only processes that live for a second are followed; the others are counted in time, with their
 // parents.
 #define SEEN_MAX 10000u
 #define LONG_LIVED_NS NS_PER_S
-// Descriptors that are left for everything else in the recorder.
+// Descriptors reserved for everything else in the recorder.
 #define DESCRIPTORS_RESERVED 128u
 
 struct tree {
@@ -314,29 +315,29 @@ struct tree {
 	size_t descriptors;
 	size_t max_descriptors;
 
-	// Written by the tick lane under the mutex, so that other threads can look.
+	// Written by the tick lane under the mutex, so that other threads can read.
 	pthread_mutex_t mutex;
 	struct process **members; // in order of joining
 	size_t n_members;
 	size_t capacity;
 	struct pid_table table;
 	struct identities_left left;
-	pid_t first; // asked for by tree_start, adopted by the next update
+	pid_t first; // set by tree_start, adopted by the next update
 	_Atomic bool start_asked;
 	char *start_procs;
 
 	pid_t reaper;
 	bool started;
 	pid_t last_pid;
-	bool moved; // pids were given since the last resync
+	bool moved; // pids were assigned since the last resync
 	uint64_t resync_ns;
 	_Atomic uint64_t seen;
 	struct reaped reaped;
 	struct pid_list list; // scratch
-	struct pid_set strangers; // looked at and none of the job's; forgotten when pids begin anew
-	uint64_t own_namespace; // of pids; 0: not known
+	struct pid_set strangers; // examined, not in the job; forgotten when pids wrap around
+	uint64_t own_namespace; // of pids; 0: unknown
 	_Atomic int64_t training[TREE_TRAINING_MAX]; // entities; 0: free
-	struct stat program; // this one, as its helpers are too; st_ino 0: not known
+	struct stat program; // this program, which its helpers run too; st_ino 0: unknown
 };
 
 static size_t descriptor_limit(void)
@@ -475,7 +476,7 @@ static int read_stat(struct tree *tree, const struct process *p, struct proc_sta
 	return r < 0 ? r : proc_stat_parse(text, ret);
 }
 
-// When the process was started, on CLOCK_MONOTONIC. start_ticks counts from boot with time asleep.
+// The start of a process on CLOCK_MONOTONIC. start_ticks counts from boot, including suspend.
 static uint64_t start_of(const struct tree *tree, uint64_t start_ticks, uint64_t now_ns)
 {
 	uint64_t boot_ns = clock_read_ns(CLOCK_BOOTTIME);
@@ -545,7 +546,7 @@ static int join(struct tree *tree, pid_t pid, const struct proc_stat *stat, uint
 		tree->descriptors += p->pidfd >= 0;
 	}
 	learn_identity(tree, p);
-	// The descriptors may belong to a process that has taken the pid since: ask once more.
+	// The descriptors may belong to a process that has reused the pid: read again.
 	struct proc_stat again;
 	int r = read_stat(tree, p, &again);
 	if (r == 0 && again.start_ticks != stat->start_ticks) {
@@ -595,8 +596,8 @@ void tree_remove(struct tree *tree, struct process *p)
 
 // Finding -----------------------------------------------------------------------------------------
 
-// A helper of ours: the launcher's child, of the same program, under a name that ours have from
-// birth.
+// Whether a process is a helper of ours: a child of the launcher with the same program, under a
+// name that our helpers have from the start.
 static bool is_helper(const struct tree *tree, pid_t pid, const struct proc_stat *stat)
 {
 	char path[64];
@@ -610,7 +611,7 @@ static bool is_helper(const struct tree *tree, pid_t pid, const struct proc_stat
 	       program.st_dev == tree->program.st_dev && program.st_ino == tree->program.st_ino;
 }
 
-// A process, not one of the threads that share the numbers: only processes have a CPU clock.
+// A process, not a thread with a number of its own: only processes have a CPU clock.
 static bool is_process(const struct tree *tree, pid_t pid)
 {
 	clockid_t clock;
@@ -619,7 +620,7 @@ static bool is_process(const struct tree *tree, pid_t pid)
 	       (clock_getcpuclockid(pid, &clock) == 0 && clock_gettime(clock, &now) == 0);
 }
 
-// Joins pid if it belongs to the job. surely: something else than its parent says that it does.
+// Adds pid if it belongs to the job. surely: it does, regardless of its parent.
 static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 {
 	if (pid <= 0 || !is_process(tree, pid)) {
@@ -635,11 +636,11 @@ static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 		return false;
 	}
 	if (known) {
-		tree_remove(tree, known); // the pid was given again before its end was noticed
+		tree_remove(tree, known); // the pid was reused before its end was noticed
 	}
 	if (tree->seen >= SEEN_MAX && !tree->captured &&
 		now_ns < start_of(tree, stat.start_ticks, now_ns) + LONG_LIVED_NS) {
-		return false; // the next resync will ask again
+		return false; // the next resync tries again
 	}
 	bool orphan = tree->reaper > 0 && stat.parent == tree->reaper;
 	bool ours = surely || tree_find(tree, stat.parent) ||
@@ -650,8 +651,8 @@ static bool consider(struct tree *tree, pid_t pid, bool surely, uint64_t now_ns)
 	return ours && join(tree, pid, &stat, now_ns) == 0;
 }
 
-// Looks at everybody who is not known yet. A child may stand before its parent in the list, and is
-// then taken for a stranger too early: so again, from the beginning, while any joins.
+// Examines all processes that are not known yet. A child listed before its parent is first taken
+// for a stranger, so the pass repeats from the beginning while any process joins.
 static void resync(struct tree *tree, uint64_t now_ns)
 {
 	bool joined = true;
@@ -684,7 +685,7 @@ static void resync_cgroup(struct tree *tree, uint64_t now_ns)
 	tree->moved = false;
 }
 
-// What tree_start asked for. True once the tree is alive.
+// Does what tree_start requested. Returns true once the tree is alive.
 static bool adopt_first(struct tree *tree, uint64_t now_ns)
 {
 	if (!atomic_exchange(&tree->start_asked, false)) {
@@ -701,22 +702,23 @@ static bool adopt_first(struct tree *tree, uint64_t now_ns)
 		consider(tree, first, true, now_ns);
 		tree->started = true;
 		tree->last_pid = first;
-		tree->resync_ns = now_ns; // a job that runs already (--pid) has children already
+		tree->resync_ns = now_ns; // a job that already runs (--pid) already has children
 		tree->moved = true;
 	}
 	free(procs);
 	return tree->started;
 }
 
-// Looks at the pids that were given since the last look, of whoever on this machine. Where the job
-// has a cgroup its list is shorter than a busy machine's news, as long as the job is small.
+// Examines the pids assigned on this machine since the last look. If the job has a cgroup and is
+// small, its list is shorter than the new pids of a busy machine.
 static void look_at_new(struct tree *tree, pid_t last_pid, uint64_t now_ns)
 {
 	pid_t from = tree->last_pid;
 	tree->last_pid = last_pid;
 	tree->moved = true;
 	if (last_pid < from) {
-		pid_set_clear(&tree->strangers); // pids begin anew: they are others now
+		pid_set_clear(
+			&tree->strangers); // pids wrapped around: they are other processes now
 	}
 	bool few = last_pid > from && last_pid - from <= FEW_PIDS;
 	if (!few && tree->cgroup_procs && tree->n_members <= LIST_MAX) {
@@ -738,7 +740,7 @@ void tree_update(struct tree *tree, uint64_t now_ns)
 		return;
 	}
 	if (host_file_read(&tree->loadavg, &text) < 0 || proc_loadavg_parse(text, &load) < 0) {
-		tree->moved = true; // nothing tells: look at everybody, once a second
+		tree->moved = true; // no other evidence: examine all processes, once a second
 	} else if (load.last_pid != tree->last_pid) {
 		look_at_new(tree, load.last_pid, now_ns);
 	}
@@ -845,7 +847,7 @@ unsigned tree_training(struct tree *tree, int64_t ret[TREE_TRAINING_MAX])
 	return n;
 }
 
-// All members are asked only where the number is not simply that of one.
+// All members are asked only if the pid is not simply that of one member.
 static void ask_members(struct tree *tree, struct identity_search *search)
 {
 	const struct identity_claim *claim = &search->claim;
@@ -858,7 +860,8 @@ static void ask_members(struct tree *tree, struct identity_search *search)
 	for (size_t i = 0; i < tree->n_members; i++) {
 		struct process *p = tree->members[i];
 		if (p->pid_namespace == 0 && (uint32_t)p->inner_pid == claim->inner_pid) {
-			learn_identity(tree, p); // what it executes since may have fewer rights
+			learn_identity(
+				tree, p); // a program executed since may have fewer privileges
 		}
 		struct identity identity = identity_of(p);
 		identity_consider(search, &identity);
@@ -916,14 +919,14 @@ static void place(struct pid_table *table, struct process *p)
 	table->slots[slot] = p;
 }
 
-// After pid_table_reserve; the pid is not in the table yet.
+// Call after pid_table_reserve. The pid must not be in the table.
 static void pid_table_insert(struct pid_table *table, struct process *p)
 {
 	place(table, p);
 	table->n++;
 }
 
-// p is in the table.
+// p must be in the table.
 static void pid_table_remove(struct pid_table *table, const struct process *p)
 {
 	size_t slot = first_slot(table, p->pid);
@@ -932,7 +935,7 @@ static void pid_table_remove(struct pid_table *table, const struct process *p)
 	}
 	table->slots[slot] = NULL;
 	table->n--;
-	// Those behind it are placed anew, so that no search stops at the hole.
+	// Later entries are reinserted, so that no search stops at the hole.
 	for (slot = next_slot(table, slot); table->slots[slot]; slot = next_slot(table, slot)) {
 		struct process *behind = table->slots[slot];
 		table->slots[slot] = NULL;
@@ -940,7 +943,7 @@ static void pid_table_remove(struct pid_table *table, const struct process *p)
 	}
 }
 
-// Makes room for one more. 0 or -ENOMEM, and then nothing has changed.
+// Reserves a slot for one more. Returns 0 or -ENOMEM; nothing has then changed.
 static int pid_table_reserve(struct pid_table *table)
 {
 	if ((table->n + 1) * 2 <= table->n_slots) {
