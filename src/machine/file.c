@@ -93,8 +93,8 @@ static ssize_t pread_bare(int fd, void *buffer, size_t size, off_t offset)
 	return syscall(SYS_pread64, fd, buffer, size, offset);
 }
 
-// Reads until nothing is left, or until a short read of at most `surely_whole` bytes, after which
-// nothing can follow.
+// Reads until nothing is left, or until a short read of less than `surely_whole` bytes, after
+// which nothing can follow.
 static int read_from_start(struct host_file *f, size_t surely_whole, struct cursor *ret)
 {
 	size_t length = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One SELECT over blocks, decoded one after the other; damaged ones are counted and skipped.
+// A SELECT over blocks, decoded one after the other. Damaged blocks are counted and skipped.
 
 #include "runfile/blocks.h"
 
@@ -17,7 +17,7 @@
 //
 // Reading clocks.
 
-// Its header says first whether it is what was counted when the run was opened.
+// The header is checked first against the counts made when the run was opened.
 static int decode_clock(sqlite3_stmt *statement, struct block *ret, struct error *e)
 {
 	const void *payload = sqlite3_column_blob(statement, 1);
@@ -78,7 +78,8 @@ void clock_cache_done(struct clock_cache *cache)
 //
 // The table of metrics in memory, sorted.
 
-// A recorder writes some hundred. A forged file may have any number: they stay where they are.
+// A recorder writes some hundred. A forged file may have any number; beyond this they stay in the
+// file.
 #define ROWS_MAX 8192
 
 static void row_done(struct metric_entry *row)
@@ -189,7 +190,7 @@ bool metric_rows_have_one_source(const struct metric_entry *rows, size_t n)
 
 // Blocks ------------------------------------------------------------------------------------------
 
-// Damaged blocks whose ids are kept: a number beyond says nothing more.
+// Number of damaged blocks whose ids are kept. More ids would tell nothing new.
 #define DAMAGE_MAX 65536
 
 void damage_done(struct damage *damage)
@@ -230,7 +231,7 @@ void block_statements_done(struct block_statements *kept)
 	*kept = (struct block_statements){0};
 }
 
-// In *kept, where that is given, it stays for the next.
+// If `kept` is given, the statement is stored there for the next call.
 static int prepare(sqlite3 *database, const char *sql, sqlite3_stmt **kept, sqlite3_stmt **ret)
 {
 	int result = kept && *kept ? SQLITE_OK : sqlite3_prepare_v2(database, sql, -1, ret, NULL);
@@ -252,7 +253,7 @@ static void put_back(sqlite3_stmt *statement, bool kept)
 	}
 }
 
-// One metric name has an id for each kind of entity.
+// A metric name has one id for each kind of entity.
 static int find_metrics(
 	struct block_scan *scan, const char *name, sqlite3_stmt **kept, struct error *e)
 {
@@ -293,7 +294,7 @@ static int take_metrics(struct block_scan *scan, const struct block_query *query
 	return 0;
 }
 
-// What SQLite looks up by index differs with what is asked for.
+// The index that SQLite uses depends on the query.
 static const char *query_sql(const struct block_query *query)
 {
 #define BLOCKS                                                      \
@@ -349,7 +350,7 @@ int block_scan_start(struct block_scan *scan, sqlite3 *database, const struct bl
 		block_scan_done(scan);
 		return r;
 	}
-	// Binding what a statement does not have is an error that does no harm.
+	// Binding a parameter that a statement lacks is a harmless error.
 	sqlite3_bind_int64(scan->statement, 1, query->entity);
 	sqlite3_bind_int64(scan->statement, 2, saturating_ns(query->from_us, -BLOCK_MAX_SPAN_NS));
 	sqlite3_bind_int64(scan->statement, 3, saturating_ns(query->to_us, 0));
@@ -373,7 +374,7 @@ static bool holds_metric(const struct block_scan *scan, const struct block *head
 	return scan->all_metrics;
 }
 
-// 1 and the block, 0 where it holds nothing that was asked for, -EBADMSG, -ENOMEM.
+// Returns 1 and the block; 0 if it has none of the requested data; -EBADMSG; -ENOMEM.
 static int decode_row(struct block_scan *scan, struct block *ret, struct error *e)
 {
 	const void *payload = sqlite3_column_blob(scan->statement, 3);
@@ -381,7 +382,7 @@ static int decode_row(struct block_scan *scan, struct block *ret, struct error *
 	enum codec codec = sqlite3_column_int(scan->statement, 2);
 	struct block header = {0};
 	int r = block_decode_header(payload, length, &header, e);
-	// What the rows say is what was counted when the run was opened.
+	// The counts made when the run was opened are those of the rows.
 	if (r == 0 && header.n_rows != sqlite3_column_int64(scan->statement, 5)) {
 		r = error_set(e, EBADMSG, "damaged block: its row says another number of rows");
 	}

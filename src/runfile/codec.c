@@ -20,43 +20,44 @@
 #include "base/crc32.h"
 #include "runfile/metric.h"
 
-// What encoder and decoder agree on: the codes and limits of docs/format.md.
+// Definitions shared by encoder and decoder: the codes and limits of docs/format.md.
 
 enum column_kind {
 	COLUMN_MISSING, // no value was read
-	COLUMN_CONSTANT, // one value
-	COLUMN_OFFSET, // residuals: value less the first value
-	COLUMN_DELTA, // value less the value before
-	COLUMN_DELTA_OF_DELTA, // delta less the delta before (of the second value: its delta)
-	COLUMN_LINEAR, // the first value and a step, for all
+	COLUMN_CONSTANT, // a single value
+	COLUMN_OFFSET, // residual: value less the first value
+	COLUMN_DELTA, // residual: value less the previous value
+	COLUMN_DELTA_OF_DELTA, // residual: delta less the previous delta (for the second value: its
+	                       // delta)
+	COLUMN_LINEAR, // the first value and a constant step
 	N_COLUMN_KINDS,
 };
 
-#define COLUMN_HAS_MISSING 0x80u // beside the kind: lengths of runs follow
+#define COLUMN_HAS_MISSING 0x80u // a flag beside the kind: lengths of runs follow
 #define COLUMN_IS_PACKED 0x40u // residuals are symbols and bits
-#define SYMBOL_MAX 251u // of a number of 64 bits
+#define SYMBOL_MAX 251u // for a number of 64 bits
 #define HEADER_HAS_AGGREGATES 0x01u
-#define HEADER_HAS_CLOCK 0x02u // the first column holds places in a clock
+#define HEADER_HAS_CLOCK 0x02u // the first column has positions in a clock
 #define VARINT_MAX_BYTES 10
 #define CRC_BYTES 4
-// Level 3 of zstd: see docs/format.md for the measurement.
+// zstd level 3: docs/format.md has the measurement.
 #define ZSTD_LEVEL 3
 
-// Whether a block of this shape keeps the limits: decoded, t and columns are BLOCK_MAX_BYTES at
-// most.
+// Whether a decoded block of this shape is within the limits: t and columns take at most
+// BLOCK_MAX_BYTES.
 static inline bool block_fits(uint64_t n_rows, uint64_t n_columns)
 {
 	return n_rows >= 1 && n_rows <= BLOCK_MAX_ROWS && n_columns <= BLOCK_MAX_COLUMNS &&
 	       n_rows * (n_columns + 1) * sizeof(int64_t) <= BLOCK_MAX_BYTES;
 }
 
-// One column of a block, encoded and decoded. docs/format.md has the bytes.
+// Encoding and decoding a column. docs/format.md describes the bytes.
 
-// Room that the column of so many rows needs at most: for a residual a varint, for a run of rows
-// that are missing its length.
+// Upper bound of an encoded column's size: a varint for each residual, and a length for each run of
+// missing rows.
 #define COLUMN_ROOM(n_rows) ((size_t)(n_rows)*15 + 64)
 
-// A position in bytes that may be hostile.
+// A position in untrusted bytes.
 struct input {
 	const uint8_t *at;
 	const uint8_t *end;
@@ -64,16 +65,16 @@ struct input {
 
 // Column ------------------------------------------------------------------------------------------
 //
-// One column of a block: what the encoder writes.
+// The encoder of a column.
 
-// Values of a column that are looked at to choose its kind; of a short one each fourth, because a
-// block of a second lives for two minutes only.
+// Number of values examined to choose a column's kind. Of a short column every fourth is used,
+// because a block of one second lives for only two minutes.
 #define CHOICE_VALUES 512
 #define SHORT_STRIDE 4
 #define PACKED_MARGIN 0.95
 
-// The residual of value i under a column kind: what is left after the values before it predicted
-// it. Unsigned, because differences wrap.
+// The residual of value i under a column kind: its difference from the prediction by earlier
+// values. Unsigned, because differences wrap.
 static inline uint64_t residual(const uint64_t *v, size_t i, enum column_kind kind)
 {
 	if (kind == COLUMN_OFFSET) {
@@ -83,14 +84,14 @@ static inline uint64_t residual(const uint64_t *v, size_t i, enum column_kind ki
 	return kind == COLUMN_DELTA || i < 2 ? delta : delta - (v[i - 1] - v[i - 2]);
 }
 
-// Bits that a residual needs, at least one.
+// Number of bits that a residual needs, at least one.
 static inline unsigned bits_of(uint64_t residual)
 {
 	return 64 - (unsigned)__builtin_clzll(zigzag(residual) | 1);
 }
 
-// Which prediction leaves the fewest bits. Bits, not varint bytes: what zstd makes of a column
-// follows its entropy. Some hundred values tell as much as all.
+// Chooses the prediction that leaves the fewest bits. Bits rather than varint bytes, because zstd's
+// result follows the column's entropy. Some hundred values are enough.
 static enum column_kind choose_kind(const uint64_t *v, size_t n)
 {
 	uint64_t bits[N_COLUMN_KINDS] = {0};
@@ -125,8 +126,8 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-// The residuals of values 1 to n - 1, in place. From the back, because each needs the values before
-// it.
+// Replaces values 1 to n - 1 by their residuals, from the last to the first, because each needs the
+// values before it.
 static void make_residuals(uint64_t *v, size_t n, enum column_kind kind)
 {
 	for (size_t i = n; i-- > 1;) {
@@ -134,8 +135,8 @@ static void make_residuals(uint64_t *v, size_t n, enum column_kind kind)
 	}
 }
 
-// The unit that all residuals are multiples of: 10,000 for CPU time that the kernel counts in
-// ticks, 4,096 for pages. 1 is found after a few values of a noisy column.
+// The largest common divisor of the residuals: 10,000 for CPU time that the kernel counts in ticks,
+// 4,096 for pages. A noisy column yields 1 after a few values.
 static uint64_t common_unit(const uint64_t *residuals, size_t n)
 {
 	uint64_t unit = 0, known = 0;
@@ -149,7 +150,7 @@ static uint64_t common_unit(const uint64_t *residuals, size_t n)
 	return unit == 0 || unit > INT64_MAX ? 1 : unit;
 }
 
-// Bits that a code for these symbols takes which knows how often each comes.
+// Number of bits that an ideal entropy code takes for these symbols.
 static double entropy_bits(const uint32_t *counts, size_t n_symbols)
 {
 	double total = 0, bits = 0;
@@ -162,8 +163,8 @@ static double entropy_bits(const uint32_t *counts, size_t n_symbols)
 	return bits;
 }
 
-// A number up to 7 is its own symbol. Of a larger one the symbol holds the place of the highest bit
-// and the two bits below it; the rest are bits that nothing can compress.
+// A number up to 7 is its own symbol. For a larger number the symbol encodes the position of the
+// highest bit and the two bits below it. The rest are raw bits, which are incompressible.
 static inline uint8_t symbol_of(uint64_t number, unsigned *ret_bits)
 {
 	unsigned bits = number < 8 ? 0 : 61 - (unsigned)__builtin_clzll(number);
@@ -171,8 +172,8 @@ static inline uint8_t symbol_of(uint64_t number, unsigned *ret_bits)
 	return (uint8_t)((bits << 2) + (unsigned)(number >> bits));
 }
 
-// Whether symbols and bits are shorter than varints once zstd has coded either: by the entropy of
-// some of the numbers. A margin, because zstd also finds repetitions, and those in varints only.
+// Whether symbols and bits are shorter than varints after zstd, by the entropy of some of the
+// numbers. With a margin, because zstd also finds repetitions, but only in varints.
 static bool is_better_packed(const uint64_t *numbers, size_t n)
 {
 	uint32_t of_varints[256] = {0}, of_symbols[256] = {0};
@@ -192,11 +193,11 @@ static bool is_better_packed(const uint64_t *numbers, size_t n)
 	       PACKED_MARGIN * entropy_bits(of_varints, 256);
 }
 
-// Bits from the lowest up, in bytes from the first on.
+// Writes bits from the lowest up, bytes in order.
 struct bit_output {
 	uint8_t *at;
 	uint64_t held;
-	unsigned n_held; // under 8
+	unsigned n_held; // fewer than 8
 };
 
 static inline void put_bits(struct bit_output *out, uint64_t value, unsigned n)
@@ -241,7 +242,7 @@ static void reduce(uint64_t *residuals, size_t n, uint64_t unit)
 	}
 }
 
-// Returns where the bits of packed residuals begin; the end where they are varints.
+// Returns the offset of the bits of packed residuals; the end if they are varints.
 static size_t put_residuals(
 	struct bytes *out, uint64_t *v, size_t n, enum column_kind kind, bool packed)
 {
@@ -264,7 +265,7 @@ static size_t put_residuals(
 	return packed ? bits_at : out->length;
 }
 
-// Lengths of the runs of values: read, missing, read, ... with their number before them.
+// Writes the number of runs, then their lengths: read, missing, read, ...
 static void put_missing_runs(struct bytes *out, const int64_t *values, uint32_t n_rows)
 {
 	uint32_t n_runs = values[0] == VALUE_MISSING ? 2 : 1;
@@ -284,7 +285,7 @@ static void put_missing_runs(struct bytes *out, const int64_t *values, uint32_t 
 	bytes_put_varint(out, n_rows - start);
 }
 
-// Copies the values that were read; returns their number.
+// Copies the values that were read and returns their number.
 static uint32_t collect_present(uint64_t *present, const int64_t *values, uint32_t n_rows)
 {
 	uint32_t n_missing = 0, n = 0;
@@ -302,7 +303,7 @@ static uint32_t collect_present(uint64_t *present, const int64_t *values, uint32
 	return n;
 }
 
-// Whether each value is the one before and the same step.
+// Whether each value is the previous one plus the same step.
 static bool is_linear(const uint64_t *v, uint32_t n, uint64_t step)
 {
 	for (uint32_t i = 1; i < n; i++) {
@@ -322,9 +323,9 @@ static enum column_kind find_kind(const uint64_t *v, uint32_t n)
 	return step == 0 ? COLUMN_CONSTANT : COLUMN_LINEAR;
 }
 
-// Writes a column, in room that was reserved. scratch has room for n_rows + 1 numbers. `packed`:
-// residuals may be split into symbols and bits, which only pays where zstd follows. Returns where
-// bits begin that nothing compresses: the column's length where there are none.
+// Writes a column into reserved space. scratch has space for n_rows + 1 numbers. `packed`:
+// residuals may be split into symbols and bits, which only helps if zstd follows. Returns the
+// offset of the incompressible bits, or the column's length if there are none.
 static size_t column_encode(
 	struct bytes *out, const int64_t *values, uint32_t n_rows, uint64_t *scratch, bool packed)
 {
@@ -356,9 +357,9 @@ static size_t column_encode(
 
 // Column decode -----------------------------------------------------------------------------------
 //
-// One column of a block: the decoder. Every byte may be hostile.
+// The decoder of a column. All bytes are untrusted.
 
-// Takes from the input; false, and nothing taken that counts, where it has too little.
+// Takes from the input. Returns false if it has too little; the position is then meaningless.
 static bool take_byte(struct input *in, uint8_t *ret)
 {
 	if (in->at >= in->end) {
@@ -410,7 +411,7 @@ static bool take_signed(struct input *in, uint64_t *ret)
 	return true;
 }
 
-// Marks missing rows in values and counts the others. The first run is of values that were read.
+// Marks missing rows in `values` and counts the others. The first run is of values that were read.
 static bool decode_missing_runs(
 	struct input *in, int64_t *values, uint32_t n_rows, uint32_t *ret_present)
 {
@@ -432,11 +433,11 @@ static bool decode_missing_runs(
 	return row == n_rows;
 }
 
-// Bits from the lowest up, in bytes from the first on.
+// Reads bits from the lowest up, bytes in order.
 struct bit_input {
 	struct input *in;
 	uint64_t held;
-	unsigned n_held; // under 8
+	unsigned n_held; // fewer than 8
 };
 
 static bool take_bits(struct bit_input *bits, unsigned n, uint64_t *ret)
@@ -461,7 +462,7 @@ static bool take_bits(struct bit_input *bits, unsigned n, uint64_t *ret)
 	return true;
 }
 
-// Symbols first, then the bits that the larger ones lack.
+// The symbols come first, then the remaining bits of larger numbers.
 static bool take_packed(struct input *in, int64_t *numbers, uint32_t n)
 {
 	struct input symbols;
@@ -529,8 +530,8 @@ static bool decode_linear(struct input *in, int64_t *values, uint32_t n, bool co
 	return true;
 }
 
-// Moves the n values that were read from the front of the array to their rows. From the back, so
-// that none is overwritten before it has moved; `missing` holds the marks.
+// Moves the n values at the front of the array to their rows, from the last to the first, so that
+// none is overwritten before it has moved. `marks` has the missing rows.
 static void spread_present(int64_t *values, const int64_t *marks, uint32_t n_rows, uint32_t n)
 {
 	for (uint32_t row = n_rows; row-- > 0;) {
@@ -546,7 +547,7 @@ static bool decode_missing(int64_t *values, uint32_t n_rows)
 	return true;
 }
 
-// The n values that were read, at the front of the array.
+// Decodes the n values that were read to the front of the array.
 static bool decode_present(
 	struct input *in, int64_t *values, uint32_t n, enum column_kind kind, bool packed)
 {
@@ -558,8 +559,8 @@ static bool decode_present(
 	              : decode_residuals(in, values, n, kind, packed);
 }
 
-// Reads a column of exactly these bytes. marks has room for n_rows numbers. False where it is
-// damaged.
+// Decodes a column of exactly these bytes. marks has space for n_rows numbers. Returns false if it
+// is damaged.
 static bool column_decode(struct input in, int64_t *values, int64_t *marks, uint32_t n_rows)
 {
 	uint8_t code;
@@ -585,17 +586,17 @@ static bool column_decode(struct input in, int64_t *values, int64_t *marks, uint
 
 // Codec -------------------------------------------------------------------------------------------
 
-// Shorter stretches are compressed with the next one: tables cost some ten bytes.
+// Shorter stretches are compressed together with the next one: tables cost some ten bytes.
 #define CUT_MIN_BYTES 256
 #define ZSTD_BLOCK_OVERHEAD 32
 
 struct encoder {
-	struct bytes column; // of the column in work
-	struct bytes body; // columns, before compression
+	struct bytes column; // the column being encoded
+	struct bytes body; // columns before compression
 	struct bytes payload;
-	void *scratch; // uint64_t: of column_encode
+	void *scratch; // uint64_t: for column_encode
 	size_t scratch_capacity;
-	void *places; // int64_t: of a block's times in a clock
+	void *places; // int64_t: positions of a block's times in a clock
 	size_t places_capacity;
 	size_t cuts[2 * BLOCK_MAX_COLUMNS + 2]; // offsets in the body
 	size_t n_cuts;
@@ -625,8 +626,8 @@ void encoder_free(struct encoder *e)
 	}
 }
 
-// Where what is alike ends: zstd codes each stretch with tables of its own. Columns of other noise,
-// and bits that nothing compresses, would spoil each other's.
+// Marks the end of similar data: zstd codes each stretch with its own tables. Columns with
+// different noise, and incompressible bits, would spoil each other's tables.
 static void cut_at(struct encoder *e, size_t offset)
 {
 	size_t last = e->n_cuts ? e->cuts[e->n_cuts - 1] : 0;
@@ -702,7 +703,7 @@ static int encode_header(struct encoder *e, const struct block *b, bool has_cloc
 	return 0;
 }
 
-// Compresses the body up to each cut; a flush ends zstd's block and its tables.
+// Compresses the body up to each cut. A flush ends zstd's block and its tables.
 static size_t compress(struct encoder *e, void *data, size_t size)
 {
 	ZSTD_outBuffer out = {data, size, 0};
@@ -716,7 +717,7 @@ static size_t compress(struct encoder *e, void *data, size_t size)
 		left = ZSTD_compressStream2(
 			e->zstd, &out, &in, i < e->n_cuts ? ZSTD_e_flush : ZSTD_e_end);
 	}
-	// The room is enough for all at once: anything left is an error.
+	// The output has space for everything, so any remainder is an error.
 	return left == 0 ? out.pos : 0;
 }
 
@@ -793,7 +794,7 @@ int block_encode(struct encoder *e, const struct block *b, enum codec codec, con
 	return is_encodable(b, codec) ? encode(e, b, NULL, codec, ret_data, ret_length) : -EINVAL;
 }
 
-// Both rise, so that one walk finds all. Of equal times the first is as good as the others.
+// Both arrays are sorted, so one pass finds all. Of equal times the first is as good as any.
 static int find_places(const struct block *b, const struct block *clock, int64_t *places)
 {
 	uint32_t at = 0;
@@ -824,8 +825,8 @@ int block_encode_on_clock(struct encoder *e, const struct block *b, const struct
 
 // Decode ------------------------------------------------------------------------------------------
 //
-// Blocks: the decoder. Every byte may be hostile. What is allocated depends on limits that are
-// checked first; every loop is bounded by the rows and columns that the limits allow.
+// The block decoder. All bytes are untrusted. Allocations depend on limits that are checked first,
+// and every loop is bounded by the rows and columns within those limits.
 
 void block_done(struct block *b)
 {
@@ -841,7 +842,7 @@ static int damaged(struct error *e, const char *what)
 	return error_set(e, EBADMSG, "damaged block: %s", what);
 }
 
-// Splits the payload into what the checksum covers, after checking it.
+// Checks the checksum and returns the bytes that it covers.
 static int check_payload(const void *data, size_t length, struct input *ret, struct error *e)
 {
 	if (length < CRC_BYTES + 1) {
@@ -909,7 +910,7 @@ static bool is_time(const int64_t *t, uint32_t n_rows)
 	return true;
 }
 
-// Places in the clock become times.
+// Replaces positions in the clock by times.
 static bool look_up_times(int64_t *t, uint32_t n_rows, const struct block *clock)
 {
 	for (uint32_t i = 0; i < n_rows; i++) {
@@ -931,7 +932,7 @@ static bool is_wanted(uint32_t metric, const uint32_t *wanted, size_t n_wanted)
 	return n_wanted == 0;
 }
 
-// Drops the columns that nobody asked for from the header; skip[i] says which they were.
+// Removes columns that were not requested from the header; skip[i] marks them.
 static void select_columns(struct block *b, const uint32_t *wanted, size_t n_wanted, bool *skip)
 {
 	uint32_t kept = 0;
@@ -961,9 +962,9 @@ static int allocate_columns(struct block *b, struct error *e)
 	return 0;
 }
 
-// What a block is decoded with.
+// Parameters of decoding a block.
 struct request {
-	const struct block *clock; // NULL: it has times of its own
+	const struct block *clock; // NULL: the block has its own times
 	const uint32_t *metric_ids; // [n_metrics]; 0: all
 	size_t n_metrics;
 };
@@ -1024,7 +1025,7 @@ static int decompress(struct input *in, void **ret_buffer, struct error *e)
 {
 	size_t stored = (size_t)(in->end - in->at);
 	unsigned long long length = ZSTD_getFrameContentSize(in->at, stored);
-	// Errors and "unknown" are the two largest numbers.
+	// zstd's two error values are the two largest numbers.
 	if (length > BLOCK_MAX_BYTES) {
 		return damaged(e, "its compressed part is not a zstd frame of allowed length");
 	}

@@ -27,7 +27,7 @@
 
 // Store -------------------------------------------------------------------------------------------
 //
-// SQLite's errors and small statements.
+// SQLite errors and small statements.
 
 static bool is_no_room(int code)
 {
@@ -61,7 +61,7 @@ int database_errno(sqlite3 *database, int result)
 			return -codes[i].code;
 		}
 	}
-	// SQLITE_IOERR, SQLITE_CANTOPEN: the system call says more.
+	// After SQLITE_IOERR and SQLITE_CANTOPEN, the errno of the system call is more precise.
 	int code = database ? sqlite3_system_errno(database) : 0;
 	return is_no_room(code) ? -ENOSPC : code > 0 ? -code : -EIO;
 }
@@ -95,7 +95,7 @@ sqlite3_int64 database_number(sqlite3 *database, const char *sql, sqlite3_int64 
 
 bool database_is_on_network(const char *path)
 {
-	// From linux/magic.h and the file systems' own sources; f_type is 32 bits of a long.
+	// From linux/magic.h and the file systems' sources; f_type is 32 bits of a long.
 	static const unsigned network[] = {
 		0x6969, // NFS
 		0x0bd00bd0, // Lustre
@@ -132,12 +132,12 @@ static const char *const beside_suffixes[BESIDE_N] = {"-wal", "-shm", "-journal"
 
 static const char journal_suffix[] = "-journal";
 
-// By the names in /proc, which lead to the open files: another thread may be closing a descriptor
-// that is looked at here.
+// Examines the names in /proc, which lead to the open files, because another thread may be closing
+// a descriptor at the same time.
 bool database_is_open_beside(const struct stat *file, int but)
 {
 	DIR *folder = opendir("/proc/self/fd");
-	bool found = !folder; // nobody can tell
+	bool found = !folder; // cannot be determined
 	for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
 		int64_t fd;
 		struct stat other;
@@ -188,10 +188,10 @@ static int check_journal(const char *name, struct error *e)
 	               : 0;
 }
 
-// must_be_open: where it is there, SQLite has it open.
+// must_be_open: if the file exists, SQLite must have it open.
 static int check_all(const char *path, const struct stat *file, bool must_be_open, struct error *e)
 {
-	// SQLite follows links, and looks beside the file that they lead to.
+	// SQLite follows links, and looks beside the target.
 	_cleanup_free_ char *real = realpath(path, NULL);
 	for (size_t i = 0; i < BESIDE_N; i++) {
 		_cleanup_free_ char *name = NULL;
@@ -269,14 +269,14 @@ void database_release_journal(const char *path)
 
 // Schema check ------------------------------------------------------------------------------------
 //
-// The texts in sqlite_schema against those in schema.sql. SQLite keeps a statement as it was typed,
-// and the embedded text has neither comments nor anything else that differs between builds.
+// Compares the texts in sqlite_schema with those in schema.sql. SQLite keeps statements as written,
+// and the embedded text has no comments or anything else that differs between builds.
 
 #define STATEMENTS_MAX 32
-// Tables that older versions do not have.
+// Tables that older versions lack.
 static const struct {
-	const char *statement; // how it begins
-	sqlite3_int64 first; // PRAGMA user_version that has it
+	const char *statement; // its beginning
+	sqlite3_int64 first; // the first PRAGMA user_version that has it
 } additions[] = {
 	{"CREATE TABLE span_block ", 1001},
 	{"CREATE TABLE profile_", 1002},
@@ -291,7 +291,7 @@ struct statement {
 	size_t length;
 };
 
-// The statements of schema.sql, without their semicolons.
+// Splits schema.sql into its statements, without semicolons.
 static size_t split_schema(struct statement ret[STATEMENTS_MAX])
 {
 	size_t n = 0;
@@ -310,7 +310,7 @@ static bool begins_with(const struct statement *s, const char *text)
 	return s->length >= strlen(text) && memcmp(s->text, text, strlen(text)) == 0;
 }
 
-// The word after this many others.
+// Returns a word of the statement, after skipping some.
 static struct statement word_of(const struct statement *s, unsigned skip)
 {
 	const char *at = s->text, *end = s->text + s->length;
@@ -329,7 +329,7 @@ static bool is_word(const struct statement *word, const char *text, bool any_cas
 			 : memcmp(word->text, text, word->length)) == 0;
 }
 
-// A row of sqlite_schema. NULL stands for "".
+// A row of sqlite_schema, with "" for NULL.
 struct entry {
 	const char *type;
 	const char *name;
@@ -350,7 +350,7 @@ static struct entry entry_of(sqlite3_stmt *row)
 		(size_t)sqlite3_column_bytes(row, 3)};
 }
 
-// Of an index, the word behind "ON" names the table.
+// For an index, the word after "ON" names the table.
 static bool is_of(const struct entry *entry, const struct statement *s)
 {
 	struct statement type = word_of(s, 1), name = word_of(s, 2),
@@ -360,7 +360,7 @@ static bool is_of(const struct entry *entry, const struct statement *s)
 	       is_word(&table, entry->table, false);
 }
 
-// SQLite's own index of UNIQUE, of which it keeps no text.
+// SQLite's own index for UNIQUE, which has no text.
 static bool is_automatic(const struct entry *entry)
 {
 	return strcmp(entry->type, "index") == 0 && entry->sql_length == 0 &&
@@ -388,7 +388,7 @@ static bool names_ours(const char *name, const struct statement *statements, siz
 	return false;
 }
 
-// What a newer minor version may add: an ordinary table, an index of such.
+// Whether a newer minor version may have added the entry: an ordinary table, or an index on one.
 static bool is_addition(const struct entry *entry, const struct statement *statements, size_t n)
 {
 	return (strcmp(entry->type, "table") == 0 || strcmp(entry->type, "index") == 0) &&
@@ -500,8 +500,8 @@ int database_make_views(sqlite3 *database)
 
 // Memory ------------------------------------------------------------------------------------------
 //
-// SQLite's own limit on its memory takes a mutex at each allocation: two threads that open many
-// small files spend half of their time waiting for it. This allocator counts without one.
+// SQLite's own memory limit takes a mutex at each allocation: two threads that open many small
+// files spend half of their time waiting for it. This allocator counts without a mutex.
 
 static _Atomic int64_t allocated_bytes;
 
@@ -567,7 +567,7 @@ static void bound_memory(void)
 {
 	static const sqlite3_mem_methods methods = {bounded_malloc, bounded_free, bounded_realloc,
 		block_size, round_up, nothing_to_begin, nothing_to_end, NULL};
-	// Where SQLite was used before, it keeps its own allocator and its own limit.
+	// If SQLite was used before, it keeps its own allocator and limit.
 	if (sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) != SQLITE_OK ||
 		sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) != SQLITE_OK) {
 		sqlite3_hard_heap_limit64(SQLITE_BYTES_MAX);
@@ -589,8 +589,8 @@ static const struct {
 	{SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
 };
 
-// A block and what belongs to it is the longest value. The schema is short, and no query of ours is
-// deep.
+// The longest values are a block and its associated data. The schema is short, and none of our
+// queries is deep.
 static const struct {
 	int id;
 	int value;
@@ -611,7 +611,8 @@ static int too_long(void *nothing)
 
 void database_bound_statements(sqlite3 *database, int64_t instructions)
 {
-	// SQLite asks each time that a statement has taken so many: the first time is the last.
+	// SQLite calls the handler each time a statement has run this many instructions. The first
+	// call ends the statement.
 	int n = instructions > INT_MAX ? INT_MAX : (int)instructions;
 	sqlite3_progress_handler(database, n, n ? too_long : NULL, NULL);
 }
@@ -622,7 +623,7 @@ static int harden(sqlite3 *database, enum database_use use)
 	sqlite3_extended_result_codes(database, 1);
 	sqlite3_busy_timeout(database, BUSY_TIMEOUT_MS);
 	for (size_t i = 0; i < ARRAY_LENGTH(settings); i++) {
-		// DEFENSIVE would not let a damaged schema be passed over.
+		// DEFENSIVE would not allow ignoring a damaged schema.
 		if (settings[i].option != SQLITE_DBCONFIG_DEFENSIVE || !damaged) {
 			sqlite3_db_config(database, settings[i].option, settings[i].value, NULL);
 		}
@@ -632,20 +633,22 @@ static int harden(sqlite3 *database, enum database_use use)
 	}
 	database_bound_statements(database, INT_MAX);
 	if (damaged) {
-		// Lets SQLite open a file that is shorter than its header says.
+		// Allows SQLite to open a file that is shorter than its header says.
 		database_exec(database, "PRAGMA writable_schema = ON");
 	}
-	database_exec(database, "PRAGMA cache_size = -8192"); // reads the file, which may be none
+	database_exec(database,
+		"PRAGMA cache_size = -8192"); // reads the file, which may not be a database
 	return database_exec(database, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
 }
 
-// "file:PATH?QUERY" with everything but plain characters escaped. NULL: out of memory.
+// Makes "file:PATH?QUERY", escaping all but plain characters. NULL: out of memory.
 static char *make_uri(const char *path, const char *query)
 {
 	static const char plain[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
 	struct text uri = {0};
-	// An empty authority, because a path that begins with two slashes would be one.
+	// With an empty authority, because a path that begins with two slashes would be read as
+	// one.
 	text_append_string(&uri, path[0] == '/' ? "file://" : "file:");
 	for (const char *c = path; *c; c++) {
 		if (strchr(plain, *c)) {

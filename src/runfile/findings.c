@@ -3,11 +3,11 @@
 //
 // Reading and writing findings.
 //
-// A file that its writer has finished is one file in DELETE mode. It is opened as immutable: SQLite
-// takes no locks and opens no file beside it, so nobody else's file can matter. Its status is
-// compared afterwards, because somebody may add to the file meanwhile. The checks of reader_open
-// that read every page are left out; the bound on statements ends a query over pages that refer to
-// each other.
+// A finished file is a single file in DELETE mode. It is opened as immutable: SQLite takes no locks
+// and opens no file beside it, so files of other users cannot interfere. Its status is compared
+// afterwards, because the file may have been changed meanwhile. reader_open's checks, which read
+// every page, are left out; the bound on statements ends a query over pages that refer to each
+// other.
 
 #include "runfile/findings.h"
 
@@ -30,7 +30,7 @@
 enum {
 	ROWS_MAX = 3 * RUN_KEYS_MAX,
 	TEXT_BYTES_MAX = 1 << 20, // of all rows
-	STATEMENT_STEPS = 1 << 22, // instructions of SQLite; a run needs some 10,000
+	STATEMENT_STEPS = 1 << 22, // SQLite instructions; a run needs some 10,000
 };
 
 // Fields of SQLite's header (https://sqlite.org/fileformat2.html), all big-endian.
@@ -43,7 +43,7 @@ enum {
 	APPLICATION_AT = 68,
 };
 
-#define FIRST_VERSION 1004 // of the schema that has the table
+#define FIRST_VERSION 1004 // the first schema version with the table
 
 // Rows --------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ static uint64_t header_number(const unsigned char *header, size_t at, size_t byt
 	return number;
 }
 
-// Whether the file is a whole run that has left WAL mode.
+// Whether the file is a complete run that is not in WAL mode.
 static bool is_settled(int fd, const struct stat *status)
 {
 	unsigned char header[HEADER_BYTES];
@@ -135,7 +135,7 @@ static bool is_settled(int fd, const struct stat *status)
 	       bytes == (uint64_t)status->st_size;
 }
 
-// A journal beside the file may hold what has to be played back before the file can be read.
+// Whether a journal beside the file may have to be played back before the file can be read.
 static bool has_log(const char *path)
 {
 	static const char *const suffixes[] = {"-journal", "-wal"};
@@ -205,7 +205,7 @@ static double number_at(sqlite3_stmt *row, int column)
 	                                                       : sqlite3_column_double(row, column);
 }
 
-// SQLite's result; SQLITE_TOOBIG for more rows or bytes than any run has.
+// Returns SQLite's result; SQLITE_TOOBIG for more rows or bytes than a run can have.
 static int read_rows(sqlite3 *database, struct findings *f)
 {
 	static const char sql[] = "SELECT 0, key, value, NULL FROM run"
@@ -261,7 +261,7 @@ int findings_read(const char *path, struct findings *ret, struct error *e)
 static int insert(sqlite3_stmt *statement, const struct findings_row *row)
 {
 	_cleanup_text_ struct text text = {0};
-	sqlite3_clear_bindings(statement); // what is not bound is NULL
+	sqlite3_clear_bindings(statement); // unbound parameters are NULL
 	sqlite3_bind_text(statement, 1, row->name, -1, SQLITE_STATIC);
 	if (isfinite(row->number)) {
 		sqlite3_bind_double(statement, 2, row->number);

@@ -26,7 +26,7 @@
 
 struct dated_run {
 	char *path;
-	int64_t written_ns; // modification time of the file; INT64_MAX: not known
+	int64_t written_ns; // modification time of the file; INT64_MAX: unknown
 	int64_t start_utc_ns;
 	bool readable;
 };
@@ -45,7 +45,7 @@ static void dated_runs_done(struct dated_runs *runs)
 	free(runs->items);
 }
 
-// Reads the start of the run only. False: the reader has to look at the file.
+// Reads only the start of the run. Returns false if the file must be opened by the reader.
 static bool read_start(struct dated_run *run)
 {
 	sqlite3 *database = NULL;
@@ -62,7 +62,7 @@ static void date_run(struct dated_run *run)
 {
 	struct reader *reader = NULL;
 	struct stat status;
-	// Opening anything else, such as a FIFO, could block for ever.
+	// Opening other types, such as a FIFO, could block for ever.
 	if (stat(run->path, &status) < 0 || !S_ISREG(status.st_mode)) {
 		return;
 	}
@@ -154,8 +154,8 @@ static void keep_newest(int64_t starts[NEWEST_MAX], size_t wanted, int64_t start
 	}
 }
 
-// Opens runs until `wanted` of them are known to be the newest: a file is written last after its
-// run has started, so a file written before the start of the last of these need not be opened. Such
+// Opens runs until the `wanted` newest are known. The last write to a file is later than the start
+// of its run, so a file last written before the start of the last of these need not be opened. Such
 // runs count as unreadable.
 static void date_newest(struct dated_runs *runs, size_t wanted)
 {
@@ -176,7 +176,7 @@ static void date_newest(struct dated_runs *runs, size_t wanted)
 	}
 }
 
-// The run files of all places. A place that cannot be read is skipped.
+// Lists the run files of all places. Unreadable places are skipped.
 static int list_places(const struct places *places, struct dated_runs *ret, struct error *e)
 {
 	int first = 0, r = 0;

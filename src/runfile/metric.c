@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Names of the kinds, as the run file spells them.
+// Names of the kinds, as in the run file.
 
 #include "runfile/metric.h"
 

@@ -30,17 +30,18 @@
 
 // Open --------------------------------------------------------------------------------------------
 //
-// Ways to open a run file for reading. SQLite needs to write beside a file in WAL mode even to read
-// it, and maps what is beside it; where the directory does not allow that, or the file is somebody
-// else's, who could truncate what is mapped, an immutable file or a private copy does.
+// Ways to open a run file for reading. Even to read a file in WAL mode, SQLite must write beside
+// it, and it maps the files there. If the directory is read-only, or a file there belongs to
+// another user, who could truncate a mapped file, the run is opened as immutable or from a private
+// copy.
 
 enum {
 	COPY_TRIES = 5, // of a file that is written meanwhile
-	WAL_HEADER_BYTES = 32, // another one: the log began anew
+	WAL_HEADER_BYTES = 32, // a different header: the log was restarted
 	FORMAT_AT = 18, // in SQLite's header: 1, or 2 for a file in WAL mode
 };
 
-// SQLite opens files lazily: reads something. The size bounds what a statement may take, until the
+// SQLite opens files lazily, so this reads something. The file's size bounds statements until the
 // file is known to be sound.
 static int try_open(
 	const char *path, enum database_use use, uint64_t bytes, sqlite3 **ret, struct error *e)
@@ -62,7 +63,7 @@ static int try_open(
 	return SQLITE_OK;
 }
 
-// What was found when it failed: where a descriptor or memory lacked, no file is damaged.
+// Sets the error. If descriptors or memory ran out, the file is not called damaged.
 static int say_why(int result, const struct error *why, const char *path, struct error *e)
 {
 	return result == SQLITE_OK ? 0
@@ -70,7 +71,7 @@ static int say_why(int result, const struct error *why, const char *path, struct
 	                           : database_error(NULL, result, e, path);
 }
 
-// Whether there is a file of that name with something in it: "-wal", "-journal".
+// Whether a file with this suffix ("-wal", "-journal") exists and is not empty.
 static bool reader_has_sibling(const char *path, const char *suffix)
 {
 	_cleanup_free_ char *name = NULL;
@@ -80,9 +81,9 @@ static bool reader_has_sibling(const char *path, const char *suffix)
 
 // A private copy ----------------------------------------------------------------------------------
 
-// What is copied, and how it was found.
+// A file to be copied, and its status when it was opened.
 struct source {
-	int fd; // -1: not there, or not the run's
+	int fd; // -1: missing, or not the run's
 	struct stat status;
 	char wal_header[WAL_HEADER_BYTES];
 };
@@ -100,7 +101,8 @@ static void sources_close(struct source sources[SOURCES_N])
 	}
 }
 
-// Only regular files, and beside the run only what its owner owns: another's is not SQLite's.
+// Opens only regular files, and beside the run only files of the run's owner: SQLite did not create
+// others.
 static int source_open(
 	struct source *s, const char *path, const struct source *run, struct error *e)
 {
@@ -153,7 +155,7 @@ static int sources_open(struct source sources[SOURCES_N], const char *path, stru
 
 static int copy_file(const struct source *from, const char *to)
 {
-	unlink(to); // of the try before
+	unlink(to); // left by the previous try
 	if (from->fd < 0) {
 		return 0;
 	}
@@ -172,8 +174,7 @@ static int copy_file(const struct source *from, const char *to)
 	return 0;
 }
 
-// Whether the files are as they were: a log may have grown, what was copied of it is the log's
-// beginning.
+// Whether the files are unchanged. A log may have grown: the copied part is its beginning.
 static bool is_unchanged(const struct source sources[SOURCES_N])
 {
 	struct stat now;
@@ -219,7 +220,7 @@ static void remove_copy(const char *directory)
 	rmdir(directory);
 }
 
-// Writes what WAL or journal hold into the copy, so that it needs nobody beside it.
+// Applies the WAL or journal to the copy, so that it needs no other file.
 static int settle_copy(const char *copy, struct error *e)
 {
 	sqlite3 *database = NULL;
@@ -251,7 +252,7 @@ static int open_settled(const char *path, const char *directory, sqlite3 **ret, 
 	return say_why(result, &why, path, e);
 }
 
-// The copy has no name any more when this returns: it goes with the connection.
+// The copy is already unlinked when this returns, so it disappears with the connection.
 static int open_copy(const char *path, sqlite3 **ret, struct error *e)
 {
 	const char *temporary = secure_getenv("TMPDIR");
@@ -283,7 +284,7 @@ static bool is_in_wal_mode(int fd)
 	return pread(fd, &format, 1, FORMAT_AT) == 1 && format == 2;
 }
 
-// *ret_copied: it cannot be read where it is.
+// *ret_copied: the file cannot be read in place.
 static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct error *e)
 {
 	struct error why = {0};
@@ -302,14 +303,14 @@ static int look_at(const char *path, struct stat *ret, bool *ret_copied, struct 
 	return 0;
 }
 
-// That what SQLite found is what was looked at: a name can be somebody else's by then.
+// Whether SQLite opened the file that was examined: the name may belong to another file by then.
 static bool is_as_found(const char *path, const struct stat *status)
 {
 	return database_is_open_beside(status, -1) &&
 	       database_check_open_beside(path, status, NULL) == 0;
 }
 
-// Whether the file is read from a private copy, because what is beside it is not to be believed.
+// Whether the file is read from a private copy, because files beside it cannot be trusted.
 static bool reader_is_copied(const char *path)
 {
 	struct stat status;
@@ -366,22 +367,22 @@ int reader_open_database(const char *path, sqlite3 **ret, struct error *e)
 
 // Salvage -----------------------------------------------------------------------------------------
 //
-// What can still be read of a database that is truncated or damaged, copied into a private one, so
-// that everything that reads runs reads this one too and knows nothing of damage.
+// Copies the readable rows of a truncated or damaged database into a private one, so that all other
+// code can read it like any run and needs no knowledge of damage.
 
-// Places in a table that cannot be read, one after the other, before it is given up.
+// Upper bound of unreadable places in a table, one after the other.
 #define GAPS_MAX 10000
 #define UNNUMBERED_MAX 100000
-// What is copied, beside the file's own bytes.
+// Minimum of bytes that may be copied, in addition to the file's size.
 #define COPIED_MIN_BYTES (UINT64_C(1) << 20)
 #define COPIED_PER_BYTE 2
-// How far behind a place that cannot be read others are looked for.
+// Range searched after an unreadable place for readable rows.
 #define GAP_MAX (INT64_C(1) << 40)
 
 static const struct salvaged_table {
 	const char *name;
-	const char *key; // what the table is ordered by
-	bool by_number; // rows can be asked for by rowid
+	const char *key; // by which the table is ordered
+	bool by_number; // rows can be found by rowid
 } tables[] = {
 	{"run", "key", false},
 	{"label", "name", false},
@@ -409,8 +410,9 @@ struct salvage {
 	char *columns; // of the target's schema: a newer file may have more
 	sqlite3_stmt *insert;
 	uint64_t rows;
-	sqlite3_int64 last; // rowid of the last row that was copied
-	uint64_t bytes_left; // that may be copied: rows that share pages can be more than the file
+	sqlite3_int64 last; // rowid of the last row copied
+	uint64_t bytes_left; // that may still be copied: rows that share pages can exceed the
+	                     // file's size
 };
 
 static char *list_columns(sqlite3 *database, const char *table)
@@ -448,7 +450,7 @@ static char *make_insert(sqlite3 *database, const struct salvaged_table *table, 
 
 static void copy_row(struct salvage *s, sqlite3_stmt *row)
 {
-	// The first column is the row's key; the table's columns follow.
+	// The first column is the row's key, then come the table's columns.
 	int n = sqlite3_column_count(row);
 	uint64_t bytes = 0;
 	for (int i = 1; i < n; i++) {
@@ -458,7 +460,7 @@ static void copy_row(struct salvage *s, sqlite3_stmt *row)
 	for (int i = 1; i < n; i++) {
 		sqlite3_bind_value(s->insert, i, sqlite3_column_value(row, i));
 	}
-	// A row that does not fit the schema is lost like one that cannot be read.
+	// A row that violates the schema is lost like an unreadable one.
 	if (sqlite3_step(s->insert) == SQLITE_DONE) {
 		s->rows++;
 	}
@@ -476,9 +478,9 @@ static sqlite3_stmt *prepare_select(const struct salvage *s, const char *columns
 	return statement;
 }
 
-// Copies rows until the end (true) or the first that cannot be read. Pages that refer to each other
-// can give the same rows for ever: numbers that do not rise are damage, and of rows without
-// numbers there are not so many.
+// Copies rows to the end (returns true) or to the first unreadable row. Pages that refer to each
+// other can repeat rows for ever: rowids that do not increase are damage, and the number of rows
+// without rowids is bounded.
 static bool copy_rows(struct salvage *s, const char *order, sqlite3_int64 from)
 {
 	sqlite3_stmt *statement = prepare_select(s, s->columns, order);
@@ -498,7 +500,7 @@ static bool copy_rows(struct salvage *s, const char *order, sqlite3_int64 from)
 	return result == SQLITE_DONE;
 }
 
-// Whether the first row from this id on can be found, or that there is none.
+// Whether the first row from this id on can be found, or there is none.
 static bool can_seek(sqlite3_stmt *seek, sqlite3_int64 id)
 {
 	sqlite3_bind_int64(seek, 1, id);
@@ -507,8 +509,8 @@ static bool can_seek(sqlite3_stmt *seek, sqlite3_int64 id)
 	return result == SQLITE_ROW || result == SQLITE_DONE;
 }
 
-// The first id behind `bad` from which rows can be found; a page that is damaged hides a range of
-// them. 0: none.
+// Finds the first id after `bad` from which rows are readable; a damaged page hides a range of ids.
+// 0: none.
 static sqlite3_int64 find_end_of_gap(sqlite3_stmt *seek, sqlite3_int64 bad)
 {
 	sqlite3_int64 step = 1;
@@ -548,7 +550,7 @@ static void salvage_numbered(struct salvage *s)
 	sqlite3_finalize(seek);
 }
 
-// A table without numbers is read from the front, then from the back.
+// A table without rowids is read from the front, then from the back.
 static void salvage_rows(struct salvage *s)
 {
 	if (s->table->by_number) {
@@ -564,7 +566,7 @@ static void salvage_rows(struct salvage *s)
 
 static void salvage_table(struct salvage *s)
 {
-	// Of another text, it could do anything: a generated column, a view that never ends.
+	// A table with another text could do anything: a generated column, a view that never ends.
 	if (!database_has_table(s->from, s->table->name)) {
 		return;
 	}
@@ -605,7 +607,7 @@ static int create_target(const char *path, sqlite3 **ret, struct error *e)
 	return result == SQLITE_OK ? 0 : database_error(*ret, result, e, path);
 }
 
-// Copies every row that can still be read into a private database. *ret_rows counts them.
+// Copies every readable row into a private database. *ret_rows counts them.
 static int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows, struct error *e)
 {
 	struct salvage s = {0};
@@ -633,11 +635,11 @@ static int salvage_database(const char *path, sqlite3 **ret, uint64_t *ret_rows,
 
 // Liveness ----------------------------------------------------------------------------------------
 //
-// Whether the recorder of a run without an end still writes it.
+// Whether the recorder of a run without an end is still writing it.
 
 #define RECENT_S 30
 
-// Reads a short file of /proc as one line. False where it cannot be read.
+// Reads a short file of /proc as one line. Returns false if it cannot be read.
 static bool read_line(const char *path, char *line, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -682,7 +684,7 @@ static enum process_answer find_recorder(const struct pairs *run)
 	if (boot_id && hostname && strcmp(hostname, our_hostname) == 0 &&
 		read_line("/proc/sys/kernel/random/boot_id", our_boot_id, sizeof(our_boot_id)) &&
 		strcmp(boot_id, our_boot_id) != 0) {
-		return PROCESS_NO; // this machine, before it was booted
+		return PROCESS_NO; // on this machine, before it was last booted
 	}
 	const struct process_name recorder = {
 		.pid = pairs_number(run, "recorder_pid"),
@@ -693,8 +695,8 @@ static enum process_answer find_recorder(const struct pairs *run)
 	return process_find(&recorder, NULL);
 }
 
-// Whether the run's recorder is at work, by the keys of table `run`; where that cannot be told (it
-// is on another machine, in another container, hidden), by when the file was last written.
+// Whether the run's recorder is alive, from the keys of table `run`. If that cannot be determined
+// (another machine, another container, hidden), from the time of the last write.
 static bool recorder_is_alive(const char *path, const struct pairs *run)
 {
 	enum process_answer answer = find_recorder(run);
@@ -702,7 +704,7 @@ static bool recorder_is_alive(const char *path, const struct pairs *run)
 	       (answer == PROCESS_CANNOT_TELL && was_written_recently(path));
 }
 
-// Whether it is known to have ended: nobody else writes the file then.
+// Whether the recorder is known to have ended, so that nothing writes the file.
 static bool recorder_has_ended(const struct pairs *run)
 {
 	return find_recorder(run) == PROCESS_NO;
@@ -710,7 +712,7 @@ static bool recorder_has_ended(const struct pairs *run)
 
 // Series ------------------------------------------------------------------------------------------
 //
-// Blocks of a run, and one metric of one entity as a series.
+// Blocks of a run, and a metric of an entity as a series.
 
 int reader_blocks(struct reader *r, int64_t entity,
 	int (*each)(void *context, int64_t entity, const struct block *b), void *context,
@@ -768,7 +770,7 @@ static int grow_array(void *array, size_t capacity)
 	return 0;
 }
 
-// minimum and maximum are arrays of their own only once something was thinned.
+// minimum and maximum become separate arrays only after something was thinned.
 static int reserve(struct collector *c, size_t more)
 {
 	struct series *s = &c->series;
@@ -852,7 +854,8 @@ static int collect_block(struct collector *c, const struct block *b)
 	}
 	struct series *s = &c->series;
 	for (uint32_t i = 0; i < b->n_rows; i++) {
-		// Blocks of one stream do not overlap; forged ones may, and times never fall.
+		// Blocks of one stream do not overlap; forged ones may, but times must never
+		// decrease.
 		bool falls = s->n > 0 && b->t[i] < s->t_us[s->n - 1];
 		if (falls || b->t[i] < c->from_us || b->t[i] > c->to_us) {
 			continue;
@@ -868,7 +871,7 @@ static int collect_block(struct collector *c, const struct block *b)
 	return 0;
 }
 
-// The scale of the metric as it is said of this entity's kind. False where there is none.
+// Finds the scale of the metric for this entity's kind. Returns false if there is none.
 static bool find_scale(struct reader *r, int64_t entity, const char *metric, double *ret)
 {
 	static const char sql[] = "SELECT m.scale FROM metric m JOIN entity e"
@@ -897,7 +900,7 @@ static bool knows_metrics(struct reader *r)
 	return r->metrics.n > 0;
 }
 
-// As find_scale(), from the metric's rows.
+// The same as find_scale(), from the metric's rows in memory.
 static bool find_known_scale(
 	struct reader *r, int64_t entity, const struct metric_entry *rows, size_t n, double *ret)
 {
@@ -918,7 +921,7 @@ static bool find_known_scale(
 	return found;
 }
 
-// The scale, and what is known of the metric for the query. False where the entity has none.
+// Finds the scale, and sets the query's metric. Returns false if the entity lacks the metric.
 static bool find_metric(struct reader *r, struct block_query *query, double *ret)
 {
 	if (!knows_metrics(r)) {
@@ -972,7 +975,7 @@ int reader_series(struct reader *r, int64_t entity, const char *metric, int64_t 
 
 // Reader ------------------------------------------------------------------------------------------
 
-// The value of a key, or NULL.
+// Returns the value of a key, or NULL.
 static const char *pairs_get(const struct pairs *pairs, const char *name)
 {
 	for (size_t i = 0; i < pairs->n; i++) {
@@ -1026,7 +1029,7 @@ static int pairs_load(struct pairs *pairs, sqlite3 *database, const char *sql)
 	return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-// Adds to what the opening found, for the notice.
+// Adds to the problems found while opening, for the notice.
 static void note_trouble(struct reader *r, const char *text)
 {
 	size_t length = strlen(r->trouble);
@@ -1046,8 +1049,8 @@ static uint32_t header_number(const struct database_header *header, size_t offse
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-// What SQLite would not say as clearly. *ret_missing: bytes that the header promises and that are
-// not there.
+// Finds problems that SQLite would report less clearly. *ret_missing: number of bytes that the
+// header promises but the file lacks.
 static int check_file(const char *path, uint64_t *ret_missing, struct error *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -1106,7 +1109,7 @@ static int check_identity(struct reader *r, struct error *e)
 	return 0;
 }
 
-// How large a run may be: see database.h.
+// Limits of a run: see database.h.
 static const struct {
 	const char *sql;
 	int64_t most;
@@ -1121,7 +1124,7 @@ static const struct {
 	{"SELECT count(*) FROM summary", RUN_SUMMARY_MAX, "rows of its summary"},
 	{"SELECT count(*) FROM finding", RUN_KEYS_MAX, "findings"},
 	{"SELECT count(*) FROM main.span", RUN_SPANS_MAX, "spans"},
-	// What a block holds is compared with what its row says when it is decoded.
+	// A block's content is compared with its row when it is decoded.
 	{"SELECT sum(min(max(rows, 0), 1048576)) FROM span_block", RUN_SPANS_MAX,
 		"spans in blocks"},
 	{"SELECT sum(min(max(rows, 0), 1048576)) FROM clock", RUN_ROWS_MAX, "rows of clocks"},
@@ -1131,7 +1134,7 @@ static const struct {
 		RUN_STREAM_ROWS_MAX, "rows of samples of one entity"},
 };
 
-// What has to be decoded to read all blocks once. INT64_MAX for what is not known.
+// Number of values to decode to read all blocks once. INT64_MAX if unknown.
 static int64_t count_values(sqlite3 *database)
 {
 	static const char sql[] = "SELECT payload, (SELECT rows FROM clock WHERE id = block.clock)"
@@ -1156,10 +1159,11 @@ static int64_t count_values(sqlite3 *database)
 	return result == SQLITE_DONE ? n : INT64_MAX;
 }
 
-// Bytes cost whoever sends a file something, values nothing: see database.h.
+// Rejects files that expand too much: bytes cost their sender something, values nothing. See
+// database.h.
 static int check_density(struct reader *r, struct error *e)
 {
-	// No block has more columns: a run of few rows need not be looked through.
+	// No block has more columns, so a run of few rows need not be examined.
 	static_assert(BLOCK_MAX_COLUMNS + 1 == 257 && BLOCK_MAX_ROWS == 1048576, "as in the SQL");
 	static const char most[] =
 		"SELECT sum(min(max(rows, 0), 1048576) * 257 +"
@@ -1210,7 +1214,7 @@ static enum run_state find_state(const struct reader *r)
 	return recorder_is_alive(r->path, &r->run) ? RUN_LIVE : RUN_CUT_OFF;
 }
 
-// With the indexes: an entry that leads nowhere makes SQLite give up a whole query.
+// Includes indexes: a dangling index entry makes SQLite abort a whole query.
 static bool is_whole(sqlite3 *database)
 {
 	sqlite3_stmt *statement = NULL;
@@ -1264,7 +1268,8 @@ static bool is_damage(int code)
 	return code == -EBADMSG || code == -EIO;
 }
 
-// The database, its identity and its keys; a private copy of what is left where it is damaged.
+// Opens the database and reads its identity and keys; from a private copy of the remains if it is
+// damaged.
 static int open_checked(struct reader *r, struct error *e)
 {
 	uint64_t missing = 0;
@@ -1282,12 +1287,13 @@ static int open_checked(struct reader *r, struct error *e)
 	}
 	struct error why = {0};
 	if (database_check_schema(r->database, &why) < 0) {
-		// One that SQLite cannot read is damaged; one that it can is another's.
+		// A file that SQLite cannot read is damaged; one that it can read is another
+		// program's.
 		return is_readable(r->database)
 		               ? error_set(e, EBADMSG, "%s: not a run file: %s", r->path, why.text)
 		               : open_salvaged(r, missing, e);
 	}
-	// Before anything is asked: pages that refer to each other are endless.
+	// Before any query: pages that refer to each other make queries endless.
 	if (!is_whole(r->database)) {
 		return open_salvaged(r, missing, e);
 	}
@@ -1304,7 +1310,7 @@ static int open_checked(struct reader *r, struct error *e)
 	}
 	database_bound_statements(r->database, INT64_MAX);
 	r->state = find_state(r);
-	// What is missing of the last page SQLite takes for zeros; what a WAL holds is not missing.
+	// SQLite reads a missing part of the last page as zeros. Pages in a WAL are not missing.
 	if (missing && !reader_has_sibling(r->path, "-wal")) {
 		note_truncated(r, missing);
 	}
@@ -1319,7 +1325,7 @@ static void note_cut_off(struct reader *r)
 	note_trouble(r, text);
 }
 
-// What a query asks beside the tables of the file: decoded samples, all spans, our own views.
+// Creates tables besides those of the file: decoded samples, all spans, our own views.
 static int make_tables(struct reader *r, struct error *e)
 {
 	bool locked = database_number(r->database, "PRAGMA query_only", 0) == 1;
@@ -1456,7 +1462,7 @@ void reader_hold(struct reader *r)
 
 void reader_release(struct reader *r)
 {
-	metric_rows_done(&r->metrics); // others may add some from now on
+	metric_rows_done(&r->metrics); // more may be added from now on
 	r->held = r->metrics_tried = false;
 	(void)database_exec(r->database, "COMMIT");
 }
@@ -1481,15 +1487,15 @@ sqlite3 *reader_database(struct reader *r)
 	return r->database;
 }
 
-// The blocks that began last are not the ones that end last where some rows are apart.
+// If some rows are far apart, the blocks that began last may not be the ones that end last.
 static const char last_block[] = "SELECT max((SELECT max(t_last) FROM (SELECT t_last FROM block"
 				 " WHERE entity = e.id ORDER BY t_first DESC LIMIT 32)))"
 				 " FROM entity e";
 
-// The last time in the file; ns since the start.
+// The last time in the file, in ns since the start.
 static int64_t last_recorded_ns(sqlite3 *database)
 {
-	// Each by an index or from the end: a run can hold millions of spans.
+	// Each query uses an index or reads from the end: a run can have millions of spans.
 	static const char *const queries[] = {
 		last_block,
 		"SELECT t_ns FROM event ORDER BY id DESC LIMIT 1",
@@ -1510,7 +1516,8 @@ int64_t reader_end_ns(struct reader *r)
 	return end >= 0 ? end : last_recorded_ns(r->database);
 }
 
-// The first event after which nothing was recorded: "recorder was killed (signal 9); nothing ...".
+// Finds the first event after which nothing was recorded: "recorder was killed (signal 9); nothing
+// ...".
 static void find_part(struct reader *r)
 {
 	sqlite3_stmt *row = NULL;
@@ -1525,7 +1532,8 @@ static void find_part(struct reader *r)
 		sqlite3_finalize(row);
 		return;
 	}
-	// Of what comes second a batch may have been lost: samples tell how far it goes.
+	// A batch of data written each second may have been lost: samples show how far the
+	// recording goes.
 	int64_t last_ns = database_number(r->database, last_block, 0);
 	int64_t event_ns = sqlite3_column_int64(row, 0), end_ns = reader_end_ns(r);
 	last_ns = last_ns < event_ns ? last_ns : event_ns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The virtual table `samples`. Eponymous: it is there without CREATE, also in a database that
-// cannot be written.
+// The virtual table `samples`. It is eponymous: it exists without CREATE, also in a read-only
+// database.
 
 #include "runfile/samples.h"
 
@@ -21,7 +21,7 @@
 
 enum { COLUMN_ENTITY, COLUMN_METRIC, COLUMN_T, COLUMN_VALUE };
 
-// How xBestIndex tells xFilter which arguments come, in this order.
+// Flags from xBestIndex to xFilter for the arguments present, in this order.
 enum { PLAN_ENTITY = 1, PLAN_METRIC = 2, PLAN_FROM = 4, PLAN_TO = 8 };
 
 struct samples_table {
@@ -39,10 +39,10 @@ struct metric_name {
 struct samples_cursor {
 	sqlite3_vtab_cursor base;
 	struct block_scan scan;
-	struct block block; // in work
+	struct block block; // the current block
 	uint32_t column;
 	uint32_t row;
-	const struct metric_name *metric; // of the column; NULL where the file does not name it
+	const struct metric_name *metric; // of the column; NULL if the file does not name it
 	struct metric_name *metrics; // [n_metrics], sorted by id
 	size_t n_metrics;
 	bool at_end;
@@ -73,7 +73,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-// Which argument of the plan a constraint can become; 0 for none.
+// Returns the plan flag that a constraint can set; 0 for none.
 static int plan_of(const struct sqlite3_index_constraint *constraint)
 {
 	static const struct {
@@ -97,8 +97,8 @@ static int plan_of(const struct sqlite3_index_constraint *constraint)
 	return 0;
 }
 
-// Only the blocks are chosen by the constraints; SQLite checks every row again (omit stays 0), so
-// that bounds may be loose. A query that is narrower is cheaper: the order entity, metric, t.
+// Constraints only select blocks. SQLite checks every row again (omit stays 0), so bounds may be
+// loose. Narrow queries get a lower cost; the order is entity, metric, t.
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	(void)base;
@@ -203,14 +203,14 @@ static const struct metric_name *find_metric(const struct samples_cursor *cursor
 	return NULL;
 }
 
-// Of a thinned gauge the mean stands in the table.
+// For a thinned gauge the table has only the mean.
 static bool is_shown(const struct block *b, uint32_t column)
 {
 	return !b->aggregates || b->aggregates[column] == AGGREGATE_NONE ||
 	       b->aggregates[column] == AGGREGATE_MEAN;
 }
 
-// Moves to the first row of the next column or block that there is.
+// Moves to the first row of the next existing column or block.
 static int advance_column(struct samples_cursor *cursor)
 {
 	cursor->row = 0;
@@ -236,7 +236,7 @@ static int advance_column(struct samples_cursor *cursor)
 	}
 }
 
-// Seconds as microseconds, rounded outwards by one because a row is checked again.
+// Converts seconds to microseconds, rounded outwards by one, because rows are checked again.
 static int64_t bound_us(double seconds, int64_t slack)
 {
 	double us = seconds * 1e6;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Spans as columns of the block codec: starts are its times, the rest small differences.
+// Spans as columns of the block codec: starts are the block's times, the rest are small
+// differences.
 
 #include "runfile/span_rows.h"
 
@@ -15,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 
-#define WORDS_MAX 256u // that a writer puts into one block: they are looked through for each span
+#define WORDS_MAX 256u // upper bound in one block, because they are searched for each span
 #define N_STRINGS 4u // name, kind, thread, attributes
 
 enum {
@@ -52,7 +53,7 @@ void span_rows_done(struct span_rows *rows)
 
 // Words -------------------------------------------------------------------------------------------
 
-// Three strings in one piece of memory.
+// Three strings in one allocation.
 static int words_add(struct span_rows *rows, const struct span_words *words)
 {
 	void *list = rows->words;
@@ -159,7 +160,7 @@ static int row_compare(const void *left, const void *right)
 	               : (a->id > b->id) - (a->id < b->id);
 }
 
-// A string ends at its NUL, in the file as well.
+// A string ends at its NUL, in the file too.
 static void write_words(const struct span_rows *rows, struct text *out)
 {
 	text_clear(out);
@@ -176,7 +177,7 @@ static void write_words(const struct span_rows *rows, struct text *out)
 	}
 }
 
-// 0 stands for no parent, and no span is its own.
+// 0 means no parent: no span is its own parent.
 static int64_t parent_distance(const struct span_row *row)
 {
 	return row->parent ? (int64_t)((uint64_t)row->id - (uint64_t)row->parent) : 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The virtual table temp.span. Blocks overlap, since spans are in the block of the second in which
-// they ended: each is opened when the first of its spans is due, and a heap of those that are open
-// gives the span that begins next.
+// The virtual table temp.span. Blocks overlap, because spans are in the block of the second in
+// which they ended. Each block is opened when its first span is due, and a heap of the open blocks
+// yields the next span.
 
 #include "runfile/spans_table.h"
 
@@ -19,10 +19,9 @@
 #include "runfile/database.h"
 #include "runfile/span_rows.h"
 
-// Blocks of spans that are read side by side, since they overlap: a heap of them gives the span
-// that begins next.
+// Open blocks of spans. They overlap, so a heap yields the span that begins next.
 
-// A block in work. Its next span is rows.items[at].
+// An open block. Its next span is rows.items[at].
 struct open_block {
 	struct span_rows rows;
 	bool *wanted; // [rows.n_words]
@@ -30,7 +29,7 @@ struct open_block {
 };
 
 struct span_heap {
-	struct open_block **items; // [n]; the one whose span begins first at 0
+	struct open_block **items; // [n]; the block with the earliest next span at 0
 	size_t n;
 	size_t capacity;
 };
@@ -48,7 +47,7 @@ static void open_block_free(struct open_block *block)
 	}
 }
 
-// Spans of which kind are asked for; NULL: all. 0 or -ENOMEM.
+// Selects spans of a kind; NULL: all. Returns 0 or -ENOMEM.
 static int open_block_choose(struct open_block *block, const char *kind)
 {
 	block->wanted = malloc(block->rows.n_words + 1);
@@ -58,7 +57,7 @@ static int open_block_choose(struct open_block *block, const char *kind)
 	return block->wanted ? 0 : -ENOMEM;
 }
 
-// Moves to the next span that is asked for. False: there is none.
+// Moves to the next selected span. Returns false if there is none.
 static bool open_block_settle(struct open_block *block)
 {
 	while (block->at < block->rows.n && !block->wanted[block->rows.items[block->at].words]) {
@@ -67,7 +66,7 @@ static bool open_block_settle(struct open_block *block)
 	return block->at < block->rows.n;
 }
 
-// Moves to the span of this id.
+// Moves to the span with this id.
 static bool open_block_find(struct open_block *block, int64_t id)
 {
 	for (size_t i = 0; i < block->rows.n; i++) {
@@ -86,7 +85,7 @@ static bool begins_before(const struct open_block *a, const struct open_block *b
 	                                         : left->id < right->id;
 }
 
-// 0 or -ENOMEM.
+// Returns 0 or -ENOMEM.
 static int span_heap_add(struct span_heap *heap, struct open_block *block)
 {
 	void *items = heap->items;
@@ -104,7 +103,7 @@ static int span_heap_add(struct span_heap *heap, struct open_block *block)
 	return 0;
 }
 
-// After the first has moved on, or another was put in its place.
+// Restores the order after the first block moved on or was replaced.
 static void span_heap_sink(struct span_heap *heap)
 {
 	struct open_block **items = heap->items;
@@ -139,11 +138,11 @@ enum {
 #define COLUMNS \
 	"id, name, kind, start_ns, end_ns, thread, parent, number, samples, value, attributes"
 
-// Blocks that are open at once are as many as spans that hold others and have not ended: a file in
-// which more overlap was made to take memory.
+// Upper bound of open blocks. In a sound file they are as many as open spans that contain others; a
+// file with more overlap was made to exhaust memory.
 #define OPEN_MAX 1024
 
-// How xBestIndex tells xFilter which arguments come, in this order.
+// Flags from xBestIndex to xFilter for the arguments present, in this order.
 enum { PLAN_ID = 1, PLAN_KIND = 2 };
 
 struct spans_table {
@@ -152,7 +151,7 @@ struct spans_table {
 	struct damage *damage;
 };
 
-// A block that has spans to come.
+// A block with spans still to come.
 struct waiting_block {
 	int64_t id;
 	int64_t first_ns;
@@ -162,18 +161,18 @@ struct spans_cursor {
 	sqlite3_vtab_cursor base;
 	sqlite3_stmt *rows; // of main.span; on a row while row_waits
 	bool row_waits;
-	sqlite3_stmt *snapshot; // open as long as the cursor: what it sees does not change
-	sqlite3_stmt *block; // one by its id
+	sqlite3_stmt *snapshot; // open as long as the cursor, so that its view does not change
+	sqlite3_stmt *block; // selects one block by id
 	struct waiting_block *waiting; // [n_waiting], in order of their first start
 	size_t n_waiting;
 	size_t waiting_capacity;
 	size_t next_waiting;
 	struct span_heap open;
-	struct open_block *kept; // the one that a lookup by id read last
+	struct open_block *kept; // the block read last by a lookup by id
 	int64_t kept_id;
 	char *kind; // NULL: all
 	int64_t id; // 0: all
-	bool from_block; // the present span is
+	bool from_block; // whether the current span is from a block
 	bool at_end;
 };
 
@@ -203,7 +202,7 @@ static int disconnect_table(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-// Spans come in the order of start_ns and id.
+// Spans are ordered by start_ns and id.
 static bool is_their_order(const sqlite3_index_info *info)
 {
 	static const int order[] = {COLUMN_START, COLUMN_ID};
@@ -216,7 +215,7 @@ static bool is_their_order(const sqlite3_index_info *info)
 	return info->nOrderBy > 0;
 }
 
-// Whether a kind is compared byte by byte, and not COLLATE NOCASE, which more kinds are equal to.
+// Whether a kind is compared byte by byte, not with COLLATE NOCASE, which matches more kinds.
 static bool is_exact(sqlite3_index_info *info, int constraint)
 {
 	return sqlite3_stricmp(sqlite3_vtab_collation(info, constraint), "BINARY") == 0;
@@ -253,11 +252,11 @@ static void note_damage(const struct spans_cursor *cursor, int64_t id)
 {
 	const struct spans_table *table = (const struct spans_table *)cursor->base.pVtab;
 	if (table->damage) {
-		damage_add(table->damage, ~id); // below 0, whatever it is
+		damage_add(table->damage, ~id); // below 0 for any id
 	}
 }
 
-// *ret is NULL where the block is damaged or gone.
+// *ret is NULL if the block is damaged or gone.
 static int read_block(
 	struct spans_cursor *cursor, const struct waiting_block *which, struct open_block **ret)
 {
@@ -275,7 +274,7 @@ static int read_block(
 				  sqlite3_column_blob(statement, 2),
 				  (size_t)sqlite3_column_bytes(statement, 2),
 				  (enum codec)sqlite3_column_int(statement, 0), &block->rows, NULL);
-	// What the rows say is what was counted when the run was opened.
+	// The counts made when the run was opened are those of the rows.
 	if (r == 0 && sqlite3_column_int64(statement, 3) != (sqlite3_int64)block->rows.n) {
 		r = -EBADMSG;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Creation and completion of a run file. Nothing is synced to the disk: committed data survive the
-// death of this process, and a recorder that made the kernel flush would slow the job.
+// Creating and completing a run file. Nothing is synced to disk: committed data survive the death
+// of this process, and a recorder that makes the kernel flush would slow the job.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 #define FORMAT_AT 18 // in SQLite's header: 1, or 2 for a file in WAL mode
 #define SMALL_FILE_BYTES (8 * 1024 * 1024)
 
-// Holds disk space in a file without a name, which goes with the process whatever ends it.
+// Holds disk space in an unnamed file, which disappears with the process in any case.
 static int reserve_open(const char *path, struct error *e)
 {
 	_cleanup_free_ char *name = NULL;
@@ -56,8 +56,8 @@ static bool is_the_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// That SQLite has the file open that is held, and beside it no one else's: names can be somebody
-// else's by the time they are opened.
+// Whether SQLite opened the held file, and beside it only files of ours: names can belong to other
+// users by the time they are opened.
 static int check_opened(struct writer *w, const struct stat *held, struct error *e)
 {
 	struct stat now;
@@ -70,7 +70,7 @@ static int check_opened(struct writer *w, const struct stat *held, struct error 
 	return database_check_open_beside(w->path, held, e);
 }
 
-// A journal of our own before SQLite needs one, which is kept until the end.
+// Creates our own journal before SQLite needs one, and keeps it until the end.
 static int use_own_journal(struct writer *w, const struct stat *held, struct error *e)
 {
 	int r = database_claim_journal(w->path, held, e);
@@ -115,7 +115,7 @@ static int open_database(struct writer *w, const char *vfs, struct error *e)
 	return check_opened(w, &held, e);
 }
 
-// WAL needs memory that all who open the file share.
+// WAL needs memory shared by all that open the file.
 static bool try_wal(struct writer *w)
 {
 	sqlite3_stmt *statement = NULL;
@@ -125,7 +125,7 @@ static bool try_wal(struct writer *w)
 	           sqlite3_step(statement) == SQLITE_ROW &&
 	           sqlite3_stricmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
 	sqlite3_finalize(statement);
-	// The mode is only known to work when the shared memory has been mapped.
+	// The mode works only if the shared memory could be mapped.
 	wal = wal && database_exec(w->database, "BEGIN IMMEDIATE; COMMIT") == SQLITE_OK;
 	if (!wal) {
 		struct stat held;
@@ -151,8 +151,8 @@ bool writer_is_displaced(struct writer *w)
 
 static int configure(struct writer *w, struct error *e)
 {
-	// 1 MiB of cache: the recorder's memory is bounded. In DELETE mode a batch of 10 s has to
-	// fit, because pages that spill lock readers out until the commit.
+	// 1 MiB of cache, because the recorder's memory is bounded. In DELETE mode it must hold a
+	// batch of 10 s, because spilled pages lock readers out until the commit.
 	char sql[256];
 	snprintf(sql, sizeof(sql),
 		"PRAGMA synchronous = OFF; PRAGMA cache_size = -%d; PRAGMA wal_autocheckpoint = "
@@ -182,13 +182,12 @@ static int create_schema(struct writer *w, struct error *e)
 	return result == SQLITE_OK ? 0 : database_error(w->database, result, e, w->path);
 }
 
-// SQLite's own files beside the run. Left over from a run before, they would be taken for this
-// one's.
+// SQLite's own files beside the run. Those left by an earlier run would be taken for this run's.
 static const char *const siblings[] = {"-wal", "-shm", "-journal", "-reserve", NULL};
 static const char *const all_files[] = {"", "-wal", "-shm", "-journal", "-reserve", NULL};
 
-// An empty file in the place of the old one, in one step: the name is never free in between, so a
-// run that starts at the same moment does not take it for its own.
+// Atomically replaces the old file by an empty one. The name is never free in between, so a run
+// that starts at the same moment cannot take it.
 static int replace_file(const char *path, int *ret_fd, struct error *e)
 {
 	_cleanup_free_ char *fresh = NULL;
@@ -209,14 +208,14 @@ static int replace_file(const char *path, int *ret_fd, struct error *e)
 	return 0;
 }
 
-// A run that somebody records is not replaced: what he recorded so far would be lost, and the rest.
+// A run that is being recorded is not replaced: it would be lost.
 static int check_not_recorded(const char *path, struct error *e)
 {
 	struct reader *reader = NULL;
 	struct error why = {0};
 	int r = reader_open(path, &reader, &why);
 	if (r == -EBADMSG || r == -ENOENT) {
-		return 0; // no run, or none of which anything is left
+		return 0; // not a run, or nothing is left of it
 	}
 	if (r < 0) {
 		return error_set(e, -r,
@@ -287,17 +286,17 @@ static int create_database(struct writer *w, const char *vfs, struct error *e)
 	if (r < 0) {
 		return r;
 	}
-	// The last two only before the first page is written. Small pages, because most tables are
-	// small and a block's last page is half empty: a fifth less file for a run of two minutes
-	// than with 4,096 bytes. auto_vacuum lets a finished run give back what it does not need.
-	// Without the first, auto_vacuum, which writes the first page, waits for the disk four
-	// times, making the file WAL six, and the job for that.
+	// The last two settings work only before the first page is written. Small pages, because
+	// most tables are small and a block's last page is half empty: for a run of two minutes the
+	// file is a fifth smaller than with 4,096 bytes. auto_vacuum lets a finished run free
+	// unused space. Without the first setting, auto_vacuum, which writes the first page, waits
+	// for the disk four times, and switching to WAL six times, and the job would wait too.
 	database_exec(w->database, "PRAGMA synchronous = OFF; PRAGMA page_size = 2048;"
 				   "PRAGMA auto_vacuum = INCREMENTAL");
 	w->wal = try_wal(w);
 	r = configure(w, e);
 	r = r < 0 ? r : create_schema(w, e);
-	// What others put beside it meanwhile may have been played back into it.
+	// Files that others put beside it meanwhile may have been played back into it.
 	struct stat held;
 	r = r == 0 && fstat(w->held, &held) == 0 ? check_opened(w, &held, e) : r;
 	return r < 0 ? r : check_schema(w, e);
@@ -380,14 +379,14 @@ int writer_open(const char *path, struct writer **ret, struct error *e)
 		r = check_identity(w, e);
 	}
 	if (r == 0) {
-		// The mode is left as it is: WAL where the recorder could, DELETE elsewhere.
+		// The mode is kept: WAL if the recorder could use it, else DELETE.
 		r = configure(w, e);
 	}
 	if (r < 0) {
 		writer_free(w);
 		return r;
 	}
-	w->wal = true; // no pace of 10 s: what is put here is little, and wants to be there
+	w->wal = true; // no interval of 10 s: the data put here are few and should appear at once
 	*ret = w;
 	return 0;
 }
@@ -411,15 +410,15 @@ void writer_settle(struct writer *w)
 	}
 	struct stat held;
 	if (fstat(w->held, &held) < 0 || use_own_journal(w, &held, NULL) < 0) {
-		return; // somebody else's journal is in the way
+		return; // another user's journal is in the way
 	}
-	// Who reads is not waited for long: the job's end would be late for that.
+	// Does not wait long for readers: that would delay the job's end.
 	sqlite3_busy_timeout(w->database, SETTLE_TIMEOUT_MS);
 	database_exec(w->database, "PRAGMA incremental_vacuum");
 	database_exec(w->database, "PRAGMA wal_checkpoint(TRUNCATE)");
 	database_exec(w->database, "PRAGMA journal_mode = TRUNCATE");
-	// In a small file half empty pages weigh: a tenth of it for two minutes, written anew in
-	// 10 ms. Does nothing where somebody reads, or where there is no room.
+	// In a small file half-empty pages matter: a tenth of the file of a two-minute run,
+	// rewritten in 10 ms. Does nothing if there is a reader or no space.
 	if (writer_file_bytes(w) < SMALL_FILE_BYTES) {
 		database_exec(w->database, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = NONE;"
 					   "PRAGMA page_size = 512; VACUUM");
@@ -435,7 +434,7 @@ static int finish(struct writer *w, const char *state, int64_t end_ns, int statu
 	}
 	bool was_full = w->full;
 	int r = was_full ? 0 : writer_compact(w, INT64_MAX, e);
-	// On a full disk the end still fits into what the reserve gave back, or it is missing.
+	// On a full disk, the end either fits into the space of the reserve or is missing.
 	w->full = false;
 	int put = put_end_of_run(w, state, end_ns, status);
 	if (put == 0 && !was_full) {
@@ -484,7 +483,7 @@ void writer_free(struct writer *w)
 		database_release_journal(w->path);
 	}
 	if (w->held >= 0) {
-		close(w->held); // not before: with it go all locks on the file
+		close(w->held); // last, because closing it drops all locks on the file
 	}
 	if (w->reserve >= 0) {
 		close(w->reserve);
