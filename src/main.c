@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain: what a deep-network training run does to a machine, why it is slow, and what to change.
+// strain: records a deep-learning training run, explains why it is slow, and advises what to
+// change.
 //
-// The way through the program. Two parts, and the run file between them:
+// A map of the program. It has two parts, connected by the run file:
 //
 // - base/: errors, cleanup, parsing, clocks, arrays, text, files, secrets
 // - machine/: a machine under a root directory: kernel text files, cgroups, NVML, processes
@@ -47,7 +48,7 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *summary; // NULL: not for people
+	const char *summary; // NULL: internal command
 };
 
 static int help(int argc, char **argv);
@@ -89,7 +90,7 @@ static void print_help(FILE *stream)
 		stream);
 }
 
-// What a person types, though it stands in no list.
+// Whether a command exists, including those not listed for users.
 static bool is_known(const struct command *command)
 {
 	return command->summary || command->run == help || command->run == command_version;
@@ -157,7 +158,7 @@ static void complete_command(const char *typed)
 	}
 }
 
-// strain complete WORD...: what the last of the words that stand behind `strain` may become. Each
+// strain complete WORD...: prints completions of the last word of a `strain` command line. Each
 // command knows its own options.
 static int complete(int argc, char **argv)
 {
@@ -170,7 +171,7 @@ static int complete(int argc, char **argv)
 	if (!command || !is_known(command) || command->run == help) {
 		return STATUS_OK;
 	}
-	if (command->run == command_run) { // another program's main has the options
+	if (command->run == command_run) { // its options are in the main of another program
 		complete_print(argv[1], run_option_table, argc - 2, argv + 2);
 		return STATUS_OK;
 	}
@@ -179,8 +180,8 @@ static int complete(int argc, char **argv)
 	return command->run(argc, argv);
 }
 
-// A mapped file that somebody truncates, the memory that SQLite shares beside a live run for one,
-// ends who reads it: with a line, and without a core.
+// Truncating a mapped file, such as the memory that SQLite shares beside a live run, kills its
+// readers by SIGBUS. This prints a line and ends without a core dump.
 static void file_was_cut(int signal_number)
 {
 	static const char text[] = "strain: a file was truncated while it was read\n";
@@ -193,7 +194,7 @@ static void watch_mapped_files(void)
 {
 	struct sigaction action = {.sa_handler = file_was_cut};
 	sigemptyset(&action.sa_mask);
-	sigaction(SIGBUS, &action, NULL); // execve takes it back: jobs have their own
+	sigaction(SIGBUS, &action, NULL); // execve resets it: jobs have their own
 }
 
 int main(int argc, char **argv)

@@ -54,7 +54,7 @@ static const struct group own_cost_group = {
 	"self", ENTITY_RECORDER, own_cost_metrics, N_SELF, NS_PER_S, NULL};
 
 struct self {
-	struct group groups[2]; // own_cost_group, and the time in each source
+	struct group groups[2]; // own_cost_group, and the time spent in each source
 	struct metric times[SOURCES_MAX];
 	char names[SOURCES_MAX][64];
 	struct stream *streams[2];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The recorder's process. Its main thread hears the launcher, keeps the budget and sees to the end;
-// lanes (sampler.c) read, the scribe writes, the listener finds epochs. Killed at any moment, it
-// leaves a run file that opens and a job that does not notice.
+// The recorder process. Its main thread receives the launcher's messages, keeps the budget and ends
+// the recording. Lanes (sampler.c) read, the scribe writes, the listener finds epochs. If it is
+// killed at any moment, the run file can be opened and the job is unaffected.
 
 #include "record/recorder.h"
 
@@ -52,7 +52,7 @@
 #include "record/own_cost.h"
 #include "runfile/writer.h"
 
-// What a run is: the keys of table `run` and the labels that are known before the job runs.
+// The keys of table `run` and the labels known before the job runs.
 
 struct writer;
 
@@ -62,10 +62,10 @@ static void describe_job_times(
 
 // Recorder ----------------------------------------------------------------------------------------
 
-#define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB that the recorder may take
+#define QUEUE_MAX_BYTES ((size_t)6 << 20) // a part of the 16 MiB allowed for the recorder
 #define LAST_READ_NS (250 * NS_PER_MS)
-// The last of all says how much CPU time the job took: worth waiting for on a machine where a tick
-// takes long.
+// The final reading gives the job's total CPU time, so it is worth waiting for, even on a machine
+// with slow ticks.
 #define FINAL_READ_NS (2 * NS_PER_S)
 #define BEAT_MS 1000
 #define STATUS_UNKNOWN (-1)
@@ -73,7 +73,7 @@ static void describe_job_times(
 
 struct recorder {
 	const struct recorder_config *config;
-	struct writer *writer; // the scribe's while it lives
+	struct writer *writer; // owned by the scribe while it runs
 	struct registry registry;
 	struct feed *feed;
 	struct sink *sink; // of the main thread
@@ -85,19 +85,19 @@ struct recorder {
 	struct tail tails[2]; // of the job's standard output and error
 	struct marks *marks;
 	struct phase_log *phases;
-	_Atomic unsigned epochs; // that began: seen in the output, or marked by the job
+	_Atomic unsigned epochs; // epochs begun: found in the output or marked by the job
 	struct budget budget;
 	struct pace pace;
-	uint64_t interval_ns; // of ticks, now
+	uint64_t interval_ns; // current interval of ticks
 	int root_fd;
 	int64_t host, job, recorder;
 	pid_t first; // the job's first process; 0 until it is started
-	int first_fd; // its pidfd, -1 where there is none
-	uint64_t first_ns, last_ns; // its start and end as the launcher saw them, else 0
+	int first_fd; // its pidfd; -1: none
+	uint64_t first_ns, last_ns; // its start and end as the launcher observed them, else 0
 	int status; // as waitpid gives it
 	bool ended;
-	bool launcher; // it lives
-	uint64_t beat_ns, cpu_ns; // of the last beat
+	bool launcher; // the launcher is alive
+	uint64_t beat_ns, cpu_ns; // at the last beat
 	struct clock_watch clocks;
 };
 
@@ -107,13 +107,13 @@ static void tell(const struct recorder *r, enum message_kind kind, const char *t
 {
 	struct message message = {.kind = kind, .pid = r->first, .status = r->status};
 	snprintf(message.text, sizeof(message.text), "%s", text ? text : "");
-	// A launcher that is gone is noticed when the socket is read.
+	// A vanished launcher is noticed when the socket is read.
 	send(r->config->socket, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
 // Setting up --------------------------------------------------------------------------------------
 
-// Many processes mean many descriptors; the job's own limit is not touched.
+// Many processes need many descriptors. The job's own limit is not changed.
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -132,7 +132,7 @@ static void settle_process(void)
 	raise_descriptor_limit();
 }
 
-// What the launcher may remove, should the job not run after all.
+// Reports the file, which the launcher may remove if the job does not run.
 static void tell_file(void *context, struct beneath_file made)
 {
 	const struct recorder *r = context;
@@ -162,7 +162,7 @@ static void put_number(struct recorder *r, const char *key, uint64_t value)
 	writer_put_run(r->writer, key, text);
 }
 
-// Who records, so that a reader can tell a live run from one that was cut off.
+// Identifies the recorder, so that a reader can tell a live run from one that was cut off.
 static void put_identity(struct recorder *r)
 {
 	char buffer[1024];
@@ -174,7 +174,7 @@ static void put_identity(struct recorder *r)
 		proc_stat_parse(text, &stat) == 0) {
 		put_number(r, "recorder_start_ticks", stat.start_ticks);
 	}
-	// The pid means nothing to a reader in another namespace: a container, or its host.
+	// The pid is meaningless to a reader in another namespace: a container or its host.
 	ssize_t length = readlink("/proc/self/ns/pid", buffer, sizeof(buffer) - 1);
 	if (length > 0) {
 		buffer[length] = '\0';
@@ -186,7 +186,7 @@ static void put_identity(struct recorder *r)
 				      : "processes");
 }
 
-// Every group of every source, and the recorder's own, as rows of the table of metrics.
+// Registers every group of every source, and the recorder's own, in the table of metrics.
 static int register_metrics(struct recorder *r)
 {
 	for (size_t i = 0; source_list[i]; i++) {
@@ -288,7 +288,7 @@ static void start_marks(struct recorder *r)
 	}
 }
 
-// Last of all threads: while a driver's library is being loaded, no other thread can begin.
+// The last thread to start, because no other thread can start while a driver's library is loading.
 static void start_devices(struct recorder *r)
 {
 	struct error e = {0};
@@ -355,7 +355,7 @@ static void job_exited(struct recorder *r, const struct message *message)
 	tell(r, MESSAGE_LAST_READ, NULL);
 }
 
-// kind, a tab, text.
+// The text is kind, a tab, text.
 static void launcher_event(struct recorder *r, const char *text)
 {
 	const char *tab = strchr(text, '\t');
@@ -369,7 +369,7 @@ static void launcher_event(struct recorder *r, const char *text)
 static void reaped(struct recorder *r, const struct message *message)
 {
 	struct usage usage;
-	if (usage_take(message, &usage)) { // --pid: whoever reaped it, it was not the launcher
+	if (usage_take(message, &usage)) { // --pid: the launcher was not the one to reap it
 		reaped_add(tree_reaped(r->tree), &usage, message->kind == MESSAGE_END);
 	}
 }
@@ -397,11 +397,11 @@ static void hear(struct recorder *r, const struct message *message)
 		launcher_event(r, message->text);
 		break;
 	default:
-		break; // from a newer launcher: nothing that the recording needs
+		break; // from a newer launcher; not needed for recording
 	}
 }
 
-// False once the launcher is gone.
+// Returns false once the launcher is gone.
 static bool hear_launcher(struct recorder *r)
 {
 	struct message message;
@@ -415,8 +415,8 @@ static bool hear_launcher(struct recorder *r)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-// The job's first process ended and nobody reports it: its last readings, then its status, for
-// which its parent has to reap it.
+// The job's first process ended, and nobody reports it. Takes its last readings, then its status,
+// which is available after its parent has reaped it.
 static void first_ended(struct recorder *r)
 {
 	sampler_read_now(r->sampler, LAST_READ_NS);
@@ -434,20 +434,20 @@ static void keep_budget(struct recorder *r, double wall_seconds, double cpu_seco
 		return;
 	}
 	char budget[32], interval[32];
-	// As it was given: text_percent would make 0.1 % of 0.05 %.
+	// In the user's precision: text_percent would turn 0.05 % into 0.1 %.
 	snprintf(budget, sizeof(budget), "%.3g %%", r->budget.share * 100);
 	text_seconds(interval, sizeof(interval), (double)r->interval_ns * r->budget.slow / 1e9);
 	sink_event(r->sink, clock_monotonic_ns(), "interval", r->recorder,
 		"the interval is now %s, to stay within %s of one CPU", interval, budget);
 }
 
-// Once a second: the recorder's own row, its budget, the clocks.
+// Runs once a second: the recorder's own row, its budget, the clocks.
 static void beat(struct recorder *r)
 {
 	uint64_t now_ns = clock_monotonic_ns();
 	uint64_t cpu_ns = own_cost_read(
 		r->self, r->sampler, r->feed, r->budget.slow, r->interval_ns, now_ns);
-	// What starting cost is no sign of what going on will, nor what ending does.
+	// The cost of starting and ending does not predict the cost of recording.
 	if (r->beat_ns != 0 && !r->ended) {
 		keep_budget(
 			r, (double)(now_ns - r->beat_ns) / 1e9, (double)(cpu_ns - r->cpu_ns) / 1e9);
@@ -469,14 +469,15 @@ static void run(struct recorder *r)
 			beat(r);
 			next_ns = now_ns + BEAT_MS * NS_PER_MS;
 		}
-		// The launcher reports the job's end; only without it the recorder looks itself.
+		// The launcher reports the job's end. The recorder looks itself only if there is no
+		// launcher.
 		bool alone = !r->launcher || r->config->options->pid;
 		struct pollfd polled[] = {
 			{.fd = r->launcher ? r->config->socket : -1, .events = POLLIN},
 			{.fd = alone ? r->first_fd : -1, .events = POLLIN},
 		};
 		if (!r->launcher && r->first_fd < 0) {
-			return; // nobody will ever tell
+			return; // nothing will ever report the status
 		}
 		now_ns = clock_monotonic_ns();
 		int wait_ms = next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
@@ -494,7 +495,7 @@ static void run(struct recorder *r)
 
 // The end -----------------------------------------------------------------------------------------
 
-// Names what the job leaves behind; it is left alone.
+// Names the processes that the job leaves behind; they are not touched.
 static void note_left_running(struct recorder *r)
 {
 	_cleanup_free_ struct tree_member *members = NULL;
@@ -535,7 +536,7 @@ static void stop_listener(struct recorder *r)
 	}
 }
 
-// The last words of a job that failed. A sweep has them from its log.
+// The end of the output of a job that failed. A sweep takes it from its log.
 static void put_output(struct recorder *r, int64_t end_ns)
 {
 	_cleanup_text_ struct text output = {0};
@@ -551,7 +552,7 @@ static void put_output(struct recorder *r, int64_t end_ns)
 	}
 }
 
-// Of processes that the recorder knows.
+// For processes that the recorder knows.
 static void put_lines(struct recorder *r, struct line_counts *lines)
 {
 	for (size_t i = 0; i < lines->n; i++) {
@@ -570,7 +571,7 @@ static void finish(struct recorder *r)
 	stop_listener(r);
 	struct hooks *hooks = hooks_read(r->config->hooks);
 	struct line_counts lines;
-	(void)line_counts_read(r->config->hooks, &lines); // without memory: what there is
+	(void)line_counts_read(r->config->hooks, &lines); // out of memory: keep what was read
 	marks_stop(r->marks);
 	if (r->first > 0 && !r->config->options->pid) {
 		note_left_running(r);
@@ -595,14 +596,14 @@ static void finish(struct recorder *r)
 	writer_finish(r->writer, end_ns, r->status, NULL);
 	tell(r, MESSAGE_DONE, NULL);
 	if (!r->launcher && r->config->cgroup) {
-		job_cgroup_remove(r->config->cgroup); // else the launcher does
+		job_cgroup_remove(r->config->cgroup); // otherwise the launcher does
 	}
 	if (left) {
-		_exit(0); // a thread may still look at what would be freed
+		_exit(0); // a thread may still use memory that would be freed
 	}
 }
 
-// Lanes may still run; none of them knows the writer.
+// Lanes may still run; none of them uses the writer.
 static void discard_file(struct recorder *r)
 {
 	if (r->writer) {
@@ -610,7 +611,7 @@ static void discard_file(struct recorder *r)
 	}
 }
 
-// The job never ran: nothing of the recording stays.
+// The job never ran: discards the whole recording.
 static void abandon(struct recorder *r)
 {
 	listener_stop(r->listener);
@@ -652,9 +653,9 @@ int recorder_run(const struct recorder_config *config)
 	settle_process();
 	budget_init(&r.budget, config->options->overhead);
 	if (set_up(&r, &e) < 0) {
-		discard_file(&r); // the scribe, who would have it now, is started last
+		discard_file(&r); // the scribe, which would own the writer, is started last
 		tell(&r, MESSAGE_FAILED, e.text);
-		return 1; // threads may run already: the process's end frees all
+		return 1; // threads may run already; the end of the process frees everything
 	}
 	tell(&r, MESSAGE_READY, NULL);
 	if (config->options->pid) {
@@ -672,14 +673,14 @@ int recorder_run(const struct recorder_config *config)
 
 // Describe ----------------------------------------------------------------------------------------
 //
-// What a run is.
+// The description of a run.
 
 enum { ARG_BYTES = 128 * 1024 };
 
 struct description {
 	struct writer *writer;
 	int root; // "/"
-	int rc; // the first failure
+	int rc; // the first error
 };
 
 static void put(struct description *d, const char *key, const char *value)
@@ -710,7 +711,7 @@ static void put_name(struct description *d, char *const *command)
 	put(d, "name", name);
 }
 
-// /proc/PID/cmdline of a process that was not started by us.
+// The command line of a process that we did not start, from /proc/PID/cmdline.
 static void put_attached(struct description *d, pid_t pid)
 {
 	char path[64], *buffer = malloc(ARG_BYTES);
@@ -812,7 +813,7 @@ static void append_cgroup(struct text *json, int root, const struct limits *limi
 	cgroup_places_done(&places);
 }
 
-// Batches of PyTorch's loader workers travel through it; a container has 64 MB.
+// Batches of PyTorch's loader workers pass through shared memory; a container has 64 MB.
 static void append_shared_memory(struct text *json)
 {
 	struct statvfs status;
@@ -822,7 +823,7 @@ static void append_shared_memory(struct text *json)
 	}
 }
 
-// Only what is limited stands there.
+// Contains only resources that are limited.
 static void append_resources(struct text *json)
 {
 	const char *comma = "";
@@ -856,9 +857,9 @@ static void put_limits(struct description *d, const struct limits *limits)
 	}
 }
 
-// ---- settings that the job starts with
+// ---- settings that the job inherits
 
-// Those that decide how its threads wait for each other and how many there are.
+// Settings that determine how the job's threads wait for each other, and their number.
 static void put_thread_settings(struct description *d)
 {
 	static const struct {
@@ -885,7 +886,8 @@ static void put_start(struct description *d, const struct recorder_config *confi
 	put_format(d, "start_utc_ns", "%" PRIu64, clock_realtime_ns() - since);
 }
 
-// A label's name was chosen for tables: it makes no value secret, a token's prefix does.
+// A label's name does not make its value secret, because it was chosen for tables; a token's prefix
+// does.
 static void put_label(struct description *d, const struct run_label *label)
 {
 	_cleanup_text_ struct text value = {0};
@@ -922,9 +924,9 @@ static void put_missing(struct description *d, const struct recorder_config *con
 	}
 }
 
-// Puts command, directory, host, kernel, start, limits, options and labels. Called by the recorder
-// after writer_create, before it changes its own scheduling: the limits are those that the job
-// inherits too. 0 or -errno.
+// Writes command, directory, host, kernel, start, limits, options and labels. The recorder calls it
+// after writer_create and before it changes its own scheduling, so that the limits are those that
+// the job inherits. Returns 0 or -errno.
 static int describe_run(struct writer *w, const struct recorder_config *config)
 {
 	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -943,9 +945,9 @@ static int describe_run(struct writer *w, const struct recorder_config *config)
 	return d.rc;
 }
 
-// Puts when the job started and ended, which is later and sooner than the run: the recorder is
-// ready before it, and reads once more after it. All are CLOCK_MONOTONIC, the first the run's
-// start; nothing is put where the job's times are not known (0).
+// Writes the start and end of the job, which are within those of the run: the recorder is ready
+// before the job starts and reads once more after it ends. All times are CLOCK_MONOTONIC; the first
+// is the run's start. Writes nothing if the job's times are unknown (0).
 static void describe_job_times(
 	struct writer *w, uint64_t run_ns, uint64_t start_ns, uint64_t end_ns)
 {

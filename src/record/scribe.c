@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// From the feed to the run file, once a second.
+// Writes the feed to the run file once a second.
 
 #include "record/scribe.h"
 
@@ -21,7 +21,7 @@
 
 // Epochs ------------------------------------------------------------------------------------------
 //
-// Whether a matching line begins an epoch or ends one.
+// Whether a matching line marks the end of an epoch.
 
 bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_t end_ns)
 {
@@ -30,11 +30,11 @@ bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_
 	}
 	int64_t before = lines[0].t_ns, after = end_ns - lines[n - 1].t_ns;
 	if (n == 1) {
-		return before > after; // one line: it ends what is longer
+		return before > after; // one line: it ends the longer part
 	}
-	// A line that begins the last epoch is followed by about one epoch; one that ends it by a
-	// little tidying up. Epochs differ, and the mean of all is less moved by a slow first one
-	// than any.
+	// A line at the beginning of the last epoch is followed by about one epoch; a line at its
+	// end by short cleanup work. Epochs differ in length, and their mean is less affected by a
+	// slow first epoch than any single one.
 	int64_t mean = (lines[n - 1].t_ns - lines[0].t_ns) / (int64_t)(n - 1);
 	return after < mean / 2 && before > after;
 }
@@ -43,13 +43,14 @@ bool scribe_epochs_end_at_lines(const struct epoch_line *lines, size_t n, int64_
 
 #define COMMIT_INTERVAL_NS NS_PER_S
 #define COMPACT_INTERVAL_NS (120 * NS_PER_S)
-#define COMPACT_SOONEST_NS (5 * NS_PER_S) // where the file has reached its limit before
-// Blocks are complete up to this long ago: lanes hand on once a second.
+#define COMPACT_SOONEST_NS (5 * NS_PER_S) // if the file reaches its limit earlier
+// Blocks are complete up to this time before now: lanes pass on their rows once a second.
 #define COMPACT_LAG_NS ((int64_t)(3 * NS_PER_S))
-// When the hooks are listened to for the first time; then in twice that, and so on: a run that is
-// cut off, or is looked at, knows by then what they said.
+// When the hooks' reports are first read; then after twice that, and so on. A run that is cut off,
+// or viewed while live, then has the reports so far.
 #define HOOKS_FIRST_NS (3 * NS_PER_S)
-// More epochs than this are a pattern that matches every iteration: the rest become no spans.
+// More epochs than this mean that the pattern matches every iteration. Further ones do not become
+// spans.
 #define EPOCHS_MAX 100000u
 #define POINTS_MAX 1000000u
 
@@ -58,15 +59,16 @@ struct scribe {
 	struct feed *feed;
 	uint64_t start_ns;
 	uint64_t compact_ns;
-	int hooks; // the directory in which they speak; -1: none
-	uint64_t hooks_ns; // when they are listened to next
+	int hooks; // the directory of their reports; -1: none
+	uint64_t hooks_ns; // when the reports are next read
 	pthread_t thread;
 	_Atomic bool stop;
 	struct epoch_line *epochs;
 	size_t n_epochs;
 	size_t epochs_capacity;
 	size_t n_points;
-	// Marks know epochs better than lines do: from the first of theirs on, lines begin none.
+	// Marks are more precise than lines: after the first marked epoch, lines begin no more
+	// epochs.
 	bool marked;
 };
 
@@ -105,7 +107,7 @@ static int write_event(struct scribe *s, const struct item *item)
 	return writer_put_event(s->writer, item->t_ns, item->event, item->entity, item->text);
 }
 
-// Said once, when a pattern matches so often that it cannot mean epochs.
+// Reported once, when a pattern matches too often to mean epochs.
 static int too_many(struct scribe *s, const struct item *item)
 {
 	return writer_put_event(s->writer, item->t_ns, "lost", 0,
@@ -120,7 +122,7 @@ static void drop_epochs(struct scribe *s)
 	s->n_epochs = 0;
 }
 
-// A line that matched: the epoch before ends here, and the next begins.
+// A matching line ends the previous epoch and begins the next.
 static int begin_epoch(struct scribe *s, const struct item *item)
 {
 	void *epochs = s->epochs;
@@ -158,7 +160,7 @@ static int begin_epoch(struct scribe *s, const struct item *item)
 	return r;
 }
 
-// Marks have an epoch of their own: those that lines began are no more.
+// The job marks epochs itself. Removes those begun by lines.
 static void begin_marked_epoch(struct scribe *s)
 {
 	if (!s->marked) {
@@ -272,7 +274,7 @@ static void write_item(struct scribe *s, const struct item *item)
 		[ITEM_SAMPLES] = write_samples,
 		[ITEM_PHASE_SAMPLES] = write_phase_samples,
 	};
-	// A failure is the writer's to remember (a full disk): here the job's readings go on.
+	// The writer remembers a failure (a full disk). The job's readings continue.
 	writes[item->kind](s, item);
 }
 
@@ -337,7 +339,8 @@ int scribe_start(struct writer *writer, struct feed *feed, uint64_t start_ns, in
 	return 0;
 }
 
-// Where lines end epochs, each epoch moves to before its line; the first began with the job.
+// If lines mark the ends of epochs, each epoch moves to the time before its line; the first began
+// with the job.
 static void settle_epochs(struct scribe *s, int64_t end_ns)
 {
 	s->n_epochs = s->n_epochs < EPOCHS_MAX ? s->n_epochs : EPOCHS_MAX;

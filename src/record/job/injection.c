@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The parts that enter a job, and its environment.
+// The parts of strain that enter a job, and the job's environment.
 
 #include "record/job/injection.h"
 
@@ -24,13 +24,13 @@
 #include "base/text.h"
 #include "base/trust.h"
 
-enum { PART_BYTES_MAX = 4 << 20 }; // of a file
+enum { PART_BYTES_MAX = 4 << 20 }; // per file
 
-// A part is files of one folder.
+// A part is a set of files in one folder.
 struct part {
-	const char *name; // for installation_find(): of the folder, or of its only file
-	const char *file; // the only one; NULL: all sources of Python
-	const char *copy; // how its copy's name begins
+	const char *name; // for installation_find(): the folder, or its only file
+	const char *file; // the only file; NULL: all Python sources
+	const char *copy; // prefix of the copy's name
 };
 
 static const struct part hooks_part = {"hooks/python", NULL, "hooks"};
@@ -38,7 +38,7 @@ static const struct part nvtx_part = {"libstrain-nvtx.so", "libstrain-nvtx.so", 
 
 // The files of a part -----------------------------------------------------------------------------
 
-// The whole of a regular file. -errno.
+// Reads a regular file completely. Returns -errno.
 static int read_file(int folder, const char *name, struct text *ret)
 {
 	_cleanup_close_ int fd = beneath_open(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -82,8 +82,8 @@ static bool belongs(const struct part *part, const char *name)
 	                  : length > 3 && strcmp(name + length - 3, ".py") == 0;
 }
 
-// Reads each file of the part. Adds a sum over names and bytes, whatever their order, to *sum;
-// writes them into the folder `to`, unless that is -1.
+// Reads each file of the part. Adds a checksum of names and contents, independent of their order,
+// to *sum. Writes the files into the folder `to`, unless that is -1.
 static int go_through(const struct part *part, int folder, int to, uint32_t *sum, struct error *e)
 {
 	int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,7 +119,8 @@ static int open_folder(const char *path, struct error *e)
 	return fd < 0 ? error_errno(e, errno, "%s", path) : fd;
 }
 
-// Fills a folder beside the copy and renames it, so that a copy is whole. Another run may be first.
+// Fills a folder beside the copy and renames it, so that a copy is always complete. Another run may
+// be first.
 static int make_copy(const struct part *part, int source, const char *path, struct error *e)
 {
 	_cleanup_text_ struct text beside = {0};
@@ -154,7 +155,8 @@ static int check_copy(const struct part *part, const char *path, uint32_t expect
 	return r;
 }
 
-// The folder of the copy, made where it is not there. It stays: a job's environment may name it.
+// Finds the folder of the copy and creates it if necessary. It is kept, because a job's environment
+// may name it.
 static int copy_part(const struct part *part, const char *folder, char **ret, struct error *e)
 {
 	uint32_t sum;
@@ -187,7 +189,7 @@ static int copy_part(const struct part *part, const char *folder, char **ret, st
 
 // Which one ---------------------------------------------------------------------------------------
 
-// Programs whose job runs in a container: its view of files is another.
+// Programs that run the job in a container, with another view of files.
 static bool is_container(char *const *command)
 {
 	static const char *const names[] = {"apptainer", "bwrap", "ch-run", "docker", "enroot",
@@ -210,8 +212,7 @@ static char *join(const char *folder, const char *file)
 	return text_steal(&path);
 }
 
-// What Python reads beside the folder's own name: sources, and bytecode of them in folders of its
-// own.
+// Checks all files that Python reads in the folder: sources, and bytecode in subfolders.
 static int trust_folder(const char *path, unsigned deeper, struct error *e)
 {
 	DIR *list = opendir(path);
@@ -239,7 +240,7 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 	if (!found) {
 		return -ENOENT;
 	}
-	// As the job sees it from wherever it goes.
+	// Absolute, because the job may change its directory.
 	_cleanup_free_ char *installed = realpath(found, NULL);
 	if (!installed) {
 		return error_errno(e, errno, "%s", found);
@@ -257,7 +258,7 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 	int r = folder ? copy_part(part, folder, &copy, &why)
 	               : error_set(&why, ENOMEM, "out of memory");
 	if (r < 0 && safe == 0) {
-		*ret = take_pointer(installed); // a container that sees it has it
+		*ret = take_pointer(installed); // a container that can see it has it
 		return 0;
 	}
 	if (r < 0) {
@@ -291,7 +292,7 @@ static void set(const char *variable, const char *value)
 	value ? setenv(variable, value, 1) : unsetenv(variable);
 }
 
-// Appends the entries of a path but one.
+// Appends the entries of a path except one.
 static void append_others(struct text *to, const char *path, const char *without)
 {
 	for (const char *at = path; at && *path;) {
@@ -311,7 +312,7 @@ static void set_python_path(const char *hooks)
 	const char *path = getenv("PYTHONPATH"), *outer = secure_getenv("STRAIN_HOOKS");
 	_cleanup_text_ struct text result = {0};
 	if (!hooks && (!path || !outer)) {
-		return; // an empty one stays, too
+		return; // an empty entry is kept, too
 	}
 	text_append_string(&result, hooks ? hooks : "");
 	append_others(&result, path ? path : "", outer);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Limits of the job: the table of them, CPUs and memory.
+// Limits of the job: their table, CPUs and memory.
 //
-// One that is larger than what strain itself may use is refused like one that cannot be set: the
-// job would run under another limit than the run says.
+// A limit larger than strain's own is rejected like one that cannot be set: the job would run under
+// another limit than the run says.
 
 #include "record/job/limits.h"
 
@@ -37,12 +37,12 @@
 
 // Disk --------------------------------------------------------------------------------------------
 //
-// How fast the job may read from each disk.
+// Limits the rate at which the job reads from each disk.
 //
-// All whole disks are limited, since nobody knows where a job's data will be: what is stacked on
-// them (partitions, device mapper, RAID, overlay) comes down to them in the end. The kernel counts
-// a read at every layer, so that limiting the layers, too, would only cost time. Loop devices are
-// limited themselves: before Linux 5.12 what they read from their files was nobody's.
+// All whole disks are limited, because the location of a job's data is unknown: everything on top
+// of them (partitions, device mapper, RAID, overlay) reads from them in the end. The kernel counts
+// a read at every layer, so limiting the layers, too, would only cost time. Loop devices are
+// limited themselves: before Linux 5.12 their reads from files were not charged to any cgroup.
 
 #define FUSE_MAGIC 0x65735546
 #define THROTTLE_V1 "blkio.throttle.read_bps_device"
@@ -60,7 +60,7 @@ struct disks {
 	size_t n, capacity;
 };
 
-// ---- which
+// ---- disks
 
 static bool read_field(int root_fd, const char *name, const char *field, char *buffer, size_t size,
 	struct cursor *ret)
@@ -79,7 +79,7 @@ static bool has_number(int root_fd, const char *name, const char *field)
 	       cursor_u64(&text, &number) && number > 0;
 }
 
-// Memory that looks like a disk.
+// Memory that appears as a disk.
 static bool is_memory(const char *name)
 {
 	return strncmp(name, "ram", 3) == 0 || strncmp(name, "zram", 4) == 0;
@@ -147,7 +147,7 @@ static int find_disks(int root_fd, struct disks *disks, struct error *e)
 	return 0;
 }
 
-// ---- what limits them already
+// ---- existing limits
 
 static bool is_one_of(const struct disks *disks, uint64_t major, uint64_t minor)
 {
@@ -199,8 +199,8 @@ static uint64_t least_rate_of(
 	return least;
 }
 
-// A tighter limit of a cgroup above would hold, too. v1 does not inherit: there the one that strain
-// is in is asked, which the job's would otherwise escape.
+// A tighter limit of a cgroup above would apply, too. v1 does not inherit limits: there the limit
+// of strain's own cgroup is checked, which the job would otherwise escape.
 static int check_above(const struct limits_place *place, const struct disks *disks, uint64_t wanted,
 	struct error *e)
 {
@@ -229,7 +229,7 @@ static int check_above(const struct limits_place *place, const struct disks *dis
 	return rc;
 }
 
-// What comes from another machine, or from a process of somebody else's, no cgroup of ours slows.
+// Reads from another machine, or through another user's process, are not limited by our cgroup.
 static int check_here_is_local(struct error *e)
 {
 	struct statfs fs;
@@ -306,7 +306,7 @@ static int limits_set_disk_read(const struct limits_wanted *wanted,
 	struct disks disks = {0};
 	int rc = find_disks(place->root_fd, &disks, e);
 	if (rc < 0 && unlimited) {
-		rc = 0; // nothing is limited where nothing can be
+		rc = 0; // without disks nothing can be limited
 	} else if (rc == 0) {
 		rc = check_above(
 			place, &disks, unlimited ? UINT64_MAX : wanted->read_bytes_per_s, e);
@@ -321,10 +321,11 @@ static int limits_set_disk_read(const struct limits_wanted *wanted,
 
 // Gpus --------------------------------------------------------------------------------------------
 //
-// Which cards the job may use: by CUDA_VISIBLE_DEVICES, which frameworks on NVIDIA's and AMD's
-// cards follow. A job that sets it itself escapes; there is no stronger way without root.
+// The GPUs that the job may use, set by CUDA_VISIBLE_DEVICES, which frameworks respect on NVIDIA's
+// and AMD's GPUs. A job that sets it itself escapes the limit; without root there is no stronger
+// way.
 
-#define NO_CARD "-1" // ends the list: CUDA, HIP and ROCr agree; "" they do not
+#define NO_CARD "-1" // ends the list for CUDA, HIP and ROCr alike; "" does not
 
 enum { DRIVER_TIMEOUT_MS = 10000 };
 
@@ -374,7 +375,7 @@ static bool is_twice(struct cursor list, struct cursor entry)
 	return n > 1;
 }
 
-// Checks and takes a list of cards, without blanks: "0,2", "GPU-8932f937", "3,".
+// Checks and copies a list of GPUs without blanks: "0,2", "GPU-8932f937", "3,".
 static int limits_read_gpu_list(const char *text, char **ret, struct error *e)
 {
 	struct cursor list = cursor_of(text, strlen(text)), rest = list;
@@ -403,7 +404,7 @@ static int limits_read_gpu_list(const char *text, char **ret, struct error *e)
 
 // ---- choosing
 
-// The one card whose UUID begins so; -1: none, or several.
+// Returns the only GPU whose UUID begins so; -1: none, or several.
 static int find_card(const struct gpu_cards *cards, struct cursor uuid)
 {
 	int found = -1;
@@ -423,8 +424,8 @@ static bool names_card(const struct gpu_cards *cards, struct cursor entry)
 	                               : is_instance(entry) || find_card(cards, entry) >= 0;
 }
 
-// The cards that strain itself may use: the entries of the variable up to the first that names
-// none, else all by number.
+// The GPUs that strain itself may use: the entries of the variable up to the first that names no
+// GPU; without the variable, all by number.
 struct visible {
 	struct cursor entries[LIMIT_GPUS_MAX];
 	char numbers[LIMIT_GPUS_MAX][12];
@@ -448,8 +449,7 @@ static void list_visible(const struct gpu_cards *cards, const char *variable, st
 	}
 }
 
-// The visible entry that a wanted one means: by its place, or by its UUID. NULL where there is
-// none.
+// Finds the visible entry for a wanted one, by position or UUID. NULL if there is none.
 static const struct cursor *find_visible(const struct gpu_cards *cards, const char *variable,
 	const struct visible *v, const struct cursor *wanted)
 {
@@ -558,7 +558,7 @@ static void ask_driver(struct answer *answer)
 	nvml_close(n);
 }
 
-// Takes what the helper writes, up to the deadline. True: all of it.
+// Reads the helper's answer until the deadline. Returns true if it is complete.
 static bool read_answer(int fd, struct answer *answer)
 {
 	uint64_t deadline = clock_monotonic_ns() + DRIVER_TIMEOUT_MS * NS_PER_MS;
@@ -579,8 +579,8 @@ static bool read_answer(int fd, struct answer *answer)
 	return true;
 }
 
-// In a process of its own: a driver that hangs must not hang the launcher, and what the library
-// leaves behind is no business of the job's.
+// Runs in a separate process: a hanging driver must not block the launcher, and the job must not
+// inherit what the library leaves behind.
 static int ask_driver_aside(struct answer *ret, struct error *e)
 {
 	int fds[2];
@@ -604,7 +604,7 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 		return error_errno(e, code, "fork");
 	}
 	if (!answered) {
-		kill(pid, SIGKILL); // one that cannot die is the subreaper's to reap, some day
+		kill(pid, SIGKILL); // if it cannot die, the subreaper will reap it at some time
 		waitpid(pid, NULL, WNOHANG);
 		return error_set(e, ETIMEDOUT, "the driver did not answer within %d s",
 			DRIVER_TIMEOUT_MS / 1000);
@@ -613,7 +613,7 @@ static int ask_driver_aside(struct answer *ret, struct error *e)
 	return 0;
 }
 
-// AMD's compute devices: nodes of the topology that have a gpu_id.
+// Counts AMD's compute devices: nodes of the topology with a gpu_id.
 static unsigned count_hip(int root_fd)
 {
 	static const char nodes[] = "sys/class/kfd/kfd/topology/nodes";
@@ -674,7 +674,7 @@ static int limits_set_gpus(const struct limits_wanted *wanted, const struct limi
 		rc = rc < 0 ? error_prefix(e, "no card can be given to the job") : 0;
 	}
 	if (cards && cards->hip && getenv("HIP_VISIBLE_DEVICES")) {
-		visible = getenv("HIP_VISIBLE_DEVICES"); // HIP prefers its own
+		visible = getenv("HIP_VISIBLE_DEVICES"); // HIP prefers its own variable
 	}
 	rc = rc < 0 ? rc : limits_choose_gpus(wanted, cards, visible, &limits->gpus, &n, e);
 	if (rc < 0) {
@@ -689,7 +689,7 @@ static int limits_set_gpus(const struct limits_wanted *wanted, const struct limi
 
 // Limits ------------------------------------------------------------------------------------------
 
-// ---- what is asked for
+// ---- parsing
 
 static bool is_number(const char *text)
 {
@@ -811,7 +811,7 @@ static int choose_cpus(const struct limits_wanted *w, const struct limits_place 
 	return check_quota(place, cpus_count(ret), e);
 }
 
-// v1 wants the memory nodes, too; they stay those of the cgroup above.
+// v1 needs the memory nodes, too; they are copied from the cgroup above.
 static int copy_memory_nodes(const struct limits_place *place, const char *directory)
 {
 	_cleanup_free_ char *parent = strdup(directory);
@@ -873,7 +873,7 @@ static bool read_meminfo(int root_fd, const char *key, int64_t *ret_bytes)
 	       file_keys_parse(text, &key, 1, ret_bytes) == 1;
 }
 
-// The least of the machine's memory and what the cgroups above allow.
+// The smaller of the machine's memory and the limits of the cgroups above.
 static uint64_t memory_available(const struct limits_place *place, char **ret_directory)
 {
 	struct cgroup_places places = {0};
@@ -914,7 +914,7 @@ static uint64_t page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-// The kernel rounds to whole pages.
+// Checks the value read back: the kernel rounds to whole pages.
 static int check_written(
 	const struct limits_place *place, const char *name, uint64_t bytes, struct error *e)
 {
@@ -950,9 +950,10 @@ static int write_memory(
 	if (rc < 0) {
 		return error_errno(e, -rc, "/%s/%s", cgroup->memory, limit);
 	}
-	// What does not fit must not go to swap, else nothing is limited but the speed. v1 limits
-	// both together; a page more than memory alone, because at a limit that is the same no
-	// failure is counted (seen with Linux 6.18), and nobody could tell what killed the job.
+	// Memory over the limit must not go to swap, or only the speed would be limited. v1 limits
+	// memory and swap together. That limit is one page larger than the one for memory alone,
+	// because at equal limits no failure is counted (observed with Linux 6.18), and the cause
+	// of the job's death would be unknown.
 	int swap = cgroup->version == 2 ? cgroup_directory_write(place->root_fd, cgroup->memory,
 						  "memory.swap.max", "0")
 	                                : cgroup_directory_write(place->root_fd, cgroup->memory,
@@ -967,7 +968,7 @@ static int write_memory(
 	return check_written(place, limit, bytes, e);
 }
 
-// Why there is no cgroup that could limit memory.
+// The reason why there is no cgroup to limit memory.
 static int refuse_memory(const struct limits_place *place, struct error *e)
 {
 	const struct job_cgroup *cgroup = place->cgroup;

@@ -62,8 +62,8 @@ void name_of_attached(pid_t pid, time_t start, char *buffer, size_t size)
 	name_of_run(words, start, buffer, size);
 }
 
-// What SQLite would take for the run's, and somebody put there who knew the name before: it is
-// another run's, or an attack.
+// Whether there is a file that SQLite would take for the run's. It belongs to another run, or is an
+// attack by a user who predicted the name.
 static bool has_something_beside(const char *path)
 {
 	static const char *const endings[] = {"-wal", "-shm", "-journal", "-reserve"};
@@ -77,7 +77,7 @@ static bool has_something_beside(const char *path)
 	return found;
 }
 
-// Creates DIRECTORY/NAME[-N].strain. The file is empty and ours alone, so that two runs of one
+// Creates DIRECTORY/NAME[-N].strain. The file is empty and new, so that two runs started in one
 // second do not share a name.
 static int reserve_in(
 	const char *directory, const char *name, char **ret_path, struct beneath_file *ret_file)

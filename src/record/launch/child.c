@@ -35,7 +35,7 @@ int child_check(char *const *command, struct error *e)
 	return problem ? cannot_run(command[0], problem, e) : 0;
 }
 
-// Entries of LD_LIBRARY_PATH that are strain's own (below STRAIN_HOME) are not for the job.
+// Removes strain's own entries (below STRAIN_HOME) from LD_LIBRARY_PATH.
 static void clean_library_path(const char *home)
 {
 	const char *path = getenv("LD_LIBRARY_PATH");
@@ -68,7 +68,7 @@ static void clean_library_path(const char *home)
 static void clean_environment(void)
 {
 	const char *home = secure_getenv("STRAIN_HOME");
-	unsetenv("STRAIN_SWEEP_PID"); // the sweep is not what runs the job
+	unsetenv("STRAIN_SWEEP_PID"); // the job is not run by the sweep directly
 	if (home) {
 		clean_library_path(home);
 		unsetenv("STRAIN_HOME");
@@ -102,7 +102,7 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 	_exit(LAUNCH_NOT_EXECUTABLE);
 }
 
-// What the child reported: 0 at the end of the pipe.
+// Reads the child's report: 0 at the end of the pipe.
 static int read_report(int fd)
 {
 	int code = 0;
@@ -151,7 +151,7 @@ void child_wait_entry(struct child *c, struct child_entry *ret)
 
 int child_go(struct child *c, char *const *command, struct error *e)
 {
-	(void)!write(c->go, "", 1); // a child that was killed meanwhile is seen as one that ended
+	(void)!write(c->go, "", 1); // a child killed meanwhile is treated as one that ended
 	close(c->go);
 	int code = read_report(c->report);
 	close(c->report);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The launcher while the job runs: it passes signals on, reaps children, and waits for nothing
-// else.
+// The launcher while the job runs: passes signals on, reaps children, and waits for nothing else.
 
 #include "record/launch/launcher.h"
 
@@ -49,7 +48,7 @@
 enum { SEND_TIMEOUT_MS = 300 };
 
 struct launcher {
-	struct run_options options; // with `force` where the file is reserved
+	struct run_options options; // with `force` if the file is reserved
 	struct descriptors inherited;
 	struct signals signals;
 	struct forwarding forwarding;
@@ -59,30 +58,30 @@ struct launcher {
 	struct limits limits; // of the job
 	struct marker_directory markers;
 	struct error markers_error; // why there is none
-	char *nvtx; // the library that takes NVTX's ranges; owned; NULL: none
+	char *nvtx; // the library that receives NVTX ranges; owned; NULL: none
 	struct error nvtx_error; // why there is none
-	char *hooks; // what comes first in the job's PYTHONPATH; owned; NULL: nothing
-	struct error hooks_error; // why nothing does
+	char *hooks; // first entry of the job's PYTHONPATH; owned; NULL: none
+	struct error hooks_error; // why there is none
 	struct child child;
 	struct recording recording;
-	char *path; // of the run file; owned; NULL: nothing is recorded
+	char *path; // of the run file; owned; NULL: not recording
 	struct beneath_file
 		reserved; // the file that was there, empty, before the recorder; or none
 	pid_t job; // 0 before it runs and after it was reaped
-	bool ended; // it is a zombie still
-	int status; // as waitpid gives it; -1 for unknown
+	bool ended; // it is still a zombie
+	int status; // as waitpid gives it; -1: unknown
 	uint64_t end_ns; // CLOCK_MONOTONIC
-	int interrupted; // by a signal that came before the job ran
-	bool left_nothing; // the job, when the file began to be closed
+	int interrupted; // signal received before the job ran
+	bool left_nothing; // the job left no processes when closing the file began
 	pid_t finisher; // strain finish; 0: none
-	int finisher_go; // one byte starts it; closed without one, it ends; -1: none
+	int finisher_go; // one byte starts it; closed without a byte, it ends; -1: none
 };
 
 static int start_job(struct launcher *l);
 
 // Launcher ----------------------------------------------------------------------------------------
 
-enum { DEATHS_TOLD = 8 }; // an event each; the rest are only counted
+enum { DEATHS_TOLD = 8 }; // one event each; later ones are only counted
 
 static bool is_fatal(const struct signalfd_siginfo *info)
 {
@@ -91,7 +90,7 @@ static bool is_fatal(const struct signalfd_siginfo *info)
 	       signal_number == SIGHUP;
 }
 
-// A helper of ours, that lives
+// A living helper of ours.
 static bool is_ours(const struct launcher *l, pid_t pid)
 {
 	return pid == l->recording.pid || pid == l->signals.witness || pid == l->finisher ||
@@ -155,8 +154,9 @@ static void reap(struct launcher *l)
 	}
 }
 
-// Takes the signals where none is for the job, which has ended or is not ours (--pid): reaps, stops
-// with Ctrl-Z. False where the person at the terminal, or a system that goes down, wants us to end.
+// Handles signals when there is no job to receive them: it has ended, or is not ours (--pid).
+// Reaps, and stops with Ctrl-Z. Returns false if the user at the terminal, or a system that shuts
+// down, wants us to end.
 static bool take_own_signals(struct launcher *l)
 {
 	struct signalfd_siginfo info;
@@ -196,7 +196,7 @@ static void handle_signals(struct launcher *l)
 
 static void watch(struct launcher *l)
 {
-	reap(l); // a signal may be older than its descriptor
+	reap(l); // a signal may have arrived before the descriptor was opened
 	while (!l->ended) {
 		struct pollfd fds[] = {{.fd = l->signals.fd, .events = POLLIN},
 			{.fd = l->recording.socket, .events = POLLIN}};
@@ -206,7 +206,7 @@ static void watch(struct launcher *l)
 	}
 }
 
-// The job's exit status is ours; what it died of, we die of.
+// The launcher's exit status or fatal signal is the job's.
 static int job_status(const struct launcher *l)
 {
 	if (l->status >= 0 && WIFSIGNALED(l->status)) {
@@ -247,7 +247,7 @@ int launcher_run(const struct run_options *options)
 
 // Start -------------------------------------------------------------------------------------------
 //
-// Before the job runs. Everything that can go wrong does so here.
+// Before the job runs. All steps that can fail are here.
 
 enum { READY_TIMEOUT_MS = 10000 };
 
@@ -302,7 +302,7 @@ static int set_limits(struct launcher *l, struct error *e)
 static void remove_cgroup(struct launcher *l)
 {
 	if (l->has_cgroup) {
-		job_cgroup_remove(&l->cgroup); // what still runs in it keeps it
+		job_cgroup_remove(&l->cgroup); // processes still in it keep it
 		job_cgroup_done(&l->cgroup);
 		l->has_cgroup = false;
 	}
@@ -396,7 +396,7 @@ static int start_recorder(struct launcher *l, struct error *e)
 	return recording_start(&l->recording, &config, e);
 }
 
-// A signal that came while nothing ran yet ends the run before it begins.
+// A signal received before anything ran ends the run before it begins.
 static bool was_interrupted(struct launcher *l)
 {
 	struct signalfd_siginfo info;
@@ -406,7 +406,7 @@ static bool was_interrupted(struct launcher *l)
 	return l->interrupted != 0;
 }
 
-// 0 when the recorder is ready; else -errno with what it, or its silence, said.
+// Returns 0 when the recorder is ready; else -errno with its error, or a timeout.
 static int wait_ready(struct launcher *l, struct error *e)
 {
 	uint64_t deadline = clock_monotonic_ns() + READY_TIMEOUT_MS * NS_PER_MS;
@@ -445,7 +445,7 @@ static void drop_recording(struct launcher *l)
 	free(take_pointer(l->path));
 }
 
-// Takes everything back: the job will not run.
+// Undoes everything: the job will not run.
 static int give_up(struct launcher *l, int status)
 {
 	child_cancel(&l->child);
@@ -461,9 +461,9 @@ static int give_up(struct launcher *l, int status)
 	return status;
 }
 
-// Chooses the file, starts the recorder, waits until it is ready. -errno, with a text, where the
-// run must not go on: -o cannot be written, or a signal came. Where nothing can be recorded
-// otherwise, it says so, path is NULL, and the answer is 0.
+// Chooses the file, starts the recorder, and waits until it is ready. Returns -errno with a text if
+// the run must not continue: -o cannot be written, or a signal arrived. If recording is impossible
+// for another reason, it prints the reason, leaves path NULL, and returns 0.
 static int start_recording(struct launcher *l, struct error *e)
 {
 	if (choose_path(l, e) < 0) {
@@ -474,7 +474,7 @@ static int start_recording(struct launcher *l, struct error *e)
 	if (rc == 0) {
 		rc = wait_ready(l, e);
 	}
-	// Only a file that was asked for by name is worth not running the job.
+	// Only a file requested by name is a reason not to run the job.
 	if (rc == 0 || l->interrupted || (l->options.output && rc == -EIO)) {
 		return rc;
 	}
@@ -483,7 +483,7 @@ static int start_recording(struct launcher *l, struct error *e)
 	return 0;
 }
 
-// A recorder that was told of a cgroup which the job is not in would measure nothing.
+// A recorder configured with a cgroup that does not contain the job would measure nothing.
 static int record_without_cgroup(struct launcher *l, int code, struct error *e)
 {
 	error_errno(&l->cgroup_error, code, "the job cannot enter its cgroup");
@@ -498,14 +498,14 @@ static int record_without_cgroup(struct launcher *l, int code, struct error *e)
 	return start_recording(l, e);
 }
 
-// Whether what failed can be tried again as it is: not a machine that is what it is.
+// Whether a retry might succeed: not if the cause is a property of the machine.
 static bool may_pass(int code)
 {
 	return code == EAGAIN || code == EINTR || code == EMFILE || code == ENFILE ||
 	       code == ENOMEM || code == ETIMEDOUT;
 }
 
-// A limit could not be set. A sweep has to know whether there is any use in trying again.
+// A limit could not be set. A sweep needs to know whether a retry is useful.
 static int limit_status(const struct launcher *l, int code)
 {
 	return l->options.supervised && !may_pass(code) ? LAUNCH_REFUSED : LAUNCHER_FAILED;
@@ -523,7 +523,8 @@ static int finish_entry(struct launcher *l, struct error *e)
 	return entry.cgroup < 0 ? record_without_cgroup(l, -entry.cgroup, e) : 0;
 }
 
-// A launcher that leads a session, or is a container's first process, takes the job with it.
+// A launcher that leads a session, or is a container's first process, takes the job with it when it
+// ends.
 static void say_dependence(struct launcher *l)
 {
 	if (getpid() == 1 || getsid(0) == getpid()) {
@@ -535,7 +536,7 @@ static void say_dependence(struct launcher *l)
 	}
 }
 
-// What the job was given is the job's alone now: a pipe that it closes is closed.
+// Closes the job's descriptors here: when the job closes a pipe, the pipe is closed.
 static void let_go(struct launcher *l)
 {
 	forwarding_let_go(&l->forwarding);
@@ -544,8 +545,7 @@ static void let_go(struct launcher *l)
 	descriptors_null(STDOUT_FILENO);
 }
 
-// 0 when the job runs; else the exit status, and everything is taken back.
-// 0 when the job runs; else the exit status.
+// Returns 0 when the job runs; else the exit status, and everything is undone.
 static int start_job(struct launcher *l)
 {
 	struct error e = {0};
@@ -572,7 +572,7 @@ static int start_job(struct launcher *l)
 		if (!l->interrupted) {
 			say("%s", e.text);
 		}
-		// EIO is the run file's.
+		// EIO is about the run file.
 		bool limit = ready && e.code != EIO;
 		return give_up(l, limit ? limit_status(l, e.code) : LAUNCHER_FAILED);
 	}
@@ -593,7 +593,7 @@ static int start_job(struct launcher *l)
 
 // Attach ------------------------------------------------------------------------------------------
 //
-// --pid: records a process that runs already, until it ends or somebody presses Ctrl-C.
+// --pid: records a running process until it ends or the user presses Ctrl-C.
 
 enum { REAPED_TIMEOUT_MS = 200 };
 
@@ -616,7 +616,8 @@ static int open_process(pid_t pid, struct error *e)
 	return fd;
 }
 
-// The wait status, or -1 for unknown. It is told only once the parent has reaped the process.
+// Returns the wait status, or -1: unknown. It is available only after the parent has reaped the
+// process.
 static int read_status(int fd)
 {
 	struct pollfd reaped = {.fd = fd};
@@ -634,7 +635,7 @@ static void watch_process(struct launcher *l, int fd)
 		poll(fds, ARRAY_LENGTH(fds), -1);
 		recording_hear(&l->recording);
 		if (!take_own_signals(l) || l->recording.socket < 0) {
-			return; // without its recorder nothing is left to wait for
+			return; // without its recorder there is nothing to wait for
 		}
 		if (fds[0].revents) {
 			l->status = read_status(fd);
@@ -643,7 +644,7 @@ static void watch_process(struct launcher *l, int fd)
 	}
 }
 
-// The process goes on as if we had never been.
+// The process continues unaffected.
 static int attach_give_up(struct launcher *l, const struct error *e)
 {
 	drop_recording(l);
@@ -655,7 +656,7 @@ static int attach_give_up(struct launcher *l, const struct error *e)
 	return LAUNCHER_FAILED;
 }
 
-// Records a process that runs already, to its end. 0, or the exit status of a failure.
+// Records a running process until it ends. Returns 0, or the exit status of a failure.
 static int attach(struct launcher *l)
 {
 	struct error e = {0};
@@ -667,7 +668,7 @@ static int attach(struct launcher *l)
 		return attach_give_up(l, &e);
 	}
 	if (!l->path) {
-		return LAUNCHER_FAILED; // start_recording said why
+		return LAUNCHER_FAILED; // start_recording printed the reason
 	}
 	l->job = l->options.pid;
 	recording_send_patiently(&l->recording,
@@ -681,7 +682,7 @@ static int attach(struct launcher *l)
 
 // Finish ------------------------------------------------------------------------------------------
 //
-// When the job has ended: its last output, the end of the file, what is left running, the verdict.
+// After the job has ended: its last output, the end of the file, remaining processes, the verdict.
 
 enum {
 	LAST_READ_TIMEOUT_MS = 300,
@@ -718,8 +719,8 @@ static bool finisher_is_gone(struct launcher *l)
 	return l->finisher == 0;
 }
 
-// timeout_ms -1: for as long as it takes. A sweep's signal was for the job, which had just ended by
-// itself: what has a limit is waited for.
+// timeout_ms -1: no limit. A sweep's signal was meant for the job, which had just ended by itself:
+// waits with a limit continue.
 static enum waited wait_until(
 	struct launcher *l, bool (*is_done)(struct launcher *l), int timeout_ms)
 {
@@ -750,7 +751,7 @@ static enum waited wait_until(
 // A blocked reader of the job's output blocks us as it would have blocked the job.
 static void drain_output(struct launcher *l)
 {
-	take_own_signals(l); // the Ctrl-C that ended the job is not one against us
+	take_own_signals(l); // the Ctrl-C that ended the job is not meant for us
 	forwarding_finish(&l->forwarding);
 	wait_until(l, output_is_through, -1);
 	uint64_t dropped = forwarding_dropped(&l->forwarding);
@@ -762,7 +763,7 @@ static void drain_output(struct launcher *l)
 	}
 }
 
-// Lines may be missing from what the job printed: whoever reads it has to know.
+// Reports that lines may be missing from the job's output.
 static void say_lost_output(struct launcher *l)
 {
 	unsigned deaths = forwarding_deaths(&l->forwarding);
@@ -811,7 +812,7 @@ static void close_for_recorder(struct launcher *l)
 	}
 }
 
-// strain finish, waiting on its standard input.
+// Starts strain finish, which waits on its standard input.
 static void start_finisher(struct launcher *l)
 {
 	_cleanup_free_ char *strain = installation_find("strain", X_OK, NULL);
@@ -825,8 +826,9 @@ static void start_finisher(struct launcher *l)
 		char *arguments[] = {name, command, wait, l->path, NULL};
 		signals_restore(&l->signals);
 		dup2(go[0], STDIN_FILENO);
-		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output is the job's alone
-		fcntl(STDERR_FILENO, F_SETFD, 0); // also our /dev/null: a file must not become 2
+		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output belongs to the job
+		fcntl(STDERR_FILENO, F_SETFD,
+			0); // also for our /dev/null: a file must not get number 2
 		execv(strain, arguments);
 		_exit(1);
 	}
@@ -839,7 +841,7 @@ static void start_finisher(struct launcher *l)
 	}
 }
 
-// ---- what the job left running
+// ---- processes that the job left running
 
 static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
 {
@@ -858,7 +860,7 @@ static pid_t read_parent(int proc, const char *pid, char *name, size_t size)
 	return cursor_i64(&c, &parent) ? (pid_t)parent : 0;
 }
 
-// What lost its parent became our child: each is the head of what is left. Returns how many.
+// Orphans became our children: each is the root of a remaining tree. Returns their number.
 static unsigned find_left(const struct launcher *l, struct text *names)
 {
 	DIR *proc = opendir("/proc");
@@ -889,8 +891,9 @@ static bool names_left(const struct launcher *l)
 	return l->options.pid == 0 && !l->options.supervised; // a sweep ends it
 }
 
-// Looks again where something was left before the file was closed: it may have ended since. What
-// was empty then has stayed so, for everything that the job left is below a child of ours.
+// Checks again, if any processes remained before the file was closed, because they may have ended
+// since. If none remained then, none can have appeared, because every process that the job left is
+// below a child of ours.
 static void name_left(struct launcher *l)
 {
 	_cleanup_text_ struct text names = {0};
@@ -904,13 +907,13 @@ static void name_left(struct launcher *l)
 
 // ---- the end of the file
 
-// Whether the file is closed.
+// Returns whether the file is closed.
 static bool finish_recording(struct launcher *l)
 {
 	struct recording *r = &l->recording;
 	enum waited waited = wait_until(l, recorder_measures_no_more, DONE_NOTICE_MS);
 	if (waited == WAITED_DONE && !l->options.no_verdict) {
-		start_finisher(l); // its start takes as long as a short run's file to be closed
+		start_finisher(l); // starting it takes as long as closing the file of a short run
 	}
 	if (waited == WAITED_DONE && names_left(l)) {
 		_cleanup_text_ struct text names = {0};
@@ -927,10 +930,10 @@ static bool finish_recording(struct launcher *l)
 		say("no longer waiting for the recorder, which still writes %s", l->path);
 		return false;
 	}
-	// Also where a signal ended the wait, the recorder may have been reaped in it.
+	// The recorder may have been reaped during the wait even if a signal ended the wait.
 	if (wait_until(l, recorder_is_gone, RECORDER_EXIT_MS) != WAITED_DONE && r->dead &&
 		r->pid > 0) {
-		kill(r->pid, SIGKILL); // it hung up without ending
+		kill(r->pid, SIGKILL); // it closed the socket without ending
 		wait_until(l, recorder_is_gone, RECORDER_EXIT_MS);
 	}
 	if (r->dead) {
@@ -945,14 +948,14 @@ static bool finish_recording(struct launcher *l)
 static void let_finisher_go(struct launcher *l)
 {
 	if (l->finisher_go >= 0) {
-		(void)!write(l->finisher_go, "", 1); // one that was killed is reaped as any
+		(void)!write(l->finisher_go, "", 1); // one that was killed is reaped like any other
 	}
 }
 
 static void wait_for_verdict(struct launcher *l)
 {
 	if (l->finisher_go >= 0) {
-		close(l->finisher_go); // where nothing was closed, it ends
+		close(l->finisher_go); // if the file was not closed, it ends
 		l->finisher_go = -1;
 	}
 	if (wait_until(l, finisher_is_gone, -1) != WAITED_DONE && l->finisher > 0) {
@@ -961,8 +964,8 @@ static void wait_for_verdict(struct launcher *l)
 	}
 }
 
-// Reaps the job, passes its last output on, has the file closed, names what was left
-// running, and starts `strain finish`.
+// Reaps the job, forwards its last output, has the file closed, names remaining processes, and
+// starts `strain finish`.
 static void finish_run(struct launcher *l)
 {
 	end_job(l);

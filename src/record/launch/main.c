@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain-record, which `strain run` becomes: reads the options and starts launcher.c.
+// strain-record, to which `strain run` execs: parses the options and starts launcher.c.
 
 #include <argp.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static const char about[] =
 	"batch_size=64 -o big.strain -- ./train --epochs 3\n  strain run --epoch-pattern '^Epoch "
 	"(?<epoch>\\d+).*loss=(?<loss>\\S+)' python3 train.py";
 
-// What the environment says about a run of several processes becomes labels by itself.
+// Variables of multi-process launchers that become labels.
 static const char *const environment_labels[] = {
 	"RANK",
 	"LOCAL_RANK",
@@ -70,7 +70,7 @@ struct parsing {
 	bool overhead_given;
 	bool help;
 	struct error error;
-	bool limit_refused; // the value of one, whatever the machine
+	bool limit_refused; // its value is invalid on any machine
 };
 
 static const struct run_label *find_label(const struct parsing *p, const char *name, size_t length)
@@ -99,7 +99,7 @@ static int add_label(struct parsing *p, const char *name, size_t length, const c
 	return 0;
 }
 
-// What was given stands.
+// Options given explicitly take precedence.
 static int read_environment(struct parsing *p)
 {
 	int rc = 0;
@@ -229,7 +229,7 @@ static int read_limit(struct parsing *p, enum limit limit, const char *text)
 	return rc;
 }
 
-// What argp did not understand: an option that is unknown, or lacks its value.
+// Reports an argument that argp rejected: an unknown option, or one without its value.
 static void explain_option(struct parsing *p, const char *word)
 {
 	size_t length = strcspn(word, "=");
@@ -299,7 +299,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_ARG:
-		// The first word that is no option begins the command; all that follows is its own.
+		// The first word that is not an option begins the command; all following words
+		// belong to it.
 		p->options.command = &state->argv[state->next - 1];
 		state->next = state->argc;
 		return 0;
@@ -313,8 +314,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	}
 }
 
-// `-o mine` is mine.strain, which all commands find. What is there and is no file stays what it is,
-// and cannot be written.
+// `-o mine` becomes mine.strain, which all commands find. An existing path that is not a regular
+// file is kept, and cannot be written.
 static int complete_output(struct parsing *p)
 {
 	const char *output = p->options.output;
@@ -370,7 +371,7 @@ static const struct argp parser = {
 
 static int parse_options(struct parsing *p, int argc, char **argv)
 {
-	// argp's own messages take two lines, and its own help goes silent with them.
+	// argp's own messages take two lines, and disabling them disables its help.
 	unsigned flags = ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP;
 	int rc = argp_parse(&parser, argc, argv, flags, NULL, p);
 	return rc != 0 ? -rc : p->help ? 0 : check_options(p);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The options of `strain run`, a row each.
+// The options of `strain run`, one per row.
 
 #include "record/launch/option_table.h"
 
@@ -59,8 +59,8 @@ const struct argp_option run_option_table[] = {
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
 		"Skip the verdict and summary; the first command that reads the run computes them",
 		0},
-	// What `strain sweep` says: whoever signals the launcher means the job, and ends the rest
-        // by itself.
+	// Set by `strain sweep`: a signal to the launcher is meant for the job, and the sweep ends
+        // the remaining processes itself.
 	{"supervised", OPTION_SUPERVISED, NULL, OPTION_HIDDEN, NULL, 0},
 	{"help", OPTION_HELP, NULL, 0, "Print this help", -1},
 	{0},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The recorder as the launcher sees it.
+// The launcher's view of the recorder.
 
 #include "record/launch/recording.h"
 
@@ -31,10 +31,11 @@
 
 // Oom score ---------------------------------------------------------------------------------------
 //
-// The kernel kills the process with the largest sum of its memory and a share of the limit,
-// oom_score_adj thousandths. A share of a large limit is more than any process of a job with many
-// of them has: the recorder would be the first to go and the job's process the next. So the raise
-// is a size, ten times what a recorder takes. A process that is larger has filled the memory, with
+// The kernel kills the process with the largest sum of its memory and oom_score_adj thousandths of
+// the limit. With a large limit, such a share exceeds any process of a job that has many: the
+// recorder would be killed first and a process of the job next. Therefore the increase is a fixed
+// size, ten times what a recorder takes. A larger process has filled the memory, with or without a
+// recorder; if there is none, the recorder is killed, and the job may survive.
 // or without a recorder; where none is, the recorder goes, and the job may live.
 
 #define PREFERRED_BYTES (UINT64_C(128) << 20)
@@ -48,7 +49,7 @@ unsigned recording_raise_oom_score(uint64_t memory_bytes)
 	return raise < RAISE_MOST ? (unsigned)raise : RAISE_MOST;
 }
 
-// The tightest of what both, recorder and job, are under.
+// The tightest limit that applies to both recorder and job.
 static uint64_t memory_limit(void)
 {
 	_cleanup_close_ int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -67,7 +68,7 @@ static uint64_t memory_limit(void)
 	return limit;
 }
 
-// Raises this process's own, under the limit that it is under. What cannot be done is left.
+// Raises the value of this process according to its memory limit. Failures are ignored.
 static void oom_score_raise(void)
 {
 	_cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -88,7 +89,7 @@ static void oom_score_raise(void)
 
 // Recording ---------------------------------------------------------------------------------------
 
-// The recorder outlives what ends or stops the job: it is told when the job has ended.
+// The recorder ignores signals that end or stop the job; the launcher reports the job's end.
 static void become_recorder(const struct recorder_config *config)
 {
 	static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN,
@@ -155,7 +156,7 @@ static int try_send(struct recording *r, const struct message *message)
 	if (send(r->socket, message, sizeof(*message), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
 		return 0;
 	}
-	// A recorder that is gone is seen where its messages are taken.
+	// A recorder that is gone is detected when its messages are read.
 	return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? -EAGAIN : 0;
 }
 
@@ -238,7 +239,7 @@ void recording_hear(struct recording *r)
 {
 	struct message message;
 	while (recording_take(r, &message)) {
-		// recording_take notes what matters.
+		// recording_take notes everything relevant.
 	}
 }
 
@@ -266,13 +267,13 @@ bool recording_wait(struct recording *r, enum message_kind kind, int timeout_ms)
 
 void recording_reaped(struct recording *r, int status)
 {
-	recording_hear(r); // what it still had to say: MESSAGE_DONE, perhaps
+	recording_hear(r); // its last messages, perhaps MESSAGE_DONE
 	r->pid = 0;
 	r->status = status;
 	lose_recorder(r);
 }
 
-// False where it has not ended a second later.
+// Returns false if it has not ended after a second.
 static bool end_recorder(struct recording *r)
 {
 	enum { TRIES = 500 };
@@ -289,7 +290,7 @@ static bool end_recorder(struct recording *r)
 	return r->pid == 0;
 }
 
-// What the recorder made, and nothing that has its name for another reason.
+// Removes the file that the recorder created, never another file with its name.
 static void remove_file(const struct recording *r)
 {
 	static const char *const endings[] = {"", "-wal", "-shm", "-journal", "-reserve", NULL};
@@ -299,14 +300,14 @@ static void remove_file(const struct recording *r)
 void recording_discard(struct recording *r)
 {
 	bool ended = end_recorder(r);
-	recording_hear(r); // which file it made, perhaps
+	recording_hear(r); // perhaps the file that it created
 	if (r->socket >= 0) {
 		close(r->socket);
 	}
 	if (r->path) {
 		remove_file(r);
 	}
-	pid_t pid = ended ? 0 : r->pid; // it is still known as ours
+	pid_t pid = ended ? 0 : r->pid; // while it is known to be ours
 	*r = RECORDING_NONE;
 	r->pid = pid;
 }

@@ -19,7 +19,8 @@ void say(const char *format, ...)
 	vsnprintf(raw, sizeof(raw), format, arguments);
 	va_end(arguments);
 
-	// Names of programs and files are the job's: no escape codes to the terminal.
+	// Names of programs and files come from the job: they must not send escape codes to the
+	// terminal.
 	_cleanup_text_ struct text line = {0};
 	text_append_string(&line, "strain: ");
 	for (const char *c = raw; *c; c++) {
@@ -36,6 +37,6 @@ void say(const char *format, ...)
 	}
 	text_append_string(&line, "\n");
 	if (!line.failed && write(STDERR_FILENO, line.data, line.length) < 0) {
-		return; // nobody is there to read it
+		return; // nobody can read it
 	}
 }

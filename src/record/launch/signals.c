@@ -23,9 +23,9 @@
 
 enum { ANSWER_TIMEOUT_MS = 1000 };
 
-// Read from the signalfd; with them every real-time signal. SIGTTIN and SIGTTOU keep their default:
-// the terminal stops the whole group. SIGTSTP is ours to read, because it is the job that decides
-// whether it stops.
+// Signals read from the signalfd, with every real-time signal. SIGTTIN and SIGTTOU keep their
+// default: the terminal stops the whole group. SIGTSTP is caught, because the job decides whether
+// it stops.
 static const int caught[] = {
 	SIGHUP,
 	SIGINT,
@@ -52,7 +52,7 @@ int signals_open(struct signals *s, bool supervised, struct error *e)
 	for (int signal_number = SIGRTMIN; signal_number <= SIGRTMAX; signal_number++) {
 		sigaddset(&set, signal_number);
 	}
-	// A parent that ignores SIGCHLD would have our children vanish unread.
+	// If the parent ignores SIGCHLD, the kernel would reap our children before us.
 	struct sigaction usual = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
 	sigaction(SIGCHLD, &usual, &s->original_child);
 	sigaction(SIGPIPE, &ignored, &s->original_pipe);
@@ -68,8 +68,8 @@ void signals_restore(const struct signals *s)
 	sigprocmask(SIG_SETMASK, &s->original_mask, NULL);
 }
 
-// A process of ours in the launcher's group that dies with it and holds nothing but `kept` (-1:
-// nothing).
+// Forks a process in the launcher's group that dies with it and keeps only the descriptor `kept`
+// (-1: none).
 static pid_t fork_watcher(const char *name, int kept)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -99,7 +99,7 @@ static void end_watcher(pid_t pid)
 	}
 }
 
-// How often each signal came since it was asked before: taken from what is pending, one by one.
+// Counts the signals since the last count by taking the pending ones one by one.
 static void count_pending(unsigned counts[NSIG])
 {
 	static const struct timespec now = {0};
@@ -147,7 +147,7 @@ static bool read_proc(pid_t pid, const char *name, char *buffer, size_t size)
 	return length > 0;
 }
 
-// The signals that are pending for a whole process, as /proc/PID/status shows them.
+// The signals pending for a whole process, from /proc/PID/status.
 static uint64_t pending_signals(pid_t pid)
 {
 	char status[4096];
@@ -158,9 +158,9 @@ static uint64_t pending_signals(pid_t pid)
 	return line ? strtoull(line + strlen("\nShdPnd:"), NULL, 16) : 0;
 }
 
-// Has the witness take what is pending with it: whatever comes meanwhile is in this answer or the
-// next one, never in none or both. Where it does not answer (somebody stopped it), the next
-// question hears two answers.
+// Makes the witness take its pending signals. A signal that arrives meanwhile is in this answer or
+// the next, never in none or both. If the witness does not answer (it was stopped), the next
+// request reads two answers.
 static void ask_witness(struct signals *s)
 {
 	unsigned counts[NSIG];
@@ -182,7 +182,8 @@ static bool read_signal(const struct signals *s, struct signalfd_siginfo *ret)
 	return read(s->fd, ret, sizeof(*ret)) == (ssize_t)sizeof(*ret);
 }
 
-// A signal that the witness may have seen waits for us: all but SIGCHLD, of which there are many.
+// Whether a signal that the witness may have received is pending here: any but SIGCHLD, which is
+// frequent.
 static bool may_be_witnessed(const struct signals *s)
 {
 	sigset_t pending;
@@ -190,9 +191,9 @@ static bool may_be_witnessed(const struct signals *s)
 	       !sigisemptyset(&pending);
 }
 
-// Who signals a group holds the kernel's list of processes until every member has the signal
-// (kill_pgrp, kernel/signal.c); setpgid needs that list to itself, also where it changes nothing.
-// So after this call what the witness had, we have.
+// Signalling a group holds the kernel's list of processes until every member has the signal
+// (kill_pgrp, kernel/signal.c). setpgid needs that list exclusively, even if it changes nothing.
+// After this call, the launcher therefore has every signal that the witness had.
 static void wait_for_senders(void)
 {
 	setpgid(0, getpgrp());
@@ -208,9 +209,9 @@ static bool has_counts(const struct signals *s)
 	return false;
 }
 
-// The witness is asked before we take our own: a second signal of a kind that comes in between is
-// then one with ours. The other way round the witness had both as one, and ours would seem to be
-// another, for the job.
+// Asks the witness before taking our own signals: a second signal of the same kind that arrives in
+// between then merges with the pending one here. In the other order, the witness would have merged
+// both into one, and ours would look like another one, meant for the job.
 bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 {
 	if (may_be_witnessed(s)) {
@@ -221,8 +222,8 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 	if (taken || !s->asked) {
 		return taken;
 	}
-	// What the witness still has, or told and we have not taken, came while ours waited, or
-	// comes to us in this moment.
+	// Signals still pending in the witness, or reported by it but not yet taken here, arrived
+	// while ours were waiting, or arrive here at this moment.
 	if (s->witness > 0 && (has_counts(s) || pending_signals(s->witness) != 0)) {
 		ask_witness(s);
 		wait_for_senders();
@@ -235,8 +236,9 @@ bool signals_take(struct signals *s, struct signalfd_siginfo *ret)
 	return taken;
 }
 
-// Whether the group got it. The kernel signals the youngest member of a group first, so the
-// witness has it before the launcher; the milliseconds are for a kernel that does otherwise.
+// Whether the group received it. The kernel signals the youngest member of a group first, so the
+// witness has it before the launcher. The wait of some milliseconds is for kernels with another
+// order.
 static bool reached_group(struct signals *s, int signal_number)
 {
 	for (int attempt = 0; attempt < 5 && s->witness > 0; attempt++) {
@@ -251,8 +253,9 @@ static bool reached_group(struct signals *s, int signal_number)
 	return false;
 }
 
-// What the terminal sends goes to the group, but for a hang-up: that goes to the session's leader
-// alone (tty_signal_session_leader, drivers/tty/tty_jobctrl.c), as which the job would have had it.
+// The terminal's signals go to the group, except a hang-up, which goes only to the session's leader
+// (tty_signal_session_leader, drivers/tty/tty_jobctrl.c): as the leader, the job would have
+// received it.
 static bool is_hang_up(const struct signalfd_siginfo *info)
 {
 	int signal_number = (int)info->ssi_signo;
@@ -267,7 +270,7 @@ void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t 
 		return;
 	}
 	bool group = reached_group(s, signal_number);
-	// SI_KERNEL: from the terminal. A signal that the job sends its parent is no signal to the
+	// SI_KERNEL: from the terminal. A signal from the job to its parent is not meant for the
 	// job.
 	if (group || (info->ssi_code == SI_KERNEL && !is_hang_up(info)) ||
 		(pid_t)info->ssi_pid == job || (s->guard > 0 && (pid_t)info->ssi_pid == s->guard)) {
@@ -283,7 +286,7 @@ void signals_pass(struct signals *s, const struct signalfd_siginfo *info, pid_t 
 static bool is_stopped(pid_t pid)
 {
 	char stat[512];
-	// The name may hold anything, also parentheses: the state follows the last one.
+	// The name may contain anything, including parentheses: the state follows the last one.
 	const char *name_end = read_proc(pid, "stat", stat, sizeof(stat)) ? strrchr(stat, ')')
 	                                                                  : NULL;
 	return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
@@ -291,8 +294,8 @@ static bool is_stopped(pid_t pid)
 
 void signals_stop_with(struct signals *s, pid_t job)
 {
-	// Somebody may continue the job alone; the shell's `fg` continues the group. Nobody else
-	// would wake the launcher then.
+	// Somebody may continue only the job; the shell's `fg` continues the group. In the first
+	// case nothing else would wake the launcher.
 	pid_t launcher = getpid(), guard = fork_watcher("strain-guard", -1);
 	if (guard == 0) {
 		do {
@@ -323,7 +326,7 @@ void signals_die_of(int signal_number)
 {
 	struct rlimit none = {0, 0};
 	setrlimit(RLIMIT_CORE, &none);
-	prctl(PR_SET_DUMPABLE, 0); // a core_pattern that is a pipe does not ask the limit
+	prctl(PR_SET_DUMPABLE, 0); // a core_pattern that is a pipe ignores the core size limit
 	struct sigaction usual = {.sa_handler = SIG_DFL};
 	sigaction(signal_number, &usual, NULL);
 	sigset_t set;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// From the hooks' words to keys of the run. Of several processes that had hooks (ranks), the first
-// that made a loader speaks for all; what was missing is said of each.
+// Converts the hooks' reports to keys of the run. If several processes had hooks (ranks), the first
+// that created a loader represents all; missing hooks are reported for each.
 
 #include "record/mark/hooks.h"
 
@@ -24,15 +24,15 @@
 
 // Line counts -------------------------------------------------------------------------------------
 //
-// Rows of one place add up here: a hook writes what it counted since the last time.
+// Adds up the rows of each place: a hook writes the counts since its last report.
 
 enum {
 	FILES_MAX = 64,
-	FILE_BYTES = 512 << 10, // as the hook writes at most
-	ROWS_MAX = 2048, // of a process: the hook knows half as many places
+	FILE_BYTES = 512 << 10, // upper bound of the hook's files
+	ROWS_MAX = 2048, // per process; the hook keeps half as many places
 	FIELDS = 5,
 };
-#define SAMPLES_MOST INT32_MAX // of a row
+#define SAMPLES_MOST INT32_MAX // per row
 
 void line_process_done(struct line_process *process)
 {
@@ -56,7 +56,7 @@ static bool take_number(struct cursor *at, int64_t least, int64_t most, int64_t 
 	return cursor_i64(at, ret) && *ret >= least && *ret <= most;
 }
 
-// Up to the next tab, or the end.
+// Takes the text up to the next tab or the end.
 static struct cursor take_field(struct cursor *at)
 {
 	size_t length = (size_t)(at->end - at->at);
@@ -66,7 +66,7 @@ static struct cursor take_field(struct cursor *at)
 	return field;
 }
 
-// As text that can be shown. False where it does not fit.
+// Takes text in printable form. Returns false if it does not fit.
 static bool take_text(struct cursor field, char *ret, size_t size)
 {
 	_cleanup_text_ struct text utf8 = {0}, printable = {0};
@@ -136,7 +136,7 @@ int line_counts_parse(const char *data, size_t length, struct line_process *ret)
 	for (const char *next; r == 0 && data < end; data = next + 1) {
 		next = memchr(data, '\n', (size_t)(end - data));
 		if (!next) {
-			break; // it was being written
+			break; // incomplete: it was being written
 		}
 		struct cursor line = {data, next};
 		struct line_count count;
@@ -242,17 +242,17 @@ struct fact {
 	char value[VALUE_BYTES];
 };
 
-// Of one process.
+// The report of one process.
 struct words {
 	int64_t pid;
-	char framework[96]; // the one named last, until it has a feature
+	char framework[96]; // the framework named last, until it has a feature
 	struct text hooked; // "pytorch 1.13.0: data, backward"
 	struct fact facts[FACTS_MAX]; // loader_..., optimizer_..., blas
 	size_t n_facts;
 };
 
 struct hooks {
-	bool entered; // some Python did
+	bool entered; // the hooks were loaded in a Python process
 	struct words speaker;
 	struct text missing;
 };
@@ -328,7 +328,7 @@ static void take_lines(struct hooks *h, struct words *words, const char *data, s
 	while (length > 0) {
 		const char *end = memchr(data, '\n', length);
 		if (!end) {
-			return; // it was being written
+			return; // incomplete: it was being written
 		}
 		_cleanup_text_ struct text utf8 = {0}, line = {0};
 		text_append_utf8(&utf8, data, (size_t)(end - data));
@@ -341,7 +341,7 @@ static void take_lines(struct hooks *h, struct words *words, const char *data, s
 	}
 }
 
-// Bytes of a regular file; -1 where it is none.
+// Reads a regular file; -1 if it is none.
 static ssize_t read_file(int directory, const char *name, char *buffer, size_t size)
 {
 	struct stat status;
@@ -352,7 +352,7 @@ static ssize_t read_file(int directory, const char *name, char *buffer, size_t s
 	return pread(fd, buffer, size, 0);
 }
 
-// Whether one tells more than the other: it made a loader, had hooks, or came before it.
+// Whether one report is more important: it created a loader, had hooks, or came first.
 static bool tells_more(const struct words *one, const struct words *other)
 {
 	if ((one->n_facts > 0) != (other->n_facts > 0)) {
@@ -382,7 +382,7 @@ static void take_file(struct hooks *h, int directory, const char *name, char *bu
 	words_done(&words);
 }
 
-// Not the caller's descriptor: that has one place in the list, for whoever else reads it.
+// Opens its own descriptor, because the caller's has only one directory offset for all its users.
 static DIR *list_folder(int directory)
 {
 	int fd = directory < 0 ? -1 : openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -421,11 +421,11 @@ struct hooks *hooks_read(int directory)
 // Why no hook entered -----------------------------------------------------------------------------
 
 struct python_search {
-	char found[96]; // how a Python ran, "" where none did
-	bool flagged; // with an option that keeps the hooks out
+	char found[96]; // how a Python was started; "" if none ran
+	bool flagged; // with an option that disables the hooks
 };
 
-// The next string of a JSON array, without what is escaped in it. False at its end.
+// Returns the next string of a JSON array, without escaped characters. Returns false at the end.
 static bool next_argument(const char **at, char *buffer, size_t size)
 {
 	const char *open = strchr(*at, '"');
@@ -445,7 +445,7 @@ static bool next_argument(const char **at, char *buffer, size_t size)
 	return true;
 }
 
-// The first of -I, -E and -S among the interpreter's own options; "" where there is none.
+// Finds the first of -I, -E and -S among the interpreter's options; "" if there is none.
 static void find_flag(const char *command, char *buffer, size_t size)
 {
 	char argument[64];
@@ -481,7 +481,7 @@ static bool take_command(void *context, const char *name, const char *command)
 	return !search->flagged;
 }
 
-// Nothing where no Python ran.
+// Writes nothing if no Python ran.
 static void why_none(const struct hooks *h, struct writer *w, char *buffer, size_t size)
 {
 	struct python_search search = {0};
@@ -515,7 +515,7 @@ static void put_words(const struct words *words, struct writer *w)
 		writer_put_run(w, "hooks", words->hooked.data);
 	}
 	if (words->n_facts > 0) {
-		// Another process may have spoken before this one, and of more.
+		// An earlier report may have come from another process and had more keys.
 		writer_clear_run(w, "loader_*");
 		writer_clear_run(w, "optimizer_*");
 	}

@@ -21,7 +21,8 @@
 
 enum { ROOM_RINGS = 4 };
 
-// The folder that was just made: where the parent is not sticky, it may be somebody else's by now.
+// Opens the folder just created and checks it: if the parent is not sticky, the name may belong to
+// another user's folder by now.
 static int hold(const char *path, struct marker_directory *ret, struct error *e)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

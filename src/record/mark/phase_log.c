@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A log is a ring of changes in the order of time. What the hooks mark when a step has ended
-// (forward, backward, optimizer) is put in where it belongs.
+// A log is a ring of changes in order of time. Phases that the hooks mark only after a step has
+// ended (forward, backward, optimizer) are inserted at their time.
 
 #include "record/mark/phase_log.h"
 
@@ -17,21 +17,21 @@
 enum {
 	PROCESSES = 16,
 	CHANGES_FIRST = 256,
-	CHANGES_MOST = 32768, // of a process: a second and a half of steps of 0.5 ms
+	CHANGES_MOST = 32768, // per process: a second and a half of steps of 0.5 ms
 	CHANGES_ALL = 65536, // 1.5 MiB
-	SPLICED_MOST = 1024, // changes within one span that is put in
+	SPLICED_MOST = 1024, // changes within one inserted span
 };
-// Changes that are younger are not given up while there can be more of them.
+// Younger changes are kept as long as more may be inserted before them.
 #define ASKED_NS ((int64_t)(4 * NS_PER_S))
-// A process that never marked is asked about when its first mark would have been read: rings are
-// found within 0.2 s, their owners within 0.5 s.
+// For a process that never marked, the answer is final after this time, when its first mark would
+// have been read: rings are found within 0.2 s, their owners within 0.5 s.
 #define UNMARKED_NS ((int64_t)(NS_PER_S + NS_PER_S / 2))
-// Between iterations, a hook can say afterwards that one had begun (a loop without a loader).
+// Between iterations, a hook may report later that one had begun (a loop without a loader).
 #define AFTERWARDS_NS ((int64_t)(30 * NS_PER_S))
 
 struct change {
 	int64_t from_ns;
-	int64_t began_ns; // the span that it is of
+	int64_t began_ns; // start of the span to which it belongs
 	int8_t phase;
 };
 
@@ -42,14 +42,14 @@ struct process {
 	struct change *changes; // a ring
 	size_t capacity, first, n;
 	size_t *all; // capacity of all processes
-	int64_t forgotten_ns; // before it nothing is known any more
-	int64_t iteration_ns; // since when one is open; -1
+	int64_t forgotten_ns; // times before it are no longer known
+	int64_t iteration_ns; // start of the open iteration; -1: none
 	int64_t marked_ns, read_ns;
 };
 
 struct phase_log {
 	pthread_mutex_t mutex;
-	bool any; // iterates
+	bool any; // it iterates
 	size_t all;
 	struct process processes[PROCESSES];
 	struct change pieces[SPLICED_MOST + 1];
@@ -168,7 +168,8 @@ static void append(struct process *p, struct change change)
 	*change_at(p, p->n - 1) = change;
 }
 
-// What a span makes of a change that lies within it. One without a phase takes back an iteration.
+// Returns the change that results from a change within a span. A span without a phase withdraws an
+// iteration.
 static struct change covered(struct change change, struct change span)
 {
 	bool named = change.phase > LOGGED_OTHER;
@@ -181,7 +182,7 @@ static struct change covered(struct change change, struct change span)
 	                                                                   : ret;
 }
 
-// Puts in a span that began before what is in the log already.
+// Inserts a span that began before changes already in the log.
 static void put_in(struct phase_log *log, struct process *p, struct change span, int64_t to_ns)
 {
 	struct change *pieces = log->pieces;
@@ -232,7 +233,7 @@ static void process_begin(struct process *p, const struct phase_writer *w)
 		.entity = w->entity, .thread = w->thread, .all = &w->log->all, .iteration_ns = -1};
 }
 
-// A free place, or that of a process whose thread has ended; NULL where all are in use.
+// Returns a free slot, or that of a process whose thread has ended; NULL if all are in use.
 static struct process *process_add(struct phase_log *log, const struct phase_writer *w)
 {
 	struct process *best = process_find(log, 0);
@@ -245,7 +246,7 @@ static struct process *process_add(struct phase_log *log, const struct phase_wri
 	return best;
 }
 
-// What the thread may write; NULL where another of its process iterates.
+// Returns the process that the thread may write; NULL if another thread of the process iterates.
 static struct process *writable(const struct phase_writer *w, bool iterates)
 {
 	struct process *p = process_find(w->log, w->entity);
@@ -369,7 +370,7 @@ static int phase_at(const struct process *p, int64_t at_ns)
 	                               : LOGGED_NONE;
 }
 
-// Up to when no mark can change anything any more.
+// Returns the time up to which no further mark can change the log.
 static int64_t settled(const struct process *p, int64_t now_ns)
 {
 	int64_t afterwards_ns = p->read_ns - AFTERWARDS_NS;

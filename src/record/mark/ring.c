@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Rings of marks, read without trust.
+// Reads untrusted rings of marks.
 
 #include "record/mark/ring.h"
 
@@ -24,10 +24,10 @@
 
 enum { READ_RECORDS = 256, NAMES_MAX = 4096, NAMES_SLOTS = 2 * NAMES_MAX };
 
-// Clocks of two CPUs may differ by less; nobody marks the future.
+// The clocks of two CPUs may differ by less than this. Marks later than that are invalid.
 #define FUTURE_NS NS_PER_S
 
-// The first part of struct strain_ring.
+// The beginning of struct strain_ring.
 struct ring_header {
 	uint64_t magic;
 	uint32_t version;
@@ -53,16 +53,16 @@ struct ring_names {
 
 struct ring {
 	int fd;
-	bool ready; // it has its header
+	bool ready; // the header was read
 	uint64_t start_ns;
 	uint64_t taken;
-	uint64_t last_ns; // of the mark before
+	uint64_t last_ns; // time of the last mark
 	uint64_t dropped;
-	uint64_t told[2]; // the last two values of `taken` that the writer was told
+	uint64_t told[2]; // the last two values of `taken` written for the writer
 	uint64_t gaps[2]; // numbers of marks after which some may be missing; 0: none
 	struct ring_owner owner;
 	struct ring_names *all_names;
-	const char *names[STRAIN_RING_NAMES]; // NULL: not looked at yet
+	const char *names[STRAIN_RING_NAMES]; // NULL: not read yet
 };
 
 // Names -------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ static int broken(struct error *e, const char *what)
 	return error_set(e, EBADMSG, "%s", what);
 }
 
-// The name as it was when it was first needed: what becomes of it later is nobody's concern.
+// The name as of its first use; later changes are ignored.
 static int ring_name(struct ring *ring, unsigned index, const char **ret, struct error *e)
 {
 	if (index >= STRAIN_RING_NAMES) {
@@ -131,8 +131,8 @@ static int ring_name(struct ring *ring, unsigned index, const char **ret, struct
 
 // Files -------------------------------------------------------------------------------------------
 
-// What the name stands for is looked at before it is opened for reading: opening a device can do
-// something.
+// Checks the type of the file before opening it for reading, because opening a device can have side
+// effects.
 static int open_regular(int directory_fd, const char *name, struct error *e)
 {
 	char path[32];
@@ -195,7 +195,7 @@ bool ring_has_no_room(const struct ring *ring)
 
 // Reading -----------------------------------------------------------------------------------------
 
-// 1 where the ring is ready; 0 where its header is not there yet.
+// Returns 1 if the ring is ready; 0 if it has no header yet.
 static int read_header(
 	struct ring *ring, struct ring_header *header, uint64_t now_ns, struct error *e)
 {
@@ -274,7 +274,7 @@ static int take_record(struct ring *ring, const struct strain_record *record, st
 	return ring_name(ring, record->name, &ret->name, e);
 }
 
-// Up to n records that lie side by side.
+// Reads up to n contiguous records.
 static int read_records(struct ring *ring, size_t n, uint64_t now_ns,
 	void (*take)(void *context, const struct ring_mark *mark), void *context, struct error *e)
 {
@@ -304,7 +304,7 @@ static int read_records(struct ring *ring, size_t n, uint64_t now_ns,
 	return (int)n;
 }
 
-// The writer's `taken`. A file that can no longer be written keeps its marks to itself.
+// Writes `taken` for the writer. Without write permission, the ring's space is never released.
 static void tell_writer(struct ring *ring)
 {
 	(void)!pwrite(ring->fd, &ring->taken, sizeof(ring->taken),
@@ -313,8 +313,8 @@ static void tell_writer(struct ring *ring)
 	ring->told[1] = ring->taken;
 }
 
-// Marks are dropped where the ring is full: as many after what the writer knew to be taken as there
-// are slots. What it knew then was one of the last two things that it was told.
+// A writer drops marks when the ring is full, that is after one ring's length of marks beyond the
+// value of `taken` that it saw. That value was one of the last two written.
 static void note_dropped(struct ring *ring, uint64_t dropped)
 {
 	for (size_t i = 0; i < 2 && dropped != ring->dropped; i++) {
@@ -349,11 +349,11 @@ int ring_read(struct ring *ring, uint64_t now_ns, size_t max,
 
 // Writer ------------------------------------------------------------------------------------------
 //
-// Who writes a ring, and whether they live.
+// Identifies the writer of a ring and checks whether it lives.
 
-enum { THREADS_MAX = 4096 }; // of one process, looked through for one of them
+enum { THREADS_MAX = 4096 }; // threads of one process searched for one of them
 
-// The number that a thread has where it lives; -1: not known.
+// Returns the tid in the thread's own namespace while it lives; -1: unknown.
 static int64_t inner_tid_of(int root_fd, const char *path)
 {
 	char buffer[4096];

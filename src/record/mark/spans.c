@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Matches the ends of spans with their beginnings. If marks were dropped, the depth in each mark
-// tells which spans lost theirs.
+// Matches ends of spans with their beginnings. If marks were dropped, the depth in each mark shows
+// which spans lost theirs.
 
 #include "record/mark/spans.h"
 
@@ -20,16 +20,18 @@
 #include "record/sample/feed.h"
 
 #define SPANS_PER_S 2000u
-// Nobody knows how long the job will last. What is left of the spans that the file may hold is
-// spent so that as much time as has passed, and this much more, could be paid for twice: from then
-// on fewer iterations are kept the longer it lasts, and always some.
+// The job's duration is unknown in advance. The remaining number of spans is spent so that it would
+// suffice for twice the time passed so far plus this time. After this time, fewer iterations are
+// kept the longer the job runs, but always some.
 #define PACE_FROM_S 600.0
 #define SPANS_AT_ONCE 20000u
-// An iteration is kept whole or not at all: half of its phases would tell lies about the others. So
-// one begins only where there is room for this many, and may borrow as many as it is then short of.
+// An iteration is kept or dropped as a whole: half of its phases would misrepresent the rest. An
+// iteration is kept only if this many spans are available, and may borrow the spans that it needs
+// beyond them.
 #define ITERATION_SPANS 32
 #define BORROWED_MOST 1000
-// Of the queue to the run file: who the processes are must always find room.
+// Share of the queue to the run file. There must always be space to record the processes
+// themselves.
 #define QUEUE_SHARE_BYTES ((size_t)4 << 20)
 #define EPOCHS_MAX 100000u
 #define EARLY_MAX 64
@@ -49,13 +51,13 @@ struct marked_epoch {
 	int64_t number;
 	int64_t start_ns;
 	int64_t end_ns; // INT64_MAX while it is open
-	int64_t samples; // -1 until an iteration tells
-	const char *how; // it ended; NULL: as it should
-	bool settled; // the run file knows
+	int64_t samples; // -1 until an iteration reports some
+	const char *how; // reason of its end; NULL: regular
+	bool settled; // written to the run file
 };
 
-// Samples of an epoch that another rank began and the leader has not, as far as was read: each
-// thread's marks are read up to a moment of their own.
+// Samples of an epoch that another rank has begun but the leader, as far as its marks were read,
+// has not: the marks of each thread are read up to a different time.
 struct early_samples {
 	int64_t number; // of the epoch
 	int64_t at_ns; // in the middle of its first iteration
@@ -64,23 +66,23 @@ struct early_samples {
 
 struct spans {
 	struct feed *feed;
-	struct phase_log *log; // NULL: nobody asks
-	int64_t n_threads; // that there ever were
+	struct phase_log *log; // NULL: not needed
+	int64_t n_threads; // number of threads so far
 	uint64_t start_ns;
 	uint64_t max_spans;
 	uint64_t kept;
 	uint64_t dropped;
-	double allowance; // spans that may be kept now
-	uint64_t allowance_ns; // when that was so
+	double allowance; // spans that may be kept at present
+	uint64_t allowance_ns; // time of that value
 	_Atomic unsigned *epochs_seen;
-	struct marked_thread *leader; // its epochs are the job's
+	struct marked_thread *leader; // the thread whose epochs are the job's
 	struct marked_epoch *epochs;
 	size_t n_epochs;
 	size_t epochs_capacity;
-	size_t first_of_leader; // no epoch before it is its
+	size_t first_of_leader; // earlier epochs are not its
 	struct early_samples early[EARLY_MAX];
 	size_t n_early;
-	size_t unsettled; // no epoch before it is
+	size_t unsettled; // earlier epochs are settled
 };
 
 struct marked_thread {
@@ -91,16 +93,16 @@ struct marked_thread {
 	bool nvtx;
 	bool leads;
 	bool iterated; // it has marked an iteration
-	struct open_span epoch; // what it calls one
+	struct open_span epoch; // its own epoch
 	struct open_span iteration;
-	bool skips; // the iteration and what is in it are not kept
-	uint64_t lost; // of the iteration, though it is kept
+	bool skips; // the iteration and its contents are not kept
+	uint64_t lost; // marks missing in the iteration, although it is kept
 	struct open_span stack[STACK_MAX];
 	size_t n_stack;
 	int64_t last_ns; // of its last mark
 	struct phase_writer log;
-	int phase; // that the log has it in
-	int64_t phase_ns; // its span began
+	int phase; // its phase in the log
+	int64_t phase_ns; // start of that phase's span
 };
 
 int spans_new(struct feed *feed, uint64_t start_ns, uint64_t max_spans, _Atomic unsigned *epochs,
@@ -140,7 +142,7 @@ uint64_t spans_dropped(const struct spans *s)
 
 // Writing -----------------------------------------------------------------------------------------
 
-// Spans a second that may be kept from now on.
+// Number of spans per second that may be kept from now on.
 static double pace_of(const struct spans *s, int64_t now_ns)
 {
 	double left = s->kept < s->max_spans ? (double)(s->max_spans - s->kept) : 0;
@@ -157,7 +159,7 @@ static void update_allowance(struct spans *s, int64_t now_ns)
 	}
 }
 
-// Whether one more of the thread may be kept, at now_ns since the run's start.
+// Whether another span of the thread may be kept, at now_ns since the run's start.
 static bool is_allowed(struct marked_thread *thread, int64_t now_ns)
 {
 	struct spans *s = thread->spans;
@@ -194,7 +196,7 @@ static void put_span(const struct marked_thread *thread, const struct open_span 
 	char attributes[96];
 	write_attributes(thread, how, attributes, sizeof(attributes));
 	if (span == &thread->iteration && thread->lost > 0) {
-		size_t length = strlen(attributes) - 1; // in place of the brace
+		size_t length = strlen(attributes) - 1; // overwrites the brace
 		snprintf(attributes + length, sizeof(attributes) - length, ",\"lost\":%" PRIu64 "}",
 			thread->lost);
 	}
@@ -234,7 +236,7 @@ static struct open_span span_open(
 
 // Spans of one's own ------------------------------------------------------------------------------
 
-// What holds the span at this place of the stack.
+// Returns the parent of the span at this position of the stack.
 static int64_t parent_at(const struct marked_thread *thread, size_t place)
 {
 	return place > 0              ? thread->stack[place - 1].id
@@ -267,13 +269,13 @@ static void take_end(struct marked_thread *thread, const struct ring_mark *mark)
 	while (thread->n_stack > 0 && thread->stack[thread->n_stack - 1].depth > mark->depth) {
 		close_top(thread, end_ns, "lost");
 	}
-	// Else its beginning was dropped.
+	// Otherwise its beginning was dropped.
 	if (thread->n_stack > 0 && thread->stack[thread->n_stack - 1].depth == mark->depth) {
 		close_top(thread, end_ns, NULL);
 	}
 }
 
-// What was open already when the span began, and is still.
+// Returns the innermost span that was open when the span began and still is.
 static int64_t parent_since(const struct marked_thread *thread, int64_t start_ns)
 {
 	for (size_t i = thread->n_stack; i > 0; i--) {
@@ -323,7 +325,7 @@ static void take_point(struct marked_thread *thread, const struct ring_mark *mar
 
 // Epochs and iterations ---------------------------------------------------------------------------
 
-// The epoch that this moment lies in; NULL where none is. They stand in order of time.
+// Returns the epoch that contains this time; NULL if there is none. Epochs are in order of time.
 static struct marked_epoch *epoch_at(struct spans *s, int64_t at_ns)
 {
 	size_t low = 0, high = s->n_epochs;
@@ -347,8 +349,8 @@ static void epoch_add_samples(struct spans *s, struct marked_epoch *epoch, int64
 	s->unsettled = i < s->unsettled ? i : s->unsettled;
 }
 
-// The leader's epoch that a rank beside it means by this number, among its last; NULL where there
-// is none yet.
+// Finds, among the leader's last epochs, the one that has this number in another rank; NULL if
+// there is none yet.
 static struct marked_epoch *epoch_numbered(struct spans *s, int64_t number)
 {
 	size_t last = s->n_epochs > EARLY_MAX ? s->n_epochs - EARLY_MAX : 0;
@@ -361,7 +363,7 @@ static struct marked_epoch *epoch_numbered(struct spans *s, int64_t number)
 	return NULL;
 }
 
-// The leader has no such epoch: what was done then counts for the one it had at that time.
+// The leader has no such epoch. Its samples count for the leader's epoch at that time.
 static void early_settle_first(struct spans *s)
 {
 	struct marked_epoch *epoch = epoch_at(s, s->early[0].at_ns);
@@ -388,7 +390,7 @@ static void early_add(struct spans *s, int64_t number, int64_t at_ns, int64_t sa
 	s->early[s->n_early++] = (struct early_samples){number, at_ns, samples};
 }
 
-// The leader began an epoch that others may have begun before it.
+// The leader began an epoch that other ranks may have begun earlier.
 static void early_take(struct spans *s, struct marked_epoch *epoch)
 {
 	size_t i = 0;
@@ -401,8 +403,8 @@ static void early_take(struct spans *s, struct marked_epoch *epoch)
 	}
 }
 
-// Ranks go through their epochs each at its own moment, so that the number says which one is meant;
-// who marks none is where the leader is in the middle of the iteration.
+// Ranks go through their epochs at different times, so the number identifies the epoch. A thread
+// that marks no epochs is in the leader's epoch at the middle of the iteration.
 static void iteration_count(
 	struct marked_thread *thread, const struct open_span *span, int64_t end_ns)
 {
@@ -451,7 +453,7 @@ static void close_epoch(struct marked_thread *thread, int64_t end_ns, const char
 	span->id = 0;
 }
 
-// The first of all threads becomes the one whose epochs are the job's.
+// The first thread that marks an epoch provides the job's epochs.
 static bool may_lead(struct marked_thread *thread, int64_t start_ns)
 {
 	struct spans *s = thread->spans;
@@ -518,7 +520,7 @@ static void take_iteration_end(struct marked_thread *thread, const struct ring_m
 	close_iteration(thread, run_time(thread, mark->time_ns), NULL);
 }
 
-// The epoch's attributes say whose it is since it began: only how it ended is new.
+// The epoch's attributes name its thread from the start; only the reason of its end is new.
 void spans_settle(struct spans *s)
 {
 	for (size_t i = s->unsettled; i < s->n_epochs; i++) {
@@ -544,7 +546,7 @@ void spans_settle(struct spans *s)
 
 // Phases ------------------------------------------------------------------------------------------
 
-// Where the thread prepares batches itself, that is data of its iterations.
+// If the thread prepares batches itself, that is the data phase of its iterations.
 static int phase_of_span(const struct marked_thread *thread, const char *name)
 {
 	bool prepares = strcmp(name, "prepare") == 0;
@@ -576,7 +578,7 @@ static void log_lost(struct marked_thread *thread, int64_t from_ns)
 	thread->phase = LOGGED_UNKNOWN;
 }
 
-// After the mark was taken: what it changed.
+// Logs what changed after the mark was taken.
 static void log_mark(struct marked_thread *thread, const struct ring_mark *mark,
 	const struct open_span *iteration)
 {
@@ -617,7 +619,7 @@ void marked_thread_owner(
 	thread->pid = owner->pid;
 	thread->nvtx = owner->nvtx;
 	thread->log.entity = entity;
-	if (thread->last_ns > 0) { // marks of before were nobody's
+	if (thread->last_ns > 0) { // earlier marks had no known owner
 		log_lost(thread, 0);
 	}
 }
@@ -650,8 +652,8 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 		log_lost(thread, thread->last_ns);
 	}
 	thread->last_ns = run_time(thread, mark->time_ns);
-	// Of the iteration in which marks were dropped nobody knows where it ended, nor what is
-	// missing.
+	// If marks were dropped in an iteration, neither its end nor the number of missing spans is
+	// known.
 	thread->lost += mark->gap && thread->iteration.id;
 	takes[mark->kind](thread, mark);
 	if (thread->log.log) {
@@ -662,7 +664,7 @@ void marked_thread_take(void *context, const struct ring_mark *mark)
 void marked_thread_end(struct marked_thread *thread, uint64_t now_ns, const char *how)
 {
 	int64_t end_ns = run_time(thread, now_ns);
-	end_ns = end_ns > thread->last_ns ? end_ns : thread->last_ns; // clocks may differ a little
+	end_ns = end_ns > thread->last_ns ? end_ns : thread->last_ns; // clocks may differ slightly
 	while (thread->n_stack > 0) {
 		close_top(thread, end_ns, how);
 	}

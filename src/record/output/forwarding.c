@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Channels between the job and the targets of its output, from the launcher's side.
+// Channels between the job and the destinations of its output, from the launcher's side.
 
 #include "record/output/forwarding.h"
 
@@ -32,30 +32,31 @@
 
 // Forwarder ---------------------------------------------------------------------------------------
 //
-// The forwarder's process.
+// The forwarder process.
 
 enum {
 	SPLICE_BYTES = 1024 * 1024,
-	DRAIN_QUIET_MS = 20, // a terminal hands its bytes on from a kernel thread, a little later
-	REST_MS = 200, // a job that paused for so long begins a line, whatever of it was lost
-	DRAIN_BYTES = 128 * 1024, // what was in flight when the job ended is less
+	DRAIN_QUIET_MS = 20, // a terminal delivers bytes from a kernel thread, slightly later
+	REST_MS = 200, // output after a pause this long starts a new line, even if bytes before it
+	               // were lost
+	DRAIN_BYTES = 128 * 1024, // more than can be in flight when the job ends
 };
 
 struct pass {
 	struct channel *channel;
-	int control; // -1 once the launcher was told that all is through
-	int signals; // a terminal's sizes; -1 otherwise
-	bool watch_output; // its end can be seen before a write fails
-	bool torn; // the copy lacks bytes: what follows is no part of the line before
-	bool line_begins; // and after them a line begins
+	int control; // -1 once the launcher was told that everything is forwarded
+	int signals; // for the sizes of a terminal; else -1
+	bool watch_output; // its end can be detected before a write fails
+	bool torn; // the copy lacks bytes: the next ones do not continue the line before
+	bool line_begins; // and after the missing bytes a line begins
 	bool draining;
 	size_t drained;
-	bool can_splice; // the output takes pages as they are
-	struct listener_second second; // of what the recorder was given
+	bool can_splice; // the output accepts pages by splice
+	struct listener_second second; // bytes given to the recorder in this second
 	char buffer[FORWARDER_BYTES];
 };
 
-// False where the output takes no more.
+// Returns false if the output accepts no more.
 static bool write_all(int fd, const char *data, size_t length)
 {
 	while (length > 0) {
@@ -64,7 +65,7 @@ static bool write_all(int fd, const char *data, size_t length)
 			data += written;
 			length -= (size_t)written;
 		} else if (written < 0 && errno == EAGAIN) {
-			// Somebody made the shared object non-blocking.
+			// Another process made the shared file description non-blocking.
 			struct pollfd room = {.fd = fd, .events = POLLOUT};
 			poll(&room, 1, -1);
 		} else if (written < 0 && errno != EINTR) {
@@ -74,7 +75,7 @@ static bool write_all(int fd, const char *data, size_t length)
 	return true;
 }
 
-// last: of the bytes that the copy lacks, where it is known; else 0.
+// last: the last of the bytes missing in the copy, if known; else 0.
 static void lose(struct pass *p, size_t length, char last)
 {
 	p->torn = true;
@@ -82,7 +83,7 @@ static void lose(struct pass *p, size_t length, char last)
 	*p->channel->dropped += length;
 }
 
-// The listener's sign that bytes are missing must not come from the job.
+// The job must not forge the sign for missing bytes to the listener.
 static void replace_signs(char *data, size_t length)
 {
 	char *end = data + length, *sign = data;
@@ -112,7 +113,8 @@ static void write_copy(struct pass *p, char *data, size_t length)
 	}
 }
 
-// Passes on what the recorder is not to see. -EAGAIN where it has to be read and written.
+// Forwards data that the recorder need not see. Returns -EAGAIN if it must be read and written
+// instead.
 static int splice_some(struct pass *p)
 {
 	if (!p->can_splice) {
@@ -128,7 +130,7 @@ static int splice_some(struct pass *p)
 	return length > 0 ? 0 : -EPIPE;
 }
 
-// False at the end: of the job's output, or of what takes it.
+// Returns false at the end of the job's output or of its destination.
 static bool pass_some(struct pass *p)
 {
 	bool unseen = p->channel->copy_in < 0 || listener_second_is_full(&p->second);
@@ -140,7 +142,7 @@ static bool pass_some(struct pass *p)
 	if (length < 0 && (errno == EAGAIN || errno == EINTR)) {
 		return true;
 	}
-	// The master of a terminal that nobody has open any more answers EIO.
+	// The master of a terminal that no process has open returns EIO.
 	if (length <= 0 || !write_all(p->channel->output, p->buffer, (size_t)length)) {
 		return false;
 	}
@@ -153,13 +155,13 @@ static bool pass_some(struct pass *p)
 	return true;
 }
 
-// The job's group had SIGWINCH from the terminal, perhaps before the size was passed on here.
+// The terminal sent SIGWINCH to the job's group, perhaps before the size was passed on here.
 static void pass_size(struct pass *p)
 {
 	struct signalfd_siginfo info;
 	struct winsize real, ours;
 	while (read(p->signals, &info, sizeof(info)) > 0) {
-		// Only that it came matters.
+		// Only its arrival matters.
 	}
 	if (ioctl(p->channel->output, TIOCGWINSZ, &real) == 0 &&
 		ioctl(p->channel->input, TIOCGWINSZ, &ours) == 0 &&
@@ -169,7 +171,7 @@ static void pass_size(struct pass *p)
 	}
 }
 
-// What the job had written when it ended has been passed on.
+// Everything that the job had written when it ended was forwarded.
 static void tell_through(struct pass *p)
 {
 	send(p->control, "", 1, MSG_NOSIGNAL); // a launcher that was killed needs no answer
@@ -207,8 +209,9 @@ static void forward(struct pass *p)
 	}
 }
 
-// What ends or stops the job's group must not end what passes its output on. Of the signals of the
-// terminal only SIGTTIN and SIGTTOU are for us: whoever writes in the background stops, as it was.
+// A signal that ends or stops the job's group must not end the forwarder of its output. Of the
+// terminal's signals only SIGTTIN and SIGTTOU are accepted: writing in the background stops the
+// forwarder, as it would have stopped the job.
 static int block_signals(bool terminal)
 {
 	static const int left[] = {SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
@@ -224,8 +227,7 @@ static int block_signals(bool terminal)
 	return terminal ? signalfd(-1, &sizes, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 }
 
-// A named pipe may get a new reader; a pipe without a name, a socket and a terminal are lost for
-// good.
+// A named pipe may get a new reader. An unnamed pipe, a socket and a terminal never come back.
 static bool ends_for_good(int fd)
 {
 	struct statfs fs;
@@ -234,9 +236,10 @@ static bool ends_for_good(int fd)
 	       (fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC);
 }
 
-// The forwarder's process, from fork to end. control: its end of the pair; once the launcher has
-// shut its own it is told when all is through. again: another one was killed in the middle of this.
-// Ends with 0 when the job's output, or what takes it, has ended.
+// The forwarder process, from fork to end. control: its end of the pair. After the launcher shuts
+// down its own end, the forwarder reports when everything is forwarded. again: the previous
+// forwarder was killed while forwarding. Exits with 0 when the job's output or its destination has
+// ended.
 static _Noreturn void forwarder_run(struct channel *c, int control, bool again)
 {
 	struct pass *pass = calloc(1, sizeof(*pass));
@@ -257,7 +260,7 @@ static _Noreturn void forwarder_run(struct channel *c, int control, bool again)
 	c->job = c->copy = c->control = -1;
 	prctl(PR_SET_NAME, "strain-forward");
 	if (again && pass->signals >= 0) {
-		pass_size(pass); // there was nobody to see it change
+		pass_size(pass); // the size may have changed while there was no forwarder
 	}
 	forward(pass);
 	free(pass);
@@ -268,8 +271,8 @@ static _Noreturn void forwarder_run(struct channel *c, int control, bool again)
 
 enum {
 	COPY_BYTES = 1024 * 1024, // a second of a very talkative job
-	// So many forwarders follow each other at once, later ones a second apart. After the job's
-	// end there are no later ones: then nobody is harmed by the lack of one.
+	// Up to this many forwarders are restarted at once, later ones a second apart. After the
+	// job's end no later ones are started, because nobody needs them.
 	DEATHS_AT_ONCE = 8,
 };
 
@@ -291,7 +294,7 @@ static void close_channel(struct channel *c)
 	}
 }
 
-// Opens the job's file a second time, to read what it will append.
+// Opens the job's file a second time, to read the data that it will append.
 static int open_file(struct channel *c, int fd)
 {
 	char path[32];
@@ -333,7 +336,7 @@ static int open_terminal(struct channel *c, int fd)
 	if (c->job < 0 || tcgetattr(fd, &modes) < 0) {
 		return -errno;
 	}
-	// Raw: the real terminal does what is to be done with newlines, once.
+	// Raw: the real terminal processes newlines, once.
 	cfmakeraw(&modes);
 	if (tcsetattr(c->job, TCSANOW, &modes) < 0) {
 		return -errno;
@@ -353,7 +356,7 @@ static int open_copy(struct channel *c, int fd)
 	}
 	c->copy = ends[0];
 	c->copy_in = ends[1];
-	fcntl(c->copy_in, F_SETPIPE_SZ, COPY_BYTES); // less where the user may not
+	fcntl(c->copy_in, F_SETPIPE_SZ, COPY_BYTES); // less if the user may not
 	c->output = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (c->output < 0) {
 		return -errno;
@@ -378,7 +381,7 @@ static int open_channel(struct channel *c, int fd)
 	return rc == 0 ? open_copy(c, fd) : rc;
 }
 
-// A standard stream that was closed holds our own /dev/null, which alone is close-on-exec.
+// A standard stream that was closed now has our own /dev/null, which alone is close-on-exec.
 static bool is_open(int fd)
 {
 	int flags = fcntl(fd, F_GETFD);
@@ -431,7 +434,7 @@ int forwarding_open(struct forwarding *f, struct error *e)
 
 void forwarding_open_files(struct forwarding *f)
 {
-	open_channels(f, true, NULL); // what cannot be read is not looked at
+	open_channels(f, true, NULL); // streams that cannot be read are not observed
 }
 
 int forwarding_job(const struct forwarding *f, int stream)
@@ -442,7 +445,7 @@ int forwarding_job(const struct forwarding *f, int stream)
 
 int forwarding_copy(const struct forwarding *f, int stream)
 {
-	// Two streams into one object are read once.
+	// Two streams to the same file are read once.
 	int index = f->of[stream - STDOUT_FILENO];
 	return index == stream - STDOUT_FILENO ? f->channels[index].copy : -1;
 }
@@ -497,7 +500,7 @@ void forwarding_release(struct forwarding *f)
 	}
 }
 
-// Its place in `channels`; 2 where it is none of ours.
+// Returns its index in `channels`; 2 if it is not ours.
 static size_t find_channel(const struct forwarding *f, pid_t pid)
 {
 	size_t i = 0;
@@ -512,7 +515,7 @@ bool forwarding_owns(const struct forwarding *f, pid_t pid)
 	return find_channel(f, pid) < ARRAY_LENGTH(f->channels);
 }
 
-// The next one starts at once, or a little later where they keep dying.
+// The next forwarder starts at once, or a little later if they keep dying.
 static void expect_next(const struct forwarding *f, struct channel *c)
 {
 	bool often = ++c->deaths > DEATHS_AT_ONCE;
@@ -574,8 +577,8 @@ void forwarding_finish(struct forwarding *f)
 	}
 }
 
-// A control that ends without the byte belongs to a forwarder that has ended: reaping it will tell
-// how.
+// A control that ends without the byte belongs to a forwarder that has ended; reaping it gives the
+// reason.
 static void hear_control(struct channel *c)
 {
 	char byte;

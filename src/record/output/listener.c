@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Copies of the job's output: pipes, which poll, and regular files, which inotify watches.
+// Reads copies of the job's output: pipes with poll, regular files with inotify.
 
 #include "record/output/listener.h"
 
@@ -49,7 +49,7 @@ void tail_close(struct tail *t)
 	t->file = -1;
 }
 
-// Bytes that were copied.
+// Adds copied bytes.
 static void tail_add(struct tail *t, const char *data, size_t length)
 {
 	if (length > sizeof(t->bytes)) {
@@ -67,14 +67,14 @@ static void tail_add(struct tail *t, const char *data, size_t length)
 	t->kept += length;
 }
 
-// Bytes are missing here: what came before is not the last.
+// Bytes are missing here: earlier bytes are not the end of the output.
 static void tail_tear(struct tail *t)
 {
 	t->kept = 0;
 	t->cut = true;
 }
 
-// A file that was truncated since is read from its beginning.
+// A file that was truncated meanwhile is read from its beginning.
 static void read_file(struct tail *t)
 {
 	struct stat st;
@@ -98,19 +98,19 @@ void tail_append(struct tail *t, struct text *ret)
 
 // Listener ----------------------------------------------------------------------------------------
 
-// How often a file is looked at which tells nothing; and whatever tells, in case it did not.
+// Interval of checking a file without notifications; with them, too, in case one is lost.
 #define LOOK_MS 10
 #define TOLD_LOOK_MS 500
-// When one asks to be told: closing inotify takes the kernel 8 to 11 ms, which a short run would
-// wait for at its end.
+// Notifications are requested only after this time: closing inotify takes the kernel 8 to 11 ms,
+// which would delay the end of a short run.
 #define ASK_NS (2 * NS_PER_S)
-// A job that writes all the time is not listened to more often than this.
+// Minimum interval between reads of a job that writes all the time.
 #define REST_NS (2 * NS_PER_MS)
 #define READ_BYTES 65536
 
 struct listened {
 	int fd;
-	bool file; // regular: its end is not the job's
+	bool file; // regular: end of file is not the job's end
 	struct output_stream *stream;
 	struct tail *tail; // borrowed
 	struct listener_second second;
@@ -121,20 +121,20 @@ struct listener {
 	uint64_t start_ns;
 	_Atomic unsigned *epochs;
 	struct output_pattern *pattern;
-	bool counts; // only lines that count up tell epochs
+	bool counts; // only lines with increasing numbers mark epochs
 	struct output_count count;
 	struct listened outputs[2];
 	pthread_t thread;
 	_Atomic bool stop;
-	int wake_fd; // eventfd: stop was set; -1 where there is none
-	int inotify_fd; // tells when a file has grown; -1: not asked yet, or it cannot
+	int wake_fd; // eventfd: stop was set; -1: none
+	int inotify_fd; // reports growth of files; -1: not requested yet, or unavailable
 	bool asked;
-	int64_t now_ns; // when the bytes in hand were read
+	int64_t now_ns; // when the current bytes were read
 	char *buffer;
 	struct listener_losses losses;
 };
 
-// anew: those before were none.
+// anew: earlier epochs were wrong.
 static void put_epoch(struct listener *l, int64_t t_ns, int64_t number, bool anew)
 {
 	atomic_fetch_add(l->epochs, 1);
@@ -186,8 +186,8 @@ bool listener_second_is_full(struct listener_second *second)
 	return second->bytes >= LISTENER_BYTES_PER_S;
 }
 
-// Passes over what a file has by now, but for the last of it, which may be all that is to come. A
-// pipe's copy is thinned by the forwarder.
+// Skips the content of a file except its end, which may be the last output. The copy of a pipe is
+// reduced by the forwarder.
 static void skip_to_tail(struct listener *l, struct listened *output)
 {
 	off_t at = lseek(output->fd, 0, SEEK_CUR);
@@ -217,7 +217,7 @@ static void search_bytes(
 	}
 }
 
-// Reads what there is now; last: there will be no more looks. False where nothing more will come.
+// Reads the available data. last: there are no more reads. Returns false if no more will come.
 static bool listen_now(struct listener *l, struct listened *output, bool last)
 {
 	for (;;) {
@@ -242,7 +242,7 @@ static bool listen_now(struct listener *l, struct listened *output, bool last)
 	}
 }
 
-// Whether looking can wait until something tells: no file grows unseen.
+// Whether reading can wait for a notification: no file grows unnoticed.
 static bool is_told(const struct listener *l)
 {
 	bool file = (l->outputs[0].fd >= 0 && l->outputs[0].file) ||
@@ -250,7 +250,7 @@ static bool is_told(const struct listener *l)
 	return l->wake_fd >= 0 && (!file || l->inotify_fd >= 0);
 }
 
-// Asks to be told when the file grows. Where one cannot be watched, all are looked at.
+// Requests notifications for a file. If one file cannot be watched, all are polled.
 static void watch_file(struct listener *l, int fd)
 {
 	char path[32];
@@ -261,7 +261,7 @@ static void watch_file(struct listener *l, int fd)
 	}
 }
 
-// True once: what was written before is to be looked at, then one is told.
+// Returns true once: earlier output is to be read before relying on notifications.
 static bool ask_in_time(struct listener *l)
 {
 	if (l->asked || clock_monotonic_ns() - l->start_ns < ASK_NS) {
@@ -277,7 +277,7 @@ static bool ask_in_time(struct listener *l)
 	return true;
 }
 
-// Until there may be something to read, or the end has come.
+// Waits until there may be data to read, or the end has come.
 static void listener_wait(struct listener *l, struct pollfd polled[2])
 {
 	struct pollfd fds[] = {{.fd = l->wake_fd, .events = POLLIN},
@@ -288,7 +288,7 @@ static void listener_wait(struct listener *l, struct pollfd polled[2])
 	polled[1] = fds[3];
 	if (fds[1].revents) {
 		while (read(l->inotify_fd, l->buffer, READ_BYTES) > 0) {
-			// That something was written is all there is to know.
+			// Only the fact of a write matters.
 		}
 	}
 }
@@ -309,7 +309,7 @@ static void *listener_main(void *context)
 	bool stopping = false;
 	while (!stopping) {
 		uint64_t looked_ns = clock_monotonic_ns();
-		stopping = atomic_load(&l->stop); // once more after that
+		stopping = atomic_load(&l->stop); // one more pass after that
 		struct pollfd polled[2];
 		for (size_t i = 0; i < 2; i++) {
 			struct listened *output = &l->outputs[i];

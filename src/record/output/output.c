@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// --epoch-pattern: lines of the job's output against a pattern, within limits.
+// --epoch-pattern: matches lines of the job's output against a pattern, within limits.
 
 #include "record/output/output.h"
 
@@ -18,10 +18,10 @@
 
 enum {
 	LINE_BYTES = 4096,
-	// Steps, not time: a line of 4 KiB against a pattern that backtracks without end takes
-	// about a millisecond.
+	// Steps, not time: matching a line of 4 KiB against a pattern that backtracks without end
+	// takes about a millisecond up to this limit.
 	MATCH_LIMIT = 100000,
-	// An innocent (?:\w|-)+ needs a level for each byte of the line.
+	// A harmless (?:\w|-)+ needs a level for each byte of the line.
 	DEPTH_LIMIT = 5 * LINE_BYTES,
 	HEAP_LIMIT_KIB = 4096,
 	STACK_FIRST_BYTES = 32 * 1024,
@@ -29,8 +29,8 @@ enum {
 	POINTS = sizeof((struct output_match){0}.points) / sizeof(struct output_point),
 };
 
-// Not "epochs: 10", "start_epoch=0", nor "per epoch: 1.5 s". An m before it may be the end of a
-// colour.
+// Not "epochs: 10", "start_epoch=0", nor "per epoch: 1.5 s". An m before it may end a colour
+// sequence.
 static const char usual_lines[] =
 	"(?i)(?:(?<![\\w.-])|(?<=[0-9]m))epoch[\\W_]{0,4}(?<epoch>\\d{1,6})"
 	"(?!\\d|[.,]\\d|\\s*(?:ms|s|sec|secs|seconds?|min|minutes?|%)(?!\\w))";
@@ -43,10 +43,10 @@ struct named_group {
 struct output_pattern {
 	pcre2_code *code;
 	pcre2_match_context *limits;
-	pcre2_jit_stack *stack; // NULL where there is no JIT
+	pcre2_jit_stack *stack; // NULL without JIT
 	struct named_group *groups; // [n_groups]
 	size_t n_groups;
-	size_t epoch; // the group that numbers the epochs; n_groups: none
+	size_t epoch; // index of the group with the epoch's number; n_groups: none
 };
 
 struct output_stream {
@@ -54,7 +54,7 @@ struct output_stream {
 	pcre2_match_data *match;
 	uint64_t limited;
 	size_t length;
-	bool cut; // the rest of a line that was longer is not looked at
+	bool cut; // the rest of an overlong line is ignored
 	char line[LINE_BYTES];
 };
 
@@ -87,8 +87,8 @@ static int read_groups(struct output_pattern *p)
 	return 0;
 }
 
-// The group named `epoch`; else the first in the pattern whose name ends so (the table is sorted by
-// name).
+// Chooses the group named `epoch`; else the first in the pattern whose name ends in "epoch" (the
+// table is sorted by name).
 static void choose_epoch(struct output_pattern *p)
 {
 	p->epoch = p->n_groups;
@@ -118,7 +118,7 @@ static int compile(struct output_pattern *p, const char *pattern, struct error *
 		return error_set(e, EINVAL, "pattern '%s', at offset %zu: %s", pattern,
 			(size_t)offset, (const char *)message);
 	}
-	pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); // slower without, else the same
+	pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); // optional: slower without
 	p->limits = pcre2_match_context_create(NULL);
 	if (!p->limits) {
 		return error_errno(e, ENOMEM, "pattern '%s'", pattern);
@@ -143,8 +143,8 @@ static bool matches(const struct output_pattern *p, const char *line)
 	return rc > 0;
 }
 
-// A pattern that is content with nothing: '', 'x*', '(epoch)?'. One that only an empty line
-// satisfies, '^$', is another matter.
+// Detects a pattern that matches the empty string everywhere: '', 'x*', '(epoch)?'. One that
+// matches only an empty line, '^$', is allowed.
 static int check_pattern(const struct output_pattern *p, const char *pattern, struct error *e)
 {
 	return matches(p, "") && matches(p, "\x01")
@@ -248,7 +248,7 @@ void output_stream_free(struct output_stream *s)
 	}
 }
 
-// A finite decimal number, whole: "0.25", "1e-3", "12". Blanks around it do not matter.
+// Parses a finite decimal number: "0.25", "1e-3", "12". Surrounding blanks are ignored.
 static bool read_number(const struct output_stream *s, uint32_t group, double *ret)
 {
 	const PCRE2_SIZE *where = pcre2_get_ovector_pointer(s->match);
@@ -260,13 +260,13 @@ static bool read_number(const struct output_stream *s, uint32_t group, double *r
 	memcpy(text, s->line + from, to - from);
 	text[to - from] = '\0';
 	if (strspn(text, "0123456789+-.eE \t") != to - from) {
-		return false; // hexadecimal, nan, inf: not what a job prints as a figure
+		return false; // hexadecimal, nan, inf: not numbers that a job prints as results
 	}
 	*ret = strtod(text, &end);
 	return end != text && end[strspn(end, " \t")] == '\0' && isfinite(*ret);
 }
 
-// FNV-1a over what is no number and no blank, and what follows the number.
+// FNV-1a over all characters but numbers and blanks, and over the text after the number.
 static uint32_t form_of(const struct output_stream *s, size_t from, size_t to)
 {
 	uint32_t form = 2166136261u;
