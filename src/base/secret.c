@@ -421,8 +421,7 @@ static void mark_words(const struct secret_marks *m)
 		while (end > from && strchr(closing, text[end - 1])) {
 			end--;
 		}
-		bool nothing = end == from ||
-		               (end - from == 1 && text[from] == '-'); // YAML's list marker
+		bool nothing = end == from || (end - from == 1 && text[from] == '-'); // YAML's
 		struct secret_word word = nothing ? (struct secret_word){SECRET_NOTHING, 0}
 		                                  : secret_next_word(
 							    &words, text + from, end - from);

@@ -177,8 +177,7 @@ int system_stat_parse(struct cursor text, struct system_stat *ret);
 // One line of /proc/diskstats
 struct disk_line {
 	struct cursor name; // a view into the text
-	int64_t reads, read_sectors,
-		read_ms; // sectors of 512 bytes, whatever the disk's sector size
+	int64_t reads, read_sectors, read_ms; // sectors of 512 bytes on any disk
 	int64_t writes, write_sectors, write_ms;
 	int64_t in_flight;
 	int64_t busy_ms; // wraps at 32 bits, as do the other ms

@@ -64,8 +64,7 @@ static const struct row objects[] = {
 	{"libtensorflow", THREAD_POOL},
 	{"libcuda.so", THREAD_DEVICE},
 	{"libnccl", THREAD_DEVICE},
-	{"libpython3",
-		THREAD_PYTHON}, // waits for the interpreter's lock, which is in its variables
+	{"libpython3", THREAD_PYTHON}, // waits for the GIL, one of its variables
 	{"python3", THREAD_PYTHON},
 };
 

@@ -717,8 +717,7 @@ static void look_at_new(struct tree *tree, pid_t last_pid, uint64_t now_ns)
 	tree->last_pid = last_pid;
 	tree->moved = true;
 	if (last_pid < from) {
-		pid_set_clear(
-			&tree->strangers); // pids wrapped around: they are other processes now
+		pid_set_clear(&tree->strangers); // pids wrapped around
 	}
 	bool few = last_pid > from && last_pid - from <= FEW_PIDS;
 	if (!few && tree->cgroup_procs && tree->n_members <= LIST_MAX) {
@@ -860,8 +859,7 @@ static void ask_members(struct tree *tree, struct identity_search *search)
 	for (size_t i = 0; i < tree->n_members; i++) {
 		struct process *p = tree->members[i];
 		if (p->pid_namespace == 0 && (uint32_t)p->inner_pid == claim->inner_pid) {
-			learn_identity(
-				tree, p); // a program executed since may have fewer privileges
+			learn_identity(tree, p); // an exec may have reduced privileges
 		}
 		struct identity identity = identity_of(p);
 		identity_consider(search, &identity);

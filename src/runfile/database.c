@@ -636,8 +636,7 @@ static int harden(sqlite3 *database, enum database_use use)
 		// Allows SQLite to open a file that is shorter than its header says.
 		database_exec(database, "PRAGMA writable_schema = ON");
 	}
-	database_exec(database,
-		"PRAGMA cache_size = -8192"); // reads the file, which may not be a database
+	database_exec(database, "PRAGMA cache_size = -8192"); // reads: is it a database?
 	return database_exec(database, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0");
 }
 

@@ -827,8 +827,7 @@ static void start_finisher(struct launcher *l)
 		signals_restore(&l->signals);
 		dup2(go[0], STDIN_FILENO);
 		dup2(STDERR_FILENO, STDOUT_FILENO); // standard output belongs to the job
-		fcntl(STDERR_FILENO, F_SETFD,
-			0); // also for our /dev/null: a file must not get number 2
+		fcntl(STDERR_FILENO, F_SETFD, 0); // our /dev/null, too: no file may become 2
 		execv(strain, arguments);
 		_exit(1);
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The rings of a run. However many files the job puts into the directory, and however fast it
-// marks, one look does a bounded amount of work: what does not fit into it waits, and where it
-// waits too long its writer drops marks.
+// The rings of a run. One pass does a bounded amount of work, however many files the job puts into
+// the directory and however fast it marks. The rest waits; if it waits too long, the writer drops
+// marks.
 
 #include "record/mark/marks.h"
 
@@ -30,36 +30,37 @@
 #include "record/sample/feed.h"
 
 #define LOOK_SOONEST_NS (5 * NS_PER_MS)
-// A ring holds seven thousand marks, and a look costs as much as seventy.
+// A ring holds seven thousand marks, and a pass costs as much as seventy.
 #define LOOK_LATEST_NS (200 * NS_PER_MS)
-// About what one hundredth of a core can make spans of.
+// About the rate that one hundredth of a core can turn into spans.
 #define MARKS_PER_S 200000u
 #define MARKS_AT_ONCE 20000u
-// A process is known a tick or two after it began; one that is not by then never will be.
+// A process is known a tick or two after its start. If it is not known by this time, it never will
+// be.
 #define OWNER_PATIENCE_NS (500 * NS_PER_MS)
-// From when a file is made to when it has its room.
+// Time allowed from the creation of a file until its space is allocated.
 #define ROOM_PATIENCE_NS (5 * NS_PER_S)
-#define DEAD_AFTER_NS (100 * NS_PER_MS) // without a mark it is worth asking
+#define DEAD_AFTER_NS (100 * NS_PER_MS) // of silence, then check the thread
 enum {
 	RINGS_MAX = 1024,
-	RINGS_SHARE = 16, // of the descriptors that there may be
+	RINGS_SHARE = 16, // of the available descriptors
 	NAMES_A_LOOK = 256,
 	ASKED_A_LOOK = 16, // whether they live
-	SEARCHED_A_LOOK = 64, // for their owners
+	SEARCHED_A_LOOK = 64, // to find their owners
 	TOLD_MAX = 8, // events about single rings
-	LAST_LOOKS = 200, // at the end, of MARKS_AT_ONCE
-	SPAN_BYTES = 10, // in the run file, at most about
+	LAST_LOOKS = 200, // at the end, of MARKS_AT_ONCE each
+	SPAN_BYTES = 10, // upper estimate of a span's size in the run file
 	SPANS_MAX = 2000000,
 };
 
 struct marked_ring {
 	char *name; // of the file
 	struct ring *ring;
-	struct marked_thread *thread; // NULL until its owner is known, or was waited for
+	struct marked_thread *thread; // NULL until its owner is known, or no longer waited for
 	struct ring_writer writer;
-	bool owned; // by a process of the job
+	bool owned; // a process of the job owns it
 	uint64_t found_ns;
-	uint64_t marked_ns; // when it last had marks, or was asked about
+	uint64_t marked_ns; // when it last had marks, or its thread was last checked
 };
 
 struct marks {
@@ -70,21 +71,21 @@ struct marks {
 	int directory_fd;
 	DIR *listing;
 	bool listing_now; // the list is not at its end
-	struct timespec changed; // the directory, when the list began
-	bool again; // the list may lack what is there
+	struct timespec changed; // the directory's time when the list began
+	bool again; // the list may be incomplete
 	struct ring_names *names;
 	struct spans *spans;
 	uint64_t own_namespace;
 	struct marked_ring rings[RINGS_MAX];
 	size_t n_rings;
 	size_t max_rings;
-	size_t next; // the ring to begin the next look with
+	size_t next; // the ring with which the next pass begins
 	bool too_many;
 	uint64_t dropped; // by rings that are gone
 	unsigned no_room;
 	unsigned told;
 	unsigned broken;
-	unsigned searches; // left in this look
+	unsigned searches; // searches left in this pass
 	uint64_t wait_ns;
 };
 
@@ -99,7 +100,7 @@ static void put_event(struct marks *m, const char *text)
 
 // Rings that end ----------------------------------------------------------------------------------
 
-// Closes its spans and removes its file. The last takes its place.
+// Closes its spans and removes its file. The last ring takes its index.
 static void remove_ring(struct marks *m, size_t i, const char *how)
 {
 	struct marked_ring *ring = &m->rings[i];
@@ -107,7 +108,7 @@ static void remove_ring(struct marks *m, size_t i, const char *how)
 		marked_thread_end(ring->thread, clock_monotonic_ns(), how);
 	}
 	uint64_t dropped = ring_dropped(ring->ring);
-	m->dropped += dropped < UINT32_MAX ? dropped : UINT32_MAX; // it may say anything
+	m->dropped += dropped < UINT32_MAX ? dropped : UINT32_MAX; // untrusted number
 	ring_free(ring->ring);
 	unlinkat(m->directory_fd, ring->name, 0);
 	free(ring->name);
@@ -157,7 +158,7 @@ static void add_ring(struct marks *m, const char *name, uint64_t now_ns)
 		bool later = r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EINTR;
 		m->again |= later;
 		if (!later) {
-			unlinkat(m->directory_fd, name, 0); // no ring, and not looked at again
+			unlinkat(m->directory_fd, name, 0); // not a ring: never examined again
 		}
 		return;
 	}
@@ -171,15 +172,15 @@ static bool is_ring_name(const char *name)
 	return strncmp(name, "ring-", 5) == 0;
 }
 
-// The time of a directory stands still for some milliseconds: what is made in those in which it was
-// listed does not change it.
+// A directory's time advances in steps of some milliseconds: files created in the step in which it
+// was listed do not change it.
 static bool is_recent(const struct timespec *changed)
 {
 	time_t age = (time_t)(clock_realtime_ns() / NS_PER_S) - changed->tv_sec;
 	return age >= -1 && age <= 1;
 }
 
-// Begins a list where there may be something new. False where there is none to go on with.
+// Starts a list if there may be new files. Returns false if there is no list to continue.
 static bool list_rings(struct marks *m)
 {
 	struct stat status;
@@ -201,7 +202,7 @@ static bool list_rings(struct marks *m)
 	return true;
 }
 
-// Goes on through the directory.
+// Continues listing the directory.
 static void look_for_rings(struct marks *m, uint64_t now_ns)
 {
 	if (!list_rings(m)) {
@@ -219,7 +220,8 @@ static void look_for_rings(struct marks *m, uint64_t now_ns)
 	}
 }
 
-// Its process, which may have ended since. False where the tree has none (yet) that it surely is.
+// Finds the ring's process, which may have ended. Returns false if the tree does not have it (yet)
+// with certainty.
 static bool identify(struct marks *m, const struct marked_ring *ring, struct identity *ret)
 {
 	const struct ring_owner *owner = ring_owner(ring->ring);
@@ -238,7 +240,8 @@ static void set_owner(struct marks *m, struct marked_ring *ring, const struct id
 	marked_thread_owner(ring->thread, who->entity, owner);
 }
 
-// No process of the job, or one too short to be seen. Here it can still be asked whether it lives.
+// The owner is not in the job, or lived too shortly to be seen. Looks up now, while that is
+// possible, how to check whether it lives.
 static void set_stranger(struct marks *m, struct marked_ring *ring)
 {
 	const struct ring_owner *owner = ring_owner(ring->ring);
@@ -248,7 +251,8 @@ static void set_stranger(struct marks *m, struct marked_ring *ring)
 	marked_thread_owner(ring->thread, 0, owner);
 }
 
-// Begins the thread, once its process is known. False while that is worth waiting for.
+// Creates the thread once its process is known. Returns false while it is worth waiting for the
+// process.
 static bool find_owner(struct marks *m, struct marked_ring *ring, uint64_t now_ns)
 {
 	bool patient = now_ns - ring->found_ns < OWNER_PATIENCE_NS && !atomic_load(&m->stop);
@@ -274,7 +278,7 @@ static void take_nothing(void *context, const struct ring_mark *mark)
 	(void)mark;
 }
 
-// Up to max marks of one ring. How many it had; negative: the ring is gone.
+// Reads up to max marks of one ring. Returns their number; negative: the ring is gone.
 static int look_at_ring(struct marks *m, size_t i, size_t max, uint64_t now_ns)
 {
 	struct marked_ring *ring = &m->rings[i];
@@ -305,7 +309,7 @@ static int look_at_ring(struct marks *m, size_t i, size_t max, uint64_t now_ns)
 	return n;
 }
 
-// Whether the thread has ended: what it marked before is read first.
+// Whether the thread has ended. Marks that it made before are read first.
 static bool has_ended(struct marks *m, struct marked_ring *ring)
 {
 	struct identity who;
@@ -318,7 +322,7 @@ static bool has_ended(struct marks *m, struct marked_ring *ring)
 	return !ring_writer_lives(m->config.root_fd, &ring->writer);
 }
 
-// At all rings, while the allowance of marks lasts. Returns how many marks there were.
+// Reads all rings until the allowance of marks is spent. Returns the number of marks.
 static size_t look_at_rings(struct marks *m, size_t allowance)
 {
 	unsigned asked = 0;
@@ -335,7 +339,7 @@ static size_t look_at_rings(struct marks *m, size_t allowance)
 		ring->marked_ns = ask ? now_ns : ring->marked_ns;
 		int got = look_at_ring(m, i, allowance - taken, now_ns);
 		if (got < 0) {
-			continue; // another took its place
+			continue; // another ring took its index
 		}
 		taken += (size_t)got;
 		ring->marked_ns = got > 0 ? now_ns : ring->marked_ns;
@@ -345,7 +349,7 @@ static size_t look_at_rings(struct marks *m, size_t allowance)
 		}
 		m->next = i + 1;
 	}
-	// A round ends where it began: those that were asked go behind the others.
+	// A round ends where it began: rings that were checked come last in the next.
 	m->next = taken < allowance && m->n_rings > 0 ? (m->next + ASKED_A_LOOK) % m->n_rings
 	                                              : m->next;
 	return taken;
@@ -386,7 +390,7 @@ static void tell_losses(struct marks *m)
 	}
 }
 
-// Whoever still runs goes on marking into a file that nobody reads.
+// Threads that still run continue to mark into a file that nobody reads.
 static void finish(struct marks *m)
 {
 	for (unsigned i = 0; i < LAST_LOOKS; i++) {
@@ -409,7 +413,7 @@ static void finish(struct marks *m)
 
 // The thread --------------------------------------------------------------------------------------
 
-// Sooner where rings fill, later where nothing comes.
+// Waits less if rings fill up, longer if nothing arrives.
 static void choose_wait(struct marks *m, size_t taken)
 {
 	if (taken > STRAIN_RING_SLOTS / 4) {
@@ -460,7 +464,7 @@ static void marks_free(struct marks *m)
 static int open_directory(struct marks *m, struct error *e)
 {
 	const struct marker_directory *directory = m->config.directory;
-	// A place of its own in the list.
+	// A new descriptor has its own directory offset.
 	m->directory_fd = openat(directory->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (m->directory_fd < 0) {
 		return error_errno(e, errno, "%s", directory->path);
@@ -474,7 +478,7 @@ static int open_directory(struct marks *m, struct error *e)
 	return 0;
 }
 
-// Each is an open file, of which others need most.
+// Each ring is an open file; most descriptors are needed elsewhere.
 static size_t rings_that_fit(void)
 {
 	struct rlimit limit;

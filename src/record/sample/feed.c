@@ -15,16 +15,16 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 
-#define RESERVE_BYTES ((size_t)1 << 20) // for what is no row of readings
-#define TOTALS_BYTES (RESERVE_BYTES / 2) // of it, for rows of whom there is one
+#define RESERVE_BYTES ((size_t)1 << 20) // for items other than rows of readings
+#define TOTALS_BYTES (RESERVE_BYTES / 2) // part of it, for rows of single entities (totals)
 
 struct feed {
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
 	struct item *first;
 	struct item **last;
-	size_t bytes; // of what waits
-	size_t taken_bytes; // of what the reader took last: it may still hold it
+	size_t bytes; // of queued items
+	size_t taken_bytes; // of the items last taken: the reader may still hold them
 	size_t max_bytes;
 	uint64_t lost_rows;
 	bool woken;
@@ -70,7 +70,7 @@ void item_free(struct item *item)
 	free(item);
 }
 
-// Copies the string that *field points to to `at` and points the field there. Returns what follows.
+// Copies the string at *field to `at` and makes the field point there. Returns the end of the copy.
 static char *item_copy_string(const char **field, char *at)
 {
 	if (*field) {
@@ -107,8 +107,8 @@ static struct item *item_new(const struct item *fields)
 	return item;
 }
 
-// Rows can be spared, those of processes first: they are the most, and the run's totals are not
-// made of them. Who they are about cannot be spared, and takes little.
+// Rows can be dropped, those of processes first: they are the most, and the run's totals are not
+// computed from them. Descriptions of entities must not be dropped, and are small.
 static size_t limit_of(const struct feed *f, const struct item *fields)
 {
 	static const bool totals[N_ENTITY_KINDS] = {
@@ -129,7 +129,7 @@ bool feed_put(struct feed *f, const struct item *fields)
 		f->last = &item->next;
 		f->bytes += item->bytes;
 		if (f->bytes > f->max_bytes / 2 && !f->woken) {
-			f->woken = true; // no waiting for the next second
+			f->woken = true; // without waiting for the next second
 			pthread_cond_signal(&f->arrived);
 		}
 	} else {
@@ -150,7 +150,7 @@ struct item *feed_take(struct feed *f, uint64_t timeout_ns)
 		.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
 	pthread_mutex_lock(&f->mutex);
 	f->taken_bytes = 0;
-	// Items are no reason to wake: they are taken once a second or when feed_wake says so.
+	// Items do not wake the reader: it takes them once a second, or after feed_wake.
 	while (!f->woken && pthread_cond_timedwait(&f->arrived, &f->mutex, &deadline) == 0) {
 	}
 	f->woken = false;

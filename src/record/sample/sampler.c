@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Lanes: threads with a timer. A reading that blocks delays only those of its own lane.
+// Lanes: threads with a timer. A reading that blocks delays only its own lane.
 
 #include "record/sample/sampler.h"
 
@@ -24,19 +24,19 @@
 
 // Budget ------------------------------------------------------------------------------------------
 //
-// Keeps the recorder's cost under its budget by slowing down. Cost is nearly proportional to the
-// rate of ticks, so the step is the ratio of cost to budget itself. Single expensive seconds are
-// paid from what was saved before; only a cost that lasts uses that up.
+// Keeps the recorder's cost within its budget by slowing down. The cost is nearly proportional to
+// the tick rate, so each step is the ratio of cost to budget. Single expensive seconds are paid
+// from earlier savings; only a lasting cost uses them up.
 
 #define SMOOTHING_SECONDS 5.0
-// Savings, in seconds of the whole budget: at 1 %, 50 ms of CPU time to begin with, 0.3 s at most.
+// Savings, in seconds of the whole budget: at 1 %, 50 ms of CPU time at first, 0.3 s at most.
 #define SAVED_FIRST_SECONDS 5.0
 #define SAVED_MAX_SECONDS 30.0
-#define RELAX_BELOW 0.7 // of the budget: then it becomes faster again
-#define RELAX_STEP 0.95 // at least: with much saved it becomes faster at any cost under the budget
-#define STEP_MAX 2.0 // per update, either way
+#define RELAX_BELOW 0.7 // of the budget: the rate increases again below it
+#define RELAX_STEP 0.95 // at least: large savings allow any cost under the budget
+#define STEP_MAX 2.0 // per update, in either direction
 #define SLOW_MAX 1000.0
-#define WORTH_SAYING 1.25 // times faster or slower than was last said
+#define WORTH_SAYING 1.25 // factor of change since the last report
 
 void budget_init(struct budget *b, double share)
 {
@@ -55,7 +55,7 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 		return false;
 	}
 	double used = cpu_seconds / wall_seconds;
-	// The first seconds have nothing before them to be smoothed with.
+	// In the first seconds there is nothing earlier for smoothing.
 	b->seconds = clamp(b->seconds + wall_seconds, 0, SMOOTHING_SECONDS);
 	double weight = clamp(wall_seconds / b->seconds, 0, 1);
 	b->recent += weight * (used - b->recent);
@@ -65,7 +65,7 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 		b->saved_seconds + b->share * wall_seconds - cpu_seconds, -saved_max, saved_max);
 	if (over > 1 && b->saved_seconds < 0) {
 		b->slow = clamp(b->slow * clamp(over, 1, STEP_MAX), 1, SLOW_MAX);
-		// The cost to come is what this rate will cost, not what the last one did.
+		// Predict the cost at the new rate from that of the last one.
 		b->recent *= before / b->slow;
 	} else if (b->slow > 1 && (over < RELAX_BELOW || b->saved_seconds > saved_max / 2)) {
 		double step = clamp(over / RELAX_BELOW, 1 / STEP_MAX, RELAX_STEP);
@@ -83,8 +83,8 @@ bool budget_update(struct budget *b, double wall_seconds, double cpu_seconds)
 
 // Pace --------------------------------------------------------------------------------------------
 //
-// Reasons to read fast are seen by the second: two epochs a second, or processes that begin. Where
-// processes live less than 50 ms, about half of them are seen, which is enough to notice.
+// Reasons to read fast are detected each second: two epochs a second, or starting processes. Of
+// processes that live less than 50 ms, about half are seen, which is enough to notice them.
 
 #define PACE_EPOCHS_PER_S 2
 #define PACE_PROCESSES_PER_S 2
@@ -114,7 +114,7 @@ uint64_t pace_update(struct pace *p, uint64_t now_ns, uint64_t epochs, uint64_t 
 
 // Clock watch -------------------------------------------------------------------------------------
 //
-// The wall clock, and the one that counts sleep, against the monotonic one.
+// The offsets of the wall clock, and of the clock that includes suspend, from the monotonic clock.
 
 #define STEP_MIN_NS ((int64_t)(100 * NS_PER_MS))
 #define ANCHOR_NS (60 * NS_PER_S)
@@ -163,25 +163,24 @@ void clock_watch_tell(struct clock_watch *w, struct sink *sink, uint64_t now_ns)
 
 // Sampler -----------------------------------------------------------------------------------------
 
-#define STRETCHED_FROM_NS NS_PER_S // an --interval that stretches every source
+#define STRETCHED_FROM_NS NS_PER_S // an --interval from here on applies to every source
 #define FASTEST_SLOW_LANE_NS (10 * NS_PER_MS)
 #define FLUSH_NS NS_PER_S
-// Outside of the tick lane a reading that takes long is repeated so much later that it takes at
-// most one part in this many of the time.
+// Outside of the tick lane, a slow reading is delayed until it takes at most one part in this many
+// of the time.
 #define SLOW_LANE_SHARE 5
-// A real-time tick that takes this long is no tick any more: the lane goes back to ordinary
-// scheduling.
+// If a real-time tick takes this long, the lane returns to ordinary scheduling.
 #define REAL_TIME_TICK_MAX_NS (20 * NS_PER_MS)
 #define STOP_TIMEOUT_NS (2 * NS_PER_S)
 #define OPENING_TIMEOUT_NS (100 * NS_PER_MS)
 #define SLOTS_MAX 64u
 
-// One group in the schedule.
+// A group in the schedule.
 struct slot {
 	const struct group *group;
 	size_t source; // index into source_list
 	void *state;
-	uint64_t interval_ns; // 0: as the sampler's
+	uint64_t interval_ns; // 0: the sampler's
 	uint64_t next_ns;
 	bool dropped;
 };
@@ -192,7 +191,7 @@ struct lane_thread {
 	pthread_t thread;
 	bool running;
 	bool opening; // its sources are being opened; under the mutex
-	bool ended; // the thread will touch nothing any more; under the mutex
+	bool ended; // the thread accesses nothing any more; under the mutex
 	int timer_fd;
 	struct sink *sink;
 	struct slot slots[SLOTS_MAX];
@@ -211,18 +210,18 @@ struct sampler {
 	struct source_context context;
 	struct registry *registry;
 	struct feed *feed;
-	uint64_t stretched_ns; // no group is read more often; 0: each as it declares
+	uint64_t stretched_ns; // minimum interval of all groups; 0: each as declared
 	_Atomic uint64_t interval_ns; // of groups that declare none
 	_Atomic uint64_t slow_permille;
 	_Atomic uint64_t source_ns[SLOTS_MAX]; // by index into source_list
 	struct lane_thread lanes[N_LANES];
 	pthread_mutex_t mutex;
-	pthread_cond_t answered; // a lane has answered, or ended
+	pthread_cond_t answered; // a lane has answered or ended
 };
 
 // Scheduling --------------------------------------------------------------------------------------
 
-// The kernel's struct of sched_setattr(2), which glibc declares only since 2.41.
+// The kernel's struct for sched_setattr(2), which glibc declares only since 2.41.
 struct kernel_sched_attr {
 	uint32_t size;
 	uint32_t policy;
@@ -234,8 +233,8 @@ struct kernel_sched_attr {
 	uint64_t period;
 };
 
-// A tick that comes late sees a busy job wrongly. Real time where it is allowed; else a short
-// slice, which lets the scheduler run the lane sooner (Linux 6.12), else as it comes.
+// A late tick misrepresents a busy job. Uses real-time scheduling if permitted; else a short slice,
+// which lets the scheduler run the lane sooner (Linux 6.12); else the default.
 static void lane_schedule(struct lane_thread *lane, bool real_time)
 {
 	struct sched_param fifo = {.sched_priority = 1};
@@ -259,7 +258,7 @@ static uint64_t scaled(const struct sampler *s, uint64_t ns)
 	return ns * atomic_load(&s->slow_permille) / 1000;
 }
 
-// As the group declares, but no more often than an --interval of a second or more.
+// The declared interval, but no less than an --interval of a second or more.
 static uint64_t group_interval(const struct sampler *s, const struct group *group)
 {
 	bool stretched = group->interval_ns > 0 && group->interval_ns < s->stretched_ns;
@@ -295,7 +294,7 @@ static void lane_add_source(struct lane_thread *lane, size_t index)
 	}
 }
 
-// A lane ticks as often as its fastest group wants; without groups rarely. Only the tick lane may
+// A lane ticks at the rate of its fastest group, and slowly without groups. Only the tick lane may
 // be faster than FASTEST_SLOW_LANE_NS.
 static uint64_t lane_tick_ns(const struct lane_thread *lane)
 {
@@ -319,7 +318,7 @@ static void lane_open_sources(struct lane_thread *lane)
 
 static void lane_close_sources(struct lane_thread *lane)
 {
-	void *closed = NULL; // slots of one source stand together
+	void *closed = NULL; // slots of one source are adjacent
 	for (size_t i = 0; i < lane->n_slots; i++) {
 		if (lane->slots[i].state != closed) {
 			closed = lane->slots[i].state;
@@ -340,14 +339,14 @@ static void slot_read(struct lane_thread *lane, struct slot *slot, uint64_t now_
 	uint64_t interval_ns = scaled(s, slot_interval(s, slot));
 	slot->next_ns += interval_ns;
 	if (slot->next_ns <= now_ns) {
-		slot->next_ns = now_ns + interval_ns; // ticks were missed: no catching up
+		slot->next_ns = now_ns + interval_ns; // ticks were missed: do not catch up
 	}
 	if (lane->lane != LANE_TICK && slot->next_ns < after_ns + SLOW_LANE_SHARE * cost_ns) {
 		slot->next_ns = after_ns + SLOW_LANE_SHARE * cost_ns;
 	}
 }
 
-// Reads what is due at now_ns; all: whatever is there.
+// Reads the groups due at now_ns; all: every group.
 static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 {
 	for (size_t i = 0; i < lane->n_slots; i++) {
@@ -361,7 +360,7 @@ static void lane_read(struct lane_thread *lane, uint64_t now_ns, bool all)
 		sink_flush(lane->sink);
 		lane->flush_ns = now_ns + FLUSH_NS;
 		if (lane->lane == LANE_TICK) {
-			feed_wake(lane->sampler->feed); // what is handed on is written at once
+			feed_wake(lane->sampler->feed); // pass rows on to be written at once
 		}
 	}
 }
@@ -373,7 +372,7 @@ static struct timespec timespec_of(uint64_t ns)
 	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
 }
 
-// Arms the timer for the next tick, at the period that the budget now wants.
+// Arms the timer for the next tick, with the period that the budget requires now.
 static void lane_arm(struct lane_thread *lane)
 {
 	uint64_t period_ns = scaled(lane->sampler, lane_tick_ns(lane));
@@ -393,7 +392,7 @@ static bool lane_is_asked(struct lane_thread *lane)
 	       atomic_load(&lane->asked) != atomic_load(&lane->answered);
 }
 
-// Reads all at once where sampler_read_now asks for it. False where nobody does.
+// Reads everything if sampler_read_now requests it. Returns false if there is no request.
 static bool lane_answer(struct lane_thread *lane)
 {
 	struct sampler *s = lane->sampler;
@@ -412,7 +411,7 @@ static bool lane_answer(struct lane_thread *lane)
 static void lane_tick(struct lane_thread *lane, uint64_t expirations)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	// The tick that is read is the first one due; those that came due since are skipped.
+	// The tick being read is the first one due; those due since are skipped.
 	atomic_fetch_add(&lane->due, expirations);
 	atomic_fetch_add(&lane->missed, expirations - 1);
 	atomic_fetch_add(&lane->late, now_ns > lane->due_ns + lane->period_ns);
@@ -426,21 +425,21 @@ static void lane_tick(struct lane_thread *lane, uint64_t expirations)
 	}
 }
 
-// One blocking read a tick: every further system call would cost as much as a reading. Who wants
-// the lane's attention lets its timer expire (lane_wake).
+// One blocking read per tick: each further system call would cost as much as a reading. To wake the
+// lane, others let its timer expire (lane_wake).
 static void lane_loop(struct lane_thread *lane)
 {
 	lane_arm(lane);
 	while (!atomic_load(&lane->stop)) {
 		uint64_t expirations;
-		// Arming can overwrite a wake: what was asked for before is seen here, what comes
-		// later wakes.
+		// Arming can overwrite a wake. Earlier requests are noticed here; later ones wake
+		// the lane.
 		if (lane_answer(lane)) {
 			lane_arm(lane);
 			continue;
 		}
 		ssize_t n = read(lane->timer_fd, &expirations, sizeof(expirations));
-		// Where something was asked for, the expiration was the request, not a tick.
+		// If there is a request, the expiration was for it, not a tick.
 		if (n == sizeof(expirations) && !lane_is_asked(lane)) {
 			lane_tick(lane, expirations);
 		}
@@ -457,8 +456,8 @@ static bool counts(const struct group *group)
 	return false;
 }
 
-// Counters of devices that are read seldom are read once more as the job ends: what they count, a
-// GPU's errors, is often why it ended.
+// Device counters that are read seldom are read once more when the job ends: what they count, such
+// as a GPU's errors, is often the reason for the end.
 static void lane_read_last(struct lane_thread *lane)
 {
 	for (size_t i = 0; i < lane->n_slots && lane->lane == LANE_DEVICE; i++) {
@@ -469,10 +468,10 @@ static void lane_read_last(struct lane_thread *lane)
 	}
 }
 
-// What sources held back.
+// Takes rows that sources held back.
 static void lane_end_sources(struct lane_thread *lane)
 {
-	void *ended = NULL; // slots of one source stand together
+	void *ended = NULL; // slots of one source are adjacent
 	for (size_t i = 0; i < lane->n_slots; i++) {
 		struct slot *slot = &lane->slots[i];
 		const struct source *source = source_list[slot->source];
@@ -499,7 +498,7 @@ static void *lane_main(void *context)
 		pthread_mutex_unlock(&lane->sampler->mutex);
 	}
 	lane_loop(lane);
-	lane_answer(lane); // what was asked for in time is read, however late it is
+	lane_answer(lane); // requests made in time are answered, however late
 	lane_read_last(lane);
 	lane_end_sources(lane);
 	sink_flush(lane->sink);
@@ -593,7 +592,7 @@ void sampler_set_slow(struct sampler *s, double slow)
 	atomic_store(&s->slow_permille, (uint64_t)(slow * 1000));
 }
 
-// Lets the timer expire now. Where the lane is just arming it, it looks at its flags one tick
+// Lets the timer expire now. If the lane is just arming it, the lane checks its flags one tick
 // later.
 static void lane_wake(struct lane_thread *lane)
 {
@@ -617,8 +616,8 @@ void sampler_read_now(struct sampler *s, uint64_t timeout_ns)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-// NULL once the lane has ended; else what is to be said of one that has not by then. One that is
-// still opening its sources has read nothing yet: it is not waited for long.
+// Returns NULL once the lane has ended; else a message about a lane that has not. One that is still
+// opening its sources has read nothing yet and is not waited for long.
 static const char *lane_wait_end(struct lane_thread *lane, const struct timespec *deadline)
 {
 	struct sampler *s = lane->sampler;
@@ -669,7 +668,7 @@ void sampler_free(struct sampler *s)
 	for (enum lane kind = 0; kind < N_LANES; kind++) {
 		struct lane_thread *lane = &s->lanes[kind];
 		if (lane->running) {
-			return; // it may still look at everything: let the process's end free it
+			return; // it may still access everything: the process's end frees it
 		}
 	}
 	for (enum lane kind = 0; kind < N_LANES; kind++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Numbers for metrics and entities.
+// Ids of metrics and entities.
 
 #include "record/sample/source.h"
 
@@ -55,13 +55,15 @@ void registry_done(struct registry *r)
 
 // Sink --------------------------------------------------------------------------------------------
 //
-// Rows in columns, until the feed takes them.
+// Collects rows until the feed takes them, as columns.
 
-// A stream begins small, since most processes live shortly, and hands on early when it is full.
+// A stream begins small, because most processes are short-lived, and passes rows on early when
+// full.
 #define STREAM_FIRST_ROWS 4u
 #define STREAM_MAX_ROWS 256u
 
-// What was said to be missing, so that it is said once. Beyond this many the file has said enough.
+// Missing values already reported, so that each is reported once. Beyond this number no more are
+// reported.
 #define SAID_SLOTS 4096u
 
 struct stream {
@@ -72,8 +74,9 @@ struct stream {
 	int64_t entity;
 	uint32_t n_rows;
 	uint32_t capacity;
-	// [capacity][1 + n_metrics], t first; NULL until the first row. Rows, since each tick adds
-	// one to every stream: a column each would be a cache line each.
+	// [capacity][1 + n_metrics], t first; NULL until the first row. Rows rather than columns,
+	// because each tick adds one row to every stream: separate columns would touch a cache line
+	// each.
 	int64_t *rows;
 	int64_t last_t;
 };
@@ -83,7 +86,7 @@ struct sink {
 	struct feed *feed;
 	uint64_t start_ns;
 	struct stream *streams;
-	uint64_t said[SAID_SLOTS]; // open addressing; 0 is free
+	uint64_t said[SAID_SLOTS]; // open addressing; 0: free
 	size_t n_said;
 };
 
@@ -156,8 +159,8 @@ struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *g
 	return stream;
 }
 
-// The rows as columns: [1 + n_metrics][n_rows], t first, and behind them, in the same allocation,
-// the pointers to the columns but t. NULL where there is no memory.
+// Converts rows to columns: [1 + n_metrics][n_rows], t first, followed in the same allocation by
+// the pointers to the columns except t. Returns NULL if out of memory.
 static int64_t *columns_of(const struct stream *stream, int64_t ***ret_columns)
 {
 	size_t n = 1 + stream->row->group->n_metrics, n_rows = stream->n_rows;
@@ -179,13 +182,13 @@ static int64_t *columns_of(const struct stream *stream, int64_t ***ret_columns)
 	return data;
 }
 
-// Gives the collected rows to the feed.
+// Passes the collected rows to the feed.
 static void stream_flush(struct stream *stream)
 {
 	int64_t **columns;
 	int64_t *data = stream->n_rows ? columns_of(stream, &columns) : NULL;
 	if (!data) {
-		return; // out of memory: the rows stay for the next time, as far as there is room
+		return; // out of memory: keep the rows for the next time, as far as there is space
 	}
 	feed_put(stream->sink->feed,
 		&(struct item){
@@ -206,7 +209,7 @@ static void stream_flush(struct stream *stream)
 	stream->n_rows = 0;
 }
 
-// Makes room for one more row.
+// Reserves space for one more row.
 static bool stream_reserve(struct stream *stream)
 {
 	if (stream->n_rows < stream->capacity) {
@@ -275,7 +278,7 @@ void sink_free(struct sink *s)
 	free(s);
 }
 
-// Whether this was said before; remembers it.
+// Whether this was reported before; remembers it.
 static bool said_before(struct sink *s, uint64_t key)
 {
 	uint64_t slot = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 52;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Sources, opened and read as the recorder does it, with the feed's items kept in memory.
+// Opens and reads sources as the recorder does, keeping the feed's items in memory.
 
 #include "record/source/availability.h"
 
@@ -26,7 +26,7 @@ struct entity {
 	char *name;
 };
 
-// What one source said, while it is collected.
+// A value or reason from a source, while they are collected.
 struct reading {
 	const struct group *group;
 	size_t metric;
@@ -83,7 +83,7 @@ static int note_entity(struct availability *p, const struct item *item)
 	return 0;
 }
 
-// The group and the place in it of a metric's id.
+// Finds the group of a metric's id, and the metric's index in it.
 static bool find_metric(const struct availability *p, uint32_t id, const struct group **ret_group,
 	size_t *ret_metric)
 {
@@ -175,7 +175,7 @@ static void read_groups(
 	}
 }
 
-// A source that does not open has its reason for each of its metrics.
+// If a source does not open, each of its metrics gets its reason.
 static int note_failure(struct availability *p, struct result *kept, const struct source *source,
 	const char *reason)
 {
@@ -212,7 +212,7 @@ static int try_source(struct availability *p, const struct source_context *conte
 		r = note_failure(p, kept, source, failed->text);
 	}
 	source->close(state);
-	// What closing says is of no interest, but has to be taken.
+	// The items produced by closing are ignored, but must be taken.
 	struct result closing = {0};
 	(void)drain(p, sink, &closing);
 	for (size_t i = 0; i < closing.n_readings; i++) {
@@ -223,7 +223,7 @@ static int try_source(struct availability *p, const struct source_context *conte
 	return r;
 }
 
-// Groups of a source stand in one array.
+// The groups of a source are in one array.
 static int compare_readings(const void *a, const void *b)
 {
 	const struct reading *x = a, *y = b;
@@ -236,7 +236,7 @@ static int compare_readings(const void *a, const void *b)
 	return x->metric < y->metric ? -1 : x->metric > y->metric;
 }
 
-// What was said of a metric for all entities of its kind.
+// Finds what was reported about a metric for all entities of its kind.
 static const struct reading *find_general(const struct result *kept, const struct reading *wanted)
 {
 	for (size_t i = 0; i < kept->n_readings; i++) {
@@ -273,7 +273,7 @@ static int publish(struct availability *p, struct result *kept, const struct sou
 		const struct reading *r = &kept->readings[i];
 		const struct reading *general = find_general(kept, r);
 		if (r == general && has_entities(kept, r->group)) {
-			continue; // each of them says it
+			continue; // each of them reports it
 		}
 		const char *reason = r->reason ? r->reason : general ? general->reason : NULL;
 		ret->values[ret->n_values++] = (struct availability_value){
@@ -308,7 +308,7 @@ int availability_run(const struct source_context *context, struct availability *
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		r = try_source(p, &own, source_list[i], &p->kept[i], &p->results[i].failed);
 	}
-	// Names point into the array of entities, which has stopped growing.
+	// Names point into the array of entities, which no longer grows.
 	for (size_t i = 0; i < p->n && r == 0; i++) {
 		r = publish(p, &p->kept[i], source_list[i], &p->results[i]);
 	}

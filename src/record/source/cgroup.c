@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The job's cgroup: exact CPU time, memory by what it is used for, storage, pressure; and the
-// limits that apply to it, which the cgroups above may set.
+// The job's cgroup: exact CPU time, memory by use, storage, pressure; and the limits that apply to
+// it, which cgroups above may set.
 //
-// Only a cgroup of the job's own says anything about the job. Limits and throttling are read from
-// the one that sets them, also where others share it: they slow the job all the same. The job may
-// move into a cgroup that it makes for itself: which quota applies is looked for while it runs.
+// Only a cgroup of the job's own tells anything about the job. Limits and throttling are read from
+// the cgroup that sets them, even if others share it, because they slow the job in any case. The
+// job may move into a cgroup that it creates, so the applicable quota is searched for while it
+// runs.
 
 #include "record/source/cgroup.h"
 
@@ -32,36 +33,37 @@
 #include "record/sample/source.h"
 #include "runfile/codec.h"
 
-// Whom the kernel killed for lack of memory, and whether the memory limit was why.
+// Number of processes that the kernel killed for lack of memory, and whether a memory limit was the
+// cause.
 
 struct sink;
 
 struct out_of_memory {
 	struct host_file kills_file;
-	struct host_file hits_file; // of the directory that sets the limit; closed: none does
-	const char *hits_key; // in hits_file; NULL: it holds the number alone
+	struct host_file hits_file; // of the directory that sets the limit; closed: no limit
+	const char *hits_key; // in hits_file; NULL: the file has only the number
 	char *limit_directory; // under the machine's root without leading slash
 	uint64_t limit_bytes;
-	int64_t kills, hits; // when last asked, when opened; VALUE_MISSING
-	bool shared; // the kills are those of a cgroup that others share
+	int64_t kills, hits; // last values, first values; or VALUE_MISSING
+	bool shared; // the kills are of a cgroup that others share
 };
 
 // Cpu quota ---------------------------------------------------------------------------------------
 //
-// Which quota applies to the job. Of several levels the one counts that throttles: an outer one
-// that others share can be used up before the tighter one inside it. Where none throttles it is the
+// Which quota applies to the job. Of several levels it is the one that throttles: an outer quota
+// that others share can be used up before a tighter one inside it. If none throttles, it is the
 // tightest.
 
 #define CANDIDATES 16u // processes whose cgroup is read
 #define TEXT_MAX 4096u // of proc/PID/cgroup
 #define FIRST_NS (200 * NS_PER_MS)
 #define RARELY_NS (10 * NS_PER_S)
-#define THROTTLES 0.1 // of the periods: less is a burst that any quota cuts
+#define THROTTLES 0.1 // of the periods: less is a burst that any quota would cut
 
 struct candidate {
 	pid_t pid;
 	uint64_t cpu_ns;
-	char *text; // proc/PID/cgroup; NULL: it could not be read
+	char *text; // proc/PID/cgroup; NULL: unreadable
 };
 
 void cpu_quota_init(struct cpu_quota *q, int root_fd, struct tree *tree)
@@ -100,7 +102,7 @@ void cpu_quota_done(struct cpu_quota *q)
 
 // The cgroup of the job ---------------------------------------------------------------------------
 
-// 0 where it has no clock of its own (tree.c).
+// Returns 0 if it has no clock of its own (tree.c).
 static uint64_t cpu_time_of(const struct process *p)
 {
 	struct timespec t;
@@ -109,8 +111,8 @@ static uint64_t cpu_time_of(const struct process *p)
 	               : 0;
 }
 
-// Those that used the most CPU time, the most first. One that has ended is in no cgroup any more,
-// and the kernel says the root.
+// Finds the processes that used the most CPU time, the busiest first. An ended process is in no
+// cgroup any more, and the kernel then reports the root.
 static size_t find_candidates(const struct tree *tree, struct candidate *ret)
 {
 	size_t n_members, n = 0;
@@ -141,8 +143,8 @@ static char *read_cgroup_text(int root_fd, pid_t pid)
 	               : NULL;
 }
 
-// What most of the CPU time of the candidates has in proc/PID/cgroup: borrowed from one of them. Of
-// captured processes, whose clocks are not known, what most of them have.
+// Finds the content of proc/PID/cgroup that has most of the candidates' CPU time, borrowed from one
+// of them. For captured processes, whose clocks are unknown, the content that most of them have.
 static const char *heaviest_text(const struct candidate *candidates, size_t n)
 {
 	const char *heaviest = NULL;
@@ -163,7 +165,7 @@ static const char *heaviest_text(const struct candidate *candidates, size_t n)
 	return heaviest;
 }
 
-// Takes over the places of the text; those of the last look where they cannot be found.
+// Uses the places in the text; keeps those of the last search if they cannot be found.
 static void take_text(struct cpu_quota *q, const char *text)
 {
 	struct host_file mounts_file = HOST_FILE_CLOSED;
@@ -181,7 +183,7 @@ static void take_text(struct cpu_quota *q, const char *text)
 	host_file_close(&mounts_file);
 }
 
-// False where the job has no process now.
+// Returns false if the job has no process now.
 static bool find_cgroup(struct cpu_quota *q)
 {
 	struct candidate candidates[CANDIDATES] = {0};
@@ -252,7 +254,7 @@ static void find_levels(struct cpu_quota *q, const struct cgroup_places *places)
 	q->n_levels = n;
 }
 
-// The one that throttles most, else the tightest; NULL where no quota applies.
+// Chooses the level that throttles most, else the tightest; NULL if no quota applies.
 static const struct cpu_quota_level *choose_level(const struct cpu_quota *q)
 {
 	const struct cpu_quota_level *chosen = NULL;
@@ -286,7 +288,7 @@ static void tell(const struct cpu_quota *q, struct sink *sink, int64_t job, uint
 	}
 }
 
-// Counts of the new level begin where those of the last one were.
+// The counts of the new level continue those of the last one.
 static void switch_to(struct cpu_quota *q, const struct cpu_quota_level *level)
 {
 	char path[PATH_MAX];
@@ -305,7 +307,7 @@ static int64_t gap(int64_t last, int64_t now)
 	return last == VALUE_MISSING || now == VALUE_MISSING ? 0 : last - now;
 }
 
-// Whether another level, or another quota of it, applies than before.
+// Whether another level, or another quota of the same level, applies than before.
 static bool apply(struct cpu_quota *q, const struct cpu_quota_level *level)
 {
 	bool had = q->directory != NULL;
@@ -364,7 +366,7 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 {
 	struct cursor text;
 	if (q->stat.fd < 0 || host_file_read(&q->stat, &text) < 0) {
-		return false; // its cgroup may be gone: the next look tells
+		return false; // its cgroup may be gone; the next search will show
 	}
 	struct cpu_quota_counts counts = parse_counts(text);
 	q->last = (struct cpu_quota_counts){added(counts.periods, q->offset.periods),
@@ -376,10 +378,9 @@ bool cpu_quota_read(struct cpu_quota *q, struct cpu_quota_counts *ret)
 
 // Out of memory -----------------------------------------------------------------------------------
 //
-// The kernel counts its kills in the cgroup of the victim: in the job's own, else in the one that
-// the job shares. The limit that was to blame can be one of any cgroup above: that cgroup counts
-// how often it was at its limit, and where that has not moved the machine itself had no memory
-// left.
+// The kernel counts kills in the cgroup of the victim: the job's own, else the one that the job
+// shares. The limit that caused them can be that of any cgroup above. That cgroup counts how often
+// it reached its limit; if this count has not changed, the machine itself had no memory left.
 
 static bool open_kills_in(struct host_file *f, int root_fd, const char *directory, const char *name)
 {
@@ -388,7 +389,7 @@ static bool open_kills_in(struct host_file *f, int root_fd, const char *director
 	       host_file_open(f, root_fd, path, NULL) == 0;
 }
 
-// The number behind a key, or of a file that holds nothing else.
+// Reads the number after a key, or of a file that contains only a number.
 static int64_t read_value(struct host_file *f, const char *key)
 {
 	struct cursor text;
@@ -407,15 +408,15 @@ static int64_t read_kills(struct out_of_memory *o)
 	return read_value(&o->kills_file, "oom_kill");
 }
 
-// How often memory was at the limit.
+// Number of times that memory reached the limit.
 static int64_t out_of_memory_limit_hits(struct out_of_memory *o)
 {
 	return read_value(&o->hits_file, o->hits_key);
 }
 
-// Begins to watch the limit of `places`, and the kills in `directory` (the job's own cgroup of this
-// version), or, where that is NULL, in the cgroup that the job shares. What cannot be opened is
-// VALUE_MISSING for ever.
+// Starts watching the limit of `places`, and the kills in `directory` (the job's own cgroup of this
+// version) or, if that is NULL, in the cgroup that the job shares. Files that cannot be opened give
+// VALUE_MISSING from then on.
 static void out_of_memory_open(struct out_of_memory *o, int root_fd, const char *directory,
 	int version, const struct cgroup_places *places)
 {
@@ -483,8 +484,8 @@ static void say_kills(
 	text_done(&text);
 }
 
-// How many were killed in the watched cgroup since it was made. An event says so where they have
-// become more: "oom_kill", or, where others share it, "oom_kill_nearby".
+// Returns the number of kills in the watched cgroup since it was created. An increase is reported
+// by an event: "oom_kill", or "oom_kill_nearby" if others share the cgroup.
 static int64_t out_of_memory_kills(
 	struct out_of_memory *o, struct sink *sink, int64_t job, uint64_t now_ns)
 {
@@ -641,7 +642,7 @@ static const struct group groups[N_GROUPS] = {
 		100 * NS_PER_MS, read_pressure},
 };
 
-// What a job has not met by then it is said to have none of.
+// Limits that the job has not met by this time are reported as missing.
 #define SETTLED_NS (3 * NS_PER_S)
 
 struct cgroup_source {
@@ -649,17 +650,17 @@ struct cgroup_source {
 	int64_t job;
 	int version;
 	struct cgroup_places places; // of the job
-	struct host_file cpu, cpu_modes; // v1 has the modes in a file of their own
+	struct host_file cpu, cpu_modes; // v1 has the modes in a separate file
 	struct cpu_quota quota;
 	struct sink *sink;
-	uint64_t first_ns; // a process of the job was there; 0: none was yet
-	bool ran; // the job ran before, or there is none: nothing is waited for
-	bool told; // which limits are missing was said
+	uint64_t first_ns; // when a process of the job first existed; 0: none so far
+	bool ran; // the job ran before us, or there is none: no waiting
+	bool told; // missing limits were reported
 	bool limits_missing[N_LIMIT];
 	double limit_told; // CPUs in the last row
 	struct host_file memory_stat, memory_usage;
 	struct host_file memory_swap; // v2
-	struct host_file memory_kernel; // v1, and v2 before Linux 5.18 has none
+	struct host_file memory_kernel; // v1; v2 before Linux 5.18 lacks it
 	struct host_file io;
 	struct host_file pressures[N_PRESSURES];
 	struct stream *streams[N_GROUPS];
@@ -705,7 +706,7 @@ static int64_t difference(int64_t a, int64_t b)
 	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
 }
 
-// The row goes out; what the first one lacks is said to be missing for good.
+// Writes the row. Values that the first row lacks are reported as missing for good.
 static void put_row(struct cgroup_source *s, struct sink *sink, int group, uint64_t now_ns,
 	const int64_t *values, const char *reason)
 {
@@ -727,7 +728,7 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	struct cgroup_source *s = state;
 	int64_t values[N_CPU];
 	if (s->cpu.fd < 0) {
-		return -ENOENT; // said when the source was opened
+		return -ENOENT; // reported when the source was opened
 	}
 	if (s->version == 2) {
 		read_keys(&s->cpu, keys, N_CPU, values);
@@ -764,8 +765,8 @@ static void tell_missing_limits(struct cgroup_source *s)
 	}
 }
 
-// A job that has just begun may still go where a quota or a limit applies: what it has not is said
-// after a while, or at its end.
+// A job that has just begun may still move to a cgroup with a quota or a limit. Missing limits are
+// therefore reported after a while, or at its end.
 static void settle(struct cgroup_source *s)
 {
 	if (!s->told) {
@@ -1007,8 +1008,8 @@ static void open_pressure(struct cgroup_source *s, const char *directory, struct
 	}
 }
 
-// What limits the job begins with its own cgroup, which need not be below ours: where processes had
-// to step aside for it (machine/cgroup.c), it is beside us.
+// The job's limits begin at its own cgroup, which need not be below ours: if processes had to move
+// aside for it (machine/cgroup.c), it is beside ours.
 static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
 {
 	struct cgroup_place *place = cgroup->version == 2 ? &s->places.unified
@@ -1021,8 +1022,8 @@ static void go_down(struct cgroup_source *s, const struct job_cgroup *cgroup)
 	}
 }
 
-// The cgroups of the job: of one of its processes where it runs already, else ours, which is the
-// one above the job's own.
+// Finds the cgroups of the job: those of one of its processes if it already runs, else ours, which
+// are above the job's own.
 static int find_places(
 	struct cgroup_source *s, const struct source_context *context, struct error *e)
 {
@@ -1037,7 +1038,7 @@ static int find_places(
 	return cgroup_places_find(s->root_fd, pid, &s->places, e);
 }
 
-// What is around strain is around its job; of a job that ran before, what is around that.
+// Cgroups around strain are around its job; for a job that ran before us, those around that job.
 static void open_quota(struct cgroup_source *s, const struct source_context *context)
 {
 	struct cgroup_places around = {0};
@@ -1109,7 +1110,7 @@ static int cgroup_open(
 							 : "no cgroup file system is mounted");
 	}
 	if (r < 0) {
-		s->told = true; // the sampler says why there is nothing
+		s->told = true; // the sampler reports why there are none
 		cgroup_close(s);
 		return r;
 	}

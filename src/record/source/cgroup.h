@@ -49,8 +49,7 @@ struct cpu_quota {
 	bool own; // that level is inside the job, not around strain
 	double least_cpus; // quota of the tightest level; NAN: no quota applies
 	struct host_file stat; // of that level
-	struct cpu_quota_counts
-		offset; // added to the counts of a new level, so that they continue the old ones
+	struct cpu_quota_counts offset; // makes the counts of levels continuous
 	struct cpu_quota_counts last;
 	uint64_t first_ns, next_ns; // 0: no process so far
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Disks: whole ones, as /sys/block lists them; also those that appear while the job runs.
+// Whole disks as listed in /sys/block, including those that appear while the job runs.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,12 +67,12 @@ static const struct group groups[] = {
 	{"io", ENTITY_DISK, disk_metrics, N_DISK, 100 * NS_PER_MS, read_disks},
 };
 
-// Milliseconds that the kernel prints with 32 bits, counted on beyond them.
+// Milliseconds that the kernel prints with 32 bits; we count on beyond that.
 enum { WRAP_READ_TIME, WRAP_WRITE_TIME, WRAP_BUSY, WRAP_QUEUE, N_WRAPS };
 
 struct disk {
 	char name[40];
-	bool ignored; // a partition, a loop device: remembered, so that /sys is asked once
+	bool ignored; // a partition or a loop device: remembered, so that /sys is read once
 	bool present;
 	bool seen; // in this reading
 	int64_t entity; // 0: none yet
@@ -89,7 +89,7 @@ struct disk_source {
 	size_t n_disks, capacity;
 };
 
-// The first line of sys/block/DISK/FILE.
+// Reads the first line of sys/block/DISK/FILE.
 static bool read_attribute(int root_fd, const char *disk, const char *file, char *to, size_t size)
 {
 	char path[128], buffer[256];
@@ -110,7 +110,7 @@ static bool read_attribute(int root_fd, const char *disk, const char *file, char
 	return length > 0;
 }
 
-// The one in brackets of "none [mq-deadline] kyber".
+// Keeps the choice in brackets of "none [mq-deadline] kyber".
 static void keep_chosen(char *choices)
 {
 	char *open = strchr(choices, '['), *close = open ? strchr(open, ']') : NULL;
@@ -120,8 +120,7 @@ static void keep_chosen(char *choices)
 	}
 }
 
-// Whether it stands on other block devices (device mapper, RAID), so that its bytes count again
-// there.
+// Whether it is on top of other block devices (device mapper, RAID), which count its bytes again.
 static bool is_stacked(int root_fd, const char *disk)
 {
 	char path[128];
@@ -186,7 +185,7 @@ static struct disk *add_disk(struct disk_source *s, const char *name)
 	return d;
 }
 
-// The disk of a line; the kernel keeps their order, so the search begins behind the last one.
+// Finds the disk of a line. The kernel keeps their order, so the search begins after the last one.
 static struct disk *find_disk(struct disk_source *s, struct cursor name, size_t expected)
 {
 	for (size_t i = 0; i < s->n_disks; i++) {
@@ -201,7 +200,7 @@ static struct disk *find_disk(struct disk_source *s, struct cursor name, size_t 
 		return NULL;
 	}
 	for (size_t i = 0; i < length; i++) {
-		copy[i] = name.at[i] == '/' ? '!' : name.at[i]; // as /sys spells cciss/c0d0
+		copy[i] = name.at[i] == '/' ? '!' : name.at[i]; // /sys writes cciss/c0d0 with '!'
 	}
 	copy[length] = '\0';
 	return add_disk(s, copy);
@@ -218,7 +217,7 @@ static void disk_appeared(struct disk_source *s, struct disk *d, struct sink *si
 		.first_ns = now_ns,
 		.attributes = attributes,
 	};
-	// One that comes back under its old name goes on as the same entity.
+	// A disk that returns under its old name continues as the same entity.
 	if (d->entity) {
 		sink_entity_update(sink, d->entity, &entity);
 	} else {
@@ -337,7 +336,7 @@ static int disk_open(
 	s->diskstats = HOST_FILE_CLOSED;
 	int r = host_file_open(&s->diskstats, context->root_fd, "proc/diskstats", e);
 	if (r == 0) {
-		// What is there now is announced before the job starts.
+		// Existing disks are announced before the job starts.
 		r = read_disks(s, sink, clock_monotonic_ns());
 		if (r < 0) {
 			error_errno(e, -r, "/proc/diskstats");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// CUDA_VISIBLE_DEVICES, as CUDA reads it.
+// CUDA_VISIBLE_DEVICES, interpreted like CUDA does.
 
 #include "record/source/gpu_visible.h"
 
@@ -27,7 +27,7 @@ static void show(struct visible_gpus *v, size_t index)
 	}
 }
 
-// "GPU-8932": the one GPU whose UUID begins so.
+// "GPU-8932": the only GPU whose UUID begins so.
 static bool show_uuid(struct visible_gpus *v, struct cursor word)
 {
 	size_t length = (size_t)(word.end - word.at), found = v->n;
@@ -45,7 +45,7 @@ static bool show_uuid(struct visible_gpus *v, struct cursor word)
 	return found < v->n;
 }
 
-// The instance whose UUID begins with the word; gpu->n_instances: none does, or several.
+// Returns the instance whose UUID begins with the word; gpu->n_instances: none or several.
 static size_t find_instance(const struct gpu_identity *gpu, struct cursor word)
 {
 	size_t length = (size_t)(word.end - word.at), found = gpu->n_instances;
@@ -60,7 +60,8 @@ static size_t find_instance(const struct gpu_identity *gpu, struct cursor word)
 	return found;
 }
 
-// Whose instances have UUIDs that are known. False where some divided GPU's have none.
+// Searches GPUs whose instances have known UUIDs. Returns false if the UUIDs of some divided GPU
+// are unknown.
 static bool show_known_instance(struct visible_gpus *v, struct cursor word, bool *ret_found)
 {
 	*ret_found = false;
@@ -76,7 +77,7 @@ static bool show_known_instance(struct visible_gpus *v, struct cursor word, bool
 	return true;
 }
 
-// "MIG-UUID" is an instance of some divided GPU, "MIG-GPU-UUID/3/0" (older) of that one.
+// "MIG-UUID" is an instance of any divided GPU, "MIG-GPU-UUID/3/0" (older) of that GPU.
 static bool show_instance(struct visible_gpus *v, struct cursor word)
 {
 	bool found;
@@ -107,7 +108,7 @@ static bool show_instance(struct visible_gpus *v, struct cursor word)
 	return n_mig > 0;
 }
 
-// One entry of the list; false where it names no GPU, which ends the list.
+// Applies one entry of the list. Returns false if it names no GPU, which ends the list.
 static bool show_entry(struct visible_gpus *v, struct cursor word)
 {
 	uint64_t index;

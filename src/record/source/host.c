@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The machine as a whole: what its CPUs did, what its memory holds, how it pages.
+// The whole machine: CPU time by mode, memory by use, paging.
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 // Pressure ----------------------------------------------------------------------------------------
 //
-// Pressure (PSI): how long the machine's tasks waited for CPU, memory and storage.
+// Pressure (PSI): the time that the machine's tasks waited for CPU, memory and storage.
 
 enum { SOME, FULL, N_EACH };
 static const struct metric pressure_cpu_metrics[N_EACH] = {
@@ -69,7 +69,7 @@ struct pressure_source {
 	int64_t host;
 };
 
-// Opens and reads once: where pressure is switched off only reading says so.
+// Opens and reads once, because only reading shows that pressure is switched off.
 static int try_file(struct pressure_source *s, int root_fd, int group)
 {
 	struct cursor text = {0};
@@ -86,7 +86,7 @@ static int read_group(struct pressure_source *s, struct sink *sink, int group, u
 	struct cursor text;
 	struct pressure p;
 	if (s->files[group].fd < 0) {
-		return -ENOENT; // said when the source was opened
+		return -ENOENT; // reported when the source was opened
 	}
 	int r = host_file_read(&s->files[group], &text);
 	r = r < 0 ? r : pressure_parse(text, &p);
@@ -174,7 +174,7 @@ const struct source source_pressure = {
 #define CPU_TIME_HELP " (/proc/stat, in hundredths of a second, all CPUs together)."
 
 enum {
-	// the modes of enum cpu_mode first
+	// the modes of enum cpu_mode come first
 	CPU_SWITCHES = N_CPU_MODES,
 	CPU_CREATED,
 	CPU_RUNNING,
@@ -317,11 +317,11 @@ struct host_source {
 	int64_t last_ticks[N_CPU_MODES];
 };
 
-// The text of a group's file; -errno where it can never be read again, and then it has been said.
+// Reads the file of a group. Returns -errno if it can never be read again, which was then reported.
 static int read_text(struct host_source *s, struct sink *sink, int group, struct cursor *ret)
 {
 	if (s->files[group].fd < 0) {
-		return -ENOENT; // said when the source was opened
+		return -ENOENT; // reported when the source was opened
 	}
 	int r = host_file_read(&s->files[group], ret);
 	if (r < 0) {
@@ -332,7 +332,7 @@ static int read_text(struct host_source *s, struct sink *sink, int group, struct
 	return r;
 }
 
-// What a kernel does not tell is said once; the row goes out with the rest.
+// Reports once each value that the kernel lacks, and writes the row with the others.
 static void put_row(
 	struct host_source *s, struct sink *sink, int group, uint64_t now_ns, const int64_t *values)
 {
@@ -372,7 +372,7 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	}
 	int64_t values[N_CPU];
 	for (size_t i = 0; i < N_CPU_MODES; i++) {
-		// idle and iowait can step back by a tick when a CPU goes to sleep.
+		// idle and iowait can decrease by a tick when a CPU goes to sleep.
 		if (stat.ticks[i] > s->last_ticks[i]) {
 			s->last_ticks[i] = stat.ticks[i];
 		}
@@ -388,13 +388,13 @@ static int read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// Kibibytes of bytes; what is missing stays so.
+// Converts bytes to kibibytes; missing stays missing.
 static int64_t kibibytes(int64_t bytes)
 {
 	return bytes == VALUE_MISSING ? VALUE_MISSING : bytes / 1024;
 }
 
-// a - b, missing where one of them is.
+// a - b; missing if either is.
 static int64_t difference(int64_t a, int64_t b)
 {
 	return a == VALUE_MISSING || b == VALUE_MISSING ? VALUE_MISSING : a > b ? a - b : 0;
@@ -458,7 +458,7 @@ static int read_memory(void *state, struct sink *sink, uint64_t now_ns)
 
 static int read_paging(void *state, struct sink *sink, uint64_t now_ns)
 {
-	// The last is the name before Linux 5.9, which counted files alone under it.
+	// The last is the name before Linux 5.9, which counted only file pages under it.
 	static const char *const keys[N_PAGING + 1] = {
 		[PAGING_FAULTS] = "pgfault",
 		[PAGING_MAJOR] = "pgmajfault",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What takes the job's mmap lock, and therefore stands in a lane of its own: proportional memory
-// (smaps_rollup) and command lines.
+// Readings that take the job's mmap lock, and therefore have a lane of their own: proportional
+// memory (smaps_rollup) and command lines.
 //
-// smaps_rollup walks every page table of a process under its mmap lock: microseconds a MiB. It is
-// read in rounds over the whole job, so that the sum is one moment's, and the next round waits
-// until all of them together have taken at most a thousandth of the time, whoever asked for it.
+// smaps_rollup walks all page tables of a process under its mmap lock, for microseconds per MiB. It
+// is read in rounds over the whole job, so that the sum is of one moment. The next round waits
+// until all rounds together have taken at most a thousandth of the time, whatever requested it.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,11 +27,11 @@
 #include "machine/tree.h"
 #include "record/sample/source.h"
 
-#define ROUND_SHARE 1000 // a round may take one part in this many of the time
-#define EPOCH_SHARE 250 // at the end of an epoch it may come sooner: one part in this many
-#define ROUND_MIN_NS NS_PER_S // and no two are closer than this
+#define ROUND_SHARE 1000 // upper bound of rounds: one part in this many of the time
+#define EPOCH_SHARE 250 // upper bound for an earlier round at the end of an epoch
+#define ROUND_MIN_NS NS_PER_S // minimum interval of rounds
 #define FIRST_ROUND_NS (500 * NS_PER_MS)
-#define COMMAND_MAX_BYTES 4096u // of a command line; what is longer is cut
+#define COMMAND_MAX_BYTES 4096u // longer command lines are truncated
 
 enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, RSS, USS, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
@@ -78,11 +78,11 @@ static const struct group groups[N_GROUPS] = {
 	[GROUP_COST] = {"cost", ENTITY_RECORDER, cost_metrics, N_COST, NS_PER_S, read_cost},
 };
 
-// What this lane knows of a process.
+// A process as this lane knows it.
 struct known {
 	int64_t entity;
-	unsigned renamed; // the name that the command line was read under
-	bool strain; // it runs a program of strain's
+	unsigned renamed; // its value when the command line was read
+	bool strain; // it runs one of strain's programs
 	bool described; // the command line was read
 	struct stream *stream;
 };
@@ -97,26 +97,26 @@ struct memory_source {
 	struct known *known; // of members[i]
 	struct own_program {
 		dev_t device;
-		ino_t inode; // 0: not known
-	} own[2]; // the programs of strain
+		ino_t inode; // 0: unknown
+	} own[2]; // strain's programs
 	size_t n_known;
 	struct stream *job_stream, *cost_stream;
 	uint64_t next_round_ns;
 	uint64_t spent_ns; // in all rounds
 	uint64_t began_ns;
-	uint64_t epoch_round_ns; // from when on an epoch's end may ask for a round
+	uint64_t epoch_round_ns; // from then on the end of an epoch may request a round
 	const _Atomic unsigned *epochs;
 	unsigned epochs_seen;
 	uint64_t readings;
-	bool round_done; // a whole round has just been read: its sums are fresh
+	bool round_done; // a complete round was just read: its sums are fresh
 	int64_t sums[N_PSS];
 	char *buffer; // [COMMAND_MAX_BYTES]
 };
 
 // Who is there ------------------------------------------------------------------------------------
 
-// Takes in who has come and lets go who has left since the last time. Members stand in the order of
-// joining, and so of their entities: two sorted lists are merged.
+// Adds new processes and removes those that left. Members are in the order of joining, and so of
+// their entities: two sorted lists are merged.
 static int update_known(struct memory_source *s)
 {
 	if (tree_snapshot(s->tree, &s->members, &s->n_members, &s->members_capacity) < 0) {
@@ -145,8 +145,8 @@ static int update_known(struct memory_source *s)
 	return 0;
 }
 
-// Opens a file of a member. The pid may be another's by now: the directory is opened once, and the
-// file counts only if the process in it began when the member did.
+// Opens a file of a member. The pid may belong to another process by now: the directory is opened
+// once, and the file is used only if the process in it has the member's start time.
 static int open_of(const struct memory_source *s, const struct tree_member *member,
 	const char *name, int flags)
 {
@@ -177,7 +177,7 @@ static void note_own_program(struct own_program *ret, const char *path)
 	}
 }
 
-// Whether it runs one of strain's programs, the very file: a name anybody can have.
+// Whether it runs the very file of one of strain's programs; the name alone could be forged.
 static bool runs_own_program(const struct memory_source *s, const struct tree_member *member)
 {
 	struct stat st;
@@ -194,8 +194,8 @@ static bool runs_own_program(const struct memory_source *s, const struct tree_me
 	return false;
 }
 
-// The process's attributes: its pid, its parent and its arguments, those that look secret masked.
-// strain: NULL to say nothing of it.
+// The process's attributes: its pid, its parent and its arguments with secrets masked. strain: NULL
+// to leave it out.
 static char *attributes_of(
 	const struct tree_member *member, const char *command, size_t length, const char *strain)
 {
@@ -220,7 +220,7 @@ static void describe(struct memory_source *s, struct sink *sink, const struct tr
 	if (fd < 0 || file_pread(fd, s->buffer, COMMAND_MAX_BYTES, &text) < 0) {
 		return;
 	}
-	// A fork of the launcher's becomes the job: then it is strain's no more.
+	// A fork of the launcher becomes the job: then it is no longer strain's.
 	bool was = k->strain;
 	k->strain = runs_own_program(s, member);
 	_cleanup_free_ char *attributes = attributes_of(member, text.at,

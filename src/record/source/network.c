@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Network interfaces, all but the loopback: what crosses it never leaves the machine. One that has
-// never carried a packet is left out until it does. What RDMA moves (InfiniBand, RoCE) passes the
-// interfaces by and is not in these counters.
+// Network interfaces except the loopback, whose traffic never leaves the machine. An interface
+// without any packets so far is left out. RDMA traffic (InfiniBand, RoCE) bypasses interfaces and
+// is not in these counters.
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ struct network_source {
 	size_t n_interfaces, capacity;
 };
 
-// The first word of sys/class/net/INTERFACE/FILE.
+// Reads the first word of sys/class/net/INTERFACE/FILE.
 static bool read_attribute(
 	int root_fd, const char *interface, const char *file, char *to, size_t size)
 {
@@ -99,7 +99,7 @@ static bool read_attribute_number(
 		return false;
 	}
 	struct cursor c = cursor_of(value, strlen(value));
-	return cursor_i64(&c, ret) && *ret > 0; // the speed of a link that is down reads -1
+	return cursor_i64(&c, ret) && *ret > 0; // a link that is down has speed -1
 }
 
 static char *describe(int root_fd, const char *interface)

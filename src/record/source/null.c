@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The template of a source: how much the kernel can still give out at random. It is compiled and
-// tested, and stands in no list. To make one of your own, copy this file, and
+// The template of a source: the entropy available from the kernel. It is compiled and tested, but
+// not in the list of sources. To write your own, copy this file, and
 //
-//   1. write down the metrics, a row each. The row is all there is: documentation, tooltips and
-//      doctor are made of it. OpenTelemetry's name where it has one, else strain.*; the help is one
-//      sentence: what is counted, its trap, the file that it is from.
-//   2. put together in one group what is read together, at one rate, about one kind of entity.
+//   1. define the metrics, a row each. Documentation, tooltips and doctor use only these rows. The
+//      name is OpenTelemetry's if there is one, else strain.*; the help is one sentence: what is
+//      counted, its trap, its file.
+//   2. put metrics that are read together, at one rate, about one kind of entity, into one group.
 //   3. write read, open and close.
-//   4. name it in list.c, and its file in meson.build.
+//   4. add it to list.c, and its file to meson.build.
 //
 // docs/architecture.md says where a source's rows go from here.
 
@@ -22,7 +22,7 @@
 #include "machine/file.h"
 #include "record/sample/source.h"
 
-// Values are integers; `scale` makes the unit of them. Choose it so that neighbouring readings
+// Values are integers; `scale` converts them to the unit. Choose it so that consecutive readings
 // differ by little: microseconds rather than nanoseconds, KiB rather than bytes of memory.
 enum { ENTROPY, N_ENTROPY };
 static const struct metric entropy_metrics[N_ENTROPY] = {
@@ -33,13 +33,13 @@ static const struct metric entropy_metrics[N_ENTROPY] = {
 
 static int read_entropy(void *state, struct sink *sink, uint64_t now_ns);
 
-// The interval follows from the cost of a reading: what takes microseconds can be read ten times a
-// second, what asks a driver or takes a lock of the job's stands in a lane of its own, and rarer.
+// Choose the interval by the cost of a reading: one of microseconds can be read ten times a second;
+// one that asks a driver or takes a lock of the job needs a lane of its own and a longer interval.
 static const struct group groups[] = {
 	{"entropy", ENTITY_HOST, entropy_metrics, N_ENTROPY, NS_PER_S, read_entropy},
 };
 
-// Whatever the source keeps: open files, streams, last values. Nothing is global, so that two
+// The state of the source: open files, streams, last values. Nothing is global, so that two
 // recorders can be in one process.
 struct null_source {
 	struct host_file file;
@@ -54,15 +54,17 @@ static int read_entropy(void *state, struct sink *sink, uint64_t now_ns)
 	int64_t bits;
 	int r = host_file_read(&s->file, &text);
 	if (r < 0) {
-		// It will never work again: say why, once, and let the sampler drop the group.
+		// It will never work again: report the reason once, and let the sampler drop the
+		// group.
 		sink_missing_group(sink, s->host, &groups[0], strerrordesc_np(-r));
 		return r;
 	}
-	// It did not work this time: the row says so. Never write 0 for what is not known.
+	// It failed this time only: the row has a missing value. Never write 0 for an unknown
+	// value.
 	if (!cursor_i64(&text, &bits)) {
 		bits = VALUE_MISSING;
 	}
-	// A stream is the rows of one entity. A source of many entities (disks, GPUs) keeps one
+	// A stream has the rows of one entity. A source of many entities (disks, GPUs) keeps one
 	// for each, and announces an entity with sink_entity when it appears.
 	if (!s->stream) {
 		s->stream = sink_stream(sink, s->host, &groups[0]);
@@ -77,13 +79,13 @@ static void null_close(void *state)
 	struct null_source *s = state;
 	if (s) {
 		host_file_close(&s->file);
-		free(s); // streams are the sink's
+		free(s); // the sink owns the streams
 	}
 }
 
-// Everything that can fail for good should fail here, with a reason that a person can act upon:
-// doctor prints it, and the run file keeps it. Paths are relative to the machine's root, so that
-// the source can be tested on a captured tree (tests/hosts).
+// All permanent failures should occur here, with a reason that helps the user: doctor prints it,
+// and the run file stores it. Paths are relative to the machine's root, so that the source can be
+// tested on a captured tree (tests/hosts).
 static int null_open(
 	const struct source_context *context, struct sink *sink, void **ret_state, struct error *e)
 {

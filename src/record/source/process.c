@@ -25,8 +25,7 @@
 #include "machine/tree.h"
 #include "record/sample/source.h"
 
-// Inside of the process source: its tables, its readings, and
-// who comes and goes (process.c).
+// State of the source: its tables, its readings, and the processes that join and leave.
 
 enum { CPU_TIME, CPU_RESIDENT, CPU_SHARED, N_CPU };
 
@@ -75,41 +74,41 @@ enum {
 	N_GROUPS
 };
 
-// A file of one process: opened with the first reading and kept.
+// A file of one process, opened at the first reading and kept open.
 struct reading {
 	int fd;
-	bool failed; // and said so
-	uint64_t seen_ns; // the process's CPU clock when it was last read
+	bool failed; // it failed, and that was reported
+	uint64_t seen_ns; // the process's CPU clock at the last reading
 };
 
-// How long a process, or the whole job, was stopped.
+// Time for which a process, or the whole job, was stopped.
 struct stopped {
 	uint64_t ns; // so far
-	uint64_t seen_ns; // when it was last looked at; 0: not yet
+	uint64_t seen_ns; // time of the last look; 0: none yet
 	uint64_t cpu_ns; // its CPU time then
-	uint64_t edge_ns; // half the time between the look before a stop and the first in it
+	uint64_t edge_ns; // half the time from the look before a stop to the first in it
 	bool is; // it was stopped then
-	bool counted; // and had been for a whole look
+	bool counted; // and had been for the whole time since the look before
 };
 
 struct readings {
-	uint64_t cpu_ns; // own, as last read
+	uint64_t cpu_ns; // its own, last reading
 	int64_t cpu_row[N_CPU]; // the last row of GROUP_CPU
-	uint64_t statm_ns; // when statm was last read; 0: not yet
+	uint64_t statm_ns; // last reading of statm; 0: none yet
 	uint64_t statm_seen_ns; // the CPU clock then
-	unsigned statm_same; // readings in a row that said the same
-	uint64_t io_ns; // likewise of io
+	unsigned statm_same; // consecutive readings with the same values
+	uint64_t io_ns; // the same for io
 	unsigned io_same;
-	uint64_t child_ns; // of reaped children, as last read
+	uint64_t child_ns; // of reaped children, last reading
 	uint64_t rss_kib;
-	uint64_t own_kib; // of that: anonymous, and not inherited
-	uint64_t least_kib; // of anonymous memory, so far
-	uint64_t high_kib; // the most resident that is known of
-	int64_t before_bytes; // VmHWM of before the run; 0: it began in it
-	uint64_t high_faults; // of pages, before VmHWM was last read
-	uint64_t status_ns; // when that was; 0: not yet
-	bool look; // something was given back since: VmHWM may know more
-	uint64_t left_at_statm_kib, left_at_status_kib; // peak.left_kib when either was read
+	uint64_t own_kib; // part of the above: anonymous and not inherited
+	uint64_t least_kib; // minimum of anonymous memory so far
+	uint64_t high_kib; // highest resident size known
+	int64_t before_bytes; // VmHWM of the time before the run; 0: it began in the run
+	uint64_t high_faults; // page faults before the last reading of VmHWM
+	uint64_t status_ns; // time of that reading; 0: none yet
+	bool look; // it released memory since: VmHWM may be higher than the readings
+	uint64_t left_at_statm_kib, left_at_status_kib; // peak.left_kib when each was read
 	int64_t io[N_IO];
 	int64_t wait_us;
 	int64_t leader_us; // CPU time of the leader thread
@@ -118,51 +117,52 @@ struct readings {
 	struct stream *streams[N_GROUPS];
 };
 
-// The job's peak of memory.
+// The peak of the job's memory.
 struct peak {
 	int root_fd; // borrowed
 	pid_t reaper;
-	uint64_t largest_kib; // that one process had
-	uint64_t alive_kib; // the marks of those that live
-	uint64_t left_kib; // and of all that have left
+	uint64_t largest_kib; // of one process
+	uint64_t alive_kib; // sum of the peaks of living processes
+	uint64_t left_kib; // sum of the peaks of all that have left
 	uint64_t left_faults;
-	uint64_t rose_from_kib; // the least left_at of those that rose in this round; UINT64_MAX
-	uint64_t most_kib; // the largest sum so far
+	uint64_t rose_from_kib; // smallest left_at of those whose peak rose in this round; else
+	                        // UINT64_MAX
+	uint64_t most_kib; // largest sum so far
 	uint64_t huge_base; // huge pages mapped when the run began
 	bool huge_known;
-	char *own_cgroup; // that has the job's memory, and only that; NULL
-	int version; // of it
+	char *own_cgroup; // a cgroup with the job's memory and nothing else; NULL
+	int version; // of that cgroup
 	bool cgroup_sought;
-	struct host_file cgroup; // its peak, or that of the one where the job is
+	struct host_file cgroup; // its peak, or that of the cgroup around the job
 };
 
 struct process_source {
 	struct tree *tree;
-	bool own_tree; // made for doctor, where there is no job
+	bool own_tree; // created for doctor, where there is no job
 	bool captured;
-	struct sink *sink; // of the call in progress: joined and left are called from tree_update
+	struct sink *sink; // of the call in progress: tree_update calls joined and left
 	int64_t job;
 	uint64_t ns_per_tick;
 	uint64_t kib_per_page;
-	uint64_t statm_steady_ns; // between looks at memory that does not change
-	int64_t cpu_unit_us; // CPU times of ticks are rounded down to multiples of it
-	struct host_file cgroup_cpu; // closed where the job has no cgroup of its own
+	uint64_t statm_steady_ns; // between readings of memory that does not change
+	int64_t cpu_unit_us; // CPU times from ticks are rounded down to multiples of it
+	struct host_file cgroup_cpu; // closed if the job has no cgroup of its own
 	bool cgroup_v2;
 	bool delay_accounting;
-	bool sigchld_ignored; // said
-	bool many; // said
+	bool sigchld_ignored; // reported
+	bool many; // reported
 	struct stream *job_stream, *job_io_stream, *job_peak_stream, *job_stopped_stream;
-	uint64_t total_ns; // never falls
-	uint64_t base_ns; // of the cgroup's counter when the run began
+	uint64_t total_ns; // never decreases
+	uint64_t base_ns; // the cgroup's counter when the run began
 	bool attached; // --pid: processes may have used CPU time before the run
 	uint64_t start_ns; // of the run
-	uint64_t before_ns; // what they had used, with their reaped children's, in all
+	uint64_t before_ns; // total used before the run, including reaped children
 	uint64_t rss_kib, own_kib;
 	struct stopped stopped;
 	struct peak peak;
-	int reaper_io_fd; // the launcher's io: has what it reaped
+	int reaper_io_fd; // the launcher's io, which includes what it reaped
 	int64_t reaper_base[N_IO];
-	int64_t job_io[N_IO]; // never falls
+	int64_t job_io[N_IO]; // never decreases
 };
 
 static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns);
@@ -176,7 +176,7 @@ static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns
 
 // Metrics -----------------------------------------------------------------------------------------
 //
-// What is told of processes, and of the job as their sum.
+// Metrics of processes, and of the job as their sum.
 
 static const struct metric cpu_metrics[N_CPU] = {
 	[CPU_TIME] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
@@ -223,7 +223,7 @@ static const struct metric stat_metrics[N_STAT] = {
 		"each reading: stops shorter than two readings are not in it."},
 };
 
-// The same table serves processes and the job.
+// The same table is used for processes and the job.
 static const struct metric io_metrics[N_IO] = {
 	[IO_ASKED_READ] = {"strain.io.read", METRIC_COUNTER, "By", 1,
 		"Bytes asked for by read calls, from the page cache, pipes and terminals too (io: "
@@ -310,14 +310,14 @@ static const struct group process_groups[N_GROUPS] = {
 
 // Stopped -----------------------------------------------------------------------------------------
 //
-// Time in which a process was stopped, from looks at its state some 100 ms apart. A tracer stops
-// its program at every system call, for microseconds: a stop counts where two looks in a row met it
-// and the process has not run in between. Its edges are between two looks, on average in the
-// middle.
+// The time for which a process was stopped, from looks at its state some 100 ms apart. A tracer
+// stops its program at every system call, for microseconds. A stop therefore counts only if two
+// consecutive looks found it and the process did not run in between. Its start and end are assumed
+// in the middle between two looks.
 
-#define RAN 50 // more than one part in this many of the time: it ran
+#define RAN 50 // more CPU time than one part in this many of the time means that it ran
 
-// Takes in that something was found stopped or not at now_ns, with the CPU time of what would run.
+// Adds a look at now_ns: whether something was stopped, and the CPU time of what would run.
 static void process_stopped_look(struct stopped *s, bool is, uint64_t cpu_ns, uint64_t now_ns)
 {
 	uint64_t since_ns = s->seen_ns > 0 && now_ns > s->seen_ns ? now_ns - s->seen_ns : 0;
@@ -350,34 +350,33 @@ static int process_read_job_stopped(void *state, struct sink *sink, uint64_t now
 
 // Memory ------------------------------------------------------------------------------------------
 //
-// What of the job's memory is known without a cgroup: between which bounds its peak lies, and how
-// much it held at each tick.
+// The job's memory without a cgroup: bounds of its peak, and its size at each tick.
 //
-// At least. The kernel keeps the most that a process ever had resident (VmHWM): it is there for as
-// long as the process lives, and once it has been reaped the launcher knows the largest of all
-// (ru_maxrss). A fork begins with what its parent has and an exec does not forget it, so a figure
-// that the launcher itself has had says nothing.
+// Lower bound. The kernel keeps the highest resident size of each process (VmHWM) while the process
+// lives. After reaping, the launcher knows the largest of all (ru_maxrss). A fork begins with its
+// parent's value and exec does not reset it, so a value that the launcher itself has had tells
+// nothing.
 //
-// At most. The sum of the marks of those that lived at the same time; and for what came after a
-// process was last looked at, or in a process that nobody saw, the faults of pages that the
-// launcher reaped beyond those that were seen. A fault maps one page, of a file up to 16
-// (fault-around), of a huge page 512; huge pages are counted by the machine. A process that grew
-// since it was looked at may have done so beside those that have left since, so these count with
-// it.
+// Upper bound. The sum of the peaks of processes that lived at the same time; plus, for growth
+// after the last look at a process or in processes never seen, the page faults reaped by the
+// launcher beyond those seen. A fault maps one page, up to 16 of a file (fault-around), 512 of a
+// huge page; the machine counts huge pages. A process that grew since the last look may have done
+// so at the same time as processes that have left since, so their peaks are added to its own.
 //
-// At each tick. A process's anonymous memory (statm: resident less shared) less the least that it
-// has had: what it inherited from its parent is the parent's, or was dropped by an exec. No page is
-// in this sum twice; what several processes map is in it once at most.
+// Size at each tick. A process's anonymous memory (statm: resident less shared) less its minimum so
+// far: inherited memory belongs to the parent, or was dropped by an exec. No page is counted twice;
+// a page mapped by several processes is counted at most once.
 
 #define PAGE_KIB 4
 #define FAULT_AROUND_KIB (16 * PAGE_KIB)
 #define HUGE_KIB 2048
-// What a process has given back is worth a look at its mark: so much, and this part of all.
+// VmHWM is read again after a process released this much, and this share of its memory.
 #define FELL_KIB 1024
 #define FELL_SHARE 16
 #define LOOK_AGAIN_NS (50 * NS_PER_MS)
 
-// Huge pages that the machine has mapped so far. False where it does not tell.
+// Reads the number of huge pages that the machine has mapped so far. Returns false if it is
+// unknown.
 static bool huge_faults(int root_fd, uint64_t *ret)
 {
 	static const char *const keys[] = {"thp_fault_alloc", "thp_file_mapped"};
@@ -390,15 +389,15 @@ static bool huge_faults(int root_fd, uint64_t *ret)
 	if (read) {
 		file_keys_parse(text, keys, ARRAY_LENGTH(keys), values);
 		for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
-			*ret += values[i] > 0 ? (uint64_t)values[i] : 0; // absent: it has none
+			*ret += values[i] > 0 ? (uint64_t)values[i] : 0; // absent: none
 		}
 	}
 	host_file_close(&file);
 	return read;
 }
 
-// Memory: who comes and goes, what statm said, whether VmHWM is to be read now, what it said with
-// how many faults of pages before, and the end of a round over the processes.
+// Memory: processes joining and leaving, results of statm, the decision to read VmHWM, its result
+// with the page faults before it, and the end of a round over the processes.
 static void process_memory_open(struct process_source *s, const struct source_context *context)
 {
 	struct peak *peak = &s->peak;
@@ -422,7 +421,7 @@ static void process_memory_close(struct process_source *s)
 static void process_memory_joined(struct process_source *s, struct process *p)
 {
 	struct readings *r = p->readings;
-	// Whoever has no parent in the job has inherited nothing that is another's of the job.
+	// A process without a parent in the job inherited no memory of another process of the job.
 	r->least_kib = tree_find(s->tree, p->parent) ? UINT64_MAX : 0;
 	r->left_at_statm_kib = r->left_at_status_kib = s->peak.left_kib;
 }
@@ -435,7 +434,7 @@ static void process_memory_left(struct process_source *s, const struct process *
 	s->peak.left_faults += r->high_faults;
 }
 
-// A mark of a process: left_at_kib is what had left when it was looked at before.
+// Notes the peak of a process. left_at_kib: peak.left_kib at the look before.
 static void note_high(
 	struct process_source *s, struct readings *r, uint64_t kib, uint64_t left_at_kib)
 {
@@ -480,7 +479,7 @@ static void process_memory_looked(
 {
 	struct readings *r = p->readings;
 	r->look = false;
-	// What it had before the run is not the job's peak: until it has more, readings tell.
+	// The peak before the run is not the job's. Until it is exceeded, readings are used.
 	if (s->attached && p->first_ns < s->start_ns && r->before_bytes == 0) {
 		r->before_bytes = high_bytes;
 	}
@@ -502,7 +501,7 @@ static void process_memory_round(struct process_source *s)
 	peak->rose_from_kib = UINT64_MAX;
 }
 
-// The most that the launcher ever had; UINT64_MAX where that is not known.
+// The launcher's own peak; UINT64_MAX if unknown.
 static uint64_t launcher_kib(const struct peak *peak)
 {
 	char path[64], buffer[4096];
@@ -516,7 +515,7 @@ static uint64_t launcher_kib(const struct peak *peak)
 	return known ? (uint64_t)status.peak_resident_bytes / 1024 : UINT64_MAX;
 }
 
-// What may have been touched and was not seen, by the faults of all that was reaped.
+// Upper bound of memory touched but not seen, from the page faults of all reaped processes.
 static bool unseen_kib(const struct process_source *s, uint64_t all_faults, uint64_t *ret)
 {
 	const struct peak *peak = &s->peak;
@@ -531,8 +530,8 @@ static bool unseen_kib(const struct process_source *s, uint64_t all_faults, uint
 	return true;
 }
 
-// The cgroup whose memory the job's is part of: its own, or the one that it was started in. What
-// the root of all has had is not counted.
+// Opens the cgroup whose memory includes the job's: its own, or the one in which it was started.
+// The peak of the root cgroup is not used.
 static void open_cgroup_peak(struct peak *peak, pid_t first, struct error *e)
 {
 	struct cgroup_places places = {0};
@@ -611,31 +610,31 @@ static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns
 
 // Read --------------------------------------------------------------------------------------------
 //
-// How processes are read.
+// Reading processes.
 //
-// Tiers by cost: the CPU clock at every tick, everything else some ticks apart; statm at every tick
-// while memory changes.
+// Costs decide the rate: the CPU clock at every tick, statm at every tick while memory changes,
+// everything else less often.
 //
-// While the clock of a process stands still, to the nanosecond, none of its threads has run: it is
-// the same process, and what only itself can change has not changed. The row is written again, the
-// file is not read. Resident memory alone can be taken away by others, so statm is read now and
-// then all the same. It also guards against reused pids, with which a clock would silently go on
-// while an open statm says ESRCH: often enough, since no pid comes round in so short a time.
+// While the clock of a process does not advance by a nanosecond, none of its threads has run: it is
+// the same process, and values that only it can change are unchanged. The row is written again
+// without reading the file. Only resident memory can be taken away by others, so statm is still
+// read now and then. That also detects reused pids, where a clock would silently continue while the
+// open statm returns ESRCH. It is often enough, because no pid is reused in so short a time.
 //
-// The job's CPU time is the cgroup's counter where the job has one of its own. Elsewhere it is the
-// sum over live processes of their own time and that of the children they have reaped, and of what
-// the launcher has reaped. A process that ends between two readings moves from one term to the
-// other; parents are read before their children's clocks, so that it is never counted twice, and
-// the total is kept from falling for the tick in which it is counted in neither. With --pid what
-// processes had used before the run, and their children that they had reaped, is no part of it.
+// The job's CPU time is the counter of its own cgroup, if it has one. Otherwise it is the sum of
+// the time of live processes and their reaped children, and of everything that the launcher reaped.
+// A process that ends between two readings moves from one term to the other. Parents are read
+// before their children's clocks, so that it is never counted twice, and the total is kept from
+// decreasing during the tick in which it is in neither. With --pid, time that processes and their
+// reaped children used before the run is excluded.
 
 #define SIGCHLD_BIT (UINT64_C(1) << 16) // signal 17
 // Memory of a process that does not run can still be reclaimed.
 #define STATM_AT_REST_NS (100 * NS_PER_MS)
-// I/O counters of a process that runs, and whose last few readings were the same: most processes
-// that compute do none. Memory: statm_steady_ns.
+// Interval for I/O counters of a running process whose last few readings were equal: most computing
+// processes do no I/O. For memory: statm_steady_ns.
 #define IO_STEADY_NS (300 * NS_PER_MS)
-#define IS_STEADY 3 // readings in a row that said the same
+#define IS_STEADY 3 // consecutive equal readings
 
 static void put_row(struct process_source *s, struct process *p, int group, uint64_t now_ns,
 	const int64_t *values)
@@ -647,8 +646,8 @@ static void put_row(struct process_source *s, struct process *p, int group, uint
 	stream_row(r->streams[group], now_ns, values);
 }
 
-// Reads a file of a process: through a descriptor that stays open (a zombie's io still reads
-// through one), or, where descriptors run out, opened for this once.
+// Reads a file of a process through a descriptor that stays open (through which a zombie's io
+// remains readable). If descriptors run out, it is opened for this reading.
 static int read_file(struct process_source *s, const struct process *p, struct reading *file,
 	const char *name, char *buffer, size_t size, struct cursor *ret)
 {
@@ -670,7 +669,7 @@ static int read_file(struct process_source *s, const struct process *p, struct r
 	return result;
 }
 
-// Said once per process and group; a process that is just gone is not news.
+// Reported once per process and group. A process that has just ended is not reported.
 static void reading_failed(struct process_source *s, const struct process *p, struct reading *file,
 	int group, const char *name, int error)
 {
@@ -722,7 +721,8 @@ static int process_stat(struct process_source *s, struct process *p, struct proc
 	return r;
 }
 
-// Whether the process is still there: statm through a descriptor opened for it, not for its pid.
+// Whether the process still exists: reads statm through a descriptor opened for it, not for its
+// pid.
 static int process_statm(struct process_source *s, struct process *p, struct proc_statm *ret)
 {
 	char buffer[128];
@@ -763,7 +763,7 @@ static int64_t rounded_us(const struct process_source *s, uint64_t ns)
 static bool read_clock(const struct process_source *s, const struct process *p, uint64_t *ret_ns)
 {
 	struct timespec cpu;
-	// Not through libc and the vDSO, which have nothing to say of this clock: a twentieth less.
+	// Not through libc and the vDSO, which cannot help with this clock: a twentieth faster.
 	if (s->captured || syscall(SYS_clock_gettime, p->cpu_clock, &cpu) != 0) {
 		return false;
 	}
@@ -771,9 +771,9 @@ static bool read_clock(const struct process_source *s, const struct process *p, 
 	return true;
 }
 
-// A process of before the run has joined: what it used is not the job's.
-// Whoever reaps it, now or later, has all of its time: so it is taken off the sum once, and the sum
-// stays right when it moves. Of a zombie, which may have no clock, stat tells it.
+// Handles a process older than the run: its earlier CPU time is not the job's. Whoever reaps it,
+// now or later, gets all of its time. The earlier time is therefore subtracted from the sum once,
+// which stays correct when the time moves. A zombie may have no clock; stat has its time.
 static void process_note_before(struct process_source *s, struct process *p)
 {
 	struct readings *r = p->readings;
@@ -788,19 +788,19 @@ static void process_note_before(struct process_source *s, struct process *p)
 	s->before_ns += r->cpu_ns + r->child_ns;
 }
 
-// No memory at all: it has ended, or a program is just being loaded into it.
+// No memory at all: it has ended, or a program is just being loaded.
 static void check_zombie(struct process_source *s, struct process *p)
 {
 	struct proc_stat stat;
 	if (process_stat(s, p, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
 		p->zombie = true;
-		// 0 is also what is told to those who may not look: then its parent's word is
+		// 0 is also returned to readers without permission: then the parent's report is
 		// needed.
 		p->status = stat.exit_code > 0 ? (int)stat.exit_code : -1;
 	}
 }
 
-// Notes what statm said, and for how many readings it has said the same.
+// Notes the result of statm, and the number of consecutive equal readings.
 static void note_statm(struct process_source *s, struct process *p, const struct proc_statm *statm,
 	uint64_t now_ns)
 {
@@ -819,7 +819,7 @@ static void note_statm(struct process_source *s, struct process *p, const struct
 	r->rss_kib = statm ? (uint64_t)resident : 0;
 }
 
-// 0, or -ESRCH where the process is gone.
+// Returns 0, or -ESRCH if the process is gone.
 static int read_memory(struct process_source *s, struct process *p, uint64_t now_ns)
 {
 	struct readings *r = p->readings;
@@ -838,7 +838,7 @@ static int read_memory(struct process_source *s, struct process *p, uint64_t now
 	return 0;
 }
 
-// Reads clock and statm of one process. 0, or -ESRCH where it is gone.
+// Reads clock and statm of one process. Returns 0, or -ESRCH if it is gone.
 static int process_tick(struct process_source *s, struct process *p, uint64_t now_ns)
 {
 	struct readings *r = p->readings;
@@ -848,7 +848,7 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 		return -ESRCH;
 	}
 	if (was_zombie) {
-		return 0; // its last row has been written
+		return 0; // its last row was written
 	}
 	r->cpu_row[CPU_TIME] = clock || s->captured ? rounded_us(s, r->cpu_ns) : VALUE_MISSING;
 	put_row(s, p, GROUP_CPU, now_ns, r->cpu_row);
@@ -857,8 +857,8 @@ static int process_tick(struct process_source *s, struct process *p, uint64_t no
 
 // status ------------------------------------------------------------------------------------------
 
-// Children of a process that ignores SIGCHLD vanish without being waited for, and with them their
-// time.
+// Children of a process that ignores SIGCHLD disappear without being waited for, and their CPU time
+// is lost.
 static void check_sigchld(
 	struct process_source *s, const struct process *p, const struct proc_status *status)
 {
@@ -894,7 +894,7 @@ static void read_status(struct process_source *s, struct process *p, uint64_t no
 		return;
 	}
 	r->status_ns = now_ns;
-	(void)process_stat(s, p, &stat); // its faults, before what they have led to
+	(void)process_stat(s, p, &stat); // its page faults, read before their effects
 	int result = read_file(s, p, &r->status_file, "status", buffer, sizeof(buffer), &text);
 	result = result < 0 ? result : proc_status_parse(text, &status);
 	if (result < 0) {
@@ -922,7 +922,7 @@ static int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
 	struct process *const *members = tree_members(s->tree, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct readings *r = members[i]->readings;
-		if (r->status_ns != now_ns) { // else it was read for its memory
+		if (r->status_ns != now_ns) { // otherwise it was read for its memory
 			read_status(s, members[i], now_ns);
 		}
 	}
@@ -932,7 +932,7 @@ static int process_read_status(void *state, struct sink *sink, uint64_t now_ns)
 
 // The job -----------------------------------------------------------------------------------------
 
-// The counter of the job's own cgroup. False where there is none.
+// Reads the counter of the job's own cgroup. Returns false if there is none.
 static bool process_cgroup_ns(struct process_source *s, uint64_t *ret)
 {
 	struct cursor text;
@@ -962,7 +962,7 @@ static void note_many(struct process_source *s, uint64_t now_ns)
 	}
 }
 
-// The readers of the groups above.
+// The read functions of the groups above.
 static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct process_source *s = state;
@@ -970,7 +970,7 @@ static int process_read_cpu(void *state, struct sink *sink, uint64_t now_ns)
 	tree_update(s->tree, now_ns);
 	note_many(s, now_ns);
 	size_t n;
-	// What the launcher reaped is read before the clocks of those whom it may reap meanwhile.
+	// The launcher's sum is read before the clocks of processes that it may reap meanwhile.
 	uint64_t sum_ns = atomic_load(&tree_reaped(s->tree)->cpu_ns);
 	struct process *const *members = tree_members(s->tree, &n);
 	struct proc_stat stat;
@@ -1070,7 +1070,7 @@ static int process_read_stat(void *state, struct sink *sink, uint64_t now_ns)
 		process_stopped_look(&r->stopped, stopped, r->cpu_ns, now_ns);
 		any_stopped = any_stopped || stopped;
 		cpu_ns += r->cpu_ns;
-		int64_t wait_us = process_wait_us(s, p); // and the leader's CPU time
+		int64_t wait_us = process_wait_us(s, p); // also reads the leader's CPU time
 		int64_t values[N_STAT] = {
 			[STAT_USER] = (int64_t)stat.user_ticks,
 			[STAT_SYSTEM] = (int64_t)stat.system_ticks,
@@ -1111,7 +1111,7 @@ static bool needs_io(const struct process *p, uint64_t now_ns)
 	       (p->zombie || r->io_same < IS_STEADY || now_ns >= r->io_ns + IO_STEADY_NS);
 }
 
-// 0, or -errno where it could not be read.
+// Returns 0, or -errno if it could not be read.
 static int read_io(struct process_source *s, struct process *p, uint64_t now_ns)
 {
 	struct readings *r = p->readings;
@@ -1154,8 +1154,8 @@ static int process_read_io(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// What the launcher has reaped, from its own io; zeros where it cannot be read.
-// What the launcher has reaped is in its own io, less what it had when the run began.
+// I/O of reaped processes: the launcher's own io, less its value when the run began; zeros if it
+// cannot be read.
 static void process_reaper_io(struct process_source *s, int64_t values[N_IO])
 {
 	char buffer[512];
@@ -1229,7 +1229,7 @@ static int process_joined(void *context, struct process *p)
 	return 0;
 }
 
-// How it ended, as JSON; NULL where nobody tells.
+// How it ended, as JSON; NULL if unknown.
 static const char *exit_attributes(const struct process *p, char *buffer, size_t size)
 {
 	int status = p->status;
@@ -1307,7 +1307,7 @@ static void process_source_close(void *state)
 	}
 	size_t n = 0;
 	struct process *const *members = s->tree ? tree_members(s->tree, &n) : NULL;
-	s->sink = NULL; // those who live on have no end, and the sink frees their streams
+	s->sink = NULL; // living processes have no end, and the sink frees their streams
 	for (size_t i = 0; i < n; i++) {
 		process_left(s, members[i]);
 		members[i]->readings = NULL;
@@ -1326,9 +1326,9 @@ static void process_source_close(void *state)
 	free(s);
 }
 
-// A thousandth of a tick, at most 10 us. Of a process that runs on another CPU the kernel tells
-// what the scheduler last counted, which lags by up to a tick of its own (1 to 10 ms): microseconds
-// are noise there, and noise was half of what a run file weighed.
+// A thousandth of a tick, at most 10 us. For a process running on another CPU, the kernel returns
+// the scheduler's last count, which lags by up to a kernel tick (1 to 10 ms). Microseconds are
+// noise then, and noise was half of the size of a run file.
 static int64_t cpu_unit_us(uint64_t interval_ns)
 {
 	uint64_t unit_us = interval_ns / (1000 * NS_PER_US);
@@ -1351,7 +1351,7 @@ static int process_source_open(
 		.ns_per_tick = NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK),
 		.kib_per_page = (uint64_t)sysconf(_SC_PAGESIZE) / 1024,
 		.cpu_unit_us = cpu_unit_us(context->interval_ns),
-		// Who asks for less than 10 ms looks for what is over in less than 50.
+		// An interval below 10 ms is meant to find things that take less than 50 ms.
 		.statm_steady_ns = context->interval_ns < 10 * NS_PER_MS ? 0 : 50 * NS_PER_MS,
 		.cgroup_cpu = HOST_FILE_CLOSED,
 		.peak = {.cgroup = HOST_FILE_CLOSED},

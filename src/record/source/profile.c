@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where the CPU time of the job's threads goes: samples of the address that runs, 49 for each
-// second of CPU time, counted by mapped file and offset. Names are looked up when the run has ended
-// (trace/symbols): here nothing of the job is opened but /proc/PID/maps, which is read when an
-// address is in no mapping that is known.
+// Where the job's threads spend CPU time: samples of the running address, 49 per second of CPU
+// time, counted by mapped file and offset. Names are looked up after the run (run/symbols). The
+// only file of the job opened here is /proc/PID/maps, read when an address is in no known mapping.
 //
-// Bounded: threads that are followed, objects, addresses of a slice of time, mappings of a process.
-// A slice is half a second at first, and then a sixteenth of the run so far, so that the steady
-// part can be told from the start and a run of two days has 150 of them.
+// Bounded: the number of threads followed, objects, addresses per time slice, mappings per process.
+// A slice is half a second at first, later a sixteenth of the run so far, so that the steady part
+// can be separated from the start, and a run of two days has 150 slices.
 //
-// Samples are counted a second time by the phase that the training thread of their process was in
-// (phase_log.h), over the whole run. Marks tell phases when a step has ended: until then samples
-// wait, and where too many wait the oldest are of a phase that is not known.
+// Samples are also counted by the phase of the training thread of their process (phase_log.h), over
+// the whole run. Marks report phases when a step has ended. Samples wait until then; if too many
+// wait, the oldest get an unknown phase.
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,36 +33,36 @@
 #include "record/sample/source.h"
 
 enum {
-	THREADS_MOST = 96, // that are sampled: a descriptor and a ring each
-	// Of a ring. A first thread starts programs: 2048 forks fit. Locked memory is limited for
-	// each user, so only the first processes have as much.
+	THREADS_MOST = 96, // being sampled: a descriptor and a ring each
+	// Pages of a ring. The first thread of a process starts programs: 2048 forks fit. Locked
+	// memory is limited per user, so only the first processes have as much.
 	FIRST_PAGES = 16,
 	FIRST_THREADS = 8,
 	LEADER_PAGES = 4,
 	OTHER_PAGES = 1,
-	OTHERS_MOST = 16, // of a process, beside its first
-	LISTED_MOST = 512, // of a process, that are looked at
-	FEW = 6, // processes: as many are looked at with each reading
+	OTHERS_MOST = 16, // per process, besides its first thread
+	LISTED_MOST = 512, // per process, examined
+	FEW = 6, // processes: up to this many are all examined with each reading
 	PROGRAMS_MOST = 64,
-	MAPPINGS_MOST = 1024, // of a process, that can run
+	MAPPINGS_MOST = 1024, // executable, per process
 	OBJECTS_MOST = 512,
-	PLACES = 4096, // addresses of a slice; a power of two
+	PLACES = 4096, // addresses per slice; a power of two
 	PLACES_MOST = PLACES * 3 / 4,
 	TAKEN_AT_ONCE = 64,
 	WAITING_MOST = 16384, // samples, half a megabyte: 20 s of 16 CPUs
 	PATH_MOST = 256,
 };
 #define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is not sampled
-#define LOOK_NS NS_PER_S // between looks for new threads, of more processes than FEW
-// Between two readings of a process's mappings: a process loads its libraries in its first seconds,
-// so this doubles with each.
+#define LOOK_NS NS_PER_S // interval of searches for new threads, with more processes than FEW
+// Interval of reading a process's mappings. It doubles with each reading, because a process loads
+// its libraries in its first seconds.
 #define MAPS_NS (500 * NS_PER_MS)
 #define MAPS_LONGEST_NS (64 * NS_PER_S)
 #define SLICE_NS (500 * NS_PER_MS)
 #define SLICE_PART 16
 #define MANY_ADDRESSES -1
-// What is counted by phase is handed on when the run has become half as long again: rows of one
-// key are few then, and a recorder that is killed leaves two thirds of them.
+// Counts by phase are written when the run has become half as long again. This gives few rows per
+// key, and if the recorder is killed, two thirds of the counts remain.
 #define PHASES_FIRST_NS ((int64_t)(10 * NS_PER_S))
 #define PHASES_GROWTH 1.5
 
@@ -79,7 +78,8 @@ static const struct metric profile_metrics[N_PROFILE] = {
 		"first."},
 };
 
-// Most children of a step live for less than the tree's readings are apart, in no row of its own.
+// Most children of a step live for less time than the tree's update interval, and have no row of
+// their own.
 static const struct metric start_metrics[] = {
 	{"strain.process.children.started", METRIC_COUNTER, "{process}", 1,
 		"Processes that the process started, by its sampled threads: the kernel reports "
@@ -100,7 +100,7 @@ static const struct group groups[N_GROUPS] = {
 struct thread {
 	int64_t entity; // of its process; 0: free
 	pid_t pid, tid;
-	bool seen; // in the last look
+	bool seen; // in the last search
 	struct perf_event event;
 };
 
@@ -114,9 +114,9 @@ struct program { // of a process
 	int64_t entity; // 0: free
 	uint64_t read_ns; // when its mappings were read; 0: not yet
 	uint64_t pause_ns; // until they may be read again
-	struct code *codes; // in the order of their addresses
+	struct code *codes; // sorted by address
 	size_t n;
-	int64_t started; // processes that it started
+	int64_t started; // number of processes that it started
 	struct stream *starts; // the sink's; NULL: it started none
 };
 
@@ -125,7 +125,7 @@ struct place {
 	int64_t object;
 	int64_t address;
 	bool leader;
-	int phase; // of phase_log.h; of samples by time LOGGED_NONE
+	int phase; // of phase_log.h; LOGGED_NONE in samples by time
 	int64_t count;
 };
 
@@ -134,7 +134,7 @@ struct places {
 	size_t n;
 };
 
-struct waiting { // for the phase that it was taken in
+struct waiting { // a sample whose phase is not known yet
 	int64_t t_ns; // since the run's start
 	int64_t entity;
 	int64_t address;
@@ -146,23 +146,23 @@ struct profile {
 	struct tree *tree;
 	int root_fd; // borrowed
 	int64_t recorder;
-	int most_fd; // descriptors above it are for others
+	int most_fd; // higher descriptors are reserved for others
 	uint64_t start_ns;
 	struct stream *stream;
 	int64_t values[N_PROFILE];
 	struct tree_member *members;
 	size_t n_members, members_capacity;
 	uint64_t looked_ns;
-	uint64_t slice_ns; // when the slice began; 0: there is none yet
+	uint64_t slice_ns; // start of the slice; 0: none yet
 	struct thread threads[THREADS_MOST];
 	struct program programs[PROGRAMS_MOST];
-	char *objects[OBJECTS_MOST]; // id - 1
+	char *objects[OBJECTS_MOST]; // index: id - 1
 	size_t n_objects;
 	struct places places;
-	struct phase_log *phases; // NULL: nobody marks any
+	struct phase_log *phases; // NULL: no phases are marked
 	struct places by_phase;
-	int64_t phases_ns; // when they were handed on, since the run's start
-	struct waiting *waiting; // about in the order of their times
+	int64_t phases_ns; // when they were last written, since the run's start
+	struct waiting *waiting; // roughly in order of time
 	size_t n_waiting, waiting_capacity;
 };
 
@@ -266,7 +266,7 @@ static struct code *code_at(struct program *program, uint64_t address)
 	return NULL;
 }
 
-// "/usr/lib/x.so" at its offset; "[jit]" is memory without a file, "[unknown]" none that is mapped.
+// "/usr/lib/x.so" with its offset; "[jit]" is memory without a file, "[unknown]" is not mapped.
 static int64_t place_of(struct profile *p, struct sink *sink, const struct thread *thread,
 	uint64_t address, uint64_t now_ns, int64_t *ret_address)
 {
@@ -338,8 +338,7 @@ static bool is_one_row(const struct place *a, const struct place *b)
 	       a->object == b->object;
 }
 
-// Hands on what was counted, an object at a time, and begins anew. `row` says what all have in
-// common.
+// Writes the counts, an object at a time, and clears them. `row` has the fields common to all.
 static void hand_on(
 	struct profile *p, struct places *places, struct sink *sink, const struct sink_samples *row)
 {
@@ -367,7 +366,7 @@ static void hand_on(
 	*places = (struct places){0};
 }
 
-// What was counted since the slice began.
+// Writes the counts of the slice.
 static void end_slice(struct profile *p, struct sink *sink, uint64_t now_ns)
 {
 	hand_on(p, &p->places, sink,
@@ -382,7 +381,7 @@ static void count_in(struct profile *p, const struct waiting *w, int phase)
 	count(&p->by_phase, (struct place){w->entity, w->object, w->address, w->leader, phase, 0});
 }
 
-// Gives the oldest samples up, for whose phases nobody can wait any more.
+// Drops the oldest samples, whose phases have not become known in time.
 static void make_room(struct profile *p)
 {
 	size_t gone = p->n_waiting / 8 + 1;
@@ -407,7 +406,7 @@ static void let_wait(struct profile *p, struct waiting waiting)
 	}
 }
 
-// Counts those whose phase is known by now. final: or never will be.
+// Counts the samples whose phase is known. final: or will never be known.
 static void settle_phases(struct profile *p, uint64_t now_ns, bool final)
 {
 	size_t left = 0;
@@ -424,7 +423,7 @@ static void settle_phases(struct profile *p, uint64_t now_ns, bool final)
 	p->n_waiting = left;
 }
 
-// Samples of processes that train: of others there are no phases.
+// Writes samples of training processes; others have no phases.
 static void hand_on_phases(struct profile *p, struct sink *sink)
 {
 	if (phase_log_iterates(p->phases, 0)) {
@@ -480,7 +479,7 @@ static void take_samples(
 	} while (n == TAKEN_AT_ONCE);
 	p->values[SAMPLES] += (int64_t)taken;
 	p->values[LOST] += (int64_t)counts.lost;
-	// Lost records are divided like those that were read.
+	// Lost records are divided in the proportion of those read.
 	uint64_t read = taken + counts.children;
 	counts.children += read > 0 ? counts.lost * counts.children / read : 0;
 	struct program *program = counts.children > 0 ? program_of(p, thread->entity) : NULL;
@@ -501,7 +500,7 @@ static struct thread *thread_find(struct profile *p, pid_t tid)
 	return NULL;
 }
 
-// A loader's worker may have left before its first samples are taken: its mappings are read now.
+// A loader's worker may have ended before its first samples are read, so its mappings are read now.
 static void know_code(struct profile *p, const struct thread *thread, uint64_t now_ns)
 {
 	struct program *program = program_of(p, thread->entity);
@@ -510,7 +509,7 @@ static void know_code(struct profile *p, const struct thread *thread, uint64_t n
 	}
 }
 
-// A smaller ring where no more memory may be locked.
+// Uses a smaller ring if no more memory may be locked.
 static int open_ring(struct profile *p, struct thread *hole, pid_t tid, bool leader)
 {
 	size_t pages = !leader                              ? OTHER_PAGES
@@ -587,7 +586,8 @@ static bool is_old_enough(const struct tree_member *member, uint64_t now_ns)
 	return now_ns >= member->first_ns + YOUNG_NS;
 }
 
-// First threads of all processes, then others while there is room; who has gone makes some.
+// Follows the first threads of all processes, then others while there is space; threads that end
+// make space.
 static void look_for_threads(struct profile *p, struct sink *sink, uint64_t now_ns)
 {
 	if (tree_snapshot(p->tree, &p->members, &p->n_members, &p->members_capacity) < 0) {
@@ -647,7 +647,7 @@ static int read_profile(void *state, struct sink *sink, uint64_t now_ns)
 	if (p->slice_ns == 0) {
 		p->slice_ns = now_ns;
 	}
-	// Threads and workers that an epoch makes live for less than a second.
+	// Threads and workers created for an epoch live for less than a second.
 	if (p->n_members <= FEW || now_ns >= p->looked_ns + LOOK_NS) {
 		p->looked_ns = now_ns;
 		look_for_threads(p, sink, now_ns);
@@ -707,7 +707,7 @@ static void profile_close(void *state)
 		free(p->members);
 		free(p->waiting);
 	}
-	free(p); // streams are the sink's
+	free(p); // the sink owns the streams
 }
 
 static int say_why_not(int error, struct error *e)

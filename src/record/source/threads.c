@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The threads of the processes that train: CPU time and time ready without a CPU, ten times a
-// second, added up by what the threads are for (machine/thread_kind.h).
+// The threads of training processes: CPU time and time runnable without a CPU, ten times a second,
+// summed by purpose (machine/thread_kind.h).
 //
-// A thread's CPU clock (MAKE_THREAD_CPUCLOCK) can be read by its own process alone: clock_gettime
-// returns EINVAL to others. Its schedstat may be read by anyone, costs 1 us, and says how long it
-// was ready, too. Threads that do nothing are read once a second.
+// A thread's CPU clock (MAKE_THREAD_CPUCLOCK) can be read only by its own process: clock_gettime
+// returns EINVAL to others. Its schedstat is readable by anyone, costs 1 us, and also has the time
+// runnable. Idle threads are read once a second.
 //
-// The processes are those that mark iterations; where none does, the one with most CPU time. What
-// a thread is for is sought until something tells: by its name when it is new, then by looks at
-// the system call that it waits in. Time before that stays with the unnamed.
+// The processes are those that mark iterations; if none does, the one with the most CPU time. The
+// purpose of a thread is looked for until there is evidence: in its name when it is new, then in
+// the system call in which it waits. CPU time before that remains with the unnamed threads.
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,15 +33,15 @@
 
 enum {
 	PROGRAMS_MOST = TREE_TRAINING_MAX,
-	THREADS_MOST = 128, // of a process
+	THREADS_MOST = 128, // per process
 	LISTED_MOST = 1024,
-	IDLE_AFTER = 5, // readings without CPU time, and a thread is read seldom
+	IDLE_AFTER = 5, // readings without CPU time, after which a thread is read less often
 	IDLE_ROUNDS = 10,
-	LOOKS_MOST = 600, // a minute of looks: who never waits in that time has no wait to show
-	NAMED_LOOKS = 5, // times that a name is read: threads name themselves after they began
+	LOOKS_MOST = 600, // a minute of looks: a thread that never waits in that time shows no wait
+	NAMED_LOOKS = 5, // readings of the name: threads set their names after they begin
 };
 #define YOUNG_NS (500 * NS_PER_MS)
-#define CHOOSE_NS NS_PER_S // between choices of the process with most CPU time
+#define CHOOSE_NS NS_PER_S // between choices of the process with the most CPU time
 #define LIST_NS NS_PER_S // between lists of threads whose number did not change
 #define MAPS_NS NS_PER_S // between readings of mappings: doubles with each
 #define MAPS_LONGEST_NS (64 * NS_PER_S)
@@ -99,8 +99,8 @@ struct thread {
 	enum thread_kind kind;
 	bool seen; // in the last list
 	unsigned named, looks, idle;
-	uint64_t cpu_ns, ready_ns, runs; // as last read
-	uint64_t unnamed_ns; // CPU time until it was known what it is for
+	uint64_t cpu_ns, ready_ns, runs; // last reading
+	uint64_t unnamed_ns; // CPU time until its purpose was known
 };
 
 struct program { // a training process
@@ -109,12 +109,12 @@ struct program { // a training process
 	bool there; // in this round
 	uint64_t links; // of its task directory when it was last listed
 	uint64_t listed_ns, maps_ns, maps_pause_ns;
-	bool hides_calls; // /proc/PID/syscall may not be read
+	bool hides_calls; // /proc/PID/syscall is not readable
 	size_t unread;
 	struct thread_ranges ranges;
 	struct thread threads[THREADS_MOST];
-	size_t n; // slots of threads in use, holes among them
-	uint64_t sums[N_OF][N_THREAD_KINDS]; // never fall
+	size_t n; // slots of threads in use, including holes
+	uint64_t sums[N_OF][N_THREAD_KINDS]; // never decrease
 	uint64_t running_looks;
 	uint64_t alone_ns;
 	struct stream *stream;
@@ -123,12 +123,12 @@ struct program { // a training process
 struct threads {
 	struct tree *tree;
 	int root_fd; // borrowed
-	int most_fd; // descriptors above it are for others
+	int most_fd; // higher descriptors are reserved for others
 	unsigned round;
 	struct tree_member *members;
 	size_t n_members, members_capacity;
 	uint64_t chosen_ns;
-	int64_t chosen; // the one with most CPU time; 0: not yet
+	int64_t chosen; // the one with the most CPU time; 0: none yet
 	struct program *programs[PROGRAMS_MOST];
 };
 
@@ -217,7 +217,7 @@ static void list_threads(struct threads *s, struct program *p, DIR *tasks)
 	}
 }
 
-// The directory has two links and one for each thread: a change of their number is seen at once.
+// The directory has two links and one for each thread, so a change of their number is seen at once.
 static void look_for_threads(struct threads *s, struct program *p, uint64_t now_ns)
 {
 	char path[64];
@@ -276,7 +276,7 @@ static void look_at(struct threads *s, struct program *p, struct thread *t, uint
 	}
 	t->looks++;
 	int r = task_read(s, p, t->tid, "syscall", buffer, sizeof(buffer), &text);
-	p->hides_calls = r == -EPERM || r == -EACCES; // -ENOENT: the thread has gone
+	p->hides_calls = r == -EPERM || r == -EACCES; // -ENOENT: the thread has ended
 	if (r < 0) {
 		return;
 	}
@@ -296,7 +296,7 @@ static void look_at(struct threads *s, struct program *p, struct thread *t, uint
 
 // Reading -----------------------------------------------------------------------------------------
 
-// What the thread used since the last reading; false where it is gone.
+// Reads the thread's use since the last reading. Returns false if it is gone.
 static bool thread_read(struct program *p, struct thread *t, uint64_t *ret_cpu, uint64_t *ret_ready)
 {
 	char buffer[128];
@@ -339,7 +339,7 @@ static void read_program(struct threads *s, struct program *p, uint64_t now_ns)
 		if (!is_due(s, t)) {
 			continue;
 		}
-		// Its time is of more than one round, or of all its life.
+		// Its time is that of more than one round, or of its whole life.
 		bool rested = t->idle >= IDLE_AFTER || t->runs == 0;
 		if (t->kind == THREAD_UNNAMED) {
 			look_at(s, p, t, now_ns);
@@ -406,8 +406,8 @@ static const struct tree_member *member_of(const struct threads *s, int64_t enti
 	return NULL;
 }
 
-// Where nobody marks iterations. It stays the one until another has twice its CPU time: a program
-// that starts others is passed by those that compute.
+// Used if no process marks iterations. The choice is kept until another process has twice the CPU
+// time: a program that starts others is overtaken by those that compute.
 static int64_t choose_busiest(struct threads *s, uint64_t now_ns)
 {
 	uint64_t most_ns = 0, chosen_ns = 0;
@@ -506,7 +506,7 @@ static void threads_close(void *state)
 {
 	struct threads *s = state;
 	for (size_t i = 0; s && i < PROGRAMS_MOST; i++) {
-		program_free(s->programs[i]); // streams are the sink's
+		program_free(s->programs[i]); // the sink owns the streams
 	}
 	if (s) {
 		free(s->members);

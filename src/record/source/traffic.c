@@ -9,7 +9,7 @@
 
 #define WRAP (UINT64_C(1) << 32)
 #define NS 1e-9
-// More than any link of today carries, all NVLinks together.
+// More than any present link carries, all NVLinks together.
 #define MAX_BYTES_PER_S 1e14
 
 bool traffic_count(
@@ -23,7 +23,7 @@ bool traffic_count(
 		return true;
 	}
 	if (raw < before && c->wide) {
-		// A wide counter that falls was reset.
+		// A wide counter that decreases was reset.
 		c->total += raw;
 		return false;
 	}
