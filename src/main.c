@@ -11,15 +11,14 @@
 // - runfile/: the run file: schema.sql, codec (blocks), writer, reader, samples and spans as SQL
 //   tables, index (the runs of a directory)
 // - record/: strain-record, a program of its own
-//   - launch/: main.c reads the options of `run`; launcher.c starts recorder and job, keeps
-//   terminal,
-//     signals and exit status while the job runs, and sees to the end
+//   - launch/: main.c parses the options of `run`; launcher.c starts recorder and job, keeps
+//     terminal, signals and exit status while the job runs, and ends the run
 //   - recorder.c is the other process. sample/sampler.c keeps the ticks and their cost, source/ has
 //     one file per kind of measurement (list.c names them, null.c shows how to add one), mark/
-//     reads what the job says of itself, output/ finds epochs in what it prints, scribe.c writes
-//     the file
-//   - job/: its limits, what is injected into it, the name of its run
-// - run/: what one run says: analysis.c loads it in stages (tables, processes, overview, phases);
+//     reads the job's marks, output/ finds epochs in the job's output, scribe.c writes the file
+//   - job/: its limits, the hooks injected into it, the name of its run
+// - run/: the analysis of one run: analysis.c loads it in stages (tables, processes, overview,
+// phases);
 //   summary, measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
 // - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
@@ -30,7 +29,7 @@
 //
 // kernel, NVML -> machine -> source -> sampler -> writer -> run file -> reader -> run -> verdict
 //
-// docs/architecture.md says more; docs/format.md describes the run file.
+// docs/architecture.md has more details; docs/format.md describes the run file.
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a tool has to know of NVTX, version 3: its numbers and how its structures lie in memory.
+// The parts of NVTX version 3 that a tool needs: its constants and the memory layout of its
+// structs.
 //
-// A program that includes NVTX's headers looks for the library that NVTX_INJECTION64_PATH names,
-// at its first call, and gives that library's InitializeInjectionNvtx2 a function which hands out
-// tables. The tables of callbacks hold the places of the program's own function pointers: a tool
-// writes the addresses of its functions there. Each library of a program that uses NVTX can have
-// such tables of its own, and asks once.
+// At its first call, a program that includes NVTX's headers loads the library named by
+// NVTX_INJECTION64_PATH and calls its InitializeInjectionNvtx2 with a function that returns tables.
+// The callback tables contain the addresses of the program's own function pointers; a tool stores
+// the addresses of its functions there. Each library of a program that uses NVTX may have its own
+// tables, and calls once.
 
 #pragma once
 
@@ -21,8 +22,8 @@ enum nvtx_table { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 
 enum nvtx_module { NVTX_MODULE_CORE = 1, NVTX_MODULE_CORE2 = 5 };
 
-// Places in the table of module CORE. A: the message is of bytes; W: of wide characters; Ex: it
-// stands in a struct nvtx_event.
+// Indices in the table of module CORE. A: the message is a byte string; W: a wide string; Ex: it is
+// in a struct nvtx_event.
 enum nvtx_core {
 	NVTX_MARK_EX = 1,
 	NVTX_MARK_A = 2,
@@ -38,7 +39,7 @@ enum nvtx_core {
 	NVTX_CORE_SIZE = 16
 };
 
-// Of module CORE2: the same within a domain.
+// Indices in the table of module CORE2: the same within a domain.
 enum nvtx_core2 {
 	NVTX_DOMAIN_MARK_EX = 1,
 	NVTX_DOMAIN_START_EX = 2,
@@ -52,11 +53,11 @@ enum nvtx_core2 {
 	NVTX_CORE2_SIZE = 16
 };
 
-typedef void (*nvtx_function)(void); // any of them; cast before it is called
+typedef void (*nvtx_function)(void); // any of them; cast before calling
 
 struct nvtx_callbacks {
 	size_t size; // of the structure
-	// 1 where there is such a module. The table: places of function pointers; some are NULL.
+	// Returns 1 if the module exists. *table: addresses of function pointers; some are NULL.
 	int (*get_module)(enum nvtx_module module, nvtx_function ***table, unsigned int *size);
 };
 
@@ -88,7 +89,7 @@ enum nvtx_message {
 
 struct nvtx_event {
 	uint16_t version;
-	uint16_t size; // of the structure as the program knows it
+	uint16_t size; // as the program knows the struct
 	uint32_t category;
 	int32_t color_type;
 	uint32_t color;
@@ -106,9 +107,9 @@ struct nvtx_event {
 	union {
 		const char *bytes;
 		const wchar_t *wide;
-		uintptr_t registered; // what a call to register gave
+		uintptr_t registered; // handle returned by a register call
 	} message;
 };
 
-// What push and pop answer where nobody counts how deep they are.
+// Result of push and pop if the depth is not tracked.
 enum { NVTX_NOT_TRACKED = -2 };

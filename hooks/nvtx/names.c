@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: the strain authors
 //
-// Names of ranges. What is kept is never freed and never moves: another thread may be reading it.
+// Names of ranges. Stored names are never freed or moved, because another thread may be reading
+// them.
 
 #include "nvtx/names.h"
 
@@ -10,16 +11,17 @@
 
 enum { DOMAINS_MAX = 256, STRINGS_MAX = 4096, NUMBER_DIGITS = 18 };
 
-// A domain for which there was no room.
+// The domain used when the table is full.
 #define DOMAIN_OTHER ((uintptr_t)DOMAINS_MAX + 1)
 
-// The handle of a registered string: its name's place in the table, above it its number and one.
+// The handle of a registered string: the low bits are its name's index in the table, the high bits
+// its number plus one.
 enum { HANDLE_NUMBER_SHIFT = 16 };
 #define HANDLE_NUMBER_MAX (INT64_C(1) << 46)
 
 struct text_table {
 	size_t max;
-	size_t used; // may pass max
+	size_t used; // may exceed max
 	char **texts;
 };
 
@@ -48,7 +50,7 @@ static uintptr_t table_find(const struct text_table *table, const char *text)
 	return 0;
 }
 
-// 0 where there is no room. Two threads that bring the same text at once each get a handle.
+// Returns 0 if the table is full. Two threads that add the same text at once get separate handles.
 static uintptr_t table_add(struct text_table *table, const char *text)
 {
 	uintptr_t known = table_find(table, text);
@@ -67,7 +69,7 @@ static uintptr_t table_add(struct text_table *table, const char *text)
 
 // Messages ----------------------------------------------------------------------------------------
 
-// UTF-8 of one character, at most 4 bytes; '?' for what is none.
+// Writes a character as UTF-8, at most 4 bytes; '?' if it is invalid.
 static size_t put_character(char *at, uint32_t c)
 {
 	if (c < 0x80) {
@@ -91,7 +93,7 @@ static size_t put_character(char *at, uint32_t c)
 	return n;
 }
 
-// Puts a message, which can be there already, into the buffer. Wide characters: whole ones.
+// Copies a message, which may already be in the buffer. Wide characters are kept whole.
 static void put_message(struct range_name *name, const char *bytes, const wchar_t *wide)
 {
 	size_t room = sizeof(name->buffer) - 1, length = 0;
@@ -111,7 +113,7 @@ static int is_separator(char c)
 	return c == ' ' || c == '=' || c == ':' || c == '#';
 }
 
-// "step 17", "epoch=3", "batch #5": where something else stands before the number.
+// Takes the number of "step 17", "epoch=3", "batch #5", if other text precedes it.
 static void take_number(struct range_name *name)
 {
 	size_t length = strnlen(name->text, STRAIN_RING_NAME_BYTES), digits = 0;
@@ -178,7 +180,7 @@ static const char *name_of_domain(uintptr_t handle)
 	return handle == DOMAIN_OTHER ? "(other)" : table_text(&domains, handle);
 }
 
-// Puts the domain's name before what the name is.
+// Puts the domain's name before the range's name.
 static void put_domain(struct range_name *name, const char *domain)
 {
 	char text[STRAIN_RING_NAME_BYTES];

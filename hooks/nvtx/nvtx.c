@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: the strain authors
 //
-// libstrain-nvtx.so: what a program says through NVTX becomes spans and points of the run. It
-// enters the job because `strain run` sets NVTX_INJECTION64_PATH; it never prints and never fails.
-// The map: interface.h (NVTX's numbers), names.c (domains, messages), ranges.c (what is open).
+// libstrain-nvtx.so turns a program's NVTX calls into spans and points of the run. It enters the
+// job because `strain run` sets NVTX_INJECTION64_PATH. It never prints and never fails. Files:
+// interface.h (NVTX's constants), names.c (domains, messages), ranges.c (open ranges).
 
 #include <math.h>
 #include <stdlib.h>
@@ -204,8 +204,8 @@ static int attach(const struct nvtx_callbacks *callbacks, enum nvtx_module modul
 	return 1;
 }
 
-// What NVTX calls once for each part of the program that uses it, before the first range. 0: NVTX
-// does nothing from here on, and forgets this library.
+// NVTX calls this once for each part of the program that uses it, before the first range. After a
+// result of 0, NVTX does nothing and does not use this library.
 int InitializeInjectionNvtx2(nvtx_get_table get_table)
 {
 	const char *directory = secure_getenv("STRAIN_MARKERS");

@@ -47,13 +47,13 @@ struct pushed_range {
 	uintptr_t domain;
 	uint64_t began_ns;
 	int64_t number;
-	uint32_t name; // in this thread's ring
+	uint32_t name; // index in this thread's ring
 };
 
 struct pushed_ranges {
-	uint64_t generation; // of the process: after a fork they are the parent's
+	uint64_t generation; // of the process: after a fork the ranges are the parent's
 	size_t n;
-	size_t beyond; // deeper than there is room for
+	size_t beyond; // number of ranges beyond the stack's capacity
 	struct pushed_range at[STACK_MAX];
 };
 
@@ -123,7 +123,8 @@ int range_pop_in(uintptr_t domain)
 
 // Started and ended -------------------------------------------------------------------------------
 
-// An id is a count, above the place in the table: an old id finds another one there.
+// An id is a counter in the high bits and the index in the table below it, so that an outdated id
+// does not match.
 enum { ID_FREE = 0, ID_TAKEN = 1, ID_FIRST_COUNT = 1 };
 
 struct started_range {
@@ -131,13 +132,13 @@ struct started_range {
 	uint64_t generation;
 	uint64_t began_ns;
 	int64_t number;
-	char name[STRAIN_RING_NAME_BYTES]; // rings of other threads have other tables
+	char name[STRAIN_RING_NAME_BYTES]; // text, because rings of other threads have other tables
 };
 
 static struct started_range started[STARTED_MAX];
 static uint64_t started_count = ID_FIRST_COUNT;
 
-// Makes the place this thread's: one that is free, or was left open by the parent of a fork.
+// Claims a slot for this thread: a free one, or one left open by the parent of a fork.
 static int take_place(struct started_range *range, uint64_t generation)
 {
 	uint64_t id = __atomic_load_n(&range->id, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: the strain authors
 //
-// Ranges that are open. Two sorts cannot be told to the ring before they end, because they need not
-// nest with what else their thread has open: those pushed in a domain of their own (they nest with
-// those of the same domain only), and those that are started and ended, perhaps by another thread.
+// Open ranges. Two kinds cannot be written to the ring before they end, because they need not nest
+// with the thread's other spans: ranges pushed in a domain of their own (which nest only with those
+// of the same domain), and ranges started and ended separately, perhaps by another thread.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #include "nvtx/names.h"
 
-// In the default domain: how many were open already; NVTX_NOT_TRACKED where this thread's marks go
-// nowhere, or nothing is to be popped.
+// Ranges of the default domain. Return the number of ranges already open; NVTX_NOT_TRACKED if this
+// thread's marks are not recorded, or there is nothing to pop.
 int range_push(const struct range_name *name);
 int range_pop(void);
 
@@ -20,9 +20,9 @@ int range_pop(void);
 int range_push_in(uintptr_t domain, const struct range_name *name);
 int range_pop_in(uintptr_t domain);
 
-// The id of the range, never 0; 0 where there is no room for one more, or marks go nowhere.
+// Returns the range's id; 0 if there are too many ranges, or marks are not recorded.
 uint64_t range_start(const struct range_name *name);
-void range_end(uint64_t id); // one that is not open is nothing
+void range_end(uint64_t id); // ignores a range that is not open
 
-// A point; its value is NAN where the event has none.
+// A point; value is NAN if the event has none.
 void range_mark(const struct range_name *name, double value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: the strain authors
 //
-// Marks: a program says where its epochs, iterations and phases are, and `strain run` records it.
+// Marks: a program marks its epochs, iterations and phases, and `strain run` records them.
 //
 //	#include <strain/marker.h>
 //
@@ -13,30 +13,30 @@
 //	strain_span("copy", began_ns);    // a span from then to now, which may cross others
 //	strain_epoch_end();               // the last epoch ends here
 //
-// Header only, C11 and C++11, nothing to link. A mark costs the clock and a few nanoseconds; where
-// the program does not run under `strain run`, a few nanoseconds. No mark fails, blocks, or makes a
-// system call, but for a thread's first. Not for signal handlers, nor between vfork and exec.
+// Header only, C11 and C++11, no library to link. A mark costs a clock read and a few nanoseconds;
+// outside of `strain run`, a few nanoseconds. Marks never fail or block, and make no system calls
+// except for a thread's first mark. Do not use them in signal handlers, or between vfork and exec.
 //
-// The rest of this file is also the description of the ring, for whoever writes marks from another
-// language or reads them.
+// The rest of this file also documents the ring, for programs in other languages that write or read
+// marks.
 //
-// Each thread that marks has a file of its own, RING_BYTES long, in the directory that the
-// environment variable STRAIN_MARKERS names, if nobody else may use that; its name begins with
-// "ring-". Numbers are in the machine's byte order. A header, a table of names, then slots for
-// records:
+// Each thread that marks has its own file of RING_BYTES bytes in the directory named by the
+// environment variable STRAIN_MARKERS, if no other user can access that. The file's name begins
+// with "ring-". Numbers are in the machine's byte order. The file has a header, a table of names,
+// and slots for records:
 //
 // - The thread is the only writer. It fills slot number `written` modulo STRAIN_RING_SLOTS, then
 //   adds one to `written` with release order.
-// - The recorder reads the file (it never maps it) and writes one word, `taken`: so many records
-//   has it read. A thread that finds no room (written - taken is STRAIN_RING_SLOTS) drops its mark
-//   and adds one to `dropped`. With a recorder that is slow or dead, marks are dropped; nobody
-//   waits.
-// - A record carries the low half of its number, counted from 1, and the depth of the spans that
-//   are open: where marks were dropped, ends still find their beginnings.
-// - A file that could not be given its room is left behind empty: so the recorder learns of it.
-// - After a fork the child's first mark makes a ring of its own. The file is closed at once, so
-//   nothing reaches what is executed. What a thread leaves behind is unmapped by the next thread
-//   of its process that begins to mark; the recorder removes the file.
+// - The recorder reads the file (it never maps it) and writes one word, `taken`: the number of
+//   records that it has read. A thread that finds the ring full (written - taken is
+//   STRAIN_RING_SLOTS) drops its mark and adds one to `dropped`. If the recorder is slow or dead,
+//   marks are dropped; the program never waits.
+// - A record has the low half of its number, counted from 1, and the depth of the open spans: after
+//   dropped marks, ends can still be matched with their beginnings.
+// - A file whose space could not be allocated is left empty, which tells the recorder.
+// - After a fork, the child's first mark creates its own ring. The file is closed at once, so an
+//   executed program does not inherit it. The mapping of an ended thread is removed by the next
+//   thread of its process that begins to mark; the recorder removes the file.
 
 #ifndef STRAIN_MARKER_H
 #define STRAIN_MARKER_H
@@ -60,20 +60,19 @@
 #define STRAIN_RING_MAGIC UINT64_C(0x676e69526e727453) // "StrnRing" on a little-endian machine
 #define STRAIN_RING_VERSION 1u
 #define STRAIN_RING_BYTES 262144u
-#define STRAIN_RING_NAMES 240u // at most; a further name becomes that of number 0, "(other)"
-#define STRAIN_RING_NAME_BYTES 64u // with its NUL; longer names are cut
+#define STRAIN_RING_NAMES 240u // upper bound; further names become number 0, "(other)"
+#define STRAIN_RING_NAME_BYTES 64u // including the NUL; longer names are truncated
 #define STRAIN_RING_SLOTS 7680u
-#define STRAIN_RING_DEPTH 63u // deeper spans are not kept
+#define STRAIN_RING_DEPTH 63u // deeper spans are dropped
 
 enum strain_mark_kind {
-	STRAIN_MARK_BEGIN = 1, // depth: of the span, from 0; extra: its samples, 0: not known
+	STRAIN_MARK_BEGIN = 1, // depth: of the span, from 0; extra: its samples, 0: unknown
 	STRAIN_MARK_END = 2, // depth: of the span that ends
 	STRAIN_MARK_POINT = 3, // extra: the bits of a double
 	STRAIN_MARK_EPOCH = 4, // number
 	STRAIN_MARK_EPOCH_END = 5,
-	STRAIN_MARK_ITERATION = 6, // number; extra: its samples, -1 where they are not known
-	STRAIN_MARK_SPAN = 7, // one that ends here; extra: when it began; depth: of those open now
-	// Extra: its samples, -1: what its beginning said. Number 0: there was none after all.
+	STRAIN_MARK_ITERATION = 6, // number; extra: its samples, -1: unknown
+	STRAIN_MARK_SPAN = 7, // ends here; extra: its start; depth: number of open spans
 	STRAIN_MARK_ITERATION_END = 8
 };
 
@@ -88,60 +87,60 @@ struct strain_record {
 };
 
 struct strain_ring {
-	uint64_t magic; // written last: the header is complete
+	uint64_t magic; // written last, when the header is complete
 	uint32_t version;
-	uint32_t pid; // as the writer sees itself,
+	uint32_t pid; // the writer's own pid
 	uint32_t tid;
-	uint32_t depth; // of a writer that is a process for each mark (strain mark)
-	uint64_t pid_namespace; // in this namespace (the inode of /proc/self/ns/pid); 0: not known
+	uint32_t depth; // for a writer that is one process per mark (strain mark)
+	uint64_t pid_namespace; // its namespace (the inode of /proc/self/ns/pid); 0: unknown
 	uint64_t created_ns;
-	char origin[8]; // "nvtx": ranges of NVTX; empty: marks of the program itself
+	char origin[8]; // "nvtx": NVTX ranges; empty: marks of the program itself
 	uint8_t unused1[16];
-	uint64_t written; // the thread's
+	uint64_t written; // written by the thread
 	uint64_t dropped;
-	uint32_t names; // so many entries of the table are filled
+	uint32_t names; // number of entries in the table
 	uint8_t unused2[44];
-	uint64_t taken; // the recorder's
+	uint64_t taken; // written by the recorder
 	uint8_t unused3[888];
 	char name[STRAIN_RING_NAMES][STRAIN_RING_NAME_BYTES];
 	struct strain_record record[STRAIN_RING_SLOTS];
 };
 
-// What a thread knows of its ring; nobody else's business from here on.
+// A thread's state for its ring. The rest of this file is private.
 
 #define STRAIN_MARKER_CACHE 64u
 
 struct strain_marker {
 	struct strain_ring *ring; // NULL: this thread does not mark
-	uint64_t generation; // of the process that it belongs to
+	uint64_t generation; // of the process to which it belongs
 	uint64_t written;
 	uint32_t tid;
 	uint32_t depth;
 	struct strain_marker *next;
 	struct {
-		const char *name; // where it was found last
+		const char *name; // the pointer passed last
 		uint32_t index;
 	} cache[STRAIN_MARKER_CACHE];
 };
 
-// A page that a fork wipes: a child sees at once that it is another process.
+// A page that a fork wipes, so that a child detects that it is a new process.
 struct strain_marker_process {
 	uint64_t generation; // 0: just forked
 };
 
 struct strain_marker_global {
 	struct strain_marker_process *process;
-	struct strain_marker *all; // of this process, and of its dead threads
+	struct strain_marker *all; // of this process, including its ended threads
 	char *directory;
 	uint64_t generations;
-	int state; // 0: not looked yet, 1: on, -1: off
-	int pid; // where a fork wipes no page; else 0
-	const char *origin; // of all marks of this program or library; NULL: itself
+	int state; // 0: not initialised, 1: on, -1: off
+	int pid; // if a fork wipes no page; else 0
+	const char *origin; // of all marks of this program or library; NULL: the program itself
 };
 
 struct strain_marker_self {
 	struct strain_marker *marker;
-	uint64_t generation; // another than the process's: the marker is its parent's, and gone
+	uint64_t generation; // if not the process's, the marker belonged to the parent and is gone
 };
 
 #ifdef __cplusplus
@@ -150,7 +149,7 @@ extern "C" {
 #else
 #define STRAIN_MARKER_CAST(type, value) ((type)(value))
 #endif
-// One of each in a program or shared library, however many of its files include this one.
+// One of each per program or shared library, however many of its files include this one.
 extern struct strain_marker_global strain_marker_global_;
 extern __thread struct strain_marker_self strain_marker_self_;
 __attribute__((weak, visibility("hidden"))) struct strain_marker_global strain_marker_global_ = {
@@ -183,7 +182,7 @@ static inline uint64_t strain_marker_namespace(void)
 	return inode;
 }
 
-// Begins a ring in a file of STRAIN_RING_BYTES zeros.
+// Initialises a ring in a file of STRAIN_RING_BYTES zeros.
 static inline void strain_ring_init(struct strain_ring *ring, uint32_t pid, uint32_t tid)
 {
 	ring->version = STRAIN_RING_VERSION;
@@ -212,11 +211,11 @@ static inline char *strain_marker_append(char *at, uint64_t number)
 	return at;
 }
 
-// Makes room for a ring in an open, empty file and maps it; NULL where it cannot.
+// Allocates space for a ring in an open, empty file and maps it; NULL on failure.
 static inline struct strain_ring *strain_ring_map(int fd)
 {
-	// Allocated before it is mapped: else a full disk would kill at the first touch. A signal
-	// that comes meanwhile undoes it.
+	// Allocated before mapping; otherwise a full disk would kill the program at the first
+	// write. A signal during the call undoes it.
 	int failed = EINTR;
 	for (int i = 0; i < 100 && failed == EINTR; i++) {
 		failed = posix_fallocate(fd, 0, STRAIN_RING_BYTES);
@@ -229,7 +228,7 @@ static inline struct strain_ring *strain_ring_map(int fd)
 	return at == MAP_FAILED ? NULL : STRAIN_MARKER_CAST(struct strain_ring *, at);
 }
 
-// fstat(), by a name that the C library had before 2.33, too.
+// fstat() by a name that C libraries before 2.33 have, too.
 static inline int strain_marker_status(int fd, struct stat *ret)
 {
 #ifdef __LP64__
@@ -239,8 +238,9 @@ static inline int strain_marker_status(int fd, struct stat *ret)
 #endif
 }
 
-// A file in the marker directory: a descriptor, or -1 with errno. An environment outlives its run,
-// and then the directory's name is anybody's: only one that is this user's alone is written to.
+// Opens a file in the marker directory. Returns a descriptor, or -1 with errno. An environment
+// outlives its run, and any user can then take the directory's name: only a directory of this user,
+// closed to others, is used.
 static inline int strain_marker_open(const char *directory, const char *name, int flags)
 {
 	struct stat status;
@@ -298,7 +298,7 @@ static inline void strain_marker_forget(struct strain_marker *marker)
 	munmap(marker, sizeof(*marker));
 }
 
-// Puts a list of markers to those that are known.
+// Adds a list of markers to the known ones.
 static inline void strain_marker_keep(struct strain_marker *list)
 {
 	struct strain_marker_global *global = &strain_marker_global_;
@@ -312,8 +312,8 @@ static inline void strain_marker_keep(struct strain_marker *list)
 	}
 }
 
-// Unmaps what dead threads of this process, or its parent before a fork, have left. Takes the whole
-// list: nobody else sees what is being unmapped.
+// Unmaps the rings of ended threads of this process, and of its parent before a fork. Takes the
+// whole list, so that no other thread sees an entry being unmapped.
 static inline void strain_marker_tidy(uint64_t generation, int pid)
 {
 	struct strain_marker *list = __atomic_exchange_n(&strain_marker_global_.all,
@@ -334,7 +334,7 @@ static inline void strain_marker_tidy(uint64_t generation, int pid)
 	strain_marker_keep(kept);
 }
 
-// The page that tells of forks, once in a program. 0, or -1 where there is none.
+// Creates the page that detects forks, once in a program. Returns 0, or -1 on failure.
 static inline int strain_marker_begin_process(void)
 {
 	struct strain_marker_global *global = &strain_marker_global_;
@@ -363,7 +363,7 @@ static inline int strain_marker_begin_process(void)
 	return 0;
 }
 
-// Which process this is: another number after each fork.
+// Identifies this process: the number differs after each fork.
 static inline uint64_t strain_marker_generation(void)
 {
 	struct strain_marker_global *global = &strain_marker_global_;
@@ -387,11 +387,11 @@ static inline uint64_t strain_marker_generation(void)
 static inline int strain_marker_look(void)
 {
 	struct strain_marker_global *global = &strain_marker_global_;
-	// A program with more privileges than who calls it does not do what he says.
+	// A set-user-ID program must not follow its caller's environment.
 	const char *directory = getauxval(AT_SECURE) ? NULL : getenv("STRAIN_MARKERS");
 	int state = directory && *directory && strain_marker_begin_process() == 0 ? 1 : -1;
 	if (state > 0) {
-		char *copy = strdup(directory); // setenv may move what the environment has
+		char *copy = strdup(directory); // setenv may move the environment
 		char *none = NULL;
 		if (!copy || !__atomic_compare_exchange_n(&global->directory, &none, copy, 0,
 				     __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
@@ -403,13 +403,13 @@ static inline int strain_marker_look(void)
 	return state;
 }
 
-// For a library that marks on behalf of others, before its first mark. Not copied.
+// For a library that marks on behalf of other code; call it before its first mark. Not copied.
 __attribute__((unused)) static inline void strain_marker_set_origin(const char *origin)
 {
 	strain_marker_global_.origin = origin;
 }
 
-// A thread's first mark in this process.
+// Attaches a thread at its first mark in this process.
 __attribute__((noinline, cold, unused)) static struct strain_marker *strain_marker_attach(void)
 {
 	struct strain_marker_global *global = &strain_marker_global_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the lanes have for the run file, on its way there: a queue with many writers and one reader.
-// Its size is bounded; what does not fit is dropped and counted, never waited for.
+// The queue from the lanes to the run file, with many writers and one reader. Its size is bounded;
+// items that do not fit are dropped and counted, and writers never wait.
 
 #pragma once
 
@@ -29,9 +29,10 @@ enum item_kind {
 	ITEM_PHASE_SAMPLES, // the same of the phase `text`
 };
 
-// One thing to write. Times are ns since the run's start. Strings lie behind the item in the same
-// allocation, or are NULL.
-// As a key of what a line of output began: all that lines began before was none.
+// One item to write. Times are ns since the run's start. Strings are in the same allocation after
+// the item, or NULL.
+//
+// As a key of an epoch begun by a line of output: all earlier ones begun by lines were wrong.
 #define ITEM_KEY_ANEW "anew"
 
 struct item {
@@ -58,18 +59,19 @@ struct item {
 	int64_t *storage;
 };
 
-// max_bytes bounds the rows that wait or that the reader still holds; what is no row has a reserve
-// of 1 MiB, of which those of the host, the job and the recorder may use a half. 0 or -ENOMEM.
+// max_bytes bounds the rows that are queued or still held by the reader. Other items have a reserve
+// of 1 MiB, half of which may be used by rows of the host, the job and the recorder. Returns 0 or
+// -ENOMEM.
 int feed_new(size_t max_bytes, struct feed **ret);
 void feed_free(struct feed *f);
 
-// Copies the strings of `fields` behind a new item and puts it into the queue. fields->storage is
-// taken over in any case. False where it had to be dropped (counted).
+// Copies the strings of `fields` into a new item and queues it. Takes ownership of fields->storage
+// in any case. Returns false if the item had to be dropped (counted).
 bool feed_put(struct feed *f, const struct item *fields);
 
-// Everything that waits, in order, NULL where nothing does; the caller frees each with item_free
-// before it calls again: until then they count against the bound. Waits at most timeout_ns for
-// something to come; feed_wake ends the wait.
+// Returns all queued items in order, NULL if there are none. The caller frees each with item_free
+// before the next call: until then they count against the bound. Waits up to timeout_ns for an
+// item; feed_wake ends the wait.
 struct item *feed_take(struct feed *f, uint64_t timeout_ns);
 void feed_wake(struct feed *f);
 void item_free(struct item *item);
@@ -78,5 +80,5 @@ void item_free(struct item *item);
 int64_t feed_next_span(struct feed *f);
 
 size_t feed_bytes(struct feed *f);
-// Rows dropped so far, and other items, which count as one.
+// Number of dropped rows, and of other dropped items, each of which counts as one.
 uint64_t feed_lost_rows(struct feed *f);

@@ -4,7 +4,7 @@
 // A source reads one kind of measurement: processes, pressure, disks, GPUs. To add one, copy
 // null.c, fill in its tables and four functions, and name it in list.c.
 //
-// A source's metrics stand in groups: what is read together, at one rate, about one kind of entity.
+// A source's metrics are in groups: metrics read together, at one rate, about one kind of entity.
 // The sampler calls a group's read when it is due and may stretch the interval to keep its budget.
 
 #pragma once
@@ -20,8 +20,8 @@
 
 // Sink --------------------------------------------------------------------------------------------
 //
-// Where readings go. A sink belongs to one thread; it collects rows in columns and hands them on
-// about once a second. Nothing here touches a disk.
+// The destination of readings. A sink belongs to one thread. It collects rows in columns and passes
+// them on about once a second, without disk access.
 
 struct sink;
 struct stream;
@@ -29,12 +29,12 @@ struct group;
 struct feed;
 struct registry;
 
-// A sink for one lane: readings are numbered by the registry and go to the feed; both outlive it.
-// Times become relative to start_ns (CLOCK_MONOTONIC). 0 or -ENOMEM.
+// A sink for one lane. The registry numbers its readings, and the feed receives them; both must
+// outlive it. Times become relative to start_ns (CLOCK_MONOTONIC). Returns 0 or -ENOMEM.
 int sink_new(struct registry *registry, struct feed *feed, uint64_t start_ns, struct sink **ret);
-// Hands every collected row to the feed. The lane calls it about once a second and at its end.
+// Passes every collected row to the feed. The lane calls it about once a second and at its end.
 void sink_flush(struct sink *s);
-// Flushes nothing. Streams that were not closed are freed. Accepts NULL.
+// Flushes nothing. Frees streams that were not closed. Accepts NULL.
 void sink_free(struct sink *s);
 
 struct sink_entity {
@@ -48,25 +48,24 @@ struct sink_entity {
 
 // Announces an entity. Its id is unique in the run. Text is copied.
 int64_t sink_entity(struct sink *s, const struct sink_entity *entity);
-// Changes name and attributes of an entity that was announced (an exec, a limit that was learnt
-// later).
+// Changes name and attributes of an announced entity (after an exec, or when a limit becomes
+// known).
 void sink_entity_update(struct sink *s, int64_t id, const struct sink_entity *entity);
-// The entity is gone. attributes replaces what was announced unless NULL. Entity still there at the
-// end of the run need no call.
+// The entity is gone. attributes replaces the announced ones unless NULL. Not needed for entities
+// that exist at the end of the run.
 void sink_entity_end(struct sink *s, int64_t id, uint64_t last_ns, const char *attributes);
 
-// The rows of one entity and one group. Lives until stream_close or the sink's end. NULL: out of
+// The rows of one entity and one group. Valid until stream_close or the sink's end. NULL: out of
 // memory.
 struct stream *sink_stream(struct sink *s, int64_t entity, const struct group *group);
-// Appends a row: the group's metrics in order, VALUE_MISSING where one could not be read this time.
-// now_ns is CLOCK_MONOTONIC. Accepts NULL.
+// Appends a row: the group's metrics in order, VALUE_MISSING for those that could not be read this
+// time. now_ns is CLOCK_MONOTONIC. Accepts NULL.
 void stream_row(struct stream *stream, uint64_t now_ns, const int64_t *values);
-// No more rows will come; what there is is handed on with the next batch. Accepts NULL.
+// No more rows follow; existing ones are passed on with the next batch. Accepts NULL.
 void stream_close(struct stream *stream);
 
-// The metric cannot be read for this entity (0: for any), and why, as a phrase: "not supported by
-// this driver", "io: Permission denied; run as the job's user". Said again, it is not written
-// again.
+// The metric cannot be read for this entity (0: any), with the reason as a phrase: "not supported
+// by this driver", "io: Permission denied; run as the job's user". Repeated calls write nothing.
 void sink_missing(struct sink *s, int64_t entity, const struct group *group, size_t metric,
 	const char *reason);
 // All metrics of a group at once.
@@ -87,9 +86,9 @@ struct sink_samples {
 	int64_t object;
 	const int64_t *pairs; // [2 n]: address and count, copied
 	size_t n;
-	// Of samples by phase: they are of the whole run, and have no times of their own.
+	// Samples by phase are of the whole run and have no times of their own.
 	bool by_phase;
-	const char *phase; // NULL: not known
+	const char *phase; // NULL: unknown
 };
 void sink_profile(struct sink *s, const struct sink_samples *samples);
 
@@ -99,7 +98,7 @@ struct tree;
 struct job_cgroup;
 struct phase_log;
 
-// Readings that may block live in lanes (threads) of their own, so that they delay nobody's ticks.
+// Readings that may block are in lanes (threads) of their own, so that they delay no ticks.
 enum lane {
 	LANE_TICK, // never blocks: kernel counters
 	LANE_MEMORY, // takes the job's mmap lock: smaps_rollup, command lines
@@ -107,22 +106,22 @@ enum lane {
 	N_LANES,
 };
 
-// What a source may know of the run. Lives as long as the source.
+// What a source may use of the run. Outlives the source.
 struct source_context {
 	int root_fd; // of the machine's root: "/", or a captured tree (--sysroot)
-	bool captured; // the tree is a captured one: no clocks, no processes that live
-	struct tree *tree; // the job's processes (machine/tree.h); NULL where there is no job
+	bool captured; // a captured tree: no clocks, no live processes
+	struct tree *tree; // the job's processes (machine/tree.h); NULL without a job
 	const struct job_cgroup *cgroup; // the job's own cgroup (machine/cgroup.h), or NULL
 	int64_t host; // entity ids
-	int64_t job; // 0 where there is no job
-	int64_t recorder; // 0 where nothing is recorded
-	pid_t reaper; // the launcher, who inherits the job's orphans; 0 where nobody does
+	int64_t job; // 0 without a job
+	int64_t recorder; // 0 if nothing is recorded
+	pid_t reaper; // the launcher, which inherits the job's orphans; 0: none
 	uint64_t start_ns; // of the run, CLOCK_MONOTONIC
 	uint64_t interval_ns; // --interval: between two ticks
 	const _Atomic unsigned
 		*epochs; // marks seen so far, from another thread; NULL where none are sought
 	bool no_profile; // --no-profile
-	struct phase_log *phases; // of training threads (phase_log.h); NULL where no marks are read
+	struct phase_log *phases; // of training threads (phase_log.h); NULL if no marks are read
 };
 
 struct group {
@@ -130,13 +129,13 @@ struct group {
 	enum entity_kind entity_kind;
 	const struct metric *metrics; // [n_metrics]
 	size_t n_metrics;
-	// 0: every tick, as often as --interval says, or pace (sampler.h). An --interval of 1 s or
-	// more stretches the others to as much.
+	// 0: at every tick, at the rate of --interval or of pace (sampler.h). An --interval of 1 s
+	// or more is a lower bound for the other groups.
 	uint64_t interval_ns;
 	// Reads every entity of the group and appends rows to the sink. now_ns is CLOCK_MONOTONIC,
-	// the time that rows of this reading carry. 0, or -errno where the group can never be read
-	// again (the reason has gone to sink_missing). What fails for one entity or metric is no
-	// error: it is VALUE_MISSING in the row, or sink_missing for good.
+	// the time of this reading's rows. Returns 0, or -errno if the group can never be read
+	// again (the reason was passed to sink_missing). A failure for one entity or metric is not
+	// an error: it is VALUE_MISSING in the row, or sink_missing if permanent.
 	int (*read)(void *state, struct sink *sink, uint64_t now_ns);
 };
 
@@ -146,13 +145,13 @@ struct source {
 	enum lane lane;
 	const struct group *groups; // [n_groups]
 	size_t n_groups;
-	// Finds out whether there is anything to read, opens what is kept open, announces its
-	// entities. -errno with the reason (and, after "; ", what would make it available) where
-	// there is not.
+	// Checks whether there is anything to read, opens files to keep open, and announces the
+	// entities. Returns -errno with the reason (and, after "; ", the remedy) if there is
+	// nothing.
 	int (*open)(const struct source_context *context, struct sink *sink, void **ret_state,
 		struct error *e);
 	void (*close)(void *state); // accepts NULL
-	// Hands over what it holds back, when the job and its marks have ended. NULL: nothing.
+	// Writes held-back data after the job and its marks have ended. NULL: nothing to do.
 	void (*end)(void *state, struct sink *sink, uint64_t now_ns);
 };
 
@@ -161,7 +160,7 @@ extern const struct source *const source_list[];
 
 // Registry ----------------------------------------------------------------------------------------
 //
-// Numbers for metrics and entities: which id a group's metrics have in this run's file.
+// Ids of metrics and entities in this run's file.
 
 struct group;
 
@@ -171,7 +170,7 @@ struct registry_row {
 	uint32_t *ids; // [group->n_metrics], owned
 };
 
-// Filled before the lanes start and constant afterwards, but for the entities' counter.
+// Filled before the lanes start and constant afterwards, except the entities' counter.
 struct registry {
 	struct registry_row *rows;
 	size_t n_rows;
@@ -180,8 +179,8 @@ struct registry {
 	_Atomic int64_t last_entity;
 };
 
-// Gives ids to the metrics of a group. 0 or -ENOMEM.
+// Assigns ids to the metrics of a group. Returns 0 or -ENOMEM.
 int registry_add(struct registry *r, const char *source, const struct group *group);
-// NULL where the group is not known.
+// Returns NULL if the group is unknown.
 const struct registry_row *registry_find(const struct registry *r, const struct group *group);
 void registry_done(struct registry *r);

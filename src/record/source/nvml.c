@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// NVIDIA GPUs through NVML: utilisation, memory, traffic, power, clocks, what throttles them, and
-// which of the job's processes use them.
+// NVIDIA GPUs through NVML: utilisation, memory, traffic, power, clocks, reasons for throttling,
+// and the job's processes that use them.
 
 #include <dirent.h>
 #include <errno.h>
@@ -87,9 +87,9 @@ enum {
 
 enum { PROCESS_MEMORY, PROCESS_UTILIZATION, N_PROCESS };
 
-// One reading of a group: for each metric what the driver answered, and the value if that was
-// NVML_OK. GPU_QUIET: there is none this time; `why` is the reason, NULL where another reading of
-// the group has the value.
+// A reading of a group: the driver's result for each metric, and the value if that is NVML_OK.
+// GPU_QUIET: no value this time; `why` is the reason, or NULL if another reading of the group has
+// the value.
 #define GPU_QUIET (-1)
 
 struct gpu_reading {
@@ -108,25 +108,25 @@ enum gpu_buffer_clock {
 
 struct gpu_buffer {
 	enum gpu_buffer_clock clock;
-	uint64_t last_us[N_BUSY]; // newest sample taken, by the driver's clock
+	uint64_t last_us[N_BUSY]; // newest sample taken, on the driver's clock
 	int64_t offset_ns; // CLOCK_REALTIME less CLOCK_MONOTONIC
 	uint64_t last_row_ns;
 };
 
-// Where traffic figures come from, best first.
+// Sources of traffic figures, best first.
 enum traffic_method {
 	TRAFFIC_COUNTERS, // of bytes
-	TRAFFIC_GPM, // GPM's rates times time
-	TRAFFIC_SAMPLED, // a rate measured for 20 ms a second, times time
+	TRAFFIC_GPM, // GPM's rates times duration
+	TRAFFIC_SAMPLED, // a rate measured for 20 ms per second, times duration
 	TRAFFIC_NONE,
 };
 
 struct gpu_traffic {
 	enum traffic_method method;
 	struct traffic_counter counters[N_TRAFFIC];
-	uint64_t last_ns; // reading before; 0: none yet
-	int64_t last_us; // the same by the driver's clock
-	unsigned unsure; // readings in a row whose counters may have wrapped unseen
+	uint64_t last_ns; // previous reading; 0: none yet
+	int64_t last_us; // the same on the driver's clock
+	unsigned unsure; // consecutive readings in which counters may have wrapped undetected
 	bool lost_said;
 };
 
@@ -137,7 +137,7 @@ struct gpu_gpm {
 	uint64_t last_ns; // of the newest; 0: none yet
 };
 
-#define GPU_MAX_STRANGERS 64u // pids that are remembered
+#define GPU_MAX_STRANGERS 64u // remembered pids
 
 struct gpu_instance { // of a divided GPU
 	struct nvml_device *handle;
@@ -152,19 +152,19 @@ struct gpu {
 	bool mig;
 	struct gpu_instance instances[GPU_MAX_INSTANCES];
 	size_t n_instances;
-	int instance; // the one that the job may use; -1: it is not known
-	unsigned unknown_errors; // in a row
+	int instance; // the one that the job may use; -1: unknown
+	unsigned unknown_errors; // consecutive
 	char uuid[96];
 	char name[96];
 	char bus_id[32];
 	uint32_t pcie_generation; // of the fastest link; 0: unknown
 	uint32_t pcie_width;
 	uint64_t pcie_peak; // bytes a second, each way; 0: unknown
-	uint8_t never[N_GPU_GROUPS]; // a bit per metric that will not be told in this run
+	uint8_t never[N_GPU_GROUPS]; // a bit per metric that is unavailable in this run
 	uint8_t told[N_GPU_GROUPS]; // a bit per metric that had a value
-	// Why the last reading without a value had none; NULL: there was no such reading.
+	// The reason for the last missing value; NULL: no value was missing.
 	const char *gap[N_GPU_GROUPS][GPU_MAX_METRICS];
-	int64_t errors[N_ERRORS]; // the last counts; VALUE_MISSING: not read yet
+	int64_t errors[N_ERRORS]; // last counts; VALUE_MISSING: not read yet
 	unsigned error_events[N_ERRORS];
 	bool xids_watched;
 	int64_t xids;
@@ -174,18 +174,18 @@ struct gpu {
 	struct gpu_traffic nvlink;
 	struct gpu_gpm gpm;
 	uint64_t process_last_us; // newest process sample
-	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that were not the job's
+	uint32_t strangers[GPU_MAX_STRANGERS]; // pids in the last list that are not in the job
 	size_t n_strangers;
 	int visible; // enum gpu_visible
 };
 
-// A process of the job that holds memory of a GPU.
+// A process of the job that uses memory of a GPU.
 struct gpu_process {
 	int64_t entity;
 	pid_t pid;
 	struct stream *stream;
 	bool listed; // in this reading
-	int64_t memory; // VALUE_MISSING: not known
+	int64_t memory; // VALUE_MISSING: unknown
 	int64_t utilization;
 };
 
@@ -198,27 +198,27 @@ struct gpu_source {
 	uint64_t start_ns;
 	int root_fd;
 	struct tree *tree;
-	bool nested; // in a pid namespace of its own: NVML's pids need not be ours
+	bool nested; // in a separate pid namespace: NVML's pids may differ from ours
 	char driver[80];
 	char cuda[16]; // "12.4", or empty
 	struct nvml_gpm_request *gpm_request;
-	struct nvml_event_set *xids; // NULL: not told
+	struct nvml_event_set *xids; // NULL: not available
 
 	struct gpu_process *processes;
 	size_t n_processes;
 	size_t processes_capacity;
 	bool processes_read; // at least once
-	unsigned readings_unmatched; // of processes, in a row, while none of the job's was listed
+	unsigned readings_unmatched; // consecutive readings without a process of the job
 	bool ever_matched;
 
 	struct tree_member *members; // scratch
 	size_t members_capacity;
-	int64_t last_environ_entity; // members up to this one were asked for their environment
+	int64_t last_environ_entity; // the environment of members up to this one was read
 	bool visible_set; // some member has CUDA_VISIBLE_DEVICES
 };
 
-// Fields read in one call, each for a metric; fields of the same metric are added. A call that
-// fails as a whole fails for each.
+// Fields read in one call, each for a metric; fields of the same metric are added. If the whole
+// call fails, all fields fail.
 struct gpu_field {
 	size_t metric;
 	uint32_t id; // enum nvml_field_id
@@ -399,7 +399,7 @@ static const struct metric process_metrics[N_PROCESS] = {
 typedef void fill_function(struct nvml *n, struct gpu *g, struct gpu_reading *r);
 typedef void read_function(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns);
 
-// GPM's readings also serve the traffic that is known in no better way.
+// Traffic that has no better source also uses GPM's readings.
 static bool wanted(const struct gpu *g, enum gpu_group group)
 {
 	return gpu_wants_any(g, group) ||
@@ -408,7 +408,8 @@ static bool wanted(const struct gpu *g, enum gpu_group group)
 			       (g->nvlink.method == TRAFFIC_GPM && gpu_wants_any(g, GPU_NVLINK))));
 }
 
-// Every GPU that has the group. -ENODEV where none has it any more; the reasons were said.
+// Reads the group for every GPU that has it. Returns -ENODEV if none has it any more; the reasons
+// were reported.
 static int read_group(struct gpu_source *s, struct sink *sink, uint64_t now_ns,
 	enum gpu_group group, fill_function *fill, read_function *read)
 {
@@ -479,7 +480,7 @@ static int read_errors(void *state, struct sink *sink, uint64_t now_ns)
 	return read_group(state, sink, now_ns, GPU_ERRORS, NULL, gpu_read_errors);
 }
 
-// The same reading gives the job's share of each GPU and each process's part.
+// The same reading gives the job's share of each GPU and each process's share.
 static int read_processes(void *state, struct sink *sink, uint64_t now_ns)
 {
 	struct gpu_source *s = state;
@@ -494,9 +495,9 @@ static int read_nothing(void *state, struct sink *sink, uint64_t now_ns)
 	return 0;
 }
 
-// What costs alike stands together: the sampler stretches a group that proves dear. PCIe's counters
-// of 32 bits wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's buffer of utilisation loses
-// nothing in 200 ms.
+// Metrics of similar cost are in one group, because the sampler stretches a group that turns out to
+// be expensive. PCIe's 32-bit counters wrap every 68 ms at 63 GB/s, hence 40 ms; the driver's
+// buffer of utilisation loses nothing in 200 ms.
 static const struct group nvml_groups[N_GPU_GROUPS] = {
 	[GPU_BUSY] = {"utilization", ENTITY_GPU, busy_metrics, N_BUSY, 200 * NS_PER_MS, read_busy},
 	[GPU_MEMORY] = {"memory", ENTITY_GPU, memory_metrics, N_MEMORY, 100 * NS_PER_MS,
@@ -514,7 +515,7 @@ static const struct group nvml_groups[N_GPU_GROUPS] = {
 		read_processes},
 };
 
-// "pid:[4026531836]" is the machine's own pid namespace (PROC_PID_INIT_INO of Linux).
+// "pid:[4026531836]" is the machine's initial pid namespace (PROC_PID_INIT_INO in Linux).
 static bool in_nested_namespace(int root_fd)
 {
 	char link[64];
@@ -523,7 +524,7 @@ static bool in_nested_namespace(int root_fd)
 	return strcmp(link, "pid:[4026531836]") != 0;
 }
 
-// An instance without a UUID cannot be told from others.
+// An instance without a UUID cannot be distinguished from others.
 static void find_instances(struct gpu_source *s, struct gpu *g)
 {
 	struct nvml_device *handles[GPU_MAX_INSTANCES];
@@ -665,9 +666,9 @@ const struct source source_nvml = {
 
 // Rows --------------------------------------------------------------------------------------------
 //
-// From what NVML answered to rows: a value, a gap, a reason said once, or a GPU that is lost.
+// Turns NVML's results into rows: a value, a gap, a reason reported once, or a lost GPU.
 
-// A driver that answers "unknown error" this often in a row has lost the GPU too.
+// A driver that returns "unknown error" this many times in a row has lost the GPU too.
 #define UNKNOWN_ERRORS_MAX 50u
 
 static bool gpu_wants(const struct gpu *g, enum gpu_group group, size_t metric)
@@ -681,7 +682,7 @@ static bool gpu_wants_any(const struct gpu *g, enum gpu_group group)
 	return !g->lost && (g->never[group] & all) != all;
 }
 
-// Never again, and why.
+// Marks a metric as unavailable from now on, with the reason.
 static void gpu_never(
 	struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric, const char *reason)
 {
@@ -700,7 +701,7 @@ static void never_result(
 			: nvml_reason(result));
 }
 
-// The other GPUs go on. What is lost stays so until the driver is loaded anew.
+// The other GPUs continue. A lost GPU remains lost until the driver is reloaded.
 static void lose(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 {
 	g->lost = true;
@@ -716,7 +717,7 @@ static void lose(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 	sink_entity_end(sink, g->entity, now_ns, NULL);
 }
 
-// What a result outside of a row means for the GPU: false where it is lost (said by an event).
+// Handles a result outside of a row. Returns false if the GPU is lost (reported by an event).
 static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int result)
 {
 	g->unknown_errors = result == NVML_UNKNOWN ? g->unknown_errors + 1 : 0;
@@ -727,7 +728,7 @@ static bool gpu_alive(struct sink *sink, struct gpu *g, uint64_t now_ns, int res
 	return !g->lost;
 }
 
-// At the end: the reasons of those metrics that were wanted and never had a value.
+// At the end, reports the reasons of wanted metrics that never had a value.
 static void gpu_say_gaps(struct sink *sink, struct gpu *g)
 {
 	for (size_t group = 0; group < N_GPU_GROUPS && !g->lost; group++) {
@@ -741,7 +742,7 @@ static void gpu_say_gaps(struct sink *sink, struct gpu *g)
 	}
 }
 
-// The value of one metric of a reading; what it lacks is noted.
+// Returns the value of one metric of a reading, and notes why it is missing.
 static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group, size_t metric,
 	const struct gpu_reading *reading)
 {
@@ -761,7 +762,7 @@ static int64_t take_value(struct sink *sink, struct gpu *g, enum gpu_group group
 	return VALUE_MISSING;
 }
 
-// Appends a row at t_ns; says what is missing; notes a GPU that is lost.
+// Appends a row at t_ns, reports missing values, and notes a lost GPU.
 static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint64_t t_ns,
 	const struct gpu_reading *reading)
 {
@@ -788,7 +789,7 @@ static void gpu_row(struct sink *sink, struct gpu *g, enum gpu_group group, uint
 
 // Single readings ---------------------------------------------------------------------------------
 //
-// Readings that are one call, or a few.
+// Readings that take one call or a few.
 
 static int64_t checked(uint64_t value)
 {
@@ -797,9 +798,10 @@ static int64_t checked(uint64_t value)
 static const char gpu_part_reason[] =
 	"the GPU is divided into instances (MIG), and which of them the job may use is not known";
 
-// One reading each of what is wanted.
-// Whose memory and processes are the job's: its instance of a divided GPU, the GPU; NULL: which
-// instance it is is not known.
+// One reading each of the wanted metrics.
+//
+// The device whose memory and processes are the job's: the GPU or an instance of it; NULL: the
+// instance is unknown.
 static struct nvml_device *gpu_part(const struct gpu *g)
 {
 	return g->n_instances == 0 ? g->handle
@@ -863,7 +865,7 @@ static void gpu_fill_fields(struct nvml *n, struct gpu *g, enum gpu_group group,
 		if (one == NVML_OK && !nvml_field_value(&fields[i], &value)) {
 			one = NVML_NO_DATA;
 		}
-		// Two fields of one metric are added; where one is told, that is the value.
+		// Two fields of one metric are added; if only one is available, it is the value.
 		if (r->result[metric] == NVML_OK && one == NVML_OK) {
 			r->value[metric] += value;
 		} else if (r->result[metric] != NVML_OK) {
@@ -917,16 +919,16 @@ static void gpu_fill_state(struct nvml *n, struct gpu *g, struct gpu_reading *r)
 
 // Utilisation -------------------------------------------------------------------------------------
 //
-// Utilisation from the driver's own buffer of samples: each of its 1/6 to 1 s once, with the
-// driver's time, and nothing lost between two readings. Where that buffer cannot be used, the plain
-// call, which gives the newest of the same samples.
+// Utilisation from the driver's own buffer of samples: each sample of 1/6 to 1 s once, with the
+// driver's time, and none lost between two readings. If that buffer cannot be used, the simple
+// call, which returns the newest of the same samples.
 
-// Samples further from now than this are not of the clock that we think.
+// Samples further than this from now are not on the assumed clock.
 #define BUFFER_PAST_NS (120 * NS_PER_S)
 #define BUFFER_FUTURE_NS (2 * NS_PER_S)
-// A buffer that stays empty for so long is not trusted to be filled at all.
+// After this time, an empty buffer is assumed to remain empty.
 #define BUFFER_SILENT_NS (3 * NS_PER_S)
-// A clock that was set: samples before it have times of another epoch.
+// A step of the clock: earlier samples have times of another epoch.
 #define CLOCK_STEP_NS ((int64_t)NS_PER_S)
 
 static int64_t percent(uint64_t value)
@@ -944,7 +946,7 @@ static void read_plain(struct gpu_source *s, struct gpu *g, struct sink *sink, u
 	gpu_row(sink, g, GPU_BUSY, now_ns, &r);
 }
 
-// CLOCK_REALTIME at the moment that CLOCK_MONOTONIC shows now_ns.
+// CLOCK_REALTIME less CLOCK_MONOTONIC.
 static int64_t realtime_offset(void)
 {
 	return (int64_t)clock_realtime_ns() - (int64_t)clock_monotonic_ns();
@@ -955,7 +957,7 @@ static bool plausible(uint64_t t_ns, uint64_t now_ns)
 	return t_ns + BUFFER_PAST_NS > now_ns && t_ns < now_ns + BUFFER_FUTURE_NS;
 }
 
-// The sample's time on CLOCK_MONOTONIC; 0 where it is not to be believed.
+// The sample's time on CLOCK_MONOTONIC; 0 if it is implausible.
 static uint64_t sample_time(const struct gpu_buffer *b, uint64_t t_us, uint64_t now_ns)
 {
 	if (t_us > INT64_MAX / NS_PER_US) {
@@ -969,7 +971,7 @@ static uint64_t sample_time(const struct gpu_buffer *b, uint64_t t_us, uint64_t 
 	return (uint64_t)t_ns < now_ns ? (uint64_t)t_ns : now_ns;
 }
 
-// Which clock the driver stamps with: the reference says the CPU's, in microseconds.
+// Determines the driver's clock: according to its reference, the CPU's time in microseconds.
 static enum gpu_buffer_clock find_clock(struct gpu_buffer *b, uint64_t newest_us, uint64_t now_ns)
 {
 	static const enum gpu_buffer_clock clocks[] = {
@@ -983,8 +985,8 @@ static enum gpu_buffer_clock find_clock(struct gpu_buffer *b, uint64_t newest_us
 	return BUFFER_UNUSABLE;
 }
 
-// Takes the samples of one kind. The number of them, or -1 where the buffer cannot be used (and
-// the plain call will say why).
+// Takes the samples of one kind. Returns their number, or -1 if the buffer cannot be used (and the
+// simple call will report the reason).
 static int take_samples(struct gpu_source *s, struct gpu *g, size_t metric, uint64_t now_ns,
 	struct nvml_sample *samples)
 {
@@ -1007,7 +1009,7 @@ static int take_samples(struct gpu_source *s, struct gpu *g, size_t metric, uint
 	}
 	for (size_t i = 0; i < n; i++) {
 		uint64_t t_ns = sample_time(b, samples[i].t_us, now_ns);
-		// Ascending, and of this run.
+		// In ascending order, and within this run.
 		if (samples[i].t_us > b->last_us[metric] && t_ns > s->start_ns) {
 			b->last_us[metric] = samples[i].t_us;
 			samples[kept++] = samples[i];
@@ -1016,7 +1018,7 @@ static int take_samples(struct gpu_source *s, struct gpu *g, size_t metric, uint
 	return (int)kept;
 }
 
-// Both kinds carry the same times where the driver took them together: one row then.
+// If the driver took both kinds together, their times are equal and they go into one row.
 static void put_samples(struct gpu *g, struct sink *sink, uint64_t now_ns,
 	const struct nvml_sample *samples[N_BUSY], const int n[N_BUSY])
 {
@@ -1080,15 +1082,15 @@ static void gpu_read_busy(struct gpu_source *s, struct gpu *g, struct sink *sink
 
 // Errors ------------------------------------------------------------------------------------------
 //
-// Errors of a GPU: counts that hardly ever change, and an event where one has grown while the job
-// ran. They are read every 10 s and once more when the job has ended (the sampler), so that errors
-// of the last seconds, which are often what ended it, count.
+// Errors of a GPU: counts that hardly ever change, and an event if one increased while the job ran.
+// They are read every 10 s and once more after the job's end (by the sampler), because errors of
+// the last seconds are often the reason for the end.
 
-// Of each kind and GPU: one that grows all the time has said enough.
+// Per kind and GPU: further events of a count that increases steadily would tell nothing new.
 #define EVENTS_MAX 5u
 #define XIDS_MAX 64u // taken in one reading
 
-// What an event calls them; NULL: no event. PCIe resends packets on healthy machines too.
+// Names in events; NULL: no event. PCIe resends packets on healthy machines too.
 static const char *const names[N_ERRORS] = {
 	[ERRORS_UNCORRECTED] = "uncorrected ECC errors",
 	[ERRORS_CORRECTED] = "corrected ECC errors",
@@ -1109,7 +1111,7 @@ static void note_growth(
 		g->name, count - before, names[metric]);
 }
 
-// Known kinds, as NVIDIA's list of Xids calls them.
+// Known kinds, named as in NVIDIA's list of Xids.
 static const struct {
 	uint64_t number;
 	const char *name;
@@ -1140,7 +1142,7 @@ static const char *xid_name(uint64_t number)
 	return "see NVIDIA's list of Xids";
 }
 
-// Xids: asks for them, of every GPU; takes those that came, before gpu_read_errors.
+// Registers for Xids of every GPU. They are taken before gpu_read_errors.
 static void gpu_xids_open(struct gpu_source *s, struct sink *sink)
 {
 	int opened = nvml_xids_new(s->nvml, &s->xids);
@@ -1178,7 +1180,7 @@ static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_
 {
 	struct nvml_device *device = NULL;
 	uint64_t xid = 0;
-	// A driver that always has one would keep the lane.
+	// A driver that always returns another one would block the lane.
 	for (unsigned n = 0; s->xids && n < XIDS_MAX; n++) {
 		int result = nvml_xids_next(s->nvml, s->xids, &device, &xid);
 		if (result != NVML_OK) {
@@ -1188,7 +1190,7 @@ static void gpu_take_xids(struct gpu_source *s, struct sink *sink, uint64_t now_
 	}
 }
 
-// Counts, and an event where one has grown.
+// Writes counts, and an event if one increased.
 static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
 	static const struct gpu_field fields[] = {
@@ -1219,15 +1221,15 @@ static void gpu_read_errors(struct gpu_source *s, struct gpu *g, struct sink *si
 
 // GPM ---------------------------------------------------------------------------------------------
 //
-// GPM, on Hopper and later: what the GPU's units did between two samples, not whether a kernel was
-// there. Each sample is the end of one interval and the beginning of the next.
+// GPM, on Hopper and later: activity of the GPU's units between two samples, not just whether a
+// kernel was running. Each sample ends one interval and begins the next.
 
-// The driver refreshes its counters at this rate; nearer samples say nothing.
+// The driver refreshes its counters at this rate; closer samples are meaningless.
 #define GPM_INTERVAL_MIN_NS (100 * NS_PER_MS)
 // Percent, with two digits.
 #define GPM_SCALE 100.0
 
-// The group's metrics in its order, then the rates of links, which become counters (Nvml traffic).
+// The group's metrics in order, then the rates of links, which become counters (Nvml traffic).
 static const uint32_t activities[] = {
 	NVML_GPM_SM_ACTIVITY,
 	NVML_GPM_SM_OCCUPANCY,
@@ -1287,7 +1289,7 @@ static void put_activities(
 	gpu_row(sink, g, GPU_GPM, now_ns, &r);
 }
 
-// The traffic of one link, where it is known in no better way.
+// Writes the traffic of a link that has no better source.
 static void put_rates(struct gpu *g, enum gpu_group group, struct sink *sink, uint64_t now_ns,
 	uint64_t elapsed, const struct nvml_gpm_metric *metrics)
 {
@@ -1371,17 +1373,18 @@ static void gpu_read_gpm(struct gpu_source *s, struct gpu *g, struct sink *sink,
 
 // PCIe and NVLink ---------------------------------------------------------------------------------
 //
-// Bytes over PCIe and NVLink, each way, as counters since the run's start. PCIe: the driver's byte
-// counters (555 and later), which do not block but wrap at 32 bits, within 0.07 s on a fast link;
-// else GPM's rates; else a rate that the driver measures for 20 ms on request, blocking. NVLink:
-// its counters, else GPM. Received is what comes to the GPU: host to device on PCIe.
+// Bytes over PCIe and NVLink in each direction, as counters since the run's start. PCIe: the
+// driver's byte counters (555 and later), which do not block but wrap at 32 bits, within 0.07 s on
+// a fast link; else GPM's rates; else a rate that the driver measures for 20 ms per request,
+// blocking. NVLink: its counters, else GPM. Received means received by the GPU: host to device on
+// PCIe.
 
-// Where the link's peak is not known: generation 5, 16 lanes.
+// Used if the link's peak is unknown: generation 5, 16 lanes.
 #define PEAK_UNKNOWN UINT64_C(63000000000)
-// GPM has the bytes of 100 ms exactly: better than counters that wrap faster than this.
+// GPM has the exact bytes of 100 ms, which is better than counters that wrap faster than that.
 #define GPM_RESOLUTION_S 0.1
 #define COUNTER_RANGE 4294967296.0
-// Counters that are read too rarely so often in a row are given up.
+// Counters are given up after this many consecutive readings that came too late.
 #define UNSURE_MAX 20u
 #define SAMPLED_INTERVAL_NS (NS_PER_S - NS_PER_S / 20)
 #define MIB 1048576.0
@@ -1486,7 +1489,8 @@ static void put_totals(struct gpu *g, enum gpu_group group, const struct gpu_tra
 	gpu_row(sink, g, group, now_ns, &r);
 }
 
-// The longer of what our clock and the driver's saw pass: readings may have waited in the driver.
+// The longer of the times measured by our clock and the driver's: readings may have waited in the
+// driver.
 static uint64_t elapsed_ns(const struct gpu_traffic *t, uint64_t now_ns, int64_t t_us)
 {
 	uint64_t ours = t->last_ns ? now_ns - t->last_ns : 0;
@@ -1510,7 +1514,8 @@ static void say_lost(struct gpu *g, struct sink *sink, uint64_t now_ns, uint64_t
 	}
 }
 
-// A long --interval, or a link faster than the lane's ticks: an estimate says more than nothing.
+// With a long --interval, or a link too fast for the lane's ticks, an estimate is better than
+// nothing.
 static void give_up_counters(
 	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
@@ -1557,7 +1562,7 @@ static void read_pcie_counters(
 	}
 }
 
-// A rate of 20 ms in each second, taken for the second.
+// A rate measured for 20 ms of each second, used for the whole second.
 static void read_pcie_sampled(
 	struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns)
 {
@@ -1605,7 +1610,7 @@ static void gpu_read_nvlink(struct gpu_source *s, struct gpu *g, struct sink *si
 	gpu_row(sink, g, GPU_NVLINK, now_ns, &r);
 }
 
-// Rates (MiB/s, NAN where not told) that GPM measured over elapsed_ns until now_ns.
+// Rates (MiB/s, NAN if unavailable) that GPM measured over elapsed_ns until now_ns.
 static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *sink,
 	uint64_t now_ns, uint64_t elapsed, const double link_rates[N_TRAFFIC])
 {
@@ -1620,12 +1625,12 @@ static void gpu_traffic_rates(struct gpu *g, enum gpu_group group, struct sink *
 
 // Attributes --------------------------------------------------------------------------------------
 //
-// What does not change about a GPU: its attributes, with what it can do at most, and whether the
-// job may see it.
+// Constant properties of a GPU: its attributes including its peak rates, and whether the job may
+// see it.
 
-#define MAX_ENVIRONMENTS 64u // read at a time
+#define MAX_ENVIRONMENTS 64u // per reading
 
-// Bytes a second of one lane, each way, after line coding (8b/10b, 128b/130b, 242b/256b).
+// Bytes per second of one lane in each direction, after line coding (8b/10b, 128b/130b, 242b/256b).
 static const double lane_bytes_per_s[] = {
 	[1] = 2.5e9 / 8 * 8 / 10,
 	[2] = 5e9 / 8 * 8 / 10,
@@ -1691,7 +1696,7 @@ static void add_link(const struct gpu *g, struct text *t)
 	}
 }
 
-// The fastest link that this GPU and its slot can have: an idle one shows less.
+// The fastest link of this GPU and its slot: an idle link reports less.
 static void find_link(struct gpu_source *s, struct gpu *g)
 {
 	uint32_t generation = 0, width = 0;
@@ -1718,8 +1723,8 @@ static void add_memory(struct gpu_source *s, struct gpu *g, struct text *t)
 	add_told(t, "clock_memory_max_hz", result, megahertz * 1e6);
 	int bus = nvml_number(s->nvml, g->handle, NVML_MEMORY_BUS_BITS, &bits);
 	add_told(t, "memory_bus_bits", bus, bits);
-	// NVML's memory clock is half the rate of transfers, for GDDR and HBM alike (A100: 5120
-	// bits, 1215 MHz, 1555 GB/s).
+	// NVML's memory clock is half the transfer rate, for GDDR and HBM alike (A100: 5120 bits,
+	// 1215 MHz, 1555 GB/s).
 	add_told(t, "memory_peak_bytes_per_s", result != NVML_OK ? result : bus,
 		bits / 8.0 * megahertz * 1e6 * 2);
 }
@@ -1802,13 +1807,13 @@ static struct sink_entity entity_of(
 	};
 }
 
-// Looks up what does not change and announces the GPU.
+// Reads the constant properties and announces the GPU.
 static void gpu_describe(struct gpu_source *s, struct gpu *g, struct sink *sink)
 {
 	char name[128];
 	snprintf(name, sizeof(name), "GPU %u %s", g->index, g->name);
-	// Announced first, since the attributes' methods are found out by readings that may have
-	// something to say about it.
+	// Announced first, because the readings that determine the attributes' methods may already
+	// report something about it.
 	struct sink_entity entity = entity_of(s, g, name, NULL);
 	g->entity = sink_entity(sink, &entity);
 	if (g->handle) {
@@ -1843,7 +1848,7 @@ static size_t identify(const struct gpu_source *s, struct gpu_identity *identiti
 	return s->n_gpus;
 }
 
-// Which instances the list lets be used, as far as it says.
+// The instances that the list permits, as far as it determines them.
 static void choose_instances(
 	struct gpu_source *s, const struct gpu_identity *identities, const char *list)
 {
@@ -1853,7 +1858,7 @@ static void choose_instances(
 	}
 }
 
-// Which GPUs the recorder's own environment, then the job's processes' show.
+// The GPUs visible by the recorder's own environment, then by those of the job's processes.
 static void gpu_visible_from_self(struct gpu_source *s)
 {
 	struct gpu_identity identities[NVML_MAX_GPUS];
@@ -1867,7 +1872,7 @@ static void gpu_visible_from_self(struct gpu_source *s)
 	}
 }
 
-// A variable's value in NUL-separated, NUL-ended text; NULL where it is not set.
+// Returns a variable's value in NUL-separated, NUL-terminated text; NULL if it is not set.
 static const char *environment_value(const char *text, size_t length, const char *name)
 {
 	size_t name_length = strlen(name);
@@ -1885,8 +1890,8 @@ static const char *environment_value(const char *text, size_t length, const char
 	return NULL;
 }
 
-// Reads one process's environment. A process without the variable says nothing: it is a shell that
-// sets it for its children, as often as one that sees every GPU.
+// Reads one process's environment. A process without the variable proves nothing: it may be a shell
+// that sets it for its children as well as a process that sees every GPU.
 static bool add_member(struct gpu_source *s, pid_t pid, enum gpu_visible *verdicts)
 {
 	char path[48];
@@ -1930,12 +1935,12 @@ static void announce_visible(
 static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 {
 	enum gpu_visible verdicts[NVML_MAX_GPUS];
-	int instances[NVML_MAX_GPUS]; // chosen so far
+	int instances[NVML_MAX_GPUS]; // found so far
 	size_t n = 0, asked = 0;
 	bool set = false;
 	for (size_t i = 0; i < s->n_gpus; i++) {
 		instances[i] = s->gpus[i].instance;
-		// The first members that say something replace what our own environment said.
+		// The first members with the variable replace the result of our own environment.
 		verdicts[i] = s->visible_set ? (enum gpu_visible)s->gpus[i].visible : GPU_HIDDEN;
 	}
 	if (tree_snapshot(s->tree, &s->members, &n, &s->members_capacity) < 0) {
@@ -1957,12 +1962,12 @@ static void gpu_visible_from_job(struct gpu_source *s, struct sink *sink)
 
 // Processes ---------------------------------------------------------------------------------------
 //
-// Which of the job's processes use which GPU, and how much of it.
+// The job's processes on each GPU, and their use of it.
 //
-// NVML knows processes by the host's pids. In a container with pids of its own, older drivers tell
-// the host's pids, newer ones (550) list translated pids, without their memory, and still sample
-// utilisation under the host's. So there a pid counts only if that process of the job holds a
-// descriptor of /dev/nvidia*, and what does not fit is missing, with this as the reason.
+// NVML identifies processes by the host's pids. In a container with its own pid namespace, older
+// drivers return the host's pids; newer ones (550) list translated pids, without memory, and still
+// sample utilisation by the host's. In a container, a pid therefore counts only if that process of
+// the job has a descriptor of /dev/nvidia*. Other values are missing, with this reason.
 
 #define UNMATCHED_READINGS 10u
 #define MAX_DESCRIPTORS 4096u
@@ -2010,7 +2015,7 @@ static struct gpu_process *find_process(struct gpu_source *s, int64_t entity)
 	return NULL;
 }
 
-// The job's process behind a pid that NVML told; NULL where it is none.
+// Returns the job's process with a pid from NVML; NULL if there is none.
 static struct gpu_process *job_process(struct gpu_source *s, uint32_t pid)
 {
 	int64_t entity = pid <= INT32_MAX ? tree_entity_of(s->tree, (pid_t)pid) : 0;
@@ -2047,9 +2052,9 @@ static bool was_stranger(const struct gpu *g, uint32_t pid)
 	return g->n_strangers == GPU_MAX_STRANGERS;
 }
 
-// A process of the job that has just begun, or just ended, is in the driver's list and not in the
-// tree. So who is no process of the job is another program's only when it was there before, too.
-// False where there is one that is new.
+// A process of the job that has just begun or ended may be in the driver's list but not in the
+// tree. An unknown process therefore counts as another program's only if it was in the previous
+// list, too. Returns false if there is a new one.
 static bool know_strangers(
 	struct gpu_source *s, struct gpu *g, const struct nvml_process *list, size_t n)
 {
@@ -2070,8 +2075,8 @@ static bool know_strangers(
 	return known;
 }
 
-// What one GPU's list says: what of it is the job's, and what is not. Host's pids in a container
-// tell nothing of others.
+// Divides one GPU's list between the job and others. In a container, the host's pids tell nothing
+// about others.
 static void take_list(struct gpu_source *s, const struct nvml_process *list, size_t n, bool others,
 	struct gpu_reading *r)
 {
@@ -2105,7 +2110,7 @@ static void take_list(struct gpu_source *s, const struct nvml_process *list, siz
 	                      : "it was read too seldom to tell whose a process is";
 }
 
-// The mean of a process's samples, per cent; -1: it has none.
+// The mean of a process's samples in per cent; -1: none.
 static int64_t mean_of(const struct nvml_process_sample *samples, size_t n, uint32_t pid)
 {
 	uint64_t sum = 0, count = 0;
@@ -2118,8 +2123,8 @@ static int64_t mean_of(const struct nvml_process_sample *samples, size_t n, uint
 	return count > 0 ? (int64_t)(sum / count) : -1;
 }
 
-// Samples of one GPU, of those in its list. The driver leaves out who did nothing: 0. In a
-// container who has none may be there under another pid: not known.
+// Samples of the processes in one GPU's list. The driver leaves out idle processes: 0. In a
+// container, a process without samples may have them under another pid: unknown.
 static void add_samples(struct gpu_source *s, const struct nvml_process *list, size_t n_list,
 	const struct nvml_process_sample *samples, size_t n, bool others, struct gpu_reading *r)
 {
@@ -2148,11 +2153,11 @@ static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink,
 	struct nvml_process_sample samples[NVML_MAX_SAMPLES];
 	size_t n = 0;
 	uint64_t now_us = (clock_realtime_ns() - clock_monotonic_ns() + now_ns) / NS_PER_US;
-	// A clock that was set back would hide samples until it is there again.
+	// If the clock was set back, samples would be hidden until it catches up.
 	uint64_t last_us = g->process_last_us > now_us + 2000000 ? 0 : g->process_last_us;
 	int result = nvml_process_samples(
 		s->nvml, g->handle, last_us, samples, NVML_MAX_SAMPLES, &n);
-	// Nobody was busy, which is an answer.
+	// No process was busy, which is a valid result.
 	result = result == NVML_NOT_FOUND ? NVML_OK : result;
 	r->result[JOB_UTILIZATION] = r->result[JOB_OTHER_UTILIZATION] = result;
 	if (nvml_outcome(result) == NVML_NEVER) {
@@ -2171,7 +2176,7 @@ static void read_samples(struct gpu_source *s, struct gpu *g, struct sink *sink,
 	}
 }
 
-// Reads one GPU. False where its list is not known this time.
+// Reads one GPU. Returns false if its list is unavailable this time.
 static bool read_gpu(struct gpu_source *s, struct gpu *g, struct sink *sink, uint64_t now_ns,
 	const char **ret_reason)
 {
@@ -2216,7 +2221,7 @@ static void put_processes(struct gpu_source *s, struct sink *sink, uint64_t now_
 			i++;
 			continue;
 		}
-		// It is in no list any more: gone, or it holds nothing.
+		// It is in no list any more: it ended, or uses no memory.
 		if (tree_entity_of(s->tree, p->pid) == p->entity) {
 			put_process(p, sink, now_ns);
 		}
@@ -2225,9 +2230,8 @@ static void put_processes(struct gpu_source *s, struct sink *sink, uint64_t now_
 	}
 }
 
-// Where no process of the job was ever listed because of a container: says so.
-// At first the job's processes may not be on a GPU yet. At the end there are no further readings
-// to wait for.
+// Reports it if no process of the job was ever listed because of a container. At first the job's
+// processes may not use a GPU yet; at the end, no further readings follow.
 static void gpu_say_unmatched(struct gpu_source *s, struct sink *sink, bool at_end)
 {
 	bool silent = !s->nested || s->ever_matched || !s->processes_read;
@@ -2247,7 +2251,7 @@ static bool all_lost(const struct gpu_source *s)
 	return lost;
 }
 
-// Every GPU at once, since a process may use several.
+// All GPUs at once, because a process may use several.
 static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t now_ns)
 {
 	const char *reason = "the GPU is lost";
@@ -2264,7 +2268,7 @@ static int gpu_read_processes(struct gpu_source *s, struct sink *sink, uint64_t 
 			any = any || gpu_wants_any(g, GPU_JOB);
 		}
 	}
-	// Which GPUs the job may use is known from its environment, too.
+	// The job's environment also determines the GPUs that it may use.
 	gpu_visible_from_job(s, sink);
 	if (!any) {
 		sink_missing_group(sink, 0, &nvml_groups[GPU_PROCESS], reason);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the first threads of the job's processes wait for: twenty looks a second, counted by kind. A
-// look costs about a microsecond (one small read) where the thread runs, and up to three reads
-// where it waits for a descriptor. What it can tell is in machine/doing.h.
+// What the first threads of the job's processes wait for: twenty looks per second, counted by kind.
+// A look costs about a microsecond (one small read) if the thread is running, and up to three reads
+// if it waits for a descriptor. machine/doing.h classifies the waits.
 //
-// Looks are counters: their rates over any stretch of the run say which part of the time a thread
-// waited for what, with the error of a sample (of 500 looks 4.5 percentage points at most).
+// Looks are counters: their rates over any part of the run show the share of time that a thread
+// waited for each kind, with a sampling error (of 500 looks, at most 4.5 percentage points).
 //
-// Of a thread that trains, what it waited for while it took a batch is counted apart: a training
-// loop that sleeps and a dataset that does are two things. The marks that say so come when a step
-// has ended (phase_log.h); looks wait for them.
+// The waits of a training thread while it takes a batch are counted separately: a training loop
+// that sleeps differs from a dataset that sleeps. The marks that tell them apart arrive when a step
+// has ended (phase_log.h), so looks are held until then.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +30,11 @@
 #include "record/sample/source.h"
 
 enum {
-	FOLLOWED_MAX = 64, // processes: the first that live
-	POLLED_MAX = 4, // descriptors of a poll that are looked at
+	FOLLOWED_MAX = 64, // processes: the first ones alive
+	POLLED_MAX = 4, // descriptors of a poll that are examined
 	WAITING_MOST = 1024, // looks at 16 processes for three seconds
 };
-#define YOUNG_NS (200 * NS_PER_MS) // a process that ends before is nobody's training
+#define YOUNG_NS (200 * NS_PER_MS) // a process that ends before does not train
 #define ROW_NS (500 * NS_PER_MS) // between rows
 
 #define HELP(what) "Looks at the process's first thread that found it " what
@@ -69,7 +69,8 @@ static const struct metric wait_metrics[N_WAIT_METRICS] = {
 		"Looks at what the process's first thread does" FROM},
 };
 
-// Of an iteration's looks: each while it took a batch, and each in the rest of the iteration.
+// Looks in an iteration: each kind while taking a batch, and each kind in the rest of the
+// iteration.
 enum { IN_STEP = N_DOINGS, PLACED = 2 * N_DOINGS, N_PLACED_METRICS };
 #define IN(at, kind, place, what)                                           \
 	[at] = {"strain.wait." place "." kind, METRIC_COUNTER, "{look}", 1, \
@@ -105,10 +106,10 @@ struct followed {
 	int64_t entity; // 0: free
 	pid_t pid;
 	bool seen; // in this round
-	bool calls; // syscall can be read
-	bool failed; // neither can, and it was said
-	bool sought; // Python's variables were
-	unsigned renamed; // of the process then: after an exec they are elsewhere
+	bool calls; // syscall is readable
+	bool failed; // neither is readable, and that was reported
+	bool sought; // Python's variables were searched for
+	unsigned renamed; // the process's count then: after an exec they are elsewhere
 	int fd; // of syscall, else of wchan; -1: not open
 	uint64_t gil_from, gil_to;
 	uint64_t row_ns;
@@ -117,7 +118,7 @@ struct followed {
 	struct stream *stream, *placed_stream;
 };
 
-struct waiting { // for the phase that the thread was in
+struct waiting { // a look whose phase is not known yet
 	int64_t t_ns; // since the run's start
 	int64_t entity;
 	enum doing doing;
@@ -127,9 +128,9 @@ struct waits {
 	struct tree *tree;
 	int root_fd; // borrowed
 	uint64_t start_ns;
-	struct phase_log *phases; // NULL: nobody marks any
+	struct phase_log *phases; // NULL: no phases are marked
 	struct followed followed[FOLLOWED_MAX];
-	size_t n; // in use, holes among them
+	size_t n; // slots in use, including holes
 	struct waiting waiting[WAITING_MOST];
 	size_t n_waiting;
 };
@@ -188,7 +189,7 @@ static void wchan_of(struct waits *w, pid_t pid, char *buffer, size_t size, stru
 	}
 }
 
-// A socket can be one within the machine: the kernel's function says which.
+// A socket may connect processes of this machine: the kernel function shows which.
 static enum doing of_descriptor(struct waits *w, pid_t pid, uint64_t number)
 {
 	char path[64], target[64], name[64];
@@ -241,7 +242,7 @@ static enum doing of_call(
 	if (call->runs) {
 		return DOING_RUNS;
 	}
-	if (!rule) { // a page fault, or a call that waits for what only the kernel knows
+	if (!rule) { // a page fault, or a call whose purpose only the kernel knows
 		wchan_of(w, f->pid, name, sizeof(name), &function);
 		return doing_of_wchan(function);
 	}
@@ -266,7 +267,7 @@ static enum doing of_call(
 
 // Phases ------------------------------------------------------------------------------------------
 
-// Of iterations so long that there is no room, every other look is left out.
+// Drops every second look of iterations too long for the space.
 static void make_room(struct waits *w)
 {
 	for (size_t i = 0; i < WAITING_MOST / 2; i++) {
@@ -356,7 +357,7 @@ static int open_file(struct waits *w, struct followed *f, const struct process *
 	return f->fd;
 }
 
-// 0, or -errno where the file says nothing.
+// Returns 0, or -errno if the file is not usable.
 static int look(struct waits *w, struct followed *f, const struct process *p, enum doing *ret)
 {
 	char buffer[256];
@@ -378,7 +379,7 @@ static int look(struct waits *w, struct followed *f, const struct process *p, en
 	return 0;
 }
 
-// syscall may be forbidden where wchan is not.
+// syscall may be forbidden even if wchan is not.
 static int look_somehow(
 	struct waits *w, struct followed *f, const struct process *p, enum doing *ret)
 {
@@ -398,7 +399,7 @@ static int look_somehow(
 static void look_failed(struct followed *f, struct sink *sink, int error)
 {
 	if (error == -ESRCH || error == -ENODATA || error == -EMFILE) {
-		return; // gone, or no descriptor this time
+		return; // the process ended, or no descriptor is free this time
 	}
 	f->failed = true;
 	char reason[128];
@@ -466,10 +467,10 @@ static void waits_close(void *state)
 	for (size_t i = 0; w && i < w->n; i++) {
 		follow_done(w, &w->followed[i]);
 	}
-	free(w); // streams are the sink's
+	free(w); // the sink owns the streams
 }
 
-// Under Yama's ptrace_scope only an ancestor may read a system call; the recorder is none.
+// Under Yama's ptrace_scope, only an ancestor may read a system call; the recorder is not one.
 static void say_what_yama_hides(const struct source_context *context, struct sink *sink)
 {
 	char buffer[16];
