@@ -17,9 +17,8 @@
 //     one file per kind of measurement (list.c names them, null.c shows how to add one), mark/
 //     reads the job's marks, output/ finds epochs in the job's output, scribe.c writes the file
 //   - job/: its limits, the hooks injected into it, the name of its run
-// - run/: the analysis of one run: analysis.c loads it in stages (tables, processes, overview,
-// phases);
-//   summary, measures, outcome
+// - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
+//   measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
 // - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
 // - show/: tables, JSON, CSV, figure.c (gnuplot draws), page.c, which fills web/ with a run's data

@@ -29,12 +29,11 @@ enum item_kind {
 	ITEM_PHASE_SAMPLES, // the same of the phase `text`
 };
 
-// One item to write. Times are ns since the run's start. Strings are in the same allocation after
-// the item, or NULL.
-//
-// As a key of an epoch begun by a line of output: all earlier ones begun by lines were wrong.
+// A key of an epoch begun by a line of output: all earlier ones begun by lines were wrong.
 #define ITEM_KEY_ANEW "anew"
 
+// One item to write. Times are ns since the run's start. Strings are in the same allocation after
+// the item, or NULL.
 struct item {
 	struct item *next;
 	enum item_kind kind;
