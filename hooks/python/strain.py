@@ -27,11 +27,11 @@ __all__ = [
 ]  # fmt: skip
 
 _COROUTINE = 0x80  # inspect.CO_COROUTINE
-_NAMES_MAX = 1024  # phases that are kept for the next one of their name
+_NAMES_MAX = 1024  # number of phases kept for reuse by name
 _INTEGER_MAX = 2**63 - 1
 _SAMPLES_MAX = 2**32 - 1
 
-_ring = None  # the module that writes, where this process is recorded
+_ring = None  # the module that writes, if this process is recorded
 
 
 def _find_ring():
@@ -43,7 +43,7 @@ def _find_ring():
     try:
         import strain_ring
 
-        strain_ring.Ring.program_epoch  # of another version: it may know less than this module
+        strain_ring.Ring.program_epoch  # another version may know less than this module
         strain_ring.start(directory)
         return strain_ring
     except Exception:
@@ -62,11 +62,11 @@ if _ring is not None:
 
 
 def recorded():
-    """Whether marks of this thread go anywhere."""
+    """Whether marks of this thread are recorded."""
     return _here() is not None
 
 
-# What cannot be marked is left out ---------------------------------------------------------------
+# Invalid marks are dropped -----------------------------------------------------------------------
 
 
 def _integer(value, most, otherwise):
@@ -92,7 +92,7 @@ def _text(name):
 
 
 class _Nothing:
-    """Every context where nothing is recorded."""
+    """Stands for every context when nothing is recorded."""
 
     __slots__ = ()
 
@@ -143,7 +143,7 @@ class _Phase:
         return marked
 
     def _around_coroutine(self, function):
-        # Others run in this thread while it waits: their spans cross.
+        # Other spans of this thread run while it waits, and cross this one.
         @functools.wraps(function)
         async def marked(*arguments, **named):
             began_ns = monotonic_ns()
@@ -188,7 +188,7 @@ def span(name, began_ns):
 
 
 def point(name, value=None):
-    """A moment, or a value at this moment."""
+    """A point, or a value at this time."""
     ring = _here()
     if ring is not None:
         try:
@@ -202,7 +202,7 @@ def point(name, value=None):
 
 
 class _Ending:
-    """What epoch() and iteration() return: with it, they end with a block."""
+    """Returned by epoch() and iteration(); as a context it ends them with a block."""
 
     __slots__ = ("_end",)
 
@@ -227,7 +227,7 @@ def epoch(number):
 
 
 def epoch_end():
-    """The epoch ends: what follows belongs to none."""
+    """The epoch ends; what follows belongs to no epoch."""
     ring = _here()
     if ring is not None:
         ring.program_epoch_end()
@@ -253,7 +253,7 @@ def iteration(number=None, samples=None):
 
 
 def iteration_end(samples=None):
-    """The iteration ends, of so many samples (None: as it said when it began)."""
+    """The iteration ends, with this number of samples (None: the number given at its beginning)."""
     ring = _here()
     if ring is not None:
         ring.program_iteration_end(_samples(samples))

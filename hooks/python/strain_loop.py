@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""What a training loop does, told from the calls that one thread makes.
+"""Reconstructs a training loop from the calls of one thread.
 
-The loop is asked to iterate over loaders, waits for batches, runs backward and steps; nothing else
-is known of it. From that come epochs, iterations with their samples, and phases:
+The only known events are iterators over loaders, waits for batches, backwards and optimizer steps.
+They give epochs, iterations with their samples, and phases:
 
-- An iteration ends with the optimizer's step, and the next one begins there. Where several optimizers
-  are in use it has one batch of the loader; without a loader, it ends with the step of the one that
-  steps last before all of them step again. Without any optimizer (p -= rate * p.grad) it has one
+- An iteration ends with the optimizer's step, and the next one begins there. With several optimizers,
+  an iteration has one batch of the loader; without a loader, it ends with the step of the optimizer
+  that steps last before all of them step again. Without any optimizer (p -= rate * p.grad) it has one
   backward.
 - A pass over a loader that leads to a backward is an epoch of training; one without gradients, or
-  that leads to none, is a validation. Until that is known, marks wait (Ring.hold): for three batches
-  at most.
-- Forward is the time from the end of the data, or of its transfer, to the start of backward. Where no
-  loader tells when the data is there, models' calls do (strain_calls.py).
+  that leads to no backward, is a validation. Until that is known, marks wait (Ring.hold): for three
+  batches at most.
+- Forward is the time from the end of the data, or of its transfer, to the start of backward. If no
+  loader shows when the data has arrived, calls of models do (strain_calls.py).
 
-A step calls six of these functions, each of which finds caches that the step has filled with its
-own: what counts is how little they do. Where iterations are brief, an ordinary one goes through
-stages: its times from the end of its data on are only kept, and marked when it ends. Whatever else
-happens in one, what was kept is marked first, and the rest as it comes. An iteration that goes through
-stages is, to the rest of the loop, not begun.
+A step calls six of these functions, each of which finds the caches filled by the step's own data, so
+they must do little. When iterations are brief, an ordinary one goes through stages: its times after
+the end of its data are only stored, and marked when it ends. If anything else happens in it, the
+stored times are marked first, and the rest as it comes. For the rest of the loop, an iteration that
+goes through stages has not begun.
 """
 
 from time import monotonic_ns
@@ -28,27 +28,27 @@ from strain_calls import Calls
 from strain_pass import BESIDE, EVALUATION, TRAINING, UNKNOWN, Pass
 from strain_ring import BACKWARD, CHECKPOINT, DATA, FORWARD, OPTIMIZER, STEP, TRANSFER, VALIDATION
 
-# So many batches can be asked for ahead of their backward (wrappers that prefetch take one or two).
+# Number of batches requested ahead of their backward (prefetching wrappers take one or two).
 AHEAD = 2
-FEEDING = 7  # so many other loaders are remembered
-# An iteration after one that was as short as this is expected to be brief.
+FEEDING = 7  # upper bound of other loaders remembered
+# An iteration after one as short as this is expected to be brief, too.
 BRIEF_NS = 20000000
 # Stages of a brief iteration.
-NONE = 0  # it is none: marks are written as they come
+NONE = 0  # not brief: marks are written immediately
 WAITING = 1  # for its batch
 READY = 2  # the batch is there
 IN_BACKWARD = 3
 BETWEEN = 4
 IN_STEP = 5
 
-# A transfer this long after the one before is one of the forward's own.
+# A transfer this long after the previous one belongs to the forward.
 TRANSFER_GAP_NS = 1000000
 
 
 class Loop:
     """One thread's loop, which marks into its ring. All times are from monotonic_ns."""
 
-    # For a dict of so many, which is found in no cache, a step would pay twice as much.
+    # A dict of so many entries is in no cache: a step would cost twice as much.
     __slots__ = ("ring", "main", "device", "epoch", "in_epoch", "iteration", "in_iteration", "idle",
                  "samples", "last_ns", "step_ns", "anchor_ns", "weak", "in_forward", "stepping",
                  "closure_ns", "in_backward", "backwards", "stepped", "closer", "training", "current",
@@ -58,44 +58,44 @@ class Loop:
 
     def __init__(self, ring, main=True, made=None):
         self.ring = ring
-        self.made = made  # optimizers that are there, however many threads use them; None: not known
-        self.main = main  # another thread that never learns only fetches for one that does
+        self.made = made  # optimizers that exist, in any thread; None: unknown
+        self.main = main  # False: another thread; one that never trains only fetches for one that does
         self.device = None  # a DeviceClock
-        self.epoch = 0  # the last one's number
+        self.epoch = 0  # number of the last epoch
         self.in_epoch = False
-        self.iteration = 0  # the next one's number
+        self.iteration = 0  # number of the next iteration
         self.in_iteration = False
-        self.idle = False  # the iteration has but waited
-        self.samples = -1  # of the iteration; -1: no batch told
+        self.idle = False  # the iteration has only waited so far
+        self.samples = -1  # of the iteration; -1: no batch seen
         self.last_ns = 0  # of the last mark
-        self.step_ns = 0  # the last iteration's end; 0: something else came after it
-        self.anchor_ns = 0  # since when it may be forward; 0: it is not
-        self.weak = False  # it began with the end of a backward or a step
+        self.step_ns = 0  # end of the last iteration; 0: something else followed it
+        self.anchor_ns = 0  # time from which it may be forward; 0: it is not
+        self.weak = False  # anchor_ns is the end of a backward or a step
         self.in_forward = False
-        self.stepping = None  # the id of the optimizer whose step this is
-        self.closure_ns = 0  # it has a closure, and began then, or the last backward ended; 0: none
+        self.stepping = None  # the id of the optimizer that is stepping
+        self.closure_ns = 0  # start of its closure, or end of the last backward in it; 0: no closure
         self.computing = False  # the optimizer itself computes, between calls of its closure
         self.in_backward = False
-        self.backwards = 0  # so many have begun
-        self.stepped = None  # the optimizer that stepped last, in this iteration
-        self.closer = None  # whose step ends an iteration
-        self.training = None  # the pass that trains
-        self.current = None  # the pass whose batches come now
-        self.feeding = []  # loaders whose batches are trained on
-        # Of iterations that follow one another:
+        self.backwards = 0  # number of backwards begun
+        self.stepped = None  # the optimizer that stepped last in this iteration
+        self.closer = None  # the optimizer whose step ends an iteration
+        self.training = None  # the training pass
+        self.current = None  # the pass whose batches are being taken
+        self.feeding = []  # loaders whose batches are used for training
+        # For consecutive iterations:
         self.calls = Calls(self)
-        self.fetching = False  # a batch is waited for
-        # Of several optimizers without a loader:
-        self.cycle = []  # which have stepped in this iteration
-        self.before = ()  # in the one before
-        self.pending_ns = 0  # the iteration may have ended then; marks wait until that is known
-        self.pending = ()  # what was its own then: its samples, so many backwards
-        self.turning = None  # the pass whose step has just ended one; nothing came since
+        self.fetching = False  # waiting for a batch
+        # For several optimizers without a loader:
+        self.cycle = []  # those that have stepped in this iteration
+        self.before = ()  # those of the iteration before
+        self.pending_ns = 0  # possible end of the iteration; marks wait until it is known
+        self.pending = ()  # the state then: its samples, number of backwards
+        self.turning = None  # the pass whose step has just ended an iteration; nothing followed yet
         self.ordinary = False  # it took the last batch of its only loader
         self.stage = NONE
-        # Kept, from the stage on that they begin.
+        # Times kept from their stages on.
         self.began_ns = 0  # of the iteration
-        self.batch = -1  # samples of its batch
+        self.batch = -1  # samples in its batch
         self.backward_ns = 0
         self.between_ns = 0
         self.optimizer_ns = 0
@@ -103,7 +103,7 @@ class Loop:
     # Passes ------------------------------------------------------------------------------------
 
     def iterate(self, loader, gradients, began_ns, length=0):
-        """An iterator over the loader was made, between began_ns and now. Returns its pass."""
+        """Handles an iterator over the loader, created between began_ns and now. Returns its pass."""
         new = Pass(loader, began_ns, length)
         new.ready_ns = monotonic_ns()
         self._not_brief()
@@ -116,7 +116,7 @@ class Loop:
         return new
 
     def _leave_current(self, new):
-        """What becomes of the pass before, now that another begins; or that runs beside it."""
+        """Ends the previous pass because another begins, or lets the new one run beside it."""
         old = self.current
         if old is None or old.over:
             if old is not None and old.role == UNKNOWN:
@@ -125,7 +125,7 @@ class Loop:
         if old.batches == 0 and old.loader is not new.loader:
             new.role = BESIDE  # zip(one, other)
         elif old.role == UNKNOWN:
-            # Of next(iter(loader)) nobody says more than that it waited.
+            # After next(iter(loader)), only the wait is known.
             self._decide(old, EVALUATION if old.batches > 1 else BESIDE)
             self._end_validation(old)
         elif old.role == EVALUATION:
@@ -138,7 +138,7 @@ class Loop:
             self.current = new
             self._become(new, EVALUATION)
         elif within and new.loader.trains:
-            new.role = BESIDE  # a second loader that begins again while the first goes on
+            new.role = BESIDE  # a second loader that restarts while the first continues
         elif new.loader.trains:
             self.current = new
             self._become(new, TRAINING)
@@ -152,7 +152,7 @@ class Loop:
         self.last_ns = self.ring.end(new.ready_ns)
 
     def _become(self, new, role):
-        """Begins the pass with what is known of it from the start."""
+        """Begins the pass with its role, if that is known at the start."""
         new.role = role
         if role == TRAINING:
             self._begin_epoch(new)
@@ -162,12 +162,12 @@ class Loop:
         self._wait_for_workers(new)
 
     def _decide(self, old, role):
-        """It is known now what the pass was whose marks were held."""
+        """The role of the pass whose marks were held is known now."""
         if role == EVALUATION and not self.main and self.backwards == 0:
             role = BESIDE
         old.role = role
         held = self.ring.take_held()
-        forward = self.in_forward, self.anchor_ns, self.weak  # of what is held, or comes after it
+        forward = self.in_forward, self.anchor_ns, self.weak  # of the held marks, or after them
         self.in_forward = False
         if role == TRAINING:
             self._begin_epoch(old)
@@ -189,7 +189,7 @@ class Loop:
         self._begin_iteration(new.began_ns)
 
     def is_free(self):
-        """Whether no loader tells what goes on, and nothing else does."""
+        """Whether neither a loader nor an open call shows the loop's progress."""
         if self.stage != NONE or self.in_backward or self.stepping is not None or self.fetching:
             return False
         run = self.current
@@ -224,7 +224,7 @@ class Loop:
         self.iteration += 1
 
     def _need_iteration(self, now_ns):
-        """One begins where the one before ended, unless something else came in between."""
+        """Begins an iteration at the end of the last one, unless something else came in between."""
         if not self.in_iteration:
             self._begin_iteration(self.step_ns or now_ns)
             self.step_ns = 0
@@ -240,11 +240,11 @@ class Loop:
         self.last_ns = time_ns
 
     def _pause_iteration(self):
-        """What comes now belongs to no iteration, and to no epoch whose batches are used up."""
+        """What follows belongs to no iteration, and to no epoch whose batches are used up."""
         run = self.training
         self._settle(True)
         if run is not None and run.over:
-            if run.left_ns and self.idle:  # a loop that was left once it had its last batch
+            if run.left_ns and self.idle:  # a loop that was left after its last batch
                 run.loader.ahead.clear()
             if not run.loader.ahead:
                 self._end_epoch(self.last_ns)
@@ -254,7 +254,7 @@ class Loop:
         self.step_ns = 0
 
     def _finish_iteration(self):
-        """It ends with the last mark; one that has but waited never was."""
+        """Ends the iteration at the last mark; one that only waited is withdrawn."""
         self._end_forward(self.last_ns)
         if self.in_iteration and self.idle:
             self.ring.iteration_cancel(self.last_ns)
@@ -270,7 +270,7 @@ class Loop:
         if self.turning is not run:
             self._next_begins_elsewhere(run, now_ns)
             return
-        # As in every ordinary loop: the iteration ended, and the next one begins.
+        # The ordinary case: the iteration ended, and the next one begins.
         began_ns = self.began_ns
         self.began_ns = step_ns = self.step_ns
         number = self.iteration
@@ -305,7 +305,7 @@ class Loop:
         self.ring.begin(DATA, now_ns)
 
     def next_ends(self, run, samples):
-        """The batch is there, or the wait was in vain (samples None)."""
+        """The batch has arrived, or the wait failed (samples None)."""
         self.anchor_ns = self.last_ns = self.ring.end_now()
         self.weak = self.fetching = False
         if samples is None:
@@ -331,7 +331,7 @@ class Loop:
             self._add_samples(loader.ahead.popleft())
 
     def _take_samples(self):
-        """A backward uses up a batch of each loader."""
+        """A backward consumes a batch of each loader."""
         for loader in self.feeding:
             if loader.ahead:
                 self._add_samples(loader.ahead.popleft())
@@ -341,7 +341,7 @@ class Loop:
             self.samples = max(self.samples, 0) + samples
 
     def exhausted(self, run):
-        """There is no further batch."""
+        """There are no more batches."""
         self.anchor_ns = 0
         if run.role == EVALUATION:
             self._end_validation(run)
@@ -355,7 +355,7 @@ class Loop:
         run.over = True
 
     def _resume(self, run):
-        """Batches of an earlier pass again: the validation in between is over."""
+        """Batches of an earlier pass come again: the validation in between is over."""
         old = self.current
         if old is not None and old.role == UNKNOWN:
             self._decide(old, EVALUATION if old.batches > 1 else BESIDE)
@@ -364,29 +364,29 @@ class Loop:
         self.current = run
 
     def _close_steps(self, now_ns):
-        """The next batch is asked for: whoever stepped last ends iterations from now on."""
+        """The next batch is requested: the optimizer that stepped last ends iterations from now on."""
         if self.stepped is not None:
             self.closer = self.stepped
             if self.in_iteration:
                 self._end_iteration(self.last_ns)
             self.stepped = None
         elif self._is_cycle_over():
-            self._end_iteration(now_ns)  # the script has updated its parameters by itself
+            self._end_iteration(now_ns)  # the script updated its parameters itself
 
     def _is_cycle_over(self):
-        """Whether the iteration has had its backward, where no optimizer will step."""
+        """Whether the iteration has had its backward, if no optimizer will step."""
         return self.in_iteration and not self.idle and self.made is not None and self.made.count == 0
 
     def has_optimizer(self):
-        """Whether some optimizer is there, as far as is known."""
+        """Whether any optimizer is known to exist."""
         return self.made is not None and self.made.count > 0
 
     def between_iterations(self):
-        """Whether the iteration, if any, has but begun, or has all that it may have."""
+        """Whether the iteration, if any, has only begun or is complete."""
         return not self.in_iteration or self.idle or self.pending_ns > 0 or self._is_cycle_over()
 
     def _settle(self, over):
-        """The iteration that may have ended did, or did not: what comes after it is in the next one."""
+        """Decides whether the pending iteration ended; what follows then belongs to the next one."""
         if not self.pending_ns:
             return
         held = self.ring.take_held()
@@ -408,7 +408,7 @@ class Loop:
     # Calls of models ---------------------------------------------------------------------------
 
     def call_begins(self, now_ns, trains):
-        """A model is called while no loader tells what goes on; trains: with gradients."""
+        """A model is called while no loader shows the loop's progress; trains: with gradients."""
         self._turn_epoch()
         if trains and self._is_cycle_over():
             self._end_iteration(now_ns)
@@ -420,7 +420,7 @@ class Loop:
             self._end_epoch(self.last_ns)
 
     def validation_begins(self):
-        """A model is evaluated while no loader tells what goes on."""
+        """A model is evaluated while no loader shows the loop's progress."""
         self._pause_iteration()
         if self.in_iteration and self.idle:
             self._finish_iteration()
@@ -428,7 +428,7 @@ class Loop:
     # Steps -------------------------------------------------------------------------------------
 
     def transferred(self, began_ns):
-        """A tensor went to the device, from began_ns to now."""
+        """A tensor was moved to the device, from began_ns to now."""
         if began_ns - self.anchor_ns > TRANSFER_GAP_NS and not self.weak:
             self._not_brief()
             self.enter_forward()
@@ -442,7 +442,7 @@ class Loop:
             self.device.cut("transfer")
 
     def enter_forward(self):
-        """Forward began when what may be forward did."""
+        """Forward began at the anchor, where it may have begun."""
         if self.anchor_ns and not self.in_forward:
             self.ring.begin(FORWARD, self.anchor_ns)
             self.in_forward = True
@@ -458,7 +458,7 @@ class Loop:
         self._end_forward(now_ns)
 
     def backward_begins(self):
-        """False where it is none of the loop's: one within another."""
+        """Returns False for a backward within another, which is not the loop's."""
         if self.stage == READY:
             self.backward_ns = monotonic_ns()
             self.stage = IN_BACKWARD
@@ -490,7 +490,7 @@ class Loop:
             self.device.cut("forward")
 
     def backward_ends(self):
-        """The one for which backward_begins was true."""
+        """Ends the backward for which backward_begins returned True."""
         if self.stage == IN_BACKWARD:
             self.between_ns = monotonic_ns()
             self.stage = BETWEEN
@@ -510,7 +510,7 @@ class Loop:
             self.device.cut("backward")
 
     def _learns(self, now_ns):
-        """Something is learnt: the pass that goes on is no validation."""
+        """The model is trained: the current pass is not a validation."""
         run = self.current
         if run is None or run.role in (TRAINING, BESIDE):
             return
@@ -532,11 +532,11 @@ class Loop:
                 self._begin_epoch(run)
 
     def step_begins(self, optimizer, closure):
-        """An optimizer's step; with a closure, forward and backward are inside it."""
+        """An optimizer's step begins; with a closure, forward and backward are inside it."""
         if self.stage == BETWEEN and optimizer == self.closer and not closure:
             self.optimizer_ns = monotonic_ns()
             self.stage = IN_STEP
-        elif self.stepping is None and self.stage != IN_STEP:  # else one within another
+        elif self.stepping is None and self.stage != IN_STEP:  # otherwise a step within another
             self._not_brief()
             self._step_begins(optimizer, closure, monotonic_ns())
 
@@ -548,7 +548,7 @@ class Loop:
         if self.pending_ns:
             self._settle(optimizer in self.cycle)
         elif optimizer in self.cycle and optimizer != self.closer:
-            self.closer = optimizer  # the one that closed iterations steps no more
+            self.closer = optimizer  # the optimizer that ended iterations no longer steps
         if not self.in_iteration:
             self._need_iteration(now_ns)
         self.idle = False
@@ -563,7 +563,7 @@ class Loop:
         self.ring.begin(name, now_ns)
 
     def whole_begins(self, step, began_ns):
-        """A compiled call that is a whole step began then."""
+        """A compiled call that contains a whole step began at that time."""
         if self.stepping is None and self.stage != IN_STEP:
             self._not_brief()
             run = self.current
@@ -577,14 +577,14 @@ class Loop:
             self._step_begins(step, False, began_ns, STEP)
 
     def whole_ends(self, step):
-        """The one that began last: the iteration, however many optimizers it has."""
+        """Ends the step begun last and, whatever the number of optimizers, its iteration."""
         if self.stepping == step:
             made, self.made = self.made, None
             self.step_ends(step)
             self.made = made
 
     def closure_begins(self):
-        """The optimizer asks for the loss, and its gradients."""
+        """The optimizer calls its closure, for the loss and the gradients."""
         if self.closure_ns and not self.in_backward:
             self._not_brief()
             now_ns = monotonic_ns()
@@ -597,7 +597,7 @@ class Loop:
             self.weak = False
 
     def closure_ends(self):
-        """It has them; what follows is the optimizer's own."""
+        """The closure has returned; the optimizer itself continues."""
         if self.closure_ns and not self.in_backward and not self.computing:
             now_ns = monotonic_ns()
             if self.weak:
@@ -607,7 +607,7 @@ class Loop:
             self.computing = True
 
     def step_ends(self, optimizer):
-        """The step is done, and often the iteration with it."""
+        """The step has ended, and often the iteration, too."""
         now_ns = monotonic_ns()
         run = self.training
         if self.stage != IN_STEP or optimizer != self.closer or run.over:
@@ -624,7 +624,7 @@ class Loop:
             self._end_epoch(now_ns)
 
     def _not_brief(self, anchor_ns=0):
-        """Something else than the next part of an ordinary iteration: marks what was kept."""
+        """Writes the kept times: something other than an ordinary iteration's next part follows."""
         self.turning = None
         stage, self.stage = self.stage, NONE
         if stage == NONE:
@@ -647,7 +647,7 @@ class Loop:
 
     def _step_ends(self, optimizer, run, now_ns):
         if optimizer != (self.closer if self.stage == IN_STEP else self.stepping):
-            return  # one within another
+            return  # a step within another
         self._not_brief()
         self.stepping = None
         self.stepped = optimizer
@@ -660,7 +660,7 @@ class Loop:
         self.last_ns = self.ring.end(now_ns)
         if self.device:
             self.device.cut("optimizer")
-        # In a loop over a loader a further forward may begin; elsewhere nobody knows what does.
+        # In a loop over a loader another forward may follow; elsewhere nothing is known.
         goes_on = run is not None and not run.over
         self.anchor_ns = self.last_ns if goes_on else 0
         self.weak = True
@@ -678,11 +678,11 @@ class Loop:
                 self.ordinary = alone and self.backwards > 0 and self.closer == optimizer
 
     def _is_last_step(self, optimizer, goes_on):
-        """Whether the iteration ends with this step; where that is not known, marks wait."""
+        """Whether the iteration ends with this step; if that is unknown, marks wait."""
         if self.made is None or self.made.count < 2:
             return not goes_on or self.closer in (None, optimizer)
         if goes_on:
-            self.closer = None  # with the loader's next batch
+            self.closer = None  # it ends with the loader's next batch
             return False
         if optimizer not in self.cycle:
             self.cycle.append(optimizer)
@@ -702,7 +702,7 @@ class Loop:
             told()
 
     def _abandon_step(self):
-        """A step that raised never ended."""
+        """A step that raised an exception has not ended."""
         if self.stepping is not None and (self.computing or not self.closure_ns):
             self.stepping = None
             self.computing = False
@@ -712,7 +712,7 @@ class Loop:
     # Other phases ------------------------------------------------------------------------------
 
     def phase_begins(self, name):
-        """A phase that can be anywhere: a collective, a checkpoint."""
+        """Begins a phase that can occur anywhere: a collective, a checkpoint."""
         self._not_brief()
         self.calls.settle()
         if name == CHECKPOINT:
@@ -723,14 +723,14 @@ class Loop:
         self.last_ns = self.ring.begin(name)
 
     def phase_ends(self):
-        """The one that began last."""
+        """Ends the phase begun last."""
         self._not_brief()
         self.last_ns = self.ring.end()
         if self.weak and self.anchor_ns:
             self.anchor_ns = self.last_ns
 
     def leave(self):
-        """The loop is another framework's; False where it is not, because it was trained in here."""
+        """Leaves the loop to another framework. Returns False if it was trained in this one."""
         if self.backwards > 0 or self.stepped is not None:
             return False
         self._not_brief()
@@ -741,13 +741,13 @@ class Loop:
         return True
 
     def _end_complete(self):
-        """A validation whose batches were all given out, or that was left, is over by now."""
+        """Ends a validation whose batches were all taken, or that was left."""
         run = self.current
         if run is not None and run.role == EVALUATION and (run.left_ns or run.complete()):
             self._end_validation(run)
 
     def finish(self):
-        """The process ends: what was held is written, and what had all that it may have is ended."""
+        """The process ends: writes held marks, and ends what is complete."""
         self._not_brief()
         self.calls.settle()
         self._settle(True)

@@ -36,7 +36,7 @@ MARK_ITERATION = 6
 MARK_SPAN = 7
 MARK_ITERATION_END = 8
 
-# Where things lie: words of 8 bytes, but where the name says bytes.
+# Offsets, in words of 8 bytes unless the name says bytes.
 AT_WRITTEN = 8
 AT_DROPPED = 9
 AT_NAMES_BYTES = 80
@@ -45,7 +45,7 @@ AT_NAME_BYTES = 1024
 AT_RECORD_BYTES = 16384
 RECORD_BYTES = 32
 
-# Names that the hooks use, in every ring at the same place; others follow.
+# Names that the hooks use, at the same index in every ring; others follow.
 KNOWN_NAMES = ("(other)", "data", "transfer", "forward", "backward", "optimizer", "communication",
                "validation", "checkpoint", "step", "prepare", "import")  # fmt: skip
 
@@ -54,16 +54,16 @@ KNOWN_NAMES = ("(other)", "data", "transfer", "forward", "backward", "optimizer"
 
 _HELD_MAX = 256
 
-# Of a record: time, sequence, and the rest, which is kind, depth, name, number, extra.
+# A record: time, sequence, and the rest, which is kind, depth, name, number, extra.
 _REST = struct.Struct("=BBHqq")
 _RECORD = struct.Struct("=QI20s")
-# The same with the number by itself, and with what is extra.
+# The same with a separate number, and with a separate extra.
 _ITERATION_AND_BEGIN = struct.Struct("=QI4sqqQI20s")
 _SPANS_AND_END = struct.Struct("=" + 3 * "QI12sQ" + "QI12sq")
 
 
 def _begins(name):
-    """What a span's beginning says but when, by its depth."""
+    """The fields of a span's beginning except its time, by depth."""
     return [_REST.pack(MARK_BEGIN, depth, name, -1, 0) for depth in range(DEPTH)]
 
 
@@ -72,7 +72,7 @@ _BEGINS = {name: _begins(name) for name in range(len(KNOWN_NAMES))}
 _ENDS = [_REST.pack(MARK_END, depth, 0, -1, 0) for depth in range(DEPTH)]
 
 
-# What a loop says at once, outside of all spans.
+# Marks that a loop writes together, outside of all spans.
 _ITERATION = struct.pack("=BBH", MARK_ITERATION, 0, 0)
 _ITERATION_END = struct.pack("=BBHq", MARK_ITERATION_END, 0, 0, -1)
 _FORWARD, _BACKWARD, _OPTIMIZER = (struct.pack("=BBHq", MARK_SPAN, 0, name, -1)
@@ -111,7 +111,7 @@ def _writer(mapped, words, last_ns):
     def make_room():
         nonlocal at, room
         at = AT_RECORD_BYTES + written % SLOTS * RECORD_BYTES
-        # Until the file begins anew, or to what the recorder has not read.
+        # Until the file begins again, or up to the records not read yet.
         room = min(words[AT_TAKEN] + SLOTS, (written // SLOTS + 1) * SLOTS)
         if written < room:
             return True
@@ -119,7 +119,7 @@ def _writer(mapped, words, last_ns):
         return False
 
     def put(kind, name, number, extra, time_ns):
-        """One record that is no span. Its time never lies before the last one's. Returns that."""
+        """Writes a record that is not a span; its time is never before the last one's. Returns it."""
         nonlocal written, last_ns, at
         last_ns = time_ns = max(time_ns, last_ns)
         if written < room or make_room():
@@ -131,7 +131,7 @@ def _writer(mapped, words, last_ns):
         return time_ns
 
     def begin(name, time_ns=0, samples=0):
-        """A span begins; name is one of this module's numbers, or of number(). Returns when."""
+        """Begins a span; name is one of this module's numbers, or of number(). Returns the time."""
         nonlocal written, last_ns, depth, at
         if time_ns == 0:
             last_ns = time_ns = monotonic_ns()
@@ -149,7 +149,7 @@ def _writer(mapped, words, last_ns):
         return time_ns
 
     def end(time_ns=0):
-        """The span that began last ends. Returns when."""
+        """Ends the span begun last. Returns the time."""
         nonlocal written, last_ns, depth, at
         if time_ns == 0:
             last_ns = time_ns = monotonic_ns()
@@ -168,7 +168,7 @@ def _writer(mapped, words, last_ns):
         return time_ns
 
     def end_now():
-        """As end(), for who ends something in every step."""
+        """The same as end(), for spans that end in every step."""
         nonlocal written, last_ns, depth, at
         last_ns = time_ns = monotonic_ns()
         if depth != 1 or written >= room:
@@ -180,10 +180,10 @@ def _writer(mapped, words, last_ns):
         at += 32
         return time_ns
 
-    # What a loop says at once, in one go where it fits.
+    # Marks that a loop makes together, written at once if they fit.
 
     def turn(number, began_ns, time_ns):
-        """An iteration began, of samples that its end tells; a wait for data begins in it now."""
+        """An iteration begins, with its samples given at its end; a wait for data in it begins now."""
         nonlocal written, last_ns, depth, at
         first = written & 0xFFFFFFFF
         if began_ns < last_ns or depth or written + 2 > room or first > 0xFFFFFFF0:
@@ -197,7 +197,7 @@ def _writer(mapped, words, last_ns):
         last_ns = time_ns
 
     def step(forward_ns, backward_ns, between_ns, optimizer_ns, samples, time_ns):
-        """A step's phases and its iteration have ended: backward at between_ns, the last one now."""
+        """A step's phases and its iteration end: backward at between_ns, the last one now."""
         nonlocal written, last_ns, at
         first = written & 0xFFFFFFFF
         if backward_ns < last_ns or depth or written + 4 > room or first > 0xFFFFFFF0:
@@ -223,7 +223,7 @@ assert (MARK_BEGIN, MARK_ITERATION, MARK_SPAN, MARK_ITERATION_END, RECORD_BYTES)
 class Ring:
     """One thread's ring. Times are CLOCK_MONOTONIC."""
 
-    # The first six are _writer's, or those that hold.
+    # The first six are the functions of _writer, or those that hold marks.
     __slots__ = ("put", "begin", "end", "end_now", "turn", "step", "_writer", "_held", "_map", "_names",
                  "_own_epochs", "_own_iterations", "_next_iteration")  # fmt: skip
 
@@ -231,57 +231,57 @@ class Ring:
         self._map = mapped
         created_ns = monotonic_ns()  # no mark may be older
         self._names = {name: index for index, name in enumerate(KNOWN_NAMES)}
-        self._own_epochs = self._own_iterations = False  # the program marks them, not a hook
+        self._own_epochs = self._own_iterations = False  # marked by the program, not by a hook
         self._next_iteration = 0  # of the program
-        self._held = None  # a list: marks wait in it until it is known what they are
+        self._held = None  # a list: marks wait in it until their meaning is known
         self._writer = _writer(mapped, memoryview(mapped).cast("Q"), created_ns)
         self._write_by(self._writer)
         self._fill_header(pid, tid, created_ns)
 
     def point(self, name, value, number=-1):
-        """A value at this moment."""
+        """Marks a value at this time."""
         bits = struct.unpack("=q", struct.pack("=d", value))[0]
         self.put(MARK_POINT, name, number, bits, monotonic_ns())
 
     def epoch(self, number, time_ns):
-        """An epoch begins; the one before it ends, and its last iteration."""
+        """An epoch begins; the previous one and its last iteration end."""
         return time_ns if self._own_epochs else self.put(MARK_EPOCH, 0, number, 0, time_ns)
 
     def epoch_end(self, time_ns):
-        """The epoch ends, and its last iteration."""
+        """The epoch and its last iteration end."""
         return time_ns if self._own_epochs else self.put(MARK_EPOCH_END, 0, -1, 0, time_ns)
 
     def iteration(self, number, time_ns):
-        """An iteration begins, of samples that its end tells."""
+        """An iteration begins, with its samples given at its end."""
         if self._own_iterations:
             return time_ns
         return self.put(MARK_ITERATION, 0, number, -1, time_ns)
 
     def iteration_end(self, samples, time_ns):
-        """The iteration ends; samples -1: not known."""
+        """The iteration ends; samples -1: unknown."""
         if self._own_iterations:
             return time_ns
         return self.put(MARK_ITERATION_END, 0, -1, samples, time_ns)
 
     def iteration_cancel(self, time_ns):
-        """There was no iteration after all."""
+        """Withdraws the iteration."""
         if self._own_iterations:
             return time_ns
         return self.put(MARK_ITERATION_END, 0, 0, -1, time_ns)
 
-    # What the program says of itself (strain.py); from then on hooks say nothing of that in this thread.
+    # Marks of the program itself (strain.py). From then on, hooks do not mark those in this thread.
 
     def program_epoch(self, number):
-        """As epoch()."""
+        """The same as epoch()."""
         self._own_epochs = True
         self.put(MARK_EPOCH, 0, number, 0, monotonic_ns())
 
     def program_epoch_end(self):
-        """As epoch_end()."""
+        """The same as epoch_end()."""
         self.put(MARK_EPOCH_END, 0, -1, 0, monotonic_ns())
 
     def program_iteration(self, number, samples):
-        """As iteration(); number None: the next one's, samples -1: not known."""
+        """The same as iteration(); number None: the next one's, samples -1: unknown."""
         if not self._own_iterations:
             self._own_iterations = True
             self._writer = dict(self._writer, turn=self._hold_turn, step=self._hold_step)
@@ -292,26 +292,26 @@ class Ring:
         self.put(MARK_ITERATION, 0, number, samples, monotonic_ns())
 
     def program_iteration_end(self, samples):
-        """As iteration_end()."""
+        """The same as iteration_end()."""
         self.put(MARK_ITERATION_END, 0, -1, samples, monotonic_ns())
 
     def program_iteration_cancel(self):
-        """As iteration_cancel()."""
+        """The same as iteration_cancel()."""
         self._next_iteration -= 1
         self.put(MARK_ITERATION_END, 0, 0, -1, monotonic_ns())
 
     def hold(self):
-        """From now on marks wait until release(); bounded."""
+        """Holds marks from now on until release(); bounded."""
         self._held = []
         self._write_by({name: getattr(self, "_hold_" + name) for name in self._writer})
 
     def note(self, time_ns):
-        """Where the marks that are held would end, should they be of a whole."""
+        """Notes where the held marks would end if they belong together."""
         if self._held is not None:
             self._held.append(("note", time_ns))
 
     def take_held(self):
-        """What was held, for write(); marks do not wait any more."""
+        """Returns the held marks, for write(), and stops holding."""
         held, self._held = self._held, None
         self._write_by(self._writer)
         return held or ()
@@ -370,7 +370,7 @@ class Ring:
         self.iteration_end(samples, time_ns)
 
     def number(self, name):
-        """The number of a name of one's own."""
+        """Returns the number of a name."""
         index = self._names.get(name)
         if index is None:
             index = self._names[name] = self._intern(name)
@@ -391,7 +391,7 @@ class Ring:
         self._map[at : at + NAME_BYTES] = data
 
     def _fill_header(self, pid, tid, created_ns):
-        """Makes it a ring: the magic is written last."""
+        """Completes the ring: the magic is written last."""
         for index, name in enumerate(KNOWN_NAMES):
             self._write_name(index, name)
         struct.pack_into("=I", self._map, AT_NAMES_BYTES, len(KNOWN_NAMES))
@@ -401,14 +401,14 @@ class Ring:
 
 
 class _Process:
-    """Where this process's rings go; threads of a forked child begin anew."""
+    """The directory of this process's rings; threads of a forked child begin new ones."""
 
     directory = None
     local = threading.local()
 
 
 def start(directory):
-    """Marks go there from now on."""
+    """Sets the directory of marks."""
     if _Process.directory is None:
         _Process.directory = directory
         os.register_at_fork(after_in_child=_after_fork)
@@ -419,7 +419,7 @@ def _after_fork():
 
 
 def here():
-    """This thread's ring; None where it has none."""
+    """This thread's ring; None if it has none."""
     local = _Process.local
     try:
         return local.ring
@@ -442,10 +442,10 @@ def _make(directory):
     handle = strain_folder.open_in(directory, name, os.O_RDWR | os.O_EXCL)
     try:
         try:
-            # Before it is mapped: else a full disk would kill at the first touch.
+            # Allocated before mapping; otherwise a full disk would kill the process at the first write.
             os.posix_fallocate(handle, 0, BYTES)
         except OSError:
-            os.ftruncate(handle, 0)  # left empty: so the recorder learns of it
+            os.ftruncate(handle, 0)  # left empty, which tells the recorder
             return None
         mapped = mmap.mmap(handle, BYTES)
     finally:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""PyTorch, 1.13 and newer: what a training loop calls, marked (strain_loop.py says as what).
+"""PyTorch 1.13 and newer: patches the calls of a training loop to mark them (see strain_loop.py).
 
-Of these only the iterators' `__next__` and the fetchers' `fetch` are private. Each is patched where
-it is found; where it is not, or a patch fails, the job runs as it would without, and the run says so.
+Only the iterators' `__next__` and the fetchers' `fetch` are private names. Each name is patched if it
+exists. If it does not, or a patch fails, the job runs as without it, and the run reports it.
 Nothing here touches a tensor's values, a random number generator, or the device.
 """
 
@@ -28,9 +28,9 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
                "all_to_all", "all_to_all_single", "barrier", "broadcast", "broadcast_object_list",
                "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter",
                "reduce_scatter_tensor", "scatter", "send")  # fmt: skip
-installed = []  # for who measures what they cost
+installed = []  # for measuring the cost of the hooks
 GUESSED = "(samples without a loader are guessed: a model's first argument has so many rows)"
-SEARCHED = 16  # places of a batch in which a tensor is looked for
+SEARCHED = 16  # items of a batch searched for a tensor
 
 
 def hook(torch, report):
@@ -42,7 +42,7 @@ def hook(torch, report):
 
 
 class PyTorch:
-    """The patches, and what they share."""
+    """The patches and their shared state."""
 
     def __init__(self, torch, report):
         self.torch = torch
@@ -51,20 +51,20 @@ class PyTorch:
         self.local = threading.local()
         self.loaders = {}  # id of a DataLoader: (weak reference, Loader, facts)
         self.looked_at_blas = False
-        self.backwards = 0  # that run now, in all threads
+        self.backwards = 0  # running now, in all threads
         self.fetchers = []  # classes to be patched in children
         self.made = Optimizers()
-        self.guessed = False  # samples, of a loop without a loader; it was said
-        self.most = -1  # tensors that one of them has
+        self.guessed = False  # the samples of a loop without a loader were reported
+        self.most = -1  # number of tensors of the largest one
         self.device = False  # its features are hooked: CUDA is in use
         self.folder = os.path.dirname(torch.__file__) + os.sep
 
     def install(self):
-        """Each feature by itself; a missing one leaves the others."""
+        """Installs each feature separately; a missing one does not affect the others."""
         if "STRAIN_REPLAY" in os.environ:
-            self.hook.feature("replay", self._hook_replay)  # first: what it gives is marked, too
+            self.hook.feature("replay", self._hook_replay)  # first: marks replayed calls, too
         if "STRAIN_SET" in os.environ:
-            self.hook.feature("set", self._hook_set)  # first: what it makes is known as it is made
+            self.hook.feature("set", self._hook_set)  # first: sees its results created
         for what, install in (
             ("data", self._hook_data),
             ("prepare", self._hook_prepare),
@@ -97,7 +97,7 @@ class PyTorch:
     # The thread's loop -------------------------------------------------------------------------
 
     def loop(self):
-        """This thread's loop, made where there is none; None where marks go nowhere."""
+        """This thread's loop, created if necessary; None if marks are not recorded."""
         try:
             return self.local.loop
         except AttributeError:
@@ -108,7 +108,7 @@ class PyTorch:
             return loop
 
     def _first_loop(self):
-        """The same, for a thread that has none yet; never fails."""
+        """The same for a thread that has none yet; never fails."""
         try:
             return self.loop()
         except Exception as error:
@@ -124,7 +124,7 @@ class PyTorch:
         return left
 
     def _after_fork(self):
-        self.local.__dict__.clear()  # the patches keep it
+        self.local.__dict__.clear()  # the patches keep a reference to it
         self.backwards = 0
         try:
             if self.hook.on:
@@ -160,7 +160,7 @@ class PyTorch:
         return __init__
 
     def _know(self, loader):
-        """What advice needs to know of a loader; the first one's is told, then the trained one's."""
+        """Reports a loader's settings for advice: first the first loader's, then the trained one's."""
         key = id(loader)
         known = Loader()
         facts = list(_facts(loader, strain_hook.caller((self.folder,))))
@@ -208,8 +208,8 @@ class PyTorch:
                 self._use_device(loop)
 
     def _watch(self, iterator, run):
-        """An iterator that is gone gives no further batch: the loop has left it early."""
-        if not hasattr(iterator, "_strain_watch"):  # else a persistent one, which stays
+        """A deleted iterator gives no more batches: the loop left it early."""
+        if not hasattr(iterator, "_strain_watch"):  # otherwise a persistent one, which remains
             iterator._strain_watch = _Watch(run)
         iterator._strain_watch.run = run
 
@@ -222,7 +222,7 @@ class PyTorch:
                 loop, run = iterator._strain
                 marked = loop is local.loop and hook.on
             except AttributeError:
-                marked = False  # nobody of ours has seen it begin, or it is another thread's
+                marked = False  # its start was not seen, or it belongs to another thread
             if not marked:
                 return original(iterator)
             try:
@@ -254,7 +254,7 @@ class PyTorch:
             self.hook.fail(error)
 
     def _samples(self, batch):
-        """The first dimension of the first tensor in a batch; -1 where there is none."""
+        """The first dimension of the first tensor in a batch; -1 if there is none."""
         tensor = self.torch.Tensor
         places = [batch]
         for place in places:
@@ -270,7 +270,7 @@ class PyTorch:
     # The device --------------------------------------------------------------------------------
 
     def _use_device(self, loop):
-        """Once CUDA is in use: asking whether it is there would bring it into use."""
+        """Only once CUDA is in use, because checking for it would initialise it."""
         if not self.device:
             self.device = True
             self.hook.feature("transfer", self._hook_transfer)
@@ -309,13 +309,13 @@ class PyTorch:
         self.fetchers = [fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher]
         for fetcher in self.fetchers:
             fetcher.fetch  # noqa: B018
-        # Who is nobody's child is no worker, and fetches without paying for it.
+        # A process without a parent is no worker, and fetches without the patch's cost.
         if self._is_child():
             self._patch_fetchers()
 
     @staticmethod
     def _is_child():
-        # One that is spawned imports this before it is told whose child it is.
+        # A spawned process imports this before it knows its parent.
         parent = getattr(multiprocessing, "parent_process", lambda: True)()
         return bool(parent or getattr(multiprocessing.current_process(), "_inheriting", False))
 
@@ -351,7 +351,7 @@ class PyTorch:
             try:
                 loop = local.loop if hook.on else None
             except AttributeError:
-                # In the engine's own threads a backward is part of another one.
+                # In the engine's own threads, a backward is part of another one.
                 loop = self._first_loop() if self.backwards == 0 else None
             begun = False
             if loop is not None:
@@ -399,7 +399,7 @@ class PyTorch:
         return __init__
 
     def _know_optimizer(self, optimizer):
-        """What advice needs to know of an optimizer: of several, of the one with the most tensors."""
+        """Reports an optimizer's settings for advice: of several, the one with the most tensors."""
         self.made.add(optimizer)
         tensors = sum(len(group["params"]) for group in optimizer.param_groups)
         if tensors > self.most and not self._in_worker():
@@ -407,7 +407,7 @@ class PyTorch:
             self._tell(_optimizer_facts(optimizer, tensors, strain_hook.caller((self.folder,))))
 
     def _wrap_optimizer(self, original):
-        """Each class's step, when its first optimizer is made."""
+        """Patches each class's step when its first optimizer is created."""
 
         def _hook_for_profile(optimizer):
             original(optimizer)
@@ -481,7 +481,7 @@ class PyTorch:
         return before, after
 
     def _watch_closure(self, loop, arguments, options):
-        """Whether a step has a closure, and what it is called with: the same closure, watched."""
+        """Whether a step has a closure, and its arguments with the closure wrapped."""
         place = 1 if len(arguments) > 1 else "closure"
         closure = arguments[1] if place == 1 else options.get("closure")
         if not callable(closure):
@@ -500,7 +500,7 @@ class PyTorch:
             self._try(loop.closure_ends)
 
     def _try(self, action, *arguments):
-        """Whether something of ours was done."""
+        """Calls one of our functions. Returns whether it succeeded."""
         try:
             if self.hook.on:
                 action(*arguments)
@@ -510,7 +510,7 @@ class PyTorch:
         return False
 
     def _hook_scaler(self):
-        """Scaled gradients that are not finite: the step is left out, the iteration is one."""
+        """Gradients not finite after scaling: the step is skipped, the iteration counts."""
         for name in ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler"):
             scaler = getattr(sys.modules.get(name), "GradScaler", None)
             if scaler is not None and "step" in vars(scaler):
@@ -558,7 +558,7 @@ class PyTorch:
                 calls = local.calls
             except AttributeError:
                 calls = local.calls = None  # a thread without a loop
-            # In an ordinary iteration over a loader (strain_loop.py) nothing is asked.
+            # In an ordinary iteration over a loader (strain_loop.py) nothing is checked.
             if calls is None or calls.inside or calls.loop.stage or not hook.on:
                 return original(*arguments, **options)
             calls.inside = True
@@ -586,7 +586,7 @@ class PyTorch:
             self.report.say("hooked", GUESSED)
 
     def _wrap_compile(self, original):
-        """What is compiled is traced: modules are called as before from then on, but for compiled ones."""
+        """Compiling traces modules: from then on only compiled ones are called with the patch."""
 
         def compile(*arguments, **options):
             try:
@@ -603,7 +603,7 @@ class PyTorch:
         if self.torch.nn.Module.__call__ is not called:
             raise RuntimeError("somebody has patched what the hooks patched")
         self.hook.unpatch(self.torch.nn.Module, "__call__")
-        import torch._dynamo.eval_frame as frame  # as what follows does
+        import torch._dynamo.eval_frame as frame  # like the code that follows
 
         for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
             module = sys.modules.get(name)
@@ -660,7 +660,7 @@ class PyTorch:
 
 
 def _length(loader):
-    """So many batches a loader has; 0 where it does not say, or should not be asked."""
+    """Number of batches of a loader; 0 if it is unknown or should not be asked for."""
     try:
         return 0 if loader._dataset_kind != 0 else len(loader)  # 0: not iterable-style
     except Exception:
@@ -668,7 +668,7 @@ def _length(loader):
 
 
 class _Watch:
-    """Lies in an iterator and goes with it; in whatever thread that happens, it marks nothing."""
+    """Is stored in an iterator and deleted with it, in any thread; it marks nothing then."""
 
     def __init__(self, run):
         self.run = run
@@ -725,4 +725,4 @@ def _blas(torch):
                     yield "blas", "reference /%s/%s" % (folder, name)
                     return
     except Exception:
-        return  # nothing that a job needs
+        return  # not needed by a job
