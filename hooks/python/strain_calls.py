@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""What a training loop (strain_loop.py) learns from calls of its models, where no loader tells it.
+"""What a training loop (strain_loop.py) learns from calls of models if no loader shows its progress.
 
-Only the outermost call of a module is looked at, and only while no pass over a loader goes on:
+Only the outermost call of a module is used, and only while no pass over a loader is in progress:
 
-- A call with gradients is forward, and so is what comes between the last one and backward (the loss).
-  Calls that follow one another closely, as those of a recurrent cell, are one span.
-- A call of a model in evaluation mode is a validation: at once where that model was seen to train, else
-  from the third in a row that has no gradients (one or two are a teacher's, or a target network's).
-- Other calls without gradients are forward: a policy acts, a generator makes what is judged. Where a loader
-  feeds the training they begin no iteration: between its passes they make pictures, or samples to look at.
+- A call with gradients is forward, and so is the time between the last one and backward (the loss).
+  Calls in close succession, such as those of a recurrent cell, are one span.
+- A call of a model in evaluation mode is a validation: immediately if that model was seen to train,
+  else from the third in a row without gradients (one or two are a teacher's or a target network's).
+- Other calls without gradients are forward: a policy acts, or a generator makes the input of its
+  critic. If a loader feeds the training, they begin no iteration: between its passes they make
+  pictures or samples to look at.
 """
 
 from time import monotonic_ns
 
 from strain_ring import FORWARD, VALIDATION
 
-GAP_NS = 100000  # two calls that are no further apart are one span: what is between is the loop itself
-IN_A_ROW = 3  # calls of a model that was not seen to train, until they are a validation
+GAP_NS = 100000  # calls no further apart are one span: between them is only the loop itself
+IN_A_ROW = 3  # calls of a model not known to train, until they are a validation
 MODELS_KEPT = 256
-SEARCHED = 8  # arguments in which a tensor is looked for
+SEARCHED = 8  # arguments searched for a tensor
 
 TRAINS, EVALUATES, BESIDE = 1, 2, 3
 
@@ -31,14 +32,14 @@ class Calls:
 
     def __init__(self, loop):
         self.loop = loop
-        self.inside = False  # an outermost call goes on
-        self.began_ns = 0  # of the span that waits: it may go on; 0: none does
+        self.inside = False  # an outermost call is in progress
+        self.began_ns = 0  # start of the span that is held, because it may continue; 0: none
         self.ended_ns = 0
-        self.kind = 0  # of the call that goes on; 0: nothing is marked of it
-        self.row = []  # evaluations that may be a validation: when each began and ended
-        self.trained = set()  # ids of modules that were called in training mode, with gradients
-        self.validates = False  # a validation goes on
-        self.samples = -1  # as the first call since the last backward has it
+        self.kind = 0  # of the call in progress; 0: it is not marked
+        self.row = []  # starts and ends of evaluations that may be a validation
+        self.trained = set()  # ids of modules called in training mode with gradients
+        self.validates = False  # a validation is in progress
+        self.samples = -1  # in the first call since the last backward
 
     def begins(self, module, gradients):
         """The outermost module is called."""
@@ -48,7 +49,7 @@ class Calls:
             (self._trains, self._evaluates, self._goes_beside)[self.kind - 1](module, monotonic_ns())
 
     def ends(self):
-        """The call that began last."""
+        """Ends the call begun last."""
         if self.kind:
             self.ended_ns = monotonic_ns()
             if self.kind == EVALUATES and not self.validates:
@@ -79,11 +80,11 @@ class Calls:
             self._span(now_ns)
 
     def _is_outside(self):
-        """Whether a loader feeds the training, and no iteration goes on."""
+        """Whether a loader feeds the training, and no iteration is in progress."""
         return self.loop.training is not None and not self.loop.in_iteration
 
     def _span(self, now_ns):
-        """A span of forward begins, or goes on."""
+        """A span of forward begins or continues."""
         if self.began_ns and now_ns - self.ended_ns > GAP_NS:
             self._flush()
         self.loop.call_begins(now_ns, self.kind == TRAINS)
@@ -103,7 +104,7 @@ class Calls:
             self.validates = True
 
     def _settle_row(self):
-        """There were too few in a row to be a validation."""
+        """Drops a row too short to be a validation."""
         if self.row:
             row, self.row = self.row, []
             if self._is_outside():
@@ -121,13 +122,13 @@ class Calls:
             self.began_ns = 0
 
     def end_validation(self):
-        """It ended with its last call."""
+        """Ends the validation at its last call."""
         if self.validates:
             self.validates = False
             self.loop.last_ns = self.loop.ring.end(self.ended_ns)
 
     def settle(self):
-        """Something else comes: nothing waits any more."""
+        """Something else follows: writes what is held."""
         if self.row:
             self._settle_row()
         if self.validates:
@@ -136,7 +137,7 @@ class Calls:
             self._flush()
 
     def backward_begins(self, now_ns):
-        """What was called last, and the loss after it, is forward until now. Returns its samples."""
+        """Forward includes the last call and the loss after it, until now. Returns its samples."""
         if self.row or self.validates:
             self._settle_row()
             self.end_validation()
@@ -149,7 +150,7 @@ class Calls:
         return samples
 
     def guess_samples(self, tensor, arguments):
-        """The first dimension of the first argument that has two: one sample alone has but one."""
+        """The first dimension of the first argument with two or more: a single sample has only one."""
         if self.kind == TRAINS and self.samples < 0:
             for argument in arguments[:SEARCHED]:
                 if isinstance(argument, tensor):

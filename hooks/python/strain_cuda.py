@@ -11,28 +11,28 @@ number.
 from collections import deque
 from time import monotonic_ns
 
-EVERY_NS = 100000000  # a step is timed this often at most
-WAITING_MAX = 8  # steps whose events the device did not pass yet
+EVERY_NS = 100000000  # minimum interval of timed steps
+WAITING_MAX = 8  # steps whose events the device has not passed yet
 
 
 class DeviceClock:
-    """Times one thread's steps on the device that is current in it."""
+    """Times one thread's steps on its current device."""
 
     def __init__(self, cuda, ring):
         self._cuda = cuda
         self._ring = ring
         self._free = []  # events
-        self._step = None  # (number, [(phase, event), ...]) that is being timed
+        self._step = None  # (number, [(phase, event), ...]) of the step being timed
         self._waiting = deque()
         self._last_ns = 0
 
     @property
     def timing(self):
-        """Whether the iteration is one of those that are timed."""
+        """Whether the iteration is timed."""
         return self._step is not None
 
     def begin(self, number):
-        """The batch of an iteration is there; here its first phase begins."""
+        """The batch of an iteration has arrived; its first phase begins here."""
         now_ns = monotonic_ns()
         self._step = None
         if now_ns - self._last_ns >= EVERY_NS and len(self._waiting) < WAITING_MAX:
@@ -41,7 +41,7 @@ class DeviceClock:
             self.cut(None)
 
     def cut(self, phase):
-        """The phase ends here, and the next one begins."""
+        """A phase ends here, and the next one begins."""
         if self._step is None:
             return
         if self._cuda.is_current_stream_capturing():
@@ -52,13 +52,13 @@ class DeviceClock:
         self._step[1].append((phase, event))
 
     def end(self):
-        """The iteration is over."""
+        """The iteration has ended."""
         if self._step is not None:
             self._waiting.append(self._step)
             self._step = None
 
     def collect(self):
-        """Marks what the device has passed meanwhile."""
+        """Marks the events that the device has passed."""
         while self._waiting and not self._cuda.is_current_stream_capturing():
             number, cuts = self._waiting[0]
             if not cuts[-1][1].query():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""What the hooks of all frameworks share: entering, patches that fail open, words to the run.
+"""Shared parts of the frameworks' hooks: installation, patches that fail open, reports to the run.
 
 The run learns of each process that imported a framework from a file in the marker directory,
 `hook-PID`, of lines `KEY VALUE` (docs/hooks.md).
@@ -13,7 +13,7 @@ MAX_LINES = 64
 
 
 class Loader:
-    """A framework's own loader, with the hook after it; leaves no trace in the module."""
+    """A framework's own loader, followed by the hook; leaves no trace in the module."""
 
     def __init__(self, loader, name, entry):
         self._loader = loader
@@ -24,7 +24,7 @@ class Loader:
         return getattr(self._loader, name)
 
     def create_module(self, spec):
-        """As the framework's own loader does."""
+        """The same as the framework's own loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
@@ -46,7 +46,7 @@ class Loader:
 
 
 def find(entry, name, path, target):
-    """What the other finders say of a framework, with the hook behind it."""
+    """Returns the other finders' spec of a framework, with the hook added."""
     for finder in list(sys.meta_path):
         look = getattr(finder, "find_spec", None)
         spec = None if finder is entry or look is None else look(name, path, target)
@@ -58,7 +58,7 @@ def find(entry, name, path, target):
 
 
 class Report:
-    """What the run is told of this process's hooks, bounded."""
+    """Reports of this process's hooks to the run, bounded."""
 
     def __init__(self, tell):
         self._tell = tell
@@ -66,7 +66,7 @@ class Report:
         self._told = set()
 
     def say(self, key, value):
-        """A line; the same one only once."""
+        """Writes a line, once."""
         line = "%s %s" % (key, value)
         if line not in self._told and self._lines < MAX_LINES:
             self._told.add(line)
@@ -84,14 +84,14 @@ class Hook:
         self._patches = []
 
     def patch(self, owner, name, wrap):
-        """Replaces owner.name by wrap(owner.name). Raises where there is none."""
+        """Replaces owner.name by wrap(owner.name). Raises if it does not exist."""
         original = getattr(owner, name)
         wrapper = functools.wraps(original)(wrap(original))
         setattr(owner, name, wrapper)
         self._patches.append((owner, name, original, wrapper))
 
     def unpatch(self, owner, name):
-        """Takes one patch back."""
+        """Removes one patch."""
         for place, (patched, called, original, wrapper) in enumerate(self._patches):
             if patched is owner and called == name and vars(owner).get(name) is wrapper:
                 setattr(owner, name, original)
@@ -99,7 +99,7 @@ class Hook:
                 return
 
     def feature(self, what, install, *arguments):
-        """Installs one feature. Where that fails, its patches are undone and the run says why."""
+        """Installs one feature. On failure, its patches are undone and the run has the reason."""
         before = len(self._patches)
         try:
             install(*arguments)
@@ -111,7 +111,7 @@ class Hook:
         return True
 
     def fail(self, error):
-        """Something of ours went wrong while the job ran: from now on, the job is alone."""
+        """One of our functions failed while the job ran: all hooks are off from now on."""
         if self.on:
             self.on = False
             self._undo(0)
@@ -134,7 +134,7 @@ class Hook:
         del self._patches[first:]
 
 
-_followers = []  # (framework, what makes its hook leave this thread's loop)
+_followers = []  # (framework, function by which its hook leaves this thread's loop)
 
 
 def follow(framework, leave):
@@ -144,12 +144,12 @@ def follow(framework, leave):
 
 
 def claim(framework):
-    """This thread's loop is this framework's. False where another one trains in it."""
+    """This thread's loop is this framework's. Returns False if another one trains in it."""
     return all([leave() for follower, leave in _followers if follower != framework])
 
 
 def describe(error):
-    """An exception in one line, with the place in ours where it came from."""
+    """An exception in one line, with its origin in our code."""
     place = ""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
@@ -179,7 +179,7 @@ def caller(packages):
 
 
 def short_path(name):
-    """A path as seen from the working directory, where it lies below it."""
+    """A path relative to the working directory, if it is below it."""
     import os
 
     name = os.path.abspath(name)
@@ -188,7 +188,7 @@ def short_path(name):
 
 
 def begin(entry, name, module_name):
-    """A framework is about to be imported. Returns what is to be called when it has been."""
+    """A framework is about to be imported. Returns a function to call after the import."""
     import strain_ring
 
     report = Report(entry.tell)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""JAX: the loop around a compiled training step, told from the calls of what `jax.jit` returns.
+"""JAX: reconstructs the loop around a compiled training step from calls of `jax.jit` functions.
 
-JAX has no loop of its own. A jitted function that is called with what it returned the time before
-(parameters, a state) is a training step; of several, the one with the most bytes of it. Then
+JAX has no loop of its own. A jitted function that is called with its previous results (parameters, a
+state) is a training step; of several, the one with the most bytes of them. Then
 
-- `step` is the time within jitted calls, and within waits for results that are not there yet:
-  calls only hand over to the device, and return before it is done;
-- `data` is the time from the end of that to the next jitted call: fetching the batch, and whatever
-  else the script does there;
-- an iteration ends with the step and what is waited for after it.
+- `step` is the time in jitted calls and in waits for their results: calls only pass work to the
+  device, and return before it is done;
+- `data` is the time from there to the next jitted call: fetching the batch, and anything else that
+  the script does there;
+- an iteration ends with the step and the waits after it.
 
-A function that is called repeatedly with no step in between evaluates: nothing is marked until the
-next step. Of epochs nobody knows. Nothing here touches an array's values or waits for a device.
+A function called repeatedly without a step in between evaluates: nothing is marked until the next
+step. Epochs are unknown. Nothing here touches an array's values or waits for a device.
 """
 
 import functools
@@ -24,13 +24,13 @@ import strain_hook
 import strain_ring
 from strain_ring import DATA, STEP
 
-EARLY = 64  # calls that are kept until a step is known
-LOOKED_AT = 8  # calls, until it is known whether a function is a step
-FED_BACK = 2  # so many of them with what the one before returned
-LEAVES = 4096  # of arguments and results that are looked at
+EARLY = 64  # calls kept until a step is known
+LOOKED_AT = 8  # calls examined to decide whether a function is a step
+FED_BACK = 2  # minimum of them called with results of the call before
+LEAVES = 4096  # upper bound of arguments and results examined
 SPLIT = "(the split of a step is missing: it is one compiled call)"
 
-local = threading.local()  # quiet: another hook tells of this thread
+local = threading.local()  # quiet: another hook marks this thread
 
 
 def hook(jax, report):
@@ -49,16 +49,16 @@ class Loop:
         self.ring = ring
         self.step = None  # the function whose calls end iterations
         self.step_bytes = 0
-        self.inside = False  # a jitted call of this thread goes on
-        self.done = False  # the step was called, in this iteration
+        self.inside = False  # a jitted call of this thread is in progress
+        self.done = False  # the step was called in this iteration
         self.in_iteration = False
         self.iteration = 0
         self.samples = -1
         self.last_ns = 0
-        self.called = None  # in this iteration, that is no step
+        self.called = None  # called in this iteration, but not a step
         self.early = []  # calls before a step was known: function, began, ended, shapes of arguments
-        self.candidate = None  # the first that is a step; another one may be a larger one
-        self.best = None, 0  # the one with the most bytes of it so far, and those
+        self.candidate = None  # the first step found; a larger one may follow
+        self.best = None, 0  # the one with the most bytes fed back so far, and their number
 
     def propose(self, function, size):
         """The function is a step, and was given back so many bytes. Which one it is of several is known
@@ -73,7 +73,7 @@ class Loop:
             self.step, self.step_bytes = function, size
 
     def choose(self):
-        """Which function is the step is known by now: what was called before is marked."""
+        """The step is known now: marks the calls before."""
         self.step, self.step_bytes = self.best
         early, self.early = self.early, []
         for function, began_ns, ended_ns, shapes in early:
@@ -83,18 +83,18 @@ class Loop:
                 self.call_ends(function, ended_ns)
 
     def keep(self, function, shapes):
-        """The call that begins, while no step is known yet."""
+        """A call begins while no step is known yet."""
         if len(self.early) == EARLY:
             del self.early[0]
         self.early.append([function, monotonic_ns(), 0, shapes])
 
     def early_ends(self, function):
-        """The one that began last."""
+        """Ends the call begun last."""
         if self.early and self.early[-1][0] is function:
             self.early[-1][2] = monotonic_ns()
 
     def call_begins(self, function, now_ns=0):
-        """A jitted function is called; False where nothing is marked of it."""
+        """A jitted function is called; returns False if it is not marked."""
         is_step = function is self.step
         if not is_step and (not self.in_iteration or self._evaluates(function)):
             return False
@@ -107,7 +107,7 @@ class Loop:
         return True
 
     def _turn(self, now_ns):
-        """The iteration ended when its step, or the wait for it, did; the next one waited since."""
+        """The iteration ended with its step, or with the wait for it; the next one has waited since."""
         ring = self.ring
         if self.in_iteration:
             ring.iteration_end(self.samples, self.last_ns)
@@ -124,7 +124,7 @@ class Loop:
         self.called = None
 
     def _evaluates(self, function):
-        """Called again, and no step in between: the iteration was none."""
+        """Called again without a step in between: withdraws the iteration."""
         if self.done or self.called is not function:
             return False
         self.ring.iteration_cancel(self.last_ns)
@@ -133,24 +133,24 @@ class Loop:
         return True
 
     def call_ends(self, function, now_ns=0):
-        """The one that began."""
+        """Ends the call that began."""
         self.last_ns = self.ring.end(now_ns)
         if function is self.step:
             self.done = True
 
     def wait_begins(self):
-        """A result is waited for."""
+        """Waits for a result."""
         if not self.in_iteration or self.inside:
             return False
         self.ring.begin(STEP)
         return True
 
     def wait_ends(self):
-        """It is there."""
+        """The result has arrived."""
         self.last_ns = self.ring.end()
 
     def finish(self):
-        """The thread's last iteration; of a job of few, also the first ones."""
+        """Ends the thread's last iteration; in a job with few, also marks the first ones."""
         if self.step is None and self.candidate is not None:
             self.choose()
         if self.in_iteration:
@@ -162,7 +162,7 @@ class Loop:
 
 
 class Jitted:
-    """A jitted function, and what is known of it; in all else as the function itself."""
+    """A jitted function with its statistics; in all else the same as the function itself."""
 
     def __init__(self, patches, function):
         functools.update_wrapper(self, function)
@@ -194,18 +194,18 @@ def _same(function):
 
 
 class Known:
-    """What is known of one jitted function."""
+    """What is known about one jitted function."""
 
     def __init__(self, patches):
         self.patches = patches
         self.calls = 0
         self.hits = 0
-        self.returned = frozenset()  # ids of the leaves that the last call returned
-        self.batch = None  # where the size of the batch is: an argument, and which of its leaves
+        self.returned = frozenset()  # ids of the leaves returned by the last call
+        self.batch = None  # location of the batch's size: an argument, and one of its leaves
         self.is_step = False
 
     def enter(self):
-        """The loop of the thread, where this call may be marked; None elsewhere."""
+        """The thread's loop, if this call may be marked; else None."""
         try:
             loop = self.patches.loop()
             return None if loop is None or loop.inside else loop
@@ -214,7 +214,7 @@ class Known:
             return None
 
     def call(self, loop, function, arguments, options):
-        """Calls the function, marked."""
+        """Calls the function and marks the call."""
         marked = self._begins(loop, arguments)
         result = None
         loop.inside = True
@@ -257,7 +257,7 @@ class Known:
             self.patches.hook.fail(error)
 
     def _look(self, loop, arguments):
-        """Whether it was given back what it returned. Returns the first dimensions of what is new."""
+        """Whether its results were fed back. Returns the first dimensions of new arguments."""
         size = 0
         fresh = []
         for place, argument in enumerate(arguments):
@@ -277,7 +277,7 @@ class Known:
                 if getattr(leaf, "shape", ())}  # fmt: skip
 
     def _find_batch(self, fresh):
-        """The first array that is new in each call; None where their first dimensions differ."""
+        """The first array that is new in each call; None if their first dimensions differ."""
         arrays = [entry for entry in fresh
                   if getattr(entry[0], "shape", ()) and not self.patches.is_key(entry[0])]  # fmt: skip
         if len({leaf.shape[0] for leaf, _, _ in arrays}) != 1:
@@ -297,7 +297,7 @@ class Known:
 
 
 class Jax:
-    """The patches, and what they share."""
+    """The patches and their shared state."""
 
     def __init__(self, jax, report):
         self.jax = jax
@@ -305,7 +305,7 @@ class Jax:
         self.leaves = jax.tree_util.tree_leaves
 
     def loop(self):
-        """This thread's loop; None where nothing is marked."""
+        """This thread's loop; None if nothing is marked."""
         if not self.hook.on or getattr(local, "quiet", 0):
             return None
         try:
@@ -322,7 +322,7 @@ class Jax:
         return name.startswith("key") or (name == "uint32" and leaf.shape == (2,))
 
     def hook_jit(self):
-        """Functions that are jitted from now on."""
+        """Patches functions jitted from now on."""
         import atexit
         import os
 
@@ -360,7 +360,7 @@ class Jax:
         return jit
 
     def hook_waits(self):
-        """Waits for results; without them, data would take the blame."""
+        """Patches waits for results; without them, their time would count as data."""
         import importlib
 
         # Not the type of one that is made: that would start JAX's devices, and a job may still want
@@ -391,7 +391,7 @@ class Jax:
                 return None
             return loop if loop.wait_begins() else None
         except Exception:
-            return None  # a deleted array: the original says so
+            return None  # a deleted array: the original raises the error
 
     def _wait_ends(self, loop):
         try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Keras 3 on TensorFlow and JAX, and Keras 2 (tf_keras): what `fit` does, told from the calls of its callbacks.
+"""Keras 3 on TensorFlow and JAX, and Keras 2 (tf_keras): marks `fit` by the calls of its callbacks.
 
-`fit` tells its list of callbacks where epochs, batches and validations begin and end; that list is
-hooked, so a training step of one's own (`train_step`) is seen as well. A step is one compiled call
-that nobody can look into, but for one thing: on TensorFlow the wait for the batch is inside it, and
-tf.data knows, for the last hundred batches of an iterator, the time from each batch's arrival to
-when the next one was asked for. What is left of the time from call to call was the wait. It is asked
-every half second or 64 steps; until then, marks of iterations wait. Where nobody knows (a fit's
-first step, which may be compiled, and an epoch's last one) the step has the wait inside.
+`fit` calls its list of callbacks at the start and end of epochs, batches and validations. That list
+is hooked, so a custom training step (`train_step`) is marked as well. A step is one opaque compiled
+call. On TensorFlow it includes the wait for the batch, but tf.data stores, for the last hundred
+batches of an iterator, the time from each batch's arrival to the request for the next. The rest of
+the time from call to call was the wait. tf.data is queried every half second or 64 steps; until then,
+marks of iterations wait. If the wait is unknown (a fit's first step, which may be compiled, and an
+epoch's last one), the step includes it.
 
 Nothing here touches a tensor, changes what is compiled, or waits for a device.
 """
@@ -27,7 +27,7 @@ from strain_ring import CHECKPOINT, DATA, STEP, VALIDATION
 ASKED_STEPS = 64
 ASKED_NS = 500000000
 GAPS_KEPT = 100  # by tf.data
-SEARCHED = 16  # places of a batch, or data sets behind one another, that are looked at
+SEARCHED = 16  # items of a batch, or chained data sets, examined
 # Data sets that make batches, and those that leave them as they are.
 BATCHING = ("BatchDataset", "ParallelBatchDataset")
 KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
@@ -48,7 +48,7 @@ class Call:
 
     def __init__(self, iteration, began_ns, called_ns, samples, traced):
         self.iteration = iteration
-        self.began_ns = began_ns  # of the iteration: the end of the one before
+        self.began_ns = began_ns  # start of the iteration: the end of the one before
         self.called_ns = called_ns
         self.ended_ns = 0
         self.samples = samples
@@ -60,20 +60,20 @@ class Fit:
 
     def __init__(self, ring, live):
         self.ring = ring
-        self.live = live  # batches are waited for in Python, in the thread itself
+        self.live = live  # the thread itself waits for batches, in Python
         self.in_epoch = False
         self.validations = 0
         self.iteration = 0
-        self.last_ns = 0  # the end of what came last
-        self.call = None  # the one that goes on
-        self.calls = []  # whose marks wait
+        self.last_ns = 0  # end of the last event
+        self.call = None  # the call in progress
+        self.calls = []  # calls whose marks wait
         self.any_call = False
         self.iterator = None
         self.per_call = 1
         self.nominal = -1  # samples of a call
-        self.remainder = SAME  # of an epoch's last one; -1: not known
+        self.remainder = SAME  # samples of an epoch's last call; -1: unknown
         self.in_step = False
-        self.gaps = None  # asks tf.data; None: it cannot be asked
+        self.gaps = None  # queries tf.data; None: unavailable
 
     # Epochs ------------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Fit:
         self.iteration = 0
 
     def end_epoch(self):
-        """Its batches are used up; what follows belongs to none."""
+        """Its batches are used up; what follows belongs to no epoch."""
         if self.in_epoch:
             self._end_step(self.last_ns)
             self._end_last_call()
@@ -94,7 +94,7 @@ class Fit:
 
     def _end_last_call(self):
         if self.live:
-            if self.call is not None:  # in vain: there was no further batch
+            if self.call is not None:  # there was no further batch
                 self.ring.iteration_cancel(self.last_ns)
         elif self.calls:
             last = self.calls[-1]
@@ -110,7 +110,7 @@ class Fit:
         self.ring.begin(VALIDATION)
 
     def end_validation(self):
-        """The one that began last."""
+        """Ends the pass begun last."""
         if self.validations > 0:
             self.validations -= 1
             self.last_ns = self.ring.end()
@@ -118,7 +118,7 @@ class Fit:
     # Iterations --------------------------------------------------------------------------------
 
     def take_iterator(self, iterator, per_call, nominal, remainder):
-        """Where the next call's batches come from."""
+        """Sets the source of the next call's batches."""
         if self.validations == 0:
             if iterator is not self.iterator:
                 self.flush(True)
@@ -134,7 +134,7 @@ class Fit:
                 self.ring.iteration(self.iteration, self.last_ns)
 
     def end_call(self):
-        """The call is done, the iteration with it."""
+        """The call has ended, and the iteration with it."""
         call, self.call = self.call, None
         if call is None:
             return
@@ -151,12 +151,12 @@ class Fit:
             self.flush(False)
 
     def begin_saving(self):
-        """A checkpoint; between two steps it is in neither's iteration."""
+        """A checkpoint; between two steps it belongs to neither's iteration."""
         self.flush(True)
         self.ring.begin(CHECKPOINT)
 
     def end_saving(self):
-        """The one that began last."""
+        """Ends the checkpoint begun last."""
         self.last_ns = self.ring.end()
 
     def _end_step(self, time_ns):
@@ -165,13 +165,13 @@ class Fit:
             self.in_step = False
 
     def wait_begins(self):
-        """The thread asks for a batch itself."""
+        """The thread itself requests a batch."""
         now_ns = monotonic_ns()
         self._end_step(now_ns)
         self.ring.begin(DATA, now_ns)
 
     def wait_ends(self, samples):
-        """It is there; samples None: there is none."""
+        """The batch has arrived; samples None: there is none."""
         now_ns = self.ring.end()
         call = self.call
         if call is None or samples is None or self.validations > 0:
@@ -184,7 +184,7 @@ class Fit:
     # What waits --------------------------------------------------------------------------------
 
     def flush(self, last):
-        """Writes the calls whose waits are known, and the last one where nothing else may wait."""
+        """Writes the calls whose waits are known, and the last one if nothing else may wait."""
         calls = self.calls
         if not calls:
             return
@@ -198,7 +198,7 @@ class Fit:
             self._write(call, wait_ns)
 
     def _waits(self, calls, ends):
-        """How long each waited; -1: not known."""
+        """The wait of each call; -1: unknown."""
         gaps = self.gaps(self.iterator) if self.gaps else ()
         waits = [-1] * len(calls)
         per = self.per_call
@@ -231,7 +231,7 @@ class Fit:
 
 
 class Keras:
-    """The patches, and what they share."""
+    """The patches and their shared state."""
 
     def __init__(self, keras, report):
         self.keras = keras
@@ -243,7 +243,7 @@ class Keras:
         self.gaps = None
 
     def install(self):
-        """Each feature by itself; a missing one leaves the others."""
+        """Installs each feature separately; a missing one does not affect the others."""
         self.report.say(
             "framework", "keras %s on %s" % (self.version, self.backend)
         )
@@ -291,7 +291,7 @@ class Keras:
             self._hush_jax(kind)
 
     def _hush_jax(self, kind):
-        """What Keras compiles is no loop of the script's own."""
+        """Code that Keras compiles is not a loop of the script's own."""
         import strain_jax
 
         quiet = strain_jax.local
@@ -342,7 +342,7 @@ class Keras:
         try:
             fit = self._fit()
             if fit is not None and anew:
-                fit.finish()  # one that raised never ended
+                fit.finish()  # one that raised an exception has not ended
             ring = strain_ring.here() if self.hook.on else None
             if ring is not None and (fit is None or anew) and strain_hook.claim("keras"):
                 self.local.fit = Fit(ring, self.backend == "jax")
@@ -375,7 +375,7 @@ class Keras:
         iterator_class = tensorflow.data.Iterator
 
         def gaps(iterator):
-            """Microseconds from each batch to the question for the next, the last ones."""
+            """Microseconds from each of the last batches to the request for the next."""
             if not isinstance(iterator, iterator_class):
                 self._no_waits("it comes from several devices' iterators")
                 return ()
@@ -493,7 +493,7 @@ class Keras:
 
 
 class Waits:
-    """An iterator over batches, with the wait for each marked."""
+    """An iterator over batches that marks each wait."""
 
     def __init__(self, keras, batches):
         self._keras = keras
@@ -530,7 +530,7 @@ class _Adapter2:
 
 
 def _samples_of(batch):
-    """The first dimension of the first array in a batch; -1 where there is none."""
+    """The first dimension of the first array in a batch; -1 if there is none."""
     places = [batch]
     for place in places:
         shape = getattr(place, "shape", None)
@@ -545,7 +545,7 @@ def _samples_of(batch):
 
 
 def _sizes(adapter, per_call):
-    """Of a call: its steps, its samples (-1: not known), and those of an epoch's last one."""
+    """For a call: its steps, its samples (-1: unknown), and those of an epoch's last call."""
     size = adapter.batch_size
     if isinstance(size, int):
         rest = getattr(adapter, "partial_batch_size", None)
@@ -559,7 +559,7 @@ def _sizes(adapter, per_call):
 
 
 def _batch_size_of(dataset):
-    """What a data set's batches were made with, and whether all are full."""
+    """The size with which a data set's batches were formed, and whether all are full."""
     for _ in range(SEARCHED):
         name = type(dataset).__name__.strip("_")
         size = getattr(dataset, "_batch_size", None)
@@ -572,7 +572,7 @@ def _batch_size_of(dataset):
 
 
 def _data_adapter2(keras):
-    """A module of Keras 2, where its versions have it."""
+    """A module of Keras 2, if its version has it."""
     import importlib
 
     for folder in (".src.engine", ".engine"):

@@ -36,8 +36,8 @@ import strain_folder
 INTERVAL_S = 0.05
 AT_ONCE_S = 0.001  # the kernel's timers are late by a tenth of that
 FLUSH_S = 1.0
-PLACES = 1024  # further ones are counted as no place
-FRAMES = 200  # of a stack, from within
+PLACES = 1024  # further ones are counted without a place
+FRAMES = 200  # of a stack, from the innermost
 BYTES = 512 << 10  # of the file
 NAME = 200  # bytes of a file's or a function's name: its end, its beginning
 
@@ -59,7 +59,7 @@ def _phase_of(name):
 
 
 class Places:
-    """What is known of files by their names: whether one is the user's, and its phase."""
+    """Caches for each file name whether the file is the user's, and its phase."""
 
     def __init__(self):
         paths = sysconfig.get_paths()
@@ -98,7 +98,7 @@ class Places:
 
 
 def _text(name, end):
-    """A name in one line, without the middle of ours: UTF-8, cut."""
+    """A name in one line, without our separators: UTF-8, truncated."""
     raw = name.replace("\t", " ").replace("\n", " ").encode("utf-8", "replace")
     return raw[-NAME:] if end else raw[:NAME]
 
@@ -112,9 +112,9 @@ class Lines:
         self._thread = threading.main_thread().ident
         self._places = Places()
         self._counts = {}  # since the last flush
-        self._running = {}  # of these, seen running
-        self._unknown = 0  # looks at a thread that ran, in no known line
-        self._seen = set()  # places ever
+        self._running = {}  # those of them seen running
+        self._unknown = 0  # looks at a running thread without a known line
+        self._seen = set()  # all places so far
         self._room = BYTES
         self._lock = threading.Lock()
         self._over = False
@@ -149,7 +149,7 @@ class Lines:
         return time.monotonic() - began - planned_s
 
     def count(self, waited_s):
-        """Looks once; waited_s: for the lock."""
+        """Looks once; waited_s: time waited for the lock."""
         frame = sys._current_frames().get(self._thread)
         place = self._places.look(frame)
         del frame
@@ -167,7 +167,7 @@ class Lines:
             self._unknown += 1
 
     def _share_out(self):
-        """Adds the looks at a running thread to the counts, with those in no known line."""
+        """Adds looks at a running thread to the counts, including those without a known line."""
         running, self._running = self._running, {}
         total, left = sum(running.values()), self._unknown
         for place, n in sorted(running.items(), key=lambda item: -item[1]):
@@ -177,7 +177,7 @@ class Lines:
         self._unknown = left
 
     def flush(self):
-        """Writes what was counted since the last time."""
+        """Writes the counts since the last time."""
         with self._lock:
             self._share_out()
             counts, self._counts = self._counts, {}
@@ -187,7 +187,7 @@ class Lines:
                 self._write(b"".join(rows))
 
     def run(self):
-        """What the thread does. It ends at the first failure: the job has its own worries."""
+        """The thread's function. It ends at the first failure, so as not to disturb the job."""
         try:
             turn, flushed = 0, time.monotonic()
             while not self._over:
@@ -211,7 +211,7 @@ class Lines:
 
 
 def install(directory):
-    """Begins to look."""
+    """Starts looking."""
     lines = Lines(directory)
     atexit.register(lines.end)
     thread = threading.Thread(target=lines.run, name="strain-lines", daemon=True)

@@ -16,7 +16,7 @@ READS_ONLY = os.O_WRONLY | os.O_RDWR
 
 
 class Opened:
-    """An audit hook for `open`. It cannot be removed; when it fails or has seen enough, it rests."""
+    """An audit hook for `open`. It cannot be removed; after a failure or enough files it does nothing."""
 
     def __init__(self, folder):
         name = f"opened-{os.getpid()}"
@@ -43,5 +43,5 @@ class Opened:
 
 
 def install(folder):
-    """Begins to list. Needs Python 3.8."""
+    """Starts listing. Needs Python 3.8."""
     sys.addaudithook(Opened(folder))

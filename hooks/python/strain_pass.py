@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""What a training loop (strain_loop.py) knows of loaders, of passes over them, and of optimizers."""
+"""What a training loop (strain_loop.py) stores about loaders, passes over them, and optimizers."""
 
 import weakref
 from collections import deque
@@ -10,11 +10,11 @@ from time import monotonic_ns
 UNKNOWN = 0  # its first batches
 TRAINING = 1  # an epoch
 EVALUATION = 2  # a validation
-BESIDE = 3  # of another pass, or nothing of the kind
+BESIDE = 3  # runs beside another pass, or is neither training nor evaluation
 
 
 class Optimizers:
-    """How many optimizers are alive, for all threads."""
+    """The number of living optimizers, for all threads."""
 
     __slots__ = ("count", "_alive")
 
@@ -23,7 +23,7 @@ class Optimizers:
         self._alive = set()
 
     def add(self, optimizer):
-        """One was made."""
+        """An optimizer was created."""
         self._alive.add(weakref.ref(optimizer, self._gone))
         self.count = len(self._alive)
 
@@ -33,19 +33,19 @@ class Optimizers:
 
 
 class Loader:
-    """What is known of one loader."""
+    """What is known about one loader."""
 
     __slots__ = ("trains", "evaluates", "ahead", "told", "__weakref__")
 
     def __init__(self):
         self.trains = False  # a pass led to a step
-        self.evaluates = False  # a pass led to none
-        self.ahead = deque()  # samples of batches whose backward did not begin yet
+        self.evaluates = False  # a pass led to no step
+        self.ahead = deque()  # samples of batches whose backward has not begun
         self.told = None  # called once it is known to train
 
 
 class Pass:
-    """One iterator's way through its loader."""
+    """One pass of an iterator over its loader."""
 
     __slots__ = ("loader", "role", "batches", "length", "began_ns", "ready_ns", "left_ns", "over")
 
@@ -53,18 +53,18 @@ class Pass:
         self.loader = loader
         self.role = UNKNOWN
         self.batches = 0
-        self.length = length  # so many batches there are; 0: not known
-        self.left_ns = 0  # when its iterator was no more
+        self.length = length  # number of batches; 0: unknown
+        self.left_ns = 0  # when its iterator was deleted
         self.began_ns = began_ns
-        self.ready_ns = began_ns  # the iterator was there
+        self.ready_ns = began_ns  # when the iterator was ready
         self.over = False
 
     def left(self):
-        """The iterator is no more."""
+        """The iterator was deleted."""
         self.left_ns = monotonic_ns()
         if self.role == TRAINING:
             self.over = True
 
     def complete(self):
-        """Whether all batches were given out, though nobody asked in vain for one more."""
+        """Whether all batches were taken, even if no further one was requested."""
         return self.batches == self.length != 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Hands out prepared batches again, for `strain advise --stalls`: what a job does without its input.
+"""Replays prepared batches, for `strain advise --stalls`: runs a job without its input pipeline.
 
 The first batches of each loader are kept as they come; from then on they are handed out in turn,
 in containers built anew, and the loader rests: its workers have nothing to do once what they
@@ -30,7 +30,7 @@ def each_tensor(torch, value, found):
 
 
 def rebuilt(torch, value, copy):
-    """The batch in containers of its own; the tensors are the same ones, or copies."""
+    """The batch in new containers, with the same tensors or copies."""
     if isinstance(value, torch.Tensor):
         if not copy:
             return value
@@ -45,12 +45,12 @@ def rebuilt(torch, value, copy):
 
 
 class Kept:
-    """What a loader gave, and what it is to give."""
+    """The batches of a loader, kept and to be returned."""
 
     def __init__(self, torch, spoilt):
         self._torch = torch
         self._spoilt = spoilt
-        self._batches = []  # of (batch, tensors, their versions)
+        self._batches = []  # (batch, tensors, their versions)
         self._turn = 0
         self.copy = False
 
@@ -60,13 +60,13 @@ class Kept:
         return len(self._batches) >= KEPT
 
     def keep(self, batch):
-        """Keeps a batch that the loader gave; returns what the script gets."""
+        """Keeps a batch from the loader; returns the batch for the script."""
         tensors = each_tensor(self._torch, batch, [])
         self._batches.append((batch, tensors, [tensor._version for tensor in tensors]))
         return rebuilt(self._torch, batch, self.copy)
 
     def again(self):
-        """The next of the kept, or None where the script has spoilt it."""
+        """The next kept batch, or None if the script has modified it."""
         self._turn = (self._turn + 1) % len(self._batches)
         batch, tensors, versions = self._batches[self._turn]
         if not self.copy and versions != [tensor._version for tensor in tensors]:
@@ -79,7 +79,7 @@ class Kept:
 
 
 class Replay:
-    """The patches. One for a process."""
+    """The patches. One per process."""
 
     def __init__(self, torch, spoilt):
         self._torch = torch
@@ -96,7 +96,7 @@ class Replay:
         base = dataloader._BaseDataLoaderIter
 
         class Replayed(base):
-            """An iterator that never asks its loader: no workers, no sampler."""
+            """An iterator that never uses its loader: no workers, no sampler."""
 
             def __init__(self, loader):  # noqa: super() would start what is not wanted
                 self._dataset = loader.dataset
@@ -139,7 +139,7 @@ class Replay:
             batch = kept.again() if kept.full else None
             if batch is None:
                 if isinstance(iterator, self._replayed):
-                    raise StopIteration  # its loader is asked again in the next epoch
+                    raise StopIteration  # its loader is used again in the next epoch
                 batch = kept.keep(original(iterator))
             iterator._strain_given += 1
             return batch
@@ -157,5 +157,5 @@ class Replay:
 
 
 def install(torch, patch, spoilt):
-    """Begins to replay. spoilt() is called where the script edits its batches in place."""
+    """Starts replaying. spoilt() is called if the script modifies its batches in place."""
     Replay(torch, spoilt).install(patch)

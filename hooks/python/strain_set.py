@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""For strain advise --try: the training loader made with other settings than the script's.
+"""For strain advise --try: creates the training loader with other settings than the script's.
 
 STRAIN_SET names them, and where the script makes the loader that it trains with, since a script has
 others, which stay: "num_workers=4 persistent_workers=1 at=train.py:42". What was changed goes into
@@ -31,7 +31,7 @@ def parse(text):
 
 
 class Settings:
-    """What is to be set, and on which loaders. One for a process."""
+    """The new settings, and the loaders to which they apply. One per process."""
 
     def __init__(self, torch, folder, report, text):
         self._report = report
@@ -39,7 +39,7 @@ class Settings:
         self._iterable = torch.utils.data.IterableDataset
         self._wanted, self._place = parse(text)
         self._signature = inspect.signature(torch.utils.data.DataLoader.__init__)
-        self._first = None  # what the first loader at the place reads
+        self._first = None  # data read by the first loader at the place
 
     def wrap(self, original):
         """DataLoader.__init__, which may get other arguments."""
@@ -66,7 +66,7 @@ class Settings:
         self._report.say("loader_set_missing", reason)
 
     def _changed(self, loader, arguments, options):
-        """The arguments with the settings in them; None for a loader that is to stay as it is."""
+        """The arguments with the settings; None for a loader that is left unchanged."""
         bound = self._signature.bind(loader, *arguments, **options)
         given = bound.arguments
         if not self._is_trained(given):
@@ -105,7 +105,7 @@ class Settings:
 
 
 def _reads(dataset):
-    """What tells one dataset from another, also where it is made anew in each epoch."""
+    """Identifies a dataset, even if it is created anew in each epoch."""
     try:
         return type(dataset), len(dataset)
     except TypeError:
@@ -117,6 +117,6 @@ def _words(settings):
 
 
 def install(torch, folder, patch, report, text):
-    """Begins to change loaders. patch(owner, name, wrap), as strain_hook.Hook.patch."""
+    """Starts changing loaders. patch(owner, name, wrap), as strain_hook.Hook.patch."""
     settings = Settings(torch, folder, report, text)
     patch(torch.utils.data.DataLoader, "__init__", settings.wrap)

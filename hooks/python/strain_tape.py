@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""TensorFlow: loops of one's own around tf.GradientTape, with an optimizer of Keras.
+"""TensorFlow: custom loops around tf.GradientTape, with a Keras optimizer.
 
 Data sets that are iterated over are loaders (strain_loop.py). A function of `tf.function` in which an optimizer
 is applied while it is traced is a whole step; where nothing is compiled, the tape's gradient is backward. Nothing
@@ -20,7 +20,7 @@ from strain_pass import Loader, Optimizers
 
 
 class Tape:
-    """The patches, and what they share."""
+    """The patches and their shared state."""
 
     def __init__(self, hook, samples_of):
         import tensorflow
@@ -28,12 +28,12 @@ class Tape:
         self.hook = hook
         self.samples_of = samples_of
         self.eager = tensorflow.executing_eagerly
-        self.local = threading.local()  # loop; functions: those that are called now
+        self.local = threading.local()  # loop; functions: those being called
         self.loaders = {}  # id of a data set: (weak reference, Loader)
         self.made = Optimizers()
 
     def install(self, optimizer, apply):
-        """optimizer.apply is what an optimizer's step is called."""
+        """Patches optimizer.apply, which is an optimizer's step."""
         from tensorflow.python.data.ops import dataset_ops, iterator_ops
         from tensorflow.python.eager import backprop
         from tensorflow.python.eager.polymorphic_function import polymorphic_function
@@ -52,7 +52,7 @@ class Tape:
     # The thread's loop -------------------------------------------------------------------------
 
     def loop(self):
-        """This thread's loop; None where nothing is marked. Never fails."""
+        """This thread's loop; None if nothing is marked. Never fails."""
         try:
             return self.local.loop if self.hook.on else None
         except AttributeError:
@@ -75,7 +75,7 @@ class Tape:
             self._do(loop.finish)
 
     def _do(self, action, *arguments):
-        """What the action answers; None where it could not."""
+        """The action's result; None if it failed."""
         try:
             if self.hook.on:
                 return action(*arguments)
@@ -150,7 +150,7 @@ class Tape:
             loop = self.loop()
             if loop is None or not self.eager():
                 if loop is not None and self.local.functions:
-                    self.local.functions[0]._strain_steps = True  # it is traced now
+                    self.local.functions[0]._strain_steps = True  # it is being traced
                 return original(optimizer, *arguments, **options)
             self._do(loop.step_begins, id(optimizer), False)
             try:
