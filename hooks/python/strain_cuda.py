@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""How long the phases of a step take on the device, by events in its stream.
+"""Measures the phases of a step on the device, by events in its stream.
 
 An event is put into the stream where a phase begins and ends, and read later, when query() says that
 the device has passed it: nobody ever waits for the device. Of some steps a second only; nothing while a

@@ -128,7 +128,7 @@ class Hook:
 
     def _undo(self, first):
         for owner, name, original, wrapper in reversed(self._patches[first:]):
-            # Who has wrapped ours in the meantime keeps it: it does nothing but call on.
+            # A wrapper that others put around ours is kept; ours then only calls the original.
             if getattr(owner, name, None) is wrapper:
                 setattr(owner, name, original)
         del self._patches[first:]

@@ -28,7 +28,7 @@ ASKED_STEPS = 64
 ASKED_NS = 500000000
 GAPS_KEPT = 100  # by tf.data
 SEARCHED = 16  # items of a batch, or chained data sets, examined
-# Data sets that make batches, and those that leave them as they are.
+# Data sets that form batches, and those that leave batches unchanged.
 BATCHING = ("BatchDataset", "ParallelBatchDataset")
 KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
            "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip

@@ -41,7 +41,7 @@ FRAMES = 200  # of a stack, from the innermost
 BYTES = 512 << 10  # of the file
 NAME = 200  # bytes of a file's or a function's name: its end, its beginning
 
-# A file of a framework, by how its name ends, and the phase that it runs in.
+# Ends of framework files' names, and the phase in which the file runs.
 PHASES = (
     ("/torch/utils/data/dataloader.py", "data"),
     ("/torch/optim/", "optimizer"),
@@ -192,7 +192,7 @@ class Lines:
             turn, flushed = 0, time.monotonic()
             while not self._over:
                 turn += 1
-                # Between three and five quarters of the interval, in no order that a loop has.
+                # Scattered over three to five quarters of the interval, to avoid the period of a loop.
                 self.count(self.wait(INTERVAL_S * (0.75 + turn * 2654435761 % 1024 / 2048.0)))
                 now = time.monotonic()
                 if now >= flushed + FLUSH_S:

@@ -16,7 +16,7 @@ READS_ONLY = os.O_WRONLY | os.O_RDWR
 
 
 class Opened:
-    """An audit hook for `open`. It cannot be removed; after a failure or enough files it does nothing."""
+    """An audit hook for `open`. It cannot be removed; after a failure or enough files it is idle."""
 
     def __init__(self, folder):
         name = f"opened-{os.getpid()}"

@@ -12,7 +12,7 @@ from then on.
 import weakref
 
 KEPT = 8
-# Of a loader that does not know its length.
+# For a loader that does not know its length.
 BATCHES_OF_UNKNOWN = 1000
 
 

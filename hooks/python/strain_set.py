@@ -73,7 +73,7 @@ class Settings:
             return None
         workers = self._wanted.get("num_workers", given.get("num_workers", 0))
         if isinstance(given.get("dataset"), self._iterable) and workers != given.get("num_workers", 0):
-            # Each worker reads all of it, unless the dataset shares itself out.
+            # Each worker reads all of it, unless the dataset divides itself.
             self._missing("its dataset is iterable: how many workers read it is the script's matter")
             return None
         if workers == 0:
