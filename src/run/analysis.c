@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Each stage is given what it needs; what is damaged leaves the others.
+// Loads a run in stages, each with its inputs as arguments. Damage in one stage leaves the others
+// intact.
 
 #include "run/analysis.h"
 
@@ -10,7 +11,7 @@
 
 #include "run/marking.h"
 
-// The error of a stage that has only a number.
+// Turns the return value of a stage into an error with text.
 static int stage_error(const struct analysis *a, int r, struct error *e)
 {
 	return r < 0 ? error_errno(e, -r, "%s", reader_path(a->tables.reader)) : 0;
@@ -50,7 +51,7 @@ static int find_phases(struct analysis *a, bool brief)
 	return r == -ENOMEM ? r : marking_join(&a->processes, &a->phases);
 }
 
-// -ENOMEM leaves nothing.
+// On an error, everything is released.
 static int finish(struct analysis *a, int r, struct error *e)
 {
 	if (r < 0) {
@@ -112,7 +113,7 @@ void analysis_done(struct analysis *a)
 	*a = (struct analysis){0};
 }
 
-// The process that trains: it marks iterations, or the tree says so.
+// The training process: the one that marks iterations, else the one that the process tree suggests.
 int64_t analysis_trainer(const struct analysis *a)
 {
 	if (a->phases.n_ranks > 0 && a->phases.ranks[0].entity) {

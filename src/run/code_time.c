@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Rows come function by function, so that no function is kept.
+// Rows are sorted by function, so that only one function is held at a time.
 
 #include "run/code_time.h"
 
@@ -22,7 +22,8 @@ enum { N_BARS = N_CODE_ROLES + N_CODE_PHASES };
 
 struct bar {
 	struct code_group_samples *samples;
-	uint64_t of_function[2]; // of others and of the first thread, of the function that is read
+	// samples of the current function: of other threads, of the first thread
+	uint64_t of_function[2];
 	uint64_t kernel[2];
 	uint64_t yielding[2];
 	uint64_t jit;
@@ -31,7 +32,7 @@ struct bar {
 struct loading {
 	const struct analysis *a;
 	struct bar bars[N_BARS];
-	struct text path, symbol; // of the function that is read
+	struct text path, symbol; // of the current function
 	bool named;
 	bool kernels;
 	bool failed;
@@ -56,7 +57,7 @@ static size_t phase_of(const char *name)
 	return name && !*name ? CODE_OUTSIDE : CODE_UNKNOWN;
 }
 
-// A function has all its rows.
+// Called after the last row of a function.
 static void end_function(struct loading *l)
 {
 	const char *path = l->path.data ? l->path.data : "";
@@ -122,8 +123,8 @@ static int take_of_phase(void *context, sqlite3_stmt *row)
 	return take_row(context, row, N_CODE_ROLES + phase_of(phase));
 }
 
-// What is decided when all is read: what the kernel did for who polls, what code made at run time
-// is.
+// Classifies the samples that need totals: those in the kernel (polling or not) and those in code
+// generated at run time.
 static void settle(struct loading *l)
 {
 	const struct bar *threads = &l->bars[CODE_OF_THREADS];

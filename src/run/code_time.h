@@ -29,11 +29,11 @@ struct code_time {
 	struct code_group_samples phases[N_CODE_PHASES]; // of processes that train, all threads
 	uint64_t samples; // of all roles
 	uint64_t phase_samples; // of all phases
-	char *missing; // why there are no samples, for people; NULL: there are
-	char *phases_missing; // why there are none by phase; NULL: there are
+	char *missing; // why there are no samples, for people; NULL if there are some
+	char *phases_missing; // why there are none by phase; NULL if there are some
 };
 
-// 0 or -ENOMEM. Of a damaged file it has the samples before the damage.
+// Loads the samples of a run; of a damaged file, those before the damage. Returns 0 or -ENOMEM.
 int code_time_load(const struct analysis *a, struct code_time *ret);
 void code_time_done(struct code_time *t);
 
@@ -41,8 +41,8 @@ void code_time_done(struct code_time *t);
 const char *code_role_name(enum code_role role);
 // "data", ..., "outside iterations", "phase not known".
 const char *code_time_phase_name(size_t phase);
-// The phase at a place in the order of display, which is that of an iteration.
+// The phase at a position of the display order, which is the order of phases in an iteration.
 size_t code_time_phase_in_order(size_t place); // place < N_CODE_PHASES
-// "matrix kernels 62 %, interpreter 20 %": classes with 5 % or more, the largest first.
+// Appends the classes with 5 % or more, the largest first: "matrix kernels 62 %, interpreter 20 %".
 struct text;
 void code_time_append_classes(struct text *t, const struct code_group_samples *samples);

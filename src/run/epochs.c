@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Epochs from spans. Numbers come from the job: where they repeat, they are counted instead.
+// Epochs from spans. Their numbers come from the job; if they do not ascend, epochs are counted
+// instead.
 
 #include "run/epochs.h"
 
@@ -15,13 +16,14 @@
 #include "run/query.h"
 #include "runfile/reader.h"
 
-#define POINTS_MAX 64 // names of points kept of an epoch
+#define POINTS_MAX 64 // names of points kept per epoch
 
 struct epoch_loader {
 	struct epoch_list *list;
 	int64_t end_ns;
-	bool lines_end_epochs; // what a line printed is about the epoch before it
-	bool last_until_exit; // the last epoch ended because its process did
+	// a line that ends an epoch: what it printed belongs to the epoch before it
+	bool lines_end_epochs;
+	bool last_until_exit; // the last epoch was ended by the exit of its process
 	size_t hint;
 };
 
@@ -48,7 +50,7 @@ static int epoch_add(void *context, sqlite3_stmt *row)
 	};
 	loader->last_until_exit = sqlite3_column_int(row, 5) != 0;
 	if (epoch.open) {
-		// One that has just begun can be younger than the last reading that was written.
+		// An epoch that has just begun can be newer than the last reading written.
 		epoch.end_ns = loader->end_ns > epoch.start_ns ? loader->end_ns
 		                                               : epoch.start_ns + 1;
 	}
@@ -70,7 +72,7 @@ static void epochs_untangle(struct epoch_list *list)
 	}
 }
 
-// Whether the job came to another end than its own: then what lasted until then was cut.
+// Whether the job did not end normally; then whatever lasted until the end was cut.
 static bool was_cut(struct reader *r)
 {
 	return reader_state(r) == RUN_CUT_OFF ||
@@ -108,8 +110,8 @@ static struct epoch_point *point_slot(struct epoch *epoch, const char *name)
 	return grown[epoch->n_points].name ? &grown[epoch->n_points++] : NULL;
 }
 
-// A point belongs to the epoch that is its parent (the line that it was on named it, or it was
-// marked in it), else to the one that lines end or begin.
+// A point belongs to its parent epoch (named by its line, or marked around it), else to the epoch
+// that lines end or begin.
 static ptrdiff_t epoch_of_point(const struct epoch_loader *loader, sqlite3_stmt *row)
 {
 	int64_t t_ns = sqlite3_column_int64(row, 0), parent = sqlite3_column_int64(row, 3);
@@ -141,13 +143,12 @@ static int point_add(void *context, sqlite3_stmt *row)
 
 int epoch_list_load(struct reader *r, struct epoch_list *ret, struct error *e)
 {
-	// Says that lines end epochs where the recorder saw that they do; otherwise lines begin
-	// them.
+	// The key is set if the recorder saw that lines end epochs; otherwise lines begin them.
 	const char *edges = reader_run(r, "epochs");
 	struct epoch_loader loader = {
 		.list = ret, .end_ns = reader_recorded_ns(r), .lines_end_epochs = edges != NULL};
 	ret->first_with_start = edges != NULL;
-	// Epochs and points are rows, never in blocks.
+	// Epochs and points are always rows, never in blocks.
 	int result = query_each(r,
 		"SELECT start_ns, end_ns, number, samples, id,"
 		" attributes LIKE '%\"end\":%' FROM main.span WHERE kind = 'epoch'"
@@ -189,7 +190,7 @@ ptrdiff_t epoch_at(const struct epoch_list *list, int64_t t_ns, size_t hint)
 	if (hint < list->n && list->items[hint].start_ns <= t_ns) {
 		low = hint;
 	}
-	while (low < high) { // the first that starts after t_ns
+	while (low < high) { // finds the first epoch that starts after t_ns
 		size_t middle = low + (high - low) / 2;
 		if (list->items[middle].start_ns <= t_ns) {
 			low = middle + 1;

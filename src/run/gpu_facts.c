@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Whose a GPU is, and what the job's did.
+// Which GPUs belong to the job, and their load.
 
 #include "run/gpu_facts.h"
 
@@ -15,22 +15,23 @@
 #include "run/names.h"
 #include "run/rate.h"
 
-// Of the time: a GPU that draws a desktop is busy for less.
+// A share of time. A GPU that only draws a desktop is busy for less.
 #define BUSY_AT_ALL 0.05
-// A CUDA context takes some 200 MB and more: memory that grew by less may be the driver's.
+// A CUDA context takes some 200 MB or more; less growth of memory may be the driver's.
 #define CONTEXT_BYTES 100e6
-// Readings of processes, once a second: with fewer a short use can have been between two.
+// Processes are read once a second: with fewer readings, a short use can fall between two.
 #define LOOKS_ENOUGH 2u
-// The highest clock is one of an idle, cool board: in long runs on healthy boards the clock is up
-// to a tenth below. What exceeds that is worth a cause.
+// The highest clock is that of an idle, cool board: in long runs, healthy boards run up to a tenth
+// below it. Only a larger loss is a cause.
 #define CLOCK_USUAL 0.10
-// Below this a GPU that is shared is not worth a cause: a monitor, a desktop.
+// A smaller share is not a cause: a monitor or a desktop.
 #define SHARED_WORTH 0.05
 
 #define REASON_IDLE 1u
 #define REASON_APPLICATION 2u
 #define REASON_POWER 4u
-#define REASONS_SLOWED (8u | 32u | 64u | 128u) // hardware, heat (software, hardware), power brake
+// hardware slowdown, heat (software, hardware), power brake
+#define REASONS_SLOWED (8u | 32u | 64u | 128u)
 
 void gpu_facts_init(struct gpu_facts *g)
 {
@@ -67,7 +68,7 @@ void gpu_facts_init(struct gpu_facts *g)
 	}
 }
 
-// Whose -------------------------------------------------------------------------------------------
+// Owners ------------------------------------------------------------------------------------------
 
 const char *gpu_owner_name(enum gpu_owner owner)
 {
@@ -84,7 +85,7 @@ static bool is_hidden(const struct analysis *a, int64_t gpu)
 
 enum use { USE_UNKNOWN, USE_NONE, USE_SOME };
 
-// What the lists of processes say.
+// Whether the lists of processes show that the job uses the GPU.
 static enum use use_of(const struct analysis *a, int64_t gpu)
 {
 	double processes = tables_figure(&a->tables, gpu, NAME_GPU_JOB_PROCESSES, FIGURE_MAX);
@@ -119,8 +120,8 @@ enum gpu_owner gpu_owner(const struct analysis *a, size_t gpu)
 
 // Figures of the stretch --------------------------------------------------------------------------
 
-// The mean over the stretch of a gauge, of which each reading lasts until the next one; over the
-// run where nothing was read in the stretch.
+// The mean of a gauge over the stretch; each reading is valid until the next one. Without readings
+// in the stretch, the mean over the run.
 static double mean_over(
 	const struct analysis *a, int64_t gpu, const char *metric, const struct stretch *stretch)
 {
@@ -151,7 +152,7 @@ static int index_of(const struct analysis *a, int64_t gpu)
 
 // Clocks ------------------------------------------------------------------------------------------
 
-struct clocks { // of readings in which the GPU was not idle
+struct clocks { // over readings in which the GPU was not idle
 	size_t n;
 	size_t n_slowed;
 	size_t n_capped;
@@ -181,8 +182,8 @@ static void add_clock(
 	}
 }
 
-// Both are read together, and what is missing of either counts for nothing. Where the clock is not
-// known, its reasons alone are, and what they cost is not.
+// Clock and reasons are read together; a pair with one missing is skipped. If the clock is not
+// known for the whole run, the reasons are counted without their cost.
 static void read_clocks(const struct analysis *a, const struct entity *gpu,
 	const struct stretch *stretch, struct clocks *ret)
 {
@@ -236,7 +237,8 @@ double gpu_facts_throttled(const struct gpu_facts *g)
 	if (!isfinite(g->throttled)) {
 		return g->slowed > 0 ? NAN : 0;
 	}
-	// While they last they must cost more than clocks usually differ, and so on average.
+	// While the clock is lowered for these reasons, the mean loss must exceed the usual
+	// variation.
 	bool considerable = g->throttled >= CLOCK_USUAL;
 	return considerable ? g->throttled * (isfinite(g->busy) ? g->busy : 1) : 0;
 }
@@ -265,7 +267,7 @@ static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *
 			g->errors[i] = n + (isfinite(g->errors[i]) ? g->errors[i] : 0);
 		}
 	}
-	bool worse = true; // than what another GPU had
+	bool worse = true; // than the errors of the GPUs before
 	for (size_t i = 0; i < (size_t)worst && i < N_GPU_ERRORS; i++) {
 		worse = worse && !(g->errors[i] > 0);
 	}
@@ -274,7 +276,7 @@ static void add_errors(const struct analysis *a, int64_t gpu, struct gpu_facts *
 	}
 }
 
-// Of hardware: those that programs cause (13, 31, 43, 45, ...) are none.
+// Hardware faults only: Xids that programs cause (13, 31, 43, 45, ...) are excluded.
 static bool is_fault(uint64_t xid)
 {
 	static const uint64_t faults[] = {48, 64, 74, 79, 94, 95, 119, 120};
@@ -286,7 +288,7 @@ static bool is_fault(uint64_t xid)
 	return false;
 }
 
-// "GPU 0 (H100): Xid 79, ..."
+// The Xid in "GPU 0 (H100): Xid 79, ..."
 static uint64_t xid_of(const char *text)
 {
 	static const char word[] = ": Xid ";
@@ -324,7 +326,7 @@ bool gpu_facts_fault(const struct gpu_facts *g)
 
 // One GPU -----------------------------------------------------------------------------------------
 
-// The busiest of the job's: its own figures.
+// Sets the figures of the busiest GPU of the job.
 static void add_busy(const struct analysis *a, const struct stretch *stretch,
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {
@@ -398,7 +400,8 @@ static void add_memory(const struct gpu_figures *gpu, struct gpu_facts *g)
 	}
 }
 
-// Where nobody knows whose the processes are: its memory filled while the job ran.
+// Whether the GPU's memory filled while the job ran. Used if the owners of the processes are not
+// known.
 static bool filled(const struct analysis *a, int64_t gpu)
 {
 	struct series s = {0};
@@ -440,7 +443,7 @@ static void add_neighbour(const struct analysis *a, const struct stretch *stretc
 	}
 }
 
-// A GPU that the job uses or may be using.
+// Adds a GPU that the job uses or may be using.
 static void add_own(const struct analysis *a, const struct stretch *stretch,
 	const struct gpu_figures *gpu, struct gpu_facts *g)
 {

@@ -14,14 +14,16 @@
 #include "run/tables.h"
 #include "run/names.h"
 
-#define PARTS_MAX_LEAK 48u // in which a median is taken: a dip of one reading is none of memory
-#define PARTS_MIN 16u // fewer slopes than 120 have no interval to speak of
+// at most this many parts: the median of a part hides a dip of one reading
+#define PARTS_MAX_LEAK 48u
+#define PARTS_MIN 16u // with fewer than 120 slopes the interval is useless
 #define QUARTERS 4u
-#define GAINED_BYTES 64e6 // less may be an allocator's, and is no danger
-#define EVEN_SHARE 0.5 // of a quarter of the gain, in each quarter: less levels off
+#define GAINED_BYTES 64e6 // less may be an allocator's cache, and is harmless
+// of its even share: each quarter must gain this; less means that growth levels off
+#define EVEN_SHARE 0.5
 #define STEADY_MIN 20u // iterations
-#define TRAINERS_MAX 16u // processes that are looked at one by one
-#define SURE 1.96 // 95 % of a normal distribution
+#define TRAINERS_MAX 16u // processes that are judged one by one
+#define SURE 1.96 // quantile of a normal distribution for 95 %
 
 static int double_compare(const void *left, const void *right)
 {
@@ -43,8 +45,8 @@ struct points {
 	size_t n;
 };
 
-// Medians over parts of as many iterations each; parts without a reading are left out. `scratch`
-// has room for all readings.
+// Medians of up to PARTS_MAX_LEAK parts with an equal number of iterations each; parts without
+// readings are skipped. `scratch` has room for all readings.
 static void take_parts(const double *at, const double *bytes, size_t n, double *scratch,
 	size_t n_parts, struct points *ret)
 {
@@ -70,7 +72,7 @@ static void take_parts(const double *at, const double *bytes, size_t n, double *
 
 // The slope ---------------------------------------------------------------------------------------
 
-// How alike neighbours are, as the autocorrelation of what the line leaves over.
+// The correlation of neighbours: the lag-1 autocorrelation of the residuals of the line.
 static double likeness(const struct points *p, double slope)
 {
 	double left[PARTS_MAX_LEAK], sorted[PARTS_MAX_LEAK], squares = 0, products = 0;
@@ -99,16 +101,17 @@ static struct estimate find_slope(const struct points *p)
 	struct estimate e = {median_of(slopes, n), NAN, NAN};
 	double points = (double)p->n, r = likeness(p, e.value);
 	double rank = SURE * sqrt(points * (points - 1) * (2 * points + 5) / 18);
-	rank *= sqrt((1 + r) / (1 - r)); // as many points fewer as they resemble each other
+	rank *= sqrt((1 + r) / (1 - r)); // correlated points count as fewer points
 	double low = fmax(0, ((double)n - rank) / 2), high = ((double)n + rank) / 2;
 	e.low = slopes[(size_t)low];
 	e.high = slopes[(size_t)fmin((double)n - 1, high)];
 	return e;
 }
 
-// Whether it stays --------------------------------------------------------------------------------
+// Permanence --------------------------------------------------------------------------------------
 
-// What is held from each point on at least; grows or stays.
+// Replaces each point by the minimum from there on: memory that is never freed again. The result
+// never falls.
 static void take_floor(struct points *p)
 {
 	for (size_t i = p->n - 1; i-- > 0;) {
@@ -167,7 +170,7 @@ struct readings {
 	double *at;
 	double *bytes;
 	size_t n;
-	double last; // of the whole series
+	double last; // last reading of the whole series
 };
 
 static void readings_done(struct readings *r)
@@ -182,8 +185,7 @@ static bool is_steady(const struct iteration *iteration)
 	return !iteration->warm_up && !iteration->cut && iteration->end_ns > iteration->start_ns;
 }
 
-// Readings that were taken in steady iterations; what is between them (validation) holds other
-// memory.
+// Keeps readings taken during steady iterations. Between iterations (validation) memory differs.
 static bool within_iterations(const struct phases *p, const struct series *s, struct readings *ret)
 {
 	size_t i = 0;
@@ -259,7 +261,7 @@ static struct candidate judge(const struct known *k, int64_t entity, struct seri
 	return c;
 }
 
-// Anonymous and shared memory of the cgroup, else what the processes have of their own.
+// Anonymous and shared memory of the cgroup, else the private memory of the processes.
 static struct candidate judge_job(const struct known *k)
 {
 	const struct entity *job = entity_first(&k->tables->entities, ENTITY_JOB);
@@ -278,8 +280,7 @@ static struct candidate judge_process(const struct known *k, int64_t entity)
 	return judge(k, entity, &s);
 }
 
-// What there still is until memory is full, when the run ended: below the cgroup's limit, else what
-// the machine has.
+// Free memory at the end of the run: below the cgroup's limit, else available on the machine.
 static double left_bytes(const struct known *k, double held)
 {
 	const struct overview *o = k->overview;
@@ -299,7 +300,7 @@ static double left_bytes(const struct known *k, double held)
 	return left;
 }
 
-// Iterations for each second of the time from the first steady one to the last.
+// Iterations per second, from the start of the first steady one to the end of the last.
 static double iterations_per_s(const struct phases *p)
 {
 	const struct iteration *first = NULL, *last = NULL;

@@ -32,16 +32,17 @@ struct growth { // of memory that cannot be dropped
 	bool one_epoch; // the run did not reach the end of an epoch
 };
 
-// `bytes` held at iteration `at` (a fraction is within it); at ascends. NAN is left out. True for a
-// leak. Where there is enough to say anything (16 points), *ret_slope are bytes for each
-// iteration: the median of the slopes between medians of up to 48 parts (Theil and Sen), with a 95
-// % interval (Kendall's), wider where neighbours resemble each other; NAN else.
+// Judges `bytes`, the memory held at iteration `at` (a fraction lies within the iteration). `at`
+// ascends; NAN is skipped. Returns true for a leak. With at least 16 points, *ret_slope is set in
+// bytes per iteration: the median of the slopes between the medians of up to 48 parts (Theil-Sen),
+// with a 95 % interval (Kendall's) that is widened if neighbours are correlated. Otherwise it is
+// NAN.
 bool growth_judge(const double *at, const double *bytes, size_t n, struct estimate *ret_slope,
 	double *ret_gained);
 
-// Always fills *ret; NAN without iterations or readings.
+// Always fills *ret; its figures are NAN without iterations or readings.
 void growth_fill(const struct run_tables *tables, const struct overview *overview,
 	const struct phases *phases, struct growth *ret);
-// "memory grows by 16 MB an iteration (14 to 17): full in 40 min at that rate"; nothing where it is
-// no leak. Printable.
+// Appends "memory grows by 16 MB an iteration (14 to 17): full in 40 min at that rate", printable;
+// nothing if there is no leak.
 void growth_append_warning(struct text *t, const struct growth *growth);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Bins are the leading bits of a double: exponent and HISTOGRAM_BITS of the fraction, which need
-// no logarithm and have the same relative width everywhere.
+// A bin is the leading bits of a double: the exponent and HISTOGRAM_BITS of the fraction. This
+// needs no logarithm and gives the same relative width everywhere.
 
 #include "run/histogram.h"
 
@@ -28,11 +28,11 @@ static double bin_middle(int32_t bin)
 	return middle;
 }
 
-// Makes room for a bin. Grows by a quarter octave at least, on the side where it is needed.
+// Makes room for a bin. Grows by at least a quarter octave, on the side that needs it.
 static double *side_slot(struct histogram_side *side, int32_t bin)
 {
 	enum { SPARE = 32 };
-	int32_t last = side->first + (int32_t)side->n; // one past
+	int32_t last = side->first + (int32_t)side->n; // one past the last bin
 	if (side->n > 0 && bin >= side->first && bin < last) {
 		return &side->weights[bin - side->first];
 	}
@@ -79,7 +79,7 @@ double histogram_quantile(const struct histogram *h, double share)
 	if (!(h->total > 0)) {
 		return NAN;
 	}
-	// Sums of doubles: an exact half must not be missed by a rounding.
+	// Sums of doubles are rounded: the tolerance makes sure that an exact half is found.
 	double wanted = h->total * share * (1 - 1e-12), seen = 0;
 	for (size_t i = h->negative.n; i-- > 0;) {
 		seen += h->negative.weights[i];

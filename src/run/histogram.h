@@ -27,10 +27,10 @@ struct histogram {
 // 128 bins an octave: a quantile is at most 0.4 % from the exact one.
 #define HISTOGRAM_BITS 7
 
-// A zeroed histogram is empty. Values that are not finite and weights that are not above 0 are
-// ignored; out of memory drops the value.
+// A zeroed histogram is empty. Ignores values that are not finite and weights that are not
+// positive. If memory runs out, the value is dropped.
 void histogram_add(struct histogram *h, double value, double weight);
-// The smallest value such that at least `share` of the weight is not above it; NAN: empty.
+// The smallest value that has at least `share` of the weight at or below it; NAN: empty.
 double histogram_quantile(const struct histogram *h, double share);
 // Empties it and keeps its memory.
 void histogram_clear(struct histogram *h);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Marks name processes by their entities.
+// Joins marks and processes by entity.
 
 #include "run/marking.h"
 
@@ -60,7 +60,7 @@ static bool feeds(const struct phases *p, const struct process_list *processes, 
 			return row->iterates || row->role == ROLE_LOADER;
 		}
 	}
-	return p->n_ranks > 0; // the recorder never saw it
+	return p->n_ranks > 0; // else the recorder never saw the training process
 }
 
 static int keep_workers(const struct process_list *processes, struct phases *p)

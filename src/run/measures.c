@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Measures: each from what the analysis knows already.
+// Each measure is computed from parts of the analysis.
 
 #include "run/measures.h"
 
@@ -30,14 +30,14 @@ static double duration(const struct analysis *a, const char **ret_why)
 	return known(a->overview.duration_s, "the duration of the run is not known", ret_why);
 }
 
-// The first epoch whose start is one, up to list->n: where lines end epochs the first holds what
-// came before it.
+// The index of the first epoch with a known start, list->n at most. If lines end epochs, the first
+// epoch also holds everything before it.
 static size_t first_epoch(const struct epoch_list *list)
 {
 	return list->first_with_start ? 1 : 0;
 }
 
-// Sum of the lengths of the epochs that ended, from the first of them with a start.
+// Total length of the epochs that ended, starting at the first with a known start.
 static double epochs_length(const struct epoch_list *list, size_t *ret_n)
 {
 	double seconds = 0;
@@ -61,7 +61,7 @@ static const char *why_no_epoch(const struct epoch_list *list)
 	                 "tell when it began";
 }
 
-// When training began. The first iteration tells where lines only end epochs.
+// The start of training. If lines only end epochs, it is the start of the first iteration.
 static int64_t training_start_ns(const struct analysis *a)
 {
 	const struct epoch_list *list = &a->tables.epochs;
@@ -143,7 +143,7 @@ static double step(const struct analysis *a, const char **ret_why)
 	return known(a->phases.steady > 0 ? a->phases.p50_s : NAN, why_no_iterations(a), ret_why);
 }
 
-// Of all ranks together, where each of them is known.
+// The sum over all ranks, if the rate of each is known.
 static double steady_rate(const struct phases *p)
 {
 	if (p->steady == 0 || p->n_ranks < 2) {
@@ -156,7 +156,7 @@ static double steady_rate(const struct phases *p)
 	return rate;
 }
 
-// Without iterations: what the job said of epochs that ended.
+// For runs without iterations: the samples that the job reported for ended epochs.
 static double epochs_rate(const struct epoch_list *list)
 {
 	double samples = 0, seconds = 0;
@@ -266,7 +266,7 @@ static const char *why_no_gpu(const struct analysis *a)
 	return a->overview.n_gpus == 0 ? "no GPU was recorded" : "the job used no GPU";
 }
 
-// A figure over the job's GPUs: their mean, or their sum. Those beside them would dilute it.
+// A figure over the GPUs of the job, as mean or sum. Other GPUs would dilute it.
 static double over_gpus(const struct analysis *a, double (*figure)(const struct gpu_figures *gpu),
 	bool mean, const char **ret_why)
 {
@@ -473,7 +473,7 @@ enum measure_id measure_by_name(const char *name)
 
 bool measure_is_speed(enum measure_id measure)
 {
-	// CPU time is none: a job that needs half of it need not be faster.
+	// CPU time is not one of them: a job that needs half of it need not be faster.
 	static const enum measure_id speeds[] = {MEASURE_DURATION, MEASURE_TRAINING, MEASURE_EPOCH,
 		MEASURE_FIRST_EPOCH, MEASURE_STARTUP, MEASURE_SAMPLES_PER_SECOND, MEASURE_STEP};
 	for (size_t i = 0; i < ARRAY_LENGTH(speeds); i++) {

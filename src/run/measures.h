@@ -48,8 +48,8 @@ enum measure_id {
 	N_MEASURES,
 };
 
-// The kind of its numbers, which decides their format. Per cent are 0 to 100 (of CPUs: 100 for
-// each).
+// The kind of its numbers, which decides their format. Percentages are 0 to 100 (of CPUs: 100 for
+// each CPU).
 enum measure_kind {
 	MEASURE_KIND_SECONDS,
 	MEASURE_KIND_BYTES,
@@ -72,15 +72,15 @@ struct measure {
 	enum measure_better better;
 	bool job_only; // needs analysis_load_job only
 	const char *help; // one sentence
-	// NAN sets *ret_why to one line, static or owned by the analysis. It may be from a run:
-	// escape it.
+	// Sets *ret_why if it returns NAN: one line, static or owned by the analysis. The text may
+	// come from the run: escape it.
 	double (*compute)(const struct analysis *a, const char **ret_why);
 };
 
-// By measure_id.
+// Indexed by measure_id.
 extern const struct measure measures[N_MEASURES];
 
-// N_MEASURES: there is none of that name.
+// Returns N_MEASURES if there is no measure of that name.
 enum measure_id measure_by_name(const char *name);
 
 // Whether it measures speed, as a time or a rate. Speeds are compared as speed-up (larger is
@@ -94,7 +94,7 @@ double measure_against(enum measure_id measure, double number, double baseline);
 size_t measure_each_gpu(
 	const struct analysis *a, enum measure_id measure, double *ret_values, size_t most);
 
-// Computes all measures (job_only: only those; the others are NAN without a reason). Reasons live
-// as long as the analysis.
+// Computes all measures. With job_only, computes only those marked so; the others are NAN without a
+// reason. Reasons live as long as the analysis.
 void measures_compute(const struct analysis *a, bool job_only, double ret_values[static N_MEASURES],
 	const char *ret_reasons[static N_MEASURES]);

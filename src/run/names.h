@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The names of metrics that the analysis asks for; the sources' tables declare them,
-// docs/metrics.md explains them. One place, so that here each is written once.
+// The names of the metrics that the analysis reads, so that each is written once here. The tables
+// of the sources declare them, and docs/metrics.md explains them.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 #define NAME_CPU_LEADER "strain.cpu.time.leader"
 #define NAME_CHILDREN_STARTED "strain.process.children.started"
 #define NAME_CPU_CHILDREN "strain.cpu.time.children"
-#define NAME_WAIT "strain.wait." // and a kind: "sleep", ..., or "looks"
-#define NAME_THREADS_OF "strain.threads." // and a group and a figure: "openmp.cpu_time"
+#define NAME_WAIT "strain.wait." // followed by a kind: "sleep", ..., or "looks"
+#define NAME_THREADS_OF "strain.threads." // followed by a group and a figure: "openmp.cpu_time"
 #define NAME_CPUS_ALLOWED "strain.cpu.allowed"
 #define NAME_THREADS "process.thread.count"
 #define NAME_RESIDENT "process.memory.usage"
@@ -48,17 +48,17 @@
 #define NAME_MEMORY_LIMIT_HITS "strain.cgroup.memory.limit.hits"
 #define NAME_REFAULTS "strain.memory.refaults"
 #define NAME_OOM_KILLS "strain.cgroup.oom_kills"
-#define NAME_JOB_PRESSURE "strain.cgroup.pressure." // and "cpu.some", "io.full", ...
+#define NAME_JOB_PRESSURE "strain.cgroup.pressure." // followed by "cpu.some", "io.full", ...
 
 // host
-#define NAME_HOST_CPU "system.cpu.time." // and a mode: "idle", ...
+#define NAME_HOST_CPU "system.cpu.time." // followed by a mode: "idle", ...
 #define NAME_HOST_MEMORY_AVAILABLE "system.linux.memory.available"
 #define NAME_HOST_MEMORY_LIMIT "system.memory.limit"
 #define NAME_HOST_MAJOR_FAULTS "strain.system.paging.faults.major"
 #define NAME_HOST_OOM_KILLS "strain.system.oom_kills"
 #define NAME_HOST_REFAULTS "strain.system.paging.refaults"
 #define NAME_HOST_SWAP_IN "strain.system.paging.in"
-#define NAME_PRESSURE "strain.pressure." // and "cpu.some", "io.full", ...
+#define NAME_PRESSURE "strain.pressure." // followed by "cpu.some", "io.full", ...
 
 // disk, network
 #define NAME_DISK_READ "system.disk.io.read"

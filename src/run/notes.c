@@ -48,7 +48,7 @@ static struct missing_group *group_append(
 	return &list->items[list->n++];
 }
 
-// Rows come sorted by kind and reason.
+// Rows are sorted by kind and reason.
 static int missing_add(void *context, sqlite3_stmt *row)
 {
 	struct missing_list *list = context;
@@ -139,7 +139,7 @@ static const char *skip_word(const char *name, const char *word)
 	return strncmp(name, word, length) == 0 && name[length] == '.' ? name + length + 1 : name;
 }
 
-// The name without its namespaces: of a GPU's "hw.gpu.power" "power" remains.
+// The name without its namespaces: "power" for a GPU's "hw.gpu.power".
 static const char *bare_name(const char *metric, const char *kind)
 {
 	static const char *const spaces[] = {"hw", "strain", "process", "system", "cgroup"};
@@ -149,7 +149,7 @@ static const char *bare_name(const char *metric, const char *kind)
 	return skip_word(metric, kind);
 }
 
-// How much of the names all have in common, in whole words.
+// Length of the prefix that all names have in common, in whole words.
 static size_t common_length(const struct missing_group *group)
 {
 	const char *first = bare_name(group->metrics[0], group->kind);
@@ -169,7 +169,7 @@ static size_t common_length(const struct missing_group *group)
 	return common;
 }
 
-// Names as words: "cpu.limit" is "cpu limit".
+// Appends a name as words: "cpu limit" for "cpu.limit".
 static void append_name(struct text *t, const char *name, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -188,7 +188,7 @@ static bool has_metric(const struct missing_group *group, const char *name)
 	return false;
 }
 
-// Whether another metric of the kind, one that is there, goes by these first words too.
+// Whether a metric of this kind that is not missing begins with the same words.
 static bool is_ambiguous(const struct metric_list *metrics, const struct missing_group *group,
 	const char *words, size_t length)
 {
@@ -231,8 +231,8 @@ void missing_list_append_subject(
 	}
 }
 
-// Whether the metrics are about the leader's device too: a process's GPU memory, where there is no
-// GPU, goes without saying.
+// Whether the metrics are about the device of `leader`. Without a GPU, it is obvious that a
+// process's GPU memory is missing.
 static bool goes_without_saying(
 	const struct missing_group *group, const struct missing_group *leader)
 {

@@ -21,7 +21,7 @@ struct missing_group {
 	char **metrics; // names, [n_metrics]: escape them
 	size_t n_metrics;
 	size_t entities; // number of entities without it; 0: all of the kind
-	bool to_the_end; // not for a while only
+	bool to_the_end; // until the end of the run
 };
 
 struct missing_list {
@@ -33,7 +33,7 @@ struct missing_list {
 
 int missing_list_load(struct reader *r, struct missing_list *ret, struct error *e);
 void missing_list_done(struct missing_list *list);
-// The subject of a group of metrics in few words: "GPU power", "disk", "pressure".
+// Appends the subject of a group of metrics in a few words: "GPU power", "disk", "pressure".
 void missing_list_append_subject(
 	struct text *t, const struct metric_list *metrics, const struct missing_group *group);
 // Appends the subjects of all groups with the reason of list->items[index]. False, appending
@@ -50,8 +50,8 @@ struct part_missing {
 	bool phases; // phases could have come from it
 };
 #define PARTS_MAX 3
-// Returns their number; a reason that all share is there once. Strings are borrowed from the
-// reader.
+// Returns the number of missing parts. A reason that all parts share is returned once. Strings are
+// borrowed from the reader.
 size_t notes_parts_missing(struct reader *r, struct part_missing ret[PARTS_MAX]);
 
 struct event_row {
@@ -65,7 +65,7 @@ struct event_list {
 	struct event_row *items; // in order of time; at most EVENT_LIST_MAX
 	size_t n;
 	size_t capacity;
-	int64_t total; // how many the file holds
+	int64_t total; // number of events in the file
 };
 
 #define EVENT_LIST_MAX 10000

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What became of a job.
+// Infers the outcome of a job.
 //
-// The words of frameworks that ran out of memory are theirs, not ours: each is a row with where it
-// was from. A job that failed and printed one of them ran out of memory, also where it is the last
-// thing but one that it printed (Python's interpreter, and what started it, go on talking).
+// Messages of frameworks that ran out of memory are kept in a table, each with the kind of memory.
+// A job that failed and printed one of them ran out of memory, even if other lines follow: the
+// interpreter, and the program that started it, print more after the message.
 //
-// So does what started a Python that failed: of a job that crashed the line that says why is the
+// The same is true of a Python job that crashed. The reason is the end of the last traceback, and
+// under torchrun that of the rank which torchrun's report names.
 // end of the last traceback, and under torchrun that of the rank which its report names.
 
 #include "run/outcome.h"
@@ -25,10 +26,10 @@
 #include "run/query.h"
 
 enum {
-	LINE_SHOWN = 200, // bytes of a line of output that are repeated
+	LINE_SHOWN = 200, // bytes of an output line that are quoted
 	OUTPUT_LOOKED_AT = 64 * 1024,
-	RANK_PREFIX = 64, // bytes before a rank's lines: "[rank1]: "
-	SHELL_SIGNAL = 128, // what a shell adds to the number of the signal that ended its command
+	RANK_PREFIX = 64, // longest prefix of a rank's lines, in bytes: "[rank1]: "
+	SHELL_SIGNAL = 128, // a shell adds this to the signal that ended its command
 };
 
 static const char *const words[N_OUTCOMES] = {
@@ -75,7 +76,7 @@ static const char *find(struct cursor text, const char *word)
 
 static struct cursor end_of_output(const struct outcome_evidence *evidence)
 {
-	bool any = evidence->output != NULL; // nothing may be added to NULL, not even 0
+	bool any = evidence->output != NULL; // NULL + 0 is undefined
 	struct cursor output = cursor_of(
 		any ? evidence->output : "", any ? evidence->output_length : 0);
 	if (output.end - output.at > OUTPUT_LOOKED_AT) {
@@ -86,7 +87,7 @@ static struct cursor end_of_output(const struct outcome_evidence *evidence)
 
 static bool ends_line(char c)
 {
-	return c == '\n' || c == '\r'; // progress bars end theirs with \r
+	return c == '\n' || c == '\r'; // progress bars end their lines with \r
 }
 
 static struct cursor line_around(struct cursor output, const char *at)
@@ -128,25 +129,25 @@ static void append_line(struct text *t, const char *before, struct cursor line)
 	bool cut = length > LINE_SHOWN;
 	length = cut ? LINE_SHOWN : length;
 	while (cut && length > 0 && ((unsigned char)line.at[length] & 0xc0) == 0x80) {
-		length--; // not in the middle of a character
+		length--; // do not cut a UTF-8 character
 	}
 	text_append_string(t, before);
 	text_append_printable(t, line.at, length);
 	text_append_string(t, cut ? "..." : "");
 }
 
-// ---- words of those that ran out of memory
+// ---- messages of programs that ran out of memory
 
 #define DEVICE "out of device memory"
 #define HOST "out of host memory"
 
 struct message {
 	const char *word;
-	const char *also; // in the same line; NULL: nothing
+	const char *also; // must be in the same line; NULL: no condition
 	const char *where;
 };
 
-// The first that is found counts: "OutOfMemoryError" has "MemoryError" in it.
+// The first match counts: "OutOfMemoryError" contains "MemoryError".
 static const struct message messages[] = {
 	{"CUDA out of memory", NULL, DEVICE}, // PyTorch
 	{"HIP out of memory", NULL, DEVICE},
@@ -167,7 +168,8 @@ static const struct message messages[] = {
 	{"java.lang.OutOfMemoryError", NULL, HOST},
 	{"OutOfMemoryError", NULL, DEVICE},
 	{"DefaultCPUAllocator", "memory", HOST},
-	{"out of shared memory", NULL, HOST}, // PyTorch's loader: a full /dev/shm is memory too
+	// PyTorch's loader: a full /dev/shm counts as host memory
+	{"out of shared memory", NULL, HOST},
 	{"MemoryError", NULL, HOST}, // Python, NumPy
 	{"std::bad_alloc", NULL, HOST},
 	{"dnnl_out_of_memory", NULL, HOST},
@@ -175,8 +177,8 @@ static const struct message messages[] = {
 	{"annot allocate memory", NULL, HOST},
 };
 
-// Whether it is a line of a program in a traceback, behind its place: what stands in it was not
-// said.
+// Whether a line is source code quoted in a traceback, after its location. Messages in it were not
+// printed by the program.
 static bool is_source(struct cursor output, struct cursor line)
 {
 	if (line.at - output.at < 2) {
@@ -186,7 +188,7 @@ static bool is_source(struct cursor output, struct cursor line)
 	return find(before, " File \"") && find(before, "\", line ");
 }
 
-// The last such line. False where there is none.
+// Finds the last line with the message that is not such source code. False: there is none.
 static bool find_line(
 	const struct outcome_evidence *evidence, const struct message *message, struct cursor *ret)
 {
@@ -206,9 +208,9 @@ static bool find_line(
 // ---- Python and torchrun
 
 #define TRACEBACK "Traceback (most recent call last):"
-#define ELASTIC "torch.distributed.elastic." // torchrun's own exceptions
+#define ELASTIC "torch.distributed.elastic." // exceptions of torchrun itself
 
-// The next line, without its end. False at the end of the text.
+// Reads the next line, without its end. False at the end of the text.
 static bool next_line(struct cursor *rest, struct cursor *ret)
 {
 	if (rest->at >= rest->end) {
@@ -227,10 +229,11 @@ static bool begins_with(struct cursor text, const char *start, size_t length)
 	return (size_t)(text.end - text.at) >= length && memcmp(text.at, start, length) == 0;
 }
 
-// What every line of a traceback begins with where somebody labels them: "[rank1]: ", "0: ".
+// The prefix of each line of a traceback if lines are labelled: "[rank1]: ", "0: ".
 static struct cursor traceback_prefix(struct cursor output, const char *at)
 {
-	static const char original[] = "Original "; // of a loader worker, handed on by torch
+	// precedes the traceback of a loader worker that torch forwards
+	static const char original[] = "Original ";
 	struct cursor prefix = {line_around(output, at).at, at};
 	size_t length = sizeof(original) - 1;
 	if (prefix.end - prefix.at >= (ptrdiff_t)length &&
@@ -240,14 +243,14 @@ static struct cursor traceback_prefix(struct cursor output, const char *at)
 	return prefix;
 }
 
-// The line that ends a traceback, "ValueError: no": the first that is not indented. Lines of others
-// may stand between those with the prefix.
+// Finds the line that ends a traceback, "ValueError: no": the first that is not indented. Lines of
+// others, without the prefix, may be between.
 static bool traceback_end(struct cursor output, const char *at, struct cursor *ret)
 {
 	struct cursor prefix = traceback_prefix(output, at);
 	struct cursor rest = {at + strlen(TRACEBACK), output.end}, line;
 	size_t length = (size_t)(prefix.end - prefix.at);
-	next_line(&rest, &line); // the rest of its own
+	next_line(&rest, &line); // the rest of the first line
 	while (length <= RANK_PREFIX && next_line(&rest, &line)) {
 		if (!begins_with(line, prefix.at, length)) {
 			continue;
@@ -261,7 +264,7 @@ static bool traceback_end(struct cursor output, const char *at, struct cursor *r
 	return false;
 }
 
-// Of the last traceback that is the job's own.
+// The exception of the last traceback of the job itself, not torchrun's.
 static bool find_exception(struct cursor output, struct cursor *ret)
 {
 	struct cursor rest = output, line;
@@ -276,7 +279,7 @@ static bool find_exception(struct cursor output, struct cursor *ret)
 	return found;
 }
 
-// "  rank      : 1 (local_rank: 1)" of the report: its number.
+// Reads a number from torchrun's report: "  rank      : 1 (local_rank: 1)".
 static bool report_number(struct cursor report, const char *name, int64_t *ret)
 {
 	struct cursor line;
@@ -308,7 +311,7 @@ static void append_signal(struct text *t, int64_t number)
 	}
 }
 
-// The report with which torchrun ends: which rank failed first, and how.
+// Appends which rank failed first and how, from the report at the end of torchrun's output.
 static bool append_rank(struct text *t, struct cursor output)
 {
 	const char *at = find(output, "Root Cause (first observed failure):");
@@ -330,7 +333,7 @@ static bool append_rank(struct text *t, struct cursor output)
 
 // ---- rules
 
-// Each appends the line and says what the outcome is; N_OUTCOMES: it is for another to say.
+// A rule appends the line and returns the outcome, or N_OUTCOMES if it does not apply.
 typedef enum outcome outcome_rule(const struct outcome_evidence *evidence, struct text *t);
 
 static bool has_status(const struct outcome_evidence *e)
@@ -344,7 +347,7 @@ static int exit_status_of(const struct outcome_evidence *e)
 	return WIFEXITED((int)e->status) ? WEXITSTATUS((int)e->status) : -1;
 }
 
-// What ended it, also where only the shell that it was started from says so.
+// The signal that ended the job, also if only the status of its shell shows it.
 static int signal_of(const struct outcome_evidence *e)
 {
 	int status = exit_status_of(e);
@@ -395,7 +398,7 @@ static enum outcome judge_status(const struct outcome_evidence *e, struct text *
 	return exit_status_of(e) == 0 ? OUTCOME_SUCCESS : N_OUTCOMES;
 }
 
-// The event says whether a limit was to blame or the machine (record/source/cgroup.c).
+// The text of the event says whether a limit or the machine was the cause (record/source/cgroup.c).
 static enum outcome judge_kill(const struct outcome_evidence *e, struct text *t)
 {
 	bool nearby = !e->kill && e->kill_nearby && signal_of(e) == SIGKILL;
@@ -422,7 +425,7 @@ static enum outcome judge_message(const struct outcome_evidence *e, struct text 
 	return N_OUTCOMES;
 }
 
-// torchrun makes an exception of a signal that it is sent: "SignalException: Process 7 got signal:
+// torchrun turns a signal sent to it into an exception: "SignalException: Process 7 got signal:
 // 15".
 static int torchrun_signal(const struct outcome_evidence *e)
 {
@@ -437,7 +440,7 @@ static int torchrun_signal(const struct outcome_evidence *e)
 	return cursor_i64(&line, &number) && number > 0 && number < NSIG ? (int)number : 0;
 }
 
-// By a person, a scheduler or a machine that goes down, not by itself.
+// Ended by a person, a scheduler or a machine that shuts down, not by the job itself.
 static enum outcome judge_interrupted(const struct outcome_evidence *e, struct text *t)
 {
 	int number = signal_of(e) ? signal_of(e) : torchrun_signal(e);
@@ -448,7 +451,7 @@ static enum outcome judge_interrupted(const struct outcome_evidence *e, struct t
 	return OUTCOME_INTERRUPTED;
 }
 
-// Why it crashed, as far as it said so.
+// Appends the reason of the crash, if the output has one.
 static void append_reason(struct text *t, const struct outcome_evidence *e)
 {
 	struct cursor output = end_of_output(e), line;
@@ -520,7 +523,7 @@ struct found {
 
 enum { FOUND_KILL, FOUND_KILL_NEARBY, FOUND_OUTPUT };
 
-// In order of time: the last of a kind stays.
+// Events come in order of time: the last of each kind is kept.
 static int take_event(void *context, sqlite3_stmt *row)
 {
 	struct found *found = context;

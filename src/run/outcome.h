@@ -17,15 +17,15 @@
 enum outcome {
 	OUTCOME_SUCCESS,
 	OUTCOME_STOPPED, // by a stop rule of the sweep: a success, too
-	OUTCOME_OUT_OF_MEMORY, // of host, cgroup or device: the line begins with which
+	OUTCOME_OUT_OF_MEMORY, // of host, cgroup or device; the line begins with which of them
 	OUTCOME_TIME_LIMIT,
 	OUTCOME_CRASH,
 	OUTCOME_INTERRUPTED, // by SIGINT, SIGTERM or SIGHUP
 	OUTCOME_SKIPPED, // exit status 77: the machine lacks a requirement
-	OUTCOME_REFUSED, // a limit could not be set: it never ran
+	OUTCOME_REFUSED, // a limit could not be set, so the job never ran
 	OUTCOME_CUT_OFF, // its end was not recorded
 	OUTCOME_LIVE, // still running
-	OUTCOME_UNKNOWN, // it ended, but its status is not known: not a child of strain
+	OUTCOME_UNKNOWN, // the job ended, but its status is not known: not a child of strain
 	N_OUTCOMES,
 };
 
@@ -43,12 +43,13 @@ struct outcome_evidence {
 	enum run_state state;
 	int64_t status; // of the job as waitpid gives it; -1: not known
 	const char *kill; // text of the event `oom_kill`: of a process of the job; NULL: none
-	const char *kill_nearby; // of `oom_kill_nearby`: of the job's, or of one beside it; NULL
+	// text of the event `oom_kill_nearby`: of the job or beside it; NULL
+	const char *kill_nearby;
 	const char *output; // end of its output (event `output`); need not end with NUL
 	size_t output_length;
 };
 
-// The line is owned by the caller, printable, and "" after a success. -ENOMEM.
+// *ret_text is owned by the caller, printable, and "" after a success. Returns 0 or -ENOMEM.
 int outcome_judge(const struct outcome_evidence *evidence, enum outcome *ret, char **ret_text);
 // The outcome of a run.
 struct outcome_told {
@@ -56,13 +57,13 @@ struct outcome_told {
 	char *text; // as above
 	char *output; // end of its output, valid UTF-8: escape it; NULL: not known
 };
-// -ENOMEM; -EBADMSG: its events cannot be read.
+// Returns 0; -ENOMEM; -EBADMSG if the events cannot be read.
 int outcome_tell(struct reader *r, struct outcome_told *ret, struct error *e);
 void outcome_told_done(struct outcome_told *told);
-// The same without the output.
+// The same without the end of the output.
 int outcome_of(struct reader *r, enum outcome *ret, char **ret_text, struct error *e);
 
-// The last non-blank lines of an output, at most n, in order. Returns their number. They need not
-// end with NUL; escape them.
+// Finds the last non-blank lines of an output, at most n, in order, and returns their number. The
+// lines need not end with NUL; escape them.
 struct cursor;
 size_t outcome_last_lines(const char *output, size_t n, struct cursor *ret);

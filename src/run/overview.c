@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The figures of the job and its host.
+// The figures of the job, its host and its devices.
 
 #include "run/overview.h"
 
@@ -27,30 +27,30 @@
 #include "run/query.h"
 #include "run/rate.h"
 
-// What the figures are made of.
+// Inputs of the figures.
 struct known {
 	const struct run_tables *tables;
-	const struct stops *job_stops; // nothing of the job ran
-	const struct stops *stops; // the same, or a process that others wait for was stopped
+	const struct stops *job_stops; // times when no process of the job ran
+	const struct stops *stops; // also times when a process that the others wait for was stopped
 };
 
 static int overview_devices_build(const struct known *k, struct overview *ret);
 
 // Job memory --------------------------------------------------------------------------------------
 //
-// What PSS has beyond the cgroup's memory is files that are mapped: libraries, which come when a
-// job starts and stay. Without a cgroup the sum of what each process has of its own stands in for
-// its memory; what PSS has beyond that is also what processes share. So it is that difference which
-// is carried from reading to reading: a job of one process is met within 0.1 %, and memory that
-// comes and goes between two readings is there.
+// PSS exceeds the cgroup's memory by mapped files: libraries, which are mapped when a job starts
+// and stay. Without a cgroup, the sum of the private memory of the processes takes its place; PSS
+// exceeds that also by memory that processes share. So the difference is interpolated between
+// readings of PSS. The result is within 0.1 % for a job of one process, and shows memory that is
+// allocated and freed between two readings of PSS.
 
-// What is read of the job.
+// Series of the job's memory.
 struct readings {
 	struct series pss;
-	struct series cgroup; // anonymous and shared; without one what each process has of its own
-	bool own; // that is it
+	struct series cgroup; // anonymous and shared; without a cgroup, see `own`
+	bool own; // `cgroup` is the sum of the private memory of the processes
 	struct series resident;
-	double *beyond; // [pss.n] what PSS has beyond the cgroup's memory
+	double *beyond; // [pss.n] PSS minus `cgroup`
 };
 
 static void readings_done(struct readings *r)
@@ -61,7 +61,7 @@ static void readings_done(struct readings *r)
 	free(r->beyond);
 }
 
-// Readings that are missing say nothing of memory.
+// Removes missing readings.
 static void drop_missing(struct series *s)
 {
 	size_t n = 0;
@@ -82,10 +82,10 @@ static int read_metric(struct reader *reader, int64_t job, const char *metric, s
 	if (r == 0) {
 		drop_missing(ret);
 	}
-	return r == -ENOMEM ? r : 0; // what is damaged is not there
+	return r == -ENOMEM ? r : 0; // a damaged metric counts as absent
 }
 
-// Both parts are of one row.
+// Both metrics are read in one row, so they have the same times.
 static int read_cgroup(struct reader *reader, int64_t job, struct series *ret)
 {
 	struct series shared = {0};
@@ -105,7 +105,8 @@ static int read_cgroup(struct reader *reader, int64_t job, struct series *ret)
 	return r;
 }
 
-// The value at a time, on the line between two readings; the nearest outside. `at` moves on.
+// The value at a time, interpolated between two readings; outside, that of the nearest reading.
+// `at` is the index to start from, and is advanced.
 static double value_at(const struct series *s, const double *values, int64_t t_us, size_t *at)
 {
 	while (*at + 1 < s->n && s->t_us[*at + 1] <= t_us) {
@@ -129,7 +130,8 @@ static bool held_any(const struct series *s)
 	return false;
 }
 
-// Where there is no cgroup, what is known of processes at each tick.
+// Reads the cgroup's memory; without a cgroup, the processes' private memory, which is read at each
+// tick.
 static int read_held(struct reader *reader, int64_t job, struct readings *all)
 {
 	int r = read_cgroup(reader, job, &all->cgroup);
@@ -168,7 +170,7 @@ static int reserve(struct series *s, size_t n)
 	return s->t_us && s->values && s->maximum ? 0 : -ENOMEM;
 }
 
-// Readings of both, by their time.
+// Merges the readings of both by time.
 static int join(const struct readings *r, struct series *ret)
 {
 	int failed = reserve(ret, r->cgroup.n + r->pss.n);
@@ -219,7 +221,7 @@ int job_memory_read(struct reader *reader, int64_t job, struct job_memory *ret)
 	} else if (cgroup) {
 		take(ret, &all.cgroup, all.own ? "anonymous" : "anonymous and shared",
 			all.own ? NAME_OWN_SUM : NAME_ANONYMOUS);
-	} else if (held_any(&all.resident)) { // a job that was gone before either was read
+	} else if (held_any(&all.resident)) { // a job that ended before the others were read
 		take(ret, &all.resident, "sum of resident", NAME_RESIDENT_SUM);
 	}
 	readings_done(&all);
@@ -234,10 +236,10 @@ void job_memory_done(struct job_memory *m)
 
 // Overview ----------------------------------------------------------------------------------------
 
-#define WORKS 0.05 // of the job's CPU time
-#define PEAK_MET 1.03 // as much more the job can have had, and the peak is known
+#define WORKS 0.05 // least share of the job's CPU time
+#define PEAK_MET 1.03 // if the upper bound is within this factor, the peak is known
 #define PEAK_MET_BYTES 1048576.0
-#define BOUND 1.1 // of the CPUs that are allowed: more is no error of measurement
+#define BOUND 1.1 // CPU use above this multiple of the allowed CPUs is not an error of measurement
 
 static double figure_of(
 	const struct known *k, const struct entity *entity, const char *metric, enum figure figure)
@@ -245,7 +247,7 @@ static double figure_of(
 	return entity ? tables_figure(k->tables, entity->id, metric, figure) : NAN;
 }
 
-// A counter's mean over the run, as far as the job was not stopped.
+// Mean growth of a counter per second in which the job was not stopped.
 static double running_mean(const struct known *k, const struct entity *entity, const char *metric)
 {
 	if (k->job_stops->n == 0) {
@@ -295,7 +297,7 @@ static int fill_run(const struct known *k, struct overview *o)
 	const char *outcome = reader_run(r, "outcome"), *why = reader_run(r, "outcome_text");
 	bool stopped = known && outcome && strcmp(outcome, outcome_word(OUTCOME_STOPPED)) == 0;
 	o->stopped = stopped ? strdup(why && *why ? why : outcome) : NULL;
-	o->outcome.outcome = OUTCOME_UNKNOWN; // where the file is damaged, too
+	o->outcome.outcome = OUTCOME_UNKNOWN; // also if the file is damaged
 	if (outcome_tell(r, &o->outcome, NULL) == -ENOMEM) {
 		return -ENOMEM;
 	}
@@ -333,7 +335,7 @@ double overview_limit(struct reader *r, const char *name)
 
 struct reading {
 	double value;
-	double length_us; // until the next
+	double length_us; // until the next reading
 };
 
 static int reading_compare(const void *left, const void *right)
@@ -343,7 +345,7 @@ static int reading_compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-// The median over time; exact, where a figure's percentile is within 0.4 %.
+// The median over time. Exact, whereas a percentile of the summary is within 0.4 %.
 static double series_median(const struct series *s, int64_t end_us)
 {
 	_cleanup_free_ struct reading *readings = calloc(s->n + 1, sizeof(*readings));
@@ -395,9 +397,9 @@ static double cpu_wait(const struct known *k)
 	return seconds;
 }
 
-// CPUs that the job's processes may run on, of those that work: what stands around them (a shell, a
-// launcher) may have more. A job narrows itself (taskset, sched_setaffinity) after its start. Where
-// more is used than that, threads are bound one by one, and the leaders' word says little.
+// CPUs that the job's working processes may run on; a shell or launcher around them may be allowed
+// more. A job can narrow its own set after its start (taskset, sched_setaffinity). If more CPUs are
+// used than that, threads are bound one by one, and the leaders' sets do not count.
 static double cpus_allowed(const struct known *k, const struct overview *o)
 {
 	double most = NAN;
@@ -421,7 +423,7 @@ static void fill_job(const struct known *k, struct overview *o)
 	for (size_t i = 0; i < k->tables->events.n; i++) {
 		o->cpu_inexact |= strcmp(k->tables->events.items[i].kind, "cpu_time_inexact") == 0;
 	}
-	// fmin passes what is not known over.
+	// fmin ignores NAN.
 	double allowed = fmin(overview_limit(k->tables->reader, "cpu_count"),
 		fmin(overview_limit(k->tables->reader, "cgroup_cpus"),
 			overview_quota_cpus(k->tables)));
@@ -437,16 +439,16 @@ static void fill_job(const struct known *k, struct overview *o)
 	o->storage_write_bytes = figure_of(k, job, NAME_WRITE_STORAGE, FIGURE_TOTAL);
 }
 
-// What is known of the peak beside readings: the most that one process had is less, the sum of
-// those that lived together is more, and so is what a cgroup was charged, with the files that
-// others had been charged for.
+// Bounds on the peak besides the readings. The largest peak of a single process is a lower bound.
+// Upper bounds are the sum of the peaks of processes that lived together, and the cgroup's peak
+// charge plus mapped files, which may be charged to others.
 static void bound_peak(const struct known *k, const struct entity *job, struct memory_figure *m)
 {
 	double largest = figure_of(k, job, NAME_PEAK, FIGURE_MAX);
 	double most = figure_of(k, job, NAME_PEAK_BOUND, FIGURE_MAX);
 	double charged = figure_of(k, job, NAME_CGROUP_PEAK, FIGURE_MAX);
 	charged = charged > 0 ? charged + figure_of(k, job, NAME_PSS_FILE, FIGURE_MAX) : NAN;
-	// A sum of resident sizes is no lower bound.
+	// A sum of resident sizes is not a lower bound.
 	bool sum = m->metric && strcmp(m->metric, NAME_RESIDENT_SUM) == 0;
 	if (largest > 0 && (sum || !(m->peak_bytes >= largest))) {
 		m->peak_bytes = largest;
@@ -464,7 +466,7 @@ static void bound_peak(const struct known *k, const struct entity *job, struct m
 	m->at_most_bytes = isfinite(bound) ? fmax(bound, m->peak_bytes) : NAN;
 }
 
-// What the job held: its peak, and its mean over the readings.
+// The peak of the job's memory, and its mean over the readings.
 static struct memory_figure job_memory_figure(const struct known *k, const struct entity *job)
 {
 	struct memory_figure figure = {.peak_bytes = NAN, .at_most_bytes = NAN, .mean_bytes = NAN};
@@ -527,7 +529,7 @@ static void fill_pressure(const struct known *k, struct overview *o)
 	}
 }
 
-// Of a live run what is not yet in the file itself, too. -1 where that is not known.
+// The size of the file; for a live run, with the data not yet moved into it. -1: not known.
 static int64_t file_bytes(const char *path)
 {
 	struct stat status;
@@ -625,7 +627,7 @@ void overview_append_outcome(struct text *t, const struct overview *o)
 		text_format(t, "exit %d", o->exit_status);
 	} else if (signal) {
 		text_format(t, "SIG%s", signal);
-	} else if (o->exit_signal > 0) { // a real-time one
+	} else if (o->exit_signal > 0) { // a real-time signal
 		text_format(t, "signal %d", o->exit_signal);
 	} else if (o->state == RUN_FINISHED) {
 		text_append_string(t, "exit status unknown");
@@ -664,7 +666,7 @@ void overview_append_running(struct text *t, const struct overview *o)
 	}
 }
 
-// The number at the head of a key is in `amount`; -1: it has none.
+// `amount` is the number at the start of the key's value; -1: it has none.
 typedef void limit_writer(struct text *t, int64_t amount);
 
 static void write_cpus(struct text *t, int64_t amount)
@@ -700,7 +702,7 @@ static void write_gpus(struct text *t, int64_t amount)
 void overview_append_limits(struct text *t, struct reader *r)
 {
 	static const struct {
-		const char *key; // of table run: "2 (cpuset 0-1)", "unlimited"
+		const char *key; // of table run; its value is "2 (cpuset 0-1)", "unlimited"
 		limit_writer *write;
 	} limits[] = {{"limit_cpus", write_cpus}, {"limit_memory", write_memory},
 		{"limit_disk_read", write_disk_read}, {"limit_gpus", write_gpus}};
@@ -724,7 +726,7 @@ void overview_append_limits(struct text *t, struct reader *r)
 
 double overview_cache_share(const struct overview *o)
 {
-	// More than was asked for: mapped files and read-ahead, of which no share can be told.
+	// More was read than requested (mapped files, read-ahead): the share is not known.
 	if (!(o->asked_bytes > 0) || !(o->storage_read_bytes <= o->asked_bytes)) {
 		return NAN;
 	}
@@ -733,7 +735,7 @@ double overview_cache_share(const struct overview *o)
 
 // Devices -----------------------------------------------------------------------------------------
 //
-// GPUs, disks and network interfaces in figures.
+// Figures of GPUs, disks and network interfaces.
 
 static size_t count_kind(const struct known *k, enum entity_kind kind)
 {

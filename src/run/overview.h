@@ -119,8 +119,8 @@ struct overview {
 	struct recording_figures recording;
 };
 
-// job_stops: when the whole job was stopped; stops: also when a process that others wait for was. 0
-// or -ENOMEM.
+// job_stops: when the whole job was stopped. stops: also when a process that the others wait for
+// was stopped. Returns 0 or -ENOMEM.
 int overview_build(const struct run_tables *tables, const struct stops *job_stops,
 	const struct stops *stops, struct overview *ret);
 void overview_done(struct overview *o);
@@ -134,22 +134,22 @@ const char *overview_state(const struct overview *o);
 void overview_append_outcome(struct text *t, const struct overview *o);
 // "recorded 12.0 s of 30.0 s: the disk was full", for a run of which a part was recorded.
 void overview_append_recorded(struct text *t, const struct overview *o);
-// The limits that the run set for its job: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup v1
-// memory)"; nothing if it set none.
+// Appends the limits that the run set for its job: "2 CPUs (cpuset 0-1), 4.3 GB of memory (cgroup
+// v1 memory)"; nothing if it set none.
 void overview_append_limits(struct text *t, struct reader *r);
 // Share of the bytes read that came from the page cache; NAN: not known.
 double overview_cache_share(const struct overview *o);
-// A number of the key "limits" of the run; NAN: there is none.
+// A number from the key "limits" of the run; NAN: there is none.
 double overview_limit(struct reader *r, const char *name);
 // CPUs that the quota allowed for most of the run (the median over time); NAN: none is known.
 double overview_quota_cpus(const struct run_tables *t);
 
 // Job memory --------------------------------------------------------------------------------------
 //
-// Host memory of a job over time. No single metric has it: PSS counts each shared page once, but is
-// read rarely; the cgroup's anonymous and shared memory is read often, but does not include mapped
-// files; a sum of resident sizes counts shared pages several times; private memory of processes
-// leaves shared memory out.
+// Host memory of a job over time. No single metric measures it. PSS counts each shared page once,
+// but is read rarely. The cgroup's anonymous and shared memory is read often, but does not include
+// mapped files. A sum of resident sizes counts shared pages several times. The private memory of
+// processes does not include shared memory.
 
 struct job_memory {
 	struct series series; // empty: nothing was read
@@ -159,8 +159,9 @@ struct job_memory {
 	const char *metric; // its name; NULL
 };
 
-// PSS if it was read; between its readings the cgroup's or the processes' private memory plus the
-// difference at the last reading of PSS, at most the sum of resident sizes. Else the cgroup's
-// memory, else private memory, else the sum. -ENOMEM.
+// Returns PSS if it was read; between its readings, the cgroup's memory or the processes' private
+// memory, plus its difference from PSS, interpolated between readings of PSS, and at most the sum
+// of resident sizes. Without PSS, returns the cgroup's memory, else private memory, else the sum.
+// -ENOMEM.
 int job_memory_read(struct reader *r, int64_t job, struct job_memory *ret);
 void job_memory_done(struct job_memory *m);

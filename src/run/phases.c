@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Adds up the pieces of a timeline.
+// Computes phases from the pieces of a timeline.
 
 #include "run/phases.h"
 
@@ -22,23 +22,22 @@
 #include "run/names.h"
 #include "run/timeline.h"
 
-// What is counted of each thread that marks: those that iterate, those that prepare. Only phases.c
-// needs this.
+// Figures of each thread that marks iterations or batches.
 
 struct thread_count;
 
 struct phase_threads {
-	struct thread_count **lanes; // [n], by the lane's index; NULL where it did neither
+	struct thread_count **lanes; // [n], by the lane's index; NULL for threads with neither
 	size_t n;
 	size_t capacity;
 };
 
-// What is counted of the spans that a job's author named: ranges of NVTX, `strain mark`, spans of
-// marker.h that are no phases. Only phases.c needs this.
+// Spans named by the job's author: ranges of NVTX, `strain mark`, spans of marker.h that are no
+// phases.
 
 struct own_gathering;
 
-// Figures of steady iterations, with intervals from batch means. Only phases.c needs this.
+// Figures of steady iterations, with intervals from batch means.
 
 #define BATCHES_MAX 32
 
@@ -50,12 +49,12 @@ struct steady_batch {
 };
 
 struct steady {
-	uint64_t expected; // iterations
+	uint64_t expected; // number of iterations
 	uint64_t n;
 	size_t n_batches; // 0: too few for intervals
 	struct steady_batch batches[BATCHES_MAX];
 	struct steady_batch sum;
-	bool samples_unknown; // of one at least
+	bool samples_unknown; // of at least one iteration
 	struct histogram lengths;
 	struct histogram samples;
 	struct histogram phases[PHASES_MAX];
@@ -70,18 +69,19 @@ static int own_spans_finish(const struct own_gathering *own, const struct phase_
 
 // Phase threads -----------------------------------------------------------------------------------
 //
-// Workers and ranks, a row each.
+// Workers and ranks, a row for each.
 
-#define IMBALANCE 0.10 // ranks that are this much apart do not do the same
-#define IN_STEP 0.05 // ranks that wait for each other take as long for an iteration
-#define LEAST_BACKWARD 0.8 // times forward: it computes about twice as much
-#define GRAIN 0.03 // of an iteration: a wait that backward seems to hold may be noise
+#define IMBALANCE 0.10 // ranks whose figures differ by more than this do different work
+#define IN_STEP 0.05 // ranks that wait for each other have iteration times within this
+// as a multiple of forward; usually backward computes about twice as much
+#define LEAST_BACKWARD 0.8
+#define GRAIN 0.03 // of an iteration: a smaller inferred wait may be noise
 
 struct thread_count {
 	struct timeline_thread lane;
 	struct phase_rank rank;
 	struct histogram lengths; // of its steady iterations, in seconds
-	double steady_samples; // NAN: of one nobody said
+	double steady_samples; // NAN: not known for at least one iteration
 	struct phase_worker worker;
 	struct histogram batches; // seconds
 };
@@ -150,7 +150,7 @@ static int phase_threads_prepare(struct phase_threads *threads, const struct tim
 	worker->prepare_s += seconds;
 	if (samples < 0 || (!first && worker->samples < 0) ||
 		__builtin_add_overflow(worker->samples, samples, &worker->samples)) {
-		worker->samples = -1; // of one batch nobody said: the sum would be too small
+		worker->samples = -1; // not known for one batch: the sum would be too small
 	}
 	worker->batches++;
 	histogram_add(&count->batches, seconds, 1);
@@ -166,7 +166,7 @@ static void put_worker(const struct thread_count *count, struct phase_worker *re
 	ret->batch_p50_s = histogram_quantile(&count->batches, 0.5);
 	ret->batch_max_s = count->batches.total > 0 ? count->batches.largest : NAN;
 	ret->per_sample_s = ret->samples > 0 ? ret->prepare_s / (double)ret->samples : NAN;
-	ret->cpu_s = NAN; // processes.h
+	ret->cpu_s = NAN; // filled from processes.h later
 }
 
 static void put_rank(const struct thread_count *count, struct phase_rank *ret)
@@ -212,14 +212,15 @@ static double step_seconds(const struct phase_rank *rank)
 	return rank->forward_s + rank->backward_s;
 }
 
-// DistributedDataParallel exchanges gradients during backward, where no mark says so. But all ranks
-// compute the same: who needs longer for backward beside its forward than another does waits in it
-// for those that came late. Of a model with buffers (batch norm), forward begins with an exchange
-// of those: then forward is longer than backward ever lets it be, and only both together tell.
+// DistributedDataParallel exchanges gradients during backward and does not mark that. All ranks do
+// the same computation, so a rank whose backward is longer, relative to its forward, waited in it
+// for slower ranks. With buffers in the model (batch norm), forward begins with an exchange of
+// those. Then backward is shorter relative to forward than it can be, and only the sum of both
+// shows the wait.
 static void infer_waits(struct phases *p)
 {
 	double ratio = INFINITY, least_s = INFINITY;
-	bool known = true; // of one that marked no forward nobody can say
+	bool known = true; // false if a rank marked no forward
 	for (size_t i = 0; i < p->n_ranks; i++) {
 		double own = p->ranks[i].backward_s / p->ranks[i].forward_s;
 		known = known && own > 0 && isfinite(own);
@@ -257,7 +258,7 @@ static void fill_waits(struct phases *p)
 	}
 }
 
-// The one that waits least; where nobody marked waiting, the one whose iterations are longest.
+// The rank that waits least; if waits are not known, the one with the longest iterations.
 static void find_slowest(struct phases *p)
 {
 	struct phase_rank *slowest = NULL;
@@ -305,7 +306,7 @@ static int phase_threads_finish(const struct phase_threads *threads, struct phas
 	return 0;
 }
 
-// Time in iterations of a lane, in seconds.
+// Time of a lane in iterations, in seconds.
 static double phase_threads_iterated_s(const struct phase_threads *threads, size_t lane)
 {
 	const struct thread_count *count = lane < threads->n ? threads->lanes[lane] : NULL;
@@ -327,12 +328,12 @@ static void phase_threads_done(struct phase_threads *threads)
 
 // Steady ------------------------------------------------------------------------------------------
 //
-// Batch means: an iteration resembles the one before it (a cold page cache, a slow worker that
-// comes round every fourth time), so that the spread of single ones would promise too much. Batches
-// of neighbours are nearly independent of each other; the share of a phase is a ratio of sums, and
+// Batch means: an iteration resembles the one before it (a cold page cache, a slow worker whose
+// turn comes every fourth time), so the spread of single iterations would give intervals that are
+// too narrow. Batches of neighbours are nearly independent. A phase's share is a ratio of sums, and
 // the spread of batches around that ratio gives its interval.
 
-#define MANY 20 // iterations from which on a batch has four
+#define MANY 20 // from this number of iterations on, a batch has at least four
 
 static const struct estimate unknown = {NAN, NAN, NAN};
 
@@ -379,7 +380,7 @@ static void steady_add(struct steady *s, const struct iteration *iteration)
 	}
 }
 
-// What a batch counts: a phase's time, all time, samples, iterations.
+// A value of a batch: a phase's time, all time, samples, or iterations.
 typedef double batch_value(const struct steady_batch *batch, size_t phase);
 
 static double value_phase(const struct steady_batch *batch, size_t phase)
@@ -405,7 +406,7 @@ static double value_count(const struct steady_batch *batch, size_t phase)
 	return (double)batch->n;
 }
 
-// The ratio of two sums; `most` bounds it.
+// The ratio of two sums, at most `most`.
 static struct estimate ratio_of(
 	const struct steady *s, batch_value *top, batch_value *bottom, size_t phase, double most)
 {
@@ -421,7 +422,7 @@ static struct estimate ratio_of(
 		squares += rest * rest;
 		n += batch->n > 0;
 	}
-	if (n < 5) { // fewer than were expected: the file changed, or is damaged
+	if (n < 5) { // fewer than expected: the file changed or is damaged
 		return (struct estimate){ratio, NAN, NAN};
 	}
 	double count = (double)n;
@@ -429,7 +430,7 @@ static struct estimate ratio_of(
 	return (struct estimate){ratio, fmax(0, ratio - half), fmin(most, ratio + half)};
 }
 
-// The median of a phase, or (PHASES_MAX) of the length, in seconds.
+// The median of a phase in seconds; of the length, for PHASES_MAX.
 static double steady_median(const struct steady *s, size_t phase)
 {
 	return histogram_quantile(phase < PHASES_MAX ? &s->phases[phase] : &s->lengths, 0.5);
@@ -450,7 +451,8 @@ static void phase_figures(const struct steady *s, size_t at, struct phase *phase
 	phase->max_s = h->total > 0 ? h->largest : NAN;
 }
 
-// Fills the figures of *ret, whose phases are named already, and gives it the histogram of lengths.
+// Sets the figures of *ret, whose phases already have names, and moves the histogram of lengths to
+// it.
 static void steady_figures(struct steady *s, struct phases *ret)
 {
 	for (size_t i = 0; i < ret->n; i++) {
@@ -475,16 +477,17 @@ static void steady_figures(struct steady *s, struct phases *ret)
 
 // Slowest -----------------------------------------------------------------------------------------
 //
-// Slow iterations against the usual one: phases against their medians, rates of the machine against
-// theirs over the run.
+// Compares slow iterations with the usual one: phases with their medians, rates of the machine with
+// their medians over the run.
 
 #define PHASE_CAUSES_MAX 3
-#define LONGER_RATIO 1.2 // than its median: what is less is what phases do anyway
-#define LONGER_SHARE 0.1 // and at least this part of what the iteration is longer by
-#define AROUND_US 200000 // counters are read some ticks apart: the window is at least this long
+#define LONGER_RATIO 1.2 // times its median: less is normal variation
+#define LONGER_SHARE 0.1 // of the time by which the iteration exceeds the median
+#define AROUND_US 200000 // window, at least: counters are read some ticks apart
 
-// A rate of the machine that can make an iteration slow, worth telling where it was at least
-// `ratio` times the usual and `least` a second. Of processes it is the one that iterates.
+// Rates of the machine that can slow down an iteration. One is reported if it was at least `ratio`
+// times the usual rate and at least `least` per second. For ENTITY_PROCESS it is that of the
+// iterating process.
 static const struct {
 	const char *what;
 	const char *metric;
@@ -517,7 +520,7 @@ static void add_cause(struct slow_iteration *slow, const struct slow_cause *caus
 
 // Phases ------------------------------------------------------------------------------------------
 
-// The phase that passed its median most among those not told yet; -1 where none did by much.
+// The phase, of those not reported yet, that exceeds its median by most; -1 if none does by enough.
 static int longest_beyond(const struct slow_iteration *slow, const struct steady *steady,
 	const struct phases *p, const bool *told)
 {
@@ -557,8 +560,8 @@ static void explain_by_phases(
 
 // The machine -------------------------------------------------------------------------------------
 
-// A counter's growth per second over a window that begins and ends with a reading; NAN where less
-// than two were there.
+// Growth per second of a counter over a window from its first to its last reading; NAN with fewer
+// than two readings.
 static double rate_within(const struct series *s)
 {
 	size_t first = 0, last = s->n;
@@ -616,7 +619,7 @@ static int explain_by_rate(const struct phases_input *in, const struct entity *e
 	return r;
 }
 
-// Fills what p->slowest have beside their iterations. 0, or -errno: the rest is not explained.
+// Adds the causes to p->slowest. Returns 0, or -errno if some could not be explained.
 static int slowest_explain(const struct phases_input *in, const struct steady *steady,
 	struct phases *p, struct error *e)
 {
@@ -694,20 +697,20 @@ struct gathering {
 	struct steady steady;
 	struct phase_threads threads;
 	struct own_gathering *own;
-	size_t epoch; // where the last piece was
+	size_t epoch; // of the last piece
 	size_t iterations_capacity;
-	bool no_room; // for iterations
-	bool began; // the first iteration
+	bool no_room; // for more iterations
+	bool began; // the first iteration has begun
 	struct iteration last;
 	// Since the last iteration ended:
-	double outside_s; // in nothing that stands apart
-	bool saved; // a checkpoint was written since the last iteration
-	double idle_s; // in no phase either
+	double outside_s; // without phases that are apart
+	bool saved; // a checkpoint was written
+	double idle_s; // part of outside_s in no phase
 };
 
 // Time --------------------------------------------------------------------------------------------
 
-// The epoch that holds t_ns, and up to when that stays so.
+// The epoch at t_ns, NULL: none. Lowers *until_ns to the time up to which that holds.
 static struct epoch_phases *epoch_of(struct gathering *g, int64_t t_ns, int64_t *until_ns)
 {
 	const struct epoch_list *epochs = &g->in->tables->epochs;
@@ -740,7 +743,7 @@ static void epoch_take(struct epoch_phases *epoch, const struct timeline_piece *
 	}
 }
 
-// Of the run as a whole.
+// Adds a piece to the figures of the run.
 static void run_take(struct gathering *g, const struct timeline_piece *piece, double s)
 {
 	struct phases *p = g->p;
@@ -761,7 +764,7 @@ static void run_take(struct gathering *g, const struct timeline_piece *piece, do
 	}
 }
 
-// Time in which the job ran.
+// The time in which the job was not stopped.
 static double running_s(const struct gathering *g, int64_t from_ns, int64_t to_ns)
 {
 	return (double)(to_ns - from_ns - stops_within(g->in->stops, from_ns, to_ns)) / 1e9;
@@ -783,7 +786,7 @@ static void main_piece(struct gathering *g, const struct timeline_piece *piece)
 
 // Iterations --------------------------------------------------------------------------------------
 
-// Of twice as many as are kept, every second one goes.
+// Keeps every second iteration, once there are twice as many as are kept.
 static void iterations_halve(struct phases *p)
 {
 	size_t n = 0;
@@ -815,7 +818,8 @@ static void keep_iteration(struct gathering *g, const struct iteration *iteratio
 	}
 }
 
-// Where numbers leap over a time without iterations, that time was in those whose marks were lost.
+// If the numbers of iterations skip some, the time since the last iteration belongs to those whose
+// marks were lost.
 static void settle_gap(struct gathering *g, const struct iteration *iteration)
 {
 	struct phases *p = g->p;
@@ -1054,7 +1058,8 @@ static int gather(struct gathering *g, struct timeline *t, struct error *e)
 	}
 	struct error slow_error = {0};
 	if (!g->in->brief) {
-		slowest_explain(g->in, &g->steady, p, &slow_error); // what is damaged is not told
+		// damaged data is not an error here
+		slowest_explain(g->in, &g->steady, p, &slow_error);
 	}
 	steady_figures(&g->steady, p);
 	return r;
@@ -1096,25 +1101,26 @@ void phases_done(struct phases *p)
 }
 
 // Own spans ---------------------------------------------------------------------------------------
-//
+// A tree of names. The parent of a span is the span of its thread that began before it and ends
+// after it.
 // A tree of names: a span is inside those of its thread that began before it and end after it.
 
 #define NODES_MAX 512
-#define SLOTS 1024 // of the table of names; more than nodes
+#define SLOTS 1024 // size of the hash table of names; more than nodes
 #define DEPTH_MAX 64
 #define LANES_MAX (THREADS_MAX + 1)
 
 struct node {
 	char name[PHASE_NAME_MAX];
-	size_t parent; // place in nodes; OWN_SPAN_NONE
-	bool inside; // iterations
+	size_t parent; // index into nodes; OWN_SPAN_NONE
+	bool inside; // inside iterations
 	uint64_t count;
 	double total_s;
 	struct histogram lengths; // seconds
-	uint8_t lanes[LANES_MAX / 8 + 1]; // a bit for each thread that has it
+	uint8_t lanes[LANES_MAX / 8 + 1]; // a bit for each thread with such spans
 };
 
-// What a thread is in.
+// The open spans of a thread.
 struct stack {
 	struct {
 		size_t node;
@@ -1126,8 +1132,8 @@ struct stack {
 struct own_gathering {
 	struct node *nodes[NODES_MAX];
 	size_t n;
-	uint16_t slots[SLOTS]; // 1 + place in nodes; 0: free
-	struct stack **stacks; // [n_stacks], by lane; NULL where it has no span
+	uint16_t slots[SLOTS]; // 1 + index into nodes; 0: free
+	struct stack **stacks; // [n_stacks], by lane; NULL if it has no spans
 	size_t n_stacks;
 	size_t stacks_capacity;
 	uint64_t left_out;
@@ -1173,7 +1179,7 @@ static struct stack *stack_of(struct own_gathering *own, size_t lane)
 	return own->stacks[lane];
 }
 
-// Who holds a span that begins now: the last that began and has not ended when it does.
+// The parent of a span that begins now: the innermost span that ends after it.
 static size_t holder_of(struct stack *stack, const struct timeline_own *span)
 {
 	while (stack->n > 0 && stack->items[stack->n - 1].end_ns <= span->start_ns) {
@@ -1205,7 +1211,7 @@ static size_t first_slot(const char *name, size_t parent, bool inside)
 	return (size_t)((hash ^ (hash >> 32)) % SLOTS);
 }
 
-// *ret is OWN_SPAN_NONE where there is no room for another name.
+// *ret is OWN_SPAN_NONE if there is no room for another name.
 static int node_of(
 	struct own_gathering *own, const struct timeline_own *span, size_t parent, size_t *ret)
 {
@@ -1265,7 +1271,8 @@ static int own_spans_add(struct own_gathering *own, const struct timeline_thread
 
 // What comes out ----------------------------------------------------------------------------------
 
-// Of how much time a node's is a share: of the iterations of its threads, or of all their time.
+// The time to which a node's share refers: that of its threads' iterations, or all time of its
+// threads.
 static double whole_seconds(const struct node *node, const struct phase_threads *threads,
 	double run_s, size_t *ret_threads)
 {
@@ -1293,7 +1300,7 @@ static void put_node(const struct node *node, const struct phase_threads *thread
 	ret->share = whole_s > 0 ? node->total_s / whole_s : NAN;
 }
 
-// The child of `parent` that took the longest, of those not put yet; n: none.
+// The child of `parent` with the largest total, of those not output yet; n: none.
 static size_t next_child(const struct own_gathering *own, size_t parent, const bool *put)
 {
 	size_t found = own->n;
@@ -1306,12 +1313,13 @@ static size_t next_child(const struct own_gathering *own, size_t parent, const b
 	return found;
 }
 
-// Fills own, n_own and own_left_out. 0 or -ENOMEM.
+// Sets own, n_own and own_left_out. Returns 0 or -ENOMEM.
 static int own_spans_finish(const struct own_gathering *own, const struct phase_threads *threads,
 	double run_s, struct phases *ret)
 {
 	bool put[NODES_MAX] = {false};
-	size_t path[DEPTH_MAX + 2], places[DEPTH_MAX + 2], depth = 0; // of nodes, of what was put
+	// nodes on the path, and their indexes in the output
+	size_t path[DEPTH_MAX + 2], places[DEPTH_MAX + 2], depth = 0;
 	ret->own = calloc(own->n + 1, sizeof(*ret->own));
 	if (!ret->own) {
 		return -ENOMEM;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A table of figures with their bounds.
+// Tables of figures with their bounds.
 
 #include "run/plausible.h"
 
@@ -16,10 +16,10 @@
 #include "run/tables.h"
 #include "run/names.h"
 
-#define GRAIN_S 0.05 // of CPU time, for each CPU: clocks in ticks, of a run that is short
-#define BURST 1.25 // of a percentile of rates over 100 ms: a late reading makes one
-#define NEGATIVE 1e-9 // rounding, and no less
-// No machine moves more in memory (the fastest of 2026, with stacked memory, some 10 TB/s).
+#define GRAIN_S 0.05 // of CPU time for each CPU: clocks tick coarsely, which matters in short runs
+#define BURST 1.25 // for a percentile of rates over 100 ms: a late reading inflates it
+#define NEGATIVE 1e-9 // tolerance for rounding
+// More than any machine moves in memory (the fastest of 2026, with stacked memory: some 10 TB/s).
 #define MEMORY_BYTES_PER_S 2e13
 
 struct plausible_limits plausible_limits_of(const struct machine_bounds *b)
@@ -46,7 +46,7 @@ static void note(struct implausible_list *notes, const char *what, double value,
 	text_format(&line, "%s: %.4g of at most %.4g", what, value, bound);
 	for (size_t i = 0; line.data && i < notes->n; i++) {
 		if (strcmp(notes->items[i], line.data) == 0) {
-			return; // facts are gathered more than once
+			return; // already noted: facts are gathered more than once
 		}
 	}
 	char *item = text_steal(&line);
@@ -55,7 +55,7 @@ static void note(struct implausible_list *notes, const char *what, double value,
 	}
 }
 
-// NAN passes: what is not known is not wrong, and what is not bounded cannot be.
+// NAN passes: an unknown value is not wrong, and an unknown bound does not apply.
 void plausible_check(const char *what, double *value, double bound, struct implausible_list *notes)
 {
 	if (*value > bound || *value < -NEGATIVE || isinf(*value)) {
@@ -134,7 +134,7 @@ void plausible_overview(
 	const struct plausible_limits limits = plausible_limits_of(&bounds);
 	plausible_rows(overview_rows, ARRAY_LENGTH(overview_rows), &limits, o, notes);
 	if (isnan(o->cpu_seconds)) {
-		o->cpus_used = NAN; // is made of it
+		o->cpus_used = NAN; // computed from cpu_seconds
 	}
 	check_gpus(o, &limits, notes);
 }

@@ -13,37 +13,37 @@
 struct overview;
 struct run_tables;
 
-#define PLAUSIBLE_ERROR 1.02 // times what is possible: clocks are read one after the other
-#define IMPLAUSIBLE_MAX 16 // notes; more figures are left out without one
+#define PLAUSIBLE_ERROR 1.02 // tolerance, as a factor: clocks are read one after the other
+#define IMPLAUSIBLE_MAX 16 // further implausible figures are left out without a note
 
 struct implausible_list {
 	char *items[IMPLAUSIBLE_MAX]; // "loader workers, CPUs: 2.5 of at most 2"; printable
 	size_t n;
 };
 
-// What bounds a figure.
+// Upper bounds of figures.
 struct machine_bounds {
-	double cpus; // of the machine; NAN in any of these: no bound is known
+	double cpus; // of the machine; in all of these, NAN means no bound is known
 	double memory_bytes;
 	double run_s;
-	double over_s; // the time that rates are of: the shorter, the coarser are clocks
+	double over_s; // length of the stretch of rates; on short ones clocks are coarse
 };
 
-// Checks the figures of the overview; `notes` NULL: none are kept.
+// Checks the figures of the overview. notes: NULL keeps no notes.
 void plausible_overview(
 	const struct run_tables *tables, struct overview *o, struct implausible_list *notes);
-// What bounds the figures of a run over a stretch of so many seconds.
+// The bounds for the figures of a run over a stretch of over_s seconds.
 struct machine_bounds plausible_bounds(
 	const struct run_tables *tables, const struct overview *overview, double over_s);
 void implausible_list_done(struct implausible_list *list);
 
-// For other figures: a table of them, each a double at an offset.
+// Checks other figures by a table, in which each figure is a double at an offset.
 enum bound {
 	BOUND_SHARE, // 0 to 1
 	BOUND_CPUS, // of the machine
-	BOUND_CPU_BURSTS, // the same of short stretches
-	BOUND_CPU_SECONDS, // CPUs times the run
-	BOUND_RUN, // seconds
+	BOUND_CPU_BURSTS, // of the machine, over short stretches
+	BOUND_CPU_SECONDS, // CPUs times the run's length
+	BOUND_RUN, // seconds of the run
 	BOUND_MEMORY, // bytes of the machine
 	BOUND_MOVED, // bytes in the run
 	BOUND_RATE, // bytes per second

@@ -20,7 +20,7 @@
 
 // Processes ---------------------------------------------------------------------------------------
 
-#define MET 0.99 // of the largest mark: it is the largest
+#define MET 0.99 // as a share of the largest high-water mark: the process holds the largest
 
 static const char *const role_names[N_ROLES] = {
 	[ROLE_MAIN] = "main",
@@ -66,7 +66,8 @@ static void fill_memory(const struct run_tables *tables, struct process_row *row
 	}
 }
 
-// The mark of the largest is known from whoever reaped it, that of those that live from now.
+// The high-water mark of an ended process is known if its parent reaped it; that of a living one
+// from now.
 static void fill_resident(const struct run_tables *tables, struct process_row *row)
 {
 	const struct entity *job = entity_first(&tables->entities, ENTITY_JOB);
@@ -160,7 +161,7 @@ static void append_word(struct text *t, struct cursor word)
 	text_append(t, word.at, (size_t)(word.end - word.at));
 }
 
-// "python3 train.py" of "/usr/bin/python3 -u /home/me/train.py --batch-size 64"
+// Appends "python3 train.py" for "/usr/bin/python3 -u /home/me/train.py --batch-size 64".
 static void append_command_label(struct text *t, const struct process_row *row)
 {
 	struct text label = {0};
@@ -176,7 +177,7 @@ static void append_command_label(struct text *t, const struct process_row *row)
 				append_word(&label, option ? word : word_last(word));
 			}
 			if (!option || code) {
-				break; // code is too long for a label
+				break; // inline code is too long for a label
 			}
 		}
 	} else {
@@ -186,7 +187,7 @@ static void append_command_label(struct text *t, const struct process_row *row)
 	text_done(&label);
 }
 
-// "strain run": it is started as "run ..." and as "strain run ...".
+// Appends "strain run", both for "run ..." and for "strain run ...".
 static void append_strain_label(struct text *t, const struct process_row *row)
 {
 	struct cursor rest = cursor_of(row->command, strlen(row->command)), word = {0}, second;
@@ -211,13 +212,14 @@ static int entity_compare(const void *key, const void *item)
 	return (id > other) - (id < other);
 }
 
-// While the list is as the entities are: sorted by id.
+// Requires that the list is still sorted by entity id.
 static const struct process_row *row_of(const struct process_list *list, int64_t entity)
 {
 	return bsearch(&entity, list->items, list->n, sizeof(*list->items), entity_compare);
 }
 
-// The command line of one that multiprocessing spawned says nothing: it runs its parent's program.
+// A process spawned by multiprocessing runs its parent's program; its own command line does not
+// show it.
 static const struct process_row *program_of(
 	const struct process_list *list, const struct process_row *row)
 {
@@ -267,7 +269,7 @@ static int row_compare(const void *left, const void *right)
 	return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
-// Of rows that are as the entities are: sorted by id.
+// Requires rows sorted by entity id.
 int process_list_tell_roles(struct process_list *list)
 {
 	int r = processes_assign_roles(list->items, list->n);
@@ -325,13 +327,13 @@ void process_list_done(struct process_list *list)
 
 // Roles -------------------------------------------------------------------------------------------
 //
-// Roles from the shape of the tree. Whoever starts others and leaves the CPU to them is a launcher;
-// below the launchers is main, or ranks where several do the same. Who marked batches that it
-// prepared is a loader worker, as the hooks' workers do. Where nobody did, forked copies of a
-// process that iterates feed it; those of any other process are children, of which nothing more is
-// known.
+// Roles from the shape of the tree. A process that starts others and uses little CPU itself is a
+// launcher. Below the launchers is main, or ranks if several processes do the same. A process that
+// marked batches is a loader worker; the hooks mark those of workers. Without such marks, forked
+// copies of an iterating process are its workers; copies of any other process are children, and
+// nothing more is known of them.
 
-// Programs that start others. A distributed one starts several copies of one program.
+// Programs that start others. Distributed ones start several copies of one program.
 static const struct launcher {
 	const char *program;
 	bool distributed;
@@ -373,7 +375,7 @@ static const struct launcher {
 	{"zsh", false},
 };
 
-// What a command line says about a process that Python started.
+// Words in the command line of a process started by Python that tell its role.
 static const struct phrase {
 	const char *text;
 	enum role role;
@@ -389,24 +391,24 @@ static const struct phrase {
 
 struct node {
 	struct process_row *row;
-	struct node *parent; // NULL: nobody of the job
-	double weight; // CPU time of it and everything below
+	struct node *parent; // NULL: not in the job
+	double weight; // CPU time of the process and its descendants
 	size_t n_children;
 };
 
 struct forest {
 	struct node *nodes;
 	size_t n;
-	bool prepared; // a process beside those that iterate marked batches
+	bool prepared; // a process that does not iterate marked batches
 };
 
-// Strain's own are passed through like launchers, and counted for nothing.
+// Processes of strain are passed through like launchers, and their own CPU time does not count.
 static double weight_of(const struct process_row *row)
 {
 	return isfinite(row->cpu_seconds) && !row->strain ? row->cpu_seconds : 0;
 }
 
-// Whether the command's program (its first word, without folders) is this one.
+// Whether `program` is the command's first word, without folders.
 static bool runs_program(const struct process_row *row, const char *program)
 {
 	const char *command = *row->command ? row->command : row->name;
@@ -466,7 +468,7 @@ static int forest_grow(struct forest *f, struct process_row *rows, size_t n)
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct node *node = &f->nodes[i];
-		// A parent's entity is older than its child's; anything else would be a cycle.
+		// A parent's entity is older than its child's. Anything else could form a cycle.
 		if (node->row->parent < node->row->entity) {
 			node->parent = bsearch(
 				&node->row->parent, f->nodes, n, sizeof(*f->nodes), node_compare);
@@ -499,7 +501,8 @@ static struct node *heaviest_child(struct forest *f, const struct node *parent, 
 	return heaviest;
 }
 
-// Children of a distributed launcher with the heaviest one's program that live about as long.
+// Makes ranks of the children of a distributed launcher that run the same program as the heaviest
+// one and live at least half as long.
 static int ranks_assign(struct forest *f, const struct node *parent, const struct node *heaviest)
 {
 	int n = 0;
@@ -526,14 +529,14 @@ static struct node *root_of(struct forest *f)
 	return root;
 }
 
-// A `strain run` within the job starts the rest of it.
+// A `strain run` within the job starts the actual processes.
 static bool passes_on(const struct process_row *row, bool *ret_distributed)
 {
 	*ret_distributed = false;
 	return row->strain || is_launcher(row, ret_distributed);
 }
 
-// Follows the launchers down to who trains.
+// Descends through the launchers to the training process.
 static void trainers_assign(struct forest *f)
 {
 	struct node *node = root_of(f);
@@ -545,10 +548,10 @@ static void trainers_assign(struct forest *f)
 			node->row->role = ROLE_LAUNCHER;
 			return;
 		}
-		child->row->role = ROLE_HELPER; // one rank is main
+		child->row->role = ROLE_HELPER; // a single rank is main
 		child->row->number = -1;
 		if (child->weight < sum / 2 && !node->row->strain) {
-			break; // a script of many small commands: the script is what runs
+			break; // a script of many small commands is itself main
 		}
 		node->row->role = ROLE_LAUNCHER;
 		node = child;
@@ -558,7 +561,7 @@ static void trainers_assign(struct forest *f)
 	}
 }
 
-// What marks say. Above ranks there is nobody who trains.
+// Assigns roles from marks. Ancestors of ranks do not train.
 static void marked_ranks_assign(struct forest *f)
 {
 	size_t n = 0;
@@ -591,8 +594,8 @@ static bool is_above(const struct node *node, const struct node *other)
 	return other != NULL;
 }
 
-// Who marked batches feeds a training loop if it is below one, or beside one; a script that starts
-// the training, or anything with a shell, only calls a step of its own that way.
+// A process that marked batches feeds a training loop if it is below one or beside one. An ancestor
+// of a training process, or a launcher such as a shell, only marks a step of its own.
 static bool feeds_training(const struct forest *f, const struct node *node)
 {
 	bool distributed, below = false, any = false;
@@ -610,7 +613,7 @@ static bool feeds_training(const struct forest *f, const struct node *node)
 	return (below || any) && !is_launcher(node->row, &distributed);
 }
 
-// A fork that runs no other program has its parent's command line.
+// A fork that runs no other program has the command line of its parent.
 static bool is_copy(const struct node *node)
 {
 	const struct process_row *row = node->row;
@@ -630,7 +633,7 @@ static bool is_loader(const struct forest *f, const struct node *node)
 	if (row->prepares) {
 		return feeds_training(f, node);
 	}
-	// So PyTorch itself calls its workers.
+	// PyTorch's name for its workers.
 	if (parent && is_trainer(parent) && strcmp(row->name, "pt_data_worker") == 0) {
 		return true;
 	}
@@ -642,8 +645,8 @@ struct loaders {
 	size_t n;
 };
 
-// The smallest number that no loader of the same parent has at that time: workers that are started
-// anew for each epoch get their numbers again.
+// The smallest number that no loader of the same parent has at that time. Workers that are started
+// anew for each epoch reuse numbers.
 static int loader_number(const struct loaders *loaders, const struct process_row *row)
 {
 	for (int number = 0;; number++) {

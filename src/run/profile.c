@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One table classifies code. Names of files and functions are those of glibc, libgomp, OpenBLAS,
-// oneDNN, PyTorch, TensorFlow, CPython and their image decoders, as seen in samples or in their
-// sources.
+// One table classifies code. The names of files and functions are those of glibc, libgomp,
+// OpenBLAS, oneDNN, PyTorch, TensorFlow, CPython and their image decoders, taken from samples or
+// from their sources.
 
 #include "run/profile.h"
 
@@ -22,28 +22,29 @@
 #include "run/rate.h"
 
 enum { FUNCTIONS_MOST = 4096 };
-#define SHOWN 0.05 // of the samples
-#define YIELDING 0.04 // of samples in the kernel: seen 5 to 13 % where all of them were sched_yield
+#define SHOWN 0.05 // least share of the samples for output
+// sched_yield, relative to samples in the kernel: 5 to 13 % where all of those were sched_yield
+#define YIELDING 0.04
 
 struct rule {
-	const char *file; // in the file's name
-	const char *symbol; // in the function's; NULL: any, also none that is known
+	const char *file; // part of the file's name
+	const char *symbol; // part of the function's name; NULL: any function, also an unknown one
 	enum code_class class;
 };
 
-// The first that fits.
+// The first matching row applies.
 static const struct rule rules[] = {
 	{"[kernel]", NULL, CODE_SYSTEM},
 	{"[vdso]", NULL, CODE_SYSTEM},
-	// Threads that wait for each other and poll meanwhile.
+	// Threads that poll while they wait for each other.
 	{"libc.so", "sched_yield", CODE_SPINNING},
 	{"libgomp", "gomp_thread_start", CODE_OTHER},
-	{"libgomp", NULL, CODE_SPINNING}, // the rest of it begins and ends regions
+	{"libgomp", NULL, CODE_SPINNING}, // its other functions only begin and end regions
 	{"libiomp5", NULL, CODE_SPINNING},
 	{"libomp", NULL, CODE_SPINNING},
 	{"blas", "blas_thread_server", CODE_SPINNING},
 	{"blas", "exec_blas", CODE_SPINNING},
-	{"blas", "inner_thread", CODE_SPINNING}, // waits for other threads' blocks
+	{"blas", "inner_thread", CODE_SPINNING}, // waits for blocks of other threads
 	{"", "pthreadpool_wait", CODE_SPINNING},
 	{"", "wait_worker_threads", CODE_SPINNING},
 	{"", "thread_main", CODE_SPINNING}, // of pthreadpool
@@ -58,18 +59,18 @@ static const struct rule rules[] = {
 	{"python", "subtract_refs", CODE_COLLECTION},
 	{"python", "move_unreachable", CODE_COLLECTION},
 	{"_multiarray_umath", NULL, CODE_FRAMEWORK}, // NumPy
-	{"mtrand", NULL, CODE_FRAMEWORK}, // its random numbers
+	{"mtrand", NULL, CODE_FRAMEWORK}, // NumPy's random numbers
 	{"_generator.", NULL, CODE_FRAMEWORK},
-	{"zlib.", NULL, CODE_DECODING}, // modules of Python's library
+	{"zlib.", NULL, CODE_DECODING}, // modules of Python's standard library
 	{"_bz2.", NULL, CODE_DECODING},
 	{"_lzma.", NULL, CODE_DECODING},
 	{"_json", NULL, CODE_DECODING},
 	{"numpy", NULL, CODE_FRAMEWORK},
 	{"_imaging", NULL, CODE_DECODING}, // Pillow
 	{"python", NULL, CODE_INTERPRETER},
-	{"libtorch_python", NULL, CODE_INTERPRETER}, // arguments to and from Python
+	{"libtorch_python", NULL, CODE_INTERPRETER}, // converts arguments to and from Python
 	{"_C.", NULL, CODE_INTERPRETER},
-	// Allocation and copies, in whatever library.
+	// Allocation and copies, in any library.
 	{"libc.so", "malloc", CODE_ALLOCATION},
 	{"libc.so", "calloc", CODE_ALLOCATION},
 	{"libc.so", "realloc", CODE_ALLOCATION},
@@ -96,7 +97,7 @@ static const struct rule rules[] = {
 	{"libopencv", NULL, CODE_DECODING},
 	{"cv2", NULL, CODE_DECODING},
 	// Matrix products and convolutions.
-	{"blas", NULL, CODE_KERNELS}, // OpenBLAS, the reference's, cuBLAS' host side
+	{"blas", NULL, CODE_KERNELS}, // OpenBLAS, reference BLAS, host side of cuBLAS
 	{"libmkl", NULL, CODE_KERNELS},
 	{"libblis", NULL, CODE_KERNELS},
 	{"libdnnl", NULL, CODE_KERNELS},
@@ -110,7 +111,7 @@ static const struct rule rules[] = {
 	{"", "xnn_", CODE_KERNELS},
 	{"", "gebp_kernel", CODE_KERNELS}, // Eigen's
 	{"", "nnpack", CODE_KERNELS},
-	// Other arithmetic, and calls.
+	// Other arithmetic, and dispatch.
 	{"libtorch", NULL, CODE_FRAMEWORK},
 	{"libc10", NULL, CODE_FRAMEWORK},
 	{"tensorflow", NULL, CODE_FRAMEWORK},
@@ -136,8 +137,8 @@ enum code_class profile_classify(const char *path, const char *symbol, enum code
 			return rules[i].class;
 		}
 	}
-	// A stripped C library names what it exports; its variants of memcpy for each CPU it does
-	// not.
+	// A stripped C library has names only for exported functions, not for its variants of
+	// memcpy for each CPU.
 	return strstr(file, "libc.so") && !symbol ? CODE_COPYING : CODE_OTHER;
 }
 
@@ -179,9 +180,9 @@ struct function {
 struct loading {
 	const struct analysis *a;
 	const struct stretch *stretch;
-	struct function *functions; // in the order of the query: path, symbol
+	struct function *functions; // sorted by path, symbol
 	size_t n, capacity;
-	bool kernels; // libraries are mapped that make code for matrices at run time
+	bool kernels; // a library that generates matrix kernels at run time is mapped
 };
 
 enum code_group code_group_of(const struct analysis *a, int64_t entity, bool leader)
@@ -287,7 +288,7 @@ static void add_top(struct code_group_samples *g, const struct code_top *top)
 	g->n_tops += g->n_tops < CODE_TOPS;
 }
 
-// Names of C++ are too long to read; then the file says it.
+// C++ names are too long to read; the file's name is used instead.
 static void name_top(const char *path, const char *symbol, struct code_top *top)
 {
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
@@ -312,10 +313,10 @@ void profile_count(struct code_group_samples *g, const char *path, const char *s
 	}
 }
 
-// A thread that polls by sched_yield spends most of that in the kernel, whose functions have no
-// names here: where one is seen to yield, its samples in the kernel are that. Those of the training
-// thread are page faults, too: as many are of yielding as other threads have for the same number of
-// samples in sched_yield itself.
+// A thread that polls with sched_yield spends most of that time in the kernel, whose functions have
+// no names here. If a group is seen to yield, its samples in the kernel count as polling. The
+// training thread also has page faults there: for the same number of samples in sched_yield, it
+// gets as many as the other threads have.
 uint64_t profile_yielding_in_kernel(
 	const struct code_yields *threads, bool leader, uint64_t yielding, uint64_t kernel)
 {
@@ -374,7 +375,7 @@ int profile_load(const struct analysis *a, const struct stretch *stretch, struct
 	if (!a->tables.reader || !reader_has_samples(a->tables.reader)) {
 		return 0;
 	}
-	// A file that is damaged there has the samples before.
+	// Of a damaged file, the samples before the damage are used.
 	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	add_up(&l, ret);
 	for (size_t i = 0; i < l.n; i++) {

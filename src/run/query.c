@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Walking a query's rows.
+// Steps through the rows of a query.
 
 #include "run/query.h"
 

@@ -12,10 +12,10 @@
 
 struct reader;
 
-// Calls `each` for every row; it returns 0 to go on, or -errno. -EBADMSG where the file is damaged
-// there: the rows before were delivered.
+// Calls `each` for every row. `each` returns 0 to continue or -errno to stop. -EBADMSG: the file is
+// damaged; the rows before the damage were delivered.
 int query_each(struct reader *r, const char *sql, int (*each)(void *context, sqlite3_stmt *row),
 	void *context, struct error *e);
 
-// A column as a string of its own, "" where it is NULL; NULL: out of memory.
+// A copy of a column as a string, "" for NULL. Owned by the caller; NULL: out of memory.
 char *query_text(sqlite3_stmt *row, int column);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A counter between its readings.
+// Growth of a counter between its readings.
 
 #include "run/rate.h"
 
@@ -10,7 +10,8 @@
 #include "run/stops.h"
 #include "runfile/reader.h"
 
-// The counter on the line between its readings: its first before them, its last after them.
+// The counter's value, interpolated between readings; before the first and after the last, their
+// values.
 static double counter_at(const struct series *s, int64_t t_us)
 {
 	size_t low = 0, high = s->n;
@@ -34,7 +35,7 @@ static double growth(const struct series *s, int64_t from_us, int64_t to_us)
 	return counter_at(s, to_us) - counter_at(s, from_us);
 }
 
-// Time that passed, and what the counter grew by in it.
+// Elapsed time, and the counter's growth in it.
 struct grown {
 	double us;
 	double by;

@@ -16,7 +16,7 @@ struct stops;
 struct stretch { // in microseconds since the run's start
 	int64_t from_us;
 	int64_t to_us;
-	unsigned n_gaps; // what is no part of it, in the order of time, apart from each other
+	unsigned n_gaps; // excluded from it; in order of time, not overlapping
 	struct stretch_gap {
 		int64_t from_us;
 		int64_t to_us;
@@ -25,15 +25,15 @@ struct stretch { // in microseconds since the run's start
 
 // Its length without gaps.
 double stretch_seconds(const struct stretch *stretch);
-// Whether a moment is in it, and in no gap.
+// Whether a moment is in the stretch and in no gap.
 bool stretch_has(const struct stretch *stretch, double t_us);
 
-// What a counter grew by, per second of the stretch. One that began or ended within it is taken
-// from its first reading or to its last, over the whole stretch; without what was in gaps or while
-// the job was stopped, and that time. NAN: not known.
+// The growth of a counter per second of the stretch. If the counter began or ended within the
+// stretch, growth is taken from its first reading or to its last, and divided by the whole stretch.
+// Gaps and times when the job was stopped are excluded from both. NAN: not known.
 double rate_over(struct reader *reader, const struct stops *stops, int64_t entity,
 	const char *metric, const struct stretch *stretch);
-// The same over the part of the stretch between the first and the last reading: for a counter that
-// begins late because its source did, not because there was nothing to count.
+// The same over the part of the stretch between the first and the last reading. For a counter that
+// begins late because its source began late, not because there was nothing to count.
 double rate_while_read(struct reader *reader, const struct stops *stops, int64_t entity,
 	const char *metric, const struct stretch *stretch);

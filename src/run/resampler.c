@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Buckets of time.
+// Reduces readings to buckets of time.
 
 #include "run/resampler.h"
 
@@ -18,7 +18,7 @@ static int64_t bucket_start(const struct resampler *b, int64_t t_us)
 	return t_us - (rest < 0 ? rest + b->length_us : rest);
 }
 
-// The last reading stands until then, as far as that lies in the open bucket.
+// Counts the last reading as valid until then, within the open bucket.
 static void stand_until(struct resampler *b, int64_t until_us)
 {
 	int64_t from = b->last_us > b->bucket.t_us ? b->last_us : b->bucket.t_us;
@@ -36,7 +36,7 @@ static struct resampled bucket_closed(struct resampler *b)
 	bool mean = b->kind == METRIC_GAUGE && b->stood_us > 0;
 	closed.value = mean ? b->area / b->stood_us : b->last;
 	if (b->kind == METRIC_GAUGE && isnan(closed.maximum)) {
-		closed.value = NAN; // every reading in it was missing
+		closed.value = NAN; // all its readings were missing
 	}
 	b->open = false;
 	return closed;
@@ -59,7 +59,7 @@ bool resampler_add(struct resampler *b, int64_t t_us, double value, double minim
 		b->area = b->stood_us = 0;
 		stand_until(b, b->any ? t_us : b->bucket.t_us);
 	}
-	// fmin and fmax pass NAN over.
+	// fmin and fmax ignore NAN.
 	b->bucket.minimum = fmin(b->bucket.minimum, minimum);
 	b->bucket.maximum = fmax(b->bucket.maximum, maximum);
 	b->spacing_us = b->any ? t_us - b->last_us : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The table line_sample, which has one row per process and line.
+// Reads the table line_sample, which has one row per process and line.
 
 #include "run/script_lines.h"
 
@@ -24,7 +24,7 @@ void script_lines_done(struct script_lines *shares)
 }
 
 struct loading {
-	int64_t wanted; // an entity; 0: the first one
+	int64_t wanted; // entity of the process; 0: the first one
 	struct script_lines *shares;
 };
 
@@ -34,7 +34,7 @@ static char *copy_of(sqlite3_stmt *row, int column)
 	return text ? strdup(text) : NULL;
 }
 
-// Rows come with the process that has the most looks first, and of each the most frequent lines.
+// Rows are sorted by process, most samples first, then by line, most frequent first.
 static int take_row(void *context, sqlite3_stmt *row)
 {
 	enum { ENTITY, PHASE, FILE_NAME, LINE, FUNCTION, SAMPLES };
@@ -65,7 +65,7 @@ static int load_of(const struct analysis *a, int64_t entity, struct script_lines
 		" ORDER BY p.looks DESC, s.entity, n DESC, s.file, s.line";
 	struct loading l = {entity, ret};
 	*ret = (struct script_lines){0};
-	// A file that is damaged there has the rows before.
+	// Of a damaged file, the rows before the damage are used.
 	int r = query_each(a->tables.reader, select, take_row, &l, NULL);
 	if (r == -ENOMEM) {
 		script_lines_done(ret);
@@ -84,7 +84,7 @@ int script_lines_load(const struct analysis *a, struct script_lines *ret)
 	return r == 0 && ret->samples == 0 ? load_of(a, 0, ret) : r;
 }
 
-// From the last slash but `folders`.
+// The end of a path, from the slash before its last `folders` folders.
 static const char *end_of(const char *file, unsigned folders)
 {
 	const char *at = file + strlen(file);

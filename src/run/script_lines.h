@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Which lines of the script the process that trains was in, by the looks of `strain run --lines`:
-// over the whole run, the most frequent first.
+// The lines of the script in which the training process was seen by `strain run --lines`, over the
+// whole run, the most frequent first.
 
 #pragma once
 
@@ -25,12 +25,13 @@ struct script_line {
 struct script_lines {
 	struct script_line items[LINE_SHARES_MOST];
 	size_t n;
-	uint64_t samples; // of all lines of the process; 0: nobody looked
+	uint64_t samples; // of all lines of the process; 0: no samples were taken
 };
 
-// Of the process that trains; where it has none or none is known, of the one with the most looks. 0
-// or -ENOMEM; then *ret is empty.
+// Loads the lines of the training process; if it has none or is not known, of the process with most
+// samples. Returns 0 or -ENOMEM; then *ret is empty.
 int script_lines_load(const struct analysis *a, struct script_lines *ret);
 void script_lines_done(struct script_lines *shares);
-// "train.py", or "model/train.py" where another one of these files is a train.py, too. Within file.
+// The file's name, with its folder if another file in the list has the same name: "train.py" or
+// "model/train.py". Points into `file`.
 const char *script_lines_short(const struct script_lines *shares, const char *file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Repeats. Welch's test needs no equal variances: a slow configuration varies more than a fast one.
+// Welch's test does not assume equal variances: a slow configuration varies more than a fast one.
 
 #include "run/statistics.h"
 
@@ -28,7 +28,7 @@ struct repeats statistics_of(const double *values, size_t n)
 	struct repeats r = {0, NAN, NAN, NAN};
 	double mean = 0, squares = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (isfinite(values[i])) { // Welford's way: no large sums are subtracted
+		if (isfinite(values[i])) { // Welford's method: does not subtract large sums
 			double step = values[i] - mean;
 			mean += step / (double)++r.n;
 			squares += step * (values[i] - mean);
@@ -82,7 +82,7 @@ static int compare_doubles(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-// Sorts them.
+// Sorts `values`.
 static double median_of(double *values, size_t n)
 {
 	qsort(values, n, sizeof(*values), compare_doubles);
@@ -139,7 +139,7 @@ int statistics_holm(double *probabilities, size_t n)
 	}
 	double before = 0;
 	for (size_t i = 0; i < m; i++) {
-		// None becomes likelier than a less likely one.
+		// A corrected probability is never below that of a smaller one.
 		before = fmax(before, fmin(1, *order[i] * (double)(m - i)));
 		*order[i] = before;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Stops from the counters of stopped time, which grow while it lasts.
+// Stops, from counters of stopped time, which grow during a stop.
 
 #include "run/stops.h"
 
@@ -15,9 +15,9 @@
 #include "run/tables.h"
 #include "run/names.h"
 
-#define WORKS 0.05 // of the job's CPU time
+#define WORKS 0.05 // least share of the job's CPU time
 #define WHOLE 0.99 // of the time between two readings
-#define APART_NS 1000000 // what is closer is one
+#define APART_NS 1000000 // stops closer than this are joined
 
 static int stop_add(struct stops *s, int64_t from_ns, int64_t to_ns)
 {
@@ -30,8 +30,8 @@ static int stop_add(struct stops *s, int64_t from_ns, int64_t to_ns)
 	return r;
 }
 
-// A counter that grew as much as time went by says: until this reading. Less is the end of a stop,
-// soon after the reading before (process.c).
+// If the counter grew by the whole time between two readings, the stop lasts until the second. If
+// it grew by less, the stop ended soon after the first (process.c).
 static int take_series(struct stops *s, const struct series *counter)
 {
 	int r = 0;
@@ -129,7 +129,7 @@ int64_t stops_within(const struct stops *s, int64_t from_ns, int64_t to_ns)
 {
 	int64_t sum_ns = 0;
 	size_t low = 0, high = s->n;
-	while (low < high) { // to the first that ends after from_ns
+	while (low < high) { // finds the first stop that ends after from_ns
 		size_t middle = low + (high - low) / 2;
 		if (s->items[middle].to_ns <= from_ns) {
 			low = middle + 1;

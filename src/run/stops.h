@@ -18,18 +18,18 @@ struct stop { // since the run's start
 };
 
 struct stops {
-	struct stop *items; // in order, none touches another
+	struct stop *items; // in order, not touching each other
 	size_t n;
 	size_t capacity;
 	double total_s;
 };
 
-// Of the job as a whole: nothing of it ran. 0 or -ENOMEM.
+// Stops of the whole job, in which no process of it ran. Returns 0 or -ENOMEM.
 int stops_of_job(const struct run_tables *tables, struct stops *ret);
-// With those of a process that the others wait for: it trains, or has a part of the job's CPU time.
-// 0 or -ENOMEM.
+// Also includes stops of a process that the others wait for: one that trains or has a considerable
+// part of the job's CPU time. Returns 0 or -ENOMEM.
 int stops_of_any(
 	const struct run_tables *tables, const struct process_list *processes, struct stops *ret);
 void stops_done(struct stops *s);
-// How much of a stretch they are.
+// The time within a stretch for which the job was stopped.
 int64_t stops_within(const struct stops *s, int64_t from_ns, int64_t to_ns);

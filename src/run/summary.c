@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The summary as a list, and in the run file's table.
+// The summary as a list, and as a table in the run file.
 
 #include "run/summary.h"
 
@@ -64,7 +64,7 @@ static void summary_sort(struct summary *s)
 	}
 }
 
-// A new row without figures; NULL: out of memory.
+// Appends a row without figures. NULL: out of memory.
 static struct summary_row *summary_append(
 	struct summary *s, int64_t entity, uint32_t metric, int64_t epoch)
 {
@@ -89,7 +89,7 @@ static const struct summary_row *row_find(
 	return s->n ? bsearch(&wanted, s->rows, s->n, sizeof(*s->rows), row_compare) : NULL;
 }
 
-// Whether the metric did not change over the run that the row is about.
+// Whether the metric did not change over the whole run.
 static bool summary_is_steady(const struct summary_row *row)
 {
 	bool counter = isfinite(row->figures[FIGURE_TOTAL]);
@@ -110,7 +110,7 @@ double summary_figure(
 
 // --- the table in the file
 
-#define STORED_MAX 9.2e18 // what fits into 64 bits
+#define STORED_MAX 9.2e18 // fits into 64 bits
 
 bool summary_pack(double figure, double scale, int64_t *ret)
 {
@@ -122,7 +122,7 @@ bool summary_pack(double figure, double scale, int64_t *ret)
 	return true;
 }
 
-// A figure as it comes back from the file; NAN where it cannot be kept.
+// A figure as it will be read back from the file; NAN if it cannot be stored.
 static double summary_round(double figure, double scale)
 {
 	int64_t stored;
@@ -188,7 +188,7 @@ int summary_load(struct reader *r, const struct entity_list *entities,
 
 static int insert_row(sqlite3_stmt *insert, const struct summary_row *row, double scale)
 {
-	sqlite3_clear_bindings(insert); // what is not bound is NULL
+	sqlite3_clear_bindings(insert); // unbound columns are NULL
 	sqlite3_bind_int64(insert, 1, row->entity);
 	sqlite3_bind_int64(insert, 2, row->metric);
 	if (row->epoch != SUMMARY_WHOLE_RUN) {
@@ -226,9 +226,9 @@ int summary_put(struct writer *w, const struct summary *s, const struct metric_l
 // Accumulator
 // -------------------------------------------------------------------------------------------
 //
-// Figures of a stream of readings.
+// Computes figures from a stream of readings.
 
-#define STEADY_ROWS 16 // in a row, for which a shorter way pays
+#define STEADY_ROWS 16 // rows in a row with the same value, for which add_steady pays
 
 void accumulator_start(struct accumulator *t, enum metric_kind kind)
 {
@@ -258,7 +258,7 @@ static void counter_add(struct accumulator *t, int64_t t_us, double value)
 		t->window_us = t_us;
 		return;
 	}
-	// A counter that steps back was reset, or its source was: nobody knows what was added.
+	// A counter that steps back was reset, or its source was: the growth is not known.
 	double step = value > t->last ? value - t->last : 0;
 	t->added += step;
 	t->window_added += step;
@@ -302,9 +302,9 @@ static inline void add_reading(struct accumulator *t, int64_t t_us, double value
 	t->last = value;
 }
 
-// Of n rows with the same value (an idle process's) the first and the last tell what all of them
-// do, once nothing is left that was added before. How many rows it took; the others are to be
-// added.
+// Adds n rows with the same value (an idle process). Once the open window has no growth left, the
+// first and the last row stand for all. Returns how many rows were consumed; the caller adds the
+// others.
 static size_t add_steady(
 	struct accumulator *t, const int64_t *t_us, double value, double largest, size_t n)
 {
@@ -327,7 +327,7 @@ void accumulator_add(struct accumulator *t, int64_t t_us, double value, double l
 void accumulator_add_rows(struct accumulator *t, const int64_t *t_us, const double *values,
 	const double *largest, size_t n)
 {
-	// A day at 10 ms has a hundred million readings: what can stay in registers does.
+	// A day at 10 ms has a hundred million readings: a local copy can stay in registers.
 	struct accumulator local = *t;
 	for (size_t i = 0, end; i < n; i = end) {
 		end = i + 1;
@@ -345,8 +345,8 @@ void accumulator_add_rows(struct accumulator *t, const int64_t *t_us, const doub
 	*t = local;
 }
 
-// The value at t_us between the last reading and a next one: on the line for a counter, the last
-// one for a gauge.
+// The value at t_us, between the last reading and the next: interpolated for a counter, the last
+// value for a gauge.
 static double accumulator_between(
 	const struct accumulator *t, int64_t t_us, int64_t next_us, double next)
 {
@@ -371,7 +371,7 @@ static void counter_figures(struct accumulator *t, bool from_zero, double figure
 	if (seconds <= 0) {
 		return;
 	}
-	// A short rest at the end would be a rate over too little time.
+	// A short remainder at the end would give a rate over too little time.
 	if (t->histogram.total <= 0 || t->last_us - t->window_us >= TALLY_WINDOW_US / 2) {
 		window_close(t, t->last_us);
 	}
@@ -418,36 +418,36 @@ void accumulator_figures(
 
 // Compute -----------------------------------------------------------------------------------------
 //
-// One pass over the blocks, an entity after the other, each reading seen once: a accumulator for
-// the whole run and one for the epoch that it is in.
+// One pass over the blocks, entity by entity; each reading is seen once. Each metric has an
+// accumulator for the whole run and one for the current epoch.
 
-// One metric of the entity at hand.
+// A metric of the current entity.
 struct slot {
 	const struct metric_row *metric;
 	bool used;
-	bool steady; // it did not change over the run
+	bool steady; // the metric did not change over the run
 	bool from_zero; // the counter began with its entity
 	struct accumulator run;
 	struct accumulator epoch;
-	size_t epoch_index; // of the epoch that `epoch` is about, or will be
+	size_t epoch_index; // of the epoch that `epoch` is about, or of the next one
 };
 
 struct computation {
 	struct summary *summary;
 	const struct epoch_list *epochs;
-	size_t n_epochs; // that have rows, for the entity at hand
+	size_t n_epochs; // that have rows for the current entity
 	const struct entity *entity;
-	bool attached; // the job ran before the recording began
+	bool attached; // to a job that ran before the recording began
 	struct slot *slots; // [n_slots], one for each metric
 	size_t n_slots;
 	size_t *slot_of; // [max id + 1] index into slots
-	double *values; // of the column at hand
+	double *values; // of the current column
 	double *largest;
 	size_t values_capacity, largest_capacity;
 	bool out_of_memory;
 };
 
-// The row, until the next one is stored; NULL where there are no figures.
+// The row is valid until the next one is stored. NULL: there are no figures.
 static const struct summary_row *figures_store(struct computation *c, const struct slot *slot,
 	int64_t epoch, struct accumulator *accumulator, int64_t end_us, bool from_zero)
 {
@@ -468,8 +468,7 @@ static const struct summary_row *figures_store(struct computation *c, const stru
 	return row;
 }
 
-// Whether the epoch's accumulator holds the entity's very first reading of a counter that began at
-// 0.
+// Whether the epoch holds the entity's very first reading of a counter that began at 0.
 static bool epoch_from_zero(const struct slot *slot)
 {
 	return slot->from_zero && slot->epoch.first_us == slot->run.first_us;
@@ -483,8 +482,8 @@ static void epoch_store(struct computation *c, struct slot *slot, int64_t end_us
 	}
 }
 
-// Before a reading at t_us: ends the epochs that are over by then and begins the one that t_us is
-// in, with the values that the metric had at the edges.
+// Called before a reading at t_us. Ends the epochs that are over by then, begins the one that
+// contains t_us, and adds the metric's values at their edges.
 static void epochs_advance(struct computation *c, struct slot *slot, int64_t t_us, double value)
 {
 	while (slot->epoch_index < c->n_epochs) {
@@ -542,7 +541,7 @@ static double value_of(int64_t stored, double scale)
 	return stored == VALUE_MISSING ? NAN : (double)stored * scale;
 }
 
-// When the epoch at hand, or to come, changes what a reading is counted to.
+// The next time at which readings start or stop counting towards an epoch.
 static int64_t next_edge_us(const struct computation *c, const struct slot *slot)
 {
 	if (slot->epoch_index >= c->n_epochs) {
@@ -559,7 +558,7 @@ static void slot_add_rows(struct computation *c, struct slot *slot, const struct
 		int64_t edge_us = next_edge_us(c, slot);
 		for (end = row; end < b->n_rows && b->t[end] < edge_us; end++) {
 		}
-		if (end == row) { // at the edge
+		if (end == row) { // on the edge
 			slot_add(c, slot, b->t[row], values[row], largest[row]);
 			end++;
 			continue;
@@ -573,7 +572,7 @@ static void slot_add_rows(struct computation *c, struct slot *slot, const struct
 	}
 }
 
-// Readings in the metric's unit. The arrays belong to the computation.
+// Room for n readings in the metric's unit. The arrays belong to the computation.
 static int scratch_reserve(struct computation *c, uint32_t n)
 {
 	void *values = c->values, *largest = c->largest;
@@ -641,7 +640,8 @@ static int block_add(void *context, int64_t entity, const struct block *b)
 	return c->out_of_memory ? -ENOMEM : 0;
 }
 
-// What the row for the run says of a metric that did not change holds for each epoch.
+// Drops the rows for epochs of metrics that did not change: the row for the run holds for each
+// epoch.
 static void drop_steady(struct computation *c, size_t first)
 {
 	struct summary *s = c->summary;
@@ -688,7 +688,7 @@ static void computation_done(struct computation *c)
 	free(c->largest);
 }
 
-// Metric ids are small numbers in every file that was not made up; others are left out.
+// Metric ids are small numbers, except in a forged file; larger ones are left out.
 #define METRIC_ID_MAX 65535
 
 static int computation_init(struct computation *c, const struct metric_list *metrics)

@@ -3,29 +3,29 @@
 //
 // The summary: five figures for each entity, metric and epoch, and for the whole run.
 //
-//   counter  total  what was added: the last reading where the counter began with its entity (a
-//                   process that the run saw start, the job that it started, the recorder), else
-//                   the last minus the first. Steps backwards add nothing.
-//            mean   total over the time between the first and the last reading, per second
-//            p50, p95, max   of the rate, per second, in windows of at least 100 ms that begin and
-//                   end with a reading; a window counts as long as it lasts
-//   gauge    mean   each reading stands until the next one
+//   counter  total  the growth: the last reading if the counter began with its entity (a process
+//                   that the run saw start, the job that it started, the recorder), else the last
+//                   minus the first. Steps backwards add nothing.
+//            mean   total per second of the time between the first and the last reading
+//            p50, p95, max   of the rate per second, in windows of at least 100 ms that begin and
+//                   end with a reading, weighted by their length
+//   gauge    mean   weighted by time: each reading is valid until the next one
 //            p50, p95        weighted the same way
 //            max    the largest reading
 //   state    none
 //
-// Rates need two readings, percentiles of a gauge too. An epoch's edges lie between readings: there
-// a counter is on the line between them and a gauge has its last value.
+// Rates need two readings, and so do percentiles of a gauge. The edges of an epoch lie between
+// readings: a counter is interpolated there, and a gauge has its last value.
 //
-// p50 and p95 come from a histogram with 128 steps an octave: at most 0.4 % from the exact figure.
-// A missing reading ends the one before it and counts for nothing; where nothing was read there is
-// no row. An epoch's figures need two readings in it (a gauge: one). Memory is bounded by metrics
-// and epochs, not by readings: blocks stream.
+// p50 and p95 come from a histogram with 128 bins per octave: within 0.4 % of the exact figure. A
+// missing reading ends the one before it and is not counted; a metric that was never read has no
+// row. An epoch's figures need two readings in it (a gauge: one). Blocks are streamed: memory is
+// bounded by the number of metrics and epochs, not of readings.
 //
-// Epochs have figures of the job and of devices: with those of processes and of the host there
-// would be more of them than samples in a short run. Nor are there any of a metric that did not
-// change: what its row says of the run holds for each epoch, and summary_figure gives that. Figures
-// are rounded to a thousandth of the metric's scale, as the file keeps them.
+// Epochs have figures of the job and of devices only: with those of processes and of the host, a
+// short run would have more figures than samples. A metric that did not change has no rows for
+// epochs: its row for the run holds for each epoch, and summary_figure returns that. Figures are
+// rounded to a thousandth of the metric's scale, as they are stored.
 
 #pragma once
 
@@ -63,7 +63,7 @@ struct summary_row {
 	int64_t entity;
 	uint32_t metric;
 	int64_t epoch; // epoch.number, or SUMMARY_WHOLE_RUN
-	double figures[N_FIGURES]; // NAN where there is none
+	double figures[N_FIGURES]; // NAN: there is none
 };
 
 struct summary {
@@ -72,32 +72,33 @@ struct summary {
 	size_t capacity;
 };
 
-// Of the entities given: what the file holds where it is finished and has a summary, else computed
-// from its blocks.
+// The summary of the given entities: read from the file if it is finished and has a summary, else
+// computed from its blocks.
 int summary_load(struct reader *r, const struct entity_list *entities,
 	const struct metric_list *metrics, const struct epoch_list *epochs, struct summary *ret,
 	struct error *e);
 void summary_done(struct summary *s);
 // Replaces the summary in the file, in the writer's open transaction. 0 or -errno.
 int summary_put(struct writer *w, const struct summary *s, const struct metric_list *metrics);
-// As the file holds a figure: in thousandths of the metric's scale. false: there is none.
+// Converts a figure to the stored form, in thousandths of the metric's scale. false: it cannot be
+// stored.
 bool summary_pack(double figure, double scale, int64_t *ret);
-// NAN where there is none.
+// NAN: there is none.
 double summary_figure(const struct summary *s, int64_t entity, uint32_t metric, int64_t epoch,
 	enum figure figure);
 
 // Accumulator
 // -------------------------------------------------------------------------------------------
 //
-// Five figures from readings that stream by. summary.h says what each figure is.
+// Computes the figures from a stream of readings. The comment at the top defines each.
 
 #define TALLY_WINDOW_US 100000 // rates are taken over at least this long
 
 struct accumulator {
 	enum metric_kind kind;
 	struct histogram histogram;
-	uint64_t readings; // that were there
-	bool standing; // the last reading was there
+	uint64_t readings; // not missing
+	bool standing; // the last reading was not missing
 	int64_t first_us;
 	int64_t last_us;
 	double first;
@@ -109,20 +110,20 @@ struct accumulator {
 	double window_added;
 	// gauges
 	double area; // value times microseconds
-	double length_us; // that values stood
+	double length_us; // time covered by values
 };
 
 void accumulator_start(
 	struct accumulator *t, enum metric_kind kind); // keeps memory of an earlier use
 void accumulator_done(struct accumulator *t);
-// A reading; NAN is missing. `largest` is the value itself, or its bucket's maximum. Times that
-// fall are ignored.
+// Adds a reading; NAN is missing. `largest` is the value itself, or the maximum of its bucket in a
+// thinned run. Readings with a time before the last one are ignored.
 void accumulator_add(struct accumulator *t, int64_t t_us, double value, double largest);
-// Many of them, in order.
+// Adds n readings, in order.
 void accumulator_add_rows(struct accumulator *t, const int64_t *t_us, const double *values,
 	const double *largest, size_t n);
-// Ends the accumulator: a gauge's last value stands until end_us, where that is known (INT64_MIN:
-// as long as the one before). NAN where there is no figure. from_zero: the counter began with its
-// entity.
+// Ends the accumulator and returns its figures, NAN if there are none. A gauge's last value is
+// valid until end_us (INT64_MIN: not known; then for as long as the one before). from_zero: the
+// counter began with its entity.
 void accumulator_figures(struct accumulator *t, int64_t end_us, bool from_zero,
 	double ret_figures[static N_FIGURES]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A file is somebody else's: it is read, never mapped (who truncates a mapped file ends its
-// reader), and every number in it is checked by libelf or here. A symbol names an address only
-// within its size: the nearest one before it would often be another function's, since most
-// libraries are stripped of all but what they export.
+// The files belong to others. They are read, never mapped, since truncating a mapped file kills its
+// reader; and libelf or this module checks every number in them. A symbol names an address only
+// within the symbol's size. The nearest symbol before it would often be that of another function,
+// because most libraries are stripped of all but their exported symbols.
 
 #include "run/symbols.h"
 
@@ -26,28 +26,28 @@
 #include "runfile/writer.h"
 
 enum {
-	ADDRESSES_MOST = 50000, // of a run
-	SYMBOLS_MOST = 4 << 20, // of a file
+	ADDRESSES_MOST = 50000, // per run
+	SYMBOLS_MOST = 4 << 20, // per file
 	NAME_MOST = 200, // bytes
-	HEADERS_MOST = 128, // program headers that are looked at; a linker makes a dozen
-	STEPS_A_LOOK = 65536, // between looks at the clock
+	HEADERS_MOST = 128, // program headers; linkers create a dozen
+	STEPS_A_LOOK = 65536, // between two checks of the clock
 };
-// Of one section, which libelf reads into memory: the largest libraries of frameworks have half of
-// that.
+// Of one section, which libelf reads into memory. The largest sections of framework libraries are
+// half of that.
 #define SECTION_MOST_BYTES (UINT64_C(256) << 20)
 #define FILE_MOST_BYTES (INT64_C(4) << 30)
 #define ALL_NS (2 * NS_PER_S)
-// A file can be made so that all symbols lie over all addresses, and no name ends.
+// A file can be forged so that all symbols cover all addresses, and no name ends.
 #define FILE_NS NS_PER_S
 
 #ifdef HAVE_LIBELF
 
-// A wanted address, and the best symbol so far.
+// A requested address, and the best symbol found so far.
 struct wanted {
-	uint64_t address; // virtual, as the file counts
-	size_t index; // in the caller's order
-	uint64_t at; // where the best symbol begins
-	size_t name; // in the string table; 0: none
+	uint64_t address; // virtual, as in the file
+	size_t index; // in the caller's array
+	uint64_t at; // start of the best symbol
+	size_t name; // offset in the string table; 0: none
 };
 
 static int wanted_compare(const void *left, const void *right)
@@ -56,7 +56,7 @@ static int wanted_compare(const void *left, const void *right)
 	return (a->address > b->address) - (a->address < b->address);
 }
 
-// From an offset in the file to the address that it is loaded at. False where nothing loads it.
+// Converts an offset in the file to its virtual address. False: no segment contains it.
 static bool address_of(Elf *elf, size_t n_headers, uint64_t offset, uint64_t *ret)
 {
 	for (size_t i = 0; i < n_headers; i++) {
@@ -84,7 +84,7 @@ static size_t first_from(const struct wanted *wanted, size_t n, uint64_t address
 	return low;
 }
 
-// What is left of the time for a file.
+// The remaining time for a file.
 struct patience {
 	uint64_t until_ns;
 	uint64_t steps;
@@ -125,7 +125,7 @@ static void take_symbols(
 	}
 }
 
-// The table with all symbols where there is one, else that of the exported ones.
+// The full symbol table if there is one, else that of exported symbols.
 static Elf_Scn *table_of(Elf *elf, GElf_Shdr *ret)
 {
 	Elf_Scn *found = NULL;
@@ -144,7 +144,8 @@ static Elf_Scn *table_of(Elf *elf, GElf_Shdr *ret)
 	return found;
 }
 
-// A section that can be read: neither too large nor compressed, which could unpack to anything.
+// Whether a section can be read: not too large, and not compressed, since that could expand to any
+// size.
 static bool is_fine(Elf_Scn *section, GElf_Shdr *ret)
 {
 	return section && gelf_getshdr(section, ret) && ret->sh_size <= SECTION_MOST_BYTES &&
@@ -158,7 +159,7 @@ static void name_all(Elf *elf, size_t strings, const struct wanted *wanted, size
 	if (!is_fine(elf_getscn(elf, strings), &header)) {
 		return;
 	}
-	// A table of names without an end is searched for one each time.
+	// If the table of names has no terminator, each search scans all of it.
 	for (size_t i = 0; i < n && !is_over(patience, 1 + header.sh_size / 64); i++) {
 		const char *name = wanted[i].name ? elf_strptr(elf, strings, wanted[i].name) : NULL;
 		ret_names[wanted[i].index] = name ? strndup(name, NAME_MOST) : NULL;
@@ -192,8 +193,8 @@ static int read_names(Elf *elf, const int64_t *offsets, size_t n, char **ret_nam
 	return 0;
 }
 
-// libelf makes room for as many sections as a file says that it has. More than its header can count
-// no linker makes.
+// libelf allocates as many sections as the file claims to have. No linker creates more than the
+// header's field can count.
 static bool counts_sections(int fd)
 {
 	union {
@@ -204,7 +205,7 @@ static bool counts_sections(int fd)
 	if (pread(fd, &header, sizeof(header), 0) < (ssize_t)sizeof(header.small)) {
 		return false;
 	}
-	// 0 in either order of bytes.
+	// 0 in either byte order.
 	return header.ident[EI_CLASS] == ELFCLASS32 ? header.small.e_shnum != 0
 	                                            : header.large.e_shnum != 0;
 }
@@ -258,7 +259,7 @@ static int put_names(struct writer *w, const struct addresses *a)
 	}
 	int r = 0;
 	if (symbols_of_file(a->path, a->offsets, a->n, names) < 0) {
-		return 0; // gone, or no file of code
+		return 0; // missing, or not an ELF file
 	}
 	for (size_t i = 0; i < a->n; i++) {
 		if (names[i] && r == 0) {
@@ -280,7 +281,7 @@ static int add_offset(struct addresses *a, int64_t offset)
 	return 0;
 }
 
-// Rows come object by object.
+// Rows are sorted by object.
 static int take_rows(struct writer *w, sqlite3_stmt *rows)
 {
 	struct addresses a = {0};
@@ -326,7 +327,7 @@ int symbols_add(const char *path, struct error *e)
 	}
 	if (sqlite3_prepare_v2(writer_database(w), select, -1, &rows, NULL) == SQLITE_OK) {
 		r = take_rows(w, rows);
-	} // else a run of an older schema, which has no samples
+	} // an older schema has no samples
 	sqlite3_finalize(rows);
 	r = r < 0 ? error_errno(e, -r, "%s: cannot add symbols", path) : writer_commit(w, e);
 	writer_free(w);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Names of the functions that samples of CPU time are in, from the symbol tables of the mapped
-// files (elfutils' libelf).
+// Names the functions that contain samples of CPU time, from the symbol tables of the mapped files
+// (elfutils' libelf).
 
 #pragma once
 
@@ -11,12 +11,12 @@
 
 #include "base/error.h"
 
-// Looks up the addresses of a finished run and writes their names into it: once, on the machine and
-// soon after the time of the run, for a file can be replaced. Files that are not regular, too
-// large, damaged or gone give no names; all of it ends after two seconds. 0, or -errno where the
-// run cannot be written.
+// Looks up the sampled addresses of a finished run and writes their names into it. Run once, on the
+// same machine and soon after the run, since a file can be replaced. Files that are not regular,
+// too large, damaged or missing give no names. It ends after two seconds at the latest. Returns 0,
+// or -errno if the run cannot be written.
 int symbols_add(const char *path, struct error *e);
 
-// Names of addresses in one file: offsets[n] ascend; ret_names[i] is NULL or allocated. 0, or
-// -errno where it is no ELF file that can be read.
+// Names the addresses in one file. offsets[n] ascend; ret_names[i] is NULL or allocated. Returns 0,
+// or -errno if it is not a readable ELF file.
 int symbols_of_file(const char *path, const int64_t *offsets, size_t n, char **ret_names);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Each table is read by its own module; a damaged one leaves the others.
+// Each table is read by its own module. A damaged one leaves the others intact.
 
 #include "run/tables.h"
 

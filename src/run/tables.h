@@ -25,16 +25,16 @@ struct run_tables {
 	struct event_list events;
 };
 
-// Reads what can be read of a live, cut-off or damaged run. *ret_damage: the first table that could
-// not be read; code 0: none. 0 or -ENOMEM.
+// Reads as much as possible of a live, cut-off or damaged run. *ret_damage is the first table that
+// could not be read; code 0: none. Returns 0 or -ENOMEM.
 int tables_load(struct reader *r, struct run_tables *ret, struct error *ret_damage);
-// Only entities, metrics and summary of host and job.
+// Reads only entities, metrics and summary of host and job.
 int tables_load_job(struct reader *r, struct run_tables *ret, struct error *ret_damage);
 void tables_done(struct run_tables *t);
 
 // The first entity of a kind; 0: there is none.
 int64_t tables_first(const struct run_tables *t, enum entity_kind kind);
-// A figure of the whole run, or of an epoch, by the metric's name; NAN where there is none.
+// A figure of the whole run, by the metric's name; NAN: there is none.
 double tables_figure(
 	const struct run_tables *t, int64_t entity, const char *metric, enum figure figure);
 double tables_epoch_figure(const struct run_tables *t, int64_t entity, const char *metric,

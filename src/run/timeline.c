@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Replaying spans: a cursor for each kind, in the order of their start, merged, so that nothing is
-// sorted and no span is kept.
+// Replays spans from one cursor for each kind, in order of start. The cursors are merged, so that
+// no span is sorted or kept.
 
 #include "run/timeline.h"
 
@@ -25,12 +25,12 @@
 #include "runfile/reader.h"
 #include "runfile/spans_table.h"
 
-// Which threads iterate, which of them the run's iterations are of, and how many of these were
-// warm-up. Only timeline.c needs this.
+// The first pass: which threads iterate, which of them are main, and how many iterations were
+// warm-up.
 
 struct reader;
 
-// The columns of the queries below.
+// Columns of the queries below.
 enum {
 	COLUMN_START,
 	COLUMN_END,
@@ -41,7 +41,7 @@ enum {
 	COLUMN_NAME,
 };
 
-// The index of spans by kind and start gives this order: nothing is sorted.
+// The index of spans by kind and start gives this order without sorting.
 #define SURVEY_ROWS(kind)                                                                    \
 	"SELECT start_ns, end_ns, thread, attributes, number, samples, name FROM span WHERE" \
 	" kind = '" kind "' AND start_ns >= 0 AND end_ns > start_ns ORDER BY start_ns, id"
@@ -58,15 +58,15 @@ struct first_pass_key {
 
 struct first_pass_thread {
 	struct first_pass_key key;
-	size_t lane; // 0: a main one; LANE_NONE: not yet in one
-	bool leads; // epochs of the run are its
-	uint64_t spans; // iterations; where the run has none, phases
-	uint64_t whole; // of these
+	size_t lane; // 0: a main thread; LANE_NONE: none yet
+	bool leads; // the run's epochs are on this thread
+	uint64_t spans; // iterations; phases if the run has no iterations
+	uint64_t whole; // iterations that were not cut
 	int64_t first_ns;
 	int64_t last_ns;
 	uint64_t warm_up;
 	struct histogram lengths;
-	double *head; // [n_head], lengths of the first
+	double *head; // [n_head], lengths of the first iterations
 	size_t n_head;
 	size_t head_capacity;
 };
@@ -76,9 +76,9 @@ struct first_pass {
 	size_t n;
 	size_t capacity;
 	struct first_pass_thread *recent;
-	struct span_pass pass; // while it is read
-	struct first_pass_thread *main; // the first of the main ones; NULL without any
-	uint64_t whole; // iterations of main threads
+	struct span_pass pass; // progress
+	struct first_pass_thread *main; // the first main thread; NULL: none
+	uint64_t whole; // uncut iterations of main threads
 	uint64_t warm_up;
 };
 
@@ -88,14 +88,14 @@ static int first_pass_thread(
 
 // Span pass ---------------------------------------------------------------------------------------
 //
-// Time stands for work: iterations are about alike.
+// Progress is estimated from time, since iterations take about the same work.
 
 #define SPANS_A_PART 1000
-#define PARTS_MAX 100000 // whatever a file says
+#define PARTS_MAX 100000 // upper bound, even if a file claims more
 
 uint64_t span_pass_parts(struct reader *r)
 {
-	// Spans of files of schema 1.0 are rows; their ids were given one after the other.
+	// In files of schema 1.0, spans are rows with ascending ids.
 	static const char *const queries[] = {
 		"SELECT sum(rows) FROM main.span_block", "SELECT max(id) FROM main.span"};
 	int64_t spans = 0;
@@ -123,7 +123,7 @@ static void tell(struct span_pass *pass, uint64_t parts)
 	}
 }
 
-// What begins before this was read. Cheap.
+// Reports the progress up to the start of a span. Cheap.
 static void span_pass_at(struct span_pass *pass, int64_t start_ns)
 {
 	if (start_ns > 0 && start_ns < pass->end_ns) {
@@ -139,13 +139,14 @@ static void span_pass_end(struct span_pass *pass)
 
 // Survey ------------------------------------------------------------------------------------------
 //
-// The first look at a run's spans.
+// Reads the iterations, to find the main threads and the warm-up.
 
-#define WINDOW 5 // iterations whose median is looked at
+#define WINDOW 5 // iterations per median
 
 // Threads -----------------------------------------------------------------------------------------
 
-// The recorder writes {"process":12} or {"pid":4242}: not worth a parser for each of millions.
+// The recorder writes {"process":12} or {"pid":4242}; a JSON parser would cost too much for each of
+// millions.
 static bool number_of(const char *attributes, const char *name, int64_t *ret)
 {
 	const char *at = strstr(attributes, name);
@@ -167,7 +168,7 @@ static struct first_pass_key key_of_row(sqlite3_stmt *row)
 	return key;
 }
 
-// Whether an iteration did not end as it should, or lost something.
+// Whether an iteration did not end properly or lost some of its spans.
 static bool first_pass_is_cut(sqlite3_stmt *row)
 {
 	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
@@ -213,7 +214,7 @@ static int thread_insert(struct first_pass *s, size_t place, const struct first_
 	return 0;
 }
 
-// Whose a row is; NULL where there is no room for another thread. 0 or -ENOMEM.
+// Finds the thread of a row; NULL if there is no room for another. Returns 0 or -ENOMEM.
 static int first_pass_thread(
 	struct first_pass *s, sqlite3_stmt *row, struct first_pass_thread **ret)
 {
@@ -308,8 +309,8 @@ static int saw_epoch(void *context, sqlite3_stmt *row)
 
 // Main threads ------------------------------------------------------------------------------------
 
-// Those that lead first, then those with the most spans, then the earliest, then whom the recorder
-// saw: the same each time.
+// Orders threads: those with the run's epochs, then most spans, then earliest start, then those of
+// processes that the recorder saw. The order is deterministic.
 static int thread_compare(const void *left, const void *right)
 {
 	const struct first_pass_thread *a = *(struct first_pass_thread *const *)left;
@@ -327,7 +328,7 @@ static bool overlaps(const struct first_pass_thread *a, const struct first_pass_
 	return a->first_ns < b->last_ns && b->first_ns < a->last_ns;
 }
 
-// The best, and each further one that was there when none of the better ones was.
+// Chooses the best thread, and each further one that does not overlap a better one.
 static int choose_main(struct first_pass *s)
 {
 	_cleanup_free_ struct first_pass_thread **order = calloc(
@@ -415,7 +416,7 @@ static bool any_spans(const struct first_pass *s)
 	return false;
 }
 
-// 0 or -ENOMEM, or -EBADMSG: what came before the damage is there.
+// Returns 0; -ENOMEM; -EBADMSG: the file is damaged, and everything before the damage is set.
 static int first_pass_read(struct first_pass *s, struct reader *r, struct error *e)
 {
 	*s = (struct first_pass){0};
@@ -462,11 +463,11 @@ struct open_phase {
 
 struct lane {
 	struct timeline_thread public;
-	const struct first_pass_thread *thread; // whose iteration came last
-	int64_t cursor_ns; // up to where its time was told
+	const struct first_pass_thread *thread; // of the last iteration
+	int64_t cursor_ns; // time up to which pieces were delivered
 	struct open_phase stack[DEPTH_MAX];
 	size_t n_stack;
-	ptrdiff_t apart; // place in the stack of the outermost that stands apart; -1
+	ptrdiff_t apart; // index of the outermost phase in the stack that is apart; -1
 	bool in_iteration;
 	int64_t place;
 	uint64_t place_in_thread;
@@ -514,7 +515,7 @@ bool phase_id_is_apart(enum phase_id phase)
 
 // Names -------------------------------------------------------------------------------------------
 
-// More names than there is room for are in no phase.
+// Spans of names beyond PHASES_MAX are in no phase.
 static int phase_log_of_name(struct timeline *t, const char *name)
 {
 	for (size_t i = 0; i < t->n_names; i++) {
@@ -563,7 +564,7 @@ static void lane_reset(struct lane *lane)
 	lane->place_in_thread = 0;
 }
 
-// The lane of a row's thread; NULL where there is no room for another.
+// The lane of a row's thread; NULL if there is no room for another.
 static int lane_of_row(struct timeline *t, sqlite3_stmt *row, struct lane **ret,
 	struct first_pass_thread **ret_thread)
 {
@@ -596,7 +597,7 @@ static void iteration_finish(struct timeline *t, struct lane *lane)
 	}
 }
 
-// What the lane is in from its cursor on, once what has ended is gone.
+// Drops phases that ended, and returns the phase of the lane at its cursor.
 static int lane_phase(struct lane *lane)
 {
 	while (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns <= lane->cursor_ns) {
@@ -612,7 +613,7 @@ static int lane_phase(struct lane *lane)
 	                            : -1;
 }
 
-// Up to when that stays so.
+// The time until which the lane stays in that phase.
 static int64_t lane_stands_until(const struct lane *lane, int64_t until_ns)
 {
 	if (lane->n_stack > 0 && lane->stack[lane->n_stack - 1].end_ns < until_ns) {
@@ -625,7 +626,7 @@ static int64_t lane_stands_until(const struct lane *lane, int64_t until_ns)
 	                                                               : until_ns;
 }
 
-// Tells the time of a lane up to now.
+// Delivers the pieces of a lane up to now.
 static void lane_advance(struct timeline *t, struct lane *lane, int64_t now_ns)
 {
 	while (lane->cursor_ns < now_ns) {
@@ -675,7 +676,7 @@ static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 	}
 	int64_t start_ns = sqlite3_column_int64(row, COLUMN_START);
 	lane_goto(t, lane, start_ns);
-	if (lane->in_iteration) { // it ends here, whatever it says
+	if (lane->in_iteration) { // the previous one ends here, whatever its own end is
 		lane->iteration.end_ns = start_ns;
 		lane->iteration.cut = true;
 		iteration_finish(t, lane);
@@ -700,7 +701,7 @@ static int take_iteration(struct timeline *t, sqlite3_stmt *row)
 
 static void push_phase(struct timeline *t, struct lane *lane, int phase, int64_t end_ns)
 {
-	lane_phase(lane); // pops what has ended
+	lane_phase(lane); // drops phases that ended
 	if (lane->n_stack == DEPTH_MAX) {
 		t->left_out++;
 		return;
@@ -738,7 +739,7 @@ static int take_phase(struct timeline *t, sqlite3_stmt *row)
 	return r;
 }
 
-// Other threads than the one whose epochs are the run's have theirs among these.
+// Threads other than main have their epochs among these.
 static bool is_epoch(sqlite3_stmt *row, const char *name)
 {
 	const char *attributes = (const char *)sqlite3_column_text(row, COLUMN_ATTRIBUTES);
@@ -766,13 +767,13 @@ static int take_own(struct timeline *t, sqlite3_stmt *row)
 	return t->sink->own(t->sink->context, &lane->public, &span);
 }
 
-// One for each kind; of rows that start at the same time the one of the first comes first.
+// A cursor for each kind. If spans start at the same time, the earlier kind comes first.
 enum { CURSOR_ITERATIONS, CURSOR_PHASES, CURSOR_OWN, N_CURSORS };
 
 struct cursors {
-	sqlite3_stmt *rows[N_CURSORS]; // NULL: not asked for
-	int64_t start_ns[N_CURSORS]; // of the row that is next; INT64_MAX at the end
-	int status; // SQLITE_OK, or SQLite's result where one failed
+	sqlite3_stmt *rows[N_CURSORS]; // NULL: not needed
+	int64_t start_ns[N_CURSORS]; // start of the next row; INT64_MAX at the end
+	int status; // SQLITE_OK, or the result of a cursor that failed
 };
 
 static void cursors_done(struct cursors *c)
@@ -810,7 +811,7 @@ static void cursors_open(struct cursors *c, const struct timeline *t)
 	}
 }
 
-// 0, or -errno of what was done with a row. Where a cursor fails the others go on.
+// Returns 0 or the -errno of a callback. If a cursor fails, the others continue.
 static int walk_rows(struct timeline *t, struct cursors *c)
 {
 	static int (*const takes[N_CURSORS])(struct timeline * t, sqlite3_stmt * row) = {
@@ -835,7 +836,7 @@ static int walk_rows(struct timeline *t, struct cursors *c)
 	}
 }
 
-// What is open at the end ends; lane 0 is told about to the end of the run.
+// Ends whatever is open at the end, and delivers lane 0 up to the end of the run.
 static void walk_end(struct timeline *t)
 {
 	for (size_t i = 0; i < t->n_lanes; i++) {
