@@ -237,8 +237,7 @@ double gpu_facts_throttled(const struct gpu_facts *g)
 	if (!isfinite(g->throttled)) {
 		return g->slowed > 0 ? NAN : 0;
 	}
-	// While the clock is lowered for these reasons, the mean loss must exceed the usual
-	// variation.
+	// The loss for these reasons, averaged over busy time, must exceed the usual variation.
 	bool considerable = g->throttled >= CLOCK_USUAL;
 	return considerable ? g->throttled * (isfinite(g->busy) ? g->busy : 1) : 0;
 }

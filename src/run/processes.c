@@ -66,8 +66,8 @@ static void fill_memory(const struct run_tables *tables, struct process_row *row
 	}
 }
 
-// The high-water mark of an ended process is known if its parent reaped it; that of a living one
-// from now.
+// The high-water mark is final for a living process, which was just read, and for the process with
+// the largest one, from the parent that reaped it.
 static void fill_resident(const struct run_tables *tables, struct process_row *row)
 {
 	const struct entity *job = entity_first(&tables->entities, ENTITY_JOB);

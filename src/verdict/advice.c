@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The list of suggestions, kinds of gains, and the model of workers and CPUs. The advice against a
-// cause is in its row (cause_kinds.h).
+// Collects suggestions, decides the kinds of gains, and has the model of workers and CPUs. The
+// advice for a cause is in its row (cause_kinds.h).
 
 #include "verdict/advice.h"
 
@@ -19,7 +19,7 @@
 
 // Suggestions -------------------------------------------------------------------------------------
 
-// Takes both texts. Two causes can call for the same.
+// Takes both texts. Two causes can suggest the same action, which is kept once.
 static void keep(struct book *b, struct suggestion made)
 {
 	struct verdict *v = b->verdict;
@@ -48,14 +48,14 @@ void advice_set(struct book *b, unsigned choice, enum setting_kind kind, const c
 	setting_add(&b->settings, choice, kind, value);
 }
 
-// A large gain that nothing was seen for is not promised.
+// A large gain without direct evidence is not promised.
 static enum gain_kind kind_of(const struct book *b, struct estimate gain, enum gain_kind kind)
 {
 	bool promised = isfinite(gain.value) && gain.value >= 1;
 	return !promised || (gain.value > LARGE && !b->direct) ? GAIN_UNKNOWN : kind;
 }
 
-// What makes iterations faster leaves validation and checkpoints as they are, as far as is known.
+// Faster iterations do not shorten validation and checkpoints, as far as is known.
 static struct estimate of_training(const struct book *b, struct estimate gain)
 {
 	double part = facts_iterations_share(b->f);
@@ -93,7 +93,8 @@ void advice_suggest(struct book *b, struct estimate gain, struct text *action, s
 	suggest(b, gain, GAIN_ESTIMATED, action, basis);
 }
 
-// Nothing goes away altogether: of what takes nearly all of the time, the bound says nothing.
+// No change removes a cause altogether: for a cause with nearly all of the time, the bound says
+// nothing.
 void advice_suggest_at_most(struct book *b, double share, struct text *action, struct text *basis)
 {
 	const struct estimate all = {share, NAN, NAN};
@@ -131,8 +132,8 @@ const struct estimate advice_no_gain = {NAN, NAN, NAN};
 
 // Workers -----------------------------------------------------------------------------------------
 
-// CPU time of an iteration, as a share of its length, of the training process without preparing,
-// and of preparing.
+// CPU time per iteration as a share of its length: of the training process without preparation, and
+// of preparation.
 static void cpu_times(const struct facts *f, double *ret_main, double *ret_prepare)
 {
 	*ret_main = f->main_cpus;
@@ -146,7 +147,7 @@ static void cpu_times(const struct facts *f, double *ret_main, double *ret_prepa
 	}
 }
 
-// Each epoch makes its workers anew, by default: what more of them take, over its iterations.
+// The time to start further workers, per iteration. By default each epoch starts its workers anew.
 static double starting(const struct facts *f, unsigned workers)
 {
 	double further = workers > f->workers.n ? workers - f->workers.n : 0;
@@ -163,7 +164,7 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 	double blocked = f->workers.n == 0              ? waits - prepare
 	                 : isfinite(f->workers.blocked) ? f->workers.blocked
 	                                                : 0;
-	// Run-queue waits go as CPUs come: the last term has them.
+	// Run-queue waits depend on the number of CPUs: the last term includes them.
 	double queued = isfinite(f->main_queued) ? f->main_queued : 0;
 	double computing = fmax(0.05, 1 - waits - queued);
 	if (workers == 0) {
@@ -176,11 +177,11 @@ double advice_length_with(const struct facts *f, unsigned workers, double cpus)
 	return fmax(fmax(computing + taken, input), work) + starting(f, workers);
 }
 
-// So many workers that what each needs still fits.
+// The largest number of workers whose needs fit.
 static unsigned workers_that_fit(const struct facts *f)
 {
 	const struct memory_facts *m = &f->memory;
-	// Workers that compute need a CPU each; those that are blocked wait side by side.
+	// Workers that compute need a CPU each; blocked ones wait at the same time.
 	bool blocked = cause_batches_preparing(f).blocked >= BLOCKED;
 	unsigned n = f->workers.n;
 	unsigned most = blocked ? WORKERS_MOST : (unsigned)fmin(256, fmax(1, ceil(f->cpus)));
@@ -219,7 +220,7 @@ static void append_loader(struct text *t, const struct facts *f)
 	}
 }
 
-// CPUs that nobody uses.
+// CPUs of the job that nobody uses.
 double advice_idle_cpus(const struct facts *f)
 {
 	double others = isfinite(f->others_cpus) ? f->others_cpus : 0;
@@ -244,7 +245,8 @@ void advice_append_prepare_cost(struct text *t, const struct facts *f)
 	double main, prepare;
 	cpu_times(f, &main, &prepare);
 	double per_sample = prepare * f->length_s.value / f->samples;
-	// Threads of a pipeline prepare while others compute: what they take is not known.
+	// The threads of a pipeline prepare while others compute, so their share of CPU time is not
+	// known.
 	if (per_sample > 0 && !f->pipeline) {
 		text_append_string(t, "a sample takes ");
 		words_append_seconds(t, per_sample);
@@ -253,10 +255,10 @@ void advice_append_prepare_cost(struct text *t, const struct facts *f)
 	advice_append_idle(t, f);
 }
 
-// From what the model says of now to what it says of then; the interval is that of the wait.
+// The modelled gain of a change in workers; its interval is that of the wait for data.
 static struct estimate workers_gain(const struct facts *f, unsigned workers)
 {
-	// Both by the model: what it does not know of is in both.
+	// Both lengths come from the model, so that its omissions are in both.
 	double now = advice_length_with(f, f->workers.n, f->cpus);
 	double then = advice_length_with(f, workers, f->cpus);
 	struct estimate gain = {now / then, NAN, NAN}, waits = f->share[PHASE_DATA];
@@ -268,12 +270,14 @@ static struct estimate workers_gain(const struct facts *f, unsigned workers)
 	return gain;
 }
 
-// Threads that spin hold the CPUs that a worker would prepare on. With fewer of them a step takes
-// longer by what they computed, and less by what its own thread spins; then workers fit beside it.
+// Spinning threads occupy the CPUs on which a worker would prepare. With fewer of them, a step
+// takes longer by what they computed, and less by the spinning of its own thread; then there is
+// room for workers.
 //
 //   K(t) = K - spinning of the training thread - u + n u / t
 //
-// for t of n threads, with u what one of the others computes, as a share of an iteration.
+// for t of n threads, where u is the useful computing of one of the other threads, as a share of an
+// iteration.
 static double step_with_threads(const struct facts *f, double threads)
 {
 	const struct code_facts *others = &f->code_threads;
@@ -310,8 +314,8 @@ double advice_length_with_threads(const struct facts *f, double threads)
 	                        : step_with_threads(f, threads) + facts_share(f, PHASE_DATA);
 }
 
-// Workers and threads together, where more workers fit as threads that spin go. False where they
-// gain little more than workers alone.
+// Suggests more workers with fewer threads, if removing spinning threads makes room for workers.
+// False if that gains little more than workers alone.
 static bool advise_workers_and_threads(struct book *b, double alone)
 {
 	const struct facts *f = b->f;
@@ -365,7 +369,7 @@ void advice_suggest_workers(struct book *b)
 	}
 	struct text action = {0}, basis = {0};
 	append_loader(&action, f);
-	// PyTorch's word, where PyTorch's hook told of the loader.
+	// Uses PyTorch's name for the setting if PyTorch's hook reported the loader.
 	text_format(&action, "%s %u -> %u", action.length > 0 ? "num_workers" : "loader workers",
 		f->workers.n, workers);
 	advice_append_prepare_cost(&basis, f);
@@ -375,7 +379,7 @@ void advice_suggest_workers(struct book *b)
 	advice_suggest(b, gain, &action, &basis);
 }
 
-// What each epoch makes anew: iterators, a pipeline, workers.
+// What each epoch starts anew: iterators, a pipeline, workers.
 void advice_suggest_at_epochs(struct book *b, double share)
 {
 	const struct facts *f = b->f;
@@ -384,7 +388,7 @@ void advice_suggest_at_epochs(struct book *b, double share)
 		append_loader(&action, f);
 		text_append_string(&action, "persistent_workers=True");
 		advice_set(b, 0, SETTING_PERSISTENT, "1");
-		// They end between two epochs, too.
+		// Workers also end before validation and checkpoints, which are between two epochs.
 		double apart = cause_known(f->validation_s) + cause_known(f->checkpoint_s);
 		share += fmax(0, cause_known(f->between_s) / (f->training_s - apart));
 	} else {

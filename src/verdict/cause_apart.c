@@ -12,7 +12,7 @@
 #include "run/growth.h"
 #include "verdict/thresholds.h"
 
-// The phase or the wait was measured itself.
+// The phase or the wait itself was measured.
 static enum grounds grounds_measured(const struct facts *f)
 {
 	(void)f;
@@ -73,7 +73,7 @@ static struct judgement judge_validation(const struct facts *f, const struct cau
 	return (struct judgement){cause_known(f->validation_s) / f->training_s, N_KNOWN_PHASES};
 }
 
-// Saving is a phase of its own where hooks see it; a script's own fsync is seen by looks.
+// Hooks mark saving as a phase; a script's own fsync is found by samples of waits.
 static struct judgement judge_checkpoint(const struct facts *f, const struct causes *found)
 {
 	(void)found;
@@ -125,7 +125,7 @@ static void advise_checkpoint(struct book *b, const struct cause *cause)
 
 // Start -------------------------------------------------------------------------------------------
 
-// It counts half: a longer run makes it smaller.
+// Start-up counts half: in a longer run its share is smaller.
 static struct judgement judge_startup(const struct facts *f, const struct causes *found)
 {
 	(void)found;
@@ -151,7 +151,8 @@ static void advise_startup(struct book *b, const struct cause *cause)
 
 // Growth ------------------------------------------------------------------------------------------
 
-// A leak costs memory, and time only in the end, so it has no share: causes_find() puts it last.
+// A leak costs memory, and time only at the very end, so it has no share: causes_find() puts it
+// last.
 static struct judgement judge_leak(const struct facts *f, const struct causes *found)
 {
 	(void)f;

@@ -15,32 +15,32 @@
 
 // Allocation --------------------------------------------------------------------------------------
 //
-// Memory that a step gives back to the kernel and takes again: each page of it is a page fault, in
-// which the kernel clears the page. glibc gives large blocks back as they are freed.
+// Memory that a step returns to the kernel and allocates again: each of its pages causes a page
+// fault, in which the kernel clears the page. glibc returns large blocks when they are freed.
 
-#define PAGE_BYTES 4096.0 // or more: then there are fewer faults
+#define PAGE_BYTES 4096.0 // at least; with larger pages there are fewer faults
 
 static double leader_in_kernel(const struct facts *f)
 {
 	return cause_code(&f->code, CODE_SYSTEM) * fmin(1, cause_known(f->code.cpus));
 }
 
-// What the kernel does for the training thread, as far as its page faults can take that long: those
-// of memory that is kept are no part of it, and to start processes, which takes faults, too, has a
-// row of its own. Computing has that time as well: it is where the faults are.
+// The kernel time of the training thread, bounded by what its page faults can take. Faults of
+// memory that is kept are not counted, and neither is starting processes, which also causes faults
+// but has its own row. Computing includes this time too, since the faults happen there.
 static struct judgement judge_allocation(const struct facts *f, const struct causes *found)
 {
 	const struct cause *children = causes_get(found, BOTTLENECK_CHILDREN);
 	double kernel = leader_in_kernel(f) - (children ? children->share.value : 0);
 	double grown = f->growth.leak ? cause_known(f->growth.bytes_per_s) / PAGE_BYTES : 0;
 	double most = (cause_known(f->page_faults) - grown) * FAULT_MOST_S;
-	// What a step saves while its batch is not ready is waited for.
+	// Time saved while the batch is not ready is spent waiting for it.
 	most -= f->workers.n > 0 ? cause_batches_waiting(f) : 0;
 	bool near = f->memory.peak_bytes >= MEMORY_KEPT * f->memory.limit_bytes;
 	return (struct judgement){near ? 0 : fmax(0, fmin(kernel, most)), PHASE_FORWARD};
 }
 
-// Samples in the kernel do not say what for.
+// Samples in the kernel do not show its purpose.
 static enum grounds grounds_allocation(const struct facts *f)
 {
 	(void)f;
@@ -54,8 +54,8 @@ static void say_allocation(struct text *t, const struct facts *f, const struct c
 	cause_append_share(t, cause);
 }
 
-// The thresholds are as large as glibc allows: 32 MiB for a block of its own, and no end for what
-// is kept at the top of the heap.
+// The thresholds are the largest that glibc allows: 32 MiB for blocks of their own, and no limit
+// for memory kept at the top of the heap.
 static void advise_allocation(struct book *b, const struct cause *cause)
 {
 	static const char trim[] = "MALLOC_TRIM_THRESHOLD_=2000000000";
@@ -82,10 +82,10 @@ const struct cause_kind cause_allocation = {
 
 // Cpu ---------------------------------------------------------------------------------------------
 
-// Who has the CPUs --------------------------------------------------------------------------------
+// Owners of the CPUs ------------------------------------------------------------------------------
 
-// Share of the periods of a quota in which it was used up, of the job's own cgroup or the tightest
-// around it.
+// Share of the periods of a quota in which it was used up; of the quota of the job's own cgroup, or
+// of the tightest one around it.
 static double used_up(const struct facts *f)
 {
 	return fmax(cause_known(f->throttled), cause_known(f->quota.used_up));
@@ -98,7 +98,7 @@ static bool cpus_saturated(const struct facts *f)
 	       f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus;
 }
 
-// As far as the CPU time tells: what the process used while its leader ran.
+// Threads that compute, from CPU time: CPUs used by the process while its leader ran.
 double cause_computing_threads(const struct facts *f)
 {
 	double waits = f->workers.n > 0 ? facts_share(f, PHASE_DATA) : cause_batches_blocked(f);
@@ -106,7 +106,7 @@ double cause_computing_threads(const struct facts *f)
 	return f->main_cpus / fmax(0.05, 1 - waits);
 }
 
-// CPUs that it had work for, on average.
+// CPUs for which the job had work, on average.
 static double causes_needed_cpus(const struct facts *f)
 {
 	return f->cpus_used + f->ranks.n * cause_known(f->main_queued) +
@@ -119,17 +119,18 @@ enum lack causes_lack(const struct facts *f)
 	if (own && (causes_needed_cpus(f) > f->cpus + SLACK || used_up(f) >= THROTTLED)) {
 		return LACK_OWN;
 	}
-	if (own) { // those that it may use would do if it had them to itself
+	if (own) { // its CPUs would suffice if it had them to itself
 		return others ? LACK_OTHERS : LACK_OWN;
 	}
-	// Others anywhere on a larger machine are no reason, unless they leave nothing of it.
+	// Other programs elsewhere on a larger machine do not matter, unless they leave none of it
+	// free.
 	bool full = f->cpus_used + cause_known(f->others_cpus) >= SATURATED * f->cpus ||
 	            f->cpus_used + f->host_others_cpus >= SATURATED * f->host_cpus;
 	return full ? LACK_OTHERS : LACK_NOBODY;
 }
 
-// CPUs that the training processes need for what they compute, as long as it takes undisturbed, and
-// for batches that they prepare themselves.
+// CPUs that the training processes need to compute as fast as undisturbed, and to prepare their own
+// batches.
 static double computing_cpus(const struct facts *f, double threads, double alone)
 {
 	double prepares = f->workers.n > 0 ? 0
@@ -139,8 +140,8 @@ static double computing_cpus(const struct facts *f, double threads, double alone
 
 // Lacking CPUs ------------------------------------------------------------------------------------
 
-// That thread waits for its pool asleep while the pool waits for CPUs, which shows in how long a
-// step takes. At most as much as all that the others used would give.
+// The training thread sleeps while its pool waits for CPUs, which shows only in the length of a
+// step. The result is at most what all CPUs used by others would give.
 double cause_dilation(const struct facts *f)
 {
 	bool others = f->others_cpus >= OTHERS * f->cpus && f->cpu_stalled >= CPU_STALLED &&
@@ -153,8 +154,8 @@ double cause_dilation(const struct facts *f)
 	return fmax(0, fmin(most, lost / f->length_s.value));
 }
 
-// What a CPU for everyone who is ready would save. Who was ready for long and had none lacked one,
-// whatever seems to have been idle: its affinity may be narrower than anybody knows.
+// The gain if every ready thread had a CPU. A thread that was ready for long without a CPU lacked
+// one, even if some seem idle: its affinity may be narrower than is known.
 static double contention_share(const struct facts *f)
 {
 	double queued = cause_known(f->main_queued), waits = facts_share(f, PHASE_DATA);
@@ -164,8 +165,8 @@ static double contention_share(const struct facts *f)
 	if (!lacked) {
 		return cause_dilation(f);
 	}
-	// Part of the wait for data can be a wait for a CPU: what is computed takes its CPU time,
-	// of which the leader had none while it was ready without one.
+	// Part of the wait for data can be a wait for a CPU: computing takes its CPU time, and the
+	// leader had none of that while it was ready without a CPU.
 	double threads = fmax(1, round(cause_computing_threads(f)));
 	double computes = fmin(f->main_cpus / threads, 1 - queued);
 	computes = fmax(computes, fmax(0.05, 1 - waits - queued));
@@ -176,8 +177,8 @@ static double contention_share(const struct facts *f)
 
 // Quota -------------------------------------------------------------------------------------------
 
-// Share of the time in which the training thread neither ran nor waited for anything: it was ready.
-// Not every kernel counts a thread that a quota stops as ready.
+// Share of the time in which the training thread neither ran nor waited, so it was ready. Not every
+// kernel counts a thread stopped by a quota as ready.
 static double leader_ready(const struct facts *f)
 {
 	double ready = cause_known(f->main_queued), asleep = 0;
@@ -190,8 +191,8 @@ static double leader_ready(const struct facts *f)
 	return fmax(ready, 1 - f->code.cpus - asleep);
 }
 
-// A lower bound, by what it used of what it needed at least (quota_facts); and the leader says it,
-// where its time is known.
+// A lower bound: CPUs used against the least that was needed (quota_facts). The time of the leader
+// confirms it, if that is known.
 static struct judgement judge_quota(const struct facts *f, const struct causes *found)
 {
 	(void)found;
@@ -247,7 +248,8 @@ double cause_spinning_cpus(const struct facts *f)
 	return cause_sampled(&f->code) || cause_sampled(&f->code_threads) ? cpus : NAN;
 }
 
-// What of an iteration the workers prepare, whoever else has CPUs: none is shorter.
+// The least time that workers need per iteration, as a share, whoever else has CPUs: no iteration
+// is shorter.
 static double workers_need(const struct facts *f)
 {
 	struct preparing p = cause_batches_preparing(f);
@@ -255,8 +257,8 @@ static double workers_need(const struct facts *f)
 	return f->workers.n > 0 ? fmin(1, busy) * (p.cpu + p.blocked) : 0;
 }
 
-// What the leader spins waiting for threads that lack a CPU. Of a team that has its CPUs it waits
-// for the slowest part of each product: that takes as long with fewer threads.
+// Time that the leader spins because threads of its team lack a CPU. If the team has its CPUs, the
+// leader waits for the slowest part of each product, which takes as long with fewer threads.
 static double leader_spins(const struct facts *f)
 {
 	static const enum thread_group teams[] = {THREADS_OPENMP, THREADS_BLAS, THREADS_UNNAMED};
@@ -268,9 +270,9 @@ static double leader_spins(const struct facts *f)
 	return f->threads.known ? fmin(spins, ready) : spins;
 }
 
-// Spinning costs only where somebody lacks the CPU that it takes. Then the job needs less CPU time
-// by as much as it spins, which shortens an iteration at most by the time in which its leader
-// spins, is ready without a CPU, or waits for a batch whose workers are.
+// Spinning has a cost only if another thread lacks the CPU. Without it, the job needs less CPU time
+// by as much as it spins. That shortens an iteration at most by the time in which its leader spins,
+// is ready without a CPU, or waits for a batch whose workers are ready without a CPU.
 static double spinning_seen(const struct facts *f)
 {
 	double spins = f->ranks.n * cause_spinning_cpus(f);
@@ -286,8 +288,8 @@ static double spinning_seen(const struct facts *f)
 	return fmax(0, fmin(fmin(most, lost), 1 - workers_need(f)));
 }
 
-// Whether computing takes more CPU time than it does undisturbed, on as many threads as can turn,
-// of CPUs that the ranks share: who waits asleep takes longer, and no more of it.
+// Whether computing takes more CPU time than undisturbed, with as many threads as can run at once
+// on a rank's part of the CPUs. A thread that waits asleep takes longer, but uses no more CPU time.
 static bool burns_cpus(const struct facts *f, double alone)
 {
 	double prepares = f->workers.n > 0 ? 0
@@ -296,8 +298,8 @@ static bool burns_cpus(const struct facts *f, double alone)
 	return f->main_cpus - prepares >= BURNT * alone * turning;
 }
 
-// Without samples: the same step takes far longer, and more CPU time, than it does undisturbed.
-// What is left without the spinning is what the CPUs have to do at least.
+// Without samples: the same step takes far longer, and more CPU time, than undisturbed. The least
+// work for the CPUs remains if the spinning is removed.
 static double spinning_inferred(const struct facts *f)
 {
 	double waits = cause_known(f->undisturbed_waits_s) / f->length_s.value;
@@ -309,14 +311,14 @@ static double spinning_inferred(const struct facts *f)
 		return 0;
 	}
 	waits += f->workers.n > 0 ? 0 : facts_share(f, PHASE_DATA);
-	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // no more than turn at once
+	threads = fmin(threads, fmin(f->cpus, f->main_threads)); // at most as many as run at once
 	double work = (computing_cpus(f, threads, alone) + cause_known(f->workers.cpus)) / f->cpus;
 	return fmax(0, 1 - fmax(fmax(alone + waits, work), cause_batches_need(f, false, 1)));
 }
 
 // Without samples, by the clocks of threads: a team keeps CPUs busy beside workers, and the
-// training thread is ready without one. As seen of teams that spin; one that only computes beside
-// idle workers left it ready for 7 % of the time at most.
+// training thread is ready without a CPU. This was seen of teams that spin. A team that only
+// computes, beside idle workers, left the training thread ready for at most 7 % of the time.
 static double spinning_by_clocks(const struct facts *f)
 {
 	const struct thread_facts *t = &f->threads;
@@ -357,7 +359,7 @@ static void say_threads(struct text *t, const struct facts *f, const struct caus
 	cause_append_share(t, cause);
 }
 
-// Whether it is OpenMP's threads that spin, not a BLAS library's own, as far as is known.
+// Whether OpenMP's threads spin, not those of a BLAS library, as far as is known.
 static bool spins_in_openmp(const struct facts *f)
 {
 	const struct code_facts *groups[] = {&f->code, &f->code_threads};
@@ -370,8 +372,8 @@ static bool spins_in_openmp(const struct facts *f)
 	return in >= MOST * all;
 }
 
-// Threads that a training process computes with: what it was given, else its teams, else a thread
-// for each CPU, however many ranks there are.
+// The number of computing threads of a training process: the setting, else the size of its teams,
+// else one thread per CPU, whatever the number of ranks.
 static double threads_it_has(const struct facts *f)
 {
 	const struct thread_group_facts *groups = f->threads.groups;
@@ -392,7 +394,7 @@ static struct estimate gain_up_to(struct estimate share, double most)
 	return gain;
 }
 
-// To wake a thread that sleeps takes time, too: fewer threads gain more than passive ones.
+// Waking a sleeping thread takes time too: fewer threads gain more than passive ones.
 static void advise_threads(struct book *b, const struct cause *cause)
 {
 	const struct facts *f = b->f;
@@ -400,11 +402,11 @@ static void advise_threads(struct book *b, const struct cause *cause)
 	double busy = f->workers.cpus + f->workers.queued;
 	double free_cpus = (f->cpus - (isfinite(busy) ? busy : 0)) / f->ranks.n;
 	double threads = fmax(1, floor(free_cpus));
-	// Those that it has spin: fewer, or none of what it was given.
+	// If they spin: fewer threads than it has, or none of the setting.
 	double has = threads_it_has(f);
 	bool fewer = has >= 2 || threads < has;
 	threads = threads >= has ? fmax(1, has - 1) : threads;
-	// What the others compute beside spinning, those that are left have to.
+	// The remaining threads must do the useful work of the others.
 	double most = 1 / advice_length_with_threads(f, threads);
 	fewer = fewer && !(most < LITTLE);
 	double spins = cause_spinning_cpus(f);
@@ -424,7 +426,7 @@ static void advise_threads(struct book *b, const struct cause *cause)
 		text_append_string(&basis, " CPUs spin in each training process");
 		if (fewer) {
 			advice_suggest(b, gain_up_to(cause->share, most), &action, &basis);
-		} else { // to wake them takes time, too
+		} else { // waking them takes time too
 			advice_suggest_at_most(b, cause->share.value, &action, &basis);
 		}
 		return;
@@ -438,7 +440,7 @@ static void advise_threads(struct book *b, const struct cause *cause)
 
 // Contention --------------------------------------------------------------------------------------
 
-// What is left to gain by a CPU for everyone once nobody spins.
+// The gain of a CPU for every ready thread that remains after the spinning is removed.
 static double contention_beside_threads(const struct facts *f, double contention, double threads)
 {
 	if (isfinite(cause_spinning_cpus(f))) {
@@ -449,7 +451,7 @@ static double contention_beside_threads(const struct facts *f, double contention
 	return fmax(0, 1 - threads - fmax(alone + waits, cause_batches_need(f, false, 1)));
 }
 
-// A quota is what lacks CPUs where it is used up: the same time is not given twice.
+// If the quota is used up, the lack of CPUs is its effect: the same time is not reported twice.
 static struct judgement judge_contention(const struct facts *f, const struct causes *found)
 {
 	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
@@ -460,7 +462,8 @@ static struct judgement judge_contention(const struct facts *f, const struct cau
 	return (struct judgement){share, PHASE_DATA};
 }
 
-// Threads were ready, and no CPU was free: the job itself filled them, or they were seen to queue.
+// Threads were ready and no CPU was free: the job itself filled them, or its threads were seen to
+// queue.
 static enum grounds grounds_contention(const struct facts *f)
 {
 	bool full = f->cpus_used >= SATURATED * f->cpus;
@@ -471,7 +474,7 @@ static void say_contention(struct text *t, const struct facts *f, const struct c
 {
 	enum lack lack = causes_lack(f);
 	if (lack == LACK_NOBODY) {
-		// Other programs may have been on all that it may use.
+		// Other programs may have used all CPUs that the job may use.
 		bool certain = !(f->cpus_used + f->host_others_cpus >= f->cpus);
 		text_append_string(t, "lacks CPUs: it waited for a CPU while others of ");
 		words_append_counted(t, certain ? f->cpus : f->host_cpus, "CPU");
@@ -531,7 +534,7 @@ static double waits_in(const struct facts *f, enum wait_kind kind)
 static enum grounds grounds_waits(const struct facts *f)
 {
 	(void)f;
-	return GROUNDS_DIRECT; // looks found the thread waiting for just that
+	return GROUNDS_DIRECT; // samples found the thread in just this wait
 }
 
 static struct judgement judge_python_threads(const struct facts *f, const struct causes *found)
@@ -549,8 +552,8 @@ static void say_python_threads(struct text *t, const struct facts *f, const stru
 	cause_append_share(t, cause);
 }
 
-// No bound: the other thread takes a CPU, too, from those that compute (13 times faster seen
-// without one, where waits for the lock were half of the time).
+// No bound: the other thread also takes a CPU from computing threads. Without one, a job ran 13
+// times faster, although waits for the lock were half of its time.
 static void advise_python_threads(struct book *b, const struct cause *cause)
 {
 	(void)cause;
@@ -559,8 +562,8 @@ static void advise_python_threads(struct book *b, const struct cause *cause)
 		"only one thread at a time executes Python code");
 }
 
-// To start one copies the page tables of a process with a framework in it: time of the kernel, in
-// the training thread, beside children that come and go all the time.
+// Starting a process copies the page tables of a process with a framework in it. That is kernel
+// time of the training thread, in a job whose children come and go all the time.
 static double starts_children(const struct facts *f)
 {
 	double cpus = f->children.cpu_s / f->length_s.value;
@@ -582,7 +585,7 @@ static enum grounds grounds_children(const struct facts *f)
 	return waits_in(f, WAIT_CHILD) >= WORTH ? GROUNDS_DIRECT : GROUNDS_INDIRECT;
 }
 
-// "8 per iteration, mostly \"convert\"", as far as it is known.
+// Appends "8 per iteration, mostly \"convert\"", as far as it is known.
 static void append_children(struct text *t, const struct facts *f)
 {
 	const struct children_facts *c = &f->children;
@@ -623,11 +626,11 @@ static void advise_children(struct book *b, const struct cause *cause)
 	advice_suggest(b, advice_gain_of(cause->share, 1), &action, &basis);
 }
 
-// A step that waits for something outside of its process, which no other row has. Ranks wait for
-// each other at sockets and in shared memory.
+// A wait in a step for something outside the process that no other row covers. Ranks wait for each
+// other at sockets and in shared memory.
 struct step_wait {
 	enum wait_kind kind;
-	bool of_others; // also how ranks wait for each other
+	bool of_others; // ranks wait for each other in this way, too
 	const char *says, *action, *basis;
 };
 
@@ -648,7 +651,7 @@ static const struct step_wait step_waits[] = {
 		"the training thread waits for storage"},
 };
 
-// In its steps alone: what it waits for while it takes a batch is input.
+// Only waits in steps: a wait while it takes a batch belongs to input.
 static double waits_in_steps(const struct facts *f, const struct step_wait *wait)
 {
 	bool others = f->ranks.n > 1 || facts_share(f, PHASE_COMMUNICATION) > 0;
@@ -678,7 +681,7 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 	enum phase_id shows_in = PHASE_OTHER;
 	double sum = 0;
 	(void)found;
-	if (f->gpu.used) { // whose work a thread may sleep for
+	if (f->gpu.used) { // the thread may sleep until the GPU is done
 		return (struct judgement){0, PHASE_OTHER};
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(step_waits); i++) {
@@ -691,7 +694,7 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 	return (struct judgement){fmin(1, sum), shows_in};
 }
 
-// Where nobody knows whether the job uses a GPU, it may sleep for that.
+// If it is not known whether the job uses a GPU, the thread may wait for one.
 static enum grounds grounds_blocked(const struct facts *f)
 {
 	return f->gpu.n > 0 && !f->gpu.unused ? GROUNDS_INDIRECT : GROUNDS_DIRECT;
@@ -706,7 +709,7 @@ static void say_blocked(struct text *t, const struct facts *f, const struct caus
 static void advise_blocked(struct book *b, const struct cause *cause)
 {
 	const struct step_wait *wait = largest_step_wait(b->f);
-	if (wait->kind == WAIT_SLEEP) { // can be taken out as a whole
+	if (wait->kind == WAIT_SLEEP) { // can be removed completely
 		struct text action = {0}, basis = {0};
 		text_append_string(&action, wait->action);
 		text_append_string(&basis, wait->basis);

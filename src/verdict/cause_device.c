@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The steps themselves: computing, the host's calls around it, the optimizer, and time that nothing
-// explains.
+// Causes in the steps themselves: computing, the host's calls around it, the optimizer, and time
+// that nothing explains.
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,16 +15,16 @@
 
 // Gpu ---------------------------------------------------------------------------------------------
 //
-// The job's GPUs as causes: not used, shared with other programs, slowed by heat; and what is said
-// of one that computes, or is broken. What is the job's and what is not: gpu_facts.c.
+// The job's GPUs as causes: not used, shared with other programs, slowed by heat. Also texts for a
+// GPU that computes or is faulty. gpu_facts.c decides which GPUs are the job's.
 
 static enum grounds grounds_driver(const struct facts *f)
 {
 	(void)f;
-	return GROUNDS_DIRECT; // the driver says it, of this GPU and these processes
+	return GROUNDS_DIRECT; // the driver reports it for this GPU and these processes
 }
 
-// Whether the job uses a GPU and it is known how busy that is.
+// Whether the job uses a GPU and its load is known.
 static bool gpu_known(const struct facts *f)
 {
 	return f->gpu.used && isfinite(f->gpu.busy);
@@ -59,8 +59,8 @@ static void advise_unused(struct book *b, const struct cause *cause)
 
 // Shared ------------------------------------------------------------------------------------------
 
-// Others cost the job something where the GPU has hardly time left: then at most the time in which
-// it works for them.
+// Other programs have a cost only if the GPU has hardly any idle time; then at most the time in
+// which it works for them.
 static double shared_share(const struct facts *f)
 {
 	double others = gpu_facts_shared(&f->gpu);
@@ -123,14 +123,14 @@ static void advise_throttled(struct book *b, const struct cause *cause)
 
 // Computing on one --------------------------------------------------------------------------------
 
-// Share of the time in which the GPU works for the job; where that is known.
+// Share of the time in which the GPU works for the job, if that is known.
 static double gpu_computing(const struct facts *f)
 {
 	return fmax(0, f->gpu.busy - shared_share(f));
 }
 
-// " (limited by memory bandwidth), at its power cap (clock 12 % below the highest)"; nothing where
-// nothing is known of it.
+// Appends " (limited by memory bandwidth), at its power cap (clock 12 % below the highest)";
+// nothing if nothing is known.
 static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 {
 	if (g->dram_activity >= DRAM_BOUND) {
@@ -149,7 +149,7 @@ static void gpu_append_use(struct text *t, const struct gpu_facts *g)
 	}
 }
 
-// What use of a busy GPU would be better.
+// How to use a busy GPU better.
 const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch)
 {
 	if (g->dram_activity >= DRAM_BOUND) {
@@ -260,20 +260,20 @@ static double leader_in(const struct facts *f, enum code_class class)
 	return cause_code(&f->code, class) * fmin(1, cause_known(f->code.cpus));
 }
 
-// Arithmetic of the training thread.
+// Share of the time in which the training thread does arithmetic.
 static double leader_computes(const struct facts *f)
 {
 	return leader_in(f, CODE_KERNELS) + leader_in(f, CODE_FRAMEWORK) +
 	       leader_in(f, CODE_COPYING);
 }
 
-// Time that a batch takes the training thread itself, which is input.
+// Time in which the training thread itself prepares batches: that is input.
 static double prepares_itself(const struct facts *f)
 {
 	return f->workers.n == 0 ? facts_share(f, PHASE_DATA) : 0;
 }
 
-// What other rows of the training thread have of a share.
+// Time of the training thread that other rows have already taken.
 static double taken(const struct causes *found)
 {
 	static const enum bottleneck rows[] = {
@@ -288,8 +288,8 @@ static double taken(const struct causes *found)
 
 // The optimizer -----------------------------------------------------------------------------------
 
-// On a CPU, where an update of weights is a fraction of a step that multiplies them: a larger one
-// is many small tensors, or arithmetic that is done again for each.
+// On a CPU, the update of weights is a fraction of the step that multiplies them. If it is more,
+// there are many small tensors, or arithmetic that is repeated for each.
 static struct judgement judge_optimizer(const struct facts *f, const struct causes *found)
 {
 	(void)found;
@@ -302,7 +302,7 @@ static struct judgement judge_optimizer(const struct facts *f, const struct caus
 static enum grounds grounds_optimizer(const struct facts *f)
 {
 	(void)f;
-	return GROUNDS_DIRECT; // the phase is the cause
+	return GROUNDS_DIRECT; // the phase itself is the cause
 }
 
 static void say_optimizer(struct text *t, const struct facts *f, const struct cause *cause)
@@ -325,8 +325,9 @@ static void advise_optimizer(struct book *b, const struct cause *cause)
 
 // The host ----------------------------------------------------------------------------------------
 
-// Steps so short that calls cost as much as arithmetic; a batch that the training thread puts
-// together in less than that is calls, too. Samples say it directly.
+// Steps are so short that calls cost as much as arithmetic. A batch that the training thread
+// assembles in less time than a step consists of calls, too. Samples, if there are any, show it
+// directly.
 static double calls_share(const struct facts *f)
 {
 	double step = step_share(f), data = prepares_itself(f);
@@ -337,21 +338,21 @@ static double calls_share(const struct facts *f)
 	return small && !arithmetic && facts_share(f, PHASE_OTHER) < step ? calls : 0;
 }
 
-// Interpreter time of the training thread outside of preparing batches.
+// Interpreter time of the training thread, without preparing batches.
 static double interprets(const struct facts *f)
 {
 	double python = leader_in(f, CODE_INTERPRETER) + leader_in(f, CODE_COLLECTION);
 	return cause_sampled(&f->code) ? fmax(0, python - prepares_itself(f)) : 0;
 }
 
-// Of it, garbage collection.
+// The part of it that is garbage collection.
 static double collects(const struct facts *f)
 {
 	return fmin(interprets(f), leader_in(f, CODE_COLLECTION));
 }
 
-// Time of the host in which the device has nothing to do. On a GPU, all in which it is idle and no
-// batch is waited for.
+// Time of the host in which the device has no work. On a GPU, all time in which it is idle and the
+// job does not wait for a batch.
 static struct judgement judge_launch(const struct facts *f, const struct causes *found)
 {
 	if (gpu_known(f)) {
@@ -360,7 +361,7 @@ static struct judgement judge_launch(const struct facts *f, const struct causes 
 		return (struct judgement){
 			fmax(0, 1 - waits - f->gpu.busy - taken(found)), PHASE_OTHER};
 	}
-	// Threads that spin have the CPU on which a batch would be handed over.
+	// Spinning threads occupy the CPU on which a batch would be handed over.
 	bool spins = causes_get(found, BOTTLENECK_THREADS) != NULL;
 	double share = spins ? 0 : causes_handing_over(f);
 	share += fmax(interprets(f), calls_share(f) - taken(found));
@@ -416,7 +417,7 @@ static void advise_handing_over(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
-// Which lines of a script take the time, nothing says that was recorded without being asked.
+// The lines of a script that take the time are only known with `strain run --lines`.
 static void advise_lines(struct book *b)
 {
 	if (b->f->python && b->f->lines.looks == 0 && interprets(b->f) >= WORTH) {
@@ -437,7 +438,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 			"call no gc.collect() in steps, and gc.freeze() before the first step",
 			"each collection visits all live objects");
 	} else {
-		// How much of it is for a batch and how much for its samples is not known.
+		// How this divides into cost per batch and cost per sample is not known.
 		bool pytorch = f->framework == FRAMEWORK_PYTORCH, calls = calls_share(f) > 0;
 		if (!calls) {
 			advise_lines(b);
@@ -455,7 +456,7 @@ static void advise_launch(struct book *b, const struct cause *cause)
 
 // Computing ---------------------------------------------------------------------------------------
 
-// Arithmetic in no phase: samples find more of it than phases of steps have room for.
+// Arithmetic outside phases: samples find more of it than fits into the phases of steps.
 static double computes_elsewhere(const struct facts *f)
 {
 	double rest = fmax(0, leader_computes(f) - step_share(f) - prepares_itself(f));
@@ -474,7 +475,7 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	double step = step_share(f), launch = found_share(found, BOTTLENECK_LAUNCH);
 	double lost = contention ? fmax(cause_known(f->main_queued), cause_dilation(f)) : 0;
 	double computes = gpu_known(f) ? fmin(step, gpu_computing(f)) : launch > step ? 0 : step;
-	// However long it is kept from a CPU, what a step takes undisturbed is computing.
+	// The undisturbed time of a step is computing, however long the thread lacks a CPU.
 	double least = fmin(computes, cause_known(f->undisturbed_s) / f->length_s.value);
 	computes = fmax(least, computes - lost);
 	if (!gpu_known(f)) {
@@ -485,20 +486,20 @@ static double computing_share(const struct facts *f, const struct causes *found)
 	return fmax(0, computes - (f->ranks.inferred ? cause_known(f->ranks.own) : 0));
 }
 
-// What of an iteration is computing, on whatever device.
+// Share of an iteration spent computing, on any device.
 static struct judgement device_computing(const struct facts *f, const struct causes *found)
 {
 	double computes = computing_share(f, found);
 	const struct cause *threads = causes_get(found, BOTTLENECK_THREADS);
 	if (!f->gpu.used && isfinite(f->main_cpus)) {
-		// Who computes on a CPU uses it: the rest of a step is a wait that nobody named.
+		// Computing on a CPU uses it: the rest of a step is a wait without a known cause.
 		double most = f->main_cpus + cause_known(f->main_queued) + UNSEEN;
 		computes = fmin(computes, most);
 	}
 	if (threads && isfinite(cause_spinning_cpus(f))) {
 		computes = fmax(0, computes - leader_in(f, CODE_SPINNING));
 	} else if (threads) {
-		// The rest of a step is spent on waiting for each other and for CPUs.
+		// The rest of a step is waiting for each other and for CPUs.
 		computes = fmin(computes, f->undisturbed_s / f->length_s.value);
 	}
 	return (struct judgement){computes, largest_step_phase(f)};
@@ -536,7 +537,7 @@ static void say_compute(struct text *t, const struct facts *f, const struct caus
 	}
 }
 
-// How much threads gain is not known: what of a step can be split shows only when it is.
+// The gain of threads is not known: it depends on how much of a step can be parallel.
 static void advise_one_thread(struct book *b)
 {
 	const struct facts *f = b->f;
@@ -557,15 +558,15 @@ static void advise_one_thread(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
-// CPUs that the training process uses while it computes: where it is, not waiting for batches, nor
-// for what an epoch begins with.
+// CPUs that the training process uses while it computes, without the time in which it waits for
+// batches or starts an epoch.
 static double cpus_while_computing(const struct facts *f)
 {
 	double other = cause_known(f->other_at_epochs);
 	return f->main_cpus / fmax(0.05, 1 - facts_share(f, PHASE_DATA) - other);
 }
 
-// CPUs are idle beside threads that compute: further ones would be, too.
+// CPUs are idle although several threads compute: further threads would be idle, too.
 static void advise_few_threads(struct book *b)
 {
 	const struct facts *f = b->f;
@@ -585,8 +586,8 @@ static void advise_few_threads(struct book *b)
 	advice_suggest(b, advice_no_gain, &action, &basis);
 }
 
-// How much it gains depends on how much of the model is linear layers: a hundredth of a
-// convolutional network's time, nearly all of AlexNet's.
+// The gain depends on the share of linear layers in the model: a hundredth of the time of a
+// convolutional network, nearly all of AlexNet's.
 static void advise_blas(struct book *b)
 {
 	struct text action = {0}, basis = {0};
@@ -630,7 +631,7 @@ static struct judgement judge_transfer(const struct facts *f, const struct cause
 static enum grounds grounds_transfer(const struct facts *f)
 {
 	(void)f;
-	return GROUNDS_INDIRECT; // the phase may be a wait for the device
+	return GROUNDS_INDIRECT; // the phase may include waiting for the device
 }
 
 static void say_transfer(struct text *t, const struct facts *f, const struct cause *cause)
@@ -652,9 +653,10 @@ static void advise_transfer(struct book *b, const struct cause *cause)
 		"copies would overlap with computation");
 }
 
-// What is left ------------------------------------------------------------------------------------
+// Unexplained time --------------------------------------------------------------------------------
 
-// Time of the training thread in no phase that neither samples nor looks explain.
+// Time of the training thread in no phase that neither samples of code nor samples of waits
+// explain.
 static struct judgement judge_not_known(const struct facts *f, const struct causes *found)
 {
 	double rest = facts_share(f, PHASE_OTHER) - taken(found);

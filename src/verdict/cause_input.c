@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Batches that are not ready: preparation on the CPU, reads, and workers that are blocked.
+// Batches that are not ready: preparation on the CPU, reads, and blocked workers.
 
 #include <math.h>
 
@@ -11,14 +11,14 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
-// What a batch can wait for outside of the process.
+// Waits outside the process that can delay a batch.
 static const enum wait_kind preparing_kinds[] = {WAIT_STORAGE, WAIT_FSYNC, WAIT_NETWORK, WAIT_PIPE,
 	WAIT_LOCK, WAIT_SLEEP, WAIT_CHILD, WAIT_GIL};
 
 // The model ---------------------------------------------------------------------------------------
 
-// Share of the time in which a training thread that prepares batches itself waits for something
-// outside of the process; NAN where it is not known when the looks were.
+// Share of the time in which a training thread that prepares its own batches waits for something
+// outside the process. NAN if it is not known in which phase the waits were.
 static double waits_for_batches(const struct facts *f)
 {
 	double sum = 0;
@@ -34,9 +34,9 @@ struct preparing cause_batches_preparing(const struct facts *f)
 	struct preparing p = {
 		cause_known(w->cpus), cause_known(w->queued), cause_known(w->blocked)};
 	if (w->n == 0) {
-		// The training thread does it. Where looks do not say what it waited for: what it
-		// neither computed nor waited for a CPU. Other threads of the process use CPUs,
-		// too: its own clock says more.
+		// The training thread prepares. If samples do not show its waits, blocked time is
+		// the time in which it neither computed nor waited for a CPU. Other threads of the
+		// process use CPUs, too, so the thread's own clock is better.
 		double seen = waits_for_batches(f);
 		double cpus = isfinite(f->code.cpus) ? f->code.cpus : f->main_cpus;
 		double waits = facts_share(f, PHASE_DATA);
@@ -54,7 +54,8 @@ double cause_batches_blocked(const struct facts *f)
 	return facts_share(f, PHASE_DATA) * cause_batches_preparing(f).blocked;
 }
 
-// To hand a batch over takes time, too. As an epoch begins there is none yet.
+// Handing a batch over takes time, too. At the start of an epoch there is no batch to hand over
+// yet.
 double causes_handing_over(const struct facts *f)
 {
 	const struct worker_facts *w = &f->workers;
@@ -67,7 +68,7 @@ double cause_batches_waiting(const struct facts *f)
 	return facts_share(f, PHASE_DATA) - causes_handing_over(f);
 }
 
-// Of a batch that waits for its workers, they need all of the iteration.
+// If the iteration waits for its batch, the workers need all of it.
 double cause_batches_need(const struct facts *f, bool queued, double blocked_part)
 {
 	struct preparing p = cause_batches_preparing(f);
@@ -79,13 +80,13 @@ double cause_batches_need(const struct facts *f, bool queued, double blocked_par
 	return fmin(1, busy) * kept;
 }
 
-// What is left of an iteration when batches are always ready.
+// The part of an iteration that remains if batches are always ready.
 static double without_data(const struct facts *f)
 {
 	return 1 - cause_batches_waiting(f);
 }
 
-// What an iteration would lose if a part of the blocked time were gone.
+// The part of an iteration that is saved if a part of the blocked time is removed.
 static double lost_to_blocking(const struct facts *f, double part)
 {
 	struct preparing p = cause_batches_preparing(f);
@@ -99,7 +100,7 @@ static double lost_to_blocking(const struct facts *f, double part)
 	return 1 - fmax(without_data(f), cause_batches_need(f, true, 1 - part));
 }
 
-// What blocks -------------------------------------------------------------------------------------
+// Blocked preparation -----------------------------------------------------------------------------
 
 static bool reads_storage(const struct facts *f)
 {
@@ -112,16 +113,16 @@ static const struct wait_facts *preparing_waits(const struct facts *f)
 	return f->workers.n > 0 ? &f->worker_waits : &f->waits;
 }
 
-// Of a training thread, while it prepares, where that is known.
+// For a training thread: its waits while it prepares, if these are known.
 static const double *preparing_shares(const struct facts *f)
 {
 	bool placed = f->workers.n == 0 && f->waits.placed >= LOOKS_ENOUGH;
 	return placed ? f->waits.in_data : preparing_waits(f)->share;
 }
 
-// The part of the blocked time that looks found in a kind of wait; NAN where nobody looked, or
-// found too little. A training thread that prepares batches itself also waits for threads of its
-// own, while it computes: those waits are left out.
+// The part of the blocked time in these kinds of waits; NAN with too few samples. A training thread
+// that prepares its own batches also waits for threads of its process while it computes; those
+// waits are not counted.
 static double blocked_in(const struct facts *f, const enum wait_kind *kinds, size_t n)
 {
 	const double *shares = preparing_shares(f);
@@ -138,8 +139,8 @@ static double blocked_in(const struct facts *f, const enum wait_kind *kinds, siz
 	return all >= WORTH ? in / all : 0;
 }
 
-// With too few looks to tell waits apart, reads alone do not say that somebody waits for them: a
-// job that sleeps reads, too. Pressure does.
+// With too few samples to distinguish waits, reads alone do not prove that a thread waits for them:
+// a job that sleeps reads, too. Pressure does.
 static double blocked_in_storage(const struct facts *f)
 {
 	static const enum wait_kind kinds[] = {WAIT_STORAGE, WAIT_FSYNC};
@@ -159,7 +160,7 @@ bool cause_batches_at_a_lock(const struct facts *f)
 	       blocked_in_one(f, WAIT_LOCK) >= MOST;
 }
 
-// What has a row of its own.
+// Blocked time that has its own row.
 static double blocked_known(const struct facts *f)
 {
 	return fmin(1, blocked_in_storage(f) + blocked_in_one(f, WAIT_SLEEP) +
@@ -190,8 +191,8 @@ static struct judgement judge_network(const struct facts *f, const struct causes
 	return judge_blocked_in(f, WAIT_NETWORK);
 }
 
-// A training thread that prepares batches itself and was seen to wait for nothing outside waits for
-// threads of its own: a framework's pipeline, or what it computes beside.
+// A training thread that prepares its own batches, and never waits outside the process, waits for
+// threads of its process: a framework's pipeline, or computing that runs at the same time.
 static bool waits_for_its_own(const struct facts *f)
 {
 	double found = blocked_in(f, preparing_kinds, ARRAY_LENGTH(preparing_kinds));
@@ -208,7 +209,7 @@ static struct judgement judge_blocked(const struct facts *f, const struct causes
 static enum grounds grounds_looked(const struct facts *f)
 {
 	(void)f;
-	return GROUNDS_DIRECT; // looks found it
+	return GROUNDS_DIRECT; // samples of waits found it
 }
 
 static enum grounds grounds_blocked(const struct facts *f)
@@ -243,7 +244,8 @@ static struct judgement judge_memory(const struct facts *f, const struct causes 
 	return (struct judgement){share, PHASE_DATA};
 }
 
-// Bytes come from the disk while somebody waits for it; pressure of the host alone may be others'.
+// Bytes come from the disk while a task waits for it. Pressure of the host alone may come from
+// others.
 static enum grounds grounds_storage(const struct facts *f)
 {
 	bool looked = preparing_waits(f)->looks >= LOOKS_ENOUGH;
@@ -253,7 +255,7 @@ static enum grounds grounds_storage(const struct facts *f)
 
 // Preparation -------------------------------------------------------------------------------------
 
-// Without preparation only the blocked time is left.
+// Without preparation only the blocked time remains.
 static struct judgement judge_input(const struct facts *f, const struct causes *found)
 {
 	(void)found;
@@ -267,12 +269,12 @@ static struct judgement judge_input(const struct facts *f, const struct causes *
 	return (struct judgement){share, PHASE_DATA};
 }
 
-// The phase says that training waits; CPU time, that those who prepare compute meanwhile.
+// The phase shows that training waits; CPU time shows that workers compute meanwhile.
 static enum grounds grounds_input(const struct facts *f)
 {
 	const struct worker_facts *w = &f->workers;
-	// Workers that the loader starts anew, as its settings say, and the wait for their first
-	// batches.
+	// The loader's settings say that its workers are started anew, so the wait is for their
+	// first batches.
 	bool anew = w->restart && causes_at_epochs(f->data_at_epochs, facts_share(f, PHASE_DATA));
 	bool busy = w->n == 0 ? f->main_cpus >= 0.7
 	                      : w->cpus >= 0.5 * w->n || w->slowest >= SLOW_WORKER;
@@ -439,7 +441,7 @@ static void advise_input(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
-// Workers that are blocked need no CPU meanwhile: more of them wait side by side.
+// Blocked workers need no CPU: more of them can wait at the same time.
 static void advise_blocked(struct book *b, const struct cause *cause)
 {
 	if (!b->f->pipeline) {
@@ -453,7 +455,7 @@ static void advise_blocked(struct book *b, const struct cause *cause)
 	advice_suggest_at_most(b, cause->share.value, &action, &basis);
 }
 
-// One at a time: more workers wait for it, too.
+// Only one worker at a time holds the lock; more workers would wait for it, too.
 static void advise_lock(struct book *b, const struct cause *cause)
 {
 	advice_suggest_plain_at_most(b, cause->share.value,

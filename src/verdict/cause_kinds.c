@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Functions that the rows of the table of causes share.
+// Functions shared by the rows of the table of causes.
 
 #include "verdict/cause_kinds.h"
 

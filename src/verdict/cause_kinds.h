@@ -16,45 +16,46 @@ struct text;
 #define CAUSES_MAX N_BOTTLENECKS
 
 struct causes {
-	struct cause items[CAUSES_MAX]; // the largest share first
+	struct cause items[CAUSES_MAX]; // largest share first
 	size_t n;
 };
 
-// What an iteration waits for batches that workers had long been done with.
+// Share of an iteration that waits for batches although workers had finished them long before.
 double causes_handing_over(const struct facts *f);
-// Whether at least half of a share of iterations is where epochs begin.
+// Whether at least half of a share of iterations is at the start of epochs.
 bool causes_at_epochs(double at_epochs, double share);
-// Who has the CPUs that a job lacks.
+// Who uses the CPUs that a job lacks.
 enum lack {
-	LACK_OWN, // the job itself: there are fewer than it has work for
+	LACK_OWN, // the job itself has more work than CPUs
 	LACK_OTHERS,
-	LACK_NOBODY, // it may use fewer than anybody knows
+	LACK_NOBODY, // its limit on CPUs is not known
 };
 enum lack causes_lack(const struct facts *f);
-// NULL where it does not hold.
+// NULL if the cause does not hold.
 const struct cause *causes_get(const struct causes *c, enum bottleneck bottleneck);
 
-// What a cause rests on, which bounds how sure a verdict is.
+// The evidence for a cause, which bounds the confidence of a verdict.
 enum grounds {
-	GROUNDS_EXCLUSION, // it is what is left over: low confidence
-	GROUNDS_INDIRECT, // the figures fit, and others could cause them too: medium at most
-	GROUNDS_DIRECT, // something was seen that only this cause does
+	GROUNDS_EXCLUSION, // the cause is what remains: low confidence
+	// the figures fit, but other causes could explain them: at most medium confidence
+	GROUNDS_INDIRECT,
+	GROUNDS_DIRECT, // something was observed that only this cause does
 };
 
 struct judgement {
 	double share; // 0: the cause does not hold
-	enum phase_id shows_in; // whose interval the share has; N_KNOWN_PHASES: none
+	enum phase_id shows_in; // the phase whose interval the share has; N_KNOWN_PHASES: none
 };
 
 enum cause_of { OF_ITERATIONS, OF_TRAINING, OF_RUN };
 
 struct cause_kind {
-	const char *name; // in JSON and the index
-	const char *part; // a noun for it beside another cause; NULL: judged without phases only
+	const char *name; // in JSON and files
+	const char *part; // a noun for it next to another cause; NULL: judged without phases only
 	enum cause_of of; // what the share is a share of
-	bool of_device; // else the share is at most the time in which a GPU is idle
-	bool first_only; // advised only where it is the first cause
-	// `found` holds the causes of the rows above.
+	bool of_device; // if false, the share is at most the time in which a GPU is idle
+	bool first_only; // advised only if it is the first cause
+	// `found` has the causes of the rows above.
 	struct judgement (*judge)(const struct facts *f, const struct causes *found);
 	enum grounds (*grounds)(const struct facts *f);
 	void (*say)(struct text *t, const struct facts *f, const struct cause *cause);
@@ -70,43 +71,45 @@ extern const struct cause_kind cause_optimizer, cause_launch, cause_gpu_unused, 
 extern const struct cause_kind cause_ranks, cause_validation, cause_checkpoint, cause_startup,
 	cause_leak;
 
-// NAN as 0.
+// Returns the value, 0 for NAN.
 double cause_known(double value);
 // "31 % of each iteration".
 void cause_append_share(struct text *t, const struct cause *cause);
 // "1.9 of 2 CPUs".
 void cause_append_cpus(struct text *t, double used, double of);
-// Share of the samples in a class, 0 where none were taken.
+// Share of the samples in a class; 0 if there are none.
 double cause_code(const struct code_facts *code, enum code_class class);
-// Whether samples say what threads run.
+// Whether there are enough samples to tell what threads run.
 bool cause_sampled(const struct code_facts *code);
 // CPUs that threads of the training processes spend spinning; NAN without samples.
 double cause_spinning_cpus(const struct facts *f);
 
 // The model of the input pipeline (cause_input.c) -------------------------------------------------
 
-// What a batch takes of those that prepare it, in parts of one.
+// How the preparation of a batch divides into CPU time, waits for a CPU and blocked time. The sum
+// is 1.
 struct preparing {
 	double cpu;
 	double queued;
 	double blocked;
 };
 struct preparing cause_batches_preparing(const struct facts *f);
-// Share of an iteration in which a training thread that prepares batches itself is blocked.
+// Share of an iteration in which a training thread that prepares its own batches is blocked.
 double cause_batches_blocked(const struct facts *f);
 // Share of an iteration in which its batch is not ready.
 double cause_batches_waiting(const struct facts *f);
-// How much of an iteration the workers need where they never queue, or where only a part of their
-// blocked time is left.
+// Share of an iteration that the workers need. queued: include waits for a CPU. blocked_part: the
+// part of the blocked time that remains.
 double cause_batches_need(const struct facts *f, bool queued, double blocked_part);
 
-// Whether those that prepare wait for each other most of their blocked time.
+// Whether threads that prepare wait for each other for most of their blocked time.
 bool cause_batches_at_a_lock(const struct facts *f);
 
 // CPUs (cause_cpu.c) ------------------------------------------------------------------------------
 
 double cause_computing_threads(const struct facts *f);
-// What other programs cost a job whose computing threads wait asleep while others run.
+// The cost of other programs for a job whose training thread sleeps until its other threads had a
+// CPU.
 double cause_dilation(const struct facts *f);
 
 // Steps (cause_device.c) --------------------------------------------------------------------------
@@ -114,5 +117,6 @@ double cause_dilation(const struct facts *f);
 const char *cause_gpu_better_use(const struct gpu_facts *g, bool pytorch);
 // "GPU-bound: the busiest of 2 GPUs had work 93 % of the time".
 void cause_append_gpu_bound(struct text *t, const struct gpu_facts *g);
-// "GPU 0 reported 12 uncorrected ECC errors"; false, and nothing, where the GPU is whole.
+// "GPU 0 reported 12 uncorrected ECC errors"; returns false and appends nothing if the GPU has no
+// fault.
 bool cause_append_gpu_fault(struct text *t, const struct gpu_facts *g);

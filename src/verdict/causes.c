@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The table of causes, their order, and how sure the first one is. Thresholds are in thresholds.h.
+// The table of causes, their order, and the confidence in the first. Thresholds are in
+// thresholds.h.
 
 #include "verdict/causes.h"
 
@@ -13,7 +14,7 @@
 #include "verdict/cause_kinds.h"
 #include "verdict/thresholds.h"
 
-// Names of what is judged without phases (verdict.c), where there is no row.
+// Names of bottlenecks that are judged without phases (verdict.c) and have no row.
 static const struct cause_kind kind_unknown = {.name = "unknown"}, kind_failed = {.name = "failed"},
 			       kind_cpu = {.name = "cpu"}, kind_gpu = {.name = "gpu"},
 			       kind_gpu_fault = {.name = "gpu-fault"},
@@ -28,7 +29,7 @@ static const struct cause_kind *const kinds[N_BOTTLENECKS] = {
 	[BOTTLENECK_GPU] = &kind_gpu,
 	[BOTTLENECK_GPU_FAULT] = &kind_gpu_fault,
 	[BOTTLENECK_IDLE] = &kind_idle,
-	// Judged in this order: a row may look at what those above found.
+	// Judged in this order: a row may use what the rows above found.
 	[BOTTLENECK_CPU_QUOTA] = &cause_quota,
 	[BOTTLENECK_THREADS] = &cause_threads,
 	[BOTTLENECK_CONTENTION] = &cause_contention,
@@ -70,7 +71,7 @@ const char *bottleneck_name(enum bottleneck bottleneck)
 
 // Finding -----------------------------------------------------------------------------------------
 
-// An interval is as wide as that of the phase that the cause shows in.
+// The interval has the width of that of the phase in which the cause shows.
 static struct estimate around(double value, const struct facts *f, enum phase_id shows_in)
 {
 	struct estimate e = {value, NAN, NAN};
@@ -85,14 +86,14 @@ static struct estimate around(double value, const struct facts *f, enum phase_id
 	return e;
 }
 
-// What holds up the host costs at most the time in which the device has nothing to do.
+// A cause on the host costs at most the time in which the device has no work.
 static double most_of_device(const struct facts *f, const struct cause_kind *kind)
 {
 	bool bounded = f->gpu.used && isfinite(f->gpu.busy) && !kind->of_device;
 	return bounded ? fmax(0, 1 - f->gpu.busy) : 1;
 }
 
-// A run is longer than its iterations: start-up counts half, for a longer run has less of it.
+// The share of start-up, which is of the run, counts half: a longer run has less of it.
 static double weight_of(const struct facts *f, const struct cause_kind *kind, double share)
 {
 	return kind->of == OF_ITERATIONS ? share * facts_iterations_share(f)
@@ -117,7 +118,8 @@ static void judge(const struct facts *f, enum bottleneck bottleneck, struct caus
 	}
 }
 
-// What a quota starves comes after it; a setting of the job (threads) before a larger machine.
+// Causes that a quota explains are ranked after it; a setting of the job (threads) is ranked before
+// a larger machine.
 static void weigh(struct causes *c)
 {
 	const struct cause *quota = causes_get(c, BOTTLENECK_CPU_QUOTA);
@@ -133,15 +135,14 @@ static void weigh(struct causes *c)
 	}
 }
 
-// Whether it may as well be nothing: what happened in a few iterations only, by its interval.
+// Whether the share may be nothing, by its interval: it occurred in a few iterations only.
 static bool is_unproven(const struct cause *cause)
 {
 	return cause->share.low < WORTH;
 }
 
-// Computing, with the calls that it takes, is what the job is for: it is named first only where
-// nothing that could be taken away, and is shown to be there, has as much as two fifths of its
-// time.
+// Computing, with its calls, is the purpose of the job. It is first only if no proven cause that
+// could be removed has at least two fifths of its time.
 static double claim(const struct cause *cause)
 {
 	bool compute = cause->bottleneck == BOTTLENECK_COMPUTE ||
@@ -172,11 +173,11 @@ void causes_find(const struct facts *f, struct causes *ret)
 	}
 }
 
-// How sure ----------------------------------------------------------------------------------------
+// Confidence --------------------------------------------------------------------------------------
 
 static bool has_rival(const struct causes *c)
 {
-	for (size_t i = 1; i < c->n; i++) { // computing is beside every cause
+	for (size_t i = 1; i < c->n; i++) { // computing accompanies every cause
 		if (c->items[i].bottleneck != BOTTLENECK_COMPUTE) {
 			return claim(&c->items[i]) >= RIVAL * claim(&c->items[0]);
 		}
@@ -184,7 +185,7 @@ static bool has_rival(const struct causes *c)
 	return false;
 }
 
-// Whether something was seen that only this cause does.
+// Whether something was observed that only this cause does.
 static bool causes_direct(const struct facts *f, enum bottleneck bottleneck)
 {
 	return kinds[bottleneck]->grounds && kinds[bottleneck]->grounds(f) == GROUNDS_DIRECT;
@@ -213,7 +214,7 @@ static int suggestion_compare(const void *left, const void *right)
 	const struct suggestion *one = left, *other = right;
 	double a = isfinite(one->gain.value) ? one->gain.value : 1;
 	double b = isfinite(other->gain.value) ? other->gain.value : 1;
-	// An estimate is of something that can be done; a bound, of what nothing may reach.
+	// Estimates come before bounds: an estimate can be reached, a bound perhaps never.
 	int order = (one->kind != GAIN_ESTIMATED) - (other->kind != GAIN_ESTIMATED);
 	return order ? order : (a < b) - (a > b);
 }
@@ -235,8 +236,8 @@ static void advise(struct book *b, const struct cause *cause, bool first_of_all)
 	}
 }
 
-// Of the first cause first, of each the largest gain; what is advised only for a first cause
-// (computing, start-up) is what remains when nothing else can be changed.
+// Sorted by cause, and the largest gain first within a cause. Advice for a first cause only
+// (computing, start-up) remains if nothing else can be changed.
 int causes_advise(const struct facts *f, const struct causes *c, struct verdict *ret)
 {
 	struct book book = {.f = f, .verdict = ret};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The figures under a verdict: a row each, of those that were measured.
+// The figures behind a verdict: one row for each that was measured.
 
 #include "verdict/evidence.h"
 
@@ -22,9 +22,9 @@
 
 // Gpu evidence ------------------------------------------------------------------------------------
 //
-// The rows of evidence about GPUs: the job's, who else was on them, and those beside them.
+// Evidence about GPUs: those of the job, other users of them, and other GPUs.
 
-#define WORTH_A_WORD 0.05 // clock lost
+#define WORTH_A_WORD 0.05 // least clock lost to report
 
 static int evidence_put(
 	struct verdict *v, const char *what, struct text *value, const char *source);
@@ -53,7 +53,7 @@ static int put_busy(const struct gpu_facts *g, struct verdict *v)
 	return evidence_put(v, "GPU busy", &value, NAME_GPU_BUSY);
 }
 
-// Of a divided GPU the driver tells little.
+// The driver reports little about a divided GPU.
 static int put_unknown(const struct gpu_facts *g, struct verdict *v)
 {
 	struct text value = {0};
@@ -83,7 +83,7 @@ static int put_activity(const struct gpu_facts *g, struct verdict *v)
 	return value.length ? evidence_put(v, "GPU activity", &value, NAME_GPU_SM) : 0;
 }
 
-// Why its clock was lower, and what that cost.
+// Why the clock was lower, and the cost of that.
 static int put_clock(const struct gpu_facts *g, struct verdict *v)
 {
 	struct text value = {0};
@@ -193,11 +193,11 @@ static int gpu_evidence_build(const struct gpu_facts *g, struct verdict *ret)
 	return r;
 }
 
-// Held --------------------------------------------------------------------------------------------
+// Contents of memory ------------------------------------------------------------------------------
 //
 // Readings of memory at the moments that spans mark.
 
-#define NEAR_US 1000000 // a reading this much older still says what was held: the next is due
+#define NEAR_US 1000000 // greatest age of a usable reading, since the next one is due
 #define SHOWN_BYTES 1e6
 
 static const struct {
@@ -233,7 +233,7 @@ const char *holding_metric(enum holding holding)
 	return holdings[holding].metric;
 }
 
-// The last reading before t_us; NAN where it is old.
+// The last reading before t_us; NAN if it is too old.
 static double gauge_at(const struct series *s, int64_t t_us)
 {
 	size_t i = s->n;
@@ -262,7 +262,7 @@ static int note_time(void *context, sqlite3_stmt *row)
 	return 0;
 }
 
-// When the training process's imports were done; -1 where nobody marked them.
+// When the imports of the training process were done; -1: they were not marked.
 static int64_t imported_us(const struct analysis *a, int64_t before_us)
 {
 	int64_t t_us = -1;
@@ -272,7 +272,7 @@ static int64_t imported_us(const struct analysis *a, int64_t before_us)
 	return t_us < before_us ? t_us : -1;
 }
 
-// Where the first two iterations began and ended.
+// Start and end of the first two iterations.
 static bool first_iterations(const struct phases *p, int64_t *ret_start_us, int64_t *ret_end_us)
 {
 	if (p->n_iterations < 3 || p->stride != 1) {
@@ -301,7 +301,7 @@ static void find_training(const struct analysis *a, int64_t process, struct memo
 	double imported = import_us >= 0 ? gauge_at(&s, import_us) : NAN;
 	double began = gauge_at(&s, start_us), trained = gauge_at(&s, end_us);
 	h->bytes[HOLDING_FRAMEWORK] = imported;
-	// Without a mark of the import it cannot be told from the dataset.
+	// Without a mark of the import, framework and dataset cannot be separated.
 	h->bytes[HOLDING_DATASET] = isfinite(imported) ? more(began, imported) : began;
 	h->bytes[HOLDING_TRAINING] = more(trained, began);
 	h->bytes[HOLDING_ACTIVATIONS] = more(gauge_most(&s, end_us), fmax(trained, began));
@@ -313,7 +313,7 @@ static void find_training(const struct analysis *a, int64_t process, struct memo
 	series_done(&s);
 }
 
-// How many loader workers there were at a time at most: they may be made anew each epoch.
+// The largest number of loader workers at a time: each epoch may start new ones.
 static size_t workers_at_once(const struct process_list *list, int64_t process)
 {
 	size_t most = 0;
@@ -402,10 +402,10 @@ void memory_breakdown_append(struct text *t, const struct memory_breakdown *memo
 
 // Evidence ----------------------------------------------------------------------------------------
 
-#define APART_S 0.2 // of two stops, to be different
-#define STOLEN 0.75 // of what others used: it was the hypervisor
+#define APART_S 0.2 // two stops that differ by more are different stops
+#define STOLEN 0.75 // of the CPU time of others: then it was the hypervisor
 
-// Appends a row; takes `value`, which must not be empty. 0 or -ENOMEM.
+// Appends a row and takes `value`, which must not be empty. Returns 0 or -ENOMEM.
 static int evidence_put(struct verdict *v, const char *what, struct text *value, const char *source)
 {
 	struct evidence *grown = realloc(v->evidence, (v->n_evidence + 1) * sizeof(*grown));
@@ -456,7 +456,7 @@ static int put_throttling(const struct analysis *a, const struct facts *f, struc
 	text_append_string(&value, "used up in ");
 	words_append_percent(&value, o->throttled);
 	text_append_string(&value, " of its periods");
-	if (isfinite(seconds)) { // each CPU counts: it may pass the time of the run
+	if (isfinite(seconds)) { // summed over CPUs: may exceed the length of the run
 		text_append_string(&value, "; ");
 		words_append_number(&value, seconds);
 		text_append_string(&value, " CPU-seconds throttled");
@@ -526,7 +526,7 @@ static int put_pressure(const struct analysis *a, struct verdict *v)
 		pressure->of_job ? "strain.cgroup.pressure" : "strain.pressure");
 }
 
-// What phases make known --------------------------------------------------------------------------
+// Evidence from phases ----------------------------------------------------------------------------
 
 static int put_training(const struct facts *f, struct verdict *v)
 {
@@ -579,7 +579,7 @@ static int put_looks(struct verdict *v, const char *what, const struct wait_fact
 	return evidence_put(v, what, &value, NAME_WAIT "looks");
 }
 
-// What the training thread and the workers wait for.
+// Waits of the training thread and of the workers.
 static int put_waits(const struct facts *f, struct verdict *v)
 {
 	int r = put_looks(v, "training waits", &f->waits);
@@ -595,7 +595,7 @@ static void append_time(struct text *t, double seconds, const char *what)
 	}
 }
 
-// Processes that an iteration starts, where it starts any.
+// Processes started per iteration, if any.
 static int put_children(const struct facts *f, struct verdict *v)
 {
 	const struct children_facts *c = &f->children;
@@ -615,7 +615,7 @@ static int put_children(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "children", &value, NAME_CHILDREN_STARTED);
 }
 
-// Which threads of the training process used CPUs, where more than the first did.
+// CPU use of the training process by group of threads, if more than the first thread used CPUs.
 static int put_threads(const struct facts *f, struct verdict *v)
 {
 	struct text value = {0};
@@ -631,7 +631,7 @@ static int put_threads(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
 }
 
-// What CPU time went into.
+// The most frequent line of the script.
 static int put_lines(const struct facts *f, struct verdict *v)
 {
 	char count[32];
@@ -667,7 +667,7 @@ static int put_samples(const struct facts *f, struct verdict *v)
 	return r;
 }
 
-// Both sides of the queue of batches, where one waits for the other.
+// Both sides of the queue of batches, if one waits for the other.
 static int put_rates(const struct facts *f, struct verdict *v)
 {
 	double rate = f->samples / f->length_s.value, trains = f->samples / f->compute_s;
@@ -683,7 +683,7 @@ static int put_rates(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "input", &value, NULL);
 }
 
-// Others on the same CPUs, programs and machines.
+// Other users of the same CPUs: programs and virtual machines.
 static int put_others(const struct facts *f, struct verdict *v)
 {
 	if (!(f->host_others_cpus >= 0.1)) {
@@ -705,7 +705,7 @@ static int put_others(const struct facts *f, struct verdict *v)
 static int put_disturbed(const struct facts *f, struct verdict *v)
 {
 	bool disturbed = f->main_queued >= QUEUED || f->others_cpus >= OTHERS * f->cpus;
-	// Steps differ by themselves, too: then the shortest say nothing of the others.
+	// Steps also differ without disturbance; then the shortest tell nothing about the others.
 	if (!disturbed || !(f->compute_s >= USUAL * f->undisturbed_s)) {
 		return 0;
 	}
@@ -750,7 +750,7 @@ static int put_ranks(const struct facts *f, struct verdict *v)
 	return evidence_put(v, "ranks", &value, NULL);
 }
 
-// Who was stopped, and for how long: the job, and of its processes those that were beside it.
+// Stopped times of the job, and of its processes if they differ.
 static int put_stopped(const struct analysis *a, struct verdict *v)
 {
 	const struct overview *o = &a->overview;

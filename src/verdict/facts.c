@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Facts from an analysis: its phases, and the use of resources in a stretch of steady iterations.
+// Gathers facts from an analysis: its phases, and the use of resources in a stretch of steady
+// iterations.
 
 #include "verdict/facts.h"
 
@@ -23,20 +24,21 @@
 
 // Thread facts ------------------------------------------------------------------------------------
 //
-// Clocks of groups of threads over the steady iterations.
+// CPU time of groups of threads over the steady iterations.
 
-// Looks are ten a second at each unnamed thread, until one tells: fewer than one a second in the
-// steady iterations say nothing about their threads.
+// Each unnamed thread is looked at ten times a second until its group is known. Fewer than one look
+// per second in the steady iterations tells nothing about these threads.
 #define LOOKS_TELL 1.0
-// Share of the time in which a thread runs and the first does not, nor is ready. Of seven jobs
-// whose teams computed or spun it was 0.02 at most, beside a thread that held Python's lock 0.68.
+// Share of the time in which a thread runs while the first neither runs nor is ready. It was at
+// most 0.02 in seven jobs whose teams computed or spun, and 0.68 with a thread that held Python's
+// lock.
 #define ALONE 0.25
-// CPUs of two threads that take turns: what the first computes without the lock comes on top.
+// CPUs of two threads that take turns: the first also computes without the lock.
 #define TURNS 1.2
-#define IDLE 0.02 // CPUs: less is bookkeeping
+#define IDLE 0.02 // CPUs: a smaller use is bookkeeping
 
 struct group_word {
-	const char *name; // in the metrics
+	const char *name; // part of the metrics' names
 	const char *title;
 };
 
@@ -98,10 +100,11 @@ static void add_team(struct thread_facts *t, enum thread_group group)
 	}
 	t->team_cpus = words_sum(t->team_cpus, g->cpus);
 	t->team_threads = words_sum(t->team_threads, g->threads);
-	t->team_busy = fmax(t->team_busy, fmin(1, g->cpus / g->threads)); // NAN gives way
+	// fmin and fmax ignore NAN
+	t->team_busy = fmax(t->team_busy, fmin(1, g->cpus / g->threads));
 }
 
-// Shares of an iteration in which a team has work to do.
+// Share of an iteration in which a team has work to do.
 static double computing(const struct facts *f)
 {
 	static const enum phase_id phases[] = {
@@ -200,10 +203,10 @@ void thread_facts_append(struct text *text, const struct thread_facts *t)
 
 // Wait facts --------------------------------------------------------------------------------------
 //
-// Looks are counters: their rates in the steady stretch are shares of its time.
+// Looks are counters: their rates in the steady stretch give shares of its time.
 
-#define CHILD_LIVES_S 5.0 // longer, and it is a service that stays
-#define BRIEF_S 0.1 // seen in one or two readings of the process tree
+#define CHILD_LIVES_S 5.0 // a child that lives longer is a service that stays
+#define BRIEF_S 0.1 // a life seen in one or two readings of the process tree
 
 static const char *const names[N_WAITS] = {
 	[WAIT_STORAGE] = NAME_WAIT "storage",
@@ -218,7 +221,7 @@ static const char *const names[N_WAITS] = {
 };
 
 struct looks {
-	double all; // a second
+	double all; // per second
 	double in[N_WAITS];
 };
 
@@ -236,7 +239,7 @@ static void add_looks(const struct analysis *a, int64_t entity, const struct str
 	}
 }
 
-// `left_out`: looks that found this are no part of the time; N_WAITS: all are.
+// `left_out`: looks that found this kind do not count as time; N_WAITS: all count.
 static void put_shares(const struct looks *looks, const struct stretch *stretch,
 	enum wait_kind left_out, struct wait_facts *ret)
 {
@@ -259,7 +262,7 @@ static double placed_rate(const struct analysis *a, int64_t main, const struct s
 	return name.data ? rate_over(a->tables.reader, &a->stops, main, name.data, stretch) : NAN;
 }
 
-// Of the training thread: what it waited for while it took a batch, and in steps.
+// Waits of the training thread while it took a batch, and in steps.
 static void put_placed(const struct analysis *a, int64_t main, const struct stretch *stretch,
 	struct wait_facts *ret)
 {
@@ -286,7 +289,7 @@ static const char *name_of(const struct analysis *a, int64_t entity)
 	return NULL;
 }
 
-// Between its fork and its exec a child has its parent's name.
+// Between fork and exec, a child has its parent's name.
 static bool is_named(const struct process_row *row, const char *parent)
 {
 	return row->last_s - row->first_s >= BRIEF_S || !parent || strcmp(row->name, parent) != 0;
@@ -300,7 +303,7 @@ static bool is_child(const struct process_row *row, int64_t main, const struct s
 	       row->first_s <= to_s && row->last_s - row->first_s < CHILD_LIVES_S;
 }
 
-// The name that most of them have, by majority vote: each other name takes one from it.
+// The most frequent name, by majority vote: each other name removes one of its votes.
 static const char *usual_name(const struct analysis *a, int64_t main, const struct stretch *stretch)
 {
 	const char *usual = NULL, *parent = name_of(a, main);
@@ -318,8 +321,8 @@ static const char *usual_name(const struct analysis *a, int64_t main, const stru
 	return usual;
 }
 
-// Those that end between two readings of the process tree are in no row: of these the CPU time is
-// known, from the parent that waits for them, and the number where samples are taken.
+// Children that end between two readings of the process tree have no row. Their CPU time is known
+// from the parent that reaps them, and their number if samples are taken.
 static void fill_children(
 	const struct analysis *a, int64_t main, const struct stretch *stretch, struct facts *ret)
 {
@@ -375,9 +378,10 @@ void wait_facts_append(struct text *t, const struct wait_facts *waits)
 
 // Worker facts ------------------------------------------------------------------------------------
 //
-// Workers that prepare batches: which count, and what they did meanwhile.
+// Workers that prepare batches: which of them count, and their work meanwhile.
 
-#define ANOTHER 0.25 // of what the training loader's workers prepared: another loader's
+// as a share of what the training loader's workers prepared: less is another loader's
+#define ANOTHER 0.25
 
 static int double_compare(const void *left, const void *right)
 {
@@ -395,7 +399,7 @@ static bool is_rank(const struct phases *p, int64_t entity)
 	return false;
 }
 
-// When a worker was there.
+// The lifetime of a worker.
 struct life {
 	double first_s;
 	double last_s;
@@ -415,13 +419,13 @@ static unsigned most_at_once(const struct life *lives, size_t n)
 	return most;
 }
 
-// Marked ones -------------------------------------------------------------------------------------
+// Marked workers ----------------------------------------------------------------------------------
 
 struct chosen {
 	const struct phase_worker **workers;
 	size_t n;
 	unsigned at_once;
-	unsigned all_at_once; // with those that were left out
+	unsigned all_at_once; // including those left out
 };
 
 static unsigned chosen_at_once(const struct chosen *c)
@@ -433,7 +437,8 @@ static unsigned chosen_at_once(const struct chosen *c)
 	return lives ? most_at_once(lives, c->n) : (unsigned)c->n;
 }
 
-// Leaves out those that prepared far less than as many as the loader has.
+// Leaves out workers that prepared far less than the busiest `asked` ones; `asked` is the loader's
+// number of workers.
 static void leave_out_others(struct chosen *c, size_t asked)
 {
 	_cleanup_free_ double *prepared_s = calloc(c->n + 1, sizeof(*prepared_s));
@@ -476,9 +481,9 @@ static int choose(const struct analysis *a, int64_t main, const struct facts *f,
 	return 0;
 }
 
-// A worker, and those that were started anew in its place, for each epoch.
+// A worker and its successors, which were started in its place with each epoch.
 struct place {
-	double batch_s; // total of the medians, each as often as it had batches
+	double batch_s; // sum of medians, weighted by the number of batches
 	uint64_t batches;
 };
 
@@ -492,8 +497,8 @@ static int started_compare(const void *left, const void *right)
 	return (a->first_s > b->first_s) - (a->first_s < b->first_s);
 }
 
-// The first place that none of those started before, and still there, has. Workers are in the order
-// of their start.
+// The first place not used by a worker that started earlier and still lives. Workers are sorted by
+// start.
 static size_t place_of(const struct chosen *c, const size_t *taken, size_t index)
 {
 	for (size_t number = 0;; number++) {
@@ -529,8 +534,8 @@ static size_t fill_places(struct chosen *c, struct place *places)
 	return n;
 }
 
-// The slowest against the median of the others. Workers of one place came one after the other: they
-// are not held against each other.
+// Compares the slowest worker with the median of the others. Workers of one place ran one after the
+// other, so they are not compared with each other.
 static void find_slowest(struct chosen *c, struct worker_facts *w)
 {
 	_cleanup_free_ struct place *places = calloc(c->n + 1, sizeof(*places));
@@ -581,7 +586,7 @@ static void fill_marked(const struct analysis *a, struct chosen *c, const struct
 	find_slowest(c, w);
 }
 
-// Those that the tree of processes takes for loader workers ---------------------------------------
+// Loader workers by the process tree --------------------------------------------------------------
 
 static void fill_seen(
 	const struct analysis *a, const struct stretch *stretch, struct worker_facts *w)
@@ -620,10 +625,11 @@ void worker_facts_fill(
 
 // Facts -------------------------------------------------------------------------------------------
 
-#define APART 0.1 // of the stretch: with more, it is left out
+#define APART 0.1 // of the stretch: time between epochs above this share is left out
 #define PAGE_BYTES 4096.0
 #define UNDISTURBED 0.02 // quantile
-#define SEVERAL 1.3 // CPUs: more than one thread that computes uses beside those that do not
+// CPUs: more than one computing thread uses, together with threads that do not compute
+#define SEVERAL 1.3
 
 void facts_init(struct facts *f)
 {
@@ -692,7 +698,7 @@ static void stretch_grow(struct stretch *stretch, const struct iteration *iterat
 	stretch->to_us = iteration->end_ns / 1000;
 }
 
-// What is between an epoch and the next is a gap.
+// The time between two epochs is a gap.
 static void stretch_add_epoch(struct stretch *all, const struct stretch *epoch)
 {
 	if (all->to_us == 0) {
@@ -721,8 +727,8 @@ static bool steady_next(const struct phases *p, size_t *at, struct stretch *ret)
 	return ret->to_us > 0;
 }
 
-// All steady iterations; where much lies between their epochs, without that: of many epochs those
-// in the middle.
+// All steady iterations. If there is much time between their epochs, without that time; of many
+// epochs, those in the middle.
 static struct stretch steady_of(const struct phases *p)
 {
 	struct stretch all = {0}, middle = {0}, epoch;
@@ -753,8 +759,8 @@ static bool is_computing(size_t phase)
 	       (phase >= N_KNOWN_PHASES || !phase_id_is_apart((enum phase_id)phase));
 }
 
-// What a step takes undisturbed is asked of steps like the usual one: of as many samples, and not
-// the last of an epoch, whose batch may be smaller and nobody said so.
+// The undisturbed time is taken from usual steps: with the usual number of samples, and not the
+// last of an epoch, whose batch may be smaller without a mark that says so.
 static bool is_usual(const struct phases *p, size_t at)
 {
 	const struct iteration *iteration = &p->iterations[at];
@@ -765,8 +771,8 @@ static bool is_usual(const struct phases *p, size_t at)
 	return !last && at + 1 < p->n_iterations;
 }
 
-// Mean of one phase in steady iterations, and a low quantile of it in usual ones. `lengths` has
-// room for all.
+// Adds the mean of one phase over steady iterations, and a low quantile of it over usual ones.
+// `lengths` has room for all of them.
 static void add_computing(
 	const struct phases *p, size_t phase, double *lengths, double *mean_s, double *low_s)
 {
@@ -791,7 +797,7 @@ static void add_computing(
 	}
 }
 
-// Phase by phase: each is short, and sometimes nobody is in its way.
+// Phase by phase: each is short, so that sometimes nothing disturbs it.
 static void fill_computing(const struct phases *p, struct facts *f)
 {
 	_cleanup_free_ double *lengths = calloc(p->n_iterations + 1, sizeof(*lengths));
@@ -805,8 +811,8 @@ static void fill_computing(const struct phases *p, struct facts *f)
 	}
 }
 
-// Of what steady iterations spend in a phase, the part that the first ones of epochs do, as a share
-// of all their time.
+// The time of a phase in the first iterations of epochs, as a share of the time of all steady
+// iterations.
 static double share_at_epochs(const struct phases *p, enum phase_id phase)
 {
 	double all_ns = 0, first_ns = 0;
@@ -850,7 +856,7 @@ static void fill_phases(const struct phases *p, struct facts *f)
 	f->other_at_epochs = share_at_epochs(p, PHASE_OTHER);
 }
 
-// Ranks are numbered as they were started.
+// Ranks are numbered in the order of their start.
 static int rank_place(const struct phases *p, size_t index)
 {
 	int place = 0;
@@ -972,8 +978,8 @@ bool facts_one_thread(const struct facts *f, double feeding, bool set_to_one)
 	return !(f->main_cpus >= SEVERAL) && (f->main_threads - feeding < 2 || set_to_one);
 }
 
-// PyTorch feeds each loader worker by a thread of its own; further threads may compute, or be a
-// library's that never does.
+// PyTorch feeds each loader worker by a thread of its own. Further threads may compute, or belong
+// to a library that never does.
 static bool computes_with_one_thread(struct reader *r, const struct facts *f)
 {
 	double feeding = reader_run(r, "loader_workers") ? f->workers.feeding / fmax(1, f->ranks.n)
@@ -981,7 +987,8 @@ static bool computes_with_one_thread(struct reader *r, const struct facts *f)
 	return facts_one_thread(f, feeding, key_is(r, "omp_num_threads", "1"));
 }
 
-// "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"
+// The path in "reference /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0"; NULL for another
+// library.
 static const char *reference_blas(struct reader *r)
 {
 	static const char word[] = "reference ";
@@ -989,7 +996,7 @@ static const char *reference_blas(struct reader *r)
 	return blas && strncmp(blas, word, strlen(word)) == 0 ? blas + strlen(word) : NULL;
 }
 
-// "pytorch 1.13.0: data, backward"; of several, PyTorch: it is what has a loader.
+// The framework in "pytorch 1.13.0: data, backward"; of several, PyTorch, since it has a loader.
 static enum framework framework_of(const char *hooks)
 {
 	static const struct {
@@ -1021,7 +1028,7 @@ static void fill_settings(struct reader *r, struct facts *f)
 	f->workers.restart = f->workers.n > 0 && key_is(r, "loader_persistent_workers", "0");
 }
 
-// CPUs of the threads come from clocks, which are exact, also where no samples can be taken.
+// CPU use of threads comes from clocks, which are exact, and known even without samples.
 static void fill_code(const struct analysis *a, const struct code_profile *profile, int64_t main,
 	const struct stretch *stretch, struct facts *ret)
 {
@@ -1063,7 +1070,7 @@ static void fill_lines(const struct analysis *a, struct facts *f)
 	}
 	const struct script_line *top = &shares.items[0];
 	f->lines.looks = shares.samples;
-	f->main_threads = fmax(1, f->main_threads - 1); // the one that looked is no job's
+	f->main_threads = fmax(1, f->main_threads - 1); // the sampling thread is not the job's
 	f->lines.share = (double)top->samples / (double)shares.samples;
 	snprintf(f->lines.top, sizeof(f->lines.top), "%.60s:%lld %.40s()",
 		script_lines_short(&shares, top->file), (long long)top->line, top->function);
@@ -1075,8 +1082,8 @@ static double known_or_0(double value)
 	return isfinite(value) ? value : 0;
 }
 
-// JAX has no loader: what its hooks call data is all that is between two compiled calls, and
-// between those of a short step it is the way into them and out again rather.
+// JAX has no loader: its hooks mark as data all time between two compiled calls. Around a short
+// step, that is mostly the way into the calls and out of them.
 void facts_doubt_data(struct facts *f)
 {
 	struct estimate *data = &f->share[PHASE_DATA], *other = &f->share[PHASE_OTHER];
@@ -1101,7 +1108,7 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 	worker_facts_fill(a, analysis_trainer(a), &stretch, ret);
 	wait_facts_fill(a, analysis_trainer(a), &stretch, ret);
 	struct code_profile profile;
-	(void)profile_load(a, &stretch, &profile); // without memory for it, no samples
+	(void)profile_load(a, &stretch, &profile); // out of memory: no samples
 	fill_code(a, &profile, analysis_trainer(a), &stretch, ret);
 	fill_storage(a, ret, &stretch);
 	fill_memory(a, ret, &stretch);
@@ -1122,13 +1129,13 @@ void facts_gather(const struct analysis *a, struct facts *ret)
 
 // Quota facts -------------------------------------------------------------------------------------
 //
-// What a quota takes is known from two clocks. The cgroup's throttled time is summed over CPUs on
-// which some thread was ready and held back. What threads wait for a CPU (schedstat's run delay)
-// has that in it before Linux 6.18, not since (seen on 6.18: 7 ms beside 2.0 s throttled), and of a
-// process only its leader's is read. So the larger of both is what was asked for beyond what was
-// used, and more may have been: several threads that wait on one CPU count once.
+// Two clocks show the effect of a quota. The cgroup's throttled time is summed over the CPUs on
+// which a ready thread was held back. The time that threads wait for a CPU (schedstat's run delay)
+// includes that before Linux 6.18, but not since (seen on 6.18: 7 ms next to 2.0 s throttled), and
+// is read only of each process's leader. So the larger of the two is the demand beyond what was
+// used. The demand may be higher, since several threads that wait on one CPU count once.
 
-// The end of the path of the cgroup that sets it, as the last event about it has it.
+// The end of the path of the cgroup with the quota, from the last event about it.
 static const char *find_where(const struct analysis *a)
 {
 	static const char before[] = " by cgroup /";
@@ -1147,7 +1154,7 @@ static const char *find_where(const struct analysis *a)
 	return slash ? slash : where;
 }
 
-// CPUs that processes of the job were ready for and did not have.
+// The mean number of the job's processes that were ready and had no CPU.
 static double queued_cpus(const struct analysis *a, const struct stretch *stretch)
 {
 	double sum = NAN;
@@ -1178,7 +1185,7 @@ void quota_facts_fill(const struct analysis *a, const struct stretch *stretch, s
 		a->tables.reader, &a->stops, job, NAME_THROTTLED_TIME, stretch);
 	q->queued_cpus = queued_cpus(a, stretch);
 	q->used_cpus = ret->cpus_used;
-	double asked = fmax(q->throttled_cpus, q->queued_cpus); // passes over what is not known
+	double asked = fmax(q->throttled_cpus, q->queued_cpus); // fmax ignores NAN
 	q->needed_cpus = fmin(q->used_cpus + asked, fmax(ret->host_cpus, q->used_cpus));
 }
 
@@ -1214,7 +1221,7 @@ static const struct plausible_row fact_rows[] = {
 	{"CPUs of samples of workers", OF_FACTS(code_workers.cpus), BOUND_CPUS},
 };
 
-// Of things that are so many at a time: a mean number of them is no larger.
+// Counts are of things that exist at the same time: a mean number cannot exceed them.
 static void check_counts(
 	const struct plausible_limits *l, struct facts *f, struct implausible_list *notes)
 {
@@ -1273,7 +1280,7 @@ double facts_share(const struct facts *f, enum phase_id phase)
 	return zero_unless_known(f->share[phase].value);
 }
 
-// Validation and checkpoints take nothing of an iteration, but of training.
+// Validation and checkpoints take no time of an iteration, but of training.
 double facts_iterations_share(const struct facts *f)
 {
 	double apart = zero_unless_known(f->validation_s) + zero_unless_known(f->checkpoint_s);

@@ -18,7 +18,7 @@ void sentence_append_headline(struct text *t, const struct facts *f, const struc
 	cause_kind(cause->bottleneck)->say(t, f, cause);
 }
 
-// "storage 21 % (18 to 24)": a cause that holds in part.
+// Appends a cause that holds in part: "storage 21 % (18 to 24)".
 static void append_part(struct text *t, const struct cause *cause)
 {
 	text_append_string(t, cause_kind(cause->bottleneck)->part);
@@ -51,7 +51,7 @@ void sentence_append_parts(struct text *t, const struct verdict *v)
 {
 	const char *comma = "";
 	for (size_t i = 1; i < v->n_causes && v->bottleneck == v->causes[0].bottleneck; i++) {
-		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // what an iteration is for
+		if (v->causes[i].bottleneck != BOTTLENECK_COMPUTE) { // the purpose of an iteration
 			text_append_string(t, comma);
 			append_part(t, &v->causes[i]);
 			comma = ", ";

@@ -11,13 +11,14 @@
 
 // "input-bound (preparation on the CPU): each iteration waits 61 % of its time for batches ..."
 void sentence_append_headline(struct text *t, const struct facts *f, const struct cause *cause);
-// "; then child processes, 16 %": where computing is first, what could be taken away.
+// If computing is first, appends the largest cause that could be removed: "; then child processes,
+// 16 %".
 void sentence_append_second(struct text *t, const struct facts *f, const struct causes *c);
-// All that hold in part beside the first; nothing where the verdict is not made from causes.
+// Appends all causes beside the first; nothing if the verdict does not come from causes.
 void sentence_append_parts(struct text *t, const struct verdict *v);
-// Where an iteration's time goes: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".
+// Appends the shares of an iteration: "data 61 %, forward 12 % ... (+-1 %, 1,430 iterations)".
 void sentence_append_shares(struct text *t, const struct facts *f);
-// What would make the verdict surer; nothing where nothing would.
+// Appends how to raise the confidence; nothing if that is not possible.
 void sentence_append_surer(struct text *t, const struct facts *f, const struct causes *c);
-// "about 1.9 times faster", "at most 1.3 times faster"; nothing where the gain is not known.
+// "about 1.9 times faster", "at most 1.3 times faster"; nothing if the gain is not known.
 void sentence_append_gain(struct text *t, const struct suggestion *s);

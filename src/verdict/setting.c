@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The kinds of settings, a row each, and the environment variables that may be set.
+// The kinds of settings, a row for each, and the environment variables that may be set.
 
 #include "verdict/setting.h"
 
@@ -11,7 +11,8 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 
-// What a setting decides is run: nothing here names a program, a library or a file to load.
+// Settings are passed to a job that is run: none of these variables names a program, a library or a
+// file to load.
 static const char *const variables[] = {
 	"BLIS_NUM_THREADS",
 	"GLIBC_TUNABLES",
@@ -61,7 +62,7 @@ static bool is_number(const char *value, uint64_t least, uint64_t most)
 	return cursor_u64(&at, &number) && at.at == at.end && number >= least && number <= most;
 }
 
-// More than any machine has CPUs for, and than a loader can feed.
+// Above the limit: more than any machine has CPUs, and more than a loader can feed.
 static bool is_workers(const char *value)
 {
 	return is_number(value, 0, 1024);
@@ -125,7 +126,7 @@ static bool is_same(const struct setting *one, const struct setting *other)
 	return one->kind == other->kind && strcmp(one->value, other->value) == 0;
 }
 
-// Whether both set the same thing, be it to the same value.
+// Whether both set the same thing, possibly to different values.
 static bool is_of_same(const struct setting *one, const struct setting *other)
 {
 	size_t name = strcspn(one->value, "=");

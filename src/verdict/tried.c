@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Trials of advice: in a run, in a verdict, in words.
+// Trials of advice: in a run, in a verdict, and as text.
 //
 //   [{"settings": [{"environment": "OMP_NUM_THREADS=1"}, {"num_workers": "2"}],
 //     "promised": [1.5, 1.3, 1.7], "at_most": true, "gain": [1.48, 1.41, 1.55], "probes": 3,
@@ -20,7 +20,7 @@
 
 enum { JSON_BYTES_MAX = 64 << 10, MISSING_BYTES_MAX = 500 };
 
-#define GAIN_MOST 1e6 // a gain beyond is none that a job had
+#define GAIN_MOST 1e6 // a larger gain is not credible
 
 static const struct estimate no_estimate = {NAN, NAN, NAN};
 
@@ -65,7 +65,7 @@ static bool read_settings(const json_t *json, struct setting_list *ret)
 	return ret->n > 0;
 }
 
-// False: it is none.
+// False: not a valid trial.
 static bool read_one(const json_t *json, struct tried *ret)
 {
 	*ret = (struct tried){
@@ -78,7 +78,7 @@ static bool read_one(const json_t *json, struct tried *ret)
 	return read_settings(json_object_get(json, "settings"), &ret->settings);
 }
 
-// A reason is printed: no more of it than a line, nothing that a terminal must not see.
+// The reason is printed, so it is cut to one line without control characters.
 static char *read_missing(const json_t *json)
 {
 	const char *missing = json_string_value(json_object_get(json, "missing"));
@@ -262,7 +262,8 @@ void tried_append(struct text *t, const struct tried *tried)
 
 // A verdict ---------------------------------------------------------------------------------------
 
-// Gives the suggestion the best trial of its choices. Whether all were tried in vain.
+// Attaches the best trial of its choices to a suggestion. Returns whether all choices were tried in
+// vain.
 static bool attach(struct suggestion *s, const struct tried_list *list)
 {
 	struct setting_list choice;
@@ -281,12 +282,12 @@ static bool attach(struct suggestion *s, const struct tried_list *list)
 		}
 	}
 	if (s->tried && tried_in_vain(s->tried) && in_vain < choices) {
-		s->tried = NULL; // another may gain
+		s->tried = NULL; // another choice may gain
 	}
 	return choices > 0 && in_vain == choices;
 }
 
-// Advice that was tried and gained comes first, by its gain; the rest keeps its order.
+// Advice that was tried and gained comes first, by gain; the rest keeps its order.
 static bool comes_before(const struct suggestion *a, const struct suggestion *b)
 {
 	bool tried_a = a->tried && tried_gained(a->tried);

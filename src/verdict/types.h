@@ -13,31 +13,31 @@
 
 enum bottleneck {
 	BOTTLENECK_UNKNOWN, // too short, or too little was measured
-	BOTTLENECK_FAILED, // the job did not end as it should: out of memory, killed
-	// From outside alone.
+	BOTTLENECK_FAILED, // the job did not end normally: out of memory, killed
+	// Judged without phases.
 	BOTTLENECK_CPU,
 	BOTTLENECK_ONE_THREAD, // one busy CPU, the others idle
 	BOTTLENECK_GPU,
 	BOTTLENECK_GPU_FAULT, // errors after which its results cannot be trusted, or it is gone
-	BOTTLENECK_IDLE, // waits for something that was not measured
-	// From phases: each is a row of the table in causes.c, judged in this order. Some are
-	// judged from outside, too.
+	BOTTLENECK_IDLE, // waits for something that is not measured
+	// From phases: each is a row of the table in causes.c, judged in this order. Some are also
+	// judged without phases.
 	BOTTLENECK_CPU_QUOTA, // throttled by its cgroup
-	BOTTLENECK_THREADS, // more of them than CPUs, and they spin
-	BOTTLENECK_CONTENTION, // there are fewer CPUs than work, or others use them
+	BOTTLENECK_THREADS, // more threads than CPUs, and they spin
+	BOTTLENECK_CONTENTION, // fewer CPUs than work, or others use them
 	BOTTLENECK_STORAGE,
 	BOTTLENECK_MEMORY,
 	BOTTLENECK_INPUT, // the CPU work of preparing batches
-	BOTTLENECK_INPUT_SLEEP, // preparing batches is blocked: what it waits for
+	BOTTLENECK_INPUT_SLEEP, // preparation is blocked, by this and the next ones
 	BOTTLENECK_INPUT_LOCK,
 	BOTTLENECK_INPUT_NETWORK,
-	BOTTLENECK_INPUT_BLOCKED, // by something else
-	BOTTLENECK_PYTHON_THREADS, // another one holds the interpreter
+	BOTTLENECK_INPUT_BLOCKED, // by anything else
+	BOTTLENECK_PYTHON_THREADS, // another thread holds the interpreter's lock
 	BOTTLENECK_CHILDREN, // processes that a step starts
-	BOTTLENECK_BLOCKED, // the training thread waits in its steps, for something outside
-	BOTTLENECK_ALLOCATION, // page faults of memory that is given back and taken again
+	BOTTLENECK_BLOCKED, // the training thread waits in its steps for something outside
+	BOTTLENECK_ALLOCATION, // page faults of memory that is returned and allocated again
 	BOTTLENECK_OPTIMIZER,
-	BOTTLENECK_LAUNCH, // the host's own time between the pieces of work
+	BOTTLENECK_LAUNCH, // the host's own time between pieces of work
 	BOTTLENECK_GPU_UNUSED,
 	BOTTLENECK_GPU_SHARED, // with other programs
 	BOTTLENECK_COMPUTE,
@@ -48,7 +48,7 @@ enum bottleneck {
 	BOTTLENECK_VALIDATION,
 	BOTTLENECK_CHECKPOINT,
 	BOTTLENECK_STARTUP,
-	BOTTLENECK_LEAK, // memory grows over iterations: it has no share
+	BOTTLENECK_LEAK, // memory grows over iterations; has no share
 	N_BOTTLENECKS,
 };
 
@@ -60,32 +60,33 @@ struct evidence {
 	const char *source; // a metric's name, or NULL
 };
 
-// One of the things that take time.
+// A cause of lost time.
 struct cause {
 	enum bottleneck bottleneck;
-	struct estimate share; // of an iteration, of training (validation, checkpoint) or of the
-	                       // run (start-up): what it would be shorter by without this; NAN:
-	                       // it costs no time (leak)
-	double weight; // the same of the whole of training, to compare causes by
+	// By how much an iteration, training (validation, checkpoint) or the run (start-up) would
+	// be shorter without the cause; NAN: it costs no time (leak).
+	struct estimate share;
+	double weight; // the same relative to all of training, to compare causes
 };
 
-// What memory holds, as far as readings at certain moments tell: the training process when the
-// framework was imported, when the first iteration began, after the first ones, and at its most.
-// What came between two moments is named after what a training job does there; what is taken and
-// given back within a step shows only in steps longer than the readings' distance.
+// The contents of memory, as far as readings at certain moments show them: of the training process
+// when the framework was imported, when the first iteration began, after the first ones, and at its
+// peak. Growth between two moments is named after what a training job does there. Memory that is
+// allocated and freed within a step shows only if steps are longer than the interval of readings.
 
 enum holding {
-	HOLDING_FRAMEWORK, // the process when its imports were done
-	HOLDING_DATASET, // since then, before the first iteration: dataset, weights
-	HOLDING_TRAINING, // since then, after two iterations: gradients, optimizer state, workspace
-	HOLDING_ACTIVATIONS, // at most more than that, within steps
-	HOLDING_GROWTH, // what steps keep and never give back: a leak
-	HOLDING_WORKERS, // the other processes' own
+	HOLDING_FRAMEWORK, // the process after its imports
+	HOLDING_DATASET, // growth from then to the first iteration: dataset, weights
+	HOLDING_TRAINING, // growth over two iterations: gradients, optimizer state, workspace
+	HOLDING_ACTIVATIONS, // the peak above that, within steps
+	HOLDING_GROWTH, // memory that steps never free: a leak
+	HOLDING_WORKERS, // private memory of the other processes
 	HOLDING_BATCHES, // shared memory: batches on their way
 	HOLDING_FILES, // page cache of the job: can be dropped
 	HOLDING_GPU_MODEL, // on the device before the first iteration: context, weights
-	HOLDING_GPU_TRAINING, // since then, at most: gradients, optimizer, activations, what is
-	                      // reserved but unused
+	// Growth from then to the peak: gradients, optimizer, activations, reserved but unused
+	// memory.
+	HOLDING_GPU_TRAINING,
 	N_HOLDINGS,
 };
 
@@ -95,12 +96,12 @@ struct memory_breakdown {
 
 // A trial of advice.
 struct tried {
-	struct setting_list settings; // all at once
-	struct estimate promised; // times faster; value NAN: nothing was
-	bool at_most; // what was promised is a bound
+	struct setting_list settings; // all used together
+	struct estimate promised; // times faster; value NAN: nothing was promised
+	bool at_most; // `promised` is an upper bound
 	struct estimate gain; // times faster, with the 95 % interval of the ratio; NAN: not known
 	unsigned probes; // with these settings
-	char *missing; // why the gain is not known; NULL where it is
+	char *missing; // why the gain is not known; NULL if it is
 };
 
 struct tried_list {
@@ -108,40 +109,42 @@ struct tried_list {
 	size_t n;
 };
 
-// What a gain is.
+// The origin of a gain.
 enum gain_kind {
 	GAIN_UNKNOWN,
-	GAIN_AT_MOST, // an upper bound: as if all that the cause takes were gone
+	GAIN_AT_MOST, // an upper bound: the whole cause is removed
 	GAIN_ESTIMATED, // by a model
 };
 
 struct suggestion {
 	enum gain_kind kind;
-	struct estimate gain; // times faster; NAN where it is not known
+	struct estimate gain; // times faster; NAN: not known
 	char *action; // "train.py:42  num_workers 2 -> 4"
-	char *basis; // what the gain rests on
-	struct setting_list settings; // what of it needs no edit: `strain advise --try` tries each
-	                              // choice; none: it cannot be tried
-	const struct tried *tried; // the best of its choices, in verdict.tried; NULL: not tried
+	char *basis; // the reason for the gain
+	// The part that needs no edit: `strain advise --try` tries each choice. Empty: it cannot be
+	// tried.
+	struct setting_list settings;
+	// the best trial of its choices, in verdict.tried; NULL: not tried
+	const struct tried *tried;
 };
 
 struct verdict {
 	enum bottleneck bottleneck;
 	enum confidence confidence;
 	char *headline; // "CPU-bound: the job used 1.9 of 2 CPUs"
-	char *shares; // "data 61 %, forward 12 %"; "" where there are no phases
-	char *next; // what to try, in a line, or what would make it surer; "" where there is
-	            // nothing to say
-	const char *action; // in next, behind its heading: what to try; NULL: it is none
-	char *surer; // what would make it surer; "" where nothing would
-	char *marking; // what to type for epochs or iterations, in a line; "" where they are there
-	struct cause *causes; // [n_causes], the largest first
+	char *shares; // "data 61 %, forward 12 %"; "" without phases
+	// The first thing to try, or how to raise the confidence, in one line; "" for neither.
+	char *next;
+	const char *action; // the part of `next` to try, after its heading; NULL: there is none
+	char *surer; // how to raise the confidence; "" if that is not possible
+	char *marking; // command line that marks epochs or iterations; "" if they are marked
+	struct cause *causes; // [n_causes], largest first
 	size_t n_causes;
 	struct suggestion *suggestions; // [n_suggestions], in the order of the causes
 	size_t n_suggestions;
-	struct suggestion *in_vain; // [n_in_vain]: tried, and gained nothing; no advice any more
+	struct suggestion *in_vain; // [n_in_vain]: tried without gain, no longer advice
 	size_t n_in_vain;
-	struct tried_list tried; // what of this run was tried
+	struct tried_list tried; // trials of this run
 	struct evidence *evidence; // [n_evidence]
 	size_t n_evidence;
 	struct memory_breakdown memory;

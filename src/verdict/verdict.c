@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The verdict. Where there are phases the causes have the word (causes.h). What comes before them,
-// a job that failed, and what is said where there are none, are the rules here: each looks at the
-// overview and either recognises its bottleneck or does not; the first in the table that does has
-// the word. Thresholds are where a resource is used so much that more of the rest would change
-// little; none of them can see inside an iteration, so none is surer than "medium".
+// Builds the verdict. With phases, the causes decide (causes.h). The rules here come before them (a
+// job that failed), or decide without phases. Each rule looks at the overview and either recognises
+// its bottleneck or does not; the first one in the table that does decides. Thresholds are at the
+// point where more of a resource would change little. None of the rules can see inside an
+// iteration, so their confidence is at most medium.
 
 #include "verdict/verdict.h"
 
@@ -50,8 +50,7 @@ static void append_line(struct text *out, const char *prefix, const struct text 
 	}
 }
 
-// Epochs and their rate: the part that the job's own words make known. Phases will stand here too.
-// False where nothing was said.
+// Appends epochs and their rate, which come from the job's output. False: there are none.
 static bool append_epochs(struct text *t, const struct analysis *a)
 {
 	size_t n = 0;
@@ -59,7 +58,7 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 		n += !a->tables.epochs.items[i].open;
 	}
 	if (n == 0 && a->overview.partial) {
-		return false; // that is said above
+		return false; // reported above
 	}
 	if (n == 0) {
 		text_append_string(t, "ran ");
@@ -69,7 +68,7 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 	words_append_counted(t, (double)n, "epoch");
 	text_append_string(t, " of ");
 	words_append_seconds(t, epoch_typical_seconds(&a->tables.epochs));
-	// The one rate that compare and sweep know too: not what an epoch's whole time makes of it.
+	// The rate that compare and sweep use, not one computed from an epoch's whole time.
 	const char *why = NULL;
 	double rate = measures[MEASURE_SAMPLES_PER_SECOND].compute(a, &why);
 	if (rate > 0) {
@@ -81,7 +80,7 @@ static bool append_epochs(struct text *t, const struct analysis *a)
 	return true;
 }
 
-// What the job printed about its last epoch: "loss 0.218".
+// Appends what the job printed about its last epoch: "loss 0.218".
 static void append_points(struct text *t, const struct analysis *a)
 {
 	enum { SHOWN = 2 };
@@ -95,7 +94,7 @@ static void append_points(struct text *t, const struct analysis *a)
 	}
 }
 
-// Of the job's GPUs.
+// Appends the figures of the job's GPUs.
 static void append_gpus(struct text *t, const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
@@ -110,7 +109,7 @@ static void append_gpus(struct text *t, const struct analysis *a)
 			(!fullest || gpu->memory_peak_bytes > fullest->memory_peak_bytes)) {
 			fullest = gpu;
 		}
-		lowest = fmin(lowest, gpu->busy); // fmin and fmax pass NAN over
+		lowest = fmin(lowest, gpu->busy); // fmin and fmax ignore NAN
 		highest = fmax(highest, gpu->busy);
 	}
 	if (fullest) {
@@ -153,7 +152,7 @@ static void append_figures(struct text *t, const struct analysis *a)
 	append_gpus(t, a);
 }
 
-// "GPU power (not supported by this driver)" ... as many as fit.
+// Appends as many as fit of "GPU power (not supported by this driver)" ...
 static void append_missing(struct text *t, const struct analysis *a, size_t columns)
 {
 	size_t shown = 0, rest = 0;
@@ -194,7 +193,7 @@ static void append_recording(struct text *t, const struct analysis *a)
 	append_missing(t, a, COLUMNS - INDENT);
 }
 
-// Whole commands, to be copied.
+// Complete commands, to be copied.
 static void append_commands(struct text *out, const char *indent, const char *path)
 {
 	text_format(out, "%sstrain show ", indent);
@@ -204,7 +203,7 @@ static void append_commands(struct text *out, const char *indent, const char *pa
 	text_append_string(out, " -o report.html\n");
 }
 
-// The last that a job printed which failed, as far as it is known.
+// Appends the last output lines of a failed job, if they are known.
 static void append_output(struct text *out, const char *prefix, const struct analysis *a)
 {
 	const char *output = a->overview.outcome.output;
@@ -225,7 +224,7 @@ void verdict_lines(const struct analysis *a, struct text *out)
 {
 	static const char indent[] = "        ";
 	struct text line = {0};
-	// That it failed comes before that not all of it is known, and that before what is known.
+	// A failure comes first, then what was not recorded, then the rest.
 	bool failed = a->verdict->bottleneck == BOTTLENECK_FAILED;
 	if (a->overview.partial && !failed) {
 		overview_append_recorded(&line, &a->overview);
@@ -262,13 +261,14 @@ void verdict_lines(const struct analysis *a, struct text *out)
 // Verdict -----------------------------------------------------------------------------------------
 
 #define TOO_SHORT_S 1.0
-#define WAITED 0.10 // of the time, for a CPU that others had
+#define WAITED 0.10 // share of the time, waiting for a CPU that others had
 #define ONE_THREAD_SHARE 0.6 // of the job's CPU time
-#define ONE_THREAD_MOST 1.03 // CPUs: more, and there are several
+#define ONE_THREAD_MOST 1.03 // CPUs: with more, there are several threads
 #define IDLE 0.15
-#define ASLEEP 0.02 // CPUs: who wants one is given more, however many others do
+// CPUs: a job that wants a CPU gets more than this, however many others want one
+#define ASLEEP 0.02
 
-#define NEXT_COLUMNS 112 // what the line after a run has room for
+#define NEXT_COLUMNS 112 // width of the line after a run
 
 const char *confidence_name(enum confidence confidence)
 {
@@ -291,15 +291,16 @@ const char *gain_kind_name(enum gain_kind kind)
 	return names[kind];
 }
 
-// What a rule says: each appends text and answers how sure it is; CONFIDENCE_NONE: not this one.
+// The result of a rule: each appends text and returns its confidence; CONFIDENCE_NONE: the rule
+// does not apply.
 struct opinion {
 	const struct facts *facts;
 	struct text headline;
 	struct text next;
-	size_t action_at; // in next, behind its heading: what to try; 0: there is nothing
+	size_t action_at; // offset in `next` of what to try, after its heading; 0: nothing
 };
 
-// Begins what to try, as `next`.
+// Starts the text of what to try in `next`.
 static struct text *propose(struct opinion *opinion)
 {
 	text_append_string(&opinion->next, "to try: ");
@@ -336,7 +337,7 @@ static double role_cpus(const struct analysis *a, enum role role)
 	return seconds / a->overview.running_s;
 }
 
-// " (loader workers 1.2, main 0.7)" where there are loader workers.
+// Appends " (loader workers 1.2, main 0.7)" if there are loader workers.
 static void append_cpu_split(struct text *t, const struct analysis *a)
 {
 	double loaders = role_cpus(a, ROLE_LOADER);
@@ -358,8 +359,9 @@ static bool was_killed(const struct analysis *a)
 	return killed;
 }
 
-// How sure it is that the kernel killed a process of the job for lack of memory. It counts its
-// victims by cgroup: where the job has none of its own, somebody near it or on this host was one.
+// The confidence that the kernel killed a process of the job for lack of memory. It counts victims
+// by cgroup: if the job has no cgroup of its own, the victim may be another process in its cgroup
+// or on the host.
 static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 {
 	const struct entity *host = entity_first(&a->tables.entities, ENTITY_HOST);
@@ -368,12 +370,12 @@ static enum confidence out_of_memory(const struct analysis *a, int64_t job)
 		return CONFIDENCE_HIGH;
 	}
 	if (a->overview.stopped) {
-		return CONFIDENCE_NONE; // who killed it is known
+		return CONFIDENCE_NONE; // it was killed by a stop rule
 	}
 	if (find_event(a, "oom_kill_nearby") && (was_killed(a) || a->overview.exit_status > 0)) {
 		return CONFIDENCE_MEDIUM;
 	}
-	// Where memory ends the recorder, who can be spared, goes first.
+	// When memory runs out, the recorder is killed first, since it can be spared.
 	if (find_event(a, "recorder_died") && a->overview.exit_signal == SIGKILL) {
 		return CONFIDENCE_LOW;
 	}
@@ -397,7 +399,7 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 	text_append_string(
 		&opinion->headline, o->exit_signal == SIGKILL ? "the job" : "a process of the job");
 	text_append_string(propose(opinion), "use a smaller batch or fewer loader workers");
-	// Where the limit was never reached, the machine had no memory left.
+	// If the limit was never reached, the machine had no memory left.
 	if (tables_figure(&a->tables, id, NAME_MEMORY_LIMIT_HITS, FIGURE_TOTAL) == 0) {
 		text_append_string(&opinion->headline, " when the machine ran out of memory");
 	} else if (o->memory_limit_is_cgroup) {
@@ -413,8 +415,8 @@ static enum confidence judge_out_of_memory(const struct analysis *a, struct opin
 	return confidence;
 }
 
-// A job that ended by itself, and not as it should. What limited it until then is of no use to who
-// has to mend it. Who ended it on purpose still wants to know.
+// A job that failed by itself. What limited it until then does not help to repair it. A job that
+// was ended on purpose gets a verdict on its speed.
 static enum confidence judge_failed(const struct analysis *a, struct opinion *opinion)
 {
 	const struct outcome_told *told = &a->overview.outcome;
@@ -474,7 +476,7 @@ static enum confidence judge_gpu(const struct analysis *a, struct opinion *opini
 	return CONFIDENCE_MEDIUM;
 }
 
-// What the GPU computed then cannot be trusted, however fast it was.
+// The results of a faulty GPU cannot be trusted, however fast it was.
 static enum confidence judge_gpu_fault(const struct analysis *a, struct opinion *opinion)
 {
 	const struct outcome_told *told = &a->overview.outcome;
@@ -601,8 +603,8 @@ static enum confidence tell_contention(
 	return sure;
 }
 
-// Others take the CPUs that the job would like to have. Leaders that wait, asleep, for threads of
-// theirs do not see that these have none: the pressure of the job does.
+// Others use the CPUs that the job needs. A leader that sleeps until its threads are done does not
+// notice that they lack CPUs; the pressure of the job shows it.
 static enum confidence judge_contention(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
@@ -612,7 +614,8 @@ static enum confidence judge_contention(const struct analysis *a, struct opinion
 	               : CONFIDENCE_NONE;
 }
 
-// By the host's pressure: all that waited may be others, so this is after what is known of the job.
+// By the host's pressure. All waiting tasks may belong to others, so this rule comes after those
+// about the job.
 static enum confidence judge_starved(const struct analysis *a, struct opinion *opinion)
 {
 	const struct overview *o = &a->overview;
@@ -621,8 +624,8 @@ static enum confidence judge_starved(const struct analysis *a, struct opinion *o
 	               : CONFIDENCE_NONE;
 }
 
-// One process that keeps one CPU busy, and takes most of the job's time, is what the others wait
-// for. That it is one of its threads is a guess.
+// One process keeps one CPU busy and has most of the job's CPU time: the others wait for it. That
+// only one of its threads is busy is a guess.
 static bool is_one_thread(const struct overview *o, const struct process_row *row)
 {
 	return row->cpu_share >= SATURATED && row->cpu_share <= ONE_THREAD_MOST &&
@@ -693,7 +696,7 @@ struct rule {
 	enum confidence (*judge)(const struct analysis *a, struct opinion *opinion);
 };
 
-// What phases cannot make up for: nothing else is said of such a job.
+// Problems that phases cannot outweigh: nothing else is reported of such a job.
 static const struct rule failures[] = {
 	{BOTTLENECK_FAILED, judge_out_of_memory},
 	{BOTTLENECK_GPU_FAULT, judge_gpu_fault},
@@ -725,20 +728,20 @@ static bool has_python(const struct process_list *list)
 	return false;
 }
 
-// What would have given a run without iterations some, or epochs; "" where nothing would.
+// How a run without iterations can get some, or epochs; "" if it cannot.
 static const char *way_to_marks(const struct analysis *a)
 {
 	bool python = has_python(&a->processes),
 	     marks = !a->tables.reader || !reader_run(a->tables.reader, "markers_missing");
 	if (a->overview.attached) {
-		return ""; // the output of a process that ran already cannot be read
+		return ""; // the output of an attached process cannot be read
 	}
 	if (a->tables.epochs.n > 0) {
 		return python && marks ? "to mark iterations in the script: import strain; "
 		                         "for batch in strain.iterations(loader):"
 		                       : "";
 	}
-	if (a->overview.epoch_pattern) { // of a live run there may be some yet
+	if (a->overview.epoch_pattern) { // a live run may still get some
 		return a->overview.state == RUN_LIVE
 		               ? ""
 		               : "no line of the searched output matched --epoch-pattern";
@@ -770,7 +773,7 @@ static void judge_by_causes(
 	}
 }
 
-// The first thing to try, in a line: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
+// Sets `next` to the first thing to try: "train.py:42  num_workers 2 -> 4: about 1.9 times faster".
 static void append_first(struct opinion *opinion, const struct verdict *v)
 {
 	const struct suggestion *first = v->n_suggestions ? &v->suggestions[0] : NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The bottleneck of a run, with the evidence, the confidence, and what to try: from the phases of
-// its iterations if there are any (causes.h), else from system metrics. Sentences are made here,
-// once, for the terminal, the end of a run and the report.
+// Builds the verdict: the bottleneck of a run, with evidence, confidence, and advice. It uses the
+// phases of the run's iterations (causes.h), else system metrics. Sentences are written here once,
+// for the terminal, the end of a run and the report.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 struct analysis;
 
-// Needs the analysis' overview and epochs. Every text is printable.
+// Needs the overview and epochs of the analysis. All texts are printable.
 int verdict_build(const struct analysis *a, struct verdict *ret);
-// The same of what analysis_load gave, which has it then (a->verdict): *ret lives as long. -ENOMEM:
-// and the analysis is released.
+// The same for an analysis from analysis_load, which then refers to *ret (a->verdict): *ret must
+// live as long. On -ENOMEM the analysis is released.
 int verdict_judge(struct analysis *a, struct verdict *ret, struct error *e);
 void verdict_done(struct verdict *v);
 
-// The lines that end `strain run`: at most six, one more of a part, one of memory that grows, one
-// of what to type for a job that marks nothing, and of a job that failed the last three that it
-// printed; each with its newline, none over 120 columns but the last two, the commands that show
-// more.
+// Appends the lines that end `strain run`: at most six; one more each for a partial recording, for
+// memory that grows, and for how to mark a job without marks; and the last three lines of output of
+// a failed job. Each ends with a newline. No line is longer than 120 columns, except the last two,
+// the commands that show more.
 void verdict_lines(const struct analysis *a, struct text *out);
