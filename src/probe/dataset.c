@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The files that a job reads its data from.
+// Finds the files from which a job reads its data.
 
 #include "probe/dataset.h"
 
@@ -27,7 +27,7 @@
 
 // Page cache --------------------------------------------------------------------------------------
 //
-// The page cache of single files.
+// How much of single files is in the page cache.
 
 #define READ_BYTES ((size_t)1 << 20)
 #define MINCORE_BYTES ((uint64_t)1 << 30) // mapped at once
@@ -36,10 +36,10 @@
 #define SYS_cachestat 451 // the same number on all architectures
 #endif
 
-// The kernel's structs of cachestat(2), which older headers do not have.
+// The structs of cachestat(2), which older kernel headers do not have.
 struct kernel_cachestat_range {
 	uint64_t offset;
-	uint64_t length; // 0: to the end
+	uint64_t length; // 0: to the end of the file
 };
 
 struct kernel_cachestat {
@@ -82,8 +82,9 @@ static int resident_by_mincore(int fd, uint64_t *ret_bytes)
 	return 0;
 }
 
-// Bytes of an open file that are in the page cache, in whole pages: cachestat(2) (Linux 6.5), else
-// mincore(2), which tells it only of files that one owns or may write. 0, or -errno.
+// Sets *ret_bytes to the part of an open file that is in the page cache, in whole pages. Uses
+// cachestat(2) (Linux 6.5), else mincore(2), which only works for files that the caller owns or may
+// write. Returns 0 or -errno.
 static int page_cache_resident(int fd, uint64_t *ret_bytes)
 {
 	struct kernel_cachestat_range all = {0};
@@ -113,9 +114,9 @@ int dataset_fill_page_cache(int fd)
 	}
 }
 
-// Asks the kernel to forget the file: posix_fadvise(2), POSIX_FADV_DONTNEED. What was not written
-// back yet, what is mapped and what is on a file system in memory stays; ask page_cache_resident.
-// 0, or -errno.
+// Asks the kernel to drop the file from the page cache (posix_fadvise(2), POSIX_FADV_DONTNEED).
+// Dirty or mapped pages, and files in memory, stay: check with page_cache_resident. Returns 0 or
+// -errno.
 static int page_cache_drop(int fd)
 {
 	return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -123,14 +124,14 @@ static int page_cache_drop(int fd)
 
 // Dataset -----------------------------------------------------------------------------------------
 
-// So many files of a kind from one folder are a sample of it.
+// This many files of a kind from one folder count as a sample of it.
 #define OF_A_KIND 4
-// A list that a process left; more is a job that opens files without end.
+// Limit on a list left by a process; a longer one means that the job opens files endlessly.
 #define LIST_BYTES_MAX ((off_t)64 << 20)
 #define LISTS_MAX 4096
-#define ASKED_MAX 1000 // files whose share in the page cache stands for all
+#define ASKED_MAX 1000 // files checked for their share in the page cache, as a sample of all
 
-// What belongs to the system or to a program, not to its data.
+// Folders of the system and of programs, which do not contain data.
 static const char *const system_folders[] = {
 	"/bin/",
 	"/boot/",
@@ -212,7 +213,7 @@ static bool is_program(const char *path)
 	return strstr(path, ".so.") != NULL;
 }
 
-// A script that can be run: its interpreter has it open.
+// Whether the file is an executable script: its interpreter keeps it open.
 static bool is_script(const char *path, const struct stat *status)
 {
 	char start[2];
@@ -249,7 +250,7 @@ int dataset_note(struct dataset *d, const char *path)
 	return add(d, path);
 }
 
-// Whether a descriptor of a process is open for reading only: flags, octal, in its fdinfo.
+// Whether a descriptor of a process is open for reading only, from the octal flags in its fdinfo.
 static bool is_read_only(int proc, const char *number)
 {
 	char name[32], text[256];
@@ -284,7 +285,8 @@ int dataset_note_process(struct dataset *d, pid_t pid)
 	return result;
 }
 
-// A regular file of a folder, whatever the job made of it meanwhile. NULL where it is none.
+// Opens a list in a folder that the job can write. NULL: not a regular file, as the job may have
+// replaced it.
 static FILE *open_list(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -306,7 +308,8 @@ static int note_list(struct dataset *d, int folder, const char *name)
 	for (ssize_t n;
 		list && bytes < LIST_BYTES_MAX && (n = getdelim(&path, &size, '\0', list)) > 0;) {
 		bytes += n;
-		int result = path[n - 1] == '\0' ? dataset_note(d, path) : 0; // the last, torn
+		// the last path, cut off
+		int result = path[n - 1] == '\0' ? dataset_note(d, path) : 0;
 		if (result < 0) {
 			return result;
 		}
@@ -330,7 +333,7 @@ int dataset_note_lists(struct dataset *d, const char *folder, struct error *e)
 	return result;
 }
 
-// Folders of which files are a sample -------------------------------------------------------------
+// Folders with a sample of their files ------------------------------------------------------------
 
 static int by_name(const void *a, const void *b)
 {
@@ -353,7 +356,7 @@ static void sort_once(struct dataset *d)
 	d->n = kept;
 }
 
-// Length of the folder `up` levels above the file; 0 where that would be the root.
+// Length of the path of the folder `up` levels above the file; 0 if that is the root.
 static size_t folder_length(const char *path, unsigned up)
 {
 	size_t length = strlen(path);
@@ -364,7 +367,7 @@ static size_t folder_length(const char *path, unsigned up)
 	return length;
 }
 
-// "FOLDER/*ENDING" of a noted file; NULL where there is none or no memory.
+// "FOLDER/*ENDING" of a noted file; NULL: there is none, or out of memory.
 static char *kind_of(const char *path, unsigned up)
 {
 	struct text kind = {0};
@@ -377,7 +380,8 @@ static char *kind_of(const char *path, unsigned up)
 	return text_steal(&kind);
 }
 
-// Adds what is in the folder and ends like this; `down` levels of folders below it, not it itself.
+// Adds the files with this ending in the folders `down` levels below `folder` (0: in `folder`
+// itself).
 static int add_folder(struct dataset *d, const char *folder, const char *ending, unsigned down)
 {
 	DIR *files = opendir(folder);
@@ -402,7 +406,8 @@ static int add_folder(struct dataset *d, const char *folder, const char *ending,
 	return result;
 }
 
-// "FOLDER/*ENDING" for each of the sample, `up` levels above, sorted.
+// The sorted list of "FOLDER/*ENDING" for each file of the sample, where FOLDER is `up` levels
+// above.
 static int kinds_of(const struct dataset *sample, unsigned up, struct dataset *ret)
 {
 	int result = 0;
@@ -416,7 +421,7 @@ static int kinds_of(const struct dataset *sample, unsigned up, struct dataset *r
 	return result;
 }
 
-// Where enough of a kind are there: all of that kind, `down` levels below.
+// For each kind with enough files, adds all files of that kind, `down` levels below its folder.
 static int add_kinds(struct dataset *d, const struct dataset *kinds, unsigned down)
 {
 	int result = 0;
@@ -435,8 +440,8 @@ static int add_kinds(struct dataset *d, const struct dataset *kinds, unsigned do
 	return result;
 }
 
-// Files of a kind from one folder, and, where there is a folder for each class, from several that
-// lie in one.
+// Adds the other files of the same kind in a folder. If there is a folder for each class, also
+// those in the other folders of the same parent.
 static int add_siblings(struct dataset *d)
 {
 	struct dataset kinds = {0}, classes = {0};
@@ -450,7 +455,7 @@ static int add_siblings(struct dataset *d)
 	return result;
 }
 
-// A file by what it is, and the place of a path of it.
+// The identity of a file, and the index of one of its paths.
 struct identity {
 	dev_t device;
 	ino_t inode;
@@ -470,8 +475,8 @@ static int by_identity(const void *left, const void *right)
 	return (a->path > b->path) - (a->path < b->path);
 }
 
-// Adds the bytes up. Of a file that has several paths (a link to its folder, a hard link) the first
-// is kept: a process says which it opened, the kernel what that is. What is gone is left out.
+// Sums up the sizes. Of a file with several paths (a link to its folder, a hard link), one is kept,
+// by device and inode. Files that no longer exist are removed.
 static int measure(struct dataset *d)
 {
 	_cleanup_free_ struct identity *files = calloc(d->n + 1, sizeof(*files));
@@ -538,7 +543,7 @@ double dataset_cached(const struct dataset *d)
 		if (fd >= 0 && fstat(fd, &status) == 0 && page_cache_resident(fd, &resident) == 0) {
 			uint64_t size = (uint64_t)status.st_size;
 			bytes += size;
-			cached += resident < size ? resident : size; // pages are whole
+			cached += resident < size ? resident : size; // `resident` is in whole pages
 		}
 	}
 	return bytes > 0 ? (double)cached / (double)bytes : NAN;
@@ -577,7 +582,7 @@ int dataset_cool(const struct dataset *d, struct error *e)
 			continue;
 		}
 		if (status.st_dev != synced && syncfs(fd) == 0) {
-			synced = status.st_dev; // what is dirty cannot be dropped
+			synced = status.st_dev; // dirty pages cannot be dropped
 		}
 		int result = page_cache_drop(fd);
 		if (result < 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Recording for a while, and looking at the run file meanwhile.
+// Records a job for a short time, and examines the run file meanwhile.
 
 #include "probe/probe.h"
 
@@ -27,7 +27,7 @@
 #include "runfile/still_running.h"
 
 #define STEP_NS (100 * NS_PER_MS)
-// Looking costs the job's machine something: at most one part in this many of the time.
+// Examining the run file uses the job's machine: at most 1/LOOK_SHARE of the time.
 #define LOOK_SHARE 40
 #define LOOK_SOONEST_NS NS_PER_S
 #define PATIENCE_NS (10 * NS_PER_S)
@@ -37,13 +37,13 @@ struct watched {
 	const struct probe_config *config;
 	struct probe *probe;
 	pid_t launcher;
-	char mark[48]; // of its processes, see still_running.h
+	char mark[48]; // of its processes (still_running.h)
 	uint64_t start_ns;
 	pid_t pids[PIDS_MAX];
 	size_t n_pids;
 };
 
-// The run as it is now. False where it cannot be read yet.
+// Opens the run in its current state. False: it cannot be read yet.
 static bool open_run(const char *path, struct reader **reader, struct analysis *a)
 {
 	struct error e = {0};
@@ -63,7 +63,7 @@ static void close_run(struct reader *reader, struct analysis *a)
 	reader_free(reader);
 }
 
-// The processes that are still there; their key is "PID:START".
+// Finds the processes that still run; their key is "PID:START".
 static void find_processes(struct watched *w, const struct analysis *a)
 {
 	w->n_pids = 0;
@@ -79,7 +79,7 @@ static void find_processes(struct watched *w, const struct analysis *a)
 	}
 }
 
-// What is prepared ahead is at most a fifth of the iterations that a rate rests on.
+// Batches prepared in advance are at most a fifth of the iterations that a rate is based on.
 static uint64_t needed_iterations(uint64_t ahead)
 {
 	return 5 * ahead;
@@ -98,7 +98,7 @@ static uint64_t find_ahead(struct reader *reader)
 	return known ? (uint64_t)(workers * each) : 0;
 }
 
-// Whether enough is known.
+// Whether the rate is known precisely enough.
 static bool look(struct watched *w)
 {
 	struct reader *reader;
@@ -139,7 +139,8 @@ static bool wait_end(const struct watched *w, uint64_t until_ns)
 	return false;
 }
 
-// The launcher passes signals on to the job; what it cannot, a job that holds out gets.
+// The launcher passes signals on to the job. If the job ignores them, its processes are found by
+// their mark and killed.
 static void end_job(struct watched *w)
 {
 	static const int signals[] = {SIGINT, SIGTERM};
@@ -185,7 +186,7 @@ static enum probe_end watch(struct watched *w)
 
 // Life --------------------------------------------------------------------------------------------
 
-// "strain run -o RUN OPTIONS -- COMMAND". NULL where there is no memory.
+// "strain run -o RUN OPTIONS -- COMMAND". NULL: out of memory.
 static char **make_arguments(const struct probe_config *config)
 {
 	const char *own[] = {config->strain, "run", "-o", config->run};
@@ -220,8 +221,8 @@ static bool set_environment(const char *const *environment)
 	return set;
 }
 
-// Adds CPUs to those that this process may use: who started it may have kept it from some. Where
-// the kernel does not let it, the recording says that it may not use them.
+// Adds CPUs to this process's affinity, which its parent may have restricted. If the kernel
+// refuses, the recording shows that the job may not use them.
 static void add_cpus(const char *list)
 {
 	cpu_set_t cpus;
@@ -268,14 +269,14 @@ static void become_recording(const struct watched *w)
 	if (config->cpus) {
 		add_cpus(config->cpus);
 	}
-	setpgid(0, 0); // a Ctrl-C is ours to pass on
-	signal(SIGINT,
-		SIG_DFL); // it is how the job will be ended, also where a shell's & had it ignored
+	setpgid(0, 0); // this process passes Ctrl-C on
+	// SIGINT ends the job. A shell's & may have set it to be ignored.
+	signal(SIGINT, SIG_DFL);
 	execv(config->strain, arguments);
 	_exit(125);
 }
 
-// What the finished recording says.
+// Reads the rate from the finished recording.
 static int read_rate(struct watched *w, struct error *e)
 {
 	struct reader *reader;
@@ -309,7 +310,7 @@ static int read_rate(struct watched *w, struct error *e)
 	return result;
 }
 
-// No other probe's.
+// Makes a mark that no other probe has.
 static int make_mark(char *mark, size_t size)
 {
 	uint64_t number[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// From the keys of a run to a command.
+// Reconstructs a command from the keys of a run.
 
 #include "probe/replay.h"
 
@@ -22,7 +22,7 @@
 enum { COMMAND_BYTES_MAX = 1 << 20, ARGUMENTS_MAX = 4096 };
 
 #define MASKED "***"
-#define NO_UTF8 "\xef\xbf\xbd" // in place of bytes that a run cannot hold
+#define NO_UTF8 "\xef\xbf\xbd" // stands for bytes that a run cannot store
 
 int replay_allowed(const char *path, struct error *e)
 {
@@ -72,7 +72,7 @@ static int read_command(struct reader *reader, struct replay *r, struct error *e
 	return result;
 }
 
-// A rank alone waits for the others.
+// A single rank would wait for the others.
 static int check_ranks(struct reader *reader, struct error *e)
 {
 	static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
@@ -97,7 +97,7 @@ static int add(char **list, size_t most, const char *text, size_t length)
 	return list[n] ? 0 : -ENOMEM;
 }
 
-// The limits are "2 (cpuset 0-1)": the number is what was asked for.
+// The value of a limit is "2 (cpuset 0-1)": the number is what was asked for.
 static int read_options(struct reader *reader, struct replay *r)
 {
 	static const struct {
@@ -126,7 +126,7 @@ static int read_options(struct reader *reader, struct replay *r)
 	return result;
 }
 
-// The run knows these two, also that they were not set.
+// The run records these two variables, and whether they were not set.
 static int read_environment(struct reader *reader, struct replay *r)
 {
 	static const struct {

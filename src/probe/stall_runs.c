@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Warm, compute, cold.
+// Makes the three runs: warm, compute, cold.
 
 #include "probe/stall_runs.h"
 
@@ -21,21 +21,21 @@
 #include "base/installation.h"
 #include "base/text.h"
 
-// A run that fetched less of what it read from storage was a warm one.
+// A run that fetched at most this share of its reads from storage was warm.
 #define WARM_FETCHED_MAX 0.02
-// So much of the dataset may still be cached in a cold run.
+// Share of the dataset that may be cached at the start of a cold run.
 #define COLD_CACHED_MAX 0.05
-// So much of it may come back while that runs, before it is dropped again.
+// Share of the dataset that may be cached again during a cold run, before it is dropped again.
 #define COOL_AGAIN 0.05
-// The share of the memory that is free which the dataset may take.
+// Share of the free memory that the dataset may use.
 #define ROOM 0.8
 
 struct making {
 	const struct stall_config *config;
 	struct stall_runs *runs;
 	char *strain;
-	char *lists; // the folder of the lists of opened files
-	void (*look)(void *context, const pid_t *pids, size_t n); // of the next run
+	char *lists; // folder for the lists of opened files
+	void (*look)(void *context, const pid_t *pids, size_t n); // for the next run
 };
 
 static void say(const struct making *m, const char *format, ...)
@@ -85,7 +85,7 @@ static void note_open_files(void *context, const pid_t *pids, size_t n)
 	}
 }
 
-// A job that goes through a small dataset again and again would warm it.
+// Drops the dataset again: a job that repeats a small dataset would cache it.
 static void keep_cold(void *context, const pid_t *pids, size_t n)
 {
 	struct making *m = context;
@@ -103,7 +103,7 @@ static bool goes_on(void *context)
 	return *m->config->interrupted == 0;
 }
 
-// Bytes that new pages may take.
+// Memory available for new pages, in bytes.
 static uint64_t memory_room(void)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
@@ -115,7 +115,7 @@ static uint64_t memory_room(void)
 			return (uint64_t)(ROOM * (double)kib) * 1024;
 		}
 	}
-	return UINT64_MAX; // then the kernel has to know
+	return UINT64_MAX; // not known: leave it to the kernel
 }
 
 // One run -----------------------------------------------------------------------------------------
@@ -172,15 +172,16 @@ static void say_rate(const struct making *m, enum probe_kind kind)
 	}
 }
 
-// The three ---------------------------------------------------------------------------------------
+// The three runs ----------------------------------------------------------------------------------
 
-// Whether the job fetched from storage what it read.
+// Whether the job fetched its data from storage.
 static bool was_cold(const struct probe *p)
 {
 	return !(p->fetched <= WARM_FETCHED_MAX);
 }
 
-// As it is, to learn what it reads; and again where that was not in the page cache yet.
+// Runs the unmodified job, to find the files that it reads; and once more if they were not in the
+// page cache.
 static int run_warm(struct making *m, struct error *e)
 {
 	struct stall_runs *runs = m->runs;
@@ -304,7 +305,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 {
 	(void)status;
 	(void)at;
-	(void)!(type == FTW_DP ? rmdir(path) : unlink(path)); // what cannot go stays
+	(void)!(type == FTW_DP ? rmdir(path) : unlink(path)); // whatever cannot be removed stays
 	return 0;
 }
 

@@ -15,27 +15,27 @@
 
 struct stall_config {
 	char *const *command; // ends with NULL
-	const char *folder; // exists; the runs, what the job printed and lists of files go there
-	double error; // at which a rate is known
-	uint64_t limit_ns; // of one run
-	void (*say)(const char *text); // what happens now; a line
+	const char *folder; // must exist; for the runs, the job's output and lists of files
+	double error; // relative error at which a rate is known
+	uint64_t limit_ns; // for one run
+	void (*say)(const char *text); // called with a line that describes the next step
 	const volatile sig_atomic_t *interrupted;
 };
 
 struct stall_runs {
 	struct probe probes[N_TRIALS];
-	char *missing[N_TRIALS]; // why there is no such rate, for people; NULL where there is one
-	double cached[N_TRIALS]; // share of the dataset in the page cache as it began; NAN: not
-	                         // known
+	char *missing[N_TRIALS]; // why a rate is missing, for people; NULL if it is known
+	// Share of the dataset in the page cache at the start; NAN: not known.
+	double cached[N_TRIALS];
 	struct dataset dataset;
 	struct stalls stalls;
-	char *failed_output; // of the run that failed, where one did
+	char *failed_output; // of the run that failed; NULL: none
 };
 
-// Runs the command two to four times. 0; -errno where not even the warm run gave a rate, or
-// -EINTR. ret must be released in any case.
+// Runs the command two to four times. Returns 0; -EINTR; another -errno if not even the warm run
+// gave a rate. Release ret in any case.
 int stall_runs_make(const struct stall_config *config, struct stall_runs *ret, struct error *e);
 void stall_runs_done(struct stall_runs *runs);
 
-// Removes the folder with everything in it.
+// Removes the folder and its content.
 void stall_runs_remove(const char *folder);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Rates, and stalls from their ratios.
+// Rates, and stalls as ratios of rates.
 
 #include "probe/stalls.h"
 
 #include <math.h>
 
-// A rate from fewer is none, and the batches that loader workers prepare ahead (two each is usual)
-// are at most a fifth of those it rests on.
+// Least number of iterations for a rate. Batches that loader workers prepare in advance (usually
+// two each) are then at most a fifth of them.
 #define ITERATIONS_MIN 24
 #define ITERATIONS_PER_WORKER 10
-#define NORMAL_95 1.96 // standard deviations on either side that 95 % lie within
+#define NORMAL_95 1.96 // quantile of a normal distribution for 95 %
 
 const char *stalls_probe_name(enum probe_kind kind)
 {
@@ -25,8 +25,9 @@ static double error_of(const struct estimate *e)
 	return (e->high - e->low) / 2 / e->value;
 }
 
-// 1 - slow / fast. First order: relative errors of a ratio add as squares. Below 0 where the run
-// that should be slower was faster: noise, and as much of it has to be expected the other way.
+// 1 - slow / fast, with relative errors of the ratio added as squares (first order). It is negative
+// if the run that should be slower was faster: that is noise, and equal noise is to be expected in
+// the other direction.
 static struct estimate stall_between(const struct probe_rate *slow, const struct probe_rate *fast)
 {
 	struct estimate none = {NAN, NAN, NAN};
@@ -42,7 +43,7 @@ static struct estimate stall_between(const struct probe_rate *slow, const struct
 	};
 }
 
-// Whether a run that should have been the slower one was faster by more than its own noise.
+// Whether the run that should be slower was faster by more than its own noise.
 static bool is_impossible(const struct estimate *stall)
 {
 	return stall->high < 0;
@@ -55,8 +56,8 @@ static void widen(struct estimate *stall, double deviation)
 	stall->high = fmin(stall->value + half, 1);
 }
 
-// What a run cannot know of itself: other load on the machine makes all of it slower. Where that is
-// seen it is taken for one standard deviation between runs, of both stalls.
+// A run does not show other load on the machine, which slows all of it down. If there is evidence
+// of such load, its size counts as one standard deviation between runs, for both stalls.
 static void allow_for_contention(struct stalls *s)
 {
 	double deviation = fmax(is_impossible(&s->prep) ? -s->prep.value : 0,

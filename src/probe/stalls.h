@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the input pipeline costs, from the rates of three short runs of the same command, as
-// DS-Analyzer does (Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB
-// 2021): prepared batches handed out again, the dataset in the page cache, the dataset dropped from
+// Measures the cost of the input pipeline from the rates of three short runs of the same command,
+// like DS-Analyzer (Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB
+// 2021): prepared batches handed out again; the dataset in the page cache; the dataset dropped from
 // it.
 //
 //     prep stall  = 1 - rate(warm) / rate(compute)    share of the warm run's time
@@ -18,38 +18,40 @@
 
 enum probe_kind { PROBE_WARM, PROBE_COMPUTE, PROBE_COLD, N_TRIALS };
 
-// One of the runs. `rate`: per second, of samples or, where nobody counts these, of iterations.
+// One of the runs. `rate` is per second: samples, or iterations if samples are not known.
 struct probe_rate {
 	struct estimate rate; // value NAN: missing
-	uint64_t iterations; // that it rests on
+	uint64_t iterations; // number of iterations in it
 	bool of_samples;
 };
 
 struct stalls {
-	// Ratios of time; value NAN: missing. Below 0: the run with the input was the faster one.
+	// Shares of time; value NAN: missing. Negative: the run with the input was faster.
 	struct estimate prep;
 	struct estimate fetch;
-	bool contention; // one was below 0 by more than noise within runs: intervals allow for that
+	// one was negative by more than the noise within runs; the intervals allow for that
+	bool contention;
 };
 
-// 95 % intervals, the runs taken as independent. Where rates are of different things, or missing,
-// so is the stall.
+// Computes the stalls with 95 % intervals; the runs are independent. A stall is missing if a rate
+// is missing or their units differ.
 void stalls_compute(const struct probe_rate rates[N_TRIALS], struct stalls *ret);
 
 // "compute", "warm", "cold"
 const char *stalls_probe_name(enum probe_kind kind);
 
-// Whether a stall is more than chance: its interval does not reach 0.
+// Whether a stall is significant: its interval is above 0.
 bool stall_is_sure(const struct estimate *stall);
-// A stall that is smaller than this cannot be told from chance; NAN: not known.
+// The smallest significant stall; NAN: not known.
 double stall_noise(const struct estimate *stall);
 
-// The rate that a run has reached, without its first iterations.
+// The rate of a run, without its warm-up.
 void probe_rate_of(const struct phases *p, struct probe_rate *ret);
 
-// Machines and storage change their minds more slowly than a few iterations show.
+// Machines and storage vary over longer times than a few iterations show.
 #define PROBE_SECONDS 3
 
-// Whether it is known to within `error` (a ratio, half the interval over the mean), from so many
-// seconds of iterations, and from enough of these that what was prefetched at the start is few.
+// Whether the rate is known to within `error` (half the interval over the mean), from at least
+// `seconds` of iterations, and from so many iterations that the batches prefetched at the start are
+// few.
 bool stalls_rate_is_known(const struct phases *p, double error, double seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Probes in turns.
+// Runs probes in turns.
 
 #include "probe/tries.h"
 
@@ -76,10 +76,10 @@ unsigned design_turn(struct design design, unsigned round, unsigned i)
 
 enum { STRINGS_MOST = 64 };
 
-// A probe that fetched more of what it read from storage was cold.
+// A probe that fetched a larger share of its reads from storage was cold.
 #define COLD_FETCHED 0.02
 
-// Strings that end with NULL; all are owned.
+// Strings, terminated by NULL; all are owned.
 struct strings {
 	char *items[STRINGS_MOST + 1];
 	size_t n;
@@ -147,7 +147,7 @@ static bool sets_loader(const struct setting_list *settings)
 	return false;
 }
 
-// "STRAIN_SET=num_workers=2 at=train.py:42", for hooks/python/strain_set.py.
+// Sets "STRAIN_SET=num_workers=2 at=train.py:42", for hooks/python/strain_set.py.
 static void add_loader(
 	const struct tries *t, const struct setting_list *settings, struct strings *s)
 {
@@ -180,7 +180,7 @@ static void find_environment(
 	add_loader(t, settings, ret);
 }
 
-// The last one counts. A single number would be how many of them.
+// The last option counts. A single number would mean a number of CPUs, so it is written as a range.
 static void add_cpus(const char *list, struct strings *s)
 {
 	struct text value = {0};
@@ -192,7 +192,7 @@ static void add_cpus(const char *list, struct strings *s)
 	strings_add(s, &value);
 }
 
-// NULL: all that this process may use.
+// The CPUs of a setting; NULL: all that this process may use.
 static const char *find_cpus(const struct setting_list *settings)
 {
 	for (size_t i = 0; i < settings->n; i++) {
@@ -213,7 +213,7 @@ static void find_options(
 	}
 }
 
-// Whether the run says that its loader has the settings.
+// Whether the run records these settings of its loader.
 static bool loader_has(struct reader *reader, const struct setting_list *settings)
 {
 	static const char *const keys[N_SETTING_KINDS] = {
@@ -231,7 +231,8 @@ static bool loader_has(struct reader *reader, const struct setting_list *setting
 	return has;
 }
 
-// A setting that was not applied was not tried. False after it has said why.
+// Checks that the settings were applied, else sets the reason and returns false: they were not
+// tried.
 static bool was_applied(struct candidate *c, const char *run)
 {
 	struct reader *reader = NULL;
@@ -278,7 +279,7 @@ static void describe_status(int status, char *buffer, size_t size)
 	}
 }
 
-// Why strain run began nothing: the end of what it printed.
+// Sets the reason why strain run started nothing: the end of its output.
 static void take_refusal(struct candidate *c, const char *output)
 {
 	char end[400] = "";
@@ -289,12 +290,13 @@ static void take_refusal(struct candidate *c, const char *output)
 	end[strcspn(end, "\n")] = '\0';
 	_cleanup_text_ struct text said = {0}, masked = {0};
 	text_append_utf8(&said, end, strlen(end));
-	secret_append_text(&masked, said.data ? said.data : "", said.length); // a run keeps it
+	// masked, since a run stores it
+	secret_append_text(&masked, said.data ? said.data : "", said.length);
 	set_missing(c, "nothing was recorded: %s", masked.data ? masked.data : "");
 }
 
-// What became of a probe: a rate, or why there is none. The job's failure is an error only without
-// settings.
+// Takes the result of a probe: a rate, or the reason why there is none. A failure of the job is an
+// error only without settings.
 static int take_probe(struct tries *t, struct candidate *c, const struct probe *probe,
 	const char *run, struct error *e)
 {
@@ -336,7 +338,8 @@ static int take_probe(struct tries *t, struct candidate *c, const struct probe *
 	return 0;
 }
 
-// A job that we ended may fail for that, by its own status: no failure that the verdict would tell.
+// A job ended by the probe may exit with a failure. Marks the run, so that the verdict does not
+// report it.
 static void note_end(const struct probe *probe, const char *run)
 {
 	static const struct amendment items[] = {
@@ -397,7 +400,7 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 
 struct turns {
 	struct tries *t;
-	unsigned left; // probes to come
+	unsigned left; // remaining probes
 };
 
 static double seconds_each(const struct tries *t)
@@ -421,7 +424,7 @@ static void say_probe(const struct turns *turns, const struct candidate *c)
 	t->config->say(line.data ? line.data : "");
 }
 
-// Whether there may be another.
+// Whether there is time for another probe.
 static bool goes_on(struct turns *turns)
 {
 	struct tries *t = turns->t;
@@ -431,14 +434,14 @@ static bool goes_on(struct turns *turns)
 	return !t->interrupted && !t->out_of_time;
 }
 
-// -errno only where the job failed without settings.
+// Returns -errno only if the job failed without settings, or out of memory.
 static int take_turn(struct turns *turns, struct candidate *c, struct error *e)
 {
 	struct error why = {0};
 	bool unmodified = c == &turns->t->without;
 	turns->left = turns->left > 0 ? turns->left : 1;
 	if (c->result.missing) {
-		turns->left--; // it failed before, and would again
+		turns->left--; // it failed before and would fail again
 		return 0;
 	}
 	say_probe(turns, c);
@@ -450,7 +453,7 @@ static int take_turn(struct turns *turns, struct candidate *c, struct error *e)
 	return result < 0 ? error_set(e, -result, "unmodified: %.200s", why.text) : 0;
 }
 
-// Rounds of the candidates from `first` on, each with an unmodified probe behind it.
+// Rounds of the candidates from `first` on; each round ends with an unmodified probe.
 static int make_rounds(struct turns *turns, size_t first, struct design design, struct error *e)
 {
 	struct tries *t = turns->t;
@@ -495,7 +498,7 @@ bool tries_first_is_cold(const struct tries *t)
 	       t->fetched[1] < t->fetched[0] / 2;
 }
 
-// Of settings with which the job failed once, nothing is known.
+// If the job failed once with these settings, their gain is not known.
 static void find_gain(const struct tries *t, struct candidate *c)
 {
 	if (!c->result.missing && c->n < GAIN_REPEATS_MIN) {
@@ -523,7 +526,7 @@ static int compare_gains(const void *left, const void *right)
 	       (a->result.gain.value > b->result.gain.value);
 }
 
-// All that gained, but for those that contradict one that gained more.
+// Joins all settings that gained, except those that contradict settings that gained more.
 static bool join_gains(const struct tries *t, struct setting_list *ret)
 {
 	const struct candidate *gained[TRIES_MOST];
@@ -541,7 +544,7 @@ static bool join_gains(const struct tries *t, struct setting_list *ret)
 	return joined > 1;
 }
 
-// 0, also where there is nothing to try together.
+// Returns 0 also if there is nothing to try together.
 static int make_together(struct turns *turns, unsigned repeats, struct error *e)
 {
 	struct tries *t = turns->t;

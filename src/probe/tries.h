@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Advice tried: short runs of a job (probes) with settings and without, in turns, so that what
-// changes on the machine meanwhile meets both. Each probe ends when its rate is known. Without any
-// setting is the first, one behind each round of all candidates, and so the last. What gained alone
-// is then tried together.
+// Tries advice with short runs of a job (probes), with settings and without, in turns, so that
+// changes on the machine affect both. Each probe ends when its rate is known. The first probe is
+// without settings, and so is the last of each round of all candidates. Settings that gained alone
+// are then tried together.
 
 #pragma once
 
@@ -20,89 +20,90 @@
 #include "verdict/tried.h"
 
 enum {
-	TRIES_MOST = 8, // candidates; one more for those that gained, together
+	TRIES_MOST = 8, // candidates, besides all that gained together
 	TRIES_REPEATS_MOST = 20,
 };
 
 struct tries_config {
 	char *const *command; // ends with NULL
-	const char *directory; // where the job runs; NULL: here
+	const char *directory; // working directory of the job; NULL: the current one
 	const char *const *options; // of strain run, ends with NULL; NULL: none
-	const char *const *environment; // of all probes, as of struct probe_config; NULL: none
-	const char *folder; // exists; runs and what the job printed go there. An absolute path
-	double error; // at which the rate of a probe is known
-	double first_seconds; // of iterations in the first probe; 0: as in the others
+	const char *const *environment; // for all probes, as in struct probe_config; NULL: none
+	const char *folder; // must exist; for runs and the job's output; an absolute path
+	double error; // relative error at which the rate of a probe is known
+	double first_seconds; // least length of iterations in the first probe; 0: as in the others
 	uint64_t limit_ns; // of one probe
-	uint64_t time_ns; // of all: none begins later
+	uint64_t time_ns; // for all probes: none starts later
 	unsigned repeats; // of each candidate, at least GAIN_REPEATS_MIN
-	void (*say)(const char *text); // what happens now; a line
-	const volatile sig_atomic_t *interrupted; // not 0: end it
+	void (*say)(const char *text); // called with a line that describes the next step
+	const volatile sig_atomic_t *interrupted; // if not 0, end the probe
 };
 
 struct candidate {
-	struct tried result; // its settings, and what was promised
+	struct tried result; // its settings and promised gain, then its result
 	double rates[TRIES_REPEATS_MOST];
 	size_t n;
 };
 
 struct tries {
 	const struct tries_config *config;
-	char *strain; // the program
+	char *strain; // path of the program strain
 	uint64_t start_ns;
-	struct candidate without; // any settings; one more than in each other
-	double fetched[2]; // of what its first two probes read, the share that came from storage
+	struct candidate without; // without any settings; one probe more than the others
+	double fetched[2]; // share of their reads that the first two of these fetched from storage
 	struct candidate items[TRIES_MOST + 1];
 	size_t n;
-	bool together; // the last is of all that gained
-	bool of_samples; // that rates are of; else iterations
+	bool together; // the last item is all settings that gained, together
+	bool of_samples; // unit of the rates: samples, else iterations
 	bool interrupted;
-	bool out_of_time; // not all was tried as often as asked
-	char *loader_at; // where the job makes its training loader; NULL: not known
+	bool out_of_time; // not everything was tried as often as requested
+	char *loader_at; // where the job creates its training loader; NULL: not known
 	char *first_run; // path of the first probe's run
-	char *failed_output; // of the probe that failed, where one did
-	unsigned probes; // made
-	double seconds; // that all of them took
+	char *failed_output; // of the probe that failed; NULL: none
+	unsigned probes; // number of probes made
+	double seconds; // total time of the probes
 };
 
-// The first probe, without settings: of a job that gives no rate there is nothing to try. 0;
-// -errno, -EINTR. ret must be released in any case. The configuration has to outlive it.
+// Makes the first probe, without settings: without a rate there is nothing to try. Returns 0 or
+// -errno (-EINTR). Release ret in any case. The configuration must outlive it.
 int tries_begin(const struct tries_config *config, struct tries *ret, struct error *e);
-// Adds a candidate, its settings and what was promised: the last are left out where time is short.
-// False where there is no room, or it is one already.
+// Adds a candidate with its settings and promised gain. If time is short, the last ones are not
+// tried. False: no room, or it is already there.
 bool tries_add(struct tries *t, const struct tried *wanted);
-// The other probes. 0, also where it was interrupted or had no more time: what was found until then
-// is in the results. -errno where the job failed without any settings.
+// Makes the other probes. Returns 0 also if it was interrupted or ran out of time; the results have
+// what was found until then. Returns -errno if the job failed without settings.
 int tries_make(struct tries *t, struct error *e);
-// Whether the first probe is in no gain: it was cold, and those behind it were not.
+// Whether the first probe is excluded from gains: it was cold, but the next one was not.
 bool tries_first_is_cold(const struct tries *t);
 void tries_done(struct tries *t);
 
 // Gain --------------------------------------------------------------------------------------------
 //
-// What settings gain, from probes of a job with and without them, and how many probes there is time
-// for.
+// The gain of settings, from probes of a job with and without them; and the number of probes for
+// which there is time.
 
-// Fewer have no interval.
+// With fewer repeats there is no interval.
 #define GAIN_REPEATS_MIN 2
 
-// Mean rate with settings over that without. The 95 % interval of the ratio is by the spread of
-// repeats (statistics_ratio): it has in it what differs from run to run, which no run can know of
-// itself. low and high NAN: too few repeats, or no distributions; all NAN: no rate of either.
+// The mean rate with settings over that without. The 95 % interval of the ratio comes from the
+// spread of repeats (statistics_ratio), which includes differences from run to run that no single
+// run shows. low and high are NAN with too few repeats; all are NAN if a rate is missing.
 struct estimate tries_gain(
 	const double *without, size_t n_without, const double *with, size_t n_with);
 
-// What is left to do after the first probe without settings.
+// The plan of probes after the first.
 struct design {
-	unsigned candidates; // that are tried, each alone
-	unsigned repeats; // of each
+	unsigned candidates; // tried one by one
+	unsigned repeats; // of each candidate
 };
 
-// Probes that a design needs after the first: each candidate in each round, one without any behind
-// each round, and where more than one candidate may gain as much again for all together.
+// The number of probes in a design, without the first: each candidate in each round, one without
+// settings after each round, and, if more than one candidate may gain, as many again as rounds for
+// all together.
 unsigned design_probes(struct design design);
-// The most of what is wanted that there is time for: fewer repeats first, then fewer candidates. At
-// least one candidate with GAIN_REPEATS_MIN repeats: else nothing would be known.
+// The largest part of `wanted` for which there is time: repeats are reduced first, then candidates,
+// to at least one candidate with GAIN_REPEATS_MIN repeats, since less would give no result.
 struct design design_fit(struct design wanted, double seconds_each, double seconds_left);
-// Which candidate is the i-th of a round: each other round goes backwards, so that none is always
+// The i-th candidate of a round. Every second round is reversed, so that no candidate is always
 // next to the probe without settings.
 unsigned design_turn(struct design design, unsigned round, unsigned i);

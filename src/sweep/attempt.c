@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A trial from start to end.
+// Runs a trial from start to end.
 
 #include "sweep/attempt.h"
 
@@ -35,8 +35,7 @@
 #include "sweep/template.h"
 #include "verdict/verdict.h"
 
-// When a trial has shown enough: the plan's stop rules, held against the run file that is still
-// being recorded.
+// Decides when a trial can end: applies the plan's stop rules to the run file while it is recorded.
 
 enum stop_reason { STOP_NOT, STOP_EPOCHS, STOP_SECONDS, STOP_STEP_ERROR, STOP_TIMEOUT };
 
@@ -44,10 +43,10 @@ struct stop_watch {
 	const struct plan *plan;
 	const char *run; // path of the run file
 	uint64_t start_ns; // CLOCK_MONOTONIC
-	uint64_t next_epochs_ns; // when to look again
+	uint64_t next_epochs_ns; // time of the next check
 	uint64_t next_steps_ns;
-	uint64_t epochs; // that were done when one looked last
-	double step_error; // then; NAN: not known
+	uint64_t epochs; // epochs done at the last check
+	double step_error; // relative error at the last check; NAN: not known
 };
 
 // Stop --------------------------------------------------------------------------------------------
@@ -55,10 +54,10 @@ struct stop_watch {
 // Stop rules.
 
 #define STOP_LOOK_MS 250
-// Looking costs the job's machine something: at most one part in this many of the time.
+// Examining the run file uses the job's machine: at most 1/LOOK_SHARE of the time.
 #define LOOK_SHARE 40
 #define STEPS_SOONEST_NS NS_PER_S
-#define STEPS_LEAST 24 // what was prefetched at the start is few of them
+#define STEPS_LEAST 24 // batches prefetched at the start are then few
 
 static void stop_watch_start(struct stop_watch *w, const struct plan *plan, const char *run)
 {
@@ -80,7 +79,7 @@ static uint64_t count_epochs(const char *path)
 	struct error e = {0};
 	uint64_t n = 0;
 	if (reader_open(path, &reader, &e) < 0) {
-		return 0; // it may be there later
+		return 0; // the file may not exist yet
 	}
 	if (epoch_list_load(reader, &epochs, &e) == 0) {
 		for (size_t i = 0; i < epochs.n; i++) {
@@ -92,7 +91,7 @@ static uint64_t count_epochs(const char *path)
 	return n;
 }
 
-// Half of the 95 % interval over the mean.
+// Half of the 95 % interval over the mean of the iterations.
 static double find_step_error(const char *path)
 {
 	struct reader *reader = NULL;
@@ -119,7 +118,7 @@ static uint64_t next_look(uint64_t before_ns, uint64_t soonest_ns)
 	return now_ns + (pause_ns > soonest_ns ? pause_ns : soonest_ns);
 }
 
-// The first rule that is met now. Cheap where nothing is due.
+// The first rule that is met now. Cheap if no check is due.
 static enum stop_reason stop_watch_look(struct stop_watch *w)
 {
 	const struct plan_stop *stop = &w->plan->stop;
@@ -148,7 +147,7 @@ static enum stop_reason stop_watch_look(struct stop_watch *w)
 	return STOP_NOT;
 }
 
-// How long one may sleep before something is due; at most 250 ms.
+// The time until the next check is due, at most 250 ms.
 static int stop_watch_due_ms(const struct stop_watch *w)
 {
 	double passed_s = (double)(clock_monotonic_ns() - w->start_ns) / 1e9,
@@ -162,7 +161,7 @@ static int stop_watch_due_ms(const struct stop_watch *w)
 	return due_s > 0 ? (int)ceil(due_s * 1e3) : 0;
 }
 
-// "stopped after 3 epochs"
+// Appends "stopped after 3 epochs".
 static void stop_watch_append_reason(
 	struct text *t, const struct stop_watch *w, enum stop_reason reason)
 {
@@ -199,14 +198,14 @@ struct running {
 	const struct executor *executor;
 	struct execution *execution;
 	struct stop_watch stop;
-	char *run; // as long as it is not complete
+	char *run; // path until it is complete
 	char *final_run;
-	char *log; // its name in the sweep's folder
+	char *log; // name in the sweep's folder
 	enum stop_reason reason;
 	bool interrupted;
-	int interrupts_before; // there was reason to end it
-	bool again; // its recorder was killed when it ran before
-	int status; // of strain-record, as waitpid gives it; -errno: it was not started
+	int interrupts_before; // interrupts when it was told to end
+	bool again; // second attempt, since its recorder was killed in the first
+	int status; // of strain-record, as waitpid returns it; -errno: not started
 	struct error *e;
 };
 
@@ -244,7 +243,7 @@ static void add_format(struct words *w, const char *format, ...)
 	add_word(w, length < 0 ? NULL : word);
 }
 
-// A trial's labels: each to `each`, which says whether to go on.
+// Calls `each` with each label of a trial; `each` returns whether to continue.
 static bool each_label(const struct running *r,
 	bool (*each)(void *context, const char *name, const char *value), void *context)
 {
@@ -302,7 +301,7 @@ static char **make_arguments(const struct running *r)
 	add_limits(&w, r);
 	add_format(&w, "--");
 	for (size_t i = 0; command && command[i]; i++) {
-		add_word(&w, command[i]); // it is w's now
+		add_word(&w, command[i]); // now owned by w
 	}
 	if (w.failed || !command) {
 		free(command);
@@ -313,7 +312,7 @@ static char **make_arguments(const struct running *r)
 	return w.items;
 }
 
-// One that waits there is not the sweep's.
+// Creates the log. An existing file of that name is not the sweep's.
 static int make_log(const struct running *r)
 {
 	unlinkat(r->sweep->folder, r->log, 0);
@@ -348,7 +347,7 @@ static int start(struct running *r)
 
 // While it runs -----------------------------------------------------------------------------------
 
-// A second Ctrl-C is for who does not want to wait.
+// A second Ctrl-C ends the trial at once.
 static bool is_hurried(const struct running *r)
 {
 	return *r->watch->interrupts > (r->interrupts_before > 1 ? r->interrupts_before : 1);
@@ -373,7 +372,7 @@ static void append_process(struct text *t, pid_t pid)
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, name, sizeof(name));
 	text_format(t, "%s%d (", t->length > 0 ? ", " : "", (int)pid);
-	text_append_printable(t, name, n > 1 ? (size_t)n - 1 : 0); // without its newline
+	text_append_printable(t, name, n > 1 ? (size_t)n - 1 : 0); // without the newline at its end
 	text_append_string(t, ")");
 }
 
@@ -416,12 +415,12 @@ static void watch_job(struct running *r)
 			r->watch->tick(r->watch->context);
 		}
 	}
-	// A signal that came as the job ended was meant for the sweep; the trial is complete.
+	// If a signal arrived as the job ended, it was meant for the sweep; the trial is complete.
 }
 
-// What it printed ---------------------------------------------------------------------------------
+// Output of the job -------------------------------------------------------------------------------
 
-// The last of the log, valid UTF-8, from the beginning of a line.
+// The end of the log, valid UTF-8, from the start of a line.
 static char *read_tail(const struct running *r)
 {
 	char buffer[OUTPUT_BYTES];
@@ -438,7 +437,7 @@ static char *read_tail(const struct running *r)
 	return text_steal(&tail);
 }
 
-// The last line that says something, without "strain: ".
+// Appends the last line that is not blank, without "strain: ".
 static void append_last_line(struct text *t, const char *output)
 {
 	size_t end = strlen(output);
@@ -478,14 +477,14 @@ static const char *find_event(const struct analysis *a, const char *kind)
 	return NULL;
 }
 
-// -ENODATA where the job is a success of which a part was not seen: its figures are wrong.
+// -ENODATA: the job succeeded, but part of it was not recorded, so its figures are wrong.
 static int check_recording(const struct running *r, const struct analysis *a, enum outcome outcome)
 {
 	const char *died = find_event(a, "recorder_died");
 	return died && outcome_is_success(outcome) ? error_set(r->e, ENODATA, "%s", died) : 0;
 }
 
-// What `strain finish` would have done.
+// Does the work of `strain finish`.
 static int finish_analysed(const struct running *r, struct analysis *a, struct attempt *ret)
 {
 	const char *why;
@@ -532,7 +531,7 @@ static int finish_run(const struct running *r, struct attempt *ret)
 	return result;
 }
 
-// output NULL: the run has it already.
+// output NULL: the run already has it.
 static int write_outcome(const struct running *r, const struct attempt *a, const char *output)
 {
 	const struct amendment items[] = {
@@ -543,7 +542,7 @@ static int write_outcome(const struct running *r, const struct attempt *a, const
 	return amend_run(r->run, items, ARRAY_LENGTH(items) - !output, r->e);
 }
 
-// What the sweep itself did to the job counts before what one can see of it.
+// An end by the sweep itself takes precedence over what the run shows.
 static int judge_stopped(const struct running *r, struct attempt *ret)
 {
 	struct text why = {0};
@@ -552,8 +551,8 @@ static int judge_stopped(const struct running *r, struct attempt *ret)
 		ret, r->reason == STOP_TIMEOUT ? OUTCOME_TIME_LIMIT : OUTCOME_STOPPED, &why);
 }
 
-// What the verdict has to know is in the file before the analysis: that the job was ended by the
-// sweep, and the last words of one that failed.
+// Before the analysis, writes to the file what the verdict needs: that the sweep ended the job, or
+// the last output of a failed job.
 static int complete_recorded(const struct running *r, struct attempt *ret, const char *output)
 {
 	const struct amendment event = {AMEND_EVENT, "output", output};
@@ -577,7 +576,8 @@ static int complete_recorded(const struct running *r, struct attempt *ret, const
 	return amend_run(r->run, items, ARRAY_LENGTH(items) - failed, r->e);
 }
 
-// Its recorder was killed this time too: what there is is kept, and does not count.
+// The recorder was killed in the second attempt, too: the partial run is kept, with outcome
+// `unknown`.
 static int complete_unseen(const struct running *r, struct attempt *ret, const char *output)
 {
 	struct text why = {0};
@@ -595,7 +595,7 @@ static bool add_pair(void *context, const char *name, const char *value)
 	return !w->failed;
 }
 
-// A file without samples, with the outcome that `ret` has.
+// Writes a file without samples, with the outcome in `ret`.
 static int write_unrecorded(const struct running *r, const struct attempt *ret, const char *output)
 {
 	struct words pairs = {0}; // name, value, ...
@@ -614,11 +614,11 @@ static int write_unrecorded(const struct running *r, const struct attempt *ret, 
 	return result;
 }
 
-// strain-record did not start the job.
+// Completes a trial whose job strain-record did not start.
 static int complete_unstarted(const struct running *r, struct attempt *ret, const char *output)
 {
 	struct text why = {0};
-	if (r->reason != STOP_NOT) { // before there was a job
+	if (r->reason != STOP_NOT) { // stopped before there was a job
 		int result = judge_stopped(r, ret);
 		return result < 0 ? result : write_unrecorded(r, ret, output);
 	}
@@ -629,7 +629,8 @@ static int complete_unstarted(const struct running *r, struct attempt *ret, cons
 	bool refused = code == LAUNCH_REFUSED;
 	bool absent = code == LAUNCH_NOT_EXECUTABLE || code == LAUNCH_NOT_FOUND;
 	append_last_line(&why, output);
-	if (!refused && !absent) { // for a reason that may pass: it is run when the sweep goes on
+	// the reason may be temporary: the trial is run when the sweep continues
+	if (!refused && !absent) {
 		int result = error_set(
 			r->e, EIO, "%s", why.data && *why.data ? why.data : "nothing was recorded");
 		text_done(&why);
@@ -661,7 +662,7 @@ static int complete(const struct running *r, struct attempt *ret)
 	if (!failed) {
 		unlinkat(r->sweep->folder, r->log, 0);
 	}
-	// The last step: from here on the trial is there.
+	// The last step: the new name makes the trial complete.
 	result = amend_rename(r->run, r->final_run, r->e);
 	if (result < 0) {
 		return result;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One attempt of a trial: recorded under a temporary name, stopped by the plan's rules, given its
-// outcome, and only then renamed to a complete trial.
+// One attempt at a trial: recorded under a temporary name, stopped by the plan's rules, and given
+// its outcome. Only then is it renamed to a complete trial.
 
 #pragma once
 
@@ -17,26 +17,28 @@
 struct attempt {
 	enum outcome outcome;
 	char *outcome_text; // "" after a success
-	double seconds; // from its start to its end
+	double seconds; // of the attempt
 	char *run; // path of the run file
 	double epoch_seconds; // measures.h; NAN: missing
 	double samples_per_second;
-	bool missed_epochs; // a rule on epochs could not end it: the run has none
+	bool missed_epochs; // a rule on epochs did not apply, because the run has none
 };
 
 struct attempt_watch {
-	const volatile sig_atomic_t *interrupts; // how many signals asked to end: 1 with patience,
-	                                         // more at once
-	void (*tick)(void *context); // now and then while it runs; NULL
-	// Processes of the trial that could not be ended: "1234 (cp), 1240 (cp)". NULL.
+	// Number of signals that asked to end: 1 ends the trial with its grace period, more end it
+	// at once.
+	const volatile sig_atomic_t *interrupts;
+	void (*tick)(void *context); // called from time to time while it runs; NULL: not called
+	// Called with processes of the trial that could not be ended: "1234 (cp), 1240 (cp)". NULL:
+	// not called.
 	void (*left)(void *context, const char *processes);
 	void *context;
 };
 
-// Runs trial `index` of the sweep's order, once more where its recorder was killed. 0 where it is
-// complete, whatever became of the job. -EINTR where it was interrupted, and -errno where strain
-// could not do its part (no recorder, a full disk): nothing of it is left then, but its log where
-// that says why.
+// Runs trial `index` of the sweep's order, and once more if its recorder was killed. Returns 0 if
+// the trial is complete, whatever its outcome; -EINTR if it was interrupted; another -errno if
+// strain failed (no recorder, a full disk). On failure its files are removed, except a log that has
+// the reason.
 int attempt_run(const struct sweep *sweep, size_t index, const struct attempt_watch *watch,
 	struct attempt *ret, struct error *e);
 void attempt_done(struct attempt *a);

@@ -24,18 +24,18 @@
 
 // Local -------------------------------------------------------------------------------------------
 //
-// strain-record below a keeper: in a process group of its own, so that a Ctrl-C at the terminal is
-// the sweep's to pass on.
+// Starts strain-record under a keeper, in a process group of its own, so that the sweep decides
+// whether a Ctrl-C at the terminal is passed on.
 
 enum { STEP_MS = 5, LEFT_ROUNDS = 200 };
 
 struct execution {
 	pid_t keeper;
-	int socket; // to it; -1: it has ended
+	int socket; // to the keeper; -1: the keeper has ended
 	char *mark;
-	bool ended; // the job
+	bool ended; // the job has ended
 	int status;
-	struct keeper_message left; // n_left 0: nothing, as far as is known
+	struct keeper_message left; // n_left 0: no processes left, as far as is known
 };
 
 // What the keeper's child needs to become the launcher.
@@ -60,7 +60,7 @@ static void become_launcher(const void *context)
 			return;
 		}
 	}
-	char sweep[16]; // strain-record may move it out of a cgroup that is to be divided
+	char sweep[16]; // strain-record may move the sweep out of a cgroup that is to be divided
 	snprintf(sweep, sizeof(sweep), "%d", (int)l->sweep);
 	if (setenv("STRAIN_SWEEP_PID", sweep, 1) < 0 ||
 		setenv(STILL_RUNNING_VARIABLE, request->mark, 1) < 0) {
@@ -128,7 +128,7 @@ static int start(const struct execution_request *request, struct execution **ret
 	return 0;
 }
 
-// What the keeper has to say, until it is gone.
+// Receives messages of the keeper, until it has ended.
 static void hear(struct execution *x, int timeout_ms)
 {
 	struct keeper_message message;
@@ -149,7 +149,7 @@ static void hear(struct execution *x, int timeout_ms)
 	}
 }
 
-// A keeper that was killed tells no end: what records had a signal by its death.
+// A killed keeper sends no end: its death sent a signal to strain-record.
 static bool wait_execution(struct execution *x, int timeout_ms, int *ret_status)
 {
 	hear(x, timeout_ms);
@@ -185,7 +185,7 @@ static void close_execution(struct execution *x)
 		while (!wait_left(x, -1)) {
 		}
 	}
-	// Its keeper was killed: all there is to go by is the mark.
+	// The keeper was killed: the mark is the only way to find the processes.
 	for (int i = 0; !x->ended && i < LEFT_ROUNDS; i++) {
 		if (still_running_signal(x->mark, 0, SIGKILL) == 0) {
 			break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Where trials run, one row for each way: this machine now, others later.
+// Ways to run trials, one row for each: this machine now, others later.
 
 #pragma once
 
@@ -14,32 +14,33 @@
 struct execution;
 
 struct execution_request {
-	char *const *arguments; // of `strain run`, ended by NULL: options, "--", the job's command
-	char *const *environment; // added: "NAME=VALUE", ended by NULL
-	const char *run; // the run file that they name
-	const char *mark; // of the trial's processes, see still_running.h
-	int output; // a file for what the job prints
-	double grace_s; // what it is given to end by itself
+	// of `strain run`, terminated by NULL: options, "--", the job's command
+	char *const *arguments;
+	char *const *environment; // to be added: "NAME=VALUE", terminated by NULL
+	const char *run; // path of the run file in the arguments
+	const char *mark; // of the trial's processes (still_running.h)
+	int output; // file for the job's output
+	double grace_s; // time given to the job to end by itself
 };
 
 struct executor {
-	const char *name; // as a plan has it
-	// Starts one. 0, or -errno: -EAGAIN and the like may pass.
+	const char *name; // as used in a plan
+	// Starts a trial. Returns 0 or -errno; -EAGAIN and the like may be temporary.
 	int (*start)(
 		const struct execution_request *request, struct execution **ret, struct error *e);
-	// Whether its job has ended; waits up to timeout_ms, less where a signal comes. *ret_status
-	// as waitpid gives it. -errno in its place: it could not be started after all.
+	// Whether the job has ended. Waits up to timeout_ms, or until a signal arrives. *ret_status
+	// is the status as waitpid returns it, or -errno if the job could not be started after all.
 	bool (*wait)(struct execution *x, int timeout_ms, int *ret_status);
-	// The job is to end: in its own time, which is grace_s, or at once.
+	// Ends the job: with grace_s to end by itself, or at once.
 	void (*end)(struct execution *x, bool at_once);
-	// When the job has ended: whether what it left running has, too, which is being ended; or
-	// cannot be ended, see `left`.
+	// After the job has ended: whether all processes that it left have ended, or cannot be
+	// ended (see `left`). They are being ended meanwhile.
 	bool (*wait_left)(struct execution *x, int timeout_ms);
-	// Processes that could not be ended, the first of them into pids[most]. Returns how many.
+	// Sets pids[most] to the first processes that could not be ended. Returns their number.
 	size_t (*left)(const struct execution *x, pid_t *pids, size_t most);
-	// Frees it, and ends at once what there still is of it.
+	// Frees it, and ends at once whatever still runs.
 	void (*close)(struct execution *x);
 };
 
-// NULL where there is none of this name.
+// NULL if there is none of this name.
 const struct executor *executor_find(const char *name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Expressions: recursive descent into an array of parts, which is then walked.
+// Parses expressions by recursive descent into an array of parts, and evaluates them.
 
 #include "sweep/expression.h"
 
@@ -38,10 +38,10 @@ enum operator_id {
 
 struct part {
 	enum operator_id op;
-	size_t at; // in the text, bytes
+	size_t at; // offset in the text, in bytes
 	double number;
 	char *text; // of OP_TEXT and OP_NAME; owned
-	size_t left, right; // indices of operands
+	size_t left, right; // indices of the operands
 };
 
 struct expression {
@@ -60,9 +60,10 @@ struct parsing {
 	struct error *e;
 };
 
-#define NONE SIZE_MAX // an index: it failed
+#define NONE SIZE_MAX // index that stands for failure
 
-// A level of binary operators, the loosest first. One that is a prefix of another comes after it.
+// A level of binary operators, loosest first. An operator that is a prefix of another comes after
+// it.
 struct spelling {
 	const char *word;
 	enum operator_id op;
@@ -146,7 +147,7 @@ static size_t add_word(
 
 static size_t parse_level(struct parsing *p, unsigned level);
 
-// A number with its unit, if it has one: what a value could be.
+// Parses a number with an optional unit.
 static size_t parse_number(struct parsing *p)
 {
 	size_t at = p->at;
@@ -269,7 +270,8 @@ static size_t parse_operators(struct parsing *p, unsigned level)
 	return left;
 }
 
-// What has a prefix, or operators of this level; N_LEVELS: an operand, which may be negative.
+// Parses prefixes or binary operators of this level; for N_LEVELS, an operand, which may be
+// negative.
 static size_t parse_level(struct parsing *p, unsigned level)
 {
 	skip_blanks(p);
@@ -524,7 +526,7 @@ static int evaluate(struct evaluation *v, size_t index, struct value *ret)
 	case OP_NUMBER:
 		*ret = (struct value){.kind = VALUE_NUMBER, .number = part->number};
 		return 0;
-	case OP_TEXT: // quoted, and a number all the same where it stands for one
+	case OP_TEXT: // a quoted text that reads as a number is a number
 		*ret = value_of_text(part->text);
 		return 0;
 	case OP_NAME:

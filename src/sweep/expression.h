@@ -4,9 +4,9 @@
 // Constraints of a plan: "workers <= 2 * cpus and model != 'vgg16'".
 //
 //   or, and, not, == != < <= > >= (not chained), + -, * / %, -x, ( ), numbers, sizes (4GiB,
-//   100MB/s), texts in quotes, names of what varies. A value that reads as a number, a size or a
-//   rate is a number; `unlimited` is more than any; every other is a text, which is only the same
-//   as another or not.
+//   100MB/s), texts in quotes, names of factors. A value that reads as a number, a size or a rate
+//   is a number; `unlimited` is larger than any number. Every other value is a text, which can only
+//   be equal to another or not.
 
 #pragma once
 
@@ -20,18 +20,18 @@
 
 struct expression;
 
-// On failure *ret_at is where in the text, in bytes, and e reads "expected ..., found ...".
+// On failure *ret_at is the offset of the error in bytes, and e has "expected ..., found ...".
 int expression_parse(const char *text, struct expression **ret, size_t *ret_at, struct error *e);
 void expression_free(struct expression *x);
 
-// The names in it, in order, with repetitions; and where each stands.
+// The names in the expression, in order, with repetitions, and their offsets.
 size_t expression_n_names(const struct expression *x);
 const char *expression_name(const struct expression *x, size_t i, size_t *ret_at);
 
-// Whether it holds where `lookup` gives the values of names (never NULL). As above on failure.
+// Evaluates the expression. `lookup` returns the values of names, never NULL. Errors as above.
 int expression_holds(const struct expression *x,
 	const char *(*lookup)(const void *context, const char *name), const void *context,
 	bool *ret, size_t *ret_at, struct error *e);
 
-// The number that a value reads as. False: it is a text.
+// Reads a value as a number. False: it is a text.
 bool expression_number(const char *text, double *ret);

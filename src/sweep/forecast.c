@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Ridge regression by coordinate descent: each effect in turn fits the residual of the others.
+// Ridge regression by coordinate descent: each effect in turn is fitted to the residual of the
+// others.
 
 #include "sweep/forecast.h"
 
@@ -15,9 +16,9 @@
 
 enum { ROUNDS = 30 };
 
-#define EFFECT_RIDGE 0.3 // as if a part of a trial had been seen where the value does nothing
+#define EFFECT_RIDGE 0.3 // weight of a pseudo-trial in which the value has no effect
 #define SLOPE_RIDGE 0.02
-#define GROWTH 1.05 // of what was seen, until it is looked at again
+#define GROWTH 1.05 // factor by which the number of trials grows until the next fit
 #define SHORTEST_S 1e-3
 
 // Trials of one configuration that have run.
@@ -25,20 +26,20 @@ struct seen {
 	size_t configuration; // from 1
 	double n;
 	double seconds; // of all of them
-	double rest; // of the logarithm, that no effect explains yet
+	double rest; // residual of the logarithm
 };
 
 struct forecast_factor {
 	bool varies;
 	bool numeric;
-	size_t n_levels; // 0: an interval, which has a slope alone
-	const double *logs; // by choice: of the values that are numbers
-	double *own_logs; // [n_levels]; an interval's are in drawn_logs
-	double *effects; // [n_levels], of the logarithm
+	size_t n_levels; // 0: an interval, which only has a slope
+	const double *logs; // by choice: logarithms of values that are numbers
+	double *own_logs; // [n_levels]; those of an interval are in drawn_logs
+	double *effects; // [n_levels], on the logarithm
 	double *sums; // [n_levels]
 	double *weights; // [n_levels]
 	double slope;
-	double centre; // of the logarithms of the numbers seen
+	double centre; // mean of the logarithms of the numbers seen
 };
 
 struct forecast {
@@ -48,14 +49,14 @@ struct forecast {
 	struct seen *seen;
 	size_t n_seen;
 	size_t seen_capacity;
-	size_t *place_of; // [trials->n_configurations] in `seen`, from 1; 0: has not run
+	size_t *place_of; // [trials->n_configurations] index into `seen`, from 1; 0: has not run
 	size_t n; // trials
-	double due; // trials at which all is fitted anew
-	double mean; // of the logarithm
-	double scale; // mean seconds over what their logarithms say
+	double due; // number of trials at which to fit again
+	double mean; // of the logarithms
+	double scale; // ratio of the actual to the fitted seconds of all trials
 };
 
-// The logarithm of a value that is a positive number or size; NAN of another.
+// The logarithm of a positive number or size; NAN for other values.
 static double log_of(const char *value)
 {
 	char *end;
@@ -217,7 +218,7 @@ static void fit_levels(struct forecast *f, size_t factor)
 		of->sums[level] += f->seen[i].n * (f->seen[i].rest + of->effects[level]);
 		of->weights[level] += f->seen[i].n;
 	}
-	for (size_t i = 0; i < of->n_levels; i++) { // the sums become what is added to the rest
+	for (size_t i = 0; i < of->n_levels; i++) { // the sums become the changes of the residuals
 		double effect = of->sums[i] / (of->weights[i] + EFFECT_RIDGE);
 		of->sums[i] = of->effects[i] - effect;
 		of->effects[i] = effect;
@@ -257,7 +258,7 @@ static void fit(struct forecast *f)
 	f->scale = took / said;
 }
 
-// What it is asked --------------------------------------------------------------------------------
+// Queries -----------------------------------------------------------------------------------------
 
 bool forecast_learn(struct forecast *f, size_t configuration, double seconds)
 {

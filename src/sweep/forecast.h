@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// How long trials that have not run will take, from those that have. Factors act by multiplying (a
-// dataset ten times larger, a model half as fast), so the logarithm of the time is a sum: a mean,
-// an effect of each value of a factor, and a slope over the logarithm of each factor that is a
-// number, which tells about values that have not been seen. Effects and slopes are drawn towards
-// zero (ridge regression), so that few trials do not say more than they know; a configuration that
-// has run tells of its repeats itself.
+// Forecasts the time of trials that have not run, from those that have. Factors multiply (a dataset
+// ten times larger, a model half as fast), so the logarithm of the time is a sum: a mean, an effect
+// of each value of a factor, and a slope over the logarithm of each numeric factor, which covers
+// values that have not been seen. Effects and slopes are shrunk towards zero (ridge regression), so
+// that few trials do not have too much influence. For a configuration that has run, its own times
+// are used.
 
 #pragma once
 
@@ -21,9 +21,9 @@ struct forecast;
 struct forecast *forecast_new(const struct trials *trials);
 void forecast_free(struct forecast *f);
 
-// A trial of this configuration (from 1) has taken so long. True: what forecast_seconds says of the
-// others is another now; it is not each time when there are many.
+// Adds the time of a trial of this configuration (from 1). True: forecasts were fitted again. With
+// many trials this does not happen for each.
 bool forecast_learn(struct forecast *f, size_t configuration, double seconds);
 
-// Seconds that a trial of this configuration is going to take; NAN: none has run.
+// The forecast for a trial of this configuration; NAN: no trial has run.
 double forecast_seconds(const struct forecast *f, size_t configuration);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A trial's keeper.
+// The keeper of a trial.
 
 #include "sweep/keeper.h"
 
@@ -30,11 +30,10 @@
 #include "machine/process.h"
 #include "runfile/still_running.h"
 
-// What stands below a process, as /proc has it.
-
+// No limit on the depth of descendants.
 #define DESCENDANTS_DEEPEST UINT_MAX
 
-// Processes that a signal has been sent to.
+// Processes to which a signal has been sent.
 struct told {
 	struct told_process {
 		pid_t pid;
@@ -46,15 +45,15 @@ struct told {
 
 // Descendants -------------------------------------------------------------------------------------
 //
-// Descendants, from one look through /proc.
+// Finds descendants with one scan of /proc.
 
 struct processes {
 	struct process_entry *items; // [n]
-	unsigned *depths; // [n]: below the root; 0: not below it, as far as one knows
+	unsigned *depths; // [n]: below the root; 0: not a descendant, as far as is known
 	size_t n;
 };
 
-// Empty where they cannot be listed: the next look may find them.
+// Empty if they cannot be listed: the next scan may find them.
 static struct processes list_processes(void)
 {
 	struct processes p = {0};
@@ -84,7 +83,7 @@ static unsigned depth_of(const struct processes *p, pid_t pid)
 	return found ? p->depths[found - p->items] : 0;
 }
 
-// A parent may stand after its child: pids come round.
+// A parent may come after its child in the list, since pids wrap around.
 static void find_depths(struct processes *p, pid_t root, pid_t kept)
 {
 	for (bool more = true; more;) {
@@ -123,9 +122,9 @@ static bool signal_entry(const struct process_entry *one, int signal_number)
 	return process_signal_child(one->pid, one->start_ticks, signal_number) == 0;
 }
 
-// Sends a signal to what is below `root` from depth `first` (1: children) to depth `last`, but
-// `kept` (0: none) and what is below that. told: only to those that are not in it, which they are
-// then; NULL: to all. Returns how many got it.
+// Sends a signal to the descendants of `root` from depth `first` (1: children) to depth `last`,
+// except `kept` (0: none) and its descendants. told: the signal is sent only to processes that are
+// not in it, and they are added; NULL: to all. Returns the number of processes that received it.
 static size_t descendants_signal(
 	pid_t root, unsigned first, unsigned last, pid_t kept, int signal_number, struct told *told)
 {
@@ -148,8 +147,8 @@ static size_t descendants_signal(
 	return n;
 }
 
-// What is below `root`, as above, into pids[most]. Returns how many are there; *ret_mine: to how
-// many of them this process may send signals.
+// Sets pids[most] to descendants of `root`, without `kept` as above. Returns their number;
+// *ret_mine is the number of those that this process may signal.
 static size_t descendants_find(pid_t root, pid_t kept, pid_t *pids, size_t most, size_t *ret_mine)
 {
 	struct processes p = list_processes();
@@ -172,19 +171,21 @@ static size_t descendants_find(pid_t root, pid_t kept, pid_t *pids, size_t most,
 
 // Keeper ------------------------------------------------------------------------------------------
 
-#define LEFT_GRACE_NS (2 * NS_PER_S) // for what a job leaves running that ended by itself
-#define AGAIN_NS (100 * NS_PER_MS) // between one SIGKILL and the next, for what is born meanwhile
+#define LEFT_GRACE_NS (2 * NS_PER_S) // for processes left by a job that ended by itself
+// between two SIGKILLs, since processes can be started in between
+#define AGAIN_NS (100 * NS_PER_MS)
 #define AGAIN_MOST_NS (2 * NS_PER_S)
-// After the first SIGKILL: what may not be signalled, or nobody wants to wait for, is not waited
-// for longer; what may, has memory to give back, which takes a while when there is much.
+// Time after the first SIGKILL. Processes that may not be signalled are not waited for longer, and
+// none if the user is in a hurry. Others have to free memory first, which takes a while if there is
+// much.
 #define REFUSING_NS (5 * NS_PER_S)
 #define DYING_NS (30 * NS_PER_S)
 #define NEVER UINT64_MAX
 
 enum {
 	LONGEST_MS = 3600000,
-	// An orphan of what is not our child comes without a signal; the longer none does, the
-	// rarer is a look.
+	// Orphans that are not our children arrive without a signal. The longer none arrives, the
+	// rarer the checks.
 	LOOK_MS = 20,
 	LOOK_MOST_MS = 500,
 	LOOK_SHARE = 32,
@@ -194,15 +195,15 @@ struct keeper {
 	const struct keeper_config *config;
 	int socket;
 	int signals; // SIGCHLD
-	bool heard_last; // the sweep is gone
+	bool heard_last; // the sweep has ended
 	pid_t launcher; // 0: it has ended
-	bool recorder_gone; // after it
+	bool recorder_gone; // only killed after the launcher ended
 	bool asked;
-	uint64_t ask_all_ns; // when what is due next
+	uint64_t ask_all_ns; // due times of the next steps
 	uint64_t kill_ns;
-	uint64_t again_ns; // from a SIGKILL to the next
+	uint64_t again_ns; // interval between SIGKILLs
 	uint64_t first_kill_ns; // 0: there was none
-	uint64_t alone_ns; // when the launcher ended
+	uint64_t alone_ns; // time when the launcher ended
 	bool hurried;
 	struct told told;
 };
@@ -218,11 +219,11 @@ static void ask(struct keeper *k)
 	k->kill_ns = now_ns + k->config->grace_ns;
 	if (k->launcher > 0) {
 		kill(k->launcher, SIGTERM);
-		kill(k->launcher, SIGCONT); // it stops with its job
+		kill(k->launcher, SIGCONT); // the launcher stops with its job
 	}
 }
 
-// Children that ended. False: there are none any more.
+// Reaps children. False: there are none left.
 static bool reap(struct keeper *k)
 {
 	int status;
@@ -264,7 +265,7 @@ static void hear(struct keeper *k)
 	}
 }
 
-// Nobody told it of the end, or it does not come to one: what it writes is not the whole run.
+// The recorder was not told of the end, or does not end: the run it writes is incomplete.
 static void kill_recorder(struct keeper *k)
 {
 	if (!k->recorder_gone) {
@@ -273,8 +274,8 @@ static void kill_recorder(struct keeper *k)
 	k->recorder_gone = true;
 }
 
-// Below the launcher stands also who records; the launcher's own children have its SIGTERM, or are
-// heads that are asked when it has ended.
+// The recorder is also below the launcher, and must be kept. While the launcher runs, its own
+// children are not signalled: they get SIGTERM from it, or when it has ended.
 static void act(struct keeper *k)
 {
 	uint64_t now_ns = clock_monotonic_ns();
@@ -304,7 +305,7 @@ static void act(struct keeper *k)
 	}
 }
 
-// Where SIGKILL does not help. The recorder is not below the launcher that it looks from.
+// Whether SIGKILL does not help. While the launcher runs, the recorder does not count.
 static bool is_stuck(const struct keeper *k, struct keeper_message *ret)
 {
 	uint64_t waited_ns = k->first_kill_ns ? clock_monotonic_ns() - k->first_kill_ns : 0;
@@ -352,7 +353,8 @@ static void wait_for_news(const struct keeper *k)
 	}
 }
 
-// What is the sweep's, its lock above all, ends with the sweep; so do the pipes it was given.
+// Closes the sweep's descriptors, above all its lock, and the pipes it was given: they must end
+// with the sweep.
 static void keep_only(int socket, int signals)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -372,7 +374,8 @@ static void keep_only(int socket, int signals)
 	}
 }
 
-// As the sweep was started, but for what the terminal sends and SIGPIPE.
+// Restores the signals as they were when the sweep started, except those of the terminal and
+// SIGPIPE, which get their defaults.
 static void restore_signals(const struct sigaction *child)
 {
 	static const int usual[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE};
@@ -398,7 +401,7 @@ static _Noreturn void run_launcher(
 	_exit(LAUNCH_FAILED);
 }
 
-// Nothing was started: the sweep is told why.
+// Nothing was started: sends the reason to the sweep.
 static _Noreturn void fail(const struct keeper_config *config, int code)
 {
 	const struct keeper_message message = {.error = code};
@@ -416,7 +419,8 @@ void keeper_run(const struct keeper_config *config)
 	k.socket = fcntl(config->socket, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	sigaction(SIGCHLD, &usual, &child); // where it is ignored, children vanish unread
+	// if it were ignored, children would vanish without a status
+	sigaction(SIGCHLD, &usual, &child);
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "strain-keeper");
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A plan: its keys, one row each.
+// Reads a plan: its keys, one row each.
 
 #include "sweep/plan.h"
 
@@ -24,7 +24,7 @@
 #include "sweep/expression.h"
 #include "sweep/template.h"
 
-// What the files that read a plan share.
+// Shared by the parts that read a plan.
 
 struct plan_reading {
 	struct plan *plan;
@@ -39,7 +39,7 @@ static bool plan_is_name(const char *name);
 
 // Command -----------------------------------------------------------------------------------------
 //
-// The command of a plan, and what of the plan it uses.
+// The command of a plan, and the parameters that it uses.
 
 enum { WORDS_MAX = 1000 };
 
@@ -148,7 +148,7 @@ static int check_templates(const struct plan_reading *r, bool *ret_all)
 	return result;
 }
 
-// When all is read: whether placeholders and parameters belong together.
+// Called after everything is read: checks that placeholders and parameters match.
 static int plan_check_use(const struct plan_reading *r)
 {
 	struct plan *plan = r->plan;
@@ -171,7 +171,7 @@ static int plan_check_use(const struct plan_reading *r)
 
 // Factors -----------------------------------------------------------------------------------------
 //
-// What varies in a plan: parameters and resources.
+// The factors of a plan: parameters and resources.
 
 #define MEMORY_LEAST_BYTES (UINT64_C(1) << 20)
 
@@ -533,14 +533,14 @@ static int plan_resources(const struct plan_reading *r, const struct yaml_node *
 //
 // Scalars of a plan.
 
-enum { TEXT_BYTES_MAX = 4096 }; // as a label has them
+enum { TEXT_BYTES_MAX = 4096 }; // as for labels
 
 static bool is_scalar(const struct yaml_node *node)
 {
 	return node && node->kind == YAML_SCALAR && !yaml_is_null(node);
 }
 
-// A scalar of a kind, or the error that says what was expected.
+// Reads a scalar of a kind, or sets an error with what was expected.
 static int plan_whole(const struct plan_reading *r, const struct yaml_node *node, const char *field,
 	uint64_t minimum, uint64_t maximum, uint64_t *ret)
 {
@@ -564,7 +564,7 @@ static int plan_number(
 	return 0;
 }
 
-// A number of seconds or a duration (90, 10min); more than 0.
+// Reads a number of seconds or a duration (90, 10min), greater than 0.
 static int plan_seconds(
 	const struct plan_reading *r, const struct yaml_node *node, const char *field, double *ret)
 {
@@ -608,7 +608,7 @@ static int plan_text(
 	return *ret ? 0 : error_errno(r->e, ENOMEM, "%s", field);
 }
 
-// Whether it can name a parameter: a letter or _, then letters, digits, _ and -.
+// Whether it is a valid name of a parameter: a letter or _, then letters, digits, _ and -.
 static bool plan_is_name(const char *name)
 {
 	size_t length = strlen(name);
@@ -644,7 +644,7 @@ static int add_pair(const struct plan_reading *r, const struct yaml_node *key,
 	return 0;
 }
 
-// {NAME: value}: names of letters, digits and _, each value a scalar.
+// Reads {NAME: value}: names of letters, digits and _, each value a scalar.
 static int plan_pairs(const struct plan_reading *r, const struct yaml_node *node, const char *field,
 	struct plan_pairs *ret)
 {
@@ -766,7 +766,7 @@ static int read_keys(const struct plan_reading *r, const struct yaml_node *map, 
 				nearest.word ? nearest.word : "", nearest.word ? "'?" : "");
 		}
 	}
-	// In the table's order: what one key means may hang on another.
+	// In the order of the table: the meaning of a key may depend on another.
 	int result = 0;
 	for (size_t k = 0; k < n_keys && result == 0; k++) {
 		const struct yaml_node *value = yaml_get(map, keys[k].name);
@@ -871,7 +871,7 @@ static int read_constraints(const struct plan_reading *r, const struct yaml_node
 	return result;
 }
 
-// The whole ---------------------------------------------------------------------------------------
+// The whole plan ----------------------------------------------------------------------------------
 
 static const struct plan_key keys[] = {
 	{"name", read_name},
@@ -959,7 +959,7 @@ static int check_labels(const struct plan_reading *r)
 	return 0;
 }
 
-// Values of parameters are labels of runs: no secret among them.
+// Values of parameters become labels of runs, so they must not contain secrets.
 static int check_secrets(const struct plan_reading *r)
 {
 	for (size_t i = 0; i < r->plan->n_factors; i++) {
@@ -1118,7 +1118,7 @@ const struct plan_factor *plan_factor(const struct plan *plan, const char *name)
 
 // Changes -----------------------------------------------------------------------------------------
 
-// Configurations are numbered in the order of what varies.
+// Configurations are numbered in the order of the factors.
 static bool same_order(const struct plan *was, const struct plan *is)
 {
 	bool same = was->n_factors == is->n_factors;

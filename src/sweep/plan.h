@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The plan of a sweep: a YAML file in the format that W&B's sweeps made familiar, read strictly.
-// docs: strain-sweep(1).
+// The plan of a sweep: a YAML file in the format known from W&B's sweeps, read strictly. See
+// strain-sweep(1).
 
 #pragma once
 
@@ -22,22 +22,22 @@ struct text;
 #define PLAN_MAX_TRIALS 100000u
 #define PLAN_MAX_CONFIGURATIONS 1000000u // before constraints
 #define PLAN_GRACE_S 10
-#define PLAN_MAX_DRAWN 10000u // of method random
+#define PLAN_MAX_DRAWN 10000u // for method random
 
 enum plan_distribution {
-	DISTRIBUTION_VALUES, // one of a list
+	DISTRIBUTION_VALUES, // a value from a list
 	DISTRIBUTION_UNIFORM,
 	DISTRIBUTION_INT_UNIFORM,
-	DISTRIBUTION_Q_UNIFORM, // in steps
+	DISTRIBUTION_Q_UNIFORM, // quantized
 	DISTRIBUTION_LOG_UNIFORM,
 };
 
-// What varies: a parameter of the job, or a resource that it is given.
+// A factor: a parameter of the job, or a resource of the machine that the job gets.
 struct plan_factor {
 	char *name;
 	bool resource;
-	bool used; // in the command or the environment
-	bool named; // and by itself there, not by ${args} alone
+	bool used; // occurs in the command or the environment
+	bool named; // occurs there by its own name, not only through ${args}
 	enum plan_distribution distribution;
 	char **values; // [n_values], as written, in the plan's order
 	size_t n_values;
@@ -63,13 +63,13 @@ struct plan_constraint {
 	const struct yaml_node *place;
 };
 
-struct plan_stop { // 0: no such rule
+struct plan_stop { // a value of 0 means no such rule
 	uint64_t epochs;
 	double seconds;
-	double step_error; // a ratio
+	double step_error; // relative
 };
 
-// The first line of a plan whose secrets were masked (plan_kept.h): it can be read, but not run.
+// The first line of a plan with masked secrets (plan_kept.h): it can be read, but not run.
 #define PLAN_MASKED \
 	"# Secrets are left out of this plan (***): only the original plan can resume the sweep."
 
@@ -77,42 +77,42 @@ struct plan {
 	struct yaml yaml;
 	bool masked; // begins with PLAN_MASKED
 	char *name;
-	char **command; // [n_command] words, with placeholders
+	char **command; // [n_command] words with placeholders
 	size_t n_command;
-	struct plan_pairs environment; // values with placeholders
-	struct plan_pairs labels; // that every run gets
-	struct plan_factor *factors; // parameters, then resources; each in the plan's order
+	struct plan_pairs environment; // the values have placeholders
+	struct plan_pairs labels; // labels of every run
+	struct plan_factor *factors; // parameters, then resources, each in the plan's order
 	size_t n_factors;
 	size_t factors_capacity;
 	struct plan_constraint *constraints;
 	size_t n_constraints;
 	size_t constraints_capacity;
-	struct plan_pairs baseline; // names of factors, and values
-	bool random; // method
+	struct plan_pairs baseline; // names of factors and their values
+	bool random; // method: random
 	bool in_order; // order: plan
-	uint64_t n_drawn; // trials: how many configurations are drawn
+	uint64_t n_drawn; // trials: number of configurations to draw
 	uint64_t repeats;
 	uint64_t seed;
 	struct plan_stop stop;
 	double timeout_s; // 0: none
-	double grace_s; // what a job that is to end is given
+	double grace_s; // time for a job to end by itself
 	char *executor;
 	char *epoch_pattern; // of `strain run`; NULL: none
 };
 
-// `name` is what errors begin with: "NAME:LINE:COLUMN: FIELD: expected ..., found ...". Each is one
-// line. -EINVAL, -ENOMEM.
+// Reads a plan. `name` is the start of error messages, which are one line: "NAME:LINE:COLUMN:
+// FIELD: expected ..., found ...". Returns 0, -EINVAL or -ENOMEM.
 int plan_read(const char *name, const char *data, size_t size, struct plan *ret, struct error *e);
-// The same of a file; and of an open one, which `path` is the name of in errors.
+// The same from a file; the second from an open one, with `path` as its name in errors.
 int plan_open(const char *path, struct plan *ret, struct error *e);
 int plan_read_file(int fd, const char *path, struct plan *ret, struct error *e);
-// What is in the file of a plan, at most YAML_MAX_BYTES and a little.
+// Reads the file of a plan, at most slightly more than YAML_MAX_BYTES.
 int plan_read_text(const char *path, struct text *ret, struct error *e);
 void plan_done(struct plan *plan);
 
-// NULL where there is none.
+// NULL if there is none of this name.
 const struct plan_factor *plan_factor(const struct plan *plan, const char *name);
 
-// What the other plan says otherwise, as "parameters.batch_size: was [32], is [32, 64]". False:
-// they say the same. Owned by the caller; NULL: out of memory.
+// Whether two plans differ. If so, *ret is the first difference, "parameters.batch_size: was [32],
+// is [32, 64]". Owned by the caller; NULL: out of memory.
 bool plan_differs(const struct plan *was, const struct plan *is, char **ret);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A plan without its secrets. What is not secret stays as it was written; else the whole plan is
-// written anew from its tree, since a mask within YAML could be anything: * begins an alias.
+// A plan without its secrets. A plan without secrets is kept as written. Otherwise the whole plan
+// is written anew from its tree, since a mask could change the meaning of YAML: * begins an alias.
 
 #include "sweep/plan_kept.h"
 
@@ -18,7 +18,7 @@
 
 struct writing {
 	struct text *out;
-	bool masked; // something was
+	bool masked; // something was masked
 };
 
 static void append_scalar(
@@ -38,10 +38,10 @@ static void append_scalar(
 	}
 }
 
-// A node by the shape of its secrets alone.
+// Writes a node, and masks only values that look like secrets.
 static void append_node(struct writing *w, const struct yaml_node *node)
 {
-	if (w->out->length > YAML_MAX_BYTES) { // aliases, each written out
+	if (w->out->length > YAML_MAX_BYTES) { // aliases are written out each time
 		w->out->failed = true;
 	} else if (node->kind == YAML_SCALAR) {
 		_cleanup_text_ struct text masked = {0};
@@ -112,7 +112,7 @@ static void take_value(void *context, const char *masked, size_t length)
 	text_append(&v->value, masked + from, length - from);
 }
 
-// NAME=value as `env` would be given it.
+// Writes NAME=value, as passed to `env`.
 static void append_variable(
 	struct writing *w, const struct yaml_node *name, const struct yaml_node *node)
 {
@@ -144,7 +144,7 @@ static const struct {
 	void (*append)(struct writing *w, const struct yaml_node *node);
 } by_name[] = {{"command", append_command}, {"env", append_environment}};
 
-// A line for each key of the plan.
+// Writes a line for each key of the plan.
 static void append_plan(struct writing *w, const struct yaml_node *root)
 {
 	text_append_string(w->out, PLAN_MASKED "\n");
@@ -167,8 +167,8 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-// Comments may have names and values; else a secret is known by its shape. A # in a quoted text is
-// taken for a comment, too: plan_kept looks whether the plan is still the same.
+// Comments may contain names with values; elsewhere a secret is known by its form. A # in a quoted
+// text is taken for a comment, too: plan_kept checks that the plan is still the same.
 static void append_as_written(struct text *out, const char *data, size_t size)
 {
 	for (size_t at = 0; at < size;) {

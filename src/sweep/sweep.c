@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A sweep's directory.
+// The directory of a sweep.
 
 #include "sweep/sweep.h"
 
@@ -34,12 +34,11 @@
 #include "sweep/plan_kept.h"
 #include "sweep/template.h"
 
-// Whether the commands of a sweep's trials exist.
+// Checks that the commands of the trials exist.
 
 struct sweep;
 
-// A plan that was changed numbers its trials anew: the runs that are there get the names of the
-// trials that they are, by their labels.
+// A changed plan numbers its trials anew. Runs are renamed to the trials that match their labels.
 
 struct plan;
 
@@ -51,21 +50,21 @@ static int commands_check(const struct sweep *sweep, struct error *e);
 
 // Renumber ----------------------------------------------------------------------------------------
 //
-// New names for runs, in two steps: one may want the name that another still has.
+// Renames runs in two steps, since one may need a name that another still has.
 
 #define MOVING ".moving"
 
 struct move {
-	char *name; // as it is called now, without folder
-	struct trial_place to; // configuration 0: no trial is this one
-	bool there; // it has its name already
+	char *name; // current name, without folder
+	struct trial_place to; // configuration 0: no trial of the plan
+	bool there; // it already has that name
 };
 
 struct moves {
 	struct move *items;
 	size_t n;
 	size_t capacity;
-	bool begun; // by one that was ended: something is aside
+	bool begun; // an earlier renumbering was not completed: some runs have temporary names
 };
 
 static bool has_suffix(const char *name, const char *suffix)
@@ -84,7 +83,7 @@ static bool is_configuration(const struct sweep *sweep, size_t configuration, st
 	return same;
 }
 
-// What a run was given and the plan does not have any more makes it another thing.
+// Whether the run has a factor that is no longer in the plan; then it is a different trial.
 static bool has_lost_factor(
 	const struct sweep *sweep, const struct plan *was, struct reader *reader)
 {
@@ -122,7 +121,7 @@ static struct trial_place find_trial(
 
 // Renaming ----------------------------------------------------------------------------------------
 
-// -EEXIST where there is something of the new name.
+// Renames a file; -EEXIST if the new name exists.
 static int rename_new(const struct sweep *sweep, const char *from, int folder, const char *to)
 {
 	struct stat status;
@@ -132,14 +131,15 @@ static int rename_new(const struct sweep *sweep, const char *from, int folder, c
 	if (errno != EINVAL && errno != ENOSYS) {
 		return -errno;
 	}
-	// Neither every kernel nor every file system has it. The folder is locked.
+	// Not every kernel or file system supports RENAME_NOREPLACE. The folder is locked.
 	if (fstatat(folder, to, &status, AT_SYMLINK_NOFOLLOW) == 0) {
 		return -EEXIST;
 	}
 	return renameat(sweep->folder, from, folder, to) < 0 ? -errno : 0;
 }
 
-// "0001-1.strain.moving" is to "0001-1.log.moving" as "0001-1.strain" to "0001-1.log".
+// Appends the name of a run's log: "0001-1.log" for "0001-1.strain", "0001-1.log.moving" for
+// "0001-1.strain.moving".
 static void append_log_name(struct text *t, const char *run)
 {
 	size_t stem = strcspn(run, ".");
@@ -150,8 +150,8 @@ static void append_log_name(struct text *t, const char *run)
 	text_format(t, "%s%s", SWEEP_LOG, rest);
 }
 
-// A run and its log, within the sweep's folder or into another. The log goes first: what is ended
-// in between finds the run, and nothing is left of it to do.
+// Renames a run and its log, within the sweep's folder or into another. The log goes first: if this
+// is interrupted in between, the run is still found under its old name.
 static int rename_run(
 	const struct sweep *sweep, const char *from, int folder, const char *to, struct error *e)
 {
@@ -174,14 +174,14 @@ static void name_trial(char *buffer, size_t size, struct trial_place trial)
 	snprintf(buffer, size, "%04u-%u%s", trial.configuration, trial.repeat, SWEEP_RUN);
 }
 
-// What there is -----------------------------------------------------------------------------------
+// Collecting --------------------------------------------------------------------------------------
 
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct move *)a)->name, ((const struct move *)b)->name);
 }
 
-// Each trial has one run: the one that is there already, or the first.
+// Makes sure that each trial has one run: the one that already has its name, else the first.
 static int settle_targets(const struct sweep *sweep, struct moves *moves, struct error *e)
 {
 	size_t repeats = (size_t)sweep->plan.repeats;
@@ -238,8 +238,8 @@ static int collect(
 		_cleanup_text_ struct text path = {0};
 		text_format(&path, "%s/%s", sweep->directory, entry->d_name);
 		moves->begun = moves->begun || has_suffix(entry->d_name, SWEEP_RUN MOVING);
-		// A run that was being moved when all ended is moved now. What is no file is left
-		// alone: a link would be written through.
+		// Runs that were being moved when an earlier renumbering was interrupted are moved
+		// now. Only regular files: writing to a link would change its target.
 		struct stat status;
 		if ((!has_suffix(entry->d_name, SWEEP_RUN) &&
 			    !has_suffix(entry->d_name, SWEEP_RUN MOVING)) ||
@@ -256,7 +256,7 @@ static int collect(
 	return result < 0 ? result : settle_targets(sweep, moves, e);
 }
 
-// Of trials that did not end: no run that comes to have that name is to have it.
+// Removes logs of trials that did not end, so that no renamed run gets one of them.
 static void remove_stray_logs(const struct sweep *sweep)
 {
 	DIR *folder = sweep_list(sweep);
@@ -304,7 +304,7 @@ static int step_aside(const struct sweep *sweep, struct moves *moves, struct err
 	return result;
 }
 
-// Its new name is the last step: until then it is one that is to be moved.
+// Renaming is the last step: until then the run counts as one to be moved.
 static int take_place(const struct sweep *sweep, const struct move *move, struct error *e)
 {
 	char number[16], name[48];
@@ -330,7 +330,7 @@ static int leave_out(const struct sweep *sweep, const struct move *move, struct 
 	}
 	text_append(&name, move->name, strlen(move->name) - strlen(MOVING));
 	for (unsigned i = 1; i < 10000 && !name.failed;
-		i++) { // one of an earlier change may have it
+		i++) { // an earlier change may have left one
 		struct stat status;
 		if (fstatat(folder, name.data, &status, AT_SYMLINK_NOFOLLOW) < 0) {
 			break;
@@ -352,7 +352,7 @@ static int move_all(
 		bool known = move->to.configuration > 0;
 		if (known && (!move->there || moves->begun)) {
 			result = take_place(sweep, move, e);
-			known = result != -EEXIST; // a run of that name that is none of ours
+			known = result != -EEXIST; // another file has that name
 		}
 		result = known ? result : leave_out(sweep, move, e);
 		*ret_left_out += !known;
@@ -360,9 +360,9 @@ static int move_all(
 	return result;
 }
 
-// `was` is the plan that the runs are of. What no trial of the sweep's plan is goes into the folder
-// left-out, each with its log; `say` (may be NULL) tells how many. Where it was ended, it is to be
-// called again.
+// Renames the runs of plan `was` for the sweep's plan. Runs without a trial in it are moved to the
+// folder left-out, each with its log; `say` (may be NULL) reports their number. If interrupted,
+// call it again.
 static int renumber_runs(const struct sweep *sweep, const struct plan *was,
 	void (*say)(const char *text), struct error *e)
 {
@@ -388,7 +388,7 @@ static int renumber_runs(const struct sweep *sweep, const struct plan *was,
 	return result;
 }
 
-// Whether one that was ended has left runs without a name in the sweep's directory.
+// Whether an interrupted renumbering has left runs with temporary names in the sweep's directory.
 static bool renumber_is_begun(const struct sweep *sweep)
 {
 	DIR *folder = sweep_list(sweep);
@@ -445,7 +445,7 @@ static char *join(const char *directory, const char *name)
 	return text_steal(&t);
 }
 
-// The last part of a path without one of these endings.
+// The last component of a path, without one of these endings.
 static char *stem_of(const char *path)
 {
 	static const char *const endings[] = {".yaml", ".yml", ".sweep"};
@@ -467,7 +467,7 @@ static char *stem_of(const char *path)
 	return strndup(path + from, end - from);
 }
 
-// What is in a folder of another's, or in one that others can write, is for its user to read first.
+// Refuses a folder that others own or can write: its user should read it first.
 static int check_owner_of(int folder, const char *path, struct error *e)
 {
 	struct stat status;
@@ -486,7 +486,8 @@ static int check_owner(const char *path, struct error *e)
 	return folder < 0 ? error_errno(e, errno, "%s", path) : check_owner_of(folder, path, e);
 }
 
-// The plan's own path, and where its sweep is. ret_own: the plan is the one in the sweep's folder.
+// Finds the path of the plan and the sweep's directory. ret_own: the plan is the one in that
+// directory.
 static int find_places(const struct sweep_options *options, struct sweep *sweep, char **ret_plan,
 	bool *ret_own, struct error *e)
 {
@@ -526,14 +527,14 @@ static int find_places(const struct sweep_options *options, struct sweep *sweep,
 
 // Files -------------------------------------------------------------------------------------------
 
-// Whether there is something of this name.
+// Whether a file of this name exists.
 static bool sweep_has(const struct sweep *sweep, const char *name)
 {
 	struct stat status;
 	return fstatat(sweep->folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// Not one of the three that a process is given.
+// Moves a descriptor above the three standard ones.
 static int move_up(int fd)
 {
 	if (fd < 0) {
@@ -556,14 +557,14 @@ int sweep_create_file(const struct sweep *sweep, const char *name)
 
 int sweep_open_file(const struct sweep *sweep, const char *name)
 {
-	// A FIFO would be waited for.
+	// O_NONBLOCK: opening a FIFO would block.
 	return move_up(openat(sweep->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-// Its entries; NULL with errno. The caller's: closedir.
+// Lists the directory; NULL with errno. The caller calls closedir.
 static DIR *sweep_list(const struct sweep *sweep)
 {
-	// A position of its own.
+	// A new descriptor has its own position.
 	_cleanup_close_ int fd = openat(
 		sweep->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -580,7 +581,7 @@ static int fail_at(const struct sweep *sweep, const char *name, int code, struct
 	                     : error_errno(e, code, "%s/%s", sweep->directory, name);
 }
 
-// A plan of the folder. Where it is only looked at, it may be anybody's.
+// Opens a plan in the folder. For looking only, anybody may own it.
 static int open_own_plan(const struct sweep_options *options, const struct sweep *sweep,
 	const char *name, struct plan *ret, struct error *e)
 {
@@ -599,7 +600,7 @@ static int open_own_plan(const struct sweep_options *options, const struct sweep
 
 // The directory -----------------------------------------------------------------------------------
 
-// Whether nothing in it but what a sweep has.
+// Checks that the directory has only files of a sweep.
 static int check_directory(const struct sweep *sweep, struct error *e)
 {
 	DIR *folder = sweep_list(sweep);
@@ -635,7 +636,7 @@ static int write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
-// The lock's two lines: "1234 host" (pid first, so that it can be read also where a name has
+// The two lines of the lock: "1234 host" (pid first, so that it can be read even if the name has
 // blanks), and the sweep's number.
 struct holder {
 	char process[192];
@@ -732,7 +733,7 @@ static int lock_directory(struct sweep *sweep, struct error *e)
 	return make_mark(sweep, holder.number, e);
 }
 
-// A link that somebody else has made leads where he wants.
+// A link created by somebody else could lead anywhere.
 static int check_link(const struct sweep *sweep, struct error *e)
 {
 	struct stat status;
@@ -774,7 +775,7 @@ int sweep_check_place(const struct sweep *sweep, struct error *e)
 
 // The plan in it ----------------------------------------------------------------------------------
 
-// As it is kept in the folder.
+// Reads a plan as it is stored in the folder.
 static int read_kept(const char *from, struct text *ret, struct error *e)
 {
 	_cleanup_text_ struct text data = {0};
@@ -789,7 +790,7 @@ static int read_kept(const char *from, struct text *ret, struct error *e)
 	return result;
 }
 
-// Whole or not at all.
+// Copies atomically.
 static int copy_plan(const struct sweep *sweep, const char *from, const char *to, struct error *e)
 {
 	static const char part[] = PLAN ".part";
@@ -832,8 +833,8 @@ static int plan_changed(
 	return result;
 }
 
-// The runs take the names that the plan gives them, then it is the sweep's: what is ended in
-// between goes on when the sweep is opened again. Without a next one, the names are what is wrong.
+// Renames the runs for the next plan, then makes that the sweep's plan. If interrupted, this
+// continues when the sweep is opened again. Without a next plan, only the renaming was incomplete.
 static int finish_change(
 	const struct sweep_options *options, const struct sweep *sweep, struct error *e)
 {
@@ -877,7 +878,7 @@ static int read_plan(const struct sweep_options *options, struct sweep *sweep, c
 	return result < 0 ? result : trials_make(&sweep->plan, &sweep->trials, e);
 }
 
-// The plan that was read may be the sweep's own, which is another one then.
+// Completes a change. The plan that was read may be the sweep's own, so it is read again.
 static int go_on_changing(const struct sweep_options *options, struct sweep *sweep,
 	const char *path, bool own, struct error *e)
 {
@@ -919,9 +920,9 @@ static int settle_plan(
 	return result < 0 ? result : finish_change(options, sweep, e);
 }
 
-// What a sweep that was killed has left -----------------------------------------------------------
+// Remains of a killed sweep -----------------------------------------------------------------------
 
-// "0007-2.running..." or ".log". False: another file.
+// Parses "0007-2.running..." or ".log". False: another file.
 static bool parse_name(const char *name, struct trial_place *ret, const char **ret_suffix)
 {
 	struct cursor c = cursor_of(name, strlen(name));
@@ -965,7 +966,7 @@ void sweep_remove_trial(const struct sweep *sweep, struct trial_place trial)
 	remove_matching(sweep, &trial, prefixes);
 }
 
-// The run that a trial of the killed sweep was recorded into, for who records it. NULL: none.
+// The temporary run of the killed sweep's trial, to find its recorder. NULL: none.
 static char *find_running(const struct sweep *sweep)
 {
 	char *path = NULL;
@@ -987,19 +988,22 @@ static char *find_running(const struct sweep *sweep)
 	return path;
 }
 
-// SIGTERM or SIGKILL; a recorder that has nothing to record any more ends by itself, or is killed.
+// Sends SIGTERM or SIGKILL to all but the recorder. A recorder without anything to record ends by
+// itself, else it is killed.
 static void signal_left(const struct sweep *sweep, int signal_number)
 {
 	_cleanup_free_ char *run = find_running(sweep);
 	pid_t recorder = run ? still_running_recorder(run, sweep->mark) : 0;
 	ssize_t others = still_running_signal(sweep->mark, recorder, signal_number);
 	if (others == 0 && recorder > 0 && signal_number == SIGKILL) {
-		still_running_kill_recorder(run, sweep->mark); // its launcher is stopped, say
+		// for example if its launcher is stopped
+		still_running_kill_recorder(run, sweep->mark);
 	}
 }
 
-// Waits until what carries the sweep's mark has ended, which the trial's keeper sees to, or its
-// launcher without one; asks what is left of it, then makes it, and its recorder.
+// Waits until all processes with the sweep's mark have ended. The trial's keeper ends them, or
+// without one the launcher. After half of the grace period the remaining ones get SIGTERM, after
+// all of it SIGKILL, the recorder too.
 static int end_left(const struct sweep_options *options, const struct sweep *sweep, struct error *e)
 {
 	uint64_t start_ns = clock_monotonic_ns(), grace_ns = (uint64_t)(sweep->plan.grace_s * 1e9);
@@ -1042,7 +1046,7 @@ static int clean_up(const struct sweep_options *options, const struct sweep *swe
 		return result;
 	}
 	remove_matching(sweep, NULL, prefixes);
-	// The log of a trial is kept only where it failed.
+	// The log of a trial is kept only if the trial failed.
 	for (size_t i = 0; i < sweep->trials.n; i++) {
 		_cleanup_free_ char *log = sweep_file_name(sweep->trials.order[i], SWEEP_LOG);
 		if (log && !sweep->done[i]) {
@@ -1084,7 +1088,8 @@ static int take_directory(const struct sweep_options *options, struct sweep *swe
 	return result < 0 || options->look ? result : lock_directory(sweep, e);
 }
 
-// Before a folder is made: a plan that is mended then is not another one than the sweep's.
+// Checks a new sweep before its folder is made: correcting a rejected plan must not count as a
+// change.
 static int check_new(
 	const struct sweep_options *options, const struct sweep *sweep, struct error *e)
 {
@@ -1093,7 +1098,7 @@ static int check_new(
 	return started || options->look ? 0 : commands_check(sweep, e);
 }
 
-// Its jobs would be given *** for their secrets.
+// A masked plan would give its jobs *** in place of secrets.
 static int check_masked(const struct sweep_options *options, const struct sweep *sweep,
 	const char *path, struct error *e)
 {
@@ -1148,12 +1153,13 @@ void sweep_close(struct sweep *sweep)
 
 // Commands ----------------------------------------------------------------------------------------
 //
-// Commands, before the first trial: one that is mistyped is one error, and not a crash for each.
+// Checks the commands before the first trial, so that a typing error is one error instead of a
+// crash for each trial.
 
-// A command that was looked up, and where. Trials after each other mostly have the same.
+// A command that was looked up, and the result. Consecutive trials usually have the same one.
 struct lookup {
 	char *name;
-	char *path; // PATH as the trial has it; NULL: not set
+	char *path; // PATH of the trial; NULL: not set
 	int problem;
 };
 
@@ -1169,7 +1175,7 @@ static bool is_same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-// The last counts, as putenv has it.
+// The last entry counts, as with putenv.
 static const char *path_of(char *const *environment)
 {
 	const char *path = getenv("PATH");
@@ -1199,8 +1205,9 @@ static int look_up(const struct sweep *sweep, size_t configuration, struct looku
 	return result;
 }
 
-// Looks up the commands of the trials that are still to run, with the PATH that each will have. 0;
-// -ENOENT, -EACCES, ... with the first that cannot be executed, and how many trials need it.
+// Looks up the commands of the trials still to run, with the PATH that each will have. Returns 0;
+// -ENOENT, -EACCES, ... for the first that cannot be executed, with the number of trials that need
+// it.
 static int commands_check(const struct sweep *sweep, struct error *e)
 {
 	_cleanup_(lookup_done) struct lookup l = {0};

@@ -18,7 +18,7 @@ int template_next(const char *template, size_t from, struct placeholder *ret, st
 	const char *at = template + from;
 	for (; (at = strchr(at, '$')); at++) {
 		if (at[1] == '$' && at[2] == '{') {
-			at += 2; // $${
+			at += 2; // skips $${
 		} else if (at[1] == '{') {
 			break;
 		}
@@ -43,7 +43,7 @@ int template_next(const char *template, size_t from, struct placeholder *ret, st
 	return 1;
 }
 
-// Copies, with $${ as ${.
+// Copies text, with $${ replaced by ${.
 static void append_plain(struct text *t, const char *from, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -77,7 +77,7 @@ void template_expand(struct text *t, const char *template,
 struct splitting {
 	const char *at;
 	struct text word;
-	bool quoted; // a part of the word is
+	bool quoted; // part of the word is quoted
 	char **words;
 	size_t n;
 	size_t capacity;

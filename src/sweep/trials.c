@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Configurations, repeats, order.
+// Makes the trials: configurations, repeats, order.
 
 #include "sweep/trials.h"
 
@@ -16,7 +16,7 @@
 #include "sweep/expression.h"
 #include "sweep/template.h"
 
-#define DRAWS_FOR_EACH 1000 // attempts to draw a configuration that is new and allowed
+#define DRAWS_FOR_EACH 1000 // attempts to draw a new, allowed configuration
 
 // Random numbers: splitmix64, because libc's differ between systems ----------------------------
 
@@ -69,7 +69,7 @@ static const char *lookup(const void *context, const char *name)
 	return trials_value_of(row->trials, row->configuration, name);
 }
 
-// Whether the constraints allow it.
+// Whether the constraints allow the configuration.
 static int is_allowed(const struct trials *trials, size_t configuration, bool *ret, struct error *e)
 {
 	const struct plan *plan = trials->plan;
@@ -205,7 +205,8 @@ static bool same_values(const struct trials *trials, size_t a, size_t b)
 	return same;
 }
 
-// Draws configuration n + 1. *ret: it is a new one that is allowed; 1 as `excluded` if not.
+// Draws configuration n + 1. *ret: it is new and allowed. A draw that is not allowed is counted in
+// `excluded`.
 static int draw_row(struct trials *trials, uint64_t *state, bool *ret, struct error *e)
 {
 	const struct plan *plan = trials->plan;
@@ -282,7 +283,7 @@ static int make_order(struct trials *trials, struct error *e)
 	if (!trials->order) {
 		return error_errno(e, ENOMEM, "%s", plan->yaml.name);
 	}
-	// Another sequence than the one that draws.
+	// A sequence different from that of the draws.
 	uint64_t state = plan->seed ^ UINT64_C(0x6f72646572);
 	for (size_t i = 0; i < n * repeats; i++) {
 		size_t configuration = plan->in_order ? i / repeats : i % n;
@@ -319,7 +320,7 @@ void trials_done(struct trials *trials)
 	*trials = (struct trials){0};
 }
 
-// What a trial is ---------------------------------------------------------------------------------
+// Command of a trial ------------------------------------------------------------------------------
 
 static bool is_baseline_of(const struct trials *trials, size_t base, size_t configuration)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// YAML from libfyaml's events: its own documents forget where an alias stood, and expand what they
-// are told to resolve.
+// Parses YAML from libfyaml's events. Its document API loses the positions of aliases, and expands
+// those it is asked to resolve.
 
 #include "sweep/yaml.h"
 
@@ -168,7 +168,7 @@ bool yaml_same(const struct yaml_node *was, const struct yaml_node *is, struct t
 	for (size_t i = 0; same && i < was->n; i++) {
 		same = yaml_same(was->items[i], is->items[i], ret_field, ret_was, ret_is);
 	}
-	if (!same) { // the whole list says more than one item of it
+	if (!same) { // report the whole list, not one of its items
 		*ret_was = was;
 		*ret_is = is;
 	}
@@ -177,7 +177,7 @@ bool yaml_same(const struct yaml_node *was, const struct yaml_node *is, struct t
 
 // Building ----------------------------------------------------------------------------------------
 
-// The library's marks of quoted text lie behind the quote.
+// The library's positions of quoted text are after the quote.
 static struct yaml_node place_of(const struct building *b, struct fy_event *event)
 {
 	const struct fy_mark *mark = fy_event_start_mark(event);
@@ -437,7 +437,7 @@ static int read_stream(struct building *b)
 	return result;
 }
 
-// Bytes before the first that is no UTF-8, or `size`.
+// Number of bytes before the first that is not valid UTF-8, or `size`.
 static size_t valid_utf8(const char *data, size_t size)
 {
 	for (size_t i = 0; i < size;) {
