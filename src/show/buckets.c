@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Buckets that grow longer instead of more.
+// Buckets whose length grows, so that their number is bounded.
 
 #include "show/buckets.h"
 
@@ -27,7 +27,7 @@ void buckets_done(struct buckets *b)
 	*b = (struct buckets){0};
 }
 
-// Joins `from` into `into`; a bucket with readings wins over one without.
+// Joins `from` into `into`; a bucket without readings is ignored.
 static void bucket_join(struct bucket *into, const struct bucket *from)
 {
 	if (from->weight <= 0) {
@@ -50,7 +50,7 @@ void buckets_coarsen(struct buckets *b)
 	size_t n = 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct bucket moved = b->items[i];
-		moved.index >>= 1; // rounds down below zero too
+		moved.index >>= 1; // rounds down, also for negative numbers
 		if (n > 0 && b->items[n - 1].index == moved.index) {
 			bucket_join(&b->items[n - 1], &moved);
 		} else {
@@ -64,7 +64,7 @@ void buckets_coarsen(struct buckets *b)
 int buckets_add(struct buckets *b, int64_t t_us, double value, double minimum, double maximum,
 	double weight)
 {
-	// Beyond this (only a damaged file goes there) sums of floats would no longer be finite.
+	// Larger values, which only a damaged file has, would make sums of floats infinite.
 	bool there = fabs(value) < LARGEST && weight > 0 && weight < LARGEST;
 	minimum = fabs(minimum) < LARGEST ? minimum : value;
 	maximum = fabs(maximum) < LARGEST ? maximum : value;
@@ -116,7 +116,7 @@ struct bucket_figures buckets_figures(const struct buckets *b)
 		if (bucket->weight > 0) {
 			sum += bucket->sum;
 			weight += (double)bucket->weight;
-			// fmin and fmax pass over the NAN that they begin with.
+			// fmin and fmax ignore the initial NAN.
 			figures.minimum = fmin(figures.minimum, (double)bucket->minimum);
 			figures.maximum = fmax(figures.maximum, (double)bucket->maximum);
 		}
@@ -129,14 +129,14 @@ struct bucket_figures buckets_figures(const struct buckets *b)
 
 // Pack --------------------------------------------------------------------------------------------
 //
-// Rice codes: for differences that scatter around zero nearly as short as can be, in twenty lines
-// on either side. A block chooses its own parameter, so quiet stretches cost a bit a value.
+// Rice codes: nearly optimal for differences that scatter around zero, and short to write on both
+// sides. Each block has its own parameter, so that quiet stretches cost one bit per value.
 
 #define BLOCK 64
-#define ALL_ZERO 31 // instead of a parameter
+#define ALL_ZERO 31 // in place of a parameter
 #define LARGEST_PARAMETER 24
-#define ESCAPE 24 // a quotient: the value follows in 32 bits
-// The largest value is this many units: below, steps become linear.
+#define ESCAPE 24 // as quotient: the value follows in 32 bits
+// The largest value is this many units; values near a unit and below have linear steps.
 #define RANGE 16384.0
 
 struct bits {
@@ -303,7 +303,7 @@ void text_append_base64(struct text *t, const unsigned char *bytes, size_t lengt
 
 // Coarse ------------------------------------------------------------------------------------------
 //
-// Buckets are spread over columns by the time that they share.
+// Spreads buckets over columns by the time that they share.
 
 enum { TOP = 254, NOTHING = 255 };
 
@@ -333,8 +333,8 @@ static void spread(const struct buckets *b, double seconds, struct column *colum
 	}
 }
 
-// Readings further apart than columns leave some of these empty; up to so many hold what was
-// before.
+// If readings are further apart than columns, some columns are empty. Up to `longest` of them keep
+// the value before.
 static void hold(struct column *columns, size_t n, double longest)
 {
 	size_t last = n;
@@ -365,7 +365,7 @@ bool buckets_append_coarse(
 		return false;
 	}
 	spread(b, seconds, columns, n);
-	// A pause of a few readings is none: they come at their own pace.
+	// A gap of up to four mean reading intervals is not a pause.
 	hold(columns, n, 4 * (double)n / (double)b->n);
 	for (size_t c = 0; c < n; c++) {
 		bool there = columns[c].seconds > 0;
@@ -379,10 +379,10 @@ bool buckets_append_coarse(
 
 // Details -----------------------------------------------------------------------------------------
 //
-// The page shows an iteration with as much before and after it (timeline.ts); a little more is
-// kept, so that the reader can move.
+// The page shows an iteration with an equal time before and after it (timeline.ts). Somewhat more
+// is stored, so that users can pan.
 
-#define LEAST_US 10000 // before and after it, as timeline.ts has it
+#define LEAST_US 10000 // least time before and after, as in timeline.ts
 #define MORE 1.5
 
 size_t buckets_detail_windows(const struct phases *p, struct detail_window ret[static DETAILS_MAX])

@@ -18,7 +18,7 @@ static bool is_number(const char *field)
 	       end != field && !*end;
 }
 
-// Tabs and returns are left out by some programs before they look for a formula.
+// Some programs skip tabs and carriage returns before they look for a formula.
 static bool is_formula(const char *field)
 {
 	const char *first = field + strspn(field, "\t\r\n");

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 
-#define WHOLE_MAX 9007199254740992.0 // 2^53: beyond, readers with doubles lose digits anyway
+#define WHOLE_MAX 9007199254740992.0 // 2^53: beyond it, readers with doubles lose digits
 
 json_t *json_from_text(const char *text)
 {

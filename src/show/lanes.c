@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Stretches of time laid onto a grid.
+// Adds stretches of time to a grid of buckets.
 
 #include "show/lanes.h"
 
@@ -18,23 +18,23 @@
 
 #define ROW_UNKNOWN (-2)
 #define ROW_NONE (-1)
-#define CELLS ((size_t)1 << 20) // buckets of all series together
+#define CELLS ((size_t)1 << 20) // upper bound of the buckets of all series
 #define BUCKETS_LEAST 4096
 #define BUCKETS_MOST 65536
 
-// One series' time in each bucket of the grid, in ns.
+// The time of one series in each bucket of the grid, in ns.
 struct lane_grid {
 	float *time_ns;
 };
 
-// By the timeline's lane: which row is its.
+// The row for each lane of the timeline.
 struct row_index {
-	int *rows; // ROW_UNKNOWN: not looked for yet
+	int *rows; // ROW_UNKNOWN: not searched yet
 	size_t n;
 	size_t capacity;
 };
 
-// A stretch of a rank's own work whose end is not known yet.
+// A stretch of a rank's own work that has not ended yet.
 struct open_work {
 	int64_t from_ns;
 	int64_t to_ns;
@@ -43,14 +43,14 @@ struct open_work {
 struct lane_maker {
 	const struct analysis *a;
 	struct lane_list *lanes;
-	unsigned doublings; // of BUCKET_SHORTEST_US: the grid's bucket
+	unsigned doublings; // bucket length of the grid, as doublings of BUCKET_SHORTEST_US
 	int64_t width_ns;
 	size_t n; // buckets
 	struct lane_grid phases[PHASES_MAX];
 	struct lane_grid workers[LANE_ROWS_MAX];
 	struct lane_grid ranks[LANE_ROWS_MAX];
-	struct open_work work[LANE_ROWS_MAX]; // of ranks
-	int *worker_rows; // [n_workers], as the analysis' workers
+	struct open_work work[LANE_ROWS_MAX]; // by rank
+	int *worker_rows; // [n_workers], by worker of the analysis
 	struct row_index prepares;
 	struct row_index iterates;
 	bool failed;
@@ -92,7 +92,7 @@ static void grid_add(struct lane_maker *m, struct lane_grid *grid, int64_t from_
 	}
 }
 
-// A grid as shares of its buckets.
+// Converts a grid to shares of its buckets.
 static int grid_series(struct lane_maker *m, struct lane_grid *grid, struct lane_series *ret)
 {
 	int r = 0;
@@ -128,7 +128,7 @@ static int worker_number(const struct analysis *a, const struct phase_worker *wo
 	return -1;
 }
 
-// A row that is free again: the one of the same number, else the first; n_workers: none is.
+// A row whose last worker has ended: that of the same number, else the first; n_workers: none.
 static size_t free_row(
 	const struct lane_list *lanes, const double *free_from_s, double first_s, int number)
 {
@@ -145,7 +145,7 @@ static size_t free_row(
 	return found;
 }
 
-// Workers that followed each other share a row, as those of each epoch do.
+// Workers that ran one after the other, such as those of each epoch, share a row.
 static int assign_rows(struct lane_maker *m)
 {
 	const struct phases *p = &m->a->phases;
@@ -155,7 +155,7 @@ static int assign_rows(struct lane_maker *m)
 	if (!m->worker_rows) {
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < p->n_workers; i++) { // by first_s
+	for (size_t i = 0; i < p->n_workers; i++) { // sorted by first_s
 		const struct phase_worker *worker = &p->workers[i];
 		int number = worker_number(m->a, worker);
 		size_t row = free_row(lanes, free_from_s, worker->first_s, number);
@@ -194,7 +194,7 @@ static void assign_ranks(struct lane_maker *m)
 	}
 }
 
-// Those who prepare.
+// The row of a worker.
 static int find_worker(const struct lane_maker *m, const struct timeline_thread *lane)
 {
 	const struct phases *p = &m->a->phases;
@@ -207,7 +207,7 @@ static int find_worker(const struct lane_maker *m, const struct timeline_thread 
 	return ROW_NONE;
 }
 
-// Those who iterate beside others.
+// The row of a rank.
 static int find_rank(const struct lane_maker *m, const struct timeline_thread *lane)
 {
 	const struct phases *p = &m->a->phases;
@@ -288,8 +288,8 @@ static void put_work(struct lane_maker *m, size_t row)
 	*work = (struct open_work){0};
 }
 
-// A rank works where it is in an iteration or a phase, but does not wait for the others: phases
-// that follow each other are one stretch.
+// A rank works while it is in an iteration or a phase and does not wait for the others. Adjacent
+// phases form one stretch.
 static void take_work(struct lane_maker *m, size_t row, const struct timeline_piece *piece)
 {
 	struct open_work *work = &m->work[row];
@@ -383,7 +383,7 @@ int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error 
 	for (size_t i = 0; i < LANE_ROWS_MAX; i++) {
 		put_work(&m, i);
 	}
-	int made = make_series(&m); // frees the grids
+	int made = make_series(&m); // also frees the grids
 	r = r == -ENOMEM || made < 0 || m.failed ? -ENOMEM : r;
 	free(m.worker_rows);
 	free(m.prepares.rows);
@@ -395,7 +395,7 @@ int lanes_collect(const struct analysis *a, struct lane_list *ret, struct error 
 	return r;
 }
 
-// A share is one number: least and most of what was joined are not drawn.
+// Shares have one value per bucket: minimum and maximum of joined buckets are not drawn.
 static void series_coarsen(struct lane_series *series)
 {
 	buckets_coarsen(&series->buckets);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The page around the data, and the data as text that no HTML parser can mistake for markup.
+// The page around the data, and the data as text that no HTML parser mistakes for markup.
 
 #include "show/page.h"
 
@@ -19,11 +19,11 @@
 static const unsigned char page_before[1], page_after[1];
 #endif
 
-// A page stays under 5 MB: this much for the series of all runs, this much for phases and workers,
-// the rest for tables, windows at full rate and the program.
+// A page stays below 5 MB: these bytes for the series of all runs, and these for phases and
+// workers; the rest is for tables, windows at full rate and the program.
 #define SERIES_BYTES ((size_t)3400000)
 #define LANE_BYTES ((size_t)800000)
-// What each of many runs has at least.
+// Least bytes of series for each of many runs.
 #define LEAST_SERIES_BYTES ((size_t)150000)
 #define LEAST_LANE_BYTES ((size_t)60000)
 
@@ -39,8 +39,8 @@ int page_begin(FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-// In JSON these three stand in strings only, where an escape means the same: nothing that a job
-// was called can end the element that holds the data.
+// In JSON these three characters occur only in strings, where an escape has the same meaning. So no
+// name from a job can end the element with the data.
 static int put_escaped(const char *data, size_t length, void *context)
 {
 	FILE *out = context;
@@ -58,7 +58,7 @@ static int put_escaped(const char *data, size_t length, void *context)
 
 void page_write_json(FILE *out, const json_t *json)
 {
-	// ENSURE_ASCII: U+2028 and U+2029, which end lines in scripts, become escapes too.
+	// ENSURE_ASCII also escapes U+2028 and U+2029, which end lines in scripts.
 	json_dump_callback(
 		json, put_escaped, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(13));
 }
@@ -76,7 +76,7 @@ int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_run
 	if (r < 0) {
 		return r;
 	}
-	struct error damage = {0}; // that the file is damaged was said when it was read
+	struct error damage = {0}; // damage was reported when the file was read
 	r = lanes_collect(a, &lanes, &damage);
 	if (r != -ENOMEM) {
 		r = panels_pack(&panels, share_of(SERIES_BYTES, n_runs, LEAST_SERIES_BYTES));

@@ -14,15 +14,15 @@
 struct analysis;
 struct json_t;
 
-// NULL where pages can be made, else why this strain cannot: "npm was not there at build time".
+// NULL, or why this build of strain cannot write pages: "npm was not there at build time".
 const char *page_missing(void);
 
-// A page is begun, is given its runs one after the other, and is ended. Each 0 or -errno; a stream
-// that cannot be written is noticed by page_end. Everything from a run is escaped.
+// page_begin, page_add_run for each run, page_end. Each returns 0 or -errno; page_end reports
+// errors of the stream. All text from runs is escaped.
 int page_begin(FILE *out);
-// index counts from 0; n_runs is how many share the room of the page.
+// index counts from 0. n_runs is the number of runs that share the size limit of the page.
 int page_add_run(FILE *out, const struct analysis *a, size_t index, size_t n_runs, struct error *e);
 int page_end(FILE *out, struct error *e);
 
-// JSON as text that ends no element and no line of a script; of other pages than that of runs, too.
+// Writes JSON as text that ends neither an element nor a line of a script. Also for other pages.
 void page_write_json(FILE *out, const struct json_t *json);

@@ -28,16 +28,15 @@
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
 
-// What a page's header says of a run: where it ran, for how long, how it ended, with which
-// versions.
+// The header of a page: where the run ran, its duration, its end, and versions.
 
 struct analysis;
 
-// What web/src/contract.ts calls CpuTime: samples of CPU time by phase and by role.
+// Type CpuTime of web/src/contract.ts: samples of CPU time by phase and by role.
 
 struct analysis;
 
-// Iterations and phases of a run as JSON for the page.
+// Iterations and phases of a run, as JSON for the page.
 
 struct analysis;
 
@@ -51,7 +50,7 @@ static void page_add_lanes(json_t *panels, const struct analysis *a, const struc
 
 // Facts -------------------------------------------------------------------------------------------
 //
-// What the page says in words and single figures.
+// Sentences and single figures of the page.
 
 #define FIGURE_BYTES 48
 
@@ -121,7 +120,7 @@ static void add_labels(json_t *chips, struct reader *r)
 {
 	sqlite3_stmt *statement = NULL;
 	static const char sql[] = "SELECT name, value FROM label ORDER BY name LIMIT 40";
-	// Labels that cannot be read cost the chips, not the page.
+	// If labels cannot be read, the page has no chips.
 	if (sqlite3_prepare_v2(reader_database(r), sql, -1, &statement, NULL) == SQLITE_OK) {
 		while (sqlite3_step(statement) == SQLITE_ROW) {
 			add_label_chip(chips, statement);
@@ -200,7 +199,7 @@ static void add_memory_tile(json_t *tiles, const struct overview *o)
 		value, limited ? of : NULL);
 }
 
-// Of several GPUs of the job: the mean of how busy they were, the peak of the fullest.
+// With several GPUs of the job: the mean of their load, the peak of the fullest.
 static void add_gpu_tiles(json_t *tiles, const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
@@ -237,7 +236,7 @@ static void add_read_tiles(json_t *tiles, const struct overview *o)
 		add_tile(tiles, "read from storage", value, NULL);
 	}
 	double share = overview_cache_share(o);
-	// Too little was read to speak of a share.
+	// Too few bytes were read for a meaningful share.
 	if (isfinite(share) && o->asked_bytes > 1e6) {
 		text_percent(value, sizeof(value), share);
 		add_tile(tiles, "read from page cache", value, NULL);
@@ -486,9 +485,9 @@ static json_t *page_notes(const struct analysis *a, const struct panel_list *pan
 
 // About -------------------------------------------------------------------------------------------
 //
-// A page's header.
+// The header of a page.
 
-// "python3.11" names its version, "python3" does not.
+// Whether the name has the version: "python3.11" does, "python3" does not.
 static bool is_versioned_python(const char *name)
 {
 	static const char word[] = "python";
@@ -509,7 +508,8 @@ static void add_python(json_t *versions, const struct analysis *a)
 	}
 }
 
-// "pytorch 1.13.0: data, backward; jax 0.4.30: step" are two, with what their hooks mark.
+// Adds the frameworks of "pytorch 1.13.0: data, backward; jax 0.4.30: step", with what their hooks
+// mark.
 static void add_frameworks(json_t *versions, const char *hooks)
 {
 	while (hooks && *hooks) {
@@ -522,7 +522,7 @@ static void add_frameworks(json_t *versions, const char *hooks)
 	}
 }
 
-// A new reference. What is not known is null, or not among the versions.
+// Returns a new reference. Unknown values are null or missing from the versions.
 static json_t *page_about(const struct analysis *a)
 {
 	const struct overview *o = &a->overview;
@@ -550,9 +550,9 @@ static json_t *page_about(const struct analysis *a)
 
 // Code --------------------------------------------------------------------------------------------
 //
-// Bars by phase and by role; a class of code has the same colour in all.
+// Bars by phase and by role. A class of code has the same colour in all bars.
 
-// What computes is blue, what is lost is red, what is the kernel's or nobody's grey.
+// Blue is computing, red is lost time, grey is the kernel or unknown code.
 static const unsigned hues[N_CODE_CLASSES] = {
 	[CODE_SPINNING] = 1,
 	[CODE_KERNELS] = 0,
@@ -632,14 +632,14 @@ static json_t *page_cpu_time(const struct analysis *a)
 
 // Run ---------------------------------------------------------------------------------------------
 
-// More than a person looks through; the page says how many were left out.
+// More than a reader looks through; the page reports how many were left out.
 #define MOST_PROCESSES 300
 #define MOST_EVENTS 500
 #define MOST_SUMMARY_ROWS 2000
 
 // Panels ------------------------------------------------------------------------------------------
 
-// One series of a panel.
+// A series of a panel.
 static json_t *page_series(const char *label, const char *help, unsigned hue,
 	const struct buckets *buckets, const struct packed *packed)
 {
@@ -673,7 +673,7 @@ static json_t *detail_json(const struct detail_series *detail, const struct deta
 	return json;
 }
 
-// What of it is held at full rate.
+// Windows of the series at full rate.
 static json_t *page_details(
 	const struct detail_series *details, const struct detail_window *windows, size_t n)
 {
@@ -781,7 +781,7 @@ static void append_line(json_t *lines, const char *before, struct text *line)
 	text_done(line);
 }
 
-// Below the headline: where an iteration's time goes, what else takes some, how sure that is.
+// The lines below the headline: shares of an iteration, further causes, confidence.
 static void verdict_text(const struct verdict *v, json_t *lines)
 {
 	struct text parts = {0};
@@ -798,7 +798,7 @@ static void verdict_text(const struct verdict *v, json_t *lines)
 	}
 }
 
-// What memory holds, as evidence.
+// The contents of memory, as evidence.
 static void held_facts(const struct verdict *v, json_t *evidence)
 {
 	static const char *const titles[] = {"memory holds", "GPU memory holds"};
@@ -815,7 +815,7 @@ static void held_facts(const struct verdict *v, json_t *evidence)
 	}
 }
 
-// The last that a job printed which failed.
+// The last output lines of a failed job.
 static void output_text(const struct outcome_told *told, json_t *text)
 {
 	enum { SHOWN = 10 };
@@ -829,7 +829,7 @@ static void output_text(const struct outcome_told *told, json_t *text)
 	}
 }
 
-// What was tried and is advised no more, or was more than one advice.
+// Tried settings that no suggestion includes: without gain, or joined from several.
 static void tried_text(const struct verdict *v, json_t *lines)
 {
 	for (size_t i = 0; i < v->tried.n; i++) {
@@ -866,7 +866,7 @@ static json_t *verdict_json(const struct analysis *a)
 		json_array_append_new(advice, suggestion_json(&v->suggestions[i]));
 	}
 	if (v->n_suggestions == 0 && v->next && *v->next) {
-		// In the terminal the line begins with what here is the heading.
+		// In the terminal, the line begins with the word that is the heading here.
 		json_t *next = json_object();
 		json_object_set_new(next, "gain", json_null());
 		json_object_set_new(
@@ -905,7 +905,7 @@ static json_t *events_json(const struct event_list *events)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < events->n && json_array_size(json) < MOST_EVENTS; i++) {
-		// Anchors of the wall clock are for aligning runs, not for people.
+		// Wall-clock anchors are for programs that align runs, not for people.
 		if (strcmp(events->items[i].kind, "wall_clock") == 0) {
 			continue;
 		}
@@ -954,7 +954,7 @@ static int compare_cpu(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-// CPU time of the least busy process that is shown; -1 where all are.
+// CPU time of the least busy process shown; -1: all are shown.
 static double least_cpu_shown(const struct process_list *processes)
 {
 	if (processes->n <= MOST_PROCESSES) {
@@ -1090,15 +1090,15 @@ json_t *page_run(
 
 // Phases ------------------------------------------------------------------------------------------
 //
-// What web/src/contract.ts calls Iterations, and the panels of kind "stack" and "lanes".
+// Type Iterations of web/src/contract.ts, and the panels of kind "stack" and "lanes".
 
 #define HISTOGRAM_BINS_MAX 60
 #define MOST_RANKS 256
 #define OWN_AT_FIRST 12
-#define FINE_BUCKETS 1000 // in a window: no exact pieces are needed
-#define TAIL_FROM 3 // times the 95th percentile: what is beyond is one bar
+#define FINE_BUCKETS 1000 // in a window; then no exact pieces are needed
+#define TAIL_FROM 3 // times the 95th percentile; longer iterations share one bar
 
-// The same phase has the same colour everywhere on the page, and in its style.
+// A phase has the same colour everywhere on the page, and in its style sheet.
 static const unsigned known_hues[N_KNOWN_PHASES] = {
 	[PHASE_OTHER] = 9,
 	[PHASE_DATA] = 1,
@@ -1123,7 +1123,7 @@ static void put(json_t *object, const char *name, double value)
 	json_object_set_new(object, name, page_run_number(value));
 }
 
-// As text: a program with doubles loses digits of what a job may give as a number.
+// As text: a program with doubles would lose digits of a large number from the job.
 static void put_count(json_t *object, const char *name, int64_t value)
 {
 	char count[32];
@@ -1140,8 +1140,7 @@ static bool is_shown(const struct phases *p, size_t phase)
 	                            : p->items[phase].spans > 0;
 }
 
-// In the order in which they are stacked: as an iteration goes through them, then what is in none,
-// then what stands apart.
+// The order of stacking: as in an iteration, then time in no phase, then phases that are apart.
 static size_t phases_in_order(const struct phases *p, size_t order[static PHASES_MAX])
 {
 	size_t n = 0;
@@ -1218,7 +1217,7 @@ static bool counts(const struct iteration *iteration)
 	return !iteration->warm_up && !iteration->cut;
 }
 
-// Bars of equal width up to `end`, and one for what is beyond.
+// Bars of equal width up to `end`, and one for longer iterations.
 static json_t *histogram_json(const struct phases *p)
 {
 	double bars[HISTOGRAM_BINS_MAX] = {0}, beyond = 0;
@@ -1227,10 +1226,10 @@ static json_t *histogram_json(const struct phases *p)
 	size_t n = wanted < 8                    ? 8
 	           : wanted > HISTOGRAM_BINS_MAX ? HISTOGRAM_BINS_MAX
 	                                         : (size_t)wanted;
-	// From 0 where the shortest are near it: else small differences look large.
+	// Starts at 0 if the shortest are near it; otherwise small differences look large.
 	double start = p->min_s < end / 4 ? 0 : p->min_s;
 	double width = (end - start) / (double)n;
-	if (!(width > end * 1e-3)) { // all are alike
+	if (!(width > end * 1e-3)) { // all lengths are alike
 		width = end * 1e-3;
 	}
 	for (size_t i = 0; i < p->n_iterations; i++) {
@@ -1283,12 +1282,12 @@ static json_t *slowest_json(const struct analysis *a)
 	return json;
 }
 
-// What a rank's mean iteration was spent on: also what the main one never was in.
+// A rank's mean iteration by phase, including phases that main never was in.
 static json_t *rank_phases_json(const struct phases *p, const struct phase_rank *rank)
 {
 	json_t *json = json_array();
 	for (size_t i = 0; i < p->n; i++) {
-		size_t phase = i + 1 < p->n ? i + 1 : PHASE_OTHER; // what is in none last
+		size_t phase = i + 1 < p->n ? i + 1 : PHASE_OTHER; // time in no phase comes last
 		if (rank->phase_s[phase] > 0 && !p->items[phase].apart) {
 			json_t *part = json_object();
 			json_object_set_new(part, "name", page_run_string(p->items[phase].name));
@@ -1300,7 +1299,7 @@ static json_t *rank_phases_json(const struct phases *p, const struct phase_rank 
 	return json;
 }
 
-// By number, at most as many as a person looks through.
+// Sorted by number, at most as many as a reader looks through.
 static json_t *ranks_json(const struct phases *p)
 {
 	json_t *json = json_array();
@@ -1339,7 +1338,7 @@ static json_t *own_json(const struct own_span *span, bool first)
 	return json;
 }
 
-// The spans that the job's author named.
+// The spans named by the job's author.
 static json_t *page_own_spans(const struct phases *p)
 {
 	_cleanup_free_ bool *first = calloc(p->n_own + 1, sizeof(*first));
@@ -1353,7 +1352,7 @@ static json_t *page_own_spans(const struct phases *p)
 	return json;
 }
 
-// Null where nothing was marked.
+// Null if nothing was marked.
 static json_t *page_iterations(const struct analysis *a)
 {
 	const struct phases *p = &a->phases;
@@ -1429,8 +1428,8 @@ static json_t *phase_detail_json(const struct detail_window *window,
 	return json;
 }
 
-// The exact pieces of each window in which they are finer than the buckets: place in the panel's
-// series, start and end in turn, in microseconds from the window's start.
+// The exact pieces of each window in which they are finer than the buckets: index into the panel's
+// series, start, end, ..., in microseconds from the start of the window.
 static json_t *exact_json(const struct lane_list *lanes, const struct lane_detail *details,
 	double bucket_s, const size_t *places, size_t n_places)
 {
@@ -1494,7 +1493,7 @@ static json_t *phases_panel(const struct phases *p, const struct lane_list *lane
 	return json;
 }
 
-// By their numbers, where they have any.
+// Sorted by number, if they have numbers.
 static void rows_in_order(const struct lane_row *rows, size_t n, size_t order[static LANE_ROWS_MAX])
 {
 	for (size_t i = 0; i < n; i++) {
@@ -1518,7 +1517,7 @@ static json_t *row_json(const struct lane_row *row, unsigned hue)
 		&row->series.packed);
 }
 
-// A row for each of those that did the same kind of work side by side.
+// Adds a row for each thread that did the same kind of work at the same time.
 static void add_rows(json_t *panel, const struct lane_list *lanes, const struct lane_row *rows,
 	size_t n, const struct lane_detail *details, unsigned hue)
 {
@@ -1557,7 +1556,7 @@ static json_t *ranks_panel(const struct phases *p, const struct lane_list *lanes
 	return json;
 }
 
-// Puts the panels of iterations, of the main thread, of ranks and of loader workers before the
+// Inserts the panels of iterations, of the main thread, of ranks and of loader workers before the
 // others.
 static void page_add_lanes(json_t *panels, const struct analysis *a, const struct lane_list *lanes)
 {

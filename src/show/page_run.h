@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A run as the page's program wants it: web/src/contract.ts, field by field.
+// A run in the format that the page's program reads: web/src/contract.ts, field by field.
 
 #pragma once
 
@@ -27,16 +27,16 @@ json_t *page_run(
 
 // Page facts --------------------------------------------------------------------------------------
 //
-// The figures and sentences of a page: tiles, chips, the table of epochs, the notes at its end.
+// Figures and sentences of a page: tiles, chips, the table of epochs, the notes at its end.
 
-#define MOST_EPOCHS 2000 // that are drawn and listed; the notes count the others
+#define MOST_EPOCHS 2000 // drawn and listed; the notes count the others
 
 struct analysis;
 
 struct panel_list;
 
-// A string; NULL is null, bytes that are not UTF-8 become '?'.
+// A string; NULL is null, and invalid UTF-8 bytes become '?'.
 json_t *page_run_string(const char *string);
 json_t *page_run_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// A number; null where it is not finite.
+// A number; null if it is not finite.
 json_t *page_run_number(double value);

@@ -26,33 +26,33 @@
 #include "study/catalogue.h"
 #include "verdict/verdict.h"
 
-// What the page of a sweep shows of one run when it is opened.
+// Details of a run on the page of a sweep.
 
 struct digest;
 
-// Strings of a page, each once.
+// The strings of a page, each once.
 struct page_strings {
 	json_t *list;
-	json_t *places; // by string
+	json_t *places; // index of each string
 };
 
-// What all runs of a page share.
+// Shared by all runs of a page.
 struct page_sweep_room {
 	struct page_strings *strings;
-	json_t *line_kinds; // grows by kinds of lines that are new
-	size_t epochs; // at most so many of a run
-	size_t output_bytes; // of a run that succeeded
-	size_t failed_output_bytes; // of another
-	size_t points; // of a line
+	json_t *line_kinds; // kinds of lines found so far
+	size_t epochs; // upper bound per run
+	size_t output_bytes; // per successful run
+	size_t failed_output_bytes; // per other run
+	size_t points; // per line
 };
 
 // Sweep run ---------------------------------------------------------------------------------------
 //
-// A run in a few kilobytes: strings that many runs share are places in a list, lines are coarse,
-// and of long things only the end is there.
+// A run in a few kilobytes: strings that many runs share are indexes into a list, lines are coarse,
+// and of long texts only the end is stored.
 
-#define MOST_STRING 2000 // bytes of one
-#define MOST_LINES 3 // of a panel
+#define MOST_STRING 2000 // bytes per string
+#define MOST_LINES 3 // per panel
 #define MOST_EVIDENCE 24
 
 // Strings -----------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ static void page_strings_done(struct page_strings *strings)
 	*strings = (struct page_strings){0};
 }
 
-// Cut where a character ends; what is no UTF-8 is replaced.
+// Cuts between characters, and replaces invalid UTF-8.
 static json_t *string_of(const char *string)
 {
 	size_t length = strnlen(string, MOST_STRING + 1);
@@ -84,7 +84,7 @@ static json_t *string_of(const char *string)
 	return page_run_format("%.*s…", (int)length, string);
 }
 
-// Its place in the list; -1 for NULL. Very long ones are cut.
+// Returns the index of the string in the list; -1 for NULL. Very long strings are cut.
 static json_t *page_strings_add(struct page_strings *strings, const char *string)
 {
 	json_t *made = string ? string_of(string) : NULL;
@@ -144,7 +144,7 @@ static json_t *limits_json(struct reader *r, struct page_strings *strings)
 	return json;
 }
 
-// Times as exact as a person wants them: a page holds very many.
+// Times with as many digits as people need: a page has very many.
 static json_t *short_number(double value)
 {
 	if (!isfinite(value) || value == 0) {
@@ -168,7 +168,7 @@ static void set_epochs(json_t *json, const struct epoch_list *epochs, size_t mos
 	json_object_set_new(json, "epochs_left_out", json_integer((json_int_t)(epochs->n - n)));
 }
 
-// The end of what the job printed, from a whole line where one begins there.
+// Sets the end of the job's output, from the start of a line if there is one.
 static void set_output(json_t *json, const struct event_list *events, size_t most)
 {
 	const char *output = NULL;
@@ -194,7 +194,7 @@ static void set_output(json_t *json, const struct event_list *events, size_t mos
 
 // Lines -------------------------------------------------------------------------------------------
 
-// What a run is looked at by first; of disks only where nothing is known of its own files.
+// The lines of most interest; those of disks only if the job's own reads and writes are not known.
 static const struct {
 	const char *panel;
 	const char *label;
@@ -278,7 +278,7 @@ static json_t *lines_json(const struct analysis *a, struct page_sweep_room *room
 {
 	json_t *json = json_array();
 	struct panel_list panels;
-	struct error damage = {0}; // that the file is damaged is said beside
+	struct error damage = {0}; // damage is reported next to it
 	if (panels_collect(a, &panels, &damage) < 0) {
 		return json;
 	}
@@ -325,7 +325,7 @@ static void set_analysis(json_t *json, const struct analysis *a, const struct di
 	json_object_set_new(json, "lines", lines_json(a, room));
 }
 
-// NULL: out of memory. What of the run cannot be read is left out.
+// NULL: out of memory. Unreadable parts of the run are left out.
 static json_t *page_sweep_run(
 	const struct digest *run, const char *report, struct page_sweep_room *room)
 {
@@ -337,9 +337,10 @@ static json_t *page_sweep_run(
 	json_object_set_new(json, "report", page_run_string(report));
 	struct reader *reader = NULL;
 	struct analysis analysis;
-	struct error gone = {0}; // its row says what the catalogue knew
+	struct error gone = {0}; // its row shows what the catalogue knew
 	if (reader_open(run->path, &reader, &gone) == 0) {
-		bool finished = reader_state(reader) == RUN_FINISHED; // nobody writes into it
+		// nothing writes to it any more
+		bool finished = reader_state(reader) == RUN_FINISHED;
 		if (finished) {
 			reader_hold(reader);
 		}
@@ -369,7 +370,7 @@ static const unsigned char sweep_before[1], sweep_after[1];
 #define MOST_LABELS 500 // columns
 #define MOST_PLAN ((size_t)64 << 10)
 
-// A page of 2,000 runs stays under 5 MB: these are shared by all runs, within bounds for each.
+// A page of 2,000 runs stays below 5 MB: all runs share these, with bounds per run.
 #define LINE_BYTES ((size_t)1800000)
 #define OUTPUT_BYTES ((size_t)900000)
 #define EPOCH_NUMBERS ((size_t)40000)
@@ -382,7 +383,7 @@ struct row {
 
 struct builder {
 	const struct catalogue *catalogue;
-	struct row *rows; // [catalogue->n] in order
+	struct row *rows; // [catalogue->n], in order
 	struct page_strings strings;
 	json_t *json;
 	size_t labels_left_out;
@@ -401,7 +402,7 @@ static bool name_taken(json_t *taken, const char *name)
 	return json_object_get(taken, name) != NULL;
 }
 
-// The file's name, with as much of its directories as tells it from the others.
+// The name of the file, with as many of its directories as needed to make it unique.
 static char *unique_name(json_t *taken, const struct digest *run)
 {
 	_cleanup_text_ struct text name = {0};
@@ -443,8 +444,8 @@ static int order_runs(struct builder *b)
 
 // Columns -----------------------------------------------------------------------------------------
 
-// More digits would only make the page larger; with less, what repeats tell of noise differs from
-// what strain compare says.
+// More digits would only enlarge the page. With fewer, the significance computed from repeats would
+// differ from that of strain compare.
 static json_t *twelve_digits(double value)
 {
 	if (!isfinite(value) || value == 0) {
@@ -520,7 +521,7 @@ static json_t *runs_json(struct builder *b)
 	return json;
 }
 
-// The values of one label, -1 where a run has none; NULL where there are too many labels.
+// The values of one label, -1 if a run has none; NULL if there are too many labels.
 static json_t *label_column(struct builder *b, json_t *labels, json_t *places, const char *name)
 {
 	json_t *known = page_strings_add(&b->strings, name);
@@ -577,7 +578,7 @@ static json_t *labels_json(struct builder *b, const struct page_sweep *sweep)
 	return labels;
 }
 
-// Where all are the same, one stands for all.
+// If all items are equal, reduces the list to one.
 static json_t *shortened(json_t *list)
 {
 	size_t i = 1, n = json_array_size(list);
@@ -651,7 +652,7 @@ static struct page_sweep_room room_for(struct builder *b, json_t *line_kinds)
 	};
 }
 
-// As a page in the directory `from` names it; NULL where there is none.
+// The path of a run as a page in directory `from` links to it; NULL: not possible.
 static char *beside(const char *run_path, const char *from)
 {
 	_cleanup_text_ struct text report = {0};
@@ -680,7 +681,7 @@ static char *beside(const char *run_path, const char *from)
 	return text_steal(&link);
 }
 
-// The directory that holds the page, with a slash at its end; NULL: no page that stays.
+// The directory that contains the page, with a final slash; NULL: the page is not a file.
 static char *directory_of(const char *output)
 {
 	if (!output) {
@@ -739,7 +740,7 @@ static json_t *machines_json(const struct builder *b)
 	return json;
 }
 
-// "PATH: why", in two.
+// Splits "PATH: why".
 static json_t *unreadable_json(const struct catalogue *catalogue)
 {
 	json_t *json = json_array();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// From blocks to lines: one walk over the blocks of each entity that has a line.
+// From blocks to lines: one pass over the blocks of each entity that has a line.
 
 #include "show/panels.h"
 
@@ -17,14 +17,14 @@
 
 // Panel table -------------------------------------------------------------------------------------
 //
-// Which metrics stand together. Blue is the job, orange a device, green memory and caches, grey
-// the rest of the machine: the same in every panel.
+// Groups metrics into panels. In every panel blue is the job, orange a device, green memory and
+// caches, grey the rest of the machine.
 
 enum { JOB_HUE, DEVICE_HUE, CACHE_HUE, FOURTH_HUE, FIFTH_HUE, SIXTH_HUE, SEVENTH_HUE, HOST_HUE };
 
 #define TRAFFIC true
 
-// /proc/stat counts in steps of 10 ms for each CPU, pressure is brought up to date every 2 s.
+// /proc/stat counts in steps of 10 ms for each CPU; the kernel updates pressure every 2 s.
 #define HOST_CPU_WINDOW_MS 250
 #define PRESSURE_HOLD_MS 4000
 #define IO_WINDOW_MS 100
@@ -163,11 +163,11 @@ static const size_t panel_table_length = ARRAY_LENGTH(panel_table);
 // Panels ------------------------------------------------------------------------------------------
 
 #define SEVERAL_HUE 1 // of the first of several devices
-#define COUNTER_GAP_US 2000000 // unread for this long
-#define SHARE_LEAST_BYTES 65536.0 // a share of less says nothing
-#define LINE_BUCKETS 65536 // 32 bytes each: the bound on what a line costs in memory
+#define COUNTER_GAP_US 2000000 // no reading succeeded for this long
+#define SHARE_LEAST_BYTES 65536.0 // a share of fewer bytes is meaningless
+#define LINE_BUCKETS 65536 // 32 bytes each: the memory bound of a line
 
-// Which lines there are ---------------------------------------------------------------------------
+// Selection of lines ------------------------------------------------------------------------------
 
 static struct panel *add_panel(
 	struct panel_list *panels, const struct panel_spec *spec, const char *line)
@@ -188,7 +188,7 @@ static struct panel *add_panel(
 	return panel->title ? panel : NULL;
 }
 
-// False where the run knows no such metric.
+// False: the run has no such metric.
 static bool line_add_metric(
 	struct line *line, const struct analysis *a, const char *name, size_t *index)
 {
@@ -215,7 +215,8 @@ static bool line_find_metrics(struct line *line, const struct analysis *a)
 	return !spec->of || line_add_metric(line, a, spec->of, &line->n_ids);
 }
 
-// One of several devices: its name, and what of it where the panel's title does not say.
+// The label of one of several devices: its name, and the figure if the panel's title does not name
+// it.
 static char *device_label(const struct panel *panel, const struct line_spec *spec,
 	const struct entity *entity, size_t number)
 {
@@ -246,7 +247,7 @@ static int add_line(struct panel *panel, const struct analysis *a, const struct 
 		free(line.label);
 		return -ENOMEM;
 	}
-	// A device has its colour in every panel.
+	// A device has the same colour in every panel.
 	line.hue = several ? (unsigned)(SEVERAL_HUE + number) : spec->hue;
 	buckets_init(&line.buckets, LINE_BUCKETS);
 	panel->lines[panel->n++] = line;
@@ -262,7 +263,7 @@ static size_t count_entities(const struct analysis *a, enum entity_kind kind)
 	return n;
 }
 
-// A line for each entity of the row's kind.
+// Adds a line for each entity of the row's kind.
 static int add_lines(struct panel *panel, const struct analysis *a, const struct line_spec *spec)
 {
 	size_t number = 0, n = count_entities(a, spec->kind);
@@ -292,7 +293,7 @@ static size_t count_specs(const struct panel_spec *spec)
 	return n;
 }
 
-// Several devices with several lines each would be a tangle: each line then gets a panel.
+// Several devices with several lines each would be unreadable: each figure then gets its own panel.
 static int plan_panel(
 	struct panel_list *panels, const struct analysis *a, const struct panel_spec *spec)
 {
@@ -332,7 +333,7 @@ static void line_set_base(struct line *line, int64_t t_us, double value, double 
 	line->base_of = of;
 }
 
-// Whether it is too early to say anything about what grew since the base.
+// Whether the growth since the base is too little, or over too short a time, for a value.
 static bool line_waits(const struct line *line, int64_t passed_us, double grown, double of_grown)
 {
 	const struct line_spec *spec = line->spec;
@@ -343,14 +344,15 @@ static bool line_waits(const struct line *line, int64_t passed_us, double grown,
 	return little && passed_us < (int64_t)spec->hold_ms * 1000;
 }
 
-// One more reading of a counter, or of two. What grew since the base stands in the middle between.
+// Adds a reading of one or two counters. The growth since the base is drawn at the middle of the
+// time.
 static int line_add_counter(
 	struct line *line, const struct panel_list *panels, int64_t t_us, double value, double of)
 {
 	double grown = value - line->base_value, of_grown = of - line->base_of;
 	int64_t passed_us = t_us - line->base_us;
 	if (!isfinite(value) || !isfinite(of)) {
-		// One reading that fails loses nothing of a counter; for long, it is a gap.
+		// A counter loses nothing by one failed reading; a long failure is a gap.
 		if (!line->based || passed_us < COUNTER_GAP_US) {
 			return 0;
 		}
@@ -374,7 +376,7 @@ static int line_add_counter(
 	return line_put(line, panels, middle_us, result, result, result, weight);
 }
 
-// The three columns of a metric in a block; all the same where the run was not thinned.
+// The three columns of a metric in a block; they are the same if the run was not thinned.
 struct metric_columns {
 	const int64_t *mean, *minimum, *maximum;
 };
@@ -397,7 +399,7 @@ static struct metric_columns find_columns(const struct block *b, uint32_t metric
 			found.mean = b->columns[i];
 		}
 	}
-	// A counter is thinned to its last value, which is its largest.
+	// A thinned counter keeps its last value, which is its maximum.
 	found.mean = found.mean ? found.mean : found.maximum;
 	found.minimum = found.minimum ? found.minimum : found.mean;
 	found.maximum = found.maximum ? found.maximum : found.mean;
@@ -478,7 +480,7 @@ static bool has_line(const struct panel_list *panels, int64_t entity)
 	return false;
 }
 
-// What stays --------------------------------------------------------------------------------------
+// Selection by readings ---------------------------------------------------------------------------
 
 static void line_done(struct line *line)
 {
@@ -497,7 +499,7 @@ static void panel_done(struct panel *panel)
 	free(panel->title);
 }
 
-// A fallback is for a panel that would else show nothing of the job.
+// A fallback line is only for a panel without any other line of the job.
 static bool line_stays(const struct line *line, const struct panel *panel, size_t kept)
 {
 	if (line->buckets.samples == 0) {

@@ -19,26 +19,27 @@ struct analysis;
 #define LINE_METRICS 8
 #define PANEL_LINES 6
 #define PANEL_LIMITS 3
-#define PANEL_MOST_LINES 8 // of more devices the first ones are shown, and the report says so
+#define PANEL_MOST_LINES 8 // of more devices the first ones are shown; the report says so
 
 enum line_value {
 	LINE_GAUGE, // the readings
-	LINE_RATE, // a counter's growth per second
+	LINE_RATE, // growth of a counter per second
 	LINE_SHARE, // 1 - growth of metrics / growth of `of`
 };
 
-// What a line shows: for each entity of a kind, the sum of some of its metrics.
+// The source of a line: for each entity of a kind, the sum of some of its metrics.
 struct line_spec {
 	const char *label;
 	enum entity_kind kind;
 	enum line_value value;
-	const char *metrics[LINE_METRICS]; // summed; ends with NULL
+	const char *metrics[LINE_METRICS]; // summed; terminated by NULL
 	const char *of;
-	unsigned hue; // in the page's palette
-	unsigned window_ms; // a rate is taken over at least this long: the counter's own coarseness
-	unsigned hold_ms; // how long a counter may stand before that means something: the kernel's
-	                  // pace
-	bool fallback; // only where no line before it in the panel had readings
+	unsigned hue; // index into the page's palette
+	unsigned window_ms; // least time for a rate, for the resolution of the counter
+	// Time for which a counter may stay constant before that counts as 0: the kernel's update
+	// interval.
+	unsigned hold_ms;
+	bool fallback; // used only if no line before it in the panel had readings
 };
 
 enum limit_kind { LIMIT_NONE, LIMIT_CPUS, LIMIT_MEMORY, LIMIT_GPU_MEMORY };
@@ -47,14 +48,14 @@ struct panel_spec {
 	const char *title;
 	const char *unit;
 	const char *help;
-	double floor; // the axis ends at least here; 0 for none
-	double ceiling; // and at most here; 0 for none
-	bool traffic; // left out, with a word, where nothing moved
+	double floor; // least end of the axis; 0: none
+	double ceiling; // greatest end of the axis; 0: none
+	bool traffic; // left out, with a note, if nothing moved
 	enum limit_kind limits[PANEL_LIMITS];
 	struct line_spec lines[PANEL_LINES];
 };
 
-// One entity's line.
+// The line of one entity.
 struct line {
 	const struct line_spec *spec;
 	int64_t entity;
@@ -66,8 +67,8 @@ struct line {
 	size_t n_ids;
 	struct buckets buckets;
 	struct packed packed;
-	struct detail_series details[DETAILS_MAX]; // as the windows of the list
-	// The reading that the next rate counts from.
+	struct detail_series details[DETAILS_MAX]; // by window of the list
+	// The base of the next rate.
 	bool based;
 	int64_t base_us;
 	double base_value;
@@ -77,11 +78,11 @@ struct line {
 struct panel {
 	const struct panel_spec *spec;
 	char *title;
-	bool one_spec; // its title says what every line is
+	bool one_spec; // the panel's title describes every line
 	struct line *lines;
 	size_t n;
 	size_t capacity;
-	size_t left_out; // devices that found no room
+	size_t left_out; // devices for which there was no room
 };
 
 struct panel_list {
@@ -90,12 +91,12 @@ struct panel_list {
 	size_t capacity;
 	struct detail_window windows[DETAILS_MAX];
 	size_t n_windows;
-	struct text idle; // titles of the panels in which nothing moved
+	struct text idle; // titles of panels in which nothing moved
 };
 
-// Reads every block that a line needs, once, in bounded memory. Lines and panels without a reading
+// Reads every block that a line needs, once, in bounded memory. Lines and panels without readings
 // are left out.
 int panels_collect(const struct analysis *a, struct panel_list *ret, struct error *e);
-// Packs all lines into at most `most` bytes of text together: the longest are coarsened first.
+// Packs all lines into at most `most` bytes of text; the longest are coarsened first.
 int panels_pack(struct panel_list *panels, size_t most);
 void panels_done(struct panel_list *panels);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Formats of pivots.
+// The output formats of pivots.
 
 #include "show/pivot_write.h"
 
@@ -28,24 +28,24 @@ static void grid_list_done(struct grid_list *list);
 
 // Grid --------------------------------------------------------------------------------------------
 //
-// Laying pivots out.
+// The layout of pivots.
 
-#define FOREIGN_COLUMNS 48 // of words that a run brings
-#define SURE 0.5 // half an interval of a ratio's logarithm, up to which +- says it
+#define FOREIGN_COLUMNS 48 // for a unit that comes from a run
+#define SURE 0.5 // half an interval of a ratio's logarithm; up to this, +- describes it
 
 // --- numbers
 
 struct scale {
 	double divisor;
-	const char *unit; // "" where the title says it
+	const char *unit; // "" if the title has it
 };
 
 struct prefix {
-	double from; // the largest number is at least this
+	double from; // for numbers whose largest is at least this
 	struct scale scale;
 };
 
-// The smallest comes last, and takes what is left.
+// The last one is the smallest, for everything below.
 static const struct prefix seconds[] = {
 	{0.9995, {1, "s"}}, {0.9995e-3, {1e-3, "ms"}}, {0, {1e-6, "us"}}};
 static const struct prefix bytes[] = {{1e12, {1e12, "TB"}}, {1e9, {1e9, "GB"}}, {1e6, {1e6, "MB"}},
@@ -95,8 +95,8 @@ static int magnitude(double value)
 	return value != 0 ? (int)floor(log10(fabs(value))) : 0;
 }
 
-// Digits behind the point, by which a mean and the half of its interval are shown alike: two digits
-// of the half count. Negative where tens are the last that counts; the mean keeps a digit.
+// The number of decimals for a mean and the half of its interval: two significant digits of the
+// half. Negative if the last significant digit is in the tens or above; the mean keeps a digit.
 static int decimals_for(double value, double half)
 {
 	if (!(half > 0)) {
@@ -104,7 +104,7 @@ static int decimals_for(double value, double half)
 		return shown >= 99.95 || shown == 0 ? 0 : 2 - magnitude(shown);
 	}
 	int decimals = 1 - magnitude(half);
-	decimals -= half * pow(10, decimals) >= 99.5; // 0.996 is 1.0
+	decimals -= half * pow(10, decimals) >= 99.5; // 0.996 is shown as 1.0
 	return value != 0 && decimals < 0 ? max_of(decimals, -magnitude(value)) : decimals;
 }
 
@@ -117,7 +117,7 @@ static void append_fixed(struct text *t, double value, int decimals)
 	snprintf(plain, sizeof(plain), fabs(value) < 1e15 ? "%.*f" : "%.*e", decimals, value);
 	size_t sign = plain[0] == '-', whole = strspn(plain + sign, "0123456789");
 	text_append(t, plain, sign);
-	for (size_t i = 0; i < whole; i++) { // thousands apart
+	for (size_t i = 0; i < whole; i++) { // groups of thousands
 		text_append(t, plain + sign + i, 1);
 		text_append_string(
 			t, whole > 4 && i + 1 < whole && (whole - i - 1) % 3 == 0 ? "," : "");
@@ -158,7 +158,7 @@ void grid_append_against(struct text *t, double against)
 	append_fixed(t, against,
 		size >= 99.95                   ? 0
 		: size >= 9.995                 ? 1
-		: fabs(against - 1) < 0.0995    ? 3 // what is close to 1 is not 1
+		: fabs(against - 1) < 0.0995    ? 3 // a value near 1 must not be shown as 1
 		: size >= 0.0995 || size == 0.0 ? 2
 						: 1 - magnitude(size));
 }
@@ -239,7 +239,7 @@ static int fill_cell(
 
 // --- titles
 
-// Which of the two numbers stands behind those of a value.
+// The name of the comparison of a value with the baseline.
 static const char *against_word(const struct pivot_value *value)
 {
 	return measure_is_speed(value->measure) ? "speed-up" : "ratio";
@@ -255,7 +255,7 @@ static bool is_compared(const struct pivot *p, size_t value)
 	return false;
 }
 
-// "time of an epoch, s (speed-up)"
+// Appends "time of an epoch, s (speed-up)".
 static char *value_title(const struct pivot *p, size_t index, const struct scale *scale)
 {
 	struct text t = {0};
@@ -282,12 +282,12 @@ static char *key_title(const struct pivot_axis *axis, size_t key)
 	return text_steal(&t);
 }
 
-// Which value, row and column of the pivot a place of a grid shows.
+// Maps a position in the grid to a value, a row and a column of the pivot.
 struct view {
 	const struct pivot *p;
 	bool values_down;
 	bool values_across;
-	size_t value; // where they are neither
+	size_t value; // if values are neither rows nor columns
 };
 
 static const struct pivot_cell *cell_of(const struct view *view, size_t row, size_t column)
@@ -405,7 +405,7 @@ static int fill_grid(struct grid *g, const struct view *view, const struct scale
 	return r;
 }
 
-// --- what is said below
+// --- notes below the grid
 
 static char *interval_words(const struct pivot *p)
 {
@@ -427,7 +427,7 @@ static char *interval_words(const struct pivot *p)
 	return text_steal(&t);
 }
 
-// "speed-up: times as fast as batch_size=32 (the plan's baseline), ratio: times as much"
+// Appends "speed-up: times as fast as batch_size=32 (the plan's baseline), ratio: times as much".
 static void append_meaning(struct text *t, const struct pivot *p)
 {
 	static const char *const meanings[] = {"ratio: times as much", "speed-up: times as fast"};
@@ -454,7 +454,7 @@ static void append_meaning(struct text *t, const struct pivot *p)
 	}
 }
 
-// "1.45 +-0.10", "1.4 (95 %: 0.8 to 2.6)"
+// Appends "1.45 +-0.10" or "1.4 (95 %: 0.8 to 2.6)".
 static void append_ratio(struct text *t, const struct pivot_ratio *ratio)
 {
 	double half = ratio->times * sinh(ratio->half);
@@ -481,7 +481,7 @@ static void append_key(struct text *t, const struct pivot_axis *axis, size_t key
 	text_append_string(t, title ? title : "");
 }
 
-// "after is 1.45 +-0.10 times as fast as before, by the time of an epoch"
+// Returns "after is 1.45 +-0.10 times as fast as before, by the time of an epoch".
 static char *closing_words(const struct pivot *p)
 {
 	enum { SHOWN = 5 };
@@ -558,7 +558,7 @@ static int fill_words(struct grid_list *list, const struct pivot *p)
 	return 0;
 }
 
-// -ENOMEM.
+// Returns 0 or -ENOMEM.
 static int grid_list_build(const struct pivot *p, struct grid_list *ret)
 {
 	struct view view = {.p = p,
@@ -682,17 +682,17 @@ int pivot_write(const struct pivot *p, enum pivot_format format, FILE *stream,
 
 // Text --------------------------------------------------------------------------------------------
 //
-// Pivots in the terminal. In a column points stand below points, intervals below intervals; columns
-// that the terminal has no room for follow below, behind the same headings of rows.
+// Pivots in the terminal. Within a column, decimal points and intervals are aligned. Columns that
+// do not fit follow below, with the same row headings.
 
 #define GAP 2 // between columns
 
-// What the parts of a column's cells need.
+// Widths of the parts of a column's cells.
 struct widths {
-	size_t fraction; // with its point
+	size_t fraction; // with the point
 	size_t half;
 	size_t against;
-	bool marked; // one at least is beyond noise
+	bool marked; // at least one is significant
 	size_t tail;
 };
 
@@ -759,7 +759,7 @@ static void append_number(struct text *t, const struct grid_cell *cell, const st
 	text_done(&tail);
 }
 
-// What is shown of a cell, owned by the caller.
+// The text of a cell, owned by the caller.
 static char *cell_text(const struct grid_cell *cell, const struct widths *w)
 {
 	struct text t = {0};
@@ -772,12 +772,12 @@ static char *cell_text(const struct grid_cell *cell, const struct widths *w)
 	return text_steal(&t);
 }
 
-// A grid as strings, and how wide each column is.
+// A grid as strings, with the width of each column.
 struct sheet {
 	const struct grid *g;
 	char **cells; // [n_rows * n_columns]
 	size_t *columns; // widths
-	size_t heads; // width of all of them
+	size_t heads; // total width of the heading columns
 };
 
 static void sheet_done(struct sheet *s)
@@ -824,7 +824,7 @@ static int sheet_fill(struct sheet *s)
 	return 0;
 }
 
-// How many columns from `from` on there is room for; at least one.
+// The number of columns that fit, starting at `from`; at least one.
 static size_t columns_that_fit(const struct sheet *s, size_t from, size_t width)
 {
 	size_t used = s->heads + s->columns[from], n = 1;
@@ -886,7 +886,7 @@ static int print_grid(const struct grid *g, FILE *stream, const struct table_sty
 	return r;
 }
 
-// A line below, wrapped at blanks.
+// Prints a note, wrapped at blanks.
 static void print_below(
 	FILE *stream, const struct table_style *style, const char *mark, const char *words)
 {
@@ -939,8 +939,8 @@ static int pivot_write_text(
 
 // Markup ------------------------------------------------------------------------------------------
 //
-// Pivots as Markdown (tables with pipes, as GitHub has them) and as LaTeX (booktabs). Whatever a
-// run calls its labels stays letters.
+// Pivots as Markdown (tables with pipes, as on GitHub) and as LaTeX (booktabs). Labels of runs are
+// escaped, so that none acts as markup.
 
 // --- Markdown
 
@@ -1072,7 +1072,7 @@ static void append_latex(struct text *t, const char *string)
 		{'^', "\\textasciicircum{}"},
 		{'<', "\\textless{}"},
 		{'>', "\\textgreater{}"},
-		{'"', "\\char34{}"}, // \textquotedbl needs another encoding of fonts
+		{'"', "\\char34{}"}, // \textquotedbl needs another font encoding
 		{'|', "\\textbar{}"},
 	};
 	static const char *const ligatures[] = {"--", "``", "''", "?`", "!`", ",,"};
@@ -1092,7 +1092,7 @@ static void append_latex(struct text *t, const char *string)
 	}
 }
 
-// A number with its sign.
+// Appends a number with its sign.
 static void append_latex_number(struct text *t, const char *number)
 {
 	bool negative = *number == '-' && number[1];
@@ -1144,7 +1144,7 @@ static void append_latex_key(struct text *t, const char *key)
 	text_done(&printable);
 }
 
-// After the end of a row LaTeX takes a bracket or a star for an argument of that: {} is nothing.
+// LaTeX takes a bracket or a star after the end of a row for an argument; {} prevents that.
 static void append_latex_head(struct text *t, const char *cell, bool first)
 {
 	bool argument = *cell == '[' || *cell == '*';
@@ -1152,7 +1152,7 @@ static void append_latex_head(struct text *t, const char *cell, bool first)
 	append_latex(t, cell);
 }
 
-// A line of headings for each label of the columns; equal ones stand once over what they span.
+// A line of headings for each label of the columns. Equal neighbours share a heading.
 static void append_latex_level(struct text *t, const struct grid *g, size_t level)
 {
 	const struct pivot_axis *axis = g->column_axis;
@@ -1199,7 +1199,7 @@ static void append_latex_titles(struct text *t, const struct grid *g)
 	text_append_string(t, " \\\\\n");
 }
 
-// A line below; each +- is the sign. "" is none.
+// Appends a note, with +- as the LaTeX sign; nothing for "".
 static void append_latex_line(struct text *t, const char *line)
 {
 	text_append_string(t, *line ? "\n  \\par\\footnotesize " : "");
@@ -1266,7 +1266,7 @@ static int pivot_write_latex(const struct grid_list *list, FILE *stream)
 
 // Data --------------------------------------------------------------------------------------------
 //
-// Pivots for programs: a record for each cell that has runs, numbers in base units.
+// Pivots for programs: a record for each cell with runs, numbers in base units.
 
 struct place {
 	const struct pivot *p;
@@ -1276,7 +1276,7 @@ struct place {
 	const struct pivot_cell *cell;
 };
 
-// Calls `each` for every cell that has runs.
+// Calls `each` for every cell with runs.
 static void each_cell(const struct pivot *p, void (*each)(void *context, const struct place *place),
 	void *context)
 {
@@ -1463,7 +1463,7 @@ static json_t *values_json(const struct pivot *p)
 	return values;
 }
 
-// By the labels of the columns, numbers in full.
+// By the labels of the columns, with all digits.
 static json_t *ranking_json(const struct pivot *p)
 {
 	const struct pivot_ranking *ranking = &p->ranking;

@@ -26,44 +26,44 @@ enum pivot_format {
 // "text", "markdown", "latex", "csv", "json"
 const char *pivot_format_name(enum pivot_format format);
 bool pivot_format_parse(const char *name, enum pivot_format *ret);
-// By the ending of a file's name: .md, .tex, .csv, .json, .txt. False where it is another.
+// The format for a file name's extension: .md, .tex, .csv, .json, .txt. False: another extension.
 bool pivot_format_of(const char *path, enum pivot_format *ret);
-// style: of the terminal, for PIVOT_TEXT. 0, -ENOMEM, or -errno of the stream.
+// style: of the terminal, for PIVOT_TEXT. Returns 0, -ENOMEM, or -errno of the stream.
 int pivot_write(const struct pivot *p, enum pivot_format format, FILE *stream,
 	const struct table_style *style);
 
-// The parts of it.
+// Parts of pivot_write.
 struct grid_list;
 
 // Pivot grid --------------------------------------------------------------------------------------
 //
-// A pivot laid out for people: grids of strings, in units and digits that fit. What stands where:
+// A pivot laid out for people: grids of strings, with suitable units and digits.
 //
 //   rows, no columns     a grid; a column for each value
 //   rows and columns     a grid for each value
 //   no rows              a grid; a line for each value
 //
-// Each writer puts its own marks around the strings.
+// Each writer adds its own markup to the strings.
 
 struct grid_cell {
 	char *number; // "41.2", or words; NULL: no run has these labels
 	bool is_words;
-	char *half; // "0.3", of the interval; NULL: none
-	char *against; // "1.33", times the baseline; NULL: none
+	char *half; // "0.3", half the interval; NULL: none
+	char *against; // "1.33", relative to the baseline; NULL: none
 	bool beyond_noise;
-	char *failed; // "1 crash": of the repeats; NULL: none, or that is all there is to say
+	char *failed; // "1 crash" among the repeats; NULL: none, or `number` says it
 	size_t note; // from 1; 0: none
 };
 
 // All strings are valid UTF-8 without control characters.
 struct grid {
-	char *caption; // "time of an epoch, s"; "" where it would repeat a heading
+	char *caption; // "time of an epoch, s"; "" if a heading has it
 	char **head_titles; // [n_heads]
-	bool *head_is_number; // [n_heads] in every row: to the right
+	bool *head_is_number; // [n_heads] a number in every row: aligned right
 	size_t n_heads;
 	char **titles; // [n_columns]
 	size_t n_columns;
-	const struct pivot_axis *column_axis; // that columns are the keys of; NULL: values
+	const struct pivot_axis *column_axis; // its keys are the columns; NULL: values are
 	char **heads; // [n_rows * n_heads]
 	size_t n_rows;
 	struct grid_cell *cells; // [n_rows * n_columns]
@@ -72,18 +72,18 @@ struct grid {
 struct grid_list {
 	struct grid *grids;
 	size_t n;
-	char **notes; // [n_notes] what cells refer to
+	char **notes; // [n_notes] referred to by cells
 	size_t n_notes;
-	char *interval; // what +- means; "" where there is none
-	char *closing; // which column is the fastest, and how sure that is; "" where there is none
-	char *baseline; // what cells are held against, and what is marked, or why nothing is; ""
-	                // where there is none
+	char *interval; // meaning of +-; "" if there is none
+	char *closing; // the fastest column, with its confidence; "" if there is none
+	// The baseline, and which cells are marked, or why none is; "" if there is no baseline.
+	char *baseline;
 };
 
-// A number and its interval's half (NAN: none) in the value's unit: two digits of the half count,
-// and the number has the same place last; without a half, three digits count.
+// Appends a number with the precision of half its interval, which has two significant digits, in
+// the unit of the value. Without a half (NAN), three digits are significant.
 void grid_append_number(struct text *t, double value, double half);
-// The half, with the digits of its number.
+// Appends the half with as many decimals as its number.
 void grid_append_half(struct text *t, double value, double half);
-// "1.33", "1.004", "12.5": a speed-up or a ratio.
+// Appends a speed-up or a ratio: "1.33", "1.004", "12.5".
 void grid_append_against(struct text *t, double against);

@@ -26,7 +26,7 @@
 
 // Show ranks --------------------------------------------------------------------------------------
 //
-// Ranks as `strain show` tells of them.
+// The table of ranks.
 
 enum {
 	RANK_NUMBER,
@@ -66,7 +66,7 @@ static double mean_seconds(const struct phase_rank *rank)
 	return rank->iterations > 0 ? rank->iteration_s / (double)rank->iterations : NAN;
 }
 
-// An iteration without what it waits for the others.
+// Length of an iteration without its waits for other ranks.
 static double own_seconds(const struct phase_rank *rank)
 {
 	return mean_seconds(rank) * (1 - rank->waits);
@@ -93,7 +93,7 @@ static int compare_numbers(const void *left, const void *right)
 	return (a->number > b->number) - (a->number < b->number);
 }
 
-// Those that the others wait for first.
+// Sorts those that the others wait for first.
 static int compare_waits(const void *left, const void *right)
 {
 	const struct phase_rank *a = *(struct phase_rank *const *)left;
@@ -183,7 +183,7 @@ static json_t *rank_json(const struct analysis *a, const struct phase_rank *rank
 	return row;
 }
 
-// Of every thread that iterates. A new reference; NULL: out of memory.
+// All threads that iterate. Returns a new reference; NULL: out of memory.
 static json_t *rank_list_json(const struct analysis *a)
 {
 	_cleanup_free_ const struct phase_rank **order = ranks_in_order(
@@ -197,7 +197,7 @@ static json_t *rank_list_json(const struct analysis *a)
 
 // Show spans --------------------------------------------------------------------------------------
 //
-// Spans of the job's own as `strain show` tells of them.
+// The table of spans named by the job's author.
 
 enum {
 	SPAN_NAME,
@@ -282,7 +282,7 @@ static json_t *span_json(const struct own_span *span)
 	return row;
 }
 
-// All of them. A new reference; NULL: out of memory.
+// All of them. Returns a new reference; NULL: out of memory.
 static json_t *span_list_json(const struct phases *p)
 {
 	json_t *json = json_array();
@@ -294,14 +294,14 @@ static json_t *span_list_json(const struct phases *p)
 
 // Show phases -------------------------------------------------------------------------------------
 //
-// Iterations and phases as `strain show` tells of them.
+// Tables of iterations and phases.
 
 static double known(int64_t value)
 {
 	return value >= 0 ? (double)value : NAN;
 }
 
-// A number that the job gave can be any; what is below 0 is not known.
+// Numbers from the job can have any value; negative ones mean not known.
 static void number_cell(struct table *t, size_t column, int64_t value)
 {
 	if (value >= 0) {
@@ -375,7 +375,7 @@ static const struct column phase_columns[N_PHASE_COLUMNS] = {
 	[PHASE_APART] = {"apart", NULL, COLUMN_WHOLE, 0},
 };
 
-// "60 to 62 %", with as many digits as tell the two apart.
+// "60 to 62 %", with enough digits to distinguish the two.
 static void between_cell(struct table *t, const struct estimate *share)
 {
 	_cleanup_text_ struct text between = {0};
@@ -404,8 +404,7 @@ static void phase_cells(struct table *t, const struct phase *phase)
 	table_number(t, PHASE_APART, phase->apart);
 }
 
-// In the order in which an iteration goes through them; what is in none of them last, and after
-// that what stands apart.
+// The order of phases in an iteration, then time in no phase, then phases that are apart.
 static size_t phases_in_order(const struct phases *p, size_t order[static PHASES_MAX])
 {
 	size_t n = 0;
@@ -496,7 +495,7 @@ int epoch_phase_table_build(const struct analysis *a, struct epoch_phase_table *
 		ret->columns[N_OF_EPOCH + i] = (struct column){
 			name, name, COLUMN_SECONDS, (unsigned)i + 1};
 	}
-	for (size_t i = 0; i < n; i++) { // an import is in none of them
+	for (size_t i = 0; i < n; i++) { // imports are in no epoch
 		if (!in_any_epoch(p, order[i])) {
 			ret->columns[N_OF_EPOCH + i].title = NULL;
 		}
@@ -629,13 +628,13 @@ static json_t *iterations_json(const struct phases *p)
 	put_estimate(json, "mean_s", &p->length_s);
 	put_estimate(json, "samples_per_second", &p->samples_per_s);
 	for (size_t i = 0; i < ARRAY_LENGTH(figures); i++) {
-		// Of a run without iterations nothing is known, not even that this was 0.
+		// For a run without iterations nothing is known, not even that these were 0.
 		put(json, figures[i].name, p->total > 0 || i == 0 ? figures[i].value : NAN);
 	}
 	return json;
 }
 
-// {"data": 1.5, ...} in seconds, of the phases that there were.
+// {"data": 1.5, ...} in seconds, for phases that occurred.
 static json_t *phase_seconds_json(const struct phases *p, const double *seconds)
 {
 	size_t order[PHASES_MAX], n = phases_in_order(p, order);
@@ -807,7 +806,7 @@ enum {
 	EPOCH_STORAGE,
 	EPOCH_OPEN,
 	N_EPOCH_COLUMNS,
-	MAX_POINTS = 8, // columns of the job's own
+	MAX_POINTS = 8, // columns for points of the job
 };
 
 static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
@@ -823,7 +822,7 @@ static const struct column epoch_columns[N_EPOCH_COLUMNS] = {
 	[EPOCH_OPEN] = {"open", NULL, COLUMN_WHOLE, 0},
 };
 
-// The names of points, in the order in which the epochs bring them.
+// The names of points, in the order of their first appearance.
 static size_t point_names(const struct analysis *a, const char *names[static MAX_POINTS])
 {
 	size_t n = 0;
@@ -860,10 +859,11 @@ static double gpus_epoch_figure(
 	return figure == FIGURE_MAX ? largest : n ? sum / (double)n : NAN;
 }
 
-// The memory that every epoch has a figure of: PSS is read seldom, and short epochs can be without.
+// The metric of memory that has a figure for every epoch: PSS is read rarely, so short epochs can
+// be without.
 struct epoch_memory {
 	const char *metric;
-	const char *more; // added to it; NULL for nothing
+	const char *more; // added to it; NULL: nothing
 	const char *kind;
 	const char *title;
 };
@@ -1063,13 +1063,13 @@ static bool follows(const struct process_row *earlier, const struct process_row 
 	       row->number == earlier->number && row->parent == earlier->parent;
 }
 
-// How long it was there and not stopped.
+// The time for which it ran and was not stopped.
 static double going_s(const struct process_row *row)
 {
 	return row->last_s - row->first_s - (row->stopped_s > 0 ? row->stopped_s : 0);
 }
 
-// One row for processes[from..to): loader workers that had the same number in turn.
+// One row for n processes: loader workers that had the same number, one after the other.
 static void group_cells(struct table *t, const struct process_row *rows, size_t n)
 {
 	struct process_row sum = rows[0];
@@ -1089,7 +1089,7 @@ static void group_cells(struct table *t, const struct process_row *rows, size_t 
 		lives += going_s(&rows[i]);
 	}
 	sum.cpu_share = lives > 0 ? sum.cpu_seconds / lives : NAN;
-	sum.stopped_s = sum.stopped_s > 0 ? sum.stopped_s : NAN; // for people only what there was
+	sum.stopped_s = sum.stopped_s > 0 ? sum.stopped_s : NAN; // shown only if there was any
 	process_cells(t, &sum);
 	if (n > 1) {
 		struct text label = {0};
@@ -1188,9 +1188,9 @@ int run_table_devices(const struct analysis *a, struct table **ret)
 	             : device_rows(*ret, "network", a->overview.networks, a->overview.n_networks);
 }
 
-// --- what processes wait for
+// --- waits of processes
 
-// In the order of their columns.
+// In the order of the columns.
 static const char *const wait_metrics[] = {NAME_WAIT "storage", NAME_WAIT "fsync",
 	NAME_WAIT "network", NAME_WAIT "pipe", NAME_WAIT "lock", NAME_WAIT "gil", NAME_WAIT "sleep",
 	NAME_WAIT "child", NAME_WAIT "other"};
@@ -1265,7 +1265,7 @@ int run_table_waits_short(
 	return r;
 }
 
-// --- threads of the process that trains
+// --- threads of the training process
 
 enum { THREADS_GROUP, THREADS_COUNT, THREADS_CPUS, THREADS_READY, THREADS_RUNS, N_THREAD_COLUMNS };
 static const struct column thread_columns[N_THREAD_COLUMNS] = {
@@ -1276,7 +1276,7 @@ static const struct column thread_columns[N_THREAD_COLUMNS] = {
 	[THREADS_RUNS] = {"runs_per_second", "RUNS/S", COLUMN_NUMBER, 3},
 };
 
-#define THREADS_SHOWN 0.005 // CPUs: less prints as nothing
+#define THREADS_SHOWN 0.005 // CPUs: less is printed as 0
 
 static int thread_rows(const struct analysis *a, double least, struct table **ret)
 {
@@ -1383,7 +1383,7 @@ int code_time_table_build(const struct code_time *time, struct table **ret)
 	return r;
 }
 
-// --- evidence, events, what is missing
+// --- evidence, events, missing metrics
 
 static const struct column evidence_columns[] = {
 	{"what", "WHAT", COLUMN_LABEL, 0},

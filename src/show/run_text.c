@@ -21,8 +21,8 @@
 #include "verdict/tried.h"
 #include "verdict/verdict.h"
 
-#define WIDTH 100 // of sentences, where no terminal says another
-#define INDENT 10 // of what stands beside a word such as "Verdict"
+#define WIDTH 100 // of sentences, if the terminal's width is not known
+#define INDENT 10 // of text next to a word such as "Verdict"
 #define PROCESSES_SHOWN 12
 #define RANKS_SHOWN 16
 #define SPANS_SHOWN 12
@@ -30,7 +30,7 @@
 #define MISSING_SHOWN 12
 #define SLOWEST_SHOWN 3
 #define OUTPUT_SHOWN 10
-#define SLOW_RATIO 2.0 // what is not this much longer than the median is not worth a line
+#define SLOW_RATIO 2.0 // an iteration that is less slow, relative to the median, is not reported
 
 #define _cleanup_table_ __attribute__((cleanup(table_cleanup)))
 static void table_cleanup(struct table **t)
@@ -51,7 +51,7 @@ static void bold(const struct page *p, const char *text)
 	fprintf(p->stream, p->style.colour ? "\033[1m%s\033[0m" : "%s", text);
 }
 
-// "Verdict   TEXT", wrapped at blanks; lines after the first are indented.
+// Prints "Verdict   TEXT", wrapped at blanks; lines after the first are indented.
 static void print_field(const struct page *p, const char *word, const char *text)
 {
 	bold(p, word);
@@ -128,7 +128,7 @@ static void print_head(const struct page *p)
 	fputc('\n', p->stream);
 }
 
-// The causes that hold in part, beside the first.
+// The other causes that hold.
 static void print_parts(const struct page *p)
 {
 	_cleanup_text_ struct text line = {0};
@@ -151,8 +151,8 @@ static void append_range(struct text *t, const struct suggestion *suggestion)
 	text_append_string(t, *suggestion->basis ? ")" : "");
 }
 
-// "1.5x OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive; OMP_NUM_THREADS=1 tried: 1.48x (1.41
-// to 1.55), promised 1.5x"
+// Appends "1.5x OMP_NUM_THREADS=1, or OMP_WAIT_POLICY=passive; OMP_NUM_THREADS=1 tried: 1.48x (1.41
+// to 1.55), promised 1.5x".
 static void append_tried(struct text *t, const struct suggestion *suggestion)
 {
 	const struct tried *tried = suggestion->tried;
@@ -167,7 +167,7 @@ static void append_tried(struct text *t, const struct suggestion *suggestion)
 	tried_append(t, tried);
 }
 
-// What was tried and is advised no more, or was more than one advice.
+// Tried settings that no suggestion includes: without gain, or joined from several.
 static void print_tried(const struct page *p)
 {
 	const struct verdict *v = p->a->verdict;
@@ -184,7 +184,7 @@ static void print_tried(const struct page *p)
 	}
 }
 
-// "1.9x  train.py:42  num_workers 2 -> 4 (1.7 to 2.0; two idle CPUs)"
+// Prints "1.9x  train.py:42  num_workers 2 -> 4 (1.7 to 2.0; two idle CPUs)".
 static void print_suggestions(const struct page *p)
 {
 	const struct verdict *v = p->a->verdict;
@@ -212,7 +212,7 @@ static void print_suggestions(const struct page *p)
 	}
 }
 
-// What memory holds, as far as readings tell.
+// The contents of memory, as far as they are known.
 static void print_held(const struct page *p)
 {
 	_cleanup_text_ struct text host = {0}, gpu = {0};
@@ -226,7 +226,7 @@ static void print_held(const struct page *p)
 	}
 }
 
-// The last that a job printed which failed: as it was, but for what a terminal must not see.
+// The last output lines of a failed job, made safe for a terminal.
 static void print_output(const struct page *p)
 {
 	const struct outcome_told *told = &p->a->overview.outcome;
@@ -244,7 +244,7 @@ static void print_output(const struct page *p)
 	}
 }
 
-// What will end the job though it costs no time yet.
+// A warning of memory that grows: it costs no time yet, but will end the job.
 static void print_warning(const struct page *p)
 {
 	_cleanup_text_ struct text line = {0};
@@ -301,7 +301,7 @@ static int print_epochs(const struct page *p)
 	return r;
 }
 
-// A table below an empty line, where it has rows.
+// A table after an empty line, if it has rows.
 static int print_table(const struct page *p, int built, struct table *t)
 {
 	if (built < 0 || table_rows(t) == 0) {
@@ -311,7 +311,7 @@ static int print_table(const struct page *p, int built, struct table *t)
 	return table_print(t, p->stream, &p->style);
 }
 
-// Where the run went beside its iterations, as far as it is more than a moment.
+// The time of the run outside iterations, if it is more than a moment.
 static void print_outside(const struct page *p)
 {
 	const struct phases *phases = &p->a->phases;
@@ -362,7 +362,7 @@ static void print_left_out(const struct page *p)
 	}
 }
 
-// Of several ranks the tables above are of one.
+// With several ranks, the tables above are about one of them.
 static int print_ranks(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
@@ -473,7 +473,7 @@ static int print_waits(const struct page *p)
 	return print_table(p, r, t);
 }
 
-// What CPU time went into, or why nobody knows.
+// CPU time by class of code, or why it is not known.
 static int print_code_time(const struct page *p)
 {
 	_cleanup_table_ struct table *t = NULL;
@@ -510,7 +510,7 @@ static int print_threads(const struct page *p)
 	_cleanup_table_ struct table *t = NULL;
 	int r = p->all ? run_table_threads(p->a, &t) : run_table_threads_short(p->a, &t);
 	if (r == 0 && table_rows(t) < 2 && !p->all) {
-		return 0; // the first thread alone is in the table of processes
+		return 0; // the table of processes already has the first thread
 	}
 	return print_table(p, r, t);
 }

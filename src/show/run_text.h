@@ -11,7 +11,7 @@
 #include "run/analysis.h"
 
 struct show_text_options {
-	bool all; // every process and event instead of the first few, and what iterations asks for
+	bool all; // every process and event instead of the first few; includes `iterations`
 	bool iterations; // phases of each epoch, every worker, the slowest iterations
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Tables of cells, printed through libsmartcols or handed on as JSON.
+// Tables of cells, printed through libsmartcols or converted to JSON.
 
 #include "show/table.h"
 
@@ -26,7 +26,7 @@
 struct cell {
 	char *text; // owned; NULL: a number
 	double number; // NAN: missing
-	int64_t integer; // where it is one: number is near it
+	int64_t integer; // if is_integer; `number` is then approximately the same
 	bool is_integer;
 };
 
@@ -186,13 +186,13 @@ static bool is_text(enum column_kind kind)
 	return kind == COLUMN_TEXT || kind == COLUMN_LABEL || kind == COLUMN_PROSE;
 }
 
-// What a column is not made narrower than.
+// The least width of a column.
 static size_t least_width(enum column_kind kind)
 {
 	return kind == COLUMN_TEXT ? TEXT_MINIMUM : kind == COLUMN_PROSE ? PROSE_MINIMUM : SIZE_MAX;
 }
 
-// What a person sees of a cell, owned by the caller.
+// The text of a cell for people, owned by the caller.
 static char *cell_shown(const struct table *t, size_t row, size_t column)
 {
 	const struct cell *cell = &t->cells[row * t->n_columns + column];
@@ -228,7 +228,7 @@ static void layout_done(struct layout *l, const struct table *t)
 	free(l->titles);
 }
 
-// A figure that no row has says nothing to a person.
+// A column in which all values are missing is not shown to people.
 static bool column_is_empty(const struct table *t, size_t column)
 {
 	for (size_t r = 0; r < t->n_rows; r++) {
@@ -273,8 +273,8 @@ static int layout_measure(struct layout *l, const struct table *t, bool all)
 	return 0;
 }
 
-// The least room that the columns need, text shortened. Prose goes on below only where no other
-// column can go.
+// The least width of the table, with text shortened. Prose is wrapped only if no other column can
+// be dropped.
 static size_t layout_least(const struct layout *l, const struct table *t)
 {
 	size_t least = 0;
@@ -286,7 +286,7 @@ static size_t layout_least(const struct layout *l, const struct table *t)
 	return least > strlen(GAP) ? least - strlen(GAP) : 0;
 }
 
-// Leaves out the columns that can go, the least needed first, until the rest fits.
+// Drops columns, the least important first, until the rest fits.
 static void layout_fit(struct layout *l, const struct table *t, unsigned width)
 {
 	while (width && layout_least(l, t) > width) {
@@ -374,7 +374,7 @@ static int add_columns(struct libscols_table *out, const struct layout *l, const
 	return 0;
 }
 
-// Bytes of the first line of a text that is wrapped: up to a blank where there is one.
+// Bytes of the first line of a wrapped text: up to a blank, if there is one.
 static size_t line_length(const char *text, size_t width)
 {
 	size_t blank = 0, columns = 0, i = 0, word = words_unbroken(text);
@@ -390,7 +390,7 @@ static size_t line_length(const char *text, size_t width)
 	return i;
 }
 
-// The next line of *text, owned by the caller, "" where there is none; *text moves on.
+// Returns the next line of *text, owned by the caller, "" at the end; advances *text.
 static char *next_line(const char **text, size_t width)
 {
 	size_t length = line_length(*text, width);
@@ -400,7 +400,8 @@ static char *next_line(const char **text, size_t width)
 	return line;
 }
 
-// One line of a row: what stands at[column], which moves on. *ret_more: it takes another line.
+// Prints one line of a row: at[column] is the rest of a cell's text, and is advanced. *ret_more:
+// the row needs another line.
 static int add_line(struct libscols_table *out, const struct layout *l, const struct table *t,
 	const char **at, bool *ret_more)
 {
@@ -442,7 +443,7 @@ static void print_indented(const char *text, FILE *stream, const struct table_st
 	while (*text) {
 		size_t length = strcspn(text, "\n"), kept = length;
 		while (kept > 0 && text[kept - 1] == ' ') {
-			kept--; // of a last column that is padded
+			kept--; // blanks that pad the last column
 		}
 		int padding = (int)style->indent - (int)strlen(lead);
 		fprintf(stream, style->colour && *lead ? "\033[1m%s\033[0m" : "%s", lead);
@@ -465,7 +466,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	scols_table_enable_colors(out, style->colour);
 	scols_table_enable_noencoding(out, true); // the cells are printable
 	scols_table_set_termforce(out, SCOLS_TERMFORCE_ALWAYS);
-	scols_table_set_termwidth(out, 100000); // the layout has seen to the width
+	scols_table_set_termwidth(out, 100000); // the layout has already set the widths
 	_cleanup_free_ char *text = NULL;
 	int r = add_columns(out, l, t, style);
 	r = r < 0 ? r : add_rows(out, l, t);
@@ -477,7 +478,7 @@ static int print_layout(const struct table *t, const struct layout *l, FILE *str
 	return r;
 }
 
-// Nothing goes without a word.
+// Reports every dropped column.
 static void print_dropped(const struct table *t, const struct layout *l, FILE *stream,
 	const struct table_style *style)
 {
