@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain advise: short runs of a job that answer a question. --stalls: the cost of its input.
-// --try: the gain of advice.
+// strain advise: answers a question with short runs of a job. --stalls measures the cost of its
+// input, --try the gain of advice.
 
 #include <argp.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 #include "verdict/setting.h"
 #include "verdict/verdict.h"
 
-// What `strain advise` says.
+// Output of `strain advise`.
 
 struct stall_runs;
 
@@ -44,17 +44,17 @@ struct stall_runs;
 enum { TRY_WITH_MOST = 8 };
 
 struct try_options {
-	const char *run; // as a person names it; NULL: none
-	char **command; // ends with NULL; NULL: the run's
-	struct setting_list with[TRY_WITH_MOST]; // that were asked for
+	const char *run; // as given by the user; NULL: none
+	char **command; // ends with NULL; NULL: that of the run
+	struct setting_list with[TRY_WITH_MOST]; // settings of --with
 	size_t n_with;
-	const char *folder; // of the probes; exists
+	const char *folder; // for the probes; exists
 	double error;
-	uint64_t limit_ns; // of a probe
-	uint64_t time_ns; // of all
+	uint64_t limit_ns; // per probe
+	uint64_t time_ns; // for all probes
 	unsigned repeats;
 	bool json;
-	const volatile sig_atomic_t *interrupted; // the signal; 0: go on
+	const volatile sig_atomic_t *interrupted; // number of the signal; 0: continue
 };
 
 // Text --------------------------------------------------------------------------------------------
@@ -63,16 +63,16 @@ struct try_options {
 
 enum { TAIL_BYTES = 2000 };
 
-// In the order in which they are read: what could be, what is, what is at worst.
+// In the order of the text: the possible rate, the actual one, the worst one.
 static const enum probe_kind shown[N_TRIALS] = {PROBE_COMPUTE, PROBE_WARM, PROBE_COLD};
 
-// A line on standard error while it works.
+// Prints a line on standard error while it works.
 static void advise_say(const char *text)
 {
 	command_note("%s", text);
 }
 
-// The end of a file, on standard error: what the job printed before it failed.
+// Prints the end of a file on standard error: the job's output before it failed.
 static void advise_print_tail(const char *path)
 {
 	char tail[TAIL_BYTES];
@@ -153,9 +153,9 @@ static void print_rates(const struct stall_runs *runs)
 
 struct saying {
 	const char *name;
-	const char *of; // what it is a share of
+	const char *of; // what the share refers to
 	const char *means;
-	const char *slow; // the runs, in which the first should be the slower one
+	const char *slow; // the two runs; the first should be slower
 	const char *fast;
 };
 
@@ -200,7 +200,7 @@ static const char *first_missing(const struct stall_runs *runs, enum probe_kind 
 	return runs->missing[kind] ? runs->missing[kind] : runs->missing[PROBE_WARM];
 }
 
-// The rates, the stalls and what they mean, on standard output.
+// Prints the rates, the stalls and their meaning to standard output.
 static void advise_stalls_print(const struct stall_runs *runs)
 {
 	static const struct saying prep = {"prep stall", "the time, data cached",
@@ -244,7 +244,7 @@ static json_t *estimate_json(const struct estimate *e, const char *missing)
 	return json;
 }
 
-// The same; a new reference.
+// The same as JSON; a new reference.
 static json_t *advise_stalls_json(const struct stall_runs *runs)
 {
 	json_t *json = json_object(), *stalls = json_object(), *data = json_object();
@@ -270,25 +270,25 @@ static json_t *advise_stalls_json(const struct stall_runs *runs)
 
 // Try ---------------------------------------------------------------------------------------------
 //
-// Tries the advice of a run's verdict, or of the first probe's, and writes what came of it into the
+// Tries the advice of the verdict of a run, or of the first probe, and writes the results into the
 // run.
 
-// Of a job without a run, the first probe gives the verdict: that takes more than a rate.
+// For a job without a run, the first probe also gives the verdict, which needs more than a rate.
 #define VERDICT_SECONDS 8
 
 struct attempt {
 	const struct try_options *o;
-	struct reader *reader; // of the run that was named; NULL: none
+	struct reader *reader; // of the named run; NULL: none
 	struct replay replay;
-	bool writes; // what came of it goes into the run
+	bool writes; // the results are written into the run
 	struct tries tries;
-	struct tried_list kept; // that the run had, with what came of it
+	struct tried_list kept; // trials of the run, then with the results
 };
 
-// What to try -------------------------------------------------------------------------------------
+// Candidates --------------------------------------------------------------------------------------
 
-// Reads what --with says: "OMP_NUM_THREADS=1 num_workers=2". False: `word` (of size bytes) is what
-// is wrong.
+// Parses the value of --with: "OMP_NUM_THREADS=1 num_workers=2". False: the wrong part is copied to
+// `word` (of size bytes).
 static bool try_parse_settings(const char *text, struct setting_list *ret, char *word, size_t size)
 {
 	*ret = (struct setting_list){0};
@@ -328,10 +328,11 @@ static void add_choices(struct tries *t, const struct suggestion *suggestions, s
 static void add_verdict(struct tries *t, const struct verdict *v)
 {
 	add_choices(t, v->suggestions, v->n_suggestions);
-	add_choices(t, v->in_vain, v->n_in_vain); // asked once more
+	add_choices(t, v->in_vain, v->n_in_vain); // tried again
 }
 
-// What was asked for first, then the verdict's, and of the run what was tried before.
+// Adds the settings of --with first, then those of the verdict. Also reads the run's earlier
+// trials.
 static int add_candidates(struct attempt *a)
 {
 	struct reader *own = NULL, *reader = a->reader;
@@ -344,7 +345,7 @@ static int add_candidates(struct attempt *a)
 	}
 	int r = 0;
 	if (!reader && a->o->n_with > 0) {
-		return 0; // nobody asked for a verdict
+		return 0; // no verdict is needed
 	}
 	if (!reader) {
 		r = reader_open(a->tries.first_run, &own, &e);
@@ -375,7 +376,7 @@ static bool is_of_this_machine(struct reader *reader)
 	return host && uname(&names) == 0 && strcmp(host, names.nodename) == 0;
 }
 
-// False after it has said why not, and what to type instead.
+// False after it has printed the reason, and a command that works.
 static bool find_command(struct attempt *a)
 {
 	struct error e = {0};
@@ -435,7 +436,7 @@ static void say_command(const struct attempt *a)
 	}
 }
 
-// Adds what came of it to the run's probes. An exit status.
+// Adds the results to the trials of the run. Returns an exit status.
 static int write_results(struct attempt *a)
 {
 	struct error e = {0};
@@ -452,7 +453,7 @@ static int write_results(struct attempt *a)
 	}
 	tried_append_json(&json, &a->kept);
 	_cleanup_free_ char *path = strdup(reader_path(a->reader));
-	reader_free(a->reader); // else it would hold the file
+	reader_free(a->reader); // otherwise it keeps the file open
 	a->reader = NULL;
 	if (json.failed || !path) {
 		return command_fail("out of memory");
@@ -462,7 +463,7 @@ static int write_results(struct attempt *a)
 	return a->writes ? STATUS_OK : command_fail("%s", e.text);
 }
 
-// What came of it ---------------------------------------------------------------------------------
+// Results -----------------------------------------------------------------------------------------
 
 enum { TRY_SETTINGS, TRY_GAIN, TRY_LOW, TRY_HIGH, TRY_PROMISED, TRY_RATE, TRY_PROBES, N_TRY };
 
@@ -524,7 +525,7 @@ static void print_table(const struct tries *t)
 	table_free(table);
 }
 
-// The largest of those that gained; NULL: none did.
+// The largest gain; NULL: nothing gained.
 static const struct tried *best_of(const struct tries *t)
 {
 	const struct tried *best = NULL;
@@ -654,7 +655,7 @@ static int print_results(const struct attempt *a)
 	return reading_finish();
 }
 
-// All of it ---------------------------------------------------------------------------------------
+// The whole command -------------------------------------------------------------------------------
 
 static int fail(const struct attempt *a, const struct error *e)
 {
@@ -669,7 +670,7 @@ static int try_all(struct attempt *a)
 {
 	const struct try_options *o = a->o;
 	struct error e = {0};
-	bool own = !o->command; // the run's command
+	bool own = !o->command; // the command of the run
 	const struct tries_config config = {
 		.command = own ? a->replay.command : o->command,
 		.directory = own ? a->replay.directory : NULL,
@@ -698,7 +699,7 @@ static int try_all(struct attempt *a)
 	return written != STATUS_OK ? written : printed;
 }
 
-// An exit status.
+// Returns an exit status.
 static int advise_try(const struct try_options *o)
 {
 	struct attempt a = {.o = o};
@@ -728,21 +729,21 @@ enum {
 };
 
 #define STALLS_LIMIT_NS (120 * NS_PER_S)
-// A probe rests on few seconds: there are many of them.
+// Probes are based on a few seconds, since there are many of them.
 #define TRY_LIMIT_NS (30 * NS_PER_S)
 
 struct advise_options {
 	bool stalls;
 	bool tries;
 	bool json;
-	const char *folder; // NULL: a temporary one
+	const char *folder; // NULL: a temporary folder
 	double error;
-	uint64_t limit_ns; // 0: the question's own
+	uint64_t limit_ns; // 0: the default of the question
 	uint64_t time_ns;
 	int64_t repeats;
 	struct setting_list with[TRY_WITH_MOST];
 	size_t n_with;
-	const char *run; // before "--"
+	const char *run; // argument before "--"
 	char **command;
 };
 
@@ -805,7 +806,7 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 	return 0;
 }
 
-// A run is before "--", a command behind it; of --stalls all is the command.
+// A run comes before "--", a command after it. With --stalls, all arguments are the command.
 static void take_argument(struct advise_options *o, char *argument, struct argp_state *state)
 {
 	int at = state->next - 1;
@@ -889,7 +890,7 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-// The folder of the runs: a new one. NULL after it has said why not.
+// Creates a folder for the runs. NULL after it has printed the reason.
 static char *make_folder(const struct advise_options *o)
 {
 	if (o->folder) {
@@ -909,7 +910,7 @@ static char *make_folder(const struct advise_options *o)
 		free(folder);
 		return NULL;
 	}
-	char *absolute = realpath(folder, NULL); // a job may run elsewhere
+	char *absolute = realpath(folder, NULL); // the job may run in another directory
 	free(folder);
 	return absolute;
 }
@@ -971,7 +972,7 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
-// What is wrong with what was asked; NULL: nothing.
+// What is wrong with the options; NULL: nothing.
 static const char *find_wrong(const struct advise_options *o)
 {
 	if (o->stalls == o->tries) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Messages on standard error, for all commands. They contain names of files and text from jobs: all
-// of it is escaped here.
+// Messages of all commands on standard error. They contain file names and text from jobs, which is
+// escaped here.
 
 #include "cmd/command.h"
 

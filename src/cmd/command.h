@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The commands that a person types: one file each, cmd/NAME.c. Only here is anything printed or is
-// the program ended. A command takes its own arguments (argv[0] is its name) and returns the exit
-// status.
+// The commands of strain: one file each, cmd/NAME.c. Only here anything is printed, or the program
+// exits. A command gets its own arguments (argv[0] is its name) and returns the exit status.
 
 #pragma once
 
@@ -14,7 +13,7 @@ enum exit_status {
 	STATUS_RUN_FAILED = 125, // `strain run`, before the job starts
 };
 
-// A first word with which a command says how the others can go on, and does nothing else.
+// As first word: the command prints completions of the following words, and does nothing else.
 #define COMMAND_COMPLETE "--complete"
 
 int command_advise(int argc, char **argv);
@@ -32,22 +31,22 @@ int command_sql(int argc, char **argv);
 int command_sweep(int argc, char **argv);
 int command_version(int argc, char **argv);
 
-// All that is said on standard error is said through these: what a terminal must not see is escaped
-// (text_append_printable).
+// All output on standard error goes through these functions, which escape characters unsafe for a
+// terminal (text_append_printable).
 //
 // Prints "strain: TEXT".
 void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Prints TEXT, a line of its own.
+// Prints TEXT on a line of its own.
 void command_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Prints lines that are made already.
+// Prints prepared lines.
 void command_lines(const char *lines);
-// Prints what an answer is typed behind.
+// Prints a prompt for input.
 void command_prompt(const char *prompt);
-// Prints TEXT over the line of progress that is there; the next thing is to end it.
+// Prints TEXT over the current line of progress; the next output must end that line.
 void command_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void command_progress_end(void);
 // Prints "strain: TEXT" and returns STATUS_FAILURE.
 int command_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// The same, for wrong usage: adds where help is, and returns STATUS_USAGE.
+// The same for wrong usage: adds where to find help, and returns STATUS_USAGE.
 int command_usage(const char *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Candidates for shells: options from the tables that parse them, values from a table here, names
-// of runs, labels and metrics from the runs that there are.
+// Completions for shells: options from the tables that parse them, values from a table here, and
+// names of runs, labels and metrics from existing runs.
 
 #include "cmd/complete.h"
 
@@ -23,19 +23,19 @@
 
 enum { MOST_OPENED = 64, MOST_HELP_COLUMNS = 72 };
 
-// What is being completed.
+// The state of a completion.
 struct completing {
 	const char *command;
 	const struct argp_option *options;
-	const char *kept; // of the word, before what is completed: "--where=", "a,"
+	const char *kept; // part of the word before the completed part: "--where=", "a,"
 	size_t n_kept;
-	const char *typed; // what is behind that
+	const char *typed; // the part to complete
 	bool of_run; // advise --try: the first argument is a run
-	char *const *arguments; // [n_arguments] before it, that are no options
+	char *const *arguments; // [n_arguments] previous words that are not options
 	size_t n_arguments;
 };
 
-// A name comes from a file: what would end the line, or move the cursor, is not offered.
+// Names come from files: one that would end the line or move the cursor is not offered.
 static bool is_plain(const char *word)
 {
 	for (const char *c = word; *c; c++) {
@@ -58,7 +58,7 @@ void complete_candidate(const char *typed, const char *word, const char *what)
 	offer(&(struct completing){.kept = "", .typed = typed}, word, what);
 }
 
-// "a b c"
+// Offers each word of "a b c".
 static void offer_words(const struct completing *c, const char *words)
 {
 	_cleanup_free_ char *copy = strdup(words);
@@ -76,7 +76,7 @@ static void offer_runs(const struct completing *c, enum run_name_kind kind)
 	for (size_t i = 0; names && names[i]; i++) {
 		offer(c, names[i], "");
 	}
-	// A path, or nothing that begins so: what the shell finds.
+	// A path, or no match: the shell completes file names.
 	if (!names || !names[0]) {
 		puts(kind == RUN_NAME_ANY && strcmp(c->command, "ls") == 0 ? ":directories"
 									   : ":files");
@@ -84,7 +84,7 @@ static void offer_runs(const struct completing *c, enum run_name_kind kind)
 	run_name_list_free(names);
 }
 
-// Each once: a set that is small.
+// Small set, to offer each word once.
 struct offered {
 	char **items;
 	size_t n;
@@ -118,7 +118,7 @@ static void offered_done(struct offered *offered)
 	free(offered->items);
 }
 
-// "batch_size", "batch_size=" or, once that is typed, "batch_size=32".
+// Offers "batch_size" or "batch_size=" or, after that was typed, "batch_size=32".
 static void offer_label(const struct completing *c, struct offered *offered, const char *name,
 	const char *value, bool with_value)
 {
@@ -129,8 +129,8 @@ static void offer_label(const struct completing *c, struct offered *offered, con
 	offer_once(c, offered, begun.data ? begun.data : name, named ? value : "");
 }
 
-// The labels of what the index knows, and of some runs that it does not: a key was pressed, and
-// somebody waits.
+// Offers the labels of the most recent runs. Their number is bounded: the user has pressed a key,
+// and waits.
 static void offer_labels_of(const struct completing *c, bool with_value)
 {
 	struct places places;
@@ -198,7 +198,7 @@ static void list_layouts(const struct completing *c)
 	}
 }
 
-// Those of the run that is named, else of the newest.
+// Offers the metrics of the named run, else of the newest.
 static void list_metrics(const struct completing *c)
 {
 	_cleanup_free_ char *path = NULL;
@@ -225,7 +225,7 @@ static void list_metrics(const struct completing *c)
 static const struct {
 	const char *command;
 	const char *option;
-	const char *words; // or
+	const char *words; // alternatively
 	void (*list)(const struct completing *c);
 } values[] = {
 	{"run", "output", ":files", NULL},
@@ -301,7 +301,7 @@ static void complete_value(struct completing *c, const struct argp_option *optio
 
 // --- options
 
-// Its first line, of at most some columns, up to where it could end.
+// Appends the first line of the help, cut to some columns where it can end.
 static void append_help(struct text *t, const char *doc)
 {
 	size_t length = strcspn(doc, ";:(");
@@ -327,7 +327,7 @@ static void complete_option(const struct completing *c)
 	offer(c, "--help", "print the options");
 }
 
-// The option that a word is: "--format", "--format=x", "-f".
+// The option of a word: "--format", "--format=x", "-f".
 static const struct argp_option *find_option(const struct argp_option *options, const char *word)
 {
 	for (const struct argp_option *o = options; o && o->name; o++) {
@@ -390,8 +390,8 @@ void complete_print(
 {
 	struct completing c = {.command = command, .options = options, .kept = "", .typed = ""};
 	const struct argp_option *open = NULL; // takes the next word
-	bool others = false; // the rest is another program's
-	bool ended = false; // behind --
+	bool others = false; // the rest belongs to another program
+	bool ended = false; // after --
 	_cleanup_free_ char **arguments = calloc((size_t)n_words + 1, sizeof(*arguments));
 	for (int i = 0; arguments && i + 1 < n_words; i++) {
 		bool is_option = !open && !ended && !others && words[i][0] == '-' && words[i][1];
@@ -399,7 +399,7 @@ void complete_print(
 			open = NULL;
 		} else if (is_option && strcmp(words[i], "--") == 0) {
 			ended = true;
-			c.n_arguments = c.of_run ? 0 : c.n_arguments; // a command begins
+			c.n_arguments = c.of_run ? 0 : c.n_arguments; // the command begins
 			c.of_run = false;
 		} else if (is_option && !run_name_is_back(words[i])) {
 			const struct argp_option *found = find_option(options, words[i]);

@@ -7,10 +7,10 @@
 
 #include <argp.h>
 
-// Prints the words that the last of `words` may become, a line each: the word, a tab, what it is. A
-// line ":files", ":directories" or ":program" says that these are meant instead. options: of the
+// Prints the completions of the last of `words`, a line each: word, tab, description. A line
+// ":files", ":directories" or ":program" tells the shell to complete these instead. options: of the
 // command, may be NULL.
 void complete_print(
 	const char *command, const struct argp_option *options, int n_words, char *const *words);
-// One candidate, where it begins as what was typed.
+// Prints a completion if it begins with `typed`.
 void complete_candidate(const char *typed, const char *word, const char *what);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain doctor: what this machine can measure, and how to enable the rest. It tries everything
-// once, as a run would, and records nothing.
+// strain doctor: reports what this machine can measure, and how to enable the rest. It tries
+// everything once, as a run would, and records nothing.
 
 #include <argp.h>
 #include <errno.h>
@@ -38,7 +38,7 @@
 #include "show/json.h"
 #include "show/table.h"
 
-// What doctor finds out beside the sources: about this machine, this user and this directory.
+// Checks besides the sources: this machine, this user and this directory.
 
 struct job_cgroup;
 
@@ -50,11 +50,8 @@ struct doctor_check {
 	char detail[600];
 };
 
-// Whether `strain run` can limit its job, a check for each limit. The cgroup is
-// the one that a run would get, or NULL, and then why. Needs room for DOCTOR_LIMITS.
+// One check for each limit.
 #define DOCTOR_LIMITS 4
-
-// What the sources' groups of metrics are, in words that people know.
 
 struct source;
 
@@ -62,7 +59,7 @@ struct group;
 
 // Checks ------------------------------------------------------------------------------------------
 //
-// Each check tries the thing itself: asking for permissions and versions guesses wrong.
+// Each check tries the feature itself: permissions and versions are not reliable.
 
 static const char *doctor_state_name(enum doctor_state state)
 {
@@ -84,7 +81,8 @@ report(struct doctor_check *ret, const char *name, enum doctor_state state, cons
 	va_end(arguments);
 }
 
-// How exact the job's CPU time is: cgroup is the one that a run would get, or NULL, and then why.
+// The precision of the job's CPU time. cgroup: the one that a run would get, or NULL with the
+// reason.
 static void doctor_check_cpu_time(
 	const struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
 {
@@ -100,7 +98,7 @@ static void doctor_check_cpu_time(
 	}
 }
 
-// How punctual the recorder's ticks can be.
+// The punctuality of the recorder's ticks.
 static void doctor_check_timing(struct doctor_check *ret)
 {
 	const struct sched_param first = {.sched_priority = 1}, none = {.sched_priority = 0};
@@ -118,13 +116,13 @@ static void doctor_check_timing(struct doctor_check *ret)
 	}
 }
 
-// Mounted with hidepid, /proc shows nobody else's processes.
+// With the mount option hidepid, /proc does not show the processes of others.
 static bool others_are_hidden(void)
 {
 	return access("/proc/1/stat", R_OK) < 0;
 }
 
-// Whose jobs --pid can record.
+// The processes that --pid can record.
 static void doctor_check_others(struct doctor_check *ret)
 {
 	static const char name[] = "other jobs";
@@ -148,7 +146,7 @@ static void doctor_check_others(struct doctor_check *ret)
 	}
 }
 
-// Whether the ranges that a job marks through NVTX can be taken.
+// Whether ranges that a job marks with NVTX can be recorded.
 static void doctor_check_nvtx(struct doctor_check *ret)
 {
 	static const char name[] = "nvtx";
@@ -161,7 +159,7 @@ static void doctor_check_nvtx(struct doctor_check *ret)
 	}
 }
 
-// Whether a run file can be kept in the current directory, and how soon it holds what was measured.
+// Whether a run file can be written to the current directory, and how soon it has the readings.
 static void doctor_check_run_file(struct doctor_check *ret)
 {
 	static const char name[] = "run file";
@@ -193,12 +191,12 @@ static void doctor_check_run_file(struct doctor_check *ret)
 
 // Hooks -------------------------------------------------------------------------------------------
 //
-// Whether training jobs will mark themselves. Nothing is run or imported for it, which would take
-// seconds: PyTorch is looked for where the Python of PATH has its packages. A job can use another.
+// Whether training jobs will mark themselves. To save seconds, nothing is run or imported: PyTorch
+// is searched in the packages of the Pythons in PATH. A job can use another one.
 
 enum { PYTHONS_MAX = 8 };
 
-// "__version__ = '1.13.0'"
+// Reads the version in "__version__ = '1.13.0'".
 static bool read_version(const char *path, char *version, size_t size)
 {
 	char buffer[4096];
@@ -220,7 +218,8 @@ static bool read_version(const char *path, char *version, size_t size)
 	return false;
 }
 
-// Looks below a prefix (/usr for /usr/bin/python3) as Python itself and Debian lay packages out.
+// Searches below a prefix (/usr for /usr/bin/python3), in the layouts of Python itself and of
+// Debian.
 static bool find_torch(const char *prefix, char *version, size_t size)
 {
 	static const char *const places[] = {"lib/python3*/site-packages",
@@ -240,7 +239,7 @@ static bool find_torch(const char *prefix, char *version, size_t size)
 	return found;
 }
 
-// Each python3 of PATH, a few at most: `python` is the first beside which PyTorch lies.
+// Checks a few python3 of PATH: `python` is the first one with PyTorch.
 static bool search_path(char *python, size_t size, char *version, size_t version_size)
 {
 	const char *at = getenv("PATH");
@@ -262,7 +261,7 @@ static bool search_path(char *python, size_t size, char *version, size_t version
 	return false;
 }
 
-// Whether the hooks are there, and PyTorch for them to hook.
+// Whether the hooks are installed, and PyTorch for them.
 static void doctor_check_hooks(struct doctor_check *ret)
 {
 	struct error e = {0};
@@ -287,9 +286,9 @@ static void doctor_check_hooks(struct doctor_check *ret)
 
 // Limits ------------------------------------------------------------------------------------------
 //
-// Which limits `strain run` can give its job here: each is set on a cgroup in which nobody is.
+// The limits that `strain run` can set for its job: each is set on an empty cgroup.
 
-// An amount that no machine is without.
+// An amount that every machine has.
 static const struct {
 	const char *name;
 	const char *least;
@@ -300,7 +299,7 @@ static const struct {
 	[LIMIT_GPUS] = {"limit gpus", "1"},
 };
 
-// "1 (cpuset 0)" without the amount, which nobody asked for.
+// Appends "(cpuset 0)" of "1 (cpuset 0)", since the amount is arbitrary.
 static void append_how(struct doctor_check *check, enum limit limit, const char *set)
 {
 	const char *open = strchr(set, '('), *close = open ? strrchr(open, ')') : NULL;
@@ -325,7 +324,7 @@ static void try_limit(enum limit limit, const struct limits_place *place, struct
 	if (rc == 0) {
 		append_how(ret, limit, limits.set[limit]);
 	} else {
-		bool none = limit == LIMIT_GPUS; // that one can always be set
+		bool none = limit == LIMIT_GPUS; // a limit of 0 GPUs can always be set
 		ret->state = none ? DOCTOR_PARTLY : DOCTOR_MISSING;
 		snprintf(ret->detail, sizeof(ret->detail), "%s%s%s", limit_option(limit),
 			none ? " 0 only" : "", e.text + strlen(limit_option(limit)));
@@ -334,6 +333,8 @@ static void try_limit(enum limit limit, const struct limits_place *place, struct
 	limits_wanted_done(&wanted);
 }
 
+// Whether `strain run` can limit its job: a check for each limit, in ret[DOCTOR_LIMITS]. cgroup:
+// the one that a run would get, or NULL with the reason.
 static void doctor_check_limits(
 	struct job_cgroup *cgroup, const struct error *why, struct doctor_check *ret)
 {
@@ -344,9 +345,9 @@ static void doctor_check_limits(
 	}
 }
 
-// Words -------------------------------------------------------------------------------------------
+// Descriptions ------------------------------------------------------------------------------------
 //
-// A row per group of metrics: docs/metrics.md says what is in each.
+// A row for each group of metrics: docs/metrics.md lists their metrics.
 
 static const struct {
 	const char *source;
@@ -395,7 +396,7 @@ static const struct {
 	{"profile", "profile", "CPU time samples"},
 };
 
-// "waits, page faults and threads"; the group's own name where it has no words yet. Lives for ever.
+// "waits, page faults and threads"; the group's own name if it has no description. Static.
 static const char *doctor_group_words(const struct source *source, const struct group *group)
 {
 	for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
@@ -417,7 +418,7 @@ struct options {
 
 enum { MAX_CHECKS = 6 + DOCTOR_LIMITS };
 
-// Everything that was found out.
+// All results.
 struct findings {
 	bool captured;
 	struct machine machine;
@@ -426,9 +427,9 @@ struct findings {
 	struct availability *probe;
 };
 
-// Finding out -------------------------------------------------------------------------------------
+// Trying ------------------------------------------------------------------------------------------
 
-// Of a captured tree: the process that `self` was.
+// The first process; in a captured tree, the one that `self` was.
 static pid_t first_process(int root_fd, bool captured)
 {
 	char buffer[512];
@@ -444,13 +445,13 @@ static pid_t first_process(int root_fd, bool captured)
 	               : 1;
 }
 
-// Gives the job a cgroup as a run would, so that the source can read it.
+// Gives the job a cgroup as a run would, so that sources can read it.
 static int find_out(int root_fd, struct findings *f, struct error *e)
 {
 	struct job_cgroup cgroup = {0};
 	struct error why = {0};
 	struct source_context context = {.root_fd = root_fd, .captured = f->captured};
-	// Without one, because there is no /proc, the sources say so.
+	// If this fails, because there is no /proc, the sources report it.
 	if (tree_new(root_fd, f->captured, &context.tree, NULL) == 0) {
 		tree_start(context.tree, first_process(root_fd, f->captured), 0, NULL);
 	}
@@ -477,7 +478,7 @@ static int find_out(int root_fd, struct findings *f, struct error *e)
 	return r < 0 ? error_errno(e, -r, "cannot try the sources") : 0;
 }
 
-// What a source has, in words ---------------------------------------------------------------------
+// Descriptions of sources -------------------------------------------------------------------------
 
 static bool has_value(const struct availability_value *v)
 {
@@ -494,7 +495,7 @@ static enum doctor_state state_of(const struct availability_result *r)
 	return values == 0 ? DOCTOR_MISSING : reasons ? DOCTOR_PARTLY : DOCTOR_AVAILABLE;
 }
 
-// Adds a word to an array that does not have it yet.
+// Adds a word to an array, once.
 static void add_word(json_t *list, const char *word)
 {
 	size_t i;
@@ -508,7 +509,7 @@ static void add_word(json_t *list, const char *word)
 	json_array_append_new(list, json_string(word));
 }
 
-// "a, b", owned by the caller; takes the list.
+// Returns "a, b", owned by the caller; takes the list.
 static char *join_words(json_t *list)
 {
 	struct text joined = {0};
@@ -527,7 +528,7 @@ static bool stands_for_itself(enum entity_kind kind)
 	return kind == ENTITY_DISK || kind == ENTITY_NETWORK || kind == ENTITY_GPU;
 }
 
-// The groups that have values; where each entity is a device, the devices.
+// The groups with values; if each entity is a device, the devices.
 static char *describe_measured(const struct availability_result *r)
 {
 	json_t *list = json_array();
@@ -542,7 +543,7 @@ static char *describe_measured(const struct availability_result *r)
 	return join_words(list);
 }
 
-// Whether the reason is that of every metric of the group, for the entity or (NULL) for all.
+// Whether every metric of the group has this reason, for the entity or (NULL) for all.
 static bool is_reason_of_all(const struct availability_result *r, const struct group *group,
 	const char *entity, const char *reason)
 {
@@ -556,8 +557,8 @@ static bool is_reason_of_all(const struct availability_result *r, const struct g
 	return true;
 }
 
-// What a value stands for, in a list of what is missing: the group where all of it is, with the
-// entity where others have it, else the metric.
+// Adds the name of a missing value: the group if all of it is missing; the group and the entity if
+// other entities have it; else the metric.
 static void add_missing(
 	json_t *list, const struct availability_result *r, const struct availability_value *v)
 {
@@ -579,7 +580,7 @@ static bool has_reason(const struct availability_value *v, const char *reason)
 	return v->reason && strcmp(v->reason, reason) == 0;
 }
 
-// Whether value i is the first one with its reason.
+// Whether value i is the first with its reason.
 static bool is_first_with_reason(const struct availability_result *r, size_t i)
 {
 	for (size_t k = 0; k < i; k++) {
@@ -590,7 +591,7 @@ static bool is_first_with_reason(const struct availability_result *r, size_t i)
 	return r->values[i].reason;
 }
 
-// What is missing for a reason: "storage, pressure".
+// All that is missing for a reason: "storage, pressure".
 static char *describe_missing(const struct availability_result *r, const char *reason)
 {
 	json_t *list = json_array();
@@ -706,7 +707,7 @@ static int print_overview(const struct findings *f)
 	return r;
 }
 
-// "25,276,514,304 B", "70.44 s", "12": all digits, because a person who asks for this compares.
+// "25,276,514,304 B", "70.44 s", "12": all digits, for comparison.
 static void format_value(char *buffer, size_t size, const struct metric *metric, int64_t value)
 {
 	double scaled = (double)value * metric->scale;
@@ -774,7 +775,7 @@ static json_t *metric_to_json(const struct availability_value *v)
 	return o;
 }
 
-// Names of the metrics that have a value (reason NULL), or that are missing for a reason.
+// Names of the metrics with a value (reason NULL), or missing for a reason.
 static json_t *metric_names(const struct availability_result *r, const char *reason)
 {
 	json_t *names = json_array();

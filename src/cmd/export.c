@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain export: the readings of a run as CSV or JSON, streamed: a day's run needs no more memory
-// than a minute's.
+// strain export: streams the readings of a run as CSV or JSON. A run of a day needs no more memory
+// than one of a minute.
 
 #include <argp.h>
 #include <errno.h>
@@ -25,15 +25,15 @@
 #include "run/resampler.h"
 #include "show/csv.h"
 
-// A table with a column for each metric and a row for each time (and entity), out of values that
-// come metric by metric.
+// Converts values that arrive metric by metric to a table with a column for each metric and a row
+// for each time (and entity).
 
-// Rows of one entity at a time wait until every metric has passed them.
+// The rows of the current entity wait until every metric has passed them.
 struct wide {
-	const char **names; // [n_columns], of metrics; not owned
+	const char **names; // [n_columns], names of metrics; borrowed
 	size_t n_columns;
 	size_t *column_of; // [n_metrics]
-	int64_t *times_us; // [n_rows], rising
+	int64_t *times_us; // [n_rows], ascending
 	double *values; // [n_rows][n_columns]; NAN: missing
 	size_t n_rows;
 	size_t capacity;
@@ -42,9 +42,9 @@ struct wide {
 
 // Wide --------------------------------------------------------------------------------------------
 //
-// Values by metric become rows by time.
+// Converts values by metric to rows by time.
 
-// wanted: [metrics->n]. Metrics of one name share a column. 0 or -ENOMEM.
+// wanted: [metrics->n]. Metrics of the same name share a column. Returns 0 or -ENOMEM.
 static int wide_init(
 	struct wide *w, const struct metric_list *metrics, const bool *wanted, bool json)
 {
@@ -76,7 +76,7 @@ static void wide_done(struct wide *w)
 	free(w->values);
 }
 
-// The names of the columns; nothing for JSON, whose rows have them.
+// Appends the names of the columns; nothing for JSON, whose rows have them.
 static void wide_header(const struct wide *w, struct text *out)
 {
 	if (w->json) {
@@ -90,7 +90,7 @@ static void wide_header(const struct wide *w, struct text *out)
 	text_append_string(out, "\n");
 }
 
-// How many rows are before this time, and one of them.
+// The number of rows before a time.
 static size_t wide_rows_before(const struct wide *w, int64_t t_us)
 {
 	size_t low = 0, high = w->n_rows;
@@ -119,7 +119,7 @@ static int reserve_row(struct wide *w)
 	return times && values ? 0 : -ENOMEM;
 }
 
-// A value of the metric at this place in the list. 0 or -ENOMEM.
+// Adds a value; `metric` is the index in the list. Returns 0 or -ENOMEM.
 static int wide_put(struct wide *w, size_t metric, int64_t t_us, double value)
 {
 	size_t row = wide_rows_before(w, t_us), n = w->n_columns;
@@ -188,11 +188,11 @@ static void wide_row(
 	}
 }
 
-// Forgets the first rows.
+// Removes the first rows.
 static void wide_drop(struct wide *w, size_t n)
 {
 	if (n == 0) {
-		return; // there may be no rows at all yet
+		return; // there are no rows yet
 	}
 	w->n_rows -= n;
 	memmove(w->times_us, w->times_us + n, w->n_rows * sizeof(*w->times_us));
@@ -204,8 +204,8 @@ static void wide_drop(struct wide *w, size_t n)
 
 enum { MAX_METRICS = 64, FLUSH_BYTES = 1 << 16, OPTION_JSON = 256 };
 
-// A format: what stands before, between and after the rows, and how a row is written. The part of
-// a row that is the same for a whole series is made once.
+// An output format: text before, between and after the rows, and the writer of a row. The part of a
+// row that is constant for a series is built once.
 struct format {
 	const char *name;
 	const char *before;
@@ -228,13 +228,13 @@ struct export_options {
 	bool wide; // a column for each metric
 };
 
-#define WIDE_BUCKET_US 1000000 // without --every
+#define WIDE_BUCKET_US 1000000 // default of --every
 
-// A series in the making.
+// The state of a series.
 struct column_state {
 	const struct metric_row *metric;
 	bool wanted;
-	bool begun; // for the entity at hand
+	bool begun; // for the current entity
 	struct text prefix;
 	struct resampler resampler;
 };
@@ -248,7 +248,7 @@ struct export
 	struct wide wide;
 	struct text out;
 	bool first; // no row yet
-	bool failed; // standard output, or no memory
+	bool failed; // writing to standard output, or out of memory
 };
 
 // --- formats
@@ -297,7 +297,7 @@ static void json_row(struct text *t, const struct text *prefix, double t_s, doub
 	}
 }
 
-// Its escapes are JSON's own.
+// JSON has escapes of its own.
 static void print_json(const char *data, size_t length, FILE *stream)
 {
 	fwrite(data, 1, length, stream);
@@ -320,7 +320,7 @@ static void flush_out(struct export *x, size_t above)
 	}
 }
 
-// The rows of a wide table before this time.
+// Writes the rows of a wide table before a time.
 static void put_wide_rows(struct export *x, int64_t before_us)
 {
 	size_t n = wide_rows_before(&x->wide, before_us);
@@ -333,8 +333,8 @@ static void put_wide_rows(struct export *x, int64_t before_us)
 	wide_drop(&x->wide, n);
 }
 
-// What comes from here on is not before `block_us`, and a metric's next value is that of the bucket
-// it has open.
+// Later values are not before `block_us`, and the next value of a metric is that of its open
+// bucket.
 static void put_finished_rows(struct export *x, int64_t block_us)
 {
 	int64_t before_us = block_us - x->options->bucket_us;
@@ -408,7 +408,7 @@ static int put_block(void *context, int64_t entity, const struct block *b)
 		put_finished_rows(x, b->t[0]);
 	}
 	for (uint32_t c = 0; c < b->n_columns; c++) {
-		// Of a thinned run the mean stands for the reading.
+		// In a thinned run, the mean is exported.
 		bool bound = b->aggregates && (b->aggregates[c] == AGGREGATE_MINIMUM ||
 						      b->aggregates[c] == AGGREGATE_MAXIMUM);
 		struct column_state *column = bound ? NULL : column_begin(x, b->metric_ids[c]);
@@ -451,7 +451,7 @@ static bool is_wanted(const struct export_options *options, const struct metric_
 	return wanted && (options->every_kind || options->kind == metric->entity_kind);
 }
 
-// A name that no metric of the run has is a mistake, not an empty answer.
+// A name that no metric has is an error, not an empty result.
 static const char *unknown_metric(
 	const struct export_options *options, const struct metric_list *metrics)
 {
@@ -467,7 +467,7 @@ static const char *unknown_metric(
 	return NULL;
 }
 
-// Blocks of an entity that has nothing wanted need not be read.
+// Skips the blocks of entities without wanted metrics.
 static bool has_wanted(const struct export *x, enum entity_kind kind)
 {
 	for (size_t i = 0; i < x->n_columns; i++) {
@@ -497,7 +497,7 @@ static int export_entities(struct export *x, struct reader *reader,
 	bool lines = strcmp(x->options->format->name, "jsonl") == 0;
 	text_append_string(&x->out, lines && x->first ? "" : x->options->format->after);
 	flush_out(x, 0);
-	if (x->failed && !ferror(stdout)) { // reading_finish tells of standard output
+	if (x->failed && !ferror(stdout)) { // reading_finish reports errors of standard output
 		return error_errno(e, ENOMEM, "cannot export");
 	}
 	return x->failed ? 0 : result;
@@ -654,7 +654,7 @@ int command_export(int argc, char **argv)
 		return STATUS_FAILURE;
 	}
 	struct progress progress = {0};
-	if (!isatty(STDOUT_FILENO)) { // it would stand between the rows
+	if (!isatty(STDOUT_FILENO)) { // progress would appear between the rows
 		progress_start(&progress, reader, PROGRESS_BLOCKS);
 	}
 	int status = export_run(reader, &x);

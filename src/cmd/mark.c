@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain mark: marks from a shell script. Each call is a separate process; its marks are its
-// parent's: the shell has one ring, which the calls use in turn.
+// strain mark: writes marks from a shell script. Each call is a separate process. Its marks belong
+// to its parent, the shell, whose ring the calls use in turn.
 
 #include <argp.h>
 #include <errno.h>
@@ -101,7 +101,7 @@ static int read_nothing(struct mark *mark, const struct arguments *a, struct err
 
 static const struct verb {
 	const char *name;
-	int least, most; // words with its own
+	int least, most; // number of words, with the verb
 	const char *usage;
 	int (*read)(struct mark *mark, const struct arguments *a, struct error *e);
 	void (*put)(struct strain_marker *marker, const struct mark *mark);
@@ -121,7 +121,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-// One too many is counted, not kept: no verb takes so many.
+// One word too many is counted, but not kept: no verb takes so many.
 static void read_words(struct arguments *a, int n, char **words)
 {
 	for (int i = 0; i < n && i < ARGUMENTS_MAX; i++) {
@@ -140,7 +140,7 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-// The shell's ring, new or with what it has. The lock is given back with the descriptor.
+// Opens the shell's ring, which may be new. Closing the descriptor releases the lock.
 static struct strain_ring *open_ring(int fd, pid_t shell)
 {
 	struct stat status;
@@ -160,7 +160,7 @@ static struct strain_ring *open_ring(int fd, pid_t shell)
 	}
 	void *at = mmap(NULL, STRAIN_RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	struct strain_ring *ring = at == MAP_FAILED ? NULL : at;
-	if (ring && ring->magic == 0) { // whoever began it was killed
+	if (ring && ring->magic == 0) { // the process that created it was killed
 		strain_ring_init(ring, (uint32_t)shell, (uint32_t)shell);
 	}
 	return ring;
@@ -195,7 +195,7 @@ int command_mark(int argc, char **argv)
 	struct arguments a = {0};
 	struct mark mark = {.number = -1, .samples = -1, .value = NAN};
 	struct error e = {0};
-	// The words are no options: a value can be -1.
+	// The words are not options: a value can be -1.
 	if (argc > 1 && argv[1][0] != '-') {
 		read_words(&a, argc - 1, argv + 1);
 	} else {
@@ -215,7 +215,7 @@ int command_mark(int argc, char **argv)
 	}
 	const char *directory = secure_getenv("STRAIN_MARKERS");
 	if (directory && *directory && put_mark(directory, verb, &mark) < 0) {
-		// A script must not end because it cannot be measured.
+		// A script must not fail because it cannot be measured.
 		command_fail("mark: cannot mark: %s", strerrordesc_np(errno));
 	}
 	return STATUS_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Progress of reading.
+// Shows the progress of reading.
 
 #include "cmd/progress.h"
 

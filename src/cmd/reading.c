@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Options and runs for the commands that read.
+// Common to the commands that read runs: options, opening.
 
 #include "cmd/reading.h"
 
@@ -37,7 +37,7 @@ void reading_option_error(const struct argp_state *state, const char *format, ..
 	exit(STATUS_USAGE);
 }
 
-// Whether an option of that name takes an argument.
+// Whether the option takes an argument.
 static bool takes_argument(const struct argp *argp, const char *word)
 {
 	for (const struct argp_option *o = argp->options; o && o->name; o++) {
@@ -51,7 +51,7 @@ static bool takes_argument(const struct argp *argp, const char *word)
 	return false;
 }
 
-// Whether the word after this one is its argument.
+// Whether the word after this one is the argument of an option.
 static bool is_valued(const struct argp *argp, const char *word)
 {
 	bool complete = word[0] != '-' ||
@@ -59,7 +59,8 @@ static bool is_valued(const struct argp *argp, const char *word)
 	return !complete && takes_argument(argp, word);
 }
 
-// Options of every command. argp's own --help would go with its messages, which take two lines.
+// Options of every command. argp's own --help cannot be used together with our messages: argp's
+// take two lines.
 enum { OPTION_USAGE = 512 };
 static const struct argp_option common_options[] = {
 	{"help", 'h', NULL, 0, "print this help", -1},
@@ -71,14 +72,14 @@ struct common {
 	const struct argp *argp; // of the command
 	const struct argp *all; // with the common options
 	void *input;
-	// Words such as -1, which argp would take for options: what it sees instead, in the same
-	// order.
-	char **given; // [n_backs], of argv
+	// Words such as -1, which argp would take for options, and the words that it sees instead,
+	// in the same order.
+	char **given; // [n_backs], from argv
 	char **disguised;
 	size_t n_backs;
 };
 
-// Whether a word is several letters in one, -ax, of which one is no option.
+// Whether a word is several short options, -ax, one of which does not exist.
 static bool has_unknown_letter(const struct argp *argp, const char *word)
 {
 	bool several = word[0] == '-' && word[1] && word[1] != '-' && word[2];
@@ -94,7 +95,7 @@ static bool has_unknown_letter(const struct argp *argp, const char *word)
 	return false;
 }
 
-// The word at which argp stopped: it counts a word of several letters when it is through with it.
+// The word at which argp stopped. argp advances past a word of several letters only after the last.
 static const char *refused_word(const struct argp *argp, const struct argp_state *state)
 {
 	if (state->next < state->argc && has_unknown_letter(argp, state->argv[state->next])) {
@@ -127,7 +128,7 @@ static error_t parse_common(int key, char *argument, struct argp_state *state)
 	}
 }
 
-// The command's own parser, which is shown the words as they were given.
+// Calls the command's own parser with the original words.
 static error_t parse_own(int key, char *argument, struct argp_state *state)
 {
 	struct common *common = state->input;
@@ -140,7 +141,7 @@ static error_t parse_own(int key, char *argument, struct argp_state *state)
 	return result;
 }
 
-// A run so far back is an argument: unless it follows an option that takes one.
+// Disguises words such as -1: they are runs, unless they follow an option that takes an argument.
 static void disguise_backs(struct common *common, int argc, char **argv)
 {
 	common->given = calloc((size_t)argc + 1, sizeof(char *));
@@ -183,7 +184,7 @@ static void parse_options(
 	struct common common = {.argp = argp, .all = &all, .input = input};
 	struct text name = {0};
 	text_format(&name, "strain %s", argv[0]);
-	// Tables count characters, in every language: what runs hold is UTF-8 or made so.
+	// Tables count characters, and all text of runs is valid UTF-8 or made so.
 	setlocale(LC_CTYPE, "C.UTF-8");
 	_cleanup_free_ char *shown = text_steal(&name);
 	char *given = argv[0];
@@ -199,7 +200,7 @@ static void parse_options(
 	argv[0] = given;
 }
 
-// What a shell asks: main.c.
+// Answers a shell's request for completions (COMMAND_COMPLETE).
 static void complete_if_asked(const struct argp *argp, int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], COMMAND_COMPLETE) == 0) {
@@ -225,7 +226,7 @@ static void print_notice(const char *notice)
 	command_note("%s", notice);
 }
 
-// Says what opening the run found.
+// Prints the notice of the reader, if there is one.
 static void reading_notice(struct reader *reader)
 {
 	const char *notice = reader_notice(reader);
@@ -247,7 +248,7 @@ struct reader *reading_open(const char *name)
 	if (r == 0 && reader_is_unclosed(reader)) {
 		reader_free(reader);
 		reader = NULL;
-		(void)amend_close(path, NULL); // where it can be
+		(void)amend_close(path, NULL); // if possible
 		r = reader_open(path, &reader, &e);
 	}
 	if (r < 0) {
@@ -318,7 +319,7 @@ int reading_finish(void)
 	if (fflush(stdout) == 0 && !ferror(stdout)) {
 		return STATUS_OK;
 	}
-	// Whoever reads the other end has seen enough.
+	// EPIPE: the reader of the pipe needs no more.
 	return errno == EPIPE ? STATUS_OK
 	                      : command_fail("cannot write: %s", strerrordesc_np(errno));
 }

@@ -11,29 +11,29 @@
 
 #include "runfile/reader.h"
 
-// Parses options with argp: --help and --usage print and exit; a wrong one is said in one line and
-// ends the program with STATUS_USAGE. argv[0] is the command's name. A word such as -1 is a run, an
-// argument and no option.
+// Parses options with argp. --help and --usage print and exit. A wrong option is reported in one
+// line, and the program exits with STATUS_USAGE. argv[0] is the command's name. A word such as -1
+// is an argument (a run), not an option.
 void reading_options(const struct argp *argp, int argc, char **argv, void *input);
-// The same for a command whose arguments are another's: what follows its first word is no option.
+// The same if the arguments are a command: words after the first one are not options.
 void reading_options_before(const struct argp *argp, int argc, char **argv, void *input);
-// The same from within a parser, where argp_error would take two lines.
+// For use in a parser: argp_error would print two lines.
 void reading_option_error(const struct argp_state *state, const char *format, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
 
-// Opens a run: the one that `name` means (run_name.h), else (NULL) the newest. Says what is worth a
-// line on standard error. NULL after it has said why it cannot.
+// Opens the run that `name` refers to (run_name.h), or the newest for NULL. Prints notices on
+// standard error. NULL after it has printed the error.
 struct reader *reading_open(const char *name);
 
-// Puts the paths in place of the names of runs, sweeps and directories, owned by the caller. False
-// after it has said of each what is wrong.
+// Replaces names of runs, sweeps and directories by their paths, owned by the caller. False after
+// it has printed what is wrong with each.
 bool reading_find_all(char **names, size_t n);
 
-// Makes `names` (room for two) the folders whose runs a command means where none is named; owned by
-// the caller. Returns how many, 0 where there is no memory.
+// Sets `names` (room for two) to the folders whose runs a command uses by default; owned by the
+// caller. Returns their number, 0: out of memory.
 size_t reading_find_places(char **names);
 
-// Says on standard error what of the run could not be read.
+// Reports on standard error which parts of the run could not be read.
 struct analysis;
 void reading_damage(const struct analysis *a);
 void reading_damaged_blocks(const struct reader *reader);
@@ -42,6 +42,6 @@ void reading_damaged_blocks(const struct reader *reader);
 struct overview;
 struct json_t *reading_labels(const struct overview *o);
 
-// After the output: STATUS_OK, or STATUS_FAILURE where standard output could not be written (said,
-// but for a closed pipe).
+// Call after the output. Returns STATUS_OK, or STATUS_FAILURE if standard output could not be
+// written; prints the error, except for a closed pipe.
 int reading_finish(void);

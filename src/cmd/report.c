@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain report RUN... -o FILE: a page that shows runs, in one file, without network; of
-// directories that of a sweep; or their figure.
+// strain report RUN... -o FILE: writes a page about runs in one file that needs no network; for
+// directories, the page of a sweep; or a figure of runs.
 
 #include <argp.h>
 #include <errno.h>
@@ -37,11 +37,11 @@
 
 // Figure ------------------------------------------------------------------------------------------
 //
-// The figure of one run, or of a few side by side.
+// The figure of one run, or of a few for comparison.
 
 #define TITLE_COLUMNS 44
 
-// What somebody called the run: "framework=pytorch, batch_size=32".
+// Notes the labels of a run: "framework=pytorch, batch_size=32".
 static void note_labels(struct figure_page *page, const struct overview *o)
 {
 	_cleanup_text_ struct text labels = {0};
@@ -109,8 +109,8 @@ static void say_written(const char *output, size_t n, size_t n_runs)
 	command_note("%s, %s%s", output, text_bytes(size, sizeof(size), bytes), runs);
 }
 
-// Draws the runs that can be read; the others are said. keep_directory: also the script, NULL: not.
-// An exit status.
+// Draws the runs that can be read, and reports the others. keep_directory: where to keep the
+// script; NULL: not kept. Returns an exit status.
 static int report_figure(
 	const char *output, const char *keep_directory, char *const *runs, size_t n_runs)
 {
@@ -141,7 +141,7 @@ static int report_figure(
 
 // Sweep -------------------------------------------------------------------------------------------
 //
-// strain report SWEEP: which runs, and what the plan knows of them.
+// strain report SWEEP: selects the runs, and reads facts from the plan.
 
 #define SHOW_EVERY_NS (NS_PER_S / 5)
 #define MOST_PLAN ((size_t)1 << 20)
@@ -152,7 +152,7 @@ static bool is_directory(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// Whether what is to be shown is such a page: a directory is among it.
+// Whether to write the page of a sweep: one of the paths is a directory.
 static bool report_is_sweep(char *const *paths, size_t n_paths)
 {
 	for (size_t i = 0; i < n_paths; i++) {
@@ -163,13 +163,13 @@ static bool report_is_sweep(char *const *paths, size_t n_paths)
 	return false;
 }
 
-// How far it is -----------------------------------------------------------------------------------
+// Progress ----------------------------------------------------------------------------------------
 
 struct sweep_progress {
 	const char *doing;
 	bool terminal;
 	int64_t start_ns;
-	int64_t shown_ns; // 0: not yet
+	int64_t shown_ns; // 0: not shown yet
 };
 
 static void show_progress(void *context, uint64_t done, uint64_t total)
@@ -203,7 +203,7 @@ static void end_progress(const struct sweep_progress *p)
 	}
 }
 
-// What is shown -----------------------------------------------------------------------------------
+// Contents ----------------------------------------------------------------------------------------
 
 static int read_catalogue(
 	char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e)
@@ -225,7 +225,7 @@ static void say_troubles(const struct catalogue *catalogue)
 	}
 }
 
-// The directory's own name, without ".sweep"; of several how many.
+// The name of the directory, without ".sweep"; for several, their number.
 static char *name_of(char *const *paths, size_t n_paths)
 {
 	struct text name = {0};
@@ -242,7 +242,7 @@ static char *name_of(char *const *paths, size_t n_paths)
 	return text_steal(&name);
 }
 
-// The plan's text, of a single sweep; NULL: there is none.
+// The text of the plan of a single sweep; NULL: none.
 static char *read_plan(const char *directory)
 {
 	_cleanup_text_ struct text path = {0};
@@ -262,12 +262,12 @@ static char *read_plan(const char *directory)
 	return text_steal(&plan);
 }
 
-// What the page takes from a plan. A directory without one, or with one that is wrong, has none.
+// Facts from a plan. A directory without a valid plan has none.
 struct plan_facts {
 	char *text;
 	char *command;
 	struct run_label *baseline; // borrowed from the plan
-	const char **names; // of what varies; borrowed
+	const char **names; // names of factors; borrowed
 	size_t planned;
 	bool read;
 	struct plan plan;
@@ -355,9 +355,9 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 	return r;
 }
 
-// Writes it; says on standard error what could not be read. *ret_n runs of *ret_of are on it.
-// `output` is the page's path, NULL where it has none. 0 or -errno: nothing was written where no
-// run can be read.
+// Writes the page, and reports on standard error what could not be read. *ret_n of *ret_of runs are
+// on it. `output` is the path of the page; NULL: not a file. Returns 0, or -errno with nothing
+// written if no run can be read.
 static int report_sweep_write(FILE *out, char *const *paths, size_t n_paths, const char *output,
 	size_t *ret_n, size_t *ret_of, struct error *e)
 {
@@ -385,7 +385,7 @@ struct report_options {
 	const char *output;
 	const char *keep_directory;
 	bool force;
-	char **runs; // of argv
+	char **runs; // part of argv
 	size_t n_runs;
 };
 
@@ -446,7 +446,7 @@ static bool is_page_name(const char *path)
 	return is;
 }
 
-// What cannot be written is said before any run is read. 0, or an exit status.
+// Reports an unwritable output before any run is read. Returns 0 or an exit status.
 static int check_output(const struct report_options *options)
 {
 	enum figure_format format;
@@ -470,7 +470,7 @@ static int check_output(const struct report_options *options)
 	return STATUS_OK;
 }
 
-// Whether the file is what is written here: a page, a figure, or nothing yet.
+// Whether the file may be replaced: a page, a figure, or an empty file.
 static bool is_report(const char *path)
 {
 	static const char *const starts[] = {"<!doctype html>", "%PDF-", "\x89PNG\r\n",
@@ -487,7 +487,7 @@ static bool is_report(const char *path)
 	return n == 0;
 }
 
-// A mistyped -o must not cost anybody a file.
+// A mistyped -o must not destroy another file.
 static int check_replaced(const struct report_options *options, struct error *e)
 {
 	struct stat status;
@@ -530,12 +530,12 @@ static int add_run(FILE *out, struct reader *reader, const struct report_options
 }
 
 struct written {
-	size_t n; // runs that are on the page
-	size_t of; // that should be
+	size_t n; // runs on the page
+	size_t of; // runs requested
 	double bytes;
 };
 
-// One that cannot be read is said, and the others make the page.
+// An unreadable run is reported; the page has the others.
 static int write_page(
 	FILE *out, const struct report_options *options, struct written *ret, struct error *e)
 {
@@ -563,8 +563,8 @@ static int write_page(
 	return n > 0 ? page_end(out, e) : 0;
 }
 
-// Beside the output, so that the rename at the end cannot fail for want of a file system. With
-// mode 0600: what a job was started with is on the page.
+// Creates a temporary file next to the output, so that the final rename stays on one file system.
+// Its mode is 0600, since the page contains the job's command line.
 static FILE *open_temporary(const char *output, char **ret_path, struct error *e)
 {
 	struct text name = {0};

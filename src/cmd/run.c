@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain run: becomes strain-record, which links little and starts in milliseconds.
+// strain run: executes strain-record, which links few libraries and starts in milliseconds.
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Finds a run's path from the user's input.
+// Finds the path of a run from what the user typed.
 
 #include "cmd/run_name.h"
 
@@ -27,7 +27,7 @@ enum { BACK_DIGITS = 6, LISTED = 6 };
 
 struct candidate {
 	char *path;
-	char *name; // as a person types it
+	char *name; // as the user types it
 };
 
 struct candidates {
@@ -51,7 +51,7 @@ bool run_name_is_back(const char *word)
 	return digits > 0 && digits <= BACK_DIGITS && word[1 + digits] == '\0';
 }
 
-// --- what there is
+// --- candidates
 
 static char *path_in(const char *directory, const char *name)
 {
@@ -61,7 +61,7 @@ static char *path_in(const char *directory, const char *name)
 	                                                                                    : path;
 }
 
-// Takes both strings, also where it fails.
+// Takes both strings, also on failure.
 static int add(struct candidates *c, char *path, char *name)
 {
 	void *items = c->items;
@@ -96,7 +96,7 @@ static int add_entry(struct candidates *c, const char *directory, const char *en
 	return 0;
 }
 
-// A directory that cannot be read holds nothing.
+// An unreadable directory counts as empty.
 static int look_into(
 	struct candidates *c, const char *directory, const char *start, enum run_name_kind kind)
 {
@@ -117,8 +117,8 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-// Where nothing in the usual folders begins so, the fallback counts too: it is where a run went
-// that could not be written here.
+// If nothing in the usual folders matches, the fallback is searched too: runs that could not be
+// written here are there.
 static int look_everywhere(
 	struct candidates *c, const char *start, enum run_name_kind kind, struct places *places)
 {
@@ -136,10 +136,10 @@ static int look_everywhere(
 	return r;
 }
 
-// --- which one is meant
+// --- selection
 
-// Whether it is a file that could be a run. Of a file with another ending the first bytes say so:
-// the program `train` may lie beside its runs.
+// Whether the file can be a run. A file with another extension is checked by its first bytes: the
+// program `train` may be next to its runs.
 static bool may_be_run(const char *path, const struct stat *status)
 {
 	static const char magic[] = "SQLite format 3";
@@ -154,7 +154,7 @@ static bool may_be_run(const char *path, const struct stat *status)
 
 enum finding { FOUND_NOTHING, FOUND_RUN, FOUND_OTHER };
 
-// What a path leads to, as it is or with the ending of runs.
+// Tries a path as given, and with the extension of runs.
 static enum finding try_path(const char *path, enum run_name_kind kind, char **ret_path)
 {
 	_cleanup_free_ char *with_ending = NULL;
@@ -219,7 +219,7 @@ static int say_none(
 	return r;
 }
 
-// The one run whose name begins so. A path: in its directory.
+// Finds the only run whose name begins like this; for a path, in its directory.
 static int find_beginning(const char *name, enum run_name_kind kind, struct places *places,
 	char **ret_path, struct error *e)
 {
@@ -254,7 +254,7 @@ static int find_in(const char *name, enum run_name_kind kind, struct places *pla
 	if (r != -ENOENT) {
 		return r;
 	}
-	// What is there but is no run, and what is not there: opening it says what is wrong.
+	// For a file that is no run, or does not exist, opening the path gives the error.
 	if (found == FOUND_OTHER || strchr(name, '/') || index_run_name_is(name)) {
 		*ret_path = strdup(name);
 		return *ret_path ? 0 : error_errno(e, ENOMEM, "cannot look for runs");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain show: the contents of a run, for people or (--json) for programs.
+// strain show: prints a run, for people or (--json) for programs.
 
 #include <argp.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 // Json --------------------------------------------------------------------------------------------
 //
-// A run as one JSON document: the same tables as on the terminal, with every row.
+// A run as a JSON document: the same tables as in the terminal, with every row.
 
 static json_t *known_integer(int value, int unknown)
 {
@@ -38,7 +38,7 @@ static void put(json_t *object, const char *name, double value)
 	json_object_set_new(object, name, json_from_number(value));
 }
 
-// Without bounds where none are known, or where they are a cap that the value is not within.
+// Without bounds if they are not known, or do not contain the value because of a cap.
 static json_t *estimate_json(const struct estimate *e)
 {
 	json_t *json = json_object();
@@ -49,7 +49,7 @@ static json_t *estimate_json(const struct estimate *e)
 	return json;
 }
 
-// What the run limited its job to, as its keys say it; null where it set no such limit.
+// The limits of the job, from the keys of the run; null for limits that were not set.
 static json_t *limits_json(struct reader *r)
 {
 	static const struct {
@@ -121,7 +121,7 @@ static json_t *job_json(const struct overview *o)
 	return job;
 }
 
-// How memory grows with the iterations; its figures are there also where it is no leak.
+// Growth of memory over iterations; also set if it is not a leak.
 static json_t *growth_json(const struct growth *growth)
 {
 	json_t *json = json_object();
@@ -326,7 +326,7 @@ static json_t *bar_json(const char *name, const struct code_group_samples *bar, 
 	return json;
 }
 
-// What CPU time went into, over the whole run.
+// CPU time by class of code, over the whole run.
 static json_t *code_time_json(const struct analysis *a)
 {
 	struct code_time time;
@@ -356,7 +356,7 @@ static json_t *code_time_json(const struct analysis *a)
 	return json;
 }
 
-// Seconds, bytes and ratios; what was not measured is null. 0 or -errno.
+// Seconds, bytes and ratios; null if not measured. Returns 0 or -errno.
 static int show_json(const struct analysis *a, FILE *stream)
 {
 	static const struct section sections[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain sql: a query over a run's tables and its decoded samples. It cannot change the run, nor
-// reach any other file.
+// strain sql: runs a query over the tables and decoded samples of a run. It cannot change the run,
+// or access any other file.
 
 #include <argp.h>
 #include <ctype.h>
@@ -26,7 +26,7 @@
 
 enum { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV };
 
-#define TABLE_ROWS 10000 // a table measures every cell before it prints one
+#define TABLE_ROWS 10000 // a table measures all cells before it prints any
 #define MAX_COLUMNS 256
 #define QUERY_BYTES (1 << 20)
 
@@ -36,7 +36,7 @@ struct sql_options {
 	int output;
 };
 
-// --- what a query may do
+// --- permissions of a query
 
 static bool is_harmless_pragma(const char *name)
 {
@@ -66,7 +66,7 @@ static int authorize(void *context, int action, const char *first, const char *s
 	case SQLITE_FUNCTION:
 		return strcasecmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
 	case SQLITE_PRAGMA:
-		// A value would set it; user_version and the like are only read.
+		// With a value it would be set; user_version and the like may only be read.
 		return is_harmless_pragma(first) &&
 		                       (!second || strstr(first, "_info") || strstr(first, "_list"))
 		               ? SQLITE_OK
@@ -121,7 +121,7 @@ static void append_json_value(struct text *t, sqlite3_stmt *row, int column)
 	}
 }
 
-// The name of a column, told apart from the same name before it: {"a":1,"a_2":2}.
+// Appends the name of a column, made unique: {"a":1,"a_2":2}.
 static void append_json_name(struct text *t, sqlite3_stmt *row, int column)
 {
 	const char *name = sqlite3_column_name(row, column);
@@ -215,7 +215,7 @@ static void table_values(struct table *t, sqlite3_stmt *row, int n_columns)
 	}
 }
 
-// Columns are as wide as their cells: a query's answer is not shortened.
+// Columns are as wide as their cells: results are never shortened.
 static int print_table(sqlite3_stmt *row)
 {
 	struct column columns[MAX_COLUMNS] = {0};
@@ -255,7 +255,7 @@ static int print_table(sqlite3_stmt *row)
 
 static int sql_failed(struct reader *reader, int status)
 {
-	// Where SQLite itself had enough memory, it knows of no error.
+	// SQLite has no message if only our allocation failed.
 	bool memory = status == SQLITE_NOMEM;
 	const char *why = memory ? "out of memory" : sqlite3_errmsg(reader_database(reader));
 	struct text shown = {0};
@@ -265,7 +265,7 @@ static int sql_failed(struct reader *reader, int status)
 	return STATUS_FAILURE;
 }
 
-// Whether there is another statement, or what is none.
+// Whether another statement follows, valid or not.
 static bool has_more(sqlite3 *database, const char *rest)
 {
 	sqlite3_stmt *statement = NULL;
@@ -284,7 +284,7 @@ static int run_statement(struct reader *reader, sqlite3_stmt *statement, int out
 	                                               : sql_failed(reader, status);
 }
 
-// Runs the statements of `query` until one fails; one and no more where not `several`.
+// Runs the statements of `query` until one fails. several: false allows only one.
 static int run_query(struct reader *reader, const char *query, int output, bool several)
 {
 	sqlite3 *database = reader_database(reader);
@@ -312,15 +312,16 @@ static int run_query(struct reader *reader, const char *query, int output, bool 
 
 static void prepare_database(struct reader *reader)
 {
-	// Declaring the table `samples` is not for the query to do, but happens at its first use.
-	database_bound_statements(reader_database(reader), 0); // who types a query may wait for it
+	// Declares the table `samples` now, since a query has no permission to do so at its first
+	// use.
+	database_bound_statements(reader_database(reader), 0); // users may wait for their queries
 	sqlite3_exec(reader_database(reader), "SELECT 1 FROM samples LIMIT 0", NULL, NULL, NULL);
 	sqlite3_set_authorizer(reader_database(reader), authorize, NULL);
 }
 
-// --- queries that are typed, or come through a pipe
+// --- interactive queries, and queries from a pipe
 
-// A mistake ends nothing: the next query may be right.
+// An error does not end the session: the next query may be valid.
 static int prompt(struct reader *reader, int output)
 {
 	_cleanup_text_ struct text query = {0};
@@ -352,7 +353,7 @@ static int say_expected(void)
 	return command_usage("sql", "expected a query: strain sql \"SELECT * FROM run\"");
 }
 
-// All of standard input; a status that is not STATUS_OK after it has said what is wrong.
+// Reads all of standard input. Any status but STATUS_OK: the error was printed.
 static int read_query(struct text *ret)
 {
 	char part[4096];
@@ -371,7 +372,8 @@ static int read_query(struct text *ret)
 	return ret->data && ret->data[strspn(ret->data, " \t\r\n")] ? STATUS_OK : say_expected();
 }
 
-// One word alone may be either; a query has blanks in it, or signs that no run has in its name.
+// Whether a single argument is a run: a query contains blanks, or characters that names of runs do
+// not.
 static bool is_run(const char *word)
 {
 	return access(word, F_OK) == 0 || !strpbrk(word, " \t\r\n(*;");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain sweep: runs the trials of a plan, and resumes it.
+// strain sweep: runs the trials of a plan, or resumes it.
 
 #include <argp.h>
 #include <errno.h>
@@ -36,8 +36,8 @@
 #include "sweep/sweep.h"
 #include "sweep/template.h"
 
-// What `strain sweep` says before and while it runs: on standard error, a line that changes where
-// that is a terminal, else a line for each trial.
+// Progress of `strain sweep` on standard error: a line that is updated, on a terminal; else a line
+// for each trial.
 
 struct attempt;
 
@@ -48,21 +48,17 @@ struct sweep;
 struct sweep_progress {
 	const struct sweep *sweep;
 	bool terminal;
-	size_t index; // of the trial that runs
-	size_t done; // trials that are there
-	size_t to_run; // of this start
-	struct forecast *forecast; // from runs there before, then from those of this start
-	double left_s; // of all that have no run yet; NAN: not known
+	size_t index; // of the current trial
+	size_t done; // completed trials
+	size_t to_run; // trials to run now
+	struct forecast *forecast; // from earlier runs, then also from those of this start
+	double left_s; // time of all trials that have not run; NAN: not known
 	uint64_t trial_start_ns;
 	uint64_t shown_ns;
 	char last[160]; // the last result
 };
 
-// What came out of a sweep: its configurations with the means of their repeats.
-
 struct sweep;
-
-// What `strain sweep` says.
 
 struct column;
 
@@ -76,9 +72,9 @@ static void sweep_progress_tick(void *context); // of attempt_watch
 
 // Text --------------------------------------------------------------------------------------------
 //
-// The words and tables of `strain sweep`.
+// Messages and tables of `strain sweep`.
 
-// A line on standard error.
+// Prints a line on standard error.
 static void sweep_say(const char *text)
 {
 	command_note("%s", text);
@@ -93,7 +89,7 @@ static void append_word(void *context, const char *masked, size_t length)
 	text_append_word(t, word ? word : "");
 }
 
-// "sh -c 'exit 1'"
+// Returns "sh -c 'exit 1'".
 static char *command_text(const struct trials *trials, size_t configuration)
 {
 	struct text t = {0};
@@ -107,7 +103,7 @@ static char *command_text(const struct trials *trials, size_t configuration)
 	return text_steal(&t);
 }
 
-// `first`, a column for each thing that varies, `more`. Owned by the caller; NULL: out of memory.
+// Returns `first`, a column for each factor, `more`. Owned by the caller; NULL: out of memory.
 static struct column *sweep_columns(const struct plan *plan, const struct column *first,
 	const struct column *more, size_t n_more)
 {
@@ -145,7 +141,7 @@ static int fill_trials(const struct sweep *sweep, struct table *table)
 	return 0;
 }
 
-// "40 trials of 20 configurations (16 excluded by constraints), 12 there, into plan.sweep"
+// Appends "40 trials of 20 configurations (16 excluded by constraints), 12 there, into plan.sweep".
 static void sweep_append_counts(struct text *t, const struct sweep *sweep)
 {
 	char trials[32], configurations[32];
@@ -162,7 +158,7 @@ static void sweep_append_counts(struct text *t, const struct sweep *sweep)
 	text_format(t, ", into %s", sweep->directory);
 }
 
-// --dry-run: what there is to do, and the trials in their order. The exit status.
+// --dry-run: prints what there is to do, and the trials in their order. Returns the exit status.
 static int sweep_print_trials(const struct sweep *sweep, bool json)
 {
 	static const struct column first = {"trial", "TRIAL", COLUMN_LABEL, 0};
@@ -195,15 +191,15 @@ static int sweep_print_trials(const struct sweep *sweep, bool json)
 
 // Progress ----------------------------------------------------------------------------------------
 //
-// Progress of a sweep.
+// Shows the progress of a sweep.
 
 #define SHOW_EVERY_NS (NS_PER_S / 2)
-#define LABEL_COLUMNS 60 // of the line that changes
+#define LABEL_COLUMNS 60 // on the line that is updated
 #define LABEL_COLUMNS_MOST 200
 
-// Before ------------------------------------------------------------------------------------------
+// Before the trials -------------------------------------------------------------------------------
 
-// What the plan allows a trial at most; 0: no limit.
+// The time limit of a trial in the plan; 0: none.
 static double longest_s(const struct plan *plan)
 {
 	return plan->stop.seconds > 0 && plan->timeout_s > 0
@@ -228,7 +224,7 @@ static void add_up(struct sweep_progress *p)
 	}
 }
 
-// "0007-2"; 0: no trial of this plan.
+// The configuration of "0007-2"; 0: not a trial of this plan.
 static size_t configuration_of(const struct sweep *sweep, const char *name)
 {
 	struct cursor c = cursor_of(name, strlen(name));
@@ -238,13 +234,13 @@ static size_t configuration_of(const struct sweep *sweep, const char *name)
 	               : 0;
 }
 
-// One that failed took less than those like it will, or more.
+// Whether the duration predicts that of similar trials; that of a failed trial does not.
 static bool tells_time(enum outcome outcome)
 {
 	return outcome_is_success(outcome) || outcome == OUTCOME_TIME_LIMIT;
 }
 
-// The runs that are there tell how long trials take. Returns their bytes, on average; NAN: none.
+// Learns the durations of existing runs. Returns their mean size in bytes; NAN: there are none.
 static double learn_from_runs(struct sweep_progress *p)
 {
 	struct catalogue catalogue;
@@ -312,7 +308,7 @@ static void append_disk(struct text *t, const struct sweep_progress *p, double b
 	}
 }
 
-// How many trials, how long, how much disk.
+// Prints the number of trials, their time and disk space.
 static void sweep_progress_begin(struct sweep_progress *p, const struct sweep *sweep)
 {
 	_cleanup_text_ struct text line = {0};
@@ -334,15 +330,15 @@ static void sweep_progress_begin(struct sweep_progress *p, const struct sweep *s
 	sweep_say(line.data ? line.data : "");
 }
 
-// While -------------------------------------------------------------------------------------------
+// During the trials -------------------------------------------------------------------------------
 
 static void append_labels(struct text *t, const struct sweep *sweep, size_t index, size_t columns)
 {
 	_cleanup_text_ struct text labels = {0};
 	struct trial_place place = sweep->trials.order[index];
 	for (size_t f = 0; f < sweep->plan.n_factors; f++) {
-		if (sweep->plan.factors[f].n_values != 1) { // what is the same everywhere says
-			                                    // nothing
+		// A constant factor is not shown.
+		if (sweep->plan.factors[f].n_values != 1) {
 			text_format(&labels, "%s%s=%s", labels.length > 0 ? " " : "",
 				sweep->plan.factors[f].name,
 				trials_value(&sweep->trials, place.configuration, f));
@@ -433,7 +429,7 @@ static void learn(struct sweep_progress *p, enum outcome outcome)
 	}
 }
 
-// On a terminal above the line of what runs.
+// Prints a message about the trial; on a terminal, above the line of progress.
 static void say_of_trial(const struct sweep_progress *p, const char *what)
 {
 	_cleanup_text_ struct text line = {0};
@@ -489,7 +485,7 @@ static void sweep_progress_result(struct sweep_progress *p, const struct attempt
 	sweep_say(line.data ? line.data : "");
 }
 
-// Takes the line away; another trial may follow.
+// Removes the line; another trial may follow.
 static void sweep_progress_end(struct sweep_progress *p)
 {
 	if (p->terminal) {
@@ -505,18 +501,18 @@ static void sweep_progress_done(struct sweep_progress *p)
 
 // Results -----------------------------------------------------------------------------------------
 //
-// The table that ends a sweep, computed from its runs alone.
+// The table at the end of a sweep, computed only from its runs.
 
 enum { FAILURES_SHOWN = 10 };
 
-// What configurations are held against their baseline by: the first that is known.
+// Measures for the comparison with the baseline: the first known one is used.
 static const enum measure_id judged_by[] = {
 	MEASURE_EPOCH, MEASURE_TRAINING, MEASURE_STEP, MEASURE_DURATION};
 
 struct shown_measure {
 	enum measure_id id;
 	struct column column;
-	double factor; // from the measure's unit to the column's, for people
+	double factor; // from the unit of the measure to that of the column, for people
 };
 
 static const struct shown_measure shown[] = {
@@ -533,20 +529,21 @@ static const struct shown_measure shown[] = {
 
 enum { N_SHOWN = ARRAY_LENGTH(shown) };
 
-// A configuration's repeats.
+// The repeats of a configuration.
 struct result {
 	size_t outcomes[N_OUTCOMES];
-	size_t n; // that are a success
+	size_t n; // number of successful runs
 	double sums[N_SHOWN];
 	size_t counts[N_SHOWN];
-	const char *verdict; // of the first
-	double *judged; // [n_judged], room for the plan's repeats
+	const char *verdict; // of the first run
+	// [n_judged] values of the compared measure, with room for the plan's repeats
+	double *judged;
 	size_t n_judged;
-	struct repeats repeats; // of these
-	size_t base; // the configuration it is held against; 0: none
+	struct repeats repeats; // of these values
+	size_t base; // configuration of its baseline; 0: none
 	bool is_baseline;
 	double speed_up; // NAN: not known
-	double probability; // of being noise, corrected; NAN: not tested
+	double probability; // corrected p-value; NAN: not tested
 };
 
 struct results {
@@ -554,12 +551,12 @@ struct results {
 	struct catalogue catalogue;
 	struct result *items; // [n_configurations]
 	size_t outcomes[N_OUTCOMES];
-	double *judged; // that the items' are in
-	enum measure_id measure; // of judged_by
+	double *judged; // memory of the items' `judged`
+	enum measure_id measure; // the one chosen from judged_by
 	size_t n_tests;
 };
 
-// The configuration that a run is of, from its file's name; 0: none.
+// The configuration of a run, from its file's name; 0: none.
 static size_t results_configuration_of(const struct sweep *sweep, const struct digest *run)
 {
 	struct cursor c = cursor_of(run->name, strlen(run->name));
@@ -617,8 +614,8 @@ static void append_outcomes(struct text *t, const size_t counts[static N_OUTCOME
 	}
 }
 
-// Of how many configurations that ran both they and what they are held against have a measure;
-// where nothing is held against anything, how many have it.
+// For how many configurations both they and their baseline have the measure. Without any baseline,
+// 1 if any configuration has it.
 static size_t count_pairs(const struct results *r, enum measure_id measure, bool *has)
 {
 	size_t n_configurations = r->sweep->trials.n_configurations, n = 0, n_pairs = 0;
@@ -641,8 +638,8 @@ static size_t count_pairs(const struct results *r, enum measure_id measure, bool
 	return has_baseline ? n_pairs : n > 0;
 }
 
-// The first that every pair has, else that most of them have: a job that is quiet has no epochs,
-// and those that are not can still be held against it.
+// The first measure with the most such pairs. A job without output has no epochs, but it can still
+// be compared by another measure.
 static int find_measure(struct results *r)
 {
 	_cleanup_free_ bool *has = calloc(r->sweep->trials.n_configurations + 1, sizeof(*has));
@@ -670,7 +667,7 @@ static void hold_against(struct result *result, const struct result *base, enum 
 	}
 }
 
-// As strain compare does it.
+// Compares like strain compare.
 static int compare_all(struct results *r)
 {
 	size_t n = r->sweep->trials.n_configurations;
@@ -703,7 +700,7 @@ static bool beyond_noise(const struct result *result)
 	return result->probability < STATISTICS_LEVEL;
 }
 
-// "1.33x*", "baseline"
+// Appends "1.33x*" or "baseline".
 static void put_speed_up(struct table *table, size_t column, const struct result *result)
 {
 	_cleanup_text_ struct text t = {0};
@@ -753,7 +750,7 @@ static int fill_row(const struct results *r, size_t configuration, struct table 
 	return 0;
 }
 
-// Whether the plan wrote a size in MiB or GiB.
+// Whether the plan has sizes in MiB or GiB.
 static bool has_binary_sizes(const struct results *r)
 {
 	const struct sweep *sweep = r->sweep;
@@ -796,7 +793,7 @@ static int make_table(
 static void print_failures(const struct results *r)
 {
 	size_t n = 0;
-	for (size_t i = r->catalogue.n; i > 0; i--) { // the oldest first
+	for (size_t i = r->catalogue.n; i > 0; i--) { // oldest first
 		const struct digest *run = &r->catalogue.runs[i - 1];
 		if (results_configuration_of(r->sweep, run) == 0 ||
 			outcome_is_success(run->outcome)) {
@@ -867,7 +864,7 @@ static void print_end(const struct results *r)
 	printf("strain compare %s\nstrain report %s -o report.html\n", directory, directory);
 }
 
-// A measure has one unit for programs, here, in compare and in ls.
+// For programs, a measure has the same unit here, in compare and in ls.
 static void put_in_units(json_t *row, const struct result *result)
 {
 	for (size_t i = 0; i < N_SHOWN; i++) {
@@ -961,8 +958,8 @@ static int read_results(struct results *r, struct error *e)
 	return failed || compare_all(r) < 0 ? error_errno(e, ENOMEM, "cannot read the results") : 0;
 }
 
-// Reads the runs that are there and prints the table, what became of trials that failed, and what
-// to type next. The exit status.
+// Reads the runs and prints the table, the outcomes of failed trials, and commands for further
+// analysis. Returns the exit status.
 static int sweep_print_results(const struct sweep *sweep, bool json)
 {
 	struct results r = {.sweep = sweep};
@@ -981,7 +978,7 @@ static int sweep_print_results(const struct sweep *sweep, bool json)
 
 // Sweep -------------------------------------------------------------------------------------------
 
-// A run of `true` takes 40 kB, one that a limit refused 14 kB.
+// A run of `true` takes 40 kB, a trial refused by a limit 14 kB.
 #define SMALLEST_RUN_BYTES 16384
 
 enum { OPTION_FORCE = 256, OPTION_DRY_RUN, OPTION_JSON, OPTION_JOBS };
@@ -998,7 +995,8 @@ static const struct argp_option options[] = {
 		0},
 	{"force", OPTION_FORCE, NULL, 0, "resume with a plan that changed after the start", 0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
-	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0}, // to say why not
+	// for an error message that explains why not
+	{"jobs", OPTION_JOBS, "N", OPTION_HIDDEN, NULL, 0},
 	{0},
 };
 
@@ -1056,7 +1054,7 @@ static void catch_signals(void)
 	for (size_t i = 0; i < ARRAY_LENGTH(caught); i++) {
 		struct sigaction before;
 		bool kept = sigaction(caught[i], NULL, &before) == 0 && caught[i] == SIGHUP &&
-		            before.sa_handler == SIG_IGN; // nohup
+		            before.sa_handler == SIG_IGN; // started with nohup
 		if (!kept) {
 			sigaction(caught[i], &action, NULL);
 		}
@@ -1106,8 +1104,8 @@ static int run_trials(struct sweep *sweep, struct sweep_progress *progress)
 	                                                         : STATUS_OK;
 }
 
-// A disk that would be full before the last trial, however small they are. What is less certain is
-// only said: the disk may have more when it is needed.
+// Fails if the disk would be full before the last trial even with the smallest runs. A less certain
+// lack of space is only reported, since space may become free.
 static int check_space(const struct sweep *sweep)
 {
 	struct statvfs disk;

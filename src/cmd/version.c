@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain version: which version this is.
+// strain version: prints the version.
 
 #include <argp.h>
 #include <stdbool.h>
