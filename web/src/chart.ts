@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One panel: its label with a key per series, and a uPlot chart of the means with the range
-// between minimum and maximum behind them. The window of time and the cursor are the timeline's.
+// One panel: its label with a key per series, and a uPlot chart of the means, with the range
+// between minimum and maximum behind them. The timeline controls the window of time and the cursor.
 
 import uPlot from 'uplot';
 
@@ -13,13 +13,13 @@ import { number, quantity, roundStep, scaleFor, steady, type Scale } from './for
 import { readAt, reduce } from './reduce';
 import type { Palette } from './theme';
 
-/** Room for the numbers of the vertical axis; report.css knows it too. */
+/** Width of the numbers at the vertical axis; also in report.css. */
 export const GUTTER = 52;
 const BUCKETS = 1000;
 const HEADROOM = 1.06;
 const DOT_SPACING = 28;
 
-/** What all panels share. */
+/** Common to all panels. */
 export interface Shared {
 	palette: Palette;
 	epochs: Span[];
@@ -27,25 +27,25 @@ export interface Shared {
 	end: number;
 }
 
-/** What the timeline asks of a panel of any kind. */
+/** The interface of any kind of panel for the timeline. */
 export interface PanelView {
 	readonly element: HTMLElement;
 	readonly plot: HTMLElement;
 	/** Shows a window of time. */
 	show(from: number, to: number): void;
-	/** Draws at a width in pixels; the first call makes the chart. */
+	/** Draws at a width in pixels; the first call creates the chart. */
 	resize(width: number): void;
 	repaint(): void;
-	/** Writes the values at time t beside the cursor at x pixels; returns them as text. */
+	/** Writes the values at time t next to the cursor at x pixels; returns them as text. */
 	read(t: number, x: number, width: number): string;
 	hideReading(): void;
-	/** The longest bucket in view, 0 while every sample is. */
+	/** The longest bucket in view; 0 if every sample is shown. */
 	bucket(): number;
 	/** A marked iteration within `reach` seconds of t. */
 	markAt(t: number, reach: number): Mark | null;
 }
 
-/** Bands behind every second epoch. */
+/** Draws bands behind every second epoch. */
 export function paintEpochs(chart: uPlot, shared: Shared): void {
 	const { ctx, bbox } = chart;
 	ctx.save();
@@ -53,7 +53,7 @@ export function paintEpochs(chart: uPlot, shared: Shared): void {
 	shared.epochs.forEach((epoch, i) => {
 		const left = Math.max(bbox.left, chart.valToPos(epoch.start, 'x', true));
 		const right = Math.min(bbox.left + bbox.width, chart.valToPos(epoch.end ?? shared.end, 'x', true));
-		// Bands too narrow to see would only tint the whole panel.
+		// Narrow bands would only tint the whole panel.
 		if (i % 2 === 0 && right - left >= 4) {
 			ctx.fillRect(left, bbox.top, right - left, bbox.height);
 		}
@@ -61,7 +61,7 @@ export function paintEpochs(chart: uPlot, shared: Shared): void {
 	ctx.restore();
 }
 
-/** Dotted lines where something happened. */
+/** Draws dotted lines at events. */
 export function paintEvents(chart: uPlot, shared: Shared, from: number, to: number): void {
 	const { ctx, bbox } = chart;
 	const ratio = uPlot.pxRatio;
@@ -79,7 +79,7 @@ export function paintEvents(chart: uPlot, shared: Shared, from: number, to: numb
 	ctx.restore();
 }
 
-/** Puts a readout beside the cursor at x pixels, on the side that has room. */
+/** Puts a readout next to the cursor at x pixels, on the side with room. */
 export function placeReadout(readout: HTMLElement, parts: HTMLElement[], x: number, width: number): void {
 	readout.replaceChildren(...parts);
 	readout.style.display = 'flex';
@@ -89,7 +89,7 @@ export function placeReadout(readout: HTMLElement, parts: HTMLElement[], x: numb
 	readout.style.right = left ? `${width - x + 6}px` : '';
 }
 
-/** A stretch of a line at full rate; unpacked when it is first looked at. */
+/** A stretch of a line at full rate, unpacked at first use. */
 interface Stretch {
 	detail: Detail;
 	points: Points | null;
@@ -103,7 +103,7 @@ interface Line {
 	shown: boolean;
 }
 
-/** The finest that is there of the whole window. */
+/** The finest data that covers the whole window. */
 function pointsFor(line: Line, from: number, to: number): Points {
 	const stretch = line.stretches.find(({ detail }) => detail.from <= from && to <= detail.to);
 	if (!stretch) {
@@ -115,7 +115,7 @@ function pointsFor(line: Line, from: number, to: number): Points {
 
 type Column = (number | null | undefined)[];
 
-/** Every time that any line has, once. */
+/** The times of all lines, each once. */
 function unionOfTimes(lines: Line[]): number[] {
 	const times = new Set<number>();
 	for (const line of lines) {
@@ -126,7 +126,7 @@ function unionOfTimes(lines: Line[]): number[] {
 	return Float64Array.from(times).sort() as unknown as number[];
 }
 
-/** Values under the panel's times: undefined where the line has no point, null where it is a gap. */
+/** Values at the panel's times: undefined without a point of this line, null for a gap. */
 function column(times: ArrayLike<number>, view: Points, values: Float32Array): Column {
 	const result: Column = new Array(times.length);
 	let next = 0;
@@ -187,7 +187,7 @@ export class PanelChart implements PanelView {
 		return label;
 	}
 
-	/** What the panel shows, in words, for who cannot see it. */
+	/** A description of the panel, for screen readers. */
 	private description(): string {
 		const say = (value: number | null) =>
 			value === null ? 'not known' : quantity(this.panel.unit, value);
@@ -212,7 +212,7 @@ export class PanelChart implements PanelView {
 		return this.lines.reduce((most, line) => Math.max(most, line.series.maximum ?? 0), 0);
 	}
 
-	/** Where the vertical axis ends for what is in the window, limits included where they are near. */
+	/** The end of the vertical axis for the window; includes limits that are near. */
 	private ending(): number {
 		let most = this.panel.floor ?? 0;
 		for (const line of this.lines.filter((l) => l.shown)) {
@@ -300,7 +300,8 @@ export class PanelChart implements PanelView {
 						points: {
 							size: 4,
 							fill: () => this.shared.palette.hues[hue(line)]!,
-							// Dots where the readings are so few that they can be told apart.
+							// Dots, if there are few enough readings to
+							// distinguish them.
 							show: () => line.view.t.length < this.chart!.width / DOT_SPACING,
 						},
 					},
@@ -319,7 +320,7 @@ export class PanelChart implements PanelView {
 		};
 	}
 
-	/** Nothing, the middle and the end, at round values. */
+	/** Round values: zero, the middle and the end. */
 	private splits(): number[] {
 		const { factor } = this.scale;
 		const step = roundStep(this.top / factor / 2.6) * factor;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What src/show/page.c writes into a page and this program reads: the only joint between the
-// two. Times are seconds since the run's start; null is "not known", never 0.
+// The data that src/show/page.c writes into a page and this program reads: the only connection
+// between the two. Times are seconds since the run's start; null is "not known", never 0.
 
-/** The unit in which a panel's values are stored; format.ts says how each is shown. */
+/** The unit of a panel's stored values; format.ts defines how each is shown. */
 export type Unit = 'By' | 'By/s' | '1' | '{cpu}' | '{process}' | 'W' | 'Cel' | 'Hz' | string;
 
 export interface Series {
 	label: string;
-	/** Where the values are from, for the tooltip. */
+	/** The origin of the values, for the tooltip. */
 	help: string;
 	/** Index into the palette: the same thing has the same colour in every panel. */
 	hue: number;
 	/** Length of one bucket, in seconds. A point may be a single sample. */
 	width: number;
-	/** Points in `data`, and samples that they were made of. */
+	/** Points in `data`, and the number of samples in them. */
 	points: number;
 	samples: number;
 	/** value = unit * sinh(code / 1024) */
@@ -23,7 +23,7 @@ export interface Series {
 	/** Base64 of the packed columns: see decode.ts. */
 	data: string;
 	details?: Detail[];
-	/** Least and greatest value of the whole run, and its mean; null without a value. */
+	/** Minimum, maximum and mean of the whole run; null without a value. */
 	minimum: number | null;
 	mean: number | null;
 	maximum: number | null;
@@ -34,7 +34,7 @@ export interface Limit {
 	value: number;
 }
 
-/** A stretch of time in which a line is held at full rate. */
+/** A stretch of time with a line at full rate. */
 export interface Detail {
 	from: number;
 	to: number;
@@ -44,14 +44,14 @@ export interface Detail {
 	data: string;
 }
 
-/** A stretch of time in which shares are known exactly: series, start, end in turn, in us from `from`. */
+/** A stretch of time with exact shares: series, start, end, ..., in us from `from`. */
 export interface Exact {
 	from: number;
 	to: number;
 	pieces: number[];
 }
 
-/** An iteration to point at in the panel of their lengths. */
+/** An iteration to mark in the panel of lengths. */
 export interface Mark {
 	t: number;
 	start: number;
@@ -59,20 +59,20 @@ export interface Mark {
 }
 
 export interface Panel {
-	/** "stack": shares of a bucket's time on top of each other; "lanes": shares, a row per series. */
+	/** "stack": shares of a bucket's time, stacked; "lanes": shares, a row per series. */
 	kind: 'lines' | 'stack' | 'lanes';
 	title: string;
 	unit: Unit;
 	help: string;
-	/** The axis ends at this value at least, so that noise does not look like load. */
+	/** Least end of the axis, so that noise does not look like load. */
 	floor: number | null;
-	/** And at most here: 1 for shares. */
+	/** Greatest end of the axis: 1 for shares. */
 	ceiling: number | null;
 	limits: Limit[];
 	series: Series[];
 	marks?: Mark[];
 	exact?: Exact[];
-	/** What those of the lanes do: "prepare". */
+	/** The activity in the lanes: "prepare". */
 	verb?: string;
 }
 
@@ -118,7 +118,7 @@ export interface Process {
 	name: string;
 	command: string;
 	cpu_seconds: number | null;
-	/** CPUs in use, on average over its life. */
+	/** Mean number of CPUs used over its life. */
 	cpu: number | null;
 	memory_peak: number | null;
 	asked: number | null;
@@ -128,7 +128,7 @@ export interface Process {
 	ending: string | null;
 }
 
-/** One row of the table of epochs; `values` stand under Run.epoch_columns. */
+/** A row of the table of epochs; `values` belong to Run.epoch_columns. */
 export interface EpochRow {
 	name: string;
 	start: number;
@@ -136,7 +136,7 @@ export interface EpochRow {
 	values: (string | null)[];
 }
 
-/** One row of the summary: a metric of one entity over the whole run. */
+/** A row of the summary: a metric of an entity over the whole run. */
 export interface SummaryRow {
 	entity: string;
 	metric: string;
@@ -148,11 +148,11 @@ export interface SummaryRow {
 	max: number | null;
 }
 
-/** What iterations spend their time on; seconds, of steady iterations where not said otherwise. */
+/** A phase of iterations; seconds, of steady iterations unless stated otherwise. */
 export interface Phase {
 	name: string;
 	hue: number;
-	/** In no iteration: has a total only. */
+	/** Not part of iterations: only has a total. */
 	apart: boolean;
 	share: number | null;
 	low: number | null;
@@ -170,7 +170,7 @@ export interface EpochPhases {
 	seconds: number;
 	iterations: number;
 	rate: number | null;
-	/** In no iteration and no phase, or in iterations that were not recorded. */
+	/** In no iteration and no phase, or in unrecorded iterations. */
 	outside: number;
 	/** Seconds, in the order of Iterations.phases. */
 	phases: number[];
@@ -182,19 +182,19 @@ export interface PhaseSeconds {
 	seconds: number;
 }
 
-/** One of several that train side by side. */
+/** One of several ranks that train together. */
 export interface RankPhases {
 	name: string;
-	/** The figures of the run are its. */
+	/** The figures of the run are those of this rank. */
 	leads: boolean;
-	/** The others wait for it. */
+	/** The others wait for this rank. */
 	slowest: boolean;
 	iterations: number;
 	p50: number | null;
 	rate: number | null;
-	/** Share of its iterations in which it waits for the others. */
+	/** Share of its iterations spent waiting for the others. */
 	waits: number | null;
-	/** Of its mean iteration. */
+	/** Of the mean iteration. */
 	phases: PhaseSeconds[];
 }
 
@@ -202,7 +202,7 @@ export interface Histogram {
 	start: number;
 	width: number;
 	bars: number[];
-	/** Iterations longer than all bars. */
+	/** Number of iterations longer than all bars. */
 	beyond: number;
 }
 
@@ -210,7 +210,7 @@ export interface SlowIteration {
 	start: number;
 	end: number;
 	length: number;
-	/** As text: a job may give numbers that are none in this language. */
+	/** As text: a job's numbers may be too large for a number here. */
 	epoch: string | null;
 	number: string | null;
 	why: string;
@@ -230,26 +230,26 @@ export interface Iterations {
 	rate: number | null;
 	rate_low: number | null;
 	rate_high: number | null;
-	/** Why there are no iterations, no phases; what of both is missing. */
+	/** Why there are no iterations, why no phases, and what is missing of both. */
 	missing: string | null;
 	phases_missing: string | null;
 	incomplete: string | null;
 	phases: Phase[];
 	epochs: EpochPhases[];
-	/** By number; empty where there is one rank. */
+	/** Sorted by number; empty for a single rank. */
 	ranks: RankPhases[];
 	histogram: Histogram | null;
 	slowest: SlowIteration[];
 }
 
-/** All spans of one name that the job's author gave, at one place among the others. */
+/** All spans of one name given by the job's author, at one place in the tree of such spans. */
 export interface OwnSpan {
 	name: string;
-	/** How many hold it: it stands behind the one that does. */
+	/** Number of enclosing spans; a span comes after its parent. */
 	depth: number;
-	/** Among the longest, or holds one of them. */
+	/** It is one of the longest, or encloses one. */
 	first: boolean;
-	/** Its share is of the time of iterations; else of the run. */
+	/** Its share refers to the time of iterations, else to the run. */
 	inside: boolean;
 	threads: number;
 	count: number;
@@ -264,7 +264,7 @@ export interface CodeClass {
 	hue: number;
 }
 
-/** A function, or a file that does not name its functions. */
+/** A function, or a file without names of functions. */
 export interface CodeFunction {
 	name: string;
 	/** Index into CpuTime.classes. */
@@ -278,16 +278,16 @@ export interface CodeBar {
 	samples: number;
 	/** In the order of CpuTime.classes. */
 	classes: number[];
-	/** The most samples first. */
+	/** Most samples first. */
 	functions: CodeFunction[];
 }
 
-/** What CPU time went into, over the whole run. */
+/** CPU time by class of code, over the whole run. */
 export interface CpuTime {
-	/** Samples of a second of CPU time. */
+	/** Samples per second of CPU time. */
 	rate: number;
 	classes: CodeClass[];
-	/** Of the processes that train, by the phase of their training thread. */
+	/** Of training processes, by the phase of their training thread. */
 	phases: CodeBar[];
 	roles: CodeBar[];
 	/** Why there are no samples, and why none by phase. */
@@ -307,11 +307,11 @@ export interface Note {
 
 export interface About {
 	host: string | null;
-	/** Of the job, in seconds. */
+	/** Duration of the job in seconds. */
 	lasted: number | null;
-	/** "exit 0", "SIGKILL", "cut off"; "live" where it has not ended. */
+	/** "exit 0", "SIGKILL", "cut off"; "live" if it has not ended. */
 	ended: string | null;
-	/** "pytorch 1.13.0", "Linux 6.1.0 x86_64", "strain 0.1.0": those that are known. */
+	/** Known versions: "pytorch 1.13.0", "Linux 6.1.0 x86_64", "strain 0.1.0". */
 	versions: string[];
 }
 
@@ -319,7 +319,7 @@ export interface Run {
 	name: string;
 	command: string;
 	about: About;
-	/** Wall clock at the start, seconds since 1970 (UTC); null where the run does not say. */
+	/** Wall clock at the start, seconds since 1970 (UTC); null if not known. */
 	started: number | null;
 	duration: number;
 	notice: string | null;
@@ -331,13 +331,13 @@ export interface Run {
 	epoch_rows: EpochRow[];
 	events: EventMark[];
 	panels: Panel[];
-	/** Null where the job marked nothing. */
+	/** Null if the job marked nothing. */
 	iterations: Iterations | null;
-	/** Null where memory was short. */
+	/** Null: out of memory. */
 	cpu_time: CpuTime | null;
 	own_spans: OwnSpan[];
 	processes: Process[];
-	/** Processes that the table leaves out: the least busy of very many. */
+	/** Number of processes not in the table: the least busy of very many. */
 	processes_left_out: number;
 	summary: SummaryRow[];
 	notes: Note[];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What CPU time went into: a bar for each role and each phase, of classes of code, and the functions
-// with the most of it. A bar is as long as its CPU time is beside the longest of its kind.
+// CPU time by class of code: a bar for each role and each phase, and the functions with most CPU
+// time. The length of a bar is relative to the longest of its kind.
 
 import type { CodeBar, CpuTime } from './contract';
 import { card, key, make } from './dom';
 import { digits, duration, percent } from './format';
 
-const FUNCTIONS = 3; // of each role in the table; all are in the tooltips
+const FUNCTIONS = 3; // of each role in the table; the tooltips have all
 
 function classTitle(time: CpuTime, row: CodeBar, index: number): string {
 	const share = (row.classes[index] ?? 0) / row.samples;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Unpacks a series. Five columns, one after the other, each in blocks of 64 values with a Rice code
-// of its own: 5 bits k, then per value a unary quotient and k bits. k = 31: all values are 0. A
-// quotient of 24 means: the value follows in 32 bits. Bits fill bytes from the lowest.
+// Unpacks a series. It has five columns, one after the other, each in blocks of 64 values with a
+// Rice code per block: 5 bits k, then per value a unary quotient and k bits. k = 31: all values are
+// 0. A quotient of 24: the value follows in 32 bits. Bits fill bytes from the lowest.
 //
 //   index  of the bucket, minus the one before, minus 1 (the first: minus -1, minus 1)
-//   gap    1 where the value could not be read
+//   gap    1 if the value could not be read
 //   mean   zigzag of the difference to the mean before (gaps are skipped)
 //   above  maximum minus mean
 //   below  mean minus minimum
@@ -17,7 +17,7 @@ const STEPS = 1024;
 const BLOCK = 64;
 const ESCAPE = 24;
 
-/** Buckets in order of time; NaN where the value could not be read. */
+/** Buckets in order of time; NaN if the value could not be read. */
 export interface Points {
 	/** Length of a bucket in seconds. */
 	width: number;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Elements, made one way only: every string becomes a text node or an attribute that cannot run.
-// Nothing in this program uses innerHTML; what came from a job stays text.
+// Creates elements: every string becomes a text node or an attribute that cannot execute. This
+// program never uses innerHTML, so text from a job stays text.
 
 type Child = Node | string | null;
 
-/** An element with a class (may be empty) and children. */
+/** Creates an element with a class (may be empty) and children. */
 export function make<K extends keyof HTMLElementTagNameMap>(
 	tag: K,
 	className: string,
@@ -20,7 +20,7 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 	return element;
 }
 
-/** A card with its heading; the heading names the region. */
+/** A card with its heading, which names the region. */
 export function card(title: string, className: string, ...children: Child[]): HTMLElement {
 	const heading = make('h2', '', title);
 	const section = make('section', `card ${className}`.trim(), heading, ...children);
@@ -35,7 +35,7 @@ export function button(className: string, label: string, press: () => void): HTM
 	return element;
 }
 
-/** The coloured square of a series; the colour is the palette's in light and dark. */
+/** The coloured square of a series; the palette has colours for light and dark. */
 export function key(hue: number): HTMLElement {
 	const square = make('span', 'key');
 	square.style.background = `var(--hue-${hue % HUES})`;
@@ -43,5 +43,5 @@ export function key(hue: number): HTMLElement {
 	return square;
 }
 
-/** Colours in the palette of report.css. */
+/** Number of colours in the palette of report.css. */
 export const HUES = 10;

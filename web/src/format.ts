@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Quantities and times as people read them: SI prefixes, three digits, never a false precision.
+// Quantities and times for people: SI prefixes, three digits, no false precision.
 
 import type { Unit } from './contract';
 
-/** How a unit is shown: value / factor, followed by the name. */
+/** The format of a unit: value / factor, followed by the name. */
 export interface Scale {
 	factor: number;
 	name: string;
@@ -37,7 +37,7 @@ const TIMES: [number, string][] = [
 	[1e-6, 'µs'],
 ];
 
-/** The scale that suits values up to `most`. */
+/** The scale for values up to `most`. */
 export function scaleFor(unit: Unit, most: number): Scale {
 	if (unit === 's') {
 		const least = most > 0 ? most : 1;
@@ -52,7 +52,7 @@ export function scaleFor(unit: Unit, most: number): Scale {
 	return { factor, name: prefix + base };
 }
 
-/** Three significant digits, zeros at the end too, so that a changing value keeps its width. */
+/** Three significant digits with trailing zeros, so that a changing value keeps its width. */
 function threeDigits(value: number): string {
 	const size = Math.abs(value);
 	if (size >= 99.95 || size === 0) {
@@ -61,24 +61,24 @@ function threeDigits(value: number): string {
 	return value.toFixed(size >= 9.995 ? 1 : 2);
 }
 
-/** The same, with more decimals for what is less than a tenth. */
+/** The same, with more decimals for values below a tenth. */
 function allDigits(value: number): string {
 	const size = Math.abs(value);
 	return size < 0.09995 && size > 0 ? value.toFixed(size >= 0.009995 ? 3 : 4) : threeDigits(value);
 }
 
-/** Three significant digits, whole numbers whole. */
+/** Three significant digits; integers without decimals. */
 export function digits(value: number): string {
 	const shown = allDigits(value);
 	return shown.includes('.') ? shown.replace(/\.?0+$/, '') : shown;
 }
 
-/** How to write each of these beside the others: whole where all are, else none loses a zero at its end. */
+/** A common format for these values: integers if all are, else all keep trailing zeros. */
 export function digitsAmong(values: readonly number[]): (value: number) => string {
 	return values.some((value) => digits(value).includes('.')) ? allDigits : digits;
 }
 
-/** A mean and the half of its interval: two digits of the half count, and both end at the same place (as src/show/pivot_write.c has it). */
+/** A mean and half its interval: two significant digits of the half, and equal decimals for both (as in src/show/pivot_write.c). */
 export function withInterval(mean: number, half: number): [string, string] {
 	if (!(half > 0)) {
 		return [digits(mean), '0'];
@@ -124,19 +124,19 @@ export function quantity(unit: Unit, value: number): string {
 	return isCount(unit) ? shown : `${shown} ${scale.name}`;
 }
 
-/** A value in a scale that was chosen already, without the unit's name. */
+/** A value in a given scale, without the unit's name. */
 export function number(unit: Unit, scale: Scale, value: number): string {
 	return digits(isCount(unit) ? Math.round(value) : value / scale.factor);
 }
 
-/** The same for a value that changes under a cursor: it does not jump in width. */
+/** The same for a value that changes under a cursor: its width is stable. */
 export function steady(unit: Unit, scale: Scale, value: number): string {
 	return isCount(unit) ? digits(Math.round(value)) : threeDigits(value / scale.factor);
 }
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** A point of time, as exact as steps of `step` seconds need: "20 s", "4:30", "3:20 h". */
+/** A point of time, precise enough for steps of `step` seconds: "20 s", "4:30", "3:20 h". */
 export function clock(t: number, step: number): string {
 	const sign = t < 0 ? '-' : '';
 	const decimals = step >= 1 ? 0 : Math.min(4, Math.ceil(-Math.log10(step) - 1e-9));
@@ -160,7 +160,7 @@ export function clock(t: number, step: number): string {
 		: `${sign}${Math.floor(minutes / 60)}:${two(minutes % 60)}:${padded}`;
 }
 
-/** A length of time: "86 ms", "41.2 s", "2 min 4 s", "3 h 12 min". */
+/** A duration: "86 ms", "41.2 s", "2 min 4 s", "3 h 12 min". */
 export function duration(seconds: number): string {
 	if (seconds < 0.9995) {
 		return seconds < 0.0009995 ? `${digits(seconds * 1e6)} µs` : `${digits(seconds * 1e3)} ms`;
@@ -178,7 +178,7 @@ export function duration(seconds: number): string {
 		: `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
 }
 
-/** A date and a time of day where the page is read, and how far that is from UTC: "2026-11-22 04:24:03 +01:00". */
+/** Date and time in the reader's time zone, with its offset from UTC: "2026-11-22 04:24:03 +01:00". */
 export function date(seconds: number): string {
 	const at = new Date(seconds * 1000);
 	const offset = -at.getTimezoneOffset();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Two cards: what iterations spend their time on, over the run and in each epoch; and how long they
-// take, with the slowest.
+// Two cards: the phases of iterations, over the run and by epoch; and the lengths of iterations,
+// with the slowest.
 
 import uPlot from 'uplot';
 
@@ -12,7 +12,7 @@ import { clock, digits, duration, number, percent, roundStep, scaleFor } from '.
 import { readPalette } from './theme';
 
 const ROWS_AT_FIRST = 12;
-const NARROWEST = 390; // pixels of the bar of all phases, but on a phone
+const NARROWEST = 390; // pixels of the bar of all phases, except on phones
 const LETTER = 6.6;
 const HEIGHT = 170;
 
@@ -38,7 +38,7 @@ interface Part {
 	title: string;
 }
 
-/** A bar of parts; `named`: those with room for it have their name in them. */
+/** A bar of parts; `named`: parts with enough room show their names. */
 function bar(parts: Part[], label: string, named: boolean): HTMLElement {
 	const items = parts.map(({ phase, share, title }) => {
 		const name = `${phase.name} ${percent(share)}`;
@@ -56,7 +56,7 @@ function bar(parts: Part[], label: string, named: boolean): HTMLElement {
 	return element;
 }
 
-/** Names in bars stay readable when the theme changes. */
+/** Keeps names in bars readable when the theme changes. */
 function paintNames(element: HTMLElement): void {
 	const { hues } = readPalette();
 	for (const item of element.querySelectorAll<HTMLElement>('[data-hue]')) {
@@ -111,7 +111,7 @@ function phaseTable(phases: Phase[]): HTMLElement {
 	return make('div', 'scroll phase-table', table);
 }
 
-/** A bar as long as its epoch is beside the longest. */
+/** A bar with its length relative to the longest epoch. */
 function epochRow(epoch: EpochPhases, phases: Phase[], longest: number, show: Zoom): Node[] {
 	const parts = phases
 		.map((phase, i) => ({ phase, seconds: epoch.phases[i] ?? 0 }))
@@ -129,7 +129,7 @@ function epochRow(epoch: EpochPhases, phases: Phase[], longest: number, show: Zo
 	return [name, bar(parts, parts.map((part) => part.title).join('; ') + rest, false), length];
 }
 
-/** Rows of bars under a heading, the first few at first. */
+/** Rows of bars under a heading; only the first few are shown initially. */
 function barRows<Row>(title: string, items: Row[], row: (item: Row) => Node[]): HTMLElement | null {
 	if (items.length === 0) {
 		return null;
@@ -153,7 +153,7 @@ function epochBars(iterations: Iterations, show: Zoom): HTMLElement | null {
 	return barRows('By epoch', epochs, (epoch) => epochRow(epoch, phases, longest, show));
 }
 
-/** The mean iteration of each rank: what one waits, another works. */
+/** The mean iteration of each rank: one waits while another works. */
 function rankBars(iterations: Iterations): HTMLElement | null {
 	const { ranks } = iterations;
 	const length = (rank: RankPhases) => rank.phases.reduce((sum, { seconds }) => sum + seconds, 0);
@@ -313,7 +313,7 @@ class HistogramChart {
 		return splits;
 	}
 
-	/** Lines at the median and where 95 % are below. */
+	/** Lines at the median and at the 95th percentile. */
 	private paintMarks(chart: uPlot): void {
 		const { ctx, bbox } = chart;
 		const ratio = uPlot.pxRatio;
@@ -374,7 +374,7 @@ function iterationCard(it: Iterations, zoom: Zoom): Cards {
 	return { element, repaint: () => chart?.repaint() };
 }
 
-/** `zoom` shows a stretch with its surroundings, `show` exactly it. */
+/** `zoom` shows a stretch with its surroundings, `show` exactly the stretch. */
 export function iterationCards(run: Run, zoom: Zoom, show: Zoom): Cards {
 	const it = run.iterations;
 	if (it === null) {

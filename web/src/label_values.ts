@@ -23,7 +23,7 @@ const PLAIN: Record<string, Amount> = {
 	h: { value: 3600, unit: 's' },
 };
 
-/** The number that a label's value is, or null. */
+/** The value of a label as a number, or null. */
 export function amountOf(text: string): Amount | null {
 	const found = NUMBER.exec(text.trim());
 	if (!found) {
@@ -43,10 +43,10 @@ export function amountOf(text: string): Amount | null {
 	return factor === undefined ? null : { value: value * factor, unit: size![2] ? 'By/s' : 'By' };
 }
 
-/** Words for "no limit": behind all numbers in order, on no axis. */
+/** Words for "no limit": sorted after all numbers, and on no axis. */
 const ENDLESS = new Set(['unlimited', 'none', 'max', 'inf']);
 
-/** Numbers by size, then words for no limit, then other text as people order it. */
+/** Numbers by size, then words for no limit, then other text in natural order. */
 export function compareValues(a: string, b: string): number {
 	const rank = (text: string) => {
 		const amount = amountOf(text);

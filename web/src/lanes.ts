@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Panels of shares of time: phases of the training thread on top of each other, and one lane for
-// each loader worker. A uPlot chart keeps their axes; the areas are drawn on its canvas.
+// Panels of shares of time: the phases of the training thread, stacked, and a lane for each loader
+// worker. A uPlot chart draws the axes; the areas are drawn on its canvas.
 
 import uPlot from 'uplot';
 
@@ -16,8 +16,8 @@ import { lowerBound, reduce } from './reduce';
 const LANE = 18;
 const THIN_LANE = 9;
 const MANY_LANES = 16;
-const TOP = 24; // the panel's title stands here
-const SHOWN = 0.005; // a share too small to be read
+const TOP = 24; // for the panel's title
+const SHOWN = 0.005; // a smaller share is not readable
 
 interface Lane {
 	series: Series;
@@ -70,7 +70,7 @@ export class LaneChart implements PanelView {
 		return label;
 	}
 
-	/** What the panel shows, in words, for who cannot see it. */
+	/** A description of the panel, for screen readers. */
 	private description(): string {
 		const lanes = this.lanes.map(({ series }) => `${series.label}: ${percent(series.mean ?? 0)} of the time`);
 		return `${this.panel.title}. ${lanes.join('; ')}`;
@@ -136,7 +136,7 @@ export class LaneChart implements PanelView {
 		};
 	}
 
-	/** The numbers beside the lanes, as many as find room. */
+	/** The numbers next to the lanes, as many as fit. */
 	private laneName(i: number): string {
 		return this.lane === LANE || i % 4 === 0 ? String(i) : '';
 	}
@@ -163,7 +163,7 @@ export class LaneChart implements PanelView {
 		paintEvents(chart, this.shared, this.from, this.to);
 	}
 
-	/** Left and right edge of a bucket in dots: neighbours touch, none is empty. */
+	/** Left and right edge of a bucket in pixels: neighbours touch, none is empty. */
 	private edges(chart: uPlot, view: Points, i: number): [number, number] {
 		const left = Math.round(chart.valToPos(view.t[i]! - view.width / 2, 'x', true));
 		const right = Math.round(chart.valToPos(view.t[i]! + view.width / 2, 'x', true));
@@ -173,7 +173,7 @@ export class LaneChart implements PanelView {
 	private paintStack(chart: uPlot): void {
 		const { ctx, bbox } = chart;
 		const view = this.lanes[0]?.view;
-		// All series have the same buckets: those of the grid.
+		// All series have the same buckets, those of the grid.
 		for (let i = 0; view && i < view.t.length; i++) {
 			const [left, right] = this.edges(chart, view, i);
 			let below = 0;
@@ -206,7 +206,7 @@ export class LaneChart implements PanelView {
 		ctx.globalAlpha = 1;
 	}
 
-	/** What is known to the microsecond has no shares: a thread is in one thing at a time. */
+	/** Exact stretches have no shares: a thread is in one phase at a time. */
 	private paintExact(chart: uPlot, exact: Exact): void {
 		const { ctx, bbox } = chart;
 		const rows = this.stacked ? 1 : this.lanes.length;

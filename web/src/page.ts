@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The report: reads the data that strain wrote into this page and lays out each run. What is not
-// known has no panel; the notes at the end say what was missing and why.
+// The report: reads the data that strain wrote into this page and lays out each run. Unknown values
+// have no panel; the notes at the end list what was missing and why.
 
 import type { Report, Run, Tile, Verdict } from './contract';
 import { card, button, make } from './dom';
@@ -13,7 +13,7 @@ import { epochTable, ownTable, processTable, summaryTable } from './tables';
 import { themeButton } from './theme';
 import { Timeline } from './timeline';
 
-/** A page of one run has its name beside the brand; one of several has tabs there. */
+/** With one run, its name is next to the brand; with several, tabs are. */
 function header(run: Run, alone: boolean): HTMLElement {
 	const command = make('code', 'command', run.command);
 	command.title = run.command;
@@ -21,7 +21,7 @@ function header(run: Run, alone: boolean): HTMLElement {
 	return make('header', '', alone ? null : make('h1', 'name', run.name), command, ...chips, about(run));
 }
 
-/** When and where it ran, for how long, how it ended, with which versions: what is known of that. */
+/** When and where it ran, its duration, its end and versions, as far as they are known. */
 function about(run: Run): HTMLElement {
 	const { host, lasted, ended, versions } = run.about;
 	const facts: [string, string | null][] = [
@@ -150,7 +150,7 @@ function view(run: Run, alone: boolean): View {
 	};
 }
 
-/** Several runs: one at a time; each is laid out when it is first asked for. */
+/** Several runs: one at a time; each is laid out when it is first selected. */
 function tabs(runs: Run[], choose: (index: number) => void): HTMLElement {
 	const list = make('div', 'tabs');
 	list.setAttribute('role', 'tablist');

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Several resolutions out of one: buckets of the stored series are merged in powers of two until
-// a window of time has about as many as there are pixels. Minimum and maximum are kept, so that no
-// spike disappears at any width.
+// Derives several resolutions from one: buckets of the stored series are merged in powers of two
+// until a window of time has about as many as there are pixels. Minimum and maximum are kept, so
+// that no spike disappears at any width.
 
 import type { Points } from './decode';
 
-/** The first index whose time is at least t. */
+/** The first index with a time of at least t. */
 export function lowerBound(times: ArrayLike<number>, t: number): number {
 	let low = 0;
 	let high = times.length;
@@ -71,7 +71,7 @@ function merge(points: Points, width: number): Points {
 	};
 }
 
-/** A window of a series in about `wanted` buckets, or all of its points where they are fewer. */
+/** A window of a series in about `wanted` buckets; all of its points if they are fewer. */
 export function reduce(points: Points, from: number, to: number, wanted: number): Points {
 	const window = slice(points, from, to);
 	if (window.t.length <= 2 * wanted) {
@@ -90,7 +90,7 @@ export interface Reading {
 	high: number;
 }
 
-/** What a series says at time t: its nearest bucket. Null before its first and after its last. */
+/** The value of a series at time t, from the nearest bucket. Null before its first and after its last. */
 export function readAt(points: Points, t: number): Reading | null {
 	const n = points.t.length;
 	if (n === 0) {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What repeats say: a mean with Student's interval, and how likely a difference of two means is by
-// chance (Welch's test, Holm's correction), as src/run/statistics.c has it. The only place of the
-// page that reckons with chance.
+// Statistics of repeats: a mean with Student's interval, and the p-value of a difference of two
+// means (Welch's test, Holm's correction), as in src/run/statistics.c. All tests of the page are
+// here.
 
-/** What counts as noise comes out by chance more often than this. */
+/** Significance level. */
 export const LEVEL = 0.05;
 export const TEST_NAME = "Welch's t-test, Holm's correction";
 
 export interface Estimate {
 	mean: number;
-	/** Half of the 95 % interval; null of fewer than two values. */
+	/** Half of the 95 % interval; null with fewer than two values. */
 	half: number | null;
 	n: number;
 }
 
 export interface Difference {
-	/** Of the second mean to the first; where either is 0 there is none. */
+	/** Second mean over the first; not defined if either is 0. */
 	ratio: number;
-	/** Of one as large as this if there were none; null where there are too few repeats to tell. */
+	/** p-value of the difference; null with too few repeats. */
 	probability: number | null;
 }
 
@@ -64,12 +64,12 @@ function incompleteBeta(x: number, a: number, b: number): number {
 		: 1 - (front * betaFraction(1 - x, b, a)) / b;
 }
 
-/** How likely a t of so many degrees of freedom is further from 0 than this. */
+/** The probability that |t| is larger than this, with these degrees of freedom. */
 function beyond(t: number, freedom: number): number {
 	return incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);
 }
 
-/** How far from 0 it lies at most, in 95 of 100 cases. */
+/** The 97.5 % quantile: 95 % of the distribution lie within plus and minus it. */
 function studentQuantile(freedom: number): number {
 	let low = 0;
 	let high = 1e3;
@@ -108,7 +108,7 @@ export function estimate(values: number[]): Estimate | null {
 	return { mean: meanOf(values), half, n };
 }
 
-/** The second against the first. */
+/** The second sample compared with the first. */
 export function difference(first: number[], second: number[]): Difference | null {
 	if (first.length === 0 || second.length === 0 || meanOf(first) === 0 || meanOf(second) === 0) {
 		return null;
@@ -126,7 +126,7 @@ export function difference(first: number[], second: number[]): Difference | null
 	return { ratio, probability: beyond(apart / Math.sqrt(a + b), freedom) };
 }
 
-/** Corrects probabilities for there being so many of them; null is none of them, and stays. */
+/** Applies Holm's correction; null values are not counted and stay null. */
 export function holm(probabilities: (number | null)[]): (number | null)[] {
 	const known = probabilities
 		.map((probability, i) => ({ probability, i }))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The page of a sweep: reads the data that strain wrote into it, lays out its cards, and keeps what
-// the reader chose in the address, so that a link can be sent and back works.
+// The page of a sweep: reads the data that strain wrote into it, lays out its cards, and keeps the
+// reader's choices in the address, so that links and the back button work.
 
 import { card, make } from './dom';
 import { CurveCard } from './sweep_curves';
@@ -17,7 +17,7 @@ import { TableCard } from './sweep_table';
 import { plural, type Card, type View } from './sweep_view';
 import { themeButton } from './theme';
 
-/** What trials are judged by where nobody says. */
+/** Default measures for the comparison of trials, in this order. */
 const USUAL = ['epoch_seconds', 'training_seconds', 'step_seconds', 'duration_seconds'];
 
 class Page implements View {
@@ -89,7 +89,7 @@ class Page implements View {
 		this.cards.forEach((one) => one.update());
 	}
 
-	/** What follows from the state. */
+	/** Applies the state. */
 	private follow(): void {
 		this.visible = visibleTrials(this.model, this.state);
 		const judged = this.model.measures.filter((measure) => measure.better !== 0);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Configurations against each other: speed-ups and ratios, and which of many comparisons are beyond
-// noise. Words, numbers and tests are those of strain compare.
+// Compares configurations: speed-ups and ratios, and which of many comparisons are significant.
+// Texts, numbers and tests are those of strain compare.
 
 import { difference, holm, LEVEL } from './statistics';
 import type { MeasureColumn } from './sweep_contract';
 import type { Configuration, Model, Trial } from './sweep_model';
 
 export interface Compared {
-	/** Of a time or a rate how many times as fast, of anything else how many times as much. */
+	/** Speed-up for a time or a rate, else a ratio. */
 	against: number;
-	/** Of one as large as this if there were none; null where there are too few repeats to tell. */
+	/** p-value of the difference; null with too few repeats. */
 	probability: number | null;
-	/** Among all that were compared with it; null where there are too few repeats to tell. */
+	/** Significant among all comparisons; null with too few repeats. */
 	beyondNoise: boolean | null;
 }
 
@@ -23,7 +23,7 @@ interface Pair {
 	second: number[];
 }
 
-/** How the number that stands beside a measure's is called. */
+/** The name of the number next to a measure's value. */
 export function againstWord(measure: MeasureColumn | null): string {
 	return measure?.speed ? 'speed-up' : 'ratio';
 }
@@ -43,7 +43,7 @@ function compare(pairs: Pair[], measure: MeasureColumn): Map<Configuration, Comp
 	return result;
 }
 
-/** The trials of each configuration among some, in the order of their first. */
+/** The trials grouped by configuration, in the order of their first. */
 export function grouped(trials: Trial[]): Map<Configuration, Trial[]> {
 	const groups = new Map<Configuration, Trial[]>();
 	for (const trial of trials) {
@@ -57,7 +57,7 @@ export function grouped(trials: Trial[]): Map<Configuration, Trial[]> {
 	return groups;
 }
 
-/** Each configuration against the one that has the baseline's values instead of its own. */
+/** Compares each configuration with the one that has the baseline's values instead of its own. */
 export function againstBaseline(model: Model, trials: Trial[], measure: MeasureColumn): Map<Configuration, Compared> {
 	const pairs = [...grouped(trials)].flatMap(([of, group]): Pair[] => {
 		const base = model.baselineOf(of);
@@ -68,20 +68,20 @@ export function againstBaseline(model: Model, trials: Trial[], measure: MeasureC
 	return compare(pairs, measure);
 }
 
-/** Others against one. */
+/** Compares others with one. */
 export function againstOne(model: Model, one: Trial[], others: Trial[][], measure: MeasureColumn): Map<Configuration, Compared> {
 	const first = model.values(one, measure);
 	return compare(others.map((group) => ({ of: group[0]!.configuration, first, second: model.values(group, measure) })), measure);
 }
 
-/** "1.33×", "1.004×", "12.5×": what is close to 1 is not 1. */
+/** "1.33×", "1.004×", "12.5×": a value near 1 is not shown as 1. */
 export function againstText(against: number): string {
 	const size = Math.abs(against);
 	const places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : Math.abs(against - 1) < 0.0995 ? 3 : size >= 0.0995 ? 2 : 1 - Math.floor(Math.log10(size));
 	return `${against.toFixed(Math.min(places, 9))}×`;
 }
 
-/** "1.33× as fast as", "0.39×": before what it is compared with. */
+/** "1.33× as fast as", "0.39×": precedes the name of the compared configuration. */
 export function againstPhrase(measure: MeasureColumn, against: number): string {
 	return measure.speed ? `${againstText(against)} as fast as` : againstText(against);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What src/show/page_sweep.c writes into the page of a sweep and this program reads. Everything
-// of a run stands in columns, one value per run; a string stands once, in `strings`, and elsewhere
-// as its index there, -1 for none. null is "not known", never 0.
+// The data that src/show/page_sweep.c writes into the page of a sweep and this program reads.
+// Figures of runs are in columns, one value per run. Each string is stored once, in `strings`;
+// elsewhere it is an index, -1 for none. null is "not known", never 0.
 
 import type { Unit } from './contract';
 
@@ -16,14 +16,14 @@ export interface LabelColumn {
 export interface MeasureColumn {
 	name: string;
 	unit: Unit;
-	/** What it is, in a sentence. */
+	/** Description in a sentence. */
 	help: string;
-	/** Which way is better: 1 more, -1 less, 0 neither. */
+	/** Which direction is better: 1 more, -1 less, 0 neither. */
 	better: number;
-	/** It tells how fast a job is: held against another, how many times as fast; else how many times as much. */
+	/** Measures speed: compared as speed-up; other measures as ratio. */
 	speed: boolean;
 	values: (number | null)[];
-	/** Why there is no value, where there is none: indices of strings; one alone is that of all runs. */
+	/** Why a value is missing: indices of strings; a single one is for all runs. */
 	reasons: number[];
 }
 
@@ -35,34 +35,34 @@ export interface LineKind {
 	hue: number;
 }
 
-/** What is looked at when a run is opened. Pairs of indices of strings follow each other flat. */
+/** Details of an opened run. Pairs of indices of strings are in flat lists. */
 export interface RunDetail {
-	/** Verdict: headline, shares, what to try; indices of strings. */
+	/** The verdict: headline, shares, advice; indices of strings. */
 	headline: number;
 	shares: number;
 	next: number;
-	/** What, value. */
+	/** Name, value. */
 	evidence: number[];
-	/** What limited it, how. */
+	/** Limit, how it was set. */
 	limits: number[];
-	/** Number and seconds of epochs in turn; null: it is open, or nobody knows when it began. */
+	/** Number and seconds of epochs, alternating; null: still open, or its start is not known. */
 	epochs: (number | null)[];
-	/** Lines end epochs, which does not tell when the first began. */
+	/** Lines end epochs, so the start of the first is not known. */
 	first_epoch_with_start: boolean;
 	epochs_left_out: number;
-	/** The last of its output, and how many bytes of what is kept stand before it. */
+	/** The end of its output, and how many bytes of the stored output come before it. */
 	output: string | null;
 	output_left_out: number;
-	/** Kind, greatest value, packed points in turn: see sweep_run.ts. */
+	/** Kind, maximum, packed points, ...: see sweep_run.ts. */
 	lines: (number | string)[];
-	/** A report of it lies beside it, at this address. */
+	/** Address of its report, in the same directory. */
 	report: string | null;
 }
 
 export interface RunColumns {
 	/** Unique within the page. */
 	names: string[];
-	/** As strain was told to read it. */
+	/** The path as given to strain. */
 	paths: string[];
 	outcomes: string[];
 	outcome_texts: number[];
@@ -71,9 +71,9 @@ export interface RunColumns {
 	durations: (number | null)[];
 	commands: number[];
 	hosts: number[];
-	/** What limits it, in one word. */
+	/** The bottleneck, in one word. */
 	verdicts: number[];
-	/** Worth saying of the file: damaged, cut off. */
+	/** Problems of the file: damaged, cut off. */
 	notices: number[];
 }
 
@@ -81,22 +81,22 @@ export interface Sweep {
 	version: 1;
 	generator: string;
 	name: string;
-	/** The plan's command, with its placeholders; the plan as it was started. */
+	/** The command of the plan, with placeholders; the plan at its start. */
 	command: string | null;
 	plan: string | null;
-	/** Labels and values that others are compared with. */
+	/** Labels and values of the baseline. */
 	baseline: [string, string][];
-	/** Trials that the plan has; 0: there is none. */
+	/** Number of trials of the plan; 0: no plan. */
 	planned: number;
-	/** The measure to choose at first. */
+	/** The measure that is selected initially. */
 	measure: string | null;
 	machines: string[];
-	/** Files that are no readable run, and why. */
+	/** Files that are not readable runs, and why. */
 	unreadable: [string, string][];
 	strings: string[];
 	runs: RunColumns;
 	labels: LabelColumn[];
-	/** Values of labels that found no room. */
+	/** Number of labels for which there was no room. */
 	labels_left_out: number;
 	measures: MeasureColumn[];
 	line_kinds: LineKind[];

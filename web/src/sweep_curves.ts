@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Scaling curves: a measure over a label that is a number, a line for each value of another label,
-// a small chart for each value of a third. Each point is a mean, its bar the interval of repeats.
+// Scaling curves: a measure over a numeric label, a line for each value of another label, and a
+// small chart for each value of a third. Each point is a mean, its bar the interval of repeats.
 
 import uPlot from 'uplot';
 
@@ -19,7 +19,7 @@ const MOST_SERIES = 10;
 const MOST_FACETS = 12;
 const NEAR = 24;
 const GUTTER = 58;
-/** Letters of a line's name at its end; the whole one is in the key and in the readout. */
+/** Letters of a line's name at its end; the key and the readout have the full name. */
 const END_LETTERS = 14;
 const END_LETTER_WIDTH = 6.8;
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [10, 4]];
@@ -47,7 +47,7 @@ interface Axes {
 	logY: boolean;
 }
 
-/** Numbers of a label that can be an axis, one for each value. */
+/** The positions of a label's values on an axis. */
 function positions(label: Label): Map<string, number> {
 	const found = new Map<string, number>();
 	for (const value of label.distinct) {
@@ -59,7 +59,7 @@ function positions(label: Label): Map<string, number> {
 	return found;
 }
 
-/** What the axes are where the reader chose none. */
+/** The default axes. */
 export function defaultAxes(model: Model): { x: Label | null; series: Label | null; facet: Label | null } {
 	const numeric = model.varying.filter((label) => label.numeric);
 	const usual = USUAL_X.map((name) => numeric.find((label) => label.name === name)).find((label) => label !== undefined);
@@ -251,7 +251,7 @@ function check(title: string, change: (on: boolean) => void): [HTMLElement, HTML
 	return [make('label', 'choice check', box, make('span', '', title)), box];
 }
 
-/** A piece of the line and its mark, as it is in the charts. */
+/** A piece of the line with its mark, as in the charts. */
 function sample(index: number): HTMLElement {
 	const canvas = make('canvas', 'sample');
 	const ratio = devicePixelRatio || 1;
@@ -272,7 +272,7 @@ function sample(index: number): HTMLElement {
 	return canvas;
 }
 
-/** Circle, square, triangle, diamond, cross: told apart without colours. */
+/** Circle, square, triangle, diamond, cross: distinguishable without colours. */
 function paintMark(context: CanvasRenderingContext2D, index: number, x: number, y: number, size: number): void {
 	context.setLineDash([]);
 	context.beginPath();
@@ -300,7 +300,7 @@ function polygon(context: CanvasRenderingContext2D, corners: [number, number][])
 	context.closePath();
 }
 
-/** The same for all charts of a card, so that they can be compared; from 0 unless logarithmic. */
+/** The same for all charts of a card, so that they can be compared; starts at 0 unless logarithmic. */
 function rangeOf(points: Point[], log: boolean): [number, number] {
 	const lows = points.map(({ figure }) => figure.mean - (figure.half ?? 0));
 	const highs = points.map(({ figure }) => figure.mean + (figure.half ?? 0));
@@ -358,7 +358,7 @@ class Chart {
 		this.plot?.destroy();
 	}
 
-	/** The points as words, for those who do not see the chart. */
+	/** The points as text, for screen readers. */
 	private words(): string {
 		const lines = this.curves.filter((curve) => curve.points.length > 0).map((curve) => {
 			const points = curve.points.map((point) => `${this.xText(point.x)}: ${estimateText(this.axes.y.unit, point.figure)}`);
@@ -406,7 +406,7 @@ class Chart {
 		};
 	}
 
-	/** What the names of the lines need to the right of these. */
+	/** Room to the right for the names of the lines. */
 	private endRoom(): number {
 		const named = this.curves.filter((curve) => curve.points.length > 0);
 		const letters = Math.max(0, ...named.map((curve) => Math.min(curve.name.length, END_LETTERS)));
@@ -423,7 +423,7 @@ class Chart {
 		return [first - room, last + room];
 	}
 
-	/** The values that were tried, as many of them as find room. */
+	/** The values that were tried, as many as fit. */
 	private xSplits(plot: uPlot): number[] {
 		const kept: number[] = [];
 		let free = -Infinity;
@@ -457,7 +457,7 @@ class Chart {
 		return y === 0 ? '0' : `${digits(y / scale.factor)}${scale.name ? ` ${scale.name}` : ''}`;
 	}
 
-	/** Marks, bars of intervals, and the name of each line at its end. */
+	/** Draws marks, bars of intervals, and the name of each line at its end. */
 	private paint(plot: uPlot): void {
 		const { ctx } = plot;
 		const ratio = uPlot.pxRatio;
@@ -503,7 +503,7 @@ class Chart {
 		ctx.stroke();
 	}
 
-	/** Names do not cover each other: the lower ones move down. */
+	/** Draws names without overlaps: the lower ones move down. */
 	private paintEnds(ctx: CanvasRenderingContext2D, ends: { y: number; x: number; name: string; colour: string }[], ratio: number): void {
 		const placed: { x: number; y: number }[] = [];
 		for (const end of ends.sort((a, b) => a.y - b.y)) {
@@ -524,7 +524,7 @@ class Chart {
 		}
 	}
 
-	/** Left and right go along a line and on to the next one; Enter opens what the point is of. */
+	/** Left and right move along a line and to the next one; Enter opens the run of the point. */
 	private keydown(event: KeyboardEvent): void {
 		const points = this.curves.flatMap((curve) => curve.points.map((point) => ({ point, curve })));
 		const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -591,7 +591,7 @@ class Chart {
 	}
 }
 
-/** 1, 2, 5 of each power of ten between two numbers; powers alone where those are many. */
+/** 1, 2, 5 times each power of ten between two numbers; only the powers if there are many. */
 function logSplits(from: number, to: number): number[] {
 	const powers = Math.log10(to / from);
 	const heads = powers > 4 ? [1] : powers > 0.6 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9];

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What trials are looked at: values of labels, outcomes, text. Everything below follows it.
+// Filters of trials: values of labels, outcomes, text. All cards below use them.
 
 import { button, make } from './dom';
 import { type Label, type Model, type Trial } from './sweep_model';
 import type { State } from './sweep_state';
 import { cut, plural, type Card, type View } from './sweep_view';
 
-/** Labels that stand there at once, and values of each; the rest opens. */
+/** Labels that are shown initially, and values of each; the rest can be opened. */
 const LABELS = 8;
 const VALUES = 14;
 
-/** The trials that the state lets through. */
+/** The trials that pass the filters. */
 export function visibleTrials(model: Model, state: State): Trial[] {
 	const words = state.text.toLowerCase().split(/\s+/).filter((word) => word !== '');
 	const filters = [...state.filters]
@@ -80,7 +80,7 @@ export class FilterCard implements Card {
 		return [make('span', 'label-name', cut(label.name, 24)), values];
 	}
 
-	/** Of very many labels the rest is built when it is asked for. */
+	/** With very many labels, the rest is built on demand. */
 	private rest(labels: Label[]): HTMLElement | null {
 		if (labels.length === 0) {
 			return null;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The beginning of a sweep's page: what ran, what is best and by how much, how trials ended.
+// The head of a sweep's page: what ran, what is best and by how much, and the outcomes of trials.
 
 import { button, make } from './dom';
 import { digits } from './format';
@@ -52,7 +52,7 @@ export function header(model: Model): HTMLElement {
 	return make('header', '', code, ...chips.filter((chip) => chip !== null).map((chip) => make('span', 'chip', chip!)));
 }
 
-/** What the commands of all runs have in common, with a sign where they differ. */
+/** The common part of all commands, with a sign where they differ. */
 function commonCommand(model: Model): string | null {
 	const commands = [...new Set(model.sweep.runs.commands)].map((index) => (model.string(index) ?? '').split(' '));
 	const first = commands[0];
@@ -73,7 +73,7 @@ interface Ranked {
 	mean: number;
 }
 
-/** The best first; those alone that have a value. */
+/** The best first; only those with a value. */
 function rank(view: View, measure: MeasureColumn): Ranked[] {
 	const ranked: Ranked[] = [];
 	grouped(view.visible).forEach((trials, configuration) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Two labels against each other, a measure in each cell: as a number, and as a shade beside it.
+// Two labels as axes, a measure in each cell: as a number, and as a shade next to it.
 
 import { button, make } from './dom';
 import { digits, digitsAmong, scaleFor } from './format';
@@ -24,7 +24,7 @@ interface Cell {
 	figure: Figure | null;
 }
 
-/** What all cells have to go by. */
+/** Common to all cells. */
 interface Means {
 	least: number;
 	most: number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The trials of a sweep, what they were given, and what their repeats say together.
+// The trials of a sweep, their labels, and figures of their repeats.
 
 import { amountOf, compareValues } from './label_values';
 import { estimate, type Estimate } from './statistics';
@@ -9,9 +9,9 @@ import type { MeasureColumn, RunDetail, Sweep } from './sweep_contract';
 
 export interface Outcome {
 	word: string;
-	/** Shape before the word, so that colour is never alone. */
+	/** A shape before the word, so that colour is not the only sign. */
 	sign: string;
-	/** Class of report: what it is to somebody who scans a table. */
+	/** CSS class: the meaning for a reader who scans a table. */
 	tone: 'good' | 'bad' | 'late' | 'none' | 'live';
 }
 
@@ -37,12 +37,12 @@ export function outcomeOf(name: string): Outcome {
 /** A label over all runs. */
 export interface Label {
 	name: string;
-	/** Of each run; null where it has none. */
+	/** One per run; null if it has none. */
 	values: (string | null)[];
 	/** Each value once, in order. */
 	distinct: string[];
 	varies: boolean;
-	/** The runs differ in it by nature, not by the plan: repeat, trial, rank. */
+	/** Differs between runs by nature, not by the plan: repeat, trial, rank. */
 	aside: boolean;
 	/** At least two values are numbers: it can be an axis. */
 	numeric: boolean;
@@ -55,7 +55,7 @@ export interface Trial {
 	/** Its figures count. */
 	good: boolean;
 	configuration: Configuration;
-	/** All that text can be searched for, in small letters. */
+	/** All searchable text, in lower case. */
 	searched: string;
 }
 
@@ -72,7 +72,7 @@ export class Model {
 	readonly varying: Label[];
 	readonly trials: Trial[] = [];
 	readonly configurations: Configuration[] = [];
-	/** Those with a value in some run. */
+	/** Measures with a value in some run. */
 	readonly measures: MeasureColumn[];
 	private readonly byName = new Map<string, Trial>();
 	private readonly byIdentity = new Map<string, Configuration>();
@@ -108,13 +108,13 @@ export class Model {
 		return this.sweep.details[trial.index]!;
 	}
 
-	/** In a word; null also where a run was too short to tell, or failed: its outcome says how. */
+	/** In a word; null also if a run was too short, or failed: then its outcome says more. */
 	verdict(trial: Trial): string | null {
 		const word = this.string(this.sweep.runs.verdicts[trial.index]!);
 		return word === 'unknown' || !trial.good ? null : word;
 	}
 
-	/** What a measure says of a trial that counts. */
+	/** The value of a measure for a successful trial. */
 	value(trial: Trial, measure: MeasureColumn): number | null {
 		return trial.good ? measure.values[trial.index]! : null;
 	}
@@ -130,8 +130,8 @@ export class Model {
 	}
 
 	/**
-	 * Of trials that may be of several configurations. Each configuration weighs the same, however
-	 * often it was repeated; an interval is of repeats, so there is one only of one configuration.
+	 * The mean over trials of one or several configurations. Each configuration has the same weight,
+	 * however often it was repeated. The interval is that of repeats, so only one configuration has it.
 	 */
 	figure(trials: Trial[], measure: MeasureColumn): Figure | null {
 		const groups = new Map<Configuration, number[]>();
@@ -155,7 +155,7 @@ export class Model {
 			: { mean, half: null, n, configurations: means.length };
 	}
 
-	/** The configuration that has the baseline's values where this one has others; null: there is none. */
+	/** The configuration with the baseline's values where this one differs; null: there is none. */
 	baselineOf(configuration: Configuration): Configuration | null {
 		const { baseline } = this.sweep;
 		if (baseline.length === 0 || !baseline.every(([name]) => this.labelByName.has(name))) {
@@ -164,7 +164,7 @@ export class Model {
 		return this.byIdentity.get(this.identity(configuration.trials[0]!.index, new Map(baseline))) ?? null;
 	}
 
-	/** The labels that tell configurations apart, as text: "batch_size 32, workers 2". */
+	/** The labels that distinguish configurations, as text: "batch_size 32, workers 2". */
 	describe(trial: Trial, most = 6): string {
 		const words = this.varying
 			.filter((label) => label.values[trial.index] !== null)
@@ -188,7 +188,7 @@ export class Model {
 		};
 	}
 
-	/** Where runs are from several machines and no label says so, the machine is one. */
+	/** If runs are from several machines and no label distinguishes them, adds the machine as a label. */
 	private addMachines(): void {
 		const hosts = this.sweep.runs.hosts.map((host) => this.string(host));
 		const machine = this.label('machine', hosts);
@@ -197,7 +197,7 @@ export class Model {
 		}
 	}
 
-	/** Runs with the same labels are repeats; without labels the command tells. */
+	/** Runs with the same labels are repeats; without labels, runs with the same command. */
 	private identity(index: number, instead: Map<string, string>): string {
 		const told = this.labels.filter((label) => !label.aside);
 		const values = told.map((label) => instead.get(label.name) ?? label.values[index] ?? null);
@@ -233,17 +233,17 @@ export class Model {
 	}
 }
 
-/** Of hostile lengths the beginning is enough. */
+/** Limits the length of hostile strings. */
 function shortened(text: string): string {
 	return text.length > 40 ? `${text.slice(0, 39)}…` : text;
 }
 
 export interface Figure extends Estimate {
-	/** How many that differ in other labels stand behind the mean. */
+	/** Number of configurations in the mean, which differ in other labels. */
 	configurations: number;
 }
 
-/** Negative where a comes first; what is not known always comes last. */
+/** Negative if a comes first; unknown values always come last. */
 export function order(a: number | string | null, b: number | string | null, down: boolean): number {
 	if (a === null || b === null) {
 		return Number(a === null) - Number(b === null);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One run of a sweep, opened: what it was given, how it ended, what limits it, its measures, a
-// coarse look at its time, the last that it printed.
+// An opened run of a sweep: labels, outcome, bottleneck, measures, coarse panels, and the end of
+// its output.
 
 import { button, HUES, make } from './dom';
 import { digits, duration, quantity } from './format';
@@ -18,12 +18,12 @@ const [WIDTH, HEIGHT] = [600, 56];
 interface Line {
 	kind: LineKind;
 	most: number;
-	/** Shares of the greatest value; NaN where nothing was read. */
+	/** Shares of the maximum; NaN if nothing was read. */
 	mean: number[];
 	high: number[];
 }
 
-/** One byte each: the means, then the greatest values; 255 where nothing was read. */
+/** One byte each: the means, then the maxima; 255 if nothing was read. */
 function unpack(kind: LineKind, most: number, data: string): Line {
 	const bytes = [...atob(data)].map((letter) => letter.charCodeAt(0));
 	const shares = bytes.map((byte) => (byte === MISSING ? NaN : byte / TOP));
@@ -31,7 +31,7 @@ function unpack(kind: LineKind, most: number, data: string): Line {
 	return { kind, most, mean: shares.slice(0, n), high: shares.slice(n) };
 }
 
-/** Terminals' escape sequences are no text; other signs that do nothing good become dots. */
+/** Removes escape sequences of terminals; other unsafe characters become dots. */
 function printable(text: string): string {
 	return text
 		.replace(/\u001b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|.)/g, '')
@@ -39,7 +39,7 @@ function printable(text: string): string {
 		.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, '·');
 }
 
-/** A word for a shell. */
+/** Quotes a word for a shell. */
 function quoted(word: string): string {
 	return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) && !word.startsWith('-') ? word : `'${word.replace(/'/g, `'\\''`)}'`;
 }
@@ -60,7 +60,7 @@ export class RunPanel implements Card {
 		});
 		this.element.addEventListener('click', (event) => {
 			if (event.target === this.element) {
-				this.element.close(); // beside the panel
+				this.element.close(); // a click outside the panel
 			}
 		});
 		this.element.addEventListener('keydown', (event) => this.keydown(event));
@@ -83,7 +83,7 @@ export class RunPanel implements Card {
 		this.element.scrollTop = 0;
 	}
 
-	/** The other way to the next run: left and right, where no field wants them. */
+	/** Left and right also go to the next run, unless an input field needs them. */
 	private keydown(event: KeyboardEvent): void {
 		const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
 		if (step !== undefined && !event.altKey && !event.ctrlKey && !event.metaKey) {
@@ -122,7 +122,7 @@ export class RunPanel implements Card {
 		}
 	}
 
-	/** What a trial that was refused has none of. */
+	/** Parts that a refused trial does not have. */
 	private measured(trial: Trial, detail: RunDetail): (HTMLElement | null)[] {
 		return [this.verdict(detail), this.lines(trial, detail), this.measures(trial), this.epochs(detail)];
 	}
@@ -130,7 +130,7 @@ export class RunPanel implements Card {
 	private head(trial: Trial): HTMLElement {
 		const name = make('h2', 'run-name', trial.name);
 		name.tabIndex = -1;
-		name.autofocus = true; // not the first button
+		name.autofocus = true; // instead of the first button
 		const close = button('quiet close', 'Close', () => this.element.close());
 		const among = this.view.visible.includes(trial) ? this.view.visible : this.view.model.trials;
 		const at = among.indexOf(trial);
@@ -290,7 +290,7 @@ function section(title: string, ...children: (Node | null)[]): HTMLElement {
 	return element;
 }
 
-/** What follows each other flat, two by two. */
+/** The pairs of a flat list. */
 function pairs<T>(flat: T[]): [T, T][] {
 	const found: [T, T][] = [];
 	for (let i = 0; i + 1 < flat.length; i += 2) {
@@ -303,14 +303,15 @@ function definitions(items: [string, string][]): HTMLElement {
 	return make('dl', 'evidence', ...items.flatMap(([what, value]) => [make('dt', '', what), make('dd', '', value)]));
 }
 
-/** A command with a button that copies it. */
+/** A command with a button to copy it. */
 function copied(command: string): HTMLElement {
 	const copy = button('quiet', 'Copy', () => {
 		const done = () => {
 			copy.textContent = 'Copied';
 			setTimeout(() => (copy.textContent = 'Copy'), 1500);
 		};
-		const select = () => getSelection()?.selectAllChildren(code); // a page from a file may not be allowed to copy
+		// pages from files may not be allowed to copy
+		const select = () => getSelection()?.selectAllChildren(code);
 		navigator.clipboard ? navigator.clipboard.writeText(command).then(done, select) : select();
 	});
 	const code = make('code', '', command);
@@ -323,7 +324,7 @@ function shape(name: string, attributes: Record<string, string>): SVGElement {
 	return element;
 }
 
-/** Pieces of a line; a gap where nothing was read. */
+/** The path of a line, with gaps where nothing was read. */
 function path(values: number[]): string {
 	const step = WIDTH / values.length;
 	let drawing = false;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the reader chose, kept in the address's fragment: a link can be sent, back works.
+// The reader's choices, kept in the fragment of the address, so that links and the back button
+// work.
 
 export interface State {
 	/** A row per trial instead of one per configuration. */
 	trials: boolean;
-	/** A column's name, with '-' before it where the greatest comes first. */
+	/** Name of a column, preceded by '-' for descending order. */
 	sort: string | null;
-	/** Columns that are shown; null: those of the beginning. */
+	/** Visible columns; null: the default ones. */
 	columns: string[] | null;
 	filters: Map<string, string[]>;
 	outcomes: string[];
 	text: string;
 	page: number;
-	/** The measure by which trials are the best. */
+	/** The measure for the comparison of trials. */
 	by: string | null;
 	/** Axes of the curves. */
 	x: string | null;
@@ -27,7 +28,7 @@ export interface State {
 	rows: string | null;
 	across: string | null;
 	cell: string | null;
-	/** The run that is open. */
+	/** The opened run. */
 	run: string | null;
 }
 
@@ -40,7 +41,7 @@ function decode(text: string): string {
 	try {
 		return decodeURIComponent(text);
 	} catch {
-		return text; // a link that was cut: as it stands
+		return text; // a truncated link: unchanged
 	}
 }
 
@@ -104,12 +105,12 @@ export function write(state: State): string {
 	return kept.length > 0 ? `#${new URLSearchParams(kept).toString()}` : '';
 }
 
-/** Without what curves and the heat map do not depend on. */
+/** Without the parts on which curves and heat map do not depend. */
 export function besideTable(state: State): State {
 	return { ...state, trials: false, sort: null, columns: null, page: 1, run: null };
 }
 
-/** Without what the table does not depend on. */
+/** Without the parts on which the table does not depend. */
 export function besideCharts(state: State): State {
 	return { ...state, x: null, y: null, series: null, facet: null, logX: null, logY: null, rows: null, across: null, cell: null, run: null };
 }

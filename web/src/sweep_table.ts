@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The matrix as a table, a page of rows at a time: a row per configuration, with what its repeats
-// say together, or one per trial.
+// The matrix as a table with pages of rows: a row per configuration, with figures of its repeats,
+// or one per trial.
 
 import { button, make } from './dom';
 import { againstBaseline, againstText, againstWord, grouped, type Compared } from './sweep_compare';
@@ -13,7 +13,7 @@ import { besideCharts, write } from './sweep_state';
 import { amount, cut, estimateText, outcomeBadge, plural, type Card, type View } from './sweep_view';
 
 const ROWS = 25;
-/** Its column's name; by a measure that is no speed the column is headed "ratio". */
+/** Name of the column; if the measure is not a speed, its heading is "ratio". */
 const BASELINE = 'speed-up';
 const LABELS = 8;
 const MEASURES = 6;
@@ -28,17 +28,17 @@ interface Row {
 }
 
 interface Column {
-	/** Unique: labels may be called as measures are. */
+	/** Unique: labels may have the names of measures. */
 	name: string;
 	title?: string;
 	help: string;
-	/** Text stands at the left. */
+	/** Text is aligned left. */
 	text: boolean;
 	cell: (row: Row) => Node | string | null;
 	order: (row: Row) => number | string | null;
 }
 
-/** Measures that a table begins with: the usual ones, and what trials are judged by. */
+/** The initial measures: the usual ones, and the one for comparison. */
 function firstMeasures(model: Model, by: MeasureColumn | null): string[] {
 	const there = new Set(model.measures.map((measure) => measure.name));
 	const usual = PREFERRED.filter((name) => there.has(name));
@@ -97,7 +97,7 @@ export class TableCard implements Card {
 		this.setColumns();
 		const key = write(besideCharts(this.view.state));
 		if (key !== this.filledFor) {
-			this.filledFor = key; // else rows stay, and with them the focus
+			this.filledFor = key; // otherwise rows stay, and keep the focus
 			this.fill();
 		}
 	}
@@ -259,7 +259,7 @@ export class TableCard implements Card {
 		};
 	}
 
-	/** All that is shown is compared at once: what is beyond noise depends on how many are. */
+	/** All visible rows are compared at once: significance depends on their number. */
 	private compared(): Map<Configuration, Compared> {
 		const { model, visible, by } = this.view;
 		if (this.comparedFor !== visible && by) {
@@ -328,7 +328,7 @@ export class TableCard implements Card {
 		return element;
 	}
 
-	/** Anywhere in a row opens its run; with the keyboard it is the button in it. */
+	/** A click anywhere in a row opens its run; for the keyboard, there is a button in it. */
 	private press(event: MouseEvent): void {
 		const target = event.target as Element;
 		const row = target.closest('tr');
@@ -385,12 +385,12 @@ export class TableCard implements Card {
 	}
 }
 
-/** "0007" of "0007-2": the configuration of a trial's name. */
+/** "0007" for "0007-2": the configuration in the name of a trial. */
 function stem(name: string): string {
 	return /^\d{4,}-\d+$/.test(name) ? name.replace(/-\d+$/, '') : name;
 }
 
-/** What went wrong first; that trials were stopped by a rule is no news where others succeeded. */
+/** Failures come first. Trials stopped by a rule are not reported if others succeeded. */
 function countOutcomes(trials: Trial[]): [string, number][] {
 	const counts = new Map<string, number>();
 	const succeeded = trials.some((trial) => trial.outcome === 'success');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What the cards of a sweep's page share: the model, the state, what is filtered, small elements.
+// Shared by the cards of a sweep's page: the model, the state, the filtered trials, small elements.
 
 import { make } from './dom';
 import { digits, quantity, scaleFor, withInterval } from './format';
@@ -15,13 +15,13 @@ export interface View {
 	readonly state: State;
 	/** The trials that pass the filters. */
 	readonly visible: Trial[];
-	/** The measure by which trials are judged. */
+	/** The measure for the comparison of trials. */
 	readonly by: MeasureColumn | null;
-	/** Changes what is chosen; `quietly` leaves no step to go back to. */
+	/** Changes the state; `quietly` adds no entry to the history. */
 	change(next: Partial<State>, quietly?: boolean): void;
 	/** Opens a run. */
 	open(trial: Trial): void;
-	/** Trials of one configuration: opens the first that succeeded; of several: shows these alone. */
+	/** For trials of one configuration, opens the first successful one; for several, filters by these. */
 	pick(trials: Trial[], told: Label[]): void;
 }
 
@@ -33,12 +33,12 @@ export interface Card {
 	repaint?(): void;
 }
 
-/** A measure's value. What is counted need not be whole here: it may be a mean, or per second. */
+/** The value of a measure. Counts need not be integers here: they may be means, or per second. */
 export function amount(unit: string, value: number): string {
 	return unit.startsWith('{') && unit !== '{cpu}' ? digits(value) : quantity(unit, value);
 }
 
-/** "41.2 s", and "41.20 ± 0.60 s" where there is an interval. */
+/** "41.2 s", or "41.20 ± 0.60 s" with an interval. */
 export function estimateText(unit: string, figure: Estimate): string {
 	if (figure.half === null) {
 		return amount(unit, figure.mean);
@@ -55,7 +55,7 @@ export function outcomeBadge(name: string, count?: string): HTMLElement {
 	return make('span', `outcome ${tone}`, shape, count ? `${count} ${word}` : word);
 }
 
-/** A choice of names; "" is none. */
+/** A selection of names; "" is none. */
 export function chooser(
 	title: string,
 	names: string[],
@@ -84,7 +84,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 	return `${digits(count)} ${count === 1 ? one : many}`;
 }
 
-/** A label's value as an element that may be cut, whole in its tooltip. */
+/** The value of a label, possibly cut, with the full text in the tooltip. */
 export function cut(text: string, most = 40): HTMLElement {
 	const element = make('span', 'cut', text.length > 400 ? `${text.slice(0, 400)}…` : text);
 	if (text.length > most) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The report's tables: processes with their lives, epochs, the summary. A column is a row here.
+// The tables of the report: processes with their lives, epochs, the summary. A row here is a column
+// there.
 
 import type { EpochRow, OwnSpan, Process, Run, SummaryRow } from './contract';
 import { button, card, make } from './dom';
@@ -12,7 +13,7 @@ interface ColumnOf<Row> {
 	/** Text is left-aligned, figures right. */
 	text?: boolean;
 	cell: (row: Row) => Node | string | null;
-	/** What to sort by; without it the column cannot be sorted. */
+	/** The sort key; without it the column cannot be sorted. */
 	order?: (row: Row) => number | string | null;
 }
 
@@ -35,7 +36,7 @@ function compare(a: number | string | null, b: number | string | null): number {
 	return typeof a === 'string' ? a.localeCompare(String(b), 'en') : Number(b) - a;
 }
 
-/** A table that sorts by a press on a heading; as many rows as `most` at first. */
+/** A table that can be sorted by clicking on a heading; initially at most `most` rows. */
 function table<Row>(label: string, columns: ColumnOf<Row>[], rows: Row[], most: number): HTMLElement {
 	const body = make('tbody', '');
 	let limit = most;
@@ -141,7 +142,7 @@ function shareBar(share: number): HTMLElement {
 	bar.style.left = '0';
 	bar.style.width = `${Math.min(100 * share, 100)}%`;
 	const track = make('span', 'life', bar);
-	track.setAttribute('aria-hidden', 'true'); // the figure stands beside it
+	track.setAttribute('aria-hidden', 'true'); // the figure is next to it
 	return track;
 }
 
@@ -152,7 +153,7 @@ function ownName(span: OwnSpan): HTMLElement {
 	return name;
 }
 
-/** What the job's author named: those that took the longest, and what holds them. */
+/** Spans named by the job's author: the longest, and their parents. */
 export function ownTable(run: Run): HTMLElement | null {
 	const spans = run.own_spans;
 	if (spans.length === 0) {
@@ -183,7 +184,7 @@ export function ownTable(run: Run): HTMLElement | null {
 	return card('Spans of the job', 'own-spans', element, more);
 }
 
-/** A counter's total is in its unit, its other figures are rates per second. */
+/** The total of a counter is in its unit; its other figures are rates per second. */
 function figure(row: SummaryRow, value: number | null, rate: boolean): string | null {
 	if (value === null) {
 		return null;
@@ -211,7 +212,7 @@ export function summaryTable(run: Run): HTMLElement | null {
 	const details = make('details', '');
 	const open = make('summary', '', `Every metric over the whole run (${digits(run.summary.length)})`);
 	details.append(open);
-	// Built when it is asked for: hundreds of rows that most readers never open.
+	// Built on demand: hundreds of rows that most readers never open.
 	details.addEventListener(
 		'toggle',
 		() => details.append(table('Summary', columns, run.summary, 400)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Light and dark: as the system wishes, or as the reader chose with the button.
+// Light or dark: the system's setting, or the reader's choice with the button.
 
 import { button, HUES } from './dom';
 
@@ -38,7 +38,7 @@ function remembered(): string | null {
 	try {
 		return localStorage.getItem(KEY);
 	} catch {
-		return null; // pages opened from a file may be forbidden to keep anything
+		return null; // pages opened from a file may not be allowed to store anything
 	}
 }
 
@@ -54,7 +54,7 @@ function current(): string {
 	return document.documentElement.dataset['theme'] ?? (dark.matches ? 'dark' : 'light');
 }
 
-/** The button; `changed` is called after every change, also one of the system. */
+/** The button. `changed` is called after every change, also of the system's setting. */
 export function themeButton(changed: () => void): HTMLButtonElement {
 	const chosen = remembered();
 	if (chosen === 'light' || chosen === 'dark') {

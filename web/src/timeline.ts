@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The one time axis of all panels: its window, its ruler, its cursor. One transparent sheet over
-// all plots takes every gesture, so that no two panels can ever show different times.
+// The time axis of all panels: its window, ruler and cursor. One transparent sheet over all plots
+// receives every gesture, so that panels never show different times.
 
 import { GUTTER, PanelChart, type PanelView, type Shared } from './chart';
 import type { Run } from './contract';
@@ -72,7 +72,7 @@ export class Timeline {
 		new ResizeObserver(() => this.resize()).observe(panels);
 	}
 
-	/** Colours are read again after a change of theme. */
+	/** Reads the colours again after a change of theme. */
 	repaint(): void {
 		Object.assign(this.shared.palette, readPalette());
 		this.charts.forEach((chart) => chart.repaint());
@@ -148,7 +148,7 @@ export class Timeline {
 		this.axis.replaceChildren(...labels);
 	}
 
-	/** Names of epochs, as many as find room. */
+	/** The names of epochs, as many as fit. */
 	private paintNames(): void {
 		const labels: HTMLElement[] = [];
 		let free = 0;
@@ -191,7 +191,7 @@ export class Timeline {
 		this.spoken.textContent = this.sheet.matches(':focus-visible') ? `${this.when(this.cursor)}. ${texts.join('. ')}` : '';
 	}
 
-	/** What one point is. */
+	/** The time that one point covers. */
 	private resolution(): string {
 		const bucket = this.charts.reduce((longest, chart) => Math.max(longest, chart.bucket()), 0);
 		return bucket > 0 ? `a point is up to ${duration(bucket)}: mean, and least to most behind it` : '';
@@ -265,7 +265,7 @@ export class Timeline {
 		this.selection.style.width = `${Math.min(this.width, right) - Math.max(0, left)}px`;
 	}
 
-	/** Two fingers keep the times that they lie on. */
+	/** Two fingers keep the times at which they are. */
 	private pinch(): void {
 		const [a, b] = [...this.pointers.values()].sort((p, q) => p.start - q.start) as [Pointer, Pointer];
 		const length = a.to - a.from;
@@ -287,7 +287,7 @@ export class Timeline {
 		}
 	}
 
-	/** A slow iteration near a press, with as much before and after it. */
+	/** Shows a slow iteration near a click, with an equal time before and after it. */
 	private showMark(t: number): void {
 		const reach = (6 / this.width) * (this.to - this.from);
 		const mark = this.charts.map((chart) => chart.markAt(t, reach)).find((m) => m !== null);
@@ -296,13 +296,13 @@ export class Timeline {
 		}
 	}
 
-	/** A stretch of time and as much on both sides of it. */
+	/** Shows a stretch of time, with an equal time before and after it. */
 	showAround(start: number, end: number): void {
 		const length = Math.max(end - start, 0.01);
 		this.show(start - length, end + length);
 	}
 
-	/** A trackpad's pinch arrives as a wheel with Ctrl. A plain wheel scrolls the page, as it must. */
+	/** A trackpad's pinch arrives as a wheel event with Ctrl. A plain wheel scrolls the page, as usual. */
 	private wheel(event: WheelEvent): void {
 		const length = this.to - this.from;
 		if (event.ctrlKey || event.metaKey) {
@@ -348,7 +348,7 @@ export class Timeline {
 		}
 	}
 
-	/** Moves the cursor, and the window with it where the cursor would leave it. */
+	/** Moves the cursor; the window follows if the cursor would leave it. */
 	private moveCursor(t: number): void {
 		const wanted = Math.min(Math.max(0, t), this.end);
 		if (wanted < this.from || wanted > this.to) {
@@ -359,7 +359,7 @@ export class Timeline {
 		this.paintCursor();
 	}
 
-	/** The track below the panels is the whole run; a press there brings the window to it. */
+	/** The track below the panels is the whole run; a click there moves the window. */
 	private seek(event: PointerEvent): void {
 		const box = this.track.getBoundingClientRect();
 		const middle = ((event.clientX - box.left) / box.width) * this.end;
