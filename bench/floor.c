@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The floor under the recorder's cost: the system calls that it cannot do without, at its default
-// rates, and nothing else: no parsing, no list of processes, no file written.
+// The floor of the recorder's cost: the system calls that it needs, at its default rates, and
+// nothing else. No parsing, no list of processes, no file written.
 //
 //   floor SECONDS COUNTER [MS:PATH]... PID...
 //
-// reads each PATH every MS (0: every tick of 10 ms) and of each process what stands in the table
-// below. Keeps the number of its ticks in the file COUNTER, as 8 bytes, for those who look at its
-// CPU clock meanwhile; prints the ticks and the CPU time in nanoseconds that they took.
+// Reads each PATH every MS (0: every tick of 10 ms), and of each process the files in the table
+// below. Stores the number of ticks in the file COUNTER, as 8 bytes, for programs that read its CPU
+// clock meanwhile. Prints the ticks, and the CPU time in nanoseconds that they took.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +26,15 @@
 #include "base/parse.h"
 
 #define TICK_NS (10 * NS_PER_MS)
-// Proportional memory is read in rounds that take a thousandth of the time.
+// smaps_rollup is read in rounds that take a thousandth of the time.
 #define ROUND_SHARE 1000
 
-// As in src/record/source/process.c. Beside these, the CPU clock at every tick.
+// As in src/record/source/process.c. In addition, the CPU clock is read at every tick.
 static const struct rule {
 	const char *name;
 	uint64_t every_ns; // 0: every tick
-	uint64_t steady_ns; // while the last readings said the same; 0: as otherwise
-	uint64_t rest_ns; // while the CPU clock stands still; 0: as otherwise
+	uint64_t steady_ns; // if the last readings were equal; 0: no difference
+	uint64_t rest_ns; // while the CPU clock does not advance; 0: no difference
 } process_files[] = {
 	{"statm", 0, 50 * NS_PER_MS, 100 * NS_PER_MS},
 	{"stat", 100 * NS_PER_MS, 0, 0},
@@ -48,12 +48,12 @@ enum { IS_STEADY = 3, TEXT_BYTES = 128 };
 struct file {
 	struct rule rule;
 	int fd;
-	size_t process; // that it is of; SIZE_MAX: none
+	size_t process; // its process; SIZE_MAX: none
 	uint64_t next_ns;
-	uint64_t read_ns; // when it was last read
-	uint64_t cpu_ns; // of its process then
-	unsigned same; // readings in a row that said the same
-	char text[TEXT_BYTES]; // the beginning of the last
+	uint64_t read_ns; // time of the last reading
+	uint64_t cpu_ns; // CPU clock of its process at that time
+	unsigned same; // number of equal readings in a row
+	char text[TEXT_BYTES]; // start of the last reading
 };
 
 struct process {
@@ -87,7 +87,7 @@ static int add_file(
 		f->files[f->file_count++] = (struct file){
 			.rule = rule, .fd = fd, .process = process};
 	}
-	return 0; // what this kernel does not have, the recorder does not read either
+	return 0; // the recorder does not read missing files either
 }
 
 static int add_process(struct floor *f, pid_t pid, struct error *e)
@@ -144,7 +144,7 @@ static void read_round(struct floor *f)
 	f->round_ns = end_ns + NS_PER_S > earned_ns ? end_ns + NS_PER_S : earned_ns;
 }
 
-// Whether a file that is due can say something new.
+// Whether a file that is due can have changed.
 static bool is_worth_reading(const struct floor *f, const struct file *file, uint64_t now_ns)
 {
 	if (file->process == SIZE_MAX || file->read_ns == 0) {
@@ -206,7 +206,7 @@ static int open_counter(const char *path, uint64_t **ret, struct error *e)
 	return 0;
 }
 
-// A tick that comes late is not caught up with, as in the recorder.
+// Ticks that are late are skipped, as in the recorder.
 static void run(struct floor *f, uint64_t seconds, uint64_t *ticks)
 {
 	uint64_t next_ns = f->start_ns = clock_monotonic_ns();
@@ -239,7 +239,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "floor: %s\n", e.text);
 		return 1;
 	}
-	// As the recorder, where it may: who has to wait for a CPU finds its caches emptied.
+	// Like the recorder, if permitted. A thread that waits for a CPU finds its caches cold.
 	(void)sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
 	uint64_t before_ns = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 	run(&f, (uint64_t)seconds, ticks);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// How long lines take from one process to another.
+// Measures the delay of lines between two processes.
 //
-//   lines write COUNT GAP_US     prints so many lines, each with the time at which it was written
-//   lines read                   prints median and 99th percentile of how old lines were, in ns
+//   lines write COUNT GAP_US     prints COUNT lines, each with the time at which it was written
+//   lines read                   prints median and 99th percentile of the lines' delay, in ns
 
 #include <errno.h>
 #include <stdio.h>

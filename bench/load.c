@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A job of many processes: load PROCESSES SECONDS BUSY_US PERIOD_US. Each of them computes for
+// A job of many processes: load PROCESSES SECONDS BUSY_US PERIOD_US. Each process computes for
 // BUSY_US in every PERIOD_US.
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a mark costs, beside a reading of the clock: marker ROUNDS prints, in nanoseconds, the
-// median of the rounds for the clock, and for a mark. Each round is short enough for the ring; it
-// is emptied between rounds as the recorder would do it.
+// The cost of a mark, next to that of reading the clock: marker ROUNDS prints the medians of the
+// rounds in nanoseconds, for the clock and for a mark. Each round fits into the ring, which is
+// emptied between rounds as the recorder does.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 		fputs("usage: marker ROUNDS\n", stderr);
 		return 2;
 	}
-	mark_round(); // the first makes the ring
+	mark_round(); // the first round creates the ring
 	for (int64_t i = 0; i < rounds; i++) {
 		clocks[i] = clock_round();
 		marks[i] = mark_round();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What an NVTX range costs a program that pushes and pops it, beside two readings of the clock:
-// nvtx RING_DIRECTORY ROUNDS prints, in nanoseconds, the medians of the rounds for the clock, a
-// range, and one in a domain of its own. Each round is short enough for the ring; it is emptied
-// between rounds as the recorder would do it.
+// The cost of pushing and popping an NVTX range, next to that of two readings of the clock: nvtx
+// RING_DIRECTORY ROUNDS prints the medians of the rounds in nanoseconds, for the clock, a range,
+// and a range in a domain of its own. Each round fits into the ring, which is emptied between
+// rounds as the recorder does.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static double median(double *values, size_t n)
 	return values[n / 2];
 }
 
-// The one ring of the directory.
+// The only ring in the directory.
 static struct strain_ring *map_ring(const char *path)
 {
 	DIR *directory = opendir(path);
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 		fputs("nvtx: the library was not loaded\n", stderr);
 		return 1;
 	}
-	nvtx->mark_bytes("first"); // it makes the ring
+	nvtx->mark_bytes("first"); // creates the ring
 	ring = map_ring(argv[1]);
 	if (!ring) {
 		fputs("nvtx: there is no ring\n", stderr);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A job of many short processes: short_lived COUNT runs so many of 1 to 5 ms of CPU time each, two
-// at a time, and prints what the kernel says they and this process took, in microseconds.
+// A job of many short processes: short_lived COUNT runs COUNT processes of 1 to 5 ms of CPU time
+// each, two at a time. It prints the CPU time of these and of itself by the kernel's accounts, in
+// microseconds.
 
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A job that notices when somebody holds its mmap lock: stall MIB SECONDS keeps MIB of memory in
-// small pages resident and maps and unmaps a little more all the time. Prints a line
-// `calls N longest_ns N`, and `at_ns N took_ns N` (CLOCK_MONOTONIC) for every call over a
-// millisecond.
+// A job that detects when its mmap lock is held: stall MIB SECONDS keeps MIB of memory resident in
+// small pages, and continuously maps and unmaps a little more. It prints a line `calls N longest_ns
+// N`, and `at_ns N took_ns N` (CLOCK_MONOTONIC) for every call that took over a millisecond.
 
 #include <stdbool.h>
 #include <stdio.h>

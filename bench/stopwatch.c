@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// What a sweep's durations are held against: stopwatch FILE COMMAND... runs a command, adds a line
-// to FILE with the nanoseconds from its start to its end, and ends as it did.
+// The reference for a sweep's durations: stopwatch FILE COMMAND... runs a command, appends a line
+// with its duration in nanoseconds to FILE, and exits with its status.
 
 #include <errno.h>
 #include <spawn.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The floor under the lateness of ticks: a bare timer loop. timer INTERVAL_US SECONDS prints the
-// ticks that were due, those that came more than an interval late, and those that were skipped for
-// that.
+// The floor of the lateness of ticks: a bare timer loop. timer INTERVAL_US SECONDS prints the ticks
+// that were due, those that were more than an interval late, and those skipped because of that.
 
 #include <stdio.h>
 #include <time.h>
@@ -32,7 +31,7 @@ int main(int argc, char **argv)
 		uint64_t now_ns = clock_monotonic_ns();
 		due++;
 		if (now_ns > next_ns + interval_ns) {
-			// No catching up, as in the recorder.
+			// Late ticks are skipped, as in the recorder.
 			uint64_t skipped = (now_ns - next_ns) / interval_ns;
 			late++;
 			missed += skipped;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Facts of a job, made of arithmetic, for tests of what is made of them.
+// Computed facts of a job, for tests of verdicts and advice.
 
 #pragma once
 
@@ -15,7 +15,7 @@ static inline struct estimate known(double value)
 	return (struct estimate){value, value - 0.01, value + 0.01};
 }
 
-// A thousand iterations of 10 ms on four CPUs: waiting, then computing, one thread.
+// A thousand iterations of 10 ms on four CPUs: each waits for data, then computes with one thread.
 static inline struct facts job(double data)
 {
 	struct facts f;
@@ -44,7 +44,7 @@ static inline struct facts job(double data)
 	return f;
 }
 
-// Samples of the training thread, all in one class.
+// Adds samples of the training thread, all in one class.
 static inline void add_samples(struct facts *f, enum code_class class, double cpus)
 {
 	f->code.samples = 500;
@@ -54,7 +54,7 @@ static inline void add_samples(struct facts *f, enum code_class class, double cp
 	f->code.cpus = cpus;
 }
 
-// Looks at a thread that waits in one way for a share of the time.
+// Adds looks at a thread that spends a share of the time in one kind of wait.
 static inline void add_looks(struct wait_facts *waits, enum wait_kind kind, double share)
 {
 	waits->looks = 500;

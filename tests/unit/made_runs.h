@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Runs as a catalogue would give them, without a file: labels and measures are what the test says.
-// For tests of everything that compares runs.
+// Runs as a catalogue returns them, without files: the test sets labels and measures. For tests of
+// everything that compares runs.
 //
 //     struct made_runs r = {0};
 //     made_runs_add(&r, "framework=pytorch batch_size=32", MEASURE_EPOCH, 41.2);
@@ -24,12 +24,12 @@ enum { MADE_RUNS_MAX = 64, MADE_LABELS_MAX = 12 };
 struct made_runs {
 	struct digest runs[MADE_RUNS_MAX];
 	struct run_label labels[MADE_RUNS_MAX][MADE_LABELS_MAX];
-	char *words[MADE_RUNS_MAX]; // that labels point to
+	char *words[MADE_RUNS_MAX]; // storage of the labels
 	const struct digest *list[MADE_RUNS_MAX]; // [n]
 	size_t n;
 };
 
-// A run that succeeded, later than those before it, with labels "a=1 b=2" and one measure. The run
+// Adds a successful run, later than those before it, with labels "a=1 b=2" and one measure. The run
 // may be changed until made_runs_done.
 static inline struct digest *made_runs_add(
 	struct made_runs *m, const char *labels, enum measure_id measure, double value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A folder for a test, with a run in it.
+// A folder for a test, with a path for a run.
 
 #pragma once
 
@@ -11,10 +11,10 @@
 
 struct place {
 	char directory[64];
-	char run[96]; // where a run file may be written
+	char run[96]; // path for a run file
 };
 
-// Makes the folder. 0, or -1: a setup function may return it.
+// Creates the folder. Returns 0 or -1, as cmocka's setup functions do.
 static inline int place_init(struct place *p, const char *run_name)
 {
 	snprintf(p->directory, sizeof(p->directory), "/tmp/strain-test-XXXXXX");
@@ -25,7 +25,7 @@ static inline int place_init(struct place *p, const char *run_name)
 	return 0;
 }
 
-// Removes the run and its folder. -1 where anything else was left in it.
+// Removes the run and its folder. Returns -1 if anything else is in it.
 static inline int place_done(struct place *p)
 {
 	static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
@@ -37,7 +37,7 @@ static inline int place_done(struct place *p)
 	return rmdir(p->directory);
 }
 
-// Removes the folder, whatever is in it.
+// Removes the folder with all its content.
 static inline int place_clear(struct place *p)
 {
 	char command[sizeof(p->directory) + 16];
@@ -45,7 +45,7 @@ static inline int place_clear(struct place *p)
 	return system(command);
 }
 
-// cmocka's setup and teardown of a test that needs no more than a place.
+// cmocka's setup and teardown of a test that only needs a folder.
 
 static inline int place_setup(void **state)
 {

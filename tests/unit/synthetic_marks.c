@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Marks of arithmetic: the first half of an epoch waits for its input, the second computes.
+// Computed marks: the first half of an epoch waits for its input, the second computes.
 
 #include "synthetic_marks.h"
 
@@ -17,11 +17,11 @@
 #define BATCH 32
 #define TRAINING 0.88 // of the epoch; then validation, then the checkpoint
 #define VALIDATION 0.09
-#define MORE_WORKERS 100000 // processes that the recorder never saw
+#define MORE_WORKERS 100000 // pid of processes that the recorder never saw
 #define RANK_THREAD 6000
-#define RANK_WORKS 0.4 // of an iteration; then it waits for the first
+#define RANK_WORKS 0.4 // share of an iteration; then it waits for the first rank
 
-// Unique in the run, and none of an epoch's.
+// Unique in the run, and different from the ids of epochs.
 static int64_t span_id(const struct synthetic_marks *marks, unsigned iteration, unsigned place)
 {
 	return 10000000 * ((int64_t)marks->epoch + 1) + (int64_t)iteration * 8 + place;
@@ -44,7 +44,7 @@ static int put(struct writer *w, int64_t id, const char *kind, const char *name,
 		NULL);
 }
 
-// Uniform in 0 to 1, the same for the same iteration.
+// Uniform between 0 and 1, always the same for an iteration.
 static double noise(const struct synthetic_marks *marks, unsigned i)
 {
 	uint32_t bits = (uint32_t)marks->epoch * 1000003u + i;
@@ -53,7 +53,7 @@ static double noise(const struct synthetic_marks *marks, unsigned i)
 	return (double)((bits ^ (bits >> 16)) & 0xffffff) / 0x1000000;
 }
 
-// Its length beside others.
+// The length of an iteration, relative to others.
 static double weight(const struct synthetic_marks *marks, unsigned i)
 {
 	double usual = (i < marks->iterations / 2 ? 1.3 : 0.7) + 0.25 * noise(marks, i);
@@ -74,7 +74,7 @@ static int put_iteration(struct writer *w, const struct synthetic_marks *marks, 
 {
 	static const struct {
 		const char *name;
-		double ratio; // of what is not waiting for data
+		double ratio; // of the iteration without the wait for data
 	} phases[] = {{"transfer", 0.06}, {"forward", 0.3}, {"backward", 0.5}, {"optimizer", 0.1}};
 	double length = (double)(end_ns - start_ns);
 	double data = i == 0 || i % 97 == 96 ? 0.85 : i < marks->iterations / 2 ? 0.6 : 0.15;
@@ -91,7 +91,7 @@ static int put_iteration(struct writer *w, const struct synthetic_marks *marks, 
 	return r;
 }
 
-// The batch of an iteration, prepared in as many iterations' time as there are workers.
+// The batch of an iteration; preparing it takes as many iterations as there are workers.
 static int put_prepared(struct writer *w, const struct synthetic_marks *marks, unsigned i,
 	int64_t start_ns, int64_t length_ns)
 {
@@ -115,7 +115,7 @@ static int put_prepared(struct writer *w, const struct synthetic_marks *marks, u
 		NULL);
 }
 
-// The first takes the longest.
+// The first span is the longest.
 static int put_own(struct writer *w, unsigned n, int64_t start_ns, int64_t end_ns)
 {
 	int64_t half_ns = (end_ns - start_ns) / 2;
@@ -130,7 +130,7 @@ static int put_own(struct writer *w, unsigned n, int64_t start_ns, int64_t end_n
 	return r;
 }
 
-// The same iteration of another rank, which has less to do.
+// The same iteration on another rank, which has less work.
 static int put_of_rank(
 	struct writer *w, unsigned rank, unsigned i, int64_t start_ns, int64_t end_ns)
 {

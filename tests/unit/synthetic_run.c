@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A synthetic run: tables of metrics with a shape each, walked tick by tick.
+// A synthetic run: tables of metrics with a shape for each, computed tick by tick.
 
 #include "synthetic_marks.h"
 #include "synthetic_run.h"
@@ -18,22 +18,22 @@
 
 enum { MAX_METRICS = 10, ROWS_PER_BLOCK = 1000, N_EPOCHS = 3 };
 
-// How a metric behaves. A counter grows by `level` a second, a gauge stands at `level`; `input` and
-// `compute` are what the two halves of an epoch multiply it with; `noise` is relative.
+// The behaviour of a metric. A counter grows by `level` per second, a gauge is at `level`. `input`
+// and `compute` are factors for the two halves of an epoch; `noise` is relative.
 struct shape {
 	struct metric metric;
 	double level;
 	double input;
 	double compute;
 	double noise;
-	double step; // the kernel counts in steps of this
+	double step; // resolution of the kernel's counter
 };
 
 struct synthetic_group {
 	const char *source;
 	enum entity_kind kind;
-	unsigned ticks; // apart; 0: it can never be read
-	const struct shape *shapes; // ends with a shape without name
+	unsigned ticks; // ticks between readings; 0: it can never be read
+	const struct shape *shapes; // terminated by a shape without name
 };
 
 #define COUNTER(name, unit, scale, help)                \
@@ -195,11 +195,11 @@ struct synthetic_subject {
 	const char *key;
 	const char *name;
 	int64_t parent;
-	double factor; // on every level
+	double factor; // for all levels
 	const char *attributes;
 };
 
-// In the order of enum synthetic_entity.
+// Indexed by enum synthetic_entity.
 static const struct synthetic_subject subjects[] = {
 	{ENTITY_HOST, "node1", "node1", 0, 1,
 		"{\"cpus\":4,\"numa_nodes\":1,\"memory_bytes\":16777216000,"
@@ -223,7 +223,7 @@ static const struct synthetic_subject subjects[] = {
 	{ENTITY_RECORDER, "recorder", "strain-record", SYNTHETIC_HOST, 1, "{\"pid\":4243}"},
 };
 
-// One entity's rows of one group since the last block.
+// The rows of one group of an entity since the last block.
 struct synthetic_stream {
 	const struct synthetic_group *group;
 	const struct synthetic_subject *subject;
@@ -260,7 +260,7 @@ static int64_t epoch_start_ns(const struct synthesis *s, int epoch)
 	return (int64_t)((double)s->end_ns * (0.1 + 0.8 * epoch / N_EPOCHS));
 }
 
-// What multiplies a metric at this time: outside of epochs little, inside one half then the other.
+// The factor of a metric at a time: small outside epochs, else that of the half of the epoch.
 static double load_at(const struct synthesis *s, const struct shape *shape, int64_t t_ns)
 {
 	double at = ((double)t_ns / (double)s->end_ns - 0.1) / 0.8 * N_EPOCHS;
@@ -304,7 +304,7 @@ static int append_row(struct synthesis *s, struct synthetic_stream *stream, int6
 	stream->t[row] = t_ns / 1000;
 	for (uint32_t i = 0; i < stream->n_metrics; i++) {
 		int64_t value = next_value(s, stream, i, t_ns);
-		// Loader workers are gone before the end of the run, and I/O now and then unread.
+		// Loader workers end before the run, and I/O cannot be read from time to time.
 		bool missing = stream->group->shapes == process_io && next_uniform(s) > 0.99;
 		stream->values[i][row] = missing ? VALUE_MISSING : value;
 	}
@@ -319,7 +319,7 @@ static bool is_there(const struct synthesis *s, const struct synthetic_stream *s
 
 static int tick(struct synthesis *s, uint64_t number)
 {
-	// Ticks are a little late, like a timer's.
+	// Ticks are slightly late, like those of a timer.
 	int64_t t_ns = (int64_t)(number * s->interval_ns + (uint64_t)(next_uniform(s) * 120000));
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < s->n_streams; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Spinning and reading.
+// Spins and reads.
 
 #include "burden.h"
 
@@ -59,7 +59,7 @@ int burden_open(const struct burden *burden, struct burden_file **ret, struct er
 			(unsigned long long)burden->read_bytes);
 	}
 	if (r == 0) {
-		// Images lie anywhere: reading ahead would bring what nobody asked for.
+		// Images are at random offsets: read-ahead would read data that is not needed.
 		posix_fadvise(file->fd, 0, 0, POSIX_FADV_RANDOM);
 		file->images = (uint64_t)status.st_size / burden->read_bytes;
 		file->buffer = malloc(burden->read_bytes);

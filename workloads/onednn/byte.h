@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// One byte through a socket: all that processes here say to each other. Who dies closes the socket,
-// and the other side notices where it waits.
+// Messages between the processes are single bytes through a socket. The end of a process closes its
+// socket, which the other side notices when it waits.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-// False when the other side is gone.
+// False: the other side has closed the socket.
 static inline bool byte_send(int socket)
 {
 	ssize_t n;

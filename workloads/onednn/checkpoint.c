@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Beside the file, then in its place: whoever is interrupted keeps the last one.
+// Writes a new file and renames it, so that an interruption leaves the previous checkpoint.
 
 #include "checkpoint.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Images of a class share three plane waves; each image has phases, strengths and noise of its own,
-// so that a pixel by itself tells little of the class.
+// Images of a class share three plane waves. Each image has its own phases, amplitudes and noise,
+// so that a single pixel tells little about the class.
 
 #include "dataset.h"
 
@@ -19,11 +19,11 @@ enum {
 	MARGIN = RENDERED_EDGE - IMAGE_EDGE,
 };
 
-// Streams of random numbers that must not meet: classes and orders beside samples.
+// Random streams that must be independent: classes, orders, pixels, augmentation.
 enum { STREAM_CLASSES = 1, STREAM_ORDER, STREAM_PIXELS, STREAM_AUGMENT };
 
 static const float turn = 6.2831853f;
-static const float noise = 40; // at most, in steps of 8 bits
+static const float noise = 40; // amplitude, in units of 8-bit values
 
 void dataset_init(struct dataset *dataset, uint32_t samples, uint64_t seed)
 {
@@ -94,7 +94,7 @@ static int render(const struct dataset *dataset, uint64_t number, uint8_t render
 	return class;
 }
 
-// The image with a margin of what lies on the other side of its edges.
+// Renders the image with a margin that mirrors its edges.
 static int render_shared(
 	const struct dataset *dataset, uint64_t number, uint8_t rendered[RENDERED_BYTES])
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Worker w prepares the batches w, w + workers, w + 2 workers, ... into a ring of slots that it
-// shares with the trainer. A socket between the two carries one byte for each batch: from the
-// worker when it is ready, back when its slot is free again. Whoever dies closes the socket, and
-// the other one notices where it waits. The shared memory has no name: nothing can be left behind.
+// Worker w prepares the batches w, w + workers, w + 2 workers, ... in a ring of slots shared with
+// the trainer. A socket between the two transfers one byte per batch: from the worker when the
+// batch is ready, back when its slot is free. The end of a process closes its socket, which the
+// other side notices when it waits. The shared memory is anonymous, so nothing can be left behind.
 
 #include "loader.h"
 
@@ -23,7 +23,7 @@
 #include "byte.h"
 #include "strain/marker.h"
 
-enum { SLOTS = 2 }; // batches ahead, for each worker
+enum { SLOTS = 2 }; // batches in advance per worker
 
 struct worker {
 	pid_t pid; // 0: not started
@@ -34,16 +34,16 @@ struct loader {
 	const struct dataset *dataset;
 	uint32_t batch_size;
 	uint32_t epoch_batches;
-	uint64_t batches; // of all epochs
+	uint64_t batches; // over all epochs
 	uint64_t next;
 	uint32_t worker_count;
 	struct worker *workers;
 	uint32_t slot_count;
 	void *memory; // the images of all slots, then their classes
 	size_t memory_bytes;
-	uint32_t *order; // of the samples in `order_epoch`
+	uint32_t *order; // of samples in `order_epoch`
 	uint32_t order_epoch; // counted from 1; 0: none yet
-	struct burden_file *file; // of whoever prepares; NULL: none
+	struct burden_file *file; // of the preparing process; NULL: none
 };
 
 static struct batch slot(const struct loader *l, uint64_t number)
@@ -98,13 +98,14 @@ static int work(struct loader *l, uint32_t worker, int socket, struct error *e)
 			return r;
 		}
 	}
-	// Its last batches may still be on their way: stay until the trainer closes.
+	// The trainer may not have used its last batches yet: wait until the trainer closes the
+	// socket.
 	while (byte_wait(socket)) {
 	}
 	return 0;
 }
 
-// A worker outlives Ctrl-C by as long as the trainer needs to finish its batch and close.
+// After Ctrl-C, a worker continues until the trainer has finished its batch and closes the socket.
 static _Noreturn void run_worker(struct loader *l, uint32_t worker, int socket)
 {
 	signal(SIGINT, SIG_IGN);
@@ -202,7 +203,7 @@ uint32_t loader_epoch_batches(const struct loader *l)
 	return l->epoch_batches;
 }
 
-// Says how a worker ended that has closed its socket.
+// Reports how a worker that closed its socket ended.
 static int worker_ended(struct loader *l, uint32_t number, struct error *e)
 {
 	struct worker *worker = &l->workers[number];
@@ -232,7 +233,7 @@ int loader_next(struct loader *l, struct batch *ret, struct error *e)
 		}
 	} else {
 		if (number > 0) {
-			// A worker that is gone is noticed where a batch of its own is missing.
+			// The end of a worker is noticed when one of its batches is missing.
 			(void)byte_send(l->workers[(number - 1) % l->worker_count].socket);
 		}
 		uint32_t worker = (uint32_t)(number % l->worker_count);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Batches, prepared ahead by worker processes; or, without workers, when they are asked for.
+// Loads batches: worker processes prepare them in advance; without workers, they are prepared on
+// demand.
 
 #pragma once
 
@@ -17,18 +18,19 @@ struct batch {
 
 struct loader;
 
-// Starts the workers: fork before anything else has threads. The batches of an epoch are whole ones
-// only; a rest of samples is left out. The dataset must outlive the loader, which holds at least
-// one batch.
+// Starts the workers by fork: call it before any thread is started. An epoch has complete batches
+// only; remaining samples are left out. The dataset must outlive the loader, and have at least one
+// batch.
 int loader_open(const struct dataset *dataset, uint32_t batch_size, uint32_t epochs,
 	uint32_t workers, struct loader **ret, struct error *e);
 
-// How many batches an epoch has.
+// Number of batches in an epoch.
 uint32_t loader_epoch_batches(const struct loader *loader);
 
-// The next batch, the same for any number of workers. It is valid until the next call. Not to be
-// called after the last batch of the last epoch. -ECHILD: a worker has died.
+// Returns the next batch, which does not depend on the number of workers. It is valid until the
+// next call. Must not be called after the last batch of the last epoch. -ECHILD: a worker has
+// ended.
 int loader_next(struct loader *loader, struct batch *ret, struct error *e);
 
-// Ends the workers and waits for them. NULL is fine.
+// Ends the workers and waits for them. Accepts NULL.
 void loader_close(struct loader *loader);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// onednn-train: trains a small convolutional network on synthetic images, on the CPU. An ordinary
-// training job to measure. It says where its epochs, iterations and phases are (strain/marker.h),
-// which costs nothing where it is not recorded.
+// onednn-train: trains a small convolutional network on synthetic images, on the CPU. It is an
+// ordinary training job for measurements. It marks its epochs, iterations and phases
+// (strain/marker.h), which costs nothing if it is not recorded.
 //
 //   main.c       the loop over epochs
 //   settings.c   options
 //   network.c    layers, loss, Adam
-//   operation.c  tensors, and what runs between them forward and backward
+//   operation.c  tensors, and operations between them, forward and backward
 //   primitive.c  oneDNN, 2.x or 3.x
-//   loader.c     worker processes that prepare batches ahead
+//   loader.c     worker processes that prepare batches in advance
 //   dataset.c    the images
-//   shared.c     those that other frameworks have too
-//   burden.c     what makes it slow, where that is wanted
-//   ranks.c      several that train side by side
+//   shared.c     the images common to all frameworks
+//   burden.c     optional slow-downs
+//   ranks.c      several processes that train together
 //   checkpoint.c saving
 
 #include <errno.h>
@@ -36,9 +36,9 @@
 #include "settings.h"
 #include "strain/marker.h"
 
-// OpenMP reads its settings when it is loaded, before main: where they are not as they should be,
-// set them and start again. Without passive waiting its threads spin beside the loader's workers:
-// two of them on two busy CPUs were seen to make a step 16 times slower.
+// OpenMP reads its settings when it is loaded, before main. If they are wrong, they are set and the
+// program is executed again. Without passive waiting, its threads spin while the loader's workers
+// need CPUs: with two threads on two busy CPUs, steps were up to 16 times slower.
 static void prepare_threads(const struct settings *settings, char **argv)
 {
 	char threads[24];
@@ -48,7 +48,7 @@ static void prepare_threads(const struct settings *settings, char **argv)
 	if (threads_right && getenv("OMP_WAIT_POLICY")) {
 		return;
 	}
-	char program[4096]; // its own name, not /proc/self/exe, which would make it "exe" in ps
+	char program[4096]; // the real path, since /proc/self/exe would show as "exe" in ps
 	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	bool set = setenv("OMP_WAIT_POLICY", "passive", 0) == 0 &&
 	           (threads_right || setenv("OMP_NUM_THREADS", threads, 1) == 0);
@@ -60,8 +60,8 @@ static void prepare_threads(const struct settings *settings, char **argv)
 		strerror(errno));
 }
 
-// Ctrl-C and the like wait until a batch is done; then everything is put away and the signal taken.
-// One that is ignored (nohup, a shell's background) stays so.
+// Blocks Ctrl-C and similar signals until a batch is done; then everything is cleaned up and the
+// signal delivered. Ignored signals (nohup, a background job of a shell) stay ignored.
 static void hold_signals(sigset_t *ret)
 {
 	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
@@ -90,9 +90,9 @@ struct training {
 	struct loader *loader;
 	struct loader *validation; // NULL: none
 	struct network *network;
-	struct ranks *ranks; // NULL: this is the only one
+	struct ranks *ranks; // NULL: a single process
 	sigset_t held;
-	int signal; // that ended it; 0: none
+	int signal; // signal that ended it; 0: none
 };
 
 static uint32_t rank_number(const struct training *t)
@@ -100,7 +100,7 @@ static uint32_t rank_number(const struct training *t)
 	return t->ranks ? ranks_number(t->ranks) : 0;
 }
 
-// How many images of a batch are this process's.
+// Images per batch in this process.
 static int64_t share_of_batch(const struct settings *settings)
 {
 	return settings->batch_size / settings->processes;
@@ -179,7 +179,7 @@ struct progress {
 	uint64_t start_ns;
 };
 
-// The means of a pass over so many batches, of all that share them; and its line.
+// Computes the means of a pass over this many batches, over all processes, and prints its line.
 static int finish_pass(struct training *t, const char *what, int64_t epoch, uint32_t batches,
 	struct progress *done, struct error *e)
 {
@@ -204,7 +204,7 @@ static int finish_pass(struct training *t, const char *what, int64_t epoch, uint
 	return fflush(stdout) != 0 ? error_errno(e, errno, "cannot write") : 0;
 }
 
-// What the network makes of images that it is not trained on.
+// Evaluates the network on images that are not trained on.
 static int validate(struct training *t, int64_t epoch, struct error *e)
 {
 	struct progress done = {.start_ns = clock_monotonic_ns()};
@@ -286,7 +286,7 @@ static int train_epoch(struct training *t, int64_t epoch, struct error *e)
 	return r < 0 ? r : save(t, e);
 }
 
-// Some of this program's own images, or of those that all frameworks have.
+// Selects this program's own images, or those common to all frameworks.
 static void choose_images(
 	struct training *t, struct dataset *dataset, int64_t samples, uint64_t seed)
 {
@@ -344,7 +344,7 @@ static int open_training(struct training *t, struct error *e)
 		floats = model_parameter_count(settings->model, &size);
 	}
 	hold_signals(&t->held);
-	// Processes first: oneDNN starts threads, and a fork would lose them.
+	// Processes first: oneDNN starts threads, which a fork would lose.
 	int r = together > 1 ? ranks_start((uint32_t)together, floats, &t->ranks, e) : 0;
 	if (r == 0) {
 		r = open_loaders(t, e);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Layers become operations between tensors; softmax, cross-entropy and Adam (Kingma and Ba 2015)
-// are short enough to stand here.
+// Layers become operations between tensors. Softmax, cross-entropy and Adam (Kingma and Ba 2015)
+// are implemented here.
 
 #include "network.h"
 
@@ -31,12 +31,12 @@ static const struct layer cnn[] = {
 	{DENSE, 10, 0, 0, 0},
 };
 
-// So little that what surrounds the arithmetic takes longer than it does.
+// So small that overhead takes longer than arithmetic.
 static const struct layer tiny[] = {
 	{DENSE, 10, 0, 0, 0},
 };
 
-// So much arithmetic that nothing else matters.
+// So large that only arithmetic matters.
 static const struct layer wide[] = {
 	{CONVOLUTION, 96, 3, 0, 0},
 	{RELU, 0, 0, 0, 0},
@@ -50,7 +50,7 @@ static const struct layer wide[] = {
 	{DENSE, 10, 0, 0, 0},
 };
 
-// Krizhevsky (2014), as it is common today, without dropout.
+// Krizhevsky (2014), in the usual form, without dropout.
 static const struct layer alexnet[] = {
 	{CONVOLUTION, 64, 11, 4, 2},
 	{RELU, 0, 0, 0, 0},
@@ -80,7 +80,7 @@ static const struct model models[] = {
 	{"wide", wide, ARRAY_LENGTH(wide), 32, 9, 1e-3f},
 };
 
-// A parameter with Adam's memory of its gradients.
+// A parameter, with Adam's moments of its gradients.
 struct parameter {
 	struct tensor tensor;
 	float *mean;
@@ -90,7 +90,7 @@ struct parameter {
 struct network {
 	struct device device;
 	struct network_size size;
-	struct tensor activations[LAYERS_MAX + 1]; // the input, then each layer's output
+	struct tensor activations[LAYERS_MAX + 1]; // the input, then the output of each layer
 	struct parameter parameters[PARAMETERS_MAX];
 	struct operation *operations[LAYERS_MAX];
 	size_t activation_count;
@@ -144,8 +144,8 @@ static int add_activation(struct network *n, struct shape shape, bool with_gradi
 	return r;
 }
 
-// Uniform with the variance 2 / (inputs + outputs) that keeps the scale of what passes through,
-// both ways (Glorot and Bengio 2010).
+// Uniform with variance 2 / (inputs + outputs), which preserves the scale of activations and
+// gradients (Glorot and Bengio 2010).
 static void draw_weights(struct tensor *weights, struct random *random)
 {
 	float outputs = (float)weights->shape.size[0], inputs = (float)weights->shape.size[1];
@@ -207,7 +207,7 @@ static struct shape output_shape(const struct layer *layer, const struct shape *
 	return shape;
 }
 
-// The model's layer, with as many outputs as there are classes where it is the last.
+// A layer of the model; the last one gets as many outputs as there are classes.
 static struct layer layer_at(const struct model *model, size_t i, const struct network_size *size)
 {
 	struct layer layer = model->layers[i];
@@ -317,8 +317,8 @@ void network_free(struct network *n)
 	free(n);
 }
 
-// Softmax and cross-entropy of one image. Its gradient is the difference between the probabilities
-// and the truth. Returns the loss.
+// Softmax and cross-entropy of one image. The gradient is the difference between probabilities and
+// truth. Returns the loss.
 static double image_loss(const float *outputs, int classes, int class, float share, float *gradient)
 {
 	float largest = outputs[0];
@@ -346,8 +346,8 @@ static bool most_likely(const float *outputs, int classes, int class)
 	return true;
 }
 
-// Where a pixel of the larger image lies in the smaller one, as the centre of an area: between two
-// pixels, of which the second weighs `share`.
+// The position of a pixel of the larger image in the smaller one, by pixel centres: between two
+// pixels, the second with weight `share`.
 struct place {
 	int first;
 	int second;
@@ -443,7 +443,7 @@ void network_update(struct network *n, float rate)
 {
 	static const float mean_decay = 0.9f, square_decay = 0.999f, smallest = 1e-8f;
 	n->step++;
-	// Both means start at 0; the corrections undo how far that pulls them down.
+	// Both means start at 0; the corrections compensate for that.
 	float mean_share = 1 - powf(mean_decay, (float)n->step);
 	float square_share = 1 - powf(square_decay, (float)n->step);
 	for (size_t p = 0; p < n->parameter_count; p++) {

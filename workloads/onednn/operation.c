@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// An operation is two lists of steps, one each way. A step is a oneDNN primitive with its memory.
-// Where a primitive wants weights in an order of its own, a reorder comes before it; where it
-// leaves their gradient in one, a reorder comes after.
+// An operation has two lists of steps, forward and backward. A step is a oneDNN primitive with its
+// memory. If a primitive needs weights in a layout of its own, a reorder precedes it; if it returns
+// their gradient in one, a reorder follows.
 
 #include "operation.h"
 
@@ -33,12 +33,12 @@ struct operation {
 	struct pass forward;
 	struct pass backward;
 	dnnl_primitive_desc_t description; // of the forward primitive
-	dnnl_memory_t workspace; // what pooling remembers from forward for backward
-	dnnl_memory_t memories[MEMORIES_MAX]; // all of them, for the end
+	dnnl_memory_t workspace; // data that pooling keeps from forward for backward
+	dnnl_memory_t memories[MEMORIES_MAX]; // all of them, to destroy them
 	int memory_count;
 };
 
-// What each primitive reads and writes, each way; 0 ends a list.
+// Arguments that each primitive reads and writes, in each direction; 0 ends a list.
 static const int arguments[][3][ARGUMENTS_MAX + 1] = {
 	[CONVOLUTION] =
 		{
@@ -155,7 +155,7 @@ static int add_reorder(struct operation *o, struct pass *pass, dnnl_memory_t fro
 	return r;
 }
 
-// The tensor's data that stands behind an argument.
+// The tensor data for an argument.
 static struct tensor *operand(const struct operation *o, int argument, float **ret_data)
 {
 	const struct {
@@ -189,8 +189,8 @@ static int bind_tensor(struct operation *o, int argument, dnnl_memory_t *ret, st
 	return r;
 }
 
-// The memory in which a primitive wants this argument; *ret_plain is the tensor's own, and the same
-// where the primitive takes it as it is.
+// The memory in the layout that a primitive needs for this argument. *ret_plain is the tensor's own
+// memory; it is the same if the primitive accepts that.
 static int bind_argument(struct operation *o, dnnl_primitive_desc_t description, int argument,
 	dnnl_memory_t *ret, dnnl_memory_t *ret_plain, struct error *e)
 {
@@ -283,7 +283,7 @@ int operation_new(const struct device *device, enum primitive_kind kind,
 	o->kind = kind;
 	o->operands = *operands;
 	int r = add_direction(o, FORWARD, e);
-	// Weights first: an operation in place overwrites what the gradient came in.
+	// Weights first: an in-place operation overwrites the incoming gradient.
 	if (r == 0 && operands->weights) {
 		r = add_direction(o, BACKWARD_WEIGHTS, e);
 	}

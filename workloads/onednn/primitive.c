@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// oneDNN 2.x and 3.x behind one face. In 2.x a layout is a struct and a primitive is described
-// in two steps (an operation, then its primitive); in 3.x a layout is a handle and one call does.
+// A common interface to oneDNN 2.x and 3.x. In 2.x a layout is a struct, and a primitive is
+// described in two steps (an operation, then its primitive); in 3.x a layout is a handle, and one
+// call suffices.
 
 #include "primitive.h"
 
@@ -67,7 +68,7 @@ static void layout_done(struct layout *layout)
 
 #endif
 
-// What a description is made of. Weights come in an order of the primitive's own choice.
+// Inputs of a description. The primitive chooses the layout of weights.
 struct request {
 	dnnl_engine_t engine;
 	enum direction direction;

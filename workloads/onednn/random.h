@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Small reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014), whose state is a
-// counter, so that a stream of its own for every sample costs nothing.
+// Small reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014). Its state is a counter,
+// so each sample can have a stream of its own at no cost.
 
 #pragma once
 
@@ -20,7 +20,7 @@ static inline uint64_t random_u64(struct random *random)
 	return z ^ (z >> 31);
 }
 
-// The stream that belongs to two numbers, of a seed.
+// The stream of a seed for two numbers.
 static inline struct random random_stream(uint64_t seed, uint64_t a, uint64_t b)
 {
 	struct random random = {seed};
@@ -29,7 +29,7 @@ static inline struct random random_stream(uint64_t seed, uint64_t a, uint64_t b)
 	return random;
 }
 
-// Below `limit`, which is far below 2^32: the bias is below limit / 2^32.
+// A number below `limit`. `limit` must be far below 2^32: the bias is below limit / 2^32.
 static inline uint32_t random_below(struct random *random, uint32_t limit)
 {
 	return (uint32_t)((random_u64(random) >> 32) * limit >> 32);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// A star: rank 0 has a socket to each of the others, hears from all, then answers all.
+// A star: rank 0 has a socket to each of the others, receives from all, then replies to all.
 
 #include "ranks.h"
 
@@ -27,8 +27,8 @@ struct ranks {
 	uint32_t peer_count; // rank 0: all others; the others: rank 0
 	struct peer *peers;
 	size_t floats;
-	float *memory; // of all ranks: what each has, then the means; NULL: there is nothing to
-	               // average
+	// Shared by all ranks: the values of each, then the means; NULL: nothing to average.
+	float *memory;
 };
 
 static size_t memory_bytes(const struct ranks *ranks)
@@ -44,7 +44,7 @@ static void peers_close(struct ranks *ranks)
 	ranks->peer_count = 0;
 }
 
-// In the new process.
+// Called in the new process.
 static void become(struct ranks *ranks, uint32_t number, int socket)
 {
 	peers_close(ranks);
@@ -133,7 +133,7 @@ int ranks_meet(struct ranks *ranks, struct error *e)
 	return here ? 0 : error_set(e, ECHILD, "another rank is gone");
 }
 
-// One rank's part of the means: each has a part of its own, so that all add at once.
+// Adds up one rank's part of the means: each rank has its own part, so that all work at once.
 static void add_part(const struct ranks *ranks, size_t count)
 {
 	size_t first = count * ranks->number / ranks->count;
@@ -151,7 +151,7 @@ static void add_part(const struct ranks *ranks, size_t count)
 	}
 }
 
-// Nobody writes its numbers again before all have read the means: it meets the others first.
+// No rank writes its values again before all have read the means: it first meets the others.
 int ranks_average(
 	struct ranks *ranks, const struct piece *pieces, size_t piece_count, struct error *e)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// Options: nearly all are numbers.
+// Options: most of them are numbers.
 
 #include "settings.h"
 
@@ -136,7 +136,7 @@ static void parse_number(struct settings *settings, const struct number *number,
 	}
 }
 
-// What options mean together.
+// Checks combinations of options.
 static void check_together(struct settings *settings, struct argp_state *state)
 {
 	settings->shared = settings->dataset_samples > 0;

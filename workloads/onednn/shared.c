@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// In integers, because cosines of floats differ from library to library.
+// Uses integers, because floating-point cosines differ between libraries.
 
 #include "shared.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The images of dt1 and dt2 that all frameworks train on, to the last bit: ../datasets/synthetic.py
-// says how they are made, and this is the same in C.
+// The images of dt1 and dt2, which are identical in all frameworks, to the last bit.
+// ../datasets/synthetic.py defines them; this is the same in C.
 
 #pragma once
 
@@ -14,7 +14,7 @@ enum {
 	SHARED_LEVELS = SHARED_EDGE * SHARED_EDGE * SHARED_COLOURS,
 	SHARED_CLASSES = 10,
 	SHARED_WAVES = 3,
-	SHARED_TURN = 1024, // so many steps have a turn
+	SHARED_TURN = 1024, // steps of a full turn
 };
 
 struct shared_wave {
@@ -32,6 +32,6 @@ struct shared_images {
 
 void shared_init(struct shared_images *images, uint64_t seed);
 
-// Image `number`, row by row with its colours together. Returns its class.
+// Renders image `number`, row by row with its colours together. Returns its class.
 int shared_render(
 	const struct shared_images *images, uint64_t number, uint8_t levels[SHARED_LEVELS]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The dataset and its loader: the same batches from any number of workers, every sample once in an
-// epoch, and a worker's death told.
+// The dataset and its loader: batches do not depend on the number of workers, every sample occurs
+// once per epoch, and the end of a worker is reported.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void test_workers_give_the_same(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
-// More workers than batches, and a trainer that stops early, end as cleanly.
+// More workers than batches, or a trainer that stops early, also end cleanly.
 static void test_closing_early(void **state)
 {
 	(void)state;
@@ -100,8 +100,8 @@ static void test_every_sample_once(void **state)
 	assert_memory_not_equal(orders[0], orders[1], sizeof(orders[0]));
 }
 
-// About as many of each class; the same sample looks different in another epoch, and its class
-// stays.
+// Classes have about equal numbers of samples. A sample differs between epochs, but keeps its
+// class.
 static void test_samples(void **state)
 {
 	(void)state;
@@ -148,14 +148,14 @@ static void test_killed_worker(void **state)
 	pid_t worker = only_child();
 	if (worker == 0) {
 		loader_close(loader);
-		skip(); // a kernel without children files
+		skip(); // the kernel has no files of children
 	}
 	struct batch batch;
 	assert_int_equal(loader_next(loader, &batch, &e), 0);
 	assert_int_equal(kill(worker, SIGKILL), 0);
 	int r = 0;
 	for (uint32_t i = 1; i < loader_epoch_batches(loader) && r == 0; i++) {
-		r = loader_next(loader, &batch, &e); // what was ready may still come
+		r = loader_next(loader, &batch, &e); // batches that were ready may still arrive
 	}
 	assert_int_equal(r, -ECHILD);
 	assert_non_null(strstr(e.text, "loader worker 0"));

@@ -24,8 +24,8 @@ enum { IMAGES = 4, MASKS = 6 };
 
 static const float rate = 1e-3f;
 
-// What AlexNet has and the CNN has not, small: strides, padding, windows that overlap, an image
-// that is resized before and after.
+// A small network with the features that AlexNet has and the CNN does not: strides, padding,
+// overlapping windows, an image that is resized before and after.
 static const struct layer steps[] = {
 	{CONVOLUTION, 6, 11, 4, 2},
 	{RELU, 0, 0, 0, 0},
@@ -72,9 +72,9 @@ static void move(struct tensor *t, const float *origin, const float *direction, 
 	}
 }
 
-// A random half of the gradient, scaled to length 1. Along it the loss must change by the length of
-// that half, unless one of the components is wrong: an error that is at right angles to one half is
-// not to the next. Returns the length.
+// A random half of the gradient, scaled to length 1. Along it, the loss must change by the length
+// of that half, unless a component is wrong: an error that is orthogonal to one half is not to the
+// next. Returns the length.
 static double masked_direction(
 	const float *gradient, size_t count, struct random *random, float *direction)
 {
@@ -91,10 +91,10 @@ static double masked_direction(
 }
 
 // Central differences in float32. The loss is summed in double from outputs of about 1 that are
-// rounded to 2^-24 at each of 5 layers: an error of 1e-7 or so, which a step of 2 * 0.0003 turns
-// into less than 2e-4 of slope, 0.2 % of the shortest gradient here (0.09). The ReLUs and maxima
-// that switch within the step make the rest, in proportion to it: 2 % was seen at 0.005, 0.6 % at
-// 0.0003. A wrong sign, factor or missing term is off by far more than the 2 % allowed.
+// rounded to 2^-24 at each of 5 layers: an error of about 1e-7. A step of 2 * 0.0003 turns that
+// into less than 2e-4 of slope, 0.2 % of the shortest gradient here (0.09). The rest of the error
+// comes from ReLUs and maxima that switch within the step, and is proportional to it: 2 % was seen
+// at 0.005, 0.6 % at 0.0003. A wrong sign, factor or missing term exceeds the allowed 2 % by far.
 static void check_parameter(struct network *network, size_t number, const float *images,
 	const uint8_t *classes, struct random *random)
 {
@@ -168,7 +168,7 @@ static void test_parameter_count(void **state)
 	network_free(network);
 	const struct network_size small = {1, IMAGE_EDGE, IMAGE_EDGE, IMAGE_COLOURS, 0};
 	assert_int_equal(model_parameter_count(model_find("cnn"), &small), expected);
-	// As published, and whatever the images' size.
+	// As published, for any size of the images.
 	struct network_size size = {1, IMAGE_EDGE, 224, IMAGE_COLOURS, 1000};
 	assert_int_equal(model_parameter_count(model_find("alexnet"), &size), 61100840);
 	size.edge = 64;

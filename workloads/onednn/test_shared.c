@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// The images that all frameworks have are those of ../datasets/synthetic.py, to the last bit:
+// The images common to all frameworks are those of ../datasets/synthetic.py, to the last bit:
 // images 59,990 to 60,009 of two seeds have the sums (FNV-1a of pixels, then class) that it gives.
 
 #include <setjmp.h>
