@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What the figures share: running jobs with and without recording, reading clocks and run files."""
+"""Common to the figures: running jobs with and without recording, reading clocks and run files."""
 
 import contextlib
 import json
@@ -18,28 +18,28 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = (ROOT / os.environ.get("BUILD", "build")).resolve()
 STRAIN = BUILD / "strain"
 PROGRAMS = BUILD / "bench"
-PYTHON = "/usr/bin/python3"  # the distribution's, which has its PyTorch and psutil
+PYTHON = "/usr/bin/python3"  # that of the distribution, with its PyTorch and psutil
 TICK_S = 0.01
 
 
 class Skip(Exception):
-    """A figure that cannot be measured here, and why."""
+    """The reason why a figure cannot be measured here."""
 
 
 @dataclass
 class Result:
-    """One line: what was measured, ours beside a floor or peer, and the aim."""
+    """One line: the measured figure, a floor or peer, and the aim."""
 
     what: str
     ours: str
-    beside: str  # the floor or peer, with its value; "" where there is none
-    ratio: str  # what the aim is about
+    beside: str  # the floor or peer, with its value; "" for none
+    ratio: str  # the figure that the aim refers to
     aim: str
-    met: bool | None  # None: it cannot be told here
-    why: str = ""  # it cannot
+    met: bool | None  # None: cannot be decided here
+    why: str = ""  # why it cannot be decided
 
     def line(self):
-        """The line as it is printed."""
+        """The text of the line."""
         parts = [self.ours, self.beside, self.ratio]
         verdict = {True: "met", False: "NOT MET", None: f"not shown: {self.why}"}[self.met]
         return f"{self.what}: {'; '.join(p for p in parts if p)} (aim: {self.aim}): {verdict}"
@@ -51,14 +51,14 @@ def program(name):
 
 
 def trainer_script():
-    """The PyTorch job, where PyTorch is."""
+    """The PyTorch job; requires PyTorch."""
     if subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode:
         raise Skip("no PyTorch (make frameworks)")
     return str(ROOT / "workloads/pytorch/train.py")
 
 
 def cpu_ns(pid):
-    """CPU time of a process from its clock, or None where it is gone."""
+    """CPU time of a process from its clock, or None if it has ended."""
     try:
         return time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
@@ -76,7 +76,7 @@ def children(pid):
 
 
 def descendants(pid):
-    """A process's children, their children, and so on."""
+    """All descendants of a process."""
     found = children(pid)
     for child in list(found):
         found += descendants(child)
@@ -85,13 +85,13 @@ def descendants(pid):
 
 @contextlib.contextmanager
 def run_file():
-    """A path for a run, removed with all beside it."""
+    """A path for a run in a temporary folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="strain-bench-") as folder:
         yield Path(folder) / "bench.strain"
 
 
 def environment():
-    """Ours without what would change a measurement."""
+    """The environment, without variables that affect measurements."""
     return {k: v for k, v in os.environ.items() if not k.startswith("STRAIN_")}
 
 
@@ -123,7 +123,7 @@ class Recording:
         return [p for p in descendants(self.process.pid) if p != self.recorder]
 
     def watch(self, period=0.05):
-        """Waits for the end; returns (CPU ns, wall ns) of the recorder as last seen from outside."""
+        """Waits for the end; returns the last (CPU ns, wall ns) of the recorder, read from outside."""
         start = time.monotonic_ns()
         last = (0, 0)
         while self.process.poll() is None:
@@ -134,7 +134,7 @@ class Recording:
         return last
 
     def wait(self):
-        """Waits for the end; returns the job's output and what strain said."""
+        """Waits for the end; returns the output of the job and of strain."""
         output, said = self.process.communicate()
         return output, said
 

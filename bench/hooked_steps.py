@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""A PyTorch job under `strain run` that switches its own hooks off and on: what they cost it.
+"""A PyTorch job under `strain run` that switches its own hooks off and on, to measure their cost.
 
     hooked_steps.py FOLDER small|cnn PAIRS   FOLDER: of workloads/pytorch
 
-Steps come in pairs of blocks, one with the hooks and one without, in random order, each after some that
-do not count; the difference of each pair, us a step, is printed, then `step` and the median time of a step
-without. `mark PAIRS`: lines of what a mark costs after a pause, what it costs then, and a reading of
-the clock, us. `jax PAIRS`: as for PyTorch, of a jitted step of nearly nothing, called as it is and as
-JAX made it.
+Steps run in pairs of blocks, one with the hooks and one without, in random order, each after some steps
+that do not count. Prints the difference of each pair in us per step, then `step` and the median time of a
+step without hooks. `mark PAIRS` prints lines in us: the cost of a mark after a pause, of the next marks,
+and of a reading of the clock. `jax PAIRS`: like PyTorch, for a nearly empty jitted step, called with the
+hook and without.
 """
 
 import random
@@ -18,7 +18,7 @@ import time
 
 MARKS = 100
 BLOCK = {"small": 20, "cnn": 2, "jax": 50}  # steps
-BEFORE = {"small": 4, "cnn": 1, "jax": 10}  # what changed has to be looked up anew
+BEFORE = {"small": 4, "cnn": 1, "jax": 10}  # until caches match the change
 
 
 def job(folder, kind):
@@ -36,7 +36,7 @@ def job(folder, kind):
 
 
 def steps(folder, kind):
-    """Yields once for each step, for ever."""
+    """Yields once per step, endlessly."""
     import torch
     from torch.nn import functional
     from torch.utils.data import DataLoader
@@ -55,7 +55,7 @@ def steps(folder, kind):
 
 
 def jax_steps(hooked):
-    """The same of JAX; hooked[0]: whether the step is the hooked one."""
+    """The same for JAX; hooked[0]: whether the step is hooked."""
     import jax
 
     @jax.jit
@@ -70,7 +70,7 @@ def jax_steps(hooked):
 
 def compare(going, switch, kind, pairs):
     """Prints each pair's difference."""
-    # A small step is all one thread's: its CPU time does not know what else the machine does.
+    # A small step runs in one thread: its CPU time does not depend on other load of the machine.
     clock = time.perf_counter_ns if kind == "cnn" else time.thread_time_ns
     for _ in range(5 if kind == "cnn" else 100):
         next(going)
@@ -92,9 +92,9 @@ def compare(going, switch, kind, pairs):
 
 
 def marks(pairs):
-    """Prints what marks, and readings of the clock, cost in us: a line a pair."""
+    """Prints the cost of marks and of readings of the clock in us: a line per pair."""
     import strain_ring
-    import torch  # noqa: F401  which has the ring begin
+    import torch  # noqa: F401  creates the ring
 
     ring = strain_ring.here()
     begin, end, word, clock = ring.begin, ring.end, strain_ring.DATA, time.monotonic_ns
@@ -110,11 +110,11 @@ def marks(pairs):
             clock()
         cuts.append(time.perf_counter_ns())
         print(*((after - before) / 1000 / MARKS for before, after in zip(cuts, cuts[1:])))
-        time.sleep(0.002)  # the recorder reads: the ring never fills
+        time.sleep(0.002)  # for the recorder to read: the ring never fills
 
 
 def switch_jax(hooked):
-    """Chooses which function is called."""
+    """Selects the function that is called."""
 
     def switch(on):
         hooked[0] = on

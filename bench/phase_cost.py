@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What a phase of the package `strain` costs, in turns with a with-statement that does nothing: phase_cost.py
-ROUNDS, under strain run or not. A line a round: ns of a phase, of a phase that is named each time, and of
-the empty one."""
+"""The cost of a phase of the package `strain`, in turns with an empty with-statement: phase_cost.py
+ROUNDS, under strain run or not. Prints a line per round: ns of a phase, of a phase that is created with
+its name each time, and of the empty one."""
 
 import sys
 import time
@@ -25,7 +25,7 @@ class Empty:
 
 
 def cost(context):
-    """ns of a block."""
+    """The time of a block in ns."""
     began_ns = time.perf_counter_ns()
     for _ in range(TIMES):
         with context:
@@ -34,7 +34,7 @@ def cost(context):
 
 
 def cost_named():
-    """The same where the program names it there, as most do."""
+    """The same for a phase created at its use, as in most programs."""
     began_ns = time.perf_counter_ns()
     for _ in range(TIMES):
         with strain.phase("forward"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The peer: what many scripts do to watch a job, every 10 ms or as often as it can.
+"""The peer: watches a job like many scripts do, every 10 ms or as often as possible.
 
     psutil_loop.py PID COUNTER
 
-watches a process with its descendants and keeps the number of its ticks in the file COUNTER.
+Watches a process with its descendants, and stores the number of its ticks in the file COUNTER.
 """
 
 import mmap
@@ -19,7 +19,7 @@ TICK_S = 0.01
 
 
 def main():
-    """Until it is killed."""
+    """Runs until it is killed."""
     root = psutil.Process(int(sys.argv[1]))
     file = os.open(sys.argv[2], os.O_RDWR)
     os.ftruncate(file, 8)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What the recorder reads of machine and job at its default rates: the arguments of the floor."""
+"""The files of machine and job that the recorder reads at its default rates: arguments of the floor."""
 
 from pathlib import Path
 
 from harness import program
 
-# Every so many ms (0: every tick), as in src/record/source/*.c. What is read of each process stands
-# in floor.c.
+# Interval in ms (0: every tick), as in src/record/source/*.c. The files of each process are in
+# floor.c.
 MACHINE_FILES = {
     "/proc/loadavg": 0,
     "/proc/stat": 100,
@@ -19,7 +19,7 @@ MACHINE_FILES = {
     "/proc/vmstat": 1000,
     "/proc/net/dev": 1000,
 }
-# Of the job's own cgroup, by controller; "" is v2. The counter of CPU time serves two sources.
+# Files of the job's own cgroup, by controller; "" is v2. Two sources use the counter of CPU time.
 CGROUP_FILES = {
     "cpuacct": [("cpuacct.usage", 0), ("cpuacct.usage", 100), ("cpuacct.stat", 100)],
     "memory": [("memory.stat", 100), ("memory.usage_in_bytes", 100), ("memory.oom_control", 100),
@@ -31,7 +31,7 @@ CGROUP_FILES = {
 
 
 def mount_points():
-    """Where each cgroup hierarchy is mounted: by controller, "" for v2."""
+    """The mount point of each cgroup hierarchy, by controller; "" for v2."""
     found = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         before, after = line.split(" - ")
@@ -44,7 +44,7 @@ def mount_points():
 
 
 def cgroup_files(pid):
-    """(path, ms) of what is read of the job's own cgroup; none where it has none."""
+    """(path, ms) of the files of the job's own cgroup; empty if it has none."""
     mounts = mount_points()
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -55,9 +55,9 @@ def cgroup_files(pid):
 
 
 def floor_command(seconds, counter, pids):
-    """The command that reads the same of these processes and does nothing with it.
+    """The command that reads the same files of these processes, without using them.
 
-    counter: the file in which it counts its ticks.
+    counter: the file for the number of its ticks.
     """
     files = [*MACHINE_FILES.items(), *cgroup_files(pids[0])]
     return [program("floor"), str(seconds), counter, *(f"{ms}:{path}" for path, ms in files),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What the jobs in Python have in common, without a framework. $FOLDER is workloads/.
+# Code common to the Python jobs, without a framework. $FOLDER is workloads/.
 
 bats_require_minimum_version 1.5.0
 
@@ -61,7 +61,7 @@ options() {
 	EOF
 	[[ "$output" == "-: MemoryError: 1099511627776 images take 13519595.0 GB, "*" GB are available ("*"); --samples: fewer" ]]
 	[ "$(wc -l <<<"$output")" = 1 ]
-	# The least of the machine and of all cgroups that one is in.
+	# The minimum over the machine and all cgroups of the process.
 	mkdir -p root/proc/self root/sys/fs/cgroup/memory/a/b root/sys/fs/cgroup/x
 	printf 'MemTotal: 9 kB\nMemAvailable: 4000000 kB\nSwapFree: 1000000 kB\n' >root/proc/meminfo
 	there() {
@@ -87,7 +87,7 @@ options() {
 	mkdir -p frameworks/python/bin none
 	cat >frameworks/python/bin/python <<-'EOF'
 		#!/bin/sh
-		# has jax, and says what it is given
+		# has jax, and prints its arguments
 		case $1 in
 		-c) [ "$3" = jax ] ;;
 		*) echo "${1##*/workloads/}" "$2" "$3" "$4" ;;
@@ -124,7 +124,7 @@ options() {
 	for plan in examples/*.yaml; do
 		run -0 "$STRAIN" sweep --dry-run -o "$BATS_TEST_TMPDIR/none" "$plan"
 		[[ "${lines[0]}" =~ ^[0-9]+\ trials\ of\ [0-9]+\ configurations ]]
-		# As many as its comment says.
+		# The number in its comment.
 		grep -q "^# ${lines[0]%% *} trials, [1-9][0-9]* minutes" "$plan"
 	done
 }

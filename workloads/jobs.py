@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What the training jobs in Python have in common: their options, and the lines that they print.
+"""Common to the training jobs in Python: their options and output lines.
 
     cnn: 89450 parameters, 3200 images, batch size 32, 2 workers, cpu
     epoch 1/3  loss 0.9133  accuracy 0.672  9.7 s  1320 images/s
@@ -16,17 +16,17 @@ import sys
 
 import synthetic
 
-# What a model is made by; the edge of the images that it was published for, and of the smallest
-# that it can be trained on; Adam's rate.
+# The function that makes a model; the edge of the images in its publication, and of the smallest
+# possible ones; the learning rate of Adam.
 Model = collections.namedtuple("Model", "make image_size smallest learning_rate")
 
 
 class Problem(Exception):
-    """What ends the job with one line."""
+    """An error that ends the job with one line."""
 
 
 def at_least(smallest):
-    """A type of options: whole numbers from there on."""
+    """A type of options: integers of at least `smallest`."""
 
     def number(text):
         value = int(text)
@@ -39,7 +39,7 @@ def at_least(smallest):
 
 
 def known_dataset(text):
-    """A dataset's name, or a folder."""
+    """The name of a dataset, or a folder."""
     if text not in synthetic.SAMPLES and not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"expected dt1, dt2 or a folder, found '{text}'")
     return text
@@ -75,14 +75,14 @@ def parse_options(description, models):
 
 
 def check_samples(options, samples):
-    """Ends the job where they do not fill a batch, which is all that is trained on."""
+    """Ends the job if the samples do not fill a batch: only complete batches are used."""
     for count, what in (samples, "samples"), (options.validation_samples, "validation samples"):
         if count < options.batch_size and (count != 0 or what == "samples"):
             raise Problem(f"{count} {what} do not fill a batch of {options.batch_size}")
 
 
 def announce(options, parameters, samples, device, native_size=None):
-    """Prints what is trained. native_size: the edge of the dataset's images, where all have one."""
+    """Prints the settings of the training. native_size: the edge of the dataset's images, if they have the same."""
     text = f"{options.model}: {parameters} parameters, {samples} images, "
     text += f"batch size {options.batch_size}, {options.workers} workers, {device}"
     if options.processes > 1:
@@ -99,8 +99,7 @@ def say(what, epoch, options, loss, accuracy, count, seconds):
 
 
 def images_of(folder):
-    """Paths of the images in a folder of folders, the number of each one's class, and how many
-    classes there are."""
+    """Paths of the images in a folder of folders, the class number of each, and the number of classes."""
     kinds = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     found = [(os.path.join(folder, kind, name), number) for number, kind in enumerate(kinds)
              for name in sorted(os.listdir(os.path.join(folder, kind)))]  # fmt: skip
@@ -109,7 +108,7 @@ def images_of(folder):
 
 @contextlib.contextmanager
 def others(environments):
-    """Starts this program once more for each environment; ends with them, and they with it."""
+    """Starts this program once for each environment. All end together."""
     started = []
     try:
         for environment in environments:
@@ -124,7 +123,7 @@ def others(environments):
 
 
 def run(main):
-    """Calls it; a problem, or too little memory, is one line and status 1."""
+    """Calls main. A Problem or a lack of memory gives one line and status 1."""
     try:
         main()
     except Problem as problem:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# The jobs on frameworks that `make frameworks` installs: $FRAMEWORK is jax or tensorflow, $SCRIPT its
+# The jobs on frameworks installed by `make frameworks`: $FRAMEWORK is jax or tensorflow, $SCRIPT its
 # job.
 
 bats_require_minimum_version 1.5.0
@@ -45,7 +45,7 @@ resnet50 25557032' ]
 	FRAMEWORK=$FRAMEWORK "$python" - <<-'PYTHON'
 		import json, os
 		spans = {(row["kind"], row["name"]): row for row in json.load(open("spans.json"))}
-		# JAX has no epochs of its own, and its first steps are not known to be such.
+		# JAX has no epochs of its own, and its first steps cannot be recognised.
 		epochs = os.environ["FRAMEWORK"] != "jax"
 		assert spans["iteration", "iteration"]["times"] >= (20 if epochs else 16), spans
 		assert spans["iteration", "iteration"]["samples"] >= (1280 if epochs else 1024), spans
@@ -67,6 +67,6 @@ resnet50 25557032' ]
 	scores one >losses_one
 	scores two >losses_two
 	[ "$(wc -l <losses_one)" = 2 ]
-	# Sums are rounded otherwise, which 10 steps of Adam make larger.
+	# Sums are rounded differently, which 10 steps of Adam amplify.
 	paste losses_one losses_two | awk '{ print; if (NF != 10 || ($3 - $8) ^ 2 > 0.01 ^ 2 || ($5 - $10) ^ 2 > 0.02 ^ 2) exit 1 }'
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Every figure, in the order in which they are printed; each module has a measure() that yields lines."""
+"""All figures, in the order of printing. Each module has a measure() that yields lines."""
 
 NAMES = [
     "reading",

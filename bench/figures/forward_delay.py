@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What --epoch-pattern adds to a line of the job's output on its way through a pipe."""
+"""The delay that --epoch-pattern adds to a line of the job's output through a pipe."""
 
 import subprocess
 

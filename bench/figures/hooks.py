@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What the hooks cost a PyTorch job: a mark from Python, all hooks of a step, throughput."""
+"""The cost of the hooks for a PyTorch job: a mark from Python, all hooks of a step, throughput."""
 
 import os
 import statistics
@@ -14,13 +14,13 @@ PHASE_SCRIPT = ROOT / "bench/phase_cost.py"
 PHASES = "60"  # rounds
 PAIRS = {"mark": 400, "small": 300, "cnn": 700, "jax": 300}
 STARTS = 40
-# Tensors of some MB keep the memory they had: page faults would hide a thousandth of a step.
+# Freed memory of tensors is kept: page faults would hide a difference of a thousandth of a step.
 KEEP = {name: str(1 << 32) for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")}
 FRAMEWORKS = Path(os.environ.get("STRAIN_FRAMEWORKS", ROOT / ".frameworks")) / "python/bin/python"
 
 
 def output(*arguments, python=PYTHON, script=SCRIPT):
-    """Lines of the job, recorded; one thread."""
+    """Output lines of the recorded job, with one thread."""
     with run_file() as path:
         command = [STRAIN, "run", "--force", "-o", path, "--", python, script, *arguments]
         out = subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True,
@@ -30,7 +30,7 @@ def output(*arguments, python=PYTHON, script=SCRIPT):
 
 
 def starts():
-    """Pairs of a start of `python3 -c pass`, with hooks and without; seconds."""
+    """Pairs of times of `python3 -c pass`, with hooks and without, in seconds."""
     script = (
         "import os, random, subprocess, sys, time\n"
         "bare = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}\n"
@@ -50,13 +50,13 @@ def starts():
 
 
 def differences(*arguments, python=PYTHON):
-    """The interval of the pairs' differences, us, and the step without."""
+    """The interval of the differences of the pairs, and the step without hooks, in us."""
     lines = output(*arguments, python=python)
     return interval([float(line) for line in lines[:-1]]), float(lines[-1].split()[1])
 
 
 def small_step(what, *arguments, python=PYTHON):
-    """All hooks of a step of nearly nothing."""
+    """All hooks of a nearly empty step."""
     (middle, low, high), step = differences(*arguments, python=python)
     return Result(what, f"{middle:.1f} us ({low:.1f} to {high:.1f})",
                   f"a step of nearly nothing {step:.0f} us", f"{arguments[-1]} pairs",
@@ -64,8 +64,8 @@ def small_step(what, *arguments, python=PYTHON):
 
 
 def phases():
-    """A phase of the package `strain`, named where it begins, over a with-statement that does nothing:
-    recorded and not."""
+    """A phase of the package `strain`, named at its start, relative to an empty with-statement:
+    recorded and not recorded."""
     alone = environment() | {"PYTHONPATH": str(ROOT / "hooks/python"), "PYTHONDONTWRITEBYTECODE": "1"}
     lines = {"recorded": output(PHASES, script=PHASE_SCRIPT),
              "not recorded": subprocess.run([PYTHON, PHASE_SCRIPT, PHASES], env=alone, check=True,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Ticks that come more than an interval late or not at all, at 1 ms, beside a bare timer loop."""
+"""Ticks at 1 ms that are more than an interval late or missed, next to a bare timer loop."""
 
 import subprocess
 

@@ -19,7 +19,7 @@ TRACE = ROOT / "tests/traces/schema-1004-onednn.strain"
 
 
 def make_runs(folder):
-    """Copies of one run, each with another start, written where the first one's stands."""
+    """Copies of one run, each with a different start time, written into the file in place."""
     data = TRACE.read_bytes()
     with sqlite3.connect(f"file:{TRACE}?immutable=1", uri=True) as run:
         [(start,)] = run.execute("SELECT value FROM run WHERE key = 'start_utc_ns'")
@@ -31,7 +31,7 @@ def make_runs(folder):
 
 
 def make_trials(folder):
-    """A sweep's directory: two labels of 20 and 10 values, five repeats."""
+    """The directory of a sweep: two labels with 20 and 10 values, five repeats."""
     folder.mkdir()
     (folder / "plan.yaml").write_text("command: x\n")
     data = TRACE.read_bytes()
@@ -48,7 +48,7 @@ def make_trials(folder):
 
 
 def timed(*command):
-    """Seconds that a command takes."""
+    """The duration of a command in seconds."""
     start = time.perf_counter()
     subprocess.run([STRAIN, *command], check=True, stdout=subprocess.DEVNULL, env=environment())
     return time.perf_counter() - start
@@ -63,14 +63,14 @@ def drop_pages(folder):
 
 
 def from_disk_and_cache(folder, *command):
-    """Seconds of the command with the files on the disk, and the median with the files in the page cache."""
+    """Seconds with the files on disk only, and the median with the files in the page cache."""
     drop_pages(folder)
     cold = timed(*command)
     return cold, median([timed(*command) for _ in range(ROUNDS)])
 
 
 def forget(folder):
-    """Removes the findings from the first runs of a folder, and the others."""
+    """Removes the stored findings from the first runs of a folder, and deletes the other runs."""
     for i, path in enumerate(sorted(folder.glob("*.strain"))):
         if i >= FORGOTTEN:
             path.unlink()
@@ -83,7 +83,7 @@ def forget(folder):
 
 
 def look_at_all(folder):
-    """Seconds that asking for the size and the times of every file takes: the floor."""
+    """The floor: seconds for a stat of every file."""
     start = time.perf_counter()
     with os.scandir(folder) as entries:
         for entry in entries:

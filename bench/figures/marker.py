@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What a mark costs the job, beside a reading of the clock, and where nothing records it."""
+"""The cost of a mark for the job, next to a reading of the clock; recorded and not recorded."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ LIBRARY = BUILD / "libstrain-nvtx.so"
 
 
 def cost(directory):
-    """The clock and a mark, ns each; directory: of the rings, None for none."""
+    """The clock and a mark, in ns each. directory: of the rings; None: not recorded."""
     environment = {k: v for k, v in os.environ.items() if k != "STRAIN_MARKERS"}
     if directory:
         environment["STRAIN_MARKERS"] = directory
@@ -24,7 +24,7 @@ def cost(directory):
 
 
 def nvtx_cost(directory):
-    """Two readings of the clock, a range pushed and popped, and one in a domain, ns each."""
+    """Two readings of the clock, a range, and a range in a domain, in ns each."""
     environment = os.environ | {"STRAIN_MARKERS": directory, "NVTX_INJECTION64_PATH": str(LIBRARY)}
     out = subprocess.run(
         [program("nvtx"), directory, ROUNDS],

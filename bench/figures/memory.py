@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The recorder's memory over hours' worth of samples, taken 25 times as fast."""
+"""The recorder's memory over the samples of hours, taken 25 times as fast."""
 
 import re
 import time
@@ -9,18 +9,18 @@ from pathlib import Path
 from harness import Recording, Result, program, run_file, sql
 
 INTERVAL_US = 400  # 25 times as fast as 10 ms
-MERGE_SECONDS = 120  # how often the recorder merges its blocks, which is when it takes most
+MERGE_SECONDS = 120  # interval at which the recorder merges blocks, when it uses most memory
 PROCESSES = 4
 
 
 def resident_mib(pid):
-    """Resident memory now and at its peak."""
+    """Resident memory and its peak."""
     text = Path(f"/proc/{pid}/status").read_text()
     return [int(re.search(rf"{key}:\s+(\d+)", text)[1]) / 1024 for key in ("VmRSS", "VmHWM")]
 
 
 def peak_mib(pid, seconds):
-    """The largest of a reading every 50 ms, and the peak since the process began."""
+    """The maximum of readings every 50 ms, and the peak since the start of the process."""
     end, largest, peak = time.monotonic() + seconds, 0, 0
     while time.monotonic() < end:
         now, peak = resident_mib(pid)
@@ -35,7 +35,7 @@ def measure():
     job = [program("load"), str(PROCESSES), str(seconds + 5), "100", "20000"]
     with run_file() as path:
         recording = Recording(path, job, "--interval", f"{INTERVAL_US}us")
-        peak_mib(recording.recorder, MERGE_SECONDS + 5)  # everything has happened once
+        peak_mib(recording.recorder, MERGE_SECONDS + 5)  # each kind of work was done once
         early, _ = peak_mib(recording.recorder, MERGE_SECONDS)
         late, peak = peak_mib(recording.recorder, MERGE_SECONDS)
         recording.wait()

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: the strain authors
 """The job's longest mmap with and without recording, 4 GiB resident.
 
-Reading smaps_rollup holds the job's mmap lock: calls that meet one are counted apart. A call that
-was only taken off its CPU does not sleep; one that waits for the lock does.
+Reading smaps_rollup holds the job's mmap lock: calls during a reading are counted separately. A
+preempted call does not sleep, whereas one that waits for the lock does.
 """
 
 import re
@@ -13,21 +13,21 @@ from pathlib import Path
 from harness import Recording, Result, Skip, median, program, run_file, run_value, sql
 
 RESIDENT_MIB, SECONDS, ROUNDS = 4096, 8, 3
-LONG_SECONDS = 45  # long enough to meet a reading: they take a thousandth of the time
-SLACK_NS = 5_000_000  # beside a reading, for the time between its start and its lock
+LONG_SECONDS = 45  # long enough for a reading: they take a thousandth of the time
+SLACK_NS = 5_000_000  # around a reading, for the time between its start and its lock
 
 CALL = re.compile(r"at_ns (\d+) took_ns (\d+) slept (\d)")
 LONGEST = re.compile(r"longest_ns (\d+)")
 
 
 def calls_of(output):
-    """The longest call in ns, and those over a millisecond that waited: (start, length)."""
+    """The longest call in ns, and calls over a millisecond that waited: (start, length)."""
     longest = int(LONGEST.search(output)[1])
     return longest, [(int(a), int(t)) for a, t, slept in CALL.findall(output) if slept == "1"]
 
 
 def readings_of(path):
-    """When smaps_rollup was read (ns, CLOCK_MONOTONIC), and how long a reading took."""
+    """Times of readings of smaps_rollup (ns, CLOCK_MONOTONIC), and the length of one."""
     start = int(run_value(path, "start_monotonic_ns"))
     times = sql(path, "SELECT DISTINCT t FROM samples WHERE metric = 'strain.memory.pss'")
     sums = sql(path, "SELECT metric, max(value) FROM samples WHERE metric IN "
@@ -39,7 +39,7 @@ def readings_of(path):
 
 
 def outside(calls, times, reading_ns):
-    """The longest call that met no reading."""
+    """The longest call outside readings."""
     apart = [
         took for at, took in calls
         if all(at + took < t - SLACK_NS or at > t + reading_ns + SLACK_NS for t in times)

@@ -16,7 +16,7 @@ DEFAULT_TICK_S = 0.02  # of strain run
 
 
 def job_processes(recording):
-    """The trainer and its workers, once they are there."""
+    """The trainer and its workers, after they have started."""
     for _ in range(600):
         pids = recording.job()
         if len(pids) >= 1 + WORKERS:
@@ -26,7 +26,7 @@ def job_processes(recording):
 
 
 def floor_share(pids):
-    """The share of a core that the bare system calls take."""
+    """The share of a core used by the bare system calls."""
     with tempfile.NamedTemporaryFile() as counter:
         command = floor_command(FLOOR_S, counter.name, pids)
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The recorder's CPU time per process and tick, beside the bare system calls and psutil.
+"""The recorder's CPU time per process and tick, next to the bare system calls and psutil.
 
-All three read the same 64 processes. They take turns: while one runs, the others are stopped.
+All three read the same 64 processes in turns: while one runs, the others are stopped.
 """
 
 import contextlib
@@ -24,22 +24,22 @@ SETTLE_S, WINDOW_S = 0.4, 3.0
 
 
 class Turn:
-    """A process that reads, stopped but for its turns."""
+    """A process that reads; stopped except in its turns."""
 
     def __init__(self, pid, ticks):
         self.pid = pid
-        self.ticks = ticks  # returns how many it has done
+        self.ticks = ticks  # returns the number of ticks so far
         self.costs = []  # ns per process and tick
-        self.stopped_s = -time.monotonic()  # less the time at which it was stopped
+        self.stopped_s = -time.monotonic()  # minus the time of the last stop
         os.kill(pid, signal.SIGSTOP)
 
     def go_on(self):
-        """Lets it run."""
+        """Continues the process."""
         os.kill(self.pid, signal.SIGCONT)
         self.stopped_s += time.monotonic()
 
     def take(self):
-        """Runs for a while and notes what a tick cost."""
+        """Runs for a while and notes the cost of a tick."""
         self.go_on()
         time.sleep(SETTLE_S)
         cpu, ticks = cpu_ns(self.pid), self.ticks()
@@ -51,12 +51,12 @@ class Turn:
 
 
 def clock_ticks():
-    """Ticks as the clock gives them."""
+    """Ticks by the clock."""
     return time.monotonic() / TICK_S
 
 
 def kept_share(path, stopped_s):
-    """The share of its ticks that the recorder kept while it was not stopped; it counts them."""
+    """The share of ticks that the recorder, by its own count, did while it was not stopped."""
     rows = dict(sql(path, "SELECT metric, max(value) FROM samples WHERE metric LIKE "
                     "'strain.recorder.ticks.%' GROUP BY metric"))  # fmt: skip
     due, missed = (rows[f"strain.recorder.ticks.{name}"] for name in ("due", "missed"))
@@ -64,7 +64,7 @@ def kept_share(path, stopped_s):
 
 
 def counted_ticks(path):
-    """Ticks as floor and peer count them, into a file."""
+    """Ticks as counted by floor and peer in a file."""
     return lambda: struct.unpack("<Q", Path(path).read_bytes() or bytes(8))[0]
 
 
@@ -76,7 +76,7 @@ def counter_file():
 
 
 def await_first(ticks):
-    """Until the slowest starter has begun."""
+    """Waits until the slowest has started."""
     for _ in range(300):
         time.sleep(0.1)
         if ticks() > 0:
@@ -85,7 +85,7 @@ def await_first(ticks):
 
 
 def results(ours, floor, peer=None):
-    """The lines, from the medians of the turns."""
+    """The lines, with the medians of the turns."""
     cost, bare = median(ours.costs) / 1000, median(floor.costs) / 1000
     what = f"recorder CPU per process and tick, {PROCESSES} processes"
     ratio = median([a / b for a, b in zip(ours.costs, floor.costs)])
@@ -99,14 +99,14 @@ def results(ours, floor, peer=None):
 
 
 def start_peer(root_pid, counter):
-    """psutil's loop, or None where it is not installed."""
+    """The loop with psutil, or None if it is not installed."""
     if subprocess.run([PYTHON, "-c", "import psutil"], capture_output=True, check=False).returncode:
         return None
     return subprocess.Popen([PYTHON, ROOT / "bench/psutil_loop.py", str(root_pid), counter])
 
 
 def take_turns(recording, others, path, seconds):
-    """Recorder, floor and, where it is, psutil, each with what its ticks cost. Fills `others`."""
+    """Recorder, floor and psutil (if installed), with the costs of their ticks. Fills `others`."""
     with counter_file() as floor_ticks, counter_file() as peer_ticks:
         pids = recording.job()
         command = floor_command(seconds, floor_ticks, pids)
@@ -131,7 +131,7 @@ def measure():
     seconds = int(ROUNDS * 3 * (SETTLE_S + WINDOW_S)) + 15
     job = [program("load"), str(PROCESSES), str(seconds), "200", "20000"]
     with run_file() as path:
-        # An interval that was asked for has no budget: nothing is slowed.
+        # With --interval there is no budget, so that nothing is slowed.
         recording = Recording(path, job, "--interval", "10ms")
         others = []
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The report of a run of 24 hours: its size, and how long it takes to open in Chromium."""
+"""The report of a run of 24 hours: its size, and the time to open it in Chromium."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ DAY_S, ROUNDS = 86400, 5
 
 
 def open_seconds(chromium, page, profile):
-    """How long a browser takes from its start to the page drawn."""
+    """The time from the start of a browser until the page is drawn."""
     start = time.perf_counter()
     subprocess.run(
         [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,2400",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""CPU time of 5,000 processes that live 1 to 5 ms, beside what the kernel counted for them."""
+"""CPU time of 5,000 processes that live 1 to 5 ms, next to the kernel's count."""
 
 import subprocess
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Stalls of the PyTorch job on a folder of JPEG files, under a disk that a cgroup throttles."""
+"""Stalls of the PyTorch job on a folder of JPEG files, with disk reads limited by a cgroup."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ BLKIO = Path("/sys/fs/cgroup/blkio")
 
 @contextlib.contextmanager
 def throttled(folder):
-    """A cgroup v1 in which reading from the folder's disk is limited."""
+    """A cgroup v1 that limits reads from the folder's disk."""
     group = BLKIO / f"strain-bench-{os.getpid()}"
     device = os.stat(folder).st_dev
     try:
@@ -28,7 +28,7 @@ def throttled(folder):
     except OSError as error:
         raise Skip(f"no cgroup of the blkio controller: {error}") from error
     try:
-        # Limits are the whole disk's, not a partition's.
+        # Limits apply to the whole disk, not to a partition.
         disk = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
         if not disk.exists():
             raise Skip(f"{folder} is on no disk")
@@ -46,12 +46,12 @@ def throttled(folder):
 
 
 def inside(group, command):
-    """The command as a list that runs in the cgroup."""
+    """The command, as a list, wrapped to run in the cgroup."""
     return ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
 
 
 def whole_epoch(job):
-    """Images per second of the second of two epochs, by the job's own stopwatch."""
+    """Images per second in the second of two epochs, by the job's own time."""
     out = subprocess.run([*job, "--epochs", "2"], env=environment(), text=True, check=True,
                          capture_output=True).stdout  # fmt: skip
     return float(re.findall(r"(\d+) images/s", out)[-1])

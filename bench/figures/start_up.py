@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What `strain run` adds to a job that ends at once: with its file, its verdict and its summary."""
+"""The time that `strain run` adds to an empty job: with run file, verdict and summary."""
 
 import subprocess
 import time
@@ -10,19 +10,19 @@ from harness import STRAIN, Result, environment, median, run_file
 ROUNDS = 41
 AIM_MS = 30
 
-# What no recorder beside a job can do without: a process that stays, and one for the job.
+# The least for a recorder outside the job: a process that stays, and one for the job.
 FLOOR = ["sh", "-c", "/bin/true; exit"]
 
 
 def milliseconds(command):
-    """How long a command takes."""
+    """The duration of a command."""
     start = time.perf_counter()
     subprocess.run(command, capture_output=True, env=environment(), check=True)
     return (time.perf_counter() - start) * 1000
 
 
 def measure():
-    """Yields the line: the three take turns."""
+    """Yields the line. The three commands take turns."""
     bare, floor, ours = [], [], []
     with run_file() as path:
         for _ in range(ROUNDS):

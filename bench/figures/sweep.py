@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""What a sweep costs beside its jobs, whether it comes through being killed, and whether what it says is true."""
+"""The cost of a sweep besides its jobs, whether it survives being killed, and whether its durations are right."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TRIALS = 1000
 KILLS = 20
 TRAINER = BUILD / "workloads/onednn/onednn-train"
 STOPWATCH = PROGRAMS / "stopwatch"
-# Many short rounds: a machine that others use drifts within seconds.
+# Many short rounds: a shared machine drifts within seconds.
 ROUNDS_S = 130
 SAMPLES = 480
 BATCHES = (32, 128)
@@ -34,7 +34,7 @@ def plan_of(folder, command, parameters, **more):
 
 
 def sweep(path, *options):
-    """Runs a sweep beside its plan; returns what it took and its table."""
+    """Runs a sweep in the folder of its plan; returns its duration and its table."""
     start = time.perf_counter()
     done = subprocess.run([STRAIN, "sweep", path.name, "--json", *options], cwd=path.parent, check=True,
                           capture_output=True, env=environment())  # fmt: skip
@@ -42,7 +42,7 @@ def sweep(path, *options):
 
 
 def trivial(folder):
-    """Yields what trials of `true` cost, and their tables."""
+    """Yields the cost of trials of `true`, and of their tables."""
     path = plan_of(folder, ["true"], {"n": list(range(TRIALS))}, env={"N": "${n}"})
     script = f"i=0; while [ $i -lt {TRIALS} ]; do i=$((i + 1)); /bin/true; done"
     start = time.perf_counter()
@@ -60,7 +60,7 @@ def trivial(folder):
 
 
 def killed(folder):
-    """Yields whether every trial is there once after kills at random moments."""
+    """Yields whether every trial exists exactly once after kills at random moments."""
     path = plan_of(folder, ["sh", "-c", "sleep 0.1; echo ${n}"], {"n": list(range(60))})
     runs = folder / "plan.sweep"
     before, lost, kills = {}, 0, 0
@@ -72,7 +72,7 @@ def killed(folder):
         process.wait()
         kills += 1
         now = {f.name: f.stat().st_ino for f in runs.glob("*.strain")}
-        # What was complete is the same file still.
+        # Complete trials must be the same files as before.
         lost += sum(now.get(name) != inode for name, inode in before.items())
         before = now
     _, table = sweep(path)
@@ -85,21 +85,21 @@ def killed(folder):
 
 
 def timed(folder, batch, number):
-    """A job with a stopwatch around it that writes into a file of its own: (command, that file)."""
+    """A job wrapped in a stopwatch that writes to a file of its own: (command, file)."""
     times = folder / f"times-{number}"
     return [str(STOPWATCH), str(times), str(TRAINER), "--samples", str(SAMPLES), "--epochs", "1",
             "--workers", "1", "--batch-size", batch], times  # fmt: skip
 
 
 def bare_seconds(folder, batch, number):
-    """What the bare command takes, by the stopwatch."""
+    """The duration of the bare command, by the stopwatch."""
     command, times = timed(folder, str(batch), number)
     subprocess.run(command, check=True, capture_output=True, env=environment())
     return int(times.read_text()) / 1e9
 
 
 def recorded_seconds(folder, batch, number):
-    """What a sweep of it says that it took, and what the stopwatch in the same run says."""
+    """The duration that a sweep reports, and that of the stopwatch in the same run."""
     command, times = timed(folder, "${batch_size}", number)
     path = plan_of(folder, command, {"batch_size": [batch]})
     _, table = sweep(path, "-o", f"{number}.sweep")
@@ -108,11 +108,11 @@ def recorded_seconds(folder, batch, number):
 
 
 def one_round(folder, number):
-    """One round: over the bare command's time that of another bare one, and of a sweep's; and over the stopwatch's."""
+    """One round of ratios: bare over bare, sweep over bare, and sweep over the stopwatch in it."""
     batch = BATCHES[number % len(BATCHES)]
     took = {}
     turns = ["bare", "ours", "again"]
-    first = number % len(turns)  # so that a drift of the machine hits all alike
+    first = number % len(turns)  # so that drift of the machine affects all alike
     for turn in turns[first:] + turns[:first]:
         seconds = recorded_seconds if turn == "ours" else bare_seconds
         took[turn] = seconds(folder, batch, f"{number}-{turn}")
@@ -121,13 +121,13 @@ def one_round(folder, number):
 
 
 def off(found):
-    """How far from one an interval reaches."""
+    """The largest distance of an interval from one."""
     _, low, high = found
     return max(abs(low - 1), abs(high - 1))
 
 
 def agree(ours, floor):
-    """Whether ours is one: None where the machine is too unsteady to tell. Both are (middle, low, high)."""
+    """Whether ours is one; None if the machine is too unsteady. Both are (middle, low, high)."""
     middle, low, high = ours[0], floor[1], floor[2]
     if abs(middle - 1) <= AIM:
         return True if off(floor) <= AIM else None
@@ -135,7 +135,7 @@ def agree(ours, floor):
 
 
 def near(found):
-    """Whether an interval's middle is one; None where the interval alone may hold it."""
+    """Whether an interval's middle is one; None if only the interval may contain it."""
     middle, low, high = found
     return True if abs(middle - 1) <= AIM else None if low <= 1 + AIM and high >= 1 - AIM else False
 
@@ -146,7 +146,7 @@ def of_one(found):
 
 
 def stopwatch(folder):
-    """Yields how far durations are from a stopwatch around the bare command, and around the same run."""
+    """Yields the deviation of durations from a stopwatch around the bare command, and around the same run."""
     if not os.access(TRAINER, os.X_OK):
         return
     rounds = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Whether the verdict names bottlenecks that are put in on purpose: tests/cases, five times each."""
+"""Whether the verdict names deliberate bottlenecks: tests/cases, five times each."""
 
 import os
 import statistics

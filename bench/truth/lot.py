@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Splits the items of items.toml by lot: half are open, half are held out until the end.
+"""Splits the items of items.toml at random: half are open, half are held out until the end.
 
     lot.py      prints the two halves
 
-The seed is in this file, and the lot of an item depends on its name and the seed alone: an item that
-is added moves no other.
+The seed is in this file, and the half of an item depends only on its name and the seed: a new item
+moves no other.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ import tomllib
 from pathlib import Path
 
 SEED = "2026-11-23"
-SEEN = "varied-"  # what rules were written with
+SEEN = "varied-"  # items with which the rules were written
 
 
 def held_out(name):
-    """Whether an item's verdict is not looked at until the end."""
+    """Whether nobody looks at the item's verdict until the end."""
     lot = hashlib.sha256(f"{SEED} {name}".encode()).digest()[0] & 1
     return lot == 1 and not name.startswith(SEEN)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""make_data.py DIRECTORY: the data of the jobs in items.toml, made up, some 100 MB. What is there is kept.
+"""make_data.py DIRECTORY: makes up data for the jobs in items.toml, some 100 MB. Existing files are kept.
 
-Scripts look for data at different places relative to where they run: the jobs run in
-DIRECTORY/run/here, and `data`, `../data` and `../../data` are one folder.
+Scripts look for data at different places relative to their working directory: the jobs run in
+DIRECTORY/run/here, and `data`, `../data` and `../../data` are the same folder.
 """
 
 import gzip
@@ -29,7 +29,7 @@ def mnist(folder, rng):
 
 
 def jax_data(raw):
-    """The files that JAX's examples look for, where they do."""
+    """The files of JAX's examples, at the expected paths."""
     folder = Path("/tmp/jax_example_data")
     folder.mkdir(exist_ok=True)
     for file in raw.iterdir():
@@ -76,7 +76,7 @@ def characters(folder, rng):
 
 
 def cora(folder, rng):
-    """A graph of 2,708 papers in the form of Cora's: words of each, and which cites which."""
+    """A graph of 2,708 papers in Cora's format: the words of each, and citations."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "cora.content", "w", encoding="ascii") as file:
         for i in range(2708):

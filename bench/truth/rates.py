@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies of runs as a slower recorder would have left them, and how their figures differ."""
+"""Copies of runs as a slower recorder would have written them, and the differences of their figures."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent.parent / "docs"))
 
 from read_run import MISSING, read_block
 
-ROWS_MAX = 4096  # of a block
+ROWS_MAX = 4096  # per block
 
 
 def varint(number):
@@ -36,7 +36,7 @@ def signed(number):
 
 
 def column(values):
-    """A column of a block: differences from the value before (kind 3), with runs where some are missing."""
+    """A column of a block: differences to the previous value (kind 3), run-length coded if some are missing."""
     runs, there = [0], True
     for value in values:
         if (value != MISSING) != there:
@@ -60,7 +60,7 @@ def block(metrics, times, columns):
 
 
 class Run:
-    """The readings of a run: streams, each of one entity and of the metrics that are read together."""
+    """The readings of a run in streams: one entity, and metrics that are read together."""
 
     def __init__(self, path):
         with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as base:
@@ -97,7 +97,7 @@ class Run:
         return max(values, default=None)
 
     def steady_us(self, key):
-        """How often such streams are read, the median over all entities; None where that is not seen."""
+        """The reading interval of such streams, as the median over all entities; None: not known."""
         if self.is_tick(key):
             return self.interval_us
         steps = [b - a for other, (times, _) in self.streams.items() if other[1:] == key[1:]
@@ -106,8 +106,8 @@ class Run:
 
 
 def kept(times, interval, before, offset, ends, begins):
-    """Places of the readings that ticks of this interval would have made: the last at each tick. ends: the
-    entity ended at its last reading, and a later tick does not meet it. begins: the recorder read it first."""
+    """Indexes of the readings that ticks of this interval would have taken: the last one at each tick. ends: the
+    entity ended at its last reading, so no later tick reads it. begins: the recorder read it at its start."""
     places = {}
     for place, time in enumerate(times):
         places[(time - offset) // interval] = place
@@ -118,7 +118,7 @@ def kept(times, interval, before, offset, ends, begins):
 
 
 def fewer_looks(names, columns, share, chance):
-    """Counters of looks, each of which is made with this probability. The sums are made again."""
+    """Counters of looks, with each look kept at this probability. The sums are recomputed."""
     sums = [i for i, name in enumerate(names) if name in ("strain.wait.looks", "strain.wait.placed")]
     out = []
     for i, values in enumerate(columns):
@@ -138,16 +138,16 @@ def fewer_looks(names, columns, share, chance):
     return out
 
 
-# What is slowed beside the ticks: nothing; looks at what processes wait for; all else; everything, as --interval does.
-# Not the memory source (smaps): what a reading costs sets its pace, seconds apart, whatever the interval.
+# Sources that are slowed besides the ticks: none; samples of waits; all others; all, like --interval does.
+# Never the memory source (smaps): the cost of a reading sets its interval of seconds.
 MODES = {"ticks": lambda origin: False, "waits": lambda origin: origin == "waits",
          "rest": lambda origin: origin not in ("waits", "memory"),
          "all": lambda origin: origin != "memory"}  # fmt: skip
 
 
 def slower(run, source, target, interval_us, mode, offset):
-    """Writes a copy of a run with the readings of a slower tick, and of other sources slowed alike (MODES).
-    offset: where ticks begin, as a part of their interval."""
+    """Writes a copy of a run with the readings of a slower tick; other sources are slowed by mode (MODES).
+    offset: start of the ticks, as a fraction of their interval."""
     factor = interval_us / run.interval_us
     shutil.copyfile(source, target)
     target.chmod(0o644)
@@ -159,7 +159,7 @@ def slower(run, source, target, interval_us, mode, offset):
         if before and factor > 1 and (run.is_tick(key) or MODES[mode](origin)):
             lives_on = times[-1] > run.end_us - 2 * before
             ends = run.kinds[entity] == "process" and not lives_on \
-                and "strain.memory.peak" not in names  # which is read when a process starts too
+                and "strain.memory.peak" not in names  # which is also read at the start of a process
             begins = times[0] < 2 * run.interval_us
             if origin == "waits":
                 chance = random.Random(f"{entity} {names[0]} {offset}")
@@ -182,7 +182,7 @@ def slower(run, source, target, interval_us, mode, offset):
 
 
 def figures(page):
-    """What is compared, from `strain show --json`."""
+    """The compared figures, from `strain show --json`."""
     verdict, job, steps = page["verdict"], page["job"], page["iterations"]
     cause = (verdict["causes"] or [{}])[0]
     advice = (verdict["suggestions"] or [{}])[0]
@@ -204,14 +204,14 @@ def figures(page):
 
 
 def change(new, old):
-    """Relative; None where one is not known."""
+    """The relative change; None if one value is not known."""
     if new is None or old is None:
         return None
     return 0.0 if new == old else abs(new / old - 1) if old else None
 
 
 def spread(values, scale=100, digits=1, unit=" %"):
-    """Median and worst of changes, as text."""
+    """Median and maximum of changes, as text."""
     values = [value for value in values if value is not None]
     if not values:
         return "-"
@@ -219,12 +219,12 @@ def spread(values, scale=100, digits=1, unit=" %"):
 
 
 def share_of(rows, differs):
-    """How many differ, as text."""
+    """The number of differences, as text."""
     return f"{sum(map(bool, map(differs, rows)))} of {len(rows)}"
 
 
 def lines_of(pairs):
-    """The rows of the table for pairs of figures, slower and full: (what, text)."""
+    """The rows of the table for pairs of figures, slower and full: (name, text)."""
     def same_action(new, old):
         return new["action"] == old["action"] and new["promise"] == old["promise"]
 

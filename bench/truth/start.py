@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs an unedited training script for some seconds, with a bottleneck put into it or without.
+"""Runs an unmodified training script for some seconds, with an added bottleneck or without.
 
     start.py SECONDS SCRIPT [ARGUMENT]...
 
-SECONDS after the first optimizer was made the script ends as by sys.exit(0), where it calls zero_grad
-of that optimizer next, and `iterations N` is printed: how often it did so before; and `rate R`: its steps
-a second. A script that calls
-none ends three seconds later; one that makes no optimizer (TRUTH_OWN_CLOCK=1) SECONDS after it began,
-and two for the start. TRUTH_CAUSE names what is put in (CAUSES, with
-`:` and a number where it takes one), TRUTH_WORKERS the workers of every DataLoader that asks for
-none or others, TRUTH_CGROUP a file that takes the job's pid: a cgroup of its own. TRUTH_STEPS is a
-file for the job's pid, and at the end for the times of all steps (monotonic, in seconds, a line each).
+SECONDS after the first optimizer was created, the script ends at the next call of that optimizer's
+zero_grad, like with sys.exit(0). It prints `iterations N`, the number of calls before, and `rate R`, its
+steps per second. A script without such a call ends three seconds later. One without an optimizer
+(TRUTH_OWN_CLOCK=1) ends SECONDS after its start, plus two for the start.
+
+Environment: TRUTH_CAUSE names the cause to add (CAUSES, with `:` and a number if it takes one).
+TRUTH_WORKERS sets the workers of every DataLoader, whatever the script asks for. TRUTH_CGROUP is the file
+of a cgroup to which the job's pid is written. TRUTH_STEPS is a file for the job's pid, and at the end for
+the times of all steps (monotonic, in seconds, a line each).
 """
 
 import fcntl
@@ -31,14 +32,14 @@ STEPS = os.environ.get("TRUTH_STEPS")
 
 
 class Clock:
-    """When the job ends, and how many iterations it began."""
+    """Ends the job, and counts its iterations."""
 
     def __init__(self):
         self.owner, self.first, self.calls, self.over = os.getpid(), None, 0, 0.0
-        self.seconds, self.steps = 0.0, []  # when the first optimizer's steps ended
+        self.seconds, self.steps = 0.0, []  # ends of the first optimizer's steps
 
     def start(self, seconds, further=0):
-        """Ends the job, cleanly, that many seconds from now; forked workers have no timer."""
+        """Ends the job cleanly after this many seconds; forked workers have no timer."""
         self.over, self.seconds = time.monotonic() + seconds, seconds
 
         def end(_signal, _frame):
@@ -49,7 +50,7 @@ class Clock:
         signal.setitimer(signal.ITIMER_REAL, seconds + further)
 
     def iteration(self, optimizer):
-        """The first optimizer's gradients are cleared: one iteration ended, or the first begins."""
+        """Called when the first optimizer's gradients are cleared: an iteration ended, or the first begins."""
         if optimizer is not self.first or os.getpid() != self.owner:
             return
         if time.monotonic() >= self.over:
@@ -59,14 +60,14 @@ class Clock:
         self.calls += 1
 
     def step(self, optimizer):
-        """A step of it ended. The rate is of the last four fifths of the time."""
+        """Called at the end of its steps. The rate is over the last four fifths of the time."""
         if optimizer is self.first and os.getpid() == self.owner:
             now = time.monotonic()
             if STEPS or now >= self.over - self.seconds * 0.8:
                 self.steps.append(now)
 
     def report(self):
-        """The rate, where there is one."""
+        """Prints the rate, if there is one."""
         if os.getpid() == self.owner and len(self.steps) > 1:
             rate = (len(self.steps) - 1) / (self.steps[-1] - self.steps[0])
             print(f"rate {rate:.6f}", flush=True)
@@ -83,16 +84,16 @@ def worker_id():
     return info.id if info else 0
 
 
-# Put into the dataset: called before each sample, with the cause's number.
+# Causes in the dataset: called before each sample, with the cause's number.
 
 
 def sleeping(ms):
-    """A sample waits for something far away."""
+    """A sample waits for a remote resource."""
     time.sleep(ms / 1000)
 
 
 def locked(ms):
-    """Workers wait for a lock that one of them holds."""
+    """Workers wait for a lock held by one of them."""
     with open(os.path.join(tempfile.gettempdir(), "truth-lock"), "w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         time.sleep(ms / 1000)
@@ -114,7 +115,7 @@ def parsing(times):
 
 
 def cold(kilobytes):
-    """Reads a piece of a file that the page cache does not hold."""
+    """Reads a part of a file that is not in the page cache."""
     name = os.environ["TRUTH_COLD"]
     file = os.open(name, os.O_RDONLY)
     try:
@@ -132,7 +133,7 @@ CONNECTION = {}
 
 
 def fetching(ms):
-    """Asks a server for each sample, which answers after so long (jobs/server.py)."""
+    """Requests each sample from a server that answers after this time (jobs/server.py)."""
     key = os.getpid(), threading.get_ident()
     if key not in CONNECTION:
         CONNECTION[key] = socket.create_connection(("127.0.0.1", int(os.environ["TRUTH_PORT"])))
@@ -142,7 +143,7 @@ def fetching(ms):
         left -= len(CONNECTION[key].recv(left))
 
 
-# Put into the step: called by zero_grad, once for each optimizer and step.
+# Causes in the step: called by zero_grad, once for each optimizer and step.
 
 
 def children(count):
@@ -155,7 +156,7 @@ STEP = {"number": 0, "kept": []}
 
 
 def checkpoint(megabytes):
-    """Every fifth step writes a checkpoint and waits until it is on the disk."""
+    """Every fifth step writes a checkpoint and waits until it is on disk."""
     STEP["number"] += 1
     if STEP["number"] % 5 == 0:
         with tempfile.NamedTemporaryFile(dir=os.getcwd()) as file:
@@ -177,7 +178,7 @@ def host_work(ms):
         total += sum(range(100))
 
 
-# Put beside the step, once.
+# Causes next to the steps: called once.
 
 
 def python_thread(_number):
@@ -197,7 +198,7 @@ BESIDE = {"python_thread": python_thread}
 
 
 def wrap_dataset(dataset, cause):
-    """Each sample of this class of datasets is delayed from now on."""
+    """Delays each sample of this class of datasets."""
     kind = type(dataset)
     if getattr(kind, "truth_cause", None) or not hasattr(kind, "__getitem__"):
         return
@@ -213,7 +214,7 @@ def wrap_dataset(dataset, cause):
 
 
 def wrap_loader(data, cause):
-    """Workers and delays of every DataLoader."""
+    """Sets workers and delays of every DataLoader."""
     make = data.DataLoader.__init__
     workers = os.environ.get("TRUTH_WORKERS")
 
@@ -228,7 +229,7 @@ def wrap_loader(data, cause):
 
 
 def wrap_optimizer(optim, cause, seconds, clock):
-    """The clock begins with the first optimizer; causes in steps and beside them."""
+    """Starts the clock with the first optimizer; adds causes in steps and next to them."""
     make, zero = optim.Optimizer.__init__, optim.Optimizer.zero_grad
 
     def init(self, *rest, **options):
@@ -272,7 +273,7 @@ class NoAccelerator:
 
 
 def prepare(seconds, clock):
-    """What is put in."""
+    """Adds the cause."""
     name, _, number = os.environ.get("TRUTH_CAUSE", "").partition(":")
     if name and name not in {**IN_DATASET, **IN_STEP, **BESIDE}:
         sys.exit(f"start.py: no cause '{name}'")
@@ -282,7 +283,7 @@ def prepare(seconds, clock):
 
     if not hasattr(torch, "accelerator"):
         torch.accelerator = NoAccelerator
-    # After the import, which takes seconds itself.
+    # After the import, which takes seconds.
     if os.environ.get("TRUTH_CGROUP"):
         with open(os.environ["TRUTH_CGROUP"], "w", encoding="ascii") as file:
             file.write(str(os.getpid()))

@@ -16,13 +16,13 @@ SPEC.loader.exec_module(score)
 
 
 def truth(**more):
-    """What is known of a run."""
+    """The truth about a run."""
     return {"right": ["input"], "partly": ["threads"], "removes": "worker", "gain": 2.0, "held_out": False,
             "source": "own", "cause": "slow loader", **more}  # fmt: skip
 
 
 def page(named="input", confidence="medium", gain="estimated", times=1.8, causes=(), count=10):
-    """What strain shows."""
+    """The output of strain show."""
     advice = {"gain": gain, "action": "4 workers", "settings": [], "times_faster": {"value": times}}
     return {"verdict": {"bottleneck": named, "confidence": confidence, "headline": "words", "suggestions": [advice],
                         "causes": [{"cause": c} for c in causes]}, "iterations": {"count": count}}  # fmt: skip

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Datasets for the workloads. $SCRIPT makes them, $TRAIN is the PyTorch job.
+# Datasets for the workloads. $SCRIPT creates them, $TRAIN is the PyTorch job.
 
 bats_require_minimum_version 1.5.0
 

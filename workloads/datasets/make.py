@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Makes datasets for the workloads: synthetic, and the same again from the same seed.
+"""Creates synthetic datasets for the workloads; the same seed gives the same data.
 
     make.py jpeg --images 2000 --classes 10 --seed 1 FOLDER
 
-jpeg: a folder of JPEG images, a folder for each class in it, as torchvision's ImageFolder reads
-them. Their sizes vary about as ImageNet's do: log-normal with a mean of 115 kB (the training set of
+jpeg: a folder of JPEG images with a folder for each class, as read by torchvision's ImageFolder.
+Sizes vary about like those of ImageNet: log-normal with a mean of 115 kB (the training set of
 ILSVRC 2012 has 147.9 GB in 1,281,167 files), in proportions of 4 to 3. Each class has plane waves of
-its own under noise, so that it can be learnt. Needs python3-pil and python3-numpy.
+its own under noise, so that it can be learned. Needs python3-pil and python3-numpy.
 
-How much space it takes is said before, and asked for: a file system that has less is refused.
+Prints the required space first, and fails if the file system has less.
 """
 
 import argparse
@@ -31,7 +31,7 @@ WAVES = 3
 
 
 def positive(text):
-    """An option's number, at least 1."""
+    """A number of an option, at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
@@ -53,13 +53,13 @@ def picture(random, waves, width, height, noise):
 
 
 def encoded_bytes(random, waves, noise, path):
-    """What an image of the mean size takes with this much noise."""
+    """The size of an image of mean dimensions with this noise, in bytes."""
     Image.fromarray(picture(random, waves, *edges(1), noise)).save(path, quality=QUALITY)
     return path.stat().st_size
 
 
 def edges(times):
-    """Width and height of an image so many times the mean size."""
+    """Width and height of an image of `times` the mean size."""
     height = 375 * math.sqrt(times)
     return round(height * 4 / 3), round(height)
 
@@ -78,7 +78,7 @@ def noise_for_mean(random, waves, path):
 
 
 def check_space(folder, needed):
-    """Says how much it takes; ends the program where there is less."""
+    """Prints the required space; exits if there is less."""
     free = shutil.disk_usage(folder).free
     print(f"{needed / 1e6:.0f} MB in {folder}, of {free / 1e6:.0f} MB free", flush=True)
     if needed > free * 0.95:

@@ -2,18 +2,18 @@
 # SPDX-FileCopyrightText: the strain authors
 """The datasets dt1 and dt2: 60,000 and 600,000 images of 32x32 pixels, three colours, ten classes.
 
-Pixels and classes are the same in each framework and on each machine, to the last bit: they come
-from integers alone. Image number n depends on the seed and n, and on nothing else, so that fewer
-samples are the first ones of more. workloads/onednn/shared.c is the same in C.
+Pixels and classes are identical in each framework and on each machine, to the last bit: they are
+computed from integers. Image number n depends only on the seed and n, so that a smaller dataset is
+the beginning of a larger one. workloads/onednn/shared.c is the same in C.
 
 Random numbers are SplitMix64's (Steele, Lea, Flood 2014), whose state is a counter: a stream for
 (seed, a, b) begins at next(next(seed) ^ a) ^ b. Of the stream (seed, 1, 0), for each class and each
 of three waves: turns across and down the image, in 1/1024, below +-4096; the phase; three colours
-within +-127. Of the stream (seed, 3, n), for image n: its class; for each wave by how much its
-phase is off, at most 0.35 of a turn, and its strength below 256; then noise, eight values a number,
+within +-127. Of the stream (seed, 3, n), for image n: its class; for each wave the offset of its
+phase, at most 0.35 of a turn, and its strength below 256; then noise, eight values per number,
 lowest byte first. A pixel is 128, noise within 40, and the waves: strength * cosine * colour
-/ 2^17, rounded down, with the cosine out of a table of 1024 integers within +-127. It is cut to
-0..255, and handed out as that over 255.
+/ 2^17, rounded down, with the cosine from a table of 1024 integers within +-127. It is clipped to
+0..255, and returned divided by 255.
 """
 
 import memory
@@ -45,7 +45,7 @@ def draws(seed, a, b, count):
 
 
 def below(numbers, limit):
-    """Whole numbers from 0 to below a limit, which is far below 2^32. int32."""
+    """Integers from 0 to below a limit, which must be far below 2^32. int32."""
     top = numbers >> numpy.uint64(32)
     return ((top * numpy.uint64(limit)) >> numpy.uint64(32)).astype(numpy.int32)
 
@@ -85,8 +85,8 @@ def levels(first, count, seed):
 
 
 def images(samples, seed, first=0):
-    """Images from number first on: float32 [samples, 32, 32, 3], 0 to 1, and classes, int64.
-    MemoryError where they do not fit into the memory that there is."""
+    """Images from number `first` on: float32 [samples, 32, 32, 3], 0 to 1, and classes, int64.
+    Raises MemoryError if they do not fit into the available memory."""
     memory.check(samples * (EDGE * EDGE * COLOURS * 4 + 8), f"{samples} images")
     pixels = numpy.empty((samples, EDGE, EDGE, COLOURS), numpy.float32)
     classes = numpy.empty(samples, numpy.int64)

@@ -10,12 +10,12 @@ import numpy
 import synthetic
 
 MARGIN = 4  # pixels by which a crop may move
-AHEAD = 2  # batches, for each worker
+AHEAD = 2  # batches per worker
 STREAM_AUGMENT = 5
 
 
 def normalised(images):
-    """float32 of the same shape, 0 to 1 before."""
+    """Normalises values from 0 to 1; float32 of the same shape."""
     return (images - images.mean((1, 2), keepdims=True)) / numpy.float32(0.1)
 
 
@@ -30,8 +30,8 @@ class Synthetic:
         self.edge = synthetic.EDGE
 
     def batch(self, indices, epoch):
-        """Images and classes, normalised; for training moved crops, mirrored or not, brighter or
-        darker, as an image's number and the epoch say. indices: int64 [any]."""
+        """Normalised images and classes. For training, images are cropped, maybe mirrored, and brighter
+        or darker, depending on their number and the epoch. indices: int64 [any]."""
         images = self.images[indices]
         if self.training:
             numbers = (indices + epoch * self.samples).astype(numpy.uint64)
@@ -39,7 +39,7 @@ class Synthetic:
         return normalised(images), self.classes[indices]
 
     def augmented(self, images, numbers):
-        """Crops of the same size, with what lies beyond the edges mirrored."""
+        """Crops of the same size, with mirrored edges."""
         random = synthetic.draws(self.seed, STREAM_AUGMENT, numbers, 4)
         left, top = synthetic.below(random[:, :2], 2 * MARGIN + 1).T
         around = ((0, 0), (MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0))
@@ -54,7 +54,7 @@ class Synthetic:
 
 
 class Folder:
-    """Some files of a folder with a folder for each class, decoded and cut."""
+    """Some files of a folder with a folder for each class, decoded and cropped."""
 
     def __init__(self, found, indices, image_size, seed, training):
         paths, classes, self.class_count = found
@@ -69,7 +69,7 @@ class Folder:
         return (images - numpy.float32(0.5)) / numpy.float32(0.1), self.classes[indices]
 
     def image(self, index, epoch):
-        """float32 [edge, edge, 3], 0 to 1: for training a part of it, mirrored or not."""
+        """float32 [edge, edge, 3], 0 to 1; for training a crop, maybe mirrored."""
         from PIL import Image  # noqa: PLC0415  dt1 and dt2 need none
 
         size = (self.edge, self.edge)
@@ -91,7 +91,7 @@ class Folder:
 
 
 def split(options):
-    """Training and validation images (None: no validation) as --dataset and --samples say."""
+    """Training and validation images (None: no validation) by --dataset and --samples."""
     held_out = options.validation_samples
     if options.dataset in synthetic.SAMPLES:
         samples = options.samples or synthetic.SAMPLES[options.dataset]
@@ -112,7 +112,7 @@ def split(options):
 
 
 def shares(images, options, rank, epoch):
-    """Indices of one process's share of each batch; the batches are those of one process alone."""
+    """Indices of one process's share of each batch; the batches do not depend on the number of processes."""
     order = numpy.arange(images.samples)
     if images.training:
         order = numpy.random.default_rng([options.seed, epoch]).permutation(images.samples)
@@ -122,14 +122,14 @@ def shares(images, options, rank, epoch):
 
 
 class Loader:
-    """Batches, prepared ahead by threads."""
+    """Batches, prepared in advance by threads."""
 
     def __init__(self, options, rank):
         self.options, self.rank = options, rank
         self.workers = ThreadPoolExecutor(options.workers) if options.workers else None
 
     def batches(self, images, epoch):
-        """An epoch's."""
+        """The batches of an epoch."""
         todo = shares(images, self.options, self.rank, epoch)
         if not self.workers:
             yield from (images.batch(indices, epoch) for indices in todo)

@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: the strain authors
 """Layers of neural networks in plain JAX.
 
-A layer is two functions. init(key, shape) returns its parameters, its state and its output's shape;
+A layer is two functions. init(key, shape) returns its parameters, its state and the shape of its output;
 shape: [height, width, channels] or [features]. apply(parameters, state, x, key) returns the output
-and the new state; x: float32 [batch, *shape]; without a key it is not being trained.
+and the new state; x: float32 [batch, *shape]; without a key, the layer is not in training.
 """
 
 import collections
@@ -17,7 +17,7 @@ Layer = collections.namedtuple("Layer", "init apply")
 
 
 def normal(key, shape, inputs):
-    """Weights that keep the scale of what passes."""
+    """Weights that preserve the scale of activations."""
     return jax.random.normal(key, shape) * inputs**-0.5
 
 
@@ -42,7 +42,7 @@ def convolution(filters, window, strides=1, padding=0, bias=True):
 
 
 def dense(units):
-    """All inputs to each."""
+    """A fully connected layer."""
 
     def init(key, shape):
         (inputs,) = shape
@@ -68,7 +68,7 @@ mean = without_parameters(lambda x: x.mean((1, 2)), lambda shape: shape[2:])
 
 
 def max_pooling(window, strides, padding=0):
-    """The largest of each window."""
+    """The maximum of each window."""
 
     def pool(x):
         around = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
@@ -82,14 +82,14 @@ def max_pooling(window, strides, padding=0):
 
 
 def resized(edge):
-    """The nearest of edge x edge points."""
+    """Resizes to edge x edge, with the nearest pixels."""
     return without_parameters(
         lambda x: jax.image.resize(x, (len(x), edge, edge, x.shape[3]), "nearest"),
         lambda shape: (edge, edge, shape[2]))  # fmt: skip
 
 
 def dropout(rate):
-    """Leaves out a share of the inputs while it is trained."""
+    """Drops a share of the inputs during training."""
 
     def apply(parameters, state, x, key):
         if key is None:
@@ -101,7 +101,7 @@ def dropout(rate):
 
 
 def batch_normalisation(momentum=0.9, smallest=1e-5):
-    """By the batch's average and variance, or the kept ones."""
+    """Normalises by mean and variance of the batch, or by the running ones."""
 
     def init(key, shape):
         ones, zeros = jnp.ones(shape[-1]), jnp.zeros(shape[-1])
@@ -121,7 +121,7 @@ def batch_normalisation(momentum=0.9, smallest=1e-5):
 
 
 def serial(*layers):
-    """One after the other."""
+    """Layers in sequence."""
 
     def init(key, shape):
         parameters, states = [], []
@@ -143,7 +143,7 @@ def serial(*layers):
 
 
 def added(one, other):
-    """The sum of what two layers make of the same input."""
+    """The sum of the outputs of two layers for the same input."""
 
     def init(key, shape):
         first, second = one.init(key, shape), other.init(jax.random.fold_in(key, 1), shape)

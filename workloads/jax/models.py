@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The models of the JAX job, with the layers of the PyTorch job's. A further one is a row of
-MODELS: a function of the number of classes and the images' edge that returns a layer."""
+"""The models of the JAX job, with the same layers as those of the PyTorch job. A new model is a row
+of MODELS: a function of the number of classes and the images' edge that returns a layer."""
 
 from jobs import Model
 from layers import (added, batch_normalisation, convolution, dense, dropout, flatten, max_pooling,
@@ -18,11 +18,11 @@ def cnn(classes, image_size):
 
 
 def alexnet(classes, image_size):
-    """Krizhevsky (2014), as torchvision has it: 61,100,840 parameters of 1000 classes."""
+    """Krizhevsky (2014), as in torchvision: 61,100,840 parameters with 1000 classes."""
     edge = (image_size - 7) // 4 + 1  # after the first convolution, then after each pooling
     for _ in range(3):
         edge = (edge - 3) // 2 + 1
-    # torchvision averages what is left to 6x6; of 224 pixels it is 6x6.
+    # torchvision averages the result to 6x6; with 224 pixels it already is 6x6.
     fit = [] if edge == 6 else [resized(6)]
     return serial(
         convolution(64, 11, 4, 2), relu, max_pooling(3, 2),
@@ -34,7 +34,7 @@ def alexnet(classes, image_size):
 
 
 def resnet50(classes, image_size):
-    """He et al. (2016) with the stride in the 3x3 convolution: 25,557,032 parameters of 1000
+    """He et al. (2016) with the stride in the 3x3 convolution: 25,557,032 parameters with 1000
     classes."""
     del image_size
 

@@ -3,13 +3,13 @@
 # SPDX-FileCopyrightText: the strain authors
 """Trains an image classifier with JAX, on synthetic images or a folder of JPEG files.
 
-An ordinary training script: it knows nothing of being measured. Run it with a Python that has JAX
-(`make frameworks` makes one):
+An ordinary training script, without any code for measurements. Run it with a Python that has JAX
+(`make frameworks` installs one):
 
     .frameworks/python/bin/python train.py --dataset dt1 --batch-size 32 --epochs 3 --samples 12800
 
-The workers are threads. Several processes share each batch, an array over all of their devices.
-../README.md tells the rest.
+The workers are threads. Several processes share each batch, which is an array over all their devices.
+See ../README.md.
 """
 
 import os
@@ -29,11 +29,11 @@ import jobs
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from models import MODELS
 
-COORDINATOR, RANK = "TRAIN_COORDINATOR", "TRAIN_RANK"  # of the processes that this one starts
+COORDINATOR, RANK = "TRAIN_COORDINATOR", "TRAIN_RANK"  # environment of the processes that this one starts
 
 
 def loss_of(model, size, parameters, state, x, classes, key):
-    """Mean cross-entropy, and what it came from: loss and correct ones as sums, the new state."""
+    """Mean cross-entropy; sums of loss and correct images, and the new state."""
     if x.shape[1] != size:
         x = jax.image.resize(x, (len(x), size, size, 3), "bilinear")
     outputs, state = model.apply(parameters, state, x, key)
@@ -44,7 +44,7 @@ def loss_of(model, size, parameters, state, x, classes, key):
 
 
 def adam(parameters, gradients, means, squares, step, rate):
-    """One step of it (Kingma and Ba 2015). step: from 1."""
+    """One step of Adam (Kingma and Ba 2015). step: from 1."""
     each = jax.tree_util.tree_map
     means = each(lambda m, g: 0.9 * m + 0.1 * g, means, gradients)
     squares = each(lambda s, g: 0.999 * s + 0.001 * g * g, squares, gradients)
@@ -56,7 +56,7 @@ def adam(parameters, gradients, means, squares, step, rate):
 
 
 def make_steps(model, options):
-    """The compiled functions: a step of training, and a batch's score."""
+    """The compiled functions: a training step, and the score of a batch."""
     rate = MODELS[options.model].learning_rate
 
     @partial(jax.jit, donate_argnums=0)
@@ -78,7 +78,7 @@ def make_steps(model, options):
 
 
 class Devices:
-    """What a batch is put on: one device, or one of each process."""
+    """The devices of a batch: one, or one per process."""
 
     def __init__(self, options):
         devices = jax.devices()[: options.processes]
@@ -95,21 +95,21 @@ class Devices:
         return jax.device_put(array, sharding)
 
     def batch(self, x, classes):
-        """A batch of which each process has its share."""
+        """A batch, with a share in each process."""
         return self.put(x, self.shared), self.put(classes, self.shared)
 
     def copies(self, tree):
-        """What each process has whole."""
+        """A tree that each process has as a whole."""
         return jax.tree_util.tree_map(lambda leaf: self.put(leaf, self.everywhere), tree)
 
 
 def train_pass(step, carried, batches, devices):
-    """One pass over the data; returns what is carried on, the sums of loss and correct ones."""
+    """One pass over the data; returns the new state, and the sums of loss and correct images."""
     loss = correct = 0.0
     waiting = None
     for batch in batches:
         carried, score = step(carried, *devices.batch(*batch))
-        if waiting is not None:  # a step behind: the device has the next one already
+        if waiting is not None:  # one step later: the device already has the next one
             loss, correct = loss + float(waiting[0]), correct + float(waiting[1])
         waiting = score
     return carried, (loss + float(waiting[0]), correct + float(waiting[1]))
@@ -131,7 +131,7 @@ def begin(options, model, edge, devices):
 
 
 def train(options, rank):
-    """What each process does."""
+    """The work of each process."""
     training, unseen = images.split(options)
     devices = Devices(options)
     classes = options.classes or training.class_count
@@ -156,14 +156,14 @@ def train(options, rank):
 
 
 def say(what, epoch, options, found, samples, start):
-    """The line of a pass."""
+    """Prints the line of a pass."""
     count = samples // options.batch_size * options.batch_size
     seconds = time.perf_counter() - start
     jobs.say(what, epoch + 1, options, found[0] / count, found[1] / count, count, seconds)
 
 
 def join(options, coordinator, rank):
-    """Meets the other processes before anything else of JAX runs."""
+    """Joins the other processes, before any other use of JAX."""
 
     jax.distributed.initialize(coordinator, options.processes, rank)
     train(options, rank)
@@ -173,7 +173,7 @@ def join(options, coordinator, rank):
 def main():
     """Trains in this process, and in others."""
     options = jobs.parse_options("Train an image classifier with JAX.", MODELS)
-    if options.threads:  # read where JAX starts its CPU's threads
+    if options.threads:  # JAX reads it when it starts the threads of its CPU
         os.environ["NPROC"] = os.environ["PJRT_NPROC"] = str(options.threads)
     if options.processes == 1:
         train(options, 0)

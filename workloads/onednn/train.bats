@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What onednn-train prints, and how it ends. $TRAIN is the program.
+# Output and exit status of onednn-train. $TRAIN is the program.
 
 bats_require_minimum_version 1.5.0
 
@@ -11,7 +11,7 @@ setup() {
 
 epoch_line='^epoch [0-9]+/[0-9]+  loss [0-9]+\.[0-9]{4}  accuracy [01]\.[0-9]{3}  [0-9.]+ s  [0-9]+ images/s$'
 
-# Nothing that was started with this seed is left.
+# No process that was started with this seed is left.
 nothing_left() {
 	local seed=$1 i
 	for i in $(seq 50); do
@@ -47,7 +47,7 @@ nothing_left() {
 	scores --processes 2 --workers 1 >two
 	[[ "$(sed -n 2p one)" =~ ^validation\ 1/2\ \ loss\ [0-9.]+\ \ accuracy\ [01]\.[0-9]{3}$ ]]
 	[ "$(wc -l <one)" = 4 ]
-	# Sums are rounded otherwise, which 20 steps of Adam make larger: 0.0001 was seen.
+	# Sums are rounded differently, which 20 steps of Adam amplify: 0.0001 was seen.
 	paste one two | awk '{ print; if (NF != 12 || ($4 - $10) ^ 2 > 0.01 ^ 2 || ($6 - $12) ^ 2 > 0.02 ^ 2) exit 1 }'
 	run -0 "$TRAIN" --model cnn --image-size 40 --samples 32 --epochs 1 --processes 2 --dataset dt1
 	[[ "${lines[0]}" =~ ^cnn:\ [0-9]+\ parameters,\ 32\ images,\ batch\ size\ 32,\ 0\ workers,\ 2\ processes,\ images\ resized\ from\ 32\ to\ 40\ pixels$ ]]

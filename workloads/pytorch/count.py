@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Prints each model's parameters, of 1000 classes but the CNN, at the size that it was made for.
+"""Prints the number of parameters of each model at its native image size, with 1000 classes except for the CNN.
 
-Their weights are left as memory happens to be: drawing 200 million takes a while.
+The weights are not initialised: drawing 200 million takes a while.
 """
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The datasets of the PyTorch job, and the order in which they are gone through."""
+"""The datasets of the PyTorch job, and the order of samples."""
 
 import jobs
 import synthetic
@@ -12,8 +12,8 @@ MARGIN = 4  # pixels by which a crop may move
 
 
 class SyntheticImages(Dataset):
-    """dt1 or dt2, in memory. An item's number is epoch * samples + index: what is done to a
-    sample depends on it, and not on the worker that does it.
+    """dt1 or dt2, in memory. The number of an item is epoch * samples + index: the augmentation of a
+    sample depends on it, and not on the worker.
 
     images: float32 [samples, 3, 32, 32], 0 to 1. classes: int64 [samples].
     """
@@ -31,7 +31,7 @@ class SyntheticImages(Dataset):
         return len(self.images)
 
     def __getitem__(self, number):
-        """One sample, normalised; for training a moved crop, mirrored or not, brighter or not."""
+        """One normalised sample; for training a crop, maybe mirrored or brighter."""
         index = number % len(self)
         image = self.images[index]
         if self.training:
@@ -40,7 +40,7 @@ class SyntheticImages(Dataset):
         return (image - mean) / 0.1, self.classes[index]
 
     def augmented(self, image, generator):
-        """A crop of the same size, with what lies beyond the edges mirrored."""
+        """A crop of the same size, with mirrored edges."""
         left, top, mirrored, bright = torch.rand(4, generator=generator).tolist()
         left, top = int(left * (2 * MARGIN + 1)), int(top * (2 * MARGIN + 1))
         image = functional.pad(image, [MARGIN] * 4, mode="reflect")
@@ -70,9 +70,9 @@ class Folder(Dataset):
 
 
 class Numbered(Subset):
-    """Some images of a folder, by numbers that an epoch may have been added to."""
+    """Some images of a folder, by numbers that may include the epoch."""
 
-    edge = None  # they have all sizes
+    edge = None  # sizes differ
 
     def __init__(self, folder, indices):
         super().__init__(folder, indices)
@@ -83,7 +83,7 @@ class Numbered(Subset):
 
 
 class Order(Sampler):
-    """Numbers of one process's share of each batch: the batches are those of one process alone."""
+    """Numbers of one process's share of each batch; the batches do not depend on the number of processes."""
 
     def __init__(self, samples, options, rank):
         super().__init__(None)
@@ -102,7 +102,7 @@ class Order(Sampler):
 
 
 def split(options):
-    """Training and validation images (None: no validation) as --dataset and --samples say."""
+    """Training and validation images (None: no validation) by --dataset and --samples."""
     held_out = options.validation_samples
     if options.dataset in synthetic.SAMPLES:
         samples = options.samples or synthetic.SAMPLES[options.dataset]
@@ -113,7 +113,7 @@ def split(options):
 
 
 def split_folder(options, held_out):
-    """Those held out are drawn from the whole folder."""
+    """Validation images are drawn from the whole folder."""
     folder = Folder(options.dataset, options.image_size, True)
     samples = min(options.samples or len(folder), len(folder) - held_out)
     jobs.check_samples(options, samples)

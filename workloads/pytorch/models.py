@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The models of the PyTorch job. A further one is a row of MODELS."""
+"""The models of the PyTorch job. A new model is a row of MODELS."""
 
 from jobs import Model
 from torch import nn
@@ -18,20 +18,20 @@ def cnn(classes=10, image_size=32):
 
 
 def of_torchvision(name, **arguments):
-    """A model of torchvision's, without weights."""
+    """A model of torchvision, without weights."""
 
     def make(classes=1000, image_size=224):
         import torchvision  # noqa: PLC0415  the CNN needs none
 
-        del image_size  # these end with an average over whatever is left of the image
-        # Versions differ in how they are told to have no weights; none is the default of all.
+        del image_size  # these end with an average over the remaining image
+        # The parameter for no weights differs between versions; no weights is the default of all.
         return getattr(torchvision.models, name)(num_classes=classes, **arguments)
 
     return make
 
 
 def inception3(classes=1000, image_size=299):
-    """Its second head, which helps to train it, needs images of 299 pixels: smaller ones do without."""
+    """The auxiliary head needs images of 299 pixels; with smaller ones it is left out."""
     whole = image_size >= 299
     make = of_torchvision("inception_v3", init_weights=True, aux_logits=whole)
     return make(classes, image_size)

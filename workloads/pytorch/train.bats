@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The PyTorch job, where there is PyTorch. $SCRIPT is it; Debian's PyTorch belongs to /usr/bin/python3.
+# The PyTorch job, if PyTorch is installed. $SCRIPT is the job; Debian's PyTorch is for /usr/bin/python3.
 
 bats_require_minimum_version 1.5.0
 
@@ -56,7 +56,7 @@ resnet50 25557032' ]
 	scores >one
 	scores --processes 2 >two
 	[ "$(wc -l <one)" = 2 ]
-	# Sums are rounded otherwise, which 10 steps of Adam make larger: 0.0001 was seen.
+	# Sums are rounded differently, which 10 steps of Adam amplify: 0.0001 was seen.
 	paste one two | awk '{ print; if (($2 - $6) ^ 2 > 0.01 ^ 2 || ($4 - $8) ^ 2 > 0.02 ^ 2 || NF != 8) exit 1 }'
 }
 
@@ -110,7 +110,7 @@ resnet50 25557032' ]
 		        optimizer.step()
 		        batches += 1
 		    assert batches == 32
-		    if ended:  # the epoch was trained to its end, with both workers
+		    if ended:  # the epoch was completed, with both workers
 		        print("saved")
 		        sys.exit(0)
 	EOF

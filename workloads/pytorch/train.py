@@ -3,15 +3,15 @@
 # SPDX-FileCopyrightText: the strain authors
 """Trains an image classifier with PyTorch, on synthetic images or a folder of JPEG files.
 
-An ordinary training script: it knows nothing of being measured. With Debian's or Ubuntu's PyTorch
-(python3-torch, 1.13 or newer) run it with the distribution's own Python:
+An ordinary training script, without any code for measurements. With Debian's or Ubuntu's PyTorch
+(python3-torch, 1.13 or newer), run it with the distribution's own Python:
 
     /usr/bin/python3 train.py --dataset dt1 --batch-size 32 --workers 2 --epochs 3 --samples 12800
 
-dt1 and dt2 lie in memory as float32, 12 kB an image; forked loader workers share it. Instead it can
-be a folder of images with a folder for each class, as workloads/datasets/make.py writes it: they
-are decoded and cut by the workers (needs python3-torchvision, as all models but the CNN do). It
-trains on GPUs where PyTorch sees enough of them for the processes. ../README.md tells the rest.
+dt1 and dt2 are in memory as float32, 12 kB per image, shared by forked loader workers. The dataset can
+also be a folder of images with a folder for each class, as written by workloads/datasets/make.py. The
+workers decode and crop these (needs python3-torchvision, like all models except the CNN). The job trains
+on GPUs if PyTorch finds enough of them for the processes. See ../README.md.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-# OpenMP's threads would spin while they wait, beside the loader's workers; it reads this as it is
-# loaded, with torch.
+# Otherwise OpenMP's threads spin while they wait, and take CPUs from the loader's workers. OpenMP reads
+# this when it is loaded, with torch.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 workloads = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [workloads, os.path.join(workloads, "datasets")]
@@ -36,7 +36,7 @@ from torch.utils.data import DataLoader
 
 
 def make_loader(dataset, order, options, device):
-    """Whole batches in that order; each process has its share of a batch."""
+    """Complete batches in this order; each process has its share of a batch."""
     return DataLoader(dataset, batch_size=options.batch_size // options.processes, sampler=order,
                       num_workers=options.workers, persistent_workers=options.workers > 0,
                       pin_memory=device.type == "cuda", drop_last=True)  # fmt: skip
@@ -103,7 +103,7 @@ def validate(model, loader, device, size):
 
 
 def choose_device(options, rank):
-    """A GPU for each process, or the CPUs."""
+    """A GPU for each process, else the CPUs."""
     if torch.cuda.is_available() and torch.cuda.device_count() >= options.processes:
         torch.cuda.set_device(rank)
         return torch.device("cuda", rank) if options.processes > 1 else torch.device("cuda")
@@ -111,7 +111,7 @@ def choose_device(options, rank):
 
 
 def make_model(options, classes, device):
-    """The model on its device, where it will be trained with others' if there are any."""
+    """The model on its device, wrapped for several processes if there are any."""
     torch.manual_seed(options.seed)
     model = MODELS[options.model].make(options.classes or classes, options.image_size).to(device)
     if options.processes == 1:
@@ -121,7 +121,7 @@ def make_model(options, classes, device):
 
 
 def train(options, training, unseen, rank):
-    """What each process does."""
+    """The work of each process."""
     device = choose_device(options, rank)
     order = images.Order(len(training), options, rank)
     loader = make_loader(training, order, options, device)
@@ -147,7 +147,7 @@ def train(options, training, unseen, rank):
 
 
 def join(options, training, unseen, rank, place):
-    """One of several processes, which meet at a file."""
+    """One of several processes, which find each other through a file."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -161,7 +161,7 @@ def join(options, training, unseen, rank, place):
 
 @contextlib.contextmanager
 def others(options, training, unseen, place):
-    """The further processes, forked before anything has threads; they share the images."""
+    """The other processes, forked before any thread is started; they share the images."""
     context = torch.multiprocessing.get_context("fork")
     started = [context.Process(target=join, args=(options, training, unseen, rank, place))
                for rank in range(1, options.processes)]  # fmt: skip

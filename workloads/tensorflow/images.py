@@ -11,8 +11,8 @@ MARGIN = 4  # pixels by which a crop may move
 
 
 class Synthetic:
-    """dt1 or dt2, in memory: an image by its index, normalised; for training a moved crop, mirrored
-    or not, brighter or darker, as `random` says."""
+    """dt1 or dt2, in memory: a normalised image by its index; for training a crop, maybe mirrored,
+    brighter or darker, by `random`."""
 
     edge = synthetic.EDGE
     class_count = synthetic.CLASSES
@@ -38,7 +38,7 @@ class Synthetic:
 
 
 class Folder:
-    """Some files of a folder with a folder for each class, decoded and cut."""
+    """Some files of a folder with a folder for each class, decoded and cropped."""
 
     def __init__(self, found, indices, image_size, training):
         paths, classes, self.class_count = found
@@ -65,7 +65,7 @@ class Folder:
 
 
 def split(options):
-    """Training and validation images (None: no validation) as --dataset and --samples say."""
+    """Training and validation images (None: no validation) by --dataset and --samples."""
     held_out = options.validation_samples
     if options.dataset in synthetic.SAMPLES:
         samples = options.samples or synthetic.SAMPLES[options.dataset]
@@ -81,8 +81,8 @@ def split(options):
 
 
 def batches(images, options, rank):
-    """One process's share of each batch; the batches are those of one process alone, in an order
-    of their own in each epoch."""
+    """One process's share of each batch. The batches do not depend on the number of processes, and have a
+    different order in each epoch."""
     numbers = tf.data.Dataset.range(images.samples)
     if images.training:
         numbers = numbers.shuffle(images.samples, options.seed, reshuffle_each_iteration=True)

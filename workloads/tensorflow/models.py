@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""The models of the TensorFlow job, with the layers of the PyTorch job's. A further one is a row of
-MODELS: a function of Keras (3, or 2 as tf_keras), the number of classes and the images' edge, which
+"""The models of the TensorFlow job, with the same layers as those of the PyTorch job. A new model is a row
+of MODELS: a function of Keras (3, or 2 as tf_keras), the number of classes and the images' edge, which
 returns the layers between the image and the classes' logits as a function."""
 
 from jobs import Model
 
 
 def in_a_row(layers):
-    """A function that calls one after the other."""
+    """A function that calls the layers in sequence."""
 
     def call(x):
         for layer in layers:
@@ -31,7 +31,7 @@ def cnn(keras, classes, image_size):
 
 
 def alexnet(keras, classes, image_size):
-    """Krizhevsky (2014), as torchvision has it: 61,100,840 parameters of 1000 classes."""
+    """Krizhevsky (2014), as in torchvision: 61,100,840 parameters with 1000 classes."""
     layers = keras.layers
 
     def convolution(filters, window, padding, strides=1):
@@ -44,7 +44,7 @@ def alexnet(keras, classes, image_size):
     edge = (image_size - 7) // 4 + 1  # after the first convolution, then after each pooling
     for _ in range(3):
         edge = (edge - 3) // 2 + 1
-    # torchvision averages what is left to 6x6; of 224 pixels it is 6x6.
+    # torchvision averages the result to 6x6; with 224 pixels it already is 6x6.
     fit = [] if edge == 6 else [layers.Resizing(6, 6, interpolation="nearest")]
     return in_a_row([
         *convolution(64, 11, 2, 4), *pooling(), *convolution(192, 5, 2), *pooling(),
@@ -56,8 +56,8 @@ def alexnet(keras, classes, image_size):
 
 
 def resnet50(keras, classes, image_size):
-    """He et al. (2016) with the stride in the 3x3 convolution: 25,557,032 parameters of 1000
-    classes, without the averages and variances that batch normalisation keeps."""
+    """He et al. (2016) with the stride in the 3x3 convolution: 25,557,032 parameters with 1000
+    classes, without the running means and variances of batch normalisation."""
     del image_size
     layers = keras.layers
 
@@ -92,7 +92,7 @@ MODELS = {
 
 
 def make(keras, name, classes, image_size, native_size):
-    """A model of images of native_size, resized where it is another."""
+    """A model for images of native_size; resizes them if image_size differs."""
     image = keras.layers.Input((native_size, native_size, 3))
     x = image
     if native_size != image_size:

@@ -4,14 +4,14 @@
 """Trains an image classifier with TensorFlow and Keras, on synthetic images or a folder of JPEG
 files.
 
-An ordinary training script: it knows nothing of being measured. Run it with a Python that has
-TensorFlow (`make frameworks` makes one):
+An ordinary training script, without any code for measurements. Run it with a Python that has
+TensorFlow (`make frameworks` installs one):
 
     .frameworks/python/bin/python train.py --dataset dt1 --batch-size 32 --epochs 3 --samples 12800
 
-The workers are threads of tf.data's. Several processes are workers of a
-MultiWorkerMirroredStrategy, which Keras 3 cannot be trained with: they use Keras 2 (tf_keras).
-../README.md tells the rest.
+The workers are threads of tf.data. Several processes are workers of a
+MultiWorkerMirroredStrategy, which Keras 3 does not support: they use Keras 2 (tf_keras).
+See ../README.md.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def lines(keras, options, count):
     """A callback that prints the line of each pass."""
 
     class Lines(keras.callbacks.Callback):
-        """Validation begins where training ends."""
+        """Validation begins when training ends."""
 
         def on_epoch_begin(self, epoch, logs=None):
             self.epoch, self.begun = epoch + 1, {"epoch": time.perf_counter()}
@@ -56,7 +56,7 @@ def lines(keras, options, count):
 
 
 def set_devices(tf, options, rank):
-    """A GPU for each process, or the CPUs; and as many threads as asked for."""
+    """Sets a GPU for each process, else the CPUs; and the number of threads."""
     if options.threads:
         tf.config.threading.set_intra_op_parallelism_threads(options.threads)
     gpus = tf.config.list_physical_devices("GPU")
@@ -66,8 +66,8 @@ def set_devices(tf, options, rank):
 
 
 def train(options, rank):
-    """What each process does."""
-    import tensorflow as tf  # noqa: PLC0415  a wrong option needs none of it
+    """The work of each process."""
+    import tensorflow as tf  # noqa: PLC0415  a wrong option does not need it
 
     if options.processes > 1:
         import tf_keras as keras  # noqa: PLC0415
@@ -110,7 +110,7 @@ def train(options, rank):
 
 
 def free_addresses(count):
-    """Ports of this machine that nobody uses."""
+    """Unused ports of this machine."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -119,7 +119,7 @@ def free_addresses(count):
 
 
 def cluster(addresses, rank):
-    """What TensorFlow wants to know of the others."""
+    """The description of the other processes for TensorFlow."""
     return json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}})
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small training job: what public scripts have none of.
+"""A small training job, for bottlenecks that public scripts do not have.
 
     small.py convolution|tensors|mlp|validation [--steps N]
 
@@ -17,14 +17,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 
 class Tensors(nn.Module):
-    """Many small parameters; few are needed for the output."""
+    """Many small parameters, few of which the output needs."""
 
     def __init__(self, count):
         super().__init__()
         self.parts = nn.ParameterList([nn.Parameter(torch.zeros(8)) for _ in range(count)])
 
     def forward(self, x):
-        """A sum over all parameters at once, so that the optimizer is what takes time."""
+        """Sums all parameters at once, so that most of the time is spent in the optimizer."""
         return x.mean() * torch.cat(list(self.parts)).sum() + torch.zeros(len(x), 10)
 
 

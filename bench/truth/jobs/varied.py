@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small training job with a bottleneck, or without it (VARIED=off): varied.py KIND MODEL SECONDS
 
-Prints `iterations N` and `rate R`, of the last four fifths of the time. Kinds are what is_on() asks
-for: each is put in where scripts have it, in a dataset, a loader, a collate function, a loop.
+Prints `iterations N` and `rate R`, for the last four fifths of the time. The kinds are the arguments of
+is_on(). Each is added where scripts have it: in a dataset, a loader, a collate function, a loop.
 """
 
 import gc
@@ -30,7 +30,7 @@ BATCH = 32
 
 
 def is_on(kind):
-    """Whether this bottleneck is put in."""
+    """Whether this bottleneck is switched on."""
     return ON and kind == KIND
 
 
@@ -76,7 +76,7 @@ TINY = 3000
 
 
 def prepare():
-    """What a kind needs, before the workers start."""
+    """Prepares a kind, before the workers start."""
     if KIND == "files":
         for i in range(TINY):
             with open(f"{FOLDER}/{i}.pt", "wb") as file:
@@ -149,7 +149,7 @@ def collate(samples):
 
 
 def make_loader():
-    """Of this kind."""
+    """The loader of this kind."""
     options = {"batch_size": BATCH, "collate_fn": collate}
     workers = {"mutex": 4, "fetch": 4, "large": 2, "few-workers": 1, "restarts": 2, "many-workers": 2}
     options["num_workers"] = workers.get(KIND, 0)
@@ -164,7 +164,7 @@ def make_loader():
 
 
 def hold_interpreter():
-    """A thread that logs, all the time."""
+    """A thread that logs continuously."""
     lines = []
     while True:
         lines.append(json.dumps({"step": len(lines), "text": TEXT}))
@@ -172,7 +172,7 @@ def hold_interpreter():
 
 
 class Loop:
-    """What steps do beside training."""
+    """Work in steps besides training."""
 
     def __init__(self, model, optimizer):
         self.model, self.optimizer, self.n = model, optimizer, 0
@@ -225,7 +225,7 @@ class Loop:
 
 
 def main():
-    """Trains for so long."""
+    """Trains for the given time."""
     torch.manual_seed(1)
     if KIND == "one-thread":
         torch.set_num_threads(1 if ON else 2)

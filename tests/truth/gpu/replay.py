@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 # SPDX-FileCopyrightText: the strain authors
-"""Replays of GPUs: what a card would show, played by the fake NVML, and what the verdict must say.
+"""Replays of GPUs: the readings of a card, played by the fake NVML, and the expected verdict.
 
     replay.py [--json FILE] [--jobs N] [--keep DIR] [NAME.replay]...
 
 Needs STRAIN, BUILD_ROOT and SOURCE_ROOT in the environment, as `make test` sets them. A replay is a
-script of the fake (tests/fake/README.md) with these lines in addition:
+script of the fake (tests/fake/README.md) with these additional lines:
 
     title TEXT               what happens
     truth CAUSE              the cause, as the verdict names it ("no gpu-unused": any but this)
     job NAME=NUMBER ...      arguments of the job (job.c)
     environment NAME=VALUE   of strain and the job
-    own NAME=VALUE           of the job alone
+    own NAME=VALUE           of the job only
     container 1              in a pid namespace of its own
     library old              the driver of 2020
     expect EXPRESSION        Python, over v (the verdict), e (its evidence: name to value), gpus, events
-                             (kind to text), missing (metric to reason) and sure: high confidence, where
-                             the machine was quiet enough for it
+                             (kind to text), missing (metric to reason) and sure: high confidence, if the
+                             machine was quiet enough for it
 """
 
 import argparse
@@ -36,13 +36,13 @@ HOST_PIDS = "pid:[4026531836]"
 CONTAINER_PIDS = "pid:[4026532999]"
 HERE = Path(__file__).resolve().parent
 MISSING = "SELECT m.name, x.reason FROM missing x JOIN metric m ON m.id = x.metric"
-WIDE = 0.1  # thresholds.h: a wider interval is not sure
+WIDE = 0.1  # thresholds.h: a wider interval is uncertain
 OF_THE_FIRST = r'"(headline|next|confidence)"|\["causes"\]\[0\]|^sure$'  # of the first cause
-RECORDING_S = 120  # a machine that takes longer does not record
+RECORDING_S = 120  # limit: a machine that takes longer cannot record
 
 
 class Replay:
-    """A file of a replay: its own lines by name, each a list of values."""
+    """The file of a replay: its additional lines by name, each a list of values."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -82,7 +82,7 @@ def record(replay: Replay, folder: Path) -> dict:
     strain, run = os.environ["STRAIN"], folder / "run.strain"
     job = [str(Path(os.environ["BUILD_ROOT"]) / "tests/truth/gpu/gpu_job"), *replay.one("job").split()]
     own = replay.lines.get("own", [])
-    # Of a slow machine no reading may be left out.
+    # No reading may be left out on a slow machine.
     command = [strain, "run", "--overhead", "90%", "-o", str(run), "--", *(["env", *own] if own else []), *job]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=RECORDING_S)
     if done.returncode >= 70:
@@ -93,7 +93,7 @@ def record(replay: Replay, folder: Path) -> dict:
 
 
 def view(shown: dict) -> dict:
-    """What an expectation may look at."""
+    """The names for expectations."""
     verdict = shown["verdict"]
     share = verdict["causes"][0]["share"] if verdict["causes"] else {}
     low, high = share.get("low") or 0, share.get("high") or 0
@@ -110,13 +110,13 @@ def view(shown: dict) -> dict:
 
 def holds(expression: str, names: dict) -> bool:
     try:
-        return bool(eval(expression, {}, names))  # the expressions are ours
+        return bool(eval(expression, {}, names))  # the expressions are from this repository
     except (KeyError, IndexError, TypeError):
         return False
 
 
 def is_right(truth: str, verdict: dict, evidence: dict) -> bool:
-    """Where other programs use this machine's CPUs that may be what costs the job most: then it is no matter of GPUs."""
+    """Whether the verdict is right. If other programs use this machine's CPUs, that may be the largest cause."""
     found = verdict["bottleneck"]
     if truth.startswith("no "):
         return found != truth[3:]
