@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""For strain advise --try: creates the training loader with other settings than the script's.
+"""Creates loaders with other settings than the script's, for the probes of `strain advise`.
 
-STRAIN_SET names them, and where the script makes the loader that it trains with, since a script has
-others, which stay: "num_workers=4 persistent_workers=1 at=train.py:42". What was changed goes into
-the run (loader_set), and so does why it was not (loader_set_missing). Where PyTorch refuses them, the
-loader is made as the script wants it.
+STRAIN_SET="num_workers=4 persistent_workers=1 at=train.py:42" changes the training loader, which the
+script creates at that place; its other loaders keep their settings. "batch_size=64 was=32" changes
+every loader whose batch size is 32, because a script usually has one batch size for all its loaders.
+The run records what was changed (`loader_set`), or why nothing was (`loader_set_missing`). If PyTorch
+rejects the arguments, the loader is created as in the script.
 """
 
 import inspect
@@ -16,15 +17,20 @@ FLAGS = ("pin_memory", "persistent_workers")
 NUMBERS = ("num_workers", "prefetch_factor")
 NEED_WORKERS = ("prefetch_factor", "persistent_workers")
 MOST = 1024  # workers, and batches ahead of each
+BATCH_MOST = 1 << 24
 
 
 def parse(text):
-    """The settings by name, and the place; raises where one is none."""
+    """Settings by name, and the place; raises ValueError."""
     words, _, place = text.partition("at=")
     settings = {}
     for word in words.split():
         name, _, value = word.partition("=")
-        if name not in FLAGS + NUMBERS or not 0 <= int(value) <= MOST:
+        if name in ("batch_size", "was"):
+            known = 1 <= int(value) <= BATCH_MOST
+        else:
+            known = name in FLAGS + NUMBERS and 0 <= int(value) <= MOST
+        if not known:
             raise ValueError("no setting: %s" % word)
         settings[name] = bool(int(value)) if name in FLAGS else int(value)
     return settings, place.strip()
@@ -35,18 +41,20 @@ class Settings:
 
     def __init__(self, torch, folder, report, text):
         self._report = report
-        self._folders = (folder,)  # of PyTorch's own: a loader is made by who calls it
+        self._folders = (folder,)  # PyTorch's own: a loader is created by the code that calls it
         self._iterable = torch.utils.data.IterableDataset
         self._wanted, self._place = parse(text)
+        self._was = self._wanted.pop("was", None)
+        self._batch_size = self._wanted.pop("batch_size", None)
         self._signature = inspect.signature(torch.utils.data.DataLoader.__init__)
         self._first = None  # data read by the first loader at the place
 
     def wrap(self, original):
-        """DataLoader.__init__, which may get other arguments."""
+        """Returns a DataLoader.__init__ that may change its arguments."""
 
         def __init__(loader, *arguments, **options):
             try:
-                bound = self._changed(loader, arguments, options)
+                bound, words = self._changed(loader, arguments, options)
             except Exception as error:
                 bound = None
                 self._missing(strain_hook.describe(error))
@@ -56,7 +64,7 @@ class Settings:
                 except Exception as error:
                     self._missing(strain_hook.describe(error))
                 else:
-                    self._report.say("loader_set", _words(self._wanted))
+                    self._report.say("loader_set", words)
                     return
             original(loader, *arguments, **options)
 
@@ -66,30 +74,47 @@ class Settings:
         self._report.say("loader_set_missing", reason)
 
     def _changed(self, loader, arguments, options):
-        """The arguments with the settings; None for a loader that is left unchanged."""
+        """The arguments with the settings, and these in words; (None, "") for an unchanged loader."""
         bound = self._signature.bind(loader, *arguments, **options)
-        given = bound.arguments
-        if not self._is_trained(given):
-            return None
+        given, changed = bound.arguments, {}
+        trained = self._is_trained(given)
+        if self._batch_size and self._has_batch_size(given, trained):
+            given["batch_size"] = changed["batch_size"] = self._batch_size
+        if trained and self._wanted:
+            if not self._can_change(given):
+                return None, ""
+            given.update(self._wanted)
+            changed.update(self._wanted)
+        return (bound, _words(changed)) if changed else (None, "")
+
+    def _has_batch_size(self, given, trained):
+        """Whether a loader gets the new batch size."""
+        if given.get("batch_sampler") is not None or given.get("batch_size", 1) is None:
+            if trained:
+                self._missing("its batches come from a batch sampler or from the dataset")
+            return False
+        return trained if self._was is None else given.get("batch_size", 1) == self._was
+
+    def _can_change(self, given):
+        """Whether the training loader can have the settings; drops those of the script that need workers."""
         workers = self._wanted.get("num_workers", given.get("num_workers", 0))
         if isinstance(given.get("dataset"), self._iterable) and workers != given.get("num_workers", 0):
             # Each worker reads all of it, unless the dataset divides itself.
             self._missing("its dataset is iterable: how many workers read it is the script's matter")
-            return None
+            return False
         if workers == 0:
             for name in NEED_WORKERS:
                 if name in self._wanted:
                     self._missing("%s needs workers, and the loader has none" % name)
-                    return None
+                    return False
                 given.pop(name, None)
-        given.update(self._wanted)
-        return bound
+        return True
 
     def _is_trained(self, given):
-        """Whether it is the loader that the script trains with, or the same one made again.
+        """Whether this is the loader that the script trains with, or the same one created again.
 
-        A place may be a function that makes them all: then it is the first of them, those that read
-        what that one reads, and those that shuffle.
+        A function may create all loaders at one place: then these are the first one, those that
+        read the same dataset, and those that shuffle.
         """
         shuffled = bool(given.get("shuffle")) or any(
             given.get(name) is not None for name in ("sampler", "batch_sampler")

@@ -63,6 +63,8 @@ class PyTorch:
         """Installs each feature separately; a missing one does not affect the others."""
         if "STRAIN_REPLAY" in os.environ:
             self.hook.feature("replay", self._hook_replay)  # first: marks replayed calls, too
+        if "STRAIN_SHORT" in os.environ:
+            self.hook.feature("short", self._hook_short)  # first: the marks see the early end
         if "STRAIN_SET" in os.environ:
             self.hook.feature("set", self._hook_set)  # first: sees its results created
         for what, install in (
@@ -86,6 +88,11 @@ class PyTorch:
             self.report.say("hooked", "replay of copies, since batches are edited")
 
         strain_replay.install(self.torch, self.hook.patch, spoilt)
+
+    def _hook_short(self):
+        import strain_short
+
+        strain_short.install(self.torch, self.hook.patch, self.report, os.environ["STRAIN_SHORT"])
 
     def _hook_set(self):
         import strain_set

@@ -110,8 +110,31 @@ def what_is_not_set():
         raise AssertionError("no setting was taken for one")
 
 
+def batch_sizes():
+    """Those that have the script's batch size; the settings of workers apply to the training loader."""
+    said = install("batch_size=6 was=4 num_workers=1 at=" + place_of_make())
+    assert make(data(8), 4, True).batch_size == 6
+    assert DataLoader(data(8), 4).batch_size == 6 and DataLoader(data(8), 4).num_workers == 0
+    assert DataLoader(data(8), 5).batch_size == 5
+    assert DataLoader(data(8), batch_size=None).batch_size is None
+    assert set(said) == {("loader_set", "batch_size=6 num_workers=1"), ("loader_set", "batch_size=6")}, said
+    said = install("batch_size=6")
+    assert DataLoader(data(8), 4, True).batch_size == 6
+    assert DataLoader(data(8), 4).batch_size == 4
+    sampler = torch.utils.data.BatchSampler(range(8), 4, False)
+    assert DataLoader(data(8), batch_sampler=sampler).batch_sampler is sampler
+    assert said[-1][0] == "loader_set_missing" and "batch sampler" in said[-1][1], said
+    for wrong in ("batch_size=0", "batch_size=x", "batch_size=99999999999"):
+        try:
+            install(wrong)
+        except ValueError:
+            continue
+        raise AssertionError("%s was accepted" % wrong)
+
+
 if __name__ == "__main__":
     without_a_place()
+    batch_sizes()
     at_a_place()
     what_is_not_set()
     print("made as they should be")

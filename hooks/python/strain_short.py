@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: the strain authors
+"""Shortens epochs for the probes of `strain advise`.
+
+STRAIN_SHORT="10 3.0": each pass over a loader ends after 10 batches, and the first pass with
+gradients lasts at least 3 seconds after its first batch. A probe of a few seconds then contains
+validation, the boundary of an epoch, the checkpoint and the second epoch, each of which may be the
+peak of memory. The script sees a loader that ends early; len(loader) is unchanged. Passes that are
+shorter by themselves are unchanged.
+"""
+
+from time import monotonic
+
+ITERATIONS_MOST = 1 << 20
+SECONDS_MOST = 86400.0
+
+
+def parse(text):
+    """Iterations and seconds from "10 3.0"; raises ValueError."""
+    iterations, seconds = text.split()
+    iterations, seconds = int(iterations), float(seconds)
+    if not 1 <= iterations <= ITERATIONS_MOST or not 0 <= seconds <= SECONDS_MOST:
+        raise ValueError("cannot shorten epochs to %r" % text)
+    return iterations, seconds
+
+
+class Short:
+    """The patches of PyTorch's iterators. One per process."""
+
+    def __init__(self, torch, report, text):
+        self._has_gradients = torch.is_grad_enabled
+        self._report = report
+        self._iterations, self._seconds = parse(text)
+        self._trained = False  # the pass that lasts longer has ended
+
+    def install(self, patch, data):
+        """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
+        patch(data._BaseDataLoaderIter, "__init__", self._wrap_init)
+        patch(data._BaseDataLoaderIter, "_reset", self._wrap_reset)
+        patch(data._BaseDataLoaderIter, "__next__", self._wrap_next)
+
+    def _wrap_init(self, original):
+        def __init__(iterator, *arguments, **options):
+            iterator._strain_short = 0
+            original(iterator, *arguments, **options)
+
+        return __init__
+
+    def _wrap_reset(self, original):
+        """A persistent iterator begins its next pass."""
+
+        def _reset(iterator, *arguments, **options):
+            iterator._strain_short = 0
+            return original(iterator, *arguments, **options)
+
+        return _reset
+
+    def _wrap_next(self, original):
+        def __next__(iterator):
+            taken = getattr(iterator, "_strain_short", 0)
+            if taken >= self._iterations and self._is_over(iterator):
+                raise StopIteration
+            batch = original(iterator)
+            if taken == 0:
+                iterator._strain_since = monotonic()
+                iterator._strain_long = not self._trained and self._has_gradients()
+            iterator._strain_short = taken + 1
+            return batch
+
+        return __next__
+
+    def _is_over(self, iterator):
+        if iterator._strain_long:
+            if monotonic() - iterator._strain_since < self._seconds:
+                return False
+            self._trained = True
+            iterator._strain_long = False
+        self._report.say("hooked", "epochs shortened")
+        return True
+
+
+def install(torch, patch, report, text):
+    """Starts shortening passes over PyTorch's loaders."""
+    Short(torch, report, text).install(patch, torch.utils.data.dataloader)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Fits the line of memory over batch size.
+
+#include "probe/memory_model.h"
+
+#include <gsl/gsl_fit.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "run/statistics.h"
+
+// An interval of 95 % of a normal distribution.
+#define NORMAL_95 1.96
+
+static int compare_batches(const void *left, const void *right)
+{
+	const struct memory_point *a = left, *b = right;
+	return (a->batch > b->batch) - (a->batch < b->batch);
+}
+
+// The number of different batch sizes among the points used.
+static size_t count_sizes(const struct memory_point *points, size_t n)
+{
+	size_t sizes = 0;
+	double last = NAN;
+	for (size_t i = 0; i < n; i++) {
+		if (!points[i].left_out && points[i].batch != last) {
+			last = points[i].batch;
+			sizes++;
+		}
+	}
+	return sizes;
+}
+
+// The relative standard deviation within repeats of a batch size, pooled; 0: no repeats.
+static double repeat_deviation(const struct memory_point *points, size_t n)
+{
+	double squares = 0, degrees = 0;
+	for (size_t i = 0; i < n;) {
+		size_t end = i;
+		double sum = 0;
+		for (; end < n && points[end].batch == points[i].batch; end++) {
+			sum += points[end].bytes;
+		}
+		double mean = sum / (double)(end - i);
+		for (size_t k = i; k < end; k++) {
+			squares += pow(points[k].bytes / mean - 1, 2);
+		}
+		degrees += (double)(end - i - 1);
+		i = end;
+	}
+	return degrees > 0 ? sqrt(squares / degrees) : 0;
+}
+
+// Fits the points that are not left out, each with the same relative deviation.
+static void fit(const struct memory_point *points, size_t n, struct memory_model *m)
+{
+	double x[MEMORY_POINTS_MAX] = {0}, y[MEMORY_POINTS_MAX] = {0};
+	double weight[MEMORY_POINTS_MAX] = {0}, chi2;
+	size_t used = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!points[i].left_out) {
+			x[used] = points[i].batch;
+			y[used] = points[i].bytes;
+			weight[used] = 1 / pow(m->deviation * points[i].bytes, 2);
+			used++;
+		}
+	}
+	gsl_fit_wlinear(x, 1, weight, 1, y, 1, used, &m->intercept, &m->slope, &m->covariance[0],
+		&m->covariance[1], &m->covariance[2], &chi2);
+	m->used = used;
+	m->residual = used > 2 ? 0 : NAN;
+	m->batch_min = x[0];
+	m->batch_max = x[used - 1];
+	for (size_t i = 0; i < used && used > 2; i++) {
+		double line = m->intercept + m->slope * x[i];
+		m->residual = fmax(m->residual, fabs(y[i] / line - 1));
+	}
+}
+
+// How far the smallest batch size lies from the line of the larger ones, relative.
+static double smallest_off(const struct memory_point *points, size_t n, double deviation)
+{
+	struct memory_point larger[MEMORY_POINTS_MAX];
+	struct memory_model line = {.deviation = deviation};
+	double sum = 0, repeats = 0;
+	size_t kept = 0, first = 0;
+	while (points[first].left_out) {
+		first++;
+	}
+	for (size_t i = first; i < n; i++) {
+		if (points[i].batch == points[first].batch) {
+			sum += points[i].bytes;
+			repeats++;
+		} else {
+			larger[kept++] = points[i];
+		}
+	}
+	if (count_sizes(larger, kept) < 2) {
+		return 0;
+	}
+	fit(larger, kept, &line);
+	return fabs(sum / repeats / (line.intercept + line.slope * points[first].batch) - 1);
+}
+
+// Leaves out the smallest batch sizes while they are in another regime.
+static size_t leave_out(struct memory_point *points, size_t n, double deviation)
+{
+	// The line of the others, extended to the smallest, is itself uncertain.
+	const double most = fmax(MEMORY_REGIME, 4 * deviation);
+	size_t left_out = 0;
+	while (count_sizes(points, n) > 2 && smallest_off(points, n, deviation) > most) {
+		double batch = points[left_out].batch;
+		for (size_t i = left_out; i < n && points[i].batch == batch; i++) {
+			points[i].left_out = true;
+			left_out++;
+		}
+	}
+	return left_out;
+}
+
+bool memory_model_fit(
+	struct memory_point *points, size_t n, double deviation, struct memory_model *ret)
+{
+	*ret = (struct memory_model){0};
+	if (n > MEMORY_POINTS_MAX) {
+		return false;
+	}
+	qsort(points, n, sizeof(*points), compare_batches);
+	for (size_t i = 0; i < n; i++) {
+		points[i].left_out = false;
+		if (!(points[i].batch >= 1) || !(points[i].bytes > 0) ||
+			!isfinite(points[i].bytes)) {
+			return false;
+		}
+	}
+	if (count_sizes(points, n) < 2) {
+		return false;
+	}
+	ret->deviation = fmax(deviation, repeat_deviation(points, n));
+	ret->left_out = leave_out(points, n, ret->deviation);
+	fit(points, n, ret);
+	if (ret->residual > ret->deviation) { // the line is not as straight as its points are sure
+		ret->deviation = ret->residual;
+		fit(points, n, ret);
+	}
+	ret->flat = ret->slope <= NORMAL_95 * sqrt(ret->covariance[2]);
+	return true;
+}
+
+static double deviation_at(const struct memory_model *m, double batch)
+{
+	double line = m->intercept + m->slope * batch;
+	double of_line = m->covariance[0] + 2 * batch * m->covariance[1] +
+	                 batch * batch * m->covariance[2];
+	return sqrt(fmax(0, of_line) + pow(m->deviation * line, 2));
+}
+
+struct estimate memory_model_bytes(const struct memory_model *m, double batch)
+{
+	double line = m->intercept + m->slope * batch;
+	double half = NORMAL_95 * deviation_at(m, batch);
+	return (struct estimate){line, line - half, line + half};
+}
+
+enum bytes_edge { EDGE_LINE, EDGE_LOW, EDGE_HIGH };
+
+static double bytes_at(const struct memory_model *m, double batch, enum bytes_edge edge)
+{
+	struct estimate bytes = memory_model_bytes(m, batch);
+	return edge == EDGE_LINE ? bytes.value : edge == EDGE_LOW ? bytes.low : bytes.high;
+}
+
+// The largest whole batch size up to `most` at which the edge is at most `limit`. The edges need
+// not ascend everywhere; the search looks for the first batch size that does not fit.
+static double largest(const struct memory_model *m, double limit, double most, enum bytes_edge edge)
+{
+	double fits = 0, fails = 1;
+	if (bytes_at(m, 1, edge) > limit) {
+		return 0;
+	}
+	for (fits = 1; fails <= most; fails = fits * 2) {
+		if (bytes_at(m, fails, edge) > limit) {
+			break;
+		}
+		fits = fails;
+	}
+	if (fails > most) {
+		if (bytes_at(m, most, edge) <= limit) {
+			return floor(most);
+		}
+		fails = most;
+	}
+	while (fails - fits > 1) {
+		double middle = floor((fits + fails) / 2);
+		if (bytes_at(m, middle, edge) <= limit) {
+			fits = middle;
+		} else {
+			fails = middle;
+		}
+	}
+	return fits;
+}
+
+struct estimate memory_model_largest(const struct memory_model *m, double limit, double most)
+{
+	return (struct estimate){
+		.value = largest(m, limit, most, EDGE_LINE),
+		.low = largest(m, limit, most, EDGE_HIGH),
+		.high = largest(m, limit, most, EDGE_LOW),
+	};
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Memory as a function of the batch size: M(B) = X + s B in one regime (Tripathi 2019,
+// equation 4.1), by weighted least squares over probes of different batch sizes, with an interval.
+// Below a change of regime (another algorithm for small batches) the line is another one: probes
+// that do not lie on the line of the larger ones are left out.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "run/phases.h"
+
+enum { MEMORY_POINTS_MAX = 16 };
+
+// Relative standard deviation of one measured peak: with an allocator that returns every large
+// block to the kernel, and with glibc's default, whose peak depends on the order of blocks.
+#define MEMORY_DEVIATION_PINNED 0.004
+#define MEMORY_DEVIATION_DEFAULT 0.03
+// A point farther from the line than this share is in another regime (pinned allocator).
+#define MEMORY_REGIME 0.01
+
+struct memory_point {
+	double batch; // samples
+	double bytes;
+	bool left_out; // set by memory_model_fit: another regime
+};
+
+struct memory_model {
+	double intercept; // X, bytes
+	double slope; // s, bytes per sample
+	double deviation; // relative, of one point
+	double residual; // relative, largest of the points used; NAN: fewer than three
+	double batch_min, batch_max; // of the points used
+	double covariance[3]; // of intercept and slope: 00, 01, 11
+	size_t used; // number of points
+	size_t left_out;
+	bool flat; // memory does not grow with the batch size beyond its noise
+};
+
+// Fits the line. Points of equal batch size count as repeats. deviation: relative standard
+// deviation of a point, at least; repeats and residuals can raise it. Returns false with fewer than
+// two different batch sizes.
+bool memory_model_fit(
+	struct memory_point *points, size_t n, double deviation, struct memory_model *ret);
+// Bytes at a batch size, with a 95 % interval for one more run.
+struct estimate memory_model_bytes(const struct memory_model *m, double batch);
+// The largest batch size whose memory is at most `limit` bytes, at most `most`; 0: not even 1.
+// value: of the line; low and high: of the 95 % interval of a run.
+struct estimate memory_model_largest(const struct memory_model *m, double limit, double most);

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Reads an observation from a run.
+
+#include "probe/observation.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/analysis.h"
+#include "run/names.h"
+#include "run/rate.h"
+#include "runfile/reader.h"
+#include "verdict/verdict.h"
+
+#define WORKERS_MOST 4096
+#define BATCH_MOST (1 << 24)
+// Iterations that follow each other within this time belong together.
+#define GAP_NS 1000000
+
+static double job_figure(const struct analysis *a, const char *metric, enum figure figure)
+{
+	int64_t job = tables_first(&a->tables, ENTITY_JOB);
+	return job > 0 ? tables_figure(&a->tables, job, metric, figure) : NAN;
+}
+
+static double known_or(double value, double otherwise)
+{
+	return isfinite(value) ? value : otherwise;
+}
+
+static char *copy_key(struct reader *reader, const char *key)
+{
+	const char *value = reader_run(reader, key);
+	return value ? strdup(value) : NULL;
+}
+
+// Memory ------------------------------------------------------------------------------------------
+
+// What samples missed of the training process's peak: the kernel's high-water mark is exact.
+static double missed_by_samples(const struct analysis *a)
+{
+	int64_t trainer = analysis_trainer(a);
+	double mark = trainer > 0 ? tables_figure(&a->tables, trainer, NAME_PEAK, FIGURE_MAX) : NAN;
+	double seen = trainer > 0 ? tables_figure(&a->tables, trainer, NAME_RESIDENT, FIGURE_MAX)
+	                          : NAN;
+	return mark > seen ? mark - seen : 0;
+}
+
+static void read_workers_memory(const struct analysis *a, struct observation *o)
+{
+	double sum = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < a->processes.n; i++) {
+		const struct process_row *row = &a->processes.items[i];
+		if (row->role == ROLE_LOADER && isfinite(row->uss_peak_bytes)) {
+			sum += row->uss_peak_bytes;
+			n++;
+		}
+	}
+	o->worker = n > 0 ? sum / (double)n : NAN;
+}
+
+static void read_gpus(const struct analysis *a, struct observation *o)
+{
+	o->gpu = o->gpu_limit = NAN;
+	for (size_t i = 0; i < a->overview.n_gpus; i++) {
+		const struct gpu_figures *gpu = &a->overview.gpus[i];
+		double used = tables_figure(
+			&a->tables, gpu->entity, NAME_GPU_JOB_MEMORY, FIGURE_MAX);
+		if (used > 0) {
+			o->gpu = known_or(o->gpu, 0) + used;
+			o->gpu_limit = known_or(o->gpu_limit, 0) + gpu->memory_bytes;
+		}
+	}
+}
+
+static void read_memory(const struct analysis *a, struct observation *o)
+{
+	double own = job_figure(a, NAME_OWN_SUM, FIGURE_MAX);
+	double charged = job_figure(a, NAME_ANONYMOUS, FIGURE_MAX);
+	o->anonymous = isfinite(own) ? own + missed_by_samples(a) : NAN;
+	if (isfinite(charged)) {
+		o->anonymous = fmax(known_or(o->anonymous, 0), charged);
+	}
+	o->shared = job_figure(a, NAME_SHMEM, FIGURE_MAX);
+	o->kernel = job_figure(a, "strain.memory.kernel", FIGURE_MAX);
+	o->page_cache = job_figure(a, NAME_FILE, FIGURE_MAX);
+	o->memory_limit = a->overview.memory_limit_is_cgroup ? a->overview.memory_limit_bytes : NAN;
+	o->leak_per_iteration = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
+	read_workers_memory(a, o);
+	read_gpus(a, o);
+}
+
+double observation_held(const struct observation *o)
+{
+	return o->anonymous + known_or(o->shared, 0) + known_or(o->kernel, 0);
+}
+
+// Time --------------------------------------------------------------------------------------------
+
+static bool is_steady(const struct iteration *i)
+{
+	return !i->warm_up && !i->cut && !i->stopped;
+}
+
+// The stretch of steady iterations, without the time between them (validation, checkpoints), and
+// the number of iterations in it.
+static double find_stretch(const struct phases *p, struct stretch *ret)
+{
+	const struct iteration *last = NULL;
+	double n = 0;
+	*ret = (struct stretch){0};
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *at = &p->iterations[i];
+		if (!is_steady(at)) {
+			continue;
+		}
+		bool follows = last && at->place - last->place == (int64_t)p->stride &&
+		               (p->stride > 1 || at->start_ns - last->end_ns <= GAP_NS);
+		if (last && !follows) {
+			if (ret->n_gaps == STRETCH_GAPS) {
+				break;
+			}
+			ret->gaps[ret->n_gaps++] = (struct stretch_gap){
+				last->end_ns / 1000, at->start_ns / 1000};
+		}
+		if (!last) {
+			ret->from_us = at->start_ns / 1000;
+		}
+		n += follows ? (double)p->stride : 1;
+		ret->to_us = at->end_ns / 1000;
+		last = at;
+	}
+	return n;
+}
+
+static void read_reading(
+	const struct analysis *a, const struct stretch *stretch, struct observation *o)
+{
+	int64_t job = tables_first(&a->tables, ENTITY_JOB);
+	double asked = rate_over(a->tables.reader, &a->stops, job, NAME_READ_ASKED, stretch);
+	double stored = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
+	o->storage_rate = stored;
+	o->asked = asked / o->rate.value;
+	o->stored = stored / o->rate.value;
+}
+
+// CPU seconds per sample that workers spent on preparing: their whole CPU time over the samples
+// that they prepared, taken or not.
+static double workers_cpu(const struct phases *p, double batch)
+{
+	double cpu = 0, samples = 0;
+	for (size_t i = 0; i < p->n_workers; i++) {
+		const struct phase_worker *w = &p->workers[i];
+		double prepared = w->samples > 0 ? (double)w->samples : (double)w->batches * batch;
+		if (isfinite(w->cpu_s) && prepared > 0) {
+			cpu += w->cpu_s;
+			samples += prepared;
+		}
+	}
+	return samples > 0 ? cpu / samples : NAN;
+}
+
+static void read_time(const struct analysis *a, struct observation *o)
+{
+	const struct phases *p = &a->phases;
+	struct stretch stretch;
+	double n = find_stretch(p, &stretch), seconds = stretch_seconds(&stretch);
+	int64_t trainer = analysis_trainer(a);
+	o->iterations = p->steady;
+	o->rate = p->samples_per_s;
+	o->iteration = p->length_s;
+	o->batch_size = p->samples_per_iteration >= 1 && p->samples_per_iteration <= BATCH_MOST
+	                        ? (int64_t)p->samples_per_iteration
+	                        : -1;
+	if (p->steady == 0) {
+		o->rate_missing = strdup(p->missing ? p->missing : "too few iterations");
+		return;
+	}
+	double batch = o->batch_size > 0 ? (double)o->batch_size : (double)o->loader_batch_size;
+	if (!isfinite(o->rate.value) && batch > 0) {
+		o->rate = (struct estimate){batch / o->iteration.value, batch / o->iteration.high,
+			batch / o->iteration.low};
+	}
+	o->wait = p->items[PHASE_DATA].mean_s;
+	o->wait = known_or(o->wait, 0);
+	o->compute = o->iteration.value - o->wait;
+	if (n > 0 && seconds > 0 && trainer > 0) {
+		o->main_cpu = rate_over(a->tables.reader, &a->stops, trainer, NAME_CPU_TIME,
+				      &stretch) *
+		              seconds / n;
+		o->threads = o->workers == 0 ? o->main_cpu / o->iteration.value
+		                             : o->main_cpu / o->compute;
+	}
+	o->prepare_cpu = o->workers == 0 ? o->wait / batch : workers_cpu(p, batch);
+	read_reading(a, &stretch, o);
+}
+
+// The run -----------------------------------------------------------------------------------------
+
+static int64_t bounded_key(struct reader *reader, const char *key, int64_t most)
+{
+	int64_t value = reader_run_i64(reader, key, -1);
+	return value >= 0 && value <= most ? value : -1;
+}
+
+static void read_keys(struct reader *reader, struct observation *o)
+{
+	const char *hooks = reader_run(reader, "hooks");
+	o->workers = bounded_key(reader, "loader_workers", WORKERS_MOST);
+	o->prefetch = bounded_key(reader, "loader_prefetch_factor", WORKERS_MOST);
+	o->loader_batch_size = bounded_key(reader, "loader_batch_size", BATCH_MOST);
+	o->pinned = bounded_key(reader, "loader_pin_memory", 1) == 1;
+	o->shortened = hooks && strstr(hooks, "epochs shortened");
+	o->loader_at = copy_key(reader, "loader_at");
+	o->loader_set = copy_key(reader, "loader_set");
+	o->loader_set_missing = copy_key(reader, "loader_set_missing");
+	o->optimizer = copy_key(reader, "optimizer_class");
+}
+
+static void read_behaviour(const struct analysis *a, struct observation *o)
+{
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		o->epochs += !a->tables.epochs.items[i].open;
+	}
+	o->validated = a->phases.items[PHASE_VALIDATION].spans > 0;
+	o->saved = a->phases.items[PHASE_CHECKPOINT].spans > 0;
+	o->cpus = a->overview.cpus;
+}
+
+static int read_headline(struct analysis *a, struct observation *o)
+{
+	struct verdict verdict;
+	int r = verdict_build(a, &verdict);
+	if (r == 0) {
+		o->headline = verdict.headline ? strdup(verdict.headline) : NULL;
+		verdict_done(&verdict);
+	}
+	return r;
+}
+
+int observation_read(const char *path, struct observation *ret, struct error *e)
+{
+	struct reader *reader = NULL;
+	struct analysis a;
+	*ret = (struct observation){.batch_size = -1,
+		.loader_batch_size = -1,
+		.workers = -1,
+		.prefetch = -1,
+		.rate = {NAN, NAN, NAN},
+		.iteration = {NAN, NAN, NAN},
+		.compute = NAN,
+		.wait = NAN,
+		.main_cpu = NAN,
+		.threads = NAN,
+		.prepare_cpu = NAN,
+		.asked = NAN,
+		.stored = NAN,
+		.storage_rate = NAN};
+	int r = reader_open(path, &reader, e);
+	if (r < 0) {
+		return r;
+	}
+	r = analysis_load_brief(reader, &a, e);
+	if (r == 0) {
+		read_keys(reader, ret);
+		read_behaviour(&a, ret);
+		read_time(&a, ret);
+		read_memory(&a, ret);
+		r = read_headline(&a, ret);
+		analysis_done(&a);
+	}
+	reader_free(reader);
+	return r;
+}
+
+void observation_done(struct observation *o)
+{
+	free(o->loader_at);
+	free(o->loader_set);
+	free(o->loader_set_missing);
+	free(o->optimizer);
+	free(o->headline);
+	free(o->rate_missing);
+	*o = (struct observation){0};
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// What one run tells the models of memory and throughput: its configuration, its peak of memory by
+// use, and the time and CPU time of an iteration. Computed from the run file alone, so that any run
+// can be an observation, not only a probe.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "run/phases.h"
+
+// NAN, -1 and NULL mean "not known". Times are seconds, memory is bytes.
+struct observation {
+	// The configuration, as the run shows it.
+	int64_t batch_size; // samples of a steady iteration (median)
+	int64_t loader_batch_size; // as the training loader was created
+	int64_t workers; // of the training loader
+	int64_t prefetch; // batches that each worker prepares ahead
+	bool pinned; // the loader copies batches to pinned memory
+	double cpus; // that the job could use
+	double threads; // that compute in the training process: CPU time over wall time of a step
+
+	// Peaks of memory.
+	double anonymous; // of the job: what no file backs, each page once
+	double shared; // /dev/shm and tmpfs, charged to the job's cgroup
+	double kernel; // charged to the job's cgroup
+	double page_cache; // charged to the job's cgroup; can be dropped
+	double worker; // of one loader worker, not shared with others (mean over workers)
+	double gpu; // the job's, on all GPUs
+	double gpu_limit; // capacity of these GPUs
+	double memory_limit; // that applied to the run; NAN: none but the machine's
+	double leak_per_iteration; // growth of memory per iteration; NAN: no leak
+
+	// Steady iterations of the training process.
+	struct estimate rate; // samples per second
+	struct estimate iteration; // seconds: mean
+	uint64_t iterations; // steady ones
+	double compute; // seconds of an iteration, without waiting for data
+	double wait; // seconds of an iteration, waiting for data (preparing it if workers is 0)
+	double main_cpu; // CPU seconds of the training process per iteration, preparing included
+	double prepare_cpu; // CPU seconds per sample in workers; if workers is 0, in the main
+	                    // process
+	double asked; // bytes per sample that the job read
+	double stored; // bytes per sample that came from storage
+	double storage_rate; // bytes per second from storage while iterating
+
+	// Behaviour.
+	size_t epochs; // that have ended
+	bool validated; // a validation phase was seen
+	bool saved; // a checkpoint was seen
+	bool shortened; // its epochs were shortened
+	char *loader_at; // "train.py:42"
+	char *loader_set; // settings of STRAIN_SET that were applied
+	char *loader_set_missing; // why they were not
+	char *optimizer; // class of the optimizer
+	char *headline; // of the verdict
+	char *rate_missing; // why there is no rate
+};
+
+// Reads a finished run. Returns 0, or -errno if it cannot be read. Release ret in any case.
+int observation_read(const char *path, struct observation *ret, struct error *e);
+void observation_done(struct observation *o);
+
+// Memory that counts against a cgroup's limit and cannot be dropped: anonymous, shared, kernel.
+// Parts that are not known count as 0. NAN: anonymous memory is not known.
+double observation_held(const struct observation *o);

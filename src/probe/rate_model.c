@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Fits and evaluates the model of throughput.
+
+#include "probe/rate_model.h"
+
+#include <errno.h>
+#include <gsl/gsl_fit.h>
+#include <math.h>
+
+enum { OBSERVATIONS_MAX = 64 };
+
+// A loader is ahead of the training process if that waits at most this share of its time.
+#define AHEAD 0.1
+// Storage is the limit of an observation if the job read at least this share from it.
+#define FROM_STORAGE 0.02
+
+static const char *const bound_names[N_RATE_BOUNDS] = {
+	[RATE_COMPUTE] = "compute",
+	[RATE_PREPARE] = "prepare",
+	[RATE_CPU] = "cpu",
+	[RATE_STORAGE] = "storage",
+};
+
+const char *rate_bound_name(enum rate_bound bound)
+{
+	return bound_names[bound];
+}
+
+static double batch_of(const struct observation *o)
+{
+	return o->batch_size > 0          ? (double)o->batch_size
+	       : o->loader_batch_size > 0 ? (double)o->loader_batch_size
+	                                  : NAN;
+}
+
+static bool is_usable(const struct observation *o)
+{
+	return isfinite(batch_of(o)) && o->iteration.value > 0 && o->compute > 0;
+}
+
+// Fits y = intercept + slope * x with both at least 0. One batch size gives a slope alone.
+static void fit_line(
+	const double *x, const double *y, size_t n, double *ret_intercept, double *ret_slope)
+{
+	double cov00, cov01, cov11, chi2, intercept = 0, slope = 0;
+	double low = INFINITY, high = 0, sum_x = 0, sum_y = 0, product = 0, squares = 0;
+	double weight[OBSERVATIONS_MAX];
+	for (size_t i = 0; i < n; i++) {
+		low = fmin(low, x[i]);
+		high = fmax(high, x[i]);
+		sum_x += x[i];
+		sum_y += y[i];
+		product += 1 / y[i] / y[i] * x[i] * y[i];
+		squares += 1 / y[i] / y[i] * x[i] * x[i];
+		weight[i] = 1 / (y[i] * y[i]); // errors are relative
+	}
+	if (high > low) {
+		gsl_fit_wlinear(x, 1, weight, 1, y, 1, n, &intercept, &slope, &cov00, &cov01,
+			&cov11, &chi2);
+	}
+	if (!(high > low) || intercept < 0) {
+		intercept = 0;
+		slope = product / squares;
+	} else if (slope < 0) {
+		intercept = sum_y / (double)n;
+		slope = 0;
+	}
+	*ret_intercept = intercept;
+	*ret_slope = slope;
+}
+
+// Median of what is known.
+static double median_of(double *values, size_t n)
+{
+	size_t known = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (isfinite(values[i])) {
+			values[known++] = values[i];
+		}
+	}
+	for (size_t i = 1; i < known; i++) { // few values
+		for (size_t k = i; k > 0 && values[k] < values[k - 1]; k--) {
+			double swap = values[k];
+			values[k] = values[k - 1];
+			values[k - 1] = swap;
+		}
+	}
+	return known == 0       ? NAN
+	       : known % 2 == 1 ? values[known / 2]
+	                        : (values[known / 2] + values[known / 2 - 1]) / 2;
+}
+
+// CPU time of the training process per iteration, without preparing batches.
+static double own_cpu(const struct observation *o)
+{
+	double preparing = o->workers == 0 ? o->wait : 0;
+	double cpu = o->main_cpu - preparing;
+	return isfinite(cpu) && cpu > 0 ? cpu : o->compute;
+}
+
+// CPU seconds of preparing a sample. Without workers the wait for data is the preparation.
+static double preparing(const struct observation *o)
+{
+	return o->workers == 0 ? o->wait / batch_of(o) : o->prepare_cpu;
+}
+
+// What receiving a batch costs if the workers are ahead.
+static double receiving(const struct observation *o)
+{
+	bool ahead = o->workers > 0 && o->wait < AHEAD * o->iteration.value;
+	return ahead ? o->wait / batch_of(o) : NAN;
+}
+
+static double residual_of(
+	const struct rate_model *m, const struct observation *observations, size_t n)
+{
+	double squares = 0;
+	size_t known = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		if (is_usable(o)) {
+			struct rate_config at = rate_config_of(m, batch_of(o), (double)o->workers);
+			at.cpus = isfinite(o->cpus) ? o->cpus : at.cpus;
+			double rate = rate_model_predict(m, &at).rate.value;
+			double seen = batch_of(o) / o->iteration.value;
+			squares += pow(log(rate / seen), 2);
+			known++;
+		}
+	}
+	return known >= 3 ? sqrt(squares / (double)known) : NAN;
+}
+
+// Collects what the observations say of each sample.
+static void fit_samples(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double prepare[OBSERVATIONS_MAX], handover[OBSERVATIONS_MAX], stored[OBSERVATIONS_MAX];
+	double asked[OBSERVATIONS_MAX];
+	m->storage_rate = NAN;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		bool usable = is_usable(o);
+		prepare[i] = usable ? preparing(o) : NAN;
+		handover[i] = usable ? receiving(o) : NAN;
+		stored[i] = o->stored;
+		asked[i] = o->asked;
+		m->cpus = fmax(m->cpus, o->cpus);
+		m->workers_max = fmax(m->workers_max, (double)o->workers);
+		if (o->stored > FROM_STORAGE * o->asked && o->storage_rate > 0) {
+			m->storage_rate = fmax(m->storage_rate, o->storage_rate);
+		}
+	}
+	m->p = median_of(prepare, n);
+	m->prepare_known = isfinite(m->p);
+	m->p = m->prepare_known ? m->p : 0;
+	m->handover = median_of(handover, n);
+	m->handover = isfinite(m->handover) ? m->handover : 0;
+	m->stored = median_of(stored, n);
+	m->asked = median_of(asked, n);
+}
+
+int rate_model_fit(
+	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
+{
+	double batch[OBSERVATIONS_MAX], compute[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
+	struct rate_model m = {.batch_min = INFINITY};
+	size_t used = 0;
+	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		if (is_usable(o)) {
+			batch[used] = batch_of(o);
+			compute[used] = o->compute;
+			cpu[used] = own_cpu(o);
+			m.batch_min = fmin(m.batch_min, batch[used]);
+			m.batch_max = fmax(m.batch_max, batch[used]);
+			used++;
+		}
+	}
+	if (used == 0) {
+		const char *why = n > 0 ? observations[0].rate_missing : NULL;
+		return error_set(e, ENODATA, "no run shows the time of an iteration: %s",
+			why ? why : "samples are not counted");
+	}
+	fit_line(batch, compute, used, &m.a, &m.b);
+	fit_line(batch, cpu, used, &m.c0, &m.c1);
+	m.one_batch_size = m.batch_min == m.batch_max;
+	fit_samples(observations, n, &m);
+	m.residual = residual_of(&m, observations, n);
+	*ret = m;
+	return 0;
+}
+
+struct rate_config rate_config_of(const struct rate_model *m, double batch, double workers)
+{
+	return (struct rate_config){.batch = batch,
+		.workers = workers,
+		.cpus = m->cpus,
+		.storage_rate = NAN,
+		.hit = NAN,
+		.compute_speed = 1,
+		.prepare_speed = 1};
+}
+
+// Bytes from storage per sample.
+static double stored_bytes(const struct rate_model *m, const struct rate_config *c)
+{
+	double bytes = isfinite(c->hit) ? (1 - c->hit) * m->asked : m->stored;
+	return isfinite(bytes) ? fmax(0, bytes) : 0;
+}
+
+static void find_bounds(
+	const struct rate_model *m, const struct rate_config *c, double bounds[N_RATE_BOUNDS])
+{
+	double storage_rate = isfinite(c->storage_rate) ? c->storage_rate : m->storage_rate;
+	double bytes = stored_bytes(m, c) * c->batch;
+	double p = m->p / c->prepare_speed;
+	double main_cpu = (m->c0 + m->c1 * c->batch) / c->compute_speed;
+	bounds[RATE_COMPUTE] = (m->a + m->b * c->batch) / c->compute_speed +
+	                       (c->workers > 0 ? m->handover * c->batch : 0);
+	bounds[RATE_PREPARE] = p * c->batch / fmax(1, c->workers);
+	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + p * c->batch) / c->cpus : 0;
+	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
+}
+
+static double seconds_of(const struct rate_config *c, const double bounds[N_RATE_BOUNDS])
+{
+	double longest = 0, sum = 0;
+	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
+		longest = fmax(longest, bounds[i]);
+	}
+	if (c->workers < 1) { // one after the other
+		return bounds[RATE_COMPUTE] + bounds[RATE_PREPARE] + bounds[RATE_STORAGE];
+	}
+	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
+		sum += pow(bounds[i] / longest, RATE_OVERLAP);
+	}
+	return longest * pow(sum, 1 / RATE_OVERLAP);
+}
+
+static bool is_extrapolated(const struct rate_model *m, const struct rate_config *c)
+{
+	bool batch = c->batch < m->batch_min || c->batch > m->batch_max;
+	bool faster = c->compute_speed != 1 || c->prepare_speed != 1 || isfinite(c->storage_rate) ||
+	              isfinite(c->hit);
+	return batch || faster || c->cpus > m->cpus || (c->workers > 0 && !m->prepare_known);
+}
+
+// Half the 90 % interval, relative: grows with the distance from the observed batch sizes.
+static double error_of(const struct rate_model *m, const struct rate_config *c)
+{
+	double beyond = fmax(c->batch / m->batch_max, m->batch_min / c->batch);
+	double doublings = beyond > 1 ? log2(beyond) : 0;
+	double error = RATE_MODEL_ERROR * (1 + 0.5 * doublings);
+	if (m->one_batch_size && c->batch != m->batch_max) {
+		error *= 1.5;
+	}
+	if (c->cpus > m->cpus) {
+		error *= 1 + 0.5 * log2(c->cpus / m->cpus);
+	}
+	return isfinite(m->residual) ? fmax(error, 2 * m->residual) : error;
+}
+
+struct rate_prediction rate_model_predict(
+	const struct rate_model *m, const struct rate_config *config)
+{
+	struct rate_prediction result = {.extrapolated = is_extrapolated(m, config)};
+	find_bounds(m, config, result.bounds);
+	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
+		result.bound = result.bounds[i] > result.bounds[result.bound] ? i : result.bound;
+	}
+	double seconds = seconds_of(config, result.bounds), error = error_of(m, config);
+	if (seconds > 0) {
+		double rate = config->batch / seconds;
+		result.rate = (struct estimate){rate, rate / (1 + error), rate * (1 + error)};
+	} else {
+		result.rate = (struct estimate){NAN, NAN, NAN};
+	}
+	return result;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Throughput as a function of the batch size, the loader's workers, CPUs and storage. The time of
+// an iteration of B samples with W workers on C CPUs is bounded by
+//
+//     compute      a + b B                       the training process's own work
+//     prepare      p B / W                       workers: p CPU-seconds a sample
+//     cpu          (c0 + c1 B + p B) / C         all CPU time there is, shared by all processes
+//     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
+//
+// and close to their maximum; where two of them are near each other it is longer (a norm of order
+// RATE_OVERLAP, after Pollux, Qiao et al., OSDI 2021). With W = 0 the process prepares its batches
+// itself: compute + p B + storage. Parameters come from at least one observation; with a single
+// batch size, a and b cannot be told apart, and a is taken as 0.
+
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/observation.h"
+
+#define RATE_OVERLAP 8.0
+// Relative error of a prediction for a configuration that was not run, at 90 %: half the interval
+// at the configurations that were run, before it widens with the distance from them.
+#define RATE_MODEL_ERROR 0.08
+
+enum rate_bound { RATE_COMPUTE, RATE_PREPARE, RATE_CPU, RATE_STORAGE, N_RATE_BOUNDS };
+
+struct rate_model {
+	double a, b; // seconds of compute: per iteration, per sample
+	double p; // CPU seconds of preparing a sample; 0: not visible
+	double c0, c1; // CPU seconds of the training process without preparing: per iteration, per
+	               // sample
+	double handover; // seconds per sample that the training process needs to receive a batch
+	double stored; // bytes per sample from storage, at the observed hit ratio
+	double asked; // bytes per sample that the job reads
+	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
+	                     // limit
+	double cpus; // of the observations
+	double batch_min, batch_max; // of the observations
+	double workers_max; // of the observations
+	double residual; // relative, root mean square at the observations; NAN: fewer than 3
+	bool one_batch_size;
+	bool prepare_known; // p was observed
+};
+
+struct rate_config {
+	double batch, workers, cpus;
+	double storage_rate; // bytes/s; NAN: as observed
+	double hit; // share of bytes from the page cache; NAN: as observed
+	double compute_speed; // 1: as observed; 2: the device computes twice as fast
+	double prepare_speed; // 1: as observed; CPUs twice as fast: 2
+};
+
+struct rate_prediction {
+	struct estimate rate; // samples per second, 90 % interval
+	enum rate_bound bound; // the longest of the bounds
+	double bounds[N_RATE_BOUNDS]; // seconds of an iteration
+	bool extrapolated; // outside of what was observed
+};
+
+// Fits the model to observations of one job. Returns 0; -ENODATA with the reason if no observation
+// has a rate.
+int rate_model_fit(
+	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e);
+// A configuration as observed, to be changed: batch and workers are given.
+struct rate_config rate_config_of(const struct rate_model *m, double batch, double workers);
+struct rate_prediction rate_model_predict(
+	const struct rate_model *m, const struct rate_config *config);
+// "compute", "prepare", "cpu", "storage"
+const char *rate_bound_name(enum rate_bound bound);

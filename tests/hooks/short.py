@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""Shortened epochs: their lengths, with and without workers, and what the script's loop sees."""
+
+import functools
+import sys
+import time
+
+sys.path.insert(0, sys.argv[1])
+
+import strain_short
+import torch
+from torch.utils.data import DataLoader, TensorDataset, dataloader
+
+ITERATOR = dataloader._BaseDataLoaderIter
+ORIGINALS = {name: getattr(ITERATOR, name) for name in ("__init__", "_reset", "__next__")}
+
+
+class Said:
+    """Replaces the report to the run."""
+
+    def __init__(self):
+        self.lines = []
+
+    def say(self, key, value):
+        """Keeps a line."""
+        self.lines.append((key, value))
+
+
+def install(text):
+    """Shortens passes from now on; returns the lines of the report."""
+
+    def patch(owner, name, wrap):
+        setattr(owner, name, functools.wraps(ORIGINALS[name])(wrap(ORIGINALS[name])))
+
+    said = Said()
+    strain_short.install(torch, patch, said, text)
+    return said.lines
+
+
+def passes(loader, n):
+    """The number of batches in each of n passes."""
+    return [sum(1 for _ in loader) for _ in range(n)]
+
+
+def lengths():
+    """Passes end after the batches asked for; short ones are unchanged; len() is the script's."""
+    data = TensorDataset(torch.arange(40))
+    said = install("5 0")
+    for workers in (0, 2):
+        assert passes(DataLoader(data, 2, num_workers=workers), 3) == [5, 5, 5]
+        assert passes(DataLoader(data, 20, num_workers=workers), 2) == [2, 2]
+    assert len(DataLoader(data, 2)) == 20
+    kept = DataLoader(data, 2, num_workers=2, persistent_workers=True)
+    for _ in range(3):
+        taken = [int(batch[0][0]) for batch in kept]
+        assert taken == [0, 2, 4, 6, 8], taken  # no batch of the pass before
+    assert ("hooked", "epochs shortened") in said
+
+
+def first_pass():
+    """The first pass with gradients lasts as long as asked for; validation does not."""
+    data = TensorDataset(torch.arange(100000))
+    install("3 0.4")
+    with torch.no_grad():
+        assert passes(DataLoader(data, 1), 1) == [3]
+    began = time.monotonic()
+    first = passes(DataLoader(data, 1), 1)[0]
+    assert first > 3 and time.monotonic() - began >= 0.4, first
+    assert passes(DataLoader(data, 1), 2) == [3, 3]
+
+
+def refused():
+    """Anything but two numbers within bounds."""
+    for wrong in ("", "5", "0 1", "5 -1", "5 nan", "x 1", "5 1 1", "99999999 1"):
+        try:
+            install(wrong)
+        except ValueError:
+            continue
+        raise AssertionError("%r was accepted" % wrong)
+
+
+if __name__ == "__main__":
+    lengths()
+    first_pass()
+    refused()
+    print("shortened as they should be")
