@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: the strain authors
 """Shortens epochs for the probes of `strain advise`.
 
-STRAIN_SHORT="10 3.0": each pass over a loader ends after 10 batches, and the first pass with
-gradients lasts at least 3 seconds after its first batch. A probe of a few seconds then contains
+STRAIN_SHORT="10 3.0": the first pass with gradients over a loader ends after 10 batches and at least
+3 seconds after its first batch; all other passes end after at most 4 batches. A probe of a few seconds then contains
 validation, the boundary of an epoch, the checkpoint and the second epoch, each of which may be the
 peak of memory. The script sees a loader that ends early; len(loader) is unchanged. Passes that are
 shorter by themselves are unchanged.
@@ -11,6 +11,7 @@ shorter by themselves are unchanged.
 
 from time import monotonic
 
+LATER = 4  # batches of all other passes
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
 
@@ -31,6 +32,7 @@ class Short:
         self._has_gradients = torch.is_grad_enabled
         self._report = report
         self._iterations, self._seconds = parse(text)
+        self._least = min(self._iterations, LATER)
         self._trained = False  # the pass that lasts longer has ended
 
     def install(self, patch, data):
@@ -58,24 +60,25 @@ class Short:
     def _wrap_next(self, original):
         def __next__(iterator):
             taken = getattr(iterator, "_strain_short", 0)
-            if taken >= self._iterations and self._is_over(iterator):
+            if taken >= self._least and self._is_over(iterator, taken):
+                self._report.say("hooked", "epochs shortened")
                 raise StopIteration
             batch = original(iterator)
             if taken == 0:
                 iterator._strain_since = monotonic()
-                iterator._strain_long = not self._trained and self._has_gradients()
+                iterator._strain_first = not self._trained and self._has_gradients()
             iterator._strain_short = taken + 1
             return batch
 
         return __next__
 
-    def _is_over(self, iterator):
-        if iterator._strain_long:
-            if monotonic() - iterator._strain_since < self._seconds:
+    def _is_over(self, iterator, taken):
+        """Whether a pass has had enough batches, and the first one enough time."""
+        if iterator._strain_first:
+            enough = monotonic() - iterator._strain_since >= self._seconds
+            if taken < self._iterations or not enough:
                 return False
             self._trained = True
-            iterator._strain_long = False
-        self._report.say("hooked", "epochs shortened")
         return True
 
 

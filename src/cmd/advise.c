@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain advise: answers a question with short runs of a job. --stalls measures the cost of its
-// input, --try the gain of advice.
+// strain advise: advises with short runs of a job. Alone: the largest batch that fits, and the
+// batch size and workers that train fastest. --stalls measures the cost of its input, --try the
+// gain of advice.
 
 #include <argp.h>
 #include <errno.h>
@@ -17,17 +18,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "cmd/advise_answer.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
+#include "probe/advice.h"
 #include "probe/replay.h"
 #include "probe/stall_runs.h"
 #include "probe/tries.h"
+#include "record/job/limits.h"
+#include "record/job/name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
 #include "show/json.h"
@@ -726,6 +732,9 @@ enum {
 	OPTION_ERROR,
 	OPTION_LIMIT,
 	OPTION_JSON,
+	OPTION_MEMORY,
+	OPTION_CPUS,
+	OPTION_MARGIN,
 };
 
 #define STALLS_LIMIT_NS (120 * NS_PER_S)
@@ -745,9 +754,19 @@ struct advise_options {
 	size_t n_with;
 	const char *run; // argument before "--"
 	char **command;
+	uint64_t memory_bytes; // 0: the limit that applies
+	int64_t cpus; // 0: all that strain may use
+	double margin;
 };
 
 static const struct argp_option options[] = {
+	{"memory", OPTION_MEMORY, "SIZE", 0,
+		"find the largest batch for a memory limit of SIZE (default: the limit that "
+                "applies "
+		"here)",
+		0},
+	{"cpus", OPTION_CPUS, "N", 0, "run the job on N CPUs (default: all that may be used)", 0},
+	{"margin", OPTION_MARGIN, "PERCENT", 0, "keep PERCENT of the memory limit free (0%)", 0},
 	{"stalls", OPTION_STALLS, NULL, 0,
 		"measure the cost of preparing and of fetching the data, with three short runs", 0},
 	{"try", OPTION_TRY, NULL, 0,
@@ -759,14 +778,18 @@ static const struct argp_option options[] = {
 		"num_workers=2\"; may be repeated, each is tried separately",
 		0},
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
-	{"time", OPTION_TIME, "TIME", 0, "--try: start no run after TIME (10min)", 0},
+	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
+	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
 		0},
-	{"limit", OPTION_LIMIT, "TIME", 0,
-		"end a run after TIME at the latest (--stalls: 2min; --try: 30s)", 0},
-	{"output", 'o', "DIR", 0, "keep the runs in the new folder DIR", 0},
+	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after TIME at the latest (2min; --try: 30s)",
+		0},
+	{"output", 'o', "DIR", 0,
+		"keep the runs in the new folder DIR (default: PROGRAM-DATE-TIME.advice; with "
+		"--stalls and --try none)",
+		0},
 	{"json", OPTION_JSON, NULL, 0, "print JSON", 0},
 	{0},
 };
@@ -804,6 +827,24 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 	}
 	o->n_with++;
 	return 0;
+}
+
+static int parse_memory(const char *argument, struct advise_options *o, struct error *e)
+{
+	int result = parse_size(argument, &o->memory_bytes, e);
+	if (result == 0 && o->memory_bytes < LIMIT_MEMORY_MIN) {
+		result = error_set(e, EINVAL, "expected at least 1 MiB, found '%s'", argument);
+	}
+	return result;
+}
+
+static int parse_margin(const char *argument, struct advise_options *o, struct error *e)
+{
+	int result = parse_percent(argument, &o->margin, e);
+	if (result == 0 && o->margin > 0.9) {
+		result = error_set(e, EINVAL, "expected 0%% to 90%%, found '%s'", argument);
+	}
+	return result;
 }
 
 // A run comes before "--", a command after it. With --stalls, all arguments are the command.
@@ -859,6 +900,18 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "error";
 		result = parse_error(argument, o, &e);
 		break;
+	case OPTION_MEMORY:
+		option = "memory";
+		result = parse_memory(argument, o, &e);
+		break;
+	case OPTION_CPUS:
+		option = "cpus";
+		result = parse_integer(argument, 1, CPUS_MAX, &o->cpus, &e);
+		break;
+	case OPTION_MARGIN:
+		option = "margin";
+		result = parse_margin(argument, o, &e);
+		break;
 	case OPTION_LIMIT:
 		option = "limit";
 		result = parse_time(argument, &o->limit_ns, &e);
@@ -890,9 +943,34 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
+// Creates PROGRAM-DATE-TIME.advice in the current directory, or a -2, -3, ... of it. NULL: it
+// cannot be created.
+static char *make_named_folder(const struct advise_options *o)
+{
+	char name[256];
+	name_of_run(o->command, time(NULL), name, sizeof(name));
+	for (unsigned i = 1; i < 100; i++) {
+		_cleanup_text_ struct text path = {0};
+		text_format(&path, i > 1 ? "%s-%u.advice" : "%s.advice", name, i);
+		if (path.data && mkdir(path.data, 0700) == 0) {
+			return realpath(path.data, NULL);
+		}
+		if (errno != EEXIST) {
+			break;
+		}
+	}
+	return NULL;
+}
+
 // Creates a folder for the runs. NULL after it has printed the reason.
 static char *make_folder(const struct advise_options *o)
 {
+	if (!o->folder && !o->stalls && !o->tries) {
+		char *named = make_named_folder(o);
+		if (named) {
+			return named;
+		}
+	}
 	if (o->folder) {
 		if (mkdir(o->folder, 0700) < 0) {
 			command_fail(
@@ -972,15 +1050,75 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
+// The answer, also as FOLDER/advice.json.
+static int write_answer(
+	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
+{
+	_cleanup_text_ struct text path = {0};
+	json_t *json = advise_answer_json(a, config);
+	text_format(&path, "%s/advice.json", config->folder);
+	if (!json || path.failed) {
+		json_decref(json);
+		return command_fail("out of memory");
+	}
+	int status = STATUS_OK;
+	if (json_dump_file(json, path.data, JSON_INDENT(2)) < 0) {
+		status = command_fail("cannot write %s", path.data);
+	}
+	if (!o->json) {
+		json_decref(json);
+		const char *name = strrchr(config->folder, '/');
+		advise_answer_print(a, config, name ? name + 1 : config->folder);
+	} else if (json_write(json, stdout) < 0) {
+		return command_fail("cannot write: %s", strerrordesc_np(errno));
+	}
+	int written = reading_finish();
+	return status != STATUS_OK ? status : written;
+}
+
+static int advise_all(const struct advise_options *o, const char *folder)
+{
+	struct advice *a = calloc(1, sizeof(*a));
+	struct error e = {0};
+	const struct advice_config config = {
+		.command = o->command,
+		.folder = folder,
+		.memory_bytes = o->memory_bytes,
+		.cpus = (unsigned)o->cpus,
+		.margin = o->margin,
+		.error = o->error,
+		.limit_ns = o->limit_ns ? o->limit_ns : STALLS_LIMIT_NS,
+		.time_ns = o->time_ns,
+		.say = advise_say,
+		.interrupted = &interrupted,
+	};
+	if (!a) {
+		return command_fail("out of memory");
+	}
+	int status = STATUS_FAILURE, result = advice_make(&config, a, &e);
+	if (result < 0) {
+		command_fail("%s", e.text);
+		if (a->failed_output) {
+			advise_print_tail(a->failed_output);
+		}
+	}
+	if (a->now) {
+		int written = write_answer(o, a, &config);
+		status = result < 0 ? STATUS_FAILURE : written;
+	}
+	advice_done(a);
+	free(a);
+	return interrupted ? 128 + interrupted : status;
+}
+
 // What is wrong with the options; NULL: nothing.
 static const char *find_wrong(const struct advise_options *o)
 {
-	if (o->stalls == o->tries) {
-		return o->stalls ? "advise: expected one of --stalls and --try"
-		                 : "advise: expected --stalls or --try";
+	if (o->stalls && o->tries) {
+		return "advise: expected one of --stalls and --try";
 	}
 	bool command = o->command && o->command[0];
-	return (o->stalls && !command) || (o->command && !command)
+	return (!o->tries && !command) || (o->command && !command)
 	               ? "advise: expected a command to run"
 	               : NULL;
 }
@@ -988,8 +1126,13 @@ static const char *find_wrong(const struct advise_options *o)
 int command_advise(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse_option,
-		"--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]",
-		"Measure with short runs what limits a job, and what to change.\vWith --stalls: "
+		"[--] COMMAND...\n--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]",
+		"Advise with short runs of a job: the largest batch that fits, the fastest batch "
+		"size and workers, and what more CPUs would bring.\vCOMMAND may have the "
+		"placeholders {batch_size} (or {batch_size=32}, with the present value) and "
+		"{workers}; without them, the hooks set both in PyTorch's loaders. Epochs are "
+		"shortened, so that a short run contains validation and the second epoch. With "
+		"--stalls: "
 		"runs the unmodified job with its data in the page cache (warm), with prepared "
 		"batches reused (compute), and with its data dropped from the page cache (cold). "
 		"With --try: tries the advice of RUN's verdict that needs no edit of the job, each "
@@ -1009,8 +1152,10 @@ int command_advise(int argc, char **argv)
 		return STATUS_FAILURE;
 	}
 	catch_signals();
-	int status = o.tries ? advise_tries(&o, folder) : advise_stalls(&o, folder);
-	if (!o.folder) {
+	int status = o.tries    ? advise_tries(&o, folder)
+	             : o.stalls ? advise_stalls(&o, folder)
+	                        : advise_all(&o, folder);
+	if (!o.folder && (o.tries || o.stalls)) {
 		stall_runs_remove(folder);
 	}
 	return status;

@@ -98,6 +98,17 @@ static uint64_t find_ahead(struct reader *reader)
 	return known ? (uint64_t)(workers * each) : 0;
 }
 
+// Whether the job has reached the end of so many epochs, if these are shortened.
+static bool has_epochs(const struct watched *w, struct reader *reader, const struct analysis *a)
+{
+	const char *hooks = reader_run(reader, "hooks");
+	size_t ended = 0;
+	for (size_t i = 0; i < a->tables.epochs.n; i++) {
+		ended += !a->tables.epochs.items[i].open;
+	}
+	return ended >= w->config->epochs || !hooks || !strstr(hooks, "short");
+}
+
 // Whether the rate is known precisely enough.
 static bool look(struct watched *w)
 {
@@ -114,7 +125,8 @@ static bool look(struct watched *w)
 	if (phases_load(&input, &phases, &e) == 0) {
 		known = stalls_rate_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS);
-		known = known && phases.steady >= needed_iterations(find_ahead(reader));
+		known = known && phases.steady >= needed_iterations(find_ahead(reader)) &&
+		        has_epochs(w, reader, &a);
 		phases_done(&phases);
 	}
 	close_run(reader, &a);

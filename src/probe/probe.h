@@ -33,6 +33,8 @@ struct probe_config {
 	const char *const *environment; // "NAME=VALUE", or "NAME" to unset it; ends with NULL
 	double error; // relative error at which the rate counts as known (0.03)
 	double seconds; // least length of the iterations of a rate; 0: PROBE_SECONDS
+	// Epochs that must have ended, too, if hooks shorten them (STRAIN_SHORT); 0: none
+	unsigned epochs;
 	uint64_t limit_ns;
 	// Called with the processes of the job each time the run file is examined; NULL: not
 	// called.

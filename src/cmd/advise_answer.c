@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Writes the answer of `strain advise`.
+
+#include "cmd/advise_answer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "show/json.h"
+#include "show/table.h"
+
+#define INDENT "               " // below the word that begins a paragraph
+
+static const char *const limit_words[N_ADVICE_LIMITS] = {
+	[ADVICE_LIMIT_REQUESTED] = "--memory",
+	[ADVICE_LIMIT_CGROUP] = "the cgroup's limit",
+	[ADVICE_LIMIT_ADDRESS_SPACE] = "ulimit -v",
+	[ADVICE_LIMIT_GPU] = "GPU memory",
+	[ADVICE_LIMIT_MACHINE] = "memory available on this machine",
+};
+
+// The table of now and advised --------------------------------------------------------------------
+
+enum { ROW_WHAT, ROW_NOW, ROW_ADVISED, ROW_NOTE, N_ROW };
+
+static const struct column row_columns[N_ROW] = {
+	[ROW_WHAT] = {"setting", "", COLUMN_LABEL, 0},
+	[ROW_NOW] = {"now", "NOW", COLUMN_LABEL, 0},
+	[ROW_ADVISED] = {"advised", "ADVISED", COLUMN_LABEL, 0},
+	[ROW_NOTE] = {"note", "", COLUMN_LABEL, 1},
+};
+
+static void append_number(struct text *t, double value)
+{
+	if (isfinite(value)) {
+		text_format(t, value >= 100 ? "%.0f" : "%.3g", value);
+	}
+}
+
+static void put_row(struct table *table, const char *what, const struct text *now,
+	const struct text *advised, const struct text *note)
+{
+	if (table_row(table) < 0) {
+		return;
+	}
+	table_text(table, ROW_WHAT, what);
+	table_text(table, ROW_NOW, now->data);
+	table_text(table, ROW_ADVISED, advised->data);
+	table_text(table, ROW_NOTE, note->data ? note->data : "");
+}
+
+static void put_integers(struct table *table, const char *what, int64_t now, int64_t advised)
+{
+	_cleanup_text_ struct text left = {0}, right = {0}, note = {0};
+	if (now >= 0) {
+		text_format(&left, "%" PRId64, now);
+	}
+	if (advised >= 0) {
+		text_format(&right, "%" PRId64, advised);
+	}
+	put_row(table, what, &left, &right, &note);
+}
+
+static void put_rate(struct table *table, const struct advice *a)
+{
+	_cleanup_text_ struct text now = {0}, advised = {0}, note = {0};
+	append_number(&now, a->now->seen.rate.value);
+	if (a->measured) {
+		append_number(&advised, a->measured->seen.rate.value);
+		text_format(&note, "%.2f times (%.2f to %.2f); predicted ", a->gain.value,
+			a->gain.low, a->gain.high);
+		append_number(&note, a->predicted.rate.value);
+	} else if (!a->keep) {
+		append_number(&advised, a->predicted.rate.value);
+		text_append_string(&note, "predicted, not tried (");
+		append_number(&note, a->predicted.rate.low);
+		text_append_string(&note, " to ");
+		append_number(&note, a->predicted.rate.high);
+		text_append_string(&note, ")");
+	} else {
+		append_number(&advised, a->now->seen.rate.value);
+	}
+	put_row(table, "samples/s", &now, &advised, &note);
+}
+
+// Bytes of what is limited, as the run of the advised configuration measured it.
+static double advised_bytes(const struct advice *a)
+{
+	if (!a->measured) {
+		return NAN;
+	}
+	switch (a->limit_kind) {
+	case ADVICE_LIMIT_GPU:
+		return a->measured->seen.gpu;
+	case ADVICE_LIMIT_ADDRESS_SPACE:
+		return a->measured->virtual_bytes;
+	default:
+		return observation_held(&a->measured->seen);
+	}
+}
+
+static void put_memory(struct table *table, const struct advice *a)
+{
+	_cleanup_text_ struct text now = {0}, advised = {0}, note = {0};
+	char bytes[32];
+	double measured = a->keep ? a->now_bytes : advised_bytes(a);
+	double shown = isfinite(measured) ? measured : a->bytes_predicted;
+	if (isfinite(a->now_bytes)) {
+		text_append_string(&now, text_bytes(bytes, sizeof(bytes), a->now_bytes));
+	}
+	if (isfinite(shown)) {
+		text_append_string(&advised, text_bytes(bytes, sizeof(bytes), shown));
+	}
+	text_format(&note, "of %s (%s)", text_bytes(bytes, sizeof(bytes), a->limit_bytes),
+		limit_words[a->limit_kind]);
+	put_row(table, "memory", &now, &advised, &note);
+}
+
+static int64_t present_batch(const struct advice *a)
+{
+	return a->now->seen.batch_size > 0 ? a->now->seen.batch_size
+	                                   : a->now->seen.loader_batch_size;
+}
+
+static void print_settings(const struct advice *a)
+{
+	struct table *table = NULL;
+	struct table_style style = table_style_for(stdout);
+	if (table_new(row_columns, N_ROW, &table) < 0) {
+		return;
+	}
+	put_integers(table, "batch_size", present_batch(a), a->batch_size);
+	put_integers(table, "workers", a->now->seen.workers, a->workers);
+	put_rate(table, a);
+	put_memory(table, a);
+	table_print(table, stdout, &style);
+	table_free(table);
+}
+
+// Paragraphs --------------------------------------------------------------------------------------
+
+static void print_leak(const struct advice *a)
+{
+	double leak = a->now->seen.leak_per_iteration;
+	char bytes[32];
+	if (leak > 0) {
+		printf("memory leak    %s in each iteration",
+			text_bytes(bytes, sizeof(bytes), leak));
+		double left = a->limit_bytes - a->now_bytes;
+		if (left > 0) {
+			printf(": the limit is reached after %.0f iterations", left / leak);
+		}
+		putchar('\n');
+	}
+}
+
+static void print_verified(const struct advice *a)
+{
+	char bytes[32];
+	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
+	if (a->verified == ADVICE_UNDER_LIMIT && a->verified_batch > 0) {
+		printf("; %" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
+	} else if (a->verified == ADVICE_MEASURED && a->verified_batch > 0) {
+		printf("; %" PRId64 " ran, and its peak stayed below %s", a->verified_batch, bytes);
+	} else {
+		printf("; not verified");
+	}
+	if (a->failed_batch > 0) {
+		printf("; %" PRId64 " did not fit", a->failed_batch);
+	}
+	putchar('\n');
+}
+
+static void print_line(const struct advice *a)
+{
+	char intercept[32], slope[32];
+	const struct memory_model *m = &a->memory;
+	printf(INDENT "memory: %s and %s a sample, from %zu runs with batch sizes %.0f to %.0f",
+		text_bytes(intercept, sizeof(intercept), m->intercept),
+		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
+	if (m->left_out > 0) {
+		printf(" (%zu smaller left out: they are on another line)", m->left_out);
+	}
+	putchar('\n');
+	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
+		puts(INDENT "the default allocator makes the peak random by some per cent;\n" INDENT
+			    "MALLOC_MMAP_THRESHOLD_=65536 makes it regular, and often smaller");
+	}
+}
+
+static void print_largest(const struct advice *a)
+{
+	char bytes[32], least[32];
+	printf("largest batch  ");
+	if (a->largest_missing) {
+		printf("not known: %s\n", a->largest_missing);
+	} else if (a->nothing_fits) {
+		printf("nothing fits in %s: a batch size of 1 needs %s\n",
+			text_bytes(bytes, sizeof(bytes), a->limit_bytes),
+			text_bytes(least, sizeof(least), memory_model_bytes(&a->memory, 1).value));
+	} else {
+		printf("%.0f (%.0f to %.0f)", a->largest.value, a->largest.low, a->largest.high);
+		print_verified(a);
+	}
+	if (a->has_memory && !a->memory.flat) {
+		print_line(a);
+	}
+}
+
+static void print_workers(const struct advice *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct observation *o = &a->probes[i].seen;
+		char bytes[32];
+		if (!a->probes[i].failed && o->workers > 0 && isfinite(o->worker)) {
+			printf("a worker       %s of its own",
+				text_bytes(bytes, sizeof(bytes), o->worker));
+			if (o->shared > 0) {
+				printf(", and %s in /dev/shm for the batches of %" PRId64,
+					text_bytes(bytes, sizeof(bytes), o->shared), o->workers);
+			}
+			putchar('\n');
+			return;
+		}
+	}
+}
+
+enum { CPUS_CPUS, CPUS_RATE, CPUS_LOW, CPUS_HIGH, CPUS_BATCH, CPUS_WORKERS, CPUS_BOUND, N_CPUS };
+
+static const struct column cpus_columns[N_CPUS] = {
+	[CPUS_CPUS] = {"cpus", "CPUS", COLUMN_WHOLE, 0},
+	[CPUS_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 0},
+	[CPUS_LOW] = {"rate_low", "FROM", COLUMN_NUMBER, 1},
+	[CPUS_HIGH] = {"rate_high", "TO (90 %)", COLUMN_NUMBER, 1},
+	[CPUS_BATCH] = {"batch_size", "BATCH SIZE", COLUMN_WHOLE, 0},
+	[CPUS_WORKERS] = {"workers", "WORKERS", COLUMN_WHOLE, 0},
+	[CPUS_BOUND] = {"limited_by", "LIMITED BY", COLUMN_LABEL, 2},
+};
+
+static struct table *cpus_table(const struct advice *a)
+{
+	struct table *table = NULL;
+	if (table_new(cpus_columns, N_CPUS, &table) < 0) {
+		return NULL;
+	}
+	for (size_t i = 0; i < a->n_by_cpus && table_row(table) == 0; i++) {
+		const struct rate_prediction *at = &a->by_cpus[i].at;
+		table_number(table, CPUS_CPUS, a->by_cpus[i].cpus);
+		table_number(table, CPUS_RATE, at->rate.value);
+		table_number(table, CPUS_LOW, at->rate.low);
+		table_number(table, CPUS_HIGH, at->rate.high);
+		table_number(table, CPUS_BATCH, (double)a->by_cpus[i].batch_size);
+		table_number(table, CPUS_WORKERS, (double)a->by_cpus[i].workers);
+		table_text(table, CPUS_BOUND, rate_bound_name(at->bound));
+	}
+	return table;
+}
+
+static void print_cpus(const struct advice *a)
+{
+	struct table *table = cpus_table(a);
+	struct table_style style = table_style_for(stdout);
+	if (table && a->n_by_cpus > 1) {
+		putchar('\n');
+		table_print(table, stdout, &style);
+		if (a->by_cpus[a->n_by_cpus - 1].cpus > a->cpus) {
+			printf("more than %u CPUs: outside of what was observed\n", a->cpus);
+		}
+	}
+	table_free(table);
+}
+
+static void print_command(const struct advice *a, const struct advice_config *config)
+{
+	char **command = advice_command(config->command, a->batch_size, a->workers);
+	_cleanup_text_ struct text line = {0};
+	for (char **word = command; word && *word; word++) {
+		text_append_string(&line, word == command ? "" : " ");
+		text_append_word(&line, *word);
+	}
+	advice_command_free(command);
+	if (a->keep) {
+		puts("advice         keep the present configuration: no other one promises 3 % "
+		     "more");
+	} else if (a->placeholders) {
+		printf("run            %s\n", line.data ? line.data : "");
+	} else if (a->now->seen.loader_at) {
+		printf("change         %s: DataLoader(batch_size=%" PRId64 ", num_workers=%" PRId64
+		       ")\n",
+			a->now->seen.loader_at, a->batch_size, a->workers);
+	}
+	if (a->batch_size != present_batch(a)) {
+		puts(INDENT "another batch size changes training: adapt the learning rate");
+	}
+}
+
+static void print_basis(const struct advice *a, const char *folder)
+{
+	char seconds[32];
+	printf("rests on       %zu probes in %s (%s)", a->n,
+		text_seconds(seconds, sizeof(seconds), a->seconds), folder);
+	const struct observation *now = &a->now->seen;
+	const char *missing[4];
+	size_t n = 0;
+	if (!now->validated) {
+		missing[n++] = "validation";
+	}
+	if (!now->saved) {
+		missing[n++] = "checkpoint";
+	}
+	if (now->epochs < 2) {
+		missing[n++] = "second epoch";
+	}
+	for (size_t i = 0; i < n; i++) {
+		printf("%s%s", i == 0 ? "; not seen: " : ", ", missing[i]);
+	}
+	putchar('\n');
+	if (a->interrupted) {
+		puts(INDENT "interrupted: this is what was known by then");
+	} else if (a->out_of_time) {
+		puts(INDENT "the time ran out (--time): this is what was known by then");
+	}
+}
+
+void advise_answer_print(
+	const struct advice *a, const struct advice_config *config, const char *folder)
+{
+	if (a->now->seen.headline) {
+		printf("%s\n\n", a->now->seen.headline);
+	}
+	print_settings(a);
+	putchar('\n');
+	print_leak(a);
+	print_largest(a);
+	print_workers(a);
+	if (!a->has_rate) {
+		printf("rate           not known: %s\n", a->rate_missing ? a->rate_missing : "");
+	}
+	if (a->batch_size > 0) {
+		print_command(a, config);
+	}
+	print_basis(a, folder);
+	print_cpus(a);
+}
+
+// JSON --------------------------------------------------------------------------------------------
+
+static json_t *whole(int64_t value)
+{
+	return value >= 0 ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *number(double value)
+{
+	return json_from_number(value);
+}
+
+static json_t *largest_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	bool known = !a->largest_missing;
+	json_object_set_new(json, "value", number(known ? a->largest.value : NAN));
+	json_object_set_new(json, "low", number(known ? a->largest.low : NAN));
+	json_object_set_new(json, "high", number(known ? a->largest.high : NAN));
+	json_object_set_new(json, "verified", whole(a->verified_batch));
+	json_object_set_new(json, "verified_by", json_string(advice_verified_name(a->verified)));
+	json_object_set_new(json, "failed", whole(a->failed_batch));
+	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
+	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
+	return json;
+}
+
+static json_t *model_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	const struct memory_model *m = &a->memory;
+	if (!a->has_memory) {
+		json_decref(json);
+		return json_null();
+	}
+	json_object_set_new(json, "bytes", number(m->intercept));
+	json_object_set_new(json, "bytes_per_sample", number(m->slope));
+	json_object_set_new(json, "deviation", number(m->deviation));
+	json_object_set_new(json, "residual", number(m->residual));
+	json_object_set_new(json, "points", json_integer((json_int_t)m->used));
+	json_object_set_new(json, "left_out", json_integer((json_int_t)m->left_out));
+	return json;
+}
+
+static json_t *memory_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	json_object_set_new(json, "limit", number(a->limit_bytes));
+	json_object_set_new(json, "limit_kind", json_string(advice_limit_name(a->limit_kind)));
+	json_object_set_new(json, "now", number(a->now_bytes));
+	json_object_set_new(json, "predicted", number(a->bytes_predicted));
+	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
+	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
+	json_object_set_new(json, "line", model_json(a));
+	return json;
+}
+
+static json_t *rate_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	bool known = a->batch_size > 0;
+	json_object_set_new(json, "now", number(a->now->seen.rate.value));
+	json_object_set_new(json, "predicted", number(known ? a->predicted.rate.value : NAN));
+	json_object_set_new(json, "low", number(known ? a->predicted.rate.low : NAN));
+	json_object_set_new(json, "high", number(known ? a->predicted.rate.high : NAN));
+	json_object_set_new(json, "measured",
+		number(a->measured ? a->measured->seen.rate.value
+			: a->keep  ? a->now->seen.rate.value
+				   : NAN));
+	json_object_set_new(json, "gain", number(a->gain.value));
+	json_object_set_new(json, "missing", json_from_text(a->rate_missing));
+	return json;
+}
+
+static json_t *parameters_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	const struct rate_model *m = &a->rate;
+	if (!a->has_rate) {
+		json_decref(json);
+		return json_null();
+	}
+	json_object_set_new(json, "compute_per_iteration_s", number(m->a));
+	json_object_set_new(json, "compute_per_sample_s", number(m->b));
+	json_object_set_new(json, "prepare_per_sample_s", number(m->prepare_known ? m->p : NAN));
+	json_object_set_new(json, "main_cpu_per_iteration_s", number(m->c0));
+	json_object_set_new(json, "main_cpu_per_sample_s", number(m->c1));
+	json_object_set_new(json, "stored_bytes_per_sample", number(m->stored));
+	return json;
+}
+
+static json_t *advised_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	json_object_set_new(json, "batch_size", whole(a->batch_size));
+	json_object_set_new(json, "workers", whole(a->workers));
+	json_object_set_new(json, "threads", json_null());
+	json_object_set_new(json, "keep", json_boolean(a->keep));
+	return json;
+}
+
+static json_t *probe_json(const struct advice_probe *p)
+{
+	json_t *json = json_object();
+	const struct observation *o = &p->seen;
+	const char *name = strrchr(p->run, '/');
+	json_object_set_new(json, "step", json_string(advice_step_name(p->step)));
+	json_object_set_new(json, "run", json_from_text(name ? name + 1 : p->run));
+	json_object_set_new(
+		json, "batch_size", whole(o->batch_size > 0 ? o->batch_size : p->batch_size));
+	json_object_set_new(json, "workers", whole(o->workers >= 0 ? o->workers : p->workers));
+	json_object_set_new(json, "limit",
+		p->limit_bytes > 0 ? json_integer((json_int_t)p->limit_bytes) : json_null());
+	json_object_set_new(json, "anonymous", number(o->anonymous));
+	json_object_set_new(json, "shared", number(o->shared));
+	json_object_set_new(json, "kernel", number(o->kernel));
+	json_object_set_new(json, "page_cache", number(o->page_cache));
+	json_object_set_new(json, "worker", number(o->worker));
+	json_object_set_new(json, "gpu", number(o->gpu));
+	json_object_set_new(json, "address_space", number(p->virtual_bytes));
+	json_object_set_new(json, "rate", number(o->rate.value));
+	json_object_set_new(json, "iteration_s", number(o->iteration.value));
+	json_object_set_new(json, "data_wait_s", number(o->wait));
+	json_object_set_new(json, "iterations", json_integer((json_int_t)o->iterations));
+	json_object_set_new(json, "epochs", json_integer((json_int_t)o->epochs));
+	json_object_set_new(json, "validated", json_boolean(o->validated));
+	json_object_set_new(json, "checkpoint", json_boolean(o->saved));
+	json_object_set_new(json, "failed", json_boolean(p->failed));
+	json_object_set_new(json, "reason", json_from_text(p->reason));
+	json_object_set_new(json, "seconds", number(p->seconds));
+	return json;
+}
+
+json_t *advise_answer_json(const struct advice *a, const struct advice_config *config)
+{
+	json_t *json = json_object(), *runs = json_array(), *command = json_array();
+	struct table *table = cpus_table(a);
+	char **words = advice_command(config->command, a->batch_size, a->workers);
+	for (size_t i = 0; i < a->n; i++) {
+		json_array_append_new(runs, probe_json(&a->probes[i]));
+	}
+	for (char **word = words; word && *word; word++) {
+		json_array_append_new(command, json_from_text(*word));
+	}
+	advice_command_free(words);
+	json_object_set_new(json, "verdict", json_from_text(a->now->seen.headline));
+	json_object_set_new(json, "largest_batch", largest_json(a));
+	json_object_set_new(json, "advised", advised_json(a));
+	json_object_set_new(json, "rate", rate_json(a));
+	json_object_set_new(json, "memory", memory_json(a));
+	json_object_set_new(json, "rate_model", parameters_json(a));
+	json_object_set_new(json, "cpus", json_integer(a->cpus));
+	json_object_set_new(json, "by_cpus", table ? table_to_json(table) : json_null());
+	json_object_set_new(json, "command", command);
+	json_object_set_new(json, "probes", json_integer((json_int_t)a->n));
+	json_object_set_new(json, "runs", runs);
+	json_object_set_new(json, "seconds", number(a->seconds));
+	json_object_set_new(json, "complete", json_boolean(!a->interrupted && !a->out_of_time));
+	table_free(table);
+	return json;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The answer of `strain advise`: for people, and as JSON (docs/json.md).
+
+#pragma once
+
+#include <jansson.h>
+
+#include "probe/advice.h"
+
+// Prints the answer on standard output. folder: where the probes are.
+void advise_answer_print(
+	const struct advice *a, const struct advice_config *config, const char *folder);
+// Returns a new reference; NULL: out of memory.
+json_t *advise_answer_json(const struct advice *a, const struct advice_config *config);

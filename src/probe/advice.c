@@ -1,0 +1,1106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Chooses, makes and judges the probes of advice.
+
+#include "probe/advice.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/installation.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "machine/machine.h"
+#include "probe/probe.h"
+#include "runfile/amend.h"
+
+// Iterations of a pass in probes of the line, and in those that verify.
+#define LINE_ITERATIONS 6
+#define VERIFY_ITERATIONS 10
+// The first pass of a probe that measures a rate lasts at least this long.
+#define RATE_SECONDS 4.0
+// Without a default in the placeholder.
+#define DEFAULT_BATCH 16
+// A larger probe is made if the answer is this far beyond the largest batch size probed.
+#define REACH 8
+// A job waits for its batches if that takes this share of an iteration.
+#define WAITS 0.03
+// Configurations within this share of the best rate are equal: the smallest is advised.
+#define EQUAL 0.01
+// A change is advised if it promises at least this gain.
+#define GAIN_MIN 1.03
+#define BATCH_MOST (1 << 24)
+#define WORKERS_MOST 64
+#define START_SECONDS 8 // of a job, roughly, before its first iteration
+
+enum { VERIFIES_MAX = 3 };
+
+static const char *const step_names[N_ADVICE_STEPS] = {
+	[ADVICE_NOW] = "now",
+	[ADVICE_LINE] = "line",
+	[ADVICE_WORKERS] = "workers",
+	[ADVICE_VERIFY] = "verify",
+	[ADVICE_ADVISED] = "advised",
+};
+
+static const char *const limit_names[N_ADVICE_LIMITS] = {
+	[ADVICE_LIMIT_REQUESTED] = "requested",
+	[ADVICE_LIMIT_CGROUP] = "cgroup",
+	[ADVICE_LIMIT_ADDRESS_SPACE] = "address space",
+	[ADVICE_LIMIT_GPU] = "gpu",
+	[ADVICE_LIMIT_MACHINE] = "machine",
+};
+
+const char *advice_step_name(enum advice_step step)
+{
+	return step_names[step];
+}
+
+const char *advice_limit_name(enum advice_limit limit)
+{
+	return limit_names[limit];
+}
+
+const char *advice_verified_name(enum advice_verified verified)
+{
+	static const char *const names[] = {[ADVICE_NOT_VERIFIED] = "no",
+		[ADVICE_MEASURED] = "measured",
+		[ADVICE_UNDER_LIMIT] = "limit"};
+	return names[verified];
+}
+
+// Commands with placeholders ----------------------------------------------------------------------
+
+struct slot { // a placeholder in a word
+	size_t from, to;
+	int64_t otherwise; // its default; -1: none
+	bool workers;
+};
+
+// Finds "{batch_size}", "{batch_size=32}", "{workers}" or "{workers=2}" in a word, from an offset
+// on.
+static bool find_slot(const char *word, size_t from, struct slot *ret)
+{
+	static const char *const names[] = {"{batch_size", "{workers"};
+	for (const char *at = strchr(word + from, '{'); at; at = strchr(at + 1, '{')) {
+		for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+			struct cursor c = cursor_of(at, strlen(at));
+			uint64_t value = 0;
+			if (!cursor_literal(&c, names[i])) {
+				continue;
+			}
+			bool given = cursor_literal(&c, "=") && cursor_u64(&c, &value) &&
+			             value <= BATCH_MOST;
+			if (cursor_literal(&c, "}")) {
+				*ret = (struct slot){(size_t)(at - word), (size_t)(c.at - word),
+					given ? (int64_t)value : -1, i == 1};
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool advice_has_placeholder(char *const *command)
+{
+	struct slot slot;
+	bool found = false;
+	for (; *command && !found; command++) {
+		found = find_slot(*command, 0, &slot);
+	}
+	return found;
+}
+
+// Whether a command has the placeholder of the workers, or of the batch size; its default.
+static bool has_slot(char *const *command, bool workers, int64_t *ret_otherwise)
+{
+	for (; *command; command++) {
+		struct slot slot = {0};
+		for (size_t from = 0; find_slot(*command, from, &slot); from = slot.to) {
+			if (slot.workers == workers) {
+				*ret_otherwise = slot.otherwise;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static char *expand(const char *word, int64_t batch_size, int64_t workers)
+{
+	_cleanup_text_ struct text text = {0};
+	struct slot slot = {0};
+	size_t from = 0;
+	while (find_slot(word, from, &slot)) {
+		int64_t wanted = slot.workers ? workers : batch_size;
+		int64_t otherwise = slot.otherwise >= 0 ? slot.otherwise
+		                    : slot.workers      ? 0
+		                                        : DEFAULT_BATCH;
+		text_append(&text, word + from, slot.from - from);
+		text_format(&text, "%" PRId64, wanted >= 0 ? wanted : otherwise);
+		from = slot.to;
+	}
+	text_append_string(&text, word + from);
+	return text_steal(&text);
+}
+
+char **advice_command(char *const *command, int64_t batch_size, int64_t workers)
+{
+	size_t n = 0;
+	while (command[n]) {
+		n++;
+	}
+	char **words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++) {
+		words[i] = expand(command[i], batch_size, workers);
+		if (!words[i]) {
+			advice_command_free(words);
+			return NULL;
+		}
+	}
+	return words;
+}
+
+void advice_command_free(char **command)
+{
+	for (char **word = command; word && *word; word++) {
+		free(*word);
+	}
+	free(command);
+}
+
+// The state of the work ---------------------------------------------------------------------------
+
+struct work {
+	const struct advice_config *config;
+	struct advice *a;
+	char *strain;
+	uint64_t start_ns;
+	bool shorten; // the job runs with shortened epochs
+	bool cannot_limit; // a memory limit could not be set
+	double virtual_bytes; // of the probe that runs
+	bool out_of_memory; // no memory of our own
+};
+
+static void say(const struct work *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void say(const struct work *w, const char *format, ...)
+{
+	char line[400];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	w->config->say(line);
+}
+
+static char *format(const char *text, ...) __attribute__((format(printf, 1, 2)));
+
+static char *format(const char *text, ...)
+{
+	char *result = NULL;
+	va_list arguments;
+	va_start(arguments, text);
+	if (vasprintf(&result, text, arguments) < 0) {
+		result = NULL;
+	}
+	va_end(arguments);
+	return result;
+}
+
+static double seconds_spent(const struct work *w)
+{
+	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9;
+}
+
+// Whether another probe may start, of about so many seconds.
+static bool goes_on(struct work *w, double seconds)
+{
+	w->a->interrupted = w->a->interrupted || *w->config->interrupted;
+	if (!w->a->interrupted && (seconds_spent(w) + seconds) * 1e9 > (double)w->config->time_ns) {
+		w->a->out_of_time = true;
+	}
+	return !w->a->interrupted && !w->a->out_of_time && w->a->n < ADVICE_PROBES_MAX;
+}
+
+// A probe -----------------------------------------------------------------------------------------
+
+// The highest VmPeak of the job's processes.
+static void look_at_address_space(void *context, const pid_t *pids, size_t n)
+{
+	struct work *w = context;
+	for (size_t i = 0; i < n; i++) {
+		char path[48], line[128];
+		snprintf(path, sizeof(path), "/proc/%d/status", (int)pids[i]);
+		_cleanup_fclose_ FILE *file = fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file)) {
+			struct cursor at = cursor_of(line, strlen(line));
+			uint64_t kib;
+			if (cursor_literal(&at, "VmPeak:")) {
+				at.at += strspn(at.at, " \t");
+				if (cursor_u64(&at, &kib)) {
+					w->virtual_bytes = fmax(
+						w->virtual_bytes, (double)kib * 1024);
+				}
+				break;
+			}
+		}
+	}
+}
+
+struct wish { // what a probe should run
+	enum advice_step step;
+	int64_t batch_size, workers; // -1: the script's own
+	uint64_t limit_bytes; // 0: none
+	unsigned iterations; // of each pass
+	double seconds; // of the first pass
+};
+
+// "STRAIN_SET=batch_size=64 was=32 num_workers=2 at=train.py:42"; NULL: nothing is set.
+static char *loader_setting(const struct work *w, const struct wish *wish)
+{
+	const struct advice_probe *now = w->a->now;
+	_cleanup_text_ struct text set = {0};
+	int64_t unused;
+	bool batch = wish->batch_size > 0 && !has_slot(w->config->command, false, &unused);
+	bool workers = wish->workers >= 0 && !has_slot(w->config->command, true, &unused);
+	if (!now || !(batch || workers)) {
+		return NULL;
+	}
+	text_append_string(&set, "STRAIN_SET=");
+	if (batch) {
+		text_format(&set, "batch_size=%" PRId64 " was=%" PRId64 " ", wish->batch_size,
+			now->seen.loader_batch_size);
+	}
+	if (workers) {
+		text_format(&set, "num_workers=%" PRId64 " ", wish->workers);
+	}
+	if (now->seen.loader_at) {
+		text_format(&set, "at=%s", now->seen.loader_at);
+	}
+	return text_steal(&set);
+}
+
+static char *probe_path(const struct work *w, const char *name, const char *ending)
+{
+	return format("%s/%02zu-%s%s", w->config->folder, w->a->n + 1, name, ending);
+}
+
+// A job ended by a probe may exit with a failure. Marks the run, so that its verdict does not
+// report that.
+static void note_end(const struct probe *probe, const char *run)
+{
+	static const struct amendment items[] = {
+		{AMEND_KEY, "outcome", "interrupted"},
+		{AMEND_KEY, "outcome_text", "ended by strain advise"},
+	};
+	if (probe->end == PROBE_KNOWN || probe->end == PROBE_TIME) {
+		(void)amend_run(run, items, ARRAY_LENGTH(items), NULL);
+	}
+}
+
+static void take_end(struct work *w, const struct probe *probe, struct advice_probe *p)
+{
+	p->seconds = probe->seconds;
+	p->virtual_bytes = w->virtual_bytes > 0 ? w->virtual_bytes : NAN;
+	w->a->interrupted = w->a->interrupted || probe->end == PROBE_INTERRUPTED;
+	p->failed = probe->end == PROBE_JOB_FAILED;
+	if (p->failed) {
+		p->reason = WIFSIGNALED(probe->status)
+		                    ? format("the job was killed by signal %d",
+					      WTERMSIG(probe->status))
+		                    : format("the job failed with exit status %d",
+					      WEXITSTATUS(probe->status));
+	}
+}
+
+// Runs the command of a wish, and reads what its run says. Returns 0, also if the job failed;
+// -errno if nothing was recorded.
+static int record(struct work *w, const struct wish *wish, struct advice_probe *p, char *output,
+	struct error *e)
+{
+	const struct advice_config *config = w->config;
+	const bool rated = wish->seconds > 0;
+	char limit[40], cpus[16];
+	const char *options[8] = {"--no-verdict", "--interval", "10ms"};
+	size_t n_options = 3;
+	if (wish->limit_bytes > 0) {
+		snprintf(limit, sizeof(limit), "%" PRIu64, wish->limit_bytes);
+		options[n_options++] = "--memory";
+		options[n_options++] = limit;
+	}
+	if (config->cpus > 0) {
+		snprintf(cpus, sizeof(cpus), "%u", config->cpus);
+		options[n_options++] = "--cpus";
+		options[n_options++] = cpus;
+	}
+	_cleanup_free_ char *set = loader_setting(w, wish);
+	_cleanup_free_ char *shorten = format(
+		"STRAIN_SHORT=%u %.1f", wish->iterations, wish->seconds);
+	const char *environment[3] = {NULL, NULL, NULL};
+	size_t n_environment = 0;
+	if (w->shorten) {
+		environment[n_environment++] = shorten;
+	}
+	if (set) {
+		environment[n_environment++] = set;
+	}
+	char **command = advice_command(config->command, wish->batch_size, wish->workers);
+	struct probe probe;
+	if (!command || !shorten) {
+		advice_command_free(command);
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	w->virtual_bytes = 0;
+	int r = probe_run(&(struct probe_config){.strain = w->strain,
+				  .command = command,
+				  .run = p->run,
+				  .output = output,
+				  .options = options,
+				  .environment = environment,
+				  .error = rated ? config->error : 1,
+				  .seconds = rated ? RATE_SECONDS / 2 : 0.001,
+				  .epochs = 2,
+				  .limit_ns = config->limit_ns,
+				  .look = look_at_address_space,
+				  .context = w,
+				  .interrupted = config->interrupted},
+		&probe, e);
+	advice_command_free(command);
+	if (r == 0) {
+		take_end(w, &probe, p);
+		note_end(&probe, p->run);
+		r = observation_read(p->run, &p->seen, e);
+		probe_done(&probe);
+	}
+	return r;
+}
+
+// Makes a probe and appends it to the answer. *ret is NULL if nothing was recorded.
+static int make(struct work *w, const struct wish *wish, struct advice_probe **ret, struct error *e)
+{
+	struct advice_probe *p = &w->a->probes[w->a->n];
+	*ret = NULL;
+	*p = (struct advice_probe){.step = wish->step,
+		.batch_size = wish->batch_size,
+		.workers = wish->workers,
+		.limit_bytes = wish->limit_bytes,
+		.virtual_bytes = NAN,
+		.run = probe_path(w, advice_step_name(wish->step), ".strain")};
+	_cleanup_free_ char *output = probe_path(w, advice_step_name(wish->step), ".out");
+	if (!p->run || !output) {
+		free(p->run);
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	int r = record(w, wish, p, output, e);
+	w->a->seconds = seconds_spent(w);
+	if (r < 0 || p->failed) {
+		free(w->a->failed_output);
+		w->a->failed_output = take_pointer(output);
+	}
+	if (r < 0) {
+		free(p->run);
+		free(p->reason);
+		*p = (struct advice_probe){0};
+		return r;
+	}
+	w->a->n++;
+	*ret = p;
+	return 0;
+}
+
+// Limits ------------------------------------------------------------------------------------------
+
+static double memory_available(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/meminfo", "re");
+	char line[128];
+	while (file && fgets(line, sizeof(line), file)) {
+		struct cursor at = cursor_of(line, strlen(line));
+		uint64_t kib;
+		if (cursor_literal(&at, "MemAvailable:")) {
+			at.at += strspn(at.at, " ");
+			return cursor_u64(&at, &kib) ? (double)kib * 1024 : NAN;
+		}
+	}
+	return NAN;
+}
+
+// The limit of memory that applies to the job: the tightest.
+static void find_limit(struct work *w)
+{
+	struct advice *a = w->a;
+	struct machine machine = {0};
+	struct rlimit space;
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root >= 0) {
+		machine_read(root, &machine);
+	}
+	a->limit_kind = ADVICE_LIMIT_MACHINE;
+	a->limit_bytes = memory_available();
+	if (machine.memory_limit_bytes > 0 &&
+		!((double)machine.memory_limit_bytes > a->limit_bytes)) {
+		a->limit_kind = ADVICE_LIMIT_CGROUP;
+		a->limit_bytes = (double)machine.memory_limit_bytes;
+	}
+	if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+		!((double)space.rlim_cur > a->limit_bytes)) {
+		a->limit_kind = ADVICE_LIMIT_ADDRESS_SPACE;
+		a->limit_bytes = (double)space.rlim_cur;
+	}
+	if (w->config->memory_bytes > 0) {
+		a->limit_kind = ADVICE_LIMIT_REQUESTED;
+		a->limit_bytes = (double)w->config->memory_bytes;
+	}
+	double cpus = machine.cpus_allowed;
+	cpus = machine.cpu_quota > 0 && machine.cpu_quota < cpus ? floor(machine.cpu_quota) : cpus;
+	a->cpus = w->config->cpus > 0 ? w->config->cpus : cpus >= 1 ? (unsigned)cpus : 1;
+}
+
+// What the limit limits, as a probe measured it.
+static double limited_bytes(const struct advice *a, const struct advice_probe *p)
+{
+	switch (a->limit_kind) {
+	case ADVICE_LIMIT_GPU:
+		return p->seen.gpu;
+	case ADVICE_LIMIT_ADDRESS_SPACE:
+		return p->virtual_bytes;
+	default:
+		return observation_held(&p->seen);
+	}
+}
+
+// The limit without its margin.
+static double usable_bytes(const struct work *w)
+{
+	return w->a->limit_bytes * (1 - w->config->margin);
+}
+
+// Batch sizes -------------------------------------------------------------------------------------
+
+// The batch size that a probe ran with.
+static int64_t batch_of(const struct advice_probe *p)
+{
+	return p->seen.batch_size > 0 ? p->seen.batch_size
+	       : p->batch_size > 0    ? p->batch_size
+	                              : p->seen.loader_batch_size;
+}
+
+static int64_t workers_of(const struct advice_probe *p)
+{
+	return p->seen.workers >= 0 ? p->seen.workers : p->workers;
+}
+
+// A number that people would choose: with two significant bits, at most `value`.
+static int64_t round_batch(double value)
+{
+	int64_t step = 1;
+	if (!(value >= 1)) {
+		return 1;
+	}
+	value = fmin(value, BATCH_MOST);
+	while (value / (double)step >= 8) {
+		step *= 2;
+	}
+	return (int64_t)floor(value / (double)step) * step;
+}
+
+// The batch size for the second probe: four times the present one, if even memory in proportion to
+// the batch size would fit; else as large as surely fits; else smaller than the present one. A limit
+// that is only requested does not bind probes.
+static int64_t second_batch(const struct work *w)
+{
+	const struct advice *a = w->a;
+	bool binds = a->limit_kind != ADVICE_LIMIT_REQUESTED;
+	double room = binds ? usable_bytes(w) : 0.8 * memory_available();
+	double now = (double)batch_of(a->now);
+	double sure = now * 0.9 * room / limited_bytes(a, a->now);
+	double wanted = fmin(4 * now, isfinite(sure) ? sure : 2 * now);
+	if (wanted >= 1.5 * now) {
+		return round_batch(wanted);
+	}
+	int64_t half = round_batch(now / 2);
+	return half < (int64_t)now ? half : (int64_t)now + 1;
+}
+
+// Seconds that a probe will take at a batch size, from those made.
+static double expected_seconds(const struct work *w, double batch, unsigned iterations)
+{
+	const struct advice *a = w->a;
+	const struct advice_probe *last = &a->probes[a->n - 1];
+	struct rate_model m;
+	struct observation seen[ADVICE_PROBES_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		if (!a->probes[i].failed) {
+			seen[n++] = a->probes[i].seen;
+		}
+	}
+	if (rate_model_fit(seen, n, &m, NULL) < 0) {
+		return last->seconds;
+	}
+	const struct rate_config at = rate_config_of(
+		&m, batch, fmax(0, (double)workers_of(a->now)));
+	double iteration = batch / rate_model_predict(&m, &at).rate.value;
+	return START_SECONDS + (iterations + 8) * iteration; // two epochs and a validation
+}
+
+// Memory ------------------------------------------------------------------------------------------
+
+static void add_point(struct work *w, const struct advice_probe *p)
+{
+	struct advice *a = w->a;
+	double bytes = limited_bytes(a, p);
+	if (a->n_points < MEMORY_POINTS_MAX && bytes > 0 && batch_of(p) > 0) {
+		a->points[a->n_points++] = (struct memory_point){(double)batch_of(p), bytes, false};
+	}
+}
+
+static bool fit_memory(struct work *w)
+{
+	struct advice *a = w->a;
+	double deviation = a->pinned || a->limit_kind == ADVICE_LIMIT_GPU
+	                           ? MEMORY_DEVIATION_PINNED
+	                           : MEMORY_DEVIATION_DEFAULT;
+	a->has_memory = memory_model_fit(a->points, a->n_points, deviation, &a->memory);
+	if (a->has_memory) {
+		a->largest = memory_model_largest(&a->memory, usable_bytes(w), BATCH_MOST);
+	}
+	return a->has_memory;
+}
+
+static void set_largest_missing(struct advice *a, char *reason)
+{
+	free(a->largest_missing);
+	a->largest_missing = reason;
+	a->largest = (struct estimate){NAN, NAN, NAN};
+}
+
+// Whether a probe ran with the batch size that it was given. If not, says why the answer is
+// missing.
+static bool follows(struct work *w, const struct advice_probe *p)
+{
+	struct advice *a = w->a;
+	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size) {
+		return true;
+	}
+	set_largest_missing(
+		a, p->seen.loader_set_missing
+			   ? format("the hook could not change the batch size: %s",
+				     p->seen.loader_set_missing)
+			   : format("the command does not follow the batch size: asked for %" PRId64
+				    ", its iterations have %" PRId64 " samples",
+				     p->batch_size, batch_of(p)));
+	return false;
+}
+
+// Makes a probe of the line. Returns 1 if it gave a point, 0 if not, -errno.
+static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e)
+{
+	struct advice_probe *p;
+	struct error why = {0};
+	const struct wish wish = {.step = ADVICE_LINE,
+		.batch_size = batch,
+		.workers = -1,
+		.iterations = LINE_ITERATIONS,
+		.seconds = rated ? RATE_SECONDS : 0};
+	say(w, "probe %zu: memory and rate at batch size %" PRId64, w->a->n + 1, batch);
+	int r = make(w, &wish, &p, &why);
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0 || w->a->interrupted) {
+		return 0;
+	}
+	if (p->failed) {
+		w->a->failed_batch = batch;
+		return 0;
+	}
+	if (!follows(w, p)) {
+		return 0;
+	}
+	add_point(w, p);
+	return 1;
+}
+
+// The line of memory, from two batch sizes or more.
+static int find_line(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	int64_t second = second_batch(w);
+	add_point(w, a->now);
+	if (!goes_on(w, a->now->seconds)) {
+		return 0;
+	}
+	int r = probe_line(w, second, true, e);
+	if (r == 0 && a->failed_batch == second && second > batch_of(a->now)) {
+		r = probe_line(w, batch_of(a->now) / 2 > 0 ? batch_of(a->now) / 2 : 1, true, e);
+	}
+	if (r <= 0) {
+		return r;
+	}
+	// glibc's own peaks vary from run to run: measure both sizes twice.
+	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
+		for (int i = 0; i < 2 && goes_on(w, a->now->seconds); i++) {
+			r = probe_line(w, i == 0 ? second : batch_of(a->now), false, e);
+			if (r < 0) {
+				return r;
+			}
+		}
+	}
+	for (int i = 0; i < 2 && fit_memory(w) && a->largest.value > REACH * a->memory.batch_max;
+		i++) {
+		double reach = fmin(a->largest.value / 2, 6 * a->memory.batch_max);
+		int64_t third = round_batch(reach);
+		double seconds = expected_seconds(w, (double)third, LINE_ITERATIONS);
+		if (seconds * 1e9 > (double)w->config->limit_ns || !goes_on(w, seconds) ||
+			probe_line(w, third, false, e) <= 0) {
+			break;
+		}
+	}
+	fit_memory(w);
+	return 0;
+}
+
+// Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
+// known.
+static int verify(struct work *w, int64_t batch, struct error *e)
+{
+	struct advice *a = w->a;
+	struct advice_probe *p;
+	bool limits = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
+	struct error why = {0};
+	struct wish wish = {.step = ADVICE_VERIFY,
+		.batch_size = batch,
+		.workers = -1,
+		.limit_bytes = limits ? (uint64_t)a->limit_bytes : 0,
+		.iterations = VERIFY_ITERATIONS};
+	char limit[32];
+	text_bytes(limit, sizeof(limit), a->limit_bytes);
+	say(w, "probe %zu: batch size %" PRId64 "%s%s", a->n + 1, batch,
+		limits ? " under a limit of " : ", to verify its memory", limits ? limit : "");
+	int r = make(w, &wish, &p, &why);
+	if (r < 0 && limits && r != -ENOMEM) { // the limit could not be set
+		w->cannot_limit = true;
+		limits = false;
+		wish.limit_bytes = 0;
+		say(w, "cannot limit memory here (no writable cgroup): the peak is measured "
+		       "instead");
+		r = make(w, &wish, &p, &why);
+	}
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0 || a->interrupted || (!p->failed && p->seen.iterations == 0)) {
+		return -ENODATA;
+	}
+	if (p->failed) {
+		return 0;
+	}
+	if (!follows(w, p)) {
+		return -ENODATA;
+	}
+	double bytes = limited_bytes(a, p);
+	bool under = limits || a->limit_kind == ADVICE_LIMIT_CGROUP ||
+	             a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
+	if (isfinite(bytes) && !(under && a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE)) {
+		add_point(w, p);
+	} else if (isfinite(bytes) && bytes < 0.97 * a->limit_bytes) {
+		add_point(w, p); // far enough below the limit that reclaim changed nothing
+	}
+	if (!under && bytes > usable_bytes(w)) {
+		return 0;
+	}
+	a->verified = under ? ADVICE_UNDER_LIMIT : ADVICE_MEASURED;
+	return 1;
+}
+
+// Narrows the answer by runs under the limit.
+static int find_largest(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	if (!a->has_memory || a->largest_missing) {
+		return 0;
+	}
+	if (a->memory.flat) {
+		set_largest_missing(
+			a, format("memory does not grow with the batch size between %.0f and %.0f",
+				   a->memory.batch_min, a->memory.batch_max));
+		return 0;
+	}
+	int most = a->pinned ? 2 : VERIFIES_MAX;
+	for (int i = 0; i < most; i++) {
+		int64_t batch = (int64_t)(a->largest.low >= 1 ? a->largest.low : a->largest.value);
+		if (a->failed_batch > 0 && batch >= a->failed_batch) {
+			batch = (int64_t)(0.95 * (double)a->failed_batch);
+		}
+		if (batch < 1 || batch <= a->verified_batch ||
+			(a->verified_batch > 0 &&
+				(double)batch < 1.02 * (double)a->verified_batch)) {
+			break;
+		}
+		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
+		if (seconds * 1e9 > (double)w->config->limit_ns || !goes_on(w, seconds)) {
+			break;
+		}
+		int r = verify(w, batch, e);
+		if (r == -ENOMEM) {
+			return r;
+		}
+		if (r == -ENODATA || a->largest_missing) {
+			break;
+		}
+		if (r == 1) {
+			a->verified_batch = batch;
+		} else {
+			a->failed_batch = batch;
+		}
+		fit_memory(w);
+	}
+	// What ran is certain.
+	if (a->verified_batch > 0) {
+		a->largest.low = (double)a->verified_batch;
+		a->largest.value = fmax(a->largest.value, a->largest.low);
+	}
+	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
+		a->largest.high = fmin(a->largest.high, (double)a->failed_batch - 1);
+		a->largest.value = fmin(a->largest.value, a->largest.high);
+		a->largest.low = fmin(a->largest.low, a->largest.value);
+	}
+	a->largest.high = fmax(a->largest.high, a->largest.value);
+	a->nothing_fits = a->largest.value < 1;
+	return 0;
+}
+
+// Rates -------------------------------------------------------------------------------------------
+
+static bool fit_rate(struct work *w)
+{
+	struct advice *a = w->a;
+	struct observation seen[ADVICE_PROBES_MAX];
+	struct error why = {0};
+	size_t n = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		// Runs under a limit may be slowed by it.
+		if (!p->failed && p->limit_bytes == 0 && p->seen.iterations > 0) {
+			seen[n++] = p->seen;
+		}
+	}
+	a->has_rate = rate_model_fit(seen, n, &a->rate, &why) == 0;
+	if (!a->has_rate && !a->rate_missing) {
+		a->rate_missing = format("%s", why.text);
+	}
+	a->rate.cpus = a->cpus;
+	return a->has_rate;
+}
+
+// With workers, to see what they cost and gain, if the job has none and waits.
+static int probe_workers(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	const struct observation *now = &a->now->seen;
+	struct error why = {0};
+	struct advice_probe *p;
+	int64_t unused;
+	bool possible = now->loader_at || has_slot(w->config->command, true, &unused);
+	if (workers_of(a->now) != 0 || !possible || !(now->wait > WAITS * now->iteration.value) ||
+		!goes_on(w, a->now->seconds)) {
+		return 0;
+	}
+	const struct wish wish = {.step = ADVICE_WORKERS,
+		.batch_size = batch_of(a->now),
+		.workers = 1,
+		.iterations = LINE_ITERATIONS,
+		.seconds = RATE_SECONDS};
+	say(w, "probe %zu: one worker prepares the batches", a->n + 1);
+	int r = make(w, &wish, &p, &why);
+	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
+}
+
+// Memory of a worker and of the batches that it holds, from a probe with workers.
+static double worker_bytes(const struct advice *a, double batch)
+{
+	double own = NAN, shared = NAN;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		double workers = (double)workers_of(p);
+		if (!p->failed && workers > 0 && isfinite(p->seen.worker)) {
+			own = p->seen.worker;
+			shared = isfinite(p->seen.shared)
+			                 ? p->seen.shared / workers / (double)batch_of(p)
+			                 : 0;
+		}
+	}
+	return isfinite(own) ? own + shared * batch : 0;
+}
+
+static double bytes_at(const struct advice *a, double batch, double workers)
+{
+	double now = fmax(0, (double)workers_of(a->now));
+	double line = a->has_memory ? memory_model_bytes(&a->memory, batch).value : NAN;
+	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
+	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	return line + (host ? (workers - now) * worker_bytes(a, batch) : 0);
+}
+
+static bool can_set(const struct work *w, bool workers)
+{
+	const struct observation *now = &w->a->now->seen;
+	int64_t unused;
+	return has_slot(w->config->command, workers, &unused) ||
+	       (now->loader_at && (workers ? now->workers >= 0 : now->loader_batch_size > 0));
+}
+
+struct choice_of_rate {
+	int64_t batch_size, workers;
+	struct rate_prediction at;
+};
+
+// Batch sizes to choose from: powers of two and those halfway between, and the present one.
+static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
+{
+	const struct advice *a = w->a;
+	double largest = a->verified_batch > 0      ? (double)a->verified_batch
+	                 : isfinite(a->largest.low) ? a->largest.low
+	                                            : 4 * a->rate.batch_max;
+	int64_t now = batch_of(a->now);
+	size_t n = 0;
+	ret[n++] = now;
+	bool changes = can_set(w, false) && (!a->largest_missing || a->memory.flat);
+	for (int64_t size = 1; changes && size <= BATCH_MOST && n + 2 < most; size *= 2) {
+		const int64_t sizes[] = {size, size + size / 2};
+		for (size_t i = 0; i < (size > 1 ? 2 : 1); i++) {
+			if (sizes[i] != now && (double)sizes[i] <= largest &&
+				(double)sizes[i] <= 8 * a->rate.batch_max) {
+				ret[n++] = sizes[i];
+			}
+		}
+	}
+	return n;
+}
+
+// The smallest batch size and the fewest workers within EQUAL of the best rate.
+static struct choice_of_rate choose(const struct work *w, unsigned cpus)
+{
+	const struct advice *a = w->a;
+	struct choice_of_rate best = {.batch_size = -1}, chosen = {.batch_size = -1};
+	int64_t batches[64], now = workers_of(a->now);
+	size_t n = list_batches(w, batches, ARRAY_LENGTH(batches));
+	int64_t first = can_set(w, true) && now >= 0 ? 0 : now > 0 ? now : 0;
+	int64_t last = can_set(w, true) && now >= 0 && a->rate.prepare_known ? (int64_t)cpus
+	                                                                     : first;
+	last = last > WORKERS_MOST ? WORKERS_MOST : last;
+	last = now > last && a->cpus == cpus ? now : last;
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < n; i++) {
+			for (int64_t k = first; k <= last; k++) {
+				struct rate_config at = rate_config_of(
+					&a->rate, (double)batches[i], (double)k);
+				at.cpus = cpus;
+				struct choice_of_rate c = {
+					batches[i], k, rate_model_predict(&a->rate, &at)};
+				double bytes = bytes_at(a, (double)batches[i], (double)k);
+				double rate = c.at.rate.value;
+				if (!(rate > 0) || (isfinite(bytes) && bytes > usable_bytes(w) &&
+							   batches[i] != batch_of(a->now))) {
+					continue;
+				}
+				if (pass == 0 &&
+					(best.batch_size < 0 || rate > best.at.rate.value)) {
+					best = c;
+				}
+				bool equal = rate >= (1 - EQUAL) * best.at.rate.value;
+				bool smaller = chosen.batch_size < 0 ||
+				               c.batch_size < chosen.batch_size ||
+				               (c.batch_size == chosen.batch_size &&
+						       c.workers < chosen.workers);
+				if (pass == 1 && equal && smaller) {
+					chosen = c;
+				}
+			}
+		}
+	}
+	return chosen;
+}
+
+static void fill_by_cpus(struct work *w)
+{
+	struct advice *a = w->a;
+	for (unsigned cpus = 1; cpus <= 2 * a->cpus && a->n_by_cpus < ADVICE_CPUS_MAX; cpus *= 2) {
+		struct choice_of_rate c = choose(w, cpus);
+		if (c.batch_size > 0) {
+			a->by_cpus[a->n_by_cpus].cpus = cpus;
+			a->by_cpus[a->n_by_cpus].batch_size = c.batch_size;
+			a->by_cpus[a->n_by_cpus].workers = c.workers;
+			a->by_cpus[a->n_by_cpus++].at = c.at;
+		}
+	}
+}
+
+// The advised configuration, and its run.
+static int advise(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	struct error why = {0};
+	if (!fit_rate(w)) {
+		return 0;
+	}
+	struct choice_of_rate c = choose(w, a->cpus);
+	if (c.batch_size < 0) {
+		return 0;
+	}
+	double now = a->now->seen.rate.value;
+	fill_by_cpus(w);
+	a->keep = !(c.at.rate.value >= GAIN_MIN * now) ||
+	          (c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now));
+	a->batch_size = a->keep ? batch_of(a->now) : c.batch_size;
+	a->workers = a->keep ? workers_of(a->now) : c.workers;
+	const struct rate_config at = rate_config_of(
+		&a->rate, (double)a->batch_size, fmax(0, (double)a->workers));
+	a->predicted = rate_model_predict(&a->rate, &at);
+	a->bytes_predicted = bytes_at(a, (double)a->batch_size, fmax(0, (double)a->workers));
+	if (a->keep || !goes_on(w, a->now->seconds)) {
+		return 0;
+	}
+	struct advice_probe *p;
+	const struct wish wish = {.step = ADVICE_ADVISED,
+		.batch_size = a->batch_size,
+		.workers = a->workers,
+		.iterations = LINE_ITERATIONS,
+		.seconds = RATE_SECONDS};
+	say(w,
+		"probe %zu: the advised configuration, batch size %" PRId64 " with %" PRId64
+		" workers",
+		a->n + 1, a->batch_size, a->workers);
+	int r = make(w, &wish, &p, &why);
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r == 0 && !p->failed && isfinite(p->seen.rate.value)) {
+		a->measured = p;
+		const struct estimate *before = &a->now->seen.rate, *after = &p->seen.rate;
+		a->gain = (struct estimate){after->value / before->value, after->low / before->high,
+			after->high / before->low};
+	}
+	return 0;
+}
+
+// Everything --------------------------------------------------------------------------------------
+
+// The first probe. If the job fails with shortened epochs, it is tried without.
+static int probe_now(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	struct advice_probe *p;
+	const struct wish wish = {.step = ADVICE_NOW,
+		.batch_size = -1,
+		.workers = -1,
+		.iterations = LINE_ITERATIONS,
+		.seconds = RATE_SECONDS};
+	say(w, "probe 1: the job as it is");
+	int r = make(w, &wish, &p, e);
+	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
+		say(w, "probe 2: the same with epochs of full length, because the job failed with "
+		       "shorter ones");
+		w->shorten = false;
+		r = make(w, &wish, &p, e);
+	}
+	if (r < 0) {
+		return r;
+	}
+	if (a->interrupted) {
+		return error_set(e, EINTR, "interrupted");
+	}
+	if (p->failed) {
+		return error_set(e, ECHILD, "%s", p->reason ? p->reason : "the job failed");
+	}
+	if (p->seen.iterations == 0) {
+		return error_set(e, ENODATA, "no iterations: %s",
+			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none");
+	}
+	a->now = p;
+	if (p->seen.gpu > 0) {
+		a->limit_kind = ADVICE_LIMIT_GPU;
+		a->limit_bytes = p->seen.gpu_limit;
+	}
+	a->now_bytes = limited_bytes(a, p);
+	return 0;
+}
+
+// Whether the batch size can be set; else says why not.
+static bool can_follow(struct work *w)
+{
+	const struct observation *now = &w->a->now->seen;
+	if (can_set(w, false)) {
+		return true;
+	}
+	set_largest_missing(w->a,
+		format("no hook saw a loader with a batch size%s%s; put {batch_size} into the "
+		       "command",
+			now->loader_at ? " at " : "", now->loader_at ? now->loader_at : ""));
+	return false;
+}
+
+int advice_make(const struct advice_config *config, struct advice *ret, struct error *e)
+{
+	struct work w = {
+		.config = config, .a = ret, .start_ns = clock_monotonic_ns(), .shorten = true};
+	*ret = (struct advice){.largest = {NAN, NAN, NAN},
+		.verified_batch = -1,
+		.failed_batch = -1,
+		.batch_size = -1,
+		.workers = -1,
+		.bytes_predicted = NAN,
+		.gain = {NAN, NAN, NAN},
+		.placeholders = advice_has_placeholder(config->command),
+		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};
+	w.strain = installation_find("strain", X_OK, e);
+	if (!w.strain) {
+		return -ENOENT;
+	}
+	find_limit(&w);
+	int r = probe_now(&w, e);
+	if (r == 0 && can_follow(&w)) {
+		r = find_line(&w, e);
+		r = r < 0 ? r : find_largest(&w, e);
+	}
+	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
+	r = r < 0 ? r : ret->now ? advise(&w, e) : 0;
+	if (ret->now && !ret->has_memory && !ret->largest_missing) {
+		set_largest_missing(
+			ret, format("%s", ret->interrupted ? "interrupted"
+					  : ret->out_of_time
+						  ? "no time was left"
+						  : "the probe of another batch size failed"));
+	}
+	ret->seconds = seconds_spent(&w);
+	free(w.strain);
+	return r;
+}
+
+void advice_done(struct advice *a)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		observation_done(&a->probes[i].seen);
+		free(a->probes[i].run);
+		free(a->probes[i].reason);
+	}
+	free(a->largest_missing);
+	free(a->rate_missing);
+	free(a->failed_output);
+	*a = (struct advice){0};
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// The largest batch that fits, and the batch size and workers that train fastest, from short runs
+// of a job (probes). Each probe shortens the epochs, so that it contains validation, the boundary
+// of an epoch and the second epoch.
+//
+//     now       the job as it is, or with the defaults of its placeholders
+//     line      other batch sizes: memory and time as functions of the batch size
+//     workers   with workers, if the job has none and waits for its batches
+//     verify    the largest batch that should fit, under the limit itself
+//     advised   the advised configuration: its rate beside the predicted one
+//
+// A batch size and a number of workers reach the job through placeholders in its command,
+// {batch_size} or {batch_size=32}, and {workers}; else through the hook of PyTorch's loaders.
+
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "probe/memory_model.h"
+#include "probe/observation.h"
+#include "probe/rate_model.h"
+
+enum advice_limit {
+	ADVICE_LIMIT_REQUESTED, // --memory
+	ADVICE_LIMIT_CGROUP, // of this process
+	ADVICE_LIMIT_ADDRESS_SPACE, // RLIMIT_AS of this process: VmPeak counts
+	ADVICE_LIMIT_GPU, // the memory of the GPUs that the job uses
+	ADVICE_LIMIT_MACHINE, // memory available on this machine
+	N_ADVICE_LIMITS,
+};
+
+// How the largest batch was verified.
+enum advice_verified {
+	ADVICE_NOT_VERIFIED,
+	ADVICE_MEASURED, // it ran; the limit could not be set, but the peak stayed below it
+	ADVICE_UNDER_LIMIT, // it ran under the limit
+};
+
+enum advice_step {
+	ADVICE_NOW,
+	ADVICE_LINE,
+	ADVICE_WORKERS,
+	ADVICE_VERIFY,
+	ADVICE_ADVISED,
+	N_ADVICE_STEPS,
+};
+
+struct advice_probe {
+	enum advice_step step;
+	int64_t batch_size; // as requested; -1: the script's own
+	int64_t workers; // as requested; -1: the script's own
+	uint64_t limit_bytes; // under which it ran; 0: none
+	char *run; // path of its run file
+	struct observation seen;
+	double virtual_bytes; // highest VmPeak of a process; NAN: not seen
+	double seconds;
+	bool failed; // the job failed
+	char *reason; // why, or why something is missing
+};
+
+enum { ADVICE_PROBES_MAX = 24, ADVICE_CPUS_MAX = 10 };
+
+struct advice_config {
+	char *const *command; // ends with NULL
+	const char *folder; // exists; absolute; for the runs and the job's output
+	uint64_t memory_bytes; // --memory; 0: the limit that applies
+	unsigned cpus; // --cpus for the probes; 0: all that this process may use
+	double margin; // share of the limit that stays free
+	double error; // relative error at which a rate is known
+	uint64_t limit_ns; // of one probe
+	uint64_t time_ns; // for all probes: none starts later
+	void (*say)(const char *text); // a line on the next step
+	const volatile sig_atomic_t *interrupted;
+};
+
+// A value is NAN, -1 or NULL with a reason in its *_missing.
+struct advice {
+	struct advice_probe probes[ADVICE_PROBES_MAX];
+	size_t n;
+	const struct advice_probe *now; // NULL: not even the first probe succeeded
+	bool placeholders; // the command has them
+	bool pinned; // the allocator returns large blocks to the kernel: memory is regular
+	unsigned cpus; // that the job may use
+
+	enum advice_limit limit_kind;
+	double limit_bytes;
+	struct memory_point points[MEMORY_POINTS_MAX];
+	size_t n_points;
+	bool has_memory;
+	struct memory_model memory;
+	double now_bytes; // measured, of what is limited
+	struct estimate largest; // batch size
+	enum advice_verified verified;
+	int64_t verified_batch; // largest that ran below the limit; -1: none
+	int64_t failed_batch; // smallest that did not fit; -1: none
+	char *largest_missing;
+	bool nothing_fits;
+
+	bool has_rate;
+	struct rate_model rate;
+	char *rate_missing;
+	int64_t batch_size, workers; // advised; -1: not known
+	bool keep; // the present configuration is as good
+	struct rate_prediction predicted; // at the advised configuration
+	double bytes_predicted;
+	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
+	struct estimate gain; // measured over now; NAN: not measured
+	struct { // the best configuration for a number of CPUs
+		unsigned cpus;
+		int64_t batch_size, workers;
+		struct rate_prediction at;
+	} by_cpus[ADVICE_CPUS_MAX];
+	size_t n_by_cpus;
+
+	bool interrupted;
+	bool out_of_time;
+	char *failed_output; // of the probe that failed; NULL: none
+	double seconds;
+};
+
+// Whether a word of a command has a placeholder.
+bool advice_has_placeholder(char *const *command);
+// The command with values for its placeholders, ends with NULL; owned by the caller, each word too.
+// A value of -1 takes the placeholder's default, else 16 samples and 0 workers. NULL: out of
+// memory.
+char **advice_command(char *const *command, int64_t batch_size, int64_t workers);
+void advice_command_free(char **command);
+
+// Runs the probes. Returns 0, also if it was interrupted or ran out of time; the answer then has
+// what is known so far. Returns -errno if not even the first probe succeeded. Release ret in any
+// case.
+int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
+void advice_done(struct advice *a);
+
+// "now", "line", "workers", "verify", "advised"
+const char *advice_step_name(enum advice_step step);
+// "requested", "cgroup", "address space", "gpu", "machine"
+const char *advice_limit_name(enum advice_limit limit);
+// "no", "measured", "limit"
+const char *advice_verified_name(enum advice_verified verified);
