@@ -70,7 +70,7 @@ static void put_rate(struct table *table, const struct advice *a)
 {
 	_cleanup_text_ struct text now = {0}, advised = {0}, note = {0};
 	append_number(&now, a->now->seen.rate.value);
-	if (a->measured) {
+	if (a->measured && !a->keep) {
 		append_number(&advised, a->measured->seen.rate.value);
 		text_format(&note, "%.2f times (%.2f to %.2f); predicted ", a->gain.value,
 			a->gain.low, a->gain.high);
@@ -414,9 +414,9 @@ static json_t *rate_json(const struct advice *a)
 	json_object_set_new(json, "low", number(known ? a->predicted.rate.low : NAN));
 	json_object_set_new(json, "high", number(known ? a->predicted.rate.high : NAN));
 	json_object_set_new(json, "measured",
-		number(a->measured ? a->measured->seen.rate.value
-			: a->keep  ? a->now->seen.rate.value
-				   : NAN));
+		number(a->keep        ? a->now->seen.rate.value
+			: a->measured ? a->measured->seen.rate.value
+				      : NAN));
 	json_object_set_new(json, "gain", number(a->gain.value));
 	json_object_set_new(json, "missing", json_from_text(a->rate_missing));
 	return json;
@@ -446,6 +446,7 @@ static json_t *advised_json(const struct advice *a)
 	json_object_set_new(json, "workers", whole(a->workers));
 	json_object_set_new(json, "threads", json_null());
 	json_object_set_new(json, "keep", json_boolean(a->keep));
+	json_object_set_new(json, "refuted", json_boolean(a->refuted));
 	return json;
 }
 

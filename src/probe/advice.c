@@ -226,6 +226,27 @@ static double seconds_spent(const struct work *w)
 	return (double)(clock_monotonic_ns() - w->start_ns) / 1e9;
 }
 
+// Says which probe comes next, and roughly how long all that are left will take, at the pace so
+// far.
+static void say_probe(const struct work *w, unsigned left, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void say_probe(const struct work *w, unsigned left, const char *format, ...)
+{
+	char what[200], seconds[32];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	if (w->a->n == 0) {
+		say(w, "probe 1: %s", what);
+		return;
+	}
+	double each = seconds_spent(w) / (double)w->a->n;
+	say(w, "probe %zu of about %zu: %s; about %s left", w->a->n + 1, w->a->n + left, what,
+		text_seconds(seconds, sizeof(seconds), each * left));
+}
+
 // Whether another probe may start, of about so many seconds.
 static bool goes_on(struct work *w, double seconds)
 {
@@ -489,6 +510,19 @@ static double usable_bytes(const struct work *w)
 	return w->a->limit_bytes * (1 - w->config->margin);
 }
 
+// Whether the limit applies to every probe.
+static bool binds(const struct advice *a)
+{
+	return a->limit_kind != ADVICE_LIMIT_REQUESTED && a->limit_kind != ADVICE_LIMIT_MACHINE;
+}
+
+// The limit to set for a probe that must not exceed it; 0: none can or need be set.
+static uint64_t limit_to_set(const struct work *w)
+{
+	bool sets = w->a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
+	return sets ? (uint64_t)w->a->limit_bytes : 0;
+}
+
 // Batch sizes -------------------------------------------------------------------------------------
 
 // The batch size that a probe ran with.
@@ -519,13 +553,12 @@ static int64_t round_batch(double value)
 }
 
 // The batch size for the second probe: four times the present one, if even memory in proportion to
-// the batch size would fit; else as large as surely fits; else smaller than the present one. A limit
-// that is only requested does not bind probes.
+// the batch size would fit; else as large as surely fits; else smaller than the present one. A
+// limit that is only requested does not bind probes.
 static int64_t second_batch(const struct work *w)
 {
 	const struct advice *a = w->a;
-	bool binds = a->limit_kind != ADVICE_LIMIT_REQUESTED;
-	double room = binds ? usable_bytes(w) : 0.8 * memory_available();
+	double room = binds(a) ? usable_bytes(w) : 0.8 * memory_available();
 	double now = (double)batch_of(a->now);
 	double sure = now * 0.9 * room / limited_bytes(a, a->now);
 	double wanted = fmin(4 * now, isfinite(sure) ? sure : 2 * now);
@@ -617,7 +650,8 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 		.workers = -1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = rated ? RATE_SECONDS : 0};
-	say(w, "probe %zu: memory and rate at batch size %" PRId64, w->a->n + 1, batch);
+	say_probe(w, w->a->n_points < 2 && !w->a->pinned ? 5 : 3, "memory%s at batch size %" PRId64,
+		rated ? " and rate" : "", batch);
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -625,8 +659,13 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 	if (r < 0 || w->a->interrupted) {
 		return 0;
 	}
-	if (p->failed) {
+	if (p->failed && binds(w->a)) {
 		w->a->failed_batch = batch;
+		return 0;
+	}
+	if (p->failed) {
+		set_largest_missing(w->a, format("the probe with batch size %" PRId64 " failed: %s",
+						  batch, p->reason ? p->reason : ""));
 		return 0;
 	}
 	if (!follows(w, p)) {
@@ -681,22 +720,24 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 {
 	struct advice *a = w->a;
 	struct advice_probe *p;
-	bool limits = a->limit_kind == ADVICE_LIMIT_REQUESTED && !w->cannot_limit;
+	bool limits = limit_to_set(w) > 0;
 	struct error why = {0};
 	struct wish wish = {.step = ADVICE_VERIFY,
 		.batch_size = batch,
 		.workers = -1,
-		.limit_bytes = limits ? (uint64_t)a->limit_bytes : 0,
+		.limit_bytes = limit_to_set(w),
 		.iterations = VERIFY_ITERATIONS};
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
-	say(w, "probe %zu: batch size %" PRId64 "%s%s", a->n + 1, batch,
+	say_probe(w, 2, "batch size %" PRId64 "%s%s", batch,
 		limits ? " under a limit of " : ", to verify its memory", limits ? limit : "");
 	int r = make(w, &wish, &p, &why);
 	if (r < 0 && limits && r != -ENOMEM) { // the limit could not be set
 		w->cannot_limit = true;
 		limits = false;
 		wish.limit_bytes = 0;
+		free(a->failed_output);
+		a->failed_output = NULL;
 		say(w, "cannot limit memory here (no writable cgroup): the peak is measured "
 		       "instead");
 		r = make(w, &wish, &p, &why);
@@ -808,7 +849,7 @@ static bool fit_rate(struct work *w)
 	return a->has_rate;
 }
 
-// With workers, to see what they cost and gain, if the job has none and waits.
+// With a worker, to see what they cost and gain, if the job has none and waits.
 static int probe_workers(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
@@ -826,7 +867,7 @@ static int probe_workers(struct work *w, struct error *e)
 		.workers = 1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say(w, "probe %zu: one worker prepares the batches", a->n + 1);
+	say_probe(w, 2, "one worker prepares the batches");
 	int r = make(w, &wish, &p, &why);
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
@@ -848,13 +889,18 @@ static double worker_bytes(const struct advice *a, double batch)
 	return isfinite(own) ? own + shared * batch : 0;
 }
 
-static double bytes_at(const struct advice *a, double batch, double workers)
+// What is limited at a batch size with so many workers; NAN: not known.
+static struct estimate bytes_at(const struct advice *a, double batch, double workers)
 {
 	double now = fmax(0, (double)workers_of(a->now));
-	double line = a->has_memory ? memory_model_bytes(&a->memory, batch).value : NAN;
 	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
 	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
-	return line + (host ? (workers - now) * worker_bytes(a, batch) : 0);
+	double more = host ? (workers - now) * worker_bytes(a, batch) : 0;
+	if (!a->has_memory) {
+		return (struct estimate){NAN, NAN, NAN};
+	}
+	struct estimate line = memory_model_bytes(&a->memory, batch);
+	return (struct estimate){line.value + more, line.low + more, line.high + more};
 }
 
 static bool can_set(const struct work *w, bool workers)
@@ -865,7 +911,7 @@ static bool can_set(const struct work *w, bool workers)
 	       (now->loader_at && (workers ? now->workers >= 0 : now->loader_batch_size > 0));
 }
 
-struct choice_of_rate {
+struct choice {
 	int64_t batch_size, workers;
 	struct rate_prediction at;
 };
@@ -893,45 +939,66 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	return n;
 }
 
-// The smallest batch size and the fewest workers within EQUAL of the best rate.
-static struct choice_of_rate choose(const struct work *w, unsigned cpus)
+// Whether a configuration surely fits.
+static bool fits(const struct work *w, int64_t batch, int64_t workers)
+{
+	double high = bytes_at(w->a, (double)batch, (double)workers).high;
+	return !isfinite(high) || high <= usable_bytes(w);
+}
+
+static bool is_smaller(const struct choice *one, const struct choice *other)
+{
+	return other->batch_size < 0 || one->batch_size < other->batch_size ||
+	       (one->batch_size == other->batch_size && one->workers < other->workers);
+}
+
+// The configurations to choose from.
+struct choices {
+	int64_t batches[64];
+	size_t n;
+	int64_t first, last; // workers
+};
+
+static void list_choices(const struct work *w, unsigned cpus, struct choices *ret)
 {
 	const struct advice *a = w->a;
-	struct choice_of_rate best = {.batch_size = -1}, chosen = {.batch_size = -1};
-	int64_t batches[64], now = workers_of(a->now);
-	size_t n = list_batches(w, batches, ARRAY_LENGTH(batches));
-	int64_t first = can_set(w, true) && now >= 0 ? 0 : now > 0 ? now : 0;
-	int64_t last = can_set(w, true) && now >= 0 && a->rate.prepare_known ? (int64_t)cpus
-	                                                                     : first;
-	last = last > WORKERS_MOST ? WORKERS_MOST : last;
-	last = now > last && a->cpus == cpus ? now : last;
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < n; i++) {
-			for (int64_t k = first; k <= last; k++) {
-				struct rate_config at = rate_config_of(
-					&a->rate, (double)batches[i], (double)k);
-				at.cpus = cpus;
-				struct choice_of_rate c = {
-					batches[i], k, rate_model_predict(&a->rate, &at)};
-				double bytes = bytes_at(a, (double)batches[i], (double)k);
-				double rate = c.at.rate.value;
-				if (!(rate > 0) || (isfinite(bytes) && bytes > usable_bytes(w) &&
-							   batches[i] != batch_of(a->now))) {
-					continue;
-				}
-				if (pass == 0 &&
-					(best.batch_size < 0 || rate > best.at.rate.value)) {
-					best = c;
-				}
-				bool equal = rate >= (1 - EQUAL) * best.at.rate.value;
-				bool smaller = chosen.batch_size < 0 ||
-				               c.batch_size < chosen.batch_size ||
-				               (c.batch_size == chosen.batch_size &&
-						       c.workers < chosen.workers);
-				if (pass == 1 && equal && smaller) {
-					chosen = c;
-				}
-			}
+	int64_t now = workers_of(a->now);
+	bool sets = can_set(w, true) && now >= 0;
+	ret->n = list_batches(w, ret->batches, ARRAY_LENGTH(ret->batches));
+	ret->first = sets ? 0 : now > 0 ? now : 0;
+	ret->last = sets && a->rate.prepare_known ? (int64_t)cpus : ret->first;
+	ret->last = ret->last > WORKERS_MOST ? WORKERS_MOST : ret->last;
+	ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
+}
+
+// The smallest batch size and the fewest workers within EQUAL of the best rate on so many CPUs,
+// with batch sizes of at most `most`. batch_size is -1 if there is none.
+static struct choice choose(const struct work *w, unsigned cpus, int64_t most)
+{
+	const struct advice *a = w->a;
+	struct choice best = {.batch_size = -1}, chosen = {.batch_size = -1};
+	struct choices all;
+	list_choices(w, cpus, &all);
+	size_t n_workers = (size_t)(all.last - all.first + 1);
+	for (size_t i = 0; i < 2 * all.n * n_workers; i++) { // first the best, then the smallest
+		bool second = i >= all.n * n_workers;
+		size_t at = i % (all.n * n_workers);
+		struct choice c = {all.batches[at / n_workers],
+			all.first + (int64_t)(at % n_workers), {.extrapolated = false}};
+		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
+		if (!present && (c.batch_size > most || !fits(w, c.batch_size, c.workers))) {
+			continue;
+		}
+		struct rate_config config = rate_config_of(
+			&a->rate, (double)c.batch_size, (double)c.workers);
+		config.cpus = cpus;
+		c.at = rate_model_predict(&a->rate, &config);
+		double rate = c.at.rate.value;
+		if (!second && (best.batch_size < 0 || rate > best.at.rate.value)) {
+			best = c;
+		}
+		if (second && rate >= (1 - EQUAL) * best.at.rate.value && is_smaller(&c, &chosen)) {
+			chosen = c;
 		}
 	}
 	return chosen;
@@ -941,7 +1008,7 @@ static void fill_by_cpus(struct work *w)
 {
 	struct advice *a = w->a;
 	for (unsigned cpus = 1; cpus <= 2 * a->cpus && a->n_by_cpus < ADVICE_CPUS_MAX; cpus *= 2) {
-		struct choice_of_rate c = choose(w, cpus);
+		struct choice c = choose(w, cpus, BATCH_MOST);
 		if (c.batch_size > 0) {
 			a->by_cpus[a->n_by_cpus].cpus = cpus;
 			a->by_cpus[a->n_by_cpus].batch_size = c.batch_size;
@@ -951,52 +1018,97 @@ static void fill_by_cpus(struct work *w)
 	}
 }
 
-// The advised configuration, and its run.
-static int advise(struct work *w, struct error *e)
+// The advised configuration
+// ------------------------------------------------------------------------
+
+static void set_advised(struct work *w, int64_t batch_size, int64_t workers)
 {
 	struct advice *a = w->a;
-	struct error why = {0};
-	if (!fit_rate(w)) {
-		return 0;
-	}
-	struct choice_of_rate c = choose(w, a->cpus);
-	if (c.batch_size < 0) {
-		return 0;
-	}
-	double now = a->now->seen.rate.value;
-	fill_by_cpus(w);
-	a->keep = !(c.at.rate.value >= GAIN_MIN * now) ||
-	          (c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now));
-	a->batch_size = a->keep ? batch_of(a->now) : c.batch_size;
-	a->workers = a->keep ? workers_of(a->now) : c.workers;
 	const struct rate_config at = rate_config_of(
-		&a->rate, (double)a->batch_size, fmax(0, (double)a->workers));
+		&a->rate, (double)batch_size, fmax(0, (double)workers));
+	a->batch_size = batch_size;
+	a->workers = workers;
 	a->predicted = rate_model_predict(&a->rate, &at);
-	a->bytes_predicted = bytes_at(a, (double)a->batch_size, fmax(0, (double)a->workers));
-	if (a->keep || !goes_on(w, a->now->seconds)) {
-		return 0;
-	}
+	a->bytes_predicted = bytes_at(a, (double)batch_size, fmax(0, (double)workers)).value;
+}
+
+static void keep_present(struct work *w)
+{
+	w->a->keep = true;
+	set_advised(w, batch_of(w->a->now), workers_of(w->a->now));
+}
+
+// Runs the advised configuration under the limit. Returns the probe; NULL: nothing was recorded.
+static struct advice_probe *try_advised(struct work *w)
+{
+	struct advice *a = w->a;
 	struct advice_probe *p;
-	const struct wish wish = {.step = ADVICE_ADVISED,
+	struct error why = {0};
+	struct wish wish = {.step = ADVICE_ADVISED,
 		.batch_size = a->batch_size,
 		.workers = a->workers,
+		.limit_bytes = limit_to_set(w),
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say(w,
-		"probe %zu: the advised configuration, batch size %" PRId64 " with %" PRId64
-		" workers",
-		a->n + 1, a->batch_size, a->workers);
-	int r = make(w, &wish, &p, &why);
-	if (r == -ENOMEM) {
-		return error_set(e, ENOMEM, "out of memory");
+	say_probe(w, 1,
+		"the advised configuration, batch size %" PRId64 " with %" PRId64 " worker%s",
+		a->batch_size, a->workers, a->workers == 1 ? "" : "s");
+	if (make(w, &wish, &p, &why) < 0 && wish.limit_bytes > 0) { // the limit could not be set
+		w->cannot_limit = true;
+		wish.limit_bytes = 0;
+		(void)make(w, &wish, &p, &why);
 	}
-	if (r == 0 && !p->failed && isfinite(p->seen.rate.value)) {
-		a->measured = p;
-		const struct estimate *before = &a->now->seen.rate, *after = &p->seen.rate;
-		a->gain = (struct estimate){after->value / before->value, after->low / before->high,
-			after->high / before->low};
+	return p;
+}
+
+static void take_advised(struct work *w, const struct advice_probe *p)
+{
+	struct advice *a = w->a;
+	const struct estimate *before = &a->now->seen.rate, *after = &p->seen.rate;
+	if (!isfinite(after->value)) {
+		return;
 	}
-	return 0;
+	a->measured = p;
+	a->gain = (struct estimate){
+		after->value / before->value, after->low / before->high, after->high / before->low};
+	if (a->gain.value < 1 + EQUAL) { // the model promised what the job does not keep
+		a->refuted = true;
+		keep_present(w);
+	}
+}
+
+// Chooses the configuration and runs it. If it fails, for lack of memory, a smaller one is chosen
+// once.
+static void advise(struct work *w)
+{
+	struct advice *a = w->a;
+	int64_t most = BATCH_MOST;
+	if (!fit_rate(w)) {
+		return;
+	}
+	fill_by_cpus(w);
+	for (int i = 0; i < 2; i++) {
+		struct choice c = choose(w, a->cpus, most);
+		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
+		if (c.batch_size < 0 || present ||
+			!(c.at.rate.value >= GAIN_MIN * a->now->seen.rate.value)) {
+			keep_present(w);
+			return;
+		}
+		set_advised(w, c.batch_size, c.workers);
+		if (!goes_on(w, a->now->seconds)) {
+			return;
+		}
+		const struct advice_probe *p = try_advised(w);
+		if (p && !p->failed && !a->interrupted) {
+			take_advised(w, p);
+		}
+		if (!p || !p->failed || a->interrupted) {
+			return;
+		}
+		most = c.batch_size * 3 / 4;
+	}
+	keep_present(w); // both failed
 }
 
 // Everything --------------------------------------------------------------------------------------
@@ -1011,11 +1123,11 @@ static int probe_now(struct work *w, struct error *e)
 		.workers = -1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say(w, "probe 1: the job as it is");
+	say_probe(w, 1, "the unmodified job");
 	int r = make(w, &wish, &p, e);
 	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
-		say(w, "probe 2: the same with epochs of full length, because the job failed with "
-		       "shorter ones");
+		say(w, "the job failed with shortened epochs: once more with epochs of full "
+		       "length");
 		w->shorten = false;
 		r = make(w, &wish, &p, e);
 	}
@@ -1079,7 +1191,9 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		r = r < 0 ? r : find_largest(&w, e);
 	}
 	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
-	r = r < 0 ? r : ret->now ? advise(&w, e) : 0;
+	if (r == 0 && ret->now) {
+		advise(&w);
+	}
 	if (ret->now && !ret->has_memory && !ret->largest_missing) {
 		set_largest_missing(
 			ret, format("%s", ret->interrupted ? "interrupted"

@@ -111,6 +111,7 @@ struct advice {
 	struct rate_prediction predicted; // at the advised configuration
 	double bytes_predicted;
 	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
+	bool refuted; // the run of another configuration did not gain what was predicted
 	struct estimate gain; // measured over now; NAN: not measured
 	struct { // the best configuration for a number of CPUs
 		unsigned cpus;
