@@ -214,20 +214,17 @@ static void print_largest(const struct advice *a)
 
 static void print_workers(const struct advice *a)
 {
-	for (size_t i = 0; i < a->n; i++) {
-		const struct observation *o = &a->probes[i].seen;
-		char bytes[32];
-		if (!a->probes[i].failed && o->workers > 0 && isfinite(o->worker)) {
-			printf("a worker       %s of its own",
-				text_bytes(bytes, sizeof(bytes), o->worker));
-			if (o->shared > 0) {
-				printf(", and %s in /dev/shm for the batches of %" PRId64,
-					text_bytes(bytes, sizeof(bytes), o->shared), o->workers);
-			}
-			putchar('\n');
-			return;
-		}
+	char own[32], shared[32];
+	if (!isfinite(a->worker_bytes)) {
+		return;
 	}
+	printf("a worker       %s", text_bytes(own, sizeof(own), a->worker_bytes));
+	double batches = a->worker_shared * (double)present_batch(a);
+	if (batches > 0) {
+		printf(", and %s in /dev/shm at the present batch size",
+			text_bytes(shared, sizeof(shared), batches));
+	}
+	putchar('\n');
 }
 
 enum { CPUS_CPUS, CPUS_RATE, CPUS_LOW, CPUS_HIGH, CPUS_BATCH, CPUS_WORKERS, CPUS_BOUND, N_CPUS };
@@ -250,7 +247,7 @@ static struct table *cpus_table(const struct advice *a)
 	}
 	for (size_t i = 0; i < a->n_by_cpus && table_row(table) == 0; i++) {
 		const struct rate_prediction *at = &a->by_cpus[i].at;
-		table_number(table, CPUS_CPUS, a->by_cpus[i].cpus);
+		table_number(table, CPUS_CPUS, a->by_cpus_cpus[i]);
 		table_number(table, CPUS_RATE, at->rate.value);
 		table_number(table, CPUS_LOW, at->rate.low);
 		table_number(table, CPUS_HIGH, at->rate.high);
@@ -261,6 +258,46 @@ static struct table *cpus_table(const struct advice *a)
 	return table;
 }
 
+enum { BATCH_SIZE, BATCH_WORKERS, BATCH_RATE, BATCH_LOW, BATCH_HIGH, BATCH_MEMORY, N_BATCH };
+
+static const struct column batch_columns[N_BATCH] = {
+	[BATCH_SIZE] = {"batch_size", "BATCH SIZE", COLUMN_WHOLE, 0},
+	[BATCH_WORKERS] = {"workers", "WORKERS", COLUMN_WHOLE, 0},
+	[BATCH_RATE] = {"rate", "SAMPLES/S", COLUMN_NUMBER, 0},
+	[BATCH_LOW] = {"rate_low", "FROM", COLUMN_NUMBER, 1},
+	[BATCH_HIGH] = {"rate_high", "TO (90 %)", COLUMN_NUMBER, 1},
+	[BATCH_MEMORY] = {"memory", "MEMORY", COLUMN_BYTES, 0},
+};
+
+static struct table *batch_table(const struct advice *a)
+{
+	struct table *table = NULL;
+	if (table_new(batch_columns, N_BATCH, &table) < 0) {
+		return NULL;
+	}
+	for (size_t i = 0; i < a->n_by_batch && table_row(table) == 0; i++) {
+		const struct advice_choice *c = &a->by_batch[i];
+		table_number(table, BATCH_SIZE, (double)c->batch_size);
+		table_number(table, BATCH_WORKERS, c->workers >= 0 ? (double)c->workers : NAN);
+		table_number(table, BATCH_RATE, c->at.rate.value);
+		table_number(table, BATCH_LOW, c->at.rate.low);
+		table_number(table, BATCH_HIGH, c->at.rate.high);
+		table_number(table, BATCH_MEMORY, a->by_batch_bytes[i]);
+	}
+	return table;
+}
+
+static void print_batches(const struct advice *a)
+{
+	struct table *table = batch_table(a);
+	struct table_style style = table_style_for(stdout);
+	if (table && a->n_by_batch > 1) {
+		putchar('\n');
+		table_print(table, stdout, &style);
+	}
+	table_free(table);
+}
+
 static void print_cpus(const struct advice *a)
 {
 	struct table *table = cpus_table(a);
@@ -268,7 +305,7 @@ static void print_cpus(const struct advice *a)
 	if (table && a->n_by_cpus > 1) {
 		putchar('\n');
 		table_print(table, stdout, &style);
-		if (a->by_cpus[a->n_by_cpus - 1].cpus > a->cpus) {
+		if (a->by_cpus_cpus[a->n_by_cpus - 1] > a->cpus) {
 			printf("more than %u CPUs: outside of what was observed\n", a->cpus);
 		}
 	}
@@ -345,6 +382,7 @@ void advise_answer_print(
 		print_command(a, config);
 	}
 	print_basis(a, folder);
+	print_batches(a);
 	print_cpus(a);
 }
 
@@ -401,6 +439,7 @@ static json_t *memory_json(const struct advice *a)
 	json_object_set_new(json, "predicted", number(a->bytes_predicted));
 	json_object_set_new(json, "measured", number(a->keep ? a->now_bytes : advised_bytes(a)));
 	json_object_set_new(json, "leak_per_iteration", number(a->now->seen.leak_per_iteration));
+	json_object_set_new(json, "worker", number(a->worker_bytes));
 	json_object_set_new(json, "line", model_json(a));
 	return json;
 }
@@ -485,7 +524,7 @@ static json_t *probe_json(const struct advice_probe *p)
 json_t *advise_answer_json(const struct advice *a, const struct advice_config *config)
 {
 	json_t *json = json_object(), *runs = json_array(), *command = json_array();
-	struct table *table = cpus_table(a);
+	struct table *table = cpus_table(a), *batches = batch_table(a);
 	char **words = advice_command(config->command, a->batch_size, a->workers);
 	for (size_t i = 0; i < a->n; i++) {
 		json_array_append_new(runs, probe_json(&a->probes[i]));
@@ -502,11 +541,13 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 	json_object_set_new(json, "rate_model", parameters_json(a));
 	json_object_set_new(json, "cpus", json_integer(a->cpus));
 	json_object_set_new(json, "by_cpus", table ? table_to_json(table) : json_null());
+	json_object_set_new(json, "by_batch", batches ? table_to_json(batches) : json_null());
 	json_object_set_new(json, "command", command);
 	json_object_set_new(json, "probes", json_integer((json_int_t)a->n));
 	json_object_set_new(json, "runs", runs);
 	json_object_set_new(json, "seconds", number(a->seconds));
 	json_object_set_new(json, "complete", json_boolean(!a->interrupted && !a->out_of_time));
 	table_free(table);
+	table_free(batches);
 	return json;
 }

@@ -45,7 +45,7 @@
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
-enum { VERIFIES_MAX = 3 };
+enum { VERIFIES_MAX = 3, ADVISED_MAX = 3 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_NOW] = "now",
@@ -872,21 +872,33 @@ static int probe_workers(struct work *w, struct error *e)
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
 
-// Memory of a worker and of the batches that it holds, from a probe with workers.
-static double worker_bytes(const struct advice *a, double batch)
+// What the first worker adds to the job's memory: its own, and the pages of the training process
+// that it keeps since it was forked while that writes new ones (parameters, optimizer state).
+// Workers of the same epoch share those, so that this is an upper bound for the others.
+static void find_worker_bytes(struct work *w)
 {
-	double own = NAN, shared = NAN;
+	struct advice *a = w->a;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
-		double workers = (double)workers_of(p);
-		if (!p->failed && workers > 0 && isfinite(p->seen.worker)) {
-			own = p->seen.worker;
-			shared = isfinite(p->seen.shared)
-			                 ? p->seen.shared / workers / (double)batch_of(p)
-			                 : 0;
+		double workers = (double)workers_of(p), batch = (double)batch_of(p);
+		if (p->failed || !(workers > 0)) {
+			continue;
+		}
+		double shared = isfinite(p->seen.shared) ? p->seen.shared : 0;
+		a->worker_shared = shared / workers / batch;
+		a->worker_bytes = p->seen.worker;
+		if (p->step == ADVICE_WORKERS && a->has_memory) {
+			double more = observation_held(&p->seen) - shared -
+			              memory_model_bytes(&a->memory, batch).value;
+			a->worker_bytes = fmax(
+				more / workers, isfinite(a->worker_bytes) ? a->worker_bytes : 0);
 		}
 	}
-	return isfinite(own) ? own + shared * batch : 0;
+}
+
+static double worker_bytes(const struct advice *a, double batch)
+{
+	return isfinite(a->worker_bytes) ? a->worker_bytes + a->worker_shared * batch : 0;
 }
 
 // What is limited at a batch size with so many workers; NAN: not known.
@@ -910,11 +922,6 @@ static bool can_set(const struct work *w, bool workers)
 	return has_slot(w->config->command, workers, &unused) ||
 	       (now->loader_at && (workers ? now->workers >= 0 : now->loader_batch_size > 0));
 }
-
-struct choice {
-	int64_t batch_size, workers;
-	struct rate_prediction at;
-};
 
 // Batch sizes to choose from: powers of two and those halfway between, and the present one.
 static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
@@ -946,7 +953,7 @@ static bool fits(const struct work *w, int64_t batch, int64_t workers)
 	return !isfinite(high) || high <= usable_bytes(w);
 }
 
-static bool is_smaller(const struct choice *one, const struct choice *other)
+static bool is_smaller(const struct advice_choice *one, const struct advice_choice *other)
 {
 	return other->batch_size < 0 || one->batch_size < other->batch_size ||
 	       (one->batch_size == other->batch_size && one->workers < other->workers);
@@ -971,28 +978,35 @@ static void list_choices(const struct work *w, unsigned cpus, struct choices *re
 	ret->last = a->cpus == cpus && now > ret->last ? now : ret->last;
 }
 
+static struct rate_prediction predict(
+	const struct work *w, int64_t batch, int64_t workers, unsigned cpus)
+{
+	struct rate_config at = rate_config_of(
+		&w->a->rate, (double)batch, fmax(0, (double)workers));
+	at.cpus = cpus;
+	return rate_model_predict(&w->a->rate, &at);
+}
+
 // The smallest batch size and the fewest workers within EQUAL of the best rate on so many CPUs,
-// with batch sizes of at most `most`. batch_size is -1 if there is none.
-static struct choice choose(const struct work *w, unsigned cpus, int64_t most)
+// with batch sizes from `least` to `most`. batch_size is -1 if there is none.
+static struct advice_choice choose(const struct work *w, unsigned cpus, int64_t least, int64_t most)
 {
 	const struct advice *a = w->a;
-	struct choice best = {.batch_size = -1}, chosen = {.batch_size = -1};
+	struct advice_choice best = {.batch_size = -1}, chosen = {.batch_size = -1};
 	struct choices all;
 	list_choices(w, cpus, &all);
 	size_t n_workers = (size_t)(all.last - all.first + 1);
 	for (size_t i = 0; i < 2 * all.n * n_workers; i++) { // first the best, then the smallest
 		bool second = i >= all.n * n_workers;
 		size_t at = i % (all.n * n_workers);
-		struct choice c = {all.batches[at / n_workers],
+		struct advice_choice c = {all.batches[at / n_workers],
 			all.first + (int64_t)(at % n_workers), {.extrapolated = false}};
 		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
-		if (!present && (c.batch_size > most || !fits(w, c.batch_size, c.workers))) {
+		if (c.batch_size < least || c.batch_size > most ||
+			!(present || fits(w, c.batch_size, c.workers))) {
 			continue;
 		}
-		struct rate_config config = rate_config_of(
-			&a->rate, (double)c.batch_size, (double)c.workers);
-		config.cpus = cpus;
-		c.at = rate_model_predict(&a->rate, &config);
+		c.at = predict(w, c.batch_size, c.workers, cpus);
 		double rate = c.at.rate.value;
 		if (!second && (best.batch_size < 0 || rate > best.at.rate.value)) {
 			best = c;
@@ -1004,22 +1018,55 @@ static struct choice choose(const struct work *w, unsigned cpus, int64_t most)
 	return chosen;
 }
 
-static void fill_by_cpus(struct work *w)
+// The fewest workers within EQUAL of the best rate for a batch size that fits, within reach of the
+// model. batch_size is -1 if it does not.
+static struct advice_choice choose_workers(const struct work *w, int64_t batch)
+{
+	const struct advice *a = w->a;
+	struct advice_choice best = {.batch_size = -1};
+	struct choices all;
+	list_choices(w, a->cpus, &all);
+	if (batch != batch_of(a->now) &&
+		(!a->has_memory || (double)batch > REACH * a->rate.batch_max)) {
+		return best;
+	}
+	for (int64_t k = all.last; k >= all.first; k--) {
+		struct advice_choice c = {batch, k, predict(w, batch, k, a->cpus)};
+		bool present = batch == batch_of(a->now) && k == workers_of(a->now);
+		if ((present || fits(w, batch, k)) &&
+			(best.batch_size < 0 ||
+				c.at.rate.value >= (1 - EQUAL) * best.at.rate.value)) {
+			best = c;
+		}
+	}
+	return best;
+}
+
+// What more and fewer CPUs, and other batch sizes, would bring.
+static void fill_tables(struct work *w)
 {
 	struct advice *a = w->a;
 	for (unsigned cpus = 1; cpus <= 2 * a->cpus && a->n_by_cpus < ADVICE_CPUS_MAX; cpus *= 2) {
-		struct choice c = choose(w, cpus, BATCH_MOST);
+		struct advice_choice c = choose(w, cpus, 1, BATCH_MOST);
 		if (c.batch_size > 0) {
-			a->by_cpus[a->n_by_cpus].cpus = cpus;
-			a->by_cpus[a->n_by_cpus].batch_size = c.batch_size;
-			a->by_cpus[a->n_by_cpus].workers = c.workers;
-			a->by_cpus[a->n_by_cpus++].at = c.at;
+			a->by_cpus_cpus[a->n_by_cpus] = cpus;
+			a->by_cpus[a->n_by_cpus++] = c;
 		}
+	}
+	int64_t batch = batch_of(a->now);
+	for (int64_t i = 0; i < 64 && batch <= BATCH_MOST && a->n_by_batch < ADVICE_BATCHES_MAX;
+		i++, batch *= 2) {
+		struct advice_choice c = choose_workers(w, batch);
+		if (c.batch_size < 0) {
+			break;
+		}
+		a->by_batch_bytes[a->n_by_batch] =
+			bytes_at(a, (double)batch, fmax(0, (double)c.workers)).value;
+		a->by_batch[a->n_by_batch++] = c;
 	}
 }
 
-// The advised configuration
-// ------------------------------------------------------------------------
+// The advised configuration -----------------------------------------------------------------------
 
 static void set_advised(struct work *w, int64_t batch_size, int64_t workers)
 {
@@ -1077,18 +1124,33 @@ static void take_advised(struct work *w, const struct advice_probe *p)
 	}
 }
 
-// Chooses the configuration and runs it. If it fails, for lack of memory, a smaller one is chosen
-// once.
+// A configuration that should have fitted did not: its workers need more than was seen, or its
+// batch size is too large.
+static void learn_failure(struct work *w, const struct advice_choice *failed, int64_t *most)
+{
+	struct advice *a = w->a;
+	double workers = (double)(failed->workers - fmax(0, (double)workers_of(a->now)));
+	if (workers > 0 && a->has_memory) {
+		double line = memory_model_bytes(&a->memory, (double)failed->batch_size).value;
+		a->worker_bytes = fmax(
+			1.1 * a->worker_bytes, 1.05 * (usable_bytes(w) - line) / workers);
+	} else {
+		*most = failed->batch_size * 3 / 4;
+	}
+}
+
+// Chooses the configuration and runs it. If it fails, for lack of memory, another one is chosen.
 static void advise(struct work *w)
 {
 	struct advice *a = w->a;
 	int64_t most = BATCH_MOST;
+	find_worker_bytes(w);
 	if (!fit_rate(w)) {
 		return;
 	}
-	fill_by_cpus(w);
-	for (int i = 0; i < 2; i++) {
-		struct choice c = choose(w, a->cpus, most);
+	fill_tables(w);
+	for (int i = 0; i < ADVISED_MAX; i++) {
+		struct advice_choice c = choose(w, a->cpus, 1, most);
 		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
 		if (c.batch_size < 0 || present ||
 			!(c.at.rate.value >= GAIN_MIN * a->now->seen.rate.value)) {
@@ -1106,9 +1168,10 @@ static void advise(struct work *w)
 		if (!p || !p->failed || a->interrupted) {
 			return;
 		}
-		most = c.batch_size * 3 / 4;
+		learn_failure(w, &c, &most);
 	}
-	keep_present(w); // both failed
+	a->did_not_fit = true;
+	keep_present(w);
 }
 
 // Everything --------------------------------------------------------------------------------------
@@ -1177,6 +1240,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.batch_size = -1,
 		.workers = -1,
 		.bytes_predicted = NAN,
+		.worker_bytes = NAN,
 		.gain = {NAN, NAN, NAN},
 		.placeholders = advice_has_placeholder(config->command),
 		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};

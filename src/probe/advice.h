@@ -65,7 +65,13 @@ struct advice_probe {
 	char *reason; // why, or why something is missing
 };
 
-enum { ADVICE_PROBES_MAX = 24, ADVICE_CPUS_MAX = 10 };
+enum { ADVICE_PROBES_MAX = 24, ADVICE_CPUS_MAX = 10, ADVICE_BATCHES_MAX = 10 };
+
+// A configuration, as predicted.
+struct advice_choice {
+	int64_t batch_size, workers;
+	struct rate_prediction at;
+};
 
 struct advice_config {
 	char *const *command; // ends with NULL
@@ -100,6 +106,8 @@ struct advice {
 	enum advice_verified verified;
 	int64_t verified_batch; // largest that ran below the limit; -1: none
 	int64_t failed_batch; // smallest that did not fit; -1: none
+	double worker_bytes; // that one more worker adds; NAN: not seen
+	double worker_shared; // in /dev/shm, for each worker and sample of a batch
 	char *largest_missing;
 	bool nothing_fits;
 
@@ -111,14 +119,17 @@ struct advice {
 	struct rate_prediction predicted; // at the advised configuration
 	double bytes_predicted;
 	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
+	bool did_not_fit; // other configurations were faster, but did not fit when they ran
 	bool refuted; // the run of another configuration did not gain what was predicted
 	struct estimate gain; // measured over now; NAN: not measured
-	struct { // the best configuration for a number of CPUs
-		unsigned cpus;
-		int64_t batch_size, workers;
-		struct rate_prediction at;
-	} by_cpus[ADVICE_CPUS_MAX];
+	// The best configuration for a number of CPUs, and the best number of workers for batch
+	// sizes that double from the present one.
+	struct advice_choice by_cpus[ADVICE_CPUS_MAX];
+	unsigned by_cpus_cpus[ADVICE_CPUS_MAX];
 	size_t n_by_cpus;
+	struct advice_choice by_batch[ADVICE_BATCHES_MAX];
+	double by_batch_bytes[ADVICE_BATCHES_MAX]; // NAN: not known
+	size_t n_by_batch;
 
 	bool interrupted;
 	bool out_of_time;

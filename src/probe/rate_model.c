@@ -106,11 +106,11 @@ static double preparing(const struct observation *o)
 	return o->workers == 0 ? o->wait / batch_of(o) : o->prepare_cpu;
 }
 
-// What receiving a batch costs if the workers are ahead.
+// What receiving a batch costs if the workers are ahead. Its memory is shared, not copied.
 static double receiving(const struct observation *o)
 {
 	bool ahead = o->workers > 0 && o->wait < AHEAD * o->iteration.value;
-	return ahead ? o->wait / batch_of(o) : NAN;
+	return ahead ? o->wait : NAN;
 }
 
 static double residual_of(
@@ -218,7 +218,7 @@ static void find_bounds(
 	double p = m->p / c->prepare_speed;
 	double main_cpu = (m->c0 + m->c1 * c->batch) / c->compute_speed;
 	bounds[RATE_COMPUTE] = (m->a + m->b * c->batch) / c->compute_speed +
-	                       (c->workers > 0 ? m->handover * c->batch : 0);
+	                       (c->workers > 0 ? m->handover : 0);
 	bounds[RATE_PREPARE] = p * c->batch / fmax(1, c->workers);
 	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + p * c->batch) / c->cpus : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;

@@ -34,7 +34,7 @@ struct rate_model {
 	double p; // CPU seconds of preparing a sample; 0: not visible
 	double c0, c1; // CPU seconds of the training process without preparing: per iteration, per
 	               // sample
-	double handover; // seconds per sample that the training process needs to receive a batch
+	double handover; // seconds that the training process needs to receive a batch from workers
 	double stored; // bytes per sample from storage, at the observed hit ratio
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
