@@ -735,6 +735,9 @@ enum {
 	OPTION_MEMORY,
 	OPTION_CPUS,
 	OPTION_MARGIN,
+	OPTION_SBATCH,
+	OPTION_DOCKER,
+	OPTION_KUBERNETES,
 };
 
 #define STALLS_LIMIT_NS (120 * NS_PER_S)
@@ -757,12 +760,13 @@ struct advise_options {
 	uint64_t memory_bytes; // 0: the limit that applies
 	int64_t cpus; // 0: all that strain may use
 	double margin;
+	enum advise_request request;
 };
 
 static const struct argp_option options[] = {
 	{"memory", OPTION_MEMORY, "SIZE", 0,
 		"find the largest batch for a memory limit of SIZE (default: the limit that "
-                "applies "
+		"applies "
 		"here)",
 		0},
 	{"cpus", OPTION_CPUS, "N", 0, "run the job on N CPUs (default: all that may be used)", 0},
@@ -780,6 +784,11 @@ static const struct argp_option options[] = {
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
 	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
+	{"sbatch", OPTION_SBATCH, NULL, 0,
+		"print the header of a Slurm job script for what the advised configuration needs",
+		0},
+	{"docker", OPTION_DOCKER, NULL, 0, "print the command of docker run for it", 0},
+	{"kubernetes", OPTION_KUBERNETES, NULL, 0, "print the resources of a container for it", 0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
@@ -907,6 +916,11 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_CPUS:
 		option = "cpus";
 		result = parse_integer(argument, 1, CPUS_MAX, &o->cpus, &e);
+		break;
+	case OPTION_SBATCH:
+	case OPTION_DOCKER:
+	case OPTION_KUBERNETES:
+		o->request = REQUEST_SBATCH + (enum advise_request)(key - OPTION_SBATCH);
 		break;
 	case OPTION_MARGIN:
 		option = "margin";
@@ -1065,7 +1079,10 @@ static int write_answer(
 	if (json_dump_file(json, path.data, JSON_INDENT(2)) < 0) {
 		status = command_fail("cannot write %s", path.data);
 	}
-	if (!o->json) {
+	if (o->request != REQUEST_NONE && !o->json) {
+		json_decref(json);
+		advise_answer_request(a, config, o->request);
+	} else if (!o->json) {
 		json_decref(json);
 		const char *name = strrchr(config->folder, '/');
 		advise_answer_print(a, config, name ? name + 1 : config->folder);
@@ -1095,6 +1112,9 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	if (!a) {
 		return command_fail("out of memory");
 	}
+	command_note(
+		"short runs of the job in this directory: it may overwrite its own checkpoints "
+		"and logs");
 	int status = STATUS_FAILURE, result = advice_make(&config, a, &e);
 	if (result < 0) {
 		command_fail("%s", e.text);
@@ -1116,6 +1136,11 @@ static const char *find_wrong(const struct advise_options *o)
 {
 	if (o->stalls && o->tries) {
 		return "advise: expected one of --stalls and --try";
+	}
+	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request)) {
+		return "advise: --memory, --cpus, --sbatch, --docker and --kubernetes do not go "
+		       "with "
+		       "--stalls and --try";
 	}
 	bool command = o->command && o->command[0];
 	return (!o->tries && !command) || (o->command && !command)

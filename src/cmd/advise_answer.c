@@ -312,6 +312,17 @@ static void print_cpus(const struct advice *a)
 	table_free(table);
 }
 
+static void append_command(
+	struct text *t, const struct advice *a, const struct advice_config *config)
+{
+	char **command = advice_command(config->command, a->batch_size, a->workers);
+	for (char **word = command; word && *word; word++) {
+		text_append_string(t, word == command ? "" : " ");
+		text_append_word(t, *word);
+	}
+	advice_command_free(command);
+}
+
 static void print_command(const struct advice *a, const struct advice_config *config)
 {
 	char **command = advice_command(config->command, a->batch_size, a->workers);
@@ -369,6 +380,9 @@ void advise_answer_print(
 {
 	if (a->now->seen.headline) {
 		printf("%s\n\n", a->now->seen.headline);
+	} else if (a->has_rate && a->n_by_batch > 0) {
+		printf("the present configuration is limited by %s\n\n",
+			rate_bound_name(a->by_batch[0].at.bound));
 	}
 	print_settings(a);
 	putchar('\n');
@@ -384,6 +398,65 @@ void advise_answer_print(
 	print_basis(a, folder);
 	print_batches(a);
 	print_cpus(a);
+}
+
+// Requests ----------------------------------------------------------------------------------------
+
+// What is added to the measured peak and to the CPU time.
+#define MEMORY_MARGIN 0.15
+#define CPU_MARGIN 0.1
+
+// Bytes of host memory to ask for; NAN: not known.
+static double host_bytes(const struct advice *a)
+{
+	const struct advice_probe *p = a->keep || !a->measured ? a->now : a->measured;
+	double held = observation_held(&p->seen);
+	bool predicted = !a->keep && !a->measured && a->limit_kind != ADVICE_LIMIT_GPU &&
+	                 a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	return (predicted && isfinite(a->bytes_predicted) ? a->bytes_predicted : held) *
+	       (1 + MEMORY_MARGIN);
+}
+
+static void print_sbatch(double cpus, double mib, double peak_mib, double used)
+{
+	puts("#!/bin/sh");
+	printf("#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", cpus, used);
+	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB, and %.0f %%\n", mib, peak_mib,
+		MEMORY_MARGIN * 100);
+	puts("#SBATCH --time=   # samples of all epochs over the rate, and the start");
+}
+
+void advise_answer_request(
+	const struct advice *a, const struct advice_config *config, enum advise_request request)
+{
+	_cleanup_text_ struct text line = {0};
+	double used = a->cpus_needed, bytes = host_bytes(a);
+	double cpus = isfinite(used) ? fmax(1, ceil(used * (1 + CPU_MARGIN) - 0.2)) : a->cpus;
+	double mib = ceil(bytes / 0x1p20), peak_mib = ceil(bytes / (1 + MEMORY_MARGIN) / 0x1p20);
+	append_command(&line, a, config);
+	const char *command = line.data ? line.data : "";
+	switch (request) {
+	case REQUEST_SBATCH:
+		print_sbatch(cpus, mib, peak_mib, used);
+		printf("srun %s\n", command);
+		break;
+	case REQUEST_DOCKER:
+		printf("docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n", cpus,
+			mib,
+			ceil(a->worker_shared * (double)a->batch_size *
+				fmax(0, (double)a->workers) * 2 / 0x1p20) +
+				64,
+			command);
+		break;
+	case REQUEST_KUBERNETES:
+		printf("resources:   # it uses %.2f CPUs and %.0f MiB\n  requests:\n    cpu: "
+		       "\"%.0f\"\n"
+		       "    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
+			used, peak_mib, cpus, mib, mib);
+		break;
+	default:
+		break;
+	}
 }
 
 // JSON --------------------------------------------------------------------------------------------
@@ -408,6 +481,7 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "verified", whole(a->verified_batch));
 	json_object_set_new(json, "verified_by", json_string(advice_verified_name(a->verified)));
 	json_object_set_new(json, "failed", whole(a->failed_batch));
+	json_object_set_new(json, "thesis", number(a->thesis_batch));
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
 	return json;
@@ -540,6 +614,7 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 	json_object_set_new(json, "memory", memory_json(a));
 	json_object_set_new(json, "rate_model", parameters_json(a));
 	json_object_set_new(json, "cpus", json_integer(a->cpus));
+	json_object_set_new(json, "cpus_used", number(a->cpus_needed));
 	json_object_set_new(json, "by_cpus", table ? table_to_json(table) : json_null());
 	json_object_set_new(json, "by_batch", batches ? table_to_json(batches) : json_null());
 	json_object_set_new(json, "command", command);

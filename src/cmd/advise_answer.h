@@ -12,5 +12,10 @@
 // Prints the answer on standard output. folder: where the probes are.
 void advise_answer_print(
 	const struct advice *a, const struct advice_config *config, const char *folder);
+// Prints a request for what the advised configuration needs, in the words of a scheduler, and its
+// command.
+enum advise_request { REQUEST_NONE, REQUEST_SBATCH, REQUEST_DOCKER, REQUEST_KUBERNETES };
+void advise_answer_request(
+	const struct advice *a, const struct advice_config *config, enum advise_request request);
 // Returns a new reference; NULL: out of memory.
 json_t *advise_answer_json(const struct advice *a, const struct advice_config *config);

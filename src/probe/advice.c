@@ -41,6 +41,8 @@
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
 #define GAIN_MIN 1.03
+// An answer is narrow enough if the next size to verify is within this factor of one that fits.
+#define NARROW 1.03
 #define BATCH_MOST (1 << 24)
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
@@ -640,6 +642,17 @@ static bool follows(struct work *w, const struct advice_probe *p)
 	return false;
 }
 
+// The estimate of the thesis, from two probes and without a check.
+static void find_thesis(struct advice *a)
+{
+	if (a->n_points >= 2) {
+		const struct memory_point *one = &a->points[0], *two = &a->points[1];
+		double slope = (two->bytes - one->bytes) / (two->batch - one->batch);
+		double intercept = one->bytes - slope * one->batch;
+		a->thesis_batch = slope > 0 ? floor((a->limit_bytes - intercept) / slope) : NAN;
+	}
+}
+
 // Makes a probe of the line. Returns 1 if it gave a point, 0 if not, -errno.
 static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e)
 {
@@ -691,6 +704,7 @@ static int find_line(struct work *w, struct error *e)
 	if (r <= 0) {
 		return r;
 	}
+	find_thesis(a);
 	// glibc's own peaks vary from run to run: measure both sizes twice.
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		for (int i = 0; i < 2 && goes_on(w, a->now->seconds); i++) {
@@ -769,6 +783,22 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 	return 1;
 }
 
+// The next batch size to run under the limit: first the safe end of the interval, then the line's
+// own answer if that is clearly more, and what lies between a size that fits and one that does not.
+// 0: the answer is narrow enough.
+static int64_t batch_to_verify(const struct advice *a)
+{
+	double fits = (double)a->verified_batch, fails = (double)a->failed_batch;
+	if (a->verified_batch < 1 && a->failed_batch < 1) {
+		return (int64_t)(a->largest.low >= 1 ? a->largest.low : a->largest.value);
+	}
+	if (a->verified_batch < 1) {
+		return (int64_t)fmin(0.95 * fails, fmax(1, a->largest.low));
+	}
+	double next = a->failed_batch > 0 ? (fits + fails) / 2 : a->largest.value;
+	return next > NARROW * fits ? (int64_t)next : 0;
+}
+
 // Narrows the answer by runs under the limit.
 static int find_largest(struct work *w, struct error *e)
 {
@@ -784,13 +814,8 @@ static int find_largest(struct work *w, struct error *e)
 	}
 	int most = a->pinned ? 2 : VERIFIES_MAX;
 	for (int i = 0; i < most; i++) {
-		int64_t batch = (int64_t)(a->largest.low >= 1 ? a->largest.low : a->largest.value);
-		if (a->failed_batch > 0 && batch >= a->failed_batch) {
-			batch = (int64_t)(0.95 * (double)a->failed_batch);
-		}
-		if (batch < 1 || batch <= a->verified_batch ||
-			(a->verified_batch > 0 &&
-				(double)batch < 1.02 * (double)a->verified_batch)) {
+		int64_t batch = batch_to_verify(a);
+		if (batch < 1) {
 			break;
 		}
 		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
@@ -1241,6 +1266,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.workers = -1,
 		.bytes_predicted = NAN,
 		.worker_bytes = NAN,
+		.cpus_needed = NAN,
+		.thesis_batch = NAN,
 		.gain = {NAN, NAN, NAN},
 		.placeholders = advice_has_placeholder(config->command),
 		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};

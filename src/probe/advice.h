@@ -131,6 +131,11 @@ struct advice {
 	double by_batch_bytes[ADVICE_BATCHES_MAX]; // NAN: not known
 	size_t n_by_batch;
 
+	// What the job needs at the advised configuration; NAN: not known.
+	double cpus_needed; // CPU time over time
+	// The thesis's estimate (Tripathi 2019): the line through the two smallest batch sizes.
+	double thesis_batch;
+
 	bool interrupted;
 	bool out_of_time;
 	char *failed_output; // of the probe that failed; NULL: none

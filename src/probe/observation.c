@@ -232,12 +232,17 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	o->cpus = a->overview.cpus;
 }
 
+// The verdict's headline. Shortened epochs say nothing about the share of what lies between them.
 static int read_headline(struct analysis *a, struct observation *o)
 {
 	struct verdict verdict;
 	int r = verdict_build(a, &verdict);
 	if (r == 0) {
-		o->headline = verdict.headline ? strdup(verdict.headline) : NULL;
+		bool apart = verdict.bottleneck == BOTTLENECK_VALIDATION ||
+		             verdict.bottleneck == BOTTLENECK_CHECKPOINT ||
+		             verdict.bottleneck == BOTTLENECK_STARTUP;
+		bool told = verdict.headline && !(o->shortened && apart);
+		o->headline = told ? strdup(verdict.headline) : NULL;
 		verdict_done(&verdict);
 	}
 	return r;

@@ -58,7 +58,7 @@ struct observation {
 	char *loader_set; // settings of STRAIN_SET that were applied
 	char *loader_set_missing; // why they were not
 	char *optimizer; // class of the optimizer
-	char *headline; // of the verdict
+	char *headline; // of the verdict; NULL: it is about shortened epochs
 	char *rate_missing; // why there is no rate
 };
 

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain advise without --stalls and --try: the largest batch that fits, batch size and workers.
+
+load messages
+
+setup() {
+	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX)
+	cd "$FOLDER" || return
+	JOB="$SOURCE_ROOT/tests/cli/advise_job.py"
+	unset MALLOC_MMAP_THRESHOLD_
+}
+
+teardown() {
+	cd /
+	rm -rf "$FOLDER"
+}
+
+has_torch() {
+	/usr/bin/python3 -c 'import torch' 2>/dev/null || skip "no PyTorch"
+}
+
+# Fails, and names it, if a job of this test still runs.
+nothing_runs() {
+	local process
+	for process in /proc/[0-9]*; do
+		if [ "$(readlink "$process/cwd")" = "$PWD" ] &&
+			tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q -e advise_job -e 'sleep 77'; then
+			tr '\0' ' ' <"$process/cmdline"
+			return 1
+		fi
+	done
+}
+
+# An expression over the answer.
+field() { # EXPRESSION [FILE]
+	/usr/bin/python3 -c 'import json, sys
+a = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1], {}, {"a": a, "largest": a["largest_batch"], "runs": a["runs"]}))' \
+		"$1" "${2:-answer.json}"
+}
+
+can_limit() {
+	"$STRAIN" run --no-verdict -o can --memory 1GB -- true 2>/dev/null || skip "no cgroup limits memory here"
+}
+
+@test "the largest batch fits under the limit, and a clearly larger one does not" {
+	has_torch
+	can_limit
+	export MALLOC_MMAP_THRESHOLD_=65536
+	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --json -o kept -- \
+		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --workers '{workers=0}'
+	echo "$stderr"
+	echo "$output" | tee answer.json
+	nothing_runs
+	[ "$(field 'largest["verified"] >= 1 and largest["verified_by"]')" = limit ]
+	[ "$(field 'largest["low"] <= largest["value"] <= largest["high"]')" = True ]
+	[ "$(field 'largest["low"] <= largest["verified"]')" = True ]
+	[ "$(field 'a["memory"]["limit"], a["memory"]["limit_kind"]')" = "(500000000, 'requested')" ]
+	[ "$(field 'a["memory"]["line"]["bytes_per_sample"] > 100000')" = True ]
+	[ "$(field 'len(runs) == a["probes"] and a["probes"] <= 8')" = True ]
+	[ "$(field 'a["rate"]["now"] > 0 and a["rate"]["measured"] > 0')" = True ]
+	# Validation, a checkpoint and a second epoch were part of the first run.
+	[ "$(field 'runs[0]["validated"], runs[0]["checkpoint"], runs[0]["epochs"] >= 2')" = "(True, True, True)" ]
+	# The answer is kept, with the runs.
+	[ "$(field 'a["largest_batch"]' kept/advice.json)" = "$(field 'largest')" ]
+	local name
+	for name in $(field '" ".join(r["run"] for r in runs)'); do
+		"$STRAIN" sql "kept/$name" 'select count(*) from run' >/dev/null
+	done
+	# What it says is true.
+	fits() { # BATCH
+		"$STRAIN" run --no-verdict --force -o fits --memory 500MB -- \
+			/usr/bin/python3 "$JOB" --batch-size "$1" --samples "$(($1 * 4))" --epochs 2
+	}
+	fits "$(field 'largest["verified"]')"
+	run ! fits "$(field 'int(largest["high"] * 1.15) + 2')"
+}
+
+@test "without placeholders the hooks set batch size and workers, and a waiting job gets workers" {
+	has_torch
+	local cpus
+	cpus=$(nproc)
+	[ "$cpus" -ge 2 ] || skip "one CPU"
+	export MALLOC_MMAP_THRESHOLD_=65536
+	run -0 --separate-stderr "$STRAIN" advise --memory 3GB --json -o kept -- \
+		/usr/bin/python3 "$JOB" --batch-size 32 --prepare 0.004
+	echo "$stderr"
+	echo "$output" | tee answer.json
+	[ "$(field '[r["batch_size"] for r in runs if r["step"] == "line"][0]')" -gt 32 ]
+	[ "$(field '[r["workers"] for r in runs if r["step"] == "workers"]')" = "[1]" ]
+	[ "$(field '0.003 < a["rate_model"]["prepare_per_sample_s"] < 0.008')" = True ]
+	[ "$(field 'a["advised"]["workers"] >= 1 or a["advised"]["keep"]')" = True ]
+	[ "$(field 'a["by_cpus"][0]["cpus"], len(a["by_batch"]) > 1')" = "(1, True)" ]
+}
+
+@test "a command that does not follow its batch size is found out" {
+	has_torch
+	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --json -o kept -- \
+		/usr/bin/python3 "$JOB" --ignore --batch-size '{batch_size=16}'
+	echo "$output" | tee answer.json
+	[ "$(field 'largest["value"], largest["missing"] is not None')" = "(None, True)" ]
+	line_names "$(field 'largest["missing"]')" 64 16
+}
+
+@test "a leak is told, and how long it lasts" {
+	has_torch
+	run -0 --separate-stderr "$STRAIN" advise --memory 2GB --json -o kept -- \
+		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --leak 12000000
+	echo "$output" >answer.json
+	echo "$(field 'a["memory"]')"
+	[ "$(field '8e6 < a["memory"]["leak_per_iteration"] < 16e6')" = True ]
+}
+
+@test "jobs that fail, that never iterate, and a stop by Ctrl-C" {
+	run -1 --separate-stderr "$STRAIN" advise -o failed -- sh -c 'echo broken >&2; exit 3'
+	notes 3
+	[[ "$stderr" == *broken* ]]
+	run -1 --separate-stderr "$STRAIN" advise -o idle --limit 5s -- sleep 77
+	nothing_runs
+	[ -n "$stderr" ]
+	run -1 --separate-stderr "$STRAIN" advise -o none -- ./no-such-program
+	notes no-such-program || [[ "$stderr" == *no-such-program* ]]
+	"$STRAIN" advise -o stopped -- sleep 77 2>told &
+	local pid=$!
+	for _ in $(seq 100); do
+		[ -e stopped/01-now.strain ] && break
+		sleep 0.1
+	done
+	kill -INT "$pid"
+	local status=0
+	wait "$pid" || status=$?
+	[ "$status" -eq 130 ]
+	nothing_runs
+}
+
+@test "what is wrong with the options" {
+	run -2 "$STRAIN" advise
+	run -2 "$STRAIN" advise --memory 1kB -- true
+	run -2 "$STRAIN" advise --margin 95% -- true
+	run -2 "$STRAIN" advise --cpus 0 -- true
+	run -2 "$STRAIN" advise --stalls --memory 1GB -- true
+	run -2 "$STRAIN" advise --try --sbatch
+	mkdir there
+	run -1 --separate-stderr "$STRAIN" advise -o there -- true
+	notes there
+}
+
+@test "requests in the words of a scheduler" {
+	has_torch
+	export MALLOC_MMAP_THRESHOLD_=65536
+	run -0 --separate-stderr "$STRAIN" advise --sbatch --time 5s -o kept -- \
+		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}'
+	echo "$output"
+	[[ "${lines[0]}" == "#!/bin/sh" ]]
+	[[ "$output" =~ --cpus-per-task=[1-9] && "$output" =~ --mem=[1-9][0-9]+M ]]
+	[[ "$output" == *"--batch-size 16"* ]]
+	[ "$(field 'a["complete"]' kept/advice.json)" = False ]
+}
