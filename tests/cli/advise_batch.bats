@@ -41,11 +41,17 @@ print(eval(sys.argv[1], {}, {"a": a, "largest": a["largest_batch"], "runs": a["r
 		"$1" "${2:-answer.json}"
 }
 
+# Some hundred seconds of training: not part of every run of the suite.
+is_slow() {
+	[ -n "${STRAIN_SLOW_TESTS:-}" ] || skip "slow: set STRAIN_SLOW_TESTS=1"
+}
+
 can_limit() {
 	"$STRAIN" run --no-verdict -o can --memory 1GB -- true 2>/dev/null || skip "no cgroup limits memory here"
 }
 
 @test "the largest batch fits under the limit, and a clearly larger one does not" {
+	is_slow
 	has_torch
 	can_limit
 	export MALLOC_MMAP_THRESHOLD_=65536
@@ -79,6 +85,7 @@ can_limit() {
 }
 
 @test "without placeholders the hooks set batch size and workers, and a waiting job gets workers" {
+	is_slow
 	has_torch
 	local cpus
 	cpus=$(nproc)
@@ -105,6 +112,7 @@ can_limit() {
 }
 
 @test "a leak is told, and how long it lasts" {
+	is_slow
 	has_torch
 	run -0 --separate-stderr "$STRAIN" advise --memory 2GB --json -o kept -- \
 		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --leak 12000000
