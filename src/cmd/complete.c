@@ -267,6 +267,10 @@ static const struct {
 		NULL},
 	{"advise", "repeats", "2 3 5", NULL},
 	{"advise", "time", "5min 10min 30min", NULL},
+	{"advise", "for", "5min 10min 30min", NULL},
+	{"advise", "memory", "1GiB 4GiB 16GiB", NULL},
+	{"advise", "cpus", "1 2 4 8", NULL},
+	{"advise", "margin", "0% 5% 10%", NULL},
 	{"advise", "output", ":directories", NULL},
 	{"doctor", "sysroot", ":directories", NULL},
 };
