@@ -130,7 +130,7 @@ print(eval(sys.argv[2], {}, {"a": found, "runs": {r["run"]: r for r in found["ru
 }
 
 @test "options that are wrong" {
-	fails_with 2 --stalls --try -- "$STRAIN" advise
+	fails_with 2 "expected a command to run" "strain advise --help" -- "$STRAIN" advise
 	fails_with 2 "strain advise --help" -- "$STRAIN" advise --stalls
 	fails_with 2 --error -- "$STRAIN" advise --stalls --error 0 true
 	fails_with 2 --limit 5s 24h "'1s'" -- "$STRAIN" advise --stalls --limit 1s true
