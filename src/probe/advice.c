@@ -103,9 +103,9 @@ static bool find_slot(const char *word, size_t from, struct slot *ret)
 			if (!cursor_literal(&c, names[i])) {
 				continue;
 			}
-			bool given = cursor_literal(&c, "=") && cursor_u64(&c, &value) &&
-			             value <= BATCH_MOST;
-			if (cursor_literal(&c, "}")) {
+			bool given = cursor_literal(&c, "=");
+			bool valid = !given || (cursor_u64(&c, &value) && value <= BATCH_MOST);
+			if (valid && cursor_literal(&c, "}")) {
 				*ret = (struct slot){(size_t)(at - word), (size_t)(c.at - word),
 					given ? (int64_t)value : -1, i == 1};
 				return true;

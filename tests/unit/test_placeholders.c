@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Placeholders in the command of strain advise.
+
+#include "probe/advice.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// Asserts what a word of a command becomes.
+static void assert_word(const char *word, int64_t batch_size, int64_t workers, const char *expected)
+{
+	char copy[64], *command[] = {copy, NULL};
+	assert_true(strlen(word) < sizeof(copy));
+	strcpy(copy, word);
+	char **made = advice_command(command, batch_size, workers);
+	assert_non_null(made);
+	assert_string_equal(made[0], expected);
+	assert_null(made[1]);
+	advice_command_free(made);
+}
+
+static void test_values_and_defaults(void **state)
+{
+	(void)state;
+	assert_word("{batch_size}", 64, 2, "64");
+	assert_word("--batch-size={batch_size=32}", 64, 2, "--batch-size=64");
+	assert_word("--batch-size={batch_size=32}", -1, -1, "--batch-size=32");
+	assert_word("{batch_size}", -1, -1, "16");
+	assert_word("{workers}", -1, -1, "0");
+	assert_word("{workers=3}", -1, -1, "3");
+	assert_word("b{batch_size}w{workers}b{batch_size}", 8, 1, "b8w1b8");
+}
+
+static void test_other_braces_stay(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"", "{", "{}", "{batch}", "{batch_size",
+		"{batch_size=", "{batch_size=}", "{batch_size=x}", "{batch_size=-1}", "{workers=1",
+		"{Workers}", "{batch_sizes}", "{batch_size=99999999999999999999}", "{\"lr\": 0.1}"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		assert_word(words[i], 64, 2, words[i]);
+		char copy[64], *command[] = {copy, NULL};
+		strcpy(copy, words[i]);
+		assert_false(advice_has_placeholder(command));
+	}
+	assert_word("{{batch_size}}", 64, 2, "{64}");
+	assert_word("{batch_size={batch_size}", 64, 2, "{batch_size=64");
+}
+
+static void test_it_is_found_in_any_word(void **state)
+{
+	(void)state;
+	char program[] = "python3", script[] = "train.py", size[] = "{batch_size=4}";
+	char *with[] = {program, script, size, NULL}, *without[] = {program, script, NULL};
+	assert_true(advice_has_placeholder(with));
+	assert_false(advice_has_placeholder(without));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values_and_defaults),
+		cmocka_unit_test(test_other_braces_stay),
+		cmocka_unit_test(test_it_is_found_in_any_word),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

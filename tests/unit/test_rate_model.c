@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Throughput by batch size, workers, CPUs and storage: parameters come back, bounds bind.
+
+#include "probe/rate_model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// A job whose step takes 10 ms and 2 ms a sample, and whose samples take 5 ms of CPU to prepare.
+static struct observation seen_with(double batch, int64_t workers)
+{
+	double compute = 0.010 + 0.002 * batch, prepare = 0.005 * batch;
+	double wait = workers == 0 ? prepare : fmax(0, prepare / (double)workers - compute);
+	return (struct observation){
+		.batch_size = (int64_t)batch,
+		.loader_batch_size = (int64_t)batch,
+		.workers = workers,
+		.cpus = 8,
+		.iteration = {compute + wait, compute + wait, compute + wait},
+		.iterations = 50,
+		.compute = compute,
+		.wait = wait,
+		.main_cpu = compute + (workers == 0 ? prepare : 0),
+		.prepare_cpu = workers == 0 ? NAN : 0.005,
+		.asked = 100000,
+		.stored = 0,
+		.storage_rate = NAN,
+	};
+}
+
+static double rate_of(const struct rate_model *m, double batch, double workers, double cpus)
+{
+	struct rate_config at = rate_config_of(m, batch, workers);
+	at.cpus = cpus;
+	return rate_model_predict(m, &at).rate.value;
+}
+
+static void assert_close(double a, double b, double relative)
+{
+	if (!(fabs(a / b - 1) <= relative)) {
+		fail_msg("%g is not %g within %g", a, b, relative);
+	}
+}
+
+static void test_parameters_come_back(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_close(m.a, 0.010, 1e-6);
+	assert_close(m.b, 0.002, 1e-6);
+	assert_close(m.p, 0.005, 1e-6);
+	assert_close(m.c0, 0.010, 1e-6);
+	assert_close(m.c1, 0.002, 1e-6);
+	assert_true(m.prepare_known && !m.one_batch_size);
+	// Without workers one after the other.
+	assert_close(rate_of(&m, 32, 0, 8), 32 / (0.074 + 0.160), 1e-3);
+}
+
+static void test_workers_hide_the_preparation(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	// One worker prepares 200 samples a second; six are ahead of the training process.
+	assert_close(rate_of(&m, 64, 1, 8), 200, 0.02);
+	assert_close(rate_of(&m, 64, 6, 8), 64 / 0.138, 0.02);
+	struct rate_config at = rate_config_of(&m, 64, 1);
+	assert_int_equal(rate_model_predict(&m, &at).bound, RATE_PREPARE);
+	at.workers = 8;
+	assert_int_equal(rate_model_predict(&m, &at).bound, RATE_COMPUTE);
+}
+
+static void test_all_processes_share_the_cpus(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	// 64 samples take 138 ms of the training process and 320 ms of preparation.
+	assert_close(rate_of(&m, 64, 8, 2), 64 / (0.458 / 2), 0.02);
+	struct rate_config at = rate_config_of(&m, 64, 8);
+	at.cpus = 2;
+	assert_int_equal(rate_model_predict(&m, &at).bound, RATE_CPU);
+	assert_true(rate_of(&m, 64, 8, 1) < rate_of(&m, 64, 8, 2));
+}
+
+static void test_storage(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 4), seen_with(64, 4)};
+	for (size_t i = 0; i < 2; i++) {
+		seen[i].stored = 100000;
+		seen[i].storage_rate = 50e6;
+	}
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	struct rate_config at = rate_config_of(&m, 64, 8);
+	assert_close(rate_model_predict(&m, &at).rate.value, 64 / 0.138, 0.08);
+	at.storage_rate = 10e6; // 100 samples a second
+	struct rate_prediction slow = rate_model_predict(&m, &at);
+	assert_close(slow.rate.value, 100, 0.01);
+	assert_int_equal(slow.bound, RATE_STORAGE);
+	assert_true(slow.extrapolated);
+	at.hit = 0.5; // half of the bytes from the page cache
+	assert_close(rate_model_predict(&m, &at).rate.value, 200, 0.01);
+}
+
+static void test_a_faster_device_helps_until_another_bound(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	struct rate_config at = rate_config_of(&m, 64, 4);
+	double now = rate_model_predict(&m, &at).rate.value;
+	at.compute_speed = 2;
+	struct rate_prediction fast = rate_model_predict(&m, &at);
+	assert_true(fast.rate.value > now && fast.extrapolated);
+	at.compute_speed = 100;
+	fast = rate_model_predict(&m, &at);
+	assert_int_equal(fast.bound, RATE_PREPARE);
+	assert_close(fast.rate.value, 800, 0.02); // four workers
+}
+
+static void test_far_from_the_runs_the_interval_is_wider(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	struct rate_config inside = rate_config_of(&m, 32, 0), far = rate_config_of(&m, 512, 0);
+	struct rate_prediction a = rate_model_predict(&m, &inside);
+	struct rate_prediction b = rate_model_predict(&m, &far);
+	assert_false(a.extrapolated);
+	assert_true(b.extrapolated);
+	assert_true(b.rate.high / b.rate.low > a.rate.high / a.rate.low);
+}
+
+static void test_one_batch_size(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_with(32, 0)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 1, &m, NULL), 0);
+	assert_true(m.one_batch_size && m.a == 0);
+	assert_close(rate_of(&m, 32, 0, 8), 32 / 0.234, 1e-6);
+}
+
+static void test_a_falling_step_time_is_no_negative_slope(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	seen[1].compute = seen[0].compute / 2;
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_true(m.a > 0 && m.b == 0);
+	assert_true(rate_of(&m, 128, 0, 8) > 0);
+}
+
+static void test_nothing_seen(void **state)
+{
+	(void)state;
+	struct rate_model m;
+	struct error e = {0};
+	struct observation seen = seen_with(16, 0);
+	seen.iteration.value = NAN;
+	char why[] = "no iterations";
+	seen.rate_missing = why;
+	assert_int_equal(rate_model_fit(&seen, 1, &m, &e), -ENODATA);
+	assert_non_null(strstr(e.text, "no iterations"));
+	assert_int_equal(rate_model_fit(NULL, 0, &m, &e), -ENODATA);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parameters_come_back),
+		cmocka_unit_test(test_workers_hide_the_preparation),
+		cmocka_unit_test(test_all_processes_share_the_cpus),
+		cmocka_unit_test(test_storage),
+		cmocka_unit_test(test_a_faster_device_helps_until_another_bound),
+		cmocka_unit_test(test_far_from_the_runs_the_interval_is_wider),
+		cmocka_unit_test(test_one_batch_size),
+		cmocka_unit_test(test_a_falling_step_time_is_no_negative_slope),
+		cmocka_unit_test(test_nothing_seen),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
