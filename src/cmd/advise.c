@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "cmd/advise_answer.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
@@ -1076,9 +1077,12 @@ static int write_answer(
 		return command_fail("out of memory");
 	}
 	int status = STATUS_OK;
-	if (json_dump_file(json, path.data, JSON_INDENT(2)) < 0) {
-		status = command_fail("cannot write %s", path.data);
+	struct error e = {0};
+	char *whole = json_dumps(json, JSON_INDENT(2));
+	if (!whole || whole_file_write(path.data, whole, strlen(whole), &e) < 0) {
+		status = command_fail("%s", whole ? e.text : "out of memory");
 	}
+	free(whole);
 	if (o->request != REQUEST_NONE && !o->json) {
 		json_decref(json);
 		advise_answer_request(a, config, o->request);

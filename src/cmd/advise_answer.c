@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -127,6 +128,17 @@ static int64_t present_batch(const struct advice *a)
 	                                   : a->now->seen.loader_batch_size;
 }
 
+static void put_advised_settings(struct table *table, const struct advice *a)
+{
+	_cleanup_text_ struct text none = {0}, advised = {0}, note = {0};
+	if (a->settings.n > 0) {
+		setting_append(&advised, &a->settings);
+		text_format(&note, "alone %.2f times (%.2f to %.2f)", a->settings_gain.value,
+			a->settings_gain.low, a->settings_gain.high);
+		put_row(table, "settings", &none, &advised, &note);
+	}
+}
+
 static void print_settings(const struct advice *a)
 {
 	struct table *table = NULL;
@@ -136,6 +148,7 @@ static void print_settings(const struct advice *a)
 	}
 	put_integers(table, "batch_size", present_batch(a), a->batch_size);
 	put_integers(table, "workers", a->now->seen.workers, a->workers);
+	put_advised_settings(table, a);
 	put_rate(table, a);
 	put_memory(table, a);
 	table_print(table, stdout, &style);
@@ -159,19 +172,26 @@ static void print_leak(const struct advice *a)
 	}
 }
 
-static void print_verified(const struct advice *a)
+// What was verified, if anything, and where the line meets the limit.
+static void print_found(const struct advice *a)
 {
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
-	if (a->verified == ADVICE_UNDER_LIMIT && a->verified_batch > 0) {
-		printf("; %" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
-	} else if (a->verified == ADVICE_MEASURED && a->verified_batch > 0) {
-		printf("; %" PRId64 " ran, and its peak stayed below %s", a->verified_batch, bytes);
+	if (a->verified_batch < 1) {
+		printf("%.0f (%.0f to %.0f), not verified", a->largest.value, a->largest.low,
+			a->largest.high);
+	} else if (a->verified == ADVICE_UNDER_LIMIT) {
+		printf("%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
-		printf("; not verified");
+		printf("%" PRId64 " ran, and its peak stayed below %s", a->verified_batch, bytes);
+	}
+	if (a->verified_missing) {
+		printf("; %s", a->verified_missing);
 	}
 	if (a->failed_batch > 0) {
 		printf("; %" PRId64 " did not fit", a->failed_batch);
+	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
+		printf("; at most %.0f should fit", a->largest.high);
 	}
 	putchar('\n');
 }
@@ -204,8 +224,7 @@ static void print_largest(const struct advice *a)
 			text_bytes(bytes, sizeof(bytes), a->limit_bytes),
 			text_bytes(least, sizeof(least), memory_model_bytes(&a->memory, 1).value));
 	} else {
-		printf("%.0f (%.0f to %.0f)", a->largest.value, a->largest.low, a->largest.high);
-		print_verified(a);
+		print_found(a);
 	}
 	if (a->has_memory && !a->memory.flat) {
 		print_line(a);
@@ -312,10 +331,16 @@ static void print_cpus(const struct advice *a)
 	table_free(table);
 }
 
+// The advised command line, with the variables of advised settings before it.
 static void append_command(
 	struct text *t, const struct advice *a, const struct advice_config *config)
 {
 	char **command = advice_command(config->command, a->batch_size, a->workers);
+	for (size_t i = 0; i < a->settings.n; i++) {
+		if (a->settings.items[i].kind == SETTING_ENVIRONMENT) {
+			text_format(t, "%s ", a->settings.items[i].value);
+		}
+	}
 	for (char **word = command; word && *word; word++) {
 		text_append_string(t, word == command ? "" : " ");
 		text_append_word(t, *word);
@@ -323,24 +348,61 @@ static void append_command(
 	advice_command_free(command);
 }
 
+// "batch_size=64, num_workers=2, pin_memory=True", as in a script.
+static void append_loader(struct text *t, const struct advice *a)
+{
+	text_format(t, "batch_size=%" PRId64 ", num_workers=%" PRId64, a->batch_size, a->workers);
+	for (size_t i = 0; i < a->settings.n; i++) {
+		const struct setting *s = &a->settings.items[i];
+		bool flag = s->kind == SETTING_PIN || s->kind == SETTING_PERSISTENT;
+		if (s->kind != SETTING_ENVIRONMENT) {
+			text_format(t, ", %s=%s", setting_kind_name(s->kind),
+				!flag                        ? s->value
+				: strcmp(s->value, "1") == 0 ? "True"
+							     : "False");
+		}
+	}
+}
+
+static bool sets_loader(const struct advice *a)
+{
+	bool of_loader = a->batch_size != present_batch(a) || a->workers != a->now->seen.workers;
+	for (size_t i = 0; i < a->settings.n; i++) {
+		of_loader = of_loader || a->settings.items[i].kind != SETTING_ENVIRONMENT;
+	}
+	return of_loader;
+}
+
+// Why the present configuration is kept.
+static void print_kept(const struct advice *a)
+{
+	printf("advice         keep the present configuration: ");
+	if (a->advised_missing) {
+		printf("another one failed (%s)\n", a->advised_missing);
+	} else if (a->did_not_fit) {
+		puts("faster ones did not fit when they ran");
+	} else if (a->refuted) {
+		puts("a run of the most promising one was no faster");
+	} else {
+		puts("no other one promises 3 % more");
+	}
+}
+
 static void print_command(const struct advice *a, const struct advice_config *config)
 {
-	char **command = advice_command(config->command, a->batch_size, a->workers);
-	_cleanup_text_ struct text line = {0};
-	for (char **word = command; word && *word; word++) {
-		text_append_string(&line, word == command ? "" : " ");
-		text_append_word(&line, *word);
-	}
-	advice_command_free(command);
+	_cleanup_text_ struct text line = {0}, loader = {0};
+	append_command(&line, a, config);
+	append_loader(&loader, a);
 	if (a->keep) {
-		puts("advice         keep the present configuration: no other one promises 3 % "
-		     "more");
-	} else if (a->placeholders) {
+		print_kept(a);
+	} else if (a->placeholders || !sets_loader(a)) {
 		printf("run            %s\n", line.data ? line.data : "");
 	} else if (a->now->seen.loader_at) {
-		printf("change         %s: DataLoader(batch_size=%" PRId64 ", num_workers=%" PRId64
-		       ")\n",
-			a->now->seen.loader_at, a->batch_size, a->workers);
+		printf("change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+			loader.data ? loader.data : "");
+		if (a->settings.n > 0) {
+			printf("run            %s\n", line.data ? line.data : "");
+		}
 	}
 	if (a->batch_size != present_batch(a)) {
 		puts(INDENT "another batch size changes training: adapt the learning rate");
@@ -480,7 +542,9 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "high", number(known ? a->largest.high : NAN));
 	json_object_set_new(json, "verified", whole(a->verified_batch));
 	json_object_set_new(json, "verified_by", json_string(advice_verified_name(a->verified)));
+	json_object_set_new(json, "verified_missing", json_from_text(a->verified_missing));
 	json_object_set_new(json, "failed", whole(a->failed_batch));
+	json_object_set_new(json, "estimate", number(known ? a->largest_estimate : NAN));
 	json_object_set_new(json, "thesis", number(a->thesis_batch));
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
@@ -552,14 +616,37 @@ static json_t *parameters_json(const struct advice *a)
 	return json;
 }
 
+// Threads of the training process: of OMP_NUM_THREADS if that is advised, else those that computed;
+// -1: not known.
+static int64_t advised_threads(const struct advice *a)
+{
+	static const char variable[] = "OMP_NUM_THREADS=";
+	for (size_t i = 0; i < a->settings.n; i++) {
+		const char *value = a->settings.items[i].value;
+		if (strncmp(value, variable, strlen(variable)) == 0) {
+			return strtol(value + strlen(variable), NULL, 10);
+		}
+	}
+	double threads = a->base->seen.threads;
+	return isfinite(threads) && threads < INT32_MAX ? (int64_t)fmax(1, round(threads)) : -1;
+}
+
 static json_t *advised_json(const struct advice *a)
 {
 	json_t *json = json_object();
+	_cleanup_text_ struct text settings = {0};
+	if (a->settings.n > 0) {
+		setting_append(&settings, &a->settings);
+	}
 	json_object_set_new(json, "batch_size", whole(a->batch_size));
 	json_object_set_new(json, "workers", whole(a->workers));
-	json_object_set_new(json, "threads", json_null());
+	json_object_set_new(json, "threads", whole(advised_threads(a)));
+	json_object_set_new(json, "settings", json_from_text(settings.data));
+	json_object_set_new(json, "settings_gain", number(a->settings_gain.value));
 	json_object_set_new(json, "keep", json_boolean(a->keep));
 	json_object_set_new(json, "refuted", json_boolean(a->refuted));
+	json_object_set_new(json, "did_not_fit", json_boolean(a->did_not_fit));
+	json_object_set_new(json, "missing", json_from_text(a->advised_missing));
 	return json;
 }
 
@@ -568,7 +655,12 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_t *json = json_object();
 	const struct observation *o = &p->seen;
 	const char *name = strrchr(p->run, '/');
+	_cleanup_text_ struct text settings = {0};
+	if (p->settings.n > 0) {
+		setting_append(&settings, &p->settings);
+	}
 	json_object_set_new(json, "step", json_string(advice_step_name(p->step)));
+	json_object_set_new(json, "with", json_from_text(settings.data));
 	json_object_set_new(json, "run", json_from_text(name ? name + 1 : p->run));
 	json_object_set_new(
 		json, "batch_size", whole(o->batch_size > 0 ? o->batch_size : p->batch_size));
@@ -590,6 +682,7 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_object_set_new(json, "validated", json_boolean(o->validated));
 	json_object_set_new(json, "checkpoint", json_boolean(o->saved));
 	json_object_set_new(json, "failed", json_boolean(p->failed));
+	json_object_set_new(json, "out_of_memory", json_boolean(o->killed));
 	json_object_set_new(json, "reason", json_from_text(p->reason));
 	json_object_set_new(json, "seconds", number(p->seconds));
 	return json;

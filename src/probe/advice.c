@@ -43,14 +43,17 @@
 #define GAIN_MIN 1.03
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
+// With an allocator whose memory is regular, the line's answer is too large by a sample or two.
+#define OVERSHOOT 0.985
 #define BATCH_MOST (1 << 24)
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
-enum { VERIFIES_MAX = 3, ADVISED_MAX = 3 };
+enum { VERIFIES_MAX = 3, ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_NOW] = "now",
+	[ADVICE_SETTING] = "setting",
 	[ADVICE_LINE] = "line",
 	[ADVICE_WORKERS] = "workers",
 	[ADVICE_VERIFY] = "verify",
@@ -290,7 +293,18 @@ struct wish { // what a probe should run
 	uint64_t limit_bytes; // 0: none
 	unsigned iterations; // of each pass
 	double seconds; // of the first pass
+	const struct setting_list *settings; // NULL: the advised ones
 };
+
+static const struct setting_list *settings_of(const struct work *w, const struct wish *wish)
+{
+	return wish->settings ? wish->settings : &w->a->settings;
+}
+
+static bool is_variable(const struct setting *s)
+{
+	return s->kind == SETTING_ENVIRONMENT;
+}
 
 // "STRAIN_SET=batch_size=64 was=32 num_workers=2 at=train.py:42"; NULL: nothing is set.
 static char *loader_setting(const struct work *w, const struct wish *wish)
@@ -300,7 +314,12 @@ static char *loader_setting(const struct work *w, const struct wish *wish)
 	int64_t unused;
 	bool batch = wish->batch_size > 0 && !has_slot(w->config->command, false, &unused);
 	bool workers = wish->workers >= 0 && !has_slot(w->config->command, true, &unused);
-	if (!now || !(batch || workers)) {
+	const struct setting_list *settings = settings_of(w, wish);
+	size_t of_loader = 0;
+	for (size_t i = 0; i < settings->n; i++) {
+		of_loader += !is_variable(&settings->items[i]);
+	}
+	if (!now || !(batch || workers || of_loader > 0)) {
 		return NULL;
 	}
 	text_append_string(&set, "STRAIN_SET=");
@@ -310,6 +329,12 @@ static char *loader_setting(const struct work *w, const struct wish *wish)
 	}
 	if (workers) {
 		text_format(&set, "num_workers=%" PRId64 " ", wish->workers);
+	}
+	for (size_t i = 0; i < settings->n; i++) {
+		const struct setting *s = &settings->items[i];
+		if (!is_variable(s)) {
+			text_format(&set, "%s=%s ", setting_kind_name(s->kind), s->value);
+		}
 	}
 	if (now->seen.loader_at) {
 		text_format(&set, "at=%s", now->seen.loader_at);
@@ -342,6 +367,7 @@ static void take_end(struct work *w, const struct probe *probe, struct advice_pr
 	w->a->interrupted = w->a->interrupted || probe->end == PROBE_INTERRUPTED;
 	p->failed = probe->end == PROBE_JOB_FAILED;
 	if (p->failed) {
+		p->status = probe->status;
 		p->reason = WIFSIGNALED(probe->status)
 		                    ? format("the job was killed by signal %d",
 					      WTERMSIG(probe->status))
@@ -373,8 +399,14 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	_cleanup_free_ char *set = loader_setting(w, wish);
 	_cleanup_free_ char *shorten = format(
 		"STRAIN_SHORT=%u %.1f", wish->iterations, wish->seconds);
-	const char *environment[3] = {NULL, NULL, NULL};
+	const char *environment[3 + SETTINGS_MAX] = {NULL};
+	const struct setting_list *settings = settings_of(w, wish);
 	size_t n_environment = 0;
+	for (size_t i = 0; i < settings->n; i++) {
+		if (is_variable(&settings->items[i])) {
+			environment[n_environment++] = settings->items[i].value;
+		}
+	}
 	if (w->shorten) {
 		environment[n_environment++] = shorten;
 	}
@@ -421,6 +453,7 @@ static int make(struct work *w, const struct wish *wish, struct advice_probe **r
 		.batch_size = wish->batch_size,
 		.workers = wish->workers,
 		.limit_bytes = wish->limit_bytes,
+		.settings = *settings_of(w, wish),
 		.virtual_bytes = NAN,
 		.run = probe_path(w, advice_step_name(wish->step), ".strain")};
 	_cleanup_free_ char *output = probe_path(w, advice_step_name(wish->step), ".out");
@@ -512,6 +545,25 @@ static double usable_bytes(const struct work *w)
 	return w->a->limit_bytes * (1 - w->config->margin);
 }
 
+// A job that ran out of memory holds at least this share of its limit.
+#define FULL 0.8
+
+// Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
+// allocation fails, and the job ends by itself.
+static bool ran_out(const struct advice *a, const struct advice_probe *p)
+{
+	bool limits = a->limit_kind == ADVICE_LIMIT_GPU ||
+	              a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
+	if (p->seen.killed || !p->failed) {
+		return p->seen.killed;
+	}
+	if (limits) {
+		return WIFEXITED(p->status) || WTERMSIG(p->status) == SIGABRT ||
+		       WTERMSIG(p->status) == SIGSEGV;
+	}
+	return observation_held(&p->seen) >= FULL * a->limit_bytes;
+}
+
 // Whether the limit applies to every probe.
 static bool binds(const struct advice *a)
 {
@@ -562,7 +614,7 @@ static int64_t second_batch(const struct work *w)
 	const struct advice *a = w->a;
 	double room = binds(a) ? usable_bytes(w) : 0.8 * memory_available();
 	double now = (double)batch_of(a->now);
-	double sure = now * 0.9 * room / limited_bytes(a, a->now);
+	double sure = now * 0.9 * room / limited_bytes(a, a->base);
 	double wanted = fmin(4 * now, isfinite(sure) ? sure : 2 * now);
 	if (wanted >= 1.5 * now) {
 		return round_batch(wanted);
@@ -580,7 +632,7 @@ static double expected_seconds(const struct work *w, double batch, unsigned iter
 	struct observation seen[ADVICE_PROBES_MAX];
 	size_t n = 0;
 	for (size_t i = 0; i < a->n; i++) {
-		if (!a->probes[i].failed) {
+		if (!a->probes[i].failed && !a->probes[i].apart) {
 			seen[n++] = a->probes[i].seen;
 		}
 	}
@@ -672,7 +724,7 @@ static int probe_line(struct work *w, int64_t batch, bool rated, struct error *e
 	if (r < 0 || w->a->interrupted) {
 		return 0;
 	}
-	if (p->failed && binds(w->a)) {
+	if (ran_out(w->a, p) && binds(w->a)) {
 		w->a->failed_batch = batch;
 		return 0;
 	}
@@ -693,7 +745,7 @@ static int find_line(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	int64_t second = second_batch(w);
-	add_point(w, a->now);
+	add_point(w, a->base);
 	if (!goes_on(w, a->now->seconds)) {
 		return 0;
 	}
@@ -762,8 +814,14 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 	if (r < 0 || a->interrupted || (!p->failed && p->seen.iterations == 0)) {
 		return -ENODATA;
 	}
-	if (p->failed) {
+	if (ran_out(a, p)) { // a job may go on without a process that was killed
 		return 0;
+	}
+	if (p->failed) {
+		free(a->verified_missing);
+		a->verified_missing = format("the run with batch size %" PRId64 " failed: %s",
+			batch, p->reason ? p->reason : "");
+		return -ENODATA;
 	}
 	if (!follows(w, p)) {
 		return -ENODATA;
@@ -783,14 +841,16 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 	return 1;
 }
 
-// The next batch size to run under the limit: first the safe end of the interval, then the line's
-// own answer if that is clearly more, and what lies between a size that fits and one that does not.
-// 0: the answer is narrow enough.
+// The next batch size to run under the limit: first the safe end of the interval (or, with regular
+// memory, just below the line's answer), then the line's own answer if that is clearly more, and
+// what lies between a size that fits and one that does not. 0: the answer is narrow enough.
 static int64_t batch_to_verify(const struct advice *a)
 {
 	double fits = (double)a->verified_batch, fails = (double)a->failed_batch;
 	if (a->verified_batch < 1 && a->failed_batch < 1) {
-		return (int64_t)(a->largest.low >= 1 ? a->largest.low : a->largest.value);
+		double first = a->pinned ? floor(OVERSHOOT * a->largest.value) : 0;
+		first = fmax(first, a->largest.low);
+		return (int64_t)(first >= 1 ? first : a->largest.value);
 	}
 	if (a->verified_batch < 1) {
 		return (int64_t)fmin(0.95 * fails, fmax(1, a->largest.low));
@@ -836,15 +896,14 @@ static int find_largest(struct work *w, struct error *e)
 		}
 		fit_memory(w);
 	}
-	// What ran is certain.
-	if (a->verified_batch > 0) {
-		a->largest.low = (double)a->verified_batch;
-		a->largest.value = fmax(a->largest.value, a->largest.low);
-	}
+	a->largest_estimate = a->largest.value;
 	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
 		a->largest.high = fmin(a->largest.high, (double)a->failed_batch - 1);
 		a->largest.value = fmin(a->largest.value, a->largest.high);
 		a->largest.low = fmin(a->largest.low, a->largest.value);
+	}
+	if (a->verified_batch > 0) { // what ran is certain
+		a->largest.low = a->largest.value = (double)a->verified_batch;
 	}
 	a->largest.high = fmax(a->largest.high, a->largest.value);
 	a->nothing_fits = a->largest.value < 1;
@@ -862,7 +921,7 @@ static bool fit_rate(struct work *w)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
 		// Runs under a limit may be slowed by it.
-		if (!p->failed && p->limit_bytes == 0 && p->seen.iterations > 0) {
+		if (!p->failed && !p->apart && p->limit_bytes == 0 && p->seen.iterations > 0) {
 			seen[n++] = p->seen;
 		}
 	}
@@ -878,7 +937,7 @@ static bool fit_rate(struct work *w)
 static int probe_workers(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
-	const struct observation *now = &a->now->seen;
+	const struct observation *now = &a->base->seen;
 	struct error why = {0};
 	struct advice_probe *p;
 	int64_t unused;
@@ -906,7 +965,7 @@ static void find_worker_bytes(struct work *w)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
 		double workers = (double)workers_of(p), batch = (double)batch_of(p);
-		if (p->failed || !(workers > 0)) {
+		if (p->failed || p->apart || !(workers > 0)) {
 			continue;
 		}
 		double shared = isfinite(p->seen.shared) ? p->seen.shared : 0;
@@ -1106,8 +1165,13 @@ static void set_advised(struct work *w, int64_t batch_size, int64_t workers)
 
 static void keep_present(struct work *w)
 {
-	w->a->keep = true;
-	set_advised(w, batch_of(w->a->now), workers_of(w->a->now));
+	struct advice *a = w->a;
+	set_advised(w, batch_of(a->now), workers_of(a->now));
+	a->keep = a->settings.n == 0;
+	if (!a->keep) { // with settings that gained
+		a->measured = a->base;
+		a->gain = a->settings_gain;
+	}
 }
 
 // Runs the advised configuration under the limit. Returns the probe; NULL: nothing was recorded.
@@ -1133,17 +1197,23 @@ static struct advice_probe *try_advised(struct work *w)
 	return p;
 }
 
+static struct estimate ratio(const struct estimate *after, const struct estimate *before)
+{
+	return (struct estimate){
+		after->value / before->value, after->low / before->high, after->high / before->low};
+}
+
 static void take_advised(struct work *w, const struct advice_probe *p)
 {
 	struct advice *a = w->a;
-	const struct estimate *before = &a->now->seen.rate, *after = &p->seen.rate;
+	const struct estimate *after = &p->seen.rate;
 	if (!isfinite(after->value)) {
 		return;
 	}
 	a->measured = p;
-	a->gain = (struct estimate){
-		after->value / before->value, after->low / before->high, after->high / before->low};
-	if (a->gain.value < 1 + EQUAL) { // the model promised what the job does not keep
+	a->gain = ratio(after, &a->now->seen.rate);
+	if (ratio(after, &a->base->seen.rate).value <
+		1 + EQUAL) { // the model promised what the job does not keep
 		a->refuted = true;
 		keep_present(w);
 	}
@@ -1178,7 +1248,7 @@ static void advise(struct work *w)
 		struct advice_choice c = choose(w, a->cpus, 1, most);
 		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
 		if (c.batch_size < 0 || present ||
-			!(c.at.rate.value >= GAIN_MIN * a->now->seen.rate.value)) {
+			!(c.at.rate.value >= GAIN_MIN * a->base->seen.rate.value)) {
 			keep_present(w);
 			return;
 		}
@@ -1187,10 +1257,17 @@ static void advise(struct work *w)
 			return;
 		}
 		const struct advice_probe *p = try_advised(w);
-		if (p && !p->failed && !a->interrupted) {
+		if (p && !p->failed && !p->seen.killed && !a->interrupted) {
 			take_advised(w, p);
 		}
-		if (!p || !p->failed || a->interrupted) {
+		if (!p || !(p->failed || p->seen.killed) || a->interrupted) {
+			return;
+		}
+		if (!ran_out(a, p)) {
+			a->advised_missing = format("batch size %" PRId64 " with %" PRId64
+						    " workers: %s",
+				c.batch_size, c.workers, p->reason ? p->reason : "it failed");
+			keep_present(w);
 			return;
 		}
 		learn_failure(w, &c, &most);
@@ -1232,12 +1309,56 @@ static int probe_now(struct work *w, struct error *e)
 		return error_set(e, ENODATA, "no iterations: %s",
 			p->seen.rate_missing ? p->seen.rate_missing : "the job marked none");
 	}
-	a->now = p;
+	a->now = a->base = p;
 	if (p->seen.gpu > 0) {
 		a->limit_kind = ADVICE_LIMIT_GPU;
 		a->limit_bytes = p->seen.gpu_limit;
 	}
 	a->now_bytes = limited_bytes(a, p);
+	return 0;
+}
+
+// Runs the job with what its verdict advises to set, and keeps what makes it clearly faster: all
+// later probes run with it.
+static int try_settings(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	const struct observation *now = &a->now->seen;
+	for (size_t i = 0; i < now->n_settings && i < SETTINGS_TRIED; i++) {
+		struct advice_probe *p;
+		struct error why = {0};
+		const struct setting_list *settings = &now->settings[i];
+		_cleanup_text_ struct text words = {0};
+		const struct wish wish = {.step = ADVICE_SETTING,
+			.batch_size = -1,
+			.workers = -1,
+			.iterations = LINE_ITERATIONS,
+			.seconds = RATE_SECONDS,
+			.settings = settings};
+		if (!goes_on(w, a->now->seconds)) {
+			break;
+		}
+		setting_append(&words, settings);
+		say_probe(w, 5, "with %s", words.data ? words.data : "");
+		if (make(w, &wish, &p, &why) == -ENOMEM) {
+			return error_set(e, ENOMEM, "out of memory");
+		}
+		if (!p) {
+			continue;
+		}
+		p->apart = true;
+		struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
+		if (!p->failed && !a->interrupted && gain.value >= OBSERVATION_GAIN_MIN &&
+			gain.low > 1) {
+			for (size_t k = 0; k < a->n; k++) {
+				a->probes[k].apart = true;
+			}
+			p->apart = false;
+			a->base = p;
+			a->settings = *settings;
+			a->settings_gain = ratio(&p->seen.rate, &now->rate);
+		}
+	}
 	return 0;
 }
 
@@ -1260,6 +1381,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	struct work w = {
 		.config = config, .a = ret, .start_ns = clock_monotonic_ns(), .shorten = true};
 	*ret = (struct advice){.largest = {NAN, NAN, NAN},
+		.largest_estimate = NAN,
 		.verified_batch = -1,
 		.failed_batch = -1,
 		.batch_size = -1,
@@ -1269,6 +1391,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.cpus_needed = NAN,
 		.thesis_batch = NAN,
 		.gain = {NAN, NAN, NAN},
+		.settings_gain = {NAN, NAN, NAN},
 		.placeholders = advice_has_placeholder(config->command),
 		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};
 	w.strain = installation_find("strain", X_OK, e);
@@ -1277,6 +1400,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	}
 	find_limit(&w);
 	int r = probe_now(&w, e);
+	r = r < 0 ? r : try_settings(&w, e);
 	if (r == 0 && can_follow(&w)) {
 		r = find_line(&w, e);
 		r = r < 0 ? r : find_largest(&w, e);
@@ -1305,6 +1429,8 @@ void advice_done(struct advice *a)
 		free(a->probes[i].reason);
 	}
 	free(a->largest_missing);
+	free(a->verified_missing);
+	free(a->advised_missing);
 	free(a->rate_missing);
 	free(a->failed_output);
 	*a = (struct advice){0};

@@ -6,6 +6,7 @@
 // of an epoch and the second epoch.
 //
 //     now       the job as it is, or with the defaults of its placeholders
+//     setting   with what the verdict of the first advises to set (threads, the allocator)
 //     line      other batch sizes: memory and time as functions of the batch size
 //     workers   with workers, if the job has none and waits for its batches
 //     verify    the largest batch that should fit, under the limit itself
@@ -45,6 +46,7 @@ enum advice_verified {
 
 enum advice_step {
 	ADVICE_NOW,
+	ADVICE_SETTING,
 	ADVICE_LINE,
 	ADVICE_WORKERS,
 	ADVICE_VERIFY,
@@ -57,11 +59,14 @@ struct advice_probe {
 	int64_t batch_size; // as requested; -1: the script's own
 	int64_t workers; // as requested; -1: the script's own
 	uint64_t limit_bytes; // under which it ran; 0: none
+	struct setting_list settings; // with which it ran
+	bool apart; // these are not the advised ones: the models do not rest on it
 	char *run; // path of its run file
 	struct observation seen;
 	double virtual_bytes; // highest VmPeak of a process; NAN: not seen
 	double seconds;
 	bool failed; // the job failed
+	int status; // of the job, as wait(2) returns it, if it failed
 	char *reason; // why, or why something is missing
 };
 
@@ -91,6 +96,10 @@ struct advice {
 	struct advice_probe probes[ADVICE_PROBES_MAX];
 	size_t n;
 	const struct advice_probe *now; // NULL: not even the first probe succeeded
+	// On which the models rest: it ran with the advised settings. As long as none are, `now`.
+	const struct advice_probe *base;
+	struct setting_list settings; // advised; none: n is 0
+	struct estimate settings_gain; // measured; NAN: none are advised
 	bool placeholders; // the command has them
 	bool pinned; // the allocator returns large blocks to the kernel: memory is regular
 	unsigned cpus; // that the job may use
@@ -102,13 +111,15 @@ struct advice {
 	bool has_memory;
 	struct memory_model memory;
 	double now_bytes; // measured, of what is limited
-	struct estimate largest; // batch size
+	struct estimate largest; // batch size; value: the largest that ran, if one did
+	double largest_estimate; // batch size: where the line meets the limit
 	enum advice_verified verified;
 	int64_t verified_batch; // largest that ran below the limit; -1: none
 	int64_t failed_batch; // smallest that did not fit; -1: none
 	double worker_bytes; // that one more worker adds; NAN: not seen
 	double worker_shared; // in /dev/shm, for each worker and sample of a batch
 	char *largest_missing;
+	char *verified_missing; // a run under the limit failed, but not for lack of memory
 	bool nothing_fits;
 
 	bool has_rate;
@@ -121,6 +132,7 @@ struct advice {
 	const struct advice_probe *measured; // the run of the advised configuration; NULL: none
 	bool did_not_fit; // other configurations were faster, but did not fit when they ran
 	bool refuted; // the run of another configuration did not gain what was predicted
+	char *advised_missing; // the run of another configuration failed, not for lack of memory
 	struct estimate gain; // measured over now; NAN: not measured
 	// The best configuration for a number of CPUs, and the best number of workers for batch
 	// sizes that double from the present one.
@@ -156,7 +168,7 @@ void advice_command_free(char **command);
 int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
 void advice_done(struct advice *a);
 
-// "now", "line", "workers", "verify", "advised"
+// "now", "setting", "line", "workers", "verify", "advised"
 const char *advice_step_name(enum advice_step step);
 // "requested", "cgroup", "address space", "gpu", "machine"
 const char *advice_limit_name(enum advice_limit limit);

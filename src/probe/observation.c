@@ -230,6 +230,45 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	o->validated = a->phases.items[PHASE_VALIDATION].spans > 0;
 	o->saved = a->phases.items[PHASE_CHECKPOINT].spans > 0;
 	o->cpus = a->overview.cpus;
+	for (size_t i = 0; i < a->tables.events.n && !o->killed; i++) {
+		o->killed = strcmp(a->tables.events.items[i].kind, "oom_kill") == 0;
+	}
+	o->killed = o->killed || job_figure(a, NAME_OOM_KILLS, FIGURE_TOTAL) > 0;
+}
+
+static void keep_settings(const struct setting_list *advised, struct observation *o)
+{
+	struct setting_list kept = {0};
+	bool known = false;
+	for (size_t i = 0; i < advised->n; i++) {
+		const struct setting *s = &advised->items[i];
+		if (s->kind != SETTING_WORKERS && s->kind != SETTING_CPUS) {
+			setting_add(&kept, 0, s->kind, s->value);
+		}
+	}
+	for (size_t i = 0; i < o->n_settings; i++) {
+		known = known || setting_same(&o->settings[i], &kept);
+	}
+	if (kept.n > 0 && !known && o->n_settings < OBSERVATION_SETTINGS) {
+		o->settings[o->n_settings++] = kept;
+	}
+}
+
+// What the verdict advises to set, if it does not promise too little.
+static void read_settings(const struct verdict *v, struct observation *o)
+{
+	for (size_t i = 0; i < v->n_suggestions; i++) {
+		const struct suggestion *s = &v->suggestions[i];
+		struct setting_list choice;
+		if (s->kind != GAIN_UNKNOWN && !(s->gain.value >= OBSERVATION_GAIN_MIN)) {
+			continue;
+		}
+		for (unsigned k = 0; k <= UINT8_MAX; k++) {
+			if (setting_choose(&s->settings, k, &choice)) {
+				keep_settings(&choice, o);
+			}
+		}
+	}
 }
 
 // The verdict's headline. Shortened epochs say nothing about the share of what lies between them.
@@ -243,6 +282,7 @@ static int read_headline(struct analysis *a, struct observation *o)
 		             verdict.bottleneck == BOTTLENECK_STARTUP;
 		bool told = verdict.headline && !(o->shortened && apart);
 		o->headline = told ? strdup(verdict.headline) : NULL;
+		read_settings(&verdict, o);
 		verdict_done(&verdict);
 	}
 	return r;

@@ -13,6 +13,12 @@
 
 #include "base/error.h"
 #include "run/phases.h"
+#include "verdict/setting.h"
+
+enum { OBSERVATION_SETTINGS = 4 };
+
+// Gains below this are not worth a run of their own.
+#define OBSERVATION_GAIN_MIN 1.05
 
 // NAN, -1 and NULL mean "not known". Times are seconds, memory is bytes.
 struct observation {
@@ -54,12 +60,17 @@ struct observation {
 	bool validated; // a validation phase was seen
 	bool saved; // a checkpoint was seen
 	bool shortened; // its epochs were shortened
+	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
+	             // on
 	char *loader_at; // "train.py:42"
 	char *loader_set; // settings of STRAIN_SET that were applied
 	char *loader_set_missing; // why they were not
 	char *optimizer; // class of the optimizer
 	char *headline; // of the verdict; NULL: it is about shortened epochs
 	char *rate_missing; // why there is no rate
+	// What the verdict advises to set, without the number of workers: each a list of its own.
+	struct setting_list settings[OBSERVATION_SETTINGS];
+	size_t n_settings;
 };
 
 // Reads a finished run. Returns 0, or -errno if it cannot be read. Release ret in any case.
