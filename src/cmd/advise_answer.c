@@ -404,6 +404,16 @@ static void print_command(const struct advice *a, const struct advice_config *co
 			printf("run            %s\n", line.data ? line.data : "");
 		}
 	}
+	if (a->allocator.n > 0) {
+		char bytes[32];
+		_cleanup_text_ struct text words = {0};
+		setting_append(&words, &a->allocator);
+		printf("allocator      %s: %.2f times faster again (%.2f to %.2f), with %s of "
+		       "memory\n",
+			words.data ? words.data : "", a->allocator_gain.value,
+			a->allocator_gain.low, a->allocator_gain.high,
+			text_bytes(bytes, sizeof(bytes), a->allocator_bytes));
+	}
 	if (a->batch_size != present_batch(a)) {
 		puts(INDENT "another batch size changes training: adapt the learning rate");
 	}
@@ -634,15 +644,20 @@ static int64_t advised_threads(const struct advice *a)
 static json_t *advised_json(const struct advice *a)
 {
 	json_t *json = json_object();
-	_cleanup_text_ struct text settings = {0};
+	_cleanup_text_ struct text settings = {0}, allocator = {0};
 	if (a->settings.n > 0) {
 		setting_append(&settings, &a->settings);
+	}
+	if (a->allocator.n > 0) {
+		setting_append(&allocator, &a->allocator);
 	}
 	json_object_set_new(json, "batch_size", whole(a->batch_size));
 	json_object_set_new(json, "workers", whole(a->workers));
 	json_object_set_new(json, "threads", whole(advised_threads(a)));
 	json_object_set_new(json, "settings", json_from_text(settings.data));
 	json_object_set_new(json, "settings_gain", number(a->settings_gain.value));
+	json_object_set_new(json, "allocator", json_from_text(allocator.data));
+	json_object_set_new(json, "allocator_gain", number(a->allocator_gain.value));
 	json_object_set_new(json, "keep", json_boolean(a->keep));
 	json_object_set_new(json, "refuted", json_boolean(a->refuted));
 	json_object_set_new(json, "did_not_fit", json_boolean(a->did_not_fit));

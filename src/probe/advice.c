@@ -41,6 +41,8 @@
 #define EQUAL 0.01
 // A change is advised if it promises at least this gain.
 #define GAIN_MIN 1.03
+// The model of throughput rests on rates with a relative error of at most this.
+#define SURE 0.06
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
@@ -912,19 +914,33 @@ static int find_largest(struct work *w, struct error *e)
 
 // Rates -------------------------------------------------------------------------------------------
 
+static bool is_sure(const struct estimate *rate)
+{
+	return rate->high - rate->low <= 2 * SURE * rate->value;
+}
+
+// The observations for the model of throughput: runs under a limit may be slowed by it, and some
+// measure memory only. Returns their number.
+static size_t list_rated(const struct advice *a, bool sure, struct observation *ret)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		bool usable = !p->failed && !p->apart && p->limit_bytes == 0;
+		if (usable && p->seen.iterations > 0 && (!sure || is_sure(&p->seen.rate))) {
+			ret[n++] = p->seen;
+		}
+	}
+	return n;
+}
+
 static bool fit_rate(struct work *w)
 {
 	struct advice *a = w->a;
 	struct observation seen[ADVICE_PROBES_MAX];
 	struct error why = {0};
-	size_t n = 0;
-	for (size_t i = 0; i < a->n; i++) {
-		const struct advice_probe *p = &a->probes[i];
-		// Runs under a limit may be slowed by it.
-		if (!p->failed && !p->apart && p->limit_bytes == 0 && p->seen.iterations > 0) {
-			seen[n++] = p->seen;
-		}
-	}
+	size_t n = list_rated(a, true, seen);
+	n = n > 0 ? n : list_rated(a, false, seen);
 	a->has_rate = rate_model_fit(seen, n, &a->rate, &why) == 0;
 	if (!a->has_rate && !a->rate_missing) {
 		a->rate_missing = format("%s", why.text);
@@ -1318,46 +1334,123 @@ static int probe_now(struct work *w, struct error *e)
 	return 0;
 }
 
+// Settings of the allocator change what memory the job needs: the largest batch is that of the
+// job's own allocator.
+static bool is_of_allocator(const struct setting_list *settings)
+{
+	for (size_t i = 0; i < settings->n; i++) {
+		const char *value = settings->items[i].value;
+		if (is_variable(&settings->items[i]) &&
+			(strncmp(value, "MALLOC_", strlen("MALLOC_")) == 0 ||
+				strncmp(value, "GLIBC_TUNABLES=", strlen("GLIBC_TUNABLES=")) == 0 ||
+				strncmp(value, "LD_PRELOAD=", strlen("LD_PRELOAD=")) == 0)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Runs a configuration with settings. *ret is NULL if it failed or was not made; else whether it
+// was clearly faster than `before` is in *ret_faster.
+static int try_setting(struct work *w, const struct wish *wish, const struct estimate *before,
+	struct advice_probe **ret, bool *ret_faster, struct error *e)
+{
+	_cleanup_text_ struct text words = {0};
+	struct error why = {0};
+	*ret = NULL;
+	setting_append(&words, wish->settings);
+	say_probe(w, 5, "with %s", words.data ? words.data : "");
+	if (make(w, wish, ret, &why) == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (!*ret) {
+		return 0;
+	}
+	(*ret)->apart = true;
+	if ((*ret)->failed || (*ret)->seen.killed || w->a->interrupted) {
+		*ret = NULL;
+		return 0;
+	}
+	struct estimate gain = ratio(&(*ret)->seen.rate, before);
+	*ret_faster = gain.value >= OBSERVATION_GAIN_MIN && gain.low > 1;
+	return 0;
+}
+
 // Runs the job with what its verdict advises to set, and keeps what makes it clearly faster: all
 // later probes run with it.
 static int try_settings(struct work *w, struct error *e)
 {
 	struct advice *a = w->a;
 	const struct observation *now = &a->now->seen;
-	for (size_t i = 0; i < now->n_settings && i < SETTINGS_TRIED; i++) {
+	for (size_t i = 0, tried = 0; i < now->n_settings && tried < SETTINGS_TRIED; i++) {
 		struct advice_probe *p;
-		struct error why = {0};
-		const struct setting_list *settings = &now->settings[i];
-		_cleanup_text_ struct text words = {0};
+		bool faster = false;
 		const struct wish wish = {.step = ADVICE_SETTING,
 			.batch_size = -1,
 			.workers = -1,
 			.iterations = LINE_ITERATIONS,
 			.seconds = RATE_SECONDS,
-			.settings = settings};
+			.settings = &now->settings[i]};
+		if (is_of_allocator(wish.settings)) {
+			continue;
+		}
 		if (!goes_on(w, a->now->seconds)) {
 			break;
 		}
-		setting_append(&words, settings);
-		say_probe(w, 5, "with %s", words.data ? words.data : "");
-		if (make(w, &wish, &p, &why) == -ENOMEM) {
-			return error_set(e, ENOMEM, "out of memory");
+		tried++;
+		int r = try_setting(w, &wish, &a->base->seen.rate, &p, &faster, e);
+		if (r < 0) {
+			return r;
 		}
-		if (!p) {
-			continue;
-		}
-		p->apart = true;
-		struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
-		if (!p->failed && !a->interrupted && gain.value >= OBSERVATION_GAIN_MIN &&
-			gain.low > 1) {
+		if (p && faster) {
 			for (size_t k = 0; k < a->n; k++) {
 				a->probes[k].apart = true;
 			}
 			p->apart = false;
 			a->base = p;
-			a->settings = *settings;
+			a->settings = *wish.settings;
 			a->settings_gain = ratio(&p->seen.rate, &now->rate);
 		}
+	}
+	return 0;
+}
+
+// Runs the advised configuration with what the verdict advises to set of the allocator.
+static int try_allocator(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	const struct observation *now = &a->now->seen;
+	for (size_t i = 0; i < now->n_settings; i++) {
+		struct advice_probe *p;
+		struct setting_list joined;
+		bool faster = false;
+		if (!is_of_allocator(&now->settings[i]) ||
+			!setting_join(&a->settings, &now->settings[i], &joined)) {
+			continue;
+		}
+		const struct advice_probe *before = a->measured ? a->measured : a->base;
+		bool same = a->keep || !a->measured || a->batch_size < 1;
+		const struct wish wish = {.step = ADVICE_SETTING,
+			.batch_size = same ? -1 : a->batch_size,
+			.workers = same ? -1 : a->workers,
+			.limit_bytes = limit_to_set(w),
+			.iterations = LINE_ITERATIONS,
+			.seconds = RATE_SECONDS,
+			.settings = &joined};
+		if (!goes_on(w, a->now->seconds)) {
+			break;
+		}
+		int r = try_setting(w, &wish, &before->seen.rate, &p, &faster, e);
+		if (r < 0) {
+			return r;
+		}
+		double bytes = p ? limited_bytes(a, p) : NAN;
+		if (p && faster && !(bytes > usable_bytes(w))) {
+			a->allocator = now->settings[i];
+			a->allocator_gain = ratio(&p->seen.rate, &before->seen.rate);
+			a->allocator_bytes = bytes;
+		}
+		break; // one allocator is enough
 	}
 	return 0;
 }
@@ -1392,6 +1485,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.thesis_batch = NAN,
 		.gain = {NAN, NAN, NAN},
 		.settings_gain = {NAN, NAN, NAN},
+		.allocator_gain = {NAN, NAN, NAN},
+		.allocator_bytes = NAN,
 		.placeholders = advice_has_placeholder(config->command),
 		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};
 	w.strain = installation_find("strain", X_OK, e);
@@ -1408,6 +1503,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	r = r < 0 ? r : ret->now ? probe_workers(&w, e) : 0;
 	if (r == 0 && ret->now) {
 		advise(&w);
+		r = try_allocator(&w, e);
 	}
 	if (ret->now && !ret->has_memory && !ret->largest_missing) {
 		set_largest_missing(

@@ -100,6 +100,11 @@ struct advice {
 	const struct advice_probe *base;
 	struct setting_list settings; // advised; none: n is 0
 	struct estimate settings_gain; // measured; NAN: none are advised
+	// Settings of the allocator that make the advised configuration faster. They change the
+	// memory that the job needs, so that everything else is without them.
+	struct setting_list allocator;
+	struct estimate allocator_gain;
+	double allocator_bytes; // of what is limited
 	bool placeholders; // the command has them
 	bool pinned; // the allocator returns large blocks to the kernel: memory is regular
 	unsigned cpus; // that the job may use
