@@ -45,12 +45,11 @@ static void fit_line(
 	const double *x, const double *y, size_t n, double *ret_intercept, double *ret_slope)
 {
 	double cov00, cov01, cov11, chi2, intercept = 0, slope = 0;
-	double low = INFINITY, high = 0, sum_x = 0, sum_y = 0, product = 0, squares = 0;
+	double low = INFINITY, high = 0, sum_y = 0, product = 0, squares = 0;
 	double weight[OBSERVATIONS_MAX];
 	for (size_t i = 0; i < n; i++) {
 		low = fmin(low, x[i]);
 		high = fmax(high, x[i]);
-		sum_x += x[i];
 		sum_y += y[i];
 		product += 1 / y[i] / y[i] * x[i] * y[i];
 		squares += 1 / y[i] / y[i] * x[i] * x[i];
