@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "probe/placeholders.h"
 #include "show/json.h"
 #include "show/table.h"
 
@@ -335,7 +336,8 @@ static void print_cpus(const struct advice *a)
 static void append_command(
 	struct text *t, const struct advice *a, const struct advice_config *config)
 {
-	char **command = advice_command(config->command, a->batch_size, a->workers);
+	const struct placeholder_values values = {a->batch_size, a->workers, 0};
+	char **command = placeholders_fill(config->command, &values);
 	for (size_t i = 0; i < a->settings.n; i++) {
 		if (a->settings.items[i].kind == SETTING_ENVIRONMENT) {
 			text_format(t, "%s ", a->settings.items[i].value);
@@ -345,7 +347,7 @@ static void append_command(
 		text_append_string(t, word == command ? "" : " ");
 		text_append_word(t, *word);
 	}
-	advice_command_free(command);
+	placeholders_free(command);
 }
 
 // "batch_size=64, num_workers=2, pin_memory=True", as in a script.
@@ -707,14 +709,15 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 {
 	json_t *json = json_object(), *runs = json_array(), *command = json_array();
 	struct table *table = cpus_table(a), *batches = batch_table(a);
-	char **words = advice_command(config->command, a->batch_size, a->workers);
+	const struct placeholder_values values = {a->batch_size, a->workers, 0};
+	char **words = placeholders_fill(config->command, &values);
 	for (size_t i = 0; i < a->n; i++) {
 		json_array_append_new(runs, probe_json(&a->probes[i]));
 	}
 	for (char **word = words; word && *word; word++) {
 		json_array_append_new(command, json_from_text(*word));
 	}
-	advice_command_free(words);
+	placeholders_free(words);
 	json_object_set_new(json, "verdict", json_from_text(a->now->seen.headline));
 	json_object_set_new(json, "largest_batch", largest_json(a));
 	json_object_set_new(json, "advised", advised_json(a));

@@ -23,6 +23,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "machine/machine.h"
+#include "probe/placeholders.h"
 #include "probe/probe.h"
 #include "runfile/amend.h"
 
@@ -31,8 +32,6 @@
 #define VERIFY_ITERATIONS 10
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
-// Without a default in the placeholder.
-#define DEFAULT_BATCH 16
 // A larger probe is made if the answer is this far beyond the largest batch size probed.
 #define REACH 8
 // A job waits for its batches if that takes this share of an iteration.
@@ -47,7 +46,7 @@
 #define NARROW 1.03
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
 #define OVERSHOOT 0.985
-#define BATCH_MOST (1 << 24)
+#define BATCH_MOST PLACEHOLDER_BATCH_MOST
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
@@ -86,106 +85,6 @@ const char *advice_verified_name(enum advice_verified verified)
 		[ADVICE_MEASURED] = "measured",
 		[ADVICE_UNDER_LIMIT] = "limit"};
 	return names[verified];
-}
-
-// Commands with placeholders ----------------------------------------------------------------------
-
-struct slot { // a placeholder in a word
-	size_t from, to;
-	int64_t otherwise; // its default; -1: none
-	bool workers;
-};
-
-// Finds "{batch_size}", "{batch_size=32}", "{workers}" or "{workers=2}" in a word, from an offset
-// on.
-static bool find_slot(const char *word, size_t from, struct slot *ret)
-{
-	static const char *const names[] = {"{batch_size", "{workers"};
-	for (const char *at = strchr(word + from, '{'); at; at = strchr(at + 1, '{')) {
-		for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-			struct cursor c = cursor_of(at, strlen(at));
-			uint64_t value = 0;
-			if (!cursor_literal(&c, names[i])) {
-				continue;
-			}
-			bool given = cursor_literal(&c, "=");
-			bool valid = !given || (cursor_u64(&c, &value) && value <= BATCH_MOST);
-			if (valid && cursor_literal(&c, "}")) {
-				*ret = (struct slot){(size_t)(at - word), (size_t)(c.at - word),
-					given ? (int64_t)value : -1, i == 1};
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-bool advice_has_placeholder(char *const *command)
-{
-	struct slot slot;
-	bool found = false;
-	for (; *command && !found; command++) {
-		found = find_slot(*command, 0, &slot);
-	}
-	return found;
-}
-
-// Whether a command has the placeholder of the workers, or of the batch size; its default.
-static bool has_slot(char *const *command, bool workers, int64_t *ret_otherwise)
-{
-	for (; *command; command++) {
-		struct slot slot = {0};
-		for (size_t from = 0; find_slot(*command, from, &slot); from = slot.to) {
-			if (slot.workers == workers) {
-				*ret_otherwise = slot.otherwise;
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-static char *expand(const char *word, int64_t batch_size, int64_t workers)
-{
-	_cleanup_text_ struct text text = {0};
-	struct slot slot = {0};
-	size_t from = 0;
-	while (find_slot(word, from, &slot)) {
-		int64_t wanted = slot.workers ? workers : batch_size;
-		int64_t otherwise = slot.otherwise >= 0 ? slot.otherwise
-		                    : slot.workers      ? 0
-		                                        : DEFAULT_BATCH;
-		text_append(&text, word + from, slot.from - from);
-		text_format(&text, "%" PRId64, wanted >= 0 ? wanted : otherwise);
-		from = slot.to;
-	}
-	text_append_string(&text, word + from);
-	return text_steal(&text);
-}
-
-char **advice_command(char *const *command, int64_t batch_size, int64_t workers)
-{
-	size_t n = 0;
-	while (command[n]) {
-		n++;
-	}
-	char **words = calloc(n + 1, sizeof(*words));
-	for (size_t i = 0; words && i < n; i++) {
-		words[i] = expand(command[i], batch_size, workers);
-		if (!words[i]) {
-			advice_command_free(words);
-			return NULL;
-		}
-	}
-	return words;
-}
-
-void advice_command_free(char **command)
-{
-	for (char **word = command; word && *word; word++) {
-		free(*word);
-	}
-	free(command);
 }
 
 // The state of the work ---------------------------------------------------------------------------
@@ -296,6 +195,7 @@ struct wish { // what a probe should run
 	unsigned iterations; // of each pass
 	double seconds; // of the first pass
 	const struct setting_list *settings; // NULL: the advised ones
+	double learning_rate; // 0: the script's own
 };
 
 static const struct setting_list *settings_of(const struct work *w, const struct wish *wish)
@@ -313,9 +213,11 @@ static char *loader_setting(const struct work *w, const struct wish *wish)
 {
 	const struct advice_probe *now = w->a->now;
 	_cleanup_text_ struct text set = {0};
-	int64_t unused;
-	bool batch = wish->batch_size > 0 && !has_slot(w->config->command, false, &unused);
-	bool workers = wish->workers >= 0 && !has_slot(w->config->command, true, &unused);
+	double unused;
+	bool batch = wish->batch_size > 0 &&
+	             !placeholders_has(w->config->command, PLACEHOLDER_BATCH_SIZE, &unused);
+	bool workers = wish->workers >= 0 &&
+	               !placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused);
 	const struct setting_list *settings = settings_of(w, wish);
 	size_t of_loader = 0;
 	for (size_t i = 0; i < settings->n; i++) {
@@ -415,10 +317,12 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	if (set) {
 		environment[n_environment++] = set;
 	}
-	char **command = advice_command(config->command, wish->batch_size, wish->workers);
+	const struct placeholder_values values = {
+		wish->batch_size, wish->workers, wish->learning_rate};
+	char **command = placeholders_fill(config->command, &values);
 	struct probe probe;
 	if (!command || !shorten) {
-		advice_command_free(command);
+		placeholders_free(command);
 		return error_set(e, ENOMEM, "out of memory");
 	}
 	w->virtual_bytes = 0;
@@ -436,7 +340,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .context = w,
 				  .interrupted = config->interrupted},
 		&probe, e);
-	advice_command_free(command);
+	placeholders_free(command);
 	if (r == 0) {
 		take_end(w, &probe, p);
 		note_end(&probe, p->run);
@@ -956,8 +860,9 @@ static int probe_workers(struct work *w, struct error *e)
 	const struct observation *now = &a->base->seen;
 	struct error why = {0};
 	struct advice_probe *p;
-	int64_t unused;
-	bool possible = now->loader_at || has_slot(w->config->command, true, &unused);
+	double unused;
+	bool possible = now->loader_at ||
+	                placeholders_has(w->config->command, PLACEHOLDER_WORKERS, &unused);
 	if (workers_of(a->now) != 0 || !possible || !(now->wait > WAITS * now->iteration.value) ||
 		!goes_on(w, a->now->seconds)) {
 		return 0;
@@ -1018,8 +923,9 @@ static struct estimate bytes_at(const struct advice *a, double batch, double wor
 static bool can_set(const struct work *w, bool workers)
 {
 	const struct observation *now = &w->a->now->seen;
-	int64_t unused;
-	return has_slot(w->config->command, workers, &unused) ||
+	double unused;
+	return placeholders_has(w->config->command,
+		       workers ? PLACEHOLDER_WORKERS : PLACEHOLDER_BATCH_SIZE, &unused) ||
 	       (now->loader_at && (workers ? now->workers >= 0 : now->loader_batch_size > 0));
 }
 
@@ -1487,7 +1393,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.settings_gain = {NAN, NAN, NAN},
 		.allocator_gain = {NAN, NAN, NAN},
 		.allocator_bytes = NAN,
-		.placeholders = advice_has_placeholder(config->command),
+		.placeholders = placeholders_any(config->command),
 		.pinned = getenv("MALLOC_MMAP_THRESHOLD_") != NULL};
 	w.strain = installation_find("strain", X_OK, e);
 	if (!w.strain) {

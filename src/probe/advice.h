@@ -159,14 +159,6 @@ struct advice {
 	double seconds;
 };
 
-// Whether a word of a command has a placeholder.
-bool advice_has_placeholder(char *const *command);
-// The command with values for its placeholders, ends with NULL; owned by the caller, each word too.
-// A value of -1 takes the placeholder's default, else 16 samples and 0 workers. NULL: out of
-// memory.
-char **advice_command(char *const *command, int64_t batch_size, int64_t workers);
-void advice_command_free(char **command);
-
 // Runs the probes. Returns 0, also if it was interrupted or ran out of time; the answer then has
 // what is known so far. Returns -errno if not even the first probe succeeded. Release ret in any
 // case.

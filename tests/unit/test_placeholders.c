@@ -3,8 +3,9 @@
 //
 // Placeholders in the command of strain advise.
 
-#include "probe/advice.h"
+#include "probe/placeholders.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,11 +19,12 @@ static void assert_word(const char *word, int64_t batch_size, int64_t workers, c
 	char copy[64], *command[] = {copy, NULL};
 	assert_true(strlen(word) < sizeof(copy));
 	strcpy(copy, word);
-	char **made = advice_command(command, batch_size, workers);
+	const struct placeholder_values values = {batch_size, workers, 0};
+	char **made = placeholders_fill(command, &values);
 	assert_non_null(made);
 	assert_string_equal(made[0], expected);
 	assert_null(made[1]);
-	advice_command_free(made);
+	placeholders_free(made);
 }
 
 static void test_values_and_defaults(void **state)
@@ -47,10 +49,29 @@ static void test_other_braces_stay(void **state)
 		assert_word(words[i], 64, 2, words[i]);
 		char copy[64], *command[] = {copy, NULL};
 		strcpy(copy, words[i]);
-		assert_false(advice_has_placeholder(command));
+		assert_false(placeholders_any(command));
 	}
 	assert_word("{{batch_size}}", 64, 2, "{64}");
 	assert_word("{batch_size={batch_size}", 64, 2, "{batch_size=64");
+}
+
+static void test_learning_rates(void **state)
+{
+	(void)state;
+	char word[] = "--lr={learning_rate=1e-3}", *command[] = {word, NULL};
+	const struct placeholder_values scaled = {-1, -1, 0.004};
+	double otherwise = 0;
+	assert_word(word, 64, 2, "--lr=1e-3");
+	char **made = placeholders_fill(command, &scaled);
+	assert_non_null(made);
+	assert_string_equal(made[0], "--lr=0.004");
+	placeholders_free(made);
+	assert_true(placeholders_has(command, PLACEHOLDER_LEARNING_RATE, &otherwise));
+	assert_true(otherwise == 1e-3);
+	assert_false(placeholders_has(command, PLACEHOLDER_WORKERS, &otherwise));
+	assert_word("{learning_rate=0}", 64, 2, "{learning_rate=0}");
+	assert_word("{learning_rate=nan}", 64, 2, "{learning_rate=nan}");
+	assert_word("{learning_rate=0.1x}", 64, 2, "{learning_rate=0.1x}");
 }
 
 static void test_it_is_found_in_any_word(void **state)
@@ -58,8 +79,8 @@ static void test_it_is_found_in_any_word(void **state)
 	(void)state;
 	char program[] = "python3", script[] = "train.py", size[] = "{batch_size=4}";
 	char *with[] = {program, script, size, NULL}, *without[] = {program, script, NULL};
-	assert_true(advice_has_placeholder(with));
-	assert_false(advice_has_placeholder(without));
+	assert_true(placeholders_any(with));
+	assert_false(placeholders_any(without));
 }
 
 int main(void)
@@ -67,6 +88,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values_and_defaults),
 		cmocka_unit_test(test_other_braces_stay),
+		cmocka_unit_test(test_learning_rates),
 		cmocka_unit_test(test_it_is_found_in_any_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// Finds and fills placeholders.
+
+#include "probe/placeholders.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "base/text.h"
+
+// Without a default.
+#define DEFAULT_BATCH 16
+
+struct slot { // a placeholder in a word
+	size_t from, to;
+	enum placeholder kind;
+	double otherwise; // its default; NAN: none
+	const char *text; // the default as it was written, text_length bytes
+	size_t text_length;
+};
+
+// Takes a default: a whole number, or of a learning rate any number above 0.
+static bool take_default(struct cursor *c, enum placeholder kind, struct slot *ret)
+{
+	uint64_t whole;
+	char copy[40], *end;
+	const char *from = c->at;
+	size_t length = strcspn(from, "}");
+	if (kind != PLACEHOLDER_LEARNING_RATE) {
+		bool valid = cursor_u64(c, &whole) && whole <= PLACEHOLDER_BATCH_MOST;
+		ret->otherwise = valid ? (double)whole : NAN;
+		ret->text = from;
+		ret->text_length = (size_t)(c->at - from);
+		return valid;
+	}
+	if (length >= sizeof(copy)) {
+		return false;
+	}
+	memcpy(copy, from, length);
+	copy[length] = '\0';
+	ret->otherwise = strtod(copy, &end);
+	ret->text = from;
+	ret->text_length = length;
+	c->at += length;
+	return length > 0 && *end == '\0' && ret->otherwise > 0 && isfinite(ret->otherwise);
+}
+
+// Finds the first placeholder in a word, from an offset on.
+static bool find_slot(const char *word, size_t from, struct slot *ret)
+{
+	static const char *const names[N_PLACEHOLDERS] = {
+		[PLACEHOLDER_BATCH_SIZE] = "{batch_size",
+		[PLACEHOLDER_WORKERS] = "{workers",
+		[PLACEHOLDER_LEARNING_RATE] = "{learning_rate",
+	};
+	for (const char *at = strchr(word + from, '{'); at; at = strchr(at + 1, '{')) {
+		for (enum placeholder kind = 0; kind < N_PLACEHOLDERS; kind++) {
+			struct cursor c = cursor_of(at, strlen(at));
+			struct slot slot = {.kind = kind, .otherwise = NAN};
+			if (!cursor_literal(&c, names[kind]) ||
+				(cursor_literal(&c, "=") && !take_default(&c, kind, &slot)) ||
+				!cursor_literal(&c, "}")) {
+				continue;
+			}
+			slot.from = (size_t)(at - word);
+			slot.to = (size_t)(c.at - word);
+			*ret = slot;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool placeholders_any(char *const *command)
+{
+	struct slot slot;
+	bool found = false;
+	for (; *command && !found; command++) {
+		found = find_slot(*command, 0, &slot);
+	}
+	return found;
+}
+
+bool placeholders_has(char *const *command, enum placeholder kind, double *ret_otherwise)
+{
+	for (; *command; command++) {
+		struct slot slot = {0};
+		for (size_t from = 0; find_slot(*command, from, &slot); from = slot.to) {
+			if (slot.kind == kind) {
+				*ret_otherwise = slot.otherwise;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static void append_value(
+	struct text *text, const struct slot *slot, const struct placeholder_values *values)
+{
+	int64_t whole = slot->kind == PLACEHOLDER_WORKERS ? values->workers : values->batch_size;
+	if (slot->kind == PLACEHOLDER_LEARNING_RATE && values->learning_rate > 0) {
+		text_format(text, "%.6g", values->learning_rate);
+	} else if (slot->kind != PLACEHOLDER_LEARNING_RATE && whole >= 0) {
+		text_format(text, "%" PRId64, whole);
+	} else if (slot->text_length > 0) {
+		text_append(text, slot->text, slot->text_length);
+	} else if (slot->kind == PLACEHOLDER_BATCH_SIZE) {
+		text_format(text, "%d", DEFAULT_BATCH);
+	} else if (slot->kind == PLACEHOLDER_WORKERS) {
+		text_append_string(text, "0");
+	}
+}
+
+static char *expand(const char *word, const struct placeholder_values *values)
+{
+	_cleanup_text_ struct text text = {0};
+	struct slot slot = {0};
+	size_t from = 0;
+	while (find_slot(word, from, &slot)) {
+		text_append(&text, word + from, slot.from - from);
+		append_value(&text, &slot, values);
+		from = slot.to;
+	}
+	text_append_string(&text, word + from);
+	return text_steal(&text);
+}
+
+char **placeholders_fill(char *const *command, const struct placeholder_values *values)
+{
+	size_t n = 0;
+	while (command[n]) {
+		n++;
+	}
+	char **words = calloc(n + 1, sizeof(*words));
+	for (size_t i = 0; words && i < n; i++) {
+		words[i] = expand(command[i], values);
+		if (!words[i]) {
+			placeholders_free(words);
+			return NULL;
+		}
+	}
+	return words;
+}
+
+void placeholders_free(char **command)
+{
+	for (char **word = command; word && *word; word++) {
+		free(*word);
+	}
+	free(command);
+}
