@@ -686,6 +686,20 @@ static int find_line(struct work *w, struct error *e)
 	return 0;
 }
 
+static void set_unverified(struct advice *a, const char *text, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void set_unverified(struct advice *a, const char *text, ...)
+{
+	va_list arguments;
+	free(a->verified_missing);
+	va_start(arguments, text);
+	if (vasprintf(&a->verified_missing, text, arguments) < 0) {
+		a->verified_missing = NULL;
+	}
+	va_end(arguments);
+}
+
 // Runs the largest batch under the limit. Returns 1 if it fits, 0 if not, -ENODATA if that is not
 // known.
 static int verify(struct work *w, int64_t batch, struct error *e)
@@ -785,7 +799,11 @@ static int find_largest(struct work *w, struct error *e)
 			break;
 		}
 		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
-		if (seconds * 1e9 > (double)w->config->limit_ns || !goes_on(w, seconds)) {
+		if (seconds * 1e9 > (double)w->config->limit_ns) {
+			set_unverified(a, "a run of about %.0f s is longer than --limit", seconds);
+			break;
+		}
+		if (!goes_on(w, seconds)) {
 			break;
 		}
 		int r = verify(w, batch, e);
@@ -850,6 +868,9 @@ static bool fit_rate(struct work *w)
 		a->rate_missing = format("%s", why.text);
 	}
 	a->rate.cpus = a->cpus;
+	if (a->has_rate) {
+		rate_model_anchor(&a->rate, &a->base->seen);
+	}
 	return a->has_rate;
 }
 
@@ -943,8 +964,10 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	for (int64_t size = 1; changes && size <= BATCH_MOST && n + 2 < most; size *= 2) {
 		const int64_t sizes[] = {size, size + size / 2};
 		for (size_t i = 0; i < (size > 1 ? 2 : 1); i++) {
-			if (sizes[i] != now && (double)sizes[i] <= largest &&
-				(double)sizes[i] <= 8 * a->rate.batch_max) {
+			// The model says little about smaller ones than were seen.
+			if (sizes[i] != now && (double)sizes[i] >= a->rate.batch_min &&
+				(double)sizes[i] <= largest &&
+				(double)sizes[i] <= REACH * a->rate.batch_max) {
 				ret[n++] = sizes[i];
 			}
 		}

@@ -163,7 +163,7 @@ int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
 	double batch[OBSERVATIONS_MAX], compute[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
-	struct rate_model m = {.batch_min = INFINITY};
+	struct rate_model m = {.batch_min = INFINITY, .scale = 1};
 	size_t used = 0;
 	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
 	for (size_t i = 0; i < n; i++) {
@@ -189,6 +189,16 @@ int rate_model_fit(
 	m.residual = residual_of(&m, observations, n);
 	*ret = m;
 	return 0;
+}
+
+void rate_model_anchor(struct rate_model *m, const struct observation *at)
+{
+	struct rate_config config = rate_config_of(m, batch_of(at), fmax(0, (double)at->workers));
+	m->scale = 1;
+	double rate = rate_model_predict(m, &config).rate.value;
+	if (is_usable(at) && rate > 0) {
+		m->scale = batch_of(at) / at->iteration.value / rate;
+	}
 }
 
 struct rate_config rate_config_of(const struct rate_model *m, double batch, double workers)
@@ -271,7 +281,7 @@ struct rate_prediction rate_model_predict(
 	}
 	double seconds = seconds_of(config, result.bounds), error = error_of(m, config);
 	if (seconds > 0) {
-		double rate = config->batch / seconds;
+		double rate = m->scale * config->batch / seconds;
 		result.rate = (struct estimate){rate, rate / (1 + error), rate * (1 + error)};
 	} else {
 		result.rate = (struct estimate){NAN, NAN, NAN};

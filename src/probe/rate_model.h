@@ -42,6 +42,7 @@ struct rate_model {
 	double cpus; // of the observations
 	double batch_min, batch_max; // of the observations
 	double workers_max; // of the observations
+	double scale; // of all rates; 1 unless the model is anchored
 	double residual; // relative, root mean square at the observations; NAN: fewer than 3
 	bool one_batch_size;
 	bool prepare_known; // p was observed
@@ -66,6 +67,9 @@ struct rate_prediction {
 // has a rate.
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e);
+// Scales the model so that it gives the rate of this observation: what other configurations gain is
+// then in proportion to what was measured there.
+void rate_model_anchor(struct rate_model *m, const struct observation *at);
 // A configuration as observed, to be changed: batch and workers are given.
 struct rate_config rate_config_of(const struct rate_model *m, double batch, double workers);
 struct rate_prediction rate_model_predict(

@@ -168,6 +168,21 @@ static void test_a_falling_step_time_is_no_negative_slope(void **state)
 	assert_true(rate_of(&m, 128, 0, 8) > 0);
 }
 
+static void test_an_anchored_model_passes_through_its_observation(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 0), seen_with(64, 0), seen_with(32, 0)};
+	struct rate_model m;
+	seen[2].iteration.value *= 1.2; // slower than the others promise
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	double before = rate_of(&m, 64, 0, 8);
+	rate_model_anchor(&m, &seen[2]);
+	assert_close(rate_of(&m, 32, 0, 8), 32 / seen[2].iteration.value, 1e-9);
+	assert_close(rate_of(&m, 64, 0, 8), before / 1.2, 1e-9);
+	rate_model_anchor(&m, &seen[2]);
+	assert_close(rate_of(&m, 64, 0, 8), before / 1.2, 1e-9);
+}
+
 static void test_nothing_seen(void **state)
 {
 	(void)state;
@@ -193,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_far_from_the_runs_the_interval_is_wider),
 		cmocka_unit_test(test_one_batch_size),
 		cmocka_unit_test(test_a_falling_step_time_is_no_negative_slope),
+		cmocka_unit_test(test_an_anchored_model_passes_through_its_observation),
 		cmocka_unit_test(test_nothing_seen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
