@@ -30,6 +30,7 @@
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "probe/advice.h"
+#include "probe/placeholders.h"
 #include "probe/replay.h"
 #include "probe/stall_runs.h"
 #include "probe/tries.h"
@@ -739,6 +740,10 @@ enum {
 	OPTION_SBATCH,
 	OPTION_DOCKER,
 	OPTION_KUBERNETES,
+	OPTION_VALIDATE,
+	OPTION_PATTERN,
+	OPTION_SCALE,
+	OPTION_THESIS,
 };
 
 #define STALLS_LIMIT_NS (120 * NS_PER_S)
@@ -762,6 +767,10 @@ struct advise_options {
 	int64_t cpus; // 0: all that strain may use
 	double margin;
 	enum advise_request request;
+	uint64_t converge_ns; // --validate; 0: no
+	const char *pattern;
+	enum advice_scaling scaling;
+	bool thesis;
 };
 
 static const struct argp_option options[] = {
@@ -790,6 +799,19 @@ static const struct argp_option options[] = {
 		0},
 	{"docker", OPTION_DOCKER, NULL, 0, "print the command of docker run for it", 0},
 	{"kubernetes", OPTION_KUBERNETES, NULL, 0, "print the resources of a container for it", 0},
+	{"validate", OPTION_VALIDATE, "TIME", OPTION_ARG_OPTIONAL,
+		"train with the present and with the advised batch size, each for TIME (10min) at "
+		"most, and compare the validation loss and accuracy that the job prints",
+		0},
+	{"epoch-pattern", OPTION_PATTERN, "REGEX", 0,
+		"--validate: the lines of output with the groups (?<loss>...) and (?<accuracy>...)",
+		0},
+	{"scale-learning-rate", OPTION_SCALE, "RULE", 0,
+		"--validate: scale {learning_rate=X} with the batch size: linear, sqrt or none "
+		"(none)",
+		0},
+	{"thesis", OPTION_THESIS, NULL, 0,
+		"also print the estimates of Tripathi 2019 from the same runs", 0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
@@ -846,6 +868,26 @@ static int parse_memory(const char *argument, struct advise_options *o, struct e
 		result = error_set(e, EINVAL, "expected at least 1 MiB, found '%s'", argument);
 	}
 	return result;
+}
+
+static int parse_validate(const char *argument, struct advise_options *o, struct error *e)
+{
+	o->converge_ns = 600 * NS_PER_S;
+	return argument ? parse_time(argument, &o->converge_ns, e) : 0;
+}
+
+static int parse_scaling(const char *argument, struct advise_options *o, struct error *e)
+{
+	static const char *const names[] = {[ADVICE_SCALE_NONE] = "none",
+		[ADVICE_SCALE_LINEAR] = "linear",
+		[ADVICE_SCALE_SQRT] = "sqrt"};
+	for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+		if (strcmp(argument, names[i]) == 0) {
+			o->scaling = (enum advice_scaling)i;
+			return 0;
+		}
+	}
+	return error_set(e, EINVAL, "expected linear, sqrt or none, found '%s'", argument);
 }
 
 static int parse_margin(const char *argument, struct advise_options *o, struct error *e)
@@ -922,6 +964,20 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_DOCKER:
 	case OPTION_KUBERNETES:
 		o->request = REQUEST_SBATCH + (enum advise_request)(key - OPTION_SBATCH);
+		break;
+	case OPTION_VALIDATE:
+		option = "validate";
+		result = parse_validate(argument, o, &e);
+		break;
+	case OPTION_PATTERN:
+		o->pattern = argument;
+		break;
+	case OPTION_SCALE:
+		option = "scale-learning-rate";
+		result = parse_scaling(argument, o, &e);
+		break;
+	case OPTION_THESIS:
+		o->thesis = true;
 		break;
 	case OPTION_MARGIN:
 		option = "margin";
@@ -1090,6 +1146,9 @@ static int write_answer(
 		json_decref(json);
 		const char *name = strrchr(config->folder, '/');
 		advise_answer_print(a, config, name ? name + 1 : config->folder);
+		if (o->thesis) {
+			advise_answer_print_thesis(a);
+		}
 	} else if (json_write(json, stdout) < 0) {
 		return command_fail("cannot write: %s", strerrordesc_np(errno));
 	}
@@ -1110,6 +1169,9 @@ static int advise_all(const struct advise_options *o, const char *folder)
 		.error = o->error,
 		.limit_ns = o->limit_ns ? o->limit_ns : STALLS_LIMIT_NS,
 		.time_ns = o->time_ns,
+		.converge_ns = o->converge_ns,
+		.pattern = o->pattern,
+		.scaling = o->scaling,
 		.say = advise_say,
 		.interrupted = &interrupted,
 	};
@@ -1146,7 +1208,16 @@ static const char *find_wrong(const struct advise_options *o)
 		       "with "
 		       "--stalls and --try";
 	}
+	double unused;
 	bool command = o->command && o->command[0];
+	if (o->scaling != ADVICE_SCALE_NONE &&
+		!(command && placeholders_has(o->command, PLACEHOLDER_LEARNING_RATE, &unused) &&
+			unused > 0)) {
+		return "advise: --scale-learning-rate needs {learning_rate=X} in the command";
+	}
+	if (!o->converge_ns && (o->pattern || o->scaling != ADVICE_SCALE_NONE)) {
+		return "advise: --epoch-pattern and --scale-learning-rate need --validate";
+	}
 	return (!o->tries && !command) || (o->command && !command)
 	               ? "advise: expected a command to run"
 	               : NULL;

@@ -333,10 +333,81 @@ static void print_cpus(const struct advice *a)
 }
 
 // The advised command line, with the variables of advised settings before it.
+enum {
+	CURVE_AT,
+	CURVE_BATCH,
+	CURVE_LEARNING_RATE,
+	CURVE_SAMPLES,
+	CURVE_SECONDS,
+	CURVE_LOSS,
+	CURVE_ACCURACY,
+	N_CURVE
+};
+
+static const struct column curve_columns[N_CURVE] = {
+	[CURVE_AT] = {"at_equal", "AT EQUAL", COLUMN_LABEL, 0},
+	[CURVE_BATCH] = {"batch_size", "BATCH SIZE", COLUMN_WHOLE, 0},
+	[CURVE_LEARNING_RATE] = {"learning_rate", "LEARNING RATE", COLUMN_NUMBER, 2},
+	[CURVE_SAMPLES] = {"samples", "SAMPLES", COLUMN_WHOLE, 0},
+	[CURVE_SECONDS] = {"seconds", "TIME", COLUMN_SECONDS, 0},
+	[CURVE_LOSS] = {"loss", "LOSS", COLUMN_NUMBER, 0},
+	[CURVE_ACCURACY] = {"accuracy", "ACCURACY", COLUMN_NUMBER, 0},
+};
+
+static void put_curve_point(struct table *table, const char *at, const struct advice_curve *c,
+	const struct curve_point *p)
+{
+	if (!p || table_row(table) < 0) {
+		return;
+	}
+	table_text(table, CURVE_AT, at);
+	table_number(table, CURVE_BATCH, (double)c->probe->seen.batch_size);
+	table_number(table, CURVE_LEARNING_RATE, c->learning_rate > 0 ? c->learning_rate : NAN);
+	table_number(table, CURVE_SAMPLES, p->samples);
+	table_number(table, CURVE_SECONDS, p->seconds);
+	table_number(table, CURVE_LOSS, p->loss);
+	table_number(table, CURVE_ACCURACY, p->accuracy);
+}
+
+// The present and the advised configuration after equal samples, and after equal time. NULL: there
+// are no curves.
+static struct table *curves_table(const struct advice *a)
+{
+	const struct advice_curve *now = &a->curves[0], *advised = &a->curves[1];
+	struct table *table = NULL;
+	if (!now->probe || !advised->probe || now->curve.n == 0 || advised->curve.n == 0 ||
+		table_new(curve_columns, N_CURVE, &table) < 0) {
+		return NULL;
+	}
+	const struct curve_point *one = &now->curve.points[now->curve.n - 1];
+	const struct curve_point *other = &advised->curve.points[advised->curve.n - 1];
+	double samples = fmin(one->samples, other->samples);
+	double seconds = fmin(one->seconds, other->seconds);
+	put_curve_point(table, "samples", now, curve_at_samples(&now->curve, samples));
+	put_curve_point(table, "samples", advised, curve_at_samples(&advised->curve, samples));
+	put_curve_point(table, "time", now, curve_at_seconds(&now->curve, seconds));
+	put_curve_point(table, "time", advised, curve_at_seconds(&advised->curve, seconds));
+	return table;
+}
+
+static void print_curves(const struct advice *a)
+{
+	struct table *table = curves_table(a);
+	struct table_style style = table_style_for(stdout);
+	if (table) {
+		putchar('\n');
+		table_print(table, stdout, &style);
+	} else if (a->curves_missing) {
+		printf("convergence    not compared: %s\n", a->curves_missing);
+	}
+	table_free(table);
+}
+
 static void append_command(
 	struct text *t, const struct advice *a, const struct advice_config *config)
 {
-	const struct placeholder_values values = {a->batch_size, a->workers, 0};
+	const struct placeholder_values values = {
+		a->batch_size, a->workers, a->curves[1].learning_rate};
 	char **command = placeholders_fill(config->command, &values);
 	for (size_t i = 0; i < a->settings.n; i++) {
 		if (a->settings.items[i].kind == SETTING_ENVIRONMENT) {
@@ -380,7 +451,7 @@ static void print_kept(const struct advice *a)
 {
 	printf("advice         keep the present configuration: ");
 	if (a->advised_missing) {
-		printf("another one failed (%s)\n", a->advised_missing);
+		printf("%s\n", a->advised_missing);
 	} else if (a->did_not_fit) {
 		puts("faster ones did not fit when they ran");
 	} else if (a->refuted) {
@@ -470,6 +541,7 @@ void advise_answer_print(
 		print_command(a, config);
 	}
 	print_basis(a, folder);
+	print_curves(a);
 	print_batches(a);
 	print_cpus(a);
 }
@@ -705,11 +777,37 @@ static json_t *probe_json(const struct advice_probe *p)
 	return json;
 }
 
+static json_t *thesis_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	json_object_set_new(json, "largest_batch", number(a->thesis_batch));
+	json_object_set_new(json, "workers_that_fit", number(a->thesis_workers));
+	json_object_set_new(json, "seconds", number(a->thesis_seconds));
+	return json;
+}
+
+void advise_answer_print_thesis(const struct advice *a)
+{
+	char seconds[32];
+	fputs("\nTripathi 2019  ", stdout);
+	if (isfinite(a->thesis_batch)) {
+		printf("largest batch %.0f, by the line through two runs of %s, unchecked",
+			a->thesis_batch, text_seconds(seconds, sizeof(seconds), a->thesis_seconds));
+	} else {
+		fputs("largest batch not known", stdout);
+	}
+	if (isfinite(a->thesis_workers)) {
+		printf("; %.0f workers fit in memory", a->thesis_workers);
+	}
+	putchar('\n');
+}
+
 json_t *advise_answer_json(const struct advice *a, const struct advice_config *config)
 {
 	json_t *json = json_object(), *runs = json_array(), *command = json_array();
-	struct table *table = cpus_table(a), *batches = batch_table(a);
-	const struct placeholder_values values = {a->batch_size, a->workers, 0};
+	struct table *table = cpus_table(a), *batches = batch_table(a), *curves = curves_table(a);
+	const struct placeholder_values values = {
+		a->batch_size, a->workers, a->curves[1].learning_rate};
 	char **words = placeholders_fill(config->command, &values);
 	for (size_t i = 0; i < a->n; i++) {
 		json_array_append_new(runs, probe_json(&a->probes[i]));
@@ -724,10 +822,13 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 	json_object_set_new(json, "rate", rate_json(a));
 	json_object_set_new(json, "memory", memory_json(a));
 	json_object_set_new(json, "rate_model", parameters_json(a));
+	json_object_set_new(json, "thesis", thesis_json(a));
 	json_object_set_new(json, "cpus", json_integer(a->cpus));
 	json_object_set_new(json, "cpus_used", number(a->cpus_needed));
 	json_object_set_new(json, "by_cpus", table ? table_to_json(table) : json_null());
 	json_object_set_new(json, "by_batch", batches ? table_to_json(batches) : json_null());
+	json_object_set_new(json, "convergence", curves ? table_to_json(curves) : json_null());
+	json_object_set_new(json, "convergence_missing", json_from_text(a->curves_missing));
 	json_object_set_new(json, "command", command);
 	json_object_set_new(json, "probes", json_integer((json_int_t)a->n));
 	json_object_set_new(json, "runs", runs);
@@ -735,5 +836,6 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 	json_object_set_new(json, "complete", json_boolean(!a->interrupted && !a->out_of_time));
 	table_free(table);
 	table_free(batches);
+	table_free(curves);
 	return json;
 }

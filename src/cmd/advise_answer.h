@@ -12,6 +12,8 @@
 // Prints the answer on standard output. folder: where the probes are.
 void advise_answer_print(
 	const struct advice *a, const struct advice_config *config, const char *folder);
+// Prints what the rules of Tripathi 2019 estimate from the same runs.
+void advise_answer_print_thesis(const struct advice *a);
 // Prints a request for what the advised configuration needs, in the words of a scheduler, and its
 // command.
 enum advise_request { REQUEST_NONE, REQUEST_SBATCH, REQUEST_DOCKER, REQUEST_KUBERNETES };

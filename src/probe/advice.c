@@ -26,6 +26,7 @@
 #include "probe/placeholders.h"
 #include "probe/probe.h"
 #include "runfile/amend.h"
+#include "strain/marker.h"
 
 // Iterations of a pass in probes of the line, and in those that verify.
 #define LINE_ITERATIONS 6
@@ -59,6 +60,7 @@ static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_WORKERS] = "workers",
 	[ADVICE_VERIFY] = "verify",
 	[ADVICE_ADVISED] = "advised",
+	[ADVICE_CONVERGE] = "converge",
 };
 
 static const char *const limit_names[N_ADVICE_LIMITS] = {
@@ -196,6 +198,7 @@ struct wish { // what a probe should run
 	double seconds; // of the first pass
 	const struct setting_list *settings; // NULL: the advised ones
 	double learning_rate; // 0: the script's own
+	bool whole; // epochs of full length, until the time of a run that compares convergence
 };
 
 static const struct setting_list *settings_of(const struct work *w, const struct wish *wish)
@@ -288,7 +291,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	const struct advice_config *config = w->config;
 	const bool rated = wish->seconds > 0;
 	char limit[40], cpus[16];
-	const char *options[8] = {"--no-verdict", "--interval", "10ms"};
+	const char *options[10] = {"--no-verdict", "--interval", "10ms"};
 	size_t n_options = 3;
 	if (wish->limit_bytes > 0) {
 		snprintf(limit, sizeof(limit), "%" PRIu64, wish->limit_bytes);
@@ -299,6 +302,10 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		snprintf(cpus, sizeof(cpus), "%u", config->cpus);
 		options[n_options++] = "--cpus";
 		options[n_options++] = cpus;
+	}
+	if (wish->whole) {
+		options[n_options++] = "--epoch-pattern";
+		options[n_options++] = config->pattern ? config->pattern : curve_pattern;
 	}
 	_cleanup_free_ char *set = loader_setting(w, wish);
 	_cleanup_free_ char *shorten = format(
@@ -311,7 +318,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 			environment[n_environment++] = settings->items[i].value;
 		}
 	}
-	if (w->shorten) {
+	if (w->shorten && !wish->whole) {
 		environment[n_environment++] = shorten;
 	}
 	if (set) {
@@ -332,10 +339,12 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .output = output,
 				  .options = options,
 				  .environment = environment,
-				  .error = rated ? config->error : 1,
+				  .error = wish->whole ? 0
+	                                   : rated     ? config->error
+	                                               : 1,
 				  .seconds = rated ? RATE_SECONDS / 2 : 0.001,
 				  .epochs = 2,
-				  .limit_ns = config->limit_ns,
+				  .limit_ns = wish->whole ? config->converge_ns : config->limit_ns,
 				  .look = look_at_address_space,
 				  .context = w,
 				  .interrupted = config->interrupted},
@@ -603,7 +612,8 @@ static bool follows(struct work *w, const struct advice_probe *p)
 // The estimate of the thesis, from two probes and without a check.
 static void find_thesis(struct advice *a)
 {
-	if (a->n_points >= 2) {
+	if (a->n_points >= 2 && a->n >= 2) {
+		a->thesis_seconds = a->base->seconds + a->probes[a->n - 1].seconds;
 		const struct memory_point *one = &a->points[0], *two = &a->points[1];
 		double slope = (two->bytes - one->bytes) / (two->batch - one->batch);
 		double intercept = one->bytes - slope * one->batch;
@@ -911,7 +921,9 @@ static void find_worker_bytes(struct work *w)
 			continue;
 		}
 		double shared = isfinite(p->seen.shared) ? p->seen.shared : 0;
-		a->worker_shared = shared / workers / batch;
+		// Each process that marks has a ring of its own there.
+		double batches = shared - (workers + 1) * (double)STRAIN_RING_BYTES;
+		a->worker_shared = fmax(0, batches) / workers / batch;
 		a->worker_bytes = p->seen.worker;
 		if (p->step == ADVICE_WORKERS && a->has_memory) {
 			double more = observation_held(&p->seen) - shared -
@@ -919,6 +931,18 @@ static void find_worker_bytes(struct work *w)
 			a->worker_bytes = fmax(
 				more / workers, isfinite(a->worker_bytes) ? a->worker_bytes : 0);
 		}
+	}
+}
+
+// Workers that fit in host memory beside the training process.
+static void find_thesis_workers(struct advice *a)
+{
+	double present = fmax(0, (double)workers_of(a->now)), batch = (double)batch_of(a->now);
+	double each = a->worker_bytes + a->worker_shared * batch;
+	double alone = observation_held(&a->now->seen) - present * each;
+	double host = a->limit_kind == ADVICE_LIMIT_GPU ? memory_available() : a->limit_bytes;
+	if (each > 0) {
+		a->thesis_workers = floor(fmax(0, host - alone) / each);
 	}
 }
 
@@ -1184,7 +1208,9 @@ static void advise(struct work *w)
 {
 	struct advice *a = w->a;
 	int64_t most = BATCH_MOST;
+	bool unsure = false;
 	find_worker_bytes(w);
+	find_thesis_workers(a);
 	if (!fit_rate(w)) {
 		return;
 	}
@@ -1202,6 +1228,12 @@ static void advise(struct work *w)
 			return;
 		}
 		const struct advice_probe *p = try_advised(w);
+		if (p && !p->failed && !a->interrupted && !is_sure(&p->seen.rate) &&
+			c.batch_size > batch_of(a->now)) { // its epochs have few iterations
+			unsure = true;
+			most = c.batch_size / 4;
+			continue;
+		}
 		if (p && !p->failed && !p->seen.killed && !a->interrupted) {
 			take_advised(w, p);
 		}
@@ -1209,16 +1241,93 @@ static void advise(struct work *w)
 			return;
 		}
 		if (!ran_out(a, p)) {
-			a->advised_missing = format("batch size %" PRId64 " with %" PRId64
-						    " workers: %s",
-				c.batch_size, c.workers, p->reason ? p->reason : "it failed");
+			a->advised_missing = format("the run of batch size %" PRId64
+						    " with %" PRId64 " workers failed: %s",
+				c.batch_size, c.workers, p->reason ? p->reason : "");
 			keep_present(w);
 			return;
 		}
 		learn_failure(w, &c, &most);
 	}
-	a->did_not_fit = true;
+	if (unsure) {
+		a->advised_missing = format("runs with larger batch sizes have too few iterations "
+					    "to know their rate");
+	}
+	a->did_not_fit = !unsure;
 	keep_present(w);
+}
+
+// Convergence -------------------------------------------------------------------------------------
+
+// 0: the command has no placeholder for it.
+static double learning_rate(const struct work *w, bool advised)
+{
+	const struct advice *a = w->a;
+	double own = NAN, factor = (double)a->batch_size / (double)batch_of(a->now);
+	if (!placeholders_has(w->config->command, PLACEHOLDER_LEARNING_RATE, &own) || !(own > 0)) {
+		return 0;
+	}
+	if (!advised) {
+		return own;
+	}
+	switch (w->config->scaling) {
+	case ADVICE_SCALE_LINEAR:
+		return own * factor;
+	case ADVICE_SCALE_SQRT:
+		return own * sqrt(factor);
+	default:
+		return own;
+	}
+}
+
+// Trains with one configuration for as long as is allowed, and reads how its loss fell.
+static int converge(struct work *w, bool advised, struct error *e)
+{
+	struct advice *a = w->a;
+	struct advice_curve *c = &a->curves[advised];
+	static const struct setting_list none = {0};
+	struct advice_probe *p;
+	struct error why = {0};
+	c->learning_rate = learning_rate(w, advised);
+	const struct wish wish = {.step = ADVICE_CONVERGE,
+		.batch_size = advised ? a->batch_size : -1,
+		.workers = advised ? a->workers : -1,
+		.settings = advised ? NULL : &none,
+		.learning_rate = c->learning_rate,
+		.whole = true};
+	say(w, "convergence of the %s configuration, for at most %.0f s",
+		advised ? "advised" : "present", (double)w->config->converge_ns / 1e9);
+	int r = make(w, &wish, &p, &why);
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0 || p->failed) {
+		a->curves_missing = format("the run failed: %s", r < 0       ? why.text
+								 : p->reason ? p->reason
+									     : "");
+		return 0;
+	}
+	p->apart = true;
+	c->probe = p;
+	r = curve_read(p->run, &c->curve, e);
+	if (r == 0 && c->curve.missing) {
+		a->curves_missing = format("%s", c->curve.missing);
+	}
+	return r;
+}
+
+static int compare_convergence(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	if (w->config->converge_ns == 0 || a->interrupted) {
+		return 0;
+	}
+	if (a->keep || a->batch_size < 1 || a->batch_size == batch_of(a->now)) {
+		a->curves_missing = format("the batch size stays as it is");
+		return 0;
+	}
+	int r = converge(w, false, e);
+	return r < 0 || a->curves_missing || a->interrupted ? r : converge(w, true, e);
 }
 
 // Everything --------------------------------------------------------------------------------------
@@ -1412,6 +1521,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.worker_bytes = NAN,
 		.cpus_needed = NAN,
 		.thesis_batch = NAN,
+		.thesis_workers = NAN,
+		.thesis_seconds = NAN,
 		.gain = {NAN, NAN, NAN},
 		.settings_gain = {NAN, NAN, NAN},
 		.allocator_gain = {NAN, NAN, NAN},
@@ -1433,6 +1544,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	if (r == 0 && ret->now) {
 		advise(&w);
 		r = try_allocator(&w, e);
+		r = r < 0 ? r : compare_convergence(&w, e);
 	}
 	if (ret->now && !ret->has_memory && !ret->largest_missing) {
 		set_largest_missing(
@@ -1453,6 +1565,10 @@ void advice_done(struct advice *a)
 		free(a->probes[i].run);
 		free(a->probes[i].reason);
 	}
+	for (size_t i = 0; i < ARRAY_LENGTH(a->curves); i++) {
+		curve_done(&a->curves[i].curve);
+	}
+	free(a->curves_missing);
 	free(a->largest_missing);
 	free(a->verified_missing);
 	free(a->advised_missing);

@@ -11,6 +11,8 @@
 //     workers   with workers, if the job has none and waits for its batches
 //     verify    the largest batch that should fit, under the limit itself
 //     advised   the advised configuration: its rate beside the predicted one
+//     converge  the present and the advised configuration, with epochs of full length, to compare
+//               how the loss falls
 //
 // A batch size and a number of workers reach the job through placeholders in its command,
 // {batch_size} or {batch_size=32}, and {workers}; else through the hook of PyTorch's loaders.
@@ -24,6 +26,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "probe/curve.h"
 #include "probe/memory_model.h"
 #include "probe/observation.h"
 #include "probe/rate_model.h"
@@ -51,6 +54,7 @@ enum advice_step {
 	ADVICE_WORKERS,
 	ADVICE_VERIFY,
 	ADVICE_ADVISED,
+	ADVICE_CONVERGE,
 	N_ADVICE_STEPS,
 };
 
@@ -72,6 +76,19 @@ struct advice_probe {
 
 enum { ADVICE_PROBES_MAX = 24, ADVICE_CPUS_MAX = 10, ADVICE_BATCHES_MAX = 10 };
 
+// How the learning rate follows the batch size.
+enum advice_scaling {
+	ADVICE_SCALE_NONE,
+	ADVICE_SCALE_LINEAR, // in proportion (Goyal et al. 2017)
+	ADVICE_SCALE_SQRT, // with its square root (Krizhevsky 2014)
+};
+
+struct advice_curve {
+	const struct advice_probe *probe; // NULL: not made
+	double learning_rate; // 0: the script's own
+	struct curve curve;
+};
+
 // A configuration, as predicted.
 struct advice_choice {
 	int64_t batch_size, workers;
@@ -87,6 +104,9 @@ struct advice_config {
 	double error; // relative error at which a rate is known
 	uint64_t limit_ns; // of one probe
 	uint64_t time_ns; // for all probes: none starts later
+	uint64_t converge_ns; // of each run that compares convergence; 0: none
+	const char *pattern; // for these runs, as --epoch-pattern; NULL: curve_pattern
+	enum advice_scaling scaling; // of {learning_rate=X}
 	void (*say)(const char *text); // a line on the next step
 	const volatile sig_atomic_t *interrupted;
 };
@@ -148,10 +168,17 @@ struct advice {
 	double by_batch_bytes[ADVICE_BATCHES_MAX]; // NAN: not known
 	size_t n_by_batch;
 
+	struct advice_curve curves[2]; // of the present and the advised configuration
+	char *curves_missing; // why there are none; NULL: there are, or they were not asked for
+
 	// What the job needs at the advised configuration; NAN: not known.
 	double cpus_needed; // CPU time over time
-	// The thesis's estimate (Tripathi 2019): the line through the two smallest batch sizes.
+	// Estimates by the rules of Tripathi 2019, from the same runs, unchecked: where the line
+	// through the first two batch sizes meets the limit, the workers that fit in memory beside
+	// the present batch, and the seconds of the two runs; NAN: not known.
 	double thesis_batch;
+	double thesis_workers;
+	double thesis_seconds;
 
 	bool interrupted;
 	bool out_of_time;
@@ -165,7 +192,7 @@ struct advice {
 int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
 void advice_done(struct advice *a);
 
-// "now", "setting", "line", "workers", "verify", "advised"
+// "now", "setting", "line", "workers", "verify", "advised", "converge"
 const char *advice_step_name(enum advice_step step);
 // "requested", "cgroup", "address space", "gpu", "machine"
 const char *advice_limit_name(enum advice_limit limit);
