@@ -3,9 +3,10 @@
 """Shortens epochs for the probes of `strain advise`.
 
 STRAIN_SHORT="10 3.0": the first pass with gradients over a loader ends after 10 batches and at least
-3 seconds after its first batch; all other passes end after at most 4 batches. A probe of a few seconds then contains
-validation, the boundary of an epoch, the checkpoint and the second epoch, each of which may be the
-peak of memory. The script sees a loader that ends early; len(loader) is unchanged. Passes that are
+3 seconds after its first batch; all other passes end after at most 4 batches. If the first pass is
+shorter by itself, the next passes with gradients continue until they have lasted 3 seconds
+together. A probe of a few seconds then contains validation, the boundary of an epoch, the
+checkpoint and the second epoch, each of which may be the peak of memory. The script sees a loader that ends early; len(loader) is unchanged. Passes that are
 shorter by themselves are unchanged.
 """
 
@@ -33,7 +34,8 @@ class Short:
         self._report = report
         self._iterations, self._seconds = parse(text)
         self._least = min(self._iterations, LATER)
-        self._trained = False  # the pass that lasts longer has ended
+        self._left = self._seconds  # of the passes that last longer
+        self._trained = False  # these have ended
 
     def install(self, patch, data):
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
@@ -63,7 +65,12 @@ class Short:
             if taken >= self._least and self._is_over(iterator, taken):
                 self._report.say("hooked", "epochs shortened")
                 raise StopIteration
-            batch = original(iterator)
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                if taken > 0 and iterator._strain_first:
+                    self._left -= monotonic() - iterator._strain_since
+                raise
             if taken == 0:
                 iterator._strain_since = monotonic()
                 iterator._strain_first = not self._trained and self._has_gradients()
@@ -75,7 +82,7 @@ class Short:
     def _is_over(self, iterator, taken):
         """Whether a pass has had enough batches, and the first one enough time."""
         if iterator._strain_first:
-            enough = monotonic() - iterator._strain_since >= self._seconds
+            enough = monotonic() - iterator._strain_since >= self._left
             if taken < self._iterations or not enough:
                 return False
             self._trained = True

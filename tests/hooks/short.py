@@ -71,6 +71,26 @@ def first_pass():
     assert passes(DataLoader(data, 1), 2) == [3, 3]
 
 
+def short_epochs():
+    """Epochs shorter than the seconds stay whole until they have lasted the seconds together."""
+    epochs = DataLoader(TensorDataset(torch.arange(10)), 1)
+
+    def lasting(seconds):
+        taken = 0
+        for _ in epochs:
+            taken += 1
+            time.sleep(seconds)
+        return taken
+
+    install("3 0.5")
+    began = time.monotonic()
+    taken = [lasting(0.02)]
+    while taken[-1] > 3 and len(taken) < 20:
+        taken.append(lasting(0.02))
+    assert time.monotonic() - began >= 0.5 and len(taken) > 1, taken
+    assert lasting(0) == 3
+
+
 def refused():
     """Anything but two numbers within bounds."""
     for wrong in ("", "5", "0 1", "5 -1", "5 nan", "x 1", "5 1 1", "99999999 1"):
@@ -84,5 +104,6 @@ def refused():
 if __name__ == "__main__":
     lengths()
     first_pass()
+    short_epochs()
     refused()
     print("shortened as they should be")
