@@ -629,7 +629,6 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "verified_missing", json_from_text(a->verified_missing));
 	json_object_set_new(json, "failed", whole(a->failed_batch));
 	json_object_set_new(json, "estimate", number(known ? a->largest_estimate : NAN));
-	json_object_set_new(json, "thesis", number(a->thesis_batch));
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
 	return json;

@@ -271,6 +271,9 @@ static const struct {
 	{"advise", "memory", "1GiB 4GiB 16GiB", NULL},
 	{"advise", "cpus", "1 2 4 8", NULL},
 	{"advise", "margin", "0% 5% 10%", NULL},
+	{"advise", "validate", "5min 10min 30min", NULL},
+	{"advise", "epoch-pattern", "auto none", NULL},
+	{"advise", "scale-learning-rate", "linear sqrt none", NULL},
 	{"advise", "output", ":directories", NULL},
 	{"doctor", "sysroot", ":directories", NULL},
 };
