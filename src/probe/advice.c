@@ -851,15 +851,18 @@ static bool is_sure(const struct estimate *rate)
 	return rate->high - rate->low <= 2 * SURE * rate->value;
 }
 
-// The observations for the model of throughput: runs under a limit may be slowed by it, and some
+// The observations for the model of throughput: runs close to a limit may be slowed by it, and some
 // measure memory only. Returns their number.
 static size_t list_rated(const struct advice *a, bool sure, struct observation *ret)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct advice_probe *p = &a->probes[i];
-		bool usable = !p->failed && !p->apart && p->limit_bytes == 0;
-		if (usable && p->seen.iterations > 0 && (!sure || is_sure(&p->seen.rate))) {
+		bool usable = !p->failed && !p->apart &&
+		              (p->limit_bytes == 0 || p->step == ADVICE_ADVISED);
+		bool asked = p->step == ADVICE_WORKERS || p->step == ADVICE_ADVISED; // for its rate
+		if (usable && p->seen.iterations > 0 &&
+			(!sure || asked || is_sure(&p->seen.rate))) {
 			ret[n++] = p->seen;
 		}
 	}
@@ -1172,20 +1175,11 @@ static struct estimate ratio(const struct estimate *after, const struct estimate
 		after->value / before->value, after->low / before->high, after->high / before->low};
 }
 
-static void take_advised(struct work *w, const struct advice_probe *p)
+// Whether a configuration trains faster than the present one, beyond doubt or noise.
+static bool gains(const struct advice *a, const struct advice_probe *p)
 {
-	struct advice *a = w->a;
-	const struct estimate *after = &p->seen.rate;
-	if (!isfinite(after->value)) {
-		return;
-	}
-	a->measured = p;
-	a->gain = ratio(after, &a->now->seen.rate);
-	if (ratio(after, &a->base->seen.rate).value <
-		1 + EQUAL) { // the model promised what the job does not keep
-		a->refuted = true;
-		keep_present(w);
-	}
+	struct estimate gain = ratio(&p->seen.rate, &a->base->seen.rate);
+	return gain.value >= 1 + EQUAL && (is_sure(&p->seen.rate) || gain.low > 1);
 }
 
 // A configuration that should have fitted did not: its workers need more than was seen, or its
@@ -1203,58 +1197,109 @@ static void learn_failure(struct work *w, const struct advice_choice *failed, in
 	}
 }
 
-// Chooses the configuration and runs it. If it fails, for lack of memory, another one is chosen.
+// The best configuration that ran, with what was predicted before.
+struct best {
+	const struct advice_probe *probe; // NULL: none gained anything
+	int64_t batch_size, workers;
+	struct rate_prediction predicted;
+	double bytes_predicted;
+};
+
+static void take_best(struct work *w, const struct best *best)
+{
+	struct advice *a = w->a;
+	if (!best->probe) {
+		keep_present(w);
+		return;
+	}
+	a->batch_size = best->batch_size;
+	a->workers = best->workers;
+	a->predicted = best->predicted;
+	a->bytes_predicted = best->bytes_predicted;
+	a->measured = best->probe;
+	a->gain = ratio(&best->probe->seen.rate, &a->now->seen.rate);
+	a->refuted = false;
+	a->did_not_fit = false;
+}
+
+// Looks at a run of the advised configuration. Returns whether another one should run.
+static bool learn(struct work *w, const struct advice_choice *c, const struct advice_probe *p,
+	struct best *best, int64_t *most)
+{
+	struct advice *a = w->a;
+	if (p->failed || p->seen.killed) {
+		if (ran_out(a, p)) {
+			a->did_not_fit = true;
+			learn_failure(w, c, most);
+			return true;
+		}
+		a->advised_missing = format("the run of batch size %" PRId64 " with %" PRId64
+					    " workers failed: %s",
+			c->batch_size, c->workers, p->reason ? p->reason : "");
+		return false;
+	}
+	bool gained = gains(a, p);
+	if (gained && (!best->probe || p->seen.rate.value > best->probe->seen.rate.value)) {
+		*best = (struct best){
+			p, c->batch_size, c->workers, a->predicted, a->bytes_predicted};
+	}
+	a->refuted = a->refuted || !gained;
+	if (gained && p->seen.rate.value >= a->predicted.rate.low) {
+		return false;
+	}
+	return fit_rate(w); // with this run
+}
+
+// Whether a run has shown this configuration, or nothing better than it is to be expected.
+static bool is_settled(
+	const struct advice *a, const struct advice_choice *c, const struct best *best)
+{
+	const struct advice_probe *fastest = best->probe ? best->probe : a->base;
+	if (c->batch_size < 0 || !(c->at.rate.value >= GAIN_MIN * fastest->seen.rate.value)) {
+		return true;
+	}
+	for (size_t i = 0; i < a->n; i++) {
+		const struct advice_probe *p = &a->probes[i];
+		bool same = batch_of(p) == c->batch_size && workers_of(p) == c->workers;
+		if (same && (p->step == ADVICE_ADVISED || p->step == ADVICE_NOW)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+// Chooses the configuration and runs it. If it fails for lack of memory or is slower than
+// predicted, the models learn from it, and another one is chosen.
 static void advise(struct work *w)
 {
 	struct advice *a = w->a;
+	struct best best = {.probe = NULL};
 	int64_t most = BATCH_MOST;
-	bool unsure = false;
 	find_worker_bytes(w);
 	find_thesis_workers(a);
 	if (!fit_rate(w)) {
 		return;
 	}
-	fill_tables(w);
 	for (int i = 0; i < ADVISED_MAX; i++) {
 		struct advice_choice c = choose(w, a->cpus, 1, most);
-		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
-		if (c.batch_size < 0 || present ||
-			!(c.at.rate.value >= GAIN_MIN * a->base->seen.rate.value)) {
-			keep_present(w);
-			return;
+		if (is_settled(a, &c, &best)) {
+			break;
 		}
 		set_advised(w, c.batch_size, c.workers);
 		if (!goes_on(w, a->now->seconds)) {
-			return;
+			if (i == 0) { // predicted, not tried
+				fill_tables(w);
+				return;
+			}
+			break;
 		}
 		const struct advice_probe *p = try_advised(w);
-		if (p && !p->failed && !a->interrupted && !is_sure(&p->seen.rate) &&
-			c.batch_size > batch_of(a->now)) { // its epochs have few iterations
-			unsure = true;
-			most = c.batch_size / 4;
-			continue;
+		if (!p || a->interrupted || !learn(w, &c, p, &best, &most)) {
+			break;
 		}
-		if (p && !p->failed && !p->seen.killed && !a->interrupted) {
-			take_advised(w, p);
-		}
-		if (!p || !(p->failed || p->seen.killed) || a->interrupted) {
-			return;
-		}
-		if (!ran_out(a, p)) {
-			a->advised_missing = format("the run of batch size %" PRId64
-						    " with %" PRId64 " workers failed: %s",
-				c.batch_size, c.workers, p->reason ? p->reason : "");
-			keep_present(w);
-			return;
-		}
-		learn_failure(w, &c, &most);
 	}
-	if (unsure) {
-		a->advised_missing = format("runs with larger batch sizes have too few iterations "
-					    "to know their rate");
-	}
-	a->did_not_fit = !unsure;
-	keep_present(w);
+	take_best(w, &best);
+	fill_tables(w);
 }
 
 // Convergence -------------------------------------------------------------------------------------

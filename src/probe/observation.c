@@ -282,6 +282,9 @@ static int read_headline(struct analysis *a, struct observation *o)
 		             verdict.bottleneck == BOTTLENECK_STARTUP;
 		bool told = verdict.headline && !(o->shortened && apart);
 		o->headline = told ? strdup(verdict.headline) : NULL;
+		for (size_t i = 0; i < verdict.n_causes; i++) {
+			o->waits_for_storage |= verdict.causes[i].bottleneck == BOTTLENECK_STORAGE;
+		}
 		read_settings(&verdict, o);
 		verdict_done(&verdict);
 	}

@@ -54,6 +54,7 @@ struct observation {
 	double asked; // bytes per sample that the job read
 	double stored; // bytes per sample that came from storage
 	double storage_rate; // bytes per second from storage while iterating
+	bool waits_for_storage; // storage is a cause of lost time
 
 	// Behaviour.
 	size_t epochs; // that have ended

@@ -13,8 +13,8 @@ enum { OBSERVATIONS_MAX = 64 };
 
 // A loader is ahead of the training process if that waits at most this share of its time.
 #define AHEAD 0.1
-// Storage is the limit of an observation if the job read at least this share from it.
-#define FROM_STORAGE 0.02
+// What a worker needs for a batch is a constant only where it exceeds this share of its samples'.
+#define SENDING 0.25
 
 static const char *const bound_names[N_RATE_BOUNDS] = {
 	[RATE_COMPUTE] = "compute",
@@ -99,10 +99,26 @@ static double own_cpu(const struct observation *o)
 	return isfinite(cpu) && cpu > 0 ? cpu : o->compute;
 }
 
-// CPU seconds of preparing a sample. Without workers the wait for data is the preparation.
+// CPU seconds of preparing a sample. Without workers the wait for data is the preparation, but for
+// the part of it in which the process did not run, if storage is a cause.
 static double preparing(const struct observation *o)
 {
-	return o->workers == 0 ? o->wait / batch_of(o) : o->prepare_cpu;
+	if (o->workers > 0) {
+		return o->prepare_cpu;
+	}
+	double cpu = fmax(0, fmin(o->wait, o->main_cpu - o->compute));
+	return (o->waits_for_storage ? cpu : o->wait) / batch_of(o);
+}
+
+// Bytes per second that storage delivered where it was a cause of lost time; NAN: it was not.
+static double storage_rate(const struct observation *o)
+{
+	double batch = batch_of(o);
+	if (!o->waits_for_storage || !(o->stored > 0)) {
+		return NAN;
+	}
+	double reading = o->workers > 0 ? NAN : o->wait - preparing(o) * batch;
+	return reading > 0 ? o->stored * batch / reading : o->storage_rate;
 }
 
 // What receiving a batch costs if the workers are ahead. Its memory is shared, not copied.
@@ -110,6 +126,25 @@ static double receiving(const struct observation *o)
 {
 	bool ahead = o->workers > 0 && o->wait < AHEAD * o->iteration.value;
 	return ahead ? o->wait : NAN;
+}
+
+// What a worker needs for a batch beside its samples: known if the training process waited for it,
+// and not for storage. NAN: not known.
+static double sending(const struct rate_model *m, const struct observation *o)
+{
+	bool waited = o->wait >= AHEAD * o->iteration.value;
+	if (o->workers < 1 || !waited || o->waits_for_storage || (double)o->workers >= o->cpus) {
+		return NAN;
+	}
+	double prepare = m->p * batch_of(o);
+	double rest = (double)o->workers * o->iteration.value - prepare;
+	return rest > SENDING * prepare ? rest : 0;
+}
+
+static double sending_cpu(const struct rate_model *m, const struct observation *o)
+{
+	double prepare = m->p * batch_of(o), rest = o->prepare_cpu * batch_of(o) - prepare;
+	return o->workers < 1 ? NAN : rest > SENDING * prepare ? rest : 0;
 }
 
 static double residual_of(
@@ -131,28 +166,44 @@ static double residual_of(
 	return known >= 3 ? sqrt(squares / (double)known) : NAN;
 }
 
+static void fit_sending(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double send[OBSERVATIONS_MAX], cpu[OBSERVATIONS_MAX];
+	for (size_t i = 0; i < n; i++) {
+		bool usable = is_usable(&observations[i]);
+		send[i] = usable ? sending(m, &observations[i]) : NAN;
+		cpu[i] = usable ? sending_cpu(m, &observations[i]) : NAN;
+	}
+	m->send = median_of(send, n);
+	m->send = isfinite(m->send) ? m->send : 0;
+	m->send_cpu = median_of(cpu, n);
+	m->send_cpu = isfinite(m->send_cpu) ? m->send_cpu : 0;
+}
+
 // Collects what the observations say of each sample.
 static void fit_samples(const struct observation *observations, size_t n, struct rate_model *m)
 {
 	double prepare[OBSERVATIONS_MAX], handover[OBSERVATIONS_MAX], stored[OBSERVATIONS_MAX];
-	double asked[OBSERVATIONS_MAX];
+	double asked[OBSERVATIONS_MAX], alone[OBSERVATIONS_MAX];
 	m->storage_rate = NAN;
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
 		bool usable = is_usable(o);
 		prepare[i] = usable ? preparing(o) : NAN;
+		alone[i] = o->workers == 0 ? prepare[i] : NAN;
 		handover[i] = usable ? receiving(o) : NAN;
 		stored[i] = o->stored;
 		asked[i] = o->asked;
 		m->cpus = fmax(m->cpus, o->cpus);
 		m->workers_max = fmax(m->workers_max, (double)o->workers);
-		if (o->stored > FROM_STORAGE * o->asked && o->storage_rate > 0) {
-			m->storage_rate = fmax(m->storage_rate, o->storage_rate);
-		}
+		m->storage_rate = fmax(m->storage_rate, storage_rate(o));
 	}
-	m->p = median_of(prepare, n);
+	// Without workers, sending is not part of it.
+	m->p = median_of(alone, n);
+	m->p = isfinite(m->p) ? m->p : median_of(prepare, n);
 	m->prepare_known = isfinite(m->p);
 	m->p = m->prepare_known ? m->p : 0;
+	fit_sending(observations, n, m);
 	m->handover = median_of(handover, n);
 	m->handover = isfinite(m->handover) ? m->handover : 0;
 	m->stored = median_of(stored, n);
@@ -228,8 +279,10 @@ static void find_bounds(
 	double main_cpu = (m->c0 + m->c1 * c->batch) / c->compute_speed;
 	bounds[RATE_COMPUTE] = (m->a + m->b * c->batch) / c->compute_speed +
 	                       (c->workers > 0 ? m->handover : 0);
-	bounds[RATE_PREPARE] = p * c->batch / fmax(1, c->workers);
-	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + p * c->batch) / c->cpus : 0;
+	double send = c->workers > 0 ? m->send / c->prepare_speed : 0;
+	double send_cpu = c->workers > 0 ? m->send_cpu / c->prepare_speed : 0;
+	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
+	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + send_cpu + p * c->batch) / c->cpus : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
 }
 

@@ -5,8 +5,10 @@
 // an iteration of B samples with W workers on C CPUs is bounded by
 //
 //     compute      a + b B                       the training process's own work
-//     prepare      p B / W                       workers: p CPU-seconds a sample
-//     cpu          (c0 + c1 B + p B) / C         all CPU time there is, shared by all processes
+//     prepare      (q + p B) / W                 workers: p CPU-seconds a sample, q seconds to send
+//                                                a batch
+//     cpu          (c0 + c1 B + p B + q') / C    all CPU time there is, shared by all processes;
+//                                                q' of q is CPU time
 //     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
 //
 // and close to their maximum; where two of them are near each other it is longer (a norm of order
@@ -35,6 +37,8 @@ struct rate_model {
 	double c0, c1; // CPU seconds of the training process without preparing: per iteration, per
 	               // sample
 	double handover; // seconds that the training process needs to receive a batch from workers
+	double send; // seconds that a worker needs for a batch, beside its samples; 0: not seen
+	double send_cpu; // CPU seconds of it
 	double stored; // bytes per sample from storage, at the observed hit ratio
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the

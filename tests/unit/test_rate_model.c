@@ -81,6 +81,28 @@ static void test_workers_hide_the_preparation(void **state)
 	assert_int_equal(rate_model_predict(&m, &at).bound, RATE_COMPUTE);
 }
 
+static void test_a_small_batch_costs_what_sending_costs(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(2, 0), seen_with(16, 0), seen_with(2, 1)};
+	struct rate_model m;
+	// A batch of two samples takes the worker 10 ms, and 90 ms to send, 20 ms of it CPU time.
+	seen[2].iteration = (struct estimate){0.100, 0.100, 0.100};
+	seen[2].wait = 0.100 - seen[2].compute;
+	seen[2].prepare_cpu = (0.010 + 0.020) / 2;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_close(m.p, 0.005, 1e-6);
+	assert_close(m.send, 0.090, 1e-6);
+	assert_close(m.send_cpu, 0.020, 1e-6);
+	assert_close(rate_of(&m, 2, 1, 8), 2 / 0.100, 0.02);
+	assert_close(rate_of(&m, 200, 1, 8), 200 / 1.090, 0.02);
+	assert_true(rate_of(&m, 2, 1, 8) < rate_of(&m, 2, 0, 8));
+	// A worker that is ahead shows nothing of it.
+	seen[2] = seen_with(2, 6);
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_true(m.send == 0 && m.send_cpu == 0);
+}
+
 static void test_all_processes_share_the_cpus(void **state)
 {
 	(void)state;
@@ -102,6 +124,7 @@ static void test_storage(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		seen[i].stored = 100000;
 		seen[i].storage_rate = 50e6;
+		seen[i].waits_for_storage = true;
 	}
 	struct rate_model m;
 	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
@@ -114,6 +137,30 @@ static void test_storage(void **state)
 	assert_true(slow.extrapolated);
 	at.hit = 0.5; // half of the bytes from the page cache
 	assert_close(rate_model_predict(&m, &at).rate.value, 200, 0.01);
+}
+
+// Without workers, reading and preparing are told apart by the CPU time of the wait.
+static void test_storage_without_workers(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 0), seen_with(64, 0)};
+	for (size_t i = 0; i < 2; i++) {
+		double reading = 0.002 * (double)seen[i].batch_size; // 100 kB at 50 MB/s
+		seen[i].stored = 100000;
+		seen[i].storage_rate = 1e6; // over the whole iteration
+		seen[i].waits_for_storage = true;
+		seen[i].wait += reading;
+		seen[i].iteration.value += reading;
+	}
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_close(m.p, 0.005, 1e-6);
+	assert_close(m.storage_rate, 50e6, 1e-6);
+	assert_close(rate_of(&m, 32, 0, 8), 32 / (0.074 + 0.160 + 0.064), 1e-3);
+	seen[0].waits_for_storage = seen[1].waits_for_storage = false; // it is preparation
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_close(m.p, 0.007, 1e-6);
+	assert_true(isnan(m.storage_rate));
 }
 
 static void test_a_faster_device_helps_until_another_bound(void **state)
@@ -202,8 +249,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters_come_back),
 		cmocka_unit_test(test_workers_hide_the_preparation),
+		cmocka_unit_test(test_a_small_batch_costs_what_sending_costs),
 		cmocka_unit_test(test_all_processes_share_the_cpus),
 		cmocka_unit_test(test_storage),
+		cmocka_unit_test(test_storage_without_workers),
 		cmocka_unit_test(test_a_faster_device_helps_until_another_bound),
 		cmocka_unit_test(test_far_from_the_runs_the_interval_is_wider),
 		cmocka_unit_test(test_one_batch_size),
