@@ -102,6 +102,48 @@ can_limit() {
 	[ "$(field 'a["by_cpus"][0]["cpus"], len(a["by_batch"]) > 1')" = "(1, True)" ]
 }
 
+@test "a larger batch trains faster, and --validate shows what it does to the loss" {
+	has_torch
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --json --validate=10s --limit 10s --scale-learning-rate sqrt -o kept -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 \
+		--batch-size '{batch_size=4}' --learning-rate '{learning_rate=0.01}'
+	echo "$stderr"
+	echo "$output" >answer.json
+	cmp answer.json kept/advice.json
+	[ "$(field 'a["advised"]["batch_size"] > 4 and a["rate"]["gain"] > 1.01')" = True ]
+	[ "$(field 'abs(a["rate"]["gain"] * a["rate"]["now"] / a["rate"]["measured"] - 1) < 1e-6')" = True ]
+	[ "$(field '[(c["at_equal"], c["batch_size"] == 4) for c in a["convergence"]]')" = \
+		"[('samples', True), ('samples', False), ('time', True), ('time', False)]" ]
+	[ "$(field '[0 < c["loss"] < 10 and 0 < c["accuracy"] <= 1 for c in a["convergence"]]')" = \
+		"[True, True, True, True]" ]
+	[ "$(field 'abs(a["convergence"][1]["learning_rate"] /
+		(0.01 * (a["advised"]["batch_size"] / 4) ** 0.5) - 1) < 1e-3')" = True ]
+	[ "$(field '"--learning-rate" in a["command"] and "{" not in "".join(a["command"])')" = True ]
+	python3 - "$SOURCE_ROOT" <<-'EOF'
+		import json, sys
+		from pathlib import Path
+		sys.path.insert(0, sys.argv[1] + "/tests/cli")
+		sys.dont_write_bytecode = True
+		import json_keys
+		found = {}
+		json_keys.walk(json.loads(Path("answer.json").read_text()), "", found)
+		known = json_keys.documented(Path(sys.argv[1]) / "docs/json.md")["strain advise"]
+		wrong = list(json_keys.compare("strain advise", known, found))
+		assert not wrong, wrong
+	EOF
+	nothing_runs
+}
+
+@test "the estimates of the thesis beside the answer" {
+	has_torch
+	export OMP_NUM_THREADS=1
+	run -0 --separate-stderr "$STRAIN" advise --limit 10s --memory 2GB --thesis -o kept -- \
+		/usr/bin/python3 "$SOURCE_ROOT/tests/cli/advise_small.py" --epochs 2000 --batch-size '{batch_size=16}'
+	[[ $output == *"Tripathi 2019  largest batch "* ]]
+	[ "$(field '"seconds" in a["thesis"]' kept/advice.json)" = True ]
+}
+
 @test "a command that does not follow its batch size is found out" {
 	has_torch
 	run -0 --separate-stderr "$STRAIN" advise --memory 500MB --json -o kept -- \
