@@ -1134,11 +1134,10 @@ static int write_answer(
 	}
 	int status = STATUS_OK;
 	struct error e = {0};
-	char *whole = json_dumps(json, JSON_INDENT(2));
+	_cleanup_free_ char *whole = json_to_text(json);
 	if (!whole || whole_file_write(path.data, whole, strlen(whole), &e) < 0) {
 		status = command_fail("%s", whole ? e.text : "out of memory");
 	}
-	free(whole);
 	if (o->request != REQUEST_NONE && !o->json) {
 		json_decref(json);
 		advise_answer_request(a, config, o->request);

@@ -17,6 +17,7 @@
 #include "verdict/verdict.h"
 
 #define WORKERS_MOST 4096
+#define EPOCHS_MOST 1000
 #define BATCH_MOST (1 << 24)
 // Iterations that follow each other within this time belong together.
 #define GAP_NS 1000000
@@ -66,6 +67,7 @@ static void read_workers_memory(const struct analysis *a, struct observation *o)
 
 static void read_gpus(const struct analysis *a, struct observation *o)
 {
+	double busy = 0, n = 0;
 	o->gpu = o->gpu_limit = NAN;
 	for (size_t i = 0; i < a->overview.n_gpus; i++) {
 		const struct gpu_figures *gpu = &a->overview.gpus[i];
@@ -74,8 +76,11 @@ static void read_gpus(const struct analysis *a, struct observation *o)
 		if (used > 0) {
 			o->gpu = known_or(o->gpu, 0) + used;
 			o->gpu_limit = known_or(o->gpu_limit, 0) + gpu->memory_bytes;
+			busy += tables_figure(&a->tables, gpu->entity, NAME_GPU_BUSY, FIGURE_MEAN);
+			n++;
 		}
 	}
+	o->gpu_busy = n > 0 ? busy / n : NAN;
 }
 
 static void read_memory(const struct analysis *a, struct observation *o)
@@ -90,6 +95,7 @@ static void read_memory(const struct analysis *a, struct observation *o)
 	o->kernel = job_figure(a, "strain.memory.kernel", FIGURE_MAX);
 	o->page_cache = job_figure(a, NAME_FILE, FIGURE_MAX);
 	o->memory_limit = a->overview.memory_limit_is_cgroup ? a->overview.memory_limit_bytes : NAN;
+	o->memory_total = a->overview.memory_limit_bytes;
 	o->leak_per_iteration = a->growth.leak ? a->growth.bytes_per_iteration.value : NAN;
 	read_workers_memory(a, o);
 	read_gpus(a, o);
@@ -222,6 +228,34 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->optimizer = copy_key(reader, "optimizer_class");
 }
 
+static int compare_seconds(const void *a, const void *b)
+{
+	const struct epoch_phases *left = *(const struct epoch_phases *const *)a;
+	const struct epoch_phases *right = *(const struct epoch_phases *const *)b;
+	return (left->seconds > right->seconds) - (left->seconds < right->seconds);
+}
+
+// The whole epoch of median length, without the first one if there are others.
+static void read_epoch(const struct analysis *a, struct observation *o)
+{
+	const struct epoch_phases *whole[EPOCHS_MOST];
+	size_t n = 0;
+	o->epoch = o->epoch_samples = NAN;
+	for (size_t i = 0; i < a->phases.n_epochs && i < a->tables.epochs.n && n < EPOCHS_MOST;
+		i++) {
+		const struct epoch_phases *epoch = &a->phases.epochs[i];
+		if (!a->tables.epochs.items[i].open && epoch->samples > 0 && epoch->seconds > 0) {
+			whole[n++] = epoch;
+		}
+	}
+	size_t first = n > 1 ? 1 : 0;
+	if (n > 0 && !o->shortened) {
+		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
+		o->epoch = whole[first + (n - first) / 2]->seconds;
+		o->epoch_samples = (double)whole[first + (n - first) / 2]->samples;
+	}
+}
+
 static void read_behaviour(const struct analysis *a, struct observation *o)
 {
 	for (size_t i = 0; i < a->tables.epochs.n; i++) {
@@ -233,6 +267,7 @@ static void read_behaviour(const struct analysis *a, struct observation *o)
 	for (size_t i = 0; i < a->tables.events.n && !o->killed; i++) {
 		o->killed = strcmp(a->tables.events.items[i].kind, "oom_kill") == 0;
 	}
+	read_epoch(a, o);
 	o->killed = o->killed || job_figure(a, NAME_OOM_KILLS, FIGURE_TOTAL) > 0;
 }
 

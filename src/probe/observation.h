@@ -40,6 +40,7 @@ struct observation {
 	double gpu; // the job's, on all GPUs
 	double gpu_limit; // capacity of these GPUs
 	double memory_limit; // that applied to the run; NAN: none but the machine's
+	double memory_total; // the same, else the machine's
 	double leak_per_iteration; // growth of memory per iteration; NAN: no leak
 
 	// Steady iterations of the training process.
@@ -55,6 +56,9 @@ struct observation {
 	double stored; // bytes per sample that came from storage
 	double storage_rate; // bytes per second from storage while iterating
 	bool waits_for_storage; // storage is a cause of lost time
+	double gpu_busy; // share of time in which the job's GPUs computed (mean over GPUs)
+	double epoch; // seconds of a whole epoch (median)
+	double epoch_samples; // of that epoch
 
 	// Behaviour.
 	size_t epochs; // that have ended

@@ -13,6 +13,8 @@ enum { OBSERVATIONS_MAX = 64 };
 
 // A loader is ahead of the training process if that waits at most this share of its time.
 #define AHEAD 0.1
+// Below this many threads that compute, more CPUs do not make computing faster.
+#define ONE_THREAD 1.2
 // What a worker needs for a batch is a constant only where it exceeds this share of its samples'.
 #define SENDING 0.25
 
@@ -147,6 +149,12 @@ static double sending_cpu(const struct rate_model *m, const struct observation *
 	return o->workers < 1 ? NAN : rest > SENDING * prepare ? rest : 0;
 }
 
+// Share of computing in which GPUs work.
+static double gpu_share(const struct observation *o)
+{
+	return o->gpu_busy > 0 ? fmin(1, o->gpu_busy * o->iteration.value / o->compute) : 0;
+}
+
 static double residual_of(
 	const struct rate_model *m, const struct observation *observations, size_t n)
 {
@@ -194,7 +202,6 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 		handover[i] = usable ? receiving(o) : NAN;
 		stored[i] = o->stored;
 		asked[i] = o->asked;
-		m->cpus = fmax(m->cpus, o->cpus);
 		m->workers_max = fmax(m->workers_max, (double)o->workers);
 		m->storage_rate = fmax(m->storage_rate, storage_rate(o));
 	}
@@ -210,6 +217,52 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 	m->asked = median_of(asked, n);
 }
 
+// Amdahl's share from two observations that differ in their CPUs alone:
+// compute = t (1 - f + f / C). NAN: they do not tell.
+static double parallel_of(const struct observation *one, const struct observation *other)
+{
+	bool same = batch_of(one) == batch_of(other) && one->workers == other->workers;
+	if (!same || !(one->cpus > 0) || !(other->cpus > 0) || one->cpus == other->cpus) {
+		return NAN;
+	}
+	double ratio = one->compute / other->compute;
+	double share = (1 - ratio) / ((1 - ratio) - (1 / one->cpus - ratio / other->cpus));
+	return isfinite(share) ? fmin(1, fmax(0, share)) : NAN;
+}
+
+// One thread computes on one CPU however many there are.
+static void fit_cpus(const struct observation *observations, size_t n, struct rate_model *m)
+{
+	double threads[OBSERVATIONS_MAX], shares[OBSERVATIONS_MAX];
+	size_t n_shares = 0;
+	m->cpus_min = INFINITY;
+	for (size_t i = 0; i < n; i++) {
+		const struct observation *o = &observations[i];
+		threads[i] = is_usable(o) ? o->threads : NAN;
+		m->cpus = fmax(m->cpus, o->cpus);
+		m->cpus_min = fmin(m->cpus_min, isfinite(o->cpus) ? o->cpus : INFINITY);
+		for (size_t k = 0; k < i && n_shares < OBSERVATIONS_MAX; k++) {
+			if (is_usable(o) && is_usable(&observations[k])) {
+				shares[n_shares++] = parallel_of(o, &observations[k]);
+			}
+		}
+	}
+	m->threads = median_of(threads, n);
+	m->parallel = median_of(shares, n_shares);
+	if (!isfinite(m->parallel) && m->threads < ONE_THREAD) {
+		m->parallel = 0;
+	}
+}
+
+// Computing on so many CPUs over computing on all of the observed ones.
+static double slower_by(const struct rate_model *m, double cpus, double parallel)
+{
+	if (!(cpus > 0) || !(m->cpus > 0) || !(parallel > 0)) {
+		return 1;
+	}
+	return (1 - parallel + parallel / cpus) / (1 - parallel + parallel / m->cpus);
+}
+
 int rate_model_fit(
 	const struct observation *observations, size_t n, struct rate_model *ret, struct error *e)
 {
@@ -217,11 +270,13 @@ int rate_model_fit(
 	struct rate_model m = {.batch_min = INFINITY, .scale = 1};
 	size_t used = 0;
 	n = n < OBSERVATIONS_MAX ? n : OBSERVATIONS_MAX;
+	fit_cpus(observations, n, &m);
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
 		if (is_usable(o)) {
 			batch[used] = batch_of(o);
-			compute[used] = o->compute;
+			compute[used] = o->compute / slower_by(&m, o->cpus, m.parallel);
+			m.gpu_share = fmax(m.gpu_share, gpu_share(o));
 			cpu[used] = own_cpu(o);
 			m.batch_min = fmin(m.batch_min, batch[used]);
 			m.batch_max = fmax(m.batch_max, batch[used]);
@@ -259,8 +314,8 @@ struct rate_config rate_config_of(const struct rate_model *m, double batch, doub
 		.cpus = m->cpus,
 		.storage_rate = NAN,
 		.hit = NAN,
-		.compute_speed = 1,
-		.prepare_speed = 1};
+		.gpu_speed = 1,
+		.cpu_speed = 1};
 }
 
 // Bytes from storage per sample.
@@ -270,17 +325,19 @@ static double stored_bytes(const struct rate_model *m, const struct rate_config 
 	return isfinite(bytes) ? fmax(0, bytes) : 0;
 }
 
-static void find_bounds(
-	const struct rate_model *m, const struct rate_config *c, double bounds[N_RATE_BOUNDS])
+static void find_bounds(const struct rate_model *m, const struct rate_config *c, double parallel,
+	double bounds[N_RATE_BOUNDS])
 {
 	double storage_rate = isfinite(c->storage_rate) ? c->storage_rate : m->storage_rate;
 	double bytes = stored_bytes(m, c) * c->batch;
-	double p = m->p / c->prepare_speed;
-	double main_cpu = (m->c0 + m->c1 * c->batch) / c->compute_speed;
-	bounds[RATE_COMPUTE] = (m->a + m->b * c->batch) / c->compute_speed +
-	                       (c->workers > 0 ? m->handover : 0);
-	double send = c->workers > 0 ? m->send / c->prepare_speed : 0;
-	double send_cpu = c->workers > 0 ? m->send_cpu / c->prepare_speed : 0;
+	double p = m->p / c->cpu_speed;
+	double main_cpu = (m->c0 + m->c1 * c->batch) / c->cpu_speed;
+	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
+	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
+	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
+	bounds[RATE_COMPUTE] =
+		compute * ((1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed) +
+		(c->workers > 0 ? m->handover / c->cpu_speed : 0);
 	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
 	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + send_cpu + p * c->batch) / c->cpus : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
@@ -304,9 +361,10 @@ static double seconds_of(const struct rate_config *c, const double bounds[N_RATE
 static bool is_extrapolated(const struct rate_model *m, const struct rate_config *c)
 {
 	bool batch = c->batch < m->batch_min || c->batch > m->batch_max;
-	bool faster = c->compute_speed != 1 || c->prepare_speed != 1 || isfinite(c->storage_rate) ||
+	bool faster = c->gpu_speed != 1 || c->cpu_speed != 1 || isfinite(c->storage_rate) ||
 	              isfinite(c->hit);
-	return batch || faster || c->cpus > m->cpus || (c->workers > 0 && !m->prepare_known);
+	return batch || faster || c->cpus > m->cpus || c->cpus < m->cpus_min ||
+	       (c->workers > 0 && !m->prepare_known);
 }
 
 // Half the 90 % interval, relative: grows with the distance from the observed batch sizes.
@@ -324,18 +382,31 @@ static double error_of(const struct rate_model *m, const struct rate_config *c)
 	return isfinite(m->residual) ? fmax(error, 2 * m->residual) : error;
 }
 
+// The rate if more CPUs divide all of computing among them, where it is not known how much.
+static double rate_if_parallel(
+	const struct rate_model *m, const struct rate_config *c, double otherwise)
+{
+	double bounds[N_RATE_BOUNDS];
+	if (isfinite(m->parallel) || !(c->cpus > m->cpus)) {
+		return otherwise;
+	}
+	find_bounds(m, c, 1 - m->gpu_share, bounds);
+	return fmax(otherwise, m->scale * c->batch / seconds_of(c, bounds));
+}
+
 struct rate_prediction rate_model_predict(
 	const struct rate_model *m, const struct rate_config *config)
 {
 	struct rate_prediction result = {.extrapolated = is_extrapolated(m, config)};
-	find_bounds(m, config, result.bounds);
+	find_bounds(m, config, m->parallel, result.bounds);
 	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
 		result.bound = result.bounds[i] > result.bounds[result.bound] ? i : result.bound;
 	}
 	double seconds = seconds_of(config, result.bounds), error = error_of(m, config);
 	if (seconds > 0) {
 		double rate = m->scale * config->batch / seconds;
-		result.rate = (struct estimate){rate, rate / (1 + error), rate * (1 + error)};
+		double most = rate_if_parallel(m, config, rate);
+		result.rate = (struct estimate){rate, rate / (1 + error), most * (1 + error)};
 	} else {
 		result.rate = (struct estimate){NAN, NAN, NAN};
 	}

@@ -43,7 +43,13 @@ struct rate_model {
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the
 	                     // limit
-	double cpus; // of the observations
+	double cpus; // of the observations: most
+	double cpus_min; // fewest
+	double threads; // that compute in the training process (median)
+	// Share of computing that more CPUs divide among them (Amdahl); NAN: not known, since all
+	// observations had as many
+	double parallel;
+	double gpu_share; // of computing; 0: no GPU
 	double batch_min, batch_max; // of the observations
 	double workers_max; // of the observations
 	double scale; // of all rates; 1 unless the model is anchored
@@ -56,8 +62,8 @@ struct rate_config {
 	double batch, workers, cpus;
 	double storage_rate; // bytes/s; NAN: as observed
 	double hit; // share of bytes from the page cache; NAN: as observed
-	double compute_speed; // 1: as observed; 2: the device computes twice as fast
-	double prepare_speed; // 1: as observed; CPUs twice as fast: 2
+	double gpu_speed; // 1: as observed; 2: GPUs compute twice as fast
+	double cpu_speed; // 1: as observed; 2: CPUs compute twice as fast
 };
 
 struct rate_prediction {

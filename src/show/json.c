@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/text.h"
 
 #define WHOLE_MAX 9007199254740992.0 // 2^53: beyond it, readers with doubles lose digits
@@ -36,21 +37,27 @@ json_t *json_from_number(double value)
 	return whole ? json_integer((json_int_t)value) : json_real(value);
 }
 
+char *json_to_text(const json_t *json)
+{
+	char *data = json ? json_dumps(json,
+				    JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
+	                  : NULL;
+	struct text safe = {0};
+	if (data) {
+		text_append_json_safe(&safe, data, strlen(data));
+		text_append_string(&safe, "\n");
+	}
+	bool known = data != NULL;
+	free(data);
+	return known ? text_steal(&safe) : NULL;
+}
+
 int json_write(json_t *json, FILE *stream)
 {
-	if (!json) {
-		return -ENOMEM;
-	}
-	char *data = json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	_cleanup_free_ char *data = json_to_text(json);
 	json_decref(json);
 	if (!data) {
 		return -ENOMEM;
 	}
-	_cleanup_text_ struct text safe = {0};
-	text_append_json_safe(&safe, data, strlen(data));
-	free(data);
-	bool failed = safe.failed || fputs(safe.data ? safe.data : "", stream) == EOF;
-	return failed || fputc('\n', stream) == EOF || fflush(stream) == EOF
-	               ? -(errno ? errno : EIO)
-	               : 0;
+	return fputs(data, stream) == EOF || fflush(stream) == EOF ? -(errno ? errno : EIO) : 0;
 }

@@ -13,6 +13,8 @@
 json_t *json_from_text(const char *text); // NULL: null. Invalid UTF-8 becomes U+FFFD.
 json_t *json_from_number(double value); // not finite: null. Whole numbers have no fraction.
 
+// A document as json_write prints it, to be freed. NULL: out of memory, or json is NULL.
+char *json_to_text(const json_t *json);
 // Writes a document and a newline. Takes the reference. Returns 0, -ENOMEM if json is NULL, or
 // -errno of the stream.
 int json_write(json_t *json, FILE *stream);

@@ -27,6 +27,7 @@ static struct observation seen_with(double batch, int64_t workers)
 		.iteration = {compute + wait, compute + wait, compute + wait},
 		.iterations = 50,
 		.compute = compute,
+		.threads = 1,
 		.wait = wait,
 		.main_cpu = compute + (workers == 0 ? prepare : 0),
 		.prepare_cpu = workers == 0 ? NAN : 0.005,
@@ -171,13 +172,54 @@ static void test_a_faster_device_helps_until_another_bound(void **state)
 	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
 	struct rate_config at = rate_config_of(&m, 64, 4);
 	double now = rate_model_predict(&m, &at).rate.value;
-	at.compute_speed = 2;
+	at.gpu_speed = 2;
+	assert_close(rate_model_predict(&m, &at).rate.value, now, 1e-9); // no GPU computes
+	m.gpu_share = 1;
 	struct rate_prediction fast = rate_model_predict(&m, &at);
 	assert_true(fast.rate.value > now && fast.extrapolated);
-	at.compute_speed = 100;
+	at.gpu_speed = 100;
 	fast = rate_model_predict(&m, &at);
 	assert_int_equal(fast.bound, RATE_PREPARE);
 	assert_close(fast.rate.value, 800, 0.02); // four workers
+}
+
+// A step of 160 ms on one CPU, three quarters of which more CPUs divide.
+static struct observation seen_on(double cpus)
+{
+	struct observation o = seen_with(16, 0);
+	o.cpus = cpus;
+	o.threads = fmin(4, cpus);
+	o.compute = 0.160 * (0.25 + 0.75 / cpus);
+	o.wait = 0;
+	o.main_cpu = 0.160;
+	o.iteration = (struct estimate){o.compute, o.compute, o.compute};
+	return o;
+}
+
+static void test_more_cpus_divide_computing(void **state)
+{
+	(void)state;
+	const struct observation seen[] = {seen_on(4), seen_on(2)};
+	struct rate_model m;
+	assert_int_equal(rate_model_fit(seen, 2, &m, NULL), 0);
+	assert_close(m.parallel, 0.75, 1e-6);
+	assert_close(rate_of(&m, 16, 0, 4), 16 / 0.070, 1e-6);
+	assert_close(rate_of(&m, 16, 0, 2), 16 / 0.100, 1e-6);
+	assert_close(rate_of(&m, 16, 0, 8), 16 / 0.055, 1e-6);
+	// With one number of CPUs it is not known: nothing is gained, or everything.
+	assert_int_equal(rate_model_fit(seen, 1, &m, NULL), 0);
+	assert_true(isnan(m.parallel));
+	struct rate_config at = rate_config_of(&m, 16, 0);
+	at.cpus = 8;
+	struct rate_prediction more = rate_model_predict(&m, &at);
+	assert_close(more.rate.value, 16 / 0.070, 1e-6);
+	assert_true(more.rate.high >= 2 * more.rate.value && more.extrapolated);
+	// One thread gains nothing.
+	struct observation one = seen[0];
+	one.threads = 1;
+	assert_int_equal(rate_model_fit(&one, 1, &m, NULL), 0);
+	more = rate_model_predict(&m, &at);
+	assert_true(more.rate.high < 1.5 * more.rate.value);
 }
 
 static void test_far_from_the_runs_the_interval_is_wider(void **state)
@@ -254,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_storage),
 		cmocka_unit_test(test_storage_without_workers),
 		cmocka_unit_test(test_a_faster_device_helps_until_another_bound),
+		cmocka_unit_test(test_more_cpus_divide_computing),
 		cmocka_unit_test(test_far_from_the_runs_the_interval_is_wider),
 		cmocka_unit_test(test_one_batch_size),
 		cmocka_unit_test(test_a_falling_step_time_is_no_negative_slope),
