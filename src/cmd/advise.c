@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cmd/advise_answer.h"
+#include "cmd/advise_what_if.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "probe/advice.h"
@@ -744,7 +745,14 @@ enum {
 	OPTION_PATTERN,
 	OPTION_SCALE,
 	OPTION_THESIS,
+	OPTION_FROM,
+	OPTION_DISK_READ,
+	OPTION_GPU_SPEED,
+	OPTION_CPU_SPEED,
+	OPTION_VERIFY,
 };
+
+enum { FROM_MOST = 64 };
 
 #define STALLS_LIMIT_NS (120 * NS_PER_S)
 // Probes are based on a few seconds, since there are many of them.
@@ -771,6 +779,11 @@ struct advise_options {
 	const char *pattern;
 	enum advice_scaling scaling;
 	bool thesis;
+	bool from;
+	char *runs[FROM_MOST]; // of --from
+	size_t n_runs;
+	struct what_if_values wanted; // of --from, without memory and CPUs
+	bool verify;
 };
 
 static const struct argp_option options[] = {
@@ -812,6 +825,19 @@ static const struct argp_option options[] = {
 		0},
 	{"thesis", OPTION_THESIS, NULL, 0,
 		"also print the estimates of Tripathi 2019 from the same runs", 0},
+	{"from", OPTION_FROM, "RUN", OPTION_ARG_OPTIONAL,
+		"predict a recorded job on another machine from its runs, files or folders: with "
+		"--cpus, --memory, --disk-read, --gpu-speed, --cpu-speed, or each resource doubled",
+		0},
+	{"disk-read", OPTION_DISK_READ, "RATE", 0, "--from: storage delivers RATE (500MB/s)", 0},
+	{"gpu-speed", OPTION_GPU_SPEED, "FACTOR", 0,
+		"--from: GPUs compute FACTOR times as fast (2x)", 0},
+	{"cpu-speed", OPTION_CPU_SPEED, "FACTOR", 0,
+		"--from: CPUs compute FACTOR times as fast (1.5x)", 0},
+	{"verify", OPTION_VERIFY, NULL, 0,
+		"--from: run the job under each limit that this machine can set, and print the "
+		"error of the prediction",
+		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
@@ -870,6 +896,29 @@ static int parse_memory(const char *argument, struct advise_options *o, struct e
 	return result;
 }
 
+static int parse_disk_read(const char *argument, struct advise_options *o, struct error *e)
+{
+	uint64_t rate = 0;
+	int result = parse_rate(argument, &rate, e);
+	if (result == 0 && rate < LIMIT_RATE_MIN) {
+		result = error_set(e, EINVAL, "expected at least 4 KiB/s, found '%s'", argument);
+	}
+	o->wanted.of[WHAT_IF_DISK_READ] = (double)rate;
+	return result;
+}
+
+static int parse_factor(const char *argument, double *ret, struct error *e)
+{
+	char *end;
+	double factor = strtod(argument, &end);
+	end += *end == 'x';
+	if (end == argument || *end || !(factor >= 0.01) || !(factor <= 1000)) {
+		return error_set(e, EINVAL, "expected 0.01x to 1000x, found '%s'", argument);
+	}
+	*ret = factor;
+	return 0;
+}
+
 static int parse_validate(const char *argument, struct advise_options *o, struct error *e)
 {
 	o->converge_ns = 600 * NS_PER_S;
@@ -899,11 +948,23 @@ static int parse_margin(const char *argument, struct advise_options *o, struct e
 	return result;
 }
 
-// A run comes before "--", a command after it. With --stalls, all arguments are the command.
+static void add_from(struct advise_options *o, char *run, struct argp_state *state)
+{
+	if (o->n_runs == FROM_MOST) {
+		reading_option_error(state, "--from: expected at most %d runs", FROM_MOST);
+	}
+	o->runs[o->n_runs++] = run;
+}
+
+// A run comes before "--", a command after it. With --stalls, and alone, all arguments are the
+// command.
 static void take_argument(struct advise_options *o, char *argument, struct argp_state *state)
 {
 	int at = state->next - 1;
-	if (!o->tries || (state->quoted > 0 && at >= state->quoted)) {
+	bool quoted = state->quoted > 0 && at >= state->quoted;
+	if (o->from && !quoted) {
+		add_from(o, argument, state);
+	} else if (!o->tries || quoted) {
 		o->command = state->argv + at;
 		state->next = state->argc;
 	} else if (!o->run) {
@@ -979,6 +1040,27 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_THESIS:
 		o->thesis = true;
 		break;
+	case OPTION_FROM:
+		o->from = true;
+		if (argument) {
+			add_from(o, argument, state);
+		}
+		break;
+	case OPTION_DISK_READ:
+		option = "disk-read";
+		result = parse_disk_read(argument, o, &e);
+		break;
+	case OPTION_GPU_SPEED:
+		option = "gpu-speed";
+		result = parse_factor(argument, &o->wanted.of[WHAT_IF_GPU_SPEED], &e);
+		break;
+	case OPTION_CPU_SPEED:
+		option = "cpu-speed";
+		result = parse_factor(argument, &o->wanted.of[WHAT_IF_CPU_SPEED], &e);
+		break;
+	case OPTION_VERIFY:
+		o->verify = true;
+		break;
 	case OPTION_MARGIN:
 		option = "margin";
 		result = parse_margin(argument, o, &e);
@@ -1036,7 +1118,7 @@ static char *make_named_folder(const struct advise_options *o)
 // Creates a folder for the runs. NULL after it has printed the reason.
 static char *make_folder(const struct advise_options *o)
 {
-	if (!o->folder && !o->stalls && !o->tries) {
+	if (!o->folder && !o->stalls && !o->tries && !o->from) {
 		char *named = make_named_folder(o);
 		if (named) {
 			return named;
@@ -1196,9 +1278,60 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
+static int advise_from(struct advise_options *o, const char *folder)
+{
+	struct what_if_options w = {
+		.runs = o->runs,
+		.n_runs = o->n_runs,
+		.wanted = o->wanted,
+		.json = o->json,
+		.verify = o->verify,
+		.command = o->command,
+		.folder = folder,
+		.error = o->error,
+		.limit_ns = o->limit_ns ? o->limit_ns : TRY_LIMIT_NS,
+		.interrupted = &interrupted,
+	};
+	w.wanted.of[WHAT_IF_CPUS] = o->cpus > 0 ? (double)o->cpus : NAN;
+	w.wanted.of[WHAT_IF_MEMORY] = o->memory_bytes > 0 ? (double)o->memory_bytes : NAN;
+	if (!reading_find_all(o->runs, o->n_runs)) {
+		return STATUS_FAILURE;
+	}
+	int status = advise_what_if(&w);
+	for (size_t i = 0; i < o->n_runs; i++) {
+		free(o->runs[i]);
+	}
+	return interrupted ? 128 + interrupted : status;
+}
+
+// What is wrong with the options of --from, or with those that need it; NULL: nothing.
+static const char *find_wrong_from(const struct advise_options *o)
+{
+	bool speeds = isfinite(o->wanted.of[WHAT_IF_DISK_READ]) ||
+	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
+	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
+	if (!o->from) {
+		return speeds || o->verify ? "advise: --disk-read, --gpu-speed, --cpu-speed and "
+		                             "--verify need --from"
+		                           : NULL;
+	}
+	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis) {
+		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
+		       "--kubernetes, --validate and --thesis";
+	}
+	if (o->n_runs == 0) {
+		return "advise: --from: expected a run";
+	}
+	return o->command && !o->verify ? "advise: --from runs no command without --verify" : NULL;
+}
+
 // What is wrong with the options; NULL: nothing.
 static const char *find_wrong(const struct advise_options *o)
 {
+	const char *wrong = find_wrong_from(o);
+	if (wrong || o->from) {
+		return wrong;
+	}
 	if (o->stalls && o->tries) {
 		return "advise: expected one of --stalls and --try";
 	}
@@ -1225,7 +1358,8 @@ static const char *find_wrong(const struct advise_options *o)
 int command_advise(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse_option,
-		"[--] COMMAND...\n--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]",
+		"[--] COMMAND...\n--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]\n"
+		"--from RUN...",
 		"Advise with short runs of a job: the largest batch that fits, the fastest batch "
 		"size and workers, and what more CPUs would bring.\vCOMMAND may have the "
 		"placeholders {batch_size} (or {batch_size=32}, with the present value) and "
@@ -1240,21 +1374,26 @@ int command_advise(int argc, char **argv)
 		"the verdict. The job is interrupted when its rate is known, and may leave behind "
 		"what it leaves at Ctrl-C.",
 		NULL, NULL, NULL};
-	struct advise_options o = {.error = 0.03, .time_ns = 600 * NS_PER_S, .repeats = 3};
+	struct advise_options o = {.error = 0.03,
+		.time_ns = 600 * NS_PER_S,
+		.repeats = 3,
+		.wanted = what_if_unchanged()};
 	reading_options_before(&argp, argc, argv, &o);
 	const char *wrong = find_wrong(&o);
 	if (wrong) {
 		return command_usage("advise", "%s", wrong);
 	}
-	_cleanup_free_ char *folder = make_folder(&o);
-	if (!folder) {
+	bool runs = !o.from || o.verify;
+	_cleanup_free_ char *folder = runs ? make_folder(&o) : NULL;
+	if (runs && !folder) {
 		return STATUS_FAILURE;
 	}
 	catch_signals();
-	int status = o.tries    ? advise_tries(&o, folder)
+	int status = o.from     ? advise_from(&o, folder)
+	             : o.tries  ? advise_tries(&o, folder)
 	             : o.stalls ? advise_stalls(&o, folder)
 	                        : advise_all(&o, folder);
-	if (!o.folder && (o.tries || o.stalls)) {
+	if (!o.folder && folder && (o.tries || o.stalls || o.from)) {
 		stall_runs_remove(folder);
 	}
 	return status;

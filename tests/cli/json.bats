@@ -43,7 +43,7 @@ keep() {
 	keep "strain doctor" doctor --metrics
 	keep "strain version" version
 	python3 "$SOURCE_ROOT/tests/cli/json_keys.py" "$SOURCE_ROOT/docs/json.md" said \
-		--without "strain advise" --without "strain advise --stalls" --without "strain advise --try"
+		--without "strain advise" --without "strain advise --from" --without "strain advise --stalls" --without "strain advise --try"
 }
 
 @test "the same of strain advise" {

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-FileCopyrightText: the strain authors
+//
+// strain advise --from: what another machine would make of a recorded job. Nothing is run, but for
+// the checks of --verify.
+
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probe/what_if.h"
+
+struct what_if_options {
+	char **runs; // paths, resolved
+	size_t n_runs;
+	struct what_if_values wanted; // none: each resource doubled
+	bool json;
+	bool verify;
+	char **command; // for --verify; NULL: that of the first run
+	const char *folder; // for the runs of --verify; exists
+	double error;
+	uint64_t limit_ns; // of each of them
+	const volatile sig_atomic_t *interrupted;
+};
+
+// Returns an exit status.
+int advise_what_if(const struct what_if_options *o);
