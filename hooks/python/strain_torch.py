@@ -693,6 +693,8 @@ def _facts(loader, place):
     yield "loader_workers", str(loader.num_workers)
     if isinstance(size, int):
         yield "loader_batch_size", str(size)
+    if _length(loader) > 0:
+        yield "loader_batches", str(_length(loader))
     yield "loader_pin_memory", str(int(bool(loader.pin_memory)))
     yield "loader_persistent_workers", str(int(bool(loader.persistent_workers)))
     if loader.num_workers > 0 and loader.prefetch_factor is not None:

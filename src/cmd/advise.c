@@ -750,6 +750,7 @@ enum {
 	OPTION_GPU_SPEED,
 	OPTION_CPU_SPEED,
 	OPTION_VERIFY,
+	OPTION_EPOCHS,
 };
 
 enum { FROM_MOST = 64 };
@@ -784,6 +785,7 @@ struct advise_options {
 	size_t n_runs;
 	struct what_if_values wanted; // of --from, without memory and CPUs
 	bool verify;
+	int64_t epochs; // 0: not known
 };
 
 static const struct argp_option options[] = {
@@ -812,6 +814,7 @@ static const struct argp_option options[] = {
 		0},
 	{"docker", OPTION_DOCKER, NULL, 0, "print the command of docker run for it", 0},
 	{"kubernetes", OPTION_KUBERNETES, NULL, 0, "print the resources of a container for it", 0},
+	{"epochs", OPTION_EPOCHS, "N", 0, "--sbatch: the time of N epochs", 0},
 	{"validate", OPTION_VALIDATE, "TIME", OPTION_ARG_OPTIONAL,
 		"train with the present and with the advised batch size, each for TIME (10min) at "
 		"most, and compare the validation loss and accuracy that the job prints",
@@ -835,8 +838,8 @@ static const struct argp_option options[] = {
 	{"cpu-speed", OPTION_CPU_SPEED, "FACTOR", 0,
 		"--from: CPUs compute FACTOR times as fast (1.5x)", 0},
 	{"verify", OPTION_VERIFY, NULL, 0,
-		"--from: run the job under each limit that this machine can set, and print the "
-		"error of the prediction",
+		"also run the job under exactly what is to be asked for; --from: under each limit "
+		"that this machine can set, with the error of the prediction",
 		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
@@ -977,6 +980,41 @@ static void take_argument(struct advise_options *o, char *argument, struct argp_
 	}
 }
 
+// Options of --from.
+static error_t parse_from(int key, char *argument, struct argp_state *state)
+{
+	struct advise_options *o = state->input;
+	struct error e = {0};
+	const char *option = "";
+	int result = 0;
+	switch (key) {
+	case OPTION_FROM:
+		o->from = true;
+		if (argument) {
+			add_from(o, argument, state);
+		}
+		break;
+	case OPTION_DISK_READ:
+		option = "disk-read";
+		result = parse_disk_read(argument, o, &e);
+		break;
+	case OPTION_GPU_SPEED:
+		option = "gpu-speed";
+		result = parse_factor(argument, &o->wanted.of[WHAT_IF_GPU_SPEED], &e);
+		break;
+	case OPTION_CPU_SPEED:
+		option = "cpu-speed";
+		result = parse_factor(argument, &o->wanted.of[WHAT_IF_CPU_SPEED], &e);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	if (result < 0) {
+		reading_option_error(state, "--%s: %s", option, e.text);
+	}
+	return 0;
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
 	struct advise_options *o = state->input;
@@ -1040,26 +1078,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_THESIS:
 		o->thesis = true;
 		break;
-	case OPTION_FROM:
-		o->from = true;
-		if (argument) {
-			add_from(o, argument, state);
-		}
-		break;
-	case OPTION_DISK_READ:
-		option = "disk-read";
-		result = parse_disk_read(argument, o, &e);
-		break;
-	case OPTION_GPU_SPEED:
-		option = "gpu-speed";
-		result = parse_factor(argument, &o->wanted.of[WHAT_IF_GPU_SPEED], &e);
-		break;
-	case OPTION_CPU_SPEED:
-		option = "cpu-speed";
-		result = parse_factor(argument, &o->wanted.of[WHAT_IF_CPU_SPEED], &e);
-		break;
 	case OPTION_VERIFY:
 		o->verify = true;
+		break;
+	case OPTION_EPOCHS:
+		option = "epochs";
+		result = parse_integer(argument, 1, 1000000, &o->epochs, &e);
 		break;
 	case OPTION_MARGIN:
 		option = "margin";
@@ -1073,7 +1097,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		take_argument(o, argument, state);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_from(key, argument, state);
 	}
 	if (result < 0) {
 		reading_option_error(state, "--%s: %s", option, e.text);
@@ -1253,6 +1277,8 @@ static int advise_all(const struct advise_options *o, const char *folder)
 		.converge_ns = o->converge_ns,
 		.pattern = o->pattern,
 		.scaling = o->scaling,
+		.epochs = (uint64_t)o->epochs,
+		.verify = o->verify,
 		.say = advise_say,
 		.interrupted = &interrupted,
 	};
@@ -1311,9 +1337,7 @@ static const char *find_wrong_from(const struct advise_options *o)
 	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
 	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
 	if (!o->from) {
-		return speeds || o->verify ? "advise: --disk-read, --gpu-speed, --cpu-speed and "
-		                             "--verify need --from"
-		                           : NULL;
+		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from" : NULL;
 	}
 	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis) {
 		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
@@ -1335,10 +1359,10 @@ static const char *find_wrong(const struct advise_options *o)
 	if (o->stalls && o->tries) {
 		return "advise: expected one of --stalls and --try";
 	}
-	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request)) {
-		return "advise: --memory, --cpus, --sbatch, --docker and --kubernetes do not go "
-		       "with "
-		       "--stalls and --try";
+	if ((o->stalls || o->tries) &&
+		(o->memory_bytes || o->cpus || o->request || o->verify || o->epochs)) {
+		return "advise: --memory, --cpus, --sbatch, --docker, --kubernetes, --epochs and "
+		       "--verify do not go with --stalls and --try";
 	}
 	double unused;
 	bool command = o->command && o->command[0];

@@ -492,6 +492,27 @@ static void print_command(const struct advice *a, const struct advice_config *co
 	}
 }
 
+// What to ask a scheduler for.
+static void print_request(const struct advice *a)
+{
+	char bytes[32], epoch[32];
+	const struct advice_request *r = &a->request;
+	if (!isfinite(r->bytes)) {
+		return;
+	}
+	printf("ask for        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
+		text_bytes(bytes, sizeof(bytes), r->bytes));
+	if (isfinite(r->epoch)) {
+		printf("; an epoch takes %s", text_seconds(epoch, sizeof(epoch), r->epoch));
+	}
+	if (a->requested_missing) {
+		printf("; it did not run under this: %s", a->requested_missing);
+	} else if (a->requested) {
+		fputs("; it ran under this", stdout);
+	}
+	putchar('\n');
+}
+
 static void print_basis(const struct advice *a, const char *folder)
 {
 	char seconds[32];
@@ -539,6 +560,7 @@ void advise_answer_print(
 	}
 	if (a->batch_size > 0) {
 		print_command(a, config);
+		print_request(a);
 	}
 	print_basis(a, folder);
 	print_curves(a);
@@ -548,46 +570,56 @@ void advise_answer_print(
 
 // Requests ----------------------------------------------------------------------------------------
 
-// What is added to the measured peak and to the CPU time.
-#define MEMORY_MARGIN 0.15
-#define CPU_MARGIN 0.1
-
-// Bytes of host memory to ask for; NAN: not known.
-static double host_bytes(const struct advice *a)
+static void print_sbatch(const struct advice_request *r)
 {
-	const struct advice_probe *p = a->keep || !a->measured ? a->now : a->measured;
-	double held = observation_held(&p->seen);
-	bool predicted = !a->keep && !a->measured && a->limit_kind != ADVICE_LIMIT_GPU &&
-	                 a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
-	return (predicted && isfinite(a->bytes_predicted) ? a->bytes_predicted : held) *
-	       (1 + MEMORY_MARGIN);
+	char epoch[32];
+	puts("#!/bin/sh");
+	printf("#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
+	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB, and %.0f %%\n", ceil(r->bytes / 0x1p20),
+		ceil(r->peak_bytes / 0x1p20), REQUEST_MEMORY_MARGIN * 100);
+	if (isfinite(r->seconds)) {
+		double minutes = ceil(r->seconds / 60);
+		printf("#SBATCH --time=%.0f   # minutes: %s an epoch, and %.0f %%\n", minutes,
+			text_seconds(epoch, sizeof(epoch), r->epoch), REQUEST_TIME_MARGIN * 100);
+	} else if (isfinite(r->epoch)) {
+		printf("# --time: an epoch takes %s; --epochs N gives the time\n",
+			text_seconds(epoch, sizeof(epoch), r->epoch));
+	} else {
+		puts("# --time: the samples of an epoch are not known");
+	}
 }
 
-static void print_sbatch(double cpus, double mib, double peak_mib, double used)
+// What ran under the request; as a comment.
+static void print_requested(const struct advice *a)
 {
-	puts("#!/bin/sh");
-	printf("#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", cpus, used);
-	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB, and %.0f %%\n", mib, peak_mib,
-		MEMORY_MARGIN * 100);
-	puts("#SBATCH --time=   # samples of all epochs over the rate, and the start");
+	if (a->requested_missing) {
+		printf("# it did not run under this request: %s\n", a->requested_missing);
+	} else if (a->requested) {
+		fputs("# it ran under this request", stdout);
+		if (isfinite(a->requested->seen.rate.value)) {
+			printf(": %.3g samples/s", a->requested->seen.rate.value);
+		}
+		putchar('\n');
+	}
 }
 
 void advise_answer_request(
 	const struct advice *a, const struct advice_config *config, enum advise_request request)
 {
 	_cleanup_text_ struct text line = {0};
-	double used = a->cpus_needed, bytes = host_bytes(a);
-	double cpus = isfinite(used) ? fmax(1, ceil(used * (1 + CPU_MARGIN) - 0.2)) : a->cpus;
-	double mib = ceil(bytes / 0x1p20), peak_mib = ceil(bytes / (1 + MEMORY_MARGIN) / 0x1p20);
+	const struct advice_request *r = &a->request;
+	double mib = ceil(r->bytes / 0x1p20);
 	append_command(&line, a, config);
 	const char *command = line.data ? line.data : "";
 	switch (request) {
 	case REQUEST_SBATCH:
-		print_sbatch(cpus, mib, peak_mib, used);
+		print_sbatch(r);
+		print_requested(a);
 		printf("srun %s\n", command);
 		break;
 	case REQUEST_DOCKER:
-		printf("docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n", cpus,
+		print_requested(a);
+		printf("docker run --cpus=%.0f --memory=%.0fm --shm-size=%.0fm IMAGE %s\n", r->cpus,
 			mib,
 			ceil(a->worker_shared * (double)a->batch_size *
 				fmax(0, (double)a->workers) * 2 / 0x1p20) +
@@ -598,7 +630,8 @@ void advise_answer_request(
 		printf("resources:   # it uses %.2f CPUs and %.0f MiB\n  requests:\n    cpu: "
 		       "\"%.0f\"\n"
 		       "    memory: %.0fMi\n  limits:\n    memory: %.0fMi\n",
-			used, peak_mib, cpus, mib, mib);
+			r->cpus_used, ceil(r->peak_bytes / 0x1p20), r->cpus, mib, mib);
+		print_requested(a);
 		break;
 	default:
 		break;
@@ -777,6 +810,24 @@ static json_t *probe_json(const struct advice_probe *p)
 	return json;
 }
 
+static json_t *request_json(const struct advice *a)
+{
+	json_t *json = json_object();
+	const struct advice_request *r = &a->request;
+	bool ran = a->requested && !a->requested_missing;
+	json_object_set_new(json, "cpus_used", number(r->cpus_used));
+	json_object_set_new(json, "cpus", number(r->cpus));
+	json_object_set_new(json, "peak_bytes", number(r->peak_bytes));
+	json_object_set_new(json, "bytes", number(r->bytes));
+	json_object_set_new(json, "epoch_s", number(r->epoch));
+	json_object_set_new(json, "startup_s", number(r->startup));
+	json_object_set_new(json, "seconds", number(r->seconds));
+	json_object_set_new(json, "verified", json_boolean(ran));
+	json_object_set_new(json, "measured", number(ran ? a->requested->seen.rate.value : NAN));
+	json_object_set_new(json, "missing", json_from_text(a->requested_missing));
+	return json;
+}
+
 static json_t *thesis_json(const struct advice *a)
 {
 	json_t *json = json_object();
@@ -824,7 +875,7 @@ json_t *advise_answer_json(const struct advice *a, const struct advice_config *c
 	json_object_set_new(json, "rate_model", parameters_json(a));
 	json_object_set_new(json, "thesis", thesis_json(a));
 	json_object_set_new(json, "cpus", json_integer(a->cpus));
-	json_object_set_new(json, "cpus_used", number(a->cpus_needed));
+	json_object_set_new(json, "request", request_json(a));
 	json_object_set_new(json, "by_cpus", table ? table_to_json(table) : json_null());
 	json_object_set_new(json, "by_batch", batches ? table_to_json(batches) : json_null());
 	json_object_set_new(json, "convergence", curves ? table_to_json(curves) : json_null());

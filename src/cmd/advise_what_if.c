@@ -453,6 +453,8 @@ static void print_cases(const struct asked *a)
 		char seconds[32];
 		printf("; %s of an epoch outside of its iterations are taken as they are",
 			text_seconds(seconds, sizeof(seconds), a->what.between));
+	} else if (a->what.base.epoch_samples > 0) {
+		printf("; no whole epoch was recorded: the time is that of its iterations");
 	} else {
 		printf("; no whole epoch was recorded");
 	}

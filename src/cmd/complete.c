@@ -274,6 +274,7 @@ static const struct {
 	{"advise", "validate", "5min 10min 30min", NULL},
 	{"advise", "epoch-pattern", "auto none", NULL},
 	{"advise", "from", ":files", NULL},
+	{"advise", "epochs", "1 10 100", NULL},
 	{"advise", "disk-read", "100MB/s 500MB/s 2GB/s", NULL},
 	{"advise", "gpu-speed", "2x 4x", NULL},
 	{"advise", "cpu-speed", "1.5x 2x", NULL},

@@ -60,6 +60,7 @@ static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_WORKERS] = "workers",
 	[ADVICE_VERIFY] = "verify",
 	[ADVICE_ADVISED] = "advised",
+	[ADVICE_REQUEST] = "request",
 	[ADVICE_CONVERGE] = "converge",
 };
 
@@ -198,6 +199,7 @@ struct wish { // what a probe should run
 	double seconds; // of the first pass
 	const struct setting_list *settings; // NULL: the advised ones
 	double learning_rate; // 0: the script's own
+	double cpus; // 0: as configured
 	bool whole; // epochs of full length, until the time of a run that compares convergence
 };
 
@@ -298,8 +300,8 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		options[n_options++] = "--memory";
 		options[n_options++] = limit;
 	}
-	if (config->cpus > 0) {
-		snprintf(cpus, sizeof(cpus), "%u", config->cpus);
+	if (wish->cpus > 0 || config->cpus > 0) {
+		snprintf(cpus, sizeof(cpus), "%.0f", wish->cpus > 0 ? wish->cpus : config->cpus);
 		options[n_options++] = "--cpus";
 		options[n_options++] = cpus;
 	}
@@ -968,6 +970,13 @@ static struct estimate bytes_at(const struct advice *a, double batch, double wor
 	return (struct estimate){line.value + more, line.low + more, line.high + more};
 }
 
+// The same, as the answer says it: not known if that of workers is not.
+static double bytes_known_at(const struct advice *a, double batch, double workers)
+{
+	bool more = workers > fmax(0, (double)workers_of(a->now));
+	return more && !isfinite(a->worker_bytes) ? NAN : bytes_at(a, batch, workers).value;
+}
+
 static bool can_set(const struct work *w, bool workers)
 {
 	const struct observation *now = &w->a->now->seen;
@@ -1116,8 +1125,8 @@ static void fill_tables(struct work *w)
 		if (c.batch_size < 0) {
 			break;
 		}
-		a->by_batch_bytes[a->n_by_batch] =
-			bytes_at(a, (double)batch, fmax(0, (double)c.workers)).value;
+		a->by_batch_bytes[a->n_by_batch] = bytes_known_at(
+			a, (double)batch, fmax(0, (double)c.workers));
 		a->by_batch[a->n_by_batch++] = c;
 	}
 }
@@ -1132,7 +1141,7 @@ static void set_advised(struct work *w, int64_t batch_size, int64_t workers)
 	a->batch_size = batch_size;
 	a->workers = workers;
 	a->predicted = rate_model_predict(&a->rate, &at);
-	a->bytes_predicted = bytes_at(a, (double)batch_size, fmax(0, (double)workers)).value;
+	a->bytes_predicted = bytes_known_at(a, (double)batch_size, fmax(0, (double)workers));
 }
 
 static void keep_present(struct work *w)
@@ -1300,6 +1309,75 @@ static void advise(struct work *w)
 	}
 	take_best(w, &best);
 	fill_tables(w);
+}
+
+// What to ask for ---------------------------------------------------------------------------------
+
+// Bytes of host memory that the advised configuration holds; NAN: not known.
+static double held_bytes(const struct advice *a, const struct advice_probe *p)
+{
+	bool host = a->limit_kind != ADVICE_LIMIT_GPU &&
+	            a->limit_kind != ADVICE_LIMIT_ADDRESS_SPACE;
+	bool predicted = p == a->now && !a->keep && host;
+	return predicted ? a->bytes_predicted : observation_held(&p->seen);
+}
+
+static void find_request(struct work *w)
+{
+	struct advice *a = w->a;
+	struct advice_request *r = &a->request;
+	const struct advice_probe *p = a->keep || !a->measured ? a->now : a->measured;
+	bool seen = a->keep || a->measured;
+	double rate = seen ? p->seen.rate.value : a->predicted.rate.value;
+	double predicted = a->predicted.bounds[RATE_CPU] * a->cpus * rate / (double)a->batch_size;
+	r->cpus_used = seen ? p->seen.cpus_used : predicted;
+	r->cpus = isfinite(r->cpus_used)
+	                  ? fmax(1, ceil(r->cpus_used * (1 + REQUEST_CPU_MARGIN) - 0.2))
+	                  : a->cpus;
+	r->cpus = fmin(r->cpus, a->cpus);
+	r->peak_bytes = held_bytes(a, p);
+	r->bytes = r->peak_bytes * (1 + REQUEST_MEMORY_MARGIN);
+	r->startup = p->seen.startup;
+	r->epoch = a->now->seen.epoch_samples / rate;
+	if (w->config->epochs > 0) {
+		r->seconds = ((double)w->config->epochs * r->epoch + r->startup) *
+		             (1 + REQUEST_TIME_MARGIN);
+	}
+}
+
+// Runs the advised configuration under what is to be asked for.
+static int verify_request(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	struct advice_probe *p;
+	struct error why = {0};
+	if (!w->config->verify || a->batch_size < 1 || !isfinite(a->request.bytes) ||
+		!goes_on(w, a->now->seconds)) {
+		return 0;
+	}
+	const struct wish wish = {.step = ADVICE_REQUEST,
+		.batch_size = a->batch_size,
+		.workers = a->workers,
+		.limit_bytes = (uint64_t)a->request.bytes,
+		.cpus = a->request.cpus,
+		.iterations = LINE_ITERATIONS,
+		.seconds = RATE_SECONDS};
+	say_probe(w, 1, "the request itself");
+	int r = make(w, &wish, &p, &why);
+	if (r == -ENOMEM) {
+		return error_set(e, ENOMEM, "out of memory");
+	}
+	if (r < 0 || p->failed || p->seen.killed) {
+		a->requested_missing = format("%s", r < 0           ? why.text
+						    : ran_out(a, p) ? "it ran out of memory"
+						    : p->reason     ? p->reason
+								    : "it failed");
+	}
+	if (r == 0) {
+		p->apart = true;
+		a->requested = p;
+	}
+	return 0;
 }
 
 // Convergence -------------------------------------------------------------------------------------
@@ -1564,7 +1642,7 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 		.workers = -1,
 		.bytes_predicted = NAN,
 		.worker_bytes = NAN,
-		.cpus_needed = NAN,
+		.request = {NAN, NAN, NAN, NAN, NAN, NAN, NAN},
 		.thesis_batch = NAN,
 		.thesis_workers = NAN,
 		.thesis_seconds = NAN,
@@ -1589,6 +1667,8 @@ int advice_make(const struct advice_config *config, struct advice *ret, struct e
 	if (r == 0 && ret->now) {
 		advise(&w);
 		r = try_allocator(&w, e);
+		find_request(&w);
+		r = r < 0 ? r : verify_request(&w, e);
 		r = r < 0 ? r : compare_convergence(&w, e);
 	}
 	if (ret->now && !ret->has_memory && !ret->largest_missing) {
@@ -1617,6 +1697,7 @@ void advice_done(struct advice *a)
 	free(a->largest_missing);
 	free(a->verified_missing);
 	free(a->advised_missing);
+	free(a->requested_missing);
 	free(a->rate_missing);
 	free(a->failed_output);
 	*a = (struct advice){0};

@@ -11,6 +11,7 @@
 //     workers   with workers, if the job has none and waits for its batches
 //     verify    the largest batch that should fit, under the limit itself
 //     advised   the advised configuration: its rate beside the predicted one
+//     request   the advised configuration under exactly the limits to ask for
 //     converge  the present and the advised configuration, with epochs of full length, to compare
 //               how the loss falls
 //
@@ -30,6 +31,11 @@
 #include "probe/memory_model.h"
 #include "probe/observation.h"
 #include "probe/rate_model.h"
+
+// What is asked for beyond what the job needed.
+#define REQUEST_MEMORY_MARGIN 0.15
+#define REQUEST_CPU_MARGIN 0.1
+#define REQUEST_TIME_MARGIN 0.2
 
 enum advice_limit {
 	ADVICE_LIMIT_REQUESTED, // --memory
@@ -54,6 +60,7 @@ enum advice_step {
 	ADVICE_WORKERS,
 	ADVICE_VERIFY,
 	ADVICE_ADVISED,
+	ADVICE_REQUEST,
 	ADVICE_CONVERGE,
 	N_ADVICE_STEPS,
 };
@@ -107,6 +114,8 @@ struct advice_config {
 	uint64_t converge_ns; // of each run that compares convergence; 0: none
 	const char *pattern; // for these runs, as --epoch-pattern; NULL: curve_pattern
 	enum advice_scaling scaling; // of {learning_rate=X}
+	uint64_t epochs; // for which to ask for time; 0: not known
+	bool verify; // run the job once under what is to be asked for
 	void (*say)(const char *text); // a line on the next step
 	const volatile sig_atomic_t *interrupted;
 };
@@ -171,8 +180,15 @@ struct advice {
 	struct advice_curve curves[2]; // of the present and the advised configuration
 	char *curves_missing; // why there are none; NULL: there are, or they were not asked for
 
-	// What the job needs at the advised configuration; NAN: not known.
-	double cpus_needed; // CPU time over time
+	// What to ask for; NAN: not known.
+	struct advice_request {
+		double cpus_used, cpus; // CPU time over time, and with a margin, whole
+		double peak_bytes, bytes; // of host memory, and with a margin
+		double epoch, seconds; // of an epoch's iterations; for all, with a margin
+		double startup; // seconds
+	} request;
+	const struct advice_probe *requested; // ran under it; NULL: none did
+	char *requested_missing;
 	// Estimates by the rules of Tripathi 2019, from the same runs, unchecked: where the line
 	// through the first two batch sizes meets the limit, the workers that fit in memory beside
 	// the present batch, and the seconds of the two runs; NAN: not known.
@@ -192,7 +208,7 @@ struct advice {
 int advice_make(const struct advice_config *config, struct advice *ret, struct error *e);
 void advice_done(struct advice *a);
 
-// "now", "setting", "line", "workers", "verify", "advised", "converge"
+// "now", "setting", "line", "workers", "verify", "advised", "request", "converge"
 const char *advice_step_name(enum advice_step step);
 // "requested", "cgroup", "address space", "gpu", "machine"
 const char *advice_limit_name(enum advice_limit limit);

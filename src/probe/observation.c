@@ -33,6 +33,12 @@ static double known_or(double value, double otherwise)
 	return isfinite(value) ? value : otherwise;
 }
 
+static int64_t bounded_key(struct reader *reader, const char *key, int64_t most)
+{
+	int64_t value = reader_run_i64(reader, key, -1);
+	return value >= 0 && value <= most ? value : -1;
+}
+
 static char *copy_key(struct reader *reader, const char *key)
 {
 	const char *value = reader_run(reader, key);
@@ -151,6 +157,7 @@ static void read_reading(
 	double asked = rate_over(a->tables.reader, &a->stops, job, NAME_READ_ASKED, stretch);
 	double stored = rate_over(a->tables.reader, &a->stops, job, NAME_READ_STORAGE, stretch);
 	o->storage_rate = stored;
+	o->cpus_used = rate_over(a->tables.reader, &a->stops, job, NAME_CPU_TIME, stretch);
 	o->asked = asked / o->rate.value;
 	o->stored = stored / o->rate.value;
 }
@@ -178,6 +185,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 	double n = find_stretch(p, &stretch), seconds = stretch_seconds(&stretch);
 	int64_t trainer = analysis_trainer(a);
 	o->iterations = p->steady;
+	o->startup = p->total > 0 ? p->startup_s : NAN;
 	o->rate = p->samples_per_s;
 	o->iteration = p->length_s;
 	o->batch_size = p->samples_per_iteration >= 1 && p->samples_per_iteration <= BATCH_MOST
@@ -207,12 +215,6 @@ static void read_time(const struct analysis *a, struct observation *o)
 }
 
 // The run -----------------------------------------------------------------------------------------
-
-static int64_t bounded_key(struct reader *reader, const char *key, int64_t most)
-{
-	int64_t value = reader_run_i64(reader, key, -1);
-	return value >= 0 && value <= most ? value : -1;
-}
 
 static void read_keys(struct reader *reader, struct observation *o)
 {
@@ -249,6 +251,10 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 		}
 	}
 	size_t first = n > 1 ? 1 : 0;
+	int64_t batches = bounded_key(a->tables.reader, "loader_batches", INT32_MAX);
+	if (batches > 0 && o->loader_batch_size > 0) {
+		o->epoch_samples = (double)batches * (double)o->loader_batch_size;
+	}
 	if (n > 0 && !o->shortened) {
 		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
 		o->epoch = whole[first + (n - first) / 2]->seconds;
@@ -341,6 +347,8 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.main_cpu = NAN,
 		.threads = NAN,
 		.prepare_cpu = NAN,
+		.startup = NAN,
+		.cpus_used = NAN,
 		.asked = NAN,
 		.stored = NAN,
 		.storage_rate = NAN};

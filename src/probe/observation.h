@@ -58,7 +58,9 @@ struct observation {
 	bool waits_for_storage; // storage is a cause of lost time
 	double gpu_busy; // share of time in which the job's GPUs computed (mean over GPUs)
 	double epoch; // seconds of a whole epoch (median)
-	double epoch_samples; // of that epoch
+	double epoch_samples; // of that epoch; else of the loader
+	double startup; // seconds before the first iteration
+	double cpus_used; // by the job while it iterates
 
 	// Behaviour.
 	size_t epochs; // that have ended

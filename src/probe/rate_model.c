@@ -335,9 +335,9 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 	double send = c->workers > 0 ? m->send / c->cpu_speed : 0;
 	double send_cpu = c->workers > 0 ? m->send_cpu / c->cpu_speed : 0;
 	double compute = (m->a + m->b * c->batch) * slower_by(m, c->cpus, parallel);
-	bounds[RATE_COMPUTE] =
-		compute * ((1 - m->gpu_share) / c->cpu_speed + m->gpu_share / c->gpu_speed) +
-		(c->workers > 0 ? m->handover / c->cpu_speed : 0);
+	bounds[RATE_COMPUTE] = compute * ((1 - m->gpu_share) / c->cpu_speed +
+						 m->gpu_share / c->gpu_speed) +
+	                       (c->workers > 0 ? m->handover / c->cpu_speed : 0);
 	bounds[RATE_PREPARE] = (send + p * c->batch) / fmax(1, c->workers);
 	bounds[RATE_CPU] = c->cpus > 0 ? (main_cpu + send_cpu + p * c->batch) / c->cpus : 0;
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;

@@ -67,7 +67,8 @@ int what_if_begin(const struct observation *seen, size_t n, struct what_if *ret,
 	if (w.base.epoch_samples > 0) {
 		bool reads = w.base.asked * w.base.rate.value >= READS_NOTHING;
 		w.data = reads ? w.base.asked * w.base.epoch_samples : NAN;
-		w.between = fmax(0, w.base.epoch - w.base.epoch_samples / w.base.rate.value);
+		double between = w.base.epoch - w.base.epoch_samples / w.base.rate.value;
+		w.between = isfinite(between) ? fmax(0, between) : NAN;
 	}
 	*ret = w;
 	return 0;
@@ -214,7 +215,7 @@ static bool is_same(const struct estimate *a, const struct estimate *b)
 
 static double epoch_at(const struct what_if *w, double rate)
 {
-	return w->base.epoch_samples / rate + w->between;
+	return w->base.epoch_samples / rate + (isfinite(w->between) ? w->between : 0);
 }
 
 struct what_if_case what_if_predict(const struct what_if *w, const struct what_if_values *values)

@@ -40,7 +40,7 @@ struct what_if_values {
 struct what_if_case {
 	struct what_if_values values;
 	struct rate_prediction at; // rate NAN: `note` says why
-	struct estimate epoch; // seconds; NAN: not known
+	struct estimate epoch; // seconds, with `between` if that is known; NAN: not known
 	struct estimate gain; // rate over the recorded one
 	struct estimate hit; // share of bytes from the page cache; NAN: the job read no files
 	const char *note; // why it changes nothing, why there is no rate; NULL. Static

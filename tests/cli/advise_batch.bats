@@ -208,3 +208,23 @@ can_limit() {
 	[[ "$output" == *"--batch-size 16"* ]]
 	[ "$(field 'a["complete"]' kept/advice.json)" = False ]
 }
+
+@test "what is asked for, and the job once under exactly that" {
+	has_torch
+	can_limit
+	export MALLOC_MMAP_THRESHOLD_=65536
+	run -0 --separate-stderr "$STRAIN" advise --sbatch --epochs 7 --verify --limit 10s -o kept -- \
+		/usr/bin/python3 "$JOB" --batch-size '{batch_size=16}' --samples 800
+	echo "$stderr" "$output"
+	[[ "$output" != *nan* ]]
+	local seconds
+	seconds=$(field 'round(1.2 * (7 * a["request"]["epoch_s"] + a["request"]["startup_s"]) / a["request"]["seconds"], 6)' \
+		kept/advice.json)
+	[ "$seconds" = 1.0 ]
+	[ "$(field '800 <= a["request"]["epoch_s"] * (a["rate"]["measured"] or a["rate"]["now"]) < 816' kept/advice.json)" = True ]
+	[ "$(field '0 < a["request"]["cpus_used"] <= a["request"]["cpus"] + 0.3' kept/advice.json)" = True ]
+	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
+	[[ "$output" == *"# it ran under this request"* ]]
+	[ "$(field '[r["limit"] for r in runs if r["step"] == "request"] == [int(a["request"]["bytes"])]' kept/advice.json)" = True ]
+	nothing_runs
+}

@@ -106,7 +106,7 @@ print(eval(sys.argv[1], {}, {"a": a, "cases": a["cases"]}))' "$1"
 	[[ $stderr == *"missing"* ]]
 	local wrong
 	for wrong in "--from" "--from a --gpu-speed 0x" "--from a --cpu-speed x" "--from a --disk-read 5" "--from a --thesis" \
-		"--from a -- true" "--gpu-speed 2x -- true" "--verify -- true"; do
+		"--from a -- true" "--gpu-speed 2x -- true" "--stalls --verify -- true"; do
 		# shellcheck disable=SC2086
 		run -2 --separate-stderr "$STRAIN" advise $wrong
 		echo "$wrong: $stderr"

@@ -169,6 +169,7 @@ assert sorted(k for k in vars(torch) if not k.startswith("__")) == [], vars(torc
 	record "$PYTHON" "$TRAIN" accumulation >with
 	[ "$(run_key run.strain loader_at)" = "$TRAIN:$(grep -n 'train = DataLoader' "$TRAIN" | cut -d : -f 1)" ]
 	[ "$(run_key run.strain loader_batch_size)" = 25 ]
+	[ "$(run_key run.strain loader_batches)" = 4 ]
 	[[ "$(run_key run.strain hooks)" == "pytorch "*": data, prepare, backward, optimizer, forward, checkpoint, communication" ]]
 	[ -z "$(run_key run.strain hooks_missing)" ]
 	[ "$(python_sql run.strain "SELECT kind, name, count(*), sum(samples) FROM span GROUP BY 1, 2 ORDER BY 1, 2")" = \
