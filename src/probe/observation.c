@@ -178,6 +178,51 @@ static double workers_cpu(const struct phases *p, double batch)
 	return samples > 0 ? cpu / samples : NAN;
 }
 
+// What the first iterations of epochs wait longer than the others (mean, seconds), and their share
+// of the iterations. 0: nothing, or not known.
+static double find_epoch_start(const struct phases *p, double *ret_share)
+{
+	double wait[2] = {0}, n[2] = {0};
+	int64_t epoch = -1;
+	for (size_t i = 0; i < p->n_iterations; i++) {
+		const struct iteration *at = &p->iterations[i];
+		bool first = epoch >= 0 && at->epoch != epoch;
+		epoch = at->epoch;
+		if (is_steady(at)) {
+			wait[first] += (double)at->phase_ns[PHASE_DATA] / 1e9;
+			n[first]++;
+		}
+	}
+	*ret_share = n[1] / (n[0] + n[1]);
+	bool known = p->stride <= 1 && n[0] > 0 && n[1] > 0;
+	return known ? fmax(0, wait[1] / n[1] - wait[0] / n[0]) : 0;
+}
+
+static void scale(struct estimate *e, double factor)
+{
+	*e = (struct estimate){e->value * factor, e->low * factor, e->high * factor};
+}
+
+// Takes what begins an epoch out of the mean iteration, and spreads it over epochs of full length
+// in the rate if they were shortened.
+static void spread_epoch_start(const struct phases *p, double batch, struct observation *o)
+{
+	double share, mean = o->iteration.value;
+	o->epoch_start = find_epoch_start(p, &share);
+	double without = mean - o->epoch_start * share;
+	if (!(o->epoch_start > 0) || !(without > 0)) {
+		o->epoch_start = 0;
+		return;
+	}
+	double per_epoch = o->epoch_samples / batch; // iterations of full length
+	double whole = without + (per_epoch >= 1 ? o->epoch_start / per_epoch : 0);
+	if (o->shortened) {
+		scale(&o->rate, mean / whole);
+	}
+	scale(&o->iteration, without / mean);
+	o->wait = fmax(0, o->wait - o->epoch_start * share);
+}
+
 static void read_time(const struct analysis *a, struct observation *o)
 {
 	const struct phases *p = &a->phases;
@@ -202,6 +247,7 @@ static void read_time(const struct analysis *a, struct observation *o)
 	}
 	o->wait = p->items[PHASE_DATA].mean_s;
 	o->wait = known_or(o->wait, 0);
+	spread_epoch_start(p, batch, o);
 	o->compute = o->iteration.value - o->wait;
 	if (n > 0 && seconds > 0 && trainer > 0) {
 		o->main_cpu = rate_over(a->tables.reader, &a->stops, trainer, NAME_CPU_TIME,

@@ -43,9 +43,11 @@ struct observation {
 	double memory_total; // the same, else the machine's
 	double leak_per_iteration; // growth of memory per iteration; NAN: no leak
 
-	// Steady iterations of the training process.
+	// Steady iterations of the training process. Those that begin an epoch wait longer: workers
+	// start. In shortened epochs they are too many; the rate is that of epochs of full length.
 	struct estimate rate; // samples per second
-	struct estimate iteration; // seconds: mean
+	struct estimate iteration; // seconds: mean, without what the first of an epoch waits longer
+	double epoch_start; // what it waits longer, in seconds
 	uint64_t iterations; // steady ones
 	double compute; // seconds of an iteration, without waiting for data
 	double wait; // seconds of an iteration, waiting for data (preparing it if workers is 0)

@@ -42,6 +42,12 @@ static bool is_usable(const struct observation *o)
 	return isfinite(batch_of(o)) && o->iteration.value > 0 && o->compute > 0;
 }
 
+// Samples per second, with what begins an epoch.
+static double seen_rate(const struct observation *o)
+{
+	return o->rate.value > 0 ? o->rate.value : batch_of(o) / o->iteration.value;
+}
+
 // Fits y = intercept + slope * x with both at least 0. One batch size gives a slope alone.
 static void fit_line(
 	const double *x, const double *y, size_t n, double *ret_intercept, double *ret_slope)
@@ -166,7 +172,7 @@ static double residual_of(
 			struct rate_config at = rate_config_of(m, batch_of(o), (double)o->workers);
 			at.cpus = isfinite(o->cpus) ? o->cpus : at.cpus;
 			double rate = rate_model_predict(m, &at).rate.value;
-			double seen = batch_of(o) / o->iteration.value;
+			double seen = seen_rate(o);
 			squares += pow(log(rate / seen), 2);
 			known++;
 		}
@@ -192,7 +198,7 @@ static void fit_sending(const struct observation *observations, size_t n, struct
 static void fit_samples(const struct observation *observations, size_t n, struct rate_model *m)
 {
 	double prepare[OBSERVATIONS_MAX], handover[OBSERVATIONS_MAX], stored[OBSERVATIONS_MAX];
-	double asked[OBSERVATIONS_MAX], alone[OBSERVATIONS_MAX];
+	double asked[OBSERVATIONS_MAX], alone[OBSERVATIONS_MAX], start[OBSERVATIONS_MAX];
 	m->storage_rate = NAN;
 	for (size_t i = 0; i < n; i++) {
 		const struct observation *o = &observations[i];
@@ -200,6 +206,7 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 		prepare[i] = usable ? preparing(o) : NAN;
 		alone[i] = o->workers == 0 ? prepare[i] : NAN;
 		handover[i] = usable ? receiving(o) : NAN;
+		start[i] = usable && o->workers > 0 ? o->epoch_start / (double)o->workers : NAN;
 		stored[i] = o->stored;
 		asked[i] = o->asked;
 		m->workers_max = fmax(m->workers_max, (double)o->workers);
@@ -213,6 +220,9 @@ static void fit_samples(const struct observation *observations, size_t n, struct
 	fit_sending(observations, n, m);
 	m->handover = median_of(handover, n);
 	m->handover = isfinite(m->handover) ? m->handover : 0;
+	m->start = median_of(start, n);
+	m->start = isfinite(m->start) ? m->start : 0;
+	m->epoch_samples = n > 0 ? observations[0].epoch_samples : NAN;
 	m->stored = median_of(stored, n);
 	m->asked = median_of(asked, n);
 }
@@ -303,7 +313,7 @@ void rate_model_anchor(struct rate_model *m, const struct observation *at)
 	m->scale = 1;
 	double rate = rate_model_predict(m, &config).rate.value;
 	if (is_usable(at) && rate > 0) {
-		m->scale = batch_of(at) / at->iteration.value / rate;
+		m->scale = seen_rate(at) / rate;
 	}
 }
 
@@ -343,7 +353,8 @@ static void find_bounds(const struct rate_model *m, const struct rate_config *c,
 	bounds[RATE_STORAGE] = bytes > 0 && storage_rate > 0 ? bytes / storage_rate : 0;
 }
 
-static double seconds_of(const struct rate_config *c, const double bounds[N_RATE_BOUNDS])
+static double seconds_of(
+	const struct rate_model *m, const struct rate_config *c, const double bounds[N_RATE_BOUNDS])
 {
 	double longest = 0, sum = 0;
 	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
@@ -355,7 +366,10 @@ static double seconds_of(const struct rate_config *c, const double bounds[N_RATE
 	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
 		sum += pow(bounds[i] / longest, RATE_OVERLAP);
 	}
-	return longest * pow(sum, 1 / RATE_OVERLAP);
+	double start = m->epoch_samples > 0
+	                       ? m->start * c->workers * fmin(1, c->batch / m->epoch_samples)
+	                       : 0;
+	return longest * pow(sum, 1 / RATE_OVERLAP) + start;
 }
 
 static bool is_extrapolated(const struct rate_model *m, const struct rate_config *c)
@@ -391,7 +405,7 @@ static double rate_if_parallel(
 		return otherwise;
 	}
 	find_bounds(m, c, 1 - m->gpu_share, bounds);
-	return fmax(otherwise, m->scale * c->batch / seconds_of(c, bounds));
+	return fmax(otherwise, m->scale * c->batch / seconds_of(m, c, bounds));
 }
 
 struct rate_prediction rate_model_predict(
@@ -402,7 +416,7 @@ struct rate_prediction rate_model_predict(
 	for (enum rate_bound i = 0; i < N_RATE_BOUNDS; i++) {
 		result.bound = result.bounds[i] > result.bounds[result.bound] ? i : result.bound;
 	}
-	double seconds = seconds_of(config, result.bounds), error = error_of(m, config);
+	double seconds = seconds_of(m, config, result.bounds), error = error_of(m, config);
 	if (seconds > 0) {
 		double rate = m->scale * config->batch / seconds;
 		double most = rate_if_parallel(m, config, rate);

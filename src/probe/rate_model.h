@@ -11,7 +11,8 @@
 //                                                q' of q is CPU time
 //     storage      s (1 - h) B / R               bytes from storage, hit ratio h, R bytes/s
 //
-// and close to their maximum; where two of them are near each other it is longer (a norm of order
+// and close to their maximum, plus w W B / E: w seconds in which a worker starts, in an epoch of E
+// samples. Where two of them are near each other it is longer (a norm of order
 // RATE_OVERLAP, after Pollux, Qiao et al., OSDI 2021). With W = 0 the process prepares its batches
 // itself: compute + p B + storage. Parameters come from at least one observation; with a single
 // batch size, a and b cannot be told apart, and a is taken as 0.
@@ -39,6 +40,8 @@ struct rate_model {
 	double handover; // seconds that the training process needs to receive a batch from workers
 	double send; // seconds that a worker needs for a batch, beside its samples; 0: not seen
 	double send_cpu; // CPU seconds of it
+	double start; // seconds that each worker adds to the begin of an epoch
+	double epoch_samples; // NAN: not known
 	double stored; // bytes per sample from storage, at the observed hit ratio
 	double asked; // bytes per sample that the job reads
 	double storage_rate; // bytes/s that storage delivered at most; NAN: storage was not the

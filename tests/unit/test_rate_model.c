@@ -104,6 +104,27 @@ static void test_a_small_batch_costs_what_sending_costs(void **state)
 	assert_true(m.send == 0 && m.send_cpu == 0);
 }
 
+static void test_workers_start_in_each_epoch(void **state)
+{
+	(void)state;
+	struct observation seen[] = {seen_with(16, 0), seen_with(64, 0), seen_with(16, 2)};
+	struct rate_model m;
+	for (size_t i = 0; i < 3; i++) {
+		seen[i].epoch_samples = 1000;
+	}
+	seen[2].epoch_start = 0.200;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_close(m.start, 0.100, 1e-6);
+	// An epoch of 1000 samples with six workers: 1000 x 2.16 ms of computing, 0.6 s of
+	// starting.
+	double per_sample = 0.138 / 64 + 0.6 / 1000;
+	assert_close(rate_of(&m, 64, 6, 8), 1 / per_sample, 0.02);
+	// Epochs of unknown length are taken as long.
+	seen[0].epoch_samples = NAN;
+	assert_int_equal(rate_model_fit(seen, 3, &m, NULL), 0);
+	assert_close(rate_of(&m, 64, 6, 8), 64 / 0.138, 0.02);
+}
+
 static void test_all_processes_share_the_cpus(void **state)
 {
 	(void)state;
@@ -292,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_parameters_come_back),
 		cmocka_unit_test(test_workers_hide_the_preparation),
 		cmocka_unit_test(test_a_small_batch_costs_what_sending_costs),
+		cmocka_unit_test(test_workers_start_in_each_epoch),
 		cmocka_unit_test(test_all_processes_share_the_cpus),
 		cmocka_unit_test(test_storage),
 		cmocka_unit_test(test_storage_without_workers),
