@@ -221,7 +221,7 @@ can_limit() {
 	seconds=$(field 'round(1.2 * (7 * a["request"]["epoch_s"] + a["request"]["startup_s"]) / a["request"]["seconds"], 6)' \
 		kept/advice.json)
 	[ "$seconds" = 1.0 ]
-	[ "$(field '800 <= a["request"]["epoch_s"] * (a["rate"]["measured"] or a["rate"]["now"]) < 816' kept/advice.json)" = True ]
+	[ "$(field 'round(a["request"]["epoch_s"] * (a["rate"]["measured"] or a["rate"]["now"]), 3) == 800' kept/advice.json)" = True ]
 	[ "$(field '0 < a["request"]["cpus_used"] <= a["request"]["cpus"] + 0.3' kept/advice.json)" = True ]
 	[[ "$output" =~ --time=[1-9][0-9]*\ \ \ # ]]
 	[[ "$output" == *"# it ran under this request"* ]]
