@@ -201,8 +201,11 @@ static void print_line(const struct advice *a)
 {
 	char intercept[32], slope[32];
 	const struct memory_model *m = &a->memory;
-	printf(INDENT "memory: %s and %s a sample, from %zu runs with batch sizes %.0f to %.0f",
-		text_bytes(intercept, sizeof(intercept), m->intercept),
+	fputs(INDENT "memory: ", stdout);
+	if (m->intercept > 0) {
+		printf("%s and ", text_bytes(intercept, sizeof(intercept), m->intercept));
+	}
+	printf("%s a sample, from %zu runs with batch sizes %.0f to %.0f",
 		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
 	if (m->left_out > 0) {
 		printf(" (%zu smaller left out: they are on another line)", m->left_out);

@@ -51,7 +51,7 @@
 #define WORKERS_MOST 64
 #define START_SECONDS 8 // of a job, roughly, before its first iteration
 
-enum { VERIFIES_MAX = 3, ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
+enum { VERIFIES_MAX = 3, VERIFIES_BENT = 6, ADVISED_MAX = 3, SETTINGS_TRIED = 2 };
 
 static const char *const step_names[N_ADVICE_STEPS] = {
 	[ADVICE_NOW] = "now",
@@ -465,10 +465,20 @@ static double usable_bytes(const struct work *w)
 // A job that ran out of memory holds at least this share of its limit.
 #define FULL 0.8
 
+// A job that followed its batch size before may catch the failure, and go on with a smaller one.
+static bool gave_way(const struct advice_probe *p)
+{
+	return (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) && p->seen.batch_size > 0 &&
+	       p->seen.batch_size < p->batch_size;
+}
+
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
 // allocation fails, and the job ends by itself.
 static bool ran_out(const struct advice *a, const struct advice_probe *p)
 {
+	if (gave_way(p)) {
+		return true;
+	}
 	bool limits = a->limit_kind == ADVICE_LIMIT_GPU ||
 	              a->limit_kind == ADVICE_LIMIT_ADDRESS_SPACE;
 	if (p->seen.killed || !p->failed) {
@@ -773,16 +783,31 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 	return 1;
 }
 
+// The largest batch size of the line whose memory is below the limit; 0: none.
+static double largest_below(const struct advice *a)
+{
+	double largest = 0;
+	for (size_t i = 0; i < a->n_points; i++) {
+		const struct memory_point *p = &a->points[i];
+		largest = p->bytes < a->limit_bytes ? fmax(largest, p->batch) : largest;
+	}
+	return largest;
+}
+
 // The next batch size to run under the limit: first the safe end of the interval (or, with regular
 // memory, just below the line's answer), then the line's own answer if that is clearly more, and
 // what lies between a size that fits and one that does not. 0: the answer is narrow enough.
-static int64_t batch_to_verify(const struct advice *a)
+static int64_t batch_to_verify(const struct advice *a, int failures)
 {
 	double fits = (double)a->verified_batch, fails = (double)a->failed_batch;
+	double ran = largest_below(a);
 	if (a->verified_batch < 1 && a->failed_batch < 1) {
 		double first = a->pinned ? floor(OVERSHOOT * a->largest.value) : 0;
 		first = fmax(first, a->largest.low);
 		return (int64_t)(first >= 1 ? first : a->largest.value);
+	}
+	if (a->verified_batch < 1 && failures > 1 && ran > 0) { // it is no line
+		return sqrt(ran * fails) > NARROW * ran ? (int64_t)sqrt(ran * fails) : 0;
 	}
 	if (a->verified_batch < 1) {
 		return (int64_t)fmin(0.95 * fails, fmax(1, a->largest.low));
@@ -804,9 +829,9 @@ static int find_largest(struct work *w, struct error *e)
 				   a->memory.batch_min, a->memory.batch_max));
 		return 0;
 	}
-	int most = a->pinned ? 2 : VERIFIES_MAX;
-	for (int i = 0; i < most; i++) {
-		int64_t batch = batch_to_verify(a);
+	int most = a->pinned ? 2 : VERIFIES_MAX, failures = 0;
+	for (int i = 0; i < (failures > 1 ? VERIFIES_BENT : most); i++) {
+		int64_t batch = batch_to_verify(a, failures);
 		if (batch < 1) {
 			break;
 		}
@@ -829,6 +854,7 @@ static int find_largest(struct work *w, struct error *e)
 			a->verified_batch = batch;
 		} else {
 			a->failed_batch = batch;
+			failures++;
 		}
 		fit_memory(w);
 	}
@@ -837,6 +863,9 @@ static int find_largest(struct work *w, struct error *e)
 		a->largest.high = fmin(a->largest.high, (double)a->failed_batch - 1);
 		a->largest.value = fmin(a->largest.value, a->largest.high);
 		a->largest.low = fmin(a->largest.low, a->largest.value);
+	}
+	if (failures > 1) { // the line says little
+		a->largest.low = fmin(a->largest.low, largest_below(a));
 	}
 	if (a->verified_batch > 0) { // what ran is certain
 		a->largest.low = a->largest.value = (double)a->verified_batch;
@@ -1236,7 +1265,7 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 	struct best *best, int64_t *most)
 {
 	struct advice *a = w->a;
-	if (p->failed || p->seen.killed) {
+	if (p->failed || p->seen.killed || gave_way(p)) {
 		if (ran_out(a, p)) {
 			a->did_not_fit = true;
 			learn_failure(w, c, most);
@@ -1277,6 +1306,20 @@ static bool is_settled(
 	return false;
 }
 
+// A configuration that ran under the limit shows that its batch size fits.
+static void take_verified(struct advice *a)
+{
+	const struct advice_probe *p = a->measured;
+	if (!p || a->largest_missing || p->step != ADVICE_ADVISED || gave_way(p) ||
+		!(p->limit_bytes > 0 || binds(a)) || batch_of(p) <= a->verified_batch) {
+		return;
+	}
+	a->verified = ADVICE_UNDER_LIMIT;
+	a->verified_batch = batch_of(p);
+	a->largest.low = a->largest.value = (double)a->verified_batch;
+	a->largest.high = fmax(a->largest.high, a->largest.value);
+}
+
 // Chooses the configuration and runs it. If it fails for lack of memory or is slower than
 // predicted, the models learn from it, and another one is chosen.
 static void advise(struct work *w)
@@ -1308,6 +1351,7 @@ static void advise(struct work *w)
 		}
 	}
 	take_best(w, &best);
+	take_verified(a);
 	fill_tables(w);
 }
 

@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# strain advise and what goes wrong: the answer or one line, nothing left running.
+
+load messages
+
+setup() {
+	FOLDER=$(mktemp -d /var/tmp/strain-advise-test-XXXXXX)
+	cd "$FOLDER" || return
+	JOB="$SOURCE_ROOT/tests/cli/advise_plain.py"
+	export STRAIN MALLOC_MMAP_THRESHOLD_=65536
+}
+
+teardown() {
+	cd /
+	mountpoint -q "$FOLDER/small" && umount "$FOLDER/small"
+	rm -rf "$FOLDER"
+}
+
+advise() { # OPTION... -- ARGUMENT...: of the job
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	"$STRAIN" advise --limit 20s "${options[@]}" -- python3 "$JOB" --batch '{batch_size=8}' "$@"
+}
+
+# An expression over the answer.
+field() { # EXPRESSION FILE
+	python3 -c 'import json, sys
+a = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1], {}, {"a": a, "largest": a["largest_batch"], "runs": a["runs"]}))' "$1" "$2"
+}
+
+# Fails, and names it, if a job of this test still runs.
+nothing_runs() {
+	local process
+	for process in /proc/[0-9]*; do
+		if [ "$(readlink "$process/cwd")" = "$PWD" ] &&
+			tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q advise_plain; then
+			tr '\0' ' ' <"$process/cmdline"
+			return 1
+		fi
+	done
+}
+
+# Waits for the job with this batch size, and prints its process.
+job_with() { # BATCH
+	local process words
+	for _ in $(seq 300); do
+		for process in /proc/[0-9]*; do
+			words=$(tr '\0' ' ' 2>/dev/null <"$process/cmdline") || continue
+			if [[ ${words%% *} == *python* && $words == *"$JOB --batch $1 " ]]; then
+				echo "${process#/proc/}"
+				return 0
+			fi
+		done 2>/dev/null
+		sleep 0.1
+	done
+	return 1
+}
+
+@test "a job that needs a terminal, and one that never iterates" {
+	run -1 --separate-stderr advise -- --terminal
+	[[ $stderr == *"the job failed with exit status 1"*"standard input is not a terminal"* ]]
+	run -1 --separate-stderr "$STRAIN" advise --limit 5s -- python3 "$JOB" --never
+	[[ $stderr == *"no iterations"* ]]
+	nothing_runs
+}
+
+@test "a job of three iterations" {
+	run -0 --separate-stderr advise --json -o kept -- --iterations 3
+	echo "$stderr"
+	[ "$(field 'a["advised"]["batch_size"], a["rate"]["now"] is None or a["advised"]["keep"]' kept/advice.json)" = \
+		"(8, True)" ]
+	nothing_runs
+}
+
+@test "a limit below the program's own size" {
+	run -0 --separate-stderr advise --memory 2MB -o kept --
+	[[ $output == *"nothing fits in 2.0 MB: a batch size of 1 needs "* ]]
+	[ "$(field 'largest["nothing_fits"], largest["verified"]' kept/advice.json)" = "(True, None)" ]
+}
+
+@test "ulimit -v: memory that is no line, and a job that catches its failure and goes on with less" {
+	ulimit -v 400000
+	run -0 --separate-stderr advise --json -o kept -- --bent --catch
+	echo "$stderr" "$output"
+	# 64 MiB and three times the rest, twice: what an iteration holds while it takes the next.
+	[ "$(field '64 <= largest["verified"] < largest["failed"] <= 120' kept/advice.json)" = True ]
+	[ "$(field 'a["memory"]["limit_kind"]' kept/advice.json)" = "address space" ]
+	nothing_runs
+}
+
+@test "a probe that is killed from outside" {
+	advise -o kept -- >printed 2>said &
+	local advising=$! job
+	job=$(job_with 32)
+	kill -KILL "$job"
+	wait $advising
+	cat printed said
+	grep -q "the probe with batch size 32 failed: the job was killed by signal 9" printed
+	nothing_runs
+}
+
+@test "a full disk" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
+	mkdir small
+	mount -t tmpfs -o size=200k tmpfs small || skip "cannot mount"
+	run -1 --separate-stderr advise -o small/kept --
+	echo "$stderr"
+	[[ $stderr == *"No space left on device"* ]]
+	[ ! -e small/kept/advice.json ]
+	umount small
+	mount -t tmpfs -o size=400k tmpfs small
+	run --separate-stderr advise -o small/kept --
+	echo "$stderr" "$output"
+	[[ $status -ne 0 || -e small/kept/advice.json ]]
+	[ ! -e small/kept/advice.json ] || field 'a["probes"]' small/kept/advice.json # whole
+	nothing_runs
+}
+
+@test "two at once in one directory, and a folder that is there" {
+	advise --memory 300MB --time 5s -- >one 2>&1 &
+	local other=$!
+	advise --memory 300MB --time 5s -- >two 2>&1
+	wait $other
+	local folders=(*.advice)
+	[ "${#folders[@]}" -eq 2 ]
+	for folder in "${folders[@]}"; do
+		[ "$(field 'a["probes"] == len(runs)' "$folder/advice.json")" = True ]
+	done
+	run -1 --separate-stderr advise -o "${folders[0]}" --
+	[[ $stderr == *"File exists"* ]]
+}
+
+@test "a limit is verified under a cgroup, or by the peak where none can be written" {
+	run -0 --separate-stderr advise --memory 200MB --json -o kept --
+	echo "$stderr"
+	[ "$(field 'largest["verified"] is not None and largest["verified_by"] in ("limit", "measured")' kept/advice.json)" = True ]
+}

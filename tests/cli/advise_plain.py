@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-FileCopyrightText: the strain authors
+"""A job without a framework: its memory follows its batch size, and it marks its iterations itself."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=8)
+parser.add_argument("--iterations", type=int, default=100000)
+parser.add_argument("--bent", action="store_true", help="batches above 64 need three times as much each")
+parser.add_argument("--catch", action="store_true", help="goes on with half the batch if memory runs out")
+parser.add_argument("--never", action="store_true", help="never starts an iteration")
+parser.add_argument("--terminal", action="store_true", help="needs a terminal")
+arguments = parser.parse_args()
+if arguments.terminal and not sys.stdin.isatty():
+    sys.exit("standard input is not a terminal")
+if arguments.never:
+    time.sleep(1000)
+batch = arguments.batch
+for number in range(arguments.iterations):
+    size = batch + (2 * max(0, batch - 64) if arguments.bent else 0)
+    try:
+        held = bytearray(size << 20)
+        held[::4096] = b"x" * len(held[::4096])
+    except MemoryError:
+        if not arguments.catch:
+            raise
+        batch //= 2
+        continue
+    mark = [os.environ["STRAIN"], "mark", "iteration", str(number + 1), str(batch)]
+    subprocess.run(mark, check=False)
+    time.sleep(0.005)
