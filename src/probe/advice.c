@@ -1090,6 +1090,9 @@ static struct advice_choice choose(const struct work *w, unsigned cpus, int64_t 
 	struct choices all;
 	list_choices(w, cpus, &all);
 	size_t n_workers = (size_t)(all.last - all.first + 1);
+	if (n_workers == 0) {
+		return chosen;
+	}
 	for (size_t i = 0; i < 2 * all.n * n_workers; i++) { // first the best, then the smallest
 		bool second = i >= all.n * n_workers;
 		size_t at = i % (all.n * n_workers);

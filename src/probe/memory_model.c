@@ -181,11 +181,9 @@ static double largest(const struct memory_model *m, double limit, double most, e
 	if (bytes_at(m, 1, edge) > limit) {
 		return 0;
 	}
-	for (fits = 1; fails <= most; fails = fits * 2) {
-		if (bytes_at(m, fails, edge) > limit) {
-			break;
-		}
+	while (fails <= most && bytes_at(m, fails, edge) <= limit) {
 		fits = fails;
+		fails = fits * 2;
 	}
 	if (fails > most) {
 		if (bytes_at(m, most, edge) <= limit) {

@@ -276,24 +276,27 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->optimizer = copy_key(reader, "optimizer_class");
 }
 
+struct whole_epoch {
+	double seconds, samples;
+};
+
 static int compare_seconds(const void *a, const void *b)
 {
-	const struct epoch_phases *left = *(const struct epoch_phases *const *)a;
-	const struct epoch_phases *right = *(const struct epoch_phases *const *)b;
+	const struct whole_epoch *left = a, *right = b;
 	return (left->seconds > right->seconds) - (left->seconds < right->seconds);
 }
 
 // The whole epoch of median length, without the first one if there are others.
 static void read_epoch(const struct analysis *a, struct observation *o)
 {
-	const struct epoch_phases *whole[EPOCHS_MOST];
+	struct whole_epoch whole[EPOCHS_MOST];
+	const struct epoch_list *epochs = &a->tables.epochs;
 	size_t n = 0;
 	o->epoch = o->epoch_samples = NAN;
-	for (size_t i = 0; i < a->phases.n_epochs && i < a->tables.epochs.n && n < EPOCHS_MOST;
-		i++) {
+	for (size_t i = 0; i < a->phases.n_epochs && i < epochs->n && n < EPOCHS_MOST; i++) {
 		const struct epoch_phases *epoch = &a->phases.epochs[i];
-		if (!a->tables.epochs.items[i].open && epoch->samples > 0 && epoch->seconds > 0) {
-			whole[n++] = epoch;
+		if (!epochs->items[i].open && epoch->samples > 0 && epoch->seconds > 0) {
+			whole[n++] = (struct whole_epoch){epoch->seconds, (double)epoch->samples};
 		}
 	}
 	size_t first = n > 1 ? 1 : 0;
@@ -303,8 +306,8 @@ static void read_epoch(const struct analysis *a, struct observation *o)
 	}
 	if (n > 0 && !o->shortened) {
 		qsort(whole + first, n - first, sizeof(*whole), compare_seconds);
-		o->epoch = whole[first + (n - first) / 2]->seconds;
-		o->epoch_samples = (double)whole[first + (n - first) / 2]->samples;
+		o->epoch = whole[first + (n - first) / 2].seconds;
+		o->epoch_samples = whole[first + (n - first) / 2].samples;
 	}
 }
 

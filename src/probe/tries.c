@@ -518,28 +518,31 @@ static void find_gains(struct tries *t)
 	}
 }
 
+struct gained {
+	double gain;
+	size_t index; // of the candidate
+};
+
 static int compare_gains(const void *left, const void *right)
 {
-	const struct candidate *a = *(const struct candidate *const *)left;
-	const struct candidate *b = *(const struct candidate *const *)right;
-	return (a->result.gain.value < b->result.gain.value) -
-	       (a->result.gain.value > b->result.gain.value);
+	const struct gained *a = left, *b = right;
+	return (a->gain < b->gain) - (a->gain > b->gain);
 }
 
 // Joins all settings that gained, except those that contradict settings that gained more.
 static bool join_gains(const struct tries *t, struct setting_list *ret)
 {
-	const struct candidate *gained[TRIES_MOST];
+	struct gained gained[TRIES_MOST];
 	size_t n = 0, joined = 0;
 	for (size_t i = 0; i < t->n; i++) {
 		if (tried_gained(&t->items[i].result)) {
-			gained[n++] = &t->items[i];
+			gained[n++] = (struct gained){t->items[i].result.gain.value, i};
 		}
 	}
 	qsort(gained, n, sizeof(*gained), compare_gains);
 	*ret = (struct setting_list){0};
 	for (size_t i = 0; i < n; i++) {
-		joined += setting_join(ret, &gained[i]->result.settings, ret);
+		joined += setting_join(ret, &t->items[gained[i].index].result.settings, ret);
 	}
 	return joined > 1;
 }
