@@ -537,6 +537,11 @@ static void print_basis(const struct advice *a, const char *folder)
 		printf("%s%s", i == 0 ? "; not seen: " : ", ", missing[i]);
 	}
 	putchar('\n');
+	if (now->accumulated > 1) {
+		printf(INDENT "an iteration of the job accumulates %" PRId64
+			      " batches; here each counts as one\n",
+			now->accumulated);
+	}
 	if (a->interrupted) {
 		puts(INDENT "interrupted: this is what was known by then");
 	} else if (a->out_of_time) {
@@ -789,6 +794,7 @@ static json_t *probe_json(const struct advice_probe *p)
 	json_object_set_new(json, "run", json_from_text(name ? name + 1 : p->run));
 	json_object_set_new(
 		json, "batch_size", whole(o->batch_size > 0 ? o->batch_size : p->batch_size));
+	json_object_set_new(json, "accumulated", json_integer(o->accumulated));
 	json_object_set_new(json, "workers", whole(o->workers >= 0 ? o->workers : p->workers));
 	json_object_set_new(json, "limit",
 		p->limit_bytes > 0 ? json_integer((json_int_t)p->limit_bytes) : json_null());

@@ -285,6 +285,34 @@ static void take_end(struct work *w, const struct probe *probe, struct advice_pr
 	}
 }
 
+// The batch size that the job was given; -1: not known.
+static int64_t given_batch(const struct work *w, const struct advice_probe *p)
+{
+	double otherwise;
+	if (p->batch_size > 0) {
+		return p->batch_size;
+	}
+	if (placeholders_has(w->config->command, PLACEHOLDER_BATCH_SIZE, &otherwise)) {
+		return isfinite(otherwise) ? (int64_t)otherwise : PLACEHOLDER_BATCH_DEFAULT;
+	}
+	return p->seen.loader_batch_size;
+}
+
+// A job may accumulate the gradients of several batches in an iteration: as many in each run, or
+// as the loader's batch size says.
+static void divide_iterations(const struct work *w, struct advice_probe *p)
+{
+	int64_t given = given_batch(w, p), samples = p->seen.batch_size;
+	int64_t before = w->a->now ? w->a->now->seen.accumulated : 0;
+	if (given < 1 || samples <= given || samples % given != 0) {
+		return;
+	}
+	int64_t batches = samples / given;
+	if (before == 0 || batches == before || p->seen.loader_batch_size == given) {
+		observation_divide(&p->seen, batches);
+	}
+}
+
 // Runs the command of a wish, and reads what its run says. Returns 0, also if the job failed;
 // -errno if nothing was recorded.
 static int record(struct work *w, const struct wish *wish, struct advice_probe *p, char *output,
@@ -356,6 +384,9 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 		take_end(w, &probe, p);
 		note_end(&probe, p->run);
 		r = observation_read(p->run, &p->seen, e);
+		if (r == 0) {
+			divide_iterations(w, p);
+		}
 		probe_done(&probe);
 	}
 	return r;

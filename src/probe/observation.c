@@ -389,6 +389,7 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 		.loader_batch_size = -1,
 		.workers = -1,
 		.prefetch = -1,
+		.accumulated = 1,
 		.rate = {NAN, NAN, NAN},
 		.iteration = {NAN, NAN, NAN},
 		.compute = NAN,
@@ -416,6 +417,19 @@ int observation_read(const char *path, struct observation *ret, struct error *e)
 	}
 	reader_free(reader);
 	return r;
+}
+
+void observation_divide(struct observation *o, int64_t batches)
+{
+	double factor = 1 / (double)batches;
+	o->accumulated *= batches;
+	o->batch_size /= batches;
+	o->iterations *= (uint64_t)batches;
+	scale(&o->iteration, factor);
+	o->compute *= factor;
+	o->wait *= factor;
+	o->main_cpu *= factor;
+	o->leak_per_iteration *= factor;
 }
 
 void observation_done(struct observation *o)

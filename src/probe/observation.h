@@ -25,6 +25,7 @@ struct observation {
 	// The configuration, as the run shows it.
 	int64_t batch_size; // samples of a steady iteration (median)
 	int64_t loader_batch_size; // as the training loader was created
+	int64_t accumulated; // batches of which an iteration consisted (observation_divide); else 1
 	int64_t workers; // of the training loader
 	int64_t prefetch; // batches that each worker prepares ahead
 	bool pinned; // the loader copies batches to pinned memory
@@ -85,6 +86,10 @@ struct observation {
 // Reads a finished run. Returns 0, or -errno if it cannot be read. Release ret in any case.
 int observation_read(const char *path, struct observation *ret, struct error *e);
 void observation_done(struct observation *o);
+
+// Makes an iteration that accumulates the gradients of so many batches into that many iterations of
+// one batch, for models by batch size. Rates stay.
+void observation_divide(struct observation *o, int64_t batches);
 
 // Memory that counts against a cgroup's limit and cannot be dropped: anonymous, shared, kernel.
 // Parts that are not known count as 0. NAN: anonymous memory is not known.

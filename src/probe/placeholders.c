@@ -15,9 +15,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 
-// Without a default.
-#define DEFAULT_BATCH 16
-
 struct slot { // a placeholder in a word
 	size_t from, to;
 	enum placeholder kind;
@@ -113,7 +110,7 @@ static void append_value(
 	} else if (slot->text_length > 0) {
 		text_append(text, slot->text, slot->text_length);
 	} else if (slot->kind == PLACEHOLDER_BATCH_SIZE) {
-		text_format(text, "%d", DEFAULT_BATCH);
+		text_format(text, "%d", PLACEHOLDER_BATCH_DEFAULT);
 	} else if (slot->kind == PLACEHOLDER_WORKERS) {
 		text_append_string(text, "0");
 	}

@@ -18,6 +18,8 @@ enum placeholder {
 	N_PLACEHOLDERS,
 };
 
+#define PLACEHOLDER_BATCH_DEFAULT 16
+
 // Values for the placeholders. -1, and 0 for the learning rate: its default; without one 16
 // samples, 0 workers; a learning rate needs a default.
 struct placeholder_values {

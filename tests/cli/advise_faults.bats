@@ -95,6 +95,14 @@ job_with() { # BATCH
 	nothing_runs
 }
 
+@test "a job that accumulates gradients: the batch size is that of the command" {
+	run -0 --separate-stderr advise --memory 300MB --json -o kept -- --accumulate 5
+	echo "$stderr" "$output"
+	[ "$(field '[r["accumulated"] for r in runs] == [5] * len(runs)' kept/advice.json)" = True ]
+	[ "$(field 'runs[0]["batch_size"], a["largest_batch"]["missing"]' kept/advice.json)" = "(8, None)" ]
+	[ "$(field '110 < largest["value"] < 150' kept/advice.json)" = True ] # 2 MiB a sample
+}
+
 @test "a probe that is killed from outside" {
 	advise -o kept -- >printed 2>said &
 	local advising=$! job

@@ -13,6 +13,7 @@ parser.add_argument("--batch", type=int, default=8)
 parser.add_argument("--iterations", type=int, default=100000)
 parser.add_argument("--bent", action="store_true", help="batches above 64 need three times as much each")
 parser.add_argument("--catch", action="store_true", help="goes on with half the batch if memory runs out")
+parser.add_argument("--accumulate", type=int, default=1, help="batches of an iteration")
 parser.add_argument("--never", action="store_true", help="never starts an iteration")
 parser.add_argument("--terminal", action="store_true", help="needs a terminal")
 arguments = parser.parse_args()
@@ -24,13 +25,14 @@ batch = arguments.batch
 for number in range(arguments.iterations):
     size = batch + (2 * max(0, batch - 64) if arguments.bent else 0)
     try:
-        held = bytearray(size << 20)
-        held[::4096] = b"x" * len(held[::4096])
+        for _ in range(arguments.accumulate):
+            held = bytearray(size << 20)
+            held[::4096] = b"x" * len(held[::4096])
     except MemoryError:
         if not arguments.catch:
             raise
         batch //= 2
         continue
-    mark = [os.environ["STRAIN"], "mark", "iteration", str(number + 1), str(batch)]
+    mark = [os.environ["STRAIN"], "mark", "iteration", str(number + 1), str(batch * arguments.accumulate)]
     subprocess.run(mark, check=False)
     time.sleep(0.005)
