@@ -6,12 +6,18 @@ STRAIN_SHORT="10 3.0": the first pass with gradients over a loader ends after 10
 3 seconds after its first batch; all other passes end after at most 4 batches. If the first pass is
 shorter by itself, the next passes with gradients continue until they have lasted 3 seconds
 together. A probe of a few seconds then contains validation, the boundary of an epoch, the
-checkpoint and the second epoch, each of which may be the peak of memory. The script sees a loader that ends early; len(loader) is unchanged. Passes that are
-shorter by themselves are unchanged.
+checkpoint and the second epoch, each of which may be the peak of memory. The script sees a loader
+that ends early; len(loader) is unchanged. Passes that are shorter by themselves are unchanged.
+
+A loader worker shares the memory of the training process until one of them writes to it. Python's
+collector of cycles writes to all of a worker's objects when it first runs, which may be minutes
+later. In a shortened run it runs after a worker's second batch, so that the peak is seen.
 """
 
+import gc
 from time import monotonic
 
+COLLECTED_AFTER = 2  # batches of a worker
 LATER = 4  # batches of all other passes
 ITERATIONS_MOST = 1 << 20
 SECONDS_MOST = 86400.0
@@ -31,6 +37,7 @@ class Short:
 
     def __init__(self, torch, report, text):
         self._has_gradients = torch.is_grad_enabled
+        self._in_worker = torch.utils.data.get_worker_info
         self._report = report
         self._iterations, self._seconds = parse(text)
         self._least = min(self._iterations, LATER)
@@ -42,6 +49,8 @@ class Short:
         patch(data._BaseDataLoaderIter, "__init__", self._wrap_init)
         patch(data._BaseDataLoaderIter, "_reset", self._wrap_reset)
         patch(data._BaseDataLoaderIter, "__next__", self._wrap_next)
+        for fetcher in (data._utils.fetch._MapDatasetFetcher, data._utils.fetch._IterableDatasetFetcher):
+            patch(fetcher, "fetch", self._wrap_fetch)
 
     def _wrap_init(self, original):
         def __init__(iterator, *arguments, **options):
@@ -78,6 +87,16 @@ class Short:
             return batch
 
         return __next__
+
+    def _wrap_fetch(self, original):
+        def fetch(fetcher, index):
+            batch = original(fetcher, index)
+            fetcher._strain_fetched = getattr(fetcher, "_strain_fetched", 0) + 1
+            if fetcher._strain_fetched == COLLECTED_AFTER and self._in_worker() and gc.isenabled():
+                gc.collect()
+            return batch
+
+        return fetch
 
     def _is_over(self, iterator, taken):
         """Whether a pass has had enough batches, and the first one enough time."""

@@ -3,6 +3,7 @@
 """Shortened epochs: their lengths, with and without workers, and what the script's loop sees."""
 
 import functools
+import gc
 import sys
 import time
 
@@ -10,10 +11,9 @@ sys.path.insert(0, sys.argv[1])
 
 import strain_short
 import torch
-from torch.utils.data import DataLoader, TensorDataset, dataloader
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-ITERATOR = dataloader._BaseDataLoaderIter
-ORIGINALS = {name: getattr(ITERATOR, name) for name in ("__init__", "_reset", "__next__")}
+ORIGINALS = {}
 
 
 class Said:
@@ -31,7 +31,8 @@ def install(text):
     """Shortens passes from now on; returns the lines of the report."""
 
     def patch(owner, name, wrap):
-        setattr(owner, name, functools.wraps(ORIGINALS[name])(wrap(ORIGINALS[name])))
+        original = ORIGINALS.setdefault((owner, name), getattr(owner, name))
+        setattr(owner, name, functools.wraps(original)(wrap(original)))
 
     said = Said()
     strain_short.install(torch, patch, said, text)
@@ -91,6 +92,25 @@ def short_epochs():
     assert lasting(0) == 3
 
 
+class Collections(Dataset):
+    """Samples are the number of full collections of cycles in the process so far."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return gc.get_stats()[2]["collections"]
+
+
+def collected():
+    """Workers collect cycles after their second batch, the training process does not."""
+    install("10 0")
+    before = gc.get_stats()[2]["collections"]
+    for workers, after in ((0, 0), (1, 1)):
+        seen = [int(batch[0]) - before for batch in DataLoader(Collections(), 1, num_workers=workers)]
+        assert seen[:2] == [0, 0] and set(seen[2:]) == {after}, (workers, seen)
+
+
 def refused():
     """Anything but two numbers within bounds."""
     for wrong in ("", "5", "0 1", "5 -1", "5 nan", "x 1", "5 1 1", "99999999 1"):
@@ -105,5 +125,6 @@ if __name__ == "__main__":
     lengths()
     first_pass()
     short_epochs()
+    collected()
     refused()
     print("shortened as they should be")
