@@ -33,6 +33,9 @@
 #define VERIFY_ITERATIONS 10
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
+// After so many seconds of iterations a rate is taken as it is: more of them do not tell more on a
+// machine whose load changes.
+#define ENOUGH_SECONDS 12.0
 // A larger probe is made if the answer is this far beyond the largest batch size probed.
 #define REACH 8
 // A job waits for its batches if that takes this share of an iteration.
@@ -374,6 +377,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	                                               : 1,
 				  .seconds = rated ? RATE_SECONDS / 2 : 0.001,
 				  .epochs = 2,
+				  .enough = wish->whole ? 0 : ENOUGH_SECONDS,
 				  .limit_ns = wish->whole ? config->converge_ns : config->limit_ns,
 				  .look = look_at_address_space,
 				  .context = w,
@@ -841,7 +845,8 @@ static int64_t batch_to_verify(const struct advice *a, int failures)
 		return sqrt(ran * fails) > NARROW * ran ? (int64_t)sqrt(ran * fails) : 0;
 	}
 	if (a->verified_batch < 1) {
-		return (int64_t)fmin(0.95 * fails, fmax(1, a->largest.low));
+		return (int64_t)(a->pinned ? 0.96 * fails
+					   : fmin(0.95 * fails, fmax(1, a->largest.low)));
 	}
 	double next = a->failed_batch > 0 ? (fits + fails) / 2 : a->largest.value;
 	return next > NARROW * fits ? (int64_t)next : 0;
@@ -860,8 +865,8 @@ static int find_largest(struct work *w, struct error *e)
 				   a->memory.batch_min, a->memory.batch_max));
 		return 0;
 	}
-	int most = a->pinned ? 2 : VERIFIES_MAX, failures = 0;
-	for (int i = 0; i < (failures > 1 ? VERIFIES_BENT : most); i++) {
+	int failures = 0;
+	for (int i = 0; i < (failures > 1 ? VERIFIES_BENT : VERIFIES_MAX); i++) {
 		int64_t batch = batch_to_verify(a, failures);
 		if (batch < 1) {
 			break;
@@ -1054,6 +1059,9 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	                 : isfinite(a->largest.low) ? a->largest.low
 	                                            : 4 * a->rate.batch_max;
 	int64_t now = batch_of(a->now);
+	if (a->now->seen.epoch_samples > 0) { // an epoch has at least one batch
+		largest = fmin(largest, a->now->seen.epoch_samples);
+	}
 	size_t n = 0;
 	ret[n++] = now;
 	bool changes = can_set(w, false) && (!a->largest_missing || a->memory.flat);
@@ -1292,6 +1300,8 @@ static void take_best(struct work *w, const struct best *best)
 	a->gain = ratio(&best->probe->seen.rate, &a->now->seen.rate);
 	a->refuted = false;
 	a->did_not_fit = false;
+	free(a->advised_missing);
+	a->advised_missing = NULL;
 }
 
 // Looks at a run of the advised configuration. Returns whether another one should run.
@@ -1305,10 +1315,12 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			learn_failure(w, c, most);
 			return true;
 		}
+		free(a->advised_missing);
 		a->advised_missing = format("the run of batch size %" PRId64 " with %" PRId64
 					    " workers failed: %s",
 			c->batch_size, c->workers, p->reason ? p->reason : "");
-		return false;
+		*most = c->batch_size > batch_of(a->now) ? c->batch_size / 2 : 0;
+		return *most > 0;
 	}
 	bool gained = gains(a, p);
 	if (gained && (!best->probe || p->seen.rate.value > best->probe->seen.rate.value)) {

@@ -32,6 +32,7 @@
 #define LOOK_SOONEST_NS NS_PER_S
 #define PATIENCE_NS (10 * NS_PER_S)
 #define PIDS_MAX 256u
+#define ENOUGH_ITERATIONS 8
 
 struct watched {
 	const struct probe_config *config;
@@ -125,6 +126,9 @@ static bool look(struct watched *w)
 	if (phases_load(&input, &phases, &e) == 0) {
 		known = stalls_rate_is_known(&phases, w->config->error,
 			w->config->seconds > 0 ? w->config->seconds : PROBE_SECONDS);
+		known = known ||
+		        (w->config->enough > 0 && phases.iterations_s >= w->config->enough &&
+				phases.steady >= ENOUGH_ITERATIONS);
 		known = known && phases.steady >= needed_iterations(find_ahead(reader)) &&
 		        has_epochs(w, reader, &a);
 		phases_done(&phases);
