@@ -54,9 +54,7 @@ JOBS = {
 OPTIMIZERS = ("adam", "sgd")
 MALLOC = {
     "default": {},
-    # And no huge pages: after some 15 s khugepaged copies those of the dataset into each forked worker.
-    "pinned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "65536",
-               "NUMPY_MADVISE_HUGEPAGE": "0"},
+    "pinned": {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "MALLOC_TOP_PAD_": "65536"},
 }  # fmt: skip
 PARTS = ("largest", "safe", "workers", "grid")
 
