@@ -95,6 +95,11 @@ def environment():
     return {k: v for k, v in os.environ.items() if not k.startswith("STRAIN_")}
 
 
+def inside(group, command):
+    """The command, as a list, wrapped to run in a cgroup."""
+    return ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
+
+
 class Recording:
     """A job under `strain run`, and the pid of its recorder."""
 

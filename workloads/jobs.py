@@ -17,8 +17,8 @@ import sys
 import synthetic
 
 # The function that makes a model; the edge of the images in its publication, and of the smallest
-# possible ones; the learning rate of Adam.
-Model = collections.namedtuple("Model", "make image_size smallest learning_rate")
+# possible ones; the learning rate of Adam; for a model of clips, the number of frames and the fewest possible.
+Model = collections.namedtuple("Model", "make image_size smallest learning_rate frames fewest_frames", defaults=(0, 0))
 
 
 class Problem(Exception):
@@ -45,8 +45,9 @@ def known_dataset(text):
     return text
 
 
-def parse_options(description, models):
-    """The command line, the same for each framework."""
+def parse_options(description, models, optimizers=()):
+    """The command line, the same for each framework, except that optimizers, steps and frames can be chosen only where
+    optimizers are given."""
     positive, any_number = at_least(1), at_least(0)
     parser = argparse.ArgumentParser(description=description)
     add = parser.add_argument
@@ -64,14 +65,29 @@ def parse_options(description, models):
     add("--threads", type=positive, help="threads that compute, in each process")
     add("--processes", type=positive, default=1, help="so many train together, data-parallel")
     add("--seed", type=int, default=1, help="of images, weights and orders")
+    if optimizers:
+        add("--optimizer", choices=optimizers, default=optimizers[0])
+        add("--steps", type=positive, help="end each pass after so many batches")
+        add("--frames", type=positive, help="frames of a clip, for models of clips")
     options = parser.parse_args()
     model = models[options.model]
     options.image_size = options.image_size or model.image_size
     if options.image_size < model.smallest:
         parser.error(f"{options.model} needs images of at least {model.smallest} pixels")
+    if optimizers:
+        choose_frames(options, model, parser)
     if options.batch_size % options.processes:
         parser.error(f"{options.processes} processes cannot share batches of {options.batch_size}")
     return options
+
+
+def choose_frames(options, model, parser):
+    """Sets the frames of a clip; 0: the model is of images."""
+    if options.frames and not model.frames:
+        parser.error(f"{options.model} is a model of images, not of clips: --frames does not apply")
+    options.frames = options.frames or model.frames
+    if options.frames < model.fewest_frames:
+        parser.error(f"{options.model} needs clips of at least {model.fewest_frames} frames")
 
 
 def check_samples(options, samples):

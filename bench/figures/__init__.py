@@ -19,4 +19,5 @@ NAMES = [
     "hooks",
     "sweep",
     "lists",
+    "advise",
 ]

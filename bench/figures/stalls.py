@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import PYTHON, ROOT, STRAIN, Result, Skip, environment, trainer_script
+from harness import PYTHON, ROOT, STRAIN, Result, Skip, environment, inside, trainer_script
 
 IMAGES, BYTES_PER_S = 1500, 4_000_000
 BLKIO = Path("/sys/fs/cgroup/blkio")
@@ -43,11 +43,6 @@ def throttled(folder):
                 group.rmdir()
                 break
             time.sleep(0.1)
-
-
-def inside(group, command):
-    """The command, as a list, wrapped to run in the cgroup."""
-    return ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", *command]
 
 
 def whole_epoch(job):

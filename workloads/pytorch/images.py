@@ -82,13 +82,33 @@ class Numbered(Subset):
         return self.dataset[self.indices[number % len(self.indices)]]
 
 
+class Clips(Dataset):
+    """Clips from the images of a dataset: float32 [3, frames, rows, columns]. Each image moves over the frames, by whole
+    pixels, and leaves at one edge to come in at the other one. Its number gives the direction."""
+
+    def __init__(self, images, frames):
+        self.images, self.frames = images, frames
+        self.edge, self.class_count = images.edge, images.class_count
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, number):
+        image, kind = self.images[number]
+        down, right = number % 3 - 1, number // 3 % 3 - 1  # pixels per frame
+        frames = [image.roll((at * down, at * right), (1, 2)) for at in range(self.frames)]
+        return torch.stack(frames, 1), kind
+
+
 class Order(Sampler):
     """Numbers of one process's share of each batch; the batches do not depend on the number of processes."""
 
     def __init__(self, samples, options, rank):
         super().__init__(None)
         self.samples, self.seed = samples, options.seed
-        self.count = samples // options.batch_size * options.batch_size // options.processes
+        batches = samples // options.batch_size
+        batches = min(batches, options.steps or batches)
+        self.count = batches * options.batch_size // options.processes
         self.rank, self.processes = rank, options.processes
         self.epoch = 0
 
@@ -102,7 +122,15 @@ class Order(Sampler):
 
 
 def split(options):
-    """Training and validation images (None: no validation) by --dataset and --samples."""
+    """Training and validation images or clips (None: no validation) by --dataset and --samples."""
+    training, unseen = split_images(options)
+    if options.frames:
+        return Clips(training, options.frames), unseen and Clips(unseen, options.frames)
+    return training, unseen
+
+
+def split_images(options):
+    """The images themselves."""
     held_out = options.validation_samples
     if options.dataset in synthetic.SAMPLES:
         samples = options.samples or synthetic.SAMPLES[options.dataset]

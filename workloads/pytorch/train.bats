@@ -39,7 +39,49 @@ alexnet 61100840
 vgg16 138357544
 inception3 27161264
 resnet34 21797672
-resnet50 25557032' ]
+resnet50 25557032
+resnet152 60192808
+densenet121 7978856
+densenet201 20013928
+conv3d 246184
+lstm 1145832' ]
+}
+
+@test "clips and sequences train, with both optimizers, and passes end after the steps" {
+	for options in 'conv3d --frames 4' 'conv3d --frames 4 --image-size 48 --optimizer sgd' lstm 'lstm --optimizer sgd'; do
+		# shellcheck disable=SC2086
+		run -0 "$python" "$SCRIPT" --model $options --samples 2000 --steps 20 --batch-size 8 --workers 0 --epochs 2 \
+			--validation-samples 400 --threads 1
+		echo "$output"
+		[[ "${lines[0]}" == "${options%% *}: "*" parameters, 2000 images, batch size 8, 0 workers, cpu"* ]]
+		[[ "${lines[4]}" =~ ^validation\ 2/2\ \ loss\ [0-9.]+\ \ accuracy\ [01]\.[0-9]{3}\ \ ([0-9.]+)\ s\ \ ([0-9]+)\ images/s$ ]]
+	done
+}
+
+@test "the optimizer and the steps are those of the options" {
+	run -0 "$python" - <<-EOF
+		import sys
+		sys.path[:0] = ["${SCRIPT%/*}", "${SCRIPT%/*}/..", "${SCRIPT%/*}/../datasets"]
+		sys.argv[1:] = ["--model", "lstm", "--optimizer", "sgd", "--steps", "3", "--samples", "200"]
+		sys.dont_write_bytecode = True
+		import images, jobs, train
+		options = jobs.parse_options("", train.MODELS, ("adam", "sgd"))
+		model = train.make_model(options, 10, "cpu")
+		optimizer = train.make_optimizer(options, model.parameters())
+		print(type(optimizer).__name__, optimizer.defaults["lr"], len(images.Order(200, options, 0)))
+		options.optimizer, options.steps = "adam", None
+		optimizer = train.make_optimizer(options, model.parameters())
+		print(type(optimizer).__name__, optimizer.defaults["lr"], len(images.Order(200, options, 0)))
+	EOF
+	[ "$output" = 'SGD 0.01 96
+Adam 0.001 192' ]
+}
+
+@test "frames that a model cannot have are refused" {
+	run -2 "$python" "$SCRIPT" --frames 8
+	[[ "$output" == *"cnn is a model of images, not of clips: --frames does not apply" ]]
+	run -2 "$python" "$SCRIPT" --model conv3d --frames 3
+	[[ "$output" == *"conv3d needs clips of at least 4 frames" ]]
 }
 
 @test "images are resized for models that need larger ones, and it says so" {

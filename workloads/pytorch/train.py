@@ -10,8 +10,8 @@ An ordinary training script, without any code for measurements. With Debian's or
 
 dt1 and dt2 are in memory as float32, 12 kB per image, shared by forked loader workers. The dataset can
 also be a folder of images with a folder for each class, as written by workloads/datasets/make.py. The
-workers decode and crop these (needs python3-torchvision, like all models except the CNN). The job trains
-on GPUs if PyTorch finds enough of them for the processes. See ../README.md.
+workers decode and crop these (needs python3-torchvision, like all models except cnn, conv3d and lstm). The
+job trains on GPUs if PyTorch finds enough of them for the processes. See ../README.md.
 """
 
 import contextlib
@@ -45,7 +45,9 @@ def make_loader(dataset, order, options, device):
 def forward(model, inputs, classes, size):
     """Outputs and loss, with that of Inception's second head."""
     if inputs.shape[-1] != size:
-        inputs = functional.interpolate(inputs, size, mode="bilinear", align_corners=False)
+        mode = "trilinear" if inputs.dim() == 5 else "bilinear"  # frames keep their number
+        sizes = (*inputs.shape[2:-2], size, size)
+        inputs = functional.interpolate(inputs, sizes, mode=mode, align_corners=False)
     outputs = model(inputs)
     if isinstance(outputs, tuple):
         outputs, second = outputs
@@ -120,6 +122,14 @@ def make_model(options, classes, device):
     return torch.nn.parallel.DistributedDataParallel(model, device_ids=ids)
 
 
+def make_optimizer(options, parameters):
+    """Adam with the model's learning rate, or SGD with momentum and ten times that rate."""
+    rate = MODELS[options.model].learning_rate
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=10 * rate, momentum=0.9)
+    return torch.optim.Adam(parameters, lr=rate)
+
+
 def train(options, training, unseen, rank):
     """The work of each process."""
     device = choose_device(options, rank)
@@ -129,7 +139,7 @@ def train(options, training, unseen, rank):
     if unseen:
         check = make_loader(unseen, images.Order(len(unseen), options, rank), options, device)
     model = make_model(options, training.class_count, device)
-    optimizer = torch.optim.Adam(model.parameters(), lr=MODELS[options.model].learning_rate)
+    optimizer = make_optimizer(options, model.parameters())
     if rank == 0:
         parameters = sum(p.numel() for p in model.parameters())
         jobs.announce(options, parameters, len(training), device.type, training.edge)
@@ -180,7 +190,7 @@ def others(options, training, unseen, place):
 
 def main():
     """Trains in this process, and in others."""
-    options = jobs.parse_options("Train an image classifier with PyTorch.", MODELS)
+    options = jobs.parse_options("Train an image classifier with PyTorch.", MODELS, ("adam", "sgd"))
     if options.threads and options.processes == 1:
         torch.set_num_threads(options.threads)
     training, unseen = images.split(options)
