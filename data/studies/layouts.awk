@@ -87,8 +87,8 @@ function put_value(text,   parts, n, i, at, name, out) {
 			fail("expected title, published or scale, found '" name "'")
 		}
 	}
-	if (++n_values > 3) {
-		fail("more than 3 values")
+	if (++n_values > 5) {
+		fail("more than 5 values")
 	}
 	values = values (n_values > 1 ? ", " : "") "{" out ", .published_scale = " scale "}"
 }

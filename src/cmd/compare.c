@@ -911,7 +911,8 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 {
 	struct catalogue c = {0};
 	struct chosen chosen = {0};
-	int status = selection_read(compare->paths, compare->n_paths, false, &c);
+	int status = selection_read(
+		compare->paths, compare->n_paths, &(struct catalogue_options){0}, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}

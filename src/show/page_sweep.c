@@ -614,11 +614,22 @@ static json_t *measure_json(struct builder *b, size_t id)
 	return json;
 }
 
+// Whether the measure is of no use for these runs: only folders of `strain advise` have answers.
+static bool is_left_out(const struct builder *b, enum measure_id id)
+{
+	bool any = !measure_is_of_advice(id);
+	for (size_t i = 0; i < b->catalogue->n && !any; i++) {
+		any = isfinite(b->rows[i].run->measures[id]);
+	}
+	return !any;
+}
+
 static json_t *measures_json(struct builder *b)
 {
 	json_t *json = json_array();
 	for (size_t id = 0; id < N_MEASURES; id++) {
-		if (measures[id].kind != MEASURE_KIND_WORDS) {
+		if (measures[id].kind != MEASURE_KIND_WORDS &&
+			!is_left_out(b, (enum measure_id)id)) {
 			json_array_append_new(json, measure_json(b, id));
 		}
 	}

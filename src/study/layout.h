@@ -16,7 +16,7 @@
 #include "study/pivot.h"
 
 #define LAYOUT_LABELS 4
-#define LAYOUT_VALUES 3
+#define LAYOUT_VALUES 5
 
 enum layout_kind {
 	LAYOUT_TABLE, // a cell for each row and column, with one or a few values
