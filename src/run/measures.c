@@ -458,7 +458,7 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_LARGEST_BATCH] = {"largest_batch", "largest batch size", "{sample}",
 		MEASURE_KIND_COUNT, BETTER_MORE, true,
 		"strain advise: the largest batch size that fits; the largest that ran, if one "
-                "did.",
+		"did.",
 		NULL},
 	[MEASURE_LARGEST_BATCH_LOW] = {"largest_batch_low", "largest batch size, low", "{sample}",
 		MEASURE_KIND_COUNT, BETTER_MORE, true,

@@ -17,8 +17,8 @@ struct catalogue {
 	size_t n;
 	char **unreadable; // [n_unreadable] lines "PATH: why": files that should be runs
 	size_t n_unreadable;
-	// [n_notices] lines "PATH: what is lost", of damaged runs, and of answers of `strain advise`
-	// that cannot be read
+	// [n_notices] lines "PATH: what is lost", of damaged runs, and of answers of `strain
+	// advise` that cannot be read
 	char **notices;
 	size_t n_notices;
 };
