@@ -39,8 +39,10 @@
 #include "record/job/name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
+#include "runfile/database.h"
 #include "show/json.h"
 #include "show/table.h"
+#include "study/kept_advice.h"
 #include "verdict/setting.h"
 #include "verdict/verdict.h"
 
@@ -751,6 +753,7 @@ enum {
 	OPTION_CPU_SPEED,
 	OPTION_VERIFY,
 	OPTION_EPOCHS,
+	OPTION_LABEL,
 };
 
 enum { FROM_MOST = 64 };
@@ -786,6 +789,8 @@ struct advise_options {
 	struct what_if_values wanted; // of --from, without memory and CPUs
 	bool verify;
 	int64_t epochs; // 0: not known
+	const char *labels[ADVICE_LABELS_MAX]; // "NAME=VALUE"
+	size_t n_labels;
 };
 
 static const struct argp_option options[] = {
@@ -809,6 +814,10 @@ static const struct argp_option options[] = {
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
 	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
+	{"label", OPTION_LABEL, "NAME=VALUE", 0,
+		"attach a label to the runs, by which answers are compared (model=resnet50); may "
+		"be repeated",
+		0},
 	{"sbatch", OPTION_SBATCH, NULL, 0,
 		"print the header of a Slurm job script for what the advised configuration needs",
 		0},
@@ -887,6 +896,25 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 			wrong);
 	}
 	o->n_with++;
+	return 0;
+}
+
+static int parse_label(const char *argument, struct advise_options *o, struct error *e)
+{
+	const char *equals = strchr(argument, '=');
+	size_t length = equals ? (size_t)(equals - argument) : 0;
+	bool plain = strcspn(argument, " ") >= length;
+	for (const char *c = argument; *c; c++) {
+		plain = plain && (unsigned char)*c >= ' ' && *c != 0x7f;
+	}
+	if (length == 0 || length > RUN_LABEL_NAME_BYTES_MAX ||
+		strlen(argument) - length - 1 > RUN_LABEL_VALUE_BYTES_MAX || !plain) {
+		return error_set(e, EINVAL, "expected NAME=VALUE, found '%s'", argument);
+	}
+	if (o->n_labels == ADVICE_LABELS_MAX) {
+		return error_set(e, E2BIG, "expected at most %d labels", ADVICE_LABELS_MAX);
+	}
+	o->labels[o->n_labels++] = argument;
 	return 0;
 }
 
@@ -1075,6 +1103,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "scale-learning-rate";
 		result = parse_scaling(argument, o, &e);
 		break;
+	case OPTION_LABEL:
+		option = "label";
+		result = parse_label(argument, o, &e);
+		break;
 	case OPTION_THESIS:
 		o->thesis = true;
 		break;
@@ -1233,7 +1265,7 @@ static int write_answer(
 {
 	_cleanup_text_ struct text path = {0};
 	json_t *json = advise_answer_json(a, config);
-	text_format(&path, "%s/advice.json", config->folder);
+	text_format(&path, "%s/" KEPT_ADVICE_NAME, config->folder);
 	if (!json || path.failed) {
 		json_decref(json);
 		return command_fail("out of memory");
@@ -1268,6 +1300,8 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	const struct advice_config config = {
 		.command = o->command,
 		.folder = folder,
+		.labels = o->labels,
+		.n_labels = o->n_labels,
 		.memory_bytes = o->memory_bytes,
 		.cpus = (unsigned)o->cpus,
 		.margin = o->margin,
@@ -1360,9 +1394,10 @@ static const char *find_wrong(const struct advise_options *o)
 		return "advise: expected one of --stalls and --try";
 	}
 	if ((o->stalls || o->tries) &&
-		(o->memory_bytes || o->cpus || o->request || o->verify || o->epochs)) {
-		return "advise: --memory, --cpus, --sbatch, --docker, --kubernetes, --epochs and "
-		       "--verify do not go with --stalls and --try";
+		(o->memory_bytes || o->cpus || o->request || o->verify || o->epochs ||
+			o->n_labels > 0)) {
+		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
+		       "--epochs and --verify do not go with --stalls and --try";
 	}
 	double unused;
 	bool command = o->command && o->command[0];
