@@ -1259,35 +1259,48 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
-// The answer, also as FOLDER/advice.json.
+// Keeps the answer, and the page that is printed of it, as FOLDER/advice.json. An exit status.
+static int keep_answer(json_t *json, const struct advise_options *o, const struct advice *a,
+	const struct advice_config *config, const char *folder)
+{
+	_cleanup_text_ struct text path = {0};
+	struct error e = {0};
+	text_format(&path, "%s/" KEPT_ADVICE_NAME, config->folder);
+	json_object_set_new(json, "page", advise_answer_page(a, config, folder, o->thesis));
+	_cleanup_free_ char *whole = json_to_text(json);
+	json_object_del(json, "page");
+	if (!whole || path.failed) {
+		return command_fail("out of memory");
+	}
+	return whole_file_write(path.data, whole, strlen(whole), &e) < 0
+	               ? command_fail("%s", e.text)
+	               : STATUS_OK;
+}
+
+// Keeps the answer and prints it.
 static int write_answer(
 	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
 {
-	_cleanup_text_ struct text path = {0};
 	json_t *json = advise_answer_json(a, config);
-	text_format(&path, "%s/" KEPT_ADVICE_NAME, config->folder);
-	if (!json || path.failed) {
-		json_decref(json);
+	if (!json) {
 		return command_fail("out of memory");
 	}
-	int status = STATUS_OK;
-	struct error e = {0};
-	_cleanup_free_ char *whole = json_to_text(json);
-	if (!whole || whole_file_write(path.data, whole, strlen(whole), &e) < 0) {
-		status = command_fail("%s", whole ? e.text : "out of memory");
-	}
-	if (o->request != REQUEST_NONE && !o->json) {
+	const char *slash = strrchr(config->folder, '/');
+	const char *folder = slash ? slash + 1 : config->folder;
+	int status = keep_answer(json, o, a, config, folder);
+	if (o->json) {
+		if (json_write(json, stdout) < 0) {
+			return command_fail("cannot write: %s", strerrordesc_np(errno));
+		}
+	} else if (o->request != REQUEST_NONE) {
 		json_decref(json);
 		advise_answer_request(a, config, o->request);
-	} else if (!o->json) {
+	} else {
 		json_decref(json);
-		const char *name = strrchr(config->folder, '/');
-		advise_answer_print(a, config, name ? name + 1 : config->folder);
+		advise_answer_print(stdout, a, config, folder);
 		if (o->thesis) {
-			advise_answer_print_thesis(a);
+			advise_answer_print_thesis(stdout, a);
 		}
-	} else if (json_write(json, stdout) < 0) {
-		return command_fail("cannot write: %s", strerrordesc_np(errno));
 	}
 	int written = reading_finish();
 	return status != STATUS_OK ? status : written;

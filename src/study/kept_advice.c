@@ -299,6 +299,30 @@ static int read_convergence(struct kept_advice *a, struct error *e)
 	return r;
 }
 
+// What was printed --------------------------------------------------------------------------------
+
+static int read_page(struct kept_advice *a, struct error *e)
+{
+	const json_t *list = json_object_get(a->json, "page");
+	size_t n = json_array_size(list);
+	if (list && !json_is_array(list) && !json_is_null(list)) {
+		return wrong_type(NULL, "page", "an array or null", list, e);
+	}
+	if (n > KEPT_LINES_MAX) {
+		return error_set(e, EBADMSG, "page: expected at most %d lines, found %zu",
+			KEPT_LINES_MAX, n);
+	}
+	for (size_t i = 0; i < n; i++) {
+		const json_t *line = json_array_get(list, i);
+		if (!json_is_string(line)) {
+			return wrong_type(NULL, "page[]", "a string", line, e);
+		}
+		a->page[i] = json_string_value(line);
+	}
+	a->n_page = n;
+	return 0;
+}
+
 // Reading -----------------------------------------------------------------------------------------
 
 static int read_answer(struct kept_advice *a, struct error *e)
@@ -314,7 +338,8 @@ static int read_answer(struct kept_advice *a, struct error *e)
 	compute_error(a);
 	r = r < 0 ? r : read_limit(a, e);
 	r = r < 0 ? r : read_runs(a, e);
-	return r < 0 ? r : read_convergence(a, e);
+	r = r < 0 ? r : read_convergence(a, e);
+	return r < 0 ? r : read_page(a, e);
 }
 
 int kept_advice_parse(const char *data, size_t length, struct kept_advice *ret, struct error *e)

@@ -17,7 +17,7 @@
 
 #define KEPT_ADVICE_NAME "advice.json"
 
-enum { KEPT_ADVICE_BYTES_MAX = 1 << 20, KEPT_RUNS_MAX = 64 };
+enum { KEPT_ADVICE_BYTES_MAX = 1 << 20, KEPT_RUNS_MAX = 64, KEPT_LINES_MAX = 256 };
 
 // A run of the answer. Texts are parts of its JSON.
 struct kept_run {
@@ -36,6 +36,8 @@ struct kept_advice {
 	struct kept_run
 		runs[KEPT_RUNS_MAX]; // [n_runs] in their order; the first carries the measures
 	size_t n_runs;
+	const char *page[KEPT_LINES_MAX]; // [n_page] the lines that were printed; 0: not kept
+	size_t n_page;
 	char memory[32]; // the limit, if it was set: "4GiB"; "": none was
 };
 
