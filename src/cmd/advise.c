@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cmd/advise_answer.h"
@@ -1259,16 +1260,36 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
-// Keeps the answer, and the page that is printed of it, as FOLDER/advice.json. An exit status.
-static int keep_answer(json_t *json, const struct advise_options *o, const struct advice *a,
+// The words of an array without secrets; a new reference; NULL: out of memory.
+static json_t *mask_words(const json_t *words)
+{
+	_cleanup_text_ struct text masked = {0};
+	_cleanup_free_ char **list = calloc(json_array_size(words) + 1, sizeof(*list));
+	for (size_t i = 0; list && i < json_array_size(words); i++) {
+		// Only read.
+		list[i] = (char *)(uintptr_t)json_string_value(json_array_get(words, i));
+	}
+	if (list) {
+		secret_append_arguments(&masked, list);
+	}
+	return list && !masked.failed ? json_loads(masked.data, 0, NULL) : NULL;
+}
+
+// Keeps the answer, and the page that is printed of it, as FOLDER/advice.json, without secrets. An
+// exit status.
+static int keep_answer(const json_t *answer, const struct advise_options *o, const struct advice *a,
 	const struct advice_config *config, const char *folder)
 {
 	_cleanup_text_ struct text path = {0};
 	struct error e = {0};
 	text_format(&path, "%s/" KEPT_ADVICE_NAME, config->folder);
-	json_object_set_new(json, "page", advise_answer_page(a, config, folder, o->thesis));
-	_cleanup_free_ char *whole = json_to_text(json);
-	json_object_del(json, "page");
+	json_t *json = json_deep_copy(answer),
+	       *command = mask_words(json_object_get(json, "command"));
+	json_t *page = advise_answer_page(a, config, folder, o->thesis);
+	bool failed = json_object_set_new(json, "command", command) < 0;
+	failed |= json_object_set_new(json, "page", page) < 0;
+	_cleanup_free_ char *whole = failed ? NULL : json_to_text(json);
+	json_decref(json);
 	if (!whole || path.failed) {
 		return command_fail("out of memory");
 	}

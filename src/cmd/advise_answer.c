@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "probe/placeholders.h"
 #include "show/json.h"
@@ -889,8 +890,10 @@ json_t *advise_answer_page(
 		advise_answer_print_thesis(out, a);
 	}
 	bool whole = fclose(out) == 0;
-	json_t *lines = whole ? json_array() : NULL;
-	char *rest = whole ? text : NULL;
+	_cleanup_text_ struct text masked = {0};
+	secret_append_text(&masked, whole ? text : "", whole ? length : 0);
+	json_t *lines = whole && !masked.failed ? json_array() : NULL;
+	char *rest = masked.data;
 	for (char *line; lines && rest && *rest && (line = strsep(&rest, "\n"));) {
 		json_array_append_new(lines, json_from_text(line));
 	}

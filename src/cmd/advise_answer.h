@@ -15,7 +15,7 @@ void advise_answer_print(
 	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder);
 // Prints what the rules of Tripathi 2019 estimate from the same runs.
 void advise_answer_print_thesis(FILE *out, const struct advice *a);
-// Both as an array of lines; a new reference; NULL: out of memory.
+// Both as an array of lines without secrets; a new reference; NULL: out of memory.
 json_t *advise_answer_page(const struct advice *a, const struct advice_config *config,
 	const char *folder, bool thesis);
 // Prints a request for what the advised configuration needs, in the words of a scheduler, and its
