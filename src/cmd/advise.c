@@ -1275,19 +1275,15 @@ static json_t *mask_words(const json_t *words)
 	return list && !masked.failed ? json_loads(masked.data, 0, NULL) : NULL;
 }
 
-// Keeps the answer, and the page that is printed of it, as FOLDER/advice.json, without secrets. An
-// exit status.
-static int keep_answer(const json_t *answer, const struct advise_options *o, const struct advice *a,
-	const struct advice_config *config, const char *folder)
+// Keeps the answer as FOLDER/advice.json, without secrets. An exit status.
+static int keep_answer(const json_t *answer, const char *folder)
 {
 	_cleanup_text_ struct text path = {0};
 	struct error e = {0};
-	text_format(&path, "%s/" KEPT_ADVICE_NAME, config->folder);
-	json_t *json = json_deep_copy(answer),
-	       *command = mask_words(json_object_get(json, "command"));
-	json_t *page = advise_answer_page(a, config, folder, o->thesis);
+	text_format(&path, "%s/" KEPT_ADVICE_NAME, folder);
+	json_t *json = json_deep_copy(answer);
+	json_t *command = mask_words(json_object_get(answer, "command"));
 	bool failed = json_object_set_new(json, "command", command) < 0;
-	failed |= json_object_set_new(json, "page", page) < 0;
 	_cleanup_free_ char *whole = failed ? NULL : json_to_text(json);
 	json_decref(json);
 	if (!whole || path.failed) {
@@ -1302,13 +1298,15 @@ static int keep_answer(const json_t *answer, const struct advise_options *o, con
 static int write_answer(
 	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
 {
-	json_t *json = advise_answer_json(a, config);
-	if (!json) {
-		return command_fail("out of memory");
-	}
 	const char *slash = strrchr(config->folder, '/');
 	const char *folder = slash ? slash + 1 : config->folder;
-	int status = keep_answer(json, o, a, config, folder);
+	json_t *json = advise_answer_json(a, config);
+	json_t *page = advise_answer_page(a, config, folder, o->thesis);
+	if (json_object_set_new(json, "page", page) < 0) {
+		json_decref(json);
+		return command_fail("out of memory");
+	}
+	int status = keep_answer(json, config->folder);
 	if (o->json) {
 		if (json_write(json, stdout) < 0) {
 			return command_fail("cannot write: %s", strerrordesc_np(errno));
@@ -1405,11 +1403,12 @@ static const char *find_wrong_from(const struct advise_options *o)
 	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
 	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
 	if (!o->from) {
-		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from" : NULL;
+		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from"
+		              : NULL;
 	}
-	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis) {
+	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0) {
 		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
-		       "--kubernetes, --validate and --thesis";
+		       "--kubernetes, --validate, --thesis and --label";
 	}
 	if (o->n_runs == 0) {
 		return "advise: --from: expected a run";
@@ -1427,9 +1426,8 @@ static const char *find_wrong(const struct advise_options *o)
 	if (o->stalls && o->tries) {
 		return "advise: expected one of --stalls and --try";
 	}
-	if ((o->stalls || o->tries) &&
-		(o->memory_bytes || o->cpus || o->request || o->verify || o->epochs ||
-			o->n_labels > 0)) {
+	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request || o->verify ||
+					       o->epochs || o->n_labels > 0)) {
 		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
 		       "--epochs and --verify do not go with --stalls and --try";
 	}

@@ -448,14 +448,14 @@ static int print_json(const struct listing *l, const struct table *t)
 		const struct digest *run = l->items[i].run;
 		if (l->items[i].trials) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
-			if (!run->sweep_directory) {
-				json_object_set_new(row, "measures", answer_json(run));
-			}
+		}
+		if (l->items[i].trials && run->sweep_directory) {
 			continue;
 		}
 		const struct overview o = {.labels = run->labels, .n_labels = run->n_labels};
 		json_object_set_new(row, "labels", reading_labels(&o));
-		json_object_set_new(row, "measures", measures_json(run));
+		json_object_set_new(row, "measures",
+			l->items[i].trials ? answer_json(run) : measures_json(run));
 	}
 	return json_write(rows, stdout);
 }

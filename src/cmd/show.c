@@ -434,7 +434,6 @@ static int show_advice(const char *directory, bool json)
 	}
 	int status;
 	if (json) {
-		json_object_del(answer.json, "page");
 		int r = json_write(json_incref(answer.json), stdout);
 		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
 		               : reading_finish();
