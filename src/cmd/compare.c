@@ -911,8 +911,9 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 {
 	struct catalogue c = {0};
 	struct chosen chosen = {0};
-	int status = selection_read(
-		compare->paths, compare->n_paths, &(struct catalogue_options){0}, &c);
+	const struct catalogue_options wanted = {
+		.advice = compare->layout.name && layout_show_needs_advice(compare->layout.name)};
+	int status = selection_read(compare->paths, compare->n_paths, &wanted, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}

@@ -1114,3 +1114,9 @@ const struct layout *layout_by_name(const char *name)
 	}
 	return NULL;
 }
+
+bool layout_is_of_advice(const struct layout *l)
+{
+	const char *measure = l->values[0].measure;
+	return measure && measure_is_of_advice(measure_by_name(measure));
+}
