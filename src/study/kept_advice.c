@@ -335,6 +335,10 @@ static int read_answer(struct kept_advice *a, struct error *e)
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers) && r == 0; i++) {
 		r = read_measure(a, &numbers[i], e);
 	}
+	if (json_is_true(json_object_get(json_object_get(a->json, "advised"), "keep")) &&
+		isnan(a->numbers[MEASURE_ADVISED_GAIN])) {
+		a->reasons[MEASURE_ADVISED_GAIN] = "the present configuration is kept";
+	}
 	compute_error(a);
 	r = r < 0 ? r : read_limit(a, e);
 	r = r < 0 ? r : read_runs(a, e);
