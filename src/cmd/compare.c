@@ -485,7 +485,7 @@ static void add_labels(struct argp_state *state, const char *option, char *argum
 static void print_measures(void)
 {
 	for (size_t i = 0; i < N_MEASURES; i++) {
-		printf("%-24s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
+		printf("%-26s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
 	}
 	exit(reading_finish());
 }
