@@ -35,7 +35,7 @@ advise() { # MODEL LIMIT
 	fi
 	rm -rf "$kept" # of a call that ended early
 	echo "tripathi2019-advice: $1, memory $2" >&2
-	# shellcheck disable=SC2086 # arguments of the job, and none or two of strain
+	# shellcheck disable=SC2046,SC2086 # arguments of the job, and none or two of strain
 	"$strain" advise -o "$kept" --label "model=$1" $([ "$2" = - ] || echo "--memory $2") --thesis \
 		--time "${TIME:-10min}" --validate="${VALIDATE:-2min}" -- \
 		"$here/../workloads/train" --framework pytorch --model "$1" \

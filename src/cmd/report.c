@@ -455,7 +455,7 @@ static const struct argp report_argp = {
 	.doc = "Write an HTML page of runs, or a figure for a paper. The page is self-contained: "
 	       "any browser opens it from the file, without a network. For a sweep, a folder of "
 	       "strain advise or a directory of runs it has a table, curves, a heat map and the "
-               "details of each run. With a "
+	       "details of each run. With a "
 	       "FILE that ends with .pdf, .svg or .png, draw memory, traffic and utilisation over "
 	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 };
