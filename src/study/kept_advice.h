@@ -50,9 +50,10 @@ int kept_advice_read(const char *directory, struct kept_advice *ret, struct erro
 int kept_advice_parse(const char *data, size_t length, struct kept_advice *ret, struct error *e);
 void kept_advice_done(struct kept_advice *a);
 
-// Adds to the digest of the run in FILE (without directory) what the answer says of it: the labels
-// step, batch_size, workers and memory where the run has none of that name, and measures. -ENOMEM.
-int kept_advice_tell(const struct kept_advice *a, const char *file, struct digest *run);
+// Adds to the digest d of the run in FILE (without directory) what the answer says of it: the
+// labels step, batch_size, workers and memory where the run has none of that name, and measures.
+// -ENOMEM.
+int kept_advice_tell(const struct kept_advice *a, const char *file, struct digest *d);
 
 // Why a run that belongs to no answer lacks its measures.
 extern const char kept_advice_none[];
