@@ -26,6 +26,10 @@ static const char introduction[] =
 	"`-o`, a figure made of numbers is\nprinted as a table. `--where LABEL=VALUE` narrows the "
 	"runs, `--format latex` makes a table for a\npaper, `--keep-script FOLDER` keeps a "
 	"figure's gnuplot script.\n\n"
+	"Some tables show what `strain advise` answered. It keeps an answer in the folder of its "
+	"runs: name these folders.\nAn answer belongs to the first run of its folder, which has "
+	"the label `step=now`, and has the labels of\n`strain advise --label NAME=VALUE`; "
+	"`memory` is the limit. `strain compare --value help` lists the measures of\nanswers.\n\n"
 	"![torres2021-fig7 of the 21 runs of examples/torres2021.yaml on a machine of two cores "
 	"without a GPU: host memory over time by batch size](torres2021-fig7.png)\n";
 
@@ -44,11 +48,11 @@ static bool has_numbers(const struct layout *l)
 }
 
 // "torres2021" of "examples/torres2021.yaml"
-static void print_sweep(const char *plan)
+static void print_name(const char *path)
 {
-	const char *name = strrchr(plan, '/');
-	name = name ? name + 1 : plan;
-	printf("%.*s.sweep", (int)strcspn(name, "."), name);
+	const char *name = strrchr(path, '/');
+	name = name ? name + 1 : path;
+	printf("%.*s", (int)strcspn(name, "."), name);
 }
 
 static void print_command(const struct layout *l)
@@ -59,9 +63,12 @@ static void print_command(const struct layout *l)
 		return;
 	}
 	fputs("`strain compare ", stdout);
-	if (needs_runs(l) && d->plan) {
-		print_sweep(d->plan);
-		putchar(' ');
+	if (layout_is_of_advice(l) && d->advice) {
+		print_name(d->advice);
+		fputs("/*.advice ", stdout);
+	} else if (needs_runs(l) && d->plan) {
+		print_name(d->plan);
+		fputs(".sweep ", stdout);
 	}
 	printf("--layout %s", l->name);
 	if (layout_is_figure(l)) {
@@ -95,6 +102,9 @@ static void print_document(size_t document)
 	printf("\n## %s\n\n", d->source);
 	if (d->plan) {
 		printf("The runs: `strain sweep %s`\n\n", d->plan);
+	}
+	if (d->advice) {
+		printf("The answers of `strain advise`: `sh %s`\n\n", d->advice);
 	}
 	printf("| | what | command | |\n| --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < n_layouts; i++) {
@@ -149,6 +159,9 @@ static int check(const struct layout *l)
 		if (measure_by_name(instead) == N_MEASURES) {
 			found += complain(l, "no measure", instead);
 		}
+	}
+	if (layout_is_of_advice(l) && !documents[l->document].advice) {
+		found += complain(l, "no script makes answers for", documents[l->document].prefix);
 	}
 	if ((l->kind == LAYOUT_WAITS) != (l->waits != NULL)) {
 		found += complain(l, "waits, or does not:", l->waits ? l->waits : "");

@@ -87,8 +87,8 @@ function put_value(text,   parts, n, i, at, name, out) {
 			fail("expected title, published or scale, found '" name "'")
 		}
 	}
-	if (++n_values > 3) {
-		fail("more than 3 values")
+	if (++n_values > 5) {
+		fail("more than 5 values")
 	}
 	values = values (n_values > 1 ? ", " : "") "{" out ", .published_scale = " scale "}"
 }
@@ -129,7 +129,7 @@ function end_layout(   i, needed) {
 function end_study() {
 	end_layout()
 	if (study != "") {
-		documents = documents "\t{" quoted(study) ", " quoted(source) ", " (plan != "" ? quoted(plan) : "NULL") "},\n"
+		documents = documents "\t{" quoted(study) ", " quoted(source) ", " (plan != "" ? quoted(plan) : "NULL") ", " (advice != "" ? quoted(advice) : "NULL") "},\n"
 	}
 }
 
@@ -147,7 +147,7 @@ FNR == 1 {
 	study = FILENAME
 	sub(/.*\//, "", study)
 	sub(/\.study$/, "", study)
-	source = plan = ""
+	source = plan = advice = ""
 	section = ""
 	n_studies++
 }
@@ -174,8 +174,10 @@ FNR == 1 {
 			source = value
 		} else if (key == "plan") {
 			plan = value
+		} else if (key == "advice") {
+			advice = value
 		} else {
-			fail("expected source, plan or [SECTION], found '" key "'")
+			fail("expected source, plan, advice or [SECTION], found '" key "'")
 		}
 	} else if (key == "kind") {
 		if (!(value in kind_of)) {

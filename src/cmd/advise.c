@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cmd/advise_answer.h"
@@ -39,8 +40,10 @@
 #include "record/job/name.h"
 #include "run/analysis.h"
 #include "runfile/amend.h"
+#include "runfile/database.h"
 #include "show/json.h"
 #include "show/table.h"
+#include "study/kept_advice.h"
 #include "verdict/setting.h"
 #include "verdict/verdict.h"
 
@@ -751,6 +754,7 @@ enum {
 	OPTION_CPU_SPEED,
 	OPTION_VERIFY,
 	OPTION_EPOCHS,
+	OPTION_LABEL,
 };
 
 enum { FROM_MOST = 64 };
@@ -786,6 +790,8 @@ struct advise_options {
 	struct what_if_values wanted; // of --from, without memory and CPUs
 	bool verify;
 	int64_t epochs; // 0: not known
+	const char *labels[ADVICE_LABELS_MAX]; // "NAME=VALUE"
+	size_t n_labels;
 };
 
 static const struct argp_option options[] = {
@@ -809,6 +815,10 @@ static const struct argp_option options[] = {
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
 	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
+	{"label", OPTION_LABEL, "NAME=VALUE", 0,
+		"attach a label to the runs, by which answers are compared (model=resnet50); may "
+		"be repeated",
+		0},
 	{"sbatch", OPTION_SBATCH, NULL, 0,
 		"print the header of a Slurm job script for what the advised configuration needs",
 		0},
@@ -887,6 +897,25 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 			wrong);
 	}
 	o->n_with++;
+	return 0;
+}
+
+static int parse_label(const char *argument, struct advise_options *o, struct error *e)
+{
+	const char *equals = strchr(argument, '=');
+	size_t length = equals ? (size_t)(equals - argument) : 0;
+	bool plain = strcspn(argument, " ") >= length;
+	for (const char *c = argument; *c; c++) {
+		plain = plain && (unsigned char)*c >= ' ' && *c != 0x7f;
+	}
+	if (length == 0 || length > RUN_LABEL_NAME_BYTES_MAX ||
+		strlen(argument) - length - 1 > RUN_LABEL_VALUE_BYTES_MAX || !plain) {
+		return error_set(e, EINVAL, "expected NAME=VALUE, found '%s'", argument);
+	}
+	if (o->n_labels == ADVICE_LABELS_MAX) {
+		return error_set(e, E2BIG, "expected at most %d labels", ADVICE_LABELS_MAX);
+	}
+	o->labels[o->n_labels++] = argument;
 	return 0;
 }
 
@@ -1075,6 +1104,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "scale-learning-rate";
 		result = parse_scaling(argument, o, &e);
 		break;
+	case OPTION_LABEL:
+		option = "label";
+		result = parse_label(argument, o, &e);
+		break;
 	case OPTION_THESIS:
 		o->thesis = true;
 		break;
@@ -1227,35 +1260,66 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 	return interrupted ? 128 + interrupted : status;
 }
 
-// The answer, also as FOLDER/advice.json.
+// The words of an array without secrets; a new reference; NULL: out of memory.
+static json_t *mask_words(const json_t *words)
+{
+	_cleanup_text_ struct text masked = {0};
+	_cleanup_free_ char **list = calloc(json_array_size(words) + 1, sizeof(*list));
+	for (size_t i = 0; list && i < json_array_size(words); i++) {
+		// Only read.
+		list[i] = (char *)(uintptr_t)json_string_value(json_array_get(words, i));
+	}
+	if (list) {
+		secret_append_arguments(&masked, list);
+	}
+	return list && !masked.failed ? json_loads(masked.data, 0, NULL) : NULL;
+}
+
+// Keeps the answer as FOLDER/advice.json, without secrets. An exit status.
+static int keep_answer(const json_t *answer, const char *folder)
+{
+	_cleanup_text_ struct text path = {0};
+	struct error e = {0};
+	text_format(&path, "%s/" KEPT_ADVICE_NAME, folder);
+	json_t *json = json_deep_copy(answer);
+	json_t *command = mask_words(json_object_get(answer, "command"));
+	bool failed = json_object_set_new(json, "command", command) < 0;
+	_cleanup_free_ char *whole = failed ? NULL : json_to_text(json);
+	json_decref(json);
+	if (!whole || path.failed) {
+		return command_fail("out of memory");
+	}
+	return whole_file_write(path.data, whole, strlen(whole), &e) < 0
+	               ? command_fail("%s", e.text)
+	               : STATUS_OK;
+}
+
+// Keeps the answer and prints it.
 static int write_answer(
 	const struct advise_options *o, const struct advice *a, const struct advice_config *config)
 {
-	_cleanup_text_ struct text path = {0};
+	const char *slash = strrchr(config->folder, '/');
+	const char *folder = slash ? slash + 1 : config->folder;
 	json_t *json = advise_answer_json(a, config);
-	text_format(&path, "%s/advice.json", config->folder);
-	if (!json || path.failed) {
+	json_t *page = advise_answer_page(a, config, folder, o->thesis);
+	if (json_object_set_new(json, "page", page) < 0) {
 		json_decref(json);
 		return command_fail("out of memory");
 	}
-	int status = STATUS_OK;
-	struct error e = {0};
-	_cleanup_free_ char *whole = json_to_text(json);
-	if (!whole || whole_file_write(path.data, whole, strlen(whole), &e) < 0) {
-		status = command_fail("%s", whole ? e.text : "out of memory");
-	}
-	if (o->request != REQUEST_NONE && !o->json) {
+	int status = keep_answer(json, config->folder);
+	if (o->json) {
+		if (json_write(json, stdout) < 0) {
+			return command_fail("cannot write: %s", strerrordesc_np(errno));
+		}
+	} else if (o->request != REQUEST_NONE) {
 		json_decref(json);
 		advise_answer_request(a, config, o->request);
-	} else if (!o->json) {
+	} else {
 		json_decref(json);
-		const char *name = strrchr(config->folder, '/');
-		advise_answer_print(a, config, name ? name + 1 : config->folder);
+		advise_answer_print(stdout, a, config, folder);
 		if (o->thesis) {
-			advise_answer_print_thesis(a);
+			advise_answer_print_thesis(stdout, a);
 		}
-	} else if (json_write(json, stdout) < 0) {
-		return command_fail("cannot write: %s", strerrordesc_np(errno));
 	}
 	int written = reading_finish();
 	return status != STATUS_OK ? status : written;
@@ -1268,6 +1332,8 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	const struct advice_config config = {
 		.command = o->command,
 		.folder = folder,
+		.labels = o->labels,
+		.n_labels = o->n_labels,
 		.memory_bytes = o->memory_bytes,
 		.cpus = (unsigned)o->cpus,
 		.margin = o->margin,
@@ -1337,11 +1403,12 @@ static const char *find_wrong_from(const struct advise_options *o)
 	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
 	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
 	if (!o->from) {
-		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from" : NULL;
+		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from"
+		              : NULL;
 	}
-	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis) {
+	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0) {
 		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
-		       "--kubernetes, --validate and --thesis";
+		       "--kubernetes, --validate, --thesis and --label";
 	}
 	if (o->n_runs == 0) {
 		return "advise: --from: expected a run";
@@ -1359,10 +1426,10 @@ static const char *find_wrong(const struct advise_options *o)
 	if (o->stalls && o->tries) {
 		return "advise: expected one of --stalls and --try";
 	}
-	if ((o->stalls || o->tries) &&
-		(o->memory_bytes || o->cpus || o->request || o->verify || o->epochs)) {
-		return "advise: --memory, --cpus, --sbatch, --docker, --kubernetes, --epochs and "
-		       "--verify do not go with --stalls and --try";
+	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request || o->verify ||
+					       o->epochs || o->n_labels > 0)) {
+		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
+		       "--epochs and --verify do not go with --stalls and --try";
 	}
 	double unused;
 	bool command = o->command && o->command[0];

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "probe/placeholders.h"
 #include "show/json.h"
@@ -25,6 +27,12 @@ static const char *const limit_words[N_ADVICE_LIMITS] = {
 	[ADVICE_LIMIT_GPU] = "GPU memory",
 	[ADVICE_LIMIT_MACHINE] = "memory available on this machine",
 };
+
+// Files have the whole table.
+static struct table_style style_of(FILE *out)
+{
+	return out == stdout ? table_style_for(out) : (struct table_style){0};
+}
 
 // The table of now and advised --------------------------------------------------------------------
 
@@ -140,10 +148,10 @@ static void put_advised_settings(struct table *table, const struct advice *a)
 	}
 }
 
-static void print_settings(const struct advice *a)
+static void print_settings(FILE *out, const struct advice *a)
 {
 	struct table *table = NULL;
-	struct table_style style = table_style_for(stdout);
+	struct table_style style = style_of(out);
 	if (table_new(row_columns, N_ROW, &table) < 0) {
 		return;
 	}
@@ -152,102 +160,105 @@ static void print_settings(const struct advice *a)
 	put_advised_settings(table, a);
 	put_rate(table, a);
 	put_memory(table, a);
-	table_print(table, stdout, &style);
+	table_print(table, out, &style);
 	table_free(table);
 }
 
 // Paragraphs --------------------------------------------------------------------------------------
 
-static void print_leak(const struct advice *a)
+static void print_leak(FILE *out, const struct advice *a)
 {
 	double leak = a->now->seen.leak_per_iteration;
 	char bytes[32];
 	if (leak > 0) {
-		printf("memory leak    %s in each iteration",
+		fprintf(out, "memory leak    %s in each iteration",
 			text_bytes(bytes, sizeof(bytes), leak));
 		double left = a->limit_bytes - a->now_bytes;
 		if (left > 0) {
-			printf(": the limit is reached after %.0f iterations", left / leak);
+			fprintf(out, ": the limit is reached after %.0f iterations", left / leak);
 		}
-		putchar('\n');
+		fputc('\n', out);
 	}
 }
 
 // What was verified, if anything, and where the line meets the limit.
-static void print_found(const struct advice *a)
+static void print_found(FILE *out, const struct advice *a)
 {
 	char bytes[32];
 	text_bytes(bytes, sizeof(bytes), a->limit_bytes);
 	if (a->verified_batch < 1) {
-		printf("%.0f (%.0f to %.0f), not verified", a->largest.value, a->largest.low,
+		fprintf(out, "%.0f (%.0f to %.0f), not verified", a->largest.value, a->largest.low,
 			a->largest.high);
 	} else if (a->verified == ADVICE_UNDER_LIMIT) {
-		printf("%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
+		fprintf(out, "%" PRId64 " ran under the limit of %s", a->verified_batch, bytes);
 	} else {
-		printf("%" PRId64 " ran, and its peak stayed below %s", a->verified_batch, bytes);
+		fprintf(out, "%" PRId64 " ran, and its peak stayed below %s", a->verified_batch,
+			bytes);
 	}
 	if (a->verified_missing) {
-		printf("; %s", a->verified_missing);
+		fprintf(out, "; %s", a->verified_missing);
 	}
 	if (a->failed_batch > 0) {
-		printf("; %" PRId64 " did not fit", a->failed_batch);
+		fprintf(out, "; %" PRId64 " did not fit", a->failed_batch);
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
-		printf("; at most %.0f should fit", a->largest.high);
+		fprintf(out, "; at most %.0f should fit", a->largest.high);
 	}
-	putchar('\n');
+	fputc('\n', out);
 }
 
-static void print_line(const struct advice *a)
+static void print_line(FILE *out, const struct advice *a)
 {
 	char intercept[32], slope[32];
 	const struct memory_model *m = &a->memory;
-	fputs(INDENT "memory: ", stdout);
+	fputs(INDENT "memory: ", out);
 	if (m->intercept > 0) {
-		printf("%s and ", text_bytes(intercept, sizeof(intercept), m->intercept));
+		fprintf(out, "%s and ", text_bytes(intercept, sizeof(intercept), m->intercept));
 	}
-	printf("%s a sample, from %zu runs with batch sizes %.0f to %.0f",
+	fprintf(out, "%s a sample, from %zu runs with batch sizes %.0f to %.0f",
 		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
 	if (m->left_out > 0) {
-		printf(" (%zu smaller left out: they are on another line)", m->left_out);
+		fprintf(out, " (%zu smaller left out: they are on another line)", m->left_out);
 	}
-	putchar('\n');
+	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
-		puts(INDENT "the default allocator makes the peak random by some per cent;\n" INDENT
-			    "MALLOC_MMAP_THRESHOLD_=65536 makes it regular, and often smaller");
+		fputs(INDENT
+			"the default allocator makes the peak random by some per cent;\n" INDENT
+			"MALLOC_MMAP_THRESHOLD_=65536 makes it regular, and often smaller\n",
+			out);
 	}
 }
 
-static void print_largest(const struct advice *a)
+static void print_largest(FILE *out, const struct advice *a)
 {
 	char bytes[32], least[32];
-	printf("largest batch  ");
+	fprintf(out, "largest batch  ");
 	if (a->largest_missing) {
-		printf("not known: %s\n", a->largest_missing);
+		fprintf(out, "not known: %s\n", a->largest_missing);
 	} else if (a->nothing_fits) {
-		printf("nothing fits in %s: a batch size of 1 needs %s\n",
+		fprintf(out, "nothing fits in %s: a batch size of 1 needs %s\n",
 			text_bytes(bytes, sizeof(bytes), a->limit_bytes),
 			text_bytes(least, sizeof(least), memory_model_bytes(&a->memory, 1).value));
 	} else {
-		print_found(a);
+		print_found(out, a);
 	}
 	if (a->has_memory && !a->memory.flat) {
-		print_line(a);
+		print_line(out, a);
 	}
 }
 
-static void print_workers(const struct advice *a)
+static void print_workers(FILE *out, const struct advice *a)
 {
 	char own[32], shared[32];
 	if (!isfinite(a->worker_bytes)) {
 		return;
 	}
-	printf("a worker       %s", text_bytes(own, sizeof(own), a->worker_bytes));
+	fprintf(out, "a worker       %s", text_bytes(own, sizeof(own), a->worker_bytes));
 	double batches = a->worker_shared * (double)present_batch(a);
 	if (batches > 0) {
-		printf(", and %s in /dev/shm at the present batch size",
+		fprintf(out, ", and %s in /dev/shm at the present batch size",
 			text_bytes(shared, sizeof(shared), batches));
 	}
-	putchar('\n');
+	fputc('\n', out);
 }
 
 enum { CPUS_CPUS, CPUS_RATE, CPUS_LOW, CPUS_HIGH, CPUS_BATCH, CPUS_WORKERS, CPUS_BOUND, N_CPUS };
@@ -310,26 +321,26 @@ static struct table *batch_table(const struct advice *a)
 	return table;
 }
 
-static void print_batches(const struct advice *a)
+static void print_batches(FILE *out, const struct advice *a)
 {
 	struct table *table = batch_table(a);
-	struct table_style style = table_style_for(stdout);
+	struct table_style style = style_of(out);
 	if (table && a->n_by_batch > 1) {
-		putchar('\n');
-		table_print(table, stdout, &style);
+		fputc('\n', out);
+		table_print(table, out, &style);
 	}
 	table_free(table);
 }
 
-static void print_cpus(const struct advice *a)
+static void print_cpus(FILE *out, const struct advice *a)
 {
 	struct table *table = cpus_table(a);
-	struct table_style style = table_style_for(stdout);
+	struct table_style style = style_of(out);
 	if (table && a->n_by_cpus > 1) {
-		putchar('\n');
-		table_print(table, stdout, &style);
+		fputc('\n', out);
+		table_print(table, out, &style);
 		if (a->by_cpus_cpus[a->n_by_cpus - 1] > a->cpus) {
-			printf("more than %u CPUs: outside of what was observed\n", a->cpus);
+			fprintf(out, "more than %u CPUs: outside of what was observed\n", a->cpus);
 		}
 	}
 	table_free(table);
@@ -393,15 +404,15 @@ static struct table *curves_table(const struct advice *a)
 	return table;
 }
 
-static void print_curves(const struct advice *a)
+static void print_curves(FILE *out, const struct advice *a)
 {
 	struct table *table = curves_table(a);
-	struct table_style style = table_style_for(stdout);
+	struct table_style style = style_of(out);
 	if (table) {
-		putchar('\n');
-		table_print(table, stdout, &style);
+		fputc('\n', out);
+		table_print(table, out, &style);
 	} else if (a->curves_missing) {
-		printf("convergence    not compared: %s\n", a->curves_missing);
+		fprintf(out, "convergence    not compared: %s\n", a->curves_missing);
 	}
 	table_free(table);
 }
@@ -450,76 +461,77 @@ static bool sets_loader(const struct advice *a)
 }
 
 // Why the present configuration is kept.
-static void print_kept(const struct advice *a)
+static void print_kept(FILE *out, const struct advice *a)
 {
-	printf("advice         keep the present configuration: ");
+	fprintf(out, "advice         keep the present configuration: ");
 	if (a->advised_missing) {
-		printf("%s\n", a->advised_missing);
+		fprintf(out, "%s\n", a->advised_missing);
 	} else if (a->did_not_fit) {
-		puts("faster ones did not fit when they ran");
+		fputs("faster ones did not fit when they ran\n", out);
 	} else if (a->refuted) {
-		puts("a run of the most promising one was no faster");
+		fputs("a run of the most promising one was no faster\n", out);
 	} else {
-		puts("no other one promises 3 % more");
+		fputs("no other one promises 3 % more\n", out);
 	}
 }
 
-static void print_command(const struct advice *a, const struct advice_config *config)
+static void print_command(FILE *out, const struct advice *a, const struct advice_config *config)
 {
 	_cleanup_text_ struct text line = {0}, loader = {0};
 	append_command(&line, a, config);
 	append_loader(&loader, a);
 	if (a->keep) {
-		print_kept(a);
+		print_kept(out, a);
 	} else if (a->placeholders || !sets_loader(a)) {
-		printf("run            %s\n", line.data ? line.data : "");
+		fprintf(out, "run            %s\n", line.data ? line.data : "");
 	} else if (a->now->seen.loader_at) {
-		printf("change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+		fprintf(out, "change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
 			loader.data ? loader.data : "");
 		if (a->settings.n > 0) {
-			printf("run            %s\n", line.data ? line.data : "");
+			fprintf(out, "run            %s\n", line.data ? line.data : "");
 		}
 	}
 	if (a->allocator.n > 0) {
 		char bytes[32];
 		_cleanup_text_ struct text words = {0};
 		setting_append(&words, &a->allocator);
-		printf("allocator      %s: %.2f times faster again (%.2f to %.2f), with %s of "
-		       "memory\n",
+		fprintf(out,
+			"allocator      %s: %.2f times faster again (%.2f to %.2f), with %s of "
+			"memory\n",
 			words.data ? words.data : "", a->allocator_gain.value,
 			a->allocator_gain.low, a->allocator_gain.high,
 			text_bytes(bytes, sizeof(bytes), a->allocator_bytes));
 	}
 	if (a->batch_size != present_batch(a)) {
-		puts(INDENT "another batch size changes training: adapt the learning rate");
+		fputs(INDENT "another batch size changes training: adapt the learning rate\n", out);
 	}
 }
 
 // What to ask a scheduler for.
-static void print_request(const struct advice *a)
+static void print_request(FILE *out, const struct advice *a)
 {
 	char bytes[32], epoch[32];
 	const struct advice_request *r = &a->request;
 	if (!isfinite(r->bytes)) {
 		return;
 	}
-	printf("ask for        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
+	fprintf(out, "ask for        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
 	if (isfinite(r->epoch)) {
-		printf("; an epoch takes %s", text_seconds(epoch, sizeof(epoch), r->epoch));
+		fprintf(out, "; an epoch takes %s", text_seconds(epoch, sizeof(epoch), r->epoch));
 	}
 	if (a->requested_missing) {
-		printf("; it did not run under this: %s", a->requested_missing);
+		fprintf(out, "; it did not run under this: %s", a->requested_missing);
 	} else if (a->requested) {
-		fputs("; it ran under this", stdout);
+		fputs("; it ran under this", out);
 	}
-	putchar('\n');
+	fputc('\n', out);
 }
 
-static void print_basis(const struct advice *a, const char *folder)
+static void print_basis(FILE *out, const struct advice *a, const char *folder)
 {
 	char seconds[32];
-	printf("rests on       %zu probes in %s (%s)", a->n,
+	fprintf(out, "rests on       %zu probes in %s (%s)", a->n,
 		text_seconds(seconds, sizeof(seconds), a->seconds), folder);
 	const struct observation *now = &a->now->seen;
 	const char *missing[4];
@@ -534,46 +546,48 @@ static void print_basis(const struct advice *a, const char *folder)
 		missing[n++] = "second epoch";
 	}
 	for (size_t i = 0; i < n; i++) {
-		printf("%s%s", i == 0 ? "; not seen: " : ", ", missing[i]);
+		fprintf(out, "%s%s", i == 0 ? "; not seen: " : ", ", missing[i]);
 	}
-	putchar('\n');
+	fputc('\n', out);
 	if (now->accumulated > 1) {
-		printf(INDENT "an iteration of the job accumulates %" PRId64
-			      " batches; here each counts as one\n",
+		fprintf(out,
+			INDENT "an iteration of the job accumulates %" PRId64
+			       " batches; here each counts as one\n",
 			now->accumulated);
 	}
 	if (a->interrupted) {
-		puts(INDENT "interrupted: this is what was known by then");
+		fputs(INDENT "interrupted: this is what was known by then\n", out);
 	} else if (a->out_of_time) {
-		puts(INDENT "the time ran out (--time): this is what was known by then");
+		fputs(INDENT "the time ran out (--time): this is what was known by then\n", out);
 	}
 }
 
 void advise_answer_print(
-	const struct advice *a, const struct advice_config *config, const char *folder)
+	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder)
 {
 	if (a->now->seen.headline) {
-		printf("%s\n\n", a->now->seen.headline);
+		fprintf(out, "%s\n\n", a->now->seen.headline);
 	} else if (a->has_rate && a->n_by_batch > 0) {
-		printf("the present configuration is limited by %s\n\n",
+		fprintf(out, "the present configuration is limited by %s\n\n",
 			rate_bound_name(a->by_batch[0].at.bound));
 	}
-	print_settings(a);
-	putchar('\n');
-	print_leak(a);
-	print_largest(a);
-	print_workers(a);
+	print_settings(out, a);
+	fputc('\n', out);
+	print_leak(out, a);
+	print_largest(out, a);
+	print_workers(out, a);
 	if (!a->has_rate) {
-		printf("rate           not known: %s\n", a->rate_missing ? a->rate_missing : "");
+		fprintf(out, "rate           not known: %s\n",
+			a->rate_missing ? a->rate_missing : "");
 	}
 	if (a->batch_size > 0) {
-		print_command(a, config);
-		print_request(a);
+		print_command(out, a, config);
+		print_request(out, a);
 	}
-	print_basis(a, folder);
-	print_curves(a);
-	print_batches(a);
-	print_cpus(a);
+	print_basis(out, a, folder);
+	print_curves(out, a);
+	print_batches(out, a);
+	print_cpus(out, a);
 }
 
 // Requests ----------------------------------------------------------------------------------------
@@ -846,20 +860,44 @@ static json_t *thesis_json(const struct advice *a)
 	return json;
 }
 
-void advise_answer_print_thesis(const struct advice *a)
+void advise_answer_print_thesis(FILE *out, const struct advice *a)
 {
 	char seconds[32];
-	fputs("\nTripathi 2019  ", stdout);
+	fputs("\nTripathi 2019  ", out);
 	if (isfinite(a->thesis_batch)) {
-		printf("largest batch %.0f, by the line through two runs of %s, unchecked",
+		fprintf(out, "largest batch %.0f, by the line through two runs of %s, unchecked",
 			a->thesis_batch, text_seconds(seconds, sizeof(seconds), a->thesis_seconds));
 	} else {
-		fputs("largest batch not known", stdout);
+		fputs("largest batch not known", out);
 	}
 	if (isfinite(a->thesis_workers)) {
-		printf("; %.0f workers fit in memory", a->thesis_workers);
+		fprintf(out, "; %.0f workers fit in memory", a->thesis_workers);
 	}
-	putchar('\n');
+	fputc('\n', out);
+}
+
+json_t *advise_answer_page(
+	const struct advice *a, const struct advice_config *config, const char *folder, bool thesis)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	if (!out) {
+		return NULL;
+	}
+	advise_answer_print(out, a, config, folder);
+	if (thesis) {
+		advise_answer_print_thesis(out, a);
+	}
+	bool whole = fclose(out) == 0;
+	_cleanup_text_ struct text masked = {0};
+	secret_append_text(&masked, whole ? text : "", whole ? length : 0);
+	json_t *lines = whole && !masked.failed ? json_array() : NULL;
+	char *rest = masked.data;
+	for (char *line; lines && rest && *rest && (line = strsep(&rest, "\n"));) {
+		json_array_append_new(lines, json_from_text(line));
+	}
+	return lines;
 }
 
 json_t *advise_answer_json(const struct advice *a, const struct advice_config *config)

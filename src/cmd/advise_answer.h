@@ -6,14 +6,18 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "probe/advice.h"
 
-// Prints the answer on standard output. folder: where the probes are.
+// Prints the answer. folder: where the probes are.
 void advise_answer_print(
-	const struct advice *a, const struct advice_config *config, const char *folder);
+	FILE *out, const struct advice *a, const struct advice_config *config, const char *folder);
 // Prints what the rules of Tripathi 2019 estimate from the same runs.
-void advise_answer_print_thesis(const struct advice *a);
+void advise_answer_print_thesis(FILE *out, const struct advice *a);
+// Both as an array of lines without secrets; a new reference; NULL: out of memory.
+json_t *advise_answer_page(const struct advice *a, const struct advice_config *config,
+	const char *folder, bool thesis);
 // Prints a request for what the advised configuration needs, in the words of a scheduler, and its
 // command.
 enum advise_request { REQUEST_NONE, REQUEST_SBATCH, REQUEST_DOCKER, REQUEST_KUBERNETES };

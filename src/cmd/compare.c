@@ -485,7 +485,7 @@ static void add_labels(struct argp_state *state, const char *option, char *argum
 static void print_measures(void)
 {
 	for (size_t i = 0; i < N_MEASURES; i++) {
-		printf("%-24s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
+		printf("%-26s %-4s %s\n", measures[i].name, measures[i].unit, measures[i].help);
 	}
 	exit(reading_finish());
 }
@@ -911,7 +911,9 @@ static int compare_all(struct compare_options *compare, enum pivot_format format
 {
 	struct catalogue c = {0};
 	struct chosen chosen = {0};
-	int status = selection_read(compare->paths, compare->n_paths, false, &c);
+	const struct catalogue_options wanted = {
+		.advice = compare->layout.name && layout_show_needs_advice(compare->layout.name)};
+	int status = selection_read(compare->paths, compare->n_paths, &wanted, &c);
 	if (status != STATUS_OK) {
 		return status;
 	}

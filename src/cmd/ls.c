@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain ls: the runs of a directory, and its sweeps, a line each.
+// strain ls: the runs of a directory, its sweeps, and its folders of `strain advise`, a line each.
 
 #include <argp.h>
 #include <ctype.h>
@@ -27,9 +27,9 @@
 
 // The table that `ls` prints.
 
-// A line of the list: a run, or the trials of a sweep.
+// A line of the list: a run, or the runs of a folder: a sweep, or an answer of `strain advise`.
 struct listed {
-	const struct digest *run; // or the first trial of a sweep
+	const struct digest *run; // or the first one of the folder
 	const struct digest **trials; // [n_trials] owned; NULL: a run
 	size_t n_trials;
 	int64_t start_utc_ns; // 0: not known
@@ -44,7 +44,7 @@ struct listing {
 
 // Table -------------------------------------------------------------------------------------------
 //
-// Runs and sweeps, a line each, for people and as JSON.
+// Runs and folders, a line each, for people and as JSON.
 
 enum {
 	LS_RUN,
@@ -297,39 +297,90 @@ static bool all_share(const struct listed *l, const char *label)
 	return true;
 }
 
-static void put_trials(struct table *t, const struct listed *l)
+// The folder of a line that is not a run.
+static const char *folder_of(const struct digest *run)
+{
+	return run->sweep_directory ? run->sweep_directory : run->advice_directory;
+}
+
+static void append_outcomes(struct text *state, const struct listed *l)
 {
 	struct pivot_cell cell = {.n_runs = l->n_trials};
-	struct text state = {0}, labels = {0}, failures = {0}, name = {0};
+	_cleanup_text_ struct text failures = {0};
 	for (size_t i = 0; i < l->n_trials; i++) {
 		cell.outcomes[l->trials[i]->outcome]++;
 	}
-	text_format(&state, "%zu trial%s", l->n_trials, l->n_trials > 1 ? "s" : "");
+	text_format(state, "%zu trial%s", l->n_trials, l->n_trials > 1 ? "s" : "");
 	pivot_append_failures(&failures, &cell);
 	if (failures.length > 0) {
-		text_format(&state, ": %s", failures.data);
+		text_format(state, ": %s", failures.data);
 	}
+}
+
+static void append_trial_labels(struct text *labels, const struct listed *l)
+{
 	for (int shared = 0; shared < 2; shared++) { // labels that differ come first
 		for (size_t i = 0; i < l->run->n_labels; i++) {
 			const char *label = l->run->labels[i].name;
 			if (!choice_label_is_automatic(label) && all_share(l, label) == shared) {
-				append_values(&labels, l, label);
+				append_values(labels, l, label);
 			}
 		}
 	}
-	const char *slash = strrchr(l->run->sweep_directory, '/');
-	text_format(&name, "%s/", slash ? slash + 1 : l->run->sweep_directory);
+}
+
+static void append_measure(
+	struct text *t, const char *before, const struct digest *run, enum measure_id measure)
+{
+	if (isfinite(run->measures[measure])) {
+		text_format(
+			t, "%s%s%.0f", t->length > 0 ? ", " : "", before, run->measures[measure]);
+	}
+}
+
+// The labels that the user gave, and the answer: "model=alexnet, largest batch 450, ...". The
+// others of the first run are those of the answer's present configuration.
+static void append_answer(struct text *t, const struct listed *l)
+{
+	static const char *const own[] = {"step", "batch_size", "workers"};
+	for (size_t i = 0; i < l->run->n_labels; i++) {
+		const struct run_label *label = &l->run->labels[i];
+		bool given = !choice_label_is_automatic(label->name);
+		for (size_t k = 0; k < ARRAY_LENGTH(own); k++) {
+			given = given && strcmp(label->name, own[k]) != 0;
+		}
+		if (given) {
+			text_format(
+				t, "%s%s=%s", t->length > 0 ? ", " : "", label->name, label->value);
+		}
+	}
+	append_measure(t, "largest batch ", l->run, MEASURE_LARGEST_BATCH);
+	append_measure(t, "advised batch size ", l->run, MEASURE_ADVISED_BATCH_SIZE);
+	append_measure(t, "workers ", l->run, MEASURE_ADVISED_WORKERS);
+}
+
+static void put_folder(struct table *t, const struct listed *l)
+{
+	struct text state = {0}, labels = {0}, name = {0};
+	const char *folder = folder_of(l->run), *slash = strrchr(folder, '/');
+	if (l->run->sweep_directory) {
+		append_outcomes(&state, l);
+		append_trial_labels(&labels, l);
+	} else {
+		text_format(&state, "%zu probe%s", l->n_trials, l->n_trials > 1 ? "s" : "");
+		append_answer(&labels, l);
+	}
+	text_format(&name, "%s/", slash ? slash + 1 : folder);
 	table_text(t, LS_RUN, name.data);
-	table_text(t, LS_PATH, l->run->sweep_directory);
+	table_text(t, LS_PATH, folder);
 	put_start(t, l->start_utc_ns);
 	table_text(t, LS_OUTCOME, state.data);
-	table_text(t, LS_STATE, "sweep");
+	table_text(t, LS_STATE, l->run->sweep_directory ? "sweep" : "advice");
 	table_number(t, LS_TRIALS, (double)l->n_trials);
 	table_number(t, LS_DURATION, l->duration_s);
 	table_text(t, LS_LABELS, labels.data);
 	text_done(&state);
 	text_done(&labels);
-	text_done(&failures);
 	text_done(&name);
 }
 
@@ -342,7 +393,7 @@ static int listing_table(const struct listing *l, const struct column *columns,
 	for (size_t i = 0; i < l->n && r == 0; i++) {
 		r = table_row(*ret);
 		if (r == 0 && l->items[i].trials) {
-			put_trials(*ret, &l->items[i]);
+			put_folder(*ret, &l->items[i]);
 		} else if (r == 0) {
 			put_run(*ret, l->items[i].run, measure, &ranks);
 		}
@@ -350,11 +401,25 @@ static int listing_table(const struct listing *l, const struct column *columns,
 	return r;
 }
 
+// Those of an answer of `strain advise`.
+static json_t *answer_json(const struct digest *run)
+{
+	json_t *object = json_object();
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		if (measure_is_of_advice((enum measure_id)i)) {
+			json_object_set_new(
+				object, measures[i].name, json_from_number(run->measures[i]));
+		}
+	}
+	return object;
+}
+
 static json_t *measures_json(const struct digest *run)
 {
 	json_t *object = json_object();
 	for (size_t i = 0; i < N_MEASURES; i++) {
 		if (measures[i].kind != MEASURE_KIND_WORDS &&
+			!measure_is_of_advice((enum measure_id)i) &&
 			(!run->job_only || measures[i].job_only)) {
 			json_object_set_new(
 				object, measures[i].name, json_from_number(run->measures[i]));
@@ -383,11 +448,14 @@ static int print_json(const struct listing *l, const struct table *t)
 		const struct digest *run = l->items[i].run;
 		if (l->items[i].trials) {
 			json_object_set_new(row, "outcomes", outcomes_json(&l->items[i]));
+		}
+		if (l->items[i].trials && run->sweep_directory) {
 			continue;
 		}
 		const struct overview o = {.labels = run->labels, .n_labels = run->n_labels};
 		json_object_set_new(row, "labels", reading_labels(&o));
-		json_object_set_new(row, "measures", measures_json(run));
+		json_object_set_new(row, "measures",
+			l->items[i].trials ? answer_json(run) : measures_json(run));
 	}
 	return json_write(rows, stdout);
 }
@@ -447,7 +515,7 @@ static double measure_of(const struct listed *l, enum measure_id measure)
 
 static const char *name_of(const struct listed *l)
 {
-	return l->trials ? l->run->sweep_directory : l->run->name;
+	return l->trials ? folder_of(l->run) : l->run->name;
 }
 
 static int by_start(const struct listed *a, const struct listed *b)
@@ -545,14 +613,14 @@ static int compare_listed(const void *left, const void *right, void *context)
 	return options->reverse ? -order : order;
 }
 
-// --- runs and sweeps
+// --- runs and folders
 
 static const struct digest **trials_of(
 	struct listing *l, const struct digest *run, struct listed **ret)
 {
 	for (size_t i = l->n; i-- > 0;) {
 		struct listed *item = &l->items[i];
-		if (item->trials && strcmp(item->run->sweep_directory, run->sweep_directory) == 0) {
+		if (item->trials && strcmp(folder_of(item->run), folder_of(run)) == 0) {
 			*ret = item;
 			return item->trials;
 		}
@@ -562,20 +630,20 @@ static const struct digest **trials_of(
 
 static int add_trial(struct listing *l, const struct digest *run, size_t room)
 {
-	struct listed *sweep = NULL;
-	if (!trials_of(l, run, &sweep)) {
+	struct listed *folder = NULL;
+	if (!trials_of(l, run, &folder)) {
 		const struct digest **trials = calloc(room, sizeof(void *));
 		if (!trials) {
 			return -ENOMEM;
 		}
-		sweep = &l->items[l->n];
-		*sweep = (struct listed){.run = run, .trials = trials, .place = l->n++};
+		folder = &l->items[l->n];
+		*folder = (struct listed){.run = run, .trials = trials, .place = l->n++};
 	}
-	sweep->trials[sweep->n_trials++] = run;
-	sweep->run = run; // runs come newest first, so the oldest remains
-	sweep->start_utc_ns = run->start_utc_ns;
+	folder->trials[folder->n_trials++] = run;
+	folder->run = run; // runs come newest first, so the oldest remains
+	folder->start_utc_ns = run->start_utc_ns;
 	double duration = run->measures[MEASURE_DURATION];
-	sweep->duration_s += isfinite(duration) ? duration : 0;
+	folder->duration_s += isfinite(duration) ? duration : 0;
 	return 0;
 }
 
@@ -585,9 +653,9 @@ static bool is_inside(const struct digest *run, const char *directory)
 	while (length > 1 && directory[length - 1] == '/') {
 		length--;
 	}
-	const char *sweep = run->sweep_directory;
-	return strncmp(sweep, directory, length) == 0 &&
-	       strspn(sweep + length, "/") == strlen(sweep + length);
+	const char *folder = folder_of(run);
+	return strncmp(folder, directory, length) == 0 &&
+	       strspn(folder + length, "/") == strlen(folder + length);
 }
 
 static int listing_fill(struct listing *l, const struct catalogue *c,
@@ -600,7 +668,7 @@ static int listing_fill(struct listing *l, const struct catalogue *c,
 		if (!selection_has(&options->selection, run)) {
 			continue;
 		}
-		if (run->sweep_directory && !is_inside(run, directory)) {
+		if (folder_of(run) && !is_inside(run, directory)) {
 			r = add_trial(l, run, c->n - i);
 			continue;
 		}
@@ -695,7 +763,8 @@ int command_ls(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[DIR]",
 		"List the runs in a directory (default: $STRAIN_DIR, or the current directory). A "
-		"sweep is one line; give its directory as DIR to list its trials.",
+		"sweep and an answer of strain advise are one line; give its directory as DIR to "
+		"list its runs.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start", .measure = N_MEASURES};
 	reading_options(&argp, argc, argv, &ls);
@@ -710,7 +779,8 @@ int command_ls(int argc, char **argv)
 	}
 	struct catalogue catalogue = {0};
 	struct listing listing = {0};
-	int status = found ? selection_read(paths, n, !needs_all(&ls), &catalogue) : STATUS_FAILURE;
+	const struct catalogue_options wanted = {.job_only = !needs_all(&ls), .advice = true};
+	int status = found ? selection_read(paths, n, &wanted, &catalogue) : STATUS_FAILURE;
 	if (status == STATUS_OK) {
 		selection_is_known(&ls.selection, &catalogue);
 		status = listing_fill(&listing, &catalogue, &ls, paths[0]) < 0

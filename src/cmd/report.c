@@ -2,7 +2,7 @@
 // SPDX-FileCopyrightText: the strain authors
 //
 // strain report RUN... -o FILE: writes a page about runs in one file that needs no network; for
-// directories, the page of a sweep; or a figure of runs.
+// directories, the page of a sweep or of an answer of strain advise; or a figure of runs.
 
 #include <argp.h>
 #include <errno.h>
@@ -31,6 +31,7 @@
 #include "show/page_sweep.h"
 #include "study/catalogue.h"
 #include "study/comparison.h"
+#include "study/kept_advice.h"
 #include "sweep/plan.h"
 #include "sweep/trials.h"
 #include "verdict/verdict.h"
@@ -225,7 +226,7 @@ static void say_troubles(const struct catalogue *catalogue)
 	}
 }
 
-// The name of the directory, without ".sweep"; for several, their number.
+// The name of the directory, without ".sweep" or ".advice"; for several, their number.
 static char *name_of(char *const *paths, size_t n_paths)
 {
 	struct text name = {0};
@@ -236,9 +237,14 @@ static char *name_of(char *const *paths, size_t n_paths)
 	_cleanup_free_ char *real = realpath(paths[0], NULL);
 	const char *whole = real ? real : paths[0], *slash = strrchr(whole, '/');
 	const char *last = slash && slash[1] ? slash + 1 : whole;
-	size_t length = strlen(last), ending = strlen(".sweep");
-	bool ends = length > ending && strcmp(last + length - ending, ".sweep") == 0;
-	text_append(&name, last, ends ? length - ending : length);
+	size_t length = strlen(last);
+	static const char *const endings[] = {".sweep", ".advice"};
+	for (size_t i = 0; i < ARRAY_LENGTH(endings); i++) {
+		size_t n = strlen(endings[i]);
+		bool ends = length > n && strcmp(last + length - n, endings[i]) == 0;
+		length -= ends ? n : 0;
+	}
+	text_append(&name, last, length);
 	return text_steal(&name);
 }
 
@@ -328,12 +334,30 @@ static void read_plan_facts(const char *directory, struct plan_facts *ret)
 	}
 }
 
+// What `strain advise` printed of the answer in a directory. NULL: there is none, or it cannot be
+// read, which is a notice of the catalogue.
+static char *read_advice(const char *directory)
+{
+	struct kept_advice answer;
+	struct text page = {0};
+	if (kept_advice_read(directory, &answer, NULL) < 0) {
+		return NULL;
+	}
+	for (size_t i = 0; i < answer.n_page; i++) {
+		text_format(&page, "%s\n", answer.page[i]);
+	}
+	bool kept = answer.n_page > 0;
+	kept_advice_done(&answer);
+	return kept ? text_steal(&page) : NULL;
+}
+
 static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *const *paths,
 	size_t n_paths, const char *output, struct error *e)
 {
 	struct sweep_progress progress = begin_progress("laying out runs");
 	_cleanup_free_ char *name = name_of(paths, n_paths);
 	__attribute__((cleanup(plan_facts_done))) struct plan_facts plan = {0};
+	_cleanup_free_ char *advice = n_paths == 1 ? read_advice(paths[0]) : NULL;
 	if (n_paths == 1) {
 		read_plan_facts(paths[0], &plan);
 	}
@@ -341,6 +365,7 @@ static int write_catalogue(FILE *out, const struct catalogue *catalogue, char *c
 		.name = name ? name : "",
 		.command = plan.command,
 		.plan = plan.text,
+		.advice = advice,
 		.baseline = plan.baseline,
 		.n_baseline = plan.baseline ? plan.plan.baseline.n : 0,
 		.label_order = plan.names,
@@ -428,8 +453,9 @@ static const struct argp report_argp = {
 	.parser = parse_option,
 	.args_doc = "[RUN...]\nDIRECTORY...",
 	.doc = "Write an HTML page of runs, or a figure for a paper. The page is self-contained: "
-	       "any browser opens it from the file, without a network. For a sweep or a directory "
-	       "of runs it has a table, curves, a heat map and the details of each run. With a "
+	       "any browser opens it from the file, without a network. For a sweep, a folder of "
+	       "strain advise or a directory of runs it has a table, curves, a heat map and the "
+	       "details of each run. With a "
 	       "FILE that ends with .pdf, .svg or .png, draw memory, traffic and utilisation over "
 	       "time. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 };

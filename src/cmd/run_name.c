@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "runfile/index.h"
 #include "study/catalogue.h"
+#include "study/kept_advice.h"
 
 #define ENDING ".strain"
 
@@ -89,7 +90,7 @@ static int add_entry(struct candidates *c, const char *directory, const char *en
 			strndup(entry, strlen(entry) - strlen(ENDING)));
 	}
 	path = kind == RUN_NAME_ANY ? path_in(directory, entry) : NULL;
-	if (path && catalogue_is_sweep(path)) {
+	if (path && (catalogue_is_sweep(path) || kept_advice_is_in(path))) {
 		char *name = NULL;
 		return add(c, take_pointer(path), asprintf(&name, "%s/", entry) < 0 ? NULL : name);
 	}

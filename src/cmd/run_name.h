@@ -18,7 +18,7 @@ bool run_name_is_back(const char *word);
 // What names may refer to.
 enum run_name_kind {
 	RUN_NAME_FILE, // a run
-	RUN_NAME_ANY, // a run, a sweep, or a directory of them
+	RUN_NAME_ANY, // a run, a sweep, a folder of `strain advise`, or a directory of runs
 };
 
 // Finds the path that `name` refers to, owned by the caller. An existing path is returned
@@ -27,7 +27,7 @@ enum run_name_kind {
 // like this, which e lists.
 int run_name_find(const char *name, enum run_name_kind kind, char **ret_path, struct error *e);
 
-// The names that begin with `start`, sorted: runs without extension, sweeps with a "/". The names
+// The names that begin with `start`, sorted: runs without extension, folders with a "/". The names
 // and the array, which ends with NULL, are owned by the caller. NULL: out of memory.
 char **run_name_list(const char *start, enum run_name_kind kind);
 void run_name_list_free(char **names);

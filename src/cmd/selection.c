@@ -215,12 +215,14 @@ static void say_grouped(char *const *lines, size_t n)
 	}
 }
 
-int selection_read(char *const *paths, size_t n, bool job_only, struct catalogue *ret)
+int selection_read(
+	char *const *paths, size_t n, const struct catalogue_options *wanted, struct catalogue *ret)
 {
 	struct error e = {0};
 	struct progress_of_runs progress;
-	const struct catalogue_options options = {
-		.job_only = job_only, .progressed = progress_of_runs, .context = &progress};
+	struct catalogue_options options = *wanted;
+	options.progressed = progress_of_runs;
+	options.context = &progress;
 	progress_of_runs_start(&progress);
 	int r = catalogue_read_with(paths, n, &options, ret, &e);
 	progress_of_runs_end(&progress);

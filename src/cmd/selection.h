@@ -43,7 +43,8 @@ bool selection_needs_all(const struct selection *s);
 
 // Reads the catalogue, with progress, and says on standard error what cannot be read. An exit
 // status.
-int selection_read(char *const *paths, size_t n, bool job_only, struct catalogue *ret);
+int selection_read(char *const *paths, size_t n, const struct catalogue_options *wanted,
+	struct catalogue *ret);
 
 // One line on standard error: "OPTION: no run has a label 'X'; did you mean 'Y'? There are: ...".
 // measures: names of measures count too.

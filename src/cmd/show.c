@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain show: prints a run, for people or (--json) for programs.
+// strain show: prints a run, or an answer of `strain advise`, for people or (--json) for programs.
 
 #include <argp.h>
 #include <errno.h>
@@ -15,10 +15,12 @@
 #include "cmd/command.h"
 #include "cmd/progress.h"
 #include "cmd/reading.h"
+#include "cmd/run_name.h"
 #include "run/analysis.h"
 #include "show/json.h"
 #include "show/run_tables.h"
 #include "show/run_text.h"
+#include "study/kept_advice.h"
 #include "verdict/causes.h"
 #include "verdict/evidence.h"
 #include "verdict/tried.h"
@@ -394,6 +396,58 @@ static int show_json(const struct analysis *a, FILE *stream)
 	return json_write(json, stream);
 }
 
+// Advice ------------------------------------------------------------------------------------------
+//
+// The answer that `strain advise` kept, as it was printed.
+
+// The directory that a name refers to, if it holds an answer; owned by the caller. NULL: it is
+// something else.
+static char *find_advice(const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	bool is = name && run_name_find(name, RUN_NAME_ANY, &path, NULL) == 0 &&
+	          kept_advice_is_in(path);
+	return is ? take_pointer(path) : NULL;
+}
+
+static int print_page(const struct kept_advice *a)
+{
+	_cleanup_text_ struct text page = {0};
+	for (size_t i = 0; i < a->n_page; i++) {
+		text_append_printable(&page, a->page[i], strlen(a->page[i]));
+		text_append_string(&page, "\n");
+	}
+	if (page.failed) {
+		return command_fail("out of memory");
+	}
+	fputs(page.data ? page.data : "", stdout);
+	return reading_finish();
+}
+
+// Returns an exit status.
+static int show_advice(const char *directory, bool json)
+{
+	struct kept_advice answer;
+	struct error e = {0};
+	if (kept_advice_read(directory, &answer, &e) < 0) {
+		return command_fail("%s", e.text);
+	}
+	int status;
+	if (json) {
+		int r = json_write(json_incref(answer.json), stdout);
+		status = r < 0 ? command_fail("cannot show: %s", strerrordesc_np(-r))
+		               : reading_finish();
+	} else if (answer.n_page == 0) {
+		status = command_fail("%s/" KEPT_ADVICE_NAME
+				      ": has no page (--json prints its values)",
+			directory);
+	} else {
+		status = print_page(&answer);
+	}
+	kept_advice_done(&answer);
+	return status;
+}
+
 // Show --------------------------------------------------------------------------------------------
 
 struct show_options {
@@ -442,11 +496,15 @@ int command_show(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[RUN]",
 		"Show the verdict, evidence, iterations and phases, epochs, processes, devices, "
-		"recording cost and missing data of a run. Default RUN: the newest in $STRAIN_DIR, "
-		"or in the current directory.",
+		"recording cost and missing data of a run; or the answer in a folder of strain "
+		"advise. Default RUN: the newest in $STRAIN_DIR, or in the current directory.",
 		NULL, NULL, NULL};
 	struct show_options show = {0};
 	reading_options(&argp, argc, argv, &show);
+	_cleanup_free_ char *advice = find_advice(show.run);
+	if (advice) {
+		return show_advice(advice, show.json);
+	}
 	_cleanup_reader_ struct reader *reader = reading_open(show.run);
 	struct analysis analysis;
 	struct error e = {0};

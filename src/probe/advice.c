@@ -324,8 +324,12 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 	const struct advice_config *config = w->config;
 	const bool rated = wish->seconds > 0;
 	char limit[40], cpus[16];
-	const char *options[10] = {"--no-verdict", "--interval", "10ms"};
+	const char *options[10 + 2 * ADVICE_LABELS_MAX] = {"--no-verdict", "--interval", "10ms"};
 	size_t n_options = 3;
+	for (size_t i = 0; i < config->n_labels; i++) {
+		options[n_options++] = "--label";
+		options[n_options++] = config->labels[i];
+	}
 	if (wish->limit_bytes > 0) {
 		snprintf(limit, sizeof(limit), "%" PRIu64, wish->limit_bytes);
 		options[n_options++] = "--memory";

@@ -81,7 +81,12 @@ struct advice_probe {
 	char *reason; // why, or why something is missing
 };
 
-enum { ADVICE_PROBES_MAX = 24, ADVICE_CPUS_MAX = 10, ADVICE_BATCHES_MAX = 10 };
+enum {
+	ADVICE_LABELS_MAX = 16,
+	ADVICE_PROBES_MAX = 24,
+	ADVICE_CPUS_MAX = 10,
+	ADVICE_BATCHES_MAX = 10
+};
 
 // How the learning rate follows the batch size.
 enum advice_scaling {
@@ -105,6 +110,8 @@ struct advice_choice {
 struct advice_config {
 	char *const *command; // ends with NULL
 	const char *folder; // exists; absolute; for the runs and the job's output
+	const char *const *labels; // [n_labels] of the runs: "NAME=VALUE"
+	size_t n_labels; // at most ADVICE_LABELS_MAX
 	uint64_t memory_bytes; // --memory; 0: the limit that applies
 	unsigned cpus; // --cpus for the probes; 0: all that this process may use
 	double margin; // share of the limit that stays free

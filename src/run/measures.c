@@ -455,6 +455,80 @@ const struct measure measures[N_MEASURES] = {
 	[MEASURE_RECORDER_CPU] = {"recorder_cpu", "cost of recording", "%", MEASURE_KIND_PERCENT,
 		BETTER_LESS, false, "CPU time of the recorder, in per cent of one CPU.",
 		recorder_cpu},
+	[MEASURE_LARGEST_BATCH] = {"largest_batch", "largest batch size", "{sample}",
+		MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the largest batch size that fits; the largest that ran, if one "
+		"did.",
+		NULL},
+	[MEASURE_LARGEST_BATCH_LOW] = {"largest_batch_low", "largest batch size, low", "{sample}",
+		MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the lower end of its interval.", NULL},
+	[MEASURE_LARGEST_BATCH_HIGH] = {"largest_batch_high", "largest batch size, high",
+		"{sample}", MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the upper end of its interval.", NULL},
+	[MEASURE_LARGEST_BATCH_ESTIMATE] = {"largest_batch_estimate",
+		"largest batch size, estimated", "{sample}", MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the batch size at which the line of memory meets the limit.", NULL},
+	[MEASURE_LARGEST_BATCH_VERIFIED] = {"largest_batch_verified", "largest batch size that ran",
+		"{sample}", MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the largest batch size that ran below the limit.", NULL},
+	[MEASURE_LARGEST_BATCH_ERROR] = {"largest_batch_error", "error of the estimate", "%",
+		MEASURE_KIND_PERCENT, BETTER_LESS, true,
+		"strain advise: difference between the estimate and the largest batch size that "
+		"ran, as a share of the latter.",
+		NULL},
+	[MEASURE_LARGEST_BATCH_SECONDS] = {"largest_batch_seconds",
+		"time to find the largest batch", "s", MEASURE_KIND_SECONDS, BETTER_LESS, true,
+		"strain advise: the runs that found the largest batch size, and verified it.",
+		NULL},
+	[MEASURE_LARGEST_BATCH_THESIS] = {"largest_batch_thesis",
+		"largest batch size, Tripathi 2019", "{sample}", MEASURE_KIND_COUNT, BETTER_MORE,
+		true,
+		"strain advise: the largest batch size by the rule of Tripathi 2019, unchecked.",
+		NULL},
+	[MEASURE_WORKERS_THESIS] = {"workers_thesis", "workers that fit, Tripathi 2019", "{worker}",
+		MEASURE_KIND_COUNT, BETTER_MORE, true,
+		"strain advise: the workers that fit in memory by the rule of Tripathi 2019.",
+		NULL},
+	[MEASURE_SECONDS_THESIS] = {"seconds_thesis", "time of the estimate, Tripathi 2019", "s",
+		MEASURE_KIND_SECONDS, BETTER_LESS, true,
+		"strain advise: the two runs that the rule of Tripathi 2019 needs.", NULL},
+	[MEASURE_MEMORY_LIMIT] = {"memory_limit", "memory limit", "By", MEASURE_KIND_BYTES,
+		BETTER_NEITHER, true,
+		"strain advise: the memory that the largest batch has to fit in.", NULL},
+	[MEASURE_ADVISED_BATCH_SIZE] = {"advised_batch_size", "advised batch size", "{sample}",
+		MEASURE_KIND_COUNT, BETTER_NEITHER, true,
+		"strain advise: the batch size it advises.", NULL},
+	[MEASURE_ADVISED_WORKERS] = {"advised_workers", "advised workers", "{worker}",
+		MEASURE_KIND_COUNT, BETTER_NEITHER, true,
+		"strain advise: the number of loader workers it advises.", NULL},
+	[MEASURE_ADVISED_RATE] = {"advised_samples_per_second", "advised samples per second",
+		"{sample}/s", MEASURE_KIND_RATE, BETTER_MORE, true,
+		"strain advise: samples per second of the run with the advised configuration.",
+		NULL},
+	[MEASURE_ADVISED_GAIN] = {"advised_gain", "advised gain", "1", MEASURE_KIND_NUMBER,
+		BETTER_MORE, true,
+		"strain advise: samples per second of the advised over those of the present "
+		"configuration.",
+		NULL},
+	[MEASURE_ADVISED_MEMORY] = {"advised_memory", "advised memory", "By", MEASURE_KIND_BYTES,
+		BETTER_LESS, true,
+		"strain advise: memory of the run with the advised configuration, of what is "
+		"limited.",
+		NULL},
+	[MEASURE_ADVICE_SECONDS] = {"advice_seconds", "time of the advice", "s",
+		MEASURE_KIND_SECONDS, BETTER_LESS, true, "strain advise: all of its runs.", NULL},
+	[MEASURE_VALIDATION_LOSS] = {"validation_loss", "validation loss", "1", MEASURE_KIND_NUMBER,
+		BETTER_LESS, true,
+		"strain advise --validate: validation loss of the present and of the advised "
+		"configuration after equal numbers of samples.",
+		NULL},
+	[MEASURE_VALIDATION_ACCURACY] = {"validation_accuracy", "validation accuracy", "1",
+		MEASURE_KIND_NUMBER, BETTER_MORE, true,
+		"strain advise --validate: validation accuracy there, as the job prints it.", NULL},
+	[MEASURE_VALIDATION_SECONDS] = {"validation_seconds", "time to validation", "s",
+		MEASURE_KIND_SECONDS, BETTER_LESS, true,
+		"strain advise --validate: training time to there.", NULL},
 	[MEASURE_OUTCOME] = {"outcome", "outcome", "", MEASURE_KIND_WORDS, BETTER_NEITHER, true,
 		"How the job ended: success, stopped, out_of_memory, ...", NULL},
 	[MEASURE_VERDICT] = {"verdict", "verdict", "", MEASURE_KIND_WORDS, BETTER_NEITHER, false,
@@ -469,6 +543,11 @@ enum measure_id measure_by_name(const char *name)
 		}
 	}
 	return N_MEASURES;
+}
+
+bool measure_is_of_advice(enum measure_id measure)
+{
+	return measure >= MEASURE_LARGEST_BATCH && measure <= MEASURE_VALIDATION_SECONDS;
 }
 
 bool measure_is_speed(enum measure_id measure)

@@ -43,6 +43,26 @@ enum measure_id {
 	MEASURE_STEP_SHARE,
 	MEASURE_OTHER_SHARE,
 	MEASURE_RECORDER_CPU,
+	MEASURE_LARGEST_BATCH, // from here to MEASURE_VALIDATION_SECONDS: measure_is_of_advice
+	MEASURE_LARGEST_BATCH_LOW,
+	MEASURE_LARGEST_BATCH_HIGH,
+	MEASURE_LARGEST_BATCH_ESTIMATE,
+	MEASURE_LARGEST_BATCH_VERIFIED,
+	MEASURE_LARGEST_BATCH_ERROR,
+	MEASURE_LARGEST_BATCH_SECONDS,
+	MEASURE_LARGEST_BATCH_THESIS,
+	MEASURE_WORKERS_THESIS,
+	MEASURE_SECONDS_THESIS,
+	MEASURE_MEMORY_LIMIT,
+	MEASURE_ADVISED_BATCH_SIZE,
+	MEASURE_ADVISED_WORKERS,
+	MEASURE_ADVISED_RATE,
+	MEASURE_ADVISED_GAIN,
+	MEASURE_ADVISED_MEMORY,
+	MEASURE_ADVICE_SECONDS,
+	MEASURE_VALIDATION_LOSS,
+	MEASURE_VALIDATION_ACCURACY,
+	MEASURE_VALIDATION_SECONDS,
 	MEASURE_OUTCOME, // words: the number is always NAN
 	MEASURE_VERDICT,
 	N_MEASURES,
@@ -73,7 +93,8 @@ struct measure {
 	bool job_only; // needs analysis_load_job only
 	const char *help; // one sentence
 	// Sets *ret_why if it returns NAN: one line, static or owned by the analysis. The text may
-	// come from the run: escape it.
+	// come from the run: escape it. NULL: words, or the run file does not have it
+	// (measure_is_of_advice).
 	double (*compute)(const struct analysis *a, const char **ret_why);
 };
 
@@ -82,6 +103,10 @@ extern const struct measure measures[N_MEASURES];
 
 // Returns N_MEASURES if there is no measure of that name.
 enum measure_id measure_by_name(const char *name);
+
+// Whether it is part of an answer of `strain advise`, which is beside the run
+// (study/kept_advice.h). It does not depend on the outcome of the run.
+bool measure_is_of_advice(enum measure_id measure);
 
 // Whether it measures speed, as a time or a rate. Speeds are compared as speed-up (larger is
 // better), other measures as ratio.

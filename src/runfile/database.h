@@ -135,6 +135,9 @@ int database_make_views(sqlite3 *database);
 #define RUN_SUMMARY_MAX (INT64_C(1) << 24)
 #define RUN_KEYS_MAX 4096 // keys, labels
 #define RUN_KEYS_BYTES_MAX (UINT64_C(16) << 20) // of keys with their values, of labels with theirs
+// What a user may give as a label.
+#define RUN_LABEL_NAME_BYTES_MAX 128
+#define RUN_LABEL_VALUE_BYTES_MAX 4096
 
 // Instructions of SQLite that a statement may take while a file is opened and checked: a row takes
 // some hundred, and no less than four bytes.

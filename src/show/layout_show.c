@@ -771,6 +771,12 @@ bool layout_show_needs_runs(const char *name)
 	return l && l->kind != LAYOUT_PUBLISHED && l->kind != LAYOUT_WAITS;
 }
 
+bool layout_show_needs_advice(const char *name)
+{
+	const struct layout *l = layout_by_name(name);
+	return l && layout_is_of_advice(l);
+}
+
 int layout_show(const struct layout_request *q, struct error *e)
 {
 	if (strcmp(q->name, LIST) == 0) {

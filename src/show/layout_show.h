@@ -31,5 +31,7 @@ struct layout_request {
 int layout_show_check(const char *name, bool to_figure, struct error *e);
 // Whether it needs runs at all.
 bool layout_show_needs_runs(const char *name);
+// Whether it shows answers of `strain advise`, also of folders inside of directories.
+bool layout_show_needs_advice(const char *name);
 // 0, or -errno with one line.
 int layout_show(const struct layout_request *q, struct error *e);

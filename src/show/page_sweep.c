@@ -614,11 +614,22 @@ static json_t *measure_json(struct builder *b, size_t id)
 	return json;
 }
 
+// Whether the measure is of no use for these runs: only folders of `strain advise` have answers.
+static bool is_left_out(const struct builder *b, enum measure_id id)
+{
+	bool any = !measure_is_of_advice(id);
+	for (size_t i = 0; i < b->catalogue->n && !any; i++) {
+		any = isfinite(b->rows[i].run->measures[id]);
+	}
+	return !any;
+}
+
 static json_t *measures_json(struct builder *b)
 {
 	json_t *json = json_array();
 	for (size_t id = 0; id < N_MEASURES; id++) {
-		if (measures[id].kind != MEASURE_KIND_WORDS) {
+		if (measures[id].kind != MEASURE_KIND_WORDS &&
+			!is_left_out(b, (enum measure_id)id)) {
 			json_array_append_new(json, measure_json(b, id));
 		}
 	}
@@ -767,13 +778,14 @@ static json_t *baseline_json(const struct page_sweep *sweep)
 	return json;
 }
 
-static json_t *plan_json(const char *plan)
+// Text of a user, such as a plan; NULL: null.
+static json_t *lines_of_user(const char *lines)
 {
 	_cleanup_text_ struct text valid = {0}, text = {0};
-	if (!plan) {
+	if (!lines) {
 		return json_null();
 	}
-	text_append_utf8(&valid, plan, strnlen(plan, MOST_PLAN));
+	text_append_utf8(&valid, lines, strnlen(lines, MOST_PLAN));
 	secret_append_text(&text, valid.data ? valid.data : "", valid.length);
 	return json_string(text.data ? text.data : "");
 }
@@ -786,9 +798,13 @@ static int build(struct builder *b, const struct page_sweep *sweep)
 	json_object_set_new(json, "generator", json_string("strain " STRAIN_VERSION));
 	json_object_set_new(json, "name", page_run_string(sweep->name));
 	json_object_set_new(json, "command", page_run_string(sweep->command));
-	json_object_set_new(json, "plan", plan_json(sweep->plan));
+	json_object_set_new(json, "plan", lines_of_user(sweep->plan));
+	json_object_set_new(json, "advice", lines_of_user(sweep->advice));
 	json_object_set_new(json, "baseline", baseline_json(sweep));
-	json_object_set_new(json, "measure", json_null());
+	// strain advise shortens epochs.
+	json_object_set_new(json, "measure",
+		sweep->advice ? json_string(measures[MEASURE_SAMPLES_PER_SECOND].name)
+			      : json_null());
 	json_object_set_new(json, "planned", json_integer((json_int_t)sweep->planned));
 	json_object_set_new(json, "machines", machines_json(b));
 	json_object_set_new(json, "unreadable", unreadable_json(b->catalogue));

@@ -20,6 +20,7 @@ struct page_sweep {
 	const char *name; // of the page
 	const char *command; // of the plan, with placeholders; NULL: none
 	const char *plan; // text of the plan; NULL: none
+	const char *advice; // what `strain advise` printed of its answer; NULL: none
 	const struct run_label *baseline; // [n_baseline] labels of the plan's baseline
 	size_t n_baseline;
 	const char *const *label_order; // [n_label_order] names that come first, in this order

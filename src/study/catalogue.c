@@ -36,6 +36,7 @@
 #include "runfile/database.h"
 #include "runfile/index.h"
 #include "runfile/reader.h"
+#include "study/kept_advice.h"
 #include "verdict/causes.h"
 #include "verdict/verdict.h"
 
@@ -223,6 +224,7 @@ struct found {
 	size_t n;
 	size_t capacity;
 	size_t by; // index of the path that is being walked
+	bool advice; // as of the options
 };
 
 static void found_done(struct found *found)
@@ -329,7 +331,9 @@ static int walk_entry(struct found *found, const char *directory, bool is_sweep,
 		return error_errno(e, ENOMEM, "%s", directory);
 	}
 	if (is_directory(entry, path)) {
-		return !is_sweep && catalogue_is_sweep(path) ? walk(found, path, true, e) : 0;
+		bool sweep = !is_sweep && catalogue_is_sweep(path);
+		bool advice = !is_sweep && !sweep && found->advice && kept_advice_is_in(path);
+		return sweep || advice ? walk(found, path, sweep, e) : 0;
 	}
 	int r = is_run ? found_add(found, path, is_sweep ? directory : NULL) : 0;
 	return r < 0 ? error_errno(e, -r, "%s", path) : 0;
@@ -460,6 +464,57 @@ static int add_run(struct catalogue *c, struct catalogue_file *file)
 	return run->notice ? add_line(&c->notices, &c->n_notices, run->path, run->notice) : 0;
 }
 
+// The answer of `strain advise` in the directory of the last run: runs of a directory follow each
+// other.
+struct beside {
+	char *directory; // owned; NULL: no run yet
+	bool has_answer;
+	struct kept_advice answer;
+};
+
+static void beside_done(struct beside *b)
+{
+	kept_advice_done(&b->answer);
+	free(b->directory);
+}
+
+// Takes ownership of the directory. -ENOMEM.
+static int beside_enter(struct beside *b, char *directory, struct catalogue *c)
+{
+	struct error e = {0};
+	beside_done(b);
+	*b = (struct beside){.directory = directory};
+	int r = kept_advice_read(directory, &b->answer, &e);
+	b->has_answer = r == 0;
+	bool is_wrong = r < 0 && r != -ENOENT && r != -ENOTDIR;
+	return is_wrong ? add_line(&c->notices, &c->n_notices, NULL, e.text) : 0;
+}
+
+// Adds what the answer beside a run says of it.
+static int add_advice(struct beside *b, struct digest *run, struct catalogue *c)
+{
+	const char *slash = strrchr(run->path, '/');
+	size_t length = slash ? (size_t)(slash - run->path) : 0;
+	char *directory = slash ? strndup(run->path, length > 0 ? length : 1) : strdup(".");
+	bool same = directory && b->directory && strcmp(directory, b->directory) == 0;
+	int r = !directory ? -ENOMEM : same ? 0 : beside_enter(b, directory, c);
+	if (same) {
+		free(directory);
+	}
+	for (size_t i = 0; i < N_MEASURES; i++) {
+		if (measure_is_of_advice((enum measure_id)i)) {
+			run->reasons[i] = kept_advice_none;
+		}
+	}
+	if (r < 0 || !b->has_answer) {
+		return r;
+	}
+	run->advice_directory = strdup(b->directory);
+	return run->advice_directory
+	               ? kept_advice_tell(&b->answer, slash ? slash + 1 : run->path, run)
+	               : -ENOMEM;
+}
+
 static int compare_newest_first(const void *left, const void *right)
 {
 	const struct digest *a = left, *b = right;
@@ -471,6 +526,7 @@ static int compare_newest_first(const void *left, const void *right)
 
 static int fill(struct catalogue *c, struct found *found, struct error *e)
 {
+	_cleanup_(beside_done) struct beside beside = {0};
 	c->runs = calloc(found->n + 1, sizeof(*c->runs));
 	int r = c->runs ? 0 : -ENOMEM;
 	for (size_t i = 0; i < found->n && r == 0; i++) {
@@ -482,6 +538,7 @@ static int fill(struct catalogue *c, struct found *found, struct error *e)
 			r = add_line(&c->unreadable, &c->n_unreadable, NULL, file->error);
 		} else {
 			r = add_run(c, file);
+			r = r < 0 ? r : add_advice(&beside, &c->runs[c->n - 1], c);
 		}
 	}
 	if (r == 0 && c->n > 0) {
@@ -493,7 +550,7 @@ static int fill(struct catalogue *c, struct found *found, struct error *e)
 int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalogue_options *options,
 	struct catalogue *ret, struct error *e)
 {
-	struct found found = {0};
+	struct found found = {.advice = options->advice};
 	struct catalogue c = {0};
 	int r = 0;
 	for (size_t i = 0; i < n_paths && r == 0; i++) {

@@ -17,12 +17,15 @@ struct catalogue {
 	size_t n;
 	char **unreadable; // [n_unreadable] lines "PATH: why": files that should be runs
 	size_t n_unreadable;
-	char **notices; // [n_notices] lines "PATH: what is lost", of damaged runs
+	// [n_notices] lines "PATH: what is lost", of damaged runs, and of answers of `strain
+	// advise` that cannot be read
+	char **notices;
 	size_t n_notices;
 };
 
 struct catalogue_options {
 	bool job_only; // only measures of the job as a whole: less to compute for older files
+	bool advice; // also the runs in folders of `strain advise` inside of directories
 	size_t most_read; // read at most so many files, the last written ones; 0: all
 	// Called now and then by the caller's thread while runs are read. NULL: no progress.
 	void (*progressed)(void *context, uint64_t done, uint64_t total);
@@ -32,7 +35,7 @@ struct catalogue_options {
 // Reads the runs at these paths: files; directories with their run files and the trials of sweep
 // directories in them; sweep directories. A file that several paths name is read once. Errors: a
 // path that does not exist, a directory that cannot be read, -ENOMEM. A file that cannot be read is
-// in `unreadable`.
+// in `unreadable`. Runs in a folder of `strain advise` have what its answer says (kept_advice.h).
 int catalogue_read(char *const *paths, size_t n_paths, struct catalogue *ret, struct error *e);
 int catalogue_read_with(char *const *paths, size_t n_paths, const struct catalogue_options *options,
 	struct catalogue *ret, struct error *e);

@@ -159,11 +159,27 @@ static enum measure_id first_time(const struct pivot_request *request)
 	return MEASURE_DURATION;
 }
 
+// Whether all are probes of `strain advise`, which shortens epochs.
+static bool are_probes(const struct pivot_request *request)
+{
+	for (size_t i = 0; i < request->n_runs; i++) {
+		if (!request->runs[i]->advice_directory) {
+			return false;
+		}
+	}
+	return request->n_runs > 0;
+}
+
 static void choose_values(struct choice *c, const struct pivot_request *request)
 {
 	static const enum measure_id others[] = {MEASURE_SAMPLES_PER_SECOND,
 		MEASURE_CPU_UTILIZATION, MEASURE_GPU_UTILIZATION, MEASURE_HOST_MEMORY_PEAK,
 		MEASURE_DEVICE_MEMORY_PEAK, MEASURE_DATA_SHARE};
+	if (are_probes(request)) {
+		add_value(c, MEASURE_SAMPLES_PER_SECOND);
+		add_value(c, MEASURE_HOST_MEMORY_PEAK);
+		return;
+	}
 	add_value(c, first_time(request));
 	for (size_t i = 0; c->n_columns == 0 && i < ARRAY_LENGTH(others); i++) {
 		if (is_known(request, others[i])) {

@@ -188,11 +188,12 @@ static void fill_exit(struct digest *d)
 static void fill_measures(struct digest *d)
 {
 	for (size_t i = 0; i < N_MEASURES; i++) {
-		const struct findings_row *row = measures[i].kind == MEASURE_KIND_WORDS
-		                                         ? NULL
-		                                         : findings_find(&d->findings,
-								   FINDINGS_FINDING,
-								   measures[i].name);
+		bool elsewhere = measures[i].kind == MEASURE_KIND_WORDS ||
+		                 measure_is_of_advice((enum measure_id)i);
+		const struct findings_row *row = elsewhere ? NULL
+		                                           : findings_find(&d->findings,
+								     FINDINGS_FINDING,
+								     measures[i].name);
 		d->measures[i] = row ? row->number : NAN;
 		d->reasons[i] = row && isnan(row->number) ? row->text : NULL;
 	}
@@ -281,6 +282,7 @@ void digest_done(struct digest *d)
 	free(d->path);
 	free(d->name);
 	free(d->sweep_directory);
+	free(d->advice_directory);
 	free(d->labels);
 	*d = (struct digest){0};
 }

@@ -29,6 +29,7 @@ struct digest {
 	char *path; // owned; as it was given, or below the directory that was
 	char *name; // owned; of the file, without ".strain"
 	char *sweep_directory; // owned; that it is a trial of; NULL: none
+	char *advice_directory; // owned; of `strain advise`, whose answer has this run; NULL: none
 	size_t found_by; // index of the catalogue's path; the first of several
 	struct findings findings; // owned
 	const char *host; // name of the machine

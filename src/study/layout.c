@@ -185,8 +185,18 @@ int layout_select(const struct layout *l, const struct digest *const *runs, size
 	if (!ret->runs) {
 		return error_errno(e, ENOMEM, "cannot choose runs");
 	}
-	memcpy(ret->runs, runs, n * sizeof(void *));
-	ret->n = n;
+	bool of_advice = layout_is_of_advice(l);
+	for (size_t i = 0; i < n; i++) {
+		if (!of_advice || runs[i]->advice_directory) {
+			ret->runs[ret->n++] = runs[i];
+		}
+	}
+	if (of_advice && ret->n == 0) {
+		layout_selection_done(ret);
+		return error_set(e, ENOENT,
+			"%s needs answers of strain advise: none of %zu runs is in a folder of one",
+			l->name, n);
+	}
 	for (size_t i = 0; i < LAYOUT_LABELS && l->filters[i].label; i++) {
 		filter_runs(ret, &l->filters[i]);
 	}
@@ -1113,4 +1123,10 @@ const struct layout *layout_by_name(const char *name)
 		}
 	}
 	return NULL;
+}
+
+bool layout_is_of_advice(const struct layout *l)
+{
+	const char *measure = l->values[0].measure;
+	return measure && measure_is_of_advice(measure_by_name(measure));
 }

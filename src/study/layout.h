@@ -16,7 +16,7 @@
 #include "study/pivot.h"
 
 #define LAYOUT_LABELS 4
-#define LAYOUT_VALUES 3
+#define LAYOUT_VALUES 5
 
 enum layout_kind {
 	LAYOUT_TABLE, // a cell for each row and column, with one or a few values
@@ -79,6 +79,7 @@ struct document {
 	const char *prefix; // of the names of its layouts: "torres2021"
 	const char *source; // for citation: "Torres, Barrios and Denneulin 2021"
 	const char *plan; // path of the plan that makes its runs; NULL: none yet
+	const char *advice; // path of the script that makes answers of `strain advise`; NULL: none
 };
 
 extern const struct document documents[];
@@ -98,6 +99,9 @@ static inline bool layout_is_timeline(const struct layout *l)
 {
 	return layout_is_figure(l) && l->kind != LAYOUT_SERIES;
 }
+
+// Whether it shows answers of `strain advise`: its measures are theirs.
+bool layout_is_of_advice(const struct layout *l);
 
 // Layout select -----------------------------------------------------------------------------------
 //

@@ -151,9 +151,17 @@ const struct pivot_cell *pivot_at(const struct pivot *p, size_t row, size_t colu
 
 // --- cells
 
-static bool counts(const struct pivot_request *request, const struct digest *run)
+// Of a run, as far as it concerns the value: probes of `strain advise` are interrupted when they
+// have told enough.
+static enum outcome outcome_for(const struct digest *run, const struct pivot_value *value)
 {
-	return request->count_failed || outcome_is_success(run->outcome);
+	return measure_is_of_advice(value->measure) ? OUTCOME_SUCCESS : run->outcome;
+}
+
+static bool counts(const struct pivot_request *request, const struct digest *run,
+	const struct pivot_value *value)
+{
+	return request->count_failed || outcome_is_success(outcome_for(run, value));
 }
 
 static const char *words_of(
@@ -216,7 +224,7 @@ static void take_words(
 		size_t same = 0;
 		if (!words || !*words ||
 			(value->measure != MEASURE_OUTCOME && !value->words &&
-				!counts(g->request, run))) {
+				!counts(g->request, run, value))) {
 			continue;
 		}
 		for (size_t k = 0; k < g->n; k++) {
@@ -237,7 +245,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 	for (size_t i = 0; i < g->n && cell->repeats.n < g->n; i++) {
 		const struct digest *run = g->request->runs[g->runs[i]];
 		const char *reason = reason_of(g->request, g->runs[i], value);
-		bool failed = !outcome_is_success(run->outcome);
+		bool failed = !outcome_is_success(outcome_for(run, value));
 		if (failed && *run->outcome_text) {
 			return note_of(p, run->outcome_text);
 		}
@@ -247,7 +255,7 @@ static size_t take_note(struct pivot *p, const struct group *g, const struct piv
 	}
 	for (size_t i = 0; i < g->n; i++) {
 		const struct digest *run = g->request->runs[g->runs[i]];
-		if (counts(g->request, run) && run->partial && *run->partial) {
+		if (counts(g->request, run, value) && run->partial && *run->partial) {
 			return note_of(p, run->partial);
 		}
 	}
@@ -260,9 +268,10 @@ static void fill_cell(struct pivot *p, const struct group *g, const struct pivot
 	cell->n_runs = g->n;
 	for (size_t i = 0; i < g->n; i++) {
 		const struct digest *run = g->request->runs[g->runs[i]];
-		cell->outcomes[run->outcome]++;
-		g->numbers[i] = counts(g->request, run) ? number_of(g->request, g->runs[i], value)
-		                                        : NAN;
+		cell->outcomes[outcome_for(run, value)]++;
+		g->numbers[i] = counts(g->request, run, value)
+		                        ? number_of(g->request, g->runs[i], value)
+		                        : NAN;
 	}
 	cell->repeats = statistics_of(g->numbers, g->n);
 	if (value->kind == MEASURE_KIND_WORDS) {

@@ -183,6 +183,13 @@ has_no_gpu() {
 	csv tripathi2019-table5.5 | grep -q '^2,64,epoch_seconds,'
 }
 
+@test "Tripathi Tables 5.1 to 5.8 need answers of strain advise" {
+	for table in 5.1 5.2 5.6 5.7 5.8; do
+		fails_with 1 "tripathi2019-table$table" "strain advise" -- \
+			"$STRAIN" compare runs/r34.strain --layout "tripathi2019-table$table"
+	done
+}
+
 @test "Tripathi Figures 3.3 and 3.4 have a line for each of several GPUs" {
 	local script=$BATS_TEST_TMPDIR/script fake=$BUILD_ROOT/tests/fake/full
 	[ -d "$fake" ] || skip 'no fake NVML'
@@ -262,9 +269,8 @@ with sqlite3.connect("runs/r34.strain") as run:
 	run -0 "$STRAIN" compare --layout torres2021-table2
 	prints "Tesla P100" Pascal 3584
 	prints Torres 2021 "Table 2"
-	fails_with 1 tripathi2019-table5.8 "Tripathi 2019, Table 5.8" -- "$STRAIN" compare --layout tripathi2019-table5.8
-	run -0 "$STRAIN" compare --layout tripathi2019-table5.8 --beside published
-	[[ $output == *5133.51* ]]
+	waiting=$("$STRAIN" compare --layout list | awk '/ not yet / {print $1; exit}')
+	fails_with 1 "$waiting" Jayarajan -- "$STRAIN" compare --layout "$waiting"
 }
 
 @test "runs that lack a label, or are none of the document's" {

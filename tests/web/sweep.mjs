@@ -493,6 +493,23 @@ test('what comes from runs stays text', async () => {
 	});
 });
 
+test('a folder of strain advise begins with its answer, as text', async () => {
+	makeSweep('tiny.advice', [{ name: '01-now', labels: { model: 'tiny' } }, { name: '02-line' }]);
+	writeFileSync(at('tiny.advice/advice.json'), JSON.stringify({
+		largest_batch: { value: 96, verified: 96 },
+		runs: [{ run: '01-now.strain', step: 'now', batch_size: 32 }, { run: '02-line.strain', step: 'line', batch_size: 64 }],
+		page: ['            NOW  ADVISED', 'batch_size  32   64', `run         ${MARKUP}`],
+	}));
+	report('tiny.advice');
+	await inPage('tiny.advice', async (page) => {
+		const shown = await page.locator('.advice pre').textContent();
+		assert.deepEqual(shown.trimEnd().split('\n'), ['            NOW  ADVISED', 'batch_size  32   64', `run         ${MARKUP}`]);
+		assert.equal(await page.locator('.advice pre').evaluate((pre) => getComputedStyle(pre).whiteSpace), 'pre');
+		assert.equal(await page.locator('.best').count(), 0); // epochs of probes are shortened
+		assert.deepEqual(await column(page, 'step'), ['now', 'line']);
+	});
+});
+
 test('a directory of one run without labels', async () => {
 	makeSweep('one', [{ name: 'train' }]);
 	report('one');

@@ -38,10 +38,10 @@ class Page implements View {
 		const { model, sweep } = this;
 		const top = make('div', 'top', make('b', 'brand', 'strain'), make('h1', 'name', sweep.name));
 		top.append(themeButton(() => this.cards.forEach((one) => one.repaint?.())));
-		main.append(top, header(model), ...this.notices());
+		main.append(top, header(model), ...this.notices(), ...this.advice());
 		const panel = new RunPanel(this);
 		this.cards = model.trials.length > 0
-			? [new HeadCard(this), new FilterCard(this), new TableCard(this), new CurveCard(this), new HeatCard(this), panel]
+			? [...(sweep.advice === null ? [new HeadCard(this)] : []), new FilterCard(this), new TableCard(this), new CurveCard(this), new HeatCard(this), panel]
 			: [];
 		main.append(...this.cards.map((one) => one.element), ...this.foot(), make('p', 'made', `Made by ${sweep.generator}.`));
 		panel.update();
@@ -116,6 +116,17 @@ class Page implements View {
 		const items = unreadable.slice(0, 100).map(([name, reason]) => make('li', '', make('code', '', name), `: ${reason}`));
 		const words = unreadable.length === 1 ? 'One file could not be read:' : `${unreadable.length} files could not be read:`;
 		return [...empty, make('div', 'notice', words, make('ul', '', ...items))];
+	}
+
+	/** The answer of `strain advise`, as it was printed: its columns need their blanks. */
+	private advice(): HTMLElement[] {
+		if (this.sweep.advice === null) {
+			return [];
+		}
+		const text = make('pre', 'output columns', this.sweep.advice);
+		text.tabIndex = 0;
+		text.setAttribute('aria-label', 'What strain advise printed');
+		return [card('Advice', 'advice', text)];
 	}
 
 	private foot(): HTMLElement[] {

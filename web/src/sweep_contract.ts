@@ -84,6 +84,8 @@ export interface Sweep {
 	/** The command of the plan, with placeholders; the plan at its start. */
 	command: string | null;
 	plan: string | null;
+	/** What `strain advise` printed of its answer: lines; null: this is no folder of it. */
+	advice: string | null;
 	/** Labels and values of the baseline. */
 	baseline: [string, string][];
 	/** Number of trials of the plan; 0: no plan. */

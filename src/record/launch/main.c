@@ -18,6 +18,7 @@
 #include "record/launch/option_table.h"
 #include "record/launch/say.h"
 #include "record/output/output.h"
+#include "runfile/database.h"
 #include "runfile/index.h"
 
 #define INTERVAL_MIN_NS (100 * NS_PER_US)
@@ -25,8 +26,6 @@
 #define OVERHEAD_DEFAULT 0.01
 #define SIZE_DEFAULT (UINT64_C(256) << 20)
 #define SIZE_MIN (UINT64_C(1) << 20)
-
-enum { LABEL_NAME_BYTES = 128, LABEL_VALUE_BYTES = 4096 };
 
 static const char about[] =
 	"Record a job from start to end: the command and its descendants, the host, disks and "
@@ -105,7 +104,7 @@ static int read_environment(struct parsing *p)
 	int rc = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(environment_labels) && rc == 0; i++) {
 		const char *name = environment_labels[i], *value = getenv(name);
-		if (value && *value && strlen(value) < LABEL_VALUE_BYTES &&
+		if (value && *value && strlen(value) < RUN_LABEL_VALUE_BYTES_MAX &&
 			!find_label(p, name, strlen(name))) {
 			rc = add_label(p, name, strlen(name), value);
 		}
@@ -121,10 +120,10 @@ static int read_label(struct parsing *p, const char *text)
 		return error_set(
 			&p->error, EINVAL, "--label: expected NAME=VALUE, found '%s'", text);
 	}
-	if (length > LABEL_NAME_BYTES || strlen(equals + 1) > LABEL_VALUE_BYTES) {
+	if (length > RUN_LABEL_NAME_BYTES_MAX || strlen(equals + 1) > RUN_LABEL_VALUE_BYTES_MAX) {
 		return error_set(&p->error, EINVAL,
 			"--label: expected a name of at most %d bytes and a value of at most %d",
-			LABEL_NAME_BYTES, LABEL_VALUE_BYTES);
+			RUN_LABEL_NAME_BYTES_MAX, RUN_LABEL_VALUE_BYTES_MAX);
 	}
 	for (const char *c = text; *c; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f || (*c == ' ' && c < equals)) {
