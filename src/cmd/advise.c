@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cmd/advise_answer.h"
+#include "cmd/advise_overlay.h"
 #include "cmd/advise_what_if.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
@@ -63,6 +64,7 @@ struct try_options {
 	uint64_t time_ns; // for all probes
 	unsigned repeats;
 	bool json;
+	bool in_place;
 	const volatile sig_atomic_t *interrupted; // number of the signal; 0: continue
 };
 
@@ -254,7 +256,8 @@ static json_t *estimate_json(const struct estimate *e, const char *missing)
 }
 
 // The same as JSON; a new reference.
-static json_t *advise_stalls_json(const struct stall_runs *runs)
+static json_t *advise_stalls_json(
+	const struct stall_runs *runs, const struct probe_overlay *overlay)
 {
 	json_t *json = json_object(), *stalls = json_object(), *data = json_object();
 	struct table *table = rates_table(runs, samples_columns);
@@ -274,6 +277,7 @@ static json_t *advise_stalls_json(const struct stall_runs *runs)
 	json_object_set_new(json, "data", data);
 	json_object_set_new(
 		json, "batches_edited_in_place", json_boolean(runs->probes[PROBE_COMPUTE].edited));
+	advise_overlay_json(json, overlay);
 	return json;
 }
 
@@ -289,6 +293,7 @@ struct attempt {
 	const struct try_options *o;
 	struct reader *reader; // of the named run; NULL: none
 	struct replay replay;
+	struct probe_overlay overlay;
 	bool writes; // the results are written into the run
 	struct tries tries;
 	struct tried_list kept; // trials of the run, then with the results
@@ -651,6 +656,7 @@ static json_t *results_json(const struct attempt *a)
 	json_object_set_new(json, "best", json_from_text(best ? name.data : NULL));
 	json_object_set_new(json, "complete", json_boolean(!t->out_of_time && !t->interrupted));
 	json_object_set_new(json, "written", json_boolean(a->writes && t->n > 0));
+	advise_overlay_json(json, &a->overlay);
 	return json;
 }
 
@@ -680,9 +686,14 @@ static int try_all(struct attempt *a)
 	const struct try_options *o = a->o;
 	struct error e = {0};
 	bool own = !o->command; // the command of the run
+	const char *directory = own ? a->replay.directory : NULL;
+	if (!advise_overlay_find(directory, o->folder, o->in_place, &a->overlay)) {
+		return STATUS_FAILURE;
+	}
 	const struct tries_config config = {
 		.command = own ? a->replay.command : o->command,
-		.directory = own ? a->replay.directory : NULL,
+		.directory = directory,
+		.overlay = &a->overlay,
 		.options = own ? (const char *const *)a->replay.options : NULL,
 		.environment = own ? (const char *const *)a->replay.environment : NULL,
 		.folder = o->folder,
@@ -711,7 +722,7 @@ static int try_all(struct attempt *a)
 // Returns an exit status.
 static int advise_try(const struct try_options *o)
 {
-	struct attempt a = {.o = o};
+	struct attempt a = {.o = o, .overlay = PROBE_OVERLAY_NONE};
 	int status = STATUS_FAILURE;
 	if ((o->command && !o->run) || open_run(&a)) {
 		say_command(&a);
@@ -720,6 +731,7 @@ static int advise_try(const struct try_options *o)
 	tries_done(&a.tries);
 	tried_done(&a.kept);
 	replay_done(&a.replay);
+	probe_overlay_done(&a.overlay);
 	reader_free(a.reader);
 	return status;
 }
@@ -751,6 +763,7 @@ enum {
 	OPTION_CPU_SPEED,
 	OPTION_VERIFY,
 	OPTION_EPOCHS,
+	OPTION_IN_PLACE,
 };
 
 enum { FROM_MOST = 64 };
@@ -786,6 +799,7 @@ struct advise_options {
 	struct what_if_values wanted; // of --from, without memory and CPUs
 	bool verify;
 	int64_t epochs; // 0: not known
+	bool in_place;
 };
 
 static const struct argp_option options[] = {
@@ -840,6 +854,10 @@ static const struct argp_option options[] = {
 	{"verify", OPTION_VERIFY, NULL, 0,
 		"also run the job under exactly what is to be asked for; --from: under each limit "
 		"that this machine can set, with the error of the prediction",
+		0},
+	{"in-place", OPTION_IN_PLACE, NULL, 0,
+		"run the job in its directory itself, not over an overlay that keeps its files "
+		"unchanged",
 		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
@@ -1085,6 +1103,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "epochs";
 		result = parse_integer(argument, 1, 1000000, &o->epochs, &e);
 		break;
+	case OPTION_IN_PLACE:
+		o->in_place = true;
+		break;
 	case OPTION_MARGIN:
 		option = "margin";
 		result = parse_margin(argument, o, &e);
@@ -1170,10 +1191,11 @@ static char *make_folder(const struct advise_options *o)
 	return absolute;
 }
 
-static int finish(const struct advise_options *o, const struct stall_runs *runs)
+static int finish(const struct advise_options *o, const struct stall_runs *runs,
+	const struct probe_overlay *overlay)
 {
 	if (o->json) {
-		if (json_write(advise_stalls_json(runs), stdout) < 0) {
+		if (json_write(advise_stalls_json(runs, overlay), stdout) < 0) {
 			return command_fail("cannot write: %s", strerrordesc_np(errno));
 		}
 	} else {
@@ -1186,9 +1208,14 @@ static int advise_stalls(const struct advise_options *o, const char *folder)
 {
 	struct stall_runs runs;
 	struct error e = {0};
+	struct probe_overlay overlay;
+	if (!advise_overlay_find(NULL, folder, o->in_place, &overlay)) {
+		return STATUS_FAILURE;
+	}
 	const struct stall_config config = {
 		.command = o->command,
 		.folder = folder,
+		.overlay = &overlay,
 		.error = o->error,
 		.limit_ns = o->limit_ns ? o->limit_ns : STALLS_LIMIT_NS,
 		.say = advise_say,
@@ -1202,9 +1229,10 @@ static int advise_stalls(const struct advise_options *o, const char *folder)
 			advise_print_tail(runs.failed_output);
 		}
 	} else {
-		status = finish(o, &runs);
+		status = finish(o, &runs, &overlay);
 	}
 	stall_runs_done(&runs);
+	probe_overlay_done(&overlay);
 	return interrupted ? 128 + interrupted : status;
 }
 
@@ -1220,6 +1248,7 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 		.time_ns = o->time_ns,
 		.repeats = (unsigned)o->repeats,
 		.json = o->json,
+		.in_place = o->in_place,
 		.interrupted = &interrupted,
 	};
 	memcpy(t.with, o->with, sizeof(t.with));
@@ -1233,6 +1262,7 @@ static int write_answer(
 {
 	_cleanup_text_ struct text path = {0};
 	json_t *json = advise_answer_json(a, config);
+	advise_overlay_json(json, config->overlay);
 	text_format(&path, "%s/advice.json", config->folder);
 	if (!json || path.failed) {
 		json_decref(json);
@@ -1265,9 +1295,11 @@ static int advise_all(const struct advise_options *o, const char *folder)
 {
 	struct advice *a = calloc(1, sizeof(*a));
 	struct error e = {0};
+	struct probe_overlay overlay;
 	const struct advice_config config = {
 		.command = o->command,
 		.folder = folder,
+		.overlay = &overlay,
 		.memory_bytes = o->memory_bytes,
 		.cpus = (unsigned)o->cpus,
 		.margin = o->margin,
@@ -1285,9 +1317,10 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	if (!a) {
 		return command_fail("out of memory");
 	}
-	command_note(
-		"short runs of the job in this directory: it may overwrite its own checkpoints "
-		"and logs");
+	if (!advise_overlay_find(NULL, folder, o->in_place, &overlay)) {
+		free(a);
+		return STATUS_FAILURE;
+	}
 	int status = STATUS_FAILURE, result = advice_make(&config, a, &e);
 	if (result < 0) {
 		command_fail("%s", e.text);
@@ -1301,6 +1334,7 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	}
 	advice_done(a);
 	free(a);
+	probe_overlay_done(&overlay);
 	return interrupted ? 128 + interrupted : status;
 }
 
@@ -1312,6 +1346,7 @@ static int advise_from(struct advise_options *o, const char *folder)
 		.wanted = o->wanted,
 		.json = o->json,
 		.verify = o->verify,
+		.in_place = o->in_place,
 		.command = o->command,
 		.folder = folder,
 		.error = o->error,

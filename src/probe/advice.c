@@ -367,6 +367,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .command = command,
 				  .run = p->run,
 				  .output = output,
+				  .overlay = config->overlay,
 				  .options = options,
 				  .environment = environment,
 				  .error = wish->whole ? 0
