@@ -1372,7 +1372,8 @@ static const char *find_wrong_from(const struct advise_options *o)
 	              isfinite(o->wanted.of[WHAT_IF_GPU_SPEED]) ||
 	              isfinite(o->wanted.of[WHAT_IF_CPU_SPEED]);
 	if (!o->from) {
-		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from" : NULL;
+		return speeds ? "advise: --disk-read, --gpu-speed and --cpu-speed need --from"
+		              : NULL;
 	}
 	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis) {
 		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
@@ -1422,7 +1423,8 @@ int command_advise(int argc, char **argv)
 		"Advise with short runs of a job: the largest batch that fits, the fastest batch "
 		"size and workers, and what more CPUs would bring.\vCOMMAND may have the "
 		"placeholders {batch_size} (or {batch_size=32}, with the present value) and "
-		"{workers}; without them, the hooks set both in PyTorch's loaders. Epochs are "
+		"{workers}; without them, the hooks set both in PyTorch's loaders, and the batch "
+		"size of Keras' fit. Epochs are "
 		"shortened, so that a short run contains validation and the second epoch. With "
 		"--stalls: "
 		"runs the unmodified job with its data in the page cache (warm), with prepared "

@@ -464,18 +464,31 @@ static void print_kept(const struct advice *a)
 	}
 }
 
+// What to change in the script, which no option sets.
+static void print_change(const struct advice *a)
+{
+	_cleanup_text_ struct text loader = {0};
+	append_loader(&loader, a);
+	if (a->now->seen.loader_at) {
+		printf("change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+			loader.data ? loader.data : "");
+	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
+		printf("change         %s: batch_size=%" PRId64
+		       " of fit, or of the data set's batch()\n",
+			a->now->seen.fit_at, a->batch_size);
+	}
+}
+
 static void print_command(const struct advice *a, const struct advice_config *config)
 {
-	_cleanup_text_ struct text line = {0}, loader = {0};
+	_cleanup_text_ struct text line = {0};
 	append_command(&line, a, config);
-	append_loader(&loader, a);
 	if (a->keep) {
 		print_kept(a);
 	} else if (a->placeholders || !sets_loader(a)) {
 		printf("run            %s\n", line.data ? line.data : "");
-	} else if (a->now->seen.loader_at) {
-		printf("change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
-			loader.data ? loader.data : "");
+	} else {
+		print_change(a);
 		if (a->settings.n > 0) {
 			printf("run            %s\n", line.data ? line.data : "");
 		}
