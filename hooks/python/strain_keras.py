@@ -29,7 +29,7 @@ ASKED_NS = 500000000
 GAPS_KEPT = 100  # by tf.data
 SEARCHED = 16  # items of a batch, or chained data sets, examined
 # Data sets that form batches, and those that leave batches unchanged.
-BATCHING = ("BatchDataset", "ParallelBatchDataset")
+BATCHING = ("BatchDataset", "PaddedBatchDataset", "ParallelBatchDataset")
 KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
            "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip
 SAME = -2  # as many as all others
@@ -241,6 +241,8 @@ class Keras:
         self.version = str(getattr(keras, "__version__", "0"))
         self.backend = "tensorflow" if self.version.startswith("2.") else keras.config.backend()
         self.gaps = None
+        self.described = False  # the data of the first fit were reported
+        self.folder = os.path.dirname(os.path.abspath(keras.__file__)) + os.sep
 
     def install(self):
         """Installs each feature separately; a missing one does not affect the others."""
@@ -256,6 +258,10 @@ class Keras:
         self.hook.feature("checkpoint", self._hook_checkpoint)
         if self.backend == "tensorflow":
             self.hook.feature("tape", self._hook_tape)
+        if "STRAIN_SHORT" in os.environ:
+            self.hook.feature("short", self._hook_short)
+        if "STRAIN_SET" in os.environ:
+            self.hook.feature("set", self._hook_set)
         self.report.say("hooked", SPLIT)
         os.register_at_fork(after_in_child=lambda: self.local.__dict__.clear())
         atexit.register(self._do, Fit.finish)
@@ -416,6 +422,7 @@ class Keras:
         if known is None:
             adapter = source.data_adapter
             known = source._strain = _sizes(adapter, int(source.steps_per_execution))
+            self._describe(fit, known)
         fit.take_iterator(iterator, *known)
 
     def _wrap_enumerate(self, original):
@@ -428,7 +435,21 @@ class Keras:
 
     def _take_handler(self, fit, handler, iterator):
         per_call = int(handler._steps_per_execution.numpy())
-        fit.take_iterator(iterator, *_sizes(_Adapter2(handler._adapter), per_call))
+        known = _sizes(_Adapter2(handler._adapter), per_call)
+        self._describe(fit, known)
+        fit.take_iterator(iterator, *known)
+
+    def _describe(self, fit, sizes):
+        """Reports where the script trains first, and its batch size."""
+        if self.described or fit.validations > 0:
+            return
+        self.described = True
+        per_call, samples = sizes[:2]
+        place = strain_hook.caller((self.folder,))
+        if place is not None:
+            self.report.say("loader_fit_at", place)
+        if samples > 0:
+            self.report.say("loader_batch_size", str(samples // per_call))
 
     # Data on JAX -------------------------------------------------------------------------------
 
@@ -439,9 +460,30 @@ class Keras:
     def _wrap_get_iterator(self, original):
         def _get_iterator(source):
             batches = original(source)
-            return Waits(self, batches) if self._fit() is not None else batches
+            fit = self._fit()
+            if fit is None:
+                return batches
+            self._do(self._describe, _sizes(source.data_adapter, 1))
+            return Waits(self, batches)
 
         return _get_iterator
+
+    # Probes of strain advise -------------------------------------------------------------------
+
+    def _hook_short(self):
+        import strain_fit
+
+        if self.version.startswith("2."):
+            iterators = _data_adapter2(self.keras).DataHandler
+        else:
+            iterators = sys.modules["keras.src.trainers.epoch_iterator"].EpochIterator
+        strain_fit.Shorter(self, SAME, os.environ["STRAIN_SHORT"]).install(iterators)
+
+    def _hook_set(self):
+        import strain_fit
+
+        text = os.environ["STRAIN_SET"]
+        strain_fit.Batches(self, _samples_of, _batch_size_of, text).install()
 
     # Loops of one's own ------------------------------------------------------------------------
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the strain authors
-"""Shortens epochs for the probes of `strain advise`.
+"""Shortens epochs of PyTorch and Keras for the probes of `strain advise`.
 
 STRAIN_SHORT="10 3.0": the first pass with gradients over a loader ends after 10 batches and at least
 3 seconds after its first batch; all other passes end after at most 4 batches. If the first pass is
 shorter by itself, the next passes with gradients continue until they have lasted 3 seconds
 together. A probe of a few seconds then contains validation, the boundary of an epoch, the
 checkpoint and the second epoch, each of which may be the peak of memory. The script sees a loader
-that ends early; len(loader) is unchanged. Passes that are shorter by themselves are unchanged.
+that ends early; len(loader) is unchanged. Passes that are shorter by themselves are unchanged. Keras'
+`fit` sees data that ends early, in training and validation; `predict` sees all of it.
 
 A loader worker shares the memory of the training process until one of them writes to it. Python's
 collector of cycles writes to all of a worker's objects when it first runs, which may be minutes
@@ -32,17 +33,69 @@ def parse(text):
     return iterations, seconds
 
 
+class Lengths:
+    """How long passes are. One per process."""
+
+    def __init__(self, report, text):
+        self._report = report
+        self._iterations, self._seconds = parse(text)
+        self._least = min(self._iterations, LATER)
+        self._left = self._seconds  # of the passes that last longer
+        self._trained = False  # these have ended
+
+    def begin(self, trains):
+        """A pass, whose first batch has arrived; trains: with gradients."""
+        return Pass(self, trains and not self._trained)
+
+    def is_over(self, one):
+        """Whether a pass has had enough batches, and the first one enough time."""
+        if one.taken < self._least:
+            return False
+        if one.first:
+            if one.taken < self._iterations or monotonic() - one.since < self._left:
+                return False
+            self._trained = True
+        self._report.say("hooked", "epochs shortened")
+        return True
+
+    def end(self, one):
+        """A pass ended by itself."""
+        if one.first:
+            self._left -= one.seen - one.since
+
+
+class Pass:
+    """One pass over the data."""
+
+    __slots__ = ("lengths", "first", "since", "seen", "taken")
+
+    def __init__(self, lengths, first):
+        self.lengths = lengths
+        self.first = first  # one of those that last longer
+        self.since = self.seen = monotonic()
+        self.taken = 0  # batches
+
+    def take(self, batches):
+        """Counts batches."""
+        self.taken += batches
+        self.seen = monotonic()
+
+    def is_over(self):
+        """Whether it must end before the next batch."""
+        return self.lengths.is_over(self)
+
+    def end(self):
+        """There is no further batch."""
+        self.lengths.end(self)
+
+
 class Short:
     """The patches of PyTorch's iterators. One per process."""
 
     def __init__(self, torch, report, text):
         self._has_gradients = torch.is_grad_enabled
         self._in_worker = torch.utils.data.get_worker_info
-        self._report = report
-        self._iterations, self._seconds = parse(text)
-        self._least = min(self._iterations, LATER)
-        self._left = self._seconds  # of the passes that last longer
-        self._trained = False  # these have ended
+        self._lengths = Lengths(report, text)
 
     def install(self, patch, data):
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
@@ -54,7 +107,7 @@ class Short:
 
     def _wrap_init(self, original):
         def __init__(iterator, *arguments, **options):
-            iterator._strain_short = 0
+            iterator._strain_pass = None
             original(iterator, *arguments, **options)
 
         return __init__
@@ -63,27 +116,26 @@ class Short:
         """A persistent iterator begins its next pass."""
 
         def _reset(iterator, *arguments, **options):
-            iterator._strain_short = 0
+            iterator._strain_pass = None
             return original(iterator, *arguments, **options)
 
         return _reset
 
     def _wrap_next(self, original):
         def __next__(iterator):
-            taken = getattr(iterator, "_strain_short", 0)
-            if taken >= self._least and self._is_over(iterator, taken):
-                self._report.say("hooked", "epochs shortened")
+            one = getattr(iterator, "_strain_pass", None)
+            if one is not None and one.is_over():
                 raise StopIteration
             try:
                 batch = original(iterator)
             except StopIteration:
-                if taken > 0 and iterator._strain_first:
-                    self._left -= monotonic() - iterator._strain_since
+                if one is not None:
+                    one.take(0)
+                    one.end()
                 raise
-            if taken == 0:
-                iterator._strain_since = monotonic()
-                iterator._strain_first = not self._trained and self._has_gradients()
-            iterator._strain_short = taken + 1
+            if one is None:
+                one = iterator._strain_pass = self._lengths.begin(self._has_gradients())
+            one.take(1)
             return batch
 
         return __next__
@@ -97,15 +149,6 @@ class Short:
             return batch
 
         return fetch
-
-    def _is_over(self, iterator, taken):
-        """Whether a pass has had enough batches, and the first one enough time."""
-        if iterator._strain_first:
-            enough = monotonic() - iterator._strain_since >= self._left
-            if taken < self._iterations or not enough:
-                return False
-            self._trained = True
-        return True
 
 
 def install(torch, patch, report, text):

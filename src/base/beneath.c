@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,6 +54,25 @@ struct emptying {
 
 static bool empty_folder(struct emptying *e, int folder);
 
+// Opens a folder to be emptied. Its owner may have made it unreadable or read-only, as the kernel
+// does with the work folder of an overlay.
+static int open_to_empty(int parent, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
+	int folder = beneath_open(parent, name, flags);
+	if (folder == -EACCES) {
+		char path[32];
+		_cleanup_close_ int handle = beneath_open(parent, name, O_PATH | O_DIRECTORY);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+		folder = handle >= 0 && chmod(path, 0700) == 0 ? beneath_open(parent, name, flags)
+		                                               : folder;
+	}
+	if (folder >= 0) {
+		(void)fchmod(folder, 0700);
+	}
+	return folder;
+}
+
 static bool remove_folder(struct emptying *e, int parent, const char *name)
 {
 	if (unlinkat(parent, name, AT_REMOVEDIR) == 0) {
@@ -61,7 +81,7 @@ static bool remove_folder(struct emptying *e, int parent, const char *name)
 	if ((errno != ENOTEMPTY && errno != EEXIST) || e->deeper == 0) {
 		return false;
 	}
-	int folder = beneath_open(parent, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	int folder = open_to_empty(parent, name);
 	if (folder < 0) {
 		return false;
 	}

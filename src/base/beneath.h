@@ -13,8 +13,9 @@
 // entered.
 int beneath_open(int folder, const char *name, int flags);
 
-// Removes the content of an open folder, except mounts. Files that another process adds meanwhile
-// may remain, and so may files more than 16 folders deep.
+// Removes the content of an open folder, except mounts, also of folders that their owner, this
+// user, made unreadable or read-only. Files that another process adds meanwhile may remain, and so
+// may files more than 16 folders deep.
 void beneath_empty(int folder);
 
 // Removes the empty folder at `path` if it is still the open one, and never another folder that now

@@ -28,6 +28,7 @@
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "cmd/advise_answer.h"
+#include "cmd/advise_overlay.h"
 #include "cmd/advise_what_if.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
@@ -66,6 +67,7 @@ struct try_options {
 	uint64_t time_ns; // for all probes
 	unsigned repeats;
 	bool json;
+	bool in_place;
 	const volatile sig_atomic_t *interrupted; // number of the signal; 0: continue
 };
 
@@ -257,7 +259,8 @@ static json_t *estimate_json(const struct estimate *e, const char *missing)
 }
 
 // The same as JSON; a new reference.
-static json_t *advise_stalls_json(const struct stall_runs *runs)
+static json_t *advise_stalls_json(
+	const struct stall_runs *runs, const struct probe_overlay *overlay)
 {
 	json_t *json = json_object(), *stalls = json_object(), *data = json_object();
 	struct table *table = rates_table(runs, samples_columns);
@@ -277,6 +280,7 @@ static json_t *advise_stalls_json(const struct stall_runs *runs)
 	json_object_set_new(json, "data", data);
 	json_object_set_new(
 		json, "batches_edited_in_place", json_boolean(runs->probes[PROBE_COMPUTE].edited));
+	advise_overlay_json(json, overlay);
 	return json;
 }
 
@@ -292,6 +296,7 @@ struct attempt {
 	const struct try_options *o;
 	struct reader *reader; // of the named run; NULL: none
 	struct replay replay;
+	struct probe_overlay overlay;
 	bool writes; // the results are written into the run
 	struct tries tries;
 	struct tried_list kept; // trials of the run, then with the results
@@ -654,6 +659,7 @@ static json_t *results_json(const struct attempt *a)
 	json_object_set_new(json, "best", json_from_text(best ? name.data : NULL));
 	json_object_set_new(json, "complete", json_boolean(!t->out_of_time && !t->interrupted));
 	json_object_set_new(json, "written", json_boolean(a->writes && t->n > 0));
+	advise_overlay_json(json, &a->overlay);
 	return json;
 }
 
@@ -683,9 +689,14 @@ static int try_all(struct attempt *a)
 	const struct try_options *o = a->o;
 	struct error e = {0};
 	bool own = !o->command; // the command of the run
+	const char *directory = own ? a->replay.directory : NULL;
+	if (!advise_overlay_find(directory, o->folder, o->in_place, &a->overlay)) {
+		return STATUS_FAILURE;
+	}
 	const struct tries_config config = {
 		.command = own ? a->replay.command : o->command,
-		.directory = own ? a->replay.directory : NULL,
+		.directory = directory,
+		.overlay = &a->overlay,
 		.options = own ? (const char *const *)a->replay.options : NULL,
 		.environment = own ? (const char *const *)a->replay.environment : NULL,
 		.folder = o->folder,
@@ -714,7 +725,7 @@ static int try_all(struct attempt *a)
 // Returns an exit status.
 static int advise_try(const struct try_options *o)
 {
-	struct attempt a = {.o = o};
+	struct attempt a = {.o = o, .overlay = PROBE_OVERLAY_NONE};
 	int status = STATUS_FAILURE;
 	if ((o->command && !o->run) || open_run(&a)) {
 		say_command(&a);
@@ -723,6 +734,7 @@ static int advise_try(const struct try_options *o)
 	tries_done(&a.tries);
 	tried_done(&a.kept);
 	replay_done(&a.replay);
+	probe_overlay_done(&a.overlay);
 	reader_free(a.reader);
 	return status;
 }
@@ -755,6 +767,7 @@ enum {
 	OPTION_VERIFY,
 	OPTION_EPOCHS,
 	OPTION_LABEL,
+	OPTION_IN_PLACE,
 };
 
 enum { FROM_MOST = 64 };
@@ -792,6 +805,7 @@ struct advise_options {
 	int64_t epochs; // 0: not known
 	const char *labels[ADVICE_LABELS_MAX]; // "NAME=VALUE"
 	size_t n_labels;
+	bool in_place;
 };
 
 static const struct argp_option options[] = {
@@ -850,6 +864,10 @@ static const struct argp_option options[] = {
 	{"verify", OPTION_VERIFY, NULL, 0,
 		"also run the job under exactly what is to be asked for; --from: under each limit "
 		"that this machine can set, with the error of the prediction",
+		0},
+	{"in-place", OPTION_IN_PLACE, NULL, 0,
+		"run the job in its directory itself, not over an overlay that keeps its files "
+		"unchanged",
 		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
@@ -1118,6 +1136,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		option = "epochs";
 		result = parse_integer(argument, 1, 1000000, &o->epochs, &e);
 		break;
+	case OPTION_IN_PLACE:
+		o->in_place = true;
+		break;
 	case OPTION_MARGIN:
 		option = "margin";
 		result = parse_margin(argument, o, &e);
@@ -1203,10 +1224,11 @@ static char *make_folder(const struct advise_options *o)
 	return absolute;
 }
 
-static int finish(const struct advise_options *o, const struct stall_runs *runs)
+static int finish(const struct advise_options *o, const struct stall_runs *runs,
+	const struct probe_overlay *overlay)
 {
 	if (o->json) {
-		if (json_write(advise_stalls_json(runs), stdout) < 0) {
+		if (json_write(advise_stalls_json(runs, overlay), stdout) < 0) {
 			return command_fail("cannot write: %s", strerrordesc_np(errno));
 		}
 	} else {
@@ -1219,9 +1241,14 @@ static int advise_stalls(const struct advise_options *o, const char *folder)
 {
 	struct stall_runs runs;
 	struct error e = {0};
+	struct probe_overlay overlay;
+	if (!advise_overlay_find(NULL, folder, o->in_place, &overlay)) {
+		return STATUS_FAILURE;
+	}
 	const struct stall_config config = {
 		.command = o->command,
 		.folder = folder,
+		.overlay = &overlay,
 		.error = o->error,
 		.limit_ns = o->limit_ns ? o->limit_ns : STALLS_LIMIT_NS,
 		.say = advise_say,
@@ -1235,9 +1262,10 @@ static int advise_stalls(const struct advise_options *o, const char *folder)
 			advise_print_tail(runs.failed_output);
 		}
 	} else {
-		status = finish(o, &runs);
+		status = finish(o, &runs, &overlay);
 	}
 	stall_runs_done(&runs);
+	probe_overlay_done(&overlay);
 	return interrupted ? 128 + interrupted : status;
 }
 
@@ -1253,6 +1281,7 @@ static int advise_tries(const struct advise_options *o, const char *folder)
 		.time_ns = o->time_ns,
 		.repeats = (unsigned)o->repeats,
 		.json = o->json,
+		.in_place = o->in_place,
 		.interrupted = &interrupted,
 	};
 	memcpy(t.with, o->with, sizeof(t.with));
@@ -1301,6 +1330,7 @@ static int write_answer(
 	const char *slash = strrchr(config->folder, '/');
 	const char *folder = slash ? slash + 1 : config->folder;
 	json_t *json = advise_answer_json(a, config);
+	advise_overlay_json(json, config->overlay);
 	json_t *page = advise_answer_page(a, config, folder, o->thesis);
 	if (json_object_set_new(json, "page", page) < 0) {
 		json_decref(json);
@@ -1329,11 +1359,13 @@ static int advise_all(const struct advise_options *o, const char *folder)
 {
 	struct advice *a = calloc(1, sizeof(*a));
 	struct error e = {0};
+	struct probe_overlay overlay;
 	const struct advice_config config = {
 		.command = o->command,
 		.folder = folder,
 		.labels = o->labels,
 		.n_labels = o->n_labels,
+		.overlay = &overlay,
 		.memory_bytes = o->memory_bytes,
 		.cpus = (unsigned)o->cpus,
 		.margin = o->margin,
@@ -1351,9 +1383,10 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	if (!a) {
 		return command_fail("out of memory");
 	}
-	command_note(
-		"short runs of the job in this directory: it may overwrite its own checkpoints "
-		"and logs");
+	if (!advise_overlay_find(NULL, folder, o->in_place, &overlay)) {
+		free(a);
+		return STATUS_FAILURE;
+	}
 	int status = STATUS_FAILURE, result = advice_make(&config, a, &e);
 	if (result < 0) {
 		command_fail("%s", e.text);
@@ -1367,6 +1400,7 @@ static int advise_all(const struct advise_options *o, const char *folder)
 	}
 	advice_done(a);
 	free(a);
+	probe_overlay_done(&overlay);
 	return interrupted ? 128 + interrupted : status;
 }
 
@@ -1378,6 +1412,7 @@ static int advise_from(struct advise_options *o, const char *folder)
 		.wanted = o->wanted,
 		.json = o->json,
 		.verify = o->verify,
+		.in_place = o->in_place,
 		.command = o->command,
 		.folder = folder,
 		.error = o->error,
@@ -1454,7 +1489,8 @@ int command_advise(int argc, char **argv)
 		"Advise with short runs of a job: the largest batch that fits, the fastest batch "
 		"size and workers, and what more CPUs would bring.\vCOMMAND may have the "
 		"placeholders {batch_size} (or {batch_size=32}, with the present value) and "
-		"{workers}; without them, the hooks set both in PyTorch's loaders. Epochs are "
+		"{workers}; without them, the hooks set both in PyTorch's loaders, and the batch "
+		"size of Keras' fit. Epochs are "
 		"shortened, so that a short run contains validation and the second epoch. With "
 		"--stalls: "
 		"runs the unmodified job with its data in the page cache (warm), with prepared "

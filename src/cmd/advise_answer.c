@@ -475,18 +475,32 @@ static void print_kept(FILE *out, const struct advice *a)
 	}
 }
 
+// What to change in the script, which no option sets.
+static void print_change(FILE *out, const struct advice *a)
+{
+	_cleanup_text_ struct text loader = {0};
+	append_loader(&loader, a);
+	if (a->now->seen.loader_at) {
+		fprintf(out, "change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
+			loader.data ? loader.data : "");
+	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
+		fprintf(out,
+			"change         %s: batch_size=%" PRId64
+			" of fit, or of the data set's batch()\n",
+			a->now->seen.fit_at, a->batch_size);
+	}
+}
+
 static void print_command(FILE *out, const struct advice *a, const struct advice_config *config)
 {
-	_cleanup_text_ struct text line = {0}, loader = {0};
+	_cleanup_text_ struct text line = {0};
 	append_command(&line, a, config);
-	append_loader(&loader, a);
 	if (a->keep) {
 		print_kept(out, a);
 	} else if (a->placeholders || !sets_loader(a)) {
 		fprintf(out, "run            %s\n", line.data ? line.data : "");
-	} else if (a->now->seen.loader_at) {
-		fprintf(out, "change         %s: DataLoader(%s)\n", a->now->seen.loader_at,
-			loader.data ? loader.data : "");
+	} else {
+		print_change(out, a);
 		if (a->settings.n > 0) {
 			fprintf(out, "run            %s\n", line.data ? line.data : "");
 		}

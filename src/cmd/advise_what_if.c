@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/installation.h"
 #include "base/text.h"
+#include "cmd/advise_overlay.h"
 #include "cmd/command.h"
 #include "cmd/reading.h"
 #include "machine/cpus.h"
@@ -47,6 +48,8 @@ struct asked {
 	struct what_if what;
 	struct checked cases[CASES_MOST]; // the first: as recorded
 	size_t n_cases;
+	struct probe_overlay overlay; // of --verify
+	bool started; // the runs of --verify
 };
 
 // Runs --------------------------------------------------------------------------------------------
@@ -200,6 +203,7 @@ static void set_option(const char **options, size_t *n, const char *name, const 
 struct starter {
 	char *strain; // path of the program
 	struct replay replay;
+	const struct probe_overlay *overlay;
 };
 
 static int verify_case(const struct asked *a, size_t at, const struct starter *starter,
@@ -236,6 +240,7 @@ static int verify_case(const struct asked *a, size_t at, const struct starter *s
 	int r = probe_run(&(struct probe_config){.strain = starter->strain,
 				  .command = a->o->command ? a->o->command : replay->command,
 				  .directory = a->o->command ? NULL : replay->directory,
+				  .overlay = starter->overlay,
 				  .run = run.data,
 				  .output = output.data,
 				  .options = options,
@@ -299,7 +304,12 @@ static int verify(struct asked *a)
 		command_detail("        enter the command: strain advise --from %s --verify -- "
 			       "COMMAND...",
 			a->o->runs[0]);
+	} else if (!advise_overlay_find(a->o->command ? NULL : starter.replay.directory,
+			   a->o->folder, a->o->in_place, &a->overlay)) {
+		status = STATUS_FAILURE;
 	} else {
+		a->started = true;
+		starter.overlay = &a->overlay;
 		verify_cases(a, &starter);
 	}
 	replay_done(&starter.replay);
@@ -501,6 +511,7 @@ static json_t *answer_json(const struct asked *a)
 	json_object_set_new(json, "epoch_bytes", json_from_number(a->what.data));
 	json_object_set_new(json, "held_bytes", json_from_number(a->what.held));
 	json_object_set_new(json, "cases", cases);
+	advise_overlay_json(json, a->started ? &a->overlay : NULL);
 	return json;
 }
 
@@ -513,6 +524,7 @@ static void free_asked(struct asked *a)
 	for (size_t i = 0; i < a->n_cases; i++) {
 		free(a->cases[i].missing);
 	}
+	probe_overlay_done(&a->overlay);
 	free(a->seen);
 	free(a->names);
 	free(a->first);
@@ -520,7 +532,7 @@ static void free_asked(struct asked *a)
 
 int advise_what_if(const struct what_if_options *o)
 {
-	struct asked a = {.o = o};
+	struct asked a = {.o = o, .overlay = PROBE_OVERLAY_NONE};
 	struct error e = {0};
 	int status = read_runs(&a);
 	if (status == STATUS_OK && what_if_begin(a.seen, a.n, &a.what, &e) < 0) {

@@ -19,6 +19,7 @@ struct what_if_options {
 	struct what_if_values wanted; // none: each resource doubled
 	bool json;
 	bool verify;
+	bool in_place; // runs of --verify
 	char **command; // for --verify; NULL: that of the first run
 	const char *folder; // for the runs of --verify; exists
 	double error;

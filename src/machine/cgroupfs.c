@@ -87,26 +87,6 @@ struct mount {
 	char *point;
 };
 
-// mountinfo escapes blanks, newlines and backslashes in octal.
-static char *unescape(struct cursor c)
-{
-	char *copy = copy_view(c);
-	char *to = copy;
-	for (const char *from = copy; from && *from; to++) {
-		if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' &&
-			from[2] <= '7' && from[3] >= '0' && from[3] <= '7') {
-			*to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
-			from += 4;
-		} else {
-			*to = *from++;
-		}
-	}
-	if (to) {
-		*to = '\0';
-	}
-	return copy;
-}
-
 // Whether the mountinfo line is for the hierarchy with the controller (NULL: v2). The returned
 // fields are still escaped.
 static bool is_mount(struct cursor line, const char *controller, struct cursor *ret_root,
@@ -195,7 +175,7 @@ static void find_place(struct cursor cgroups, struct cursor mounts, const char *
 		if (!is_mount(line, controller, &root, &point)) {
 			continue;
 		}
-		struct mount mount = {unescape(root), unescape(point)};
+		struct mount mount = {file_unescape(root), file_unescape(point)};
 		if (mount.root && mount.point) {
 			best = consider_mount(&mount, name, controller ? 1 : 2, best, &place);
 		}

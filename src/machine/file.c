@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -159,6 +160,25 @@ int file_read_once(int root_fd, const char *path, char *buffer, size_t size, str
 	}
 	int r = file_pread(fd, buffer, size, ret);
 	return r < 0 ? error_errno(e, -r, "/%s", path) : 0;
+}
+
+char *file_unescape(struct cursor c)
+{
+	char *copy = strndup(c.at, (size_t)(c.end - c.at));
+	char *to = copy;
+	for (const char *from = copy; from && *from; to++) {
+		if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' &&
+			from[2] <= '7' && from[3] >= '0' && from[3] <= '7') {
+			*to = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	if (to) {
+		*to = '\0';
+	}
+	return copy;
 }
 
 bool file_has_entries(int root_fd, const char *path)

@@ -38,6 +38,10 @@ int file_pread(int fd, char *buffer, size_t size, struct cursor *ret);
 int file_read_once(int root_fd, const char *path, char *buffer, size_t size, struct cursor *ret,
 	struct error *e);
 
+// Returns a copy of a path in mountinfo, where blanks, newlines and backslashes are octal numbers;
+// NULL: out of memory.
+char *file_unescape(struct cursor c);
+
 // Whether the directory exists and is not empty.
 bool file_has_entries(int root_fd, const char *path);
 

@@ -374,6 +374,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .command = command,
 				  .run = p->run,
 				  .output = output,
+				  .overlay = config->overlay,
 				  .options = options,
 				  .environment = environment,
 				  .error = wish->whole ? 0
@@ -1050,9 +1051,10 @@ static bool can_set(const struct work *w, bool workers)
 {
 	const struct observation *now = &w->a->now->seen;
 	double unused;
+	bool batch = (now->loader_at || now->fit_at) && now->loader_batch_size > 0;
 	return placeholders_has(w->config->command,
 		       workers ? PLACEHOLDER_WORKERS : PLACEHOLDER_BATCH_SIZE, &unused) ||
-	       (now->loader_at && (workers ? now->workers >= 0 : now->loader_batch_size > 0));
+	       (workers ? now->loader_at && now->workers >= 0 : batch);
 }
 
 // Batch sizes to choose from: powers of two and those halfway between, and the present one.
@@ -1717,10 +1719,13 @@ static bool can_follow(struct work *w)
 	if (can_set(w, false)) {
 		return true;
 	}
+	const char *at = now->loader_at ? now->loader_at : now->fit_at;
 	set_largest_missing(w->a,
-		format("no hook saw a loader with a batch size%s%s; put {batch_size} into the "
-		       "command",
-			now->loader_at ? " at " : "", now->loader_at ? now->loader_at : ""));
+		at ? format("the data at %s have no batch size that a hook could set; put "
+			    "{batch_size} into the command",
+			     at)
+		   : format("the command has no placeholder, and no hook saw a loader of PyTorch "
+			    "or a fit of Keras; put {batch_size} into the command"));
 	return false;
 }
 

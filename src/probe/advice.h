@@ -37,6 +37,8 @@
 #define REQUEST_CPU_MARGIN 0.1
 #define REQUEST_TIME_MARGIN 0.2
 
+struct probe_overlay;
+
 enum advice_limit {
 	ADVICE_LIMIT_REQUESTED, // --memory
 	ADVICE_LIMIT_CGROUP, // of this process
@@ -112,6 +114,7 @@ struct advice_config {
 	const char *folder; // exists; absolute; for the runs and the job's output
 	const char *const *labels; // [n_labels] of the runs: "NAME=VALUE"
 	size_t n_labels; // at most ADVICE_LABELS_MAX
+	const struct probe_overlay *overlay; // of the job's working directory
 	uint64_t memory_bytes; // --memory; 0: the limit that applies
 	unsigned cpus; // --cpus for the probes; 0: all that this process may use
 	double margin; // share of the limit that stays free

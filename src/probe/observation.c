@@ -271,6 +271,7 @@ static void read_keys(struct reader *reader, struct observation *o)
 	o->pinned = bounded_key(reader, "loader_pin_memory", 1) == 1;
 	o->shortened = hooks && strstr(hooks, "epochs shortened");
 	o->loader_at = copy_key(reader, "loader_at");
+	o->fit_at = copy_key(reader, "loader_fit_at");
 	o->loader_set = copy_key(reader, "loader_set");
 	o->loader_set_missing = copy_key(reader, "loader_set_missing");
 	o->optimizer = copy_key(reader, "optimizer_class");
@@ -435,6 +436,7 @@ void observation_divide(struct observation *o, int64_t batches)
 void observation_done(struct observation *o)
 {
 	free(o->loader_at);
+	free(o->fit_at);
 	free(o->loader_set);
 	free(o->loader_set_missing);
 	free(o->optimizer);

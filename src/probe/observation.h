@@ -73,6 +73,7 @@ struct observation {
 	bool killed; // the kernel killed a process of the job for lack of memory; it may have gone
 	             // on
 	char *loader_at; // "train.py:42"
+	char *fit_at; // the same of Keras' fit; has loader_batch_size, if that is known
 	char *loader_set; // settings of STRAIN_SET that were applied
 	char *loader_set_missing; // why they were not
 	char *optimizer; // class of the optimizer

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "probe/overlay.h"
 #include "run/analysis.h"
 #include "runfile/reader.h"
 #include "runfile/still_running.h"
@@ -202,10 +204,12 @@ static enum probe_end watch(struct watched *w)
 
 // Life --------------------------------------------------------------------------------------------
 
-// "strain run -o RUN OPTIONS -- COMMAND". NULL: out of memory.
+// "strain run -o RUN --overlay DIR OPTIONS -- COMMAND". NULL: out of memory.
 static char **make_arguments(const struct probe_config *config)
 {
-	const char *own[] = {config->strain, "run", "-o", config->run};
+	const char *own[] = {
+		config->strain, "run", "-o", config->run, "--overlay", config->overlay->scratch};
+	const size_t n_own = ARRAY_LENGTH(own) - (config->overlay->scratch ? 0 : 2);
 	size_t n_options = 0, n = 0, k = 0;
 	while (config->options && config->options[n_options]) {
 		n_options++;
@@ -213,8 +217,8 @@ static char **make_arguments(const struct probe_config *config)
 	while (config->command[n]) {
 		n++;
 	}
-	char **arguments = calloc(ARRAY_LENGTH(own) + n_options + 1 + n + 1, sizeof(*arguments));
-	for (size_t i = 0; arguments && i < ARRAY_LENGTH(own); i++) {
+	char **arguments = calloc(n_own + n_options + 1 + n + 1, sizeof(*arguments));
+	for (size_t i = 0; arguments && i < n_own; i++) {
 		arguments[k++] = strdup(own[i]);
 	}
 	for (size_t i = 0; arguments && i < n_options; i++) {
@@ -286,6 +290,7 @@ static void become_recording(const struct watched *w)
 		add_cpus(config->cpus);
 	}
 	setpgid(0, 0); // this process passes Ctrl-C on
+	prctl(PR_SET_PDEATHSIG, SIGINT); // if it is killed, the job ends, too
 	// SIGINT ends the job. A shell's & may have set it to be ignored.
 	signal(SIGINT, SIG_DFL);
 	execv(config->strain, arguments);
@@ -345,6 +350,9 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 	if (result < 0) {
 		return error_errno(e, -result, "cannot start a recording");
 	}
+	if (config->overlay->scratch && probe_overlay_begin(config->overlay, e) < 0) {
+		return error_prefix(e, "no overlay for the job");
+	}
 	w.launcher = fork();
 	if (w.launcher < 0) {
 		return error_errno(e, errno, "cannot start a recording: fork");
@@ -356,6 +364,9 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 	ret->seconds = (double)(clock_monotonic_ns() - w.start_ns) / 1e9;
 	if (ret->end != PROBE_JOB_ENDED && ret->end != PROBE_JOB_FAILED) {
 		end_job(&w);
+	}
+	if (config->overlay->scratch) {
+		probe_overlay_end(config->overlay);
 	}
 	result = read_rate(&w, e);
 	if (result < 0) {

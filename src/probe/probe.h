@@ -21,12 +21,15 @@ enum probe_end {
 	PROBE_INTERRUPTED,
 };
 
+struct probe_overlay;
+
 struct probe_config {
 	const char *strain; // path of the program strain
 	char *const *command; // the job; ends with NULL
 	const char *run; // path of the run file, which must not exist
 	const char *output; // file for the job's output and strain's messages
 	const char *directory; // working directory of the job; NULL: the current one
+	const struct probe_overlay *overlay; // of that directory; the job may run in place
 	const char *const *options; // further options of strain run, ends with NULL; NULL: none
 	// "0-3,8": CPUs the job may also use, even if this process may not; NULL: none
 	const char *cpus;

@@ -138,6 +138,7 @@ static int run(struct making *m, enum probe_kind kind, const char *setting, stru
 				       .command = config->command,
 				       .run = path,
 				       .output = output,
+				       .overlay = config->overlay,
 				       .environment = environment,
 				       .error = config->error,
 				       .limit_ns = config->limit_ns,

@@ -13,9 +13,12 @@
 #include "probe/stalls.h"
 #include "probe/probe.h"
 
+struct probe_overlay;
+
 struct stall_config {
 	char *const *command; // ends with NULL
 	const char *folder; // must exist; for the runs, the job's output and lists of files
+	const struct probe_overlay *overlay; // of the job's working directory
 	double error; // relative error at which a rate is known
 	uint64_t limit_ns; // for one run
 	void (*say)(const char *text); // called with a line that describes the next step

@@ -367,6 +367,7 @@ static int probe(struct tries *t, struct candidate *c, struct error *e)
 				       .run = run,
 				       .output = output,
 				       .directory = config->directory,
+				       .overlay = config->overlay,
 				       .options = (const char *const *)options.items,
 				       .cpus = find_cpus(&c->result.settings),
 				       .environment = (const char *const *)environment.items,

@@ -24,9 +24,12 @@ enum {
 	TRIES_REPEATS_MOST = 20,
 };
 
+struct probe_overlay;
+
 struct tries_config {
 	char *const *command; // ends with NULL
 	const char *directory; // working directory of the job; NULL: the current one
+	const struct probe_overlay *overlay; // of the job's working directory
 	const char *const *options; // of strain run, ends with NULL; NULL: none
 	const char *const *environment; // for all probes, as in struct probe_config; NULL: none
 	const char *folder; // must exist; for runs and the job's output; an absolute path

@@ -74,10 +74,11 @@ print(eval(sys.argv[1], {}, {"a": a, "cases": a["cases"]}))' "$1"
 
 @test "--verify runs the job under the limits" {
 	record a 150
-	run -0 --separate-stderr "$STRAIN" advise --from a.strain --json --cpus 1 --gpu-speed 2x --verify --limit 20s -o kept
+	run -0 --separate-stderr "$STRAIN" advise --from a.strain --json --cpus 1 --gpu-speed 2x --verify --in-place --limit 20s -o kept
 	echo "$output" | tee answer.json
 	echo "$stderr"
 	[ "$(wc -l <started)" -eq 3 ] # recorded, again, on one CPU
+	[ "$(field 'a["in_place"], a["in_place_reason"] is None')" = "(True, False)" ]
 	[ "$(field 'cases[0]["measured"] > 0 and cases[0]["error"] is None')" = True ]
 	[ "$(field 'abs(cases[1]["rate"] * cases[0]["measured"] / cases[0]["rate"] / cases[1]["measured"] - 1 - cases[1]["error"]) < 1e-6')" = True ]
 	[ "$(field 'cases[2]["measured"], "not tried: the speed of processors" in cases[2]["note"]')" = "(None, True)" ]

@@ -168,3 +168,53 @@ class config: backend = staticmethod(lambda: "numpy")' >fake/keras/__init__.py
 	PYTHONPATH=$PWD/fake record /usr/bin/python3 -c 'import keras'
 	[[ "$(run_key run.strain hooks_missing)" == "keras on numpy: "* ]]
 }
+
+SET="$SOURCE_ROOT/tests/hooks/keras_set.py"
+
+@test "probes of strain advise: shorter epochs of fit and its validation, not of predict" {
+	needs_keras tensorflow
+	"$PYTHON" "$SET" arrays dataset sequence >out
+	[ "$(sort -u out)" = "50/50 50/50 50/50 " ]
+	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" arrays >out
+	[ "$(cat out)" = "6/4 4/4 4/4 " ]
+	[[ "$(run_key run.strain hooks)" == *", short, "*", epochs shortened"* ]]
+	[ "$(python_sql run.strain "SELECT count(*), sum(samples) FROM span WHERE kind = 'iteration'")" = '14|112' ]
+	[ "$(run_key run.strain loader_batch_size)" = 8 ]
+	[[ "$(run_key run.strain loader_fit_at)" == *"keras_set.py:"* ]]
+	STRAIN_SHORT="6 0" record "$PYTHON" "$SET" dataset sequence steps endless unknown >out
+	[ "$(cat out)" = $'6/4 4/4 4/4 \n4/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 \n4/0 4/0 4/0 ' ]
+	nothing_crosses
+}
+
+@test "probes of strain advise: another batch size of arrays and data sets, and why there is none" {
+	needs_keras tensorflow
+	STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" arrays dataset steps endless other >out
+	[ "$(cat out)" = $'20/20 20/20 20/20 \n20/20 20/20 20/20 \n10/0 10/0 10/0 \n20/8 20/8 20/8 \n40/0 40/0 40/0 ' ]
+	[ "$(run_key run.strain loader_set)" = batch_size=20 ]
+	[ -z "$(run_key run.strain loader_set_missing)" ]
+	[ "$(run_key run.strain loader_batch_size)" = 20 ]
+	STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" sequence >out
+	[ "$(cat out)" = "50/50 50/50 50/50 " ]
+	[ -z "$(run_key run.strain loader_set)" ]
+	[[ "$(run_key run.strain loader_set_missing)" == *"from Python: Batches" ]]
+	STRAIN_SET="num_workers=2" record "$PYTHON" "$SET" arrays >out
+	[[ "$(run_key run.strain loader_set_missing)" == *"only the batch size"* ]]
+	STRAIN_SET="no_setting=2" record "$PYTHON" "$SET" other >out
+	[ "$(cat out)" = "40/0 40/0 40/0 " ]
+	[[ "$(run_key run.strain hooks_missing)" == *"set: ValueError"* ]]
+}
+
+@test "probes of strain advise: Keras 2, and Keras on JAX" {
+	local package
+	for package in tf_keras jax; do
+		needs_keras "$package"
+		export KERAS=2 KERAS_BACKEND=
+		[ "$package" = tf_keras ] || export KERAS=3 KERAS_BACKEND=jax
+		STRAIN_SHORT="6 0" record "$PYTHON" "$SET" arrays steps sequence >out
+		[ "$(cat out)" = $'6/4 4/4 4/4 \n4/0 4/0 4/0 \n4/4 4/4 4/4 ' ]
+		[ "$(run_key run.strain loader_batch_size)" = 8 ]
+		STRAIN_SET="batch_size=20 was=8" record "$PYTHON" "$SET" arrays steps other >out
+		[ "$(cat out)" = $'20/20 20/20 20/20 \n10/0 10/0 10/0 \n40/0 40/0 40/0 ' ]
+		[ "$(run_key run.strain loader_set)" = batch_size=20 ]
+	done
+}

@@ -19,6 +19,7 @@
 #include "base/launch_status.h"
 #include "base/text.h"
 #include "machine/cgroup.h"
+#include "machine/overlay.h"
 #include "record/job/injection.h"
 #include "record/job/limits.h"
 #include "record/launch/signals.h"
@@ -84,6 +85,8 @@ static _Noreturn void run_child(const struct child_config *config, int go, int r
 {
 	report(report_fd, config->cgroup ? job_cgroup_enter(config->cgroup) : 0);
 	report(report_fd, limits_enter(config->limits));
+	int overlay = config->overlay ? overlay_enter(config->overlay, NULL) : 0;
+	report(report_fd, overlay < 0 ? overlay : 0);
 	char byte;
 	if (read(go, &byte, 1) != 1) {
 		_exit(0);
@@ -147,6 +150,7 @@ void child_wait_entry(struct child *c, struct child_entry *ret)
 {
 	ret->cgroup = read_report(c->report);
 	ret->limits = read_report(c->report);
+	ret->overlay = read_report(c->report);
 }
 
 int child_go(struct child *c, char *const *command, struct error *e)

@@ -14,6 +14,7 @@
 
 struct job_cgroup;
 struct limits;
+struct overlay;
 struct signals;
 
 struct child_config {
@@ -21,6 +22,7 @@ struct child_config {
 	const struct signals *signals;
 	const struct job_cgroup *cgroup; // NULL: none
 	const struct limits *limits; // the limits that it must set itself
+	const struct overlay *overlay; // over which it runs; NULL: none
 	const char *markers; // STRAIN_MARKERS of the job; NULL: not set
 	const char *nvtx; // the library that receives NVTX ranges; NULL: none
 	const char *hooks; // first entry of its PYTHONPATH; NULL: unchanged
@@ -43,8 +45,9 @@ int child_check(char *const *command, struct error *e);
 struct child_entry {
 	int cgroup;
 	int limits;
+	int overlay;
 };
-// Forks the child, which enters its cgroup and sets its limits asynchronously: on v1 the kernel
+// Forks the child, which enters its cgroup, limits and overlay asynchronously: on v1 the kernel
 // needs some milliseconds for that.
 int child_start(const struct child_config *config, struct child *ret, struct error *e);
 // Waits until it has done so.

@@ -34,6 +34,7 @@
 #include "base/text.h"
 #include "machine/cgroup.h"
 #include "machine/exit_status.h"
+#include "machine/overlay.h"
 #include "record/job/injection.h"
 #include "record/job/name.h"
 #include "record/launch/child.h"
@@ -358,13 +359,36 @@ static void watch_output(struct launcher *l)
 	}
 }
 
+// The folder of a run file requested by name.
+static char *folder_of_output(const struct launcher *l)
+{
+	const char *slash = l->options.output ? strrchr(l->options.output, '/') : NULL;
+	_cleanup_free_ char *folder = slash ? strndup(l->options.output,
+						      (size_t)(slash - l->options.output + 1))
+	                                    : strdup(".");
+	return folder ? realpath(folder, NULL) : NULL;
+}
+
 static int start_child(struct launcher *l, struct error *e)
 {
+	_cleanup_free_ char *directory = NULL, *folder = NULL;
+	struct overlay overlay = {.scratch = l->options.overlay};
+	if (l->options.overlay) {
+		directory = getcwd(NULL, 0);
+		folder = folder_of_output(l);
+		if (!directory || !folder) {
+			return error_errno(e, errno, "cannot run the job over an overlay");
+		}
+		overlay.directory = directory;
+		overlay.kept[0] = folder;
+		overlay.kept[1] = l->markers.path;
+	}
 	struct child_config config = {
 		.command = l->options.command,
 		.signals = &l->signals,
 		.cgroup = l->has_cgroup ? &l->cgroup : NULL,
 		.limits = &l->limits,
+		.overlay = l->options.overlay ? &overlay : NULL,
 		.markers = l->markers.path,
 		.nvtx = l->nvtx,
 		.hooks = l->hooks,
@@ -519,6 +543,9 @@ static int finish_entry(struct launcher *l, struct error *e)
 	if (entry.limits < 0) {
 		return error_errno(e, -entry.limits, "%s: the job cannot be bound to its CPUs",
 			limit_option(LIMIT_CPUS));
+	}
+	if (entry.overlay < 0) {
+		return error_errno(e, -entry.overlay, "the job cannot run over an overlay");
 	}
 	return entry.cgroup < 0 ? record_without_cgroup(l, -entry.cgroup, e) : 0;
 }

@@ -293,6 +293,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_SUPERVISED:
 		p->options.supervised = true;
 		return 0;
+	case OPTION_OVERLAY:
+		p->options.overlay = argument;
+		return 0;
 	case OPTION_HELP:
 		p->help = true;
 		state->next = state->argc;
@@ -351,6 +354,9 @@ static int check_options(struct parsing *p)
 				"%s needs a command: a running process cannot be limited",
 				limit_option((enum limit)i));
 		}
+	}
+	if (options->overlay && !options->command) {
+		return error_set(&p->error, EINVAL, "--overlay needs a command");
 	}
 	if (options->pid == 0 && !options->command) {
 		return error_set(&p->error, EINVAL, "expected a command to run");

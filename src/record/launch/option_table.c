@@ -62,6 +62,9 @@ const struct argp_option run_option_table[] = {
 	// Set by `strain sweep`: a signal to the launcher is meant for the job, and the sweep ends
         // the remaining processes itself.
 	{"supervised", OPTION_SUPERVISED, NULL, OPTION_HIDDEN, NULL, 0},
+	// Set by `strain advise`: the job runs over an overlay of its directory, with its files in
+        // DIR (machine/overlay.h).
+	{"overlay", OPTION_OVERLAY, "DIR", OPTION_HIDDEN, NULL, 0},
 	{"help", OPTION_HELP, NULL, 0, "Print this help", -1},
 	{0},
 };
