@@ -203,6 +203,9 @@ static void print_found(FILE *out, const struct advice *a)
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
 		fprintf(out, "; at most %.0f should fit", a->largest.high);
 	}
+	if (a->whole_epoch) {
+		fputs("; it is all that an epoch has", out);
+	}
 	fputc('\n', out);
 }
 
@@ -463,6 +466,15 @@ static bool sets_loader(const struct advice *a)
 // Why the present configuration is kept.
 static void print_kept(FILE *out, const struct advice *a)
 {
+	if (a->now_bytes > a->limit_bytes) {
+		char now[32], limit[32];
+		fprintf(out,
+			"advice         the present configuration does not fit: it holds %s of "
+		        "%s\n",
+			text_bytes(now, sizeof(now), a->now_bytes),
+			text_bytes(limit, sizeof(limit), a->limit_bytes));
+		return;
+	}
 	fprintf(out, "advice         keep the present configuration: ");
 	if (a->advised_missing) {
 		fprintf(out, "%s\n", a->advised_missing);
@@ -699,6 +711,7 @@ static json_t *largest_json(const struct advice *a)
 	json_object_set_new(json, "failed", whole(a->failed_batch));
 	json_object_set_new(json, "estimate", number(known ? a->largest_estimate : NAN));
 	json_object_set_new(json, "nothing_fits", json_boolean(a->nothing_fits));
+	json_object_set_new(json, "whole_epoch", json_boolean(a->whole_epoch));
 	json_object_set_new(json, "missing", json_from_text(a->largest_missing));
 	return json;
 }

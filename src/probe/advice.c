@@ -505,11 +505,20 @@ static double usable_bytes(const struct work *w)
 // A job that ran out of memory holds at least this share of its limit.
 #define FULL 0.8
 
+// Whether an epoch has so few batches of the asked size that most iterations may be of its last,
+// smaller one.
+static bool has_few_batches(const struct advice_probe *p)
+{
+	double samples = p->seen.epoch_samples;
+	return p->seen.loader_batch_size == p->batch_size && samples > 0 &&
+	       samples < 3 * (double)p->batch_size;
+}
+
 // A job that followed its batch size before may catch the failure, and go on with a smaller one.
 static bool gave_way(const struct advice_probe *p)
 {
 	return (p->step == ADVICE_VERIFY || p->step == ADVICE_ADVISED) && p->seen.batch_size > 0 &&
-	       p->seen.batch_size < p->batch_size;
+	       p->seen.batch_size < p->batch_size && !has_few_batches(p);
 }
 
 // Whether a probe failed for lack of memory. Under a limit of the GPU or of the address space, an
@@ -549,6 +558,9 @@ static uint64_t limit_to_set(const struct work *w)
 // The batch size that a probe ran with.
 static int64_t batch_of(const struct advice_probe *p)
 {
+	if (p->batch_size > 0 && has_few_batches(p)) {
+		return p->batch_size;
+	}
 	return p->seen.batch_size > 0 ? p->seen.batch_size
 	       : p->batch_size > 0    ? p->batch_size
 	                              : p->seen.loader_batch_size;
@@ -576,6 +588,15 @@ static int64_t round_batch(double value)
 // The batch size for the second probe: four times the present one, if even memory in proportion to
 // the batch size would fit; else as large as surely fits; else smaller than the present one. A
 // limit that is only requested does not bind probes.
+// The largest batch size that an epoch has: all its samples, but for the last batch, which may have
+// been smaller.
+static double most_samples(const struct advice *a)
+{
+	const struct observation *now = &a->now->seen;
+	double most = now->epoch_samples - (double)batch_of(a->now);
+	return most > 0 ? fmax(most, (double)batch_of(a->now)) : BATCH_MOST;
+}
+
 static int64_t second_batch(const struct work *w)
 {
 	const struct advice *a = w->a;
@@ -583,6 +604,7 @@ static int64_t second_batch(const struct work *w)
 	double now = (double)batch_of(a->now);
 	double sure = now * 0.9 * room / limited_bytes(a, a->base);
 	double wanted = fmin(4 * now, isfinite(sure) ? sure : 2 * now);
+	wanted = fmin(wanted, most_samples(a));
 	if (wanted >= 1.5 * now) {
 		return round_batch(wanted);
 	}
@@ -631,7 +653,7 @@ static bool fit_memory(struct work *w)
 	                           : MEMORY_DEVIATION_DEFAULT;
 	a->has_memory = memory_model_fit(a->points, a->n_points, deviation, &a->memory);
 	if (a->has_memory) {
-		a->largest = memory_model_largest(&a->memory, usable_bytes(w), BATCH_MOST);
+		a->largest = memory_model_largest(&a->memory, usable_bytes(w), most_samples(a));
 	}
 	return a->has_memory;
 }
@@ -648,7 +670,7 @@ static void set_largest_missing(struct advice *a, char *reason)
 static bool follows(struct work *w, const struct advice_probe *p)
 {
 	struct advice *a = w->a;
-	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size) {
+	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size || has_few_batches(p)) {
 		return true;
 	}
 	set_largest_missing(
@@ -912,6 +934,7 @@ static int find_largest(struct work *w, struct error *e)
 		a->largest.low = a->largest.value = (double)a->verified_batch;
 	}
 	a->largest.high = fmax(a->largest.high, a->largest.value);
+	a->whole_epoch = a->largest.value >= floor(most_samples(a));
 	a->nothing_fits = a->largest.value < 1;
 	return 0;
 }
@@ -1065,9 +1088,7 @@ static size_t list_batches(const struct work *w, int64_t *ret, size_t most)
 	                 : isfinite(a->largest.low) ? a->largest.low
 	                                            : 4 * a->rate.batch_max;
 	int64_t now = batch_of(a->now);
-	if (a->now->seen.epoch_samples > 0) { // an epoch has at least one batch
-		largest = fmin(largest, a->now->seen.epoch_samples);
-	}
+	largest = fmin(largest, most_samples(a));
 	size_t n = 0;
 	ret[n++] = now;
 	bool changes = can_set(w, false) && (!a->largest_missing || a->memory.flat);

@@ -165,6 +165,7 @@ struct advice {
 	char *largest_missing;
 	char *verified_missing; // a run under the limit failed, but not for lack of memory
 	bool nothing_fits;
+	bool whole_epoch; // `largest` is bounded by the samples of an epoch, not by memory
 
 	bool has_rate;
 	struct rate_model rate;
