@@ -33,8 +33,8 @@
 #define VERIFY_ITERATIONS 10
 // The first pass of a probe that measures a rate lasts at least this long.
 #define RATE_SECONDS 4.0
-// After so many seconds of iterations a rate is taken as it is: more of them do not tell more on a
-// machine whose load changes.
+// After so many seconds of iterations, the rate is used even if its interval is wide: on a machine
+// whose load changes, more iterations do not narrow it.
 #define ENOUGH_SECONDS 12.0
 // A larger probe is made if the answer is this far beyond the largest batch size probed.
 #define REACH 8
@@ -316,6 +316,80 @@ static void divide_iterations(const struct work *w, struct advice_probe *p)
 	}
 }
 
+// How `strain run` is called for a wish. Both lists end with NULL.
+struct call {
+	const char *options[10 + 2 * ADVICE_LABELS_MAX];
+	const char *environment[3 + SETTINGS_MAX];
+	char limit[40], cpus[16];
+	char *set, *shorten; // owned
+	char **command; // owned
+};
+
+static void call_done(struct call *c)
+{
+	free(c->set);
+	free(c->shorten);
+	placeholders_free(c->command);
+}
+
+static void list_options(const struct work *w, const struct wish *wish, struct call *c)
+{
+	const struct advice_config *config = w->config;
+	size_t n = 0;
+	c->options[n++] = "--no-verdict";
+	c->options[n++] = "--interval";
+	c->options[n++] = "10ms";
+	for (size_t i = 0; i < config->n_labels; i++) {
+		c->options[n++] = "--label";
+		c->options[n++] = config->labels[i];
+	}
+	if (wish->limit_bytes > 0) {
+		snprintf(c->limit, sizeof(c->limit), "%" PRIu64, wish->limit_bytes);
+		c->options[n++] = "--memory";
+		c->options[n++] = c->limit;
+	}
+	if (wish->cpus > 0 || config->cpus > 0) {
+		snprintf(c->cpus, sizeof(c->cpus), "%.0f",
+			wish->cpus > 0 ? wish->cpus : config->cpus);
+		c->options[n++] = "--cpus";
+		c->options[n++] = c->cpus;
+	}
+	if (wish->whole) {
+		c->options[n++] = "--epoch-pattern";
+		c->options[n++] = config->pattern ? config->pattern : curve_pattern;
+	}
+}
+
+static void list_environment(const struct work *w, const struct wish *wish, struct call *c)
+{
+	const struct setting_list *settings = settings_of(w, wish);
+	size_t n = 0;
+	for (size_t i = 0; i < settings->n; i++) {
+		if (is_variable(&settings->items[i])) {
+			c->environment[n++] = settings->items[i].value;
+		}
+	}
+	if (w->shorten && !wish->whole) {
+		c->environment[n++] = c->shorten;
+	}
+	if (c->set) {
+		c->environment[n++] = c->set;
+	}
+}
+
+// False: out of memory.
+static bool prepare_call(const struct work *w, const struct wish *wish, struct call *ret)
+{
+	const struct placeholder_values values = {
+		wish->batch_size, wish->workers, wish->learning_rate};
+	*ret = (struct call){.set = loader_setting(w, wish),
+		.shorten = format("STRAIN_SHORT=%u %.1f", wish->iterations, wish->seconds),
+		.command = placeholders_fill(w->config->command, &values)};
+	list_options(w, wish, ret);
+	list_environment(w, wish, ret);
+	return ret->shorten && ret->command;
+}
+
 // Runs the command of a wish, and reads what its run says. Returns 0, also if the job failed;
 // -errno if nothing was recorded.
 static int record(struct work *w, const struct wish *wish, struct advice_probe *p, char *output,
@@ -323,60 +397,20 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 {
 	const struct advice_config *config = w->config;
 	const bool rated = wish->seconds > 0;
-	char limit[40], cpus[16];
-	const char *options[10 + 2 * ADVICE_LABELS_MAX] = {"--no-verdict", "--interval", "10ms"};
-	size_t n_options = 3;
-	for (size_t i = 0; i < config->n_labels; i++) {
-		options[n_options++] = "--label";
-		options[n_options++] = config->labels[i];
-	}
-	if (wish->limit_bytes > 0) {
-		snprintf(limit, sizeof(limit), "%" PRIu64, wish->limit_bytes);
-		options[n_options++] = "--memory";
-		options[n_options++] = limit;
-	}
-	if (wish->cpus > 0 || config->cpus > 0) {
-		snprintf(cpus, sizeof(cpus), "%.0f", wish->cpus > 0 ? wish->cpus : config->cpus);
-		options[n_options++] = "--cpus";
-		options[n_options++] = cpus;
-	}
-	if (wish->whole) {
-		options[n_options++] = "--epoch-pattern";
-		options[n_options++] = config->pattern ? config->pattern : curve_pattern;
-	}
-	_cleanup_free_ char *set = loader_setting(w, wish);
-	_cleanup_free_ char *shorten = format(
-		"STRAIN_SHORT=%u %.1f", wish->iterations, wish->seconds);
-	const char *environment[3 + SETTINGS_MAX] = {NULL};
-	const struct setting_list *settings = settings_of(w, wish);
-	size_t n_environment = 0;
-	for (size_t i = 0; i < settings->n; i++) {
-		if (is_variable(&settings->items[i])) {
-			environment[n_environment++] = settings->items[i].value;
-		}
-	}
-	if (w->shorten && !wish->whole) {
-		environment[n_environment++] = shorten;
-	}
-	if (set) {
-		environment[n_environment++] = set;
-	}
-	const struct placeholder_values values = {
-		wish->batch_size, wish->workers, wish->learning_rate};
-	char **command = placeholders_fill(config->command, &values);
+	struct call call;
 	struct probe probe;
-	if (!command || !shorten) {
-		placeholders_free(command);
+	if (!prepare_call(w, wish, &call)) {
+		call_done(&call);
 		return error_set(e, ENOMEM, "out of memory");
 	}
 	w->virtual_bytes = 0;
 	int r = probe_run(&(struct probe_config){.strain = w->strain,
-				  .command = command,
+				  .command = call.command,
 				  .run = p->run,
 				  .output = output,
 				  .overlay = config->overlay,
-				  .options = options,
-				  .environment = environment,
+				  .options = call.options,
+				  .environment = call.environment,
 				  .error = wish->whole ? 0
 	                                   : rated     ? config->error
 	                                               : 1,
@@ -388,7 +422,7 @@ static int record(struct work *w, const struct wish *wish, struct advice_probe *
 				  .context = w,
 				  .interrupted = config->interrupted},
 		&probe, e);
-	placeholders_free(command);
+	call_done(&call);
 	if (r == 0) {
 		take_end(w, &probe, p);
 		note_end(&probe, p->run);
