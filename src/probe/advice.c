@@ -998,13 +998,25 @@ static size_t list_rated(const struct advice *a, bool sure, struct observation *
 	return n;
 }
 
+static bool has_two_sizes(const struct observation *seen, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		if (seen[i].batch_size != seen[0].batch_size) {
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool fit_rate(struct work *w)
 {
 	struct advice *a = w->a;
 	struct observation seen[ADVICE_PROBES_MAX];
 	struct error why = {0};
 	size_t n = list_rated(a, true, seen);
-	n = n > 0 ? n : list_rated(a, false, seen);
+	if (!has_two_sizes(seen, n)) { // how the rate follows the batch size is worth more
+		n = list_rated(a, false, seen);
+	}
 	a->has_rate = rate_model_fit(seen, n, &a->rate, &why) == 0;
 	if (!a->has_rate && !a->rate_missing) {
 		a->rate_missing = format("%s", why.text);
