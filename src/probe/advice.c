@@ -1202,12 +1202,13 @@ static struct advice_choice choose(const struct work *w, unsigned cpus, int64_t 
 	struct choices all;
 	list_choices(w, cpus, &all);
 	size_t n_workers = (size_t)(all.last - all.first + 1);
-	if (n_workers == 0) {
+	size_t n = all.n * n_workers;
+	if (n == 0 || n_workers == 0) {
 		return chosen;
 	}
-	for (size_t i = 0; i < 2 * all.n * n_workers; i++) { // first the best, then the smallest
-		bool second = i >= all.n * n_workers;
-		size_t at = i % (all.n * n_workers);
+	for (size_t i = 0; i < 2 * n; i++) { // first the best, then the smallest
+		bool second = i >= n;
+		size_t at = i % n;
 		struct advice_choice c = {all.batches[at / n_workers],
 			all.first + (int64_t)(at % n_workers), {.extrapolated = false}};
 		bool present = c.batch_size == batch_of(a->now) && c.workers == workers_of(a->now);
