@@ -35,6 +35,7 @@
 #define PATIENCE_NS (10 * NS_PER_S)
 #define PIDS_MAX 256u
 #define ENOUGH_ITERATIONS 8
+#define REST_LOOKS 20
 
 struct watched {
 	const struct probe_config *config;
@@ -170,6 +171,19 @@ static void end_job(struct watched *w)
 	}
 	still_running_signal(w->mark, 0, SIGKILL);
 	while (!wait_end(w, clock_monotonic_ns() + PATIENCE_NS)) {
+	}
+}
+
+// Processes that outlive the job's first one, such as loader workers, which look for their parent
+// every five seconds. They get a second to end by themselves.
+static void end_rest(const struct watched *w)
+{
+	for (int i = 0; i < 2 * REST_LOOKS; i++) {
+		const struct timespec pause = {.tv_nsec = STEP_NS / 2};
+		if (still_running_signal(w->mark, 0, i < REST_LOOKS ? 0 : SIGKILL) <= 0) {
+			return;
+		}
+		nanosleep(&pause, NULL);
 	}
 }
 
@@ -365,6 +379,7 @@ int probe_run(const struct probe_config *config, struct probe *ret, struct error
 	if (ret->end != PROBE_JOB_ENDED && ret->end != PROBE_JOB_FAILED) {
 		end_job(&w);
 	}
+	end_rest(&w);
 	if (config->overlay->scratch) {
 		probe_overlay_end(config->overlay);
 	}

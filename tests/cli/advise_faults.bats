@@ -114,6 +114,21 @@ job_with() { # BATCH
 	nothing_runs
 }
 
+@test "processes that the job leaves behind are ended" {
+	cat >leaves.py <<-'EOF'
+		import os, subprocess, time
+		subprocess.Popen(["sleep", "4242"], start_new_session=True)
+		for number in range(100000):
+		    subprocess.run([os.environ["STRAIN"], "mark", "iteration", str(number + 1), "8"], check=False)
+		    time.sleep(0.01)
+	EOF
+	run -0 "$STRAIN" advise --limit 10s --time 5s -- python3 leaves.py
+	local process
+	for process in /proc/[0-9]*; do
+		[ "$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)" != "sleep 4242 " ]
+	done 2>/dev/null
+}
+
 @test "a full disk" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root to mount a small file system"
 	mkdir small
