@@ -46,6 +46,10 @@
 #define GAIN_MIN 1.03
 // The model of throughput rests on rates with a relative error of at most this.
 #define SURE 0.06
+// After a run that did not fit, memory is measured at this share of its batch size if that is so many
+// times the largest batch size probed.
+#define NEARER 0.75
+#define NEARER_LEAST 1.25
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
@@ -890,27 +894,51 @@ static double largest_below(const struct advice *a)
 	return largest;
 }
 
-// The next batch size to run under the limit: first the safe end of the interval (or, with regular
-// memory, just below the line's answer), then the line's own answer if that is clearly more, and
-// what lies between a size that fits and one that does not. 0: the answer is narrow enough.
+// The safe end of the line's answer: that of its interval or, with regular memory, just below the
+// answer.
+static double safe_end(const struct advice *a)
+{
+	double below = a->pinned ? floor(OVERSHOOT * a->largest.value) : 0;
+	return fmax(below, a->largest.low);
+}
+
+// The next batch size to run under the limit: first the safe end of the line's answer, then the
+// answer itself if that is clearly more, and what lies between a size that fits and one that does
+// not. 0: the answer is narrow enough.
 static int64_t batch_to_verify(const struct advice *a, int failures)
 {
 	double fits = (double)a->verified_batch, fails = (double)a->failed_batch;
-	double ran = largest_below(a);
+	double ran = largest_below(a), safe = safe_end(a);
 	if (a->verified_batch < 1 && a->failed_batch < 1) {
-		double first = a->pinned ? floor(OVERSHOOT * a->largest.value) : 0;
-		first = fmax(first, a->largest.low);
-		return (int64_t)(first >= 1 ? first : a->largest.value);
+		return (int64_t)(safe >= 1 ? safe : a->largest.value);
 	}
 	if (a->verified_batch < 1 && failures > 1 && ran > 0) { // it is no line
 		return sqrt(ran * fails) > NARROW * ran ? (int64_t)sqrt(ran * fails) : 0;
 	}
 	if (a->verified_batch < 1) {
-		return (int64_t)(a->pinned ? 0.96 * fails
-					   : fmin(0.95 * fails, fmax(1, a->largest.low)));
+		return (int64_t)fmin((a->pinned ? 0.96 : 0.95) * fails, fmax(1, safe));
 	}
 	double next = a->failed_batch > 0 ? (fits + fails) / 2 : a->largest.value;
 	return next > NARROW * fits ? (int64_t)next : 0;
+}
+
+// Measures memory nearer to a batch size that did not fit, where it may lie on another line (larger
+// workspaces; workers that collect cycles). Returns 1 if the line changed, 0 if not, -ENOMEM.
+static int probe_nearer(struct work *w, struct error *e)
+{
+	struct advice *a = w->a;
+	double before = a->largest.value;
+	int64_t batch = (int64_t)(NEARER * (double)a->failed_batch);
+	double seconds = expected_seconds(w, (double)batch, LINE_ITERATIONS);
+	if ((double)batch < NEARER_LEAST * a->memory.batch_max || !goes_on(w, seconds) ||
+		seconds * 1e9 > (double)w->config->limit_ns) {
+		return 0;
+	}
+	int r = probe_line(w, batch, false, e);
+	if (r <= 0 || !fit_memory(w)) {
+		return r < 0 ? r : 0;
+	}
+	return a->largest.value < 0.96 * before;
 }
 
 // Narrows the answer by runs under the limit.
@@ -926,8 +954,9 @@ static int find_largest(struct work *w, struct error *e)
 				   a->memory.batch_min, a->memory.batch_max));
 		return 0;
 	}
-	int failures = 0;
-	for (int i = 0; i < (failures > 1 ? VERIFIES_BENT : VERIFIES_MAX); i++) {
+	int failures = 0; // since the line changed
+	bool bent = false;
+	for (int i = 0; i < (bent ? VERIFIES_BENT : VERIFIES_MAX); i++) {
 		int64_t batch = batch_to_verify(a, failures);
 		if (batch < 1) {
 			break;
@@ -952,8 +981,17 @@ static int find_largest(struct work *w, struct error *e)
 		} else {
 			a->failed_batch = batch;
 			failures++;
+			bent = bent || failures > 1;
 		}
 		fit_memory(w);
+		if (r == 0 && a->verified_batch < 1 && !bent) {
+			r = probe_nearer(w, e);
+			if (r < 0) {
+				return r;
+			}
+			failures = r == 1 ? 0 : failures;
+			bent = r == 1;
+		}
 	}
 	a->largest_estimate = a->largest.value;
 	if (a->failed_batch > 0 && a->failed_batch > a->verified_batch) {
