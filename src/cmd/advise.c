@@ -834,10 +834,10 @@ static const struct argp_option options[] = {
 		"repeated",
 		0},
 	{"sbatch", OPTION_SBATCH, NULL, 0,
-		"print the header of a Slurm job script for the advised configuration",
-		0},
-	{"docker", OPTION_DOCKER, NULL, 0, "print a docker run command for the advised configuration", 0},
-	{"kubernetes", OPTION_KUBERNETES, NULL, 0, 
+		"print the header of a Slurm job script for the advised configuration", 0},
+	{"docker", OPTION_DOCKER, NULL, 0,
+		"print a docker run command for the advised configuration", 0},
+	{"kubernetes", OPTION_KUBERNETES, NULL, 0,
 		"print the resources of a Kubernetes container for the advised configuration", 0},
 	{"epochs", OPTION_EPOCHS, "N", 0, "--sbatch: request the time of N epochs", 0},
 	{"validate", OPTION_VALIDATE, "TIME", OPTION_ARG_OPTIONAL,
@@ -858,7 +858,8 @@ static const struct argp_option options[] = {
 		"predict a recorded job on another machine, from its runs (files or folders); set "
 		"--cpus, --memory, --disk-read, --gpu-speed, --cpu-speed (default: double each)",
 		0},
-	{"disk-read", OPTION_DISK_READ, "RATE", 0, "--from: assume storage that delivers RATE (500MB/s)", 0},
+	{"disk-read", OPTION_DISK_READ, "RATE", 0,
+		"--from: assume storage that delivers RATE (500MB/s)", 0},
 	{"gpu-speed", OPTION_GPU_SPEED, "FACTOR", 0,
 		"--from: assume GPUs that compute FACTOR times as fast (2x)", 0},
 	{"cpu-speed", OPTION_CPU_SPEED, "FACTOR", 0,
@@ -875,8 +876,7 @@ static const struct argp_option options[] = {
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
 		0},
-	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after at most TIME (2min; --try: 30s)",
-		0},
+	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after at most TIME (2min; --try: 30s)", 0},
 	{"output", 'o', "DIR", 0,
 		"keep the runs in the new folder DIR (default: PROGRAM-DATE-TIME.advice; with "
 		"--stalls and --try none)",
@@ -1444,13 +1444,15 @@ static const char *find_wrong_from(const struct advise_options *o)
 		              : NULL;
 	}
 	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0) {
-		return "advise: --from cannot be combined with --stalls, --try, --sbatch, --docker, "
+		return "advise: --from cannot be combined with --stalls, --try, --sbatch, "
+		       "--docker, "
 		       "--kubernetes, --validate, --thesis or --label";
 	}
 	if (o->n_runs == 0) {
 		return "advise: --from: expected a run";
 	}
-	return o->command && !o->verify ? "advise: --from takes a command only with --verify" : NULL;
+	return o->command && !o->verify ? "advise: --from takes a command only with --verify"
+	                                : NULL;
 }
 
 // What is wrong with the options; NULL: nothing.

@@ -220,7 +220,8 @@ static void print_line(FILE *out, const struct advice *a)
 	fprintf(out, "%s per sample, from %zu runs with batch sizes %.0f to %.0f",
 		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
 	if (m->left_out > 0) {
-		fprintf(out, " (excluding %zu smaller ones, which are not on this line)", m->left_out);
+		fprintf(out, " (excluding %zu smaller ones, which are not on this line)",
+			m->left_out);
 	}
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
@@ -343,7 +344,8 @@ static void print_cpus(FILE *out, const struct advice *a)
 		fputc('\n', out);
 		table_print(table, out, &style);
 		if (a->by_cpus_cpus[a->n_by_cpus - 1] > a->cpus) {
-			fprintf(out, "more than %u CPUs: extrapolated beyond the observed range\n", a->cpus);
+			fprintf(out, "more than %u CPUs: extrapolated beyond the observed range\n",
+				a->cpus);
 		}
 	}
 	table_free(table);
@@ -470,7 +472,7 @@ static void print_kept(FILE *out, const struct advice *a)
 		char now[32], limit[32];
 		fprintf(out,
 			"advice         the present configuration does not fit: it uses %s of "
-		        "%s\n",
+			"%s\n",
 			text_bytes(now, sizeof(now), a->now_bytes),
 			text_bytes(limit, sizeof(limit), a->limit_bytes));
 		return;
@@ -529,7 +531,8 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 			text_bytes(bytes, sizeof(bytes), a->allocator_bytes));
 	}
 	if (a->batch_size != present_batch(a)) {
-		fputs(INDENT "a different batch size changes training: adapt the learning rate\n", out);
+		fputs(INDENT "a different batch size changes training: adapt the learning rate\n",
+			out);
 	}
 }
 

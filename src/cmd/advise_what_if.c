@@ -464,7 +464,8 @@ static void print_cases(const struct asked *a)
 		printf("; the %s per epoch outside iterations are assumed to stay the same",
 			text_seconds(seconds, sizeof(seconds), a->what.between));
 	} else if (a->what.base.epoch_samples > 0) {
-		printf("; no whole epoch was recorded, so EPOCH is the time of the iterations alone");
+		printf("; no whole epoch was recorded, so EPOCH is the time of the iterations "
+		       "alone");
 	} else {
 		printf("; no whole epoch was recorded");
 	}

@@ -707,13 +707,13 @@ static bool follows(struct work *w, const struct advice_probe *p)
 	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size || has_few_batches(p)) {
 		return true;
 	}
-	set_largest_missing(
-		a, p->seen.loader_set_missing
-			   ? format("the hook could not change the batch size: %s",
-				     p->seen.loader_set_missing)
-			   : format("the job does not use the batch size that it was given: %" PRId64
-				    " was requested, its iterations have %" PRId64 " samples",
-				     p->batch_size, batch_of(p)));
+	set_largest_missing(a,
+		p->seen.loader_set_missing
+			? format("the hook could not change the batch size: %s",
+				  p->seen.loader_set_missing)
+			: format("the job does not use the batch size that it was given: %" PRId64
+				 " was requested, its iterations have %" PRId64 " samples",
+				  p->batch_size, batch_of(p)));
 	return false;
 }
 
@@ -934,7 +934,8 @@ static int find_largest(struct work *w, struct error *e)
 		}
 		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
 		if (seconds * 1e9 > (double)w->config->limit_ns) {
-			set_unverified(a, "a run would take about %.0f s, longer than --limit", seconds);
+			set_unverified(
+				a, "a run would take about %.0f s, longer than --limit", seconds);
 			break;
 		}
 		if (!goes_on(w, seconds)) {
@@ -1582,8 +1583,8 @@ static int converge(struct work *w, bool advised, struct error *e)
 		.settings = advised ? NULL : &none,
 		.learning_rate = c->learning_rate,
 		.whole = true};
-	say(w, "convergence of the %s configuration, up to %.0f s",
-		advised ? "advised" : "present", (double)w->config->converge_ns / 1e9);
+	say(w, "convergence of the %s configuration, up to %.0f s", advised ? "advised" : "present",
+		(double)w->config->converge_ns / 1e9);
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");

@@ -230,7 +230,8 @@ static int try_place(const char *parent, struct probe_overlay *o, struct error *
 {
 	if (is_in_memory(parent) && !is_in_memory(o->directory)) {
 		return error_set(e, ENOTSUP,
-			"%s is in memory: files of an overlay there would count as the job's memory",
+			"%s is in memory: files of an overlay there would count as the job's "
+			"memory",
 			parent);
 	}
 	int r = make_scratch(parent, o, e);
@@ -285,9 +286,8 @@ char *probe_overlay_sentence(const struct probe_overlay *o)
 {
 	_cleanup_text_ struct text line = {0};
 	if (o->in_place) {
-		text_append_string(&line,
-			"the job runs in place and may overwrite its checkpoints "
-			"and logs: ");
+		text_append_string(&line, "the job runs in place and may overwrite its checkpoints "
+					  "and logs: ");
 		text_append_printable(&line, o->in_place, strlen(o->in_place));
 		return text_steal(&line);
 	}

@@ -329,8 +329,8 @@ static int read_answer(struct kept_advice *a, struct error *e)
 {
 	int r = 0;
 	if (!json_is_object(json_object_get(a->json, "largest_batch"))) {
-		return error_set(e, EBADMSG,
-			"expected an answer of strain advise, found no largest_batch");
+		return error_set(
+			e, EBADMSG, "expected an answer of strain advise, found no largest_batch");
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers) && r == 0; i++) {
 		r = read_measure(a, &numbers[i], e);

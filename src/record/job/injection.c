@@ -150,7 +150,7 @@ static int check_copy(const struct part *part, const char *path, uint32_t expect
 	_cleanup_close_ int fd = open_folder(path, e);
 	int r = fd < 0 ? fd : go_through(part, fd, -1, &sum, e);
 	if (r == 0 && sum != expected) {
-		r = error_set(e, EBADMSG, "%s: not the copy that it was; remove it", path);
+		r = error_set(e, EBADMSG, "%s: the copy was modified; remove it", path);
 	}
 	return r;
 }
