@@ -99,7 +99,7 @@ static int contradicts(const struct place *other, const void *argument)
 		return 0; // each pair once
 	}
 	if (place->group == other->group) {
-		fprintf(stderr, "source %s, group %s: %s stands there twice\n", place->source->name,
+		fprintf(stderr, "source %s, group %s: %s appears twice\n", place->source->name,
 			place->group->name, a->name);
 		return 1;
 	}
