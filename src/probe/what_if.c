@@ -142,7 +142,7 @@ static bool place_memory(const struct what_if *w, struct what_if_case *c, struct
 		return false;
 	}
 	if (!(w->base.asked * w->base.rate.value >= READS_NOTHING)) {
-		c->note = "the job reads no files during iterations";
+		c->note = "it reads no files while it iterates";
 		return true;
 	}
 	if (memory >= w->base.memory_total && seen > 1 - NOTHING_STORED) {

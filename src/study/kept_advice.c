@@ -48,7 +48,7 @@ static const struct kept_number numbers[] = {
 		"no batch size was verified"},
 	{MEASURE_LARGEST_BATCH_THESIS, "thesis", "largest_batch", NULL, NULL, thesis_unknown},
 	{MEASURE_WORKERS_THESIS, "thesis", "workers_that_fit", NULL, NULL,
-		"the memory per worker is not known"},
+		"the memory of a worker is not known"},
 	{MEASURE_SECONDS_THESIS, "thesis", "seconds", NULL, NULL, thesis_unknown},
 	{MEASURE_MEMORY_LIMIT, "memory", "limit", NULL, NULL, "not known"},
 	{MEASURE_ADVISED_BATCH_SIZE, "advised", "batch_size", "missing", NULL, "none is advised"},

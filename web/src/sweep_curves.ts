@@ -98,7 +98,7 @@ export class CurveCard implements Card {
 		const possible = numeric.length > 0 && model.measures.length > 0;
 		const controls = make('div', 'controls', ...Object.values(this.choices).map((choice) => choice.element), logX, logY);
 		const why = numeric.length === 0
-			? 'A curve needs a label with varying numeric values.'
+			? 'A curve needs a label whose values are numbers and vary.'
 			: 'No measure has a value.';
 		this.element = make(
 			'section', 'card curves', make('h2', '', 'Scaling'),
