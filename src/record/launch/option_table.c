@@ -39,7 +39,7 @@ const struct argp_option run_option_table[] = {
 		"limit cannot be set, the job is not started",
 		0},
 	{"memory", OPTION_MEMORY, "SIZE", 0,
-		"limit the memory of the job to SIZE (4GiB), beyond which the kernel kills it; "
+		"limit the memory of the job to SIZE (4GiB); the kernel kills it above that; "
 		"needs a writable cgroup",
 		0},
 	{"disk-read", OPTION_DISK_READ, "RATE", 0,
