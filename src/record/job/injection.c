@@ -262,8 +262,8 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 		return 0;
 	}
 	if (r < 0) {
-		const struct error first = e ? *e
-		                             : (struct error){0}; // else it would print into itself
+		// e->text must not be printed into itself
+		const struct error first = e ? *e : (struct error){0};
 		return error_set(e, -r, "%.230s; no copy: %.230s", first.text, why.text);
 	}
 	*ret = join(copy, part->file);
