@@ -204,7 +204,7 @@ static void print_found(FILE *out, const struct advice *a)
 		fprintf(out, "; up to %.0f should fit", a->largest.high);
 	}
 	if (a->whole_epoch) {
-		fputs("; that is a whole epoch", out);
+		fputs("; an epoch has no more samples", out);
 	}
 	fputc('\n', out);
 }
