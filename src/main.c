@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // SPDX-FileCopyrightText: the strain authors
 //
-// strain: records a deep-learning training run, explains why it is slow, and advises what to
+// strain: records a deep-learning training job, explains what limits it, and suggests what to
 // change.
 //
-// A map of the program. It has two parts, connected by the run file:
+// The program has two parts, connected by the run file:
 //
 // - base/: errors, cleanup, parsing, clocks, arrays, text, files, secrets
 // - machine/: a machine under a root directory: kernel text files, cgroups, NVML, processes
@@ -13,17 +13,18 @@
 // - record/: strain-record, a program of its own
 //   - launch/: main.c parses the options of `run`; launcher.c starts recorder and job, keeps
 //     terminal, signals and exit status while the job runs, and ends the run
-//   - recorder.c is the other process. sample/sampler.c keeps the ticks and their cost, source/ has
-//     one file per kind of measurement (list.c names them, null.c shows how to add one), mark/
-//     reads the job's marks, output/ finds epochs in the job's output, scribe.c writes the file
-//   - job/: its limits, the hooks injected into it, the name of its run
+//   - recorder.c is the other process: sample/sampler.c schedules the readings, source/ has one
+//     file per kind of measurement (list.c lists them, null.c is a template), mark/ reads the
+//     job's marks, output/ finds epochs in the job's output, scribe.c writes the file
+//   - job/: limits of the job, the hooks injected into it, the name of its run
 // - run/: one run: analysis.c loads it in stages (tables, processes, overview, phases); summary,
 //   measures, outcome
 // - verdict/: facts.c gathers numbers, causes.c has the table of causes, verdict.c the sentences
 // - study/: many runs: catalogue.c, digest.c, run_table.c (SQL), pivot.c, comparison.c, layout.c
 // - show/: tables, JSON, CSV, figure.c (gnuplot draws), page.c, which fills web/ with a run's data
 // - sweep/: plan (YAML), trials (the matrix), sweep (the directory), executors
-// - probe/: short runs of a job that answer a question: stalls, and the gain of advice
+// - probe/: short runs of a job that measure its largest batch, stalls and the gain of advice,
+//   and models of memory and rate
 // - cmd/: one file per command in the table below; the only place that prints or exits
 //
 // kernel, NVML -> machine -> source -> sampler -> writer -> run file -> reader -> run -> verdict

@@ -100,7 +100,7 @@ choose_packages() {
 		elif [ "$name" = "$package" ]; then
 			unknown="$unknown $name"
 		else
-			say "this system has no package $name; what needs it is left out"
+			say "this system has no package $name; parts that need it are not built"
 		fi
 	done <<-END
 		$1
@@ -114,7 +114,7 @@ install_packages() {
 	say "installing$packages"
 	# shellcheck disable=SC2086 # a list of words
 	apt install --no-install-recommends $packages || {
-		say 'apt-get failed; reading the lists of packages anew'
+		say 'apt-get failed; updating the package lists'
 		apt update
 		# shellcheck disable=SC2086
 		apt install --no-install-recommends $packages
@@ -125,7 +125,7 @@ stop_with_list() {
 	if printf '%s\n' "$required" | grep -q .; then
 		exit 1
 	fi
-	say 'going on without them'
+	say 'continuing without them'
 	exit 0
 }
 
@@ -136,17 +136,17 @@ if [ -z "$rows" ]; then
 fi
 required=$(printf '%s\n' "$rows" | grep -v "$tab?" || true)
 
-say "for $purposes this machine lacks:"
+say "missing packages for $purposes:"
 list_rows "$rows"
 if [ -n "$check" ]; then
 	stop_with_list
 fi
 if ! has_apt; then
-	say 'these are the names of Debian packages; install what your system calls them'
+	say 'these are Debian package names; install the equivalent packages of your system'
 	stop_with_list
 fi
 if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-	say 'neither root nor sudo here: have them installed with apt-get install'
+	say 'cannot install packages without root or sudo: run apt-get install as root'
 	stop_with_list
 fi
 

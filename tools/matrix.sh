@@ -163,7 +163,7 @@ fi
 status=0
 for leg in "${legs[@]}"; do
 	if ! declare -F "leg_$leg" >/dev/null; then
-		echo "matrix: no leg '$leg'; there are: ${all_legs[*]}" >&2
+		echo "matrix: no leg '$leg'; the legs are: ${all_legs[*]}" >&2
 		exit 2
 	fi
 	echo "matrix: $leg"

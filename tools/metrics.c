@@ -19,17 +19,16 @@ struct place {
 };
 
 static const char introduction[] =
-	"# Metrics\n\n"
-	"Made by `make docs` from the tables in `src/record/source/`; a change here is lost.\n\n"
-	"A **counter** only grows, and is stored as it was read: rates are a reader's work. A "
-	"**gauge**\nis a value at a moment. A **state** is a code or a set of bits that its text "
-	"explains. Units are\nthose of the [UCUM](https://ucum.org): `s`, `By` (bytes), `1` (a "
-	"ratio), `{fault}` (a number of\nfaults). Names without `strain.` in front are those of "
-	"the "
-	"OpenTelemetry semantic conventions.\n\n"
-	"A tick is every 20 or 50 ms, or as `--interval` says; an interval of 1 s or more holds "
-	"for all\nsources. `--overhead` may stretch all intervals. What cannot be read is missing, "
-	"with the reason:\n`strain doctor` tells what this machine has.\n";
+	"# Metrics\n\n`make docs` generates this page from the tables in `src/record/source/`: "
+	"change those, not this page.\n\nA **counter** only grows, and is stored as it was "
+	"read; compute a rate from the difference of\ntwo readings. A **gauge** is a current "
+	"value. A **state** is a code or a set of bits, which the\ndescription explains. Units "
+	"are those of [UCUM](https://ucum.org): `s`, `By` (bytes), `1` (a\nratio), `{fault}` "
+	"(a number of faults). Names that do not begin with `strain.` are those of "
+	"the\nOpenTelemetry semantic conventions.\n\nA tick is every 20 or 50 ms, or as set by "
+	"`--interval`; an interval of 1 s or more applies to all\nsources. `--overhead` may "
+	"lengthen all intervals. A metric that cannot be read is missing, with the\nreason. "
+	"`strain doctor` reports which metrics this machine has.\n";
 
 static void print_interval(uint64_t interval_ns)
 {
@@ -58,7 +57,7 @@ static void print_group(const struct group *group)
 {
 	printf("\n### %s, of each %s, ", group->name, entity_kind_name(group->entity_kind));
 	print_interval(group->interval_ns);
-	printf("\n\n| metric | kind | unit | what it is |\n| --- | --- | --- | --- |\n");
+	printf("\n\n| metric | kind | unit | description |\n| --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < group->n_metrics; i++) {
 		const struct metric *m = &group->metrics[i];
 		printf("| `%s` | %s | `%s` | ", m->name, metric_kind_name(m->kind), m->unit);
@@ -100,7 +99,7 @@ static int contradicts(const struct place *other, const void *argument)
 		return 0; // each pair once
 	}
 	if (place->group == other->group) {
-		fprintf(stderr, "source %s, group %s: %s stands there twice\n", place->source->name,
+		fprintf(stderr, "source %s, group %s: %s appears twice\n", place->source->name,
 			place->group->name, a->name);
 		return 1;
 	}
@@ -136,10 +135,8 @@ static int print_recorder(void)
 	}
 	size_t n;
 	const struct group *groups = own_cost_groups(self, &n);
-	struct source recorder = {.name = "recorder",
-		.help = "what recording costs",
-		.groups = groups,
-		.n_groups = n};
+	struct source recorder = {
+		.name = "recorder", .help = "cost of recording", .groups = groups, .n_groups = n};
 	print_source(&recorder);
 	own_cost_free(self);
 	registry_done(&registry);

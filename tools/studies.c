@@ -13,25 +13,23 @@
 #include "study/layout.h"
 
 static const char introduction[] =
-	"# Studies\n\n"
-	"Made by `make docs` from `data/studies`; a change here is lost.\n\n"
-	"Every table and figure of the four documents that strain started from, with the command "
-	"that\nprints or draws it from runs of one's own, or what it still waits for. Runs are "
-	"chosen by their\nlabels (`batch_size`, `framework`, ...), which `strain sweep` gives "
-	"them and `strain run\n--label NAME=VALUE` too: any runs with these labels will do. Where "
-	"a "
-	"label or a run is missing it is\nsaid, and the rest is shown.\n\n"
-	"`--beside published` puts what a document published beside one's own, marked, with its "
-	"source; most figures\nhave no numbers in the documents, and then it says that. Without "
-	"`-o`, a figure made of numbers is\nprinted as a table. `--where LABEL=VALUE` narrows the "
-	"runs, `--format latex` makes a table for a\npaper, `--keep-script FOLDER` keeps a "
-	"figure's gnuplot script.\n\n"
-	"Some tables show what `strain advise` answered. It keeps an answer in the folder of its "
-	"runs: name these folders.\nAn answer belongs to the first run of its folder, which has "
-	"the label `step=now`, and has the labels of\n`strain advise --label NAME=VALUE`; "
-	"`memory` is the limit. `strain compare --value help` lists the measures of\nanswers.\n\n"
-	"![torres2021-fig7 of the 21 runs of examples/torres2021.yaml on a machine of two cores "
-	"without a GPU: host memory over time by batch size](torres2021-fig7.png)\n";
+	"# Studies\n\n`make docs` generates this page from `data/studies`: change those files, "
+	"not this page.\n\nThis page lists every table and figure of four studies, with the "
+	"command that prints or draws it from\nyour own runs. A layout selects runs by their "
+	"labels (`batch_size`, `framework`, ...). `strain sweep`\nand `strain run --label "
+	"NAME=VALUE` set labels; any runs with these labels can be used. If a label or a\nrun "
+	"is missing, `strain compare` reports it and shows the rest.\n\n`--beside published` "
+	"adds the published numbers, with their source. Most figures have no numbers in "
+	"the\ndocuments; a message then says so. Without `-o`, a figure of plain numbers is "
+	"printed as a table.\n`--where LABEL=VALUE` selects runs, `--format latex` prints a "
+	"table for a paper, and\n`--keep-script FOLDER` keeps the gnuplot script of a "
+	"figure.\n\nSome tables show answers of `strain advise`. `strain advise` keeps each "
+	"answer in the folder of its runs: give these\nfolders as arguments. The answer "
+	"belongs to the first run of the folder, which has the label `step=now` and the "
+	"labels\nof `strain advise --label NAME=VALUE`; the label `memory` is the limit. "
+	"`strain compare --value help` lists the\nmeasures of answers.\n\n![torres2021-fig7 of "
+	"the 21 runs of examples/torres2021.yaml on a machine of two cores without a GPU: host "
+	"memory over time by batch size](torres2021-fig7.png)\n";
 
 static bool needs_runs(const struct layout *l)
 {
@@ -84,7 +82,7 @@ static void print_remarks(const struct layout *l)
 		fputs("published numbers", stdout);
 		between = "; ";
 	} else if (has_numbers(l) && l->waits) {
-		fputs("what was published: `--beside published`", stdout);
+		fputs("published facts: `--beside published`", stdout);
 		between = "; ";
 	}
 	if (l->said) {
@@ -175,7 +173,7 @@ int main(void)
 	for (size_t i = 0; i < n_layouts; i++) {
 		found += check(&layouts[i]);
 		if (layout_by_name(layouts[i].name) != &layouts[i]) {
-			found += complain(&layouts[i], "stands there twice", "");
+			found += complain(&layouts[i], "appears twice", "");
 		}
 	}
 	if (found > 0) {

@@ -86,7 +86,7 @@ def has_failed(test):
 
 def print_excerpt(test, words):
     """The end of what a test printed."""
-    print(f"--- {test['name']} {words}; the end of what it printed:")
+    print(f"--- {test['name']} {words}; the end of its output:")
     for line in output_of(test).strip().splitlines()[-EXCERPT_LINES:]:
         print("    " + line)
 

@@ -111,7 +111,7 @@ class Batches:
             self._scale(given, self._was, _length(data))
         else:
             if self._has(self._batch_size_of(data)[0]):
-                self._missing("no hook saw its data set being batched")
+                self._missing("the hooks did not see its data set being batched")
             elif not hasattr(data, "_input_dataset"):
                 self._missing("its batches come from Python: %s" % type(data).__name__)
             return False

@@ -28,7 +28,7 @@ EARLY = 64  # calls kept until a step is known
 LOOKED_AT = 8  # calls examined to decide whether a function is a step
 FED_BACK = 2  # minimum of them called with results of the call before
 LEAVES = 4096  # upper bound of arguments and results examined
-SPLIT = "(the split of a step is missing: it is one compiled call)"
+SPLIT = "(steps have no phases: each is one compiled call)"
 
 local = threading.local()  # quiet: another hook marks this thread
 

@@ -33,7 +33,7 @@ BATCHING = ("BatchDataset", "PaddedBatchDataset", "ParallelBatchDataset")
 KEEPING = ("CacheDataset", "MapDataset", "OptionsDataset", "ParallelMapDataset", "PrefetchDataset",
            "ShardDataset", "ShuffleDataset", "SkipDataset", "TakeDataset")  # fmt: skip
 SAME = -2  # as many as all others
-SPLIT = "(the split of a step is missing: it is one compiled call)"
+SPLIT = "(steps have no phases: each is one compiled call)"
 
 
 def hook(keras, report):
@@ -250,7 +250,7 @@ class Keras:
             "framework", "keras %s on %s" % (self.version, self.backend)
         )
         if self.backend not in ("tensorflow", "jax"):
-            self.report.say("missing", "keras on %s: only what its own hooks see" % self.backend)
+            self.report.say("missing", "keras on %s: only the hooks of that framework apply" % self.backend)
             return
         if not self.hook.feature("step", self._hook_callbacks):
             return

@@ -100,7 +100,7 @@ class Settings:
         workers = self._wanted.get("num_workers", given.get("num_workers", 0))
         if isinstance(given.get("dataset"), self._iterable) and workers != given.get("num_workers", 0):
             # Each worker reads all of it, unless the dataset divides itself.
-            self._missing("its dataset is iterable: how many workers read it is the script's matter")
+            self._missing("its dataset is iterable: the script divides it among workers")
             return False
         if workers == 0:
             for name in NEED_WORKERS:

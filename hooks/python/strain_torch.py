@@ -29,7 +29,7 @@ COLLECTIVES = ("all_reduce", "all_gather", "all_gather_into_tensor", "all_gather
                "gather", "monitored_barrier", "recv", "reduce", "reduce_scatter",
                "reduce_scatter_tensor", "scatter", "send")  # fmt: skip
 installed = []  # for measuring the cost of the hooks
-GUESSED = "(samples without a loader are guessed: a model's first argument has so many rows)"
+GUESSED = "(no loader: samples are guessed from the rows of the model's first argument)"
 SEARCHED = 16  # items of a batch searched for a tensor
 
 
@@ -608,7 +608,7 @@ class PyTorch:
     def _uncall(self):
         called, self.called = self.called, None
         if self.torch.nn.Module.__call__ is not called:
-            raise RuntimeError("somebody has patched what the hooks patched")
+            raise RuntimeError("another package patched the same functions")
         self.hook.unpatch(self.torch.nn.Module, "__call__")
         import torch._dynamo.eval_frame as frame  # like the code that follows
 

@@ -401,7 +401,7 @@ static bool find_command(struct attempt *a)
 	if (replay_allowed(path, &e) < 0) {
 		command_fail("%s", e.text);
 		command_detail(
-			"        a run file that others can write cannot supply the command; enter "
+			"        the command is not taken from a file that others can write; enter "
 			"it: strain advise --try %s -- COMMAND...",
 			a->o->run ? a->o->run : path);
 		return false;
@@ -607,7 +607,7 @@ static void print_text(const struct attempt *a)
 		     "memory");
 	}
 	if (t->out_of_time) {
-		puts("the time ran out before all settings were repeated as often as requested "
+		puts("the time ran out before all settings had the requested number of repeats "
 		     "(--time, --repeats)");
 	}
 }
@@ -814,37 +814,39 @@ static const struct argp_option options[] = {
 		"applies "
 		"here)",
 		0},
-	{"cpus", OPTION_CPUS, "N", 0, "run the job on N CPUs (default: all that may be used)", 0},
+	{"cpus", OPTION_CPUS, "N", 0, "run the job on N CPUs (default: all available)", 0},
 	{"margin", OPTION_MARGIN, "PERCENT", 0, "keep PERCENT of the memory limit free (0%)", 0},
 	{"stalls", OPTION_STALLS, NULL, 0,
-		"measure the cost of preparing and of fetching the data, with three short runs", 0},
+		"measure the cost of preparing and fetching the data, with three short runs", 0},
 	{"try", OPTION_TRY, NULL, 0,
-		"measure the gain of a verdict's advice that needs no edit of the job, with "
-		"alternating short runs",
+		"try the advice of a verdict that needs no edit of the job, and measure its gain "
+		"with alternating short runs",
 		0},
 	{"with", OPTION_WITH, "SETTINGS", 0,
-		"--try: try these settings instead of the verdict's: \"OMP_NUM_THREADS=1 "
-		"num_workers=2\"; may be repeated, each is tried separately",
+		"--try: try these settings instead of the verdict's (\"OMP_NUM_THREADS=1 "
+		"num_workers=2\"); may be repeated; each is tried separately",
 		0},
 	{"repeats", OPTION_REPEATS, "N", 0, "--try: run the job N times with each setting (3)", 0},
 	{"time", OPTION_TIME, "TIME", 0, "start no run after TIME (10min); not with --stalls", 0},
 	{"for", OPTION_TIME, NULL, OPTION_ALIAS, NULL, 0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
-		"attach a label to the runs, by which answers are compared (model=resnet50); may "
-		"be repeated",
+		"attach a label to the runs, to compare answers by (model=resnet50); may be "
+		"repeated",
 		0},
 	{"sbatch", OPTION_SBATCH, NULL, 0,
-		"print the header of a Slurm job script for what the advised configuration needs",
-		0},
-	{"docker", OPTION_DOCKER, NULL, 0, "print the command of docker run for it", 0},
-	{"kubernetes", OPTION_KUBERNETES, NULL, 0, "print the resources of a container for it", 0},
-	{"epochs", OPTION_EPOCHS, "N", 0, "--sbatch: the time of N epochs", 0},
+		"print the header of a Slurm job script for the advised configuration", 0},
+	{"docker", OPTION_DOCKER, NULL, 0,
+		"print a docker run command for the advised configuration", 0},
+	{"kubernetes", OPTION_KUBERNETES, NULL, 0,
+		"print the resources of a Kubernetes container for the advised configuration", 0},
+	{"epochs", OPTION_EPOCHS, "N", 0, "--sbatch: request the time of N epochs", 0},
 	{"validate", OPTION_VALIDATE, "TIME", OPTION_ARG_OPTIONAL,
-		"train with the present and with the advised batch size, each for TIME (10min) at "
-		"most, and compare the validation loss and accuracy that the job prints",
+		"also train with the present and the advised batch size, each for at most TIME "
+		"(10min), and compare the validation loss and accuracy that the job prints",
 		0},
 	{"epoch-pattern", OPTION_PATTERN, "REGEX", 0,
-		"--validate: the lines of output with the groups (?<loss>...) and (?<accuracy>...)",
+		"--validate: match the lines that end an epoch, with the groups (?<loss>...) and "
+		"(?<accuracy>...)",
 		0},
 	{"scale-learning-rate", OPTION_SCALE, "RULE", 0,
 		"--validate: scale {learning_rate=X} with the batch size: linear, sqrt or none "
@@ -853,28 +855,28 @@ static const struct argp_option options[] = {
 	{"thesis", OPTION_THESIS, NULL, 0,
 		"also print the estimates of Tripathi 2019 from the same runs", 0},
 	{"from", OPTION_FROM, "RUN", OPTION_ARG_OPTIONAL,
-		"predict a recorded job on another machine from its runs, files or folders: with "
-		"--cpus, --memory, --disk-read, --gpu-speed, --cpu-speed, or each resource doubled",
+		"predict a recorded job on another machine, from its runs (files or folders); set "
+		"--cpus, --memory, --disk-read, --gpu-speed, --cpu-speed (default: double each)",
 		0},
-	{"disk-read", OPTION_DISK_READ, "RATE", 0, "--from: storage delivers RATE (500MB/s)", 0},
+	{"disk-read", OPTION_DISK_READ, "RATE", 0,
+		"--from: assume storage that delivers RATE (500MB/s)", 0},
 	{"gpu-speed", OPTION_GPU_SPEED, "FACTOR", 0,
-		"--from: GPUs compute FACTOR times as fast (2x)", 0},
+		"--from: assume GPUs that compute FACTOR times as fast (2x)", 0},
 	{"cpu-speed", OPTION_CPU_SPEED, "FACTOR", 0,
-		"--from: CPUs compute FACTOR times as fast (1.5x)", 0},
+		"--from: assume CPUs that compute FACTOR times as fast (1.5x)", 0},
 	{"verify", OPTION_VERIFY, NULL, 0,
-		"also run the job under exactly what is to be asked for; --from: under each limit "
-		"that this machine can set, with the error of the prediction",
+		"also run the job under exactly the resources to request; --from: under each "
+		"limit that this machine can set, and print the errors of the predictions",
 		0},
 	{"in-place", OPTION_IN_PLACE, NULL, 0,
-		"run the job in its directory itself, not over an overlay that keeps its files "
-		"unchanged",
+		"run the job directly in its directory, whose files it may overwrite (default: "
+		"over an overlay)",
 		0},
 	{"error", OPTION_ERROR, "PERCENT", 0,
 		"end a run when its rate is known to within PERCENT "
 		"(3%)",
 		0},
-	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after TIME at the latest (2min; --try: 30s)",
-		0},
+	{"limit", OPTION_LIMIT, "TIME", 0, "end a run after at most TIME (2min; --try: 30s)", 0},
 	{"output", 'o', "DIR", 0,
 		"keep the runs in the new folder DIR (default: PROGRAM-DATE-TIME.advice; with "
 		"--stalls and --try none)",
@@ -905,7 +907,7 @@ static int parse_with(const char *argument, struct advise_options *o, struct err
 {
 	char wrong[80];
 	if (o->n_with == TRY_WITH_MOST) {
-		return error_set(e, E2BIG, "at most %d settings can be tried", TRY_WITH_MOST);
+		return error_set(e, E2BIG, "expected at most %d settings", TRY_WITH_MOST);
 	}
 	if (!try_parse_settings(argument, &o->with[o->n_with], wrong, sizeof(wrong))) {
 		return error_set(e, EINVAL,
@@ -1442,13 +1444,15 @@ static const char *find_wrong_from(const struct advise_options *o)
 		              : NULL;
 	}
 	if (o->stalls || o->tries || o->request || o->converge_ns || o->thesis || o->n_labels > 0) {
-		return "advise: --from does not go with --stalls, --try, --sbatch, --docker, "
-		       "--kubernetes, --validate, --thesis and --label";
+		return "advise: --from cannot be combined with --stalls, --try, --sbatch, "
+		       "--docker, "
+		       "--kubernetes, --validate, --thesis or --label";
 	}
 	if (o->n_runs == 0) {
 		return "advise: --from: expected a run";
 	}
-	return o->command && !o->verify ? "advise: --from runs no command without --verify" : NULL;
+	return o->command && !o->verify ? "advise: --from takes a command only with --verify"
+	                                : NULL;
 }
 
 // What is wrong with the options; NULL: nothing.
@@ -1459,12 +1463,12 @@ static const char *find_wrong(const struct advise_options *o)
 		return wrong;
 	}
 	if (o->stalls && o->tries) {
-		return "advise: expected one of --stalls and --try";
+		return "advise: --stalls and --try cannot be combined";
 	}
 	if ((o->stalls || o->tries) && (o->memory_bytes || o->cpus || o->request || o->verify ||
 					       o->epochs || o->n_labels > 0)) {
 		return "advise: --memory, --cpus, --label, --sbatch, --docker, --kubernetes, "
-		       "--epochs and --verify do not go with --stalls and --try";
+		       "--epochs and --verify cannot be combined with --stalls or --try";
 	}
 	double unused;
 	bool command = o->command && o->command[0];
@@ -1486,20 +1490,20 @@ int command_advise(int argc, char **argv)
 	static const struct argp argp = {options, parse_option,
 		"[--] COMMAND...\n--stalls [--] COMMAND...\n--try [RUN] [-- COMMAND...]\n"
 		"--from RUN...",
-		"Advise with short runs of a job: the largest batch that fits, the fastest batch "
-		"size and workers, and what more CPUs would bring.\vCOMMAND may have the "
-		"placeholders {batch_size} (or {batch_size=32}, with the present value) and "
-		"{workers}; without them, the hooks set both in PyTorch's loaders, and the batch "
-		"size of Keras' fit. Epochs are "
-		"shortened, so that a short run contains validation and the second epoch. With "
-		"--stalls: "
-		"runs the unmodified job with its data in the page cache (warm), with prepared "
-		"batches reused (compute), and with its data dropped from the page cache (cold). "
-		"With --try: tries the advice of RUN's verdict that needs no edit of the job, each "
-		"setting separately, then those that gained together, and writes the results into "
-		"RUN. RUN is the newest run by default; with a command alone, a first run gives "
-		"the verdict. The job is interrupted when its rate is known, and may leave behind "
-		"what it leaves at Ctrl-C.",
+		"Find, with short runs of a job, the largest batch that fits, the fastest batch "
+		"size and number of workers, and the effect of more CPUs.\vCOMMAND may contain "
+		"the placeholders {batch_size} (or {batch_size=32}, with the present value) and "
+		"{workers}. Without them, the hooks set both in PyTorch's loaders, and the batch "
+		"size in Keras' fit. Hooks shorten the epochs, so that a short run contains "
+		"validation and a second epoch.\n\n"
+		"--stalls runs the unmodified job with its data in the page cache (warm), with "
+		"prepared batches reused (compute), and with its data dropped from the page cache "
+		"(cold).\n\n"
+		"--try tries each setting separately, then those that gained together, and writes "
+		"the results into RUN. The default RUN is the newest one. With a command and no "
+		"RUN, a first run gives the verdict.\n\n"
+		"strain interrupts the job when its rate is known. With --in-place the job may "
+		"leave files behind, as it does at Ctrl-C.",
 		NULL, NULL, NULL};
 	struct advise_options o = {.error = 0.03,
 		.time_ns = 600 * NS_PER_S,

@@ -201,10 +201,10 @@ static void print_found(FILE *out, const struct advice *a)
 	if (a->failed_batch > 0) {
 		fprintf(out, "; %" PRId64 " did not fit", a->failed_batch);
 	} else if (a->verified_batch > 0 && a->largest.high > a->largest.value) {
-		fprintf(out, "; at most %.0f should fit", a->largest.high);
+		fprintf(out, "; up to %.0f should fit", a->largest.high);
 	}
 	if (a->whole_epoch) {
-		fputs("; it is all that an epoch has", out);
+		fputs("; an epoch has no more samples", out);
 	}
 	fputc('\n', out);
 }
@@ -215,18 +215,19 @@ static void print_line(FILE *out, const struct advice *a)
 	const struct memory_model *m = &a->memory;
 	fputs(INDENT "memory: ", out);
 	if (m->intercept > 0) {
-		fprintf(out, "%s and ", text_bytes(intercept, sizeof(intercept), m->intercept));
+		fprintf(out, "%s + ", text_bytes(intercept, sizeof(intercept), m->intercept));
 	}
-	fprintf(out, "%s a sample, from %zu runs with batch sizes %.0f to %.0f",
+	fprintf(out, "%s per sample, from %zu runs with batch sizes %.0f to %.0f",
 		text_bytes(slope, sizeof(slope), m->slope), m->used, m->batch_min, m->batch_max);
 	if (m->left_out > 0) {
-		fprintf(out, " (%zu smaller left out: they are on another line)", m->left_out);
+		fprintf(out, " (excluding %zu smaller ones, which are not on this line)",
+			m->left_out);
 	}
 	fputc('\n', out);
 	if (!a->pinned && a->limit_kind != ADVICE_LIMIT_GPU) {
 		fputs(INDENT
-			"the default allocator makes the peak random by some per cent;\n" INDENT
-			"MALLOC_MMAP_THRESHOLD_=65536 makes it regular, and often smaller\n",
+			"with the default allocator the peak varies by a few per cent;\n" INDENT
+			"MALLOC_MMAP_THRESHOLD_=65536 makes it reproducible, and often lower\n",
 			out);
 	}
 }
@@ -255,7 +256,7 @@ static void print_workers(FILE *out, const struct advice *a)
 	if (!isfinite(a->worker_bytes)) {
 		return;
 	}
-	fprintf(out, "a worker       %s", text_bytes(own, sizeof(own), a->worker_bytes));
+	fprintf(out, "per worker     %s", text_bytes(own, sizeof(own), a->worker_bytes));
 	double batches = a->worker_shared * (double)present_batch(a);
 	if (batches > 0) {
 		fprintf(out, ", and %s in /dev/shm at the present batch size",
@@ -343,7 +344,8 @@ static void print_cpus(FILE *out, const struct advice *a)
 		fputc('\n', out);
 		table_print(table, out, &style);
 		if (a->by_cpus_cpus[a->n_by_cpus - 1] > a->cpus) {
-			fprintf(out, "more than %u CPUs: outside of what was observed\n", a->cpus);
+			fprintf(out, "more than %u CPUs: extrapolated beyond the observed range\n",
+				a->cpus);
 		}
 	}
 	table_free(table);
@@ -469,8 +471,8 @@ static void print_kept(FILE *out, const struct advice *a)
 	if (a->now_bytes > a->limit_bytes) {
 		char now[32], limit[32];
 		fprintf(out,
-			"advice         the present configuration does not fit: it holds %s of "
-		        "%s\n",
+			"advice         the present configuration does not fit: it uses %s of "
+			"%s\n",
 			text_bytes(now, sizeof(now), a->now_bytes),
 			text_bytes(limit, sizeof(limit), a->limit_bytes));
 		return;
@@ -479,11 +481,11 @@ static void print_kept(FILE *out, const struct advice *a)
 	if (a->advised_missing) {
 		fprintf(out, "%s\n", a->advised_missing);
 	} else if (a->did_not_fit) {
-		fputs("faster ones did not fit when they ran\n", out);
+		fputs("faster ones did not fit when tried\n", out);
 	} else if (a->refuted) {
-		fputs("a run of the most promising one was no faster\n", out);
+		fputs("the most promising one was no faster when tried\n", out);
 	} else {
-		fputs("no other one promises 3 % more\n", out);
+		fputs("no other is predicted to be 3 % faster\n", out);
 	}
 }
 
@@ -498,7 +500,7 @@ static void print_change(FILE *out, const struct advice *a)
 	} else if (a->now->seen.fit_at && a->batch_size != present_batch(a)) {
 		fprintf(out,
 			"change         %s: batch_size=%" PRId64
-			" of fit, or of the data set's batch()\n",
+			" in fit(), or in batch() of the data set\n",
 			a->now->seen.fit_at, a->batch_size);
 	}
 }
@@ -522,14 +524,15 @@ static void print_command(FILE *out, const struct advice *a, const struct advice
 		_cleanup_text_ struct text words = {0};
 		setting_append(&words, &a->allocator);
 		fprintf(out,
-			"allocator      %s: %.2f times faster again (%.2f to %.2f), with %s of "
+			"allocator      %s: another %.2f times faster (%.2f to %.2f), using %s of "
 			"memory\n",
 			words.data ? words.data : "", a->allocator_gain.value,
 			a->allocator_gain.low, a->allocator_gain.high,
 			text_bytes(bytes, sizeof(bytes), a->allocator_bytes));
 	}
 	if (a->batch_size != present_batch(a)) {
-		fputs(INDENT "another batch size changes training: adapt the learning rate\n", out);
+		fputs(INDENT "a different batch size changes training: adapt the learning rate\n",
+			out);
 	}
 }
 
@@ -541,15 +544,15 @@ static void print_request(FILE *out, const struct advice *a)
 	if (!isfinite(r->bytes)) {
 		return;
 	}
-	fprintf(out, "ask for        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
+	fprintf(out, "request        %.0f CPU%s, %s of memory", r->cpus, r->cpus == 1 ? "" : "s",
 		text_bytes(bytes, sizeof(bytes), r->bytes));
 	if (isfinite(r->epoch)) {
 		fprintf(out, "; an epoch takes %s", text_seconds(epoch, sizeof(epoch), r->epoch));
 	}
 	if (a->requested_missing) {
-		fprintf(out, "; it did not run under this: %s", a->requested_missing);
+		fprintf(out, "; a run under it failed: %s", a->requested_missing);
 	} else if (a->requested) {
-		fputs("; it ran under this", out);
+		fputs("; a run under it succeeded", out);
 	}
 	fputc('\n', out);
 }
@@ -572,19 +575,19 @@ static void print_basis(FILE *out, const struct advice *a, const char *folder)
 		missing[n++] = "second epoch";
 	}
 	for (size_t i = 0; i < n; i++) {
-		fprintf(out, "%s%s", i == 0 ? "; not seen: " : ", ", missing[i]);
+		fprintf(out, "%s%s", i == 0 ? "; not observed: " : ", ", missing[i]);
 	}
 	fputc('\n', out);
 	if (now->accumulated > 1) {
 		fprintf(out,
-			INDENT "an iteration of the job accumulates %" PRId64
-			       " batches; here each counts as one\n",
+			INDENT "the job accumulates %" PRId64
+			       " batches per iteration; here each batch is an iteration\n",
 			now->accumulated);
 	}
 	if (a->interrupted) {
-		fputs(INDENT "interrupted: this is what was known by then\n", out);
+		fputs(INDENT "interrupted: these are the results up to then\n", out);
 	} else if (a->out_of_time) {
-		fputs(INDENT "the time ran out (--time): this is what was known by then\n", out);
+		fputs(INDENT "the time ran out (--time): these are the results up to then\n", out);
 	}
 }
 
@@ -623,17 +626,17 @@ static void print_sbatch(const struct advice_request *r)
 	char epoch[32];
 	puts("#!/bin/sh");
 	printf("#SBATCH --cpus-per-task=%.0f   # it uses %.2f CPUs\n", r->cpus, r->cpus_used);
-	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB, and %.0f %%\n", ceil(r->bytes / 0x1p20),
+	printf("#SBATCH --mem=%.0fM   # peak %.0f MiB plus %.0f %%\n", ceil(r->bytes / 0x1p20),
 		ceil(r->peak_bytes / 0x1p20), REQUEST_MEMORY_MARGIN * 100);
 	if (isfinite(r->seconds)) {
 		double minutes = ceil(r->seconds / 60);
-		printf("#SBATCH --time=%.0f   # minutes: %s an epoch, and %.0f %%\n", minutes,
+		printf("#SBATCH --time=%.0f   # minutes: %s per epoch, plus %.0f %%\n", minutes,
 			text_seconds(epoch, sizeof(epoch), r->epoch), REQUEST_TIME_MARGIN * 100);
 	} else if (isfinite(r->epoch)) {
-		printf("# --time: an epoch takes %s; --epochs N gives the time\n",
+		printf("# --time: an epoch takes %s; set --epochs N for the total\n",
 			text_seconds(epoch, sizeof(epoch), r->epoch));
 	} else {
-		puts("# --time: the samples of an epoch are not known");
+		puts("# --time: the number of samples per epoch is not known");
 	}
 }
 
@@ -641,7 +644,7 @@ static void print_sbatch(const struct advice_request *r)
 static void print_requested(const struct advice *a)
 {
 	if (a->requested_missing) {
-		printf("# it did not run under this request: %s\n", a->requested_missing);
+		printf("# a run under this request failed: %s\n", a->requested_missing);
 	} else if (a->requested) {
 		fputs("# it ran under this request", stdout);
 		if (isfinite(a->requested->seen.rate.value)) {
@@ -892,7 +895,7 @@ void advise_answer_print_thesis(FILE *out, const struct advice *a)
 	char seconds[32];
 	fputs("\nTripathi 2019  ", out);
 	if (isfinite(a->thesis_batch)) {
-		fprintf(out, "largest batch %.0f, by the line through two runs of %s, unchecked",
+		fprintf(out, "largest batch %.0f, from a line through two runs (%s), not verified",
 			a->thesis_batch, text_seconds(seconds, sizeof(seconds), a->thesis_seconds));
 	} else {
 		fputs("largest batch not known", out);

@@ -82,7 +82,7 @@ static bool add_run(struct asked *a, const char *path)
 		command_note("left out: %s", e.text);
 	} else if (!(o->rate.value > 0)) {
 		command_note("left out: %s: %s", path,
-			o->rate_missing ? o->rate_missing : "its samples are not counted");
+			o->rate_missing ? o->rate_missing : "the job does not count its samples");
 	} else {
 		a->names[a->n] = strdup(path);
 		a->first = a->n == 0 ? strdup(path) : a->first;
@@ -399,7 +399,7 @@ static void append_change(struct text *t, const struct asked *a, const struct ch
 static void append_note(struct text *t, const struct checked *k)
 {
 	if (k->c.at.extrapolated && isfinite(k->c.at.rate.value)) {
-		text_append_string(t, "outside of what was observed");
+		text_append_string(t, "extrapolated beyond the observed range");
 	}
 	if (k->c.note) {
 		text_format(t, "%s%s", t->length > 0 ? "; " : "", k->c.note);
@@ -450,21 +450,22 @@ static void print_cases(const struct asked *a)
 		printf(", %.3g CPUs", base->cpus);
 	}
 	if (isfinite(a->what.data)) {
-		printf(", reads %s in an epoch", text_bytes(bytes, sizeof(bytes), a->what.data));
+		printf(", reads %s per epoch", text_bytes(bytes, sizeof(bytes), a->what.data));
 	}
 	puts("\n");
 	if (table) {
 		table_print(table, stdout, &style);
 	}
 	table_free(table);
-	printf("\nrests on %zu run%s; each rate is an estimate until it was tried", a->n,
+	printf("\nrests on %zu run%s; rates that were not measured are estimates", a->n,
 		a->n == 1 ? "" : "s");
 	if (isfinite(a->what.between)) {
 		char seconds[32];
-		printf("; %s of an epoch outside of its iterations are taken as they are",
+		printf("; the %s per epoch outside iterations are assumed to stay the same",
 			text_seconds(seconds, sizeof(seconds), a->what.between));
 	} else if (a->what.base.epoch_samples > 0) {
-		printf("; no whole epoch was recorded: the time is that of its iterations");
+		printf("; no whole epoch was recorded, so EPOCH is the time of the iterations "
+		       "alone");
 	} else {
 		printf("; no whole epoch was recorded");
 	}

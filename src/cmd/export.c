@@ -563,12 +563,12 @@ static const struct argp_option options[] = {
 		"recorder",
 		0},
 	{"every", 't', "DURATION", 0,
-		"print one value per DURATION: the time-weighted mean of a gauge, the last value "
-		"of a counter; t_s is the start of the bucket",
+		"print one value per DURATION: the time-weighted mean of a gauge, the last "
+		"value of a counter; t_s is the start of the interval",
 		0},
 	{"wide", 'w', NULL, 0,
-		"print a column for each metric and a row for each time of each entity, one per "
-		"bucket of --every (1s)",
+		"print a column for each metric and a row for each time of each entity, one "
+		"per interval of --every (1s)",
 		0},
 	{0},
 };

@@ -762,9 +762,9 @@ static bool needs_all(const struct ls_options *ls)
 int command_ls(int argc, char **argv)
 {
 	static const struct argp argp = {options, parse, "[DIR]",
-		"List the runs in a directory (default: $STRAIN_DIR, or the current directory). A "
-		"sweep and an answer of strain advise are one line; give its directory as DIR to "
-		"list its runs.",
+		"List the runs in a directory (default: $STRAIN_DIR, or the current "
+		"directory). A sweep, or an answer of strain advise, is one line; give its "
+		"directory as DIR to list its runs.",
 		NULL, NULL, NULL};
 	struct ls_options ls = {.sort = "start", .measure = N_MEASURES};
 	reading_options(&argp, argc, argv, &ls);

@@ -302,7 +302,7 @@ void selection_say_unknown(
 	if (nearest) {
 		text_format(&line, "; did you mean '%s'?", nearest);
 	}
-	text_append_string(&line, labels ? nearest ? " There are: " : "; there are: " : "");
+	text_append_string(&line, labels ? nearest ? " The labels are: " : "; the labels are: " : "");
 	for (size_t i = 0; i < labels; i++) {
 		text_format(&line, "%s%s", i ? ", " : "", names.items[i]);
 	}

@@ -711,13 +711,13 @@ static bool follows(struct work *w, const struct advice_probe *p)
 	if (p->failed || p->batch_size < 0 || batch_of(p) == p->batch_size || has_few_batches(p)) {
 		return true;
 	}
-	set_largest_missing(
-		a, p->seen.loader_set_missing
-			   ? format("the hook could not change the batch size: %s",
-				     p->seen.loader_set_missing)
-			   : format("the command does not follow the batch size: asked for %" PRId64
-				    ", its iterations have %" PRId64 " samples",
-				     p->batch_size, batch_of(p)));
+	set_largest_missing(a,
+		p->seen.loader_set_missing
+			? format("the hook could not change the batch size: %s",
+				  p->seen.loader_set_missing)
+			: format("the job does not use the batch size that it was given: %" PRId64
+				 " was requested, its iterations have %" PRId64 " samples",
+				  p->batch_size, batch_of(p)));
 	return false;
 }
 
@@ -838,7 +838,7 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 	char limit[32];
 	text_bytes(limit, sizeof(limit), a->limit_bytes);
 	say_probe(w, 2, "batch size %" PRId64 "%s%s", batch,
-		limits ? " under a limit of " : ", to verify its memory", limits ? limit : "");
+		limits ? " under a limit of " : ", to measure its memory", limits ? limit : "");
 	int r = make(w, &wish, &p, &why);
 	if (r < 0 && limits && r != -ENOMEM) { // the limit could not be set
 		w->cannot_limit = true;
@@ -846,7 +846,7 @@ static int verify(struct work *w, int64_t batch, struct error *e)
 		wish.limit_bytes = 0;
 		free(a->failed_output);
 		a->failed_output = NULL;
-		say(w, "cannot limit memory here (no writable cgroup): the peak is measured "
+		say(w, "cannot limit memory here (no writable cgroup): measuring the peak "
 		       "instead");
 		r = make(w, &wish, &p, &why);
 	}
@@ -963,7 +963,8 @@ static int find_largest(struct work *w, struct error *e)
 		}
 		double seconds = expected_seconds(w, (double)batch, VERIFY_ITERATIONS);
 		if (seconds * 1e9 > (double)w->config->limit_ns) {
-			set_unverified(a, "a run of about %.0f s is longer than --limit", seconds);
+			set_unverified(
+				a, "a run would take about %.0f s, longer than --limit", seconds);
 			break;
 		}
 		if (!goes_on(w, seconds)) {
@@ -1085,7 +1086,7 @@ static int probe_workers(struct work *w, struct error *e)
 		.workers = 1,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 2, "one worker prepares the batches");
+	say_probe(w, 2, "one loader worker");
 	int r = make(w, &wish, &p, &why);
 	return r == -ENOMEM ? error_set(e, ENOMEM, "out of memory") : 0;
 }
@@ -1428,7 +1429,7 @@ static bool learn(struct work *w, const struct advice_choice *c, const struct ad
 			return true;
 		}
 		free(a->advised_missing);
-		a->advised_missing = format("the run of batch size %" PRId64 " with %" PRId64
+		a->advised_missing = format("the run with batch size %" PRId64 " and %" PRId64
 					    " workers failed: %s",
 			c->batch_size, c->workers, p->reason ? p->reason : "");
 		*most = c->batch_size > batch_of(a->now) ? c->batch_size / 2 : 0;
@@ -1564,7 +1565,7 @@ static int verify_request(struct work *w, struct error *e)
 		.cpus = a->request.cpus,
 		.iterations = LINE_ITERATIONS,
 		.seconds = RATE_SECONDS};
-	say_probe(w, 1, "the request itself");
+	say_probe(w, 1, "the advised configuration under the limits to request");
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -1620,8 +1621,8 @@ static int converge(struct work *w, bool advised, struct error *e)
 		.settings = advised ? NULL : &none,
 		.learning_rate = c->learning_rate,
 		.whole = true};
-	say(w, "convergence of the %s configuration, for at most %.0f s",
-		advised ? "advised" : "present", (double)w->config->converge_ns / 1e9);
+	say(w, "convergence of the %s configuration, up to %.0f s", advised ? "advised" : "present",
+		(double)w->config->converge_ns / 1e9);
 	int r = make(w, &wish, &p, &why);
 	if (r == -ENOMEM) {
 		return error_set(e, ENOMEM, "out of memory");
@@ -1648,7 +1649,7 @@ static int compare_convergence(struct work *w, struct error *e)
 		return 0;
 	}
 	if (a->keep || a->batch_size < 1 || a->batch_size == batch_of(a->now)) {
-		a->curves_missing = format("the batch size stays as it is");
+		a->curves_missing = format("the advice does not change the batch size");
 		return 0;
 	}
 	int r = converge(w, false, e);
@@ -1670,8 +1671,8 @@ static int probe_now(struct work *w, struct error *e)
 	say_probe(w, 1, "the unmodified job");
 	int r = make(w, &wish, &p, e);
 	if (r == 0 && p->failed && p->seen.shortened && !a->interrupted) {
-		say(w, "the job failed with shortened epochs: once more with epochs of full "
-		       "length");
+		say(w, "the job failed with shortened epochs: running it again with full-length "
+		       "epochs");
 		w->shorten = false;
 		r = make(w, &wish, &p, e);
 	}
@@ -1827,11 +1828,11 @@ static bool can_follow(struct work *w)
 	}
 	const char *at = now->loader_at ? now->loader_at : now->fit_at;
 	set_largest_missing(w->a,
-		at ? format("the data at %s have no batch size that a hook could set; put "
+		at ? format("hooks cannot set the batch size of the data at %s; put "
 			    "{batch_size} into the command",
 			     at)
-		   : format("the command has no placeholder, and no hook saw a loader of PyTorch "
-			    "or a fit of Keras; put {batch_size} into the command"));
+		   : format("the command has no placeholder, and the hooks saw no PyTorch loader "
+			    "and no Keras fit; put {batch_size} into the command"));
 	return false;
 }
 

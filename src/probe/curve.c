@@ -101,7 +101,7 @@ int curve_read(const char *path, struct curve *ret, struct error *e)
 	if (r == 0) {
 		count_samples(&a.phases, &loader);
 		ret->missing = ret->n > 0 ? NULL
-		                          : strdup("no line of its output matched the pattern of "
+		                          : strdup("no line of the job's output matched "
 						   "--epoch-pattern");
 	}
 	analysis_done(&a);

@@ -555,7 +555,8 @@ int dataset_warm(const struct dataset *d, uint64_t room_bytes, bool (*goes_on)(v
 	if (d->bytes > room_bytes) {
 		char bytes[32], room[32];
 		return error_set(e, ENOSPC,
-			"the dataset does not fit into the page cache: it has %s, available are %s",
+			"the dataset does not fit into the page cache: it has %s, but only %s are "
+			"free",
 			text_bytes(bytes, sizeof(bytes), (double)d->bytes),
 			text_bytes(room, sizeof(room), (double)room_bytes));
 	}

@@ -214,8 +214,8 @@ static int check_owners(const char *directory, struct error *e)
 		bool foreign = file && (status->st_uid != geteuid() || status->st_gid != getegid());
 		if (foreign && access(entry->fts_path, W_OK) == 0) {
 			r = error_set(e, EPERM,
-				"%s has another owner or group, which a user namespace does not "
-				"know",
+				"%s has another owner or group, which a user namespace cannot "
+				"keep",
 				entry->fts_path);
 		}
 	}
@@ -230,7 +230,8 @@ static int try_place(const char *parent, struct probe_overlay *o, struct error *
 {
 	if (is_in_memory(parent) && !is_in_memory(o->directory)) {
 		return error_set(e, ENOTSUP,
-			"%s is in memory, so that an overlay there would count as the job's memory",
+			"%s is in memory: files of an overlay there would count as the job's "
+			"memory",
 			parent);
 	}
 	int r = make_scratch(parent, o, e);
@@ -285,15 +286,14 @@ char *probe_overlay_sentence(const struct probe_overlay *o)
 {
 	_cleanup_text_ struct text line = {0};
 	if (o->in_place) {
-		text_append_string(&line,
-			"the job may overwrite its checkpoints and logs, since it "
-			"runs in place: ");
+		text_append_string(&line, "the job runs in place and may overwrite its checkpoints "
+					  "and logs: ");
 		text_append_printable(&line, o->in_place, strlen(o->in_place));
 		return text_steal(&line);
 	}
 	text_append_string(&line, "the job runs over an overlay of ");
 	text_append_printable(&line, o->directory, strlen(o->directory));
-	text_append_string(&line, ": it may overwrite only files outside of it");
+	text_append_string(&line, ": it can overwrite only files outside of it");
 	if (o->mounts) {
 		text_append_string(&line, " and in ");
 		text_append_printable(&line, o->mounts, strlen(o->mounts));

@@ -204,7 +204,7 @@ static int run_warm(struct making *m, struct error *e)
 	}
 	result = dataset_warm(&runs->dataset, memory_room(), goes_on, m, e);
 	if (result == -ENOSPC) {
-		say(m, "%s: the warm run cannot become warmer", e->text);
+		say(m, "%s: the warm run reads a part of it from storage", e->text);
 		*e = (struct error){0};
 		return 0;
 	}

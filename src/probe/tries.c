@@ -324,8 +324,8 @@ static int take_probe(struct tries *t, struct candidate *c, const struct probe *
 		return error_set(e, ENODATA, "%s", c->result.missing ? c->result.missing : "");
 	}
 	if (!first && rate->of_samples != t->of_samples) {
-		set_missing(c, "samples are counted in one of the runs alone");
-		return error_set(e, ENODATA, "samples are counted in some of the runs");
+		set_missing(c, "only one of the runs counts samples");
+		return error_set(e, ENODATA, "only some of the runs count samples");
 	}
 	t->of_samples = rate->of_samples;
 	if (c == &t->without && c->n < ARRAY_LENGTH(t->fetched)) {
@@ -418,7 +418,7 @@ static void say_probe(const struct turns *turns, const struct candidate *c)
 		t->probes + turns->left,
 		text_seconds(left, sizeof(left), turns->left * seconds_each(t)));
 	if (c->result.settings.n == 0) {
-		text_append_string(&line, "the job unmodified");
+		text_append_string(&line, "the unmodified job");
 	} else {
 		setting_append(&line, &c->result.settings);
 	}
@@ -503,7 +503,7 @@ bool tries_first_is_cold(const struct tries *t)
 static void find_gain(const struct tries *t, struct candidate *c)
 {
 	if (!c->result.missing && c->n < GAIN_REPEATS_MIN) {
-		set_missing(c, t->interrupted ? "interrupted" : "no time was left for it");
+		set_missing(c, t->interrupted ? "interrupted" : "no time was left");
 	}
 	if (!c->result.missing) {
 		size_t first = tries_first_is_cold(t);
@@ -590,7 +590,7 @@ int tries_begin(const struct tries_config *config, struct tries *ret, struct err
 	if (!ret->strain) {
 		return -ENOENT;
 	}
-	config->say("the unmodified job: its rate, and the duration of a probe");
+	config->say("the unmodified job, to measure its rate and the duration of a probe");
 	int result = probe(ret, &ret->without, e);
 	if (result == 0 && ret->interrupted) {
 		result = error_set(e, EINTR, "interrupted");

@@ -55,7 +55,7 @@ int what_if_begin(const struct observation *seen, size_t n, struct what_if *ret,
 	if (n == 0 || !(seen[0].rate.value > 0) || !(batch_of(&seen[0]) > 0)) {
 		const char *why = n > 0 ? seen[0].rate_missing : NULL;
 		return error_set(e, ENODATA, "the rate of the job is not known: %s",
-			why ? why : "its samples are not counted");
+			why ? why : "the job does not count its samples");
 	}
 	int r = rate_model_fit(seen, n, &w.model, e);
 	if (r < 0) {
@@ -138,7 +138,7 @@ static bool place_memory(const struct what_if *w, struct what_if_case *c, struct
 	double memory = c->values.of[WHAT_IF_MEMORY];
 	c->too_small = memory < w->held;
 	if (c->too_small) {
-		set_unknown(c, "does not fit: the job holds more");
+		set_unknown(c, "does not fit: the job uses more");
 		return false;
 	}
 	if (!(w->base.asked * w->base.rate.value >= READS_NOTHING)) {
@@ -146,7 +146,7 @@ static bool place_memory(const struct what_if *w, struct what_if_case *c, struct
 		return true;
 	}
 	if (memory >= w->base.memory_total && seen > 1 - NOTHING_STORED) {
-		c->note = "all data comes from the page cache in any case";
+		c->note = "all data already comes from the page cache";
 		return true;
 	}
 	if (!isfinite(w->data)) {
@@ -156,8 +156,8 @@ static bool place_memory(const struct what_if *w, struct what_if_case *c, struct
 	c->hit = predict_hit(w, memory);
 	at->hit = c->hit.value;
 	if (fabs(c->hit.value - seen) < NOTHING_STORED) {
-		c->note = seen > 1 - NOTHING_STORED ? "the page cache still holds all data"
-		                                    : "the data was read for the first time";
+		c->note = seen > 1 - NOTHING_STORED ? "all data still fits in the page cache"
+		                                    : "the run read its data for the first time";
 	}
 	return true;
 }
@@ -172,7 +172,7 @@ static bool place_storage(const struct what_if *w, struct what_if_case *c, struc
 			c->note = "nothing comes from storage";
 		}
 	} else if (from_storage > 1 - seen + NOTHING_STORED && !isfinite(w->model.storage_rate)) {
-		set_unknown(c, "the rate of storage was not observed: give --disk-read");
+		set_unknown(c, "the speed of storage was not observed: set --disk-read");
 		return false;
 	}
 	return true;
@@ -184,7 +184,7 @@ static void place_processors(
 	if (changes(c, WHAT_IF_CPUS)) {
 		at->cpus = c->values.of[WHAT_IF_CPUS];
 		if (at->cpus > w->model.cpus && !isfinite(w->model.parallel)) {
-			c->note = "how computing divides among more CPUs was not observed";
+			c->note = "scaling to more CPUs was not observed";
 		}
 	}
 	if (changes(c, WHAT_IF_CPU_SPEED)) {

@@ -33,21 +33,21 @@ enum {
 };
 static const struct metric own_cost_metrics[N_SELF] = {
 	[SELF_CPU] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
-		"CPU time of the recorder, all its threads."},
+		"CPU time of all threads of the recorder."},
 	[SELF_MEMORY] = {"process.memory.usage", METRIC_GAUGE, "By", 1024,
 		"Resident memory of the recorder (statm)."},
 	[SELF_DUE] = {"strain.recorder.ticks.due", METRIC_COUNTER, "{tick}", 1,
-		"Ticks of the fast lane that were due."},
+		"Ticks that were due."},
 	[SELF_LATE] = {"strain.recorder.ticks.late", METRIC_COUNTER, "{tick}", 1,
-		"Ticks that came more than one interval late."},
+		"Ticks that were more than one interval late."},
 	[SELF_MISSED] = {"strain.recorder.ticks.missed", METRIC_COUNTER, "{tick}", 1,
-		"Ticks that were skipped because the one before was not over."},
+		"Ticks skipped because the previous one was still running."},
 	[SELF_INTERVAL] = {"strain.recorder.interval", METRIC_GAUGE, "s", 1e-6,
-		"The interval between ticks, lengthened where the budget needs it."},
+		"Interval between ticks, including any lengthening to stay within --overhead."},
 	[SELF_QUEUE] = {"strain.recorder.queue", METRIC_GAUGE, "By", 1,
-		"Readings that wait to be written."},
+		"Readings waiting to be written."},
 	[SELF_LOST] = {"strain.recorder.lost", METRIC_COUNTER, "{row}", 1,
-		"Rows that did not fit the queue, because writing was too slow, and were dropped."},
+		"Rows dropped because the queue was full: writing was too slow."},
 };
 
 static const struct group own_cost_group = {
@@ -74,7 +74,7 @@ int own_cost_new(struct registry *registry, struct self **ret)
 		snprintf(self->names[n], sizeof(self->names[n]), "strain.recorder.time.%s",
 			source_list[n]->name);
 		self->times[n] = (struct metric){self->names[n], METRIC_COUNTER, "s", 1e-6,
-			"Time that the readings of this source took, waiting included."};
+			"Time spent reading this source, including waits."};
 	}
 	self->groups[0] = own_cost_group;
 	self->groups[1] = (struct group){"times", ENTITY_RECORDER, self->times, n, NS_PER_S, NULL};

@@ -166,15 +166,14 @@ static int check_status(
 	const char *name, const struct stat *status, const struct stat *file, struct error *e)
 {
 	if (!S_ISREG(status->st_mode)) {
-		return error_set(
-			e, EPERM, "%s: expected a file of SQLite's, found no regular file", name);
+		return error_set(e, EPERM, "%s: expected a regular file of SQLite", name);
 	}
 	if (status->st_uid != file->st_uid) {
-		return error_set(e, EPERM, "%s: belongs to user %u, not to %u as the run does",
+		return error_set(e, EPERM, "%s: belongs to user %u, but the run belongs to user %u",
 			name, (unsigned)status->st_uid, (unsigned)file->st_uid);
 	}
 	if (status->st_nlink != 1) {
-		return error_set(e, EPERM, "%s: has another name besides", name);
+		return error_set(e, EPERM, "%s: has more than one hard link", name);
 	}
 	return 0;
 }
@@ -183,7 +182,8 @@ static int check_journal(const char *name, struct error *e)
 {
 	_cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	return fd >= 0 && database_is_shared_journal(fd)
-	               ? error_set(e, EPROTO, "%s: names another file, which no run's journal does",
+	               ? error_set(e, EPROTO,
+				 "%s: names another file, which a journal of a run never does",
 				 name)
 	               : 0;
 }

@@ -121,8 +121,8 @@ static int source_open(
 		return run ? 0 : error_set(e, EINVAL, "%s: no regular file", path);
 	}
 	if (run && database_is_shared_journal(s->fd)) {
-		return error_set(
-			e, EPROTO, "%s: names another file, which no run's journal does", path);
+		return error_set(e, EPROTO,
+			"%s: names another file, which a journal of a run never does", path);
 	}
 	(void)!pread(s->fd, s->wal_header, sizeof(s->wal_header), 0);
 	return 0;
@@ -1102,7 +1102,7 @@ static int check_identity(struct reader *r, struct error *e)
 	if (minor > STORE_VERSION_MINOR) {
 		char text[96];
 		snprintf(text, sizeof(text),
-			"written by a newer strain (schema %lld.%lld): what it added is not shown",
+			"written by a newer strain (schema %lld.%lld): its additions are not shown",
 			(long long)major, (long long)minor);
 		note_trouble(r, text);
 	}

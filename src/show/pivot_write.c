@@ -415,7 +415,7 @@ static char *interval_words(const struct pivot *p)
 	}
 	text_append_string(&t, p->fewest == p->most ? "" : "mean of ");
 	if (p->most == 1) {
-		text_append_string(&t, "single runs: no intervals, and the noise is not known");
+		text_append_string(&t, "single runs: no intervals; the noise is unknown");
 	} else if (p->fewest == p->most) {
 		text_format(&t, "mean of %zu runs each", p->most);
 	} else {
@@ -535,7 +535,7 @@ static char *baseline_words(const struct pivot *p)
 			" over %zu comparison%s, %.0f %% level)",
 			p->n_tests, p->n_tests > 1 ? "s" : "", 100 * STATISTICS_LEVEL);
 	} else {
-		text_append_string(&t, "; not tested: that takes at least two runs of both");
+		text_append_string(&t, "; not tested: a test needs at least two runs of both");
 	}
 	return text_steal(&t);
 }

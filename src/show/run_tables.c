@@ -1010,7 +1010,7 @@ static const struct column process_columns[N_PROCESS_COLUMNS] = {
 	[PROCESS_MEMORY] = {"memory_peak_bytes", NULL, COLUMN_BYTES, 0},
 	[PROCESS_MEMORY_KIND] = {"memory_kind", NULL, COLUMN_LABEL, 0},
 	[PROCESS_STOPPED] = {"stopped_seconds", "STOPPED", COLUMN_SECONDS, 1},
-	[PROCESS_ASKED] = {"io_asked_bytes", "ASKED FOR", COLUMN_BYTES, 5},
+	[PROCESS_ASKED] = {"io_asked_bytes", "REQUESTED", COLUMN_BYTES, 5},
 	[PROCESS_STORAGE] = {"io_storage_bytes", "FROM STORAGE", COLUMN_BYTES, 4},
 	[PROCESS_WRITTEN] = {"io_written_bytes", "TO STORAGE", COLUMN_BYTES, 6},
 	[PROCESS_PID] = {"pid", NULL, COLUMN_WHOLE, 0},
@@ -1347,8 +1347,8 @@ static const struct column bar_columns[N_BAR_COLUMNS] = {
 	[BAR_NAME] = {"of", "CPU TIME", COLUMN_LABEL, 0},
 	[BAR_SHARE] = {"share_ratio", "SHARE", COLUMN_RATIO, 0},
 	[BAR_SAMPLES] = {"samples", "SAMPLES", COLUMN_WHOLE, 2},
-	[BAR_CLASSES] = {"classes", "WENT INTO", COLUMN_PROSE, 0},
-	[BAR_FUNCTION] = {"function", "MOST OF ALL IN", COLUMN_TEXT, 1},
+	[BAR_CLASSES] = {"classes", "SPENT IN", COLUMN_PROSE, 0},
+	[BAR_FUNCTION] = {"function", "TOP FUNCTION", COLUMN_TEXT, 1},
 };
 
 static int add_bar(

@@ -284,7 +284,7 @@ static int print_verdict(const struct page *p)
 		print_tried(p);
 	}
 	if (*v->surer && v->confidence != CONFIDENCE_HIGH && v->n_causes > 0) {
-		print_field(p, "Surer", v->surer);
+		print_field(p, "Needed", v->surer);
 	}
 	return r;
 }

@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
-const char kept_advice_none[] = "it is no answer of strain advise";
+const char kept_advice_none[] = "the run is not part of an answer of strain advise";
 
 static const char no_key[] = "the answer of strain advise does not have it";
 static const char not_compared[] =
@@ -37,7 +37,7 @@ struct kept_number {
 };
 
 static const char thesis_unknown[] = "its rule needs two runs of different batch sizes";
-static const char not_run[] = "no run of the advised configuration was made";
+static const char not_run[] = "the advised configuration was not run";
 
 static const struct kept_number numbers[] = {
 	{MEASURE_LARGEST_BATCH, "largest_batch", "value", "missing", NULL, "not known"},
@@ -329,8 +329,8 @@ static int read_answer(struct kept_advice *a, struct error *e)
 {
 	int r = 0;
 	if (!json_is_object(json_object_get(a->json, "largest_batch"))) {
-		return error_set(e, EBADMSG,
-			"expected an answer of strain advise, found no object largest_batch");
+		return error_set(
+			e, EBADMSG, "expected an answer of strain advise, found no largest_batch");
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers) && r == 0; i++) {
 		r = read_measure(a, &numbers[i], e);

@@ -194,7 +194,8 @@ int layout_select(const struct layout *l, const struct digest *const *runs, size
 	if (of_advice && ret->n == 0) {
 		layout_selection_done(ret);
 		return error_set(e, ENOENT,
-			"%s needs answers of strain advise: none of %zu runs is in a folder of one",
+			"%s needs answers of strain advise: none of %zu runs is in such a "
+			"folder",
 			l->name, n);
 	}
 	for (size_t i = 0; i < LAYOUT_LABELS && l->filters[i].label; i++) {

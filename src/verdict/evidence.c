@@ -624,9 +624,9 @@ static int put_threads(const struct facts *f, struct verdict *v)
 	}
 	thread_facts_append(&value, &f->threads);
 	if (f->threads.team_outside >= 0.05) {
-		text_append_string(&value, ", the team for ");
+		text_append_string(&value, ", the team had no work for ");
 		words_append_percent(&value, f->threads.team_outside);
-		text_append_string(&value, " of the time without work to compute");
+		text_append_string(&value, " of the time");
 	}
 	return evidence_put(v, "training threads", &value, NAME_THREADS_OF "main.cpu_time");
 }

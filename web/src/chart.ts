@@ -176,7 +176,7 @@ export class PanelChart implements PanelView {
 		for (const line of this.lines) {
 			const toggle = button('series', '', () => this.toggle(line, toggle));
 			toggle.append(key(line.series.hue), make('span', '', line.series.label));
-			toggle.title = `${line.series.help} (press to hide or show)`;
+			toggle.title = `${line.series.help} (click to hide or show)`;
 			toggle.setAttribute('aria-pressed', 'true');
 			label.append(toggle);
 		}
@@ -193,7 +193,7 @@ export class PanelChart implements PanelView {
 			value === null ? 'not known' : quantity(this.panel.unit, value);
 		const lines = this.lines.map(
 			({ series }) =>
-				`${series.label}: mean ${say(series.mean)}, least ${say(series.minimum)}, most ${say(series.maximum)}`,
+				`${series.label}: mean ${say(series.mean)}, minimum ${say(series.minimum)}, maximum ${say(series.maximum)}`,
 		);
 		return `${this.panel.title}. ${lines.join('; ')}`;
 	}

@@ -75,7 +75,7 @@ function functionTable(time: CpuTime): HTMLElement {
 			);
 		}),
 	);
-	const heads = ['CPU time of', 'share', 'most of all in', 'class'].map((title, i) => {
+	const heads = ['CPU time of', 'share', 'top function', 'class'].map((title, i) => {
 		const head = make('th', ['text', '', 'text', 'text class'][i]!, title);
 		head.scope = 'col';
 		return head;
@@ -91,8 +91,8 @@ export function cpuTimeCard(time: CpuTime): HTMLElement {
 	}
 	const phases =
 		time.phases_missing === null
-			? bars('By phase', 'Of the processes that train, by the phase that their training thread was in', time, time.phases)
+			? bars('By phase', 'All threads of the training processes, by the phase of their training thread', time, time.phases)
 			: make('div', '', make('h3', '', 'By phase'), make('p', 'soft', `Not known: ${time.phases_missing}.`));
-	const halves = make('div', 'halves', phases, bars('By role', 'Of all processes of the job', time, time.roles));
+	const halves = make('div', 'halves', phases, bars('By role', 'All processes of the job', time, time.roles));
 	return card('CPU time', 'code', legend(time), halves, functionTable(time));
 }

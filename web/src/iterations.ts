@@ -100,7 +100,7 @@ function phaseTable(phases: Phase[]): HTMLElement {
 			make('td', '', duration(phase.total)),
 		);
 	});
-	const titles = ['phase', 'share', '95 % sure', 'mean', '95 %', 'whole run'];
+	const titles = ['phase', 'share', '95 % interval', 'mean', '95 %', 'whole run'];
 	const heads = titles.map((title, i) => {
 		const head = make('th', i === 0 ? 'text' : '', title);
 		head.scope = 'col';
@@ -213,7 +213,7 @@ function leftOut(it: Iterations): string {
 		parts[0] += ` of ${leader.name}`;
 	}
 	if (it.warm_up > 0) {
-		parts.push(`the first ${it.warm_up === 1 ? 'is' : digits(it.warm_up) + ' are'} warm-up and left out`);
+		parts.push(`the first ${it.warm_up === 1 ? 'is' : digits(it.warm_up) + ' are'} warm-up and excluded`);
 	}
 	if (it.incomplete !== null) {
 		parts.push(it.incomplete);
@@ -232,7 +232,7 @@ class HistogramChart {
 	) {
 		this.end = data.start + data.width * data.bars.length;
 		this.element.setAttribute('role', 'img');
-		this.element.setAttribute('aria-label', `How long iterations take: from ${duration(data.start)} to ${duration(this.end)}`);
+		this.element.setAttribute('aria-label', `Duration of iterations: from ${duration(data.start)} to ${duration(this.end)}`);
 		new ResizeObserver(() => this.resize()).observe(this.element);
 	}
 
@@ -350,7 +350,7 @@ function slowItem(slow: SlowIteration, zoom: Zoom): HTMLElement {
 	link.title = 'Show this iteration in all panels';
 	const epoch = slow.epoch === null ? '' : `epoch ${slow.epoch}, `;
 	const number = slow.number === null ? 'an iteration' : `iteration ${slow.number}`;
-	const why = slow.why === '' ? 'nothing that was recorded was different' : slow.why;
+	const why = slow.why === '' ? 'no recorded metric was different' : slow.why;
 	return make('li', '', link, make('span', '', `${epoch}${number}, at ${clock(slow.start, 0.1)}`, make('small', '', why)));
 }
 
@@ -360,7 +360,7 @@ function iterationCard(it: Iterations, zoom: Zoom): Cards {
 	}
 	const chart = it.histogram && it.steady > 1 ? new HistogramChart(it.histogram, it) : null;
 	const beyond = it.histogram?.beyond ?? 0;
-	const rest = beyond > 0 ? ` ${digits(beyond)} ${beyond === 1 ? 'is' : 'are'} beyond the picture.` : '';
+	const rest = beyond > 0 ? ` ${digits(beyond)} ${beyond === 1 ? 'is' : 'are'} outside the chart.` : '';
 	const list = it.slowest.length > 0 ? make('ol', 'slowest', ...it.slowest.slice(0, 5).map((s) => slowItem(s, zoom))) : null;
 	const element = card(
 		'Iterations',

@@ -98,7 +98,7 @@ export class CurveCard implements Card {
 		const possible = numeric.length > 0 && model.measures.length > 0;
 		const controls = make('div', 'controls', ...Object.values(this.choices).map((choice) => choice.element), logX, logY);
 		const why = numeric.length === 0
-			? 'A curve needs a label whose values are numbers, and there is none that varies.'
+			? 'A curve needs a label whose values are numbers and vary.'
 			: 'No measure has a value.';
 		this.element = make(
 			'section', 'card curves', make('h2', '', 'Scaling'),
@@ -208,7 +208,7 @@ export class CurveCard implements Card {
 				? [`Only the first ${most} of ${label.distinct.length} values of ${label.name} are drawn.`]
 				: [];
 		const notes = [
-			points.length === 0 ? 'No trial that is shown has this measure.' : `${axes.y.name} over ${axes.x.name}.`,
+			points.length === 0 ? 'None of the shown trials has this measure.' : `${axes.y.name} over ${axes.x.name}.`,
 			...(mixed > 1
 				? [`A point is the mean of up to ${plural(mixed, 'configuration')} that differ in ${others.slice(0, 4).join(', ')}` +
 					`${others.length > 4 ? ' and others' : ''}: choose values above to see one at a time.`]

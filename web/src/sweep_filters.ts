@@ -37,15 +37,15 @@ export class FilterCard implements Card {
 
 	constructor(private readonly view: View) {
 		this.search.type = 'search';
-		this.search.placeholder = 'Text in labels, outcomes, names';
-		this.search.setAttribute('aria-label', 'Show only trials with this text');
+		this.search.placeholder = 'Search labels, outcomes, names';
+		this.search.setAttribute('aria-label', 'Show only trials that contain this text');
 		this.search.addEventListener('input', () => view.change({ text: this.search.value, page: 1 }, true));
 		this.status.setAttribute('aria-live', 'polite');
 		const heading = make('div', 'heading', make('h2', '', 'Shown'), this.status, this.clear, this.search);
 		const { varying } = view.model;
 		const rows = varying.slice(0, LABELS).map((label) => this.row(label));
 		this.element = make('section', 'card filters', heading, make('div', 'filter-rows', ...rows.flat()), this.rest(varying.slice(LABELS)));
-		this.element.setAttribute('aria-label', 'Which trials are shown');
+		this.element.setAttribute('aria-label', 'Filters');
 		this.update();
 	}
 

@@ -126,14 +126,14 @@ export class HeadCard implements Card {
 		if (visible.length === 0) {
 			return 'No trial is shown';
 		}
-		return visible.some((trial) => trial.good) ? 'No measure to judge by' : all ? 'No trial succeeded' : 'No trial that is shown succeeded';
+		return visible.some((trial) => trial.good) ? 'No measure to rank by' : all ? 'No trial succeeded' : 'None of the shown trials succeeded';
 	}
 
 	private bestBy(measure: MeasureColumn): HTMLElement[] {
 		const ranked = rank(this.view, measure);
 		const first = ranked[0];
 		if (!first) {
-			const words = this.view.visible.some((trial) => trial.good) ? 'No trial that is shown has this measure' : this.noBest();
+			const words = this.view.visible.some((trial) => trial.good) ? 'None of the shown trials has this measure' : this.noBest();
 			return [make('p', 'headline', words)];
 		}
 		const { model } = this.view;
@@ -159,7 +159,7 @@ export class HeadCard implements Card {
 		}
 		const found = againstBaseline(model, this.view.visible, measure).get(best.configuration);
 		if (!found) {
-			return `The baseline (${words}) has no value to compare with.`;
+			return `The baseline (${words}) has no value to compare.`;
 		}
 		return `${againstPhrase(measure, found.against)} the baseline (${words}), ${noiseText(found.beyondNoise)}.`;
 	}
@@ -173,7 +173,7 @@ export class HeadCard implements Card {
 			return [];
 		}
 		const left = ranked.length - 1 - items.length;
-		const rest = left > 0 ? [make('p', 'soft', `${plural(left, 'more configuration')} below, sorted as you like.`)] : [];
+		const rest = left > 0 ? [make('p', 'soft', `${plural(left, 'more configuration')} in the table below.`)] : [];
 		return [make('ol', 'try ranks', ...items), ...rest];
 	}
 

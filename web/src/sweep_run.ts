@@ -136,7 +136,7 @@ export class RunPanel implements Card {
 		const at = among.indexOf(trial);
 		const back = button('quiet', '←', () => this.step(-1));
 		const next = button('quiet', '→', () => this.step(1));
-		back.setAttribute('aria-label', 'Run before');
+		back.setAttribute('aria-label', 'Previous run');
 		next.setAttribute('aria-label', 'Next run');
 		back.disabled = at === 0;
 		next.disabled = at === among.length - 1;
@@ -261,7 +261,7 @@ export class RunPanel implements Card {
 		if (!detail.output) {
 			return null;
 		}
-		const left = detail.output_left_out > 0 ? make('p', 'soft first', `The last of it; ${digits(detail.output_left_out)} bytes more are in the run file.`) : null;
+		const left = detail.output_left_out > 0 ? make('p', 'soft first', `Only the end is shown; the run file has ${digits(detail.output_left_out)} more bytes.`) : null;
 		const text = make('pre', 'output', printable(detail.output));
 		text.tabIndex = 0;
 		return section('Last output', left, text);
@@ -274,7 +274,7 @@ export class RunPanel implements Card {
 		link.href = detail.report ?? '';
 		const command = this.view.model.string(commands[trial.index]!);
 		return section(
-			'Look closer',
+			'Commands for details',
 			detail.report ? make('p', 'first', link) : null,
 			copied(`strain show ${path}`),
 			copied(`strain report ${path} -o ${quoted(`${trial.name.replace(/\//g, '_')}.html`)}`),

@@ -204,7 +204,7 @@ export class TableCard implements Card {
 			const words = new Set(row.trials.map((trial) => this.view.model.verdict(trial)).filter((word) => word !== null));
 			return words.size > 0 ? [...words].join(', ') : null;
 		};
-		return { name: 'verdict', help: 'What limits it', text: true, cell: text, order: text };
+		return { name: 'verdict', help: 'Bottleneck', text: true, cell: text, order: text };
 	}
 
 	private measureColumn(measure: MeasureColumn): Column {

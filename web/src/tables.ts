@@ -107,12 +107,12 @@ export function processTable(run: Run): HTMLElement | null {
 		{ title: 'CPU time', cell: (p) => (p.cpu_seconds === null ? null : duration(p.cpu_seconds)), order: (p) => p.cpu_seconds },
 		{ title: 'CPU', cell: (p) => shown('1', p.cpu), order: (p) => p.cpu },
 		{ title: 'memory, peak', cell: (p) => shown('By', p.memory_peak), order: (p) => p.memory_peak },
-		{ title: 'asked for', cell: (p) => shown('By', p.asked), order: (p) => p.asked },
+		{ title: 'requested', cell: (p) => shown('By', p.asked), order: (p) => p.asked },
 		{ title: 'storage', cell: (p) => shown('By', p.storage), order: (p) => p.storage },
 		{ title: 'life', cell: (p) => lifeBar(p, run), order: (p) => -p.start },
 	];
 	const left = run.processes_left_out;
-	const rest = left > 0 ? make('p', 'soft', `${digits(left)} more, each with less CPU time than these.`) : null;
+	const rest = left > 0 ? make('p', 'soft', `${digits(left)} more, each with less CPU time.`) : null;
 	return card('Processes', 'processes', table('Processes', columns, run.processes, 20), rest);
 }
 

@@ -12,8 +12,8 @@ import { LaneChart } from './lanes';
 import { readPalette } from './theme';
 
 const HINT =
-	'Drag to zoom, shift-drag to move, double click for everything. Pinch or Ctrl and wheel zoom, ' +
-	'wheel sideways moves. Keys: arrows, + and -, 0.';
+	'Drag to zoom, Shift and drag to move, double-click to show everything. Pinch, or Ctrl and wheel, to zoom; ' +
+	'horizontal wheel to move. Keys: arrows, + and -, 0.';
 
 interface Pointer {
 	x: number;
@@ -159,7 +159,7 @@ export class Timeline {
 				continue;
 			}
 			const label = button('epoch', epoch.name, () => this.show(epoch.start, epoch.end ?? this.end));
-			label.title = `${epoch.name}: ${duration((epoch.end ?? this.end) - epoch.start)} (press to show only this)`;
+			label.title = `${epoch.name}: ${duration((epoch.end ?? this.end) - epoch.start)} (click to show only this epoch)`;
 			label.style.left = `${start}px`;
 			label.style.maxWidth = `${Math.max(end - start, 56)}px`;
 			labels.push(label);
@@ -194,7 +194,7 @@ export class Timeline {
 	/** The time that one point covers. */
 	private resolution(): string {
 		const bucket = this.charts.reduce((longest, chart) => Math.max(longest, chart.bucket()), 0);
-		return bucket > 0 ? `a point is up to ${duration(bucket)}: mean, and least to most behind it` : '';
+		return bucket > 0 ? `each point covers up to ${duration(bucket)}: its mean, shaded from minimum to maximum` : '';
 	}
 
 	private when(t: number): string {

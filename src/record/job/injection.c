@@ -150,7 +150,7 @@ static int check_copy(const struct part *part, const char *path, uint32_t expect
 	_cleanup_close_ int fd = open_folder(path, e);
 	int r = fd < 0 ? fd : go_through(part, fd, -1, &sum, e);
 	if (r == 0 && sum != expected) {
-		r = error_set(e, EBADMSG, "%s: not the copy that it was; remove it", path);
+		r = error_set(e, EBADMSG, "%s: the copy was modified; remove it", path);
 	}
 	return r;
 }
@@ -262,7 +262,9 @@ static int find_part(const struct part *part, char *const *command, char **ret, 
 		return 0;
 	}
 	if (r < 0) {
-		return error_set(e, -r, "%.230s; no copy: %.230s", e ? e->text : "", why.text);
+		// e->text must not be printed into itself
+		const struct error first = e ? *e : (struct error){0};
+		return error_set(e, -r, "%.230s; no copy: %.230s", first.text, why.text);
 	}
 	*ret = join(copy, part->file);
 	return *ret ? 0 : error_set(e, ENOMEM, "out of memory");

@@ -388,18 +388,18 @@ static int limits_read_gpu_list(const char *text, char **ret, struct error *e)
 			good = good && (isalnum((unsigned char)*c) || strchr("-/", *c));
 		}
 		if (good && is_twice(list, entry)) {
-			return error_set(e, EINVAL, "card %.*s appears twice in '%s'",
+			return error_set(e, EINVAL, "GPU %.*s appears twice in '%s'",
 				(int)(entry.end - entry.at), entry.at, text);
 		}
 	}
 	if (!good) {
 		return error_set(e, EINVAL,
-			"expected a number of cards (1), or a list of them by number or UUID "
+			"expected a number of GPUs (1), or a list of them by number or UUID "
 			"(0,2), found '%s'",
 			text);
 	}
 	*ret = strdup(text);
-	return *ret ? 0 : error_errno(e, ENOMEM, "cards");
+	return *ret ? 0 : error_errno(e, ENOMEM, "GPUs");
 }
 
 // ---- choosing
@@ -490,7 +490,7 @@ static int refuse_count(
 	} else {
 		text_format(&whose, "all that this machine has");
 	}
-	return error_set(e, ENODEV, "expected at most %u card%s, %s, found %u", v->n,
+	return error_set(e, ENODEV, "expected at most %u GPU%s, %s, found %u", v->n,
 		v->n == 1 ? "" : "s", whose.data ? whose.data : "", wanted);
 }
 
@@ -501,7 +501,7 @@ int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_card
 	_cleanup_text_ struct text list = {0};
 	unsigned n = 0;
 	if (!v) {
-		return error_errno(e, ENOMEM, "cards");
+		return error_errno(e, ENOMEM, "GPUs");
 	}
 	list_visible(cards, visible, v);
 	if (!wanted->gpu_list && wanted->gpu_count > v->n) {
@@ -516,7 +516,9 @@ int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_card
 		struct cursor entry = take_entry(&rest);
 		const struct cursor *found = find_visible(cards, visible, v, &entry);
 		if (!found) {
-			return error_set(e, ENODEV, "no card %.*s among the %u available to strain",
+			return error_set(e, ENODEV,
+				"no GPU %.*s among the %u available to "
+				"strain",
 				(int)(entry.end - entry.at), entry.at, v->n);
 		}
 		append_entry(&list, found);
@@ -524,7 +526,7 @@ int limits_choose_gpus(const struct limits_wanted *wanted, const struct gpu_card
 	text_append_string(&list, n == 0 ? NO_CARD : "");
 	*ret = text_steal(&list);
 	*ret_count = n;
-	return *ret ? 0 : error_errno(e, ENOMEM, "cards");
+	return *ret ? 0 : error_errno(e, ENOMEM, "GPUs");
 }
 
 // ---- counting
@@ -643,7 +645,7 @@ static int find_cards(int root_fd, struct gpu_cards *ret, struct error *e)
 {
 	_cleanup_free_ struct answer *answer = calloc(1, sizeof(*answer));
 	if (!answer) {
-		return error_errno(e, ENOMEM, "cards");
+		return error_errno(e, ENOMEM, "GPUs");
 	}
 	int rc = ask_driver_aside(answer, e);
 	if (rc == 0 && answer->error.code == 0 && answer->cards.n > 0) {
@@ -657,7 +659,7 @@ static int find_cards(int root_fd, struct gpu_cards *ret, struct error *e)
 	}
 	return rc < 0               ? rc
 	       : answer->error.code ? error_set(e, answer->error.code, "%s", answer->error.text)
-	                            : error_set(e, ENODEV, "the driver found no card");
+	                            : error_set(e, ENODEV, "the driver found no GPU");
 }
 
 // ---- setting
@@ -668,10 +670,10 @@ static int limits_set_gpus(const struct limits_wanted *wanted, const struct limi
 	_cleanup_free_ struct gpu_cards *cards = calloc(1, sizeof(*cards));
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	unsigned n = 0;
-	int rc = cards ? 0 : error_errno(e, ENOMEM, "cards");
+	int rc = cards ? 0 : error_errno(e, ENOMEM, "GPUs");
 	if (rc == 0 && (wanted->gpu_list || wanted->gpu_count > 0)) {
 		rc = find_cards(place->root_fd, cards, e);
-		rc = rc < 0 ? error_prefix(e, "no card can be given to the job") : 0;
+		rc = rc < 0 ? error_prefix(e, "no GPU can be given to the job") : 0;
 	}
 	if (cards && cards->hip && getenv("HIP_VISIBLE_DEVICES")) {
 		visible = getenv("HIP_VISIBLE_DEVICES"); // HIP prefers its own variable
@@ -750,7 +752,7 @@ static int read_gpus(struct limits_wanted *w, const char *text, struct error *e)
 	char *list = NULL;
 	if (is_number(text)) {
 		if (parse_integer(text, 0, LIMIT_GPUS_MAX, &count, NULL) < 0) {
-			return error_set(e, ERANGE, "expected 0 to %d cards, found '%s'",
+			return error_set(e, ERANGE, "expected 0 to %d GPUs, found '%s'",
 				LIMIT_GPUS_MAX, text);
 		}
 	} else {

@@ -355,7 +355,7 @@ static void watch_output(struct launcher *l)
 		say("%s", e.text);
 	}
 	if (forwarding_start(&l->forwarding, &e) < 0) {
-		say("%s; no epochs will be seen", e.text);
+		say("%s; epochs will not be detected", e.text);
 	}
 }
 
@@ -557,9 +557,9 @@ static void say_dependence(struct launcher *l)
 	if (getpid() == 1 || getsid(0) == getpid()) {
 		recording_say(&l->recording, "launcher",
 			getpid() == 1
-				? "strain is the first process of its pid namespace: its death "
-				  "would end the job"
-				: "strain leads its session: its death would end the job");
+				? "strain is the first process of its pid namespace: if strain "
+				  "dies, the job ends"
+				: "strain leads its session: if strain dies, the job ends");
 	}
 }
 
@@ -949,11 +949,11 @@ static bool finish_recording(struct launcher *l)
 		waited = wait_until(l, recorder_has_answered, DONE_NOTICE_MS);
 	}
 	if (waited == WAITED_TIME) {
-		say("writing the end of %s (Ctrl-C: do not wait)", l->path);
+		say("finishing %s (Ctrl-C to stop waiting)", l->path);
 		waited = wait_until(l, recorder_has_answered, DONE_TIMEOUT_MS - DONE_NOTICE_MS);
 	}
 	if (waited != WAITED_DONE) {
-		say("no longer waiting for the recorder, which still writes %s", l->path);
+		say("no longer waiting: the recorder is still writing %s", l->path);
 		return false;
 	}
 	// The recorder may have been reaped during the wait even if a signal ended the wait.

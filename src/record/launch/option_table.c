@@ -9,55 +9,59 @@
 
 const struct argp_option run_option_table[] = {
 	{"output", 'o', "FILE", 0,
-		"Write the run to FILE (.strain is added if missing). Default: "
-		"PROGRAM-DATE-TIME.strain in $STRAIN_DIR, or in the current directory",
+		"write the run to FILE (.strain is added if missing; default: "
+		"PROGRAM-DATE-TIME.strain in $STRAIN_DIR, or in the current directory)",
 		0},
-	{"force", OPTION_FORCE, NULL, 0, "Overwrite FILE if it exists", 0},
+	{"force", OPTION_FORCE, NULL, 0, "overwrite FILE if it exists", 0},
 	{"interval", OPTION_INTERVAL, "TIME", 0,
-		"Read the job's processes every TIME, 100us to 60s (50 or 20ms)", 0},
+		"read the job's processes every TIME, 100us to 60s (50 or 20ms)", 0},
 	{"overhead", OPTION_OVERHEAD, "PERCENT", 0,
-		"Read less often if recording takes more than PERCENT of one CPU (1%; no limit if "
-		"only --interval is given)",
+		"read less often if recording takes more than PERCENT of one CPU (1%; no limit "
+		"if only --interval is given)",
 		0},
 	{"label", OPTION_LABEL, "NAME=VALUE", 0,
-		"Attach a label, by which runs are found and compared; may be repeated. Ranks and "
-		"the Slurm job are added automatically",
+		"attach a label, to select and compare runs by; may be repeated; ranks and the "
+		"Slurm job are added automatically",
 		0},
 	{"epoch-pattern", OPTION_EPOCH_PATTERN, "REGEX", 0,
-		"Mark an epoch at each line of the job's output that matches. The group "
-		"(?<epoch>...) is its number; other named groups, like (?<loss>...), become "
-		"points. auto matches lines such as \"Epoch 3/10\" that count up",
+		"mark an epoch at each line of the job's output that matches; the group "
+		"(?<epoch>...) is its number, other named groups, like (?<loss>...), become "
+		"points; auto matches lines such as \"Epoch 3/10\" that count up",
 		0},
 	{"max-size", OPTION_MAX_SIZE, "SIZE", 0,
-		"Keep the file below SIZE by thinning its oldest samples (256MiB)", 0},
-	{"pid", OPTION_PID, "PID", 0, "Record a running process until it ends or Ctrl-C is pressed",
+		"keep the file below SIZE by thinning its oldest samples (256MiB)", 0},
+	{"pid", OPTION_PID, "PID", 0,
+		"record a running process until it ends or Ctrl-C is "
+		"pressed",
 		0},
 	{"cpus", OPTION_CPUS, "N|LIST", 0,
-		"Limit the job to N CPUs, or to those of LIST (0-1,4). If this or another limit "
-		"cannot be set, the job is not started",
+		"limit the job to N CPUs, or to those of LIST (0-1,4); if this or another "
+		"limit cannot be set, the job is not started",
 		0},
 	{"memory", OPTION_MEMORY, "SIZE", 0,
-		"Limit the memory of the job to SIZE (4GiB); the kernel kills it beyond that. "
-		"Needs a writable cgroup",
+		"limit the memory of the job to SIZE (4GiB); the kernel kills it above that; "
+		"needs a writable cgroup",
 		0},
 	{"disk-read", OPTION_DISK_READ, "RATE", 0,
-		"Limit reads from each disk to RATE (100MB/s, unlimited). Needs a writable cgroup",
+		"limit reads from each disk to RATE (100MB/s, unlimited); needs a writable "
+		"cgroup",
 		0},
 	{"gpus", OPTION_GPUS, "N|LIST", 0,
-		"Limit the job to the first N GPUs (0: none), or to those of LIST (0,2), of the "
-		"GPUs available to strain",
+		"limit the job to the first N GPUs available to strain (0: none), or to those "
+		"of LIST (0,2)",
 		0},
-	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "Do not create a cgroup for the job", 0},
+	{"no-cgroup", OPTION_NO_CGROUP, NULL, 0, "do not create a cgroup for the job", 0},
 	{"no-markers", OPTION_NO_MARKERS, NULL, 0,
-		"Do not collect marks from the job (leave STRAIN_MARKERS unset)", 0},
+		"do not collect marks from the job (leave STRAIN_MARKERS unset)", 0},
 	{"no-hooks", OPTION_NO_HOOKS, NULL, 0,
-		"Do not hook Python frameworks (leave PYTHONPATH unchanged)", 0},
-	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "Do not sample where CPU time is spent", 0},
+		"do not hook Python frameworks (leave PYTHONPATH unchanged)", 0},
+	{"no-profile", OPTION_NO_PROFILE, NULL, 0, "do not sample where CPU time is spent", 0},
 	{"lines", OPTION_LINES, NULL, 0,
-		"Sample 20 times a second which line of the script each Python process executes",
+		"sample 20 times a second which line of the script each Python process executes",
 		0},
 	{"no-verdict", OPTION_NO_VERDICT, NULL, 0,
-		"Skip the verdict and summary; the first command that reads the run computes them",
+		"skip the verdict and summary; the first command that reads the run computes "
+		"them",
 		0},
 	// Set by `strain sweep`: a signal to the launcher is meant for the job, and the sweep ends
         // the remaining processes itself.
@@ -65,6 +69,6 @@ const struct argp_option run_option_table[] = {
 	// Set by `strain advise`: the job runs over an overlay of its directory, with its files in
         // DIR (machine/overlay.h).
 	{"overlay", OPTION_OVERLAY, "DIR", OPTION_HIDDEN, NULL, 0},
-	{"help", OPTION_HELP, NULL, 0, "Print this help", -1},
+	{"help", OPTION_HELP, NULL, 0, "print this help", -1},
 	{0},
 };

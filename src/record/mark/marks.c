@@ -374,7 +374,9 @@ static void tell_losses(struct marks *m)
 		put_event(m, text);
 	}
 	if (m->no_room > 0) {
-		snprintf(text, sizeof(text), "%u threads could not mark: no space in %.150s",
+		snprintf(text, sizeof(text),
+			"%u threads could not record marks: no space in "
+			"%.150s",
 			m->no_room, m->config.directory->path);
 		put_event(m, text);
 	}

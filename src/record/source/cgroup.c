@@ -502,8 +502,8 @@ static int64_t out_of_memory_kills(
 enum { CPU_TOTAL, CPU_TIME_USER, CPU_TIME_SYSTEM, N_CPU };
 static const struct metric cpu_metrics[N_CPU] = {
 	[CPU_TOTAL] = {"strain.cgroup.cpu.time", METRIC_COUNTER, "s", 1e-6,
-		"CPU time of everything that ever ran in the job's own cgroup, exact (cpu.stat, "
-		"cpuacct.usage)."},
+		"Exact CPU time of all processes that ever ran in the job's own cgroup "
+		"(cpu.stat, cpuacct.usage)."},
 	[CPU_TIME_USER] = {"strain.cgroup.cpu.time.user", METRIC_COUNTER, "s", 1e-6,
 		"The part of it in user mode; on cgroup v1 in hundredths of a second (cpu.stat, "
 		"cpuacct.stat)."},
@@ -515,33 +515,34 @@ static const struct metric cpu_metrics[N_CPU] = {
 enum { THROTTLE_PERIODS, THROTTLE_THROTTLED, THROTTLE_TIME, N_THROTTLE };
 static const struct metric throttle_metrics[N_THROTTLE] = {
 	[THROTTLE_PERIODS] = {"strain.cgroup.cpu.periods", METRIC_COUNTER, "{period}", 1,
-		"Periods of the CPU quota in which there was something to run, in the cgroup that "
-		"sets the quota: of several levels the one that throttles, else the tightest; "
-		"others may share it (cpu.stat: nr_periods)."},
+		"Periods of the CPU quota with runnable threads, in the cgroup that sets the "
+		"quota: of several levels the one that throttles, otherwise the tightest. "
+		"Other programs may share it (cpu.stat: nr_periods)."},
 	[THROTTLE_THROTTLED] = {"strain.cgroup.cpu.periods.throttled", METRIC_COUNTER, "{period}",
 		1,
 		"Periods that ended early because the CPU quota was used up (cpu.stat: "
 		"nr_throttled)."},
 	[THROTTLE_TIME] = {"strain.cgroup.cpu.throttled_time", METRIC_COUNTER, "s", 1e-6,
-		"CPU-seconds in which the quota held runnable threads back: each CPU counts for "
-		"itself, so that it may pass the time of the run. Linux 6.18 was seen to count "
+		"CPU-seconds in which the quota stopped runnable threads. It is summed over "
+		"CPUs and can exceed the duration of the run. Linux 6.18 was seen to count "
 		"about half (cpu.stat: throttled_usec, throttled_time)."},
 };
 
 enum { LIMIT_CPUS, LIMIT_MEMORY, LIMIT_HITS, LIMIT_INSIDE, N_LIMIT };
 static const struct metric limit_metrics[N_LIMIT] = {
 	[LIMIT_CPUS] = {"strain.cgroup.cpu.limit", METRIC_GAUGE, "{cpu}", 0.001,
-		"CPUs that the tightest quota allows, of the cgroup in which the job spends most "
-		"of its CPU time and those above it (cpu.max, cpu.cfs_quota_us)."},
+		"CPUs allowed by the tightest quota of the cgroup in which the job spends most "
+		"of its CPU time, and of its parents (cpu.max, cpu.cfs_quota_us)."},
 	[LIMIT_MEMORY] = {"strain.cgroup.memory.limit", METRIC_GAUGE, "By", 1024,
-		"Memory that the tightest limit allows, of the job's cgroup and those above it "
+		"Memory allowed by the tightest limit of the job's cgroup and its parents "
 		"(memory.max, memory.limit_in_bytes)."},
 	[LIMIT_HITS] = {"strain.cgroup.memory.limit.hits", METRIC_COUNTER, "{hit}", 1,
-		"Times that memory was at that limit and pages had to be dropped or processes "
-		"killed; others may share it (memory.events: max; memory.failcnt)."},
+		"Number of times that memory reached that limit, so that pages were reclaimed "
+		"or processes killed. Other programs may share the limit (memory.events: max; "
+		"memory.failcnt)."},
 	[LIMIT_INSIDE] = {"strain.cgroup.cpu.limit.inside", METRIC_GAUGE, "1", 1,
-		"Who sets the quota whose periods are counted: 1, a cgroup that the job is in and "
-		"strain is not; 0, one around strain."},
+		"Location of the quota whose periods are counted: 1, a cgroup that contains "
+		"the job but not strain; 0, a cgroup that contains both."},
 };
 
 enum {
@@ -558,31 +559,28 @@ enum {
 };
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"strain.cgroup.memory.usage", METRIC_GAUGE, "By", 1024,
-		"Everything charged to the job's own cgroup, page cache too; what others had in "
-		"the "
-		"page cache before is not (memory.current, memory.usage_in_bytes)."},
+		"Memory charged to the job's own cgroup, including page cache, but not pages "
+		"that other programs had cached before (memory.current, memory.usage_in_bytes)."},
 	[MEMORY_ANONYMOUS] = {"strain.memory.anonymous", METRIC_GAUGE, "By", 1024,
-		"Memory of the job that no file backs, every page counted once (memory.stat: anon, "
+		"Anonymous memory of the job; each page counts once (memory.stat: anon, "
 		"total_rss)."},
 	[MEMORY_FILE] = {"strain.memory.file", METRIC_GAUGE, "By", 1024,
-		"Page cache charged to the job, without shared memory; it can be dropped "
-		"(memory.stat:"
-		" file less shmem)."},
+		"Page cache charged to the job, without shared memory. It can be dropped "
+		"(memory.stat: file minus shmem)."},
 	[MEMORY_SHMEM] = {"strain.memory.shmem", METRIC_GAUGE, "By", 1024,
-		"Shared memory and tmpfs of the job: what loader workers hand over (memory.stat: "
-		"shmem)."},
+		"Shared memory and tmpfs of the job, such as batches from loader workers "
+		"(memory.stat: shmem)."},
 	[MEMORY_KERNEL] = {"strain.memory.kernel", METRIC_GAUGE, "By", 1024,
 		"Kernel memory for the job: page tables, stacks, sockets, inodes (memory.stat: "
 		"kernel; memory.kmem.usage_in_bytes)."},
 	[MEMORY_SWAP] = {"strain.memory.swap", METRIC_GAUGE, "By", 1024,
 		"The job's memory in swap (memory.swap.current; memory.stat: total_swap)."},
 	[MEMORY_REFAULTS] = {"strain.memory.refaults", METRIC_COUNTER, "{page}", 1,
-		"Pages of files that the job read again soon after they had been dropped: the "
-		"limit "
-		"or the machine is too small for its working set (memory.stat: "
+		"File pages that the job read again soon after their eviction: the limit or "
+		"the machine is too small for its working set (memory.stat: "
 		"workingset_refault_file)."},
 	[MEMORY_MAJOR] = {"strain.cgroup.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
-		"Page faults of the job that had to read storage (memory.stat: pgmajfault)."},
+		"Page faults of the job that read from storage (memory.stat: pgmajfault)."},
 	[MEMORY_OOM] = {"strain.cgroup.oom_kills", METRIC_COUNTER, "{kill}", 1,
 		"Processes of the job that the kernel killed for lack of memory (memory.events, "
 		"memory.oom_control)."},
@@ -591,11 +589,11 @@ static const struct metric memory_metrics[N_MEMORY] = {
 enum { IO_READ, IO_WRITE, IO_READS, IO_WRITES, N_IO };
 static const struct metric io_metrics[N_IO] = {
 	[IO_READ] = {"strain.cgroup.io.read", METRIC_COUNTER, "By", 1,
-		"Bytes that the job's cgroup read from all disks, by whichever process; what "
-		"stands on other disks (device mapper, RAID) is not counted again (io.stat)."},
+		"Bytes that the job's cgroup read from all disks. Disks on top of other disks "
+		"(device mapper, RAID) are not counted twice (io.stat)."},
 	[IO_WRITE] = {"strain.cgroup.io.write", METRIC_COUNTER, "By", 1,
-		"Bytes that the job's cgroup wrote to all disks, writeback of its page cache too "
-		"(io.stat)."},
+		"Bytes that the job's cgroup wrote to all disks, including writeback of its "
+		"page cache (io.stat)."},
 	[IO_READS] = {"strain.cgroup.io.operations.read", METRIC_COUNTER, "{operation}", 1,
 		"Reads of the job's cgroup from all disks (io.stat)."},
 	[IO_WRITES] = {"strain.cgroup.io.operations.write", METRIC_COUNTER, "{operation}", 1,
@@ -605,20 +603,21 @@ static const struct metric io_metrics[N_IO] = {
 enum { PRESSURE_CPU, PRESSURE_MEMORY, PRESSURE_IO, N_PRESSURES };
 static const struct metric pressure_metrics[2 * N_PRESSURES] = {
 	{"strain.cgroup.pressure.cpu.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task of the job was ready to run and had no CPU, the quota "
-		"included (cpu.pressure)."},
+		"Time in which at least one task of the job was ready to run but had no CPU, "
+		"including throttling (cpu.pressure)."},
 	{"strain.cgroup.pressure.cpu.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that every task of the job that could run had no CPU (cpu.pressure, Linux "
+		"Time in which all runnable tasks of the job had no CPU (cpu.pressure, Linux "
 		"5.13)."},
 	{"strain.cgroup.pressure.memory.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task of the job waited for memory (memory.pressure)."},
+		"Time in which at least one task of the job waited for memory "
+		"(memory.pressure)."},
 	{"strain.cgroup.pressure.memory.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that all tasks of the job which were not idle waited for memory at once "
+		"Time in which all non-idle tasks of the job waited for memory at once "
 		"(memory.pressure)."},
 	{"strain.cgroup.pressure.io.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task of the job waited for storage (io.pressure)."},
+		"Time in which at least one task of the job waited for storage (io.pressure)."},
 	{"strain.cgroup.pressure.io.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that all tasks of the job which were not idle waited for storage at once "
+		"Time in which all non-idle tasks of the job waited for storage at once "
 		"(io.pressure)."},
 };
 
@@ -818,7 +817,7 @@ static int read_throttle(void *state, struct sink *sink, uint64_t now_ns)
 		const int64_t values[N_THROTTLE] = {[THROTTLE_PERIODS] = counts.periods,
 			[THROTTLE_THROTTLED] = counts.throttled,
 			[THROTTLE_TIME] = counts.throttled_us};
-		put_row(s, sink, GROUP_THROTTLE, now_ns, values, "cpu.stat does not have it");
+		put_row(s, sink, GROUP_THROTTLE, now_ns, values, "cpu.stat does not contain it");
 	}
 	return s->quota.directory || s->quota.tree ? 0 : -ENOENT;
 }
@@ -944,15 +943,16 @@ static void open_cpu(struct cgroup_source *s, const char *directory, struct sink
 	if (r < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_CPU],
 			directory ? e.text
-				  : "no cgroup of the job's own in the cpuacct controller");
+				  : "the job has no cgroup of its own in the cpuacct controller");
 	}
 }
 
 static void open_memory(struct cgroup_source *s, const struct job_cgroup *cgroup, struct sink *sink)
 {
 	static const char v2_reason[] =
-		"on cgroup v2 memory is counted where strain is alone in a cgroup that it may "
-		"change: systemd-run --user --scope -p Delegate=yes strain run ...";
+		"on cgroup v2, measuring memory needs a cgroup that strain can write and that "
+		"contains only strain: systemd-run --user --scope -p Delegate=yes strain run "
+		"...";
 	static const char v1_reason[] = "the job has no cgroup of its own in the memory controller";
 	const char *directory = cgroup->memory;
 	struct error e = {0};
@@ -981,8 +981,8 @@ static void open_io(struct cgroup_source *s, const char *directory, struct sink 
 			"cache");
 	} else if (open_in(s, &s->io, directory, "io.stat", NULL) < 0) {
 		sink_missing_group(sink, s->job, &groups[GROUP_IO],
-			"on cgroup v2 storage is counted where strain is alone in a cgroup that "
-			"it may change and that has the io controller");
+			"on cgroup v2, measuring storage needs a cgroup with the io controller "
+			"that strain can write and that contains only strain");
 	}
 }
 

@@ -34,31 +34,30 @@ enum {
 };
 static const struct metric disk_metrics[N_DISK] = {
 	[DISK_READ] = {"system.disk.io.read", METRIC_COUNTER, "By", 512,
-		"Bytes read from the disk by anyone (/proc/diskstats)."},
+		"Bytes read from the disk by all processes (/proc/diskstats)."},
 	[DISK_WRITE] = {"system.disk.io.write", METRIC_COUNTER, "By", 512,
-		"Bytes written to the disk by anyone (/proc/diskstats)."},
+		"Bytes written to the disk by all processes (/proc/diskstats)."},
 	[DISK_READS] = {"system.disk.operations.read", METRIC_COUNTER, "{operation}", 1,
-		"Reads completed, after neighbouring requests were merged (/proc/diskstats)."},
+		"Completed reads, after merging of neighbouring requests (/proc/diskstats)."},
 	[DISK_WRITES] = {"system.disk.operations.write", METRIC_COUNTER, "{operation}", 1,
-		"Writes completed, after neighbouring requests were merged (/proc/diskstats)."},
+		"Completed writes, after merging of neighbouring requests (/proc/diskstats)."},
 	[DISK_READ_TIME] = {"system.disk.operation_time.read", METRIC_COUNTER, "s", 0.001,
-		"Time that reads took, summed over reads that overlapped (/proc/diskstats); over "
-		"system.disk.operations.read it is the mean latency."},
+		"Time spent on reads; overlapping reads count separately (/proc/diskstats). "
+		"Divided by system.disk.operations.read it is the mean latency."},
 	[DISK_WRITE_TIME] = {"system.disk.operation_time.write", METRIC_COUNTER, "s", 0.001,
-		"Time that writes took, summed over writes that overlapped (/proc/diskstats)."},
+		"Time spent on writes; overlapping writes count separately (/proc/diskstats)."},
 	[DISK_BUSY] = {"strain.disk.busy_time", METRIC_COUNTER, "s", 0.001,
-		"Time with at least one request under way; a disk that serves many at once is not "
-		"full when this reaches 100 % (/proc/diskstats: io_ticks)."},
+		"Time with at least one request in flight. A disk that serves several requests "
+		"at once is not saturated at 100 % (/proc/diskstats: io_ticks)."},
 	[DISK_QUEUE] = {"strain.disk.queue_time", METRIC_COUNTER, "s", 0.001,
-		"Requests under way times the time that they were: its rate is the mean queue "
-		"length "
+		"Time in flight, summed over requests: its rate is the mean queue length "
 		"(/proc/diskstats: time_in_queue)."},
 	[DISK_IN_FLIGHT] = {"strain.disk.in_flight", METRIC_GAUGE, "{operation}", 1,
-		"Requests under way at this moment (/proc/diskstats)."},
+		"Requests currently in flight (/proc/diskstats)."},
 	[DISK_DISCARDED] = {"strain.disk.discarded", METRIC_COUNTER, "By", 512,
-		"Bytes discarded, trimmed (/proc/diskstats, Linux 4.18)."},
+		"Bytes discarded (trimmed) (/proc/diskstats, Linux 4.18)."},
 	[DISK_FLUSHES] = {"strain.disk.flushes", METRIC_COUNTER, "{operation}", 1,
-		"Flushes of the disk's write cache completed (/proc/diskstats, Linux 5.5)."},
+		"Completed flushes of the disk's write cache (/proc/diskstats, Linux 5.5)."},
 };
 
 static int read_disks(void *state, struct sink *sink, uint64_t now_ns);
@@ -266,11 +265,11 @@ static void put_row(
 	};
 	if (line->discard_sectors == KEYED_ABSENT) {
 		sink_missing(sink, 0, &groups[0], DISK_DISCARDED,
-			"this kernel does not count it; Linux 4.18 does");
+			"this kernel does not count it; needs Linux 4.18");
 	}
 	if (line->flushes == KEYED_ABSENT) {
 		sink_missing(sink, 0, &groups[0], DISK_FLUSHES,
-			"this kernel does not count it; Linux 5.5 does");
+			"this kernel does not count it; needs Linux 5.5");
 	}
 	stream_row(d->stream, now_ns, values);
 }
@@ -359,7 +358,7 @@ static int disk_open(
 
 const struct source source_disk = {
 	.name = "disks",
-	.help = "what the disks do for everybody",
+	.help = "traffic and queues of the disks, by all processes",
 	.lane = LANE_TICK,
 	.groups = groups,
 	.n_groups = ARRAY_LENGTH(groups),

@@ -20,27 +20,25 @@
 enum { SOME, FULL, N_EACH };
 static const struct metric pressure_cpu_metrics[N_EACH] = {
 	[SOME] = {"strain.pressure.cpu.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task of the machine was ready to run and had no CPU "
-		"(/proc/pressure/cpu)."},
+		"Time in which at least one task of the machine was ready to run but had no "
+		"CPU (/proc/pressure/cpu)."},
 	[FULL] = {"strain.pressure.cpu.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that no task could run for want of a CPU: always 0 for a whole machine, "
-		"where "
-		"somebody holds the CPU (/proc/pressure/cpu, Linux 5.13)."},
+		"Time in which no task could run for lack of a CPU: always 0 for a whole "
+		"machine, because some task has the CPU (/proc/pressure/cpu, Linux 5.13)."},
 };
 static const struct metric pressure_memory_metrics[N_EACH] = {
 	[SOME] = {"strain.pressure.memory.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task waited for memory: reclaim, swap, refaults of the "
-		"page "
-		"cache (/proc/pressure/memory)."},
+		"Time in which at least one task waited for memory: reclaim, swap, refaults of "
+		"the page cache (/proc/pressure/memory)."},
 	[FULL] = {"strain.pressure.memory.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that all tasks which were not idle waited for memory at once "
+		"Time in which all non-idle tasks waited for memory at once "
 		"(/proc/pressure/memory)."},
 };
 static const struct metric io_metrics[N_EACH] = {
 	[SOME] = {"strain.pressure.io.some", METRIC_COUNTER, "s", 1e-6,
-		"Time that at least one task waited for storage (/proc/pressure/io)."},
+		"Time in which at least one task waited for storage (/proc/pressure/io)."},
 	[FULL] = {"strain.pressure.io.full", METRIC_COUNTER, "s", 1e-6,
-		"Time that all tasks which were not idle waited for storage at once "
+		"Time in which all non-idle tasks waited for storage at once "
 		"(/proc/pressure/io)."},
 };
 
@@ -98,7 +96,7 @@ static int read_group(struct pressure_source *s, struct sink *sink, int group, u
 		s->streams[group] = sink_stream(sink, s->host, &pressure_groups[group]);
 		if (p.full_us == KEYED_ABSENT) {
 			sink_missing(sink, s->host, &pressure_groups[group], FULL,
-				"this kernel does not tell it; Linux 5.13 does");
+				"this kernel does not report it; needs Linux 5.13");
 		}
 	}
 	const int64_t values[N_EACH] = {[SOME] = p.some_us, [FULL] = p.full_us};
@@ -161,7 +159,7 @@ static int pressure_open(
 
 const struct source source_pressure = {
 	.name = "pressure",
-	.help = "how long tasks waited for CPU, memory and storage",
+	.help = "time that tasks waited for CPU, memory and storage",
 	.lane = LANE_TICK,
 	.groups = pressure_groups,
 	.n_groups = N_PRESSURE_GROUPS,
@@ -183,32 +181,30 @@ enum {
 };
 static const struct metric cpu_metrics[N_CPU] = {
 	[CPU_USER] = {"system.cpu.time.user", METRIC_COUNTER, "s", 0.01,
-		"Time in user mode, guests of virtual machines included" CPU_TIME_HELP},
+		"Time in user mode, including guests of virtual machines" CPU_TIME_HELP},
 	[CPU_NICE] = {"system.cpu.time.nice", METRIC_COUNTER, "s", 0.01,
 		"Time in user mode at a lowered priority" CPU_TIME_HELP},
 	[CPU_SYSTEM] = {"system.cpu.time.system", METRIC_COUNTER, "s", 0.01,
 		"Time in the kernel" CPU_TIME_HELP},
-	[CPU_IDLE] = {"system.cpu.time.idle", METRIC_COUNTER, "s", 0.01,
-		"Time with nothing to do" CPU_TIME_HELP},
+	[CPU_IDLE] = {"system.cpu.time.idle", METRIC_COUNTER, "s", 0.01, "Idle time" CPU_TIME_HELP},
 	[CPU_IOWAIT] = {"system.cpu.time.iowait", METRIC_COUNTER, "s", 0.01,
-		"Idle time while a thread of that CPU waited for storage: a hint, no measure, "
-		"since "
+		"Idle time while a thread of that CPU waited for storage. Only a hint, because "
 		"such a thread belongs to no CPU; see strain.pressure.io.some" CPU_TIME_HELP},
 	[CPU_IRQ] = {"system.cpu.time.irq", METRIC_COUNTER, "s", 0.01,
 		"Time in interrupts" CPU_TIME_HELP},
 	[CPU_SOFTIRQ] = {"system.cpu.time.softirq", METRIC_COUNTER, "s", 0.01,
 		"Time in soft interrupts: network and storage completions, timers" CPU_TIME_HELP},
 	[CPU_STEAL] = {"system.cpu.time.steal", METRIC_COUNTER, "s", 0.01,
-		"Time that the hypervisor gave to others while this machine had "
-		"work" CPU_TIME_HELP},
+		"Time in which this machine had work, but the hypervisor ran other "
+		"guests" CPU_TIME_HELP},
 	[CPU_SWITCHES] = {"strain.system.context_switches", METRIC_COUNTER, "{switch}", 1,
 		"Context switches of the whole machine (/proc/stat: ctxt)."},
 	[CPU_CREATED] = {"system.process.created", METRIC_COUNTER, "{process}", 1,
 		"Processes and threads created on the whole machine (/proc/stat: processes)."},
 	[CPU_RUNNING] = {"strain.system.running", METRIC_GAUGE, "{thread}", 1,
-		"Threads that run or wait for a CPU at this moment (/proc/stat: procs_running)."},
+		"Threads that currently run or wait for a CPU (/proc/stat: procs_running)."},
 	[CPU_BLOCKED] = {"strain.system.blocked", METRIC_GAUGE, "{thread}", 1,
-		"Threads that wait for storage at this moment (/proc/stat: procs_blocked)."},
+		"Threads that currently wait for storage (/proc/stat: procs_blocked)."},
 };
 
 enum {
@@ -228,53 +224,49 @@ enum {
 };
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USED] = {"system.memory.usage.used", METRIC_GAUGE, "By", 1024,
-		"Memory that is neither free nor page cache nor buffers (/proc/meminfo); with "
-		"those "
-		"three it adds up to system.memory.limit."},
+		"Memory that is neither free, page cache nor buffers (/proc/meminfo). The four "
+		"add up to system.memory.limit."},
 	[MEMORY_FREE] = {"system.memory.usage.free", METRIC_GAUGE, "By", 1024,
-		"Memory that holds nothing at all (/proc/meminfo: MemFree); for what a job could "
-		"still get see system.linux.memory.available."},
+		"Unused memory (/proc/meminfo: MemFree). See system.linux.memory.available for "
+		"the memory that a job can still get."},
 	[MEMORY_CACHED] = {"system.memory.usage.cached", METRIC_GAUGE, "By", 1024,
-		"Page cache with shared memory, and kernel caches that can be reclaimed "
+		"Page cache including shared memory, and reclaimable kernel caches "
 		"(/proc/meminfo: Cached and SReclaimable)."},
 	[MEMORY_BUFFERS] = {"system.memory.usage.buffers", METRIC_GAUGE, "By", 1024,
 		"Page cache of block devices (/proc/meminfo: Buffers)."},
 	[MEMORY_LIMIT] = {"system.memory.limit", METRIC_GAUGE, "By", 1024,
 		"Memory that the kernel manages (/proc/meminfo: MemTotal)."},
 	[MEMORY_AVAILABLE] = {"system.linux.memory.available", METRIC_GAUGE, "By", 1024,
-		"Memory that could be had without swapping, as the kernel estimates it "
-		"(/proc/meminfo: MemAvailable)."},
+		"Memory available without swapping, as estimated by the kernel (/proc/meminfo: "
+		"MemAvailable)."},
 	[MEMORY_ANONYMOUS] = {"strain.system.memory.anonymous", METRIC_GAUGE, "By", 1024,
-		"Memory of processes that no file backs: heaps and stacks (/proc/meminfo: "
-		"AnonPages)."},
+		"Anonymous memory of processes: heaps and stacks (/proc/meminfo: AnonPages)."},
 	[MEMORY_SHARED] = {"strain.system.memory.shared", METRIC_GAUGE, "By", 1024,
-		"Shared memory and tmpfs, /dev/shm too (/proc/meminfo: Shmem); it is in "
-		"system.memory.usage.cached, yet cannot be dropped."},
+		"Shared memory and tmpfs, including /dev/shm (/proc/meminfo: Shmem). It is "
+		"part of system.memory.usage.cached, but cannot be dropped."},
 	[MEMORY_DIRTY] = {"strain.system.memory.dirty", METRIC_GAUGE, "By", 1024,
-		"Page cache that has still to be written to storage (/proc/meminfo: Dirty)."},
+		"Page cache not yet written to storage (/proc/meminfo: Dirty)."},
 	[MEMORY_WRITEBACK] = {"strain.system.memory.writeback", METRIC_GAUGE, "By", 1024,
-		"Page cache that is being written to storage (/proc/meminfo: Writeback)."},
+		"Page cache being written to storage (/proc/meminfo: Writeback)."},
 	[MEMORY_SWAP_USED] = {"system.paging.usage.used", METRIC_GAUGE, "By", 1024,
 		"Swap in use (/proc/meminfo: SwapTotal less SwapFree)."},
 	[MEMORY_SWAP_FREE] = {"system.paging.usage.free", METRIC_GAUGE, "By", 1024,
-		"Swap that is free (/proc/meminfo: SwapFree)."},
+		"Free swap (/proc/meminfo: SwapFree)."},
 };
 
 enum { PAGING_FAULTS, PAGING_MAJOR, PAGING_IN, PAGING_OUT, PAGING_REFAULTS, PAGING_OOM, N_PAGING };
 static const struct metric paging_metrics[N_PAGING] = {
 	[PAGING_FAULTS] = {"strain.system.paging.faults", METRIC_COUNTER, "{fault}", 1,
-		"Page faults of the whole machine, served with or without storage (/proc/vmstat: "
-		"pgfault)."},
+		"Page faults of the whole machine, minor and major (/proc/vmstat: pgfault)."},
 	[PAGING_MAJOR] = {"strain.system.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
-		"Page faults that had to read storage (/proc/vmstat: pgmajfault)."},
+		"Page faults that read from storage (/proc/vmstat: pgmajfault)."},
 	[PAGING_IN] = {"strain.system.paging.in", METRIC_COUNTER, "{page}", 1,
 		"Pages read back from swap (/proc/vmstat: pswpin)."},
 	[PAGING_OUT] = {"strain.system.paging.out", METRIC_COUNTER, "{page}", 1,
 		"Pages written to swap (/proc/vmstat: pswpout)."},
 	[PAGING_REFAULTS] = {"strain.system.paging.refaults", METRIC_COUNTER, "{page}", 1,
-		"Pages of files that were read again soon after the page cache had dropped them: "
-		"the "
-		"cache is too small for the working set (/proc/vmstat: workingset_refault_file)."},
+		"File pages read again soon after eviction from the page cache: the cache is "
+		"too small for the working set (/proc/vmstat: workingset_refault_file)."},
 	[PAGING_OOM] = {"strain.system.oom_kills", METRIC_COUNTER, "{kill}", 1,
 		"Processes that the kernel killed for lack of memory (/proc/vmstat: oom_kill)."},
 };
@@ -341,7 +333,7 @@ static void put_row(
 		for (size_t i = 0; i < groups[group].n_metrics; i++) {
 			if (values[i] == VALUE_MISSING) {
 				struct error e = {0};
-				error_set(&e, ENODATA, "/%s does not have it on this kernel",
+				error_set(&e, ENODATA, "/%s does not contain it on this kernel",
 					paths[group]);
 				sink_missing(sink, s->host, &groups[group], i, e.text);
 			}
@@ -353,7 +345,8 @@ static void put_row(
 static int read_broken(struct host_source *s, struct sink *sink, int group)
 {
 	struct error e = {0};
-	int r = error_set(&e, EBADMSG, "/%s is not what a Linux kernel writes", paths[group]);
+	int r = error_set(
+		&e, EBADMSG, "/%s is not in the format of the Linux kernel", paths[group]);
 	sink_missing_group(sink, s->host, &groups[group], e.text);
 	return r;
 }
@@ -544,7 +537,7 @@ static int host_open(
 
 const struct source source_host = {
 	.name = "host",
-	.help = "what the machine's CPUs and memory do",
+	.help = "CPU and memory use of the machine",
 	.lane = LANE_TICK,
 	.groups = groups,
 	.n_groups = N_GROUPS,

@@ -36,10 +36,9 @@
 enum { PSS, PSS_ANONYMOUS, PSS_FILE, PSS_SHMEM, PSS_SWAP, RSS, USS, N_PSS };
 static const struct metric pss_metrics[N_PSS] = {
 	[PSS] = {"strain.memory.pss", METRIC_GAUGE, "By", 1024,
-		"Proportional memory: every page divided by the number of processes that map it, "
-		"so that sums "
-		"over processes are true (smaps_rollup; read rarely, since it holds the mmap "
-		"lock)."},
+		"Proportional set size: each page divided by the number of processes that map "
+		"it, so that sums over processes are correct (smaps_rollup; read rarely, "
+		"because reading holds the mmap lock)."},
 	[PSS_ANONYMOUS] = {"strain.memory.pss.anonymous", METRIC_GAUGE, "By", 1024,
 		"The part of PSS that is anonymous memory (Linux 5.4 and later)."},
 	[PSS_FILE] = {"strain.memory.pss.file", METRIC_GAUGE, "By", 1024,
@@ -47,23 +46,23 @@ static const struct metric pss_metrics[N_PSS] = {
 	[PSS_SHMEM] = {"strain.memory.pss.shmem", METRIC_GAUGE, "By", 1024,
 		"The part of PSS that is shared memory."},
 	[PSS_SWAP] = {"strain.memory.pss.swap", METRIC_GAUGE, "By", 1024,
-		"Swapped pages, divided likewise (not in PSS)."},
+		"Swapped pages, divided in the same way (not part of PSS)."},
 	[RSS] = {"strain.memory.rss", METRIC_GAUGE, "By", 1024,
-		"Resident memory at the same reading: pages that others map too count whole, so "
-		"that it does not fall when a neighbour maps the same libraries; of a job the sum "
+		"Resident memory at the same reading. Shared pages count in full, so it does "
+		"not fall when another process maps the same libraries. For a job: the sum "
 		"over its processes (smaps_rollup)."},
 	[USS] = {"strain.memory.uss", METRIC_GAUGE, "By", 1024,
-		"Memory that is the process's alone, which its end would give back; of a job the "
-		"sum over its processes (smaps_rollup: Private_Clean, Private_Dirty)."},
+		"Unique set size: memory that only this process maps, and that its exit would "
+		"free. For a job: the sum over its processes (smaps_rollup: Private_Clean, "
+		"Private_Dirty)."},
 };
 
 enum { COST_READINGS, COST_TIME, N_COST };
 static const struct metric cost_metrics[N_COST] = {
 	[COST_READINGS] = {"strain.recorder.smaps.readings", METRIC_COUNTER, "{reading}", 1,
-		"Times that a process's smaps_rollup was read, each holding that process's mmap "
-		"lock."},
+		"Number of readings of smaps_rollup; each holds the mmap lock of the process."},
 	[COST_TIME] = {"strain.recorder.smaps.time", METRIC_COUNTER, "s", 1e-6,
-		"Time those readings took."},
+		"Time spent on these readings."},
 };
 
 static int read_pss(void *state, struct sink *sink, uint64_t now_ns);

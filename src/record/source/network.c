@@ -35,15 +35,15 @@ enum {
 };
 static const struct metric net_metrics[N_NET] = {
 	[NET_RECEIVE] = {"system.network.io.receive", METRIC_COUNTER, "By", 1,
-		"Bytes received by the interface, for anyone (/proc/net/dev)."},
+		"Bytes received by the interface (/proc/net/dev)."},
 	[NET_TRANSMIT] = {"system.network.io.transmit", METRIC_COUNTER, "By", 1,
-		"Bytes sent by the interface, for anyone (/proc/net/dev)."},
+		"Bytes sent by the interface (/proc/net/dev)."},
 	[NET_RECEIVE_PACKETS] = {"system.network.packets.receive", METRIC_COUNTER, "{packet}", 1,
 		"Packets received by the interface (/proc/net/dev)."},
 	[NET_TRANSMIT_PACKETS] = {"system.network.packets.transmit", METRIC_COUNTER, "{packet}", 1,
 		"Packets sent by the interface (/proc/net/dev)."},
 	[NET_RECEIVE_ERRORS] = {"system.network.errors.receive", METRIC_COUNTER, "{error}", 1,
-		"Packets received broken (/proc/net/dev)."},
+		"Packets received with errors (/proc/net/dev)."},
 	[NET_TRANSMIT_ERRORS] = {"system.network.errors.transmit", METRIC_COUNTER, "{error}", 1,
 		"Packets that could not be sent (/proc/net/dev)."},
 	[NET_RECEIVE_DROPPED] = {"system.network.dropped.receive", METRIC_COUNTER, "{packet}", 1,
@@ -259,7 +259,7 @@ static int network_open(
 
 const struct source source_network = {
 	.name = "network",
-	.help = "what the network interfaces carry for everybody",
+	.help = "traffic of the network interfaces, by all processes",
 	.lane = LANE_TICK,
 	.groups = groups,
 	.n_groups = ARRAY_LENGTH(groups),

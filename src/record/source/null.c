@@ -27,7 +27,7 @@
 enum { ENTROPY, N_ENTROPY };
 static const struct metric entropy_metrics[N_ENTROPY] = {
 	[ENTROPY] = {"strain.null.entropy", METRIC_GAUGE, "bit", 1,
-		"Bits that the kernel's random numbers are seeded with: 256 since Linux 5.18 "
+		"Bits of entropy of the kernel's random numbers: 256 since Linux 5.18 "
 		"(/proc/sys/kernel/random/entropy_avail)."},
 };
 

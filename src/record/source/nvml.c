@@ -254,10 +254,9 @@ static void gpu_visible_from_self(struct gpu_source *s);
 
 static const struct metric busy_metrics[N_BUSY] = {
 	[BUSY_GPU] = {"hw.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a kernel was resident on the GPU, however small it was, "
-		"over "
-		"the driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
-		"with the driver's time; else nvmlDeviceGetUtilizationRates)."},
+		"Share of time in which a kernel of any size was resident on the GPU, over the "
+		"driver's sample period of 1/6 to 1 s (nvmlDeviceGetSamples, each sample once "
+		"with the driver's time; otherwise nvmlDeviceGetUtilizationRates)."},
 	[BUSY_MEMORY] = {"strain.gpu.memory.utilization", METRIC_GAUGE, "1", 0.01,
 		"Share of time in which the GPU's memory was read or written, over the same sample "
 		"period: how busy its memory controller was, not how much memory is in use."},
@@ -265,22 +264,21 @@ static const struct metric busy_metrics[N_BUSY] = {
 
 static const struct metric memory_metrics[N_MEMORY] = {
 	[MEMORY_USAGE] = {"hw.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory that is allocated, by all processes, with what frameworks keep in "
-		"their "
-		"caches (on drivers before 510 the reserved part is in it); of a divided GPU (MIG) "
+		"GPU memory allocated by all processes, including the caches of frameworks "
+		"(and, on drivers before 510, the reserved part). On a partitioned GPU (MIG): "
 		"in the job's instance."},
 	[MEMORY_RESERVED] = {"strain.gpu.memory.reserved", METRIC_GAUGE, "By", 1,
-		"GPU memory that driver and firmware keep for themselves (driver 510 and later)."},
+		"GPU memory reserved for driver and firmware (driver 510 and later)."},
 	[MEMORY_LIMIT] = {"hw.gpu.memory.limit", METRIC_GAUGE, "By", 1,
-		"GPU memory in all, the reserved part included; of a divided GPU (MIG) that of the "
-		"job's instance."},
+		"Total GPU memory, including the reserved part. On a partitioned GPU (MIG): of "
+		"the job's instance."},
 };
 
 static const struct metric clock_metrics[N_CLOCK] = {
 	[CLOCK_SM] = {"strain.gpu.clock.sm", METRIC_GAUGE, "Hz", 1e6,
-		"Clock of the GPU's multiprocessors now."},
+		"Current clock of the GPU's multiprocessors."},
 	[CLOCK_MEMORY] = {"strain.gpu.clock.memory", METRIC_GAUGE, "Hz", 1e6,
-		"Clock of the GPU's memory now; data moves at twice this rate."},
+		"Current clock of the GPU's memory; data moves at twice this rate."},
 	[CLOCK_THROTTLE] = {"strain.gpu.throttle", METRIC_STATE, "1", 1,
 		"Why clocks are not at their highest, as bits: 1 idle, 2 application clocks were "
 		"set, 4 power limit, 8 hardware slowdown, 16 synchronised with other GPUs, 32 too "
@@ -290,110 +288,110 @@ static const struct metric clock_metrics[N_CLOCK] = {
 
 static const struct metric power_metrics[N_POWER] = {
 	[POWER_WATTS] = {"hw.power", METRIC_GAUGE, "W", 0.001,
-		"Power that the GPU's board draws now (where the driver has only "
-		"nvmlDeviceGetPowerUsage, averaged over a second on Ampere and later)."},
+		"Current power of the GPU's board (averaged over a second on Ampere and later, "
+		"if the driver has only nvmlDeviceGetPowerUsage)."},
 	[POWER_ENERGY] = {"hw.energy", METRIC_COUNTER, "J", 0.001,
-		"Energy that the GPU's board has drawn since the driver was loaded (Volta and "
-		"later); its growth is exact where sampled power is not."},
+		"Energy used by the GPU's board since the driver was loaded (Volta and later). "
+		"Its growth is exact, unlike sampled power."},
 };
 
 static const struct metric pcie_metrics[N_TRAFFIC] = {
 	[TRAFFIC_TO_GPU] = {"strain.gpu.pcie.host_to_device", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU received over PCIe since the run's start; the entity's "
-		"pcie_method tells whether they were counted, or computed from rates."},
+		"Bytes that the GPU received over PCIe since the start of the run. The "
+		"entity's pcie_method says whether they were counted or computed from rates."},
 	[TRAFFIC_FROM_GPU] = {"strain.gpu.pcie.device_to_host", METRIC_COUNTER, "By", 1,
-		"Bytes that the GPU sent over PCIe since the run's start; the entity's pcie_method "
-		"tells whether they were counted, or computed from rates."},
+		"Bytes that the GPU sent over PCIe since the start of the run. The entity's "
+		"pcie_method says whether they were counted or computed from rates."},
 };
 
 static const struct metric nvlink_metrics[N_TRAFFIC] = {
 	[TRAFFIC_TO_GPU] = {"strain.gpu.nvlink.receive", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU received over all its NVLinks, without protocol (since "
-		"the links came up, or, where nvlink_method is GPM, since the run's start)."},
+		"Bytes of data that the GPU received over all its NVLinks, without protocol "
+		"overhead (since the links came up; if nvlink_method is GPM, since the start "
+		"of the run)."},
 	[TRAFFIC_FROM_GPU] = {"strain.gpu.nvlink.transmit", METRIC_COUNTER, "By", 1,
-		"Bytes of data that the GPU sent over all its NVLinks, without protocol (since the "
-		"links came up, or, where nvlink_method is GPM, since the run's start)."},
+		"Bytes of data that the GPU sent over all its NVLinks, without protocol "
+		"overhead (since the links came up; if nvlink_method is GPM, since the start "
+		"of the run)."},
 };
 
 static const struct metric gpm_metrics[] = {
 	{"strain.gpu.sm.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of multiprocessors that had a warp, averaged over time since the row before "
-		"(GPM: Hopper and later)."},
+		"Share of multiprocessors with a resident warp, averaged since the previous "
+		"reading (GPM: Hopper and later)."},
 	{"strain.gpu.sm.occupancy", METRIC_GAUGE, "1", 1e-4,
-		"Warps resident as a share of what the multiprocessors can hold, averaged over "
-		"time "
-		"(GPM)."},
+		"Resident warps as a share of the maximum of the multiprocessors, averaged "
+		"over time (GPM)."},
 	{"strain.gpu.tensor.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which tensor cores of any kind worked (GPM)."},
+		"Share of time in which tensor cores of any kind were active (GPM)."},
 	{"strain.gpu.dram.activity", METRIC_GAUGE, "1", 1e-4,
-		"Bandwidth of the GPU's memory that was used, as a share of its peak (GPM)."},
+		"Used memory bandwidth of the GPU, as a share of its peak (GPM)."},
 	{"strain.gpu.fp64.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP64 pipes worked, tensor cores not counted (GPM)."},
+		"Share of time in which FP64 pipes were active, excluding tensor cores (GPM)."},
 	{"strain.gpu.fp32.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP32 pipes worked, tensor cores not counted (GPM)."},
+		"Share of time in which FP32 pipes were active, excluding tensor cores (GPM)."},
 	{"strain.gpu.fp16.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which FP16 pipes worked, tensor cores not counted (GPM)."},
+		"Share of time in which FP16 pipes were active, excluding tensor cores (GPM)."},
 	{"strain.gpu.integer.activity", METRIC_GAUGE, "1", 1e-4,
-		"Share of time in which integer pipes worked (GPM)."},
+		"Share of time in which integer pipes were active (GPM)."},
 };
 
 static const struct metric state_metrics[N_STATE] = {
 	[STATE_TEMPERATURE] = {"hw.temperature", METRIC_GAUGE, "Cel", 1,
 		"Temperature of the GPU's chip."},
 	[STATE_MEMORY_TEMPERATURE] = {"strain.gpu.memory.temperature", METRIC_GAUGE, "Cel", 1,
-		"Temperature of the GPU's memory, where it has a sensor (HBM)."},
+		"Temperature of the GPU's memory, if it has a sensor (HBM)."},
 	[STATE_POWER_LIMIT] = {"strain.gpu.power.limit", METRIC_GAUGE, "W", 0.001,
-		"Power limit that is in force."},
+		"Power limit in effect."},
 	[STATE_GENERATION] = {"strain.gpu.pcie.generation", METRIC_STATE, "1", 1,
-		"PCIe generation that the link runs at now: it falls while the GPU is idle."},
+		"Current PCIe generation of the link; it is lower while the GPU is idle."},
 	[STATE_WIDTH] = {"strain.gpu.pcie.width", METRIC_STATE, "{lane}", 1,
-		"PCIe lanes that the link runs with now: fewer than pcie_width_max under load are "
-		"a "
-		"bad slot or riser."},
+		"Current number of PCIe lanes of the link. Fewer than pcie_width_max under "
+		"load indicate a bad slot or riser."},
 };
 
 static const struct metric error_metrics[N_ERRORS] = {
 	[ERRORS_UNCORRECTED] = {"hw.errors", METRIC_COUNTER, "{error}", 1,
-		"Memory errors that ECC could not correct, since the driver was loaded; a process "
-		"that meets one ends."},
+		"Memory errors that ECC could not correct, since the driver was loaded. Such "
+		"an error ends the process that encounters it."},
 	[ERRORS_CORRECTED] = {"strain.gpu.errors.corrected", METRIC_COUNTER, "{error}", 1,
 		"Memory errors that ECC corrected, since the driver was loaded."},
 	[ERRORS_PAGES] = {"strain.gpu.pages.retired", METRIC_COUNTER, "{page}", 1,
-		"Pages of GPU memory taken out of use for errors, ever (before Ampere)."},
+		"Pages of GPU memory retired because of errors, over the lifetime of the GPU "
+		"(before Ampere)."},
 	[ERRORS_ROWS] = {"strain.gpu.rows.remapped", METRIC_COUNTER, "{row}", 1,
-		"Rows of GPU memory replaced for errors, ever (Ampere and later)."},
+		"Rows of GPU memory remapped because of errors, over the lifetime of the GPU "
+		"(Ampere and later)."},
 	[ERRORS_REPLAYS] = {"strain.gpu.pcie.replays", METRIC_COUNTER, "{packet}", 1,
-		"PCIe packets that had to be sent again: a bad link, and slow."},
+		"Retransmitted PCIe packets; they indicate a bad link."},
 	[ERRORS_XIDS] = {"strain.gpu.xids", METRIC_COUNTER, "{error}", 1,
-		"Errors that the driver logged (\"Xid\", a number that names the kind) since the "
-		"run's start; each is an event with its number."},
+		"Errors that the driver logged since the start of the run (\"Xid\", the number "
+		"of their kind). Each is an event with its number."},
 };
 
 static const struct metric job_metrics[N_JOB] = {
 	[JOB_MEMORY] = {"strain.gpu.job.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU that processes of the job hold."},
+		"Memory of this GPU used by processes of the job."},
 	[JOB_PROCESSES] = {"strain.gpu.job.processes", METRIC_GAUGE, "{process}", 1,
 		"Processes of the job that use this GPU."},
 	[JOB_UTILIZATION] = {"strain.gpu.job.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of the job had a kernel resident on this GPU "
-		"(nvmlDeviceGetProcessUtilization); processes that take turns are added up."},
+		"Share of time in which a process of the job had a kernel resident on this "
+		"GPU, summed over processes that alternate (nvmlDeviceGetProcessUtilization)."},
 	[JOB_OTHER_PROCESSES] = {"strain.gpu.others.processes", METRIC_GAUGE, "{process}", 1,
 		"Processes of other programs that use this GPU."},
 	[JOB_OTHER_MEMORY] = {"strain.gpu.others.memory.usage", METRIC_GAUGE, "By", 1,
-		"Memory of this GPU that processes of other programs hold."},
+		"Memory of this GPU used by processes of other programs."},
 	[JOB_OTHER_UTILIZATION] = {"strain.gpu.others.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which a process of another program had a kernel resident on this "
-		"GPU; processes that take turns are added up."},
+		"Share of time in which a process of another program had a kernel resident on "
+		"this GPU, summed over processes that alternate."},
 };
 
 static const struct metric process_metrics[N_PROCESS] = {
 	[PROCESS_MEMORY] = {"strain.gpu.memory.usage", METRIC_GAUGE, "By", 1,
-		"GPU memory that the process holds, on all GPUs together, its CUDA context "
-		"included."},
+		"GPU memory used by the process on all GPUs, including its CUDA context."},
 	[PROCESS_UTILIZATION] = {"strain.gpu.utilization", METRIC_GAUGE, "1", 0.01,
-		"Share of time in which the process had a kernel resident, added up over GPUs: 2 "
-		"is "
-		"two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
+		"Share of time in which the process had a kernel resident, summed over GPUs: 2 "
+		"means two GPUs all the time (nvmlDeviceGetProcessUtilization)."},
 };
 
 typedef void fill_function(struct nvml *n, struct gpu *g, struct gpu_reading *r);
@@ -2107,7 +2105,7 @@ static void take_list(struct gpu_source *s, const struct nvml_process *list, siz
 	bool memoryless = memory[0] == VALUE_MISSING || memory[1] == VALUE_MISSING;
 	r->why = s->nested    ? nested_reason
 	         : memoryless ? "the driver does not tell how much memory a process holds"
-	                      : "it was read too seldom to tell whose a process is";
+	                      : "there were too few readings to attribute its processes";
 }
 
 // The mean of a process's samples in per cent; -1: none.

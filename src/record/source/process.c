@@ -180,13 +180,11 @@ static int process_read_job_peak(void *state, struct sink *sink, uint64_t now_ns
 
 static const struct metric cpu_metrics[N_CPU] = {
 	[CPU_TIME] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
-		"CPU time of the process, all threads, from its CPU clock (exact to the "
-		"nanosecond, "
-		"kept in microseconds)."},
+		"CPU time of all threads of the process, from its CPU clock (exact to the "
+		"nanosecond, stored in microseconds)."},
 	[CPU_RESIDENT] = {"process.memory.usage", METRIC_GAUGE, "By", 1024,
-		"Resident memory (statm). Pages shared with other processes count in each of them: "
-		"sums "
-		"over processes say nothing; see strain.memory.pss."},
+		"Resident memory (statm). Shared pages count in each process, so sums over "
+		"processes are meaningless; see strain.memory.pss."},
 	[CPU_SHARED] = {"strain.memory.shared", METRIC_GAUGE, "By", 1024,
 		"Resident memory that maps files or shared memory (statm's third field)."},
 };
@@ -197,10 +195,11 @@ static const struct metric stat_metrics[N_STAT] = {
 	[STAT_SYSTEM] = {"strain.cpu.time.system", METRIC_COUNTER, "s", 0.01,
 		"CPU time in the kernel (stat; see strain.cpu.time.user)."},
 	[STAT_CHILDREN] = {"strain.cpu.time.children", METRIC_COUNTER, "s", 0.01,
-		"CPU time of children that the process has waited for, with theirs (stat)."},
+		"CPU time of children that the process has waited for, including their "
+		"children (stat)."},
 	[STAT_WAIT] = {"strain.cpu.wait", METRIC_COUNTER, "s", 1e-6,
-		"Time the leader thread was ready to run and had no CPU (schedstat; other threads "
-		"are not in it)."},
+		"Time in which the leader thread was ready to run but had no CPU (schedstat; "
+		"excludes other threads)."},
 	[STAT_LEADER] = {"strain.cpu.time.leader", METRIC_COUNTER, "s", 1e-6,
 		"CPU time of the leader thread alone (schedstat): in Python, the thread that runs "
 		"the script."},
@@ -208,35 +207,32 @@ static const struct metric stat_metrics[N_STAT] = {
 		"Time blocked on storage (stat's delayacct_blkio_ticks); needs "
 		"kernel.task_delayacct=1."},
 	[STAT_MINOR] = {"process.paging.faults.minor", METRIC_COUNTER, "{fault}", 1,
-		"Page faults served without storage (stat)."},
+		"Page faults that did not read from storage (stat)."},
 	[STAT_MAJOR] = {"process.paging.faults.major", METRIC_COUNTER, "{fault}", 1,
-		"Page faults that had to read storage (stat)."},
+		"Page faults that read from storage (stat)."},
 	[STAT_THREADS] = {"process.thread.count", METRIC_GAUGE, "{thread}", 1,
 		"Threads of the process (stat)."},
 	[STAT_STATE] = {"strain.process.state", METRIC_STATE, "1", 1,
-		"State of the leader thread as the kernel's letter (stat): 82 R running, 83 S "
-		"sleeping, "
-		"68 D blocked, 84 T stopped, 116 t stopped by a debugger, 90 Z ended."},
+		"State of the leader thread, as the character code of the kernel's letter "
+		"(stat): 82 R running, 83 S sleeping, 68 D blocked, 84 T stopped, 116 t "
+		"stopped by a debugger, 90 Z ended."},
 	[STAT_STOPPED] = {"strain.process.stopped_time", METRIC_COUNTER, "s", 1e-6,
-		"Time that the process was stopped (SIGSTOP, Ctrl-Z, a debugger), from its state "
-		"at "
-		"each reading: stops shorter than two readings are not in it."},
+		"Time in which the process was stopped (SIGSTOP, Ctrl-Z, a debugger), from its "
+		"state at each reading. Stops shorter than two readings are not detected."},
 };
 
 // The same table is used for processes and the job.
 static const struct metric io_metrics[N_IO] = {
 	[IO_ASKED_READ] = {"strain.io.read", METRIC_COUNTER, "By", 1,
-		"Bytes asked for by read calls, from the page cache, pipes and terminals too (io: "
-		"rchar); "
-		"children that were waited for are in their parent's."},
+		"Bytes requested by read calls, including reads from the page cache, pipes and "
+		"terminals (io: rchar). Children that were waited for count in their parent."},
 	[IO_ASKED_WRITE] = {"strain.io.write", METRIC_COUNTER, "By", 1,
-		"Bytes handed to write calls (io: wchar)."},
+		"Bytes passed to write calls (io: wchar)."},
 	[IO_STORAGE_READ] = {"process.disk.io.read", METRIC_COUNTER, "By", 1,
-		"Bytes fetched from storage (io: read_bytes); what was asked for and not fetched "
-		"came "
-		"from the page cache."},
+		"Bytes read from storage (io: read_bytes). The other requested bytes came from "
+		"the page cache."},
 	[IO_STORAGE_WRITE] = {"process.disk.io.write", METRIC_COUNTER, "By", 1,
-		"Bytes sent to storage, counted when pages are made dirty (io: write_bytes)."},
+		"Bytes written to storage, counted when pages become dirty (io: write_bytes)."},
 	[IO_READ_CALLS] = {"strain.io.read_calls", METRIC_COUNTER, "{call}", 1,
 		"Read calls (io: syscr)."},
 	[IO_WRITE_CALLS] = {"strain.io.write_calls", METRIC_COUNTER, "{call}", 1,
@@ -245,12 +241,12 @@ static const struct metric io_metrics[N_IO] = {
 
 static const struct metric status_metrics[N_STATUS] = {
 	[STATUS_VOLUNTARY] = {"process.context_switches.voluntary", METRIC_COUNTER, "{switch}", 1,
-		"Times the leader thread gave up its CPU to wait (status; other threads are not in "
-		"it)."},
+		"Number of times that the leader thread gave up its CPU to wait (status; "
+		"excludes other threads)."},
 	[STATUS_INVOLUNTARY] = {"process.context_switches.involuntary", METRIC_COUNTER, "{switch}",
-		1, "Times the leader thread was taken off its CPU (status)."},
+		1, "Number of times that the leader thread was preempted (status)."},
 	[STATUS_PEAK] = {"strain.memory.peak", METRIC_GAUGE, "By", 1024,
-		"The most resident memory the process ever had (status: VmHWM)."},
+		"Peak resident memory of the process (status: VmHWM)."},
 	[STATUS_SWAP] = {"strain.memory.swap", METRIC_GAUGE, "By", 1024,
 		"Anonymous memory in swap (status: VmSwap)."},
 	[STATUS_CPUS] = {"strain.cpu.allowed", METRIC_GAUGE, "{cpu}", 1,
@@ -260,37 +256,37 @@ static const struct metric status_metrics[N_STATUS] = {
 
 static const struct metric job_metrics[N_JOB] = {
 	[JOB_CPU] = {"process.cpu.time", METRIC_COUNTER, "s", 1e-6,
-		"CPU time of the job with every process that ever was in it; the run's key "
-		"cpu_time_source says how it is known."},
+		"CPU time of all processes that were ever part of the job. The run's key "
+		"cpu_time_source names the method."},
 	[JOB_PROCESSES] = {"strain.process.count", METRIC_GAUGE, "{process}", 1,
 		"Number of processes of the job."},
 	[JOB_RSS] = {"strain.memory.rss_sum", METRIC_GAUGE, "By", 1024,
-		"Sum of the processes' resident memory: shared pages count more than once. See "
-		"strain.memory.pss and the cgroup's."},
+		"Sum of the resident memory of the processes. Shared pages count more than "
+		"once; see strain.memory.pss and the cgroup's memory."},
 	[JOB_OWN] = {"strain.memory.own_sum", METRIC_GAUGE, "By", 1024,
-		"Sum of the processes' anonymous memory (statm: resident less shared), less what "
-		"each had inherited: no page counts twice, and what a process shares with its "
-		"parent only in the parent."},
+		"Sum of the anonymous memory of the processes (statm: resident minus shared), "
+		"minus the memory that each inherited. No page counts twice; memory shared "
+		"with a parent counts in the parent."},
 };
 
 static const struct metric job_stopped_metrics[N_JOB_STOPPED] = {
 	[JOB_STOPPED] = {"strain.stopped_time", METRIC_COUNTER, "s", 1e-6,
-		"Time that processes of the job were stopped and none of the others ran; see "
+		"Time in which processes of the job were stopped and no others ran; see "
 		"strain.process.stopped_time."},
 };
 
 static const struct metric job_peak_metrics[N_JOB_PEAK] = {
 	[JOB_PEAK_LARGEST] = {"strain.memory.peak", METRIC_GAUGE, "By", 1024,
-		"The most resident memory that one process of the job ever had (status: VmHWM; "
-		"wait4: ru_maxrss): the job had at least as much."},
+		"Peak resident memory of the largest process of the job (status: VmHWM; wait4: "
+		"ru_maxrss): a lower bound for the job."},
 	[JOB_PEAK_MOST] = {"strain.memory.peak.bound", METRIC_GAUGE, "By", 1024,
-		"Resident memory that the job had at most at any time: the largest sum of such "
-		"peaks of processes that lived at once, and what faults of pages allow for that "
-		"nobody saw. Known at the end."},
+		"Upper bound of the job's peak resident memory: the largest sum of such peaks "
+		"of processes that lived at the same time, plus the memory that unobserved "
+		"page faults can have touched. Known at the end of the job."},
 	[JOB_PEAK_CGROUP] = {"strain.cgroup.memory.peak", METRIC_GAUGE, "By", 1024,
-		"The most that was ever charged to the job's cgroup, page cache too; where the job "
-		"has none of its own, to the one that it was started in, by others and before it "
-		"as well (memory.peak, memory.max_usage_in_bytes)."},
+		"Peak memory charged to the job's cgroup, including page cache. If the job has "
+		"no cgroup of its own: of the cgroup in which it was started, including other "
+		"programs and the time before the job (memory.peak, memory.max_usage_in_bytes)."},
 };
 static const struct group process_groups[N_GROUPS] = {
 	[GROUP_CPU] = {"cpu", ENTITY_PROCESS, cpu_metrics, N_CPU, 0, process_read_cpu},

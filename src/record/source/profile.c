@@ -69,22 +69,21 @@ enum {
 enum { SAMPLES, LOST, THREADS, N_PROFILE };
 static const struct metric profile_metrics[N_PROFILE] = {
 	[SAMPLES] = {"strain.profile.samples", METRIC_COUNTER, "{sample}", 1,
-		"Samples of CPU time that were taken of the job's threads, 49 for each second of "
-		"it (perf_event_open, the software CPU clock)."},
+		"Samples of the job's threads, 49 per second of CPU time (perf_event_open, the "
+		"software CPU clock)."},
 	[LOST] = {"strain.profile.samples.lost", METRIC_COUNTER, "{sample}", 1,
 		"Samples that the kernel dropped because they were not read in time."},
 	[THREADS] = {"strain.profile.threads", METRIC_GAUGE, "{thread}", 1,
-		"Threads that are sampled; of more than 96 the first threads of processes come "
-		"first."},
+		"Number of sampled threads, at most 96; first threads of processes take "
+		"precedence."},
 };
 
 // Most children of a step live for less time than the tree's update interval, and have no row of
 // their own.
 static const struct metric start_metrics[] = {
 	{"strain.process.children.started", METRIC_COUNTER, "{process}", 1,
-		"Processes that the process started, by its sampled threads: the kernel reports "
-		"each "
-		"fork (perf_event_open)."},
+		"Processes that the sampled threads of the process started; the kernel reports "
+		"each fork (perf_event_open)."},
 };
 
 static int read_profile(void *state, struct sink *sink, uint64_t now_ns);
@@ -764,7 +763,7 @@ static int profile_open(
 
 const struct source source_profile = {
 	.name = "profile",
-	.help = "what CPU time goes into: samples of the code that runs",
+	.help = "where CPU time is spent: samples of the running code",
 	.lane = LANE_MEMORY,
 	.groups = groups,
 	.n_groups = N_GROUPS,

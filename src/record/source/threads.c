@@ -52,39 +52,41 @@ enum { RUNNING_LOOKS = N_OF * N_THREAD_KINDS, ALONE, UNREAD, N_METRICS };
 
 #define FROM " (schedstat of each thread)."
 #define SECONDS METRIC_COUNTER, "s", 1e-6
-#define ROWS(kind, name, who)                                                                     \
-	[AT(kind, OF_CPU)] = {"strain.threads." name ".cpu_time", SECONDS,                        \
-		"CPU time of " who FROM},                                                         \
-		  [AT(kind, OF_EARLIER)] = {"strain.threads." name ".earlier_time", SECONDS,      \
-			  "CPU time that is in the unnamed threads' and was found later to be "   \
-			  "that of " who FROM},                                                   \
-		  [AT(kind, OF_READY)] = {"strain.threads." name ".ready_time", SECONDS,          \
-			  "Time without a CPU, though ready to run, of " who FROM},               \
-		  [AT(kind, OF_RUNS)] = {"strain.threads." name ".runs", METRIC_COUNTER, "{run}", \
-			  1, "Times on a CPU, each until a wait or a switch, of " who FROM},      \
-		  [AT(kind, OF_COUNT)] = {"strain.threads." name ".count", METRIC_GAUGE,          \
-			  "{thread}", 1, "Number at this time of " who FROM}
+#define ROWS(kind, name, who)                                                                      \
+	[AT(kind,                                                                                  \
+		OF_CPU)] = {"strain.threads." name ".cpu_time", SECONDS, "CPU time of " who FROM}, \
+		[AT(kind, OF_EARLIER)] = {"strain.threads." name ".earlier_time", SECONDS,         \
+			"CPU time first counted for unnamed threads, and later attributed to " who \
+				FROM},                                                             \
+		[AT(kind, OF_READY)] = {"strain.threads." name ".ready_time", SECONDS,             \
+			"Time spent ready to run but without a CPU, by " who FROM},                \
+		[AT(kind, OF_RUNS)] = {"strain.threads." name ".runs", METRIC_COUNTER, "{run}", 1, \
+			"Number of times on a CPU, each until a wait or a switch, of " who FROM},  \
+		[AT(kind, OF_COUNT)] = {"strain.threads." name ".count", METRIC_GAUGE, "{thread}", \
+			1, "Current number of threads: " who FROM}
 
 static const struct metric metrics[N_METRICS] = {
 	ROWS(THREAD_MAIN, "main", "the first thread of a training process"),
-	ROWS(THREAD_OPENMP, "openmp", "its OpenMP team, without the first thread"),
-	ROWS(THREAD_BLAS, "blas", "the pool of its BLAS"),
-	ROWS(THREAD_POOL, "pool", "the framework's pool (Eigen, XLA, TBB)"),
-	ROWS(THREAD_DEVICE, "device", "autograd's threads and those of devices"),
-	ROWS(THREAD_PYTHON, "python", "Python's threads beside the first"),
-	ROWS(THREAD_UNNAMED, "unnamed", "threads of which nothing tells what they are for"),
+	ROWS(THREAD_OPENMP, "openmp",
+		"the OpenMP team of a training process, without its "
+		"first thread"),
+	ROWS(THREAD_BLAS, "blas", "the BLAS thread pool of a training process"),
+	ROWS(THREAD_POOL, "pool", "the framework's thread pool (Eigen, XLA, TBB)"),
+	ROWS(THREAD_DEVICE, "device", "autograd and device threads"),
+	ROWS(THREAD_PYTHON, "python", "Python threads other than the first"),
+	ROWS(THREAD_UNNAMED, "unnamed", "threads of unknown purpose"),
 	ROWS(THREAD_OTHER, "other", "other threads of a training process"),
 	[RUNNING_LOOKS] = {"strain.threads.unnamed.running_looks", METRIC_COUNTER, "{look}", 1,
-		"Looks at an unnamed thread that found it running or ready: one that Python runs "
-		"is soon found waiting for the interpreter, a team that polls is not "
+		"Samples of an unnamed thread in which it was running or ready. A Python "
+		"thread is soon seen waiting for the interpreter; a polling team is not "
 		"(/proc/PID/task/TID/syscall)."},
 	[ALONE] = {"strain.threads.team.alone_time", METRIC_COUNTER, "s", 1e-6,
-		"CPU time of the busiest thread of OpenMP, BLAS or no name beyond the time in "
-		"which the first thread ran or was ready: work that no thread gave out, as "
-		"waiting by spinning is."},
+		"CPU time of the busiest OpenMP, BLAS or unnamed thread beyond the time in "
+		"which the first thread ran or was ready. The first thread gave it no work in "
+		"that time: it was probably spinning."},
 	[UNREAD] = {"strain.threads.unread", METRIC_GAUGE, "{thread}", 1,
-		"Threads of a training process that are not read: those beyond 128, or beyond "
-		"the recorder's descriptors."},
+		"Threads of a training process that are not read, because there are more than "
+		"128, or the recorder has no file descriptors left."},
 };
 
 static int read_threads(void *state, struct sink *sink, uint64_t now_ns);
@@ -546,7 +548,7 @@ static int threads_open(
 
 const struct source source_threads = {
 	.name = "threads",
-	.help = "threads of training processes: CPU time by what they are for",
+	.help = "threads of training processes: CPU time by purpose",
 	.lane = LANE_MEMORY,
 	.groups = groups,
 	.n_groups = ARRAY_LENGTH(groups),

@@ -37,36 +37,36 @@ enum {
 #define YOUNG_NS (200 * NS_PER_MS) // a process that ends before does not train
 #define ROW_NS (500 * NS_PER_MS) // between rows
 
-#define HELP(what) "Looks at the process's first thread that found it " what
-#define FROM " (/proc/PID/syscall, else wchan; about 20 looks a second)."
+#define HELP(what) "Samples of the process's first thread that found it " what
+#define FROM " (/proc/PID/syscall, otherwise wchan; about 20 samples per second)."
 
 enum { LOOKS = N_DOINGS, N_WAIT_METRICS };
 static const struct metric wait_metrics[N_WAIT_METRICS] = {
 	[DOING_RUNS] = {"strain.wait.none", METRIC_COUNTER, "{look}", 1,
 		HELP("running, or ready to run") FROM},
 	[DOING_STORAGE] = {"strain.wait.storage", METRIC_COUNTER, "{look}", 1,
-		HELP("reading, writing or opening a file, or in a page fault that does") FROM},
+		HELP("reading, writing or opening a file, or in a page fault that reads storage")
+			FROM},
 	[DOING_FSYNC] = {"strain.wait.fsync", METRIC_COUNTER, "{look}", 1,
 		HELP("in fsync, fdatasync, msync or sync") FROM},
 	[DOING_NETWORK] = {"strain.wait.network", METRIC_COUNTER, "{look}", 1,
-		HELP("waiting at a socket of the network") FROM},
+		HELP("waiting at a network socket") FROM},
 	[DOING_PIPE] = {"strain.wait.pipe", METRIC_COUNTER, "{look}", 1,
-		HELP("waiting at a pipe or a socket within the machine, as loader workers do that "
-		     "have nothing to do") FROM},
+		HELP("waiting at a pipe or a local socket, as idle loader workers do") FROM},
 	[DOING_LOCK] = {"strain.wait.lock", METRIC_COUNTER, "{look}", 1,
-		HELP("waiting for a lock that processes share (flock, fcntl, semaphores, shared "
-		     "futexes)") FROM},
+		HELP("waiting for a lock shared between processes (flock, fcntl, semaphores, "
+		     "shared futexes)") FROM},
 	[DOING_GIL] = {"strain.wait.gil", METRIC_COUNTER, "{look}", 1,
-		HELP("waiting for Python's interpreter lock: a timed wait at a futex among the "
-		     "interpreter's own variables") FROM},
+		HELP("waiting for Python's global interpreter lock (GIL): a timed wait at a "
+		     "futex in the interpreter's own variables") FROM},
 	[DOING_SLEEP] = {"strain.wait.sleep", METRIC_COUNTER, "{look}", 1,
-		HELP("asleep (nanosleep, poll of nothing)") FROM},
+		HELP("asleep (nanosleep, poll without descriptors)") FROM},
 	[DOING_CHILD] = {"strain.wait.child", METRIC_COUNTER, "{look}", 1,
 		HELP("waiting for a process that it started") FROM},
 	[DOING_OTHER] = {"strain.wait.other", METRIC_COUNTER, "{look}", 1,
-		HELP("waiting for something else, threads of its own process among it") FROM},
+		HELP("waiting for something else, such as another thread of the process") FROM},
 	[LOOKS] = {"strain.wait.looks", METRIC_COUNTER, "{look}", 1,
-		"Looks at what the process's first thread does" FROM},
+		"All samples of the process's first thread" FROM},
 };
 
 // Looks in an iteration: each kind while taking a batch, and each kind in the rest of the
@@ -74,9 +74,9 @@ static const struct metric wait_metrics[N_WAIT_METRICS] = {
 enum { IN_STEP = N_DOINGS, PLACED = 2 * N_DOINGS, N_PLACED_METRICS };
 #define IN(at, kind, place, what)                                           \
 	[at] = {"strain.wait." place "." kind, METRIC_COUNTER, "{look}", 1, \
-		"Those of strain.wait." kind " at a thread that trains, " what "."}
-#define BOTH(doing, kind)                                              \
-	IN(doing, kind, "data", "while it took a batch (phase data)"), \
+		"The samples of strain.wait." kind " that found a training thread " what "."}
+#define BOTH(doing, kind)                                       \
+	IN(doing, kind, "data", "taking a batch (phase data)"), \
 		IN(IN_STEP + (doing), kind, "step", "in the rest of an iteration")
 static const struct metric placed_metrics[N_PLACED_METRICS] = {
 	BOTH(DOING_RUNS, "none"),
@@ -90,7 +90,7 @@ static const struct metric placed_metrics[N_PLACED_METRICS] = {
 	BOTH(DOING_CHILD, "child"),
 	BOTH(DOING_OTHER, "other"),
 	[PLACED] = {"strain.wait.placed", METRIC_COUNTER, "{look}", 1,
-		"Looks at a thread that trains that found it in an iteration."},
+		"Samples of a training thread that found it in an iteration."},
 };
 
 static int read_waits(void *state, struct sink *sink, uint64_t now_ns);
@@ -481,8 +481,8 @@ static void say_what_yama_hides(const struct source_context *context, struct sin
 			sizeof(buffer), &text, NULL) == 0 &&
 		cursor_u64(&text, &scope) && scope > 0) {
 		sink_missing(sink, 0, &groups[GROUP_WAITS], DOING_GIL,
-			"Yama lets nobody read another process's system call, and wchan does not "
-			"tell it; sysctl kernel.yama.ptrace_scope=0");
+			"Yama forbids reading the system calls of other processes, and wchan "
+			"does not show this wait; sysctl kernel.yama.ptrace_scope=0");
 	}
 }
 
