@@ -165,7 +165,7 @@ class Shorter:
                     if one is None:
                         one = self._lengths.begin(trains)  # after the first step, which is compiled
                     one.take(_batches(source))
-                    if one.is_over() and not _is_last(source):
+                    if one.is_over(one.taken) and not _is_last(source):
                         _end_early(source)
                         fit.remainder = self._same
                         one = None

@@ -6,8 +6,9 @@ STRAIN_SHORT="10 3.0": the first pass with gradients over a loader ends after 10
 3 seconds after its first batch; all other passes end after at most 4 batches. If the first pass is
 shorter by itself, the next passes with gradients continue until they have lasted 3 seconds
 together. A probe of a few seconds then contains validation, the boundary of an epoch, the
-checkpoint and the second epoch, each of which may be the peak of memory. The script sees a loader
-that ends early; len(loader) is unchanged. Passes that are shorter by themselves are unchanged. Keras'
+checkpoint and the second epoch, each of which may be the peak of memory. The loader's order ends early, so that
+the loader hands out what its workers have prepared, and ends as it always does: no batch stays in
+shared memory while another loader is used. len(loader) is unchanged. Passes that are shorter by themselves are unchanged. Keras'
 `fit` sees data that ends early, in training and validation; `predict` sees all of it.
 
 A loader worker shares the memory of the training process until one of them writes to it. A full
@@ -48,45 +49,49 @@ class Lengths:
         self._trained = False  # these have ended
 
     def begin(self, trains):
-        """A pass, whose first batch has arrived; trains: with gradients."""
+        """A pass, before or after its first batch; trains: with gradients."""
         return Pass(self, trains and not self._trained)
 
-    def is_over(self, one):
-        """Whether a pass has had enough batches, and the first one enough time."""
-        if one.taken < self._least:
+    def is_over(self, one, batches):
+        """Whether so many batches are enough for a pass, and the first one has had enough time."""
+        if batches < self._least:
             return False
         if one.first:
-            if one.taken < self._iterations or monotonic() - one.since < self._left:
+            if batches < self._iterations or monotonic() - one.since < self._left:
                 return False
             self._trained = True
+        one.ended = True
         self._report.say("hooked", "epochs shortened")
         return True
 
     def end(self, one):
-        """A pass ended by itself."""
-        if one.first:
+        """There is no further batch. Unless it was ended, the pass did not last long enough."""
+        if one.first and not one.ended:
             self._left -= one.seen - one.since
 
 
 class Pass:
     """One pass over the data."""
 
-    __slots__ = ("lengths", "first", "since", "seen", "taken")
+    __slots__ = ("lengths", "first", "since", "seen", "taken", "ended")
 
     def __init__(self, lengths, first):
         self.lengths = lengths
         self.first = first  # one of those that last longer
         self.since = self.seen = monotonic()
         self.taken = 0  # batches
+        self.ended = False  # early
 
     def take(self, batches):
-        """Counts batches."""
-        self.taken += batches
+        """Counts batches. The pass begins with the first one."""
         self.seen = monotonic()
+        if self.taken == 0:
+            self.since = self.seen
+        self.taken += batches
 
-    def is_over(self):
-        """Whether it must end before the next batch."""
-        return self.lengths.is_over(self)
+    def is_over(self, batches):
+        """Whether it must end after so many batches."""
+        return self.lengths.is_over(self, batches)
 
     def end(self):
         """There is no further batch."""
@@ -105,6 +110,7 @@ class Short:
         """patch(owner, name, wrap), as strain_hook.Hook.patch; data: torch.utils.data.dataloader."""
         patch(data._BaseDataLoaderIter, "__init__", self._wrap_init)
         patch(data._BaseDataLoaderIter, "_reset", self._wrap_reset)
+        patch(data._BaseDataLoaderIter, "_next_index", self._wrap_index)
         patch(data._BaseDataLoaderIter, "__next__", self._wrap_next)
         for fetcher in (data._utils.fetch._MapDatasetFetcher, data._utils.fetch._IterableDatasetFetcher):
             patch(fetcher, "fetch", self._wrap_fetch)
@@ -112,6 +118,7 @@ class Short:
     def _wrap_init(self, original):
         def __init__(iterator, *arguments, **options):
             iterator._strain_pass = None
+            iterator._strain_asked = 0  # batches of this pass that were asked for
             original(iterator, *arguments, **options)
 
         return __init__
@@ -121,24 +128,39 @@ class Short:
 
         def _reset(iterator, *arguments, **options):
             iterator._strain_pass = None
+            iterator._strain_asked = 0
             return original(iterator, *arguments, **options)
 
         return _reset
 
+    def _wrap_index(self, original):
+        """What the next batch consists of. Those that workers prepare before the first is taken are free."""
+
+        def _next_index(iterator):
+            one = getattr(iterator, "_strain_pass", None)
+            asked = getattr(iterator, "_strain_asked", 0)
+            if one is not None and one.is_over(asked):
+                raise StopIteration
+            index = original(iterator)
+            iterator._strain_asked = asked + 1
+            return index
+
+        return _next_index
+
     def _wrap_next(self, original):
         def __next__(iterator):
             one = getattr(iterator, "_strain_pass", None)
-            if one is not None and one.is_over():
+            asks = getattr(iterator, "_strain_asked", 0) > 0
+            if one is not None and not asks and one.is_over(one.taken):  # a loader with its own order
                 raise StopIteration
+            if one is None:
+                one = iterator._strain_pass = self._lengths.begin(self._has_gradients())
             try:
                 batch = original(iterator)
             except StopIteration:
-                if one is not None:
-                    one.take(0)
-                    one.end()
+                one.take(0)
+                one.end()
                 raise
-            if one is None:
-                one = iterator._strain_pass = self._lengths.begin(self._has_gradients())
             one.take(1)
             return batch
 

@@ -45,7 +45,8 @@ def passes(loader, n):
 
 
 def lengths():
-    """Passes end after the batches asked for; short ones are unchanged; len() is the script's."""
+    """Passes end after the batches asked for, or all that workers prepare at first; short ones are unchanged; len() is
+    the script's."""
     data = TensorDataset(torch.arange(40))
     for workers in (0, 2):
         said = install("6 0")
@@ -56,7 +57,7 @@ def lengths():
     kept = DataLoader(data, 2, num_workers=2, persistent_workers=True)
     for _ in range(3):
         taken = [int(batch[0][0]) for batch in kept]
-        assert taken == [0, 2, 4], taken  # no batch of the pass before
+        assert taken == [0, 2, 4, 6], taken  # all that the workers prepared; none of the pass before
     assert ("hooked", "epochs shortened") in said
 
 
@@ -93,22 +94,41 @@ def short_epochs():
 
 
 class Collections(Dataset):
-    """Samples are the number of full collections of cycles in the process so far."""
+    """Samples are the number of full collections of cycles in the process so far, after so many objects were made."""
+
+    def __init__(self, objects):
+        self.objects = objects
 
     def __len__(self):
         return 10
 
     def __getitem__(self, index):
-        return gc.get_stats()[2]["collections"]
+        made = [[] for _ in range(self.objects)]
+        return gc.get_stats()[2]["collections"] + 0 * len(made)
 
 
 def collected():
-    """Workers collect cycles after their second batch, the training process does not."""
+    """Workers whose batches cause collections make a full one after the second; others and the training process do not."""
     install("10 0")
-    before = gc.get_stats()[2]["collections"]
-    for workers, after in ((0, 0), (1, 1)):
-        seen = [int(batch[0]) - before for batch in DataLoader(Collections(), 1, num_workers=workers)]
-        assert seen[:2] == [0, 0] and set(seen[2:]) == {after}, (workers, seen)
+    many = 2 * gc.get_threshold()[0]
+    for workers, objects, after in ((0, many, 0), (1, 0, 0), (1, many, 1)):
+        gc.collect()
+        before = gc.get_stats()[2]["collections"]
+        seen = [int(batch[0]) - before for batch in DataLoader(Collections(objects), 1, num_workers=workers)]
+        assert seen[:2] == [0, 0] and set(seen[2:]) == {after}, (workers, objects, seen)
+
+
+def nothing_left():
+    """When a pass ends early, no batch that workers prepared is left in shared memory, with and without persistence."""
+    data = TensorDataset(torch.zeros(64, 1000))
+    for persistent in (False, True):
+        install("3 0")
+        loader = DataLoader(data, 2, num_workers=2, prefetch_factor=3, persistent_workers=persistent)
+        for _ in range(2):
+            iterator = iter(loader)
+            taken = sum(1 for _ in iterator)
+            assert taken == 6, taken  # all that was prepared before the first batch was taken
+            assert iterator._tasks_outstanding == 0 and not iterator._task_info
 
 
 def refused():
@@ -126,5 +146,6 @@ if __name__ == "__main__":
     first_pass()
     short_epochs()
     collected()
+    nothing_left()
     refused()
     print("shortened as they should be")
