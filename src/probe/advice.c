@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gsl/gsl_cdf.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -50,6 +51,10 @@
 // times the largest batch size probed.
 #define NEARER 0.75
 #define NEARER_LEAST 1.25
+// With irregular memory, the first batch size to run under the limit is too large with this
+// probability.
+#define CAREFUL 0.3
+#define NORMAL_95 1.96
 // An answer is narrow enough if the next size to verify is within this factor of one that fits.
 #define NARROW 1.03
 // With an allocator whose memory is regular, the line's answer is too large by a sample or two.
@@ -894,31 +899,40 @@ static double largest_below(const struct advice *a)
 	return largest;
 }
 
-// The safe end of the line's answer: that of its interval or, with regular memory, just below the
-// answer.
-static double safe_end(const struct advice *a)
+// The batch size below which the largest one lies with this probability, by the line's interval and
+// by what ran: more than `fits`, less than `fails` (0: not known).
+static double batch_quantile(const struct estimate *line, double fits, double fails, double share)
 {
-	double below = a->pinned ? floor(OVERSHOOT * a->largest.value) : 0;
-	return fmax(below, a->largest.low);
+	double deviation = (line->high - line->low) / (2 * NORMAL_95);
+	if (!(deviation > 0)) {
+		return line->value;
+	}
+	double below = fits > 0 ? gsl_cdf_gaussian_P(fits - line->value, deviation) : 0;
+	double above = fails > 0 ? gsl_cdf_gaussian_P(fails - line->value, deviation) : 1;
+	double x = line->value +
+	           gsl_cdf_gaussian_Pinv(below + share * (above - below), deviation);
+	bool outside = !isfinite(x) || x <= fits || (fails > 0 && x >= fails);
+	return outside && fails > 0 ? (fits + fails) / 2 : x;
 }
 
-// The next batch size to run under the limit: first the safe end of the line's answer, then the
-// answer itself if that is clearly more, and what lies between a size that fits and one that does
-// not. 0: the answer is narrow enough.
+// The next batch size to run under the limit. With regular memory first just below the line's
+// answer; else one that fits more likely than not. Then what halves the rest. 0: the answer is
+// narrow enough.
 static int64_t batch_to_verify(const struct advice *a, int failures)
 {
-	double fits = (double)a->verified_batch, fails = (double)a->failed_batch;
-	double ran = largest_below(a), safe = safe_end(a);
-	if (a->verified_batch < 1 && a->failed_batch < 1) {
-		return (int64_t)(safe >= 1 ? safe : a->largest.value);
-	}
-	if (a->verified_batch < 1 && failures > 1 && ran > 0) { // it is no line
+	double fits = fmax(0, (double)a->verified_batch), fails = fmax(0, (double)a->failed_batch);
+	double ran = largest_below(a);
+	if (fits == 0 && failures > 1 && ran > 0) { // it is no line
 		return sqrt(ran * fails) > NARROW * ran ? (int64_t)sqrt(ran * fails) : 0;
 	}
-	if (a->verified_batch < 1) {
-		return (int64_t)fmin((a->pinned ? 0.96 : 0.95) * fails, fmax(1, safe));
+	if (fits == 0) {
+		double first = a->pinned ? fmax(floor(OVERSHOOT * a->largest.value), a->largest.low)
+		                         : batch_quantile(&a->largest, 0, 0, CAREFUL);
+		first = fails > 0 ? fmin((a->pinned ? 0.96 : 0.95) * fails, first) : first;
+		return (int64_t)fmax(1, first);
 	}
-	double next = a->failed_batch > 0 ? (fits + fails) / 2 : a->largest.value;
+	double next = a->pinned && fails == 0 ? a->largest.value
+	                                      : batch_quantile(&a->largest, fits, fails, 0.5);
 	return next > NARROW * fits ? (int64_t)next : 0;
 }
 
