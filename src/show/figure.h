@@ -91,8 +91,6 @@ struct figure_page {
 	size_t columns; // panels beside each other
 	bool share_x; // one axis for each column, said below it
 	bool share_y; // the same range in each row, said to the left of it
-	double panel_width_cm; // with its axis; 0: a column of a paper, less where there are
-	                       // several
 	double panel_height_cm; // without axes and titles; 0: as suits
 	struct figure_panel **panels; // [n_panels], row by row
 	size_t n_panels;
@@ -141,3 +139,9 @@ int figure_write(const struct figure_page *page, const char *path, const char *k
 // themselves. output NULL: standard output.
 int figure_script(const struct figure_page *page, enum figure_format format, const char *data_path,
 	const char *output, struct text *script, struct text *data);
+
+// Points of a line, at most four for each of `columns` stretches of x between the first and the
+// last: its first, least, greatest and last, so that no peak is lost. Missing points are kept. 0 or
+// -ENOMEM; *ret is the caller's.
+int figure_thin(const struct figure_point *points, size_t n, size_t columns, bool logarithmic,
+	struct figure_point **ret, size_t *ret_n);

@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "show/figure.h"
-#include "show/figure_script.h"
 
 struct place {
 	char directory[64];
@@ -288,7 +287,7 @@ static void test_thinning_keeps_peaks_and_gaps(void **state)
 	struct figure_point *kept = NULL;
 	size_t n = 0, gaps = 0;
 	double least = 0, greatest = 0;
-	assert_int_equal(figure_script_thin(points, N, COLUMNS, false, &kept, &n), 0);
+	assert_int_equal(figure_thin(points, N, COLUMNS, false, &kept, &n), 0);
 	assert_true(n <= 4 * (COLUMNS + 3));
 	for (size_t i = 0; i < n; i++) {
 		least = fmin(least, kept[i].y);
@@ -309,11 +308,11 @@ static void test_few_points_stay_as_they_are(void **state)
 		{2, NAN, NAN, NAN, NAN, NULL}, {4, 1, NAN, NAN, NAN, NULL}};
 	struct figure_point *kept = NULL;
 	size_t n = 0;
-	assert_int_equal(figure_script_thin(points, 4, 10, true, &kept, &n), 0);
+	assert_int_equal(figure_thin(points, 4, 10, true, &kept, &n), 0);
 	assert_int_equal(n, 4);
 	assert_true(kept[1].y == 3 && isnan(kept[2].y) && kept[3].x == 4);
 	free(kept);
-	assert_int_equal(figure_script_thin(NULL, 0, 10, false, &kept, &n), 0);
+	assert_int_equal(figure_thin(NULL, 0, 10, false, &kept, &n), 0);
 	assert_int_equal(n, 0);
 	free(kept);
 }
